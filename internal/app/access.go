@@ -25,6 +25,8 @@ type accessControl struct {
 	verifier      *auth.Verifier         // nil = all callers are the local principal
 	issuers       []*auth.RemoteKeys     // of the verifier
 	classifyLimit httpserver.RateLimiter // nil = no limit
+	checkLimit    httpserver.RateLimiter // nil = no limit
+	readLimit     httpserver.RateLimiter // likewise
 
 	lastError atomic.Pointer[error] // why changed keys or a changed certificate cannot be used; nil if they can
 }
@@ -34,6 +36,12 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 	a := &accessControl{}
 	if l := newCallerLimit("classify", c.cfg.classifyRate()); l != nil {
 		a.classifyLimit = l
+	}
+	if l := newCallerLimit("check", c.cfg.checkRate()); l != nil {
+		a.checkLimit = l
+	}
+	if l := newCallerLimit("read", c.cfg.readRate()); l != nil {
+		a.readLimit = l
 	}
 	if a.certificate, err = openCertificate(c.cfg.TLS); err != nil {
 		return nil, err
@@ -120,6 +128,9 @@ func (a *accessControl) startReloading(c *core, g *run.Group) {
 				return nil
 			case now := <-ticks.C:
 				a.reloadKeys(ctx, c, now)
+				if c.cfg.Auth.StopOnRevoke {
+					c.router.StopRevoked(ctx)
+				}
 			}
 		}
 	})
@@ -193,5 +204,6 @@ func (c *core) logRateLimits() {
 		}
 		return fmt.Sprintf("%v/s, burst %d", r.PerSecond, r.Burst)
 	}
-	c.log.Info("rate limits of each caller", "classify", describe(c.cfg.classifyRate()), "fallback_answer", describe(c.cfg.answerRate()))
+	c.log.Info("rate limits of each caller", "classify", describe(c.cfg.classifyRate()), "fallback_answer", describe(c.cfg.answerRate()),
+		"check", describe(c.cfg.checkRate()), "read", describe(c.cfg.readRate()))
 }

@@ -24,6 +24,9 @@ type AuthConfig struct {
 	Audience string         `yaml:"audience" validate:"required"` // "aud" of tokens of callers
 	Keys     []KeyConfig    `yaml:"keys" validate:"dive"`         // verify tokens of any issuer
 	Issuers  []IssuerConfig `yaml:"issuers" validate:"dive"`      // identity providers with key sets at URLs
+
+	// StopOnRevoke ends the waiting requests of callers whose key was revoked.
+	StopOnRevoke bool `yaml:"stop_on_revoke"`
 }
 
 // KeyConfig specifies a key that signs tokens of callers. Exactly one of the key
@@ -129,6 +132,8 @@ func (c *IssuerConfig) validateIssuer(i int) error {
 type LimitsConfig struct {
 	Classify         RateConfig `yaml:"classify"`                                 // route and classify requests of each caller
 	FallbackAnswer   RateConfig `yaml:"fallback_answer"`                          // answers of policy A for each caller
+	Check            RateConfig `yaml:"check"`                                    // checks of registry files of each caller
+	Read             RateConfig `yaml:"read"`                                     // reads of the decision log and of tickets of each caller
 	MaxInFlight      int        `yaml:"max_in_flight" validate:"range=1 1000000"` // concurrent requests
 	LLMTokensPerHour int        `yaml:"llm_tokens_per_hour" validate:"range=0 1000000000000"`
 }
@@ -152,6 +157,8 @@ func defaultLimitsConfig() LimitsConfig {
 	return LimitsConfig{
 		Classify:       RateConfig{RPS: frequencyAuto, Burst: 40},
 		FallbackAnswer: RateConfig{RPS: frequencyAuto, Burst: 5},
+		Check:          RateConfig{RPS: frequencyAuto, Burst: 5},
+		Read:           RateConfig{RPS: frequencyAuto, Burst: 40},
 		MaxInFlight:    512,
 	}
 }
@@ -160,6 +167,8 @@ func defaultLimitsConfig() LimitsConfig {
 const (
 	autoClassify       = 20
 	autoFallbackAnswer = 2
+	autoCheck          = 0.2
+	autoRead           = 10
 )
 
 // classifyRate returns the rate at which one caller may route and classify.
@@ -167,15 +176,25 @@ func (c *Config) classifyRate() limits.Rate {
 	return c.Limits.Classify.callerRate(c.Auth.Mode, autoClassify)
 }
 
+// readRate returns the rate at which one caller may read lists of stored data.
+func (c *Config) readRate() limits.Rate { return c.Limits.Read.callerRate(c.Auth.Mode, autoRead) }
+
 // answerRate returns the rate at which one caller gets answers of policy A.
 func (c *Config) answerRate() limits.Rate {
 	return c.Limits.FallbackAnswer.callerRate(c.Auth.Mode, autoFallbackAnswer)
+}
+
+// checkRate returns the rate at which one caller may have registry files checked.
+func (c *Config) checkRate() limits.Rate {
+	return c.Limits.Check.callerRate(c.Auth.Mode, autoCheck)
 }
 
 func (c *LimitsConfig) validate() error {
 	return errors.Join(
 		c.Classify.validateRate("limits.classify"),
 		c.FallbackAnswer.validateRate("limits.fallback_answer"),
+		c.Check.validateRate("limits.check"),
+		c.Read.validateRate("limits.read"),
 	)
 }
 

@@ -140,6 +140,9 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 	if c.model != nil {
 		cfg.Model = c.model
 	}
+	if c.access != nil && c.access.verifier != nil && c.cfg.Auth.StopOnRevoke {
+		cfg.IsRevoked = c.access.verifier.IsKeyRevoked
+	}
 	if l := newCallerLimit("fallback_answer", c.cfg.answerRate()); l != nil {
 		cfg.Answers = l
 	}

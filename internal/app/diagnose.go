@@ -104,25 +104,20 @@ func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
 	case err != nil:
 		return checkFailed(err.Error(), "correct it; caprouter validate "+path+" shows every mistake")
 	}
-	detail := fmt.Sprintf("%s: %d agents, %d intents, %d domains", path, len(s.Catalogue.Agents), len(s.Catalogue.Intents), len(s.Catalogue.Domains))
-	report, err := lint.Check(ctx, s, lint.Config{})
+	detail := fmt.Sprintf("%s: %s, %s, %s", path, countNoun(len(s.Catalogue.Agents), "agent"),
+		countNoun(len(s.Catalogue.Intents), "intent"), countNoun(len(s.Catalogue.Domains), "domain"))
+	report, err := lint.Check(ctx, s, lint.Config{NoModel: !d.LLM.isUsable(d.key)})
 	if err != nil {
 		return checkWarned(fmt.Sprintf("%s; its examples cannot be routed: %v", detail, err), "caprouter lint "+path+" has more time")
 	}
 	detail += "; " + report.Learning.String()
-	if d.fallbackNeedsModel(s) {
+	if slices.ContainsFunc(report.Findings, func(f capabilities.Finding) bool { return f.Rule == lint.RuleUnansweredFallback }) {
 		return checkWarned(detail+"; fallback policy A has no model", "configure a model, or set fallback.policy to B or C in "+path)
 	}
 	if n := len(report.Findings); n > 0 {
 		return checkWarned(fmt.Sprintf("%s; lint has %s", detail, countNoun(n, "remark")), "caprouter lint "+path+" explains them")
 	}
 	return checkPassed(detail)
-}
-
-// fallbackNeedsModel reports whether the registry demands direct answers of a model
-// and none is configured.
-func (d *diagnosis) fallbackNeedsModel(s *capabilities.Snapshot) bool {
-	return s.Catalogue.Fallback.Policy == capabilities.FallbackAnswer && !d.LLM.isUsable(d.key)
 }
 
 // checkStore reports the kind of the store and which writes it can lose. It does not

@@ -47,7 +47,7 @@ func startServerIn(t *testing.T, lookup func(string) (string, bool), registry st
 	cfg.Listen = "127.0.0.1:0"
 	cfg.DataDir = filepath.Join(dir, "data")
 	cfg.Registry.File = s.registry
-	cfg.Limits.Classify.RPS = "0"
+	cfg.Limits.Classify.RPS, cfg.Limits.Read.RPS = "0", "0"
 	for _, c := range change {
 		c(&cfg)
 	}

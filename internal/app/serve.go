@@ -199,7 +199,9 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, file *registry
 
 // newHTTPServer returns the HTTP server with the REST interface mounted.
 func (c *core) newHTTPServer() (*httpserver.Server, error) {
-	api, err := rest.New(rest.Config{ClassifyLimit: c.access.classifyLimit}, rest.Deps{
+	api, err := rest.New(rest.Config{
+		ClassifyLimit: c.access.classifyLimit, CheckLimit: c.access.checkLimit, ReadLimit: c.access.readLimit,
+	}, rest.Deps{
 		Router:     c.router,
 		Requests:   c.router.History(),
 		Decisions:  c.router.History(),

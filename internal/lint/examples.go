@@ -46,13 +46,20 @@ type failure struct{ rule, because string }
 
 // routeExamples routes each example as a dry run and returns one finding for each
 // agent and rule. Its order is that of the rules, then of the agents.
-func routeExamples(ctx context.Context, r *router.Router, list []example, progress func(done, total int)) ([]capabilities.Finding, error) {
+func routeExamples(ctx context.Context, r *router.Router, list []example, cfg *Config) ([]capabilities.Finding, error) {
 	failures := make([]failure, len(list))
 	var mu sync.Mutex
 	done := 0
-	run.ForEach(ctx, runtime.GOMAXPROCS(0), len(list), func(ctx context.Context, i int) {
+	workers, progress := runtime.GOMAXPROCS(0), cfg.Progress
+	if cfg.Pace != nil {
+		workers = 1
+	}
+	run.ForEach(ctx, workers, len(list), func(ctx context.Context, i int) {
 		if ctx.Err() != nil {
 			return
+		}
+		if cfg.Pace != nil {
+			cfg.Pace()
 		}
 		failures[i] = routeExample(ctx, r, &list[i])
 		if progress != nil {

@@ -82,6 +82,14 @@ func (l *Learning) FormatAccuracy() string {
 	return fmt.Sprintf("%.2f of %s", l.Accuracy, countNoun(l.Trials, "held-out example"))
 }
 
+// Advice returns what raises a low expected accuracy, or "".
+func (l *Learning) Advice() string {
+	if l.Trials < minTrials || l.Accuracy >= weakAccuracy {
+		return ""
+	}
+	return "more examples raise the expected accuracy, first those of the weakest intents; with fewer than ten for an intent it is a rough estimate"
+}
+
 // Weakest returns the intents with the lowest expected accuracy, at most three.
 func (l *Learning) Weakest() []string {
 	weak := slices.DeleteFunc(slices.Clone(l.Intents), func(r lexical.IntentReport) bool {

@@ -40,6 +40,15 @@ func TestLearning_ReportsWeakAndConfusedIntents(t *testing.T) {
 	if diff := cmp.Diff(wantFindings, l.findConfusions(catalogue)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
+	for accuracy, advised := range map[float64]bool{0.69: true, 0.7: false} {
+		l.Accuracy = accuracy
+		if got := l.Advice(); (got != "") != advised {
+			t.Errorf("accuracy %v: got the advice %q, want some: %v", accuracy, got, advised)
+		}
+	}
+	if got := (&Learning{}).Advice(); got != "" {
+		t.Errorf("got the advice %q without held-out examples, want none", got)
+	}
 	if got := (&Learning{}).String(); got != "no examples" {
 		t.Errorf("got %q, want no examples", got)
 	}

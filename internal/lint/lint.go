@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/matcher"
 	"github.com/caprouter/caprouter/router"
@@ -23,11 +24,14 @@ import (
 
 // Config controls a check. The zero value checks everything.
 type Config struct {
-	// MaxExamples bounds the work for a registry of a caller: if it has more
-	// examples, they are neither learned nor routed. 0 = no limit.
-	MaxExamples int
-	Redactor    *redact.Redactor      // as for requests; nil = mask all kinds
-	Progress    func(done, total int) // called after each example, one call at a time; may be nil
+	// MaxAgents, MaxIntents and MaxExamples bound the work for a registry of a caller:
+	// if it has more, its examples are neither learned nor routed. 0 = no limit.
+	MaxAgents, MaxIntents, MaxExamples int
+	// Pace, if set, is called often, and the check then uses one processor; see Pacer.
+	Pace     func()
+	NoModel  bool                  // the configuration names no model
+	Redactor *redact.Redactor      // as for requests; nil = mask all kinds
+	Progress func(done, total int) // called after each example, one call at a time; may be nil
 }
 
 // Report is the result of a check.
@@ -36,28 +40,49 @@ type Report struct {
 	Learning *Learning // nil if the registry has too many examples
 }
 
+// RuleUnansweredFallback reports that fallback policy A has no model to answer.
+const RuleUnansweredFallback = "fallback-unanswered"
+
 // Rules of the findings that result from routing examples without a model.
 const (
 	RuleExampleRefused    = "example-refused"      // no agent gets the request
 	RuleExampleAmbiguous  = "example-ambiguous"    // the caller would be asked what is meant
 	RuleExampleElsewhere  = "example-elsewhere"    // another agent gets the request
 	RuleConfusedIntents   = "intents-confused"     // held-out examples are taken for those of another intent
-	RuleUncheckedExamples = "examples-not-checked" // there are more than Config.MaxExamples
+	RuleUncheckedExamples = "examples-not-checked" // the registry is larger than Config permits
 )
 
 // Check checks a registry. If ctx ends, the findings about examples are incomplete
 // and the error is that of ctx.
 func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, error) {
 	r := &Report{Findings: capabilities.Lint(s)}
-	examples := collectExamples(s)
-	if cfg.MaxExamples > 0 && len(examples) > cfg.MaxExamples {
+	if cfg.NoModel && s.Catalogue.Fallback.Policy == capabilities.FallbackAnswer {
 		r.Findings = append(r.Findings, capabilities.Finding{
-			Rule: RuleUncheckedExamples, Severity: capabilities.SeverityInfo, Agents: []string{},
-			Message: fmt.Sprintf("the registry has %d examples, and at most %d are routed here: check the file with caprouter lint", len(examples), cfg.MaxExamples),
+			Rule: RuleUnansweredFallback, Severity: capabilities.SeverityWarning, Agents: []string{},
+			Message: "fallback.policy is A, and no model is configured: a request without an agent gets a text that nothing answers it. " +
+				"Configure a model, or write B (refuse) or C (ticket)",
 		})
-		return r, nil
 	}
-	view := router.NewView(s, noDispatcher{})
+	examples := collectExamples(s)
+	for _, bound := range []struct {
+		noun      string
+		have, max int
+	}{
+		{"agents", len(s.Catalogue.Agents), cfg.MaxAgents},
+		{"intents", len(s.Catalogue.Intents), cfg.MaxIntents},
+		{"examples", len(examples), cfg.MaxExamples},
+	} {
+		if bound.max > 0 && bound.have > bound.max {
+			r.Findings = append(r.Findings, capabilities.Finding{
+				Rule: RuleUncheckedExamples, Severity: capabilities.SeverityInfo, Agents: []string{},
+				Message: fmt.Sprintf("the registry has %d %s, and examples of at most %d are routed here: check the file with caprouter lint", bound.have, bound.noun, bound.max),
+			})
+			return r, nil
+		}
+	}
+	corpus := classifier.BuildCorpus(s.Catalogue)
+	corpus.Pace = cfg.Pace
+	view := router.NewTrainedView(s, lexical.Train(corpus), noDispatcher{})
 	r.Learning = Describe(s.Catalogue, view.Lexical)
 	c, err := classifier.New(classifier.Config{Mode: classifier.ModeLexical})
 	if err != nil {
@@ -69,7 +94,7 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 		return nil, err
 	}
 	rt.SetView(view)
-	found, err := routeExamples(ctx, rt, examples, cfg.Progress)
+	found, err := routeExamples(ctx, rt, examples, &cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -5,12 +5,14 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/lint"
 )
 
 // api holds the handlers. It is immutable.
 type api struct {
 	deps    Deps
 	openapi openapiDocument
+	checks  *lint.Pacer
 }
 
 // New returns the REST interface, for httpserver.Server.Mount.
@@ -18,10 +20,10 @@ func New(cfg Config, deps Deps) (httpserver.API, error) {
 	if err := deps.check(); err != nil {
 		return httpserver.API{}, err
 	}
-	a := &api{deps: deps, openapi: loadOpenAPI()}
+	a := &api{deps: deps, openapi: loadOpenAPI(), checks: &lint.Pacer{}}
 	return httpserver.API{
 		Prefix:         "/",
-		Routes:         a.routes(cfg.ClassifyLimit),
+		Routes:         a.routes(&cfg),
 		EncodeError:    encodeProblem,
 		NotFound:       "there is nothing at this path; /openapi.json describes what there is",
 		SuccessHeaders: responseHeaders(),
@@ -36,7 +38,7 @@ const (
 )
 
 // routes returns the route table.
-func (a *api) routes(classifyLimit httpserver.RateLimiter) []httpserver.Route {
+func (a *api) routes(cfg *Config) []httpserver.Route {
 	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
 	jsonBody := func(maxBytes int) httpserver.BodySpec {
 		return httpserver.BodySpec{MaxBytes: maxBytes, MediaTypes: []string{httpserver.MediaTypeJSON}}
@@ -48,19 +50,19 @@ func (a *api) routes(classifyLimit httpserver.RateLimiter) []httpserver.Route {
 	optionalBody := jsonBody(contract.MaxBodyBytes)
 	optionalBody.Optional = true
 	return []httpserver.Route{
-		{Method: post, Path: "/api/v1/route", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: classifyLimit, ObserveError: a.deps.Meter.Request, Handle: a.handleRoute},
-		{Method: post, Path: "/api/v1/classify", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: classifyLimit, Handle: a.handleClassify},
+		{Method: post, Path: "/api/v1/route", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, ObserveError: a.deps.Meter.Request, Handle: a.handleRoute},
+		{Method: post, Path: "/api/v1/classify", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, Handle: a.handleClassify},
 		{Method: get, Path: "/api/v1/requests/:id", Scope: contract.ScopeRouteRead, Handle: a.handleRequest},
 		{Method: del, Path: "/api/v1/requests/:id", Scope: contract.ScopeRouteSubmit, Handle: a.handleErase},
-		{Method: get, Path: "/api/v1/decisions", Scope: contract.ScopeRouteRead, Handle: a.handleDecisions},
-		{Method: get, Path: "/api/v1/tickets", Scope: contract.ScopeTickets, Handle: a.handleTickets},
+		{Method: get, Path: "/api/v1/decisions", Scope: contract.ScopeRouteRead, RateLimit: cfg.ReadLimit, Handle: a.handleDecisions},
+		{Method: get, Path: "/api/v1/tickets", Scope: contract.ScopeTickets, RateLimit: cfg.ReadLimit, Handle: a.handleTickets},
 		{Method: get, Path: "/api/v1/tickets/:id", Scope: contract.ScopeTickets, Handle: a.handleTicket},
 		{Method: post, Path: "/api/v1/tickets/:id/close", Scope: contract.ScopeTickets, Body: optionalBody, Handle: a.handleCloseTicket},
 		{Method: get, Path: "/api/v1/agents", Scope: contract.ScopeAgentsRead, Handle: a.handleAgents},
 		{Method: get, Path: "/api/v1/agents/:id", Scope: contract.ScopeAgentsRead, Handle: a.handleAgent},
 		{Method: get, Path: "/api/v1/registry", Scope: contract.ScopeAgentsRead, Handle: a.handleRegistry},
-		{Method: post, Path: "/api/v1/registry/validate", Scope: contract.ScopeAgentsRead, Body: yamlBody, Class: httpserver.ClassHeavy, Handle: a.handleValidate},
-		{Method: post, Path: "/api/v1/registry/lint", Scope: contract.ScopeAgentsRead, Body: yamlBody, Class: httpserver.ClassHeavy, Handle: a.handleLint},
+		{Method: post, Path: "/api/v1/registry/validate", Scope: contract.ScopeAgentsRead, Body: yamlBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleValidate},
+		{Method: post, Path: "/api/v1/registry/lint", Scope: contract.ScopeAgentsRead, Body: yamlBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleLint},
 
 		{Method: get, Path: "/api/v1/requests/:id/events", Scope: contract.ScopeRouteRead, Class: httpserver.ClassStream, Handle: a.handleEvents},
 		{Method: post, Path: "/api/v1/requests/:id/cancel", Scope: contract.ScopeRouteSubmit, Class: httpserver.ClassCompletion, Handle: a.handleCancel},
@@ -75,10 +77,4 @@ func (a *api) routes(classifyLimit httpserver.RateLimiter) []httpserver.Route {
 		{Method: get, Path: "/openapi.json", Scope: httpserver.Public, Class: httpserver.ClassUnlimited, Handle: a.handleOpenAPI},
 		{Method: get, Path: "/.well-known/jwks.json", Scope: httpserver.Public, Class: httpserver.ClassUnlimited, Handle: a.handleJWKS},
 	}
-}
-
-// writeUncached sends a response that proxies and clients must not store.
-func writeUncached(c *httpserver.Context, v any) error {
-	c.SetHeader("Cache-Control", "no-store")
-	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, v)
 }

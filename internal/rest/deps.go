@@ -18,6 +18,12 @@ type Config struct {
 	// ClassifyLimit limits how often a caller may have a prompt classified. nil is
 	// no limit.
 	ClassifyLimit httpserver.RateLimiter
+	// CheckLimit limits how often a caller may have a registry checked. nil is no
+	// limit.
+	CheckLimit httpserver.RateLimiter
+	// ReadLimit limits how often a caller may read the decision log and the list of
+	// tickets. nil is no limit.
+	ReadLimit httpserver.RateLimiter
 }
 
 // Deps are the dependencies of the handlers. All are required, and are called

@@ -86,7 +86,6 @@ func (a *api) handleReady(c *httpserver.Context) error {
 	if ready.Status == ReadinessStarting || ready.Status == ReadinessDraining {
 		status = http.StatusServiceUnavailable
 	}
-	c.SetHeader("Cache-Control", "no-store")
 	return c.WriteJSON(status, httpserver.MediaTypeJSON, ready)
 }
 

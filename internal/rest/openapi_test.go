@@ -195,6 +195,7 @@ func TestOpenAPI_ExamplesShowTheirState(t *testing.T) {
 		"error_invalid_header":         func(e shown) bool { return refused(e, "") },
 		"error_idempotency_mismatch":   func(e shown) bool { return refused(e, "") },
 		"error_result_expired":         func(e shown) bool { return e.Code == "result_expired" && e.Status == 410.0 },
+		"error_quota_exceeded":         func(e shown) bool { return e.Code == "quota_exceeded" && e.Status == 429.0 },
 		"error_conflict":               func(e shown) bool { return e.Code == "conflict" && e.Status == 409.0 },
 		"error_audit_unavailable":      func(e shown) bool { return e.Code == "audit_unavailable" && e.Status == 503.0 },
 		"error_unauthenticated":        func(e shown) bool { return e.Code == "unauthenticated" && e.Status == 401.0 },

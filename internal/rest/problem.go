@@ -71,6 +71,7 @@ var problemTypes = map[contract.Code]problemType{
 	contract.CodePreconditionFailed:   {http.StatusPreconditionFailed, "A precondition failed"},
 	contract.CodeNoEligibleAgent:      {http.StatusUnprocessableEntity, "No agent may serve this request"},
 	contract.CodeRateLimited:          {http.StatusTooManyRequests, "Too many requests from this caller"},
+	contract.CodeQuotaExceeded:        {http.StatusTooManyRequests, "The share of the store is used up"},
 	contract.CodeOverloaded:           {http.StatusServiceUnavailable, "The server is overloaded"},
 	contract.CodeAuditUnavailable:     {http.StatusServiceUnavailable, "The audit log cannot be written"},
 	contract.CodeInternal:             {http.StatusInternalServerError, "Internal error"},
@@ -115,7 +116,6 @@ func writeUnsupported(c *httpserver.Context, resp *contract.Response) error {
 	}
 	problem, _ := newProblem(e, resp.RequestID) // if the response is replayed, not the id of this request
 	c.SetOutcome(string(e.Code))
-	c.SetHeader("Cache-Control", "no-store")
 	return c.WriteJSON(problem.Status, typeProblem, UnsupportedProblem{
 		Problem:  problem,
 		Outcome:  resp.Status,

@@ -101,36 +101,49 @@ func (a *api) handleRegistry(c *httpserver.Context) error {
 }
 
 func (a *api) handleValidate(c *httpserver.Context) error {
-	snapshot, err := parseRegistry(c)
-	if err != nil {
-		return err
-	}
-	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, RegistryCheck{
-		Valid:    true,
-		Version:  snapshot.Catalogue.Version,
-		Agents:   len(snapshot.Catalogue.Agents),
-		Warnings: snapshot.Fleet.Warnings,
+	return a.checkRegistry(c, func(s *capabilities.Snapshot, _ *lint.Turn) (any, error) {
+		return RegistryCheck{Valid: true, Version: s.Catalogue.Version, Agents: len(s.Catalogue.Agents), Warnings: s.Fleet.Warnings}, nil
 	})
 }
 
 func (a *api) handleLint(c *httpserver.Context) error {
-	snapshot, err := parseRegistry(c)
-	if err != nil {
-		return err
-	}
-	report, err := lint.Check(c.Request.Context(), snapshot, lint.Config{MaxExamples: maxLintExamples})
-	if err != nil {
-		return fmt.Errorf("check a registry: %w", err)
-	}
-	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, RegistryLint{
-		Version: snapshot.Catalogue.Version, Findings: report.Findings, Learning: newLearning(report.Learning),
+	return a.checkRegistry(c, func(s *capabilities.Snapshot, turn *lint.Turn) (any, error) {
+		report, err := lint.Check(c.Request.Context(), s, lint.Config{
+			MaxAgents: maxLintAgents, MaxIntents: maxLintIntents, MaxExamples: maxLintExamples, Pace: turn.Pace,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("check a registry: %w", err)
+		}
+		return RegistryLint{Version: s.Catalogue.Version, Findings: report.Findings, Learning: newLearning(report.Learning)}, nil
 	})
 }
 
-// Bounds of a check for a caller: the examples that are learned and routed, which
-// takes about a second, and the confusions that are returned.
+// checkRegistry parses the body, and responds with the result of the check. The turn
+// ends before the response, so that a slow reader delays no other check.
+func (a *api) checkRegistry(c *httpserver.Context, check func(s *capabilities.Snapshot, turn *lint.Turn) (any, error)) error {
+	result, err := func() (any, error) {
+		turn := a.checks.Begin(c.Request.Context(), c.Draining)
+		defer turn.End()
+		defer turn.Pace() // for what the last step took
+		snapshot, err := parseRegistry(c)
+		if err != nil {
+			return nil, err
+		}
+		turn.Pace()
+		return check(snapshot, turn)
+	}()
+	if err != nil {
+		return err
+	}
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, result)
+}
+
+// Bounds of a check for a caller: the size of a registry whose examples are learned and
+// routed, which takes a few seconds, and the confusions that are returned.
 const (
-	maxLintExamples = 2000
+	maxLintAgents   = 1000
+	maxLintIntents  = 200
+	maxLintExamples = 1000
 	maxConfusions   = 50
 )
 

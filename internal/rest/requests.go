@@ -69,6 +69,7 @@ func (a *api) handleEvents(c *httpserver.Context) error {
 	return c.StreamEvents(httpserver.EventStream{
 		SetHeaders:    setEventHeaders,
 		EndOnShutdown: true,
+		EndWithToken:  true,
 		Source: func(ctx context.Context, emit httpserver.EmitFunc) error {
 			return a.deps.Requests.Events(ctx, id, c.Caller, after, func(seq uint64, ev *contract.Event) error {
 				if seq == 0 && ev.Type == contract.EventFinal {
@@ -177,5 +178,5 @@ func (a *api) handleDecisions(c *httpserver.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeUncached(c, page)
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, page)
 }

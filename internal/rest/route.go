@@ -79,12 +79,11 @@ func (a *api) handleClassify(c *httpserver.Context) error {
 		return err
 	}
 	c.SetHeader("X-Router-Source", string(clf.Source))
-	return writeUncached(c, clf)
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, clf)
 }
 
 func writeResponse(c *httpserver.Context, status int, resp *contract.Response) error {
 	c.SetOutcome(string(resp.Status))
-	c.SetHeader("Cache-Control", "no-store")
 	return c.WriteJSON(status, httpserver.MediaTypeJSON, resp)
 }
 

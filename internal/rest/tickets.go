@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"net/http"
+
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
@@ -24,7 +26,7 @@ func (a *api) handleTickets(c *httpserver.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeUncached(c, page)
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, page)
 }
 
 func (a *api) handleTicket(c *httpserver.Context) error {
@@ -36,7 +38,7 @@ func (a *api) handleTicket(c *httpserver.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeUncached(c, ticket)
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, ticket)
 }
 
 func (a *api) handleCloseTicket(c *httpserver.Context) error {
@@ -54,5 +56,5 @@ func (a *api) handleCloseTicket(c *httpserver.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeUncached(c, ticket)
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, ticket)
 }

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// ownToken returns a token that the router itself has signed.
+func (s *testServer) ownToken() string {
+	s.t.Helper()
+	token, err := s.core.signer.CallerToken(auth.CallerGrant{
+		Issuer: "caprouter", Audience: "caprouter", Subject: "alice", Scopes: strings.Fields(everyScope + " agent:*"),
+		Expires: time.Now().Add(time.Hour),
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return token
+}
+
+// readEvents reads the events of a request until the stream ends, and sends them all.
+func (s *testServer) readEvents(token, id string) <-chan string {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(context.WithoutCancel(s.t.Context()), http.MethodGet, s.url("/api/v1/requests/"+id+"/events"), http.NoBody)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	events := make(chan string, 1)
+	go func() {
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		events <- string(body)
+	}()
+	return events
+}
+
+// A stream of events ends with the token of its reader, also while nothing happens.
+func TestServer_EndsEventStreamWithItsToken(t *testing.T) {
+	m, dir := newMint(), t.TempDir()
+	s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", closedPort(t)), func(c *Config) { c.DataDir = dir })
+	now := time.Now().Unix()
+	short := m.token("alice", everyScope+" agent:*", map[string]any{"iat": now - 60, "exp": now + 3})
+	own := s.ownToken()
+	expiring := s.readEvents(short, s.submit(short))
+	revoked := s.readEvents(own, s.submit(own))
+	if got := testkit.Receive(t, expiring); !strings.Contains(got, "event: error") || !strings.Contains(got, `"unauthenticated"`) || strings.Contains(got, "event: final") {
+		t.Errorf("after the expiry: got events\n%s\nwant the error unauthenticated at the end", got)
+	}
+	if _, err := auth.RotateKeys(dir, true, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := testkit.Receive(t, revoked); !strings.Contains(got, "event: error") || !strings.Contains(got, `"unauthenticated"`) {
+		t.Errorf("after the revocation: got events\n%s\nwant the error unauthenticated at the end", got)
+	}
+}
+
+// The requests of a caller whose key is revoked go on, unless the operator wants them
+// to stop.
+func TestServer_StopsRequestsOfRevokedKeys(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		m, dir := newMint(), t.TempDir()
+		up, calls := countingAgent(t)
+		s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", closedPort(t)), func(c *Config) {
+			c.DataDir, c.Auth.StopOnRevoke = dir, stop
+		})
+		admin := m.token("root", "admin route:read", nil)
+		id := s.submit(s.ownToken())
+		other := s.submit(m.token("bob", everyScope+" agent:*", nil))
+		testkit.Eventually(t, "the requests are executed", func() bool {
+			return s.state(admin, id).Status == contract.StatusRunning && s.state(admin, other).Status == contract.StatusRunning
+		})
+		if _, err := auth.RotateKeys(dir, true, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if stop {
+			got := s.end(admin, id)
+			if got.Status != contract.StatusCancelled || !strings.Contains(encode(got.Tasks), "the key of the caller's token was revoked") {
+				t.Errorf("got %s with %s, want it cancelled because of the key", got.Status, encode(got.Tasks))
+			}
+		}
+		s.write("clients:\n" + entry("slow", "count_words", "text", up))
+		if err := s.reload(); err != nil {
+			t.Fatal(err)
+		}
+		if !stop {
+			s.end(admin, id)
+		}
+		if got := s.end(admin, other); got.Status != contract.StatusCompleted {
+			t.Errorf("stop_on_revoke %v: the request of another key is %s, want completed", stop, got.Status)
+		}
+		if want := map[bool]int64{false: 2, true: 1}[stop]; calls.Load() != want {
+			t.Errorf("stop_on_revoke %v: the agent got %d tasks, want %d", stop, calls.Load(), want)
+		}
+	}
+}
