@@ -19,7 +19,7 @@ func BenchmarkHandle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c, err := newCore(b.Context(), DefaultConfig(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer, false)
+			c, err := newCore(b.Context(), DefaultConfig(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer, noStore)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -118,7 +118,7 @@ func TestStart_RejectsWeakSecrets(t *testing.T) {
 			}
 			cfg.Auth.Keys = []KeyConfig{tc.key}
 			log := &lockedBuffer{}
-			c, err := newCore(t.Context(), cfg, Options{LogOutput: log, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, memorySigner(t), true)
+			c, err := newCore(t.Context(), cfg, Options{LogOutput: log, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, memorySigner(t), newStore)
 			if err == nil {
 				defer func() { _ = c.closeResources(t.Context()) }()
 			}

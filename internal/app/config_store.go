@@ -17,6 +17,9 @@ type StoreConfig struct {
 	Sync       string           `yaml:"sync"` // always, or an interval such as 100ms
 	Retention  RetentionConfig  `yaml:"retention"`
 	Encryption EncryptionConfig `yaml:"encryption"`
+	// TenantShare is the part of the store that one tenant may use, or one caller
+	// without a tenant. The one caller of auth.mode none may use all of it.
+	TenantShare float64 `yaml:"tenant_share"`
 }
 
 // EncryptionConfig names the keys of stored contents; without either, the file content.key
@@ -52,8 +55,9 @@ type WebhookConfig struct {
 
 func defaultStoreConfig() StoreConfig {
 	return StoreConfig{
-		Sync:      syncAlways,
-		Retention: RetentionConfig{Requests: "30d", Decisions: "90d", Audit: "365d", MaxBytes: "10GiB"},
+		Sync:        syncAlways,
+		Retention:   RetentionConfig{Requests: "30d", Decisions: "90d", Audit: "365d", MaxBytes: "10GiB"},
+		TenantShare: 0.25,
 	}
 }
 
@@ -77,8 +81,16 @@ func (c *StoreConfig) validate() error {
 		checkMinDuration("store.retention.decisions", r.Decisions, minRetention, "1h"),
 		checkMinDuration("store.retention.audit", r.Audit, max(minRetention, durationOf(r.Decisions)), "as long as store.retention.decisions"),
 		c.validateBytes(),
+		c.validateShare(),
 		c.Encryption.validate(),
 	)
+}
+
+func (c *StoreConfig) validateShare() error {
+	if !(c.TenantShare >= 0.001 && c.TenantShare <= 1) {
+		return fmt.Errorf("store.tenant_share is %v: write the part of the store that one tenant may use, from 0.001 to 1 (0.25)", c.TenantShare)
+	}
+	return nil
 }
 
 func (c *EncryptionConfig) validate() error {

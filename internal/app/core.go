@@ -57,9 +57,18 @@ type core struct {
 	baseURL     atomic.Pointer[string] // base URL of callbacks; nil = none
 }
 
-// newCore builds the core. The signer mints the tokens of agents. If serves is set, it
-// opens the store, which only one process can open at a time.
-func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer, serves bool) (_ *core, err error) {
+// storeUse is how a core uses the data directory.
+type storeUse int
+
+const (
+	noStore   storeUse = iota // it routes one request and stores nothing
+	newStore                  // nothing is stored yet
+	usedStore                 // an earlier process has used it, so it must contain an audit log
+)
+
+// newCore builds the core. The signer mints the tokens of agents. Only one process can
+// open the store at a time.
+func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer, use storeUse) (_ *core, err error) {
 	if opts.LogOutput == nil {
 		opts.LogOutput = os.Stderr
 	}
@@ -111,11 +120,11 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if c.classifier, err = c.newClassifier(); err != nil {
 		return nil, err
 	}
-	if serves {
+	if use != noStore {
 		if c.access, err = c.openAccess(&opts); err != nil {
 			return nil, err
 		}
-		if err := c.openPersistence(ctx, &opts); err != nil {
+		if err := c.openPersistence(ctx, &opts, use, redactor); err != nil {
 			return nil, err
 		}
 	}

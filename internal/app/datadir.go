@@ -6,13 +6,24 @@ import (
 	"path/filepath"
 
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/datadir"
+	"github.com/caprouter/caprouter/internal/store"
 )
 
 // openSigner opens the signing key in the data directory. It creates both if they do
-// not exist, accessible only by their owner.
-func openSigner(dataDir string) (*auth.Signer, error) {
+// not exist, accessible only by their owner. use reports whether a router has used the
+// directory before.
+func openSigner(dataDir string) (signer *auth.Signer, use storeUse, err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("data_dir %s cannot be made: %w: name another with --data-dir, or make %s writable", dataDir, withoutPath(err), filepath.Dir(filepath.Clean(dataDir)))
+		return nil, noStore, fmt.Errorf("data_dir %s cannot be made: %w: name another with --data-dir, or make %s writable", dataDir, withoutPath(err), filepath.Dir(filepath.Clean(dataDir)))
 	}
-	return auth.OpenSigner(dataDir)
+	used, err := datadir.Prepare(dataDir, store.EngineVersion)
+	if err != nil {
+		return nil, noStore, fmt.Errorf("data_dir: %w", err)
+	}
+	if use = newStore; used {
+		use = usedStore
+	}
+	signer, err = auth.OpenSigner(dataDir)
+	return signer, use, err
 }

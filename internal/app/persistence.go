@@ -10,9 +10,11 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/datadir"
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/quota"
+	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/telemetry"
@@ -27,6 +29,8 @@ type persistence struct {
 	contentKeys     *contentkey.Keyring
 	auditLog        *audit.Log
 	requests        *requests.Store
+	requestBucket   *store.Bucket
+	quotas          *storeQuotas
 	events          *events.Stream
 	sessions        *store.Bucket
 	idempotencyKeys *store.Bucket
@@ -51,8 +55,8 @@ const (
 )
 
 // openPersistence opens the store and its tables, and locks the data directory.
-func (c *core) openPersistence(ctx context.Context, opts *Options) error {
-	k := &persistence{owner: router.NewID()}
+func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse, redactor *redact.Redactor) error {
+	k := &persistence{owner: router.NewID(), quotas: c.newQuotas()}
 	c.persistence = k // so that close releases it if a later step fails
 	var err error
 	k.store, err = store.Open(ctx, store.Config{
@@ -69,10 +73,29 @@ func (c *core) openPersistence(ctx context.Context, opts *Options) error {
 		s := k.store.Status()
 		return telemetry.StoreState{Writable: s.Ready && s.Err == nil, UsedBytes: s.Used}
 	})
-	return errors.Join(c.openAuditLog(ctx), c.openTables(ctx), c.openTickets(ctx, opts))
+	c.telemetry.Metrics().ObserveTenants(k.heaviestTenants)
+	err = c.openAuditLog(ctx, use)
+	if err == nil {
+		err = c.openTables(ctx)
+	}
+	if err == nil {
+		err = c.openTickets(ctx, opts, redactor)
+	}
+	if err != nil {
+		return err
+	}
+	engine := ""
+	if c.cfg.Store.URL == "" {
+		engine = store.EngineVersion
+	}
+	if err := datadir.Complete(c.cfg.DataDir, engine); err != nil {
+		// The directory is usable: the next start completes it.
+		c.log.Warn("cannot mark the format of the data directory", "error", err)
+	}
+	return nil
 }
 
-func (c *core) openAuditLog(ctx context.Context) error {
+func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
 	k, retention := c.persistence, &c.cfg.Store.Retention
 	log, err := k.store.Log(ctx, audit.LogConfig(shareAudit))
 	if err != nil {
@@ -84,37 +107,47 @@ func (c *core) openAuditLog(ctx context.Context) error {
 			Contents: durationOf(retention.Decisions), Chain: durationOf(retention.Audit),
 			// Below the share, because trimming a log first writes a checkpoint to it.
 			MaxBytes: int64(0.9 * shareAudit * float64(c.cfg.Store.maxBytes())),
+			Share:    c.tenantShare(), KeepFacts: c.cfg.Auth.Mode != authNone && c.cfg.Audit.Required,
 		},
-		Logger: c.log, OnWrite: c.telemetry.Metrics().Audited,
+		OnEvict: c.reportTrim(telemetry.PartAudit),
+		Used:    use == usedStore,
+		Logger:  c.log, OnWrite: c.telemetry.Metrics().Audited,
 	})
 	return err
 }
 
 func (c *core) openTables(ctx context.Context) (err error) {
 	k := c.persistence
-	bucket := func(name string, age time.Duration, share float64, keys *contentkey.Keyring) *store.Bucket {
-		b, opened := k.store.Bucket(ctx, store.BucketConfig{Name: name, MaxAge: age, Share: share, Keys: keys})
-		err = errors.Join(err, opened)
+	bucket := func(name string, age time.Duration, share float64, shares *quota.Ledger, keys *contentkey.Keyring) *store.Bucket {
+		if err != nil {
+			return nil
+		}
+		var b *store.Bucket
+		b, err = k.store.Bucket(ctx, store.BucketConfig{Name: name, MaxAge: age, Share: share, OnWrite: shares.Written, Keys: keys})
 		return b
 	}
-	k.requests = requests.NewStore(bucket("REQUESTS", durationOf(c.cfg.Store.Retention.Requests), shareRequests, k.contentKeys), quota.Unlimited())
-	k.sessions = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions, k.contentKeys)
-	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys, nil) // hashes only
+	k.requestBucket = bucket("REQUESTS", durationOf(c.cfg.Store.Retention.Requests), shareRequests, k.quotas.requests, k.contentKeys)
+	k.sessions = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions, k.quotas.sessions, k.contentKeys)
+	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys, k.quotas.keys, nil) // hashes only
 	if err != nil {
 		return err
 	}
+	k.requests = requests.NewStore(k.requestBucket, k.quotas.requests)
 	k.events, err = events.Open(ctx, k.store, c.log)
 	return err
 }
 
-func (c *core) openTickets(ctx context.Context, opts *Options) error {
-	b, err := c.persistence.store.Bucket(ctx, store.BucketConfig{Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets, Keys: c.persistence.contentKeys})
+func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.Redactor) error {
+	b, err := c.persistence.store.Bucket(ctx, store.BucketConfig{
+		Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets,
+		OnWrite: c.persistence.quotas.tickets.Written, Keys: c.persistence.contentKeys,
+	})
 	if err != nil {
 		return err
 	}
 	m := c.telemetry.Metrics()
 	cfg := tickets.Config{
-		Bucket: b, NewID: router.NewID, Logger: c.log, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP,
+		Bucket: b, Quota: c.persistence.quotas.tickets, NewID: router.NewID, Logger: c.log, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP, MaskText: redactor.RedactText,
 		OnProposed: func(joined bool) {
 			if joined {
 				m.Ticket(telemetry.TicketJoined)
@@ -149,7 +182,7 @@ func (k *persistence) routerConfig(auditRequired bool) router.Storage {
 	}
 	return router.Storage{
 		AuditLog: k.auditLog, AuditOptional: !auditRequired, Requests: k.requests, Events: k.events,
-		Sessions: k.sessions, Keys: k.idempotencyKeys, Tickets: k.tickets, Owner: k.owner,
+		Sessions: k.sessions, SessionQuota: k.quotas.sessions, Keys: k.idempotencyKeys, KeyQuota: k.quotas.keys, Tickets: k.tickets, Owner: k.owner,
 	}
 }
 
@@ -158,6 +191,7 @@ func (k *persistence) startTasks(s *Server) {
 	s.group.Go("audit log", k.auditLog.Run)
 	s.group.Go("events", k.events.Run)
 	s.group.Go("tickets", k.tickets.Run)
+	s.group.Go("count the stored bytes of tenants", s.core.loadQuotas)
 	s.group.Go("own the store", func(ctx context.Context) error {
 		select {
 		case <-k.store.OwnershipLost():

@@ -2,6 +2,10 @@ package app
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
@@ -21,7 +25,7 @@ func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Requ
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCore(ctx, cfg, opts, signer, false)
+	c, err := newCore(ctx, cfg, opts, signer, noStore)
 	if err != nil {
 		return nil, err
 	}
@@ -31,12 +35,13 @@ func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Requ
 }
 
 // openRouteSigner opens the key of the data directory, which agents may know from a
-// router that serves it. A dry run signs nothing, so it needs no directory.
+// router that serves it. Without one, or in a dry run, which signs nothing, the key is
+// new and not stored: only a router creates a data directory.
 func openRouteSigner(cfg Config, dryRun bool) (*auth.Signer, error) {
-	if dryRun {
+	if _, err := os.Lstat(filepath.Join(cfg.DataDir, auth.KeyFile)); dryRun || errors.Is(err, fs.ErrNotExist) {
 		return auth.NewSigner()
 	}
-	return openSigner(cfg.DataDir)
+	return auth.OpenSigner(cfg.DataDir)
 }
 
 // LocalCaller returns the only principal of auth.mode none.

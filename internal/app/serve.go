@@ -36,11 +36,11 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	signer, err := openSigner(cfg.DataDir)
+	signer, use, err := openSigner(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCore(ctx, cfg, opts, signer, true)
+	c, err := newCore(ctx, cfg, opts, signer, use)
 	if err != nil {
 		return nil, err
 	}

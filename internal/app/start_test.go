@@ -32,7 +32,7 @@ func TestStart_RejectsInvalidConfig(t *testing.T) {
 		{"named registry missing", func(t *testing.T, c *Config) { c.Registry.File = filepath.Join(t.TempDir(), "none.yaml") }, "none.yaml"},
 		{"classifier not available", func(_ *testing.T, c *Config) { c.Classifier.Mode = "llm" }, "classifier.mode"},
 		{"readable key", func(t *testing.T, c *Config) {
-			signer, err := openSigner(c.DataDir)
+			signer, _, err := openSigner(c.DataDir)
 			if err != nil || signer == nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
@@ -92,6 +93,17 @@ func (mk *instrumentFactory) newGauge(name, help string, now func() int64) {
 	_, err := mk.meter.Int64ObservableGauge(name, metric.WithDescription(help),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(now())
+			return nil
+		}))
+	mk.addError(name, err)
+}
+
+// newGaugeByLabel creates a gauge with one label. At each scrape, now observes the
+// values of the label, of which there must be few.
+func (mk *instrumentFactory) newGaugeByLabel(name, help, labelName string, now func(observe func(value string, n int64))) {
+	_, err := mk.meter.Int64ObservableGauge(name, metric.WithDescription(help),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			now(func(value string, n int64) { o.Observe(n, metric.WithAttributes(attribute.String(labelName, value))) })
 			return nil
 		}))
 	mk.addError(name, err)

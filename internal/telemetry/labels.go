@@ -30,7 +30,8 @@ func outcomeValues() []string {
 			contract.CodeInvalidRequest, contract.CodePayloadTooLarge, contract.CodeUnsupportedMediaType,
 			contract.CodeUnauthenticated, contract.CodeForbidden, contract.CodeNotFound,
 			contract.CodeMethodNotAllowed, contract.CodeConflict, contract.CodeResultExpired, contract.CodePreconditionFailed,
-			contract.CodeNoEligibleAgent, contract.CodeRateLimited, contract.CodeOverloaded,
+			contract.CodeNoEligibleAgent, contract.CodeRateLimited, contract.CodeQuotaExceeded,
+			contract.CodeOverloaded,
 			contract.CodeAuditUnavailable, contract.CodeInternal,
 		),
 	)

@@ -26,11 +26,12 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 			m.Cascade(v, 0.5)
 			m.Ticket(v)
 			m.Webhook(v)
+			m.TrimmedEarly(v, 1)
 			m.ModelCall(contract.CallPurpose(v), v, contract.Tokens{Input: 1}, 0)
 		}
 		allowed := regexp.MustCompile(`^(|outcome="[a-z_]+"|policy="([ABC]|other)"|source="(llm|lexical|cache|pinned|other)"|` +
 			`status="(success|partial|failure|failed|cancelled|other)"|result="(ok|failed)"|` +
-			`reason="(llm_[a-z_]+|other)"|purpose="(classify|repair|more_tokens|answer|other)"|kind="(input|output|thinking)"|how="(opened|joined|other)")$`)
+			`reason="(llm_[a-z_]+|other)"|purpose="(classify|repair|more_tokens|answer|other)"|kind="(input|output|thinking)"|how="(opened|joined|other)"|part="(audit|requests|sessions|tickets|other)")$`)
 		for series := range scrape(t, tel) {
 			name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
 			if !strings.HasSuffix(name, "_bucket") && !allowed.MatchString(labels) {

@@ -16,6 +16,22 @@ type storeMetrics struct {
 	open       atomic.Pointer[func() int]
 	tickets    eventCounter
 	webhook    eventCounter
+	trimmed    eventCounter
+	tenants    atomic.Pointer[func() []TenantBytes]
+}
+
+// Values of the label "part" of caprouter_store_trimmed_early_total.
+const (
+	PartAudit    = "audit"
+	PartRequests = "requests"
+	PartSessions = "sessions"
+	PartTickets  = "tickets"
+)
+
+// TenantBytes is what one tenant has stored.
+type TenantBytes struct {
+	Tenant string
+	Bytes  int64
 }
 
 // Values of the labels of tickets and their webhook.
@@ -37,9 +53,11 @@ type StoreState struct {
 
 func (mk *instrumentFactory) newStoreMetrics() storeMetrics {
 	return storeMetrics{
-		records:    mk.newCounter("audit_records", "Records for the audit log, by result.", "result", resultValues()),
-		tickets:    mk.newCounter("tickets", "Requests recorded by fallback policy C, by whether they opened or joined a ticket.", "how", []string{TicketOpened, TicketJoined}),
-		webhook:    mk.newCounter("ticket_webhook", "Calls to the webhook of tickets, by outcome.", "outcome", []string{WebhookOK, WebhookFailed, WebhookExpired, WebhookGone}),
+		records: mk.newCounter("audit_records", "Records for the audit log, by result.", "result", resultValues()),
+		tickets: mk.newCounter("tickets", "Requests recorded by fallback policy C, by whether they opened or joined a ticket.", "how", []string{TicketOpened, TicketJoined}),
+		webhook: mk.newCounter("ticket_webhook", "Calls to the webhook of tickets, by outcome.", "outcome", []string{WebhookOK, WebhookFailed, WebhookExpired, WebhookGone}),
+		trimmed: mk.newCounter("store_trimmed_early", "Stored values that were removed before their retention, to make room in a share of the store.",
+			"part", []string{PartAudit, PartRequests, PartSessions, PartTickets}),
 		recordTime: mk.newHistogram("audit_append_duration", "Time until a batch of records of the audit log was durable."),
 	}
 }
@@ -47,6 +65,7 @@ func (mk *instrumentFactory) newStoreMetrics() storeMetrics {
 func (mk *instrumentFactory) addStoreGauges(m *Metrics) {
 	mk.newGauge("store_writable", "1 while the store accepts writes, otherwise 0.", m.storeWritable)
 	mk.newGauge("store_used_bytes", "Bytes the store holds on disk.", m.storeUsedBytes)
+	mk.newGaugeByLabel("store_tenant_bytes", "Bytes that the tenants with the most have stored.", "tenant", m.observeTenants)
 	mk.newGauge("requests_open", "Asynchronous requests that have not ended.", m.openRequests)
 }
 
@@ -82,6 +101,29 @@ func (m *Metrics) Webhook(outcome string) {
 func (m *Metrics) ObserveStore(state func() StoreState) {
 	if m != nil {
 		m.store.state.Store(&state)
+	}
+}
+
+// TrimmedEarly counts values that were removed before their retention.
+func (m *Metrics) TrimmedEarly(part string, values int) {
+	if m != nil {
+		m.store.trimmed.addN(part, values)
+	}
+}
+
+// ObserveTenants sets the function that returns the tenants with the most stored
+// bytes, at most ten, because each is a value of a label. It is called at each scrape.
+func (m *Metrics) ObserveTenants(heaviest func() []TenantBytes) {
+	if m != nil {
+		m.store.tenants.Store(&heaviest)
+	}
+}
+
+func (m *Metrics) observeTenants(observe func(value string, n int64)) {
+	if heaviest := m.store.tenants.Load(); heaviest != nil {
+		for _, t := range (*heaviest)() {
+			observe(t.Tenant, t.Bytes)
+		}
 	}
 }
 

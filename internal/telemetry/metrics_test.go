@@ -95,6 +95,7 @@ func TestMetrics_NamesAndKinds(t *testing.T) {
 		"caprouter_audit_append_duration_seconds": "histogram",
 		"caprouter_store_writable":                "gauge",
 		"caprouter_store_used_bytes":              "gauge",
+		"caprouter_store_trimmed_early_total":     "counter",
 		"caprouter_requests_open":                 "gauge",
 		"caprouter_tickets_total":                 "counter",
 		"caprouter_ticket_webhook_total":          "counter",
@@ -152,11 +153,15 @@ func TestMetrics_Record(t *testing.T) {
 		}},
 		{"a store", func(m *telemetry.Metrics) {
 			m.ObserveStore(func() telemetry.StoreState { return telemetry.StoreState{Writable: true, UsedBytes: 42} })
+			m.ObserveTenants(func() []telemetry.TenantBytes { return []telemetry.TenantBytes{{Tenant: "acme", Bytes: 7}} })
+			m.TrimmedEarly(telemetry.PartRequests, 3)
 			m.ObserveOpen(func() int { return 7 })
 		}, map[string]string{
-			`caprouter_store_writable`:   "1",
-			`caprouter_store_used_bytes`: "42",
-			`caprouter_requests_open`:    "7",
+			`caprouter_store_writable`:                             "1",
+			`caprouter_store_used_bytes`:                           "42",
+			`caprouter_store_tenant_bytes{tenant="acme"}`:          "7",
+			`caprouter_store_trimmed_early_total{part="requests"}`: "3",
+			`caprouter_requests_open`:                              "7",
 		}},
 		{"a classification", func(m *telemetry.Metrics) {
 			m.Classify(string(contract.SourceLexical), 50*time.Microsecond)

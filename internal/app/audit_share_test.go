@@ -1,0 +1,157 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/quota"
+	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/router"
+)
+
+// appendOutcomes writes records as a flood of requests of a tenant does, without the
+// requests.
+func (s *tenantServer) appendOutcomes(tenant string, records, bytes int) {
+	s.t.Helper()
+	content := []byte(encode(map[string]any{"prompt": strings.Repeat("x", bytes)}))
+	var wg sync.WaitGroup
+	errs := make(chan error, 32)
+	for range cap(errs) {
+		wg.Go(func() {
+			var err error
+			for range records / cap(errs) {
+				if err == nil {
+					err = s.core.persistence.auditLog.Append(s.t.Context(), audit.Record{
+						Kind: audit.KindOutcome, RequestID: router.NewID(), Tenant: tenant, Subject: "ana", Status: contract.StatusUnsupported, Content: content,
+					})
+				}
+			}
+			errs <- err
+		})
+	}
+	wg.Wait()
+	for range cap(errs) {
+		if err := testkit.Receive(s.t, errs); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *tenantServer) decisions(tenant string, query url.Values) *contract.DecisionPage {
+	s.t.Helper()
+	got := s.call(tenant, http.MethodGet, "/api/v1/decisions?"+query.Encode(), "")
+	var page contract.DecisionPage
+	if err := json.Unmarshal(got.body, &page); err != nil || got.status != http.StatusOK {
+		s.t.Fatalf("decisions: got %d %s, %v", got.status, got.body, err)
+	}
+	return &page
+}
+
+const plain = `{"content":{"prompt":"count words of this text"},"options":{"fallback":"B"}}`
+
+// The decision log starts at the time asked for, however much was written in the
+// minutes before.
+func TestServer_ReadsDecisionsFromTheTimeAskedFor(t *testing.T) {
+	s := startTenants(t, "clients: {}\n")
+	s.appendOutcomes("other", 12_800, 10)
+	since := time.Now()
+	id := s.send("quiet", plain).header.Get("X-Request-Id")
+	query := url.Values{"since": {since.UTC().Format(time.RFC3339Nano)}, "limit": {"10"}}
+	var page *contract.DecisionPage
+	testkit.Eventually(t, "the first page contains the request", func() bool {
+		page = s.decisions("quiet", query)
+		return len(page.Decisions) == 1 && page.Decisions[0].RequestID == id
+	})
+	query.Set("cursor", page.NextCursor)
+	if page = s.decisions("quiet", query); len(page.Decisions) != 0 {
+		t.Errorf("the next page: got %+v, want none", page.Decisions)
+	}
+	query = url.Values{"since": {time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)}}
+	if page = s.decisions("quiet", query); len(page.Decisions) != 0 {
+		t.Errorf("since a later time: got %+v, want none", page.Decisions)
+	}
+}
+
+// Reads of lists are limited for each caller.
+func TestServer_LimitsReads(t *testing.T) {
+	s := startTenants(t, "clients: {}\n", func(c *Config) { c.Limits.Read = RateConfig{RPS: "0.001", Burst: 2} })
+	s.decisions("quiet", nil)
+	if got := s.call("quiet", http.MethodGet, "/api/v1/tickets", ""); got.status != http.StatusOK {
+		t.Errorf("the second read: got %d %s, want 200", got.status, got.body)
+	}
+	if got := s.call("quiet", http.MethodGet, "/api/v1/decisions", ""); got.status != http.StatusTooManyRequests || got.code() != "rate_limited" {
+		t.Errorf("the third read: got %d %s, want 429 rate_limited", got.status, got.body)
+	}
+	s.decisions("other", nil)
+}
+
+// A tenant that floods the audit log loses its own contents, the oldest first, and
+// neither its facts nor any record of others. The chain stays valid.
+func TestServer_SharesTheAuditLog(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := startTenants(t, "clients: {}\n", func(c *Config) { c.DataDir = dir })
+	misuse := s.send("flooder", plain).header.Get("X-Request-Id")
+	kept := s.send("quiet", plain).header.Get("X-Request-Id")
+	for range 8 { // 80 MB, of 29 MB for all and 7 MB for one
+		s.appendOutcomes("flooder", 1024, 10_000)
+		testkit.Eventually(t, "the log has room", func() bool { return s.core.persistence.auditLog.Usage()[quota.Owner{Tenant: "flooder"}] < 8<<20 })
+	}
+	decision := func(tenant, id string) contract.DecisionEntry {
+		t.Helper()
+		page := s.decisions(tenant, url.Values{"request_id": {id}})
+		if len(page.Decisions) != 1 {
+			t.Fatalf("request %s of %s: got %d entries, want 1", id, tenant, len(page.Decisions))
+		}
+		return page.Decisions[0]
+	}
+	if got := decision("quiet", kept); got.Erased || got.Prompt == "" {
+		t.Errorf("the record of another tenant: got %+v, want its content", got)
+	}
+	if got := decision("flooder", misuse); !got.Erased || got.Subject != "ana" {
+		t.Errorf("the oldest record of the flooder: got %+v, want its facts alone", got)
+	}
+	if text := s.get("/metrics"); strings.Contains(text, `caprouter_store_trimmed_early_total{part="audit"} 0`) {
+		t.Error("the metric of early trims is 0")
+	}
+	if !strings.Contains(s.log.String(), "before their retention") {
+		t.Error("the log contains no warning")
+	}
+	signer, err := auth.OpenSigner(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := audit.Verify(t.Context(), audit.VerifyConfig{DataDir: dir, Signer: signer})
+	if err != nil || !report.OK() || report.EvictedContents == 0 || !strings.Contains(fmt.Sprint(report.Notes), "contents of flooder") {
+		t.Errorf("verify: got %+v, %v, want a valid chain with a note about the flooder", report, err)
+	}
+}
+
+// A tenant whose facts alone use up its share of the audit log is rejected, because they
+// are kept. Others are not.
+func TestServer_KeepsFactsOfFloodingTenant(t *testing.T) {
+	s := startTenants(t, "clients: {}\n")
+	first := s.send("flooder", plain).header.Get("X-Request-Id")
+	for range 3 {
+		s.appendOutcomes("flooder", 8192, 10)
+	}
+	testkit.Eventually(t, "the flooder is rejected", func() bool {
+		return s.send("flooder", plain).code() == "quota_exceeded"
+	})
+	if got := s.send("quiet", plain); got.code() != "no_eligible_agent" {
+		t.Errorf("another tenant: got %d %s, want no_eligible_agent", got.status, got.body)
+	}
+	page := s.decisions("flooder", url.Values{"request_id": {first}})
+	if len(page.Decisions) != 1 {
+		t.Errorf("the first record of the flooder: got %+v, want it", page.Decisions)
+	}
+}

@@ -1,0 +1,109 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/idempotency"
+	"github.com/caprouter/caprouter/internal/quota"
+	"github.com/caprouter/caprouter/internal/session"
+	"github.com/caprouter/caprouter/internal/telemetry"
+)
+
+// storeQuotas divide the parts of the store between tenants.
+type storeQuotas struct {
+	requests, sessions, keys, tickets *quota.Ledger
+}
+
+func (c *core) newQuotas() *storeQuotas {
+	part := func(name, metric string, share float64, cfg quota.Config) *quota.Ledger {
+		cfg.Part, cfg.Share = name, c.tenantShare()
+		cfg.Limit = int64(share * float64(c.cfg.Store.maxBytes()))
+		cfg.OnTrim = c.reportTrim(metric)
+		return quota.New(cfg)
+	}
+	return &storeQuotas{
+		requests: part("asynchronous requests", telemetry.PartRequests, shareRequests,
+			quota.Config{MaxAge: durationOf(c.cfg.Store.Retention.Requests), Removable: true, Held: true}),
+		sessions: part("sessions", telemetry.PartSessions, shareSessions,
+			quota.Config{MaxAge: time.Duration(c.cfg.Session.TTLS) * time.Second, Removable: true}),
+		keys:    part("idempotency keys", "", shareKeys, quota.Config{MaxAge: keyAge}),
+		tickets: part("tickets", telemetry.PartTickets, shareTickets, quota.Config{MaxAge: ticketAge, Removable: true, Held: true}),
+	}
+}
+
+// tenantShare returns the part of the store that one tenant may use. Without tokens
+// there is one caller.
+func (c *core) tenantShare() float64 {
+	if c.cfg.Auth.Mode == authNone {
+		return 1
+	}
+	return c.cfg.Store.TenantShare
+}
+
+// trimWarningInterval is the minimum time between two warnings about one part.
+const trimWarningInterval = time.Minute
+
+// reportTrim returns a function that counts what was removed before its retention, and
+// logs a warning now and then.
+func (c *core) reportTrim(part string) func(quota.Owner, int) {
+	var mu sync.Mutex
+	var next time.Time
+	return func(owner quota.Owner, values int) {
+		c.telemetry.Metrics().TrimmedEarly(part, values)
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.After(next) {
+			next = now.Add(trimWarningInterval)
+			c.log.Warn("stored values were removed before their retention, to make room (store.tenant_share)",
+				"part", part, "tenant", owner.String(), "values", values)
+		}
+	}
+}
+
+// loadQuotas counts what was stored before the start. Until it has ended, less counts
+// than is stored.
+func (c *core) loadQuotas(ctx context.Context) error {
+	k := c.persistence
+	err := errors.Join(
+		k.requests.LoadQuota(ctx, k.requestBucket),
+		session.LoadQuota(ctx, k.sessions, k.quotas.sessions),
+		idempotency.LoadQuota(ctx, k.idempotencyKeys, k.quotas.keys),
+	)
+	if err != nil && ctx.Err() == nil {
+		c.log.ErrorContext(ctx, "not all stored bytes of tenants are counted", "err", err)
+	}
+	return nil
+}
+
+// maxTenantLabels bounds the tenants in the metrics.
+const maxTenantLabels = 10
+
+// heaviestTenants returns the tenants with the most stored bytes.
+func (k *persistence) heaviestTenants() []telemetry.TenantBytes {
+	total := map[quota.Owner]int64{}
+	add := func(usage map[quota.Owner]int64) {
+		for owner, bytes := range usage {
+			total[owner] += bytes
+		}
+	}
+	for _, part := range []*quota.Ledger{k.quotas.requests, k.quotas.sessions, k.quotas.keys, k.quotas.tickets} {
+		add(part.Usage())
+	}
+	if k.auditLog != nil {
+		add(k.auditLog.Usage())
+	}
+	heaviest := slices.SortedFunc(maps.Keys(total), func(a, b quota.Owner) int {
+		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(a.String(), b.String()))
+	})
+	list := make([]telemetry.TenantBytes, min(len(heaviest), maxTenantLabels))
+	for i := range list {
+		list[i] = telemetry.TenantBytes{Tenant: heaviest[i].String(), Bytes: total[heaviest[i]]}
+	}
+	return list
+}

@@ -1,0 +1,242 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// tenantServer is a router with a store of the least size, and callers of two tenants.
+type tenantServer struct {
+	*testServer
+	mint mint
+}
+
+func startTenants(t *testing.T, registry string, change ...func(*Config)) *tenantServer {
+	t.Helper()
+	m := newMint()
+	return &tenantServer{startGuarded(t, m, registry, append([]func(*Config){func(c *Config) {
+		c.Store.Retention.MaxBytes = "64MiB"
+	}}, change...)...), m}
+}
+
+// send posts a request as a caller of the tenant.
+func (s *tenantServer) send(tenant, body string, header ...string) answered {
+	s.t.Helper()
+	return s.call(tenant, http.MethodPost, "/api/v1/route", body, header...)
+}
+
+func (s *tenantServer) call(tenant, method, path, body string, header ...string) answered {
+	s.t.Helper()
+	token := s.mint.token("ana", everyScope+" agent:*", map[string]any{"tenant": tenant})
+	c := call{method: method, path: path, token: token, body: body, header: http.Header{}}
+	for i := 0; i < len(header); i += 2 {
+		c.header.Set(header[i], header[i+1])
+	}
+	return s.do(c)
+}
+
+// code returns the error code of an answer.
+func (a answered) code() string {
+	var problem struct {
+		Code string `json:"code"`
+	}
+	_ = json.Unmarshal(a.body, &problem)
+	return problem.Code
+}
+
+func (a answered) response(t *testing.T) *contract.Response {
+	t.Helper()
+	var resp contract.Response
+	if err := json.Unmarshal(a.body, &resp); err != nil {
+		t.Fatalf("got %d %s: %v", a.status, a.body, err)
+	}
+	return &resp
+}
+
+// bulky is an asynchronous request with an input of half a MiB.
+func bulky() string {
+	return fmt.Sprintf(`{"content":{"prompt":"count words of this text","inputs":{"text":%q}},"options":{"mode":"async"}}`,
+		strings.Repeat("many words ", 50_000))
+}
+
+// A tenant that floods the store with asynchronous requests is rejected, and others
+// are not. Its own room is free again as soon as its requests have ended.
+func TestServer_SharesTheRoomForAsyncRequests(t *testing.T) {
+	goOn := make(chan struct{})
+	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+		return contract.Result{Status: contract.ResultSuccess}, nil
+	})
+	s := startTenants(t, "clients:\n"+entry("slow", "count_words", "text", agent.url, ", max_in_flight: 100"))
+	agent.trust(s.testServer)
+	var accepted []string
+	var last answered
+	for range 40 {
+		if last = s.send("flooder", bulky()); last.status != http.StatusAccepted {
+			break
+		}
+		accepted = append(accepted, last.response(t).RequestID)
+	}
+	if last.status != http.StatusTooManyRequests || last.code() != "quota_exceeded" || last.header.Get("Retry-After") == "" {
+		t.Errorf("the flood of %d requests: got %d %s, want 429 quota_exceeded with Retry-After", len(accepted), last.status, last.body)
+	}
+	for range 3 {
+		if got := s.send("quiet", bulky()); got.status != http.StatusAccepted {
+			t.Fatalf("another tenant: got %d %s, want 202", got.status, got.body)
+		}
+	}
+	if text := s.get("/metrics"); !strings.Contains(text, `caprouter_store_tenant_bytes{tenant="flooder"}`) {
+		t.Error("the metrics lack the bytes of the tenant")
+	}
+	close(goOn)
+	for _, id := range accepted {
+		testkit.Eventually(t, "the request has ended", func() bool {
+			return s.call("flooder", http.MethodGet, "/api/v1/requests/"+id, "").response(t).Status.Terminal()
+		})
+	}
+	if got := s.send("flooder", bulky()); got.status != http.StatusAccepted {
+		t.Errorf("after the end of its requests: got %d %s, want 202", got.status, got.body)
+	}
+}
+
+// Requests that have ended never close the router for new ones, and their answers
+// remain available.
+func TestServer_EndedRequestsMakeRoom(t *testing.T) {
+	long := strings.Repeat("words and words ", 8_000)
+	agent := startAgent(t, "counter", func(context.Context, contract.Task) (contract.Result, error) {
+		raw, err := json.Marshal(long)
+		return contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": raw}}, err
+	})
+	s := startTenants(t, "clients:\n"+entry("counter", "count_words", "text", agent.url))
+	agent.trust(s.testServer)
+	var first string
+	for i := range 30 {
+		tenant := []string{"flooder", "flooder", "quiet"}[i%3]
+		got := s.send(tenant, bulky())
+		if got.status != http.StatusAccepted {
+			t.Fatalf("request %d: got %d %s, want 202", i, got.status, got.body)
+		}
+		id := got.response(t).RequestID
+		if i == 0 {
+			first = id
+		}
+		testkit.Eventually(t, "the request has ended", func() bool {
+			return s.call(tenant, http.MethodGet, "/api/v1/requests/"+id, "").response(t).Status == contract.StatusCompleted
+		})
+	}
+	if got := s.call("flooder", http.MethodGet, "/api/v1/requests/"+first, "").response(t); got.Status != contract.StatusCompleted {
+		t.Errorf("the first request: got %s, want completed", got.Status)
+	}
+}
+
+// A tenant that floods the store with idempotency keys is rejected, its own keys and
+// those of others are kept.
+func TestServer_SharesTheRoomForIdempotencyKeys(t *testing.T) {
+	s := startTenants(t, "clients: {}\n", func(c *Config) { c.Limits.Classify.RPS = "0" })
+	const body = `{"content":{"prompt":"count words of this text"},"options":{"fallback":"B"}}`
+	before := s.send("quiet", body, "Idempotency-Key", "quiet-before")
+	first := s.send("flooder", body, "Idempotency-Key", "flood-0")
+	last, sent := first, 1
+	for ; sent < 3000 && last.status != http.StatusTooManyRequests; sent++ {
+		last = s.send("flooder", body, "Idempotency-Key", fmt.Sprintf("flood-%d", sent))
+	}
+	if last.code() != "quota_exceeded" {
+		t.Errorf("after %d keys: got %d %s, want 429 quota_exceeded", sent, last.status, last.body)
+	}
+	for name, c := range map[string]struct {
+		tenant, key string
+		want        answered
+		replayed    bool
+	}{
+		"a key of the flooder again":  {"flooder", "flood-0", first, true},
+		"a key of another again":      {"quiet", "quiet-before", before, true},
+		"a new key of another tenant": {"quiet", "quiet-after", before, false},
+	} {
+		got := s.send(c.tenant, body, "Idempotency-Key", c.key)
+		if got.status != c.want.status || (got.header.Get("Idempotency-Replayed") != "") != c.replayed {
+			t.Errorf("%s: got %d %v %s, want %d, replayed %t", name, got.status, got.header, got.body, c.want.status, c.replayed)
+		}
+	}
+}
+
+// The sessions of a tenant that opens too many are forgotten, the oldest first. Those
+// of others stay.
+func TestServer_SharesTheRoomForSessions(t *testing.T) {
+	var history []contract.Turn
+	agent := startAgent(t, "counter", func(_ context.Context, task contract.Task) (contract.Result, error) {
+		history = task.History
+		return contract.Result{Status: contract.ResultSuccess}, nil
+	})
+	s := startTenants(t, "clients:\n"+entry("counter", "count_words", "text", agent.url))
+	agent.trust(s.testServer)
+	turn := func(tenant, session, prompt string) {
+		t.Helper()
+		body := encode(map[string]any{"content": map[string]any{"prompt": "count words of this text: " + prompt}, "session_id": session})
+		if got := s.send(tenant, body); got.status != http.StatusOK {
+			t.Fatalf("%s: got %d %s, want 200", tenant, got.status, got.body)
+		}
+	}
+	turn("quiet", "one", "the first turn")
+	for i := range 900 {
+		turn("flooder", fmt.Sprintf("session-%d", i), strings.Repeat("long ", 380))
+	}
+	turn("quiet", "one", "the second turn")
+	turn("quiet", "one", "the third turn")
+	if got := encode(history); !strings.Contains(got, "the first turn") || !strings.Contains(got, "the second turn") {
+		t.Errorf("the history of another tenant: got %s, want both turns", got)
+	}
+	turn("flooder", "session-899", "the last session")
+	if got := encode(history); !strings.Contains(got, "long") {
+		t.Errorf("the newest session of the tenant: got %s, want its turn", got)
+	}
+	if text := s.get("/metrics"); strings.Contains(text, `caprouter_store_trimmed_early_total{part="sessions"} 0`) {
+		t.Error("the metric of early trims is 0")
+	}
+}
+
+// A tenant that floods the tickets gets proposals without a ticket. Others open
+// tickets as before, and closed tickets make room.
+func TestServer_SharesTheRoomForTickets(t *testing.T) {
+	s := startTenants(t, "fallback: { policy: C }\nclients: {}\n")
+	words := func(i int) string { // no two are similar
+		return fmt.Sprintf(`{"content":{"prompt":"%[1]x%[1]x repairs %[2]x%[2]x"}}`, 7919*(i+1), 104729*(i+3))
+	}
+	var tickets []string
+	for i := range 600 {
+		proposal := s.send("flooder", words(i)).response(t).Data.Proposal
+		if proposal == nil {
+			t.Fatalf("request %d: got no proposal", i)
+		}
+		if proposal.TicketID == "" {
+			if !strings.Contains(proposal.Detail, "store.tenant_share") {
+				t.Errorf("got the detail %q, want the reason", proposal.Detail)
+			}
+			break
+		}
+		tickets = append(tickets, proposal.TicketID)
+	}
+	if len(tickets) == 600 {
+		t.Fatal("got 600 tickets, want a limit")
+	}
+	if got := s.send("quiet", words(1000)).response(t).Data.Proposal; got == nil || got.TicketID == "" {
+		t.Errorf("another tenant: got %+v, want a ticket", got)
+	}
+	for _, id := range tickets[:3] {
+		if got := s.call("flooder", http.MethodPost, "/api/v1/tickets/"+id+"/close", ""); got.status != http.StatusOK {
+			t.Fatalf("close: got %d %s", got.status, got.body)
+		}
+	}
+	if got := s.send("flooder", words(2000)).response(t).Data.Proposal; got == nil || got.TicketID == "" {
+		t.Errorf("after closing tickets: got %+v, want a ticket", got)
+	}
+}
