@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +21,6 @@ import (
 
 	"github.com/caprouter/caprouter/internal/run"
 )
-
-const mainPackage = "github.com/caprouter/caprouter/cmd/caprouter"
 
 // StartTimeout and StopTimeout bound how long a process may take to start and to
 // shut down.
@@ -44,16 +43,6 @@ type Process struct {
 	addr   string         // of a role
 	stdin  io.WriteCloser // of a role
 	stdout *bufio.Reader  // of a role
-}
-
-// Build compiles the router into dir and returns the path of the binary.
-func Build(ctx context.Context, dir string) (string, error) {
-	binary := filepath.Join(dir, "caprouter")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, mainPackage) //nolint:gosec // dir is created by the driver
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", mainPackage, err, out)
-	}
-	return binary, nil
 }
 
 // WriteConfig writes the configuration and the registry of a router into dir and
@@ -89,11 +78,9 @@ func LaunchRouter(ctx context.Context, binary, config string) (*Process, error) 
 	p.cmd = exec.CommandContext(ctx, binary, "serve", "--config", config) //nolint:gosec // built by Build
 	p.cmd.Env = cleanEnvironment()
 	p.cmd.Stderr = log
-	p.Started = time.Now()
-	if err := p.cmd.Start(); err != nil {
+	if err := p.startCommand(ctx); err != nil {
 		return nil, errors.Join(err, log.close())
 	}
-	p.watchExit(ctx)
 	return p, nil
 }
 
@@ -115,12 +102,10 @@ func StartRole(ctx context.Context, name string, args ...string) (*Process, erro
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	p.Started = time.Now()
-	if err := p.cmd.Start(); err != nil {
+	if err := p.startCommand(ctx); err != nil {
 		return nil, err
 	}
 	line, err := p.stdout.ReadString('\n')
-	p.watchExit(ctx)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the %s: read its address: %w", name, err), p.Stop(ctx))
 	}
@@ -128,14 +113,27 @@ func StartRole(ctx context.Context, name string, args ...string) (*Process, erro
 	return p, nil
 }
 
-func (p *Process) watchExit(ctx context.Context) {
+// startCommand starts the command in a goroutine that waits for its exit. It keeps
+// its thread meanwhile, because the process is killed when the thread ends that
+// started it, see killWithParent.
+func (p *Process) startCommand(ctx context.Context) error {
+	killWithParent(p.cmd)
 	p.exited = make(chan struct{})
 	p.group = run.New(context.WithoutCancel(ctx))
+	p.Started = time.Now()
+	started := make(chan error, 1)
 	p.group.Go("wait for the "+p.Name, func(context.Context) error {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		defer close(p.exited)
-		_ = p.cmd.Wait() // Stop reports the exit code
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // Stop reports the exit code
+		}
 		return nil
 	})
+	return <-started
 }
 
 // Addr returns the host and port at which the process listens.

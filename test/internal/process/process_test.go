@@ -17,7 +17,12 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(launchIn); dir != "" {
+		launchForEver(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func newTestLog(t *testing.T) (_ *routerLog, path string) {
 	t.Helper()
@@ -107,6 +112,41 @@ func TestStartRouter_ReturnsLogOfFailedStart(t *testing.T) {
 	_, err := StartRouter(t.Context(), binary, filepath.Join(dir, "caprouter.yaml"))
 	if err == nil || !strings.Contains(err.Error(), "the router exited") || !strings.Contains(err.Error(), "the disk is gone") {
 		t.Errorf("got %v, want an error with the end of the log", err)
+	}
+}
+
+func TestWritePatched_SelectsPatchedFiles(t *testing.T) {
+	const pkg, library = "github.com/caprouter/caprouter/internal/run", "go.uber.org/goleak"
+	dir := t.TempDir()
+	flags, err := writePatched(t.Context(), dir, []Patch{
+		{Package: pkg, File: "group.go", Old: "package run\n", New: "package run // one\n"},
+		{Package: pkg, File: "group.go", Old: "// one", New: "// two"},
+		{Package: pkg, File: "added.go", New: "package run\n"},
+		{Package: library, File: "added.go", New: "package goleak\n"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"patched-0-group.go", "patched-2-added.go", "module-3/added.go", "module-3/go.mod"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	out, err := runGo(t.Context(), append(append([]string{"list", "-f", "{{.Dir}} {{.GoFiles}}"}, flags...), pkg, library)...)
+	if err != nil || !strings.Contains(out, "/internal/run [added.go ") || !strings.Contains(out, filepath.Join(dir, "module-3")+" [added.go ") {
+		t.Errorf("got packages %s, %v, want both with the added file", out, err)
+	}
+	if patched, err := os.ReadFile(filepath.Join(dir, "patched-0-group.go")); err != nil || !strings.HasPrefix(string(patched), "package run // two\n") {
+		t.Errorf("got %.40q, %v, want both patches", patched, err)
+	}
+	for name, p := range map[string]Patch{
+		"text that does not occur": {Package: pkg, File: "group.go", Old: "no such text"},
+		"text that is repeated":    {Package: pkg, File: "group.go", Old: "func"},
+		"a file that exists":       {Package: pkg, File: "group.go", New: "package run"},
+	} {
+		if _, err := writePatched(t.Context(), t.TempDir(), []Patch{p}); err == nil || !strings.Contains(err.Error(), "group.go") {
+			t.Errorf("%s: got %v, want an error with the name of the file", name, err)
+		}
 	}
 }
 
