@@ -22,6 +22,7 @@ import (
 )
 
 func main() {
+	ignoreFileLimit()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	group := run.New(ctx)
 	// The first signal starts a graceful shutdown, the second ends the process.

@@ -24,14 +24,16 @@ const (
 	answerIndent = indent + indent
 	columnGap    = "  "
 	minTextWidth = 20 // columns of text, even if the terminal is too narrow
-	minCellWidth = 32 // columns beside the other cells, below which the last cell moves to the next line
+	minCellWidth = 40 // columns beside the other cells, below which a long last cell moves to the next line
 )
 
 // Widths in columns. Longer lines than maxWidth are hard to read.
 const (
 	defaultWidth = 100 // if the output is not a terminal
 	minWidth     = 50
-	maxWidth     = 120
+	// unlimitedWidth is longer than every line.
+	unlimitedWidth = 1 << 20
+	maxWidth       = 120
 )
 
 // textStyle is an ANSI color, or one of the attributes plain, bold and dim.
@@ -80,6 +82,16 @@ func detectOutput(out io.Writer) outputOptions {
 	opts.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
 		opts.width = min(max(columns, minWidth), maxWidth)
+	}
+	return opts
+}
+
+// detectLines is detectOutput for lists that other programs read line by line: without
+// a terminal, lines are not wrapped.
+func detectLines(out io.Writer) outputOptions {
+	opts := detectOutput(out)
+	if _, ok := asTerminal(out); !ok {
+		opts.width = unlimitedWidth
 	}
 	return opts
 }
@@ -136,9 +148,23 @@ func (p *printer) newStyle(s textStyle) lipgloss.Style {
 // styleText returns the text in the style, without wrapping.
 func (p *printer) styleText(s textStyle, text string) string { return p.newStyle(s).Render(text) }
 
-// wrapText returns the text as one paragraph that begins at the column.
+// wrapText returns the text as one paragraph that begins at the column. It breaks lines
+// at blanks only, so that ids and flags remain whole; joinWords restores them.
 func (p *printer) wrapText(s textStyle, text string, column int) string {
-	return p.newStyle(s).Width(max(p.width-column, minTextWidth)).Render(strings.TrimSpace(oneLine(text)))
+	text = strings.ReplaceAll(strings.TrimSpace(oneLine(text)), "-", noBreakHyphen)
+	width := min(max(p.width-column, minTextWidth), lipgloss.Width(text)) // do not pad
+	return p.newStyle(s).Width(width).Render(text)
+}
+
+// Characters at which no line is broken. The output contains their usual forms.
+const (
+	noBreakSpace  = "\u00a0"
+	noBreakHyphen = "\u2011"
+)
+
+// joinWords replaces the characters at which no line is broken.
+func joinWords(text string) string {
+	return strings.NewReplacer(noBreakSpace, " ", noBreakHyphen, "-").Replace(text)
 }
 
 // writeBlock writes lines that begin at the column, with the label before the first.
@@ -148,7 +174,7 @@ func (p *printer) writeBlock(label string, column int, block string) {
 	}
 	for line := range strings.SplitSeq(block, "\n") {
 		line = label + strings.Repeat(" ", max(column-lipgloss.Width(label), 0)) + line
-		p.WriteString(strings.TrimRight(line, " ") + "\n")
+		p.WriteString(strings.TrimRight(joinWords(line), " ") + "\n")
 		label = ""
 	}
 }
@@ -174,7 +200,6 @@ func (p *printer) writeFields(label string, texts []string, s textStyle) {
 // writeList writes the items as one field, or nothing if there are none. Lines break
 // between items if they fit.
 func (p *printer) writeList(label string, items []string, separator string, s textStyle) {
-	const noBreakSpace = "\u00a0"
 	if len(items) == 0 {
 		return
 	}
@@ -185,7 +210,7 @@ func (p *printer) writeList(label string, items []string, separator string, s te
 		}
 		joined.WriteString(strings.ReplaceAll(item, " ", noBreakSpace))
 	}
-	p.writeBlock(label, p.margin, strings.ReplaceAll(p.wrapText(s, joined.String(), p.margin), noBreakSpace, " "))
+	p.writeBlock(label, p.margin, p.wrapText(s, joined.String(), p.margin))
 }
 
 // writeTable writes the rows beside the label with aligned columns. The last cell of a
@@ -204,7 +229,7 @@ func (p *printer) writeTable(label string, rows []tableRow) {
 			blocks = append(blocks, p.newStyle(c.style).Width(widths[k]).Align(align).Render(oneLine(c.text)), columnGap)
 			column += widths[k] + len(columnGap)
 		}
-		if room := p.width - column; lipgloss.Width(last.text) > room && room < minCellWidth {
+		if room := p.width - column; lipgloss.Width(oneLine(last.text)) > room && room < minCellWidth {
 			r.below = append([]tableCell{last}, r.below...)
 		} else {
 			blocks = append(blocks, p.wrapText(last.style, last.text, column))

@@ -52,6 +52,15 @@ func TestPrintable_ReplacesControlCharacters(t *testing.T) {
 	}
 }
 
+func TestPrinter_BreaksLinesAtBlanks(t *testing.T) {
+	p := newPrinter(outputOptions{width: 40})
+	p.writeField("status", "GET /api/v1/requests/01a2 --json takes "+formatMillis(72), plain)
+	want := "  status      GET /api/v1/requests/01a2\n              --json takes 72 ms\n"
+	if diff := cmp.Diff(want, p.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestOneLine_JoinsLines(t *testing.T) {
 	if got, want := oneLine("a\nb\r\n\nc\x1b"), "a; b; c\ufffd"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -43,6 +43,11 @@ func TestPermission_ErrorNamesDirectoryAndFix(t *testing.T) {
 		if err := os.Chmod(filepath.Join(dir, d.name), d.mode); err != nil {
 			t.Fatal(err)
 		}
+		if os.Getuid() == 0 { // the user owns the directories, but not the files in them
+			if err := os.Chown(filepath.Join(dir, d.name), nobody, nobody); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	if err := os.Chmod(dir, 0o755); err != nil { // the ordinary user enters it
 		t.Fatal(err)

@@ -45,6 +45,7 @@ func newRootCommand() *cobra.Command {
 		newTokenCommand(),
 		newKeysCommand(),
 		newAuditCommand(),
+		newStoreCommand(),
 		newGoldenCommand(),
 		newCompletionCommand(),
 		newSchemaCommand(),
@@ -55,6 +56,10 @@ func newRootCommand() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true // see completion.go
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetHelpCommand(newHelpCommand())
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		out := cmd.OutOrStdout()
+		fmt.Fprint(out, formatHelp(cmd, detectOutput(out)))
+	})
 	return root
 }
 
@@ -114,6 +119,15 @@ func newGroupCommand(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.C
 	cmd.Args = requireSubcommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
+// newListGroupCommand is newGroupCommand for a group that runs list if no subcommand is
+// named.
+func newListGroupCommand(cmd, list *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	newGroupCommand(cmd, append([]*cobra.Command{list}, subcommands...)...)
+	cmd.RunE, cmd.Example = list.RunE, list.Example
+	cmd.Flags().AddFlagSet(list.Flags())
 	return cmd
 }
 
@@ -177,8 +191,12 @@ func splitErrors(err error) []string {
 	return lines
 }
 
+// printError prints one line, which is wrapped on a terminal.
 func printError(errOut io.Writer, what string) {
-	fmt.Fprintf(errOut, "caprouter: %s\n", oneLine(what))
+	p := newPrinter(detectLines(errOut))
+	lines := p.wrapText(plain, "caprouter: "+what, len(indent))
+	p.writeBlock("", 0, strings.ReplaceAll(lines, "\n", "\n"+indent))
+	fmt.Fprint(errOut, p.String())
 }
 
 // explainMissingRegistry adds advice to the error if the registry file does not exist.

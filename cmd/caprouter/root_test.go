@@ -78,6 +78,25 @@ func TestExplainMissingRegistry(t *testing.T) {
 	}
 }
 
+// The help fits a terminal of 80 columns, except for what is copied.
+func TestFormatHelp_FitsWidth(t *testing.T) {
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		text := formatHelp(cmd, outputOptions{width: 80})
+		before, after, _ := strings.Cut(text, "\nExamples:\n")
+		_, after, _ = strings.Cut(after, "\n\n")
+		for line := range strings.SplitSeq(before+"\n"+after, "\n") {
+			if lipgloss.Width(line) > 80 {
+				t.Errorf("%s: got a line of %d columns: %q", cmd.CommandPath(), lipgloss.Width(line), line)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRootCommand())
+}
+
 // Every command says what it does, and shows how where there are flags.
 func TestCommands_AreDescribed(t *testing.T) {
 	var walk func(cmd *cobra.Command)

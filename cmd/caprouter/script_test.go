@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 //	                    becomes its address, NAME.log what it logs
 //	signal NAME SIGNAL  send it TERM, INT or HUP
 //	ended NAME          wait for its end, which must be with exit code 0
+//	killed NAME         kill it and wait for its end
 //	eventually ARGS…    run caprouter ARGS until it ends with exit code 0
 //	agent               an agent is at $AGENT/PATH; see fakeAgent
 //	model FILE…         a Gemini is at $MODEL, with the key $MODEL_KEY, that replies
@@ -71,6 +72,7 @@ func TestScripts(t *testing.T) {
 			"start":   cmdStart,
 			"signal":  cmdSignal,
 			"ended":   cmdEnded,
+			"killed":  cmdKilled,
 			"eventually": func(ts *testscript.TestScript, _ bool, args []string) {
 				testkit.Eventually(t, "caprouter "+strings.Join(args, " ")+" succeeds", func() bool { return ts.Exec("caprouter", args...) == nil })
 			},
@@ -188,6 +190,18 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: signal NAME TERM|INT|HUP")
 	}
 	ts.Check(serverOf(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
+}
+
+func cmdKilled(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: killed NAME")
+	}
+	b := serverOf(ts, args[0])
+	ts.Check(b.cmd.Process.Kill())
+	b.logged.Wait()
+	ts.Check(b.log.Close())
+	_ = b.cmd.Wait() // it ends by the signal
+	delete(ts.Value("servers").(map[string]*background), args[0])
 }
 
 func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {

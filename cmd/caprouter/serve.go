@@ -52,6 +52,9 @@ func serve(ctx context.Context, cfg app.Config, opts app.Options) (err error) {
 		if sample != nil {
 			err = errors.Join(err, sample.Close())
 		}
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // SIGTERM or Ctrl-C during the start: nothing runs, and nothing was accepted
+		}
 		return explainMissingRegistry(err, &cfg)
 	}
 	if sampleErr != nil { // for example because caprouter agent-sample runs already

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// router is a caprouter process that serves on the data directory dir/data.
+type router struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	url   string
+	ended chan error // receives the end of the process
+	log   *bytes.Buffer
+}
+
+const faultsRegistry = `clients:
+  counter: { match: { intent: [count_words], domains: [text] } }
+fallback: { policy: B }
+`
+
+// startRouter starts a process and returns when it listens.
+func startRouter(t *testing.T, dir string, args ...string) *router {
+	t.Helper()
+	r := &router{t: t, ended: make(chan error, 1), log: &bytes.Buffer{}}
+	registry := filepath.Join(dir, "capabilities.yaml")
+	if err := os.WriteFile(registry, []byte(faultsRegistry), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.cmd = exec.Command(copyExecutable(t, t.TempDir()), append([]string{
+		"serve", "--listen", "127.0.0.1:0", "--registry", registry, "--data-dir", filepath.Join(dir, "data"),
+	}, args...)...)
+	r.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "CAPROUTER_DISPATCH_TIMEOUT_MS=2000")
+	out, err := r.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	listens := make(chan string, 1)
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			fmt.Fprintln(r.log, lines.Text())
+			if _, rest, ok := strings.Cut(lines.Text(), "listening on "); ok {
+				addr, _, _ := strings.Cut(rest, `"`)
+				listens <- addr
+			}
+		}
+		close(listens)
+		r.ended <- r.cmd.Wait()
+	}()
+	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
+	addr := testkit.Receive(t, listens)
+	if addr == "" {
+		t.Fatalf("the router does not listen:\n%s", r.log)
+	}
+	r.url = "http://" + addr
+	return r
+}
+
+// send returns the status and the body of an answer, 0 without one.
+func (r *router) send(method, path, body string) (int, string) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
+}
+
+const (
+	syncBody  = `{"content":{"prompt":"count words of this text"}}`
+	asyncBody = `{"content":{"prompt":"count words of this text"},"options":{"mode":"async"}}`
+)
+
+// exitCode waits for the end of the process.
+func (r *router) exitCode() int {
+	r.t.Helper()
+	err := testkit.Receive(r.t, r.ended)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return 0
+}
+
+func (r *router) stop() int {
+	r.t.Helper()
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		r.t.Fatal(err)
+	}
+	return r.exitCode()
+}
+
+// A router whose lock or store was replaced accepts nothing that the next process
+// would not find, and ends.
+func TestServe_EndsWhenItsDirectoryIsReplaced(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		replace func(data string) error
+		want    string
+	}{
+		{"the lock is removed", func(data string) error { return os.Remove(filepath.Join(data, "lock")) }, "data/lock was removed or replaced"},
+		{"the store is replaced", func(data string) error {
+			store := filepath.Join(data, "store")
+			return errors.Join(os.Rename(store, store+".old"), os.Mkdir(store, 0o700))
+		}, "data/store was removed or replaced"},
+		{"the directory is renamed", func(data string) error { return os.Rename(data, data+".old") }, "data/lock was removed or replaced"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			r := startRouter(t, dir)
+			if err := tt.replace(filepath.Join(dir, "data")); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.exitCode(); got != 1 {
+				t.Errorf("got exit code %d, want 1", got)
+			}
+			if !strings.Contains(r.log.String(), tt.want) {
+				t.Errorf("got log %s, want %q in it", r.log, tt.want)
+			}
+		})
+	}
+}
+
+// After a write error the router rejects asynchronous requests at once, and is not
+// ready until a write has succeeded.
+func TestServe_NotReadyAfterWriteError(t *testing.T) {
+	prlimit, err := exec.LookPath("prlimit")
+	if err != nil {
+		t.Skip("needs prlimit")
+	}
+	dir := t.TempDir()
+	r := startRouter(t, dir)
+	limit := func(bytes string) {
+		t.Helper()
+		if out, err := exec.Command(prlimit, "--pid", fmt.Sprint(r.cmd.Process.Pid), "--fsize="+bytes+":").CombinedOutput(); err != nil {
+			t.Fatalf("prlimit: %v: %s", err, out)
+		}
+	}
+	if status, body := r.send(http.MethodPost, "/api/v1/route", asyncBody); status != http.StatusAccepted {
+		t.Fatalf("before: got %d %s, want 202", status, body)
+	}
+	limit("1")
+	if _, body := r.send(http.MethodPost, "/api/v1/route", syncBody); !strings.Contains(body, "before the decision was recorded") {
+		t.Errorf("during: got %s, want the end of the time without a record", body)
+	}
+	for range 3 {
+		if status, body := r.send(http.MethodGet, "/readyz", ""); status != http.StatusOK || !strings.Contains(body, `"status":"degraded"`) || !strings.Contains(body, `"ready":false`) {
+			t.Errorf("readyz during: got %d %s, want degraded", status, body)
+		}
+		if status, body := r.send(http.MethodPost, "/api/v1/route", asyncBody); status != http.StatusServiceUnavailable {
+			t.Errorf("async during: got %d %s, want 503", status, body)
+		}
+	}
+	limit("unlimited")
+	testkit.Eventually(t, "the router is ready", func() bool {
+		_, body := r.send(http.MethodGet, "/readyz", "")
+		return strings.Contains(body, `"status":"ready"`)
+	})
+	if status, body := r.send(http.MethodPost, "/api/v1/route", asyncBody); status != http.StatusAccepted {
+		t.Errorf("after: got %d %s, want 202", status, body)
+	}
+	if got := r.stop(); got != 0 {
+		t.Errorf("got exit code %d, want 0\n%s", got, r.log)
+	}
+}

@@ -1,0 +1,4 @@
+package main
+
+// ignoreFileLimit does nothing, because Windows has no such signal.
+func ignoreFileLimit() {}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/spf13/cobra"
+)
+
+// helpEntry matches an indented line: the name of a command or a flag, if there is one,
+// then its description.
+var helpEntry = regexp.MustCompile(`^( +(?:\S.*? {2,})?)(\S.*)$`)
+
+// formatHelp returns the help of the command, wrapped to the width of the output.
+// Examples are not wrapped, because they are copied.
+func formatHelp(cmd *cobra.Command, opts outputOptions) string {
+	p := newPrinter(opts)
+	for paragraph := range strings.SplitSeq(cmp.Or(cmd.Long, cmd.Short), "\n\n") {
+		if strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ") {
+			for line := range strings.SplitSeq(paragraph, "\n") {
+				p.writeEntry(line)
+			}
+		} else {
+			p.writeParagraph(plain, strings.ReplaceAll(paragraph, "\n", " "))
+		}
+		p.WriteString("\n")
+	}
+	examples := false
+	for line := range strings.Lines(cmd.UsageString()) {
+		line = strings.TrimRight(line, " \n")
+		if line != "" && !strings.HasPrefix(line, " ") {
+			examples = line == "Examples:"
+		}
+		if examples {
+			p.WriteString(line + "\n")
+		} else {
+			p.writeEntry(line)
+		}
+	}
+	return p.String()
+}
+
+// writeEntry writes a line of help. The description of an entry is wrapped.
+func (p *printer) writeEntry(line string) {
+	if entry := helpEntry.FindStringSubmatch(line); entry != nil {
+		column := lipgloss.Width(entry[1])
+		line = entry[1] + strings.ReplaceAll(p.wrapText(plain, entry[2], column), "\n", "\n"+strings.Repeat(" ", column))
+	}
+	p.writeBlock("", 0, line)
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+func newStoreCommand() *cobra.Command {
+	return newGroupCommand(&cobra.Command{
+		Use:   "store",
+		Short: "Repair damaged files of the store",
+	}, newStoreRepairCommand())
+}
+
+func newStoreRepairCommand() *cobra.Command {
+	var flags dataDirFlags
+	var dryRun, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "repair",
+		Short: "Remove damaged records from the files of the store",
+		Long: "Check all files of the store in a data directory, remove what cannot be read, and keep the other\n" +
+			"records. The damaged files are kept as store/damaged/*.damaged. The router must be stopped. At its start\n" +
+			"it removes only a damaged end by itself, and refuses other damage with this command.\n\n" +
+			"Exit code 1 if the repair fails, or, with --dry-run, if there is damage.",
+		Example: `  caprouter store repair --dry-run
+  caprouter store repair --data-dir /var/lib/caprouter`,
+		Args: argsBetween("no arguments", 0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := flags.loadConfig()
+			if err != nil {
+				return err
+			}
+			streams, err := store.Repair(cmd.Context(), store.RepairConfig{Dir: cfg.DataDir, DryRun: dryRun})
+			if errors.Is(err, fs.ErrNotExist) && streams == nil {
+				return fmt.Errorf("there is no store in %s: name the data directory with --data-dir DIR", cfg.DataDir)
+			}
+			if err != nil {
+				return err
+			}
+			list := struct {
+				Streams []store.StreamRepair `json:"streams"`
+			}{streams}
+			damaged := 0
+			for i := range streams {
+				damaged += len(streams[i].Damage)
+			}
+			err = printOutput(cmd, asJSON, list, func(out io.Writer) error { return printRepair(out, streams, damaged, dryRun) })
+			if err == nil && dryRun && damaged > 0 {
+				return silentError{}
+			}
+			return err
+		},
+	}
+	flags.register(cmd, "the store")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the damage and change nothing")
+	addJSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// printRepair prints one line per stream and per damaged place, then a summary.
+func printRepair(out io.Writer, streams []store.StreamRepair, damaged int, dryRun bool) error {
+	action := "removed"
+	if dryRun {
+		action = "would remove"
+	}
+	for i := range streams {
+		s := &streams[i]
+		fmt.Fprintf(out, "%s: %s, %d bytes, %s\n", oneLine(s.Name), formatCount(s.Blocks, "file"), s.Bytes, formatCount(len(s.Damage), "damaged place"))
+		for j := range s.Damage {
+			d := &s.Damage[j]
+			fmt.Fprintf(out, "  %s: %s %s\n", oneLine(d.File), action, d.Damage)
+			if d.Kept != "" {
+				fmt.Fprintf(out, "  kept %s\n", oneLine(d.Kept))
+			}
+		}
+	}
+	verdict := "no damage"
+	switch {
+	case damaged > 0 && dryRun:
+		verdict = formatCount(damaged, "damaged place") + ", nothing was changed"
+	case damaged > 0:
+		verdict = formatCount(damaged, "damaged place") + " repaired"
+	}
+	_, err := fmt.Fprintln(out, verdict)
+	return err
+}
