@@ -186,6 +186,7 @@ func exportedMetrics(t *testing.T) map[string]string {
 	tel.Metrics().Cascade(telemetry.CascadeSpared, 1)
 	tel.Metrics().ModelCall(contract.PurposeAnswer, contract.OutcomeOK, contract.Tokens{}, time.Millisecond)
 	tel.Metrics().Audited(1, time.Millisecond, nil)
+	tel.Metrics().ObserveTenants(func() []telemetry.TenantBytes { return []telemetry.TenantBytes{{Tenant: "acme", Bytes: 1}} })
 	scrape := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	kinds := map[string]string{}

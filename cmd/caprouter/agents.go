@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +12,10 @@ import (
 )
 
 func newAgentsCommand() *cobra.Command {
-	return newGroupCommand(&cobra.Command{
+	return newListGroupCommand(&cobra.Command{
 		Use:   "agents",
 		Short: "List the agents of a running router, or mint a token for one",
+		Long:  "Without a subcommand, list the agents of a running router, like caprouter agents list.",
 	}, newAgentsListCommand(), newAgentsTokenCommand())
 }
 
@@ -51,14 +51,22 @@ func printAgents(out io.Writer, agents []rest.Agent) error {
 		_, err := fmt.Fprintln(out, "no agents")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "AGENT\tSTATE\tBREAKER\tIN FLIGHT\tPROTOCOL\tINTENTS\tDOMAINS")
+	p := newPrinter(detectOutput(out))
+	rows := make([]tableRow, len(agents))
 	for i := range agents {
 		a := &agents[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", oneLine(a.ID), oneLine(a.State), oneLine(a.Breaker.State),
-			a.InFlight, a.MaxInFlight, dashIfEmpty(a.Entry.Endpoint.Protocol), dashIfEmpty(a.Entry.Match.Intent...), dashIfEmpty(a.Entry.Match.Domains...))
+		rows[i] = tableRow{
+			cells: []tableCell{
+				{text: a.ID, style: bold},
+				{text: a.State},
+				{text: a.Breaker.State},
+				{text: fmt.Sprintf("%d/%d", a.InFlight, a.MaxInFlight), right: true},
+				{text: cmp.Or(a.Entry.Endpoint.Protocol, "-")},
+			},
+			below: []tableCell{{text: strings.Join(a.Entry.Match.Intent, ", ") + " · " + strings.Join(a.Entry.Match.Domains, ", ")}},
+		}
 	}
-	return w.Flush()
+	p.writeRecords([]string{"AGENT", "STATE", "BREAKER", "IN FLIGHT", "PROTOCOL"}, rows)
+	_, err := io.WriteString(out, p.String())
+	return err
 }
-
-func dashIfEmpty(list ...string) string { return cmp.Or(oneLine(strings.Join(list, ",")), "-") }

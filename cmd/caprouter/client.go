@@ -108,15 +108,31 @@ func (c *client) routeRequest(ctx context.Context, req *contract.Request) (*cont
 	return nil, problemError(p)
 }
 
+// Reads of a list with many pages reach the rate limit of reads: they continue after
+// limitPause, at most maxLimitPauses times for one page.
+const (
+	limitPause     = time.Second
+	maxLimitPauses = 60
+)
+
 // getResource decodes the resource at path into v. query may be nil.
 func (c *client) getResource(ctx context.Context, path string, query url.Values, v any) error {
 	at := c.base.JoinPath(path)
 	at.RawQuery = query.Encode()
-	p, err := c.sendRequest(ctx, http.MethodGet, at, nil, v)
-	if err == nil && p != nil {
-		err = problemError(p)
+	for try := 0; ; try++ {
+		p, err := c.sendRequest(ctx, http.MethodGet, at, nil, v)
+		switch {
+		case err != nil || p == nil:
+			return err
+		case p.Code != contract.CodeRateLimited || try == maxLimitPauses:
+			return problemError(p)
+		}
+		select {
+		case <-time.After(limitPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return err
 }
 
 // sendRequest sends body (nil for none) and decodes a 2xx response into v. It returns

@@ -127,13 +127,12 @@ func (d *demoRun) hasModel() bool {
 
 func (d *demoRun) printNextCommands() {
 	fmt.Fprintln(d.out, "\nNext, with a registry of your own:")
-	for _, s := range [][2]string{
-		{"init", "a configuration, a registry with one agent, golden cases"},
-		{"serve", "the router, and this agent"},
-		{`route "Count the words: a b c" --url ` + defaultURL, "a request"},
-	} {
-		fmt.Fprintf(d.out, "  %-66s # %s\n", programName()+" "+s[0], s[1])
-	}
+	program := programName()
+	printCommands(d.out, [][2]string{
+		{program + " init", "write a configuration, a registry with one agent, golden cases"},
+		{program + " serve", "run the router, and this agent"},
+		{program + ` route "Count the words: a b c" --url ` + defaultURL, "send a request"},
+	})
 }
 
 // newConfig returns the configuration of a router whose files have the name.

@@ -15,6 +15,8 @@ import (
 const (
 	maxPromptLines = 3
 	maxAnswerLines = 30
+	// maxAcceptedNames bounds the intents and domains that a refusal lists.
+	maxAcceptedNames = 12
 	// maxEvidenceWidth bounds each text of the evidence, in columns.
 	maxEvidenceWidth = 120
 )
@@ -40,7 +42,7 @@ type explainOptions struct {
 func printResponse(w io.Writer, resp *contract.Response, opts explainOptions) {
 	p := newPrinter(opts.outputOptions)
 	p.writePrompt(opts.prompt)
-	p.writeField("status", formatStatus(resp), statusStyle(resp.Status))
+	p.writeStatus(resp)
 	if d := resp.Decision; d != nil {
 		p.writeClassification(&d.Classification)
 		p.writeCandidates(d)
@@ -78,11 +80,22 @@ func (p *printer) writePrompt(text string) {
 	}
 }
 
+func (p *printer) writeStatus(resp *contract.Response) {
+	style := statusStyle(resp.Status)
+	if resp.Data.Degraded {
+		style = red
+	}
+	p.writeField("status", formatStatus(resp), style)
+}
+
 func formatStatus(resp *contract.Response) string {
 	text := string(resp.Status)
 	var notes []string
 	if d := resp.Decision; d != nil && d.FallbackUsed != nil {
 		notes = append(notes, "fallback policy "+*d.FallbackUsed)
+		if resp.Data.Degraded {
+			notes[0] += ", but no model has answered"
+		}
 	}
 	switch d := resp.Decision; {
 	case !resp.Data.DryRun:
@@ -225,13 +238,22 @@ func (p *printer) writeUnsupported(u *contract.Unsupported) {
 		near[i] = formatNearMiss(&u.Nearest[i])
 	}
 	p.writeList("nearest", near, ", ", plain)
-	p.writeList("accepted", u.AcceptedIntents, ", ", plain)
-	p.writeList("domains", u.AcceptedDomains, ", ", plain)
+	p.writeList("accepted", limitNames(u.AcceptedIntents), ", ", plain)
+	p.writeList("domains", limitNames(u.AcceptedDomains), ", ", plain)
 	var examples []string
 	for _, e := range u.Examples {
 		examples = append(examples, strconv.Quote(oneLine(e)))
 	}
 	p.writeFields("try", examples, cyan)
+}
+
+// limitNames replaces the names beyond the first ones by their number.
+func limitNames(names []string) []string {
+	n := len(names) - maxAcceptedNames
+	if n < 2 { // the number would need as much room as the name
+		return names
+	}
+	return append(slices.Clone(names[:maxAcceptedNames]), fmt.Sprintf("and %d more", n))
 }
 
 // formatNearMiss returns why an agent is not eligible: its score, else its gates.
@@ -298,11 +320,11 @@ func formatScoreValue(v float64) string {
 func formatMillis(ms float64) string {
 	switch {
 	case ms >= 1000:
-		return fmt.Sprintf("%.2f s", ms/1000)
+		return fmt.Sprintf("%.2f", ms/1000) + noBreakSpace + "s"
 	case ms >= 10:
-		return fmt.Sprintf("%.0f ms", ms)
+		return fmt.Sprintf("%.0f", ms) + noBreakSpace + "ms"
 	case ms >= 1:
-		return fmt.Sprintf("%.1f ms", ms)
+		return fmt.Sprintf("%.1f", ms) + noBreakSpace + "ms"
 	}
-	return fmt.Sprintf("%.0f µs", ms*1000)
+	return fmt.Sprintf("%.0f", ms*1000) + noBreakSpace + "µs"
 }

@@ -332,7 +332,7 @@ func TestFormatMillis(t *testing.T) {
 		{61_000, "61.00 s"},
 	}
 	for _, tt := range tests {
-		if got := formatMillis(tt.ms); got != tt.want {
+		if got := joinWords(formatMillis(tt.ms)); got != tt.want {
 			t.Errorf("formatMillis(%v): got %q, want %q", tt.ms, got, tt.want)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func newGoldenCommand() *cobra.Command {
 	return newGroupCommand(&cobra.Command{
 		Use:   "golden",
-		Short: "Test routing: run cases, add them from decisions, record a model, fit thresholds, compare registries, benchmark",
+		Short: "Test routing: run cases, record a model, fit thresholds, compare registries",
 		Long: "Test routing. A case contains a request and its expected outcome. Cases run through the same pipeline\n" +
 			"as requests, as dry runs, so that no agent is called. docs/golden.md describes the files.",
 		Example: `  caprouter golden run cases.yaml

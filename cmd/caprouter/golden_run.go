@@ -182,22 +182,22 @@ func (f *runFlags) checkResult(cmd *cobra.Command, r, baseline *golden.Report) e
 
 // printReport prints the failed cases, or all, and the counts.
 func printReport(out io.Writer, r *golden.Report, all bool) error {
-	var b strings.Builder
+	p := newPrinter(detectLines(out))
 	for i := range r.Cases {
 		if c := &r.Cases[i]; all || c.Failed() {
-			printCase(&b, c)
+			printCase(p, c)
 		}
 	}
-	if b.Len() > 0 {
-		b.WriteByte('\n')
+	if p.Len() > 0 {
+		p.WriteByte('\n')
 	}
 	if r.Summary.Failed > 0 || all {
-		printCounts(&b, &r.Summary)
+		printCounts(p, &r.Summary)
 	}
 	s := &r.Summary
-	fmt.Fprintf(&b, "%s: %d passed, %s, %d failed (%s; registry %s)\n", formatCount(s.Total, "case"),
+	fmt.Fprintf(p, "%s: %d passed, %s, %d failed (%s; registry %s)\n", formatCount(s.Total, "case"),
 		s.Passed, formatCount(s.Known, "known failure"), s.Failed, formatSources(r), shortenVersion(r.Registry))
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, p.String())
 	return err
 }
 
@@ -215,38 +215,42 @@ func formatSources(r *golden.Report) string {
 	return text
 }
 
-func printCase(b *strings.Builder, c *golden.CaseResult) {
+func printCase(p *printer, c *golden.CaseResult) {
 	switch {
 	case c.Failed():
 	case !c.Passed:
-		fmt.Fprintf(b, "known %s: %s\n", oneLine(c.ID), oneLine(c.KnownFailure))
+		fmt.Fprintf(p, "known %s: %s\n", oneLine(c.ID), oneLine(c.KnownFailure))
 		return
 	default:
-		fmt.Fprintf(b, "ok    %s: %s\n", oneLine(c.ID), strings.Join(append([]string{string(c.Actual.Outcome)}, c.Actual.Agents...), " "))
+		fmt.Fprintf(p, "ok    %s: %s\n", oneLine(c.ID), strings.Join(append([]string{string(c.Actual.Outcome)}, c.Actual.Agents...), " "))
 		return
 	}
-	const inset = "      "
-	fmt.Fprintf(b, "FAIL  %s  %s:%d\n", oneLine(c.ID), oneLine(c.File), c.Line)
-	fmt.Fprintf(b, "%s%s\n", inset, truncate(oneLine(c.Input), defaultWidth-len(inset)))
-	for _, why := range c.Differences {
-		fmt.Fprintf(b, "%s%s\n", inset, oneLine(why))
-	}
+	fmt.Fprintf(p, "FAIL  %s  %s:%d\n", oneLine(c.ID), oneLine(c.File), c.Line)
+	const inset = 6
+	p.writeBlock("", inset, p.styleText(bold, truncate(oneLine(c.Input), min(p.width, defaultWidth)-inset)))
+	lines := slices.Clone(c.Differences)
 	if c.Actual.Outcome != "" {
-		fmt.Fprintf(b, "%sread as %s, confidence %.2f (%s)\n", inset, oneLine(formatIntent(c.Actual.Intent, c.Actual.Domains)), c.Actual.Confidence, c.Actual.Source)
+		lines = append(lines, fmt.Sprintf("read as %s, confidence %.2f (%s)", formatIntent(c.Actual.Intent, c.Actual.Domains), c.Actual.Confidence, c.Actual.Source))
+	}
+	if c.Because != "" {
+		lines = append(lines, "because "+c.Because)
+	}
+	for _, line := range lines {
+		p.writeBlock("", inset, p.wrapText(plain, line, inset))
 	}
 }
 
-func printCounts(b *strings.Builder, s *golden.Summary) {
+func printCounts(p *printer, s *golden.Summary) {
 	var parts []string
 	for _, o := range s.ByOutcome {
 		parts = append(parts, fmt.Sprintf("%s %d", o.Name, o.Count))
 	}
-	fmt.Fprintf(b, "outcomes  %s\n", strings.Join(parts, " · "))
+	fmt.Fprintf(p, "outcomes  %s\n", strings.Join(parts, " · "))
 	parts = parts[:0]
 	for _, t := range s.ByTag {
 		parts = append(parts, fmt.Sprintf("%s %d/%d", oneLine(t.Tag), t.Passed, t.Total))
 	}
 	if len(parts) > 0 {
-		fmt.Fprintf(b, "tags      %s\n", strings.Join(parts, " · "))
+		fmt.Fprintf(p, "tags      %s\n", strings.Join(parts, " · "))
 	}
 }

@@ -115,23 +115,28 @@ func printNextSteps(out io.Writer, dir, keyEnv string) {
 	fmt.Fprintf(out, "  %s serve\n\nSend a request from another terminal:\n"+
 		"  curl -s %s/api/v1/route -H 'Content-Type: application/json' \\\n"+
 		"    -d '{\"content\":{\"prompt\":\"%s\"}}'\n\nThen:\n", program, defaultURL, starterPrompt)
-	for _, s := range [][2]string{
+	printCommands(out, [][2]string{
 		{program + ` route "Count the words: a b c" --dry-run --explain`, "print a decision; nothing is sent"},
 		{program + " golden run " + starterCasesFile, "after every change of the registry"},
 		{"export " + keyEnv + "=…", "let a model classify the requests"},
 		{program + " doctor", "check everything, the model included"},
-	} {
-		fmt.Fprintf(out, "  %-62s # %s\n", s[0], s[1])
+	})
+}
+
+// printCommands prints commands, each below what it does, so that the lines are short.
+func printCommands(out io.Writer, commands [][2]string) {
+	for _, c := range commands {
+		fmt.Fprintf(out, "  # %s\n  %s\n", c[1], c[0])
 	}
 }
 
 // programName returns how the user has called this program from the current directory.
 func programName() string {
 	switch {
-	case strings.HasPrefix(os.Args[0], "./"): // the binary is in no directory of PATH
-		return os.Args[0]
 	case strings.Contains(os.Args[0], "go-build"):
 		return "go run ./cmd/caprouter"
+	case strings.ContainsRune(os.Args[0], filepath.Separator): // perhaps in no directory of PATH
+		return quoteForShell(os.Args[0])
 	}
 	return "caprouter"
 }

@@ -3,17 +3,17 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/capabilities"
-	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/lint"
 )
 
 func newLintCommand() *cobra.Command {
+	var flags configFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "lint [FILE]",
@@ -21,22 +21,19 @@ func newLintCommand() *cobra.Command {
 		Long: "Find probable mistakes in a valid registry, for example unreachable agents, pairs of agents that always\n" +
 			"tie, and overlapping examples. Each example is routed as without a model, and those that do not reach their\n" +
 			"agent are listed. The last line reports how many examples there are in which languages, and the accuracy\n" +
-			"to expect from them. FILE defaults to capabilities.yaml. Exit code 1 if there are warnings, 0 if there are\n" +
-			"only remarks.",
+			"to expect from them. FILE defaults to the registry of the configuration, which also states whether there\n" +
+			"is a model for fallback policy A. Exit code 1 if there are warnings, 0 if there are only remarks.",
 		Example: `  caprouter lint
   caprouter lint capabilities.yaml --json`,
 		Args:              argsBetween("one FILE", 0, 1),
 		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file := app.DefaultRegistryFile
-			if len(args) == 1 {
-				file = args[0]
-			}
-			s, err := readRegistry(file)
+			cfg, s, err := flags.loadRegistry(args)
 			if err != nil {
 				return err
 			}
-			report, err := checkRegistry(cmd, s)
+			file := registryFile(&cfg)
+			report, err := checkRegistry(cmd, s, !cfg.LLM.IsConfigured(os.LookupEnv))
 			if err != nil {
 				return err
 			}
@@ -50,15 +47,16 @@ func newLintCommand() *cobra.Command {
 			return nil
 		},
 	}
+	addConfigFlag(cmd, &flags.config)
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
 // checkRegistry shows progress on a terminal.
-func checkRegistry(cmd *cobra.Command, s *capabilities.Snapshot) (*lint.Report, error) {
+func checkRegistry(cmd *cobra.Command, s *capabilities.Snapshot, noModel bool) (*lint.Report, error) {
 	progress := newProgressLine(cmd.ErrOrStderr())
 	defer progress.clear()
-	return lint.Check(cmd.Context(), s, lint.Config{Progress: func(done, total int) {
+	return lint.Check(cmd.Context(), s, lint.Config{NoModel: noModel, Progress: func(done, total int) {
 		if done%100 == 0 {
 			progress.print("routing examples", done, total)
 		}
@@ -76,20 +74,35 @@ func printFindings(out io.Writer, file string, report *lint.Report) error {
 	for _, f := range report.Findings {
 		counts[f.Rule]++
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var rows []tableRow
 	printed := map[string]int{}
 	for _, f := range report.Findings {
 		printed[f.Rule]++
+		message := oneLine(f.Message)
 		switch more := counts[f.Rule] - maxFindingsOfRule; {
-		case printed[f.Rule] <= maxFindingsOfRule:
-			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Severity, f.Rule, oneLine(f.Message))
-		case printed[f.Rule] == maxFindingsOfRule+1:
-			fmt.Fprintf(w, "%s\t%s\t… and %d more: --json lists all\n", f.Severity, f.Rule, more)
+		case printed[f.Rule] > maxFindingsOfRule+1:
+			continue
+		case printed[f.Rule] > maxFindingsOfRule:
+			message = fmt.Sprintf("… and %d more: --json lists all", more)
 		}
+		rows = append(rows, tableRow{cells: []tableCell{
+			{text: f.Severity, style: severityStyle(f.Severity)}, {text: f.Rule, style: bold}, {text: message},
+		}})
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	p := newPrinter(detectLines(out))
+	p.margin = 0
+	p.writeTable("", rows)
+	p.writeParagraph(plain, fmt.Sprintf("%s: %s", file, report.Learning))
+	if advice := report.Learning.Advice(); advice != "" {
+		p.writeParagraph(dim, advice)
 	}
-	_, err := fmt.Fprintf(out, "%s: %s\n", file, oneLine(report.Learning.String()))
+	_, err := io.WriteString(out, p.String())
 	return err
+}
+
+func severityStyle(severity string) textStyle {
+	if severity == capabilities.SeverityWarning {
+		return yellow
+	}
+	return dim
 }

@@ -31,9 +31,9 @@ func newRouteCommand() *cobra.Command {
 		Short: "Route one request, in process or on a running router",
 		Long: "Route one request and print its answer, on the running router at --url (or CAPROUTER_URL), or else in\n" +
 			"this process with the configured registry. If TEXT is -, it is read from standard input.\n\n" +
-			"Exit code 0 if the request was completed at least partially, else 1. Incomplete parts are explained on\n" +
-			"standard error, for example a clarification with its options: answer it with the same request and\n" +
-			"--choose.",
+			"Exit code 0 if the request was completed at least partially, else 1; also 1 if fallback policy A has no\n" +
+			"model to answer. Incomplete parts are explained on standard error, for example a clarification with its\n" +
+			"options: answer it with the same request and --choose.",
 		Example: `  caprouter route "review this python code" --input code=@app.py
   caprouter route "quanto custou o databricks?" --explain --dry-run
   caprouter route "cost analysis of azure" --url http://127.0.0.1:8080 --json
@@ -78,7 +78,9 @@ func route(cmd *cobra.Command, flags *routeFlags, text string) error {
 	}
 	switch resp.Status {
 	case contract.StatusAccepted, contract.StatusCompleted, contract.StatusPartial:
-		return nil
+		if !resp.Data.Degraded {
+			return nil
+		}
 	}
 	return silentError{}
 }

@@ -61,13 +61,17 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	if err != nil {
 		return err
 	}
-	if _, err := capabilities.Load(registryFile(&cfg)); err != nil {
+	snapshot, err := capabilities.Load(registryFile(&cfg))
+	if err != nil {
 		return explainMissingRegistry(err, &cfg)
 	}
 	for _, path := range []string{registryFile(&cfg), flags.file} {
 		if err := checkWritable(path); err != nil {
 			return err
 		}
+	}
+	if err := checkCaseFile(cmd, flags.file, snapshot); err != nil {
+		return err
 	}
 	var list []reading
 	if len(args) == 1 {
@@ -113,7 +117,7 @@ type reading struct {
 // readText routes the text in this process as a dry run.
 func readText(cmd *cobra.Command, cfg app.Config, text string) ([]reading, error) {
 	cfg.Telemetry.LogLevel = "error"
-	req := &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true}}
+	req := &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true, Explain: true}}
 	resp, err := app.RouteOnce(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion()}, req)
 	if err != nil {
 		return nil, explainMissingRegistry(err, &cfg)
@@ -179,6 +183,24 @@ func readInputs(file string) (map[string]bool, error) {
 		inputs[strings.TrimSpace(cases[i].Input)] = true
 	}
 	return inputs, nil
+}
+
+// checkCaseFile reports cases that do not fit the registry, for example because they are
+// for another one: no case can be added to their file. Other mistakes are reported when
+// a case is added.
+func checkCaseFile(cmd *cobra.Command, file string, registry *capabilities.Snapshot) error {
+	data, err := readForEdit(file)
+	if err != nil {
+		return err
+	}
+	if _, err := golden.ReadYAML(file, data, nil); err != nil {
+		return nil //nolint:nilerr // a file without cases is no mistake here
+	}
+	_, err = golden.ReadYAML(file, data, golden.NewDeclaredNames(registry))
+	if err != nil {
+		printError(cmd.ErrOrStderr(), file+" has cases that do not fit the registry: correct or remove them, or name another file with --file")
+	}
+	return err
 }
 
 // checkCases runs the cases of the file over the changed registry and prints failures.
@@ -253,7 +275,7 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 func (t *teacher) printReading(r *reading) {
 	p := newPrinter(detectOutput(t.dialog.out))
 	p.writePrompt(r.prompt)
-	p.writeField("status", formatStatus(&r.response), statusStyle(r.response.Status))
+	p.writeStatus(&r.response)
 	if d := r.response.Decision; d != nil {
 		p.writeClassification(&d.Classification)
 		p.writeCandidates(d)

@@ -20,11 +20,12 @@ import (
 const ticketsPath = "/api/v1/tickets"
 
 func newTicketsCommand() *cobra.Command {
-	return newGroupCommand(&cobra.Command{
+	return newListGroupCommand(&cobra.Command{
 		Use:   "tickets",
 		Short: "List tickets of unsupported requests, and which agent to build next",
 		Long: "With fallback policy C, requests without an eligible agent become tickets. Similar requests share a\n" +
-			"ticket, which counts them and suggests the registry entry of the missing agent.",
+			"ticket, which counts them and suggests the registry entry of the missing agent.\n\n" +
+			"Without a subcommand, list the open tickets, like caprouter tickets list.",
 	}, newTicketsListCommand(), newTicketsShowCommand(), newTicketsCloseCommand(), newTicketsDemandCommand())
 }
 
