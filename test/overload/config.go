@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -37,6 +39,33 @@ dispatch: { max_in_flight: 100000 }
 limits: { max_in_flight: %d, classify: { rps: 0 } }
 store: { sync: 100ms }
 `, filepath.Join(dir, "data"), filepath.Join(dir, "capabilities.yaml"), inFlight), registry)
+}
+
+// smallStore is the minimum of store.retention.max_bytes.
+const smallStore = "64MiB"
+
+// tokenKeyID names the key of the callers' tokens.
+const tokenKeyID = "load"
+
+// writeTenantConfig writes the configuration of a router with the default limits, a
+// small store, and callers of several tenants.
+func writeTenantConfig(dir, agentAddr string, secret tokenSecret) (string, error) {
+	registry := fmt.Sprintf(`version: 1
+clients:
+  reviewer:
+    match: { intent: [code_review], domains: [python] }
+    endpoint: { protocol: http, url: "http://%s/", timeout_ms: 60000 }
+    max_in_flight: 1024
+fallback: { policy: C }
+`, agentAddr)
+	path, err := process.WriteConfig(dir, fmt.Sprintf(`listen: 127.0.0.1:0
+data_dir: %s
+registry: { file: %s, hot_reload: false }
+classifier: { mode: lexical }
+auth: { mode: jwt, keys: [{ kid: %s, alg: HS256, secret_file: %s }] }
+store: { retention: { max_bytes: %s } }
+`, filepath.Join(dir, "data"), filepath.Join(dir, "capabilities.yaml"), tokenKeyID, filepath.Join(dir, "secret"), smallStore), registry)
+	return path, errors.Join(err, os.WriteFile(filepath.Join(dir, "secret"), []byte(secret), 0o600))
 }
 
 func formatPost(path, body string) []byte {

@@ -12,7 +12,12 @@ import (
 type resourceUsage struct {
 	goroutines, files int
 	rssMiB            float64
+	heapMiB           float64 // live objects after the last collection
 }
+
+// heapTarget is the size of the heap at the next collection, of the live objects: the
+// router collects garbage at 400 % growth.
+const heapTarget = 5
 
 // fetchUsage reads the metrics of a router.
 func fetchUsage(ctx context.Context, addr string) (resourceUsage, error) {
@@ -26,7 +31,7 @@ func fetchUsage(ctx context.Context, addr string) (resourceUsage, error) {
 }
 
 func parseUsage(metrics []byte) (resourceUsage, error) {
-	values := map[string]float64{"go_goroutines": -1, "process_open_fds": -1, "process_resident_memory_bytes": -1}
+	values := map[string]float64{"go_goroutines": -1, "process_open_fds": -1, "process_resident_memory_bytes": -1, "go_memstats_next_gc_bytes": -1}
 	for line := range bytes.Lines(metrics) {
 		name, value, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
 		if _, ok := values[name]; ok {
@@ -35,7 +40,8 @@ func parseUsage(metrics []byte) (resourceUsage, error) {
 	}
 	h := resourceUsage{
 		goroutines: int(values["go_goroutines"]), files: int(values["process_open_fds"]),
-		rssMiB: values["process_resident_memory_bytes"] / (1 << 20),
+		rssMiB:  values["process_resident_memory_bytes"] / (1 << 20),
+		heapMiB: values["go_memstats_next_gc_bytes"] / (1 << 20) / heapTarget,
 	}
 	if h.goroutines < 0 {
 		return h, errors.New("the metrics contain no number of goroutines")

@@ -6,8 +6,8 @@ import (
 )
 
 func TestParseUsage(t *testing.T) {
-	got, err := parseUsage([]byte("# HELP go_goroutines Number\ngo_goroutines 64\nprocess_open_fds 13\nprocess_resident_memory_bytes 4.194304e+07\n"))
-	if want := (resourceUsage{goroutines: 64, files: 13, rssMiB: 40}); err != nil || got != want {
+	got, err := parseUsage([]byte("# HELP go_goroutines Number\ngo_goroutines 64\nprocess_open_fds 13\nprocess_resident_memory_bytes 4.194304e+07\ngo_memstats_next_gc_bytes 5.24288e+07\n"))
+	if want := (resourceUsage{goroutines: 64, files: 13, rssMiB: 40, heapMiB: 10}); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	if _, err := parseUsage([]byte("not metrics")); err == nil {
