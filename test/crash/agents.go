@@ -30,6 +30,7 @@ const (
 const (
 	inputKey  = "key"  // the Idempotency-Key it was sent with
 	inputHold = "hold" // if set, answer only after releaseHeld
+	inputSync = "sync" // set if the request is synchronous
 )
 
 // fakeAgents serves all agents on one listener. It survives every router.
@@ -86,6 +87,7 @@ func (a *fakeAgents) serveTask(w http.ResponseWriter, r *http.Request, agent str
 		subtask: subtask{task.RequestID, task.Intent}, task: task.TaskID, agent: agent,
 		mark: a.newMark(agent), idempotent: isIdempotent(agent), at: time.Now(),
 	}
+	_, e.sync = task.Inputs[inputSync]
 	switch agent {
 	case asyncAgent:
 		a.serveAsync(w, &task, e)

@@ -32,21 +32,32 @@ type fakeCallers struct {
 // order is one request to submit.
 type order struct {
 	key  string // Idempotency-Key, or ""
+	sync bool
 	body []byte
 }
 
-// newOrder encodes a request. A timeout of 0 is the default of the router.
+// newOrder encodes an asynchronous request. A timeout of 0 is the default of the
+// router.
 func newOrder(prompt, key string, timeoutMS int, hold bool) order {
-	content := contract.Content{Prompt: prompt, Inputs: map[string]json.RawMessage{}}
-	if key != "" {
-		content.Inputs[inputKey] = encodeJSON(key)
-	}
+	inputs := map[string]json.RawMessage{}
 	if hold {
-		content.Inputs[inputHold] = encodeJSON(true)
+		inputs[inputHold] = encodeJSON(true)
 	}
-	return order{key: key, body: encodeJSON(contract.Request{
-		Content: content, Options: contract.Options{Mode: contract.ModeAsync, TimeoutMS: timeoutMS},
-	})}
+	return encodeOrder(prompt, key, inputs, contract.Options{Mode: contract.ModeAsync, TimeoutMS: timeoutMS})
+}
+
+// newSyncOrder encodes a synchronous request.
+func newSyncOrder(prompt, key string) order {
+	o := encodeOrder(prompt, key, map[string]json.RawMessage{inputSync: encodeJSON(true)}, contract.Options{})
+	o.sync = true
+	return o
+}
+
+func encodeOrder(prompt, key string, inputs map[string]json.RawMessage, options contract.Options) order {
+	if key != "" {
+		inputs[inputKey] = encodeJSON(key)
+	}
+	return order{key: key, body: encodeJSON(contract.Request{Content: contract.Content{Prompt: prompt, Inputs: inputs}, Options: options})}
 }
 
 // submitOrder sends the order and records the answer. It returns false if the order
@@ -79,8 +90,10 @@ func (c *fakeCallers) submitOrder(ctx context.Context, o order) bool {
 		return false
 	case resp.StatusCode == http.StatusAccepted && !located:
 		c.ledger.recordUnexpected("", fmt.Sprintf("202 without a Location: %.200s", body))
-	case resp.StatusCode == http.StatusAccepted, resp.StatusCode == http.StatusOK && o.key != "":
+	case resp.StatusCode == http.StatusAccepted, resp.StatusCode == http.StatusOK && (o.sync || o.key != ""):
 		c.recordAnswer(o, body)
+	case resp.StatusCode == http.StatusGone && o.key != "":
+		c.ledger.recordExpired(o.key)
 	case resp.StatusCode == http.StatusConflict && o.key != "", resp.StatusCode == http.StatusServiceUnavailable, resp.StatusCode == http.StatusTooManyRequests:
 		return false
 	default:
@@ -103,7 +116,7 @@ func (c *fakeCallers) recordAnswer(o order, body []byte) {
 func (c *fakeCallers) fetchRequest(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, process.IOTimeout)
 	defer cancel()
-	resp, err := c.getResource(ctx, requestsPath+id, 0)
+	resp, err := c.callResource(ctx, http.MethodGet, requestsPath+id, 0)
 	if err != nil {
 		return
 	}
@@ -120,7 +133,7 @@ func (c *fakeCallers) fetchRequest(ctx context.Context, id string) {
 			return
 		}
 		c.ledger.recordResponse(id, answer, body)
-	case http.StatusNotFound:
+	case http.StatusNotFound, http.StatusGone:
 		c.ledger.recordNotFound(id)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 	default:
@@ -128,11 +141,40 @@ func (c *fakeCallers) fetchRequest(ctx context.Context, id string) {
 	}
 }
 
+// cancelRequest cancels a request. A request that has ended meanwhile is answered 409.
+func (c *fakeCallers) cancelRequest(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, process.IOTimeout)
+	defer cancel()
+	resp, err := c.callResource(ctx, http.MethodPost, requestsPath+id+"/cancel", 0)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
+	if err != nil {
+		return
+	}
+	switch resp.StatusCode {
+	case http.StatusOK:
+		answer, err := decodeResponse(body)
+		if err != nil {
+			c.ledger.recordUnexpected(id, fmt.Sprintf("a cancel was answered with an invalid body: %v", err))
+			return
+		}
+		c.ledger.recordCancelled(id, answer.Status)
+	case http.StatusNotFound:
+		c.ledger.recordNotFound(id)
+	case http.StatusConflict, http.StatusServiceUnavailable, http.StatusTooManyRequests:
+	default:
+		c.ledger.recordUnexpected(id, fmt.Sprintf("a cancel was answered %d: %.200s", resp.StatusCode, body))
+	}
+}
+
 // followEvents reads the events of a request after the last one that was seen.
 func (c *fakeCallers) followEvents(ctx context.Context, id string) {
 	last, finals, said := c.ledger.lastEventID(id), 0, contract.Status("")
 	defer func() { c.ledger.recordStream(id, last, finals, said) }()
-	resp, err := c.getResource(ctx, requestsPath+id+"/events", last)
+	resp, err := c.callResource(ctx, http.MethodGet, requestsPath+id+"/events", last)
 	if err != nil {
 		return
 	}
@@ -162,8 +204,8 @@ func (c *fakeCallers) followEvents(ctx context.Context, id string) {
 	}
 }
 
-func (c *fakeCallers) getResource(ctx context.Context, path string, lastEvent uint64) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, publicURL+path, http.NoBody)
+func (c *fakeCallers) callResource(ctx context.Context, method, path string, lastEvent uint64) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, publicURL+path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}

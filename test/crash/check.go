@@ -31,6 +31,8 @@ func (l *ledger) runChecks() []checkResult {
 		{"a response contains a result that no agent sent", l.findInventedResults()},
 		{"two requests with one Idempotency-Key", l.findAmbiguousKeys()},
 		{"a callback was refused without reason", l.findRefusedCallbacks()},
+		{"outcome_unknown of an agent that is idempotent", l.requestsWhere(hasWrongUnknown)},
+		{"a cancelled request ended otherwise", l.requestsWhere(contradictsCancel)},
 		{"an unexpected answer", l.unexpected},
 	}
 }
@@ -84,6 +86,26 @@ func (l *ledger) findChanged() []string {
 
 func contradictsEvents(p *acceptedRequest) bool {
 	return p.finalEvents > 1 || p.finalEvents == 1 && p.answer != nil && p.finalStatus != p.answer.Status
+}
+
+// hasWrongUnknown reports whether the outcome of an idempotent agent is called unknown
+// although the task could have been sent again. The response to a synchronous request
+// that was interrupted names no tasks: their ids are its own.
+func hasWrongUnknown(p *acceptedRequest) bool {
+	if p.answer == nil {
+		return false
+	}
+	isWrong := func(task, agent string, why *contract.TaskError) bool {
+		return why != nil && why.Code == contract.TaskOutcomeUnknown && isIdempotent(agent) && task != p.id
+	}
+	return slices.ContainsFunc(p.answer.Tasks, func(t contract.TaskReport) bool {
+		return isWrong(t.TaskID, t.AgentID, t.Error) ||
+			slices.ContainsFunc(t.FailedOver, func(f contract.FailedAttempt) bool { return isWrong(f.TaskID, f.AgentID, f.Error) })
+	})
+}
+
+func contradictsCancel(p *acceptedRequest) bool {
+	return p.cancelledTo != "" && p.answer != nil && p.answer.Status != p.cancelledTo
 }
 
 // findDoubleAccepted returns requests for which two results of one subtask were

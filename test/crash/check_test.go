@@ -63,18 +63,23 @@ func correctLedger() *ledger {
 		l.see(responseWith(sound, "m1", "m3", "m5"))
 	}
 	l.recordStream(sound, 7, 1, contract.StatusCompleted)
+	l.recordCancelled(sound, contract.StatusCompleted)
 	return l
 }
 
 // violationsOf returns the violations by check.
 func violationsOf(l *ledger) map[string][]string {
 	found := map[string][]string{}
-	for _, f := range l.runChecks() {
+	collectViolations(found, l.runChecks())
+	return found
+}
+
+func collectViolations(found map[string][]string, checks []checkResult) {
+	for _, f := range checks {
 		if len(f.violations) > 0 {
 			found[f.name] = f.violations
 		}
 	}
-	return found
 }
 
 func TestChecks_PassCorrectLedger(t *testing.T) {
@@ -88,6 +93,12 @@ func TestChecks_ReportViolations(t *testing.T) {
 	resultOf := func(l *ledger, marks ...string) { // a correct request with the id bad
 		l.recordAccepted(bad)
 		l.see(responseWith(bad, marks...))
+	}
+	endUnknown := func(l *ledger, task, agent string) {
+		resp := responseWith(bad)
+		resp.Tasks = []contract.TaskReport{{TaskID: task, AgentID: agent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}}}
+		l.recordAccepted(bad)
+		l.see(resp)
 	}
 	tests := []struct {
 		name  string
@@ -172,6 +183,11 @@ func TestChecks_ReportViolations(t *testing.T) {
 		{"a callback to an unknown task", func(l *ledger) {
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusNotFound})
 		}, "refused without reason", []string{"b: task t was answered 404"}},
+		{"an unknown outcome of an idempotent agent", func(l *ledger) { endUnknown(l, "t", plainAgent) }, "that is idempotent", []string{bad}},
+		{"cancelled, then completed", func(l *ledger) {
+			resultOf(l)
+			l.recordCancelled(bad, contract.StatusCancelled)
+		}, "ended otherwise", []string{bad}},
 		{"an odd answer", func(l *ledger) { l.recordUnexpected(bad, "500") }, "unexpected answer", []string{"b: 500"}},
 	}
 	for _, tt := range tests {
@@ -211,12 +227,36 @@ func TestChecks_EachHasAViolationInTests(t *testing.T) {
 	l.recordCallback(callback{subtask: at, task: "t", mark: "z", status: http.StatusBadRequest})
 	l.recordKey("key", bad)
 	l.recordUnexpected("", "odd")
+	l.recordCancelled(bad, contract.StatusCancelled)
+	l.requests[bad].answer.Tasks = []contract.TaskReport{{FailedOver: []contract.FailedAttempt{{TaskID: "t", AgentID: spareAgent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}}}}}
 	for _, f := range l.runChecks() {
 		if len(f.violations) == 0 {
 			t.Errorf("%s: got no violation, want one", f.name)
 		}
 		if slices.Contains(f.violations, sound) {
 			t.Errorf("%s: got the correct request %s among the violations", f.name, sound)
+		}
+	}
+}
+
+func TestChecks_PermitWhatIsCorrect(t *testing.T) {
+	for name, add := range map[string]func(l *ledger){
+		"unknown outcomes of an agent that is not idempotent, and of an interrupted request": func(l *ledger) {
+			l.requests[sound].answer.Tasks = []contract.TaskReport{
+				{TaskID: "t1", AgentID: asyncAgent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}},
+				{TaskID: sound, AgentID: plainAgent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}},
+			}
+		},
+		"an answer that was deleted from a full store": func(l *ledger) {
+			l.trims = true
+			l.recordNotFound(sound)
+			l.recordExpired("key")
+		},
+	} {
+		l := correctLedger()
+		add(l)
+		if diff := cmp.Diff(map[string][]string{}, violationsOf(l)); diff != "" {
+			t.Errorf("%s: violations (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -23,8 +23,9 @@ const (
 const publicURL = "http://localhost"
 
 // writeConfig writes configuration and registry into dir, and returns the path of the
-// configuration. The registry has no examples: the prompts contain the intents.
-func writeConfig(dir, agentsURL string) (string, error) {
+// configuration. store contains the keys of the store. The registry has no examples:
+// the prompts contain the intents.
+func writeConfig(dir, agentsURL, store string) (string, error) {
 	var registry strings.Builder
 	registry.WriteString("version: 1\nclients:\n")
 	for _, a := range []struct {
@@ -52,7 +53,8 @@ data_dir: %s
 registry: { file: %s, hot_reload: false }
 classifier: { mode: lexical }
 limits: { classify: { rps: 0 } }
-`, publicURL, dataDir(dir), filepath.Join(dir, "capabilities.yaml")), registry.String())
+store: { %s }
+`, publicURL, dataDir(dir), filepath.Join(dir, "capabilities.yaml"), store), registry.String())
 }
 
 func dataDir(dir string) string { return filepath.Join(dir, "data") }
@@ -60,15 +62,22 @@ func dataDir(dir string) string { return filepath.Join(dir, "data") }
 const (
 	plainPrompt = "code review of python module %d"
 	asyncPrompt = "travel booking of flights %d"
+	costPrompt  = "cost analysis of azure bill %d"
+	logPrompt   = "log search on the cluster %d"
 )
+
+// longPrompt has about 63 KB, twice of which are stored.
+func longPrompt(n int) string {
+	return fmt.Sprintf(plainPrompt, n) + strings.Repeat(" of the python module", 3000)
+}
 
 // promptTemplates are formatted with a number, so that no two requests are equal.
 func promptTemplates() []string {
 	return []string{
 		plainPrompt,
-		"cost analysis of azure bill %d",
+		costPrompt,
 		asyncPrompt,
-		"log search on the cluster %d",
+		logPrompt,
 		"code review of python module %d. Then do a travel booking of flights. Then do a cost analysis of the azure bill.",
 		"cost analysis of the azure bill %d, then travel booking of flights",
 	}

@@ -10,13 +10,36 @@ import (
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 
+// plantedErrors are errors of a router, by name. The test builds one router with all
+// of them, and a variable of the environment selects one.
+func plantedErrors() []process.Patch {
+	const module = "github.com/caprouter/caprouter/internal/"
+	patches := []process.Patch{
+		{Package: module + "history", File: "journal.go", Old: "\treturn j.appendRecord(ctx, rec, resilience.RetryConfig{})\n", New: "\tif planted(\"no decision record\") {\n\t\treturn nil\n\t}\n\treturn j.appendRecord(ctx, rec, resilience.RetryConfig{})\n"},
+		{Package: module + "history", File: "journal.go", Old: "\treturn j.appendRecord(ctx, responseRecord(s, resp), resilience.RetryConfig{\n", New: "\tif planted(\"no outcome record\") {\n\t\treturn nil\n\t}\n\treturn j.appendRecord(ctx, responseRecord(s, resp), resilience.RetryConfig{\n"},
+		{Package: module + "execution", File: "resume.go", Old: "\t\tcase task.Idempotent &&", New: "\t\tcase !planted(\"a resumed idempotent task is given up\") && task.Idempotent &&"},
+		{Package: module + "store", File: "engine.go", Old: "e.cfg.SyncEvery == 0,\n", New: "e.cfg.SyncEvery == 0 && !planted(\"no sync\"),\n"},
+	}
+	for _, pkg := range []string{"history", "execution", "store"} {
+		patches = append(patches, process.Patch{Package: module + pkg, File: "planted.go", New: "package " + pkg + `
+
+import "os"
+
+func planted(name string) bool { return os.Getenv("` + plantedVariable + `") == name }
+`})
+	}
+	return patches
+}
+
+const plantedVariable = "CRASH_TEST_PLANTED"
+
 // Builds the router once for all tests that kill it. The driver itself is a command,
 // and .ci/run makes a short run of it.
 func TestTestbed_WithRouter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the router and kills it several times")
 	}
-	binary, err := process.Build(t.Context(), t.TempDir())
+	binary, err := process.Build(t.Context(), t.TempDir(), append(syncRecorder(), plantedErrors()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,6 +49,7 @@ func TestTestbed_WithRouter(t *testing.T) {
 	}{
 		{"lost data is found", testLostData},
 		{"an interrupted run stops the router", testInterrupted},
+		{"planted errors are found", testPlantedErrors},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, binary) })
 	}
@@ -33,7 +57,7 @@ func TestTestbed_WithRouter(t *testing.T) {
 
 // The checks must find a router that loses its data.
 func testLostData(t *testing.T, binary string) {
-	w, err := newTestbed(t.Context(), binary, t.TempDir(), 1)
+	w, err := newTestbed(t.Context(), testbedConfig{binary: binary, dir: t.TempDir(), seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +87,33 @@ func testLostData(t *testing.T, binary string) {
 	}
 }
 
+// The checks must find each planted error, and nothing in a router without one.
+func testPlantedErrors(t *testing.T, binary string) {
+	for planted, want := range map[string]string{
+		"":                                      "",
+		"no decision record":                    "a dispatched request without exactly one decision record",
+		"no outcome record":                     "a request without exactly one outcome record",
+		"a resumed idempotent task is given up": "outcome_unknown of an agent that is idempotent",
+		"no sync":                               "accepted with 202, then lost or without an end",
+	} {
+		t.Run(planted, func(t *testing.T) {
+			t.Setenv(plantedVariable, planted)
+			r, err := runCycles(t.Context(), planted, 8, testbedConfig{binary: binary, dir: t.TempDir(), seed: 1, powerFails: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := map[string][]string{}
+			collectViolations(found, r.checks)
+			if want == "" && len(found) > 0 || want != "" && found[want] == nil {
+				t.Errorf("got violations %v, want %q", found, want)
+			}
+		})
+	}
+}
+
 func testInterrupted(t *testing.T, binary string) {
 	ctx, cancel := context.WithCancel(t.Context())
-	w, err := newTestbed(ctx, binary, t.TempDir(), 1)
+	w, err := newTestbed(ctx, testbedConfig{binary: binary, dir: t.TempDir(), seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ type ledger struct {
 	executions []execution
 	callbacks  []callback
 	unexpected []string
+	trims      bool // the store is too small for all answers
 }
 
 // acceptedRequest is a request that was answered with 202, or whose result was
@@ -33,6 +34,7 @@ type acceptedRequest struct {
 	changed     []byte // the first response that differed from raw
 	finalEvents int    // maximum number of final events in one stream
 	finalStatus contract.Status
+	cancelledTo contract.Status // the status in the answer to a cancel
 	lastEvent   uint64
 }
 
@@ -45,6 +47,7 @@ type execution struct {
 	task, agent string
 	mark        string // identifies the result
 	idempotent  bool
+	sync        bool // of a synchronous request
 	failed      bool // the agent returned a failure
 	at          time.Time
 }
@@ -91,7 +94,8 @@ func (l *ledger) recordResponse(id string, resp *contract.Response, raw []byte) 
 	switch {
 	case p == nil:
 	case p.raw != nil:
-		if p.changed == nil && !bytes.Equal(p.raw, raw) {
+		evicted := l.trims && resp.Decision == nil && resp.Status == p.answer.Status // a small store keeps the facts only
+		if p.changed == nil && !evicted && !bytes.Equal(p.raw, raw) {
 			p.changed = raw
 		}
 	case resp.Status.Terminal():
@@ -99,12 +103,32 @@ func (l *ledger) recordResponse(id string, resp *contract.Response, raw []byte) 
 	}
 }
 
-// recordNotFound records that the router answered 404.
+// recordNotFound records that the router answered 404 or 410. If the store is small,
+// it may delete an answer after the request has ended.
 func (l *ledger) recordNotFound(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.requests[id]; p != nil {
+	if p := l.requests[id]; p != nil && (!l.trims || p.answer == nil) {
 		p.notFound = true
+	}
+}
+
+// recordExpired records that a key was answered 410: its request has ended, and the
+// answer was deleted.
+func (l *ledger) recordExpired(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.trims {
+		l.unexpected = append(l.unexpected, key+": the answer has expired")
+	}
+}
+
+// recordCancelled records the status in the answer to a cancel.
+func (l *ledger) recordCancelled(id string, status contract.Status) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.requests[id]; p != nil {
+		p.cancelledTo = status
 	}
 }
 
@@ -140,6 +164,18 @@ func (l *ledger) recordCallback(c callback) {
 	}
 }
 
+// acceptExecuted adds the asynchronous requests that reached an agent, because they
+// must not be lost either, even if no caller received their 202.
+func (l *ledger) acceptExecuted() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.executions {
+		if !e.sync {
+			l.addRequest(e.request)
+		}
+	}
+}
+
 // recordUnexpected records an answer that the protocol does not allow.
 func (l *ledger) recordUnexpected(request, what string) {
 	l.mu.Lock()
@@ -147,9 +183,10 @@ func (l *ledger) recordUnexpected(request, what string) {
 	l.unexpected = append(l.unexpected, request+": "+what)
 }
 
-// openRequests returns the requests without a terminal response, oldest first.
+// openRequests returns the requests without a terminal response, oldest first. A request
+// that was not found is lost, and not awaited.
 func (l *ledger) openRequests() []string {
-	return l.selectRequests(func(p *acceptedRequest) bool { return p.raw == nil })
+	return l.selectRequests(func(p *acceptedRequest) bool { return p.raw == nil && !p.notFound })
 }
 
 // allRequests returns every request, oldest first.

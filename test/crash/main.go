@@ -9,11 +9,19 @@
 //
 // Callers and agents run in this process and survive the router. Agents count every
 // execution and record the answers to their callbacks; they do not check tokens,
-// because other tests do. Violations are listed by request. Times are printed, but
-// are no reason to fail.
+// because other tests do. At the end the audit log is compared with what callers and
+// agents saw. Violations are listed by request. Times are printed, but are no reason to
+// fail.
 //
-// A second part opens many requests whose agents stay silent, kills the router, and
-// prints how long the next one takes to listen and to resume them.
+// The parts are the same traffic with
+//
+//	-cycles     kills of the router, and one graceful shutdown
+//	-trim       a store of 64 MiB, which is full all the time
+//	-power      power failures: a kill also loses what was not synced
+//	-external   a NATS server as the store, which is restarted, too
+//
+// and -open: many requests are open when the router is killed; it prints how long the
+// next router takes to listen and to resume them.
 //
 // All traffic is on loopback, and is bounded in number and time.
 package main
@@ -25,6 +33,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -34,25 +43,37 @@ import (
 func main() {
 	var opts options
 	flag.IntVar(&opts.cycles, "cycles", 200, "number of kills; 0 skips this part")
+	flag.IntVar(&opts.trim, "trim", 40, "number of kills with a full store; 0 skips this part")
+	flag.IntVar(&opts.power, "power", 40, "number of power failures; 0 skips this part")
+	flag.IntVar(&opts.external, "external", 20, "number of restarts of an external store or its router; 0 skips this part")
 	flag.IntVar(&opts.openRequests, "open", 10_000, "number of requests that are open when the router is killed; 0 skips this part")
 	flag.Uint64Var(&opts.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random numbers")
 	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the log")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := runParts(ctx, opts, os.Stdout); err != nil {
+	var err error
+	if flag.Arg(0) == roleStore {
+		err = serveStore(ctx, flag.Arg(1), flag.Arg(2))
+	} else {
+		err = runParts(ctx, opts, os.Stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "crash:", err)
 		os.Exit(1)
 	}
 }
 
 type options struct {
-	cycles, openRequests int
-	seed                 uint64
-	keep                 bool
+	cycles, trim, power, external, openRequests int
+	seed                                        uint64
+	keep                                        bool
 }
 
-// runParts runs both parts and prints their reports. It returns an error if a check
+// smallStore is the minimum of store.retention.max_bytes.
+const smallStore = "64MiB"
+
+// runParts runs all parts and prints their reports. It returns an error if a check
 // found a violation or a part could not run.
 func runParts(ctx context.Context, opts options, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "caprouter-crash-")
@@ -64,21 +85,41 @@ func runParts(ctx context.Context, opts options, out io.Writer) error {
 	} else {
 		defer func() { _ = os.RemoveAll(dir) }()
 	}
-	binary, err := process.Build(ctx, dir)
-	if err != nil {
-		return err
-	}
 	violations := 0
 	for _, part := range []struct {
-		size int
-		run  func(ctx context.Context, binary, dir string, opts options) (*report, error)
-	}{{opts.cycles, runCycles}, {opts.openRequests, runOpen}} {
+		name, title string
+		size        int
+		testbedConfig
+	}{
+		{"cycles", "kills", opts.cycles, testbedConfig{}},
+		{"trim", "kills with a full store of " + smallStore, opts.trim, testbedConfig{maxBytes: smallStore}},
+		{"power", "power failures", opts.power, testbedConfig{powerFails: true}},
+		{"external", "restarts of an external store or its router", opts.external, testbedConfig{external: true}},
+		{"open", "", opts.openRequests, testbedConfig{}},
+	} {
 		if part.size == 0 {
 			continue
 		}
-		r, err := part.run(ctx, binary, dir, opts)
-		if err != nil {
+		cfg := part.testbedConfig
+		cfg.dir, cfg.seed = filepath.Join(dir, part.name), opts.seed
+		var patches []process.Patch
+		if cfg.powerFails {
+			patches = syncRecorder()
+		}
+		if err := os.MkdirAll(cfg.dir, 0o700); err != nil {
 			return err
+		}
+		if cfg.binary, err = process.Build(ctx, cfg.dir, patches...); err != nil {
+			return err
+		}
+		var r *report
+		if part.name == "open" {
+			r, err = runOpen(ctx, part.size, cfg)
+		} else {
+			r, err = runCycles(ctx, part.title, part.size, cfg)
+		}
+		if err != nil {
+			return fmt.Errorf("part %s: %w", part.name, err)
 		}
 		r.printTo(out)
 		violations += r.countViolations()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -20,23 +19,23 @@ const (
 	resumeTimeout        = 2 * time.Minute
 )
 
-// openRun is the second part: many requests are open when the router is killed.
+// openRun is the last part: many requests are open when the router is killed.
 type openRun struct {
 	*testbed
 	report *report
 }
 
 // runOpen kills a router with many open requests, and measures the start of the next.
-func runOpen(ctx context.Context, binary, dir string, opts options) (_ *report, err error) {
-	w, err := newTestbed(ctx, binary, filepath.Join(dir, "open"), opts.seed)
+func runOpen(ctx context.Context, n int, cfg testbedConfig) (_ *report, err error) {
+	w, err := newTestbed(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	o := &openRun{testbed: w, report: &report{
-		title: fmt.Sprintf("%d requests open when the router is killed; %d CPUs", opts.openRequests, runtime.NumCPU()),
+		title: fmt.Sprintf("%d requests open when the router is killed; %d CPUs", n, runtime.NumCPU()),
 	}}
-	if err := o.openRequests(ctx, opts.openRequests); err != nil {
+	if err := o.openRequests(ctx, n); err != nil {
 		return nil, err
 	}
 	if err := o.measureResume(ctx); err != nil {
@@ -45,9 +44,7 @@ func runOpen(ctx context.Context, binary, dir string, opts options) (_ *report, 
 	if err := o.finishRequests(ctx); err != nil {
 		return nil, err
 	}
-	o.report.checks = o.runChecks(ctx)
-	o.ledger.addFigures(o.report)
-	return o.report, nil
+	return o.report, o.runChecks(ctx, o.report)
 }
 
 // openRequests submits n requests, then kills the router. Most are accepted by an agent

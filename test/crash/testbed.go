@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,44 +21,76 @@ import (
 // testbed runs one router after the other on the same data directory, with callers
 // and agents that survive them.
 type testbed struct {
-	binary, dir string
-	config      string // path
-	ledger      *ledger
-	rng         *lockedRand
-	current     *currentRouter
-	agents      *fakeAgents
-	callers     *fakeCallers
-	group       *run.Group
+	testbedConfig
+	config  string       // path
+	server  *storeServer // nil: the store is embedded
+	ledger  *ledger
+	rng     *lockedRand
+	current *currentRouter
+	agents  *fakeAgents
+	callers *fakeCallers
+	group   *run.Group
 
 	router     *process.Process // nil while no router runs
 	startTimes []time.Duration  // until the router listened
 	stopErrors []string
 }
 
-// newTestbed starts the agents. close stops everything.
-func newTestbed(ctx context.Context, binary, dir string, seed uint64) (*testbed, error) {
+// testbedConfig specifies the routers of a testbed.
+type testbedConfig struct {
+	binary, dir string
+	seed        uint64
+	maxBytes    string // of the store; "" = the default
+	external    bool   // the store is a NATS server
+	powerFails  bool   // a kill also loses what was not synced
+}
+
+// newTestbed starts the agents and the external store. close stops everything.
+func newTestbed(ctx context.Context, cfg testbedConfig) (*testbed, error) {
 	t := &testbed{
-		binary: binary, dir: dir,
-		ledger: newLedger(), rng: newLockedRand(seed), current: newCurrentRouter(), group: run.New(ctx),
+		testbedConfig: cfg,
+		ledger:        newLedger(), rng: newLockedRand(cfg.seed), current: newCurrentRouter(), group: run.New(ctx),
 	}
+	t.ledger.trims = cfg.maxBytes != ""
 	t.callers = &fakeCallers{ledger: t.ledger, current: t.current}
-	var err error
-	if t.agents, err = startAgents(ctx, t.group, t.ledger, t.rng, t.current); err == nil {
-		t.config, err = writeConfig(dir, t.agents.base)
-	}
-	if err != nil {
+	if err := t.prepare(ctx); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
 }
 
+func (t *testbed) prepare(ctx context.Context) (err error) {
+	if t.agents, err = startAgents(ctx, t.group, t.ledger, t.rng, t.current); err != nil {
+		return err
+	}
+	var store []string
+	if t.external {
+		if t.server, err = startStoreServer(ctx, filepath.Join(t.dir, "server")); err != nil {
+			return err
+		}
+		store = append(store, "url: "+t.server.url())
+	}
+	if t.maxBytes != "" {
+		store = append(store, "retention: { max_bytes: "+t.maxBytes+" }")
+	}
+	t.config, err = writeConfig(t.dir, t.agents.base, strings.Join(store, ", "))
+	return err
+}
+
 func (t *testbed) close() error {
 	err := t.killRouter()
+	if t.server != nil {
+		err = errors.Join(err, t.server.end((*process.Process).Kill))
+	}
 	t.group.Stop(nil)
 	return errors.Join(err, t.group.Wait())
 }
 
+// startRouter starts a router if none runs.
 func (t *testbed) startRouter(ctx context.Context) error {
+	if t.router != nil {
+		return t.router.CheckRunning()
+	}
 	p, err := process.LaunchRouter(ctx, t.binary, t.config)
 	if err != nil {
 		return err
@@ -71,7 +106,15 @@ func (t *testbed) startRouter(ctx context.Context) error {
 }
 
 // killRouter kills the router if one runs.
-func (t *testbed) killRouter() error { return t.endRouter((*process.Process).Kill) }
+func (t *testbed) killRouter() error { return t.endRouter(t.killProcess) }
+
+func (t *testbed) killProcess(p *process.Process) error {
+	err := p.Kill()
+	if t.powerFails {
+		err = errors.Join(err, failPower(dataDir(t.dir)))
+	}
+	return err
+}
 
 // stopRouter shuts the router down gracefully. A failure becomes a violation.
 func (t *testbed) stopRouter(ctx context.Context) {
@@ -90,14 +133,30 @@ func (t *testbed) endRouter(end func(*process.Process) error) error {
 	return err
 }
 
-// runChecks stops the router and runs all checks.
-func (t *testbed) runChecks(ctx context.Context) []checkResult {
+// runChecks stops the router and the store, and adds all checks and the counters of the
+// ledger to the report.
+func (t *testbed) runChecks(ctx context.Context, r *report) error {
 	t.stopRouter(ctx)
+	if t.server != nil {
+		if err := t.server.moveInto(ctx, dataDir(t.dir)); err != nil {
+			return err
+		}
+	}
+	audited, err := readAudit(ctx, dataDir(t.dir))
+	if err != nil {
+		return err
+	}
+	if t.maxBytes != "" && audited.trimmed == 0 && audited.evicted == 0 {
+		return errors.New("the store was never full")
+	}
 	audit := checkResult{name: "the audit log does not verify"}
 	if out, err := process.RunCommand(ctx, t.binary, "audit", "verify", "--data-dir", dataDir(t.dir)); err != nil {
 		audit.violations = append(audit.violations, fmt.Sprintf("%v: %s", err, out))
 	}
-	return append(t.ledger.runChecks(), audit, checkResult{name: "a graceful shutdown failed", violations: t.stopErrors})
+	r.checks = slices.Concat(t.ledger.runChecks(), t.ledger.checkAudit(audited), []checkResult{audit, {name: "a graceful shutdown failed", violations: t.stopErrors}})
+	t.ledger.addFigures(r)
+	r.addFigure("requests in the audit log, records trimmed, evictions", "%d, %d, %d", len(audited.byID), audited.trimmed, audited.evicted)
+	return nil
 }
 
 const concurrentReads = 16
@@ -110,6 +169,7 @@ func (t *testbed) fetchRequests(ctx context.Context, ids []string) {
 // awaitEnds fetches open requests until all have ended or the limit has passed.
 func (t *testbed) awaitEnds(ctx context.Context, limit time.Duration) {
 	awaitCondition(ctx, limit, func() bool {
+		t.ledger.acceptExecuted()
 		t.fetchRequests(ctx, t.ledger.openRequests())
 		return len(t.ledger.openRequests()) == 0
 	})

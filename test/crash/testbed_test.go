@@ -45,7 +45,7 @@ func TestCurrentRouter_ConnectsToRunningRouter(t *testing.T) {
 
 func TestWriteConfig_IsValid(t *testing.T) {
 	dir := t.TempDir()
-	path, err := writeConfig(dir, "http://127.0.0.1:1")
+	path, err := writeConfig(dir, "http://127.0.0.1:1", "retention: { max_bytes: 64MiB }")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func TestWriteConfig_IsValid(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Errorf("Validate: got %v, want nil", err)
 	}
-	if cfg.DataDir != dataDir(dir) || cfg.PublicURL != publicURL || cfg.Listen != "127.0.0.1:0" {
-		t.Errorf("got data_dir %q, public_url %q, listen %q", cfg.DataDir, cfg.PublicURL, cfg.Listen)
+	if cfg.DataDir != dataDir(dir) || cfg.PublicURL != publicURL || cfg.Listen != "127.0.0.1:0" || cfg.Store.Retention.MaxBytes != smallStore {
+		t.Errorf("got data_dir %q, public_url %q, listen %q, max_bytes %s", cfg.DataDir, cfg.PublicURL, cfg.Listen, cfg.Store.Retention.MaxBytes)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestNextOrder_ResendsUnansweredFirst(t *testing.T) {
 	if again {
 		t.Error("first order: got a resent one, want a new one")
 	}
-	c.requeueOrder(order{key: "k"})
+	c.queueOrder(order{key: "k"}, false)
 	if o, again := c.nextOrder(); !again || o.key != "k" {
 		t.Errorf("got key %q, again %v, want k, true", o.key, again)
 	}
