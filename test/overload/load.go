@@ -17,10 +17,11 @@ import (
 type subject struct {
 	name        string
 	addr        string
-	request     []byte
+	requests    [][]byte        // sent in turn
 	want        contract.Status // of a good response
 	connections int             // maximum number in an open loop
 	failures    *failureLog
+	sent        atomic.Int64
 }
 
 // sample is the outcome of one arrival. Times are counted from the start of the load.
@@ -35,7 +36,7 @@ func (s sample) latency() time.Duration { return s.done - s.due }
 
 // sendRequest sends one request and records its outcome.
 func (s *subject) sendRequest(ctx context.Context, l *connection, start time.Time, at *sample) {
-	r, err := l.roundTrip(ctx, s.request)
+	r, err := l.roundTrip(ctx, s.requests[int(s.sent.Add(1))%len(s.requests)])
 	at.done = time.Since(start)
 	switch {
 	case err != nil && ctx.Err() != nil: // cancelled by this program

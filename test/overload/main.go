@@ -14,9 +14,14 @@
 // Arrivals are scheduled by the clock, and latency counts from the time a request was
 // due, so that a slow answer does not reduce the offered load.
 //
-// Measurements are printed and are no reason to fail. Failures are: an answer that is
-// neither good nor a correct rejection, a broken connection, a router that dies, and
-// one that does not release goroutines, sockets or memory after callers disconnect.
+// The part "neighbour" measures a tenant with few requests while another one floods a
+// router that has a small store. The part "soak", which runs only if it is selected,
+// samples what such a router uses under a constant mixed load; `make soak` runs it.
+//
+// Failures are: an answer that is neither good nor a correct rejection, a broken
+// connection, a router that dies, one that does not release goroutines, sockets or
+// memory after callers disconnect, a heap that grows all the time, and a measurement beyond its limit. The limits depend
+// on the baseline, and apply only if other programs leave the CPUs to this one.
 //
 // All traffic is on loopback, and is bounded in number and time.
 package main
@@ -28,6 +33,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -36,6 +43,8 @@ func main() {
 	var opts options
 	flag.DurationVar(&opts.duration, "for", time.Minute, "duration of the overload; the other phases are fractions of it")
 	flag.IntVar(&opts.slow, "slow", 1000, "slow connections of each kind; 0 skips this part")
+	flag.StringVar(&opts.only, "only", "", "run one part: "+strings.Join(partNames(), ", ")+"; empty is all but "+soakPart)
+	flag.StringVar(&opts.flood, "flood", "", "operations of the parts neighbour and soak, separated by commas; empty is all")
 	flag.StringVar(&opts.binary, "binary", "", "binary of the router; built if empty")
 	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the log")
 	flag.Parse()
@@ -56,8 +65,40 @@ func main() {
 type options struct {
 	duration time.Duration
 	slow     int
+	only     string
+	flood    string
 	binary   string
 	keep     bool
+}
+
+// part is a sequence of measurements.
+type part struct {
+	name    string
+	measure []func(*testbed, context.Context, *report) error
+}
+
+const soakPart = "soak"
+
+func allParts() []part {
+	return []part{
+		{"overload", []func(*testbed, context.Context, *report) error{
+			(*testbed).measureBaseline, (*testbed).measureRoutes, (*testbed).measureSlow, (*testbed).measureDryRuns,
+		}},
+		{"neighbour", []func(*testbed, context.Context, *report) error{(*testbed).measureNeighbour}},
+		{soakPart, []func(*testbed, context.Context, *report) error{(*testbed).measureSoak}},
+	}
+}
+
+func partNames() (names []string) {
+	for _, p := range allParts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// parts returns the selected parts.
+func (o options) parts() []part {
+	return slices.DeleteFunc(allParts(), func(p part) bool { return p.name != o.only && (o.only != "" || p.name == soakPart) })
 }
 
 const (
@@ -73,11 +114,14 @@ const maxDuration = 10 * time.Minute
 const overloadFactor = 5
 
 func (o options) validate() error {
-	if o.duration < time.Second || o.duration > maxDuration {
+	if o.duration < time.Second || o.duration > maxDuration && o.only != soakPart {
 		return fmt.Errorf("-for: at least 1s, at most %s", maxDuration)
 	}
 	if o.slow < 0 {
 		return errors.New("-slow: must not be negative")
+	}
+	if len(o.parts()) == 0 {
+		return fmt.Errorf("-only: %q is not one of %s", o.only, strings.Join(partNames(), ", "))
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func clampDuration(d, least, most time.Duration) time.Duration { return min(max(
 // times the peak, then half of it again.
 func (s *subject) measure(ctx context.Context, lasts time.Duration) (*result, error) {
 	calmTime := clampDuration(lasts/6, 500*time.Millisecond, 10*time.Second)
-	recovery := clampDuration(lasts/4, 2*time.Second, 15*time.Second)
+	recovery := clampDuration(lasts/4, maxRecovery+2*time.Second, 15*time.Second)
 	r := &result{}
 	var err error
 	if r.callers, r.peak, err = s.findPeak(ctx, lasts, calmTime); err != nil {

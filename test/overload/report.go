@@ -13,11 +13,33 @@ type report struct {
 	slowConnections       int // of each kind
 	baseline, routes, dry *result
 	slow                  []*slowResult
+	neighbour             *neighbourResult
+	soak                  *soakResult
+	foreignCPU            float64 // maximum share of the CPUs that other programs used
 	failureCount          int
 	failures              []string // the first ones
 }
 
 func (r *report) printTo(out io.Writer) {
+	if r.routes != nil {
+		r.printOverload(out)
+	}
+	if r.neighbour != nil {
+		r.neighbour.printTo(out)
+	}
+	if r.soak != nil {
+		r.soak.printTo(out)
+	}
+	if r.isMachineBusy() {
+		fmt.Fprintf(out, "\nother programs used %.0f %% of the CPUs, more than %.0f %%: times and rates are not judged\n", 100*r.foreignCPU, 100*maxForeignCPU)
+	}
+	fmt.Fprintf(out, "\nfailures: %d\n", r.failureCount)
+	for _, what := range r.failures {
+		fmt.Fprintf(out, "  %s\n", what)
+	}
+}
+
+func (r *report) printOverload(out io.Writer) {
 	fmt.Fprintf(out, "\n%d requests at a time, an agent that takes %s: at most %.0f good answers/s; %d CPUs\n",
 		inFlight, agentDelay, inFlight/agentDelay.Seconds(), runtime.NumCPU())
 	fmt.Fprintln(out, "the router: store.sync 100ms, lexical classifier, auth.mode none, no limit but max_in_flight")
@@ -25,10 +47,6 @@ func (r *report) printTo(out io.Writer) {
 	if len(r.slow) > 0 {
 		fmt.Fprintf(out, "\n%d slow connections per kind, with other callers at %.0f/s\n", r.slowConnections, r.routes.peak/2)
 		r.printSlow(out)
-	}
-	fmt.Fprintf(out, "\nfailures: %d\n", r.failureCount)
-	for _, what := range r.failures {
-		fmt.Fprintf(out, "  %s\n", what)
 	}
 }
 
@@ -53,13 +71,28 @@ func (r *report) printResults(out io.Writer) {
 	row("  good, shed, other, broken", "other, broken 0", func(r *result) string {
 		return fmt.Sprintf("%d, %d, %d, %d", r.counts[outcomeGood], r.counts[outcomeShed], r.counts[outcomeInvalid], r.counts[outcomeBroken])
 	})
-	row("recovered after s", "≤ 5", func(r *result) string {
-		if !r.recovered {
-			return "never"
-		}
-		return fmt.Sprintf("%.1f", r.recoveredAfter.Seconds())
-	})
+	row("recovered after s", "≤ 5", (*result).formatRecovery)
 	_ = w.Flush() // cannot be reported
+}
+
+func (r *result) formatRecovery() string {
+	if !r.recovered {
+		return "never"
+	}
+	return fmt.Sprintf("%.1f", r.recoveredAfter.Seconds())
+}
+
+func (n *neighbourResult) printTo(out io.Writer) {
+	fmt.Fprintf(out, "\na tenant with %d requests/s, alone and beside a tenant with %d callers that floods the router; a store of %s\n", quietPerSecond, floodCallers, smallStore)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "alone: p50, p99, max ms\t%s\t\n", n.alone)
+	fmt.Fprintf(w, "beside the flood: p50, p99, max ms\t%s\t\n", n.beside)
+	fmt.Fprintf(w, "  p99, of that alone\t%.2f\tgoal ≤ %.2f\n", float64(n.beside.p99)/float64(n.alone.p99), maxSlowdown)
+	fmt.Fprintf(w, "  success, %%\t%.2f\tgoal ≥ %.1f\n", 100*n.success(), 100*minSuccess)
+	fmt.Fprintf(w, "records and keys from before that are missing\t%d of %d\tgoal 0\n", n.missing, n.kept)
+	_ = w.Flush() // cannot be reported
+	fmt.Fprint(out, "the flood: ")
+	n.flood.printCounts(out)
 }
 
 func (r *report) printSlow(out io.Writer) {

@@ -44,7 +44,7 @@ func handle(t *testing.T, h http.Handler) (addr string) {
 }
 
 func subjectAt(addr string, connections int) *subject {
-	return &subject{name: "server", addr: addr, request: formatPost(routePath, routeBody), want: contract.StatusCompleted, connections: connections, failures: &failureLog{}}
+	return &subject{name: "server", addr: addr, requests: [][]byte{formatPost(routePath, routeBody)}, want: contract.StatusCompleted, connections: connections, failures: &failureLog{}}
 }
 
 func TestBareServer_RejectsBeyondLimit(t *testing.T) {

@@ -191,7 +191,7 @@ func setSmallWindows(_, _ string, raw syscall.RawConn) error {
 type slowResult struct {
 	kind          string
 	without, with distribution // latency of good answers
-	shed          int          // with slow connections
+	shed, sent    int          // with slow connections
 	stats         *slowStats
 }
 
@@ -221,6 +221,6 @@ func (s *subject) measureSlow(ctx context.Context, k slowKind, many int, perSeco
 	}
 	return &slowResult{
 		kind: k.name, without: latencies(before, outcomeGood), with: latencies(beside, outcomeGood),
-		shed: countOutcomes(beside)[outcomeShed], stats: stats,
+		shed: countOutcomes(beside)[outcomeShed], sent: len(beside), stats: stats,
 	}, nil
 }

@@ -37,10 +37,14 @@ func runAll(ctx context.Context, opts options, out io.Writer) (err error) {
 		return err
 	}
 	r := &report{slowConnections: opts.slow}
-	for _, part := range []func(context.Context, *report) error{w.measureBaseline, w.measureRoutes, w.measureSlow, w.measureDryRuns} {
-		if err := part(ctx, r); err != nil {
-			return err
+	for _, part := range opts.parts() {
+		before := readCPUTimes(w.processes())
+		for _, measure := range part.measure {
+			if err := measure(w, ctx, r); err != nil {
+				return err
+			}
 		}
+		r.foreignCPU = max(r.foreignCPU, readCPUTimes(w.processes()).foreignShare(before))
 	}
 	w.finishRun(ctx, r)
 	r.printTo(out)
@@ -56,16 +60,18 @@ type testbed struct {
 	dir      string
 	failures *failureLog
 
+	binary              string
 	agent, bare, router *process.Process
-	initialUsage        resourceUsage // of the router before any load
+	others              []*process.Process // routers of single parts
+	initialUsage        resourceUsage      // of the router before any load
 }
 
 // startProcesses starts all processes. close stops them.
 func (w *testbed) startProcesses(ctx context.Context) (err error) {
-	binary := w.opts.binary
-	if binary == "" {
+	w.binary = w.opts.binary
+	if w.binary == "" {
 		logProgress("building the router")
-		if binary, err = process.Build(ctx, w.dir); err != nil {
+		if w.binary, err = process.Build(ctx, w.dir); err != nil {
 			return err
 		}
 	}
@@ -79,15 +85,24 @@ func (w *testbed) startProcesses(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if w.router, err = process.StartRouter(ctx, binary, config); err != nil {
+	if w.router, err = process.StartRouter(ctx, w.binary, config); err != nil {
 		return err
 	}
 	w.initialUsage, err = fetchUsage(ctx, w.router.Addr())
 	return err
 }
 
+// processes returns the processes that run.
+func (w *testbed) processes() []*process.Process {
+	return append([]*process.Process{w.agent, w.bare, w.router}, w.others...)
+}
+
 func (w *testbed) close(ctx context.Context) error {
 	var errs []error
+	for _, p := range w.others {
+		errs = append(errs, p.Stop(ctx))
+	}
+	w.others = nil
 	for _, p := range []**process.Process{&w.router, &w.bare, &w.agent} {
 		if *p != nil {
 			errs = append(errs, (*p).Stop(ctx))
@@ -98,7 +113,7 @@ func (w *testbed) close(ctx context.Context) error {
 }
 
 func (w *testbed) newSubject(name string, p *process.Process, body string, want contract.Status) *subject {
-	return &subject{name: name, addr: p.Addr(), request: formatPost(routePath, body), want: want, connections: maxConnections, failures: w.failures}
+	return &subject{name: name, addr: p.Addr(), requests: [][]byte{formatPost(routePath, body)}, want: want, connections: maxConnections, failures: w.failures}
 }
 
 // measureBaseline measures the bare server for a quarter of the duration.
@@ -169,8 +184,11 @@ func (w *testbed) awaitRelease(ctx context.Context, when string) error {
 	}
 }
 
-// finishRun stops the router and completes the report.
+// finishRun stops the router, judges the measurements and completes the report.
 func (w *testbed) finishRun(ctx context.Context, r *report) {
+	for _, broken := range r.judge() {
+		w.failures.record("%s", broken)
+	}
 	if err := w.close(ctx); err != nil {
 		w.failures.record("%v", err)
 	}

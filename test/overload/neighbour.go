@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/test/internal/process"
+)
+
+const (
+	floodCallers   = 64                    // tokens of the tenant that floods the router
+	floodWorkers   = 4                     // of each operation
+	floodPause     = 20 * time.Millisecond // of a worker, after each request
+	quietCallers   = 4                     // tokens of the other tenant
+	quietPerSecond = 40                    // its requests
+	quietRecords   = 30                    // what it stores of each kind before the flood
+)
+
+// neighbourResult contains the measurements of a tenant beside another one.
+type neighbourResult struct {
+	alone, beside distribution
+	counts        outcomeCounts // beside
+	flood         *traffic
+	kept, missing int // records and keys from before the flood
+}
+
+func (n *neighbourResult) success() float64 {
+	return float64(n.counts[outcomeGood]) / float64(max(1, n.counts.countSent()+n.counts[outcomeUnsent]))
+}
+
+// measureNeighbour measures a tenant alone, then while another one floods the router
+// with every operation at once, and then looks for all that it had stored before.
+func (w *testbed) measureNeighbour(ctx context.Context, r *report) error {
+	router, secret, err := w.startTenantRouter(ctx, "neighbour")
+	if err != nil {
+		return err
+	}
+	quiet := newTenant("quiet", router.Addr(), quietCallers, secret)
+	records, err := storeRecords(ctx, quiet)
+	if err != nil {
+		return err
+	}
+	s := &subject{name: "quiet tenant", addr: router.Addr(), want: contract.StatusCompleted, connections: maxConnections, failures: &failureLog{}}
+	for i := range quietCallers {
+		s.requests = append(s.requests, quiet.request(i, "POST", routePath, "", routeBody))
+	}
+	lasts := clampDuration(w.opts.duration/3, 5*time.Second, 20*time.Second)
+	logProgress("quiet tenant: alone for %s, then beside a flood for as long", lasts)
+	alone, err := s.runOpenLoop(ctx, schedule{{quietPerSecond, lasts}})
+	if err != nil {
+		return err
+	}
+	flood := newTraffic(newTenant("loud", router.Addr(), floodCallers, secret), w.opts.flood, floodPause, w.failures)
+	beside, err := s.runBeside(ctx, schedule{{quietPerSecond, lasts}}, func(ctx context.Context) { flood.run(ctx, floodWorkers) })
+	if err != nil {
+		return err
+	}
+	r.neighbour = &neighbourResult{
+		alone: latencies(alone, outcomeGood), beside: latencies(beside, outcomeGood),
+		counts: countOutcomes(beside), flood: flood, kept: len(records),
+	}
+	for _, rec := range records {
+		if err := rec.find(ctx, quiet); err != nil {
+			r.neighbour.missing++
+			w.failures.record("after the flood: %v", err)
+		}
+	}
+	_, refused := s.failures.list()
+	for _, why := range refused {
+		w.failures.record("beside the flood: %s", why)
+	}
+	return ctx.Err()
+}
+
+// startTenantRouter starts a router with a small store for callers of several tenants,
+// whose tokens the secret signs.
+func (w *testbed) startTenantRouter(ctx context.Context, name string) (*process.Process, tokenSecret, error) {
+	secret := newTokenSecret()
+	config, err := writeTenantConfig(filepath.Join(w.dir, name), w.agent.Addr(), secret)
+	if err != nil {
+		return nil, "", err
+	}
+	router, err := process.StartRouter(ctx, w.binary, config)
+	if err != nil {
+		return nil, "", err
+	}
+	w.others = append(w.others, router)
+	return router, secret, nil
+}
+
+// runBeside runs an open loop while other runs.
+func (s *subject) runBeside(ctx context.Context, sched schedule, other func(context.Context)) ([]sample, error) {
+	group := run.New(ctx)
+	group.Go("beside", func(ctx context.Context) error {
+		other(ctx)
+		return nil
+	})
+	samples, err := s.runOpenLoop(ctx, sched)
+	group.Stop(nil)
+	return samples, errors.Join(err, group.Wait())
+}
+
+// storedRecord is something that a tenant has stored.
+type storedRecord struct {
+	key, body, header string // of the request
+	requestID         string
+	ticketID          string
+}
+
+// storeRecords stores synchronous and asynchronous requests with idempotency keys, and
+// tickets.
+func storeRecords(ctx context.Context, t *tenant) (records []storedRecord, err error) {
+	for i := range 3 * quietRecords {
+		rec := storedRecord{key: fmt.Sprintf("%s-key-%d", t.name, i), body: fmt.Sprintf(`{"content":{"prompt":"code review of python module %d"}}`, i)}
+		switch i % 3 {
+		case 1:
+			rec.header = "Prefer: respond-async\r\n"
+		case 2:
+			rec.body = fmt.Sprintf(`{"content":{"prompt":%q}}`, unservedPrompt(1_000_000+i))
+		}
+		got, status, err := rec.send(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if status != http.StatusOK && status != http.StatusAccepted {
+			return nil, fmt.Errorf("store a record of tenant %s: status %d", t.name, status)
+		}
+		rec.requestID = got.RequestID
+		if got.Data.Proposal != nil {
+			rec.ticketID = got.Data.Proposal.TicketID
+		}
+		records = append(records, rec)
+		// Less than the rate limit of one caller.
+		if !process.Sleep(ctx, 60*time.Millisecond) {
+			return nil, ctx.Err()
+		}
+	}
+	return records, nil
+}
+
+func (s *storedRecord) send(ctx context.Context, t *tenant) (*contract.Response, int, error) {
+	r, err := t.call(ctx, "POST", routePath, s.header+"Idempotency-Key: "+s.key+"\r\n", s.body)
+	if err != nil {
+		return nil, 0, err
+	}
+	var got contract.Response
+	if r.status != http.StatusOK && r.status != http.StatusAccepted {
+		return &got, r.status, nil
+	}
+	return &got, r.status, strictjson.UnmarshalAllowUnknown(r.body, &got)
+}
+
+// find returns an error if the request, its key or its ticket is missing.
+func (s *storedRecord) find(ctx context.Context, t *tenant) error {
+	var errs []error
+	for _, path := range []string{"/api/v1/requests/" + s.requestID, "/api/v1/tickets/" + s.ticketID} {
+		if strings.HasSuffix(path, "/") {
+			continue // it has no ticket
+		}
+		r, err := t.call(ctx, "GET", path, "", "")
+		if err == nil && r.status != http.StatusOK {
+			err = fmt.Errorf("%s: %d: %.200s", path, r.status, r.body)
+		}
+		errs = append(errs, err)
+	}
+	got, status, err := s.send(ctx, t)
+	if err == nil && (status != http.StatusOK || got.RequestID != s.requestID) {
+		err = fmt.Errorf("key %s: status %d with request %s, not %s", s.key, status, got.RequestID, s.requestID)
+	}
+	process.Sleep(ctx, 60*time.Millisecond)
+	return errors.Join(append(errs, err)...)
+}
