@@ -9,6 +9,7 @@ TOOL := go tool -modfile=tools/go.mod
 PKG ?= ./...
 FUZZ_TIME ?= 30s
 CRASH_CYCLES ?= 200
+SOAK_TIME ?= 1h
 BENCH ?= .
 BENCH_COUNT ?= 1
 
@@ -49,12 +50,16 @@ bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole pr
 	go run ./test/bench
 
 .PHONY: crash
-crash: ## Kill the router CRASH_CYCLES times with open requests and check that nothing is lost or done twice
+crash: ## Kill the router CRASH_CYCLES times, also with a full store, a failing disk and an external store, and check that nothing is lost or done twice
 	go run ./test/crash -cycles $(CRASH_CYCLES) -open 10000
 
 .PHONY: overload
-overload: build ## Drive the router to five times its peak, and open slow connections to it
+overload: build ## Drive the router to five times its peak, open slow connections, and let one tenant flood it beside another
 	go run ./test/overload -binary bin/caprouter
+
+.PHONY: soak
+soak: build ## Run a mixed load of several tenants at the limits of the store for SOAK_TIME, and check that the heap stays flat
+	go run ./test/overload -only soak -for $(SOAK_TIME) -binary bin/caprouter
 
 .PHONY: quality
 quality: build ## Print how well the lexical classifier does on the data sets of ../shared, where they are
