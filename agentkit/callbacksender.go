@@ -37,6 +37,7 @@ type callbackSender struct {
 	mu     sync.Mutex
 	queue  []contract.Progress // oldest first
 	idle   chan struct{}       // closed when the queue has been sent; nil = empty
+	cancel context.CancelFunc  // ends the sending of the queue; nil if idle is nil
 	closed bool                // no more progress is accepted
 }
 
@@ -69,8 +70,9 @@ func (c *callbackSender) queueProgress(ctx context.Context, p contract.Progress)
 	}
 	c.queue = append(c.queue, p)
 	if c.idle == nil {
-		c.idle = make(chan struct{})
-		c.background.Go(func() { c.sendQueue(context.WithoutCancel(ctx)) })
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		c.idle, c.cancel = make(chan struct{}), cancel
+		c.background.Go(func() { c.sendQueue(ctx) })
 	}
 }
 
@@ -100,8 +102,9 @@ func (c *callbackSender) nextProgress() (contract.Progress, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.queue) == 0 {
+		c.cancel()
 		close(c.idle)
-		c.idle = nil
+		c.idle, c.cancel = nil, nil
 		return contract.Progress{}, false
 	}
 	p := c.queue[0]
@@ -109,15 +112,20 @@ func (c *callbackSender) nextProgress() (contract.Progress, bool) {
 	return p, true
 }
 
-// discardProgress drops the queue and accepts no more progress.
+// discardProgress drops the queue, cancels the post that is being sent, and accepts
+// no more progress.
 func (c *callbackSender) discardProgress() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed, c.queue = true, nil
+	if c.cancel != nil {
+		c.cancel()
+	}
 }
 
 // flushProgress accepts no more progress and waits briefly until the queue is
-// sent, because progress after the result is useless.
+// sent. Then it discards the rest and waits until nothing is being sent, because
+// progress after the result is useless.
 func (c *callbackSender) flushProgress(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
@@ -132,6 +140,7 @@ func (c *callbackSender) flushProgress(ctx context.Context) {
 	case <-idle:
 	case <-ctx.Done():
 		c.discardProgress()
+		<-idle
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,16 +123,26 @@ func TestProgress_DropsOldestReports(t *testing.T) {
 }
 
 // Progress never delays a result: reports that are not sent within two seconds are
-// dropped.
+// dropped, the one that is being sent as well, so that none follows the result.
 func TestProgress_DoesNotDelayResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
-		d.answer = func(_ int, r *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, "/progress") {
-				<-r.Context().Done()
-				return nil, r.Context().Err()
+		var sending atomic.Int32 // progress reports
+		d.answer = func(i int, r *http.Request) (*http.Response, error) {
+			if !strings.HasSuffix(r.URL.Path, "/progress") {
+				if n := sending.Load(); n != 0 {
+					t.Errorf("%d progress reports are being sent at the time of the result", n)
+				}
+				return answer(http.StatusOK, ""), nil
 			}
-			return answer(http.StatusOK, ""), nil
+			sending.Add(1)
+			defer sending.Add(-1)
+			if i == 0 {
+				<-time.After(time.Second)
+				return answer(http.StatusNoContent, ""), nil
+			}
+			<-r.Context().Done()
+			return nil, r.Context().Err()
 		}
 		a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 			agentkit.AcceptAsync(ctx)
