@@ -85,7 +85,7 @@ func createKey(path string, now time.Time) error {
 		return fmt.Errorf("create signing key: %w; where the file system has no hard links, make it yourself: "+
 			"openssl genpkey -algorithm ed25519 -out %s && chmod 600 %s", err, path, path)
 	}
-	return syncDir(dir)
+	return datadir.SyncDir(dir)
 }
 
 // newKeyFile generates a key and the content of its file.
@@ -105,41 +105,15 @@ func newKeyFile(now time.Time) (content []byte, id string, err error) {
 // writeTemp writes and syncs a temporary file in dir that only its owner can read.
 // The kind determines which cleanup removes it if the process is killed.
 func writeTemp(dir, kind string, content []byte) (path string, err error) {
-	temp, err := os.CreateTemp(dir, kind+"*"+tempSuffix) // O_EXCL, mode 0600
-	if err != nil {
-		return "", err
-	}
-	if err := writeAndClose(temp, content); err != nil {
-		return "", errors.Join(err, os.Remove(temp.Name()))
-	}
-	return temp.Name(), nil
+	return datadir.WriteTemp(dir, kind+"*"+tempSuffix, content)
 }
 
 // replaceFile atomically replaces the file at path, synced to disk. The caller
 // holds the lock of the key ring.
 func replaceFile(path string, content []byte) error {
-	dir := filepath.Dir(path)
-	temp, err := writeTemp(dir, keyringTemp, content)
+	temp, err := writeTemp(filepath.Dir(path), keyringTemp, content)
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return syncDir(dir)
-}
-
-func writeAndClose(f *os.File, content []byte) error {
-	_, err := f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// syncDir makes a new name in dir durable, if the system supports it.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = d.Sync() // some file systems cannot sync directories; the file itself is synced
-	return d.Close()
+	return datadir.Rename(temp, path)
 }

@@ -179,7 +179,7 @@ func (r *rotation) lockKeyring(wait bool) (unlock func(), err error) {
 	if err := os.Mkdir(dir, keyDirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	if err := syncDir(r.dir); err != nil {
+	if err := datadir.SyncDir(r.dir); err != nil {
 		return nil, err
 	}
 	return lockFile(filepath.Join(dir, keyringLockFile), wait)
@@ -281,7 +281,7 @@ func (r *rotation) removePrivateKeys() error {
 			return err
 		}
 	}
-	return errors.Join(append(errs, syncDir(filepath.Join(r.dir, RetiredDir)))...)
+	return errors.Join(append(errs, datadir.SyncDir(filepath.Join(r.dir, RetiredDir)))...)
 }
 
 // summarize describes the new key, and the keys that were accepted before.

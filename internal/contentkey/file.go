@@ -74,26 +74,6 @@ func openFile(path string, open func(path string, flag int) (*os.File, error)) (
 func createFile(path string) error {
 	secret := make([]byte, keySize)
 	rand.Read(secret)
-	temp := path + ".tmp"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(f, "# Keys of the stored contents: the first one encrypts, all decrypt. Keep a copy apart from the\n"+
-		"# backup of this directory: without its key a content cannot be read.\n%s\n", base64.StdEncoding.EncodeToString(secret))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	_ = dir.Sync() // some file systems cannot sync directories; the file itself is synced
-	return dir.Close()
+	return datadir.WriteFile(path, path+".tmp", fmt.Appendf(nil, "# Keys of the stored contents: the first one encrypts, all decrypt. Keep a copy apart from the\n"+
+		"# backup of this directory: without its key a content cannot be read.\n%s\n", base64.StdEncoding.EncodeToString(secret)))
 }

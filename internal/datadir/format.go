@@ -155,8 +155,9 @@ func parseFormat(text string) (f format) {
 	return f
 }
 
-// writeFormat replaces the FormatFile atomically.
-func writeFormat(dir string, f format) (err error) {
+// writeFormat replaces the FormatFile atomically. Processes that start at the same time
+// may write it together, because the directory is not locked yet.
+func writeFormat(dir string, f format) error {
 	text := fmt.Sprintf("format %d\n", f.version)
 	if f.engine != "" {
 		text += "engine " + f.engine + "\n"
@@ -164,31 +165,9 @@ func writeFormat(dir string, f format) (err error) {
 	if f.creating {
 		text += "creating\n"
 	}
-	temp, err := os.CreateTemp(dir, FormatFile+".*.tmp") // mode 0600
+	temp, err := WriteTemp(dir, FormatFile+".*.tmp", []byte(text))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp.Name())
-		}
-	}()
-	_, err = temp.WriteString(text)
-	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp.Name(), filepath.Join(dir, FormatFile)); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes a rename durable, where the system supports it.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = d.Sync()
-	return d.Close()
+	return Rename(temp, filepath.Join(dir, FormatFile))
 }

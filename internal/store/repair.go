@@ -430,34 +430,8 @@ func (x streamIndex) matchesBlock(newest []byte) bool {
 	return len(newest) >= recordHash && bytes.HasSuffix(newest, x.check) && len(x.check) > 0
 }
 
-// replaceFile replaces a file atomically.
-func replaceFile(path string, data []byte) (err error) {
-	temporary := path + repairSuffix
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temporary)
-		}
-	}()
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, wrote := f.Write(data)
-	if err := errors.Join(wrote, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename durable, where the system supports it.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = d.Sync()
-	return d.Close()
+// replaceFile replaces a file atomically. If the process is killed before that, the next
+// repair of the same file replaces the temporary file, too.
+func replaceFile(path string, data []byte) error {
+	return datadir.WriteFile(path, path+repairSuffix, data)
 }
