@@ -1,0 +1,234 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// repairTail is the size of the checked end of a stream if the engine uses its
+// index. Otherwise the engine reads everything, and everything is checked.
+const repairTail = 8 << 20
+
+// repairPlan is the repair of one stream. One goroutine owns it.
+type repairPlan struct {
+	cfg        *Config
+	dir        string
+	stream     string
+	everything bool // check all blocks
+
+	index      streamIndex
+	usesIndex  bool // the engine will use the index
+	outdated   bool // the engine would use the index, which counts removed records
+	checked    int  // blocks
+	checkBytes int64
+	blocks     []*blockRepair // those that change, newest first
+	damage     []FileDamage   // in the order of the stream
+
+	tail    bool // the damage is one range, behind which nothing is readable
+	content bool // a newer block has records, or damage
+
+	// Of a bucket: sequences of deleted values, and their subjects.
+	deletedSeqs     map[uint64]bool
+	deletedSubjects map[string]bool
+}
+
+// blockRepair is the repair of one block.
+type blockRepair struct {
+	number int
+	path   string
+	holes  []damagedRange
+	dead   []damagedRange // values of deleted keys, in the block without holes
+}
+
+// isTail reports whether nothing is removed except one damaged end.
+func (p *repairPlan) isTail() bool { return len(p.damage) == 0 || len(p.damage) == 1 && p.tail }
+
+func (p *repairPlan) scan(ctx context.Context) error {
+	numbers, err := p.listBlocks()
+	if err != nil || len(numbers) == 0 {
+		return err
+	}
+	saved, _ := os.ReadFile(filepath.Join(p.dir, indexFile)) // it may not exist
+	p.index = parseIndex(saved)
+	newest, err := p.readBlock(numbers[len(numbers)-1])
+	if err != nil {
+		return err
+	}
+	p.usesIndex = p.index.matchesBlock(newest.data)
+	if err := p.scanBlocks(ctx, numbers); err != nil {
+		return err
+	}
+	if len(p.damage) == 0 {
+		return nil
+	}
+	if p.usesIndex { // it will not be used after the repair, so that the engine reads everything
+		p.usesIndex = false
+		if err := p.scanBlocks(ctx, numbers); err != nil {
+			return err
+		}
+	}
+	p.outdated = p.index.matchesBlock(newest.withoutRanges(newest.findDamage()))
+	slices.Reverse(p.damage)
+	return nil
+}
+
+// scanBlocks checks the blocks, the newest first.
+func (p *repairPlan) scanBlocks(ctx context.Context, numbers []int) error {
+	p.deletedSeqs, p.deletedSubjects = map[uint64]bool{}, map[string]bool{}
+	p.blocks, p.damage, p.checked, p.checkBytes, p.tail, p.content = nil, nil, 0, 0, false, false
+	for i, number := range slices.Backward(numbers) {
+		b, err := p.readBlock(number)
+		if err != nil {
+			return err
+		}
+		p.checked++
+		p.checkBytes += int64(len(b.data))
+		p.scanBlock(b, i == len(numbers)-1)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if p.usesIndex && !p.everything && p.checkBytes >= repairTail {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (p *repairPlan) scanBlock(b *block, newest bool) {
+	r := &blockRepair{number: b.number, path: b.path, holes: b.findDamage()}
+	for _, h := range slices.Backward(r.holes) {
+		p.damage = append(p.damage, p.newDamage(b, h, newest))
+	}
+	if len(r.holes) == 1 {
+		p.tail = !p.content && b.endsUnfinished(r.holes[0])
+	}
+	p.content = p.content || len(b.data) > 0
+	b.data = b.withoutRanges(r.holes)
+	r.dead = p.findDeleted(b)
+	if len(r.holes)+len(r.dead) > 0 {
+		p.blocks = append(p.blocks, r)
+	}
+}
+
+// listBlocks lists the numbers of the stream's blocks, oldest first.
+func (p *repairPlan) listBlocks() ([]int, error) {
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, entry := range entries {
+		name, isBlock := strings.CutSuffix(entry.Name(), blockSuffix)
+		var n int
+		if _, err := fmt.Sscanf(name, "%d", &n); isBlock && err == nil && name == fmt.Sprint(n) {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+func (p *repairPlan) readBlock(number int) (*block, error) {
+	path := filepath.Join(p.dir, fmt.Sprint(number)+blockSuffix)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return newBlock(p.stream, path, number, data)
+}
+
+// findDeleted returns the values of deleted keys in a bucket's block without damage.
+// The engine marks only the deleted message; the values before it stay in the files
+// until these are rewritten. When the engine rebuilds its index, it would take the
+// newest of them for the key's value.
+func (p *repairPlan) findDeleted(b *block) []damagedRange {
+	if p.usesIndex || !strings.HasPrefix(p.stream, bucketStream) {
+		return nil
+	}
+	records := b.listRecords()
+	for _, r := range records {
+		if r.deletes {
+			p.deletedSeqs[r.seq] = true
+		}
+	}
+	var dead []damagedRange
+	for _, r := range slices.Backward(records) {
+		switch {
+		case r.deletes:
+		case p.deletedSubjects[string(r.subject)]:
+			dead = append(dead, damagedRange{begin: r.begin, end: r.end})
+		case p.deletedSeqs[r.seq]:
+			p.deletedSubjects[string(r.subject)] = true
+		}
+	}
+	slices.Reverse(dead)
+	return dead
+}
+
+// newDamage describes a damaged range. At the end of a stream it may be an unfinished
+// write that was never acknowledged: then nothing is lost.
+func (p *repairPlan) newDamage(b *block, h damagedRange, newest bool) FileDamage {
+	d := FileDamage{Stream: p.stream, File: b.path, Damage: Damage{From: h.after + 1, To: h.before - 1, Bytes: h.end - h.begin}}
+	tail := h.before == 0
+	if tail {
+		d.To = max(d.From, p.index.last)
+	}
+	if h.after == 0 { // no record before it in this block
+		d.From = 0
+		if h.claimedSeq <= d.To {
+			d.From = h.claimedSeq
+		}
+	}
+	d.Unfinished = tail && newest && p.index.last <= h.after
+	return d
+}
+
+// The engine's index of a stream.
+const (
+	indexFile    = "index.db"
+	indexMagic   = 11 // its first byte
+	indexVersion = 4  // newest known version, in its second byte
+)
+
+// streamIndex is the used part of the engine's index of a stream.
+type streamIndex struct {
+	last  uint64 // the last sequence
+	check []byte // the last bytes of the newest block
+}
+
+// parseIndex decodes an index; the zero value if it is invalid.
+func parseIndex(data []byte) streamIndex {
+	const hashed, least = 8, 32
+	if len(data) < least {
+		return streamIndex{}
+	}
+	if data[0] != indexMagic || data[1] < 1 || data[1] > indexVersion {
+		return streamIndex{} // of another engine, which this one does not use either
+	}
+	x := streamIndex{check: data[len(data)-hashed-recordHash : len(data)-hashed]}
+	rest := data[2:] // without kind and version
+	for _, field := range []*uint64{nil, nil, nil, nil, &x.last} {
+		// Messages, bytes, first sequence, its time, last sequence. The time is
+		// signed, and has the same length as if it were unsigned.
+		value, n := binary.Uvarint(rest)
+		if n <= 0 {
+			return streamIndex{}
+		}
+		if rest = rest[n:]; field != nil {
+			*field = value
+		}
+	}
+	return x
+}
+
+// matchesBlock reports whether the engine will use the index, given the newest
+// block.
+func (x streamIndex) matchesBlock(newest []byte) bool {
+	return len(newest) >= recordHash && bytes.HasSuffix(newest, x.check) && len(x.check) > 0
+}
