@@ -67,9 +67,7 @@ type Requests interface {
 
 // Bucket stores idempotency keys. *store.Bucket implements it.
 type Bucket interface {
-	Get(ctx context.Context, key string) (store.Entry, error)
-	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	Update(ctx context.Context, key string, value []byte, revision uint64) (newRevision uint64, err error)
+	store.Versioned
 	Delete(ctx context.Context, key string) error
 }
 
@@ -81,9 +79,6 @@ const (
 	// releaseTimeout bounds the release of a key after its request's own time.
 	releaseTimeout = 10 * time.Second
 )
-
-// maxUpdates bounds the attempts to change a key. A key changes only a few times.
-const maxUpdates = 5
 
 // Reservation is a key that a request has reserved. The zero value is none.
 type Reservation struct{ key string }
@@ -304,32 +299,20 @@ func (k *Keys) updateKey(ctx context.Context, r Reservation, requestID string, c
 	if !r.Held() {
 		return nil
 	}
-	for try := 1; ; try++ {
-		err := k.tryUpdateKey(ctx, r, requestID, change)
-		if !errors.Is(err, store.ErrConflict) || try == maxUpdates {
-			return err
+	_, err := store.CompareAndSet(ctx, k.bucket, r.key, func(entry store.Entry) ([]byte, error) {
+		if entry.Revision == 0 {
+			return nil, store.ErrNotFound
 		}
-	}
-}
-
-func (k *Keys) tryUpdateKey(ctx context.Context, r Reservation, requestID string, change func(*keyRecord)) error {
-	entry, err := k.bucket.Get(ctx, r.key)
-	if err != nil {
-		return err
-	}
-	var rec keyRecord
-	if err := strictjson.Unmarshal(entry.Value, &rec); err != nil {
-		return err
-	}
-	if rec.RequestID != requestID {
-		return errors.New("the key was reserved again")
-	}
-	change(&rec)
-	value, err := strictjson.Marshal(rec)
-	if err != nil {
-		return err
-	}
-	_, err = k.bucket.Update(ctx, r.key, value, entry.Revision)
+		var rec keyRecord
+		if err := strictjson.Unmarshal(entry.Value, &rec); err != nil {
+			return nil, err
+		}
+		if rec.RequestID != requestID {
+			return nil, errors.New("the key was reserved again")
+		}
+		change(&rec)
+		return strictjson.Marshal(rec)
+	})
 	return err
 }
 
