@@ -19,53 +19,65 @@ type shareKeeper struct {
 	size atomic.Int64 // of the stream, about
 }
 
+// keepsFacts reports whether facts are kept while the log is full, so that new ones are
+// rejected.
+func (k *shareKeeper) keepsFacts() bool {
+	keep := &k.log.cfg.Retention
+	return keep.KeepFacts && keep.MaxBytes > 0
+}
+
+// isAbove reports whether the log is larger than this part of its limit.
+func (k *shareKeeper) isAbove(part float64) bool {
+	return float64(k.size.Load()) > part*float64(k.log.cfg.Retention.MaxBytes)
+}
+
 // Admit returns quota_exceeded if the facts of the caller's requests may not grow: those
 // of its tenant use up its share of the log, or the log is full of facts and no other
 // tenant has more. Contents do not count, because they are evicted first.
 func (k *shareKeeper) Admit(caller *contract.Caller) error {
-	l := k.log
-	keep := &l.cfg.Retention
-	if !keep.KeepFacts || keep.MaxBytes <= 0 {
+	if !k.keepsFacts() {
 		return nil
 	}
+	usage, limit, share := k.log.usage, k.log.cfg.Retention.MaxBytes, k.shareBytes()
 	owner := quota.OwnerOf(caller)
-	if float64(k.size.Load()) > laggingPart*float64(keep.MaxBytes) {
-		if own, most := l.usage.sumOf(owner); own == most {
+	if k.isAbove(laggingPart) {
+		if own, most := usage.sumOf(owner); own == most {
 			return &contract.Error{Code: contract.CodeQuotaExceeded, Message: "the audit log grows faster than old contents of this tenant are removed; try again"}
 		}
 	}
-	own, all := l.usage.factsOf(owner)
-	if own < l.shareBytes() && (all < keep.MaxBytes/20*19 || own < l.usage.mostFacts()) {
+	own, all := usage.factsOf(owner)
+	if own < share && (all < limit/20*19 || own < usage.mostFacts()) {
 		return nil
 	}
 	return &contract.Error{Code: contract.CodeQuotaExceeded, Message: fmt.Sprintf(
 		"the share of the store for the audit log is used up (%d of %d bytes, store.tenant_share), so the request cannot be recorded; wait until records expire (store.retention.audit)",
-		own, l.shareBytes())}
+		own, share)}
 }
 
-// checkRoom returns store.ErrFull for a record of the owner with the most bytes if the log
-// is nearly full, for example because of many requests that were admitted before. So
-// the log stays writable for other owners, and for the eviction, which copies what is
-// kept.
+// checkRoom returns store.ErrFull for a record that has to wait for an eviction, for
+// example because of many requests that were admitted before. First only the owner with
+// the most bytes has to wait, so that others can still write. Then every owner has to
+// wait, because an eviction copies what is kept and needs the rest of the space.
 func (k *shareKeeper) checkRoom(rec *Record) error {
-	l := k.log
-	keep := &l.cfg.Retention
-	if !keep.KeepFacts || keep.MaxBytes <= 0 || float64(k.size.Load()) <= nearlyFullPart*float64(keep.MaxBytes) {
+	if !k.keepsFacts() || !k.isAbove(nearlyFullPart) {
 		return nil
 	}
-	most := l.usage.heaviest()
-	if most == 0 {
+	usage := k.log.usage
+	most := usage.heaviest()
+	own, _ := usage.sumOf(ownerOf(rec))
+	var reason string
+	switch {
+	case most == 0:
 		return nil // there is no content to evict
-	}
-	if float64(k.size.Load()) > reservedPart*float64(keep.MaxBytes) {
-		l.requestSizeCheck()
-		return fmt.Errorf("%w: the rest is reserved for removing old contents", store.ErrFull)
-	}
-	if own, _ := l.usage.sumOf(ownerOf(rec)); own < most {
+	case k.isAbove(reservedPart):
+		reason = "the rest is reserved for removing old contents"
+	case own >= most:
+		reason = "the tenant with the most bytes waits until its old contents are removed"
+	default:
 		return nil
 	}
-	l.requestSizeCheck()
-	return fmt.Errorf("%w: the tenant with the most bytes waits until its old contents are removed", store.ErrFull)
+	k.log.requestSizeCheck()
+	return fmt.Errorf("%w: %s", store.ErrFull, reason)
 }
 
 // shareBytes returns the part of the log that one owner may use.
@@ -97,10 +109,10 @@ const nearlyFullShare = 0.8
 // warnOfFullShares logs the owners whose requests will be rejected soon.
 func (k *shareKeeper) warnOfFullShares(ctx context.Context) {
 	l := k.log
-	if !l.cfg.Retention.KeepFacts || l.cfg.Retention.MaxBytes <= 0 {
+	if !k.keepsFacts() {
 		return
 	}
-	limit := l.shareBytes()
+	limit := k.shareBytes()
 	l.usage.mu.Lock()
 	defer l.usage.mu.Unlock()
 	for owner, b := range l.usage.totals {
@@ -112,14 +124,15 @@ func (k *shareKeeper) warnOfFullShares(ctx context.Context) {
 	}
 }
 
-// Parts of the limit of the log.
+// Parts of the limit of the log. The stream has 1.11 of the limit.
 const (
-	evictedPart = 0.1  // by which one pass reduces the contents
-	heavyPart   = 0.8  // of the bytes of the heaviest owner, from which an owner counts as heavy, too
-	laggingPart = 1.03 // above which requests of the heaviest owner are rejected until contents are evicted
+	evictedPart = 0.1 // by which one pass reduces the contents
+	heavyPart   = 0.8 // of the bytes of the heaviest owner, from which an owner counts as heavy, too
 
+	// Sizes of the log, see Admit and checkRoom.
+	laggingPart    = 1.03 // above which requests of the heaviest owner are rejected until contents are evicted
+	nearlyFullPart = 1.05 // above which its records are rejected as well
 	reservedPart   = 1.08 // above which the stream only has space for the announcement of an eviction and its copies
-	nearlyFullPart = 1.05 // above which its records are rejected as well; the stream has 1.11 of the limit
 )
 
 // evictContents removes the oldest contents of the owners that exceed their share, or of
