@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -114,60 +115,54 @@ func (c *fakeCallers) recordAnswer(o order, body []byte) {
 }
 
 func (c *fakeCallers) fetchRequest(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(ctx, process.IOTimeout)
-	defer cancel()
-	resp, err := c.callResource(ctx, http.MethodGet, requestsPath+id, 0)
-	if err != nil {
-		return
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
-	if err != nil {
-		return
-	}
-	switch resp.StatusCode {
+	status, resp, body := c.callRequest(ctx, "GET", http.MethodGet, id, "", http.StatusNotFound, http.StatusGone)
+	switch status {
 	case http.StatusOK:
-		answer, err := decodeResponse(body)
-		if err != nil {
-			c.ledger.recordUnexpected(id, fmt.Sprintf("GET was answered with an invalid body: %v", err))
-			return
-		}
-		c.ledger.recordResponse(id, answer, body)
+		c.ledger.recordResponse(id, resp, body)
 	case http.StatusNotFound, http.StatusGone:
 		c.ledger.recordNotFound(id)
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-	default:
-		c.ledger.recordUnexpected(id, fmt.Sprintf("GET was answered %d: %.200s", resp.StatusCode, body))
 	}
 }
 
 // cancelRequest cancels a request. A request that has ended meanwhile is answered 409.
 func (c *fakeCallers) cancelRequest(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(ctx, process.IOTimeout)
-	defer cancel()
-	resp, err := c.callResource(ctx, http.MethodPost, requestsPath+id+"/cancel", 0)
-	if err != nil {
-		return
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
-	if err != nil {
-		return
-	}
-	switch resp.StatusCode {
+	status, resp, _ := c.callRequest(ctx, "a cancel", http.MethodPost, id, "/cancel", http.StatusNotFound, http.StatusConflict)
+	switch status {
 	case http.StatusOK:
-		answer, err := decodeResponse(body)
-		if err != nil {
-			c.ledger.recordUnexpected(id, fmt.Sprintf("a cancel was answered with an invalid body: %v", err))
-			return
-		}
-		c.ledger.recordCancelled(id, answer.Status)
+		c.ledger.recordCancelled(id, resp.Status)
 	case http.StatusNotFound:
 		c.ledger.recordNotFound(id)
-	case http.StatusConflict, http.StatusServiceUnavailable, http.StatusTooManyRequests:
-	default:
-		c.ledger.recordUnexpected(id, fmt.Sprintf("a cancel was answered %d: %.200s", resp.StatusCode, body))
 	}
+}
+
+// callRequest calls a resource of a request. It returns the status and the body, with the
+// response if the status is 200, or the status 0 if there is no valid answer. It records
+// an invalid body, and a status that is neither 200, nor an expected one, nor that of an
+// overloaded router.
+func (c *fakeCallers) callRequest(
+	ctx context.Context, name, method, id, suffix string, expected ...int,
+) (status int, answer *contract.Response, body []byte) {
+	ctx, cancel := context.WithTimeout(ctx, process.IOTimeout)
+	defer cancel()
+	resp, err := c.callResource(ctx, method, requestsPath+id+suffix, 0)
+	if err != nil {
+		return 0, nil, nil
+	}
+	defer resp.Body.Close()
+	if body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes)); err != nil {
+		return 0, nil, nil
+	}
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		if answer, err = decodeResponse(body); err != nil {
+			c.ledger.recordUnexpected(id, fmt.Sprintf("%s was answered with an invalid body: %v", name, err))
+			return 0, nil, nil
+		}
+	case resp.StatusCode == http.StatusServiceUnavailable, resp.StatusCode == http.StatusTooManyRequests:
+	case !slices.Contains(expected, resp.StatusCode):
+		c.ledger.recordUnexpected(id, fmt.Sprintf("%s was answered %d: %.200s", name, resp.StatusCode, body))
+	}
+	return resp.StatusCode, answer, body
 }
 
 // followEvents reads the events of a request after the last one that was seen.
