@@ -120,19 +120,13 @@ func (a *accessControl) startReloading(c *core, g *run.Group) {
 		g.Go("key set", remote.Run)
 	}
 	g.Go("keys", func(ctx context.Context) error {
-		ticks := time.NewTicker(keyReloadInterval)
-		defer ticks.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case now := <-ticks.C:
-				a.reloadKeys(ctx, c, now)
-				if c.cfg.Auth.StopOnRevoke {
-					c.router.StopRevoked(ctx)
-				}
+		for now := range run.Ticks(ctx, keyReloadInterval) {
+			a.reloadKeys(ctx, c, now)
+			if c.cfg.Auth.StopOnRevoke {
+				c.router.StopRevoked(ctx)
 			}
 		}
+		return nil
 	})
 }
 

@@ -336,20 +336,14 @@ func (l *Log) writeHeads(ctx context.Context) error {
 // syncPeriodically syncs the head file while it changes, in a goroutine of its own,
 // because a slow disk must not delay the next head.
 func (f *headFile) syncPeriodically(ctx context.Context, logger *slog.Logger) error {
-	tick := time.NewTicker(headSyncInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for range run.Ticks(ctx, headSyncInterval) {
 		if f.unsynced.Swap(false) {
 			if err := f.sync(); err != nil {
 				logger.ErrorContext(ctx, "write the head of the audit log", "error", err)
 			}
 		}
 	}
+	return nil
 }
 
 func (l *Log) writeHead() error {

@@ -1,8 +1,8 @@
 // Package run starts goroutines. A [Group] owns the long-lived goroutines of a
-// component; [ForEach] is a bounded fan-out that waits. No other package contains a
-// go statement, so that every goroutine has an owner that waits for it, a way to
-// stop it, and a name in its error if it panics. Retries and logging are up to the
-// caller.
+// component; [ForEach] is a bounded fan-out that waits; [Ticks] is the loop of a
+// goroutine that works at intervals. No other package contains a go statement, so that
+// every goroutine has an owner that waits for it, a way to stop it, and a name in its
+// error if it panics. Retries and logging are up to the caller.
 //
 // The states of a Group:
 //

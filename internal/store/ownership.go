@@ -8,7 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
+
+	"github.com/caprouter/caprouter/internal/run"
 )
 
 // ownership is this process's right to write to the store. It can be lost once.
@@ -73,14 +74,7 @@ func (s *Store) watchPaths() ([]watchedPath, error) {
 // those that the next process finds, so what it writes would be lost.
 func (s *Store) watchDirectory(paths []watchedPath) func(context.Context) error {
 	return func(ctx context.Context) error {
-		tick := time.NewTicker(healthInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-			}
+		for range run.Ticks(ctx, healthInterval) {
 			for _, p := range paths {
 				info, err := os.Lstat(p.path)
 				if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, p.info) {
@@ -89,5 +83,6 @@ func (s *Store) watchDirectory(paths []watchedPath) func(context.Context) error 
 				}
 			}
 		}
+		return nil
 	}
 }
