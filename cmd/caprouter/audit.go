@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
 )
@@ -25,9 +26,7 @@ func newAuditCommand() *cobra.Command {
 }
 
 func newAuditVerifyCommand() *cobra.Command {
-	var flags dataDirFlags
-	var asJSON bool
-	cmd := &cobra.Command{
+	return newDataDirCommand(&cobra.Command{
 		Use:   "verify",
 		Short: "Verify the hash chain of the audit log",
 		Long: "Verify that no record in the audit log of a data directory was altered, deleted, reordered or cut off,\n" +
@@ -36,22 +35,13 @@ func newAuditVerifyCommand() *cobra.Command {
 			"Exit code 1 if there are problems.",
 		Example: `  caprouter audit verify
   caprouter audit verify --data-dir /var/lib/caprouter --json`,
-		Args: argsBetween("no arguments", 0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := flags.loadConfig()
-			if err != nil {
-				return err
-			}
-			err = auditVerify(cmd, cfg.DataDir, asJSON)
-			if errors.Is(err, fs.ErrNotExist) {
-				return explainMissingLog(cfg.DataDir, cfg.Store.URL)
-			}
-			return err
-		},
-	}
-	flags.register(cmd, "the audit log and the key that signs its head")
-	addJSONFlag(cmd, &asJSON)
-	return cmd
+	}, "the audit log and the key that signs its head", func(cmd *cobra.Command, cfg app.Config, printResult resultPrinter) error {
+		err := auditVerify(cmd, cfg.DataDir, printResult)
+		if errors.Is(err, fs.ErrNotExist) {
+			return explainMissingLog(cfg.DataDir, cfg.Store.URL)
+		}
+		return err
+	})
 }
 
 // explainMissingLog returns why there is no audit log to check. It does not print the
@@ -82,7 +72,7 @@ func explainMissingLog(dir, storeURL string) error {
 	return fmt.Errorf("there is no audit log in %s: %s", dir, why)
 }
 
-func auditVerify(cmd *cobra.Command, dir string, asJSON bool) error {
+func auditVerify(cmd *cobra.Command, dir string, printResult resultPrinter) error {
 	signer, err := openAuditSigner(dir)
 	if err != nil {
 		return err
@@ -99,7 +89,7 @@ func auditVerify(cmd *cobra.Command, dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	err = printOutput(cmd, asJSON, report, func(out io.Writer) error { return printAuditReport(out, dir, report) })
+	err = printResult(report, func(out io.Writer) error { return printAuditReport(out, dir, report) })
 	if err != nil || report.OK() {
 		return err
 	}

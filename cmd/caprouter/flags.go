@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -93,6 +94,30 @@ func (f *dataDirFlags) loadConfig() (app.Config, error) {
 	flags := configFlags{config: f.config}
 	return app.LoadConfig(flags.configPath(), os.LookupEnv)
 }
+
+// newDataDirCommand completes a command that has no arguments and works on a data
+// directory, whose flags are those of dataDirFlags and --json. work calls printResult.
+func newDataDirCommand(
+	cmd *cobra.Command, content string, work func(cmd *cobra.Command, cfg app.Config, printResult resultPrinter) error,
+) *cobra.Command {
+	var flags dataDirFlags
+	var asJSON bool
+	cmd.Args = argsBetween("no arguments", 0, 0)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := flags.loadConfig()
+		if err != nil {
+			return err
+		}
+		return work(cmd, cfg, func(v any, printText func(out io.Writer) error) error { return printOutput(cmd, asJSON, v, printText) })
+	}
+	flags.register(cmd, content)
+	addJSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// resultPrinter prints v as JSON, or else calls printText, as the flags of the command
+// select.
+type resultPrinter func(v any, printText func(out io.Writer) error) error
 
 // serverFlags are the flags of commands that call a running router.
 type serverFlags struct {

@@ -20,9 +20,7 @@ func newKeysCommand() *cobra.Command {
 }
 
 func newKeysListCommand() *cobra.Command {
-	var flags dataDirFlags
-	var asJSON bool
-	cmd := &cobra.Command{
+	return newDataDirCommand(&cobra.Command{
 		Use:   "list",
 		Short: "List the keys, newest first",
 		Long: "List the keys of a data directory, newest first:\n\n" +
@@ -33,25 +31,16 @@ func newKeysListCommand() *cobra.Command {
 			"  revoked   its tokens count no more; it verifies the audit trail",
 		Example: `  caprouter keys list
   caprouter keys list --data-dir /var/lib/caprouter --json`,
-		Args: argsBetween("no arguments", 0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := flags.loadConfig()
-			if err != nil {
-				return err
-			}
-			keys, err := app.ListKeys(cfg)
-			if err != nil {
-				return err
-			}
-			list := struct {
-				Keys []auth.KeyInfo `json:"keys"`
-			}{keys}
-			return printOutput(cmd, asJSON, list, func(out io.Writer) error { return printKeys(out, keys) })
-		},
-	}
-	flags.register(cmd, "the keys")
-	addJSONFlag(cmd, &asJSON)
-	return cmd
+	}, "the keys", func(_ *cobra.Command, cfg app.Config, printResult resultPrinter) error {
+		keys, err := app.ListKeys(cfg)
+		if err != nil {
+			return err
+		}
+		list := struct {
+			Keys []auth.KeyInfo `json:"keys"`
+		}{keys}
+		return printResult(list, func(out io.Writer) error { return printKeys(out, keys) })
+	})
 }
 
 func printKeys(out io.Writer, keys []auth.KeyInfo) error {
@@ -90,9 +79,8 @@ func timeText(t time.Time) string {
 }
 
 func newKeysRotateCommand() *cobra.Command {
-	var flags dataDirFlags
-	var revoke, asJSON bool
-	cmd := &cobra.Command{
+	var revoke bool
+	cmd := newDataDirCommand(&cobra.Command{
 		Use:   "rotate",
 		Short: "Create a new key and retire the signing one",
 		Long: "Create a new key in a data directory and retire the signing one. A running router uses it without a\n" +
@@ -104,22 +92,14 @@ func newKeysRotateCommand() *cobra.Command {
 			"cannot deliver results of running tasks.",
 		Example: `  caprouter keys rotate
   caprouter keys rotate --revoke --data-dir /var/lib/caprouter`,
-		Args: argsBetween("no arguments", 0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := flags.loadConfig()
-			if err != nil {
-				return err
-			}
-			done, err := app.RotateKeys(cfg, revoke)
-			if err != nil {
-				return err
-			}
-			return printOutput(cmd, asJSON, done, func(out io.Writer) error { return printRotation(out, done) })
-		},
-	}
-	flags.register(cmd, "the keys")
+	}, "the keys", func(_ *cobra.Command, cfg app.Config, printResult resultPrinter) error {
+		done, err := app.RotateKeys(cfg, revoke)
+		if err != nil {
+			return err
+		}
+		return printResult(done, func(out io.Writer) error { return printRotation(out, done) })
+	})
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "invalidate all tokens of the old keys")
-	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 

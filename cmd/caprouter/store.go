@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -19,9 +20,8 @@ func newStoreCommand() *cobra.Command {
 }
 
 func newStoreRepairCommand() *cobra.Command {
-	var flags dataDirFlags
-	var dryRun, asJSON bool
-	cmd := &cobra.Command{
+	var dryRun bool
+	cmd := newDataDirCommand(&cobra.Command{
 		Use:   "repair",
 		Short: "Remove damaged records from the files of the store",
 		Long: "Check all files of the store in a data directory, remove what cannot be read, and keep the other\n" +
@@ -30,36 +30,28 @@ func newStoreRepairCommand() *cobra.Command {
 			"Exit code 1 if the repair fails, or, with --dry-run, if there is damage.",
 		Example: `  caprouter store repair --dry-run
   caprouter store repair --data-dir /var/lib/caprouter`,
-		Args: argsBetween("no arguments", 0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := flags.loadConfig()
-			if err != nil {
-				return err
-			}
-			streams, err := store.Repair(cmd.Context(), store.RepairConfig{Dir: cfg.DataDir, DryRun: dryRun})
-			if errors.Is(err, fs.ErrNotExist) && streams == nil {
-				return fmt.Errorf("there is no store in %s: name the data directory with --data-dir DIR", cfg.DataDir)
-			}
-			if err != nil {
-				return err
-			}
-			list := struct {
-				Streams []store.StreamRepair `json:"streams"`
-			}{streams}
-			damaged := 0
-			for i := range streams {
-				damaged += len(streams[i].Damage)
-			}
-			err = printOutput(cmd, asJSON, list, func(out io.Writer) error { return printRepair(out, streams, damaged, dryRun) })
-			if err == nil && dryRun && damaged > 0 {
-				return silentError{}
-			}
+	}, "the store", func(cmd *cobra.Command, cfg app.Config, printResult resultPrinter) error {
+		streams, err := store.Repair(cmd.Context(), store.RepairConfig{Dir: cfg.DataDir, DryRun: dryRun})
+		if errors.Is(err, fs.ErrNotExist) && streams == nil {
+			return fmt.Errorf("there is no store in %s: name the data directory with --data-dir DIR", cfg.DataDir)
+		}
+		if err != nil {
 			return err
-		},
-	}
-	flags.register(cmd, "the store")
+		}
+		list := struct {
+			Streams []store.StreamRepair `json:"streams"`
+		}{streams}
+		damaged := 0
+		for i := range streams {
+			damaged += len(streams[i].Damage)
+		}
+		err = printResult(list, func(out io.Writer) error { return printRepair(out, streams, damaged, dryRun) })
+		if err == nil && dryRun && damaged > 0 {
+			return silentError{}
+		}
+		return err
+	})
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the damage and change nothing")
-	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
