@@ -55,8 +55,8 @@ type Catalogue struct {
 	IntentDomains map[string]*IntentDomains // by intent, of Agents
 }
 
-// Fleet is the part of the registry that says how agents are reached and what
-// they may receive. A change of the fleet changes no decision, so it needs no
+// Fleet is the part of the registry that specifies how agents are reached and which
+// data they may receive. A change of the fleet changes no decision, so it needs no
 // training and leaves cached classifications valid. It is immutable.
 //
 // The entries contain id, endpoint, mcp_capabilities, restore, health,

@@ -75,7 +75,7 @@ type Result struct {
 	Explanations []string                   `json:"explanations,omitempty"`
 }
 
-// Limits of what is reported of a Result. The rest is dropped.
+// Limits of the reported part of a Result. The rest is dropped.
 const (
 	MaxMetrics    = 50
 	MaxMetricName = 64 // bytes

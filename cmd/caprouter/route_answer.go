@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// printAnswer prints the answer, and on errOut what is incomplete. base is the URL of
+// printAnswer prints the answer, and on errOut which parts are incomplete. base is the URL of
 // the router, or "" for a router in this process.
 func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) error {
 	if resp.Data.DryRun {

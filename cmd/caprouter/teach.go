@@ -301,7 +301,8 @@ func orderAgents(s *capabilities.Snapshot, d *contract.Decision) []*contract.Reg
 	return agents
 }
 
-// correction is what is written about a prompt. Without an agent, no agent serves it.
+// correction is the agent and intent to write for a prompt. Without an agent, no agent
+// serves it.
 type correction struct{ prompt, agent, intent string }
 
 // planEdits returns the changes of both files, checked as far as possible, and prints

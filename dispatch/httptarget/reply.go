@@ -24,8 +24,8 @@ const (
 	// maxEncoded bounds a compressed reply. gzip output is at most this long,
 	// unless it is crafted, for example as a stream of empty members.
 	maxEncoded = maxReply + 64<<10
-	// maxExcerptRead and maxExcerptWait bound what is read of a reply that is only
-	// shown to operators.
+	// maxExcerptRead and maxExcerptWait bound the read of a reply that is only shown to
+	// operators.
 	maxExcerptRead = 4 << 10
 	maxExcerptWait = 200 * time.Millisecond
 	// maxPooled keeps one large reply from holding on to its memory.

@@ -49,8 +49,8 @@ func (c *core) tenantShare() float64 {
 // trimWarningInterval is the minimum time between two warnings about one part.
 const trimWarningInterval = time.Minute
 
-// reportTrim returns a function that counts what was removed before its retention, and
-// logs a warning now and then.
+// reportTrim returns a function that counts the values that were removed before their
+// retention, and logs a warning now and then.
 func (c *core) reportTrim(part string) func(quota.Owner, int) {
 	var mu sync.Mutex
 	var next time.Time
@@ -66,8 +66,8 @@ func (c *core) reportTrim(part string) func(quota.Owner, int) {
 	}
 }
 
-// loadQuotas counts what was stored before the start. Until it has ended, less counts
-// than is stored.
+// loadQuotas counts the values that were stored before the start. Until it has ended, the
+// ledgers count less than the store contains.
 func (c *core) loadQuotas(ctx context.Context) error {
 	k := c.persistence
 	err := errors.Join(

@@ -1,6 +1,6 @@
-// Package audit is the audit log: an append-only hash chain of what was decided
-// before anything was dispatched, what the outcome was, and what was done to the log
-// itself. The package defines the format of the records, their chain, retention and
+// Package audit is the audit log: an append-only hash chain of decisions, which are
+// recorded before anything is dispatched, of outcomes, and of changes of the log itself.
+// The package defines the format of the records, their chain, retention and
 // erasure, and how tampering is detected. It does not interpret decisions and starts
 // no work.
 //

@@ -57,7 +57,7 @@ func (k *shareKeeper) Admit(caller *contract.Caller) error {
 // checkRoom returns store.ErrFull for a record that has to wait for an eviction, for
 // example because of many requests that were admitted before. First only the owner with
 // the most bytes has to wait, so that others can still write. Then every owner has to
-// wait, because an eviction copies what is kept and needs the rest of the space.
+// wait, because an eviction copies the other records and needs the rest of the space.
 func (k *shareKeeper) checkRoom(rec *Record) error {
 	if !k.keepsFacts() || !k.isAbove(nearlyFullPart) {
 		return nil

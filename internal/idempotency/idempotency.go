@@ -103,7 +103,7 @@ type Keys struct {
 }
 
 // New returns the keys in the bucket, whose age limit is that of the keys. The ledger
-// counts their bytes; it is told of the bucket's writes.
+// counts their bytes; the bucket reports its writes to it.
 func New(bucket Bucket, shares *quota.Ledger, requests Requests, logger *slog.Logger, now func() time.Time) *Keys {
 	return &Keys{bucket: bucket, requests: requests, shares: shares, logger: logger, now: now, started: now()}
 }
@@ -121,8 +121,8 @@ func LoadQuota(ctx context.Context, b *store.Bucket, shares *quota.Ledger) error
 	})
 }
 
-// keyRecord is the stored value of a key. It outlives what is stored about its
-// request, so that a request whose records were deleted is never executed again.
+// keyRecord is the stored value of a key. It outlives the records of its request, so
+// that a request whose records were deleted is never executed again.
 type keyRecord struct {
 	Owner     quota.Owner `json:"owner"`
 	RequestID string      `json:"request_id"`
@@ -234,7 +234,7 @@ func (k *Keys) replay(ctx context.Context, first *keyRecord) (*contract.Response
 		}
 	case Orphaned:
 		// The process ended before the request was in the index of open ones, so the
-		// caller was not told that the request is accepted. Now it will be.
+		// caller got no response that accepts the request. Now it gets one.
 		if err := k.requests.Resume(ctx, first.RequestID); err != nil {
 			return nil, k.storeError(ctx, "the request cannot be resumed", err)
 		}

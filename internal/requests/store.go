@@ -48,7 +48,7 @@ type Store struct {
 const recordPrefix = "req."
 
 // NewStore returns the store of the records in the bucket. The ledger counts their
-// bytes; it is told of the bucket's writes.
+// bytes; the bucket reports its writes to it.
 func NewStore(b *store.Bucket, shares *quota.Ledger) *Store {
 	return &Store{
 		quota:   shares,

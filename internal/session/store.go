@@ -27,8 +27,8 @@ type Store struct {
 }
 
 // NewStore returns a store of sessions in the bucket, whose age limit is that of
-// the sessions. The ledger counts the bytes of sessions and of open clarifications; it
-// is told of the bucket's writes.
+// the sessions. The ledger counts the bytes of sessions and of open clarifications; the
+// bucket reports its writes to it.
 func NewStore(bucket Bucket, shares *quota.Ledger, logger *slog.Logger) *Store {
 	return &Store{bucket: bucket, room: &room{bucket, shares, logger}, logger: logger}
 }

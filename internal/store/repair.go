@@ -20,7 +20,7 @@ type Damage struct {
 	Bytes int    `json:"bytes"`
 }
 
-// String returns what may be lost.
+// String describes the messages that may be lost.
 func (d Damage) String() string {
 	switch {
 	case d.From == 0:
@@ -191,7 +191,7 @@ func (p *repairPlan) keepOriginal(b *block) (path string, err error) {
 	return path, nil
 }
 
-// logDamage logs the removed damage, and returns what may be lost.
+// logDamage logs the removed damage, and returns the part that may be a loss.
 func (p *repairPlan) logDamage() (lost []Damage) {
 	for i := range p.damage {
 		d := &p.damage[i]

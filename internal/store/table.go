@@ -14,7 +14,7 @@ import (
 type TableConfig[T any] struct {
 	// Prefix begins the key of every row, for example "ticket.".
 	Prefix string
-	// Encode and Decode convert values; nil = strict JSON. What they reject is
+	// Encode and Decode convert values; nil = strict JSON. A value that they reject is
 	// not written, or not read.
 	Encode func(key string, value *T) ([]byte, error)
 	Decode func(key string, data []byte) (*T, error)
