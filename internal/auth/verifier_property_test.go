@@ -1,10 +1,18 @@
 package auth
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // No changed byte is accepted, whether the token is cached or not.
@@ -54,6 +62,7 @@ func FuzzClaims(f *testing.F) {
 	for _, seed := range []members{
 		w.claims(), w.claims().with("exp", "1e400"), w.claims().plus("Sub", "1"), w.claims().with("nbf", "1.5"),
 		w.claims().with("aud", `["caprouter"]`), w.claims().with("scope", `"a  b"`), w.claims().with("tenant", `{}`),
+		w.claims().with("sub", `"\u0061\ud83d\ude00\/"`), w.claims().with("exp", "1.79000001e9"), w.claims().with("x", `[1e400,{"sub":"x"}]`),
 	} {
 		f.Add(w.hs.header().text(), seed.text())
 	}
@@ -71,5 +80,65 @@ func FuzzClaims(f *testing.F) {
 				t.Errorf("%s: scope %q", claims, scope)
 			}
 		}
+		if diff := cmp.Diff(decodeCaller(t, claims), caller, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(contract.Caller{}, "KeyID")); diff != "" {
+			t.Errorf("%s: caller (-by the strict decoder +by the parser):\n%s", claims, diff)
+		}
 	})
+}
+
+// decodeCaller decodes the caller in accepted claims with the decoder of all other JSON.
+func decodeCaller(t *testing.T, claims string) *contract.Caller {
+	t.Helper()
+	var c struct {
+		Issuer  string `json:"iss"`
+		Subject string `json:"sub"`
+		Tenant  string `json:"tenant"`
+		Scope   string `json:"scope"`
+	}
+	if err := strictjson.UnmarshalAllowUnknown([]byte(claims), &c); err != nil {
+		t.Fatalf("%s: %v", claims, err)
+	}
+	scopes := strings.Fields(c.Scope)
+	return &contract.Caller{
+		Subject: c.Subject, Issuer: c.Issuer, Tenant: c.Tenant,
+		Scopes: scopes, AllAgents: slices.Contains(scopes, "agent:*"),
+	}
+}
+
+// The parser and the strict decoder read the same claims, however these are written.
+func TestVerify_DecodesClaimsLikeStrictDecoder(t *testing.T) {
+	w := newWorld(t)
+	text := rapid.StringOfN(rapid.RuneFrom([]rune("aZé中😀  /\"<>&")), 1, 20, -1)
+	rapid.Check(t, func(rt *rapid.T) {
+		encode := func(name, s string) string {
+			if rapid.Bool().Draw(rt, name+" escaped") {
+				return escapeJSON(s)
+			}
+			data, err := strictjson.Marshal(s)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			return string(data)
+		}
+		subject, tenant := text.Draw(rt, "subject"), text.Draw(rt, "tenant")
+		claims := w.claims().with("sub", encode("subject", subject)).with("tenant", encode("tenant", tenant)).
+			with("scope", encode("scope", rapid.SampledFrom([]string{"", "a", "agent:* b"}).Draw(rt, "scope"))).
+			with("x", rapid.SampledFrom([]string{"1e400", "null", `{"sub":"root"}`, `[[]]`}).Draw(rt, "another claim"))
+		got := w.accepts(w.hs.token(t, claims))
+		if got.Subject != subject || got.Tenant != tenant {
+			rt.Errorf("%s: got subject %q of tenant %q, want %q of %q", claims.text(), got.Subject, got.Tenant, subject, tenant)
+		}
+		if diff := cmp.Diff(decodeCaller(t, claims.text()), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(contract.Caller{}, "KeyID")); diff != "" {
+			rt.Errorf("%s: caller (-by the strict decoder +by the parser):\n%s", claims.text(), diff)
+		}
+	})
+}
+
+// escapeJSON returns a JSON string that has only escapes.
+func escapeJSON(s string) string {
+	var b strings.Builder
+	for _, unit := range utf16.Encode([]rune(s)) {
+		fmt.Fprintf(&b, `\u%04x`, unit)
+	}
+	return q(b.String())
 }
