@@ -4,14 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 const (
@@ -50,30 +50,58 @@ func claimNames() []string {
 	return []string{"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "scope"}
 }
 
+// claimMap contains the claims of a token as the parser decodes them: numbers as
+// jsonNumber, lists as []any. The dates and lists that jwt.MapClaims returns are not
+// used: a claim of another type is an empty list there, and 1e400 is a date.
+type claimMap jwt.MapClaims
+
+// jsonNumber is the text of a number. Float64 returns an error if it is out of range.
+type jsonNumber interface{ Float64() (float64, error) }
+
+// text returns a claim that is a text, "" if it is absent. null is not a text.
+func (m claimMap) text(claim string) (s string, ok bool) {
+	value, found := m[claim]
+	if !found {
+		return "", true
+	}
+	s, ok = value.(string)
+	return s, ok
+}
+
+// list returns a claim that is a list of texts.
+func (m claimMap) list(claim string) (texts []string, ok bool) {
+	values, ok := m[claim].([]any)
+	for _, value := range values {
+		s, isText := value.(string)
+		texts, ok = append(texts, s), ok && isText
+	}
+	return texts, ok
+}
+
 // readClaims reads the claims that the router uses and ignores all others.
-func readClaims(o jsonObject, t *trustedKey) (*claimSet, error) {
+func readClaims(m claimMap, t *trustedKey) (*claimSet, error) {
 	c := &claimSet{}
 	var err error
-	if c.issuer, err = o.nameClaim("iss"); err != nil {
+	if c.issuer, err = m.nameClaim("iss"); err != nil {
 		return nil, err
 	}
-	if c.subject, err = o.nameClaim("sub"); err != nil {
+	if c.subject, err = m.nameClaim("sub"); err != nil {
 		return nil, err
 	}
 	profile := &t.key.profile
-	if id, err := o.stringMember("jti"); err != nil || id == "" && !profile.JTIOptional {
+	if id, ok := m.text("jti"); !ok || id == "" && !profile.JTIOptional {
 		return nil, errors.New("has no jti that is a string")
 	}
-	if c.audience, err = profile.readAudience(o); err != nil {
+	if c.audience, err = profile.readAudience(m); err != nil {
 		return nil, err
 	}
-	if c.tokenValidity, err = o.validityClaims(); err != nil {
+	if c.tokenValidity, err = m.validityClaims(); err != nil {
 		return nil, err
 	}
-	if c.scopes, err = profile.readScopes(o); err != nil {
+	if c.scopes, err = profile.readScopes(m); err != nil {
 		return nil, err
 	}
-	if c.tenant, err = o.tenantClaim(t.tenantClaim); err != nil {
+	if c.tenant, err = m.tenantClaim(t.tenantClaim); err != nil {
 		return nil, err
 	}
 	// Without this check, all callers whose tenant is missing would share their
@@ -85,9 +113,9 @@ func readClaims(o jsonObject, t *trustedKey) (*claimSet, error) {
 }
 
 // nameClaim returns a claim that identifies a principal.
-func (o jsonObject) nameClaim(claim string) (string, error) {
-	s, err := o.stringMember(claim)
-	if err != nil || s == "" || !printableName(s) {
+func (m claimMap) nameClaim(claim string) (string, error) {
+	s, ok := m.text(claim)
+	if !ok || s == "" || !printableName(s) {
 		return "", fmt.Errorf("has no %s that is a string of 1 to %d bytes without control characters", claim, maxNameBytes)
 	}
 	return s, nil
@@ -111,49 +139,49 @@ func checkName(s string) error {
 
 // audienceClaim returns the single audience, a string or a list of one. A token
 // with several audiences is rejected, because another of them could use it here.
-func (o jsonObject) audienceClaim() (string, error) {
-	if s, err := o.stringMember("aud"); err == nil && s != "" {
-		return s, nil
+func (m claimMap) audienceClaim() (string, error) {
+	audience, ok := m.text("aud")
+	if list, isList := m.list("aud"); isList && len(list) == 1 {
+		audience, ok = list[0], true
 	}
-	var list []string
-	if err := strictjson.Unmarshal(o["aud"], &list); err != nil || len(list) != 1 || list[0] == "" {
+	if !ok || audience == "" {
 		return "", errors.New("has no aud that is one string")
 	}
-	return list[0], nil
+	return audience, nil
 }
 
-func (o jsonObject) validityClaims() (tokenValidity, error) {
+func (m claimMap) validityClaims() (tokenValidity, error) {
 	var v tokenValidity
 	var err error
-	if v.issued, err = o.dateClaim("iat"); err != nil {
+	if v.issued, err = m.dateClaim("iat"); err != nil {
 		return v, err
 	}
-	if v.expires, err = o.dateClaim("exp"); err != nil {
+	if v.expires, err = m.dateClaim("exp"); err != nil {
 		return v, err
 	}
-	if _, ok := o["nbf"]; !ok {
+	if _, ok := m["nbf"]; !ok {
 		return v, nil
 	}
-	v.notBefore, err = o.dateClaim("nbf")
+	v.notBefore, err = m.dateClaim("nbf")
 	return v, err
 }
 
 // dateClaim returns a claim that is a number of seconds, without its fraction (RFC
 // 7519, section 2).
-func (o jsonObject) dateClaim(claim string) (int64, error) {
-	// Valid JSON that parses as a number is a JSON number.
-	n, err := strconv.ParseFloat(string(o[claim]), 64)
-	if err != nil || n < 1 || n > latestDate {
-		return 0, fmt.Errorf("has no %s that is a number of seconds since 1970", claim)
+func (m claimMap) dateClaim(claim string) (int64, error) {
+	if number, ok := m[claim].(jsonNumber); ok {
+		if n, err := number.Float64(); err == nil && n >= 1 && n <= latestDate {
+			return int64(n), nil
+		}
 	}
-	return int64(n), nil
+	return 0, fmt.Errorf("has no %s that is a number of seconds since 1970", claim)
 }
 
 // scopeClaim returns the scopes of the claim, none if it is empty (RFC 6749, section
 // 3.3).
-func (o jsonObject) scopeClaim(claim string) ([]string, error) {
-	s, err := o.stringMember(claim)
-	if err != nil {
+func (m claimMap) scopeClaim(claim string) ([]string, error) {
+	s, ok := m.text(claim)
+	if !ok {
 		return nil, errors.New("has a scope that is not a string")
 	}
 	if s == "" {
@@ -175,23 +203,23 @@ func validScope(s string) bool {
 
 // tenantClaim returns the claim with that name, "" if there is none or if tokens
 // of this key have no tenant.
-func (o jsonObject) tenantClaim(claim string) (string, error) {
+func (m claimMap) tenantClaim(claim string) (string, error) {
 	if claim == "" {
 		return "", nil
 	}
-	if err := o.checkSpelling(claim); err != nil {
+	if err := m.checkSpelling(claim); err != nil {
 		return "", err
 	}
-	s, err := o.stringMember(claim)
-	if err != nil || !printableName(s) {
+	s, ok := m.text(claim)
+	if !ok || !printableName(s) {
 		return "", fmt.Errorf("has a tenant that is not a string of at most %d bytes without control characters", maxNameBytes)
 	}
 	return s, nil
 }
 
 // checkSpelling returns an error if a claim has the name in another case.
-func (o jsonObject) checkSpelling(claim string) error {
-	for name := range o {
+func (m claimMap) checkSpelling(claim string) error {
+	for name := range m {
 		if name != claim && strings.EqualFold(name, claim) {
 			return fmt.Errorf("has a claim %s that is spelled in another case", claim)
 		}

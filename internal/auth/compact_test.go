@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -9,13 +10,26 @@ import (
 )
 
 // verifySignature checks everything about a token except its claims and its type,
-// as every user of JWS signatures must.
+// as every user of JWS signatures must. The parser of tokens does not accept a content
+// that is not an object, as in many examples, so its method verifies that directly.
 func verifySignature(k *verifyKey, token string) error {
 	c, err := parseCompact(token)
 	if err != nil {
 		return err
 	}
-	return c.verifySignature(k)
+	if err := c.checkAlgorithm(k); err != nil {
+		return err
+	}
+	if _, err := parseObject(c.payload); err == nil {
+		_, err := newTokenParser().Parse(token, func(*jwt.Token) (any, error) { return k.material(), nil })
+		return err
+	}
+	i := strings.LastIndexByte(token, '.')
+	signature, err := base64.RawURLEncoding.DecodeString(token[i+1:])
+	if err != nil {
+		return err
+	}
+	return k.method.Verify(token[:i], signature, k.material())
 }
 
 // The examples of the RFCs are signed correctly, but are not tokens of this

@@ -122,6 +122,7 @@ func TestVerify_RejectsForgedHeaders(t *testing.T) {
 		"alg Ed25519":                  {header(h.with("alg", `"Ed25519"`)), otherAlg},
 		"alg HS512":                    {header(h.with("alg", `"HS512"`)), otherAlg},
 		"alg PS256":                    {header(h.with("alg", `"PS256"`)), otherAlg},
+		"a number beyond numbers":      {header(h.with("x", "1e400")), "has a header that cannot be decoded"},
 		"alg twice":                    {header(h.plus("alg", `"none"`)), badHeader},
 		"alg twice, one escaped":       {header(h.plus(`\u0061lg`, `"none"`)), badHeader},
 		"ALG beside alg":               {header(h.plus("ALG", `"none"`)), otherCase},

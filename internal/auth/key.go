@@ -12,12 +12,24 @@ import (
 type verifyKey struct {
 	kid    string
 	method jwt.SigningMethod // EdDSA, ES256, RS256 or HS256
-	key    any               // ed25519.PublicKey, *ecdsa.PublicKey, *rsa.PublicKey or []byte
+	key    any               // ed25519.PublicKey, *ecdsa.PublicKey, *rsa.PublicKey or sharedSecret
 
 	issuer      string // the only accepted iss; "" = any
 	audience    string // the only accepted aud
 	tenantClaim string // name of the claim with the tenant
 	profile     TokenProfile
+}
+
+// sharedSecret returns the secret of HS256. It is a closure, because fmt prints
+// unexported fields, also through pointers.
+type sharedSecret func() []byte
+
+// material returns the key as its method needs it.
+func (k *verifyKey) material() any {
+	if secret, ok := k.key.(sharedSecret); ok {
+		return secret()
+	}
+	return k.key
 }
 
 // keySource finds keys by the unverified header of a token.

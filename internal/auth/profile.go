@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // TokenProfile contains what an identity provider does differently than RFC 9068. The
@@ -73,18 +71,17 @@ func (p *TokenProfile) checkHeader(c *compactToken) error {
 }
 
 // readScopes returns the scopes of a token.
-func (p *TokenProfile) readScopes(o jsonObject) ([]string, error) {
+func (p *TokenProfile) readScopes(m claimMap) ([]string, error) {
 	name := p.ScopeClaim
 	if name == "" {
 		name = "scope"
 	}
-	raw, ok := o[name]
-	if !ok {
-		return p.DefaultScopes, o.checkSpelling(name)
+	if _, ok := m[name]; !ok {
+		return p.DefaultScopes, m.checkSpelling(name)
 	}
-	var list []string
-	if p.ScopeClaim == "" || strictjson.Unmarshal(raw, &list) != nil {
-		return o.scopeClaim(name)
+	list, ok := m.list(name)
+	if p.ScopeClaim == "" || !ok {
+		return m.scopeClaim(name)
 	}
 	if slices.ContainsFunc(list, func(s string) bool { return !validScope(s) }) {
 		return nil, errors.New("has a scope that is not printable ASCII without spaces")
@@ -93,14 +90,15 @@ func (p *TokenProfile) readScopes(o jsonObject) ([]string, error) {
 }
 
 // readAudience returns the audience of the token that the router answers to.
-func (p *TokenProfile) readAudience(o jsonObject) (string, error) {
+func (p *TokenProfile) readAudience(m claimMap) (string, error) {
 	if p.Audiences == nil {
-		return o.audienceClaim()
+		return m.audienceClaim()
 	}
-	var list []string
-	if s, err := o.stringMember("aud"); err == nil {
-		list = []string{s}
-	} else if strictjson.Unmarshal(o["aud"], &list) != nil {
+	list, ok := m.list("aud")
+	if s, isText := m.text("aud"); isText {
+		list, ok = []string{s}, true
+	}
+	if !ok {
 		return "", errors.New("has no aud that is a string or a list of strings")
 	}
 	for _, audience := range list {

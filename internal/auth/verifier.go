@@ -1,10 +1,13 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/caprouter/caprouter/contract"
 )
@@ -26,6 +29,7 @@ type Verifier struct {
 	static   staticKeys
 	own      keySource // nil = none
 	remote   map[string]keySource
+	parser   *jwt.Parser
 	clock    *monotonicClock
 	cache    *tokenCache
 }
@@ -90,6 +94,7 @@ func (v *Verifier) validate(now func() time.Time, memoryBytes uint64) error {
 	case v.own == nil && len(v.static)+len(v.remote) == 0:
 		return errors.New("no keys: every caller would be rejected")
 	}
+	v.parser = newTokenParser()
 	v.clock = newMonotonicClock(now)
 	var err error
 	v.cache, err = newTokenCache(memoryBytes, v.clock)
@@ -134,32 +139,45 @@ func (v *Verifier) IsKeyRevoked(caller *contract.Caller) bool {
 	return v.static.isRevoked(caller.KeyID, now)
 }
 
-// verifyToken performs the complete verification: first the checks that need no
-// key, because they are cheap, then the signature, then the claims.
+// newTokenParser returns the parser that verifies signatures and decodes claims. It keeps
+// numbers as they are, because as float64 a number like 1e400 is an error, also in a claim
+// that is ignored. It does not validate the claims: claimSet has stricter rules, for
+// example no clock skew for exp and one audience.
+func newTokenParser() *jwt.Parser {
+	return jwt.NewParser(jwt.WithValidMethods(algorithms()), jwt.WithStrictDecoding(),
+		jwt.WithJSONNumber(), jwt.WithoutClaimsValidation())
+}
+
+// verifyToken performs the complete verification. First come the checks that need no key
+// and that the parser does not make: it accepts line breaks in base64, text behind the
+// claims, the last of two equal names and every header parameter. Then the parser decodes
+// the claims and verifies the signature, and then the claims are checked.
 func (v *Verifier) verifyToken(ctx context.Context, token string, now clockReading) (*verifiedToken, error) {
 	c, err := parseCompact(token)
 	if err != nil {
 		return nil, err
 	}
-	o, err := parseObject(c.payload, claimNames()...)
-	if err != nil {
+	if _, err := parseObject(c.payload, claimNames()...); err != nil {
 		return nil, fmt.Errorf("has claims that are %w", err)
 	}
-	issuer, err := o.nameClaim("iss")
-	if err != nil {
-		return nil, err
+	m := claimMap{}
+	var t *trustedKey
+	var rejected error
+	_, err = v.parser.ParseWithClaims(token, jwt.MapClaims(m), func(*jwt.Token) (any, error) {
+		if t, rejected = v.findTrustedKey(ctx, c, m, now); rejected != nil {
+			return nil, rejected
+		}
+		return t.key.material(), nil
+	})
+	switch {
+	case rejected != nil: // the parser adds its own text to it
+		return nil, rejected
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
+		return nil, errors.New("has a signature that does not hold")
+	case err != nil:
+		return nil, errors.New("has a header that cannot be decoded")
 	}
-	t, err := v.findTrustedKey(ctx, c, issuer, now)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.key.profile.checkHeader(c); err != nil {
-		return nil, err
-	}
-	if err := c.verifySignature(t.key); err != nil {
-		return nil, err
-	}
-	claims, err := readClaims(o, t)
+	claims, err := readClaims(m, t)
 	if err != nil {
 		return nil, err
 	}
@@ -181,10 +199,24 @@ type trustedKey struct {
 	needsTenant bool // tokens without a tenant are rejected
 }
 
-// findTrustedKey returns the key that must have signed the token. The unverified
-// content of a token only narrows the search: the key of an identity provider is
-// valid for its own issuer only, and no other key is valid for that issuer.
-func (v *Verifier) findTrustedKey(ctx context.Context, c *compactToken, issuer string, now clockReading) (*trustedKey, error) {
+// findTrustedKey returns the key that must have signed the token, if the header is one
+// that the issuer of the key writes.
+func (v *Verifier) findTrustedKey(ctx context.Context, c *compactToken, m claimMap, now clockReading) (*trustedKey, error) {
+	issuer, err := m.nameClaim("iss")
+	if err != nil {
+		return nil, err
+	}
+	t, err := v.findKey(ctx, c, issuer, now)
+	if err != nil {
+		return nil, err
+	}
+	return t, cmp.Or(t.key.profile.checkHeader(c), c.checkAlgorithm(t.key))
+}
+
+// findKey returns the key for a token of the issuer. The unverified content of a token
+// only narrows the search: the key of an identity provider is valid for its own issuer
+// only, and no other key is valid for that issuer.
+func (v *Verifier) findKey(ctx context.Context, c *compactToken, issuer string, now clockReading) (*trustedKey, error) {
 	if keys, ok := v.remote[issuer]; ok {
 		k, err := keys.findKey(ctx, c.kid, c.alg, now.wall)
 		if err != nil {
