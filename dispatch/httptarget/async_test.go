@@ -7,11 +7,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -130,28 +132,27 @@ func TestTarget_AcceptedWithoutCallbackIsCanceled(t *testing.T) {
 // Accepted work can take until the request's deadline; the agent's timeout and the
 // share of an attempt only bound the time until its response.
 func TestTarget_AsyncTaskHasDeadlineOfRequest(t *testing.T) {
-	due := time.Now().Add(time.Hour)
-	ctx, cancel := context.WithDeadline(t.Context(), due)
-	defer cancel()
 	for _, tc := range []struct {
 		name string
 		call func(*dispatch.Call)
-		due  bool
+		want time.Duration
 	}{
-		{"asynchronous", withAwaitResult, true},
-		{"synchronous", func(*dispatch.Call) {}, false},
+		{"asynchronous", withAwaitResult, time.Hour},
+		{"synchronous, a quarter of the agent's timeout", func(*dispatch.Call) {}, time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := newAgent(t, answering(http.StatusOK, successBody))
-			target := newTarget(t, publicURL(routerURL))
-			checkOutcome(t, target.Execute(ctx, newCall(a.URL, idempotent, withStandbys(2), timeout(4*time.Second), tc.call)), want{attempts: 1, health: dispatch.HealthGood})
-			got := a.received()[0].Deadline
-			if tc.due && !got.Equal(due.UTC().Truncate(time.Millisecond)) {
-				t.Errorf("deadline = %v, want the request's, %v", got, due)
-			}
-			if !tc.due && got.After(time.Now().Add(time.Second)) {
-				t.Errorf("deadline = %v, want a quarter of the agent's four seconds", got)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				n := newNetwork()
+				a := n.newAgent(t, answering(http.StatusOK, successBody))
+				target := n.newTarget(t, publicURL(routerURL))
+				checkOutcome(t, target.Execute(ctx, newCall(a.URL, idempotent, withStandbys(2), timeout(4*time.Second), tc.call)), want{attempts: 1, health: dispatch.HealthGood})
+				if got := a.received()[0].Deadline.Sub(start); got != tc.want {
+					t.Errorf("the deadline is %v away, want %v", got, tc.want)
+				}
+			})
 		})
 	}
 }
@@ -159,28 +160,30 @@ func TestTarget_AsyncTaskHasDeadlineOfRequest(t *testing.T) {
 // If the second attempt is accepted, the task is not cancelled because of the
 // first one.
 func TestTarget_AcceptedAtSecondAttempt(t *testing.T) {
-	t.Parallel()
-	var n atomic.Int64
-	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
-		if n.Add(1) == 1 {
-			<-r.Context().Done()
-			return
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		var requests atomic.Int64
+		a := n.newAgent(t, func(w http.ResponseWriter, r *http.Request) {
+			if requests.Add(1) == 1 {
+				<-r.Context().Done()
+				return
+			}
+			w.WriteHeader(http.StatusAccepted)
+		})
+		target := n.newTarget(t, publicURL(routerURL))
+		got := execute(t, target, newCall(a.URL, idempotent, withAwaitResult, timeout(2*time.Second)))
+		if !got.Pending || got.Attempts != 2 {
+			t.Fatalf("outcome = %+v with %+v, want pending after two attempts", got, got.Err)
 		}
-		w.WriteHeader(http.StatusAccepted)
+		target.Close()
+		if stops := a.stopped(); len(stops) != 0 {
+			t.Errorf("cancellations = %v, want none, because the agent works on the task", stops)
+		}
+		tasks := a.received()
+		if diff := cmp.Diff(tasks[0].Callback, tasks[1].Callback); diff != "" {
+			t.Errorf("the callbacks of the attempts differ (-first +second):\n%s", diff)
+		}
 	})
-	target := newTarget(t, publicURL(routerURL))
-	got := execute(t, target, newCall(a.URL, idempotent, withAwaitResult, timeout(2*time.Second)))
-	if !got.Pending || got.Attempts != 2 {
-		t.Errorf("outcome = %+v with %+v, want pending after two attempts", got, got.Err)
-	}
-	target.Close()
-	if stops := a.stopped(); len(stops) != 0 {
-		t.Errorf("cancellations = %v, want none, because the agent works on the task", stops)
-	}
-	tasks := a.received()
-	if diff := cmp.Diff(tasks[0].Callback, tasks[1].Callback); diff != "" {
-		t.Errorf("the callbacks of the attempts differ (-first +second):\n%s", diff)
-	}
 }
 
 func TestTarget_ContinuesAttemptCount(t *testing.T) {
@@ -293,20 +296,26 @@ func spyToken(next http.Handler, token *atomic.Pointer[string]) http.Handler {
 
 // A 202 without a body leaves the connection open for the next task.
 func TestTarget_AcceptedTaskKeepsConnection(t *testing.T) {
-	from := map[string]bool{}
-	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
-		from[r.RemoteAddr] = true
-		w.WriteHeader(http.StatusAccepted)
-	})
-	target := newTarget(t, publicURL(routerURL))
-	for range 3 {
-		if got := execute(t, target, newCall(a.URL, withAwaitResult)); !got.Pending {
-			t.Fatalf("got outcome %+v, want pending", got)
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		var connections, tasks atomic.Int64
+		url := n.rawAgent(t, func(conn net.Conn, _ int) {
+			connections.Add(1)
+			for readRequest(conn) {
+				tasks.Add(1)
+				_, _ = io.WriteString(conn, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+			}
+		})
+		target := n.newTarget(t, publicURL(routerURL))
+		for range 3 {
+			if got := execute(t, target, newCall(url, withAwaitResult)); !got.Pending {
+				t.Fatalf("got outcome %+v, want pending", got)
+			}
 		}
-	}
-	if len(from) != 1 {
-		t.Errorf("got %d connections for three tasks, want one", len(from))
-	}
+		if connections.Load() != 1 || tasks.Load() != 3 {
+			t.Errorf("got %d tasks on %d connections, want three on one", tasks.Load(), connections.Load())
+		}
+	})
 }
 
 // End to end with an agentkit agent: the task is accepted, reports progress, and

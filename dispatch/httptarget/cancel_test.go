@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,7 +29,9 @@ type workingAgent struct {
 	ended chan error // why the context of a handler ended
 }
 
-func newWorkingAgent(t testing.TB) *workingAgent {
+func newWorkingAgent(t testing.TB) *workingAgent { return startWorkingAgent(t, newAgent) }
+
+func startWorkingAgent(t testing.TB, newAgent func(testing.TB, http.HandlerFunc) *agentServer) *workingAgent {
 	w := &workingAgent{begun: make(chan struct{}, 100), ended: make(chan error, 100)}
 	w.agentServer = newAgent(t, func(_ http.ResponseWriter, r *http.Request) {
 		w.begun <- struct{}{}
@@ -124,60 +126,66 @@ func TestTarget_DisconnectBetweenAttempts(t *testing.T) {
 
 // At the deadline the agent gets one cancellation, after the last attempt.
 func TestTarget_CancelsTaskOnceAfterDeadline(t *testing.T) {
-	t.Parallel()
 	for name, tc := range map[string]struct {
 		kind     func(*dispatch.Call)
 		attempts int
 	}{"once": {func(*dispatch.Call) {}, 1}, "twice": {idempotent, 2}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := newWorkingAgent(t)
-			target := newTarget(t)
-			execute(t, target, newCall(a.URL+"/tasks?tenant=x", tc.kind, timeout(800*time.Millisecond)))
-			target.Close()
-			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
-				t.Errorf("cancellations (-want +got):\n%s", diff)
-			}
-			if got := len(a.received()); got != tc.attempts {
-				t.Errorf("the agent saw the task %d times, want %d", got, tc.attempts)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork()
+				a := startWorkingAgent(t, n.newAgent)
+				target := n.newTarget(t)
+				execute(t, target, newCall(a.URL+"/tasks?tenant=x", tc.kind, timeout(800*time.Millisecond)))
+				target.Close()
+				if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
+					t.Errorf("cancellations (-want +got):\n%s", diff)
+				}
+				if got := len(a.received()); got != tc.attempts {
+					t.Errorf("the agent saw the task %d times, want %d", got, tc.attempts)
+				}
+			})
 		})
 	}
 }
 
 // A failed first attempt must not cancel the second one.
 func TestTarget_DoesNotCancelBeforeSecondAttempt(t *testing.T) {
-	t.Parallel()
-	var n atomic.Int64
-	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
-		if n.Add(1) == 1 {
-			<-r.Context().Done()
-			return
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		var tasks atomic.Int64
+		a := n.newAgent(t, func(w http.ResponseWriter, r *http.Request) {
+			if tasks.Add(1) == 1 {
+				<-r.Context().Done()
+				return
+			}
+			_, _ = io.WriteString(w, successBody)
+		})
+		target := n.newTarget(t)
+		checkOutcome(t, execute(t, target, newCall(a.URL, idempotent, timeout(2*time.Second))), want{attempts: 2, health: dispatch.HealthGood})
+		target.Close()
+		if got := a.stopped(); len(got) != 0 {
+			t.Errorf("cancellations = %v, want none", got)
 		}
-		_, _ = io.WriteString(w, successBody)
 	})
-	target := newTarget(t)
-	checkOutcome(t, execute(t, target, newCall(a.URL, idempotent, timeout(2*time.Second))), want{attempts: 2, health: dispatch.HealthGood})
-	target.Close()
-	if got := a.stopped(); len(got) != 0 {
-		t.Errorf("cancellations = %v, want none", got)
-	}
 }
 
 // An accepted task whose result cannot be collected is cancelled as well; a task
 // that was answered or never sent is not.
 func TestTarget_CancelsOnlyUnansweredTasks(t *testing.T) {
-	for _, tc := range []struct {
-		status, stops int
-	}{{202, 1}, {200, 0}, {204, 0}, {400, 0}, {429, 0}, {500, 0}} {
-		a := newAgent(t, answering(tc.status, ""))
-		target := newTarget(t)
-		execute(t, target, newCall(a.URL))
-		target.Close()
-		if got := len(a.stopped()); got != tc.stops {
-			t.Errorf("%d cancellations after a %d, want %d", got, tc.status, tc.stops)
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		for _, tc := range []struct {
+			status, stops int
+		}{{202, 1}, {200, 0}, {204, 0}, {400, 0}, {429, 0}, {500, 0}} {
+			a := n.newAgent(t, answering(tc.status, ""))
+			target := n.newTarget(t)
+			execute(t, target, newCall(a.URL))
+			target.Close()
+			if got := len(a.stopped()); got != tc.stops {
+				t.Errorf("%d cancellations after a %d, want %d", got, tc.status, tc.stops)
+			}
 		}
-	}
+	})
 	t.Run("never sent", func(t *testing.T) {
 		var connections atomic.Int64
 		url := rawAgent(t, func(net.Conn, int) { connections.Add(1) })
@@ -226,51 +234,55 @@ func TestTarget_CancelReachesAgentkit(t *testing.T) {
 
 // If a thousand requests are cancelled at once, a thousand cancellations are sent.
 func TestCancelSender_SendsManyRequests(t *testing.T) {
-	const tasks = 1000
-	stopped := make(chan string, tasks)
-	a := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { stopped <- r.URL.Path }))
-	defer a.Close()
-	target := newTarget(t)
-	for i := range tasks {
-		target.CancelTask(newCall(a.URL+"/tasks", func(c *dispatch.Call) { c.Task.TaskID = strconv.Itoa(i) }))
-	}
-	seen := map[string]bool{}
-	for range tasks {
-		seen[testkit.Receive(t, stopped)] = true
-	}
-	if len(seen) != tasks {
-		t.Errorf("%d tasks were stopped, want %d", len(seen), tasks)
-	}
-	target.Close()
-	target.CancelTask(newCall(a.URL)) // after Close: no effect
+	synctest.Test(t, func(t *testing.T) {
+		const tasks = 1000
+		n := newNetwork()
+		a := n.newAgent(t, nil)
+		target := n.newTarget(t)
+		for i := range tasks {
+			target.CancelTask(newCall(a.URL+"/tasks", func(c *dispatch.Call) { c.Task.TaskID = strconv.Itoa(i) }))
+		}
+		synctest.Wait()
+		seen := map[string]bool{}
+		for _, path := range a.stopped() {
+			seen[path] = true
+		}
+		if len(seen) != tasks || len(a.stopped()) != tasks {
+			t.Errorf("%d tasks were stopped by %d requests, want %d by as many", len(seen), len(a.stopped()), tasks)
+		}
+		target.Close()
+		target.CancelTask(newCall(a.URL)) // after Close: no effect
+	})
 }
 
 // An agent that does not answer cancellations does not delay the caller, and Close
 // ends in bounded time: queued cancellations are dropped.
 func TestCancelSender_CloseIsBounded(t *testing.T) {
-	t.Parallel()
-	var stops atomic.Int64
-	hold := make(chan struct{})
-	a := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/cancel") {
-			stops.Add(1)
+	synctest.Test(t, func(t *testing.T) {
+		var stops atomic.Int64
+		n := newNetwork()
+		url := n.rawAgent(t, func(conn net.Conn, _ int) {
+			if !readRequest(conn) {
+				stops.Add(1)
+			}
+			readUntilClosed(conn)
+		})
+		target := n.newTarget(t)
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() { execute(t, target, newCall(url, timeout(100*time.Millisecond))) })
 		}
-		_, _ = io.Copy(io.Discard, r.Body)
-		select {
-		case <-r.Context().Done():
-		case <-hold:
+		wg.Wait()
+		if took := time.Since(start); took != 100*time.Millisecond {
+			t.Errorf("the callers waited %v, want their 100 ms", took)
 		}
-	}))
-	defer a.Close()
-	target := newTarget(t)
-	var wg sync.WaitGroup
-	for range 100 {
-		wg.Go(func() { execute(t, target, newCall(a.URL, timeout(100*time.Millisecond))) })
-	}
-	wg.Wait()
-	target.Close()
-	close(hold)
-	if got := stops.Load(); got == 0 || got > 64 {
-		t.Errorf("%d cancellations were sent at once, want some and at most 64", got)
-	}
+		target.Close()
+		if got := stops.Load(); got != 64 {
+			t.Errorf("%d cancellations were sent at once, want 64", got)
+		}
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("Close returned after %v, want at most 3 s", took)
+		}
+	})
 }

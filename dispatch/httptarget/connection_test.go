@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -177,7 +178,6 @@ func TestTarget_ReplacesIdleConnection(t *testing.T) {
 
 // Agents that stop sending, each at another moment.
 func TestTarget_SilentAgent(t *testing.T) {
-	t.Parallel()
 	for name, handle := range map[string]func(conn net.Conn){
 		"never reads":             func(net.Conn) {},
 		"reads and never answers": func(conn net.Conn) { readRequest(conn) },
@@ -206,60 +206,73 @@ func TestTarget_SilentAgent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // because Close waits for the cancellation, which is not answered either
-			url := rawAgent(t, func(conn net.Conn, _ int) {
-				handle(conn)
-				readUntilClosed(conn)
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork()
+				url := n.rawAgent(t, func(conn net.Conn, _ int) {
+					handle(conn)
+					readUntilClosed(conn)
+				})
+				got := execute(t, n.newTarget(t), newCall(url, timeout(1500*time.Millisecond)))
+				checkOutcome(t, got, want{
+					code: contract.TaskOutcomeUnknown, detail: "did not answer by the deadline", attempts: 1, uncertain: true, health: dispatch.HealthBad,
+				})
+				got = execute(t, n.newTarget(t), newCall(url, idempotent, timeout(3*time.Second)))
+				checkOutcome(t, got, want{code: contract.TaskDeadlineExceeded, detail: "did not answer in time", attempts: 2, health: dispatch.HealthBad})
 			})
-			got := execute(t, newTarget(t), newCall(url, timeout(1500*time.Millisecond)))
-			checkOutcome(t, got, want{
-				code: contract.TaskOutcomeUnknown, detail: "did not answer by the deadline", attempts: 1, uncertain: true, health: dispatch.HealthBad,
-			})
-			got = execute(t, newTarget(t), newCall(url, idempotent, timeout(3*time.Second)))
-			checkOutcome(t, got, want{code: contract.TaskDeadlineExceeded, detail: "did not answer in time", attempts: 2, health: dispatch.HealthBad})
 		})
 	}
 }
 
-// neverAnswers starts an agent that answers no task, only cancellations.
-func neverAnswers(t testing.TB) string {
-	return newAgent(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }).URL
-}
-
 // The earliest of the deadlines of request, task and agent ends the call.
 func TestTarget_UsesEarliestDeadline(t *testing.T) {
-	url := neverAnswers(t)
 	const soon = 500 * time.Millisecond
 	unknown := want{code: contract.TaskOutcomeUnknown, attempts: 1, uncertain: true}
-	t.Run("the context's", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), soon)
-		defer cancel()
-		checkOutcome(t, newTarget(t).Execute(ctx, newCall(url)), unknown)
-	})
-	t.Run("the task's", func(t *testing.T) {
-		checkOutcome(t, execute(t, newTarget(t), newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(soon) })), unknown)
-	})
-	t.Run("the agent's", func(t *testing.T) {
-		w := unknown
-		w.health = dispatch.HealthBad // the agent had its whole timeout
-		checkOutcome(t, execute(t, newTarget(t), newCall(url, timeout(soon))), w)
-	})
-	t.Run("one that has passed", func(t *testing.T) {
-		got := execute(t, newTarget(t), newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(-time.Second) }))
-		checkOutcome(t, got, want{code: contract.TaskDeadlineExceeded, detail: "before the task was sent"})
-	})
+	unhealthy := unknown
+	unhealthy.health = dispatch.HealthBad
+	before := func(d time.Duration) func(*dispatch.Call) {
+		return func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(d) }
+	}
+	for _, tc := range []struct {
+		name   string
+		ctx    time.Duration
+		change func(*dispatch.Call)
+		took   time.Duration
+		want   want
+	}{
+		{"the context's", soon, func(*dispatch.Call) {}, soon, unknown},
+		{"the task's", time.Minute, before(soon), soon, unknown},
+		{"the agent's, its whole timeout", time.Minute, timeout(soon), soon, unhealthy},
+		{"one that has passed", time.Minute, before(-time.Second), 0, want{code: contract.TaskDeadlineExceeded, detail: "before the task was sent"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork()
+				url := n.neverAnswers(t)
+				ctx, cancel := context.WithTimeout(t.Context(), tc.ctx)
+				defer cancel()
+				start := time.Now()
+				checkOutcome(t, n.newTarget(t).Execute(ctx, newCall(url, tc.change)), tc.want)
+				if took := time.Since(start); took != tc.took {
+					t.Errorf("the call took %v, want %v", took, tc.took)
+				}
+			})
+		})
+	}
 }
 
 // A caller with a very short timeout must not make an agent look unhealthy.
 func TestTarget_ShortTimeoutDoesNotCountAgainstAgent(t *testing.T) {
-	url := neverAnswers(t)
 	for name, kind := range map[string]func(*dispatch.Call){"once": func(*dispatch.Call) {}, "twice": idempotent} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-			defer cancel()
-			if got := newTarget(t).Execute(ctx, newCall(url, kind)); got.Health != dispatch.HealthUnknown {
-				t.Errorf("health = %d after 30 ms, want unknown", got.Health)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork()
+				url := n.neverAnswers(t)
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+				defer cancel()
+				if got := n.newTarget(t).Execute(ctx, newCall(url, kind)); got.Health != dispatch.HealthUnknown || got.Attempts == 0 {
+					t.Errorf("health = %d after %d attempts in 30 ms, want unknown", got.Health, got.Attempts)
+				}
+			})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -32,13 +33,12 @@ func newDispatcher(t testing.TB, target *httptarget.Target) (*dispatch.Dispatche
 }
 
 func TestTarget_OutcomesOpenBreaker(t *testing.T) {
-	t.Parallel()
 	for name, tc := range map[string]struct {
-		agent func(t testing.TB) string
+		agent func(n network, t testing.TB) string
 		opens bool
 	}{
-		"no listener": {refusingURL, true},
-		"silence":     {neverAnswers, true},
+		"no listener": {func(network, testing.TB) string { return "http://127.0.0.1:9" }, true},
+		"silence":     {network.neverAnswers, true},
 		"500":         {status(500), true},
 		"no result":   {status(200), true},
 		"a redirect":  {status(302), true},
@@ -46,20 +46,22 @@ func TestTarget_OutcomesOpenBreaker(t *testing.T) {
 		"401":         {status(401), false},
 		"404":         {status(404), false},
 		"429":         {status(429), false},
-		"failure": {func(t testing.TB) string {
-			return newAgent(t, answering(200, `{"status":"failure"}`)).URL
+		"failure": {func(n network, t testing.TB) string {
+			return n.newAgent(t, answering(200, `{"status":"failure"}`)).URL
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d, _ := newDispatcher(t, newTarget(t))
-			c := newCall(tc.agent(t), timeout(time.Second))
-			for range 3 {
-				d.Send(t.Context(), c)
-			}
-			if open := d.AgentStatus("quality_agent").Breaker == resilience.Open; open != tc.opens {
-				t.Errorf("the breaker is open: %v, want %v", open, tc.opens)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork()
+				d, _ := newDispatcher(t, n.newTarget(t))
+				c := newCall(tc.agent(n, t), timeout(time.Second))
+				for range 3 {
+					d.Send(t.Context(), c)
+				}
+				if open := d.AgentStatus("quality_agent").Breaker == resilience.Open; open != tc.opens {
+					t.Errorf("the breaker is open: %v, want %v", open, tc.opens)
+				}
+			})
 		})
 	}
 	t.Run("callers disconnect", func(t *testing.T) {
@@ -82,8 +84,8 @@ func TestTarget_OutcomesOpenBreaker(t *testing.T) {
 	})
 }
 
-func status(code int) func(t testing.TB) string {
-	return func(t testing.TB) string { return newAgent(t, answering(code, "")).URL }
+func status(code int) func(n network, t testing.TB) string {
+	return func(n network, t testing.TB) string { return n.newAgent(t, answering(code, "")).URL }
 }
 
 func TestTarget_BreakerOpensAndCloses(t *testing.T) {
@@ -126,52 +128,53 @@ func TestTarget_SendsDeadlineShares(t *testing.T) {
 		name        string
 		kind        func(*dispatch.Call)
 		others      int
-		first, next time.Duration // upper bounds from the start; next = 0: no second attempt
+		first, next time.Duration // from the start; next = 0: no second attempt
 	}{
 		{"idempotent, alone", idempotent, 0, total / 2, total},
-		{"idempotent, one in reserve", idempotent, 1, total / 3, total * 2 / 3},
-		{"idempotent, two in reserve", idempotent, 2, total / 4, total / 2},
+		{"idempotent, one in reserve", idempotent, 1, total / 3, total / 2},
+		{"idempotent, two in reserve", idempotent, 2, total / 4, total / 3},
 		{"once sent, all that remains", func(*dispatch.Call) {}, 2, total, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := newAgent(t, answering(http.StatusServiceUnavailable, ""))
-			start := time.Now()
-			c := newCall(a.URL, tc.kind, withStandbys(tc.others))
-			c.Task.Deadline = start.Add(total)
-			execute(t, newTarget(t), c)
-			tasks := a.received()
-			limits := []time.Duration{tc.first, tc.next}
-			if tc.next == 0 {
-				limits = limits[:1]
-			}
-			if len(tasks) != len(limits) {
-				t.Fatalf("got %d attempts, want %d", len(tasks), len(limits))
-			}
-			for i, task := range tasks {
-				// The first response came at once, so the second attempt has
-				// hardly less than its share of the whole; the second of slack is
-				// for slow machines.
-				if got := task.Deadline.Sub(start); got > limits[i]+time.Second || task.Attempt != i+1 {
-					t.Errorf("request %d: got attempt %d with %v left, want at most %v", i+1, task.Attempt, got, limits[i])
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork()
+				a := n.newAgent(t, answering(http.StatusServiceUnavailable, ""))
+				start := time.Now()
+				c := newCall(a.URL, tc.kind, withStandbys(tc.others))
+				c.Task.Deadline = start.Add(total)
+				execute(t, n.newTarget(t), c)
+				tasks := a.received()
+				limits := []time.Duration{tc.first, tc.next}
+				if tc.next == 0 {
+					limits = limits[:1]
 				}
-			}
-			if tc.next == 0 && tasks[0].Deadline.Before(start.Add(total-time.Second)) {
-				t.Errorf("a task that is sent once has only %v", tasks[0].Deadline.Sub(start))
-			}
+				if len(tasks) != len(limits) {
+					t.Fatalf("got %d attempts, want %d", len(tasks), len(limits))
+				}
+				for i, task := range tasks {
+					// The first response comes at once. The second attempt starts
+					// after the backoff, which has jitter.
+					got := task.Deadline.Sub(start)
+					if (got-limits[i]).Abs() > 100*time.Millisecond || task.Attempt != i+1 {
+						t.Errorf("request %d: got attempt %d with %v left, want %v", i+1, task.Attempt, got, limits[i])
+					}
+				}
+			})
 		})
 	}
 }
 
 // An idempotent agent that hangs leaves enough time for the next one.
 func TestTarget_LeavesTimeForFailover(t *testing.T) {
-	t.Parallel()
-	target := newTarget(t)
-	hanging, healthy := neverAnswers(t), newAgent(t, answering(http.StatusOK, successBody))
-	d, _ := newDispatcher(t, target)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	first := d.Send(ctx, newCall(hanging, idempotent, withStandbys(1)))
-	checkOutcome(t, first, want{code: contract.TaskDeadlineExceeded, attempts: 2, health: first.Health})
-	second := d.Send(ctx, newCall(healthy.URL, func(c *dispatch.Call) { c.Agent.ID = "other_agent" }))
-	checkOutcome(t, second, want{attempts: 1, health: dispatch.HealthGood})
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		hanging, healthy := n.neverAnswers(t), n.newAgent(t, answering(http.StatusOK, successBody))
+		d, _ := newDispatcher(t, n.newTarget(t))
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		first := d.Send(ctx, newCall(hanging, idempotent, withStandbys(1)))
+		checkOutcome(t, first, want{code: contract.TaskDeadlineExceeded, attempts: 2, health: first.Health})
+		second := d.Send(ctx, newCall(healthy.URL, func(c *dispatch.Call) { c.Agent.ID = "other_agent" }))
+		checkOutcome(t, second, want{attempts: 1, health: dispatch.HealthGood})
+	})
 }

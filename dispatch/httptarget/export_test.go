@@ -17,6 +17,19 @@ func MintToken(t *Target, c dispatch.Call) {
 // CachedTokens counts the cached tokens.
 func CachedTokens(t *Target) int { return len(t.tokens.young) + len(t.tokens.old) }
 
+// DialWith makes the target connect with a function instead of the operating system.
+func DialWith(t *Target, dial func(ctx context.Context, network, addr string) (net.Conn, error)) {
+	t.trusted.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := withConnectDeadline(ctx)
+		defer cancel()
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &countedConn{Conn: conn}, nil
+	}
+}
+
 // CountWrites counts the writes to connections that the target opens from now on.
 func CountWrites(t *Target) *atomic.Int64 {
 	var n atomic.Int64

@@ -20,6 +20,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 )
 
 func TestMain(m *testing.M) {
@@ -144,6 +145,34 @@ func newAgent(t testing.TB, handle http.HandlerFunc) *agentServer {
 	return a
 }
 
+// network connects targets and agents in memory. Tests whose outcome depends on a
+// deadline use it in a synctest bubble, so that it does not depend on the speed of the
+// machine.
+type network struct{ *fakenet.Memory }
+
+func newNetwork() network { return network{fakenet.NewMemory()} }
+
+func (n network) newTarget(t testing.TB, change ...func(*httptarget.Config)) *httptarget.Target {
+	t.Helper()
+	target := newTarget(t, change...)
+	httptarget.DialWith(target, n.DialContext)
+	return target
+}
+
+func (n network) newAgent(t testing.TB, handle http.HandlerFunc) *agentServer {
+	a := &agentServer{}
+	a.Server = &httptest.Server{Listener: n.Listen(), Config: &http.Server{Handler: a.record(handle), ReadHeaderTimeout: time.Hour}}
+	a.Start()
+	t.Cleanup(a.Close)
+	return a
+}
+
+// neverAnswers starts an agent that answers no task, only cancellations, and returns
+// its URL.
+func (n network) neverAnswers(t testing.TB) string {
+	return n.newAgent(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }).URL
+}
+
 func (a *agentServer) record(handle http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -195,6 +224,15 @@ func rawAgent(t testing.TB, handle func(conn net.Conn, n int)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveRaw(t, l, handle)
+}
+
+// rawAgent is like the function of that name.
+func (n network) rawAgent(t testing.TB, handle func(conn net.Conn, n int)) string {
+	return serveRaw(t, n.Listen(), handle)
+}
+
+func serveRaw(t testing.TB, l net.Listener, handle func(conn net.Conn, n int)) string {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for n := 0; ; n++ {
