@@ -13,10 +13,10 @@ import (
 
 // A silent model costs each caller its deadline until the breaker opens.
 func TestClient_BreakerOpensForASilentModel(t *testing.T) {
-	const patience = 30 * time.Millisecond
+	const patience = 100 * time.Millisecond
 	for name, does := range map[string]fakellm.Behaviour{"silence": fakellm.Silence(), "drip": fakellm.SlowDrip(), "mute": fakellm.Hang()} {
 		t.Run(name, func(t *testing.T) {
-			cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour}, MinBreakerTime: patience / 2}
+			cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour}, MinBreakerTime: 1}
 			s := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Script: fakellm.Always(does)})
 			c := llm.NewClient(cfg, open(t, s))
 			for i := range 6 {
