@@ -26,7 +26,11 @@ type journal struct {
 	buf bytes.Buffer
 }
 
+// Write drops what the engine reports about the speed of the machine.
 func (j *journal) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("took too long")) || bytes.Contains(p, []byte("Readloop processing time")) {
+		return len(p), nil
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.buf.Write(p)

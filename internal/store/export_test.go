@@ -8,23 +8,24 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // FailEngine stops the embedded engine as a write error does, and returns after the
 // store has restarted it.
 func (s *Store) FailEngine(why string) {
 	before := s.engine.restarts.Load()
-	limit := time.After(20 * time.Second)
+	limit := time.After(testkit.Patience)
 	select {
 	case s.engine.failures <- why:
 	case <-limit:
-		panic("the engine accepts no failure within 20 s")
+		panic("the engine accepts no failure in time")
 	}
 	for s.engine.restarts.Load() == before || s.Status().Err != nil {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-limit:
-			panic("the engine is not restarted within 20 s")
+			panic("the engine is not restarted in time")
 		}
 	}
 }
