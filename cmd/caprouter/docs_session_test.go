@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
@@ -74,7 +75,7 @@ func (s *docSession) replacePorts(text string) string {
 	return docPort.ReplaceAllStringFunc(text, func(address string) string {
 		host, port, _ := strings.Cut(address, ":")
 		if s.ports[port] == "" {
-			_, free, _ := strings.Cut(freeAddress(s.t), ":")
+			free := strconv.Itoa(testkit.FreePort(s.t))
 			s.ports[port] = free
 		}
 		return host + ":" + s.ports[port]

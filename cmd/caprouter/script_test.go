@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -161,7 +160,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	var at string
 	select {
 	case at = <-addr: // "" if the command ended
-	case <-time.After(10 * time.Second):
+	case <-time.After(testkit.Patience):
 	}
 	if at == "" {
 		ts.Fatalf("caprouter %s ended: see %s.log:\n%s", strings.Join(args[1:], " "), name, ts.ReadFile(name+".log"))
@@ -307,22 +306,11 @@ func cmdField(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], jsonAt(ts, args[1], args[2]))
 }
 
-// cmdFreePort reserves no port: another process could take it before the script does.
 func cmdFreePort(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: freeport NAME")
 	}
-	ts.Setenv(args[0], freeAddress(ts))
-}
-
-// freeAddress returns an address on which nothing listens.
-func freeAddress(ts interface{ Fatalf(string, ...any) }) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		ts.Fatalf("%v", err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
+	ts.Setenv(args[0], fmt.Sprint("127.0.0.1:", testkit.FreePort(ts)))
 }
 
 func cmdMove(ts *testscript.TestScript, neg bool, args []string) {

@@ -17,20 +17,13 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// refusingURL returns the URL of a port without a listener.
-func refusingURL(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return "http://" + l.Addr().String()
-}
+// refusingURL is the URL of an agent that refuses connections.
+const refusingURL = "http://" + testkit.RefusingAddress
 
 func TestTarget_RetriesRefusedConnection(t *testing.T) {
 	for name, kind := range map[string]func(*dispatch.Call){"once": func(*dispatch.Call) {}, "twice": idempotent} {
 		t.Run(name, func(t *testing.T) {
-			got := execute(t, newTarget(t), newCall(refusingURL(t), kind))
+			got := execute(t, newTarget(t), newCall(refusingURL, kind))
 			checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "quality_agent could not be reached: connection refused", attempts: 2, health: dispatch.HealthBad})
 		})
 	}
@@ -317,7 +310,7 @@ func TestTarget_ServesConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, answering(http.StatusOK, successBody))
 	urls := []string{
-		a.URL, refusingURL(t),
+		a.URL, refusingURL,
 		rawAgent(t, func(conn net.Conn, _ int) { readRequest(conn) }),
 		rawAgent(t, func(conn net.Conn, _ int) { readUntilClosed(conn) }),
 		rawAgent(t, func(conn net.Conn, _ int) {

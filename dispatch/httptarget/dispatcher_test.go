@@ -37,7 +37,7 @@ func TestTarget_OutcomesOpenBreaker(t *testing.T) {
 		agent func(n network, t testing.TB) string
 		opens bool
 	}{
-		"no listener": {func(network, testing.TB) string { return "http://127.0.0.1:9" }, true},
+		"no listener": {func(network, testing.TB) string { return refusingURL }, true},
 		"silence":     {network.neverAnswers, true},
 		"500":         {status(500), true},
 		"no result":   {status(200), true},

@@ -23,7 +23,7 @@ func TestTarget_LogsCause(t *testing.T) {
 		token = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		_, _ = w.Write([]byte("<html>"))
 	})
-	execute(t, target, newCall(refusingURL(t)+"/?key=hunter2"))
+	execute(t, target, newCall(refusingURL+"/?key=hunter2"))
 	execute(t, target, newCall(a.URL+"/?key=hunter2"))
 	got := log.String()
 	for _, want := range []string{
@@ -50,7 +50,7 @@ func TestTarget_DoesNotLogSuccess(t *testing.T) {
 	execute(t, target, newCall(newAgent(t, answering(http.StatusOK, successBody)).URL))
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	target.Execute(ctx, newCall(refusingURL(t)))
+	target.Execute(ctx, newCall(refusingURL))
 	if got := log.String(); got != "" {
 		t.Errorf("log = %q, want nothing", got)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // TestServer_OpensDataDirectoryOfEarlierVersion checks that stored data stays
@@ -39,7 +40,7 @@ func TestServer_OpensDataDirectoryOfEarlierVersion(t *testing.T) {
 
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer stop()
-	down := closedPort(t)
+	down := refusing
 	s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", `"*"`, down)+
 		entry("writer", "write_essay", `"*"`, down)+entry("sleeper", "translate_book", `"*"`, down)+
 		"fallback: { policy: C }\n", func(c *Config) { c.DataDir = dir })
@@ -59,7 +60,7 @@ func TestServer_OpensDataDirectoryOfEarlierVersion(t *testing.T) {
 
 	// The deadline of the open request has passed, so resuming it closes it.
 	open := "/api/v1/requests/" + recorded["open"]["request_id"].(string)
-	eventually(t, "the open request is closed", func() bool {
+	testkit.Eventually(t, "the open request is closed", func() bool {
 		return strings.Contains(s.get(open), `"status":"failed"`)
 	})
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/remnants"
 )
 
@@ -135,7 +136,7 @@ func TestErasure_LeavesNothingInTheFiles(t *testing.T) {
 				t.Fatalf("%s: got status %d and error %v: %.300s", r.name, status, err, data)
 			}
 			r.id = resp.RequestID
-			eventually(t, "the request has ended", func() bool {
+			testkit.Eventually(t, "the request has ended", func() bool {
 				return strings.Contains(s.get("/api/v1/requests/"+r.id), `"status":"completed"`) ||
 					strings.Contains(s.get("/api/v1/requests/"+r.id), `"status":"proposed"`)
 			})
@@ -242,8 +243,8 @@ func TestRetention_ErasesSessions(t *testing.T) {
 		}
 		return false
 	}
-	eventually(t, "the session is stored", inSessions)
-	eventually(t, "the expired session cannot be decrypted", func() bool { return !inSessions() })
+	testkit.Eventually(t, "the session is stored", inSessions)
+	testkit.Eventually(t, "the expired session cannot be decrypted", func() bool { return !inSessions() })
 }
 
 // A router whose keys were replaced does not start, and names the missing key and the fix.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
@@ -199,16 +197,8 @@ func entry(id, intent, domain, url string, more ...string) string {
 	return fmt.Sprintf("  %s: { match: { intent: [%s], domains: [%s] }%s%s }\n", id, intent, domain, endpoint, strings.Join(more, ""))
 }
 
-// closedPort is an address nobody listens on.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
-}
+// refusing is the URL of an agent that refuses connections.
+const refusing = "http://" + testkit.RefusingAddress
 
 type lockedBuffer struct {
 	mu sync.Mutex
@@ -225,20 +215,4 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
-}
-
-// eventually polls until ok, for what happens in another goroutine with no
-// event to wait on from outside the process.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("not so within 10 s: %s", what)
-		case <-tick.C:
-		}
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // matrix is a router with two agents, each of which has a caller of its own.
@@ -90,7 +91,7 @@ func (m *matrix) submit(prompt, mode string) *contract.Response {
 func (m *matrix) open() (request, task string) {
 	m.t.Helper()
 	id := m.submit("please sleep long over this prose", "async").RequestID
-	eventually(m.t, "the agent has the task", func() bool {
+	testkit.Eventually(m.t, "the agent has the task", func() bool {
 		var resp contract.Response
 		got := m.do(call{method: "GET", path: "/api/v1/requests/" + id, token: m.right("", nil)})
 		if json.Unmarshal(got.body, &resp) != nil || len(resp.Tasks) == 0 {

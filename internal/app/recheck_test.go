@@ -64,7 +64,7 @@ func countingAgent(t *testing.T) (url string, calls *atomic.Int64) {
 // An asynchronous request that waits for its agent obeys the registry of the moment in
 // which the task is sent.
 func TestServer_RechecksAgentsOfWaitingRequests(t *testing.T) {
-	down := closedPort(t)
+	down := refusing
 	for _, tt := range []struct {
 		name   string
 		before func(up string) string // the clients of the registry while the request waits
@@ -156,7 +156,7 @@ func TestServer_RechecksAgentsAfterRestart(t *testing.T) {
 	up, calls := countingAgent(t)
 	keep := func(c *Config) { c.DataDir = dir }
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	first, _ := startOnce(ctx, t, "clients:\n"+entry("slow", "count_words", "text", closedPort(t)), keep)
+	first, _ := startOnce(ctx, t, "clients:\n"+entry("slow", "count_words", "text", refusing), keep)
 	first.t = t
 	id := first.submit("")
 	testkit.Eventually(t, "the request is executed", func() bool { return first.state("", id).Status == contract.StatusRunning })

@@ -114,7 +114,7 @@ func TestReload_KeepsLastValidRegistry(t *testing.T) {
 func TestReload_FollowsFileChanges(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""))
 	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
-	eventually(t, "b_agent is in force", func() bool {
+	testkit.Eventually(t, "b_agent is in force", func() bool {
 		return s.route(dryReview).Decision.Chosen[0] == "b_agent"
 	})
 }
@@ -159,7 +159,7 @@ func TestReload_OnSIGHUP(t *testing.T) {
 	if err := hangUp(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "b_agent is in force", func() bool {
+	testkit.Eventually(t, "b_agent is in force", func() bool {
 		return s.route(dryReview).Decision.Chosen[0] == "b_agent"
 	})
 }

@@ -50,7 +50,7 @@ func (s *testServer) readEvents(token, id string) <-chan string {
 // A stream of events ends with the token of its reader, also while nothing happens.
 func TestServer_EndsEventStreamWithItsToken(t *testing.T) {
 	m, dir := newMint(), t.TempDir()
-	s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", closedPort(t)), func(c *Config) { c.DataDir = dir })
+	s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", refusing), func(c *Config) { c.DataDir = dir })
 	now := time.Now().Unix()
 	short := m.token("alice", everyScope+" agent:*", map[string]any{"iat": now - 60, "exp": now + 3})
 	own := s.ownToken()
@@ -73,7 +73,7 @@ func TestServer_StopsRequestsOfRevokedKeys(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		m, dir := newMint(), t.TempDir()
 		up, calls := countingAgent(t)
-		s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", closedPort(t)), func(c *Config) {
+		s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", refusing), func(c *Config) {
 			c.DataDir, c.Auth.StopOnRevoke = dir, stop
 		})
 		admin := m.token("root", "admin route:read", nil)

@@ -70,7 +70,7 @@ func TestServer_RoutesWithSourceDocumentRegistry(t *testing.T) {
 func TestServer_FailsOverToStandby(t *testing.T) {
 	alive := startAgent(t, "b_agent", answer("done"))
 	s := startServer(t, "clients:\n"+
-		entry("a_agent", "code_review", "python", closedPort(t))+
+		entry("a_agent", "code_review", "python", refusing)+
 		entry("b_agent", "code_review", "python", alive.url))
 	alive.trust(s)
 
@@ -91,8 +91,8 @@ func TestServer_FailsOverToStandby(t *testing.T) {
 
 func TestServer_ReportsFailureIfAllAgentsFail(t *testing.T) {
 	s := startServer(t, "clients:\n"+
-		entry("a_agent", "code_review", "python", closedPort(t))+
-		entry("b_agent", "code_review", "python", closedPort(t)))
+		entry("a_agent", "code_review", "python", refusing)+
+		entry("b_agent", "code_review", "python", refusing))
 	// The answer stays the same when the breakers open.
 	for i := range 12 {
 		resp := s.route(`{"content":{"prompt":"code review of python"}}`)
@@ -139,7 +139,7 @@ func TestServer_KeepsDeadline(t *testing.T) {
 	t.Cleanup(func() { close(over) })
 	s := startServer(t, "clients:\n"+
 		entry("silent_agent", "code_review", "python", silent.url)+
-		entry("z_agent", "code_review", "python", closedPort(t)))
+		entry("z_agent", "code_review", "python", refusing))
 	silent.trust(s)
 
 	resp := s.route(`{"content":{"prompt":"code review of python"},"options":{"timeout_ms":300}}`)

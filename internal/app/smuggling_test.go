@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// patience ends a test that would hang; nothing is measured with it.
-const patience = 20 * time.Second
+	"github.com/caprouter/caprouter/internal/testkit"
+)
 
 // raw sends bytes over a connection of their own and returns the answers that
 // came back, and whether the server closed the connection.
@@ -24,7 +23,7 @@ func (s *testServer) raw(request string, answers int) (got []answered, closed bo
 		s.t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
 		s.t.Fatal(err)
 	}
 	// The server may have said no, and hung up, before it has read all.

@@ -94,7 +94,7 @@ func TestServer_FinishesTasksDuringShutdown(t *testing.T) {
 	}()
 	testkit.WaitClosed(t, working)
 	stop()
-	eventually(t, "the server refuses new connections", func() bool {
+	testkit.Eventually(t, "the server refuses new connections", func() bool {
 		c, err := net.Dial("tcp", server.Addr())
 		if err == nil {
 			_ = c.Close()

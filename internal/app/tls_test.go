@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // certify writes a certificate for this machine and its key, and returns it.
@@ -98,14 +100,14 @@ func TestServer_ServesTLS(t *testing.T) {
 	// fit its key is not.
 	renewed := certify(t, files, 2, time.Now().Add(2*time.Hour))
 	pool.AddCert(renewed)
-	eventually(t, "the renewed certificate is shown", func() bool {
+	testkit.Eventually(t, "the renewed certificate is shown", func() bool {
 		resp, err := ask(&tls.Config{RootCAs: pool})
 		return err == nil && resp.TLS.PeerCertificates[0].SerialNumber.Int64() == 2
 	})
 	if err := os.WriteFile(files.CertFile, []byte("half a certif"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the log contains the error", func() bool { return strings.Contains(s.log.String(), "keys cannot be reloaded") })
+	testkit.Eventually(t, "the log contains the error", func() bool { return strings.Contains(s.log.String(), "keys cannot be reloaded") })
 	if resp, err := ask(&tls.Config{RootCAs: pool}); err != nil || resp.TLS.PeerCertificates[0].SerialNumber.Int64() != 2 {
 		t.Errorf("with a broken file: %v", err)
 	}

@@ -19,7 +19,7 @@ func TestServer_ShowsAddressAndReplyToOperatorsOnly(t *testing.T) {
 	t.Cleanup(broken.Close)
 	m := newMint()
 	s := startGuarded(t, m, "clients:\n"+entry("quality_agent", "code_review", "python", broken.URL)+
-		entry("second_agent", "code_review", "python", closedPort(t)))
+		entry("second_agent", "code_review", "python", refusing))
 	user := m.token("ana", "route:submit route:read agent:*", nil)
 	got := s.do(call{method: "POST", path: "/api/v1/route", token: user, body: `{"content":{"prompt":"code review of python"}}`})
 	var resp contract.Response

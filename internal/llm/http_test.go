@@ -293,35 +293,73 @@ func TestHTTPClient_Filter(t *testing.T) {
 	}
 }
 
-func TestHTTPClient_ConnectionErrors(t *testing.T) {
+// silentServer accepts a connection and sends nothing. The deadline of the context is
+// the arrival of the first byte, however fast the machine is.
+func silentServer(t *testing.T) (addr string, deadline context.Context) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := "http://" + listener.Addr().String()
-	_ = listener.Close()
+	arrived, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			close(arrived)
+		}
+		_, _ = io.Copy(io.Discard, conn)
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-ended
+	})
+	return listener.Addr().String(), endingContext{context.WithoutCancel(t.Context()), arrived}
+}
+
+// endingContext has reached its deadline when end is closed.
+type endingContext struct {
+	context.Context
+	end chan struct{}
+}
+
+// Done implements context.Context.
+func (c endingContext) Done() <-chan struct{} { return c.end }
+
+// Err implements context.Context.
+func (c endingContext) Err() error {
+	select {
+	case <-c.end:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+func TestHTTPClient_ConnectionErrors(t *testing.T) {
 	tls := httptest.NewUnstartedServer(http.NotFoundHandler())
 	tls.Config.ErrorLog = log.New(io.Discard, "", 0)
 	tls.StartTLS()
 	defer tls.Close()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are made, by the system, and nobody reads
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
 	hangsUp := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer hangsUp.Close()
+	muteTLS, handshakeEnds := silentServer(t)
+	mute, requestEnds := silentServer(t)
 	for name, tc := range map[string]struct {
 		url, want string
 		unsent    bool
+		ctx       context.Context // nil = the test's
 	}{
-		"nobody listens":         {nobody, "llm_unavailable: the model's server refuses connections", true},
-		"no such name":           {"http://caprouter.invalid", "llm_unavailable: the host of the model's server is not known", true},
-		"a wrong certificate":    {tls.URL, "llm_unavailable: the certificate of the model's server is not valid", true},
-		"http where TLS is":      {strings.Replace(tls.URL, "https", "http", 1), "llm_rejected: HTTP 400", false},
-		"a handshake unanswered": {"https://" + silent.Addr().String(), "llm_timeout: no answer in time", true},
-		"a request unanswered":   {"http://" + silent.Addr().String(), "llm_timeout: no answer in time", false},
-		"it hangs up":            {hangsUp.URL, "llm_unavailable: the connection to the model was lost", false},
+		"nobody listens":         {"http://" + testkit.RefusingAddress, "llm_unavailable: the model's server refuses connections", true, nil},
+		"no such name":           {"http://caprouter.invalid", "llm_unavailable: the host of the model's server is not known", true, nil},
+		"a wrong certificate":    {tls.URL, "llm_unavailable: the certificate of the model's server is not valid", true, nil},
+		"http where TLS is":      {strings.Replace(tls.URL, "https", "http", 1), "llm_rejected: HTTP 400", false, nil},
+		"a handshake unanswered": {"https://" + muteTLS, "llm_timeout: no answer in time", true, handshakeEnds},
+		"a request unanswered":   {"http://" + mute, "llm_timeout: no answer in time", false, requestEnds},
+		"it hangs up":            {hangsUp.URL, "llm_unavailable: the connection to the model was lost", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, base, err := llm.NewHTTPClient(llm.Config{BaseURL: tc.url}, llm.Protocol{KeyHeader: "Authorization"})
@@ -329,11 +367,9 @@ func TestHTTPClient_ConnectionErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.CloseIdleConnections()
-			ctx := t.Context()
-			if strings.Contains(tc.want, "timeout") {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
-				defer cancel()
+			ctx := tc.ctx
+			if ctx == nil {
+				ctx = t.Context()
 			}
 			_, err = post(ctx, client, base.String())
 			if e, ok := errors.AsType[*llm.Error](err); !ok || e.Error() != tc.want || e.Unsent != tc.unsent {

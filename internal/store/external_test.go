@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +26,7 @@ func serve(t *testing.T, dir string, port int) *server.Server {
 		t.Fatal(err)
 	}
 	srv.Start()
-	if !srv.ReadyForConnections(20 * time.Second) {
+	if !srv.ReadyForConnections(testkit.Patience) {
 		t.Fatal("the server does not start")
 	}
 	t.Cleanup(func() { stopServer(srv) })
@@ -171,11 +170,11 @@ func TestExternalStore_LosesLeaseWithoutServer(t *testing.T) {
 
 func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 	dir := t.TempDir()
-	srv := serve(t, dir, -1)
+	port := testkit.FreePort(t)
+	srv := serve(t, dir, port)
 	s := openExternal(t, external(srv, time.Minute, "a"))
 	b := bucket(t, s, store.BucketConfig{})
 	must[uint64](t)(b.Put(t.Context(), "a", []byte("1")))
-	port := srv.Addr().(*net.TCPAddr).Port
 	stopServer(srv)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -194,7 +193,8 @@ func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 // logs in memory are gone then, while one is followed.
 func TestExternalStore_RecreatesMemoryLogAfterServerRestart(t *testing.T) {
 	dir := t.TempDir()
-	srv := serve(t, dir, -1)
+	port := testkit.FreePort(t)
+	srv := serve(t, dir, port)
 	s := openExternal(t, external(srv, time.Minute, "a"))
 	l := openLog(t, s, store.LogConfig{Memory: true})
 	add(t, l, "log.a", "before")
@@ -208,7 +208,6 @@ func TestExternalStore_RecreatesMemoryLogAfterServerRestart(t *testing.T) {
 	if got := testkit.Receive(t, followed); got != "before" {
 		t.Errorf("got %q, want the message before the restart", got)
 	}
-	port := srv.Addr().(*net.TCPAddr).Port
 	stopServer(srv)
 	serve(t, dir, port)
 	add(t, l, "log.a", "after")

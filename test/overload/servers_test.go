@@ -177,14 +177,7 @@ func TestOpenLoop_SkipsRequestsOfEndedSegment(t *testing.T) {
 }
 
 func TestOpenLoop_FailsWithoutServer(t *testing.T) {
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	const addr = testkit.RefusingAddress
 	if _, err := subjectAt(addr, 8).runOpenLoop(t.Context(), schedule{{100, 100 * time.Millisecond}}); err == nil {
 		t.Error("got nil, want an error: nobody listens")
 	}
@@ -266,15 +259,7 @@ func TestSlowConnections_StopEndsAll(t *testing.T) {
 }
 
 func TestSlowConnections_RecordRefused(t *testing.T) {
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := slowKinds()[0].holdConnection(t.Context(), addr); got != endRefused {
+	if got := slowKinds()[0].holdConnection(t.Context(), testkit.RefusingAddress); got != endRefused {
 		t.Errorf("got end %q, want %q", got, endRefused)
 	}
 }

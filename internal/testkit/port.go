@@ -1,0 +1,31 @@
+package testkit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+)
+
+// RefusingAddress is an address on which nothing listens. A port that was free a
+// moment ago can belong to another process now.
+const RefusingAddress = "127.0.0.1:1"
+
+// FreePort returns a port of 127.0.0.1 on which nothing listens, for a test that has
+// to know it beforehand or listens on it twice. Systems choose ports for other
+// listeners and for connections from 32768 on (Linux) or higher, so the port stays
+// free until the test listens on it.
+func FreePort(t interface{ Fatalf(string, ...any) }) int {
+	const first, end = 20_000, 32_768
+	for range 1000 {
+		port := first + rand.IntN(end-first) //nolint:gosec // no secret
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			_ = l.Close()
+			return port
+		}
+	}
+	t.Fatalf("no port from %d to %d is free", first, end-1)
+	panic("unreachable")
+}
+
+var _ interface{ Fatalf(string, ...any) } = testing.TB(nil)
