@@ -62,7 +62,8 @@ func startEmbedded(ctx context.Context, cfg Config) (*engine, error) {
 	if err := e.startServer(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.openConnections(nats.InProcessServer(e)); err != nil {
+	// Without a network, only a stalled machine is slow to connect.
+	if err := e.openConnections(nats.InProcessServer(e), nats.Timeout(startTimeout)); err != nil {
 		e.stop()
 		return nil, err
 	}
