@@ -29,6 +29,7 @@ func openLog(t testing.TB) eventLog {
 func startStream(t testing.TB, log eventLog) (s *Stream, stop func()) {
 	t.Helper()
 	s = newStream(log)
+	s.appendTimeout = testkit.Patience // else a stalled machine loses events
 	return s, runStream(t, s)
 }
 

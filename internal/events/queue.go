@@ -141,7 +141,7 @@ func (s *Stream) publishNext(ctx context.Context) bool {
 	if !ok || ctx.Err() != nil {
 		return false
 	}
-	appendCtx, cancel := context.WithTimeout(ctx, appendTimeout)
+	appendCtx, cancel := context.WithTimeout(ctx, s.appendTimeout)
 	defer cancel()
 	err := s.appendEncoded(appendCtx, e)
 	if err != nil && ctx.Err() != nil {

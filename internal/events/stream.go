@@ -60,6 +60,8 @@ type Stream struct {
 	began   atomic.Uint64 // sequence before the oldest one at the follower's start
 	queue   *publishQueue
 	logger  *slog.Logger
+	// appendTimeout is a field because tests that lose no event need more time.
+	appendTimeout time.Duration
 
 	mu      sync.Mutex
 	readers map[string][]*reader
@@ -86,7 +88,7 @@ func Open(ctx context.Context, s *store.Store, logger *slog.Logger) (*Stream, er
 func newStream(log eventLog) *Stream {
 	return &Stream{
 		log: log, lookups: make(chan struct{}, lookups), readers: map[string][]*reader{},
-		queue: newPublishQueue(), logger: slog.New(slog.DiscardHandler),
+		queue: newPublishQueue(), logger: slog.New(slog.DiscardHandler), appendTimeout: appendTimeout,
 	}
 }
 
