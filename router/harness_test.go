@@ -22,6 +22,7 @@ import (
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 	"github.com/caprouter/caprouter/internal/tickets"
 	"github.com/caprouter/caprouter/router"
@@ -196,7 +197,7 @@ func (h *harness) submit(change ...func(*contract.Request)) *contract.Response {
 // final waits for the end of an asynchronous request, as its readers do.
 func (h *harness) final(id string) *contract.Response {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	var last *contract.Response
 	err := h.Events(ctx, id, alice, 0, func(_ uint64, ev *contract.Event) error {

@@ -220,7 +220,7 @@ func TestHistory_DoesNotEraseEndingRequest(t *testing.T) {
 func TestHistory_ShortensResponseTooLongForAuditLog(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
-		return dispatch.Outcome{Result: success(strings.Repeat("x", audit.MaxContentSize/2+1)), Attempts: 1, Health: dispatch.HealthGood}
+		return dispatch.Outcome{Result: success(strings.Repeat(". ", audit.MaxContentSize/4+1)), Attempts: 1, Health: dispatch.HealthGood}
 	})
 	sync, err := h.Handle(t.Context(), newRequest(), alice)
 	if err != nil || sync.Status != contract.StatusCompleted || len(sync.Data.Answer) <= audit.MaxContentSize/2 {

@@ -28,7 +28,7 @@ func keyed(key string) func(*contract.Request) {
 
 func TestRouter_DispatchesOneOfConcurrentRequestsWithOneKey(t *testing.T) {
 	h := newHarness(t)
-	const racers = 1000
+	const racers = 200
 	var answered, rejected atomic.Int64
 	var wg sync.WaitGroup
 	for range racers {
