@@ -32,7 +32,8 @@ func Build(ctx context.Context, dir string, patches ...Patch) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("patch the router: %w", err)
 	}
-	// -trimpath, so that the build cache does not depend on dir.
+	// -trimpath, so that the build cache does not depend on dir. Together with
+	// CGO_ENABLED=0 it is how the released binary is built.
 	args := append([]string{"build", "-trimpath", "-o", binary}, append(flags, mainPackage)...)
 	if _, err := runGo(ctx, args...); err != nil {
 		return "", err
@@ -42,6 +43,7 @@ func Build(ctx context.Context, dir string, patches ...Patch) (string, error) {
 
 func runGo(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // arguments of the driver
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
