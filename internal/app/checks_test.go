@@ -47,18 +47,28 @@ func TestServer_LimitsRegistryChecks(t *testing.T) {
 		}
 	})
 	t.Run("one at a time", func(t *testing.T) {
-		long, done := largeRegistry(100, 8), make(chan answered, 1)
+		long, seen, done := largeRegistry(60, 5), make(chan struct{}), make(chan answered, 1)
 		go func() {
-			got := check(unlimited, "bob", "lint", long)
-			for got.status == http.StatusTooManyRequests { // it arrived while the short one was running
-				got = check(unlimited, "bob", "lint", long)
+			for {
+				got := check(unlimited, "bob", "lint", long)
+				if got.status == http.StatusTooManyRequests { // it arrived while the short one was running
+					continue
+				}
+				select {
+				case <-seen:
+					done <- got
+					return
+				case <-t.Context().Done():
+					return
+				default: // it ended before a short one arrived
+				}
 			}
-			done <- got
 		}()
 		testkit.Eventually(t, "a second check is rejected while the first runs", func() bool {
 			got := check(unlimited, "bob", "validate", "clients: {}\n")
 			return got.status == http.StatusTooManyRequests && strings.Contains(string(got.body), "is being checked")
 		})
+		close(seen)
 		if got := check(unlimited, "carol", "validate", "clients: {}\n"); got.status != http.StatusOK {
 			t.Errorf("another caller: got %d %s, want 200", got.status, got.body)
 		}

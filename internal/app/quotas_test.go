@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // tenantServer is a router with a store of the least size, and callers of two tenants.
@@ -100,9 +99,7 @@ func TestServer_SharesTheRoomForAsyncRequests(t *testing.T) {
 	}
 	close(goOn)
 	for _, id := range accepted {
-		testkit.Eventually(t, "the request has ended", func() bool {
-			return s.call("flooder", http.MethodGet, "/api/v1/requests/"+id, "").response(t).Status.Terminal()
-		})
+		s.call("flooder", http.MethodGet, "/api/v1/requests/"+id+"/events", "") // until the request has ended
 	}
 	if got := s.send("flooder", bulky()); got.status != http.StatusAccepted {
 		t.Errorf("after the end of its requests: got %d %s, want 202", got.status, got.body)
@@ -130,9 +127,10 @@ func TestServer_EndedRequestsMakeRoom(t *testing.T) {
 		if i == 0 {
 			first = id
 		}
-		testkit.Eventually(t, "the request has ended", func() bool {
-			return s.call(tenant, http.MethodGet, "/api/v1/requests/"+id, "").response(t).Status == contract.StatusCompleted
-		})
+		s.call(tenant, http.MethodGet, "/api/v1/requests/"+id+"/events", "") // until the request has ended
+		if got := s.call(tenant, http.MethodGet, "/api/v1/requests/"+id, "").response(t); got.Status != contract.StatusCompleted {
+			t.Fatalf("request %d: got %s, want completed", i, got.Status)
+		}
 	}
 	if got := s.call("flooder", http.MethodGet, "/api/v1/requests/"+first, "").response(t); got.Status != contract.StatusCompleted {
 		t.Errorf("the first request: got %s, want completed", got.Status)
