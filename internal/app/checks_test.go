@@ -47,7 +47,7 @@ func TestServer_LimitsRegistryChecks(t *testing.T) {
 		}
 	})
 	t.Run("one at a time", func(t *testing.T) {
-		long, seen, done := largeRegistry(60, 5), make(chan struct{}), make(chan answered, 1)
+		long, seen, done := largeRegistry(25, 4), make(chan struct{}), make(chan answered, 1)
 		go func() {
 			for {
 				got := check(unlimited, "bob", "lint", long)
