@@ -1,10 +1,10 @@
 package testkit
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"testing"
 )
 
 // RefusingAddress is an address on which nothing listens. A port that was free a
@@ -19,7 +19,7 @@ func FreePort(t interface{ Fatalf(string, ...any) }) int {
 	const first, end = 20_000, 32_768
 	for range 1000 {
 		port := first + rand.IntN(end-first) //nolint:gosec // no secret
-		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+		if l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
 			_ = l.Close()
 			return port
 		}
@@ -27,5 +27,3 @@ func FreePort(t interface{ Fatalf(string, ...any) }) int {
 	t.Fatalf("no port from %d to %d is free", first, end-1)
 	panic("unreachable")
 }
-
-var _ interface{ Fatalf(string, ...any) } = testing.TB(nil)
