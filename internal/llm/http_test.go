@@ -322,8 +322,8 @@ func silentServer(t *testing.T) (addr string, deadline context.Context) {
 
 // endingContext has reached its deadline when end is closed.
 type endingContext struct {
-	context.Context
-	end chan struct{}
+	context.Context //nolint:containedctx // it is a context
+	end             chan struct{}
 }
 
 // Done implements context.Context.
@@ -351,7 +351,7 @@ func TestHTTPClient_ConnectionErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		url, want string
 		unsent    bool
-		ctx       context.Context // nil = the test's
+		ctx       context.Context //nolint:containedctx // of the one call of the case; nil = the test's
 	}{
 		"nobody listens":         {"http://" + testkit.RefusingAddress, "llm_unavailable: the model's server refuses connections", true, nil},
 		"no such name":           {"http://caprouter.invalid", "llm_unavailable: the host of the model's server is not known", true, nil},

@@ -17,13 +17,15 @@ const RefusingAddress = "127.0.0.1:1"
 // free until the test listens on it.
 func FreePort(t interface{ Fatalf(string, ...any) }) int {
 	const first, end = 20_000, 32_768
-	for range 1000 {
+	for attempt := 1; ; attempt++ {
 		port := first + rand.IntN(end-first) //nolint:gosec // no secret
-		if l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprint("127.0.0.1:", port))
+		if err == nil {
 			_ = l.Close()
 			return port
 		}
+		if attempt == 1000 {
+			t.Fatalf("no port from %d to %d is free: %v", first, end-1, err)
+		}
 	}
-	t.Fatalf("no port from %d to %d is free", first, end-1)
-	panic("unreachable")
 }
