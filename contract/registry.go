@@ -38,8 +38,15 @@ type RegistryEntry struct {
 	Health             Health      `json:"health,omitzero" yaml:"health"`
 	MaxInFlight        int         `json:"max_in_flight,omitzero" yaml:"max_in_flight" validate:"range=0 100000"` // 0 = DefaultMaxInFlight
 	Priority           int         `json:"priority,omitzero" yaml:"priority" validate:"range=-1000000 1000000"`
-	// Origin is the source of the entry. It cannot be set in a file or body.
+	// Origin is the source of the entry. It and the fields below cannot be set in a
+	// file or body.
 	Origin Origin `json:"-" yaml:"-"`
+	// State is active, draining, expired or disabled; "" = active. The live state of
+	// the agent comes on top: its circuit breakers, and its tasks in flight.
+	State AgentState `json:"-" yaml:"-"`
+	// Instances are the processes of a registered agent, sorted by name. An agent of a
+	// file has none: its Endpoint is the only one.
+	Instances []Instance `json:"-" yaml:"-"`
 }
 
 // Origin is the source of an entry and determines its trust: an address that
@@ -107,10 +114,18 @@ type Health struct {
 	Path      string `json:"path,omitempty" yaml:"path" validate:"omitempty,urlpath"`
 }
 
-// Grant limits what a self-registering agent may declare, by token subject.
+// Grant limits what a self-registering agent may declare. It is one value under
+// `grants:`, whose keys are the ids of the agents, which are the subjects of their
+// tokens as well.
 type Grant struct {
-	Intents  []string `json:"intents" yaml:"intents" validate:"unique,dive,intent"`
-	Domains  []string `json:"domains" yaml:"domains" validate:"unique,dive,domain"`
+	Intents []string `json:"intents" yaml:"intents" validate:"unique,dive,intent"`
+	Domains []string `json:"domains" yaml:"domains" validate:"unique,dive,domain"` // AnyDomain = all of them
+	// Priority and Requires are those of the agent, whatever it declares.
 	Priority int      `json:"priority,omitzero" yaml:"priority" validate:"range=-1000000 1000000"`
 	Requires Requires `json:"requires,omitzero" yaml:"requires"`
+	// AcceptsDataClasses are the kinds of data that a request for the agent may
+	// contain, of those that the agent declares to accept. Absent = none.
+	AcceptsDataClasses DataClasses `json:"accepts_data_classes,omitempty" yaml:"accepts_data_classes" validate:"unique,dive,kind=all none"`
+	// Restore are the kinds that the agent receives unmasked. Absent = none.
+	Restore DataClasses `json:"restore,omitempty" yaml:"restore" validate:"unique,dive,kind=all none"`
 }
