@@ -83,11 +83,17 @@ func parseLimit(param string) int {
 	return n
 }
 
-// checker validates the values of a decoded file and adds mistakes to the document.
+// checker validates decoded values and reports their mistakes.
 type checker struct {
-	doc   *strictyaml.Document
-	shape *strictyaml.Validator
-	at    strictyaml.Path // the part under validation; paths of report are relative to it
+	mistakes mistakeSink
+	shape    *strictyaml.Validator
+	at       strictyaml.Path // the part under validation; paths of report are relative to it
+}
+
+// mistakeSink collects mistakes. A *strictyaml.Document adds their lines and columns.
+type mistakeSink interface {
+	Errorf(at strictyaml.Path, format string, args ...any)    // about a value
+	KeyErrorf(at strictyaml.Path, format string, args ...any) // about the key of a value
 }
 
 func checkDocument(doc *strictyaml.Document, d *fileContent) error {
@@ -95,7 +101,7 @@ func checkDocument(doc *strictyaml.Document, d *fileContent) error {
 	if err != nil {
 		return err
 	}
-	c := checker{doc: doc, shape: shape}
+	c := checker{mistakes: doc, shape: shape}
 	if d.Version != formatVersion {
 		c.report("must be 1, the only version", "version")
 	}
@@ -119,16 +125,20 @@ func checkDocument(doc *strictyaml.Document, d *fileContent) error {
 }
 
 func (c checker) below(steps ...any) checker {
-	return checker{doc: c.doc, shape: c.shape, at: c.at.At(steps...)}
+	return checker{mistakes: c.mistakes, shape: c.shape, at: c.at.At(steps...)}
 }
 
 // report adds a mistake about the value at the path.
 func (c checker) report(detail string, steps ...any) {
-	c.doc.Errorf(c.at.At(steps...), "%s", detail)
+	c.mistakes.Errorf(c.at.At(steps...), "%s", detail)
 }
 
 // checkShape reports the fields of the struct v that violate their tags.
-func (c checker) checkShape(v any) { c.doc.Validate(c.at, v, c.shape) }
+func (c checker) checkShape(v any) {
+	for _, p := range c.shape.Problems(v) {
+		c.report(p.Detail, p.Steps...)
+	}
+}
 
 // languageTag matches the syntax of BCP 47 tags. Whether the language exists is not
 // checked.
@@ -140,12 +150,15 @@ func (c checker) checkGrant(subject string, g *contract.Grant) {
 		c.report("grants no intent; list at least one", "intents")
 	}
 	c.checkShape(g)
+	c.checkClasses(g.AcceptsDataClasses, "accepts_data_classes")
+	c.checkClasses(g.Restore, "restore")
+	c.checkRequiredClasses(g.Requires.DataClasses, limitClasses(nil, g.AcceptsDataClasses))
 }
 
 // checkID reports a key that is not an agent id.
 func (c checker) checkID(id string) {
 	if !contract.ValidAgentID(id) {
-		c.doc.KeyErrorf(c.at, "%q is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first", truncateText(id))
+		c.mistakes.KeyErrorf(c.at, "%q is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first", truncateText(id))
 	}
 }
 
@@ -240,7 +253,7 @@ func (c checker) checkExamples(e *contract.RegistryEntry) {
 	few := strings.Join(e.Match.Intent[:min(len(e.Match.Intent), 5)], ", ")
 	for _, intent := range slices.Sorted(maps.Keys(e.Examples)) {
 		if !declared[intent] && few != "" {
-			c.doc.KeyErrorf(c.at.At("examples", intent), "examples for %q, which this agent does not declare; it declares %s",
+			c.mistakes.KeyErrorf(c.at.At("examples", intent), "examples for %q, which this agent does not declare; it declares %s",
 				truncateText(intent), truncateText(few))
 		}
 		for i, utterance := range e.Examples[intent] {
@@ -304,8 +317,12 @@ func (c checker) checkClasses(d contract.DataClasses, key string) {
 // accept: no request would meet both.
 func (c checker) checkAcceptedClasses(e *contract.RegistryEntry) {
 	c.checkClasses(e.AcceptsDataClasses, "accepts_data_classes")
-	accepted := acceptedClasses(e)
-	for i, class := range e.Requires.DataClasses {
+	c.checkRequiredClasses(e.Requires.DataClasses, acceptedClasses(e))
+}
+
+// checkRequiredClasses reports required classes that are not accepted; nil accepts all.
+func (c checker) checkRequiredClasses(required []string, accepted contract.DataClasses) {
+	for i, class := range required {
 		if accepted != nil && !slices.Contains(accepted, class) {
 			c.report(fmt.Sprintf("%q is not in accepts_data_classes, so no request would be eligible; add it there", truncateText(class)),
 				"requires", "data_classes", i)

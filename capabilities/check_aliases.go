@@ -36,7 +36,7 @@ func (c checker) checkAliases(d *fileContent) {
 			if near := strictyaml.Nearest(domain, names); near != "" {
 				detail += fmt.Sprintf("; did you mean %q?", near)
 			}
-			c.doc.KeyErrorf(c.at.At(domain), "%s", detail)
+			c.mistakes.KeyErrorf(c.at.At(domain), "%s", detail)
 		}
 		if len(d.DomainAliases[domain]) == 0 {
 			c.report("lists no alias; list at least one, or leave the domain out", domain)

@@ -317,25 +317,16 @@ clients:
 	}
 }
 
-// An agent that registered itself accepts no data class unless it declares some.
 func TestSnapshot_AcceptedDataClasses(t *testing.T) {
-	for _, tc := range []struct {
-		name     string
-		origin   contract.Origin
-		declared contract.DataClasses
-		want     contract.DataClasses
-	}{
-		{"file", contract.OriginFile, nil, nil},
-		{"file, all", contract.OriginFile, contract.DataClasses{"all"}, nil},
-		{"file, none", contract.OriginFile, contract.DataClasses{"none"}, contract.DataClasses{"none"}},
-		{"registration", contract.OriginRegistration, nil, contract.DataClasses{"none"}},
-		{"registration, all", contract.OriginRegistration, contract.DataClasses{"all"}, nil},
-		{"registration, some", contract.OriginRegistration, contract.DataClasses{"email"}, contract.DataClasses{"email"}},
+	for name, tc := range map[string]struct{ declared, want contract.DataClasses }{
+		"absent": {nil, nil},
+		"all":    {contract.DataClasses{"all"}, nil},
+		"none":   {contract.DataClasses{"none"}, contract.DataClasses{"none"}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			d, err := ParseDefinition("f.yaml", []byte(base))
 			must(t, err)
-			d.Agents[0].Origin, d.Agents[0].AcceptsDataClasses = tc.origin, tc.declared
+			d.Agents[0].AcceptsDataClasses = tc.declared
 			s, err := NewSnapshot(d)
 			must(t, err)
 			if diff := cmp.Diff(tc.want, s.Entry(d.Agents[0].ID).AcceptsDataClasses); diff != "" {
@@ -379,13 +370,20 @@ func TestRevision_ChangesWithTheFleetOnly(t *testing.T) {
 	if s := parse(strings.Replace(base, "hello", "hallo", 1)); s.Fleet.Revision != first.Fleet.Revision {
 		t.Error("another example: the revision of the fleet changed")
 	}
-	d, err := ParseDefinition("f.yaml", []byte(base))
-	must(t, err)
-	d.Agents[0].Origin, d.Agents[0].AcceptsDataClasses = contract.OriginRegistration, contract.DataClasses{contract.AllClasses}
-	s, err := NewSnapshot(d)
-	must(t, err)
-	if before, ok := seen[s.Fleet.Revision]; ok || s.Catalogue.Version != first.Catalogue.Version {
-		t.Errorf("another origin: got the revision of %q, or another catalogue", before)
+	for name, change := range map[string]func(*Definition){
+		"state":     func(d *Definition) { d.Agents[0].State = contract.AgentDraining },
+		"disabled":  func(d *Definition) { d.Disabled = map[string]bool{"a": true} },
+		"instances": func(d *Definition) { d.Agents[0].Instances = []contract.Instance{{Name: "one"}} },
+	} {
+		d, err := ParseDefinition("f.yaml", []byte(base))
+		must(t, err)
+		change(d)
+		s, err := NewSnapshot(d)
+		must(t, err)
+		if before, ok := seen[s.Fleet.Revision]; ok || s.Catalogue.Version != first.Catalogue.Version {
+			t.Errorf("%s: got the revision of %q, or another catalogue", name, before)
+		}
+		seen[s.Fleet.Revision] = name
 	}
 }
 

@@ -22,6 +22,8 @@ type Definition struct {
 	Routing       Routing
 	Fallback      Fallback
 	Grants        map[string]contract.Grant
+	// Disabled are the ids of agents that an operator has taken out of routing.
+	Disabled map[string]bool
 }
 
 // Snapshot is one version of the registry. It is immutable and may be shared.
@@ -37,11 +39,19 @@ type Snapshot struct {
 // The entries contain id, description, match, examples, keywords, not_for,
 // constraints, requires, accepts_data_classes and priority; every other key is zero.
 type Catalogue struct {
-	// Version is "sha256:<hex>" of the content with defaults filled in, so that
-	// layout, order and comments of a file do not change it. It is the
-	// registry_version of decisions and part of the key of cached classifications.
+	// Version is "sha256:<hex>" of what classifiers read, Learned included, and of the
+	// rules, with defaults filled in, so that layout, order and comments of a file do
+	// not change it. It is the registry_version of decisions and part of the key of
+	// cached classifications.
 	Version string
+	// Members is "sha256:<hex>" of the agents that registered themselves; "" if there
+	// are none. The match index depends on Version and on Members.
+	Members string
 	Agents  []*contract.RegistryEntry // sorted by id
+	// Learned are the agents that classifiers learn from: those of the operator's file,
+	// and registered ones that declare an intent, a domain or an example that the
+	// others do not. So most registrations need no training. Sorted by id.
+	Learned []*contract.RegistryEntry
 
 	Intents []string // all declared ones: sorted, distinct
 	Domains []string // likewise, without contract.AnyDomain
@@ -60,30 +70,42 @@ type Catalogue struct {
 // training and leaves cached classifications valid. It is immutable.
 //
 // The entries contain id, endpoint, mcp_capabilities, restore, health,
-// max_in_flight and the origin; every other key is zero.
+// max_in_flight, the origin, the state and the instances; every other key is zero.
 type Fleet struct {
-	Revision string                    // "sha256:<hex>" of the content
+	Revision string                    // "sha256:<hex>" of the content, and of Catalogue.Members
 	Agents   []*contract.RegistryEntry // sorted by id
-	Grants   map[string]contract.Grant // registrations that may join, by token subject
+	Grants   map[string]contract.Grant // what agents may register, by their id
+	// Refused are sentences about what registered agents declare and their grants do
+	// not contain, by agent id. Routing does not use it.
+	Refused map[string][]string
 	// Warnings are sentences for the operator about declarations without effect.
 	Warnings []string
 }
 
-// NewSnapshot splits a definition. It copies the entries, and reports an error if
-// two agents have the same id.
+// NewSnapshot splits a definition. It copies the entries, limits those of registered
+// agents to their grants, and reports an error if two agents have the same id.
 func NewSnapshot(d *Definition) (*Snapshot, error) {
 	agents := slices.SortedFunc(slices.Values(d.Agents), compareIDs)
 	c := &Catalogue{
 		Agents: make([]*contract.RegistryEntry, len(agents)), DomainAliases: d.DomainAliases, Routing: d.Routing, Fallback: d.Fallback,
 	}
-	f := &Fleet{Agents: make([]*contract.RegistryEntry, len(agents)), Grants: make(map[string]contract.Grant, len(d.Grants))}
+	f := &Fleet{
+		Agents: make([]*contract.RegistryEntry, len(agents)), Grants: make(map[string]contract.Grant, len(d.Grants)),
+		Refused: map[string][]string{},
+	}
 	s := &Snapshot{Catalogue: c, Fleet: f}
 	intents, domains := map[string]bool{}, map[string]bool{}
 	for i, a := range agents {
 		if i > 0 && agents[i-1].ID == a.ID {
 			return nil, fmt.Errorf("agent %s is declared twice", a.ID)
 		}
+		if a.Origin == contract.OriginRegistration {
+			a = f.limitAgent(a, d.Grants)
+		}
 		c.Agents[i], f.Agents[i] = splitEntry(a)
+		if d.Disabled[a.ID] {
+			f.Agents[i].State = contract.AgentDisabled
+		}
 		for _, intent := range a.Match.Intent {
 			intents[intent] = true
 		}
@@ -97,6 +119,7 @@ func NewSnapshot(d *Definition) (*Snapshot, error) {
 	delete(domains, contract.AnyDomain)
 	c.Intents, c.Domains = slices.Sorted(maps.Keys(intents)), slices.Sorted(maps.Keys(domains))
 	c.IntentDomains = indexDomains(c.Agents)
+	c.Learned = learnedAgents(c.Agents, f.Agents)
 	for subject, grant := range d.Grants {
 		grant.Requires = normalizeRequires(grant.Requires)
 		f.Grants[subject] = grant
@@ -105,8 +128,67 @@ func NewSnapshot(d *Definition) (*Snapshot, error) {
 	if c.Version, err = c.hash(); err != nil {
 		return nil, err
 	}
-	f.Revision, err = f.hash()
+	if c.Members, err = s.hashMembers(); err != nil {
+		return nil, err
+	}
+	f.Revision, err = f.hash(c.Members)
 	return s, err
+}
+
+// limitAgent returns the part of a registered agent that its grant contains.
+func (f *Fleet) limitAgent(a *contract.RegistryEntry, grants map[string]contract.Grant) *contract.RegistryEntry {
+	grant, ok := grants[a.ID]
+	if !ok {
+		f.Refused[a.ID] = []string{"nothing is granted: the registry has no grants for " + a.ID}
+		limited, _ := limitToGrant(a, nil)
+		return limited
+	}
+	limited, refused := limitToGrant(a, &grant)
+	if len(refused) > 0 {
+		f.Refused[a.ID] = refused
+	}
+	return limited
+}
+
+// learnedAgents returns the agents of Catalogue.Learned. Both lists have the same
+// agents.
+func learnedAgents(catalogue, fleet []*contract.RegistryEntry) []*contract.RegistryEntry {
+	known := map[[2]string]bool{} // kind or intent, and text
+	addNew := func(a *contract.RegistryEntry) (added bool) {
+		add := func(kind, text string) {
+			if key := [2]string{kind, text}; !known[key] {
+				known[key], added = true, true
+			}
+		}
+		for _, intent := range a.Match.Intent {
+			add("intent", intent)
+			for _, example := range a.Examples[intent] {
+				add("example of "+intent, example)
+			}
+		}
+		for _, domain := range a.Match.Domains {
+			add("domain", domain)
+		}
+		return added
+	}
+	registered := 0
+	for i, a := range catalogue {
+		if fleet[i].Origin == contract.OriginRegistration {
+			registered++
+		} else {
+			addNew(a)
+		}
+	}
+	if registered == 0 {
+		return catalogue
+	}
+	learned := make([]*contract.RegistryEntry, 0, len(catalogue)-registered)
+	for i, a := range catalogue {
+		if fleet[i].Origin != contract.OriginRegistration || addNew(a) {
+			learned = append(learned, a)
+		}
+	}
+	return learned
 }
 
 // splitEntry copies an entry into its keys of the catalogue and of the fleet.
@@ -117,7 +199,7 @@ func splitEntry(e *contract.RegistryEntry) (catalogue, fleet *contract.RegistryE
 	}
 	fleet = &contract.RegistryEntry{
 		ID: e.ID, Endpoint: e.Endpoint, MCPCapabilities: e.MCPCapabilities, Restore: e.Restore, Health: e.Health,
-		MaxInFlight: e.MaxInFlight, Origin: e.Origin,
+		MaxInFlight: e.MaxInFlight, Origin: e.Origin, State: e.State, Instances: e.Instances,
 	}
 	return catalogue, fleet
 }
@@ -126,7 +208,7 @@ func splitEntry(e *contract.RegistryEntry) (catalogue, fleet *contract.RegistryE
 func joinEntry(catalogue, fleet *contract.RegistryEntry) *contract.RegistryEntry {
 	e := *catalogue
 	e.Endpoint, e.MCPCapabilities, e.Restore, e.Health = fleet.Endpoint, fleet.MCPCapabilities, fleet.Restore, fleet.Health
-	e.MaxInFlight, e.Origin = fleet.MaxInFlight, fleet.Origin
+	e.MaxInFlight, e.Origin, e.State, e.Instances = fleet.MaxInFlight, fleet.Origin, fleet.State, fleet.Instances
 	return &e
 }
 
@@ -143,10 +225,7 @@ func normalizeRequires(r contract.Requires) contract.Requires {
 // acceptedClasses returns the kinds that the entry accepts, or nil for all of them, so
 // that an explicit default has the same version.
 func acceptedClasses(e *contract.RegistryEntry) contract.DataClasses {
-	switch {
-	case e.AcceptsDataClasses == nil && e.Origin == contract.OriginRegistration:
-		return contract.DataClasses{contract.NoClasses}
-	case slices.Contains(e.AcceptsDataClasses, contract.AllClasses):
+	if slices.Contains(e.AcceptsDataClasses, contract.AllClasses) {
 		return nil
 	}
 	return e.AcceptsDataClasses
@@ -159,20 +238,40 @@ func (c *Catalogue) hash() (string, error) {
 		DomainAliases map[string][]string
 		Routing       Routing
 		Fallback      Fallback
-	}{formatVersion, c.Agents, c.DomainAliases, c.Routing, c.Fallback})
+	}{formatVersion, c.Learned, c.DomainAliases, c.Routing, c.Fallback})
 }
 
-func (f *Fleet) hash() (string, error) {
-	origins := make([]contract.Origin, len(f.Agents)) // not part of an entry's JSON
+// hashMembers returns Catalogue.Members.
+func (s *Snapshot) hashMembers() (string, error) {
+	var members []*contract.RegistryEntry
+	for i, a := range s.Fleet.Agents {
+		if a.Origin == contract.OriginRegistration {
+			members = append(members, s.Catalogue.Agents[i])
+		}
+	}
+	if len(members) == 0 {
+		return "", nil
+	}
+	return hashJSON(members)
+}
+
+func (f *Fleet) hash(members string) (string, error) {
+	type unwritten struct { // what an entry's JSON does not contain
+		Origin    contract.Origin
+		State     contract.AgentState
+		Instances []contract.Instance
+	}
+	others := make([]unwritten, len(f.Agents))
 	for i, a := range f.Agents {
-		origins[i] = a.Origin
+		others[i] = unwritten{a.Origin, a.State, a.Instances}
 	}
 	return hashJSON(struct {
 		Format  int
+		Members string
 		Agents  []*contract.RegistryEntry
-		Origins []contract.Origin
+		Others  []unwritten
 		Grants  map[string]contract.Grant
-	}{formatVersion, f.Agents, origins, f.Grants})
+	}{formatVersion, members, f.Agents, others, f.Grants})
 }
 
 func hashJSON(v any) (string, error) {

@@ -92,7 +92,7 @@ func orUnknownDomain(domains []string, intent string) []string {
 func BuildCorpus(s *capabilities.Catalogue) lexical.Corpus {
 	var c lexical.Corpus
 	at := make(map[string]int, len(s.Intents))
-	for _, agent := range s.Agents {
+	for _, agent := range s.Learned {
 		for _, intent := range agent.Match.Intent {
 			if isReserved(intent) {
 				continue

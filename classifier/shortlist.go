@@ -21,7 +21,7 @@ const (
 // order. The accuracy of a model falls with the number of choices, so it is
 // shown only the most relevant of many.
 func (c *Classifier) shortlistAgents(in *Input) []*contract.RegistryEntry {
-	agents := in.Catalogue.Agents
+	agents := in.Catalogue.Learned
 	if len(agents) <= c.shortlistAbove || len(agents) <= c.shortlistK {
 		return agents
 	}

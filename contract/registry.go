@@ -1,5 +1,7 @@
 package contract
 
+import "slices"
+
 // AgentIDPattern is the pattern of agent ids.
 const AgentIDPattern = `^[a-z][a-z0-9_-]{0,63}$`
 
@@ -128,4 +130,9 @@ type Grant struct {
 	AcceptsDataClasses DataClasses `json:"accepts_data_classes,omitempty" yaml:"accepts_data_classes" validate:"unique,dive,kind=all none"`
 	// Restore are the kinds that the agent receives unmasked. Absent = none.
 	Restore DataClasses `json:"restore,omitempty" yaml:"restore" validate:"unique,dive,kind=all none"`
+}
+
+// GrantsDomain reports whether the agent may declare the domain, which may be AnyDomain.
+func (g *Grant) GrantsDomain(domain string) bool {
+	return slices.Contains(g.Domains, domain) || slices.Contains(g.Domains, AnyDomain)
 }

@@ -86,6 +86,7 @@ func (b *benchRegistry) sortSnapshot() {
 			}
 		}
 	}
+	s.Learned = s.Agents
 	s.Intents = b.intents.sortedNames()
 	s.Domains = b.domains.sortedNames()
 }

@@ -142,7 +142,7 @@ func TestRun_CassetteWithoutReply(t *testing.T) {
 	if diff := cmp.Diff(want, failures(r)); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}
-	other := changed(t, func(s *capabilities.Catalogue) { s.Agents = s.Agents[1:] })
+	other := changed(t, func(s *capabilities.Catalogue) { s.Agents, s.Learned = s.Agents[1:], s.Learned[1:] })
 	if f := failures(run1(t, Config{Registry: other, Cases: cases[:1], Cassette: c})); len(f) != 1 {
 		t.Errorf("over another registry: got failures %q, want the one: what is asked is another question", f)
 	}

@@ -264,7 +264,7 @@ func TestDiffRegistries_Rejects(t *testing.T) {
 	}
 	cases := parse(t, recordedCases)
 	c := record(t, &model{say: sayings}, RecordConfig{}, cases[:1]).Cassette
-	b := changed(t, func(s *capabilities.Catalogue) { s.Agents = s.Agents[1:] })
+	b := changed(t, func(s *capabilities.Catalogue) { s.Agents, s.Learned = s.Agents[1:], s.Learned[1:] })
 	if _, err := DiffRegistries(t.Context(), Config{Registry: a, Cases: cases[:1], Cassette: c}, b); err == nil || !strings.Contains(err.Error(), "the cassette has no reply for one of the registries") {
 		t.Errorf("got %v, want that the cassette is of one registry", err)
 	}

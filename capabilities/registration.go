@@ -1,0 +1,140 @@
+package capabilities
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+// Limits of registrations, which bound what one agent can add to the registry.
+const (
+	maxRegisteredExamples = 100 // of an intent
+	maxRegisteredKeywords = 200
+)
+
+// CheckRegistration returns the mistakes of a registration, with JSON pointers.
+func CheckRegistration(agentID string, r *contract.Registration) ([]contract.ErrorDetail, error) {
+	shape, err := shapeValidator()
+	if err != nil {
+		return nil, err
+	}
+	found := &pointerMistakes{}
+	c := checker{mistakes: found, shape: shape}
+	entry := r.Entry(agentID)
+	c.checkEntry(agentID, entry)
+	c.checkRegistered(r)
+	return found.details, nil
+}
+
+// checkRegistered checks what only registrations have, or have with other limits.
+func (c checker) checkRegistered(r *contract.Registration) {
+	if r.Instance != "" && !contract.ValidAgentID(r.Instance) {
+		c.report(fmt.Sprintf("%q is not the name of an instance: up to 64 of a-z, 0-9, _ and -, with a letter first", truncateText(r.Instance)), "instance")
+	}
+	if r.LeaseTTLS != 0 && (r.LeaseTTLS < contract.MinLeaseTTLS || r.LeaseTTLS > contract.MaxLeaseTTLS) {
+		c.report(fmt.Sprintf("must be between %d and %d seconds, got %d", contract.MinLeaseTTLS, contract.MaxLeaseTTLS, r.LeaseTTLS), "lease_ttl_s")
+	}
+	switch r.Endpoint.Protocol {
+	case contract.ProtocolHTTP:
+	case "":
+		if (r.Endpoint == contract.Endpoint{}) { // checkEndpoint reports any other endpoint
+			c.report("is missing: an agent that registers itself must be reachable by protocol http", "endpoint")
+		}
+	default:
+		c.report(fmt.Sprintf("must be http for an agent that registers itself, got %q", truncateText(r.Endpoint.Protocol)), "endpoint", "protocol")
+	}
+	for _, intent := range slices.Sorted(maps.Keys(r.Examples)) {
+		if n := len(r.Examples[intent]); n > maxRegisteredExamples {
+			c.report(fmt.Sprintf("has %d examples; an agent that registers itself may declare %d of an intent", n, maxRegisteredExamples), "examples", intent)
+		}
+	}
+	if n := len(r.Keywords); n > maxRegisteredKeywords {
+		c.report(fmt.Sprintf("has %d keywords; an agent that registers itself may declare %d", n, maxRegisteredKeywords), "keywords")
+	}
+}
+
+// pointerMistakes is a mistakeSink for values that come as JSON.
+type pointerMistakes struct{ details []contract.ErrorDetail }
+
+// Errorf implements mistakeSink.
+func (m *pointerMistakes) Errorf(at strictyaml.Path, format string, args ...any) {
+	const most = 20 // a longer list helps nobody
+	if len(m.details) < most {
+		m.details = append(m.details, contract.ErrorDetail{Pointer: jsonPointer(at), Detail: fmt.Sprintf(format, args...)})
+	}
+}
+
+// KeyErrorf implements mistakeSink.
+func (m *pointerMistakes) KeyErrorf(at strictyaml.Path, format string, args ...any) {
+	m.Errorf(at, format, args...)
+}
+
+// jsonPointer returns the path as a JSON pointer (RFC 6901).
+func jsonPointer(at strictyaml.Path) string {
+	var pointer strings.Builder
+	for _, step := range at {
+		pointer.WriteByte('/')
+		pointer.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(step)))
+	}
+	return pointer.String()
+}
+
+// limitToGrant returns the part of a registered entry that the grant contains, with
+// what the grant determines: priority, requires and the kinds of data. A nil grant
+// contains nothing. Refused are sentences about what it does not contain.
+func limitToGrant(e *contract.RegistryEntry, g *contract.Grant) (limited *contract.RegistryEntry, refused []string) {
+	if g == nil {
+		g = &contract.Grant{}
+	}
+	granted := *e
+	granted.Match = contract.Match{
+		Intent:  keepGranted("intent", e.Match.Intent, func(name string) bool { return slices.Contains(g.Intents, name) }, &refused),
+		Domains: keepGranted("domain", e.Match.Domains, g.GrantsDomain, &refused),
+	}
+	granted.Examples = map[string][]string{}
+	for _, intent := range granted.Match.Intent {
+		if examples := e.Examples[intent]; len(examples) > 0 {
+			granted.Examples[intent] = examples
+		}
+	}
+	granted.MCPCapabilities = nil
+	granted.Priority, granted.Requires = g.Priority, g.Requires
+	granted.AcceptsDataClasses = limitClasses(e.AcceptsDataClasses, g.AcceptsDataClasses)
+	granted.Restore = limitClasses(nil, g.Restore)
+	return &granted, refused
+}
+
+func keepGranted(kind string, declared []string, isGranted func(string) bool, refused *[]string) []string {
+	kept := make([]string, 0, len(declared))
+	for _, name := range declared {
+		if isGranted(name) {
+			kept = append(kept, name)
+		} else {
+			*refused = append(*refused, fmt.Sprintf("%s %s is not granted", kind, name))
+		}
+	}
+	return kept
+}
+
+// limitClasses returns the kinds of data that are both declared and granted. An absent
+// declaration leaves the choice to the grant; an absent grant contains none.
+func limitClasses(declared, granted contract.DataClasses) contract.DataClasses {
+	none := contract.DataClasses{contract.NoClasses}
+	switch {
+	case len(granted) == 0 || slices.Contains(granted, contract.NoClasses) || slices.Contains(declared, contract.NoClasses):
+		return none
+	case len(declared) == 0 || slices.Contains(declared, contract.AllClasses):
+		return granted
+	case slices.Contains(granted, contract.AllClasses):
+		return declared
+	}
+	both := slices.DeleteFunc(slices.Clone(declared), func(class string) bool { return !slices.Contains(granted, class) })
+	if len(both) == 0 {
+		return none
+	}
+	return both
+}
