@@ -83,10 +83,10 @@ func jsonPointer(at strictyaml.Path) string {
 	return pointer.String()
 }
 
-// limitToGrant returns the part of a registered entry that the grant contains, with
+// LimitToGrant returns the part of a registered entry that the grant contains, with
 // what the grant determines: priority, requires and the kinds of data. A nil grant
 // contains nothing. Refused are sentences about what it does not contain.
-func limitToGrant(e *contract.RegistryEntry, g *contract.Grant) (limited *contract.RegistryEntry, refused []string) {
+func LimitToGrant(e *contract.RegistryEntry, g *contract.Grant) (limited *contract.RegistryEntry, refused []string) {
 	if g == nil {
 		g = &contract.Grant{}
 	}

@@ -140,10 +140,10 @@ func (f *Fleet) limitAgent(a *contract.RegistryEntry, grants map[string]contract
 	grant, ok := grants[a.ID]
 	if !ok {
 		f.Refused[a.ID] = []string{"nothing is granted: the registry has no grants for " + a.ID}
-		limited, _ := limitToGrant(a, nil)
+		limited, _ := LimitToGrant(a, nil)
 		return limited
 	}
-	limited, refused := limitToGrant(a, &grant)
+	limited, refused := LimitToGrant(a, &grant)
 	if len(refused) > 0 {
 		f.Refused[a.ID] = refused
 	}

@@ -79,6 +79,7 @@ func levels() []level {
 		{"propose and decide", []row{
 			{pkg: "matcher", why: "arithmetic over the registry; independent of the source of a classification"},
 			{pkg: "classifier", why: "classifies; does not know which agents are eligible"},
+			{pkg: "internal/fleet", why: "registrations of agents and their leases; independent of how agents are reached"},
 			{pkg: "internal/registry", why: "merges the sources of the registry; independent of the use of a version"},
 		}},
 		{"visibility", []row{

@@ -3,7 +3,7 @@
 //
 //	capabilities.yaml ─▶ File ──┐
 //	                            ├─▶ Registry ─▶ *capabilities.Snapshot ─▶ Config.Apply
-//	(another Source) ───────────┘
+//	registrations ─▶ Fleet ─────┘
 //
 // Sources are in order of precedence. The rules (routing, fallback, grants) are
 // those of the first source, and if two sources declare an agent with the same id,
@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -156,6 +157,8 @@ func (r *Registry) mergeSources() (*capabilities.Snapshot, error) {
 		agents  []*contract.RegistryEntry
 		errs    []error
 		claimed = map[string]bool{}
+
+		disabled = map[string]bool{}
 	)
 	for _, source := range r.sources {
 		d, err := source.State()
@@ -175,11 +178,12 @@ func (r *Registry) mergeSources() (*capabilities.Snapshot, error) {
 		for _, a := range d.Agents {
 			claimed[a.ID] = true
 		}
+		maps.Copy(disabled, d.Disabled)
 	}
 	if merged == nil {
 		return nil, errors.Join(errs...)
 	}
-	merged.Agents = agents
+	merged.Agents, merged.Disabled = agents, disabled
 	s, err := capabilities.NewSnapshot(merged)
 	return s, errors.Join(append(errs, err)...)
 }

@@ -1,0 +1,339 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// Registered is the outcome of Register.
+type Registered struct {
+	Lease   contract.Lease
+	ETag    string // of the registration
+	Created bool   // there was none of this instance
+}
+
+// Register adds an instance of the agent, or replaces what it has declared, and begins
+// its lease. If ifMatch is not "", it must be the ETag of the instance's registration,
+// or "*" for any. The registration is checked already: see
+// capabilities.CheckRegistration.
+//
+// Errors are contract.CodeForbidden without a grant, contract.CodeConflict if the
+// operator declares the agent, and contract.CodePreconditionFailed.
+func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registration, caller *contract.Caller, ifMatch string) (Registered, error) {
+	key := instanceKey{agentID, cmp.Or(r.Instance, contract.DefaultInstance)}
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	grant, err := f.authorize(key, caller)
+	if err != nil {
+		return Registered{}, err
+	}
+	f.mu.Lock()
+	current, full := f.roster.find(key), f.isFull(agentID)
+	f.mu.Unlock()
+	switch {
+	case ifMatch != "" && (current == nil || ifMatch != "*" && ifMatch != etagOf(current.revision)):
+		return Registered{}, &contract.Error{Code: contract.CodePreconditionFailed, Message: "If-Match is not the ETag of this registration"}
+	case current == nil && full:
+		return Registered{}, &contract.Error{
+			Code:    contract.CodeConflict,
+			Message: fmt.Sprintf("%s has %d instances, which is the limit: let some leave or expire", agentID, maxInstances),
+		}
+	}
+	record := registrationRecord{Registration: r, Issuer: caller.Issuer}
+	if current != nil && current.hasContent(&record) {
+		if lease, err := f.renewLease(key, grant); err == nil { // else it was removed meanwhile
+			return Registered{Lease: lease, ETag: etagOf(current.revision)}, nil
+		}
+	}
+	revision, err := f.storeRegistration(ctx, key, &record)
+	if err != nil {
+		return Registered{}, err
+	}
+	registered := Registered{ETag: etagOf(revision), Created: current == nil}
+	f.changeRoster(func(r *roster, now time.Time) {
+		registered.Lease = f.leaseOf(r.put(record.instance(key, revision), now), grant)
+	})
+	f.cfg.Logger.InfoContext(ctx, "agent registered", "agent", agentID, "instance", key.name, "replaced", !registered.Created)
+	return registered, nil
+}
+
+// hasContent reports whether the instance has registered the same already.
+func (i *instance) hasContent(r *registrationRecord) bool {
+	return !i.draining && i.issuer == r.Issuer && reflect.DeepEqual(i.registration, r.Registration)
+}
+
+// storeRegistration writes the record and returns its revision.
+func (f *Fleet) storeRegistration(ctx context.Context, key instanceKey, record *registrationRecord) (uint64, error) {
+	row, err := f.registrations.Update(ctx, key.String(), func(stored *registrationRecord) error {
+		*stored = *record
+		return nil
+	})
+	revision := row.Revision
+	if errors.Is(err, store.ErrNotFound) {
+		revision, err = f.registrations.Create(ctx, key.String(), record)
+	}
+	return revision, f.storeError(ctx, err)
+}
+
+// isFull reports whether the agent may have no more instances. The caller holds mu.
+func (f *Fleet) isFull(agentID string) bool {
+	a := f.roster.agents[agentID]
+	return a != nil && len(a.instances) >= maxInstances
+}
+
+// Heartbeat renews the lease of an instance; "" = contract.DefaultInstance. It returns
+// contract.CodeNotFound if the instance is not registered: then it must register again.
+func (f *Fleet) Heartbeat(_ context.Context, agentID, name string, caller *contract.Caller) (contract.Lease, error) {
+	key := instanceKey{agentID, cmp.Or(name, contract.DefaultInstance)}
+	grant, err := f.authorize(key, caller)
+	if err != nil {
+		return contract.Lease{}, err
+	}
+	return f.renewLease(key, grant)
+}
+
+// renewLease begins the lease of the instance anew.
+func (f *Fleet) renewLease(key instanceKey, grant *contract.Grant) (contract.Lease, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := f.roster.find(key)
+	if i == nil {
+		return contract.Lease{}, notRegistered(key)
+	}
+	if f.roster.renew(i, f.cfg.Now()) {
+		f.definition = nil
+		f.wakeRun()
+	}
+	return f.leaseOf(i, grant), nil
+}
+
+// Drain lets an instance finish its tasks without getting new ones. name is "" for
+// contract.DefaultInstance.
+func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contract.Caller) (contract.Lease, error) {
+	key := instanceKey{agentID, cmp.Or(name, contract.DefaultInstance)}
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	if err := f.authorizeOwner(key, caller); err != nil {
+		return contract.Lease{}, err
+	}
+	f.mu.Lock()
+	i := f.roster.find(key)
+	f.mu.Unlock()
+	if i == nil {
+		return contract.Lease{}, notRegistered(key)
+	}
+	row, err := f.registrations.Update(ctx, key.String(), func(stored *registrationRecord) error {
+		stored.Draining = true
+		return nil
+	})
+	if err != nil {
+		return contract.Lease{}, f.storeError(ctx, err)
+	}
+	var lease contract.Lease
+	f.changeRoster(func(r *roster, _ time.Time) {
+		r.drain(i, row.Revision)
+		lease = f.leaseOf(i, f.grantOf(agentID))
+	})
+	f.cfg.Logger.InfoContext(ctx, "agent drains", "agent", agentID, "instance", key.name)
+	return lease, nil
+}
+
+// Deregister removes an instance, or all instances if name is "". It returns
+// contract.CodeNotFound if there is none.
+func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *contract.Caller) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	names := []string{name}
+	if name == "" {
+		names = f.instanceNames(agentID)
+	}
+	found := false
+	for _, name := range names {
+		key := instanceKey{agentID, name}
+		if err := f.authorizeOwner(key, caller); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		i := f.roster.find(key)
+		f.mu.Unlock()
+		if i == nil {
+			continue
+		}
+		if err := f.registrations.Delete(ctx, key.String()); err != nil {
+			return f.storeError(ctx, err)
+		}
+		f.changeRoster(func(r *roster, _ time.Time) { r.remove(i) })
+		f.cfg.Logger.InfoContext(ctx, "agent left", "agent", agentID, "instance", name)
+		found = true
+	}
+	if !found {
+		return notRegistered(instanceKey{agentID, cmp.Or(name, "any instance")})
+	}
+	return nil
+}
+
+func (f *Fleet) instanceNames(agentID string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var names []string
+	if a := f.roster.agents[agentID]; a != nil {
+		for name := range a.instances {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// SetDisabled takes an agent of any origin out of routing, or back in. It returns
+// contract.CodeNotFound for an unknown agent.
+func (f *Fleet) SetDisabled(ctx context.Context, agentID string, disabled bool, caller *contract.Caller) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	f.mu.Lock()
+	known := f.roster.agents[agentID] != nil || f.isDeclared(agentID) || f.disabledIDs[agentID]
+	before := f.disabledIDs[agentID]
+	f.mu.Unlock()
+	if !known {
+		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such agent"}
+	}
+	if disabled == before {
+		return nil
+	}
+	var err error
+	if disabled {
+		_, err = f.disabled.Create(ctx, agentID, &disabledRecord{By: caller.Subject, At: f.cfg.Now().UTC()})
+		if errors.Is(err, store.ErrExists) {
+			err = nil
+		}
+	} else {
+		err = f.disabled.Delete(ctx, agentID)
+	}
+	if err != nil {
+		return f.storeError(ctx, err)
+	}
+	f.changeRoster(func(*roster, time.Time) {
+		if disabled {
+			f.disabledIDs[agentID] = true
+		} else {
+			delete(f.disabledIDs, agentID)
+		}
+	})
+	f.cfg.Logger.InfoContext(ctx, "agent disabled or enabled", "agent", agentID, "disabled", disabled, "by", caller.Subject)
+	return nil
+}
+
+// Leases returns the leases of the agent's instances, sorted by name.
+func (f *Fleet) Leases(agentID string) []contract.Lease {
+	names, grant := f.instanceNames(agentID), f.grantOf(agentID)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	leases := make([]contract.Lease, 0, len(names))
+	for _, name := range names {
+		if i := f.roster.find(instanceKey{agentID, name}); i != nil {
+			leases = append(leases, f.leaseOf(i, grant))
+		}
+	}
+	return leases
+}
+
+// leaseOf describes the lease of an instance, whose agent has the grant or none (nil).
+// The caller holds mu.
+func (f *Fleet) leaseOf(i *instance, grant *contract.Grant) contract.Lease {
+	limited, refused := capabilities.LimitToGrant(i.registration.Entry(i.key.agentID), grant)
+	if refused == nil {
+		refused = []string{}
+	}
+	return contract.Lease{
+		AgentID: i.key.agentID, Instance: i.key.name, State: i.state(), ExpiresAt: i.expiresAt.UTC(),
+		HeartbeatS: (i.ttl() / contract.HeartbeatsPerLease).Seconds(), Granted: limited.Match, Refused: refused,
+	}
+}
+
+// authorize returns the grant of the agent if the caller may register the instance.
+func (f *Fleet) authorize(key instanceKey, caller *contract.Caller) (*contract.Grant, error) {
+	if err := f.authorizeOwner(key, caller); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	declared := f.isDeclared(key.agentID)
+	f.mu.Unlock()
+	if declared {
+		return nil, &contract.Error{
+			Code:    contract.CodeConflict,
+			Message: key.agentID + " is declared in the operator's registry file, which has precedence: remove it there, or register another id",
+		}
+	}
+	grant := f.grantOf(key.agentID)
+	if grant == nil {
+		return nil, &contract.Error{
+			Code: contract.CodeForbidden,
+			Message: fmt.Sprintf("the operator's registry file grants nothing to %s: add it there, for example grants: {%s: {intents: […], domains: […]}}",
+				key.agentID, key.agentID),
+		}
+	}
+	return grant, nil
+}
+
+// authorizeOwner checks that the caller is the agent, or may act for every agent.
+func (f *Fleet) authorizeOwner(key instanceKey, caller *contract.Caller) error {
+	if caller.AllScopes || caller.HasScope(contract.ScopeAdmin) {
+		return nil
+	}
+	if caller.Subject != key.agentID {
+		return &contract.Error{
+			Code:    contract.CodeForbidden,
+			Message: fmt.Sprintf("the token is for %s and not for the agent %s: an agent registers itself only", caller.Subject, key.agentID),
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := f.roster.find(key); i != nil && i.issuer != "" && i.issuer != caller.Issuer {
+		return &contract.Error{Code: contract.CodeForbidden, Message: "this instance was registered with a token of another issuer"}
+	}
+	return nil
+}
+
+// isDeclared reports whether the operator's file declares the agent. The caller holds
+// mu.
+func (f *Fleet) isDeclared(agentID string) bool {
+	if d := f.cfg.Operator(); d != f.operator {
+		f.operator, f.declared = d, make(map[string]bool, len(d.Agents))
+		for _, a := range d.Agents {
+			f.declared[a.ID] = true
+		}
+	}
+	return f.declared[agentID]
+}
+
+// grantOf returns the grant of the agent, nil if it has none.
+func (f *Fleet) grantOf(agentID string) *contract.Grant {
+	if g, ok := f.cfg.Operator().Grants[agentID]; ok {
+		return &g
+	}
+	return nil
+}
+
+func notRegistered(key instanceKey) error {
+	return &contract.Error{Code: contract.CodeNotFound, Message: fmt.Sprintf("instance %s of agent %s is not registered", key.name, key.agentID)}
+}
+
+// etagOf returns the ETag of a registration.
+func etagOf(revision uint64) string { return fmt.Sprintf(`"%d"`, revision) }
+
+// storeError returns the error for a change that could not be stored.
+func (f *Fleet) storeError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return store.CallerError(ctx, f.cfg.Logger, "the registration cannot be stored", err)
+}

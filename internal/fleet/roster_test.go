@@ -1,0 +1,168 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// modelInstance is an instance of the reference implementation, which looks at every
+// lease all the time.
+type modelInstance struct {
+	state     contract.AgentState
+	ttl       time.Duration
+	expiresAt time.Time
+}
+
+type model map[instanceKey]*modelInstance
+
+func (m model) advance(now time.Time) {
+	for key, i := range m {
+		if !i.expiresAt.Add(keepExpired).After(now) {
+			delete(m, key)
+		} else if !i.expiresAt.After(now) {
+			i.state = contract.AgentExpired
+		}
+	}
+}
+
+// Whatever happens in whatever order, the roster has the instances and the states of a
+// reference that looks at every lease all the time.
+func TestRoster_AgreesWithModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r, m := newRoster(), model{}
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		revision := uint64(0)
+		drawKey := func(t *rapid.T) instanceKey {
+			return instanceKey{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "agent"), rapid.SampledFrom([]string{"one", "two", "three"}).Draw(t, "instance")}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"register": func(t *rapid.T) {
+				key, ttl := drawKey(t), rapid.IntRange(2, 900).Draw(t, "ttl")
+				revision++
+				r.put(&instance{key: key, revision: revision, registration: contract.Registration{LeaseTTLS: ttl}}, now)
+				d := time.Duration(ttl) * time.Second
+				m[key] = &modelInstance{contract.AgentActive, d, now.Add(d)}
+			},
+			"heartbeat": func(t *rapid.T) {
+				key := drawKey(t)
+				i, want := r.find(key), m[key]
+				if (i == nil) != (want == nil) {
+					t.Fatalf("%v is registered: %v, want %v", key, i != nil, want != nil)
+				}
+				if i == nil {
+					return
+				}
+				if changed := r.renew(i, now); changed != (want.state == contract.AgentExpired) {
+					t.Fatalf("%v: the renewal changed the state: %v", key, changed)
+				}
+				if want.state == contract.AgentExpired {
+					want.state = i.state() // active, or draining as before
+				}
+				want.expiresAt = now.Add(want.ttl)
+			},
+			"drain": func(t *rapid.T) {
+				key := drawKey(t)
+				if i := r.find(key); i != nil {
+					revision++
+					r.drain(i, revision)
+					if m[key].state == contract.AgentActive {
+						m[key].state = contract.AgentDraining
+					}
+				}
+			},
+			"leave": func(t *rapid.T) {
+				key := drawKey(t)
+				if i := r.find(key); i != nil {
+					r.remove(i)
+				}
+				delete(m, key)
+			},
+			"wait": func(t *rapid.T) {
+				now = now.Add(time.Duration(rapid.IntRange(1, 1000).Draw(t, "seconds")) * time.Second)
+				before := describeModel(m)
+				m.advance(now)
+				_, changed := r.advance(now)
+				if want := !cmp.Equal(before, describeModel(m)); changed != want {
+					t.Fatalf("advance reported a change: %v, want %v", changed, want)
+				}
+			},
+			"": func(t *rapid.T) {
+				if diff := cmp.Diff(describeModel(m), describeEntries(r)); diff != "" {
+					t.Fatalf("instances (-want +got):\n%s", diff)
+				}
+				count := 0
+				for _, a := range r.agents {
+					count += len(a.instances)
+				}
+				if len(r.timers) != count {
+					t.Fatalf("%d timers of %d instances", len(r.timers), count)
+				}
+				for key, i := range m {
+					if at := r.nextTimer(); at.After(i.expiresAt) && i.state != contract.AgentExpired {
+						t.Fatalf("the next timer is at %v, after %v expires at %v", at, key, i.expiresAt)
+					}
+				}
+			},
+		})
+	})
+}
+
+func describeModel(m model) []string {
+	var list []string
+	for key, i := range m {
+		list = append(list, fmt.Sprintf("%s/%s %s", key.agentID, key.name, i.state))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// describeEntries returns the instances as the registry gets them.
+func describeEntries(r *roster) []string {
+	var list []string
+	for _, e := range r.entries() {
+		for _, i := range e.Instances {
+			list = append(list, fmt.Sprintf("%s/%s %s", e.ID, i.Name, i.State))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// The entry of an agent is what the latest registration in the best state declares.
+func TestRoster_EntryIsOfLatestInstance(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := newRoster()
+	put := func(name string, revision uint64, ttl, limit int) *instance {
+		return r.put(&instance{key: instanceKey{"a", name}, revision: revision, registration: contract.Registration{
+			Description: name, LeaseTTLS: ttl, MaxInFlight: limit, Endpoint: contract.Endpoint{URL: "http://" + name},
+		}}, now)
+	}
+	want := func(state contract.AgentState, description string, limit int) {
+		t.Helper()
+		e := r.entries()[0]
+		got := []any{e.ID, e.Origin, e.State, e.Description, e.Endpoint.URL, e.MaxInFlight}
+		if diff := cmp.Diff([]any{"a", contract.OriginRegistration, state, description, "http://" + description, limit}, got); diff != "" {
+			t.Errorf("entry (-want +got):\n%s", diff)
+		}
+	}
+	two := put("two", 7, 30, 5)
+	want(contract.AgentActive, "two", 5)
+	put("one", 8, 20, 0)
+	want(contract.AgentActive, "one", 5+contract.DefaultMaxInFlight)
+	r.advance(now.Add(25 * time.Second))
+	want(contract.AgentActive, "two", 5)
+	r.drain(two, 9)
+	want(contract.AgentDraining, "two", 5)
+	r.advance(now.Add(35 * time.Second))
+	want(contract.AgentExpired, "two", 5+contract.DefaultMaxInFlight)
+	if removed, _ := r.advance(now.Add(time.Hour)); len(removed) != 2 || len(r.entries()) != 0 {
+		t.Errorf("removed %v and left %d agents, want two removed and none left", removed, len(r.entries()))
+	}
+}
