@@ -65,6 +65,7 @@ type Decision struct {
 	TieBreak        *TieBreak          `json:"tie_break"`
 	FallbackUsed    *string            `json:"fallback_used"` // "A", "B", "C" or null
 	RegistryVersion string             `json:"registry_version"`
+	FleetRevision   string             `json:"fleet_revision,omitempty"` // changes with the addresses and states of agents as well
 	TimingsMS       map[string]float64 `json:"timings_ms"`
 	// Hidden are matching agents that the caller may not use. They are
 	// recorded, and shown only to callers that may see them.

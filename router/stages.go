@@ -54,7 +54,7 @@ func (r *Router) makePlan(run *requestRun, c contract.Classification) *plan.Plan
 // planInput returns the request as the matcher sees it, with the registry of the view.
 func (run *requestRun) planInput(v *View, c contract.Classification) *plan.Input {
 	return &plan.Input{
-		Catalogue: v.Catalogue, Index: v.Index, Caller: run.Caller, Prompt: run.Prompt, PromptBytes: len(run.Content.Prompt),
+		Catalogue: v.Catalogue, FleetRevision: v.Fleet.Revision, Index: v.Index, Caller: run.Caller, Prompt: run.Prompt, PromptBytes: len(run.Content.Prompt),
 		OnlyAgent: run.OnlyAgent, DataClasses: run.DataClasses, InputClasses: run.inputClasses(v), Classification: c, Now: run.timings.LastEnd(),
 	}
 }

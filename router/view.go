@@ -39,18 +39,22 @@ func NewView(s *capabilities.Snapshot, live LiveSource) *View {
 // NewTrainedView is NewView with a model that was trained on the catalogue.
 func NewTrainedView(s *capabilities.Snapshot, model *lexical.Model, live LiveSource) *View {
 	c := s.Catalogue
-	v := &View{
-		Catalogue: c, Lexical: model,
-		Index: matcher.Build(c.Agents, matcher.DefaultWeights(), c.Routing.ThresholdHundredths()),
-	}
+	v := &View{Catalogue: c, Lexical: model, Index: buildIndex(c)}
 	return v.withFleet(s.Fleet, live)
 }
 
-// WithFleet returns a view with the same catalogue and another fleet, which contains
-// the same agents.
-func (v *View) WithFleet(f *capabilities.Fleet, live LiveSource) *View {
+// WithMembers returns a view of a snapshot that has the same version of the catalogue,
+// so that no training is needed: only registered agents, addresses and states differ.
+func (v *View) WithMembers(s *capabilities.Snapshot, live LiveSource) *View {
 	next := *v
-	return next.withFleet(f, live)
+	if s.Catalogue.Members != v.Catalogue.Members {
+		next.Catalogue, next.Index = s.Catalogue, buildIndex(s.Catalogue)
+	}
+	return next.withFleet(s.Fleet, live)
+}
+
+func buildIndex(c *capabilities.Catalogue) *matcher.Index {
+	return matcher.Build(c.Agents, matcher.DefaultWeights(), c.Routing.ThresholdHundredths())
 }
 
 func (v *View) withFleet(f *capabilities.Fleet, live LiveSource) *View {

@@ -27,6 +27,7 @@ type accessControl struct {
 	classifyLimit httpserver.RateLimiter // nil = no limit
 	checkLimit    httpserver.RateLimiter // nil = no limit
 	readLimit     httpserver.RateLimiter // likewise
+	registerLimit httpserver.RateLimiter // likewise
 
 	lastError atomic.Pointer[error] // why changed keys or a changed certificate cannot be used; nil if they can
 }
@@ -42,6 +43,9 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 	}
 	if l := newCallerLimit("read", c.cfg.readRate()); l != nil {
 		a.readLimit = l
+	}
+	if l := newCallerLimit("register", c.cfg.registerRate()); l != nil {
+		a.registerLimit = l
 	}
 	if a.certificate, err = openCertificate(c.cfg.TLS); err != nil {
 		return nil, err
@@ -199,5 +203,5 @@ func (c *core) logRateLimits() {
 		return fmt.Sprintf("%v/s, burst %d", r.PerSecond, r.Burst)
 	}
 	c.log.Info("rate limits of each caller", "classify", describe(c.cfg.classifyRate()), "fallback_answer", describe(c.cfg.answerRate()),
-		"check", describe(c.cfg.checkRate()), "read", describe(c.cfg.readRate()))
+		"check", describe(c.cfg.checkRate()), "read", describe(c.cfg.readRate()), "register", describe(c.cfg.registerRate()))
 }

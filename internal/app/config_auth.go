@@ -134,6 +134,7 @@ type LimitsConfig struct {
 	FallbackAnswer   RateConfig `yaml:"fallback_answer"`                          // answers of policy A for each caller
 	Check            RateConfig `yaml:"check"`                                    // checks of registry files of each caller
 	Read             RateConfig `yaml:"read"`                                     // reads of the decision log and of tickets of each caller
+	Register         RateConfig `yaml:"register"`                                 // registrations of each agent; heartbeats are not limited
 	MaxInFlight      int        `yaml:"max_in_flight" validate:"range=1 1000000"` // concurrent requests
 	LLMTokensPerHour int        `yaml:"llm_tokens_per_hour" validate:"range=0 1000000000000"`
 }
@@ -159,6 +160,7 @@ func defaultLimitsConfig() LimitsConfig {
 		FallbackAnswer: RateConfig{RPS: frequencyAuto, Burst: 5},
 		Check:          RateConfig{RPS: frequencyAuto, Burst: 5},
 		Read:           RateConfig{RPS: frequencyAuto, Burst: 40},
+		Register:       RateConfig{RPS: frequencyAuto, Burst: 10},
 		MaxInFlight:    512,
 	}
 }
@@ -169,6 +171,7 @@ const (
 	autoFallbackAnswer = 2
 	autoCheck          = 0.2
 	autoRead           = 10
+	autoRegister       = 1
 )
 
 // classifyRate returns the rate at which one caller may route and classify.
@@ -189,12 +192,18 @@ func (c *Config) checkRate() limits.Rate {
 	return c.Limits.Check.callerRate(c.Auth.Mode, autoCheck)
 }
 
+// registerRate returns the rate at which one agent may register.
+func (c *Config) registerRate() limits.Rate {
+	return c.Limits.Register.callerRate(c.Auth.Mode, autoRegister)
+}
+
 func (c *LimitsConfig) validate() error {
 	return errors.Join(
 		c.Classify.validateRate("limits.classify"),
 		c.FallbackAnswer.validateRate("limits.fallback_answer"),
 		c.Check.validateRate("limits.check"),
 		c.Read.validateRate("limits.read"),
+		c.Register.validateRate("limits.register"),
 	)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
@@ -50,6 +51,7 @@ type core struct {
 	classifier  *classifier.Classifier
 	router      *router.Router
 	file        *registry.File         // of a core that serves
+	fleet       *fleet.Fleet           // likewise
 	registry    *registry.Registry     // likewise
 	views       *viewBuilder           // likewise
 	access      *accessControl         // of a core that serves

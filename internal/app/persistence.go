@@ -34,6 +34,7 @@ type persistence struct {
 	events          *events.Stream
 	sessions        *store.Bucket
 	idempotencyKeys *store.Bucket
+	agents          *store.Bucket // registrations
 	tickets         *tickets.Service
 	owner           string
 }
@@ -46,6 +47,7 @@ const (
 	shareSessions = 0.03
 	shareKeys     = 0.03
 	shareTickets  = 0.04
+	shareAgents   = 0.03
 )
 
 // Retention of idempotency keys and tickets after their last use.
@@ -129,6 +131,9 @@ func (c *core) openTables(ctx context.Context) (err error) {
 	k.requestBucket = bucket("REQUESTS", durationOf(c.cfg.Store.Retention.Requests), shareRequests, k.quotas.requests, k.contentKeys)
 	k.sessions = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions, k.quotas.sessions, k.contentKeys)
 	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys, k.quotas.keys, nil) // hashes only
+	if err == nil {                                                                  // no content of callers: not encrypted, and no tenant's
+		k.agents, err = k.store.Bucket(ctx, store.BucketConfig{Name: "AGENTS", Share: shareAgents})
+	}
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/registry"
 	"github.com/caprouter/caprouter/internal/rest"
@@ -52,7 +54,7 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Server, error) {
 }
 
 func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error) {
-	if err := c.openRegistry(); err != nil {
+	if err := c.openRegistry(ctx); err != nil {
 		return nil, err
 	}
 	edge, err := c.newHTTPServer()
@@ -85,9 +87,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 		"agents", len(c.router.View().Catalogue.Agents), "registry_version", c.router.View().Catalogue.Version)
 	c.logRateLimits()
 	c.logLearning(c.router.View())
-	if c.cfg.Registry.HotReload {
-		s.group.Go("watch registry", c.registry.Run)
-	}
+	s.group.Go("watch registry", c.watchRegistry)
 	s.group.Go("open requests", func(ctx context.Context) error {
 		if err := c.router.Resume(ctx); err != nil {
 			return err
@@ -168,14 +168,18 @@ func openListener(ctx context.Context, addr string) (net.Listener, error) {
 }
 
 // openRegistry loads the first version of the registry.
-func (c *core) openRegistry() (err error) {
+func (c *core) openRegistry(ctx context.Context) (err error) {
 	path, optional := c.cfg.Registry.filePath()
 	c.file, err = registry.OpenFile(registry.FileConfig{Path: path, Optional: optional, Logger: c.log})
 	if err != nil {
 		return err
 	}
 	c.views = newViewBuilder(trainModel, c.dispatcher, c.installView)
-	c.registry, err = registry.New(registry.Config{Apply: c.views.Update, Report: c.countReload, Logger: c.log}, c.file)
+	c.fleet, err = fleet.Open(ctx, fleet.Config{Bucket: c.persistence.agents, Operator: c.operatorDefinition, Logger: c.log})
+	if err != nil {
+		return err
+	}
+	c.registry, err = registry.New(registry.Config{Apply: c.views.Update, Report: c.countReload, Logger: c.log}, c.file, c.fleet)
 	if err != nil {
 		return err
 	}
@@ -183,6 +187,21 @@ func (c *core) openRegistry() (err error) {
 		c.log.Warn("the registry declares no agent: every request is unsupported", "path", path)
 	}
 	return nil
+}
+
+// operatorDefinition returns the last valid content of the registry file.
+func (c *core) operatorDefinition() *capabilities.Definition {
+	d, _ := c.file.State() // the registry reports the error
+	return d
+}
+
+// watchRegistry keeps the registry up to date with its sources. Agents may register
+// themselves even if the file is not watched.
+func (c *core) watchRegistry(ctx context.Context) error {
+	if c.cfg.Registry.HotReload {
+		return c.registry.Run(ctx)
+	}
+	return c.fleet.Run(ctx)
 }
 
 // reloadOnHangup reloads the registry on every SIGHUP.
@@ -201,12 +220,14 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, file *registry
 func (c *core) newHTTPServer() (*httpserver.Server, error) {
 	api, err := rest.New(rest.Config{
 		ClassifyLimit: c.access.classifyLimit, CheckLimit: c.access.checkLimit, ReadLimit: c.access.readLimit,
+		RegisterLimit: c.access.registerLimit,
 	}, rest.Deps{
 		Router:     c.router,
 		Requests:   c.router.History(),
 		Decisions:  c.router.History(),
 		Tasks:      c.router.Callbacks(),
 		Tickets:    c.persistence.tickets,
+		Fleet:      c.fleet,
 		Registry:   c.snapshot,
 		AgentState: c.agentState,
 		Readiness:  c.readiness,

@@ -13,7 +13,8 @@ import (
 
 // viewBuilder keeps the View of the router up to date with the registry.
 //
-// A change of the fleet alone is in use at once. After a change of the catalogue, the
+// A change of the fleet alone is in use at once, and so are agents that register
+// themselves with labels and examples that the catalogue has already. After a change of the catalogue, the
 // lexical model is trained in the background while the previous View serves: one
 // training at a time, which starts when the catalogue has not changed for
 // trainingDelay. The first one starts at once.
@@ -103,7 +104,7 @@ func (b *viewBuilder) scheduleTraining(delay *time.Timer) {
 		b.firstAsked = time.Time{}
 		delay.Stop()
 		if s.Fleet.Revision != b.view.Fleet.Revision {
-			b.installView(b.view.WithFleet(s.Fleet, b.live))
+			b.installView(b.view.WithMembers(s, b.live))
 		}
 	case b.training: // finishTraining follows
 	case b.view == nil:

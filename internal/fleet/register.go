@@ -255,7 +255,7 @@ func (f *Fleet) leaseOf(i *instance, grant *contract.Grant) contract.Lease {
 	}
 	return contract.Lease{
 		AgentID: i.key.agentID, Instance: i.key.name, State: i.state(), ExpiresAt: i.expiresAt.UTC(),
-		HeartbeatS: (i.ttl() / contract.HeartbeatsPerLease).Seconds(), Granted: limited.Match, Refused: refused,
+		HeartbeatS: float64(i.ttl().Milliseconds()/contract.HeartbeatsPerLease) / 1000, Granted: limited.Match, Refused: refused,
 	}
 }
 

@@ -125,7 +125,7 @@ func (s *Server) authorizeRequest(c *Context) error {
 	if err != nil {
 		return err
 	}
-	if !caller.HasScope(scope) {
+	if !caller.HasScope(scope) && !(c.route.OrAdmin && caller.HasScope(contract.ScopeAdmin)) {
 		c.SetHeader("Www-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
 		return &contract.Error{Code: contract.CodeForbidden, Message: "this needs the scope " + scope}
 	}

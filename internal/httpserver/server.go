@@ -95,6 +95,8 @@ type Route struct {
 	Method string
 	Path   string // ":name" is a parameter: see Context.PathParam
 	Scope  string // that the caller must hold, or Public
+	// OrAdmin permits callers with contract.ScopeAdmin, too.
+	OrAdmin bool
 
 	// Authorize replaces the check of the caller's token and scope if it is set.
 	// It may set Context.Principal.

@@ -36,13 +36,22 @@ func TestAPI_Scopes(t *testing.T) {
 		"agents":   {"GET", "/api/v1/agents", "", ""},
 		"agent":    {"GET", "/api/v1/agents/quality_agent", "", ""},
 		"registry": {"GET", "/api/v1/registry", "", ""},
-		"validate": {"POST", "/api/v1/registry/validate", "clients: {}", "text/yaml"},
-		"lint":     {"POST", "/api/v1/registry/lint", "clients: {}", "text/yaml"},
-		"healthz":  {"GET", "/healthz", "", ""},
-		"readyz":   {"GET", "/readyz", "", ""},
-		"metrics":  {"GET", "/metrics", "", ""},
-		"jwks":     {"GET", "/.well-known/jwks.json", "", ""},
-		"openapi":  {"GET", "/openapi.json", "", ""},
+		"register": {
+			"PUT", "/api/v1/agents/word_counter",
+			`{"match":{"intent":["x"],"domains":[]},"endpoint":{"protocol":"http","url":"http://127.0.0.1:1/"}}`, httpserver.MediaTypeJSON,
+		},
+		"heartbeat": {"POST", "/api/v1/agents/word_counter/heartbeat", "", ""},
+		"drain":     {"POST", "/api/v1/agents/word_counter/drain", "", ""},
+		"leave":     {"DELETE", "/api/v1/agents/word_counter", "", ""},
+		"disable":   {"POST", "/api/v1/agents/word_counter/disable", "", ""},
+		"enable":    {"POST", "/api/v1/agents/word_counter/enable", "", ""},
+		"validate":  {"POST", "/api/v1/registry/validate", "clients: {}", "text/yaml"},
+		"lint":      {"POST", "/api/v1/registry/lint", "clients: {}", "text/yaml"},
+		"healthz":   {"GET", "/healthz", "", ""},
+		"readyz":    {"GET", "/readyz", "", ""},
+		"metrics":   {"GET", "/metrics", "", ""},
+		"jwks":      {"GET", "/.well-known/jwks.json", "", ""},
+		"openapi":   {"GET", "/openapi.json", "", ""},
 	}
 	public := []string{"healthz", "readyz", "metrics", "jwks", "openapi"}
 	unknown := &contract.Error{Code: contract.CodeUnauthenticated, Message: "a token is needed"}
@@ -60,6 +69,8 @@ func TestAPI_Scopes(t *testing.T) {
 		// Task routes need the token of the task, whatever the scopes of the caller.
 		{"tasks:work", staticAuth{caller: &contract.Caller{Scopes: []string{"tasks:work"}}}, 403, public},
 		{"agents:read", staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}, AllAgents: true}}, 403, append([]string{"agents", "agent", "registry", "validate", "lint"}, public...)},
+		{"agents:register", staticAuth{caller: &contract.Caller{Scopes: []string{"agents:register"}}}, 403, append([]string{"register", "heartbeat", "drain", "leave"}, public...)},
+		{"admin", staticAuth{caller: &contract.Caller{Scopes: []string{"admin"}}}, 403, append([]string{"register", "heartbeat", "drain", "leave", "disable", "enable"}, public...)},
 		{"prefix of a scope", staticAuth{caller: &contract.Caller{Scopes: []string{"route", "agents:", "agents:read:x"}}}, 403, public},
 	}
 	for _, c := range cases {

@@ -37,6 +37,7 @@ type Breaker struct {
 // AgentList is the response of GET /api/v1/agents.
 type AgentList struct {
 	RegistryVersion string  `json:"registry_version"`
+	FleetRevision   string  `json:"fleet_revision"`
 	Agents          []Agent `json:"agents"`
 }
 
@@ -57,7 +58,7 @@ const (
 func (a *api) handleAgents(c *httpserver.Context) error {
 	snapshot := a.deps.Registry()
 	visible := visibility.Visible(snapshot.Catalogue, c.Caller).List()
-	list := AgentList{RegistryVersion: snapshot.Catalogue.Version, Agents: make([]Agent, len(visible))}
+	list := AgentList{RegistryVersion: snapshot.Catalogue.Version, FleetRevision: snapshot.Fleet.Revision, Agents: make([]Agent, len(visible))}
 	for i, entry := range visible {
 		list.Agents[i] = a.describeAgent(snapshot.Entry(entry.ID), c.Caller)
 	}

@@ -20,7 +20,7 @@ import (
 
 func TestNew_NamesMissingDependencies(t *testing.T) {
 	_, err := New(Config{}, Deps{})
-	for _, field := range []string{"Router", "Tickets", "TaskTokens", "Registry", "AgentState", "Readiness", "JWKS", "Requests", "Decisions", "Tasks", "Metrics", "Meter"} {
+	for _, field := range []string{"Router", "Tickets", "Fleet", "TaskTokens", "Registry", "AgentState", "Readiness", "JWKS", "Requests", "Decisions", "Tasks", "Metrics", "Meter"} {
 		if err == nil || !strings.Contains(err.Error(), "Deps."+field) {
 			t.Errorf("got error %v, want %s in it", err, field)
 		}
@@ -157,7 +157,7 @@ func TestAPI_PathsAndMethods(t *testing.T) {
 		{"GET", "/api/v1/agents/quality%5Fagent%00", 404, nil},
 		{"GET", "/api/v1/route", 405, []string{"OPTIONS", "POST"}},
 		{"HEAD", "/api/v1/route", 405, []string{"OPTIONS", "POST"}},
-		{"DELETE", "/api/v1/agents/quality_agent", 405, []string{"GET", "HEAD", "OPTIONS"}},
+		{"POST", "/api/v1/agents/quality_agent", 405, []string{"DELETE", "GET", "HEAD", "OPTIONS", "PUT"}},
 		{"TRACE", "/healthz", 405, []string{"GET", "HEAD", "OPTIONS"}},
 		{"BREW", "/healthz", 405, []string{"GET", "HEAD", "OPTIONS"}},
 		{"OPTIONS", "/api/v1/agents", 204, []string{"GET", "HEAD", "OPTIONS"}},

@@ -24,6 +24,8 @@ type Config struct {
 	// ReadLimit limits how often a caller may read the decision log and the list of
 	// tickets. nil is no limit.
 	ReadLimit httpserver.RateLimiter
+	// RegisterLimit limits how often a caller may register an agent. nil is no limit.
+	RegisterLimit httpserver.RateLimiter
 }
 
 // Deps are the dependencies of the handlers. All are required, and are called
@@ -34,6 +36,7 @@ type Deps struct {
 	Decisions  Decisions
 	Tasks      Tasks
 	Tickets    Tickets
+	Fleet      Fleet
 	Registry   func() *capabilities.Snapshot // returns the current snapshot
 	AgentState func(id string) AgentState
 	Readiness  func() Readiness

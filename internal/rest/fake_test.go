@@ -32,6 +32,7 @@ type fakeBackend struct {
 	limit    httpserver.RateLimiter
 	forget   bool // do not keep the requests
 	later    fakeLater
+	fleet    Fleet // nil = no agent can register itself
 
 	mu  sync.Mutex
 	got []*contract.Request
@@ -39,7 +40,11 @@ type fakeBackend struct {
 }
 
 func (f *fakeBackend) deps() Deps {
+	if f.fleet == nil {
+		f.fleet = emptyFleet{}
+	}
 	return Deps{
+		Fleet:      f.fleet,
 		Router:     f,
 		Requests:   f,
 		Decisions:  f,

@@ -48,6 +48,9 @@ func schemaTypes() map[string]reflect.Type {
 		"Ticket":             reflect.TypeFor[contract.Ticket](),
 		"TicketPage":         reflect.TypeFor[contract.TicketPage](),
 		"TicketClose":        reflect.TypeFor[TicketClose](),
+		"Registration":       reflect.TypeFor[contract.Registration](),
+		"Lease":              reflect.TypeFor[contract.Lease](),
+		"InstanceName":       reflect.TypeFor[InstanceName](),
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 // Input is everything that a plan depends on.
 type Input struct {
 	Catalogue      *capabilities.Catalogue
+	FleetRevision  string         // of the fleet that Live is of
 	Index          *matcher.Index // over the agents of Catalogue
 	Live           matcher.Live   // state of the agents; nil plans as if all of them were up
 	Caller         *contract.Caller
@@ -88,6 +89,7 @@ func New(in *Input) *Plan {
 			Chosen:          []string{},
 			Standby:         []string{},
 			RegistryVersion: in.Catalogue.Version,
+			FleetRevision:   in.FleetRevision,
 		}},
 	}
 	clearTies(&p.plan.Decision.Classification)
