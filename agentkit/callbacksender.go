@@ -158,8 +158,7 @@ func (c *callbackSender) deliverResult(ctx context.Context, answer []byte, closi
 				return err
 			}
 		}
-		// Jitter spreads the retries of many agents after a restart of the router.
-		timer := time.NewTimer(max(min(retryAfter, maxPause), pause/2+rand.N(pause/2))) //nolint:gosec // no secret
+		timer := time.NewTimer(max(min(retryAfter, maxPause), addJitter(pause)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -170,6 +169,12 @@ func (c *callbackSender) deliverResult(ctx context.Context, answer []byte, closi
 			return fmt.Errorf("the agent stops; last error: %w", err)
 		}
 	}
+}
+
+// addJitter returns a duration between the half of d and d, so that the retries of many
+// agents spread after a restart of the router.
+func addJitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2) //nolint:gosec // no secret
 }
 
 // isFinal reports whether a retry would get the same status.
@@ -195,8 +200,14 @@ func (c *callbackSender) postJSON(ctx context.Context, url string, body []byte) 
 	}
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // so that the connection can be reused
-	if seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16); err == nil {
-		retryAfter = time.Duration(seconds) * time.Second
+	return resp.StatusCode, parseRetryAfter(resp.Header), nil
+}
+
+// parseRetryAfter returns the Retry-After in seconds, or 0.
+func parseRetryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.ParseUint(h.Get("Retry-After"), 10, 16)
+	if err != nil {
+		return 0
 	}
-	return resp.StatusCode, retryAfter, nil
+	return time.Duration(seconds) * time.Second
 }
