@@ -20,10 +20,11 @@ const DefaultIssuer = "caprouter"
 // postTimeout bounds one request to the router.
 const postTimeout = 10 * time.Second
 
-// Config describes an agent. AgentID and JWKSURL are required.
+// Config describes an agent. AgentID is required, and RouterURL or JWKSURL.
 type Config struct {
-	AgentID string // as in the router's registry
-	JWKSURL string // the router's public keys: <router>/.well-known/jwks.json
+	AgentID   string // as in the router's registry: the key of the agent, or of its grant
+	RouterURL string // of the router at which the agent registers itself; "" = the agent is in the registry file
+	JWKSURL   string // the router's public keys; "" = RouterURL + /.well-known/jwks.json
 
 	Path   string           // of endpoint.url in the registry; "" = "/"
 	Issuer string           // "" = DefaultIssuer
@@ -39,6 +40,18 @@ type Config struct {
 	// be sent, over https or the scheme of JWKSURL. The host of JWKSURL is always
 	// allowed.
 	CallbackHosts []string
+
+	// Registration is the declaration of an agent that registers itself. These members
+	// have other defaults than in the contract: Instance is the name of the host with
+	// a random suffix, and Endpoint.Protocol is http.
+	Registration contract.Registration
+	// Token identifies the agent at the router. nil = none, for a router that does not
+	// authenticate callers.
+	Token TokenSource
+	// DrainTimeout is how long the tasks in progress may take when the agent stops.
+	// Canceling the remaining ones and deregistering take up to 6 s more. 0 =
+	// DefaultDrainTimeout.
+	DrainTimeout time.Duration
 }
 
 // Work executes one task. It must be safe for concurrent use.
@@ -46,11 +59,18 @@ type Work = func(ctx context.Context, t contract.Task) (contract.Result, error)
 
 // New returns an agent that executes its tasks with work.
 func New(cfg Config, work Work) (*Agent, error) {
+	registration, err := newRegistration(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.JWKSURL == "" && cfg.RouterURL != "" {
+		cfg.JWKSURL = registration.routerURL + "/.well-known/jwks.json"
+	}
 	jwks, err := url.Parse(cfg.JWKSURL)
 	switch {
 	case !contract.ValidAgentID(cfg.AgentID):
 		return nil, fmt.Errorf("agentkit: AgentID %q must match %s", cfg.AgentID, contract.AgentIDPattern)
-	case err != nil || jwks.Host == "" || jwks.Scheme != "http" && jwks.Scheme != "https":
+	case err != nil || !isHTTP(jwks):
 		return nil, fmt.Errorf("agentkit: JWKSURL %q must be the router's http(s)://…/.well-known/jwks.json", cfg.JWKSURL)
 	case work == nil:
 		return nil, errors.New("agentkit: work must not be nil")
@@ -78,6 +98,8 @@ func New(cfg Config, work Work) (*Agent, error) {
 		client:     cfg.Client,
 		callbacks:  newCallbackPolicy(jwks, cfg.CallbackHosts),
 		closing:    make(chan struct{}),
+
+		registration: registration,
 	}, nil
 }
 
@@ -96,6 +118,8 @@ type Agent struct {
 	background sync.WaitGroup // asynchronous work, and sending progress
 	closing    chan struct{}  // closed when Shutdown runs out of time
 	closeOnce  sync.Once
+
+	registration registration
 }
 
 // routerClient returns the client for requests to the router. It does not follow

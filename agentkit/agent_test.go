@@ -30,6 +30,12 @@ func TestNew_RejectsInvalidConfig(t *testing.T) {
 		{"keys without a host", func(c *agentkit.Config) { c.JWKSURL = "/.well-known/jwks.json" }, countWords, "JWKSURL"},
 		{"not a URL", func(c *agentkit.Config) { c.JWKSURL = "http://a b" }, countWords, "JWKSURL"},
 		{"no work", func(*agentkit.Config) {}, nil, "work"},
+		{"a router in a file", func(c *agentkit.Config) { c.RouterURL = "file:///router" }, countWords, "RouterURL"},
+		{"a router without a host", func(c *agentkit.Config) { c.RouterURL = "router.example:8080" }, countWords, "RouterURL"},
+		{"a password in the URL of the router", func(c *agentkit.Config) { c.RouterURL = "http://u:p@router.example" }, countWords, "RouterURL"},
+		{"a query in the URL of the router", func(c *agentkit.Config) { c.RouterURL = "http://router.example?x" }, countWords, "RouterURL"},
+		{"a bad instance", func(c *agentkit.Config) { c.Registration.Instance = "A B" }, countWords, "Instance"},
+		{"a negative time to drain", func(c *agentkit.Config) { c.DrainTimeout = -1 }, countWords, "DrainTimeout"},
 		{"a negative patience", func(c *agentkit.Config) { c.AsyncAfter = -1 }, countWords, "AsyncAfter"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -40,8 +46,10 @@ func TestNew_RejectsInvalidConfig(t *testing.T) {
 			}
 		})
 	}
-	if _, err := agentkit.New(good, countWords); err != nil {
-		t.Errorf("New with a good config = %v", err)
+	for _, cfg := range []agentkit.Config{good, {AgentID: "word_counter", RouterURL: "https://router.example/base/"}} {
+		if _, err := agentkit.New(cfg, countWords); err != nil {
+			t.Errorf("New with a good config = %v", err)
+		}
 	}
 }
 
