@@ -1,0 +1,200 @@
+package agentkit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestKeepRegistered_SendsHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFakeRegistry()
+		if err := f.keep(t, &log, 35*time.Second, func(c *agentkit.Config) { c.Token = token("secret") }); err != nil {
+			t.Fatalf("KeepRegistered = %v", err)
+		}
+		want := []string{callRegister, callHeartbeat, callDrain, callShutdown, callDeregister}
+		if diff := cmp.Diff(want, f.sequence()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		var before time.Duration
+		heartbeats := f.received(callHeartbeat)
+		for i, c := range heartbeats {
+			if pause := c.At - before; pause < 9*time.Second || pause > 10*time.Second {
+				t.Errorf("heartbeat %d: got a pause of %v, want 9 s to 10 s", i, pause)
+			}
+			before = c.At
+		}
+		if len(heartbeats) != 3 {
+			t.Errorf("got %d heartbeats in 35 s, want 3", len(heartbeats))
+		}
+		for _, c := range f.received("") {
+			if c.Call != callShutdown && c.Token != "secret" {
+				t.Errorf("%s: got token %q, want secret", c.Call, c.Token)
+			}
+			isInstance := c.Call == callHeartbeat || c.Call == callDrain
+			if isInstance && c.Body != `{"instance":"i1"}` || c.Call == callDeregister && c.Body != "" {
+				t.Errorf("%s: got body %s, want the instance", c.Call, c.Body)
+			}
+		}
+		if got := log.String(); strings.Count(got, "msg=registered ") != 1 || strings.Contains(got, "level=WARN") || strings.Contains(got, "secret") {
+			t.Errorf("got log\n%s\nwant one line about the registration, no warning and no token", got)
+		}
+	})
+}
+
+func token(text string) agentkit.TokenSource {
+	return func(context.Context) (string, error) { return text, nil }
+}
+
+func TestKeepRegistered_SendsDeclaration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeRegistry()
+		declared := contract.Registration{
+			Instance: "i1", LeaseTTLS: 60, Description: "Counts words", Keywords: []string{"words"},
+			Match:       contract.Match{Intent: []string{"count_words"}, Domains: []string{"text"}},
+			Examples:    map[string][]string{"count_words": {"how many words"}},
+			Endpoint:    contract.Endpoint{URL: "https://agent.example/tasks", Idempotent: true},
+			MaxInFlight: 4,
+		}
+		if err := f.keep(t, nil, time.Second, func(c *agentkit.Config) { c.Registration = declared }); err != nil {
+			t.Fatal(err)
+		}
+		var got contract.Registration
+		if err := json.Unmarshal([]byte(f.received(callRegister)[0].Body), &got); err != nil {
+			t.Fatal(err)
+		}
+		declared.Endpoint.Protocol = contract.ProtocolHTTP // the default
+		if diff := cmp.Diff(declared, got); diff != "" {
+			t.Errorf("registration (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Two agents on one host must not replace each other's registration.
+func TestKeepRegistered_NamesInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := map[string]bool{}
+		for range 2 {
+			f := newFakeRegistry()
+			f.reply = func(_ int, call string, _ *http.Request) (*http.Response, error) {
+				if strings.HasPrefix(call, http.MethodDelete) {
+					return answer(http.StatusNoContent, ""), nil
+				}
+				return nil, nil
+			}
+			if err := f.keep(t, nil, time.Second, func(c *agentkit.Config) { c.Registration.Instance = "" }); err != nil {
+				t.Fatal(err)
+			}
+			var got contract.Registration
+			if err := json.Unmarshal([]byte(f.received(callRegister)[0].Body), &got); err != nil {
+				t.Fatal(err)
+			}
+			if !contract.ValidAgentID(got.Instance) || names[got.Instance] {
+				t.Errorf("got instance %q after %v, want another valid name", got.Instance, names)
+			}
+			names[got.Instance] = true
+			if calls := f.received("DELETE /api/v1/agents/word_counter?instance=" + got.Instance); len(calls) != 1 {
+				t.Errorf("instance %s was deregistered %d times, want once", got.Instance, len(calls))
+			}
+		}
+	})
+}
+
+func TestKeepRegistered_WaitsForRouter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFakeRegistry()
+		f.reply = replyTo(callRegister, 0, 0, 0, 0, 0, 0, 0, 503, 503)
+		if err := f.keep(t, &log, 10*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		calls := f.received(callRegister)
+		if len(calls) != 10 {
+			t.Fatalf("got %d attempts, want 10", len(calls))
+		}
+		for i := 1; i < len(calls); i++ {
+			pause, most := calls[i].At-calls[i-1].At, min(time.Second<<(i-1), 30*time.Second)
+			if pause < most/2 || pause > most {
+				t.Errorf("pause %d: got %v, want between %v and %v", i, pause, most/2, most)
+			}
+		}
+		for text, want := range map[string]int{"connection refused": 1, "Service Unavailable (503)": 1, "msg=registered ": 1} {
+			if got := strings.Count(log.String(), text); got != want {
+				t.Errorf("got %d log lines with %q, want %d:\n%s", got, text, want, log.String())
+			}
+		}
+	})
+}
+
+func TestKeepRegistered_GivesUpIfRejected(t *testing.T) {
+	detail := contract.ErrorDetail{Pointer: "/match/intent/0", Detail: "is not a name"}
+	for _, tc := range []struct {
+		name   string
+		reply  *http.Response
+		change func(*agentkit.Config)
+		puts   int
+		want   []string
+		code   contract.Code
+	}{
+		{"an invalid token", problemReply(401, contract.CodeUnauthenticated, "Authentication is required", "the token has expired"), nil, 1,
+			[]string{"http://router.example/api/v1/agents/word_counter", "Authentication is required (401)", "the token has expired"}, contract.CodeUnauthenticated},
+		{"no grant", problemReply(403, contract.CodeForbidden, "The caller is not authorized", "no grant for word_counter"), nil, 1,
+			[]string{"The caller is not authorized (403): no grant for word_counter"}, contract.CodeForbidden},
+		{"an invalid declaration", problemReply(422, contract.CodeInvalidRequest, "The request is not valid", "2 errors", detail, contract.ErrorDetail{Detail: "no domain"}), nil, 1,
+			[]string{"The request is not valid (422): 2 errors; /match/intent/0: is not a name; no domain"}, contract.CodeInvalidRequest},
+		{"an older router", answer(404, "<html>"), nil, 1, []string{"Not Found (404)"}, ""},
+		{"a redirect", answer(308, ""), nil, 1, []string{"Permanent Redirect (308)"}, ""},
+		{"no token", nil, func(c *agentkit.Config) { c.Token = agentkit.TokenFile("/nonexistent/token") }, 0, []string{"/nonexistent/token"}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFakeRegistry()
+				f.reply = func(int, string, *http.Request) (*http.Response, error) { return tc.reply, nil }
+				var change []func(*agentkit.Config)
+				if tc.change != nil {
+					change = append(change, tc.change)
+				}
+				err := f.keep(t, nil, time.Hour, change...)
+				for _, want := range tc.want {
+					if err == nil || !strings.Contains(err.Error(), want) {
+						t.Errorf("KeepRegistered = %v, want an error with %q", err, want)
+					}
+				}
+				if e, ok := errors.AsType[*contract.Error](err); tc.code != "" && (!ok || e.Code != tc.code) {
+					t.Errorf("KeepRegistered = %v, want a *contract.Error with the code %s", err, tc.code)
+				}
+				if took := time.Since(f.began); took != 0 {
+					t.Errorf("gave up after %v, want at once", took)
+				}
+				want := append(make([]string, 0, 2), []string{callRegister}[:tc.puts]...)
+				if diff := cmp.Diff(append(want, callShutdown), f.sequence()); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestKeepRegistered_NeedsAddresses(t *testing.T) {
+	f := newFakeRegistry()
+	for name, change := range map[string]func(*agentkit.Config){
+		"RouterURL":    func(c *agentkit.Config) { c.JWKSURL, c.RouterURL = "http://router.example/jwks.json", "" },
+		"Endpoint.URL": func(c *agentkit.Config) { c.Registration.Endpoint.URL = "" },
+	} {
+		if err := f.keep(t, nil, time.Minute, change); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: got %v, want an error that names it", name, err)
+		}
+	}
+}
