@@ -138,6 +138,37 @@ func TestKeepRegistered_WaitsForRouter(t *testing.T) {
 	})
 }
 
+func TestKeepRegistered_HonoursRetryAfter(t *testing.T) {
+	for _, tc := range []struct {
+		call       string
+		status     int
+		retryAfter string
+		want       time.Duration
+	}{
+		{callRegister, 429, "7", 7 * time.Second},
+		{callRegister, 503, "3600", 30 * time.Second},
+		{callHeartbeat, 503, "12", 12 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFakeRegistry()
+			f.reply = func(n int, call string, _ *http.Request) (*http.Response, error) {
+				if n > 0 || call != tc.call {
+					return nil, nil
+				}
+				resp := problemReply(tc.status, contract.CodeOverloaded, "Overloaded", "")
+				resp.Header.Set("Retry-After", tc.retryAfter)
+				return resp, nil
+			}
+			if err := f.keep(t, nil, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if calls := f.received(tc.call); len(calls) < 2 || calls[1].At-calls[0].At != tc.want {
+				t.Errorf("%s, Retry-After %s: got calls %+v, want %v between the first two", tc.call, tc.retryAfter, calls, tc.want)
+			}
+		})
+	}
+}
+
 func TestKeepRegistered_GivesUpIfRejected(t *testing.T) {
 	detail := contract.ErrorDetail{Pointer: "/match/intent/0", Detail: "is not a name"}
 	for _, tc := range []struct {
@@ -185,6 +216,211 @@ func TestKeepRegistered_GivesUpIfRejected(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An agent in the operator's file is served by it. If the operator removes it there,
+// the agent registers itself.
+func TestKeepRegistered_RetriesWhileInFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFakeRegistry()
+		f.reply = replyTo(callRegister, 409, 409, 409, 409, 409, 409, 409, 409)
+		if err := f.keep(t, &log, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(f.received(callRegister)); n != 9 {
+			t.Errorf("got %d attempts, want 9", n)
+		}
+		if got := strings.Count(log.String(), "(409)"); got != 1 {
+			t.Errorf("got %d log lines about the conflict, want one:\n%s", got, log.String())
+		}
+	})
+}
+
+// A restarted router without its data does not know the agent.
+func TestKeepRegistered_RegistersAgainIfUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFakeRegistry()
+		f.reply = replyTo(callHeartbeat, 200, 404, 200)
+		if err := f.keep(t, &log, 35*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{callRegister, callHeartbeat, callRegister, callHeartbeat, callDrain, callShutdown, callDeregister}
+		if diff := cmp.Diff(want, f.sequence()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		if puts, heartbeats := f.received(callRegister), f.received(callHeartbeat); len(heartbeats) != 3 || puts[1].At != heartbeats[1].At || puts[1].Body != puts[0].Body {
+			t.Errorf("got registrations %+v and heartbeats %+v, want the same registration right after the second heartbeat", puts, heartbeats)
+		}
+		if got := strings.Count(log.String(), "does not know the registration"); got != 1 {
+			t.Errorf("got %d log lines about it, want one:\n%s", got, log.String())
+		}
+	})
+}
+
+// After the first registration no rejection ends the agent: it may have tasks in
+// progress, and an operator may correct the mistake.
+func TestKeepRegistered_RetriesLaterRejections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeRegistry()
+		f.reply = func(n int, call string, _ *http.Request) (*http.Response, error) {
+			switch {
+			case call == callHeartbeat && n == 0:
+				return answer(http.StatusNotFound, ""), nil
+			case call == callRegister && n >= 1 && n <= 3:
+				return answer([]int{0, 401, 403, 422}[n], ""), nil
+			}
+			return nil, nil
+		}
+		if err := f.keep(t, nil, time.Minute); err != nil {
+			t.Fatalf("KeepRegistered = %v", err)
+		}
+		if puts, heartbeats := len(f.received(callRegister)), len(f.received(callHeartbeat)); puts != 5 || heartbeats < 3 {
+			t.Errorf("got %d registrations and %d heartbeats, want 5, then heartbeats", puts, heartbeats)
+		}
+	})
+}
+
+// While the operator's file declares the agent, its registration is suspended.
+func TestKeepRegistered_ContinuesWhileSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFakeRegistry()
+		f.reply = replyTo(callHeartbeat, 409, 409, 409, 200)
+		if err := f.keep(t, &log, 62*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		heartbeats := f.received(callHeartbeat)
+		for i := 1; i < len(heartbeats); i++ {
+			if pause := heartbeats[i].At - heartbeats[i-1].At; pause < 9*time.Second || pause > 10*time.Second {
+				t.Errorf("heartbeat %d: got a pause of %v, want 9 s to 10 s", i, pause)
+			}
+		}
+		if n := len(f.received(callRegister)); n != 1 || len(heartbeats) != 6 {
+			t.Errorf("got %d registrations and %d heartbeats, want 1 and 6", n, len(heartbeats))
+		}
+		for text, want := range map[string]int{"(409)": 1, "heartbeat accepted again": 1} {
+			if got := strings.Count(log.String(), text); got != want {
+				t.Errorf("got %d log lines with %q, want %d:\n%s", got, text, want, log.String())
+			}
+		}
+	})
+}
+
+// A lost heartbeat is repeated sooner than the next one, so that the lease does not
+// expire.
+func TestKeepRegistered_RepeatsLostHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFakeRegistry()
+		f.reply = replyTo(callHeartbeat, 0, 0, 0, 200)
+		if err := f.keep(t, &log, 20*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		calls := f.received(callHeartbeat)
+		if len(calls) != 4 || calls[3].At-calls[0].At > 7*time.Second {
+			t.Errorf("got heartbeats %+v, want the fourth at most 7 s after the first", calls)
+		}
+		for text, want := range map[string]int{"connection refused": 1, "heartbeat accepted again": 1} {
+			if got := strings.Count(log.String(), text); got != want {
+				t.Errorf("got %d log lines with %q, want %d:\n%s", got, text, want, log.String())
+			}
+		}
+	})
+}
+
+// A heartbeat without a reply ends early enough for another one during the lease.
+func TestKeepRegistered_BoundsHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeRegistry()
+		f.reply = func(n int, call string, r *http.Request) (*http.Response, error) {
+			switch {
+			case call == callRegister:
+				return answer(http.StatusCreated, `{"state":"active","heartbeat_s":3}`), nil
+			case call == callHeartbeat && n == 0:
+				return noReply(r)
+			}
+			return nil, nil
+		}
+		if err := f.keep(t, nil, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if calls := f.received(callHeartbeat); len(calls) < 2 || calls[1].At > 7*time.Second {
+			t.Errorf("got heartbeats %+v, want two within 7 s", calls)
+		}
+	})
+}
+
+func TestKeepRegistered_LimitsInterval(t *testing.T) {
+	for lease, want := range map[string]int{ // heartbeats in 21 s
+		`{"state":"active"}`:                         2,
+		`{"state":"active","heartbeat_s":-1}`:        2,
+		`{"state":"active","heartbeat_s":1e300}`:     0,
+		`{"state":"active","heartbeat_s":0.0000001}`: 210,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFakeRegistry()
+			f.reply = func(_ int, call string, _ *http.Request) (*http.Response, error) {
+				if call == callRegister || call == callHeartbeat {
+					return answer(http.StatusOK, lease), nil
+				}
+				return nil, nil
+			}
+			if err := f.keep(t, nil, 21*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(f.received(callHeartbeat)); got < want || got > want*10/9+1 {
+				t.Errorf("lease %s: got %d heartbeats in 21 s, want %d", lease, got, want)
+			}
+		})
+	}
+}
+
+func TestKeepRegistered_RetriesRepliesWithoutLease(t *testing.T) {
+	for _, body := range []string{"", "<html>", "{}", `{"State":"active"}`} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			f := newFakeRegistry()
+			f.reply = func(n int, call string, _ *http.Request) (*http.Response, error) {
+				if call == callRegister && n == 0 {
+					return answer(http.StatusOK, body), nil
+				}
+				return nil, nil
+			}
+			if err := f.keep(t, &log, 5*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(f.received(callRegister)); n != 2 || !strings.Contains(log.String(), "not a lease") {
+				t.Errorf("body %q: got %d registrations and log\n%s\nwant 2 and the reason", body, n, log.String())
+			}
+		})
+	}
+}
+
+// The author of an agent learns which declarations do not count, once.
+func TestKeepRegistered_LogsRefusedDeclarations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFakeRegistry()
+		f.reply = func(n int, call string, _ *http.Request) (*http.Response, error) {
+			switch {
+			case call == callRegister:
+				return answer(http.StatusCreated, `{"state":"active","heartbeat_s":10,"refused":["intent code_review is not granted"]}`), nil
+			case call == callHeartbeat && n < 2:
+				return answer(http.StatusOK, `{"state":"disabled","heartbeat_s":10,"refused":["intent code_review is not granted"]}`), nil
+			}
+			return nil, nil // active, nothing refused
+		}
+		if err := f.keep(t, &log, 45*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		for text, want := range map[string]int{"code_review": 1, "state=disabled": 1, "state=active": 2, "state=draining": 1} {
+			if got := strings.Count(log.String(), text); got != want {
+				t.Errorf("got %d log lines with %q, want %d:\n%s", got, text, want, log.String())
+			}
+		}
+	})
 }
 
 func TestKeepRegistered_NeedsAddresses(t *testing.T) {

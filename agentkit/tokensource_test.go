@@ -1,10 +1,17 @@
 package agentkit_test
 
 import (
+	"bytes"
+	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/agentkit"
 )
@@ -44,4 +51,90 @@ func writeToken(t testing.TB, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A rotated token is used by the next request, without a restart.
+func TestTokenFile_RotatesBetweenHeartbeats(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	writeToken(t, file, "first")
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeRegistry()
+		f.reply = func(n int, call string, _ *http.Request) (*http.Response, error) {
+			if call == callHeartbeat && n == 0 {
+				writeToken(t, file, "second")
+			}
+			return nil, nil
+		}
+		if err := f.keep(t, nil, 25*time.Second, func(c *agentkit.Config) { c.Token = agentkit.TokenFile(file) }); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"first", "first", "second", "second", "second"}, f.tokens()); diff != "" {
+			t.Errorf("tokens (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// tokens returns the tokens of all requests in order.
+func (f *fakeRegistry) tokens() []string {
+	var tokens []string
+	for _, c := range f.received("") {
+		if c.Call != callShutdown {
+			tokens = append(tokens, c.Token)
+		}
+	}
+	return tokens
+}
+
+// If the token is rotated while a request is sent, the router rejects the old one, and
+// the request is repeated at once with the new one.
+func TestKeepRegistered_RepeatsRequestAfterRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFakeRegistry()
+		current := "first"
+		f.reply = func(n int, call string, r *http.Request) (*http.Response, error) {
+			if n == 0 && (call == callRegister || call == callHeartbeat) {
+				current += "+"
+			}
+			if r.Header.Get("Authorization") != "Bearer "+current {
+				return problemReply(401, "unauthenticated", "Authentication is required", ""), nil
+			}
+			return nil, nil
+		}
+		err := f.keep(t, &log, 12*time.Second, func(c *agentkit.Config) {
+			c.Token = func(context.Context) (string, error) { return current, nil }
+		})
+		if err != nil {
+			t.Fatalf("KeepRegistered = %v", err)
+		}
+		want := []string{"first", "first+", "first+", "first++", "first++", "first++"}
+		if diff := cmp.Diff(want, f.tokens()); diff != "" {
+			t.Errorf("tokens (-want +got):\n%s", diff)
+		}
+		if puts, beats := f.received(callRegister), f.received(callHeartbeat); puts[0].At != puts[1].At || beats[0].At != beats[1].At {
+			t.Errorf("got registrations %+v and heartbeats %+v, want the repetitions at once", puts, beats)
+		}
+		if strings.Contains(log.String(), "401") {
+			t.Errorf("got log\n%s\nwant no line about the rejected token", log.String())
+		}
+	})
+}
+
+// If the token stays invalid, the agent continues at the normal interval and logs it
+// once.
+func TestKeepRegistered_LogsInvalidTokenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFakeRegistry()
+		f.reply = replyTo(callHeartbeat, 401, 401, 401)
+		if err := f.keep(t, &log, 45*time.Second, func(c *agentkit.Config) { c.Token = token("secret") }); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(f.received(callHeartbeat)); n != 4 {
+			t.Errorf("got %d heartbeats in 45 s, want 4", n)
+		}
+		if got := strings.Count(log.String(), "(401)"); got != 1 || strings.Contains(log.String(), "secret") {
+			t.Errorf("got log\n%s\nwant one line about the invalid token, without it", log.String())
+		}
+	})
 }
