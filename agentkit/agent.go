@@ -41,9 +41,13 @@ type Config struct {
 	// allowed.
 	CallbackHosts []string
 
+	// Listen is the address (host:port) on which Run serves tasks; "" = 127.0.0.1 and
+	// any free port.
+	Listen string
 	// Registration is the declaration of an agent that registers itself. These members
 	// have other defaults than in the contract: Instance is the name of the host with
-	// a random suffix, and Endpoint.Protocol is http.
+	// a random suffix, Endpoint.Protocol is http, and for Run Endpoint.URL is the
+	// address it listens on.
 	Registration contract.Registration
 	// Token identifies the agent at the router. nil = none, for a router that does not
 	// authenticate callers.

@@ -5,16 +5,38 @@
 //		n := len(strings.Fields(agentkit.Prompt(t)))
 //		return agentkit.Answer(fmt.Sprintf("%d words", n)), nil
 //	}
-//	agent, err := agentkit.New(agentkit.Config{
-//		AgentID: "word_counter",
-//		JWKSURL: "https://router.example/.well-known/jwks.json",
+//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//	defer stop()
+//	err := agentkit.Run(ctx, agentkit.Config{
+//		AgentID:   "word_counter",
+//		RouterURL: "https://router.example",
+//		Token:     agentkit.TokenFile("word_counter.token"),
+//		Registration: contract.Registration{
+//			Match: contract.Match{Intent: []string{"count_words"}, Domains: []string{"text"}},
+//		},
 //	}, work)
-//	if err != nil {
-//		log.Fatal(err)
-//	}
-//	log.Fatal(http.ListenAndServe("127.0.0.1:9101", agent))
 //
-// and in the router's registry:
+// The operator of the router grants the intents and domains in the registry file, and
+// issues the token with caprouter agents token word_counter:
+//
+//	grants:
+//	  word_counter: { intents: [count_words], domains: [text] }
+//
+// # Registration
+//
+// [Run] serves tasks and keeps the agent registered:
+//
+//	start       serve · PUT /api/v1/agents/word_counter, with backoff until the router responds
+//	running     a heartbeat at the interval of the lease · 404: register again
+//	ctx ends    drain · close the listener · tasks in progress · DELETE
+//
+// It gives up only if the router rejects the first registration: the token, the grant
+// or the declaration must then be corrected, and the error contains the router's
+// reason. Everything else is logged once and tried again.
+//
+// An agent with a server of its own calls [Agent.KeepRegistered] or [Agent.Serve]. An
+// agent that the registry file declares does not register: create it with [New], with
+// only AgentID and JWKSURL, and serve it as an [http.Handler]. Its entry is
 //
 //	clients:
 //	  word_counter:
@@ -74,8 +96,8 @@
 // the origin of JWKSURL and to Config.CallbackHosts. A task without a callback is
 // always answered on its connection.
 //
-// Accepted work is in memory only. For a graceful shutdown, call [Agent.Shutdown]
-// after http.Server.Shutdown: it waits for the accepted work.
+// Accepted work is in memory only. For a graceful shutdown of a server of your own,
+// call [Agent.Shutdown] after http.Server.Shutdown: it waits for the accepted work.
 //
 // # Errors
 //

@@ -8,16 +8,44 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
 )
 
-// An agent that counts words. A real one ends with
+// An agent that counts words. It registers itself, and stops gracefully on SIGTERM.
+func ExampleRun() {
+	router := newRouterServer() // a fake router
+	defer router.server.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go router.sendWhenRegistered("one two three", stop) // prints the answer
+
+	err := agentkit.Run(ctx, agentkit.Config{
+		AgentID:   "word_counter",
+		RouterURL: router.server.URL,
+		Listen:    "127.0.0.1:0",
+		Token:     func(context.Context) (string, error) { return "or agentkit.TokenFile", nil },
+		Registration: contract.Registration{
+			Instance: "i1", // only for this example
+			Match:    contract.Match{Intent: []string{"count_words"}, Domains: []string{"text"}},
+		},
+	}, func(_ context.Context, t contract.Task) (contract.Result, error) {
+		return agentkit.Answer(fmt.Sprintf("%d words", len(strings.Fields(agentkit.Prompt(t))))), nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: 3 words
+}
+
+// An agent that the registry file declares. A real one ends with
 //
 //	log.Fatal(http.ListenAndServe("127.0.0.1:9101", agent))
-func Example() {
+func ExampleNew() {
 	router := startRouter() // a fake router with a key set
 	defer router.server.Close()
 

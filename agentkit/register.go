@@ -25,7 +25,7 @@ const (
 
 // KeepRegistered registers the agent at Config.RouterURL and renews the lease until
 // ctx ends. It is for an agent with a server of its own, which must serve the agent
-// at Config.Registration.Endpoint.URL.
+// at Config.Registration.Endpoint.URL; [Run] and [Agent.Serve] do both.
 //
 // When ctx ends, KeepRegistered tells the router to send no more tasks, calls
 // shutdown, which must wait for the tasks in progress ([http.Server.Shutdown] does),
