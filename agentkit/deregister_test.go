@@ -122,6 +122,18 @@ func TestKeepRegistered_StopsWhileRegistering(t *testing.T) {
 	}
 }
 
+// A registration that has expired needs no end.
+func TestKeepRegistered_StopsAfterExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFakeRegistry()
+		f.reply = replyTo(callDeregister, 404)
+		if err := f.keep(t, &log, time.Second); err != nil || strings.Contains(log.String(), "WARN") {
+			t.Errorf("KeepRegistered = %v and log\n%s\nwant no warning", err, log.String())
+		}
+	})
+}
+
 // Tasks that are not done after DrainTimeout are canceled, those of open connections
 // and those with a callback.
 func TestKeepRegistered_CancelsTasksAfterDrainTimeout(t *testing.T) {
@@ -171,4 +183,36 @@ func TestKeepRegistered_CancelsTasksAfterDrainTimeout(t *testing.T) {
 			})
 		})
 	}
+}
+
+// If the server of the agent's author cannot shut down, no task continues.
+func TestKeepRegistered_CancelsTasksIfShutdownFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, d := newFakeRegistry(), newFakeCallbackServer()
+		f.reply = func(_ int, call string, r *http.Request) (*http.Response, error) {
+			if strings.HasPrefix(call, http.MethodGet) {
+				return d.RoundTrip(r)
+			}
+			return nil, nil
+		}
+		a := f.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+			<-ctx.Done()
+			return contract.Result{}, ctx.Err()
+		})
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			serve(a, d.post(goodTask()))
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		broken := errors.New("broken")
+		if err := a.KeepRegistered(ctx, func(context.Context) error { return broken }); !errors.Is(err, broken) {
+			t.Errorf("KeepRegistered = %v, want the error of shutdown", err)
+		}
+		<-served
+		if took := time.Since(f.began); took != 5*time.Second {
+			t.Errorf("the task ended after %v, want at the shutdown after 5 s", took)
+		}
+	})
 }
