@@ -45,7 +45,7 @@ func levels() []level {
 			{
 				pkg: "agentkit", why: "part of agents' programs, so it must not import the internals of the router",
 				only:  []string{"contract"},
-				users: []string{"internal/demo", "examples/agent"},
+				users: []string{"internal/demo", "examples/agent", "examples/agents/go"},
 			},
 		}},
 		{"between the router and a model", []row{
@@ -157,6 +157,7 @@ func levels() []level {
 			{pkg: "test/overload", why: "overloads whole processes; it uses a router only over HTTP", only: []string{"contract", "internal/run", "internal/strictjson", "test/internal/process"}},
 			{pkg: "test/bench", why: "measures whole processes, which it starts through app"},
 			{pkg: "examples/agent", why: "an example of an agent in a program of its own", only: []string{"agentkit", "contract"}},
+			{pkg: "examples/agents/go", why: "the same, registering itself", only: []string{"agentkit", "contract"}},
 			{pkg: "examples/golden", why: "an example of routing tests", only: []string{}},
 			{pkg: "examples", why: "files to copy; its tests compare them and the documents with the code", only: []string{}},
 		}},
