@@ -1,0 +1,399 @@
+package examples_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// The grant in each README.md must be valid and permit the declaration of the agent.
+func TestAgents_HaveGrant(t *testing.T) {
+	files, err := filepath.Glob("agents/*/README.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no README.md found (%v)", err)
+	}
+	block := regexp.MustCompile("(?s)\n   ```yaml\n(.*?)\n   ```\n")
+	for _, file := range files {
+		m := block.FindStringSubmatch(readFile(t, file))
+		if m == nil {
+			t.Errorf("%s has no registry", file)
+			continue
+		}
+		s, err := capabilities.Parse(file, []byte(strings.ReplaceAll("\n"+m[1], "\n   ", "\n")))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		want := contract.Grant{Intents: []string{"count_words"}, Domains: []string{"text"}}
+		if diff := cmp.Diff(want, s.Fleet.Grants["word_counter"]); diff != "" {
+			t.Errorf("%s: grant (-want +got):\n%s", file, diff)
+		}
+	}
+}
+
+// agentRouter is a router at which an agent registers.
+type agentRouter struct {
+	server   *httptest.Server
+	edKey    ed25519.PrivateKey
+	ecKey    *ecdsa.PrivateKey
+	declared chan contract.Registration
+	calls    chan string // method and path, without the instance
+
+	mu    sync.Mutex
+	reply map[string][]int // statuses of the next replies by call; then the usual one
+}
+
+func newAgentRouter(t *testing.T) *agentRouter {
+	t.Helper()
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &agentRouter{
+		edKey: edKey, ecKey: ecKey, declared: make(chan contract.Registration, 16),
+		calls: make(chan string, 1024), reply: map[string][]int{},
+	}
+	r.server = httptest.NewServer(r)
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+func (r *agentRouter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	call := req.Method + " " + strings.TrimPrefix(req.URL.Path, "/api/v1/agents/word_counter")
+	if call == "GET /.well-known/jwks.json" {
+		_, _ = io.WriteString(w, r.keySet())
+		return
+	}
+	if req.Header.Get("Authorization") != "Bearer secret" {
+		call += " without a token"
+	}
+	r.calls <- call
+	if status := r.nextStatus(call); status != 0 {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, `{"title":"a problem"}`)
+		return
+	}
+	switch call {
+	case "PUT ":
+		var declared contract.Registration
+		if err := json.NewDecoder(req.Body).Decode(&declared); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		r.declared <- declared
+	case "DELETE ":
+		if req.URL.Query().Get("instance") == "" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	_, _ = io.WriteString(w, `{"agent_id":"word_counter","state":"active","heartbeat_s":1,"refused":[]}`)
+}
+
+func (r *agentRouter) nextStatus(call string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	statuses := r.reply[call]
+	if len(statuses) == 0 {
+		return 0
+	}
+	r.reply[call] = statuses[1:]
+	return statuses[0]
+}
+
+func (r *agentRouter) keySet() string {
+	public := r.edKey.Public().(ed25519.PublicKey)
+	point, err := r.ecKey.PublicKey.Bytes() // 4, x, y
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`{"keys":[{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","use":"sig","kid":"ed","x":%q},
+		{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"ec","x":%q,"y":%q}]}`, b64(public), b64(point[1:33]), b64(point[33:]))
+}
+
+func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+// sign returns a token with these claims on top of valid ones.
+func (r *agentRouter) sign(t *testing.T, header map[string]any, change map[string]any) string {
+	t.Helper()
+	now := time.Now().Unix()
+	claims := map[string]any{
+		"iss": "caprouter", "aud": "word_counter", "sub": "alice", "scope": "task:execute", "task_id": "t1",
+		"iat": now, "exp": now + 60, "jti": "j1",
+	}
+	for name, value := range change {
+		if claims[name] = value; value == nil {
+			delete(claims, name)
+		}
+	}
+	text := b64(encode(t, header)) + "." + b64(encode(t, claims))
+	var signature []byte
+	if header["kid"] == "ec" {
+		hash := sha256.Sum256([]byte(text))
+		x, y, err := ecdsa.Sign(rand.Reader, r.ecKey, hash[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		signature = append(x.FillBytes(make([]byte, 32)), y.FillBytes(make([]byte, 32))...)
+	} else {
+		signature = ed25519.Sign(r.edKey, []byte(text))
+	}
+	return text + "." + b64(signature)
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// startAgent starts the program with the environment of an agent of this router. The
+// returned function sends SIGTERM and returns the error of the process.
+func (r *agentRouter) startAgent(t *testing.T, env []string, program string, args ...string) (stop func() error) {
+	t.Helper()
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), "ROUTER_URL="+r.server.URL, "TOKEN_FILE="+tokenFile)
+	cmd.Env = append(cmd.Env, env...)
+	cmd.WaitDelay = testkit.Patience
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var ended error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ended = cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		testkit.WaitClosed(t, done)
+		if t.Failed() {
+			t.Logf("output of %s:\n%s", program, output.String())
+		}
+	})
+	return func() error {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		testkit.WaitClosed(t, done)
+		return ended
+	}
+}
+
+// wantCalls checks that the next calls are these, if each repetition counts once.
+func (r *agentRouter) wantCalls(t *testing.T, want ...string) {
+	t.Helper()
+	var got []string
+	for len(got) < len(want) {
+		if got = slices.Compact(append(got, testkit.Receive(t, r.calls))); !slices.Equal(got, want[:len(got)]) {
+			break
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// lookProgram returns the path of the program, or skips the test.
+func lookProgram(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skip(err)
+	}
+	return path
+}
+
+func TestAgentCurl_KeepsRegistered(t *testing.T) {
+	lookProgram(t, "curl")
+	r := newAgentRouter(t)
+	r.reply["PUT "] = []int{http.StatusServiceUnavailable}
+	r.reply["POST /heartbeat"] = []int{http.StatusNotFound}
+	stop := r.startAgent(t, []string{"AGENT_URL=http://127.0.0.1:9101/"}, lookProgram(t, "sh"), "agents/curl/register.sh")
+	declared := testkit.Receive(t, r.declared)
+	want := contract.Registration{
+		Instance: declared.Instance, Match: contract.Match{Intent: []string{"count_words"}, Domains: []string{"text"}},
+		Examples: map[string][]string{"count_words": {"how many words are in this text"}},
+		Endpoint: contract.Endpoint{Protocol: contract.ProtocolHTTP, URL: "http://127.0.0.1:9101/"},
+	}
+	if diff := cmp.Diff(want, declared); diff != "" || !contract.ValidAgentID(declared.Instance) {
+		t.Errorf("registration (-want +got):\n%s", diff)
+	}
+	r.wantCalls(t, "PUT ", "POST /heartbeat", "PUT ", "POST /heartbeat")
+	if err := stop(); err != nil {
+		t.Errorf("register.sh: %v", err)
+	}
+	for call := range receiveUntil(t, r.calls, "POST /drain") {
+		if call != "POST /heartbeat" {
+			t.Errorf("got call %q before the drain", call)
+		}
+	}
+	r.wantCalls(t, "DELETE ")
+}
+
+// receiveUntil returns the values before the last one.
+func receiveUntil(t *testing.T, ch <-chan string, last string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for {
+			if v := testkit.Receive(t, ch); v == last || !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+func TestAgentCurl_GivesUpIfRejected(t *testing.T) {
+	lookProgram(t, "curl")
+	r := newAgentRouter(t)
+	r.reply["PUT "] = []int{http.StatusForbidden}
+	cmd := exec.CommandContext(t.Context(), lookProgram(t, "sh"), "agents/curl/register.sh")
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), "ROUTER_URL="+r.server.URL, "AGENT_URL=http://127.0.0.1:9101/", "TOKEN_FILE="+tokenFile)
+	if output, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(output), "(403): {\"title\":\"a problem\"}") {
+		t.Errorf("got %v and output\n%s\nwant an error with the problem", err, output)
+	}
+}
+
+// lookPython returns a Python with the libraries of the agent, or skips the test.
+func lookPython(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.CommandContext(t.Context(), name, "-c", "import jwt, cryptography").Run() == nil {
+			return name
+		}
+	}
+	t.Skip("no python3 with PyJWT and cryptography")
+	return ""
+}
+
+func TestAgentPython_ServesTasks(t *testing.T) {
+	python := lookPython(t)
+	r := newAgentRouter(t)
+	r.reply["PUT "] = []int{http.StatusServiceUnavailable}
+	r.reply["POST /heartbeat"] = []int{http.StatusNotFound}
+	stop := r.startAgent(t, []string{"PORT=0", "PYTHONDONTWRITEBYTECODE=1"}, python, "agents/python/agent.py")
+	declared := testkit.Receive(t, r.declared)
+	if !contract.ValidAgentID(declared.Instance) || declared.Endpoint.Protocol != contract.ProtocolHTTP {
+		t.Errorf("got registration %+v, want a valid instance and protocol http", declared)
+	}
+	r.wantCalls(t, "PUT ", "POST /heartbeat", "PUT ", "POST /heartbeat")
+
+	header := func(kid, alg string) map[string]any { return map[string]any{"typ": "at+jwt", "alg": alg, "kid": kid} }
+	type claims = map[string]any
+	for _, tc := range []struct {
+		name   string
+		token  string
+		body   string
+		status int
+	}{
+		{"EdDSA", r.sign(t, header("ed", "EdDSA"), nil), "", 200},
+		{"ES256", r.sign(t, header("ec", "ES256"), nil), "", 200},
+		{"any task", r.sign(t, header("ed", "EdDSA"), claims{"task_id": nil}), "", 200},
+		{"another task", r.sign(t, header("ed", "EdDSA"), claims{"task_id": "t2"}), "", 403},
+		{"another agent", r.sign(t, header("ed", "EdDSA"), claims{"aud": "other"}), "", 401},
+		{"another issuer", r.sign(t, header("ed", "EdDSA"), claims{"iss": "other"}), "", 401},
+		{"another scope", r.sign(t, header("ed", "EdDSA"), claims{"scope": "route:submit"}), "", 401},
+		{"expired", r.sign(t, header("ed", "EdDSA"), claims{"exp": time.Now().Add(-time.Minute).Unix()}), "", 401},
+		{"without an id", r.sign(t, header("ed", "EdDSA"), claims{"jti": nil}), "", 401},
+		{"algorithm of the other key", r.sign(t, header("ed", "ES256"), nil), "", 401},
+		{"no algorithm", r.sign(t, header("ed", "none"), nil), "", 401},
+		{"a symmetric algorithm", r.sign(t, header("ed", "HS256"), nil), "", 401},
+		{"an unknown key", r.sign(t, header("other", "EdDSA"), nil), "", 401},
+		{"another type", r.sign(t, map[string]any{"typ": "JWT", "alg": "EdDSA", "kid": "ed"}, nil), "", 401},
+		{"a key set in the header", r.sign(t, map[string]any{"typ": "at+jwt", "alg": "EdDSA", "kid": "ed", "jku": r.server.URL}, nil), "", 401},
+		{"a broken signature", r.sign(t, header("ed", "EdDSA"), nil) + "AAAA", "", 401},
+		{"no token", "", "", 401},
+		{"not a task", r.sign(t, header("ed", "EdDSA"), nil), "[]", 400},
+		{"no prompt", r.sign(t, header("ed", "EdDSA"), nil), `{"task_id":"t1","inputs":{}}`, 400},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			body := tc.body
+			if body == "" {
+				body = `{"task_id":"t1","inputs":{"prompt":"one two three"}}`
+			}
+			status, reply := postTask(t, declared.Endpoint.URL, tc.token, body)
+			if status != tc.status {
+				t.Errorf("got status %d %s, want %d", status, reply, tc.status)
+			}
+			if want := `{"task_id": "t1", "status": "success", "data": {"answer": "3 words"}}`; status == 200 && reply != want {
+				t.Errorf("got reply %s, want %s", reply, want)
+			}
+		})
+	}
+	if err := stop(); err != nil {
+		t.Errorf("agent.py: %v", err)
+	}
+	for call := range receiveUntil(t, r.calls, "POST /drain") {
+		if call != "POST /heartbeat" {
+			t.Errorf("got call %q before the drain", call)
+		}
+	}
+	r.wantCalls(t, "DELETE ")
+}
+
+// postTask sends the body to the agent and returns the status and the reply.
+func postTask(t *testing.T, url, token, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	reply, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(reply)
+}
