@@ -176,7 +176,7 @@ func wholeResponse(t *testing.T, resp *contract.Response) string {
 	for i := range resp.Tasks {
 		resp.Tasks[i].LatencyMS, resp.Tasks[i].TaskID = 0, "task"
 	}
-	resp.Decision.RegistryVersion = "sha256:…"
+	resp.Decision.RegistryVersion, resp.Decision.FleetRevision = "sha256:…", ""
 	data, err := json.MarshalIndent(resp, "", " ")
 	if err != nil {
 		t.Fatal(err)

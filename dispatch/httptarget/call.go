@@ -191,6 +191,24 @@ func (c *agentCall) logFailure(ctx context.Context, attempts int, f *attempt.Err
 		"trace_id", c.Task.TraceID, "attempts", attempts, "code", f.Code, "detail", f.Detail, "address", f.Address, "reply", f.Reply, "err", f.Cause)
 }
 
+// checkGuard returns why the address of an agent that registered itself is not called.
+func (t *Target) checkGuard(u *url.URL) error {
+	if t.guarded == nil {
+		return errors.New("agents that registered themselves are not called: no guard is configured")
+	}
+	return t.guard.CheckURL(u)
+}
+
+// CheckAddress returns why the address of an agent that registers itself cannot be
+// called, nil if it can, as far as this is known without a lookup of its name.
+func (t *Target) CheckAddress(address string) error {
+	u, err := parseEndpoint(address, t.plainHTTP)
+	if err != nil {
+		return err
+	}
+	return t.checkGuard(u)
+}
+
 // describeAddress returns the URL of the endpoint without credentials, "" if it is
 // not valid. A query is left out, because it may contain a key.
 func (c *agentCall) describeAddress() string {
@@ -212,12 +230,7 @@ func (c *agentCall) resolveEndpoint() *attempt.Error {
 		c.transport = c.target.trusted
 		return nil
 	}
-	if c.target.guarded == nil {
-		err = errors.New("agents that registered themselves are not called: no guard is configured")
-	} else {
-		err = c.target.guard.CheckURL(c.url)
-	}
-	if err != nil {
+	if err := c.target.checkGuard(c.url); err != nil {
 		return c.blockedFailure(err)
 	}
 	c.transport = c.target.guarded

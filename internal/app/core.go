@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 		AllowPlainHTTP: cfg.Dispatch.AllowPlainHTTP,
 		Version:        opts.Version,
 		PublicURL:      c.publicURL,
-		Guard:          egress.NewGuard(private...),
+		Guard:          egress.NewGuard(append(private, cfg.localAddresses()...)...),
 		Logger:         c.log,
 	}, signer)
 	if err != nil {
@@ -135,6 +136,16 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	}
 	tel.Metrics().ObserveOpen(c.router.OpenRequests)
 	return c, nil
+}
+
+// localAddresses returns the addresses that agents may register without being listed in
+// dispatch.allow_private. Without authentication, all callers are programs of this
+// machine, which reach its loopback addresses themselves.
+func (c *Config) localAddresses() []netip.Prefix {
+	if c.Auth.Mode != authNone {
+		return nil
+	}
+	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
 func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {

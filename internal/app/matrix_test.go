@@ -58,7 +58,9 @@ func newMatrix(t *testing.T) *matrix {
 	m.testServer = startGuarded(t, m.mint, "clients:\n"+
 		entry("counter", "count_words", "prose", agent.URL)+
 		entry("sleeper", "sleep_long", "prose", later.URL)+
-		entry("hidden_agent", "veiled_thing", "shadows", agent.URL)+"fallback: { policy: C }\n")
+		entry("hidden_agent", "veiled_thing", "shadows", agent.URL)+"fallback: { policy: C }\n"+
+		"grants: { guest: { intents: [count_words], domains: [prose] } }\n",
+		func(c *Config) { c.Limits.Register.RPS = "0" })
 	return m
 }
 
@@ -154,33 +156,55 @@ func ofTicket(suffix string) func(*matrix) (string, string) {
 	}
 }
 
+const guestRegistration = `{"match":{"intent":["count_words"],"domains":["prose"]},"endpoint":{"protocol":"http","url":"https://agents.example/"}}`
+
+// guest is the token of an agent that registers itself.
+func (m *matrix) guest() string { return m.token("guest", "agents:register tasks:work", nil) }
+
+// ofGuest asks for the registration of the guest, which exists.
+func ofGuest(suffix string) func(*matrix) (string, string) {
+	return func(m *matrix) (string, string) {
+		got := m.do(call{method: "PUT", path: "/api/v1/agents/guest", token: m.guest(), body: guestRegistration})
+		if got.status >= 300 {
+			m.t.Fatalf("register: %d %s", got.status, got.body)
+		}
+		return "/api/v1/agents/guest" + suffix, ""
+	}
+}
+
 // table is who may do what. An operation without a row fails the test.
 func table() map[string]row {
 	const prompt = `{"content":{"prompt":"please count words of this prose"},"options":{"fallback":"B"}}`
 	hidden := []string{"hidden_agent", "veiled_thing", "shadows"}
 	return map[string]row{
-		"POST /api/v1/route":                {"route:submit", prompt, 200, fixed("/api/v1/route"), 0, hidden},
-		"POST /api/v1/classify":             {"route:submit", prompt, 200, fixed("/api/v1/classify"), 0, hidden},
-		"GET /api/v1/requests/{id}":         {"route:read", "", 200, ofRequest(false, ""), 404, hidden},
-		"DELETE /api/v1/requests/{id}":      {"route:submit", "", 204, ofRequest(false, ""), 404, hidden},
-		"GET /api/v1/requests/{id}/events":  {"route:read", "", 200, ofRequest(false, "/events"), 404, hidden},
-		"POST /api/v1/requests/{id}/cancel": {"route:submit", "", 200, ofRequest(true, "/cancel"), 404, hidden},
-		"GET /api/v1/decisions":             {"route:read", "", 200, fixed("/api/v1/decisions"), 200, hidden},
-		"POST /api/v1/tasks/{id}/result":    {"tasks:work", `{"task_id":"TASK","status":"success"}`, 200, ofTask("/result"), 404, nil},
-		"POST /api/v1/tasks/{id}/progress":  {"tasks:work", `{"message":"half"}`, 204, ofTask("/progress"), 404, nil},
-		"GET /api/v1/tickets":               {"tickets", "", 200, fixed("/api/v1/tickets"), 200, hidden},
-		"GET /api/v1/tickets/{id}":          {"tickets", "", 200, ofTicket(""), 404, hidden},
-		"POST /api/v1/tickets/{id}/close":   {"tickets", "", 200, ofTicket("/close"), 404, hidden},
-		"GET /api/v1/agents":                {"agents:read", "", 200, fixed("/api/v1/agents"), 200, hidden},
-		"GET /api/v1/agents/{id}":           {"agents:read", "", 200, fixed("/api/v1/agents/counter"), 0, hidden},
-		"GET /api/v1/registry":              {"agents:read", "", 200, fixed("/api/v1/registry"), 200, hidden},
-		"POST /api/v1/registry/validate":    {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/validate"), 0, hidden},
-		"POST /api/v1/registry/lint":        {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/lint"), 0, hidden},
-		"GET /healthz":                      {"public", "", 200, fixed("/healthz"), 200, hidden},
-		"GET /readyz":                       {"public", "", 200, fixed("/readyz"), 200, hidden},
-		"GET /metrics":                      {"public", "", 200, fixed("/metrics"), 200, hidden},
-		"GET /.well-known/jwks.json":        {"public", "", 200, fixed("/.well-known/jwks.json"), 200, hidden},
-		"GET /openapi.json":                 {"public", "", 200, fixed("/openapi.json"), 200, hidden},
+		"POST /api/v1/route":                 {"route:submit", prompt, 200, fixed("/api/v1/route"), 0, hidden},
+		"POST /api/v1/classify":              {"route:submit", prompt, 200, fixed("/api/v1/classify"), 0, hidden},
+		"GET /api/v1/requests/{id}":          {"route:read", "", 200, ofRequest(false, ""), 404, hidden},
+		"DELETE /api/v1/requests/{id}":       {"route:submit", "", 204, ofRequest(false, ""), 404, hidden},
+		"GET /api/v1/requests/{id}/events":   {"route:read", "", 200, ofRequest(false, "/events"), 404, hidden},
+		"POST /api/v1/requests/{id}/cancel":  {"route:submit", "", 200, ofRequest(true, "/cancel"), 404, hidden},
+		"GET /api/v1/decisions":              {"route:read", "", 200, fixed("/api/v1/decisions"), 200, hidden},
+		"POST /api/v1/tasks/{id}/result":     {"tasks:work", `{"task_id":"TASK","status":"success"}`, 200, ofTask("/result"), 404, nil},
+		"POST /api/v1/tasks/{id}/progress":   {"tasks:work", `{"message":"half"}`, 204, ofTask("/progress"), 404, nil},
+		"GET /api/v1/tickets":                {"tickets", "", 200, fixed("/api/v1/tickets"), 200, hidden},
+		"GET /api/v1/tickets/{id}":           {"tickets", "", 200, ofTicket(""), 404, hidden},
+		"POST /api/v1/tickets/{id}/close":    {"tickets", "", 200, ofTicket("/close"), 404, hidden},
+		"GET /api/v1/agents":                 {"agents:read", "", 200, fixed("/api/v1/agents"), 200, hidden},
+		"GET /api/v1/agents/{id}":            {"agents:read", "", 200, fixed("/api/v1/agents/counter"), 0, hidden},
+		"PUT /api/v1/agents/{id}":            {"agents:register", guestRegistration, 200, ofGuest(""), 0, hidden},
+		"DELETE /api/v1/agents/{id}":         {"agents:register", "", 204, ofGuest(""), 0, hidden},
+		"POST /api/v1/agents/{id}/heartbeat": {"agents:register", "", 200, ofGuest("/heartbeat"), 0, hidden},
+		"POST /api/v1/agents/{id}/drain":     {"agents:register", "", 200, ofGuest("/drain"), 0, hidden},
+		"POST /api/v1/agents/{id}/disable":   {"admin", "", 204, ofGuest("/disable"), 0, hidden},
+		"POST /api/v1/agents/{id}/enable":    {"admin", "", 204, ofGuest("/enable"), 0, hidden},
+		"GET /api/v1/registry":               {"agents:read", "", 200, fixed("/api/v1/registry"), 200, hidden},
+		"POST /api/v1/registry/validate":     {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/validate"), 0, hidden},
+		"POST /api/v1/registry/lint":         {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/lint"), 0, hidden},
+		"GET /healthz":                       {"public", "", 200, fixed("/healthz"), 200, hidden},
+		"GET /readyz":                        {"public", "", 200, fixed("/readyz"), 200, hidden},
+		"GET /metrics":                       {"public", "", 200, fixed("/metrics"), 200, hidden},
+		"GET /.well-known/jwks.json":         {"public", "", 200, fixed("/.well-known/jwks.json"), 200, hidden},
+		"GET /openapi.json":                  {"public", "", 200, fixed("/openapi.json"), 200, hidden},
 	}
 }
 
@@ -278,6 +302,17 @@ func (m *matrix) check(t *testing.T, name string, r row) {
 		want("the token of another task", ask(path, m.later.callback(other)), 404)
 		alike("the token of another task", ask(path, m.later.callback(other)), ask(unknown, m.later.callback(other)))
 		want("the token of the task", ask(path, m.later.callback(id)), r.right)
+	case "agents:register":
+		want("no token", ask(path, ""), 401)
+		want("a caller", ask(path, m.token("guest", everyScope+" agent:*", nil)), 403)
+		want("another agent", ask(path, m.token("counter", "agents:register", nil)), 403)
+		want("the agent", ask(path, m.guest()), r.right)
+		r.ask(m) // it has perhaps left
+		want("an operator", ask(path, m.token("root", "admin", nil)), r.right)
+	case "admin":
+		want("no token", ask(path, ""), 401)
+		want("the agent", ask(path, m.guest()), 403)
+		want("an operator", ask(path, m.token("root", "admin", nil)), r.right)
 	default:
 		want("no token", ask(path, ""), 401)
 		want("an expired token", ask(path, expired), 401)

@@ -175,7 +175,7 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	c.views = newViewBuilder(trainModel, c.dispatcher, c.installView)
-	c.fleet, err = fleet.Open(ctx, fleet.Config{Bucket: c.persistence.agents, Operator: c.operatorDefinition, Logger: c.log})
+	c.fleet, err = fleet.Open(ctx, fleet.Config{Bucket: c.persistence.agents, Operator: c.operatorDefinition, CheckAddress: c.target.CheckAddress, Logger: c.log})
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,11 @@ type Config struct {
 	// Operator returns the definition that the operator has written. Its grants
 	// limit what agents may register, and its agents cannot register themselves.
 	Operator func() *capabilities.Definition
-	Now      func() time.Time // nil = time.Now
-	Logger   *slog.Logger     // nil = silent
+	// CheckAddress returns why the address of an agent cannot be called; nil = every
+	// address can.
+	CheckAddress func(url string) error
+	Now          func() time.Time // nil = time.Now
+	Logger       *slog.Logger     // nil = silent
 }
 
 // Fleet holds the registrations of one store. It implements registry.Source, and is
@@ -49,6 +52,9 @@ type Fleet struct {
 func Open(ctx context.Context, cfg Config) (*Fleet, error) {
 	if cfg.Bucket == nil || cfg.Operator == nil {
 		return nil, errors.New("fleet: a bucket and the operator's definition are needed")
+	}
+	if cfg.CheckAddress == nil {
+		cfg.CheckAddress = func(string) error { return nil }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

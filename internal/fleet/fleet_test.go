@@ -50,10 +50,19 @@ grants: {w: {intents: [count_words], domains: [text]}, v: {intents: [x]}}
 func (f *testFleet) reopen() {
 	f.t.Helper()
 	var err error
-	f.Fleet, err = Open(f.t.Context(), Config{Bucket: f.bucket, Operator: f.getOperator, Now: f.getNow})
+	f.Fleet, err = Open(f.t.Context(), Config{Bucket: f.bucket, Operator: f.getOperator, CheckAddress: blockAddress, Now: f.getNow})
 	if err != nil {
 		f.t.Fatal(err)
 	}
+}
+
+const blockedURL = "http://169.254.169.254/"
+
+func blockAddress(url string) error {
+	if url == blockedURL {
+		return errors.New(url + " may not be called")
+	}
+	return nil
 }
 
 func (f *testFleet) setOperator(file string) {
@@ -185,19 +194,21 @@ func TestRegister_RejectsWhatIsNotAllowed(t *testing.T) {
 		"an operator":       {"w", admin, "", ""},
 		"no grant":          {"u", self("u"), contract.CodeForbidden, "grants nothing to u: add it there, for example grants: {u: {"},
 		"agent of the file": {"fixed", self("fixed"), contract.CodeConflict, "fixed is declared in the operator's registry file"},
+		"blocked address":   {"w", self("w"), contract.CodeInvalidRequest, "the registration is not valid"},
 		"local principal":   {"v", &contract.Caller{Subject: "local", AllScopes: true}, "", ""},
 	} {
-		_, err := f.Register(t.Context(), tc.id, wordCounter("one"), tc.caller, "")
+		r := wordCounter("one")
+		if tc.code == contract.CodeInvalidRequest {
+			r.Endpoint.URL = blockedURL
+		}
+		_, err := f.Register(t.Context(), tc.id, r, tc.caller, "")
 		if tc.code == "" && err == nil {
 			continue
 		}
 		t.Run(name, func(t *testing.T) { wantCode(t, err, tc.code, tc.text) })
 	}
-	for range maxInstances {
-		_, err := f.Register(t.Context(), "v", wordCounter(fmt.Sprintf("i%d", len(f.Leases("v")))), self("v"), "")
-		if len(f.Leases("v")) < maxInstances && err != nil {
-			t.Fatal(err)
-		}
+	for i := len(f.Leases("v")); i < maxInstances; i++ {
+		f.register("v", wordCounter(fmt.Sprintf("i%d", i)))
 	}
 	_, err := f.Register(t.Context(), "v", wordCounter("more"), self("v"), "")
 	wantCode(t, err, contract.CodeConflict, "has 100 instances")

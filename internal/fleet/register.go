@@ -27,7 +27,8 @@ type Registered struct {
 // capabilities.CheckRegistration.
 //
 // Errors are contract.CodeForbidden without a grant, contract.CodeConflict if the
-// operator declares the agent, and contract.CodePreconditionFailed.
+// operator declares the agent, contract.CodeInvalidRequest if its address cannot be
+// called, and contract.CodePreconditionFailed.
 func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registration, caller *contract.Caller, ifMatch string) (Registered, error) {
 	key := instanceKey{agentID, cmp.Or(r.Instance, contract.DefaultInstance)}
 	f.writing.Lock()
@@ -35,6 +36,12 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 	grant, err := f.authorize(key, caller)
 	if err != nil {
 		return Registered{}, err
+	}
+	if err := f.cfg.CheckAddress(r.Endpoint.URL); err != nil {
+		return Registered{}, &contract.Error{
+			Code: contract.CodeInvalidRequest, Message: "the registration is not valid",
+			Details: []contract.ErrorDetail{{Pointer: "/endpoint/url", Detail: err.Error()}},
+		}
 	}
 	f.mu.Lock()
 	current, full := f.roster.find(key), f.isFull(agentID)

@@ -11,16 +11,23 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Fleet holds the agents that register themselves. Names of instances may be "". Every
-// method but Leases returns contract.CodeForbidden if the caller is neither the agent nor
-// an operator.
+// Fleet holds the agents that register themselves, and what operators decide about
+// agents.
 type Fleet interface {
+	Registrar
+	// SetDisabled takes an agent of any origin out of routing, or back in.
+	SetDisabled(ctx context.Context, agentID string, disabled bool, caller *contract.Caller) error
+	// Leases returns the leases of an agent's instances, sorted by their names.
+	Leases(agentID string) []contract.Lease
+}
+
+// Registrar changes registrations. Names of instances may be "". Every method returns
+// contract.CodeForbidden if the caller is neither the agent nor an operator.
+type Registrar interface {
 	Register(ctx context.Context, agentID string, r contract.Registration, caller *contract.Caller, ifMatch string) (fleet.Registered, error)
 	Heartbeat(ctx context.Context, agentID, instance string, caller *contract.Caller) (contract.Lease, error)
 	Drain(ctx context.Context, agentID, instance string, caller *contract.Caller) (contract.Lease, error)
 	Deregister(ctx context.Context, agentID, instance string, caller *contract.Caller) error
-	SetDisabled(ctx context.Context, agentID string, disabled bool, caller *contract.Caller) error
-	Leases(agentID string) []contract.Lease
 }
 
 // InstanceName is the body of POST /api/v1/agents/{id}/heartbeat and …/drain.
