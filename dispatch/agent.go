@@ -24,7 +24,7 @@ type AgentStatus struct {
 	Breaker   string    // resilience.Closed, Open or HalfOpen
 	OpenUntil time.Time // zero unless the breaker is open
 	InFlight  int       // tasks it executes
-	Disabled  bool
+	State     contract.AgentState
 }
 
 // AgentStatus returns the status of the agent with the id. An unknown agent is
@@ -32,7 +32,7 @@ type AgentStatus struct {
 func (d *Dispatcher) AgentStatus(id string) AgentStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	status := AgentStatus{Breaker: resilience.Closed}
+	status := AgentStatus{Breaker: resilience.Closed, State: contract.AgentActive}
 	live := d.agents.findState(id)
 	if a := d.active[id]; a != nil {
 		live = a.live
@@ -41,7 +41,7 @@ func (d *Dispatcher) AgentStatus(id string) AgentStatus {
 		}
 	}
 	if live != nil {
-		status.InFlight, status.Disabled = live.InFlight(), live.Disabled()
+		status.InFlight, status.State = live.InFlight(), live.State()
 	}
 	return status
 }
@@ -143,4 +143,17 @@ func (a *agentState) publishOpenUntil() {
 		}
 	}
 	a.live.SetOpenUntil(until)
+}
+
+// refusalOf returns why an agent in the state gets no tasks, "" if it gets some.
+func refusalOf(state contract.AgentState) string {
+	switch state {
+	case "", contract.AgentActive, contract.AgentDegraded:
+		return ""
+	case contract.AgentDraining:
+		return "is draining and takes no new tasks"
+	case contract.AgentExpired:
+		return "has expired: no heartbeat came in time"
+	}
+	return "is disabled"
 }

@@ -45,8 +45,8 @@ func TestSetAgents_KeepsStatesInOrder(t *testing.T) {
 				if got := live[i].Limit(); got != limit {
 					rt.Fatalf("limit of %s = %d, want %d", a.ID, got, limit)
 				}
-				live[i].SetDisabled(true) // Agent finds the state by id only
-				if !b.AgentStatus(a.ID).Disabled {
+				live[i].SetState(contract.AgentDisabled) // AgentStatus finds the state by id only
+				if b.AgentStatus(a.ID).State != contract.AgentDisabled {
 					rt.Fatalf("the state at %d is not that of %s", i, a.ID)
 				}
 				seen[a.ID] = live[i]
@@ -107,7 +107,7 @@ func TestSetAgents_DropsRemovedAgentAfterLastTask(t *testing.T) {
 	b.SetAgents(nil)
 	close(end)
 	wg.Wait()
-	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: resilience.Closed}, b.AgentStatus("a")); diff != "" {
+	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: resilience.Closed, State: contract.AgentActive}, b.AgentStatus("a")); diff != "" {
 		t.Errorf("status after its last task (-want +got):\n%s", diff)
 	}
 

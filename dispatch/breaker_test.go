@@ -24,7 +24,7 @@ func TestDispatcher_BreakerOpensAndCloses(t *testing.T) {
 	}
 	b.recordFailures(t, a, 1)
 	until := b.clock.Now().Add(10 * time.Second)
-	want := dispatch.AgentStatus{Breaker: resilience.Open, OpenUntil: until}
+	want := dispatch.AgentStatus{Breaker: resilience.Open, OpenUntil: until, State: contract.AgentActive}
 	if diff := cmp.Diff(want, b.AgentStatus("a")); diff != "" {
 		t.Errorf("status after three failures (-want +got):\n%s", diff)
 	}

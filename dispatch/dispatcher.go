@@ -108,8 +108,8 @@ func (d *Dispatcher) sendTask(ctx context.Context, c Call) Outcome {
 	}
 	a := d.beginCall(c.Agent)
 	defer d.endCall(a)
-	if a.live.Disabled() {
-		return unavailableOutcome(c.Agent.ID + " is disabled")
+	if reason := refusalOf(a.live.State()); reason != "" {
+		return unavailableOutcome(c.Agent.ID + " " + reason)
 	}
 	if until := a.live.OpenUntil(); until > d.breaker.Now().UnixMilli() {
 		return unavailableOutcome(breakerDetail(c.Agent.ID, time.UnixMilli(until)))

@@ -88,6 +88,32 @@ func TestDispatcher_RejectsAgentWithoutTarget(t *testing.T) {
 	}
 }
 
+func TestDispatcher_RejectsAgentByState(t *testing.T) {
+	for state, want := range map[contract.AgentState]string{
+		contract.AgentActive: "", contract.AgentDegraded: "",
+		contract.AgentDraining: "a is draining and takes no new tasks",
+		contract.AgentExpired:  "a has expired: no heartbeat came in time",
+		contract.AgentDisabled: "a is disabled",
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			b := newTestDispatcher(t)
+			a := agent("a")
+			b.SetAgents([]*contract.RegistryEntry{a})[0].SetState(state)
+			got := b.send(t, a)
+			if want == "" {
+				if got.Err != nil {
+					t.Errorf("Send = %+v, want a result", got.Err)
+				}
+				return
+			}
+			wantUnavailable(t, got, want)
+			if b.target.count() != 0 || b.AgentStatus("a").State != state {
+				t.Errorf("got %d calls and state %s, want none and %s", b.target.count(), b.AgentStatus("a").State, state)
+			}
+		})
+	}
+}
+
 // wantUnavailable checks for agent_unavailable without an attempt, so that the
 // task was certainly not executed.
 func wantUnavailable(t testing.TB, got dispatch.Outcome, detail string) {
@@ -164,7 +190,7 @@ func TestDispatcher_BoundsTasksOfOneAgent(t *testing.T) {
 	if got := live[0].InFlight(); got != 2 {
 		t.Errorf("in flight = %d, want 2", got)
 	}
-	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: "closed", InFlight: 2}, b.AgentStatus("busy")); diff != "" {
+	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: "closed", InFlight: 2, State: contract.AgentActive}, b.AgentStatus("busy")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	wantUnavailable(t, b.send(t, busy), "busy is at its limit of 2 tasks in flight (max_in_flight)")

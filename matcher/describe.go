@@ -65,6 +65,12 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 	if c.unavailable&unavailableDisabled != 0 {
 		add("state", "disabled")
 	}
+	if c.unavailable&unavailableDraining != 0 {
+		add("state", "draining: it takes no new tasks")
+	}
+	if c.unavailable&unavailableExpired != 0 {
+		add("state", "expired: no heartbeat came in time")
+	}
 	if c.unavailable&unavailableBreaker != 0 {
 		add("state", describeBreaker(state, q.NowMS))
 	}

@@ -60,8 +60,18 @@ func TestGateReasons(t *testing.T) {
 	}{
 		{
 			name: "disabled",
-			live: func(s *matcher.LiveState) { s.SetDisabled(true) },
+			live: func(s *matcher.LiveState) { s.SetState(contract.AgentDisabled) },
 			want: contract.Gate{Gate: "state", Reason: "disabled"},
+		},
+		{
+			name: "draining",
+			live: func(s *matcher.LiveState) { s.SetState(contract.AgentDraining) },
+			want: contract.Gate{Gate: "state", Reason: "draining: it takes no new tasks"},
+		},
+		{
+			name: "expired",
+			live: func(s *matcher.LiveState) { s.SetState(contract.AgentExpired) },
+			want: contract.Gate{Gate: "state", Reason: "expired: no heartbeat came in time"},
 		},
 		{
 			name: "breaker, seconds rounded up",

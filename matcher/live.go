@@ -1,17 +1,25 @@
 package matcher
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/caprouter/caprouter/contract"
+)
 
 // LiveState is the state of an agent that changes between two loads of the registry:
-// its circuit breaker, its tasks in flight and whether it is disabled. The dispatcher
+// its circuit breaker, its tasks in flight and its agent state. The dispatcher
 // updates it, and a match reads it without a lock. The zero value is an active agent
 // without a limit.
 type LiveState struct {
 	openUntil atomic.Int64 // Unix milliseconds
 	inFlight  atomic.Int64
 	limit     atomic.Int64
-	disabled  atomic.Bool
+	state     atomic.Uint32 // the bit of unavailability, 0 = active, or degraded
 }
+
+// degraded is the stored state of a degraded agent. It is outside of the bits of
+// unavailability, because the agent gets tasks.
+const degraded = 1 << 8
 
 // Live contains the states of the agents by ordinal of the index. An agent without a
 // state is active.
@@ -30,11 +38,37 @@ func (s *LiveState) SetLimit(n int) { s.limit.Store(int64(n)) }
 // Limit returns the bound on the tasks in flight.
 func (s *LiveState) Limit() int { return int(s.limit.Load()) }
 
-// SetDisabled takes the agent out of matching, or back in.
-func (s *LiveState) SetDisabled(disabled bool) { s.disabled.Store(disabled) }
+// SetState sets the state of the agent, "" = active. An agent matches if it is active
+// or degraded. An unknown state is handled like disabled.
+func (s *LiveState) SetState(state contract.AgentState) {
+	stored := uint32(unavailableDisabled)
+	switch state {
+	case "", contract.AgentActive:
+		stored = 0
+	case contract.AgentDegraded:
+		stored = degraded
+	case contract.AgentDraining:
+		stored = uint32(unavailableDraining)
+	case contract.AgentExpired:
+		stored = uint32(unavailableExpired)
+	}
+	s.state.Store(stored)
+}
 
-// Disabled reports whether the agent is taken out of matching.
-func (s *LiveState) Disabled() bool { return s.disabled.Load() }
+// State returns the state of the agent.
+func (s *LiveState) State() contract.AgentState {
+	switch s.state.Load() {
+	case 0:
+		return contract.AgentActive
+	case degraded:
+		return contract.AgentDegraded
+	case uint32(unavailableDraining):
+		return contract.AgentDraining
+	case uint32(unavailableExpired):
+		return contract.AgentExpired
+	}
+	return contract.AgentDisabled
+}
 
 // Acquire counts one more task in flight, unless the limit is reached. If it returns
 // true, the caller must call Release once.
@@ -50,6 +84,9 @@ func (s *LiveState) Acquire() bool {
 // Release counts one task in flight less.
 func (s *LiveState) Release() { s.inFlight.Add(-1) }
 
+// AddInFlight counts n more tasks in flight, or less, whatever the limit is.
+func (s *LiveState) AddInFlight(n int) { s.inFlight.Add(int64(n)) }
+
 // InFlight returns the tasks in flight.
 func (s *LiveState) InFlight() int { return int(s.inFlight.Load()) }
 
@@ -59,6 +96,8 @@ type unavailability uint8
 
 const (
 	unavailableDisabled unavailability = 1 << iota
+	unavailableDraining
+	unavailableExpired
 	unavailableBreaker
 	unavailableBusy
 )
@@ -70,10 +109,7 @@ func (l Live) unavailability(ordinal int32, nowMS int64) unavailability {
 	if s == nil {
 		return 0
 	}
-	var d unavailability
-	if s.disabled.Load() {
-		d |= unavailableDisabled
-	}
+	d := unavailability(s.state.Load()) //nolint:gosec // drops degraded, which takes tasks
 	if s.openUntil.Load() > nowMS {
 		d |= unavailableBreaker
 	}

@@ -4,7 +4,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/matcher"
 )
 
@@ -23,6 +25,53 @@ func TestLiveStateLimit(t *testing.T) {
 	s.Release()
 	if !s.Acquire() {
 		t.Error("got no place after a release, want one")
+	}
+}
+
+// allStates are the agent states, the default one first.
+var allStates = []contract.AgentState{
+	"", contract.AgentActive, contract.AgentDegraded, contract.AgentDraining, contract.AgentExpired, contract.AgentDisabled,
+}
+
+// inState returns a function that sets the state.
+func inState(state contract.AgentState) func(*matcher.LiveState) {
+	return func(s *matcher.LiveState) { s.SetState(state) }
+}
+
+func TestLiveState_ReturnsStateThatWasSet(t *testing.T) {
+	var s matcher.LiveState
+	if got := s.State(); got != contract.AgentActive {
+		t.Errorf("zero value: got state %q, want active", got)
+	}
+	for _, state := range allStates[1:] {
+		s.SetState(state)
+		if got := s.State(); got != state {
+			t.Errorf("got state %q, want %q", got, state)
+		}
+	}
+	s.SetState("")
+	if got := s.State(); got != contract.AgentActive {
+		t.Errorf("got state %q, want active", got)
+	}
+}
+
+// The limit applies to Acquire only.
+func TestLiveState_AddsInFlightBeyondLimit(t *testing.T) {
+	var s matcher.LiveState
+	s.SetLimit(2)
+	s.AddInFlight(3)
+	if s.InFlight() != 3 || s.Acquire() {
+		t.Errorf("got %d in flight, want 3 and no other place", s.InFlight())
+	}
+	if s.AddInFlight(-2); s.InFlight() != 1 || !s.Acquire() {
+		t.Errorf("got %d in flight, want 1 and another place", s.InFlight())
+	}
+}
+
+// A million agents have a state each.
+func TestLiveState_IsSmall(t *testing.T) {
+	if got := unsafe.Sizeof(matcher.LiveState{}); got > 32 {
+		t.Errorf("a state takes %d bytes, want at most 32", got)
 	}
 }
 
@@ -47,7 +96,7 @@ func TestLiveStateIsSharedSafely(t *testing.T) {
 					s.Release()
 				}
 				s.SetOpenUntil(int64(i))
-				s.SetDisabled(i%2 == 0)
+				s.SetState(allStates[i%len(allStates)])
 				if x.Match(&q, live, &res); res.Total != 1 {
 					t.Errorf("got %d hits, want 1", res.Total)
 				}
@@ -64,7 +113,7 @@ func TestLiveStateIsSharedSafely(t *testing.T) {
 func TestLiveGaps(t *testing.T) {
 	x, q := build(reviewer("a"), reviewer("b"), reviewer("c")), reviewQuery(everyone)
 	down := &matcher.LiveState{}
-	down.SetDisabled(true)
+	down.SetState(contract.AgentExpired)
 	for _, c := range describe(x, &q, matcher.Live{nil, down}) {
 		if want := c.AgentID != "b"; c.Eligible != want {
 			t.Errorf("%s: got eligible %t, want %t", c.AgentID, c.Eligible, want)

@@ -167,7 +167,12 @@ func TestMatchGates(t *testing.T) {
 		want   matcher.GateSet
 	}{
 		{name: "nothing in the way"},
-		{name: "disabled", live: func(s *matcher.LiveState) { s.SetDisabled(true) }, want: matcher.GateState},
+		{name: "disabled", live: inState(contract.AgentDisabled), want: matcher.GateState},
+		{name: "draining", live: inState(contract.AgentDraining), want: matcher.GateState},
+		{name: "expired", live: inState(contract.AgentExpired), want: matcher.GateState},
+		{name: "in a state of a later version", live: inState("paused"), want: matcher.GateState},
+		{name: "active", live: inState(contract.AgentActive)},
+		{name: "degraded", live: inState(contract.AgentDegraded)},
 		{name: "breaker open", live: func(s *matcher.LiveState) { s.SetOpenUntil(nowMS + 1) }, want: matcher.GateState},
 		{name: "breaker's time is over", live: func(s *matcher.LiveState) { s.SetOpenUntil(nowMS) }},
 		{name: "at the limit", live: func(s *matcher.LiveState) { s.SetLimit(1); s.Acquire() }, want: matcher.GateState},
@@ -219,7 +224,7 @@ func TestMatchGates(t *testing.T) {
 			name:   "several at once",
 			agent:  requires(contract.Requires{Scopes: []string{"x"}, Tenants: []string{"south"}, DataClasses: []string{"email"}}),
 			caller: ours,
-			live:   func(s *matcher.LiveState) { s.SetDisabled(true); s.SetOpenUntil(math.MaxInt64) },
+			live:   func(s *matcher.LiveState) { s.SetState(contract.AgentDisabled); s.SetOpenUntil(math.MaxInt64) },
 			query:  func(q *matcher.Query) { q.MinConfidence = 1 },
 			want:   matcher.GateState | matcher.GateScopes | matcher.GateTenant | matcher.GateDataClasses | matcher.GateConfidence,
 		},

@@ -73,7 +73,7 @@ func drawLive(t *rapid.T, agents []*contract.RegistryEntry) map[string]*matcher.
 			continue
 		}
 		s := &matcher.LiveState{}
-		s.SetDisabled(rarely(t, "disabled", 4))
+		s.SetState(rapid.SampledFrom(allStates).Draw(t, "state"))
 		s.SetOpenUntil(rapid.Int64Range(nowMS-1, nowMS+1).Draw(t, "open until"))
 		for range rapid.IntRange(0, 2).Draw(t, "in flight") {
 			s.Acquire()

@@ -166,7 +166,7 @@ func (s *setup) gates(a *contract.RegistryEntry, score int) []string {
 	}
 	gates := []string{}
 	if l := s.Live[a.ID]; l != nil {
-		if l.Disabled() || l.OpenUntil() > q.NowMS || l.Limit() > 0 && l.InFlight() >= l.Limit() {
+		if state := l.State(); state != contract.AgentActive && state != contract.AgentDegraded || l.OpenUntil() > q.NowMS || l.Limit() > 0 && l.InFlight() >= l.Limit() {
 			gates = append(gates, "state")
 		}
 	}

@@ -70,7 +70,9 @@ func TestMatchKeepsTheBestTwenty(t *testing.T) {
 	for i := range 50 { // a00 … a49 by ordinal; the even ones are down
 		agents = append(agents, reviewer(fmt.Sprintf("a%02d", i)))
 		live = append(live, &matcher.LiveState{})
-		live[i].SetDisabled(i%2 == 0)
+		if i%2 == 0 {
+			live[i].SetState(contract.AgentDisabled)
+		}
 	}
 	q := reviewQuery(everyone)
 
@@ -86,7 +88,10 @@ func TestMatchKeepsTheBestTwenty(t *testing.T) {
 	})
 	t.Run("ineligible ones fill the room in order", func(t *testing.T) {
 		for i := range live {
-			live[i].SetDisabled(i != 7 && i != 49)
+			live[i].SetState(contract.AgentDisabled)
+			if i == 7 || i == 49 {
+				live[i].SetState(contract.AgentActive)
+			}
 		}
 		got := ids(describe(build(agents...), &q, live))
 		want := []string{}

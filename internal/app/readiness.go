@@ -9,7 +9,7 @@ import (
 // agentState returns the live state of an agent.
 func (c *core) agentState(id string) rest.AgentState {
 	s := c.dispatcher.AgentStatus(id)
-	return rest.AgentState{Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight, Disabled: s.Disabled}
+	return rest.AgentState{Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight, State: s.State}
 }
 
 // readiness reports whether requests are served, and on which version of the

@@ -11,10 +11,10 @@ import (
 
 // AgentState is the current state of an agent.
 type AgentState struct {
-	Breaker   string    // "closed", "open" or "half_open"; "" = closed
-	OpenUntil time.Time // zero unless the breaker is open
-	InFlight  int       // tasks it is working on
-	Disabled  bool
+	Breaker   string              // "closed", "open" or "half_open"; "" = closed
+	OpenUntil time.Time           // zero unless the breaker is open
+	InFlight  int                 // tasks it is working on
+	State     contract.AgentState // "" = active
 }
 
 // Agent is the registry entry of an agent and its current state.
@@ -41,12 +41,11 @@ type AgentList struct {
 	Agents          []Agent `json:"agents"`
 }
 
-// The values of Agent.State, Agent.Origin and Breaker.State.
+// The values of Agent.State besides the contract.AgentState of an agent, of Agent.Origin and Breaker.State.
 const (
 	stateActive      = "active"
 	stateBreakerOpen = "breaker_open"
 	stateAtCapacity  = "at_capacity"
-	stateDisabled    = "disabled"
 
 	originFile         = "file"
 	originRegistration = "registration"
@@ -97,16 +96,23 @@ func (a *api) describeAgent(entry *contract.RegistryEntry, caller *contract.Call
 		agent.Breaker.OpenUntil = &until
 	}
 	switch {
-	case now.Disabled:
-		agent.State = stateDisabled
+	case !takesTasks(now.State):
+		agent.State = string(now.State)
 	case agent.Breaker.State == breakerOpen:
 		agent.State = stateBreakerOpen
 	case agent.InFlight >= agent.MaxInFlight:
 		agent.State = stateAtCapacity
+	case now.State == contract.AgentDegraded:
+		agent.State = string(now.State)
 	default:
 		agent.State = stateActive
 	}
 	return agent
+}
+
+// takesTasks reports whether an agent in the state gets tasks.
+func takesTasks(state contract.AgentState) bool {
+	return state == "" || state == contract.AgentActive || state == contract.AgentDegraded
 }
 
 func originOf(entry *contract.RegistryEntry) string {

@@ -41,7 +41,11 @@ func TestHandleAgent_ReportsState(t *testing.T) {
 		{"broken", AgentState{Breaker: "open", OpenUntil: until}, "breaker_open", "open", true},
 		{"broken and full", AgentState{Breaker: "open", OpenUntil: until, InFlight: 2}, "breaker_open", "open", true},
 		{"on trial", AgentState{Breaker: "half_open"}, "active", "half_open", false},
-		{"disabled", AgentState{Disabled: true, Breaker: "open", OpenUntil: until}, "disabled", "open", true},
+		{"degraded", AgentState{State: contract.AgentDegraded}, "degraded", "closed", false},
+		{"degraded and full", AgentState{State: contract.AgentDegraded, InFlight: 2}, "at_capacity", "closed", false},
+		{"draining", AgentState{State: contract.AgentDraining, InFlight: 2}, "draining", "closed", false},
+		{"expired", AgentState{State: contract.AgentExpired}, "expired", "closed", false},
+		{"disabled", AgentState{State: contract.AgentDisabled, Breaker: "open", OpenUntil: until}, "disabled", "open", true},
 	}
 	caller := &contract.Caller{Scopes: []string{"agents:read", "agent:quality_agent"}}
 	for _, c := range cases {

@@ -264,7 +264,7 @@ func TestAPI_ConformsToTheDocument(t *testing.T) {
 		{"close ticket, no word", &fakeBackend{}, "POST", "/api/v1/tickets/" + testTicket + "/close", "", nil, 200},
 		{"close ticket unknown", &fakeBackend{later: notFoundLater}, "POST", "/api/v1/tickets/" + testTicket + "/close", "", nil, 404},
 		{"agents", &fakeBackend{states: map[string]AgentState{"billing_agent": {Breaker: "open", OpenUntil: until}, "quality_agent": {InFlight: 2}}}, "GET", "/api/v1/agents", "", nil, 200},
-		{"agent", &fakeBackend{states: map[string]AgentState{"quality_agent": {Disabled: true, Breaker: "half_open"}}}, "GET", "/api/v1/agents/quality_agent", "", nil, 200},
+		{"agent", &fakeBackend{states: map[string]AgentState{"quality_agent": {State: contract.AgentDisabled, Breaker: "half_open"}}}, "GET", "/api/v1/agents/quality_agent", "", nil, 200},
 		{"agent unknown", &fakeBackend{}, "GET", "/api/v1/agents/missing", "", nil, 404},
 		{"registry", &fakeBackend{}, "GET", "/api/v1/registry", "", nil, 200},
 		{"validate", &fakeBackend{}, "POST", "/api/v1/registry/validate", yaml, asYAML, 200},
