@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"time"
-
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/matcher"
@@ -17,47 +15,6 @@ type agentState struct {
 	breaker  *resilience.Breaker // nil = no failure since the last success
 	endpoint contract.Endpoint   // that failed; set with breaker
 	removed  bool                // from the registry
-}
-
-// AgentStatus is the status of an agent at one moment.
-type AgentStatus struct {
-	Breaker   string    // resilience.Closed, Open or HalfOpen
-	OpenUntil time.Time // zero unless the breaker is open
-	InFlight  int       // tasks it executes
-	State     contract.AgentState
-}
-
-// AgentStatus returns the status of the agent with the id. An unknown agent is
-// idle with a closed breaker.
-func (d *Dispatcher) AgentStatus(id string) AgentStatus {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	status := AgentStatus{Breaker: resilience.Closed, State: contract.AgentActive}
-	live := d.agents.findState(id)
-	if a := d.active[id]; a != nil {
-		live = a.live
-		if a.breaker != nil {
-			status.Breaker, status.OpenUntil = a.breaker.State(), a.breaker.OpenUntil()
-		}
-	}
-	if live != nil {
-		status.InFlight, status.State = live.InFlight(), live.State()
-	}
-	return status
-}
-
-// OpenBreakers counts the agents that get no tasks because their circuit breaker
-// is open.
-func (d *Dispatcher) OpenBreakers() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := 0
-	for _, a := range d.active {
-		if a.breaker != nil && a.breaker.State() == resilience.Open {
-			n++
-		}
-	}
-	return n
 }
 
 // beginCall returns the state of the agent for one call, which ends with endCall.
@@ -143,17 +100,4 @@ func (a *agentState) publishOpenUntil() {
 		}
 	}
 	a.live.SetOpenUntil(until)
-}
-
-// refusalOf returns why an agent in the state gets no tasks, "" if it gets some.
-func refusalOf(state contract.AgentState) string {
-	switch state {
-	case "", contract.AgentActive, contract.AgentDegraded:
-		return ""
-	case contract.AgentDraining:
-		return "is draining and takes no new tasks"
-	case contract.AgentExpired:
-		return "has expired: no heartbeat came in time"
-	}
-	return "is disabled"
 }

@@ -124,3 +124,16 @@ func maxInFlight(entry *contract.RegistryEntry) int {
 	}
 	return contract.DefaultMaxInFlight
 }
+
+// refusalOf returns why an agent in the state gets no tasks, "" if it gets some.
+func refusalOf(state contract.AgentState) string {
+	switch state {
+	case "", contract.AgentActive, contract.AgentDegraded:
+		return ""
+	case contract.AgentDraining:
+		return "is draining and takes no new tasks"
+	case contract.AgentExpired:
+		return "has expired: no heartbeat came in time"
+	}
+	return "is disabled"
+}
