@@ -1,33 +1,42 @@
 package dispatch
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/matcher"
 )
 
 // agentState is the state of an agent that has tasks in flight or has failed.
 // The dispatcher's mu guards all fields except live, which is atomic.
 type agentState struct {
-	id       string
-	live     *matcher.LiveState
-	calls    int                 // of Send in progress
-	breaker  *resilience.Breaker // nil = no failure since the last success
-	endpoint contract.Endpoint   // that failed; set with breaker
-	removed  bool                // from the registry
+	live    *matcher.LiveState
+	entry   *contract.RegistryEntry // in force; that of the first call if there is none in force
+	calls   int                     // of Send in progress
+	removed bool                    // from the registry
+	// instances are those with tasks in flight or failures, by name.
+	instances []*instanceState
+	// An agent of the file needs no more memory than these, for its only instance.
+	single instanceState
+	one    [1]*instanceState
 }
 
-// beginCall returns the state of the agent for one call, which ends with endCall.
+// beginCall returns the state of the agent for one call, which ends with
+// endDelivery.
 func (d *Dispatcher) beginCall(entry *contract.RegistryEntry) *agentState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a := d.active[entry.ID]
 	if a == nil {
-		a = &agentState{id: entry.ID, live: d.agents.findState(entry.ID)}
-		if a.live == nil {
+		a = &agentState{}
+		a.instances = a.one[:0]
+		if row := d.agents.findRow(entry.ID); row != nil {
+			a.live, a.entry = row.live, row.entry
+		} else {
 			// The request began before a reload removed the agent. Without any
 			// registry, the state of every agent is kept.
-			a.live = newLiveState(entry)
+			a.live, a.entry = newLiveState(entry), entry
 			a.removed = d.agents != nil
 		}
 		d.active[entry.ID] = a
@@ -36,68 +45,119 @@ func (d *Dispatcher) beginCall(entry *contract.RegistryEntry) *agentState {
 	return a
 }
 
-func (d *Dispatcher) endCall(a *agentState) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	a.calls--
-	d.dropIfIdle(a)
-}
-
 // dropIfIdle drops a state that contains no information. The caller holds mu.
 func (d *Dispatcher) dropIfIdle(a *agentState) {
-	if a.calls == 0 && (a.removed || a.breaker == nil) {
-		delete(d.active, a.id)
+	if a.calls == 0 && (a.removed || len(a.instances) == 0) {
+		delete(d.active, a.entry.ID)
 	}
 }
 
-// acquirePermit asks the agent's circuit breaker to admit one call.
-func (d *Dispatcher) acquirePermit(a *agentState) (resilience.Permit, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if a.breaker == nil {
-		return resilience.Permit{}, true
-	}
-	permit, ok := a.breaker.Allow()
-	if permit.IsProbe() {
-		// Until the probe ends, or takes longer than OpenFor, the matcher prefers
-		// other agents.
-		a.live.SetOpenUntil(d.breaker.Now().Add(d.breaker.OpenFor).UnixMilli())
-	}
-	return permit, ok
-}
-
-// recordHealth records the outcome of a call that acquirePermit admitted.
-func (d *Dispatcher) recordHealth(a *agentState, permit resilience.Permit, endpoint contract.Endpoint, h Health) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if a.breaker == nil {
-		if h != HealthBad || permit.IsProbe() {
-			return // a probe of a breaker that a reload has dropped does not count
+// setEntry makes the entry the one in force. The tasks of an instance that is not
+// active any more go on, and do not count for the limit of the agent, which is that
+// of its active instances. The caller holds mu.
+func (a *agentState) setEntry(entry *contract.RegistryEntry) {
+	a.entry = entry
+	a.instances = slices.DeleteFunc(a.instances, func(s *instanceState) bool {
+		in, listed := findInstance(entry, s.name)
+		if s.listed = listed; listed && s.endpoint != in.Endpoint {
+			s.endpoint = in.Endpoint
+			s.closeBreaker()
 		}
-		a.breaker, a.endpoint = resilience.NewBreaker(d.breaker), endpoint
-	}
-	switch h {
-	case HealthGood:
-		a.breaker.RecordSuccess(permit)
-	case HealthBad:
-		a.breaker.RecordFailure(permit)
-	default:
-		a.breaker.Release(permit)
-	}
-	if a.breaker.IsFresh() {
-		a.breaker = nil
-	}
+		switch active := listed && takesTasks(in.State); {
+		case active && !s.counted:
+			a.live.AddInFlight(s.inFlight)
+			s.counted = true
+		case !active && s.counted:
+			a.live.AddInFlight(-s.inFlight)
+			s.counted = false
+		}
+		return s.isIdle()
+	})
 	a.publishOpenUntil()
 }
 
-// publishOpenUntil makes the state of the breaker visible to the matcher. The
+// findState returns the state of the instance, or nil. The caller holds mu.
+func (a *agentState) findState(name string) *instanceState {
+	if i, ok := a.searchState(name); ok {
+		return a.instances[i]
+	}
+	return nil
+}
+
+func (a *agentState) searchState(name string) (int, bool) {
+	return slices.BinarySearchFunc(a.instances, name, func(s *instanceState, name string) int { return strings.Compare(s.name, name) })
+}
+
+// addState returns the state of the instance, which is new if there was none. The
 // caller holds mu.
+func (a *agentState) addState(in *contract.Instance) *instanceState {
+	i, ok := a.searchState(in.Name)
+	if ok {
+		return a.instances[i]
+	}
+	s := &a.single // not in use, because no other state has its name
+	if in.Name != "" {
+		s = &instanceState{}
+	}
+	*s = instanceState{name: in.Name, endpoint: in.Endpoint}
+	if current, ok := findInstance(a.entry, in.Name); ok {
+		s.listed, s.counted, s.endpoint = true, takesTasks(current.State), current.Endpoint
+	}
+	a.instances = slices.Insert(a.instances, i, s)
+	return s
+}
+
+// dropStateIfIdle drops the state of an instance that contains no information. The
+// caller holds mu.
+func (a *agentState) dropStateIfIdle(s *instanceState) {
+	if !s.isIdle() {
+		return
+	}
+	if i, ok := a.searchState(s.name); ok {
+		a.instances = slices.Delete(a.instances, i, i+1)
+	}
+}
+
+// publishOpenUntil makes the circuit breakers visible to the matcher: the agent can
+// take a task as soon as one of its active instances can. The caller holds mu.
 func (a *agentState) publishOpenUntil() {
-	var until int64
-	if a.breaker != nil {
-		if t := a.breaker.OpenUntil(); !t.IsZero() {
-			until = t.UnixMilli()
+	var buf [1]contract.Instance
+	earliest, found := int64(0), false
+	list := listInstances(a.entry, &buf)
+	for i := range list {
+		in := &list[i]
+		if !takesTasks(in.State) {
+			continue
+		}
+		until := int64(0)
+		if s := a.findState(in.Name); s != nil {
+			until = s.openUntil
+		}
+		if !found || until < earliest {
+			earliest, found = until, true
 		}
 	}
-	a.live.SetOpenUntil(until)
+	a.live.SetOpenUntil(earliest)
+}
+
+// listInstances returns the instances of the entry. An agent of the file has one
+// without a name, which is stored in buf.
+func listInstances(entry *contract.RegistryEntry, buf *[1]contract.Instance) []contract.Instance {
+	if len(entry.Instances) > 0 {
+		return entry.Instances
+	}
+	buf[0] = contract.Instance{Endpoint: entry.Endpoint, MaxInFlight: entry.MaxInFlight}
+	return buf[:]
+}
+
+// findInstance returns the instance of the entry with the name.
+func findInstance(entry *contract.RegistryEntry, name string) (in contract.Instance, ok bool) {
+	var buf [1]contract.Instance
+	list := listInstances(entry, &buf)
+	for i := range list {
+		if list[i].Name == name {
+			return list[i], true
+		}
+	}
+	return contract.Instance{}, false
 }

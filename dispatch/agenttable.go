@@ -8,9 +8,10 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-// agentTable contains the live state of every agent of one registry. It does not
-// change after SetAgents has installed it; consecutive tables share the states.
-// A nil table is the one before the first registry.
+// agentTable contains the entry and the live state of every agent of one registry.
+// Except for live and turn, it does not change after SetAgents has installed it;
+// consecutive tables share the states. A nil table is the one before the first
+// registry.
 type agentTable struct {
 	rows []agentRow // by id
 }
@@ -19,18 +20,13 @@ type agentTable struct {
 // map, which matters with a million agents.
 type agentRow struct {
 	id      string
+	entry   *contract.RegistryEntry
 	live    *matcher.LiveState
-	ordinal int // index in the argument of SetAgents
+	ordinal int32  // index in the argument of SetAgents
+	turn    uint32 // the instance that goes first if several are equally busy; guarded by mu
 }
 
-// findState returns the state of the agent with the id, or nil.
-func (t *agentTable) findState(id string) *matcher.LiveState {
-	if row := t.findRow(id); row != nil {
-		return row.live
-	}
-	return nil
-}
-
+// findRow returns the row of the agent with the id, or nil.
 func (t *agentTable) findRow(id string) *agentRow {
 	if t == nil {
 		return nil
@@ -48,7 +44,7 @@ func (t *agentTable) nextTable(agents []*contract.RegistryEntry) (*agentTable, m
 	live := make(matcher.Live, len(agents))
 	next := &agentTable{rows: make([]agentRow, len(agents))}
 	for i, e := range agents {
-		next.rows[i] = agentRow{id: e.ID, ordinal: i}
+		next.rows[i] = agentRow{id: e.ID, entry: e, ordinal: int32(i)} //nolint:gosec // an ordinal of the index
 	}
 	byID := func(a, b agentRow) int { return strings.Compare(a.id, b.id) }
 	if !slices.IsSortedFunc(next.rows, byID) {
@@ -65,9 +61,9 @@ func (t *agentTable) nextTable(agents []*contract.RegistryEntry) (*agentTable, m
 		}
 		if len(before) > 0 && before[0].id == row.id {
 			row.live = before[0].live
-			row.live.SetLimit(maxInFlight(agents[row.ordinal]))
+			applyEntry(row.live, row.entry)
 		} else {
-			row.live = newLiveState(agents[row.ordinal])
+			row.live = newLiveState(row.entry)
 		}
 		live[row.ordinal] = row.live
 	}
@@ -75,10 +71,10 @@ func (t *agentTable) nextTable(agents []*contract.RegistryEntry) (*agentTable, m
 }
 
 // SetAgents installs the agents of a registry and returns their live states, in
-// the order of the slice. An agent that was there before keeps its state, but its
-// circuit breaker closes if its endpoint has changed. The state of a removed agent
-// is dropped when its last task ends, so SetAgents must be called only for a
-// registry that will be used.
+// the order of the slice. An agent that was there before keeps its state, but the
+// circuit breaker of an instance closes if its endpoint has changed. The state of a
+// removed agent or instance is dropped when its last task ends, so SetAgents must be
+// called only for a registry that will be used.
 func (d *Dispatcher) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 	d.reload.Lock()
 	defer d.reload.Unlock()
@@ -92,38 +88,77 @@ func (d *Dispatcher) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.agents = next
-	for _, a := range d.active {
-		row := next.findRow(a.id)
+	for id, a := range d.active {
+		row := next.findRow(id)
 		a.removed = row == nil
 		if a.removed {
 			d.dropIfIdle(a)
 			continue
 		}
 		if row.live != a.live { // it was removed and added again while it had tasks
-			a.live.SetLimit(maxInFlight(agents[row.ordinal]))
+			applyEntry(a.live, row.entry)
 			row.live, live[row.ordinal] = a.live, a.live
 		}
-		if a.breaker != nil && a.endpoint != agents[row.ordinal].Endpoint {
-			a.breaker = nil
-			a.publishOpenUntil()
-			d.dropIfIdle(a)
-		}
+		a.setEntry(row.entry)
+		d.dropIfIdle(a)
 	}
 	return live
 }
 
 func newLiveState(entry *contract.RegistryEntry) *matcher.LiveState {
 	s := &matcher.LiveState{}
-	s.SetLimit(maxInFlight(entry))
+	applyEntry(s, entry)
 	return s
 }
 
-func maxInFlight(entry *contract.RegistryEntry) int {
-	if entry.MaxInFlight > 0 {
-		return entry.MaxInFlight
+// applyEntry sets the limit and the state of an agent to those of its entry.
+func applyEntry(live *matcher.LiveState, entry *contract.RegistryEntry) {
+	live.SetLimit(agentLimit(entry))
+	live.SetState(stateOf(entry))
+}
+
+// agentLimit returns the limit of tasks in flight of an agent: that of its active
+// instances together.
+func agentLimit(entry *contract.RegistryEntry) int {
+	if len(entry.Instances) == 0 {
+		return limitOrDefault(entry.MaxInFlight)
+	}
+	limit := 0
+	for i := range entry.Instances {
+		if in := &entry.Instances[i]; takesTasks(in.State) {
+			limit += limitOrDefault(in.MaxInFlight)
+		}
+	}
+	return limit
+}
+
+func limitOrDefault(maxInFlight int) int {
+	if maxInFlight > 0 {
+		return maxInFlight
 	}
 	return contract.DefaultMaxInFlight
 }
+
+// stateOf returns the state of the entry. An agent without an active instance is
+// never active.
+func stateOf(entry *contract.RegistryEntry) contract.AgentState {
+	if !takesTasks(entry.State) || len(entry.Instances) == 0 {
+		return entry.State
+	}
+	state := contract.AgentExpired
+	for i := range entry.Instances {
+		switch in := &entry.Instances[i]; {
+		case takesTasks(in.State):
+			return entry.State
+		case in.State == contract.AgentDraining:
+			state = contract.AgentDraining
+		}
+	}
+	return state
+}
+
+// takesTasks reports whether an agent or an instance in the state gets tasks.
+func takesTasks(state contract.AgentState) bool { return refusalOf(state) == "" }
 
 // refusalOf returns why an agent in the state gets no tasks, "" if it gets some.
 func refusalOf(state contract.AgentState) string {

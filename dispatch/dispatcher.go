@@ -25,7 +25,7 @@ const maxWaitDivisor = 4
 type Config struct {
 	MaxInFlight int                      // tasks of all agents together; 0 = DefaultMaxInFlight
 	Timeout     time.Duration            // of a task without any deadline; 0 = DefaultTimeout
-	Breaker     resilience.BreakerConfig // of each agent
+	Breaker     resilience.BreakerConfig // of each instance of an agent
 }
 
 // Dispatcher sends tasks to agents. It is safe for concurrent use.
@@ -79,17 +79,36 @@ func (d *Dispatcher) Send(ctx context.Context, c Call) Outcome {
 	start := time.Now()
 	ctx, cancel := d.withDeadline(ctx, c.Task.Deadline)
 	defer cancel()
-	out := d.sendTask(ctx, c)
+	s := delivery{call: c, entry: c.Agent, standbys: c.Standbys}
+	out := d.sendTask(ctx, &s)
 	out.Latency = time.Since(start)
-	out.Attempts = max(out.Attempts, c.Task.Attempt-1) // those of an earlier Send
+	out.Attempts = max(out.Attempts, s.call.Task.Attempt-1) // those before
 	return out
 }
 
 // CancelTask asks the agent to stop a task that it has accepted and that no Send
-// waits for. It returns at once, and does nothing if the target is no Canceler.
+// waits for. It is unknown which instance has the task, so each that has not expired
+// is asked; an agent ignores the cancellation of an unknown task. CancelTask returns
+// at once, and does nothing if the target is no Canceler.
 func (d *Dispatcher) CancelTask(c Call) {
-	if target, _ := d.findTarget(c.Agent); target != nil {
-		cancelTask(target, c)
+	d.mu.Lock()
+	entry := d.entryInForce(c.Agent)
+	d.mu.Unlock()
+	if entry == nil {
+		return
+	}
+	var buf [1]contract.Instance
+	list := listInstances(entry, &buf)
+	for i := range list {
+		target, _ := d.findTarget(entry.ID, &list[i].Endpoint)
+		if target == nil || list[i].State == contract.AgentExpired {
+			continue
+		}
+		at := c
+		if len(entry.Instances) > 0 {
+			at.Agent = atInstance(c.Agent, &list[i])
+		}
+		cancelTask(target, at)
 	}
 }
 
@@ -99,66 +118,88 @@ func cancelTask(target Target, c Call) {
 	}
 }
 
-// sendTask makes the cheap checks first. The task counts against the bound of its
-// agent until the end, even while it is Pending.
-func (d *Dispatcher) sendTask(ctx context.Context, c Call) Outcome {
-	target, reason := d.findTarget(c.Agent)
-	if target == nil {
-		return unavailableOutcome(reason)
+// sendTask makes the cheap checks first. The task counts against the bounds of its
+// agent and of its instance until the end, even while it is Pending.
+func (d *Dispatcher) sendTask(ctx context.Context, s *delivery) Outcome {
+	if len(s.entry.Instances) == 0 {
+		if target, reason := d.findTarget(s.entry.ID, &s.entry.Endpoint); target == nil {
+			return unavailableOutcome(reason)
+		}
 	}
-	a := d.beginCall(c.Agent)
-	defer d.endCall(a)
-	if reason := refusalOf(a.live.State()); reason != "" {
-		return unavailableOutcome(c.Agent.ID + " " + reason)
+	s.agent = d.beginCall(s.entry)
+	defer d.endDelivery(s)
+	live := s.agent.live
+	if reason := refusalOf(live.State()); reason != "" {
+		return unavailableOutcome(s.entry.ID + " " + reason)
 	}
-	if until := a.live.OpenUntil(); until > d.breaker.Now().UnixMilli() {
-		return unavailableOutcome(breakerDetail(c.Agent.ID, time.UnixMilli(until)))
+	if until := live.OpenUntil(); until > d.breaker.Now().UnixMilli() {
+		return unavailableOutcome(breakerDetail(s.entry.ID, time.UnixMilli(until)))
 	}
-	if !a.live.Acquire() {
-		return unavailableOutcome(fmt.Sprintf("%s is at its limit of %d tasks in flight (max_in_flight)", c.Agent.ID, a.live.Limit()))
+	if s.admitted = live.Acquire(); !s.admitted {
+		return unavailableOutcome(fmt.Sprintf("%s is at its limit of %d tasks in flight (max_in_flight)", s.entry.ID, live.Limit()))
 	}
-	defer a.live.Release()
-	out := d.executeTask(ctx, c, target, a)
+	out := d.executeTask(ctx, s)
 	switch {
 	case out.Pending:
-		return awaitResult(ctx, c, target, out)
+		return awaitResult(ctx, s.call, s.target, out)
 	case out.Err != nil && out.Err.Code == contract.TaskWasCancelled && handedOver(ctx):
 		return Outcome{Pending: true, Attempts: out.Attempts}
 	}
 	return out
 }
 
-// executeTask holds the semaphore while the target executes the task. It asks the
-// circuit breaker last, so that a probe goes straight to the agent.
-func (d *Dispatcher) executeTask(ctx context.Context, c Call, target Target, a *agentState) Outcome {
+// executeTask holds the semaphore while the target executes the task. It chooses the
+// instance last, so that a probe of its circuit breaker goes straight to the agent. If
+// an instance has certainly not executed the task, another one gets it.
+func (d *Dispatcher) executeTask(ctx context.Context, s *delivery) Outcome {
 	if err := d.acquireSemaphore(ctx); err != nil {
 		return Outcome{Err: err}
 	}
 	defer func() { <-d.semaphore }()
-	permit, ok := d.acquirePermit(a)
-	if !ok {
-		return unavailableOutcome(breakerDetail(c.Agent.ID, d.AgentStatus(c.Agent.ID).OpenUntil))
+	if reason := d.assignInstance(s); reason != "" {
+		return unavailableOutcome(reason)
 	}
+	for {
+		out, sent := d.sendToInstance(ctx, s)
+		if out.Attempts >= max(s.call.Task.Attempt, 1) {
+			s.call.Task.Attempt = out.Attempts + 1
+		}
+		if !sent || !isUnexecuted(&out) || ctx.Err() != nil || !d.assignNext(s) {
+			return out
+		}
+	}
+}
+
+// sendToInstance sends the task to the instance that has it. If the task may not be
+// sent to any instance, sent is false.
+func (d *Dispatcher) sendToInstance(ctx context.Context, s *delivery) (out Outcome, sent bool) {
 	health := HealthUnknown // if BeforeSend or Execute panics
-	defer func() { d.recordHealth(a, permit, c.Agent.Endpoint, health) }()
-	if c.Recheck != nil {
-		if reason := c.Recheck(); reason != "" {
-			return unavailableOutcome(reason)
+	defer func() { d.recordHealth(s, health) }()
+	if s.call.Recheck != nil {
+		if reason := s.call.Recheck(); reason != "" {
+			return unavailableOutcome(reason), false
 		}
 	}
-	if c.BeforeSend != nil {
-		if err := c.BeforeSend(ctx); err != nil { // the caller has logged it
+	if s.call.BeforeSend != nil && !s.recorded {
+		if err := s.call.BeforeSend(ctx); err != nil { // the caller has logged it
 			if ctx.Err() != nil {
-				return Outcome{Err: endedError(ctx)}
+				return Outcome{Err: endedError(ctx)}, false
 			}
-			return unavailableOutcome("the task could not be recorded and was not sent to " + c.Agent.ID)
+			return unavailableOutcome("the task could not be recorded and was not sent to " + s.entry.ID), false
 		}
+		s.recorded = true
 	}
-	out := target.Execute(ctx, c)
+	out = s.target.Execute(ctx, s.call)
 	if health = out.Health; out.Pending {
 		health = HealthGood
 	}
-	return out
+	return out, true
+}
+
+// isUnexecuted reports whether the agent has certainly not executed the task, and
+// another instance may succeed.
+func isUnexecuted(out *Outcome) bool {
+	return out.Err != nil && out.Err.Code == contract.TaskAgentUnavailable && !out.MayHaveExecuted && out.Result == nil && !out.Pending
 }
 
 // awaitResult waits for the Result of a task that the agent has accepted.
@@ -171,18 +212,19 @@ func awaitResult(ctx context.Context, c Call, target Target, accepted Outcome) O
 	return out
 }
 
-// findTarget returns the target for the agent, or the reason why there is none.
-func (d *Dispatcher) findTarget(agent *contract.RegistryEntry) (target Target, reason string) {
-	protocol := agent.Endpoint.Protocol
-	if protocol == "" && agent.Endpoint.URL != "" {
+// findTarget returns the target for the endpoint of the agent, or the reason why
+// there is none.
+func (d *Dispatcher) findTarget(agentID string, endpoint *contract.Endpoint) (target Target, reason string) {
+	protocol := endpoint.Protocol
+	if protocol == "" && endpoint.URL != "" {
 		protocol = contract.ProtocolHTTP
 	}
-	if protocol == "" || protocol == contract.ProtocolHTTP && agent.Endpoint.URL == "" {
-		return nil, agent.ID + " names no endpoint"
+	if protocol == "" || protocol == contract.ProtocolHTTP && endpoint.URL == "" {
+		return nil, agentID + " names no endpoint"
 	}
 	target, ok := d.targets[protocol]
 	if !ok {
-		return nil, fmt.Sprintf("%s cannot be reached: protocol %s is not served by this version", agent.ID, protocol)
+		return nil, fmt.Sprintf("%s cannot be reached: protocol %s is not served by this version", agentID, protocol)
 	}
 	return target, ""
 }

@@ -1,0 +1,154 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+// instanceState is the state of an instance that has tasks in flight or has failed.
+// The only instance of an agent of the file has the name "". The dispatcher's mu
+// guards it.
+type instanceState struct {
+	name      string
+	endpoint  contract.Endpoint   // to which breaker applies
+	inFlight  int                 // tasks
+	listed    bool                // in the entry in force
+	counted   bool                // listed as active, so that its tasks count for the limit of the agent
+	breaker   *resilience.Breaker // nil = no failure since the last success
+	probing   bool                // the breaker has admitted a probe that has not ended
+	openUntil int64               // Unix milliseconds: how long the matcher prefers other agents
+}
+
+// isIdle reports whether the state contains no information.
+func (s *instanceState) isIdle() bool { return s.inFlight == 0 && (s.breaker == nil || !s.listed) }
+
+func (s *instanceState) closeBreaker() { s.breaker, s.probing, s.openUntil = nil, false, 0 }
+
+// breakerState returns the state of the circuit breaker, also for nil.
+func (s *instanceState) breakerState() (state string, openUntil time.Time) {
+	if s == nil || s.breaker == nil {
+		return resilience.Closed, time.Time{}
+	}
+	return s.breaker.State(), s.breaker.OpenUntil()
+}
+
+// admitsCall reports whether the circuit breaker admits a call now.
+func (s *instanceState) admitsCall() bool {
+	state, _ := s.breakerState()
+	return state == resilience.Closed || state == resilience.HalfOpen && !s.probing
+}
+
+// choice is the instance that gets a task.
+type choice struct {
+	index  int // of the instance; -1 = none can take the task
+	target Target
+	others bool   // another instance could take the task, too
+	reason string // why none can
+}
+
+// chooseInstance returns the least busy instance that can take the task now, or the
+// reason why none can. The first one from turn on wins a tie. The caller holds mu.
+func (d *Dispatcher) chooseInstance(s *delivery, list []contract.Instance, turn int) choice {
+	c := choice{index: -1}
+	var blocked rejections
+	a := s.agent
+	leastBusy, leastLimit, leastDistance := 0, 1, 0
+	for i := range list {
+		in := &list[i]
+		if !takesTasks(in.State) || s.hasTried(in.Name) {
+			continue
+		}
+		target, reason := d.findTarget(s.entry.ID, &in.Endpoint)
+		if target == nil {
+			c.reason = reason
+			continue
+		}
+		state, inFlight, limit := a.findState(in.Name), 0, limitOrDefault(in.MaxInFlight)
+		if state != nil {
+			inFlight = state.inFlight
+			if !state.admitsCall() {
+				_, until := state.breakerState()
+				blocked.addBreaker(until)
+				continue
+			}
+		}
+		if len(s.entry.Instances) > 0 && inFlight >= limit { // otherwise the limit is the agent's
+			blocked.full = true
+			continue
+		}
+		distance := (i + len(list) - turn%len(list)) % len(list)
+		busy, least := inFlight*leastLimit, leastBusy*limit // as parts of the limits
+		c.others = c.index >= 0
+		if c.index < 0 || busy < least || busy == least && distance < leastDistance {
+			c.index, c.target = i, target
+			leastBusy, leastLimit, leastDistance = inFlight, limit, distance
+		}
+	}
+	if c.index < 0 && c.reason == "" {
+		c.reason = blocked.describe(s.entry.ID)
+	}
+	return c
+}
+
+// rejections are the reasons why instances cannot take a task.
+type rejections struct {
+	full, open bool
+	until      time.Time // the earliest end of an open circuit breaker
+}
+
+func (r *rejections) addBreaker(until time.Time) {
+	if !r.open || !until.IsZero() && (r.until.IsZero() || until.Before(r.until)) {
+		r.until = until
+	}
+	r.open = true
+}
+
+func (r *rejections) describe(agentID string) string {
+	switch {
+	case r.full && r.open:
+		return agentID + " has no instance for the task: each is at its limit of tasks in flight (max_in_flight), or has failed repeatedly"
+	case r.full:
+		return agentID + " is at its limit of tasks in flight (max_in_flight)"
+	case r.open:
+		return breakerDetail(agentID, r.until)
+	}
+	return agentID + " has no active instance"
+}
+
+// recordHealth records the outcome of a call that was sent to an instance.
+func (d *Dispatcher) recordHealth(s *delivery, h Health) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	state := s.instance
+	if state.endpoint != s.endpoint || s.permit.IsProbe() && state.breaker != s.breaker {
+		return // a reload has changed the address, and closed the breaker
+	}
+	if s.permit.IsProbe() {
+		state.probing = false
+	}
+	if state.breaker == nil {
+		if h != HealthBad {
+			return
+		}
+		state.breaker = resilience.NewBreaker(d.breaker)
+	}
+	switch h {
+	case HealthGood:
+		state.breaker.RecordSuccess(s.permit)
+	case HealthBad:
+		state.breaker.RecordFailure(s.permit)
+	default:
+		state.breaker.Release(s.permit)
+	}
+	if state.breaker.IsFresh() {
+		state.closeBreaker()
+	} else if !state.probing {
+		state.openUntil = 0
+		if until := state.breaker.OpenUntil(); !until.IsZero() {
+			state.openUntil = until.UnixMilli()
+		}
+	}
+	s.agent.publishOpenUntil()
+}
