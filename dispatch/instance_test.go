@@ -1,0 +1,453 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// instance returns an active instance whose address ends with its name.
+func instance(name string, change ...func(*contract.Instance)) contract.Instance {
+	in := contract.Instance{
+		Name: name, State: contract.AgentActive,
+		Endpoint: contract.Endpoint{Protocol: contract.ProtocolHTTP, URL: "http://127.0.0.1:1/" + name},
+	}
+	for _, f := range change {
+		f(&in)
+	}
+	return in
+}
+
+func inState(state contract.AgentState) func(*contract.Instance) {
+	return func(in *contract.Instance) { in.State = state }
+}
+
+func withLimit(n int) func(*contract.Instance) {
+	return func(in *contract.Instance) { in.MaxInFlight = n }
+}
+
+// registered returns the entry of a registered agent.
+func registered(id string, instances ...contract.Instance) *contract.RegistryEntry {
+	return &contract.RegistryEntry{ID: id, Origin: contract.OriginRegistration, State: contract.AgentActive, Instances: instances}
+}
+
+// calledInstance returns the name of the instance that the target calls.
+func calledInstance(c dispatch.Call) string { return path.Base(c.Agent.Endpoint.URL) }
+
+// calledInstances returns the names of the instances that were called since the last
+// call of the method.
+func (s *scriptedTarget) calledInstances() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := []string{}
+	for _, c := range s.calls {
+		names = append(names, calledInstance(c))
+	}
+	s.calls = nil
+	return names
+}
+
+// answerBy sets the outcomes of the instances; the others succeed. As with a real
+// target, the number of the attempt is that of the task.
+func (s *scriptedTarget) answerBy(outcomes map[string]dispatch.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.do = func(_ context.Context, c dispatch.Call) dispatch.Outcome {
+		out, ok := outcomes[calledInstance(c)]
+		if !ok {
+			out = success
+		}
+		out.Attempts += max(c.Task.Attempt, 1) - 1
+		return out
+	}
+}
+
+func TestDispatcher_InstancesTakeTurns(t *testing.T) {
+	b := newTestDispatcher(t)
+	a, other := registered("a", instance("i1"), instance("i2"), instance("i3")), registered("other", instance("o1"), instance("o2"))
+	b.SetAgents([]*contract.RegistryEntry{a, other})
+	for range 4 { // the agents do not disturb each other's turns
+		b.send(t, a)
+		b.send(t, other)
+	}
+	want := []string{"i1", "o1", "i2", "o2", "i3", "o1", "i1", "o2"}
+	if diff := cmp.Diff(want, b.target.calledInstances()); diff != "" {
+		t.Errorf("instances (-want +got):\n%s", diff)
+	}
+	if got := b.ActiveAgents(); got != 0 {
+		t.Errorf("%d agents are kept after all have succeeded, want 0", got)
+	}
+}
+
+// The target gets the address of the instance, and an agent of the file as it is.
+func TestDispatcher_CallsAddressOfInstance(t *testing.T) {
+	b := newTestDispatcher(t)
+	file, a := agent("file"), registered("a", instance("i1", func(in *contract.Instance) { in.Endpoint.Idempotent = true }))
+	a.Endpoint = contract.Endpoint{Protocol: contract.ProtocolHTTP, URL: "http://127.0.0.1:1/entry"}
+	b.SetAgents([]*contract.RegistryEntry{file, a})
+	b.send(t, file)
+	b.send(t, a)
+	if b.target.calls[0].Agent != file {
+		t.Error("an agent of the file: got a copy of the entry, want the entry")
+	}
+	want := *a
+	want.Endpoint.URL = "http://127.0.0.1:1/i1" // not idempotent, because the entry is not
+	if diff := cmp.Diff(&want, b.target.calls[1].Agent); diff != "" {
+		t.Errorf("entry for the target (-want +got):\n%s", diff)
+	}
+	if a.Endpoint.URL != "http://127.0.0.1:1/entry" {
+		t.Errorf("the entry of the caller has changed: %s", a.Endpoint.URL)
+	}
+}
+
+// The least busy instance is the one that uses the smallest part of its limit, and no
+// instance gets more than its limit.
+func TestDispatcher_PrefersLeastBusyInstance(t *testing.T) {
+	b := newTestDispatcher(t)
+	a := registered("a", instance("i1", withLimit(1)), instance("i4", withLimit(4)))
+	live := b.SetAgents([]*contract.RegistryEntry{a})
+	begun, end := make(chan string, 5), make(chan struct{})
+	b.target.do = blockUntil(begun, end)
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() { b.send(t, a) })
+		testkit.Receive(t, begun)
+	}
+	if diff := cmp.Diff([]string{"i1", "i4", "i4", "i4", "i4"}, b.target.calledInstances()); diff != "" {
+		t.Errorf("instances (-want +got):\n%s", diff)
+	}
+	wantUnavailable(t, b.send(t, a), "a is at its limit of 5 tasks in flight (max_in_flight)")
+	want := []dispatch.InstanceStatus{
+		{Name: "i1", Breaker: resilience.Closed, InFlight: 1, MaxInFlight: 1},
+		{Name: "i4", Breaker: resilience.Closed, InFlight: 4, MaxInFlight: 4},
+	}
+	if diff := cmp.Diff(want, b.AgentStatus("a").Instances); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	close(end)
+	wg.Wait()
+	if got := live[0].InFlight(); got != 0 {
+		t.Errorf("%d tasks in flight at the end, want 0", got)
+	}
+}
+
+// If one of two instances is dead, every task succeeds, and after its breaker has
+// opened, only one task at a time tries the dead one.
+func TestDispatcher_OneDeadInstance(t *testing.T) {
+	b := newTestDispatcher(t)
+	a := registered("a", instance("dead"), instance("well"))
+	live := b.SetAgents([]*contract.RegistryEntry{a})
+	b.target.answerBy(map[string]dispatch.Outcome{"dead": unreachable})
+	attemptsAtDead := func(tasks int) int {
+		t.Helper()
+		n := 0
+		for range tasks {
+			if out := b.send(t, a); out.Result == nil {
+				t.Fatalf("Send = %+v, want a result", out.Err)
+			}
+		}
+		for _, name := range b.target.calledInstances() {
+			if name == "dead" {
+				n++
+			}
+		}
+		return n
+	}
+	if got := attemptsAtDead(20); got != 3 {
+		t.Errorf("%d of 20 tasks went to the dead instance, want 3 until its breaker opened", got)
+	}
+	until := b.clock.Now().Add(10 * time.Second)
+	want := dispatch.AgentStatus{State: contract.AgentDegraded, Breaker: resilience.Closed, Instances: []dispatch.InstanceStatus{
+		{Name: "dead", Breaker: resilience.Open, OpenUntil: until, MaxInFlight: contract.DefaultMaxInFlight},
+		{Name: "well", Breaker: resilience.Closed, MaxInFlight: contract.DefaultMaxInFlight},
+	}}
+	if diff := cmp.Diff(want, b.AgentStatus("a")); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	if live[0].OpenUntil() != 0 || b.OpenBreakers() != 0 {
+		t.Errorf("open until %d, %d open breakers; want none, because an instance serves", live[0].OpenUntil(), b.OpenBreakers())
+	}
+	b.clock.Advance(10*time.Second - 1)
+	if got := attemptsAtDead(20); got != 0 {
+		t.Errorf("%d tasks went to the dead instance while its breaker was open, want 0", got)
+	}
+	b.clock.Advance(1)
+	if got := attemptsAtDead(20); got != 1 {
+		t.Errorf("%d tasks went to the dead instance after its breaker was open, want 1 probe", got)
+	}
+	b.target.answer(success)
+	b.clock.Advance(10 * time.Second)
+	if got := attemptsAtDead(20); got != 10 {
+		t.Errorf("%d of 20 tasks went to the recovered instance, want its half", got)
+	}
+	if s := b.AgentStatus("a"); s.State != contract.AgentActive || b.ActiveAgents() != 0 {
+		t.Errorf("after the recovery: state %s, %d agents with a state; want active and 0", s.State, b.ActiveAgents())
+	}
+}
+
+func TestDispatcher_AllInstancesDead(t *testing.T) {
+	b := newTestDispatcher(t)
+	a := registered("a", instance("i1"), instance("i2"))
+	live := b.SetAgents([]*contract.RegistryEntry{a})
+	b.target.answerBy(map[string]dispatch.Outcome{"i1": unreachable, "i2": unreachable})
+	out := b.send(t, a)
+	if out.Err == nil || out.Err.Code != contract.TaskAgentUnavailable || out.Attempts != 4 {
+		t.Errorf("Send = %+v with %+v, want agent_unavailable after 2 attempts at each instance", out, out.Err)
+	}
+	if diff := cmp.Diff([]string{"i1", "i2"}, b.target.calledInstances()); diff != "" {
+		t.Errorf("instances (-want +got):\n%s", diff)
+	}
+	b.send(t, a)
+	until := b.clock.Now().Add(10 * time.Second)
+	b.target.answerBy(map[string]dispatch.Outcome{"i1": unreachable, "i2": canceledTask})
+	for range 2 { // the third failure of i1, which opens its breaker
+		b.send(t, a)
+	}
+	b.clock.Advance(time.Second) // i2 follows
+	b.target.answerBy(map[string]dispatch.Outcome{"i1": unreachable, "i2": unreachable})
+	b.send(t, a)
+	b.target.calledInstances()
+
+	wantUnavailable(t, b.send(t, a), "a has failed repeatedly and gets no tasks until 2026-01-02T15:04:15Z")
+	if got := b.target.calledInstances(); len(got) != 0 {
+		t.Errorf("%v were called while all breakers were open, want none", got)
+	}
+	s := b.AgentStatus("a")
+	if s.State != contract.AgentActive || s.Breaker != resilience.Open || !s.OpenUntil.Equal(until) || live[0].OpenUntil() != until.UnixMilli() {
+		t.Errorf("status = %+v, live state open until %d; want open until %v, when the first instance can be tried", s, live[0].OpenUntil(), until)
+	}
+	if got := b.OpenBreakers(); got != 1 {
+		t.Errorf("OpenBreakers = %d, want 1 agent", got)
+	}
+	b.clock.Advance(9 * time.Second)
+	if s := b.AgentStatus("a"); s.Breaker != resilience.HalfOpen {
+		t.Errorf("breaker = %s when the first instance can be tried, want half open", s.Breaker)
+	}
+}
+
+func TestDispatcher_TriesNextInstanceOnlyIfUnexecuted(t *testing.T) {
+	refused := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable}, Attempts: 1, Health: dispatch.HealthGood}
+	maybe := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable}, Attempts: 1, MayHaveExecuted: true}
+	late := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskDeadlineExceeded}, Attempts: 1}
+	failure := dispatch.Outcome{Result: &contract.Result{Status: contract.ResultFailure}, Attempts: 1, Health: dispatch.HealthGood}
+	for _, tc := range []struct {
+		name  string
+		first dispatch.Outcome
+		next  bool
+	}{
+		{"unreachable", unreachable, true},
+		{"refused", refused, true},
+		{"may have executed it", maybe, false},
+		{"deadline exceeded", late, false},
+		{"canceled", canceledTask, false},
+		{"result", success, false},
+		{"result with status failure", failure, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newTestDispatcher(t)
+			a := registered("a", instance("i1"), instance("i2"), instance("i3", inState(contract.AgentDraining)))
+			b.SetAgents([]*contract.RegistryEntry{a})
+			b.target.answerBy(map[string]dispatch.Outcome{"i1": tc.first})
+			c := call(a)
+			c.Standbys = 1
+			out := b.Send(t.Context(), c)
+			standbys := make([]int, 0, 2)
+			for _, c := range b.target.calls {
+				standbys = append(standbys, c.Standbys)
+			}
+			want, wantStandbys, attempts := []string{"i1"}, []int{2}, tc.first.Attempts
+			if tc.next {
+				want, wantStandbys, attempts = []string{"i1", "i2"}, []int{2, 1}, attempts+1
+			}
+			if diff := cmp.Diff(want, b.target.calledInstances()); diff != "" {
+				t.Errorf("instances (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(wantStandbys, standbys); diff != "" {
+				t.Errorf("standbys, which include another instance (-want +got):\n%s", diff)
+			}
+			if out.Attempts != attempts || (out.Result == nil) != (!tc.next && tc.first.Result == nil) {
+				t.Errorf("outcome = %+v, want %d attempts and the result of the last instance", out, attempts)
+			}
+		})
+	}
+	t.Run("the caller has disconnected", func(t *testing.T) {
+		b := newTestDispatcher(t)
+		a := registered("a", instance("i1"), instance("i2"))
+		b.SetAgents([]*contract.RegistryEntry{a})
+		ctx, cancel := context.WithCancel(t.Context())
+		b.target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
+			cancel()
+			return unreachable
+		}
+		if b.Send(ctx, call(a)); b.target.count() != 1 {
+			t.Errorf("%d instances were called, want 1", b.target.count())
+		}
+	})
+	t.Run("the next one is at its limit", func(t *testing.T) {
+		b := newTestDispatcher(t)
+		a := registered("a", instance("i1", withLimit(1)), instance("i2", withLimit(1)))
+		b.SetAgents([]*contract.RegistryEntry{a})
+		begun, end := make(chan string, 1), make(chan struct{})
+		b.target.do = blockUntil(begun, end)
+		var wg sync.WaitGroup
+		wg.Go(func() { b.send(t, a) }) // at i1
+		testkit.Receive(t, begun)
+		b.target.answer(unreachable)
+		if out := b.send(t, a); out.Err == nil || out.Err.Detail != unreachable.Err.Detail || out.Attempts != unreachable.Attempts {
+			t.Errorf("Send = %+v with %+v, want the outcome of the only free instance", out, out.Err)
+		}
+		close(end)
+		wg.Wait()
+		if got := b.AgentStatus("a").InFlight; got != 0 {
+			t.Errorf("%d tasks in flight at the end, want 0", got)
+		}
+	})
+}
+
+// A task is recorded once, and checked again before each send.
+func TestDispatcher_ChecksAgainBeforeNextInstance(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		refuseAt int // number of the check; 0 = none
+		want     []string
+		code     contract.TaskCode // "" = a result
+		attempts int
+	}{
+		{"admitted", 0, []string{"check", "record", "i1", "check", "i2"}, "", 3},
+		{"refused before the first", 1, []string{"check"}, contract.TaskAgentUnavailable, 0},
+		{"refused before the second", 2, []string{"check", "record", "i1", "check"}, contract.TaskAgentUnavailable, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newTestDispatcher(t)
+			a := registered("a", instance("i1"), instance("i2"))
+			live := b.SetAgents([]*contract.RegistryEntry{a})
+			var events []string
+			checks := 0
+			b.target.answerBy(map[string]dispatch.Outcome{"i1": unreachable})
+			do := b.target.do
+			b.target.do = func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+				events = append(events, calledInstance(c))
+				return do(ctx, c)
+			}
+			c := call(a)
+			c.Recheck = func() string {
+				events = append(events, "check")
+				if checks++; checks == tc.refuseAt {
+					return "a is not registered any more"
+				}
+				return ""
+			}
+			c.BeforeSend = func(context.Context) error {
+				events = append(events, "record")
+				return nil
+			}
+			out := b.Send(t.Context(), c)
+			if diff := cmp.Diff(tc.want, events); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			var code contract.TaskCode
+			if out.Err != nil {
+				code = out.Err.Code
+			}
+			if code != tc.code || out.Attempts != tc.attempts || live[0].InFlight() != 0 {
+				t.Errorf("outcome = %+v with %+v, want code %q after %d attempts", out, out.Err, tc.code, tc.attempts)
+			}
+		})
+	}
+	t.Run("not recorded", func(t *testing.T) {
+		b := newTestDispatcher(t)
+		a := registered("a", instance("i1"), instance("i2"))
+		b.SetAgents([]*contract.RegistryEntry{a})
+		c, records := call(a), 0
+		c.BeforeSend = func(context.Context) error { records++; return errors.New("disk full") }
+		wantUnavailable(t, b.Send(t.Context(), c), "could not be recorded")
+		if records != 1 || b.target.count() != 0 {
+			t.Errorf("got %d records and %d calls, want one try to record and no call", records, b.target.count())
+		}
+	})
+}
+
+// The registry in force decides which instances get tasks, not the entry with which
+// the caller has begun.
+func TestDispatcher_UsesInstancesInForce(t *testing.T) {
+	old := registered("a", instance("i1"), instance("i2"))
+	file := agent("a")
+	for _, tc := range []struct {
+		name    string
+		inForce []*contract.RegistryEntry
+		call    *contract.RegistryEntry
+		want    string // the instance, or the reason
+	}{
+		{"drained", []*contract.RegistryEntry{registered("a", instance("i1", inState(contract.AgentDraining)), instance("i2"))}, old, "i2"},
+		{"expired", []*contract.RegistryEntry{registered("a", instance("i1", inState(contract.AgentExpired)), instance("i2"))}, old, "i2"},
+		{"replaced", []*contract.RegistryEntry{registered("a", instance("i3"))}, old, "i3"},
+		{"unregistered", nil, old, "a has no active instance"},
+		{"of the file now", []*contract.RegistryEntry{file}, old, "a has no active instance"},
+		{"of the file before", []*contract.RegistryEntry{old}, file, "127.0.0.1:1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newTestDispatcher(t)
+			b.SetAgents(tc.inForce)
+			out := b.send(t, tc.call)
+			if out.Err != nil {
+				wantUnavailable(t, out, tc.want)
+			} else if got := strings.TrimSuffix(calledInstance(b.target.calls[0]), "/"); got != tc.want {
+				t.Errorf("called %s, want %s", got, tc.want)
+			}
+			if s := b.AgentStatus("a"); s.InFlight != 0 || b.ActiveAgents() != 0 {
+				t.Errorf("%d in flight and %d agents with a state at the end, want none", s.InFlight, b.ActiveAgents())
+			}
+		})
+	}
+}
+
+func TestDispatcher_CancelsPendingTaskAtItsInstance(t *testing.T) {
+	d, target := newPendingDispatcher(t)
+	a := registered("a", instance("i1"), instance("i2"))
+	d.SetAgents([]*contract.RegistryEntry{a})
+	target.answerBy(map[string]dispatch.Outcome{"i1": unreachable, "i2": {Pending: true, Attempts: 1}})
+	ctx, cancel := context.WithCancel(t.Context())
+	c := call(a)
+	c.AwaitResult = func(ctx context.Context) dispatch.Outcome {
+		if s := d.AgentStatus("a").Instances; s[0].InFlight != 0 || s[1].InFlight != 1 {
+			t.Errorf("instances = %+v, want the task at i2", s)
+		}
+		d.SetAgents(nil) // its tasks go on
+		cancel()
+		<-ctx.Done()
+		return cancelled
+	}
+	d.Send(ctx, c)
+	if got := testkit.Receive(t, target.canceled); calledInstance(got) != "i2" || len(target.canceled) != 0 {
+		t.Errorf("canceled at %s and %d others, want i2 only", calledInstance(got), len(target.canceled))
+	}
+	if got := d.ActiveAgents(); got != 0 {
+		t.Errorf("%d agents with a state at the end, want 0", got)
+	}
+}
+
+func TestCancelTask_ReachesInstancesThatHaveNotExpired(t *testing.T) {
+	d, target := newPendingDispatcher(t)
+	a := registered("a", instance("i1"), instance("i2", inState(contract.AgentDraining)), instance("i3", inState(contract.AgentExpired)))
+	d.SetAgents([]*contract.RegistryEntry{a})
+	d.CancelTask(call(registered("a", instance("i0"))))
+	got := []string{calledInstance(testkit.Receive(t, target.canceled)), calledInstance(testkit.Receive(t, target.canceled))}
+	if diff := cmp.Diff([]string{"i1", "i2"}, got); diff != "" || len(target.canceled) != 0 {
+		t.Errorf("%d more cancellations; instances (-want +got):\n%s", len(target.canceled), diff)
+	}
+	d.CancelTask(call(registered("unknown", instance("i0"))))
+	if len(target.canceled) != 0 {
+		t.Error("got a cancellation at an agent that is not registered, want none")
+	}
+}
