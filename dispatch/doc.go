@@ -1,7 +1,7 @@
 // Package dispatch sends tasks to agents. It admits a task if the agent can take
-// one now: a semaphore bounds the tasks of all agents, each agent has a bound of
-// its own, and an agent that fails has a circuit breaker. It does not choose
-// agents (the matcher does, with the live state kept here), does not fail over to
+// one now: a semaphore bounds the tasks of all agents, each instance of an agent has
+// a bound of its own, and an instance that fails has a circuit breaker. It does not
+// choose agents (the matcher does, with the live state kept here), does not fail over to
 // another agent (the caller does), and does not know how an agent is reached: each
 // protocol has a [Target].
 //
@@ -27,8 +27,27 @@
 // context with [ErrHandedOver]: the agents continue, and a task that was sent is
 // Pending.
 //
-// State is kept by agent id and survives reloads of the registry. An agent without
-// tasks in flight and without failures costs one LiveState (32 bytes) and an
-// entry in a sorted list: a breaker exists from the first failure to the next
-// success.
+// # Instances
+//
+// An agent that registers itself may have several instances, which share its tasks.
+// Send chooses the active one that uses the smallest part of its limit; equal ones
+// take turns. If an instance has certainly not executed the task, the next one gets
+// it, each at most once. The task is recorded once, and checked before each send.
+//
+//	                    ┌─ i1  active    breaker open    4 of 8
+//	agent, limit 8+8 ───┼─ i2  active    breaker closed  3 of 8  ◀─ the next task
+//	                    └─ i3  draining                  2, which do not count
+//
+// For the matcher, the limit of an agent is that of its active instances together,
+// and its circuit breaker is open only if those of all active instances are. The
+// registry in force decides which instances are active, not the entry of the [Call].
+// The tasks of an instance that drains or vanishes go on. An agent of the operator's
+// file is its own only instance.
+//
+// # State
+//
+// State is kept by agent id and name of the instance, and survives reloads of the
+// registry. An agent without tasks in flight and without failures costs one LiveState
+// (32 bytes) and a row in a sorted list: the state of an instance exists while it has
+// tasks in flight, and from its first failure to the next success.
 package dispatch
