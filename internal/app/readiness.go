@@ -9,7 +9,11 @@ import (
 // agentState returns the live state of an agent.
 func (c *core) agentState(id string) rest.AgentState {
 	s := c.dispatcher.AgentStatus(id)
-	return rest.AgentState{Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight, State: s.State}
+	state := rest.AgentState{State: s.State, Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight}
+	for _, i := range s.Instances {
+		state.Instances = append(state.Instances, rest.InstanceState{Name: i.Name, Breaker: i.Breaker, OpenUntil: i.OpenUntil, InFlight: i.InFlight})
+	}
+	return state
 }
 
 // readiness reports whether requests are served, and on which version of the

@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -9,29 +11,61 @@ import (
 	"github.com/caprouter/caprouter/internal/visibility"
 )
 
-// AgentState is the current state of an agent.
+// AgentState is the live state of an agent.
 type AgentState struct {
+	State     contract.AgentState // "" = active
 	Breaker   string              // "closed", "open" or "half_open"; "" = closed
 	OpenUntil time.Time           // zero unless the breaker is open
 	InFlight  int                 // tasks it is working on
-	State     contract.AgentState // "" = active
+	Instances []InstanceState     // of a registered agent
+}
+
+// InstanceState is the live state of an instance.
+type InstanceState struct {
+	Name      string
+	Breaker   string    // as in AgentState
+	OpenUntil time.Time // as in AgentState
+	InFlight  int
 }
 
 // Agent is the registry entry of an agent and its current state.
 type Agent struct {
 	ID          string                 `json:"id"`
 	Origin      string                 `json:"origin"`
-	State       string                 `json:"state"`
+	State       contract.AgentState    `json:"state"`
+	Reasons     []string               `json:"reasons"`
 	Breaker     Breaker                `json:"breaker"`
 	InFlight    int                    `json:"in_flight"`
 	MaxInFlight int                    `json:"max_in_flight"`
+	Instances   []Instance             `json:"instances,omitempty"` // of a registered agent, by name
+	Refused     []string               `json:"refused,omitempty"`   // what it declares and is not granted
 	Entry       contract.RegistryEntry `json:"entry"`
 }
 
-// Breaker is the circuit breaker of an agent.
+// Instance is one process of a registered agent.
+type Instance struct {
+	Name        string              `json:"name"`
+	State       contract.AgentState `json:"state"`
+	ExpiresAt   time.Time           `json:"expires_at"`
+	URL         string              `json:"url,omitempty"` // only for callers that see every agent
+	Breaker     Breaker             `json:"breaker"`
+	InFlight    int                 `json:"in_flight"`
+	MaxInFlight int                 `json:"max_in_flight"`
+}
+
+// Breaker is the circuit breaker of an agent, or of one of its instances.
 type Breaker struct {
 	State     string     `json:"state"`
 	OpenUntil *time.Time `json:"open_until"`
+}
+
+// newBreaker returns the breaker with the state, of which "" is closed.
+func newBreaker(state string, openUntil time.Time) Breaker {
+	b := Breaker{State: cmp.Or(state, breakerClosed)}
+	if !openUntil.IsZero() {
+		b.OpenUntil = new(openUntil.UTC())
+	}
+	return b
 }
 
 // AgentList is the response of GET /api/v1/agents.
@@ -41,11 +75,10 @@ type AgentList struct {
 	Agents          []Agent `json:"agents"`
 }
 
-// The values of Agent.State besides the contract.AgentState of an agent, of Agent.Origin and Breaker.State.
+// The values of Agent.Reasons, Agent.Origin and Breaker.State.
 const (
-	stateActive      = "active"
-	stateBreakerOpen = "breaker_open"
-	stateAtCapacity  = "at_capacity"
+	reasonBreakerOpen = "breaker_open"
+	reasonAtCapacity  = "at_capacity"
 
 	originFile         = "file"
 	originRegistration = "registration"
@@ -80,39 +113,52 @@ func (a *api) describeAgent(entry *contract.RegistryEntry, caller *contract.Call
 	agent := Agent{
 		ID:          entry.ID,
 		Origin:      originOf(entry),
-		Breaker:     Breaker{State: now.Breaker},
+		State:       cmp.Or(now.State, contract.AgentActive),
+		Reasons:     []string{},
+		Breaker:     newBreaker(now.Breaker, now.OpenUntil),
 		InFlight:    now.InFlight,
-		MaxInFlight: entry.MaxInFlight,
+		MaxInFlight: cmp.Or(entry.MaxInFlight, contract.DefaultMaxInFlight),
+		Instances:   a.describeInstances(entry, now.Instances, caller),
+		Refused:     a.deps.Registry().Fleet.Refused[entry.ID],
 		Entry:       visibility.FilterEntry(entry, caller),
 	}
-	if agent.MaxInFlight == 0 {
-		agent.MaxInFlight = contract.DefaultMaxInFlight
+	if agent.Breaker.State == breakerOpen {
+		agent.Reasons = append(agent.Reasons, reasonBreakerOpen)
+		if agent.State == contract.AgentActive {
+			agent.State = contract.AgentDegraded
+		}
 	}
-	if agent.Breaker.State == "" {
-		agent.Breaker.State = breakerClosed
-	}
-	if !now.OpenUntil.IsZero() {
-		until := now.OpenUntil.UTC()
-		agent.Breaker.OpenUntil = &until
-	}
-	switch {
-	case !takesTasks(now.State):
-		agent.State = string(now.State)
-	case agent.Breaker.State == breakerOpen:
-		agent.State = stateBreakerOpen
-	case agent.InFlight >= agent.MaxInFlight:
-		agent.State = stateAtCapacity
-	case now.State == contract.AgentDegraded:
-		agent.State = string(now.State)
-	default:
-		agent.State = stateActive
+	if agent.InFlight >= agent.MaxInFlight {
+		agent.Reasons = append(agent.Reasons, reasonAtCapacity)
 	}
 	return agent
 }
 
-// takesTasks reports whether an agent in the state gets tasks.
-func takesTasks(state contract.AgentState) bool {
-	return state == "" || state == contract.AgentActive || state == contract.AgentDegraded
+// describeInstances returns the instances of an agent, with their leases.
+func (a *api) describeInstances(entry *contract.RegistryEntry, live []InstanceState, caller *contract.Caller) []Instance {
+	if len(entry.Instances) == 0 {
+		return nil
+	}
+	expires := map[string]time.Time{}
+	for _, lease := range a.deps.Fleet.Leases(entry.ID) {
+		expires[lease.Instance] = lease.ExpiresAt
+	}
+	instances := make([]Instance, len(entry.Instances))
+	for i, declared := range entry.Instances {
+		at := slices.IndexFunc(live, func(s InstanceState) bool { return s.Name == declared.Name })
+		var now InstanceState
+		if at >= 0 {
+			now = live[at]
+		}
+		instances[i] = Instance{
+			Name: declared.Name, State: declared.State, ExpiresAt: expires[declared.Name], Breaker: newBreaker(now.Breaker, now.OpenUntil),
+			InFlight: now.InFlight, MaxInFlight: cmp.Or(declared.MaxInFlight, contract.DefaultMaxInFlight),
+		}
+		if caller.SeesAll() {
+			instances[i].URL = declared.Endpoint.URL
+		}
+	}
+	return instances
 }
 
 func originOf(entry *contract.RegistryEntry) string {

@@ -31,21 +31,21 @@ func TestHandleAgent_ReportsState(t *testing.T) {
 	cases := []struct {
 		name      string
 		now       AgentState
-		state     string
+		state     contract.AgentState
+		reasons   string
 		breaker   string
 		openUntil bool
 	}{
-		{"idle", AgentState{}, "active", "closed", false},
-		{"busy", AgentState{Breaker: "closed", InFlight: 1}, "active", "closed", false},
-		{"full", AgentState{InFlight: 2}, "at_capacity", "closed", false},
-		{"broken", AgentState{Breaker: "open", OpenUntil: until}, "breaker_open", "open", true},
-		{"broken and full", AgentState{Breaker: "open", OpenUntil: until, InFlight: 2}, "breaker_open", "open", true},
-		{"on trial", AgentState{Breaker: "half_open"}, "active", "half_open", false},
-		{"degraded", AgentState{State: contract.AgentDegraded}, "degraded", "closed", false},
-		{"degraded and full", AgentState{State: contract.AgentDegraded, InFlight: 2}, "at_capacity", "closed", false},
-		{"draining", AgentState{State: contract.AgentDraining, InFlight: 2}, "draining", "closed", false},
-		{"expired", AgentState{State: contract.AgentExpired}, "expired", "closed", false},
-		{"disabled", AgentState{State: contract.AgentDisabled, Breaker: "open", OpenUntil: until}, "disabled", "open", true},
+		{"idle", AgentState{}, "active", "", "closed", false},
+		{"busy", AgentState{Breaker: "closed", InFlight: 1}, "active", "", "closed", false},
+		{"full", AgentState{InFlight: 2}, "active", "at_capacity", "closed", false},
+		{"broken", AgentState{Breaker: "open", OpenUntil: until}, "degraded", "breaker_open", "open", true},
+		{"broken and full", AgentState{Breaker: "open", OpenUntil: until, InFlight: 2}, "degraded", "breaker_open at_capacity", "open", true},
+		{"on trial", AgentState{Breaker: "half_open"}, "active", "", "half_open", false},
+		{"degraded", AgentState{State: contract.AgentDegraded}, "degraded", "", "closed", false},
+		{"draining and full", AgentState{State: contract.AgentDraining, InFlight: 2}, "draining", "at_capacity", "closed", false},
+		{"expired", AgentState{State: contract.AgentExpired}, "expired", "", "closed", false},
+		{"disabled", AgentState{State: contract.AgentDisabled, Breaker: "open", OpenUntil: until}, "disabled", "breaker_open", "open", true},
 	}
 	caller := &contract.Caller{Scopes: []string{"agents:read", "agent:quality_agent"}}
 	for _, c := range cases {
@@ -55,8 +55,8 @@ func TestHandleAgent_ReportsState(t *testing.T) {
 			if status := getAs(t, core, caller, "/api/v1/agents/quality_agent", &got); status != 200 {
 				t.Fatalf("got %d", status)
 			}
-			if got.State != c.state || got.Breaker.State != c.breaker || (got.Breaker.OpenUntil != nil) != c.openUntil {
-				t.Errorf("got %+v, want %s with breaker %s", got, c.state, c.breaker)
+			if got.State != c.state || strings.Join(got.Reasons, " ") != c.reasons || got.Breaker.State != c.breaker || (got.Breaker.OpenUntil != nil) != c.openUntil {
+				t.Errorf("got %+v, want %s %s with breaker %s", got, c.state, c.reasons, c.breaker)
 			}
 			if c.openUntil && got.Breaker.OpenUntil.Format(time.RFC3339) != "2026-01-02T15:04:05Z" {
 				t.Errorf("got open_until %s, want it in UTC", got.Breaker.OpenUntil)
