@@ -14,9 +14,12 @@ import (
 func newAgentsCommand() *cobra.Command {
 	return newListGroupCommand(&cobra.Command{
 		Use:   "agents",
-		Short: "List the agents of a running router, or mint a token for one",
+		Short: "List the agents of a running router, change their state, or mint a token for one",
 		Long:  "Without a subcommand, list the agents of a running router, like caprouter agents list.",
-	}, newAgentsListCommand(), newAgentsTokenCommand())
+	}, newAgentsListCommand(), newAgentsShowCommand(), newAgentsDrainCommand(),
+		newAgentsSwitchCommand("disable", "Take an agent out of routing, until it is enabled", "gets no new tasks"),
+		newAgentsSwitchCommand("enable", "Take a disabled agent back into routing", "may get tasks again"),
+		newAgentsTokenCommand())
 }
 
 func newAgentsListCommand() *cobra.Command {
@@ -35,7 +38,7 @@ func newAgentsListCommand() *cobra.Command {
 				return err
 			}
 			var list rest.AgentList
-			if err := c.getResource(cmd.Context(), "/api/v1/agents", nil, &list); err != nil {
+			if err := c.getResource(cmd.Context(), agentsPath, nil, &list); err != nil {
 				return err
 			}
 			return printOutput(cmd, flags.asJSON, list, func(out io.Writer) error { return printAgents(out, list.Agents) })
@@ -58,7 +61,7 @@ func printAgents(out io.Writer, agents []rest.Agent) error {
 		rows[i] = tableRow{
 			cells: []tableCell{
 				{text: a.ID, style: bold},
-				{text: a.State},
+				{text: formatState(a)},
 				{text: a.Breaker.State},
 				{text: fmt.Sprintf("%d/%d", a.InFlight, a.MaxInFlight), right: true},
 				{text: cmp.Or(a.Entry.Endpoint.Protocol, "-")},

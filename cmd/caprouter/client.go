@@ -166,7 +166,10 @@ func (c *client) sendRequest(ctx context.Context, method string, at *url.URL, bo
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", c.base, err)
 	}
-	if resp.StatusCode < 300 {
+	switch {
+	case resp.StatusCode == http.StatusNoContent:
+		return nil, nil
+	case resp.StatusCode < 300:
 		return nil, c.decodeBody(data, v, resp)
 	}
 	var p rest.UnsupportedProblem

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,6 +52,7 @@ func TestMain(m *testing.M) {
 //	expand FILE…        replace $NAME in the files
 //	json FILE PATH WANT the JSON value at a.0.b of the file, stdout or stderr
 //	field NAME FILE PATH  $NAME becomes that value
+//	await REGEXP ARGS…  until caprouter ARGS prints a match
 //	freeport NAME       $NAME becomes a free address of 127.0.0.1
 //	move FILE OLD NEW   replace the text OLD in the file by NEW
 func TestScripts(t *testing.T) {
@@ -74,6 +76,12 @@ func TestScripts(t *testing.T) {
 			"killed":  cmdKilled,
 			"eventually": func(ts *testscript.TestScript, _ bool, args []string) {
 				testkit.Eventually(t, "caprouter "+strings.Join(args, " ")+" succeeds", func() bool { return ts.Exec("caprouter", args...) == nil })
+			},
+			"await": func(ts *testscript.TestScript, _ bool, args []string) {
+				pattern := regexp.MustCompile("(?m)" + args[0])
+				testkit.Eventually(t, "caprouter "+strings.Join(args[1:], " ")+" prints "+args[0], func() bool {
+					return ts.Exec("caprouter", args[1:]...) == nil && pattern.MatchString(ts.ReadFile("stdout"))
+				})
 			},
 			"agent": cmdAgent,
 			"model": func(ts *testscript.TestScript, _ bool, args []string) { startModel(t, ts, args) },

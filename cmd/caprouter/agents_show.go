@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/rest"
+)
+
+const agentsPath = "/api/v1/agents"
+
+func agentPath(id string) string { return agentsPath + "/" + url.PathEscape(id) }
+
+func newAgentsShowCommand() *cobra.Command {
+	var flags serverFlags
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show an agent with its instances and leases",
+		Example: `  caprouter agents show word_counter
+  caprouter agents show word_counter --json`,
+		Args: argsBetween("the id of an agent", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.newClient(cmd)
+			if err != nil {
+				return err
+			}
+			var agent rest.Agent
+			if err := c.getResource(cmd.Context(), agentPath(args[0]), nil, &agent); err != nil {
+				return err
+			}
+			return printOutput(cmd, flags.asJSON, agent, func(out io.Writer) error { return printAgent(out, &agent, time.Now()) })
+		},
+	}
+	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
+	return cmd
+}
+
+func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	field := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(w, "%s\t%s\n", name, oneLine(text))
+		}
+	}
+	field("agent", a.ID)
+	field("origin", a.Origin)
+	field("state", formatState(a))
+	field("in flight", fmt.Sprintf("%d of %d", a.InFlight, a.MaxInFlight))
+	field("breaker", a.Breaker.State)
+	field("description", a.Entry.Description)
+	field("intents", strings.Join(a.Entry.Match.Intent, ", "))
+	field("domains", strings.Join(a.Entry.Match.Domains, ", "))
+	if len(a.Instances) == 0 {
+		field("protocol", a.Entry.Endpoint.Protocol)
+		field("url", a.Entry.Endpoint.URL)
+	}
+	for _, sentence := range a.Refused {
+		field("refused", sentence)
+	}
+	if err := w.Flush(); err != nil || len(a.Instances) == 0 {
+		return err
+	}
+	fmt.Fprintln(out)
+	p := newPrinter(detectOutput(out))
+	rows := make([]tableRow, len(a.Instances))
+	for i := range a.Instances {
+		n := &a.Instances[i]
+		rows[i] = tableRow{
+			cells: []tableCell{
+				{text: n.Name, style: bold}, {text: string(n.State)}, {text: formatLease(n.ExpiresAt, now)}, {text: n.Breaker.State},
+				{text: fmt.Sprintf("%d/%d", n.InFlight, n.MaxInFlight), right: true},
+			},
+			below: []tableCell{{text: n.URL}},
+		}
+	}
+	p.writeRecords([]string{"INSTANCE", "STATE", "LEASE", "BREAKER", "IN FLIGHT"}, rows)
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+// formatState returns the state with its reasons: "degraded (breaker_open)".
+func formatState(a *rest.Agent) string {
+	if len(a.Reasons) == 0 {
+		return string(a.State)
+	}
+	return fmt.Sprintf("%s (%s)", a.State, strings.Join(a.Reasons, ", "))
+}
+
+// formatLease returns how long a lease is valid, or has ended.
+func formatLease(expiresAt, now time.Time) string {
+	left := expiresAt.Sub(now).Round(time.Second)
+	if left > 0 {
+		return left.String() + " left"
+	}
+	return "ended " + (-left).String() + " ago"
+}
+
+func newAgentsDrainCommand() *cobra.Command {
+	var flags serverFlags
+	var instance string
+	cmd := &cobra.Command{
+		Use:   "drain ID",
+		Short: "Give an instance of a registered agent no new tasks",
+		Long: "Give an instance of an agent that registered itself no new tasks. It finishes those in flight. When it\n" +
+			"registers again, it gets tasks again: to take an agent out of routing, use caprouter agents disable.",
+		Example: "  caprouter agents drain word_counter --instance pod-1",
+		Args:    argsBetween("the id of an agent", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.newClient(cmd)
+			if err != nil {
+				return err
+			}
+			var lease contract.Lease
+			p, err := c.sendRequest(cmd.Context(), http.MethodPost, c.base.JoinPath(agentPath(args[0]), "drain"), rest.InstanceName{Instance: instance}, &lease)
+			if err := cmp.Or(err, problemOrNil(p)); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "instance %s of %s drains\n", oneLine(lease.Instance), oneLine(lease.AgentID))
+			return err
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&instance, "instance", "", "`NAME` of the instance; see caprouter agents show")
+	return cmd
+}
+
+// newAgentsSwitchCommand returns the command "disable" or "enable".
+func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
+	var flags serverFlags
+	cmd := &cobra.Command{
+		Use:     verb + " ID",
+		Short:   short,
+		Long:    short + ". It applies to agents of the registry file and to agents that registered\nthemselves, and survives a restart of the router.",
+		Example: "  caprouter agents " + verb + " word_counter",
+		Args:    argsBetween("the id of an agent", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.newClient(cmd)
+			if err != nil {
+				return err
+			}
+			p, err := c.sendRequest(cmd.Context(), http.MethodPost, c.base.JoinPath(agentPath(args[0]), verb), nil, nil)
+			if err := cmp.Or(err, problemOrNil(p)); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", oneLine(args[0]), done)
+			return err
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+// problemOrNil returns the error of a problem, nil if there is none.
+func problemOrNil(p *rest.UnsupportedProblem) error {
+	if p == nil {
+		return nil
+	}
+	return problemError(p)
+}
