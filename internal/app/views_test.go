@@ -172,6 +172,47 @@ func TestViewBuilder_SwapsTheFleetWithoutTraining(t *testing.T) {
 	})
 }
 
+// An agent that registers itself, and brings nothing to learn, is in use at once.
+func TestViewBuilder_AddsRegisteredAgentsWithoutTraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		registry := func(state contract.AgentState, registered ...string) *capabilities.Snapshot {
+			d := &capabilities.Definition{Routing: capabilities.DefaultRouting(), Grants: map[string]contract.Grant{}}
+			d.Agents = append(d.Agents, &contract.RegistryEntry{ID: "a", Match: contract.Match{Intent: []string{"x"}}})
+			for _, id := range registered {
+				r := contract.Registration{Match: contract.Match{Intent: []string{"x"}}, Endpoint: contract.Endpoint{URL: id}}
+				entry := r.Entry(id)
+				entry.State = state
+				d.Agents, d.Grants[id] = append(d.Agents, entry), contract.Grant{Intents: []string{"x"}}
+			}
+			s, err := capabilities.NewSnapshot(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		f.Update(registry(""))
+		f.wantInstalled(trainingTime, "a  @ ")
+		before := f.view
+		f.Update(registry(contract.AgentActive, "b"))
+		f.wantInstalled(0, "a  @ b  @b ")
+		joined := f.view
+		if joined.Lexical != before.Lexical || joined.Index == before.Index || len(joined.Live) != 2 {
+			t.Errorf("got the same index, or another model, with %d live states", len(joined.Live))
+		}
+		f.Update(registry(contract.AgentExpired, "b"))
+		f.wantInstalled(0, "a  @ b  @b ")
+		if f.view.Index != joined.Index || f.view.Fleet.Agent("b").State != contract.AgentExpired {
+			t.Error("the index was built again for another state, or the state was not installed")
+		}
+		f.Update(registry(""))
+		f.wantInstalled(0, "a  @ ")
+		if f.trainings != 1 {
+			t.Errorf("got %d trainings, want 1", f.trainings)
+		}
+	})
+}
+
 // A change of both parts takes effect as a whole: the endpoint of a new version must
 // never be used with the access rules of an older one.
 func TestViewBuilder_InstallsCatalogueAndFleetTogether(t *testing.T) {

@@ -173,7 +173,8 @@ func (r *roster) entries() []*contract.RegistryEntry {
 }
 
 // buildEntry returns what the latest registration declares, of the instances in the
-// best state, with the addresses of all instances.
+// best state, with the addresses of all instances. The agent is idempotent only if
+// every instance is, because a task may be sent to any of them again.
 func (a *agent) buildEntry(id string) *contract.RegistryEntry {
 	instances := slices.SortedFunc(maps.Values(a.instances), func(x, y *instance) int { return strings.Compare(x.key.name, y.key.name) })
 	latest := slices.MaxFunc(instances, func(x, y *instance) int {
@@ -185,6 +186,7 @@ func (a *agent) buildEntry(id string) *contract.RegistryEntry {
 		e.Instances = append(e.Instances, contract.Instance{
 			Name: i.key.name, Endpoint: i.registration.Endpoint, MaxInFlight: i.registration.MaxInFlight, State: i.state(),
 		})
+		e.Endpoint.Idempotent = e.Endpoint.Idempotent && i.registration.Endpoint.Idempotent
 		if i.state() == latest.state() {
 			e.MaxInFlight += cmp.Or(i.registration.MaxInFlight, contract.DefaultMaxInFlight)
 		}

@@ -141,14 +141,14 @@ func TestRoster_EntryIsOfLatestInstance(t *testing.T) {
 	r := newRoster()
 	put := func(name string, revision uint64, ttl, limit int) *instance {
 		return r.put(&instance{key: instanceKey{"a", name}, revision: revision, registration: contract.Registration{
-			Description: name, LeaseTTLS: ttl, MaxInFlight: limit, Endpoint: contract.Endpoint{URL: "http://" + name},
+			Description: name, LeaseTTLS: ttl, MaxInFlight: limit, Endpoint: contract.Endpoint{URL: "http://" + name, Idempotent: limit > 0},
 		}}, now)
 	}
 	want := func(state contract.AgentState, description string, limit int) {
 		t.Helper()
 		e := r.entries()[0]
-		got := []any{e.ID, e.Origin, e.State, e.Description, e.Endpoint.URL, e.MaxInFlight}
-		if diff := cmp.Diff([]any{"a", contract.OriginRegistration, state, description, "http://" + description, limit}, got); diff != "" {
+		got := []any{e.ID, e.Origin, e.State, e.Description, e.Endpoint.URL, e.MaxInFlight, e.Endpoint.Idempotent}
+		if diff := cmp.Diff([]any{"a", contract.OriginRegistration, state, description, "http://" + description, limit, len(e.Instances) == 1}, got); diff != "" {
 			t.Errorf("entry (-want +got):\n%s", diff)
 		}
 	}
