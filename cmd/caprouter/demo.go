@@ -197,6 +197,9 @@ func (d *demoRun) runSteps(ctx context.Context, base string) error {
 	if err := d.routeAsync(ctx, c); err != nil {
 		return fmt.Errorf("asynchronous request: %w", err)
 	}
+	if err := d.routeRegistered(ctx, c); err != nil {
+		return fmt.Errorf("an agent that registers itself: %w", err)
+	}
 	if err := d.proposeAgents(ctx); err != nil {
 		return fmt.Errorf("fallback policy C: %w", err)
 	}

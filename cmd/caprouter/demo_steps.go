@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/demo"
+	"github.com/caprouter/caprouter/internal/run"
 )
 
 // routeAsync sends the first sample request asynchronously and follows its events.
@@ -38,6 +40,61 @@ func (d *demoRun) routeAsync(ctx context.Context, c *client) error {
 	}
 	fmt.Fprintln(d.out)
 	return nil
+}
+
+// routeRegistered routes a request to an agent that registers itself meanwhile.
+func (d *demoRun) routeRegistered(ctx context.Context, c *client) (err error) {
+	const prompt = "How many words are in this text: to be or not to be"
+	p := d.beginStep("An agent registers itself",
+		"word_counter is not declared in the registry file, which only grants it an intent and a domain. It registers, "+
+			"the classifier learns its examples, it serves a request, and it leaves.")
+	fmt.Fprint(d.out, p.String())
+	agent := run.New(ctx)
+	defer func() {
+		agent.Stop(nil)
+		err = errors.Join(err, agent.Wait())
+	}()
+	agent.Go("register the sample agent", func(ctx context.Context) error { return demo.RegisterSample(ctx, c.base.String()) })
+	if err := d.awaitAgent(ctx, c, prompt); err != nil {
+		return err
+	}
+	step := demo.Step{
+		Title: "an agent registers itself", Status: contract.StatusCompleted,
+		Request: contract.Request{Content: contract.Content{Prompt: prompt}, Metadata: contract.Metadata{Locale: "en"}},
+	}
+	resp, err := c.routeRequest(ctx, &step.Request)
+	if err != nil {
+		return err
+	}
+	printResponse(d.out, resp, explainOptions{outputOptions: detectOutput(d.out), prompt: prompt, base: c.base.String()})
+	if resp.Status != step.Status {
+		return d.reportDifference(&step, fmt.Sprintf("the status is %s, not %s", resp.Status, step.Status))
+	}
+	fmt.Fprintln(d.out)
+	return nil
+}
+
+// registrationTimeout bounds how long the registered agent may take to be routed to.
+const registrationTimeout = 10 * time.Second
+
+// awaitAgent waits until an agent serves the prompt. With a model this may never be the
+// case, so that the end of the time is no error.
+func (d *demoRun) awaitAgent(ctx context.Context, c *client, prompt string) error {
+	ctx, cancel := context.WithTimeout(ctx, registrationTimeout)
+	defer cancel()
+	ticks := time.NewTicker(20 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		resp, err := c.routeRequest(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true}})
+		if err == nil && resp.Decision != nil && slices.Contains(resp.Decision.Chosen, demo.SampleAgent) {
+			return nil
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return nil //nolint:nilerr // the request that follows shows what is wrong
+		}
+	}
 }
 
 func formatEvent(ev *contract.Event) string {

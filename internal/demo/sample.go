@@ -46,6 +46,22 @@ func ServeSample(ctx context.Context, listener net.Listener, cfg SampleConfig) e
 	return g.Wait()
 }
 
+// RegisterSample runs the sample agent until ctx ends, then waits for running tasks. It
+// listens on a free port and registers itself at the router, which must have the grants
+// of registry.yaml.
+func RegisterSample(ctx context.Context, routerURL string) error {
+	return agentkit.Run(ctx, agentkit.Config{
+		AgentID: SampleAgent, RouterURL: routerURL, DrainTimeout: shutdownTimeout, Logger: slog.New(slog.DiscardHandler),
+		Registration: contract.Registration{
+			Description: "Counts words",
+			Match:       contract.Match{Intent: []string{"count_words"}, Domains: []string{"text"}},
+			Examples: map[string][]string{"count_words": {
+				"how many words are in this text", "count the words of this text", "word count of the following text",
+			}},
+		},
+	}, countWords)
+}
+
 // countWords is the work of word_counter. The text is inputs.text, or the part of
 // the prompt behind its first colon.
 func countWords(_ context.Context, task contract.Task) (contract.Result, error) {
