@@ -173,11 +173,14 @@ func (f *Fleet) untilNextTimer() time.Duration {
 // long ago.
 func (f *Fleet) endLeases(ctx context.Context) {
 	f.mu.Lock()
-	removed, changed := f.roster.advance(f.cfg.Now())
-	if changed {
+	expired, removed := f.roster.advance(f.cfg.Now())
+	if len(expired)+len(removed) > 0 {
 		f.definition = nil
 	}
 	f.mu.Unlock()
+	for _, key := range expired {
+		f.cfg.Logger.WarnContext(ctx, "an agent expired: no heartbeat for its lease", "agent", key.agentID, "instance", key.name)
+	}
 	for _, key := range removed {
 		f.deleteRecord(ctx, key)
 	}

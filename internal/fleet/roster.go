@@ -132,13 +132,12 @@ func (r *roster) remove(i *instance) {
 	}
 }
 
-// advance applies the passing of time: leases end, and registrations that expired long
-// ago are removed, which are returned. changed reports whether there was either.
-func (r *roster) advance(now time.Time) (removed []instanceKey, changed bool) {
+// advance applies the passing of time: it returns the instances whose lease ends now,
+// and those that expired long ago, which it removes.
+func (r *roster) advance(now time.Time) (expired, removed []instanceKey) {
 	for len(r.timers) > 0 && !r.timers[0].timer.After(now) {
 		i := r.timers[0]
 		if !i.nextChange().After(now) { // not renewed since
-			changed = true
 			if i.expired {
 				r.remove(i)
 				removed = append(removed, i.key)
@@ -146,10 +145,11 @@ func (r *roster) advance(now time.Time) (removed []instanceKey, changed bool) {
 			}
 			i.expired = true
 			r.agents[i.key.agentID].entry = nil
+			expired = append(expired, i.key)
 		}
 		r.setTimer(i)
 	}
-	return removed, changed
+	return expired, removed
 }
 
 // nextTimer returns when advance may have something to do; zero = never.

@@ -88,7 +88,8 @@ func TestRoster_AgreesWithModel(t *testing.T) {
 				now = now.Add(time.Duration(rapid.IntRange(1, 1000).Draw(t, "seconds")) * time.Second)
 				before := describeModel(m)
 				m.advance(now)
-				_, changed := r.advance(now)
+				expired, removed := r.advance(now)
+				changed := len(expired)+len(removed) > 0
 				if want := !cmp.Equal(before, describeModel(m)); changed != want {
 					t.Fatalf("advance reported a change: %v, want %v", changed, want)
 				}
@@ -162,7 +163,7 @@ func TestRoster_EntryIsOfLatestInstance(t *testing.T) {
 	want(contract.AgentDraining, "two", 5)
 	r.advance(now.Add(35 * time.Second))
 	want(contract.AgentExpired, "two", 5+contract.DefaultMaxInFlight)
-	if removed, _ := r.advance(now.Add(time.Hour)); len(removed) != 2 || len(r.entries()) != 0 {
+	if _, removed := r.advance(now.Add(time.Hour)); len(removed) != 2 || len(r.entries()) != 0 {
 		t.Errorf("removed %v and left %d agents, want two removed and none left", removed, len(r.entries()))
 	}
 }
