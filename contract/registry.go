@@ -112,9 +112,12 @@ const (
 
 // Health configures the health checks of an agent.
 type Health struct {
-	IntervalS int    `json:"interval_s,omitzero" yaml:"interval_s" validate:"range=0 86400"`
-	Path      string `json:"path,omitempty" yaml:"path" validate:"omitempty,urlpath"`
+	IntervalS int    `json:"interval_s,omitzero" yaml:"interval_s" validate:"range=0 86400"` // 0 = no checks
+	Path      string `json:"path,omitempty" yaml:"path" validate:"omitempty,urlpath"`        // "" = DefaultHealthPath
 }
+
+// DefaultHealthPath is the path of health checks, at the host of the endpoint.
+const DefaultHealthPath = "/healthz"
 
 // Grant limits what a self-registering agent may declare. It is one value under
 // `grants:`, whose keys are the ids of the agents, which are the subjects of their

@@ -27,6 +27,14 @@ type agentState struct {
 func (d *Dispatcher) beginCall(entry *contract.RegistryEntry) *agentState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	a := d.addActive(entry)
+	a.calls++
+	return a
+}
+
+// addActive returns the state of the agent, which is new if there was none. The caller
+// holds mu.
+func (d *Dispatcher) addActive(entry *contract.RegistryEntry) *agentState {
 	a := d.active[entry.ID]
 	if a == nil {
 		a = &agentState{}
@@ -41,7 +49,6 @@ func (d *Dispatcher) beginCall(entry *contract.RegistryEntry) *agentState {
 		}
 		d.active[entry.ID] = a
 	}
-	a.calls++
 	return a
 }
 

@@ -13,7 +13,8 @@ import (
 // consecutive tables share the states. A nil table is the one before the first
 // registry.
 type agentTable struct {
-	rows []agentRow // by id
+	rows   []agentRow                // by id
+	probed []*contract.RegistryEntry // those that declare an interval of probes
 }
 
 // agentRow is one agent. A sorted list of rows takes a third of the memory of a
@@ -45,6 +46,9 @@ func (t *agentTable) nextTable(agents []*contract.RegistryEntry) (*agentTable, m
 	next := &agentTable{rows: make([]agentRow, len(agents))}
 	for i, e := range agents {
 		next.rows[i] = agentRow{id: e.ID, entry: e, ordinal: int32(i)} //nolint:gosec // an ordinal of the index
+		if e.Health.IntervalS > 0 {
+			next.probed = append(next.probed, e)
+		}
 	}
 	byID := func(a, b agentRow) int { return strings.Compare(a.id, b.id) }
 	if !slices.IsSortedFunc(next.rows, byID) {

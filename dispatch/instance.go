@@ -14,6 +14,7 @@ type instanceState struct {
 	name      string
 	endpoint  contract.Endpoint   // to which breaker applies
 	inFlight  int                 // tasks
+	probes    int                 // of its health, in progress
 	listed    bool                // in the entry in force
 	counted   bool                // listed as active, so that its tasks count for the limit of the agent
 	breaker   *resilience.Breaker // nil = no failure since the last success
@@ -22,7 +23,9 @@ type instanceState struct {
 }
 
 // isIdle reports whether the state contains no information.
-func (s *instanceState) isIdle() bool { return s.inFlight == 0 && (s.breaker == nil || !s.listed) }
+func (s *instanceState) isIdle() bool {
+	return s.inFlight == 0 && s.probes == 0 && (s.breaker == nil || !s.listed)
+}
 
 func (s *instanceState) closeBreaker() { s.breaker, s.probing, s.openUntil = nil, false, 0 }
 

@@ -88,6 +88,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	c.logRateLimits()
 	c.logLearning(c.router.View())
 	s.group.Go("watch registry", c.watchRegistry)
+	s.group.Go("probe agents", c.dispatcher.RunProbes)
 	s.group.Go("open requests", func(ctx context.Context) error {
 		if err := c.router.Resume(ctx); err != nil {
 			return err

@@ -1,0 +1,163 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+// probedTarget is a scripted target whose instances are healthy unless they are down.
+type probedTarget struct {
+	scriptedTarget
+	probes atomic.Int64
+	mu     sync.Mutex
+	down   map[string]bool // by name
+}
+
+func (p *probedTarget) Probe(_ context.Context, agent *contract.RegistryEntry) error {
+	p.probes.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down[calledInstance(dispatch.Call{Agent: agent})] {
+		return errors.New("connection refused")
+	}
+	return nil
+}
+
+func (p *probedTarget) setDown(name string, down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down[name] = down
+}
+
+// startProbes runs the probes of a dispatcher until the test ends. It is for a synctest
+// bubble.
+func startProbes(t *testing.T, agents ...*contract.RegistryEntry) (*dispatch.Dispatcher, *probedTarget) {
+	t.Helper()
+	target := &probedTarget{down: map[string]bool{}}
+	target.answer(success)
+	d, err := dispatch.New(dispatch.Config{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: 10 * time.Second}},
+		map[string]dispatch.Target{contract.ProtocolHTTP: target})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.SetAgents(agents)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.RunProbes(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("RunProbes: %v", err)
+		}
+	})
+	return d, target
+}
+
+func probed(interval int, instances ...contract.Instance) *contract.RegistryEntry {
+	e := registered("a", instances...)
+	e.Health.IntervalS = interval
+	return e
+}
+
+// advance waits for the time of the bubble to pass.
+func advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// An instance that fails its probes gets no tasks, although no task has failed.
+func TestRunProbes_OpensBreakerOfFailingInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := probed(2, instance("up"), instance("down"))
+		d, target := startProbes(t, a)
+		target.setDown("down", true)
+		advance(10 * time.Second)
+		status := d.AgentStatus("a")
+		if status.State != contract.AgentDegraded || status.Instances[0].Breaker == status.Instances[1].Breaker {
+			t.Fatalf("got %+v, want a degraded agent with one open breaker", status)
+		}
+		for range 10 {
+			if out := d.Send(t.Context(), call(a)); out.Err != nil {
+				t.Fatalf("got %+v, want a result", out.Err)
+			}
+		}
+		for _, name := range target.calledInstances() {
+			if name != "up" {
+				t.Errorf("a task was sent to %s", name)
+			}
+		}
+	})
+}
+
+// While an instance is down, no task is the trial of its breaker; once it is up again,
+// the next task is.
+func TestRunProbes_GuardTheTrial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := probed(1, instance("one"))
+		d, target := startProbes(t, a)
+		target.setDown("one", true)
+		advance(time.Minute) // several periods of the open breaker
+		if out := d.Send(t.Context(), call(a)); out.Err == nil || len(target.calledInstances()) != 0 {
+			t.Errorf("got %+v, want the task rejected without a call", out)
+		}
+		target.setDown("one", false)
+		advance(15 * time.Second)
+		if out := d.Send(t.Context(), call(a)); out.Err != nil {
+			t.Errorf("after the recovery: got %+v, want a result", out.Err)
+		}
+		if got := d.AgentStatus("a").Breaker; got != resilience.Closed {
+			t.Errorf("breaker: got %s, want closed", got)
+		}
+		if n := d.ActiveAgents(); n != 0 {
+			t.Errorf("%d agents are kept after the recovery, want 0", n)
+		}
+	})
+}
+
+// Healthy probes do not close a breaker: an agent that is up may still fail its tasks.
+func TestRunProbes_SuccessDoesNotHideFailedTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := probed(1, instance("one"))
+		d, target := startProbes(t, a)
+		target.answer(unreachable)
+		for range 3 {
+			d.Send(t.Context(), call(a))
+			advance(2 * time.Second)
+		}
+		if got := d.AgentStatus("a").Breaker; got != resilience.Open {
+			t.Errorf("breaker: got %s, want open after three failed tasks", got)
+		}
+	})
+}
+
+// Probes follow the registry: without an interval there are none, and a new one is
+// spread over the first interval.
+func TestRunProbes_FollowRegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, target := startProbes(t, probed(0, instance("one")))
+		advance(time.Minute)
+		if n := target.probes.Load(); n != 0 {
+			t.Errorf("%d probes without an interval, want 0", n)
+		}
+		d.SetAgents([]*contract.RegistryEntry{probed(10, instance("one"), instance("two", inState(contract.AgentDraining)))})
+		advance(61 * time.Second)
+		if n := target.probes.Load(); n < 5 || n > 7 {
+			t.Errorf("%d probes in a minute, want one of the active instance every 10 s", n)
+		}
+		d.SetAgents(nil)
+		before := target.probes.Load()
+		advance(time.Minute)
+		if n := target.probes.Load(); n != before {
+			t.Errorf("%d probes of a removed agent", n-before)
+		}
+	})
+}
