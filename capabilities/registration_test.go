@@ -239,3 +239,11 @@ func TestSnapshot_LearnsNewLabelsAndExamplesOnly(t *testing.T) {
 		members[s.Catalogue.Members] = name
 	}
 }
+
+func TestSnapshot_WarnsOfGrantsWithoutEffect(t *testing.T) {
+	s := newRegisteredSnapshot(t, "clients: {a: {match: {intent: [x]}}}\ngrants: {a: {intents: [x]}, w: {intents: [x]}}\n", nil)
+	want := []string{"grants.a has no effect: a is declared under clients, which has precedence"}
+	if diff := cmp.Diff(want, s.Fleet.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}

@@ -120,9 +120,13 @@ func NewSnapshot(d *Definition) (*Snapshot, error) {
 	c.Intents, c.Domains = slices.Sorted(maps.Keys(intents)), slices.Sorted(maps.Keys(domains))
 	c.IntentDomains = indexDomains(c.Agents)
 	c.Learned = learnedAgents(c.Agents, f.Agents)
-	for subject, grant := range d.Grants {
+	for _, id := range slices.Sorted(maps.Keys(d.Grants)) {
+		grant := d.Grants[id]
 		grant.Requires = normalizeRequires(grant.Requires)
-		f.Grants[subject] = grant
+		f.Grants[id] = grant
+		if declared := f.Agent(id); declared != nil && declared.Origin == contract.OriginFile {
+			f.Warnings = append(f.Warnings, fmt.Sprintf("grants.%s has no effect: %s is declared under clients, which has precedence", id, id))
+		}
 	}
 	var err error
 	if c.Version, err = c.hash(); err != nil {

@@ -184,8 +184,8 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if len(c.registry.Current().Catalogue.Agents) == 0 {
-		c.log.Warn("the registry declares no agent: every request is unsupported", "path", path)
+	if s := c.registry.Current(); len(s.Catalogue.Agents) == 0 && len(s.Fleet.Grants) == 0 {
+		c.log.Warn("the registry declares no agent and grants nothing: every request is unsupported", "path", path)
 	}
 	return nil
 }
