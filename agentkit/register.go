@@ -121,11 +121,11 @@ func (r *registrar) register(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			r.registered = true // the router may have received the request
-			return nil
+			return nil          //nolint:nilerr // the end of ctx is no error
 		case !r.accepted && isRejected(err):
 			return fmt.Errorf("agentkit: the agent cannot register at %s: %w", r.client.url, err)
 		}
-		r.logFailure("not registered; trying again", err)
+		r.logFailure("registration", err)
 		if !sleep(ctx, max(addJitter(pause), retryAfterOf(err))) {
 			return nil
 		}
@@ -164,7 +164,7 @@ func (r *registrar) renewLease(ctx context.Context) {
 			r.log.Warn("the router does not know the registration any more")
 			return
 		}
-		r.logFailure("heartbeat not accepted; trying again", err)
+		r.logFailure("heartbeat", err)
 		wait = r.heartbeatInterval()
 		if !isFinal(statusOf(err)) {
 			wait = max(min(wait, addJitter(pause)), retryAfterOf(err))
@@ -206,10 +206,10 @@ func (r *registrar) setLease(lease contract.Lease) {
 }
 
 // logFailure logs a failure, unless it equals the latest one.
-func (r *registrar) logFailure(message string, err error) {
-	if text := message + err.Error(); text != r.failure {
+func (r *registrar) logFailure(request string, err error) {
+	if text := request + err.Error(); text != r.failure {
 		r.failure = text
-		r.log.Warn(message, "err", err)
+		r.log.Warn("the router does not accept the request; trying again", "request", request, "err", err)
 	}
 }
 

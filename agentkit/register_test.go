@@ -179,12 +179,21 @@ func TestKeepRegistered_GivesUpIfRejected(t *testing.T) {
 		want   []string
 		code   contract.Code
 	}{
-		{"an invalid token", problemReply(401, contract.CodeUnauthenticated, "Authentication is required", "the token has expired"), nil, 1,
-			[]string{"http://router.example/api/v1/agents/word_counter", "Authentication is required (401)", "the token has expired"}, contract.CodeUnauthenticated},
-		{"no grant", problemReply(403, contract.CodeForbidden, "The caller is not authorized", "no grant for word_counter"), nil, 1,
-			[]string{"The caller is not authorized (403): no grant for word_counter"}, contract.CodeForbidden},
-		{"an invalid declaration", problemReply(422, contract.CodeInvalidRequest, "The request is not valid", "2 errors", detail, contract.ErrorDetail{Detail: "no domain"}), nil, 1,
-			[]string{"The request is not valid (422): 2 errors; /match/intent/0: is not a name; no domain"}, contract.CodeInvalidRequest},
+		{
+			"an invalid token", problemReply(401, contract.CodeUnauthenticated, "Authentication is required", "the token has expired"), nil, 1,
+			[]string{"http://router.example/api/v1/agents/word_counter", "Authentication is required (401)", "the token has expired"},
+			contract.CodeUnauthenticated,
+		},
+		{
+			"no grant", problemReply(403, contract.CodeForbidden, "The caller is not authorized", "no grant for word_counter"), nil, 1,
+			[]string{"The caller is not authorized (403): no grant for word_counter"},
+			contract.CodeForbidden,
+		},
+		{
+			"an invalid declaration", problemReply(422, contract.CodeInvalidRequest, "The request is not valid", "2 errors", detail, contract.ErrorDetail{Detail: "no domain"}), nil, 1,
+			[]string{"The request is not valid (422): 2 errors; /match/intent/0: is not a name; no domain"},
+			contract.CodeInvalidRequest,
+		},
 		{"an older router", answer(404, "<html>"), nil, 1, []string{"Not Found (404)"}, ""},
 		{"a redirect", answer(308, ""), nil, 1, []string{"Permanent Redirect (308)"}, ""},
 		{"no token", nil, func(c *agentkit.Config) { c.Token = agentkit.TokenFile("/nonexistent/token") }, 0, []string{"/nonexistent/token"}, ""},

@@ -105,7 +105,8 @@ func (r *routerServer) sendTask(url, prompt string) (contract.Result, error) {
 	if resp.StatusCode != http.StatusOK {
 		return res, fmt.Errorf("answered %s", resp.Status)
 	}
-	return res, json.NewDecoder(resp.Body).Decode(&res)
+	err = json.NewDecoder(resp.Body).Decode(&res)
+	return res, err
 }
 
 // The router acknowledges the drain while the agent still accepts tasks; then the

@@ -115,20 +115,30 @@ func TestSnapshot_LimitsRegisteredAgents(t *testing.T) {
 		refused           []string
 	}{
 		"no grant": {
-			"clients: {}\n", []string{}, []string{}, 0, none, none,
+			"clients: {}\n",
+			[]string{},
+			[]string{},
+			0, none, none,
 			[]string{"nothing is granted: the registry has no grants for w"},
 		},
 		"limited": {
-			grantW + "}}\n", []string{"x"}, []string{"d"}, 7, none, none,
+			grantW + "}}\n",
+			[]string{"x"},
+			[]string{"d"},
+			7, none, none,
 			[]string{"intent pay is not granted", "domain * is not granted", "domain money is not granted"},
 		},
 		"any domain": {
 			"clients: {}\ngrants: {w: {intents: [x, pay], domains: ['*'], accepts_data_classes: [email], restore: all}}\n",
-			[]string{"pay", "x"}, []string{"d", "*", "money"}, 0, email, all, nil,
+			[]string{"pay", "x"},
+			[]string{"d", "*", "money"},
+			0, email, all, nil,
 		},
 		"all kinds": {
 			"clients: {}\ngrants: {w: {intents: [x, pay], domains: ['*'], accepts_data_classes: all}}\n",
-			[]string{"pay", "x"}, []string{"d", "*", "money"}, 0, nil, none, nil,
+			[]string{"pay", "x"},
+			[]string{"d", "*", "money"},
+			0, nil, none, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

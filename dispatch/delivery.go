@@ -81,7 +81,7 @@ func (d *Dispatcher) assignLocked(s *delivery) (reason string) {
 	}
 	s.instance, s.target, s.endpoint = state, c.target, in.Endpoint
 	if row != nil {
-		row.turn = uint32(c.index + 1) //nolint:gosec // the number of instances is small
+		row.turn = uint32(c.index + 1) // the number of instances is small
 	}
 	s.call.Standbys = s.standbys
 	if c.others { // it needs time to take over

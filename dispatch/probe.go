@@ -112,7 +112,7 @@ func (d *Dispatcher) probeInstance(ctx context.Context, entry *contract.Registry
 	}
 	health := HealthUnknown
 	defer func() { d.endProbe(s, health) }()
-	if err := prober.Probe(ctx, atInstance(entry, in)); err != nil && ctx.Err() != context.Canceled { //nolint:errorlint // never wrapped
+	if err := prober.Probe(ctx, atInstance(entry, in)); err != nil && ctx.Err() != context.Canceled {
 		health = HealthBad
 	}
 }

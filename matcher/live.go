@@ -109,7 +109,7 @@ func (l Live) unavailability(ordinal int32, nowMS int64) unavailability {
 	if s == nil {
 		return 0
 	}
-	d := unavailability(s.state.Load()) //nolint:gosec // drops degraded, which takes tasks
+	d := unavailability(s.state.Load()) // drops degraded, which takes tasks
 	if s.openUntil.Load() > nowMS {
 		d |= unavailableBreaker
 	}

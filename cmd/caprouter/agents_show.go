@@ -77,7 +77,10 @@ func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
 		n := &a.Instances[i]
 		rows[i] = tableRow{
 			cells: []tableCell{
-				{text: n.Name, style: bold}, {text: string(n.State)}, {text: formatLease(n.ExpiresAt, now)}, {text: n.Breaker.State},
+				{text: n.Name, style: bold},
+				{text: string(n.State)},
+				{text: formatLease(n.ExpiresAt, now)},
+				{text: n.Breaker.State},
 				{text: fmt.Sprintf("%d/%d", n.InFlight, n.MaxInFlight), right: true},
 			},
 			below: []tableCell{{text: n.URL}},

@@ -92,7 +92,7 @@ func (d *demoRun) awaitAgent(ctx context.Context, c *client, prompt string) erro
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			return nil //nolint:nilerr // the request that follows shows what is wrong
+			return nil // the request that follows shows what is wrong
 		}
 	}
 }

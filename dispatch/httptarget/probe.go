@@ -48,7 +48,7 @@ func (t *Target) Probe(ctx context.Context, agent *contract.RegistryEntry) error
 			err = fmt.Errorf("it answered %d", resp.StatusCode)
 		}
 	}
-	if err != nil && ctx.Err() != context.Canceled { //nolint:errorlint // never wrapped
+	if err != nil && ctx.Err() != context.Canceled {
 		t.log.Warn("health check failed", "agent", agent.ID, "address", at.String(), "err", err)
 	}
 	return err

@@ -106,11 +106,12 @@ func (f *testFleet) agents() []string {
 	}
 	var list []string
 	for _, a := range d.Agents {
-		line := a.ID + " " + string(a.State)
+		var line strings.Builder
+		line.WriteString(a.ID + " " + string(a.State))
 		for _, i := range a.Instances {
-			line += fmt.Sprintf(" %s:%s", i.Name, i.State)
+			fmt.Fprintf(&line, " %s:%s", i.Name, i.State)
 		}
-		list = append(list, line)
+		list = append(list, line.String())
 	}
 	slices.Sort(list)
 	for id := range d.Disabled {

@@ -217,7 +217,7 @@ func (q timerQueue) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (q *timerQueue) Push(v any) {
-	i := v.(*instance) //nolint:forcetypeassert,revive // setTimer pushes nothing else
+	i := v.(*instance) //nolint:forcetypeassert // setTimer pushes nothing else
 	i.index = len(*q)
 	*q = append(*q, i)
 }

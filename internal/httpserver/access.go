@@ -125,7 +125,8 @@ func (s *Server) authorizeRequest(c *Context) error {
 	if err != nil {
 		return err
 	}
-	if !caller.HasScope(scope) && !(c.route.OrAdmin && caller.HasScope(contract.ScopeAdmin)) {
+	allowed := caller.HasScope(scope) || c.route.OrAdmin && caller.HasScope(contract.ScopeAdmin)
+	if !allowed {
 		c.SetHeader("Www-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
 		return &contract.Error{Code: contract.CodeForbidden, Message: "this needs the scope " + scope}
 	}
