@@ -304,6 +304,7 @@ func TestFleet_DrainAndLeave(t *testing.T) {
 	f.wantAgents("w active three:active two:active")
 	wantCode(t, f.Deregister(t.Context(), "w", "one", self("w")), contract.CodeNotFound, "instance one of agent w")
 	wantCode(t, f.Deregister(t.Context(), "w", "two", self("v")), contract.CodeForbidden, "the token is for v")
+	wantCode(t, f.Deregister(t.Context(), "nobody", "", self("v")), contract.CodeForbidden, "the token is for v")
 	_, err = f.Drain(t.Context(), "w", "one", self("w"))
 	wantCode(t, err, contract.CodeNotFound, "instance one of agent w")
 	if err := f.Deregister(t.Context(), "w", "", self("w")); err != nil {

@@ -142,7 +142,10 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 		stored.Draining = true
 		return nil
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrNotFound): // it has expired for good meanwhile
+		return contract.Lease{}, notRegistered(key)
+	case err != nil:
 		return contract.Lease{}, f.storeError(ctx, err)
 	}
 	var lease contract.Lease
@@ -159,6 +162,9 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *contract.Caller) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
+	if err := f.authorizeOwner(instanceKey{agentID, name}, caller); err != nil { // also of an unknown agent
+		return err
+	}
 	names := []string{name}
 	if name == "" {
 		names = f.instanceNames(agentID)

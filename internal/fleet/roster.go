@@ -117,12 +117,20 @@ func (r *roster) setTimer(i *instance) {
 	}
 }
 
+// drain lets the instance get no new tasks, unless it was removed.
 func (r *roster) drain(i *instance, revision uint64) {
+	if r.find(i.key) != i {
+		return
+	}
 	i.draining, i.revision = true, revision
 	r.agents[i.key.agentID].entry = nil
 }
 
+// remove removes the instance, unless it was removed already.
 func (r *roster) remove(i *instance) {
+	if r.find(i.key) != i {
+		return
+	}
 	heap.Remove(&r.timers, i.index)
 	a := r.agents[i.key.agentID]
 	delete(a.instances, i.key.name)

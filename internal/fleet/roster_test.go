@@ -167,3 +167,19 @@ func TestRoster_EntryIsOfLatestInstance(t *testing.T) {
 		t.Errorf("removed %v and left %d agents, want two removed and none left", removed, len(r.entries()))
 	}
 }
+
+// An instance may be removed while a change of it is written to the store.
+func TestRoster_IgnoresRemovedInstances(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := newRoster()
+	i := r.put(&instance{key: instanceKey{"a", "one"}}, now)
+	r.advance(now.Add(time.Hour))
+	r.advance(now.Add(2 * time.Hour))
+	r.drain(i, 7)
+	r.remove(i)
+	again := r.put(&instance{key: instanceKey{"a", "one"}}, now)
+	r.remove(i)
+	if r.find(again.key) != again || again.draining {
+		t.Error("a change of the removed instance changed the one that has its key now")
+	}
+}
