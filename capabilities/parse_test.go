@@ -125,8 +125,8 @@ func TestLoadFull(t *testing.T) {
 		},
 		Fallback: Fallback{Policy: "A", MaxTokens: 600, Language: "auto"},
 		Grants: map[string]contract.Grant{
-			"billing_agent": {Intents: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
-			"other-agent":   {Intents: []string{"planning"}, Domains: []string{"*"}, Priority: 5, Requires: contract.Requires{Scopes: []string{"plan"}}},
+			"guest_agent": {Intents: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
+			"other-agent": {Intents: []string{"planning"}, Domains: []string{"*"}, Priority: 5, Requires: contract.Requires{Scopes: []string{"plan"}}},
 		},
 	})
 	wantLabels(t, got.Catalogue,
