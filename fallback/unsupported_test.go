@@ -36,7 +36,7 @@ func registry() *capabilities.Catalogue {
 }
 
 func snapshot(agents ...*contract.RegistryEntry) *capabilities.Catalogue {
-	s := &capabilities.Catalogue{Agents: agents, Routing: capabilities.DefaultRouting()}
+	s := &capabilities.Catalogue{Agents: agents, Learned: agents, Routing: capabilities.DefaultRouting()}
 	for _, a := range agents {
 		s.Intents = append(s.Intents, a.Match.Intent...)
 		s.Domains = append(s.Domains, a.Match.Domains...)

@@ -143,7 +143,7 @@ func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     verb + " ID",
 		Short:   short,
-		Long:    short + ". It applies to agents of the registry file and to agents that registered\nthemselves, and survives a restart of the router.",
+		Long:    short + ".\nIt applies to agents of the registry file and to agents that registered themselves, and survives a\nrestart of the router.",
 		Example: "  caprouter agents " + verb + " word_counter",
 		Args:    argsBetween("the id of an agent", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

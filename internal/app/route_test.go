@@ -84,7 +84,7 @@ func TestServer_FailsOverToStandby(t *testing.T) {
 	if got := s.get("/metrics"); !strings.Contains(got, "caprouter_breakers_open 1") {
 		t.Errorf("metrics do not show the open breaker")
 	}
-	if got := s.get("/api/v1/agents/a_agent"); !strings.Contains(got, `"state":"breaker_open"`) {
+	if got := s.get("/api/v1/agents/a_agent"); !strings.Contains(got, `"reasons":["breaker_open"]`) {
 		t.Errorf("got agent %s, want its breaker open", got)
 	}
 }
