@@ -31,7 +31,7 @@ func (p *privateKey) addCallerKey(key ed25519.PrivateKey) error {
 	derived := ed25519.NewKeyFromSeed(seed)
 	public := derived.Public().(ed25519.PublicKey)
 	kid := thumbprint(public)
-	if p.callerHeader, err = accessTokenHeader(kid); err != nil {
+	if p.callerHeader, err = accessTokenHeader(AlgEdDSA, kid); err != nil {
 		return err
 	}
 	p.signCaller = func(signed string) ([]byte, error) { return jwt.SigningMethodEdDSA.Sign(signed, derived) }

@@ -25,7 +25,7 @@
 // A token permits exactly one agent to work for one caller (the form of RFC 8693,
 // section 4.1). The caller's own token is never forwarded.
 //
-//	header  {"typ":"at+jwt","alg":"EdDSA","kid":"<RFC 7638 thumbprint>"}
+//	header  {"typ":"at+jwt","alg":"EdDSA" or "ES256","kid":"<RFC 7638 thumbprint>"}
 //	claims  iss    the router            aud  the agent
 //	        sub    the caller            act  {"sub": the router}
 //	        sub_id {"format":"iss_sub","iss": issuer of the caller,"sub": the caller}
@@ -33,9 +33,11 @@
 //	        scope  "task:execute"        task_id  the task (absent if the token is reused)
 //	        iat, exp, jti
 //
-// Agents verify it with the public keys of the router's key set:
+// Agents verify it with the public keys of the router's key set, which contains a key
+// for each of the two algorithms:
 //
 //	signer, err := auth.OpenSigner(dataDir)       // Ed25519, created once
+//	signer, err = signer.WithAgentAlg(auth.AlgES256) // for agents without Ed25519
 //	token, err := signer.AgentToken(auth.AgentGrant{…})
 //	mux.Handle("/.well-known/jwks.json", …signer.JWKS()…)
 //
@@ -53,8 +55,10 @@
 // # Keys
 //
 // A Signer has a ring of keys: one signs, the others verify until their tokens
-// expire ([RotateKeys]). Tokens for callers are signed with a key derived from it.
-// That key is in no key set, so that no agent accepts such a token.
+// expire ([RotateKeys]). Two keys are derived from each: the P-256 key of tokens for
+// agents with ES256, which is published beside the Ed25519 key, and the key of tokens
+// for callers, which is in no key set, so that no agent accepts such a token. Thus
+// one file contains all secrets, and they are rotated and revoked together.
 //
 // # Signatures
 //

@@ -49,7 +49,7 @@ func openSigner(dir string, now func() time.Time) (*Signer, error) {
 	}
 	r := &keyStore{dir: dir, now: now, files: files}
 	r.setKeys(files.keyring())
-	return &Signer{r}, nil
+	return &Signer{store: r}, nil
 }
 
 // CheckKeyFile returns the error that OpenSigner would return for any key of the

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// keyPair is one Ed25519 key with its derived functions.
+// keyPair is one Ed25519 key with its derived keys and functions.
 type keyPair struct {
 	id      string // RFC 7638 thumbprint
 	public  ed25519.PublicKey
@@ -24,10 +24,9 @@ type keyPair struct {
 // in closures, because fmt prints unexported fields of a struct without calling
 // their Format method.
 type privateKey struct {
-	sign     func(signed string) ([]byte, error) // tokens for agents
-	signData func(message []byte) []byte         // see Sign
-	taskMAC  func(signed string) string          // see TaskToken
-	header   string                              // encoded header of every token for an agent
+	eddsa, es256 *agentKey                   // tokens for agents
+	signData     func(message []byte) []byte // see Sign
+	taskMAC      func(signed string) string  // see TaskToken
 
 	signCaller   func(signed string) ([]byte, error) // see CallerToken
 	callerHeader string
@@ -39,7 +38,11 @@ func newKeyPair(key ed25519.PrivateKey) (*keyPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	header, err := accessTokenHeader(pair.id)
+	eddsa, err := newAgentKey(jwt.SigningMethodEdDSA, pair.id, pair.jwk, key)
+	if err != nil {
+		return nil, err
+	}
+	es256, err := newES256Key(key)
 	if err != nil {
 		return nil, err
 	}
@@ -48,10 +51,9 @@ func newKeyPair(key ed25519.PrivateKey) (*keyPair, error) {
 		return nil, err
 	}
 	p := &privateKey{
-		sign:     func(signed string) ([]byte, error) { return jwt.SigningMethodEdDSA.Sign(signed, key) },
+		eddsa: eddsa, es256: es256,
 		signData: func(message []byte) []byte { return ed25519.Sign(key, message) },
 		taskMAC:  taskMAC,
-		header:   header,
 	}
 	if err := p.addCallerKey(key); err != nil {
 		return nil, err
@@ -85,6 +87,6 @@ func thumbprint(public ed25519.PublicKey) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-func accessTokenHeader(kid string) (string, error) {
-	return encodeSegment(tokenHeader{Type: "at+jwt", Algorithm: jwt.SigningMethodEdDSA.Alg(), KeyID: kid})
+func accessTokenHeader(alg, kid string) (string, error) {
+	return encodeSegment(tokenHeader{Type: "at+jwt", Algorithm: alg, KeyID: kid})
 }

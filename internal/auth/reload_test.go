@@ -140,7 +140,7 @@ func TestKeyFile_WithoutTimesUsesModTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := []KeyInfo{{ID: m.keyID, State: KeySigning, Created: tc.made}}
+			want := []KeyInfo{{ID: m.keyID, ES256ID: kidOf(t, m.es256), State: KeySigning, Created: tc.made}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("keys (-want +got):\n%s", diff)
 			}

@@ -15,7 +15,7 @@ import (
 func TestRevokedKey_CountsAfterRestoredBackup(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	path := filepath.Join(dir, KeyFile)
-	id := openAt(t, dir, now).KeyID()
+	first := openAt(t, dir, now)
 	backup, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,8 @@ func TestRevokedKey_CountsAfterRestoredBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = revoked.Add(time.Hour)
-	again := KeyInfo{ID: id, State: KeySigning, Created: base(), Revoked: revoked}
+	again := currentInfo(first)
+	again.Revoked = revoked
 	s := openAt(t, dir, now)
 	wantKeys(t, dir, s, now, again)
 	if !again.RevocationFailed() {
@@ -66,7 +67,9 @@ func TestRevokedKey_AfterInterruptedRevocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openAt(t, dir, now)
-	wantKeys(t, dir, s, now, KeyInfo{ID: s.KeyID(), State: KeySigning, Created: base(), Revoked: now})
+	want := currentInfo(s)
+	want.Revoked = now
+	wantKeys(t, dir, s, now, want)
 }
 
 // The line in the file marks the key as revoked even if its public half is lost.
@@ -83,7 +86,15 @@ func TestRevokedKey_IsMarkedInItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openAt(t, dir, now)
-	wantKeys(t, dir, s, now, KeyInfo{ID: s.KeyID(), State: KeySigning, Created: base(), Revoked: now})
+	want := currentInfo(s)
+	want.Revoked = now
+	wantKeys(t, dir, s, now, want)
+}
+
+// currentInfo describes the current key of a ring that was created at base.
+func currentInfo(s *Signer) KeyInfo {
+	key := s.currentKey()
+	return KeyInfo{ID: key.id, ES256ID: key.private.es256.kid, State: KeySigning, Created: base()}
 }
 
 func wantKeys(t *testing.T, dir string, s *Signer, now time.Time, want ...KeyInfo) {

@@ -116,9 +116,9 @@ func (r keyring) viewAt(now time.Time) *keyView {
 			v.narrowTo(now, k.acceptedUntil())
 		}
 	}
-	members := make([][]byte, len(v.accepted))
-	for i, k := range v.accepted {
-		members[i] = k.jwk
+	members := make([][]byte, 0, 2*len(v.accepted))
+	for _, k := range v.accepted {
+		members = append(members, k.private.eddsa.jwk, k.private.es256.jwk)
 	}
 	v.jwks = slices.Concat([]byte(`{"keys":[`), bytes.Join(members, []byte(",")), []byte("]}"))
 	return v
@@ -151,6 +151,7 @@ const (
 // KeyInfo describes a key of the ring.
 type KeyInfo struct {
 	ID        string    `json:"kid"`
+	ES256ID   string    `json:"es256_kid,omitempty"` // kid of tokens for agents with ES256; "" if none is accepted
 	State     KeyState  `json:"state"`
 	Created   time.Time `json:"made"`
 	SignsFrom time.Time `json:"signs_from,omitzero"` // only for the next key
@@ -172,6 +173,9 @@ func (r keyring) keyInfos(now time.Time) []KeyInfo {
 	for _, k := range slices.Backward(r) {
 		info := KeyInfo{ID: k.id, Created: k.created, Revoked: k.revoked}
 		live := k.isAccepted(now)
+		if live {
+			info.ES256ID = k.private.es256.kid
+		}
 		if live && !k.retired.IsZero() {
 			info.Until = k.acceptedUntil()
 		}

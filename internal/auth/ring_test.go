@@ -42,15 +42,22 @@ func history(pairs []*keyPair, made []time.Time, now time.Time) keyring {
 	return r
 }
 
+// kids lists the Ed25519 keys of the key set, each of which its P-256 key follows.
 func kids(t testing.TB, v *keyView) []string {
 	t.Helper()
 	var set struct{ Keys []struct{ Kid string } }
 	if err := json.Unmarshal(v.jwks, &set); err != nil {
 		t.Fatalf("key set %s: %v", v.jwks, err)
 	}
+	if len(set.Keys) != 2*len(v.accepted) {
+		t.Fatalf("got %d published keys, want two for each of the %d accepted ones", len(set.Keys), len(v.accepted))
+	}
 	var list []string
-	for _, k := range set.Keys {
-		list = append(list, k.Kid)
+	for i, k := range v.accepted {
+		list = append(list, set.Keys[2*i].Kid)
+		if got, want := set.Keys[2*i+1].Kid, k.private.es256.kid; got != want {
+			t.Errorf("got the key %s after that of %s, want its P-256 key %s", got, k.id, want)
+		}
 	}
 	return list
 }
@@ -125,7 +132,7 @@ func TestKeyring_IgnoresKeyWithoutPrivateHalf(t *testing.T) {
 		t.Errorf("got %d accepted keys, want only the new one", len(v.accepted))
 	}
 	want := []KeyInfo{
-		{ID: r[1].id, State: KeySigning, Created: r[1].created},
+		{ID: r[1].id, ES256ID: r[1].private.es256.kid, State: KeySigning, Created: r[1].created},
 		{ID: gone.id, State: KeyRevoked, Created: base(), Revoked: base().Add(time.Hour)},
 	}
 	if diff := cmp.Diff(want, r.keyInfos(now)); diff != "" {

@@ -22,20 +22,26 @@ const testIssuer = "caprouter"
 
 // signedItems holds one signature or token of every kind that a Signer issues.
 type signedItems struct {
-	agent, task, caller string
-	keyID               string
-	sig                 []byte
-	at                  time.Time
+	agent, es256, task, caller string
+	keyID                      string
+	sig                        []byte
+	at                         time.Time
 }
 
 func makeAll(t testing.TB, s *Signer) signedItems {
 	t.Helper()
 	m := signedItems{at: s.store.now()}
 	var err error
-	if m.agent, err = s.AgentToken(AgentGrant{
-		Issuer: testIssuer, AgentID: "a", Subject: "alice", TaskID: "t", Expires: m.at.Add(time.Hour),
-	}); err != nil {
+	g := AgentGrant{Issuer: testIssuer, AgentID: "a", Subject: "alice", TaskID: "t", Expires: m.at.Add(time.Hour)}
+	if m.agent, err = s.AgentToken(g); err != nil {
 		t.Fatalf("AgentToken: %v", err)
+	}
+	other, err := s.WithAgentAlg(AlgES256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.es256, err = other.AgentToken(g); err != nil {
+		t.Fatalf("AgentToken with ES256: %v", err)
 	}
 	if m.task, err = s.TaskToken(testIssuer, contract.TaskGrant{
 		AgentID: "a", RequestID: "r", TaskID: "t", Expires: m.at.Add(30 * 24 * time.Hour), // longer than the lifetime of any key
@@ -69,6 +75,9 @@ func (m *signedItems) counts(t testing.TB, s *Signer, now time.Time) []string {
 	if strings.Contains(string(s.store.viewAt(now).jwks), `"kid":"`+kidOf(t, m.agent)+`"`) {
 		what = append(what, "agent")
 	}
+	if strings.Contains(string(s.store.viewAt(now).jwks), `"kid":"`+kidOf(t, m.es256)+`"`) {
+		what = append(what, "agent with ES256")
+	}
 	if _, err := s.VerifyTaskToken(testIssuer, m.task, now); err == nil {
 		what = append(what, "task")
 	}
@@ -88,7 +97,9 @@ func wantCounts(t testing.TB, s *Signer, m *signedItems, now time.Time, want ...
 	}
 }
 
-func everything() []string { return []string{"agent", "task", "caller", "signature"} }
+func everything() []string {
+	return []string{"agent", "agent with ES256", "task", "caller", "signature"}
+}
 
 func openAt(t testing.TB, dir string, now time.Time) *Signer {
 	t.Helper()
@@ -137,8 +148,8 @@ func TestRotate_ReplacesKey(t *testing.T) {
 	done := rotate(t, dir, false, now)
 	old, next := before.keyID, done.New.ID
 	want := &Rotation{
-		New: KeyInfo{ID: next, State: KeyNext, Created: now, SignsFrom: now.Add(keyOverlap)},
-		Old: []KeyInfo{{ID: old, State: KeySigning, Created: base(), Until: now.Add(keyOverlap + retiredKeyLife)}},
+		New: KeyInfo{ID: next, ES256ID: done.New.ES256ID, State: KeyNext, Created: now, SignsFrom: now.Add(keyOverlap)},
+		Old: []KeyInfo{{ID: old, ES256ID: kidOf(t, before.es256), State: KeySigning, Created: base(), Until: now.Add(keyOverlap + retiredKeyLife)}},
 	}
 	if diff := cmp.Diff(want, done); diff != "" {
 		t.Errorf("rotation (-want +got):\n%s", diff)
@@ -154,8 +165,8 @@ func TestRotate_ReplacesKey(t *testing.T) {
 	}
 	s = openAt(t, dir, now.Add(keyOverlap))
 	after := makeAll(t, s)
-	if after.keyID != next {
-		t.Errorf("got signing key %s, want the new one", after.keyID)
+	if after.keyID != next || kidOf(t, after.es256) != done.New.ES256ID {
+		t.Errorf("got signing keys %s and %s, want the new ones", after.keyID, kidOf(t, after.es256))
 	}
 	wantCounts(t, s, &before, now.Add(keyOverlap), everything()...)
 	wantCounts(t, s, &after, now.Add(keyOverlap), everything()...)

@@ -23,7 +23,8 @@ const redacted = "<redacted>"
 
 // Signer issues tokens with the keys of a ring. It is safe for concurrent use.
 type Signer struct {
-	store *keyStore // a pointer, because fmt does not follow it in an unexported field
+	store    *keyStore // a pointer, because fmt does not follow it in an unexported field
+	agentAlg string    // algorithm of tokens for agents; "" = EdDSA
 }
 
 // keyStore loads and holds the keys of a Signer.
@@ -56,7 +57,7 @@ func NewSigner() (*Signer, error) {
 	}
 	r := &keyStore{now: time.Now}
 	r.setKeys(keyring{{keyPair: pair, created: r.now()}})
-	return &Signer{r}, nil
+	return &Signer{store: r}, nil
 }
 
 // setKeys replaces the keys of the ring.
@@ -80,8 +81,8 @@ func (r *keyStore) viewAt(now time.Time) *keyView {
 	return next.view
 }
 
-// JWKS returns the key set of all accepted keys (RFC 7517, RFC 8037). The bytes
-// must not be changed.
+// JWKS returns the key set of all accepted keys (RFC 7517, RFC 8037), for both
+// algorithms of tokens for agents. The bytes must not be changed.
 func (s *Signer) JWKS() []byte { return s.store.viewAt(s.store.now()).jwks }
 
 // currentKey returns the key that signs now.
@@ -122,7 +123,7 @@ func (s *Signer) AgentToken(g AgentGrant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := s.store.viewAt(now).signing.private
+	key := s.store.viewAt(now).signing.private.agentKey(s.agentAlg)
 	signed := key.header + "." + claims
 	signature, err := key.sign(signed)
 	if err != nil {

@@ -3,7 +3,10 @@ package auth_test
 import (
 	"bytes"
 	"crypto"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -39,18 +42,11 @@ func grant() auth.AgentGrant {
 	}
 }
 
-// jwk returns the only key of the signer's key set.
+// jwk returns the only Ed25519 key of the signer's key set.
 func jwk(t testing.TB, s *auth.Signer) (member map[string]string, key ed25519.PublicKey) {
 	t.Helper()
-	var set struct{ Keys []map[string]string }
-	if err := json.Unmarshal(s.JWKS(), &set); err != nil || len(set.Keys) != 1 {
-		t.Fatalf("key set %s: %v, want one key", s.JWKS(), err)
-	}
-	key, err := base64.RawURLEncoding.DecodeString(set.Keys[0]["x"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set.Keys[0], key
+	member = onlyMember(t, s, "OKP")
+	return member, unb64(t, member["x"])
 }
 
 // parse verifies the token with an independent library.
@@ -247,22 +243,45 @@ func TestSigner_IsRedacted(t *testing.T) {
 func BenchmarkAgentToken(b *testing.B) {
 	s, g := newSigner(b), grant()
 	g.Expires = time.Now().Add(time.Hour)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := s.AgentToken(g); err != nil {
-			b.Fatal(err)
-		}
+	for _, alg := range []string{auth.AlgEdDSA, auth.AlgES256} {
+		b.Run(alg, func(b *testing.B) {
+			signer, err := s.WithAgentAlg(alg)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := signer.AgentToken(g); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
 // BenchmarkSignFloor measures the signature that every AgentToken needs.
 func BenchmarkSignFloor(b *testing.B) {
-	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	message := make([]byte, 400)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := key.Sign(nil, message, crypto.Hash(0)); err != nil {
+	b.Run("EdDSA", func(b *testing.B) {
+		key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := key.Sign(nil, message, crypto.Hash(0)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("ES256", func(b *testing.B) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
 			b.Fatal(err)
 		}
-	}
+		b.ReportAllocs()
+		for b.Loop() {
+			digest := sha256.Sum256(message)
+			if _, err := ecdsa.SignASN1(rand.Reader, key, digest[:]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

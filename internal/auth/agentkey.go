@@ -1,0 +1,113 @@
+package auth
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/MicahParks/jwkset"
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// The algorithms of tokens for agents.
+const (
+	AlgEdDSA = "EdDSA" // with an Ed25519 key
+	AlgES256 = "ES256" // with a P-256 key, for agents whose libraries do not have Ed25519
+)
+
+// es256KeyLabel separates the P-256 key from other derived keys.
+const es256KeyLabel = "caprouter agent token ES256 v1"
+
+// agentKey signs tokens for agents with one algorithm.
+type agentKey struct {
+	kid    string // RFC 7638 thumbprint
+	jwk    []byte // the public half, as an entry of a key set
+	header string // encoded header of every token
+	sign   func(signed string) ([]byte, error)
+}
+
+func newAgentKey(method jwt.SigningMethod, kid string, jwk []byte, private any) (*agentKey, error) {
+	header, err := accessTokenHeader(method.Alg(), kid)
+	if err != nil {
+		return nil, err
+	}
+	return &agentKey{
+		kid: kid, jwk: jwk, header: header,
+		sign: func(signed string) ([]byte, error) { return method.Sign(signed, private) },
+	}, nil
+}
+
+// newES256Key returns the P-256 key that belongs to an Ed25519 key. It is derived
+// (HKDF, RFC 5869) instead of stored, so that one file holds the secret of both, and
+// both are rotated and revoked in one step. Both are always published, so that agents
+// already have the key when the operator changes the algorithm, in either direction.
+func newES256Key(key ed25519.PrivateKey) (*agentKey, error) {
+	private, err := deriveP256(key.Seed())
+	if err != nil {
+		return nil, err
+	}
+	member, err := encodeP256(&private.PublicKey)
+	if err != nil {
+		return nil, err
+	}
+	data, err := strictjson.Marshal(member)
+	if err != nil {
+		return nil, fmt.Errorf("encode key: %w", err)
+	}
+	return newAgentKey(jwt.SigningMethodES256, member.KID, data, private)
+}
+
+// deriveP256 derives a private key by rejection sampling (FIPS 186-5, appendix A.2.2):
+// a candidate is rejected if it is 0 or not below the order of the curve, which one of
+// 2^32 is.
+func deriveP256(seed []byte) (*ecdsa.PrivateKey, error) {
+	const candidates = 4
+	derived, err := hkdf.Key(sha256.New, seed, nil, es256KeyLabel, candidates*p256Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("derive P-256 key: %w", err)
+	}
+	for candidate := range slices.Chunk(derived, p256Bytes) {
+		if key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), candidate); err == nil {
+			return key, nil
+		}
+	}
+	return nil, errors.New("derive P-256 key: no candidate is below the order of the curve") // one seed of 2^128
+}
+
+// encodeP256 returns the public key as an entry of a key set (RFC 7518, section 6.2).
+func encodeP256(public *ecdsa.PublicKey) (jwkset.JWKMarshal, error) {
+	metadata := jwkset.JWKMetadataOptions{ALG: jwkset.AlgES256, USE: jwkset.UseSig}
+	key, err := jwkset.NewJWKFromKey(public, jwkset.JWKOptions{Metadata: metadata})
+	if err != nil {
+		return jwkset.JWKMarshal{}, fmt.Errorf("encode key: %w", err)
+	}
+	member := key.Marshal()
+	sum := sha256.Sum256([]byte(`{"crv":"P-256","kty":"EC","x":"` + member.X + `","y":"` + member.Y + `"}`))
+	member.KID = base64.RawURLEncoding.EncodeToString(sum[:])
+	return member, nil
+}
+
+// agentKey returns the key that signs tokens for agents with the algorithm.
+func (p *privateKey) agentKey(alg string) *agentKey {
+	if alg == AlgES256 {
+		return p.es256
+	}
+	return p.eddsa
+}
+
+// WithAgentAlg returns a Signer with the same keys that signs tokens for agents with
+// alg instead of EdDSA. Everything else is signed as before.
+func (s *Signer) WithAgentAlg(alg string) (*Signer, error) {
+	if alg != AlgEdDSA && alg != AlgES256 {
+		return nil, fmt.Errorf("algorithm %q of tokens for agents: want %s or %s", alg, AlgEdDSA, AlgES256)
+	}
+	return &Signer{store: s.store, agentAlg: alg}, nil
+}
