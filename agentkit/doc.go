@@ -52,7 +52,8 @@
 // Only the router has access. Each request carries a token that the router signed
 // for this agent and, unless tokens are reused, for this task. The package checks
 // signature, audience, issuer, expiry, scope and task against the router's public
-// keys, which it fetches from JWKSURL and caches. [CallerIdentity] identifies the
+// keys, which it fetches from JWKSURL and caches. The router signs with EdDSA or ES256;
+// the key determines which of them is accepted. [CallerIdentity] identifies the
 // caller of the task. [Caller] is only the subject, which is not unique if several
 // issuers or tenants are in use.
 //

@@ -2,8 +2,6 @@ package agentkit
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -35,12 +33,12 @@ type keyCache struct {
 	now    func() time.Time
 
 	mu         sync.Mutex
-	current    map[string]ed25519.PublicKey // immutable, replaced by each fetch
-	fetched    time.Time                    // time of the last successful fetch; zero = none
-	nextFetch  time.Time                    // no fetch before this time
-	retryDelay time.Duration                // delay after the next failure
-	fetching   chan struct{}                // closed when the fetch in progress ends; nil = none
-	failure    error                        // of the last fetch
+	current    map[string]*publicKey // immutable, replaced by each fetch
+	fetched    time.Time             // time of the last successful fetch; zero = none
+	nextFetch  time.Time             // no fetch before this time
+	retryDelay time.Duration         // delay after the next failure
+	fetching   chan struct{}         // closed when the fetch in progress ends; nil = none
+	failure    error                 // of the last fetch
 }
 
 func newKeyCache(cfg Config) *keyCache {
@@ -49,7 +47,7 @@ func newKeyCache(cfg Config) *keyCache {
 
 // lookupKey returns the key with the kid, from the cache if possible. Concurrent
 // calls for an unknown key share one fetch.
-func (k *keyCache) lookupKey(ctx context.Context, kid string) (ed25519.PublicKey, error) {
+func (k *keyCache) lookupKey(ctx context.Context, kid string) (*publicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for {
@@ -111,13 +109,13 @@ func (k *keyCache) refreshKeys(ctx context.Context) {
 	k.nextFetch, k.retryDelay = now.Add(minFetchInterval), minRetryDelay
 }
 
-func (k *keyCache) fetchUnlocked(ctx context.Context) (map[string]ed25519.PublicKey, error) {
+func (k *keyCache) fetchUnlocked(ctx context.Context) (map[string]*publicKey, error) {
 	k.mu.Unlock()
 	defer k.mu.Lock()
 	return k.fetchKeys(ctx)
 }
 
-func (k *keyCache) fetchKeys(ctx context.Context) (map[string]ed25519.PublicKey, error) {
+func (k *keyCache) fetchKeys(ctx context.Context) (map[string]*publicKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.url, nil)
@@ -141,44 +139,4 @@ func (k *keyCache) fetchKeys(ctx context.Context) (map[string]ed25519.PublicKey,
 		return nil, fmt.Errorf("more than %d bytes", maxKeySetBytes)
 	}
 	return parseKeySet(body)
-}
-
-// jwkSet is a JWK set (RFC 7517) with Ed25519 keys (RFC 8037).
-type jwkSet struct {
-	Keys []struct {
-		Type      string `json:"kty"`
-		Curve     string `json:"crv"`
-		X         string `json:"x"`
-		KeyID     string `json:"kid"`
-		Use       string `json:"use"`
-		Algorithm string `json:"alg"`
-	} `json:"keys"`
-}
-
-// parseKeySet returns the Ed25519 signing keys of a key set. It skips other keys,
-// because a newer router may have further types.
-func parseKeySet(body []byte) (map[string]ed25519.PublicKey, error) {
-	var set jwkSet
-	if err := decodeStrict(body, &set); err != nil {
-		return nil, err
-	}
-	found := map[string]ed25519.PublicKey{}
-	for _, k := range set.Keys {
-		if k.Type != "OKP" || k.Curve != "Ed25519" || k.KeyID == "" ||
-			k.Use != "" && k.Use != "sig" || k.Algorithm != "" && k.Algorithm != tokenAlg {
-			continue
-		}
-		x, err := base64.RawURLEncoding.Strict().DecodeString(k.X)
-		if err != nil || len(x) != ed25519.PublicKeySize {
-			return nil, fmt.Errorf("key %.40q is not an Ed25519 key", k.KeyID)
-		}
-		if _, duplicate := found[k.KeyID]; duplicate {
-			return nil, fmt.Errorf("two keys have the kid %.40q", k.KeyID)
-		}
-		found[k.KeyID] = x
-	}
-	if len(found) == 0 {
-		return nil, errors.New("no Ed25519 key in the key set")
-	}
-	return found, nil
 }

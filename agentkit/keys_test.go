@@ -287,6 +287,68 @@ func TestKeyCache_ParsesKeySets(t *testing.T) {
 	}
 }
 
+func TestKeyCache_ParsesP256Keys(t *testing.T) {
+	r := newES256KeyOnly()
+	good := r.jwk("k1")
+	x, y := r.point()
+	change := func(from, to string) string { return strings.Replace(good, from, to, 1) }
+	for _, tc := range []struct {
+		name, set string
+		ok        bool
+	}{
+		{"one key", good, true},
+		{"without use and alg", change(`,"use":"sig","alg":"ES256"`, ""), true},
+		{"beside an Ed25519 key", newKeyOnly().jwk("k2") + "," + good, true},
+		{"for encryption", change("sig", "enc"), false},
+		{"for the other algorithm", change("ES256", "EdDSA"), false},
+		{"for a secret", change("ES256", "HS256"), false},
+		{"on another curve", change("P-256", "P-384"), false},
+		{"on the curve of the other type", change("P-256", "Ed25519"), false},
+		{"of the other type", change("EC", "OKP"), false},
+		{"not on the curve", change(b64(y), b64(x)), false},
+		{"at infinity", change(b64(x), b64(make([]byte, 32))), false},
+		{"without y", change(b64(y), ""), false},
+		{"with a short x", change(b64(x), b64(x[1:])), false},
+		{"with a long x", change(b64(x), b64(append([]byte{0}, x...))), false},
+		{"with padding", change(b64(x), b64(x)+"="), false},
+		{"with the name of an Ed25519 key", newKeyOnly().jwk("k1") + "," + good, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k := newKeyService()
+			k.router = r
+			k.change(`{"keys":[`+tc.set+`]}`, nil)
+			got := statusOf(k.agent(t, countWords), k.token("k1"))
+			if want := map[bool]int{true: http.StatusNoContent, false: http.StatusUnauthorized}[tc.ok]; got != want {
+				t.Errorf("a token got %d with the keys [%s], want %d", got, tc.set, want)
+			}
+		})
+	}
+}
+
+// The key set of the router contains a key for each algorithm. The key determines the
+// algorithm; the header of a token neither selects another one nor another key.
+func TestTokenVerifier_TakesAlgorithmFromKey(t *testing.T) {
+	ed, ec := newKeyOnly(), newES256KeyOnly()
+	ed.kid, ec.kid = "ed", "ec"
+	k := newKeyService()
+	k.change(`{"keys":[`+ed.jwk("ed")+`,`+ec.jwk("ec")+`]}`, nil)
+	h := k.agent(t, countWords)
+	for _, r := range []*fakeRouter{ed, ec} {
+		for _, kid := range []string{"ed", "ec"} {
+			for _, alg := range []string{"EdDSA", "ES256", "HS256", "none"} {
+				token := r.sign(r.header().with("kid", kid).with("alg", alg).json(), goodClaims().json())
+				want := http.StatusUnauthorized
+				if kid == r.kid && alg == r.alg() {
+					want = http.StatusNoContent
+				}
+				if got := statusOf(h, token); got != want {
+					t.Errorf("signature with %s, kid %s and alg %s: got %d, want %d", r.alg(), kid, alg, got, want)
+				}
+			}
+		}
+	}
+}
+
 func TestKeyCache_FetchesOverHTTP(t *testing.T) {
 	t.Run("an error page", func(t *testing.T) {
 		r := newFakeRouter(t)
@@ -330,6 +392,7 @@ func TestKeyCache_FetchesOverHTTP(t *testing.T) {
 func FuzzKeySet(f *testing.F) {
 	r := newKeyOnly()
 	f.Add(`{"keys":[` + r.jwk("k1") + `]}`)
+	f.Add(`{"keys":[` + newES256KeyOnly().jwk("k1") + `]}`)
 	f.Add(`{"keys":[{}]}`)
 	f.Add(`{"keys":null}`)
 	token := r.token(goodClaims())

@@ -3,7 +3,11 @@ package agentkit_test
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -31,7 +35,8 @@ const taskID = "0195f3a0-7b1c-7000-8000-000000000001"
 type fakeRouter struct {
 	kid      string
 	key      ed25519.PrivateKey
-	status   atomic.Int64 // of the key set response; 0 = 200
+	ec       *ecdsa.PrivateKey // if not nil, it signs with this key and ES256
+	status   atomic.Int64      // of the key set response; 0 = 200
 	fetches  atomic.Int64
 	redirect string // if not empty, the key set request is redirected to it
 	server   *httptest.Server
@@ -43,8 +48,24 @@ func newKeyOnly() *fakeRouter {
 	return &fakeRouter{kid: "k1", key: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))}
 }
 
-func newFakeRouter(t testing.TB) *fakeRouter {
+// newES256KeyOnly returns a fakeRouter that signs with a P-256 key, without a server.
+func newES256KeyOnly() *fakeRouter {
 	r := newKeyOnly()
+	r.ec = p256Key(7)
+	return r
+}
+
+func p256Key(seed byte) *ecdsa.PrivateKey {
+	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), bytes.Repeat([]byte{seed}, 32))
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+func newFakeRouter(t testing.TB) *fakeRouter { return startFakeRouter(t, newKeyOnly()) }
+
+func startFakeRouter(t testing.TB, r *fakeRouter) *fakeRouter {
 	r.server = httptest.NewServer(r)
 	t.Cleanup(r.server.Close)
 	return r
@@ -64,10 +85,39 @@ func (r *fakeRouter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 func (r *fakeRouter) jwk(kid string) string {
+	if r.ec != nil {
+		x, y := r.point()
+		return fmt.Sprintf(`{"kty":"EC","crv":"P-256","x":%q,"y":%q,"kid":%q,"use":"sig","alg":"ES256"}`, b64(x), b64(y), kid)
+	}
 	return fmt.Sprintf(`{"kty":"OKP","crv":"Ed25519","x":%q,"kid":%q,"use":"sig","alg":"EdDSA"}`, b64(r.public()), kid)
 }
 
 func (r *fakeRouter) public() ed25519.PublicKey { return r.key.Public().(ed25519.PublicKey) }
+
+// point returns the coordinates of the P-256 key.
+func (r *fakeRouter) point() (x, y []byte) {
+	point, err := r.ec.PublicKey.Bytes()
+	if err != nil {
+		panic(err)
+	}
+	return point[1:33], point[33:]
+}
+
+// publicBytes returns the public half, as an attacker may use it as a secret.
+func (r *fakeRouter) publicBytes() []byte {
+	if r.ec != nil {
+		x, y := r.point()
+		return append(append([]byte{4}, x...), y...)
+	}
+	return r.public()
+}
+
+func (r *fakeRouter) alg() string {
+	if r.ec != nil {
+		return "ES256"
+	}
+	return "EdDSA"
+}
 
 func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
@@ -92,7 +142,7 @@ func (o object) json() string {
 }
 
 func (r *fakeRouter) header() object {
-	return object{"typ": "at+jwt", "alg": "EdDSA", "kid": r.kid}
+	return object{"typ": "at+jwt", "alg": r.alg(), "kid": r.kid}
 }
 
 func goodClaims() object {
@@ -106,7 +156,22 @@ func goodClaims() object {
 // sign signs a token with this header and these claims, both JSON texts.
 func (r *fakeRouter) sign(header, claims string) string {
 	signed := b64([]byte(header)) + "." + b64([]byte(claims))
-	return signed + "." + b64(ed25519.Sign(r.key, []byte(signed)))
+	return signed + "." + b64(r.signature(signed))
+}
+
+func (r *fakeRouter) signature(signed string) []byte {
+	if r.ec == nil {
+		return ed25519.Sign(r.key, []byte(signed))
+	}
+	sum := sha256.Sum256([]byte(signed))
+	a, b, err := ecdsa.Sign(rand.Reader, r.ec, sum[:])
+	if err != nil {
+		panic(err)
+	}
+	sig := make([]byte, 64) // RFC 7518, section 3.4
+	a.FillBytes(sig[:32])
+	b.FillBytes(sig[32:])
+	return sig
 }
 
 // token returns a signed token with these claims.

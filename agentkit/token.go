@@ -1,7 +1,6 @@
 package agentkit
 
 import (
-	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -20,7 +19,6 @@ const (
 	clockLeeway = time.Minute
 
 	tokenType = "at+jwt" // RFC 9068
-	tokenAlg  = "EdDSA"
 	taskScope = "task:execute"
 )
 
@@ -155,7 +153,10 @@ func (v *tokenVerifier) verifySignature(r *http.Request, token string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	if len(raw[2]) != ed25519.SignatureSize || !ed25519.Verify(key, []byte(token[:len(parts[0])+1+len(parts[1])]), raw[2]) {
+	if h.Algorithm != key.alg {
+		return nil, fmt.Errorf("alg must be %s for this key", key.alg)
+	}
+	if !key.verify(token[:len(parts[0])+1+len(parts[1])], raw[2]) {
 		return nil, errors.New("the signature is not the router's")
 	}
 	return raw[1], nil
@@ -173,8 +174,8 @@ func decodeSegment(s string) ([]byte, error) {
 
 func (h *joseHeader) checkHeader() error {
 	switch {
-	case h.Algorithm != tokenAlg:
-		return fmt.Errorf("alg must be %s", tokenAlg)
+	case h.Algorithm != algEdDSA && h.Algorithm != algES256: // before a fetch; the key decides
+		return fmt.Errorf("alg must be %s or %s", algEdDSA, algES256)
 	case h.Type != tokenType:
 		return fmt.Errorf("typ must be %s", tokenType)
 	case h.KeyID == "":

@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -22,45 +23,48 @@ func forgeries(r *fakeRouter) map[string]string {
 	h, c := header.json(), claims.json()
 	good := r.sign(h, c)
 	parts := strings.Split(good, ".")
-	mac := hmac.New(sha256.New, r.public())
+	mac := hmac.New(sha256.New, r.publicBytes())
 	hs := b64([]byte(header.with("alg", "HS256").json())) + "." + parts[1]
 	mac.Write([]byte(hs))
 	stranger := &fakeRouter{kid: r.kid, key: ed25519.NewKeyFromSeed(make([]byte, 32))}
+	if r.ec != nil {
+		stranger.ec = p256Key(8)
+	}
 	signedAs := func(header object) string { return r.sign(header.json(), c) }
 	claiming := func(name string, value any) string { return r.token(claims.with(name, value)) }
 	flipped := []byte(good)
 	flipped[len(flipped)-10] ^= 1
 
 	return map[string]string{
-		"empty":           "",
-		"garbage":         "not a token",
-		"no signature":    parts[0] + "." + parts[1] + ".",
-		"no last dot":     parts[0] + "." + parts[1],
-		"extra dot":       good + ".",
-		"four parts":      good + "." + parts[2],
-		"leading dot":     "." + good,
-		"empty claims":    parts[0] + ".." + parts[2],
-		"JSON form":       `{"protected":"` + parts[0] + `","payload":"` + parts[1] + `","signature":"` + parts[2] + `"}`,
-		"too long":        r.token(claims.with("pad", strings.Repeat("a", 8<<10))),
-		"padding":         parts[0] + "." + parts[1] + "." + parts[2] + "==",
-		"line break":      parts[0] + "." + parts[1] + "." + parts[2][:20] + "\n" + parts[2][20:],
-		"carriage return": parts[0] + "." + parts[1] + "." + parts[2][:20] + "\r" + parts[2][20:],
-		"plain base64":    parts[0] + "." + parts[1] + "." + base64.StdEncoding.EncodeToString(ed25519.Sign(r.key, []byte(parts[0]+"."+parts[1]))),
-		"trailing bits":   trailingBits(good),
-		"trailing space":  good + " ",
-		"flipped bit":     string(flipped),
-		"short signature": good[:len(good)-4],
-		"claims changed":  parts[0] + "." + b64([]byte(claims.with("sub", "bob").json())) + "." + parts[2],
-		"another's key":   stranger.token(claims),
-		"key in the header": stranger.sign(header.with("jwk", object{
-			"kty": "OKP", "crv": "Ed25519", "x": b64(stranger.public()), "kid": r.kid,
-		}).json(), c),
+		"empty":             "",
+		"garbage":           "not a token",
+		"no signature":      parts[0] + "." + parts[1] + ".",
+		"no last dot":       parts[0] + "." + parts[1],
+		"extra dot":         good + ".",
+		"four parts":        good + "." + parts[2],
+		"leading dot":       "." + good,
+		"empty claims":      parts[0] + ".." + parts[2],
+		"JSON form":         `{"protected":"` + parts[0] + `","payload":"` + parts[1] + `","signature":"` + parts[2] + `"}`,
+		"too long":          r.token(claims.with("pad", strings.Repeat("a", 8<<10))),
+		"padding":           parts[0] + "." + parts[1] + "." + parts[2] + "==",
+		"line break":        parts[0] + "." + parts[1] + "." + parts[2][:20] + "\n" + parts[2][20:],
+		"carriage return":   parts[0] + "." + parts[1] + "." + parts[2][:20] + "\r" + parts[2][20:],
+		"plain base64":      parts[0] + "." + parts[1] + "." + plainBase64(r, parts[0]+"."+parts[1]),
+		"trailing bits":     trailingBits(good),
+		"trailing space":    good + " ",
+		"flipped bit":       string(flipped),
+		"short signature":   good[:len(good)-4],
+		"claims changed":    parts[0] + "." + b64([]byte(claims.with("sub", "bob").json())) + "." + parts[2],
+		"another's key":     stranger.token(claims),
+		"key in the header": stranger.sign(header.with("jwk", json.RawMessage(stranger.jwk(r.kid))).json(), c),
 
 		"alg none, signed":       signedAs(header.with("alg", "none")),
 		"alg none, unsigned":     b64([]byte(header.with("alg", "none").json())) + "." + parts[1] + ".",
 		"alg HS256, public key":  hs + "." + b64(mac.Sum(nil)),
 		"alg in other capitals":  signedAs(header.with("alg", "EDDSA")),
 		"alg a curve":            signedAs(header.with("alg", "Ed25519")),
+		"alg of another key":     signedAs(header.with("alg", otherAlg(r))),
+		"alg with a longer hash": signedAs(header.with("alg", "ES384")),
 		"alg missing":            signedAs(header.with("alg", nil)),
 		"alg a list":             signedAs(header.with("alg", []string{"EdDSA"})),
 		"alg twice":              r.sign(strings.Replace(h, `{`, `{"alg":"none",`, 1), c),
@@ -132,6 +136,23 @@ func forgeries(r *fakeRouter) map[string]string {
 	}
 }
 
+// plainBase64 returns a signature that differs from base64url.
+func plainBase64(r *fakeRouter, signed string) string {
+	for {
+		text := base64.StdEncoding.EncodeToString(r.signature(signed))
+		if strings.ContainsAny(text, "+/") || r.ec == nil { // an EdDSA signature is always the same
+			return text
+		}
+	}
+}
+
+func otherAlg(r *fakeRouter) string {
+	if r.ec != nil {
+		return "EdDSA"
+	}
+	return "ES256"
+}
+
 // trailingBits sets one of the four bits that decoding drops from the last
 // character: another spelling of the same bytes.
 func trailingBits(token string) string {
@@ -154,7 +175,12 @@ func TestTokenVerifier_AcceptsTokensOfLongTasks(t *testing.T) {
 }
 
 func TestTokenVerifier_RejectsForgedTokens(t *testing.T) {
-	router := newFakeRouter(t)
+	for _, keys := range []*fakeRouter{newKeyOnly(), newES256KeyOnly()} {
+		t.Run(keys.alg(), func(t *testing.T) { rejectsForgedTokens(t, startFakeRouter(t, keys)) })
+	}
+}
+
+func rejectsForgedTokens(t *testing.T, router *fakeRouter) {
 	forged := forgeries(router)
 	if len(forged) < 37 {
 		t.Fatalf("%d forgeries, want at least 37", len(forged))
@@ -203,7 +229,12 @@ func TestTokenVerifier_RejectsTokensForOtherTasks(t *testing.T) {
 }
 
 func TestTokenVerifier_AcceptsValidTokens(t *testing.T) {
-	router := newFakeRouter(t)
+	for _, keys := range []*fakeRouter{newKeyOnly(), newES256KeyOnly()} {
+		t.Run(keys.alg(), func(t *testing.T) { acceptsValidTokens(t, startFakeRouter(t, keys)) })
+	}
+}
+
+func acceptsValidTokens(t *testing.T, router *fakeRouter) {
 	h := newAgent(t, router, nil, countWords)
 	now := time.Now().Unix()
 	for name, token := range map[string]string{
