@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -28,7 +29,9 @@ func newKeysListCommand() *cobra.Command {
 			"  signing   signs new tokens\n" +
 			"  retired   signs no more; its tokens are valid until they expire\n" +
 			"  old       its tokens have expired; it verifies the audit log\n" +
-			"  revoked   its tokens count no more; it verifies the audit trail",
+			"  revoked   its tokens count no more; it verifies the audit trail\n\n" +
+			"KEY is the key id of an Ed25519 key. ES256 KEY is that of the P-256 key that belongs to it, which signs\n" +
+			"the tokens for agents if auth.agent_tokens.alg is ES256. Both are published, rotated and revoked together.",
 		Example: `  caprouter keys list
   caprouter keys list --data-dir /var/lib/caprouter --json`,
 	}, "the keys", func(_ *cobra.Command, cfg app.Config, printResult resultPrinter) error {
@@ -45,10 +48,10 @@ func newKeysListCommand() *cobra.Command {
 
 func printKeys(out io.Writer, keys []auth.KeyInfo) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tSTATE\tMADE\tSIGNS FROM\tCOUNTS UNTIL")
+	fmt.Fprintln(w, "KEY\tSTATE\tMADE\tSIGNS FROM\tCOUNTS UNTIL\tES256 KEY")
 	for i := range keys {
 		k := &keys[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.ID, k.State, timeText(k.Created), timeText(k.SignsFrom), timeText(k.Until))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.State, timeText(k.Created), timeText(k.SignsFrom), timeText(k.Until), cmp.Or(k.ES256ID, "-"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
