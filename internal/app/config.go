@@ -68,7 +68,7 @@ func DefaultConfig() Config {
 		Listen:     "127.0.0.1:8080",
 		DataDir:    "./caprouter-data",
 		Registry:   RegistryConfig{HotReload: true},
-		Auth:       AuthConfig{Mode: authNone, Issuer: "caprouter", Audience: "caprouter", Keys: []KeyConfig{}, Issuers: []IssuerConfig{}},
+		Auth:       defaultAuthConfig(),
 		Classifier: defaultClassifierConfig(),
 		LLM:        defaultLLMConfig(),
 		Dispatch:   DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, AllowPrivate: StringList{}, Aggregate: "sections"},

@@ -25,8 +25,22 @@ type AuthConfig struct {
 	Keys     []KeyConfig    `yaml:"keys" validate:"dive"`         // verify tokens of any issuer
 	Issuers  []IssuerConfig `yaml:"issuers" validate:"dive"`      // identity providers with key sets at URLs
 
+	AgentTokens AgentTokensConfig `yaml:"agent_tokens"`
+
 	// StopOnRevoke ends the waiting requests of callers whose key was revoked.
 	StopOnRevoke bool `yaml:"stop_on_revoke"`
+}
+
+// AgentTokensConfig specifies the tokens that the router signs for agents.
+type AgentTokensConfig struct {
+	Alg string `yaml:"alg" validate:"oneof=EdDSA ES256"` // EdDSA or ES256
+}
+
+func defaultAuthConfig() AuthConfig {
+	return AuthConfig{
+		Mode: authNone, Issuer: "caprouter", Audience: "caprouter", Keys: []KeyConfig{}, Issuers: []IssuerConfig{},
+		AgentTokens: AgentTokensConfig{Alg: auth.AlgEdDSA},
+	}
 }
 
 // KeyConfig specifies a key that signs tokens of callers. Exactly one of the key

@@ -99,6 +99,10 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if err != nil {
 		return nil, err
 	}
+	agentTokens, err := signer.WithAgentAlg(cfg.Auth.AgentTokens.Alg)
+	if err != nil {
+		return nil, err
+	}
 	c.target, err = httptarget.New(httptarget.Config{
 		Issuer:         cfg.Auth.Issuer,
 		TokenReuse:     time.Duration(cfg.Dispatch.TokenReuseS) * time.Second,
@@ -107,7 +111,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 		PublicURL:      c.publicURL,
 		Guard:          egress.NewGuard(append(private, cfg.localAddresses()...)...),
 		Logger:         c.log,
-	}, signer)
+	}, agentTokens)
 	if err != nil {
 		return nil, err
 	}
