@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/routediff"
 )
 
 // explainDecision returns in one line why a request was read and decided like this: the
@@ -26,7 +27,7 @@ func explainDecision(d *contract.Decision, expected []string) string {
 		next := clf.Alternatives[0]
 		parts = append(parts, fmt.Sprintf("%s follows with %.2f", next.Intent, next.Confidence))
 	}
-	missing := slices.DeleteFunc(sortedSet(expected), func(id string) bool { return slices.Contains(d.Chosen, id) })
+	missing := slices.DeleteFunc(routediff.SortedSet(expected), func(id string) bool { return slices.Contains(d.Chosen, id) })
 	if expected == nil && len(d.Chosen) == 0 && len(d.Candidates) > 0 {
 		missing = append(missing, d.Candidates[0].AgentID) // the nearest agent
 	}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/routediff"
 )
 
 // Diff is the difference between two registries on the same cases.
@@ -99,86 +98,20 @@ func compareCase(ctx context.Context, c *Case, a, b *routingSetup) (*Change, err
 	if isUnrecorded(&respA.Decision.Classification) || isUnrecorded(&respB.Decision.Classification) {
 		return nil, fmt.Errorf("case %s: the cassette has no reply for one of the registries, which are part of the question: record it with both, or compare without a model", c.ID)
 	}
-	ch := &Change{ID: c.ID, Input: c.Input, A: actualOf(respA), B: actualOf(respB)}
-	if ch.A.Outcome != ch.B.Outcome {
-		ch.What = append(ch.What, "outcome")
-	}
-	if !sameSet(ch.A.Agents, ch.B.Agents) {
-		ch.What = append(ch.What, "agents")
-	}
-	if ch.A.Intent != ch.B.Intent {
-		ch.What = append(ch.What, "intent")
-	}
-	if !sameSet(ch.A.Domains, ch.B.Domains) {
-		ch.What = append(ch.What, "domains")
-	}
-	if len(ch.What) == 0 {
+	ch := &Change{ID: c.ID, Input: c.Input, A: actualOf(respA), B: actualOf(respB), DecisionA: respA.Decision, DecisionB: respB.Decision}
+	sideA, sideB := newSide("by A", &ch.A, respA.Decision, a), newSide("by B", &ch.B, respB.Decision, b)
+	if ch.What = routediff.Compare(sideA, sideB); len(ch.What) == 0 {
 		return nil, nil
 	}
-	ch.DecisionA, ch.DecisionB = respA.Decision, respB.Decision
-	ch.Why = explainChange(ch, a.view.Catalogue, b.view.Catalogue)
+	ch.Why = routediff.Explain(sideA, sideB)
 	return ch, nil
 }
 
-// explainChange explains a change from the two decisions.
-func explainChange(ch *Change, a, b *capabilities.Catalogue) []string {
-	why := []string{}
-	if ch.A.Intent != ch.B.Intent || !sameSet(ch.A.Domains, ch.B.Domains) || ch.A.Confidence != ch.B.Confidence {
-		why = append(why, fmt.Sprintf("read as %s by A, as %s by B", formatClassification(&ch.A), formatClassification(&ch.B)))
+func newSide(label string, got *Actual, d *contract.Decision, by *routingSetup) *routediff.Side {
+	return &routediff.Side{
+		Label: label, Outcome: string(got.Outcome), Reason: got.Reason, Agents: got.Agents,
+		Intent: got.Intent, Domains: got.Domains, Confidence: got.Confidence, Decision: d, Catalogue: by.view.Catalogue,
 	}
-	for _, id := range sortedSet(ch.A.Agents) {
-		if !slices.Contains(ch.B.Agents, id) {
-			why = append(why, fmt.Sprintf("%s: chosen by A (%s), not by B: %s", id, explainAgent(ch.DecisionA, a, id), explainAgent(ch.DecisionB, b, id)))
-		}
-	}
-	for _, id := range sortedSet(ch.B.Agents) {
-		if !slices.Contains(ch.A.Agents, id) {
-			why = append(why, fmt.Sprintf("%s: chosen by B (%s), not by A: %s", id, explainAgent(ch.DecisionB, b, id), explainAgent(ch.DecisionA, a, id)))
-		}
-	}
-	if ch.A.Outcome != ch.B.Outcome {
-		why = append(why, fmt.Sprintf("outcome: %s by A, %s by B", formatOutcome(&ch.A), formatOutcome(&ch.B)))
-	}
-	return why
-}
-
-func formatClassification(g *Actual) string {
-	return fmt.Sprintf("%s (%s) with confidence %.2f", g.Intent, formatSet(g.Domains), g.Confidence)
-}
-
-func formatOutcome(g *Actual) string {
-	if g.Reason == "" {
-		return string(g.Outcome)
-	}
-	return fmt.Sprintf("%s (%s)", g.Outcome, g.Reason)
-}
-
-// explainAgent describes the result of an agent in a decision.
-func explainAgent(d *contract.Decision, s *capabilities.Catalogue, id string) string {
-	if s.Agent(id) == nil {
-		return "it is not in that registry"
-	}
-	i := slices.IndexFunc(d.Candidates, func(c contract.Candidate) bool { return c.AgentID == id })
-	if i < 0 {
-		return "no candidate: what it declares scores below the match threshold"
-	}
-	c := &d.Candidates[i]
-	text := fmt.Sprintf("score %.2f = intent %.2f + domains %.2f", c.Score, c.Parts.Intent, c.Parts.Domains)
-	if c.Parts.Constraints != 0 {
-		text += fmt.Sprintf(" − constraints %.2f", -c.Parts.Constraints)
-	}
-	parts := []string{text}
-	for _, g := range c.Gates {
-		parts = append(parts, g.Reason)
-	}
-	if c.Eligible && c.Role != contract.RoleChosen {
-		behind := "eligible, behind another"
-		if t := d.TieBreak; t != nil && t.Over == id {
-			behind += " by " + t.Rule
-		}
-		parts = append(parts, behind)
-	}
-	return strings.Join(parts, "; ")
 }
 
 // diffRules lists the routing rules that differ.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/routediff"
 )
 
 // actualOf extracts the actual outcome from the response to a dry run.
@@ -45,17 +46,17 @@ func diffExpected(c *Case, got *Actual) []string {
 		miss("outcome", text, string(e.Outcome))
 	}
 	if !agentsMatch(c, got.Agents) {
-		want := []string{formatSet(e.Agents)}
+		want := []string{routediff.FormatSet(e.Agents)}
 		for _, set := range c.Alternates {
-			want = append(want, formatSet(set))
+			want = append(want, routediff.FormatSet(set))
 		}
-		miss("agents", formatSet(got.Agents), strings.Join(want, " or "))
+		miss("agents", routediff.FormatSet(got.Agents), strings.Join(want, " or "))
 	}
 	if e.Intent != "" && e.Intent != got.Intent {
 		miss("intent", got.Intent, e.Intent)
 	}
-	if e.Domains != nil && !sameSet(e.Domains, got.Domains) {
-		miss("domains", formatSet(got.Domains), formatSet(e.Domains))
+	if e.Domains != nil && !routediff.SameSet(e.Domains, got.Domains) {
+		miss("domains", routediff.FormatSet(got.Domains), routediff.FormatSet(e.Domains))
 	}
 	if e.Reason != "" && e.Reason != got.Reason {
 		miss("reason", cmp.Or(got.Reason, "none"), e.Reason)
@@ -77,19 +78,8 @@ func (o Outcome) includes(got Outcome) bool {
 // agentsMatch reports whether the chosen agents are the expected ones or an
 // alternate set.
 func agentsMatch(c *Case, got []string) bool {
-	if c.Expect.Agents == nil || sameSet(c.Expect.Agents, got) {
+	if c.Expect.Agents == nil || routediff.SameSet(c.Expect.Agents, got) {
 		return true
 	}
-	return slices.ContainsFunc(c.Alternates, func(set []string) bool { return sameSet(set, got) })
+	return slices.ContainsFunc(c.Alternates, func(set []string) bool { return routediff.SameSet(set, got) })
 }
-
-func sameSet(a, b []string) bool { return slices.Equal(sortedSet(a), sortedSet(b)) }
-
-func sortedSet(set []string) []string {
-	set = slices.Clone(set)
-	slices.Sort(set)
-	return slices.Compact(set)
-}
-
-// formatSet formats a set: "a + b", or "none".
-func formatSet(set []string) string { return cmp.Or(strings.Join(sortedSet(set), " + "), "none") }

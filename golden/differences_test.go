@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/capabilities"
-	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/routediff"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -173,7 +173,7 @@ func TestSameSet_IgnoresOrder(t *testing.T) {
 		got := ids().Draw(t, "got")
 		turned := slices.Clone(got)
 		slices.Reverse(turned)
-		if agentsMatch(&c, got) != agentsMatch(&c, turned) || formatSet(got) != formatSet(turned) {
+		if agentsMatch(&c, got) != agentsMatch(&c, turned) || routediff.FormatSet(got) != routediff.FormatSet(turned) {
 			t.Fatalf("%v and %v are not the same to %+v", got, turned, c)
 		}
 		if !agentsMatch(&c, c.Expect.Agents) || !agentsMatch(&c, c.Alternates[0]) {
@@ -296,41 +296,6 @@ func TestFitResult_Patch(t *testing.T) {
 			}
 			if _, err := capabilities.Parse("patched.yaml", []byte("clients: {}\n"+got)); err != nil {
 				t.Errorf("a registry with the patch does not load: %v", err)
-			}
-		})
-	}
-}
-
-func TestExplainAgent(t *testing.T) {
-	s := registry(t)
-	candidate := contract.Candidate{
-		AgentID: "rag_agent", Score: 0.6, Parts: contract.ScoreParts{Intent: 0.5, Domains: 0.3, Constraints: -0.2}, Eligible: true, Role: contract.RoleStandby,
-	}
-	gated := candidate
-	gated.Eligible, gated.Gates = false, []contract.Gate{{Gate: "threshold", Reason: "score 0.60 is below the threshold 0.65"}, {Gate: "tenant", Reason: "another tenant's"}}
-	tests := []struct {
-		name, id string
-		d        contract.Decision
-		want     string
-	}{
-		{"not there", "poet", contract.Decision{}, "it is not in that registry"},
-		{"no candidate", "rag_agent", contract.Decision{}, "no candidate: what it declares scores below the match threshold"},
-		{"behind another", "rag_agent", contract.Decision{Candidates: []contract.Candidate{candidate}}, "score 0.60 = intent 0.50 + domains 0.30 − constraints 0.20; eligible, behind another"},
-		{
-			"behind another by a rule", "rag_agent",
-			contract.Decision{Candidates: []contract.Candidate{candidate}, TieBreak: &contract.TieBreak{Rule: "specificity", Over: "rag_agent"}},
-			"score 0.60 = intent 0.50 + domains 0.30 − constraints 0.20; eligible, behind another by specificity",
-		},
-		{
-			"kept out", "rag_agent",
-			contract.Decision{Candidates: []contract.Candidate{gated}},
-			"score 0.60 = intent 0.50 + domains 0.30 − constraints 0.20; score 0.60 is below the threshold 0.65; another tenant's",
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := explainAgent(&tt.d, s.Catalogue, tt.id); got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/routediff"
 )
 
 // The registries of testdata/nine have the same nine agents, and were written as a new
@@ -74,7 +75,7 @@ func countRouted(r *Report) (right, wrong int) {
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		switch {
-		case c.Actual.Outcome == c.Expect.Outcome && sameSet(c.Actual.Agents, c.Expect.Agents):
+		case c.Actual.Outcome == c.Expect.Outcome && routediff.SameSet(c.Actual.Agents, c.Expect.Agents):
 			right++
 		case c.Actual.Outcome == Dispatch:
 			wrong++

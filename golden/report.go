@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/routediff"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -235,7 +236,7 @@ func (s *Summary) countResult(r *CaseResult) {
 }
 
 func countTags(tags map[string]TagCount, r *CaseResult) {
-	for _, tag := range sortedSet(r.Tags) {
+	for _, tag := range routediff.SortedSet(r.Tags) {
 		n := tags[tag]
 		n.Tag = tag
 		n.Total++
@@ -267,7 +268,7 @@ func routedTo(agents []string, outcome Outcome) string {
 	if len(agents) == 0 && outcome != "" {
 		return string(outcome)
 	}
-	return formatSet(agents)
+	return routediff.FormatSet(agents)
 }
 
 func confusionCells(counts map[ConfusionCell]int) []ConfusionCell {

@@ -104,6 +104,7 @@ func levels() []level {
 			{pkg: "internal/history", why: "writes what remains of a request, and returns, cancels and erases it for its callers; decides nothing about routing"},
 		}},
 		{"planning", []row{
+			{pkg: "internal/routediff", why: "explains the differences of two decisions; pure"},
 			{pkg: "router/plan", why: "decides which agents execute a request and aggregates their results; pure"},
 		}},
 		{"executing a plan", []row{
