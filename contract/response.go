@@ -63,7 +63,8 @@ type Decision struct {
 	Chosen          []string           `json:"chosen"`
 	Standby         []string           `json:"standby"`
 	TieBreak        *TieBreak          `json:"tie_break"`
-	FallbackUsed    *string            `json:"fallback_used"` // "A", "B", "C" or null
+	FallbackUsed    *string            `json:"fallback_used"`        // "A", "B", "C" or null
+	OnlyAgent       string             `json:"only_agent,omitempty"` // the one agent that could be a candidate, by the request or its session
 	RegistryVersion string             `json:"registry_version"`
 	FleetRevision   string             `json:"fleet_revision,omitempty"` // changes with the addresses and states of agents as well
 	TimingsMS       map[string]float64 `json:"timings_ms"`

@@ -206,6 +206,7 @@ func (f *Filter) concealedDecision(d *contract.Decision) *contract.Decision {
 	concealed := *d
 	concealed.Hidden, concealed.TieBreak = nil, nil
 	concealed.Standby = selectVisible(d.Standby, f.maySee)
+	concealed.OnlyAgent = f.visibleID(d.OnlyAgent)
 	concealed.Classification = f.concealedClassification(&d.Classification)
 	concealed.Candidates = []contract.Candidate{}
 	for _, c := range d.Candidates {

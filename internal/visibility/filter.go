@@ -107,6 +107,7 @@ func (f *Filter) Decision(d *contract.Decision) *contract.Decision {
 		filtered.CandidatesTotal = len(filtered.Candidates)
 	}
 	filtered.Standby = selectVisible(d.Standby, f.maySee)
+	filtered.OnlyAgent = f.visibleID(d.OnlyAgent)
 	if t := d.TieBreak; t != nil && (!f.maySee(t.Winner) || !f.maySee(t.Over)) {
 		filtered.TieBreak = nil
 	}
@@ -114,6 +115,14 @@ func (f *Filter) Decision(d *contract.Decision) *contract.Decision {
 }
 
 func (f *Filter) maySee(agentID string) bool { return MaySeeAgent(f.caller, agentID) }
+
+// visibleID returns the id of an agent, or "" if the caller may not see the agent.
+func (f *Filter) visibleID(agentID string) string {
+	if !f.maySee(agentID) {
+		return ""
+	}
+	return agentID
+}
 
 func (f *Filter) filterOmitted(list []contract.Omitted, d *contract.Decision, titles subtaskTitles) []contract.Omitted {
 	if f.Conceals(d) {

@@ -126,6 +126,7 @@ func (s *scene) drawResponse(intents, domains, ids []string) *contract.Response 
 		}
 	}
 	d := &contract.Decision{Classification: c, TieBreak: &contract.TieBreak{Winner: ids[0], Over: ids[len(ids)-1]}, Standby: ids}
+	d.OnlyAgent = rapid.SampledFrom(ids).Draw(s.T, "only agent")
 	unsupported := &contract.Unsupported{Detail: all, AcceptedIntents: intents[:4], AcceptedDomains: domains[:5]}
 	for _, a := range s.catalogue.Agents {
 		role := rapid.SampledFrom([]contract.Role{contract.RoleCandidate, contract.RoleStandby}).Draw(s.T, "role")

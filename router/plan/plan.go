@@ -88,6 +88,7 @@ func New(in *Input) *Plan {
 			Candidates:      []contract.Candidate{},
 			Chosen:          []string{},
 			Standby:         []string{},
+			OnlyAgent:       in.OnlyAgent,
 			RegistryVersion: in.Catalogue.Version,
 			FleetRevision:   in.FleetRevision,
 		}},

@@ -50,6 +50,14 @@ func TestNew_OrdersChosenAgentBeforeStandbys(t *testing.T) {
 	}
 }
 
+func TestNew_RecordsTheOnlyAgentAllowed(t *testing.T) {
+	in := newInput(t, contract.Classification{Intent: "pay", Domains: []string{"bills"}})
+	in.OnlyAgent = "second"
+	if d := plan.New(in).Decision; d.OnlyAgent != "second" || !cmp.Equal(d.Chosen, []string{"second"}) {
+		t.Errorf("got the only agent %q and the chosen ones %v, want second", d.OnlyAgent, d.Chosen)
+	}
+}
+
 func TestNew_OmitsSubtaskBeyondTopK(t *testing.T) {
 	p := plan.New(newInput(t, contract.Classification{Intent: "pay", Domains: []string{"bills"}, Subtasks: []contract.Subtask{
 		{Title: "pay"}, {Title: "count", Intent: "count", Domains: []string{"words"}},
