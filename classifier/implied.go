@@ -77,6 +77,36 @@ func implyDomain(
 	return append(kept, implied), append(origins, contract.DomainOrigin{Domain: implied, Origin: contract.DomainImplied})
 }
 
+// WithoutImplied returns the classification as it was proposed, before ImplyDomains
+// completed it, so that another registry can complete it. Slices of clf are not modified.
+func WithoutImplied(clf contract.Classification) contract.Classification {
+	clf.Domains, clf.DomainOrigins = proposedDomains(clf.Domains, clf.DomainOrigins)
+	clf.Domains = orUnknownDomain(clf.Domains, clf.Intent)
+	clf.Subtasks = slices.Clone(clf.Subtasks)
+	for i := range clf.Subtasks {
+		sub := &clf.Subtasks[i]
+		sub.Domains, sub.DomainOrigins = proposedDomains(sub.Domains, sub.DomainOrigins)
+	}
+	return clf
+}
+
+// proposedDomains removes the implied domain, and adds the one that it replaced.
+func proposedDomains(domains []string, origins []contract.DomainOrigin) (proposed []string, from []contract.DomainOrigin) {
+	proposed = slices.Clone(domains)
+	for _, o := range origins {
+		switch {
+		case o.Origin == contract.DomainImplied:
+			proposed = slices.DeleteFunc(proposed, func(d string) bool { return d == o.Domain })
+			continue
+		case o.ReplacedBy != "":
+			proposed = append(proposed, o.Domain)
+			o.ReplacedBy = ""
+		}
+		from = append(from, o)
+	}
+	return proposed, from
+}
+
 // originsOf returns the origin of each domain except contract.Unknown.
 func originsOf(domains []string, origin contract.OriginKind) []contract.DomainOrigin {
 	var origins []contract.DomainOrigin

@@ -164,3 +164,36 @@ func TestImplyDomains_IsIdempotent(t *testing.T) {
 		}
 	})
 }
+
+func TestWithoutImplied_ReturnsTheProposal(t *testing.T) {
+	registry := impliedCatalogue(t, "")
+	for _, tt := range []struct {
+		intent         string
+		proposed, want []string
+	}{
+		{"one", []string{"unknown"}, []string{"unknown"}},
+		{"one", []string{"e", "c"}, []string{"e", "c"}},
+		{"one", []string{"e", "c", "d"}, []string{"e", "c", "d"}},
+		{"one", []string{"b"}, []string{"b"}},
+		{contract.Unknown, []string{}, []string{}},
+	} {
+		clf := contract.Classification{
+			Intent: tt.intent, Domains: tt.proposed, DomainOrigins: byModel(tt.proposed),
+			Subtasks: []contract.Subtask{{Intent: "pair"}, {Intent: "one", Domains: []string{"e"}, DomainOrigins: byModel([]string{"e"})}},
+		}
+		completed := clf
+		classifier.ImplyDomains(registry, &completed)
+		before := fmt.Sprint(completed)
+		undone := classifier.WithoutImplied(completed)
+		if fmt.Sprint(undone.Domains) != fmt.Sprint(tt.want) || len(undone.Subtasks[0].Domains) > 1 || fmt.Sprint(undone.Subtasks[1].Domains) != "[e]" {
+			t.Errorf("%v: got domains %v and subtasks %v, want %v and those proposed", tt.proposed, undone.Domains, undone.Subtasks, tt.want)
+		}
+		if fmt.Sprint(completed) != before {
+			t.Errorf("%v: the classification was modified", tt.proposed)
+		}
+		classifier.ImplyDomains(registry, &undone)
+		if fmt.Sprint(undone.Domains, undone.Subtasks) != fmt.Sprint(completed.Domains, completed.Subtasks) {
+			t.Errorf("%v: got %v completed again, want %v", tt.proposed, undone, completed)
+		}
+	}
+}

@@ -9,6 +9,9 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
+// ReasonDisabled is the reason of the gate "state" if the agent is disabled.
+const ReasonDisabled = "disabled"
+
 // Describe returns the wire form of a candidate: the parts of its score, and a
 // sentence for each gate that it does not pass. The sentences contain what the caller
 // lacks, and never other tenants. q and live are those of the match.
@@ -63,7 +66,7 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 		add("entitlement", "needs scope agent:"+agent.ID)
 	}
 	if c.unavailable&unavailableDisabled != 0 {
-		add("state", "disabled")
+		add("state", ReasonDisabled)
 	}
 	if c.unavailable&unavailableDraining != 0 {
 		add("state", "draining: it takes no new tasks")

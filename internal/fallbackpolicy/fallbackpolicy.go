@@ -169,11 +169,16 @@ func (PreviewTickets) Propose(_ context.Context, d *tickets.Demand) (*contract.P
 // EraseRequest does nothing, because nothing is stored.
 func (PreviewTickets) EraseRequest(context.Context, string) error { return nil }
 
-// selectPolicy returns the fallback policy of the catalogue. If the catalogue leaves the
-// choice, requests are answered directly if a model classifies them anyway.
 func (h *Handler) selectPolicy(c *capabilities.Catalogue) string {
+	return SelectPolicy(c, h.cfg.AnswerByDefault)
+}
+
+// SelectPolicy returns the fallback policy of the catalogue. If the catalogue leaves the
+// choice, requests are answered directly if a model classifies them anyway, which is
+// answerByDefault.
+func SelectPolicy(c *capabilities.Catalogue, answerByDefault bool) string {
 	switch p := c.Fallback.Policy; {
-	case p == capabilities.FallbackAnswer, p == capabilities.FallbackAuto && h.cfg.AnswerByDefault:
+	case p == capabilities.FallbackAnswer, p == capabilities.FallbackAuto && answerByDefault:
 		return capabilities.FallbackAnswer
 	case p == capabilities.FallbackPropose:
 		return p

@@ -247,3 +247,15 @@ func TestMaskText_NoAllocationsWithoutValues(t *testing.T) {
 		}
 	}
 }
+
+func TestPlaceholderKinds(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "[]",
+		"[LITERAL_1] [OTHER_2] [": "[]",
+		"mail [EMAIL_2], [EMAIL_1] and [PHONE_1]": "[email phone]",
+	} {
+		if got := fmt.Sprint(redact.PlaceholderKinds(text)); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+}

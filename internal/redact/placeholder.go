@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,6 +36,22 @@ func findPlaceholders(text string, found []span) []span {
 		found = append(found, span{i, end, literalRow})
 		i = end
 	}
+}
+
+// PlaceholderKinds returns the kinds of the placeholders in a masked text, sorted and not
+// nil.
+func PlaceholderKinds(text string) []string {
+	kinds := []string{}
+	for _, s := range findPlaceholders(text, nil) {
+		label, _ := parsePlaceholder(text, s.start)
+		for _, d := range detectors[:literalRow] {
+			if d.label == label && !slices.Contains(kinds, d.name) {
+				kinds = append(kinds, d.name)
+			}
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
 }
 
 // placeholderEnd returns the end of the placeholder that starts at i, or 0.
