@@ -126,6 +126,9 @@ func levels() []level {
 		{"checking a registry", []row{
 			{pkg: "internal/lint", why: "routes the examples of a registry and reports what is learned from them; the rules about declarations are package capabilities'"},
 		}},
+		{"replaying decisions", []row{
+			{pkg: "internal/replay", why: "routes recorded decisions with another registry; reads the log through a function value"},
+		}},
 		{"shared by tests", []row{
 			{pkg: "internal/testkit", why: "helpers for tests of several packages", testsOnly: true},
 			{pkg: "internal/testkit/fakellm", why: "fake servers of language model APIs", testsOnly: true},

@@ -1,0 +1,412 @@
+package replay_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/replay"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+	"github.com/caprouter/caprouter/matcher"
+	"github.com/caprouter/caprouter/router"
+)
+
+const (
+	reviewer = `
+  reviewer:
+    match: {intent: [code_review], domains: [python]}
+    examples: {code_review: ["review this python code", "check my python module", "look at this python function"]}
+    endpoint: {protocol: http, url: "http://127.0.0.1:1/"}`
+	biller = `
+  biller:
+    match: {intent: [pay_bill], domains: [bills]}
+    examples: {pay_bill: ["pay the electricity bill", "settle this invoice", "pay my open bills"]}
+    endpoint: {protocol: http, url: "http://127.0.0.1:1/"}`
+	inForce = "clients:" + reviewer + biller + "\nfallback: {policy: B}\n"
+)
+
+func parse(t testing.TB, text string) *capabilities.Snapshot {
+	t.Helper()
+	s, err := capabilities.Parse("registry.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// recorder records decisions in a real store.
+type recorder struct {
+	t      *testing.T
+	router *router.Router
+	model  *contract.Classification // nil = the lexical classifier
+	live   map[string]contract.AgentState
+}
+
+func newRecorder(t *testing.T, registry string) *recorder {
+	t.Helper()
+	dir, s := t.TempDir(), teststore.Open(t)
+	stored, err := s.Log(t.Context(), audit.LogConfig(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := auth.OpenSigner(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Open(t.Context(), audit.Config{
+		Log: stored, Keys: teststore.Keys(), Signer: signer, HeadFile: filepath.Join(dir, audit.HeadFile),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close(context.Background()) })
+	r := &recorder{t: t, live: map[string]contract.AgentState{}}
+	sessions, err := s.Bucket(t.Context(), store.BucketConfig{Name: "SESSIONS", MaxAge: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.router, err = router.New(router.Config{Storage: router.Storage{AuditLog: log, Sessions: sessions}}, r, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.load(registry)
+	return r
+}
+
+func (r *recorder) load(registry string) { r.router.SetView(router.NewView(parse(r.t, registry), r)) }
+
+func (r *recorder) Classify(_ context.Context, in classifier.Input) contract.Classification {
+	if r.model != nil {
+		return *r.model
+	}
+	return classifier.ClassifyLexically(&in)
+}
+
+func (r *recorder) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
+	live := make(matcher.Live, len(agents))
+	for i, a := range agents {
+		live[i] = &matcher.LiveState{}
+		live[i].SetState(r.live[a.ID])
+	}
+	return live
+}
+
+func (*recorder) CancelTask(dispatch.Call) {}
+
+func (*recorder) Send(context.Context, dispatch.Call) dispatch.Outcome {
+	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "no agent runs"}}
+}
+
+// route records a decision.
+func (r *recorder) route(prompt string, caller *contract.Caller, change ...func(*contract.Request)) *contract.Response {
+	r.t.Helper()
+	req := &contract.Request{Content: contract.Content{Prompt: prompt}}
+	for _, f := range change {
+		f(req)
+	}
+	resp, err := r.router.Handle(r.t.Context(), req, caller)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return resp
+}
+
+func (r *recorder) replay(registry string, change ...func(*replay.Config)) *replay.Report {
+	r.t.Helper()
+	cfg := replay.Config{Candidate: parse(r.t, registry), Reader: operator()}
+	for _, f := range change {
+		f(&cfg)
+	}
+	report, err := replay.Run(r.t.Context(), cfg, func(ctx context.Context, q contract.DecisionQuery) (*contract.DecisionPage, error) {
+		return r.router.History().Decisions(ctx, q, cfg.Reader)
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return report
+}
+
+func operator() *contract.Caller {
+	return &contract.Caller{Subject: "operator", AllScopes: true, AllAgents: true}
+}
+
+func member(tenant, subject string, scopes ...string) *contract.Caller {
+	return &contract.Caller{Subject: subject, Tenant: tenant, Scopes: scopes, AllAgents: len(scopes) == 0}
+}
+
+// format returns a line for each change: what, before, after.
+func format(r *replay.Report) string {
+	show := func(o replay.Outcome) string {
+		text := o.Outcome + " " + o.Intent + " " + strings.Join(o.Agents, "+")
+		if o.Fallback != nil {
+			text += *o.Fallback
+		}
+		return text
+	}
+	var b strings.Builder
+	for _, c := range r.Changes {
+		fmt.Fprintf(&b, "%s: %s: %s -> %s\n", c.Prompt, strings.Join(c.What, " "), show(c.Before), show(c.After))
+	}
+	fmt.Fprintf(&b, "replayed %d, same %d, changed %d", r.Replayed, r.Same, r.Changed)
+	for _, n := range r.NotReplayable {
+		fmt.Fprintf(&b, ", %s %d", n.Reason, n.Count)
+	}
+	return b.String()
+}
+
+func checkReport(t *testing.T, what string, got *replay.Report, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(strings.Join(want, "\n"), format(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestRun_ListsRequestsThatGoElsewhere(t *testing.T) {
+	r := newRecorder(t, inForce)
+	r.route("please review this python code of ana@example.com", operator())
+	r.route("settle this invoice", operator())
+	r.route("sing a song about the sea", operator())
+	checkReport(t, "the registry in force", r.replay(inForce), "replayed 3, same 3, changed 0")
+
+	poet := `
+  poet:
+    match: {intent: [write_song], domains: [songs]}
+    examples: {write_song: ["sing a song", "write a song about the sea", "compose a song"]}
+    endpoint: {protocol: http, url: "http://127.0.0.1:1/"}`
+	report := r.replay("clients:" + reviewer + poet + "\nfallback: {policy: C}\n")
+	checkReport(t, "without biller, with poet", report,
+		"settle this invoice: outcome agents: dispatch pay_bill biller -> fallback unknown C",
+		"sing a song about the sea: outcome agents intent: fallback unknown B -> dispatch write_song poet",
+		"replayed 3, same 1, changed 2")
+	why := strings.Join(report.Changes[1].Because, "\n")
+	for _, want := range []string{
+		"poet: chosen after (score 0.80 = intent 0.50 + domains 0.30), not before: no candidate", "outcome: fallback before, dispatch after",
+	} {
+		if !strings.Contains(why, want) {
+			t.Errorf("got because\n%s\nwant %s", why, want)
+		}
+	}
+	if why := strings.Join(report.Changes[0].Because, "\n"); strings.Contains(why, "does not declare") {
+		t.Errorf("got because\n%s\nwant nothing about the labels of a lexical classification", why)
+	}
+	if at := report.Changes[0].At; at.IsZero() || report.Changes[0].RequestID == "" || report.NextCursor != "" {
+		t.Errorf("got %+v, want the time and the id of the request, and no cursor", report)
+	}
+	// The text is masked in the report as in the log.
+	report = r.replay("clients:" + biller)
+	if got := report.Changes[0].Prompt; got != "please review this python code of [EMAIL_1]" {
+		t.Errorf("got prompt %q, want it masked", got)
+	}
+}
+
+func TestRun_KeepsTheClassificationOfAModel(t *testing.T) {
+	r := newRecorder(t, inForce)
+	r.model = &contract.Classification{
+		Intent: "pay_bill", Domains: []string{"unknown"}, Subtasks: []contract.Subtask{}, Confidence: 0.9, Source: contract.SourceLLM,
+	}
+	r.route("words that no registry contains", operator())
+	checkReport(t, "the registry in force", r.replay(inForce), "replayed 1, same 1, changed 0")
+
+	// The candidate implies the domain of its own agent.
+	moved := strings.ReplaceAll(strings.ReplaceAll(inForce, "biller:", "payer:"), "domains: [bills]", "domains: [money]")
+	checkReport(t, "another agent", r.replay(moved),
+		"words that no registry contains: agents: dispatch pay_bill biller -> dispatch pay_bill payer", "replayed 1, same 0, changed 1")
+
+	// The domain that the registry in force implied was not proposed.
+	two := inForce[:len(inForce)-len("\nfallback: {policy: B}\n")] + strings.ReplaceAll(strings.ReplaceAll(biller, "biller:", "payer:"), "[bills]", "[money]")
+	checkReport(t, "two agents", r.replay(two),
+		"words that no registry contains: outcome agents: dispatch pay_bill biller -> clarify pay_bill ", "replayed 1, same 0, changed 1")
+
+	report := r.replay(strings.ReplaceAll(inForce, "pay_bill", "settle"))
+	checkReport(t, "without the intent", report,
+		"words that no registry contains: outcome agents: dispatch pay_bill biller -> fallback pay_bill B", "replayed 1, same 0, changed 1")
+	if why := strings.Join(report.Changes[0].Because, "\n"); !strings.Contains(why, "does not declare the intent pay_bill") {
+		t.Errorf("got because\n%s\nwant that the intent is not declared", why)
+	}
+}
+
+func TestRun_AssumesWhatTheRecordShows(t *testing.T) {
+	second := strings.ReplaceAll(reviewer, "reviewer:", "second:")
+	registry := "clients:" + strings.ReplaceAll(reviewer, "endpoint", "priority: 5\n    endpoint") + second
+	withKey := func(key string) string { return strings.ReplaceAll(registry, "priority: 5", "priority: 5\n    "+key) }
+	const prompt = "review this python code"
+	for _, tt := range []struct {
+		name     string
+		registry string
+		record   func(*recorder)
+		freed    string // a registry that does not exclude the agent
+	}{
+		{"an agent that the caller may not use", registry, func(r *recorder) { r.route(prompt, member("north", "ana", "agent:second")) }, ""},
+		{"an agent that was draining", registry, func(r *recorder) {
+			r.live["reviewer"] = contract.AgentDraining
+			r.load(registry)
+			r.route(prompt, operator())
+		}, ""},
+		{"an agent that needs a scope", withKey("requires: {scopes: [gold]}"), func(r *recorder) { r.route(prompt, member("north", "ana")) }, registry},
+		{"an agent of another tenant", withKey("requires: {tenants: [south]}"), func(r *recorder) { r.route(prompt, member("north", "ana")) }, registry},
+		{"an agent of the caller's tenant", withKey("requires: {tenants: [north]}"), func(r *recorder) { r.route(prompt, member("north", "ana")) }, ""},
+		{"an agent that needs data", withKey("requires: {data_classes: [phone]}"), func(r *recorder) {
+			r.route(prompt+" of ana@example.com", operator())
+		}, withKey("requires: {data_classes: [email]}")},
+		{"an agent that does not accept the inputs", withKey("accepts_data_classes: none"), func(r *recorder) {
+			r.route(prompt, operator(), func(req *contract.Request) {
+				req.Content.Inputs = map[string]json.RawMessage{"author": json.RawMessage(`"ana@example.com"`)}
+			})
+		}, registry},
+		{"a request that names its agent", registry, func(r *recorder) {
+			id := "second"
+			r.route(prompt, operator(), func(req *contract.Request) { req.AgentID = &id })
+		}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRecorder(t, tt.registry)
+			tt.record(r)
+			checkReport(t, "the same registry", r.replay(tt.registry), "replayed 1, same 1, changed 0")
+			if tt.freed == "" {
+				return
+			}
+			if got := r.replay(tt.freed); got.Changed != 1 || !cmp.Equal(got.Changes[0].After.Agents, []string{"reviewer"}) {
+				t.Errorf("got %s for a registry that does not exclude the agent, want reviewer", format(got))
+			}
+		})
+	}
+}
+
+// A question to the caller is an outcome, and its answer is replayed as it was chosen.
+func TestRun_ReplaysQuestionsAndChoices(t *testing.T) {
+	split := strings.ReplaceAll(biller, "biller:", "banker:")
+	split = strings.ReplaceAll(split, "domains: [bills]", "domains: [loans]")
+	both := "clients:" + biller + split
+	r := newRecorder(t, both)
+	r.model = &contract.Classification{
+		Intent: "pay_bill", Domains: []string{"unknown"}, Subtasks: []contract.Subtask{}, Confidence: 0.9, Source: contract.SourceLLM,
+	}
+	question := r.route("settle this", operator())
+	if question.Status != contract.StatusClarify {
+		t.Fatalf("got status %s, want a question", question.Status)
+	}
+	r.route("settle this", operator(), func(req *contract.Request) {
+		req.Clarification = &contract.ClarificationChoice{RequestID: question.RequestID, OptionID: question.Data.Options[0].ID}
+	})
+	checkReport(t, "the same registry", r.replay(both), "replayed 2, same 2, changed 0")
+	checkReport(t, "without banker", r.replay("clients:"+biller),
+		"settle this: outcome agents: clarify pay_bill  -> dispatch pay_bill biller",
+		"settle this: agents: dispatch pay_bill banker -> dispatch pay_bill biller",
+		"replayed 2, same 0, changed 2")
+}
+
+func TestRun_CountsWhatCannotBeReplayed(t *testing.T) {
+	r := newRecorder(t, inForce)
+	erased := r.route("review this python code", operator())
+	if err := r.router.History().Erase(t.Context(), erased.RequestID, operator()); err != nil {
+		t.Fatal(err)
+	}
+	r.route("settle this invoice", operator())
+	r.live = map[string]contract.AgentState{"reviewer": contract.AgentDraining}
+	r.load(inForce)
+	r.route("review this python code", operator())
+	checkReport(t, "without the agent that registered itself",
+		r.replay("clients:"+reviewer, func(cfg *replay.Config) { cfg.Registered = map[string]bool{"biller": true} }),
+		"replayed 0, same 0, changed 0, erased 1, no_agent 1, registered_agent 1")
+}
+
+func TestRun_ShowsEachTenantItsOwnDecisions(t *testing.T) {
+	r := newRecorder(t, inForce)
+	r.route("review this python code", member("north", "ana"))
+	r.route("settle this invoice", member("north", "ana"))
+	r.route("review this python code", member("south", "ben"))
+	without := "clients:" + strings.ReplaceAll(biller, "biller", "payer")
+	checkReport(t, "all", r.replay(without),
+		"review this python code: outcome agents: dispatch code_review reviewer -> fallback unknown B",
+		"settle this invoice: agents: dispatch pay_bill biller -> dispatch pay_bill payer",
+		"review this python code: outcome agents: dispatch code_review reviewer -> fallback unknown B",
+		"replayed 3, same 0, changed 3")
+	readAs := func(reader *contract.Caller) func(*replay.Config) {
+		return func(cfg *replay.Config) { cfg.Reader = reader }
+	}
+	checkReport(t, "south", r.replay(without, readAs(member("south", "eve"))),
+		"review this python code: outcome agents: dispatch code_review reviewer -> fallback unknown B", "replayed 1, same 0, changed 1")
+	// A reader that may use one agent sees its requests only, and no other agent of the candidate.
+	checkReport(t, "one agent", r.replay(without, readAs(member("north", "eve", "agent:biller"))),
+		"settle this invoice: outcome agents: dispatch pay_bill biller -> fallback pay_bill B", "replayed 1, same 0, changed 1")
+	checkReport(t, "another tenant", r.replay(without, readAs(member("west", "eve"))), "replayed 0, same 0, changed 0")
+}
+
+func TestRun_IsBounded(t *testing.T) {
+	r := newRecorder(t, inForce)
+	for range 5 {
+		r.route("settle this invoice", operator())
+	}
+	bounded := func(cursor string) func(*replay.Config) {
+		return func(cfg *replay.Config) { cfg.Limit, cfg.Cursor = 3, cursor }
+	}
+	first := r.replay(inForce, bounded(""))
+	if first.Replayed != 3 || first.NextCursor == "" {
+		t.Fatalf("got %+v, want three decisions and a cursor", first)
+	}
+	if rest := r.replay(inForce, bounded(first.NextCursor)); rest.Replayed != 2 || rest.NextCursor != "" {
+		t.Errorf("got %+v, want the other two decisions and no cursor", rest)
+	}
+	if exact := r.replay(inForce, func(cfg *replay.Config) { cfg.Limit = 5 }); exact.Replayed != 5 || exact.NextCursor != "" {
+		t.Errorf("got %+v, want all decisions and no cursor", exact)
+	}
+	if later := r.replay(inForce, func(cfg *replay.Config) { cfg.Since = time.Now().Add(time.Hour) }); later.Replayed != 0 {
+		t.Errorf("got %+v, want no decision", later)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := 0
+	cfg := replay.Config{Candidate: parse(t, inForce), Reader: operator(), Progress: func(n, _ int) {
+		if done = n; n == 2 {
+			cancel()
+		}
+	}}
+	_, err := replay.Run(ctx, cfg, func(ctx context.Context, q contract.DecisionQuery) (*contract.DecisionPage, error) {
+		return r.router.History().Decisions(ctx, q, operator())
+	})
+	if !errors.Is(err, context.Canceled) || done != 2 {
+		t.Errorf("got %v after %d decisions, want the error of the context after 2", err, done)
+	}
+}
+
+// A log in which the reader may see nothing ends the replay, too.
+func TestRun_BoundsReads(t *testing.T) {
+	reads := 0
+	report, err := replay.Run(t.Context(), replay.Config{Candidate: parse(t, inForce), Reader: operator(), Limit: 200},
+		func(context.Context, contract.DecisionQuery) (*contract.DecisionPage, error) {
+			reads++
+			return &contract.DecisionPage{NextCursor: fmt.Sprint(reads)}, nil
+		})
+	if err != nil || reads > 30 || report.NextCursor == "" {
+		t.Errorf("got %+v, %v after %d reads, want a cursor after about 20", report, err, reads)
+	}
+}
+
+// A candidate that guesses a label does not reveal that a model recorded it.
+func TestRun_RevealsNoHiddenLabel(t *testing.T) {
+	r := newRecorder(t, inForce)
+	r.model = &contract.Classification{
+		Intent: "code_review", Domains: []string{"python"}, Subtasks: []contract.Subtask{}, Confidence: 0.9, Source: contract.SourceLLM,
+	}
+	ana := member("north", "ana", "route:read", "agent:biller")
+	r.route("settle this invoice", ana)
+	guess := "clients:" + strings.ReplaceAll(reviewer, "reviewer:", "biller:")
+	checkReport(t, "the caller", r.replay(guess, func(cfg *replay.Config) { cfg.Reader = ana }), "replayed 1, same 1, changed 0")
+	if got := r.replay(guess); got.Changed != 1 {
+		t.Errorf("got %s for the operator, want that the intent is known", format(got))
+	}
+}
