@@ -42,6 +42,7 @@ func TestServer_CallsNoAddressFromRequests(t *testing.T) {
 		for _, c := range []call{
 			{method: "POST", path: "/api/v1/registry/validate", body: registry, header: yaml},
 			{method: "POST", path: "/api/v1/registry/lint", body: registry, header: yaml},
+			{method: "POST", path: "/api/v1/registry/diff", body: registry, header: yaml},
 			{method: "POST", path: "/api/v1/route", body: `{"content":{"prompt":` + encode("fetch "+u) + `,"inputs":{"url":` + quoted + `,"callback":{"url":` + quoted + `}}}}`},
 			{method: "GET", path: "/api/v1/agents", header: http.Header{"Referer": {visible(u)}, "X-Forwarded-Host": {visible(u)}, "Link": {visible(u)}}},
 		} {

@@ -152,14 +152,20 @@ func (c *Config) localAddresses() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
-func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
+// answersByDefault reports whether requests without an agent are answered directly if the
+// registry leaves the choice.
+func (c *core) answersByDefault() bool {
 	mode, _ := c.classifier.Mode()
+	return mode != classifier.ModeLexical
+}
+
+func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 	cfg := router.Config{
 		Timeout:         c.cfg.Dispatch.timeout(),
 		Redactor:        redactor,
 		SessionTrigger:  c.cfg.Session.ClassifyTrigger,
 		Storage:         c.persistence.routerConfig(c.cfg.Audit.Required),
-		AnswerByDefault: mode != classifier.ModeLexical,
+		AnswerByDefault: c.answersByDefault(),
 		Logger:          c.log,
 		Metrics:         c.telemetry.Metrics(),
 	}

@@ -200,6 +200,7 @@ func table() map[string]row {
 		"GET /api/v1/registry":               {"agents:read", "", 200, fixed("/api/v1/registry"), 200, hidden},
 		"POST /api/v1/registry/validate":     {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/validate"), 0, hidden},
 		"POST /api/v1/registry/lint":         {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/lint"), 0, hidden},
+		"POST /api/v1/registry/diff":         {"route:read", "clients: {}", 200, fixed("/api/v1/registry/diff"), 200, hidden},
 		"GET /healthz":                       {"public", "", 200, fixed("/healthz"), 200, hidden},
 		"GET /readyz":                        {"public", "", 200, fixed("/readyz"), 200, hidden},
 		"GET /metrics":                       {"public", "", 200, fixed("/metrics"), 200, hidden},

@@ -221,7 +221,7 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, file *registry
 func (c *core) newHTTPServer() (*httpserver.Server, error) {
 	api, err := rest.New(rest.Config{
 		ClassifyLimit: c.access.classifyLimit, CheckLimit: c.access.checkLimit, ReadLimit: c.access.readLimit,
-		RegisterLimit: c.access.registerLimit,
+		RegisterLimit: c.access.registerLimit, AnswerByDefault: c.answersByDefault(),
 	}, rest.Deps{
 		Router:     c.router,
 		Requests:   c.router.History(),

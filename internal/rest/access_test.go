@@ -47,6 +47,7 @@ func TestAPI_Scopes(t *testing.T) {
 		"enable":    {"POST", "/api/v1/agents/word_counter/enable", "", ""},
 		"validate":  {"POST", "/api/v1/registry/validate", "clients: {}", "text/yaml"},
 		"lint":      {"POST", "/api/v1/registry/lint", "clients: {}", "text/yaml"},
+		"diff":      {"POST", "/api/v1/registry/diff", "clients: {}", "text/yaml"},
 		"healthz":   {"GET", "/healthz", "", ""},
 		"readyz":    {"GET", "/readyz", "", ""},
 		"metrics":   {"GET", "/metrics", "", ""},
@@ -64,7 +65,7 @@ func TestAPI_Scopes(t *testing.T) {
 		{"unknown caller", staticAuth{err: unknown}, 401, public},
 		{"no scopes", staticAuth{caller: &contract.Caller{}}, 403, public},
 		{"route:submit", staticAuth{caller: &contract.Caller{Scopes: []string{"route:submit"}}}, 403, append([]string{"route", "classify", "cancel", "erase"}, public...)},
-		{"route:read", staticAuth{caller: &contract.Caller{Scopes: []string{"route:read"}}}, 403, append([]string{"request", "events", "log"}, public...)},
+		{"route:read", staticAuth{caller: &contract.Caller{Scopes: []string{"route:read"}}}, 403, append([]string{"request", "events", "log", "diff"}, public...)},
 		{"tickets", staticAuth{caller: &contract.Caller{Scopes: []string{"tickets"}}}, 403, append([]string{"tickets", "ticket", "close"}, public...)},
 		// Task routes need the token of the task, whatever the scopes of the caller.
 		{"tasks:work", staticAuth{caller: &contract.Caller{Scopes: []string{"tasks:work"}}}, 403, public},

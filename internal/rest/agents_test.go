@@ -178,7 +178,7 @@ func TestHandleAgent_UnknownAndHiddenAgentsLookAlike(t *testing.T) {
 
 func TestHandleValidate_MistakesHaveLineAndColumn(t *testing.T) {
 	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
-	for _, path := range []string{"/api/v1/registry/validate", "/api/v1/registry/lint"} {
+	for _, path := range []string{"/api/v1/registry/validate", "/api/v1/registry/lint", "/api/v1/registry/diff"} {
 		for name, body := range map[string]string{
 			"unknown key":     "clients:\n  a:\n    match:\n      intent: [x]\n      domain: [y]\n",
 			"not YAML":        "clients: [\n",

@@ -13,6 +13,8 @@ type api struct {
 	deps    Deps
 	openapi openapiDocument
 	checks  *lint.Pacer
+
+	answerByDefault bool // Config.AnswerByDefault
 }
 
 // New returns the REST interface, for httpserver.Server.Mount.
@@ -20,7 +22,7 @@ func New(cfg Config, deps Deps) (httpserver.API, error) {
 	if err := deps.check(); err != nil {
 		return httpserver.API{}, err
 	}
-	a := &api{deps: deps, openapi: loadOpenAPI(), checks: &lint.Pacer{}}
+	a := &api{deps: deps, openapi: loadOpenAPI(), checks: &lint.Pacer{}, answerByDefault: cfg.AnswerByDefault}
 	return httpserver.API{
 		Prefix:         "/",
 		Routes:         a.routes(&cfg),
@@ -69,6 +71,8 @@ func (a *api) routes(cfg *Config) []httpserver.Route {
 		{Method: get, Path: "/api/v1/registry", Scope: contract.ScopeAgentsRead, Handle: a.handleRegistry},
 		{Method: post, Path: "/api/v1/registry/validate", Scope: contract.ScopeAgentsRead, Body: yamlBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleValidate},
 		{Method: post, Path: "/api/v1/registry/lint", Scope: contract.ScopeAgentsRead, Body: yamlBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleLint},
+		// The report contains prompts and decisions: the scope is that of the decision log.
+		{Method: post, Path: "/api/v1/registry/diff", Scope: contract.ScopeRouteRead, Body: yamlBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleDiff},
 
 		{Method: get, Path: "/api/v1/requests/:id/events", Scope: contract.ScopeRouteRead, Class: httpserver.ClassStream, Handle: a.handleEvents},
 		{Method: post, Path: "/api/v1/requests/:id/cancel", Scope: contract.ScopeRouteSubmit, Class: httpserver.ClassCompletion, Handle: a.handleCancel},

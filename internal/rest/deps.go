@@ -26,6 +26,10 @@ type Config struct {
 	ReadLimit httpserver.RateLimiter
 	// RegisterLimit limits how often a caller may register an agent. nil is no limit.
 	RegisterLimit httpserver.RateLimiter
+
+	// AnswerByDefault is that of the router: policy A applies if a registry leaves the
+	// choice.
+	AnswerByDefault bool
 }
 
 // Deps are the dependencies of the handlers. All are required, and are called

@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/replay"
 )
 
 // schemaTypes returns the Go type of each schema of the document.
@@ -36,6 +37,7 @@ func schemaTypes() map[string]reflect.Type {
 		"Registry":           reflect.TypeFor[Registry](),
 		"RegistryCheck":      reflect.TypeFor[RegistryCheck](),
 		"RegistryLint":       reflect.TypeFor[RegistryLint](),
+		"RegistryDiff":       reflect.TypeFor[replay.Report](),
 		"Learning":           reflect.TypeFor[Learning](),
 		"Finding":            reflect.TypeFor[capabilities.Finding](),
 		"Readiness":          reflect.TypeFor[Readiness](),

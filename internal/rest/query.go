@@ -101,13 +101,14 @@ func (q *queryParser) timeParam(name string) time.Time {
 	return time.Time{}
 }
 
-func (q *queryParser) limitParam() int {
+// limitParam returns a number from 1 to most, or 0 if the parameter is absent.
+func (q *queryParser) limitParam(most int) int {
 	n := 0
 	q.param("limit", func(s string) bool {
 		var err error
 		n, err = strconv.Atoi(s)
-		return err == nil && isDigits(s) && n >= 1 && n <= maxPageSize
-	}, fmt.Sprintf("must be a whole number from 1 to %d", maxPageSize))
+		return err == nil && isDigits(s) && n >= 1 && n <= most
+	}, fmt.Sprintf("must be a whole number from 1 to %d", most))
 	return n
 }
 

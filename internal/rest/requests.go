@@ -168,7 +168,7 @@ func (a *api) handleDecisions(c *httpserver.Context) error {
 		Below:     q.confidenceParam("below"),
 		Fallback:  q.enumParam("fallback", contract.AnyFallback, capabilities.FallbackAnswer, capabilities.FallbackUnsupported, capabilities.FallbackPropose),
 		RequestID: q.param("request_id", isValidID, "is not the id of a request"),
-		Limit:     q.limitParam(),
+		Limit:     q.limitParam(maxPageSize),
 		Cursor:    q.cursorParam(),
 	}
 	if err := q.err(); err != nil {

@@ -16,7 +16,7 @@ func (a *api) handleTickets(c *httpserver.Context) error {
 	q := parseQuery(c.Request.URL.RawQuery, "status", "limit", "cursor")
 	query := contract.TicketQuery{
 		Status: contract.TicketStatus(q.enumParam("status", string(contract.TicketOpen), string(contract.TicketClosed))),
-		Limit:  q.limitParam(),
+		Limit:  q.limitParam(maxPageSize),
 		Cursor: q.cursorParam(),
 	}
 	if err := q.err(); err != nil {
