@@ -138,20 +138,30 @@ func (c *client) getResource(ctx context.Context, path string, query url.Values,
 // sendRequest sends body (nil for none) and decodes a 2xx response into v. It returns
 // other responses as a problem.
 func (c *client) sendRequest(ctx context.Context, method string, at *url.URL, body, v any) (*rest.UnsupportedProblem, error) {
+	if body == nil {
+		return c.sendContent(ctx, method, at, "", nil, v)
+	}
+	data, err := strictjson.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return c.sendContent(ctx, method, at, "application/json", data, v)
+}
+
+// sendContent is sendRequest for a body of any media type; "" is none.
+func (c *client) sendContent(
+	ctx context.Context, method string, at *url.URL, mediaType string, body []byte, v any,
+) (*rest.UnsupportedProblem, error) {
 	var payload io.Reader
-	if body != nil {
-		data, err := strictjson.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		payload = bytes.NewReader(data)
+	if mediaType != "" {
+		payload = bytes.NewReader(body)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, at.String(), payload)
 	if err != nil {
 		return nil, err
 	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	if mediaType != "" {
+		req.Header.Set("Content-Type", mediaType)
 	}
 	req.Header.Set("Accept", "application/json, application/problem+json")
 	if c.token != "" {

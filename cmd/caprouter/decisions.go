@@ -81,14 +81,7 @@ func readDecisionLog(
 		}
 		return c.listDecisions(cmd.Context(), query)
 	}
-	keys, err := app.ContentKeys(dir, os.LookupEnv)
-	if err != nil {
-		return nil, err
-	}
-	log, err := audit.OpenCopy(cmd.Context(), dir, keys)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, explainMissingLog(dir, "")
-	}
+	log, err := openLogCopy(cmd.Context(), dir)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +89,19 @@ func readDecisionLog(
 	return listDecisions(query, func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
 		return history.ReadDecisions(cmd.Context(), log, q)
 	})
+}
+
+// openLogCopy opens a copy of the audit log of a data directory, which a router may use.
+func openLogCopy(ctx context.Context, dir string) (*audit.Copy, error) {
+	keys, err := app.ContentKeys(dir, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	log, err := audit.OpenCopy(ctx, dir, keys)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, explainMissingLog(dir, "")
+	}
+	return log, err
 }
 
 // decisionFilter selects entries of the decision log.

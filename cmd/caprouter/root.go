@@ -38,6 +38,7 @@ func newRootCommand() *cobra.Command {
 		newLintCommand(),
 		newDoctorCommand(),
 		newDecisionsCommand(),
+		newReplayCommand(),
 		newTeachCommand(),
 		newAgentsCommand(),
 		newAgentSampleCommand(),

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/replay"
+)
+
+// replayFlags are the flags of replay.
+type replayFlags struct {
+	serverFlags
+	dataDir, since string
+	limit          int
+	failOnChange   bool
+}
+
+func newReplayCommand() *cobra.Command {
+	var flags replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Replay recorded decisions with a changed registry",
+		Long: "Replay the decisions of a running router, or of a data directory, with the registry FILE, and list the\n" +
+			"requests that would go elsewhere, and why. No agent and no model is called. A classification by a model is\n" +
+			"replayed as recorded, a lexical one is made anew from the masked prompt. Decisions are replayed from --since\n" +
+			"on, oldest first, until --limit.\n\n" +
+			"Exit code 1 if --fail-on-change is set and there are changes.",
+		Example: `  caprouter replay new.yaml --since 24h
+  caprouter replay new.yaml --fail-on-change --json
+  caprouter replay new.yaml --data-dir /var/lib/caprouter --limit 10000`,
+		Args:              argsBetween("one FILE", 1, 1),
+		ValidArgsFunction: completeYAML,
+		RunE:              func(cmd *cobra.Command, args []string) error { return replayDecisions(cmd, args[0], &flags) },
+	}
+	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
+	cmd.Flags().StringVar(&flags.dataDir, "data-dir", "", "`DIR` whose audit log is read, instead of that of a running router")
+	cmd.Flags().StringVar(&flags.since, "since", "7d", "decisions from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
+	cmd.Flags().IntVar(&flags.limit, "limit", replay.DefaultLimit, fmt.Sprintf("maximum number of decisions, up to %d", replay.MaxLimit))
+	cmd.Flags().BoolVar(&flags.failOnChange, "fail-on-change", false, "exit code 1 if a request would go elsewhere")
+	mustSucceed(cmd.MarkFlagDirname("data-dir"))
+	return cmd
+}
+
+func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error {
+	since, err := parseSince(flags.since, time.Now())
+	switch {
+	case err != nil:
+		return usageErrorf(cmd, "--since %w", err)
+	case flags.limit < 1 || flags.limit > replay.MaxLimit:
+		return usageErrorf(cmd, "--limit is 1 to %d, not %d", replay.MaxLimit, flags.limit)
+	case flags.dataDir != "" && flags.url != "":
+		return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
+	}
+	candidate, err := readRegistry(file)
+	if err != nil {
+		return err
+	}
+	var report *replay.Report
+	if flags.dataDir != "" {
+		report, err = replayFiles(cmd, candidate, flags, since)
+	} else {
+		report, err = replayRemotely(cmd, file, flags, since)
+	}
+	if err != nil {
+		return err
+	}
+	if err := printOutput(cmd, flags.asJSON, report, func(out io.Writer) error {
+		_, err := io.WriteString(out, formatReplay(report, detectOutput(out)))
+		return err
+	}); err != nil {
+		return err
+	}
+	if flags.failOnChange && report.Changed > 0 {
+		return silentError{}
+	}
+	return nil
+}
+
+// replayFiles replays the log of a data directory, and shows progress on a terminal.
+func replayFiles(cmd *cobra.Command, candidate *capabilities.Snapshot, flags *replayFlags, since time.Time) (*replay.Report, error) {
+	log, err := openLogCopy(cmd.Context(), flags.dataDir)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	progress := newProgressLine(cmd.ErrOrStderr())
+	defer progress.clear()
+	return replay.Run(cmd.Context(), replay.Config{
+		Candidate: candidate, Reader: &contract.Caller{AllScopes: true, AllAgents: true}, Since: since, Limit: flags.limit,
+		Progress: func(done, limit int) {
+			if done%100 == 0 {
+				progress.print("replaying decisions", done, limit)
+			}
+		},
+	}, func(ctx context.Context, q contract.DecisionQuery) (*contract.DecisionPage, error) {
+		return history.ReadDecisions(ctx, log, q)
+	})
+}
+
+// replayRemotely sends the file to the router of the flags.
+func replayRemotely(cmd *cobra.Command, file string, flags *replayFlags, since time.Time) (*replay.Report, error) {
+	c, err := flags.newClient(cmd)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, withoutVerb(err)
+	}
+	at := c.base.JoinPath("/api/v1/registry/diff")
+	at.RawQuery = url.Values{
+		"since": {since.UTC().Format(time.RFC3339Nano)}, "limit": {strconv.Itoa(flags.limit)},
+	}.Encode()
+	var report replay.Report
+	p, err := c.sendContent(cmd.Context(), http.MethodPost, at, "application/yaml", text, &report)
+	switch {
+	case err != nil:
+		return nil, err
+	case p != nil:
+		return nil, problemError(p)
+	}
+	return &report, nil
+}
+
+// formatReplay returns the changes and the counts in 80 columns.
+func formatReplay(r *replay.Report, opts outputOptions) string {
+	const timeLayout = "01-02 15:04"
+	opts.width = min(opts.width, defaultTableWidth)
+	p := newPrinter(opts)
+	var rows []tableRow
+	for i := range r.Changes {
+		c := &r.Changes[i]
+		row := tableRow{cells: []tableCell{
+			{text: c.At.UTC().Format(timeLayout)}, {text: c.RequestID}, {text: strings.Join(c.What, ", ")},
+		}}
+		lines := append([]string{
+			truncate(oneLine(c.Prompt), opts.width-len(timeLayout)-len(columnGap)),
+			"before: " + formatReplayed(&c.Before), "after: " + formatReplayed(&c.After),
+		}, c.Because...)
+		for _, line := range lines {
+			row.below = append(row.below, tableCell{text: line})
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) > 0 {
+		p.writeRecords([]string{"TIME", "REQUEST", "CHANGED"}, rows)
+		p.WriteByte('\n')
+	}
+	p.margin = 0
+	if more := r.Changed - len(r.Changes); more > 0 {
+		p.writeParagraph(plain, fmt.Sprintf("… and %d more changes", more))
+	}
+	p.writeParagraph(plain, fmt.Sprintf("%s replayed: %d would go elsewhere (registry %s)",
+		formatCount(r.Replayed, "decision"), r.Changed, shortenVersion(r.Registry)))
+	for _, n := range r.NotReplayable {
+		p.writeParagraph(plain, fmt.Sprintf("%s not replayed: %s", formatCount(n.Count, "decision"), n.Reason.Describe()))
+	}
+	if r.NextCursor != "" {
+		p.writeParagraph(yellow, "there are later decisions: choose a later --since, or a higher --limit")
+	}
+	return p.String()
+}
+
+// formatReplayed returns the classification and where the request goes.
+func formatReplayed(o *replay.Outcome) string {
+	to := strings.Join(o.Agents, ", ")
+	switch {
+	case o.Fallback != nil:
+		to = "fallback " + *o.Fallback
+	case o.Outcome == replay.OutcomeClarify:
+		to = "a question to the caller"
+	case to == "":
+		to = o.Outcome
+	}
+	return formatIntent(o.Intent, o.Domains) + " → " + to
+}
