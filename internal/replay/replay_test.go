@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -408,5 +409,42 @@ func TestRun_RevealsNoHiddenLabel(t *testing.T) {
 	checkReport(t, "the caller", r.replay(guess, func(cfg *replay.Config) { cfg.Reader = ana }), "replayed 1, same 1, changed 0")
 	if got := r.replay(guess); got.Changed != 1 {
 		t.Errorf("got %s for the operator, want that the intent is known", format(got))
+	}
+}
+
+func TestRun_BoundsTheReport(t *testing.T) {
+	page := &contract.DecisionPage{NextCursor: "end"}
+	for range 1100 {
+		page.Decisions = append(page.Decisions, contract.DecisionEntry{
+			RequestID: "r", Status: contract.StatusCompleted, Prompt: strings.Repeat("é ", 5000),
+			Decision: &contract.Decision{Chosen: []string{"biller"}, Classification: contract.Classification{Intent: "pay_bill", Source: contract.SourceCache}},
+		})
+	}
+	read := func(_ context.Context, q contract.DecisionQuery) (*contract.DecisionPage, error) {
+		if q.Cursor != "" {
+			return &contract.DecisionPage{NextCursor: q.Cursor}, nil
+		}
+		return page, nil
+	}
+	for _, tt := range []struct {
+		answerByDefault bool
+		policy          string
+	}{{true, "A"}, {false, "B"}} {
+		report, err := replay.Run(t.Context(), replay.Config{
+			Candidate: parse(t, "clients:"+reviewer), Reader: operator(), Limit: replay.MaxLimit, AnswerByDefault: tt.answerByDefault,
+		}, read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Changed != 1100 || len(report.Changes) != 1000 {
+			t.Errorf("got %d changes, %d of them listed, want 1100 and 1000", report.Changed, len(report.Changes))
+		}
+		first := report.Changes[0]
+		if n := utf8.RuneCountInString(first.Prompt); n != 200 || !strings.HasSuffix(first.Prompt, "é…") && !strings.HasSuffix(first.Prompt, " …") {
+			t.Errorf("got a prompt of %d characters, %q, want 200 and a mark", n, first.Prompt)
+		}
+		if got := first.After.Fallback; got == nil || *got != tt.policy {
+			t.Errorf("got fallback %v of a registry that leaves the choice, want %s", got, tt.policy)
+		}
 	}
 }
