@@ -74,7 +74,7 @@ func newRecorder(t *testing.T, registry string) *recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = log.Close(context.Background()) })
+	t.Cleanup(func() { _ = log.Close(context.WithoutCancel(t.Context())) })
 	r := &recorder{t: t, live: map[string]contract.AgentState{}}
 	sessions, err := s.Bucket(t.Context(), store.BucketConfig{Name: "SESSIONS", MaxAge: time.Hour})
 	if err != nil {
