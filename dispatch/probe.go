@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -30,22 +31,29 @@ const (
 // first, so that no task is lost to an instance that is still down.
 func (d *Dispatcher) RunProbes(ctx context.Context) error {
 	g := run.New(ctx)
-	free := make(chan struct{}, maxProbes)
+	p := probeRun{due: map[probeKey]time.Time{}, free: make(chan struct{}, maxProbes), ended: make(chan struct{}, 1)}
 	ticks := time.NewTicker(probeTick)
 	defer ticks.Stop()
-	due := map[probeKey]time.Time{}
+	var freed chan struct{} // p.ended if probes wait for others to end
 	for {
 		select {
 		case <-ctx.Done():
 			return g.Wait()
-		case now := <-ticks.C:
-			next := make(map[probeKey]time.Time, len(due))
-			for _, entry := range d.probedAgents() {
-				d.scheduleProbes(g, free, entry, now, due, next)
-			}
-			due = next
+		case <-ticks.C:
+		case <-freed:
+		}
+		freed = nil
+		if waiting := d.startProbes(g, &p, time.Now()); waiting {
+			freed = p.ended
 		}
 	}
+}
+
+// probeRun is what RunProbes remembers between two ticks.
+type probeRun struct {
+	due   map[probeKey]time.Time // when the next probe of an instance starts
+	free  chan struct{}          // holds a token for each probe in progress
+	ended chan struct{}          // holds a token if a probe has ended
 }
 
 // probeKey identifies an instance at an address.
@@ -61,42 +69,71 @@ func (d *Dispatcher) probedAgents() []*contract.RegistryEntry {
 	return d.agents.probed
 }
 
-// scheduleProbes starts the probes of the entry that are due, and sets the times of the
-// next ones.
-func (d *Dispatcher) scheduleProbes(
-	g *run.Group, free chan struct{}, entry *contract.RegistryEntry, now time.Time, due, next map[probeKey]time.Time,
-) {
-	var buf [1]contract.Instance
-	interval := time.Duration(entry.Health.IntervalS) * time.Second
-	list := listInstances(entry, &buf)
-	for i := range list {
-		in := list[i]
-		if !takesTasks(in.State) {
-			continue
-		}
-		key := probeKey{entry.ID, in.Name, in.Endpoint.URL}
-		at, known := due[key]
-		if !known { // spread, so that agents that join together are not probed together
-			at = now.Add(rand.N(interval)) //nolint:gosec // no secret
-		}
-		next[key] = at
-		if at.After(now) {
-			continue
-		}
+// dueProbe is a probe that may start now.
+type dueProbe struct {
+	key   probeKey
+	at    time.Time
+	entry *contract.RegistryEntry
+	in    contract.Instance
+}
+
+// startProbes starts the probes that are due and reports whether some must wait for
+// others to end. Those that are due the longest start first, so that an agent whose
+// probes take long delays those of the others, but does not prevent them.
+func (d *Dispatcher) startProbes(g *run.Group, p *probeRun, now time.Time) (waiting bool) {
+	due := d.dueProbes(p, now)
+	slices.SortStableFunc(due, func(x, y dueProbe) int { return x.at.Compare(y.at) })
+	for _, probe := range due {
 		select {
-		case free <- struct{}{}:
+		case p.free <- struct{}{}:
 		default:
-			continue // it stays due
+			return true // the others stay due
 		}
-		next[key] = now.Add(interval)
+		interval := probeInterval(probe.entry)
+		p.due[probe.key] = now.Add(interval)
 		g.Go("probe an agent", func(ctx context.Context) error {
-			defer func() { <-free }()
+			defer func() {
+				<-p.free
+				select {
+				case p.ended <- struct{}{}:
+				default: // the loop has not seen the end of another probe yet
+				}
+			}()
 			ctx, cancel := context.WithTimeout(ctx, min(interval, probeTimeout))
 			defer cancel()
-			d.probeInstance(ctx, entry, &in)
+			d.probeInstance(ctx, probe.entry, &probe.in)
 			return nil
 		})
 	}
+	return false
+}
+
+func probeInterval(entry *contract.RegistryEntry) time.Duration {
+	return time.Duration(entry.Health.IntervalS) * time.Second
+}
+
+// dueProbes returns the probes that are due, and makes p.due contain the instances in
+// force.
+func (d *Dispatcher) dueProbes(p *probeRun, now time.Time) (due []dueProbe) {
+	next := make(map[probeKey]time.Time, len(p.due))
+	for _, entry := range d.probedAgents() {
+		var buf [1]contract.Instance
+		for _, in := range listInstances(entry, &buf) {
+			if !takesTasks(in.State) {
+				continue
+			}
+			key := probeKey{entry.ID, in.Name, in.Endpoint.URL}
+			at, known := p.due[key]
+			if !known { // spread, so that agents that join together are not probed together
+				at = now.Add(rand.N(probeInterval(entry))) //nolint:gosec // no secret
+			}
+			if next[key] = at; !at.After(now) {
+				due = append(due, dueProbe{key, at, entry, in})
+			}
+		}
+	}
+	p.due = next
+	return due
 }
 
 // probeInstance checks the health of one instance, unless its circuit breaker is open.

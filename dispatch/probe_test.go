@@ -20,13 +20,20 @@ type probedTarget struct {
 	probes atomic.Int64
 	mu     sync.Mutex
 	down   map[string]bool // by name
+	hangs  map[string]bool // names that never answer
 }
 
-func (p *probedTarget) Probe(_ context.Context, agent *contract.RegistryEntry) error {
+func (p *probedTarget) Probe(ctx context.Context, agent *contract.RegistryEntry) error {
 	p.probes.Add(1)
+	name := calledInstance(dispatch.Call{Agent: agent})
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.down[calledInstance(dispatch.Call{Agent: agent})] {
+	down, hangs := p.down[name], p.hangs[name]
+	p.mu.Unlock()
+	switch {
+	case hangs:
+		<-ctx.Done()
+		return ctx.Err()
+	case down:
 		return errors.New("connection refused")
 	}
 	return nil
@@ -38,11 +45,17 @@ func (p *probedTarget) setDown(name string, down bool) {
 	p.down[name] = down
 }
 
+func (p *probedTarget) setHanging(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hangs[name] = true
+}
+
 // startProbes runs the probes of a dispatcher until the test ends. It is for a synctest
 // bubble.
 func startProbes(t *testing.T, agents ...*contract.RegistryEntry) (*dispatch.Dispatcher, *probedTarget) {
 	t.Helper()
-	target := &probedTarget{down: map[string]bool{}}
+	target := &probedTarget{down: map[string]bool{}, hangs: map[string]bool{}}
 	target.answer(success)
 	d, err := dispatch.New(dispatch.Config{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: 10 * time.Second}},
 		map[string]dispatch.Target{contract.ProtocolHTTP: target})
