@@ -67,7 +67,7 @@ func (d *Dispatcher) assignLocked(s *delivery) (reason string) {
 	state := a.addState(in)
 	s.permit, s.breaker = resilience.Permit{}, state.breaker
 	if state.breaker != nil {
-		s.permit, _ = state.breaker.Allow() // admitsCall was true
+		s.permit, _ = state.breaker.Allow() // admitsTask was true
 		if s.permit.IsProbe() {
 			// Until the probe ends, or takes longer than OpenFor, other instances and
 			// agents are preferred.

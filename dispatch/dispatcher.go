@@ -40,6 +40,7 @@ type Dispatcher struct {
 	mu     sync.Mutex
 	agents *agentTable            // nil before the first SetAgents
 	active map[string]*agentState // of agents with tasks in flight or a breaker
+	probes bool                   // RunProbes is running
 }
 
 // New returns a Dispatcher with the targets by protocol.

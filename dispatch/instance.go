@@ -19,6 +19,7 @@ type instanceState struct {
 	counted   bool                // listed as active, so that its tasks count for the limit of the agent
 	breaker   *resilience.Breaker // nil = no failure since the last success
 	probing   bool                // the breaker has admitted a probe that has not ended
+	mustPass  bool                // the breaker has opened, and no health check has succeeded since
 	openUntil int64               // Unix milliseconds: how long the matcher prefers other agents
 }
 
@@ -27,7 +28,9 @@ func (s *instanceState) isIdle() bool {
 	return s.inFlight == 0 && s.probes == 0 && (s.breaker == nil || !s.listed)
 }
 
-func (s *instanceState) closeBreaker() { s.breaker, s.probing, s.openUntil = nil, false, 0 }
+func (s *instanceState) closeBreaker() {
+	s.breaker, s.probing, s.mustPass, s.openUntil = nil, false, false, 0
+}
 
 // breakerState returns the state of the circuit breaker, also for nil.
 func (s *instanceState) breakerState() (state string, openUntil time.Time) {
@@ -37,7 +40,10 @@ func (s *instanceState) breakerState() (state string, openUntil time.Time) {
 	return s.breaker.State(), s.breaker.OpenUntil()
 }
 
-// admitsCall reports whether the circuit breaker admits a call now.
+// admitsTask reports whether the circuit breaker admits a task now.
+func (s *instanceState) admitsTask() bool { return s.admitsCall() && !s.mustPass }
+
+// admitsCall reports whether the circuit breaker admits a task or a health check now.
 func (s *instanceState) admitsCall() bool {
 	state, _ := s.breakerState()
 	return state == resilience.Closed || state == resilience.HalfOpen && !s.probing
@@ -71,7 +77,7 @@ func (d *Dispatcher) chooseInstance(s *delivery, list []contract.Instance, turn 
 		state, inFlight, limit := a.findState(in.Name), 0, limitOrDefault(in.MaxInFlight)
 		if state != nil {
 			inFlight = state.inFlight
-			if !state.admitsCall() {
+			if !state.admitsTask() {
 				_, until := state.breakerState()
 				blocked.addBreaker(until)
 				continue
@@ -150,6 +156,9 @@ func (d *Dispatcher) recordHealth(s *delivery, h Health) {
 	} else if !state.probing {
 		state.openUntil = 0
 		if until := state.breaker.OpenUntil(); !until.IsZero() {
+			if state.mustPass = d.isProbed(s.agent.entry, &s.endpoint); state.mustPass {
+				until = until.Add(probeTick) // by then the health check has begun
+			}
 			state.openUntil = until.UnixMilli()
 		}
 	}

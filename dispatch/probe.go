@@ -28,9 +28,12 @@ const (
 // A failed probe counts as a failed call for the circuit breaker of the instance. A
 // successful one does not count, because an agent that is up may still fail its tasks.
 // When a breaker would admit a task as its trial, the instance must pass a probe
-// first, so that no task is lost to an instance that is still down.
+// first, so that no task is lost to an instance that is still down. This probe does not
+// wait for the interval.
 func (d *Dispatcher) RunProbes(ctx context.Context) error {
 	g := run.New(ctx)
+	d.setProbes(true)
+	defer d.setProbes(false)
 	p := probeRun{due: map[probeKey]time.Time{}, free: make(chan struct{}, maxProbes), ended: make(chan struct{}, 1)}
 	ticks := time.NewTicker(probeTick)
 	defer ticks.Stop()
@@ -47,6 +50,39 @@ func (d *Dispatcher) RunProbes(ctx context.Context) error {
 			freed = p.ended
 		}
 	}
+}
+
+func (d *Dispatcher) setProbes(running bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.probes = running
+}
+
+// isProbed reports whether probes check the health of the agent at the endpoint. The
+// caller holds mu.
+func (d *Dispatcher) isProbed(entry *contract.RegistryEntry, endpoint *contract.Endpoint) bool {
+	target, _ := d.findTarget(entry.ID, endpoint)
+	_, ok := target.(Prober)
+	return ok && d.probes && entry.Health.IntervalS > 0
+}
+
+// awaitedProbes returns the instances that get no task before they pass a probe, if
+// their circuit breakers admit it now.
+func (d *Dispatcher) awaitedProbes() map[probeKey]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var awaited map[probeKey]bool
+	for id, a := range d.active {
+		for _, s := range a.instances {
+			if s.mustPass && s.admitsCall() {
+				if awaited == nil {
+					awaited = map[probeKey]bool{}
+				}
+				awaited[probeKey{id, s.name, s.endpoint.URL}] = true
+			}
+		}
+	}
+	return awaited
 }
 
 // probeRun is what RunProbes remembers between two ticks.
@@ -115,7 +151,7 @@ func probeInterval(entry *contract.RegistryEntry) time.Duration {
 // dueProbes returns the probes that are due, and makes p.due contain the instances in
 // force.
 func (d *Dispatcher) dueProbes(p *probeRun, now time.Time) (due []dueProbe) {
-	next := make(map[probeKey]time.Time, len(p.due))
+	next, awaited := make(map[probeKey]time.Time, len(p.due)), d.awaitedProbes()
 	for _, entry := range d.probedAgents() {
 		var buf [1]contract.Instance
 		for _, in := range listInstances(entry, &buf) {
@@ -126,6 +162,9 @@ func (d *Dispatcher) dueProbes(p *probeRun, now time.Time) (due []dueProbe) {
 			at, known := p.due[key]
 			if !known { // spread, so that agents that join together are not probed together
 				at = now.Add(rand.N(probeInterval(entry))) //nolint:gosec // no secret
+			}
+			if awaited[key] && at.After(now) {
+				at = now
 			}
 			if next[key] = at; !at.After(now) {
 				due = append(due, dueProbe{key, at, entry, in})
@@ -148,8 +187,10 @@ func (d *Dispatcher) probeInstance(ctx context.Context, entry *contract.Registry
 		return
 	}
 	health := HealthUnknown
-	defer func() { d.endProbe(s, health) }()
-	if err := prober.Probe(ctx, atInstance(entry, in)); err != nil && ctx.Err() != context.Canceled {
+	passed := false
+	defer func() { d.endProbe(s, health, passed) }()
+	err := prober.Probe(ctx, atInstance(entry, in))
+	if passed = err == nil; !passed && ctx.Err() != context.Canceled {
 		health = HealthBad
 	}
 }
@@ -181,10 +222,13 @@ func (d *Dispatcher) beginProbe(entry *contract.RegistryEntry, in *contract.Inst
 	return s
 }
 
-func (d *Dispatcher) endProbe(s *delivery, h Health) {
+func (d *Dispatcher) endProbe(s *delivery, h Health, passed bool) {
 	d.recordHealth(s, h)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if passed && s.permit.IsProbe() && s.instance.breaker == s.breaker {
+		s.instance.mustPass = false
+	}
 	d.leaveProbe(s)
 }
 

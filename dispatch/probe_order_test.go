@@ -29,3 +29,32 @@ func TestRunProbes_HangingAgentDelaysNoOther(t *testing.T) {
 		}
 	})
 }
+
+// Also if probes are rarer than the trials of the breaker, no task is the trial before a
+// probe has succeeded.
+func TestRunProbes_GuardTheTrialWithLongInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := probed(60, instance("one"))
+		d, target := startProbes(t, a)
+		target.setDown("one", true)
+		target.answer(unreachable)
+		for range 3 {
+			d.Send(t.Context(), call(a))
+		}
+		if got := d.AgentStatus("a").Breaker; got != "open" {
+			t.Fatalf("breaker: got %s, want open", got)
+		}
+		target.calledInstances()
+		advance(11 * time.Second)
+		d.Send(t.Context(), call(a))
+		if n := len(target.calledInstances()); n != 0 {
+			t.Errorf("%d tasks were sent to an instance that fails its probes", n)
+		}
+		target.setDown("one", false)
+		target.answer(success)
+		advance(13 * time.Second) // not the whole interval
+		if out := d.Send(t.Context(), call(a)); out.Err != nil {
+			t.Errorf("after the recovery: got %+v, want a result", out.Err)
+		}
+	})
+}

@@ -66,6 +66,7 @@ func startProbes(t *testing.T, agents ...*contract.RegistryEntry) (*dispatch.Dis
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.RunProbes(ctx) }()
+	synctest.Wait()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
