@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -111,11 +112,12 @@ func (f *Fleet) Heartbeat(_ context.Context, agentID, name string, caller *contr
 // renewLease begins the lease of the instance anew.
 func (f *Fleet) renewLease(key instanceKey, grant *contract.Grant) (contract.Lease, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	i := f.roster.find(key)
 	if i == nil {
-		return contract.Lease{}, notRegistered(key)
+		f.mu.Unlock()
+		return contract.Lease{}, f.notRegistered(key)
 	}
+	defer f.mu.Unlock()
 	if f.roster.renew(i, f.cfg.Now()) {
 		f.definition = nil
 		f.wakeRun()
@@ -136,7 +138,7 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 	i := f.roster.find(key)
 	f.mu.Unlock()
 	if i == nil {
-		return contract.Lease{}, notRegistered(key)
+		return contract.Lease{}, f.notRegistered(key)
 	}
 	row, err := f.registrations.Update(ctx, key.String(), func(stored *registrationRecord) error {
 		stored.Draining = true
@@ -157,8 +159,8 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 	return lease, nil
 }
 
-// Deregister removes an instance, or all instances if name is "". It returns
-// contract.CodeNotFound if there is none.
+// Deregister removes an instance, or all instances if name is "". It removes none if the
+// caller may not remove one of them, and returns contract.CodeNotFound if there is none.
 func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *contract.Caller) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -169,12 +171,14 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 	if name == "" {
 		names = f.instanceNames(agentID)
 	}
+	for _, name := range append(names, name) { // also if there is none: the error must not depend on it
+		if err := f.authorizeOwner(instanceKey{agentID, name}, caller); err != nil {
+			return err
+		}
+	}
 	found := false
 	for _, name := range names {
 		key := instanceKey{agentID, name}
-		if err := f.authorizeOwner(key, caller); err != nil {
-			return err
-		}
 		f.mu.Lock()
 		i := f.roster.find(key)
 		f.mu.Unlock()
@@ -189,7 +193,7 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 		found = true
 	}
 	if !found {
-		return notRegistered(instanceKey{agentID, cmp.Or(name, "any instance")})
+		return f.notRegistered(instanceKey{agentID, name})
 	}
 	return nil
 }
@@ -336,8 +340,21 @@ func (f *Fleet) grantOf(agentID string) *contract.Grant {
 	return nil
 }
 
-func notRegistered(key instanceKey) error {
-	return &contract.Error{Code: contract.CodeNotFound, Message: fmt.Sprintf("instance %s of agent %s is not registered", key.name, key.agentID)}
+// notRegistered returns the error for an instance that is not registered, or for an agent
+// without an instance if the name is "". The caller does not hold mu.
+func (f *Fleet) notRegistered(key instanceKey) error {
+	const most = 10 // names in the text
+	text := fmt.Sprintf("agent %s is not registered", key.agentID)
+	if key.name != "" {
+		text = fmt.Sprintf("instance %s of %s", key.name, text)
+	}
+	if names := f.instanceNames(key.agentID); len(names) > 0 {
+		text += "; its instances: " + strings.Join(names[:min(len(names), most)], ", ")
+		if len(names) > most {
+			text += ", …"
+		}
+	}
+	return &contract.Error{Code: contract.CodeNotFound, Message: text}
 }
 
 // etagOf returns the ETag of a registration.
