@@ -14,6 +14,8 @@ import (
 const (
 	maxRegisteredExamples = 100 // of an intent
 	maxRegisteredKeywords = 200
+	maxRegisteredLabels   = 200 // intents, and as many domains
+	maxRegisteredNotFor   = 20
 )
 
 // CheckRegistration returns the mistakes of a registration, with JSON pointers.
@@ -52,8 +54,20 @@ func (c checker) checkRegistered(r *contract.Registration) {
 			c.report(fmt.Sprintf("has %d examples; an agent that registers itself may declare %d of an intent", n, maxRegisteredExamples), "examples", intent)
 		}
 	}
-	if n := len(r.Keywords); n > maxRegisteredKeywords {
-		c.report(fmt.Sprintf("has %d keywords; an agent that registers itself may declare %d", n, maxRegisteredKeywords), "keywords")
+	for _, list := range []struct {
+		values []string
+		most   int
+		name   string
+		at     []any
+	}{
+		{r.Keywords, maxRegisteredKeywords, "keywords", []any{"keywords"}},
+		{r.Match.Intent, maxRegisteredLabels, "intents", []any{"match", "intent"}},
+		{r.Match.Domains, maxRegisteredLabels, "domains", []any{"match", "domains"}},
+		{r.NotFor, maxRegisteredNotFor, "texts", []any{"not_for"}},
+	} {
+		if n := len(list.values); n > list.most {
+			c.report(fmt.Sprintf("has %d %s; an agent that registers itself may declare %d", n, list.name, list.most), list.at...)
+		}
 	}
 }
 

@@ -27,6 +27,10 @@ func TestCheckRegistration_ReportsMistakes(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("text %d", i)
 	}
+	labels := make([]string, 201)
+	for i := range labels {
+		labels[i] = fmt.Sprintf("label_%d", i)
+	}
 	for name, tc := range map[string]struct {
 		change func(*contract.Registration)
 		want   []contract.ErrorDetail // by prefix
@@ -47,6 +51,19 @@ func TestCheckRegistration_ReportsMistakes(t *testing.T) {
 		"too many keywords": {
 			func(r *contract.Registration) { r.Keywords = slices.Concat(many, many) },
 			[]contract.ErrorDetail{{Pointer: "/keywords", Detail: "has 202 keywords"}},
+		},
+		"too many labels": {
+			func(r *contract.Registration) {
+				r.Examples, r.Match = nil, contract.Match{Intent: labels, Domains: labels}
+			},
+			[]contract.ErrorDetail{
+				{Pointer: "/match/intent", Detail: "has 201 intents"},
+				{Pointer: "/match/domains", Detail: "has 201 domains"},
+			},
+		},
+		"too many texts in not_for": {
+			func(r *contract.Registration) { r.NotFor = many[:21] },
+			[]contract.ErrorDetail{{Pointer: "/not_for", Detail: "has 21 texts"}},
 		},
 		"no endpoint": {
 			func(r *contract.Registration) { r.Endpoint = contract.Endpoint{} },
