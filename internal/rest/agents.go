@@ -128,10 +128,25 @@ func (a *api) describeAgent(entry *contract.RegistryEntry, caller *contract.Call
 			agent.State = contract.AgentDegraded
 		}
 	}
-	if agent.InFlight >= agent.MaxInFlight {
+	if countedTasks(&agent) >= agent.MaxInFlight {
 		agent.Reasons = append(agent.Reasons, reasonAtCapacity)
 	}
 	return agent
+}
+
+// countedTasks returns how many tasks count for the limit of the agent. Tasks of an
+// instance that is not active do not, because the limit is that of the active ones.
+func countedTasks(a *Agent) int {
+	if len(a.Instances) == 0 {
+		return a.InFlight
+	}
+	n := 0
+	for i := range a.Instances {
+		if a.Instances[i].State == contract.AgentActive {
+			n += a.Instances[i].InFlight
+		}
+	}
+	return n
 }
 
 // describeInstances returns the instances of an agent, with their leases.

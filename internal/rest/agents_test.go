@@ -200,3 +200,29 @@ func TestHandleValidate_MistakesHaveLineAndColumn(t *testing.T) {
 		}
 	}
 }
+
+// Tasks of an instance that drains count for the agent, and not for what its active
+// instances can take.
+func TestHandleAgent_AtCapacityCountsActiveInstances(t *testing.T) {
+	registered := &contract.RegistryEntry{
+		ID: "guest", Match: contract.Match{Intent: []string{"code_review"}, Domains: []string{"python"}},
+		Origin: contract.OriginRegistration, MaxInFlight: 2,
+		Instances: []contract.Instance{
+			{Name: "drains", MaxInFlight: 2, State: contract.AgentDraining},
+			{Name: "serves", MaxInFlight: 2, State: contract.AgentActive},
+		},
+	}
+	for _, c := range []struct {
+		serves int
+		want   string
+	}{{1, ""}, {2, "at_capacity"}} {
+		core := &fakeBackend{states: map[string]AgentState{"guest": {
+			InFlight: 2 + c.serves, Instances: []InstanceState{{Name: "drains", InFlight: 2}, {Name: "serves", InFlight: c.serves}},
+		}}}
+		a := &api{deps: core.deps()}
+		got := a.describeAgent(registered, &contract.Caller{Scopes: []string{"admin"}})
+		if strings.Join(got.Reasons, " ") != c.want || got.InFlight != 2+c.serves {
+			t.Errorf("%d tasks at the active instance: got %v with %d in flight, want %q", c.serves, got.Reasons, got.InFlight, c.want)
+		}
+	}
+}
