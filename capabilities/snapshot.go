@@ -50,10 +50,12 @@ type Catalogue struct {
 	Agents  []*contract.RegistryEntry // sorted by id
 	// Learned are the agents that classifiers learn from: those of the operator's file,
 	// and registered ones that declare an intent, a domain or an example that the
-	// others do not. So most registrations need no training. Sorted by id.
+	// others do not. So most registrations need no training. Registered agents that are
+	// disabled are left out, so that disabling an agent also ends its influence on the
+	// classification. Sorted by id.
 	Learned []*contract.RegistryEntry
 
-	Intents []string // all declared ones: sorted, distinct
+	Intents []string // all that Learned declare: sorted, distinct
 	Domains []string // likewise, without contract.AnyDomain
 	// DomainAliases are other words for domains, by domain. A domain that no agent
 	// declares has no effect.
@@ -62,7 +64,7 @@ type Catalogue struct {
 	Routing  Routing
 	Fallback Fallback
 
-	IntentDomains map[string]*IntentDomains // by intent, of Agents
+	IntentDomains map[string]*IntentDomains // by intent, of Agents without those that Learned leaves out as disabled
 }
 
 // Fleet is the part of the registry that specifies how agents are reached and which
@@ -94,7 +96,6 @@ func NewSnapshot(d *Definition) (*Snapshot, error) {
 		Refused: map[string][]string{},
 	}
 	s := &Snapshot{Catalogue: c, Fleet: f}
-	intents, domains := map[string]bool{}, map[string]bool{}
 	for i, a := range agents {
 		if i > 0 && agents[i-1].ID == a.ID {
 			return nil, fmt.Errorf("agent %s is declared twice", a.ID)
@@ -106,20 +107,13 @@ func NewSnapshot(d *Definition) (*Snapshot, error) {
 		if d.Disabled[a.ID] {
 			f.Agents[i].State = contract.AgentDisabled
 		}
-		for _, intent := range a.Match.Intent {
-			intents[intent] = true
-		}
-		for _, domain := range a.Match.Domains {
-			domains[domain] = true
-		}
 		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP {
 			f.Warnings = append(f.Warnings, fmt.Sprintf("%s is reached by protocol %s, which is not served yet: every task for it fails", a.ID, p))
 		}
 	}
-	delete(domains, contract.AnyDomain)
-	c.Intents, c.Domains = slices.Sorted(maps.Keys(intents)), slices.Sorted(maps.Keys(domains))
-	c.IntentDomains = indexDomains(c.Agents)
 	c.Learned = learnedAgents(c.Agents, f.Agents)
+	c.Intents, c.Domains = declaredLabels(c.Learned)
+	c.IntentDomains = indexDomains(f.withoutDisabledMembers(c.Agents))
 	for _, id := range slices.Sorted(maps.Keys(d.Grants)) {
 		grant := d.Grants[id]
 		grant.Requires = normalizeRequires(grant.Requires)
@@ -152,6 +146,43 @@ func (f *Fleet) limitAgent(a *contract.RegistryEntry, grants map[string]contract
 		f.Refused[a.ID] = refused
 	}
 	return limited
+}
+
+// declaredLabels returns the intents and the domains of the agents, without
+// contract.AnyDomain.
+func declaredLabels(agents []*contract.RegistryEntry) (intents, domains []string) {
+	seenIntents, seenDomains := map[string]bool{}, map[string]bool{}
+	for _, a := range agents {
+		for _, intent := range a.Match.Intent {
+			seenIntents[intent] = true
+		}
+		for _, domain := range a.Match.Domains {
+			seenDomains[domain] = true
+		}
+	}
+	delete(seenDomains, contract.AnyDomain)
+	return slices.Sorted(maps.Keys(seenIntents)), slices.Sorted(maps.Keys(seenDomains))
+}
+
+// isDisabledMember reports whether the entry of the fleet is that of a registered agent
+// that an operator has disabled.
+func isDisabledMember(a *contract.RegistryEntry) bool {
+	return a.Origin == contract.OriginRegistration && a.State == contract.AgentDisabled
+}
+
+// withoutDisabledMembers returns the entries of the catalogue, which has the same agents,
+// without those of registered agents that are disabled.
+func (f *Fleet) withoutDisabledMembers(catalogue []*contract.RegistryEntry) []*contract.RegistryEntry {
+	if !slices.ContainsFunc(f.Agents, isDisabledMember) {
+		return catalogue
+	}
+	var enabled []*contract.RegistryEntry
+	for i, a := range catalogue {
+		if !isDisabledMember(f.Agents[i]) {
+			enabled = append(enabled, a)
+		}
+	}
+	return enabled
 }
 
 // learnedAgents returns the agents of Catalogue.Learned. Both lists have the same
@@ -188,7 +219,7 @@ func learnedAgents(catalogue, fleet []*contract.RegistryEntry) []*contract.Regis
 	}
 	learned := make([]*contract.RegistryEntry, 0, len(catalogue)-registered)
 	for i, a := range catalogue {
-		if fleet[i].Origin != contract.OriginRegistration || addNew(a) {
+		if fleet[i].Origin != contract.OriginRegistration || !isDisabledMember(fleet[i]) && addNew(a) {
 			learned = append(learned, a)
 		}
 	}
@@ -247,10 +278,14 @@ func (c *Catalogue) hash() (string, error) {
 
 // hashMembers returns Catalogue.Members.
 func (s *Snapshot) hashMembers() (string, error) {
-	var members []*contract.RegistryEntry
+	type member struct {
+		Entry    *contract.RegistryEntry
+		Disabled bool // determines Catalogue.IntentDomains
+	}
+	var members []member
 	for i, a := range s.Fleet.Agents {
 		if a.Origin == contract.OriginRegistration {
-			members = append(members, s.Catalogue.Agents[i])
+			members = append(members, member{s.Catalogue.Agents[i], isDisabledMember(a)})
 		}
 	}
 	if len(members) == 0 {

@@ -1,0 +1,53 @@
+package capabilities
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// An operator who disables a registered agent also ends what its labels and examples do
+// to the classification of requests for others.
+func TestSnapshot_DoesNotLearnFromDisabledRegistrations(t *testing.T) {
+	d, err := ParseDefinition("f.yaml", []byte("version: 1\nclients: {a: {match: {intent: [x], domains: [d]}, examples: {x: [hello]}}}\n"+
+		"grants: {v: {intents: [y], domains: [d]}, w: {intents: [y], domains: [e]}}\n"))
+	must(t, err)
+	snapshot := func(disabled ...string) *Snapshot {
+		t.Helper()
+		next := *d
+		next.Disabled = map[string]bool{}
+		for _, id := range disabled {
+			next.Disabled[id] = true
+		}
+		for _, id := range []string{"v", "w"} {
+			r := contract.Registration{
+				Match: contract.Match{Intent: []string{"y"}, Domains: d.Grants[id].Domains}, Examples: map[string][]string{"y": {"hello"}},
+			}
+			next.Agents = append(next.Agents[:len(next.Agents):len(next.Agents)], r.Entry(id))
+		}
+		s, err := NewSnapshot(&next)
+		must(t, err)
+		return s
+	}
+	alone, err := NewSnapshot(d)
+	must(t, err)
+	both := snapshot("v", "w")
+	if both.Catalogue.Version != alone.Catalogue.Version {
+		t.Error("both are disabled: the version differs from that without them")
+	}
+	wantLabels(t, both.Catalogue, []string{"x"}, []string{"d"})
+	wantLabels(t, snapshot("v").Catalogue, []string{"x", "y"}, []string{"d", "e"})
+	wantLabels(t, snapshot("w").Catalogue, []string{"x", "y"}, []string{"d"})
+	var ids []string
+	for _, a := range snapshot("v").Catalogue.Learned {
+		ids = append(ids, a.ID)
+	}
+	if diff := cmp.Diff([]string{"a", "w"}, ids); diff != "" {
+		t.Errorf("learned (-want +got):\n%s", diff)
+	}
+	if file := snapshot("a"); len(file.Catalogue.Learned) != 3 {
+		t.Error("an agent of the file that is disabled is not learned")
+	}
+}
