@@ -123,7 +123,7 @@ func (e *AgentError) Error() string {
 	if e.Near != "" {
 		return fmt.Sprintf("unknown agent %q, did you mean %s?", e.ID, e.Near)
 	}
-	return fmt.Sprintf("unknown agent %q: %s does not declare it; name the registry with --registry", e.ID, e.Registry)
+	return fmt.Sprintf("unknown agent %q: %s neither declares it under clients nor has grants for it; add it, or name the registry with --registry", e.ID, e.Registry)
 }
 
 // agentsOf returns the agents that the token is for: those that the caller may use, and
