@@ -146,7 +146,7 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound): // it has expired for good meanwhile
-		return contract.Lease{}, notRegistered(key)
+		return contract.Lease{}, f.notRegistered(key)
 	case err != nil:
 		return contract.Lease{}, f.storeError(ctx, err)
 	}
@@ -164,9 +164,6 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *contract.Caller) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	if err := f.authorizeOwner(instanceKey{agentID, name}, caller); err != nil { // also of an unknown agent
-		return err
-	}
 	names := []string{name}
 	if name == "" {
 		names = f.instanceNames(agentID)
