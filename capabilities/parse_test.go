@@ -136,7 +136,6 @@ func TestLoadFull(t *testing.T) {
 		"billing_agent is reached by protocol mcp, which is not served yet: every task for it fails",
 		"planner is reached by protocol orchestrator, which is not served yet: every task for it fails",
 		"rag_agent is reached by protocol pull, which is not served yet: every task for it fails",
-		"grants.billing_agent has no effect: billing_agent is declared under clients, which has precedence",
 	}, got.Fleet.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
