@@ -1,6 +1,7 @@
 package capabilities
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,7 +26,7 @@ func TestSnapshot_DoesNotLearnFromDisabledRegistrations(t *testing.T) {
 			r := contract.Registration{
 				Match: contract.Match{Intent: []string{"y"}, Domains: d.Grants[id].Domains}, Examples: map[string][]string{"y": {"hello"}},
 			}
-			next.Agents = append(next.Agents[:len(next.Agents):len(next.Agents)], r.Entry(id))
+			next.Agents = append(slices.Clip(next.Agents), r.Entry(id))
 		}
 		s, err := NewSnapshot(&next)
 		must(t, err)
