@@ -89,17 +89,17 @@ func TestFleet_ConcurrentChangesLeaveTheAcknowledgedState(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	wantText := ""
+	var wantText strings.Builder
 	for w := range workers {
 		for i := range 3 {
 			if state, ok := want[w][fmt.Sprint("i", i)]; ok {
-				wantText += fmt.Sprintln("agent", w, i, state, off[w])
+				fmt.Fprintln(&wantText, "agent", w, i, state, off[w])
 			}
 		}
 	}
 	gotText := ""
 	t.Cleanup(func() {
-		if diff := cmp.Diff(wantText, gotText); diff != "" {
+		if diff := cmp.Diff(wantText.String(), gotText); diff != "" {
 			t.Errorf("agents (-want +got):\n%s", diff)
 		}
 	})
@@ -117,6 +117,6 @@ func TestFleet_ConcurrentChangesLeaveTheAcknowledgedState(t *testing.T) {
 				return false
 			}
 		}
-		return gotText == wantText
+		return gotText == wantText.String()
 	})
 }
