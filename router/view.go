@@ -18,7 +18,7 @@ import (
 type View struct {
 	Catalogue *capabilities.Catalogue
 	Index     *matcher.Index
-	Lexical   *lexical.Model // trained on Catalogue
+	Lexical   *lexical.Model // trained on Catalogue.Learned
 
 	Fleet *capabilities.Fleet // contains all agents of Catalogue
 	Live  matcher.Live        // by ordinal of Index

@@ -12,8 +12,11 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// maxInstances bounds the instances of one agent.
-const maxInstances = 100
+// Limits of one agent, so that it leaves room for others.
+const (
+	maxInstances  = 100
+	maxAgentBytes = 1 << 20 // of its registrations as JSON
+)
 
 // Config configures a Fleet. Bucket and Operator are required.
 type Config struct {

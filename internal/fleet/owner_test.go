@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
@@ -17,16 +18,50 @@ func TestDeregister_HidesOtherAgents(t *testing.T) {
 	}
 }
 
-// If the caller may not remove one of the instances, all of them stay.
-func TestDeregister_RemovesAllInstancesOrNone(t *testing.T) {
+// Subjects are unique for one issuer only, so the agent belongs to the first one that
+// registers it.
+func TestRegister_BindsAgentToIssuer(t *testing.T) {
 	f := newTestFleet(t)
-	f.register("w", wordCounter("one"))
-	other := &contract.Caller{Subject: "w", Issuer: "elsewhere"}
-	if _, err := f.Register(t.Context(), "w", wordCounter("two"), other, ""); err != nil {
+	admin := &contract.Caller{Subject: "ops", Issuer: "idp", Scopes: []string{contract.ScopeAdmin}}
+	if _, err := f.Register(t.Context(), "w", wordCounter("zero"), admin, ""); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, f.Deregister(t.Context(), "w", "", self("w")), contract.CodeForbidden, "another issuer")
-	f.wantAgents("w active one:active two:active")
+	f.register("w", wordCounter("one")) // what an operator registers binds nobody
+	other := &contract.Caller{Subject: "w", Issuer: "elsewhere"}
+	_, err := f.Register(t.Context(), "w", wordCounter("two"), other, "")
+	wantCode(t, err, contract.CodeForbidden, "w is registered with a token of another issuer")
+	wantCode(t, f.Deregister(t.Context(), "w", "", other), contract.CodeForbidden, "another issuer")
+	f.wantAgents("w active one:active zero:active")
+	if err := f.Deregister(t.Context(), "w", "", admin); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Register(t.Context(), "w", wordCounter("two"), other, ""); err != nil {
+		t.Errorf("after the agent has left: %v", err)
+	}
+}
+
+// One agent cannot fill the store with its registrations.
+func TestRegister_LimitsBytesOfAgent(t *testing.T) {
+	f := newTestFleet(t)
+	large := func(name string) contract.Registration {
+		r := wordCounter(name)
+		r.Examples = map[string][]string{"count_words": {strings.Repeat("x", maxAgentBytes/3)}}
+		return r
+	}
+	f.register("w", large("one"))
+	f.register("w", large("two"))
+	_, err := f.Register(t.Context(), "w", large("three"), self("w"), "")
+	wantCode(t, err, contract.CodeQuotaExceeded, "the limit is 1048576: declare less, or let instances leave")
+	f.reopen()
+	if _, err := f.Register(t.Context(), "w", large("three"), self("w"), ""); err == nil {
+		t.Error("after a restart: got no error, want the same limit")
+	}
+	f.register("w", large("two")) // replaces itself
+	f.register("v", large("one")) // another agent
+	if err := f.Deregister(t.Context(), "w", "one", self("w")); err != nil {
+		t.Fatal(err)
+	}
+	f.register("w", large("three"))
 }
 
 // The error leads to the name that the caller must use.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // registrationRecord is the stored form of a registration.
@@ -21,7 +22,16 @@ type disabledRecord struct {
 }
 
 func (r *registrationRecord) instance(key instanceKey, revision uint64) *instance {
-	return &instance{key: key, registration: r.Registration, issuer: r.Issuer, draining: r.Draining, revision: revision}
+	return &instance{key: key, registration: r.Registration, issuer: r.Issuer, draining: r.Draining, revision: revision, size: r.size()}
+}
+
+// size returns the length of the record in bytes, as it is stored.
+func (r *registrationRecord) size() int {
+	data, err := strictjson.Marshal(r)
+	if err != nil {
+		return 0 // the store rejects it as well
+	}
+	return len(data)
 }
 
 // String returns the key of the instance's record. Neither part contains a dot.

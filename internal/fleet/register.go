@@ -56,11 +56,17 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 			Message: fmt.Sprintf("%s has %d instances, which is the limit: let some leave or expire", agentID, maxInstances),
 		}
 	}
-	record := registrationRecord{Registration: r, Issuer: caller.Issuer}
+	record := registrationRecord{Registration: r}
+	if caller.Subject == agentID { // else it is an operator
+		record.Issuer = caller.Issuer
+	}
 	if current != nil && current.hasContent(&record) {
 		if lease, err := f.renewLease(key, grant); err == nil { // else it was removed meanwhile
 			return Registered{Lease: lease, ETag: etagOf(current.revision)}, nil
 		}
+	}
+	if err := f.checkQuota(key, &record); err != nil {
+		return Registered{}, err
 	}
 	revision, err := f.storeRegistration(ctx, key, &record)
 	if err != nil {
@@ -90,6 +96,28 @@ func (f *Fleet) storeRegistration(ctx context.Context, key instanceKey, record *
 		revision, err = f.registrations.Create(ctx, key.String(), record)
 	}
 	return revision, f.storeError(ctx, err)
+}
+
+// checkQuota rejects a record with which the registrations of the agent would exceed
+// maxAgentBytes.
+func (f *Fleet) checkQuota(key instanceKey, record *registrationRecord) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	total := record.size()
+	if a := f.roster.agents[key.agentID]; a != nil {
+		for _, i := range a.instances {
+			if i.key != key {
+				total += i.size
+			}
+		}
+	}
+	if total <= maxAgentBytes {
+		return nil
+	}
+	return &contract.Error{
+		Code:    contract.CodeQuotaExceeded,
+		Message: fmt.Sprintf("the registrations of %s would take %d bytes; the limit is %d: declare less, or let instances leave", key.agentID, total, maxAgentBytes),
+	}
 }
 
 // isFull reports whether the agent may have no more instances. The caller holds mu.
@@ -311,8 +339,13 @@ func (f *Fleet) authorizeOwner(key instanceKey, caller *contract.Caller) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if i := f.roster.find(key); i != nil && i.issuer != "" && i.issuer != caller.Issuer {
-		return &contract.Error{Code: contract.CodeForbidden, Message: "this instance was registered with a token of another issuer"}
+	// Subjects are unique for one issuer only.
+	if a := f.roster.agents[key.agentID]; a != nil {
+		for _, i := range a.instances {
+			if i.issuer != "" && i.issuer != caller.Issuer {
+				return &contract.Error{Code: contract.CodeForbidden, Message: key.agentID + " is registered with a token of another issuer"}
+			}
+		}
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ type instance struct {
 	issuer       string // of the token that registered it
 	revision     uint64 // of its record in the store; grows with each write
 	draining     bool
+	size         int // of its record in bytes
 
 	expired   bool
 	expiresAt time.Time
@@ -89,7 +90,7 @@ func (r *roster) put(next *instance, now time.Time) *instance {
 		i = &instance{key: next.key, index: -1}
 		a.instances[next.key.name] = i
 	}
-	i.registration, i.issuer, i.revision, i.draining = next.registration, next.issuer, next.revision, next.draining
+	i.registration, i.issuer, i.revision, i.draining, i.size = next.registration, next.issuer, next.revision, next.draining, next.size
 	i.expired, i.expiresAt = false, now.Add(i.ttl())
 	r.setTimer(i)
 	return i
