@@ -2,16 +2,12 @@ package capabilities
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // Definition is the content of a registry as its sources declare it. NewSnapshot
@@ -185,47 +181,6 @@ func (f *Fleet) withoutDisabledMembers(catalogue []*contract.RegistryEntry) []*c
 	return enabled
 }
 
-// learnedAgents returns the agents of Catalogue.Learned. Both lists have the same
-// agents.
-func learnedAgents(catalogue, fleet []*contract.RegistryEntry) []*contract.RegistryEntry {
-	known := map[[2]string]bool{} // kind or intent, and text
-	addNew := func(a *contract.RegistryEntry) (added bool) {
-		add := func(kind, text string) {
-			if key := [2]string{kind, text}; !known[key] {
-				known[key], added = true, true
-			}
-		}
-		for _, intent := range a.Match.Intent {
-			add("intent", intent)
-			for _, example := range a.Examples[intent] {
-				add("example of "+intent, example)
-			}
-		}
-		for _, domain := range a.Match.Domains {
-			add("domain", domain)
-		}
-		return added
-	}
-	registered := 0
-	for i, a := range catalogue {
-		if fleet[i].Origin == contract.OriginRegistration {
-			registered++
-		} else {
-			addNew(a)
-		}
-	}
-	if registered == 0 {
-		return catalogue
-	}
-	learned := make([]*contract.RegistryEntry, 0, len(catalogue)-registered)
-	for i, a := range catalogue {
-		if fleet[i].Origin != contract.OriginRegistration || !isDisabledMember(fleet[i]) && addNew(a) {
-			learned = append(learned, a)
-		}
-	}
-	return learned
-}
-
 // splitEntry copies an entry into its keys of the catalogue and of the fleet.
 func splitEntry(e *contract.RegistryEntry) (catalogue, fleet *contract.RegistryEntry) {
 	catalogue = &contract.RegistryEntry{
@@ -266,61 +221,6 @@ func acceptedClasses(e *contract.RegistryEntry) contract.DataClasses {
 	return e.AcceptsDataClasses
 }
 
-func (c *Catalogue) hash() (string, error) {
-	return hashJSON(struct {
-		Format        int
-		Agents        []*contract.RegistryEntry
-		DomainAliases map[string][]string
-		Routing       Routing
-		Fallback      Fallback
-	}{formatVersion, c.Learned, c.DomainAliases, c.Routing, c.Fallback})
-}
-
-// hashMembers returns Catalogue.Members.
-func (s *Snapshot) hashMembers() (string, error) {
-	type member struct {
-		Entry    *contract.RegistryEntry
-		Disabled bool // determines Catalogue.IntentDomains
-	}
-	var members []member
-	for i, a := range s.Fleet.Agents {
-		if a.Origin == contract.OriginRegistration {
-			members = append(members, member{s.Catalogue.Agents[i], isDisabledMember(a)})
-		}
-	}
-	if len(members) == 0 {
-		return "", nil
-	}
-	return hashJSON(members)
-}
-
-func (f *Fleet) hash(members string) (string, error) {
-	type unwritten struct { // what an entry's JSON does not contain
-		Origin    contract.Origin
-		State     contract.AgentState
-		Instances []contract.Instance
-	}
-	others := make([]unwritten, len(f.Agents))
-	for i, a := range f.Agents {
-		others[i] = unwritten{a.Origin, a.State, a.Instances}
-	}
-	return hashJSON(struct {
-		Format  int
-		Members string
-		Agents  []*contract.RegistryEntry
-		Others  []unwritten
-		Grants  map[string]contract.Grant
-	}{formatVersion, members, f.Agents, others, f.Grants})
-}
-
-func hashJSON(v any) (string, error) {
-	hash := sha256.New()
-	if err := strictjson.MarshalWrite(hash, v); err != nil {
-		return "", fmt.Errorf("hash the registry: %w", err)
-	}
-	return "sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
-}
-
 // Entry returns the complete entry of an agent, or nil if there is none.
 func (s *Snapshot) Entry(id string) *contract.RegistryEntry {
 	if c, f := s.Catalogue.Agent(id), s.Fleet.Agent(id); c != nil && f != nil {
@@ -357,64 +257,3 @@ func findAgent(sorted []*contract.RegistryEntry, id string) *contract.RegistryEn
 }
 
 func compareIDs(a, b *contract.RegistryEntry) int { return cmp.Compare(a.ID, b.ID) }
-
-// PreferSpecific is the only conflict policy: of agents with the same score, the
-// one with more matching domains is first, then the one that declares less.
-const PreferSpecific = "prefer_specific"
-
-// Routing contains the rules of the decision.
-type Routing struct {
-	ConfidenceThreshold float64 `yaml:"confidence_threshold" synonym:"score_threshold" validate:"range=0 1.1"` // match score needed, 0..1.1
-	// MinConfidence is the least confidence of the classification. If it is nil,
-	// the source of the classification determines it: see classifier.MinConfidence.
-	MinConfidence       *float64 `yaml:"min_confidence" validate:"omitempty,range=0 1"`
-	AmbiguityThreshold  float64  `yaml:"ambiguity_threshold" validate:"range=0 1"`
-	TopK                int      `yaml:"topk" validate:"range=1 8"` // most distinct agents per request
-	ConflictPolicy      string   `yaml:"conflict_policy" validate:"oneof=prefer_specific"`
-	AutoSplitIfConflict bool     `yaml:"auto_split_if_conflict"`
-	// ImpliedDomains permits that a classification gets a domain that its text
-	// does not propose: see Catalogue.ImpliedDomain.
-	ImpliedDomains bool `yaml:"implied_domains"`
-}
-
-// DefaultRouting returns the values of absent keys.
-func DefaultRouting() Routing {
-	return Routing{
-		ConfidenceThreshold: 0.65,
-		AmbiguityThreshold:  0.1,
-		TopK:                2,
-		ConflictPolicy:      PreferSpecific,
-		AutoSplitIfConflict: true,
-		ImpliedDomains:      true,
-	}
-}
-
-// ThresholdHundredths returns the smallest integer score that reaches
-// ConfidenceThreshold: 65 for 0.65, 66 for 0.655.
-func (r Routing) ThresholdHundredths() int {
-	// The tolerance keeps 0.55, which is 55.00000000000001 hundredths, at 55.
-	return int(math.Ceil(r.ConfidenceThreshold*100 - 1e-9))
-}
-
-// The fallback policies.
-const (
-	FallbackAuto        = "auto" // FallbackAnswer if a model is configured, else FallbackUnsupported
-	FallbackAnswer      = "A"    // a model answers directly, within bounds
-	FallbackUnsupported = "B"    // refuse, and list what is supported
-	FallbackPropose     = "C"    // open a ticket that proposes an agent
-)
-
-// policyWords are the words that a file may contain for a policy.
-var policyWords = map[string]string{"answer": FallbackAnswer, "refuse": FallbackUnsupported, "ticket": FallbackPropose}
-
-// Fallback configures the answer to requests without an eligible agent.
-type Fallback struct {
-	Policy    string `yaml:"policy" validate:"policy"`             // one of the constants above
-	MaxTokens int    `yaml:"max_tokens" validate:"range=1 100000"` // of an answer by FallbackAnswer
-	Language  string `yaml:"language" validate:"language"`         // "auto" or a BCP 47 tag
-}
-
-// DefaultFallback returns the values of absent keys.
-func DefaultFallback() Fallback {
-	return Fallback{Policy: FallbackAuto, MaxTokens: 600, Language: "auto"}
-}

@@ -134,7 +134,7 @@ func levels() []level {
 			{pkg: "internal/testkit/fakellm", why: "fake servers of language model APIs", testsOnly: true},
 			{pkg: "internal/testkit/fakenet", why: "a name server and a trap for outgoing connections", testsOnly: true},
 			{pkg: "internal/testkit/remnants", why: "what can be read in the files of a data directory", testsOnly: true},
-			{pkg: "internal/testkit/teststore", why: "an embedded store in a temporary directory", testsOnly: true},
+			{pkg: "internal/testkit/teststore", why: "an embedded store in a temporary directory, and a server for a shared one", testsOnly: true},
 		}},
 		{"HTTP server", []row{
 			{pkg: "internal/httpserver", why: "guards every HTTP interface; does not know what a request means"},
@@ -157,7 +157,7 @@ func levels() []level {
 		}},
 		{"commands", []row{
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
-			{pkg: "test/crash", why: "kills whole processes and checks that nothing is lost; it uses a router only over HTTP, and reads the audit log of a stopped one", only: []string{"contract", "internal/audit", "internal/contentkey", "internal/run", "internal/strictjson", "test/internal/process"}},
+			{pkg: "test/crash", why: "kills whole processes and checks that nothing is lost", only: []string{"internal/run", "test/internal/process"}},
 			{pkg: "test/overload", why: "overloads whole processes; it uses a router only over HTTP", only: []string{"contract", "internal/run", "internal/strictjson", "test/internal/process"}},
 			{pkg: "test/bench", why: "measures whole processes, which it starts through app"},
 			{pkg: "examples/agent", why: "an example of an agent in a program of its own", only: []string{"agentkit", "contract"}},
@@ -201,8 +201,8 @@ func libraryRules() []libraryRule {
 		{library: "go.opentelemetry.io/otel", in: []string{"internal/telemetry"}, why: "one package defines the label sets"},
 		{library: "github.com/prometheus/client_golang", in: []string{"internal/telemetry"}, why: "the same"},
 		{library: "github.com/spf13/cobra", in: []string{"cmd/caprouter"}, why: "only commands parse flags"},
-		{library: "github.com/nats-io/nats-server/v2", in: []string{"internal/store", "test/crash"}, why: "other packages use tables and logs; the crash driver runs a server as the external store"},
-		{library: "github.com/nats-io/nats.go", in: []string{"internal/store"}, why: "the same"},
+		{library: "github.com/nats-io/nats-server/v2", in: []string{"internal/store", "internal/testkit/teststore", "test/crash"}, why: "other packages use tables and logs; tests and the crash driver run a server as the external store"},
+		{library: "github.com/nats-io/nats.go", in: []string{"internal/store", "test/internal/process"}, why: "other packages use tables and logs; a test is a client of a cluster"},
 		{library: "github.com/nats-io/nuid", in: []string{"internal/store"}, why: "the same"},
 		{library: "github.com/minio/highwayhash", in: []string{"internal/store"}, why: "the hash of the engine's records"},
 		{library: "golang.org/x/sys", in: []string{"internal/store"}, why: "locks a directory and reads the free space of its disk"},
@@ -213,13 +213,12 @@ func libraryRules() []libraryRule {
 		{library: "github.com/charmbracelet/x/ansi", in: []string{"cmd/caprouter"}, why: "the same"},
 		{library: "github.com/muesli/termenv", in: []string{"cmd/caprouter"}, why: "the same"},
 		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "colours and width are for a terminal only"},
-		{library: "golang.org/x/text", in: []string{"internal/lexical"}, why: "Unicode folding of text to classify"},
+		{library: "golang.org/x/text", in: []string{"internal/lexical"}, why: "Unicode folding of text to classify; the language of the messages of jsonschema"},
+		{library: "github.com/santhosh-tekuri/jsonschema/v6", in: []string{}, why: "without limits, a schema can stop the process or read files"},
 
 		{library: "github.com/google/go-cmp", tests: true, why: "differences in failure texts"},
 		{library: "pgregory.net/rapid", tests: true, why: "property tests"},
 		{library: "go.uber.org/goleak", tests: true, why: "goroutine leaks"},
-		{library: "github.com/rogpeppe/go-internal/testscript", tests: true, in: []string{"cmd/caprouter"}, why: "commands as a user types them"},
-		{library: "github.com/rogpeppe/go-internal/txtar", tests: true, why: "one file per case"},
 		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"cmd/caprouter", "internal/rest"}, why: "validates real responses against openapi.yaml, and files against their schemas"},
 	}
 }
