@@ -278,18 +278,23 @@ func (f *sgdTrainer) computeKeywordGradient(scores []float32, s *trainingSample,
 		}
 	}
 	softmax(scores[:classes])
-	family := float32(0)
+	family, members := float32(0), float32(0)
 	for c := range classes {
 		if of[c] == of[s.class] {
 			family += scores[c]
+			members++
 		}
 	}
 	if 1-family < minError {
 		return false
 	}
 	for c := range classes {
-		if of[c] == of[s.class] {
+		switch {
+		case of[c] != of[s.class]:
+		case family > 0:
 			scores[c] -= scores[c] / family
+		default: // fastExp returns 0 for improbable classes
+			scores[c] = -1 / members
 		}
 	}
 	f.scaleSteps(scores, rate)
