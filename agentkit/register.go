@@ -27,7 +27,7 @@ const (
 // ctx ends. It is for an agent with a server of its own, which must serve the agent
 // at Config.Registration.Endpoint.URL; [Run] and [Agent.Serve] do both.
 //
-// When ctx ends, KeepRegistered tells the router to send no more tasks, calls
+// When ctx ends, KeepRegistered asks the router to send no more tasks, calls
 // shutdown, which must wait for the tasks in progress ([http.Server.Shutdown] does),
 // then [Agent.Shutdown], and ends the registration. shutdown has DrainTimeout; then
 // the remaining tasks are canceled.
@@ -213,7 +213,7 @@ func (r *registrar) logFailure(request string, err error) {
 	}
 }
 
-// drain tells the router to send no more tasks to the instance.
+// drain asks the router to send no more tasks to the instance.
 func (r *registrar) drain(ctx context.Context) {
 	if !r.registered {
 		return

@@ -60,7 +60,7 @@ func (d *Dispatcher) dropIfIdle(a *agentState) {
 }
 
 // setEntry makes the entry the one in force. The tasks of an instance that is not
-// active any more go on, and do not count for the limit of the agent, which is that
+// active any more continue, and do not count for the limit of the agent, which is that
 // of its active instances. The caller holds mu.
 func (a *agentState) setEntry(entry *contract.RegistryEntry) {
 	a.entry = entry

@@ -41,7 +41,7 @@
 // For the matcher, the limit of an agent is that of its active instances together,
 // and its circuit breaker is open only if those of all active instances are. The
 // registry in force decides which instances are active, not the entry of the [Call].
-// The tasks of an instance that drains or vanishes go on. An agent of the operator's
+// The tasks of an instance that drains or vanishes continue. An agent of the operator's
 // file is its own only instance.
 //
 // # State
