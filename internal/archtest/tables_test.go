@@ -60,7 +60,11 @@ func levels() []level {
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
 			{pkg: "internal/telemetry", why: "log and metrics; labels are statuses and codes of contract and reasons of llm"},
 			{pkg: "internal/auth", why: "verifies callers' tokens and signs tokens"},
+			{pkg: "gateway/schema", why: "compiles untrusted JSON Schemas within limits; independent of where they come from", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "internal/store", why: "durable tables, logs and blobs; independent of their content"},
+		}},
+		{"the MCP gateway", []row{
+			{pkg: "gateway", why: "the one way to a tool: connections, validation, retry, normalization"},
 		}},
 		{"model providers", []row{
 			{pkg: "internal/llm/gemini", why: "implements llm.Provider", users: []string{"internal/app"}},
@@ -213,8 +217,8 @@ func libraryRules() []libraryRule {
 		{library: "github.com/charmbracelet/x/ansi", in: []string{"cmd/caprouter"}, why: "the same"},
 		{library: "github.com/muesli/termenv", in: []string{"cmd/caprouter"}, why: "the same"},
 		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "colours and width are for a terminal only"},
-		{library: "golang.org/x/text", in: []string{"internal/lexical"}, why: "Unicode folding of text to classify; the language of the messages of jsonschema"},
-		{library: "github.com/santhosh-tekuri/jsonschema/v6", in: []string{}, why: "without limits, a schema can stop the process or read files"},
+		{library: "golang.org/x/text", in: []string{"gateway/schema", "internal/lexical"}, why: "Unicode folding of text to classify; the language of the messages of jsonschema"},
+		{library: "github.com/santhosh-tekuri/jsonschema/v6", in: []string{"gateway/schema"}, why: "without limits, a schema can stop the process or read files"},
 
 		{library: "github.com/google/go-cmp", tests: true, why: "differences in failure texts"},
 		{library: "pgregory.net/rapid", tests: true, why: "property tests"},
@@ -246,6 +250,7 @@ func goroutineExceptions() []exception {
 func jsonExceptions() []exception {
 	return []exception{
 		{place: "contract", why: "decodes one optional member of any type; imports the standard library only"},
+		{place: "gateway/schema", why: "json.Number is how the library represents numbers"},
 		{place: "test/bench", why: "the baselines are programs without caprouter"},
 		{place: "agentkit", why: "must not import internal/strictjson; it decodes JSON of the router"},
 	}
