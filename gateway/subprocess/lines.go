@@ -1,0 +1,79 @@
+package subprocess
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// MaxLine bounds one message of a server, in bytes.
+const MaxLine = 16 << 20
+
+var errLineTooLong = fmt.Errorf("the server sent a line of more than %d bytes", MaxLine)
+
+// messageReader reads the lines of a server's output that are JSON. Servers also print
+// banners and logs there, which would break the connection; these lines are dropped and
+// counted. It is used by one goroutine, except for dropped.
+type messageReader struct {
+	source  io.Closer
+	lines   *bufio.Reader
+	pending []byte // of the current message
+	dropped atomic.Int64
+}
+
+func newMessageReader(source io.ReadCloser) *messageReader {
+	return &messageReader{source: source, lines: bufio.NewReaderSize(source, 64<<10)}
+}
+
+// Read implements io.Reader.
+func (m *messageReader) Read(p []byte) (int, error) {
+	for len(m.pending) == 0 {
+		line, err := m.readLine()
+		if err != nil {
+			return 0, err
+		}
+		if isMessage(line) {
+			m.pending = append(line, '\n')
+		} else if len(line) > 0 {
+			m.dropped.Add(1)
+		}
+	}
+	n := copy(p, m.pending)
+	m.pending = m.pending[n:]
+	return n, nil
+}
+
+// Close implements io.Closer. It ends a Read that is blocked.
+func (m *messageReader) Close() error { return m.source.Close() }
+
+// readLine returns the next line without white space at its ends.
+func (m *messageReader) readLine() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := m.lines.ReadSlice('\n')
+		if len(line)+len(part) > MaxLine {
+			return nil, errLineTooLong
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
+			return bytes.TrimSpace(line), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// isMessage reports whether the line is a JSON object or array.
+func isMessage(line []byte) bool {
+	if len(line) == 0 || line[0] != '{' && line[0] != '[' {
+		return false
+	}
+	return strictjson.Unmarshal(line, new(json.RawMessage)) == nil
+}
