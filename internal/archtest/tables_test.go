@@ -64,6 +64,9 @@ func levels() []level {
 			{pkg: "gateway/subprocess", why: "starts MCP servers and ends their process groups; does not know the protocol", users: []string{"cmd/caprouter"}},
 			{pkg: "internal/store", why: "durable tables, logs and blobs; independent of their content"},
 		}},
+		{"files of MCP servers", []row{
+			{pkg: "gateway/mcpfile", why: "reads the registry files of MCP servers in all their formats; starts and calls nothing"},
+		}},
 		{"the MCP gateway", []row{
 			{pkg: "gateway", why: "the one way to a tool: connections, validation, retry, normalization"},
 		}},

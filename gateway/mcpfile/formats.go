@@ -1,0 +1,150 @@
+package mcpfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// format is what distinguishes the formats besides their outermost key.
+type format struct {
+	name    string
+	foreign bool   // the file belongs to another program
+	http    string // meaning of the transport "http"
+}
+
+const formatHint = `expected one of these: {"servers": [...]}, {"servers": {...}}, {"mcpServers": {...}}, {"mcp": {...}}, {"plugins": [...]}`
+
+// readFile recognizes the format and reads the servers.
+func (r *reader) readFile(f *File, top *object) {
+	var keys []string
+	for _, key := range []string{"plugins", "servers", "mcpServers", "mcp"} {
+		if raw, ok := top.members[key]; ok && (key != "mcp" || bytes.HasPrefix(raw, []byte("{"))) {
+			keys = append(keys, key)
+		}
+	}
+	top.known = []string{"$schema"}
+	switch {
+	case len(keys) > 1:
+		r.errorf("/"+keys[1], "%s and %s are different formats: use one of them", keys[0], keys[1])
+	case len(keys) == 0:
+		r.readBareMap(f, top)
+	case keys[0] == "plugins":
+		r.readList(f, top, format{name: "plugins", http: REST}, "plugins")
+	case keys[0] == "mcpServers":
+		r.readMap(f, top, format{name: "mcpServers", foreign: true, http: HTTP}, "mcpServers")
+	case keys[0] == "mcp" && isServer(top.members["mcp"]):
+		r.readBareMap(f, top) // of a server with the name mcp
+	case keys[0] == "mcp":
+		r.readMap(f, top, format{name: "map", http: HTTP}, "mcp")
+	case bytes.HasPrefix(top.members["servers"], []byte("[")):
+		r.readList(f, top, format{name: "servers", http: HTTP}, "servers")
+	case isServer(top.members["servers"]):
+		r.readBareMap(f, top)
+	default:
+		r.readMap(f, top, format{name: "vscode", foreign: true, http: HTTP}, "servers")
+	}
+}
+
+// isServer reports whether raw is an object that can be a server, and not a map of
+// servers.
+func isServer(raw json.RawMessage) bool {
+	o := (&reader{}).readObject("", raw)
+	if o == nil {
+		return false
+	}
+	for _, key := range []string{"type", "command", "url"} {
+		if value, ok := o.members[key]; ok && !bytes.HasPrefix(value, []byte("{")) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reader) readBareMap(f *File, top *object) {
+	names := slices.Sorted(maps.Keys(top.members))
+	if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return isServer(top.members[name]) }) {
+		r.errorf("", "this is no registry of MCP servers; %s", formatHint)
+		return
+	}
+	f.Format = "map"
+	for _, name := range names {
+		if name != "$schema" {
+			r.readMember(f, format{name: "map", http: HTTP}, top, name)
+		}
+	}
+}
+
+func (r *reader) readMap(f *File, top *object, form format, key string) {
+	f.Format = form.name
+	servers := top.getObject(key)
+	if form.name == "vscode" {
+		top.known = append(top.known, "inputs")
+	}
+	top.checkUnknown(form.foreign)
+	if servers == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(servers.members)) {
+		r.readMember(f, form, servers, name)
+	}
+}
+
+// readMember reads the server with the name.
+func (r *reader) readMember(f *File, form format, servers *object, name string) {
+	at := servers.at + "/" + escape(name)
+	if o := r.readObject(at, servers.members[name]); o != nil {
+		f.Servers = append(f.Servers, o.readServer(form, name))
+	}
+}
+
+func (r *reader) readList(f *File, top *object, form format, key string) {
+	f.Format = form.name
+	list := get[[]json.RawMessage](top, key)
+	if form.name == "servers" {
+		if v := get[string](top, "version"); v != "" && v != "1.0" {
+			r.errorf("/version", "version %q is not supported; use 1.0", v)
+		}
+	}
+	top.checkUnknown(form.foreign)
+	for i, raw := range list {
+		if o := r.readObject("/"+key+"/"+strconv.Itoa(i), raw); o != nil {
+			id := get[string](o, "id")
+			if id == "" && o.members["id"] == nil {
+				o.errorf(o.at, "the server has no id")
+				continue
+			}
+			f.Servers = append(f.Servers, o.readServer(form, id))
+		}
+	}
+}
+
+// checkServers checks what concerns several servers.
+func (r *reader) checkServers(servers []Server) {
+	lines := map[string]int{}
+	owners := map[string]string{} // of the actions, by full name
+	for i := range servers {
+		s := &servers[i]
+		if line, ok := lines[s.ID]; ok {
+			r.errorAt(s.Line, "server %q is already declared in line %d", s.ID, line)
+			continue
+		}
+		lines[s.ID] = s.Line
+		for _, a := range s.Actions {
+			full := s.ID + "." + a.Name
+			if owner, ok := owners[full]; ok && owner != s.ID {
+				r.errorAt(s.Line, "action %q is declared by the servers %q and %q: rename one of them", full, owner, s.ID)
+			}
+			owners[full] = s.ID
+		}
+	}
+}
+
+// actionName returns the name of the tool: names of actions may begin with the id of
+// their server.
+func actionName(id, name string) string {
+	return strings.TrimPrefix(name, id+".")
+}

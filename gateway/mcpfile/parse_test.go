@@ -1,0 +1,249 @@
+package mcpfile_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+var withoutLines = cmpopts.IgnoreFields(mcpfile.Server{}, "Line")
+
+// The same servers in every format give the same values.
+func TestLoad_FormatsAreEquivalent(t *testing.T) {
+	want := load(t, "testdata/same_servers.json")
+	if len(want.Servers) != 4 || want.Format != "servers" || want.Warnings != nil {
+		t.Fatalf("got %+v, want 4 servers without a warning", want)
+	}
+	for format, warnings := range map[string][]string{
+		"plugins": nil, "map": nil, "bare_map": nil, "vscode": nil,
+		"mcpServers": {`testdata/same_mcpServers.json:3:140: "autoApprove" is ignored`},
+	} {
+		got := load(t, "testdata/same_"+format+".json")
+		if want := strings.TrimPrefix(format, "bare_"); got.Format != want {
+			t.Errorf("%s: got format %s, want %s", format, got.Format, want)
+		}
+		if diff := cmp.Diff(want.Servers, got.Servers, withoutLines); diff != "" {
+			t.Errorf("%s: servers (-servers +%s):\n%s", format, format, diff)
+		}
+		if diff := cmp.Diff(warnings, got.Warnings); diff != "" {
+			t.Errorf("%s: warnings (-want +got):\n%s", format, diff)
+		}
+	}
+}
+
+// The examples of the specifications of the formats load unchanged.
+func TestLoad_Examples(t *testing.T) {
+	plugins := load(t, "testdata/plugins_example.json")
+	want := []string{`testdata/plugins_example.json:7:15: the credential of server "weather" is sent in clear text: use https`}
+	if diff := cmp.Diff(want, plugins.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	weather := plugins.Servers
+	if len(weather) != 1 || weather[0].Transport != mcpfile.REST || weather[0].Actions[0].Name != "query" || weather[0].Actions[0].Retry.MaxMS != 2000 {
+		t.Errorf("got %+v, want the server weather with the action query", weather)
+	}
+	example := load(t, "testdata/servers_example.json")
+	servers := []mcpfile.Server{
+		{ID: "mcp-google-earth-engine", Transport: mcpfile.SSE, URL: "https://mcp.google.com/gee", Capabilities: []string{"raster:dnbr", "raster:ndvi"}},
+		{
+			ID: "mcp-irwin", Transport: mcpfile.Stdio, Command: []string{"python", "-m", "ranger.mcp.irwin"},
+			Env: map[string]string{"IRWIN_API_KEY": "..."}, Capabilities: []string{"incident:read", "incident:query"},
+		},
+	}
+	if diff := cmp.Diff(servers, example.Servers, withoutLines); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+	warnings := []string{"testdata/servers_example.json:10:33: IRWIN_API_KEY contains a literal credential: write ${IRWIN_API_KEY} and set the environment variable"}
+	if diff := cmp.Diff(warnings, example.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestParse_Errors(t *testing.T) {
+	tests := []struct {
+		name, file string
+		want       []string
+	}{
+		{"nothing", ``, []string{"m.json:1:1: the file is not JSON: it is empty"}},
+		{"no JSON", "{\n  \"servers\": [}\n", []string{"m.json:2:14: the file is not JSON: invalid character '}' at start of value at line 2, column 15"}},
+		{"a list", `[]`, []string{"m.json:1:1: the file must be an object, got an array"}},
+		{"another file", `{"name": {"a": 1}, "version": {}}`, []string{
+			`m.json:1:1: this is no registry of MCP servers; expected one of these: {"servers": [...]}, {"servers": {...}}, {"mcpServers": {...}}, {"mcp": {...}}, {"plugins": [...]}`,
+		}},
+		{"two formats", `{"servers": [], "mcpServers": {}}`, []string{"m.json:1:31: servers and mcpServers are different formats: use one of them"}},
+		{"a version", `{"servers": [], "version": "2.0"}`, []string{`m.json:1:28: version "2.0" is not supported; use 1.0`}},
+		{"a key", `{"servers": [{"id": "a", "comand": "x", "url": "http://h/"}]}`, []string{`m.json:1:36: unknown key "comand"; did you mean "command"?`}},
+		{"a key of an action", `{"plugins": [{"id": "a", "endpoint": "http://h/", "actions": [{"name": "a.b", "timeout": 1, "zzzzzz": 1}]}]}`, []string{
+			`m.json:1:90: unknown key "timeout"; did you mean "timeout_ms"?`,
+			`m.json:1:103: unknown key "zzzzzz"; known here: name, description, input_schema, output_schema, timeout_ms, retry`,
+		}},
+		{"a key twice", "{\"mcp\": {\n\"a\": {\"type\": \"remote\", \"url\": \"http://h/\"},\n\"a\": {}}}", []string{`m.json:2:6: a name "a" appears more than once`}},
+		{"an id twice", "{\"servers\": [\n{\"id\": \"a\", \"url\": \"http://h/\"},\n{\"id\": \"a\", \"url\": \"http://i/\"}]}", []string{`m.json:3:1: server "a" is already declared in line 2`}},
+		{"an ambiguous action", `{"plugins": [{"id": "a.b", "endpoint": "http://h/", "actions": [{"name": "c"}]},
+{"id": "a", "endpoint": "http://h/", "actions": [{"name": "b.c"}]}]}`, []string{
+			`m.json:2:1: action "a.b.c" is declared by the servers "a.b" and "a": rename one of them`,
+		}},
+		{"no id", `{"servers": [{"url": "http://h/"}]}`, []string{"m.json:1:14: the server has no id"}},
+		{"an invisible id", `{"mcpServers": {"a\u0007": {"url": "http://h/"}}}`, []string{`m.json:1:28: the id "a\a" must not contain control characters, or blanks at its ends`}},
+		{"no command", `{"servers": [{"id": "a", "transport": "stdio"}]}`, []string{`m.json:1:14: server "a" needs a command`}},
+		{"no url", `{"servers": [{"id": "a", "transport": "sse"}]}`, []string{`m.json:1:14: server "a" needs a url`}},
+		{"both", `{"servers": [{"id": "a", "command": "x", "url": "http://h/"}]}`, []string{`m.json:1:14: server "a" has both a command and a url: remove one of them`}},
+		{"a scheme", `{"servers": [{"id": "a", "url": "ftp://h/"}]}`, []string{"m.json:1:33: url must be an absolute http or https URL"}},
+		{"a transport", `{"servers": [{"id": "a", "transport": "grpc", "url": "http://h/"}]}`, []string{
+			`m.json:1:39: transport "grpc" is not supported; known are stdio, http, streamable-http, sse, rest, local, remote`,
+		}},
+		{"synonyms", `{"servers": [{"id": "a", "url": "http://h/", "endpoint": "http://i/"}]}`, []string{"m.json:1:58: url and endpoint mean the same: remove one of them"}},
+		{"types", `{"servers": [{"id": 1, "command": [2], "env": {"A": null}}]}`, []string{
+			"m.json:1:21: id must be a string, got a number", `m.json:1:14: the id "" must have 1 to 128 bytes`,
+			"m.json:1:36: 0 must be a string, got a number", "m.json:1:35: command must name a program", "m.json:1:53: A must be a string, got null",
+		}},
+		{"numbers", `{"servers": [{"id": "a", "url": "http://h/", "timeout": -1, "retry": {"retries": 99, "backoff": "none"}}]}`, []string{
+			"m.json:1:57: timeout is -1: it must be from 0 to 86400000 milliseconds",
+			"m.json:1:82: retries is 99: it must be from 0 to 10",
+			`m.json:1:97: backoff "none" is not supported; known are exponential and fixed`,
+		}},
+		{"a credential", `{"plugins": [{"id": "a", "endpoint": "http://h/", "auth": {"type": "basic"}, "actions": [{"name": "x"}]}]}`, []string{
+			`m.json:1:68: type "basic" is not supported; known are bearer and header`,
+		}},
+		{"no actions", `{"plugins": [{"id": "a", "endpoint": "http://h/"}]}`, []string{`m.json:1:14: server "a" needs actions, because its transport cannot list them`}},
+		{"a schema", `{"plugins": [{"id": "a", "endpoint": "http://h/", "actions": [{"name": "x", "input_schema": {"type": "text"}}]}]}`, []string{
+			"m.json:1:93: input_schema is not a valid JSON Schema: /type value must be one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'; /type got string, want array",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := mcpfile.Parse("m.json", []byte(tt.file))
+			var got []string
+			if errs, ok := errors.AsType[strictyaml.Errors](err); ok {
+				for _, e := range errs {
+					got = append(got, e.Error())
+				}
+			}
+			sortLines := cmpopts.SortSlices(strings.Compare)
+			if diff := cmp.Diff(tt.want, got, sortLines); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParse_Warnings(t *testing.T) {
+	f, err := mcpfile.Parse("m.json", []byte(`{
+  "mcpServers": {
+    "a": {"command": "npx -y server", "timeout": 60, "env": {"LEVEL": "debug"}},
+    "b": {"url": "https://u:p@h/", "headers": {"Authorization": "Bearer x", "X-Key": "${KEY}"}, "envFile": ".env"}
+  },
+  "theme": "dark"
+}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`m.json:3:10: server "a" has a timeout of 60 milliseconds; if seconds are meant, write 60000`,
+		"m.json:3:22: command is one program without a shell: move its arguments to args",
+		`m.json:4:10: the URL of server "b" contains a literal credential`,
+		"m.json:4:65: Authorization contains a literal credential: write ${AUTHORIZATION} and set the environment variable",
+		`m.json:4:108: "envFile" is ignored`,
+		`m.json:6:12: "theme" is ignored`,
+	}
+	if diff := cmp.Diff(want, f.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// A map may contain a server whose name is the key of another format.
+func TestParse_ServerWithTheNameOfAFormat(t *testing.T) {
+	for _, name := range []string{"mcp", "servers"} {
+		f, err := mcpfile.Parse("m.json", []byte(`{"`+name+`": {"type": "remote", "url": "http://h/"}}`))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if len(f.Servers) != 1 || f.Servers[0].ID != name {
+			t.Errorf("%s: got %+v, want one server with this id", name, f.Servers)
+		}
+	}
+}
+
+func TestExpand(t *testing.T) {
+	s := mcpfile.Server{
+		ID: "a", Command: []string{"run", "${DIR}/x", "$DIR", "${env:TOKEN}"},
+		Env: map[string]string{"A": "${NONE:-default}", "B": "${TOKEN}-${HOME}"}, Headers: map[string]string{"X-Key": "literal-key"},
+		Auth: &mcpfile.Auth{Type: "bearer", Env: "AUTH"},
+	}
+	lookup := func(name string) (string, bool) {
+		value, ok := map[string]string{"DIR": "/d", "TOKEN": "secret-1", "HOME": "/home/someone", "AUTH": "secret-2"}[name]
+		return value, ok
+	}
+	got, err := s.Expand(lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &mcpfile.Expanded{Server: s, Credential: "secret-2"}
+	want.Command = []string{"run", "/d/x", "$DIR", "secret-1"}
+	want.Env = map[string]string{"A": "default", "B": "secret-1-/home/someone"}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(mcpfile.Expanded{}, "Secrets")); diff != "" {
+		t.Errorf("expanded (-want +got):\n%s", diff)
+	}
+	if text := got.Hide("secret-1 secret-2 literal-key /home/someone"); text != "<redacted> <redacted> <redacted> /home/someone" {
+		t.Errorf("got %q, want the credentials hidden and the directory shown", text)
+	}
+	if s.Env["B"] != "${TOKEN}-${HOME}" || s.Command[1] != "${DIR}/x" {
+		t.Errorf("got %+v, want the declaration unchanged", s)
+	}
+}
+
+func TestExpand_NamesWhatIsNotSet(t *testing.T) {
+	s := mcpfile.Server{ID: "a", URL: "http://${HOST}/${input:id}", Headers: map[string]string{"X": "${HOST}"}, Auth: &mcpfile.Auth{Type: "bearer", Env: "EMPTY"}}
+	_, err := s.Expand(func(name string) (string, bool) { return "", name == "EMPTY" })
+	if want := "environment variables HOST, input:id, EMPTY are not set"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func load(t *testing.T, path string) *mcpfile.File {
+	t.Helper()
+	f, err := mcpfile.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// FuzzParse checks that what is accepted stays the same when it is written in the
+// format servers and read again.
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"same_servers", "same_plugins", "same_map", "same_bare_map", "same_mcpServers", "same_vscode", "plugins_example", "servers_example"} {
+		data, err := os.ReadFile("testdata/" + name + ".json")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		first, err := mcpfile.Parse("m.json", data)
+		if err != nil {
+			if _, ok := errors.AsType[strictyaml.Errors](err); !ok {
+				t.Fatalf("got %T, want strictyaml.Errors", err)
+			}
+			return
+		}
+		text, err := strictjson.Marshal(map[string]any{"version": "1.0", "servers": first.Servers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := mcpfile.Parse("m.json", text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if diff := cmp.Diff(first.Servers, second.Servers, withoutLines, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("servers (-first +second):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,291 @@
+package mcpfile
+
+import (
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/caprouter/caprouter/gateway/schema"
+	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// readServer reads all keys of a server.
+func (o *object) readServer(form format, id string) Server {
+	s := Server{
+		ID:           id,
+		Env:          get[map[string]string](o, "env", "environment"),
+		Dir:          get[string](o, "cwd"),
+		URL:          get[string](o, "url", "endpoint", "serverUrl", "httpUrl"),
+		Headers:      get[map[string]string](o, "headers"),
+		Capabilities: get[[]string](o, "capabilities"),
+	}
+	s.Line, _ = strictjson.Position(o.data, o.at)
+	if detail := checkID(id); detail != "" {
+		o.errorf(o.at, "the id %q %s", id, detail)
+	}
+	s.Command = o.readCommand()
+	s.Transport = o.readTransport(form, &s)
+	s.Auth = o.readAuth()
+	s.Disabled = o.readDisabled()
+	s.Timeouts = o.readTimeouts()
+	s.Retry = o.readRetry()
+	s.Actions = o.readActions(form, id)
+	if s.Transport == REST && len(s.Actions) == 0 {
+		o.errorf(o.at, "server %q needs actions, because its transport cannot list them", id)
+	}
+	if tools := o.getObject("tools"); tools != nil {
+		s.Tools = ToolFilter{Include: get[[]string](tools, "include"), Exclude: get[[]string](tools, "exclude")}
+		tools.checkUnknown(form.foreign)
+	}
+	o.checkUnknown(form.foreign)
+	o.warnCredentials(&s)
+	return s
+}
+
+const maxID = 128
+
+func checkID(id string) string {
+	switch {
+	case id == "" || len(id) > maxID:
+		return "must have 1 to " + strconv.Itoa(maxID) + " bytes"
+	case strings.TrimSpace(id) != id || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return "must not contain control characters, or blanks at its ends"
+	}
+	return ""
+}
+
+// readCommand returns the program and its arguments, which are one list or two keys.
+func (o *object) readCommand() []string {
+	_, raw := o.find("command")
+	args := get[[]string](o, "args")
+	if raw == nil {
+		if len(args) > 0 {
+			o.errorf(o.at+"/args", "args without command")
+		}
+		return nil
+	}
+	if strings.HasPrefix(string(raw), "[") {
+		list := get[[]string](o, "command")
+		if len(list) == 0 || list[0] == "" {
+			o.errorf(o.at+"/command", "command must name a program")
+			return nil
+		}
+		return append(list, args...)
+	}
+	program := get[string](o, "command")
+	switch {
+	case program == "":
+		o.errorf(o.at+"/command", "command must name a program")
+		return nil
+	case strings.Contains(program, " ") && o.members["args"] == nil:
+		o.warnf(o.at+"/command", "command is one program without a shell: move its arguments to args")
+	}
+	return append([]string{program}, args...)
+}
+
+// readTransport returns the transport that is declared or, without one, the one that
+// command or url imply.
+func (o *object) readTransport(form format, s *Server) string {
+	name, _ := o.find("transport", "type")
+	declared := get[string](o, "transport", "type")
+	var transport string
+	switch strings.ToLower(declared) {
+	case "":
+		switch {
+		case o.members["command"] != nil:
+			transport = Stdio
+		case form.name == "plugins":
+			transport = REST
+		default:
+			transport = Auto
+		}
+	case "stdio", "local":
+		transport = Stdio
+	case "http":
+		transport = form.http
+	case "streamable-http", "streamable_http", "streamablehttp":
+		transport = HTTP
+	case "sse":
+		transport = SSE
+	case "remote", "auto":
+		transport = Auto
+	case "rest":
+		transport = REST
+	default:
+		o.errorf(o.at+"/"+name, "%s %q is not supported; known are stdio, http, streamable-http, sse, rest, local, remote", name, declared)
+		return ""
+	}
+	switch {
+	case s.Command != nil && s.URL != "":
+		o.errorf(o.at, "server %q has both a command and a url: remove one of them", s.ID)
+	case transport == Stdio && s.Command == nil && o.members["command"] == nil:
+		o.errorf(o.at, "server %q needs a command", s.ID)
+	case transport != Stdio && s.URL == "":
+		o.errorf(o.at, "server %q needs a url", s.ID)
+	case transport != Stdio:
+		if detail := checkURL(s.URL); detail != "" {
+			name, _ := o.find("url", "endpoint", "serverUrl", "httpUrl")
+			o.errorf(o.at+"/"+name, "%s %s", name, detail)
+		}
+	}
+	return transport
+}
+
+// checkURL checks a URL without variables.
+func checkURL(text string) string {
+	if strings.Contains(text, "${") {
+		return ""
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "must be an absolute http or https URL"
+	}
+	return ""
+}
+
+func (o *object) readAuth() *Auth {
+	auth := o.getObject("auth")
+	if auth == nil {
+		return nil
+	}
+	a := &Auth{Type: get[string](auth, "type"), Env: get[string](auth, "env"), Header: get[string](auth, "header")}
+	switch {
+	case a.Type != "bearer" && a.Type != "header":
+		auth.errorf(auth.at+"/type", "type %q is not supported; known are bearer and header", a.Type)
+	case a.Env == "":
+		auth.errorf(auth.at, "auth needs env, the name of the environment variable with the credential")
+	case (a.Type == "header") != (a.Header != ""):
+		auth.errorf(auth.at, "header is the name of the header for type header")
+	}
+	auth.checkUnknown(false)
+	return a
+}
+
+// readDisabled returns the meaning of enabled or disabled.
+func (o *object) readDisabled() bool {
+	enabled, disabled := get[*bool](o, "enabled"), get[*bool](o, "disabled")
+	if enabled != nil && disabled != nil {
+		o.errorf(o.at+"/disabled", "enabled and disabled mean the same: remove one of them")
+	}
+	return enabled != nil && !*enabled || disabled != nil && *disabled
+}
+
+func (o *object) readTimeouts() Timeouts {
+	var t Timeouts
+	if timeouts := o.getObject("timeouts"); timeouts != nil {
+		t = Timeouts{Connect: timeouts.getMS("connect"), Call: timeouts.getMS("call"), Probe: timeouts.getMS("probe")}
+		timeouts.checkUnknown(false)
+	}
+	if name, raw := o.find("timeout", "timeout_ms"); raw != nil {
+		if t.Call != 0 {
+			o.errorf(o.at+"/"+name, "%s and timeouts.call mean the same: remove one of them", name)
+		}
+		t.Call = o.getMS("timeout", "timeout_ms")
+	}
+	if t.Call > 0 && t.Call < minCallMS {
+		o.warnf(o.at, "server %q has a timeout of %d milliseconds; if seconds are meant, write %d", o.at[strings.LastIndexByte(o.at, '/')+1:], t.Call, t.Call*1000)
+	}
+	return t
+}
+
+// minCallMS is a timeout that was probably written in seconds if it is shorter.
+const minCallMS = 100
+
+const maxRetries = 10
+
+func (o *object) readRetry() *Retry {
+	retry := o.getObject("retry")
+	if retry == nil {
+		return nil
+	}
+	r := &Retry{
+		Retries: get[int](retry, "retries"), Backoff: get[string](retry, "backoff"),
+		MinMS: retry.getMS("min_ms"), MaxMS: retry.getMS("max_ms"), Idempotent: get[*bool](retry, "idempotent"),
+	}
+	if r.Retries < 0 || r.Retries > maxRetries {
+		retry.errorf(retry.at+"/retries", "retries is %d: it must be from 0 to %d", r.Retries, maxRetries)
+	}
+	if r.Backoff != "" && r.Backoff != "exponential" && r.Backoff != "fixed" {
+		retry.errorf(retry.at+"/backoff", "backoff %q is not supported; known are exponential and fixed", r.Backoff)
+	}
+	if r.MaxMS != 0 && r.MaxMS < r.MinMS {
+		retry.errorf(retry.at+"/max_ms", "max_ms is less than min_ms")
+	}
+	retry.checkUnknown(false)
+	return r
+}
+
+func (o *object) readActions(form format, id string) []Action {
+	var actions []Action
+	for i, raw := range get[[]json.RawMessage](o, "actions") {
+		action := o.readObject(o.at+"/actions/"+strconv.Itoa(i), raw)
+		if action == nil {
+			continue
+		}
+		a := Action{
+			Name: actionName(id, get[string](action, "name")), Description: get[string](action, "description"),
+			InputSchema: action.readSchema("input_schema"), OutputSchema: action.readSchema("output_schema"),
+			TimeoutMS: action.getMS("timeout_ms"), Retry: action.readRetry(),
+		}
+		switch {
+		case a.Name == "":
+			action.errorf(action.at, "the action has no name")
+		case slices.ContainsFunc(actions, func(other Action) bool { return other.Name == a.Name }):
+			action.errorf(action.at, "action %q is declared twice", a.Name)
+		}
+		action.checkUnknown(form.foreign)
+		actions = append(actions, a)
+	}
+	return actions
+}
+
+// readSchema returns a JSON Schema that compiles.
+func (o *object) readSchema(name string) json.RawMessage {
+	_, raw := o.find(name)
+	if raw == nil {
+		return nil
+	}
+	if _, err := schema.Compile(raw); err != nil {
+		o.errorf(o.at+"/"+name, "%s %v", name, err)
+		return nil
+	}
+	compact, err := strictjson.Marshal(raw)
+	if err != nil {
+		o.errorf(o.at+"/"+name, "%s: %v", name, err)
+	}
+	return compact
+}
+
+// secretName matches names of variables and headers that contain credentials.
+var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|pwd|credential|authorization|cookie`)
+
+// warnCredentials warns of credentials in the file, and of one sent in clear text.
+func (o *object) warnCredentials(s *Server) {
+	warn := func(values map[string]string, names ...string) {
+		member, _ := o.find(names...)
+		for name, value := range values {
+			if secretName.MatchString(name) && value != "" && !strings.Contains(value, "${") {
+				o.warnf(o.at+"/"+member+"/"+escape(name), "%s contains a literal credential: write ${%s} and set the environment variable", name, variableName(name))
+			}
+		}
+	}
+	warn(s.Env, "env", "environment")
+	warn(s.Headers, "headers")
+	if u, err := url.Parse(s.URL); err == nil {
+		if u.Scheme == "http" && !egress.IsLoopback(u.Hostname()) && s.Auth != nil {
+			o.warnf(o.at+"/auth", "the credential of server %q is sent in clear text: use https", s.ID)
+		}
+		if _, ok := u.User.Password(); ok && !strings.Contains(s.URL, "${") {
+			o.warnf(o.at, "the URL of server %q contains a literal credential", s.ID)
+		}
+	}
+}
+
+func variableName(name string) string {
+	return strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}

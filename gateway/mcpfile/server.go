@@ -1,0 +1,87 @@
+package mcpfile
+
+import (
+	"encoding/json"
+)
+
+// Transports of a server.
+const (
+	Stdio = "stdio" // a process of this machine
+	HTTP  = "http"  // MCP over streamable HTTP
+	SSE   = "sse"   // MCP over HTTP with server-sent events, the older transport
+	Auto  = "auto"  // HTTP or else SSE
+	REST  = "rest"  // one POST per call, without MCP
+)
+
+// Server is one MCP server as its file declares it. Its JSON is an element of the
+// format servers. Values may contain ${NAME}; see [Server.Expand]. It is immutable.
+type Server struct {
+	ID        string            `json:"id"`
+	Transport string            `json:"transport"`
+	Command   []string          `json:"command,omitempty"` // program and arguments
+	Env       map[string]string `json:"env,omitempty"`
+	Dir       string            `json:"cwd,omitempty"`
+	URL       string            `json:"url,omitempty"`
+	Headers   map[string]string `json:"headers,omitempty"`
+	Auth      *Auth             `json:"auth,omitempty"`
+
+	Disabled bool     `json:"disabled,omitzero"`
+	Timeouts Timeouts `json:"timeouts,omitzero"`
+	Retry    *Retry   `json:"retry,omitempty"`
+
+	Capabilities []string   `json:"capabilities,omitempty"` // for example incident:read
+	Actions      []Action   `json:"actions,omitempty"`      // if there are any, no other tools can be called
+	Tools        ToolFilter `json:"tools,omitzero"`
+
+	Line int `json:"-"` // in the file
+}
+
+// Auth is a credential in a header of each request.
+type Auth struct {
+	Type   string `json:"type"`             // "bearer" or "header"
+	Header string `json:"header,omitempty"` // name of the header of type "header"
+	Env    string `json:"env"`              // name of the environment variable with the credential
+}
+
+// Timeouts are in milliseconds; 0 is the default.
+type Timeouts struct {
+	Connect int `json:"connect,omitzero"`
+	Call    int `json:"call,omitzero"`
+	Probe   int `json:"probe,omitzero"`
+}
+
+// Retry specifies how often a failed call is repeated. Its presence means that the
+// operator allows to repeat calls that may have been executed, unless Idempotent is
+// false.
+type Retry struct {
+	Retries    int    `json:"retries"`
+	Backoff    string `json:"backoff,omitempty"` // "exponential" (default) or "fixed"
+	MinMS      int    `json:"min_ms,omitzero"`
+	MaxMS      int    `json:"max_ms,omitzero"`
+	Idempotent *bool  `json:"idempotent,omitempty"`
+}
+
+// Action is a tool that the file declares. Its schemas take precedence over those of
+// the server.
+type Action struct {
+	Name         string          `json:"name"` // of the tool, without the id of the server
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	TimeoutMS    int             `json:"timeout_ms,omitzero"`
+	Retry        *Retry          `json:"retry,omitempty"`
+}
+
+// ToolFilter selects tools of a server by name. A pattern may end with "*".
+type ToolFilter struct {
+	Include []string `json:"include,omitempty"` // empty = all
+	Exclude []string `json:"exclude,omitempty"`
+}
+
+// File is a registry file.
+type File struct {
+	Name     string
+	Format   string   // "plugins", "servers", "map", "mcpServers" or "vscode"
+	Servers  []Server // ordered by id
+	Warnings []string // each with its position
+}
