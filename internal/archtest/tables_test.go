@@ -61,11 +61,15 @@ func levels() []level {
 			{pkg: "internal/telemetry", why: "log and metrics; labels are statuses and codes of contract and reasons of llm"},
 			{pkg: "internal/auth", why: "verifies callers' tokens and signs tokens"},
 			{pkg: "gateway/schema", why: "compiles untrusted JSON Schemas within limits; independent of where they come from", only: []string{"contract", "internal/strictjson"}},
-			{pkg: "gateway/subprocess", why: "starts MCP servers and ends their process groups; does not know the protocol", users: []string{"cmd/caprouter"}},
+			{pkg: "gateway/subprocess", why: "starts MCP servers and ends their process groups; does not know the protocol", users: []string{"gateway/mcpclient", "cmd/caprouter"}},
+			{pkg: "internal/mcpsample", why: "MCP servers for first steps and for tests", only: []string{"internal/strictjson"}},
 			{pkg: "internal/store", why: "durable tables, logs and blobs; independent of their content"},
 		}},
 		{"files of MCP servers", []row{
 			{pkg: "gateway/mcpfile", why: "reads the registry files of MCP servers in all their formats; starts and calls nothing"},
+		}},
+		{"connections to MCP servers", []row{
+			{pkg: "gateway/mcpclient", why: "one connection to one MCP server; does not retry or validate", users: []string{"gateway", "cmd/caprouter"}},
 		}},
 		{"the MCP gateway", []row{
 			{pkg: "gateway", why: "the one way to a tool: connections, validation, retry, normalization"},
@@ -215,6 +219,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/minio/highwayhash", in: []string{"internal/store"}, why: "the hash of the engine's records"},
 		{library: "golang.org/x/sys", in: []string{"internal/store"}, why: "locks a directory and reads the free space of its disk"},
 		{library: "github.com/google/uuid", in: []string{"router", "internal/history"}, why: "router.NewID makes every id; history reads the time in it"},
+		{library: "github.com/modelcontextprotocol/go-sdk", in: []string{"gateway", "gateway/mcpclient", "internal/mcpsample"}, why: "one package is the client and one the sample servers; tests of the gateway run servers"},
 		{library: "golang.org/x/time", in: []string{"internal/limits"}, why: "one implementation of the token bucket"},
 		{library: "code.dny.dev/ssrf", in: []string{"internal/egress"}, why: "one guard for every address from outside"},
 		{library: "github.com/charmbracelet/lipgloss", in: []string{"cmd/caprouter"}, why: "only the command formats text for a terminal"},

@@ -1,0 +1,222 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/gateway/subprocess"
+	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+// Config is what all sessions have in common.
+type Config struct {
+	Supervisor []string // see subprocess.Config
+	Version    string   // of this program, for the server
+	Logger     *slog.Logger
+}
+
+// Session is a connection to a server. Its methods may be called from any goroutine.
+type Session struct {
+	server  *mcpfile.Expanded
+	session *mcp.ClientSession
+	process *subprocess.Process // of a stdio server
+	http    *httpTransport      // of other servers
+	changed chan struct{}
+	done    chan struct{}
+	group   *run.Group
+}
+
+// Connect starts the server or connects to it, and agrees on the version of the
+// protocol. The context limits this function only.
+func Connect(ctx context.Context, server *mcpfile.Expanded, cfg Config) (*Session, error) {
+	s := &Session{server: server, changed: make(chan struct{}, 1), done: make(chan struct{})}
+	if err := s.open(ctx, cfg); err != nil {
+		return nil, errors.New(server.Hide(err.Error()))
+	}
+	s.group = run.New(context.WithoutCancel(ctx))
+	s.group.Go("MCP session", func(context.Context) error {
+		defer close(s.done)
+		_ = s.session.Wait() // how it ended does not matter
+		return nil
+	})
+	return s, nil
+}
+
+func (s *Session) open(ctx context.Context, cfg Config) error {
+	if s.server.Transport == mcpfile.Stdio {
+		return s.openProcess(ctx, cfg)
+	}
+	var err error
+	if s.http, err = newHTTPTransport(s.server); err != nil {
+		return err
+	}
+	kinds := []string{s.server.Transport}
+	if s.server.Transport == mcpfile.Auto {
+		kinds = []string{mcpfile.HTTP, mcpfile.SSE}
+	}
+	client := egress.NewClient(s.http)
+	var failures []error
+	for _, kind := range kinds {
+		s.session, err = s.newClient(cfg).Connect(ctx, transportOf(kind, s.server.URL, client), nil)
+		if err == nil {
+			return nil
+		}
+		failures = append(failures, err)
+	}
+	s.http.CloseIdleConnections()
+	return failures[0] // of the current transport
+}
+
+func (s *Session) openProcess(ctx context.Context, cfg Config) error {
+	var err error
+	s.process, err = subprocess.Start(subprocess.Config{
+		Supervisor: cfg.Supervisor, Command: s.server.Command, Env: s.server.Env, Dir: s.server.Dir,
+	})
+	if err != nil {
+		return err
+	}
+	s.session, err = s.newClient(cfg).Connect(ctx, &mcp.IOTransport{Reader: s.process.Output, Writer: s.process.Input}, nil)
+	if err == nil {
+		return nil
+	}
+	_ = s.process.Close() // reports only that the goroutine ended
+	switch {
+	case ctx.Err() != nil:
+		return s.withStderr("the server did not answer in time")
+	case errors.Is(err, mcp.ErrConnectionClosed), errors.Is(err, io.EOF):
+		return s.withStderr(s.process.ExitError().Error())
+	}
+	return s.withStderr(err.Error())
+}
+
+// withStderr adds the end of the error output of the process.
+func (s *Session) withStderr(text string) error {
+	if last := lastLine(s.process.Stderr()); last != "" && !strings.Contains(text, last) {
+		text += "; its error output ends with: " + last
+	}
+	return errors.New(text)
+}
+
+const maxLastLine = 300
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	return strings.ToValidUTF8(last[max(0, len(last)-maxLastLine):], "")
+}
+
+func (s *Session) newClient(cfg Config) *mcp.Client {
+	return mcp.NewClient(&mcp.Implementation{Name: "caprouter", Version: cfg.Version}, &mcp.ClientOptions{
+		Logger:       slog.New(slog.DiscardHandler), // the library logs contents
+		Capabilities: &mcp.ClientCapabilities{},     // no roots
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case s.changed <- struct{}{}:
+			default: // the signal is pending
+			}
+		},
+	})
+}
+
+// Changed receives a value after the server has reported a change of its tools.
+func (s *Session) Changed() <-chan struct{} { return s.changed }
+
+// Done is closed when the connection is lost or closed.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Err describes why the connection of a stdio server was lost.
+func (s *Session) Err() error {
+	if s.process == nil {
+		return errors.New("the connection was closed by the server")
+	}
+	text := "the connection was lost"
+	if exit := s.process.ExitError(); exit != nil {
+		text = exit.Error()
+	}
+	return errors.New(s.server.Hide(s.withStderr(text).Error()))
+}
+
+// Protocol returns the version of the protocol.
+func (s *Session) Protocol() string { return s.session.InitializeResult().ProtocolVersion }
+
+// Close ends the session, and the process of a stdio server.
+func (s *Session) Close() error {
+	if s.process != nil {
+		// Its end also ends a write that a stopped server does not read.
+		err := s.process.Close()
+		_ = s.session.Close() // the pipes are closed
+		return errors.Join(err, s.group.Wait())
+	}
+	_ = s.session.Close() // a server that does not answer keeps the session until it expires
+	s.http.CloseIdleConnections()
+	return s.group.Wait()
+}
+
+// statelessProtocol is the first version without ping.
+const statelessProtocol = "2026-07-28"
+
+// Probe reports whether the server answers. A server that rejects the request is alive.
+func (s *Session) Probe(ctx context.Context) error {
+	var err error
+	if s.Protocol() < statelessProtocol {
+		err = s.session.Ping(ctx, nil)
+	} else {
+		_, err = s.session.ListTools(ctx, nil)
+	}
+	if isReply(err) {
+		return nil
+	}
+	return err
+}
+
+// Codes that the library uses for its own failures.
+const (
+	codeClosing  = -32004
+	codeRejected = -32005
+)
+
+// isReply reports whether the error is a JSON-RPC error of the server.
+func isReply(err error) bool {
+	reply, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && reply.Code != codeClosing && reply.Code != codeRejected
+}
+
+// CallError is the error of a call.
+type CallError struct {
+	Text string
+	// Reply means that the server answered with an error: it is alive, and the same
+	// call will probably fail again.
+	Reply bool
+	// NotSent means that the server has not received the call.
+	NotSent bool
+}
+
+// Error implements error.
+func (e *CallError) Error() string { return e.Text }
+
+func (s *Session) newCallError(err error) *CallError {
+	e := &CallError{Text: s.server.Hide(err.Error()), Reply: isReply(err)}
+	if e.Reply {
+		reply, _ := errors.AsType[*jsonrpc.Error](err)
+		e.Text = s.server.Hide(reply.Message)
+		return e
+	}
+	dial, ok := errors.AsType[*net.OpError](err)
+	e.NotSent = ok && dial.Op == "dial" || errors.Is(err, mcp.ErrSessionMissing)
+	if errors.Is(err, io.EOF) && s.process != nil {
+		e.Text = "the connection was lost during the call"
+	}
+	return e
+}
+
+var errTooManyTools = fmt.Errorf("the server has more than %d tools", MaxTools)

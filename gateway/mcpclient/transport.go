@@ -1,0 +1,109 @@
+package mcpclient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/gateway/subprocess"
+	"github.com/caprouter/caprouter/internal/egress"
+)
+
+// maxBody bounds a reply over HTTP that is not a stream, in bytes.
+const maxBody = subprocess.MaxLine
+
+// httpTransport adds the headers of a server and bounds what it replies.
+type httpTransport struct {
+	base    *http.Transport
+	origin  *url.URL
+	headers http.Header
+}
+
+// newHTTPTransport returns the transport of a server of the operator's file.
+func newHTTPTransport(server *mcpfile.Expanded) (*httpTransport, error) {
+	origin, err := url.Parse(server.URL)
+	if err != nil || origin.Host == "" || origin.Scheme != "http" && origin.Scheme != "https" {
+		return nil, errors.New("its url is not an absolute http or https URL")
+	}
+	t := &httpTransport{base: egress.NewTransport(egress.Unrestricted{}), origin: origin, headers: http.Header{}}
+	t.base.ResponseHeaderTimeout = 0 // a server may answer when the tool has ended; calls have a deadline
+	for name, value := range server.Headers {
+		t.headers.Set(name, value)
+	}
+	if server.Auth != nil {
+		switch server.Auth.Type {
+		case "bearer":
+			t.headers.Set("Authorization", "Bearer "+server.Credential)
+		case "header":
+			t.headers.Set(server.Auth.Header, server.Credential)
+		}
+	}
+	return t, nil
+}
+
+// NewHTTPClient returns a client for requests to the server, with its headers and its
+// credential. The caller closes its idle connections.
+func NewHTTPClient(server *mcpfile.Expanded) (*http.Client, error) {
+	t, err := newHTTPTransport(server)
+	if err != nil {
+		return nil, err
+	}
+	return egress.NewClient(t), nil
+}
+
+// CloseIdleConnections closes the connections that are not in use.
+func (t *httpTransport) CloseIdleConnections() { t.base.CloseIdleConnections() }
+
+// RoundTrip implements http.RoundTripper.
+func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	// A server may name another address for its messages (SSE). The credentials are
+	// for this one.
+	if req.URL.Scheme != t.origin.Scheme || req.URL.Host != t.origin.Host {
+		return nil, fmt.Errorf("the server refers to another origin, %s://%s", req.URL.Scheme, req.URL.Host)
+	}
+	req = req.Clone(req.Context())
+	maps.Copy(req.Header, t.headers)
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mediaType != "text/event-stream" {
+		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxBody}
+	}
+	return resp, nil
+}
+
+// limitedBody returns an error after a number of bytes.
+type limitedBody struct {
+	io.ReadCloser
+	left int
+}
+
+// Read implements io.Reader.
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the server sent a reply of more than %d bytes", maxBody)
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// transportOf returns the transport of the library for one of HTTP and SSE.
+func transportOf(kind, endpoint string, client *http.Client) mcp.Transport {
+	if kind == mcpfile.SSE {
+		return &mcp.SSEClientTransport{Endpoint: endpoint, HTTPClient: client}
+	}
+	return &mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: client, MaxRetries: maxStreamRetries}
+}
+
+// maxStreamRetries is how often the library opens a broken stream again. The session
+// ends after that.
+const maxStreamRetries = 2
