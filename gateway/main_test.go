@@ -1,0 +1,131 @@
+//go:build unix
+
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/gateway/subprocess"
+	"github.com/caprouter/caprouter/internal/mcpsample"
+)
+
+// TestMain makes the test binary the supervisor and the servers of the tests.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "supervise":
+			os.Exit(subprocess.Supervise(context.Background(), os.Args[2:]))
+		case "sample":
+			runServer(mcpsample.Serve(context.Background(), os.Args[2], "test"))
+		case "difficult":
+			runServer(newDifficultServer().Run(context.Background(), &mcp.StdioTransport{}))
+		case "banner":
+			fmt.Println("Welcome!\n[INFO] ready")
+			runServer(mcpsample.Serve(context.Background(), os.Args[2], "test"))
+		case "crash":
+			fmt.Fprintln(os.Stderr, "the token "+os.Getenv("CRASH_TOKEN")+" is wrong")
+			os.Exit(1)
+		case "silent":
+			select {}
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func runServer(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// newDifficultServer returns a server whose tools fail in all ways.
+func newDifficultServer() *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "difficult", Version: "test"}, nil)
+	object := json.RawMessage(`{"type":"object"}`)
+	add := func(name string, annotations *mcp.ToolAnnotations, output json.RawMessage, handler func(ctx context.Context) (*mcp.CallToolResult, error)) {
+		tool := &mcp.Tool{Name: name, InputSchema: object, Annotations: annotations}
+		if output != nil {
+			tool.OutputSchema = output
+		}
+		server.AddTool(tool, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return handler(ctx) })
+	}
+	text := func(s string) *mcp.CallToolResult {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
+	}
+	readOnly := &mcp.ToolAnnotations{ReadOnlyHint: true}
+	add("pid", readOnly, nil, func(context.Context) (*mcp.CallToolResult, error) { return text(fmt.Sprint(os.Getpid())), nil })
+	add("exit", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
+		os.Exit(7)
+		return nil, nil
+	})
+	add("exit-once", readOnly, nil, func(context.Context) (*mcp.CallToolResult, error) {
+		if file := os.Getenv("EXIT_ONCE"); os.Mkdir(file, 0o700) == nil {
+			os.Exit(7)
+		}
+		return text("second attempt"), nil
+	})
+	hang := func(ctx context.Context) (*mcp.CallToolResult, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	add("hang", nil, nil, hang)
+	add("hang-read", readOnly, nil, hang)
+	add("stop", nil, nil, func(ctx context.Context) (*mcp.CallToolResult, error) {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+			return nil, err
+		}
+		return hang(ctx) // the signal arrives at some time
+	})
+	add("long", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
+		return text(strings.Repeat("x", 100<<20)), nil
+	})
+	add("flood", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
+		for range 50_000 {
+			fmt.Fprintln(os.Stderr, strings.Repeat("x", 1000))
+		}
+		return text("done"), nil
+	})
+	add("image", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{Data: []byte("png"), MIMEType: "image/png"}}}, nil
+	})
+	add("untyped image", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{Data: []byte("png")}}}, nil
+	})
+	add("several", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "a"}, &mcp.TextContent{Text: "b"}}}, nil
+	})
+	add("error", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
+		r := text(`{"error_code":"INCIDENT_NOT_FOUND","suggestion":"Verify the Fire ID","severity":"warning"}`)
+		r.IsError = true
+		return r, nil
+	})
+	add("plain error", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
+		r := text("no such fire")
+		r.IsError = true
+		return r, nil
+	})
+	count := json.RawMessage(`{"type":"object","required":["count"],"properties":{"count":{"type":"integer"}}}`)
+	add("promise", nil, count, func(context.Context) (*mcp.CallToolResult, error) {
+		r := text("")
+		r.StructuredContent = map[string]any{"count": "many"}
+		return r, nil
+	})
+	server.AddTool(&mcp.Tool{Name: "outside", InputSchema: json.RawMessage(`{"type":"object","$ref":"file:///etc/passwd"}`)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return text("x"), nil })
+	server.AddTool(&mcp.Tool{Name: "add", InputSchema: object}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		server.AddTool(&mcp.Tool{Name: "added", InputSchema: object}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return text("x"), nil })
+		return text("added"), nil
+	})
+	return server
+}

@@ -1,0 +1,139 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/caprouter/caprouter/gateway/mcpclient"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/gateway/schema"
+)
+
+// Tool is a tool that can be called.
+type Tool struct {
+	Action      string          `json:"tool_name"` // name for Invoke, for example weather.query
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // JSON Schema
+	Returns     json.RawMessage `json:"returns,omitempty"`    // JSON Schema
+	ReadOnly    bool            `json:"read_only"`
+	Error       string          `json:"error,omitempty"` // why it cannot be called
+}
+
+// tool is a Tool with what a call of it needs. It is immutable.
+type tool struct {
+	Tool
+	Name       string // for the server
+	input      *schema.Schema
+	output     *schema.Schema // of structured content
+	response   *schema.Schema // of the whole result, declared by the operator
+	idempotent bool
+	retry      *mcpfile.Retry
+	timeoutMS  int
+}
+
+// newTools returns the tools by name: those that the server lists, if its declaration
+// selects them, with the schemas of the declaration.
+func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool, error) {
+	tools := map[string]*tool{}
+	for _, l := range listed {
+		if !isSelected(server.Tools, l.Name) {
+			continue
+		}
+		t := &tool{
+			Tool: Tool{
+				Action: server.ID + "." + l.Name, Description: l.Description,
+				Parameters: l.InputSchema, Returns: l.OutputSchema, ReadOnly: l.ReadOnly,
+			},
+			Name: l.Name, idempotent: l.Idempotent, retry: server.Retry, timeoutMS: server.Timeouts.Call,
+		}
+		t.compile()
+		tools[l.Name] = t
+	}
+	if len(server.Actions) == 0 {
+		return tools, nil
+	}
+	declared := map[string]*tool{}
+	for i := range server.Actions {
+		a := &server.Actions[i]
+		t := tools[a.Name]
+		if t == nil {
+			return nil, fmt.Errorf("the server has no tool %q, which the file declares", a.Name)
+		}
+		declared[a.Name] = t.override(a)
+	}
+	return declared, nil
+}
+
+// declaredTools returns the tools of a server that cannot list them.
+func declaredTools(server *mcpfile.Server) map[string]*tool {
+	tools := map[string]*tool{}
+	for i := range server.Actions {
+		a := &server.Actions[i]
+		t := &tool{Tool: Tool{Action: server.ID + "." + a.Name}, Name: a.Name, retry: server.Retry, timeoutMS: server.Timeouts.Call}
+		tools[a.Name] = t.override(a)
+	}
+	return tools
+}
+
+// override returns the tool with the values of its declaration.
+func (t *tool) override(a *mcpfile.Action) *tool {
+	out := *t
+	if a.Description != "" {
+		out.Description = a.Description
+	}
+	if a.InputSchema != nil {
+		out.Parameters = a.InputSchema
+	}
+	out.compile()
+	if a.OutputSchema != nil {
+		var err error
+		if out.response, err = schema.Compile(a.OutputSchema); err != nil {
+			out.Error = fmt.Sprintf("its output_schema %v", err)
+		}
+		if out.Returns == nil {
+			out.Returns = a.OutputSchema
+		}
+	}
+	if a.Retry != nil {
+		out.retry = a.Retry
+	}
+	if a.TimeoutMS != 0 {
+		out.timeoutMS = a.TimeoutMS
+	}
+	return &out
+}
+
+// compile compiles the schemas. A tool whose schemas do not compile cannot be called.
+func (t *tool) compile() {
+	t.input, t.output, t.Error = nil, nil, ""
+	var err error
+	if t.Parameters != nil {
+		if t.input, err = schema.Compile(t.Parameters); err != nil {
+			t.Error = fmt.Sprintf("its input schema %v", err)
+			t.Parameters = nil // may be as large as the limit of a message
+		}
+	}
+	if t.Returns != nil {
+		if t.output, err = schema.Compile(t.Returns); err != nil {
+			t.Error = fmt.Sprintf("its output schema %v", err)
+			t.Returns = nil
+		}
+	}
+}
+
+// isSelected reports whether the filter selects a tool.
+func isSelected(filter mcpfile.ToolFilter, name string) bool {
+	return (len(filter.Include) == 0 || matchesAny(filter.Include, name)) && !matchesAny(filter.Exclude, name)
+}
+
+// matchesAny reports whether one of the patterns matches the name.
+func matchesAny(patterns []string, name string) bool {
+	for _, pattern := range patterns {
+		prefix, wildcard := strings.CutSuffix(pattern, "*")
+		if pattern == name || wildcard && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
