@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/gateway/mcpclient"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/gateway/subprocess"
+	"github.com/caprouter/caprouter/internal/mcpsample"
+)
+
+func newMCPCommand() *cobra.Command {
+	return newGroupCommand(&cobra.Command{
+		Use:   "mcp",
+		Short: "Check MCP servers, list and call their tools",
+		Long: "Read a registry file of MCP servers in any of the usual formats, connect to the servers, and list and\n" +
+			"call their tools.",
+	}, newMCPListCommand(), newMCPValidateCommand(), newMCPTestCommand(), newMCPCallCommand(), newMCPImportCommand())
+}
+
+// superviseCommand is the name of the command that package subprocess runs.
+const superviseCommand = "mcp-supervise"
+
+func newMCPSuperviseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                superviseCommand + " PROGRAM [ARGUMENT…]",
+		Short:              "Run an MCP server and end it with its parent (used by caprouter itself)",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		Args:               cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			os.Exit(subprocess.Supervise(cmd.Context(), args))
+			return nil
+		},
+	}
+}
+
+func newMCPSampleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "mcp-sample " + strings.Join(mcpsample.Names(), "|"),
+		Short: "Run a small MCP server on standard input and output",
+		Long: "Run one of two small MCP servers on standard input and output, for first steps: weather has the tool\n" +
+			"query, system has info and echo.",
+		Example:   `  caprouter mcp-sample weather`,
+		ValidArgs: mcpsample.Names(),
+		Args:      argsBetween("the name of a server", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(mcpsample.Names(), args[0]) {
+				return usageErrorf(cmd, "%q is not one of %s", args[0], strings.Join(mcpsample.Names(), ", "))
+			}
+			err := mcpsample.Serve(cmd.Context(), args[0], buildVersion())
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		},
+	}
+}
+
+// defaultMCPFile is the registry file if none is named.
+const defaultMCPFile = "mcp.json"
+
+// mcpFlags are the flags of commands that connect to MCP servers.
+type mcpFlags struct {
+	file    string
+	timeout time.Duration
+	asJSON  bool
+}
+
+func (f *mcpFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "mcp", "", "registry `FILE` of the servers (default $MCP_REGISTRY_FILE or "+defaultMCPFile+")")
+	mustSucceed(cmd.MarkFlagFilename("mcp", "json"))
+	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "maximum `TIME` to connect and to call")
+	addJSONFlag(cmd, &f.asJSON)
+}
+
+// path returns the name of the registry file.
+func (f *mcpFlags) path() string {
+	for _, name := range []string{f.file, strings.TrimPrefix(os.Getenv("MCP_REGISTRY_FILE"), "classpath:")} {
+		if name != "" {
+			return name
+		}
+	}
+	return defaultMCPFile
+}
+
+// loadMCPFile loads a registry file.
+func loadMCPFile(path string) (*mcpfile.File, error) {
+	file, err := mcpfile.Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no registry file %s of MCP servers: name one with --mcp", path)
+	}
+	if err != nil {
+		return nil, withoutVerb(err)
+	}
+	return file, nil
+}
+
+// checkMCPFile loads a registry file and prints its warnings.
+func checkMCPFile(cmd *cobra.Command, path string) (*mcpfile.File, error) {
+	file, err := loadMCPFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range file.Warnings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", oneLine(w))
+	}
+	return file, nil
+}
+
+// withGateway calls fn with a gateway for the servers that selected accepts. Each server
+// has been tried when fn is called.
+func (f *mcpFlags) withGateway(cmd *cobra.Command, selected func(id string) bool, fn func(ctx context.Context, g *gateway.Gateway) error) error {
+	if f.timeout <= 0 {
+		return usageErrorf(cmd, "--timeout %s is no time to wait", f.timeout)
+	}
+	file, err := loadMCPFile(f.path())
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	servers := slices.DeleteFunc(file.Servers, func(s mcpfile.Server) bool { return !selected(s.ID) })
+	g := gateway.Start(cmd.Context(), servers, gateway.Config{
+		Client:         mcpclient.Config{Supervisor: []string{self, superviseCommand}, Version: buildVersion()},
+		ConnectTimeout: f.timeout,
+		CallTimeout:    f.timeout,
+	})
+	g.WaitReady(ctx)
+	return errors.Join(fn(ctx, g), g.Close())
+}
+
+func newMCPListCommand() *cobra.Command {
+	var flags mcpFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the servers and their tools",
+		Long:  "Connect to all servers of a registry file and list them with their tools.",
+		Example: `  caprouter mcp list
+  caprouter mcp list --mcp ~/.cursor/mcp.json --json`,
+		Args: argsBetween("no arguments", 0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.withGateway(cmd, func(string) bool { return true }, func(_ context.Context, g *gateway.Gateway) error {
+				servers := g.Servers()
+				return printOutput(cmd, flags.asJSON, servers, func(out io.Writer) error { return printMCPServers(out, servers) })
+			})
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+func printMCPServers(out io.Writer, servers []gateway.ServerInfo) error {
+	if len(servers) == 0 {
+		_, err := fmt.Fprintln(out, "no servers")
+		return err
+	}
+	p := newPrinter(detectOutput(out))
+	rows := make([]tableRow, len(servers))
+	for i := range servers {
+		s := &servers[i]
+		row := tableRow{cells: []tableCell{
+			{text: s.Name, style: bold},
+			{text: formatMCPStatus(s), style: mcpStatusStyle(s)},
+			{text: fmt.Sprint(s.ToolCount), right: true},
+			{text: s.Transport},
+		}}
+		if s.Error != "" {
+			row.below = append(row.below, tableCell{text: s.Error, style: red})
+		}
+		for _, t := range s.Tools {
+			text := t.Action
+			switch {
+			case t.Error != "":
+				text += ": cannot be called: " + t.Error
+			case t.Description != "":
+				text += ": " + t.Description
+			}
+			row.below = append(row.below, tableCell{text: text})
+		}
+		rows[i] = row
+	}
+	p.writeRecords([]string{"SERVER", "STATUS", "TOOLS", "TRANSPORT"}, rows)
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+// formatMCPStatus returns the state of a server, or else its status.
+func formatMCPStatus(s *gateway.ServerInfo) string {
+	if s.State != "" {
+		return s.State
+	}
+	return s.Status
+}
+
+func mcpStatusStyle(s *gateway.ServerInfo) textStyle {
+	switch {
+	case s.Status == gateway.StatusConnected:
+		return green
+	case s.State == gateway.StateDisabled:
+		return dim
+	}
+	return red
+}
+
+func newMCPValidateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate [FILE]",
+		Short: "Check a registry file of MCP servers and report every mistake with its position",
+		Long: "Check a registry file without starting or calling a server. FILE defaults to " + defaultMCPFile + ". Warnings name\n" +
+			"literal credentials, ignored keys and environment variables that are not set.",
+		Example: `  caprouter mcp validate
+  caprouter mcp validate ~/.cursor/mcp.json`,
+		Args:              argsBetween("one FILE", 0, 1),
+		ValidArgsFunction: completeJSON,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags := mcpFlags{}
+			if len(args) == 1 {
+				flags.file = args[0]
+			}
+			file, err := checkMCPFile(cmd, flags.path())
+			if err != nil {
+				return err
+			}
+			for i := range file.Servers {
+				s := &file.Servers[i]
+				if _, err := s.Expand(os.LookupEnv); err != nil && !s.Disabled {
+					fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s:%d: server %q is blocked: %v\n", file.Name, s.Line, s.ID, err)
+				}
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %s, format %s\n", file.Name, formatCount(len(file.Servers), "server"), file.Format)
+			return err
+		},
+	}
+}
+
+func completeJSON(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func newMCPTestCommand() *cobra.Command {
+	var flags mcpFlags
+	cmd := &cobra.Command{
+		Use:   "test [SERVER…]",
+		Short: "Connect to servers and report which ones work",
+		Long: "Connect to the named servers of a registry file, or to all that are not disabled, and list their tools.\n" +
+			"Exit code 1 if one of them does not work or has a tool that cannot be called.",
+		Example: `  caprouter mcp test
+  caprouter mcp test weather --timeout 5s`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			selected := func(id string) bool { return len(args) == 0 || slices.Contains(args, id) }
+			return flags.withGateway(cmd, selected, func(_ context.Context, g *gateway.Gateway) error {
+				servers := g.Servers()
+				for _, name := range args {
+					if !slices.ContainsFunc(servers, func(s gateway.ServerInfo) bool { return s.Name == name }) {
+						return fmt.Errorf("%s has no server %q", flags.path(), name)
+					}
+				}
+				err := printOutput(cmd, flags.asJSON, servers, func(out io.Writer) error { return printMCPServers(out, servers) })
+				if err == nil && slices.ContainsFunc(servers, hasMCPProblem) {
+					return silentError{}
+				}
+				return err
+			})
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+func hasMCPProblem(s gateway.ServerInfo) bool {
+	if s.State == gateway.StateDisabled {
+		return false
+	}
+	return s.Status != gateway.StatusConnected || slices.ContainsFunc(s.Tools, func(t gateway.Tool) bool { return t.Error != "" })
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+func newMCPCallCommand() *cobra.Command {
+	var flags mcpFlags
+	cmd := &cobra.Command{
+		Use:   "call ACTION [JSON]",
+		Short: "Call a tool and print its result",
+		Long: "Call a tool of a server of the registry file and print its result. ACTION is the name of the server and\n" +
+			"that of the tool with a dot between them. JSON is the input, or - to read it from standard input.\n\n" +
+			"Exit code 1 if the call fails; --json then prints the error as JSON.",
+		Example: `  caprouter mcp call weather.query '{"ubicacion":"Madrid"}'
+  caprouter mcp call system.info --json`,
+		Args: argsBetween("an ACTION and its input", 1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			action := contract.Action{Action: args[0]}
+			if len(args) == 2 {
+				input, err := readActionInput(cmd, args[1])
+				if err != nil {
+					return err
+				}
+				action.Input = input
+			}
+			// Other servers are not started.
+			selected := func(id string) bool { return strings.HasPrefix(args[0], id+".") }
+			return flags.withGateway(cmd, selected, func(ctx context.Context, g *gateway.Gateway) error {
+				result, err := g.Invoke(ctx, action)
+				if failed, ok := errors.AsType[*contract.ActionError](err); ok && flags.asJSON {
+					if err := printJSON(cmd.OutOrStdout(), failed); err != nil {
+						return err
+					}
+					return silentError{}
+				}
+				if err != nil {
+					return err
+				}
+				return printOutput(cmd, flags.asJSON, result, func(out io.Writer) error { return printActionResult(out, result) })
+			})
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+// maxActionInput bounds what is read from standard input.
+const maxActionInput = 16 << 20
+
+// readActionInput returns the input of an action, which is an object.
+func readActionInput(cmd *cobra.Command, text string) (json.RawMessage, error) {
+	if text == "-" {
+		data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxActionInput))
+		if err != nil {
+			return nil, err
+		}
+		text = string(data)
+	}
+	var members map[string]json.RawMessage
+	if err := strictjson.Unmarshal([]byte(text), &members); err != nil {
+		return nil, usageErrorf(cmd, "the input %w", err)
+	}
+	return json.RawMessage(text), nil
+}
+
+// printActionResult prints a text as it is, and everything else as JSON.
+func printActionResult(out io.Writer, result *contract.ActionResult) error {
+	var text string
+	switch {
+	case result.Type == contract.ActionText && strictjson.Unmarshal(result.Content, &text) == nil:
+		_, err := fmt.Fprintln(out, printable(text))
+		return err
+	case result.Structured != nil:
+		return printIndented(out, result.Structured)
+	}
+	return printIndented(out, result.Content)
+}
+
+func printIndented(out io.Writer, raw json.RawMessage) error {
+	text, err := strictjson.MarshalIndent(raw)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, string(text))
+	return err
+}
+
+func newMCPImportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE",
+		Short: "Print the servers of a file of another program in the format of " + defaultMCPFile,
+		Long: "Read a registry file in any of the formats and print its servers in the format servers, version 1.0.\n" +
+			"Values are not changed: ${NAME} stays, and so do literal credentials.",
+		Example:           `  caprouter mcp import ~/.cursor/mcp.json > mcp.json`,
+		Args:              argsBetween("one FILE", 1, 1),
+		ValidArgsFunction: completeJSON,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := checkMCPFile(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			text, err := strictjson.MarshalIndent(map[string]any{"version": "1.0", "servers": file.Servers})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), string(text))
+			return err
+		},
+	}
+}
