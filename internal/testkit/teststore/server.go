@@ -1,0 +1,64 @@
+package teststore
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+const startTimeout = time.Minute
+
+// Server is a NATS server on a port of this machine, as an operator runs it for an
+// external store.
+type Server struct {
+	URL string
+
+	server *server.Server
+}
+
+// Serve starts a server with its files in dir. Port -1 chooses a free one; a test that
+// restarts the server gets one from testkit.FreePort. The server is stopped at the end
+// of the test.
+func Serve(t testing.TB, dir string, port int) *Server {
+	t.Helper()
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(startTimeout) {
+		t.Fatal("the server does not start")
+	}
+	s := &Server{URL: srv.ClientURL(), server: srv}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Stop stops the server. Its clients try to connect again until it is started on the
+// same port.
+func (s *Server) Stop() {
+	s.server.Shutdown()
+	s.server.WaitForShutdown()
+}
+
+// OpenShared opens the store at a server, as one of several processes, and closes it
+// at the end of the test.
+func OpenShared(t testing.TB, srv *Server, owner string) *store.Store {
+	t.Helper()
+	s, err := store.Open(context.WithoutCancel(t.Context()), store.Config{URL: srv.URL, Owner: owner})
+	if err != nil {
+		t.Fatalf("open the store at %s: %v", srv.URL, err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the test's store: %v", err)
+		}
+	})
+	return s
+}
