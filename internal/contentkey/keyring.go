@@ -99,6 +99,15 @@ func (m *masterKey) subkey(salt []byte) cipher.AEAD {
 // CurrentID returns the name of the key that encrypts.
 func (r *Keyring) CurrentID() string { return r.keys[0].id.String() }
 
+// IDs returns the names of all keys, that of the one that encrypts first.
+func (r *Keyring) IDs() []string {
+	ids := make([]string, len(r.keys))
+	for i := range r.keys {
+		ids[i] = r.keys[i].id.String()
+	}
+	return ids
+}
+
 // Seal encrypts a content with the first key.
 func (r *Keyring) Seal(content, associated []byte) []byte {
 	id := &r.keys[0].id
@@ -130,11 +139,7 @@ func (r *Keyring) Open(sealed, associated []byte) ([]byte, error) {
 		}
 		return content, nil
 	}
-	known := make([]string, len(r.keys))
-	for i := range r.keys {
-		known[i] = r.keys[i].id.String()
-	}
-	return nil, &UnknownKeyError{KeyID: id.String(), Source: r.source, Known: known}
+	return nil, &UnknownKeyError{KeyID: id.String(), Source: r.source, Known: r.IDs()}
 }
 
 // IsUnknownKey reports whether a content could not be decrypted because its master key
