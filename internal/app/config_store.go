@@ -13,13 +13,15 @@ import (
 
 // StoreConfig specifies the durable store and its retention.
 type StoreConfig struct {
-	URL        string           `yaml:"url"`  // "" = embedded, in data_dir; nats://host:port = an external server
+	URL        string           `yaml:"url"`  // "" = embedded, in data_dir; nats://host:port,… = external servers of one cluster
 	Sync       string           `yaml:"sync"` // always, or an interval such as 100ms
 	Retention  RetentionConfig  `yaml:"retention"`
 	Encryption EncryptionConfig `yaml:"encryption"`
 	// TenantShare is the part of the store that one tenant may use, or one caller
 	// without a tenant. The one caller of auth.mode none may use all of it.
 	TenantShare float64 `yaml:"tenant_share"`
+	// Replication is the number of external servers that keep each stream.
+	Replication int `yaml:"replication"`
 }
 
 // EncryptionConfig names the keys of stored contents; without either, the file content.key
@@ -58,6 +60,7 @@ func defaultStoreConfig() StoreConfig {
 		Sync:        syncAlways,
 		Retention:   RetentionConfig{Requests: "30d", Decisions: "90d", Audit: "365d", MaxBytes: "10GiB"},
 		TenantShare: 0.25,
+		Replication: 1,
 	}
 }
 
@@ -76,6 +79,7 @@ func (c *StoreConfig) validate() error {
 	r := &c.Retention
 	return errors.Join(
 		c.validateURL(),
+		c.validateReplication(),
 		c.validateSync(),
 		checkMinDuration("store.retention.requests", r.Requests, minRequestRetention, "48h: a request may be open for a day"),
 		checkMinDuration("store.retention.decisions", r.Decisions, minRetention, "1h"),
@@ -133,8 +137,20 @@ func (c *StoreConfig) validateURL() error {
 	if c.URL == "" {
 		return nil
 	}
-	if _, ok := parseURL(c.URL, "nats", "tls"); !ok {
-		return errors.New("store.url must be nats://host:port or tls://host:port, or left out for the embedded store")
+	for one := range strings.SplitSeq(c.URL, ",") {
+		if _, ok := parseURL(one, "nats", "tls"); !ok {
+			return errors.New("store.url must be nats://host:port or tls://host:port, several of them separated by commas, or left out for the embedded store")
+		}
+	}
+	return nil
+}
+
+func (c *StoreConfig) validateReplication() error {
+	if c.Replication < 1 || c.Replication > 5 {
+		return fmt.Errorf("store.replication is %d: write the number of servers that keep each stream, from 1 to 5 (3)", c.Replication)
+	}
+	if c.Replication > 1 && c.URL == "" {
+		return errors.New("store.replication needs store.url: an embedded store has one copy")
 	}
 	return nil
 }

@@ -28,6 +28,9 @@ type BucketConfig struct {
 	// Keys encrypt the values: each key has a data key of its own, which Delete
 	// erases. Nil = values are stored in clear. Not together with KeyTTL.
 	Keys *contentkey.Keyring
+	// Existing opens a bucket with small values that are not encrypted as it is, for reading,
+	// or returns ErrNotFound.
+	Existing bool
 	// OnWrite is called after each write with the size of the value, and with -1
 	// after a delete; not for a value that expires. Nil = none.
 	OnWrite func(key string, size int)
@@ -68,6 +71,14 @@ func newBucket(s *Store, name string) *Bucket {
 func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 	if !validName.MatchString(cfg.Name) {
 		return nil, fmt.Errorf("bucket name %q: want letters, digits, _ and -", cfg.Name)
+	}
+	if cfg.Existing {
+		b := newBucket(s, cfg.Name)
+		var err error
+		if b.stream, err = existingStream(ctx, s, b.streamName); err != nil {
+			return nil, fmt.Errorf("bucket %s: %w", cfg.Name, err)
+		}
+		return b, nil
 	}
 	limit, err := s.shareBytes(cfg.Share)
 	if err != nil {
@@ -171,6 +182,9 @@ func (b *Bucket) keyOf(m Message) string { return strings.TrimPrefix(m.Subject, 
 func (b *Bucket) toEntry(ctx context.Context, m Message) (e Entry, err error) {
 	e = Entry{Key: b.keyOf(m), Value: m.Data, Revision: m.Seq, At: m.At}
 	if ref := m.header.Get(blobHeader); ref != "" {
+		if err := b.ensureBlobs(ctx); err != nil { // another process may have created them
+			return Entry{}, err
+		}
 		e.Value, err = b.readBlob(ctx, e.Key, ref)
 	}
 	if err == nil && b.sealer != nil {
@@ -289,7 +303,7 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 func (b *Bucket) Discard(ctx context.Context, key string) error {
 	err := checkKey(key)
 	old := ""
-	if err == nil && b.blobs.used.Load() {
+	if err == nil && (b.blobs.used.Load() || b.store.cfg.URL != "") { // another process may have written one
 		old, err = b.blobReference(ctx, key)
 	}
 	if err == nil {
@@ -298,7 +312,9 @@ func (b *Bucket) Discard(ctx context.Context, key string) error {
 		}
 	}
 	if err == nil && old != "" {
-		err = b.deleteBlob(ctx, key, old)
+		if err = b.ensureBlobs(ctx); err == nil {
+			err = b.deleteBlob(ctx, key, old)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s/%s: %w", b.name, key, err)

@@ -16,8 +16,10 @@
 //	rev, err := tickets.Create(ctx, "42", &ticket)                    // ErrExists
 //	row, err := tickets.Update(ctx, "42", func(t *Ticket) error {…}) // retried after a lost race
 //
-// One process owns a store. A directory is locked by the operating system; a store at
-// a URL by a lease that is renewed. OwnershipLost reports the loss of the lease.
+// One process owns a directory, which is locked by the operating system; OwnershipLost
+// reports that it was replaced. Any number of processes share a store at a URL. They
+// change its values by comparing revisions, and send each other messages (Broadcast,
+// Subscribe) that may be lost.
 //
 // Failures:
 //

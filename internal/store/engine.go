@@ -92,6 +92,14 @@ func (e *engine) openConnections(options ...nats.Option) (err error) {
 		// after its caller has received an error.
 		nats.ReconnectBufSize(-1),
 		nats.NoCallbacksAfterClientClose(),
+		nats.NoEcho(), // see Subscribe
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			subject := ""
+			if sub != nil {
+				subject = sub.Subject
+			}
+			e.cfg.Logger.Warn("store: the connection reported an error", "subject", subject, "error", err)
+		}),
 	)
 	onReconnect := nats.ReconnectHandler(func(*nats.Conn) {
 		select {

@@ -62,25 +62,19 @@ func (b *Bucket) Orphan(ctx context.Context, key string, value []byte) error {
 // LoseBlobs removes all large values and keeps their keys.
 func (b *Bucket) LoseBlobs(ctx context.Context) { _ = b.blobs.stream.Purge(ctx) }
 
-// StopRenewing stops the renewal of the lease, as if the process were dead.
-func (s *Store) StopRenewing() { s.group.Stop(nil); _ = s.group.Wait() }
-
 // RepairAtStart checks the files of a directory that no store has open, as Open does.
 func RepairAtStart(dir string) (map[string][]Damage, error) {
 	cfg := Config{Dir: dir}.withDefaults()
 	return cfg.repairFiles(context.Background())
 }
 
-// TakeLeaseAway writes another owner into the lease.
-func (s *Store) TakeLeaseAway(ctx context.Context, owner string) {
-	if _, err := newBucket(s, leaseBucket).Put(ctx, leaseKey, []byte(owner)); err != nil {
-		panic(err)
+// CreateLegacyLease creates the lease of a release before replicas.
+func (s *Store) CreateLegacyLease(ctx context.Context, owner string) {
+	b, err := s.Bucket(ctx, BucketConfig{Name: legacyLeaseBucket, MaxAge: time.Second})
+	if err == nil {
+		_, err = b.Put(ctx, legacyLeaseKey, []byte(owner))
 	}
-}
-
-// DropLease deletes the lease, as if it had expired.
-func (s *Store) DropLease(ctx context.Context) {
-	if err := s.lease.bucket.Delete(ctx, leaseKey); err != nil {
+	if err != nil {
 		panic(err)
 	}
 }
@@ -125,3 +119,6 @@ func (b *Bucket) MoveDataKeys(ctx context.Context) error {
 	}
 	return nil
 }
+
+// BeginEpoch begins an epoch of data keys, and ends none.
+func (b *Bucket) BeginEpoch(ctx context.Context) error { return b.sealer.beginEpoch(ctx) }

@@ -10,52 +10,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
-
-// serve runs a NATS server on a port of this machine, as an operator does.
-func serve(t *testing.T, dir string, port int) *server.Server {
-	t.Helper()
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	if !srv.ReadyForConnections(testkit.Patience) {
-		t.Fatal("the server does not start")
-	}
-	t.Cleanup(func() { stopServer(srv) })
-	return srv
-}
-
-func stopServer(srv *server.Server) {
-	srv.Shutdown()
-	srv.WaitForShutdown()
-}
-
-func external(srv *server.Server, ttl time.Duration, owner string) store.Config {
-	return store.Config{URL: srv.ClientURL(), Owner: owner, LeaseTTL: ttl}
-}
-
-// openExternal opens a store at a server and closes it at the end of the test.
-func openExternal(t *testing.T, cfg store.Config) *store.Store {
-	t.Helper()
-	s, err := store.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
 
 func TestExternalStore_BehavesLikeEmbedded(t *testing.T) {
 	ctx := t.Context()
-	s := openExternal(t, external(serve(t, t.TempDir(), -1), time.Minute, "a"))
+	s := teststore.OpenShared(t, teststore.Serve(t, t.TempDir(), -1), "a")
 	b := bucket(t, s, store.BucketConfig{Share: 0.1})
 	rev := must[uint64](t)(b.Create(ctx, "req.1", []byte("1")))
 	_, err := b.Create(ctx, "req.1", nil)
@@ -92,90 +55,51 @@ func TestExternalStore_BehavesLikeEmbedded(t *testing.T) {
 	}
 }
 
-func TestExternalStore_HasOneOwner(t *testing.T) {
-	srv := serve(t, t.TempDir(), -1)
-	first := openExternal(t, external(srv, time.Second, "first"))
-	s, err := store.Open(t.Context(), external(srv, time.Second, "second"))
+func TestExternalStore_IsSharedByProcesses(t *testing.T) {
+	ctx := t.Context()
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	first := bucket(t, teststore.OpenShared(t, srv, "first"), store.BucketConfig{})
+	second := bucket(t, teststore.OpenShared(t, srv, "second"), store.BucketConfig{})
+	rev := must[uint64](t)(first.Create(ctx, "a", []byte("1")))
+	_, err := second.Create(ctx, "a", []byte("2"))
+	wantErr(t, "create of a key that the other process created", err, store.ErrExists)
+	must[uint64](t)(second.Update(ctx, "a", []byte("3"), rev))
+	_, err = first.Update(ctx, "a", []byte("4"), rev)
+	wantErr(t, "update after one of the other process", err, store.ErrConflict)
+	if got := must[store.Entry](t)(first.Get(ctx, "a")); string(got.Value) != "3" {
+		t.Errorf("got %q, want the update of the other process", got.Value)
+	}
+}
+
+func TestExternalStore_RefusesWhileEarlierReleaseOwnsIt(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	teststore.OpenShared(t, srv, "a").CreateLegacyLease(t.Context(), "ab12 (pid 7)")
+	cfg := store.Config{URL: srv.URL, Owner: "new"}
+	s, err := store.Open(t.Context(), cfg)
 	if err == nil {
 		_ = s.Close()
 	}
-	wantErr(t, "second open", err, store.ErrLocked)
-	if err != nil && !strings.Contains(err.Error(), "is owned by first (pid ") {
-		t.Errorf("got %q, want the owner named", err)
+	wantErr(t, "open", err, store.ErrLocked)
+	if err != nil && !strings.Contains(err.Error(), "ab12 (pid 7), uses "+srv.URL) {
+		t.Errorf("got %q, want the owner and the server named", err)
 	}
-	select {
-	case <-first.OwnershipLost():
-		t.Error("the first owner lost the store to a rejected one")
-	default:
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	openExternal(t, external(srv, time.Second, "third")) // the released lease is acquired at once
-}
-
-func TestExternalStore_TakesOverFromDeadOwner(t *testing.T) {
-	srv := serve(t, t.TempDir(), -1)
-	dead := openExternal(t, external(srv, time.Second, "dead"))
-	b := bucket(t, dead, store.BucketConfig{Name: "B"})
-	dead.StopRenewing()
-	second := openExternal(t, external(srv, time.Minute, "second")) // waits until the lease has expired
-	_, err := b.Put(t.Context(), "a", nil)
-	wantErr(t, "write of the former owner", err, store.ErrLocked)
-	if got := dead.Status(); got.Ready || !errors.Is(got.Err, store.ErrLocked) {
-		t.Errorf("status of the former owner: got %+v", got)
-	}
-	if _, err := bucket(t, second, store.BucketConfig{Name: "B"}).Put(t.Context(), "a", nil); err != nil {
-		t.Errorf("write of the owner: %v", err)
-	}
-}
-
-func TestExternalStore_NamesNewOwner(t *testing.T) {
-	srv := serve(t, t.TempDir(), -1)
-	first := openExternal(t, external(srv, 3*time.Second, "first"))
-	first.TakeLeaseAway(t.Context(), "second (pid 2)")
-	testkit.WaitClosed(t, first.OwnershipLost())
-	wantErr(t, "lost", first.OwnershipError(), store.ErrLocked)
-	if why := fmt.Sprint(first.OwnershipError()); !strings.Contains(why, "is now owned by second (pid 2)") {
-		t.Errorf("got reason %s, want the new owner named", why)
-	}
-}
-
-func TestExternalStore_ReportsExpiredLease(t *testing.T) {
-	srv := serve(t, t.TempDir(), -1)
-	s := openExternal(t, external(srv, 3*time.Second, "first"))
-	s.DropLease(t.Context())
-	testkit.WaitClosed(t, s.OwnershipLost())
-	if why := fmt.Sprint(s.OwnershipError()); !strings.Contains(why, "suspended for longer than the lease") {
-		t.Errorf("got reason %s, want the expired lease", why)
-	}
-}
-
-func TestExternalStore_LosesLeaseWithoutServer(t *testing.T) {
-	srv := serve(t, t.TempDir(), -1)
-	s := openExternal(t, external(srv, time.Second, "a"))
-	b := bucket(t, s, store.BucketConfig{})
-	if got := s.OwnershipError(); got != nil {
-		t.Errorf("got reason %v while the store is owned, want nil", got)
-	}
-	stopServer(srv)
-	testkit.WaitClosed(t, s.OwnershipLost())
-	wantErr(t, "lost", s.OwnershipError(), store.ErrUnavailable)
-	if why := fmt.Sprint(s.OwnershipError()); !strings.Contains(why, srv.ClientURL()+" was not reached for 1s") || strings.Contains(why, "owned by") {
-		t.Errorf("got reason %s, want the server named, and no owner", why)
-	}
-	_, err := b.Put(t.Context(), "a", nil)
-	wantErr(t, "put", err, store.ErrLocked)
+	testkit.Eventually(t, "the store opens after the lease has expired", func() bool {
+		s, err := store.Open(t.Context(), cfg)
+		if err == nil {
+			_ = s.Close()
+		}
+		return err == nil
+	})
 }
 
 func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 	dir := t.TempDir()
 	port := testkit.FreePort(t)
-	srv := serve(t, dir, port)
-	s := openExternal(t, external(srv, time.Minute, "a"))
+	srv := teststore.Serve(t, dir, port)
+	s := teststore.OpenShared(t, srv, "a")
 	b := bucket(t, s, store.BucketConfig{})
 	must[uint64](t)(b.Put(t.Context(), "a", []byte("1")))
-	stopServer(srv)
+	srv.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := b.Get(ctx, "a")
@@ -183,7 +107,7 @@ func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrUnavailable) {
 		t.Errorf("status without the server: got %+v", got)
 	}
-	serve(t, dir, port)
+	teststore.Serve(t, dir, port)
 	if got, err := b.Get(t.Context(), "a"); err != nil || string(got.Value) != "1" {
 		t.Errorf("get after the server's restart: got %q and error %v, want 1", got.Value, err)
 	}
@@ -194,8 +118,8 @@ func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 func TestExternalStore_RecreatesMemoryLogAfterServerRestart(t *testing.T) {
 	dir := t.TempDir()
 	port := testkit.FreePort(t)
-	srv := serve(t, dir, port)
-	s := openExternal(t, external(srv, time.Minute, "a"))
+	srv := teststore.Serve(t, dir, port)
+	s := teststore.OpenShared(t, srv, "a")
 	l := openLog(t, s, store.LogConfig{Memory: true})
 	add(t, l, "log.a", "before")
 	followed := make(chan string, 10)
@@ -208,10 +132,32 @@ func TestExternalStore_RecreatesMemoryLogAfterServerRestart(t *testing.T) {
 	if got := testkit.Receive(t, followed); got != "before" {
 		t.Errorf("got %q, want the message before the restart", got)
 	}
-	stopServer(srv)
-	serve(t, dir, port)
+	srv.Stop()
+	teststore.Serve(t, dir, port)
 	add(t, l, "log.a", "after")
 	if got := testkit.Receive(t, followed); got != "after" {
 		t.Errorf("got %q, want the message after the restart", got)
+	}
+}
+
+// A bucket of an earlier version can be watched after it was opened with KeyTTL.
+func TestBucket_AdaptsToKeyTTL(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	before := bucket(t, teststore.OpenShared(t, srv, "before"), store.BucketConfig{Share: 0.1})
+	must[uint64](t)(before.Put(t.Context(), "a", []byte("1")))
+	must[uint64](t)(before.Put(t.Context(), "b", []byte("2")))
+	b := bucket(t, teststore.OpenShared(t, srv, "after"), store.BucketConfig{Share: 0.1, KeyTTL: true})
+	if err := b.Delete(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := b.Watch(t.Context(), "", func(c store.Change) error {
+		if got = append(got, fmt.Sprintf("%s=%s %v", c.Key, c.Value, c.Deleted)); len(got) == 2 {
+			return store.ErrStop
+		}
+		return nil
+	})
+	if diff := cmp.Diff([]string{"a=1 false", "b= true"}, got); err != nil || diff != "" {
+		t.Errorf("changes: error %v (-want +got):\n%s", err, diff)
 	}
 }

@@ -32,12 +32,19 @@ func (l *Log) Follow(ctx context.Context, from uint64, fn func(Message) error) e
 	return f.run(ctx, fn)
 }
 
+// FollowSubjects is Follow for the messages of some subjects, which may have wildcards and
+// must not overlap. From must not be 0.
+func (l *Log) FollowSubjects(ctx context.Context, from uint64, subjects []string, fn func(Message) error) error {
+	f := follower{store: l.store, stream: l.name, filters: subjects, next: max(from, 1)}
+	return f.run(ctx, fn)
+}
+
 // follower reads a stream and waits for new messages. One goroutine owns it.
 type follower struct {
-	store  *Store
-	stream string
-	filter string // subject, may have wildcards; "" = all
-	next   uint64 // sequence of the next message
+	store   *Store
+	stream  string
+	filters []string // subjects, may have wildcards; none = all
+	next    uint64   // sequence of the next message
 }
 
 // run calls fn for each message. It makes a new consumer whenever the engine lost
@@ -82,7 +89,7 @@ func (f *follower) consume(ctx context.Context, fn func(Message) error) error {
 	create, created := context.WithTimeout(ctx, attemptTimeout)
 	defer created()
 	consumer, err := f.store.engine.js.CreateConsumer(create, f.stream, jetstream.ConsumerConfig{
-		FilterSubject:     f.filter,
+		FilterSubjects:    f.filters,
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       f.next,
 		AckPolicy:         jetstream.AckNonePolicy,
@@ -121,7 +128,7 @@ func (f *follower) deliver(ctx context.Context, batch jetstream.MessageBatch, fn
 			}
 			m := Message{
 				Seq: meta.Sequence.Stream, At: meta.Timestamp,
-				Subject: msg.Subject(), Data: msg.Data(), header: msg.Headers(),
+				Subject: msg.Subject(), Data: msg.Data(), Origin: originOf(msg.Headers()), header: msg.Headers(),
 			}
 			if m.Seq < f.next {
 				continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type LogConfig struct {
 	Share float64
 	// Memory keeps the log in memory: each process starts with an empty one.
 	Memory bool
+	// Existing opens the log as it is, for reading, or returns ErrNotFound.
+	Existing bool
 	// Evict discards the oldest messages of a full log. Otherwise Append fails.
 	Evict bool
 }
@@ -34,8 +37,22 @@ type Message struct {
 	At      time.Time
 	Subject string
 	Data    []byte
+	// Origin is the sequence of the message that this one replaces; 0 = none was given.
+	Origin uint64
 
 	header nats.Header
+}
+
+// originHeader carries Message.Origin.
+const originHeader = "Caprouter-Origin"
+
+// originOf returns the origin in the headers of a message.
+func originOf(header nats.Header) uint64 {
+	origin, err := strconv.ParseUint(header.Get(originHeader), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return origin
 }
 
 // Log is an append-only stream of messages.
@@ -56,6 +73,13 @@ const (
 func (s *Store) Log(ctx context.Context, cfg LogConfig) (*Log, error) {
 	if !validName.MatchString(cfg.Name) || strings.HasPrefix(cfg.Name, "KV_") {
 		return nil, fmt.Errorf("log name %q: want letters, digits, _ and -", cfg.Name)
+	}
+	if cfg.Existing {
+		stream, err := existingStream(ctx, s, cfg.Name)
+		if err != nil {
+			return nil, fmt.Errorf("log %s: %w", cfg.Name, err)
+		}
+		return &Log{store: s, name: cfg.Name, subjects: stream.CachedInfo().Config.Subjects, stream: stream}, nil
 	}
 	limit, err := s.shareBytes(cfg.Share)
 	if err != nil {
@@ -101,6 +125,11 @@ type AppendOptions struct {
 	// ExpectLast is the required sequence of the subject's last message, 0 for none,
 	// nil for any. Otherwise ErrConflict.
 	ExpectLast *uint64
+	// ExpectFor is the subject that ExpectLast refers to, and may have wildcards; "" = that
+	// of the message. Writers that exclude each other must give the same.
+	ExpectFor string
+	// Origin is stored with the message.
+	Origin uint64
 }
 
 // Lifetime ends when the messages of a log in memory are lost, because the engine was
@@ -116,7 +145,10 @@ func (l *Log) Lifetime() context.Context {
 
 // Append stores one message and returns its sequence when it is durable.
 func (l *Log) Append(ctx context.Context, subject string, data []byte, opts AppendOptions) (uint64, error) {
-	w := pendingWrite{stream: l.name, subject: subject, data: data, messageID: opts.ID, expectLast: opts.ExpectLast, retried: opts.ID != ""}
+	w := pendingWrite{stream: l.name, subject: subject, data: data, messageID: opts.ID, expectLast: opts.ExpectLast, expectFor: opts.ExpectFor, retried: opts.ID != ""}
+	if opts.Origin != 0 {
+		w.header = nats.Header{originHeader: {strconv.FormatUint(opts.Origin, 10)}}
+	}
 	if w.messageID == "" {
 		w.messageID = nuid.Next()
 	}

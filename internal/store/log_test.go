@@ -339,3 +339,37 @@ func TestSubjectMatches_FollowsPattern(t *testing.T) {
 		}
 	})
 }
+
+// A message that replaces others is written only if they are still the newest, of any of
+// their subjects.
+func TestLog_AppendExpectsLastOfPattern(t *testing.T) {
+	for name, s := range map[string]*store.Store{
+		"embedded": open(t, t.TempDir()), "external": teststore.OpenShared(t, teststore.Serve(t, t.TempDir(), -1), "a"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, s, store.LogConfig{})
+			original := add(t, l, "log.a", "original")
+			first := must[uint64](t)(l.Append(t.Context(), "log.a.some.1", []byte("1"), store.AppendOptions{
+				ExpectLast: new(uint64(0)), ExpectFor: "log.a.*.1", Origin: original,
+			}))
+			_, err := l.Append(t.Context(), "log.a.none.1", nil, store.AppendOptions{ExpectLast: new(uint64(0)), ExpectFor: "log.a.*.1"})
+			wantErr(t, "append from the original", err, store.ErrConflict)
+			second := must[uint64](t)(l.Append(t.Context(), "log.a.none.1", nil, store.AppendOptions{ExpectLast: &first, ExpectFor: "log.a.*.1"}))
+			_, err = l.Append(t.Context(), "log.a.some.1", nil, store.AppendOptions{ExpectLast: &first, ExpectFor: "log.a.*.1"})
+			wantErr(t, "append from the first copy", err, store.ErrConflict)
+			if m := must[store.Message](t)(l.Get(t.Context(), first)); m.Origin != original {
+				t.Errorf("got origin %d, want %d", m.Origin, original)
+			}
+			var followed []uint64
+			err = l.FollowSubjects(t.Context(), 1, []string{"log.a", "log.a.none.*"}, func(m store.Message) error {
+				if followed = append(followed, m.Seq); len(followed) == 2 {
+					return store.ErrStop
+				}
+				return nil
+			})
+			if diff := cmp.Diff([]uint64{original, second}, followed); err != nil || diff != "" {
+				t.Errorf("follow: error %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}

@@ -33,9 +33,8 @@ func (s *Store) LoseOwnership(why error) {
 // the store: it must stop, because another process may write.
 func (s *Store) OwnershipLost() <-chan struct{} { return s.owned.ended }
 
-// OwnershipError returns why this process lost the store: another one owns it, or the
-// files of the directory were replaced (ErrLocked), or the server was unreachable for
-// the whole lease (ErrUnavailable). It is nil until OwnershipLost is closed.
+// OwnershipError returns why this process lost the store, for example because the files
+// of the directory were replaced (ErrLocked). It is nil until OwnershipLost is closed.
 func (s *Store) OwnershipError() error {
 	select {
 	case <-s.owned.ended:

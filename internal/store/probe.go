@@ -49,6 +49,7 @@ func (s *Store) writeProbe(ctx context.Context) error {
 	}
 	_, err := s.engine.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: probeStream, Subjects: []string{probeSubject}, MaxMsgs: 1, Discard: jetstream.DiscardOld, Duplicates: time.Second,
+		Replicas: s.cfg.Replication,
 	})
 	if err == nil {
 		_, err = s.engine.js.Publish(ctx, probeSubject, make([]byte, probeSize),

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -36,7 +38,11 @@ func (s *Store) readMessage(ctx context.Context, stream string, q directGet) (Me
 		return Message{}, err
 	}
 	var m Message
-	err = s.retry(ctx, "read", func(ctx context.Context) error {
+	err = s.retry(ctx, "read", func(ctx context.Context) (err error) {
+		if s.cfg.Replication > 1 {
+			m, err = readFromLeader(ctx, s.engine.read, stream, body)
+			return err
+		}
 		reply, err := s.engine.read.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream, body)
 		if err != nil {
 			return err
@@ -50,6 +56,10 @@ func (s *Store) readMessage(ctx context.Context, stream string, q directGet) (Me
 // walkMessages calls fn for every message from q.Seq or q.StartTime on that matches
 // q.NextFor, in order, up to the end at that time.
 func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn func(Message) error) error {
+	last, err := lastOnLeader(ctx, s, stream, q.NextFor)
+	if err != nil {
+		return err
+	}
 	q.Batch, q.MaxBytes = pageMessages, pageBytes
 	var more bool // the page before reported more messages
 	for {
@@ -62,7 +72,7 @@ func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn
 		if err != nil {
 			return err
 		}
-		if promised && len(page) == 0 && !isBlobStream(stream) { // a blob that is replaced meanwhile is not damage
+		if promised && len(page) == 0 && s.cfg.Replication == 1 && !isBlobStream(stream) { // a blob that is replaced meanwhile is not damage
 			if q.Seq, more = s.skipDamage(ctx, stream, q); more {
 				continue
 			}
@@ -73,6 +83,19 @@ func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn
 				return err
 			}
 			q.Seq, q.StartTime = m.Seq+1, nil
+			if err := fn(m); err != nil {
+				return ignoreStop(err)
+			}
+		}
+		if !more && q.Seq <= last {
+			m, err := readNextFromLeader(ctx, s, stream, q)
+			if errors.Is(err, ErrNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			q.Seq, q.StartTime, more = m.Seq+1, nil, true
 			if err := fn(m); err != nil {
 				return ignoreStop(err)
 			}
@@ -165,7 +188,7 @@ func parseMessage(raw *nats.Msg) (Message, error) {
 	if err != nil {
 		return Message{}, fmt.Errorf("%w: an answer without a time", ErrUnavailable)
 	}
-	return Message{Seq: seq, At: at, Subject: raw.Header.Get(jetstream.SubjectHeader), Data: raw.Data, header: raw.Header}, nil
+	return Message{Seq: seq, At: at, Subject: raw.Header.Get(jetstream.SubjectHeader), Data: raw.Data, Origin: originOf(raw.Header), header: raw.Header}, nil
 }
 
 // statusError returns the error of an answer without a message.
@@ -178,4 +201,71 @@ func statusError(raw *nats.Msg) error {
 	default:
 		return fmt.Errorf("%w: answer %s %s", ErrUnavailable, status, raw.Header.Get("Description"))
 	}
+}
+
+// Of a stream that several servers keep, any of them answers a direct read, and may not
+// have the last write yet. Single messages are therefore read from the leader, and a
+// walk compares its end with the leader.
+
+// noMessageCode is the engine's code for a message that does not exist.
+const noMessageCode = 404
+
+// readFromLeader returns one message as the leader of the stream has it, or ErrNotFound.
+func readFromLeader(ctx context.Context, conn *nats.Conn, stream string, body []byte) (Message, error) {
+	reply, err := conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, body)
+	if err != nil {
+		return Message{}, err
+	}
+	var answer struct {
+		Error *struct {
+			Code        int    `json:"code"`
+			Description string `json:"description"`
+		} `json:"error"`
+		Message struct {
+			Subject string    `json:"subject"`
+			Seq     uint64    `json:"seq"`
+			Header  []byte    `json:"hdrs"`
+			Data    []byte    `json:"data"`
+			Time    time.Time `json:"time"`
+		} `json:"message"`
+	}
+	if err := strictjson.UnmarshalAllowUnknown(reply.Data, &answer); err != nil {
+		return Message{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if answer.Error != nil {
+		if answer.Error.Code == noMessageCode {
+			return Message{}, ErrNotFound
+		}
+		return Message{}, fmt.Errorf("%w: answer %d %s", ErrUnavailable, answer.Error.Code, answer.Error.Description)
+	}
+	m := Message{Seq: answer.Message.Seq, At: answer.Message.Time, Subject: answer.Message.Subject, Data: answer.Message.Data, header: nats.Header{}}
+	if len(answer.Message.Header) > 0 {
+		if m.header, err = nats.DecodeHeadersMsg(answer.Message.Header); err != nil {
+			return Message{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	return m, nil
+}
+
+// lastOnLeader returns the sequence of the last message that matches the filter as the
+// leader has it, 0 if there is none, or if one server alone keeps the streams.
+func lastOnLeader(ctx context.Context, s *Store, stream, filter string) (uint64, error) {
+	if s.cfg.Replication == 1 {
+		return 0, nil
+	}
+	m, err := s.readMessage(ctx, stream, directGet{LastFor: cmp.Or(filter, ">")})
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	return m.Seq, err
+}
+
+// readNextFromLeader returns the first message of a walk that the leader has, although
+// the server that answered the walk did not, or ErrNotFound.
+func readNextFromLeader(ctx context.Context, s *Store, stream string, walk directGet) (Message, error) {
+	next := directGet{NextFor: cmp.Or(walk.NextFor, ">"), Seq: walk.Seq, StartTime: walk.StartTime}
+	if next.StartTime == nil {
+		next.Seq = max(next.Seq, 1)
+	}
+	return s.readMessage(ctx, stream, next)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -120,13 +121,17 @@ func (s *Store) recreateAfterReconnect(ctx context.Context) error {
 	}
 }
 
-// redactURL returns a server's address without its password.
+// redactURL returns the addresses of servers without their passwords.
 func redactURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "the store's URL"
+	addrs := strings.Split(raw, ",")
+	for i, addr := range addrs {
+		u, err := url.Parse(addr)
+		if err != nil {
+			return "the store's URL"
+		}
+		addrs[i] = u.Redacted()
 	}
-	return u.Redacted()
+	return strings.Join(addrs, ",")
 }
 
 // withoutURL removes the URL, which may contain a password, from an error of

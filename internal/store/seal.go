@@ -39,8 +39,10 @@ type valueSealer struct {
 	changing sync.RWMutex
 
 	current *keyEpoch // changed while changing is held
+	checked time.Time // when current was read last, for a shared store; the same
 
 	mu      sync.Mutex
+	read    uint64 // the epoch of every data key up to this sequence was read
 	epochs  map[contentkey.ID]*keyEpoch
 	known   map[string]knownKey // of recent values
 	pending map[contentkey.ID]*pendingKey
@@ -91,9 +93,30 @@ func (s *Store) openSealer(ctx context.Context, b *Bucket, cfg *BucketConfig) (*
 		bucket: b, ring: cfg.Keys, log: log, maxAge: cfg.MaxAge,
 		epochs: map[contentkey.ID]*keyEpoch{}, known: map[string]knownKey{}, pending: map[contentkey.ID]*pendingKey{},
 	}
-	newest := Message{}
-	err = log.Read(ctx, ReadFrom{Subject: v.epochSubject()}, func(m Message) error {
-		data, err := cfg.Keys.Open(m.Data, []byte(m.Subject))
+	for {
+		newest, err := v.readEpochs(ctx)
+		if err != nil || cfg.Keys.SealedByCurrent(newest.Data) {
+			return v, err
+		}
+		if err := v.beginEpoch(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// readEpochs reads the stored epochs, of which the newest becomes the current one, and
+// returns its message. Other processes may have begun some.
+func (v *valueSealer) readEpochs(ctx context.Context) (newest Message, err error) {
+	v.changing.Lock()
+	defer v.changing.Unlock()
+	return v.readEpochsLocked(ctx)
+}
+
+// readEpochsLocked is readEpochs for a caller that holds changing.
+func (v *valueSealer) readEpochsLocked(ctx context.Context) (newest Message, err error) {
+	began := time.Now()
+	err = v.log.Read(ctx, ReadFrom{Subject: v.epochSubject()}, func(m Message) error {
+		data, err := v.ring.Open(m.Data, []byte(m.Subject))
 		if err != nil {
 			return err
 		}
@@ -101,15 +124,21 @@ func (s *Store) openSealer(ctx context.Context, b *Bucket, cfg *BucketConfig) (*
 		if err != nil {
 			return err
 		}
-		v.current = &keyEpoch{key: key, seq: m.Seq, since: m.At}
-		v.epochs[key.ID()] = v.current
 		newest = m
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if v.epochs[key.ID()] == nil {
+			v.epochs[key.ID()] = &keyEpoch{key: key, seq: m.Seq, since: m.At}
+		}
+		if v.current == nil || m.Seq > v.current.seq {
+			v.current = v.epochs[key.ID()]
+		}
 		return nil
 	})
-	if err == nil && !cfg.Keys.SealedByCurrent(newest.Data) {
-		err = v.beginEpoch(ctx)
+	if err == nil {
+		v.checked = began
 	}
-	return v, err
+	return newest, err
 }
 
 func (v *valueSealer) epochSubject() string { return "keys." + v.bucket.name + ".epoch" }
@@ -122,13 +151,22 @@ func (v *valueSealer) keySubject(part, key string) string {
 // associatedData binds an encrypted value to its key.
 func (v *valueSealer) associatedData(key string) []byte { return []byte(v.bucket.prefix + key) }
 
-// beginEpoch makes a new epoch key the current one.
+// beginEpoch makes a new epoch key the current one, or that of another process which has
+// begun an epoch at the same time.
 func (v *valueSealer) beginEpoch(ctx context.Context) error {
 	v.changing.Lock()
 	defer v.changing.Unlock()
+	var last uint64
+	if v.current != nil {
+		last = v.current.seq
+	}
 	key := contentkey.NewKey()
 	sealed := v.ring.Seal(key.Marshal(), []byte(v.epochSubject()))
-	seq, err := v.log.Append(ctx, v.epochSubject(), sealed, AppendOptions{})
+	seq, err := v.log.Append(ctx, v.epochSubject(), sealed, AppendOptions{ExpectLast: &last})
+	if errors.Is(err, ErrConflict) {
+		_, err = v.readEpochsLocked(ctx)
+		return err
+	}
 	if err != nil {
 		return err
 	}
@@ -137,6 +175,34 @@ func (v *valueSealer) beginEpoch(ctx context.Context) error {
 	defer v.mu.Unlock()
 	v.epochs[key.ID()] = v.current
 	return nil
+}
+
+// Bounds of a shared store, in which a process may use an epoch for a while after another
+// one has begun the next.
+const (
+	epochCheckInterval = 30 * time.Second // between two looks for a newer epoch
+	maxSealedWrite     = 30 * time.Second // of a value with its data key
+	// epochGrace is how long an epoch is kept after the next one has begun. It has 30 s
+	// for the clocks of the servers.
+	epochGrace = epochCheckInterval + maxSealedWrite + 30*time.Second
+)
+
+// isShared reports whether other processes use the bucket.
+func (v *valueSealer) isShared() bool { return v.bucket.store.cfg.URL != "" }
+
+// checkEpoch reads the epochs again if another process may have begun one.
+func (v *valueSealer) checkEpoch(ctx context.Context) error {
+	if !v.isShared() {
+		return nil
+	}
+	v.changing.RLock()
+	fresh := time.Since(v.checked) < epochCheckInterval
+	v.changing.RUnlock()
+	if fresh {
+		return nil
+	}
+	_, err := v.readEpochs(ctx)
+	return err
 }
 
 // put writes an encrypted value. An update uses the data key of the revision that it
@@ -178,7 +244,8 @@ func (v *valueSealer) keyOf(ctx context.Context, key string, revision uint64) (*
 }
 
 // putWithNewKey writes a value with a new data key. If the value replaces another one,
-// its data key is written first, because an interrupted write must not lose the other.
+// its data key is written first, because an interrupted write must not lose the other. In
+// a shared store it always is, because other processes do not know what is pending.
 func (v *valueSealer) putWithNewKey(ctx context.Context, key string, value []byte, after *uint64) (revision uint64, err error) {
 	p := &pendingKey{name: key, key: contentkey.NewKey(), done: make(chan struct{})}
 	v.mu.Lock()
@@ -194,8 +261,13 @@ func (v *valueSealer) putWithNewKey(ctx context.Context, key string, value []byt
 		close(p.done)
 	}()
 	sealed := p.key.Seal(value, v.associatedData(key))
-	if after == nil || *after != 0 {
-		if err := v.storeKey(ctx, v.keySubject("data", key), p.key); err != nil {
+	if v.isShared() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, maxSealedWrite)
+		defer cancel()
+	}
+	if after == nil || *after != 0 || v.isShared() {
+		if _, err := v.storeKey(ctx, v.keySubject("data", key), p.key); err != nil {
 			return 0, err
 		}
 		return v.bucket.putStored(ctx, key, sealed, after, 0)
@@ -205,19 +277,22 @@ func (v *valueSealer) putWithNewKey(ctx context.Context, key string, value []byt
 		if i == 0 {
 			revision, errs[i] = v.bucket.putStored(ctx, key, sealed, after, 0)
 		} else {
-			errs[i] = v.storeKey(ctx, v.keySubject("data", key), p.key)
+			_, errs[i] = v.storeKey(ctx, v.keySubject("data", key), p.key)
 		}
 	})
 	return revision, cmp.Or(errs[0], errs[1])
 }
 
-// storeKey writes a data key, encrypted with the current epoch key.
-func (v *valueSealer) storeKey(ctx context.Context, subject string, dataKey *contentkey.Key) error {
+// storeKey writes a data key, encrypted with the current epoch key, and returns its
+// sequence.
+func (v *valueSealer) storeKey(ctx context.Context, subject string, dataKey *contentkey.Key) (uint64, error) {
+	if err := v.checkEpoch(ctx); err != nil {
+		return 0, err
+	}
 	v.changing.RLock()
 	defer v.changing.RUnlock()
 	sealed := v.current.key.Seal(dataKey.Marshal(), []byte(subject))
-	_, err := v.log.Append(ctx, subject, sealed, AppendOptions{})
-	return err
+	return v.log.Append(ctx, subject, sealed, AppendOptions{})
 }
 
 // open decrypts a value that was read. A value of an earlier version is not encrypted.
@@ -282,7 +357,7 @@ type storedKey struct {
 func (v *valueSealer) listKeys(ctx context.Context, key string) ([]storedKey, error) {
 	var keys []storedKey
 	err := v.log.Read(ctx, ReadFrom{Subject: v.keySubject("*", key)}, func(m Message) error {
-		dataKey, err := v.openKey(m)
+		dataKey, err := v.openKey(ctx, m)
 		keys = append(keys, storedKey{m.Seq, dataKey})
 		return err
 	})
@@ -290,19 +365,37 @@ func (v *valueSealer) listKeys(ctx context.Context, key string) ([]storedKey, er
 }
 
 // openKey decrypts a message with a data key. It returns nil if its epoch key was erased.
-func (v *valueSealer) openKey(m Message) (*contentkey.Key, error) {
+func (v *valueSealer) openKey(ctx context.Context, m Message) (*contentkey.Key, error) {
 	id, _ := contentkey.KeyOf(m.Data)
-	v.mu.Lock()
-	epoch := v.epochs[id]
-	v.mu.Unlock()
-	if epoch == nil {
-		return nil, nil //nolint:nilnil // documented
+	epoch, err := v.findEpoch(ctx, id, m.Seq)
+	if epoch == nil || err != nil {
+		return nil, err
 	}
 	data, err := epoch.key.Open(m.Data, []byte(m.Subject))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return contentkey.ParseKey(data)
+}
+
+// findEpoch returns the epoch of a data key with this sequence, nil if it was erased. An
+// epoch is stored before its data keys, so one that another process has begun is found
+// by reading the epochs once.
+func (v *valueSealer) findEpoch(ctx context.Context, id contentkey.ID, seq uint64) (*keyEpoch, error) {
+	for tried := !v.isShared(); ; tried = true {
+		v.mu.Lock()
+		epoch, known := v.epochs[id], seq <= v.read
+		v.mu.Unlock()
+		if epoch != nil || known || tried {
+			return epoch, nil
+		}
+		if _, err := v.readEpochs(ctx); err != nil {
+			return nil, err
+		}
+		v.mu.Lock()
+		v.read = max(v.read, seq)
+		v.mu.Unlock()
+	}
 }
 
 func (v *valueSealer) lookUp(key string) knownKey {

@@ -91,20 +91,25 @@ func (v *valueSealer) waitPending(ctx context.Context, key string) error {
 	return nil
 }
 
-// eraseKeys overwrites the selected data keys of a key.
+// eraseKeys overwrites the selected data keys of a key, until none is left: another
+// process may move one to another epoch meanwhile.
 func (v *valueSealer) eraseKeys(ctx context.Context, key string, selects func(contentkey.ID) bool) error {
 	v.erasing.Lock()
 	defer v.erasing.Unlock()
-	keys, err := v.listKeys(ctx, key)
-	if err != nil {
-		return err
-	}
-	for _, k := range keys {
-		if k.key != nil && !selects(k.key.ID()) {
-			continue
-		}
-		if err := v.log.Delete(ctx, k.seq); err != nil {
+	for more := true; more; {
+		keys, err := v.listKeys(ctx, key)
+		if err != nil {
 			return err
+		}
+		more = false
+		for _, k := range keys {
+			if k.key != nil && !selects(k.key.ID()) {
+				continue
+			}
+			if err := v.log.Delete(ctx, k.seq); err != nil {
+				return err
+			}
+			more = v.isShared()
 		}
 	}
 	v.mu.Lock()

@@ -46,6 +46,9 @@ func (v *valueSealer) expireKeys(ctx context.Context) error {
 		return err
 	}
 	now := v.bucket.store.cfg.Now()
+	if _, err := v.readEpochs(ctx); err != nil {
+		return err
+	}
 	v.changing.RLock()
 	current := v.current
 	v.changing.RUnlock()
@@ -57,11 +60,15 @@ func (v *valueSealer) expireKeys(ctx context.Context) error {
 	v.mu.Lock()
 	epochs := slices.SortedFunc(maps.Values(v.epochs), func(a, b *keyEpoch) int { return cmp.Compare(a.seq, b.seq) })
 	v.mu.Unlock()
+	keep := v.maxAge + v.epochLength()/4
+	if v.isShared() {
+		keep = max(keep, epochGrace)
+	}
 	for i := range len(epochs) - 1 {
 		next := epochs[i+1]
 		// The engine removes expired values a little later, and a value is often updated
 		// shortly after it was created.
-		if now.Sub(next.since) < v.maxAge+v.epochLength()/4 {
+		if now.Sub(next.since) < keep {
 			break
 		}
 		if err := v.endEpoch(ctx, epochs[i], next); err != nil {
@@ -81,14 +88,17 @@ func (v *valueSealer) expireKeys(ctx context.Context) error {
 // endEpoch moves the data keys in use, and erases the key of the epoch.
 func (v *valueSealer) endEpoch(ctx context.Context, epoch, next *keyEpoch) error {
 	err := v.log.Read(ctx, ReadFrom{Seq: epoch.seq, Subject: v.keySubject("*", ">")}, func(m Message) error {
-		if m.Seq > next.seq {
+		if m.Seq > next.seq && (!v.isShared() || m.At.After(next.since.Add(epochGrace))) {
 			return ErrStop
+		}
+		if id, _ := contentkey.KeyOf(m.Data); m.Seq > next.seq && id != epoch.key.ID() {
+			return nil
 		}
 		return v.checkKey(ctx, m, func(key string, dataKey *contentkey.Key, used bool) error {
 			if !used {
 				return nil
 			}
-			return v.storeKey(ctx, v.keySubject("moved", key), dataKey)
+			return v.moveKey(ctx, m, key, dataKey)
 		})
 	})
 	if err != nil {
@@ -103,12 +113,25 @@ func (v *valueSealer) endEpoch(ctx context.Context, epoch, next *keyEpoch) error
 	return v.log.Trim(ctx, next.seq)
 }
 
+// moveKey stores a data key with the current epoch. If another process has erased it
+// meanwhile, it is erased there as well; see eraseKeys.
+func (v *valueSealer) moveKey(ctx context.Context, m Message, key string, dataKey *contentkey.Key) error {
+	moved, err := v.storeKey(ctx, v.keySubject("moved", key), dataKey)
+	if err != nil || !v.isShared() {
+		return err
+	}
+	if _, err = v.log.Get(ctx, m.Seq); errors.Is(err, ErrNotFound) {
+		return v.log.Delete(ctx, moved)
+	}
+	return err
+}
+
 // checkKey calls fn with a stored data key, unless it was erased meanwhile, and whether its
 // value exists. It is not erased while fn runs.
 func (v *valueSealer) checkKey(ctx context.Context, m Message, fn func(key string, dataKey *contentkey.Key, used bool) error) error {
 	v.erasing.Lock()
 	defer v.erasing.Unlock()
-	dataKey, err := v.openKey(m)
+	dataKey, err := v.openKey(ctx, m)
 	if err != nil || dataKey == nil {
 		return err
 	}

@@ -16,10 +16,7 @@ import (
 // Config.MinFree is set.
 const DefaultMinFree = 64 << 20
 
-const (
-	defaultMaxBytes = 10 << 30
-	defaultLeaseTTL = 10 * time.Second
-)
+const defaultMaxBytes = 10 << 30
 
 // Config configures a store. The zero value of every field except Dir (or URL)
 // works.
@@ -28,8 +25,11 @@ type Config struct {
 	// store, the engine's files in Dir/store.
 	Dir string
 	// URL is empty for an embedded engine, which has no listener, or
-	// nats://host:port for an external server.
+	// nats://host:port for an external server; several servers of a cluster are
+	// separated by commas.
 	URL string
+	// Replication is the number of servers that keep each stream; 0 = 1.
+	Replication int
 	// SyncEvery is how often written data is synced to disk. Zero syncs every write
 	// before it is acknowledged. Otherwise a power failure may lose the writes of
 	// this interval; the death of the process loses none. Without effect for a
@@ -40,11 +40,8 @@ type Config struct {
 	// MinFree is the free disk space below which writes are rejected, so that the
 	// engine never meets a full disk; 0 = 64 MiB.
 	MinFree int64
-	// Owner names this process in the lock file and in the lease.
+	// Owner names this process in the lock file and in the connections to a server.
 	Owner string
-	// LeaseTTL is the time after which another process may take over a store at a
-	// URL from a dead owner; 0 = 10 s.
-	LeaseTTL time.Duration
 
 	// RepairAll removes all damage of the files when the store is opened. It is for
 	// copies. Otherwise only a damaged end is removed, and Open returns ErrNeedsRepair.
@@ -65,9 +62,7 @@ func (c Config) withDefaults() Config {
 	if c.MinFree <= 0 {
 		c.MinFree = DefaultMinFree
 	}
-	if c.LeaseTTL <= 0 {
-		c.LeaseTTL = defaultLeaseTTL
-	}
+	c.Replication = max(c.Replication, 1)
 	if c.Owner == "" {
 		c.Owner = "caprouter"
 	}
@@ -89,7 +84,6 @@ type Store struct {
 	cfg    Config
 	lock   *lockFile // nil with a URL and no Dir
 	engine *engine
-	lease  *ownerLease // nil when embedded
 	owned  ownership
 	group  *run.Group
 
@@ -106,7 +100,8 @@ type Store struct {
 }
 
 // Open opens the store, and creates a missing one. If it fails, it leaves nothing
-// running. The error wraps ErrLocked if another process owns the store.
+// running. The error wraps ErrLocked if another process owns the directory, or if one
+// of a release before replicas owns the store at the URL.
 func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	cfg = cfg.withDefaults()
 	if cfg.Dir == "" && cfg.URL == "" {
@@ -145,10 +140,9 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		s.group.Go("supervise the storage engine", s.supervise)
 		return s, nil
 	}
-	if s.lease, err = s.acquireLease(ctx); err != nil {
+	if err := checkLegacyOwner(ctx, s); err != nil {
 		return nil, err
 	}
-	s.group.Go("renew the owner lease", s.lease.renewUntilLost)
 	s.group.Go("recreate streams in memory", s.recreateAfterReconnect)
 	return s, nil
 }
@@ -161,9 +155,6 @@ func (s *Store) Close() error {
 		if s.group != nil {
 			s.group.Stop(nil)
 			s.closeErr = s.group.Wait()
-		}
-		if s.lease != nil {
-			s.lease.release()
 		}
 		if s.engine != nil {
 			s.engine.stop()
@@ -248,11 +239,8 @@ func (s *Store) checkOwned() error {
 	case <-s.owned.ended:
 		return errNotOwned
 	default:
+		return nil
 	}
-	if s.lease != nil {
-		return s.lease.checkValid()
-	}
-	return nil
 }
 
 var errNotOwned = fmt.Errorf("%w: this process no longer owns the store", ErrLocked)

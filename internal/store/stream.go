@@ -80,19 +80,39 @@ func (s *Store) replaceMemoryStream(name string, created time.Time) {
 
 // applyStream creates or updates a stream in the engine.
 func (s *Store) applyStream(ctx context.Context, sp streamSpec) (jetstream.Stream, error) {
+	sp.Replicas = s.cfg.Replication
 	have, err := s.engine.js.Stream(ctx, sp.Name)
-	switch {
-	case err == nil:
-		sp.FirstSeq = have.CachedInfo().Config.FirstSeq // it cannot be changed
-	case !errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, err
-	case sp.Storage == jetstream.MemoryStorage:
-		// A stream in memory starts empty with each engine. Its sequences start at
-		// the time in microseconds, so that a sequence of an earlier engine can be
-		// recognised.
-		sp.FirstSeq = uint64(s.cfg.Now().UnixMicro())
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		created := sp
+		if sp.Storage == jetstream.MemoryStorage {
+			// A stream in memory starts empty with each engine. Its sequences start at
+			// the time in microseconds, so that a sequence of an earlier engine can be
+			// recognised.
+			created.FirstSeq = uint64(s.cfg.Now().UnixMicro())
+		}
+		stream, createErr := s.engine.js.CreateStream(ctx, jetstream.StreamConfig(created))
+		if !errors.Is(createErr, jetstream.ErrStreamNameAlreadyInUse) {
+			return stream, createErr
+		}
+		have, err = s.engine.js.Stream(ctx, sp.Name) // another process was faster
 	}
-	return s.engine.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig(sp))
+	if err != nil {
+		return nil, err
+	}
+	sp.FirstSeq = have.CachedInfo().Config.FirstSeq // it cannot be changed
+	return s.engine.js.UpdateStream(ctx, jetstream.StreamConfig(sp))
+}
+
+// existingStream returns a stream of the engine, or ErrNotFound.
+func existingStream(ctx context.Context, s *Store, name string) (stream jetstream.Stream, err error) {
+	err = s.retry(ctx, "open "+name, func(ctx context.Context) error {
+		stream, err = s.engine.js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return ErrNotFound
+		}
+		return err
+	})
+	return stream, err
 }
 
 // recreateMemoryStreams creates the streams in memory after a restart of the engine.
@@ -124,6 +144,7 @@ type pendingWrite struct {
 	data       []byte
 	messageID  string        // makes a retry harmless
 	expectLast *uint64       // required sequence of the subject's last message; nil = any
+	expectFor  string        // the subject that expectLast refers to; "" = subject
 	retried    bool          // it may have been sent before
 	ttl        time.Duration // of this message; 0 = that of the stream
 }
@@ -134,7 +155,10 @@ func (s *Store) publish(ctx context.Context, w pendingWrite) (uint64, error) {
 		return 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(w.data), limit)
 	}
 	options := []jetstream.PublishOpt{jetstream.WithMsgID(w.messageID), jetstream.WithRetryAttempts(0)}
-	if w.expectLast != nil {
+	switch {
+	case w.expectLast != nil && w.expectFor != "":
+		options = append(options, jetstream.WithExpectLastSequenceForSubject(*w.expectLast, w.expectFor))
+	case w.expectLast != nil:
 		options = append(options, jetstream.WithExpectLastSequencePerSubject(*w.expectLast))
 	}
 	if w.ttl > 0 {
@@ -175,7 +199,8 @@ func displayName(stream string) string {
 
 // findOwnWrite returns the sequence of this write if it was stored before, else the
 // conflict. The engine compares the expected sequence before the message id, so that
-// a retry after a lost confirmation conflicts with itself.
+// a retry after a lost confirmation conflicts with itself. If another process has
+// replaced the value since, the conflict stays, and the caller decides again.
 func (s *Store) findOwnWrite(ctx context.Context, w pendingWrite, conflict error) (uint64, error) {
 	m, err := s.readMessage(ctx, w.stream, directGet{NextFor: w.subject, Seq: *w.expectLast + 1})
 	switch {

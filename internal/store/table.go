@@ -192,6 +192,19 @@ func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error
 	return row, nil
 }
 
+// Replace writes a row if its revision is still the given one, and returns the new one.
+// ErrConflict if the revision differs or the row does not exist.
+func (t *Table[T]) Replace(ctx context.Context, key string, revision uint64, value *T) (uint64, error) {
+	data, err := t.cfg.Encode(key, value)
+	if err == nil {
+		revision, err = t.bucket.updateKey(ctx, t.cfg.Prefix+key, data, revision, t.ttlOf(value))
+	}
+	if err != nil {
+		return 0, t.wrapError("replace", key, err)
+	}
+	return revision, nil
+}
+
 // storedRow returns the row as stored, because change may have altered half of the
 // value before it failed.
 func (t *Table[T]) storedRow(e *Entry, err error) (Row[T], error) {

@@ -75,7 +75,7 @@ func (b *Bucket) Watch(ctx context.Context, prefix string, fn func(Change) error
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)
 	}
-	f := follower{store: b.store, stream: b.streamName, filter: filter, next: 1}
+	f := follower{store: b.store, stream: b.streamName, filters: []string{filter}, next: 1}
 	return f.run(ctx, func(m Message) error {
 		if isDeleteMarker(m) {
 			return fn(Change{Entry: Entry{Key: b.keyOf(m), Revision: m.Seq, At: m.At}, Deleted: true})

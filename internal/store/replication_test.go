@@ -1,0 +1,124 @@
+package store_test
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// serveCluster runs three NATS servers that form a cluster, and returns their URLs.
+func serveCluster(t *testing.T) string {
+	t.Helper()
+	var routes []*url.URL
+	var listeners []net.Listener
+	for range 3 {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners = append(listeners, listener)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: listener.Addr().String()})
+	}
+	var urls []string
+	for i, listener := range listeners {
+		port := listener.Addr().(*net.TCPAddr).Port
+		if err := listener.Close(); err != nil { // a server needs the ports of the others before they start
+			t.Fatal(err)
+		}
+		srv, err := server.NewServer(&server.Options{
+			ServerName: fmt.Sprintf("n%d", i+1), Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}, Routes: routes,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Start()
+		t.Cleanup(func() {
+			srv.Shutdown()
+			srv.WaitForShutdown()
+		})
+		if !srv.ReadyForConnections(testkit.Patience) {
+			t.Fatal("the server does not start")
+		}
+		urls = append(urls, srv.ClientURL())
+	}
+	return strings.Join(urls, ",")
+}
+
+// A server of a stream may be behind its leader, and answer reads nevertheless. Here a
+// client does that: it answers that there are no messages.
+func TestReplicatedStore_ReadsWhatOneServerDoesNotHaveYet(t *testing.T) {
+	ctx, urls := t.Context(), serveCluster(t)
+	s, err := store.Open(ctx, store.Config{URL: urls, Owner: "a", Replication: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	b := bucket(t, s, store.BucketConfig{})
+	rev := must[uint64](t)(b.Create(ctx, "key", []byte("value")))
+	l := openLog(t, s, store.LogConfig{})
+	for _, text := range []string{"1", "2", "3"} {
+		add(t, l, "log.a", text)
+	}
+
+	conn, err := nats.Connect(urls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for names := js.StreamNames(ctx); ; {
+		name, ok := <-names.Name()
+		if !ok {
+			break
+		}
+		stream, err := js.Stream(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := stream.CachedInfo().Config
+		if cfg.Replicas != 3 {
+			t.Errorf("%s: got %d replicas, want 3", name, cfg.Replicas)
+		}
+		cfg.AllowDirect = false // so that only the server below answers
+		if _, err := js.UpdateStream(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := conn.Subscribe("$JS.API.DIRECT.GET.>", func(m *nats.Msg) {
+		behind := nats.NewMsg(m.Reply)
+		behind.Header.Set("Status", "404")
+		behind.Header.Set("Description", "Message Not Found")
+		if err := conn.PublishMsg(behind); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+
+	if got, err := b.Get(ctx, "key"); err != nil || string(got.Value) != "value" || got.Revision != rev {
+		t.Errorf("Get: got %q at revision %d, %v, want what was written", got.Value, got.Revision, err)
+	}
+	if diff := cmp.Diff([]string{"key"}, keys(t, b, "")); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"1", "2", "3"}, texts(t, l, store.ReadFrom{})); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
