@@ -84,6 +84,7 @@ func levels() []level {
 			{pkg: "internal/requests", why: "records of asynchronous requests and their transitions"},
 			{pkg: "internal/events", why: "events of requests, in memory"},
 			{pkg: "internal/inflight", why: "the requests that this process executes"},
+			{pkg: "internal/replicas", why: "which processes share the store, and are live"},
 		}},
 		{"the registry", []row{
 			{pkg: "capabilities", why: "the registry file, the catalogue and the fleet"},
