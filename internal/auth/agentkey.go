@@ -30,6 +30,7 @@ const es256KeyLabel = "caprouter agent token ES256 v1"
 type agentKey struct {
 	kid    string // RFC 7638 thumbprint
 	jwk    []byte // the public half, as an entry of a key set
+	point  []byte // the public half of a P-256 key, uncompressed (SEC 1)
 	header string // encoded header of every token
 	sign   func(signed string) ([]byte, error)
 }
@@ -54,15 +55,15 @@ func newES256Key(key ed25519.PrivateKey) (*agentKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	member, err := encodeP256(&private.PublicKey)
+	kid, data, err := encodeP256(&private.PublicKey)
 	if err != nil {
 		return nil, err
 	}
-	data, err := strictjson.Marshal(member)
-	if err != nil {
-		return nil, fmt.Errorf("encode key: %w", err)
+	agent, err := newAgentKey(jwt.SigningMethodES256, kid, data, private)
+	if err == nil {
+		agent.point, err = private.PublicKey.Bytes()
 	}
-	return newAgentKey(jwt.SigningMethodES256, member.KID, data, private)
+	return agent, err
 }
 
 // deriveP256 derives a private key by rejection sampling (FIPS 186-5, appendix A.2.2):
@@ -82,17 +83,21 @@ func deriveP256(seed []byte) (*ecdsa.PrivateKey, error) {
 	return nil, errors.New("derive P-256 key: no candidate is below the order of the curve") // one seed of 2^128
 }
 
-// encodeP256 returns the public key as an entry of a key set (RFC 7518, section 6.2).
-func encodeP256(public *ecdsa.PublicKey) (jwkset.JWKMarshal, error) {
+// encodeP256 returns the public key as an entry of a key set (RFC 7518, section 6.2), and
+// its kid.
+func encodeP256(public *ecdsa.PublicKey) (kid string, jwk []byte, err error) {
 	metadata := jwkset.JWKMetadataOptions{ALG: jwkset.AlgES256, USE: jwkset.UseSig}
 	key, err := jwkset.NewJWKFromKey(public, jwkset.JWKOptions{Metadata: metadata})
 	if err != nil {
-		return jwkset.JWKMarshal{}, fmt.Errorf("encode key: %w", err)
+		return "", nil, fmt.Errorf("encode key: %w", err)
 	}
 	member := key.Marshal()
 	sum := sha256.Sum256([]byte(`{"crv":"P-256","kty":"EC","x":"` + member.X + `","y":"` + member.Y + `"}`))
 	member.KID = base64.RawURLEncoding.EncodeToString(sum[:])
-	return member, nil
+	if jwk, err = strictjson.Marshal(member); err != nil {
+		return "", nil, fmt.Errorf("encode key: %w", err)
+	}
+	return member.KID, jwk, nil
 }
 
 // agentKey returns the key that signs tokens for agents with the algorithm.

@@ -29,14 +29,16 @@ func (p *privateKey) addCallerKey(key ed25519.PrivateKey) error {
 		return fmt.Errorf("derive key of callers' tokens: %w", err)
 	}
 	derived := ed25519.NewKeyFromSeed(seed)
-	public := derived.Public().(ed25519.PublicKey)
-	kid := thumbprint(public)
-	if p.callerHeader, err = accessTokenHeader(AlgEdDSA, kid); err != nil {
+	p.caller = newCallerKey(derived.Public().(ed25519.PublicKey))
+	if p.callerHeader, err = accessTokenHeader(AlgEdDSA, p.caller.kid); err != nil {
 		return err
 	}
 	p.signCaller = func(signed string) ([]byte, error) { return jwt.SigningMethodEdDSA.Sign(signed, derived) }
-	p.caller = &verifyKey{kid: kid, method: jwt.SigningMethodEdDSA, key: public}
 	return nil
+}
+
+func newCallerKey(public ed25519.PublicKey) *verifyKey {
+	return &verifyKey{kid: thumbprint(public), method: jwt.SigningMethodEdDSA, key: public}
 }
 
 // CallerGrant is the content of a caller's token.
@@ -61,8 +63,8 @@ type callerClaims struct {
 	ID       string `json:"jti"`
 }
 
-// CallerToken returns a token for a caller of this router. Other routers and
-// agents do not accept it.
+// CallerToken returns a token for a caller of this router and its replicas. Other
+// routers and agents do not accept it.
 func (s *Signer) CallerToken(g CallerGrant) (string, error) {
 	now := s.store.now()
 	if err := g.Check(now); err != nil {
@@ -147,6 +149,9 @@ func (s *Signer) callerKey(kid string, now time.Time) *verifyKey {
 		if k.private.caller.kid == kid {
 			return k.private.caller
 		}
+	}
+	if k := s.store.peer(s.store.peers.Load().ofCallers(kid)); k != nil {
+		return k.caller
 	}
 	return nil
 }

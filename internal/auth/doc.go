@@ -44,8 +44,9 @@
 // # Tokens of agents
 //
 // An agent that posts its result later uses the callback token of the task. Only
-// the router that issued it verifies it, so a MAC is sufficient, with a key
-// derived from the signing key (RFC 5869). It costs an eighth of a signature.
+// the router that issued it, and its replicas, verify it, so a MAC is sufficient, with a
+// key derived from the signing key or from a secret of the replicas (RFC 5869). It costs
+// an eighth of a signature.
 //
 //	header  {"typ":"caprouter-task+jwt","alg":"HS256"}, exactly these bytes
 //	claims  iss, aud  the router         sub  the agent
@@ -59,6 +60,13 @@
 // agents with ES256, which is published beside the Ed25519 key, and the key of tokens
 // for callers, which is in no key set, so that no agent accepts such a token. Thus
 // one file contains all secrets, and they are rotated and revoked together.
+//
+// # Replicas
+//
+// Routers that share a store accept each other's tokens. [Signer.SetPeerKeys] adds the
+// accepted public keys of the others to the key set and to those that verify callers'
+// tokens. Callback tokens have no public key, so the replicas share secrets:
+// [Signer.SetTaskSecrets]. The package that transports both authenticates them.
 //
 // # Signatures
 //

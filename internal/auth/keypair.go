@@ -26,7 +26,7 @@ type keyPair struct {
 type privateKey struct {
 	eddsa, es256 *agentKey                   // tokens for agents
 	signData     func(message []byte) []byte // see Sign
-	taskMAC      func(signed string) string  // see TaskToken
+	taskMAC      taskMAC                     // see TaskToken
 
 	signCaller   func(signed string) ([]byte, error) // see CallerToken
 	callerHeader string
@@ -46,7 +46,7 @@ func newKeyPair(key ed25519.PrivateKey) (*keyPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	taskMAC, err := newTaskMAC(key)
+	taskMAC, err := newTaskMAC(key.Seed())
 	if err != nil {
 		return nil, err
 	}

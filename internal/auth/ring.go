@@ -120,9 +120,12 @@ func (r keyring) viewAt(now time.Time) *keyView {
 	for _, k := range v.accepted {
 		members = append(members, k.private.eddsa.jwk, k.private.es256.jwk)
 	}
-	v.jwks = slices.Concat([]byte(`{"keys":[`), bytes.Join(members, []byte(",")), []byte("]}"))
+	v.jwks = slices.Concat([]byte(`{"keys":[`), bytes.Join(members, []byte(",")), []byte(jwksEnd))
 	return v
 }
+
+// jwksEnd ends a key set that has keys.
+const jwksEnd = "]}"
 
 // narrowTo limits the period of the view to one side of a change.
 func (v *keyView) narrowTo(now, at time.Time) {

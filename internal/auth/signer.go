@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,9 +30,11 @@ type Signer struct {
 
 // keyStore loads and holds the keys of a Signer.
 type keyStore struct {
-	dir   string // "" = keys in memory
-	now   func() time.Time
-	state atomic.Pointer[keyStoreState]
+	dir    string // "" = keys in memory
+	now    func() time.Time
+	state  atomic.Pointer[keyStoreState]
+	peers  atomic.Pointer[peerKeys]    // of other replicas; nil = none
+	shared atomic.Pointer[taskSecrets] // of callback tokens; nil = derived from the signing keys
 
 	mu          sync.Mutex // one Reload at a time
 	files       keyFiles   // source of state
@@ -82,8 +85,12 @@ func (r *keyStore) viewAt(now time.Time) *keyView {
 }
 
 // JWKS returns the key set of all accepted keys (RFC 7517, RFC 8037), for both
-// algorithms of tokens for agents. The bytes must not be changed.
-func (s *Signer) JWKS() []byte { return s.store.viewAt(s.store.now()).jwks }
+// algorithms of tokens for agents, with those of the other replicas. The bytes must not
+// be changed.
+func (s *Signer) JWKS() []byte {
+	own := s.store.viewAt(s.store.now())
+	return s.store.peers.Load().appendTo(own.jwks, s.store.state.Load())
+}
 
 // currentKey returns the key that signs now.
 func (s *Signer) currentKey() *signingKey { return s.store.viewAt(s.store.now()).signing }
@@ -154,6 +161,42 @@ func (g *AgentGrant) validate(now time.Time) error {
 		return errors.New("it would have expired already")
 	}
 	return nil
+}
+
+// signatureDomain is the prefix of all data that Sign signs. No token has this
+// prefix, so a signature over data is never valid for a token.
+const signatureDomain = "caprouter/"
+
+// KeyID returns the id of the current signing key: its RFC 7638 thumbprint.
+func (s *Signer) KeyID() string { return s.currentKey().id }
+
+// Sign returns the Ed25519 signature over data and the id of the key. purpose is a
+// constant of the program; the signature is valid for this purpose only. Use the
+// returned id, because KeyID may change meanwhile.
+func (s *Signer) Sign(purpose string, data []byte) (keyID string, sig []byte) {
+	key := s.currentKey()
+	return key.id, key.private.signData(domainSeparated(purpose, data))
+}
+
+// Verify reports whether sig is the signature of the key over purpose and data. It
+// accepts every key of the ring, because signed records outlive tokens and the
+// private halves of keys.
+func (s *Signer) Verify(purpose, keyID string, data, sig []byte) bool {
+	key := s.store.state.Load().byID[keyID]
+	return key != nil && ed25519.Verify(key.public, domainSeparated(purpose, data), sig)
+}
+
+// domainSeparated joins purpose and data with a separator, so that no other split
+// of the bytes gives the same input.
+func domainSeparated(purpose string, data []byte) []byte {
+	if strings.Contains(purpose, "\x00") {
+		panic("auth: a purpose must not hold a NUL")
+	}
+	message := make([]byte, 0, len(signatureDomain)+len(purpose)+1+len(data))
+	message = append(message, signatureDomain...)
+	message = append(message, purpose...)
+	message = append(message, 0)
+	return append(message, data...)
 }
 
 // Format prints the redaction for every verb.

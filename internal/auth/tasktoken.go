@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/rand"
@@ -46,10 +45,13 @@ type taskClaims struct {
 	ID        string `json:"jti"`
 }
 
-// newTaskMAC returns the MAC function for callback tokens. A MAC is sufficient and
-// costs an eighth of a signature, because only the router verifies them.
-func newTaskMAC(key ed25519.PrivateKey) (func(signed string) string, error) {
-	derived, err := hkdf.Key(sha256.New, key.Seed(), nil, taskKeyLabel, sha256.Size)
+// taskMAC returns the MAC of a callback token.
+type taskMAC func(signed string) string
+
+// newTaskMAC derives the MAC function for callback tokens from a secret. A MAC is
+// sufficient and costs an eighth of a signature, because only the router verifies them.
+func newTaskMAC(secret []byte) (taskMAC, error) {
+	derived, err := hkdf.Key(sha256.New, secret, nil, taskKeyLabel, sha256.Size)
 	if err != nil {
 		return nil, fmt.Errorf("derive key of task tokens: %w", err)
 	}
@@ -60,8 +62,46 @@ func newTaskMAC(key ed25519.PrivateKey) (func(signed string) string, error) {
 	}, nil
 }
 
+// matches compares the encoded text, so that only the canonical encoding is accepted.
+func (m taskMAC) matches(signed, mac string) bool {
+	return subtle.ConstantTimeCompare([]byte(mac), []byte(m(signed))) == 1
+}
+
+// taskSecrets are the secrets of callback tokens that replicas share. They are
+// immutable.
+type taskSecrets struct {
+	sign   taskMAC
+	accept []taskMAC // with that of sign
+}
+
+// minTaskSecretBytes is the minimum size of a secret: that of a MAC.
+const minTaskSecretBytes = sha256.Size
+
+// SetTaskSecrets replaces the secrets of callback tokens: the first one signs, and tokens
+// of all are accepted, as are those that this router signed with its own keys before.
+func (s *Signer) SetTaskSecrets(secrets [][]byte) error {
+	shared := &taskSecrets{}
+	for _, secret := range secrets {
+		if len(secret) < minTaskSecretBytes {
+			return fmt.Errorf("secret of task tokens: %d bytes, want at least %d", len(secret), minTaskSecretBytes)
+		}
+		mac, err := newTaskMAC(secret)
+		if err != nil {
+			return err
+		}
+		shared.accept = append(shared.accept, mac)
+	}
+	if len(shared.accept) == 0 {
+		return errors.New("no secret of task tokens")
+	}
+	shared.sign = shared.accept[0]
+	s.store.shared.Store(shared)
+	return nil
+}
+
 // TaskToken returns a token with which the agent may post the result and the
-// progress of one task to the issuing router.
+// progress of one task to the issuing router or, if it has shared secrets, to any of its
+// replicas.
 func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) {
 	now := s.store.now()
 	if err := checkTaskGrant(issuer, g, now); err != nil {
@@ -76,11 +116,15 @@ func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) 
 		return "", err
 	}
 	signed := taskTokenHeader + "." + claims
-	return signed + "." + s.store.viewAt(now).signing.private.taskMAC(signed), nil
+	mac := s.store.viewAt(now).signing.private.taskMAC
+	if shared := s.store.shared.Load(); shared != nil {
+		mac = shared.sign
+	}
+	return signed + "." + mac(signed), nil
 }
 
-// VerifyTaskToken returns the grant of a callback token if a key of the ring
-// issued it for the issuer and it has not expired. Errors do not contain the
+// VerifyTaskToken returns the grant of a callback token if a shared secret or a key of
+// the ring issued it for the issuer and it has not expired. Errors do not contain the
 // token.
 func (s *Signer) VerifyTaskToken(issuer, token string, now time.Time) (contract.TaskGrant, error) {
 	grant, err := s.verifyTaskToken(issuer, token, now)
@@ -120,12 +164,18 @@ func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 	return g, nil
 }
 
-// verifyTaskMAC tries all accepted keys, because the header has no kid.
+// verifyTaskMAC tries all shared secrets and accepted keys, because the header has no
+// kid.
 func (s *Signer) verifyTaskMAC(signed, mac string, now time.Time) bool {
+	if shared := s.store.shared.Load(); shared != nil {
+		for _, m := range shared.accept {
+			if m.matches(signed, mac) {
+				return true
+			}
+		}
+	}
 	for _, k := range s.store.viewAt(now).accepted {
-		// Compare the encoded text, so that only the canonical encoding is
-		// accepted.
-		if subtle.ConstantTimeCompare([]byte(mac), []byte(k.private.taskMAC(signed))) == 1 {
+		if k.private.taskMAC.matches(signed, mac) {
 			return true
 		}
 	}
