@@ -83,6 +83,7 @@ func levels() []level {
 			{pkg: "internal/audit", why: "the audit log, a hash chain; drives no work"},
 			{pkg: "internal/requests", why: "records of asynchronous requests and their transitions"},
 			{pkg: "internal/events", why: "events of requests, in memory"},
+			{pkg: "internal/sharedkeys", why: "the keys that routers with one store share: signing keys, the secret of callback tokens, the keyring of contents"},
 			{pkg: "internal/inflight", why: "the requests that this process executes"},
 			{pkg: "internal/replicas", why: "which processes share the store, and are live"},
 		}},
