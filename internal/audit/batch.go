@@ -42,7 +42,9 @@ type batch struct {
 	prev    digest // hash of the record before the first
 	entries []batchEntry
 
-	seq uint64 // of its message; 0 = not read from the stream
+	seq       uint64 // of its message; 0 = not read from the stream
+	rewritten bool   // the message is not the first one of this batch
+	origin    uint64 // sequence of the first one; 0 = not known
 }
 
 type batchEntry struct {
@@ -123,6 +125,11 @@ func (b *batch) firstInvalid() int {
 func (b *batch) lastHash() digest { return b.entries[len(b.entries)-1].hash }
 
 func (b *batch) lastPosition() uint64 { return b.first + uint64(len(b.entries)) - 1 }
+
+// end returns the end of a chain whose last batch this is.
+func (b *batch) end(seq uint64) chainPlace {
+	return chainPlace{chain: b.chain, number: b.number, last: b.lastPosition(), hash: b.lastHash(), seq: seq, origin: max(b.origin, seq)}
+}
 
 func (b *batch) endPosition() *ChainPosition {
 	return &ChainPosition{Batch: b.number, Record: b.lastPosition(), Hash: b.lastHash().String()}
@@ -234,7 +241,10 @@ func decodeMessage(m store.Message) (*batch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("message %d: %w", m.Seq, err)
 	}
-	b.seq = m.Seq
+	b.seq, b.origin = m.Seq, m.Seq
+	if _, number := writerOf(m.Subject); number != 0 {
+		b.rewritten, b.origin = true, m.Origin
+	}
 	return b, nil
 }
 

@@ -152,7 +152,7 @@ func BenchmarkKnownRequests(b *testing.B) {
 	}
 	n := 0
 	for b.Loop() {
-		w.addRecords([]*pendingRecord{{id: ids[n%len(ids)], kind: KindOutcome}}, epoch())
+		w.addRecords([]indexedRecord{{id: ids[n%len(ids)], kind: KindOutcome}}, epoch())
 		n++
 	}
 }

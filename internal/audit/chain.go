@@ -19,6 +19,7 @@ type chainVerifier struct {
 	valid      map[uint64][]*batchSummary // valid batches of the chain, by number
 	unassigned []*batchSummary            // damaged, or of another chain; nil = explained
 	selected   []*batchSummary            // one for each number, newest first
+	announced  []announcement             // in other chains
 	mismatched map[*batchSummary]bool     // selected, but not the predecessor that the next batch names
 	gaps       []missingRange
 }
@@ -29,8 +30,13 @@ type missingRange struct {
 	next     *batchSummary // the batch behind it; nil at the end of the chain
 }
 
-// buildReport verifies the added messages.
+// buildReport verifies the added messages of the only chain.
 func (x *chainReader) buildReport(h *chainHead, how headStatus) *Report {
+	return x.newVerifier(h, how).verify(nil)
+}
+
+// newVerifier selects the chain.
+func (x *chainReader) newVerifier(h *chainHead, how headStatus) *chainVerifier {
 	j := &chainVerifier{
 		chainReader: x, report: &Report{Writer: x.writer, Notes: []string{}, Problems: []Problem{}},
 		valid: map[uint64][]*batchSummary{}, mismatched: map[*batchSummary]bool{},
@@ -38,6 +44,12 @@ func (x *chainReader) buildReport(h *chainHead, how headStatus) *Report {
 	j.checkHead(h, how)
 	j.groupMessages()
 	j.selectChain()
+	return j
+}
+
+// verify reports the problems of the chain. announced are records of other chains.
+func (j *chainVerifier) verify(announced []announcement) *Report {
+	j.announced = announced
 	j.explainGaps()
 	j.checkCopies()
 	j.checkOrder()
@@ -81,6 +93,7 @@ func (j *chainVerifier) checkHead(h *chainHead, how headStatus) {
 // groupMessages separates the valid batches of the chain from other messages.
 func (j *chainVerifier) groupMessages() {
 	slices.SortFunc(j.messages, func(a, b *batchSummary) int { return cmp.Compare(a.seq, b.seq) })
+	j.messages = slices.CompactFunc(j.messages, func(a, b *batchSummary) bool { return a.seq == b.seq }) // read twice
 	for _, e := range j.messages {
 		switch {
 		case e.valid && e.chain == j.chain:
@@ -109,7 +122,7 @@ func (j *chainVerifier) selectChain() {
 			known = false
 		}
 		if j.head != nil && n == j.head.Batch {
-			signed, _ := hexDigest(j.head.Hash)
+			signed := hexDigest(j.head.Hash)
 			if known && want != signed && j.hasBatch(n, signed) {
 				j.addProblem(ProblemAltered, next, next.first, "it does not connect to the signed head")
 				j.mismatched[next] = true

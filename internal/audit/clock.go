@@ -23,23 +23,29 @@ type clockStep struct {
 const maxClockSteps = 16
 
 // noteTimes remembers the times of a batch that was written.
-func (w *batchWriter) noteTimes(seq, number uint64, list []*pendingRecord) {
+func (c *storedChain) noteTimes(seq, number uint64, list []indexedRecord) {
 	first, last := list[0].at, list[0].at
-	for _, p := range list {
-		if p.at.Before(first) {
-			first = p.at
-		}
-		if p.at.After(last) {
-			last = p.at
-		}
+	for i := range list {
+		first, last = earlierOf(first, list[i].at), laterOf(last, list[i].at)
 	}
+	newest := c.newestTime()
 	switch {
-	case first.Before(w.newest.Add(-clockSlack)):
-		w.log.clock.addStep(clockStep{Batch: number, Seq: seq, From: w.newest, To: first})
-		w.newest = last
-	case last.After(w.newest):
-		w.newest = last
+	case first.Before(newest.Add(-clockSlack)):
+		c.clock.addStep(clockStep{Batch: number, Seq: seq, From: newest, To: first})
+		c.newest.Store(&last)
+	case last.After(newest):
+		c.newest.Store(&last)
 	}
+}
+
+// reaches reports whether the chain may contain records of this time or later.
+func (c *storedChain) reaches(from time.Time) bool {
+	for _, s := range c.clock.steps() {
+		if !s.From.Before(from) {
+			return true
+		}
+	}
+	return !c.newestTime().Before(from)
 }
 
 // clockHistory contains the steps of the clock, oldest first. The writer changes it.
@@ -82,17 +88,17 @@ func (h *clockHistory) timeSpans(from, to time.Time) []timeSpan {
 }
 
 // findStart returns where to read the records of the span from this time on.
-func (s timeSpan) findStart(ctx context.Context, l *Log, from time.Time) (store.ReadFrom, error) {
+func (s timeSpan) findStart(ctx context.Context, c *storedChain, from time.Time) (store.ReadFrom, error) {
 	if s.first == 1 && s.after == 0 {
 		return store.ReadFrom{Since: from}, nil // the times of the stream grow
 	}
 	low, high := s.first, s.after
 	if high == 0 {
-		high = l.end.Load().seq + 1
+		high = c.end.Load().seq + 1
 	}
 	for low < high {
 		middle := low + (high-low)/2
-		m, err := l.cfg.Log.Next(ctx, l.subjects.chain, middle)
+		m, err := c.stream.Next(ctx, c.subjects.chain, middle)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return store.ReadFrom{}, err
 		}
@@ -111,7 +117,7 @@ func (s timeSpan) findStart(ctx context.Context, l *Log, from time.Time) (store.
 
 // findSince returns where to read all records of the log from this time on, which may
 // be mixed with older ones.
-func (h *clockHistory) findSince(ctx context.Context, l *Log, since time.Time) (store.ReadFrom, error) {
+func (h *clockHistory) findSince(ctx context.Context, c *storedChain, since time.Time) (store.ReadFrom, error) {
 	spans := h.timeSpans(since, time.Time{}) // the last one has no end
-	return spans[0].findStart(ctx, l, since)
+	return spans[0].findStart(ctx, c, since)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/datadir"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -18,11 +19,15 @@ type Copy struct {
 // OpenCopy copies the log of a data directory into a temporary one. Close deletes it. The
 // keys are those of its contents.
 func OpenCopy(ctx context.Context, dataDir string, keys *contentkey.Keyring) (*Copy, error) {
+	writer, err := datadir.ReadReplica(dataDir)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
 	files, err := openCopy(ctx, dataDir)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	l := &Log{cfg: Config{Log: files.log, Keys: keys, Writer: DefaultWriter}, subjects: newChainSubjects(DefaultWriter), usage: newUsageIndex()}
+	l := &Log{storedChain: newStoredChain(files.log, keys, writer), usage: newUsageIndex()}
 	end, _, err := l.readTail(ctx)
 	if err != nil {
 		files.close()

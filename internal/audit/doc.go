@@ -36,9 +36,29 @@
 // held the contents (evict: removes them). To trim the start of the chain, it appends a checkpoint with the last position that goes. Hence everything that
 // is missing is either announced in the chain or reported by [Verify].
 //
+// Several replicas may use one stream. Each of them writes the chain of its name, and
+// follows those of the others, so that lookups, lists and shares are about all chains:
+//
+//	replica a ─▶ audit.a ─┬─▶ follower of b ─▶ indexes of b
+//	replica b ─▶ audit.b ─┴─▶ follower of a ─▶ indexes of a
+//
+// A replica also removes contents from the chains of others, which may be down: an erased
+// request may be in any of them, the oldest contents and records go first when the log is
+// full, and a chain that exceeds its retention by two hours has no writer any more. It
+// announces the removal in its own chain, and stores a head that covers the record before
+// it begins, because [VerifyReplicas] accepts such an announcement only from the signed part
+// of a chain. A batch is rewritten only if its newest copy is the one that was read, so
+// that replicas which remove different contents of a batch at the same time keep both
+// removals. Copies carry the sequence of the first message, which is the order of lists.
+//
+// The requests that a replica leaves behind are ended by [Log.CloseChain]: one of the
+// others appends their outcomes to the chain of that replica, behind the end that it has
+// read. Only one process can do this, and the writer itself is fenced by it.
+//
 // The signed head is a file outside the log that records the end of the chain. It is
 // written after the batch it names, at most every 50 ms, so it may be behind but never
 // ahead. Verify walks back from it. Verify cannot detect that the few batches behind the
 // newest head were cut off, or that both the log and the head were restored from an older
-// copy.
+// copy. In a store with several replicas the head of each chain is in the bucket HEADS, too,
+// at most a second old, and names the other chains.
 package audit

@@ -29,7 +29,8 @@ func (l *Log) eraseContents(ctx context.Context, id, by string) (int, error) {
 		return 0, err
 	}
 	count := 0
-	for _, b := range batches {
+	for _, found := range batches {
+		b := found.batch
 		for i := range b.entries {
 			if s := b.entries[i].content.state; (s == contentInline || s == contentSeparate) && b.isRecordOf(i, id) {
 				count++
@@ -41,25 +42,50 @@ func (l *Log) eraseContents(ctx context.Context, id, by string) (int, error) {
 		// announcement counts as tampering. The new record also keeps the batches
 		// below from being the last of the chain, which must not be rewritten.
 		rec := Record{Kind: KindAdmin, Event: EventErase, RequestID: id, Note: by}
-		if err := l.appendAdmin(ctx, &rec); err != nil {
+		if err := l.announce(ctx, &rec); err != nil {
 			return 0, err
 		}
 	}
-	for _, b := range batches {
-		if err := l.rewriteBatch(ctx, b, func(i int) bool { return b.isRecordOf(i, id) }); err != nil {
+	for _, found := range batches {
+		b := found.batch
+		if err := l.rewriteBatch(ctx, found.chain, b, func(i int) bool { return b.isRecordOf(i, id) }); err != nil {
 			return 0, err
 		}
 	}
 	return count, nil
 }
 
+// announce records a removal before it begins. If other replicas share the store, it also
+// stores a head that covers the record, because Verify accepts announcements about other
+// chains only from the signed part of a chain.
+func (l *Log) announce(ctx context.Context, rec *Record) error {
+	if rec.Chain == l.writer {
+		rec.Chain = ""
+	}
+	if err := l.appendAdmin(ctx, rec); err != nil || l.others == nil {
+		return err
+	}
+	return l.publishHead(ctx)
+}
+
+// chainBatch is a batch of a chain.
+type chainBatch struct {
+	chain *storedChain
+	batch *batch
+}
+
 // findBatches returns the batches with records of a request. If the index contains
 // both records, there are no others.
-func (l *Log) findBatches(ctx context.Context, id string) ([]*batch, error) {
-	var batches []*batch
-	add := func(b *batch) {
-		if !slices.ContainsFunc(batches, func(have *batch) bool { return have.number == b.number }) {
-			batches = append(batches, b)
+func (l *Log) findBatches(ctx context.Context, id string) ([]chainBatch, error) {
+	var batches []chainBatch
+	add := func(c *storedChain, b *batch) {
+		if !slices.ContainsFunc(batches, func(have chainBatch) bool { return have.chain == c && have.batch.number == b.number }) {
+			batches = append(batches, chainBatch{c, b})
+		}
+	}
+	if l.others != nil {
+		if err := l.others.catchUp(ctx); err != nil {
+			return nil, err
 		}
 	}
 	known := l.index.lookUp(id)
@@ -67,20 +93,20 @@ func (l *Log) findBatches(ctx context.Context, id string) ([]*batch, error) {
 		if r == (recordRef{}) {
 			continue
 		}
-		b, err := l.readBatch(ctx, r)
+		b, err := r.chain.readBatch(ctx, r)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // trimmed
 		}
 		if err != nil {
 			return nil, err
 		}
-		add(b)
+		add(r.chain, b)
 	}
 	if known.decision != (recordRef{}) && known.outcome != (recordRef{}) {
 		return batches, nil
 	}
-	err := l.searchRecords(ctx, id, maxRequestDuration, func(_ uint64, b *batch, _ int) error {
-		add(b)
+	err := l.searchRecords(ctx, id, maxRequestDuration, func(c *storedChain, b *batch, _ int) error {
+		add(c, b)
 		return nil
 	})
 	if errors.Is(err, store.ErrNotFound) {
@@ -92,19 +118,35 @@ func (l *Log) findBatches(ctx context.Context, id string) ([]*batch, error) {
 // rewriteBatch writes a batch again without the contents that drop selects, and then
 // erases the messages that held them: older copies of the batch, and parts. Entries
 // and hashes stay the same.
-func (l *Log) rewriteBatch(ctx context.Context, b *batch, drop func(i int) bool) error {
-	removed, parts := b.dropContents(drop)
-	n := strconv.FormatUint(b.number, 10)
-	newest, old := b.seq, parts
-	if len(removed) > 0 {
-		var err error
-		if newest, err = b.appendRewritten(ctx, l, removed); err != nil {
+func (l *Log) rewriteBatch(ctx context.Context, c *storedChain, b *batch, drop func(i int) bool) error {
+	var old []uint64
+	var newest uint64
+	for {
+		removed, parts := b.dropContents(drop)
+		old = append(old, parts...)
+		if newest = b.seq; len(removed) == 0 {
+			break
+		}
+		seq, err := l.appendRewritten(ctx, c, b, removed)
+		old = append(old, b.seq)
+		if err == nil {
+			newest = seq
+			break
+		}
+		if l.others == nil || !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		old = append(old, b.seq)
+		// Another replica has rewritten it, too: continue with its copy.
+		if b, err = c.readRewritten(ctx, b.number); errors.Is(err, store.ErrNotFound) {
+			return nil // trimmed
+		}
+		if err != nil {
+			return err
+		}
 	}
-	for _, subject := range []string{l.subjects.withoutContents + n, l.subjects.rewritten + n} {
-		err := l.cfg.Log.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
+	n := strconv.FormatUint(b.number, 10)
+	for _, subject := range []string{c.subjects.withoutContents + n, c.subjects.rewritten + n} {
+		err := c.stream.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
 			if m.Seq < newest {
 				old = append(old, m.Seq)
 			}
@@ -115,7 +157,10 @@ func (l *Log) rewriteBatch(ctx context.Context, b *batch, drop func(i int) bool)
 		}
 	}
 	for _, seq := range old {
-		if err := l.cfg.Log.Delete(ctx, seq); err != nil {
+		if seq == newest {
+			continue
+		}
+		if err := c.stream.Delete(ctx, seq); err != nil {
 			return err
 		}
 	}
@@ -134,18 +179,27 @@ func (b *batch) dropContents(drop func(i int) bool) (removed []recordUsage, part
 	return removed, parts
 }
 
-// appendRewritten writes the batch again, without the contents that were removed from it.
-func (b *batch) appendRewritten(ctx context.Context, l *Log, removed []recordUsage) (seq uint64, err error) {
-	subject := l.subjects.rewritten
+// appendRewritten writes a batch again, without the contents that were removed from it. It
+// returns store.ErrConflict if another replica was faster.
+func (l *Log) appendRewritten(ctx context.Context, c *storedChain, b *batch, removed []recordUsage) (seq uint64, err error) {
+	subject := c.subjects.rewritten
 	if !b.hasContent() {
-		subject = l.subjects.withoutContents
+		subject = c.subjects.withoutContents
+	}
+	n := strconv.FormatUint(b.number, 10)
+	opts := store.AppendOptions{Origin: b.origin}
+	if l.others != nil {
+		opts.ExpectFor, opts.ExpectLast = c.subjects.chain+".*."+n, new(uint64(0))
+		if b.rewritten {
+			opts.ExpectLast = &b.seq
+		}
 	}
 	data := b.encodeBatch()
-	seq, err = l.cfg.Log.Append(ctx, subject+strconv.FormatUint(b.number, 10), data, store.AppendOptions{})
+	seq, err = c.stream.Append(ctx, subject+n, data, opts)
 	if err == nil {
 		l.size.Add(int64(len(data)) + messageOverhead) // until the original is purged
 		for _, u := range removed {
-			l.usage.dropContent(b.number, u)
+			l.usage.dropContent(c.writer, b.number, u)
 		}
 	}
 	return seq, err

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,36 +43,33 @@ func (l *Log) FindWithin(ctx context.Context, requestID string, life time.Durati
 }
 
 func (l *Log) findRecords(ctx context.Context, id string, life time.Duration) (RequestRecords, error) {
+	indexed := true // everything that was written since the start
+	if l.others != nil && l.index.lookUp(id).outcome == (recordRef{}) {
+		if err := l.others.catchUp(ctx); err != nil {
+			if ctx.Err() != nil {
+				return RequestRecords{}, err
+			}
+			indexed = false
+		}
+	}
 	written, all := l.known.lookUp(id)
 	switch {
 	case written:
 		life = maxRequestDuration
-	case all:
+	case all && indexed:
 		return RequestRecords{}, store.ErrNotFound
 	}
-	var found RequestRecords
-	known := l.index.lookUp(id)
-	for _, r := range []recordRef{known.decision, known.outcome} {
-		if r == (recordRef{}) {
-			continue
-		}
-		b, err := l.readBatch(ctx, r)
-		if err != nil {
-			return RequestRecords{}, err
-		}
-		rec, err := l.loadRecord(ctx, b, int(r.pos-b.first))
-		if err != nil {
-			return RequestRecords{}, err
-		}
-		found.addRecord(rec)
+	found, err := l.findIndexed(ctx, id)
+	if err != nil {
+		return RequestRecords{}, err
 	}
 	// A dispatched request has a decision. If the index contains only its outcome,
 	// an earlier process wrote the decision.
-	if found.Decision != nil || found.Outcome != nil && len(found.Outcome.Agents) == 0 {
+	if indexed && (found.Decision != nil || found.Outcome != nil && len(found.Outcome.Agents) == 0) {
 		return found, nil
 	}
-	err := l.searchRecords(ctx, id, life, func(_ uint64, b *batch, i int) error {
-		rec, err := l.loadRecord(ctx, b, i)
+	err = l.searchRecords(ctx, id, life, func(c *storedChain, b *batch, i int) error {
+		rec, err := c.loadRecord(ctx, b, i)
 		if err == nil {
 			found.addRecord(rec)
 		}
@@ -87,6 +82,26 @@ func (l *Log) findRecords(ctx context.Context, id string, life time.Duration) (R
 		err = nil
 	}
 	return found, err
+}
+
+// findIndexed returns the records whose places are known.
+func (l *Log) findIndexed(ctx context.Context, id string) (found RequestRecords, err error) {
+	known := l.index.lookUp(id)
+	for _, r := range []recordRef{known.decision, known.outcome} {
+		if r == (recordRef{}) {
+			continue
+		}
+		b, err := r.chain.readBatch(ctx, r)
+		if err != nil {
+			return RequestRecords{}, err
+		}
+		rec, err := r.chain.loadRecord(ctx, b, int(r.pos-b.first))
+		if err != nil {
+			return RequestRecords{}, err
+		}
+		found.addRecord(rec)
+	}
+	return found, nil
 }
 
 func (f *RequestRecords) addRecord(rec *Record) {
@@ -102,9 +117,9 @@ func (f *RequestRecords) addRecord(rec *Record) {
 // unknown request, and routing needs the stream as well.
 const maxSearches = 2
 
-// searchRecords calls fn for every record of a request, except admin records, from
-// the time in its id on.
-func (l *Log) searchRecords(ctx context.Context, id string, life time.Duration, fn func(seq uint64, b *batch, i int) error) error {
+// searchRecords calls fn for every record of a request in every chain, except admin
+// records, from the time in its id on.
+func (l *Log) searchRecords(ctx context.Context, id string, life time.Duration, fn func(c *storedChain, b *batch, i int) error) error {
 	born, ok := uuidTime(id)
 	if !ok {
 		return store.ErrNotFound
@@ -116,13 +131,41 @@ func (l *Log) searchRecords(ctx context.Context, id string, life time.Duration, 
 		return fmt.Errorf("%w: waiting for other searches: %w", store.ErrUnavailable, context.Cause(ctx))
 	}
 	from, to := born.Add(-clockSlack), born.Add(life+clockSlack)
-	for _, span := range l.clock.timeSpans(from, to) {
-		start, err := span.findStart(ctx, l, from)
+	for _, c := range l.allChains() {
+		if c != l.storedChain && !c.reaches(from) {
+			continue
+		}
+		if err := c.search(ctx, id, from, to, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allChains returns the own chain and those of other replicas.
+func (l *Log) allChains() []*storedChain {
+	if l.others == nil {
+		return []*storedChain{l.storedChain}
+	}
+	return append([]*storedChain{l.storedChain}, l.others.all()...)
+}
+
+// chainOf returns the chain of a writer.
+func (l *Log) chainOf(ctx context.Context, writer string) (*storedChain, error) {
+	if writer == l.writer || l.others == nil {
+		return l.storedChain, nil
+	}
+	return l.others.chain(ctx, writer)
+}
+
+func (c *storedChain) search(ctx context.Context, id string, from, to time.Time, fn func(c *storedChain, b *batch, i int) error) error {
+	for _, span := range c.clock.timeSpans(from, to) {
+		start, err := span.findStart(ctx, c, from)
 		if err != nil {
 			return err
 		}
 		reached := func(b *batch) bool { return !b.newestTime().Before(from) }
-		err = l.walkBatches(ctx, start, reached, func(seq uint64, b *batch) error {
+		err = c.walkBatches(ctx, start, reached, func(_ uint64, b *batch) error {
 			if span.afterBatch != 0 && b.number >= span.afterBatch {
 				return store.ErrStop
 			}
@@ -130,7 +173,7 @@ func (l *Log) searchRecords(ctx context.Context, id string, life time.Duration, 
 				if !b.isRecordOf(i, id) {
 					continue
 				}
-				if err := fn(seq, b, i); err != nil {
+				if err := fn(c, b, i); err != nil {
 					return err
 				}
 			}
@@ -170,95 +213,23 @@ func uuidTime(id string) (time.Time, bool) {
 	return time.UnixMilli(ms), true
 }
 
-// Unfinished returns the decisions without an outcome that earlier processes left,
-// oldest first, at most of the last 24 hours. The requests of a process that stopped
-// cleanly have ended; those of the processes before it may still lack an outcome.
-func (l *Log) Unfinished(ctx context.Context) ([]Record, error) {
-	u := openDecisions{open: map[string]decisionEntry{}}
-	since := l.cfg.Now().Add(-maxRequestDuration - clockSlack)
-	err := l.walkBatches(ctx, store.ReadFrom{Since: since}, func(b *batch) bool { return !b.newestTime().Before(since) },
-		func(_ uint64, b *batch) error {
-			if b.first > l.openedAt {
-				return store.ErrStop
-			}
-			return u.addBatch(b)
-		})
-	var left []Record
-	for _, id := range u.order {
-		at, ok := u.open[id]
-		if delete(u.open, id); !ok || err != nil {
-			continue // it has an outcome, or is a duplicate
-		}
-		var rec *Record
-		if rec, err = l.loadRecord(ctx, at.batch, at.entry); err == nil {
-			left = append(left, *rec)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find unfinished requests in the audit log: %w", err)
-	}
-	return left, nil
-}
-
-// openDecisions collects the decisions whose outcome was not read yet.
-type openDecisions struct {
-	open    map[string]decisionEntry
-	order   []string
-	started uint64 // position of the last start record
-}
-
-type decisionEntry struct {
-	batch *batch
-	entry int
-}
-
-func (u *openDecisions) addBatch(b *batch) error {
-	for i := range b.entries {
-		rec, err := b.decodeRecord(i)
-		if err != nil {
-			return err
-		}
-		switch {
-		case rec.Event == EventStart:
-			u.started = rec.Position
-		case rec.Event == EventStop:
-			u.dropEnded()
-		case rec.Kind == KindDecision:
-			u.open[rec.RequestID] = decisionEntry{b, i}
-			u.order = append(u.order, rec.RequestID)
-		case rec.Kind == KindOutcome:
-			delete(u.open, rec.RequestID)
-		}
-	}
-	return nil
-}
-
-// dropEnded drops the decisions of the process that stopped cleanly.
-func (u *openDecisions) dropEnded() {
-	maps.DeleteFunc(u.open, func(_ string, at decisionEntry) bool { return at.batch.first+uint64(at.entry) > u.started })
-	u.order = slices.DeleteFunc(u.order, func(id string) bool {
-		_, ok := u.open[id]
-		return !ok
-	})
-}
-
 // loadRecord returns a record with its content and answer.
-func (l *Log) loadRecord(ctx context.Context, b *batch, i int) (*Record, error) {
+func (c *storedChain) loadRecord(ctx context.Context, b *batch, i int) (*Record, error) {
 	rec, err := b.decodeRecord(i)
 	if err == nil {
-		err = l.loadContent(ctx, b, i, rec, true)
+		err = c.loadContent(ctx, b, i, rec, true)
 	}
 	return rec, err
 }
 
 // loadContent sets the content of a record, wherever that is stored. A content that
 // disappears meanwhile was erased.
-func (l *Log) loadContent(ctx context.Context, b *batch, i int, rec *Record, withAnswer bool) (err error) {
-	c := &b.entries[i].content
-	data := c.data
-	switch c.state {
+func (c *storedChain) loadContent(ctx context.Context, b *batch, i int, rec *Record, withAnswer bool) (err error) {
+	e := &b.entries[i].content
+	data := e.data
+	switch e.state {
 	case contentSeparate:
-		if data, err = joinParts(ctx, l.cfg.Log, c); errors.Is(err, store.ErrNotFound) {
+		if data, err = joinParts(ctx, c.stream, e); errors.Is(err, store.ErrNotFound) {
 			rec.Erased = true
 			return nil
 		}
@@ -268,7 +239,7 @@ func (l *Log) loadContent(ctx context.Context, b *batch, i int, rec *Record, wit
 	if err != nil {
 		return err
 	}
-	return openContent(rec, data, l.cfg.Keys, withAnswer)
+	return openContent(rec, data, c.keys, withAnswer)
 }
 
 func joinParts(ctx context.Context, log *store.Log, c *entryContent) ([]byte, error) {

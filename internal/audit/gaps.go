@@ -11,19 +11,51 @@ import (
 	"github.com/caprouter/caprouter/internal/quota"
 )
 
-// adminRecords calls fn for the admin records of an event in batches that connect to
-// the chain, newest batch first.
+// adminRecords calls fn for the admin records of an event about the chain: first for those in
+// its batches that connect to it, newest batch first, then for those in other chains.
 func (j *chainVerifier) adminRecords(event Event, fn func(e *batchSummary, rec *Record)) {
 	for _, e := range j.selected {
 		if j.mismatched[e] {
 			continue
 		}
 		for i := range e.notes {
-			if e.notes[i].Event == event {
+			if e.notes[i].Event == event && e.notes[i].Chain == "" {
 				fn(e, &e.notes[i])
 			}
 		}
 	}
+	for _, a := range j.announced {
+		if a.rec.Event == event && a.rec.Chain == j.writer {
+			fn(a.batch, a.rec)
+		}
+	}
+}
+
+// announcement is an admin record of another chain.
+type announcement struct {
+	writer string // of the chain that contains it
+	batch  *batchSummary
+	rec    *Record
+}
+
+// announcements returns the admin records about other chains, and the erasures, which are
+// about all chains. They must be in the signed part of this chain: anyone who can write to the stream can append
+// to a chain, behind its head.
+func (j *chainVerifier) announcements() (list []announcement) {
+	if j.head == nil {
+		return nil
+	}
+	for _, e := range j.selected {
+		if e.number > max(j.head.Batch, j.signedUpTo) || j.mismatched[e] {
+			continue
+		}
+		for i := range e.notes {
+			if rec := &e.notes[i]; rec.Event == EventErase || rec.Chain != "" {
+				list = append(list, announcement{j.writer, e, rec})
+			}
+		}
+	}
+	return list
 }
 
 // newestPosition returns the last position that admin records of an event name.
@@ -191,6 +223,12 @@ func (j *chainVerifier) checkContents() {
 	j.adminRecords(EventErase, func(_ *batchSummary, rec *Record) {
 		erased[rec.RequestID] = max(erased[rec.RequestID], rec.Position)
 	})
+	erasedElsewhere := map[string]time.Time{} // by request: time of the newest erase record in another chain
+	for _, a := range j.announced {
+		if a.rec.Event == EventErase {
+			erasedElsewhere[a.rec.RequestID] = laterOf(erasedElsewhere[a.rec.RequestID], a.rec.At)
+		}
+	}
 	for _, e := range j.selected {
 		newest := e
 		for _, c := range j.valid[e.number] {
@@ -207,7 +245,7 @@ func (j *chainVerifier) checkContents() {
 		j.report.Contents += newest.contents
 		for _, m := range newest.removed {
 			switch {
-			case m.request != "" && erased[m.request] > m.pos:
+			case m.request != "" && (erased[m.request] > m.pos || erasedElsewhere[m.request].After(m.at.Add(-clockSlack))):
 				j.report.ErasedContents++
 			case e.number <= expired:
 				j.report.ExpiredContents++
@@ -246,7 +284,7 @@ func (j *chainVerifier) checkUnsigned() {
 		}
 		stopped = stopped || slices.ContainsFunc(e.notes, func(r Record) bool { return r.Event == EventStop })
 	}
-	if oldest == nil || !stopped && newest.to.Sub(oldest.to) <= maxUnsigned {
+	if oldest == nil || !stopped && newest.to.Sub(oldest.to) <= j.maxUnsigned {
 		return
 	}
 	detail := fmt.Sprintf("batches up to %d are behind the signed head, which is older than it can be", newest.number)

@@ -39,6 +39,9 @@ type chainHead struct {
 	At     time.Time `json:"at"`
 
 	Steps []clockStep `json:"clock_steps,omitempty"` // oldest first
+	// Chains are the last batches of the other chains in the log, by writer, so that it is
+	// noticed if one of them is cut off together with its head.
+	Chains map[string]uint64 `json:"chains,omitempty"`
 }
 
 // signedHead is a head in the file, with the exact bytes that were signed.

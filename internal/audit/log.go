@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"regexp"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/contentkey"
@@ -32,12 +31,16 @@ type Retention struct {
 
 // Config configures a Log; Log, Keys, Signer and HeadFile are required.
 type Config struct {
-	Log       *store.Log          // made with LogConfig
-	Keys      *contentkey.Keyring // encrypt contents
-	Writer    string              // the chain's name; "" = "main"
-	Signer    Signer
-	HeadFile  string // path of the signed head
-	Used      bool   // the data directory was used before, so a log is expected
+	Log      *store.Log          // made with LogConfig
+	Keys     *contentkey.Keyring // encrypt contents
+	Writer   string              // the chain's name; "" = "main"
+	Signer   Signer
+	HeadFile string // path of the signed head
+	// Heads are the signed heads of all chains, of a store that several replicas use
+	// (HeadsConfig), and Members verifies those of the others. Nil = no other process writes.
+	Heads     *store.Bucket
+	Members   VerifyFunc
+	Used      bool // the data directory was used before, so a log is expected
 	Retention Retention
 	Logger    *slog.Logger
 	Now       func() time.Time
@@ -62,28 +65,17 @@ func LogConfig(share float64) store.LogConfig {
 	return store.LogConfig{Name: "AUDIT", Subjects: []string{"audit.>"}, Share: share}
 }
 
-// chainSubjects are the subjects of one chain. The dots separate those of different
-// writers.
-type chainSubjects struct{ chain, content, rewritten, withoutContents string }
-
-func newChainSubjects(writer string) chainSubjects {
-	return chainSubjects{
-		chain:           "audit." + writer,
-		content:         "audit." + writer + ".content",
-		rewritten:       "audit." + writer + ".restated.",
-		withoutContents: "audit." + writer + ".bare.",
-	}
-}
-
 // ErrClosed is the error of Append after Close. It wraps store.ErrUnavailable.
 var ErrClosed = fmt.Errorf("the audit log is closed: %w", store.ErrUnavailable)
 
 // Log is an open audit log. Its methods may be called from any goroutine.
 type Log struct {
 	*shareKeeper
+	*retainer
+
+	*storedChain // of this writer
 
 	cfg         Config
-	subjects    chainSubjects
 	index       *recentIndex
 	known       *knownRequests
 	usage       *usageIndex
@@ -97,29 +89,19 @@ type Log struct {
 	once    sync.Once
 	closed  error
 
-	end          atomic.Pointer[chainPlace] // end of the chain; stored by the writer
-	clock        clockHistory
 	openedAt     uint64        // position of the last record before Open
+	openedBehind uint64        // last message of the stream before Open
 	headOutdated chan struct{} // capacity 1: the chain has grown, write the head
 	oversized    chan struct{} // capacity 1: the stream has grown much, check its size
 	head         *headFile
+	others       *otherChains // nil = there are none
 
 	rewriteMu sync.Mutex // serializes erasure and retention
-}
-
-// chainPlace is the end of a chain.
-type chainPlace struct {
-	chain  chainID
-	number uint64 // of the last batch; 0 = none yet
-	last   uint64 // position of its last record
-	hash   digest // of that record
-	seq    uint64 // of its message; 0 = none
 }
 
 // chainStart is where a process continues a chain.
 type chainStart struct {
 	chainPlace
-	newest   time.Time        // of its last record
 	notes    []*pendingRecord // they precede the records of the next batch
 	nextSlot int64            // of the next head in the head file
 }
@@ -137,6 +119,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("no signer")
 	case c.HeadFile == "":
 		return c, errors.New("no file for the head")
+	case c.Heads != nil && c.Members == nil:
+		return c, errors.New("no keys of the other replicas")
 	case !validWriter.MatchString(c.Writer):
 		return c, fmt.Errorf("writer %q: want 1 to 64 letters, digits, _ or -", c.Writer)
 	}
@@ -173,47 +157,101 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 		return nil, err
 	}
 	l := &Log{
-		cfg: cfg, subjects: newChainSubjects(cfg.Writer), index: newIndex(indexSize),
+		storedChain: newStoredChain(cfg.Log, cfg.Keys, cfg.Writer), cfg: cfg, index: newIndex(indexSize),
 		usage: newUsageIndex(), searchSlots: make(chan struct{}, maxSearches),
 		queue: make(chan *pendingRecord, queueSize), closing: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}),
 		headOutdated: make(chan struct{}, 1), oversized: make(chan struct{}, 1),
 	}
-	l.shareKeeper = &shareKeeper{log: l}
-	start, err := l.resumeChain(ctx)
-	if err != nil {
-		return nil, err
+	l.shareKeeper, l.retainer = &shareKeeper{log: l}, &retainer{log: l}
+	if cfg.Heads != nil {
+		l.shared = true
+		l.others = &otherChains{
+			log: l, chains: map[string]*storedChain{},
+			heads: &headTable{bucket: cfg.Heads, signer: headSigner{cfg.Signer, cfg.Members}},
+		}
 	}
-	at := start.chainPlace
-	// If the clock was set back, requests of earlier processes seem younger than this
-	// one.
-	since := laterOf(cfg.Now(), start.newest)
-	for _, step := range l.clock.steps() {
-		since = laterOf(since, step.From)
-	}
-	l.known = newKnownRequests(knownSize, since)
 	if l.head, err = openHeadFile(cfg.HeadFile); err != nil {
 		return nil, err
 	}
-	l.head.nextSlot = start.nextSlot
-	l.openedAt = at.last
-	l.end.Store(&at)
 	if through == nil {
 		through = cfg.Log.Append
 	}
-	w := &batchWriter{log: l, append: l.watchSize(through), end: at, newest: start.newest, adminRecords: start.notes}
-	if at.number == 0 {
-		// A chain begins with its process, not with its first request, so that a data
-		// directory that was used is never without one.
-		if err := w.commitBatch(ctx, nil); err != nil {
-			cfg.Logger.WarnContext(ctx, "the audit log cannot be begun before the first request", "error", err)
-		}
+	w := &batchWriter{log: l, append: l.watchSize(through)}
+	if err = l.begin(ctx, w); err != nil {
+		return nil, errors.Join(err, l.head.file.Close())
 	}
 	// The group outlives this call: Close ends it, not the caller's context.
 	l.group = run.New(context.WithoutCancel(ctx))
 	l.group.Go("write the audit log", w.run)
 	l.group.Go("sign the head of the audit log", l.writeHeads)
 	l.group.Go("sync the head of the audit log", func(ctx context.Context) error { return l.head.syncPeriodically(ctx, cfg.Logger) })
+	if l.others != nil {
+		l.group.Go("follow the chains of other replicas", func(ctx context.Context) error { return l.others.follow(ctx, l.openedBehind) })
+		l.group.Go("store the head of the audit log", l.publishHeads)
+	}
 	return l, nil
+}
+
+// begin continues the chain at its end.
+func (l *Log) begin(ctx context.Context, w *batchWriter) error {
+	if l.others != nil {
+		info, err := l.stream.Info(ctx)
+		if err != nil {
+			return err
+		}
+		l.openedBehind = info.Last
+		if err := l.others.open(ctx); err != nil {
+			return err
+		}
+	}
+	for attempt := 1; ; attempt++ {
+		start, err := l.resumeChain(ctx)
+		if err != nil {
+			return err
+		}
+		// If the clock was set back, requests of earlier processes seem younger than this
+		// one.
+		since := laterOf(l.cfg.Now(), l.newestTime())
+		for _, step := range l.clock.steps() {
+			since = laterOf(since, step.From)
+		}
+		l.known = newKnownRequests(knownSize, since)
+		at := start.chainPlace
+		l.head.nextSlot = start.nextSlot
+		l.openedAt = at.last
+		l.end.Store(&at)
+		*w = batchWriter{log: l, append: w.append, end: at, adminRecords: start.notes, starting: l.others != nil}
+		if l.others != nil {
+			err = l.beginShared(ctx, w)
+		} else if at.number == 0 {
+			// A chain begins with its process, not with its first request, so that a data
+			// directory that was used is never without one.
+			err = w.commitBatch(ctx, nil)
+		}
+		w.starting = false
+		switch {
+		case err == nil:
+			return nil
+		case l.others != nil && w.failed != nil && attempt < maxBegins:
+			continue // a replica that closed the chain of the earlier process was faster
+		case l.others != nil:
+			return err
+		}
+		l.cfg.Logger.WarnContext(ctx, "the audit log cannot be begun before the first request", "error", err)
+		return nil
+	}
+}
+
+// maxBegins bounds the attempts to continue a chain that another replica closes meanwhile.
+const maxBegins = 5
+
+// beginShared writes the start record at once, so that no other process continues the
+// chain, and stores its head.
+func (l *Log) beginShared(ctx context.Context, w *batchWriter) error {
+	if err := w.commitBatch(ctx, nil); err != nil {
+		return err
+	}
+	return l.publishHead(ctx)
 }
 
 // Append writes the record durably, in one batch with other waiting records. If ctx
@@ -297,7 +335,7 @@ func (l *Log) Close(ctx context.Context) error {
 			late = fmt.Errorf("close the audit log: %w", context.Cause(ctx))
 		}
 		l.group.Stop(nil)
-		l.closed = errors.Join(late, l.group.Wait(), l.writeHead(), l.head.sync(), l.head.file.Close())
+		l.closed = errors.Join(late, l.group.Wait(), l.writeHead(), l.publishLastHead(ctx), l.head.sync(), l.head.file.Close())
 	})
 	return l.closed
 }
@@ -351,7 +389,5 @@ func (l *Log) writeHead() error {
 	if at.number == 0 {
 		return nil
 	}
-	h := at.newHead(l.cfg.Writer, l.cfg.Now())
-	h.Steps = l.clock.steps()
-	return l.head.writeHead(&h, l.cfg.Signer)
+	return l.head.writeHead(l.newHead(l.storedChain, at), l.cfg.Signer)
 }

@@ -10,6 +10,13 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
+func earlierOf(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -30,11 +37,18 @@ func (l *Log) resumeChain(ctx context.Context) (start chainStart, err error) {
 	if err != nil {
 		return chainStart{}, err
 	}
-	tail, newest, err := l.readTail(ctx)
+	var tail chainPlace
+	var newest time.Time
+	if l.others == nil {
+		tail, newest, err = l.readTail(ctx)
+	} else {
+		tail, newest, err = l.readEnd(ctx, h.signedBatch())
+		l.end.Store(new(tail))
+	}
 	if err != nil {
 		return chainStart{}, err
 	}
-	start.newest = newest
+	l.newest.Store(&newest)
 	if h != nil && how == headTrusted {
 		l.clock.list.Store(&h.Steps)
 	}
@@ -58,9 +72,17 @@ func (l *Log) resumeChain(ctx context.Context) (start chainStart, err error) {
 	return start, nil
 }
 
+// signedBatch returns the number of the batch; 0 without a head.
+func (h *chainHead) signedBatch() uint64 {
+	if h == nil {
+		return 0
+	}
+	return h.Batch
+}
+
 // readTail returns the last valid batch of the stream and its time, or zero values.
-func (l *Log) readTail(ctx context.Context) (tail chainPlace, newest time.Time, err error) {
-	m, err := l.cfg.Log.Last(ctx, l.subjects.chain)
+func (c *storedChain) readTail(ctx context.Context) (tail chainPlace, newest time.Time, err error) {
+	m, err := c.stream.Last(ctx, c.subjects.chain)
 	if errors.Is(err, store.ErrNotFound) {
 		return chainPlace{}, newest, nil
 	}
@@ -68,13 +90,36 @@ func (l *Log) readTail(ctx context.Context) (tail chainPlace, newest time.Time, 
 		return chainPlace{}, newest, err
 	}
 	b, ok := tryDecode(m)
-	if !ok || b.firstInvalid() >= 0 || b.writer != l.cfg.Writer {
+	if !ok || b.firstInvalid() >= 0 || b.writer != c.writer {
 		// The next batch is still expected behind this message. The chain continues
 		// from the head.
 		return chainPlace{seq: m.Seq}, newest, nil
 	}
-	tail = chainPlace{chain: b.chain, number: b.number, last: b.lastPosition(), hash: b.lastHash(), seq: m.Seq}
-	return tail, b.newestTime(), nil
+	return b.end(m.Seq), b.newestTime(), nil
+}
+
+// readEnd is readTail for a chain whose last batches another replica may have rewritten.
+// signed is the number of the batch in its head; 0 = none.
+func (c *storedChain) readEnd(ctx context.Context, signed uint64) (end chainPlace, newest time.Time, err error) {
+	if end, newest, err = c.readTail(ctx); err != nil || end.number == 0 && end.seq != 0 {
+		return end, newest, err
+	}
+	next := max(end.number+1, signed)
+	for {
+		b, err := c.readRewritten(ctx, next)
+		switch {
+		case err == nil && b.firstInvalid() < 0 && b.writer == c.writer:
+			// The next batch is expected behind the last message of the subject.
+			end, newest = b.end(end.seq), b.newestTime()
+			next = end.number + 1
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return end, newest, err
+		case next > end.number+1:
+			next = end.number + 1 // the end is before the head
+		default:
+			return end, newest, nil
+		}
+	}
 }
 
 // compareHead compares the end of the stream with the signed head. It returns where
@@ -101,7 +146,15 @@ func (l *Log) compareHead(ctx context.Context, tail chainPlace, h *chainHead, ho
 	said, _ := h.chainEnd() // readHead has looked
 	from := said
 	said.seq = tail.seq
+	trimmed, err := l.trimmedByOthers(ctx, tail, said)
+	if err != nil {
+		return chainPlace{}, nil, err
+	}
 	switch {
+	case trimmed != nil:
+		said.number, said.last = trimmed.Batch, trimmed.Record
+		said.hash = hexDigest(trimmed.Hash)
+		return said, notes, nil
 	case tail.number < said.number:
 		note := fmt.Sprintf("the chain ends with batch %d, its head names batch %d", tail.number, said.number)
 		return said, append(notes, l.mismatchRecord(ctx, note)...), nil
@@ -118,6 +171,32 @@ func (l *Log) compareHead(ctx context.Context, tail chainPlace, h *chainHead, ho
 		notes = append(notes, l.mismatchRecord(ctx, "the signed head is older than a clean stop, which signs the end")...)
 	}
 	return tail, notes, err
+}
+
+// trimmedByOthers returns the newest checkpoint of other replicas, if the chain is missing because they
+// have trimmed it to its end, after this one was away for longer than the retention.
+func (l *Log) trimmedByOthers(ctx context.Context, tail, signed chainPlace) (newest *ChainPosition, err error) {
+	if l.others == nil || tail.number != 0 || tail.seq != 0 {
+		return nil, nil
+	}
+	for _, c := range l.others.all() {
+		err := c.walkBatches(ctx, store.ReadFrom{}, func(*batch) bool { return true }, func(_ uint64, b *batch) error {
+			for i := range b.entries {
+				rec, err := b.decodeRecord(i)
+				if err != nil || rec.Event != EventCheckpoint || rec.Chain != l.writer || rec.UpTo == nil {
+					continue
+				}
+				if rec.UpTo.Batch >= signed.number && (newest == nil || rec.UpTo.Batch > newest.Batch) {
+					newest = rec.UpTo
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return newest, nil
 }
 
 // damageRecords returns records of the damage that the store removed from the files
@@ -150,12 +229,12 @@ func (p chainPlace) continueBehind(tail chainPlace) chainPlace {
 // isConnected reports whether the chain leads from the head to the tail, over the
 // few batches that were written after the head, and whether one of them is a clean
 // stop.
-func (l *Log) isConnected(ctx context.Context, from, to chainPlace) (ok, stopped bool, err error) {
+func (c *storedChain) isConnected(ctx context.Context, from, to chainPlace) (ok, stopped bool, err error) {
 	if from.number == to.number {
 		return true, false, nil
 	}
 	next := from
-	err = l.walkBatches(ctx, store.ReadFrom{Seq: from.seq + 1}, func(b *batch) bool { return b.number > from.number },
+	err = c.walkBatches(ctx, store.ReadFrom{Seq: from.seq + 1}, func(b *batch) bool { return b.number > from.number },
 		func(_ uint64, b *batch) error {
 			if b.chain != next.chain || b.number != next.number+1 || b.prev != next.hash || b.firstInvalid() >= 0 {
 				return store.ErrStop

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -35,21 +36,30 @@ type Page struct {
 	Next    string
 }
 
-// pageCursor is a place between two records: the position of the next record, and
-// the message from which to look for it.
-type pageCursor struct{ seq, pos uint64 }
+// pageCursor is a place between two records: the position of the next record in its
+// chain, and the message from which to look for it. In a log with several chains this is
+// the first message of the batch, and the batches of other chains before it were read.
+type pageCursor struct {
+	seq, pos uint64
+	writer   string
+}
 
 func (c pageCursor) String() string {
-	return strconv.FormatUint(c.seq, 36) + "-" + strconv.FormatUint(c.pos, 36)
+	text := strconv.FormatUint(c.seq, 36) + "-" + strconv.FormatUint(c.pos, 36)
+	if c.writer != DefaultWriter {
+		text += "-" + c.writer
+	}
+	return text
 }
 
 func parseCursor(text string) (pageCursor, error) {
-	seq, pos, _ := strings.Cut(text, "-")
-	var c pageCursor
+	seq, rest, _ := strings.Cut(text, "-")
+	pos, writer, _ := strings.Cut(rest, "-")
+	c := pageCursor{writer: cmp.Or(writer, DefaultWriter)}
 	var err, err2 error
 	c.seq, err = strconv.ParseUint(seq, 36, 64)
 	c.pos, err2 = strconv.ParseUint(pos, 36, 64)
-	if err != nil || err2 != nil || c.pos == 0 || c.String() != text {
+	if err != nil || err2 != nil || c.pos == 0 || !validWriter.MatchString(c.writer) || c.String() != text {
 		return pageCursor{}, invalidCursor("is not a cursor of an earlier answer")
 	}
 	return c, nil
@@ -64,16 +74,19 @@ func invalidCursor(detail string) error {
 // Read returns outcome records, oldest first. The error for an invalid cursor is a
 // *contract.Error.
 func (l *Log) Read(ctx context.Context, q Query) (Page, error) {
+	if l.others != nil {
+		return l.readMerged(ctx, q)
+	}
 	at := l.end.Load() // before reading: records written meanwhile belong to the next page
-	r := pageReader{log: l, query: q, next: pageCursor{seq: at.seq, pos: at.last + 1}}
+	r := pageReader{log: l, chain: l.storedChain, query: q, next: pageCursor{seq: at.seq, pos: at.last + 1, writer: l.writer}}
 	var from store.ReadFrom
 	if !q.Since.IsZero() {
 		var err error
-		if from, err = l.clock.findSince(ctx, l, q.Since.Add(-clockSlack)); err != nil {
+		if from, err = l.clock.findSince(ctx, l.storedChain, q.Since.Add(-clockSlack)); err != nil {
 			return Page{}, fmt.Errorf("read the audit log: %w", err)
 		}
 	}
-	if number, seq, found, known := l.usage.firstSince(q.Since); known && q.Cursor == "" && !q.Since.IsZero() {
+	if number, seq, found, known := l.usage.firstSince(l.writer, q.Since); known && q.Cursor == "" && !q.Since.IsZero() {
 		if !found {
 			return Page{Next: r.next.String()}, nil
 		}
@@ -87,18 +100,13 @@ func (l *Log) Read(ctx context.Context, q Query) (Page, error) {
 		if err != nil {
 			return Page{}, err
 		}
-		if c.seq > at.seq || c.pos > at.last+1 {
+		if c.seq > at.seq || c.pos > at.last+1 || c.writer != l.writer {
 			return Page{}, invalidCursor("is ahead of the log")
 		}
 		r.from, r.next = c, c
 		from = store.ReadFrom{Seq: max(c.seq, 1)}
 	}
-	if r.query.Limit <= 0 {
-		r.query.Limit = defaultLimit
-	}
-	if r.query.MaxScan <= 0 {
-		r.query.MaxScan = defaultMaxScan
-	}
+	r.setLimits()
 	if err := l.walkBatches(ctx, from, r.startsAt, func(seq uint64, b *batch) error { return r.addBatch(ctx, seq, b) }); err != nil {
 		return Page{}, fmt.Errorf("read the audit log: %w", err)
 	}
@@ -107,12 +115,22 @@ func (l *Log) Read(ctx context.Context, q Query) (Page, error) {
 
 type pageReader struct {
 	log     *Log
+	chain   *storedChain // of the next batch
 	query   Query
 	first   uint64 // number of the first batch; 0 = by time
 	from    pageCursor
 	next    pageCursor
 	records []Record
 	scanned int
+}
+
+func (r *pageReader) setLimits() {
+	if r.query.Limit <= 0 {
+		r.query.Limit = defaultLimit
+	}
+	if r.query.MaxScan <= 0 {
+		r.query.MaxScan = defaultMaxScan
+	}
 }
 
 func (r *pageReader) startsAt(b *batch) bool {
@@ -128,7 +146,7 @@ func (r *pageReader) startsAt(b *batch) bool {
 func (r *pageReader) addBatch(ctx context.Context, seq uint64, b *batch) error {
 	for i := range b.entries {
 		pos := b.first + uint64(i)
-		if pos < r.from.pos {
+		if r.chain.writer == r.from.writer && pos < r.from.pos {
 			continue
 		}
 		if len(r.records) == r.query.Limit || r.scanned == r.query.MaxScan {
@@ -142,11 +160,11 @@ func (r *pageReader) addBatch(ctx context.Context, seq uint64, b *batch) error {
 		if !old || r.first == 0 || b.number >= r.first+segmentBatches { // the first segment begins before the time asked for
 			r.scanned++
 		}
-		r.next = pageCursor{seq: seq, pos: pos + 1}
+		r.next = pageCursor{seq: seq, pos: pos + 1, writer: r.chain.writer}
 		if rec.Kind != KindOutcome || old {
 			continue
 		}
-		if err := r.log.loadContent(ctx, b, i, rec, false); err != nil {
+		if err := r.chain.loadContent(ctx, b, i, rec, false); err != nil {
 			return err
 		}
 		if r.query.Filter == nil || r.query.Filter(rec) {

@@ -154,7 +154,9 @@ func TestRecentIndex_DropsTheOldest(t *testing.T) {
 	for n := range 5 {
 		id := fmt.Sprint(n)
 		b := &batch{number: uint64(n + 1), first: uint64(2*n + 1)}
-		x.addBatch(b, uint64(n+1), []*pendingRecord{{id: id, kind: KindDecision}, {id: id, kind: KindOutcome}, {id: id, kind: KindAdmin}})
+		x.addBatch(nil, b, uint64(n+1), []indexedRecord{
+			{id: id, kind: KindDecision, pos: b.first}, {id: id, kind: KindOutcome, pos: b.first + 1}, {id: id, kind: KindAdmin, pos: b.first + 2},
+		})
 	}
 	for n := range 5 {
 		got, want := x.lookUp(fmt.Sprint(n)), requestRefs{}

@@ -36,7 +36,7 @@ func newKnownRequests(size int, now time.Time) *knownRequests {
 }
 
 // addRecords adds the requests of records that are about to be written.
-func (w *knownRequests) addRecords(list []*pendingRecord, now time.Time) {
+func (w *knownRequests) addRecords(list []indexedRecord, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range list {
@@ -74,8 +74,16 @@ func (w *knownRequests) disable() {
 	w.disabled = true
 }
 
+// indexedRecord is what the indexes need of a record.
+type indexedRecord struct {
+	id   string
+	kind Kind
+	pos  uint64
+	at   time.Time
+}
+
 // indexSize is the number of requests that are found without a search. The index is
-// a cache of this process's writes.
+// a cache of what was written since the start.
 const indexSize = 16 << 10
 
 // recentIndex maps recent requests to the places of their records.
@@ -91,6 +99,7 @@ type requestRefs struct{ decision, outcome recordRef }
 
 // recordRef is the place of a record. The zero value is none.
 type recordRef struct {
+	chain  *storedChain
 	seq    uint64 // of the message of the batch as first written
 	number uint64 // of the batch, by which it is found after it was rewritten
 	pos    uint64
@@ -100,10 +109,10 @@ func newIndex(size int) *recentIndex {
 	return &recentIndex{refs: make(map[string]requestRefs), order: make([]string, size)}
 }
 
-func (x *recentIndex) addBatch(b *batch, seq uint64, list []*pendingRecord) {
+func (x *recentIndex) addBatch(c *storedChain, b *batch, seq uint64, list []indexedRecord) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for i, p := range list {
+	for _, p := range list {
 		if p.id == "" || p.kind == KindAdmin {
 			continue
 		}
@@ -113,7 +122,7 @@ func (x *recentIndex) addBatch(b *batch, seq uint64, list []*pendingRecord) {
 			x.order[x.next] = p.id
 			x.next = (x.next + 1) % len(x.order)
 		}
-		at := recordRef{seq: seq, number: b.number, pos: b.first + uint64(i)}
+		at := recordRef{chain: c, seq: seq, number: b.number, pos: p.pos}
 		if p.kind == KindDecision {
 			r.decision = at
 		} else {

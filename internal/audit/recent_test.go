@@ -27,7 +27,7 @@ func TestKnownRequests_HasNoFalseNegatives(t *testing.T) {
 				id = rapid.SampledFrom(ids).Draw(t, "of")
 			}
 			ids = append(ids, id)
-			w.addRecords([]*pendingRecord{{id: id, kind: KindOutcome}, {id: uuid7(now, 1000+n), kind: KindAdmin}}, now)
+			w.addRecords([]indexedRecord{{id: id, kind: KindOutcome}, {id: uuid7(now, 1000+n), kind: KindAdmin}}, now)
 			for _, id := range ids {
 				if wrote, all := w.lookUp(id); !wrote && all {
 					t.Fatalf("got %s unknown, but it was written", id)

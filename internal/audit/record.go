@@ -34,6 +34,7 @@ const (
 	EventEvict      Event = "evict"      // contents up to UpTo of Tenant, or of Principal, are removed before their retention, to make room
 	EventCheckpoint Event = "checkpoint" // the chain is trimmed up to UpTo
 	EventRekey      Event = "rekey"      // the head was signed with an unknown key
+	EventClose      Event = "close"      // another replica, named in Note, recorded the ends of requests that this one left, and ended the chain of its process
 	EventMismatch   Event = "mismatch"   // at a start the chain did not match its head, or its files were damaged; Note: details
 )
 
@@ -64,8 +65,10 @@ type Record struct {
 	FallbackUsed    string          `json:"fallback_used,omitempty"`
 	Note            string          `json:"note,omitempty"`
 
-	// Event and UpTo belong to admin records.
+	// Event, Chain and UpTo belong to admin records. Chain is the writer of the chain that an
+	// expire, evict or checkpoint record is about; "" = the one that contains it.
 	Event Event          `json:"event,omitempty"`
+	Chain string         `json:"chain,omitempty"`
 	UpTo  *ChainPosition `json:"mark,omitempty"`
 
 	// Content is JSON that can be erased, or nil: of a decision the masked prompt
@@ -79,6 +82,8 @@ type Record struct {
 	// Position is the number of the record in the chain, from 1. It is set when a
 	// record is read.
 	Position uint64 `json:"-"`
+	// Writer is the replica whose chain contains the record. It is set when a record is read.
+	Writer string `json:"-"`
 }
 
 // Limits of one record, in bytes.
@@ -127,6 +132,14 @@ func (c *entryContent) computeHash(data []byte) digest {
 	return digest(h.Sum(nil))
 }
 
+// chainOr returns the writer of the chain that an admin record is about.
+func (r *Record) chainOr(writer string) string {
+	if r.Chain != "" {
+		return r.Chain
+	}
+	return writer
+}
+
 // decodeRecord returns record i without its content.
 func (b *batch) decodeRecord(i int) (*Record, error) {
 	e := &b.entries[i]
@@ -134,7 +147,7 @@ func (b *batch) decodeRecord(i int) (*Record, error) {
 	if err := strictjson.Unmarshal(e.facts, rec); err != nil {
 		return nil, fmt.Errorf("record %d: %w: %w", b.first+uint64(i), errInvalidRecord, err)
 	}
-	rec.Position = b.first + uint64(i)
+	rec.Position, rec.Writer = b.first+uint64(i), b.writer
 	rec.Erased = e.content.state == contentRemoved
 	return rec, nil
 }

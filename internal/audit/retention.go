@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -18,9 +16,14 @@ const (
 	maxBatchesPerPass = 4096
 )
 
+// retainer removes what is too old or too much, and counts what is stored. It is a part of the
+// Log.
+type retainer struct{ log *Log }
+
 // Run enforces the retention until ctx ends. It logs errors and tries again after
 // the next interval.
-func (l *Log) Run(ctx context.Context) error {
+func (r *retainer) Run(ctx context.Context) error {
+	l := r.log
 	maintain, weigh := time.NewTicker(retentionInterval), time.NewTicker(sizeInterval)
 	defer maintain.Stop()
 	defer weigh.Stop()
@@ -40,9 +43,9 @@ func (l *Log) Run(ctx context.Context) error {
 			case <-maintain.C:
 				again = false
 			case <-weigh.C:
-				err = l.runSteps(ctx, l.evictContents, l.trimChain)
+				err = l.makeRoom(ctx)
 			case <-l.oversized:
-				err = l.runSteps(ctx, l.evictContents, l.trimChain)
+				err = l.makeRoom(ctx)
 			}
 		}
 	}
@@ -51,7 +54,8 @@ func (l *Log) Run(ctx context.Context) error {
 // watchSize wraps an append function. It requests a check of the size after the
 // stream has grown by 1/50 of its limit or is full, because a burst must not wait
 // for the next interval.
-func (l *Log) watchSize(through appendFunc) appendFunc {
+func (r *retainer) watchSize(through appendFunc) appendFunc {
+	l := r.log
 	grown := int64(0) // used by the writer goroutine only
 	return func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 		seq, err := through(ctx, subject, data, opts)
@@ -77,14 +81,26 @@ func (k *shareKeeper) requestSizeCheck() {
 	}
 }
 
+// makeRoom removes contents, and then records, if the log or the part of an owner is too
+// large.
+func (r *retainer) makeRoom(ctx context.Context) error {
+	l := r.log
+	if err := l.recountContents(ctx); err != nil {
+		return err
+	}
+	return l.runSteps(ctx, l.evictContents, l.trimChain)
+}
+
 // EnforceRetention removes contents that are too old, and trims the start of a chain
 // that is too old or too large. Each step is announced in the chain first.
-func (l *Log) EnforceRetention(ctx context.Context) error {
+func (r *retainer) EnforceRetention(ctx context.Context) error {
+	l := r.log
 	return l.runSteps(ctx, l.expireContents, l.evictContents, l.trimChain)
 }
 
 // runSteps repeats each step until it finds nothing more to do.
-func (l *Log) runSteps(ctx context.Context, steps ...func(context.Context) (bool, error)) error {
+func (r *retainer) runSteps(ctx context.Context, steps ...func(context.Context) (bool, error)) error {
+	l := r.log
 	l.rewriteMu.Lock()
 	defer l.rewriteMu.Unlock()
 	for _, step := range steps {
@@ -98,21 +114,46 @@ func (l *Log) runSteps(ctx context.Context, steps ...func(context.Context) (bool
 	return nil
 }
 
+// takeoverDelay is how long the chain of another replica may exceed the retention before this
+// one removes what its writer has not, because that is gone.
+const takeoverDelay = 2 * retentionInterval
+
 // expireContents removes the contents of old batches, and reports whether there may
 // be more of them.
-func (l *Log) expireContents(ctx context.Context) (more bool, err error) {
+func (r *retainer) expireContents(ctx context.Context) (more bool, err error) {
+	l := r.log
 	if l.cfg.Retention.Contents <= 0 {
 		return false, nil
 	}
-	old, mark, err := l.findExpired(ctx, l.cfg.Now().Add(-l.cfg.Retention.Contents))
+	cutoff := l.cfg.Now().Add(-l.cfg.Retention.Contents)
+	if more, err = l.expireIn(ctx, l.storedChain, cutoff); err != nil || l.others == nil {
+		return more, err
+	}
+	cutoff = cutoff.Add(-takeoverDelay)
+	for _, c := range l.others.all() {
+		if !l.usage.hasContentBefore(c.writer, cutoff) {
+			continue
+		}
+		again, err := l.expireIn(ctx, c, cutoff)
+		if err != nil {
+			return false, err
+		}
+		more = more || again
+	}
+	return more, nil
+}
+
+func (r *retainer) expireIn(ctx context.Context, c *storedChain, cutoff time.Time) (more bool, err error) {
+	l := r.log
+	old, mark, err := c.findExpired(ctx, cutoff)
 	if err != nil || len(old) == 0 {
 		return false, err
 	}
-	if err := l.appendAdmin(ctx, &Record{Kind: KindAdmin, Event: EventExpire, UpTo: mark}); err != nil {
+	if err := l.announce(ctx, &Record{Kind: KindAdmin, Event: EventExpire, Chain: c.writer, UpTo: mark}); err != nil {
 		return false, err
 	}
 	for _, seq := range old {
-		m, err := l.cfg.Log.Get(ctx, seq)
+		m, err := c.stream.Get(ctx, seq)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // an older copy of a batch earlier in the list
 		}
@@ -121,7 +162,7 @@ func (l *Log) expireContents(ctx context.Context) (more bool, err error) {
 		}
 		b, err := decodeMessage(m)
 		if err == nil {
-			err = l.rewriteBatch(ctx, b, func(int) bool { return true })
+			err = l.rewriteBatch(ctx, c, b, func(int) bool { return true })
 		}
 		if err != nil {
 			return false, err
@@ -134,10 +175,10 @@ func (l *Log) expireContents(ctx context.Context) (more bool, err error) {
 // cutoff, and the newest of these batches. Batches without contents are stored under
 // another subject. The last batch of the chain may be included, because the
 // announcement makes it the last no longer.
-func (l *Log) findExpired(ctx context.Context, cutoff time.Time) (old []uint64, newest *ChainPosition, err error) {
-	for _, subject := range []string{l.subjects.rewritten + "*", l.subjects.chain} {
-		original := subject == l.subjects.chain
-		err := l.cfg.Log.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
+func (c *storedChain) findExpired(ctx context.Context, cutoff time.Time) (old []uint64, newest *ChainPosition, err error) {
+	for _, subject := range []string{c.subjects.rewritten + "*", c.subjects.chain} {
+		original := subject == c.subjects.chain
+		err := c.stream.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
 			b, ok := tryDecode(m)
 			switch {
 			case !ok:
@@ -163,107 +204,4 @@ func (l *Log) findExpired(ctx context.Context, cutoff time.Time) (old []uint64, 
 		}
 	}
 	return old, newest, nil
-}
-
-// trimChain removes the start of the chain if it is too old or too large, and
-// reports whether there may be more to remove.
-func (l *Log) trimChain(ctx context.Context) (more bool, err error) {
-	c, err := l.planTrim(ctx)
-	if err != nil || c.mark == nil {
-		return false, err
-	}
-	rec := Record{Kind: KindAdmin, Event: EventCheckpoint, UpTo: c.mark}
-	if c.early > 0 {
-		rec.Note = fmt.Sprintf("%d batches before their retention, to make room", c.early)
-	}
-	if err := l.appendAdmin(ctx, &rec); err != nil {
-		return false, err
-	}
-	if c.before > 0 {
-		if err := l.cfg.Log.Trim(ctx, c.before); err != nil {
-			return false, err
-		}
-	}
-	// In ascending order, so that the rest of an interrupted trim still adjoins the
-	// chain and the next trim finds it.
-	for _, number := range c.rewritten {
-		n := strconv.FormatUint(number, 10)
-		if err := eraseMessages(ctx, l.cfg.Log, l.subjects.rewritten+n); err != nil {
-			return false, err
-		}
-		if err := l.cfg.Log.Purge(ctx, l.subjects.withoutContents+n); err != nil {
-			return false, err
-		}
-	}
-	l.usage.trim(c.mark.Batch)
-	if c.early > 0 {
-		l.cfg.OnEvict(quota.Owner{}, c.early)
-	}
-	return c.batches == maxBatchesPerPass, nil
-}
-
-// eraseMessages overwrites the messages of a subject.
-func eraseMessages(ctx context.Context, log *store.Log, subject string) error {
-	return log.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
-		return log.Delete(ctx, m.Seq)
-	})
-}
-
-// trimPlan is the start of the chain that a trim removes, up to mark.
-type trimPlan struct {
-	mark      *ChainPosition
-	batches   int
-	early     int      // of these, before their retention
-	before    uint64   // remove the messages before this one; 0 = none
-	rewritten []uint64 // and these rewritten batches, which are stored behind it
-}
-
-func (l *Log) planTrim(ctx context.Context) (trimPlan, error) {
-	var c trimPlan
-	keep := l.cfg.Retention
-	if keep.Chain <= 0 && keep.MaxBytes <= 0 {
-		return c, nil
-	}
-	excess := int64(0)
-	if keep.MaxBytes > 0 {
-		info, err := l.cfg.Log.Info(ctx)
-		if err != nil {
-			return c, err
-		}
-		l.size.Store(int64(info.Bytes))
-		if int64(info.Bytes) > l.trimLimit() { // free 10 % at once, not a batch at a time
-			excess = int64(info.Bytes) - keep.MaxBytes/10*9
-		} else if keep.Chain <= 0 {
-			return c, nil
-		}
-	}
-	end, now := l.end.Load().number, l.cfg.Now()
-	err := l.walkBatches(ctx, store.ReadFrom{}, func(*batch) bool { return true }, func(seq uint64, b *batch) error {
-		tooOld := keep.Chain > 0 && b.newestTime().Before(now.Add(-keep.Chain))
-		if b.number >= end || c.batches == maxBatchesPerPass || excess <= 0 && !tooOld {
-			return store.ErrStop
-		}
-		if !tooOld {
-			c.early++
-		}
-		excess -= b.approximateSize()
-		c.mark = b.endPosition()
-		c.batches++
-		if b.seq == seq {
-			c.before = seq + 1
-		} else {
-			c.rewritten = append(c.rewritten, b.number)
-		}
-		return nil
-	})
-	return c, err
-}
-
-// approximateSize estimates the size of the batch in the stream.
-func (b *batch) approximateSize() int64 {
-	size := 0
-	for i := range b.entries {
-		size += b.entries[i].encodedSize() + len(b.entries[i].content.parts)*maxPart
-	}
-	return int64(size)
 }

@@ -179,14 +179,23 @@ type evictionSize struct {
 // removes the originals in one step, because a delete of each of them takes much longer.
 func (k *shareKeeper) evictFrom(ctx context.Context, owners map[quota.Owner]bool, size evictionSize) (more bool, err error) {
 	l := k.log
-	pass, err := l.planEviction(ctx, owners, size)
-	if err != nil || len(pass.batches) == 0 || len(pass.evicted) == 0 && !pass.more {
-		return false, err
+	var pass evictionPass
+	for _, oldest := range l.usage.firstContents(owners) {
+		if pass, err = l.planEviction(ctx, oldest, owners, size); err != nil {
+			return false, err
+		}
+		if !pass.isEmpty() {
+			break
+		}
+	}
+	if pass.isEmpty() {
+		return false, nil
 	}
 	// Announce every pass, because a batch without contents of these owners is copied, too.
+	c := pass.chain
 	for owner := range owners {
-		rec := Record{Kind: KindAdmin, Event: EventEvict, Tenant: owner.Tenant, Principal: owner.Principal, UpTo: pass.mark}
-		if err := l.appendAdmin(ctx, &rec); err != nil {
+		rec := Record{Kind: KindAdmin, Event: EventEvict, Chain: c.writer, Tenant: owner.Tenant, Principal: owner.Principal, UpTo: pass.mark}
+		if err := l.announce(ctx, &rec); err != nil {
 			return false, err
 		}
 	}
@@ -195,7 +204,7 @@ func (k *shareKeeper) evictFrom(ctx context.Context, owners map[quota.Owner]bool
 	errs := make([]error, len(pass.batches))
 	run.ForEach(ctx, evictionWriters, len(pass.batches), func(ctx context.Context, i int) {
 		b := pass.batches[i]
-		if newer, err := l.readRewritten(ctx, b.number); err == nil && newer.seq != b.seq {
+		if newer, err := c.readRewritten(ctx, b.number); err == nil && newer.seq != b.seq {
 			return // a copy that an interrupted erasure has left
 		} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 			errs[i] = err
@@ -205,7 +214,10 @@ func (k *shareKeeper) evictFrom(ctx context.Context, owners map[quota.Owner]bool
 			owner, ok := b.contentOwner(i)
 			return ok && owners[owner]
 		})
-		_, errs[i] = b.appendRewritten(ctx, l, removed)
+		if _, errs[i] = l.appendRewritten(ctx, c, b, removed); l.others != nil && errors.Is(errs[i], store.ErrConflict) {
+			errs[i] = nil // another replica has rewritten it
+			return
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		parts = append(parts, dropped...)
@@ -213,11 +225,11 @@ func (k *shareKeeper) evictFrom(ctx context.Context, owners map[quota.Owner]bool
 	if err := errors.Join(errs...); err != nil {
 		return false, err
 	}
-	if err := l.cfg.Log.PurgeBefore(ctx, pass.subject, pass.batches[len(pass.batches)-1].seq+1); err != nil {
+	if err := c.stream.PurgeBefore(ctx, pass.subject, pass.batches[len(pass.batches)-1].seq+1); err != nil {
 		return false, err
 	}
 	for _, seq := range parts {
-		if err := l.cfg.Log.Delete(ctx, seq); err != nil {
+		if err := c.stream.Delete(ctx, seq); err != nil {
 			return false, err
 		}
 	}
@@ -232,6 +244,7 @@ const evictionWriters = 8
 
 // evictionPass is a pass over the oldest messages of one subject.
 type evictionPass struct {
+	chain   *storedChain
 	subject string
 	batches []*batch // all of them
 	more    bool     // there are more messages
@@ -239,30 +252,37 @@ type evictionPass struct {
 	evicted map[quota.Owner]int // contents to remove
 }
 
+// isEmpty reports whether the pass removes nothing.
+func (p *evictionPass) isEmpty() bool {
+	return len(p.batches) == 0 || len(p.evicted) == 0 && !p.more
+}
+
 // maxPassBytes bounds the memory of an eviction pass.
 const maxPassBytes = 64 << 20
 
-// planEviction selects the messages of the next pass: those of the chain, or of batches
-// that were rewritten before, if these contain older contents of the owners.
-func (k *shareKeeper) planEviction(ctx context.Context, owners map[quota.Owner]bool, size evictionSize) (evictionPass, error) {
+// planEviction selects the messages of the next pass in a chain, whose oldest contents of
+// the owners are in a segment: those of the chain, or of batches that were rewritten before,
+// if these contain the older contents.
+func (k *shareKeeper) planEviction(ctx context.Context, oldest segmentKey, owners map[quota.Owner]bool, size evictionSize) (evictionPass, error) {
 	l := k.log
-	pass := evictionPass{subject: l.subjects.chain, evicted: map[quota.Owner]int{}}
-	oldest, ok := l.usage.firstContent(owners)
-	if !ok {
-		return pass, nil
-	}
-	m, err := l.cfg.Log.Next(ctx, l.subjects.chain, 1)
+	pass := evictionPass{evicted: map[quota.Owner]int{}}
+	c, err := l.chainOf(ctx, oldest.writer)
 	if err != nil {
 		return pass, err
 	}
-	if b, ok := tryDecode(m); ok && oldest+segmentBatches <= b.number {
-		pass.subject = l.subjects.rewritten + "*"
+	pass.chain, pass.subject = c, c.subjects.chain
+	m, err := c.stream.Next(ctx, c.subjects.chain, 1)
+	if err != nil && (l.others == nil || !errors.Is(err, store.ErrNotFound)) {
+		return pass, err
 	}
-	read, end := 0, l.end.Load().number
-	err = l.cfg.Log.Read(ctx, store.ReadFrom{Subject: pass.subject}, func(m store.Message) error {
+	if b, ok := tryDecode(m); err != nil || ok && oldest.firstBatch()+segmentBatches <= b.number {
+		pass.subject = c.subjects.rewritten + "*"
+	}
+	read, end := 0, c.end.Load().number
+	err = c.stream.Read(ctx, store.ReadFrom{Subject: pass.subject}, func(m store.Message) error {
 		b, ok := tryDecode(m)
 		switch {
-		case !ok || !l.isPlausible(b):
+		case !ok || !c.isPlausible(b):
 			return store.ErrStop // damaged: keep it as evidence
 		case b.number >= end:
 			return store.ErrStop // the last batch of the chain must stay where it is

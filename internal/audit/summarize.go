@@ -49,10 +49,12 @@ type chainReader struct {
 	messages []*batchSummary
 	// signedUpTo is the last batch of a head that was read after the messages; 0 = none.
 	signedUpTo uint64
+	// maxUnsigned is the time that the batches behind the newest head may span.
+	maxUnsigned time.Duration
 }
 
 func newChainReader(writer string, part func(seq uint64) ([]byte, error)) *chainReader {
-	return &chainReader{writer: writer, subjects: newChainSubjects(writer), part: part}
+	return &chainReader{writer: writer, subjects: newChainSubjects(writer), part: part, maxUnsigned: maxUnsigned}
 }
 
 // addMessage summarizes one message.
@@ -150,7 +152,9 @@ func (x *chainReader) mainChain(h *chainHead) chainID {
 	return best
 }
 
-func hexDigest(text string) (d digest, ok bool) {
-	raw, err := hex.DecodeString(text)
-	return d, err == nil && copy(d[:], raw) == len(d) && len(raw) == len(d)
+// hexDigest returns the digest of a text that was checked before.
+func hexDigest(text string) (d digest) {
+	raw, _ := hex.DecodeString(text)
+	copy(d[:], raw)
+	return d
 }

@@ -1,8 +1,7 @@
 package audit
 
 import (
-	"context"
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/quota"
-	"github.com/caprouter/caprouter/internal/store"
 )
 
 // segmentBatches is the number of batches that are indexed together.
@@ -24,17 +22,31 @@ const entryOverhead = 160
 // batches that it writes, and load those of earlier processes.
 type usageIndex struct {
 	mu       sync.Mutex
-	segments map[uint64]*segment // by batch number / segmentBatches
+	segments map[segmentKey]*segment
 	totals   map[quota.Owner]ownerBytes
 	facts    int64 // of all owners
 	complete bool  // load has ended
 }
 
-// segment describes batches with adjacent numbers.
+// segmentKey identifies a segment: the writer of the chain, and the number of its batches
+// divided by segmentBatches.
+type segmentKey struct {
+	writer string
+	number uint64
+}
+
+// firstBatch returns the number of the first batch.
+func (k segmentKey) firstBatch() uint64 { return k.number * segmentBatches }
+
+func keyOf(writer string, batch uint64) segmentKey { return segmentKey{writer, batch / segmentBatches} }
+
+// segment describes batches of one chain with adjacent numbers.
 type segment struct {
 	firstSeq uint64    // first message of a batch that was not rewritten; 0 = none
-	newest   time.Time // of all records
+	oldest   time.Time // of all records
+	newest   time.Time
 	seen     [segmentBatches / 64]uint64
+	stale    bool // contents were removed that are still counted
 	owners   map[quota.Owner]ownerBytes
 }
 
@@ -51,7 +63,7 @@ type recordUsage struct {
 }
 
 func newUsageIndex() *usageIndex {
-	return &usageIndex{segments: map[uint64]*segment{}, totals: map[quota.Owner]ownerBytes{}}
+	return &usageIndex{segments: map[segmentKey]*segment{}, totals: map[quota.Owner]ownerBytes{}}
 }
 
 // usageOf returns what a record adds to the index. Records of the log itself have no
@@ -75,13 +87,14 @@ func ownerOf(rec *Record) quota.Owner {
 func (c *entryContent) storedSize() int64 { return int64(len(c.data) + len(c.parts)*maxPart) }
 
 // add adds a batch, once. seq is its message, 0 if it was rewritten.
-func (x *usageIndex) add(number, seq uint64, records []recordUsage) {
+func (x *usageIndex) add(writer string, number, seq uint64, records []recordUsage) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := x.segments[number/segmentBatches]
+	key := keyOf(writer, number)
+	s := x.segments[key]
 	if s == nil {
 		s = &segment{owners: map[quota.Owner]ownerBytes{}}
-		x.segments[number/segmentBatches] = s
+		x.segments[key] = s
 	}
 	if s.hasSeen(number) {
 		return
@@ -94,6 +107,9 @@ func (x *usageIndex) add(number, seq uint64, records []recordUsage) {
 		r := &records[i]
 		if r.at.After(s.newest) {
 			s.newest = r.at
+		}
+		if s.oldest.IsZero() || r.at.Before(s.oldest) {
+			s.oldest = r.at
 		}
 		if r.owner != (quota.Owner{}) {
 			x.change(s, r.owner, r.bytes)
@@ -116,20 +132,20 @@ func (x *usageIndex) change(s *segment, owner quota.Owner, by ownerBytes) {
 }
 
 // dropContent subtracts a content that was removed.
-func (x *usageIndex) dropContent(number uint64, u recordUsage) {
+func (x *usageIndex) dropContent(writer string, number uint64, u recordUsage) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if s := x.segments[number/segmentBatches]; s != nil && s.hasSeen(number) {
+	if s := x.segments[keyOf(writer, number)]; s != nil && s.hasSeen(number) {
 		x.change(s, u.owner, ownerBytes{contents: -min(u.bytes.contents, s.owners[u.owner].contents)})
 	}
 }
 
-// trim removes the segments of batches up to a number.
-func (x *usageIndex) trim(upTo uint64) {
+// trim removes the segments of batches of a chain up to a number.
+func (x *usageIndex) trim(writer string, upTo uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for k, s := range x.segments {
-		if (k+1)*segmentBatches > upTo+1 {
+		if k.writer != writer || k.firstBatch()+segmentBatches > upTo+1 {
 			continue
 		}
 		for owner, bytes := range maps.Clone(s.owners) {
@@ -139,16 +155,16 @@ func (x *usageIndex) trim(upTo uint64) {
 	}
 }
 
-// firstSince returns the number of the batch from which the records since a time are
+// firstSince returns the number of the batch of a chain from which the records since a time are
 // found, and a message at or behind it that was not rewritten, 0 if there is none. known
 // is false if the index is not complete, found is false if there are no such records.
-func (x *usageIndex) firstSince(since time.Time) (number, seq uint64, found, known bool) {
+func (x *usageIndex) firstSince(writer string, since time.Time) (number, seq uint64, found, known bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, k := range slices.Sorted(maps.Keys(x.segments)) {
-		s := x.segments[k]
+	for _, n := range x.segmentsOf(writer) {
+		s := x.segments[segmentKey{writer, n}]
 		if !found && !s.newest.Before(since) {
-			number, found = k*segmentBatches, true
+			number, found = n*segmentBatches, true
 		}
 		if found && s.firstSeq != 0 {
 			return number, s.firstSeq, true, x.complete
@@ -157,19 +173,46 @@ func (x *usageIndex) firstSince(since time.Time) (number, seq uint64, found, kno
 	return number, 0, found, x.complete
 }
 
-// firstContent returns the first batch number of the oldest segment with contents of the
-// owners.
-func (x *usageIndex) firstContent(owners map[quota.Owner]bool) (number uint64, ok bool) {
+// segmentsOf returns the numbers of the segments of a chain in order.
+func (x *usageIndex) segmentsOf(writer string) []uint64 {
+	var numbers []uint64
+	for k := range x.segments {
+		if k.writer == writer {
+			numbers = append(numbers, k.number)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// firstContents returns the first segment of each chain with contents of the owners, oldest
+// records first.
+func (x *usageIndex) firstContents(owners map[quota.Owner]bool) []segmentKey {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	first := map[string]segmentKey{}
 	for k, s := range x.segments {
 		for owner := range owners {
-			if s.owners[owner].contents > 0 && (!ok || k*segmentBatches < number) {
-				number, ok = k*segmentBatches, true
+			if s.owners[owner].contents <= 0 {
+				continue
+			}
+			if known, ok := first[k.writer]; !ok || k.number < known.number {
+				first[k.writer] = k
 			}
 		}
 	}
-	return number, ok
+	return slices.SortedFunc(maps.Values(first), func(a, b segmentKey) int {
+		return cmp.Or(x.segments[a].newest.Compare(x.segments[b].newest), cmp.Compare(a.writer, b.writer))
+	})
+}
+
+// isOlder reports whether a segment is older than another: in one chain by number, because
+// the clock may have been set back.
+func (x *usageIndex) isOlder(a, b segmentKey) bool {
+	if a.writer == b.writer {
+		return a.number < b.number
+	}
+	return x.segments[a].newest.Before(x.segments[b].newest)
 }
 
 // heaviest returns the most bytes that an owner with contents has; 0 if there is none, or
@@ -238,36 +281,6 @@ func (k *shareKeeper) Usage() map[quota.Owner]int64 {
 		usage[owner] = b.sum()
 	}
 	return usage
-}
-
-// loadUsage adds the batches of earlier processes to the index.
-func (k *shareKeeper) loadUsage(ctx context.Context) error {
-	l := k.log
-	for _, subject := range []string{l.subjects.chain, l.subjects.rewritten + "*", l.subjects.withoutContents + "*"} {
-		original := subject == l.subjects.chain
-		err := l.cfg.Log.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
-			b, ok := tryDecode(m)
-			switch {
-			case !ok || !l.isPlausible(b):
-				return nil
-			case b.first > l.openedAt && original:
-				return store.ErrStop
-			}
-			seq := b.seq
-			if !original {
-				seq = 0
-			}
-			l.usage.add(b.number, seq, b.usage())
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("index the audit log: %w", err)
-		}
-	}
-	l.usage.mu.Lock()
-	defer l.usage.mu.Unlock()
-	l.usage.complete = true
-	return nil
 }
 
 // usageOfEntry returns what entry i adds to the index.

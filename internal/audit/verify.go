@@ -24,7 +24,7 @@ type VerifyConfig struct {
 	Log     *store.Log // used instead of DataDir
 
 	HeadFile string // "" = HeadFile in DataDir
-	Writer   string // "" = "main"
+	Writer   string // "" = the replica of DataDir, "main" without one
 	Signer   Signer // knows the keys of the heads
 	// Progress is called with the number of messages read, and about how many there
 	// are.
@@ -46,7 +46,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Report, err error) {
 		return nil, errors.New("no signer")
 	}
 	if cfg.Writer == "" {
-		cfg.Writer = DefaultWriter
+		if cfg.Writer, err = datadir.ReadReplica(cfg.DataDir); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.HeadFile == "" {
 		cfg.HeadFile = filepath.Join(cfg.DataDir, HeadFile)

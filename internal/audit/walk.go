@@ -14,14 +14,20 @@ import (
 // number. reached reports whether the walk starts at or before a batch; it must be
 // true for all batches behind the first one. seq is a message from which a later
 // walk meets the batch again.
-func (l *Log) walkBatches(
+func (c *storedChain) walkBatches(
 	ctx context.Context, from store.ReadFrom, reached func(*batch) bool, fn func(seq uint64, b *batch) error,
 ) error {
-	from.Subject = l.subjects.chain
-	begun, next := false, uint64(0)
-	return l.cfg.Log.Read(ctx, from, func(m store.Message) error {
+	from.Subject = c.subjects.chain
+	end := c.end.Load()
+	begun, next, stopped := false, uint64(0), false
+	walked := func(seq uint64, b *batch) error {
+		err := fn(seq, b)
+		stopped = stopped || errors.Is(err, store.ErrStop)
+		return err
+	}
+	err := c.stream.Read(ctx, from, func(m store.Message) error {
 		b, ok := tryDecode(m)
-		if !ok || b.number < next || !l.isPlausible(b) {
+		if !ok || b.number < next || !c.isPlausible(b) {
 			return nil // damaged, duplicate, or invented
 		}
 		if !begun {
@@ -29,24 +35,37 @@ func (l *Log) walkBatches(
 				next = b.number + 1
 				return nil
 			}
-			first, err := l.firstReached(ctx, b.number, reached)
+			first, err := c.firstReached(ctx, b.number, reached)
 			if err != nil {
 				return err
 			}
 			next = max(next, first)
 		}
-		if err := l.walkRewritten(ctx, next, b.number, func(r *batch) error { return fn(m.Seq, r) }); err != nil {
+		if err := c.walkRewritten(ctx, next, b.number, func(r *batch) error { return walked(m.Seq, r) }); err != nil {
 			return err
 		}
 		next = b.number + 1
-		return fn(m.Seq, b)
+		return walked(m.Seq, b)
 	})
+	if err != nil || stopped || !c.shared || end.number < next {
+		return err
+	}
+	// Another replica has rewritten the last batches.
+	first, err := c.firstReached(ctx, end.number+1, reached)
+	if err != nil {
+		return err
+	}
+	err = c.walkRewritten(ctx, max(next, first), end.number+1, func(r *batch) error { return fn(max(end.seq, 1), r) })
+	if errors.Is(err, store.ErrStop) {
+		return nil
+	}
+	return err
 }
 
 // walkRewritten calls fn for the rewritten batches of a gap.
-func (l *Log) walkRewritten(ctx context.Context, from, to uint64, fn func(*batch) error) error {
+func (c *storedChain) walkRewritten(ctx context.Context, from, to uint64, fn func(*batch) error) error {
 	for ; from < to; from++ {
-		b, err := l.readRewritten(ctx, from)
+		b, err := c.readRewritten(ctx, from)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
@@ -62,17 +81,20 @@ func (l *Log) walkRewritten(ctx context.Context, from, to uint64, fn func(*batch
 
 // isPlausible rejects an impossible number, which would otherwise be taken for a gap
 // of that length.
-func (l *Log) isPlausible(b *batch) bool {
-	at := l.end.Load()
+func (c *storedChain) isPlausible(b *batch) bool {
+	at := c.end.Load()
+	if c.shared && at != nil && b.seq > at.seq {
+		return b.number <= at.number+1+(b.seq-at.seq) // it may not have been followed yet
+	}
 	return at == nil || b.number <= at.number+1
 }
 
 // firstReached returns the first wanted batch up to number: number itself, or a
 // rewritten one right before it. It doubles its steps back and then bisects, because
 // a year of batches may have been rewritten.
-func (l *Log) firstReached(ctx context.Context, number uint64, reached func(*batch) bool) (uint64, error) {
+func (c *storedChain) firstReached(ctx context.Context, number uint64, reached func(*batch) bool) (uint64, error) {
 	is := func(n uint64) (bool, error) {
-		b, err := l.readRewritten(ctx, n)
+		b, err := c.readRewritten(ctx, n)
 		if errors.Is(err, store.ErrNotFound) {
 			return false, nil
 		}
@@ -107,11 +129,11 @@ func (l *Log) firstReached(ctx context.Context, number uint64, reached func(*bat
 }
 
 // readRewritten reads a batch that was rewritten by an erasure or expiry.
-func (l *Log) readRewritten(ctx context.Context, number uint64) (*batch, error) {
+func (c *storedChain) readRewritten(ctx context.Context, number uint64) (*batch, error) {
 	n := strconv.FormatUint(number, 10)
-	m, err := l.cfg.Log.Last(ctx, l.subjects.withoutContents+n)
+	m, err := c.stream.Last(ctx, c.subjects.withoutContents+n)
 	if errors.Is(err, store.ErrNotFound) {
-		m, err = l.cfg.Log.Last(ctx, l.subjects.rewritten+n)
+		m, err = c.stream.Last(ctx, c.subjects.rewritten+n)
 	}
 	if err != nil {
 		return nil, err
@@ -124,10 +146,10 @@ func (l *Log) readRewritten(ctx context.Context, number uint64) (*batch, error) 
 }
 
 // readBatch reads a batch from its first message, or by number if it was rewritten.
-func (l *Log) readBatch(ctx context.Context, r recordRef) (*batch, error) {
-	m, err := l.cfg.Log.Get(ctx, r.seq)
+func (c *storedChain) readBatch(ctx context.Context, r recordRef) (*batch, error) {
+	m, err := c.stream.Get(ctx, r.seq)
 	if errors.Is(err, store.ErrNotFound) {
-		return l.readRewritten(ctx, r.number)
+		return c.readRewritten(ctx, r.number)
 	}
 	if err != nil {
 		return nil, err

@@ -40,13 +40,14 @@ type batchWriter struct {
 	log          *Log
 	append       appendFunc // tests replace it to lose acknowledgements
 	end          chainPlace
-	newest       time.Time        // of the records, since the clock was last set back
 	next         *pendingRecord   // taken from the queue, but too large for the last batch
 	adminRecords []*pendingRecord // precede the records of the next batch
 	headWritten  bool
-	outOfSync    bool     // the end of the stream is not known
-	unconfirmed  []digest // batches behind end that may have been written
-	failed       error    // another process wrote to the chain: write nothing more
+	outOfSync    bool            // the end of the stream is not known
+	unconfirmed  []digest        // batches behind end that may have been written
+	indexed      []indexedRecord // of the batch that is written
+	starting     bool            // the log is being opened: another process may still have written before
+	failed       error           // another process wrote to the chain: write nothing more
 }
 
 // run writes batches until the log is closed.
@@ -161,18 +162,19 @@ func (w *batchWriter) commitBatch(ctx context.Context, list []*pendingRecord) er
 		for i, p := range list {
 			b.entries[i] = p.entry
 		}
-		w.log.known.addRecords(list, w.log.cfg.Now()) // first, because a failed batch may have been written
+		w.indexRecords(b.first, list)
+		w.log.known.addRecords(w.indexed, w.log.cfg.Now()) // first, because a failed batch may have been written
 		before := w.end
 		err := w.appendBatch(ctx, b)
 		if err == nil {
 			w.adminRecords = nil
-			w.noteTimes(w.end.seq, w.end.number, list)
-			w.log.index.addBatch(b, w.end.seq, list)
+			w.log.noteTimes(w.end.seq, w.end.number, w.indexed)
+			w.log.index.addBatch(w.log.storedChain, b, w.end.seq, w.indexed)
 			usage := make([]recordUsage, len(list))
 			for i, p := range list {
 				usage[i] = p.usage
 			}
-			w.log.usage.add(b.number, w.end.seq, usage)
+			w.log.usage.add(w.log.writer, b.number, w.end.seq, usage)
 			return nil
 		}
 		// Either an earlier failed batch was written after all: it is part of the
@@ -184,10 +186,18 @@ func (w *batchWriter) commitBatch(ctx context.Context, list []*pendingRecord) er
 	}
 }
 
+// indexRecords sets what the indexes need of the records of the next batch.
+func (w *batchWriter) indexRecords(first uint64, list []*pendingRecord) {
+	w.indexed = w.indexed[:0]
+	for i, p := range list {
+		w.indexed = append(w.indexed, indexedRecord{id: p.id, kind: p.kind, pos: first + uint64(i), at: p.at})
+	}
+}
+
 // appendBatch writes the batch behind w.end. After an error it reads the end of the
 // stream, so that no record is written twice and no acknowledged record is lost.
 func (w *batchWriter) appendBatch(ctx context.Context, b *batch) error {
-	if err := w.storeSeparate(ctx, b); err != nil {
+	if err := b.storeSeparate(ctx, w.log.subjects.content, w.append); err != nil {
 		return err
 	}
 	b.computeHashes()
@@ -216,7 +226,7 @@ func (w *batchWriter) appendBatch(ctx context.Context, b *batch) error {
 
 // storeSeparate writes contents that are too large for the batch as separate
 // messages before it.
-func (w *batchWriter) storeSeparate(ctx context.Context, b *batch) error {
+func (b *batch) storeSeparate(ctx context.Context, subject string, write appendFunc) error {
 	for i := range b.entries {
 		c := &b.entries[i].content
 		if c.state != contentInline || len(c.data) <= maxInline {
@@ -224,7 +234,7 @@ func (w *batchWriter) storeSeparate(ctx context.Context, b *batch) error {
 		}
 		var parts []uint64
 		for part := range slices.Chunk(c.data, maxPart) {
-			seq, err := w.append(ctx, w.log.subjects.content, part, store.AppendOptions{})
+			seq, err := write(ctx, subject, part, store.AppendOptions{})
 			if err != nil {
 				return err
 			}
@@ -237,7 +247,7 @@ func (w *batchWriter) storeSeparate(ctx context.Context, b *batch) error {
 
 // moveEnd makes the batch the end of the chain.
 func (w *batchWriter) moveEnd(b *batch, seq uint64) {
-	w.end = chainPlace{chain: b.chain, number: b.number, last: b.lastPosition(), hash: b.lastHash(), seq: seq}
+	w.end = b.end(seq)
 	w.outOfSync, w.unconfirmed = false, nil
 	at := w.end
 	w.log.end.Store(&at)
@@ -271,6 +281,9 @@ func (w *batchWriter) resyncEnd(ctx context.Context) error {
 		return nil
 	}
 	if m.Seq < w.end.seq {
+		if found, err := w.findRewrittenEnd(ctx, m.Seq); found || err != nil {
+			return err
+		}
 		return w.continueAfterLoss(ctx, m.Seq)
 	}
 	b, err := decodeMessage(m)
@@ -278,12 +291,45 @@ func (w *batchWriter) resyncEnd(ctx context.Context) error {
 		w.moveEnd(b, m.Seq)
 		return nil
 	}
+	w.failed = fmt.Errorf("another process writes to the audit log%s: message %d is not ours: %w", closedBy(b), m.Seq, store.ErrConflict)
+	if w.starting {
+		return w.failed
+	}
 	w.log.known.disable()
-	w.failed = fmt.Errorf("another process writes to the audit log: message %d is not ours: %w", m.Seq, store.ErrConflict)
 	w.log.cfg.Logger.ErrorContext(ctx, "the audit log has another writer: stop writing",
 		"writer", w.log.cfg.Writer, "sequence", m.Seq, "ours", w.end.seq)
 	close(w.log.fenced)
 	return w.failed
+}
+
+// findRewrittenEnd reports whether the last batch is stored as a rewritten one, because
+// another replica has erased a content of it. Its message was removed, and the next batch
+// follows the one before.
+func (w *batchWriter) findRewrittenEnd(ctx context.Context, seq uint64) (bool, error) {
+	if w.log.others == nil {
+		return false, nil
+	}
+	b, err := w.log.readRewritten(ctx, w.end.number)
+	if errors.Is(err, store.ErrNotFound) || err == nil && b.lastHash() != w.end.hash {
+		return false, nil
+	}
+	if err == nil {
+		w.end.seq, w.outOfSync = seq, false
+		w.log.end.Store(new(w.end))
+	}
+	return err == nil, err
+}
+
+// closedBy names the replica that has closed the chain with this batch; nil = unreadable.
+func closedBy(b *batch) string {
+	if b == nil {
+		return ""
+	}
+	rec, err := b.decodeRecord(0)
+	if err != nil || rec.Event != EventClose {
+		return ""
+	}
+	return fmt.Sprintf(" (replica %s took this one for gone and closed its chain)", rec.Note)
 }
 
 // continueAfterLoss continues after the engine lost acknowledged batches, which can

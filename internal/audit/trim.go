@@ -1,0 +1,211 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/quota"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// trimChain removes the start of a chain if it is too old or the log is too large, and
+// reports whether there may be more to remove.
+//
+// Every replica trims its own chain because of its age. It trims those of others if their
+// writers have not, because they are gone, and to make room: then the oldest records of all
+// chains go first, whatever replica notices it.
+func (r *retainer) trimChain(ctx context.Context) (more bool, err error) {
+	l := r.log
+	keep := l.cfg.Retention
+	if keep.Chain <= 0 && keep.MaxBytes <= 0 {
+		return false, nil
+	}
+	limits := trimLimits{end: l.end.Load().number}
+	if limits.excess, err = l.excessBytes(ctx); err != nil || keep.Chain <= 0 && limits.excess <= 0 {
+		return false, err
+	}
+	if keep.Chain > 0 {
+		limits.cutoff = l.cfg.Now().Add(-keep.Chain)
+	}
+	if l.others == nil {
+		return l.trim(ctx, l.storedChain, limits)
+	}
+	if key, ok := l.usage.oldestSegment(); ok && limits.excess > 0 && key.writer != l.writer {
+		c, err := l.others.chain(ctx, key.writer)
+		if err != nil {
+			return false, err
+		}
+		limits.end = min(c.end.Load().number, key.firstBatch()+segmentBatches)
+		return l.trim(ctx, c, limits)
+	}
+	if more, err = l.trim(ctx, l.storedChain, limits); err != nil {
+		return false, err
+	}
+	again, err := l.trimOthers(ctx, limits.cutoff)
+	return more || again, err
+}
+
+// trimOthers trims the chains of replicas that have not done so themselves. A chain without
+// newer records is removed.
+func (r *retainer) trimOthers(ctx context.Context, cutoff time.Time) (more bool, err error) {
+	l := r.log
+	if cutoff.IsZero() {
+		return false, nil
+	}
+	cutoff = cutoff.Add(-takeoverDelay)
+	for _, c := range l.others.all() {
+		end := c.end.Load().number
+		if end == 0 || !l.usage.hasBefore(c.writer, cutoff) {
+			continue
+		}
+		limits := trimLimits{cutoff: cutoff, end: end}
+		if c.newestTime().Before(cutoff) {
+			limits.end = end + 1
+		}
+		again, err := l.trim(ctx, c, limits)
+		if err != nil {
+			return false, err
+		}
+		more = more || again
+		if limits.end > end && !again {
+			if err := l.others.drop(ctx, c); err != nil {
+				return false, err
+			}
+		}
+	}
+	return more, nil
+}
+
+// drop forgets a chain that was removed.
+func (o *otherChains) drop(ctx context.Context, c *storedChain) error {
+	o.mu.Lock()
+	delete(o.chains, c.writer)
+	o.mu.Unlock()
+	return o.heads.bucket.Discard(ctx, c.writer)
+}
+
+// excessBytes returns by how many bytes the log is to be reduced; 0 if it is small enough.
+func (r *retainer) excessBytes(ctx context.Context) (int64, error) {
+	l := r.log
+	if l.cfg.Retention.MaxBytes <= 0 {
+		return 0, nil
+	}
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	l.size.Store(int64(info.Bytes))
+	if int64(info.Bytes) <= l.trimLimit() {
+		return 0, nil
+	}
+	return int64(info.Bytes) - l.cfg.Retention.MaxBytes/10*9, nil // free 10 % at once, not a batch at a time
+}
+
+// trim removes the start of a chain, and reports whether there may be more to remove.
+func (r *retainer) trim(ctx context.Context, c *storedChain, limits trimLimits) (more bool, err error) {
+	l := r.log
+	plan, err := c.planTrim(ctx, limits)
+	if err != nil || plan.mark == nil {
+		return false, err
+	}
+	rec := Record{Kind: KindAdmin, Event: EventCheckpoint, Chain: c.writer, UpTo: plan.mark}
+	if plan.early > 0 {
+		rec.Note = fmt.Sprintf("%d batches before their retention, to make room", plan.early)
+	}
+	if err := l.announce(ctx, &rec); err != nil {
+		return false, err
+	}
+	if err := l.removeMessages(ctx, c, plan.before); err != nil {
+		return false, err
+	}
+	// In ascending order, so that the rest of an interrupted trim still adjoins the
+	// chain and the next trim finds it.
+	for _, number := range plan.rewritten {
+		n := strconv.FormatUint(number, 10)
+		if err := eraseMessages(ctx, c.stream, c.subjects.rewritten+n); err != nil {
+			return false, err
+		}
+		if err := c.stream.Purge(ctx, c.subjects.withoutContents+n); err != nil {
+			return false, err
+		}
+	}
+	l.usage.trim(c.writer, plan.mark.Batch)
+	if plan.early > 0 {
+		l.cfg.OnEvict(quota.Owner{}, plan.early)
+	}
+	return plan.batches == maxBatchesPerPass, nil
+}
+
+// removeMessages removes the messages of a chain before a sequence.
+func (r *retainer) removeMessages(ctx context.Context, c *storedChain, before uint64) error {
+	l := r.log
+	if before == 0 {
+		return nil
+	}
+	if l.others == nil { // all messages are of this chain
+		return c.stream.Trim(ctx, before)
+	}
+	for _, subject := range []string{c.subjects.content, c.subjects.chain} {
+		if err := c.stream.PurgeBefore(ctx, subject, before); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseMessages overwrites the messages of a subject.
+func eraseMessages(ctx context.Context, log *store.Log, subject string) error {
+	return log.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
+		return log.Delete(ctx, m.Seq)
+	})
+}
+
+// trimLimits bound a trim.
+type trimLimits struct {
+	excess int64     // bytes to remove, of any age
+	cutoff time.Time // older batches are removed; zero = none
+	end    uint64    // the first batch that stays
+}
+
+// trimPlan is the start of a chain that a trim removes, up to mark.
+type trimPlan struct {
+	mark      *ChainPosition
+	batches   int
+	early     int      // of these, before their retention
+	before    uint64   // remove the messages before this one; 0 = none
+	rewritten []uint64 // and these rewritten batches, which are stored behind it
+}
+
+func (c *storedChain) planTrim(ctx context.Context, limits trimLimits) (plan trimPlan, err error) {
+	excess := limits.excess
+	err = c.walkBatches(ctx, store.ReadFrom{}, func(*batch) bool { return true }, func(_ uint64, b *batch) error {
+		tooOld := b.newestTime().Before(limits.cutoff)
+		if b.number >= limits.end || plan.batches == maxBatchesPerPass || excess <= 0 && !tooOld {
+			return store.ErrStop
+		}
+		if !tooOld {
+			plan.early++
+		}
+		excess -= b.approximateSize()
+		plan.mark = b.endPosition()
+		plan.batches++
+		if !b.rewritten {
+			plan.before = b.seq + 1
+		} else {
+			plan.rewritten = append(plan.rewritten, b.number)
+		}
+		return nil
+	})
+	return plan, err
+}
+
+// approximateSize estimates the size of the batch in the stream.
+func (b *batch) approximateSize() int64 {
+	size := 0
+	for i := range b.entries {
+		size += b.entries[i].encodedSize() + len(b.entries[i].content.parts)*maxPart
+	}
+	return int64(size)
+}

@@ -1,0 +1,204 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// Unfinished returns the decisions without an outcome that earlier processes with this
+// writer left, oldest first, at most of the last 24 hours. The requests of a process that stopped
+// cleanly have ended; those of the processes before it may still lack an outcome.
+func (l *Log) Unfinished(ctx context.Context) ([]Record, error) {
+	left, err := l.unfinishedIn(ctx, l.storedChain, l.openedAt)
+	if err != nil {
+		return nil, fmt.Errorf("find unfinished requests in the audit log: %w", err)
+	}
+	return left, nil
+}
+
+// unfinishedIn returns the decisions of a chain, up to a position, without an outcome in
+// any chain.
+func (l *Log) unfinishedIn(ctx context.Context, c *storedChain, upTo uint64) (left []Record, err error) {
+	u := openDecisions{open: map[string]decisionEntry{}}
+	since := l.cfg.Now().Add(-maxRequestDuration - clockSlack)
+	err = c.walkBatches(ctx, store.ReadFrom{Since: since}, func(b *batch) bool { return !b.newestTime().Before(since) },
+		func(_ uint64, b *batch) error {
+			if b.first > upTo {
+				return store.ErrStop
+			}
+			return u.addBatch(b)
+		})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range u.order {
+		at, ok := u.open[id]
+		if delete(u.open, id); !ok {
+			continue // it has an outcome, or is a duplicate
+		}
+		if l.others != nil {
+			if found, err := l.findRecords(ctx, id, maxRequestDuration); err == nil && found.Outcome != nil {
+				continue // in the chain of a replica that continued it
+			} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return nil, err
+			}
+		}
+		rec, err := c.loadRecord(ctx, at.batch, at.entry)
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, *rec)
+	}
+	return left, nil
+}
+
+// openDecisions collects the decisions whose outcome was not read yet.
+type openDecisions struct {
+	open    map[string]decisionEntry
+	order   []string
+	started uint64 // position of the last start record
+}
+
+type decisionEntry struct {
+	batch *batch
+	entry int
+}
+
+func (u *openDecisions) addBatch(b *batch) error {
+	for i := range b.entries {
+		rec, err := b.decodeRecord(i)
+		if err != nil {
+			return err
+		}
+		switch {
+		case rec.Event == EventStart:
+			u.started = rec.Position
+		case rec.Event == EventStop:
+			u.dropEnded()
+		case rec.Kind == KindDecision:
+			u.open[rec.RequestID] = decisionEntry{b, i}
+			u.order = append(u.order, rec.RequestID)
+		case rec.Kind == KindOutcome:
+			delete(u.open, rec.RequestID)
+		}
+	}
+	return nil
+}
+
+// dropEnded drops the decisions of the process that stopped cleanly.
+func (u *openDecisions) dropEnded() {
+	maps.DeleteFunc(u.open, func(_ string, at decisionEntry) bool { return at.batch.first+uint64(at.entry) > u.started })
+	u.order = slices.DeleteFunc(u.order, func(id string) bool {
+		_, ok := u.open[id]
+		return !ok
+	})
+}
+
+// CloseChain records the ends of the requests that a replica which is gone left without
+// one, and returns their number. For each such decision, end returns the outcome, or nil if
+// the request has not ended, for example because its record can be continued.
+//
+// The outcomes are appended to the chain of that replica, behind its last record as it was
+// read. Hence each request has exactly one: of several replicas that close a chain, one is
+// faster, and so is the writer itself if it is not gone after all. The error is then
+// store.ErrConflict; try again if the writer is still gone. From the first outcome on, a
+// process that continues to write to the chain is fenced.
+//
+// CloseChain also signs the heads that only this writer has signed, because the others
+// accept its key for a limited time. Hence it is to be called for every replica that
+// ends, also after a clean stop.
+func (l *Log) CloseChain(ctx context.Context, writer string, end func(ctx context.Context, decision *Record) (*Record, error)) (closed int, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("close chain %s of the audit log: %w", writer, err)
+		}
+	}()
+	if l.others == nil || writer == l.writer || !validWriter.MatchString(writer) {
+		return 0, errors.New("it is not the chain of another replica")
+	}
+	c, err := l.others.load(ctx, writer)
+	if err != nil {
+		return 0, err
+	}
+	at := *c.end.Load()
+	if at.number > 0 {
+		if closed, err = l.endDecisions(ctx, c, &at, end); closed > 0 {
+			err = errors.Join(err, l.others.heads.publish(ctx, l.newHead(c, &at)))
+		}
+	}
+	if err != nil {
+		return closed, err
+	}
+	return closed, l.others.heads.countersign(ctx, writer)
+}
+
+// endDecisions appends the outcomes to the chain, and moves its end.
+func (l *Log) endDecisions(
+	ctx context.Context, c *storedChain, at *chainPlace, end func(ctx context.Context, decision *Record) (*Record, error),
+) (closed int, err error) {
+	decisions, err := l.unfinishedIn(ctx, c, math.MaxUint64)
+	if err != nil {
+		return 0, err
+	}
+	var next []batchEntry
+	size := 0
+	flush := func() error {
+		if len(next) == 0 {
+			return nil
+		}
+		note, err := l.newPending(&Record{Kind: KindAdmin, Event: EventClose, Note: l.writer})
+		if err == nil {
+			err = l.appendTo(ctx, c, at, append([]batchEntry{note.entry}, next...))
+		}
+		if err == nil {
+			closed += len(next)
+		}
+		next, size = nil, 0
+		return err
+	}
+	for i := range decisions {
+		rec, err := end(ctx, &decisions[i])
+		if err != nil {
+			return closed, err
+		}
+		if rec == nil {
+			continue
+		}
+		p, err := l.newPending(rec)
+		if err != nil {
+			return closed, err
+		}
+		if s := p.entry.inlineSize(); len(next) == maxBatch || size+s > maxBatchBytes {
+			if err := flush(); err != nil {
+				return closed, err
+			}
+		}
+		next, size = append(next, p.entry), size+p.entry.inlineSize()
+	}
+	return closed, flush()
+}
+
+// appendTo appends a batch to the chain of another replica, if its end is still the one
+// that was read, and moves the end.
+func (l *Log) appendTo(ctx context.Context, c *storedChain, at *chainPlace, entries []batchEntry) error {
+	b := &batch{chain: at.chain, writer: c.writer, number: at.number + 1, first: at.last + 1, prev: at.hash, entries: entries}
+	if err := b.storeSeparate(ctx, c.subjects.content, c.stream.Append); err != nil {
+		return err
+	}
+	b.computeHashes()
+	seq, err := c.stream.Append(ctx, c.subjects.chain, b.encodeBatch(), store.AppendOptions{
+		ID:         c.writer + ":" + strconv.FormatUint(b.number, 10) + ":" + b.lastHash().String()[:16],
+		ExpectLast: &at.seq,
+	})
+	if err == nil {
+		*at = b.end(seq)
+	}
+	return err
+}
