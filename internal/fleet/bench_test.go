@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -24,24 +25,31 @@ func BenchmarkHeartbeat(b *testing.B) {
 }
 
 // BenchmarkRegistration measures what one more registration costs: the entries of the
-// roster and the new version of the registry.
+// roster and the new version of the registry. It also reports what a registered agent
+// keeps in memory, besides its part of the match index (matcher.BenchmarkBuild).
 func BenchmarkRegistration(b *testing.B) {
 	for _, agents := range []int{1000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(agents), func(b *testing.B) {
+			before := heapBytes()
 			r, now := newRoster(), time.Now()
 			d := &capabilities.Definition{Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback(), Grants: map[string]contract.Grant{}}
 			for i := range agents {
 				r.put(benchInstance(i), now)
 				d.Grants[benchID(i)] = contract.Grant{Intents: []string{"count_words"}, Domains: []string{"text"}}
 			}
+			var snapshot *capabilities.Snapshot
 			b.ReportAllocs()
 			for b.Loop() {
 				r.put(benchInstance(0), now)
 				d.Agents = r.entries()
-				if _, err := capabilities.NewSnapshot(d); err != nil {
+				var err error
+				if snapshot, err = capabilities.NewSnapshot(d); err != nil {
 					b.Fatal(err)
 				}
 			}
+			b.ReportMetric((heapBytes()-before)/float64(agents), "kept-B/agent")
+			runtime.KeepAlive(r)
+			runtime.KeepAlive(snapshot)
 		})
 	}
 }
@@ -54,4 +62,12 @@ func benchInstance(i int) *instance {
 		Examples: map[string][]string{"count_words": {"how many words are in this text"}},
 		Endpoint: contract.Endpoint{Protocol: contract.ProtocolHTTP, URL: "http://10.0.0.1:9101/"},
 	}}
+}
+
+// heapBytes returns the bytes of the reachable objects.
+func heapBytes() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }

@@ -22,4 +22,8 @@
 //
 // Registrations are durable. A heartbeat is not stored: after a restart, every
 // lease begins anew with its whole TTL.
+//
+// Processes that share a store follow each other's records, and tell each other the
+// heartbeats that they have accepted (Config.Peers). A lease therefore ends only where
+// no heartbeat has arrived from any of them.
 package fleet

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -27,8 +28,11 @@ type Config struct {
 	// CheckAddress returns why the address of an agent cannot be called; nil = every
 	// address can.
 	CheckAddress func(url string) error
-	Now          func() time.Time // nil = time.Now
-	Logger       *slog.Logger     // nil = silent
+	// Peers are the other processes that use the bucket, which must be opened with
+	// KeyTTL then; nil = there are none.
+	Peers  Peers
+	Now    func() time.Time // nil = time.Now
+	Logger *slog.Logger     // nil = silent
 }
 
 // Fleet holds the registrations of one store. It implements registry.Source, and is
@@ -49,6 +53,8 @@ type Fleet struct {
 	notify      func()
 
 	wake chan struct{} // holds a token if Run must look at the roster
+
+	beats heartbeats
 }
 
 // Open reads the registrations of the bucket. Each of them begins a whole lease.
@@ -67,6 +73,7 @@ func Open(ctx context.Context, cfg Config) (*Fleet, error) {
 	}
 	f := &Fleet{
 		cfg: cfg, roster: newRoster(), disabledIDs: map[string]bool{}, notify: func() {}, wake: make(chan struct{}, 1),
+		beats:         heartbeats{keys: map[string]bool{}, added: make(chan struct{}, 1)},
 		registrations: store.NewTable(cfg.Bucket, store.TableConfig[registrationRecord]{Prefix: "instance."}),
 		disabled:      store.NewTable(cfg.Bucket, store.TableConfig[disabledRecord]{Prefix: "disabled."}),
 	}
@@ -120,8 +127,20 @@ const (
 	notifyShare    = 4
 )
 
-// Run implements registry.Source: it ends leases, and reports changes to the registry.
+// Run implements registry.Source: it ends leases, follows the other processes, and
+// reports changes to the registry.
 func (f *Fleet) Run(ctx context.Context) error {
+	if !f.isShared() {
+		return f.watchRoster(ctx)
+	}
+	g := run.New(ctx)
+	g.Go("watch the roster", f.watchRoster)
+	g.Go("follow the other replicas", f.followPeers)
+	return g.Wait()
+}
+
+// watchRoster ends leases, and reports changes to the registry, until ctx ends.
+func (f *Fleet) watchRoster(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -184,15 +203,15 @@ func (f *Fleet) endLeases(ctx context.Context) {
 	for _, key := range expired {
 		f.cfg.Logger.WarnContext(ctx, "an agent expired: no heartbeat for its lease", "agent", key.agentID, "instance", key.name)
 	}
-	for _, key := range removed {
-		f.deleteRecord(ctx, key)
+	for _, i := range removed {
+		f.deleteRecord(ctx, i.key, i.revision)
 	}
 }
 
 // deleteRecord deletes the record of a registration that the roster no longer has,
 // unless the instance has registered again meanwhile. If it fails, the registration
 // expires once more after a restart.
-func (f *Fleet) deleteRecord(ctx context.Context, key instanceKey) {
+func (f *Fleet) deleteRecord(ctx context.Context, key instanceKey, revision uint64) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	f.mu.Lock()
@@ -200,6 +219,16 @@ func (f *Fleet) deleteRecord(ctx context.Context, key instanceKey) {
 	f.mu.Unlock()
 	if again {
 		return
+	}
+	if f.isShared() { // another process may have deleted it, or stored a new registration
+		row, err := f.registrations.Get(ctx, key.String())
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return
+		case err == nil && row.Revision > revision:
+			f.applyRecord(key, row.Value, row.Revision)
+			return
+		}
 	}
 	if err := f.registrations.Delete(ctx, key.String()); err != nil {
 		f.cfg.Logger.WarnContext(ctx, "an expired registration cannot be deleted", "agent", key.agentID, "instance", key.name, "err", err)

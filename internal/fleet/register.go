@@ -44,12 +44,17 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 			Details: []contract.ErrorDetail{{Pointer: "/endpoint/url", Detail: err.Error()}},
 		}
 	}
+	if ifMatch != "" && f.isShared() { // it may be the ETag of what another process has just written
+		if err := f.syncInstance(ctx, key); err != nil {
+			return Registered{}, err
+		}
+	}
 	f.mu.Lock()
-	current, full := f.roster.find(key), f.isFull(agentID)
+	current, full := f.roster.find(key), f.roster.isFull(agentID)
 	f.mu.Unlock()
 	switch {
 	case ifMatch != "" && (current == nil || ifMatch != "*" && ifMatch != etagOf(current.revision)):
-		return Registered{}, &contract.Error{Code: contract.CodePreconditionFailed, Message: "If-Match is not the ETag of this registration"}
+		return Registered{}, errPrecondition()
 	case current == nil && full:
 		return Registered{}, &contract.Error{
 			Code:    contract.CodeConflict,
@@ -68,7 +73,7 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 	if err := f.checkQuota(key, &record); err != nil {
 		return Registered{}, err
 	}
-	revision, err := f.storeRegistration(ctx, key, &record)
+	revision, err := f.storeRegistration(ctx, key, &record, current, ifMatch)
 	if err != nil {
 		return Registered{}, err
 	}
@@ -85,17 +90,37 @@ func (i *instance) hasContent(r *registrationRecord) bool {
 	return !i.draining && i.issuer == r.Issuer && reflect.DeepEqual(i.registration, r.Registration)
 }
 
-// storeRegistration writes the record and returns its revision.
-func (f *Fleet) storeRegistration(ctx context.Context, key instanceKey, record *registrationRecord) (uint64, error) {
-	row, err := f.registrations.Update(ctx, key.String(), func(stored *registrationRecord) error {
-		*stored = *record
-		return nil
-	})
-	revision := row.Revision
-	if errors.Is(err, store.ErrNotFound) {
-		revision, err = f.registrations.Create(ctx, key.String(), record)
+func errPrecondition() error {
+	return &contract.Error{Code: contract.CodePreconditionFailed, Message: "If-Match is not the ETag of this registration"}
+}
+
+// storeRegistration writes the record and returns its revision. With an ETag it replaces
+// only the current registration, because another process may write one at the same
+// time; without, the last write wins.
+func (f *Fleet) storeRegistration(ctx context.Context, key instanceKey, record *registrationRecord, current *instance, ifMatch string) (uint64, error) {
+	if ifMatch != "" && ifMatch != "*" {
+		revision, err := f.registrations.Replace(ctx, key.String(), current.revision, record)
+		if errors.Is(err, store.ErrConflict) {
+			return 0, cmp.Or(f.syncInstance(ctx, key), errPrecondition())
+		}
+		return revision, f.storeError(ctx, err)
 	}
-	return revision, f.storeError(ctx, err)
+	for {
+		row, err := f.registrations.Update(ctx, key.String(), func(stored *registrationRecord) error {
+			*stored = *record
+			return nil
+		})
+		if !errors.Is(err, store.ErrNotFound) {
+			return row.Revision, f.storeError(ctx, err)
+		}
+		if ifMatch == "*" {
+			return 0, errPrecondition()
+		}
+		revision, err := f.registrations.Create(ctx, key.String(), record)
+		if !errors.Is(err, store.ErrExists) { // else another process was faster
+			return revision, f.storeError(ctx, err)
+		}
+	}
 }
 
 // checkQuota rejects a record with which the registrations of the agent would exceed
@@ -120,17 +145,21 @@ func (f *Fleet) checkQuota(key instanceKey, record *registrationRecord) error {
 	}
 }
 
-// isFull reports whether the agent may have no more instances. The caller holds mu.
-func (f *Fleet) isFull(agentID string) bool {
-	a := f.roster.agents[agentID]
-	return a != nil && len(a.instances) >= maxInstances
-}
-
 // Heartbeat renews the lease of an instance; "" = contract.DefaultInstance. It returns
 // contract.CodeNotFound if the instance is not registered: then it must register again.
-func (f *Fleet) Heartbeat(_ context.Context, agentID, name string, caller *contract.Caller) (contract.Lease, error) {
+func (f *Fleet) Heartbeat(ctx context.Context, agentID, name string, caller *contract.Caller) (contract.Lease, error) {
 	key := instanceKey{agentID, cmp.Or(name, contract.DefaultInstance)}
 	grant, err := f.authorize(key, caller)
+	if err != nil {
+		return contract.Lease{}, err
+	}
+	lease, err := f.renewLease(key, grant)
+	if err == nil || !f.isShared() {
+		return lease, err
+	}
+	f.writing.Lock() // another process may just have registered it
+	_, err = f.findOrSync(ctx, key)
+	f.writing.Unlock()
 	if err != nil {
 		return contract.Lease{}, err
 	}
@@ -150,6 +179,9 @@ func (f *Fleet) renewLease(key instanceKey, grant *contract.Grant) (contract.Lea
 		f.definition = nil
 		f.wakeRun()
 	}
+	if f.isShared() {
+		f.beats.add(key)
+	}
 	return f.leaseOf(i, grant), nil
 }
 
@@ -162,9 +194,10 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 	if err := f.authorizeOwner(key, caller); err != nil {
 		return contract.Lease{}, err
 	}
-	f.mu.Lock()
-	i := f.roster.find(key)
-	f.mu.Unlock()
+	i, err := f.findOrSync(ctx, key)
+	if err != nil {
+		return contract.Lease{}, err
+	}
 	if i == nil {
 		return contract.Lease{}, f.notRegistered(key)
 	}
@@ -204,9 +237,10 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 	found := false
 	for _, name := range names {
 		key := instanceKey{agentID, name}
-		f.mu.Lock()
-		i := f.roster.find(key)
-		f.mu.Unlock()
+		i, err := f.findOrSync(ctx, key)
+		if err != nil {
+			return err
+		}
 		if i == nil {
 			continue
 		}
@@ -248,7 +282,7 @@ func (f *Fleet) SetDisabled(ctx context.Context, agentID string, disabled bool, 
 	if !known {
 		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such agent"}
 	}
-	if disabled == before {
+	if disabled == before && !f.isShared() { // else another process may just have changed it
 		return nil
 	}
 	var err error
@@ -263,13 +297,7 @@ func (f *Fleet) SetDisabled(ctx context.Context, agentID string, disabled bool, 
 	if err != nil {
 		return f.storeError(ctx, err)
 	}
-	f.changeRoster(func(*roster, time.Time) {
-		if disabled {
-			f.disabledIDs[agentID] = true
-		} else {
-			delete(f.disabledIDs, agentID)
-		}
-	})
+	f.changeDisabled(agentID, disabled)
 	f.cfg.Logger.InfoContext(ctx, "agent disabled or enabled", "agent", agentID, "disabled", disabled, "by", caller.Subject)
 	return nil
 }

@@ -76,6 +76,12 @@ func (r *roster) find(k instanceKey) *instance {
 	return nil
 }
 
+// isFull reports whether the agent may have no more instances.
+func (r *roster) isFull(agentID string) bool {
+	a := r.agents[agentID]
+	return a != nil && len(a.instances) >= maxInstances
+}
+
 // put adds the instance, or replaces the content of the one with the same key, and
 // begins a whole lease. It returns the instance of the roster.
 func (r *roster) put(next *instance, now time.Time) *instance {
@@ -143,13 +149,13 @@ func (r *roster) remove(i *instance) {
 
 // advance applies the passing of time: it returns the instances whose lease ends now,
 // and those that expired long ago, which it removes.
-func (r *roster) advance(now time.Time) (expired, removed []instanceKey) {
+func (r *roster) advance(now time.Time) (expired []instanceKey, removed []*instance) {
 	for len(r.timers) > 0 && !r.timers[0].timer.After(now) {
 		i := r.timers[0]
 		if !i.nextChange().After(now) { // not renewed since
 			if i.expired {
 				r.remove(i)
-				removed = append(removed, i.key)
+				removed = append(removed, i)
 				continue
 			}
 			i.expired = true
@@ -159,6 +165,17 @@ func (r *roster) advance(now time.Time) (expired, removed []instanceKey) {
 		r.setTimer(i)
 	}
 	return expired, removed
+}
+
+// keys returns the keys of all instances.
+func (r *roster) keys() map[instanceKey]bool {
+	keys := map[instanceKey]bool{}
+	for _, a := range r.agents {
+		for _, i := range a.instances {
+			keys[i.key] = true
+		}
+	}
+	return keys
 }
 
 // nextTimer returns when advance may have something to do; zero = never.

@@ -1,0 +1,181 @@
+package fleet
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// newPeer runs a fleet of one of several processes.
+func newPeer(t *testing.T, srv *teststore.Server, owner string) *testFleet {
+	t.Helper()
+	s := teststore.OpenShared(t, srv, owner)
+	b, err := s.Bucket(t.Context(), store.BucketConfig{Name: "AGENTS", KeyTTL: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &testFleet{t: t, bucket: b, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	f.setOperator("clients: {}\ngrants: {w: {intents: [count_words], domains: [text]}, v: {intents: [x]}}")
+	f.Fleet, err = Open(t.Context(), Config{Bucket: b, Peers: s, Operator: f.getOperator, CheckAddress: blockAddress, Now: f.getNow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := testkit.Receive(t, ended); err != nil {
+			t.Errorf("the fleet stopped with %v", err)
+		}
+	})
+	return f
+}
+
+// awaitAgents waits until the fleet has these agents; see agents.
+func (f *testFleet) awaitAgents(want ...string) {
+	f.t.Helper()
+	testkit.Eventually(f.t, strings.Join(want, "; "), func() bool {
+		return strings.Join(f.agents(), "; ") == strings.Join(want, "; ")
+	})
+}
+
+func TestPeers_FollowEachOther(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	a, b := newPeer(t, srv, "a"), newPeer(t, srv, "b")
+	a.register("w", wordCounter("one"))
+	b.awaitAgents("w active one:active")
+	b.register("w", wordCounter("two"))
+	a.awaitAgents("w active one:active two:active")
+	if _, err := b.Drain(t.Context(), "w", "one", self("w")); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitAgents("w active one:draining two:active")
+	if err := a.Deregister(t.Context(), "w", "one", self("w")); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitAgents("w active two:active")
+	a.register("w", wordCounter("one")) // after the marker of the deleted record
+	b.awaitAgents("w active one:active two:active")
+	newPeer(t, srv, "c").awaitAgents("w active one:active two:active")
+}
+
+func TestPeers_FollowDisabledAgents(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	a, b := newPeer(t, srv, "a"), newPeer(t, srv, "b")
+	a.register("w", wordCounter("one"))
+	b.awaitAgents("w active one:active")
+	admin := &contract.Caller{Subject: "ops", Scopes: []string{contract.ScopeAdmin}}
+	isDisabled := func(f *testFleet) bool {
+		d, err := f.State()
+		return err == nil && d.Disabled["w"]
+	}
+	for _, disabled := range []bool{true, false, true} {
+		if err := a.SetDisabled(t.Context(), "w", disabled, admin); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, "the other process knows", func() bool { return isDisabled(b) == disabled })
+	}
+}
+
+// A heartbeat that one process accepts prolongs the lease at the other.
+func TestPeers_ShareHeartbeats(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	a, b := newPeer(t, srv, "a"), newPeer(t, srv, "b")
+	a.register("w", wordCounter("one"))
+	a.register("w", wordCounter("two"))
+	b.awaitAgents("w active one:active two:active")
+	expiry := func(name string) time.Time {
+		for _, l := range b.Leases("w") {
+			if l.Instance == name {
+				return l.ExpiresAt
+			}
+		}
+		return time.Time{}
+	}
+	before := expiry("one")
+	for range 3 {
+		b.advance(contract.DefaultLeaseTTLS / 2 * time.Second)
+		testkit.Eventually(t, "the lease is prolonged", func() bool {
+			if _, err := a.Heartbeat(t.Context(), "w", "one", self("w")); err != nil {
+				t.Fatal(err)
+			}
+			return expiry("one").After(before)
+		})
+		before = expiry("one")
+	}
+	b.wakeRun()
+	b.awaitAgents("w active one:active two:expired")
+	a.wantAgents("w active one:active two:active")
+}
+
+// A process finds what another one registered a moment ago, even before it is told.
+func TestPeers_AcceptHeartbeatAtOnce(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	a, b := newPeer(t, srv, "a"), newPeer(t, srv, "b")
+	for range 10 {
+		a.register("w", wordCounter("one"))
+		if _, err := b.Heartbeat(t.Context(), "w", "one", self("w")); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Deregister(t.Context(), "w", "one", self("w")); err != nil {
+			t.Fatal(err)
+		}
+		a.awaitAgents()
+	}
+}
+
+// Of two processes with the same ETag, one wins.
+func TestPeers_CompareETagWithStore(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	peers := []*testFleet{newPeer(t, srv, "a"), newPeer(t, srv, "b")}
+	etag := peers[0].register("w", wordCounter("one")).ETag
+	for round := range 20 {
+		var wg sync.WaitGroup
+		results := make([]Registered, len(peers))
+		errs := make([]error, len(peers))
+		for i, f := range peers {
+			wg.Go(func() {
+				r := wordCounter("one")
+				r.MaxInFlight = 2 + 2*round + i
+				results[i], errs[i] = f.Register(t.Context(), "w", r, self("w"), etag)
+			})
+		}
+		wg.Wait()
+		if (errs[0] == nil) == (errs[1] == nil) {
+			t.Fatalf("round %d: got errors %v and %v, want one", round, errs[0], errs[1])
+		}
+		for i, err := range errs {
+			if err != nil {
+				wantCode(t, err, contract.CodePreconditionFailed, "If-Match")
+			} else {
+				etag = results[i].ETag
+			}
+		}
+	}
+}
+
+// A process that was disconnected for long does not receive what others deleted.
+func TestPeers_RemoveWhatTheStoreDoesNotHave(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	a := newPeer(t, srv, "a")
+	a.register("w", wordCounter("one"))
+	a.changeRoster(func(r *roster, now time.Time) {
+		r.put(&instance{key: instanceKey{"v", "one"}, registration: wordCounter("one"), revision: 1}, now)
+		a.disabledIDs["v"] = true
+	})
+	if err := a.reconcile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.wantAgents("w active one:active")
+	if d, err := a.State(); err != nil || d.Disabled["v"] {
+		t.Errorf("got disabled %v and error %v, want none", d.Disabled, err)
+	}
+}
