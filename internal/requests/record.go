@@ -62,7 +62,7 @@ type Record struct {
 	Deadline    time.Time `json:"deadline"`
 	State       State     `json:"state"`
 	Owner       string    `json:"owner,omitempty"` // the process that executes it
-	Epoch       int       `json:"epoch"`           // number of takeovers
+	Epoch       int       `json:"epoch"`           // number of changes of the owner
 	TakenOverAt time.Time `json:"taken_at,omitzero"`
 
 	Decision *contract.Decision `json:"decision,omitempty"`
@@ -131,6 +131,12 @@ func (r *Record) findTask(id string) *Task {
 		}
 	}
 	return nil
+}
+
+// HasOpenTask reports whether the agent has a task with this id that has no outcome.
+func (r *Record) HasOpenTask(taskID, agentID string) bool {
+	t := r.findTask(taskID)
+	return t != nil && t.AgentID == agentID && t.State != TaskDone && !r.State.Terminal()
 }
 
 // hasDelivered reports whether the agent delivered a result. A result with status

@@ -31,7 +31,7 @@ type openTable interface {
 	Keys(ctx context.Context) ([]string, error)
 }
 
-// Store holds the records of asynchronous requests, and an index of the open ones,
+// Store holds the records of requests, and an index of the open ones,
 // which a new process needs to resume them. It keeps nothing in memory and may be
 // used by any number of goroutines. Its errors wrap those of package store:
 // ErrNotFound, ErrExists, ErrFull, ErrUnavailable.

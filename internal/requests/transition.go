@@ -32,6 +32,7 @@ const (
 	eventDeliver  event = "deliver"
 	eventTakeOver event = "take over"
 	eventEnd      event = "end"
+	eventAdopt    event = "adopt the end"
 )
 
 // isAllowed implements the state table of the package comment. After the end nothing
@@ -252,6 +253,27 @@ func (r *Record) dropInputs() {
 func (r *Record) TakeOver(owner string, now time.Time) error {
 	if err := r.checkEvent(eventTakeOver); err != nil {
 		return err
+	}
+	r.Owner, r.TakenOverAt = owner, now.UTC()
+	r.Epoch++
+	return nil
+}
+
+// IsAbandoned reports whether the owner does not execute the request any more, so that
+// another process has to take it over or, if it has ended, to conclude it. A request
+// without an owner is abandoned.
+func (r *Record) IsAbandoned(isLive func(owner string) bool) bool {
+	return r.Owner == "" || !isLive(r.Owner)
+}
+
+// AdoptEnd makes owner the process that does what follows from the end of the request,
+// for example writes it to the audit log. The end itself stays as it is.
+func (r *Record) AdoptEnd(owner string, now time.Time) error {
+	if !r.State.Terminal() {
+		return fmt.Errorf("%s: %w: %s", eventAdopt, ErrTransition, r.State)
+	}
+	if r.Owner == owner {
+		return nil
 	}
 	r.Owner, r.TakenOverAt = owner, now.UTC()
 	r.Epoch++
