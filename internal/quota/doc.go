@@ -12,5 +12,7 @@
 //	_, err := bucket.Create(ctx, key, value)
 //
 // A ledger is in memory and derived from the keys of its bucket, which are read once
-// after the start. It starts no goroutines.
+// after the start. If other processes write to the bucket, they are read again regularly
+// ([Ledger.Recount]): until then the ledger does not know what the others have stored since,
+// so that an owner can exceed its share by that. It starts no goroutines.
 package quota

@@ -40,6 +40,9 @@ type Ledger struct {
 	entries  map[uint64]*entry
 	accounts map[Owner]*account
 	total    int64
+	recounts uint64 // number of Recounts that have begun
+
+	recounting bool
 }
 
 // entry is one stored value.
@@ -51,6 +54,7 @@ type entry struct {
 	written time.Duration // of the last write, since the epoch of the ledger
 	queued  bool          // in the queue of its account
 	loaded  bool          // its size is known from a write or from the store
+	count   uint64        // number of the last Recount that found it
 }
 
 // account is what one owner has stored.
@@ -117,13 +121,50 @@ func (l *Ledger) Count(owner Owner, key string) {
 }
 
 // Load counts a value that was stored before the start, unless it was written or
-// deleted since.
+// deleted since. During a Recount it also updates the size of a value that is counted
+// already.
 func (l *Ledger) Load(owner Owner, key string, size int, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.unlimited() && l.entries[l.hash(key)] == nil {
-		l.put(owner, key, int64(len(key)+size)+overhead, at).loaded = true
+	if l.unlimited() {
+		return
 	}
+	bytes := int64(len(key)+size) + overhead
+	e := l.entries[l.hash(key)]
+	switch {
+	case e == nil:
+		e = l.put(owner, key, bytes, at)
+	case l.recounting:
+		l.resize(e, bytes)
+		e.written = max(e.written, at.Sub(l.epoch))
+	default:
+		return
+	}
+	e.loaded, e.count = true, l.recounts
+}
+
+// Recount counts the values again, because other processes have written to the bucket:
+// load calls Load for every value. Values that it does not find, and that were not written
+// since it began, are not counted any more.
+func (l *Ledger) Recount(load func() error) error {
+	l.mu.Lock()
+	l.recounts++
+	l.recounting = true
+	begin := l.cfg.Now().Sub(l.epoch)
+	l.mu.Unlock()
+	err := load()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recounting = false
+	if err != nil {
+		return err
+	}
+	for _, e := range l.entries {
+		if e.count != l.recounts && e.written < begin {
+			l.remove(e)
+		}
+	}
+	return nil
 }
 
 // Written updates the size of a key after each write of its bucket; a negative size

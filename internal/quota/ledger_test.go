@@ -119,6 +119,50 @@ func TestLedger_TrimsOldestFirst(t *testing.T) {
 	}
 }
 
+// Another process writes to the bucket, too.
+func TestLedger_Recounts(t *testing.T) {
+	c := &clock{time.Unix(1e9, 0)}
+	l := newLedger(c, func(cfg *quota.Config) { cfg.Removable, cfg.Held = true, true })
+	begin := c.at
+	for _, key := range []string{"resized", "deleted", "kept"} {
+		l.Count(acme, key)
+		l.Written(key, 100)
+	}
+	load := func(key string, owner quota.Owner, size int) { l.Load(owner, key, size, begin) }
+	c.at = c.at.Add(time.Minute)
+	want := func(when string, acmeBytes, rivalBytes int64) {
+		t.Helper()
+		if diff := cmp.Diff(map[quota.Owner]int64{acme: acmeBytes, rival: rivalBytes}, l.Usage()); diff != "" {
+			t.Errorf("%s: usage (-want +got):\n%s", when, diff)
+		}
+	}
+	err := l.Recount(func() error {
+		load("resized", acme, 500)
+		load("kept", acme, 100)
+		load("others", rival, 200)
+		l.Count(acme, "created meanwhile")
+		l.Written("created meanwhile", 50)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func(key string, bytes int) int64 { return int64(len(key) + bytes + 160) }
+	all := size("resized", 500) + size("kept", 100) + size("created meanwhile", 50)
+	want("after a recount", all, size("others", 200))
+	if err := l.Recount(func() error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("got error %v, want that of the reader", err)
+	}
+	want("after a failed recount", all, size("others", 200))
+	load("resized", acme, 900) // not during a recount
+	want("after a late value", all, size("others", 200))
+	l.Release("others")
+	var removed []string
+	if err := l.Free(1, func(key string) error { removed = append(removed, key); return nil }); err != nil || len(removed) != 1 || removed[0] != "others" {
+		t.Errorf("got %v removed and error %v, want the value of another process", removed, err)
+	}
+}
+
 // The counts are those of the stored values, whatever the order of the calls.
 func TestLedger_CountsWhatIsStored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
