@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -28,13 +29,18 @@ func retryDelay(tries int) time.Duration {
 	return steps[min(max(tries, 1), len(steps))-1]
 }
 
-// Run delivers notices to the webhook until ctx ends. Without a webhook it only
-// waits.
+// Run follows the changes of other replicas, and delivers notices to the webhook, until
+// ctx ends.
 func (s *Service) Run(ctx context.Context) error {
-	if s.sender == nil {
-		<-ctx.Done()
-		return nil
+	g := run.New(ctx)
+	g.Go("follow tickets", s.others.follow)
+	if s.sender != nil {
+		g.Go("deliver notices", s.deliverNotices)
 	}
+	return g.Wait()
+}
+
+func (s *Service) deliverNotices(ctx context.Context) error {
 	defer s.sender.client.CloseIdleConnections()
 	for {
 		item, wait := s.queue.nextDue(s.cfg.Now())
@@ -65,21 +71,31 @@ func (s *Service) enqueueNotices(r *ticketRecord) {
 		return
 	}
 	for i := range r.Pending {
-		s.queue.add(delivery{ticket: r.Ticket.TicketID, notice: r.Pending[i].ID, at: r.Pending[i].At, due: r.Pending[i].At})
+		n := &r.Pending[i]
+		it := delivery{ticket: r.Ticket.TicketID, notice: n.ID, owner: n.Owner, at: n.At, due: n.At}
+		if !s.others.mayDeliver(n.Owner) {
+			it.due = s.cfg.Now().Add(otherOwnerPause)
+		}
+		s.queue.add(it)
 	}
 }
 
 // deliverNotice tries to deliver one notice. The notice stays in the ticket's record
 // until it is delivered or expires; a process that ends in between delivers it
-// again.
+// again. The process that has stored a notice delivers it, and another one if that has
+// ended.
 func (s *Service) deliverNotice(ctx context.Context, it *delivery) {
-	r, err := s.loadTicket(ctx, it.ticket)
+	r, err := s.takeOverNotice(ctx, it)
 	if errors.Is(err, store.ErrNotFound) {
 		s.queue.remove(it.notice)
 		return
 	}
+	if errors.Is(err, errOtherOwner) {
+		s.queue.lookLater(it.notice, s.cfg.Now())
+		return
+	}
 	if err == nil {
-		at := slices.IndexFunc(r.Pending, func(n webhookNotice) bool { return n.ID == it.notice })
+		at := r.findNotice(it.notice)
 		if at < 0 {
 			s.queue.remove(it.notice)
 			return
@@ -108,6 +124,37 @@ func (s *Service) deliverNotice(ctx context.Context, it *delivery) {
 		return
 	}
 	s.queue.remove(it.notice)
+}
+
+// errOtherOwner means that another process delivers a notice.
+var errOtherOwner = errors.New("another replica delivers it")
+
+// takeOverNotice returns the ticket of a notice that this process delivers, or
+// errOtherOwner. If the process that should deliver it has ended, one of the others takes
+// its place by compare-and-set.
+func (s *Service) takeOverNotice(ctx context.Context, it *delivery) (*ticketRecord, error) {
+	own := s.others.owner()
+	if it.owner == own {
+		return s.loadTicket(ctx, it.ticket)
+	}
+	r, err := s.updateTicket(ctx, it.ticket, func(r *ticketRecord) error {
+		i := r.findNotice(it.notice)
+		switch {
+		case i < 0 || r.Pending[i].Owner == own:
+			return errNoChange
+		case !s.others.mayDeliver(r.Pending[i].Owner):
+			return errOtherOwner
+		}
+		r.Pending[i].Owner = own
+		return nil
+	})
+	if errors.Is(err, errNoChange) {
+		err = nil
+	}
+	if err == nil {
+		s.queue.setOwner(it.notice, own)
+	}
+	return r, err
 }
 
 // removeNotice removes a notice from its ticket's record.
@@ -156,6 +203,7 @@ type deliveryQueue struct {
 
 type delivery struct {
 	ticket, notice string
+	owner          string    // see webhookNotice
 	at             time.Time // time of the event
 	due            time.Time // time of the next attempt
 	tries          int
@@ -214,6 +262,27 @@ func (q *deliveryQueue) retryLater(notice string, now time.Time) {
 	if it := q.items[notice]; it != nil {
 		it.tries++
 		it.due = now.Add(q.backoff(it.tries))
+	}
+}
+
+// otherOwnerPause is the interval of checks whether the process that delivers a notice has
+// ended.
+const otherOwnerPause = 10 * time.Second
+
+// lookLater schedules a look at a notice that another process delivers.
+func (q *deliveryQueue) lookLater(notice string, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if it := q.items[notice]; it != nil {
+		it.due = now.Add(otherOwnerPause)
+	}
+}
+
+func (q *deliveryQueue) setOwner(notice, owner string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if it := q.items[notice]; it != nil {
+		it.owner = owner
 	}
 }
 

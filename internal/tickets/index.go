@@ -57,6 +57,17 @@ func (x *ticketIndex) put(r *ticketRecord, revision uint64) {
 	x.words[of].Set(t.TicketID, r.exampleTexts())
 }
 
+// ids returns the ids of all tickets.
+func (x *ticketIndex) ids() map[string]bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ids := make(map[string]bool, len(x.entries))
+	for id := range x.entries {
+		ids[id] = true
+	}
+	return ids
+}
+
 // remove removes a ticket that was deleted.
 func (x *ticketIndex) remove(id string) {
 	x.mu.Lock()

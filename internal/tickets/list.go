@@ -157,6 +157,7 @@ func (s *Service) eraseFromTicket(ctx context.Context, id, requestID string) err
 			return fmt.Errorf("delete ticket %s: %w", id, err)
 		}
 		s.index.remove(id)
+		s.others.announceChange(id)
 		return nil
 	}
 	if err == nil {

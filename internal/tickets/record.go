@@ -55,7 +55,8 @@ type webhookNotice struct {
 	ID    string    `json:"id"` // the same for every attempt
 	Event string    `json:"event"`
 	At    time.Time `json:"at"`
-	Count int       `json:"count"` // requests in the ticket then
+	Count int       `json:"count"`           // requests in the ticket then
+	Owner string    `json:"owner,omitempty"` // the process that delivers it; "" = any
 }
 
 // Events of a notice.
@@ -244,8 +245,14 @@ func (r *ticketRecord) forgetRequest(requestID string) {
 }
 
 // addNotice adds a notice for the webhook.
-func (r *ticketRecord) addNotice(id, event string, now time.Time) {
-	r.Pending = append(r.Pending, webhookNotice{ID: id, Event: event, At: now.UTC(), Count: r.Ticket.Count})
+func (r *ticketRecord) addNotice(n webhookNotice) {
+	n.Count = r.Ticket.Count
+	r.Pending = append(r.Pending, n)
+}
+
+// findNotice returns the index of a pending notice, or -1.
+func (r *ticketRecord) findNotice(id string) int {
+	return slices.IndexFunc(r.Pending, func(n webhookNotice) bool { return n.ID == id })
 }
 
 // isMilestone reports whether a count is 10, 100, 1,000 …

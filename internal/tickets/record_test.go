@@ -134,7 +134,7 @@ func checkRecord(t *rapid.T, r *ticketRecord, total, callers int, words map[stri
 func FuzzDecode(f *testing.F) {
 	r := newRecord("t", asked("r1", "ana", "p"))
 	r.addRequest(asked("r1", "ana", "book a flight"), 1, noon)
-	r.addNotice("n", eventOpened, noon)
+	r.addNotice(webhookNotice{ID: "n", Event: eventOpened, At: noon})
 	value, err := encodeRecord(r.Ticket.TicketID, r)
 	if err != nil {
 		f.Fatal(err)

@@ -34,7 +34,8 @@ type Config struct {
 	Webhook *Webhook      // nil = no notices are sent
 	// Catalogue returns the current agents; nil = those of the newest request.
 	Catalogue      func() *capabilities.Catalogue
-	AllowPlainHTTP bool // allow a webhook on another host without TLS
+	Replicas       *Replicas // nil = no other process changes the bucket
+	AllowPlainHTTP bool      // allow a webhook on another host without TLS
 
 	// MaskText masks the notes of closed tickets; nil = they are stored as they are. All
 	// other texts are masked by the caller.
@@ -49,7 +50,7 @@ type Config struct {
 }
 
 // Service groups unmet requests into tickets. Its methods may be called from any
-// goroutine; a bucket has one Service in one process.
+// goroutine; a bucket has one Service in each process that shares it.
 type Service struct {
 	cfg       Config
 	table     *store.Table[ticketRecord]
@@ -58,6 +59,7 @@ type Service struct {
 	assigning chan struct{}  // mutex of assignTicket, so that two similar requests do not open two tickets; a channel, because waiting ends with the context
 	sender    *webhookSender // nil without a webhook
 	queue     *deliveryQueue
+	others    coordinator
 
 	// registry is the registry of the newest request, for suggestions without a
 	// request.
@@ -89,23 +91,70 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 			return nil, err
 		}
 	}
-	err := table.Scan(ctx, func(row store.Row[ticketRecord], err error) error {
+	d.others = onlyService{}
+	if cfg.Replicas != nil {
+		shared := newSharedService(d, cfg.Replicas)
+		if err := shared.load(ctx); err != nil {
+			return nil, fmt.Errorf("read the tickets: %w", err)
+		}
+		d.others = shared
+	}
+	if err := d.readTickets(ctx); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// readTickets reads the bucket's tickets into the index, and removes those that the bucket
+// does not have any more.
+func (s *Service) readTickets(ctx context.Context) error {
+	gone := s.index.ids()
+	err := s.table.Scan(ctx, func(row store.Row[ticketRecord], err error) error {
+		delete(gone, row.Key)
 		if err != nil { // one damaged ticket must not prevent the service of the others
-			cfg.Logger.Error("ignoring a ticket that cannot be read", "ticket_id", row.Key, "err", err)
+			s.cfg.Logger.Error("ignoring a ticket that cannot be read", "ticket_id", row.Key, "err", err)
 			return nil
 		}
-		d.index.put(row.Value, row.Revision)
-		d.enqueueNotices(row.Value)
-		if size, err := encodeRecord(row.Key, row.Value); err == nil {
-			cfg.Quota.Load(row.Value.Payer, keyPrefix+row.Key, len(size), row.At)
-		}
-		d.releaseClosed(row.Value)
+		s.takeOverRow(&row)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the tickets: %w", err)
+		return fmt.Errorf("read the tickets: %w", err)
 	}
-	return d, nil
+	for id := range gone {
+		if err := s.refreshTicket(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// refreshTicket reads a ticket into the index, or removes it from there: ErrNotFound.
+func (s *Service) refreshTicket(ctx context.Context, id string) error {
+	row, err := s.table.Get(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		s.removeFromIndex(id)
+	case err == nil:
+		s.takeOverRow(&row)
+	}
+	return err
+}
+
+// takeOverRow updates everything that is derived from a stored ticket.
+func (s *Service) takeOverRow(row *store.Row[ticketRecord]) {
+	s.index.put(row.Value, row.Revision)
+	s.enqueueNotices(row.Value)
+	if size, err := encodeRecord(row.Key, row.Value); err == nil {
+		s.cfg.Quota.Load(row.Value.Payer, keyPrefix+row.Key, len(size), row.At)
+	}
+	s.releaseClosed(row.Value)
+}
+
+// removeFromIndex removes a ticket that the bucket does not have.
+func (s *Service) removeFromIndex(id string) {
+	s.index.remove(id)
+	s.cfg.Quota.Written(keyPrefix+id, -1)
 }
 
 // Demand is a request without an eligible agent. Its texts are masked.
@@ -183,6 +232,9 @@ func (s *Service) Propose(ctx context.Context, dem *Demand) (*contract.Proposal,
 // errNoChange ends an update that is not needed, or no longer possible.
 var errNoChange = errors.New("settled")
 
+// errSearchAgain means that another replica has opened a ticket, which may be similar.
+var errSearchAgain = errors.New("another replica opened a ticket")
+
 // assignTicket finds the ticket of the request, or opens one.
 func (s *Service) assignTicket(ctx context.Context, dem *Demand) (*ticketRecord, assignment, error) {
 	for {
@@ -190,6 +242,9 @@ func (s *Service) assignTicket(ctx context.Context, dem *Demand) (*ticketRecord,
 		how := assignment{similarity: similarity, stored: true, joined: similarity >= JoinThreshold}
 		if !how.joined {
 			r, err := s.openTicket(ctx, dem, &how)
+			if errors.Is(err, errSearchAgain) {
+				continue
+			}
 			return r, how, err
 		}
 		r, err := s.updateTicket(ctx, id, func(r *ticketRecord) error {
@@ -228,6 +283,11 @@ func (s *Service) openTicket(ctx context.Context, dem *Demand, how *assignment) 
 		how.notStored, how.stored = notStoredQuota, false
 		return r, nil
 	}
+	if reserved, err := s.others.reserveOpening(ctx, dem.owner(), r.Ticket.TicketID); err != nil {
+		return nil, err
+	} else if !reserved {
+		return nil, errSearchAgain
+	}
 	s.cfg.Quota.Count(r.Payer, keyPrefix+r.Ticket.TicketID)
 	s.addNotice(r, eventOpened)
 	revision, err := s.table.Create(ctx, r.Ticket.TicketID, r)
@@ -242,6 +302,7 @@ func (s *Service) openTicket(ctx context.Context, dem *Demand, how *assignment) 
 		return nil, fmt.Errorf("open a ticket: %w", err)
 	}
 	s.enqueueNotices(r)
+	s.others.announceChange(r.Ticket.TicketID)
 	return r, nil
 }
 
@@ -272,6 +333,7 @@ func (s *Service) hasRoom(ctx context.Context, payer quota.Owner) bool {
 			return err
 		}
 		s.index.remove(id)
+		s.others.announceChange(id)
 		return nil
 	}
 	err := s.cfg.Quota.Trim(payer, "", remove)
@@ -319,7 +381,7 @@ func (s *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, 
 func (s *Service) updateTicket(ctx context.Context, id string, fn func(*ticketRecord) error) (*ticketRecord, error) {
 	row, err := s.table.Update(ctx, id, fn)
 	if errors.Is(err, store.ErrNotFound) {
-		s.index.remove(id)
+		s.removeFromIndex(id)
 	}
 	if row.Value != nil {
 		s.index.put(row.Value, row.Revision)
@@ -327,6 +389,7 @@ func (s *Service) updateTicket(ctx context.Context, id string, fn func(*ticketRe
 	if err == nil {
 		s.enqueueNotices(row.Value)
 		s.releaseClosed(row.Value)
+		s.others.announceChange(id)
 	}
 	return row.Value, err
 }
@@ -335,7 +398,7 @@ func (s *Service) updateTicket(ctx context.Context, id string, fn func(*ticketRe
 func (s *Service) loadTicket(ctx context.Context, id string) (*ticketRecord, error) {
 	row, err := s.table.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		s.index.remove(id)
+		s.removeFromIndex(id)
 	}
 	return row.Value, err
 }
@@ -343,7 +406,7 @@ func (s *Service) loadTicket(ctx context.Context, id string) (*ticketRecord, err
 // addNotice adds a webhook notice if there is a webhook.
 func (s *Service) addNotice(r *ticketRecord, event string) {
 	if s.sender != nil {
-		r.addNotice(s.cfg.NewID(), event, s.cfg.Now())
+		r.addNotice(webhookNotice{ID: s.cfg.NewID(), Event: event, At: s.cfg.Now().UTC(), Owner: s.others.owner()})
 	}
 }
 
