@@ -75,10 +75,23 @@ func (p asyncPipeline) Report(ctx context.Context, resp *contract.Response, acce
 // be called before the first request.
 func (r *Router) Recover(ctx context.Context) error { return r.async.Recover(ctx) }
 
-// Resume resumes the asynchronous requests of the previous process, and records
-// that its synchronous ones were interrupted. If the store rejects a write, it
+// Resume resumes the stored requests that no live process executes, and records that the
+// other ones of the previous process were interrupted. If the store rejects a write, it
 // retries until ctx ends.
 func (r *Router) Resume(ctx context.Context) error { return r.async.ResumeAll(ctx) }
+
+// NoticeGone is to be called after other processes that share the store may have ended:
+// TakeOver then looks for their requests. It does not wait.
+func (r *Router) NoticeGone() { r.async.NoticeGone() }
+
+// TakeOver resumes the stored requests of other processes that end, until ctx ends.
+func (r *Router) TakeOver(ctx context.Context) error { return r.async.TakeOver(ctx) }
+
+// FollowPeers acts on the messages of the other processes that share the store, until
+// ctx ends.
+func (r *Router) FollowPeers(ctx context.Context) error {
+	return r.peers.Follow(ctx, r.callbacks, r.inflight)
+}
 
 // Close is the graceful shutdown of asynchronous requests: tasks that were sent are
 // awaited until ctx ends, and all else is resumed after the next start.

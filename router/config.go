@@ -29,6 +29,10 @@ import (
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
+// recordPoll is the first pause after which a request that waits for a callback reads
+// its record, if several processes share the store.
+const recordPoll = 3 * time.Second
+
 // DefaultTimeout bounds a request that does not set a timeout.
 const DefaultTimeout = 30 * time.Second
 
@@ -69,6 +73,19 @@ type Storage struct {
 	SessionQuota  *quota.Ledger   // of Sessions; nil = no limit
 	Tickets       Tickets         // policy C
 	Owner         string          // names this process in stored requests
+	// IsLive reports whether the process with this owner id, which is this one or another
+	// one that uses the store, may execute requests; nil = no other process uses it.
+	IsLive func(owner string) bool
+	// Messages sends messages to the other processes that use the store; nil = there
+	// are none.
+	Messages asyncrun.Messenger
+}
+
+func (s *Storage) messenger() asyncrun.Messenger {
+	if s.Messages == nil {
+		return asyncrun.NoMessages{}
+	}
+	return s.Messages
 }
 
 // AuditLog contains the decisions and the responses. *audit.Log implements it.
@@ -114,7 +131,19 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		Model: cfg.Model, Answers: cfg.Answers, Tickets: keep.Tickets, AnswerByDefault: cfg.AnswerByDefault,
 		Logger: cfg.Logger, Now: cfg.Now,
 	})
-	callbacks := execution.NewCallbacks(&execution.StoredResults{Store: keep.Requests, Logger: cfg.Logger})
+	table := inflight.NewTable()
+	peers := asyncrun.NewPeers(asyncrun.PeerConfig{
+		Messages: keep.messenger(), Store: keep.Requests, AuditLog: keep.AuditLog, Owner: keep.Owner, IsLive: keep.IsLive, Logger: cfg.Logger,
+	})
+	callbackConfig := execution.CallbackConfig{
+		Results:  &execution.StoredResults{Store: keep.Requests, Logger: cfg.Logger},
+		Requests: keep.Requests, InFlight: table, Owner: keep.Owner, Peers: execution.NoPeers{},
+	}
+	decidedBy := ""
+	if keep.Messages != nil {
+		callbackConfig.Peers, callbackConfig.Poll, decidedBy = peers, recordPoll, keep.Owner
+	}
+	callbacks := execution.NewCallbacks(callbackConfig)
 	r := &Router{
 		cfg: cfg, classifier: c,
 		acceptor: acceptance.New(acceptance.Config{
@@ -126,8 +155,9 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		sessions:  sessions,
 		questions: questions,
 		keys:      idempotency.NoKeys{},
-		inflight:  inflight.NewTable(),
-		journal:   history.NewJournal(keep.AuditLog, keep.AuditOptional, cfg.Logger, cfg.Now),
+		inflight:  table,
+		peers:     peers,
+		journal:   history.NewJournal(keep.AuditLog, decidedBy, keep.AuditOptional, cfg.Logger, cfg.Now),
 		callbacks: callbacks,
 		executor:  execution.New(d, callbacks, cfg.NewID, cfg.Now),
 	}
@@ -139,8 +169,8 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		eventLog = keep.Events
 	}
 	r.async = asyncrun.New(asyncrun.Config{
-		Store: keep.Requests, Owner: keep.Owner, AuditLog: keep.AuditLog, Journal: r.journal, Events: eventLog,
-		Inflight: r.inflight, Executor: r.executor, Logger: cfg.Logger, Now: cfg.Now,
+		Store: keep.Requests, Owner: keep.Owner, IsLive: keep.IsLive, AuditLog: keep.AuditLog, Journal: r.journal, Events: eventLog,
+		Inflight: r.inflight, Peers: peers, Executor: r.executor, Logger: cfg.Logger, Now: cfg.Now,
 		StartKey: func(ctx context.Context, keyName, requestID string) error {
 			return r.keys.Start(ctx, idempotency.RestoreReservation(keyName), requestID)
 		},
@@ -150,11 +180,14 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	}, asyncPipeline{r})
 	r.history = history.New(history.Config{
 		Log: keep.AuditLog, Requests: keep.Requests, InFlight: r.inflight, Events: eventLog,
-		Sessions: r.sessions, Questions: r.questions, Tickets: keep.Tickets, Canceller: r.async,
-		Catalogue: r.view.catalogue, Logger: cfg.Logger, Now: cfg.Now,
+		Sessions: r.sessions, Questions: r.questions, Tickets: keep.Tickets, Canceller: r.async, Peers: peers,
+		IsLive: keep.IsLive, Catalogue: r.view.catalogue, Logger: cfg.Logger, Now: cfg.Now,
 	})
 	if keep.Keys != nil {
-		r.keys = idempotency.New(keep.Keys, keep.KeyQuota, keyedRequests{r.history, keep.Requests, r.async}, cfg.Logger, cfg.Now)
+		r.keys = idempotency.New(idempotency.Config{
+			Bucket: keep.Keys, Shares: keep.KeyQuota, Requests: keyedRequests{r.history, keep.Requests, r.async},
+			Owner: keep.Owner, IsLive: keep.IsLive, Logger: cfg.Logger, Now: cfg.Now,
+		})
 	}
 	return r, nil
 }
@@ -187,6 +220,10 @@ func (cfg *Config) setDefaults() error {
 	}
 	if cfg.Storage.Requests == nil {
 		cfg.Storage.Requests = requests.Disabled()
+	}
+	if cfg.Storage.IsLive == nil {
+		self := cfg.Storage.Owner
+		cfg.Storage.IsLive = func(owner string) bool { return owner == self }
 	}
 	if cfg.Storage.KeyQuota == nil {
 		cfg.Storage.KeyQuota = quota.Unlimited()

@@ -48,6 +48,10 @@ type harness struct {
 	tickets  *tickets.Service
 	stop     context.CancelFunc // ends what runs in the background
 
+	url     string // of a shared store; "" = embedded
+	name    string // of this replica
+	members *sharedMembers
+
 	full   atomic.Bool // the disk
 	onFind func()      // called once before the audit log is searched
 	// onOutcome is called before a response is written to the audit log.
@@ -66,6 +70,16 @@ type harness struct {
 func newHarness(t testing.TB) *harness {
 	t.Helper()
 	h := &harness{t: t, dir: t.TempDir(), registry: durableRegistry, target: newAgents()}
+	h.classifier = &scriptedClassifier{contract.Classification{Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Source: contract.SourceLLM}}
+	h.open()
+	t.Cleanup(func() { h.crash() })
+	return h
+}
+
+// newReplica returns a router with a shared store.
+func newReplica(t testing.TB, url, name string, members *sharedMembers) *harness {
+	t.Helper()
+	h := &harness{t: t, dir: t.TempDir(), url: url, name: name, members: members, registry: durableRegistry, target: newAgents()}
 	h.classifier = &scriptedClassifier{contract.Classification{Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Source: contract.SourceLLM}}
 	h.open()
 	t.Cleanup(func() { h.crash() })
@@ -91,7 +105,7 @@ func (h *harness) open() {
 	h.stop = stop
 	var err error
 	h.store, err = store.Open(ctx, store.Config{
-		Dir: h.dir, Owner: "test", SyncEvery: time.Minute, // no test loses power
+		Dir: h.dir, URL: h.url, Owner: "test", SyncEvery: time.Minute, // no test loses power
 		FreeSpace: func() (int64, error) {
 			if h.full.Load() {
 				return 0, nil
@@ -104,7 +118,13 @@ func (h *harness) open() {
 	h.must(err)
 	signer, err := auth.OpenSigner(h.dir)
 	h.must(err)
-	h.auditLog, err = audit.Open(ctx, audit.Config{Log: log, Keys: teststore.Keys(), Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile), Retention: h.retention})
+	auditConfig := audit.Config{Log: log, Writer: h.name, Keys: teststore.Keys(), Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile), Retention: h.retention}
+	if h.members != nil {
+		auditConfig.Members = h.members.verify
+		auditConfig.Heads, err = h.store.Bucket(ctx, audit.HeadsConfig())
+		h.must(err)
+	}
+	h.auditLog, err = audit.Open(ctx, auditConfig)
 	h.must(err)
 	h.requests = requests.NewStore(h.bucket("REQUESTS"), quota.Unlimited())
 	h.events, err = events.Open(ctx, h.store, slog.New(slog.DiscardHandler))
@@ -115,11 +135,16 @@ func (h *harness) open() {
 	h.must(err)
 	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: h.target})
 	h.must(err)
-	h.Router, err = router.New(router.Config{Model: h.model, Answers: h.answers, Storage: router.Storage{
+	storage := router.Storage{
 		AuditLog: &watchedAuditLog{Log: h.auditLog, harness: h}, Requests: h.requests, Events: h.events, Sessions: h.bucket("SESSIONS"),
 		Keys: h.bucket("IDEMPOTENCY"), Tickets: h.tickets, Owner: router.NewID(),
-	}}, h.classifier, d)
+	}
+	if h.members != nil {
+		storage.IsLive, storage.Messages = h.members.isLive, h.store
+	}
+	h.Router, err = router.New(router.Config{Model: h.model, Answers: h.answers, Storage: storage}, h.classifier, d)
 	h.must(err)
+	background.Go(func() { _ = h.FollowPeers(ctx) })
 	snapshot, err := capabilities.Parse("registry.yaml", []byte(h.registry))
 	h.must(err)
 	h.SetView(router.NewView(snapshot, d))

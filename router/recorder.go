@@ -2,9 +2,16 @@ package router
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/asyncrun"
+	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
@@ -29,30 +36,85 @@ func (noRecorder) RecordOutcome(_ context.Context, resp *contract.Response, _ bo
 }
 
 // syncRecorder is the recorder of synchronous requests: they are recorded in the
-// audit log and in their idempotency keys.
+// audit log and in their idempotency keys and, once they are promoted, in a stored
+// record.
 type syncRecorder struct {
-	journal *history.Journal
-	keys    keyReserver
-	run     *requestRun
+	router   *Router
+	run      *requestRun
+	deadline time.Time
+	plan     *plan.Plan                        // set by RecordDecision
+	promoted atomic.Pointer[asyncrun.Promoted] // nil until the request is promoted
 }
 
 func (s *syncRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
+	s.plan = p
 	ctx, cancel := s.run.detachedContext(ctx)
 	defer cancel()
-	if err := s.journal.RecordDecision(ctx, s.run.Subject(), s.run.Request.Request, &p.Decision); err != nil {
+	if err := s.router.journal.RecordDecision(ctx, s.run.Subject(), s.run.Request.Request, &p.Decision); err != nil {
 		return err
 	}
 	// After the decision: a key that is started always has a record of its request,
 	// also if the process ends in between.
-	return s.keys.Start(ctx, s.run.reservation, s.run.RequestID)
+	return s.router.keys.Start(ctx, s.run.reservation, s.run.RequestID)
+}
+
+// Promote implements execution.Promoter.
+func (s *syncRecorder) Promote(ctx context.Context, addTasks func(*requests.Record) error) (*execution.OwnedRequest, error) {
+	promoted, err := s.router.async.Promote(ctx, &asyncrun.Promotion{
+		Accepted: asyncPipeline{s.router}.acceptedRun(s.run), Plan: s.plan, AddTasks: addTasks,
+		Deadline: s.deadline, WriteUntil: s.deadline.Add(finalWriteGrace),
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.promoted.Store(promoted)
+	return promoted.Owned(), nil
+}
+
+// publish sends an event of a promoted request to the readers of its events.
+func (s *syncRecorder) publish(ev *contract.Event) {
+	if promoted := s.promoted.Load(); promoted != nil {
+		promoted.Emit(ev)
+	}
 }
 
 func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Response, executed bool) (*contract.Response, error) {
 	ctx, cancel := s.run.detachedContext(ctx)
 	defer cancel()
-	if err := s.journal.RecordResponse(ctx, s.run.Subject(), resp); err != nil && !executed {
+	if promoted := s.promoted.Load(); promoted != nil {
+		return promoted.Conclude(ctx, resp)
+	}
+	if err := s.router.journal.RecordResponse(ctx, s.run.Subject(), resp); err != nil && !executed {
 		return nil, err // nothing was done, so the caller may try again
 	}
-	s.keys.End(ctx, s.run.reservation, resp)
+	s.router.keys.End(ctx, s.run.reservation, resp)
 	return resp, nil
+}
+
+// finish returns what the caller gets. A promoted request may have ended elsewhere, or
+// another process may have taken it over because this one seemed to be dead: then the
+// caller gets the state of the stored request.
+func (s *syncRecorder) finish(ctx context.Context, resp *contract.Response, err error) (*contract.Response, error) {
+	promoted := s.promoted.Load()
+	switch {
+	case promoted == nil:
+	case errors.Is(err, requests.ErrEnded), errors.Is(err, requests.ErrNotOwner), errors.Is(err, dispatch.ErrHandedOver):
+		ctx, cancel := execution.Detach(ctx)
+		defer cancel()
+		rec, err := s.router.cfg.Storage.Requests.Get(ctx, s.run.RequestID)
+		if err != nil {
+			return nil, store.CallerError(ctx, s.router.cfg.Logger, "the response cannot be read", err)
+		}
+		return rec.Snapshot(), nil
+	case err == nil:
+		promoted.Emit(&contract.Event{Type: contract.EventFinal, Response: resp})
+	}
+	return resp, err
+}
+
+// close releases what a promoted request holds.
+func (s *syncRecorder) close() {
+	if promoted := s.promoted.Load(); promoted != nil {
+		promoted.Close()
+	}
 }

@@ -29,6 +29,7 @@ type Router struct {
 	callbacks  *execution.Callbacks
 	async      *asyncrun.Runner
 	inflight   *inflight.Table
+	peers      *asyncrun.Peers
 	sessions   *session.Store
 	journal    *history.Journal
 	history    *history.Service

@@ -75,7 +75,7 @@ func (r *Router) handleSync(
 		emit(ev)
 	}
 	resp, err := r.serveSync(ctx, run)
-	if err != nil {
+	if err != nil && !run.isStored() {
 		r.keys.Release(ctx, run.reservation)
 	}
 	return resp, err
@@ -100,11 +100,23 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	defer cancelCause(nil)
 	run.inflight = inflight.NewRequest(run.RequestID, run.TraceID, run.Caller, cancelCause)
-	run.mode = r.executor.Synchronous()
-	run.recorder = &syncRecorder{journal: r.journal, keys: r.keys, run: run}
+	recorder := &syncRecorder{router: r, run: run}
+	recorder.deadline, _ = ctx.Deadline()
+	run.recorder = recorder
+	run.mode = r.executor.InMemory()
+	if r.cfg.Storage.Requests.Enabled() {
+		run.mode = r.executor.Synchronous(recorder)
+		emit := run.emit
+		run.emit = func(ev *contract.Event) {
+			recorder.publish(ev)
+			emit(ev)
+		}
+	}
 	r.inflight.Add(run.inflight)
 	defer func() { r.inflight.Remove(run.inflight, resp) }()
-	return r.runPipeline(ctx, run)
+	defer recorder.close()
+	resp, err = r.runPipeline(ctx, run)
+	return recorder.finish(ctx, resp, err)
 }
 
 // Classify returns the proposal of the classifier for a request, and decides

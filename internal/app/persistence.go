@@ -15,7 +15,9 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/replicas"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/sharedkeys"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/telemetry"
 	"github.com/caprouter/caprouter/internal/tickets"
@@ -36,7 +38,11 @@ type persistence struct {
 	idempotencyKeys *store.Bucket
 	agents          *store.Bucket // registrations
 	tickets         *tickets.Service
-	owner           string
+	sharedKeys      *sharedkeys.Directory // nil if the store is embedded
+	sharedKeyBucket *store.Bucket         // likewise
+	members         *replicas.Membership  // nil until opened
+	shared          bool                  // other processes may use the store
+	owner           string                // id of this process among them
 }
 
 // Shares of the store's bytes. Values that are too long for a message count in the share
@@ -58,17 +64,20 @@ const (
 
 // openPersistence opens the store and its tables, and locks the data directory.
 func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse, redactor *redact.Redactor) error {
-	k := &persistence{owner: router.NewID(), quotas: c.newQuotas()}
+	k := &persistence{owner: router.NewID(), shared: c.cfg.Store.URL != "", quotas: c.newQuotas()}
 	c.persistence = k // so that close releases it if a later step fails
 	var err error
 	k.store, err = store.Open(ctx, store.Config{
-		Dir: c.cfg.DataDir, URL: c.cfg.Store.URL, SyncEvery: c.cfg.Store.syncInterval(),
+		Dir: c.cfg.DataDir, URL: c.cfg.Store.URL, Replication: c.cfg.Store.Replication, SyncEvery: c.cfg.Store.syncInterval(),
 		MaxBytes: c.cfg.Store.maxBytes(), Owner: k.owner, Logger: c.log,
 	})
 	if err != nil {
 		return err
 	}
-	if k.contentKeys, err = c.cfg.Store.Encryption.openKeys(c.cfg.DataDir, opts.lookupEnv()); err != nil {
+	if k.members, err = c.openMembership(ctx, opts, use); err != nil {
+		return err
+	}
+	if err := c.openKeys(ctx, opts); err != nil {
 		return err
 	}
 	c.telemetry.Metrics().ObserveStore(func() telemetry.StoreState {
@@ -84,7 +93,7 @@ func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse,
 		err = c.openTickets(ctx, opts, redactor)
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, k.forgetKeyring(ctx, err))
 	}
 	engine := ""
 	if c.cfg.Store.URL == "" {
@@ -97,14 +106,37 @@ func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse,
 	return nil
 }
 
+// openMembership makes this process one of the replicas that share the store. Its data
+// directory is locked, so no other process has its name.
+func (c *core) openMembership(ctx context.Context, opts *Options, use storeUse) (*replicas.Membership, error) {
+	k := c.persistence
+	if c.cfg.Store.URL == "" {
+		return replicas.Alone(datadir.MainReplica, k.owner, opts.Version), nil
+	}
+	name, err := datadir.Replica(c.cfg.DataDir, use == usedStore)
+	if err != nil {
+		return nil, fmt.Errorf("data_dir: %w", err)
+	}
+	return replicas.Open(ctx, replicas.Config{
+		Store: k.store, Name: name, Owner: k.owner, Version: opts.Version, Logger: c.log,
+	})
+}
+
 func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
 	k, retention := c.persistence, &c.cfg.Store.Retention
 	log, err := k.store.Log(ctx, audit.LogConfig(shareAudit))
 	if err != nil {
 		return err
 	}
+	var heads *store.Bucket
+	if c.cfg.Store.URL != "" {
+		if heads, err = k.store.Bucket(ctx, audit.HeadsConfig()); err != nil {
+			return err
+		}
+	}
 	k.auditLog, err = audit.Open(ctx, audit.Config{
-		Log: log, Keys: k.contentKeys, Signer: c.signer, HeadFile: filepath.Join(c.cfg.DataDir, audit.HeadFile),
+		Log: log, Writer: k.members.Name(), Heads: heads, Keys: k.contentKeys, Signer: c.signer, Members: c.signer.VerifyPeer,
+		HeadFile: filepath.Join(c.cfg.DataDir, audit.HeadFile),
 		Retention: audit.Retention{
 			Contents: durationOf(retention.Decisions), Chain: durationOf(retention.Audit),
 			// Below the share, because trimming a log first writes a checkpoint to it.
@@ -132,7 +164,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 	k.sessions = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions, k.quotas.sessions, k.contentKeys)
 	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys, k.quotas.keys, nil) // hashes only
 	if err == nil {                                                                  // no content of callers: not encrypted, and no tenant's
-		k.agents, err = k.store.Bucket(ctx, store.BucketConfig{Name: "AGENTS", Share: shareAgents})
+		k.agents, err = k.store.Bucket(ctx, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}) // watched by replicas
 	}
 	if err != nil {
 		return err
@@ -168,6 +200,9 @@ func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.
 			return c.router.View().Catalogue
 		},
 	}
+	if c.cfg.Store.URL != "" {
+		cfg.Replicas = &tickets.Replicas{Owner: c.persistence.owner, IsLive: c.persistence.members.IsLive, Messages: c.persistence.store}
+	}
 	if hook := &c.cfg.Tickets.Webhook; hook.URL != "" {
 		secret, _ := opts.lookupEnv()(hook.SecretEnv)
 		if secret == "" {
@@ -185,10 +220,15 @@ func (k *persistence) routerConfig(auditRequired bool) router.Storage {
 	if k == nil {
 		return router.Storage{}
 	}
-	return router.Storage{
+	storage := router.Storage{
 		AuditLog: k.auditLog, AuditOptional: !auditRequired, Requests: k.requests, Events: k.events,
 		Sessions: k.sessions, SessionQuota: k.quotas.sessions, Keys: k.idempotencyKeys, KeyQuota: k.quotas.keys, Tickets: k.tickets, Owner: k.owner,
+		IsLive: k.members.IsLive,
 	}
+	if k.shared {
+		storage.Messages = k.store
+	}
+	return storage
 }
 
 // startTasks starts the background work of the store.
@@ -196,7 +236,11 @@ func (k *persistence) startTasks(s *Server) {
 	s.group.Go("audit log", k.auditLog.Run)
 	s.group.Go("events", k.events.Run)
 	s.group.Go("tickets", k.tickets.Run)
-	s.group.Go("count the stored bytes of tenants", s.core.loadQuotas)
+	if k.sharedKeys != nil {
+		s.group.Go("publish keys", k.sharedKeys.Run)
+		s.group.Go("follow keys", k.sharedKeys.Follow)
+	}
+	s.group.Go("count the stored bytes of tenants", s.core.countQuotas)
 	s.group.Go("own the store", func(ctx context.Context) error {
 		select {
 		case <-k.store.OwnershipLost():
@@ -217,6 +261,12 @@ func (k *persistence) closeStore(ctx context.Context) error {
 	var err error
 	if k.auditLog != nil {
 		err = k.auditLog.Close(ctx)
+	}
+	if k.sharedKeys != nil {
+		k.sharedKeys.Close(ctx)
+	}
+	if k.members != nil { // after the router, because the others take over its requests
+		err = errors.Join(err, k.members.Close(ctx))
 	}
 	return errors.Join(err, k.store.Close())
 }

@@ -66,19 +66,57 @@ func (c *core) reportTrim(part string) func(quota.Owner, int) {
 	}
 }
 
-// loadQuotas counts the values that were stored before the start. Until it has ended, the
-// ledgers count less than the store contains.
-func (c *core) loadQuotas(ctx context.Context) error {
+// Interval of the counts of what other replicas have stored. A count reads the bucket, so
+// it is less frequent if that takes long.
+const (
+	recountInterval = 10 * time.Minute
+	recountShare    = 50 // a count takes at most this part of the time
+)
+
+// countQuotas counts the values that were stored before the start. Until it has ended, the
+// ledgers count less than the store contains. If other replicas use the store, it counts
+// again regularly, until ctx ends.
+func (c *core) countQuotas(ctx context.Context) error {
 	k := c.persistence
-	err := errors.Join(
-		k.requests.LoadQuota(ctx, k.requestBucket),
-		session.LoadQuota(ctx, k.sessions, k.quotas.sessions),
-		idempotency.LoadQuota(ctx, k.idempotencyKeys, k.quotas.keys),
-	)
+	begin := time.Now()
+	c.reportCount(ctx, errors.Join(k.loadRequests(ctx), k.loadSessions(ctx), k.loadKeys(ctx)))
+	for c.cfg.Store.URL != "" {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(max(recountInterval, recountShare*time.Since(begin))):
+		}
+		begin = time.Now()
+		c.reportCount(ctx, k.recount(ctx))
+	}
+	return nil
+}
+
+func (c *core) reportCount(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		c.log.ErrorContext(ctx, "not all stored bytes of tenants are counted", "err", err)
 	}
-	return nil
+}
+
+// recount counts what all replicas have stored. The ledger of the tickets follows them.
+func (k *persistence) recount(ctx context.Context) error {
+	return errors.Join(
+		k.quotas.requests.Recount(func() error { return k.loadRequests(ctx) }),
+		k.quotas.sessions.Recount(func() error { return k.loadSessions(ctx) }),
+		k.quotas.keys.Recount(func() error { return k.loadKeys(ctx) }),
+	)
+}
+
+func (k *persistence) loadRequests(ctx context.Context) error {
+	return k.requests.LoadQuota(ctx, k.requestBucket)
+}
+
+func (k *persistence) loadSessions(ctx context.Context) error {
+	return session.LoadQuota(ctx, k.sessions, k.quotas.sessions)
+}
+
+func (k *persistence) loadKeys(ctx context.Context) error {
+	return idempotency.LoadQuota(ctx, k.idempotencyKeys, k.quotas.keys)
 }
 
 // maxTenantLabels bounds the tenants in the metrics.

@@ -78,7 +78,7 @@ func (c *core) storeStatus() *rest.StoreStatus {
 		return nil
 	}
 	s := c.persistence.store.Status()
-	status := &rest.StoreStatus{Mode: s.Mode, Ready: s.Ready && s.Err == nil, UsedBytes: s.Used, CapBytes: s.Cap}
+	status := &rest.StoreStatus{Mode: s.Mode, Ready: s.Ready && s.Err == nil, UsedBytes: s.Used, CapBytes: s.Cap, Replicas: c.persistence.members.CountLive()}
 	if s.Err != nil {
 		status.Error = c.publicErrorText(s.Err)
 	}

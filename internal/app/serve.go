@@ -89,11 +89,16 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	c.logLearning(c.router.View())
 	s.group.Go("watch registry", c.watchRegistry)
 	s.group.Go("probe agents", c.dispatcher.RunProbes)
+	s.group.Go("messages of other replicas", func(ctx context.Context) error {
+		_ = c.router.FollowPeers(ctx) // until ctx ends
+		return nil
+	})
+	c.persistence.members.OnGone(c.router.NoticeGone)
 	s.group.Go("open requests", func(ctx context.Context) error {
 		if err := c.router.Resume(ctx); err != nil {
 			return err
 		}
-		<-ctx.Done()
+		_ = c.router.TakeOver(ctx) // until ctx ends
 		// During the graceful shutdown of the HTTP server, so that work that ends in time
 		// need not be resumed.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -176,7 +181,11 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	c.views = newViewBuilder(trainModel, c.dispatcher, c.installView)
-	c.fleet, err = fleet.Open(ctx, fleet.Config{Bucket: c.persistence.agents, Operator: c.operatorDefinition, CheckAddress: c.target.CheckAddress, Logger: c.log})
+	cfg := fleet.Config{Bucket: c.persistence.agents, Operator: c.operatorDefinition, CheckAddress: c.target.CheckAddress, Logger: c.log}
+	if c.cfg.Store.URL != "" {
+		cfg.Peers = c.persistence.store
+	}
+	c.fleet, err = fleet.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}

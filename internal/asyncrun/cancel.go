@@ -19,10 +19,15 @@ func (r *Runner) CancelStored(ctx context.Context, id, detail string) (*contract
 	cancelled := contract.TaskError{Code: contract.TaskWasCancelled, Detail: detail}
 	why := &interruption{status: contract.TaskCancelled, sent: cancelled, notSent: cancelled}
 	var accepted *Accepted
+	owner := ""
 	rec, err := r.cfg.Store.Update(ctx, id, func(rec *requests.Record) error {
 		accepted = r.pipeline.Restore(rec)
 		resp := r.interruptedResponse(rec, accepted, why)
-		return rec.End(resp.Status, resp, r.cfg.Now())
+		owner = rec.Owner
+		if err := rec.End(resp.Status, resp, r.cfg.Now()); err != nil {
+			return err
+		}
+		return rec.AdoptEnd(r.cfg.Owner, r.cfg.Now()) // this process concludes it
 	})
 	if errors.Is(err, requests.ErrEnded) {
 		if rec, err = r.cfg.Store.Get(ctx, id); err == nil {
@@ -34,6 +39,8 @@ func (r *Runner) CancelStored(ctx context.Context, id, detail string) (*contract
 	}
 	if executing := r.cfg.Inflight.Lookup(id); executing != nil {
 		executing.Cancel(inflight.ErrCancelled) // the run stops its agents
+	} else if r.cfg.Peers.IsExecuting(owner) {
+		r.cfg.Peers.Announce(id) // that process stops the agents
 	} else {
 		r.cfg.Executor.StopTasks(rec, accepted.Fleet)
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
@@ -22,14 +25,37 @@ func (r *Runner) Recover(ctx context.Context) (err error) {
 	return nil
 }
 
-// ResumeAll resumes the asynchronous requests that were open when the previous
-// process stopped, and records that its synchronous requests were interrupted. If
-// the store rejects a write, it retries until ctx ends.
+// ResumeAll resumes the stored requests that no live process executes, and records that
+// the other requests of the previous process were interrupted. If the store rejects a
+// write, it retries until ctx ends.
 func (r *Runner) ResumeAll(ctx context.Context) error {
 	if err := r.retryStep(ctx, "close interrupted requests", r.closeInterrupted); err != nil {
 		return err
 	}
 	return r.retryStep(ctx, "resume open requests", r.resumeOpen)
+}
+
+// NoticeGone is to be called after other processes may have ended. It does not wait.
+func (r *Runner) NoticeGone() {
+	select {
+	case r.ownersGone <- struct{}{}:
+	default: // TakeOver has not looked since
+	}
+}
+
+// TakeOver resumes the stored requests of processes that end while this one runs (see
+// NoticeGone), until ctx ends.
+func (r *Runner) TakeOver(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.ownersGone:
+		}
+		if err := r.retryStep(ctx, "take over requests", r.resumeOpen); err != nil {
+			return err
+		}
+	}
 }
 
 // retryStep calls step with exponential backoff until it succeeds.
@@ -56,7 +82,10 @@ func (r *Runner) closeInterrupted(ctx context.Context) error {
 	for len(r.interrupted) > 0 {
 		id := r.interrupted[0].RequestID
 		_, err := r.cfg.Store.Get(ctx, id)
-		if errors.Is(err, store.ErrNotFound) { // not an asynchronous request
+		switch {
+		case err == nil: // its process may have stopped before it was in the index
+			err = r.cfg.Store.AddOpen(ctx, id)
+		case errors.Is(err, store.ErrNotFound): // not a stored request
 			err = r.cfg.Journal.CloseInterrupted(ctx, &r.interrupted[0])
 			closed++
 		}
@@ -75,17 +104,19 @@ func (r *Runner) closeInterrupted(ctx context.Context) error {
 // each of them waits for the disk.
 const maxTakeovers = 32
 
-// resumeOpen resumes every open request. A request that cannot be read is logged
-// and left as it is.
+// resumeOpen resumes every open request that no live process executes. A request that
+// cannot be read is logged and left as it is.
 func (r *Runner) resumeOpen(ctx context.Context) error {
-	start := time.Now()
+	start, resumed := time.Now(), atomic.Int64{}
 	ids, err := r.cfg.Store.ListOpen(ctx)
 	if err != nil {
 		return fmt.Errorf("read the open requests: %w", err)
 	}
 	errs := make([]error, len(ids))
 	run.ForEach(ctx, maxTakeovers, len(ids), func(ctx context.Context, i int) {
-		switch err := r.Resume(ctx, ids[i]); {
+		switch done, err := r.resume(ctx, ids[i]); {
+		case done:
+			resumed.Add(1)
 		case err == nil, ctx.Err() != nil:
 		case store.IsTemporary(err):
 			errs[i] = fmt.Errorf("take over request %s: %w", ids[i], err)
@@ -96,55 +127,96 @@ func (r *Runner) resumeOpen(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if len(ids) > 0 {
-		r.cfg.Logger.InfoContext(ctx, "open requests resumed", "requests", len(ids), "took", time.Since(start))
+	if n := resumed.Load(); n > 0 {
+		r.cfg.Logger.InfoContext(ctx, "open requests resumed", "requests", n, "took", time.Since(start))
 	}
 	return nil
 }
 
-// errOwned ends the takeover of a request that this process has accepted meanwhile.
-var errOwned = errors.New("this process owns the request")
-
-// Resume takes over one request and runs it.
+// Resume takes over one request and runs it, unless a live process executes it.
 func (r *Runner) Resume(ctx context.Context, id string) error {
-	if r.cfg.Inflight.Lookup(id) != nil {
-		return nil
+	_, err := r.resume(ctx, id)
+	return err
+}
+
+// errOwned ends the takeover of a request that a live process executes.
+var errOwned = errors.New("a live process owns the request")
+
+// resume is Resume. It reports whether this process has taken the request over.
+func (r *Runner) resume(ctx context.Context, id string) (resumed bool, err error) {
+	if r.IsDraining() || r.cfg.Inflight.Lookup(id) != nil {
+		return false, nil
 	}
-	now := r.cfg.Now()
-	rec, err := r.cfg.Store.Update(ctx, id, func(rec *requests.Record) error {
-		if rec.Owner == r.cfg.Owner && !rec.State.Terminal() {
-			return errOwned
+	rec, err := r.cfg.Store.Get(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return false, r.removeStaleEntry(ctx, id)
+	case err != nil:
+		return false, err
+	case !rec.IsAbandoned(r.cfg.IsLive):
+		return false, nil
+	case !rec.State.Terminal() && rec.Request.Options.Mode != contract.ModeAsync:
+		if deleted, err := r.deleteUnconfirmed(ctx, id); deleted || err != nil {
+			return false, err
 		}
-		return rec.TakeOver(r.cfg.Owner, now)
+	}
+	rec, err = r.cfg.Store.Update(ctx, id, func(rec *requests.Record) error {
+		switch {
+		case !rec.IsAbandoned(r.cfg.IsLive):
+			return errOwned
+		case rec.State.Terminal():
+			return rec.AdoptEnd(r.cfg.Owner, r.cfg.Now())
+		}
+		return rec.TakeOver(r.cfg.Owner, r.cfg.Now())
 	})
 	switch {
-	case errors.Is(err, errOwned):
-		return nil
-	case errors.Is(err, store.ErrNotFound):
-		// Read again before the index entry is removed, because without the entry
-		// the request would never be resumed.
-		if _, err := r.cfg.Store.Get(ctx, id); !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		return r.cfg.Store.RemoveOpen(ctx, id)
-	case errors.Is(err, requests.ErrEnded):
-		return r.restoreOutcome(ctx, id)
+	case errors.Is(err, errOwned), errors.Is(err, store.ErrNotFound):
+		return false, nil
 	case err != nil:
-		return err
+		return false, err
+	case rec.State.Terminal():
+		return true, retryUntilDone(ctx, func(ctx context.Context) error { return r.restoreOutcome(ctx, rec) })
 	}
 	r.capacity.force(&rec.Caller)
 	r.startRun(r.pipeline.Restore(rec), rec)
-	return nil
+	return true, nil
 }
 
-// restoreOutcome writes the response of a request that ended right before its
-// process stopped to the audit log.
-func (r *Runner) restoreOutcome(ctx context.Context, id string) error {
-	rec, err := r.cfg.Store.Get(ctx, id)
-	if err != nil {
+// minEntryAge is how old a request is before its entry in the index of open ones is
+// removed because it has no record: another process may be about to store it.
+const minEntryAge = time.Minute
+
+// removeStaleEntry removes a request without a record from the index of open ones.
+func (r *Runner) removeStaleEntry(ctx context.Context, id string) error {
+	if r.cfg.Now().Sub(history.TimeOfID(id)) < minEntryAge {
+		return nil
+	}
+	// Read again before the entry is removed, because without the entry the request
+	// would never be resumed.
+	if _, err := r.cfg.Store.Get(ctx, id); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
+	return r.cfg.Store.RemoveOpen(ctx, id)
+}
+
+// deleteUnconfirmed deletes the record of a synchronous request that has ended. Its
+// process did not know of the record, because the store did not confirm it, so it wrote
+// the response to the audit log only: see storePromoted.
+func (r *Runner) deleteUnconfirmed(ctx context.Context, id string) (deleted bool, err error) {
 	found, err := r.cfg.AuditLog.Find(ctx, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, err
+	}
+	if found.Outcome == nil {
+		return false, nil
+	}
+	return true, r.cfg.Store.Delete(ctx, id)
+}
+
+// restoreOutcome writes the response of a request that ended right before its process
+// stopped to the audit log. This process has adopted its end.
+func (r *Runner) restoreOutcome(ctx context.Context, rec *requests.Record) error {
+	found, err := r.cfg.AuditLog.Find(ctx, rec.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -154,5 +226,5 @@ func (r *Runner) restoreOutcome(ctx context.Context, id string) error {
 		}
 	}
 	r.cfg.EndKey(ctx, rec.KeyName, rec.Response)
-	return r.cfg.Store.RemoveOpen(ctx, id)
+	return r.cfg.Store.RemoveOpen(ctx, rec.ID)
 }

@@ -128,9 +128,14 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 // that counts. If the request was cancelled meanwhile, it returns
 // requests.ErrEnded.
 func (r *Run) RecordOutcome(ctx context.Context, resp *contract.Response, _ bool) (*contract.Response, error) {
-	now := r.runner.cfg.Now().UTC()
+	return r.recordOutcomeAt(ctx, resp, r.runner.cfg.Now().UTC())
+}
+
+// recordOutcomeAt is RecordOutcome at a time, which recognizes an end that was written
+// without a confirmation.
+func (r *Run) recordOutcomeAt(ctx context.Context, resp *contract.Response, now time.Time) (*contract.Response, error) {
 	rec, err := r.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error { return rec.End(resp.Status, resp, now) })
-	if err != nil && !r.wroteEnd(rec, err, now) {
+	if err != nil && !wroteEnd(r.owned, rec, err, now) {
 		return nil, err
 	}
 	for {
@@ -141,10 +146,10 @@ func (r *Run) RecordOutcome(ctx context.Context, resp *contract.Response, _ bool
 	}
 }
 
-// wroteEnd reports whether the request had ended because this run wrote its end
+// wroteEnd reports whether the request had ended because its owner wrote the end
 // before, and the confirmation got lost.
-func (r *Run) wroteEnd(rec *requests.Record, err error, now time.Time) bool {
-	return errors.Is(err, requests.ErrEnded) && rec != nil && rec.EndedAt.Equal(now) && rec.Owner == r.owned.Owner && rec.Epoch == r.owned.Epoch
+func wroteEnd(owned *execution.OwnedRequest, rec *requests.Record, err error, now time.Time) bool {
+	return errors.Is(err, requests.ErrEnded) && rec != nil && rec.EndedAt.Equal(now) && rec.Owner == owned.Owner && rec.Epoch == owned.Epoch
 }
 
 // giveUp ends a request that the pipeline could not serve, for example because of

@@ -71,11 +71,11 @@ func TestRunner_RetriesRecoveryStep(t *testing.T) {
 	})
 }
 
-// TestRun_RecognizesItsOwnEnd is about a write whose confirmation got lost: the retry
+// TestWroteEnd_RecognizesItsOwnEnd is about a write whose confirmation got lost: the retry
 // finds the request ended, and the end may be that of another process.
-func TestRun_RecognizesItsOwnEnd(t *testing.T) {
+func TestWroteEnd_RecognizesItsOwnEnd(t *testing.T) {
 	ended := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	r := &Run{owned: &execution.OwnedRequest{Owner: "me", Epoch: 2}}
+	owned := &execution.OwnedRequest{Owner: "me", Epoch: 2}
 	own := requests.Record{Owner: "me", Epoch: 2, EndedAt: ended}
 	for _, tt := range []struct {
 		name   string
@@ -91,7 +91,7 @@ func TestRun_RecognizesItsOwnEnd(t *testing.T) {
 	} {
 		rec := own
 		tt.change(&rec)
-		if got := r.wroteEnd(&rec, tt.err, ended); got != tt.want {
+		if got := wroteEnd(owned, &rec, tt.err, ended); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -51,12 +51,16 @@ type Publisher interface {
 
 // Config is what a Runner works with. All fields are required.
 type Config struct {
-	Store    *requests.Store // disabled in a router without asynchronous requests
-	Owner    string          // names this process in stored requests
+	Store *requests.Store // disabled in a router without asynchronous requests
+	Owner string          // names this process in stored requests
+	// IsLive reports whether the process with this owner id may execute requests: it is
+	// this process, or another one that has not ended and is not presumed dead.
+	IsLive   func(owner string) bool
 	AuditLog AuditLog
 	Journal  *history.Journal
 	Events   Publisher
 	Inflight *inflight.Table
+	Peers    *Peers
 	Executor *execution.Executor
 	// StartKey records in the idempotency key of a request that its tasks may be sent.
 	StartKey func(ctx context.Context, keyName, requestID string) error
@@ -78,13 +82,14 @@ type Runner struct {
 	capacity    capacity
 	draining    atomic.Bool // no further task is sent
 	closing     sync.Once
+	ownersGone  chan struct{}  // capacity 1: see NoticeGone
 	interrupted []audit.Record // decisions of the previous process without a response; see Recover
 }
 
 // New returns a Runner that executes requests with the pipeline.
 func New(cfg Config, pipeline Pipeline) *Runner {
 	return &Runner{
-		cfg: cfg, pipeline: pipeline, group: run.New(context.Background()),
+		cfg: cfg, pipeline: pipeline, group: run.New(context.Background()), ownersGone: make(chan struct{}, 1),
 		limiter: execution.NewConcurrencyLimiter(maxExecuting), capacity: capacity{store: cfg.Store, logger: cfg.Logger},
 	}
 }
@@ -175,6 +180,11 @@ func (r *Runner) concludeStored(ctx context.Context, accepted *Accepted, rec *re
 func (r *Runner) recordResponse(ctx context.Context, req *execution.Request, resp *contract.Response) error {
 	ctx, cancel := execution.Detach(ctx)
 	defer cancel()
+	return r.writeResponse(ctx, req, resp)
+}
+
+// writeResponse is recordResponse within ctx.
+func (r *Runner) writeResponse(ctx context.Context, req *execution.Request, resp *contract.Response) error {
 	if err := r.cfg.Journal.RecordResponse(ctx, req.Subject(), resp); err != nil {
 		return err
 	}

@@ -62,19 +62,27 @@ func (r *Runner) newRecord(a *Accepted) *requests.Record {
 func (r *Runner) storeRequest(ctx context.Context, rec *requests.Record) error {
 	ctx, cancel := execution.Detach(ctx)
 	defer cancel()
-	err := r.cfg.Store.Create(ctx, rec)
-	if err == nil {
+	err := r.createRecord(ctx, rec)
+	switch {
+	case err == nil:
 		return nil
-	}
-	if !errors.Is(err, store.ErrUnavailable) {
+	case !errors.Is(err, store.ErrUnavailable):
 		return store.CallerError(ctx, r.cfg.Logger, "the request cannot be stored", err)
-	}
-	// The write may have happened although it was not confirmed.
-	if stored, getErr := r.cfg.Store.Get(ctx, rec.ID); getErr == nil && stored.Owner == rec.Owner {
-		return nil
 	}
 	r.withdrawRequest(rec)
 	return errors.Join(ErrUncertain, store.CallerError(ctx, r.cfg.Logger, "the request cannot be stored", err))
+}
+
+// createRecord creates the record. After store.ErrUnavailable it may be stored.
+func (r *Runner) createRecord(ctx context.Context, rec *requests.Record) error {
+	err := r.cfg.Store.Create(ctx, rec)
+	if errors.Is(err, store.ErrUnavailable) {
+		// The write may have happened although it was not confirmed.
+		if stored, getErr := r.cfg.Store.Get(ctx, rec.ID); getErr == nil && stored.Owner == rec.Owner {
+			return nil
+		}
+	}
+	return err
 }
 
 // withdrawRequest ends a request that may be stored although its caller got an error. A

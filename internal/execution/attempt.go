@@ -131,7 +131,8 @@ func (p *partExecution) attemptAgent(
 
 // recordSent records a new task.
 func (p *partExecution) recordSent(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task) error {
-	if err := p.run.Recorder.Sent(ctx, storedTask(p.index, agent, task, p.executor.now())); err != nil {
+	pulls := agent.Endpoint.Protocol == contract.ProtocolPull // from the stored record
+	if err := p.run.Recorder.Sent(ctx, storedTask(p.index, agent, task, p.executor.now()), pulls); err != nil {
 		return err
 	}
 	p.sends++

@@ -3,9 +3,11 @@ package execution
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -22,13 +24,24 @@ type ResultStore interface {
 // they work on a task. It is safe for concurrent use.
 type Callbacks struct {
 	pending *pendingTasks
-	stored  ResultStore
+	cfg     CallbackConfig
 }
 
-// NewCallbacks returns Callbacks that store the results of tasks in stored, unless
-// this process executes them synchronously.
-func NewCallbacks(stored ResultStore) *Callbacks {
-	return &Callbacks{pending: newPendingTasks(), stored: stored}
+// CallbackConfig is what Callbacks work with.
+type CallbackConfig struct {
+	Results  ResultStore // of tasks whose request this process does not keep in memory
+	Requests *requests.Store
+	InFlight *inflight.Table
+	Owner    string // names this process in stored requests
+	Peers    Peers
+	// Poll is the first pause after which a task that waits for its result reads its
+	// record, which another process may have changed; 0 = never.
+	Poll time.Duration
+}
+
+// NewCallbacks returns Callbacks. Poll may be zero, all else is required.
+func NewCallbacks(cfg CallbackConfig) *Callbacks {
+	return &Callbacks{pending: newPendingTasks(), cfg: cfg}
 }
 
 // AcceptResult stores the result that an agent posts to its callback URL and wakes
@@ -45,17 +58,20 @@ func (c *Callbacks) AcceptResult(ctx context.Context, grant contract.TaskGrant, 
 		return e
 	}
 	hash := requests.ResultHash(result)
-	results := c.stored
 	task, endedWith := c.pending.lookup(grant.TaskID)
+	var err error
 	switch {
 	case task != nil && task.agentID != grant.AgentID:
 		return unknownTask()
 	case task != nil:
-		results = task.run.Results
+		err = task.run.Results.StoreResult(ctx, grant, result)
 	case endedWith == hash:
 		return nil
+	case endedWith != "":
+		err = c.cfg.Results.StoreResult(ctx, grant, result)
+	default:
+		err = c.storeElsewhere(ctx, grant, result)
 	}
-	err := results.StoreResult(ctx, grant, result)
 	switch {
 	case errors.Is(err, store.ErrNotFound) && endedWith != "":
 		err = requests.ErrDifferentResult
@@ -64,9 +80,7 @@ func (c *Callbacks) AcceptResult(ctx context.Context, grant contract.TaskGrant, 
 	case err == nil:
 		// The store has decided that this result counts. Look again, because an
 		// execution may have begun to wait in the meantime.
-		if task, _ := c.pending.lookup(grant.TaskID); task != nil {
-			_ = task.complete(result, hash)
-		}
+		c.complete(grant.TaskID, result)
 	}
 	return callbackError(err)
 }
@@ -89,36 +103,39 @@ func unknownTask() error {
 }
 
 // AcceptProgress emits the progress of a task to the readers of its events. It is
-// not stored.
+// not stored, and lost if a message to the process that executes the task is.
 func (c *Callbacks) AcceptProgress(ctx context.Context, grant contract.TaskGrant, progress *contract.Progress) error {
-	task, _ := c.pending.lookup(grant.TaskID)
-	if task == nil || task.agentID != grant.AgentID {
-		return callbackError(requests.ErrEnded)
-	}
-	if ctx.Err() != nil {
+	if c.EmitProgress(grant, progress) {
 		return ctx.Err()
 	}
-	task.run.Emit(&contract.Event{
-		Type: contract.EventTaskProgress, Progress: progress,
-		Task: &contract.TaskReport{TaskID: grant.TaskID, AgentID: grant.AgentID, Status: contract.TaskRunning},
-	})
-	return nil
+	if task, _ := c.pending.lookup(grant.TaskID); task != nil { // of another agent
+		return callbackError(requests.ErrEnded)
+	}
+	return callbackError(c.cfg.Peers.ForwardProgress(ctx, grant, progress))
 }
 
 // awaitCallback waits for the result of a task that the agent has accepted with
 // 202. The permit is released meanwhile, because waiting costs little.
 func (p *partExecution) awaitCallback(ctx context.Context, task *pendingTask, agent *contract.RegistryEntry) dispatch.Outcome {
 	if out, ok := p.run.Recorder.AwaitingCallback(ctx, task.id); ok {
+		if out.Err != nil { // no result is awaited
+			p.cancelTask(task.id, agent)
+		}
 		return out
 	}
 	p.run.Permit.Release()
 	defer p.run.Permit.Acquire(ctx)
-	select {
-	case <-task.done:
+	if p.executor.callbacks.await(ctx, task) {
 		return dispatch.Outcome{Result: task.completedWith()}
-	case <-ctx.Done():
-		return missingResult(ctx, agent)
 	}
+	return missingResult(ctx, agent)
+}
+
+// cancelTask asks the agent to abandon a task that it has accepted.
+func (p *partExecution) cancelTask(taskID string, agent *contract.RegistryEntry) {
+	p.executor.dispatcher.CancelTask(dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: contract.Task{
+		TaskID: taskID, RequestID: p.run.Request.RequestID, TraceID: p.run.Request.TraceID,
+	}})
 }
 
 // missingResult is the outcome of a task that was accepted, and whose result did

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -15,6 +16,10 @@ type storedResults struct{ err error }
 
 func (s storedResults) StoreResult(context.Context, contract.TaskGrant, *contract.Result) error {
 	return s.err
+}
+
+func newTestCallbacks(results ResultStore) *Callbacks {
+	return NewCallbacks(CallbackConfig{Results: results, Requests: requests.Disabled(), InFlight: inflight.NewTable(), Peers: NoPeers{}})
 }
 
 func TestCallbacks_AcceptResultMapsErrors(t *testing.T) {
@@ -38,7 +43,7 @@ func TestCallbacks_AcceptResultMapsErrors(t *testing.T) {
 			if tt.want == contract.CodeInvalidRequest {
 				result.TaskID = "t2"
 			}
-			err := NewCallbacks(storedResults{tt.err}).AcceptResult(t.Context(), grant, result)
+			err := newTestCallbacks(storedResults{tt.err}).AcceptResult(t.Context(), grant, result)
 			var got contract.Code
 			if e, ok := errors.AsType[*contract.Error](err); ok {
 				got = e.Code

@@ -28,8 +28,7 @@ const (
 	MaxWritePause   = 2 * time.Second
 )
 
-// OwnedRequest is the stored record of an asynchronous request that this process
-// executes. Owner and epoch are a fencing token: after another process has taken
+// OwnedRequest is the stored record of a request that this process executes. Owner and epoch are a fencing token: after another process has taken
 // over the request, all changes fail with requests.ErrNotOwner.
 type OwnedRequest struct {
 	Store *requests.Store
@@ -38,6 +37,9 @@ type OwnedRequest struct {
 	Epoch int
 	// Stopping is closed when this process cannot write any more.
 	Stopping <-chan struct{}
+	// WriteUntil is when changes that must happen are given up, because a caller
+	// waits for the response. The zero time is never.
+	WriteUntil time.Time
 	// Permit is released while the store rejects a change.
 	Permit Permit
 }
@@ -56,7 +58,7 @@ func (o *OwnedRequest) Change(ctx context.Context, change func(*requests.Record)
 // retries as long as the store rejects it, because the record must not fall behind.
 func (o *OwnedRequest) ChangeUntilStored(ctx context.Context, change func(*requests.Record) error) (*requests.Record, error) {
 	for pause := FirstWritePause; ; pause = min(2*pause, MaxWritePause) {
-		attempt, cancel := Detach(ctx)
+		attempt, cancel := o.detach(ctx)
 		rec, err := o.Change(attempt, change)
 		cancel()
 		if err == nil || !store.IsTemporary(err) || !o.Pause(pause) {
@@ -65,9 +67,20 @@ func (o *OwnedRequest) ChangeUntilStored(ctx context.Context, change func(*reque
 	}
 }
 
+// detach is Detach within WriteUntil.
+func (o *OwnedRequest) detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.WriteUntil.IsZero() || time.Until(o.WriteUntil) > writeTimeout {
+		return Detach(ctx)
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), o.WriteUntil)
+}
+
 // Pause waits before another attempt to write, without a permit. It returns false
-// if the process stops.
+// if the process stops, or WriteUntil comes first.
 func (o *OwnedRequest) Pause(d time.Duration) bool {
+	if !o.WriteUntil.IsZero() && time.Until(o.WriteUntil) <= d {
+		return false
+	}
 	o.Permit.Release()
 	defer acquireNow(o.Permit)
 	timer := time.NewTimer(d)
@@ -89,19 +102,19 @@ const maxSends = 20
 func (e *Executor) Asynchronous(owned *OwnedRequest, draining func() bool) Mode {
 	return Mode{
 		Recorder: &DurableRecorder{owned: owned, draining: draining},
-		Results:  e.callbacks.stored, Permit: owned.Permit, MaxSends: maxSends,
+		Results:  e.callbacks.cfg.Results, Permit: owned.Permit, MaxSends: maxSends,
 	}
 }
 
-// DurableRecorder is the Recorder of asynchronous requests: it writes each step
-// to the stored record before it takes effect.
+// DurableRecorder is the Recorder of stored requests: it writes each step to the record
+// before it takes effect.
 type DurableRecorder struct {
 	owned    *OwnedRequest
 	draining func() bool
 }
 
 // Sent implements Recorder.
-func (d *DurableRecorder) Sent(ctx context.Context, task requests.Task) error {
+func (d *DurableRecorder) Sent(ctx context.Context, task requests.Task, _ bool) error {
 	return d.beforeSend(ctx, func(rec *requests.Record) error { return rec.Send(task) })
 }
 
@@ -133,12 +146,10 @@ func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (
 // Finished implements Recorder.
 func (d *DurableRecorder) Finished(ctx context.Context, taskID string, out dispatch.Outcome) dispatch.Outcome {
 	rec, err := d.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error {
-		return rec.Finish(taskID, requests.Outcome{
-			Result: out.Result, Err: out.Err, Uncertain: out.MayHaveExecuted, Attempts: out.Attempts, LatencyMS: toMilliseconds(out.Latency),
-		})
+		return rec.Finish(taskID, newStoredOutcome(out))
 	})
 	if errors.Is(err, requests.ErrDifferentResult) { // a callback arrived first
-		ctx, cancel := Detach(ctx)
+		ctx, cancel := d.owned.detach(ctx)
 		defer cancel()
 		rec, err = d.owned.Store.Get(ctx, d.owned.ID)
 	}
@@ -165,6 +176,12 @@ func finishedTask(rec *requests.Record, taskID string) (dispatch.Outcome, bool) 
 	return dispatch.Outcome{}, false
 }
 
+func newStoredOutcome(out dispatch.Outcome) requests.Outcome {
+	return requests.Outcome{
+		Result: out.Result, Err: out.Err, Uncertain: out.MayHaveExecuted, Attempts: out.Attempts, LatencyMS: toMilliseconds(out.Latency),
+	}
+}
+
 func storedOutcome(task *requests.Task) dispatch.Outcome {
 	return dispatch.Outcome{
 		Result: task.Result, Err: task.Err, MayHaveExecuted: task.Uncertain, Attempts: task.Attempts,
@@ -172,8 +189,7 @@ func storedOutcome(task *requests.Task) dispatch.Outcome {
 	}
 }
 
-// StoredResults is the ResultStore of asynchronous requests: results go to the
-// stored record, whichever process executes the request.
+// StoredResults is the ResultStore of stored requests: results go to the record, whichever process executes the request.
 type StoredResults struct {
 	Store  *requests.Store
 	Logger *slog.Logger

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -11,9 +12,10 @@ import (
 
 // Recorder records the progress of the tasks of one request.
 type Recorder interface {
-	// Sent records that a task is about to be sent. If it returns an error, the
-	// task is not sent.
-	Sent(ctx context.Context, task requests.Task) error
+	// Sent records that a task is about to be sent. If stored is true, the task must be
+	// in a stored record when Sent returns, because its agent gets it from there, from
+	// whichever process. If Sent returns an error, the task is not sent.
+	Sent(ctx context.Context, task requests.Task, stored bool) error
 
 	// Resent records that a task is about to be sent again under the same id.
 	Resent(ctx context.Context, taskID string, attempt int) error
@@ -35,19 +37,26 @@ func storedTask(part int, agent *contract.RegistryEntry, task *contract.Task, no
 	}
 }
 
-// MemoryRecorder is the Recorder of synchronous requests: their tasks are known as
-// long as this process waits for them.
+// MemoryRecorder is the Recorder of requests of a router without a store: their tasks
+// are known as long as this process waits for them.
 type MemoryRecorder struct{ pending *pendingTasks }
 
-// Synchronous returns the Mode of synchronous requests. They are bounded by
-// admission control, need no permit, and offer a part to each agent once.
-func (e *Executor) Synchronous() Mode {
+// InMemory returns the Mode of synchronous requests of a router without a store.
+func (e *Executor) InMemory() Mode {
 	recorder := MemoryRecorder{pending: e.callbacks.pending}
 	return Mode{Recorder: recorder, Results: recorder, Permit: NoPermit{}}
 }
 
+// errNoStore rejects a task that must be stored.
+var errNoStore = errors.New("the router has no store")
+
 // Sent implements Recorder; there is nothing to write.
-func (MemoryRecorder) Sent(context.Context, requests.Task) error { return nil }
+func (MemoryRecorder) Sent(_ context.Context, _ requests.Task, stored bool) error {
+	if stored {
+		return errNoStore
+	}
+	return nil
+}
 
 // Resent implements Recorder; there is nothing to write.
 func (MemoryRecorder) Resent(context.Context, string, int) error { return nil }

@@ -88,9 +88,7 @@ func (p *partExecution) resumeWaiting(ctx context.Context, task *requests.Task, 
 	defer p.executor.callbacks.pending.remove(pending)
 	out := p.awaitCallback(ctx, pending, agent)
 	if out.Result == nil && !out.Pending {
-		p.executor.dispatcher.CancelTask(dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: contract.Task{
-			TaskID: task.ID, RequestID: p.run.Request.RequestID, TraceID: p.run.Request.TraceID,
-		}})
+		p.cancelTask(task.ID, agent)
 	}
 	return p.finishStored(ctx, task, out)
 }

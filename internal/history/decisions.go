@@ -84,7 +84,7 @@ func firstTime(q contract.DecisionQuery) time.Time {
 	if q.RequestID == "" {
 		return q.Since
 	}
-	if from := timeOfID(q.RequestID).Add(-clockSlack); from.After(q.Since) {
+	if from := TimeOfID(q.RequestID).Add(-clockSlack); from.After(q.Since) {
 		return from
 	}
 	return q.Since

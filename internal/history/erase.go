@@ -59,7 +59,7 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 // checkEnded returns conflict if the request has not ended, or its outcome is still
 // being written.
 func (s *Service) checkEnded(ctx context.Context, found *storedRequest) error {
-	if found.inFlight != nil || found.record != nil && !found.record.State.Terminal() {
+	if found.inFlight != nil || found.elsewhere || found.record != nil && !found.record.State.Terminal() {
 		return &contract.Error{Code: contract.CodeConflict, Message: "the request has not ended: cancel it first"}
 	}
 	if found.record == nil {

@@ -22,6 +22,11 @@ func (s *Service) Events(ctx context.Context, id string, caller *contract.Caller
 	}
 	filter := s.filter(caller, found.owner).Events(func() *contract.Decision { return s.storedDecision(ctx, id) })
 	emitVisible := func(seq uint64, ev *contract.Event) error { return emit(seq, filter.Event(ev)) }
+	if found.elsewhere {
+		if found, err = s.awaitEnd(ctx, id); err != nil {
+			return err
+		}
+	}
 	if found.record == nil {
 		if found.inFlight != nil {
 			select {

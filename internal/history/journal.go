@@ -22,6 +22,8 @@ type Content struct {
 	Decision *contract.Decision `json:"decision,omitempty"`
 	Response *contract.Response `json:"response,omitempty"` // masked, with the logs of the agents
 	ShowLogs bool               `json:"logs,omitzero"`      // the caller gets them
+	// Owner is the process that made the decision, if several share the store.
+	Owner string `json:"owner,omitempty"`
 }
 
 // clearAnswer is the part of a response that is masked in Content, as the caller received
@@ -49,15 +51,27 @@ type Appender interface {
 // concurrent use.
 type Journal struct {
 	log      Appender
+	owner    string
 	optional bool
 	logger   *slog.Logger
 	now      func() time.Time
 }
 
 // NewJournal returns a Journal. If it is optional, requests are served although
-// their records cannot be written: errors are only logged.
-func NewJournal(log Appender, optional bool, logger *slog.Logger, now func() time.Time) *Journal {
-	return &Journal{log: log, optional: optional, logger: logger, now: now}
+// their records cannot be written: errors are only logged. The owner names this process
+// in decisions; it is "" if no other process uses the store.
+func NewJournal(log Appender, owner string, optional bool, logger *slog.Logger, now func() time.Time) *Journal {
+	return &Journal{log: log, owner: owner, optional: optional, logger: logger, now: now}
+}
+
+// DecidedBy returns the owner id of the process that made a decision, "" if the record
+// does not contain it.
+func DecidedBy(decision *audit.Record) string {
+	var c Content
+	if decision == nil || decision.Content == nil || strictjson.Unmarshal(decision.Content, &c) != nil {
+		return ""
+	}
+	return c.Owner
 }
 
 // RecordDecision writes the decision. It is called before any task is sent. An
@@ -65,7 +79,7 @@ func NewJournal(log Appender, optional bool, logger *slog.Logger, now func() tim
 func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.Request, d *contract.Decision) error {
 	rec := newRecord(audit.KindDecision, s.Caller, d)
 	rec.RequestID, rec.TraceID, rec.Status = req.RequestID, req.TraceID, contract.StatusRunning
-	rec.Content = encodeContent(Content{Prompt: s.Prompt, Decision: d})
+	rec.Content = encodeContent(Content{Prompt: s.Prompt, Decision: d, Owner: j.owner})
 	return j.appendRecord(ctx, rec, resilience.RetryConfig{})
 }
 
@@ -90,14 +104,42 @@ func (j *Journal) RestoreResponse(ctx context.Context, s Subject, resp *contract
 // CloseInterrupted writes the response of a synchronous request whose process
 // stopped before it was complete.
 func (j *Journal) CloseInterrupted(ctx context.Context, decision *audit.Record) error {
+	return j.log.Append(ctx, j.interruptedRecord(ctx, decision))
+}
+
+// interruptedRecord returns the outcome of an interrupted request.
+func (j *Journal) interruptedRecord(ctx context.Context, decision *audit.Record) audit.Record {
 	var c Content
 	if decision.Content != nil { // nil after it was erased
 		if err := strictjson.Unmarshal(decision.Content, &c); err != nil {
 			j.logger.ErrorContext(ctx, "cannot read the decision of an interrupted request", "request_id", decision.RequestID, "err", err)
 		}
 	}
-	return j.RestoreResponse(ctx, Subject{Caller: recordCaller(decision), Prompt: c.Prompt},
+	rec := responseRecord(Subject{Caller: recordCaller(decision), Prompt: c.Prompt},
 		InterruptedResponse(decision.RequestID, decision.TraceID, c.Decision))
+	rec.At = j.now().UTC()
+	return rec
+}
+
+// ChainCloser closes the chain of another replica in the audit log. *audit.Log implements it.
+type ChainCloser interface {
+	CloseChain(ctx context.Context, writer string, end func(ctx context.Context, decision *audit.Record) (*audit.Record, error)) (int, error)
+}
+
+// CloseReplica writes the responses of the synchronous requests that a replica which is gone
+// left without one, and returns their number. isStored reports whether a request has a
+// record, which ends it. If the error is store.ErrConflict, another replica is doing the
+// same, or the replica has returned.
+func (j *Journal) CloseReplica(
+	ctx context.Context, log ChainCloser, writer string, isStored func(ctx context.Context, requestID string) (bool, error),
+) (int, error) {
+	return log.CloseChain(ctx, writer, func(ctx context.Context, decision *audit.Record) (*audit.Record, error) {
+		if stored, err := isStored(ctx, decision.RequestID); stored || err != nil {
+			return nil, err
+		}
+		rec := j.interruptedRecord(ctx, decision)
+		return &rec, nil
+	})
 }
 
 // appendRecord writes the record. If the journal is optional, errors are only logged.

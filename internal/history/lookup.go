@@ -28,6 +28,9 @@ type storedRequest struct {
 	inFlight *inflight.Request
 	outcome  *audit.Record
 	decision *audit.Record
+	// elsewhere is set if another live process executes the request in memory: of this
+	// one only the decision is stored.
+	elsewhere bool
 }
 
 // Timing of lookups.
@@ -46,14 +49,14 @@ const (
 // without a record may have been written. Ids that never existed can be looked up
 // as easily as others, so the search reads as little of the log as possible.
 func (s *Service) searchWindow(id string) time.Duration {
-	if !s.cfg.Requests.Enabled() || time.Since(timeOfID(id)) > minRecordLife {
+	if !s.cfg.Requests.Enabled() || time.Since(TimeOfID(id)) > minRecordLife {
 		return anyAge
 	}
 	return contract.MaxTimeoutMS * time.Millisecond
 }
 
-// timeOfID is the time in a request id (UUIDv7).
-func timeOfID(id string) time.Time {
+// TimeOfID returns the time in a request id (UUIDv7), the zero time for another id.
+func TimeOfID(id string) time.Time {
 	parsed, err := uuid.Parse(id)
 	if err != nil {
 		return time.Time{}
@@ -77,7 +80,7 @@ func (s *Service) lookup(ctx context.Context, id string, window time.Duration) (
 			found.owner = recordCaller(found.outcome)
 			return found, nil
 		}
-		if found.decision == nil && time.Since(timeOfID(id)) > maxAcceptTime {
+		if found.decision == nil && time.Since(TimeOfID(id)) > maxAcceptTime {
 			return nil, store.ErrNotFound
 		}
 		if found.decision != nil {
@@ -88,6 +91,7 @@ func (s *Service) lookup(ctx context.Context, id string, window time.Duration) (
 		return nil, store.ErrNotFound
 	}
 	found.owner = recordCaller(found.decision)
+	found.elsewhere = s.cfg.Peers.IsExecuting(DecidedBy(found.decision))
 	return found, nil
 }
 
@@ -133,8 +137,10 @@ func (s *Service) FindFirst(ctx context.Context, id string) (idempotency.State, 
 	switch {
 	case found.inFlight != nil:
 		state = idempotency.Executing
-	case found.record != nil && !found.record.State.Terminal() && s.cfg.InFlight.Lookup(id) == nil:
+	case found.record != nil && !found.record.State.Terminal() && s.cfg.InFlight.Lookup(id) == nil && found.record.IsAbandoned(s.cfg.IsLive):
 		state = idempotency.Orphaned
+	case found.record != nil && !found.record.State.Terminal() && found.record.Request.Options.Mode != contract.ModeAsync:
+		state = idempotency.Executing
 	case found.record == nil && found.outcome == nil:
 		state = idempotency.Undecided
 	case found.outcome != nil && found.outcome.Content == nil:
@@ -184,6 +190,11 @@ func (f *storedRequest) response() (*contract.Response, error) {
 		return c.Response, nil
 	case c.Response != nil:
 		return c.Response.WithoutLogs(), nil
+	case f.elsewhere:
+		return &contract.Response{
+			RequestID: f.id, TraceID: rec.TraceID, Status: contract.StatusRunning, Decision: c.Decision,
+			Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{},
+		}, nil
 	case f.outcome == nil:
 		return InterruptedResponse(f.id, rec.TraceID, c.Decision), nil
 	}

@@ -48,6 +48,15 @@ type Canceller interface {
 	CancelStored(ctx context.Context, requestID, detail string) (*contract.Response, error)
 }
 
+// Peers are the other processes that share the store.
+type Peers interface {
+	// IsExecuting reports whether another live process has this owner id.
+	IsExecuting(owner string) bool
+	// Cancel asks the process that executes a request without a record to cancel it. The
+	// message may be lost.
+	Cancel(requestID string)
+}
+
 // Config is what a Service needs. All fields are required.
 type Config struct {
 	Log       Log
@@ -58,6 +67,9 @@ type Config struct {
 	Questions *session.Questions
 	Tickets   TicketEraser
 	Canceller Canceller
+	Peers     Peers
+	// IsLive reports whether the process with this owner id may execute requests.
+	IsLive    func(owner string) bool
 	Catalogue func() *capabilities.Catalogue // the one in use
 	Logger    *slog.Logger
 	Now       func() time.Time
@@ -102,11 +114,14 @@ func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller
 	return s.filter(caller, found.owner).Response(resp), nil
 }
 
+// cancelDetail is the reason in the tasks of a cancelled request.
+const cancelDetail = "the request was cancelled"
+
 // cancel ends the request. The error is requests.ErrEnded if it had ended before.
 func (s *Service) cancel(ctx context.Context, found *storedRequest) (*contract.Response, error) {
 	switch {
 	case found.record != nil:
-		return s.cfg.Canceller.CancelStored(ctx, found.id, "the request was cancelled")
+		return s.cfg.Canceller.CancelStored(ctx, found.id, cancelDetail)
 	case found.inFlight != nil:
 		found.inFlight.Cancel(inflight.ErrCancelled)
 		select {
@@ -115,6 +130,9 @@ func (s *Service) cancel(ctx context.Context, found *storedRequest) (*contract.R
 			return nil, ctx.Err()
 		}
 		return found.response()
+	}
+	if found.elsewhere {
+		return s.cancelElsewhere(ctx, found.id)
 	}
 	resp, err := found.response()
 	return resp, cmp.Or(err, requests.ErrEnded)

@@ -120,7 +120,16 @@ type fixture struct {
 	tickets   fakeTickets
 	canceller fakeCanceller
 	events    history.EventLog
+	live      map[string]bool // processes
+	peers     fakePeers
 }
+
+// fakePeers are the other processes.
+type fakePeers struct{ executing map[string]bool }
+
+func (p *fakePeers) IsExecuting(owner string) bool { return p.executing[owner] }
+
+func (*fakePeers) Cancel(string) {}
 
 func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 	t.Helper()
@@ -129,11 +138,13 @@ func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 		o(f)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	f.journal = history.NewJournal(&f.log, false, logger, time.Now)
+	f.journal = history.NewJournal(&f.log, "", false, logger, time.Now)
 	f.Service = history.New(history.Config{
 		Log: &f.log, Requests: f.book, InFlight: f.inflight, Events: f.events,
 		Sessions: session.NewStore(session.NoBucket{}, quota.Unlimited(), logger), Questions: session.NewQuestions(session.NoBucket{}, quota.Unlimited(), logger),
 		Tickets: &f.tickets, Canceller: &f.canceller, Logger: logger, Now: time.Now,
+		Peers:  &f.peers,
+		IsLive: func(owner string) bool { return f.live[owner] },
 		Catalogue: func() *capabilities.Catalogue {
 			return &capabilities.Catalogue{Agents: []*contract.RegistryEntry{{ID: "payer"}, {ID: "second"}}}
 		},

@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -43,13 +44,13 @@ const (
 	// Stored is a request with a response to replay; the response of an
 	// asynchronous one may be that it has not ended.
 	Stored State = iota
-	// Executing is a synchronous request that this process executes.
+	// Executing is a synchronous request that a live process executes.
 	Executing
 	// Undecided is a synchronous request with a decision and no outcome on
 	// record: another process executes it, or ended while it did.
 	Undecided
-	// Orphaned is an asynchronous request that has not ended and that this process
-	// does not execute.
+	// Orphaned is a stored request that has not ended and that no live process
+	// executes.
 	Orphaned
 	// Erased is a request whose response is not stored any more: its content was
 	// erased, or deleted to make space.
@@ -76,6 +77,9 @@ const (
 	// gracePeriod is how long a key stays reserved for a request about which
 	// nothing is stored, because it may be about to be stored.
 	gracePeriod = time.Minute
+	// longestRequest is how long a synchronous request can take, with its writes and
+	// the differences between the clocks of several processes.
+	longestRequest = contract.MaxTimeoutMS*time.Millisecond + 2*time.Minute
 	// releaseTimeout bounds the release of a key after its request's own time.
 	releaseTimeout = 10 * time.Second
 )
@@ -94,6 +98,7 @@ func (r Reservation) Held() bool { return r.key != "" }
 
 // Keys reserves idempotency keys. It is safe for concurrent use.
 type Keys struct {
+	cfg      Config
 	bucket   Bucket
 	requests Requests
 	shares   *quota.Ledger
@@ -102,10 +107,21 @@ type Keys struct {
 	started  time.Time
 }
 
-// New returns the keys in the bucket, whose age limit is that of the keys. The ledger
-// counts their bytes; the bucket reports its writes to it.
-func New(bucket Bucket, shares *quota.Ledger, requests Requests, logger *slog.Logger, now func() time.Time) *Keys {
-	return &Keys{bucket: bucket, requests: requests, shares: shares, logger: logger, now: now, started: now()}
+// Config is what Keys work with. All fields are required.
+type Config struct {
+	Bucket   Bucket        // its age limit is that of the keys
+	Shares   *quota.Ledger // counts the bytes of the keys; the bucket reports its writes to it
+	Requests Requests
+	Owner    string // names this process in keys
+	// IsLive reports whether the process with this owner id may execute requests.
+	IsLive func(owner string) bool
+	Logger *slog.Logger
+	Now    func() time.Time
+}
+
+// New returns the keys in the bucket.
+func New(cfg Config) *Keys {
+	return &Keys{cfg: cfg, bucket: cfg.Bucket, requests: cfg.Requests, shares: cfg.Shares, logger: cfg.Logger, now: cfg.Now, started: cfg.Now()}
 }
 
 // LoadQuota counts the keys that were stored before the start.
@@ -128,6 +144,7 @@ type keyRecord struct {
 	RequestID string      `json:"request_id"`
 	Body      []byte      `json:"body"` // SHA-256 of the request's body
 	At        time.Time   `json:"at"`
+	Process   string      `json:"process,omitempty"` // that reserved it; "" = one of an earlier version
 	Progress  progress    `json:"progress,omitempty"`
 
 	// Set by the end of the request.
@@ -159,7 +176,7 @@ func (k *Keys) Reserve(
 	// Callers choose the keys, so the caller is part of the name.
 	r := Reservation{key: "key." + store.HashKey(caller.KeyParts(id.Key)...)}
 	owner := quota.OwnerOf(caller)
-	value, err := strictjson.Marshal(keyRecord{Owner: owner, RequestID: requestID, Body: id.Body[:], At: k.now().UTC(), Progress: progressReserved})
+	value, err := strictjson.Marshal(keyRecord{Owner: owner, RequestID: requestID, Body: id.Body[:], At: k.now().UTC(), Process: k.cfg.Owner, Progress: progressReserved})
 	if err != nil {
 		return Reservation{}, nil, fmt.Errorf("reserve an idempotency key: %w", err)
 	}
@@ -229,7 +246,7 @@ func (k *Keys) replay(ctx context.Context, first *keyRecord) (*contract.Response
 	case Executing:
 		return nil, errExecuting()
 	case Undecided:
-		if first.At.After(k.started) {
+		if k.mayExecute(first, math.MaxInt64) {
 			return nil, errExecuting()
 		}
 	case Orphaned:
@@ -253,10 +270,24 @@ func (k *Keys) replay(ctx context.Context, first *keyRecord) (*contract.Response
 	return &replayed, nil
 }
 
+// mayExecute reports whether the process of the first request may be executing it.
+// A request of this process counts until it is maxAge old. One that another process
+// keeps in memory is known only to that process, so it counts until it must have ended.
+func (k *Keys) mayExecute(first *keyRecord, maxAge time.Duration) bool {
+	age := k.now().Sub(first.At)
+	switch first.Process {
+	case k.cfg.Owner:
+		return age < maxAge
+	case "":
+		return age < maxAge && first.At.After(k.started)
+	}
+	return age < longestRequest && k.cfg.IsLive(first.Process)
+}
+
 // takeOver reserves a key whose first request was rejected, or whose process
 // ended, before anything about it was stored.
 func (k *Keys) takeOver(ctx context.Context, r Reservation, value []byte, first *keyRecord, revision uint64) error {
-	if first.At.After(k.now().Add(-gracePeriod)) && first.At.After(k.started) {
+	if k.mayExecute(first, gracePeriod) {
 		return errExecuting()
 	}
 	_, err := k.bucket.Update(ctx, r.key, value, revision)

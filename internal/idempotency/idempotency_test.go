@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,9 @@ type fixture struct {
 	bucket   teststore.MemoryBucket
 	requests fakeRequests
 	now      time.Time
+	starts   int
+	owner    string          // of Keys
+	live     map[string]bool // processes
 }
 
 func newFixture() *fixture {
@@ -54,7 +58,19 @@ func newFixture() *fixture {
 
 // restart makes the keys those of a new process.
 func (f *fixture) restart() {
-	f.Keys = idempotency.New(&f.bucket, quota.Unlimited(), &f.requests, slog.New(slog.DiscardHandler), func() time.Time { return f.now })
+	f.starts++
+	f.owner = fmt.Sprint("process-", f.starts)
+	f.live = map[string]bool{f.owner: true}
+	f.Keys = f.process(f.owner)
+}
+
+// process returns the keys of a process that shares the store.
+func (f *fixture) process(owner string) *idempotency.Keys {
+	return idempotency.New(idempotency.Config{
+		Bucket: &f.bucket, Shares: quota.Unlimited(), Requests: &f.requests, Owner: owner,
+		IsLive: func(owner string) bool { return f.live[owner] },
+		Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return f.now },
+	})
 }
 
 func key(name, body string) *contract.Idempotency {
@@ -164,6 +180,65 @@ func TestKeys_ProtectExecutedRequest(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Two processes share the keys.
+func TestKeys_LeavesRequestToLiveProcess(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		state    idempotency.State
+		err      error
+		age      time.Duration
+		gone     bool
+		want     contract.Code
+		replayed bool
+	}{
+		{name: "nothing stored, live", err: store.ErrNotFound, age: 5 * time.Minute, want: contract.CodeConflict},
+		{name: "nothing stored, live, but it must have ended", err: store.ErrNotFound, age: time.Hour},
+		{name: "nothing stored, gone", err: store.ErrNotFound, gone: true},
+		{name: "decision only, live", state: idempotency.Undecided, want: contract.CodeConflict},
+		{name: "decision only, gone", state: idempotency.Undecided, gone: true, replayed: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture()
+			f.reserveFirst(t)
+			f.now = f.now.Add(tt.age)
+			f.live["other"] = true
+			f.live[f.owner] = !tt.gone
+			f.requests.state, f.requests.err = tt.state, tt.err
+			r, stored, err := f.process("other").Reserve(t.Context(), alice, key("k", "body"), "second")
+			if code(err) != tt.want || (err != nil) != (tt.want != "") || tt.replayed != (stored != nil) {
+				t.Fatalf("got %+v and error %v, want code %q and a response: %t", stored, err, tt.want, tt.replayed)
+			}
+			if err != nil || stored != nil {
+				return
+			}
+			// The first process cannot execute its request any more.
+			if err := f.Start(t.Context(), r, "first"); code(err) != contract.CodeOverloaded {
+				t.Errorf("start of the first request: got %v, want an error", err)
+			}
+		})
+	}
+}
+
+// The same key is sent to two processes at the same time.
+func TestKeys_OneOfTwoProcessesReserves(t *testing.T) {
+	f := newFixture()
+	f.requests.err = store.ErrNotFound
+	f.live["other"] = true
+	processes := []*idempotency.Keys{f.Keys, f.process("other")}
+	held, errs := make([]bool, 2), make([]error, 2)
+	var both sync.WaitGroup
+	for i, keys := range processes {
+		both.Go(func() {
+			r, _, err := keys.Reserve(t.Context(), alice, key("k", "body"), fmt.Sprint("request-", i))
+			held[i], errs[i] = r.Held(), err
+		})
+	}
+	both.Wait()
+	if held[0] == held[1] || code(errors.Join(errs...)) != contract.CodeConflict {
+		t.Errorf("got reserved %v with errors %v, want one reserved and one conflict", held, errs)
 	}
 }
 

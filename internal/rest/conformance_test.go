@@ -279,7 +279,7 @@ func TestAPI_ConformsToTheDocument(t *testing.T) {
 		{"ready", &fakeBackend{ready: Readiness{Status: ReadinessReady, Registry: RegistryStatus{LoadedAt: &until}}}, "GET", "/readyz", "", nil, 200},
 		{"ready with a model", &fakeBackend{ready: Readiness{Status: ReadinessReady, Classifier: ClassifierStatus{Mode: "llm", Model: &ModelStatus{Breaker: "half_open"}}}}, "GET", "/readyz", "", nil, 200},
 		{"ready degraded", &fakeBackend{ready: Readiness{Status: ReadinessDegraded, Registry: RegistryStatus{Stale: true, Error: "f:1:2: x"}}}, "GET", "/readyz", "", nil, 200},
-		{"ready, store full", &fakeBackend{ready: Readiness{Status: ReadinessDegraded, Store: &StoreStatus{Mode: "embedded", Error: "full", CapBytes: 1 << 40}}}, "GET", "/readyz", "", nil, 200},
+		{"ready, store full", &fakeBackend{ready: Readiness{Status: ReadinessDegraded, Store: &StoreStatus{Mode: "embedded", Error: "full", CapBytes: 1 << 40, Replicas: 3}}}, "GET", "/readyz", "", nil, 200},
 		{"ready starting", &fakeBackend{ready: Readiness{Status: ReadinessStarting}}, "GET", "/readyz", "", nil, 503},
 		{"metrics", &fakeBackend{}, "GET", "/metrics", "", nil, 200},
 		{"jwks", &fakeBackend{}, "GET", "/.well-known/jwks.json", "", nil, 200},

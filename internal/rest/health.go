@@ -71,6 +71,7 @@ type StoreStatus struct {
 	Error     string `json:"error"` // reason why writes are rejected
 	UsedBytes int64  `json:"used_bytes"`
 	CapBytes  int64  `json:"cap_bytes"`
+	Replicas  int    `json:"replicas"` // live processes that share the store, this one included
 }
 
 func (a *api) handleHealth(c *httpserver.Context) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 func TestPrefersEventStream(t *testing.T) {
@@ -215,6 +216,22 @@ func TestHandleRoute_ReplayedResponses(t *testing.T) {
 				t.Errorf("%s: got %s, want the first request's id", name, got.body)
 			}
 		}
+	}
+}
+
+// Another process completes the request.
+func TestHandleRoute_RequestThatWasTakenOver(t *testing.T) {
+	core := answeringWith(func(req *contract.Request) *contract.Response {
+		return &contract.Response{RequestID: req.RequestID, TraceID: goodTrace, Status: contract.StatusRunning, Decision: testDecision(), Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{}}
+	})
+	server := startServer(t, httpserver.Config{}, core)
+	got := server.post(t, "/api/v1/route", prompt)
+	if want := "/api/v1/requests/" + got.Header.Get("X-Request-Id"); got.StatusCode != http.StatusAccepted || got.Header.Get("Location") != want {
+		t.Errorf("got %d with Location %q, want 202 with %q", got.StatusCode, got.Header.Get("Location"), want)
+	}
+	stream := server.post(t, "/api/v1/route", prompt, "Accept", httpserver.MediaTypeEvents)
+	if events := testkit.ReadSSE(t, string(stream.body)); len(events) != 1 || !strings.Contains(events[0].Data, `"status":"running"`) {
+		t.Errorf("got %s, want the state", stream.body)
 	}
 }
 

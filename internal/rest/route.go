@@ -26,10 +26,20 @@ func (a *api) handleRoute(c *httpserver.Context) error {
 		return err
 	}
 	setResponseHeaders(c, resp)
-	if resp.Status == contract.StatusUnsupported && !req.Options.DryRun {
+	switch {
+	case resp.Status == contract.StatusUnsupported && !req.Options.DryRun:
 		return writeUnsupported(c, resp)
+	case resp.Status == contract.StatusRunning:
+		return writeUnfinished(c, resp)
 	}
 	return writeResponse(c, http.StatusOK, resp)
+}
+
+// writeUnfinished answers a request that is executed without its caller: an asynchronous
+// one, or a synchronous one that another replica has taken over.
+func writeUnfinished(c *httpserver.Context, resp *contract.Response) error {
+	c.SetHeader("Location", "/api/v1/requests/"+resp.RequestID)
+	return writeResponse(c, http.StatusAccepted, resp)
 }
 
 // submitRequest answers an asynchronous request as soon as it is stored durably.
@@ -42,15 +52,15 @@ func (a *api) submitRequest(c *httpserver.Context, req *contract.Request) error 
 	if resp.Status.Terminal() { // sent again after the request had ended
 		return writeResponse(c, http.StatusOK, resp)
 	}
-	c.SetHeader("Location", "/api/v1/requests/"+resp.RequestID)
 	if prefersAsync(c.Request.Header["Prefer"]) {
 		c.SetHeader("Preference-Applied", preferAsync)
 	}
-	return writeResponse(c, http.StatusAccepted, resp)
+	return writeUnfinished(c, resp)
 }
 
 // streamResponse answers with the events of the request. The last event has the
-// response, also if no agent is eligible.
+// response, also if no agent is eligible. Its status is running if another process has
+// taken the request over.
 func (a *api) streamResponse(c *httpserver.Context, req *contract.Request) error {
 	return c.StreamEvents(httpserver.EventStream{
 		SetHeaders: setEventHeaders,

@@ -1,0 +1,192 @@
+package asyncrun
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// Messenger sends messages to the other processes that share the store, which may be
+// lost. *store.Store implements it.
+type Messenger interface {
+	Broadcast(topic string, data []byte) error
+	Subscribe(ctx context.Context, topic string, fn func(data []byte)) error
+}
+
+// topic is the topic of the messages about requests.
+const topic = "requests"
+
+// message is what one process tells the others about a request. Only the process that
+// executes the request acts on it.
+type message struct {
+	Kind      messageKind        `json:"kind"`
+	RequestID string             `json:"request_id"`
+	TaskID    string             `json:"task_id,omitempty"`
+	AgentID   string             `json:"agent_id,omitempty"`
+	Progress  *contract.Progress `json:"progress,omitempty"`
+}
+
+type messageKind string
+
+const (
+	recordChanged messageKind = "changed"  // read the record again
+	recordNeeded  messageKind = "needed"   // store the request: a result of the task has arrived elsewhere
+	taskProgress  messageKind = "progress" // of the task
+	cancelRequest messageKind = "cancel"   // that has no record
+)
+
+// PeerConfig is what Peers work with. All fields are required.
+type PeerConfig struct {
+	Messages Messenger
+	Store    *requests.Store
+	AuditLog AuditLog
+	Owner    string                  // names this process
+	IsLive   func(owner string) bool // whether the process with this owner id may execute requests
+	Logger   *slog.Logger
+}
+
+// Peers are the other processes that share the store. It implements execution.Peers.
+type Peers struct{ cfg PeerConfig }
+
+// NewPeers returns Peers.
+func NewPeers(cfg PeerConfig) *Peers { return &Peers{cfg} }
+
+// broadcast sends a message. A failure is not an error: the store has the truth.
+func (p *Peers) broadcast(m message) {
+	data, err := strictjson.Marshal(m)
+	if err == nil {
+		err = p.cfg.Messages.Broadcast(topic, data)
+	}
+	if err != nil {
+		p.cfg.Logger.Debug("a message to the other replicas was not sent", "request_id", m.RequestID, "kind", string(m.Kind), "err", err)
+	}
+}
+
+// Announce implements execution.Peers.
+func (p *Peers) Announce(requestID string) {
+	p.broadcast(message{Kind: recordChanged, RequestID: requestID})
+}
+
+// Cancel asks the process that executes a request without a record to cancel it.
+func (p *Peers) Cancel(requestID string) {
+	p.broadcast(message{Kind: cancelRequest, RequestID: requestID})
+}
+
+// ForwardProgress implements execution.Peers.
+func (p *Peers) ForwardProgress(ctx context.Context, grant contract.TaskGrant, progress *contract.Progress) error {
+	rec, err := p.cfg.Store.Get(ctx, grant.RequestID)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		err = p.checkExecuting(ctx, grant.RequestID)
+	case err == nil && !rec.HasOpenTask(grant.TaskID, grant.AgentID):
+		err = requests.ErrEnded
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return requests.ErrEnded
+	}
+	if err == nil {
+		p.broadcast(message{Kind: taskProgress, RequestID: grant.RequestID, TaskID: grant.TaskID, AgentID: grant.AgentID, Progress: progress})
+	}
+	return err
+}
+
+// Bounds of AwaitRecord.
+const (
+	recordPatience = 2 * time.Second
+	recordPoll     = 25 * time.Millisecond
+)
+
+// AwaitRecord implements execution.Peers.
+func (p *Peers) AwaitRecord(ctx context.Context, grant contract.TaskGrant) error {
+	if err := p.checkExecuting(ctx, grant.RequestID); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+	defer cancel()
+	for {
+		p.broadcast(message{Kind: recordNeeded, RequestID: grant.RequestID, TaskID: grant.TaskID})
+		if !sleepContext(ctx, recordPoll) {
+			return &contract.Error{Code: contract.CodeOverloaded, Message: "another replica executes the request and has not stored it yet; try again"}
+		}
+		if _, err := p.cfg.Store.Get(ctx, grant.RequestID); !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+// checkExecuting returns nil if another live process executes the request in memory.
+func (p *Peers) checkExecuting(ctx context.Context, requestID string) error {
+	found, err := p.cfg.AuditLog.Find(ctx, requestID)
+	switch {
+	case err != nil:
+		return err
+	case found.Outcome != nil || !p.IsExecuting(history.DecidedBy(found.Decision)):
+		return requests.ErrEnded
+	}
+	return nil
+}
+
+// IsExecuting reports whether another live process has the owner id.
+func (p *Peers) IsExecuting(owner string) bool {
+	return owner != "" && owner != p.cfg.Owner && p.cfg.IsLive(owner)
+}
+
+// Follow acts on the messages of other processes until ctx ends.
+func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, executing *inflight.Table) error {
+	for pause := execution.FirstWritePause; ; pause = min(2*pause, execution.MaxWritePause) {
+		err := p.cfg.Messages.Subscribe(ctx, topic, func(data []byte) {
+			var m message
+			if err := strictjson.Unmarshal(data, &m); err != nil {
+				p.cfg.Logger.Debug("a message of another replica cannot be read", "err", err)
+				return
+			}
+			pause = execution.FirstWritePause
+			p.receive(ctx, &m, callbacks, executing)
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p.cfg.Logger.WarnContext(ctx, "messages of other replicas are not received, trying again", "err", err)
+		if !sleepContext(ctx, pause) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *Peers) receive(ctx context.Context, m *message, callbacks *execution.Callbacks, executing *inflight.Table) {
+	request := executing.Lookup(m.RequestID)
+	if request == nil {
+		return
+	}
+	switch m.Kind {
+	case recordChanged:
+		callbacks.Refresh(ctx, m.RequestID)
+	case recordNeeded:
+		callbacks.StoreRequest(ctx, m.TaskID)
+	case taskProgress:
+		callbacks.EmitProgress(contract.TaskGrant{RequestID: m.RequestID, TaskID: m.TaskID, AgentID: m.AgentID}, m.Progress)
+	case cancelRequest:
+		request.Cancel(inflight.ErrCancelled)
+	}
+}
+
+// NoMessages is the Messenger of a process whose store no other process uses.
+type NoMessages struct{}
+
+// Broadcast does nothing.
+func (NoMessages) Broadcast(string, []byte) error { return nil }
+
+// Subscribe waits until ctx ends.
+func (NoMessages) Subscribe(ctx context.Context, _ string, _ func([]byte)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
