@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/store"
 )
 
 func newAuditCommand() *cobra.Command {
@@ -32,28 +33,69 @@ func newAuditVerifyCommand() *cobra.Command {
 		Long: "Verify that no record in the audit log of a data directory was altered, deleted, reordered or cut off,\n" +
 			"and that erasures are recorded. The command reads a copy, so that a router may be running, and writes\n" +
 			"nothing into the data directory. It prints one line per problem.\n\n" +
+			"If the configuration has a store.url, it verifies the chains of all replicas in the store there, with the\n" +
+			"keys in the data directory.\n\n" +
 			"Exit code 1 if there are problems.",
 		Example: `  caprouter audit verify
   caprouter audit verify --data-dir /var/lib/caprouter --json`,
 	}, "the audit log and the key that signs its head", func(cmd *cobra.Command, cfg app.Config, printResult resultPrinter) error {
+		if cfg.Store.URL != "" {
+			return verifyStoreURL(cmd, &cfg, printResult)
+		}
 		err := auditVerify(cmd, cfg.DataDir, printResult)
 		if errors.Is(err, fs.ErrNotExist) {
-			return explainMissingLog(cfg.DataDir, cfg.Store.URL)
+			return explainMissingLog(cfg.DataDir)
 		}
 		return err
 	})
 }
 
-// explainMissingLog returns why there is no audit log to check. It does not print the
-// password in storeURL.
-func explainMissingLog(dir, storeURL string) error {
-	if storeURL != "" {
-		at := "a URL"
-		if u, err := url.Parse(storeURL); err == nil {
-			at = u.Redacted()
-		}
-		return fmt.Errorf("the audit log is at %s (store.url): only an audit log in a data directory can be verified", at)
+// verifyStoreURL verifies the chains of all replicas in the store at a URL.
+func verifyStoreURL(cmd *cobra.Command, cfg *app.Config, printResult resultPrinter) error {
+	signer, err := openAuditSigner(cfg.DataDir)
+	if err != nil {
+		return err
 	}
+	at := redactedURL(cfg.Store.URL)
+	shown := newProgressLine(cmd.ErrOrStderr())
+	report, err := app.VerifyStoreURL(cmd.Context(), cfg, signer, func(done, total uint64) {
+		shown.print("messages", int(done), int(total))
+	})
+	shown.clear()
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no audit log at %s (store.url)", at)
+	}
+	if err != nil {
+		return err
+	}
+	err = printResult(report, func(out io.Writer) error {
+		for i, r := range report.Chains {
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			if err := printAuditReport(out, at+", chain "+r.Writer, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || report.OK() {
+		return err
+	}
+	return silentError{}
+}
+
+// redactedURL returns a URL without its password.
+func redactedURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "a URL"
+	}
+	return u.Redacted()
+}
+
+// explainMissingLog returns why there is no audit log to check in a data directory.
+func explainMissingLog(dir string) error {
 	exists := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))
 		return err == nil
@@ -63,7 +105,7 @@ func explainMissingLog(dir, storeURL string) error {
 	case !exists("."):
 		why = "there is no such directory; " + why
 	case exists(audit.HeadFile):
-		why = "there is a signed head without a log: the log was deleted, or is at a URL (store.url) and cannot be verified"
+		why = "there is a signed head without a log: the log was deleted, or is at a URL: name the configuration with its store.url with --config FILE"
 	case exists("store"):
 		why = "there is a store without an audit log"
 	default:

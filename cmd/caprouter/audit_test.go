@@ -186,7 +186,7 @@ func TestAuditVerify_ExplainsMissingLog(t *testing.T) {
 		{
 			"the log deleted",
 			"there is no audit log in data: there is a signed head without a log: " +
-				"the log was deleted, or is at a URL (store.url) and cannot be verified",
+				"the log was deleted, or is at a URL: name the configuration with its store.url with --config FILE",
 			func(t *testing.T) {
 				writeTrail(t, "data", 1)
 				if err := os.RemoveAll("data/store"); err != nil {
@@ -194,17 +194,6 @@ func TestAuditVerify_ExplainsMissingLog(t *testing.T) {
 				}
 			},
 			[]string{"--data-dir", "data"},
-		},
-		{
-			"a store at a URL",
-			"the audit log is at nats://ana:xxxxx@store.example:4222 (store.url): only an audit log in a data directory can be verified",
-			func(t *testing.T) {
-				config := "store:\n  url: nats://ana:secret@store.example:4222\n"
-				if err := os.WriteFile("caprouter.yaml", []byte(config), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			},
-			nil,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -215,6 +204,74 @@ func TestAuditVerify_ExplainsMissingLog(t *testing.T) {
 				t.Errorf("got exit code %d, %q and %q, want 1, nothing and %q", code, out, errOut, want)
 			}
 		})
+	}
+}
+
+// writeChain writes the chain of a replica with n requests to the store at a URL. Its key and
+// the file of its head are in dir.
+func writeChain(t *testing.T, srv *teststore.Server, writer, dir, head string, n int) {
+	t.Helper()
+	ctx := t.Context()
+	signer, err := auth.OpenSigner(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := teststore.OpenShared(t, srv, "test")
+	log, err := s.Log(ctx, audit.LogConfig(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads, err := s.Bucket(ctx, audit.HeadsConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := audit.Open(ctx, audit.Config{
+		Log: log, Heads: heads, Members: signer.Verify, Writer: writer, Keys: teststore.Keys(), Signer: signer, HeadFile: filepath.Join(dir, head),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		err := chain.Append(ctx, audit.Record{
+			Kind: audit.KindOutcome, RequestID: "01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90", Subject: "ana", Status: contract.StatusCompleted, Content: []byte("{}"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := chain.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The chains of all replicas in a store at a URL are verified together.
+func TestAuditVerify_StoreAtURL(t *testing.T) {
+	t.Chdir(t.TempDir())
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	url := srv.URL
+	config := "data_dir: data\nstore:\n  url: " + strings.Replace(url, "://", "://ana:secret@", 1) + "\n"
+	if err := os.WriteFile("caprouter.yaml", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := verify(t)
+	if shown := strings.Replace(url, "://", "://ana:xxxxx@", 1); code != exitError || errOut != "caprouter: there is no audit log at "+shown+" (store.url)\n" {
+		t.Errorf("without a log: got exit code %d, %q and %q", code, out, errOut)
+	}
+	mkdir(t, "data")
+	mkdir(t, "other")
+	writeChain(t, srv, "r-one", "data", audit.HeadFile, 3)
+	writeChain(t, srv, "r-two", "data", "other.head", 2)
+	code, out, errOut = verify(t)
+	if code != exitOK || errOut != "" || strings.Count(out, "verdict   no problems\n") != 2 ||
+		!strings.Contains(out, ", chain r-one\n") || !strings.Contains(out, ", chain r-two\n") || strings.Contains(out, "secret") {
+		t.Errorf("got exit code %d, %q and\n%s", code, errOut, out)
+	}
+	writeChain(t, srv, "r-three", "other", audit.HeadFile, 1)
+	code, out, _ = verify(t, "--json")
+	var report audit.LogReport
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitError || len(report.Chains) != 3 ||
+		report.Chains[1].Writer != "r-three" || report.Chains[1].Problems[0].Kind != audit.ProblemHeadUnknownKey {
+		t.Errorf("with a chain of an unknown key: got exit code %d, error %v and\n%s", code, err, out)
 	}
 }
 

@@ -99,7 +99,7 @@ func openLogCopy(ctx context.Context, dir string) (*audit.Copy, error) {
 	}
 	log, err := audit.OpenCopy(ctx, dir, keys)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, explainMissingLog(dir, "")
+		return nil, explainMissingLog(dir)
 	}
 	return log, err
 }
