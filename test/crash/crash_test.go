@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/caprouter/caprouter/test/internal/process"
+	"github.com/caprouter/caprouter/test/internal/workload"
 )
 
 // plantedErrors are errors of a router, by name. The test builds one router with all
@@ -66,23 +66,23 @@ func testLostData(t *testing.T, binary string) {
 			t.Error(err)
 		}
 	}()
-	if err := w.startRouter(t.Context()); err != nil {
+	if err := w.startRouters(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !w.callers.submitOrder(t.Context(), newOrder(plainPrompt, "key", requestTimeoutMS, true)) {
+	if !w.load.Callers.SubmitOrder(t.Context(), workload.NewOrder("code review of python module", "key", workload.RequestTimeoutMS, true)) {
 		t.Fatal("the request was not accepted")
 	}
 	if err := w.killRouter(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(dataDir(w.dir)); err != nil {
+	if err := os.RemoveAll(workload.DataDir(w.dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.startRouter(t.Context()); err != nil {
+	if err := w.startRouters(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.fetchRequests(t.Context(), w.ledger.allRequests())
-	if found := violationsOf(w.ledger); len(found) != 1 || !strings.Contains(keysOf(found), "without an end") {
+	w.load.FetchAll(t.Context())
+	if found := workload.Violations(w.ledger.RunChecks()); len(found) != 1 || found["accepted with 202, then lost or without an end"] == nil {
 		t.Errorf("got %v, want one lost request", found)
 	}
 }
@@ -102,8 +102,7 @@ func testPlantedErrors(t *testing.T, binary string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := map[string][]string{}
-			collectViolations(found, r.checks)
+			found := workload.Violations(r.Checks)
 			if want == "" && len(found) > 0 || want != "" && found[want] == nil {
 				t.Errorf("got violations %v, want %q", found, want)
 			}
@@ -117,10 +116,10 @@ func testInterrupted(t *testing.T, binary string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.startRouter(ctx); err != nil {
+	if err := w.startRouters(ctx); err != nil {
 		t.Fatal(err)
 	}
-	pid := w.router.PID()
+	pid := w.replicas[0].Process.PID()
 	cancel()
 	if err := w.close(); err != nil {
 		t.Errorf("close: got %v, want nil", err)

@@ -19,6 +19,7 @@
 //	-trim       a store of 64 MiB, which is full all the time
 //	-power      power failures: a kill also loses what was not synced
 //	-external   a NATS server as the store, which is restarted, too
+//	-cluster    two routers that share a cluster of three NATS servers; one is killed
 //
 // and -open: many requests are open when the router is killed; it prints how long the
 // next router takes to listen and to resume them.
@@ -38,6 +39,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/test/internal/process"
+	"github.com/caprouter/caprouter/test/internal/workload"
 )
 
 func main() {
@@ -46,6 +48,7 @@ func main() {
 	flag.IntVar(&opts.trim, "trim", 40, "number of kills with a full store; 0 skips this part")
 	flag.IntVar(&opts.power, "power", 40, "number of power failures; 0 skips this part")
 	flag.IntVar(&opts.external, "external", 20, "number of restarts of an external store or its router; 0 skips this part")
+	flag.IntVar(&opts.cluster, "cluster", 40, "number of kills of one of two routers that share a cluster of NATS servers; 0 skips this part")
 	flag.IntVar(&opts.openRequests, "open", 10_000, "number of requests that are open when the router is killed; 0 skips this part")
 	flag.Uint64Var(&opts.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random numbers")
 	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the log")
@@ -65,9 +68,9 @@ func main() {
 }
 
 type options struct {
-	cycles, trim, power, external, openRequests int
-	seed                                        uint64
-	keep                                        bool
+	cycles, trim, power, external, cluster, openRequests int
+	seed                                                 uint64
+	keep                                                 bool
 }
 
 // smallStore is the minimum of store.retention.max_bytes.
@@ -95,6 +98,7 @@ func runParts(ctx context.Context, opts options, out io.Writer) error {
 		{"trim", "kills with a full store of " + smallStore, opts.trim, testbedConfig{maxBytes: smallStore}},
 		{"power", "power failures", opts.power, testbedConfig{powerFails: true}},
 		{"external", "restarts of an external store or its router", opts.external, testbedConfig{external: true}},
+		{"cluster", "kills of routers that share a cluster of NATS servers", opts.cluster, testbedConfig{clusterSize: 2}},
 		{"open", "", opts.openRequests, testbedConfig{}},
 	} {
 		if part.size == 0 {
@@ -112,7 +116,7 @@ func runParts(ctx context.Context, opts options, out io.Writer) error {
 		if cfg.binary, err = process.Build(ctx, cfg.dir, patches...); err != nil {
 			return err
 		}
-		var r *report
+		var r *workload.Report
 		if part.name == "open" {
 			r, err = runOpen(ctx, part.size, cfg)
 		} else {
@@ -121,8 +125,8 @@ func runParts(ctx context.Context, opts options, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("part %s: %w", part.name, err)
 		}
-		r.printTo(out)
-		violations += r.countViolations()
+		r.PrintTo(out)
+		violations += r.CountViolations()
 	}
 	if violations > 0 {
 		return fmt.Errorf("%d violations (seed %d)", violations, opts.seed)

@@ -185,6 +185,12 @@ func (p *Process) Kill() error {
 	return errors.Join(err, p.release())
 }
 
+// Pause suspends the process with SIGSTOP, until Continue.
+func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Continue resumes a suspended process.
+func (p *Process) Continue() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
 // Stop requests a graceful shutdown and waits for it: a router receives SIGTERM, the
 // standard input of a role is closed. It returns an error if the process was dead
 // before, exits with another code than 0, or must be killed after [StopTimeout].

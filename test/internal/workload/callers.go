@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"bufio"
@@ -24,22 +24,22 @@ const (
 	requestsPath = "/api/v1/requests/"
 )
 
-// fakeCallers sends requests and records the answers.
-type fakeCallers struct {
-	ledger  *ledger
-	current *currentRouter
+// Callers sends requests and records the answers.
+type Callers struct {
+	Ledger  *Ledger
+	Routers *Routers
 }
 
-// order is one request to submit.
-type order struct {
+// Order is one request to submit.
+type Order struct {
 	key  string // Idempotency-Key, or ""
 	sync bool
 	body []byte
 }
 
-// newOrder encodes an asynchronous request. A timeout of 0 is the default of the
+// NewOrder encodes an asynchronous request. A timeout of 0 is the default of the
 // router.
-func newOrder(prompt, key string, timeoutMS int, hold bool) order {
+func NewOrder(prompt, key string, timeoutMS int, hold bool) Order {
 	inputs := map[string]json.RawMessage{}
 	if hold {
 		inputs[inputHold] = encodeJSON(true)
@@ -47,26 +47,36 @@ func newOrder(prompt, key string, timeoutMS int, hold bool) order {
 	return encodeOrder(prompt, key, inputs, contract.Options{Mode: contract.ModeAsync, TimeoutMS: timeoutMS})
 }
 
-// newSyncOrder encodes a synchronous request.
-func newSyncOrder(prompt, key string) order {
+// NewSyncOrder encodes a synchronous request.
+func NewSyncOrder(prompt, key string) Order {
 	o := encodeOrder(prompt, key, map[string]json.RawMessage{inputSync: encodeJSON(true)}, contract.Options{})
 	o.sync = true
 	return o
 }
 
-func encodeOrder(prompt, key string, inputs map[string]json.RawMessage, options contract.Options) order {
+func encodeOrder(prompt, key string, inputs map[string]json.RawMessage, options contract.Options) Order {
 	if key != "" {
 		inputs[inputKey] = encodeJSON(key)
 	}
-	return order{key: key, body: encodeJSON(contract.Request{Content: contract.Content{Prompt: prompt, Inputs: inputs}, Options: options})}
+	return Order{key: key, body: encodeJSON(contract.Request{Content: contract.Content{Prompt: prompt, Inputs: inputs}, Options: options})}
 }
 
-// submitOrder sends the order and records the answer. It returns false if the order
+// NewTurn encodes a synchronous request of a session. before is the prompt of the turn
+// before, "" if there is none.
+func NewTurn(session, prompt, before string) Order {
+	inputs := map[string]json.RawMessage{inputSync: encodeJSON(true)}
+	if before != "" {
+		inputs[inputBefore] = encodeJSON(before)
+	}
+	return Order{sync: true, body: encodeJSON(contract.Request{SessionID: session, Content: contract.Content{Prompt: prompt, Inputs: inputs}})}
+}
+
+// SubmitOrder sends the order and records the answer. It returns false if the order
 // may be sent again.
-func (c *fakeCallers) submitOrder(ctx context.Context, o order) bool {
+func (c *Callers) SubmitOrder(ctx context.Context, o Order) bool {
 	ctx, cancel := context.WithTimeout(ctx, process.IOTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, publicURL+routePath, bytes.NewReader(o.body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, PublicURL+routePath, bytes.NewReader(o.body))
 	if err != nil {
 		return false
 	}
@@ -74,7 +84,7 @@ func (c *fakeCallers) submitOrder(ctx context.Context, o order) bool {
 	if o.key != "" {
 		req.Header.Set("Idempotency-Key", o.key)
 	}
-	resp, err := c.current.client.Do(req)
+	resp, err := c.Routers.Client.Do(req)
 	if err != nil {
 		return false
 	}
@@ -82,56 +92,57 @@ func (c *fakeCallers) submitOrder(ctx context.Context, o order) bool {
 	// The status counts, even if reading the body fails.
 	id, located := strings.CutPrefix(resp.Header.Get("Location"), requestsPath)
 	if located && resp.StatusCode == http.StatusAccepted {
-		c.ledger.recordAccepted(id)
-		c.ledger.recordKey(o.key, id)
+		c.Ledger.recordAccepted(id)
+		c.Ledger.recordKey(o.key, id)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	switch {
 	case err != nil:
 		return false
 	case resp.StatusCode == http.StatusAccepted && !located:
-		c.ledger.recordUnexpected("", fmt.Sprintf("202 without a Location: %.200s", body))
+		c.Ledger.RecordUnexpected("", fmt.Sprintf("202 without a Location: %.200s", body))
 	case resp.StatusCode == http.StatusAccepted, resp.StatusCode == http.StatusOK && (o.sync || o.key != ""):
 		c.recordAnswer(o, body)
 	case resp.StatusCode == http.StatusGone && o.key != "":
-		c.ledger.recordExpired(o.key)
+		c.Ledger.recordExpired(o.key)
 	case resp.StatusCode == http.StatusConflict && o.key != "", resp.StatusCode == http.StatusServiceUnavailable, resp.StatusCode == http.StatusTooManyRequests:
 		return false
 	default:
-		c.ledger.recordUnexpected("", fmt.Sprintf("POST was answered %d: %.200s", resp.StatusCode, body))
+		c.Ledger.RecordUnexpected("", fmt.Sprintf("POST was answered %d: %.200s", resp.StatusCode, body))
 	}
 	return true
 }
 
-func (c *fakeCallers) recordAnswer(o order, body []byte) {
+func (c *Callers) recordAnswer(o Order, body []byte) {
 	resp, err := decodeResponse(body)
 	if err != nil {
-		c.ledger.recordUnexpected("", fmt.Sprintf("POST was answered with an invalid body: %v", err))
+		c.Ledger.RecordUnexpected("", fmt.Sprintf("POST was answered with an invalid body: %v", err))
 		return
 	}
-	c.ledger.recordAccepted(resp.RequestID)
-	c.ledger.recordKey(o.key, resp.RequestID)
-	c.ledger.recordResponse(resp.RequestID, resp, body)
+	c.Ledger.recordAccepted(resp.RequestID)
+	c.Ledger.recordKey(o.key, resp.RequestID)
+	c.Ledger.recordResponse(resp.RequestID, resp, body)
 }
 
-func (c *fakeCallers) fetchRequest(ctx context.Context, id string) {
+// FetchRequest reads a request, and records the response.
+func (c *Callers) FetchRequest(ctx context.Context, id string) {
 	status, resp, body := c.callRequest(ctx, "GET", http.MethodGet, id, "", http.StatusNotFound, http.StatusGone)
 	switch status {
 	case http.StatusOK:
-		c.ledger.recordResponse(id, resp, body)
+		c.Ledger.recordResponse(id, resp, body)
 	case http.StatusNotFound, http.StatusGone:
-		c.ledger.recordNotFound(id)
+		c.Ledger.recordNotFound(id)
 	}
 }
 
-// cancelRequest cancels a request. A request that has ended meanwhile is answered 409.
-func (c *fakeCallers) cancelRequest(ctx context.Context, id string) {
+// CancelRequest cancels a request. A request that has ended meanwhile is answered 409.
+func (c *Callers) CancelRequest(ctx context.Context, id string) {
 	status, resp, _ := c.callRequest(ctx, "a cancel", http.MethodPost, id, "/cancel", http.StatusNotFound, http.StatusConflict)
 	switch status {
 	case http.StatusOK:
-		c.ledger.recordCancelled(id, resp.Status)
+		c.Ledger.recordCancelled(id, resp.Status)
 	case http.StatusNotFound:
-		c.ledger.recordNotFound(id)
+		c.Ledger.recordNotFound(id)
 	}
 }
 
@@ -139,7 +150,7 @@ func (c *fakeCallers) cancelRequest(ctx context.Context, id string) {
 // response if the status is 200, or the status 0 if there is no valid answer. It records
 // an invalid body, and a status that is neither 200, nor an expected one, nor that of an
 // overloaded router.
-func (c *fakeCallers) callRequest(
+func (c *Callers) callRequest(
 	ctx context.Context, name, method, id, suffix string, expected ...int,
 ) (status int, answer *contract.Response, body []byte) {
 	ctx, cancel := context.WithTimeout(ctx, process.IOTimeout)
@@ -155,27 +166,27 @@ func (c *fakeCallers) callRequest(
 	switch {
 	case resp.StatusCode == http.StatusOK:
 		if answer, err = decodeResponse(body); err != nil {
-			c.ledger.recordUnexpected(id, fmt.Sprintf("%s was answered with an invalid body: %v", name, err))
+			c.Ledger.RecordUnexpected(id, fmt.Sprintf("%s was answered with an invalid body: %v", name, err))
 			return 0, nil, nil
 		}
 	case resp.StatusCode == http.StatusServiceUnavailable, resp.StatusCode == http.StatusTooManyRequests:
 	case !slices.Contains(expected, resp.StatusCode):
-		c.ledger.recordUnexpected(id, fmt.Sprintf("%s was answered %d: %.200s", name, resp.StatusCode, body))
+		c.Ledger.RecordUnexpected(id, fmt.Sprintf("%s was answered %d: %.200s", name, resp.StatusCode, body))
 	}
 	return resp.StatusCode, answer, body
 }
 
-// followEvents reads the events of a request after the last one that was seen.
-func (c *fakeCallers) followEvents(ctx context.Context, id string) {
-	last, finals, said := c.ledger.lastEventID(id), 0, contract.Status("")
-	defer func() { c.ledger.recordStream(id, last, finals, said) }()
+// FollowEvents reads the events of a request after the last one that was seen.
+func (c *Callers) FollowEvents(ctx context.Context, id string) {
+	last, finals, said := c.Ledger.lastEventID(id), 0, contract.Status("")
+	defer func() { c.Ledger.recordStream(id, last, finals, said) }()
 	resp, err := c.callResource(ctx, http.MethodGet, requestsPath+id+"/events", last)
 	if err != nil {
 		return
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotFound {
-		c.ledger.recordNotFound(id)
+		c.Ledger.recordNotFound(id)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return
@@ -199,15 +210,15 @@ func (c *fakeCallers) followEvents(ctx context.Context, id string) {
 	}
 }
 
-func (c *fakeCallers) callResource(ctx context.Context, method, path string, lastEvent uint64) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, publicURL+path, http.NoBody)
+func (c *Callers) callResource(ctx context.Context, method, path string, lastEvent uint64) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, PublicURL+path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
 	if lastEvent > 0 {
 		req.Header.Set("Last-Event-ID", strconv.FormatUint(lastEvent, 10))
 	}
-	return c.current.client.Do(req)
+	return c.Routers.Client.Do(req)
 }
 
 func decodeResponse(body []byte) (*contract.Response, error) {

@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"cmp"
@@ -21,16 +21,16 @@ type auditedRequest struct {
 	status              contract.Status
 }
 
-// auditedRequests are the records of the audit log by request.
-type auditedRequests struct {
+// AuditedRequests are the records of the audit log by request.
+type AuditedRequests struct {
 	byID    map[string]*auditedRequest
-	trimmed uint64    // records
-	evicted int       // passes that removed contents to make room
+	Trimmed uint64    // records
+	Evicted int       // passes that removed contents to make room
 	begin   time.Time // of the first record if older ones were trimmed, else zero
 }
 
-// readAudit reads the audit log of a data directory.
-func readAudit(ctx context.Context, dataDir string) (*auditedRequests, error) {
+// ReadAudit reads the audit log of a data directory.
+func ReadAudit(ctx context.Context, dataDir string) (*AuditedRequests, error) {
 	keys, err := contentkey.OpenExisting(dataDir)
 	if err != nil {
 		return nil, err
@@ -40,11 +40,11 @@ func readAudit(ctx context.Context, dataDir string) (*auditedRequests, error) {
 		return nil, err
 	}
 	defer log.Close()
-	all := &auditedRequests{byID: map[string]*auditedRequest{}}
+	all := &AuditedRequests{byID: map[string]*auditedRequest{}}
 	first := true
 	err = log.Walk(ctx, func(rec *audit.Record) {
 		if first && rec.Position > 1 {
-			all.trimmed, all.begin = rec.Position-1, rec.At
+			all.Trimmed, all.begin = rec.Position-1, rec.At
 		}
 		first = false
 		switch rec.Kind {
@@ -56,14 +56,17 @@ func readAudit(ctx context.Context, dataDir string) (*auditedRequests, error) {
 			of.outcomes, of.status = append(of.outcomes, rec.Position), rec.Status
 		case audit.KindAdmin:
 			if rec.Event == audit.EventEvict {
-				all.evicted++
+				all.Evicted++
 			}
 		}
 	})
 	return all, err
 }
 
-func (a *auditedRequests) recordsOf(id string) *auditedRequest {
+// CountRequests returns the number of requests in the audit log.
+func (a *AuditedRequests) CountRequests() int { return len(a.byID) }
+
+func (a *AuditedRequests) recordsOf(id string) *auditedRequest {
 	if a.byID[id] == nil {
 		a.byID[id] = &auditedRequest{}
 	}
@@ -74,7 +77,7 @@ func (a *auditedRequests) recordsOf(id string) *auditedRequest {
 const trimSlack = time.Second
 
 // mayBeTrimmed reports whether records of the request may have been trimmed.
-func (a *auditedRequests) mayBeTrimmed(id string) bool {
+func (a *AuditedRequests) mayBeTrimmed(id string) bool {
 	return !a.begin.IsZero() && !requestTime(id).After(a.begin.Add(trimSlack))
 }
 
@@ -88,10 +91,10 @@ func requestTime(id string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// checkAudit compares the audit log with what callers and agents saw. A request that
+// CheckAudit compares the audit log with what callers and agents saw. A request that
 // reached an agent has one decision record, and every request has one outcome record
 // behind it, with the status of its response.
-func (l *ledger) checkAudit(all *auditedRequests) []checkResult {
+func (l *Ledger) CheckAudit(all *AuditedRequests) []CheckResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	dispatched := map[string]bool{}
@@ -121,7 +124,7 @@ func (l *ledger) checkAudit(all *auditedRequests) []checkResult {
 			statuses = append(statuses, fmt.Sprintf("%s: %s in the audit log, %s in the response", id, rec.status, p.answer.Status))
 		}
 	}
-	return []checkResult{
+	return []CheckResult{
 		{"a dispatched request without exactly one decision record", decisions},
 		{"a request without exactly one outcome record", outcomes},
 		{"the audit log and the response differ in the status", statuses},

@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"testing"
@@ -33,7 +33,7 @@ func TestCheckAudit_ReportsViolations(t *testing.T) {
 		{"too new to be trimmed", auditedRequest{outcomes: []uint64{8}}, true, born.Add(-time.Minute), map[string][]string{noDecision: {id + ": decision records [], outcome records [8]"}}},
 		{"twice in a trimmed log", auditedRequest{outcomes: []uint64{8, 9}}, true, born, map[string][]string{noOutcome: {id + ": decision records [], outcome records [8 9]"}}},
 	} {
-		l := newLedger()
+		l := NewLedger()
 		l.recordAccepted(id)
 		l.see(responseWith(id))
 		if tt.dispatched {
@@ -42,8 +42,7 @@ func TestCheckAudit_ReportsViolations(t *testing.T) {
 		if tt.rec.status == "" {
 			tt.rec.status = contract.StatusCompleted
 		}
-		found := map[string][]string{}
-		collectViolations(found, l.checkAudit(&auditedRequests{byID: map[string]*auditedRequest{id: &tt.rec}, begin: tt.begin}))
+		found := Violations(l.CheckAudit(&AuditedRequests{byID: map[string]*auditedRequest{id: &tt.rec}, begin: tt.begin}))
 		if tt.want == nil {
 			tt.want = map[string][]string{}
 		}
@@ -54,8 +53,7 @@ func TestCheckAudit_ReportsViolations(t *testing.T) {
 }
 
 func TestCheckAudit_FindsUnknownRequests(t *testing.T) {
-	found := map[string][]string{}
-	collectViolations(found, newLedger().checkAudit(&auditedRequests{byID: map[string]*auditedRequest{"r": {decisions: []uint64{1}}}}))
+	found := Violations(NewLedger().CheckAudit(&AuditedRequests{byID: map[string]*auditedRequest{"r": {decisions: []uint64{1}}}}))
 	if diff := cmp.Diff(map[string][]string{"a request without exactly one outcome record": {"r: decision records [1], outcome records []"}}, found); diff != "" {
 		t.Errorf("violations (-want +got):\n%s", diff)
 	}

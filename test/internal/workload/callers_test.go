@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"bytes"
@@ -19,14 +19,13 @@ import (
 )
 
 // newTestCallers returns callers of a router that is the handler.
-func newTestCallers(t *testing.T, router http.HandlerFunc) *fakeCallers {
+func newTestCallers(t *testing.T, router http.HandlerFunc) *Callers {
 	t.Helper()
 	server := httptest.NewServer(router)
-	to := newCurrentRouter()
-	to.setAddr(strings.TrimPrefix(server.URL, "http://"))
+	to := NewRouters()
+	to.Add(strings.TrimPrefix(server.URL, "http://"))
 	t.Cleanup(server.Close)
-	t.Cleanup(to.clearAddr)
-	return &fakeCallers{ledger: newLedger(), current: to}
+	return &Callers{Ledger: NewLedger(), Routers: to}
 }
 
 func TestSubmitOrder_RecordsAnswer(t *testing.T) {
@@ -57,7 +56,7 @@ func TestSubmitOrder_RecordsAnswer(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o := newOrder("code review", tt.key, 5, tt.key != "")
+			o := NewOrder("code review", tt.key, 5, tt.key != "")
 			c := newTestCallers(t, func(w http.ResponseWriter, r *http.Request) {
 				if got := r.Header.Get("Idempotency-Key"); got != tt.key {
 					t.Errorf("key: got %q, want %q", got, tt.key)
@@ -71,17 +70,17 @@ func TestSubmitOrder_RecordsAnswer(t *testing.T) {
 				w.WriteHeader(tt.status)
 				_, _ = io.WriteString(w, tt.body)
 			})
-			if got := c.submitOrder(t.Context(), o); got != tt.last {
-				t.Errorf("submitOrder: got %v, want %v", got, tt.last)
+			if got := c.SubmitOrder(t.Context(), o); got != tt.last {
+				t.Errorf("SubmitOrder: got %v, want %v", got, tt.last)
 			}
-			if diff := cmp.Diff([][]string{tt.all, tt.open}, [][]string{c.ledger.allRequests(), c.ledger.openRequests()}); diff != "" {
+			if diff := cmp.Diff([][]string{tt.all, tt.open}, [][]string{c.Ledger.AllRequests(), c.Ledger.OpenRequests()}); diff != "" {
 				t.Errorf("all and open (-want +got):\n%s", diff)
 			}
-			if got := len(c.ledger.unexpected); got != tt.odd {
-				t.Errorf("got %d unexpected answers, want %d: %v", got, tt.odd, c.ledger.unexpected)
+			if got := len(c.Ledger.unexpected); got != tt.odd {
+				t.Errorf("got %d unexpected answers, want %d: %v", got, tt.odd, c.Ledger.unexpected)
 			}
 			if tt.key != "" && len(tt.all) > 0 {
-				if diff := cmp.Diff(map[string][]string{"k": {"r"}}, c.ledger.keys); diff != "" {
+				if diff := cmp.Diff(map[string][]string{"k": {"r"}}, c.Ledger.keys); diff != "" {
 					t.Errorf("keys (-want +got):\n%s", diff)
 				}
 			}
@@ -98,19 +97,19 @@ func TestSubmitOrder_RecordsAcceptanceWithoutBody(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	if c.submitOrder(t.Context(), newOrder("code review", "k", 5, false)) {
-		t.Error("submitOrder: got true for half an answer, want false")
+	if c.SubmitOrder(t.Context(), NewOrder("code review", "k", 5, false)) {
+		t.Error("SubmitOrder: got true for half an answer, want false")
 	}
-	if diff := cmp.Diff([]string{"r"}, c.ledger.openRequests()); diff != "" {
+	if diff := cmp.Diff([]string{"r"}, c.Ledger.OpenRequests()); diff != "" {
 		t.Errorf("open (-want +got):\n%s", diff)
 	}
 }
 
 func TestSubmitOrder_ReportsNoAnswerWithoutRouter(t *testing.T) {
 	c := newTestCallers(t, nil)
-	c.current.clearAddr()
-	if c.submitOrder(t.Context(), newOrder("code review", "", 5, false)) {
-		t.Error("submitOrder: got true without a router, want false")
+	c.Routers = NewRouters()
+	if c.SubmitOrder(t.Context(), NewOrder("code review", "", 5, false)) {
+		t.Error("SubmitOrder: got true without a router, want false")
 	}
 }
 
@@ -142,11 +141,11 @@ func TestFetchRequest_RecordsResponse(t *testing.T) {
 				_, _ = io.WriteString(w, rest[0])
 				rest = rest[1:]
 			})
-			c.ledger.recordAccepted("r")
+			c.Ledger.recordAccepted("r")
 			for range tt.answers {
-				c.fetchRequest(t.Context(), "r")
+				c.FetchRequest(t.Context(), "r")
 			}
-			found := violationsOf(c.ledger)
+			found := Violations(c.Ledger.RunChecks())
 			if tt.want == "" && len(found) == 0 {
 				return
 			}
@@ -171,7 +170,7 @@ func TestFollowEvents_CountsFinalEventsAndContinues(t *testing.T) {
 		_, _ = io.WriteString(w, streams[0])
 		streams = streams[1:]
 	})
-	c.ledger.recordAccepted("r")
+	c.Ledger.recordAccepted("r")
 	streams = []string{
 		": comment\n\nid: 4\nevent: decision\ndata: {\"type\":\"decision\",\"request_id\":\"r\",\"at\":\"2026-01-02T15:04:05Z\"}\n\n",
 		"event: state\ndata: {\"type\":\"state\",\"request_id\":\"r\",\"at\":\"2026-01-02T15:04:05Z\"}\n\nid: 9\n" + final,
@@ -182,8 +181,8 @@ func TestFollowEvents_CountsFinalEventsAndContinues(t *testing.T) {
 		finals int
 		status contract.Status
 	}{{4, 0, ""}, {9, 1, contract.StatusFailed}, {9, 2, contract.StatusFailed}} {
-		c.followEvents(t.Context(), "r")
-		p := c.ledger.requests["r"]
+		c.FollowEvents(t.Context(), "r")
+		p := c.Ledger.requests["r"]
 		if p.lastEvent != want.last || p.finalEvents != want.finals || p.finalStatus != want.status {
 			t.Errorf("got sequence %d, %d finals of status %q, want %d, %d, %q", p.lastEvent, p.finalEvents, p.finalStatus, want.last, want.finals, want.status)
 		}
@@ -194,7 +193,7 @@ func TestFollowEvents_CountsFinalEventsAndContinues(t *testing.T) {
 }
 
 func TestNewOrder_SetsInputsOfAgents(t *testing.T) {
-	o := newOrder("prompt", "k", 7, true)
+	o := NewOrder("prompt", "k", 7, true)
 	var req struct {
 		Content struct {
 			Inputs map[string]json.RawMessage `json:"inputs"`

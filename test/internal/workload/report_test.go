@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"bytes"
@@ -15,17 +15,17 @@ func TestReport_ListsViolations(t *testing.T) {
 	for i := range names {
 		names[i] = "request-" + strings.Repeat("x", i)
 	}
-	r := &report{title: "title", checks: []checkResult{{name: "nothing"}, {name: "something", violations: names}}}
-	r.addFigure("a figure", "%d of %d", 1, 2)
+	r := &Report{Title: "title", Checks: []CheckResult{{Name: "nothing"}, {Name: "something", Violations: names}}}
+	r.AddFigure("a figure", "%d of %d", 1, 2)
 	var out bytes.Buffer
-	r.printTo(&out)
+	r.PrintTo(&out)
 	for _, want := range []string{"title", "a figure", "1 of 2", "nothing", "something", names[maxListed-1] + "\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got no %q in the report:\n%s", want, out.String())
 		}
 	}
-	if got, want := r.countViolations(), len(names); got != want {
-		t.Errorf("countViolations: got %d, want %d", got, want)
+	if got, want := r.CountViolations(), len(names); got != want {
+		t.Errorf("CountViolations: got %d, want %d", got, want)
 	}
 	if got := strings.Count(out.String(), "request-"); got != maxListed {
 		t.Errorf("got %d violations listed, want %d", got, maxListed)
@@ -38,8 +38,8 @@ func TestAddFigures_CountsLedger(t *testing.T) {
 	resp.Status = contract.StatusFailed
 	l.recordAccepted(bad)
 	l.see(resp)
-	r := &report{}
-	l.addFigures(r)
+	r := &Report{}
+	l.AddFigures(r)
 	want := []figure{
 		{"requests accepted", "2"},
 		{"ended, by status", "map[completed:1 failed:1]"},

@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"encoding/json"
@@ -11,17 +11,28 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// checkResult is a check with its violations.
-type checkResult struct {
-	name       string
-	violations []string
+// CheckResult is a check with its violations.
+type CheckResult struct {
+	Name       string
+	Violations []string
 }
 
-// runChecks compares the recorded promises with the outcome.
-func (l *ledger) runChecks() []checkResult {
+// Violations returns the violations by the name of their check.
+func Violations(checks []CheckResult) map[string][]string {
+	found := map[string][]string{}
+	for _, c := range checks {
+		if len(c.Violations) > 0 {
+			found[c.Name] = c.Violations
+		}
+	}
+	return found
+}
+
+// RunChecks compares the recorded promises with the outcome.
+func (l *Ledger) RunChecks() []CheckResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return []checkResult{
+	return []CheckResult{
 		{"accepted with 202, then lost or without an end", l.findLost()},
 		{"a terminal response changed", l.findChanged()},
 		{"two final events, or one that contradicts the response", l.requestsWhere(contradictsEvents)},
@@ -33,11 +44,12 @@ func (l *ledger) runChecks() []checkResult {
 		{"a callback was refused without reason", l.findRefusedCallbacks()},
 		{"outcome_unknown of an agent that is idempotent", l.requestsWhere(hasWrongUnknown)},
 		{"a cancelled request ended otherwise", l.requestsWhere(contradictsCancel)},
+		{"a turn of a session whose agent did not get the turn before", l.noHistory},
 		{"an unexpected answer", l.unexpected},
 	}
 }
 
-func (l *ledger) requestsWhere(wrong func(*acceptedRequest) bool) []string {
+func (l *Ledger) requestsWhere(wrong func(*acceptedRequest) bool) []string {
 	var ids []string
 	for _, id := range l.accepted {
 		if wrong(l.requests[id]) {
@@ -47,7 +59,7 @@ func (l *ledger) requestsWhere(wrong func(*acceptedRequest) bool) []string {
 	return ids
 }
 
-func (l *ledger) findLost() []string {
+func (l *Ledger) findLost() []string {
 	ids := l.requestsWhere(func(p *acceptedRequest) bool { return p.notFound || p.answer == nil })
 	for i, id := range ids {
 		ids[i] = fmt.Sprintf("%s: %s", id, l.describeRequest(id))
@@ -56,7 +68,7 @@ func (l *ledger) findLost() []string {
 }
 
 // describeRequest lists what was recorded about a request.
-func (l *ledger) describeRequest(id string) string {
+func (l *Ledger) describeRequest(id string) string {
 	p := l.requests[id]
 	said := []string{"accepted"}
 	for key, ids := range l.keys {
@@ -76,7 +88,7 @@ func (l *ledger) describeRequest(id string) string {
 }
 
 // findChanged returns requests whose terminal response changed.
-func (l *ledger) findChanged() []string {
+func (l *Ledger) findChanged() []string {
 	ids := l.requestsWhere(func(p *acceptedRequest) bool { return p.changed != nil })
 	for i, id := range ids {
 		ids[i] = fmt.Sprintf("%s: %s, then %s", id, l.requests[id].raw, l.requests[id].changed)
@@ -110,7 +122,7 @@ func contradictsCancel(p *acceptedRequest) bool {
 
 // findDoubleAccepted returns requests for which two results of one subtask were
 // accepted.
-func (l *ledger) findDoubleAccepted() []string {
+func (l *Ledger) findDoubleAccepted() []string {
 	marks := map[subtask]string{}
 	wrong := map[string]bool{}
 	for _, c := range l.callbacks {
@@ -128,7 +140,7 @@ func (l *ledger) findDoubleAccepted() []string {
 // findRepeatedWork returns requests with a subtask that agents which are not
 // idempotent executed again. A standby may execute what another agent failed to do,
 // but each agent at most once.
-func (l *ledger) findRepeatedWork() []string {
+func (l *Ledger) findRepeatedWork() []string {
 	type hand struct {
 		subtask
 		agent string
@@ -151,7 +163,7 @@ func (l *ledger) findRepeatedWork() []string {
 }
 
 // findMissingResults returns requests whose response lacks an accepted result.
-func (l *ledger) findMissingResults() []string {
+func (l *Ledger) findMissingResults() []string {
 	wrong := map[string]bool{}
 	for _, c := range l.callbacks {
 		if c.status != http.StatusOK {
@@ -168,7 +180,7 @@ func (l *ledger) findMissingResults() []string {
 
 // findInventedResults returns requests whose response contains a result that no agent
 // sent for it.
-func (l *ledger) findInventedResults() []string {
+func (l *Ledger) findInventedResults() []string {
 	given := map[string]string{} // request by mark
 	for _, e := range l.executions {
 		given[e.mark] = e.request
@@ -181,7 +193,7 @@ func (l *ledger) findInventedResults() []string {
 	})
 }
 
-func (l *ledger) findAmbiguousKeys() []string {
+func (l *Ledger) findAmbiguousKeys() []string {
 	var wrong []string
 	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
 		if ids := l.keys[key]; len(ids) > 1 {
@@ -193,7 +205,7 @@ func (l *ledger) findAmbiguousKeys() []string {
 
 // findRefusedCallbacks returns results that were refused although there was no other
 // result and the request was open.
-func (l *ledger) findRefusedCallbacks() []string {
+func (l *Ledger) findRefusedCallbacks() []string {
 	var wrong []string
 	for _, c := range l.callbacks {
 		if c.status != http.StatusOK && c.status != http.StatusConflict {

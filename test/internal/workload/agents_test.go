@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"bytes"
@@ -20,17 +20,16 @@ import (
 )
 
 // newTestAgents starts agents that call back the handler.
-func newTestAgents(t *testing.T, router http.HandlerFunc) *fakeAgents {
+func newTestAgents(t *testing.T, router http.HandlerFunc) *Agents {
 	t.Helper()
-	to := newCurrentRouter()
+	to := NewRouters()
 	if router != nil {
 		server := httptest.NewServer(router)
 		t.Cleanup(server.Close)
-		to.setAddr(strings.TrimPrefix(server.URL, "http://"))
+		to.Add(strings.TrimPrefix(server.URL, "http://"))
 	}
-	t.Cleanup(to.clearAddr)
 	group := run.New(t.Context())
-	a, err := startAgents(t.Context(), group, newLedger(), newLockedRand(1), to)
+	a, err := StartAgents(t.Context(), group, NewLedger(), NewRand(1), to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,14 +45,14 @@ func newTestAgents(t *testing.T, router http.HandlerFunc) *fakeAgents {
 func taskFor(agent string, inputs map[string]json.RawMessage) *contract.Task {
 	return &contract.Task{
 		TaskID: "t-" + agent, RequestID: "r", Intent: "i", Inputs: inputs, Deadline: time.Now().Add(time.Minute),
-		Callback: &contract.Callback{URL: publicURL + "/api/v1/tasks/t-" + agent + "/result", Token: "secret"},
+		Callback: &contract.Callback{URL: PublicURL + "/api/v1/tasks/t-" + agent + "/result", Token: "secret"},
 	}
 }
 
 // postTask posts a task and returns status and body of the answer.
-func postTask(t *testing.T, a *fakeAgents, agent string, body []byte) (int, string) {
+func postTask(t *testing.T, a *Agents, agent string, body []byte) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.base+"/"+agent, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.Base+"/"+agent, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +71,7 @@ func postTask(t *testing.T, a *fakeAgents, agent string, body []byte) (int, stri
 
 func TestAgents_CountEveryExecution(t *testing.T) {
 	a := newTestAgents(t, nil)
-	for _, agent := range []string{plainAgent, onceStandby, spareAgent} {
+	for _, agent := range []string{PlainAgent, OnceStandby, SpareAgent} {
 		for range 2 {
 			status, body := postTask(t, a, agent, encodeJSON(taskFor(agent, map[string]json.RawMessage{inputKey: encodeJSON("k-1")})))
 			if status != http.StatusOK || !strings.Contains(body, `"mark":"`+agent+"-") {
@@ -86,7 +85,7 @@ func TestAgents_CountEveryExecution(t *testing.T) {
 	marks := map[string]bool{}
 	for _, e := range a.ledger.executions {
 		marks[e.mark] = true
-		if want := e.agent != onceStandby; e.idempotent != want {
+		if want := e.agent != OnceStandby; e.idempotent != want {
 			t.Errorf("%s: repeatable is %v, want %v", e.agent, e.idempotent, want)
 		}
 	}
@@ -100,12 +99,12 @@ func TestAgents_CountEveryExecution(t *testing.T) {
 
 func TestAgents_RecordInvalidTasks(t *testing.T) {
 	a := newTestAgents(t, nil)
-	if status, _ := postTask(t, a, plainAgent, []byte("{")); status != http.StatusBadRequest {
+	if status, _ := postTask(t, a, PlainAgent, []byte("{")); status != http.StatusBadRequest {
 		t.Errorf("half a task: got %d, want 400", status)
 	}
-	task := taskFor(asyncAgent, nil)
+	task := taskFor(AsyncAgent, nil)
 	task.Callback = nil
-	if status, _ := postTask(t, a, asyncAgent, encodeJSON(task)); status != http.StatusInternalServerError {
+	if status, _ := postTask(t, a, AsyncAgent, encodeJSON(task)); status != http.StatusInternalServerError {
 		t.Errorf("no callback: got %d, want 500", status)
 	}
 	if got := len(a.ledger.unexpected); got != 2 {
@@ -118,7 +117,7 @@ func TestUnreliableAgent_RecordsItsFailures(t *testing.T) {
 	failed := 0
 	const times = 40
 	for range times {
-		if status, body := postTask(t, a, unreliableAgent, encodeJSON(taskFor(unreliableAgent, nil))); status != http.StatusOK || strings.Contains(body, "failure") {
+		if status, body := postTask(t, a, UnreliableAgent, encodeJSON(taskFor(UnreliableAgent, nil))); status != http.StatusOK || strings.Contains(body, "failure") {
 			failed++
 		}
 	}
@@ -149,13 +148,13 @@ func TestAsyncAgent_RetriesUntilAccepted(t *testing.T) {
 		w.WriteHeader(answers[0])
 		answers = answers[1:]
 	})
-	if !a.deliverResult(t.Context(), taskFor(asyncAgent, nil), "m") {
-		t.Error("deliverResult: got false, want true")
+	if !a.DeliverResult(t.Context(), taskFor(AsyncAgent, nil), "m") {
+		t.Error("DeliverResult: got false, want true")
 	}
 	if len(marks) != 3 || marks[0] != marks[2] || !strings.Contains(marks[0], `"mark":"m"`) {
 		t.Errorf("got bodies %q, want the same result three times", marks)
 	}
-	want := []callback{{subtask: subtask{"r", "i"}, task: "t-" + asyncAgent, mark: "m", status: http.StatusOK}}
+	want := []callback{{subtask: subtask{"r", "i"}, task: "t-" + AsyncAgent, mark: "m", status: http.StatusOK}}
 	if diff := cmp.Diff(want, a.ledger.callbacks, cmp.AllowUnexported(callback{}, subtask{}), cmpopts.IgnoreTypes(time.Time{})); diff != "" {
 		t.Errorf("recorded callbacks (-want +got):\n%s", diff)
 	}
@@ -163,8 +162,8 @@ func TestAsyncAgent_RetriesUntilAccepted(t *testing.T) {
 
 func TestAsyncAgent_StopsWhenRefused(t *testing.T) {
 	a := newTestAgents(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })
-	if a.deliverResult(t.Context(), taskFor(asyncAgent, nil), "m") {
-		t.Error("deliverResult: got true for a refused result, want false")
+	if a.DeliverResult(t.Context(), taskFor(AsyncAgent, nil), "m") {
+		t.Error("DeliverResult: got true for a refused result, want false")
 	}
 	if got := a.ledger.callbacks; len(got) != 1 || got[0].status != http.StatusConflict {
 		t.Errorf("got callbacks %v, want one conflict", got)
@@ -175,7 +174,7 @@ func TestAsyncAgent_RecordsNothingWhileRouterIsDown(t *testing.T) {
 	a := newTestAgents(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if a.deliverResult(ctx, taskFor(asyncAgent, nil), "m") || len(a.ledger.callbacks) != 0 {
+	if a.DeliverResult(ctx, taskFor(AsyncAgent, nil), "m") || len(a.ledger.callbacks) != 0 {
 		t.Errorf("got callbacks %v, want none", a.ledger.callbacks)
 	}
 }
@@ -183,16 +182,16 @@ func TestAsyncAgent_RecordsNothingWhileRouterIsDown(t *testing.T) {
 func TestHeldTasks_WaitForRelease(t *testing.T) {
 	a := newTestAgents(t, nil)
 	hold := map[string]json.RawMessage{inputHold: encodeJSON(true)}
-	if status, _ := postTask(t, a, asyncAgent, encodeJSON(taskFor(asyncAgent, hold))); status != http.StatusAccepted {
+	if status, _ := postTask(t, a, AsyncAgent, encodeJSON(taskFor(AsyncAgent, hold))); status != http.StatusAccepted {
 		t.Errorf("got %d, want 202", status)
 	}
-	if got := a.countHeld(); got != 1 {
+	if got := a.CountHeld(); got != 1 {
 		t.Errorf("got %d held tasks, want 1", got)
 	}
-	if held := a.releaseHeld(); len(held) != 1 || held[0].TaskID != "t-"+asyncAgent {
+	if held := a.ReleaseHeld(); len(held) != 1 || held[0].TaskID != "t-"+AsyncAgent {
 		t.Errorf("got tasks %v, want the one task", held)
 	}
-	if status, _ := postTask(t, a, plainAgent, encodeJSON(taskFor(plainAgent, hold))); status != http.StatusOK {
+	if status, _ := postTask(t, a, PlainAgent, encodeJSON(taskFor(PlainAgent, hold))); status != http.StatusOK {
 		t.Errorf("after release: got %d, want 200", status)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,39 +30,41 @@ const (
 // Inputs of a request that control the agents.
 const (
 	inputKey  = "key"  // the Idempotency-Key it was sent with
-	inputHold = "hold" // if set, answer only after releaseHeld
+	inputHold = "hold" // if set, answer only after ReleaseHeld
 	inputSync = "sync" // set if the request is synchronous
+
+	inputBefore = "before" // the prompt of the turn before, which must be in the task's history
 )
 
-// fakeAgents serves all agents on one listener. It survives every router.
-type fakeAgents struct {
-	ledger           *ledger
-	rng              *lockedRand
-	current          *currentRouter
+// Agents serves all agents on one listener. It survives every router.
+type Agents struct {
+	ledger           *Ledger
+	rng              *Rand
+	routers          *Routers
 	group            *run.Group
-	base             string // http://host:port
+	Base             string // http://host:port
 	lastMark         atomic.Int64
 	pendingCallbacks atomic.Int64 // callbacks without a final answer
 
 	mu          sync.Mutex
-	heldTasks   []contract.Task // accepted with 202, delivered after releaseHeld
+	heldTasks   []contract.Task // accepted with 202, delivered after ReleaseHeld
 	releaseOnce sync.Once
-	released    chan struct{} // closed by releaseHeld
+	released    chan struct{} // closed by ReleaseHeld
 }
 
-// startAgents serves the agents until ctx ends. The group owns their goroutines.
-func startAgents(ctx context.Context, group *run.Group, l *ledger, d *lockedRand, to *currentRouter) (*fakeAgents, error) {
+// StartAgents serves the agents until ctx ends. The group owns their goroutines.
+func StartAgents(ctx context.Context, group *run.Group, l *Ledger, d *Rand, to *Routers) (*Agents, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	a := &fakeAgents{
-		ledger: l, rng: d, current: to, group: group,
-		base: "http://" + listener.Addr().String(), released: make(chan struct{}),
+	a := &Agents{
+		ledger: l, rng: d, routers: to, group: group,
+		Base: "http://" + listener.Addr().String(), released: make(chan struct{}),
 	}
 	mux := http.NewServeMux()
-	for _, id := range []string{plainAgent, onceAgent, onceStandby, asyncAgent, unreliableAgent, spareAgent} {
+	for _, id := range []string{PlainAgent, OnceAgent, OnceStandby, AsyncAgent, UnreliableAgent, SpareAgent, JoinedAgent} {
 		mux.HandleFunc("POST /"+id, func(w http.ResponseWriter, r *http.Request) { a.serveTask(w, r, id) })
 		mux.HandleFunc("POST /"+id+"/{task}/cancel", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	}
@@ -71,30 +74,33 @@ func startAgents(ctx context.Context, group *run.Group, l *ledger, d *lockedRand
 
 // serveTask handles one task. It counts as an execution when it has been read
 // completely.
-func (a *fakeAgents) serveTask(w http.ResponseWriter, r *http.Request, agent string) {
+func (a *Agents) serveTask(w http.ResponseWriter, r *http.Request, agent string) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the router was killed while it sent the task, so it does not count
 	}
 	var task contract.Task
 	if err := strictjson.UnmarshalAllowUnknown(body, &task); err != nil {
-		a.ledger.recordUnexpected("", fmt.Sprintf("%s received an invalid task: %v", agent, err))
+		a.ledger.RecordUnexpected("", fmt.Sprintf("%s received an invalid task: %v", agent, err))
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	a.ledger.recordKey(unquoteJSON(task.Inputs[inputKey]), task.RequestID)
+	if before := unquoteJSON(task.Inputs[inputBefore]); before != "" {
+		a.ledger.recordTurn(task.RequestID, slices.ContainsFunc(task.History, func(t contract.Turn) bool { return strings.Contains(t.Content, before) }))
+	}
 	e := execution{
 		subtask: subtask{task.RequestID, task.Intent}, task: task.TaskID, agent: agent,
-		mark: a.newMark(agent), idempotent: isIdempotent(agent), at: time.Now(),
+		mark: a.NewMark(agent), idempotent: isIdempotent(agent), at: time.Now(),
 	}
 	_, e.sync = task.Inputs[inputSync]
 	switch agent {
-	case asyncAgent:
+	case AsyncAgent:
 		a.serveAsync(w, &task, e)
-	case unreliableAgent:
+	case UnreliableAgent:
 		a.serveUnreliably(w, r, e)
-	case onceAgent:
-		e.failed = a.rng.oneIn(8)
+	case OnceAgent:
+		e.failed = a.rng.OneIn(8)
 		a.ledger.recordExecution(e)
 		a.sendResult(w, r, e)
 	default:
@@ -109,13 +115,13 @@ func (a *fakeAgents) serveTask(w http.ResponseWriter, r *http.Request, agent str
 	}
 }
 
-// newMark returns a unique value that identifies one result.
-func (a *fakeAgents) newMark(agent string) string {
+// NewMark returns a unique value that identifies one result.
+func (a *Agents) NewMark(agent string) string {
 	return fmt.Sprintf("%s-%d", agent, a.lastMark.Add(1))
 }
 
-func (a *fakeAgents) sendResult(w http.ResponseWriter, r *http.Request, e execution) {
-	if !process.Sleep(r.Context(), a.rng.durationUpTo(maxWorkTime)) {
+func (a *Agents) sendResult(w http.ResponseWriter, r *http.Request, e execution) {
+	if !process.Sleep(r.Context(), a.rng.DurationUpTo(maxWorkTime)) {
 		return
 	}
 	status := contract.ResultSuccess
@@ -127,8 +133,8 @@ func (a *fakeAgents) sendResult(w http.ResponseWriter, r *http.Request, e execut
 }
 
 // serveUnreliably fails in several ways. The agent is idempotent.
-func (a *fakeAgents) serveUnreliably(w http.ResponseWriter, r *http.Request, e execution) {
-	way := a.rng.intN(8)
+func (a *Agents) serveUnreliably(w http.ResponseWriter, r *http.Request, e execution) {
+	way := a.rng.IntN(8)
 	e.failed = way < 4
 	a.ledger.recordExecution(e)
 	switch way {
@@ -143,10 +149,10 @@ func (a *fakeAgents) serveUnreliably(w http.ResponseWriter, r *http.Request, e e
 
 // serveAsync accepts the task and sends its result by callback. Sometimes it sends a
 // second, different result at the same time, of which only one may be accepted.
-func (a *fakeAgents) serveAsync(w http.ResponseWriter, task *contract.Task, e execution) {
+func (a *Agents) serveAsync(w http.ResponseWriter, task *contract.Task, e execution) {
 	a.ledger.recordExecution(e)
 	if task.Callback == nil {
-		a.ledger.recordUnexpected(task.RequestID, "a task without a callback")
+		a.ledger.RecordUnexpected(task.RequestID, "a task without a callback")
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -159,25 +165,25 @@ func (a *fakeAgents) serveAsync(w http.ResponseWriter, task *contract.Task, e ex
 	}
 	w.WriteHeader(http.StatusAccepted)
 	marks := []string{e.mark}
-	if a.rng.oneIn(4) {
-		marks = append(marks, a.newMark(e.agent))
+	if a.rng.OneIn(4) {
+		marks = append(marks, a.NewMark(e.agent))
 	}
 	for _, mark := range marks {
-		after := a.rng.durationUpTo(maxCallbackDelay)
+		after := a.rng.DurationUpTo(maxCallbackDelay)
 		a.pendingCallbacks.Add(1)
 		a.group.Go("callback of "+e.task, func(ctx context.Context) error {
 			defer a.pendingCallbacks.Add(-1)
 			if process.Sleep(ctx, after) {
-				a.deliverResult(ctx, task, mark)
+				a.DeliverResult(ctx, task, mark)
 			}
 			return nil
 		})
 	}
 }
 
-// deliverResult posts the result until it is accepted or refused, and reports whether
+// DeliverResult posts the result until it is accepted or refused, and reports whether
 // it was accepted.
-func (a *fakeAgents) deliverResult(ctx context.Context, task *contract.Task, mark string) bool {
+func (a *Agents) DeliverResult(ctx context.Context, task *contract.Task, mark string) bool {
 	ctx, cancel := context.WithDeadline(ctx, task.Deadline.Add(deliveryGrace))
 	defer cancel()
 	for {
@@ -195,7 +201,7 @@ func (a *fakeAgents) deliverResult(ctx context.Context, task *contract.Task, mar
 
 // postResult posts the result once and returns the status of the answer, 0 if there
 // was none.
-func (a *fakeAgents) postResult(ctx context.Context, task *contract.Task, mark string) int {
+func (a *Agents) postResult(ctx context.Context, task *contract.Task, mark string) int {
 	ctx, cancel := context.WithTimeout(ctx, process.IOTimeout)
 	defer cancel()
 	body := encodeResult(task.TaskID, mark, contract.ResultSuccess)
@@ -205,7 +211,7 @@ func (a *fakeAgents) postResult(ctx context.Context, task *contract.Task, mark s
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+task.Callback.Token)
-	resp, err := a.current.client.Do(req)
+	resp, err := a.routers.Client.Do(req)
 	if err != nil {
 		return 0
 	}
@@ -214,17 +220,17 @@ func (a *fakeAgents) postResult(ctx context.Context, task *contract.Task, mark s
 	return resp.StatusCode
 }
 
-// releaseHeld unblocks held connections, and returns the tasks whose results are to be
+// ReleaseHeld unblocks held connections, and returns the tasks whose results are to be
 // delivered.
-func (a *fakeAgents) releaseHeld() []contract.Task {
+func (a *Agents) ReleaseHeld() []contract.Task {
 	a.releaseOnce.Do(func() { close(a.released) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.heldTasks
 }
 
-// countHeld returns the number of tasks accepted with 202 that wait for releaseHeld.
-func (a *fakeAgents) countHeld() int {
+// CountHeld returns the number of tasks accepted with 202 that wait for ReleaseHeld.
+func (a *Agents) CountHeld() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.heldTasks)
@@ -246,4 +252,4 @@ func encodeJSON(v any) []byte {
 	return data
 }
 
-func isIdempotent(agent string) bool { return !strings.HasPrefix(agent, "once") && agent != asyncAgent }
+func isIdempotent(agent string) bool { return !strings.HasPrefix(agent, "once") && agent != AsyncAgent }

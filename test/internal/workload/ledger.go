@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"bytes"
@@ -10,18 +10,20 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// ledger records which requests were accepted, what callers saw of them, and what
+// Ledger records which requests were accepted, what callers saw of them, and what
 // agents did. Callers and agents write it, and the checks read it. It is safe for
 // concurrent use.
-type ledger struct {
+type Ledger struct {
 	mu         sync.Mutex
 	requests   map[string]*acceptedRequest // by id
 	accepted   []string                    // ids in the order of acceptance
 	keys       map[string][]string         // ids of requests by Idempotency-Key
 	executions []execution
 	callbacks  []callback
+	turns      int      // of sessions that follow another turn
+	noHistory  []string // requests of turns without the turn before
 	unexpected []string
-	trims      bool // the store is too small for all answers
+	Trims      bool // the store is too small for all answers
 }
 
 // acceptedRequest is a request that was answered with 202, or whose result was
@@ -60,17 +62,18 @@ type callback struct {
 	at         time.Time
 }
 
-func newLedger() *ledger {
-	return &ledger{requests: map[string]*acceptedRequest{}, keys: map[string][]string{}}
+// NewLedger returns an empty Ledger.
+func NewLedger() *Ledger {
+	return &Ledger{requests: map[string]*acceptedRequest{}, keys: map[string][]string{}}
 }
 
-func (l *ledger) recordAccepted(id string) {
+func (l *Ledger) recordAccepted(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.addRequest(id)
 }
 
-func (l *ledger) addRequest(id string) {
+func (l *Ledger) addRequest(id string) {
 	if l.requests[id] == nil {
 		l.requests[id] = &acceptedRequest{id: id}
 		l.accepted = append(l.accepted, id)
@@ -78,7 +81,7 @@ func (l *ledger) addRequest(id string) {
 }
 
 // recordKey records that callers or agents saw the request with the idempotency key.
-func (l *ledger) recordKey(key, id string) {
+func (l *Ledger) recordKey(key, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if key != "" && !slices.Contains(l.keys[key], id) {
@@ -87,14 +90,14 @@ func (l *ledger) recordKey(key, id string) {
 }
 
 // recordResponse records the current state of a request.
-func (l *ledger) recordResponse(id string, resp *contract.Response, raw []byte) {
+func (l *Ledger) recordResponse(id string, resp *contract.Response, raw []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.requests[id]
 	switch {
 	case p == nil:
 	case p.raw != nil:
-		evicted := l.trims && resp.Decision == nil && resp.Status == p.answer.Status // a small store keeps the facts only
+		evicted := l.Trims && resp.Decision == nil && resp.Status == p.answer.Status // a small store keeps the facts only
 		if p.changed == nil && !evicted && !bytes.Equal(p.raw, raw) {
 			p.changed = raw
 		}
@@ -105,26 +108,26 @@ func (l *ledger) recordResponse(id string, resp *contract.Response, raw []byte) 
 
 // recordNotFound records that the router answered 404 or 410. If the store is small,
 // it may delete an answer after the request has ended.
-func (l *ledger) recordNotFound(id string) {
+func (l *Ledger) recordNotFound(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.requests[id]; p != nil && (!l.trims || p.answer == nil) {
+	if p := l.requests[id]; p != nil && (!l.Trims || p.answer == nil) {
 		p.notFound = true
 	}
 }
 
 // recordExpired records that a key was answered 410: its request has ended, and the
 // answer was deleted.
-func (l *ledger) recordExpired(key string) {
+func (l *Ledger) recordExpired(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.trims {
+	if !l.Trims {
 		l.unexpected = append(l.unexpected, key+": the answer has expired")
 	}
 }
 
 // recordCancelled records the status in the answer to a cancel.
-func (l *ledger) recordCancelled(id string, status contract.Status) {
+func (l *Ledger) recordCancelled(id string, status contract.Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.requests[id]; p != nil {
@@ -134,7 +137,7 @@ func (l *ledger) recordCancelled(id string, status contract.Status) {
 
 // recordStream records one stream of events: its last sequence number, the number of
 // final events, and the status in the last of these.
-func (l *ledger) recordStream(id string, sequence uint64, finals int, said contract.Status) {
+func (l *Ledger) recordStream(id string, sequence uint64, finals int, said contract.Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.requests[id]
@@ -147,7 +150,7 @@ func (l *ledger) recordStream(id string, sequence uint64, finals int, said contr
 	}
 }
 
-func (l *ledger) recordExecution(e execution) {
+func (l *Ledger) recordExecution(e execution) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.executions = append(l.executions, e)
@@ -155,7 +158,7 @@ func (l *ledger) recordExecution(e execution) {
 
 // recordCallback records the answer to a callback. A request with an accepted result
 // must not be lost either, even if no caller received its 202.
-func (l *ledger) recordCallback(c callback) {
+func (l *Ledger) recordCallback(c callback) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.callbacks = append(l.callbacks, c)
@@ -164,9 +167,9 @@ func (l *ledger) recordCallback(c callback) {
 	}
 }
 
-// acceptExecuted adds the asynchronous requests that reached an agent, because they
+// AcceptExecuted adds the asynchronous requests that reached an agent, because they
 // must not be lost either, even if no caller received their 202.
-func (l *ledger) acceptExecuted() {
+func (l *Ledger) AcceptExecuted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.executions {
@@ -176,32 +179,42 @@ func (l *ledger) acceptExecuted() {
 	}
 }
 
-// recordUnexpected records an answer that the protocol does not allow.
-func (l *ledger) recordUnexpected(request, what string) {
+// recordTurn records a turn of a session, and whether the agent received the turn before.
+func (l *Ledger) recordTurn(id string, complete bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turns++
+	if !complete {
+		l.noHistory = append(l.noHistory, id)
+	}
+}
+
+// RecordUnexpected records an answer that the protocol does not allow.
+func (l *Ledger) RecordUnexpected(request, what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unexpected = append(l.unexpected, request+": "+what)
 }
 
-// openRequests returns the requests without a terminal response, oldest first. A request
+// OpenRequests returns the requests without a terminal response, oldest first. A request
 // that was not found is lost, and not awaited.
-func (l *ledger) openRequests() []string {
+func (l *Ledger) OpenRequests() []string {
 	return l.selectRequests(func(p *acceptedRequest) bool { return p.raw == nil && !p.notFound })
 }
 
-// allRequests returns every request, oldest first.
-func (l *ledger) allRequests() []string {
+// AllRequests returns every request, oldest first.
+func (l *Ledger) AllRequests() []string {
 	return l.selectRequests(func(*acceptedRequest) bool { return true })
 }
 
-// withoutFinalEvent returns the requests whose final event was in no stream.
-func (l *ledger) withoutFinalEvent() []string {
+// WithoutFinalEvent returns the requests whose final event was in no stream.
+func (l *Ledger) WithoutFinalEvent() []string {
 	return l.selectRequests(func(p *acceptedRequest) bool { return p.finalEvents == 0 })
 }
 
-// firstAfter returns the times of the first execution and of the first accepted
+// FirstAfter returns the times of the first execution and of the first accepted
 // callback after t, zero if there was none.
-func (l *ledger) firstAfter(t time.Time) (dispatched, delivered time.Time) {
+func (l *Ledger) FirstAfter(t time.Time) (dispatched, delivered time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.executions {
@@ -217,7 +230,7 @@ func (l *ledger) firstAfter(t time.Time) (dispatched, delivered time.Time) {
 	return dispatched, delivered
 }
 
-func (l *ledger) selectRequests(keep func(*acceptedRequest) bool) []string {
+func (l *Ledger) selectRequests(keep func(*acceptedRequest) bool) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var ids []string
@@ -230,7 +243,7 @@ func (l *ledger) selectRequests(keep func(*acceptedRequest) bool) []string {
 }
 
 // lastEventID returns the sequence number of the last event that was seen.
-func (l *ledger) lastEventID(id string) uint64 {
+func (l *Ledger) lastEventID(id string) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.requests[id]; p != nil {

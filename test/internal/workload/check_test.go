@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"encoding/json"
@@ -35,29 +35,29 @@ func changedTo(status contract.Status) string {
 }
 
 // see records the response as a caller does.
-func (l *ledger) see(resp *contract.Response) {
+func (l *Ledger) see(resp *contract.Response) {
 	l.recordResponse(resp.RequestID, resp, encodeJSON(resp))
 }
 
 // correctLedger returns a ledger without violations. It contains a request with an
 // asynchronous result and a refused second one, one that an idempotent agent executed
 // twice, and one that moved to a standby after a failure.
-func correctLedger() *ledger {
-	l := newLedger()
+func correctLedger() *Ledger {
+	l := NewLedger()
 	at := subtask{sound, "travel_booking"}
 	l.recordAccepted(sound)
 	l.recordKey("key", sound)
 	l.recordKey("key", sound)
-	l.recordExecution(execution{subtask: at, task: "t1", agent: asyncAgent, mark: "m1"})
+	l.recordExecution(execution{subtask: at, task: "t1", agent: AsyncAgent, mark: "m1"})
 	l.recordCallback(callback{subtask: at, task: "t1", mark: "rival", status: http.StatusConflict})
 	l.recordCallback(callback{subtask: at, task: "t1", mark: "m1", status: http.StatusOK})
 	l.recordCallback(callback{subtask: at, task: "t1", mark: "m1", status: http.StatusOK})
 	review := subtask{sound, "code_review"}
-	l.recordExecution(execution{subtask: review, task: "t2", agent: plainAgent, mark: "m2", idempotent: true})
-	l.recordExecution(execution{subtask: review, task: "t2", agent: plainAgent, mark: "m3", idempotent: true})
+	l.recordExecution(execution{subtask: review, task: "t2", agent: PlainAgent, mark: "m2", idempotent: true})
+	l.recordExecution(execution{subtask: review, task: "t2", agent: PlainAgent, mark: "m3", idempotent: true})
 	cost := subtask{sound, "cost_analysis"}
-	l.recordExecution(execution{subtask: cost, task: "t3", agent: onceAgent, mark: "m4", failed: true})
-	l.recordExecution(execution{subtask: cost, task: "t4", agent: onceStandby, mark: "m5"})
+	l.recordExecution(execution{subtask: cost, task: "t3", agent: OnceAgent, mark: "m4", failed: true})
+	l.recordExecution(execution{subtask: cost, task: "t4", agent: OnceStandby, mark: "m5"})
 	l.recordResponse(sound, &contract.Response{RequestID: sound, Status: contract.StatusRunning}, []byte("running"))
 	for range 3 {
 		l.see(responseWith(sound, "m1", "m3", "m5"))
@@ -67,34 +67,19 @@ func correctLedger() *ledger {
 	return l
 }
 
-// violationsOf returns the violations by check.
-func violationsOf(l *ledger) map[string][]string {
-	found := map[string][]string{}
-	collectViolations(found, l.runChecks())
-	return found
-}
-
-func collectViolations(found map[string][]string, checks []checkResult) {
-	for _, f := range checks {
-		if len(f.violations) > 0 {
-			found[f.name] = f.violations
-		}
-	}
-}
-
 func TestChecks_PassCorrectLedger(t *testing.T) {
-	if diff := cmp.Diff(map[string][]string{}, violationsOf(correctLedger())); diff != "" {
+	if diff := cmp.Diff(map[string][]string{}, Violations(correctLedger().RunChecks())); diff != "" {
 		t.Errorf("violations (-want +got):\n%s", diff)
 	}
 }
 
 func TestChecks_ReportViolations(t *testing.T) {
 	at := subtask{bad, "travel_booking"}
-	resultOf := func(l *ledger, marks ...string) { // a correct request with the id bad
+	resultOf := func(l *Ledger, marks ...string) { // a correct request with the id bad
 		l.recordAccepted(bad)
 		l.see(responseWith(bad, marks...))
 	}
-	endUnknown := func(l *ledger, task, agent string) {
+	endUnknown := func(l *Ledger, task, agent string) {
 		resp := responseWith(bad)
 		resp.Tasks = []contract.TaskReport{{TaskID: task, AgentID: agent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}}}
 		l.recordAccepted(bad)
@@ -102,100 +87,101 @@ func TestChecks_ReportViolations(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		plant func(l *ledger)
+		plant func(l *Ledger)
 		want  string // of the check
 		names []string
 	}{
-		{"no end", func(l *ledger) { l.recordAccepted(bad) }, "without an end", []string{"b: accepted"}},
-		{"running is no end", func(l *ledger) {
+		{"no end", func(l *Ledger) { l.recordAccepted(bad) }, "without an end", []string{"b: accepted"}},
+		{"running is no end", func(l *Ledger) {
 			l.recordAccepted(bad)
 			l.recordResponse(bad, &contract.Response{RequestID: bad, Status: contract.StatusRunning}, []byte("{}"))
 		}, "without an end", []string{"b: accepted"}},
-		{"unknown for a moment, then there", func(l *ledger) {
+		{"unknown for a moment, then there", func(l *Ledger) {
 			l.recordAccepted(bad)
 			l.recordNotFound(bad)
 			l.see(responseWith(bad))
 		}, "without an end", []string{"b: accepted, 404"}},
-		{"another terminal answer", func(l *ledger) {
+		{"another terminal answer", func(l *Ledger) {
 			resultOf(l)
 			resp := responseWith(bad)
 			resp.Status = contract.StatusFailed
 			l.see(resp)
 		}, "response changed", []string{changedTo(contract.StatusFailed)}},
-		{"running again", func(l *ledger) {
+		{"running again", func(l *Ledger) {
 			resultOf(l)
 			resp := responseWith(bad)
 			resp.Status = contract.StatusRunning
 			l.see(resp)
 		}, "response changed", []string{changedTo(contract.StatusRunning)}},
-		{"two finals on a stream", func(l *ledger) {
+		{"two finals on a stream", func(l *Ledger) {
 			resultOf(l)
 			l.recordStream(bad, 9, 2, contract.StatusCompleted)
 			l.recordStream(bad, 9, 0, "")
 		}, "two final events", []string{bad}},
-		{"a final that the answer contradicts", func(l *ledger) {
+		{"a final that the answer contradicts", func(l *Ledger) {
 			resultOf(l)
 			l.recordStream(bad, 9, 1, contract.StatusFailed)
 		}, "two final events", []string{bad}},
-		{"two results of one task accepted", func(l *ledger) {
+		{"two results of one task accepted", func(l *Ledger) {
 			resultOf(l, "x", "y")
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusOK})
 			l.recordCallback(callback{subtask: at, task: "t", mark: "y", status: http.StatusOK})
 		}, "two results of one subtask", []string{bad}},
-		{"results of two tasks of one part accepted", func(l *ledger) {
+		{"results of two tasks of one part accepted", func(l *Ledger) {
 			resultOf(l, "x", "y")
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusOK})
 			l.recordCallback(callback{subtask: at, task: "u", mark: "y", status: http.StatusOK})
 		}, "two results of one subtask", []string{bad}},
-		{"the same agent was given the work twice", func(l *ledger) {
+		{"the same agent was given the work twice", func(l *Ledger) {
 			resultOf(l)
-			l.recordExecution(execution{subtask: at, task: "t", agent: asyncAgent, mark: "x"})
-			l.recordExecution(execution{subtask: at, task: "u", agent: asyncAgent, mark: "y"})
+			l.recordExecution(execution{subtask: at, task: "t", agent: AsyncAgent, mark: "x"})
+			l.recordExecution(execution{subtask: at, task: "u", agent: AsyncAgent, mark: "y"})
 		}, "was repeated", []string{bad}},
-		{"the same agent, which had failed", func(l *ledger) {
+		{"the same agent, which had failed", func(l *Ledger) {
 			resultOf(l)
-			l.recordExecution(execution{subtask: at, task: "t", agent: onceAgent, mark: "x", failed: true})
-			l.recordExecution(execution{subtask: at, task: "t", agent: onceAgent, mark: "y"})
+			l.recordExecution(execution{subtask: at, task: "t", agent: OnceAgent, mark: "x", failed: true})
+			l.recordExecution(execution{subtask: at, task: "t", agent: OnceAgent, mark: "y"})
 		}, "was repeated", []string{bad}},
-		{"a standby though the first did not fail", func(l *ledger) {
+		{"a standby though the first did not fail", func(l *Ledger) {
 			resultOf(l)
-			l.recordExecution(execution{subtask: at, task: "t", agent: onceAgent, mark: "x"})
-			l.recordExecution(execution{subtask: at, task: "u", agent: onceStandby, mark: "y"})
+			l.recordExecution(execution{subtask: at, task: "t", agent: OnceAgent, mark: "x"})
+			l.recordExecution(execution{subtask: at, task: "u", agent: OnceStandby, mark: "y"})
 		}, "was repeated", []string{bad}},
-		{"an accepted result is not in the answer", func(l *ledger) {
+		{"an accepted result is not in the answer", func(l *Ledger) {
 			resultOf(l)
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusOK})
 		}, "missing in the response", []string{bad}},
-		{"an accepted result of a request without a 202", func(l *ledger) {
+		{"an accepted result of a request without a 202", func(l *Ledger) {
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusOK})
 		}, "without an end", []string{"b: accepted"}},
-		{"no end, though an agent was at work", func(l *ledger) {
+		{"no end, though an agent was at work", func(l *Ledger) {
 			l.recordAccepted(bad)
 			l.recordKey("k", bad)
-			l.recordExecution(execution{subtask: at, task: "t", agent: asyncAgent, mark: "x"})
+			l.recordExecution(execution{subtask: at, task: "t", agent: AsyncAgent, mark: "x"})
 		}, "without an end", []string{"b: accepted, k, sent to later_agent"}},
-		{"a result of no agent", func(l *ledger) { resultOf(l, "x") }, "no agent sent", []string{bad}},
-		{"a result of another request", func(l *ledger) { resultOf(l, "m1") }, "no agent sent", []string{bad}},
-		{"a key with two requests", func(l *ledger) { l.recordKey("key", bad) }, "Idempotency-Key", []string{"key: [a b]"}},
-		{"a callback that is refused", func(l *ledger) {
+		{"a result of no agent", func(l *Ledger) { resultOf(l, "x") }, "no agent sent", []string{bad}},
+		{"a result of another request", func(l *Ledger) { resultOf(l, "m1") }, "no agent sent", []string{bad}},
+		{"a key with two requests", func(l *Ledger) { l.recordKey("key", bad) }, "Idempotency-Key", []string{"key: [a b]"}},
+		{"a callback that is refused", func(l *Ledger) {
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusUnauthorized})
 		}, "refused without reason", []string{"b: task t was answered 401"}},
-		{"a callback to an unknown task", func(l *ledger) {
+		{"a callback to an unknown task", func(l *Ledger) {
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusNotFound})
 		}, "refused without reason", []string{"b: task t was answered 404"}},
-		{"an unknown outcome of an idempotent agent", func(l *ledger) { endUnknown(l, "t", plainAgent) }, "that is idempotent", []string{bad}},
-		{"cancelled, then completed", func(l *ledger) {
+		{"an unknown outcome of an idempotent agent", func(l *Ledger) { endUnknown(l, "t", PlainAgent) }, "that is idempotent", []string{bad}},
+		{"cancelled, then completed", func(l *Ledger) {
 			resultOf(l)
 			l.recordCancelled(bad, contract.StatusCancelled)
 		}, "ended otherwise", []string{bad}},
-		{"an odd answer", func(l *ledger) { l.recordUnexpected(bad, "500") }, "unexpected answer", []string{"b: 500"}},
+		{"a turn without the turn before", func(l *Ledger) { l.recordTurn(bad, false) }, "turn before", []string{bad}},
+		{"an odd answer", func(l *Ledger) { l.RecordUnexpected(bad, "500") }, "unexpected answer", []string{"b: 500"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := correctLedger()
 			tt.plant(l)
 			found := false
-			for what, names := range violationsOf(l) {
+			for what, names := range Violations(l.RunChecks()) {
 				if !strings.Contains(what, tt.want) {
 					t.Errorf("got also %q: %v", what, names)
 					continue
@@ -222,40 +208,42 @@ func TestChecks_EachHasAViolationInTests(t *testing.T) {
 	l.recordStream(bad, 1, 2, contract.StatusCompleted)
 	for _, mark := range []string{"x", "y"} {
 		l.recordCallback(callback{subtask: at, task: "t", mark: mark, status: http.StatusOK})
-		l.recordExecution(execution{subtask: at, task: "t", agent: asyncAgent, mark: mark})
+		l.recordExecution(execution{subtask: at, task: "t", agent: AsyncAgent, mark: mark})
 	}
 	l.recordCallback(callback{subtask: at, task: "t", mark: "z", status: http.StatusBadRequest})
 	l.recordKey("key", bad)
-	l.recordUnexpected("", "odd")
+	l.RecordUnexpected("", "odd")
+	l.recordTurn(bad, true)
+	l.recordTurn(bad, false)
 	l.recordCancelled(bad, contract.StatusCancelled)
-	l.requests[bad].answer.Tasks = []contract.TaskReport{{FailedOver: []contract.FailedAttempt{{TaskID: "t", AgentID: spareAgent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}}}}}
-	for _, f := range l.runChecks() {
-		if len(f.violations) == 0 {
-			t.Errorf("%s: got no violation, want one", f.name)
+	l.requests[bad].answer.Tasks = []contract.TaskReport{{FailedOver: []contract.FailedAttempt{{TaskID: "t", AgentID: SpareAgent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}}}}}
+	for _, f := range l.RunChecks() {
+		if len(f.Violations) == 0 {
+			t.Errorf("%s: got no violation, want one", f.Name)
 		}
-		if slices.Contains(f.violations, sound) {
-			t.Errorf("%s: got the correct request %s among the violations", f.name, sound)
+		if slices.Contains(f.Violations, sound) {
+			t.Errorf("%s: got the correct request %s among the violations", f.Name, sound)
 		}
 	}
 }
 
 func TestChecks_PermitWhatIsCorrect(t *testing.T) {
-	for name, add := range map[string]func(l *ledger){
-		"unknown outcomes of an agent that is not idempotent, and of an interrupted request": func(l *ledger) {
+	for name, add := range map[string]func(l *Ledger){
+		"unknown outcomes of an agent that is not idempotent, and of an interrupted request": func(l *Ledger) {
 			l.requests[sound].answer.Tasks = []contract.TaskReport{
-				{TaskID: "t1", AgentID: asyncAgent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}},
-				{TaskID: sound, AgentID: plainAgent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}},
+				{TaskID: "t1", AgentID: AsyncAgent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}},
+				{TaskID: sound, AgentID: PlainAgent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}},
 			}
 		},
-		"an answer that was deleted from a full store": func(l *ledger) {
-			l.trims = true
+		"an answer that was deleted from a full store": func(l *Ledger) {
+			l.Trims = true
 			l.recordNotFound(sound)
 			l.recordExpired("key")
 		},
 	} {
 		l := correctLedger()
 		add(l)
-		if diff := cmp.Diff(map[string][]string{}, violationsOf(l)); diff != "" {
+		if diff := cmp.Diff(map[string][]string{}, Violations(l.RunChecks())); diff != "" {
 			t.Errorf("%s: violations (-want +got):\n%s", name, diff)
 		}
 	}
@@ -271,9 +259,9 @@ func TestLedger_SelectsRequests(t *testing.T) {
 		name      string
 		got, want []string
 	}{
-		{"open", l.openRequests(), []string{"open"}},
-		{"all", l.allRequests(), []string{sound, "open"}},
-		{"unheard", l.withoutFinalEvent(), []string{"open"}},
+		{"open", l.OpenRequests(), []string{"open"}},
+		{"all", l.AllRequests(), []string{sound, "open"}},
+		{"unheard", l.WithoutFinalEvent(), []string{"open"}},
 	} {
 		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
