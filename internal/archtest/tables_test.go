@@ -238,6 +238,8 @@ func libraryRules() []libraryRule {
 		{library: "github.com/google/go-cmp", tests: true, why: "differences in failure texts"},
 		{library: "pgregory.net/rapid", tests: true, why: "property tests"},
 		{library: "go.uber.org/goleak", tests: true, why: "goroutine leaks"},
+		{library: "github.com/rogpeppe/go-internal/testscript", tests: true, in: []string{"cmd/caprouter"}, why: "commands as a user types them"},
+		{library: "github.com/rogpeppe/go-internal/txtar", tests: true, why: "one file per case"},
 		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"cmd/caprouter", "internal/rest"}, why: "validates real responses against openapi.yaml, and files against their schemas"},
 	}
 }

@@ -1,0 +1,90 @@
+// Command cluster checks routers that share a cluster of NATS servers: it ends and
+// suspends routers and servers while requests are processed, and finally compares what
+// was promised with the outcome. `make cluster` runs it.
+//
+//	callers ──▶ balancer ──┬──▶ replica 1 ──┬──▶ NATS server n1 ◀─┐
+//	   ▲                   └──▶ replica 2 ──┤        n2 ◀─────────┤ streams with
+//	   │                        │           └──▶     n3 ◀─────────┘ three copies
+//	   └── agents ◀──── tasks ──┘
+//
+// Callers and agents run in this process. The balancer alternates between the replicas,
+// also for the callbacks of agents. The load has synchronous and asynchronous requests,
+// idempotency keys, cancels, event streams, sessions, and an agent that registers itself.
+// Besides, each replica is probed by synchronous requests of its own, which measure how
+// long it does not answer.
+//
+// No request with a 202 may be lost, no task of an agent that is not idempotent may be
+// executed twice, all replicas must report the same end of each request, and the audit
+// log must verify. The command exits with 1 if any of this is violated. Times are
+// printed, but are no reason to fail.
+//
+// All traffic is on loopback, and is bounded in number and time.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/caprouter/caprouter/test/internal/process"
+)
+
+func main() {
+	var opts options
+	flag.BoolVar(&opts.short, "short", false, "run the script once, with short pauses, in less than a minute")
+	flag.IntVar(&opts.rounds, "rounds", 3, "how often the script is run; 1 with -short")
+	flag.StringVar(&opts.binary, "binary", "", "the router to run; it is built if this is not set")
+	flag.Uint64Var(&opts.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random numbers")
+	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the logs")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := runCluster(ctx, opts, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	short, keep bool
+	rounds      int
+	binary      string
+	seed        uint64
+}
+
+// runCluster runs the script and prints its report. It returns an error if a check
+// found a violation or a step could not be done.
+func runCluster(ctx context.Context, opts options, out io.Writer) error {
+	dir, err := os.MkdirTemp("", "caprouter-cluster-")
+	if err != nil {
+		return err
+	}
+	if opts.keep {
+		fmt.Fprintln(out, "directory:", dir)
+	} else {
+		defer func() { _ = os.RemoveAll(dir) }()
+	}
+	if opts.binary == "" {
+		if opts.binary, err = process.Build(ctx, dir); err != nil {
+			return err
+		}
+	}
+	if opts.binary, err = filepath.Abs(opts.binary); err != nil {
+		return err
+	}
+	report, err := runScript(ctx, opts, dir)
+	if err != nil {
+		return err
+	}
+	report.PrintTo(out)
+	if n := report.CountViolations(); n > 0 {
+		return fmt.Errorf("%d violations (seed %d)", n, opts.seed)
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/test/internal/process"
+	"github.com/caprouter/caprouter/test/internal/workload"
+)
+
+// script is one run of the driver: the steps and what was measured.
+type script struct {
+	*testbed
+	probers    []*prober
+	pause      time.Duration // after each step
+	report     *workload.Report
+	stopErrors []string
+}
+
+const (
+	suspendTime    = 10 * time.Second // of a replica
+	balancerNotice = time.Second      // until the balancer sends nothing to a suspended replica
+	takeoverLimit  = 30 * time.Second
+)
+
+// runScript runs all steps under load, then the checks.
+func runScript(ctx context.Context, opts options, dir string) (_ *workload.Report, err error) {
+	t, err := newTestbed(ctx, opts, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	began := time.Now()
+	s := &script{testbed: t, pause: 5 * time.Second, report: &workload.Report{}}
+	rounds := opts.rounds
+	if opts.short {
+		s.pause, rounds = time.Second, 1
+	}
+	for i, r := range t.replicas {
+		s.probers = append(s.probers, newProber(fmt.Sprintf("replica %d", i+1), t.ledger, r.Process.Addr()))
+	}
+	lives, over := context.WithCancel(ctx)
+	defer over()
+	jobs := []func(context.Context){
+		func(context.Context) {
+			defer over()
+			for range rounds {
+				err = errors.Join(err, s.runSteps(ctx, opts.short))
+			}
+			s.checkRegistration(ctx)
+		},
+		func(ctx context.Context) { t.load.Run(ctx, lives) },
+		func(ctx context.Context) { s.holdSession(ctx, lives) },
+		func(ctx context.Context) { s.sendHeartbeats(ctx, lives) },
+	}
+	for _, p := range s.probers {
+		jobs = append(jobs, func(ctx context.Context) { p.run(ctx, lives) })
+	}
+	run.ForEach(ctx, len(jobs), len(jobs), func(ctx context.Context, i int) { jobs[i](ctx) })
+	if err := errors.Join(err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	if err := s.finish(ctx); err != nil {
+		return nil, err
+	}
+	s.report.Title = fmt.Sprintf("%d replicas, %d NATS servers: %d rounds in %.0f s; seed %d",
+		len(t.replicas), workload.ClusterServers, rounds, time.Since(began).Seconds(), opts.seed)
+	return s.report, nil
+}
+
+// runSteps runs each step once. Its figures are the probes of each replica: answered of
+// all, and the longest time without an answer.
+func (s *script) runSteps(ctx context.Context, short bool) error {
+	type step struct {
+		name string
+		run  func(ctx context.Context) error
+	}
+	steps := []step{
+		{"nothing is disturbed", s.measureRegistration},
+		{"replica 1 is killed", func(ctx context.Context) error { return s.killReplica(ctx, 0) }},
+		{"the leader of the requests is killed", func(ctx context.Context) error { return s.killLeader(ctx, "KV_REQUESTS") }},
+		{"both replicas are restarted", s.restartReplicas},
+		{"replica 2 is suspended for 10 s", func(ctx context.Context) error { return s.suspendReplica(ctx, 1) }},
+		{"a NATS server is restarted", s.restartServer},
+	}
+	if !short {
+		steps = append(steps, step{"the leader of the audit log is killed", func(ctx context.Context) error { return s.killLeader(ctx, "AUDIT") }},
+			step{"replica 2 is killed", func(ctx context.Context) error { return s.killReplica(ctx, 1) }})
+	}
+	for _, step := range steps {
+		began := time.Now()
+		if err := step.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		process.Sleep(ctx, s.pause)
+		var figures strings.Builder
+		fmt.Fprintf(&figures, "%4.1f s", time.Since(began).Seconds())
+		for _, p := range s.probers {
+			fmt.Fprintf(&figures, "; %s: %s", p.replica, p.between(began, time.Now()))
+		}
+		s.report.AddFigure(step.name, "%s", figures.String())
+	}
+	return ctx.Err()
+}
+
+// start starts a replica that was ended.
+func (s *script) start(ctx context.Context, i int) error {
+	err := s.replicas[i].Start(ctx)
+	if err == nil {
+		s.probers[i].setAddr(s.replicas[i].Process.Addr())
+	}
+	return err
+}
+
+// killReplica kills a replica and starts it after the other one has taken over its
+// requests: those that are open at the kill have ended.
+func (s *script) killReplica(ctx context.Context, i int) error {
+	open := s.ledger.OpenRequests()
+	killed := time.Now()
+	if err := s.replicas[i].Kill(); err != nil {
+		return err
+	}
+	ended := workload.AwaitCondition(ctx, takeoverLimit, func() bool {
+		still := s.ledger.OpenRequests()
+		return !slices.ContainsFunc(open, func(id string) bool { return slices.Contains(still, id) })
+	})
+	took := fmt.Sprintf("%.1f s", time.Since(killed).Seconds())
+	if !ended {
+		took = fmt.Sprintf("not within %s", takeoverLimit)
+	}
+	s.report.AddFigure(fmt.Sprintf("  until the %d requests that were open had ended", len(open)), "%s", took)
+	return s.start(ctx, i)
+}
+
+// killLeader kills the server that leads a stream, and starts it again.
+func (s *script) killLeader(ctx context.Context, stream string) error {
+	i, err := s.cluster.StreamLeader(ctx, stream)
+	if err != nil {
+		return err
+	}
+	if err := s.cluster.Kill(i); err != nil {
+		return err
+	}
+	process.Sleep(ctx, s.pause)
+	return s.cluster.Start(ctx, i)
+}
+
+// restartReplicas shuts down one replica after the other, and starts it again.
+func (s *script) restartReplicas(ctx context.Context) error {
+	for i, r := range s.replicas {
+		if err := r.Stop(ctx); err != nil {
+			s.stopErrors = append(s.stopErrors, err.Error())
+		}
+		if err := s.start(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// suspendReplica stops a replica that does not notice it. The other one takes over its
+// requests meanwhile.
+func (s *script) suspendReplica(ctx context.Context, i int) error {
+	p := s.replicas[i].Process
+	if err := p.Pause(); err != nil {
+		return err
+	}
+	process.Sleep(ctx, balancerNotice)
+	s.routers.Remove(p.Addr())
+	process.Sleep(ctx, suspendTime-balancerNotice)
+	err := p.Continue()
+	s.routers.Add(p.Addr())
+	return err
+}
+
+// restartServer shuts down a server and starts it again.
+func (s *script) restartServer(ctx context.Context) error {
+	i, err := s.cluster.StreamLeader(ctx, "AUDIT")
+	if err != nil {
+		return err
+	}
+	i = (i + 1) % workload.ClusterServers // a follower
+	if err := s.cluster.Stop(ctx, i); err != nil {
+		return err
+	}
+	return s.cluster.Start(ctx, i)
+}
+
+// finish waits for the ends of all requests, and adds the checks to the report.
+func (s *script) finish(ctx context.Context) error {
+	s.load.Finish(ctx)
+	s.load.FetchFromEach(ctx, s.replicas)
+	audit := workload.CheckResult{Name: "the audit log does not verify"}
+	for _, r := range s.replicas {
+		if err := r.Stop(ctx); err != nil {
+			s.stopErrors = append(s.stopErrors, err.Error())
+		}
+	}
+	if out, err := process.RunCommand(ctx, s.replicas[0].Binary, "audit", "verify", "--config", s.replicas[0].Config); err != nil {
+		audit.Violations = append(audit.Violations, fmt.Sprintf("%v: %s", err, out))
+	}
+	s.report.Checks = append(s.ledger.RunChecks(), audit, workload.CheckResult{Name: "a graceful shutdown failed", Violations: s.stopErrors})
+	s.ledger.AddFigures(s.report)
+	return ctx.Err()
+}
