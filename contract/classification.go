@@ -77,8 +77,9 @@ const (
 	EvidenceKeyword     EvidenceKind = "keyword"
 	EvidenceName        EvidenceKind = "name" // of the intent
 	EvidenceDescription EvidenceKind = "description"
-	EvidenceAlias       EvidenceKind = "alias" // of a domain
-	EvidenceTypo        EvidenceKind = "typo"  // a word of the registry that the request misspells
+	EvidenceAlias       EvidenceKind = "alias"   // of a domain
+	EvidenceTypo        EvidenceKind = "typo"    // a word of the registry that the request misspells
+	EvidenceSynonym     EvidenceKind = "synonym" // a word of the registry that means the same as a word of the request
 )
 
 // Cascade describes whether the lexical classifier made the model call

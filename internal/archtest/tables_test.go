@@ -51,6 +51,7 @@ func levels() []level {
 		{"between the router and a model", []row{
 			{pkg: "internal/redact", why: "masks personal data and secrets; the registry refers to its kinds"},
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
+			{pkg: "internal/lexical/lexicon", why: "synonyms and common words; data", users: []string{"internal/lexical"}},
 			{pkg: "internal/llm", why: "the interface to language models; its reasons are metric labels and decision reasons"},
 		}},
 		{"keys in the data directory", []row{

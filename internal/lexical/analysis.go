@@ -16,6 +16,7 @@ type textAnalysis struct {
 	weight    float64 // total weight of the content words
 	nonDomain int     // content words that are in no domain name
 	misspelt  int     // words one edit from a known word
+	replaced  bool    // a word counts as another one: it is misspelt, or a synonym
 	unknown   int     // words that the model does not contain
 	notFor    []int32 // intents that an unknown word speaks against
 	hasLabel  bool    // the text contains a name label
@@ -89,12 +90,12 @@ func (r *textAnalysis) resetState() {
 	}
 	r.found, r.patterns, r.textHash = r.found[:0], r.patterns[:0], textHashSeed
 	r.domainWords, r.named, r.notFor = r.domainWords[:0], r.named[:0], r.notFor[:0]
-	r.weight, r.nonDomain, r.unknown, r.misspelt, r.hasLabel = 0, 0, 0, 0, false
+	r.weight, r.nonDomain, r.unknown, r.misspelt, r.hasLabel, r.replaced = 0, 0, 0, 0, false, false
 }
 
-// addWord records the current word, which is at position at. An unknown word
-// that misspells a word of the registry counts as that word, and otherwise each
-// time it occurs, because it has no number. A label can name a domain, and is
+// addWord records the current word, which is at position at. An unknown word that is a
+// synonym of a word of the registry, or misspells one, counts as that word, and otherwise
+// each time it occurs, because it has no number. A label can name a domain, and is
 // ignored otherwise.
 func (r *textAnalysis) addWord(at int32) {
 	label := r.tokens.current != nil
@@ -110,12 +111,15 @@ func (r *textAnalysis) addWord(at int32) {
 	if w < 0 && domain < 0 && !label {
 		if against, ok := r.model.notFor[string(r.root)]; ok {
 			r.notFor = append(r.notFor, against...)
-		} else if meant := r.model.typos.correct(r.tokens.word); meant != "" {
+		} else if meant, kind := r.model.replaceWord(r.tokens.word, r.root); meant != "" {
 			r.word = append(r.word[:0], meant...)
-			r.scratch.features.addSpelling(r.word)
+			r.scratch.features.addReplacement(r.word)
 			w, domain = r.lookUpWord()
-			r.misspelt++
-			r.scratch.features.addSpellingStem(r.root)
+			r.scratch.features.addReplacementStem(r.root)
+			r.replaced = true
+			if kind == EvidenceTypo {
+				r.misspelt++
+			}
 		}
 	}
 	if domain >= 0 && r.domainWordSeen[domain] != r.generation {

@@ -15,13 +15,17 @@ const (
 	minBinSize = 60
 	minBins    = 3
 	maxBins    = 25
-	// priorWeight is the number of predictions by which a bin is shrunk towards
-	// the Platt curve.
-	priorWeight = 10.0
-	// priorObservations is the weight of the prior of the ranking, and
-	// plattObservations that of the Platt curve, in predictions.
-	priorObservations = 30.0
-	plattObservations = 20.0
+	// binObservations is the weight by which a bin is shrunk towards the Platt curve,
+	// priorObservations the weight of the prior of the ranking, and plattObservations
+	// that of the Platt curve, all in predictions: least in a corpus with many examples,
+	// most in one without (priorWeight).
+	leastBinObservations, mostBinObservations     = 10.0, 1_000.0
+	leastPriorObservations, mostPriorObservations = 30.0, 2_000.0
+	leastPlattObservations, mostPlattObservations = 20.0, 4_000.0
+	// reliableExamples is the number of examples of an intent, and reliableTrials that of
+	// predictions, over which the weight of the prior falls by a factor of e.
+	reliableExamples = 6.0
+	reliableTrials   = 400.0
 	// tailLogOdds is how far, in log odds, the curve extends beyond the
 	// predictions, and maxConfidence is its upper bound.
 	tailLogOdds   = 4.0
@@ -42,6 +46,13 @@ type confidenceCalibration struct {
 	knots   []curveKnot        // increasing in both; linear in between
 }
 
+// priorWeight returns the weight of a prior beside a number of trials. The fewer examples
+// an intent has, the worse is a model that is trained without one of them, and the less do
+// its predictions show about the whole model.
+func (s corpusSize) priorWeight(least, most float64, trials int) float64 {
+	return least + (most-least)*math.Exp(-math.Expm1(s.examples)/reliableExamples-float64(trials)/reliableTrials)
+}
+
 type curveKnot struct{ logOdds, confidence float64 }
 
 func fitCalibration(trials []heldOutPrediction, size corpusSize) confidenceCalibration {
@@ -58,7 +69,7 @@ func fitCalibration(trials []heldOutPrediction, size corpusSize) confidenceCalib
 	var mean, precision confidenceFeatures
 	for a := range mean {
 		mean[a] = priorRanking[a].at(size)
-		precision[a] = priorObservations * typicalSpread[a] * typicalSpread[a]
+		precision[a] = size.priorWeight(leastPriorObservations, mostPriorObservations, len(trials)) * typicalSpread[a] * typicalSpread[a]
 	}
 	c := confidenceCalibration{ranking: fitLogistic(trials, func(t *heldOutPrediction) float64 {
 		if t.outOfScope {
@@ -72,7 +83,7 @@ func fitCalibration(trials []heldOutPrediction, size corpusSize) confidenceCalib
 			points = append(points, labelledOdds{dotProduct(&c.ranking, &t.features), t.correct})
 		}
 	}
-	c.knots = fitIsotonic(points, plattCurve{priorStretch.at(size), priorShift.at(size)})
+	c.knots = fitIsotonic(points, plattCurve{priorStretch.at(size), priorShift.at(size)}, size)
 	return c
 }
 
@@ -86,7 +97,7 @@ type labelledOdds struct {
 // of the log odds: equal-sized bins, each shrunk towards the Platt curve,
 // merged where the share would fall (isotonic regression by pooling adjacent
 // violators).
-func fitIsotonic(points []labelledOdds, prior plattCurve) []curveKnot {
+func fitIsotonic(points []labelledOdds, prior plattCurve, size corpusSize) []curveKnot {
 	slices.SortFunc(points, func(a, b labelledOdds) int {
 		if a.correct != b.correct && a.logOdds == b.logOdds {
 			if b.correct {
@@ -96,19 +107,20 @@ func fitIsotonic(points []labelledOdds, prior plattCurve) []curveKnot {
 		}
 		return cmp.Compare(a.logOdds, b.logOdds)
 	})
-	smooth := fitPlatt(points, prior)
+	smooth := fitPlatt(points, prior, size.priorWeight(leastPlattObservations, mostPlattObservations, len(points)))
 	n := len(points)
 	bins := min(maxBins, n/minBinSize)
 	if bins < minBins {
 		return smooth.knots()
 	}
 	var pools []isotonicBlock
+	weight := size.priorWeight(leastBinObservations, mostBinObservations, n)
 	for k := range bins {
-		p := isotonicBlock{bins: 1, weight: priorWeight}
+		p := isotonicBlock{bins: 1, weight: weight}
 		in := points[k*n/bins : (k+1)*n/bins]
 		for _, q := range in {
 			p.logOdds += q.logOdds / float64(len(in))
-			p.correct += priorWeight * smooth.probability(q.logOdds) / float64(len(in))
+			p.correct += weight * smooth.probability(q.logOdds) / float64(len(in))
 			p.weight++
 			if q.correct {
 				p.correct++
@@ -174,9 +186,9 @@ func (s plattCurve) knots() []curveKnot {
 	return knots
 }
 
-// fitPlatt fits a Platt curve by Newton's method. The prior counts as much as
-// priorObservations points.
-func fitPlatt(points []labelledOdds, prior plattCurve) plattCurve {
+// fitPlatt fits a Platt curve by Newton's method. The prior counts as much as the given
+// number of points.
+func fitPlatt(points []labelledOdds, prior plattCurve, observations float64) plattCurve {
 	s := prior
 	for range newtonSteps {
 		var ga, gb, haa, hab, hbb float64
@@ -190,8 +202,8 @@ func fitPlatt(points []labelledOdds, prior plattCurve) plattCurve {
 			ga, gb = ga+d*p.logOdds, gb+d
 			haa, hab, hbb = haa+w*p.logOdds*p.logOdds, hab+w*p.logOdds, hbb+w
 		}
-		ga, gb = ga-plattObservations*(s.stretch-prior.stretch), gb-plattObservations/4*(s.shift-prior.shift)
-		haa, hbb = haa+plattObservations, hbb+plattObservations/4
+		ga, gb = ga-observations*(s.stretch-prior.stretch), gb-observations/4*(s.shift-prior.shift)
+		haa, hbb = haa+observations, hbb+observations/4
 		det := haa*hbb - hab*hab
 		s.stretch = max(0.05, s.stretch+max(-1, min(1, (hbb*ga-hab*gb)/det)))
 		s.shift += max(-1, min(1, (haa*gb-hab*ga)/det))

@@ -21,7 +21,7 @@ func TestFitIsotonic(t *testing.T) {
 			odds := random.NormFloat64() * 3
 			points[i] = labelledOdds{odds, random.Float64() < sigmoid(stretch*odds)}
 		}
-		c := confidenceCalibration{knots: fitIsotonic(points, plattCurve{stretch: 1})}
+		c := confidenceCalibration{knots: fitIsotonic(points, plattCurve{stretch: 1}, corpusSize{examples: math.Log1p(100)})}
 		last := 0.0
 		for odds := -20.0; odds < 20; odds += 0.25 {
 			p := c.interpolate(odds)
@@ -43,7 +43,7 @@ func TestFitIsotonic_FollowsTheTrueShare(t *testing.T) {
 		odds := random.NormFloat64() * 2
 		points[i] = labelledOdds{odds, random.Float64() < truth(odds)}
 	}
-	c := confidenceCalibration{knots: fitIsotonic(points, plattCurve{stretch: 1})}
+	c := confidenceCalibration{knots: fitIsotonic(points, plattCurve{stretch: 1}, corpusSize{examples: math.Log1p(100)})}
 	for odds := -3.0; odds <= 3; odds += 0.5 {
 		if got, want := c.interpolate(odds), truth(odds); math.Abs(got-want) > 0.05 {
 			t.Errorf("at %v: got %v, want %v or nearly", odds, got, want)
@@ -189,7 +189,7 @@ func TestQuantize(t *testing.T) {
 	got, sums := make([]float32, len(want)), make([]int32, len(want))
 	for i := range d.samples {
 		s := &d.samples[i]
-		values, _ := l.weighText(nil, s.features, int(s.words), [2]int{})
+		values, _ := l.weighText(nil, s.features, int(s.words), unknownCount{})
 		l.scoreClasses(want, s.features, values)
 		c.scoreClasses(got, sums, s.features, values)
 		for class := range d.classes {

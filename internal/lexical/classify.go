@@ -46,6 +46,8 @@ type Model struct {
 	labels *labelSet // nil if there are none
 
 	typos       typoIndex
+	synonyms    synonymIndex
+	common      commonHashes
 	notFor      notForWords
 	statistical *statisticalModel
 	verbatim    map[uint64]int32 // hash of an example's words → its intent, -1 if several declare it
@@ -58,8 +60,9 @@ type Model struct {
 type wordInfo struct {
 	weight   float64
 	intents  int32 // number of intents whose vocabulary contains it
-	families int32 // number of sets of agents that serve these intents
+	families int32 // number of sets of agents that serve these intents, or have it in the name of a domain
 	stop     bool
+	common   bool
 	domain   bool // part of a domain name
 	pair     bool // a pair of ideographs or kana
 }

@@ -169,16 +169,9 @@ const (
 )
 
 func newCorpusSize(d *trainingSet) corpusSize {
-	examples := 0.0
-	for i := range d.samples {
-		if d.samples[i].kind == kindExample {
-			examples++
-		}
-	}
-	classes := float64(max(d.classes, 1))
 	return corpusSize{
-		examples: math.Log1p(min(examples/classes, maxPriorExamples)),
-		classes:  math.Log(min(classes, maxPriorClasses)),
+		examples: math.Log1p(min(d.examplesPerIntent(), maxPriorExamples)),
+		classes:  math.Log(min(float64(max(d.classes, 1)), maxPriorClasses)),
 	}
 }
 
@@ -192,34 +185,31 @@ func (w *sizedWeight) at(s corpusSize) float64 {
 // priorRanking is the prior mean of the ranking, learned from small
 // registries.
 var priorRanking = [featCount]sizedWeight{
-	featConstant:       {-0.048, 0.121, -0.460},
-	featLogOdds:        {0.707, -0.075, 0.008},
-	featMargin:         {-0.010, -0.046, 0.029},
-	featScore:          {0.075, 0.055, -0.093},
-	featEntropy:        {-0.084, -0.603, -0.093},
-	featUnknown:        {-0.177, -0.434, -0.080},
-	featLength:         {0.363, -0.116, 0.060},
-	featFamily:         {-0.190, -0.117, 0.103},
-	featUnknownSquared: {0.291, 0.414, 0.613},
-	featForeign:        {-2.098, 0.000, 0.000},
-	featStop:           {-0.712, 0.000, 0.000},
+	featConstant:       {-0.082, 0.117, -0.519},
+	featLogOdds:        {0.857, -0.062, -0.029},
+	featMargin:         {0.254, -0.080, 0.056},
+	featScore:          {0.060, 0.051, -0.156},
+	featEntropy:        {-0.483, -0.882, 0.330},
+	featUnknown:        {0.674, 0.056, -0.249},
+	featLength:         {0.436, -0.022, 0.061},
+	featFamily:         {-0.096, 0.184, 0.056},
+	featUnknownSquared: {0.443, 0.240, 0.399},
+	featForeign:        {-2.098, -0.000, -0.000},
+	featStop:           {-0.712, -0.000, -0.000},
 	featDomain:         {-5.905, 0.000, 0.000},
-	featNearest:        {1.437, 0.118, 0.350},
-	featName:           {1.913, -0.108, 0.079},
-	featKeyword:        {0.481, 0.000, 0.000},
-	featShared:         {0.153, 0.027, 0.036},
+	featNearest:        {0.907, -0.739, 0.316},
+	featName:           {2.366, -0.437, 0.066},
+	featKeyword:        {0.466, 0.000, 0.000},
+	featShared:         {-0.326, -0.018, 0.127},
 }
 
 // priorStretch and priorShift are the prior of the Platt curve.
-var priorStretch, priorShift = sizedWeight{1.099, -0.019, -0.027}, sizedWeight{0.996, 0.181, -0.196}
+var priorStretch, priorShift = sizedWeight{0.525, 0.046, 0.249}, sizedWeight{-0.141, 0.496, 0.249}
 
 // typicalSpread is the standard deviation of each feature over the predictions
 // that the prior was learned from.
 var typicalSpread = confidenceFeatures{1, 2.660, 2.500, 3.199, 0.361, 0.250, 0.941, 0.725, 0.305, 0.347, 0.099, 0.050, 0.173, 0.359, 0.344, 0.921}
 
-// priorThreshold is the prior of the log odds, in the ranking, below which an
-// intent is rejected. Names alone are a weaker reason to reject nothing than
-// examples are.
-var priorThreshold = sizedWeight{0.1, -0.46, 0}
-
-const minPriorThreshold = -0.8
+// priorThreshold is the confidence below which an intent is rejected if there are no
+// trials: with names alone, whatever is not acted on.
+var priorThreshold = sizedWeight{MinActionConfidence, 0.02, 0}

@@ -132,7 +132,7 @@ func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i 
 			seen[f] = uint32(i) + 1
 		}
 		var mass wordMass
-		values, mass = l.weighText(values, s.features, int(s.words), [2]int{})
+		values, mass = l.weighText(values, s.features, int(s.words), unknownCount{})
 		l.scoreClasses(scores, s.features, values)
 		v := rankScores(scores, &d.families, len(s.features), &mass)
 		v.features.addLikeness(x.compare(v.best, l.rarity, seen, uint32(i)+1, mass.total, skip))
@@ -153,8 +153,7 @@ const (
 	// minLostShare. The fewer examples, the more requests resemble none.
 	lostExamples = 0.4
 	minLostShare = 0.0095
-	// smallSetTrials is the number of trials that count as much as
-	// priorThreshold.
+	// smallSetTrials is the number of trials that count as much as priorThreshold.
 	smallSetTrials = 800.0
 	// targetPrecision is the required share of correct answers among those
 	// accepted.
@@ -205,7 +204,7 @@ func chooseThresholds(c *confidenceCalibration, trials []heldOutPrediction, size
 	if len(trials) == 0 {
 		prior = 1
 	}
-	unknown = c.interpolate(prior*max(minPriorThreshold, priorThreshold.at(size)) + (1-prior)*c.oddsAt(unknown))
+	unknown = c.interpolate(prior*c.oddsAt(priorThreshold.at(size)) + (1-prior)*c.oddsAt(unknown))
 	weight := 0.0
 	if foreign > 0 {
 		weight = assumedOutOfScope / (1 - assumedOutOfScope) * own / foreign

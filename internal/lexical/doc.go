@@ -65,7 +65,8 @@
 // the accepted intent. Words are compared folded: case, accents, width, plural and
 // the most common verb endings do not matter (stem.go). Chinese and Japanese are
 // compared by pairs of characters. A word that is one edit away from a word of the
-// corpus counts as that word, and as an unknown one (typo.go). Fenced code blocks,
+// corpus counts as that word, and as an unknown one; one that means the same as a word of
+// the corpus counts as that word (replacement.go, package lexicon). Fenced code blocks,
 // JSON objects, HTML comments and placeholders of masked values ([EMAIL_1]) are not
 // read, because they are not part of the request.
 //

@@ -108,8 +108,9 @@ const (
 	EvidenceKeyword     EvidenceKind = "keyword"
 	EvidenceName        EvidenceKind = "name" // of the intent
 	EvidenceDescription EvidenceKind = "description"
-	EvidenceAlias       EvidenceKind = "alias" // of a domain
-	EvidenceTypo        EvidenceKind = "typo"  // a word of the registry, one edit away from a word of the text
+	EvidenceAlias       EvidenceKind = "alias"   // of a domain
+	EvidenceTypo        EvidenceKind = "typo"    // a word of the registry, one edit away from a word of the text
+	EvidenceSynonym     EvidenceKind = "synonym" // a word of the registry that means the same as a word of the text
 )
 
 // EvidenceItem is a text of the registry that shares words with a request.
@@ -118,7 +119,8 @@ type EvidenceItem struct {
 	Text   string // as declared
 	Intent string
 	// Strength is the share of the text, by the weight of its words, that the
-	// request contains: 0 to 1. Of a misspelt word, it is the share of its letters.
+	// request contains: 0 to 1. Of a misspelt word, it is the share of its letters, of a
+	// synonym synonymStrength.
 	Strength float64
 	// Missing are the content words of Text that the request does not contain.
 	Missing []string
@@ -147,7 +149,7 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 		return cmp.Or(cmp.Compare(b.strength, a.strength), cmp.Compare(a.pattern.kind, b.pattern.kind),
 			strings.Compare(a.pattern.text, b.pattern.text), cmp.Compare(a.pattern.intent, b.pattern.intent))
 	})
-	items := append(r.listAliases(keep), r.listTypos(text, keep)...)
+	items := append(r.listAliases(keep), r.listReplaced(text, keep)...)
 	items = items[:min(len(items), (limit+1)/2)] // the declared texts say more
 	for _, f := range all[:min(len(all), limit-len(items))] {
 		items = append(items, EvidenceItem{
@@ -178,9 +180,13 @@ func (r *textAnalysis) listAliases(keep func(intent string) bool) (items []Evide
 	return items
 }
 
-// listTypos returns the words of the intents that the text misspells.
-func (r *textAnalysis) listTypos(text string, keep func(intent string) bool) (items []EvidenceItem) {
-	if r.misspelt == 0 {
+// synonymStrength is the strength of a synonym as evidence.
+const synonymStrength = 0.9
+
+// listReplaced returns the words of the intents that the text misspells, or has synonyms
+// of.
+func (r *textAnalysis) listReplaced(text string, keep func(intent string) bool) (items []EvidenceItem) {
+	if !r.replaced {
 		return nil
 	}
 	m := r.model
@@ -191,17 +197,20 @@ func (r *textAnalysis) listTypos(text string, keep func(intent string) bool) (it
 		if known, domain := r.lookUpWord(); w.current != nil || known >= 0 || domain >= 0 {
 			continue
 		}
-		meant := m.typos.correct(w.word)
+		meant, kind := m.replaceWord(w.word, r.root)
 		n, known := m.words[string(stemWord(foldNumber([]byte(meant))))]
 		if !known || slices.ContainsFunc(items, func(item EvidenceItem) bool { return item.Text == meant }) {
 			continue
 		}
-		letters := float64(utf8.RuneCountInString(meant))
+		strength := synonymStrength
+		if kind == EvidenceTypo {
+			strength = 1 - 1/float64(utf8.RuneCountInString(meant))
+		}
 		for k, intent := range m.intents {
 			_, declared := slices.BinarySearch(m.vocabulary[k], n)
 			declared = declared || slices.ContainsFunc(m.posts[n], func(p int32) bool { return int(m.patterns[p].intent) == k })
 			if declared && keep(intent) {
-				items = append(items, EvidenceItem{Kind: EvidenceTypo, Text: meant, Intent: intent, Strength: roundConfidence(1 - 1/letters)})
+				items = append(items, EvidenceItem{Kind: kind, Text: meant, Intent: intent, Strength: roundConfidence(strength)})
 			}
 		}
 	}

@@ -1,6 +1,11 @@
 package lexical
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+)
 
 // Lengths of the character n-grams of a word, its borders included.
 const (
@@ -45,14 +50,14 @@ func (f *featureExtractor) addStem(s []byte) {
 	f.previousStem = h
 }
 
-// addSpelling adds the word that the last one misspells. Its n-grams are nearly
-// the same as those of the last one.
-func (f *featureExtractor) addSpelling(w []byte) {
+// addReplacement adds the word that the last one counts as. It adds no n-grams: those of
+// a misspelt word are nearly the same, and those of a synonym would only repeat it.
+func (f *featureExtractor) addReplacement(w []byte) {
 	f.words = append(f.words, mixHash(hashBytes(seedWord, w)))
 }
 
-// addSpellingStem adds the stem of the word that the last one misspells.
-func (f *featureExtractor) addSpellingStem(s []byte) {
+// addReplacementStem adds the stem of the word that the last one counts as.
+func (f *featureExtractor) addReplacementStem(s []byte) {
 	f.words = append(f.words, mixHash(hashBytes(seedStem, s)))
 }
 
@@ -90,4 +95,27 @@ func (f *featureExtractor) extractText(w *tokenizer, text string) {
 		f.addWord(w.word)
 		f.addStem(stemWord(foldNumber(w.word)))
 	}
+}
+
+// commonHashes are the feature hashes of lexicon.Common and their stems.
+type commonHashes map[uint32]struct{}
+
+func (c commonHashes) contains(hash uint32) bool {
+	_, ok := c[hash]
+	return ok
+}
+
+// containsStem reports whether a stem is that of a common word.
+func (c commonHashes) containsStem(stem []byte) bool {
+	return c.contains(mixHash(hashBytes(seedStem, stem)))
+}
+
+func newCommonHashes() commonHashes {
+	common := commonHashes{}
+	for w := range strings.FieldsSeq(lexicon.Common) {
+		b := []byte(w)
+		common[mixHash(hashBytes(seedWord, b))] = struct{}{}
+		common[mixHash(hashBytes(seedStem, stemWord(foldNumber(b))))] = struct{}{}
+	}
+	return common
 }

@@ -66,7 +66,7 @@ type domainName struct {
 // 15,000 examples. The model refers to the strings of the corpus.
 func Train(c Corpus) *Model {
 	t := &indexBuilder{
-		model:  &Model{words: map[string]int32{}, domainWords: map[string]int32{}},
+		model:  &Model{words: map[string]int32{}, domainWords: map[string]int32{}, common: newCommonHashes()},
 		tokens: newTokenizer(), spellings: map[string]int{},
 	}
 	for w := range strings.FieldsSeq(stopWords) {
@@ -86,8 +86,10 @@ func Train(c Corpus) *Model {
 	t.buildPostings()
 	var trials []heldOutPrediction
 	t.model.statistical, trials = trainStatistical(docs, t.model.domains, c.Pace)
+	t.model.statistical.common = t.model.common
 	t.countFamilies(docs)
 	t.model.typos = newTypoIndex(t.spellings)
+	t.model.synonyms = newSynonymIndex(t.spellings)
 	t.model.notFor = t.newNotForWords(docs)
 	t.model.verbatim = t.verbatimTexts(docs)
 	t.model.report = newReport(docs, trials)
@@ -125,12 +127,20 @@ func mergeIntents(docs []IntentDoc) []IntentDoc {
 	return merged
 }
 
-// countFamilies counts, for each word, the sets of agents whose intents have it
-// in their vocabulary.
+// countFamilies counts, for each word, the sets of agents that have it in the vocabulary
+// of their intents, or in the name of a domain.
 func (t *indexBuilder) countFamilies(docs []IntentDoc) {
 	seen := map[[2]int32]bool{}
 	for i, family := range agentFamilies(docs).of {
-		for _, w := range t.model.vocabulary[i] {
+		words := slices.Clone(t.model.vocabulary[i])
+		for _, domain := range docs[i].Domains {
+			for t.tokens.reset(splitCamel(domain)); t.tokens.next(); {
+				if w, ok := t.model.words[string(stemWord(foldNumber(t.tokens.word)))]; ok {
+					words = append(words, w)
+				}
+			}
+		}
+		for _, w := range words {
 			if key := [2]int32{w, family}; !seen[key] {
 				seen[key] = true
 				t.model.info[w].families++
@@ -241,7 +251,7 @@ func (t *indexBuilder) addWord(word []byte) int32 {
 	w := int32(len(t.model.info))
 	t.model.words[string(key)] = w
 	first, _ := utf8.DecodeRune(word)
-	t.model.info = append(t.model.info, wordInfo{pair: isUnspaced(first)})
+	t.model.info = append(t.model.info, wordInfo{pair: isUnspaced(first), common: t.model.common.containsStem(key)})
 	return w
 }
 

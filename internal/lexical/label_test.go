@@ -42,7 +42,7 @@ func TestLabels_AreNotRequests(t *testing.T) {
 		{"between marks", weather + "intent=code_review, [code_review] 'code_review'", contract.Unknown, ""},
 		{"behind ideographs", weather + "意图为code_review的", contract.Unknown, ""},
 		{"with accents", weather + "ANÁLISE_DE_RISCO", contract.Unknown, ""},
-		{"an agent, beside its keyword's company", weather + "the cloud billing_agent", contract.Unknown, ""},
+		{"an agent, beside its keyword's company", weather + "the city billing_agent", contract.Unknown, ""},
 		{"in quoted code", weather + "`code_review`", contract.Unknown, ""},
 
 		{"as people write it", weather + "code review", "code_review", ""},

@@ -26,6 +26,7 @@ type linearModel struct {
 type featureWeights struct {
 	rarity       []float32      // by feature: inverse document frequency; 0 = never seen
 	unseenRarity float32        // of an unknown feature
+	commonRarity float32        // of an unknown word that is a common one
 	flags        []featureFlags // by feature
 }
 
@@ -37,14 +38,21 @@ type wordMass struct {
 	domain  float32 // share of words of domain names
 }
 
+// unknownCount counts the features of a text that the corpus does not contain.
+type unknownCount struct {
+	words  int // without common ones
+	common int // of common words
+	ngrams int
+}
+
 // weighText computes the feature values of a text: rarity, scaled so that
 // words and n-grams have their shares of a length of 1. Unknown features count
 // in the length like the rarest ones, so that the known part of a text weighs
 // less if more of it is unknown. The first features are words, unknown counts
 // the unknown ones of words and n-grams.
-func (w *featureWeights) weighText(values []float32, features []int32, words int, unknown [2]int) ([]float32, wordMass) {
+func (w *featureWeights) weighText(values []float32, features []int32, words int, unknown unknownCount) ([]float32, wordMass) {
 	values = values[:0]
-	rarest := w.unseenRarity
+	rarest, common := w.unseenRarity*w.unseenRarity, w.commonRarity*w.commonRarity
 	var known [2]float32
 	var stop, domain float32
 	for i, f := range features {
@@ -55,18 +63,26 @@ func (w *featureWeights) weighText(values []float32, features []int32, words int
 			block = 1
 		} else if flag := w.flags[f]; flag&flagDomain != 0 {
 			domain += v * v
-		} else if flag != 0 {
+		} else if flag&flagStop != 0 {
 			stop += v * v
 		}
 		known[block] += v * v
-		if v == 0 {
-			unknown[block]++
+		switch {
+		case v > 0:
+		case block == 1:
+			unknown.ngrams++
+		case w.flags[f]&flagCommon != 0:
+			unknown.common++
+		default:
+			unknown.words++
 		}
 	}
+	missing := float32(unknown.words)*rarest + float32(unknown.common)*common
+	lengths := [2]float32{known[0] + missing, known[1] + float32(unknown.ngrams)*rarest}
 	var scale [2]float32
 	share := [2]float32{wordLengthShare, 1 - wordLengthShare}
-	for block := range scale {
-		if length := known[block] + float32(unknown[block])*rarest*rarest; length > 0 {
+	for block, length := range lengths {
+		if length > 0 {
 			scale[block] = float32(math.Sqrt(float64(share[block] / length)))
 		}
 	}
@@ -76,8 +92,7 @@ func (w *featureWeights) weighText(values []float32, features []int32, words int
 	for i := words; i < len(values); i++ {
 		values[i] *= scale[1]
 	}
-	missing := float32(unknown[0]) * rarest * rarest
-	m := wordMass{total: known[0] + missing}
+	m := wordMass{total: lengths[0]}
 	if m.total > 0 {
 		m.unknown, m.stop, m.domain = missing/m.total, stop/m.total, domain/m.total
 	}

@@ -18,18 +18,18 @@ func TestWeighText(t *testing.T) {
 		name     string
 		features []int32
 		words    int
-		unknown  [2]int
+		unknown  unknownCount
 		length   float64 // squared length of the known features
 		strange  float64
 	}{
-		{"all known", []int32{0, 1, 2, 3}, 2, [2]int{}, 1, 0},
-		{"words alone", []int32{0, 1}, 2, [2]int{}, wordLengthShare, 0},
-		{"n-grams alone", []int32{2, 3}, 0, [2]int{}, 1 - wordLengthShare, 0},
-		{"an unknown word", []int32{0, 1, 2, 3}, 2, [2]int{1, 0}, wordLengthShare*5/30 + 1 - wordLengthShare, 25.0 / 30},
-		{"an unknown n-gram", []int32{0, 1, 2, 3}, 2, [2]int{0, 1}, wordLengthShare + (1-wordLengthShare)*25/50, 0},
-		{"a word the fold has not seen", []int32{0, 1, 4, 2, 3}, 3, [2]int{}, wordLengthShare*5/30 + 1 - wordLengthShare, 25.0 / 30},
-		{"nothing known", nil, 0, [2]int{2, 3}, 0, 1},
-		{"nothing", nil, 0, [2]int{}, 0, 0},
+		{"all known", []int32{0, 1, 2, 3}, 2, unknownCount{}, 1, 0},
+		{"words alone", []int32{0, 1}, 2, unknownCount{}, wordLengthShare, 0},
+		{"n-grams alone", []int32{2, 3}, 0, unknownCount{}, 1 - wordLengthShare, 0},
+		{"an unknown word", []int32{0, 1, 2, 3}, 2, unknownCount{words: 1}, wordLengthShare*5/30 + 1 - wordLengthShare, 25.0 / 30},
+		{"an unknown n-gram", []int32{0, 1, 2, 3}, 2, unknownCount{ngrams: 1}, wordLengthShare + (1-wordLengthShare)*25/50, 0},
+		{"a word the fold has not seen", []int32{0, 1, 4, 2, 3}, 3, unknownCount{}, wordLengthShare*5/30 + 1 - wordLengthShare, 25.0 / 30},
+		{"nothing known", nil, 0, unknownCount{words: 2, ngrams: 3}, 0, 1},
+		{"nothing", nil, 0, unknownCount{}, 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestFitLinear(t *testing.T) {
 		wrong, seen := 0, 0
 		for i := range d.samples {
 			if s := &d.samples[i]; use(i) {
-				values, mass := l.weighText(nil, s.features, int(s.words), [2]int{})
+				values, mass := l.weighText(nil, s.features, int(s.words), unknownCount{})
 				l.scoreClasses(scores, s.features, values)
 				seen++
 				if rankScores(scores, &families, len(s.features), &mass).best != int(s.class) {

@@ -32,6 +32,13 @@ const (
 	// stopRarity scales the weight of stop words in a small set. Few examples cannot show that
 	// a word is frequent in the language.
 	stopRarity = 0.7
+	// leastCommonRarity scales the weight of common words if no intent has examples. It
+	// grows to 1 at commonExamples examples for each intent, and that of common words
+	// that the corpus does not contain at unseenCommonExamples.
+	leastCommonRarity       = 0.7
+	commonExamples          = 5
+	leastUnseenCommonRarity = 0.5
+	unseenCommonExamples    = 25
 	// maxFeatureClasses bounds the classes that a feature has weights for. The
 	// most frequent ones are kept.
 	maxFeatureClasses = 256
@@ -116,12 +123,18 @@ func (f *sgdTrainer) selectClasses() {
 	l.weight = make([]float32, len(l.class))
 	n := float64(len(f.order))
 	l.unseenRarity = float32(1 + math.Log(n))
+	perIntent := float32(f.set.examplesPerIntent())
+	common := min(1, leastCommonRarity+(1-leastCommonRarity)*perIntent/commonExamples)
+	l.commonRarity = l.unseenRarity * min(1, leastUnseenCommonRarity+(1-leastUnseenCommonRarity)*perIntent/unseenCommonExamples)
 	l.rarity = make([]float32, features)
 	for i, count := range seen {
 		if count > 0 {
 			l.rarity[i] = float32(1 + math.Log(n/float64(count)))
-			if f.small && l.flags[i]&flagStop != 0 {
+			switch {
+			case l.flags[i]&flagStop != 0 && f.small:
 				l.rarity[i] *= stopRarity
+			case l.flags[i]&flagStop == 0 && l.flags[i]&flagCommon != 0:
+				l.rarity[i] *= common
 			}
 		}
 	}
@@ -179,7 +192,7 @@ func (f *sgdTrainer) weighSamples() {
 	var buffer []float32
 	for _, i := range f.order {
 		s := &f.set.samples[i]
-		buffer, _ = f.model.weighText(buffer, s.features, int(s.words), [2]int{})
+		buffer, _ = f.model.weighText(buffer, s.features, int(s.words), unknownCount{})
 		f.start[i] = int32(len(f.value))
 		f.value = append(f.value, buffer...)
 	}

@@ -21,6 +21,7 @@ const maxClasses = math.MaxUint16
 type statisticalModel struct {
 	linear          quantizedModel
 	declared        declaredTexts
+	common          commonHashes
 	calibration     confidenceCalibration
 	rejectThreshold float64
 	acceptThreshold float64
@@ -175,13 +176,17 @@ func (s *statisticalModel) newScratch() scoringScratch {
 // scoreText looks up the extracted features and scores them.
 func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) scoredClass {
 	x.known = x.known[:0]
-	var unknown [2]int
+	var unknown unknownCount
 	words := 0
 	for block, hashes := range [...][]uint32{x.features.words, x.features.grams} {
 		for _, h := range hashes {
 			switch f := s.linear.features.lookup(h); {
+			case f < 0 && block == 1:
+				unknown.ngrams++
+			case f < 0 && s.common.contains(h):
+				unknown.common++
 			case f < 0:
-				unknown[block]++
+				unknown.words++
 			case x.seen[f] != generation:
 				x.seen[f] = generation
 				x.known = append(x.known, f)
@@ -291,31 +296,45 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confide
 		probabilities[next] = -1
 		p.Alternatives = append(p.Alternatives, contract.IntentScore{Intent: r.model.intents[next], Confidence: c})
 	}
+	slices.SortStableFunc(p.Alternatives, func(a, b contract.IntentScore) int { return cmp.Compare(b.Confidence, a.Confidence) })
 }
 
 const (
 	// loneWordFactor is the factor of the confidence in an intent without
-	// examples of which the text contains a single word, or none. From
-	// supportedExamples examples on, the linear model knows better.
-	loneWordFactor    = 0.55
+	// examples of which the text contains a single word. From supportedExamples
+	// examples on, the linear model knows better. commonWordFactor and
+	// supportedCommon are the same if the word is a common one, or if there is none.
+	loneWordFactor    = 0.75
 	supportedExamples = 8.0
-	// stopWordsFactor and supportedPhrases are the same for stop words alone;
-	// the latter also for ideographs.
+	enoughFactor      = 0.9 // if an example or the name is similar
+	commonWordFactor  = 0.5
+	supportedCommon   = 10.0
+	// stopWordsFactor and supportedPhrases are the same for stop words alone, domainFactor
+	// for the names of domains; the second also for ideographs.
 	stopWordsFactor  = 0.2
+	domainFactor     = 0.25
 	supportedPhrases = 30.0
-	// misspeltSupport and pairSupport are the support of a misspelt word, and
-	// of a pair of ideographs, several of which make a word.
+	// misspeltSupport is the support that a misspelt word lacks, and misspeltShare the part of
+	// it that counts if the word is no common one. pairSupport is the support of a pair of
+	// ideographs, several of which make a word.
 	misspeltSupport = 0.5
+	misspeltShare   = 0.5
 	pairSupport     = 0.5
+	// minBesideDomain is the number of other content words from which a word of a domain's
+	// name counts.
+	minBesideDomain = 3
+	// minLoneSupport is the support by words that are not common from which they count as
+	// a word of the intent alone.
+	minLoneSupport = 0.7
 	// weakLikeness is a similarity to the intent's name or an example below which it
 	// does not make up for a missing second word.
 	weakLikeness = 0.4
 )
 
 // supportFactor lowers the confidence in an intent with few examples if a
-// single word speaks for it, a word that several intents share, or one of a
-// domain's name. "Order a pizza" does not ask for order_status. If intents of the same
-// agents are tied and the text has no other words, a word that only they share
+// single word speaks for it, most of all if it is a common word, a word that several
+// intents share, or one of a domain's name. "Order a pizza" does not ask for order_status.
+// If intents of the same agents are tied and the text has no other words, a word that only they share
 // is evidence for those agents: "where is my order?".
 func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied bool) float64 {
 	if f[featKeyword] > 0 || f[featName] > 0.999 {
@@ -323,39 +342,61 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 	}
 	m := r.model
 	examples := float64(m.report.Intents[intent].Examples)
-	content, words := -r.misspelt, false
+	fewExamples := max(0, 1-examples/supportedExamples)
+	content, words, pairs := -r.misspelt, false, false
 	support := -misspeltSupport * float64(r.misspelt)
+	special := misspeltShare * support // by words that are not common
 	for _, w := range r.found {
 		info := &m.info[w]
 		if info.stop {
 			continue
 		}
 		content++
-		if info.domain || !r.inVocabulary(w, intent, tied) {
+		if info.domain && !r.domainCounts(info, fewExamples) || !r.inVocabulary(w, intent, tied) {
 			continue
 		}
 		one := 1 / float64(max(info.intents, 1))
 		if tied {
 			one = 1 / float64(max(info.families, 1))
 		}
+		if info.domain {
+			one *= fewExamples
+		}
 		if info.pair {
 			one *= pairSupport
 		}
-		words = words || !info.pair
+		words, pairs = words || !info.pair, pairs || info.pair
 		support += one
+		if !info.common {
+			special += one
+		}
 	}
-	enough, factor := supportedExamples, loneWordFactor
+	enough, factor := supportedCommon, commonWordFactor
 	switch {
 	case content <= 0 && r.unknown > 0:
 		return min(1, max(0, m.statistical.rejectThreshold-1e-4)) // no content word is known
 	case content+r.misspelt == 0:
 		enough, factor = supportedPhrases, stopWordsFactor
-	case support > 1.999, support > 0.999 && r.isEnough(f, tied):
+	case support > 1.999:
 		return 1
+	case support > 0.999 && r.isEnough(f, tied):
+		enough, factor = supportedExamples, enoughFactor
+	case !words && !pairs:
+		enough, factor = supportedPhrases, domainFactor
 	case !words:
 		enough = supportedPhrases
+	case special > minLoneSupport:
+		enough, factor = supportedExamples, loneWordFactor
 	}
 	return 1 - (1-factor)*max(0, 1-examples/enough)
+}
+
+// domainCounts reports whether a word of a domain's name counts as one of an intent's name:
+// only one agent has it, the intent has few examples, and the text is about more than the
+// domain. "Why did the pipeline of the loans fail" asks for pipeline_status, but "what is a
+// pipeline" does not.
+func (r *textAnalysis) domainCounts(info *wordInfo, fewExamples float64) bool {
+	return info.families == 1 && fewExamples > 0 && r.nonDomain >= minBesideDomain
 }
 
 // isEnough reports whether a single word suffices: an example is similar, or the text

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/lexical/lexicon"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -18,6 +19,17 @@ type trainingSet struct {
 	families classFamilies
 	samples  []trainingSample
 	pace     func() // see Corpus; may be nil
+}
+
+// examplesPerIntent returns the mean number of examples of an intent.
+func (d *trainingSet) examplesPerIntent() float64 {
+	examples := 0
+	for i := range d.samples {
+		if d.samples[i].kind == kindExample {
+			examples++
+		}
+	}
+	return float64(examples) / float64(max(d.classes, 1))
 }
 
 // yield lets other work run.
@@ -57,6 +69,7 @@ type featureFlags uint8
 const (
 	flagStop   featureFlags = 1 << iota // of a stop word
 	flagDomain                          // of a word of a domain name
+	flagCommon                          // of a common word
 )
 
 // trainingText is a sample before its features are extracted.
@@ -116,6 +129,9 @@ func newTrainingSet(list []trainingText, families classFamilies) *trainingSet {
 	d.flags = make([]featureFlags, d.table.size)
 	for w := range strings.FieldsSeq(stopWords) {
 		d.flagWord(w, flagStop)
+	}
+	for w := range strings.FieldsSeq(lexicon.Common) {
+		d.flagWord(w, flagCommon)
 	}
 	return d
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/internal/lexical/lexicon"
 )
 
 const (
@@ -149,3 +151,50 @@ func oneEdit(a string, b []byte) bool {
 	}
 	return false
 }
+
+// synonymIndex maps the stem of a word that the corpus does not contain to a word of the
+// corpus with the same meaning: the one that occurs most often.
+type synonymIndex map[string]string
+
+// newSynonymIndex builds the index from the folded words of a corpus and their counts.
+func newSynonymIndex(count map[string]int) synonymIndex {
+	frequent := map[string]string{} // by stem: its most frequent spelling
+	for w, n := range count {
+		stem := wordStem(w)
+		if best, ok := frequent[stem]; !ok || n > count[best] || n == count[best] && w < best {
+			frequent[stem] = w
+		}
+	}
+	x := synonymIndex{}
+	for line := range strings.Lines(lexicon.Synonyms) {
+		meant := ""
+		for w := range strings.FieldsSeq(line) {
+			if own, ok := frequent[wordStem(w)]; ok && (meant == "" || count[own] > count[meant]) {
+				meant = own
+			}
+		}
+		if meant == "" {
+			continue
+		}
+		for w := range strings.FieldsSeq(line) {
+			if _, ok := frequent[wordStem(w)]; !ok {
+				x[wordStem(w)] = meant
+			}
+		}
+	}
+	return x
+}
+
+// replaceWord returns the word of the corpus that an unknown folded word with the given
+// stem counts as, and whether it is a synonym or a misspelling; "" if there is none.
+func (m *Model) replaceWord(word, stem []byte) (string, EvidenceKind) {
+	if meant := m.synonyms[string(stem)]; meant != "" {
+		return meant, EvidenceSynonym
+	}
+	if m.common.containsStem(stem) {
+		return "", "" // spelt correctly
+	}
+	return m.typos.correct(word), EvidenceTypo
+}
+
+func wordStem(word string) string { return string(stemWord(foldNumber([]byte(word)))) }

@@ -1,0 +1,119 @@
+package golden
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+// writtenRegistry is a file of testdata/written: nine agents with seven examples of each
+// intent, and 46 requests to them. The files were written as new users would, without
+// knowledge of the classifier, and nothing was fitted to them.
+type writtenRegistry struct {
+	Agents map[string]struct {
+		Intents  []string            `yaml:"intents"`
+		Domains  []string            `yaml:"domains"`
+		Keywords []string            `yaml:"keywords"`
+		Examples map[string][]string `yaml:"examples"`
+	} `yaml:"agents"`
+	Prompts []struct {
+		Text   string   `yaml:"text"`
+		Kind   string   `yaml:"kind"`
+		Intent string   `yaml:"intent"`
+		Agents []string `yaml:"agents"`
+	} `yaml:"prompts"`
+}
+
+// registry returns the registry with or without keywords, and with the first examples of
+// each intent.
+func (w *writtenRegistry) registry(t *testing.T, keywords bool, examples int) *capabilities.Snapshot {
+	t.Helper()
+	clients := map[string]any{}
+	for id, a := range w.Agents {
+		entry := map[string]any{"match": map[string]any{"intent": a.Intents, "domains": a.Domains}}
+		if keywords {
+			entry["keywords"] = a.Keywords
+		}
+		if examples > 0 {
+			some := map[string][]string{}
+			for intent, texts := range a.Examples {
+				some[intent] = texts[:min(examples, len(texts))]
+			}
+			entry["examples"] = some
+		}
+		clients[id] = entry
+	}
+	data, err := json.Marshal(map[string]any{"clients": clients, "fallback": map[string]any{"policy": "A"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := capabilities.Parse("written.yaml", data) // JSON is YAML
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (w *writtenRegistry) cases() []Case {
+	cases := make([]Case, len(w.Prompts))
+	for i, p := range w.Prompts {
+		cases[i] = Case{ID: fmt.Sprintf("p%02d", i+1), Input: p.Text, Expect: Expect{Outcome: Dispatch, Agents: p.Agents}}
+		if len(p.Agents) == 0 {
+			cases[i].Expect.Outcome = FallbackA
+		}
+	}
+	return cases
+}
+
+// TestWrittenRegistries_RouteWithoutModel checks that what was reached is not lost, and
+// that docs/quality.md has the means.
+func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
+	const document = "../docs/quality.md"
+	files, err := filepath.Glob("testdata/written/*.yaml")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("got %d files and error %v, want 3", len(files), err)
+	}
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name               string
+		keywords           bool
+		examples           int
+		minRight, maxWrong float64 // means of the registries
+	}{
+		{"names", false, 0, 21, 2.5},
+		{"with keywords", true, 0, 29, 3.5},
+		{"with keywords and 2 examples", true, 2, 28.5, 3.5},
+		{"with keywords and 7 examples", true, 7, 30.5, 4.5},
+	}
+	for _, tt := range tests {
+		var right, wrong float64
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var w writtenRegistry
+			if err := strictyaml.Decode(file, data, &w); err != nil {
+				t.Fatal(err)
+			}
+			r, f := countRouted(run1(t, Config{Registry: w.registry(t, tt.keywords, tt.examples), Cases: w.cases()}))
+			right, wrong = right+float64(r)/float64(len(files)), wrong+float64(f)/float64(len(files))
+		}
+		if right < tt.minRight || wrong > tt.maxWrong {
+			t.Errorf("%s: got %.1f right and %.1f dispatched wrongly, want at least %.1f and at most %.1f", tt.name, right, wrong, tt.minRight, tt.maxWrong)
+		}
+		want := fmt.Sprintf("| %s | %.1f | %.1f |", tt.name, right, wrong)
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(want)).Match(text) {
+			t.Errorf("%s: want a row %q", document, want)
+		}
+	}
+}

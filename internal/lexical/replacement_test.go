@@ -1,0 +1,79 @@
+package lexical
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+)
+
+// TestSynonyms_AreUnambiguous checks that no word is in two lines, and none is a stop word.
+func TestSynonyms_AreUnambiguous(t *testing.T) {
+	stops, lines := newStopSet(), map[string]int{}
+	number := 0
+	for line := range strings.Lines(lexicon.Synonyms) {
+		number++
+		for word := range strings.FieldsSeq(line) {
+			stem := wordStem(word)
+			if other, ok := lines[stem]; ok && other != number {
+				t.Errorf("%q is in the lines %d and %d", word, other, number)
+			}
+			if lines[stem] = number; stops[word] {
+				t.Errorf("%q is a stop word", word)
+			}
+		}
+	}
+}
+
+func TestClassify_Synonyms(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{
+		{Name: "resend_invoice"}, {Name: "reset_password"}, {Name: "request_vacation"}, {Name: "track_parcel"},
+	}})
+	tests := []struct{ text, intent string }{
+		{"a segunda via da fatura", "resend_invoice"},
+		{"necesito mi factura otra vez", "resend_invoice"},
+		{"esqueci a minha senha", "reset_password"},
+		{"olvidé mi contraseña", "reset_password"},
+		{"how many days of holiday do I have", "request_vacation"},
+		{"where is my package", "track_parcel"},
+		{"tell me a joke", ""},
+	}
+	for _, tt := range tests {
+		if p := m.Classify(tt.text); tt.intent == "" && p.Intent != contract.Unknown || tt.intent != "" && p.BestIntent != tt.intent {
+			t.Errorf("%q: got %s, best %s with %v, want %q", tt.text, p.Intent, p.BestIntent, p.Confidence, tt.intent)
+		}
+	}
+}
+
+// TestClassify_SynonymOfADeclaredWord checks that a word which the corpus contains keeps
+// its own meaning.
+func TestClassify_SynonymOfADeclaredWord(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{{Name: "send_invoice"}, {Name: "print_receipt"}}})
+	for text, want := range map[string]string{"the invoice please": "send_invoice", "the receipt please": "print_receipt"} {
+		if p := m.Classify(text); p.BestIntent != want {
+			t.Errorf("%q: got %s, want %s", text, p.BestIntent, want)
+		}
+	}
+}
+
+func TestListEvidence_Synonym(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{{Name: "resend_invoice"}, {Name: "reset_password"}}})
+	items := m.ListEvidence("minha senha", 5, func(string) bool { return true })
+	for _, item := range items {
+		if item.Kind == EvidenceSynonym && item.Text == "password" && item.Intent == "reset_password" {
+			return
+		}
+	}
+	t.Errorf("got %+v, want the synonym password of reset_password", items)
+}
+
+// TestReplaceWord_LeavesCommonWords checks that a common word is no misspelling.
+func TestReplaceWord_LeavesCommonWords(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{{Name: "buy_shoes"}, {Name: "book_train"}}})
+	for word, want := range map[string]string{"shose": "shoes", "those": "", "show": "", "trian": "train"} {
+		if got, _ := m.replaceWord([]byte(word), []byte(wordStem(word))); got != want {
+			t.Errorf("%q: got %q, want %q", word, got, want)
+		}
+	}
+}
