@@ -310,9 +310,10 @@ const (
 	commonWordFactor  = 0.5
 	supportedCommon   = 10.0
 	// stopWordsFactor and supportedPhrases are the same for stop words alone, domainFactor
-	// for the names of domains; the second also for ideographs.
+	// and supportedDomains for names of domains; supportedPhrases also for ideographs.
 	stopWordsFactor  = 0.2
-	domainFactor     = 0.25
+	domainFactor     = 0.38
+	supportedDomains = 50.0
 	supportedPhrases = 30.0
 	// misspeltSupport is the support that a misspelt word lacks, and misspeltShare the part of
 	// it that counts if the word is no common one. pairSupport is the support of a pair of
@@ -382,7 +383,7 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 	case support > 0.999 && r.isEnough(f, tied):
 		enough, factor = supportedExamples, enoughFactor
 	case !words && !pairs:
-		enough, factor = supportedPhrases, domainFactor
+		enough, factor = supportedDomains, domainFactor
 	case !words:
 		enough = supportedPhrases
 	case special > minLoneSupport:
