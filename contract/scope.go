@@ -12,7 +12,7 @@ const (
 	ScopeRouteRead      = "route:read"      // read own requests and decisions
 	ScopeAgentsRead     = "agents:read"     // list usable agents, and validate a registry
 	ScopeAgentsRegister = "agents:register" // register the agent of the token
-	ScopeTasksWork      = "tasks:work"      // deliver results of the agent of the token
+	ScopeTasksWork      = "tasks:work"      // pull tasks of the agent of the token, and deliver results
 	ScopeTickets        = "tickets"         // read and close tickets
 	ScopeMCPRead        = "mcp:read"        // list plugins
 	ScopeOrchestrate    = "orchestrate"     // run plans

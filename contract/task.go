@@ -44,8 +44,53 @@ type TaskGrant struct {
 	AgentID   string
 	RequestID string
 	TaskID    string
+	Lease     int // number of the lease with which the agent pulled the task; 0 = the task was sent
 	Expires   time.Time
 }
+
+// LeaseRequest is the body of POST /api/v1/agents/{id}/lease, with which an agent pulls
+// its next task.
+type LeaseRequest struct {
+	Instance  string `json:"instance,omitempty" validate:"max=64"`                     // "" = DefaultInstance
+	WaitS     int    `json:"wait_s,omitzero" validate:"min=0,max=30"`                  // how long to wait for a task; 0 = not
+	LeaseTTLS int    `json:"lease_ttl_s,omitzero" validate:"omitempty,min=2,max=3600"` // of the task; 0 = DefaultTaskLeaseS
+}
+
+// DefaultTaskLeaseS is the default time in seconds after which a task that was pulled is
+// given up, unless its agent renews the lease.
+const DefaultTaskLeaseS = 30
+
+// MaxTaskLeases is how often a task is given to an idempotent agent whose leases expire.
+const MaxTaskLeases = 5
+
+// LeasedTask is a task that its agent has pulled.
+type LeasedTask struct {
+	Task  Task      `json:"task"`
+	Lease TaskLease `json:"lease"`
+	// Token is the token that an agent receives with a task that is sent to it: it names
+	// the caller.
+	Token string `json:"token"`
+}
+
+// TaskLease is the state of a lease. The agent renews it with progress, or with a
+// heartbeat of the task, at least once in HeartbeatS.
+type TaskLease struct {
+	TaskID     string     `json:"task_id"`
+	State      LeaseState `json:"state"`
+	ExpiresAt  *time.Time `json:"expires_at,omitempty"` // absent unless the state is leased
+	HeartbeatS float64    `json:"heartbeat_s,omitzero"` // likewise
+}
+
+// LeaseState is the state of a lease.
+type LeaseState string
+
+// The states of a lease.
+const (
+	LeaseHeld LeaseState = "leased"
+	// LeaseCancelled means that the result is not needed any more: the request was
+	// cancelled, it has ended, or another worker has the task. The agent should stop.
+	LeaseCancelled LeaseState = "cancelled"
+)
 
 // Progress is a progress report of an agent.
 type Progress struct {

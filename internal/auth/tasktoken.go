@@ -40,6 +40,7 @@ type taskClaims struct {
 	Scope     string `json:"scope"`
 	TaskID    string `json:"task_id"`
 	RequestID string `json:"request_id"`
+	Lease     int    `json:"lease,omitzero"` // of a task that the agent pulled
 	IssuedAt  int64  `json:"iat"`
 	Expires   int64  `json:"exp"`
 	ID        string `json:"jti"`
@@ -109,7 +110,7 @@ func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) 
 	}
 	claims, err := encodeSegment(taskClaims{
 		Issuer: issuer, Audience: issuer, Subject: g.AgentID, Scope: ScopeTasksWork,
-		TaskID: g.TaskID, RequestID: g.RequestID,
+		TaskID: g.TaskID, RequestID: g.RequestID, Lease: g.Lease,
 		IssuedAt: now.Unix(), Expires: g.Expires.Unix(), ID: rand.Text(),
 	})
 	if err != nil {
@@ -154,7 +155,7 @@ func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 	if c.Issuer != issuer || c.Audience != issuer || c.Scope != ScopeTasksWork || c.ID == "" {
 		return none, errors.New("made for something else")
 	}
-	g := contract.TaskGrant{AgentID: c.Subject, RequestID: c.RequestID, TaskID: c.TaskID, Expires: time.Unix(c.Expires, 0)}
+	g := contract.TaskGrant{AgentID: c.Subject, RequestID: c.RequestID, TaskID: c.TaskID, Lease: c.Lease, Expires: time.Unix(c.Expires, 0)}
 	if err := checkTaskGrant(issuer, g, now); err != nil {
 		return none, err
 	}
@@ -205,6 +206,8 @@ func checkTaskGrant(issuer string, g contract.TaskGrant, now time.Time) error {
 		return errors.New("not an agent id")
 	case g.TaskID == "" || g.RequestID == "":
 		return errors.New("it names no task of a request")
+	case g.Lease < 0:
+		return errors.New("negative number of a lease")
 	case !g.Expires.After(now):
 		return errors.New("it has expired")
 	}

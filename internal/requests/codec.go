@@ -86,6 +86,8 @@ func (t *Task) check(parts int, ended bool) error {
 		return fmt.Errorf("state %s and outcome do not match", t.State)
 	case delivered != (t.ResultHash != ""):
 		return errors.New("result and hash do not match")
+	case t.Pull != nil && (t.State == TaskSent || t.Pull.Leases < 0):
+		return fmt.Errorf("state %s after %d leases", t.State, t.Pull.Leases)
 	}
 	return nil
 }

@@ -15,6 +15,8 @@
 //	Wait        -          -         task waiting   -
 //	Finish      -          -         task done      -
 //	Deliver     -          -         task done      the same again
+//	Lease       -          -         task waiting   -
+//	Renew       -          -         task waiting   -
 //	TakeOver    epoch+1    epoch+1   epoch+1        -
 //	End         ended      ended     ended          -
 //	AdoptEnd    -          -         -              epoch+1
@@ -26,6 +28,11 @@
 //	Resend └──┘ └──────┬───────┘
 //	                   ▼ Finish, Deliver: the first outcome stays
 //	                 done
+//
+// A task that its agent pulls is waiting from the start. Until it is done, any process may
+// give it to the agent (Lease, Renew), see [Task.PhaseAt]:
+//
+//	offered ──Lease──▶ leased ──Renew──▶ leased ──the lease expires──▶ offered again, or given up
 //
 // A part of a request has one open task at a time. It gets no further task if an agent
 // has delivered a result, or may have done the work (Uncertain).

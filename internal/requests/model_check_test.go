@@ -31,7 +31,7 @@ func (w *modelWorld) check(t *rapid.T) {
 		t.Fatalf("the request is %s, and had ended", r.State)
 	}
 	for id, says := range w.accepted {
-		task := r.findTask(id)
+		task := r.FindTask(id)
 		if task == nil || task.ResultHash == "" || r.Response == nil && (task.Result == nil || task.Result.Text() != says) {
 			t.Fatalf("the result of task %s was accepted, but the record has %+v", id, task)
 		}

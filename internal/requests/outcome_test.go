@@ -63,7 +63,7 @@ func TestDeliver_FirstResultStays(t *testing.T) {
 				wantUnchanged(t, r, before)
 				return
 			}
-			if got := r.findTask("t1"); got.State != TaskDone || got.Result != tt.result || got.ResultHash == "" {
+			if got := r.FindTask("t1"); got.State != TaskDone || got.Result != tt.result || got.ResultHash == "" {
 				t.Errorf("got task %+v, want it done with the result", got)
 			}
 		})
@@ -103,7 +103,7 @@ func TestFinish_FirstOutcomeStays(t *testing.T) {
 				wantUnchanged(t, r, before)
 				return
 			}
-			got := *r.findTask("t1")
+			got := *r.FindTask("t1")
 			got.ResultHash = ""
 			want := Task{
 				ID: "t1", AgentID: "quality", State: TaskDone, SentAt: now, Attempts: max(1, tt.out.Attempts), LatencyMS: tt.out.LatencyMS,
@@ -124,7 +124,7 @@ func TestFinish_AddsLatencyAfterDeliver(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, r.Finish("t1", Outcome{Result: result("x"), Attempts: 3, LatencyMS: 12}))
-	if got := r.findTask("t1"); got.Result != res || got.Attempts != 3 || got.LatencyMS != 12 {
+	if got := r.FindTask("t1"); got.Result != res || got.Attempts != 3 || got.LatencyMS != 12 {
 		t.Errorf("got %d attempts and %g ms, want 3 and 12 with the first result", got.Attempts, got.LatencyMS)
 	}
 }

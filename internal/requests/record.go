@@ -37,7 +37,7 @@ type TaskState string
 // The states of a task.
 const (
 	TaskSent    TaskState = "sent"    // may have reached its agent
-	TaskWaiting TaskState = "waiting" // its agent answered 202: the result comes by callback
+	TaskWaiting TaskState = "waiting" // its agent answered 202, or pulls it: the result comes by callback
 	TaskDone    TaskState = "done"    // has an outcome
 )
 
@@ -107,6 +107,8 @@ type Task struct {
 	Attempts  int     `json:"attempts"`
 	LatencyMS float64 `json:"latency_ms,omitzero"`
 
+	Pull *Pull `json:"pull,omitempty"` // of a task that its agent pulls
+
 	// The outcome of a done task is a Result or an Err.
 	Result     *contract.Result    `json:"result,omitempty"`
 	ResultHash string              `json:"result_hash,omitempty"`
@@ -123,8 +125,8 @@ type Outcome struct {
 	LatencyMS float64
 }
 
-// findTask returns the task with the id, or nil.
-func (r *Record) findTask(id string) *Task {
+// FindTask returns the task with the id, or nil.
+func (r *Record) FindTask(id string) *Task {
 	for i := range r.Tasks {
 		if r.Tasks[i].ID == id {
 			return &r.Tasks[i]
@@ -135,7 +137,7 @@ func (r *Record) findTask(id string) *Task {
 
 // HasOpenTask reports whether the agent has a task with this id that has no outcome.
 func (r *Record) HasOpenTask(taskID, agentID string) bool {
-	t := r.findTask(taskID)
+	t := r.FindTask(taskID)
 	return t != nil && t.AgentID == agentID && t.State != TaskDone && !r.State.Terminal()
 }
 
@@ -230,7 +232,7 @@ func (r *Record) failedAttempt(report *contract.TaskReport) contract.FailedAttem
 		TaskID: report.TaskID, AgentID: report.AgentID, Status: report.Status,
 		Attempts: report.Attempts, LatencyMS: report.LatencyMS, Error: report.Error,
 	}
-	if t := r.findTask(report.TaskID); t != nil && t.Result != nil {
+	if t := r.FindTask(report.TaskID); t != nil && t.Result != nil {
 		try.Explanations = t.Result.Explanations
 	}
 	return try

@@ -30,6 +30,8 @@ const (
 	eventWait     event = "wait"
 	eventFinish   event = "finish"
 	eventDeliver  event = "deliver"
+	eventLease    event = "lease"
+	eventRenew    event = "renew"
 	eventTakeOver event = "take over"
 	eventEnd      event = "end"
 	eventAdopt    event = "adopt the end"
@@ -96,7 +98,7 @@ func (r *Record) Start(owner string, epoch int) error {
 
 // Send stores that the task is about to be sent. It returns ErrTransition if the part
 // has an open task, or if an agent delivered a result or may have done the work: work
-// is never sent to two agents.
+// is never sent to two agents. A task with a Pull waits for its agent.
 func (r *Record) Send(t Task) error {
 	if err := r.checkEvent(eventSend); err != nil {
 		return err
@@ -104,8 +106,12 @@ func (r *Record) Send(t Task) error {
 	if err := r.checkSend(&t); err != nil {
 		return fmt.Errorf("send task %q to %q: %w: %w", t.ID, t.AgentID, ErrTransition, err)
 	}
+	state, attempts := TaskSent, max(t.Attempts, 1)
+	if t.Pull != nil {
+		state, attempts = TaskWaiting, 0 // its leases are its attempts
+	}
 	r.Tasks = append(r.Tasks, Task{
-		ID: t.ID, AgentID: t.AgentID, Part: t.Part, State: TaskSent, SentAt: t.SentAt, Attempts: max(t.Attempts, 1), Idempotent: t.Idempotent,
+		ID: t.ID, AgentID: t.AgentID, Part: t.Part, State: state, SentAt: t.SentAt, Attempts: attempts, Idempotent: t.Idempotent, Pull: t.Pull,
 	})
 	return nil
 }
@@ -114,7 +120,7 @@ func (r *Record) checkSend(t *Task) error {
 	switch {
 	case t.ID == "":
 		return errors.New("no id")
-	case r.findTask(t.ID) != nil:
+	case r.FindTask(t.ID) != nil:
 		return errors.New("it was sent before")
 	case t.Part < 0 || t.Part >= len(r.Parts):
 		return fmt.Errorf("unknown part %d", t.Part)
@@ -166,7 +172,8 @@ func (r *Record) Wait(taskID string) error {
 
 // Finish stores the outcome of a task. The first outcome stays: if there is another
 // one, for example because a callback was faster, Finish returns ErrDifferentResult.
-// The same Result again is no error, because only Finish knows its latency.
+// The same Result again is no error, because only Finish knows its latency. If an agent
+// has pulled the task, and is not idempotent, the outcome is uncertain in any case.
 func (r *Record) Finish(taskID string, out Outcome) error {
 	t, err := r.taskFor(eventFinish, taskID)
 	if err != nil {
@@ -184,6 +191,7 @@ func (r *Record) Finish(taskID string, out Outcome) error {
 			return err
 		}
 	} else {
+		t.checkLeased(&out)
 		t.State, t.Result, t.ResultHash, t.Err, t.Uncertain = TaskDone, out.Result, hash, out.Err, out.Uncertain
 	}
 	t.Attempts, t.LatencyMS = max(t.Attempts, out.Attempts), max(t.LatencyMS, out.LatencyMS)
@@ -195,7 +203,7 @@ func (r *Record) Finish(taskID string, out Outcome) error {
 // ErrDifferentResult if the task has another outcome, for example because it was given
 // up.
 func (r *Record) Deliver(taskID, agentID string, res *contract.Result) (fresh bool, err error) {
-	t := r.findTask(taskID)
+	t := r.FindTask(taskID)
 	if t == nil || t.AgentID != agentID || res == nil {
 		return false, fmt.Errorf("%w: %q for %q", ErrUnknownTask, taskID, agentID)
 	}
@@ -285,7 +293,7 @@ func (r *Record) taskFor(e event, id string) (*Task, error) {
 	if err := r.checkEvent(e); err != nil {
 		return nil, err
 	}
-	if t := r.findTask(id); t != nil {
+	if t := r.FindTask(id); t != nil {
 		return t, nil
 	}
 	return nil, fmt.Errorf("%s: %w: %q", e, ErrUnknownTask, id)

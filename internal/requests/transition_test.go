@@ -210,7 +210,7 @@ func TestResend_ChecksAttempt(t *testing.T) {
 			}
 			if tt.want != nil {
 				wantUnchanged(t, r, before)
-			} else if got := r.findTask("t1").Attempts; got != tt.attempt {
+			} else if got := r.FindTask("t1").Attempts; got != tt.attempt {
 				t.Errorf("got %d attempts, want %d", got, tt.attempt)
 			}
 		})
