@@ -70,6 +70,9 @@ const (
 	// HealthBad counts as a failure: the agent was unreachable, closed the
 	// connection, returned an error or no Result, or did not answer.
 	HealthBad
+	// HealthLater leaves the decision to the Outcome of AwaitResult: accepting the task
+	// shows nothing about the agent. Only an Outcome that is Pending has it.
+	HealthLater
 )
 
 // Target sends tasks to the agents of one protocol.

@@ -141,6 +141,11 @@ func (d *Dispatcher) sendTask(ctx context.Context, s *delivery) Outcome {
 	}
 	out := d.executeTask(ctx, s)
 	switch {
+	case out.Pending && out.Health == HealthLater:
+		health := HealthUnknown // if AwaitResult panics
+		defer func() { d.recordHealth(s, health) }()
+		out = awaitResult(ctx, s.call, s.target, out)
+		health = out.Health
 	case out.Pending:
 		return awaitResult(ctx, s.call, s.target, out)
 	case out.Err != nil && out.Err.Code == contract.TaskWasCancelled && handedOver(ctx):
@@ -175,7 +180,11 @@ func (d *Dispatcher) executeTask(ctx context.Context, s *delivery) Outcome {
 // sent to any instance, sent is false.
 func (d *Dispatcher) sendToInstance(ctx context.Context, s *delivery) (out Outcome, sent bool) {
 	health := HealthUnknown // if BeforeSend or Execute panics
-	defer func() { d.recordHealth(s, health) }()
+	defer func() {
+		if health != HealthLater {
+			d.recordHealth(s, health)
+		}
+	}()
 	if s.call.Recheck != nil {
 		if reason := s.call.Recheck(); reason != "" {
 			return unavailableOutcome(reason), false
@@ -191,7 +200,7 @@ func (d *Dispatcher) sendToInstance(ctx context.Context, s *delivery) (out Outco
 		s.recorded = true
 	}
 	out = s.target.Execute(ctx, s.call)
-	if health = out.Health; out.Pending {
+	if health = out.Health; out.Pending && health != HealthLater {
 		health = HealthGood
 	}
 	return out, true

@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/decisionlog"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/router/plan"
 )
 
 // Submit stores a request durably, and then routes it in the background.
@@ -60,10 +61,14 @@ func (p asyncPipeline) acceptedRun(run *requestRun) *asyncrun.Accepted {
 // Restore implements asyncrun.Pipeline. The restored run gets the current view, which
 // is empty if a request is cancelled before the first SetView.
 func (p asyncPipeline) Restore(rec *requests.Record) *asyncrun.Accepted {
-	return p.acceptedRun(&requestRun{
+	return p.acceptedRun(p.restoreRun(rec))
+}
+
+func (p asyncPipeline) restoreRun(rec *requests.Record) *requestRun {
+	return &requestRun{
 		Request: p.router.acceptor.Restore(rec), view: p.router.view.get(), current: &p.router.view,
 		timings: decisionlog.ResumeTimings(p.router.cfg.Now, rec.CreatedAt),
-	})
+	}
 }
 
 // Report implements asyncrun.Pipeline.
@@ -99,6 +104,26 @@ func (r *Router) Close(ctx context.Context) { r.async.Close(ctx) }
 
 // OpenRequests returns how many asynchronous requests have not ended.
 func (r *Router) OpenRequests() int { return r.async.CountOpen() }
+
+// PulledTask implements pulltarget.TaskSource: any process with the store can give a task
+// to its agent, so the request is restored from its record. The registry in force decides
+// if the agent may get it.
+func (r *Router) PulledTask(rec *requests.Record, task *requests.Task) (pulled contract.Task, reason string) {
+	restored := plan.Restore(rec)
+	if task.Part >= len(restored.Parts) {
+		return pulled, "has no such task"
+	}
+	part := &restored.Parts[task.Part]
+	run := asyncPipeline{r}.restoreRun(rec)
+	agent, reason := (&sendCheck{run, restored, r.cfg.IsRevoked}).Eligible(part, task.AgentID)
+	switch {
+	case agent == nil:
+		return pulled, reason
+	case agent.Endpoint.Protocol != contract.ProtocolPull:
+		return pulled, "does not pull its tasks any more"
+	}
+	return execution.PulledTask(run.Request, part, agent), ""
+}
 
 // Callbacks accepts what agents post while they work on a task.
 func (r *Router) Callbacks() *execution.Callbacks { return r.callbacks }

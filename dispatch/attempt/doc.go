@@ -23,6 +23,11 @@
 //	            no reply in time    outcome_unknown (!)   deadline_exceeded (r)   bad
 //	            canceled            cancelled (!)         cancelled               unknown
 //
+//	NotPulled   not in its share    agent_unavailable     agent_unavailable       bad
+//	LeasesExhausted                 -                     deadline_exceeded       bad
+//
+// The last two are of agents that pull their tasks; see package pulltarget.
+//
 // (r) is retried if the time allows. (!) is Outcome.MayHaveExecuted, if anything
 // was sent. A timeout counts as bad only if the agent had a fair time to reply.
 //

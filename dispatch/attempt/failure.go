@@ -86,21 +86,18 @@ func (p *Policy) Ended(ctx context.Context, sent bool) *Error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return p.canceled(context.Cause(ctx), sent)
 	}
-	f := &Error{
-		Code: contract.TaskDeadlineExceeded, Cause: context.Cause(ctx), Health: p.TimeoutHealth(),
-		MayHaveExecuted: sent && !p.idempotent, Abandoned: sent,
+	if sent {
+		f := p.TimedOut()
+		f.Cause = context.Cause(ctx)
+		return f
 	}
-	switch {
-	case !sent && time.Now().Before(p.ReplyBy): // only the share of this attempt is used up
+	f := &Error{
+		Code: contract.TaskDeadlineExceeded, Detail: "the deadline passed before the task was sent to " + p.AgentID,
+		Cause: context.Cause(ctx), Health: p.TimeoutHealth(),
+	}
+	if time.Now().Before(p.ReplyBy) { // only the share of this attempt is used up
 		f.Code, f.Retry = contract.TaskAgentUnavailable, true
 		f.Detail = p.AgentID + " could not be reached: it could not be connected to in time"
-	case !sent:
-		f.Detail = "the deadline passed before the task was sent to " + p.AgentID
-	case p.idempotent:
-		f.Detail, f.Retry = p.AgentID+" did not answer in time", true
-	default:
-		f.Code = contract.TaskOutcomeUnknown
-		f.Detail = p.AgentID + " was sent the task and did not answer by the deadline: it may have done it"
 	}
 	return f
 }
@@ -116,6 +113,33 @@ func (p *Policy) canceled(cause error, sent bool) *Error {
 	}
 	if !errors.Is(cause, context.Canceled) {
 		f.Detail = "the router stopped the task" // the cause is logged
+	}
+	return f
+}
+
+// NotPulled returns the failure of a task that its agent did not pull in its share of the
+// time.
+func (p *Policy) NotPulled() *Error {
+	return &Error{
+		Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " did not pull the task in time", Health: p.TimeoutHealth(),
+	}
+}
+
+// LeasesExhausted returns the failure of a task that an idempotent agent pulled, and did
+// not finish, as often as permitted.
+func (p *Policy) LeasesExhausted(what string) *Error {
+	return &Error{Code: contract.TaskDeadlineExceeded, Detail: p.AgentID + " " + what, Health: dispatch.HealthBad}
+}
+
+// TimedOut returns the failure of an agent that has the task and sent no result in time.
+func (p *Policy) TimedOut() *Error {
+	f := &Error{
+		Code: contract.TaskDeadlineExceeded, Detail: p.AgentID + " did not answer in time", Health: p.TimeoutHealth(),
+		Abandoned: true, Retry: p.idempotent, MayHaveExecuted: !p.idempotent,
+	}
+	if !p.idempotent {
+		f.Code = contract.TaskOutcomeUnknown
+		f.Detail = p.AgentID + " was sent the task and did not answer by the deadline: it may have done it"
 	}
 	return f
 }

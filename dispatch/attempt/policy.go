@@ -91,6 +91,17 @@ func (p *Policy) Limits(now time.Time, n int) Limits {
 	return limits
 }
 
+// PullLimits returns the deadlines of a task that the agent pulls, if it is offered now.
+// Until the agent has it, standbys need their share of the time, as while an agent is
+// being connected to.
+func (p *Policy) PullLimits(now time.Time) (beginBy, dueBy time.Time) {
+	beginBy, dueBy = now.Add(p.ReplyBy.Sub(now)/time.Duration(1+p.standbys)), p.ReplyBy
+	if p.idempotent {
+		dueBy = beginBy
+	}
+	return beginBy, dueBy
+}
+
 // Run calls send until it succeeds or the policy allows no other attempt, and
 // returns the number of attempts and the last failure. The context must have the
 // deadline of the policy.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/inflight"
@@ -26,7 +27,7 @@ type Messenger interface {
 const topic = "requests"
 
 // message is what one process tells the others about a request. Only the process that
-// executes the request acts on it.
+// executes the request acts on it, except for an offer.
 type message struct {
 	Kind      messageKind        `json:"kind"`
 	RequestID string             `json:"request_id"`
@@ -42,6 +43,7 @@ const (
 	recordNeeded  messageKind = "needed"   // store the request: a result of the task has arrived elsewhere
 	taskProgress  messageKind = "progress" // of the task
 	cancelRequest messageKind = "cancel"   // that has no record
+	taskOffered   messageKind = "offered"  // the agent may pull the task
 )
 
 // PeerConfig is what Peers work with. All fields are required.
@@ -79,6 +81,11 @@ func (p *Peers) Announce(requestID string) {
 // Cancel asks the process that executes a request without a record to cancel it.
 func (p *Peers) Cancel(requestID string) {
 	p.broadcast(message{Kind: cancelRequest, RequestID: requestID})
+}
+
+// Offer implements execution.Peers.
+func (p *Peers) Offer(task pulltarget.Offer) {
+	p.broadcast(message{Kind: taskOffered, RequestID: task.RequestID, TaskID: task.TaskID, AgentID: task.AgentID})
 }
 
 // ForwardProgress implements execution.Peers.
@@ -164,7 +171,11 @@ func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, exec
 
 func (p *Peers) receive(ctx context.Context, m *message, callbacks *execution.Callbacks, executing *inflight.Table) {
 	request := executing.Lookup(m.RequestID)
-	if request == nil {
+	switch {
+	case request == nil && m.Kind == taskOffered:
+		callbacks.Offers().Announced(pulltarget.Offer{AgentID: m.AgentID, RequestID: m.RequestID, TaskID: m.TaskID}, time.Now())
+		return
+	case request == nil:
 		return
 	}
 	switch m.Kind {

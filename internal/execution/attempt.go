@@ -7,6 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
@@ -26,6 +27,7 @@ type partExecution struct {
 	attempted bool                     // current is set
 	failed    []contract.FailedAttempt // attempts before the current one
 	excluded  []string                 // agents that do not get the part again
+	standbys  int                      // that can take over if the latest attempt fails
 	sends     int                      // how often the part was sent
 	sent      bool                     // it was sent with the latest attempt
 	outdated  bool                     // the latest attempt was refused because the agent's entry has changed
@@ -108,7 +110,7 @@ func (p *partExecution) attemptAgent(
 ) (ended bool) {
 	pending := p.executor.callbacks.pending.add(task.TaskID, agent.ID, p.run)
 	defer p.executor.callbacks.pending.remove(pending)
-	p.sent, p.outdated = false, false
+	p.sent, p.outdated, p.standbys = false, false, standbys
 	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
 		Agent: agent, Caller: p.run.Request.Caller, Task: task, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
 		Recheck: func() string { return p.recheckAgent(agent) },
@@ -117,7 +119,12 @@ func (p *partExecution) attemptAgent(
 			p.sent = err == nil
 			return err
 		},
-		AwaitResult: func(ctx context.Context) dispatch.Outcome { return p.awaitCallback(ctx, pending, agent) },
+		AwaitResult: func(ctx context.Context) dispatch.Outcome {
+			if pullsTasks(agent) {
+				return p.awaitPulled(ctx, pending, agent, p.executor.now())
+			}
+			return p.awaitCallback(ctx, pending, agent)
+		},
 	})
 	if p.sent && !out.Pending {
 		out = p.run.Recorder.Finished(ctx, task.TaskID, out)
@@ -131,8 +138,12 @@ func (p *partExecution) attemptAgent(
 
 // recordSent records a new task.
 func (p *partExecution) recordSent(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task) error {
-	pulls := agent.Endpoint.Protocol == contract.ProtocolPull // from the stored record
-	if err := p.run.Recorder.Sent(ctx, storedTask(p.index, agent, task, p.executor.now()), pulls); err != nil {
+	now := p.executor.now()
+	stored := storedTask(p.index, agent, task, now)
+	if pullsTasks(agent) { // from the stored record
+		stored.Pull = pulltarget.NewPull(ctx, p.newCall(agent, task), now)
+	}
+	if err := p.run.Recorder.Sent(ctx, stored, stored.Pull != nil); err != nil {
 		return err
 	}
 	p.sends++
@@ -186,23 +197,31 @@ func (p *partExecution) hasEnded() bool {
 
 // newTask returns the part as the agent receives it.
 func (p *partExecution) newTask(ctx context.Context, agent *contract.RegistryEntry) contract.Task {
-	req := p.run.Request
+	task := buildTask(p.run.Request, p.part, agent, p.inputs)
 	deadline, _ := ctx.Deadline() // a request always has one
+	task.TaskID, task.Deadline, task.Attempt = p.executor.newID(), deadline.UTC(), 1
+	return task
+}
+
+// PulledTask returns a part of the request as an agent gets it that pulls the task,
+// without the members that depend on the lease.
+func PulledTask(req *Request, part *plan.Part, agent *contract.RegistryEntry) contract.Task {
+	return buildTask(req, part, agent, newTaskInputs(req))
+}
+
+func buildTask(req *Request, part *plan.Part, agent *contract.RegistryEntry, inputs *taskInputs) contract.Task {
 	task := contract.Task{
-		TaskID:       p.executor.newID(),
 		RequestID:    req.RequestID,
 		TraceID:      req.TraceID,
-		Intent:       p.part.Intent,
-		Domains:      p.part.Domains,
-		SubtaskTitle: contract.SubtaskTitle(req.Masking.RestoreText(p.part.Title, agent.Restore)),
-		Confidence:   p.part.Confidence,
-		Alternatives: p.part.Alternatives,
+		Intent:       part.Intent,
+		Domains:      part.Domains,
+		SubtaskTitle: contract.SubtaskTitle(req.Masking.RestoreText(part.Title, agent.Restore)),
+		Confidence:   part.Confidence,
+		Alternatives: part.Alternatives,
 		Locale:       req.Masking.RestoreText(req.Locale, agent.Restore),
 		SessionID:    req.SessionID,
-		History:      p.inputs.historyFor(agent),
-		Inputs:       p.inputs.forAgent(agent),
-		Deadline:     deadline.UTC(),
-		Attempt:      1,
+		History:      inputs.historyFor(agent),
+		Inputs:       inputs.forAgent(agent),
 	}
 	if len(task.Alternatives) > 0 {
 		task.Intent = contract.Unknown

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
@@ -24,6 +25,7 @@ type ResultStore interface {
 // they work on a task. It is safe for concurrent use.
 type Callbacks struct {
 	pending *pendingTasks
+	offers  *pulltarget.Offers
 	cfg     CallbackConfig
 }
 
@@ -41,8 +43,11 @@ type CallbackConfig struct {
 
 // NewCallbacks returns Callbacks. Poll may be zero, all else is required.
 func NewCallbacks(cfg CallbackConfig) *Callbacks {
-	return &Callbacks{pending: newPendingTasks(), cfg: cfg}
+	return &Callbacks{pending: newPendingTasks(), offers: pulltarget.NewOffers(), cfg: cfg}
 }
+
+// Offers returns the tasks that agents may pull.
+func (c *Callbacks) Offers() *pulltarget.Offers { return c.offers }
 
 // AcceptResult stores the result that an agent posts to its callback URL and wakes
 // the execution that waits for it. The first result wins. Posting the same result

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
@@ -27,6 +28,9 @@ type Peers interface {
 	// ForwardProgress sends the progress of a task to the process that executes it. It
 	// returns requests.ErrEnded if no process does.
 	ForwardProgress(ctx context.Context, grant contract.TaskGrant, progress *contract.Progress) error
+
+	// Offer announces a task that its agent may pull from any process.
+	Offer(task pulltarget.Offer)
 }
 
 // NoPeers are the Peers of a process whose store no other process uses.
@@ -43,29 +47,39 @@ func (NoPeers) ForwardProgress(context.Context, contract.TaskGrant, *contract.Pr
 	return requests.ErrEnded
 }
 
+// Offer does nothing.
+func (NoPeers) Offer(pulltarget.Offer) {}
+
 // Refresh reads the record of a request that this process executes, because another
 // process may have changed it: results that were stored there complete their tasks. If
 // the request has ended there, or another process has taken it over, its execution
 // stops; only in the first case do its agents get a cancel.
-func (c *Callbacks) Refresh(ctx context.Context, requestID string) {
+func (c *Callbacks) Refresh(ctx context.Context, requestID string) { _, _ = c.refresh(ctx, requestID) }
+
+// refresh is Refresh. It returns the record, nil if this process does not execute the
+// request any more.
+func (c *Callbacks) refresh(ctx context.Context, requestID string) (*requests.Record, error) {
 	executing := c.cfg.InFlight.Lookup(requestID)
 	if executing == nil {
-		return
+		return nil, nil //nolint:nilnil // that is no error
 	}
 	rec, err := c.cfg.Requests.Get(ctx, requestID)
 	switch {
 	case err != nil: // not stored, or the next poll reads it
+		return nil, err
 	case rec.Owner == c.cfg.Owner:
 		for i := range rec.Tasks {
 			if task := &rec.Tasks[i]; task.Result != nil {
 				c.complete(task.ID, task.Result)
 			}
 		}
+		return rec, nil
 	case rec.State.Terminal():
 		executing.Cancel(inflight.ErrCancelled)
 	default:
 		executing.Cancel(dispatch.ErrHandedOver)
 	}
+	return nil, nil //nolint:nilnil // as above
 }
 
 // complete wakes the execution that waits for the result, if there is one.

@@ -13,7 +13,7 @@ import (
 //
 //	done, delivered or uncertain   the part has ended
 //	done, failed                   continue with the next agent
-//	waiting                        wait for the callback
+//	waiting                        wait for the callback, or for the agent to pull it
 //	sent, idempotent               send again under the same id
 //	sent, not idempotent           outcome_unknown: it may have been executed
 //
@@ -86,8 +86,10 @@ func (p *partExecution) resumeWaiting(ctx context.Context, task *requests.Task, 
 	}
 	pending := p.executor.callbacks.pending.add(task.ID, task.AgentID, p.run)
 	defer p.executor.callbacks.pending.remove(pending)
-	out := p.awaitCallback(ctx, pending, agent)
-	if out.Result == nil && !out.Pending {
+	var out dispatch.Outcome
+	if task.Pull != nil {
+		out = p.awaitPulled(ctx, pending, agent, task.SentAt)
+	} else if out = p.awaitCallback(ctx, pending, agent); out.Result == nil && !out.Pending {
 		p.cancelTask(task.ID, agent)
 	}
 	return p.finishStored(ctx, task, out)
@@ -95,7 +97,7 @@ func (p *partExecution) resumeWaiting(ctx context.Context, task *requests.Task, 
 
 // finishStored records the outcome of a task that an earlier process sent.
 func (p *partExecution) finishStored(ctx context.Context, task *requests.Task, out dispatch.Outcome) (ended bool) {
-	out.Attempts, out.Latency = task.Attempts, p.executor.now().Sub(task.SentAt)
+	out.Attempts, out.Latency = max(out.Attempts, task.Attempts), p.executor.now().Sub(task.SentAt)
 	if !out.Pending {
 		out = p.run.Recorder.Finished(ctx, task.ID, out)
 	}

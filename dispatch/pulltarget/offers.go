@@ -1,0 +1,146 @@
+package pulltarget
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Offer names a task that an agent may pull.
+type Offer struct {
+	AgentID, RequestID, TaskID string
+}
+
+// Offers are the tasks that agents may pull, as far as this process knows: those of the
+// requests that it executes, and those that other processes have announced. They are
+// safe for concurrent use.
+type Offers struct {
+	mu     sync.Mutex
+	agents map[string]*agentOffers
+}
+
+// agentOffers are the offers for one agent, oldest first.
+type agentOffers struct {
+	list    []*offer
+	changed chan struct{} // closed when a waiting lease must look again
+	polls   int           // that wait for an offer
+}
+
+// offer is an Offer that is listed.
+type offer struct {
+	Offer
+	taken     bool      // a lease looks at it
+	notBefore time.Time // the task cannot be leased earlier
+	expires   time.Time // of an announcement; zero = it is listed until Remove
+}
+
+// announcementTTL is how long the announcement of another process counts. It is longer
+// than the longest pause between two of them.
+const announcementTTL = 2 * maxLook
+
+// NewOffers returns Offers without any.
+func NewOffers() *Offers { return &Offers{agents: map[string]*agentOffers{}} }
+
+// Add lists a task of a request that this process executes.
+func (o *Offers) Add(task Offer) { o.put(task, time.Time{}) }
+
+// Announced lists a task of a request that another process executes.
+func (o *Offers) Announced(task Offer, now time.Time) { o.put(task, now.Add(announcementTTL)) }
+
+func (o *Offers) put(task Offer, expires time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.agentOf(task.AgentID)
+	i := slices.IndexFunc(a.list, func(l *offer) bool { return l.TaskID == task.TaskID })
+	if i < 0 {
+		a.list = append(a.list, &offer{Offer: task, expires: expires})
+		a.wake()
+		return
+	}
+	if l := a.list[i]; !l.expires.IsZero() {
+		l.expires = expires
+	}
+}
+
+// Remove ends what Add has begun.
+func (o *Offers) Remove(task Offer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if a := o.agents[task.AgentID]; a != nil {
+		a.list = slices.DeleteFunc(a.list, func(l *offer) bool { return l.TaskID == task.TaskID })
+		o.dropIfIdle(task.AgentID, a)
+	}
+}
+
+func (o *Offers) agentOf(id string) *agentOffers {
+	a := o.agents[id]
+	if a == nil {
+		a = &agentOffers{changed: make(chan struct{})}
+		o.agents[id] = a
+	}
+	return a
+}
+
+func (o *Offers) dropIfIdle(id string, a *agentOffers) {
+	if len(a.list) == 0 && a.polls == 0 {
+		delete(o.agents, id)
+	}
+}
+
+// wake lets the waiting leases look again. The caller holds mu.
+func (a *agentOffers) wake() {
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+// beginPoll keeps the agent listed until endPoll.
+func (o *Offers) beginPoll(agentID string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.agentOf(agentID).polls++
+}
+
+func (o *Offers) endPoll(agentID string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.agents[agentID]
+	a.polls--
+	o.dropIfIdle(agentID, a)
+}
+
+// take returns the oldest offer that can be leased now, to be followed by endTake.
+// If there is none, it returns when to look again: at a time, which may be zero, or
+// when the channel is closed.
+func (o *Offers) take(agentID string, now time.Time) (taken *offer, next time.Time, changed <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.agentOf(agentID)
+	a.list = slices.DeleteFunc(a.list, func(l *offer) bool { return !l.taken && !l.expires.IsZero() && l.expires.Before(now) })
+	for _, l := range a.list {
+		switch {
+		case l.taken:
+		case l.notBefore.After(now):
+			if next.IsZero() || l.notBefore.Before(next) {
+				next = l.notBefore
+			}
+		default:
+			l.taken = true
+			return l, time.Time{}, nil
+		}
+	}
+	return nil, next, a.changed
+}
+
+// endTake ends take: other leases may take the offer from a time on; zero = never.
+func (o *Offers) endTake(l *offer, next time.Time) {
+	if next.IsZero() {
+		o.Remove(l.Offer)
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l.taken, l.notBefore = false, next
+	if a := o.agents[l.AgentID]; a != nil {
+		a.wake()
+	}
+}

@@ -1,0 +1,61 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/pulltarget"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// pullsTasks reports whether the router cannot reach the agent, which pulls its tasks.
+// All instances of an agent have the same protocol.
+func pullsTasks(agent *contract.RegistryEntry) bool {
+	return agent.Endpoint.Protocol == contract.ProtocolPull
+}
+
+// newCall returns what the target of the agent needs to know about a task of the part.
+func (p *partExecution) newCall(agent *contract.RegistryEntry, task *contract.Task) dispatch.Call {
+	return dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: *task, Standbys: p.standbys}
+}
+
+// awaitPulled offers a stored task to its agent and waits for the result. The permit is
+// released meanwhile, as in awaitCallback.
+func (p *partExecution) awaitPulled(ctx context.Context, pending *pendingTask, agent *contract.RegistryEntry, sentAt time.Time) dispatch.Outcome {
+	p.run.Permit.Release()
+	defer p.run.Permit.Acquire(ctx)
+	callbacks, requestID := p.executor.callbacks, p.run.Request.RequestID
+	out, arrived := callbacks.offers.Await(ctx, &pulltarget.Wait{
+		Offer:  pulltarget.Offer{AgentID: agent.ID, RequestID: requestID, TaskID: pending.id},
+		Call:   p.newCall(agent, &contract.Task{TaskID: pending.id, RequestID: requestID}),
+		SentAt: sentAt, Arrived: pending.done, Announce: callbacks.cfg.Peers.Offer, Now: p.executor.now,
+		Read: func(ctx context.Context) (*requests.Task, error) {
+			return callbacks.readTask(ctx, requestID, pending.id)
+		},
+		Refusal: func() string {
+			_, reason := p.run.Agents.Eligible(p.part, agent.ID)
+			return reason
+		},
+	})
+	if arrived {
+		return dispatch.Outcome{Result: pending.completedWith(), Health: dispatch.HealthGood}
+	}
+	return out
+}
+
+// readTask returns a stored task of a request that this process executes. It returns nil
+// if another process does by now, or the request has ended.
+func (c *Callbacks) readTask(ctx context.Context, requestID, taskID string) (*requests.Task, error) {
+	rec, err := c.refresh(ctx, requestID)
+	switch {
+	case errors.Is(err, store.ErrNotFound): // erased
+		return nil, nil //nolint:nilnil // that is no error
+	case err != nil || rec == nil:
+		return nil, err
+	}
+	return rec.FindTask(taskID), nil
+}
