@@ -41,13 +41,13 @@ func (c checker) checkRegistered(r *contract.Registration) {
 		c.report(fmt.Sprintf("must be between %d and %d seconds, got %d", contract.MinLeaseTTLS, contract.MaxLeaseTTLS, r.LeaseTTLS), "lease_ttl_s")
 	}
 	switch r.Endpoint.Protocol {
-	case contract.ProtocolHTTP:
+	case contract.ProtocolHTTP, contract.ProtocolPull:
 	case "":
 		if (r.Endpoint == contract.Endpoint{}) { // checkEndpoint reports any other endpoint
-			c.report("is missing: an agent that registers itself must be reachable by protocol http", "endpoint")
+			c.report("is missing: an agent that registers itself must be reachable by protocol http, or pull its tasks (protocol pull)", "endpoint")
 		}
 	default:
-		c.report(fmt.Sprintf("must be http for an agent that registers itself, got %q", truncateText(r.Endpoint.Protocol)), "endpoint", "protocol")
+		c.report(fmt.Sprintf("must be http or pull for an agent that registers itself, got %q", truncateText(r.Endpoint.Protocol)), "endpoint", "protocol")
 	}
 	for _, intent := range slices.Sorted(maps.Keys(r.Examples)) {
 		if n := len(r.Examples[intent]); n > maxRegisteredExamples {

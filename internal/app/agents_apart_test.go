@@ -33,7 +33,7 @@ func startRegisteredAgents(t *testing.T, m mint, count int) (*testServer, []regi
 	agents := make([]registeredAgent, count)
 	for i := range agents {
 		agents[i].id = words[i] + "_agent"
-		agents[i].token = m.token(agents[i].id, "agents:register", nil)
+		agents[i].token = m.token(agents[i].id, "agents:register tasks:work", nil)
 		fmt.Fprintf(&registry, "  %s: { intents: [check_%s], domains: [%s] }\n", agents[i].id, words[i], words[i])
 	}
 	s := startGuarded(t, m, registry.String(), func(c *Config) {
@@ -87,6 +87,8 @@ func TestAgents_CannotActForEachOther(t *testing.T) {
 		own                int    // status for the agent itself
 	}{
 		{"POST", "/tasks/TASK/progress", `{"message":"half"}`, true, http.StatusNoContent},
+		{"POST", "/tasks/TASK/heartbeat", "", true, http.StatusNotFound},  // it was not pulled
+		{"POST", "/agents/AGENT/lease", `{}`, false, http.StatusConflict}, // it does not pull
 		{"POST", "/agents/AGENT/heartbeat", `{}`, false, http.StatusOK},
 		{"POST", "/agents/AGENT/drain", `{}`, false, http.StatusOK},
 		{"POST", "/tasks/TASK/result", `{"task_id":"TASK","status":"success"}`, true, http.StatusOK},

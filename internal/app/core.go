@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
+	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/fleet"
@@ -116,7 +117,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 		return nil, err
 	}
 	c.dispatcher, err = dispatch.New(dispatch.Config{MaxInFlight: cfg.Dispatch.MaxInFlight},
-		map[string]dispatch.Target{contract.ProtocolHTTP: c.target})
+		map[string]dispatch.Target{contract.ProtocolHTTP: c.target, contract.ProtocolPull: pulltarget.Target{}})
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,7 @@ func newMatrix(t *testing.T) *matrix {
 	m.testServer = startGuarded(t, m.mint, "clients:\n"+
 		entry("counter", "count_words", "prose", agent.URL)+
 		entry("sleeper", "sleep_long", "prose", later.URL)+
+		"  puller: { match: { intent: [pull_weeds], domains: [gardens] }, endpoint: { protocol: pull } }\n"+
 		entry("hidden_agent", "veiled_thing", "shadows", agent.URL)+"fallback: { policy: C }\n"+
 		"grants: { guest: { intents: [count_words], domains: [prose] } }\n",
 		func(c *Config) { c.Limits.Register.RPS = "0" })
@@ -72,7 +73,7 @@ func (m *matrix) right(without string, over map[string]any) string {
 	scopes := slices.DeleteFunc(strings.Fields(everyScope), func(s string) bool { return s == without })
 	all := map[string]any{"tenant": "acme"}
 	maps.Copy(all, over)
-	return m.token("alice", strings.Join(scopes, " ")+" agent:counter agent:sleeper", all)
+	return m.token("alice", strings.Join(scopes, " ")+" agent:counter agent:sleeper agent:puller", all)
 }
 
 // submit routes a prompt as alice and returns the answer.
@@ -150,6 +151,25 @@ func ofTask(suffix string) func(*matrix) (string, string) {
 	}
 }
 
+// ofPulledTask asks for a task that its agent has pulled.
+func ofPulledTask(suffix string) func(*matrix) (string, string) {
+	return func(m *matrix) (string, string) {
+		m.submit("please pull weeds in the gardens", "async")
+		got := m.do(call{method: "POST", path: "/api/v1/agents/puller/lease", token: m.puller(), body: `{"wait_s":20}`})
+		var leased contract.LeasedTask
+		if err := json.Unmarshal(got.body, &leased); err != nil {
+			m.t.Fatalf("lease: %d %s", got.status, got.body)
+		}
+		m.later.mu.Lock()
+		m.later.tasks[leased.Task.TaskID] = *leased.Task.Callback
+		m.later.mu.Unlock()
+		return "/api/v1/tasks/" + leased.Task.TaskID + suffix, "/api/v1/tasks/" + unknownID + suffix
+	}
+}
+
+// puller is the token of an agent that pulls its tasks.
+func (m *matrix) puller() string { return m.token("puller", "tasks:work", nil) }
+
 func ofTicket(suffix string) func(*matrix) (string, string) {
 	return func(m *matrix) (string, string) {
 		return "/api/v1/tickets/" + m.ticket() + suffix, "/api/v1/tickets/" + unknownID + suffix
@@ -186,6 +206,8 @@ func table() map[string]row {
 		"GET /api/v1/decisions":              {"route:read", "", 200, fixed("/api/v1/decisions"), 200, hidden},
 		"POST /api/v1/tasks/{id}/result":     {"tasks:work", `{"task_id":"TASK","status":"success"}`, 200, ofTask("/result"), 404, nil},
 		"POST /api/v1/tasks/{id}/progress":   {"tasks:work", `{"message":"half"}`, 204, ofTask("/progress"), 404, nil},
+		"POST /api/v1/tasks/{id}/heartbeat":  {"tasks:work", "", 200, ofPulledTask("/heartbeat"), 404, nil},
+		"POST /api/v1/agents/{id}/lease":     {"tasks:work", "", 204, fixed("/api/v1/agents/puller/lease"), 0, hidden},
 		"GET /api/v1/tickets":                {"tickets", "", 200, fixed("/api/v1/tickets"), 200, hidden},
 		"GET /api/v1/tickets/{id}":           {"tickets", "", 200, ofTicket(""), 404, hidden},
 		"POST /api/v1/tickets/{id}/close":    {"tickets", "", 200, ofTicket("/close"), 404, hidden},
@@ -290,12 +312,18 @@ func (m *matrix) check(t *testing.T, name string, r row) {
 		}
 	}
 	expired := m.right("", map[string]any{"iat": 1_700_000_000, "exp": 1_700_000_600})
-	switch r.scope {
-	case "public":
+	switch scope := r.scope; {
+	case path == "/api/v1/agents/puller/lease":
+		want("no token", ask(path, ""), 401)
+		want("the agent without the scope", ask(path, m.token("puller", everyScope+" agents:register", nil)), 403)
+		want("another agent", ask(path, m.token("counter", "tasks:work", nil)), 403)
+		want("an operator", ask(path, m.token("root", "admin tasks:work", nil)), 403)
+		want("the agent", ask(path, m.puller()), r.right)
+	case scope == "public":
 		for _, token := range []string{"", "nonsense", expired, m.right("", nil)} {
 			want("anybody", ask(path, token), r.right)
 		}
-	case "tasks:work":
+	case scope == "tasks:work":
 		id := strings.Split(path, "/")[4]
 		_, other := m.open()
 		want("no token", ask(path, ""), 401)
@@ -303,14 +331,14 @@ func (m *matrix) check(t *testing.T, name string, r row) {
 		want("the token of another task", ask(path, m.later.callback(other)), 404)
 		alike("the token of another task", ask(path, m.later.callback(other)), ask(unknown, m.later.callback(other)))
 		want("the token of the task", ask(path, m.later.callback(id)), r.right)
-	case "agents:register":
+	case scope == "agents:register":
 		want("no token", ask(path, ""), 401)
 		want("a caller", ask(path, m.token("guest", everyScope+" agent:*", nil)), 403)
 		want("another agent", ask(path, m.token("counter", "agents:register", nil)), 403)
 		want("the agent", ask(path, m.guest()), r.right)
 		r.ask(m) // it has perhaps left
 		want("an operator", ask(path, m.token("root", "admin", nil)), r.right)
-	case "admin":
+	case scope == "admin":
 		want("no token", ask(path, ""), 401)
 		want("the agent", ask(path, m.guest()), 403)
 		want("an operator", ask(path, m.token("root", "admin", nil)), r.right)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/registry"
@@ -228,6 +229,10 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, file *registry
 
 // newHTTPServer returns the HTTP server with the REST interface mounted.
 func (c *core) newHTTPServer() (*httpserver.Server, error) {
+	leases, err := c.newLeases()
+	if err != nil {
+		return nil, err
+	}
 	api, err := rest.New(rest.Config{
 		ClassifyLimit: c.access.classifyLimit, CheckLimit: c.access.checkLimit, ReadLimit: c.access.readLimit,
 		RegisterLimit: c.access.registerLimit, AnswerByDefault: c.answersByDefault(),
@@ -236,6 +241,7 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 		Requests:   c.router.History(),
 		Decisions:  c.router.History(),
 		Tasks:      c.router.Callbacks(),
+		Leases:     leases,
 		Tickets:    c.persistence.tickets,
 		Fleet:      c.fleet,
 		Registry:   c.snapshot,
@@ -264,6 +270,18 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 		return nil, err
 	}
 	return srv, nil
+}
+
+// newLeases returns the leases of agents that pull their tasks.
+func (c *core) newLeases() (*pulltarget.Leases, error) {
+	agentTokens, err := c.signer.WithAgentAlg(c.cfg.Auth.AgentTokens.Alg)
+	if err != nil {
+		return nil, err
+	}
+	return pulltarget.NewLeases(pulltarget.Config{
+		Requests: c.persistence.requests, Offers: c.router.Callbacks().Offers(), Tasks: c.router, Tokens: agentTokens,
+		Issuer: c.cfg.Auth.Issuer, PublicURL: c.publicURL, OnLease: c.telemetry.Metrics().TaskLeased, Logger: c.log,
+	})
 }
 
 // verifyTaskToken verifies the token of an agent that sends a callback.

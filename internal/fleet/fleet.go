@@ -152,9 +152,8 @@ func (f *Fleet) watchRoster(ctx context.Context) error {
 		}
 		f.endLeases(ctx)
 		pause := minNotifyPause
-		if f.isChanged() {
-			began := time.Now()
-			f.notifyRegistry()
+		began := time.Now()
+		if f.notifyChange() {
 			pause = max(pause, notifyShare*time.Since(began))
 		}
 		select {
@@ -166,18 +165,16 @@ func (f *Fleet) watchRoster(ctx context.Context) error {
 	}
 }
 
-// isChanged reports whether the registry has not read the latest definition yet.
-func (f *Fleet) isChanged() bool {
+// notifyChange has the registry read the latest definition, unless it has already. It
+// reports whether there was one to read.
+func (f *Fleet) notifyChange() bool {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.definition == nil
-}
-
-func (f *Fleet) notifyRegistry() {
-	f.mu.Lock()
-	notify := f.notify
+	notify, changed := f.notify, f.definition == nil
 	f.mu.Unlock()
-	notify() // without the lock, because it calls State
+	if changed {
+		notify() // without the lock, because it calls State
+	}
+	return changed
 }
 
 // untilNextTimer returns how long no lease ends.

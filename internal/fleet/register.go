@@ -38,11 +38,8 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 	if err != nil {
 		return Registered{}, err
 	}
-	if err := f.cfg.CheckAddress(r.Endpoint.URL); err != nil {
-		return Registered{}, &contract.Error{
-			Code: contract.CodeInvalidRequest, Message: "the registration is not valid",
-			Details: []contract.ErrorDetail{{Pointer: "/endpoint/url", Detail: err.Error()}},
-		}
+	if err := f.checkEndpoint(key, &r.Endpoint); err != nil {
+		return Registered{}, err
 	}
 	if ifMatch != "" && f.isShared() { // it may be the ETag of what another process has just written
 		if err := f.syncInstance(ctx, key); err != nil {
@@ -70,7 +67,10 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 			return Registered{Lease: lease, ETag: etagOf(current.revision)}, nil
 		}
 	}
-	if err := f.checkQuota(key, &record); err != nil {
+	f.mu.Lock()
+	err = f.roster.checkQuota(key, &record)
+	f.mu.Unlock()
+	if err != nil {
 		return Registered{}, err
 	}
 	revision, err := f.storeRegistration(ctx, key, &record, current, ifMatch)
@@ -83,6 +83,30 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 	})
 	f.cfg.Logger.InfoContext(ctx, "agent registered", "agent", agentID, "instance", key.name, "replaced", !registered.Created)
 	return registered, nil
+}
+
+// checkEndpoint returns an error if the agent cannot be reached at the endpoint, or if its
+// other instances have another protocol: then it would depend on the instance what is
+// recorded before a task is given out.
+func (f *Fleet) checkEndpoint(key instanceKey, e *contract.Endpoint) error {
+	f.mu.Lock()
+	other := f.roster.findOtherProtocol(key, e.Protocol)
+	f.mu.Unlock()
+	if other != nil {
+		return &contract.Error{Code: contract.CodeConflict, Message: fmt.Sprintf(
+			"instance %s of %s has the protocol %s, and all instances of an agent have the same: let it leave first",
+			other.key.name, key.agentID, other.registration.Endpoint.Protocol)}
+	}
+	if e.Protocol != contract.ProtocolHTTP {
+		return nil
+	}
+	if err := f.cfg.CheckAddress(e.URL); err != nil {
+		return &contract.Error{
+			Code: contract.CodeInvalidRequest, Message: "the registration is not valid",
+			Details: []contract.ErrorDetail{{Pointer: "/endpoint/url", Detail: err.Error()}},
+		}
+	}
+	return nil
 }
 
 // hasContent reports whether the instance has registered the same already.
@@ -125,11 +149,9 @@ func (f *Fleet) storeRegistration(ctx context.Context, key instanceKey, record *
 
 // checkQuota rejects a record with which the registrations of the agent would exceed
 // maxAgentBytes.
-func (f *Fleet) checkQuota(key instanceKey, record *registrationRecord) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (r *roster) checkQuota(key instanceKey, record *registrationRecord) error {
 	total := record.size()
-	if a := f.roster.agents[key.agentID]; a != nil {
+	if a := r.agents[key.agentID]; a != nil {
 		for _, i := range a.instances {
 			if i.key != key {
 				total += i.size

@@ -82,6 +82,19 @@ func (r *roster) isFull(agentID string) bool {
 	return a != nil && len(a.instances) >= maxInstances
 }
 
+// findOtherProtocol returns another instance of the agent that has another protocol, and
+// has not expired; nil = there is none.
+func (r *roster) findOtherProtocol(k instanceKey, protocol string) *instance {
+	if a := r.agents[k.agentID]; a != nil {
+		for _, i := range a.instances {
+			if i.key != k && !i.expired && i.registration.Endpoint.Protocol != protocol {
+				return i
+			}
+		}
+	}
+	return nil
+}
+
 // put adds the instance, or replaces the content of the one with the same key, and
 // begins a whole lease. It returns the instance of the roster.
 func (r *roster) put(next *instance, now time.Time) *instance {

@@ -60,6 +60,10 @@ func (c *Context) SetOutcome(outcome string) { c.outcome = outcome }
 // Draining reports whether the server is shutting down.
 func (c *Context) Draining() bool { return c.server.shutdown.draining.Load() }
 
+// ShutdownStarted returns a channel that is closed when the server begins to shut down. It
+// is for requests that only wait.
+func (c *Context) ShutdownStarted() <-chan struct{} { return c.server.shutdown.started }
+
 // WriteJSON sends v as the whole response. It encodes v before it writes, so that
 // a value that cannot be encoded becomes an error response.
 func (c *Context) WriteJSON(status int, contentType string, v any) error {

@@ -40,6 +40,7 @@ func TestAPI_Scopes(t *testing.T) {
 			"PUT", "/api/v1/agents/word_counter",
 			`{"match":{"intent":["x"],"domains":[]},"endpoint":{"protocol":"http","url":"http://127.0.0.1:1/"}}`, httpserver.MediaTypeJSON,
 		},
+		"pull":      {"POST", "/api/v1/agents/word_counter/lease", "", ""},
 		"heartbeat": {"POST", "/api/v1/agents/word_counter/heartbeat", "", ""},
 		"drain":     {"POST", "/api/v1/agents/word_counter/drain", "", ""},
 		"leave":     {"DELETE", "/api/v1/agents/word_counter", "", ""},
@@ -68,7 +69,7 @@ func TestAPI_Scopes(t *testing.T) {
 		{"route:read", staticAuth{caller: &contract.Caller{Scopes: []string{"route:read"}}}, 403, append([]string{"request", "events", "log", "diff"}, public...)},
 		{"tickets", staticAuth{caller: &contract.Caller{Scopes: []string{"tickets"}}}, 403, append([]string{"tickets", "ticket", "close"}, public...)},
 		// Task routes need the token of the task, whatever the scopes of the caller.
-		{"tasks:work", staticAuth{caller: &contract.Caller{Scopes: []string{"tasks:work"}}}, 403, public},
+		{"tasks:work", staticAuth{caller: &contract.Caller{Scopes: []string{"tasks:work"}}}, 403, append([]string{"pull"}, public...)},
 		{"agents:read", staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}, AllAgents: true}}, 403, append([]string{"agents", "agent", "registry", "validate", "lint"}, public...)},
 		{"agents:register", staticAuth{caller: &contract.Caller{Scopes: []string{"agents:register"}}}, 403, append([]string{"register", "heartbeat", "drain", "leave"}, public...)},
 		{"admin", staticAuth{caller: &contract.Caller{Scopes: []string{"admin"}}}, 403, append([]string{"register", "heartbeat", "drain", "leave", "disable", "enable"}, public...)},

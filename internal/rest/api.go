@@ -76,6 +76,8 @@ func (a *api) routes(cfg *Config) []httpserver.Route {
 
 		{Method: get, Path: "/api/v1/requests/:id/events", Scope: contract.ScopeRouteRead, Class: httpserver.ClassStream, Handle: a.handleEvents},
 		{Method: post, Path: "/api/v1/requests/:id/cancel", Scope: contract.ScopeRouteSubmit, Class: httpserver.ClassCompletion, Handle: a.handleCancel},
+		{Method: post, Path: "/api/v1/agents/:id/lease", Scope: contract.ScopeTasksWork, Body: optionalBody, Class: httpserver.ClassStream, Handle: a.handlePull},
+		{Method: post, Path: "/api/v1/tasks/:id/heartbeat", Scope: contract.ScopeTasksWork, Authorize: a.authorizeTask, Class: httpserver.ClassCompletion, Handle: a.handleTaskHeartbeat},
 		{Method: post, Path: "/api/v1/tasks/:id/result", Scope: contract.ScopeTasksWork, Authorize: a.authorizeTask, Body: jsonBody(maxResultBytes), Class: httpserver.ClassCompletion, Handle: a.handleResult},
 		{Method: post, Path: "/api/v1/tasks/:id/progress", Scope: contract.ScopeTasksWork, Authorize: a.authorizeTask, Body: jsonBody(maxProgressBytes), Class: httpserver.ClassCompletion, Handle: a.handleProgress},
 

@@ -39,6 +39,7 @@ type Deps struct {
 	Requests   Requests
 	Decisions  Decisions
 	Tasks      Tasks
+	Leases     Leases
 	Tickets    Tickets
 	Fleet      Fleet
 	Registry   func() *capabilities.Snapshot // returns the current snapshot
@@ -105,6 +106,16 @@ type Decisions interface {
 type Tasks interface {
 	AcceptResult(ctx context.Context, grant contract.TaskGrant, res *contract.Result) error
 	AcceptProgress(ctx context.Context, grant contract.TaskGrant, p *contract.Progress) error
+}
+
+// Leases gives tasks to agents that pull them.
+type Leases interface {
+	// Lease returns the next task, after waiting for it as the request specifies, but not
+	// after stop is closed; ok is false if there is none.
+	Lease(ctx context.Context, agentID string, req *contract.LeaseRequest, stop <-chan struct{}) (leased contract.LeasedTask, ok bool, err error)
+	// Renew renews the lease of the grant. It returns contract.CodeNotFound if the agent
+	// has not pulled the task.
+	Renew(ctx context.Context, grant contract.TaskGrant) (contract.TaskLease, error)
 }
 
 // Tickets gives access to the tickets that the caller may see.

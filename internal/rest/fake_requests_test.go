@@ -39,7 +39,7 @@ func (f *fakeBackend) taskToken(token string) (contract.TaskGrant, error) {
 	if token != testToken {
 		return contract.TaskGrant{}, errors.New("secret reason")
 	}
-	return contract.TaskGrant{AgentID: "quality_agent", RequestID: testRequest, TaskID: testTask}, nil
+	return contract.TaskGrant{AgentID: "quality_agent", RequestID: testRequest, TaskID: testTask, Lease: f.lease}, nil
 }
 
 func (f *fakeBackend) Stream(ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event)) (*contract.Response, error) {

@@ -32,6 +32,8 @@ type fakeBackend struct {
 	limit    httpserver.RateLimiter
 	forget   bool // do not keep the requests
 	later    fakeLater
+	leases   fakeLeases
+	lease    int   // in the grant of the token
 	fleet    Fleet // nil = no agent can register itself
 
 	mu  sync.Mutex
@@ -49,6 +51,7 @@ func (f *fakeBackend) deps() Deps {
 		Requests:   f,
 		Decisions:  f,
 		Tasks:      f,
+		Leases:     &f.leases,
 		Tickets:    f,
 		TaskTokens: f.taskToken,
 		Registry:   testSnapshot,

@@ -52,6 +52,9 @@ func schemaTypes() map[string]reflect.Type {
 		"TicketClose":        reflect.TypeFor[TicketClose](),
 		"Registration":       reflect.TypeFor[contract.Registration](),
 		"Lease":              reflect.TypeFor[contract.Lease](),
+		"LeaseRequest":       reflect.TypeFor[contract.LeaseRequest](),
+		"LeasedTask":         reflect.TypeFor[contract.LeasedTask](),
+		"TaskLease":          reflect.TypeFor[contract.TaskLease](),
 		"InstanceName":       reflect.TypeFor[InstanceName](),
 	}
 }
@@ -60,7 +63,7 @@ func schemaTypes() map[string]reflect.Type {
 // those with a validate tag; in other schemas a member is required unless it has
 // omitempty.
 func isInbound(schema string) bool {
-	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose"}, schema)
+	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose", "LeaseRequest"}, schema)
 }
 
 // The schemas of the document have exactly the JSON members of the Go types, with

@@ -19,6 +19,9 @@ type Fleet interface {
 	SetDisabled(ctx context.Context, agentID string, disabled bool, caller *contract.Caller) error
 	// Leases returns the leases of an agent's instances, sorted by their names.
 	Leases(agentID string) []contract.Lease
+	// CheckPull returns an error unless the caller is the agent, whose instance may pull
+	// tasks now.
+	CheckPull(ctx context.Context, agentID, instance string, caller *contract.Caller) error
 }
 
 // Registrar changes registrations. Names of instances may be "". Every method returns

@@ -43,6 +43,10 @@ func (emptyFleet) SetDisabled(context.Context, string, bool, *contract.Caller) e
 
 func (emptyFleet) Leases(string) []contract.Lease { return nil }
 
+func (emptyFleet) CheckPull(context.Context, string, string, *contract.Caller) error {
+	return errNoRegistration
+}
+
 // fleetServer is a server over a real fleet.
 type fleetServer struct {
 	t      *testing.T

@@ -233,6 +233,8 @@ func TestOpenAPI_ExamplesDecodeToTypes(t *testing.T) {
 		"ticket":    func() any { return &contract.Ticket{} }, "ticket_closed": func() any { return &contract.Ticket{} },
 		"tickets":    func() any { return &contract.TicketPage{} },
 		"agent_task": func() any { return &contract.Task{} }, "agent_task_callback": func() any { return &contract.Task{} },
+		"request_lease": func() any { return &contract.LeaseRequest{} }, "leased_task": func() any { return &contract.LeasedTask{} },
+		"task_lease": func() any { return &contract.TaskLease{} }, "task_lease_cancelled": func() any { return &contract.TaskLease{} },
 		"agent_progress": func() any { return &contract.Progress{} }, "result_accepted": func() any { return &ResultReceipt{} },
 	}
 	for name, empty := range cases {

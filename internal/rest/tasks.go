@@ -63,9 +63,56 @@ func (a *api) handleProgress(c *httpserver.Context) error {
 	if err := decodeBody(c, &p); err != nil {
 		return err
 	}
-	if err := a.deps.Tasks.AcceptProgress(c.Request.Context(), taskGrant(c), &p); err != nil {
+	grant := taskGrant(c)
+	if grant.Lease == 0 {
+		if err := a.deps.Tasks.AcceptProgress(c.Request.Context(), grant, &p); err != nil {
+			return err
+		}
+		c.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	lease, err := a.deps.Leases.Renew(c.Request.Context(), grant)
+	if err == nil && lease.State == contract.LeaseHeld {
+		err = a.deps.Tasks.AcceptProgress(c.Request.Context(), grant, &p)
+	}
+	if err != nil {
 		return err
 	}
-	c.WriteHeader(http.StatusNoContent)
-	return nil
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, lease)
+}
+
+// handleTaskHeartbeat renews the lease of a task.
+func (a *api) handleTaskHeartbeat(c *httpserver.Context) error {
+	lease, err := a.deps.Leases.Renew(c.Request.Context(), taskGrant(c))
+	if err != nil {
+		return err
+	}
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, lease)
+}
+
+// handlePull gives the agent its next task. A poll ends when the server stops.
+func (a *api) handlePull(c *httpserver.Context) error {
+	id, err := pathAgentID(c)
+	if err != nil {
+		return err
+	}
+	var req contract.LeaseRequest
+	if c.Body() != nil {
+		if err := decodeBody(c, &req); err != nil {
+			return err
+		}
+	}
+	ctx := c.Request.Context()
+	if err := a.deps.Fleet.CheckPull(ctx, id, req.Instance, c.Caller); err != nil {
+		return err
+	}
+	leased, ok, err := a.deps.Leases.Lease(ctx, id, &req, c.ShutdownStarted())
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		c.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, leased)
 }

@@ -47,6 +47,14 @@ func taskStatuses() []string {
 	return toStrings(contract.TaskSuccess, contract.TaskPartial, contract.TaskFailure, contract.TaskFailed, contract.TaskCancelled)
 }
 
+// Values of the label "delivery".
+const (
+	leaseFirst = "first"
+	leaseAgain = "again"
+)
+
+func leaseDeliveries() []string { return []string{leaseFirst, leaseAgain} }
+
 func resultValues() []string { return []string{resultOK, resultFailed} }
 
 func toStrings[S ~string](values ...S) []string {

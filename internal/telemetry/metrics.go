@@ -21,6 +21,7 @@ type Metrics struct {
 	requests         eventCounter
 	fallbacks        eventCounter
 	tasks            eventCounter
+	taskLeases       eventCounter
 	agentTokens      eventCounter
 	reloads          eventCounter
 	requestTime      metric.Float64Histogram
@@ -67,6 +68,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		classifyTime:     mk.newTimer("classify_duration", "Time of a classification, by its source.", "source", sourceValues()),
 		fallbacks:        mk.newCounter("fallback", "Requests without an eligible agent, by fallback policy.", "policy", policyValues()),
 		tasks:            mk.newCounter("tasks", "Tasks dispatched to agents, by status.", "status", taskStatuses()),
+		taskLeases:       mk.newCounter("task_leases", "Tasks given to agents that pull them, by delivery: first, or again after a lease expired.", "delivery", leaseDeliveries()),
 		agentTokens:      mk.newCounter("agent_tokens", "Tokens that agents report in the metric tokens of their results, by status of the task.", "status", taskStatuses()),
 		agentTime:        mk.newHistogram("agent_call_duration", "Time from the dispatch of a task to its end, including all attempts."),
 		reloads:          mk.newCounter("registry_reloads", "Loads of the registry, by result.", "result", resultValues()),
@@ -128,6 +130,19 @@ func (m *Metrics) TaskDone(status string, took time.Duration) {
 	}
 	m.tasks.add(status)
 	m.agentTime.Record(context.Background(), took.Seconds())
+}
+
+// TaskLeased counts a task that its agent has pulled; redelivered is true if a lease of the task
+// has expired before.
+func (m *Metrics) TaskLeased(redelivered bool) {
+	if m == nil {
+		return
+	}
+	if redelivered {
+		m.taskLeases.add(leaseAgain)
+	} else {
+		m.taskLeases.add(leaseFirst)
+	}
 }
 
 // AgentTokens counts the tokens that an agent reported for a task. Values that are no

@@ -78,6 +78,7 @@ func TestMetrics_NamesAndKinds(t *testing.T) {
 		"caprouter_classify_duration_seconds":     "histogram",
 		"caprouter_fallback_total":                "counter",
 		"caprouter_tasks_total":                   "counter",
+		"caprouter_task_leases_total":             "counter",
 		"caprouter_agent_call_duration_seconds":   "histogram",
 		"caprouter_agent_tokens_total":            "counter",
 		"caprouter_llm_calls_total":               "counter",
