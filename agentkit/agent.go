@@ -47,7 +47,7 @@ type Config struct {
 	// Registration is the declaration of an agent that registers itself. These members
 	// have other defaults than in the contract: Instance is the name of the host with
 	// a random suffix, Endpoint.Protocol is http, and for Run Endpoint.URL is the
-	// address it listens on.
+	// address it listens on. MaxInFlight bounds the tasks that an agent pulls.
 	Registration contract.Registration
 	// Token identifies the agent at the router. nil = none, for a router that does not
 	// authenticate callers.

@@ -33,6 +33,7 @@ type callbackSender struct {
 	resultURL   string
 	progressURL string
 	token       string
+	onCancelled func() // of a task that was pulled: the router needs no result any more
 
 	mu     sync.Mutex
 	queue  []contract.Progress // oldest first
@@ -88,10 +89,14 @@ func (c *callbackSender) sendQueue(ctx context.Context) {
 			continue // a string and a number cannot fail
 		}
 		ctx, cancel := context.WithTimeout(ctx, progressTimeout)
-		status, _, err := c.postJSON(ctx, c.progressURL, body)
+		status, reply, _, err := c.post(ctx, c.progressURL, body)
 		cancel()
-		if err == nil && isFinal(status) {
+		switch {
+		case err != nil:
+		case isFinal(status):
 			c.discardProgress() // the task has ended or is unknown
+		default:
+			c.noticeCancellation(reply)
 		}
 	}
 }
@@ -188,19 +193,27 @@ func isFinal(status int) bool {
 
 // postJSON sends the body and returns the status and the Retry-After of the reply.
 func (c *callbackSender) postJSON(ctx context.Context, url string, body []byte) (status int, retryAfter time.Duration, err error) {
+	status, _, retryAfter, err = c.post(ctx, url, body)
+	return status, retryAfter, err
+}
+
+// post is postJSON, and returns the beginning of the reply as well. The body may be nil.
+func (c *callbackSender) post(ctx context.Context, url string, body []byte) (status int, reply []byte, retryAfter time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return 0, 0, err
+		return 0, nil, 0, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
-	req.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := c.client.Do(req)
 	if err != nil {
-		return 0, 0, err
+		return 0, nil, 0, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // so that the connection can be reused
-	return resp.StatusCode, parseRetryAfter(resp.Header), nil
+	reply, _ = io.ReadAll(io.LimitReader(resp.Body, maxDrained)) // to its end, so that the connection can be reused
+	return resp.StatusCode, reply, parseRetryAfter(resp.Header), nil
 }
 
 // parseRetryAfter returns the Retry-After in seconds, or 0.

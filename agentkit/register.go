@@ -38,6 +38,9 @@ const (
 // respond, is overloaded, or has the agent in its registry file, KeepRegistered tries
 // again until it succeeds.
 func (a *Agent) KeepRegistered(ctx context.Context, shutdown func(context.Context) error) error {
+	if a.pulls() {
+		return errors.New("agentkit: KeepRegistered is for an agent that serves its tasks; Run pulls them")
+	}
 	if a.registration.routerURL == "" || a.registration.declared.Endpoint.URL == "" {
 		return errors.New("agentkit: KeepRegistered needs RouterURL and Registration.Endpoint.URL")
 	}
@@ -83,11 +86,7 @@ type registrar struct {
 
 func newRegistrar(a *Agent, declared contract.Registration) *registrar {
 	return &registrar{
-		client: agentClient{
-			client:   a.client,
-			url:      a.registration.routerURL + "/api/v1/agents/" + a.verifier.agentID,
-			instance: declared.Instance, token: a.registration.token,
-		},
+		client:   a.newAgentClient(declared.Instance),
 		declared: &declared,
 		log:      a.log.With("instance", declared.Instance),
 	}

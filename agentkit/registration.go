@@ -55,6 +55,11 @@ func newRegistration(cfg Config) (registration, error) {
 	return r, nil
 }
 
+// pulls reports whether the agent pulls its tasks.
+func (a *Agent) pulls() bool {
+	return a.registration.declared.Endpoint.Protocol == contract.ProtocolPull
+}
+
 func isHTTP(u *url.URL) bool { return u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") }
 
 // newInstanceName returns the host's name with a random suffix, because containers

@@ -15,8 +15,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// maxReplyBytes bounds a lease or a problem document.
-const maxReplyBytes = 256 << 10
+// maxReplyBytes bounds a lease, a task that is pulled, or a problem document.
+const maxReplyBytes = maxTaskBytes
 
 // agentClient sends the requests that concern one instance of an agent.
 type agentClient struct {
@@ -24,6 +24,13 @@ type agentClient struct {
 	url      string // of the agent: <router>/api/v1/agents/<id>
 	instance string
 	token    TokenSource
+}
+
+func (a *Agent) newAgentClient(instance string) agentClient {
+	return agentClient{
+		client: a.client, url: a.registration.routerURL + "/api/v1/agents/" + a.verifier.agentID,
+		instance: instance, token: a.registration.token,
+	}
 }
 
 // registerAgent creates or replaces the registration.

@@ -22,6 +22,9 @@ const defaultListen = "127.0.0.1:0"
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //
+// An agent that the router cannot reach sets Registration.Endpoint.Protocol to
+// contract.ProtocolPull: Run then pulls tasks instead of serving them.
+//
 // See [Agent.KeepRegistered] for the registration and the shutdown. Run returns an
 // error if the configuration is not valid, the address is in use, the router rejects
 // the registration, or tasks were still in progress after DrainTimeout.
@@ -29,6 +32,9 @@ func Run(ctx context.Context, cfg Config, work Work) error {
 	agent, err := New(cfg, work)
 	if err != nil {
 		return err
+	}
+	if agent.pulls() {
+		return agent.pullRegistered(ctx)
 	}
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", cmp.Or(cfg.Listen, defaultListen))

@@ -1,6 +1,7 @@
 package agentkit
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -79,7 +80,24 @@ func (v *tokenVerifier) verifyRequest(r *http.Request) (*grant, *problem) {
 	if err != nil {
 		return nil, unauthenticated(err)
 	}
-	payload, err := v.verifySignature(r, token)
+	return v.verifyToken(r.Context(), token)
+}
+
+// verifyCaller returns the caller of a task that was pulled together with the token.
+func (v *tokenVerifier) verifyCaller(ctx context.Context, token, taskID string) (Identity, error) {
+	granted, refusal := v.verifyToken(ctx, token)
+	if refusal == nil {
+		refusal = granted.checkTask(taskID)
+	}
+	if refusal != nil {
+		return Identity{}, errors.New(refusal.Detail)
+	}
+	return granted.caller, nil
+}
+
+// verifyToken returns the grant of the token if all checks pass.
+func (v *tokenVerifier) verifyToken(ctx context.Context, token string) (*grant, *problem) {
+	payload, err := v.verifySignature(ctx, token)
 	if err != nil {
 		return nil, unauthenticated(err)
 	}
@@ -130,7 +148,7 @@ func bearerToken(h http.Header) (string, error) {
 
 // verifySignature checks the form and signature of a compact token (RFC 7515) and
 // returns its payload.
-func (v *tokenVerifier) verifySignature(r *http.Request, token string) ([]byte, error) {
+func (v *tokenVerifier) verifySignature(ctx context.Context, token string) ([]byte, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return nil, errors.New("want three parts with two dots")
@@ -149,7 +167,7 @@ func (v *tokenVerifier) verifySignature(r *http.Request, token string) ([]byte, 
 	if err := h.checkHeader(); err != nil {
 		return nil, err
 	}
-	key, err := v.keys.lookupKey(r.Context(), h.KeyID)
+	key, err := v.keys.lookupKey(ctx, h.KeyID)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/testkit"
@@ -257,5 +258,88 @@ func TestPull_IsForTheAgentOnly(t *testing.T) {
 		if got := ask(tc.token); got != tc.want {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)
 		}
+	}
+}
+
+// startPuller runs an agentkit agent that pulls, until the returned function is called.
+func startPuller(t *testing.T, s *testServer, cfg agentkit.Config, work agentkit.Work) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cfg.RouterURL = s.url("")
+	cfg.Registration.Endpoint.Protocol = contract.ProtocolPull
+	ended := make(chan error, 1)
+	g := run.New(ctx)
+	g.Go("agent", func(ctx context.Context) error {
+		ended <- agentkit.Run(ctx, cfg, work)
+		return nil
+	})
+	return func() {
+		t.Helper()
+		cancel()
+		if err := testkit.Receive(t, ended); err != nil {
+			t.Errorf("the agent stopped with %v", err)
+		}
+	}
+}
+
+// An agent of agentkit pulls: progress, the caller, cancellation and a graceful shutdown.
+func TestPull_AgentkitExecutesTasks(t *testing.T) {
+	s := startServer(t, guestGrants)
+	started, cancelled, release := make(chan string, 8), make(chan struct{}, 8), make(chan struct{})
+	stop := startPuller(t, s, agentkit.Config{
+		AgentID: "guest",
+		Registration: contract.Registration{
+			Instance: "one", Match: contract.Match{Intent: []string{"count_words"}, Domains: []string{"prose"}}, MaxInFlight: 2,
+		},
+	}, func(ctx context.Context, task contract.Task) (contract.Result, error) {
+		agentkit.Progress(ctx, "counting", 50)
+		started <- agentkit.Caller(ctx)
+		select {
+		case <-release:
+			return agentkit.Answer("6 words"), nil
+		case <-ctx.Done():
+			cancelled <- struct{}{}
+			return contract.Result{}, ctx.Err()
+		}
+	})
+	testkit.Eventually(t, "the agent is registered", func() bool {
+		return strings.Contains(s.get("/api/v1/agents"), `"guest"`)
+	})
+	first := s.submitProse()
+	if caller := testkit.Receive(t, started); caller != "local" {
+		t.Errorf("the work runs for %q, want local", caller)
+	}
+	second := s.submitProse()
+	testkit.Receive(t, started)
+	if got := s.do(call{method: "POST", path: "/api/v1/requests/" + second + "/cancel"}); got.status != http.StatusOK {
+		t.Fatalf("cancel: %d %s", got.status, got.body)
+	}
+	testkit.Receive(t, cancelled)
+	close(release)
+	if resp := s.awaitEnd(first); resp.Status != contract.StatusCompleted || resp.Data.Answer != "6 words" {
+		t.Errorf("got %+v", resp)
+	}
+	stop()
+	testkit.Eventually(t, "the agent has left", func() bool { return !strings.Contains(s.get("/api/v1/agents"), `"guest"`) })
+}
+
+// An agent of the file pulls without a registration.
+func TestPull_AgentkitServesDeclaredAgent(t *testing.T) {
+	s := startServer(t, pullRegistry(false))
+	agent, err := agentkit.New(agentkit.Config{AgentID: "puller", RouterURL: s.url("")},
+		func(context.Context, contract.Task) (contract.Result, error) { return agentkit.Answer("6 words"), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	g := run.New(ctx)
+	g.Go("agent", func(ctx context.Context) error { ended <- agent.PullTasks(ctx); return nil })
+	if resp := s.routeProse(); resp.Status != contract.StatusCompleted || resp.Data.Answer != "6 words" {
+		t.Errorf("got %+v", resp)
+	}
+	cancel()
+	if err := testkit.Receive(t, ended); err != nil {
+		t.Error(err)
 	}
 }

@@ -55,7 +55,7 @@ func TestHandlePull_ReturnsTask(t *testing.T) {
 	if got.StatusCode != http.StatusOK || !strings.Contains(string(got.body), testTask) {
 		t.Errorf("got %d %s, want the task", got.StatusCode, got.body)
 	}
-	if diff := cmp.Diff(contract.LeaseRequest{Instance: "i", WaitS: 30, LeaseTTLS: 60}, core.leases.got); diff != "" {
+	if diff := cmp.Diff(contract.LeaseRequest{Instance: "i", WaitS: maxPullWaitS, LeaseTTLS: 60}, core.leases.got); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}
 	for body, pointer := range map[string]string{

@@ -90,6 +90,10 @@ func (a *api) handleTaskHeartbeat(c *httpserver.Context) error {
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, lease)
 }
 
+// maxPullWaitS is how many seconds pass until a poll notices that its agent gets no tasks
+// any more, for example because it drains.
+const maxPullWaitS = 2
+
 // handlePull gives the agent its next task. A poll ends when the server stops.
 func (a *api) handlePull(c *httpserver.Context) error {
 	id, err := pathAgentID(c)
@@ -103,16 +107,20 @@ func (a *api) handlePull(c *httpserver.Context) error {
 		}
 	}
 	ctx := c.Request.Context()
-	if err := a.deps.Fleet.CheckPull(ctx, id, req.Instance, c.Caller); err != nil {
-		return err
+	for left := req.WaitS; ; left -= req.WaitS {
+		if err := a.deps.Fleet.CheckPull(ctx, id, req.Instance, c.Caller); err != nil {
+			return err
+		}
+		req.WaitS = min(left, maxPullWaitS)
+		leased, ok, err := a.deps.Leases.Lease(ctx, id, &req, c.ShutdownStarted())
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, leased)
+		case left <= req.WaitS || ctx.Err() != nil || c.Draining():
+			c.WriteHeader(http.StatusNoContent)
+			return nil
+		}
 	}
-	leased, ok, err := a.deps.Leases.Lease(ctx, id, &req, c.ShutdownStarted())
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		c.WriteHeader(http.StatusNoContent)
-		return nil
-	}
-	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, leased)
 }
