@@ -43,6 +43,15 @@
 //	    match: { intent: [count_words], domains: ["*"] }
 //	    endpoint: { protocol: http, url: "http://127.0.0.1:9101/" }
 //
+// # Pulling tasks
+//
+// An agent that the router cannot reach pulls its tasks: set the protocol of the
+// registration to pull, and [Run] serves nothing; or declare the agent with this protocol
+// in the registry file, and call [Agent.PullTasks]. At most Registration.MaxInFlight tasks
+// are in progress. While the work runs, the package renews the lease of the task; if the
+// router does not need the result any more, it cancels the context of the work. An agent
+// that is declared idempotent gets a task again if the lease of another worker expires.
+//
 // # What the package does
 //
 //	POST /                  executes a task and returns its result

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log"
 	"os"
@@ -16,6 +17,12 @@ import (
 )
 
 func main() {
+	pull := flag.Bool("pull", false, "pull tasks, as an agent that the router cannot reach")
+	flag.Parse()
+	protocol := contract.ProtocolHTTP
+	if *pull {
+		protocol = contract.ProtocolPull
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := agentkit.Run(ctx, agentkit.Config{
@@ -24,6 +31,7 @@ func main() {
 		Listen:    "127.0.0.1:9101",
 		Registration: contract.Registration{
 			Match:    contract.Match{Intent: []string{"count_words"}, Domains: []string{"text"}},
+			Endpoint: contract.Endpoint{Protocol: protocol},
 			Examples: map[string][]string{"count_words": {"how many words are in this text", "count the words"}},
 		},
 		// Token: agentkit.TokenFile("word_counter.token"), // with auth.mode jwt
