@@ -9,7 +9,9 @@ import (
 	"github.com/caprouter/caprouter/internal/asyncrun"
 	"github.com/caprouter/caprouter/internal/decisionlog"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
@@ -91,6 +93,18 @@ func (r *Router) NoticeGone() { r.async.NoticeGone() }
 
 // TakeOver resumes the stored requests of other processes that end, until ctx ends.
 func (r *Router) TakeOver(ctx context.Context) error { return r.async.TakeOver(ctx) }
+
+// CloseReplica records in the log the ends of the synchronous requests that a replica
+// which is gone left without one, and returns their number. See history.Journal.
+func (r *Router) CloseReplica(ctx context.Context, log history.ChainCloser, replica string) (int, error) {
+	return r.journal.CloseReplica(ctx, log, replica, func(ctx context.Context, requestID string) (bool, error) {
+		_, err := r.cfg.Storage.Requests.Get(ctx, requestID)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
 
 // FollowPeers acts on the messages of the other processes that share the store, until
 // ctx ends.

@@ -95,6 +95,9 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 		return nil
 	})
 	c.persistence.members.OnGone(c.router.NoticeGone)
+	if c.persistence.shared {
+		s.group.Go("audit logs of other replicas", c.closeGoneChains)
+	}
 	s.group.Go("open requests", func(ctx context.Context) error {
 		if err := c.router.Resume(ctx); err != nil {
 			return err
