@@ -8,7 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -185,5 +188,41 @@ func TestFleet_ChangesUnderLoadWithoutTraining(t *testing.T) {
 	})
 	if n := strings.Count(s.log.String(), "examples learned"); n > 1 {
 		t.Errorf("trained %d times, want the first time only", n)
+	}
+}
+
+// Every change of a registration is in the audit log; heartbeats are none.
+func TestFleet_ChangesAreAudited(t *testing.T) {
+	m := newMint()
+	var dir string
+	s := startGuarded(t, m, guestGrants, func(c *Config) { dir, c.Store.Sync = c.DataDir, "always" })
+	guest, root := m.token("guest", "agents:register", nil), m.token("root", "admin", nil)
+	for _, c := range []call{
+		{method: "PUT", path: "", token: guest, body: guestRegistration},
+		{method: "POST", path: "/heartbeat", token: guest},
+		{method: "POST", path: "/disable", token: root},
+		{method: "POST", path: "/enable", token: root},
+		{method: "POST", path: "/drain", token: guest},
+		{method: "DELETE", path: "", token: guest},
+	} {
+		c.path = "/api/v1/agents/guest" + c.path
+		if got := s.do(c); got.status >= 300 {
+			t.Fatalf("%s %s: %d %s", c.method, c.path, got.status, got.body)
+		}
+	}
+	log, err := audit.OpenCopy(t.Context(), dir, s.core.persistence.contentKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	var got []string
+	err = log.Walk(t.Context(), func(rec *audit.Record) {
+		if rec.Kind == audit.KindAdmin && len(rec.Agents) > 0 {
+			got = append(got, strings.TrimSpace(string(rec.Event)+" "+rec.Subject+" "+rec.Agents[0]+" "+rec.Note))
+		}
+	})
+	want := []string{"register guest guest default", "disable root guest", "enable root guest", "drain guest guest default", "leave guest guest default"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v; admin records (-want +got):\n%s", err, diff)
 	}
 }

@@ -67,7 +67,7 @@ func (k *chainKeeper) closeGone(ctx context.Context, members []replicas.Member, 
 
 // closeGoneChains closes the chains of replicas that end while this one runs, until ctx
 // ends. Another replica may do the same.
-func (c *core) closeGoneChains(ctx context.Context) error {
+func closeGoneChains(ctx context.Context, c *core) error {
 	keeper := newChainKeeper(func(ctx context.Context, replica string) (int, error) {
 		return c.router.CloseReplica(ctx, c.persistence.auditLog, replica)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/datadir"
 	"github.com/caprouter/caprouter/internal/events"
+	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/redact"
@@ -229,6 +232,19 @@ func (k *persistence) routerConfig(auditRequired bool) router.Storage {
 		storage.Messages = k.store
 	}
 	return storage
+}
+
+// recordFleetChange returns a function that writes a change of a registration to the audit
+// log. The change is stored already, so a failure is logged.
+func (k *persistence) recordFleetChange(logger *slog.Logger) func(context.Context, fleet.Change) {
+	return func(ctx context.Context, change fleet.Change) {
+		ctx, cancel := execution.Detach(ctx)
+		defer cancel()
+		err := k.auditLog.AppendAgentChange(ctx, audit.Event(change.Kind), change.AgentID, change.Instance, change.Caller)
+		if err != nil {
+			logger.ErrorContext(ctx, "a change of a registration is not in the audit log", "agent", change.AgentID, "change", string(change.Kind), "err", err)
+		}
+	}
 }
 
 // startTasks starts the background work of the store.

@@ -96,7 +96,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	})
 	c.persistence.members.OnGone(c.router.NoticeGone)
 	if c.persistence.shared {
-		s.group.Go("audit logs of other replicas", c.closeGoneChains)
+		s.group.Go("audit logs of other replicas", func(ctx context.Context) error { return closeGoneChains(ctx, c) })
 	}
 	s.group.Go("open requests", func(ctx context.Context) error {
 		if err := c.router.Resume(ctx); err != nil {
@@ -185,7 +185,7 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	c.views = newViewBuilder(trainModel, c.dispatcher, c.installView)
-	cfg := fleet.Config{Bucket: c.persistence.agents, Operator: c.operatorDefinition, CheckAddress: c.target.CheckAddress, Logger: c.log}
+	cfg := fleet.Config{Bucket: c.persistence.agents, Operator: c.operatorDefinition, CheckAddress: c.target.CheckAddress, OnChange: c.persistence.recordFleetChange(c.log), Logger: c.log}
 	if c.cfg.Store.URL != "" {
 		cfg.Peers = c.persistence.store
 	}

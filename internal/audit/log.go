@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/run"
@@ -266,6 +267,20 @@ func (l *Log) Append(ctx context.Context, rec Record) error {
 		return fmt.Errorf("append to the audit log: %w", err)
 	}
 	return l.appendAdmin(ctx, &rec)
+}
+
+// AppendAgentChange writes that a caller has changed the registration of an agent, or taken
+// the agent out of routing or back in, as Append does.
+func (l *Log) AppendAgentChange(ctx context.Context, event Event, agentID, instance string, caller *contract.Caller) error {
+	switch event {
+	case EventRegister, EventDrain, EventLeave, EventDisable, EventEnable:
+	default:
+		return fmt.Errorf("append to the audit log: %w: event %q", errInvalidRecord, event)
+	}
+	return l.appendAdmin(ctx, &Record{
+		Kind: KindAdmin, Event: event, Agents: []string{agentID}, Note: instance,
+		Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer,
+	})
 }
 
 func (l *Log) appendAdmin(ctx context.Context, rec *Record) error {

@@ -19,7 +19,7 @@ type Kind string
 const (
 	KindDecision Kind = "decision" // before dispatch
 	KindOutcome  Kind = "outcome"  // the response
-	KindAdmin    Kind = "admin"    // an operation on the log: see Event
+	KindAdmin    Kind = "admin"    // an operation on the log, or on the registrations of agents: see Event
 )
 
 // Event is the operation of an admin record.
@@ -35,6 +35,11 @@ const (
 	EventCheckpoint Event = "checkpoint" // the chain is trimmed up to UpTo
 	EventRekey      Event = "rekey"      // the head was signed with an unknown key
 	EventClose      Event = "close"      // another replica, named in Note, recorded the ends of requests that this one left, and ended the chain of its process
+	EventRegister   Event = "register"   // Agents registered, as the instance in Note
+	EventDrain      Event = "drain"      // likewise: it gets no new tasks
+	EventLeave      Event = "leave"      // likewise: its registration was removed
+	EventDisable    Event = "disable"    // an operator took Agents out of routing
+	EventEnable     Event = "enable"     // and back in
 	EventMismatch   Event = "mismatch"   // at a start the chain did not match its head, or its files were damaged; Note: details
 )
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -30,10 +31,32 @@ type Config struct {
 	CheckAddress func(url string) error
 	// Peers are the other processes that use the bucket, which must be opened with
 	// KeyTTL then; nil = there are none.
-	Peers  Peers
-	Now    func() time.Time // nil = time.Now
-	Logger *slog.Logger     // nil = silent
+	Peers Peers
+	// OnChange is called after a change by a caller was stored. Nil = none.
+	OnChange func(ctx context.Context, change Change)
+	Now      func() time.Time // nil = time.Now
+	Logger   *slog.Logger     // nil = silent
 }
+
+// Change is a change of a registration, or of what operators decide about an agent.
+type Change struct {
+	Kind     ChangeKind
+	AgentID  string
+	Instance string // "" = the agent
+	Caller   *contract.Caller
+}
+
+// ChangeKind is the kind of a Change.
+type ChangeKind string
+
+// The kinds of changes. A heartbeat is none.
+const (
+	ChangeRegister ChangeKind = "register"
+	ChangeDrain    ChangeKind = "drain"
+	ChangeLeave    ChangeKind = "leave"
+	ChangeDisable  ChangeKind = "disable"
+	ChangeEnable   ChangeKind = "enable"
+)
 
 // Fleet holds the registrations of one store. It implements registry.Source, and is
 // safe for concurrent use.
@@ -64,6 +87,9 @@ func Open(ctx context.Context, cfg Config) (*Fleet, error) {
 	}
 	if cfg.CheckAddress == nil {
 		cfg.CheckAddress = func(string) error { return nil }
+	}
+	if cfg.OnChange == nil {
+		cfg.OnChange = func(context.Context, Change) {}
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

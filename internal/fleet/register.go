@@ -82,6 +82,7 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 		registered.Lease = f.leaseOf(r.put(record.instance(key, revision), now), grant)
 	})
 	f.cfg.Logger.InfoContext(ctx, "agent registered", "agent", agentID, "instance", key.name, "replaced", !registered.Created)
+	f.cfg.OnChange(ctx, Change{ChangeRegister, agentID, key.name, caller})
 	return registered, nil
 }
 
@@ -239,6 +240,7 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 		lease = f.leaseOf(i, f.grantOf(agentID))
 	})
 	f.cfg.Logger.InfoContext(ctx, "agent drains", "agent", agentID, "instance", key.name)
+	f.cfg.OnChange(ctx, Change{ChangeDrain, agentID, key.name, caller})
 	return lease, nil
 }
 
@@ -271,6 +273,7 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 		}
 		f.changeRoster(func(r *roster, _ time.Time) { r.remove(i) })
 		f.cfg.Logger.InfoContext(ctx, "agent left", "agent", agentID, "instance", name)
+		f.cfg.OnChange(ctx, Change{ChangeLeave, agentID, name, caller})
 		found = true
 	}
 	if !found {
@@ -321,6 +324,11 @@ func (f *Fleet) SetDisabled(ctx context.Context, agentID string, disabled bool, 
 	}
 	f.changeDisabled(agentID, disabled)
 	f.cfg.Logger.InfoContext(ctx, "agent disabled or enabled", "agent", agentID, "disabled", disabled, "by", caller.Subject)
+	kind := ChangeEnable
+	if disabled {
+		kind = ChangeDisable
+	}
+	f.cfg.OnChange(ctx, Change{kind, agentID, "", caller})
 	return nil
 }
 
