@@ -60,8 +60,8 @@ func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
 	field("description", a.Entry.Description)
 	field("intents", strings.Join(a.Entry.Match.Intent, ", "))
 	field("domains", strings.Join(a.Entry.Match.Domains, ", "))
+	field("protocol", a.Entry.Endpoint.Protocol)
 	if len(a.Instances) == 0 {
-		field("protocol", a.Entry.Endpoint.Protocol)
 		field("url", a.Entry.Endpoint.URL)
 	}
 	for _, sentence := range a.Refused {
@@ -83,7 +83,9 @@ func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
 				{text: n.Breaker.State},
 				{text: fmt.Sprintf("%d/%d", n.InFlight, n.MaxInFlight), right: true},
 			},
-			below: []tableCell{{text: n.URL}},
+		}
+		if n.URL != "" { // an instance that pulls its tasks has none
+			rows[i].below = []tableCell{{text: n.URL}}
 		}
 	}
 	p.writeRecords([]string{"INSTANCE", "STATE", "LEASE", "BREAKER", "IN FLIGHT"}, rows)

@@ -44,6 +44,7 @@ func (t *testbed) prepare(ctx context.Context, opts options, dir string) (err er
 	if t.agents, err = workload.StartAgents(ctx, t.group, t.ledger, random, t.routers); err != nil {
 		return err
 	}
+	t.agents.StartPullers()
 	t.load = &workload.Load{
 		Callers: &workload.Callers{Ledger: t.ledger, Routers: t.routers}, Ledger: t.ledger, Agents: t.agents, Rand: random,
 		MaxOrders: math.MaxInt, MaxPause: loadPause,

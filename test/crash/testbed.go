@@ -59,6 +59,7 @@ func (t *testbed) prepare(ctx context.Context) (err error) {
 	if t.agents, err = workload.StartAgents(ctx, t.group, t.ledger, t.rng, t.routers); err != nil {
 		return err
 	}
+	t.agents.StartPullers()
 	t.load = &workload.Load{
 		Callers: &workload.Callers{Ledger: t.ledger, Routers: t.routers}, Ledger: t.ledger, Agents: t.agents, Rand: t.rng,
 		MaxOrders: maxOrders, Fill: t.maxBytes != "",

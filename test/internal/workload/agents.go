@@ -85,15 +85,7 @@ func (a *Agents) serveTask(w http.ResponseWriter, r *http.Request, agent string)
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	a.ledger.recordKey(unquoteJSON(task.Inputs[inputKey]), task.RequestID)
-	if before := unquoteJSON(task.Inputs[inputBefore]); before != "" {
-		a.ledger.recordTurn(task.RequestID, slices.ContainsFunc(task.History, func(t contract.Turn) bool { return strings.Contains(t.Content, before) }))
-	}
-	e := execution{
-		subtask: subtask{task.RequestID, task.Intent}, task: task.TaskID, agent: agent,
-		mark: a.NewMark(agent), idempotent: isIdempotent(agent), at: time.Now(),
-	}
-	_, e.sync = task.Inputs[inputSync]
+	e := a.newExecution(&task, agent)
 	switch agent {
 	case AsyncAgent:
 		a.serveAsync(w, &task, e)
@@ -113,6 +105,20 @@ func (a *Agents) serveTask(w http.ResponseWriter, r *http.Request, agent string)
 		}
 		a.sendResult(w, r, e)
 	}
+}
+
+// newExecution returns the execution of a task that an agent has received.
+func (a *Agents) newExecution(task *contract.Task, agent string) execution {
+	a.ledger.recordKey(unquoteJSON(task.Inputs[inputKey]), task.RequestID)
+	if before := unquoteJSON(task.Inputs[inputBefore]); before != "" {
+		a.ledger.recordTurn(task.RequestID, slices.ContainsFunc(task.History, func(t contract.Turn) bool { return strings.Contains(t.Content, before) }))
+	}
+	e := execution{
+		subtask: subtask{task.RequestID, task.Intent}, task: task.TaskID, agent: agent,
+		mark: a.NewMark(agent), idempotent: isIdempotent(agent), at: time.Now(),
+	}
+	_, e.sync = task.Inputs[inputSync]
+	return e
 }
 
 // NewMark returns a unique value that identifies one result.

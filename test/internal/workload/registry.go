@@ -13,6 +13,7 @@ const (
 	AsyncAgent      = "later_agent"  // not idempotent, answers 202 and calls back
 	UnreliableAgent = "shaky_agent"  // idempotent, fails often
 	SpareAgent      = "spare_agent"  // its standby
+	PullAgent       = "once_puller"  // not idempotent, pulls its tasks
 	JoinedAgent     = "joined_agent" // idempotent, answers; not in the registry, but it may register itself
 )
 
@@ -39,6 +40,11 @@ func registry(agentsURL string) string {
     priority: %[6]d
 `, a.id, a.intent, a.domain, agentsURL, isIdempotent(a.id), a.priority)
 	}
+	fmt.Fprintf(&registry, `  %s:
+    match: { intent: [parcel_tracking], domains: [post] }
+    endpoint: { protocol: pull }
+    max_in_flight: 100000
+`, PullAgent)
 	registry.WriteString("routing: { topk: 3 }\n")
 	return registry.String()
 }
@@ -60,6 +66,7 @@ const (
 	AsyncPrompt = "travel booking of flights %d"
 	CostPrompt  = "cost analysis of azure bill %d"
 	LogPrompt   = "log search on the cluster %d"
+	PullPrompt  = "parcel tracking of the post %d"
 
 	JoinedPrompt = "line counting of the text %d" // of JoinedAgent
 )
@@ -75,6 +82,7 @@ func promptTemplates() []string {
 		CostPrompt,
 		AsyncPrompt,
 		LogPrompt,
+		PullPrompt,
 		"code review of python module %d. Then do a travel booking of flights. Then do a cost analysis of the azure bill.",
 		"cost analysis of the azure bill %d, then travel booking of flights",
 	}
