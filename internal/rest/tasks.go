@@ -120,7 +120,7 @@ func (a *api) handlePull(c *httpserver.Context) error {
 			return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, leased)
 		case left <= req.WaitS || ctx.Err() != nil || c.Draining():
 			c.WriteHeader(http.StatusNoContent)
-			return nil
+			return nil //nolint:nilerr // a client that has disconnected gets no task
 		}
 	}
 }
