@@ -94,7 +94,9 @@ func (p *Peers) ForwardProgress(ctx context.Context, grant contract.TaskGrant, p
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		err = p.checkExecuting(ctx, grant.RequestID)
-	case err == nil && !rec.HasOpenTask(grant.TaskID, grant.AgentID):
+	case err != nil:
+		err = p.lookupError(ctx, err)
+	case !rec.HasOpenTask(grant.TaskID, grant.AgentID):
 		err = requests.ErrEnded
 	}
 	if errors.Is(err, store.ErrNotFound) {
@@ -125,7 +127,7 @@ func (p *Peers) AwaitRecord(ctx context.Context, grant contract.TaskGrant) error
 			return &contract.Error{Code: contract.CodeOverloaded, Message: "another replica executes the request and has not stored it yet; try again"}
 		}
 		if _, err := p.cfg.Store.Get(ctx, grant.RequestID); !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
-			return err
+			return p.lookupError(ctx, err)
 		}
 	}
 }
@@ -135,11 +137,20 @@ func (p *Peers) checkExecuting(ctx context.Context, requestID string) error {
 	found, err := p.cfg.AuditLog.Find(ctx, requestID)
 	switch {
 	case err != nil:
-		return err
+		return p.lookupError(ctx, err)
 	case found.Outcome != nil || !p.IsExecuting(history.DecidedBy(found.Decision)):
 		return requests.ErrEnded
 	}
 	return nil
+}
+
+// lookupError returns the error of an agent whose request cannot be looked up: it is to try
+// again, unless there is no such request.
+func (p *Peers) lookupError(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return store.CallerError(ctx, p.cfg.Logger, "the request of the task cannot be looked up", err)
 }
 
 // IsExecuting reports whether another live process has the owner id.
