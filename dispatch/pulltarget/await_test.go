@@ -3,6 +3,7 @@ package pulltarget
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -163,5 +164,18 @@ func TestOffers_TakesOldestFirst(t *testing.T) {
 	}
 	if _, next, _ := o.take("puller", now); !next.Equal(now.Add(time.Minute)) {
 		t.Errorf("got next look at %s, want that at a", next)
+	}
+}
+
+// Announcements for agents that poll at another process do not pile up.
+func TestOffers_ForgetsAnnouncements(t *testing.T) {
+	o, now := NewOffers(), time.Now()
+	for i := range 100 {
+		o.Announced(Offer{"puller" + strconv.Itoa(i%7), "r", strconv.Itoa(i)}, now)
+	}
+	o.Announced(Offer{"puller", "r", "again"}, now.Add(announcementTTL))
+	o.Announced(Offer{"puller", "r", "last"}, now.Add(3*announcementTTL))
+	if len(o.byTask) != 1 || len(o.agents) != 1 {
+		t.Errorf("%d offers for %d agents are left, want the last one", len(o.byTask), len(o.agents))
 	}
 }

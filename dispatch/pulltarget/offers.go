@@ -17,6 +17,8 @@ type Offer struct {
 type Offers struct {
 	mu     sync.Mutex
 	agents map[string]*agentOffers
+	byTask map[string]*offer
+	swept  time.Time // when expired announcements were last removed
 }
 
 // agentOffers are the offers for one agent, oldest first.
@@ -39,37 +41,68 @@ type offer struct {
 const announcementTTL = 2 * maxLook
 
 // NewOffers returns Offers without any.
-func NewOffers() *Offers { return &Offers{agents: map[string]*agentOffers{}} }
+func NewOffers() *Offers {
+	return &Offers{agents: map[string]*agentOffers{}, byTask: map[string]*offer{}}
+}
 
 // Add lists a task of a request that this process executes.
 func (o *Offers) Add(task Offer) { o.put(task, time.Time{}) }
 
 // Announced lists a task of a request that another process executes.
-func (o *Offers) Announced(task Offer, now time.Time) { o.put(task, now.Add(announcementTTL)) }
+func (o *Offers) Announced(task Offer, now time.Time) {
+	o.put(task, now.Add(announcementTTL))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now.Sub(o.swept) < announcementTTL {
+		return
+	}
+	o.swept = now
+	for id, a := range o.agents { // perhaps no agent polls here
+		o.removeExpired(id, a, now)
+	}
+}
 
 func (o *Offers) put(task Offer, expires time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	a := o.agentOf(task.AgentID)
-	i := slices.IndexFunc(a.list, func(l *offer) bool { return l.TaskID == task.TaskID })
-	if i < 0 {
-		a.list = append(a.list, &offer{Offer: task, expires: expires})
-		a.wake()
+	if l := o.byTask[task.TaskID]; l != nil {
+		if !l.expires.IsZero() {
+			l.expires = expires
+		}
 		return
 	}
-	if l := a.list[i]; !l.expires.IsZero() {
-		l.expires = expires
-	}
+	a, l := o.agentOf(task.AgentID), &offer{Offer: task, expires: expires}
+	a.list, o.byTask[task.TaskID] = append(a.list, l), l
+	a.wake()
 }
 
 // Remove ends what Add has begun.
 func (o *Offers) Remove(task Offer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if a := o.agents[task.AgentID]; a != nil {
-		a.list = slices.DeleteFunc(a.list, func(l *offer) bool { return l.TaskID == task.TaskID })
-		o.dropIfIdle(task.AgentID, a)
+	if l := o.byTask[task.TaskID]; l != nil {
+		o.remove(l)
 	}
+}
+
+// remove removes an offer that is listed. The caller holds mu.
+func (o *Offers) remove(l *offer) {
+	delete(o.byTask, l.TaskID)
+	a := o.agents[l.AgentID]
+	a.list = slices.DeleteFunc(a.list, func(other *offer) bool { return other == l })
+	o.dropIfIdle(l.AgentID, a)
+}
+
+// removeExpired removes the announcements that have expired. The caller holds mu.
+func (o *Offers) removeExpired(agentID string, a *agentOffers, now time.Time) {
+	a.list = slices.DeleteFunc(a.list, func(l *offer) bool {
+		expired := !l.taken && !l.expires.IsZero() && l.expires.Before(now)
+		if expired {
+			delete(o.byTask, l.TaskID)
+		}
+		return expired
+	})
+	o.dropIfIdle(agentID, a)
 }
 
 func (o *Offers) agentOf(id string) *agentOffers {
@@ -114,8 +147,8 @@ func (o *Offers) endPoll(agentID string) {
 func (o *Offers) take(agentID string, now time.Time) (taken *offer, next time.Time, changed <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	a := o.agentOf(agentID)
-	a.list = slices.DeleteFunc(a.list, func(l *offer) bool { return !l.taken && !l.expires.IsZero() && l.expires.Before(now) })
+	a := o.agentOf(agentID) // a poll keeps it
+	o.removeExpired(agentID, a, now)
 	for _, l := range a.list {
 		switch {
 		case l.taken:
@@ -133,13 +166,15 @@ func (o *Offers) take(agentID string, now time.Time) (taken *offer, next time.Ti
 
 // endTake ends take: other leases may take the offer from a time on; zero = never.
 func (o *Offers) endTake(l *offer, next time.Time) {
-	if next.IsZero() {
-		o.Remove(l.Offer)
-		return
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	l.taken, l.notBefore = false, next
+	if o.byTask[l.TaskID] != l { // it was removed, and perhaps listed anew
+		return
+	}
+	if l.taken, l.notBefore = false, next; next.IsZero() {
+		o.remove(l)
+		return
+	}
 	if a := o.agents[l.AgentID]; a != nil {
 		a.wake()
 	}
