@@ -128,7 +128,7 @@ func scopeHelp() string {
 		{contract.ScopeAdmin, "see the records of every tenant, and every agent;"},
 		{"", "with route:submit also cancel and erase the requests of others"},
 		{contract.ScopeAgentsRegister, "register the agent that --sub names: see caprouter agents token"},
-		{contract.ScopeTasksWork, "deliver results of that agent"},
+		{contract.ScopeTasksWork, "pull tasks of that agent, and deliver results"},
 		{contract.ScopeMCPRead, "see plugins"},
 		{contract.ScopeInvokePrefix + "PLUGIN.ACTION", "call one"},
 		{contract.ScopeOrchestrate, "run plans"},
