@@ -195,16 +195,12 @@ func (s *script) restartServer(ctx context.Context) error {
 func (s *script) finish(ctx context.Context) error {
 	s.load.Finish(ctx)
 	s.load.FetchFromEach(ctx, s.replicas)
-	audit := workload.CheckResult{Name: "the audit log does not verify"}
 	for _, r := range s.replicas {
 		if err := r.Stop(ctx); err != nil {
 			s.stopErrors = append(s.stopErrors, err.Error())
 		}
 	}
-	if out, err := process.RunCommand(ctx, s.replicas[0].Binary, "audit", "verify", "--config", s.replicas[0].Config); err != nil {
-		audit.Violations = append(audit.Violations, fmt.Sprintf("%v: %s", err, out))
-	}
-	s.report.Checks = append(s.ledger.RunChecks(), audit, workload.CheckResult{Name: "a graceful shutdown failed", Violations: s.stopErrors})
+	s.report.Checks = append(s.ledger.RunChecks(), workload.VerifyReplicas(ctx, s.replicas), workload.CheckResult{Name: "a graceful shutdown failed", Violations: s.stopErrors})
 	s.ledger.AddFigures(s.report)
 	return ctx.Err()
 }

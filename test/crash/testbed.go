@@ -167,7 +167,7 @@ func (t *testbed) startTimes() (times []time.Duration) {
 func (t *testbed) runChecks(ctx context.Context, r *workload.Report) error {
 	t.stopRouters(ctx)
 	if t.cluster != nil {
-		r.Checks = append(t.ledger.RunChecks(), t.verifyAudit(ctx, "--config", t.replicas[0].Config), t.checkStops())
+		r.Checks = append(t.ledger.RunChecks(), workload.VerifyReplicas(ctx, t.replicas), t.checkStops())
 		t.ledger.AddFigures(r)
 		return nil
 	}
@@ -184,16 +184,16 @@ func (t *testbed) runChecks(ctx context.Context, r *workload.Report) error {
 		return errors.New("the store was never full")
 	}
 	r.Checks = slices.Concat(t.ledger.RunChecks(), t.ledger.CheckAudit(audited),
-		[]workload.CheckResult{t.verifyAudit(ctx, "--data-dir", workload.DataDir(t.dir)), t.checkStops()})
+		[]workload.CheckResult{t.verifyAudit(ctx), t.checkStops()})
 	t.ledger.AddFigures(r)
 	r.AddFigure("requests in the audit log, records trimmed, evictions", "%d, %d, %d", audited.CountRequests(), audited.Trimmed, audited.Evicted)
 	return nil
 }
 
-// verifyAudit verifies the audit log that the flag names.
-func (t *testbed) verifyAudit(ctx context.Context, flag, value string) workload.CheckResult {
+// verifyAudit verifies the audit log of the router.
+func (t *testbed) verifyAudit(ctx context.Context) workload.CheckResult {
 	check := workload.CheckResult{Name: "the audit log does not verify"}
-	if out, err := process.RunCommand(ctx, t.binary, "audit", "verify", flag, value); err != nil {
+	if out, err := process.RunCommand(ctx, t.binary, "audit", "verify", "--data-dir", workload.DataDir(t.dir)); err != nil {
 		check.Violations = append(check.Violations, fmt.Sprintf("%v: %s", err, out))
 	}
 	return check
