@@ -223,8 +223,8 @@ func TestReplicas_PresumedDeadProcessStopsRequest(t *testing.T) {
 	rec, err := a.requests.Get(t.Context(), id)
 	a.must(err)
 	a.members.vanish(rec.Owner)
-	b.must(b.Resume(t.Context()))
 	testkit.Eventually(t, "the request is taken over", func() bool {
+		b.must(b.Resume(t.Context())) // again, because the index is written beside the record
 		now, err := b.requests.Get(t.Context(), id)
 		return err == nil && now.Owner != rec.Owner
 	})
