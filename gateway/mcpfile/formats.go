@@ -3,10 +3,13 @@ package mcpfile
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 // format is what distinguishes the formats besides their outermost key.
@@ -124,23 +127,70 @@ func (r *reader) readList(f *File, top *object, form format, key string) {
 
 // checkServers checks what concerns several servers.
 func (r *reader) checkServers(servers []Server) {
-	lines := map[string]int{}
+	for _, c := range FindConflicts(servers) {
+		if c.Possible {
+			r.warnings = append(r.warnings, strictyaml.Error{File: r.file, Line: c.Line, Column: 1, Detail: c.Detail})
+		} else {
+			r.errs = append(r.errs, strictyaml.Error{File: r.file, Line: c.Line, Column: 1, Detail: c.Detail})
+		}
+	}
+}
+
+// Conflict is a server whose names are those of another one.
+type Conflict struct {
+	Line     int // of the server, in its file
+	Detail   string
+	Possible bool // depends on the tools that the servers list
+}
+
+// FindConflicts returns the servers with the id or an action of an earlier one. The
+// name of an action is that of its server and of its tool with a dot between them, and
+// both may contain dots, so that "a.b" with the tool "c" and "a" with "b.c" have the
+// same action.
+func FindConflicts(servers []Server) []Conflict {
+	var conflicts []Conflict
+	lines := map[string]int{}     // of the servers
 	owners := map[string]string{} // of the actions, by full name
 	for i := range servers {
 		s := &servers[i]
 		if line, ok := lines[s.ID]; ok {
-			r.errorAt(s.Line, "server %q is already declared in line %d", s.ID, line)
+			detail := fmt.Sprintf("server %q is already declared", s.ID)
+			if line > 0 {
+				detail += fmt.Sprintf(" in line %d", line)
+			}
+			conflicts = append(conflicts, Conflict{Line: s.Line, Detail: detail})
 			continue
 		}
-		lines[s.ID] = s.Line
 		for _, a := range s.Actions {
 			full := s.ID + "." + a.Name
 			if owner, ok := owners[full]; ok && owner != s.ID {
-				r.errorAt(s.Line, "action %q is declared by the servers %q and %q: rename one of them", full, owner, s.ID)
+				conflicts = append(conflicts, Conflict{
+					Line: s.Line, Detail: fmt.Sprintf("action %q is declared by the servers %q and %q: rename one of them", full, owner, s.ID),
+				})
 			}
 			owners[full] = s.ID
 		}
+		for j := range i {
+			if other := &servers[j]; mayConflict(s, other) || mayConflict(other, s) {
+				conflicts = append(conflicts, Conflict{
+					Line: s.Line, Possible: true,
+					Detail: fmt.Sprintf("tools of the servers %q and %q may have the same name: rename one of them", other.ID, s.ID),
+				})
+			}
+		}
+		lines[s.ID] = s.Line
 	}
+	return conflicts
+}
+
+// mayConflict reports whether a tool of long, whose id begins with that of short, may
+// have the name of a tool of short. Declared actions are compared by their names.
+func mayConflict(long, short *Server) bool {
+	rest, ok := strings.CutPrefix(long.ID, short.ID+".")
+	if !ok || len(long.Actions) > 0 && len(short.Actions) > 0 {
+		return false
+	}
+	return len(short.Actions) == 0 || slices.ContainsFunc(short.Actions, func(a Action) bool { return strings.HasPrefix(a.Name, rest+".") })
 }
 
 // actionName returns the name of the tool: names of actions may begin with the id of

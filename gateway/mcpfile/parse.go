@@ -76,11 +76,6 @@ func (r *reader) errorf(pointer, format string, args ...any) {
 	}
 }
 
-// errorAt adds an error about a server by its line.
-func (r *reader) errorAt(line int, format string, args ...any) {
-	r.errs = append(r.errs, strictyaml.Error{File: r.file, Line: line, Column: 1, Detail: fmt.Sprintf(format, args...)})
-}
-
 func (r *reader) warnf(pointer, format string, args ...any) {
 	if len(r.warnings) < maxCollected {
 		r.warnings = append(r.warnings, r.newError(pointer, format, args...))

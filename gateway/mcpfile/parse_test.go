@@ -83,7 +83,7 @@ func TestParse_Errors(t *testing.T) {
 		{"a key", `{"servers": [{"id": "a", "comand": "x", "url": "http://h/"}]}`, []string{`m.json:1:36: unknown key "comand"; did you mean "command"?`}},
 		{"a key of an action", `{"plugins": [{"id": "a", "endpoint": "http://h/", "actions": [{"name": "a.b", "timeout": 1, "zzzzzz": 1}]}]}`, []string{
 			`m.json:1:90: unknown key "timeout"; did you mean "timeout_ms"?`,
-			`m.json:1:103: unknown key "zzzzzz"; known here: name, description, input_schema, output_schema, timeout_ms, retry`,
+			`m.json:1:103: unknown key "zzzzzz"; known here: name, description, input_schema, output_schema, timeout_ms, retry, rate_limit`,
 		}},
 		{"a key twice", "{\"mcp\": {\n\"a\": {\"type\": \"remote\", \"url\": \"http://h/\"},\n\"a\": {}}}", []string{`m.json:2:6: a name "a" appears more than once`}},
 		{"an id twice", "{\"servers\": [\n{\"id\": \"a\", \"url\": \"http://h/\"},\n{\"id\": \"a\", \"url\": \"http://i/\"}]}", []string{`m.json:3:1: server "a" is already declared in line 2`}},
@@ -114,6 +114,17 @@ func TestParse_Errors(t *testing.T) {
 			`m.json:1:68: type "basic" is not supported; known are bearer and header`,
 		}},
 		{"no actions", `{"plugins": [{"id": "a", "endpoint": "http://h/"}]}`, []string{`m.json:1:14: server "a" needs actions, because its transport cannot list them`}},
+		{"policies", `{"servers": [{"id": "a", "url": "http://h/", "start": "soon", "rate_limit": {"burst": -1}, "breaker": {"failures": -1, "open": 1},
+"health": {"interval_ms": -1}, "redaction": [{"key": "x", "path": "/y"}, {"pattern": "("}]}]}`, []string{
+			`m.json:1:55: start "soon" is not supported; known are eager and lazy`,
+			"m.json:1:77: rate_limit needs rps, a number of calls per second from above 0 to 1000000",
+			"m.json:1:87: burst is -1: it must be from 0 to 1000000",
+			"m.json:1:116: failures is -1: it must not be negative",
+			`m.json:1:128: unknown key "open"; known here: failures, open_ms`,
+			"m.json:2:27: interval_ms is -1: it must be from 0 to 86400000 milliseconds",
+			"m.json:2:46: a rule needs one of path, key, pattern and kinds",
+			"m.json:2:74: pattern: error parsing regexp: missing closing ): `(`",
+		}},
 		{"a schema", `{"plugins": [{"id": "a", "endpoint": "http://h/", "actions": [{"name": "x", "input_schema": {"type": "text"}}]}]}`, []string{
 			"m.json:1:93: input_schema is not a valid JSON Schema: /type value must be one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'; /type got string, want array",
 		}},
@@ -156,6 +167,44 @@ func TestParse_Warnings(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, f.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// Tools that are not in the file may collide: whether they do is known later.
+func TestParse_WarnsOfNamesThatMayBeAmbiguous(t *testing.T) {
+	f, err := mcpfile.Parse("m.json", []byte(`{"servers": [
+{"id": "a.b", "url": "http://h/"},
+{"id": "a", "url": "http://i/"},
+{"id": "a.b.c", "url": "http://j/", "actions": [{"name": "d"}]},
+{"id": "x", "url": "http://k/", "actions": [{"name": "y.z"}]},
+{"id": "x.w", "url": "http://l/"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`m.json:3:1: tools of the servers "a.b" and "a" may have the same name: rename one of them`,
+		`m.json:4:1: tools of the servers "a.b" and "a.b.c" may have the same name: rename one of them`,
+		`m.json:4:1: tools of the servers "a" and "a.b.c" may have the same name: rename one of them`,
+	}
+	if diff := cmp.Diff(want, f.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// What is shown of a server contains no value that can be a secret.
+func TestServer_Public(t *testing.T) {
+	f, err := mcpfile.Parse("m.json", []byte(`{"mcp": {
+"local": {"type": "local", "command": ["run", "--token=canary"], "environment": {"A": "canary"}, "timeout": 5000},
+"remote": {"type": "remote", "url": "https://canary:canary@h.example:8443/mcp?key=canary#canary", "headers": {"X": "canary"}, "enabled": false}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []mcpfile.Public{
+		{Type: "local", Program: "run", Enabled: true, Timeout: 5000},
+		{Type: "remote", URL: "https://h.example:8443/mcp"},
+	}
+	if diff := cmp.Diff(want, []mcpfile.Public{f.Servers[0].Public(), f.Servers[1].Public()}); diff != "" {
+		t.Errorf("shown (-want +got):\n%s", diff)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/caprouter/caprouter/gateway/redaction"
 	"github.com/caprouter/caprouter/gateway/schema"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -32,8 +33,13 @@ func (o *object) readServer(form format, id string) Server {
 	s.Transport = o.readTransport(form, &s)
 	s.Auth = o.readAuth()
 	s.Disabled = o.readDisabled()
+	s.Start = o.readStart()
+	s.Priority = get[int](o, "priority")
 	s.Timeouts = o.readTimeouts()
 	s.Retry = o.readRetry()
+	s.RateLimit = o.readRateLimit()
+	o.readResilience(form, &s)
+	s.Redaction = o.readRedaction()
 	s.Actions = o.readActions(form, id)
 	if s.Transport == REST && len(s.Actions) == 0 {
 		o.errorf(o.at, "server %q needs actions, because its transport cannot list them", id)
@@ -175,6 +181,74 @@ func (o *object) readDisabled() bool {
 	return enabled != nil && !*enabled || disabled != nil && *disabled
 }
 
+// readStart returns "" for eager.
+func (o *object) readStart() string {
+	start := get[string](o, "start")
+	switch start {
+	case "", "eager":
+		return ""
+	case Lazy:
+		return Lazy
+	}
+	o.errorf(o.at+"/start", "start %q is not supported; known are eager and lazy", start)
+	return ""
+}
+
+// readResilience reads the circuit breaker and the health check.
+func (o *object) readResilience(form format, s *Server) {
+	if breaker := o.getObject("breaker"); breaker != nil {
+		s.Breaker = Breaker{Failures: get[int](breaker, "failures"), OpenMS: breaker.getMS("open_ms")}
+		if s.Breaker.Failures < 0 {
+			breaker.errorf(breaker.at+"/failures", "failures is %d: it must not be negative", s.Breaker.Failures)
+		}
+		breaker.checkUnknown(form.foreign)
+	}
+	if health := o.getObject("health"); health != nil {
+		s.Health = Health{IntervalMS: health.getMS("interval_ms")}
+		health.checkUnknown(form.foreign)
+	}
+}
+
+// maxRPS bounds a rate limit, so that it stays a number that can be computed with.
+const maxRPS = 1e6
+
+func (o *object) readRateLimit() *RateLimit {
+	limit := o.getObject("rate_limit")
+	if limit == nil {
+		return nil
+	}
+	l := &RateLimit{RPS: get[float64](limit, "rps"), Burst: get[int](limit, "burst")}
+	if !(l.RPS > 0 && l.RPS <= maxRPS) {
+		limit.errorf(limit.at, "rate_limit needs rps, a number of calls per second from above 0 to %d", int(maxRPS))
+	}
+	if l.Burst < 0 || l.Burst > maxRPS {
+		limit.errorf(limit.at+"/burst", "burst is %d: it must be from 0 to %d", l.Burst, int(maxRPS))
+	}
+	limit.checkUnknown(false)
+	return l
+}
+
+func (o *object) readRedaction() []redaction.Rule {
+	var rules []redaction.Rule
+	for i, raw := range get[[]json.RawMessage](o, "redaction") {
+		at := o.at + "/redaction/" + strconv.Itoa(i)
+		rule := o.readObject(at, raw)
+		if rule == nil {
+			continue
+		}
+		r := redaction.Rule{
+			Path: get[string](rule, "path"), Key: get[string](rule, "key"), Pattern: get[string](rule, "pattern"),
+			Kinds: get[[]string](rule, "kinds"), In: get[[]string](rule, "in"), Replace: get[string](rule, "replace"),
+		}
+		rule.checkUnknown(false)
+		if _, err := redaction.Compile([]redaction.Rule{r}); err != nil {
+			o.errorf(at, "%v", err)
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
 func (o *object) readTimeouts() Timeouts {
 	var t Timeouts
 	if timeouts := o.getObject("timeouts"); timeouts != nil {
@@ -230,7 +304,7 @@ func (o *object) readActions(form format, id string) []Action {
 		a := Action{
 			Name: actionName(id, get[string](action, "name")), Description: get[string](action, "description"),
 			InputSchema: action.readSchema("input_schema"), OutputSchema: action.readSchema("output_schema"),
-			TimeoutMS: action.getMS("timeout_ms"), Retry: action.readRetry(),
+			TimeoutMS: action.getMS("timeout_ms"), Retry: action.readRetry(), RateLimit: action.readRateLimit(),
 		}
 		switch {
 		case a.Name == "":

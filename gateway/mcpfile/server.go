@@ -2,6 +2,10 @@ package mcpfile
 
 import (
 	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/caprouter/caprouter/gateway/redaction"
 )
 
 // Transports of a server.
@@ -25,13 +29,20 @@ type Server struct {
 	Headers   map[string]string `json:"headers,omitempty"`
 	Auth      *Auth             `json:"auth,omitempty"`
 
-	Disabled bool     `json:"disabled,omitzero"`
-	Timeouts Timeouts `json:"timeouts,omitzero"`
-	Retry    *Retry   `json:"retry,omitempty"`
+	Disabled  bool       `json:"disabled,omitzero"`
+	Start     string     `json:"start,omitempty"`   // "" = eager, or Lazy
+	Priority  int        `json:"priority,omitzero"` // the highest is preferred for a capability
+	Timeouts  Timeouts   `json:"timeouts,omitzero"`
+	Retry     *Retry     `json:"retry,omitempty"`
+	Breaker   Breaker    `json:"breaker,omitzero"`
+	Health    Health     `json:"health,omitzero"`
+	RateLimit *RateLimit `json:"rate_limit,omitempty"` // of each caller and tool
 
 	Capabilities []string   `json:"capabilities,omitempty"` // for example incident:read
 	Actions      []Action   `json:"actions,omitempty"`      // if there are any, no other tools can be called
 	Tools        ToolFilter `json:"tools,omitzero"`
+
+	Redaction []redaction.Rule `json:"redaction,omitempty"`
 
 	Line int `json:"-"` // in the file
 }
@@ -61,6 +72,26 @@ type Retry struct {
 	Idempotent *bool  `json:"idempotent,omitempty"`
 }
 
+// Lazy is the Start of a server that is connected when it is first needed.
+const Lazy = "lazy"
+
+// Breaker specifies when a server that fails gets no calls for a time.
+type Breaker struct {
+	Failures int `json:"failures,omitzero"` // consecutive; 0 = the default
+	OpenMS   int `json:"open_ms,omitzero"`  // 0 = the default
+}
+
+// Health specifies how often a server is probed.
+type Health struct {
+	IntervalMS int `json:"interval_ms,omitzero"` // 0 = the default
+}
+
+// RateLimit bounds the calls of one caller to one tool.
+type RateLimit struct {
+	RPS   float64 `json:"rps"`
+	Burst int     `json:"burst,omitzero"` // 0 = 1
+}
+
 // Action is a tool that the file declares. Its schemas take precedence over those of
 // the server.
 type Action struct {
@@ -70,6 +101,7 @@ type Action struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	TimeoutMS    int             `json:"timeout_ms,omitzero"`
 	Retry        *Retry          `json:"retry,omitempty"`
+	RateLimit    *RateLimit      `json:"rate_limit,omitempty"`
 }
 
 // ToolFilter selects tools of a server by name. A pattern may end with "*".
@@ -84,4 +116,31 @@ type File struct {
 	Format   string   // "plugins", "servers", "map", "mcpServers" or "vscode"
 	Servers  []Server // ordered by id
 	Warnings []string // each with its position
+}
+
+// Public is what may be shown of a declaration: no arguments, values or credentials.
+type Public struct {
+	Type    string `json:"type"`              // "local" or "remote"
+	Program string `json:"program,omitempty"` // of a local server
+	URL     string `json:"url,omitempty"`     // of a remote server, without credentials and query
+	Enabled bool   `json:"enabled"`
+	Timeout int    `json:"timeout,omitzero"` // of a call, in milliseconds
+}
+
+// Public returns what may be shown of the declaration.
+func (s *Server) Public() Public {
+	p := Public{Type: "remote", Enabled: !s.Disabled, Timeout: s.Timeouts.Call}
+	if s.Transport == Stdio {
+		p.Type = "local"
+		if len(s.Command) > 0 {
+			p.Program = s.Command[0]
+		}
+		return p
+	}
+	text, _, _ := strings.Cut(s.URL, "?")
+	if u, err := url.Parse(text); err == nil && u.Host != "" {
+		u.User, u.Fragment = nil, ""
+		p.URL = u.Scheme + "://" + u.Host + u.EscapedPath()
+	}
+	return p
 }
