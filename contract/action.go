@@ -1,6 +1,9 @@
 package contract
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Action is a call of one tool of an MCP server.
 type Action struct {
@@ -49,6 +52,13 @@ type ActionMetadata struct {
 	LatencyMS int64  `json:"latency_ms"`
 }
 
+// ActionProgress is what a tool reports while it is executed.
+type ActionProgress struct {
+	Progress float64 `json:"progress"`
+	Total    float64 `json:"total,omitzero"` // 0 = unknown
+	Message  string  `json:"message,omitempty"`
+}
+
 // Severities of an ActionError.
 const (
 	SeverityWarning = "WARNING"
@@ -65,6 +75,10 @@ const (
 	ActionOutcomeUnknown = "OUTCOME_UNKNOWN"    // the tool may have been executed
 	ActionFailed         = "TOOL_ERROR"         // the tool or its server reports an error
 	ActionBadResult      = "BAD_RESULT"         // the result does not have the promised form
+	ActionForbidden      = "FORBIDDEN"          // the caller or the agent may not call the tool
+	ActionRateLimited    = "RATE_LIMITED"       // the caller calls the tool too often
+	ActionQuarantined    = "TOOL_QUARANTINED"   // the definition of the tool is not approved
+	ActionNotRecorded    = "AUDIT_UNAVAILABLE"  // the call cannot be recorded, so it is not made
 )
 
 // ActionError is why an Action has no result.
@@ -74,6 +88,8 @@ type ActionError struct {
 	Suggestion string        `json:"suggestion,omitempty"`
 	Severity   string        `json:"severity"`
 	Details    []ErrorDetail `json:"details,omitempty"` // of invalid input
+	// RetryAfterMS is when a call that was rate limited is permitted.
+	RetryAfterMS int64 `json:"retry_after_ms,omitzero"`
 }
 
 // Error returns the code, the message and the suggestion on one line.
@@ -83,4 +99,31 @@ func (e *ActionError) Error() string {
 		text += ": " + e.Suggestion
 	}
 	return text
+}
+
+// Types of a GatewayEvent.
+const (
+	AgentBriefingEvent   = "AgentBriefingEvent"   // a capability of an agent was lost or has recovered
+	ServerStatusEvent    = "ServerStatusEvent"    // the status of a server has changed
+	ToolQuarantinedEvent = "ToolQuarantinedEvent" // the definition of a tool waits for approval
+)
+
+// States of a binding.
+const (
+	BindingBound    = "BOUND"
+	BindingDegraded = "DEGRADED" // no server provides the capability
+)
+
+// GatewayEvent is a change that agents or operators should know of.
+type GatewayEvent struct {
+	Type       string    `json:"type"`
+	AgentID    string    `json:"agent_id,omitempty"`
+	Capability string    `json:"capability,omitempty"`
+	Server     string    `json:"server,omitempty"`
+	Tool       string    `json:"tool,omitempty"` // name of the action
+	Status     string    `json:"status,omitempty"`
+	State      string    `json:"state,omitempty"`
+	Error      string    `json:"error,omitempty"`
+	Suggestion string    `json:"suggestion,omitempty"`
+	At         time.Time `json:"at"`
 }

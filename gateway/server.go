@@ -284,7 +284,7 @@ func (s *server) probe(ctx context.Context, session *mcpclient.Session) error {
 type sessionLink struct{ *mcpclient.Session }
 
 func (l *sessionLink) call(ctx context.Context, t *tool, c *toolCall) (*reply, error) {
-	result, err := l.Call(ctx, t.Name, c.input)
+	result, err := l.Call(ctx, t.Name, c.input, nil)
 	if err != nil {
 		return nil, err
 	}

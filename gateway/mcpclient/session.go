@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -32,16 +33,26 @@ type Session struct {
 	process *subprocess.Process // of a stdio server
 	http    *httpTransport      // of other servers
 	changed chan struct{}
+	changes atomic.Uint64 // notifications of changed tools
 	done    chan struct{}
 	group   *run.Group
+
+	progress progressReceivers
 }
+
+// ErrAuthRequired means that the server rejected the credential, or its absence.
+var ErrAuthRequired = errors.New("the server requires a valid credential")
 
 // Connect starts the server or connects to it, and agrees on the version of the
 // protocol. The context limits this function only.
 func Connect(ctx context.Context, server *mcpfile.Expanded, cfg Config) (*Session, error) {
 	s := &Session{server: server, changed: make(chan struct{}, 1), done: make(chan struct{})}
 	if err := s.open(ctx, cfg); err != nil {
-		return nil, errors.New(server.Hide(err.Error()))
+		text := server.Hide(err.Error())
+		if s.http != nil && s.http.rejected.Load() {
+			return nil, fmt.Errorf("%w: %s", ErrAuthRequired, text)
+		}
+		return nil, errors.New(text)
 	}
 	s.group = run.New(context.WithoutCancel(ctx))
 	s.group.Go("MCP session", func(context.Context) error {
@@ -117,9 +128,11 @@ func lastLine(text string) string {
 
 func (s *Session) newClient(cfg Config) *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "caprouter", Version: cfg.Version}, &mcp.ClientOptions{
-		Logger:       slog.New(slog.DiscardHandler), // the library logs contents
-		Capabilities: &mcp.ClientCapabilities{},     // no roots
+		Logger:                      slog.New(slog.DiscardHandler), // the library logs contents
+		Capabilities:                &mcp.ClientCapabilities{},     // no roots
+		ProgressNotificationHandler: s.progress.handle,
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			s.changes.Add(1)
 			select {
 			case s.changed <- struct{}{}:
 			default: // the signal is pending
@@ -130,6 +143,16 @@ func (s *Session) newClient(cfg Config) *mcp.Client {
 
 // Changed receives a value after the server has reported a change of its tools.
 func (s *Session) Changed() <-chan struct{} { return s.changed }
+
+// Changes returns how many changes of its tools the server has reported.
+func (s *Session) Changes() uint64 { return s.changes.Load() }
+
+// ReportsChanges reports whether the server has promised to report changes of its tools
+// on this connection.
+func (s *Session) ReportsChanges() bool {
+	caps := s.session.InitializeResult().Capabilities
+	return caps != nil && caps.Tools != nil && caps.Tools.ListChanged && s.Protocol() < statelessProtocol
+}
 
 // Done is closed when the connection is lost or closed.
 func (s *Session) Done() <-chan struct{} { return s.done }

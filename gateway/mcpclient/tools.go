@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -19,6 +20,19 @@ type Tool struct {
 	InputSchema              json.RawMessage
 	OutputSchema             json.RawMessage // nil = none
 	ReadOnly, Idempotent     bool            // hints of the server
+	// Definition is the canonical JSON of all that a model or a policy depends on: names,
+	// description, schemas and hints.
+	Definition json.RawMessage
+}
+
+// definition is a tool with its members in a fixed order.
+type definition struct {
+	Name         string               `json:"name"`
+	Title        string               `json:"title,omitempty"`
+	Description  string               `json:"description"`
+	InputSchema  json.RawMessage      `json:"input_schema"`
+	OutputSchema json.RawMessage      `json:"output_schema,omitempty"`
+	Hints        *mcp.ToolAnnotations `json:"annotations,omitempty"`
 }
 
 // Tools returns all tools of the server.
@@ -57,7 +71,11 @@ func newTool(t *mcp.Tool) (Tool, error) {
 	if a := t.Annotations; a != nil {
 		tool.ReadOnly, tool.Idempotent = a.ReadOnlyHint, a.IdempotentHint || a.ReadOnlyHint
 	}
-	return tool, nil
+	tool.Definition, err = strictjson.Marshal(definition{
+		Name: t.Name, Title: t.Title, Description: t.Description,
+		InputSchema: tool.InputSchema, OutputSchema: tool.OutputSchema, Hints: t.Annotations,
+	})
+	return tool, err
 }
 
 // Result is the result of a call.
@@ -76,10 +94,17 @@ type Content struct {
 	JSON     json.RawMessage // the whole block
 }
 
-// Call calls a tool. arguments is a JSON object. The error is a *CallError, or that of
-// the context.
-func (s *Session) Call(ctx context.Context, tool string, arguments json.RawMessage) (*Result, error) {
-	reply, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+// Call calls a tool. arguments is a JSON object. onProgress is called for each progress
+// that the server reports, one at a time, or is nil. The error is a *CallError, or that
+// of the context, of which the server is notified.
+func (s *Session) Call(ctx context.Context, tool string, arguments json.RawMessage, onProgress func(contract.ActionProgress)) (*Result, error) {
+	params := &mcp.CallToolParams{Name: tool, Arguments: arguments}
+	if onProgress != nil {
+		token, stop := s.progress.add(onProgress)
+		defer stop()
+		params.SetProgressToken(token)
+	}
+	reply, err := s.session.CallTool(ctx, params)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

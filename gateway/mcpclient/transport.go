@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -24,6 +25,8 @@ type httpTransport struct {
 	base    *http.Transport
 	origin  *url.URL
 	headers http.Header
+	// rejected reports that the latest reply was 401.
+	rejected atomic.Bool
 }
 
 // newHTTPTransport returns the transport of a server of the operator's file.
@@ -74,6 +77,7 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.rejected.Store(resp.StatusCode == http.StatusUnauthorized)
 	if mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mediaType != "text/event-stream" {
 		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxBody}
 	}
