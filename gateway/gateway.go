@@ -6,10 +6,14 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/gateway/pins"
+	"github.com/caprouter/caprouter/internal/limits"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 )
@@ -23,8 +27,18 @@ type Config struct {
 	CallTimeout    time.Duration // default 30 s, of one attempt
 	ProbeTimeout   time.Duration // default 10 s
 	ProbeInterval  time.Duration // default 300 s
+	DrainTimeout   time.Duration // default 30 s, for calls of a server that is removed
 	MinBackoff     time.Duration // default 1 s, before the second attempt to connect
 	Breaker        resilience.BreakerConfig
+
+	RateLimit limits.Rate // of each caller and tool; zero = none
+	Pins      *pins.Guard // nil = pins.FirstUse, in memory
+	Recorder  Recorder    // nil = calls are not recorded
+	// Capabilities returns the mcp_capabilities of an agent, or false if there is no such
+	// agent. Nil = there are no agents.
+	Capabilities func(agentID string) ([]string, bool)
+
+	wait func(ctx context.Context, d time.Duration) // before the next attempt to connect
 }
 
 func (c Config) withDefaults() Config {
@@ -34,6 +48,18 @@ func (c Config) withDefaults() Config {
 	if c.Client.Logger == nil {
 		c.Client.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Pins == nil {
+		c.Pins = pins.NewMemoryGuard()
+	}
+	if c.Recorder == nil {
+		c.Recorder = noRecorder{}
+	}
+	if c.Capabilities == nil {
+		c.Capabilities = func(string) ([]string, bool) { return nil, false }
+	}
+	if c.wait == nil {
+		c.wait = wait
+	}
 	for _, d := range []struct {
 		value    *time.Duration
 		fallback time.Duration
@@ -42,6 +68,7 @@ func (c Config) withDefaults() Config {
 		{&c.CallTimeout, 30 * time.Second},
 		{&c.ProbeTimeout, 10 * time.Second},
 		{&c.ProbeInterval, 300 * time.Second},
+		{&c.DrainTimeout, 30 * time.Second},
 		{&c.MinBackoff, time.Second},
 	} {
 		if *d.value == 0 {
@@ -51,42 +78,50 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Gateway holds the connections to all servers of a file. Its methods may be called from
-// any goroutine.
+// Gateway holds the connections to all servers. Its methods may be called from any
+// goroutine.
 type Gateway struct {
-	cfg     Config
-	servers []*server // ordered by id
-	group   *run.Group
+	cfg      Config
+	group    *run.Group
+	events   *eventHub
+	bindings *bindings
+
+	mu      sync.Mutex                // of changes of the servers
+	servers atomic.Pointer[[]*server] // ordered by id; the slice is immutable
 }
 
-// Start connects to all servers in the background. Close ends the connections; they also
-// end with the context.
+// Start connects to all servers of a file in the background. Close ends the connections;
+// they also end with the context.
 func Start(ctx context.Context, servers []mcpfile.Server, cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg.withDefaults(), group: run.New(ctx)}
-	for _, declared := range servers {
-		s := newServer(declared, &g.cfg)
-		g.servers = append(g.servers, s)
-		g.group.Go("MCP server "+declared.ID, func(ctx context.Context) error {
-			s.maintain(ctx)
-			return nil
-		})
+	g := &Gateway{cfg: cfg.withDefaults(), group: run.New(ctx), events: newEventHub()}
+	g.bindings = newBindings(g)
+	g.servers.Store(&[]*server{})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := make([]*server, len(servers))
+	for i, declared := range servers {
+		list[i] = g.newServer(declared, fromFile)
 	}
+	g.setServers(list)
+	g.connect(list)
 	return g
 }
 
-// Close ends all connections and processes.
+// Close ends all connections, processes and subscriptions.
 func (g *Gateway) Close() error {
 	g.group.Stop(nil)
-	return g.group.Wait()
+	err := g.group.Wait()
+	g.events.close()
+	return err
 }
 
 // errNotTried is the error of a server whose first connection is not complete.
 var errNotTried = errors.New("the connection is being established")
 
 // WaitReady returns when each server is connected or has failed once, or when the context
-// ends.
+// ends. It does not wait for servers that start lazily.
 func (g *Gateway) WaitReady(ctx context.Context) {
-	for _, s := range g.servers {
+	for _, s := range *g.servers.Load() {
 		select {
 		case <-s.tried:
 		case <-ctx.Done():
@@ -96,31 +131,24 @@ func (g *Gateway) WaitReady(ctx context.Context) {
 
 // ServerInfo is the state of a server.
 type ServerInfo struct {
-	Name      string `json:"name"`
-	Transport string `json:"transport"`
-	Status    string `json:"status"` // "disconnected", "connecting", "connected" or "error"
-	State     string `json:"state,omitempty"`
-	Error     string `json:"error,omitempty"`
-	Protocol  string `json:"protocol,omitempty"`
-	ToolCount int    `json:"tool_count"`
-	Tools     []Tool `json:"tools"`
+	Name      string         `json:"name"`
+	Transport string         `json:"transport"`
+	Config    mcpfile.Public `json:"config"`
+	Origin    string         `json:"origin"` // "file" or "registration"
+	Status    string         `json:"status"` // "disconnected", "connecting", "connected" or "error"
+	State     string         `json:"state,omitempty"`
+	Error     string         `json:"error,omitempty"`
+	Protocol  string         `json:"protocol,omitempty"`
+	ToolCount int            `json:"toolCount"`
+	Tools     []Tool         `json:"tools"`
 
 	Capabilities []string `json:"capabilities,omitempty"` // as its file declares them
-}
-
-// Servers returns the state of all servers, ordered by name.
-func (g *Gateway) Servers() []ServerInfo {
-	infos := make([]ServerInfo, len(g.servers))
-	for i, s := range g.servers {
-		infos[i] = s.info()
-	}
-	return infos
 }
 
 // actionNames returns the names of all actions.
 func (g *Gateway) actionNames() []string {
 	var names []string
-	for _, s := range g.servers {
+	for _, s := range *g.servers.Load() {
 		for _, t := range s.info().Tools {
 			names = append(names, t.Action)
 		}

@@ -11,15 +11,28 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/gateway/redaction"
 	"github.com/caprouter/caprouter/gateway/schema"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
+// Invocation is on whose behalf an action is called.
+type Invocation struct {
+	Caller  *contract.Caller // nil = this process, which may call everything
+	AgentID string           // the agent whose capabilities permit the call; "" = none
+	// OnProgress is called for the progress that the tool reports, one at a time. Nil =
+	// the tool need not report it.
+	OnProgress func(contract.ActionProgress)
+}
+
 // toolCall is one call, the same in all attempts.
 type toolCall struct {
-	action *contract.Action
-	input  json.RawMessage
+	action     *contract.Action
+	by         *Invocation
+	input      json.RawMessage
+	onProgress func(contract.ActionProgress) // nil = none
+	record     *CallRecord
 }
 
 // reply is what a server answers: a result, or an error of the tool.
@@ -28,22 +41,97 @@ type reply struct {
 	failed *contract.ActionError
 }
 
-// Invoke calls a tool and returns its result. Errors are *contract.ActionError, or that of
-// the context if it was cancelled.
+// Invoke calls a tool on behalf of this process and returns its result. Errors are
+// *contract.ActionError, or that of the context if it was cancelled.
 func (g *Gateway) Invoke(ctx context.Context, action contract.Action) (*contract.ActionResult, error) {
+	return g.InvokeFor(ctx, action, Invocation{})
+}
+
+// InvokeFor calls a tool on behalf of a caller or of an agent; see [Gateway.Invoke].
+func (g *Gateway) InvokeFor(ctx context.Context, action contract.Action, by Invocation) (*contract.ActionResult, error) {
+	c := &toolCall{action: &action, by: &by, input: action.Input, record: &CallRecord{
+		Caller: by.Caller, AgentID: by.AgentID, Context: action.Context, Action: action.Action, Start: time.Now(),
+	}}
+	if len(c.input) == 0 {
+		c.input = json.RawMessage("{}")
+	}
+	if err := authorize(&action, by.Caller); err != nil {
+		return nil, g.endCall(ctx, c, nil, nil, err)
+	}
 	s, t, err := g.resolve(ctx, action.Action)
 	if err != nil {
-		return nil, err
+		return nil, g.endCall(ctx, c, nil, nil, err)
+	}
+	defer s.calls.release()
+	c.record.Server, c.record.Tool = s.declared.ID, t.Name
+	result, err := s.callTool(ctx, t, c)
+	if failure, ok := errors.AsType[*contract.ActionError](err); ok {
+		err = s.policy.redactError(redaction.Response, failure)
+	}
+	if err != nil {
+		return nil, g.endCall(ctx, c, s, nil, err)
+	}
+	_ = g.endCall(ctx, c, s, result, nil)
+	return s.policy.redactResult(redaction.Response, result), nil
+}
+
+// endCall records the end of a call, and returns its error.
+func (g *Gateway) endCall(ctx context.Context, c *toolCall, s *server, result *contract.ActionResult, err error) error {
+	r := c.record
+	r.Latency = time.Since(r.Start)
+	failure, isFailure := errors.AsType[*contract.ActionError](err)
+	switch {
+	case err == nil:
+		r.Outcome, r.Result = OutcomeOK, s.policy.redactResult(redaction.Log, s.policy.redactResult(redaction.Response, result))
+	case isFailure:
+		r.Outcome, r.Err = failure.Code, failure
+		if s != nil {
+			r.Err = s.policy.redactError(redaction.Log, failure)
+		}
+	default:
+		r.Outcome = OutcomeCancelled
+	}
+	g.cfg.Recorder.EndCall(context.WithoutCancel(ctx), r)
+	return err
+}
+
+// authorize checks the scope of the caller.
+func authorize(action *contract.Action, caller *contract.Caller) error {
+	if scope := contract.ScopeInvokePrefix + action.Action; caller != nil && !caller.HasScope(scope) {
+		return warning(contract.ActionForbidden, fmt.Sprintf("the caller may not call %q", action.Action), fmt.Sprintf("the token needs the scope %q", scope))
+	}
+	return nil
+}
+
+// callTool makes the checks before a call, the call, and the checks after it.
+func (s *server) callTool(ctx context.Context, t *tool, c *toolCall) (*contract.ActionResult, error) {
+	if c.by.AgentID != "" {
+		capabilities, ok := s.cfg.Capabilities(c.by.AgentID)
+		if !ok || !s.allows(capabilities) {
+			return nil, warning(contract.ActionForbidden, fmt.Sprintf("agent %q may not call %s", c.by.AgentID, t.Action), "declare a capability of its server in mcp_capabilities of the agent")
+		}
 	}
 	if t.Error != "" {
 		return nil, severe(contract.ActionUnavailable, fmt.Sprintf("%s cannot be called: %s", t.Action, t.Error), "")
 	}
-	c := &toolCall{action: &action, input: action.Input}
-	if len(c.input) == 0 {
-		c.input = json.RawMessage("{}")
+	t, err := s.checkQuarantine(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.policy.take(t, c.by); err != nil {
+		return nil, err
 	}
 	if err := checkInput(t, c.input); err != nil {
 		return nil, err
+	}
+	c.input = s.policy.redactInput(redaction.Request, c.input)
+	c.record.Input = s.policy.redactInput(redaction.Log, c.input)
+	if c.by.OnProgress != nil {
+		c.onProgress = func(p contract.ActionProgress) { c.by.OnProgress(s.policy.redactProgress(p)) }
+	}
+	if err := s.cfg.Recorder.BeginCall(ctx, c.record); err != nil {
+		s.log.Error("a call was not made because it cannot be recorded", "tool", t.Action, "error", err)
+		return nil, severe(contract.ActionNotRecorded, fmt.Sprintf("%s was not called, because the call cannot be recorded", t.Action), "call it again later")
 	}
 	start := time.Now()
 	r, err := s.invoke(ctx, t, c)
@@ -68,33 +156,35 @@ func warning(code, message, suggestion string) *contract.ActionError {
 	return &contract.ActionError{Code: code, Message: message, Suggestion: suggestion, Severity: contract.SeverityWarning}
 }
 
-// resolve finds the tool of an action. Names of servers and tools may contain dots, so
-// that each dot can be the one between them.
+// resolve finds the tool of an action and counts a call of its server. Names of servers
+// and tools may contain dots, so that each dot can be the one between them.
 func (g *Gateway) resolve(ctx context.Context, action string) (*server, *tool, error) {
+	for {
+		s, t, err := g.resolveOnce(ctx, action)
+		if err != nil || s.calls.acquire() {
+			return s, t, err
+		}
+		// The server was removed in the meantime.
+	}
+}
+
+func (g *Gateway) resolveOnce(ctx context.Context, action string) (*server, *tool, error) {
 	var (
 		found  []*server
 		match  *tool
 		down   *server
 		reason error
 	)
-	for _, s := range g.servers {
+	for _, s := range *g.servers.Load() {
 		name, ok := strings.CutPrefix(action, s.declared.ID+".")
 		if !ok {
 			continue
 		}
-		select {
-		case <-s.tried:
-		case <-ctx.Done():
-		}
-		t := s.findTool(name)
-		if t == nil {
-			if _, err := s.waitLink(ctx); err != nil {
-				down, reason = s, err
-				continue
-			}
-			t = s.findTool(name)
-		}
-		if t != nil {
+		t, err := s.currentTool(ctx, name)
+		switch {
+		case err != nil:
+			down, reason = s, err
+		case t != nil:
 			found, match = append(found, s), t
 		}
 	}
@@ -113,6 +203,24 @@ func (g *Gateway) resolve(ctx context.Context, action string) (*server, *tool, e
 		suggestion = fmt.Sprintf("did you mean %s?", near)
 	}
 	return nil, nil, warning(contract.ActionNotFound, fmt.Sprintf("there is no action %q", action), suggestion)
+}
+
+// currentTool returns the tool with the name, or nil if the server has none. The error is
+// why that is not known.
+func (s *server) currentTool(ctx context.Context, name string) (*tool, error) {
+	select {
+	case <-s.tried:
+	case <-ctx.Done():
+	}
+	s.waitFresh(ctx)
+	if t := s.findTool(name); t != nil {
+		return t, nil
+	}
+	if _, err := s.waitLink(ctx); err != nil {
+		return nil, err
+	}
+	s.waitFresh(ctx)
+	return s.findTool(name), nil
 }
 
 func checkInput(t *tool, input json.RawMessage) error {
@@ -211,29 +319,30 @@ func (s *server) attempt(ctx context.Context, t *tool, c *toolCall) (*reply, err
 	if err != nil {
 		return nil, &attemptError{cause: err, notSent: true}
 	}
-	permit, ok := s.breaker.Allow()
+	permit, ok := s.policy.breaker.Allow()
 	if !ok {
 		return nil, &attemptError{cause: errBreakerOpen, notSent: true}
 	}
+	c.record.Attempts++
 	r, err := l.call(attemptCtx, t, c)
 	callError, isCallError := errors.AsType[*mcpclient.CallError](err)
 	switch {
 	case err == nil:
-		s.breaker.RecordSuccess(permit)
+		s.policy.breaker.RecordSuccess(permit)
 		return r, nil
 	case isCallError && callError.Reply:
-		s.breaker.RecordSuccess(permit)
+		s.policy.breaker.RecordSuccess(permit)
 		return nil, &attemptError{cause: err, final: true}
 	case isCallError:
-		s.breaker.RecordFailure(permit)
+		s.policy.breaker.RecordFailure(permit)
 		return nil, &attemptError{cause: err, notSent: callError.NotSent}
 	case errors.Is(ctx.Err(), context.Canceled):
-		s.breaker.Release(permit)
+		s.policy.breaker.Release(permit)
 		return nil, ctx.Err()
 	case ctx.Err() != nil:
-		s.breaker.Release(permit) // the caller has less time than the server may take
+		s.policy.breaker.Release(permit) // the caller has less time than the server may take
 		return nil, &attemptError{cause: errors.New("no answer within the time of the caller"), timeout: true}
 	}
-	s.breaker.RecordFailure(permit)
+	s.policy.breaker.RecordFailure(permit)
 	return nil, &attemptError{cause: fmt.Errorf("no answer within %s", timeout), timeout: true}
 }

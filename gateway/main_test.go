@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
@@ -115,6 +116,7 @@ func newDifficultServer() *mcp.Server {
 		r.IsError = true
 		return r, nil
 	})
+	addSlowTools(server)
 	count := json.RawMessage(`{"type":"object","required":["count"],"properties":{"count":{"type":"integer"}}}`)
 	add("promise", nil, count, func(context.Context) (*mcp.CallToolResult, error) {
 		r := text("")
@@ -128,4 +130,37 @@ func newDifficultServer() *mcp.Server {
 		return text("added"), nil
 	})
 	return server
+}
+
+// addSlowTools adds tools that report their progress.
+func addSlowTools(server *mcp.Server) {
+	object := json.RawMessage(`{"type":"object"}`)
+	report := func(ctx context.Context, req *mcp.CallToolRequest, n, total float64) {
+		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+			ProgressToken: req.Params.GetProgressToken(), Progress: n, Total: total, Message: fmt.Sprintf("step %g", n),
+		})
+	}
+	done := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}
+	server.AddTool(&mcp.Tool{Name: "steps", InputSchema: object}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for i := range 3 {
+			report(ctx, req, float64(i+1), 3)
+		}
+		return done, nil
+	})
+	// wait ends when the file RELEASE exists, and creates CANCELLED when it is cancelled.
+	server.AddTool(&mcp.Tool{Name: "wait", InputSchema: object}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		report(ctx, req, 1, 0)
+		poll := time.NewTicker(time.Millisecond)
+		defer poll.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil, os.WriteFile(os.Getenv("CANCELLED"), nil, 0o600)
+			case <-poll.C:
+				if _, err := os.Stat(os.Getenv("RELEASE")); err == nil {
+					return done, nil
+				}
+			}
+		}
+	})
 }

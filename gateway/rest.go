@@ -29,7 +29,7 @@ func (s *server) connectREST(ctx context.Context, expanded *mcpfile.Expanded) er
 	if err != nil {
 		return err
 	}
-	s.setTools(declaredTools(&s.declared))
+	s.setTools(declaredTools(&s.declared), 0)
 	s.setStatus(StatusConnected, "", nil, &restLink{server: expanded, client: client})
 	<-ctx.Done()
 	client.CloseIdleConnections()

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/resilience"
@@ -24,28 +25,45 @@ const (
 	StatusError        = "error"
 )
 
-// States of a server that is not connected on purpose.
+// States of a server, beside its status.
 const (
-	StateBlocked  = "blocked"  // a variable of its declaration has no value
-	StateDisabled = "disabled" // by its declaration
+	StateDegraded     = "degraded"      // connected, but calls or probes have failed
+	StateBlocked      = "blocked"       // a variable of its declaration has no value
+	StateAuthRequired = "auth_required" // it rejects the credential
+	StateDisabled     = "disabled"      // by its declaration
 )
 
 // server is one server with its connection.
 type server struct {
 	declared mcpfile.Server
+	origin   string
 	cfg      *Config
 	log      *slog.Logger
-	breaker  *resilience.Breaker
-	tried    chan struct{} // closed after the first attempt to connect
-	firstTry sync.Once
+	events   *eventHub
+	onStatus func() // called after a change of the status
+	policy   *callPolicy
+	calls    callsInFlight
 
-	mu      sync.Mutex
-	status  string
-	state   string
-	err     error
-	link    link             // nil if not connected
-	tools   map[string]*tool // by name; kept while the connection is lost
-	changed chan struct{}    // closed when the status changes
+	tried     chan struct{} // closed after the first attempt to connect, or if that is lazy
+	firstTry  sync.Once
+	demanded  chan struct{} // closed when a lazy server is needed
+	firstCall sync.Once
+
+	mu sync.Mutex
+	connection
+	tools   map[string]*tool // by name; immutable; kept while the connection is lost
+	listed  uint64           // changes that the server had reported before it listed the tools
+	changed chan struct{}    // closed when one of these values changes
+}
+
+// connection is the state of a server's connection.
+type connection struct {
+	status       string
+	state        string
+	err          error
+	link         link // nil if not connected
+	available    bool // stays as it was while a connection is established
+	failedProbes int
 }
 
 // link is what a connected server is called through.
@@ -54,41 +72,92 @@ type link interface {
 	call(ctx context.Context, t *tool, c *toolCall) (*reply, error)
 }
 
-func newServer(declared mcpfile.Server, cfg *Config) *server {
+// newServer returns a server that is not connected.
+func (g *Gateway) newServer(declared mcpfile.Server, origin string) *server {
 	return &server{
-		declared: declared, cfg: cfg, log: cfg.Client.Logger.With("server", declared.ID),
-		breaker: resilience.NewBreaker(cfg.Breaker), status: StatusDisconnected,
-		tried: make(chan struct{}), changed: make(chan struct{}),
+		declared: declared, origin: origin, cfg: &g.cfg, log: g.cfg.Client.Logger.With("server", declared.ID),
+		events: g.events, onStatus: g.bindings.update, policy: newCallPolicy(&declared, &g.cfg),
+		tried: make(chan struct{}), demanded: make(chan struct{}), changed: make(chan struct{}),
+		connection: connection{status: StatusDisconnected, available: !declared.Disabled},
 	}
 }
 
+// setStatus sets the state of the connection, and reports a change of the status.
 func (s *server) setStatus(status, state string, err error, l link) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status, s.state, s.err, s.link = status, state, err, l
-	close(s.changed)
-	s.changed = make(chan struct{})
+	next := connection{status: status, state: state, err: err, link: l, available: l != nil}
 	if status == StatusConnecting {
-		return
+		next.available = s.available
 	}
-	s.firstTry.Do(func() { close(s.tried) })
+	s.replaceConnection(next)
+	if status != StatusConnecting {
+		s.firstTry.Do(func() { close(s.tried) })
+	}
 }
 
-func (s *server) setTools(tools map[string]*tool) {
+// reportStatus sets the status that is shown.
+func (s *server) reportStatus(status, failure string) {
+	s.mu.Lock()
+	next := s.connection
+	next.status, next.err = status, nil
+	if failure != "" {
+		next.err = errors.New(failure)
+	}
+	s.replaceConnection(next)
+}
+
+// replaceConnection sets the connection and reports a change of its status. The caller
+// holds mu, which replaceConnection releases.
+func (s *server) replaceConnection(next connection) {
+	isNew := next.status != s.status || next.state != s.state
+	s.connection = next
+	s.broadcast()
+	s.mu.Unlock()
+	if !isNew {
+		return
+	}
+	e := contract.GatewayEvent{Type: contract.ServerStatusEvent, Server: s.declared.ID, Status: next.status, State: next.state}
+	if next.err != nil {
+		e.Error = next.err.Error()
+	}
+	s.events.emit(e)
+	s.onStatus()
+}
+
+// broadcast wakes those that wait for a change. The caller holds mu.
+func (s *server) broadcast() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *server) setTools(tools map[string]*tool, listed uint64) {
+	s.mu.Lock()
+	before := s.tools
+	s.tools, s.listed = tools, listed
+	s.broadcast()
+	s.mu.Unlock()
+	s.reportQuarantined(before, tools)
+}
+
+// isAvailable reports whether calls of the server can be expected to succeed.
+func (s *server) isAvailable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tools = tools
+	return s.available
 }
 
 func (s *server) info() ServerInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := ServerInfo{
-		Name: s.declared.ID, Transport: s.declared.Transport, Status: s.status, State: s.state,
-		ToolCount: len(s.tools), Tools: []Tool{}, Capabilities: s.declared.Capabilities,
+		Name: s.declared.ID, Transport: s.declared.Transport, Config: s.declared.Public(), Origin: s.origin,
+		Status: s.status, State: s.state, ToolCount: len(s.tools), Tools: []Tool{}, Capabilities: s.declared.Capabilities,
 	}
 	if s.err != nil {
 		info.Error = s.err.Error()
+	}
+	if s.status == StatusConnected && s.state == "" && (s.failedProbes > 0 || s.policy.breaker.State() != resilience.Closed) {
+		info.State = StateDegraded
 	}
 	if session, ok := s.link.(*sessionLink); ok {
 		info.Protocol = session.Protocol()
@@ -109,22 +178,48 @@ func (s *server) findTool(name string) *tool {
 
 // waitLink returns the connection. While it is being established, waitLink waits.
 func (s *server) waitLink(ctx context.Context) (link, error) {
+	s.demandStart()
 	for {
 		s.mu.Lock()
 		status, err, l, changed := s.status, s.err, s.link, s.changed
 		s.mu.Unlock()
-		switch status {
-		case StatusConnected:
+		switch {
+		case l != nil:
 			return l, nil
-		case StatusError, StatusDisconnected:
-			if err != nil {
-				return nil, err
-			}
+		case status != StatusConnecting && err != nil:
+			return nil, err
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return nil, errNotTried
+		}
+	}
+}
+
+// demandStart connects a server that starts lazily.
+func (s *server) demandStart() { s.firstCall.Do(func() { close(s.demanded) }) }
+
+// waitFresh returns when the tools are those that the server has after the changes that it
+// has reported so far, or when the connection is lost.
+func (s *server) waitFresh(ctx context.Context) {
+	s.mu.Lock()
+	first, _ := s.link.(*sessionLink)
+	s.mu.Unlock()
+	if first == nil {
+		return
+	}
+	for reported := first.Changes(); ; {
+		s.mu.Lock()
+		l, listed, changed := s.link, s.listed, s.changed
+		s.mu.Unlock()
+		if l != first || listed >= reported {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -143,6 +238,14 @@ func (s *server) maintain(ctx context.Context) {
 		s.setStatus(StatusError, StateBlocked, err, nil)
 		return
 	}
+	if s.declared.Start == mcpfile.Lazy {
+		s.firstTry.Do(func() { close(s.tried) })
+		select {
+		case <-s.demanded:
+		case <-ctx.Done():
+			return
+		}
+	}
 	for failures := 0; ctx.Err() == nil; {
 		s.setStatus(StatusConnecting, "", nil, nil)
 		start := time.Now()
@@ -154,14 +257,17 @@ func (s *server) maintain(ctx context.Context) {
 			failures = 0
 		}
 		failures++
-		if connected && failures == 1 {
+		switch {
+		case errors.Is(err, mcpclient.ErrAuthRequired):
+			s.setStatus(StatusError, StateAuthRequired, err, nil)
+		case connected && failures == 1:
 			s.setStatus(StatusConnecting, "", err, nil) // calls wait for the next attempt
-		} else {
+		default:
 			s.setStatus(StatusError, "", err, nil)
 		}
 		delay := backoff(s.cfg.MinBackoff, failures, rand.Float64()) //nolint:gosec // jitter need not be secret
 		s.log.Warn("MCP server is not connected", "error", err, "retry_in", delay.Round(time.Millisecond))
-		wait(ctx, delay)
+		s.cfg.wait(ctx, delay)
 	}
 	s.setStatus(StatusDisconnected, "", errors.New("the gateway is closed"), nil)
 }
@@ -218,6 +324,7 @@ func (s *server) connect(ctx context.Context, expanded *mcpfile.Expanded) (conne
 
 // listTools replaces the tools by those that the server lists.
 func (s *server) listTools(ctx context.Context, session *mcpclient.Session) error {
+	changes := session.Changes()
 	list, err := session.Tools(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -226,10 +333,13 @@ func (s *server) listTools(ctx context.Context, session *mcpclient.Session) erro
 		return fmt.Errorf("list tools: %w", err)
 	}
 	tools, err := newTools(&s.declared, list)
+	if err == nil {
+		err = s.checkPins(ctx, tools)
+	}
 	if err != nil {
 		return err
 	}
-	s.setTools(tools)
+	s.setTools(tools, changes)
 	return nil
 }
 
@@ -241,7 +351,7 @@ const (
 
 // watch returns when the connection is lost or the server does not answer.
 func (s *server) watch(ctx context.Context, session *mcpclient.Session) error {
-	probe := time.NewTicker(s.cfg.ProbeInterval)
+	probe := time.NewTicker(milliseconds(s.declared.Health.IntervalMS, s.cfg.ProbeInterval))
 	defer probe.Stop()
 	failed := 0
 	for {
@@ -252,31 +362,36 @@ func (s *server) watch(ctx context.Context, session *mcpclient.Session) error {
 			return session.Err()
 		case <-session.Changed():
 			wait(ctx, changeDelay)
-			if err := s.refresh(ctx, session); err != nil {
-				s.log.Warn("MCP server did not list its changed tools", "error", err)
+			refreshCtx, cancel := context.WithTimeout(ctx, s.cfg.ConnectTimeout)
+			err := s.listTools(refreshCtx, session)
+			cancel()
+			if err != nil { // calls wait for the new definitions
+				return err
 			}
 		case <-probe.C:
 			err := s.probe(ctx, session)
 			if err == nil {
 				failed = 0
-				continue
-			}
-			if failed++; failed == maxFailedProbes {
+			} else if failed++; failed == maxFailedProbes {
 				return fmt.Errorf("the server did not answer %d probes: %w", failed, err)
 			}
+			s.mu.Lock()
+			s.failedProbes = failed
+			s.mu.Unlock()
 		}
 	}
 }
 
-func (s *server) refresh(ctx context.Context, session *mcpclient.Session) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.ConnectTimeout)
-	defer cancel()
-	return s.listTools(ctx, session)
-}
-
+// probe checks that the server answers. A server that does not report changes of its
+// tools lists them.
 func (s *server) probe(ctx context.Context, session *mcpclient.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, milliseconds(s.declared.Timeouts.Probe, s.cfg.ProbeTimeout))
 	defer cancel()
+	if !session.ReportsChanges() {
+		if err := s.listTools(ctx, session); err == nil {
+			return nil
+		}
+	}
 	return session.Probe(ctx)
 }
 
@@ -284,7 +399,7 @@ func (s *server) probe(ctx context.Context, session *mcpclient.Session) error {
 type sessionLink struct{ *mcpclient.Session }
 
 func (l *sessionLink) call(ctx context.Context, t *tool, c *toolCall) (*reply, error) {
-	result, err := l.Call(ctx, t.Name, c.input, nil)
+	result, err := l.Call(ctx, t.Name, c.input, c.onProgress)
 	if err != nil {
 		return nil, err
 	}

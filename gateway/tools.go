@@ -7,6 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/gateway/pins"
 	"github.com/caprouter/caprouter/gateway/schema"
 )
 
@@ -18,7 +19,13 @@ type Tool struct {
 	Returns     json.RawMessage `json:"returns,omitempty"`    // JSON Schema
 	ReadOnly    bool            `json:"read_only"`
 	Error       string          `json:"error,omitempty"` // why it cannot be called
+	State       string          `json:"state,omitempty"` // ToolQuarantined if its definition is not approved
+	Findings    []pins.Finding  `json:"findings,omitempty"`
 }
+
+// ToolQuarantined is the State of a tool that is not called until its definition is
+// approved.
+const ToolQuarantined = "quarantined"
 
 // tool is a Tool with what a call of it needs. It is immutable.
 type tool struct {
@@ -30,6 +37,9 @@ type tool struct {
 	idempotent bool
 	retry      *mcpfile.Retry
 	timeoutMS  int
+
+	definition json.RawMessage // as the server lists it; nil if it cannot list tools
+	quarantine *pins.Verdict   // nil = may be called
 }
 
 // newTools returns the tools by name: those that the server lists, if its declaration
@@ -46,7 +56,9 @@ func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool
 				Parameters: l.InputSchema, Returns: l.OutputSchema, ReadOnly: l.ReadOnly,
 			},
 			Name: l.Name, idempotent: l.Idempotent, retry: server.Retry, timeoutMS: server.Timeouts.Call,
+			definition: l.Definition,
 		}
+		t.Findings = pins.Inspect(l.Definition)
 		t.compile()
 		tools[l.Name] = t
 	}

@@ -127,7 +127,7 @@ func lastLine(text string) string {
 }
 
 func (s *Session) newClient(cfg Config) *mcp.Client {
-	return mcp.NewClient(&mcp.Implementation{Name: "caprouter", Version: cfg.Version}, &mcp.ClientOptions{
+	client := mcp.NewClient(&mcp.Implementation{Name: "caprouter", Version: cfg.Version}, &mcp.ClientOptions{
 		Logger:                      slog.New(slog.DiscardHandler), // the library logs contents
 		Capabilities:                &mcp.ClientCapabilities{},     // no roots
 		ProgressNotificationHandler: s.progress.handle,
@@ -139,6 +139,20 @@ func (s *Session) newClient(cfg Config) *mcp.Client {
 			}
 		},
 	})
+	client.AddSendingMiddleware(ignoreToolCache)
+	return client
+}
+
+// ignoreToolCache removes the time for which a server permits to cache its list of tools:
+// a list that is requested again must contain the current definitions.
+func ignoreToolCache(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		if list, ok := result.(*mcp.ListToolsResult); ok && list != nil {
+			list.TTLMs = 0
+		}
+		return result, err
+	}
 }
 
 // Changed receives a value after the server has reported a change of its tools.

@@ -61,6 +61,9 @@ func NewGuard(mode string, store Store) (*Guard, error) {
 	return &Guard{mode: mode, store: store, now: time.Now}, nil
 }
 
+// NewMemoryGuard returns a guard of mode FirstUse with a store in memory.
+func NewMemoryGuard() *Guard { return &Guard{mode: FirstUse, store: NewMemory(), now: time.Now} }
+
 // Mode returns the mode.
 func (g *Guard) Mode() string { return g.mode }
 

@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// Binding connects a capability that an agent needs with the server that provides it.
+type Binding struct {
+	AgentID    string    `json:"agent_id"`
+	Capability string    `json:"capability"`
+	State      string    `json:"state"`            // contract.BindingBound or BindingDegraded
+	Server     string    `json:"server,omitempty"` // "" if degraded
+	Tools      []Tool    `json:"tools,omitempty"`  // of the server
+	Suggestion string    `json:"suggestion,omitempty"`
+	At         time.Time `json:"at"` // of the latest change of the state
+}
+
+// Bind returns the server that provides a capability for an agent, and remembers the
+// binding: when its state changes, subscribers receive an AgentBriefingEvent. The error is
+// a *contract.ActionError with ActionForbidden if the agent does not declare the
+// capability.
+func (g *Gateway) Bind(agentID, capability string) (Binding, error) {
+	declared, ok := g.cfg.Capabilities(agentID)
+	if !ok || !coversAny(declared, capability) {
+		return Binding{}, severe(contract.ActionForbidden, fmt.Sprintf("agent %q does not declare the capability %q", agentID, capability), "add it to mcp_capabilities of the agent")
+	}
+	b := g.bindings.add(agentID, capability)
+	if s := g.find(b.Server); s != nil {
+		s.demandStart()
+		b.Tools = s.info().Tools
+	}
+	return b, nil
+}
+
+// Bindings returns all bindings, ordered by agent and capability, without the tools.
+func (g *Gateway) Bindings() []Binding { return g.bindings.list() }
+
+// bindingKey identifies a binding.
+type bindingKey struct{ agent, capability string }
+
+// bindings are the bindings in use.
+type bindings struct {
+	gateway *Gateway
+
+	mu  sync.Mutex
+	all map[bindingKey]*Binding
+}
+
+func newBindings(g *Gateway) *bindings { return &bindings{gateway: g, all: map[bindingKey]*Binding{}} }
+
+// add returns the binding, and creates it if it is new.
+func (b *bindings) add(agent, capability string) Binding {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := bindingKey{agent, capability}
+	binding := b.all[key]
+	if binding == nil {
+		// A binding begins in the state BOUND, so that only its absence is an event.
+		binding = &Binding{AgentID: agent, Capability: capability, State: contract.BindingBound, At: time.Now().UTC()}
+		b.all[key] = binding
+	}
+	b.choose(binding)
+	return *binding
+}
+
+// update chooses the servers of all bindings again.
+func (b *bindings) update() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, binding := range b.all {
+		if declared, ok := b.gateway.cfg.Capabilities(key.agent); !ok || !coversAny(declared, key.capability) {
+			delete(b.all, key)
+			continue
+		}
+		b.choose(binding)
+	}
+}
+
+// choose sets the server of the binding and reports a change of its state. The caller
+// holds mu.
+func (b *bindings) choose(binding *Binding) {
+	state := contract.BindingBound
+	binding.Server, binding.Suggestion = b.gateway.findProvider(binding.Capability)
+	if binding.Server == "" {
+		state = contract.BindingDegraded
+	}
+	if binding.State == state {
+		return
+	}
+	binding.State, binding.At = state, time.Now().UTC()
+	suggestion := binding.Suggestion
+	if state == contract.BindingBound {
+		suggestion = fmt.Sprintf("server %q provides the capability again", binding.Server)
+	}
+	b.gateway.cfg.Client.Logger.Warn("binding of a capability changed", "agent", binding.AgentID, "capability", binding.Capability, "state", state)
+	b.gateway.events.emit(contract.GatewayEvent{
+		Type: contract.AgentBriefingEvent, AgentID: binding.AgentID, Capability: binding.Capability, State: state, Suggestion: suggestion,
+	})
+}
+
+func (b *bindings) list() []Binding {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]Binding, 0, len(b.all))
+	for _, binding := range b.all {
+		list = append(list, *binding)
+	}
+	slices.SortFunc(list, func(x, y Binding) int {
+		return cmp.Or(cmp.Compare(x.AgentID, y.AgentID), cmp.Compare(x.Capability, y.Capability))
+	})
+	return list
+}
+
+// findProvider returns the id of the best server with the capability, or a suggestion.
+func (g *Gateway) findProvider(capability string) (id, suggestion string) {
+	type provider struct {
+		id       string
+		priority int
+		degraded bool
+	}
+	var best *provider
+	suggestion = fmt.Sprintf("add a server with the capability %q", capability)
+	for _, s := range *g.servers.Load() {
+		if !coversAny(s.declared.Capabilities, capability) {
+			continue
+		}
+		info := s.info()
+		if !s.isAvailable() {
+			suggestion = fmt.Sprintf("server %q provides the capability and is not connected: %s", info.Name, cmp.Or(info.Error, info.Status))
+			continue
+		}
+		p := &provider{info.Name, s.declared.Priority, info.State == StateDegraded}
+		// The servers are in the order of their ids.
+		if best == nil || p.priority > best.priority || p.priority == best.priority && best.degraded && !p.degraded {
+			best = p
+		}
+	}
+	if best == nil {
+		return "", suggestion
+	}
+	return best.id, ""
+}
+
+// coversAny reports whether one of the declared capabilities includes the other one.
+func coversAny(declared []string, capability string) bool {
+	return slices.ContainsFunc(declared, func(d string) bool {
+		if d == capability {
+			return true
+		}
+		domain, all := strings.CutSuffix(d, "*")
+		return all && strings.HasSuffix(domain, ":") && strings.HasPrefix(capability, domain) && capability != domain
+	})
+}
+
+// allows reports whether an agent with the capabilities may call tools of the server.
+func (s *server) allows(capabilities []string) bool {
+	return slices.ContainsFunc(s.declared.Capabilities, func(provided string) bool {
+		return coversAny(capabilities, provided) || slices.ContainsFunc(capabilities, func(c string) bool { return coversAny([]string{provided}, c) })
+	})
+}

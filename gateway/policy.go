@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/gateway/redaction"
+	"github.com/caprouter/caprouter/internal/limits"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+// callPolicy is what applies to all calls of a server, whatever its connection does.
+type callPolicy struct {
+	breaker *resilience.Breaker
+	rules   *redaction.Rules
+	rate    func(tool string) limits.Rate
+
+	mu       sync.Mutex
+	limiters map[string]*limits.Limiter // by tool
+}
+
+func newCallPolicy(declared *mcpfile.Server, cfg *Config) *callPolicy {
+	p := &callPolicy{limiters: map[string]*limits.Limiter{}, rules: &redaction.Rules{}}
+	breaker := cfg.Breaker
+	if declared.Breaker.Failures > 0 {
+		breaker.Failures = declared.Breaker.Failures
+	}
+	breaker.OpenFor = milliseconds(declared.Breaker.OpenMS, breaker.OpenFor)
+	p.breaker = resilience.NewBreaker(breaker)
+	// A declaration that package mcpfile has accepted compiles.
+	if rules, err := redaction.Compile(declared.Redaction); err == nil {
+		p.rules = rules
+	}
+	p.rate = func(tool string) limits.Rate { return rateOf(declared, tool, cfg.RateLimit) }
+	return p
+}
+
+// rateOf returns the rate of a tool: its own, or that of its server, or the default.
+func rateOf(declared *mcpfile.Server, tool string, fallback limits.Rate) limits.Rate {
+	limit := declared.RateLimit
+	for i := range declared.Actions {
+		if a := &declared.Actions[i]; a.Name == tool && a.RateLimit != nil {
+			limit = a.RateLimit
+		}
+	}
+	if limit == nil {
+		return fallback
+	}
+	return limits.Rate{PerSecond: limit.RPS, Burst: limit.Burst}
+}
+
+// take counts a call, or returns an error if the caller calls the tool too often.
+func (p *callPolicy) take(t *tool, by *Invocation) error {
+	p.mu.Lock()
+	limiter := p.limiters[t.Name]
+	if limiter == nil {
+		limiter = limits.New(t.Action, p.rate(t.Name))
+		p.limiters[t.Name] = limiter
+	}
+	p.mu.Unlock()
+	principal := limits.Principal{Subject: by.AgentID}
+	if by.Caller != nil {
+		principal = limits.PrincipalOf(by.Caller)
+	}
+	state, ok := limiter.Take(principal, time.Now())
+	if ok {
+		return nil
+	}
+	err := warning(contract.ActionRateLimited, t.Action+" is called too often", fmt.Sprintf("call it again in %s", state.Reset.Round(time.Millisecond)))
+	err.RetryAfterMS = (state.Reset + time.Millisecond - 1).Milliseconds()
+	return err
+}
+
+// redactResult returns the result as it may be seen at the stage.
+func (p *callPolicy) redactResult(stage string, r *contract.ActionResult) *contract.ActionResult {
+	if !p.rules.Has(stage) {
+		return r
+	}
+	out := *r
+	out.Content, out.Structured = p.rules.JSON(stage, r.Content), p.rules.JSON(stage, r.Structured)
+	return &out
+}
+
+// redactError returns the error as it may be seen at the stage.
+func (p *callPolicy) redactError(stage string, e *contract.ActionError) *contract.ActionError {
+	if !p.rules.Has(stage) {
+		return e
+	}
+	out := *e
+	out.Message, out.Suggestion = p.rules.Text(stage, e.Message), p.rules.Text(stage, e.Suggestion)
+	out.Details = append([]contract.ErrorDetail(nil), e.Details...)
+	for i := range out.Details {
+		out.Details[i].Detail = p.rules.Text(stage, out.Details[i].Detail)
+	}
+	return &out
+}
+
+// redactInput returns the input as it may be seen at the stage.
+func (p *callPolicy) redactInput(stage string, input json.RawMessage) json.RawMessage {
+	return p.rules.JSON(stage, input)
+}
+
+// redactProgress returns the progress as the caller may see it.
+func (p *callPolicy) redactProgress(progress contract.ActionProgress) contract.ActionProgress {
+	progress.Message = p.rules.Text(redaction.Response, progress.Message)
+	return progress
+}

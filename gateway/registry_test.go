@@ -1,0 +1,272 @@
+//go:build unix
+
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// The operations on servers that connect lazily, so that only these change a status.
+func TestGateway_RegistryOperations(t *testing.T) {
+	g := start(t, gateway.Config{})
+	local := mcpfile.Server{ID: "memory", Transport: mcpfile.Stdio, Command: []string{"npx", "mcp-memory"}, Start: mcpfile.Lazy}
+	remote := mcpfile.Server{ID: "api", Transport: mcpfile.Auto, URL: "https://example.com/mcp", Start: mcpfile.Lazy}
+	for _, s := range []mcpfile.Server{local, remote} {
+		if err := g.Register(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := gateway.ServerInfo{
+		Name: "memory", Transport: "stdio", Origin: "registration", Status: "disconnected", Tools: []gateway.Tool{},
+		Config: mcpfile.Public{Type: "local", Program: "npx", Enabled: true},
+	}
+	checkServer(t, g, "memory", want)
+	if err := g.UpdateStatus("memory", "connected", ""); err != nil {
+		t.Fatal(err)
+	}
+	want.Status = "connected"
+	checkServer(t, g, "memory", want)
+	if err := g.UpdateStatus("memory", "error", "timeout"); err != nil {
+		t.Fatal(err)
+	}
+	want.Status, want.Error = "error", "timeout"
+	checkServer(t, g, "memory", want)
+
+	for _, tt := range []struct {
+		err  error
+		want contract.Code
+	}{
+		{g.Register(local), contract.CodeConflict},
+		{g.UpdateStatus("memory", "ready", ""), contract.CodeInvalidRequest},
+		{g.UpdateStatus("none", "connected", ""), contract.CodeNotFound},
+		{g.Remove("none"), contract.CodeNotFound},
+	} {
+		if e, ok := errors.AsType[*contract.Error](tt.err); !ok || e.Code != tt.want {
+			t.Errorf("got %v, want %s", tt.err, tt.want)
+		}
+	}
+	if diff := cmp.Diff([]string{"api", "memory"}, names(g)); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+	if err := g.Remove("memory"); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := g.Get("memory"); ok {
+		t.Error("got the server that was removed")
+	}
+	g.Reset()
+	if got := names(g); len(got) != 0 {
+		t.Errorf("got %v after Reset, want none", got)
+	}
+}
+
+func checkServer(t *testing.T, g *gateway.Gateway, name string, want gateway.ServerInfo) {
+	t.Helper()
+	got, ok := g.Get(name)
+	if !ok {
+		t.Fatalf("there is no server %s", name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("server (-want +got):\n%s", diff)
+	}
+}
+
+func names(g *gateway.Gateway) []string {
+	var list []string
+	for _, s := range g.Servers() {
+		list = append(list, s.Name)
+	}
+	return list
+}
+
+// A server that starts lazily has no process until it is called.
+func TestGateway_ConnectsLazily(t *testing.T) {
+	lazy := self("system", "sample", "system")
+	lazy.Start = mcpfile.Lazy
+	g := start(t, gateway.Config{}, lazy)
+	if s, _ := g.Get("system"); s.Status != gateway.StatusDisconnected || s.Error != "" {
+		t.Errorf("got %s (%s), want disconnected", s.Status, s.Error)
+	}
+	if _, err := g.Invoke(t.Context(), contract.Action{Action: "system.info"}); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := g.Get("system"); s.Status != gateway.StatusConnected || s.ToolCount != 2 {
+		t.Errorf("got %s with %d tools, want connected with 2", s.Status, s.ToolCount)
+	}
+}
+
+func TestGateway_ReportsRejectedCredential(t *testing.T) {
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	for _, transport := range []string{mcpfile.HTTP, mcpfile.SSE, mcpfile.Auto} {
+		g := start(t, gateway.Config{}, mcpfile.Server{ID: "a", Transport: transport, URL: server.URL})
+		if s, _ := g.Get("a"); s.Status != gateway.StatusError || s.State != gateway.StateAuthRequired {
+			t.Errorf("%s: got %s, %s (%s), want error, auth_required", transport, s.Status, s.State, s.Error)
+		}
+	}
+}
+
+// Only what changed is connected anew.
+func TestReload_ConnectsChangedServersOnly(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	load := func(content string) (*mcpfile.File, error) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(content, "SELF", os.Args[0])), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return mcpfile.Load(file)
+	}
+	const (
+		a = `{"id": "a", "command": "SELF", "args": ["difficult", "-"]}`
+		b = `{"id": "b", "command": "SELF", "args": ["difficult", "-"]}`
+		c = `{"id": "c", "command": "SELF", "args": ["sample", "system"]}`
+	)
+	first, err := load(`{"servers": [` + a + "," + b + "," + c + `]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := start(t, gateway.Config{}, first.Servers...)
+	if err := g.Register(self("own", "sample", "system")); err != nil {
+		t.Fatal(err)
+	}
+	pids := map[string]string{}
+	for _, id := range []string{"a", "b"} {
+		pids[id] = call(t, g, id+".pid", `{}`)
+	}
+	second, err := load("{\"servers\": [\n" + a + ",\n" + `{"id": "b", "command": "SELF", "args": ["difficult", "-"], "env": {"X": "1"}}` +
+		`, {"id": "d", "command": "SELF", "args": ["sample", "system"]}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := g.Reload(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := gateway.Changes{Added: []string{"d"}, Changed: []string{"b"}, Removed: []string{"c"}, Unchanged: []string{"a"}}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if got := call(t, g, "a.pid", `{}`); got != pids["a"] {
+		t.Errorf("got process %s of the unchanged server, want %s", got, pids["a"])
+	}
+	if got := call(t, g, "b.pid", `{}`); got == pids["b"] {
+		t.Errorf("got process %s of the changed server, want another one", got)
+	}
+	call(t, g, "d.info", `{}`)
+	call(t, g, "own.info", `{}`)
+	if _, err := g.Invoke(t.Context(), contract.Action{Action: "c.info"}); codeOf(err) != "ACTION_NOT_FOUND" {
+		t.Errorf("got %v, want ACTION_NOT_FOUND for the removed server", err)
+	}
+
+	// Files that cannot be used change nothing.
+	for _, content := range []string{
+		`{"servers": [` + a, `{"servers": [` + a + "," + a + `]}`,
+		`{"servers": [{"id": "a.b", "command": "x", "actions": [{"name": "c"}]}, {"id": "a", "command": "x", "actions": [{"name": "b.c"}]}]}`,
+		`{"servers": [{"id": "own", "command": "x"}]}`,
+	} {
+		before := names(g)
+		broken, err := load(content)
+		if err == nil {
+			_, err = g.Reload(broken)
+		}
+		if err == nil {
+			t.Errorf("%s: got no error", content)
+		}
+		if diff := cmp.Diff(before, names(g)); diff != "" {
+			t.Errorf("%s: servers (-before +after):\n%s", content, diff)
+		}
+	}
+	if got := call(t, g, "a.pid", `{}`); got != pids["a"] {
+		t.Errorf("got process %s after broken files, want %s", got, pids["a"])
+	}
+}
+
+// A call in flight ends before its server does.
+func TestReload_DrainsCalls(t *testing.T) {
+	slow := self("d", "difficult", "-")
+	release := filepath.Join(t.TempDir(), "release")
+	slow.Env = map[string]string{"RELEASE": release}
+	g := start(t, gateway.Config{}, slow)
+	progress, result := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := g.InvokeFor(t.Context(), contract.Action{Action: "d.wait"}, gateway.Invocation{OnProgress: func(contract.ActionProgress) { close(progress) }})
+		result <- err
+	}()
+	testkit.WaitClosed(t, progress)
+	if _, err := g.Reload(&mcpfile.File{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Invoke(t.Context(), contract.Action{Action: "d.pid"}); codeOf(err) != "ACTION_NOT_FOUND" {
+		t.Errorf("got %v, want ACTION_NOT_FOUND for a new call", err)
+	}
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := testkit.Receive(t, result); err != nil {
+		t.Errorf("got %v, want the result of the call in flight", err)
+	}
+}
+
+// call calls an action and returns its content without quotation marks.
+func call(t *testing.T, g *gateway.Gateway, action, input string) string {
+	t.Helper()
+	result, err := g.Invoke(t.Context(), contract.Action{Action: action, Input: json.RawMessage(input)})
+	if err != nil {
+		t.Fatalf("%s: %v", action, err)
+	}
+	return strings.Trim(string(result.Content), `"`)
+}
+
+// Progress reaches the caller, one at a time and in order.
+func TestInvoke_PassesProgressOn(t *testing.T) {
+	g := start(t, gateway.Config{}, self("d", "difficult", "-"))
+	var got []contract.ActionProgress
+	result, err := g.InvokeFor(t.Context(), contract.Action{Action: "d.steps"}, gateway.Invocation{
+		OnProgress: func(p contract.ActionProgress) { got = append(got, p) },
+	})
+	if err != nil || string(result.Content) != `"done"` {
+		t.Fatalf("got %v, %v, want done", result, err)
+	}
+	var want []contract.ActionProgress
+	for i := range 3 {
+		want = append(want, contract.ActionProgress{Progress: float64(i + 1), Total: 3, Message: fmt.Sprintf("step %d", i+1)})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+}
+
+// The server is notified when the caller cancels.
+func TestInvoke_CancelsOverStdio(t *testing.T) {
+	server := self("d", "difficult", "-")
+	cancelled := filepath.Join(t.TempDir(), "cancelled")
+	server.Env = map[string]string{"CANCELLED": cancelled}
+	g := start(t, gateway.Config{}, server)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() {
+		_, err := g.InvokeFor(ctx, contract.Action{Action: "d.wait"}, gateway.Invocation{OnProgress: func(contract.ActionProgress) { cancel() }})
+		result <- err
+	}()
+	if err := testkit.Receive(t, result); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	testkit.Eventually(t, "the tool sees that it was cancelled", func() bool {
+		_, err := os.Stat(cancelled)
+		return err == nil
+	})
+}
