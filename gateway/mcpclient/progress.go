@@ -1,7 +1,6 @@
 package mcpclient
 
 import (
-	"context"
 	"strconv"
 	"sync"
 
@@ -46,9 +45,9 @@ func (r *progressReceivers) add(receive func(contract.ActionProgress)) (token st
 	}
 }
 
-// handle passes a notification on to its call.
-func (r *progressReceivers) handle(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
-	token, _ := req.Params.ProgressToken.(string)
+// pass passes the progress on to its call.
+func (r *progressReceivers) pass(params *mcp.ProgressNotificationParams) {
+	token, _ := params.ProgressToken.(string)
 	r.mu.Lock()
 	call := r.calls[token]
 	r.mu.Unlock()
@@ -58,6 +57,6 @@ func (r *progressReceivers) handle(_ context.Context, req *mcp.ProgressNotificat
 	call.mu.Lock()
 	defer call.mu.Unlock()
 	if !call.done {
-		call.receive(contract.ActionProgress{Progress: req.Params.Progress, Total: req.Params.Total, Message: req.Params.Message})
+		call.receive(contract.ActionProgress{Progress: params.Progress, Total: params.Total, Message: params.Message})
 	}
 }

@@ -78,8 +78,7 @@ func (s *Session) open(ctx context.Context, cfg Config) error {
 	client := egress.NewClient(s.http)
 	var failures []error
 	for _, kind := range kinds {
-		s.session, err = s.newClient(cfg).Connect(ctx, transportOf(kind, s.server.URL, client), nil)
-		if err == nil {
+		if err = s.connect(ctx, transportOf(kind, s.server.URL, client), cfg); err == nil {
 			return nil
 		}
 		failures = append(failures, err)
@@ -96,7 +95,7 @@ func (s *Session) openProcess(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.session, err = s.newClient(cfg).Connect(ctx, &mcp.IOTransport{Reader: s.process.Output, Writer: s.process.Input}, nil)
+	err = s.connect(ctx, &mcp.IOTransport{Reader: s.process.Output, Writer: s.process.Input}, cfg)
 	if err == nil {
 		return nil
 	}
@@ -126,21 +125,25 @@ func lastLine(text string) string {
 	return strings.ToValidUTF8(last[max(0, len(last)-maxLastLine):], "")
 }
 
-func (s *Session) newClient(cfg Config) *mcp.Client {
-	client := mcp.NewClient(&mcp.Implementation{Name: "caprouter", Version: cfg.Version}, &mcp.ClientOptions{
-		Logger:                      slog.New(slog.DiscardHandler), // the library logs contents
-		Capabilities:                &mcp.ClientCapabilities{},     // no roots
-		ProgressNotificationHandler: s.progress.handle,
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
-			s.changes.Add(1)
-			select {
-			case s.changed <- struct{}{}:
-			default: // the signal is pending
-			}
-		},
-	})
+// connect opens the session over a transport of the library.
+func (s *Session) connect(ctx context.Context, transport mcp.Transport, cfg Config) error {
+	opts := &mcp.ClientOptions{
+		Logger:       slog.New(slog.DiscardHandler), // the library logs contents
+		Capabilities: &mcp.ClientCapabilities{},     // no roots
+		// Without a handler, the library does not subscribe to changes.
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {},
+	}
+	if _, ok := transport.(*mcp.StreamableClientTransport); ok {
+		opts.ProgressNotificationHandler = func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { s.progress.pass(req.Params) }
+		opts.ToolListChangedHandler = func(context.Context, *mcp.ToolListChangedRequest) { s.reportChange() }
+	} else {
+		transport = observingTransport{transport, s}
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "caprouter", Version: cfg.Version}, opts)
 	client.AddSendingMiddleware(ignoreToolCache)
-	return client
+	var err error
+	s.session, err = client.Connect(ctx, transport, nil)
+	return err
 }
 
 // ignoreToolCache removes the time for which a server permits to cache its list of tools:
@@ -165,7 +168,7 @@ func (s *Session) Changes() uint64 { return s.changes.Load() }
 // on this connection.
 func (s *Session) ReportsChanges() bool {
 	caps := s.session.InitializeResult().Capabilities
-	return caps != nil && caps.Tools != nil && caps.Tools.ListChanged && s.Protocol() < statelessProtocol
+	return caps != nil && caps.Tools != nil && caps.Tools.ListChanged
 }
 
 // Done is closed when the connection is lost or closed.
