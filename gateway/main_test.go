@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 			fmt.Println("Welcome!\n[INFO] ready")
 			runServer(mcpsample.Serve(context.Background(), os.Args[2], "test"))
 		case "crash":
+			if file := os.Getenv("STARTS"); file != "" {
+				_ = appendLine(file)
+			}
 			fmt.Fprintln(os.Stderr, "the token "+os.Getenv("CRASH_TOKEN")+" is wrong")
 			os.Exit(1)
 		case "poisoned":
@@ -149,6 +152,20 @@ func addSlowTools(server *mcp.Server) {
 			report(ctx, req, float64(i+1), 3)
 		}
 		return done, nil
+	})
+	// count records that it was executed, and then fails to answer.
+	server.AddTool(&mcp.Tool{Name: "count", InputSchema: object}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if err := appendLine(os.Getenv("EXECUTED")); err != nil {
+			return nil, err
+		}
+		switch string(req.Params.Arguments) {
+		case `{"then":"exit"}`:
+			os.Exit(7)
+		case `{"then":"stop"}`:
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
 	})
 	// wait ends when the file RELEASE exists, and creates CANCELLED when it is cancelled.
 	server.AddTool(&mcp.Tool{Name: "wait", InputSchema: object}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

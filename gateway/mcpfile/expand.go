@@ -3,9 +3,11 @@ package mcpfile
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // UnresolvedError reports variables without a value.
@@ -53,14 +55,49 @@ func (s Server) Expand(lookup func(name string) (string, bool)) (*Expanded, erro
 	}
 	for _, values := range []map[string]string{out.Env, out.Headers} {
 		for name, value := range values {
-			if secretName.MatchString(name) {
+			if secretName.MatchString(name) || mayBeSecret(value) {
 				e.secrets = append(e.secrets, value)
 			}
 		}
 	}
+	e.addArguments(out.Command)
+	e.addQuery(out.URL)
 	out.Secrets = slices.DeleteFunc(e.secrets, func(s string) bool { return len(s) < minSecret })
 	slices.SortFunc(out.Secrets, func(a, b string) int { return len(b) - len(a) })
 	return out, nil
+}
+
+// addArguments adds the values of options whose name is that of a credential.
+func (e *expander) addArguments(command []string) {
+	for i, argument := range command {
+		name, value, ok := strings.Cut(argument, "=")
+		switch {
+		case !strings.HasPrefix(name, "-") || !secretName.MatchString(name):
+		case ok:
+			e.secrets = append(e.secrets, value)
+		case i+1 < len(command):
+			e.secrets = append(e.secrets, command[i+1])
+		}
+	}
+}
+
+// addQuery adds the values in the query of a URL.
+func (e *expander) addQuery(text string) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return
+	}
+	for _, values := range u.Query() {
+		for _, value := range values {
+			e.secrets = append(e.secrets, value, url.QueryEscape(value))
+		}
+	}
+}
+
+// mayBeSecret reports whether a value looks like a credential, whatever its name is: it
+// has letters and digits, and is no path, URL or number with a unit.
+func mayBeSecret(value string) bool {
+	return len(value) >= 8 && strings.ContainsAny(value, "0123456789") && strings.ContainsFunc(value, unicode.IsLetter) && !strings.ContainsAny(value, "/\\ ")
 }
 
 // minSecret is the length below which a value is not hidden, because it would occur

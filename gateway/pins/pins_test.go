@@ -122,7 +122,7 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"Weather forecast for a place. Use it before you travel.", "Read the complete contents of a file as text.", "Previsão 👩‍👩‍👧 ☀️ para क्‍ष",
+		"Weather forecast for a place. Use it before you travel.", "Read the complete contents of a file as text.", "Previsão \U0001f469\u200d\U0001f467 \u2600\ufe0f para \u0915\u094d\u200d\u0937",
 		"Create or overwrite a file. Use with caution as it will overwrite existing files without warning.", "Line\n\tindented",
 		"Always call list_allowed_directories to see which directories this server can access.",
 	} {

@@ -67,6 +67,9 @@ func levels() []level {
 			{pkg: "internal/mcpsample", why: "MCP servers for first steps and for tests", only: []string{"internal/strictjson"}},
 			{pkg: "internal/store", why: "durable tables, logs and blobs; independent of their content"},
 		}},
+		{"definitions of tools", []row{
+			{pkg: "gateway/pins", why: "remembers and compares definitions of tools; independent of connections", only: []string{"internal/store", "internal/strictjson"}},
+		}},
 		{"files of MCP servers", []row{
 			{pkg: "gateway/mcpfile", why: "reads the registry files of MCP servers in all their formats; starts and calls nothing"},
 		}},

@@ -1,0 +1,263 @@
+//go:build unix
+
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// A server that ends at once is started at most 12 times in 5 minutes. The delays between
+// the attempts are added up instead of waited for.
+func TestGateway_CrashLoopStartsFewProcesses(t *testing.T) {
+	crash := self("crash", "crash", "-")
+	starts := filepath.Join(t.TempDir(), "starts")
+	crash.Env = map[string]string{"STARTS": starts}
+	var elapsed time.Duration
+	ended := make(chan struct{})
+	cfg := gateway.Config{}.WithWait(func(ctx context.Context, d time.Duration) {
+		if elapsed += d; elapsed > 5*time.Minute {
+			close(ended)
+			<-ctx.Done()
+		}
+	})
+	start(t, cfg, crash)
+	testkit.WaitClosed(t, ended)
+	data, err := os.ReadFile(starts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(data, []byte("\n")); n < 5 || n > 12 {
+		t.Errorf("got %d processes in 5 minutes, want 5 to 12", n)
+	}
+}
+
+// After 100 reloads no file is open and no process runs that was not needed before.
+func TestReload_LeaksNothing(t *testing.T) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("the system does not list open files")
+	}
+	server := serve(t, mcp.NewStreamableHTTPHandler(newSystem, nil))
+	file := func(n int) *mcpfile.File {
+		local := self("local", "sample", "system")
+		local.Env = map[string]string{"N": strconv.Itoa(n)}
+		remote := mcpfile.Server{ID: "remote", Transport: mcpfile.HTTP, URL: server.URL, Headers: map[string]string{"X-N": strconv.Itoa(n)}}
+		return &mcpfile.File{Servers: []mcpfile.Server{local, remote, self("same", "sample", "system")}}
+	}
+	g := start(t, gateway.Config{}, file(0).Servers...)
+	reload := func(n int) {
+		t.Helper()
+		if _, err := g.Reload(file(n)); err != nil {
+			t.Fatal(err)
+		}
+		call(t, g, "local.echo", `{"text":"x"}`)
+		call(t, g, "remote.echo", `{"text":"x"}`)
+	}
+	reload(1)
+	const children = 4 // two servers with their supervisors
+	testkit.Eventually(t, "the first servers have ended", func() bool { return len(descendants(t)) == children })
+	files := openFiles(t)
+	for n := 2; n <= 101; n++ {
+		reload(n)
+	}
+	testkit.Eventually(t, "no process is left", func() bool { return len(descendants(t)) == children })
+	// A few connections of the HTTP client and server are open at each moment.
+	testkit.Eventually(t, "no file is left open", func() bool { return openFiles(t) <= files+5 })
+	g.Reset()
+	testkit.Eventually(t, "no process is left after Reset", func() bool { return len(descendants(t)) == 0 })
+}
+
+func TestClose_LeavesNoProcess(t *testing.T) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("the system does not list processes")
+	}
+	silent := self("b", "silent", "-")
+	silent.Timeouts.Connect = 300
+	t.Run("open", func(t *testing.T) {
+		g := start(t, gateway.Config{}, self("a", "difficult", "-"), silent, self("c", "crash", "-"))
+		if err := syscall.Kill(pidOfServer(t, g, "a"), syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if left := descendants(t); len(left) != 0 {
+		t.Errorf("got processes %v after Close, want none", left)
+	}
+}
+
+func pidOfServer(t *testing.T, g *gateway.Gateway, id string) int {
+	t.Helper()
+	pid, err := strconv.Atoi(call(t, g, id+".pid", `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// descendants returns the processes below this one. Those that nobody has waited for yet
+// are included.
+func descendants(t *testing.T) []int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parents := map[int]int{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 {
+			parents[pid], _ = strconv.Atoi(fields[1])
+		}
+	}
+	var found []int
+	for pid := range parents {
+		for at := parents[pid]; at > 1; at = parents[at] {
+			if at == os.Getpid() {
+				found = append(found, pid)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// A call that may have been executed is not sent again, whatever breaks.
+func TestInvoke_ExecutesAtMostOnce(t *testing.T) {
+	t.Parallel()
+	for _, failure := range []string{"exit", "hang", "stop"} {
+		t.Run(failure, func(t *testing.T) {
+			t.Parallel()
+			executed := filepath.Join(t.TempDir(), "executed")
+			server := self("d", "difficult", "-")
+			server.Timeouts.Call = 500
+			server.Env = map[string]string{"EXECUTED": executed}
+			g := start(t, gateway.Config{MinBackoff: time.Millisecond}, server)
+			_, err := g.Invoke(t.Context(), contract.Action{Action: "d.count", Input: json.RawMessage(fmt.Sprintf(`{"then":%q}`, failure))})
+			if codeOf(err) != "OUTCOME_UNKNOWN" {
+				t.Errorf("got %v, want OUTCOME_UNKNOWN", err)
+			}
+			if got := countLines(t, executed); got != 1 {
+				t.Errorf("got %d executions, want 1", got)
+			}
+		})
+	}
+	t.Run("HTTP", func(t *testing.T) {
+		t.Parallel()
+		executed := filepath.Join(t.TempDir(), "executed")
+		system := newSystem(nil)
+		system.AddTool(&mcp.Tool{Name: "count", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return nil, appendLine(executed)
+		})
+		handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return system }, nil)
+		server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if bytes.Contains(body, []byte(`"tools/call"`)) {
+				handler.ServeHTTP(discard{header: http.Header{}}, r)
+				panic(http.ErrAbortHandler) // the reply is lost
+			}
+			handler.ServeHTTP(w, r)
+		}))
+		g := start(t, gateway.Config{MinBackoff: time.Millisecond}, mcpfile.Server{ID: "system", Transport: mcpfile.HTTP, URL: server.URL})
+		_, err := g.Invoke(t.Context(), contract.Action{Action: "system.count"})
+		if codeOf(err) != "OUTCOME_UNKNOWN" {
+			t.Errorf("got %v, want OUTCOME_UNKNOWN", err)
+		}
+		if got := countLines(t, executed); got != 1 {
+			t.Errorf("got %d executions, want 1", got)
+		}
+	})
+}
+
+// discard is a response that is lost.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             {}
+func (d discard) Flush()                      {}
+
+func appendLine(file string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprintln(f, "executed")
+	return err
+}
+
+func countLines(t *testing.T, file string) int {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(data, []byte("\n"))
+}
+
+// Secrets of the environment, the headers and the arguments are in nothing that is shown.
+func TestGateway_ShowsNoSecret(t *testing.T) {
+	const canary = "canary-1"
+	crash := self("crash", "crash", "--api-key", "other-canary-1")
+	crash.Env = map[string]string{"CRASH_TOKEN": "env-canary-1 other-canary-1", "NAME": "env-canary-1"}
+	echoing := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, fmt.Sprint(r.Header), http.StatusBadRequest)
+	}))
+	remote := mcpfile.Server{
+		ID: "remote", Transport: mcpfile.HTTP, URL: echoing.URL + "/?key=" + canary,
+		Headers: map[string]string{"X-Api-Key": canary}, Auth: &mcpfile.Auth{Type: "bearer", Env: "CANARY"},
+	}
+	rest := mcpfile.Server{ID: "rest", Transport: mcpfile.REST, URL: "http://" + testkit.RefusingAddress + "/?key=${CANARY}", Actions: []mcpfile.Action{{Name: "x"}}}
+	refusing := mcpfile.Server{ID: "refusing", Transport: mcpfile.HTTP, URL: "http://" + testkit.RefusingAddress + "/?key=" + canary}
+	lookup := func(name string) (string, bool) { return canary, name == "CANARY" }
+	g := start(t, gateway.Config{Lookup: lookup, MinBackoff: time.Hour}, crash, remote, rest, refusing)
+	shown, err := json.Marshal(g.Servers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{string(shown)}
+	for _, action := range []string{"crash.x", "remote.x", "rest.x", "refusing.x"} {
+		_, err := g.Invoke(t.Context(), contract.Action{Action: action})
+		texts = append(texts, fmt.Sprint(err))
+	}
+	for _, text := range texts {
+		if strings.Contains(text, canary) {
+			t.Errorf("a secret is shown: %s", text)
+		}
+	}
+}
