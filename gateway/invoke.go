@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// Invocation is on whose behalf an action is called.
+// Invocation names the caller or the agent on whose behalf an action is called.
 type Invocation struct {
 	Caller  *contract.Caller // nil = this process, which may call everything
 	AgentID string           // the agent whose capabilities permit the call; "" = none

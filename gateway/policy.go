@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// callPolicy is what applies to all calls of a server, whatever its connection does.
+// callPolicy applies to all calls of a server, on any of its connections.
 type callPolicy struct {
 	breaker *resilience.Breaker
 	rules   *redaction.Rules

@@ -118,7 +118,7 @@ type File struct {
 	Warnings []string // each with its position
 }
 
-// Public is what may be shown of a declaration: no arguments, values or credentials.
+// Public is the part of a declaration that can be shown: no arguments, values or credentials.
 type Public struct {
 	Type    string `json:"type"`              // "local" or "remote"
 	Program string `json:"program,omitempty"` // of a local server
@@ -127,7 +127,7 @@ type Public struct {
 	Timeout int    `json:"timeout,omitzero"` // of a call, in milliseconds
 }
 
-// Public returns what may be shown of the declaration.
+// Public returns the part of the declaration that can be shown.
 func (s *Server) Public() Public {
 	p := Public{Type: "remote", Enabled: !s.Disabled, Timeout: s.Timeouts.Call}
 	if s.Transport == Stdio {

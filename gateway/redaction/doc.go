@@ -1,7 +1,7 @@
 // Package redaction removes sensitive fields from the inputs and results of tools, by
 // rules of the operator's file:
 //
-//	{"path": "/incident/budget_id"}                   the value at a place; * stands for one step
+//	{"path": "/incident/budget_id"}                   the value at a place; * matches one step
 //	{"key": "budget_id", "in": ["log"]}               the member with the name, at any depth
 //	{"pattern": "BUD-[0-9]+", "replace": "BUD-…"}     the text that matches
 //	{"kinds": ["email", "phone"]}                     personal data that package redact finds

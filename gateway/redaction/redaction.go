@@ -18,7 +18,7 @@ import (
 const (
 	Request  = "request"  // the input that the server receives
 	Response = "response" // the result and the error that the caller receives
-	Log      = "log"      // what is recorded of both
+	Log      = "log"      // the record of both
 )
 
 // Placeholder replaces a value unless its rule names another text.
@@ -175,7 +175,7 @@ func (r *Rules) Text(stage, text string) string {
 // maxNesting bounds how deep values are examined, JSON inside strings included.
 const maxNesting = 200
 
-// value returns the value, which is at the path, without what the rules select.
+// value returns the value, which is at the path, without the selected values.
 func (s *stage) value(at []string, raw json.RawMessage, depth int) json.RawMessage {
 	for _, rule := range s.paths {
 		if matchesPath(rule.steps, at) {
@@ -229,7 +229,7 @@ func (s *stage) value(at []string, raw json.RawMessage, depth int) json.RawMessa
 	return encoded
 }
 
-// text returns the text without what the rules select. Text that is JSON is examined as
+// text returns the text without the selected values. Text that is JSON is examined as
 // a value of its own.
 func (s *stage) text(text string, depth int) string {
 	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') {
