@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
@@ -231,22 +233,61 @@ func call(t *testing.T, g *gateway.Gateway, action, input string) string {
 	return strings.Trim(string(result.Content), `"`)
 }
 
-// Progress reaches the caller, one at a time and in order.
+// Progress reaches the caller, one at a time and in order. Over streamable HTTP, the result
+// can overtake the last ones.
 func TestInvoke_PassesProgressOn(t *testing.T) {
-	g := start(t, gateway.Config{}, self("d", "difficult", "-"))
-	var got []contract.ActionProgress
-	result, err := g.InvokeFor(t.Context(), contract.Action{Action: "d.steps"}, gateway.Invocation{
-		OnProgress: func(p contract.ActionProgress) { got = append(got, p) },
-	})
-	if err != nil || string(result.Content) != `"done"` {
-		t.Fatalf("got %v, %v, want done", result, err)
-	}
+	difficult := newDifficultServer()
+	provide := func(*http.Request) *mcp.Server { return difficult }
 	var want []contract.ActionProgress
 	for i := range 3 {
 		want = append(want, contract.ActionProgress{Progress: float64(i + 1), Total: 3, Message: fmt.Sprintf("step %d", i+1)})
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("progress (-want +got):\n%s", diff)
+	for _, server := range []mcpfile.Server{
+		self("d", "difficult", "-"),
+		{ID: "d", Transport: mcpfile.SSE, URL: serve(t, mcp.NewSSEHandler(provide, nil)).URL},
+		{ID: "d", Transport: mcpfile.HTTP, URL: serve(t, mcp.NewStreamableHTTPHandler(provide, nil)).URL},
+	} {
+		g := start(t, gateway.Config{}, server)
+		var got []contract.ActionProgress
+		result, err := g.InvokeFor(t.Context(), contract.Action{Action: "d.steps"}, gateway.Invocation{
+			OnProgress: func(p contract.ActionProgress) { got = append(got, p) },
+		})
+		if err != nil || string(result.Content) != `"done"` {
+			t.Errorf("%s: got %v, %v, want done", server.Transport, result, err)
+			continue
+		}
+		expected := want
+		if server.Transport == mcpfile.HTTP {
+			expected = want[:min(len(got), len(want))]
+		}
+		if diff := cmp.Diff(expected, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: progress (-want +got):\n%s", server.Transport, diff)
+		}
+	}
+}
+
+// A server that answers but fails is degraded, and another one is preferred for its
+// capability.
+func TestGateway_ReportsDegradedServer(t *testing.T) {
+	failing := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	server := func(id string) mcpfile.Server {
+		return mcpfile.Server{
+			ID: id, Transport: mcpfile.REST, URL: failing.URL, Capabilities: []string{"gis:radius_query"},
+			Actions: []mcpfile.Action{{Name: "x"}}, Breaker: mcpfile.Breaker{Failures: 2, OpenMS: 60_000},
+		}
+	}
+	g := start(t, gateway.Config{Capabilities: agents}, server("a"), server("b"))
+	if b, err := g.Bind("gis", "gis:radius_query"); err != nil || b.Server != "a" {
+		t.Errorf("got %+v, %v, want the server a", b, err)
+	}
+	for range 2 {
+		_, _ = g.Invoke(t.Context(), contract.Action{Action: "a.x"})
+	}
+	if s, _ := g.Get("a"); s.Status != gateway.StatusConnected || s.State != gateway.StateDegraded {
+		t.Errorf("got %s, %s, want connected, degraded", s.Status, s.State)
+	}
+	if b, err := g.Bind("gis", "gis:radius_query"); err != nil || b.Server != "b" {
+		t.Errorf("got %+v, %v, want the server b", b, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/gateway/redaction"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 func TestRules_JSON(t *testing.T) {
@@ -78,6 +79,49 @@ func TestCompile_Errors(t *testing.T) {
 	} {
 		if _, err := redaction.Compile([]redaction.Rule{rule}); err == nil || !strings.HasPrefix(err.Error(), strings.TrimSpace(want)) {
 			t.Errorf("%+v: got %v, want %s", rule, err, want)
+		}
+	}
+}
+
+// FuzzRules checks that a result of any server stays JSON and keeps no member that a rule
+// names.
+func FuzzRules(f *testing.F) {
+	f.Add([]byte(`{"id":1,"list":[{"ID":"x"}],"text":"{\"id\":[2]}"}`))
+	f.Add([]byte(`["a",null,1e400,{"":{}}]`))
+	rules, err := redaction.Compile([]redaction.Rule{{Key: "id"}, {Path: "/list/*/n"}, {Pattern: "[0-9]+"}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var valid json.RawMessage
+		if strictjson.Unmarshal(data, &valid) != nil {
+			return
+		}
+		out := rules.JSON(redaction.Log, data)
+		var v any
+		if err := strictjson.Unmarshal(out, &v); err != nil {
+			t.Fatalf("%s: %v", out, err)
+		}
+		checkMembers(t, v)
+		if twice := rules.JSON(redaction.Log, out); string(twice) != string(out) {
+			t.Errorf("got %s, and %s the second time", out, twice)
+		}
+	})
+}
+
+func checkMembers(t *testing.T, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if strings.EqualFold(name, "id") && member != redaction.Placeholder {
+				t.Errorf("got %v for %s, want it replaced", member, name)
+			}
+			checkMembers(t, member)
+		}
+	case []any:
+		for _, item := range v {
+			checkMembers(t, item)
 		}
 	}
 }
