@@ -261,3 +261,53 @@ func TestGateway_ShowsNoSecret(t *testing.T) {
 		}
 	}
 }
+
+// Hostile definitions are reported and cannot be called. The others can, and the process
+// survives.
+func TestGateway_ReportsHostileDefinitions(t *testing.T) {
+	const object = `{"type":"object"}`
+	tools := map[string]string{
+		"good":     object,
+		"deep":     strings.Repeat(`{"not":`, 300) + "{}" + strings.Repeat("}", 300),
+		"wide":     `{"anyOf":[` + strings.Repeat("{},", 30_000) + `{}]}`,
+		"endless":  `{"$ref":"#/properties/a"}`,
+		"long":     `{"type":"object","description":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"external": `{"$ref":"http://` + testkit.RefusingAddress + `/"}`,
+	}
+	var list []string
+	for name, schema := range tools {
+		list = append(list, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object","properties":{"a":%s}}}`, name, schema))
+	}
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.NewDecoder(r.Body).Decode(&request) != nil || request.ID == nil {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		answer := `"error":{"code":-32601,"message":"not found"}`
+		switch request.Method {
+		case "initialize":
+			answer = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"hostile","version":"1"}}`
+		case "tools/list":
+			answer = `"result":{"tools":[` + strings.Join(list, ",") + `]}`
+		case "tools/call":
+			answer = `"result":{"content":[]}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, request.ID, answer)
+	}))
+	g := start(t, gateway.Config{MinBackoff: time.Hour}, mcpfile.Server{ID: "h", Transport: mcpfile.HTTP, URL: server.URL})
+	for name := range tools {
+		_, err := g.Invoke(t.Context(), contract.Action{Action: "h." + name, Input: json.RawMessage(`{"a":{}}`)})
+		want := "SERVER_UNAVAILABLE"
+		if name == "good" {
+			want = ""
+		}
+		if got := codeOf(err); got != want && !(name == "endless" && got == "INVALID_INPUT") {
+			t.Errorf("%s: got %v, want %q", name, err, want)
+		}
+	}
+}

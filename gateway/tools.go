@@ -58,8 +58,13 @@ func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool
 			Name: l.Name, idempotent: l.Idempotent, retry: server.Retry, timeoutMS: server.Timeouts.Call,
 			definition: l.Definition,
 		}
-		t.Findings = pins.Inspect(l.Definition)
-		t.compile()
+		if len(l.Definition) > maxDefinition {
+			t.Description, t.Parameters, t.Returns = "", nil, nil
+			t.Error = fmt.Sprintf("its definition is larger than %d bytes", maxDefinition)
+		} else {
+			t.Findings = pins.Inspect(l.Definition)
+			t.compile()
+		}
 		tools[l.Name] = t
 	}
 	if len(server.Actions) == 0 {
@@ -76,6 +81,9 @@ func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool
 	}
 	return declared, nil
 }
+
+// maxDefinition bounds the description and the schemas of a tool that can be called.
+const maxDefinition = 2*schema.MaxBytes + 64<<10
 
 // declaredTools returns the tools of a server that cannot list them.
 func declaredTools(server *mcpfile.Server) map[string]*tool {

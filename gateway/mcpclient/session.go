@@ -259,4 +259,7 @@ func (s *Session) newCallError(err error) *CallError {
 	return e
 }
 
-var errTooManyTools = fmt.Errorf("the server has more than %d tools", MaxTools)
+var (
+	errTooManyTools  = fmt.Errorf("the server has more than %d tools", MaxTools)
+	errToolsTooLarge = fmt.Errorf("the definitions of the server's tools have more than %d bytes", maxToolBytes)
+)

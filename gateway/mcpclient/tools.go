@@ -11,8 +11,11 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// MaxTools bounds the tools of one server.
-const MaxTools = 2000
+// Limits of the tools of one server.
+const (
+	MaxTools     = 2000
+	maxToolBytes = 32 << 20 // of all definitions
+)
 
 // Tool is a tool as its server describes it.
 type Tool struct {
@@ -41,6 +44,7 @@ func (s *Session) Tools(ctx context.Context) ([]Tool, error) {
 		return nil, nil
 	}
 	var tools []Tool
+	size := 0
 	for t, err := range s.session.Tools(ctx, nil) {
 		if err != nil {
 			return nil, errors.New(s.server.Hide(err.Error()))
@@ -51,6 +55,9 @@ func (s *Session) Tools(ctx context.Context) ([]Tool, error) {
 		tool, err := newTool(t)
 		if err != nil {
 			return nil, err
+		}
+		if size += len(tool.Definition); size > maxToolBytes {
+			return nil, errToolsTooLarge
 		}
 		tools = append(tools, tool)
 	}
