@@ -42,6 +42,10 @@ func (g *Gateway) Bind(agentID, capability string) (Binding, error) {
 // Bindings returns all bindings, ordered by agent and capability, without the tools.
 func (g *Gateway) Bindings() []Binding { return g.bindings.list() }
 
+// RefreshBindings removes the bindings of agents that no longer declare the capability. Call
+// it after a change of the agents.
+func (g *Gateway) RefreshBindings() { g.bindings.update() }
+
 // bindingKey identifies a binding.
 type bindingKey struct{ agent, capability string }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/pins"
+	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/limits"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
@@ -34,8 +35,10 @@ type Config struct {
 	RateLimit limits.Rate // of each caller and tool; zero = none
 	Pins      *pins.Guard // nil = pins.FirstUse, in memory
 	Recorder  Recorder    // nil = calls are not recorded
+	// Guard decides about the addresses of servers that are registered. Nil = public ones.
+	Guard egress.AddressPolicy
 	// Capabilities returns the mcp_capabilities of an agent, or false if there is no such
-	// agent. Nil = there are no agents.
+	// agent. It must not call the Gateway. Nil = there are no agents.
 	Capabilities func(agentID string) ([]string, bool)
 
 	wait func(ctx context.Context, d time.Duration) // before the next attempt to connect
@@ -56,6 +59,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Capabilities == nil {
 		c.Capabilities = func(string) ([]string, bool) { return nil, false }
+	}
+	if c.Guard == nil {
+		c.Guard = egress.NewGuard()
 	}
 	if c.wait == nil {
 		c.wait = wait
@@ -100,7 +106,7 @@ func Start(ctx context.Context, servers []mcpfile.Server, cfg Config) *Gateway {
 	defer g.mu.Unlock()
 	list := make([]*server, len(servers))
 	for i, declared := range servers {
-		list[i] = g.newServer(declared, fromFile)
+		list[i] = g.newServer(declared, OriginFile)
 	}
 	g.setServers(list)
 	g.connect(list)

@@ -162,6 +162,23 @@ func TestBind_DegradedAndRecovery(t *testing.T) {
 	}
 }
 
+func TestRefreshBindings_DropsUndeclared(t *testing.T) {
+	declared := []string{"gis:radius_query"}
+	g := start(t, gateway.Config{Capabilities: func(string) ([]string, bool) { return declared, true }})
+	if _, err := g.Bind("gis", "gis:radius_query"); err != nil {
+		t.Fatal(err)
+	}
+	g.RefreshBindings()
+	if got := g.Bindings(); len(got) != 1 {
+		t.Errorf("got %+v, want the binding", got)
+	}
+	declared = nil
+	g.RefreshBindings()
+	if got := g.Bindings(); len(got) != 0 {
+		t.Errorf("got %+v, want none", got)
+	}
+}
+
 func checkBriefing(t *testing.T, s *gateway.Subscription, state string) {
 	t.Helper()
 	for {

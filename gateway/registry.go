@@ -15,9 +15,13 @@ import (
 
 // Origins of a server.
 const (
-	fromFile         = "file"
-	fromRegistration = "registration"
+	OriginFile         = "file"
+	OriginRegistration = "registration"
 )
+
+// noVariables has no variables: a server that is registered must not read those of this
+// process.
+func noVariables(string) (string, bool) { return "", false }
 
 // Servers returns the state of all servers, ordered by name.
 func (g *Gateway) Servers() []ServerInfo {
@@ -49,16 +53,23 @@ func (g *Gateway) find(name string) *server {
 }
 
 // Register adds a server and returns before it is connected. The declaration is one that
-// package mcpfile has accepted. The error is a *contract.Error with CodeConflict if the
-// names of the server are those of another one.
+// package mcpfile has accepted, without environment variables. A server that is no process
+// must have an address that Config.Guard permits. The error is a *contract.Error, with
+// CodeConflict if the names of the server are those of another one.
+//
+// A process is started with the rights of this one: an interface for others must accept
+// only servers that are no processes.
 func (g *Gateway) Register(declared mcpfile.Server) error {
+	if _, err := declared.Expand(noVariables); err != nil {
+		return &contract.Error{Code: contract.CodeInvalidRequest, Message: fmt.Sprintf("server %q uses environment variables, which only servers of the file may do: %v", declared.ID, err)}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	servers := *g.servers.Load()
 	if err := checkConflicts(append(declarations(servers), declared)); err != nil {
 		return err
 	}
-	s := g.newServer(declared, fromRegistration)
+	s := g.newServer(declared, OriginRegistration)
 	g.setServers(append(slices.Clone(servers), s))
 	g.connect([]*server{s})
 	return nil
@@ -129,7 +140,7 @@ func (g *Gateway) Reload(file *mcpfile.File) (Changes, error) {
 	)
 	previous := map[string]*server{} // of the file
 	for _, s := range *g.servers.Load() {
-		if s.origin == fromFile {
+		if s.origin == OriginFile {
 			previous[s.declared.ID] = s
 		} else {
 			next = append(next, s)
@@ -152,7 +163,7 @@ func (g *Gateway) Reload(file *mcpfile.File) (Changes, error) {
 		default:
 			changes.Added = append(changes.Added, declared.ID)
 		}
-		s := g.newServer(*declared, fromFile)
+		s := g.newServer(*declared, OriginFile)
 		next, added = append(next, s), append(added, s)
 	}
 	g.setServers(next)

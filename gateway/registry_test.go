@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -20,6 +23,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -74,6 +78,45 @@ func TestGateway_RegistryOperations(t *testing.T) {
 	g.Reset()
 	if got := names(g); len(got) != 0 {
 		t.Errorf("got %v after Reset, want none", got)
+	}
+}
+
+// A server that is registered reaches no private address unless the operator permits it,
+// and reads no variable.
+func TestRegister_IsGuarded(t *testing.T) {
+	var requests atomic.Int32
+	handler := mcp.NewStreamableHTTPHandler(newSystem, nil)
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		handler.ServeHTTP(w, r)
+	}))
+	remote := mcpfile.Server{ID: "system", Transport: mcpfile.Auto, URL: server.URL}
+	plain := mcpfile.Server{ID: "rest", Transport: mcpfile.REST, URL: server.URL, Actions: []mcpfile.Action{{Name: "x"}}}
+	g := start(t, gateway.Config{MinBackoff: time.Hour})
+	for _, s := range []mcpfile.Server{remote, plain} {
+		if err := g.Register(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, action := range []string{"system.info", "rest.x"} {
+		_, err := g.Invoke(t.Context(), contract.Action{Action: action})
+		if codeOf(err) != "SERVER_UNAVAILABLE" || !strings.Contains(err.Error(), "may not be called: it is no public address") {
+			t.Errorf("%s: got %v, want SERVER_UNAVAILABLE because of the address", action, err)
+		}
+	}
+	if n := requests.Load(); n != 0 {
+		t.Errorf("got %d requests, want none", n)
+	}
+	lookup := func(string) (string, bool) { return "value", true }
+	permitting := start(t, gateway.Config{Lookup: lookup, Guard: egress.NewGuard(netip.MustParsePrefix("127.0.0.0/8"))})
+	if err := permitting.Register(remote); err != nil {
+		t.Fatal(err)
+	}
+	call(t, permitting, "system.info", `{}`)
+	remote.ID, remote.Headers = "other", map[string]string{"X": "${SECRET}"}
+	err := permitting.Register(remote)
+	if e, ok := errors.AsType[*contract.Error](err); !ok || e.Code != contract.CodeInvalidRequest {
+		t.Errorf("got %v, want %s for a variable", err, contract.CodeInvalidRequest)
 	}
 }
 

@@ -25,7 +25,7 @@ type restLink struct {
 // connectREST makes the server available until the context ends. There is no connection
 // that could be lost.
 func (s *server) connectREST(ctx context.Context, expanded *mcpfile.Expanded) error {
-	client, err := mcpclient.NewHTTPClient(expanded)
+	client, err := mcpclient.NewHTTPClient(expanded, s.client)
 	if err != nil {
 		return err
 	}

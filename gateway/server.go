@@ -38,6 +38,7 @@ type server struct {
 	declared mcpfile.Server
 	origin   string
 	cfg      *Config
+	client   mcpclient.Config
 	log      *slog.Logger
 	events   *eventHub
 	onStatus func() // called after a change of the status
@@ -74,8 +75,12 @@ type link interface {
 
 // newServer returns a server that is not connected.
 func (g *Gateway) newServer(declared mcpfile.Server, origin string) *server {
+	client := g.cfg.Client
+	if origin == OriginRegistration {
+		client.Addresses = g.cfg.Guard
+	}
 	return &server{
-		declared: declared, origin: origin, cfg: &g.cfg, log: g.cfg.Client.Logger.With("server", declared.ID),
+		declared: declared, origin: origin, cfg: &g.cfg, client: client, log: g.cfg.Client.Logger.With("server", declared.ID),
 		events: g.events, onStatus: g.bindings.update, policy: newCallPolicy(&declared, &g.cfg),
 		tried: make(chan struct{}), demanded: make(chan struct{}), changed: make(chan struct{}),
 		connection: connection{status: StatusDisconnected, available: !declared.Disabled},
@@ -233,7 +238,11 @@ func (s *server) maintain(ctx context.Context) {
 		s.setStatus(StatusDisconnected, StateDisabled, errors.New("the server is disabled by its declaration"), nil)
 		return
 	}
-	expanded, err := s.declared.Expand(s.cfg.Lookup)
+	lookup := s.cfg.Lookup
+	if s.origin == OriginRegistration {
+		lookup = noVariables
+	}
+	expanded, err := s.declared.Expand(lookup)
 	if err != nil {
 		s.setStatus(StatusError, StateBlocked, err, nil)
 		return
@@ -309,7 +318,7 @@ func (s *server) connect(ctx context.Context, expanded *mcpfile.Expanded) (conne
 	}
 	connectCtx, cancel := context.WithTimeout(ctx, milliseconds(s.declared.Timeouts.Connect, s.cfg.ConnectTimeout))
 	defer cancel()
-	session, err := mcpclient.Connect(connectCtx, expanded, s.cfg.Client)
+	session, err := mcpclient.Connect(connectCtx, expanded, s.client)
 	if err != nil {
 		return false, err
 	}

@@ -24,6 +24,7 @@ type Config struct {
 	Supervisor []string // see subprocess.Config
 	Version    string   // of this program, for the server
 	Logger     *slog.Logger
+	Addresses  egress.AddressPolicy // of servers that are no processes; nil = all
 }
 
 // Session is a connection to a server. Its methods may be called from any goroutine.
@@ -68,7 +69,7 @@ func (s *Session) open(ctx context.Context, cfg Config) error {
 		return s.openProcess(ctx, cfg)
 	}
 	var err error
-	if s.http, err = newHTTPTransport(s.server); err != nil {
+	if s.http, err = newHTTPTransport(s.server, cfg.Addresses); err != nil {
 		return err
 	}
 	kinds := []string{s.server.Transport}

@@ -29,13 +29,17 @@ type httpTransport struct {
 	rejected atomic.Bool
 }
 
-// newHTTPTransport returns the transport of a server of the operator's file.
-func newHTTPTransport(server *mcpfile.Expanded) (*httpTransport, error) {
+// newHTTPTransport returns the transport of a server, which may have the addresses. Nil
+// permits all.
+func newHTTPTransport(server *mcpfile.Expanded, addresses egress.AddressPolicy) (*httpTransport, error) {
+	if addresses == nil {
+		addresses = egress.Unrestricted{}
+	}
 	origin, err := url.Parse(server.URL)
 	if err != nil || origin.Host == "" || origin.Scheme != "http" && origin.Scheme != "https" {
 		return nil, errors.New("its url is not an absolute http or https URL")
 	}
-	t := &httpTransport{base: egress.NewTransport(egress.Unrestricted{}), origin: origin, headers: http.Header{}}
+	t := &httpTransport{base: egress.NewTransport(addresses), origin: origin, headers: http.Header{}}
 	t.base.ResponseHeaderTimeout = 0 // a server may answer when the tool has ended; calls have a deadline
 	for name, value := range server.Headers {
 		t.headers.Set(name, value)
@@ -53,8 +57,8 @@ func newHTTPTransport(server *mcpfile.Expanded) (*httpTransport, error) {
 
 // NewHTTPClient returns a client for requests to the server, with its headers and its
 // credential. The caller closes its idle connections.
-func NewHTTPClient(server *mcpfile.Expanded) (*http.Client, error) {
-	t, err := newHTTPTransport(server)
+func NewHTTPClient(server *mcpfile.Expanded, cfg Config) (*http.Client, error) {
+	t, err := newHTTPTransport(server, cfg.Addresses)
 	if err != nil {
 		return nil, err
 	}
