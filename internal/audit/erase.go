@@ -75,7 +75,7 @@ type chainBatch struct {
 }
 
 // findBatches returns the batches with records of a request. If the index contains
-// both records, there are no others.
+// decision and outcome, it contains all records.
 func (l *Log) findBatches(ctx context.Context, id string) ([]chainBatch, error) {
 	var batches []chainBatch
 	add := func(c *storedChain, b *batch) {
@@ -89,7 +89,7 @@ func (l *Log) findBatches(ctx context.Context, id string) ([]chainBatch, error) 
 		}
 	}
 	known := l.index.lookUp(id)
-	for _, r := range []recordRef{known.decision, known.outcome} {
+	for _, r := range append([]recordRef{known.decision, known.outcome}, known.calls...) {
 		if r == (recordRef{}) {
 			continue
 		}

@@ -20,7 +20,7 @@ func (d *logFixture) onDisk(needle string, ids ...string) bool {
 	d.t.Helper()
 	var places []string
 	for _, id := range ids {
-		for _, kind := range []Kind{KindDecision, KindOutcome} {
+		for _, kind := range []Kind{KindDecision, KindOutcome, KindToolCall} {
 			for _, part := range []string{"content", "answer"} {
 				places = append(places, string(contentContext(&Record{Kind: kind, RequestID: id}, part)))
 			}
@@ -114,6 +114,36 @@ func TestErase_RemovesContents(t *testing.T) {
 			report := d.verify()
 			if !report.OK() || report.ErasedContents != 4 || report.Contents != 0 {
 				t.Errorf("got problems %v, %d erased, %d stored, want none, 4, 0", report.Problems, report.ErasedContents, report.Contents)
+			}
+		})
+	}
+}
+
+// Calls of tools are erased with their request, or by their own id.
+func TestErase_RemovesToolCalls(t *testing.T) {
+	for _, after := range []string{"by the index", "by a search"} {
+		t.Run(after, func(t *testing.T) {
+			d := newLogFixture(t)
+			auditLog := d.open()
+			now := time.Now()
+			const secret, alone = "the-secret-of-a-call", "the-secret-of-another-call"
+			d.append(auditLog, decisionOf(now, 1), toolCallOf(now, 1, `{"a":"`+secret+`"}`), toolCallOf(now, 1, `{"b":"`+secret+`"}`), outcomeOf(now, 1),
+				toolCallOf(now, 2, `{"c":"`+alone+`"}`))
+			if after == "by a search" {
+				d.close(auditLog)
+				auditLog = d.open()
+			}
+			if got := d.find(auditLog, uuid7(now, 2)).ToolCall; got == nil || got.Action != "weather.query" || !bytes.Contains(got.Content, []byte(alone)) {
+				t.Errorf("got %+v, want the call of the tool", got)
+			}
+			d.erase(auditLog, uuid7(now, 1), 4)
+			d.erase(auditLog, uuid7(now, 2), 1)
+			if d.onDisk(secret, uuid7(now, 1)) || d.onDisk(alone, uuid7(now, 2)) {
+				t.Error("got the erased bytes on disk")
+			}
+			d.close(auditLog)
+			if report := d.verify(); !report.OK() || report.ErasedContents != 5 {
+				t.Errorf("got problems %v and %d erased contents, want none and 5", report.Problems, report.ErasedContents)
 			}
 		})
 	}

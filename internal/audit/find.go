@@ -22,8 +22,9 @@ const (
 )
 
 // RequestRecords are the records of one request. Each may be nil: not every request
-// is dispatched, and not every one has ended.
-type RequestRecords struct{ Decision, Outcome *Record }
+// is dispatched, and not every one has ended. ToolCall is the last call of a tool, which
+// is the only record of a request that only calls a tool.
+type RequestRecords struct{ Decision, Outcome, ToolCall *Record }
 
 // Find returns the records of a request, or store.ErrNotFound. The places of recent
 // records are known. For older ones it searches from the time in the id (UUIDv7) for
@@ -87,7 +88,7 @@ func (l *Log) findRecords(ctx context.Context, id string, life time.Duration) (R
 // findIndexed returns the records whose places are known.
 func (l *Log) findIndexed(ctx context.Context, id string) (found RequestRecords, err error) {
 	known := l.index.lookUp(id)
-	for _, r := range []recordRef{known.decision, known.outcome} {
+	for _, r := range append([]recordRef{known.decision, known.outcome}, known.calls...) {
 		if r == (recordRef{}) {
 			continue
 		}
@@ -110,6 +111,8 @@ func (f *RequestRecords) addRecord(rec *Record) {
 		f.Decision = rec
 	case KindOutcome:
 		f.Outcome = rec
+	case KindToolCall:
+		f.ToolCall = rec
 	}
 }
 

@@ -260,7 +260,12 @@ func (l *Log) beginShared(ctx context.Context, w *batchWriter) error {
 // package store. After another process has written to the chain, every Append
 // returns store.ErrConflict.
 func (l *Log) Append(ctx context.Context, rec Record) error {
-	if rec.Kind != KindDecision && rec.Kind != KindOutcome || rec.Event != "" || rec.UpTo != nil {
+	switch rec.Kind {
+	case KindDecision, KindOutcome, KindToolCall:
+	default:
+		return fmt.Errorf("append to the audit log: %w: kind %q", errInvalidRecord, rec.Kind)
+	}
+	if rec.Event != "" || rec.UpTo != nil {
 		return fmt.Errorf("append to the audit log: %w: kind %q, event %q", errInvalidRecord, rec.Kind, rec.Event)
 	}
 	if err := l.checkRoom(&rec); err != nil {

@@ -73,6 +73,13 @@ func outcomeOf(at time.Time, n int) Record {
 	return rec
 }
 
+// toolCallOf returns a call of a tool for the request of decisionOf.
+func toolCallOf(at time.Time, n int, content string) Record {
+	rec := outcomeOf(at, n)
+	rec.Kind, rec.Action, rec.Content = KindToolCall, "weather.query", []byte(content)
+	return rec
+}
+
 // chain is a chain in memory: its messages as a log stores them, and the state
 // needed to extend it.
 type chain struct {

@@ -3,6 +3,7 @@ package audit
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -166,7 +167,7 @@ func TestRecentIndex_DropsTheOldest(t *testing.T) {
 				outcome:  recordRef{seq: uint64(n + 1), number: uint64(n + 1), pos: uint64(2*n + 2)},
 			}
 		}
-		if got != want {
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("request %d: got %+v, want %+v", n, got, want)
 		}
 	}

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 )
@@ -95,7 +96,10 @@ type recentIndex struct {
 }
 
 // requestRefs are the places of the records of one request.
-type requestRefs struct{ decision, outcome recordRef }
+type requestRefs struct {
+	decision, outcome recordRef
+	calls             []recordRef // of tools
+}
 
 // recordRef is the place of a record. The zero value is none.
 type recordRef struct {
@@ -123,9 +127,12 @@ func (x *recentIndex) addBatch(c *storedChain, b *batch, seq uint64, list []inde
 			x.next = (x.next + 1) % len(x.order)
 		}
 		at := recordRef{chain: c, seq: seq, number: b.number, pos: p.pos}
-		if p.kind == KindDecision {
+		switch p.kind {
+		case KindDecision:
 			r.decision = at
-		} else {
+		case KindToolCall:
+			r.calls = append(slices.Clip(r.calls), at) // lookUp has returned the old slice
+		default:
 			r.outcome = at
 		}
 		x.refs[p.id] = r

@@ -17,9 +17,10 @@ type Kind string
 
 // Kinds of records. Admin records are written by the log itself.
 const (
-	KindDecision Kind = "decision" // before dispatch
-	KindOutcome  Kind = "outcome"  // the response
-	KindAdmin    Kind = "admin"    // an operation on the log, or on the registrations of agents: see Event
+	KindDecision Kind = "decision"  // before dispatch
+	KindOutcome  Kind = "outcome"   // the response
+	KindToolCall Kind = "tool_call" // a call of a tool of an MCP server, after it has ended
+	KindAdmin    Kind = "admin"     // an operation on the log, or on the registrations of agents: see Event
 )
 
 // Event is the operation of an admin record.
@@ -68,6 +69,7 @@ type Record struct {
 	Domains         []string        `json:"domains,omitempty"`
 	Agents          []string        `json:"agents,omitempty"`
 	FallbackUsed    string          `json:"fallback_used,omitempty"`
+	Action          string          `json:"action,omitempty"` // of a tool call: server and tool
 	Note            string          `json:"note,omitempty"`
 
 	// Event, Chain and UpTo belong to admin records. Chain is the writer of the chain that an
@@ -77,7 +79,8 @@ type Record struct {
 	UpTo  *ChainPosition `json:"mark,omitempty"`
 
 	// Content is JSON that can be erased, or nil: of a decision the masked prompt
-	// and the decision, of an outcome the masked prompt and the masked response.
+	// and the decision, of an outcome the masked prompt and the masked response, of a tool
+	// call the masked input and the masked result.
 	Content []byte `json:"-"`
 	// Answer is JSON that is erased together with Content, or nil: what the caller
 	// received, if it is not masked. Find and FindWithin return it, Read does not.

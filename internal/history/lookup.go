@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type storedRequest struct {
 	inFlight *inflight.Request
 	outcome  *audit.Record
 	decision *audit.Record
+	toolCall *audit.Record // of a request that only calls a tool
 	// elsewhere is set if another live process executes the request in memory: of this
 	// one only the decision is stored.
 	elsewhere bool
@@ -76,8 +78,8 @@ func (s *Service) lookup(ctx context.Context, id string, window time.Duration) (
 		if err := s.lookupAudit(ctx, found, window); err != nil {
 			return nil, err
 		}
-		if found.outcome != nil {
-			found.owner = recordCaller(found.outcome)
+		if rec := cmp.Or(found.outcome, found.toolCall); rec != nil {
+			found.owner = recordCaller(rec)
 			return found, nil
 		}
 		if found.decision == nil && time.Since(TimeOfID(id)) > maxAcceptTime {
@@ -123,6 +125,9 @@ func (s *Service) lookupAudit(ctx context.Context, found *storedRequest, window 
 		return err
 	}
 	found.outcome, found.decision = records.Outcome, records.Decision
+	if found.outcome == nil && found.decision == nil {
+		found.toolCall = records.ToolCall
+	}
 	return nil
 }
 
@@ -152,7 +157,7 @@ func (s *Service) FindFirst(ctx context.Context, id string) (idempotency.State, 
 // isVisibleTo reports whether the request exists for the caller.
 func (f *storedRequest) isVisibleTo(caller *contract.Caller) bool {
 	request := visibility.StoredRequest{Owner: f.owner, Response: f.response}
-	for _, rec := range []*audit.Record{f.outcome, f.decision} {
+	for _, rec := range []*audit.Record{f.outcome, f.decision, f.toolCall} {
 		if rec != nil {
 			request.Agents = append(request.Agents, rec.Agents...)
 		}
@@ -168,12 +173,9 @@ func (f *storedRequest) response() (*contract.Response, error) {
 	case f.inFlight != nil:
 		return f.inFlight.State(), nil
 	}
-	rec := f.outcome
-	if rec == nil {
-		rec = f.decision
-	}
+	rec := cmp.Or(f.outcome, f.decision, f.toolCall)
 	var c Content
-	if rec.Content != nil {
+	if rec.Content != nil && rec.Kind != audit.KindToolCall {
 		if err := strictjson.Unmarshal(rec.Content, &c); err != nil {
 			return nil, fmt.Errorf("read the response of request %s: %w", f.id, err)
 		}
@@ -195,10 +197,11 @@ func (f *storedRequest) response() (*contract.Response, error) {
 			RequestID: f.id, TraceID: rec.TraceID, Status: contract.StatusRunning, Decision: c.Decision,
 			Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{},
 		}, nil
-	case f.outcome == nil:
+	case f.outcome == nil && f.decision != nil:
 		return InterruptedResponse(f.id, rec.TraceID, c.Decision), nil
 	}
-	// The content was erased or has expired, which does not change the status.
+	// The content was erased or has expired, which does not change the status; or it is
+	// that of a call of a tool, which is no response.
 	return &contract.Response{
 		RequestID: f.id, TraceID: rec.TraceID, Status: rec.Status,
 		Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{}, Data: contract.ResponseData{},
