@@ -31,6 +31,7 @@ type Metrics struct {
 	store            storeMetrics
 	cascade          eventCounter
 	sparedConfidence metric.Float64Histogram
+	mcp              mcpMetrics
 
 	current gaugeValues
 }
@@ -74,6 +75,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		reloads:          mk.newCounter("registry_reloads", "Loads of the registry, by result.", "result", resultValues()),
 		model:            mk.newModelMetrics(),
 		store:            mk.newStoreMetrics(),
+		mcp:              mk.newMCPMetrics(),
 		cascade:          mk.newCounter("cascade", "Requests in the mode cascade: the model was not called (spared), or it was called and agreed with the lexical classifier or not.", "outcome", cascadeOutcomes()),
 		sparedConfidence: mk.newShareHistogram("cascade_spared_confidence", "Confidence of lexical classifications without a call to the model; their mean is their expected precision."),
 	}
@@ -83,6 +85,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	mk.newGauge("breakers_open", "Agents that get no tasks because their breaker is open.", m.openBreakers)
 	mk.newGauge("llm_breaker_open", "1 while the language model is not called because it failed repeatedly.", m.modelBreakerOpen)
 	mk.addStoreGauges(m)
+	mk.addMCPGauges(m)
 	return m, mk.err
 }
 

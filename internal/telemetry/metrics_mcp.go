@@ -1,0 +1,147 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// mcpMetrics are the metrics of the MCP gateway.
+type mcpMetrics struct {
+	calls    metric.Int64Counter
+	callTime metric.Float64Histogram
+	tools    toolLabels
+	reloads  eventCounter
+	stale    atomic.Bool
+	servers  atomic.Pointer[func() map[string]int]
+}
+
+// ActionOK is the outcome of a call of a tool that has a result.
+const ActionOK = "ok"
+
+// actionOutcomes are the codes of errors of tools. Codes that a tool reports itself count
+// as TOOL_ERROR.
+func actionOutcomes() []string {
+	return []string{
+		ActionOK, contract.ActionNotFound, contract.ActionAmbiguous, contract.ActionInvalidInput, contract.ActionUnavailable,
+		contract.ActionTimeout, contract.ActionOutcomeUnknown, contract.ActionFailed, contract.ActionBadResult,
+	}
+}
+
+func (mk *instrumentFactory) newMCPMetrics() mcpMetrics {
+	calls, err := mk.meter.Int64Counter("mcp_calls", metric.WithDescription("Calls of tools of MCP servers, by server, tool and outcome."))
+	mk.addError("mcp_calls", err)
+	return mcpMetrics{
+		calls: calls, tools: toolLabels{known: map[toolLabel]*toolOptions{}},
+		callTime: mk.newHistogram("mcp_call_duration", "Time of a call of a tool, including all attempts, by server."),
+		reloads:  mk.newCounter("mcp_registry_reloads", "Loads of the registry file of MCP servers, by result.", "result", resultValues()),
+	}
+}
+
+func (mk *instrumentFactory) addMCPGauges(m *Metrics) {
+	mk.newGauge("mcp_registry_stale", "1 while the last load of the registry file of MCP servers failed and an older one is in use.", m.mcpRegistryStale)
+	mk.newGaugeByLabel("mcp_servers", "MCP servers, by status.", "status", m.observeMCPServers)
+}
+
+// toolLabels holds the labels of tools. Their number is bounded, because servers name
+// their tools: further ones count as "other".
+type toolLabels struct {
+	mu    sync.Mutex
+	known map[toolLabel]*toolOptions
+}
+
+type toolLabel struct{ server, tool string }
+
+// toolOptions are the options of recordings about one tool.
+type toolOptions struct {
+	outcomes map[string][]metric.AddOption
+	server   []metric.RecordOption
+}
+
+const maxToolLabels = 500
+
+func newToolOptions(l toolLabel) *toolOptions {
+	o := &toolOptions{outcomes: map[string][]metric.AddOption{}}
+	for _, outcome := range actionOutcomes() {
+		o.outcomes[outcome] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(
+			attribute.String("server", l.server), attribute.String("tool", l.tool), attribute.String("outcome", outcome)))}
+	}
+	o.server = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attribute.String("server", l.server)))}
+	return o
+}
+
+func (t *toolLabels) options(l toolLabel) *toolOptions {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o := t.known[l]; o != nil {
+		return o
+	}
+	if len(t.known) >= maxToolLabels {
+		if l = (toolLabel{otherValue, otherValue}); t.known[l] != nil {
+			return t.known[l]
+		}
+	}
+	o := newToolOptions(l)
+	t.known[l] = o
+	return o
+}
+
+// ToolCall records a call of a tool that exists. outcome is ActionOK or the code of the
+// error.
+func (m *Metrics) ToolCall(server, tool, outcome string, took time.Duration) {
+	if m == nil {
+		return
+	}
+	o := m.mcp.tools.options(toolLabel{server, tool})
+	options, ok := o.outcomes[outcome]
+	if !ok {
+		options = o.outcomes[contract.ActionFailed]
+	}
+	m.mcp.calls.Add(context.Background(), 1, options...)
+	m.mcp.callTime.Record(context.Background(), took.Seconds(), o.server...)
+}
+
+// MCPRegistryLoaded records an attempt to load the registry file of MCP servers. If ok is
+// false, the old servers remain in use.
+func (m *Metrics) MCPRegistryLoaded(ok bool) {
+	if m == nil {
+		return
+	}
+	m.mcp.stale.Store(!ok)
+	if ok {
+		m.mcp.reloads.add(resultOK)
+	} else {
+		m.mcp.reloads.add(resultFailed)
+	}
+}
+
+// ObserveMCPServers sets the function that returns the number of servers by status. It is
+// called at each scrape.
+func (m *Metrics) ObserveMCPServers(count func() map[string]int) {
+	if m != nil {
+		m.mcp.servers.Store(&count)
+	}
+}
+
+func (m *Metrics) mcpRegistryStale() int64 {
+	if m.mcp.stale.Load() {
+		return 1
+	}
+	return 0
+}
+
+func (m *Metrics) observeMCPServers(observe func(value string, n int64)) {
+	count := m.mcp.servers.Load()
+	if count == nil || *count == nil {
+		return
+	}
+	for status, n := range (*count)() {
+		observe(status, int64(n))
+	}
+}
