@@ -26,6 +26,9 @@ const (
 	CodeQuotaExceeded        Code = "quota_exceeded"
 	CodeOverloaded           Code = "overloaded"
 	CodeAuditUnavailable     Code = "audit_unavailable"
+	CodeToolFailed           Code = "tool_failed"      // the tool reports an error, or its result is not valid
+	CodeToolUnavailable      Code = "tool_unavailable" // the tool was not called
+	CodeToolTimeout          Code = "tool_timeout"     // no answer; see ActionError.Code for whether it may have been executed
 	CodeInternal             Code = "internal"
 )
 
@@ -42,6 +45,8 @@ type Error struct {
 	Limit *Limit
 	// Ended is the request of a result_expired error.
 	Ended *EndedRequest
+	// Action is the error of a call of a tool.
+	Action *ActionError
 }
 
 // EndedRequest is what remains of a request whose response is not stored any more.

@@ -157,6 +157,14 @@ func (c *Caller) HasScope(scope string) bool {
 	return slices.Contains(c.Scopes, scope)
 }
 
+// MayInvoke reports whether the caller may call the tool, "" for any one.
+func (c *Caller) MayInvoke(action string) bool {
+	if c.AllScopes || action != "" {
+		return c.HasScope(ScopeInvokePrefix + action)
+	}
+	return slices.ContainsFunc(c.Scopes, func(scope string) bool { return strings.HasPrefix(scope, ScopeInvokePrefix) })
+}
+
 // MayUse reports whether the caller is entitled to the agent: whether the agent
 // may receive the caller's tasks.
 func (c *Caller) MayUse(agentID string) bool {

@@ -14,11 +14,11 @@ const (
 	ScopeAgentsRegister = "agents:register" // register the agent of the token
 	ScopeTasksWork      = "tasks:work"      // pull tasks of the agent of the token, and deliver results
 	ScopeTickets        = "tickets"         // read and close tickets
-	ScopeMCPRead        = "mcp:read"        // list plugins
+	ScopeMCPRead        = "mcp:read"        // list MCP servers and tools, and check registry files
 	ScopeOrchestrate    = "orchestrate"     // run plans
 	ScopeApprove        = "orchestrate:approve"
 
-	ScopeInvokePrefix = "mcp:invoke:" // with PLUGIN.ACTION: call an action
+	ScopeInvokePrefix = "mcp:invoke:" // with PLUGIN.ACTION: call a tool of an MCP server
 	ScopeAgentPrefix  = "agent:"      // with an agent id: use the agent
 	ScopeAllAgents    = "agent:*"
 )

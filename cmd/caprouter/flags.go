@@ -13,7 +13,7 @@ import (
 // configFlags are the flags of commands that run a router. They override the
 // environment, which overrides the file.
 type configFlags struct {
-	config, registry, listen, dataDir, logLevel string
+	config, registry, mcp, listen, dataDir, logLevel string
 }
 
 func (f *configFlags) register(cmd *cobra.Command, serving bool) {
@@ -23,6 +23,7 @@ func (f *configFlags) register(cmd *cobra.Command, serving bool) {
 	if !serving {
 		return
 	}
+	addMCPFlag(cmd, &f.mcp)
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "", "`HOST:PORT` to listen on; port 0 picks one (default 127.0.0.1:8080)")
 	flags.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error (default info)")
@@ -46,6 +47,7 @@ func (f *configFlags) loadConfig() (app.Config, error) {
 		key  *string
 	}{
 		{f.registry, &cfg.Registry.File},
+		{f.mcp, &cfg.MCP.File},
 		{f.listen, &cfg.Listen},
 		{f.dataDir, &cfg.DataDir},
 		{f.logLevel, &cfg.Telemetry.LogLevel},
@@ -66,6 +68,11 @@ func addConfigFlag(cmd *cobra.Command, file *string) {
 func addRegistryFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "registry", "", "capability registry `FILE` (default capabilities.yaml)")
 	mustSucceed(cmd.MarkFlagFilename("registry", yamlExtensions()...))
+}
+
+func addMCPFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "mcp", "", "registry `FILE` of MCP servers (default $MCP_REGISTRY_FILE or "+app.DefaultMCPFile+")")
+	mustSucceed(cmd.MarkFlagFilename("mcp", "json"))
 }
 
 func addDataDirFlag(cmd *cobra.Command, dir *string, content string) {

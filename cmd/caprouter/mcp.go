@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/subprocess"
+	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/mcpsample"
 )
 
@@ -68,9 +69,6 @@ func newMCPSampleCommand() *cobra.Command {
 	}
 }
 
-// defaultMCPFile is the registry file if none is named.
-const defaultMCPFile = "mcp.json"
-
 // mcpFlags are the flags of commands that connect to MCP servers.
 type mcpFlags struct {
 	file    string
@@ -79,8 +77,7 @@ type mcpFlags struct {
 }
 
 func (f *mcpFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "mcp", "", "registry `FILE` of the servers (default $MCP_REGISTRY_FILE or "+defaultMCPFile+")")
-	mustSucceed(cmd.MarkFlagFilename("mcp", "json"))
+	addMCPFlag(cmd, &f.file)
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "maximum `TIME` to connect and to call")
 	addJSONFlag(cmd, &f.asJSON)
 }
@@ -92,7 +89,7 @@ func (f *mcpFlags) path() string {
 			return name
 		}
 	}
-	return defaultMCPFile
+	return app.DefaultMCPFile
 }
 
 // loadMCPFile loads a registry file.
@@ -222,7 +219,7 @@ func newMCPValidateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a registry file of MCP servers and report every mistake with its position",
-		Long: "Check a registry file without starting or calling a server. FILE defaults to " + defaultMCPFile + ". Warnings name\n" +
+		Long: "Check a registry file without starting or calling a server. FILE defaults to " + app.DefaultMCPFile + ". Warnings name\n" +
 			"literal credentials, ignored keys and environment variables that are not set.",
 		Example: `  caprouter mcp validate
   caprouter mcp validate ~/.cursor/mcp.json`,

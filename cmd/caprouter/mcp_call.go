@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -100,7 +101,7 @@ func printIndented(out io.Writer, raw json.RawMessage) error {
 func newMCPImportCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "import FILE",
-		Short: "Print the servers of a file of another program in the format of " + defaultMCPFile,
+		Short: "Print the servers of a file of another program in the format of " + app.DefaultMCPFile,
 		Long: "Read a registry file in any of the formats and print its servers in the format servers, version 1.0.\n" +
 			"Values are not changed: ${NAME} stays, and so do literal credentials.",
 		Example:           `  caprouter mcp import ~/.cursor/mcp.json > mcp.json`,

@@ -26,6 +26,7 @@ type Config struct {
 	TLS         TLSConfig        `yaml:"tls"`
 	DataDir     string           `yaml:"data_dir" validate:"required"`
 	Registry    RegistryConfig   `yaml:"registry"`
+	MCP         MCPConfig        `yaml:"mcp"`
 	SampleAgent string           `yaml:"sample_agent"` // host:port on which serve runs the sample agent as well; "" = it does not
 	Auth        AuthConfig       `yaml:"auth"`
 	Classifier  ClassifierConfig `yaml:"classifier"`
@@ -68,6 +69,7 @@ func DefaultConfig() Config {
 		Listen:     "127.0.0.1:8080",
 		DataDir:    "./caprouter-data",
 		Registry:   RegistryConfig{HotReload: true},
+		MCP:        defaultMCPConfig(),
 		Auth:       defaultAuthConfig(),
 		Classifier: defaultClassifierConfig(),
 		LLM:        defaultLLMConfig(),
@@ -82,7 +84,7 @@ func DefaultConfig() Config {
 }
 
 // LoadConfig returns the defaults, overridden by the file and then by the environment
-// (CAPROUTER_*). If path is empty, DefaultConfigFile is read if it exists; any other
+// (MCP_*, CAPROUTER_*). If path is empty, DefaultConfigFile is read if it exists; any other
 // file must exist. The result is not validated, because flags override it.
 func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, error) {
 	cfg := DefaultConfig()
@@ -99,6 +101,9 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 		if err := strictyaml.Decode(path, data, &cfg, configOptions()...); err != nil {
 			return cfg, err
 		}
+	}
+	if err := applyMCPEnv(&cfg.MCP, lookupEnv); err != nil {
+		return cfg, err
 	}
 	err = applyEnv(&cfg, lookupEnv)
 	return cfg, err

@@ -39,6 +39,30 @@ func TestLoadConfig_EnvironmentOverridesFile(t *testing.T) {
 	}
 }
 
+func TestLoadConfig_ReadsVariablesOfMCP(t *testing.T) {
+	path := writeFile(t, "caprouter.yaml", "mcp: { file: from-file.json, default_timeout_ms: 1000 }\n")
+	env := map[string]string{
+		"MCP_REGISTRY_FILE": "classpath:config/mcp_registry.json", "MCP_REGISTRY_HOT_RELOAD": "false",
+		"MCP_DEFAULT_TIMEOUT_MS": "2000", "MCP_CIRCUIT_BREAKER_ENABLED": "false", "CAPROUTER_MCP_DEFAULT_TIMEOUT_MS": "3000",
+	}
+	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	got, err := LoadConfig(path, lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := MCPConfig{File: "config/mcp_registry.json", DefaultTimeoutMS: 3000, Pins: PinsFirstUse}
+	if diff := cmp.Diff(want, got.MCP); diff != "" {
+		t.Errorf("mcp (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"MCP_REGISTRY_HOT_RELOAD", "MCP_DEFAULT_TIMEOUT_MS"} {
+		env[name] = "perhaps"
+		if _, err := LoadConfig(path, lookup); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got error %v, want %s in it", err, name)
+		}
+		delete(env, name)
+	}
+}
+
 func TestLoadConfig_DefaultsWithoutFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	got, err := LoadConfig("", noEnv)

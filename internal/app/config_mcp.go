@@ -1,0 +1,74 @@
+package app
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DefaultMCPFile is the registry file of MCP servers, which may be absent.
+const DefaultMCPFile = "mcp.json"
+
+// MCPConfig specifies the MCP servers and how their tools are called.
+type MCPConfig struct {
+	File             string `yaml:"file"` // "" = DefaultMCPFile, which may be absent
+	HotReload        bool   `yaml:"hot_reload"`
+	DefaultTimeoutMS int    `yaml:"default_timeout_ms" validate:"range=1 600000"` // of an attempt to call a tool
+	CircuitBreaker   bool   `yaml:"circuit_breaker"`
+	Pins             string `yaml:"pins" validate:"oneof=first_use approve off"` // whether changed definitions of tools need an approval
+}
+
+// Values of MCPConfig.Pins.
+const (
+	PinsFirstUse = "first_use" // a tool may be called until its definition changes
+	PinsApprove  = "approve"   // a tool may be called after an operator has approved it
+	PinsOff      = "off"
+)
+
+func defaultMCPConfig() MCPConfig {
+	return MCPConfig{HotReload: true, DefaultTimeoutMS: 30_000, CircuitBreaker: true, Pins: PinsFirstUse}
+}
+
+// filePath returns the path of the registry file of MCP servers, and whether it may be
+// absent.
+func (c *MCPConfig) filePath() (path string, optional bool) {
+	if c.File == "" {
+		return DefaultMCPFile, true
+	}
+	return strings.TrimPrefix(c.File, "classpath:"), false
+}
+
+func (c *MCPConfig) timeout() time.Duration {
+	return time.Duration(c.DefaultTimeoutMS) * time.Millisecond
+}
+
+// applyMCPEnv sets the keys whose variables other programs use as well. CAPROUTER_MCP_*
+// has precedence.
+func applyMCPEnv(c *MCPConfig, lookup func(string) (string, bool)) error {
+	if lookup == nil {
+		return nil
+	}
+	if file, ok := lookup("MCP_REGISTRY_FILE"); ok {
+		c.File = strings.TrimPrefix(file, "classpath:")
+	}
+	for name, key := range map[string]*bool{"MCP_REGISTRY_HOT_RELOAD": &c.HotReload, "MCP_CIRCUIT_BREAKER_ENABLED": &c.CircuitBreaker} {
+		text, ok := lookup(name)
+		if !ok {
+			continue
+		}
+		value, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("environment %s: %q is not true or false", name, text)
+		}
+		*key = value
+	}
+	if text, ok := lookup("MCP_DEFAULT_TIMEOUT_MS"); ok {
+		ms, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("environment MCP_DEFAULT_TIMEOUT_MS: %q is not a whole number", text)
+		}
+		c.DefaultTimeoutMS = ms
+	}
+	return nil
+}
