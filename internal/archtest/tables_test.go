@@ -74,7 +74,7 @@ func levels() []level {
 			{pkg: "gateway/mcpfile", why: "reads the registry files of MCP servers in all their formats; starts and calls nothing"},
 		}},
 		{"connections to MCP servers", []row{
-			{pkg: "gateway/mcpclient", why: "one connection to one MCP server; does not retry or validate", users: []string{"gateway", "cmd/caprouter"}},
+			{pkg: "gateway/mcpclient", why: "one connection to one MCP server; does not retry or validate", users: []string{"gateway", "cmd/caprouter", "internal/app"}},
 		}},
 		{"the MCP gateway", []row{
 			{pkg: "gateway", why: "the one way to a tool: connections, validation, retry, normalization"},
@@ -122,6 +122,9 @@ func levels() []level {
 		}},
 		{"stored requests as their callers see them", []row{
 			{pkg: "internal/history", why: "writes what remains of a request, and returns, cancels and erases it for its callers; decides nothing about routing"},
+		}},
+		{"the MCP gateway in the router", []row{
+			{pkg: "internal/mcphost", why: "which callers may call which tools; records calls and reloads the file; connections are the gateway's"},
 		}},
 		{"planning", []row{
 			{pkg: "internal/routediff", why: "explains the differences of two decisions; pure"},

@@ -10,13 +10,14 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// ToolCall is a call of a tool that has ended, with a result or an error.
+// ToolCall is a call of a tool. If Status is running, it has not ended.
 type ToolCall struct {
 	RequestID string // of the request that it is a part of, or of its own
 	TraceID   string
 	Caller    *contract.Caller
 	Agent     string // whose task it was; "" if the caller called the tool
 	Action    string
+	Status    contract.Status
 	Input     json.RawMessage
 	Result    *contract.ActionResult
 	Err       *contract.ActionError
@@ -34,20 +35,17 @@ type toolCallContent struct {
 func (j *Journal) RecordToolCall(ctx context.Context, call *ToolCall, masking *redact.Masking) error {
 	rec := audit.Record{
 		Kind: audit.KindToolCall, RequestID: call.RequestID, TraceID: call.TraceID, Tenant: call.Caller.Tenant,
-		Subject: call.Caller.Subject, Issuer: call.Caller.Issuer, Action: call.Action, Status: contract.StatusCompleted,
+		Subject: call.Caller.Subject, Issuer: call.Caller.Issuer, Action: call.Action, Status: call.Status,
 	}
 	if call.Agent != "" {
 		rec.Agents = []string{call.Agent}
-	}
-	if call.Err != nil {
-		rec.Status = contract.StatusFailed
 	}
 	rec.Content = encodeContent(maskToolCall(call, masking))
 	if len(rec.Content) > audit.MaxContentSize {
 		rec.Content, rec.Note = nil, "the input and the result were too long to be kept"
 	}
 	if j.appendRecord(ctx, rec, resilience.RetryConfig{}) != nil {
-		return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "the tool was called, but the call cannot be recorded, so its result is not returned"}
+		return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "the call of the tool cannot be recorded"}
 	}
 	return nil
 }

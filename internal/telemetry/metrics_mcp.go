@@ -22,15 +22,13 @@ type mcpMetrics struct {
 	servers  atomic.Pointer[func() map[string]int]
 }
 
-// ActionOK is the outcome of a call of a tool that has a result.
-const ActionOK = "ok"
-
-// actionOutcomes are the codes of errors of tools. Codes that a tool reports itself count
-// as TOOL_ERROR.
+// actionOutcomes are the outcomes of calls of tools that exist: those of the gateway, and
+// the codes of errors. Codes that a tool reports itself count as TOOL_ERROR.
 func actionOutcomes() []string {
 	return []string{
-		ActionOK, contract.ActionNotFound, contract.ActionAmbiguous, contract.ActionInvalidInput, contract.ActionUnavailable,
-		contract.ActionTimeout, contract.ActionOutcomeUnknown, contract.ActionFailed, contract.ActionBadResult,
+		"OK", "CANCELLED", contract.ActionInvalidInput, contract.ActionForbidden, contract.ActionRateLimited, contract.ActionQuarantined,
+		contract.ActionNotRecorded, contract.ActionUnavailable, contract.ActionTimeout, contract.ActionOutcomeUnknown, contract.ActionFailed,
+		contract.ActionBadResult,
 	}
 }
 
@@ -92,8 +90,8 @@ func (t *toolLabels) options(l toolLabel) *toolOptions {
 	return o
 }
 
-// ToolCall records a call of a tool that exists. outcome is ActionOK or the code of the
-// error.
+// ToolCall records a call of a tool that exists. outcome is "OK", "CANCELLED" or
+// the code of the error.
 func (m *Metrics) ToolCall(server, tool, outcome string, took time.Duration) {
 	if m == nil {
 		return

@@ -64,7 +64,7 @@ func TestMetrics_NamesAndKinds(t *testing.T) {
 	m.ModelCall(contract.PurposeClassify, contract.OutcomeOK, contract.Tokens{}, time.Second)
 	m.Cascade(telemetry.CascadeSpared, 0.99)
 	m.Audited(3, time.Second, nil)
-	m.ToolCall("weather", "query", "ok", time.Second)
+	m.ToolCall("weather", "query", "OK", time.Second)
 
 	got := map[string]string{}
 	for series, kind := range scrape(t, tel) {
@@ -247,17 +247,17 @@ func TestMetrics_Record(t *testing.T) {
 			`caprouter_registry_stale`:  "0",
 		}},
 		{"calls of tools", func(m *telemetry.Metrics) {
-			m.ToolCall("weather", "query", telemetry.ActionOK, time.Second)
+			m.ToolCall("weather", "query", "OK", time.Second)
 			m.ToolCall("weather", "query", "PLACE_NOT_FOUND", time.Second)
 			for n := range 2000 {
-				m.ToolCall("hostile", itoa(n), telemetry.ActionOK, 0)
+				m.ToolCall("hostile", itoa(n), "OK", 0)
 			}
 			m.MCPRegistryLoaded(false)
 			m.ObserveMCPServers(func() map[string]int { return map[string]int{"connected": 2} })
 		}, map[string]string{
-			`caprouter_mcp_calls_total{outcome="ok",server="weather",tool="query"}`:         "1",
+			`caprouter_mcp_calls_total{outcome="OK",server="weather",tool="query"}`:         "1",
 			`caprouter_mcp_calls_total{outcome="TOOL_ERROR",server="weather",tool="query"}`: "1",
-			`caprouter_mcp_calls_total{outcome="ok",server="other",tool="other"}`:           "1501",
+			`caprouter_mcp_calls_total{outcome="OK",server="other",tool="other"}`:           "1501",
 			`caprouter_mcp_call_duration_seconds_count{server="weather"}`:                   "2",
 			`caprouter_mcp_registry_reloads_total{result="failed"}`:                         "1",
 			`caprouter_mcp_registry_stale`:                                                  "1",
@@ -379,7 +379,7 @@ func recordings() []recording {
 		{"Classify", func(m *telemetry.Metrics) { m.Classify("lexical", time.Millisecond) }},
 		{"Fallback", func(m *telemetry.Metrics) { m.Fallback("B") }},
 		{"TaskDone", func(m *telemetry.Metrics) { m.TaskDone("success", time.Millisecond) }},
-		{"ToolCall", func(m *telemetry.Metrics) { m.ToolCall("weather", "query", telemetry.ActionOK, time.Millisecond) }},
+		{"ToolCall", func(m *telemetry.Metrics) { m.ToolCall("weather", "query", "OK", time.Millisecond) }},
 		{"RegistryLoaded", func(m *telemetry.Metrics) { m.RegistryLoaded(true, 3) }},
 	}
 }
