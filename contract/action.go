@@ -7,22 +7,22 @@ import (
 
 // Action is a call of one tool of an MCP server.
 type Action struct {
-	Action   string          `json:"action"`           // server and tool, for example weather.query
-	Input    json.RawMessage `json:"input,omitempty"`  // an object; absent = {}
-	Context  ActionContext   `json:"context,omitzero"` // passed on to servers of transport rest
-	Response ActionResponse  `json:"response"`         // the form of the result
+	Action   string          `json:"action" validate:"required,max=400"` // server and tool, for example weather.query
+	Input    json.RawMessage `json:"input,omitempty"`                    // an object; absent = {}
+	Context  ActionContext   `json:"context,omitzero"`                   // passed on to servers of transport rest
+	Response ActionResponse  `json:"response"`                           // the form of the result
 }
 
 // ActionContext is where a call belongs.
 type ActionContext struct {
-	SessionID string `json:"session_id,omitempty"`
-	Locale    string `json:"locale,omitempty"` // BCP 47
-	TraceID   string `json:"trace_id,omitempty"`
+	SessionID string `json:"session_id,omitempty" validate:"max=200"`
+	Locale    string `json:"locale,omitempty" validate:"max=64"` // BCP 47
+	TraceID   string `json:"trace_id,omitempty" validate:"max=200"`
 }
 
 // ActionResponse is the form of a result.
 type ActionResponse struct {
-	Format string `json:"format,omitempty"` // "auto"
+	Format string `json:"format,omitempty" validate:"omitempty,oneof=auto"` // "auto"
 	Stream bool   `json:"stream"`
 }
 

@@ -33,6 +33,12 @@ func newMCPCommand() *cobra.Command {
 // superviseCommand is the name of the command that package subprocess runs.
 const superviseCommand = "mcp-supervise"
 
+// mcpSupervisor returns the command line of the supervisor of MCP servers.
+func mcpSupervisor() ([]string, error) {
+	self, err := os.Executable()
+	return []string{self, superviseCommand}, err
+}
+
 func newMCPSuperviseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                superviseCommand + " PROGRAM [ARGUMENT…]",
@@ -126,7 +132,7 @@ func (f *mcpFlags) withGateway(cmd *cobra.Command, selected func(id string) bool
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
+	supervisor, err := mcpSupervisor()
 	if err != nil {
 		return err
 	}
@@ -134,7 +140,7 @@ func (f *mcpFlags) withGateway(cmd *cobra.Command, selected func(id string) bool
 	defer cancel()
 	servers := slices.DeleteFunc(file.Servers, func(s mcpfile.Server) bool { return !selected(s.ID) })
 	g := gateway.Start(cmd.Context(), servers, gateway.Config{
-		Client:         mcpclient.Config{Supervisor: []string{self, superviseCommand}, Version: buildVersion()},
+		Client:         mcpclient.Config{Supervisor: supervisor, Version: buildVersion()},
 		ConnectTimeout: f.timeout,
 		CallTimeout:    f.timeout,
 	})

@@ -17,11 +17,11 @@ func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the router",
-		Long: "Run the router. With no configuration it listens on 127.0.0.1:8080, reads capabilities.yaml if there is\n" +
-			"one, and classifies with a model if GEMINI_API_KEY is set, else with the embedded lexical classifier.\n" +
+		Long: "Run the router. With no configuration it listens on 127.0.0.1:8080, reads capabilities.yaml and mcp.json\n" +
+			"if they exist, and classifies with a model if GEMINI_API_KEY is set, else with the embedded lexical classifier.\n" +
 			"Flags override CAPROUTER_* in the environment, which overrides the file; for example\n" +
 			"CAPROUTER_DISPATCH_TIMEOUT_MS sets dispatch.timeout_ms. caprouter init writes files to start from.\n\n" +
-			"The registry is reloaded if its file changes and on SIGHUP; an invalid file changes nothing. SIGTERM or\n" +
+			"Both registries are reloaded if their files change and on SIGHUP; an invalid file changes nothing. SIGTERM or\n" +
 			"Ctrl-C starts a graceful shutdown; a second one ends the process at once.",
 		Example: `  caprouter serve --registry capabilities.yaml
   caprouter serve --listen 127.0.0.1:0 --log-level warn
@@ -32,7 +32,13 @@ func newServeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion(), OwnProcess: true})
+			supervisor, err := mcpSupervisor()
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), cfg, app.Options{
+				LogOutput: cmd.ErrOrStderr(), Version: buildVersion(), OwnProcess: true, Supervisor: supervisor,
+			})
 		},
 	}
 	flags.register(cmd, true)

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/caprouter/caprouter/gateway/pins"
 )
 
 // DefaultMCPFile is the registry file of MCP servers, which may be absent.
@@ -16,18 +18,11 @@ type MCPConfig struct {
 	HotReload        bool   `yaml:"hot_reload"`
 	DefaultTimeoutMS int    `yaml:"default_timeout_ms" validate:"range=1 600000"` // of an attempt to call a tool
 	CircuitBreaker   bool   `yaml:"circuit_breaker"`
-	Pins             string `yaml:"pins" validate:"oneof=first_use approve off"` // whether changed definitions of tools need an approval
+	Pins             string `yaml:"pins" validate:"oneof=first_use approve off"` // whether changed definitions of tools need an approval: see package pins
 }
 
-// Values of MCPConfig.Pins.
-const (
-	PinsFirstUse = "first_use" // a tool may be called until its definition changes
-	PinsApprove  = "approve"   // a tool may be called after an operator has approved it
-	PinsOff      = "off"
-)
-
 func defaultMCPConfig() MCPConfig {
-	return MCPConfig{HotReload: true, DefaultTimeoutMS: 30_000, CircuitBreaker: true, Pins: PinsFirstUse}
+	return MCPConfig{HotReload: true, DefaultTimeoutMS: 30_000, CircuitBreaker: true, Pins: pins.FirstUse}
 }
 
 // filePath returns the path of the registry file of MCP servers, and whether it may be

@@ -50,7 +50,7 @@ func TestLoadConfig_ReadsVariablesOfMCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := MCPConfig{File: "config/mcp_registry.json", DefaultTimeoutMS: 3000, Pins: PinsFirstUse}
+	want := MCPConfig{File: "config/mcp_registry.json", DefaultTimeoutMS: 3000, Pins: "first_use"}
 	if diff := cmp.Diff(want, got.MCP); diff != "" {
 		t.Errorf("mcp (-want +got):\n%s", diff)
 	}

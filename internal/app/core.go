@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math"
@@ -25,6 +26,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/mcphost"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/registry"
 	"github.com/caprouter/caprouter/internal/telemetry"
@@ -37,6 +39,9 @@ type Options struct {
 	Version    string       // of this build, for the User-Agent of calls to agents
 	Listener   net.Listener // already open; nil = Config.Listen is opened
 	OwnProcess bool         // the process runs nothing else: see configureProcess
+	// Supervisor is the command line of the supervisor of MCP servers that are processes,
+	// without the server; nil = such servers are not started.
+	Supervisor []string
 	// LookupEnv finds secrets; nil = os.LookupEnv.
 	LookupEnv func(string) (string, bool)
 }
@@ -57,6 +62,7 @@ type core struct {
 	registry    *registry.Registry     // likewise
 	views       *viewBuilder           // likewise
 	access      *accessControl         // of a core that serves
+	mcp         *mcphost.Host          // likewise
 	persistence *persistence           // nil in a core that routes one request
 	baseURL     atomic.Pointer[string] // base URL of callbacks; nil = none
 }
@@ -138,6 +144,11 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	}
 	if c.router, err = c.newRouter(redactor); err != nil {
 		return nil, err
+	}
+	if use != noStore {
+		if c.mcp, err = c.openMCP(ctx, &opts, redactor); err != nil {
+			return nil, err
+		}
 	}
 	tel.Metrics().ObserveOpen(c.router.OpenRequests)
 	return c, nil
@@ -268,6 +279,10 @@ func (c *core) closeResources(ctx context.Context) error {
 	if c.router != nil {
 		c.router.Close(ctx)
 	}
+	var err error
+	if c.mcp != nil { // after the router, whose tasks may call tools
+		err = c.mcp.Close()
+	}
 	if c.classifier != nil {
 		c.classifier.Close()
 	}
@@ -277,7 +292,7 @@ func (c *core) closeResources(ctx context.Context) error {
 	if c.target != nil {
 		c.target.Close()
 	}
-	return c.persistence.closeStore(ctx)
+	return errors.Join(err, c.persistence.closeStore(ctx))
 }
 
 // closeTimeout bounds the graceful shutdown of asynchronous requests.

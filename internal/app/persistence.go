@@ -40,6 +40,7 @@ type persistence struct {
 	sessions        *store.Bucket
 	idempotencyKeys *store.Bucket
 	agents          *store.Bucket // registrations
+	pins            *store.Bucket // of the definitions of tools
 	tickets         *tickets.Service
 	sharedKeys      *sharedkeys.Directory // nil if the store is embedded
 	sharedKeyBucket *store.Bucket         // likewise
@@ -57,6 +58,7 @@ const (
 	shareKeys     = 0.03
 	shareTickets  = 0.04
 	shareAgents   = 0.03
+	sharePins     = 0.02
 )
 
 // Retention of idempotency keys and tickets after their last use.
@@ -168,6 +170,9 @@ func (c *core) openTables(ctx context.Context) (err error) {
 	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys, k.quotas.keys, nil) // hashes only
 	if err == nil {                                                                  // no content of callers: not encrypted, and no tenant's
 		k.agents, err = k.store.Bucket(ctx, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}) // watched by replicas
+	}
+	if err == nil {
+		k.pins, err = k.store.Bucket(ctx, store.BucketConfig{Name: "MCP_PINS", Share: sharePins})
 	}
 	if err != nil {
 		return err

@@ -27,6 +27,10 @@ func (c *core) readiness() rest.Readiness {
 		Registry:   rest.RegistryStatus{Version: c.snapshot().Catalogue.Version, LoadedAt: &loadedAt, Stale: registry.Err != nil},
 		Classifier: c.classifierStatus(),
 		Store:      c.storeStatus(),
+		MCP:        c.mcpStatus(),
+	}
+	if s := ready.MCP; s != nil && s.Stale {
+		ready.Status = rest.ReadinessDegraded
 	}
 	if s := ready.Store; s != nil && !s.Ready {
 		ready.Status = rest.ReadinessDegraded

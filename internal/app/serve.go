@@ -88,6 +88,8 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 		"agents", len(c.router.View().Catalogue.Agents), "registry_version", c.router.View().Catalogue.Version)
 	c.logRateLimits()
 	c.logLearning(c.router.View())
+	c.mcp.Start()
+	s.group.Go("watch the registry of MCP servers", c.watchMCP)
 	s.group.Go("watch registry", c.watchRegistry)
 	s.group.Go("probe agents", c.dispatcher.RunProbes)
 	s.group.Go("messages of other replicas", func(ctx context.Context) error {
@@ -110,7 +112,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 		c.router.Close(ctx)
 		return nil
 	})
-	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return reloadOnHangup(ctx, s.hangup, c.file) })
+	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return c.reloadOnHangup(ctx, s.hangup) })
 	return s, nil
 }
 
@@ -218,14 +220,16 @@ func (c *core) watchRegistry(ctx context.Context) error {
 	return c.fleet.Run(ctx)
 }
 
-// reloadOnHangup reloads the registry on every SIGHUP.
-func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, file *registry.File) error {
+// reloadOnHangup reloads the registry and that of MCP servers on every SIGHUP.
+func (c *core) reloadOnHangup(ctx context.Context, hangup <-chan os.Signal) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hangup:
-			_ = file.Reload() // the registry logs the error and reports it in its status
+			// Both log the error and report it in their status.
+			_ = c.file.Reload()
+			_ = c.mcp.ReloadFile()
 		}
 	}
 }
@@ -240,20 +244,24 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 		ClassifyLimit: c.access.classifyLimit, CheckLimit: c.access.checkLimit, ReadLimit: c.access.readLimit,
 		RegisterLimit: c.access.registerLimit, AnswerByDefault: c.answersByDefault(),
 	}, rest.Deps{
-		Router:     c.router,
-		Requests:   c.router.History(),
-		Decisions:  c.router.History(),
-		Tasks:      c.router.Callbacks(),
-		Leases:     leases,
-		Tickets:    c.persistence.tickets,
-		Fleet:      c.fleet,
-		Registry:   c.snapshot,
-		AgentState: c.agentState,
-		Readiness:  c.readiness,
-		JWKS:       c.signer.JWKS,
-		Metrics:    c.telemetry.Handler(),
-		Meter:      c.telemetry.Metrics(),
-		TaskTokens: c.verifyTaskToken,
+		Router:       c.router,
+		Requests:     c.router.History(),
+		Decisions:    c.router.History(),
+		Tasks:        c.router.Callbacks(),
+		Leases:       leases,
+		Tickets:      c.persistence.tickets,
+		Fleet:        c.fleet,
+		Tools:        c.mcp,
+		MCPServers:   c.mcp,
+		MCPApprovals: c.mcp,
+		MCPBindings:  c.mcp,
+		Registry:     c.snapshot,
+		AgentState:   c.agentState,
+		Readiness:    c.readiness,
+		JWKS:         c.signer.JWKS,
+		Metrics:      c.telemetry.Handler(),
+		Meter:        c.telemetry.Metrics(),
+		TaskTokens:   c.verifyTaskToken,
 	})
 	if err != nil {
 		return nil, err

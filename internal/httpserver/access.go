@@ -125,7 +125,7 @@ func (s *Server) authorizeRequest(c *Context) error {
 	if err != nil {
 		return err
 	}
-	allowed := caller.HasScope(scope) || c.route.OrAdmin && caller.HasScope(contract.ScopeAdmin)
+	allowed := c.route.HasScope == nil && caller.HasScope(scope) || c.route.HasScope != nil && c.route.HasScope(caller) || c.route.OrAdmin && caller.HasScope(contract.ScopeAdmin)
 	if !allowed {
 		c.SetHeader("Www-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
 		return &contract.Error{Code: contract.CodeForbidden, Message: "this needs the scope " + scope}

@@ -160,7 +160,7 @@ func (c *Context) setErrorHeaders(e *contract.Error) {
 		if e.Limit != nil {
 			c.setRateLimit(e.Limit)
 		}
-	case contract.CodeOverloaded:
+	case contract.CodeOverloaded, contract.CodeToolUnavailable:
 		c.SetHeader("Retry-After", "1")
 	case contract.CodeQuotaExceeded:
 		c.SetHeader("Retry-After", "60") // until stored data expires, or is erased

@@ -98,6 +98,10 @@ type Route struct {
 	// OrAdmin permits callers with contract.ScopeAdmin, too.
 	OrAdmin bool
 
+	// HasScope replaces the check whether the caller holds Scope, if the scope depends on
+	// the body: it reports whether the caller holds any such scope.
+	HasScope func(caller *contract.Caller) bool
+
 	// Authorize replaces the check of the caller's token and scope if it is set.
 	// It may set Context.Principal.
 	Authorize func(c *Context) error

@@ -35,19 +35,23 @@ type Config struct {
 // Deps are the dependencies of the handlers. All are required, and are called
 // from many goroutines at a time.
 type Deps struct {
-	Router     Router
-	Requests   Requests
-	Decisions  Decisions
-	Tasks      Tasks
-	Leases     Leases
-	Tickets    Tickets
-	Fleet      Fleet
-	Registry   func() *capabilities.Snapshot // returns the current snapshot
-	AgentState func(id string) AgentState
-	Readiness  func() Readiness
-	JWKS       func() []byte // the JSON key set that agents verify their tokens with
-	Metrics    http.Handler  // of /metrics
-	Meter      Meter
+	Router       Router
+	Requests     Requests
+	Decisions    Decisions
+	Tasks        Tasks
+	Leases       Leases
+	Tickets      Tickets
+	Fleet        Fleet
+	Tools        Tools
+	MCPServers   MCPServers
+	MCPApprovals MCPApprovals
+	MCPBindings  MCPBindings
+	Registry     func() *capabilities.Snapshot // returns the current snapshot
+	AgentState   func(id string) AgentState
+	Readiness    func() Readiness
+	JWKS         func() []byte // the JSON key set that agents verify their tokens with
+	Metrics      http.Handler  // of /metrics
+	Meter        Meter
 
 	// TaskTokens verifies the token with which an agent reports on its task. The
 	// agent does not see the reason of an error.

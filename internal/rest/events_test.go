@@ -14,8 +14,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// eventsConform checks that the data of each event is an Event of its type, or a
-// Problem.
+// eventsConform checks that the data of each event is an Event of its type, a
+// Problem, or the result of a tool.
 func eventsConform(t testing.TB, doc *openapi3.T, events []testkit.SSE) {
 	t.Helper()
 	for i, ev := range events {
@@ -23,8 +23,13 @@ func eventsConform(t testing.TB, doc *openapi3.T, events []testkit.SSE) {
 			continue
 		}
 		schema, last := "Event", ev.Name == string(contract.EventFinal)
-		if ev.Name == httpserver.EventError {
+		switch ev.Name {
+		case httpserver.EventError:
 			schema, last = "Problem", true
+		case eventProgress:
+			schema = "ActionProgress"
+		case eventResult:
+			schema, last = "ActionResult", true
 		}
 		if last != (i == len(events)-1) {
 			t.Errorf("event %d of %d is %s", i+1, len(events), ev.Name)

@@ -35,6 +35,7 @@ type fakeBackend struct {
 	leases   fakeLeases
 	lease    int   // in the grant of the token
 	fleet    Fleet // nil = no agent can register itself
+	tools    *fakeTools
 
 	mu  sync.Mutex
 	got []*contract.Request
@@ -45,19 +46,26 @@ func (f *fakeBackend) deps() Deps {
 	if f.fleet == nil {
 		f.fleet = emptyFleet{}
 	}
+	if f.tools == nil {
+		f.tools = &fakeTools{}
+	}
 	return Deps{
-		Fleet:      f.fleet,
-		Router:     f,
-		Requests:   f,
-		Decisions:  f,
-		Tasks:      f,
-		Leases:     &f.leases,
-		Tickets:    f,
-		TaskTokens: f.taskToken,
-		Registry:   testSnapshot,
-		AgentState: func(id string) AgentState { return f.states[id] },
-		Readiness:  f.readiness,
-		JWKS:       func() []byte { return []byte(`{"keys":[{"kty":"OKP","kid":"k1"}]}`) },
+		Fleet:        f.fleet,
+		Tools:        f.tools,
+		MCPServers:   f.tools,
+		MCPApprovals: f.tools,
+		MCPBindings:  f.tools,
+		Router:       f,
+		Requests:     f,
+		Decisions:    f,
+		Tasks:        f,
+		Leases:       &f.leases,
+		Tickets:      f,
+		TaskTokens:   f.taskToken,
+		Registry:     testSnapshot,
+		AgentState:   func(id string) AgentState { return f.states[id] },
+		Readiness:    f.readiness,
+		JWKS:         func() []byte { return []byte(`{"keys":[{"kty":"OKP","kid":"k1"}]}`) },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 			_, _ = io.WriteString(w, "up 1\n")

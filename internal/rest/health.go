@@ -20,6 +20,16 @@ type Readiness struct {
 	Classifier ClassifierStatus `json:"classifier"`
 	Store      *StoreStatus     `json:"store,omitempty"` // nil without a store
 	Keys       *KeysStatus      `json:"keys,omitempty"`  // nil while they are valid
+	MCP        *MCPStatus       `json:"mcp,omitempty"`   // nil without MCP servers
+}
+
+// MCPStatus describes the MCP servers. Servers that are not connected do not affect the
+// readiness. It is stale if a newer registry file was rejected.
+type MCPStatus struct {
+	Servers   int    `json:"servers"`
+	Connected int    `json:"connected"`
+	Stale     bool   `json:"stale"`
+	Error     string `json:"error"`
 }
 
 // KeysStatus reports that new signing keys or a new certificate could not be

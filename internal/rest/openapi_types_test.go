@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/mcphost"
 	"github.com/caprouter/caprouter/internal/replay"
 )
 
@@ -56,6 +57,22 @@ func schemaTypes() map[string]reflect.Type {
 		"LeasedTask":         reflect.TypeFor[contract.LeasedTask](),
 		"TaskLease":          reflect.TypeFor[contract.TaskLease](),
 		"InstanceName":       reflect.TypeFor[InstanceName](),
+		"ToolProblem":        reflect.TypeFor[ToolProblem](),
+		"Action":             reflect.TypeFor[contract.Action](),
+		"ActionResult":       reflect.TypeFor[contract.ActionResult](),
+		"ActionProgress":     reflect.TypeFor[contract.ActionProgress](),
+		"ActionError":        reflect.TypeFor[contract.ActionError](),
+		"MCPRegistry":        reflect.TypeFor[MCPRegistry](),
+		"MCPServerList":      reflect.TypeFor[MCPServerList](),
+		"MCPRegistration":    reflect.TypeFor[mcphost.Registration](),
+		"MCPCheck":           reflect.TypeFor[MCPCheck](),
+		"MCPBindRequest":     reflect.TypeFor[MCPBindRequest](),
+		"MCPBinding":         reflect.TypeFor[MCPBinding](),
+		"MCPPendingList":     reflect.TypeFor[MCPPendingList](),
+		"MCPApproval":        reflect.TypeFor[MCPApproval](),
+		"GatewayEvent":       reflect.TypeFor[contract.GatewayEvent](),
+		"MCPTest":            reflect.TypeFor[MCPTest](),
+		"MCPTestResult":      reflect.TypeFor[MCPTestResult](),
 	}
 }
 
@@ -63,7 +80,7 @@ func schemaTypes() map[string]reflect.Type {
 // those with a validate tag; in other schemas a member is required unless it has
 // omitempty.
 func isInbound(schema string) bool {
-	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose", "LeaseRequest"}, schema)
+	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose", "Action", "MCPRegistration", "MCPTest", "MCPBindRequest", "MCPApproval"}, schema)
 }
 
 // The schemas of the document have exactly the JSON members of the Go types, with

@@ -50,6 +50,14 @@ type ExpiredData struct {
 	AnswerSHA256 string    `json:"answer_sha256,omitempty"` // of the JSON of its data, hexadecimal
 }
 
+// ToolProblem is the problem of a call of a tool without a result.
+type ToolProblem struct {
+	Problem
+	ErrorCode  string `json:"error_code"`
+	Suggestion string `json:"suggestion,omitempty"`
+	Severity   string `json:"severity"`
+}
+
 // problemType holds the properties that all problems of one code share.
 type problemType struct {
 	status int
@@ -74,6 +82,9 @@ var problemTypes = map[contract.Code]problemType{
 	contract.CodeQuotaExceeded:        {http.StatusTooManyRequests, "The share of the store is used up"},
 	contract.CodeOverloaded:           {http.StatusServiceUnavailable, "The server is overloaded"},
 	contract.CodeAuditUnavailable:     {http.StatusServiceUnavailable, "The audit log cannot be written"},
+	contract.CodeToolFailed:           {http.StatusBadGateway, "The tool failed"},
+	contract.CodeToolUnavailable:      {http.StatusServiceUnavailable, "The tool is not available"},
+	contract.CodeToolTimeout:          {http.StatusGatewayTimeout, "The tool did not answer"},
 	contract.CodeInternal:             {http.StatusInternalServerError, "Internal error"},
 }
 
@@ -103,6 +114,9 @@ func encodeProblem(requestID string, e *contract.Error) (httpserver.EncodedError
 		encoded.Body = ExpiredProblem{Problem: p, Outcome: ended.Status, Data: ExpiredData{
 			RequestID: ended.RequestID, EndedAt: ended.EndedAt, AnswerSHA256: hex.EncodeToString(ended.AnswerHash),
 		}}
+	}
+	if failed := e.Action; failed != nil {
+		encoded.Body = ToolProblem{Problem: p, ErrorCode: failed.Code, Suggestion: failed.Suggestion, Severity: failed.Severity}
 	}
 	return encoded, ok
 }

@@ -182,9 +182,14 @@ func parseRegistry(c *httpserver.Context) (*capabilities.Snapshot, error) {
 	if !ok {
 		return nil, fmt.Errorf("parse a registry: %w", err)
 	}
-	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the registry is not valid"}
+	return nil, mistakesIn("the registry is not valid", mistakes)
+}
+
+// mistakesIn returns the error for a file with mistakes.
+func mistakesIn(message string, mistakes strictyaml.Errors) error {
+	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: message}
 	for _, m := range mistakes {
 		e.Details = append(e.Details, contract.ErrorDetail{Line: m.Line, Column: m.Column, Detail: m.Detail})
 	}
-	return nil, e
+	return e
 }

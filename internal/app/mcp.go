@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/gateway/mcpclient"
+	"github.com/caprouter/caprouter/gateway/pins"
+	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/mcphost"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/rest"
+)
+
+// openMCP loads the registry file of MCP servers, and starts none of them.
+func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Redactor) (*mcphost.Host, error) {
+	private, err := parsePrefixes(c.cfg.Dispatch.AllowPrivate)
+	if err != nil {
+		return nil, err
+	}
+	guard, err := pins.NewGuard(c.cfg.MCP.Pins, pins.NewTable(c.persistence.pins))
+	if err != nil {
+		return nil, err
+	}
+	var breaker resilience.BreakerConfig
+	if !c.cfg.MCP.CircuitBreaker {
+		breaker.Failures = math.MaxInt
+	}
+	k := c.persistence
+	owner := ""
+	if k.shared {
+		owner = k.owner
+	}
+	path, optional := c.cfg.MCP.filePath()
+	host, err := mcphost.New(ctx, mcphost.Config{
+		Path: path, Optional: optional, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP,
+		Gateway: gateway.Config{
+			Client: mcpclient.Config{
+				Supervisor: opts.Supervisor, Version: opts.Version,
+			},
+			Lookup: opts.lookupEnv(), CallTimeout: c.cfg.MCP.timeout(), Breaker: breaker, Pins: guard, Capabilities: c.mcpCapabilities,
+		},
+		Guard:    egress.NewGuard(append(private, c.cfg.localAddresses()...)...),
+		Journal:  history.NewJournal(k.auditLog, owner, !c.cfg.Audit.Required, c.log, time.Now),
+		Redactor: redactor, Meter: c.telemetry.Metrics(), Logger: c.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mcp: %w", err)
+	}
+	c.telemetry.Metrics().ObserveMCPServers(host.CountByStatus)
+	return host, nil
+}
+
+// mcpCapabilities returns the mcp_capabilities of an agent, false if there is no such agent.
+func (c *core) mcpCapabilities(agentID string) ([]string, bool) {
+	view := c.router.View()
+	if view == nil {
+		return nil, false
+	}
+	agent := view.Fleet.Agent(agentID)
+	if agent == nil {
+		return nil, false
+	}
+	return agent.MCPCapabilities, true
+}
+
+// watchMCP reloads the registry file of MCP servers whenever it changes.
+func (c *core) watchMCP(ctx context.Context) error {
+	if !c.cfg.MCP.HotReload {
+		return nil
+	}
+	return c.mcp.Watch(ctx)
+}
+
+// mcpStatus reports the registry file of MCP servers, nil if there is none and no server
+// is registered.
+func (c *core) mcpStatus() *rest.MCPStatus {
+	if c.mcp == nil {
+		return nil
+	}
+	file, servers := c.mcp.Status(), c.mcp.CountByStatus()
+	total := 0
+	for _, n := range servers {
+		total += n
+	}
+	if file.Err == nil && total == 0 {
+		return nil
+	}
+	s := &rest.MCPStatus{Servers: total, Connected: servers[gateway.StatusConnected], Stale: file.Err != nil}
+	if file.Err != nil {
+		s.Error = c.publicErrorText(file.Err)
+	}
+	return s
+}

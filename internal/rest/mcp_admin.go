@@ -1,0 +1,153 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/gateway/pins"
+	"github.com/caprouter/caprouter/internal/httpserver"
+)
+
+// MCPApprovals holds the tools whose definitions wait for approval. *mcphost.Host
+// implements it.
+type MCPApprovals interface {
+	PendingTools() []gateway.PendingTool
+	// ApproveTool permits calls of a tool with the definition that has the hash.
+	ApproveTool(ctx context.Context, action, hash string) error
+}
+
+// MCPBindings binds capabilities of agents to servers. *mcphost.Host implements it.
+type MCPBindings interface {
+	// Bind returns a *contract.ActionError if the agent does not declare the capability.
+	Bind(agentID, capability string) (gateway.Binding, error)
+	Bindings() []gateway.Binding
+	Subscribe(buffer int) *gateway.Subscription
+}
+
+// MCPPendingList is the response of GET /api/v1/mcp/tools/pending.
+type MCPPendingList struct {
+	Tools []gateway.PendingTool `json:"tools"`
+}
+
+// MCPApproval is the body of POST /api/v1/mcp/tools/{name}/approve.
+type MCPApproval struct {
+	Hash string `json:"hash" validate:"required,max=64"` // of the definition that was shown, or its first 12 digits
+}
+
+// MCPBindRequest is the body of POST /api/v1/mcp/bind.
+type MCPBindRequest struct {
+	AgentID    string `json:"agent_id" validate:"required,max=64"`
+	Capability string `json:"capability" validate:"required,max=64"`
+}
+
+// MCPBinding is the response of POST /api/v1/mcp/bind.
+type MCPBinding struct {
+	AgentID    string    `json:"agent_id"`
+	Capability string    `json:"capability"`
+	State      string    `json:"state"`
+	Server     string    `json:"server,omitempty"`
+	Tools      []MCPTool `json:"tools,omitempty"`
+	Suggestion string    `json:"suggestion,omitempty"`
+	At         time.Time `json:"at"`
+}
+
+func (a *api) handlePendingTools(c *httpserver.Context) error {
+	list := MCPPendingList{Tools: []gateway.PendingTool{}}
+	for _, t := range a.deps.MCPApprovals.PendingTools() {
+		if t.Findings == nil {
+			t.Findings = []pins.Finding{}
+		}
+		list.Tools = append(list.Tools, t)
+	}
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, list)
+}
+
+func (a *api) handleApproveTool(c *httpserver.Context) error {
+	var approval MCPApproval
+	if err := decodeBody(c, &approval); err != nil {
+		return err
+	}
+	if err := a.deps.MCPApprovals.ApproveTool(c.Request.Context(), c.PathParam("name"), approval.Hash); err != nil {
+		return err
+	}
+	c.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// handleBind binds a capability of an agent that the caller may use.
+func (a *api) handleBind(c *httpserver.Context) error {
+	var req MCPBindRequest
+	if err := decodeBody(c, &req); err != nil {
+		return err
+	}
+	undeclared := &contract.Error{Code: contract.CodeForbidden, Message: "there is no such agent, or it does not declare the capability in mcp_capabilities"}
+	if !c.Caller.MayUse(req.AgentID) && !c.Caller.SeesAll() {
+		return undeclared
+	}
+	b, err := a.deps.MCPBindings.Bind(req.AgentID, req.Capability)
+	if _, ok := errors.AsType[*contract.ActionError](err); ok {
+		return undeclared
+	}
+	if err != nil {
+		return err
+	}
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, MCPBinding{
+		AgentID: b.AgentID, Capability: b.Capability, State: b.State, Server: b.Server, Tools: newMCPTools(b.Tools), Suggestion: b.Suggestion, At: b.At,
+	})
+}
+
+// maxGatewayEvents bounds the events that wait for a slow reader.
+const maxGatewayEvents = 256
+
+// handleMCPEvents streams changes of servers, bindings and tools, after the present state.
+func (a *api) handleMCPEvents(c *httpserver.Context) error {
+	return c.StreamEvents(httpserver.EventStream{EndOnShutdown: true, EndWithToken: true, Source: func(ctx context.Context, emit httpserver.EmitFunc) error {
+		events := a.deps.MCPBindings.Subscribe(maxGatewayEvents)
+		defer events.Close()
+		send := func(e contract.GatewayEvent) error {
+			if e.AgentID != "" && !c.Caller.MayUse(e.AgentID) && !c.Caller.SeesAll() {
+				return nil
+			}
+			return emit(&httpserver.Event{Name: e.Type, Data: e})
+		}
+		for _, e := range a.presentState() {
+			if err := send(e); err != nil {
+				return err
+			}
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case e, more := <-events.Events():
+				if !more {
+					return nil
+				}
+				if err := send(e); err != nil {
+					return err
+				}
+			}
+		}
+	}})
+}
+
+// presentState returns the state of all servers and bindings as events.
+func (a *api) presentState() []contract.GatewayEvent {
+	now := time.Now().UTC()
+	var events []contract.GatewayEvent
+	for _, s := range a.deps.MCPServers.Servers() {
+		events = append(events, contract.GatewayEvent{
+			Type: contract.ServerStatusEvent, Server: s.Name, Status: s.Status, State: s.State, Error: s.Error, At: now,
+		})
+	}
+	for _, b := range a.deps.MCPBindings.Bindings() {
+		events = append(events, contract.GatewayEvent{
+			Type: contract.AgentBriefingEvent, AgentID: b.AgentID, Capability: b.Capability, State: b.State, Suggestion: b.Suggestion, At: b.At,
+		})
+	}
+	return events
+}
