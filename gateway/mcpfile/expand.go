@@ -41,6 +41,9 @@ func (s Server) Expand(lookup func(name string) (string, bool)) (*Expanded, erro
 	out.Command = slices.Clone(s.Command)
 	for i, argument := range out.Command {
 		out.Command[i] = e.expand(argument)
+		if i > 0 {
+			e.addArgument(out.Command[i])
+		}
 	}
 	out.Env, out.Headers = e.expandMap(s.Env), e.expandMap(s.Headers)
 	out.Dir, out.URL = e.expand(s.Dir), e.expand(s.URL)
@@ -143,6 +146,17 @@ func (e *expander) expand(text string) string {
 		}
 		return value
 	})
+}
+
+// addArgument adds an argument of a command, or the value of an option, to the secrets. A
+// server may print it in an error. Paths are no secrets, and errors need them.
+func (e *expander) addArgument(argument string) {
+	if strings.HasPrefix(argument, "-") {
+		_, argument, _ = strings.Cut(argument, "=")
+	}
+	if !strings.Contains(argument, "/") {
+		e.secrets = append(e.secrets, argument)
+	}
 }
 
 func (e *expander) expandMap(values map[string]string) map[string]string {

@@ -51,7 +51,7 @@ func startServerIn(t *testing.T, lookup func(string) (string, bool), registry st
 	}
 	// Not t.Context(): that ends before the cleanup, and a drain is part of the test.
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	server, err := Start(ctx, cfg, Options{LogOutput: s.log, LookupEnv: lookup})
+	server, err := Start(ctx, cfg, Options{LogOutput: s.log, LookupEnv: lookup, Supervisor: []string{os.Args[0], "supervise"}})
 	if err != nil {
 		stop()
 		t.Fatal(err)

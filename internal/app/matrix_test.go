@@ -56,21 +56,32 @@ func newMatrix(t *testing.T) *matrix {
 	later := httptest.NewServer(m.later)
 	t.Cleanup(later.Close)
 	m.testServer = startGuarded(t, m.mint, "clients:\n"+
-		entry("counter", "count_words", "prose", agent.URL)+
+		entry("counter", "count_words", "prose", agent.URL, ", mcp_capabilities: ['prose:read']")+
 		entry("sleeper", "sleep_long", "prose", later.URL)+
 		"  puller: { match: { intent: [pull_weeds], domains: [gardens] }, endpoint: { protocol: pull } }\n"+
 		entry("hidden_agent", "veiled_thing", "shadows", agent.URL)+"fallback: { policy: C }\n"+
 		"grants: { guest: { intents: [count_words], domains: [prose] } }\n",
-		func(c *Config) { c.Limits.Register.RPS = "0" })
+		func(c *Config) {
+			c.Limits.Register.RPS, c.Limits.Check.RPS = "0", "0"
+			c.MCP.File = writeFile(t, "mcp.json", restPlugin(t, "plugin", "echo"))
+		})
 	return m
 }
 
-const everyScope = "route:submit route:read agents:read tickets"
+const everyScope = "route:submit route:read agents:read tickets mcp:read mcp:invoke:plugin.echo"
+
+// documentedScope returns a scope of a token as the document names it.
+func documentedScope(scope string) string {
+	if strings.HasPrefix(scope, "mcp:invoke:") {
+		return "mcp:invoke:{action}"
+	}
+	return scope
+}
 
 // right is a token of the tenant acme that may do everything with two agents,
 // but for the scope that is left out.
 func (m *matrix) right(without string, over map[string]any) string {
-	scopes := slices.DeleteFunc(strings.Fields(everyScope), func(s string) bool { return s == without })
+	scopes := slices.DeleteFunc(strings.Fields(everyScope), func(s string) bool { return documentedScope(s) == without })
 	all := map[string]any{"tenant": "acme"}
 	maps.Copy(all, over)
 	return m.token("alice", strings.Join(scopes, " ")+" agent:counter agent:sleeper agent:puller", all)
@@ -192,42 +203,65 @@ func ofGuest(suffix string) func(*matrix) (string, string) {
 	}
 }
 
+// ofRegistered asks for an MCP server that an operator has registered.
+func ofRegistered(m *matrix) (path, unknown string) {
+	got := m.do(call{
+		method: "POST", path: "/api/v1/mcp/servers", token: m.token("root", "admin", nil), body: `{"name":"extra","url":"https://mcp.invalid/mcp"}`,
+	})
+	if got.status != 201 {
+		m.t.Fatalf("register an MCP server: %d %s", got.status, got.body)
+	}
+	return "/api/v1/mcp/servers/extra", ""
+}
+
 // table is who may do what. An operation without a row fails the test.
 func table() map[string]row {
 	const prompt = `{"content":{"prompt":"please count words of this prose"},"options":{"fallback":"B"}}`
 	hidden := []string{"hidden_agent", "veiled_thing", "shadows"}
 	return map[string]row{
-		"POST /api/v1/route":                 {"route:submit", prompt, 200, fixed("/api/v1/route"), 0, hidden},
-		"POST /api/v1/classify":              {"route:submit", prompt, 200, fixed("/api/v1/classify"), 0, hidden},
-		"GET /api/v1/requests/{id}":          {"route:read", "", 200, ofRequest(false, ""), 404, hidden},
-		"DELETE /api/v1/requests/{id}":       {"route:submit", "", 204, ofRequest(false, ""), 404, hidden},
-		"GET /api/v1/requests/{id}/events":   {"route:read", "", 200, ofRequest(false, "/events"), 404, hidden},
-		"POST /api/v1/requests/{id}/cancel":  {"route:submit", "", 200, ofRequest(true, "/cancel"), 404, hidden},
-		"GET /api/v1/decisions":              {"route:read", "", 200, fixed("/api/v1/decisions"), 200, hidden},
-		"POST /api/v1/tasks/{id}/result":     {"tasks:work", `{"task_id":"TASK","status":"success"}`, 200, ofTask("/result"), 404, nil},
-		"POST /api/v1/tasks/{id}/progress":   {"tasks:work", `{"message":"half"}`, 204, ofTask("/progress"), 404, nil},
-		"POST /api/v1/tasks/{id}/heartbeat":  {"tasks:work", "", 200, ofPulledTask("/heartbeat"), 404, nil},
-		"POST /api/v1/agents/{id}/lease":     {"tasks:work", "", 204, fixed("/api/v1/agents/puller/lease"), 0, hidden},
-		"GET /api/v1/tickets":                {"tickets", "", 200, fixed("/api/v1/tickets"), 200, hidden},
-		"GET /api/v1/tickets/{id}":           {"tickets", "", 200, ofTicket(""), 404, hidden},
-		"POST /api/v1/tickets/{id}/close":    {"tickets", "", 200, ofTicket("/close"), 404, hidden},
-		"GET /api/v1/agents":                 {"agents:read", "", 200, fixed("/api/v1/agents"), 200, hidden},
-		"GET /api/v1/agents/{id}":            {"agents:read", "", 200, fixed("/api/v1/agents/counter"), 0, hidden},
-		"PUT /api/v1/agents/{id}":            {"agents:register", guestRegistration, 200, ofGuest(""), 0, hidden},
-		"DELETE /api/v1/agents/{id}":         {"agents:register", "", 204, ofGuest(""), 0, hidden},
-		"POST /api/v1/agents/{id}/heartbeat": {"agents:register", "", 200, ofGuest("/heartbeat"), 0, hidden},
-		"POST /api/v1/agents/{id}/drain":     {"agents:register", "", 200, ofGuest("/drain"), 0, hidden},
-		"POST /api/v1/agents/{id}/disable":   {"admin", "", 204, ofGuest("/disable"), 0, hidden},
-		"POST /api/v1/agents/{id}/enable":    {"admin", "", 204, ofGuest("/enable"), 0, hidden},
-		"GET /api/v1/registry":               {"agents:read", "", 200, fixed("/api/v1/registry"), 200, hidden},
-		"POST /api/v1/registry/validate":     {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/validate"), 0, hidden},
-		"POST /api/v1/registry/lint":         {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/lint"), 0, hidden},
-		"POST /api/v1/registry/diff":         {"route:read", "clients: {}", 200, fixed("/api/v1/registry/diff"), 200, hidden},
-		"GET /healthz":                       {"public", "", 200, fixed("/healthz"), 200, hidden},
-		"GET /readyz":                        {"public", "", 200, fixed("/readyz"), 200, hidden},
-		"GET /metrics":                       {"public", "", 200, fixed("/metrics"), 200, hidden},
-		"GET /.well-known/jwks.json":         {"public", "", 200, fixed("/.well-known/jwks.json"), 200, hidden},
-		"GET /openapi.json":                  {"public", "", 200, fixed("/openapi.json"), 200, hidden},
+		"POST /api/v1/route":                    {"route:submit", prompt, 200, fixed("/api/v1/route"), 0, hidden},
+		"POST /api/v1/classify":                 {"route:submit", prompt, 200, fixed("/api/v1/classify"), 0, hidden},
+		"GET /api/v1/requests/{id}":             {"route:read", "", 200, ofRequest(false, ""), 404, hidden},
+		"DELETE /api/v1/requests/{id}":          {"route:submit", "", 204, ofRequest(false, ""), 404, hidden},
+		"GET /api/v1/requests/{id}/events":      {"route:read", "", 200, ofRequest(false, "/events"), 404, hidden},
+		"POST /api/v1/requests/{id}/cancel":     {"route:submit", "", 200, ofRequest(true, "/cancel"), 404, hidden},
+		"GET /api/v1/decisions":                 {"route:read", "", 200, fixed("/api/v1/decisions"), 200, hidden},
+		"POST /api/v1/tasks/{id}/result":        {"tasks:work", `{"task_id":"TASK","status":"success"}`, 200, ofTask("/result"), 404, nil},
+		"POST /api/v1/tasks/{id}/progress":      {"tasks:work", `{"message":"half"}`, 204, ofTask("/progress"), 404, nil},
+		"POST /api/v1/tasks/{id}/heartbeat":     {"tasks:work", "", 200, ofPulledTask("/heartbeat"), 404, nil},
+		"POST /api/v1/agents/{id}/lease":        {"tasks:work", "", 204, fixed("/api/v1/agents/puller/lease"), 0, hidden},
+		"GET /api/v1/tickets":                   {"tickets", "", 200, fixed("/api/v1/tickets"), 200, hidden},
+		"GET /api/v1/tickets/{id}":              {"tickets", "", 200, ofTicket(""), 404, hidden},
+		"POST /api/v1/tickets/{id}/close":       {"tickets", "", 200, ofTicket("/close"), 404, hidden},
+		"GET /api/v1/agents":                    {"agents:read", "", 200, fixed("/api/v1/agents"), 200, hidden},
+		"GET /api/v1/agents/{id}":               {"agents:read", "", 200, fixed("/api/v1/agents/counter"), 0, hidden},
+		"PUT /api/v1/agents/{id}":               {"agents:register", guestRegistration, 200, ofGuest(""), 0, hidden},
+		"DELETE /api/v1/agents/{id}":            {"agents:register", "", 204, ofGuest(""), 0, hidden},
+		"POST /api/v1/agents/{id}/heartbeat":    {"agents:register", "", 200, ofGuest("/heartbeat"), 0, hidden},
+		"POST /api/v1/agents/{id}/drain":        {"agents:register", "", 200, ofGuest("/drain"), 0, hidden},
+		"POST /api/v1/agents/{id}/disable":      {"admin", "", 204, ofGuest("/disable"), 0, hidden},
+		"POST /api/v1/agents/{id}/enable":       {"admin", "", 204, ofGuest("/enable"), 0, hidden},
+		"GET /api/v1/registry":                  {"agents:read", "", 200, fixed("/api/v1/registry"), 200, hidden},
+		"POST /api/v1/registry/validate":        {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/validate"), 0, hidden},
+		"POST /api/v1/registry/lint":            {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/lint"), 0, hidden},
+		"POST /api/v1/registry/diff":            {"route:read", "clients: {}", 200, fixed("/api/v1/registry/diff"), 200, hidden},
+		"GET /api/v1/mcp/registry":              {"mcp:read", "", 200, fixed("/api/v1/mcp/registry"), 0, hidden},
+		"POST /api/v1/mcp/validate":             {"mcp:read", `{"mcpServers":{}}`, 200, fixed("/api/v1/mcp/validate"), 0, hidden},
+		"POST /api/v1/mcp/test":                 {"mcp:read", `{"server":"plugin"}`, 200, fixed("/api/v1/mcp/test"), 0, hidden},
+		"POST /api/v1/mcp/invoke":               {"mcp:invoke:{action}", `{"action":"plugin.echo"}`, 200, fixed("/api/v1/mcp/invoke"), 0, hidden},
+		"GET /api/v1/mcp/servers":               {"mcp:read", "", 200, fixed("/api/v1/mcp/servers"), 0, hidden},
+		"POST /api/v1/mcp/servers":              {"admin", `{"name":"other","url":"https://mcp.invalid/mcp"}`, 201, fixed("/api/v1/mcp/servers"), 0, hidden},
+		"GET /api/v1/mcp/servers/{name}":        {"mcp:read", "", 200, fixed("/api/v1/mcp/servers/plugin"), 0, hidden},
+		"DELETE /api/v1/mcp/servers/{name}":     {"admin", "", 204, ofRegistered, 0, hidden},
+		"POST /api/v1/mcp/bind":                 {"mcp:read", `{"agent_id":"counter","capability":"prose:read"}`, 200, fixed("/api/v1/mcp/bind"), 0, hidden},
+		"GET /api/v1/mcp/events":                {"mcp:read", "", 200, fixed(mcpEvents), 0, hidden},
+		"GET /api/v1/mcp/tools/pending":         {"admin", "", 200, fixed("/api/v1/mcp/tools/pending"), 0, hidden},
+		"POST /api/v1/mcp/tools/{name}/approve": {"admin", `{"hash":"9f86d081884c"}`, 409, fixed("/api/v1/mcp/tools/plugin.echo/approve"), 0, hidden}, // it is not quarantined
+		"GET /healthz":                          {"public", "", 200, fixed("/healthz"), 200, hidden},
+		"GET /readyz":                           {"public", "", 200, fixed("/readyz"), 200, hidden},
+		"GET /metrics":                          {"public", "", 200, fixed("/metrics"), 200, hidden},
+		"GET /.well-known/jwks.json":            {"public", "", 200, fixed("/.well-known/jwks.json"), 200, hidden},
+		"GET /openapi.json":                     {"public", "", 200, fixed("/openapi.json"), 200, hidden},
 	}
 }
 

@@ -11,10 +11,24 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway/subprocess"
+	"github.com/caprouter/caprouter/internal/mcpsample"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
+// TestMain makes the test binary the supervisor and the sample servers of MCP.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "supervise":
+			os.Exit(subprocess.Supervise(context.Background(), os.Args[2:]))
+		case "sample":
+			if err := mcpsample.Serve(context.Background(), os.Args[2], "test"); err != nil {
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		http.DefaultClient.CloseIdleConnections()
 		os.Exit(code)
