@@ -154,7 +154,7 @@ func (l *linter) findPlainHTTP() {
 
 func (l *linter) findUnservedProtocols() {
 	for _, a := range l.Agents {
-		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP && p != contract.ProtocolPull {
+		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP && p != contract.ProtocolPull && p != contract.ProtocolMCP {
 			l.report([]string{a.ID}, "%s is reached by protocol %s, which is not served yet: every task for it fails", a.ID, p)
 		}
 	}

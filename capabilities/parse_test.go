@@ -78,7 +78,11 @@ func TestLoadFull(t *testing.T) {
 			{
 				ID:       "billing_agent",
 				Match:    contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
-				Endpoint: contract.Endpoint{Protocol: "mcp"},
+				Endpoint: contract.Endpoint{
+					Protocol: "mcp", Action: "gis.radius_query", Arguments: map[string]contract.Argument{
+						"place": {From: "prompt", Match: "near (.+)"}, "km": {Default: "10", Type: "number"},
+					},
+				},
 				Restore:  contract.DataClasses{"email", "phone"},
 			},
 			{
@@ -133,7 +137,6 @@ func TestLoadFull(t *testing.T) {
 		[]string{"code_review", "cost_analysis", "databricks_review", "planning", "retrieval_qa", "serverless_review"},
 		[]string{"azure", "databricks", "python", "semaforo"})
 	if diff := cmp.Diff([]string{
-		"billing_agent is reached by protocol mcp, which is not served yet: every task for it fails",
 		"planner is reached by protocol orchestrator, which is not served yet: every task for it fails",
 	}, got.Fleet.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
@@ -177,7 +180,7 @@ func TestSnapshot_SplitsEveryKeyOfAnEntry(t *testing.T) {
 		if s.Catalogue.Agent(a.ID) != a || s.Fleet.Agent(a.ID) != f {
 			t.Errorf("%s: Agent returns another entry", a.ID)
 		}
-		if a.Endpoint != (contract.Endpoint{}) || a.Health != (contract.Health{}) || a.MaxInFlight != 0 || a.Restore != nil || a.MCPCapabilities != nil {
+		if !a.Endpoint.IsZero() || a.Health != (contract.Health{}) || a.MaxInFlight != 0 || a.Restore != nil || a.MCPCapabilities != nil {
 			t.Errorf("%s: the catalogue contains keys of the fleet: %+v", a.ID, a)
 		}
 		if f.Description != "" || f.Match.Intent != nil || f.Examples != nil || f.Keywords != nil || f.Priority != 0 {

@@ -43,7 +43,7 @@ func (c checker) checkRegistered(r *contract.Registration) {
 	switch r.Endpoint.Protocol {
 	case contract.ProtocolHTTP, contract.ProtocolPull:
 	case "":
-		if (r.Endpoint == contract.Endpoint{}) { // checkEndpoint reports any other endpoint
+		if r.Endpoint.IsZero() { // checkEndpoint reports any other endpoint
 			c.report("is missing: an agent that registers itself must be reachable by protocol http, or pull its tasks (protocol pull)", "endpoint")
 		}
 	default:

@@ -75,7 +75,10 @@ func TestCheckRegistration_ReportsMistakes(t *testing.T) {
 		},
 		"protocol of files only": {
 			func(r *contract.Registration) { r.Endpoint = contract.Endpoint{Protocol: contract.ProtocolMCP} },
-			[]contract.ErrorDetail{{Pointer: "/endpoint/protocol", Detail: `must be http or pull for an agent that registers itself, got "mcp"`}},
+			[]contract.ErrorDetail{
+				{Pointer: "/endpoint/action", Detail: "protocol mcp needs an action"},
+				{Pointer: "/endpoint/protocol", Detail: `must be http or pull for an agent that registers itself, got "mcp"`},
+			},
 		},
 		"names and numbers": {
 			func(r *contract.Registration) { r.Instance, r.LeaseTTLS, r.MaxInFlight = "Pod 1", 1, -1 },

@@ -103,7 +103,7 @@ func NewSnapshot(d *Definition) (*Snapshot, error) {
 		if d.Disabled[a.ID] {
 			f.Agents[i].State = contract.AgentDisabled
 		}
-		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP && p != contract.ProtocolPull {
+		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP && p != contract.ProtocolPull && p != contract.ProtocolMCP {
 			f.Warnings = append(f.Warnings, fmt.Sprintf("%s is reached by protocol %s, which is not served yet: every task for it fails", a.ID, p))
 		}
 	}

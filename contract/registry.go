@@ -1,6 +1,9 @@
 package contract
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // AgentIDPattern is the pattern of agent ids.
 const AgentIDPattern = `^[a-z][a-z0-9_-]{0,63}$`
@@ -98,7 +101,43 @@ type Endpoint struct {
 	URL        string `json:"url,omitempty" yaml:"url"`
 	TimeoutMS  int    `json:"timeout_ms,omitzero" yaml:"timeout_ms" validate:"range=0 600000"` // 0 = remaining time of the request
 	Idempotent bool   `json:"idempotent,omitzero" yaml:"idempotent"`                           // a task may be resent
+	// Action and Arguments are for protocol mcp: the tool, and what it gets of a task.
+	Action    string              `json:"action,omitempty" yaml:"action" validate:"omitempty,text=400"` // server and tool, for example weather.query
+	Arguments map[string]Argument `json:"arguments,omitempty" yaml:"arguments"`                         // by name
 }
+
+// Argument is where the value of an argument of a tool comes from.
+type Argument struct {
+	From    string `json:"from,omitempty" yaml:"from"`                                                          // an ArgumentSource, or "inputs." and a name; "" = Default
+	Match   string `json:"match,omitempty" yaml:"match"`                                                        // a regular expression: the value is its first group, or all of the match
+	Default string `json:"default,omitempty" yaml:"default"`                                                    // if there is no value or no match; "" = none
+	Type    string `json:"type,omitempty" yaml:"type" validate:"omitempty,oneof=string number integer boolean"` // of the value, which is a text; "" = string
+}
+
+// Values of Argument.From besides the inputs of a request.
+const (
+	FromPrompt    = "prompt"
+	FromSubtask   = "subtask"
+	FromIntent    = "intent"
+	FromLocale    = "locale"
+	FromSessionID = "session_id"
+
+	FromInputPrefix = "inputs."
+)
+
+// ArgumentSources returns the values of Argument.From besides the inputs of a request.
+func ArgumentSources() []string {
+	return []string{FromPrompt, FromSubtask, FromIntent, FromLocale, FromSessionID}
+}
+
+// Equal reports whether both describe the same.
+func (e *Endpoint) Equal(other *Endpoint) bool {
+	return e.Protocol == other.Protocol && e.URL == other.URL && e.TimeoutMS == other.TimeoutMS && e.Idempotent == other.Idempotent &&
+		e.Action == other.Action && maps.Equal(e.Arguments, other.Arguments)
+}
+
+// IsZero reports whether the endpoint is not declared.
+func (e Endpoint) IsZero() bool { return e.Equal(&Endpoint{}) }
 
 // DataClasses lists kinds of masked text: "all", "none" or kinds, for example
 // ["email"]. In YAML it is a word or a list. nil is the default of its key.

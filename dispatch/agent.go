@@ -66,7 +66,7 @@ func (a *agentState) setEntry(entry *contract.RegistryEntry) {
 	a.entry = entry
 	a.instances = slices.DeleteFunc(a.instances, func(s *instanceState) bool {
 		in, listed := findInstance(entry, s.name)
-		if s.listed = listed; listed && s.endpoint != in.Endpoint {
+		if s.listed = listed; listed && !s.endpoint.Equal(&in.Endpoint) {
 			s.endpoint = in.Endpoint
 			s.closeBreaker()
 		}

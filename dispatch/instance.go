@@ -131,7 +131,7 @@ func (d *Dispatcher) recordHealth(s *delivery, h Health) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	state := s.instance
-	if state.endpoint != s.endpoint || s.permit.IsProbe() && state.breaker != s.breaker {
+	if !state.endpoint.Equal(&s.endpoint) || s.permit.IsProbe() && state.breaker != s.breaker {
 		return // a reload has changed the address, and closed the breaker
 	}
 	if s.permit.IsProbe() {

@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
+	"github.com/caprouter/caprouter/dispatch/mcptarget"
 	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
@@ -122,8 +123,12 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if err != nil {
 		return nil, err
 	}
+	tools, err := mcptarget.New(taskInvoker{c}, c.log)
+	if err != nil {
+		return nil, err
+	}
 	c.dispatcher, err = dispatch.New(dispatch.Config{MaxInFlight: cfg.Dispatch.MaxInFlight},
-		map[string]dispatch.Target{contract.ProtocolHTTP: c.target, contract.ProtocolPull: pulltarget.Target{}})
+		map[string]dispatch.Target{contract.ProtocolHTTP: c.target, contract.ProtocolPull: pulltarget.Target{}, contract.ProtocolMCP: tools})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch/mcptarget"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/pins"
@@ -54,6 +56,23 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 	}
 	c.telemetry.Metrics().ObserveMCPServers(host.CountByStatus)
 	return host, nil
+}
+
+// taskInvoker calls tools for tasks of agents.
+type taskInvoker struct{ core *core }
+
+// InvokeForTask implements mcptarget.Invoker. The caller is entitled to the agent, and needs
+// no scope of the action.
+func (i taskInvoker) InvokeForTask(ctx context.Context, call *mcptarget.Call) (*contract.ActionResult, error) {
+	if i.core.mcp == nil {
+		return nil, &contract.ActionError{
+			Code: contract.ActionUnavailable, Message: "MCP servers are connected by a running router only", Severity: contract.SeveritySevere,
+		}
+	}
+	return i.core.mcp.Call(ctx, &mcphost.Call{
+		Action: call.Action, Caller: call.Caller, RequestID: call.Task.RequestID, TraceID: call.Task.TraceID,
+		Agent: call.Agent.ID, Restricted: len(call.Agent.MCPCapabilities) > 0,
+	})
 }
 
 // mcpCapabilities returns the mcp_capabilities of an agent, false if there is no such agent.

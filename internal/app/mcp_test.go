@@ -371,3 +371,64 @@ func TestMCP_StopEndsProcesses(t *testing.T) {
 		t.Errorf("process %d is alive after the server has stopped", pid)
 	}
 }
+
+// weatherRegistry routes requests about the weather to the sample server.
+func weatherRegistry(more string) string {
+	return `clients:
+  weather_agent:
+    match: { intent: [weather_forecast], domains: [weather] }
+    examples:
+      weather_forecast: ["what is the weather in Paris?", "will it rain tomorrow in Rome?", "weather forecast for Berlin"]
+    endpoint:
+      protocol: mcp
+      action: weather.query
+      arguments:
+        ubicacion: { from: prompt, match: "(?i)weather in ([a-z ]+)", default: Madrid }
+` + more
+}
+
+const askWeather = `{"content":{"prompt":"Weather forecast please: what is the weather in Lisbon?"}}`
+
+// A request in plain language reaches a tool.
+func TestMCP_RouteReachesTool(t *testing.T) {
+	_, change := useMCP(t, samples("weather"))
+	s := startServer(t, weatherRegistry(""), change)
+	waitForServers(s, "weather")
+	resp := s.route(askWeather)
+	if resp.Status != contract.StatusCompleted || !strings.HasPrefix(resp.Data.Answer, "Lisbon: lluvia probable") || resp.Tasks[0].Attempts != 1 {
+		t.Fatalf("got status %s, answer %q, tasks %+v", resp.Status, resp.Data.Answer, resp.Tasks)
+	}
+	found, err := s.core.persistence.auditLog.Find(t.Context(), resp.RequestID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec := found.ToolCall; rec == nil || rec.Action != "weather.query" || len(rec.Agents) != 1 || rec.Agents[0] != "weather_agent" {
+		t.Errorf("got record %+v, want the call for the agent", rec)
+	}
+}
+
+// The caller needs the agent and no scope of the action; the agent needs a capability that
+// the server declares.
+func TestMCP_RouteChecksAgentAndCapabilities(t *testing.T) {
+	_, change := useMCP(t, samples("weather"))
+	mint := newMint()
+	for capability, want := range map[string]contract.Status{"weather:read": contract.StatusCompleted, "weather:*": contract.StatusCompleted, "gis:read": contract.StatusFailed} {
+		t.Run(capability, func(t *testing.T) {
+			s := startGuarded(t, mint, weatherRegistry("    mcp_capabilities: ['"+capability+"']\n"), change)
+			testkit.Eventually(t, "the server is connected", func() bool { return strings.Contains(s.get("/readyz"), `"connected":1`) })
+			var resp contract.Response
+			got := s.do(call{method: "POST", path: "/api/v1/route", token: mint.token("ana", "route:submit agent:weather_agent", nil), body: askWeather})
+			if err := json.Unmarshal(got.body, &resp); err != nil || resp.Status != want {
+				t.Errorf("got %d %s, want status %s", got.status, got.body, want)
+			}
+			got = s.do(call{method: "POST", path: "/api/v1/route", token: mint.token("bob", "route:submit agent:other mcp:invoke:weather.query", nil), body: askWeather})
+			if strings.Contains(string(got.body), "lluvia") {
+				t.Errorf("a caller without the agent reached the tool: %s", got.body)
+			}
+			got = s.do(call{method: "POST", path: "/api/v1/mcp/invoke", token: mint.token("ana", "route:submit agent:weather_agent", nil), body: `{"action":"weather.query","input":{"ubicacion":"Lugo"}}`})
+			if got.status != http.StatusForbidden {
+				t.Errorf("a call without the scope: got %d %s, want 403", got.status, got.body)
+			}
+		})
+	}
+}

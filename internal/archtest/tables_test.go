@@ -119,6 +119,10 @@ func levels() []level {
 		{"target protocols", []row{
 			{pkg: "dispatch/httptarget", why: "implements dispatch.Target"},
 			{pkg: "dispatch/pulltarget", why: "implements dispatch.Target; leases the tasks in stored requests to agents that pull them"},
+			{
+				pkg: "dispatch/mcptarget", why: "implements dispatch.Target; tools are called through its Invoker",
+				only: []string{"contract", "dispatch", "dispatch/attempt", "internal/strictjson"},
+			},
 		}},
 		{"stored requests as their callers see them", []row{
 			{pkg: "internal/history", why: "writes what remains of a request, and returns, cancels and erases it for its callers; decides nothing about routing"},

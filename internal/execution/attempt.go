@@ -93,7 +93,7 @@ func (p *partExecution) recheckAgent(entry *contract.RegistryEntry) (reason stri
 	case current == nil:
 		return entry.ID + " " + reason
 	case current == entry, // the common case
-		current.Endpoint == entry.Endpoint && current.Origin == entry.Origin && slices.Equal(current.Restore, entry.Restore):
+		current.Endpoint.Equal(&entry.Endpoint) && current.Origin == entry.Origin && slices.Equal(current.Restore, entry.Restore):
 		return ""
 	}
 	p.outdated = true

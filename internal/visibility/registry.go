@@ -55,7 +55,7 @@ func FilterRegistry(registry *capabilities.Snapshot, caller *contract.Caller) Re
 func FilterEntry(entry *contract.RegistryEntry, caller *contract.Caller) contract.RegistryEntry {
 	filtered := *entry
 	if !caller.SeesAll() {
-		filtered.Endpoint.URL = ""
+		filtered.Endpoint.URL, filtered.Endpoint.Action, filtered.Endpoint.Arguments = "", "", nil
 		filtered.Requires = filterTenants(filtered.Requires, caller)
 	}
 	return filtered
