@@ -41,9 +41,6 @@ func (s Server) Expand(lookup func(name string) (string, bool)) (*Expanded, erro
 	out.Command = slices.Clone(s.Command)
 	for i, argument := range out.Command {
 		out.Command[i] = e.expand(argument)
-		if i > 0 {
-			e.addArgument(out.Command[i])
-		}
 	}
 	out.Env, out.Headers = e.expandMap(s.Env), e.expandMap(s.Headers)
 	out.Dir, out.URL = e.expand(s.Dir), e.expand(s.URL)
@@ -70,11 +67,16 @@ func (s Server) Expand(lookup func(name string) (string, bool)) (*Expanded, erro
 	return out, nil
 }
 
-// addArguments adds the values of options whose name is that of a credential.
+// addArguments adds the values of options whose name is that of a credential, and arguments
+// that look like one. The first element is the program.
 func (e *expander) addArguments(command []string) {
 	for i, argument := range command {
 		name, value, ok := strings.Cut(argument, "=")
 		switch {
+		case i > 0 && !strings.HasPrefix(name, "-") && mayBeSecret(argument):
+			e.secrets = append(e.secrets, argument)
+		case ok && strings.HasPrefix(name, "-") && mayBeSecret(value):
+			e.secrets = append(e.secrets, value)
 		case !strings.HasPrefix(name, "-") || !secretName.MatchString(name):
 		case ok:
 			e.secrets = append(e.secrets, value)
@@ -146,17 +148,6 @@ func (e *expander) expand(text string) string {
 		}
 		return value
 	})
-}
-
-// addArgument adds an argument of a command, or the value of an option, to the secrets. A
-// server may print it in an error. Paths are no secrets, and errors need them.
-func (e *expander) addArgument(argument string) {
-	if strings.HasPrefix(argument, "-") {
-		_, argument, _ = strings.Cut(argument, "=")
-	}
-	if !strings.Contains(argument, "/") {
-		e.secrets = append(e.secrets, argument)
-	}
 }
 
 func (e *expander) expandMap(values map[string]string) map[string]string {

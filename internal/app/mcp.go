@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/rest"
+	"github.com/caprouter/caprouter/router"
 )
 
 // openMCP loads the registry file of MCP servers, and starts none of them.
@@ -45,7 +46,8 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 			Client: mcpclient.Config{
 				Supervisor: opts.Supervisor, Version: opts.Version,
 			},
-			Lookup: opts.lookupEnv(), CallTimeout: c.cfg.MCP.timeout(), Breaker: breaker, Pins: guard, Capabilities: c.mcpCapabilities,
+			Lookup: opts.lookupEnv(), CallTimeout: c.cfg.MCP.timeout(), Breaker: breaker, Pins: guard,
+			Capabilities: func(agentID string) ([]string, bool) { return mcpCapabilities(c.router.View(), agentID) },
 		},
 		Guard:    egress.NewGuard(append(private, c.cfg.localAddresses()...)...),
 		Journal:  history.NewJournal(k.auditLog, owner, !c.cfg.Audit.Required, c.log, time.Now),
@@ -75,9 +77,9 @@ func (i taskInvoker) InvokeForTask(ctx context.Context, call *mcptarget.Call) (*
 	})
 }
 
-// mcpCapabilities returns the mcp_capabilities of an agent, false if there is no such agent.
-func (c *core) mcpCapabilities(agentID string) ([]string, bool) {
-	view := c.router.View()
+// mcpCapabilities returns the mcp_capabilities of an agent in a view, false if there is no
+// such agent.
+func mcpCapabilities(view *router.View, agentID string) ([]string, bool) {
 	if view == nil {
 		return nil, false
 	}
@@ -88,21 +90,13 @@ func (c *core) mcpCapabilities(agentID string) ([]string, bool) {
 	return agent.MCPCapabilities, true
 }
 
-// watchMCP reloads the registry file of MCP servers whenever it changes.
-func (c *core) watchMCP(ctx context.Context) error {
-	if !c.cfg.MCP.HotReload {
-		return nil
-	}
-	return c.mcp.Watch(ctx)
-}
-
-// mcpStatus reports the registry file of MCP servers, nil if there is none and no server
+// newMCPStatus reports the registry file of MCP servers, nil if there is none and no server
 // is registered.
-func (c *core) mcpStatus() *rest.MCPStatus {
-	if c.mcp == nil {
+func newMCPStatus(host *mcphost.Host, publicText func(error) string) *rest.MCPStatus {
+	if host == nil {
 		return nil
 	}
-	file, servers := c.mcp.Status(), c.mcp.CountByStatus()
+	file, servers := host.Status(), host.CountByStatus()
 	total := 0
 	for _, n := range servers {
 		total += n
@@ -112,7 +106,7 @@ func (c *core) mcpStatus() *rest.MCPStatus {
 	}
 	s := &rest.MCPStatus{Servers: total, Connected: servers[gateway.StatusConnected], Stale: file.Err != nil}
 	if file.Err != nil {
-		s.Error = c.publicErrorText(file.Err)
+		s.Error = publicText(file.Err)
 	}
 	return s
 }

@@ -27,7 +27,7 @@ func (c *core) readiness() rest.Readiness {
 		Registry:   rest.RegistryStatus{Version: c.snapshot().Catalogue.Version, LoadedAt: &loadedAt, Stale: registry.Err != nil},
 		Classifier: c.classifierStatus(),
 		Store:      c.storeStatus(),
-		MCP:        c.mcpStatus(),
+		MCP:        newMCPStatus(c.mcp, c.publicErrorText),
 	}
 	if s := ready.MCP; s != nil && s.Stale {
 		ready.Status = rest.ReadinessDegraded

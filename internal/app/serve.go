@@ -89,7 +89,9 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	c.logRateLimits()
 	c.logLearning(c.router.View())
 	c.mcp.Start()
-	s.group.Go("watch the registry of MCP servers", c.watchMCP)
+	if c.cfg.MCP.HotReload {
+		s.group.Go("watch the registry of MCP servers", c.mcp.Watch)
+	}
 	s.group.Go("watch registry", c.watchRegistry)
 	s.group.Go("probe agents", c.dispatcher.RunProbes)
 	s.group.Go("messages of other replicas", func(ctx context.Context) error {
@@ -112,7 +114,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 		c.router.Close(ctx)
 		return nil
 	})
-	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return c.reloadOnHangup(ctx, s.hangup) })
+	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return reloadOnHangup(ctx, s.hangup, c.file.Reload, c.mcp.ReloadFile) })
 	return s, nil
 }
 
@@ -220,16 +222,17 @@ func (c *core) watchRegistry(ctx context.Context) error {
 	return c.fleet.Run(ctx)
 }
 
-// reloadOnHangup reloads the registry and that of MCP servers on every SIGHUP.
-func (c *core) reloadOnHangup(ctx context.Context, hangup <-chan os.Signal) error {
+// reloadOnHangup reloads files on every SIGHUP. Their owners log errors and report them in
+// their status.
+func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, reload ...func() error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hangup:
-			// Both log the error and report it in their status.
-			_ = c.file.Reload()
-			_ = c.mcp.ReloadFile()
+			for _, reload := range reload {
+				_ = reload()
+			}
 		}
 	}
 }

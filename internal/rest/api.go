@@ -52,6 +52,7 @@ func (a *api) routes(cfg *Config) []httpserver.Route {
 	mcpFileBody := httpserver.BodySpec{MaxBytes: contract.MaxBodyBytes, MediaTypes: []string{httpserver.MediaTypeJSON, "text/plain"}}
 	optionalBody := jsonBody(contract.MaxBodyBytes)
 	optionalBody.Optional = true
+	m := &mcpAPI{tools: a.deps.Tools, servers: a.deps.MCPServers, approvals: a.deps.MCPApprovals, bindings: a.deps.MCPBindings}
 	return []httpserver.Route{
 		{Method: post, Path: "/api/v1/route", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, ObserveError: a.deps.Meter.Request, Handle: a.handleRoute},
 		{Method: post, Path: "/api/v1/classify", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, Handle: a.handleClassify},
@@ -75,18 +76,18 @@ func (a *api) routes(cfg *Config) []httpserver.Route {
 		// The report contains prompts and decisions: the scope is that of the decision log.
 		{Method: post, Path: "/api/v1/registry/diff", Scope: contract.ScopeRouteRead, Body: yamlBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleDiff},
 
-		{Method: get, Path: "/api/v1/mcp/registry", Scope: contract.ScopeMCPRead, RateLimit: cfg.ReadLimit, Handle: a.handleMCPRegistry},
-		{Method: post, Path: "/api/v1/mcp/validate", Scope: contract.ScopeMCPRead, Body: mcpFileBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleMCPValidate},
-		{Method: post, Path: "/api/v1/mcp/test", Scope: contract.ScopeMCPRead, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.CheckLimit, Handle: a.handleMCPTest},
-		{Method: post, Path: "/api/v1/mcp/invoke", Scope: scopeInvoke, HasScope: mayInvoke, Body: jsonBody(contract.MaxBodyBytes), Handle: a.handleInvoke},
-		{Method: get, Path: "/api/v1/mcp/servers", Scope: contract.ScopeMCPRead, Handle: a.handleMCPServers},
-		{Method: post, Path: "/api/v1/mcp/servers", Scope: contract.ScopeAdmin, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: a.handleRegisterMCPServer},
-		{Method: get, Path: "/api/v1/mcp/servers/:name", Scope: contract.ScopeMCPRead, Handle: a.handleMCPServer},
-		{Method: post, Path: "/api/v1/mcp/bind", Scope: contract.ScopeMCPRead, Body: jsonBody(maxRegistrationBytes), Handle: a.handleBind},
-		{Method: get, Path: "/api/v1/mcp/events", Scope: contract.ScopeMCPRead, Class: httpserver.ClassStream, Handle: a.handleMCPEvents},
-		{Method: get, Path: "/api/v1/mcp/tools/pending", Scope: contract.ScopeAdmin, Handle: a.handlePendingTools},
-		{Method: post, Path: "/api/v1/mcp/tools/:name/approve", Scope: contract.ScopeAdmin, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: a.handleApproveTool},
-		{Method: del, Path: "/api/v1/mcp/servers/:name", Scope: contract.ScopeAdmin, Class: httpserver.ClassCompletion, Handle: a.handleRemoveMCPServer},
+		{Method: get, Path: "/api/v1/mcp/registry", Scope: contract.ScopeMCPRead, RateLimit: cfg.ReadLimit, Handle: m.handleMCPRegistry},
+		{Method: post, Path: "/api/v1/mcp/validate", Scope: contract.ScopeMCPRead, Body: mcpFileBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: m.handleMCPValidate},
+		{Method: post, Path: "/api/v1/mcp/test", Scope: contract.ScopeMCPRead, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.CheckLimit, Handle: m.handleMCPTest},
+		{Method: post, Path: "/api/v1/mcp/invoke", Scope: scopeInvoke, HasScope: mayInvoke, Body: jsonBody(contract.MaxBodyBytes), Handle: m.handleInvoke},
+		{Method: get, Path: "/api/v1/mcp/servers", Scope: contract.ScopeMCPRead, Handle: m.handleMCPServers},
+		{Method: post, Path: "/api/v1/mcp/servers", Scope: contract.ScopeAdmin, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: m.handleRegisterMCPServer},
+		{Method: get, Path: "/api/v1/mcp/servers/:name", Scope: contract.ScopeMCPRead, Handle: m.handleMCPServer},
+		{Method: post, Path: "/api/v1/mcp/bind", Scope: contract.ScopeMCPRead, Body: jsonBody(maxRegistrationBytes), Handle: m.handleBind},
+		{Method: get, Path: "/api/v1/mcp/events", Scope: contract.ScopeMCPRead, Class: httpserver.ClassStream, Handle: m.handleMCPEvents},
+		{Method: get, Path: "/api/v1/mcp/tools/pending", Scope: contract.ScopeAdmin, Handle: m.handlePendingTools},
+		{Method: post, Path: "/api/v1/mcp/tools/:name/approve", Scope: contract.ScopeAdmin, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: m.handleApproveTool},
+		{Method: del, Path: "/api/v1/mcp/servers/:name", Scope: contract.ScopeAdmin, Class: httpserver.ClassCompletion, Handle: m.handleRemoveMCPServer},
 
 		{Method: get, Path: "/api/v1/requests/:id/events", Scope: contract.ScopeRouteRead, Class: httpserver.ClassStream, Handle: a.handleEvents},
 		{Method: post, Path: "/api/v1/requests/:id/cancel", Scope: contract.ScopeRouteSubmit, Class: httpserver.ClassCompletion, Handle: a.handleCancel},

@@ -108,25 +108,33 @@ type MCPTestResult struct {
 	Error  *contract.ActionError  `json:"error,omitempty"`
 }
 
-func (a *api) handleMCPRegistry(c *httpserver.Context) error {
+// mcpAPI holds the handlers of MCP servers and their tools. It is immutable.
+type mcpAPI struct {
+	tools     Tools
+	servers   MCPServers
+	approvals MCPApprovals
+	bindings  MCPBindings
+}
+
+func (m *mcpAPI) handleMCPRegistry(c *httpserver.Context) error {
 	registry := MCPRegistry{Tools: []MCPTool{}}
-	for _, s := range a.deps.MCPServers.Servers() {
+	for _, s := range m.servers.Servers() {
 		registry.Tools = append(registry.Tools, newMCPTools(s.Tools)...)
 	}
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, registry)
 }
 
-func (a *api) handleMCPServers(c *httpserver.Context) error {
+func (m *mcpAPI) handleMCPServers(c *httpserver.Context) error {
 	list := MCPServerList{Servers: []MCPServer{}}
-	servers := a.deps.MCPServers.Servers()
+	servers := m.servers.Servers()
 	for i := range servers {
 		list.Servers = append(list.Servers, newMCPServer(&servers[i]))
 	}
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, list)
 }
 
-func (a *api) handleMCPServer(c *httpserver.Context) error {
-	servers := a.deps.MCPServers.Servers()
+func (m *mcpAPI) handleMCPServer(c *httpserver.Context) error {
+	servers := m.servers.Servers()
 	for i := range servers {
 		if servers[i].Name == c.PathParam("name") {
 			return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, newMCPServer(&servers[i]))
@@ -137,20 +145,20 @@ func (a *api) handleMCPServer(c *httpserver.Context) error {
 
 var errNoMCPServer = &contract.Error{Code: contract.CodeNotFound, Message: "there is no such MCP server"}
 
-func (a *api) handleRegisterMCPServer(c *httpserver.Context) error {
+func (m *mcpAPI) handleRegisterMCPServer(c *httpserver.Context) error {
 	var r mcphost.Registration
 	if err := decodeBody(c, &r); err != nil {
 		return err
 	}
-	info, err := a.deps.MCPServers.Register(r)
+	info, err := m.servers.Register(r)
 	if err != nil {
 		return err
 	}
 	return c.WriteJSON(http.StatusCreated, httpserver.MediaTypeJSON, newMCPServer(&info))
 }
 
-func (a *api) handleRemoveMCPServer(c *httpserver.Context) error {
-	if err := a.deps.MCPServers.Remove(c.PathParam("name")); err != nil {
+func (m *mcpAPI) handleRemoveMCPServer(c *httpserver.Context) error {
+	if err := m.servers.Remove(c.PathParam("name")); err != nil {
 		return err
 	}
 	c.WriteHeader(http.StatusNoContent)
@@ -162,7 +170,7 @@ const mcpFileName = "mcp.json"
 
 // handleMCPValidate checks a registry file. It connects to no server, starts none, and
 // reads no variable.
-func (a *api) handleMCPValidate(c *httpserver.Context) error {
+func (m *mcpAPI) handleMCPValidate(c *httpserver.Context) error {
 	defer c.ReleaseBody()
 	file, err := mcpfile.Parse(mcpFileName, c.Body())
 	if err != nil {
@@ -182,7 +190,7 @@ func (a *api) handleMCPValidate(c *httpserver.Context) error {
 // maxMCPTest bounds how long a test waits for the connection.
 const maxMCPTest = 30 * time.Second
 
-func (a *api) handleMCPTest(c *httpserver.Context) error {
+func (m *mcpAPI) handleMCPTest(c *httpserver.Context) error {
 	var test MCPTest
 	if err := decodeBody(c, &test); err != nil {
 		return err
@@ -192,14 +200,14 @@ func (a *api) handleMCPTest(c *httpserver.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), maxMCPTest)
 	defer cancel()
-	info, ok := a.deps.MCPServers.WaitServer(ctx, test.Server)
+	info, ok := m.servers.WaitServer(ctx, test.Server)
 	if !ok {
 		return errNoMCPServer
 	}
 	result := MCPTestResult{OK: info.Status == gateway.StatusConnected, Server: newMCPServer(&info)}
 	var err error
 	if test.Action != "" {
-		result.Result, err = a.deps.Tools.Call(c.Request.Context(), &mcphost.Call{
+		result.Result, err = m.tools.Call(c.Request.Context(), &mcphost.Call{
 			Action: contract.Action{Action: test.Server + "." + test.Action, Input: test.Input},
 			Caller: c.Caller, RequestID: c.ID, TraceID: c.TraceID(),
 		})
@@ -226,7 +234,7 @@ const (
 // checked by Tools.
 func mayInvoke(caller *contract.Caller) bool { return caller.MayInvoke("") }
 
-func (a *api) handleInvoke(c *httpserver.Context) error {
+func (m *mcpAPI) handleInvoke(c *httpserver.Context) error {
 	var action contract.Action
 	if err := decodeBody(c, &action); err != nil {
 		return err
@@ -240,7 +248,7 @@ func (a *api) handleInvoke(c *httpserver.Context) error {
 			call.OnProgress = func(p contract.ActionProgress) {
 				_ = emit(&httpserver.Event{Name: eventProgress, Data: p, Droppable: true}) // ctx ends with the reader
 			}
-			result, err := a.deps.Tools.Call(ctx, call)
+			result, err := m.tools.Call(ctx, call)
 			if err != nil {
 				return newToolError(err)
 			}
@@ -248,7 +256,7 @@ func (a *api) handleInvoke(c *httpserver.Context) error {
 			return emit(&httpserver.Event{Name: eventResult, Data: result})
 		}})
 	}
-	result, err := a.deps.Tools.Call(c.Request.Context(), call)
+	result, err := m.tools.Call(c.Request.Context(), call)
 	if err != nil {
 		return newToolError(err)
 	}

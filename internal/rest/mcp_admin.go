@@ -55,9 +55,9 @@ type MCPBinding struct {
 	At         time.Time `json:"at"`
 }
 
-func (a *api) handlePendingTools(c *httpserver.Context) error {
+func (m *mcpAPI) handlePendingTools(c *httpserver.Context) error {
 	list := MCPPendingList{Tools: []gateway.PendingTool{}}
-	for _, t := range a.deps.MCPApprovals.PendingTools() {
+	for _, t := range m.approvals.PendingTools() {
 		if t.Findings == nil {
 			t.Findings = []pins.Finding{}
 		}
@@ -66,12 +66,12 @@ func (a *api) handlePendingTools(c *httpserver.Context) error {
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, list)
 }
 
-func (a *api) handleApproveTool(c *httpserver.Context) error {
+func (m *mcpAPI) handleApproveTool(c *httpserver.Context) error {
 	var approval MCPApproval
 	if err := decodeBody(c, &approval); err != nil {
 		return err
 	}
-	if err := a.deps.MCPApprovals.ApproveTool(c.Request.Context(), c.PathParam("name"), approval.Hash); err != nil {
+	if err := m.approvals.ApproveTool(c.Request.Context(), c.PathParam("name"), approval.Hash); err != nil {
 		return err
 	}
 	c.WriteHeader(http.StatusNoContent)
@@ -79,7 +79,7 @@ func (a *api) handleApproveTool(c *httpserver.Context) error {
 }
 
 // handleBind binds a capability of an agent that the caller may use.
-func (a *api) handleBind(c *httpserver.Context) error {
+func (m *mcpAPI) handleBind(c *httpserver.Context) error {
 	var req MCPBindRequest
 	if err := decodeBody(c, &req); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (a *api) handleBind(c *httpserver.Context) error {
 	if !c.Caller.MayUse(req.AgentID) && !c.Caller.SeesAll() {
 		return undeclared
 	}
-	b, err := a.deps.MCPBindings.Bind(req.AgentID, req.Capability)
+	b, err := m.bindings.Bind(req.AgentID, req.Capability)
 	if _, ok := errors.AsType[*contract.ActionError](err); ok {
 		return undeclared
 	}
@@ -104,9 +104,9 @@ func (a *api) handleBind(c *httpserver.Context) error {
 const maxGatewayEvents = 256
 
 // handleMCPEvents streams changes of servers, bindings and tools, after the present state.
-func (a *api) handleMCPEvents(c *httpserver.Context) error {
+func (m *mcpAPI) handleMCPEvents(c *httpserver.Context) error {
 	return c.StreamEvents(httpserver.EventStream{EndOnShutdown: true, EndWithToken: true, Source: func(ctx context.Context, emit httpserver.EmitFunc) error {
-		events := a.deps.MCPBindings.Subscribe(maxGatewayEvents)
+		events := m.bindings.Subscribe(maxGatewayEvents)
 		defer events.Close()
 		send := func(e contract.GatewayEvent) error {
 			if e.AgentID != "" && !c.Caller.MayUse(e.AgentID) && !c.Caller.SeesAll() {
@@ -114,7 +114,7 @@ func (a *api) handleMCPEvents(c *httpserver.Context) error {
 			}
 			return emit(&httpserver.Event{Name: e.Type, Data: e})
 		}
-		for _, e := range a.presentState() {
+		for _, e := range m.presentState() {
 			if err := send(e); err != nil {
 				return err
 			}
@@ -136,15 +136,15 @@ func (a *api) handleMCPEvents(c *httpserver.Context) error {
 }
 
 // presentState returns the state of all servers and bindings as events.
-func (a *api) presentState() []contract.GatewayEvent {
+func (m *mcpAPI) presentState() []contract.GatewayEvent {
 	now := time.Now().UTC()
 	var events []contract.GatewayEvent
-	for _, s := range a.deps.MCPServers.Servers() {
+	for _, s := range m.servers.Servers() {
 		events = append(events, contract.GatewayEvent{
 			Type: contract.ServerStatusEvent, Server: s.Name, Status: s.Status, State: s.State, Error: s.Error, At: now,
 		})
 	}
-	for _, b := range a.deps.MCPBindings.Bindings() {
+	for _, b := range m.bindings.Bindings() {
 		events = append(events, contract.GatewayEvent{
 			Type: contract.AgentBriefingEvent, AgentID: b.AgentID, Capability: b.Capability, State: b.State, Suggestion: b.Suggestion, At: b.At,
 		})
