@@ -42,6 +42,9 @@ func newDemoCommand() *cobra.Command {
 			}
 			d.out, d.log, d.lookupEnv = cmd.OutOrStdout(), cmd.ErrOrStderr(), os.LookupEnv
 			d.llm, d.timeoutMS = cfg.LLM, cfg.Classifier.TimeoutMS
+			if d.program, err = os.Executable(); err != nil {
+				return err
+			}
 			return d.run(cmd.Context())
 		},
 	}
@@ -58,6 +61,7 @@ type demoRun struct {
 	once     bool
 	dir      string // temporary directory, set by run
 	steps    int    // number of steps printed
+	program  string // path of this program, which is also the MCP server of a step
 
 	llm       app.LLMConfig
 	timeoutMS int // of the model
@@ -78,6 +82,9 @@ func (d *demoRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
+	if err := os.WriteFile(d.mcpFile(), []byte(`{"servers":[]}`), 0o600); err != nil {
+		return err
+	}
 
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", d.listen)
@@ -140,9 +147,13 @@ func (d *demoRun) newConfig(name string) app.Config {
 	cfg := app.DefaultConfig()
 	cfg.DataDir = filepath.Join(d.dir, name)
 	cfg.Registry.File = filepath.Join(d.dir, name+".yaml")
+	cfg.MCP.File = d.mcpFile()
 	cfg.Telemetry.LogLevel = "warn"
 	return cfg
 }
+
+// mcpFile is a registry file of MCP servers without any, so that the routers read no other.
+func (d *demoRun) mcpFile() string { return filepath.Join(d.dir, "mcp.json") }
 
 // startRouter starts a router on the listener. It closes the listener if it fails.
 func (d *demoRun) startRouter(ctx context.Context, cfg *app.Config, registry []byte, listener net.Listener, lookupEnv func(string) (string, bool)) (*app.Server, error) {
@@ -151,7 +162,7 @@ func (d *demoRun) startRouter(ctx context.Context, cfg *app.Config, registry []b
 		return nil, errors.Join(err, listener.Close())
 	}
 	server, err := app.Start(ctx, *cfg, app.Options{
-		LogOutput: d.log, Version: buildVersion(), Listener: listener, LookupEnv: lookupEnv,
+		LogOutput: d.log, Version: buildVersion(), Listener: listener, LookupEnv: lookupEnv, Supervisor: []string{d.program, superviseCommand},
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -199,6 +210,9 @@ func (d *demoRun) runSteps(ctx context.Context, base string) error {
 	}
 	if err := d.routeRegistered(ctx, c); err != nil {
 		return fmt.Errorf("an agent that registers itself: %w", err)
+	}
+	if err := d.routeToTool(ctx); err != nil {
+		return fmt.Errorf("a tool of an MCP server: %w", err)
 	}
 	if err := d.proposeAgents(ctx); err != nil {
 		return fmt.Errorf("fallback policy C: %w", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -135,6 +136,35 @@ func (d *demoRun) withRouter(ctx context.Context, cfg *app.Config, registry []by
 	}
 	defer c.http.CloseIdleConnections()
 	return fn(ctx, c)
+}
+
+// routeToTool routes a request to a tool of an MCP server, on a second router.
+func (d *demoRun) routeToTool(ctx context.Context) error {
+	p := d.beginStep("A tool of an MCP server",
+		"weather_agent of a second registry is no program of its own: its entry names the tool weather.query of an MCP server, which the router starts, and where the argument comes from.")
+	fmt.Fprint(d.out, p.String())
+	servers, err := demo.WeatherServers(d.program)
+	if err != nil {
+		return err
+	}
+	cfg := d.newConfig("tools")
+	cfg.MCP.File = filepath.Join(d.dir, "tools.json")
+	if err := os.WriteFile(cfg.MCP.File, servers, 0o600); err != nil {
+		return err
+	}
+	return d.withRouter(ctx, &cfg, demo.WeatherRegistry(), func(ctx context.Context, c *client) error {
+		req := demo.WeatherRequest()
+		resp, err := c.routeRequest(ctx, req)
+		if err != nil {
+			return err
+		}
+		printResponse(d.out, resp, explainOptions{outputOptions: detectOutput(d.out), prompt: req.Content.Prompt, base: c.base.String()})
+		if resp.Status != contract.StatusCompleted {
+			return fmt.Errorf("the status is %s, not %s", resp.Status, contract.StatusCompleted)
+		}
+		fmt.Fprintln(d.out)
+		return nil
+	})
 }
 
 // unsupportedPrompts returns requests that no sample agent serves. The first two are

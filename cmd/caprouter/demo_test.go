@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,7 +32,7 @@ func TestDemo_ServesAfterRequests(t *testing.T) {
 	var log bytes.Buffer
 	ended := make(chan error, 1)
 	go func() {
-		d := demoRun{out: writer, log: &log, listen: "127.0.0.1:0", llm: app.DefaultConfig().LLM, timeoutMS: 2000, lookupEnv: noEnvironment}
+		d := demoRun{program: thisProgram(t), out: writer, log: &log, listen: "127.0.0.1:0", llm: app.DefaultConfig().LLM, timeoutMS: 2000, lookupEnv: noEnvironment}
 		err := d.run(ctx)
 		ended <- err
 		writer.CloseWithError(err)
@@ -73,7 +75,7 @@ func TestDemo_ServesAfterRequests(t *testing.T) {
 func TestDemo_WithModel(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{})
 	var out, log bytes.Buffer
-	d := demoRun{out: &out, log: &log, listen: "127.0.0.1:0", once: true, llm: app.DefaultConfig().LLM, timeoutMS: 2000}
+	d := demoRun{program: thisProgram(t), out: &out, log: &log, listen: "127.0.0.1:0", once: true, llm: app.DefaultConfig().LLM, timeoutMS: 2000}
 	d.lookupEnv = func(name string) (string, bool) { return model.Key, name == "GEMINI_API_KEY" }
 	d.llm.BaseURL = model.URL
 	if err := d.run(t.Context()); err != nil {
@@ -96,6 +98,20 @@ func TestDemo_WithModel(t *testing.T) {
 	if model.Calls() == 0 {
 		t.Error("the model was never asked")
 	}
+}
+
+// thisProgram returns a path by which the test binary is caprouter: see TestMain.
+func thisProgram(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "caprouter")
+	if err := os.Symlink(self, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestDemo_FailsOnUnexpectedOutcome(t *testing.T) {
