@@ -187,6 +187,8 @@ func exportedMetrics(t *testing.T) map[string]string {
 	tel.Metrics().ModelCall(contract.PurposeAnswer, contract.OutcomeOK, contract.Tokens{}, time.Millisecond)
 	tel.Metrics().Audited(1, time.Millisecond, nil)
 	tel.Metrics().ObserveTenants(func() []telemetry.TenantBytes { return []telemetry.TenantBytes{{Tenant: "acme", Bytes: 1}} })
+	tel.Metrics().ToolCall("weather", "query", "OK", time.Millisecond)
+	tel.Metrics().ObserveMCPServers(func() map[string]int { return map[string]int{"connected": 1} })
 	scrape := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	kinds := map[string]string{}

@@ -68,7 +68,7 @@ type taskInvoker struct{ core *core }
 func (i taskInvoker) InvokeForTask(ctx context.Context, call *mcptarget.Call) (*contract.ActionResult, error) {
 	if i.core.mcp == nil {
 		return nil, &contract.ActionError{
-			Code: contract.ActionUnavailable, Message: "MCP servers are connected by a running router only", Severity: contract.SeveritySevere,
+			Code: contract.ActionUnavailable, Message: "MCP servers are connected by a running router only: use --url", Severity: contract.SeveritySevere,
 		}
 	}
 	return i.core.mcp.Call(ctx, &mcphost.Call{
