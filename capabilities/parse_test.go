@@ -76,14 +76,14 @@ func TestLoadFull(t *testing.T) {
 	wantContent(t, got, &Definition{
 		Agents: []*contract.RegistryEntry{
 			{
-				ID:       "billing_agent",
-				Match:    contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
+				ID:    "billing_agent",
+				Match: contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
 				Endpoint: contract.Endpoint{
 					Protocol: "mcp", Action: "gis.radius_query", Arguments: map[string]contract.Argument{
 						"place": {From: "prompt", Match: "near (.+)"}, "km": {Default: "10", Type: "number"},
 					},
 				},
-				Restore:  contract.DataClasses{"email", "phone"},
+				Restore: contract.DataClasses{"email", "phone"},
 			},
 			{
 				ID:       "planner",

@@ -119,7 +119,7 @@ func TestHandleInvoke_MapsErrors(t *testing.T) {
 				if got.StatusCode != c.status || p.Code != c.code {
 					t.Errorf("got %d %s, want %d %s", got.StatusCode, p.Code, c.status, c.code)
 				}
-				action, ok := c.err.(*contract.ActionError) //nolint:errorlint // of this table
+				action, ok := c.err.(*contract.ActionError)
 				if ok && (p.ErrorCode != action.Code || p.Suggestion != "s" || p.Severity != "SEVERE" || p.Detail != "m") {
 					t.Errorf("got %+v, want the members of %+v", p, action)
 				}
