@@ -1,0 +1,77 @@
+package mcphost_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/mcphost"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fullJournal cannot write.
+type fullJournal struct{}
+
+func (fullJournal) RecordToolCall(context.Context, *history.ToolCall, *redact.Masking) error {
+	return errors.New("the disk is full")
+}
+
+type discardMeter struct{}
+
+func (discardMeter) ToolCall(string, string, string, time.Duration) {}
+func (discardMeter) MCPRegistryLoaded(bool)                         {}
+
+// A call that cannot be recorded is not made. The decision about a task is recorded
+// already, so the call for it is.
+func TestCall_IsNotMadeUnrecorded(t *testing.T) {
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		_, _ = fmt.Fprint(w, `{"type":"text","content":"done"}`)
+	}))
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "mcp.json")
+	file := fmt.Sprintf(`{"plugins":[{"id":"plugin","endpoint":%q,"actions":[{"name":"run"}]}]}`, server.URL)
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	redactor, err := redact.New(redact.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &testkit.LogBuffer{}
+	h, err := mcphost.New(t.Context(), mcphost.Config{Path: path, Journal: fullJournal{}, Redactor: redactor, Meter: discardMeter{}, Logger: log.Logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	h.Start()
+	for agent, want := range map[string]int64{"": 0, "runner": 1} {
+		_, err := h.Call(t.Context(), &mcphost.Call{
+			Action: contract.Action{Action: "plugin.run"}, Caller: &contract.Caller{AllScopes: true}, Agent: agent,
+		})
+		failed, ok := errors.AsType[*contract.ActionError](err)
+		if refused := ok && failed.Code == contract.ActionNotRecorded; refused != (want == 0) || calls.Load() != want {
+			t.Errorf("agent %q: got error %v after %d calls, want %d calls", agent, err, calls.Load(), want)
+		}
+		calls.Store(0)
+	}
+}
