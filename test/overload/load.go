@@ -21,6 +21,7 @@ type subject struct {
 	want        contract.Status // of a good response
 	connections int             // maximum number in an open loop
 	failures    *failureLog
+	stages      *stageTimes // nil = not measured
 	sent        atomic.Int64
 }
 
@@ -49,6 +50,9 @@ func (s *subject) sendRequest(ctx context.Context, l *connection, start time.Tim
 			s.failures.record("%s: %s", s.name, why)
 		}
 		at.outcome = k
+		if k == outcomeGood && s.stages != nil {
+			s.stages.add(r.body)
+		}
 	}
 }
 

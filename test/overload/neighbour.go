@@ -22,11 +22,14 @@ const (
 	quietCallers   = 4                     // tokens of the other tenant
 	quietPerSecond = 40                    // its requests
 	quietRecords   = 30                    // what it stores of each kind before the flood
+	floodRounds    = 5                     // of the tenant alone and then beside the flood, by turns
+	roundPause     = 2 * time.Second       // after a flood, until what it left behind has ended
 )
 
 // neighbourResult contains the measurements of a tenant beside another one.
 type neighbourResult struct {
 	alone, beside distribution
+	stages        [2]*stageTimes // alone and beside
 	counts        outcomeCounts // beside
 	flood         *traffic
 	kept, missing int // records and keys from before the flood
@@ -36,8 +39,9 @@ func (n *neighbourResult) success() float64 {
 	return float64(n.counts[outcomeGood]) / float64(max(1, n.counts.countSent()+n.counts[outcomeUnsent]))
 }
 
-// measureNeighbour measures a tenant alone, then while another one floods the router
-// with every operation at once, and then looks for all that it had stored before.
+// measureNeighbour measures a tenant alone and while another one floods the router with
+// every operation at once, by turns, so that a machine that is busy for a while slows
+// both. Then it looks for all that the tenant had stored before.
 func (w *testbed) measureNeighbour(ctx context.Context, r *report) error {
 	router, secret, err := w.startTenantRouter(ctx, "neighbour")
 	if err != nil {
@@ -52,21 +56,30 @@ func (w *testbed) measureNeighbour(ctx context.Context, r *report) error {
 	for i := range quietCallers {
 		s.requests = append(s.requests, quiet.request(i, "POST", routePath, "", routeBody))
 	}
-	lasts := clampDuration(w.opts.duration/3, 5*time.Second, 20*time.Second)
-	logProgress("quiet tenant: alone for %s, then beside a flood for as long", lasts)
-	alone, err := s.runOpenLoop(ctx, schedule{{quietPerSecond, lasts}})
-	if err != nil {
-		return err
-	}
+	lasts := clampDuration(w.opts.duration/3, 5*time.Second, 20*time.Second) / floodRounds
+	logProgress("quiet tenant: alone for %s, then beside a flood for as long, %d times", lasts, floodRounds)
 	flood := newTraffic(newTenant("loud", router.Addr(), floodCallers, secret), w.opts.flood, floodPause, w.failures)
-	beside, err := s.runBeside(ctx, schedule{{quietPerSecond, lasts}}, func(ctx context.Context) { flood.run(ctx, floodWorkers) })
-	if err != nil {
-		return err
+	n := &neighbourResult{stages: [2]*stageTimes{{}, {}}, flood: flood, kept: len(records)}
+	var alone, beside []sample
+	for range floodRounds {
+		s.stages = n.stages[0]
+		samples, err := s.runOpenLoop(ctx, schedule{{quietPerSecond, lasts}})
+		if err != nil {
+			return err
+		}
+		alone = append(alone, samples...)
+		s.stages = n.stages[1]
+		samples, err = s.runBeside(ctx, schedule{{quietPerSecond, lasts}}, func(ctx context.Context) { flood.run(ctx, floodWorkers) })
+		if err != nil {
+			return err
+		}
+		beside = append(beside, samples...)
+		if !process.Sleep(ctx, roundPause) {
+			return ctx.Err()
+		}
 	}
-	r.neighbour = &neighbourResult{
-		alone: latencies(alone, outcomeGood), beside: latencies(beside, outcomeGood),
-		counts: countOutcomes(beside), flood: flood, kept: len(records),
-	}
+	n.alone, n.beside, n.counts = latencies(alone, outcomeGood), latencies(beside, outcomeGood), countOutcomes(beside)
+	r.neighbour = n
 	for _, rec := range records {
 		if err := rec.find(ctx, quiet); err != nil {
 			r.neighbour.missing++

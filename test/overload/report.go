@@ -87,6 +87,8 @@ func (n *neighbourResult) printTo(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "alone: p50, p99, max ms\t%s\t\n", n.alone)
 	fmt.Fprintf(w, "beside the flood: p50, p99, max ms\t%s\t\n", n.beside)
+	fmt.Fprintf(w, "alone: mean ms of the stages\t%s\t\n", n.stages[0])
+	fmt.Fprintf(w, "beside the flood: the same\t%s\t\n", n.stages[1])
 	fmt.Fprintf(w, "  p99, of that alone\t%.2f\tgoal ≤ %.2f\n", float64(n.beside.p99)/float64(n.alone.p99), maxSlowdown)
 	fmt.Fprintf(w, "  success, %%\t%.2f\tgoal ≥ %.1f\n", 100*n.success(), 100*minSuccess)
 	fmt.Fprintf(w, "records and keys from before that are missing\t%d of %d\tgoal 0\n", n.missing, n.kept)
