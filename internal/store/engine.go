@@ -30,10 +30,11 @@ const (
 // connections outlive a server: the client reconnects to the next one by itself, so
 // that buckets and logs only notice a pause.
 type engine struct {
-	cfg   Config
-	write *nats.Conn
-	read  *nats.Conn // separate, so that a long scan does not delay a write
-	js    jetstream.JetStream
+	cfg     Config
+	main    *nats.Conn
+	js      jetstream.JetStream // of main: manages streams
+	options []nats.Option       // of each connection
+	streams streamConns
 
 	failures    chan string   // failures that the server logs; capacity 1
 	reconnected chan struct{} // the connection was restored; capacity 1
@@ -81,7 +82,7 @@ func connectExternal(_ context.Context, cfg Config) (*engine, error) {
 	return e, nil
 }
 
-// openConnections opens both connections.
+// openConnections opens the main connection.
 func (e *engine) openConnections(options ...nats.Option) (err error) {
 	options = append(options,
 		nats.Name("caprouter "+e.cfg.Owner),
@@ -101,19 +102,17 @@ func (e *engine) openConnections(options ...nats.Option) (err error) {
 			e.cfg.Logger.Warn("store: the connection reported an error", "subject", subject, "error", err)
 		}),
 	)
+	e.options = options
 	onReconnect := nats.ReconnectHandler(func(*nats.Conn) {
 		select {
 		case e.reconnected <- struct{}{}:
 		default:
 		}
 	})
-	if e.write, err = nats.Connect(e.cfg.URL, append(options, onReconnect)...); err != nil {
+	if e.main, err = nats.Connect(e.cfg.URL, append(slices.Clip(options), onReconnect)...); err != nil {
 		return err
 	}
-	if e.read, err = nats.Connect(e.cfg.URL, options...); err != nil {
-		return err
-	}
-	e.js, err = jetstream.New(e.write)
+	e.js, err = jetstream.New(e.main)
 	return err
 }
 
@@ -231,11 +230,10 @@ func (e *engine) InProcessConn() (net.Conn, error) {
 }
 
 func (e *engine) stop() {
-	for _, conn := range []*nats.Conn{e.write, e.read} {
-		if conn != nil {
-			conn.Close()
-		}
+	if e.main != nil {
+		e.main.Close()
 	}
+	e.streams.close()
 	e.stopServer(fmt.Errorf("%w: the store is closed", ErrUnavailable))
 }
 
@@ -246,7 +244,7 @@ func (e *engine) currentError() error {
 	if e.err != nil {
 		return e.err
 	}
-	if e.server == nil && !e.write.IsConnected() {
+	if e.server == nil && !e.main.IsConnected() {
 		return fmt.Errorf("%w: not connected to %s", ErrUnavailable, redactURL(e.cfg.URL))
 	}
 	return nil

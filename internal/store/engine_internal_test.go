@@ -9,7 +9,7 @@ func TestOpen_WaitsForItsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	if got := min(s.engine.write.Opts.Timeout, s.engine.read.Opts.Timeout); got != startTimeout {
+	if got := s.engine.main.Opts.Timeout; got != startTimeout {
 		t.Errorf("got a timeout of %v to connect to the engine, want %v", got, startTimeout)
 	}
 }

@@ -25,7 +25,7 @@ func (s *Store) Broadcast(topic string, data []byte) error {
 	}
 	err := checkSubject(topic, false)
 	if err == nil {
-		err = classifyError(s.engine.write.Publish(messagePrefix+topic, data))
+		err = classifyError(s.engine.main.Publish(messagePrefix+topic, data))
 	}
 	if err != nil {
 		return fmt.Errorf("broadcast to %s: %w", topic, err)
@@ -61,7 +61,7 @@ func (s *Store) Subscribe(ctx context.Context, topic string, fn func(data []byte
 // connection is the one that Broadcast uses, because the server does not deliver a
 // message to the connection that sent it (nats.NoEcho).
 func (e *engine) receiveMessages(ctx context.Context, subject string, fn func(data []byte)) error {
-	sub, err := e.write.SubscribeSync(subject)
+	sub, err := e.main.SubscribeSync(subject)
 	if err != nil {
 		return classifyError(err)
 	}

@@ -38,12 +38,16 @@ func (s *Store) readMessage(ctx context.Context, stream string, q directGet) (Me
 		return Message{}, err
 	}
 	var m Message
-	err = s.retry(ctx, "read", func(ctx context.Context) (err error) {
-		if s.cfg.Replication > 1 {
-			m, err = readFromLeader(ctx, s.engine.read, stream, body)
+	err = s.retry(ctx, "read", func(ctx context.Context) error {
+		conn, err := s.engine.reader(stream)
+		if err != nil {
 			return err
 		}
-		reply, err := s.engine.read.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream, body)
+		if s.cfg.Replication > 1 {
+			m, err = readFromLeader(ctx, conn, stream, body)
+			return err
+		}
+		reply, err := conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream, body)
 		if err != nil {
 			return err
 		}
@@ -146,7 +150,10 @@ func (s *Store) fetchPage(ctx context.Context, stream string, q directGet) (page
 	if err != nil {
 		return nil, false, err
 	}
-	conn := s.engine.read
+	conn, err := s.engine.reader(stream)
+	if err != nil {
+		return nil, false, err
+	}
 	inbox := conn.NewInbox() // not NewRespInbox, with which the connection receives every answer twice
 	sub, err := conn.SubscribeSync(inbox)
 	if err != nil {

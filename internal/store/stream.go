@@ -151,7 +151,7 @@ type pendingWrite struct {
 
 // publish stores one message and returns its sequence when it is durable.
 func (s *Store) publish(ctx context.Context, w pendingWrite) (uint64, error) {
-	if limit := s.engine.write.MaxPayload() - reservedHeader; int64(len(w.data)) > limit {
+	if limit := s.engine.main.MaxPayload() - reservedHeader; int64(len(w.data)) > limit {
 		return 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(w.data), limit)
 	}
 	options := []jetstream.PublishOpt{jetstream.WithMsgID(w.messageID), jetstream.WithRetryAttempts(0)}
@@ -172,7 +172,11 @@ func (s *Store) publish(ctx context.Context, w pendingWrite) (uint64, error) {
 		}
 		msg := nats.Msg{Subject: w.subject, Data: w.data, Header: nats.Header{}}
 		maps.Copy(msg.Header, w.header)
-		ack, err := s.engine.js.PublishMsg(ctx, &msg, options...)
+		js, err := s.engine.publisher(w.stream)
+		if err != nil {
+			return err
+		}
+		ack, err := js.PublishMsg(ctx, &msg, options...)
 		if err == nil {
 			seq = ack.Sequence
 			return nil
