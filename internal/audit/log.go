@@ -268,10 +268,20 @@ func (l *Log) Append(ctx context.Context, rec Record) error {
 	if rec.Event != "" || rec.UpTo != nil {
 		return fmt.Errorf("append to the audit log: %w: kind %q, event %q", errInvalidRecord, rec.Kind, rec.Event)
 	}
-	if err := l.checkRoom(&rec); err != nil {
+	p, err := l.newPending(&rec)
+	if err == nil {
+		bytes := p.usage.bytes.sum()
+		l.waiting.Add(bytes) // before the check, because others check at the same time
+		defer l.waiting.Add(-bytes)
+		err = l.checkRoom(&rec)
+	}
+	if err == nil {
+		err = l.submitRecord(ctx, p)
+	}
+	if err != nil {
 		return fmt.Errorf("append to the audit log: %w", err)
 	}
-	return l.appendAdmin(ctx, &rec)
+	return nil
 }
 
 // AppendAgentChange writes that a caller has changed the registration of an agent, or taken

@@ -15,8 +15,9 @@ import (
 
 // shareKeeper divides the log between owners. It is a part of the Log.
 type shareKeeper struct {
-	log  *Log
-	size atomic.Int64 // of the stream, about
+	log     *Log
+	size    atomic.Int64 // of the stream, about
+	waiting atomic.Int64 // bytes of records that are not written yet
 }
 
 // keepsFacts reports whether facts are kept while the log is full, so that new ones are
@@ -26,24 +27,26 @@ func (k *shareKeeper) keepsFacts() bool {
 	return keep.KeepFacts && keep.MaxBytes > 0
 }
 
-// isAbove reports whether the log is larger than this part of its limit.
+// isAbove reports whether the log, with what waits to be written, is larger than this
+// part of its limit.
 func (k *shareKeeper) isAbove(part float64) bool {
-	return float64(k.size.Load()) > part*float64(k.log.cfg.Retention.MaxBytes)
+	return float64(k.size.Load()+k.waiting.Load()) > part*float64(k.log.cfg.Retention.MaxBytes)
 }
 
-// Admit returns quota_exceeded if the facts of the caller's requests may not grow: those
+// Admit returns quota_exceeded if the caller's requests may not be recorded now: the facts
 // of its tenant use up its share of the log, or the log is full of facts and no other
-// tenant has more. Contents do not count, because they are evicted first.
+// tenant has more, or the tenant writes faster than its contents are evicted. Contents do
+// not count otherwise.
 func (k *shareKeeper) Admit(caller *contract.Caller) error {
 	if !k.keepsFacts() {
 		return nil
 	}
 	usage, limit, share := k.log.usage, k.log.cfg.Retention.MaxBytes, k.shareBytes()
 	owner := quota.OwnerOf(caller)
-	if k.isAbove(laggingPart) {
-		if own, most := usage.sumOf(owner); own == most {
-			return &contract.Error{Code: contract.CodeQuotaExceeded, Message: "the audit log grows faster than old contents of this tenant are removed; try again"}
-		}
+	sum, most := usage.sumOf(owner)
+	if share < limit && float64(sum) > laggingShare*float64(share) || sum == most && k.isAbove(laggingPart) {
+		k.log.requestSizeCheck()
+		return &contract.Error{Code: contract.CodeQuotaExceeded, Message: "the audit log grows faster than old contents of this tenant are removed; try again"}
 	}
 	own, all := usage.factsOf(owner)
 	if own < share && (all < limit/20*19 || own < usage.mostFacts()) {
@@ -124,10 +127,11 @@ func (k *shareKeeper) warnOfFullShares(ctx context.Context) {
 	}
 }
 
-// Parts of the limit of the log. The stream has 1.11 of the limit.
+// Parts of the limit of the log, if nothing else is stated. The stream has 1.11 of the limit.
 const (
-	evictedPart = 0.1 // by which one pass reduces the contents
-	heavyPart   = 0.8 // of the bytes of the heaviest owner, from which an owner counts as heavy, too
+	evictedPart  = 0.1 // by which one pass reduces the contents
+	laggingShare = 1.5 // of the share of an owner, above which its requests are rejected until contents are evicted
+	heavyPart    = 0.8 // of the bytes of the heaviest owner, from which an owner counts as heavy, too
 
 	// Sizes of the log, see Admit and checkRoom.
 	laggingPart    = 1.03 // above which requests of the heaviest owner are rejected until contents are evicted

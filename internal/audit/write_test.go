@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 var (
@@ -168,19 +170,9 @@ func TestAppend_RecoversFromFullStore(t *testing.T) {
 // A tenant that fills the log faster than its contents are evicted is stopped before the
 // log is full, so that others can write, and nothing of them is trimmed.
 func TestAppend_StopsHeaviestTenantFirst(t *testing.T) {
-	d := newLogFixture(t, func(c *store.Config) { c.MaxBytes = 32 << 20 })
-	log, err := d.store.Log(t.Context(), LogConfig(0.25))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.log = log
-	auditLog := d.open(func(c *Config) {
-		c.Retention.MaxBytes, c.Retention.Share, c.Retention.KeepFacts = 7_500_000, 0.25, true
-	})
-	if err := auditLog.loadUsage(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	d, auditLog := shareFixture(t)
 	now := time.Now()
+	var err error
 	record := func(n int, tenant string, bytes int) Record {
 		rec := outcomeOf(now, n)
 		rec.Tenant, rec.Content = tenant, make([]byte, bytes)
@@ -212,6 +204,94 @@ func TestAppend_StopsHeaviestTenantFirst(t *testing.T) {
 	if report := d.verify(); !report.OK() || report.First != 1 {
 		t.Errorf("got problems %v, first record %d, want none, and 1", report.Problems, report.First)
 	}
+}
+
+// shareFixture is a log of which a tenant may use a quarter, and that evicts only on request.
+func shareFixture(t *testing.T) (*logFixture, *Log) {
+	t.Helper()
+	d := newLogFixture(t, func(c *store.Config) { c.MaxBytes = 32 << 20 })
+	log, err := d.store.Log(t.Context(), LogConfig(0.25))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.log = log
+	auditLog := d.open(func(c *Config) {
+		c.Retention.MaxBytes, c.Retention.Share, c.Retention.KeepFacts = 7_500_000, 0.25, true
+	})
+	if err := auditLog.loadUsage(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return d, auditLog
+}
+
+// A tenant that writes faster than its contents are evicted waits when it exceeds its
+// share, not when the log is full: then others would wait as well.
+func TestAdmit_RejectsTenantFarAboveItsShare(t *testing.T) {
+	d, auditLog := shareFixture(t)
+	now := time.Now()
+	for n := range 150 { // 3 MB of 1.9
+		rec := outcomeOf(now, n)
+		rec.Tenant, rec.Content = "flooder", make([]byte, 20_000)
+		d.append(auditLog, rec)
+	}
+	flooder, quiet := &contract.Caller{Tenant: "flooder"}, &contract.Caller{Tenant: "quiet"}
+	if e, ok := errors.AsType[*contract.Error](auditLog.Admit(flooder)); !ok || e.Code != contract.CodeQuotaExceeded {
+		t.Errorf("the tenant above its share: got %v, want %s", e, contract.CodeQuotaExceeded)
+	}
+	if err := auditLog.Admit(quiet); err != nil {
+		t.Errorf("another tenant: got %v, want that it may write", err)
+	}
+	if err := auditLog.EnforceRetention(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := auditLog.Admit(flooder); err != nil {
+		t.Errorf("after its contents were evicted: got %v, want that it may write", err)
+	}
+}
+
+// Records that wait to be written need room, too: together they must not fill the log.
+func TestAppend_CountsRecordsThatWait(t *testing.T) {
+	d, auditLog := shareFixture(t)
+	now := time.Now()
+	rec := outcomeOf(now, 0)
+	rec.Tenant, rec.Content = "flooder", make([]byte, 300_000)
+	d.append(auditLog, rec)
+	release, blocked := make(chan struct{}), make(chan struct{}, 64)
+	write := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
+		select {
+		case blocked <- struct{}{}:
+		default:
+		}
+		<-release
+		return d.log.Append(ctx, subject, data, opts)
+	})
+	d.lose.Store(&write)
+	results := make(chan error, 64)
+	for n := range cap(results) { // 19 MB, of a log of 8.4
+		go func() {
+			rec := outcomeOf(now, 1+n)
+			rec.Tenant, rec.Content = "flooder", make([]byte, 300_000)
+			results <- auditLog.Append(t.Context(), rec)
+		}()
+	}
+	testkit.Receive(t, blocked)
+	rejected := 0
+	for rejected < 30 { // before anything is written
+		if err := testkit.Receive(t, results); !errors.Is(err, store.ErrFull) {
+			t.Fatalf("got %v, want %v", err, store.ErrFull)
+		}
+		rejected++
+	}
+	close(release)
+	for range cap(results) - rejected {
+		if err := testkit.Receive(t, results); err != nil && !errors.Is(err, store.ErrFull) {
+			t.Error(err)
+		}
+	}
+	d.lose.Store(nil)
+	quiet := outcomeOf(now, 1000)
+	quiet.Tenant, quiet.Content = "quiet", make([]byte, 2_000)
+	d.append(auditLog, quiet)
 }
 
 // The process dies at any moment: acknowledged records are stored, and the head is
