@@ -6,6 +6,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/limits"
+	"github.com/caprouter/caprouter/internal/quota"
 )
 
 // Class is an admission class: each has a semaphore that bounds how many of its
@@ -37,17 +38,17 @@ type semaphore struct {
 }
 
 // admissionController sheds load: it admits requests up to the limit of their
-// class, and in ClassWork keeps a reserve from callers who hold most permits.
+// class, and keeps a reserve from tenants that hold most permits.
 type admissionController struct {
-	classes   [limitedClasses]semaphore
-	perCaller bool // share ClassWork between callers
-	shares    callerShares
-	heavy     callerShares // of ClassHeavy
-	meter     Meter
+	classes [limitedClasses]semaphore
+	shared  bool // there are several callers
+	shares  [limitedClasses]permitShares[quota.Owner]
+	heavy   permitShares[limits.Principal] // of ClassHeavy
+	meter   Meter
 }
 
-func newAdmissionController(cfg *Config, perCaller bool) *admissionController {
-	a := &admissionController{perCaller: perCaller, meter: cfg.Meter}
+func newAdmissionController(cfg *Config, shared bool) *admissionController {
+	a := &admissionController{shared: shared, meter: cfg.Meter}
 	a.classes[ClassWork].limit = int64(cfg.MaxInFlight)
 	a.classes[ClassCompletion].limit = maxCompletions
 	a.classes[ClassHeavy].limit = maxHeavy
@@ -71,7 +72,8 @@ func (a *admissionController) isFull(class Class) bool {
 type admissionPermit struct {
 	controller *admissionController // nil once released
 	class      Class
-	shares     *callerShares // of the class; nil if the permit counts against none
+	counted    bool // against the shares of owner, and in ClassHeavy of principal
+	owner      quota.Owner
 	principal  limits.Principal
 }
 
@@ -98,24 +100,27 @@ func (a *admissionController) acquire(class Class, caller *contract.Caller) (adm
 }
 
 // acquireShare counts the permit, the taken-th of its class, against the share of the
-// caller.
+// caller's tenant.
 func (a *admissionController) acquireShare(p *admissionPermit, taken int64, caller *contract.Caller) error {
-	if !a.perCaller || caller == nil || p.class != ClassWork && p.class != ClassHeavy {
+	if !a.shared || caller == nil || p.class == ClassCompletion {
 		return nil
 	}
-	p.principal = limits.PrincipalOf(caller)
+	p.owner, p.principal = quota.OwnerOf(caller), limits.PrincipalOf(caller)
 	limit := int(a.classes[p.class].limit)
-	switch {
-	case p.class == ClassHeavy && !a.heavy.acquire(p.principal, true, 1):
-		return errOneAtATime
-	case p.class == ClassHeavy:
-		p.shares = &a.heavy
-	case !a.shares.acquire(p.principal, int(taken) > limit-limit/8, limit/2):
-		return errOverloaded
-	default:
-		p.shares = &a.shares
+	limited, share := int(taken) > limit-limit/8, limit/2
+	if p.class == ClassHeavy {
+		if !a.heavy.acquire(p.principal, true, 1) {
+			return errOneAtATime
+		}
+		limited, share = true, maxHeavy-1
 	}
-	return nil
+	if p.counted = a.shares[p.class].acquire(p.owner, limited, share); p.counted {
+		return nil
+	}
+	if p.class == ClassHeavy {
+		a.heavy.release(p.principal)
+	}
+	return errOverloaded
 }
 
 // release returns the permit. Further calls have no effect.
@@ -125,8 +130,11 @@ func (p *admissionPermit) release() {
 		return
 	}
 	p.controller = nil
-	if p.shares != nil {
-		p.shares.release(p.principal)
+	if p.counted {
+		a.shares[p.class].release(p.owner)
+		if p.class == ClassHeavy {
+			a.heavy.release(p.principal)
+		}
 	}
 	a.classes[p.class].taken.Add(-1)
 	if p.class == ClassWork {
@@ -142,34 +150,35 @@ func (a *admissionController) inFlight() (n int64) {
 	return n
 }
 
-// callerShares prevents one caller from holding all permits. In ClassWork, the last
-// eighth is reserved for callers that hold less than half of them: a caller alone can
-// hold seven eighths, and others are admitted while it does.
-type callerShares struct {
+// permitShares prevents one holder, a tenant or a caller, from holding all permits of a
+// class. In ClassWork and ClassStream, the last eighth is reserved for tenants that hold
+// less than half of them: a tenant alone can hold seven eighths, and others are admitted
+// while it does.
+type permitShares[Holder comparable] struct {
 	mu   sync.Mutex
-	held map[limits.Principal]int // permits per principal, without zeros
+	held map[Holder]int // without zeros
 }
 
-// acquire counts a permit of the principal, unless the share is limited and the
-// principal holds that many.
-func (s *callerShares) acquire(p limits.Principal, limited bool, share int) bool {
+// acquire counts a permit of the holder, unless the share is limited and the holder has
+// that many.
+func (s *permitShares[Holder]) acquire(h Holder, limited bool, share int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if limited && s.held[p] >= share {
+	if limited && s.held[h] >= share {
 		return false
 	}
 	if s.held == nil {
-		s.held = map[limits.Principal]int{}
+		s.held = map[Holder]int{}
 	}
-	s.held[p]++
+	s.held[h]++
 	return true
 }
 
-func (s *callerShares) release(p limits.Principal) {
+func (s *permitShares[Holder]) release(h Holder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[p]--; s.held[p] <= 0 {
-		delete(s.held, p)
+	if s.held[h]--; s.held[h] <= 0 {
+		delete(s.held, h)
 	}
 }
 

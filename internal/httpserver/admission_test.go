@@ -273,17 +273,31 @@ func TestAdmission_ReservesPermitsForOtherCallers(t *testing.T) {
 		p.release()
 		p.release() // has no effect
 	}
-	if a.inFlight() != 0 || len(a.shares.held) != 0 {
-		t.Errorf("afterwards %d permits and the shares of %d callers are held", a.inFlight(), len(a.shares.held))
+	if a.inFlight() != 0 || len(a.shares[ClassWork].held) != 0 {
+		t.Errorf("afterwards %d permits and the shares of %d callers are held", a.inFlight(), len(a.shares[ClassWork].held))
 	}
 }
 
-// TestCallerShares: a caller that holds few permits is admitted while there is
+// The callers of one tenant share what one caller may hold: a tenant may have any number
+// of them.
+func TestAdmission_ReservesPermitsForOtherTenants(t *testing.T) {
+	a := newAdmissionController(&Config{MaxInFlight: 80, MaxReaders: 80, Meter: discardMeter{}}, true)
+	for _, class := range []Class{ClassWork, ClassStream, ClassHeavy} {
+		for i := range 100 {
+			_, _ = a.acquire(class, &contract.Caller{Tenant: "greedy", Subject: strconv.Itoa(i)})
+		}
+		if _, err := a.acquire(class, &contract.Caller{Tenant: "other", Subject: "1"}); err != nil {
+			t.Errorf("class %d: got %v for a caller of another tenant, want a permit", class, err)
+		}
+	}
+}
+
+// TestPermitShares: a caller that holds few permits is admitted while there is
 // one, and the count per caller is exact.
-func TestCallerShares(t *testing.T) {
+func TestPermitShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 40).Draw(t, "limit")
-		var s callerShares
+		var s permitShares[limits.Principal]
 		held, taken := map[limits.Principal]int{}, 0
 		for range rapid.IntRange(0, 200).Draw(t, "steps") {
 			p := limits.Principal{Subject: strconv.Itoa(rapid.IntRange(0, 3).Draw(t, "caller"))}
