@@ -271,8 +271,8 @@ func (l *Log) Append(ctx context.Context, rec Record) error {
 	p, err := l.newPending(&rec)
 	if err == nil {
 		bytes := p.usage.bytes.sum()
-		l.waiting.Add(bytes) // before the check, because others check at the same time
-		defer l.waiting.Add(-bytes)
+		l.queued.Add(bytes) // before the check, because others check at the same time
+		defer l.queued.Add(-bytes)
 		err = l.checkRoom(&rec)
 	}
 	if err == nil {

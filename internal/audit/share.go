@@ -15,9 +15,9 @@ import (
 
 // shareKeeper divides the log between owners. It is a part of the Log.
 type shareKeeper struct {
-	log     *Log
-	size    atomic.Int64 // of the stream, about
-	waiting atomic.Int64 // bytes of records that are not written yet
+	log    *Log
+	size   atomic.Int64 // of the stream, about
+	queued atomic.Int64 // bytes of records that are not written yet
 }
 
 // keepsFacts reports whether facts are kept while the log is full, so that new ones are
@@ -30,7 +30,7 @@ func (k *shareKeeper) keepsFacts() bool {
 // isAbove reports whether the log, with what waits to be written, is larger than this
 // part of its limit.
 func (k *shareKeeper) isAbove(part float64) bool {
-	return float64(k.size.Load()+k.waiting.Load()) > part*float64(k.log.cfg.Retention.MaxBytes)
+	return float64(k.size.Load()+k.queued.Load()) > part*float64(k.log.cfg.Retention.MaxBytes)
 }
 
 // Admit returns quota_exceeded if the caller's requests may not be recorded now: the facts
