@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -62,8 +63,11 @@ func stallAt(t *testing.T, server string, text []byte, stalled chan<- struct{}) 
 	group.Go("proxy", func(ctx context.Context) error {
 		for {
 			client, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
 			if err != nil {
-				return nil // closed
+				return err
 			}
 			upstream, err := net.Dial("tcp", server)
 			if err != nil {

@@ -30,7 +30,7 @@ const (
 type neighbourResult struct {
 	alone, beside distribution
 	stages        [2]*stageTimes // alone and beside
-	counts        outcomeCounts // beside
+	counts        outcomeCounts  // beside
 	flood         *traffic
 	kept, missing int // records and keys from before the flood
 }
