@@ -423,11 +423,11 @@ func TestParseIsDeterministic(t *testing.T) {
 }
 
 func TestParseWarnsOfWhatIsNotServed(t *testing.T) {
-	s, err := Parse("f.yaml", []byte("clients: {a: {match: {intent: [x], domains: [y]}, endpoint: {protocol: mcp}}}\n"))
+	s, err := Parse("f.yaml", []byte("clients: {a: {match: {intent: [x], domains: [y]}, endpoint: {protocol: orchestrator}}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"a is reached by protocol mcp, which is not served yet: every task for it fails"}
+	want := []string{"a is reached by protocol orchestrator, which is not served yet: every task for it fails"}
 	if diff := cmp.Diff(want, s.Fleet.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}

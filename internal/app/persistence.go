@@ -146,7 +146,7 @@ func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
 			Contents: durationOf(retention.Decisions), Chain: durationOf(retention.Audit),
 			// Below the share, because trimming a log first writes a checkpoint to it.
 			MaxBytes: int64(0.9 * shareAudit * float64(c.cfg.Store.maxBytes())),
-			Share:    c.tenantShare(), KeepFacts: c.cfg.Auth.Mode != authNone && c.cfg.Audit.Required,
+			Share:    c.cfg.tenantShare(), KeepFacts: c.cfg.Auth.Mode != authNone && c.cfg.Audit.Required,
 		},
 		OnEvict: c.reportTrim(telemetry.PartAudit),
 		Used:    use == usedStore,

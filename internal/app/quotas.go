@@ -22,7 +22,7 @@ type storeQuotas struct {
 
 func (c *core) newQuotas() *storeQuotas {
 	part := func(name, metric string, share float64, cfg quota.Config) *quota.Ledger {
-		cfg.Part, cfg.Share = name, c.tenantShare()
+		cfg.Part, cfg.Share = name, c.cfg.tenantShare()
 		cfg.Limit = int64(share * float64(c.cfg.Store.maxBytes()))
 		cfg.OnTrim = c.reportTrim(metric)
 		return quota.New(cfg)
@@ -39,11 +39,11 @@ func (c *core) newQuotas() *storeQuotas {
 
 // tenantShare returns the part of the store that one tenant may use. Without tokens
 // there is one caller.
-func (c *core) tenantShare() float64 {
-	if c.cfg.Auth.Mode == authNone {
+func (c *Config) tenantShare() float64 {
+	if c.Auth.Mode == authNone {
 		return 1
 	}
-	return c.cfg.Store.TenantShare
+	return c.Store.TenantShare
 }
 
 // trimWarningInterval is the minimum time between two warnings about one part.

@@ -80,7 +80,7 @@ func schemaTypes() map[string]reflect.Type {
 // those with a validate tag; in other schemas a member is required unless it has
 // omitempty.
 func isInbound(schema string) bool {
-	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose", "Action", "MCPRegistration", "MCPTest", "MCPBindRequest", "MCPApproval"}, schema)
+	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose", "LeaseRequest", "Action", "MCPRegistration", "MCPTest", "MCPBindRequest", "MCPApproval"}, schema)
 }
 
 // The schemas of the document have exactly the JSON members of the Go types, with
