@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -27,7 +28,7 @@ func (t Tools) Registry() []byte {
 	if t.NodeModules == "" {
 		return toolRegistry
 	}
-	return append(toolRegistry[:len(toolRegistry):len(toolRegistry)], npmRegistry...)
+	return append(slices.Clip(toolRegistry), npmRegistry...)
 }
 
 // Servers returns the registry file of the MCP servers.
