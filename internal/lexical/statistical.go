@@ -330,6 +330,9 @@ const (
 	// weakLikeness is a similarity to the intent's name or an example below which it
 	// does not make up for a missing second word.
 	weakLikeness = 0.4
+	// ownDomainLikeness is the similarity to an example from which the name of a domain
+	// that only the agents of the intent have speaks for it.
+	ownDomainLikeness = 0.3
 )
 
 // supportFactor lowers the confidence in an intent with few examples if a
@@ -382,6 +385,8 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 		return 1
 	case support > 0.999 && r.isEnough(f, tied):
 		enough, factor = supportedExamples, enoughFactor
+	case !words && !pairs && r.namesOwnDomain(intent) && f[featNearest] >= ownDomainLikeness:
+		enough, factor = supportedExamples, enoughFactor
 	case !words && !pairs:
 		enough, factor = supportedDomains, domainFactor
 	case !words:
@@ -398,6 +403,15 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 // pipeline" does not.
 func (r *textAnalysis) domainCounts(info *wordInfo, fewExamples float64) bool {
 	return info.families == 1 && fewExamples > 0 && r.nonDomain >= minBesideDomain
+}
+
+// namesOwnDomain reports whether the text has a word of a domain's name that only the
+// agents of the intent have, and that is also a word of the intent.
+func (r *textAnalysis) namesOwnDomain(intent int) bool {
+	return slices.ContainsFunc(r.found, func(w int32) bool {
+		info := &r.model.info[w]
+		return info.domain && info.families == 1 && r.inVocabulary(w, intent, false)
+	})
 }
 
 // isEnough reports whether a single word suffices: an example is similar, or the text
