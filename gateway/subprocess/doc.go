@@ -10,7 +10,7 @@
 //
 // The lifeline closes if the parent closes it, or dies in any way. The supervisor then
 // sends SIGTERM to the group and, after [TermGrace], SIGKILL. If the server exits, the
-// supervisor kills what is left of the group.
+// supervisor kills the rest of the group.
 //
 // A process that leaves the group (setsid) and a supervisor that is killed at the same
 // moment as its parent are not covered.

@@ -49,18 +49,27 @@ func runParent(command []string) {
 
 // runServer prints a line with its process id and that of a child, and then behaves as
 // told: "echo" echoes lines, "stubborn" ignores the end of its input and SIGTERM,
-// "flood" writes to stderr, "env" prints its environment.
+// "orphan" exits before a child that ignores SIGTERM, "obedient" exits at the end of its
+// input and leaves such a child, "flood" writes to stderr, "env" prints its environment.
 func runServer(behavior string) {
 	if behavior == "stubborn" || behavior == "child" {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	}
 	if behavior == "child" {
+		fmt.Println("SIGTERM is ignored")
 		select {}
 	}
 	pids := []string{fmt.Sprint(os.Getpid())}
-	if behavior == "stubborn" || behavior == "orphan" {
+	if behavior == "stubborn" || behavior == "orphan" || behavior == "obedient" {
 		child := exec.Command(os.Args[0], "server", "child")
-		if err := child.Start(); err != nil {
+		ready, err := child.StdoutPipe()
+		if err == nil {
+			err = child.Start()
+		}
+		if err == nil {
+			_, err = ready.Read(make([]byte, 1))
+		}
+		if err != nil {
 			panic(err)
 		}
 		pids = append(pids, fmt.Sprint(child.Process.Pid))

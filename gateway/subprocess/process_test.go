@@ -68,23 +68,25 @@ func TestProcess_KillsGroup(t *testing.T) {
 		}
 		closeProcess(t, p)
 	})
-	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
-		t.Run("parent ended by "+signal.String(), func(t *testing.T) {
-			parent := exec.CommandContext(t.Context(), os.Args[0], "parent", os.Args[0], "server", "stubborn")
-			out, err := parent.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := parent.Start(); err != nil {
-				t.Fatal(err)
-			}
-			pids := readPIDs(t, bufio.NewReader(out))
-			if err := parent.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
-			_ = parent.Wait()
-			waitGone(t, pids)
-		})
+	for _, behavior := range []string{"stubborn", "obedient"} {
+		for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+			t.Run(behavior+", parent ended by "+signal.String(), func(t *testing.T) {
+				parent := exec.CommandContext(t.Context(), os.Args[0], "parent", os.Args[0], "server", behavior)
+				out, err := parent.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := parent.Start(); err != nil {
+					t.Fatal(err)
+				}
+				pids := readPIDs(t, bufio.NewReader(out))
+				if err := parent.Process.Signal(signal); err != nil {
+					t.Fatal(err)
+				}
+				_ = parent.Wait()
+				waitGone(t, pids)
+			})
+		}
 	}
 }
 

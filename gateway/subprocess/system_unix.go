@@ -61,12 +61,19 @@ func Supervise(ctx context.Context, command []string) int {
 		return nil
 	})
 	<-exited
-	signalGroup(syscall.SIGTERM) // the parent sends SIGKILL
+	// Kill the rest of the group here, because the parent may be dead. Join the parent's
+	// group first, so that this process survives the signal and the parent gets the exit
+	// code. If the parent is dead, that may fail, and no process needs the code.
+	if parents, err := syscall.Getpgid(syscall.Getppid()); err == nil {
+		_ = syscall.Setpgid(0, parents)
+	}
+	signalGroup(syscall.SIGKILL)
 	return exitCode(cmd.ProcessState)
 }
 
-// signalGroup signals all processes of the group of this process.
-func signalGroup(s syscall.Signal) { _ = syscall.Kill(0, s) }
+// signalGroup signals the processes of the group whose leader this process was at its start.
+// Process id 0 would be the parent's group after Supervise has joined that.
+func signalGroup(s syscall.Signal) { _ = syscall.Kill(-os.Getpid(), s) }
 
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
