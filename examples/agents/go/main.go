@@ -18,6 +18,7 @@ import (
 
 func main() {
 	pull := flag.Bool("pull", false, "pull tasks, as an agent that the router cannot reach")
+	router := flag.String("router", "http://127.0.0.1:8080", "`URL` of the router")
 	flag.Parse()
 	protocol := contract.ProtocolHTTP
 	if *pull {
@@ -27,7 +28,7 @@ func main() {
 	defer stop()
 	err := agentkit.Run(ctx, agentkit.Config{
 		AgentID:   "word_counter", // the key of the grant
-		RouterURL: "http://127.0.0.1:8080",
+		RouterURL: *router,
 		Listen:    "127.0.0.1:9101",
 		Registration: contract.Registration{
 			Match:    contract.Match{Intent: []string{"count_words"}, Domains: []string{"text"}},
