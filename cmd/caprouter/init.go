@@ -43,8 +43,9 @@ func newInitCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a configuration, a registry and golden cases to start from",
-		Long: "Write three files and the directory schemas into DIR or the current directory: caprouter.yaml, with every key explained;\n" +
-			"capabilities.yaml, with one agent, which caprouter serve runs; and cases.yaml, with golden cases.\n" +
+		Long: "Write three files and the directory schemas into DIR or the current directory: caprouter.yaml, with\n" +
+			"every key explained; capabilities.yaml, with one agent, which caprouter serve runs; and cases.yaml,\n" +
+			"with golden cases.\n" +
 			"If one of the files exists, init writes nothing.",
 		Example: `  caprouter init
   caprouter init my-router && cd my-router`,

@@ -18,7 +18,8 @@ func newServeCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the router",
 		Long: "Run the router. With no configuration it listens on 127.0.0.1:8080, reads capabilities.yaml and mcp.json\n" +
-			"if they exist, and classifies with a model if GEMINI_API_KEY is set, else with the embedded lexical classifier.\n" +
+			"if they exist, and classifies with a model if GEMINI_API_KEY is set, else with the embedded lexical\n" +
+			"classifier.\n" +
 			"Flags override CAPROUTER_* in the environment, which overrides the file; for example\n" +
 			"CAPROUTER_DISPATCH_TIMEOUT_MS sets dispatch.timeout_ms. caprouter init writes files to start from.\n\n" +
 			"Both registries are reloaded if their files change and on SIGHUP; an invalid file changes nothing. SIGTERM or\n" +
