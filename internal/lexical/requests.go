@@ -15,7 +15,7 @@ const (
 	maxPieces        = 64
 	// boundaryCost is the gain in log odds that a boundary between two requests
 	// requires: "play rock and roll" is one request.
-	boundaryCost = 1.0
+	boundaryCost = 1.5
 	// maxRequestLogOdds bounds the contribution of one request, so that a very
 	// confident one does not outweigh a boundary.
 	maxRequestLogOdds = 4.0

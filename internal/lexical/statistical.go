@@ -381,11 +381,11 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 		return min(1, max(0, m.statistical.rejectThreshold-1e-4)) // no content word is known
 	case content+r.misspelt == 0:
 		enough, factor = supportedPhrases, stopWordsFactor
-	case support > 1.999:
+	case support > 1.999, support > 0.999 && tied && r.unknown == 0:
 		return 1
-	case support > 0.999 && r.isEnough(f, tied):
+	case support > 0.999 && r.isEnough(f):
 		enough, factor = supportedExamples, enoughFactor
-	case !words && !pairs && r.namesOwnDomain(intent) && f[featNearest] >= ownDomainLikeness:
+	case !words && !pairs && fewExamples > 0 && r.namesOwnDomain(intent) && f[featNearest] >= ownDomainLikeness:
 		enough, factor = supportedExamples, enoughFactor
 	case !words && !pairs:
 		enough, factor = supportedDomains, domainFactor
@@ -417,8 +417,8 @@ func (r *textAnalysis) namesOwnDomain(intent int) bool {
 // isEnough reports whether a single word suffices: an example is similar, or the text
 // has few words that are not known. "Cancel my gym membership" does not ask for
 // cancel_order.
-func (r *textAnalysis) isEnough(f *confidenceFeatures, tied bool) bool {
-	return f[featNearest] >= weakLikeness || tied && r.unknown == 0 || f[featName] >= weakLikeness && r.unknown <= 1
+func (r *textAnalysis) isEnough(f *confidenceFeatures) bool {
+	return f[featNearest] >= weakLikeness || f[featName] >= weakLikeness && r.unknown <= 1
 }
 
 // inVocabulary reports whether the intent, or another of its family, has the word.
