@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,17 +91,32 @@ func (f *mcpFlags) register(cmd *cobra.Command) {
 
 // path returns the name of the registry file.
 func (f *mcpFlags) path() string {
-	for _, name := range []string{f.file, strings.TrimPrefix(os.Getenv("MCP_REGISTRY_FILE"), "classpath:")} {
-		if name != "" {
-			return name
-		}
+	return cmp.Or(f.file, mcpFileVariable(), app.DefaultMCPFile)
+}
+
+// useArgument makes the argument FILE, which may be absent, the registry file.
+func (f *mcpFlags) useArgument(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
-	return app.DefaultMCPFile
+	if f.file != "" {
+		return usageErrorf(cmd, "%s and --mcp %s both name the file: remove one of them", args[0], f.file)
+	}
+	f.file = args[0]
+	return nil
+}
+
+// mcpFileVariable returns the registry file that the environment names, "" if none.
+func mcpFileVariable() string {
+	return strings.TrimPrefix(os.Getenv("MCP_REGISTRY_FILE"), "classpath:")
 }
 
 // loadMCPFile loads a registry file.
 func loadMCPFile(path string) (*mcpfile.File, error) {
 	file, err := mcpfile.Load(path)
+	if errors.Is(err, fs.ErrNotExist) && path == mcpFileVariable() {
+		return nil, fmt.Errorf("there is no registry file %s of MCP servers, which MCP_REGISTRY_FILE names: correct the variable, or name a file with --mcp", path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no registry file %s of MCP servers: name one with --mcp", path)
 	}
@@ -222,19 +238,19 @@ func mcpStatusStyle(s *gateway.ServerInfo) textStyle {
 }
 
 func newMCPValidateCommand() *cobra.Command {
-	return &cobra.Command{
+	var flags mcpFlags
+	cmd := &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a registry file of MCP servers and report every mistake with its position",
-		Long: "Check a registry file without starting or calling a server. FILE defaults to " + app.DefaultMCPFile + ". Warnings name\n" +
+		Long: "Check a registry file without starting or calling a server. FILE defaults to that of --mcp. Warnings name\n" +
 			"literal credentials, ignored keys and environment variables that are not set.",
 		Example: `  caprouter mcp validate
   caprouter mcp validate ~/.cursor/mcp.json`,
 		Args:              argsBetween("one FILE", 0, 1),
 		ValidArgsFunction: completeJSON,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			flags := mcpFlags{}
-			if len(args) == 1 {
-				flags.file = args[0]
+			if err := flags.useArgument(cmd, args); err != nil {
+				return err
 			}
 			file, err := checkMCPFile(cmd, flags.path())
 			if err != nil {
@@ -250,6 +266,8 @@ func newMCPValidateCommand() *cobra.Command {
 			return err
 		},
 	}
+	addMCPFlag(cmd, &flags.file)
+	return cmd
 }
 
 func completeJSON(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -99,16 +99,23 @@ func printIndented(out io.Writer, raw json.RawMessage) error {
 }
 
 func newMCPImportCommand() *cobra.Command {
-	return &cobra.Command{
+	var flags mcpFlags
+	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Print the servers of a file of another program in the format of " + app.DefaultMCPFile,
 		Long: "Read a registry file in any of the formats and print its servers in the format servers, version 1.0.\n" +
 			"Values are not changed: ${NAME} stays, and so do literal credentials.",
 		Example:           `  caprouter mcp import ~/.cursor/mcp.json > mcp.json`,
-		Args:              argsBetween("one FILE", 1, 1),
+		Args:              argsBetween("one FILE", 0, 1),
 		ValidArgsFunction: completeJSON,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := checkMCPFile(cmd, args[0])
+			if err := flags.useArgument(cmd, args); err != nil {
+				return err
+			}
+			if flags.file == "" {
+				return usageErrorf(cmd, "import needs FILE, the file of the other program")
+			}
+			file, err := checkMCPFile(cmd, flags.file)
 			if err != nil {
 				return err
 			}
@@ -120,4 +127,6 @@ func newMCPImportCommand() *cobra.Command {
 			return err
 		},
 	}
+	addMCPFlag(cmd, &flags.file)
+	return cmd
 }
