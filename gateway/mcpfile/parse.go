@@ -110,8 +110,8 @@ func (r *reader) decode(at string, raw json.RawMessage, v any) bool {
 	case !ok:
 		r.errorf(at, "%v", err)
 	case at == "" && e.Syntax:
-		line, column := strictjson.Position(r.data, e.Pointer)
-		r.errs = append(r.errs, strictyaml.Error{File: r.file, Line: line, Column: column, Detail: "the file " + e.Detail})
+		line, column, detail := e.Locate(r.data)
+		r.errs = append(r.errs, strictyaml.Error{File: r.file, Line: line, Column: column, Detail: "the file " + detail})
 	default:
 		r.errorf(at+e.Pointer, "%s", describe(at+e.Pointer, e.Detail))
 	}

@@ -73,7 +73,9 @@ func TestParse_Errors(t *testing.T) {
 		want       []string
 	}{
 		{"nothing", ``, []string{"m.json:1:1: the file is not JSON: it is empty"}},
-		{"no JSON", "{\n  \"servers\": [}\n", []string{"m.json:2:14: the file is not JSON: invalid character '}' at start of value at line 2, column 15"}},
+		{"no JSON", "{\n  \"servers\": [}\n", []string{"m.json:2:15: the file is not JSON: invalid character '}' at start of value"}},
+		{"no JSON further on", "{\n  \"servers\": [\n    {\"id\": \"a\",\n     /* b */ x}]}\n", []string{"m.json:4:14: the file is not JSON: invalid character 'x' at start of string (expecting '\"')"}},
+		{"half a file", "{\n  \"servers\": [\n", []string{"m.json:3:1: the file is not JSON: the text ends too early"}},
 		{"a list", `[]`, []string{"m.json:1:1: the file must be an object, got an array"}},
 		{"another file", `{"name": {"a": 1}, "version": {}}`, []string{
 			`m.json:1:1: this is no registry of MCP servers; expected one of these: {"servers": [...]}, {"servers": {...}}, {"mcpServers": {...}}, {"mcp": {...}}, {"plugins": [...]}`,

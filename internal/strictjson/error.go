@@ -24,6 +24,17 @@ type Error struct {
 	Offset  int64  // in bytes
 }
 
+// Locate returns the line and column of a syntax error in the document, both from 1, and
+// the detail without them.
+func (e *Error) Locate(data []byte) (line, column int, detail string) {
+	line, column = lineColumn(data, e.Offset)
+	return line, column, strings.TrimSuffix(e.Detail, positionSuffix(line, column))
+}
+
+func positionSuffix(line, column int) string {
+	return fmt.Sprintf(" at line %d, column %d", line, column)
+}
+
 // Error returns the pointer and the detail.
 func (e *Error) Error() string {
 	if e.Pointer == "" {
@@ -79,8 +90,7 @@ func translateSyntaxError(err *jsontext.SyntacticError, data []byte) *Error {
 	case strings.Contains(reason, "invalid UTF-8"):
 		reason = "invalid UTF-8"
 	}
-	line, column := lineColumn(data, err.ByteOffset)
-	e.Detail = fmt.Sprintf("is not JSON: %s at line %d, column %d", reason, line, column)
+	e.Detail = "is not JSON: " + reason + positionSuffix(lineColumn(data, err.ByteOffset))
 	return e
 }
 
