@@ -21,9 +21,10 @@ func newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that serve needs, with advice",
-		Long: "Check what serve needs with the same flags: configuration, registry, data directory, address and model,\n" +
-			"including whether its key is accepted. Each problem is followed by advice. The key is never printed.\n" +
-			"--probe also classifies one example of the registry with the model, which takes tokens.\n\n" +
+		Long: "Check what serve needs with the same flags: configuration, registry, MCP servers, data directory, address\n" +
+			"and model, including whether its key is accepted. No MCP server is started. Each problem is followed by\n" +
+			"advice. The key is never printed. --probe also classifies one example of the registry with the model, which\n" +
+			"takes tokens.\n\n" +
 			"Exit code 1 if a check fails, 0 if there are only warnings.",
 		Example: `  caprouter doctor
   caprouter doctor --config /etc/caprouter/caprouter.yaml --timeout 3s

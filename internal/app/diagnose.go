@@ -8,12 +8,16 @@ import (
 	"math"
 	"net"
 	"net/url"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/lint"
@@ -76,6 +80,7 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 	}{
 		{"configuration", func(context.Context) Finding { return checkPassed("every key is known and in range") }},
 		{"registry", d.checkRegistry},
+		{"mcp", d.checkMCP},
 		{"data directory", d.checkDataDir},
 		{"store", d.checkStore},
 		{"tickets", d.checkWebhook},
@@ -118,6 +123,84 @@ func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
 		return checkWarned(fmt.Sprintf("%s; lint has %s", detail, countNoun(n, "remark")), "caprouter lint "+path+" explains them")
 	}
 	return checkPassed(detail)
+}
+
+// checkMCP loads the registry file of MCP servers as serve does, and reports what keeps
+// tools from being called. It starts and connects to no server.
+func (d *diagnosis) checkMCP(context.Context) Finding {
+	path, optional := d.MCP.filePath()
+	file, err := mcpfile.Load(path)
+	absent := optional && errors.Is(err, fs.ErrNotExist)
+	if err != nil && !absent {
+		return checkFailed(err.Error(), "correct mcp.file, or the file; caprouter mcp validate --mcp "+path+" shows every mistake")
+	}
+	if absent {
+		file = &mcpfile.File{}
+	}
+	var problems []string
+	for i := range file.Servers {
+		s := &file.Servers[i]
+		if problem := checkServer(s, d.opts.lookupEnv()); problem != "" && !s.Disabled {
+			problems = append(problems, problem)
+		}
+	}
+	problems = append(problems, d.findUnknownActions(path, file.Servers)...)
+	detail := path + ": " + countNoun(len(file.Servers), "server")
+	if absent {
+		detail = "there is no " + path
+	}
+	switch {
+	case len(problems) > 0:
+		return checkWarned(detail+"; "+strings.Join(problems, "; "), "correct the file, the registry or the environment; caprouter mcp test connects to each server")
+	case absent:
+		return checkSkipped(detail)
+	}
+	return checkPassed(detail)
+}
+
+// checkServer returns why a server cannot work, "" if nothing is known.
+func checkServer(s *mcpfile.Server, lookup func(string) (string, bool)) string {
+	e, err := s.Expand(lookup)
+	if err != nil {
+		return fmt.Sprintf("server %q is blocked: %v", s.ID, err)
+	}
+	if len(e.Command) == 0 {
+		return ""
+	}
+	program := e.Command[0]
+	switch {
+	case filepath.Base(program) == program: // looked up in the PATH of the server
+		if e.Env["PATH"] != "" {
+			return ""
+		}
+	case !filepath.IsAbs(program): // relative to the directory of the server
+		if program, err = filepath.Abs(filepath.Join(e.Dir, program)); err != nil {
+			return ""
+		}
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return fmt.Sprintf("the command %q of server %q is not found", s.Command[0], s.ID)
+	}
+	return ""
+}
+
+// findUnknownActions describes the agents whose tools are of no server. A registry that
+// cannot be loaded is another check.
+func (d *diagnosis) findUnknownActions(path string, servers []mcpfile.Server) []string {
+	registry, _ := d.Registry.filePath()
+	snapshot, err := capabilities.Load(registry)
+	if err != nil {
+		return nil
+	}
+	var problems []string
+	for _, a := range snapshot.Fleet.Agents {
+		action := a.Endpoint.Action
+		isOwner := func(s mcpfile.Server) bool { return strings.HasPrefix(action, s.ID+".") }
+		if a.Endpoint.Protocol == contract.ProtocolMCP && !slices.ContainsFunc(servers, isOwner) {
+			problems = append(problems, fmt.Sprintf("the action %s of agent %s is of no server in %s", action, a.ID, path))
+		}
+	}
+	return problems
 }
 
 // checkStore reports the kind of the store and which writes it can lose. It does not

@@ -323,3 +323,47 @@ func TestDiagnose_CallersAndTLS(t *testing.T) {
 		})
 	}
 }
+
+// TestDiagnose_MCP: the file is loaded as serve loads it, and no server is started.
+func TestDiagnose_MCP(t *testing.T) {
+	const agent = modelRegistry + "  weather_agent: {match: {intent: [forecast], domains: [weather]}, endpoint: {protocol: mcp, action: weather.query}}\n"
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := fmt.Sprintf(`{"servers": [{"id": "weather", "command": %q}, {"id": "other", "url": "http://127.0.0.1:1/"}]}`, self)
+	for name, tt := range map[string]struct {
+		registry, file string // file "" = there is none
+		level, detail  string
+	}{
+		"a valid file":       {agent, good, LevelOK, "mcp.json: 2 servers"},
+		"none":               {modelRegistry, "", LevelSkip, "there is no mcp.json"},
+		"an invalid file":    {modelRegistry, `{"servers": [{"id": "a"}]}`, LevelFail, `server "a" needs a url`},
+		"a variable":         {modelRegistry, `{"servers": [{"id": "a", "url": "http://h/${NOT_SET}"}]}`, LevelWarn, `server "a" is blocked: environment variable NOT_SET is not set`},
+		"a command":          {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program"}]}`, LevelWarn, `"no-such-program" of server "a" is not found`},
+		"a relative command": {modelRegistry, `{"servers": [{"id": "a", "command": "./no-such-program", "cwd": "/"}]}`, LevelWarn, `"./no-such-program" of server "a" is not found`},
+		"another PATH":       {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program", "env": {"PATH": "/x"}}]}`, LevelOK, "1 server"},
+		"a disabled server":  {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program", "enabled": false}]}`, LevelOK, "1 server"},
+		"an unknown server":  {agent, `{"servers": [{"id": "wether", "url": "http://h/"}]}`, LevelWarn, "the action weather.query of agent weather_agent is of no server in mcp.json"},
+		"an agent, no file":  {agent, "", LevelWarn, "the action weather.query of agent weather_agent is of no server in mcp.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := diagnosable(t, tt.registry)
+			t.Chdir(t.TempDir())
+			if tt.file != "" {
+				if err := os.WriteFile(DefaultMCPFile, []byte(tt.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f := findings(t, cfg, noEnv)["mcp"]
+			if f.Level != tt.level || !strings.Contains(f.Detail, tt.detail) || (f.Fix == "") != (f.Level == LevelOK || f.Level == LevelSkip) {
+				t.Errorf("got %+v, want %s with %q", f, tt.level, tt.detail)
+			}
+		})
+	}
+	cfg := diagnosable(t, modelRegistry)
+	cfg.MCP.File = "missing.json"
+	if f := findings(t, cfg, noEnv)["mcp"]; f.Level != LevelFail || !strings.Contains(f.Detail, "missing.json") {
+		t.Errorf("got %+v for a file that is named and missing, want a failure", f)
+	}
+}
