@@ -83,6 +83,11 @@ func TestParse_Errors(t *testing.T) {
 		{"two formats", `{"servers": [], "mcpServers": {}}`, []string{"m.json:1:31: servers and mcpServers are different formats: use one of them"}},
 		{"a version", `{"servers": [], "version": "2.0"}`, []string{`m.json:1:28: version "2.0" is not supported; use 1.0`}},
 		{"a key", `{"servers": [{"id": "a", "comand": "x", "url": "http://h/"}]}`, []string{`m.json:1:36: unknown key "comand"; did you mean "command"?`}},
+		{"the key command", `{"servers": [{"id": "a", "comand": "x", "args": ["y"]}]}`, []string{`m.json:1:36: unknown key "comand"; did you mean "command"?`}},
+		{"the key command of stdio", `{"servers": [{"id": "a", "type": "stdio", "comand": "x"}]}`, []string{`m.json:1:53: unknown key "comand"; did you mean "command"?`}},
+		{"the key command of another program", `{"mcpServers": {"a": {"comand": "x"}}}`, []string{`m.json:1:33: unknown key "comand"; did you mean "command"?`}},
+		{"the key url", `{"servers": [{"id": "a", "type": "http", "ulr": "http://h/"}]}`, []string{`m.json:1:49: unknown key "ulr"; did you mean "url"?`}},
+		{"another key and no url", `{"servers": [{"id": "a", "hedaers": {}}]}`, []string{`m.json:1:14: server "a" needs a url`, `m.json:1:37: unknown key "hedaers"; did you mean "headers"?`}},
 		{"a key of an action", `{"plugins": [{"id": "a", "endpoint": "http://h/", "actions": [{"name": "a.b", "timeout": 1, "zzzzzz": 1}]}]}`, []string{
 			`m.json:1:90: unknown key "timeout"; did you mean "timeout_ms"?`,
 			`m.json:1:103: unknown key "zzzzzz"; known here: name, description, input_schema, output_schema, timeout_ms, retry, rate_limit`,
@@ -152,7 +157,7 @@ func TestParse_Warnings(t *testing.T) {
 	f, err := mcpfile.Parse("m.json", []byte(`{
   "mcpServers": {
     "a": {"command": "npx -y server", "timeout": 60, "env": {"LEVEL": "debug"}},
-    "b": {"url": "https://u:p@h/", "headers": {"Authorization": "Bearer x", "X-Key": "${KEY}"}, "envFile": ".env"}
+    "b": {"url": "https://u:p@h/", "headers": {"Authorization": "Bearer x", "X-Key": "${KEY}"}, "envFile": ".env", "urls": 1}
   },
   "theme": "dark"
 }`))
@@ -165,6 +170,7 @@ func TestParse_Warnings(t *testing.T) {
 		`m.json:4:10: the URL of server "b" contains a literal credential`,
 		"m.json:4:65: Authorization contains a literal credential: write ${AUTHORIZATION} and set the environment variable",
 		`m.json:4:108: "envFile" is ignored`,
+		`m.json:4:124: "urls" is ignored`,
 		`m.json:6:12: "theme" is ignored`,
 	}
 	if diff := cmp.Diff(want, f.Warnings); diff != "" {

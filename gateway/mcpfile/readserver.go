@@ -2,6 +2,7 @@ package mcpfile
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/schema"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 // readServer reads all keys of a server.
@@ -21,7 +23,7 @@ func (o *object) readServer(form format, id string) Server {
 		ID:           id,
 		Env:          get[map[string]string](o, "env", "environment"),
 		Dir:          get[string](o, "cwd"),
-		URL:          get[string](o, "url", "endpoint", "serverUrl", "httpUrl"),
+		URL:          get[string](o, urlKeys()...),
 		Headers:      get[map[string]string](o, "headers"),
 		Capabilities: get[[]string](o, "capabilities"),
 	}
@@ -48,6 +50,7 @@ func (o *object) readServer(form format, id string) Server {
 		s.Tools = ToolFilter{Include: get[[]string](tools, "include"), Exclude: get[[]string](tools, "exclude")}
 		tools.checkUnknown(form.foreign)
 	}
+	o.checkTarget(form, &s)
 	o.checkUnknown(form.foreign)
 	o.warnCredentials(&s)
 	return s
@@ -70,7 +73,8 @@ func (o *object) readCommand() []string {
 	_, raw := o.find("command")
 	args := get[[]string](o, "args")
 	if raw == nil {
-		if len(args) > 0 {
+		isMisspelt := func(name string) bool { return strictyaml.Nearest(name, []string{"command"}) != "" }
+		if len(args) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(o.members)), isMisspelt) {
 			o.errorf(o.at+"/args", "args without command")
 		}
 		return nil
@@ -129,18 +133,42 @@ func (o *object) readTransport(form format, s *Server) string {
 	switch {
 	case s.Command != nil && s.URL != "":
 		o.errorf(o.at, "server %q has both a command and a url: remove one of them", s.ID)
-	case transport == Stdio && s.Command == nil && o.members["command"] == nil:
-		o.errorf(o.at, "server %q needs a command", s.ID)
-	case transport != Stdio && s.URL == "":
-		o.errorf(o.at, "server %q needs a url", s.ID)
-	case transport != Stdio:
+	case transport != Stdio && s.URL != "":
 		if detail := checkURL(s.URL); detail != "" {
-			name, _ := o.find("url", "endpoint", "serverUrl", "httpUrl")
+			name, _ := o.find(urlKeys()...)
 			o.errorf(o.at+"/"+name, "%s %s", name, detail)
 		}
 	}
 	return transport
 }
+
+// checkTarget checks that the server has a command or a url, after all keys were read. A
+// misspelt key is reported instead of a missing one.
+func (o *object) checkTarget(form format, s *Server) {
+	needsCommand := s.Transport == Stdio && o.members["command"] == nil
+	needsURL := s.Transport != Stdio && s.Transport != "" && s.URL == ""
+	if needsCommand || needsURL {
+		for _, name := range slices.Sorted(maps.Keys(o.members)) {
+			near := strictyaml.Nearest(name, o.known)
+			if slices.Contains(o.known, name) || near != "command" && !slices.Contains(urlKeys(), near) {
+				continue
+			}
+			if form.foreign { // else checkUnknown reports it
+				o.errorf(o.at+"/"+escape(name), "unknown key %q; did you mean %q?", name, near)
+			}
+			return
+		}
+	}
+	switch {
+	case needsCommand:
+		o.errorf(o.at, "server %q needs a command", s.ID)
+	case needsURL:
+		o.errorf(o.at, "server %q needs a url", s.ID)
+	}
+}
+
+// urlKeys are the keys that name the URL of a server.
+func urlKeys() []string { return []string{"url", "endpoint", "serverUrl", "httpUrl"} }
 
 // checkURL checks a URL without variables.
 func checkURL(text string) string {
