@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -223,9 +224,16 @@ func self(id string, args ...string) mcpfile.Server {
 }
 
 // start starts a gateway and waits until each server was tried.
+func TestStart_LogsDelayInMilliseconds(t *testing.T) {
+	log := &testkit.LogBuffer{}
+	start(t, gateway.Config{Client: mcpclient.Config{Logger: log.Logger()}}, mcpfile.Server{ID: "a", Transport: mcpfile.SSE, URL: "http://127.0.0.1:1/"})
+	pattern := regexp.MustCompile(`retry_in_ms"?[:=][0-9]{1,6}\D`)
+	testkit.Eventually(t, "the delay is logged", func() bool { return pattern.MatchString(log.String()) })
+}
+
 func start(t *testing.T, cfg gateway.Config, servers ...mcpfile.Server) *gateway.Gateway {
 	t.Helper()
-	cfg.Client = mcpclient.Config{Supervisor: []string{os.Args[0], "supervise"}, Version: "test"}
+	cfg.Client = mcpclient.Config{Supervisor: []string{os.Args[0], "supervise"}, Version: "test", Logger: cfg.Client.Logger}
 	g := gateway.Start(t.Context(), servers, cfg)
 	t.Cleanup(func() {
 		closed := make(chan error, 1)

@@ -275,7 +275,7 @@ func (s *server) maintain(ctx context.Context) {
 			s.setStatus(StatusError, "", err, nil)
 		}
 		delay := backoff(s.cfg.MinBackoff, failures, rand.Float64()) //nolint:gosec // jitter need not be secret
-		s.log.Warn("MCP server is not connected", "error", err, "retry_in", delay.Round(time.Millisecond))
+		s.log.Warn("MCP server is not connected", "error", err, "retry_in_ms", delay.Milliseconds())
 		s.cfg.wait(ctx, delay)
 	}
 	s.setStatus(StatusDisconnected, "", errors.New("the gateway is closed"), nil)
