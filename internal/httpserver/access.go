@@ -128,6 +128,9 @@ func (s *Server) authorizeRequest(c *Context) error {
 	allowed := c.route.HasScope == nil && caller.HasScope(scope) || c.route.HasScope != nil && c.route.HasScope(caller) || c.route.OrAdmin && caller.HasScope(contract.ScopeAdmin)
 	if !allowed {
 		c.SetHeader("Www-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
+		if c.route.MissingScope != nil {
+			return c.route.MissingScope
+		}
 		return &contract.Error{Code: contract.CodeForbidden, Message: "this needs the scope " + scope}
 	}
 	c.Caller, c.Principal = caller, limits.PrincipalOf(caller)

@@ -101,6 +101,8 @@ type Route struct {
 	// HasScope replaces the check whether the caller holds Scope, if the scope depends on
 	// the body: it reports whether the caller holds any such scope.
 	HasScope func(caller *contract.Caller) bool
+	// MissingScope is the error if HasScope reports false; nil names Scope.
+	MissingScope *contract.Error
 
 	// Authorize replaces the check of the caller's token and scope if it is set.
 	// It may set Context.Principal.

@@ -79,7 +79,7 @@ func (a *api) routes(cfg *Config) []httpserver.Route {
 		{Method: get, Path: "/api/v1/mcp/registry", Scope: contract.ScopeMCPRead, RateLimit: cfg.ReadLimit, Handle: m.handleMCPRegistry},
 		{Method: post, Path: "/api/v1/mcp/validate", Scope: contract.ScopeMCPRead, Body: mcpFileBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: m.handleMCPValidate},
 		{Method: post, Path: "/api/v1/mcp/test", Scope: contract.ScopeMCPRead, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.CheckLimit, Handle: m.handleMCPTest},
-		{Method: post, Path: "/api/v1/mcp/invoke", Scope: scopeInvoke, HasScope: mayInvoke, Body: jsonBody(contract.MaxBodyBytes), Handle: m.handleInvoke},
+		{Method: post, Path: "/api/v1/mcp/invoke", Scope: scopeInvoke, HasScope: mayInvoke, MissingScope: missingInvokeScope(), Body: jsonBody(contract.MaxBodyBytes), Handle: m.handleInvoke},
 		{Method: get, Path: "/api/v1/mcp/servers", Scope: contract.ScopeMCPRead, Handle: m.handleMCPServers},
 		{Method: post, Path: "/api/v1/mcp/servers", Scope: contract.ScopeAdmin, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: m.handleRegisterMCPServer},
 		{Method: get, Path: "/api/v1/mcp/servers/:name", Scope: contract.ScopeMCPRead, Handle: m.handleMCPServer},

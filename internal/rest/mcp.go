@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -208,7 +210,7 @@ func (m *mcpAPI) handleMCPTest(c *httpserver.Context) error {
 	var err error
 	if test.Action != "" {
 		result.Result, err = m.tools.Call(c.Request.Context(), &mcphost.Call{
-			Action: contract.Action{Action: test.Server + "." + test.Action, Input: test.Input},
+			Action: contract.Action{Action: test.fullAction(info.Tools), Input: test.Input},
 			Caller: c.Caller, RequestID: c.ID, TraceID: c.TraceID(),
 		})
 		if failed, ok := errors.AsType[*contract.ActionError](err); ok {
@@ -219,6 +221,16 @@ func (m *mcpAPI) handleMCPTest(c *httpserver.Context) error {
 		return err
 	}
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, result)
+}
+
+// fullAction returns the action with the name of its server, which it may have already.
+func (t *MCPTest) fullAction(tools []gateway.Tool) string {
+	full := t.Server + "." + t.Action
+	isListed := func(tool gateway.Tool) bool { return tool.Action == full }
+	if strings.HasPrefix(t.Action, t.Server+".") && !slices.ContainsFunc(tools, isListed) {
+		return t.Action
+	}
+	return full
 }
 
 // scopeInvoke is the scope of POST /api/v1/mcp/invoke as it is documented.
@@ -233,6 +245,15 @@ const (
 // mayInvoke reports whether the caller may call any tool. The scope of the action is
 // checked by Tools.
 func mayInvoke(caller *contract.Caller) bool { return caller.MayInvoke("") }
+
+// missingInvokeScope is the error for a caller that may call no tool.
+func missingInvokeScope() *contract.Error {
+	failed := &contract.ActionError{
+		Code: contract.ActionForbidden, Message: "the caller may not call any tool", Severity: contract.SeverityWarning,
+		Suggestion: fmt.Sprintf("the token needs a scope that begins with %q, such as %q", contract.ScopeInvokePrefix, contract.ScopeInvokePrefix+"weather.query"),
+	}
+	return &contract.Error{Code: contract.CodeForbidden, Message: failed.Message, Action: failed}
+}
 
 func (m *mcpAPI) handleInvoke(c *httpserver.Context) error {
 	var action contract.Action

@@ -3,6 +3,8 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -128,6 +130,32 @@ func TestHandleInvoke_MapsErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestHandleInvoke_NamesMissingScope(t *testing.T) {
+	caller := &contract.Caller{Scopes: []string{"mcp:read"}}
+	w, r := httptest.NewRecorder(), localRequest("POST", "/api/v1/mcp/invoke", `{"action":"weather.query"}`)
+	newServer(t, httpserver.Config{Auth: staticAuth{caller: caller}}, &fakeBackend{tools: &fakeTools{}}).ServeHTTP(w, r)
+	var p ToolProblem
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+		t.Fatal(err)
+	}
+	if w.Code != 403 || p.ErrorCode != contract.ActionForbidden || strings.Contains(p.Detail, "{") || !strings.Contains(p.Suggestion, `"mcp:invoke:"`) || p.Severity == "" {
+		t.Errorf("got %d %s, want FORBIDDEN with the prefix of the scopes", w.Code, w.Body)
+	}
+}
+
+// The action may begin with the name of the server, as everywhere else.
+func TestHandleMCPTest_AcceptsFullName(t *testing.T) {
+	tools := &fakeTools{}
+	srv := startServer(t, httpserver.Config{}, &fakeBackend{tools: tools})
+	for _, action := range []string{"query", "weather.query"} {
+		tools.got = nil
+		got := srv.post(t, "/api/v1/mcp/test", `{"server":"weather","action":"`+action+`"}`)
+		if got.StatusCode != http.StatusOK || len(tools.got) != 1 || tools.got[0].Action.Action != "weather.query" {
+			t.Errorf("%s: got %d %s and calls %+v, want one of weather.query", action, got.StatusCode, got.body, tools.got)
+		}
 	}
 }
 
