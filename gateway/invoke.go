@@ -201,7 +201,7 @@ func (g *Gateway) resolveOnce(ctx context.Context, action string) (*server, *too
 	case down != nil:
 		return nil, nil, severe(contract.ActionUnavailable, fmt.Sprintf("server %q is not connected", down.declared.ID), reason.Error())
 	}
-	suggestion := "list the actions"
+	suggestion := "list the actions: caprouter mcp list, or GET /api/v1/mcp/registry"
 	if near := strictyaml.Nearest(action, g.actionNames()); near != "" {
 		suggestion = fmt.Sprintf("did you mean %s?", near)
 	}

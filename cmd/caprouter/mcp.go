@@ -138,9 +138,9 @@ func checkMCPFile(cmd *cobra.Command, path string) (*mcpfile.File, error) {
 	return file, nil
 }
 
-// withGateway calls fn with a gateway for the servers that selected accepts. Each server
-// has been tried when fn is called.
-func (f *mcpFlags) withGateway(cmd *cobra.Command, selected func(id string) bool, fn func(ctx context.Context, g *gateway.Gateway) error) error {
+// withGateway calls fn with a gateway for the servers that selected accepts, of all ids.
+// Each server has been tried when fn is called.
+func (f *mcpFlags) withGateway(cmd *cobra.Command, selected func(id string, ids []string) bool, fn func(ctx context.Context, g *gateway.Gateway) error) error {
 	if f.timeout <= 0 {
 		return usageErrorf(cmd, "--timeout %s is no time to wait", f.timeout)
 	}
@@ -154,7 +154,11 @@ func (f *mcpFlags) withGateway(cmd *cobra.Command, selected func(id string) bool
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
-	servers := slices.DeleteFunc(file.Servers, func(s mcpfile.Server) bool { return !selected(s.ID) })
+	ids := make([]string, len(file.Servers))
+	for i := range file.Servers {
+		ids[i] = file.Servers[i].ID
+	}
+	servers := slices.DeleteFunc(file.Servers, func(s mcpfile.Server) bool { return !selected(s.ID, ids) })
 	g := gateway.Start(cmd.Context(), servers, gateway.Config{
 		Client:         mcpclient.Config{Supervisor: supervisor, Version: buildVersion()},
 		ConnectTimeout: f.timeout,
@@ -174,7 +178,7 @@ func newMCPListCommand() *cobra.Command {
   caprouter mcp list --mcp ~/.cursor/mcp.json --json`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.withGateway(cmd, func(string) bool { return true }, func(_ context.Context, g *gateway.Gateway) error {
+			return flags.withGateway(cmd, func(string, []string) bool { return true }, func(_ context.Context, g *gateway.Gateway) error {
 				servers := g.Servers()
 				return printOutput(cmd, flags.asJSON, servers, func(out io.Writer) error { return printMCPServers(out, servers) })
 			})
@@ -288,7 +292,7 @@ func newMCPTestCommand() *cobra.Command {
   caprouter mcp test weather --timeout 5s`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			selected := func(id string) bool { return len(args) == 0 || slices.Contains(args, id) }
+			selected := func(id string, _ []string) bool { return len(args) == 0 || slices.Contains(args, id) }
 			return flags.withGateway(cmd, selected, func(_ context.Context, g *gateway.Gateway) error {
 				servers := g.Servers()
 				for _, name := range args {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 func newMCPCallCommand() *cobra.Command {
@@ -36,9 +38,7 @@ func newMCPCallCommand() *cobra.Command {
 				}
 				action.Input = input
 			}
-			// Other servers are not started.
-			selected := func(id string) bool { return strings.HasPrefix(args[0], id+".") }
-			return flags.withGateway(cmd, selected, func(ctx context.Context, g *gateway.Gateway) error {
+			return flags.withGateway(cmd, func(id string, ids []string) bool { return mayOwnAction(args[0], id, ids) }, func(ctx context.Context, g *gateway.Gateway) error {
 				result, err := g.Invoke(ctx, action)
 				if failed, ok := errors.AsType[*contract.ActionError](err); ok && flags.asJSON {
 					if err := printJSON(cmd.OutOrStdout(), failed); err != nil {
@@ -55,6 +55,17 @@ func newMCPCallCommand() *cobra.Command {
 	}
 	flags.register(cmd)
 	return cmd
+}
+
+// mayOwnAction reports whether the server may have the action. Other servers are not
+// started. If no server has the name, it is the one with the most similar name, whose
+// tools are suggested.
+func mayOwnAction(action, id string, ids []string) bool {
+	if isOwner := func(id string) bool { return strings.HasPrefix(action, id+".") }; slices.ContainsFunc(ids, isOwner) {
+		return isOwner(id)
+	}
+	end := strings.LastIndexByte(action, '.')
+	return end > 0 && id == strictyaml.Nearest(action[:end], ids)
 }
 
 // maxActionInput bounds what is read from standard input.
