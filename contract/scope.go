@@ -18,7 +18,7 @@ const (
 	ScopeOrchestrate    = "orchestrate"     // run plans
 	ScopeApprove        = "orchestrate:approve"
 
-	ScopeInvokePrefix = "mcp:invoke:" // with PLUGIN.ACTION: call a tool of an MCP server
+	ScopeInvokePrefix = "mcp:invoke:" // with SERVER.TOOL: call a tool of an MCP server
 	ScopeAgentPrefix  = "agent:"      // with an agent id: use the agent
 	ScopeAllAgents    = "agent:*"
 )

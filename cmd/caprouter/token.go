@@ -107,7 +107,7 @@ func newTokenCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPES` of the token, separated by spaces (repeatable)")
 	cmd.Flags().StringArrayVar(&agents, "agent", nil, "`ID` of an agent that the caller may use, '*' for all (repeatable)")
 	cmd.Flags().StringVar(&grant.Tenant, "tenant", "", "`NAME` of the tenant of the caller")
-	mustSucceed(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(contract.Scopes(), cobra.ShellCompDirectiveNoFileComp)))
+	mustSucceed(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(offeredScopes(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -121,6 +121,11 @@ func removeDuplicates(list []string) []string {
 	return out
 }
 
+// offeredScopes returns the scopes without parameters that permit something.
+func offeredScopes() []string {
+	return slices.DeleteFunc(contract.Scopes(), func(s string) bool { return s == contract.ScopeOrchestrate || s == contract.ScopeApprove })
+}
+
 func scopeHelp() string {
 	var b strings.Builder
 	for _, s := range [][2]string{
@@ -129,10 +134,8 @@ func scopeHelp() string {
 		{"", "with route:submit also cancel and erase the requests of others"},
 		{contract.ScopeAgentsRegister, "register the agent that --sub names: see caprouter agents token"},
 		{contract.ScopeTasksWork, "pull tasks of that agent, and deliver results"},
-		{contract.ScopeMCPRead, "see plugins"},
-		{contract.ScopeInvokePrefix + "PLUGIN.ACTION", "call one"},
-		{contract.ScopeOrchestrate, "run plans"},
-		{contract.ScopeApprove, "approve their steps"},
+		{contract.ScopeMCPRead, "list MCP servers and tools, and check registry files"},
+		{contract.ScopeInvokePrefix + "ACTION", "call this tool, for example mcp:invoke:weather.query"},
 	} {
 		fmt.Fprintf(&b, "  %-26s %s\n", s[0], s[1])
 	}

@@ -87,7 +87,7 @@ func (e *ScopeError) Error() string {
 	if e.Near != "" {
 		return fmt.Sprintf("unknown scope %q, did you mean %s?", e.Scope, e.Near)
 	}
-	return fmt.Sprintf("unknown scope %q: the scopes are %s, agent:ID, mcp:invoke:PLUGIN.ACTION, and what agents of the registry require",
+	return fmt.Sprintf("unknown scope %q: the scopes are %s, agent:ID, mcp:invoke:ACTION, and what agents of the registry require",
 		e.Scope, strings.Join(contract.Scopes(), ", "))
 }
 
