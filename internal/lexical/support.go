@@ -1,0 +1,140 @@
+package lexical
+
+import "slices"
+
+const (
+	// loneWordFactor is the factor of the confidence in an intent without
+	// examples of which the text contains a single word. From supportedExamples
+	// examples on, the linear model knows better. commonWordFactor and
+	// supportedCommon are the same if the word is a common one, or if there is none.
+	loneWordFactor    = 0.75
+	supportedExamples = 8.0
+	enoughFactor      = 0.9 // if an example or the name is similar
+	commonWordFactor  = 0.5
+	supportedCommon   = 10.0
+	// stopWordsFactor and supportedPhrases are the same for stop words alone, domainFactor
+	// and supportedDomains for names of domains; supportedPhrases also for ideographs.
+	stopWordsFactor  = 0.2
+	domainFactor     = 0.38
+	supportedDomains = 50.0
+	supportedPhrases = 30.0
+	// misspeltSupport is the support that a misspelt word lacks, and misspeltShare the part of
+	// it that counts if the word is no common one. pairSupport is the support of a pair of
+	// ideographs, several of which make a word.
+	misspeltSupport = 0.5
+	misspeltShare   = 0.5
+	pairSupport     = 0.5
+	// minBesideDomain is the number of other content words from which a word of a domain's
+	// name counts.
+	minBesideDomain = 3
+	// minLoneSupport is the support by words that are not common from which they count as
+	// a word of the intent alone.
+	minLoneSupport = 0.7
+	// weakLikeness is a similarity to the intent's name or an example below which it
+	// does not make up for a missing second word.
+	weakLikeness = 0.4
+	// ownDomainLikeness is the similarity to an example from which the name of a domain
+	// that only the agents of the intent have speaks for it.
+	ownDomainLikeness = 0.3
+)
+
+// supportFactor lowers the confidence in an intent with few examples if a
+// single word speaks for it, most of all if it is a common word, a word that several
+// intents share, or one of a domain's name. "Order a pizza" does not ask for order_status.
+// If intents of the same agents are tied and the text has no other words, a word that only they share
+// is evidence for those agents: "where is my order?".
+func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied bool) float64 {
+	if f[featKeyword] > 0 || f[featName] > 0.999 {
+		return 1
+	}
+	m := r.model
+	examples := float64(m.report.Intents[intent].Examples)
+	fewExamples := max(0, 1-examples/supportedExamples)
+	content, words, pairs := -r.misspelt, false, false
+	support := -misspeltSupport * float64(r.misspelt)
+	special := misspeltShare * support // by words that are not common
+	for _, w := range r.found {
+		info := &m.info[w]
+		if info.stop {
+			continue
+		}
+		content++
+		if info.domain && !r.domainCounts(info, fewExamples) || !r.inVocabulary(w, intent, tied) {
+			continue
+		}
+		one := 1 / float64(max(info.intents, 1))
+		if tied {
+			one = 1 / float64(max(info.families, 1))
+		}
+		if info.domain {
+			one *= fewExamples
+		}
+		if info.pair {
+			one *= pairSupport
+		}
+		words, pairs = words || !info.pair, pairs || info.pair
+		support += one
+		if !info.common {
+			special += one
+		}
+	}
+	enough, factor := supportedCommon, commonWordFactor
+	switch {
+	case content <= 0 && r.unknown > 0:
+		return min(1, max(0, m.statistical.rejectThreshold-1e-4)) // no content word is known
+	case content+r.misspelt == 0:
+		enough, factor = supportedPhrases, stopWordsFactor
+	case support > 1.999, support > 0.999 && tied && r.unknown == 0:
+		return 1
+	case support > 0.999 && r.isEnough(f):
+		enough, factor = supportedExamples, enoughFactor
+	case !words && !pairs && fewExamples > 0 && r.namesOwnDomain(intent) && f[featNearest] >= ownDomainLikeness:
+		enough, factor = supportedExamples, enoughFactor
+	case !words && !pairs:
+		enough, factor = supportedDomains, domainFactor
+	case !words:
+		enough = supportedPhrases
+	case special > minLoneSupport:
+		enough, factor = supportedExamples, loneWordFactor
+	}
+	return 1 - (1-factor)*max(0, 1-examples/enough)
+}
+
+// domainCounts reports whether a word of a domain's name counts as one of an intent's name:
+// only one agent has it, the intent has few examples, and the text is about more than the
+// domain. "Why did the pipeline of the loans fail" asks for pipeline_status, but "what is a
+// pipeline" does not.
+func (r *textAnalysis) domainCounts(info *wordInfo, fewExamples float64) bool {
+	return info.families == 1 && fewExamples > 0 && r.nonDomain >= minBesideDomain
+}
+
+// namesOwnDomain reports whether the text has a word of a domain's name that only the
+// agents of the intent have, and that is also a word of the intent.
+func (r *textAnalysis) namesOwnDomain(intent int) bool {
+	return slices.ContainsFunc(r.found, func(w int32) bool {
+		info := &r.model.info[w]
+		return info.domain && info.families == 1 && r.inVocabulary(w, intent, false)
+	})
+}
+
+// isEnough reports whether a single word suffices: an example is similar, or the text
+// has few words that are not known. "Cancel my gym membership" does not ask for
+// cancel_order.
+func (r *textAnalysis) isEnough(f *confidenceFeatures) bool {
+	return f[featNearest] >= weakLikeness || f[featName] >= weakLikeness && r.unknown <= 1
+}
+
+// inVocabulary reports whether the intent, or another of its family, has the word.
+func (r *textAnalysis) inVocabulary(w int32, intent int, family bool) bool {
+	if _, ok := slices.BinarySearch(r.model.vocabulary[intent], w); ok || !family {
+		return ok
+	}
+	for c := range r.model.vocabulary {
+		if r.model.statistical.linear.tie(c, intent) {
+			if _, ok := slices.BinarySearch(r.model.vocabulary[c], w); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
