@@ -16,11 +16,13 @@ type textAnalysis struct {
 	weight    float64 // total weight of the content words
 	nonDomain int     // content words that are in no domain name
 	misspelt  int     // words one edit from a known word
-	replaced  bool    // a word counts as another one: it is misspelt, or a synonym
-	unknown   int     // words that the model does not contain
-	notFor    []int32 // intents that an unknown word speaks against
-	hasLabel  bool    // the text contains a name label
-	labelOnly bool    // the text is only a label, perhaps with a domain; its words are read
+	// replacements are the words of the registry that others count as.
+	replacements []wordReplacement
+	unknown      int                        // words that the model does not contain
+	recent       [maxPhraseWords]recentWord // the last words, by position
+	notFor       []int32                    // intents that an unknown word speaks against
+	hasLabel     bool                       // the text contains a name label
+	labelOnly    bool                       // the text is only a label, perhaps with a domain; its words are read
 
 	wordSeen    []uint32 // by word: generation in which it was found
 	patternSeen []uint32 // by pattern: generation in which it became a candidate
@@ -89,14 +91,15 @@ func (r *textAnalysis) resetState() {
 		r.generation = 1
 	}
 	r.found, r.patterns, r.textHash = r.found[:0], r.patterns[:0], textHashSeed
-	r.domainWords, r.named, r.notFor = r.domainWords[:0], r.named[:0], r.notFor[:0]
-	r.weight, r.nonDomain, r.unknown, r.misspelt, r.hasLabel, r.replaced = 0, 0, 0, 0, false, false
+	r.domainWords, r.named, r.notFor, r.replacements = r.domainWords[:0], r.named[:0], r.notFor[:0], r.replacements[:0]
+	r.weight, r.nonDomain, r.unknown, r.misspelt, r.hasLabel = 0, 0, 0, 0, false
 }
 
 // addWord records the current word, which is at position at. An unknown word that is a
 // synonym of a word of the registry, or misspells one, counts as that word, and otherwise
-// each time it occurs, because it has no number. A label can name a domain, and is
-// ignored otherwise.
+// each time it occurs, because it has no number. If it ends a phrase that means the same as
+// a word of the registry, that word counts too. A label can name a domain, and is ignored
+// otherwise.
 func (r *textAnalysis) addWord(at int32) {
 	label := r.tokens.current != nil
 	if !label {
@@ -105,37 +108,73 @@ func (r *textAnalysis) addWord(at int32) {
 	}
 	r.word = append(r.word[:0], r.tokens.word...)
 	w, domain := r.lookUpWord()
-	if !label {
-		r.scratch.features.addStem(r.root)
+	if label {
+		r.noteDomainWord(domain, at)
+		r.recent[at%maxPhraseWords], r.hasLabel = recentWord{}, true
+		return
 	}
-	if w < 0 && domain < 0 && !label {
+	r.scratch.features.addStem(r.root)
+	r.recent[at%maxPhraseWords] = recentWord{stem: hashWord(textHashSeed, r.root)}
+	if w < 0 && domain < 0 {
 		if against, ok := r.model.notFor[string(r.root)]; ok {
 			r.notFor = append(r.notFor, against...)
 		} else if meant, kind := r.model.replaceWord(r.tokens.word, r.root); meant != "" {
-			r.word = append(r.word[:0], meant...)
-			r.scratch.features.addReplacement(r.word)
-			w, domain = r.lookUpWord()
-			r.scratch.features.addReplacementStem(r.root)
-			r.replaced = true
-			if kind == EvidenceTypo {
-				r.misspelt++
-			}
+			w, domain = r.replaceBy(meant, kind)
 		}
 	}
+	r.noteDomainWord(domain, at)
+	r.recent[at%maxPhraseWords].unknown = w < 0
+	if w < 0 {
+		r.countUnknown(1)
+	} else {
+		r.noteWord(w)
+	}
+	r.addPhrase(at)
+}
+
+// addPhrase records the word that the longest phrase which ends at a position means.
+func (r *textAnalysis) addPhrase(at int32) {
+	meant, words := r.model.phrases.longest(&r.recent, at)
+	if words == 0 {
+		return
+	}
+	for k := range words {
+		if word := &r.recent[(at-k)%maxPhraseWords]; word.unknown {
+			word.unknown = false
+			r.countUnknown(-1)
+		}
+	}
+	w, domain := r.replaceBy(meant, EvidenceSynonym)
+	r.noteDomainWord(domain, at-words+1)
+	if w >= 0 {
+		r.noteWord(w)
+	}
+}
+
+// replaceBy adds a word of the registry that words of the text count as, and returns its
+// numbers as lookUpWord does.
+func (r *textAnalysis) replaceBy(meant string, kind EvidenceKind) (w, domain int32) {
+	r.word = append(r.word[:0], meant...)
+	r.scratch.features.addReplacement(r.word)
+	w, domain = r.lookUpWord()
+	r.scratch.features.addReplacementStem(r.root)
+	r.replacements = append(r.replacements, wordReplacement{meant, kind})
+	if kind == EvidenceTypo {
+		r.misspelt++
+	}
+	return w, domain
+}
+
+// noteDomainWord records a word of domain names, -1 if it is none.
+func (r *textAnalysis) noteDomainWord(domain, at int32) {
 	if domain >= 0 && r.domainWordSeen[domain] != r.generation {
 		r.domainWordSeen[domain], r.domainWordAt[domain] = r.generation, at
 		r.domainWords = append(r.domainWords, domain)
 	}
-	if label {
-		r.hasLabel = true
-		return
-	}
-	if w < 0 {
-		r.weight += r.model.unknownWeight
-		r.nonDomain++
-		r.unknown++
-		return
-	}
+}
+
+// noteWord records a word of the registry.
+func (r *textAnalysis) noteWord(w int32) {
 	if r.wordSeen[w] == r.generation {
 		return
 	}
@@ -147,6 +186,13 @@ func (r *textAnalysis) addWord(at int32) {
 			r.nonDomain++
 		}
 	}
+}
+
+// countUnknown adds n unknown words.
+func (r *textAnalysis) countUnknown(n int) {
+	r.weight += float64(n) * r.model.unknownWeight
+	r.nonDomain += n
+	r.unknown += n
 }
 
 // lookUpWord returns the numbers of the word in r.word, as a word and as part

@@ -47,6 +47,7 @@ type Model struct {
 
 	typos       typoIndex
 	synonyms    synonymIndex
+	phrases     phraseIndex
 	common      commonHashes
 	notFor      notForWords
 	statistical *statisticalModel

@@ -149,7 +149,7 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 		return cmp.Or(cmp.Compare(b.strength, a.strength), cmp.Compare(a.pattern.kind, b.pattern.kind),
 			strings.Compare(a.pattern.text, b.pattern.text), cmp.Compare(a.pattern.intent, b.pattern.intent))
 	})
-	items := append(r.listAliases(keep), r.listReplaced(text, keep)...)
+	items := append(r.listAliases(keep), r.listReplaced(keep)...)
 	items = items[:min(len(items), (limit+1)/2)] // the declared texts say more
 	for _, f := range all[:min(len(all), limit-len(items))] {
 		items = append(items, EvidenceItem{
@@ -185,32 +185,22 @@ const synonymStrength = 0.9
 
 // listReplaced returns the words of the intents that the text misspells, or has synonyms
 // of.
-func (r *textAnalysis) listReplaced(text string, keep func(intent string) bool) (items []EvidenceItem) {
-	if !r.replaced {
-		return nil
-	}
+func (r *textAnalysis) listReplaced(keep func(intent string) bool) (items []EvidenceItem) {
 	m := r.model
-	w := newTokenizer()
-	w.labels = r.tokens.labels
-	for w.reset(text); w.next(); {
-		r.word = append(r.word[:0], w.word...)
-		if known, domain := r.lookUpWord(); w.current != nil || known >= 0 || domain >= 0 {
-			continue
-		}
-		meant, kind := m.replaceWord(w.word, r.root)
-		n, known := m.words[string(stemWord(foldNumber([]byte(meant))))]
-		if !known || slices.ContainsFunc(items, func(item EvidenceItem) bool { return item.Text == meant }) {
+	for _, replaced := range r.replacements {
+		n, known := m.words[wordStem(replaced.meant)]
+		if !known || slices.ContainsFunc(items, func(item EvidenceItem) bool { return item.Text == replaced.meant }) {
 			continue
 		}
 		strength := synonymStrength
-		if kind == EvidenceTypo {
-			strength = 1 - 1/float64(utf8.RuneCountInString(meant))
+		if replaced.kind == EvidenceTypo {
+			strength = 1 - 1/float64(utf8.RuneCountInString(replaced.meant))
 		}
 		for k, intent := range m.intents {
 			_, declared := slices.BinarySearch(m.vocabulary[k], n)
 			declared = declared || slices.ContainsFunc(m.posts[n], func(p int32) bool { return int(m.patterns[p].intent) == k })
 			if declared && keep(intent) {
-				items = append(items, EvidenceItem{Kind: kind, Text: meant, Intent: intent, Strength: roundConfidence(strength)})
+				items = append(items, EvidenceItem{Kind: replaced.kind, Text: replaced.meant, Intent: intent, Strength: roundConfidence(strength)})
 			}
 		}
 	}

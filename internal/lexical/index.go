@@ -89,7 +89,7 @@ func Train(c Corpus) *Model {
 	t.model.statistical.common = t.model.common
 	t.countFamilies(docs)
 	t.model.typos = newTypoIndex(t.spellings)
-	t.model.synonyms = newSynonymIndex(t.spellings)
+	t.model.synonyms, t.model.phrases = newSynonyms(t.spellings)
 	t.model.notFor = t.newNotForWords(docs)
 	t.model.verbatim = t.verbatimTexts(docs)
 	t.model.report = newReport(docs, trials)

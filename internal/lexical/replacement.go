@@ -3,6 +3,7 @@ package lexical
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
@@ -152,12 +153,37 @@ func oneEdit(a string, b []byte) bool {
 	return false
 }
 
+// wordReplacement is a word of the registry that a word or phrase of a text counts as.
+type wordReplacement struct {
+	meant string
+	kind  EvidenceKind
+}
+
 // synonymIndex maps the stem of a word that the corpus does not contain to a word of the
 // corpus with the same meaning: the one that occurs most often.
 type synonymIndex map[string]string
 
-// newSynonymIndex builds the index from the folded words of a corpus and their counts.
-func newSynonymIndex(count map[string]int) synonymIndex {
+// maxPhraseWords bounds the words of a phrase.
+const maxPhraseWords = 4
+
+// phraseIndex maps phrases to words of the corpus with the same meaning. Phrases are read
+// from their last word backwards: the key is the hash of the stems from there on.
+type phraseIndex map[uint64]phraseEnd
+
+// phraseEnd is the end of one or more phrases.
+type phraseEnd struct {
+	meant  string // the word that it means if it is a whole phrase
+	longer bool   // it is the end of a longer phrase as well
+}
+
+// recentWord is a word of a text that may belong to a phrase.
+type recentWord struct {
+	stem    uint64 // hash
+	unknown bool   // it counts as unknown
+}
+
+// newSynonyms builds the indexes from the folded words of a corpus and their counts.
+func newSynonyms(count map[string]int) (synonymIndex, phraseIndex) {
 	frequent := map[string]string{} // by stem: its most frequent spelling
 	for w, n := range count {
 		stem := wordStem(w)
@@ -165,25 +191,99 @@ func newSynonymIndex(count map[string]int) synonymIndex {
 			frequent[stem] = w
 		}
 	}
-	x := synonymIndex{}
-	for line := range strings.Lines(lexicon.Synonyms) {
+	synonyms, phrases := synonymIndex{}, phraseIndex{}
+	for _, m := range knownMeanings().list {
 		meant := ""
-		for w := range strings.FieldsSeq(line) {
-			if own, ok := frequent[wordStem(w)]; ok && (meant == "" || count[own] > count[meant]) {
+		for _, stem := range m.stems {
+			if own, ok := frequent[stem]; ok && (meant == "" || count[own] > count[meant]) {
 				meant = own
 			}
 		}
 		if meant == "" {
 			continue
 		}
-		for w := range strings.FieldsSeq(line) {
-			if _, ok := frequent[wordStem(w)]; !ok {
-				x[wordStem(w)] = meant
+		for _, stem := range m.stems {
+			if _, ok := frequent[stem]; !ok {
+				synonyms[stem] = meant
 			}
 		}
+		for _, phrase := range m.phrases {
+			phrases.add(phrase, meant)
+		}
 	}
-	return x
+	return synonyms, phrases
 }
+
+// meaning is a line of lexicon.Synonyms: the stems of words, and of the words of phrases.
+type meaning struct {
+	stems   []string
+	phrases [][]string
+}
+
+// lexiconMeanings are all lines of lexicon.Synonyms.
+type lexiconMeanings struct {
+	list  []meaning
+	stems map[string]bool // of all words, those of phrases included
+}
+
+// knownMeanings returns the parsed lexicon.Synonyms.
+var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
+	known := &lexiconMeanings{stems: map[string]bool{}}
+	for line := range strings.Lines(lexicon.Synonyms) {
+		var m meaning
+		for entry := range strings.FieldsSeq(line) {
+			words := strings.Split(entry, "_")
+			for i, w := range words {
+				words[i] = wordStem(w)
+				known.stems[words[i]] = true
+			}
+			if len(words) > 1 {
+				m.phrases = append(m.phrases, words)
+			} else {
+				m.stems = append(m.stems, words[0])
+			}
+		}
+		if len(m.stems) > 0 {
+			known.list = append(known.list, m)
+		}
+	}
+	return known
+})
+
+// add adds a phrase. Of several meanings the first is kept.
+func (x phraseIndex) add(stems []string, meant string) {
+	var key uint64
+	for i, stem := range slices.Backward(stems) {
+		key = phraseKey(key, hashWord(textHashSeed, []byte(stem)))
+		end := x[key]
+		if i > 0 {
+			end.longer = true
+		} else if end.meant == "" {
+			end.meant = meant
+		}
+		x[key] = end
+	}
+}
+
+// longest returns what the longest phrase that ends with the word at a position means, and
+// the number of its words, 0 if there is none.
+func (x phraseIndex) longest(recent *[maxPhraseWords]recentWord, at int32) (meant string, words int32) {
+	var key uint64
+	for n := range min(at+1, maxPhraseWords) {
+		key = phraseKey(key, recent[(at-n)%maxPhraseWords].stem)
+		end, ok := x[key]
+		if ok && end.meant != "" {
+			meant, words = end.meant, n+1
+		}
+		if !end.longer {
+			break
+		}
+	}
+	return meant, words
+}
+
+// phraseKey extends a key by the hash of the stem before it.
+func phraseKey(key, stem uint64) uint64 { return (key ^ stem) * 1099511628211 }
 
 // replaceWord returns the word of the corpus that an unknown folded word with the given
 // stem counts as, and whether it is a synonym or a misspelling; "" if there is none.
@@ -191,7 +291,7 @@ func (m *Model) replaceWord(word, stem []byte) (string, EvidenceKind) {
 	if meant := m.synonyms[string(stem)]; meant != "" {
 		return meant, EvidenceSynonym
 	}
-	if m.common.containsStem(stem) {
+	if m.common.containsStem(stem) || knownMeanings().stems[string(stem)] {
 		return "", "" // spelt correctly
 	}
 	return m.typos.correct(word), EvidenceTypo

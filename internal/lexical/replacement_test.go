@@ -15,7 +15,7 @@ func TestSynonyms_AreUnambiguous(t *testing.T) {
 	for line := range strings.Lines(lexicon.Synonyms) {
 		number++
 		for word := range strings.FieldsSeq(line) {
-			stem := wordStem(word)
+			stem := wordStem(word) // of a phrase, with its underscores
 			if other, ok := lines[stem]; ok && other != number {
 				t.Errorf("%q is in the lines %d and %d", word, other, number)
 			}
@@ -53,6 +53,24 @@ func TestClassify_SynonymOfADeclaredWord(t *testing.T) {
 	for text, want := range map[string]string{"the invoice please": "send_invoice", "the receipt please": "print_receipt"} {
 		if p := m.Classify(text); p.BestIntent != want {
 			t.Errorf("%q: got %s, want %s", text, p.BestIntent, want)
+		}
+	}
+}
+
+func TestClassify_Phrases(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{
+		{Name: "request_refund", Agents: []string{"a"}}, {Name: "request_vacation", Agents: []string{"b"}}, {Name: "track_parcel", Agents: []string{"c"}},
+	}})
+	tests := []struct{ text, intent string }{
+		{"I want my money back", "request_refund"},
+		{"quero o dinheiro de volta", "request_refund"},
+		{"two days off next week please", "request_vacation"},
+		{"give me back the money", ""}, // other words
+		{"the money", ""},              // the beginning of a phrase
+	}
+	for _, tt := range tests {
+		if p := m.Classify(tt.text); tt.intent == "" && p.Intent != contract.Unknown || tt.intent != "" && p.Intent != tt.intent {
+			t.Errorf("%q: got %s, best %s with %v, want %q", tt.text, p.Intent, p.BestIntent, p.Confidence, tt.intent)
 		}
 	}
 }

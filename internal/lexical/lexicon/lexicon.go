@@ -3,13 +3,13 @@
 // All words are folded: in lower case and without accents.
 package lexicon
 
-// Synonyms are words with nearly the same meaning at work, one meaning a line. They let a
-// registry be asked in words that it does not contain, and in the other languages. Words
+// Synonyms are words with nearly the same meaning at work, one meaning a line, and phrases
+// of up to four words, which are joined with underscores. They let a registry be asked in words that it does not contain, and in the other languages. Words
 // with several frequent meanings (leave, charge as a verb) are only in a line if the other
 // meanings are rare in requests.
 const Synonyms = `
 invoice bill receipt fatura factura recibo
-refund reimbursement reimburse reembolso reembolsar reembolsarme estorno
+refund reimbursement reimburse reembolso reembolsar reembolsarme estorno money_back dinheiro_de_volta devolver_el_dinero
 cancel cancelar anular cancelamento cancelacion anulacion cancellation abort
 order purchase pedido encomenda compra
 track trace rastrear rastreio rastrea seguimiento
@@ -130,7 +130,7 @@ hire recruit recruitment recrutar reclutar recrutamento
 candidate applicant candidato
 interview entrevista
 onboarding onboard integracao incorporacion induction
-vacation holiday holidays ferias vacaciones pto
+vacation holiday holidays ferias vacaciones pto day_off days_off time_off
 absence ausencia falta sick illness doente enfermo
 payslip payroll paycheck salary wage wages salario nomina holerite contracheque sueldo ordenado
 bonus premio
