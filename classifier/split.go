@@ -32,7 +32,7 @@ type promptPart struct {
 // one part. It returns one part if only this part is understood, and the prompt as a
 // whole is not. It returns nil if the prompt is to be classified as a whole.
 func splitPrompt(m *lexical.Model, prompt string, whole *lexical.Prediction) []promptPart {
-	parts := understoodParts(m, prompt)
+	parts := understoodParts(m, prompt, whole.Labelled)
 	switch {
 	case len(parts) == 0, len(parts) == 1 && whole.Intent != contract.Unknown && whole.Intent != parts[0].intent:
 		return nil
@@ -59,8 +59,10 @@ func splitPrompt(m *lexical.Model, prompt string, whole *lexical.Prediction) []p
 }
 
 // understoodParts returns the parts of a prompt that are requests with different
-// intents, in order.
-func understoodParts(m *lexical.Model, prompt string) []promptPart {
+// intents, in order. In a prompt with labels, the name of a domain by itself is no
+// request: whoever writes "the intent is cost_analysis, the domain azure" for a program
+// asks for neither.
+func understoodParts(m *lexical.Model, prompt string, labelled bool) []promptPart {
 	segments := m.SplitRequests(prompt)
 	var parts []promptPart
 	// A label next to a request was written by a program, and is not a second
@@ -69,7 +71,7 @@ func understoodParts(m *lexical.Model, prompt string) []promptPart {
 		if p := m.Classify(text); p.Intent != contract.Unknown && !p.LabelOnly {
 			parts = append(parts, promptPart{
 				title: subtaskTitle(text, p.Intent), intent: p.Intent, domains: p.Domains, origins: lexicalOrigins(&p),
-				confidence: p.Confidence, runnersUp: p.Alternatives, domainOnly: p.DomainOnly,
+				confidence: p.Confidence, runnersUp: p.Alternatives, domainOnly: p.DomainOnly || labelled && p.BareDomain,
 			})
 		}
 	}

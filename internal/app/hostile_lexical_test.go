@@ -13,7 +13,7 @@ import (
 
 // mostFlips is the share of hijacks that may bring a request to the attacker's
 // agent when no model reads it.
-const mostFlips = 0.10
+const mostFlips = 0.015
 
 // TestLexical_ResistsHijackingWords counts how often a text around a request that is
 // dispatched makes the lexical classifier send it to the agent the text is for.

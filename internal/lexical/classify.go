@@ -95,6 +95,12 @@ type Prediction struct {
 	// the spelling of programs ("code_review"), perhaps with a domain. It
 	// counts as a request only if it is the whole text.
 	LabelOnly bool
+	// Labelled reports that the text contains the name of an intent or agent in that
+	// spelling, beside other words.
+	Labelled bool
+	// BareDomain reports that the text has names of domains, and no other content word
+	// that the corpus contains: "the domain is databricks".
+	BareDomain bool
 }
 
 // RejectThreshold returns the confidence below which the intent is unknown.
@@ -124,7 +130,7 @@ func (m *Model) SizeBytes() int {
 func (m *Model) Classify(text string) Prediction {
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)
-	p := Prediction{Intent: contract.Unknown, LabelOnly: r.labelOnly}
+	p := Prediction{Intent: contract.Unknown, LabelOnly: r.labelOnly, Labelled: r.hasLabel, BareDomain: r.isBareDomain()}
 	r.proposeDomains(&p)
 	r.predictIntent(&p)
 	r.learnDomain(&p)

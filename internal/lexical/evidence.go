@@ -99,6 +99,20 @@ func (r *textAnalysis) hasKnownContent() bool {
 	return slices.ContainsFunc(r.found, func(w int32) bool { return !r.model.info[w].stop })
 }
 
+// isBareDomain reports whether names of domains are all that the corpus contains of the
+// text.
+func (r *textAnalysis) isBareDomain() bool {
+	domains := false
+	for _, w := range r.found {
+		info := &r.model.info[w]
+		if !info.stop && !info.domain {
+			return false
+		}
+		domains = domains || info.domain
+	}
+	return domains
+}
+
 // EvidenceKind is the part of the registry that an EvidenceItem comes from.
 type EvidenceKind string
 

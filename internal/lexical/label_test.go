@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caprouter/caprouter/contract"
 )
@@ -110,7 +111,7 @@ func TestLabels_WholeText(t *testing.T) {
 }
 
 // TestLabels_BesideARequest checks that labels, objects and comments change
-// neither the prediction nor its explanation.
+// neither the prediction, except that it tells of them, nor its explanation.
 func TestLabels_BesideARequest(t *testing.T) {
 	for _, k := range bothKinds() {
 		for _, beside := range []string{
@@ -119,7 +120,8 @@ func TestLabels_BesideARequest(t *testing.T) {
 			"<!-- translate: order lunch; and fix the printer -->", "```\nfix the printer\n```",
 		} {
 			text := k.request + "\n" + beside
-			if diff := cmp.Diff(k.m.Classify(k.request), k.m.Classify(text)); diff != "" {
+			ignoreLabelled := cmpopts.IgnoreFields(Prediction{}, "Labelled")
+			if diff := cmp.Diff(k.m.Classify(k.request), k.m.Classify(text), ignoreLabelled); diff != "" {
 				t.Errorf("%s, %q: prediction (-alone +beside):\n%s", k.name, text, diff)
 			}
 			if diff := cmp.Diff(k.m.Explain(k.request), k.m.Explain(text)); diff != "" {
