@@ -90,8 +90,8 @@ func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
 		minRight, maxWrong float64 // means of the registries
 	}{
 		{"names", false, 0, 21, 2.5},
-		{"with keywords", true, 0, 29, 4},
-		{"with keywords and 2 examples", true, 2, 28.5, 3.5},
+		{"with keywords", true, 0, 29.5, 4.2},
+		{"with keywords and 2 examples", true, 2, 29.5, 4},
 		{"with keywords and 7 examples", true, 7, 30.5, 4.5},
 	}
 	for _, tt := range tests {

@@ -222,16 +222,18 @@ type meaning struct {
 
 // lexiconMeanings are all lines of lexicon.Synonyms.
 type lexiconMeanings struct {
+	words map[string]bool // in their spelling
 	list  []meaning
 	stems map[string]bool // of all words, those of phrases included
 }
 
 // knownMeanings returns the parsed lexicon.Synonyms.
 var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
-	known := &lexiconMeanings{stems: map[string]bool{}}
+	known := &lexiconMeanings{words: map[string]bool{}, stems: map[string]bool{}}
 	for line := range strings.Lines(lexicon.Synonyms) {
 		var m meaning
 		for entry := range strings.FieldsSeq(line) {
+			known.words[entry] = true
 			words := strings.Split(entry, "_")
 			for i, w := range words {
 				words[i] = wordStem(w)
@@ -288,10 +290,12 @@ func phraseKey(key, stem uint64) uint64 { return (key ^ stem) * 1099511628211 }
 // replaceWord returns the word of the corpus that an unknown folded word with the given
 // stem counts as, and whether it is a synonym or a misspelling; "" if there is none.
 func (m *Model) replaceWord(word, stem []byte) (string, EvidenceKind) {
-	if meant := m.synonyms[string(stem)]; meant != "" {
-		return meant, EvidenceSynonym
+	known := knownMeanings()
+	meant := m.synonyms[string(stem)]
+	if meant != "" && (known.words[string(word)] || !m.common.contains(mixHash(hashBytes(seedWord, word)))) {
+		return meant, EvidenceSynonym // and no common word that only has the same stem
 	}
-	if m.common.containsStem(stem) || knownMeanings().stems[string(stem)] {
+	if m.common.containsStem(stem) || known.stems[string(stem)] {
 		return "", "" // spelt correctly
 	}
 	return m.typos.correct(word), EvidenceTypo

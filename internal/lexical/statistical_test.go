@@ -189,7 +189,7 @@ func TestClassify_KeywordSpeaksForAllIntentsOfItsAgents(t *testing.T) {
 	tests := []struct{ text, best, next string }{
 		{"por que a fatura da água veio tão cara", "question_invoice", "report_broken_pipe"},
 		{"perdi minha carteirinha da biblioteca", "cancel_membership", "renew_loan"},
-		{"cancel my gym subscription", contract.Unknown, ""},  // one word of a name, and two unknown ones
+		{"cancel my gym contract", contract.Unknown, ""},      // one word of a name, and two unknown ones
 		{"who won the match yesterday", contract.Unknown, ""}, // no word is known
 	}
 	for _, tt := range tests {
