@@ -57,6 +57,15 @@ func leaseDeliveries() []string { return []string{leaseFirst, leaseAgain} }
 
 func resultValues() []string { return []string{resultOK, resultFailed} }
 
+// Values of the label "result" of spans.
+const (
+	spanExported = "exported"
+	spanFailed   = resultFailed
+	spanDropped  = "dropped"
+)
+
+func spanResults() []string { return []string{spanExported, spanFailed, spanDropped} }
+
 func toStrings[S ~string](values ...S) []string {
 	out := make([]string, len(values))
 	for i, v := range values {

@@ -31,7 +31,7 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 			m.ModelCall(contract.CallPurpose(v), v, contract.Tokens{Input: 1}, 0)
 		}
 		allowed := regexp.MustCompile(`^(|outcome="[a-z_]+"|policy="([ABC]|other)"|source="(llm|lexical|cache|pinned|other)"|` +
-			`status="(success|partial|failure|failed|cancelled|other)"|result="(ok|failed)"|delivery="(first|again)"|` +
+			`status="(success|partial|failure|failed|cancelled|other)"|result="(ok|failed|exported|dropped)"|delivery="(first|again)"|` +
 			`reason="(llm_[a-z_]+|other)"|purpose="(classify|repair|more_tokens|answer|other)"|kind="(input|output|thinking)"|how="(opened|joined|other)"|part="(audit|requests|sessions|tickets|other)")$`)
 		for series := range scrape(t, tel) {
 			name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")

@@ -32,6 +32,7 @@ type Metrics struct {
 	cascade          eventCounter
 	sparedConfidence metric.Float64Histogram
 	mcp              mcpMetrics
+	spans            eventCounter
 
 	current gaugeValues
 }
@@ -78,6 +79,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		mcp:              mk.newMCPMetrics(),
 		cascade:          mk.newCounter("cascade", "Requests in the mode cascade: the model was not called (spared), or it was called and agreed with the lexical classifier or not.", "outcome", cascadeOutcomes()),
 		sparedConfidence: mk.newShareHistogram("cascade_spared_confidence", "Confidence of lexical classifications without a call to the model; their mean is their expected precision."),
+		spans:            mk.newCounter("spans", "Spans of recorded traces, by result: exported, failed if the receiver did not accept them, dropped if too many waited.", "result", spanResults()),
 	}
 	mk.newGauge("requests_in_flight", "Requests in flight.", m.current.inFlight.Load)
 	mk.newGauge("registry_agents", "Agents in the registry in use.", m.current.agents.Load)

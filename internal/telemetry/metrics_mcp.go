@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,15 @@ func actionOutcomes() []string {
 		contract.ActionNotRecorded, contract.ActionUnavailable, contract.ActionTimeout, contract.ActionOutcomeUnknown, contract.ActionFailed,
 		contract.ActionBadResult,
 	}
+}
+
+// ToolOutcome returns the outcome of a call of a tool if it is one of those that the
+// gateway defines, and the code of a failed tool otherwise.
+func ToolOutcome(outcome string) string {
+	if slices.Contains(actionOutcomes(), outcome) {
+		return outcome
+	}
+	return contract.ActionFailed
 }
 
 func (mk *instrumentFactory) newMCPMetrics() mcpMetrics {
@@ -97,11 +107,7 @@ func (m *Metrics) ToolCall(server, tool, outcome string, took time.Duration) {
 		return
 	}
 	o := m.mcp.tools.options(toolLabel{server, tool})
-	options, ok := o.outcomes[outcome]
-	if !ok {
-		options = o.outcomes[contract.ActionFailed]
-	}
-	m.mcp.calls.Add(context.Background(), 1, options...)
+	m.mcp.calls.Add(context.Background(), 1, o.outcomes[ToolOutcome(outcome)]...)
 	m.mcp.callTime.Record(context.Background(), took.Seconds(), o.server...)
 }
 

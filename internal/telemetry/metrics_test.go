@@ -74,6 +74,7 @@ func TestMetrics_NamesAndKinds(t *testing.T) {
 	}
 	want := map[string]string{
 		"caprouter_requests_total":                "counter",
+		"caprouter_spans_total":                   "counter",
 		"caprouter_request_duration_seconds":      "histogram",
 		"caprouter_requests_in_flight":            "gauge",
 		"caprouter_classify_duration_seconds":     "histogram",
