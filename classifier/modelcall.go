@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/telemetry"
 	"github.com/caprouter/caprouter/prompts"
 )
 
@@ -34,7 +35,9 @@ func (c *Classifier) askModel(ctx context.Context, k cacheKey, in *Input) modelR
 	own.History = slices.Clone(latestTurns(in.History))
 	f, known := c.calls.joinOrStart(k,
 		func() (contract.Classification, bool) { return c.cache.get(k) },
-		func(ctx context.Context, f *inFlightCall) modelResult { return c.runCall(ctx, k, f, &own) })
+		func(callCtx context.Context, f *inFlightCall) modelResult {
+			return c.runCall(telemetry.WithSpanOf(callCtx, ctx), k, f, &own) // the trace of the first caller
+		})
 	if f == nil {
 		return known
 	}

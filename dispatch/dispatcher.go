@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // Defaults of a Config.
@@ -80,11 +82,30 @@ func (d *Dispatcher) Send(ctx context.Context, c Call) Outcome {
 	start := time.Now()
 	ctx, cancel := d.withDeadline(ctx, c.Task.Deadline)
 	defer cancel()
+	ctx, span := telemetry.StartSpan(ctx, "dispatch")
 	s := delivery{call: c, entry: c.Agent, standbys: c.Standbys}
 	out := d.sendTask(ctx, &s)
 	out.Latency = time.Since(start)
 	out.Attempts = max(out.Attempts, s.call.Task.Attempt-1) // those before
+	endSpan(span, &c, &out)
 	return out
+}
+
+// endSpan ends the span of a task for one agent.
+func endSpan(span telemetry.Span, c *Call, out *Outcome) {
+	span.SetString(telemetry.AttrAgent, c.Agent.ID)
+	span.SetString(telemetry.AttrProtocol, cmp.Or(c.Agent.Endpoint.Protocol, contract.ProtocolHTTP))
+	span.SetInt(telemetry.AttrAttempts, out.Attempts)
+	switch {
+	case out.Err != nil:
+		span.SetString(telemetry.AttrOutcome, string(out.Err.Code))
+		span.Fail(string(out.Err.Code))
+	case out.Result != nil:
+		span.SetString(telemetry.AttrOutcome, string(out.Result.Status))
+	default:
+		span.SetString(telemetry.AttrOutcome, "pending")
+	}
+	span.End()
 }
 
 // CancelTask asks the agent to stop a task that it has accepted and that no Send

@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/schema"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/strictyaml"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // Invocation names the caller or the agent on whose behalf an action is called.
@@ -36,7 +37,11 @@ type toolCall struct {
 	input      json.RawMessage
 	onProgress func(contract.ActionProgress) // nil = none
 	record     *CallRecord
+	span       telemetry.Span
 }
+
+// methodCall is the method of MCP by which tools are called.
+const methodCall = "tools/call"
 
 // reply is what a server answers: a result, or an error of the tool.
 type reply struct {
@@ -52,7 +57,9 @@ func (g *Gateway) Invoke(ctx context.Context, action contract.Action) (*contract
 
 // InvokeFor calls a tool on behalf of a caller or of an agent; see [Gateway.Invoke].
 func (g *Gateway) InvokeFor(ctx context.Context, action contract.Action, by Invocation) (*contract.ActionResult, error) {
-	c := &toolCall{action: &action, by: &by, input: action.Input, record: &CallRecord{
+	ctx, span := telemetry.StartClientSpan(ctx, methodCall)
+	defer span.End()
+	c := &toolCall{action: &action, by: &by, input: action.Input, span: span, record: &CallRecord{
 		Caller: by.Caller, AgentID: by.AgentID, Context: action.Context, Action: action.Action, Start: time.Now(),
 	}}
 	if len(c.input) == 0 {
@@ -95,7 +102,33 @@ func (g *Gateway) endCall(ctx context.Context, c *toolCall, s *server, result *c
 		r.Outcome = OutcomeCancelled
 	}
 	g.cfg.Recorder.EndCall(context.WithoutCancel(ctx), r)
+	c.describeSpan(s)
 	return err
+}
+
+// describeSpan sets the attributes of the span of a call that has ended.
+func (c *toolCall) describeSpan(s *server) {
+	c.span.SetString(telemetry.AttrMCPMethod, methodCall)
+	c.span.SetString(telemetry.AttrGenAIOp, "execute_tool")
+	c.span.SetString(telemetry.AttrGenAITool, c.record.Tool)
+	c.span.SetString(telemetry.AttrServer, c.record.Server)
+	c.span.SetInt(telemetry.AttrAttempts, c.record.Attempts)
+	if s != nil {
+		c.span.SetString(telemetry.AttrNetTransport, s.networkTransport())
+	}
+	outcome := telemetry.ToolOutcome(c.record.Outcome)
+	c.span.SetString(telemetry.AttrOutcome, outcome)
+	if c.record.Outcome != OutcomeOK {
+		c.span.Fail(outcome)
+	}
+}
+
+// networkTransport returns the transport as the conventions of OpenTelemetry name it.
+func (s *server) networkTransport() string {
+	if s.declared.Transport == mcpfile.Stdio {
+		return "pipe"
+	}
+	return "tcp"
 }
 
 // authorize checks the scope of the caller.

@@ -21,7 +21,7 @@ func (r *Router) concludeRun(
 	}
 	run.timings.FinishTotal(resp.Decision)
 	run.emitDecision(resp.Decision)
-	resp, err := run.recorder.RecordOutcome(ctx, resp, len(outcomes) > 0)
+	resp, err := run.recordOutcome(ctx, resp, len(outcomes) > 0)
 	if err != nil {
 		return nil, err
 	}

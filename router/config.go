@@ -55,6 +55,7 @@ type Config struct {
 
 	Logger  *slog.Logger       // nil = discard
 	Metrics *telemetry.Metrics // nil = none
+	Tracer  *telemetry.Tracer  // of asynchronous requests; nil = their traces are not recorded
 	Now     func() time.Time   // nil = time.Now
 	NewID   func() string      // nil = NewID
 }
@@ -170,7 +171,7 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	}
 	r.async = asyncrun.New(asyncrun.Config{
 		Store: keep.Requests, Owner: keep.Owner, IsLive: keep.IsLive, AuditLog: keep.AuditLog, Journal: r.journal, Events: eventLog,
-		Inflight: r.inflight, Peers: peers, Executor: r.executor, Logger: cfg.Logger, Now: cfg.Now,
+		Inflight: r.inflight, Peers: peers, Executor: r.executor, Tracer: cfg.Tracer, Logger: cfg.Logger, Now: cfg.Now,
 		StartKey: func(ctx context.Context, keyName, requestID string) error {
 			return r.keys.Start(ctx, idempotency.RestoreReservation(keyName), requestID)
 		},

@@ -42,7 +42,7 @@ func (r *Router) runPipeline(ctx context.Context, run *requestRun) (*contract.Re
 	p := run.restored
 	if p == nil {
 		classification := r.classifyRequest(ctx, run)
-		p = r.makePlan(run, classification)
+		p = r.makePlan(ctx, run, classification)
 		run.addEvidence(p)
 	}
 	run.showDecision(&p.Decision)

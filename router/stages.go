@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/decisionlog"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/fallbackpolicy"
+	"github.com/caprouter/caprouter/internal/telemetry"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
@@ -32,6 +33,8 @@ func (r *Router) acceptRequest(ctx context.Context, req *contract.Request, calle
 // with the domains that the registry implies.
 func (r *Router) classifyRequest(ctx context.Context, run *requestRun) contract.Classification {
 	defer run.timings.EndStage("classify")
+	ctx, span := telemetry.StartSpan(ctx, "classify")
+	defer span.End()
 	var c contract.Classification
 	if run.Pinned != nil {
 		c = run.Pinned.Current()
@@ -39,16 +42,24 @@ func (r *Router) classifyRequest(ctx context.Context, run *requestRun) contract.
 		c = r.classifier.Classify(ctx, run.classifierInput())
 	}
 	classifier.ImplyDomains(run.view.Catalogue, &c)
+	span.SetString(telemetry.AttrSource, string(c.Source))
+	span.SetString(telemetry.AttrReason, c.Reason)
+	span.SetString(telemetry.AttrIntent, c.Intent)
 	return c
 }
 
 // makePlan decides which agents execute the request.
-func (r *Router) makePlan(run *requestRun, c contract.Classification) *plan.Plan {
+func (r *Router) makePlan(ctx context.Context, run *requestRun, c contract.Classification) *plan.Plan {
 	defer run.timings.EndStage("match")
+	_, span := telemetry.StartSpan(ctx, "match")
+	defer span.End()
 	in := run.planInput(run.view, c)
 	in.Live, in.AlreadyAsked, in.DecisionID = run.liveState(), run.AlreadyAsked, r.cfg.NewID()
 	run.planned = run.view
-	return plan.New(in)
+	p := plan.New(in)
+	span.SetInt(telemetry.AttrParts, len(p.Parts))
+	span.SetString(telemetry.AttrReason, p.Reason)
+	return p
 }
 
 // planInput returns the request as the matcher sees it, with the registry of the view.
@@ -93,6 +104,8 @@ func (r *Router) askCaller(ctx context.Context, run *requestRun, p *plan.Plan, r
 // applyFallback answers a request without an eligible agent.
 func (r *Router) applyFallback(ctx context.Context, run *requestRun, p *plan.Plan, resp *contract.Response) error {
 	defer run.timings.EndStage("fallback")
+	ctx, span := telemetry.StartSpan(ctx, "fallback")
+	defer span.End()
 	return r.fallback.Answer(ctx, &fallbackpolicy.Request{
 		Request: run.Request, Catalogue: run.view.Catalogue, Lexical: run.view.Lexical,
 		Reason: p.Reason, Async: run.async, Filter: r.view.filter(run.Caller), Serves: run.serves,
@@ -116,7 +129,7 @@ func (run *requestRun) serves(text string) bool {
 // executePlan makes the decision durable, and then runs the plan.
 func (r *Router) executePlan(ctx context.Context, run *requestRun, p *plan.Plan) ([]plan.Outcome, error) {
 	defer run.timings.EndStage("dispatch")
-	err := run.recorder.RecordDecision(ctx, p)
+	err := run.recordDecision(ctx, p)
 	run.timings.EndStage("record")
 	switch {
 	case err == nil:
@@ -132,4 +145,18 @@ func (r *Router) executePlan(ctx context.Context, run *requestRun, p *plan.Plan)
 		return outcomes, nil
 	}
 	return nil, err
+}
+
+// recordDecision makes the decision durable.
+func (run *requestRun) recordDecision(ctx context.Context, p *plan.Plan) error {
+	ctx, span := telemetry.StartSpan(ctx, "record decision")
+	defer span.End()
+	return run.recorder.RecordDecision(ctx, p)
+}
+
+// recordOutcome makes the response durable, and returns the one that counts.
+func (run *requestRun) recordOutcome(ctx context.Context, resp *contract.Response, executed bool) (*contract.Response, error) {
+	ctx, span := telemetry.StartSpan(ctx, "record outcome")
+	defer span.End()
+	return run.recorder.RecordOutcome(ctx, resp, executed)
 }

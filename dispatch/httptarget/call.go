@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/attempt"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // tasksPath is where agents send results and progress to the router.
@@ -78,6 +79,26 @@ func (c *agentCall) newCallback() (*contract.Callback, error) {
 
 // sendTask is the n-th attempt of the call.
 func (c *agentCall) sendTask(ctx context.Context, n int) *attempt.Error {
+	ctx, span := telemetry.StartClientSpan(ctx, http.MethodPost)
+	defer span.End()
+	span.SetString(telemetry.AttrHTTPMethod, http.MethodPost)
+	span.SetString(telemetry.AttrServerAddress, c.url.Hostname())
+	if n > 1 {
+		span.SetInt(telemetry.AttrHTTPResends, n-1)
+	}
+	status, f := c.roundTrip(ctx, n)
+	if status != 0 {
+		span.SetInt(telemetry.AttrHTTPStatus, status)
+	}
+	if f != nil {
+		span.Fail(string(f.Code))
+	}
+	return f
+}
+
+// roundTrip sends the task for the n-th time and reads the reply. status is 0 if there is
+// none.
+func (c *agentCall) roundTrip(ctx context.Context, n int) (status int, _ *attempt.Error) {
 	limits := c.policy.Limits(time.Now(), n)
 	if limits.ReplyBy.Before(c.policy.ReplyBy) { // otherwise ctx ends at that time already
 		var cancel context.CancelFunc
@@ -92,12 +113,12 @@ func (c *agentCall) sendTask(ctx context.Context, n int) *attempt.Error {
 	task.Deadline = task.Deadline.UTC().Truncate(time.Millisecond)
 	body, err := strictjson.Marshal(&task)
 	if err != nil {
-		return c.policy.NotSent("the task could not be encoded", err)
+		return 0, c.policy.NotSent("the task could not be encoded", err)
 	}
 	var conn attemptConn
 	resp, err := c.transport.RoundTrip(c.newRequest(conn.trace(ctx, limits.ConnectBy), body))
 	if err != nil {
-		return c.roundTripFailure(ctx, err, conn.sentAny())
+		return 0, c.roundTripFailure(ctx, err, conn.sentAny())
 	}
 	defer func() { _ = resp.Body.Close() }()
 	result, f := c.readReply(ctx, resp)
@@ -105,7 +126,7 @@ func (c *agentCall) sendTask(ctx context.Context, n int) *attempt.Error {
 		f.Reply = c.readExcerpt(resp)
 	}
 	c.result = result
-	return f
+	return resp.StatusCode, f
 }
 
 // newRequest returns the request for the task. It has no GetBody, because with
@@ -118,13 +139,13 @@ func (c *agentCall) newRequest(ctx context.Context, body []byte) *http.Request {
 	req.Header = maps.Clone(req.Header)
 	req.Header["Authorization"] = []string{"Bearer " + c.token}
 	req.Header["Idempotency-Key"] = []string{c.Task.TaskID}
-	c.setTraceparent(req.Header)
+	c.setTraceparent(ctx, req.Header)
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return req
 }
 
 // newCancelRequest returns the request that cancels the task.
-func (c *agentCall) newCancelRequest() *http.Request {
+func (c *agentCall) newCancelRequest(ctx context.Context) *http.Request {
 	token, err := c.target.tokens.refreshToken(c.Call, c.token)
 	if err != nil {
 		token = c.token // it may have expired, but the agent may not check
@@ -136,13 +157,16 @@ func (c *agentCall) newCancelRequest() *http.Request {
 		Header: http.Header{"Authorization": {"Bearer " + token}, "User-Agent": c.target.template.Header["User-Agent"]},
 		Body:   http.NoBody,
 	}
-	c.setTraceparent(req.Header)
+	c.setTraceparent(ctx, req.Header)
 	return req
 }
 
-// setTraceparent sets the W3C trace context of a new span, if the task has a
-// valid trace id.
-func (c *agentCall) setTraceparent(h http.Header) {
+// setTraceparent sets the W3C trace context of the attempt or, if the router does not
+// trace, of a new span, if the task has a valid trace id.
+func (c *agentCall) setTraceparent(ctx context.Context, h http.Header) {
+	if telemetry.InjectHeaders(ctx, h) {
+		return
+	}
 	id := c.Task.TraceID
 	if len(id) != 32 || strings.Trim(id, "0123456789abcdef") != "" || strings.Trim(id, "0") == "" {
 		return

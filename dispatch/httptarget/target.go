@@ -132,7 +132,7 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 	if failure != nil {
 		failure.Address = call.describeAddress()
 		if failure.Abandoned {
-			t.cancels.enqueue(call.transport, call.newCancelRequest())
+			t.cancels.enqueue(call.transport, call.newCancelRequest(ctx))
 		}
 		call.logFailure(ctx, attempts, failure)
 		return policy.Outcome(attempts, failure)
@@ -156,5 +156,5 @@ func (t *Target) CancelTask(c dispatch.Call) {
 			"detail", failure.Detail, "err", failure.Cause)
 		return
 	}
-	t.cancels.enqueue(call.transport, call.newCancelRequest())
+	t.cancels.enqueue(call.transport, call.newCancelRequest(context.Background()))
 }

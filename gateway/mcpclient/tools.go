@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // Limits of the tools of one server.
@@ -106,6 +107,9 @@ type Content struct {
 // of the context, of which the server is notified.
 func (s *Session) Call(ctx context.Context, tool string, arguments json.RawMessage, onProgress func(contract.ActionProgress)) (*Result, error) {
 	params := &mcp.CallToolParams{Name: tool, Arguments: arguments}
+	if traceparent := telemetry.Traceparent(ctx); traceparent != "" {
+		params.Meta = mcp.Meta{"traceparent": traceparent} // in _meta, for all transports (SEP-414)
+	}
 	if onProgress != nil {
 		token, stop := s.progress.add(onProgress)
 		defer stop()

@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/subprocess"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // maxBody bounds a reply over HTTP that is not a stream, in bytes.
@@ -77,6 +78,7 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, t.headers)
+	telemetry.InjectHeaders(req.Context(), req.Header)
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
 		return nil, err

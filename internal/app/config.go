@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -57,9 +59,11 @@ type DispatchConfig struct {
 	Aggregate      string     `yaml:"aggregate" validate:"oneof=sections"`
 }
 
-// TelemetryConfig configures the log.
+// TelemetryConfig configures the log and tracing.
 type TelemetryConfig struct {
-	LogLevel string `yaml:"log_level" validate:"oneof=debug info warn error"` // debug, info, warn or error
+	LogLevel     string  `yaml:"log_level" validate:"oneof=debug info warn error"` // debug, info, warn or error
+	OTLPEndpoint string  `yaml:"otlp_endpoint"`                                    // URL of an OTLP/HTTP receiver of spans; "" = no tracing
+	TraceRatio   float64 `yaml:"trace_ratio"`                                      // part of the traces to record that callers do not decide about, 0 to 1
 }
 
 // DefaultConfig returns the configuration without a file: the router listens on
@@ -79,12 +83,12 @@ func DefaultConfig() Config {
 		Audit:      AuditConfig{Required: true},
 		Redact:     RedactConfig{Kinds: StringList{kindsDefault}, Allow: []string{}},
 		Session:    SessionConfig{TTLS: 600, ClassifyTrigger: session.EveryRequest},
-		Telemetry:  TelemetryConfig{LogLevel: "info"},
+		Telemetry:  TelemetryConfig{LogLevel: "info", TraceRatio: 0.01},
 	}
 }
 
 // LoadConfig returns the defaults, overridden by the file and then by the environment
-// (MCP_*, CAPROUTER_*). If path is empty, DefaultConfigFile is read if it exists; any other
+// (MCP_* and OTEL_*, then CAPROUTER_*). If path is empty, DefaultConfigFile is read if it exists; any other
 // file must exist. The result is not validated, because flags override it.
 func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, error) {
 	cfg := DefaultConfig()
@@ -103,6 +107,9 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 		}
 	}
 	if err := applyMCPEnv(&cfg.MCP, lookupEnv); err != nil {
+		return cfg, err
+	}
+	if err := applyOTelEnv(&cfg.Telemetry, lookupEnv); err != nil {
 		return cfg, err
 	}
 	err = applyEnv(&cfg, lookupEnv)
@@ -142,6 +149,7 @@ func (c *Config) Validate() error {
 		c.Redact.validate(),
 		c.Limits.validate(),
 		c.validateBudget(),
+		c.Telemetry.validate(),
 		errorOf(parsePrefixes(c.Dispatch.AllowPrivate)),
 	)
 }
@@ -156,4 +164,47 @@ func (c *RegistryConfig) filePath() (path string, optional bool) {
 
 func (c *DispatchConfig) timeout() time.Duration {
 	return time.Duration(c.TimeoutMS) * time.Millisecond
+}
+
+func (c *TelemetryConfig) validate() error {
+	var errs error
+	if !(c.TraceRatio >= 0 && c.TraceRatio <= 1) {
+		errs = fmt.Errorf("telemetry.trace_ratio is %v: write the part of the traces to record, from 0 to 1 (0.01)", c.TraceRatio)
+	}
+	if c.OTLPEndpoint == "" {
+		return errs
+	}
+	u, err := url.Parse(c.OTLPEndpoint)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		err = errors.New("telemetry.otlp_endpoint: is not an http or https URL: write the address of a receiver of OTLP over HTTP, for example http://127.0.0.1:4318")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		err = errors.New("telemetry.otlp_endpoint: must not contain a user, a query or a fragment: set credentials with OTEL_EXPORTER_OTLP_HEADERS")
+	}
+	return errors.Join(errs, err)
+}
+
+// tracesPath is the path of an OTLP receiver for spans.
+const tracesPath = "/v1/traces"
+
+// tracesURL returns the address for spans, "" for none.
+func (c *TelemetryConfig) tracesURL() string {
+	if u, err := url.Parse(c.OTLPEndpoint); err == nil && c.OTLPEndpoint != "" && u.Path == "" {
+		return c.OTLPEndpoint + tracesPath
+	}
+	return c.OTLPEndpoint
+}
+
+// checkHeaders refuses to send credentials over plain http to another machine.
+func (c *TelemetryConfig) checkHeaders(allowPlain bool, lookup func(string) (string, bool)) error {
+	u, err := url.Parse(c.OTLPEndpoint)
+	if err != nil || u.Scheme != "http" || egress.IsLoopback(u.Hostname()) || allowPlain {
+		return nil //nolint:nilerr // validate has checked the URL
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+		if value, ok := lookup(name); ok && value != "" {
+			return fmt.Errorf("telemetry.otlp_endpoint: the headers of %s would leave this machine without encryption: use https, or set dispatch.allow_plain_http", name)
+		}
+	}
+	return nil
 }

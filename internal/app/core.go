@@ -87,7 +87,16 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if err != nil {
 		return nil, err
 	}
-	tel, err := telemetry.New(telemetry.Config{LogLevel: cfg.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.RedactText})
+	telemetryConfig := telemetry.Config{LogLevel: cfg.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.RedactText}
+	if use != noStore {
+		if err := cfg.Telemetry.checkHeaders(cfg.Dispatch.AllowPlainHTTP, opts.lookupEnv()); err != nil {
+			return nil, err
+		}
+		telemetryConfig.Tracing = telemetry.TracingConfig{
+			Endpoint: cfg.Telemetry.tracesURL(), Ratio: cfg.Telemetry.TraceRatio, Version: opts.Version,
+		}
+	}
+	tel, err := telemetry.New(telemetryConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -185,9 +194,10 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 		AnswerByDefault: c.answersByDefault(),
 		Logger:          c.log,
 		Metrics:         c.telemetry.Metrics(),
+		Tracer:          c.telemetry.Tracer(),
 	}
 	if c.model != nil {
-		cfg.Model = c.model
+		cfg.Model = telemetry.TracedModel{Client: c.model}
 	}
 	if c.access != nil && c.access.verifier != nil && c.cfg.Auth.StopOnRevoke {
 		cfg.IsRevoked = c.access.verifier.IsKeyRevoked
@@ -297,8 +307,15 @@ func (c *core) closeResources(ctx context.Context) error {
 	if c.target != nil {
 		c.target.Close()
 	}
-	return errors.Join(err, c.persistence.closeStore(ctx))
+	err = errors.Join(err, c.persistence.closeStore(ctx))
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	c.telemetry.Close(ctx)
+	return err
 }
 
 // closeTimeout bounds the graceful shutdown of asynchronous requests.
 const closeTimeout = 8 * time.Second
+
+// flushTimeout bounds the export of the last spans.
+const flushTimeout = 2 * time.Second

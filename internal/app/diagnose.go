@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
@@ -88,6 +90,7 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 		{"tls", d.checkTLS},
 		{"listen", d.checkListener},
 		{"masking", d.checkMasking},
+		{"tracing", d.checkTracing},
 		{"classifier", d.checkClassifier},
 		{"cascade", d.checkCascade},
 		{"model", d.checkModel},
@@ -316,6 +319,34 @@ func (d *diagnosis) checkMasking(context.Context) Finding {
 		detail = "nothing is masked: a model and the log receive the texts of callers"
 	}
 	return checkWarned(detail, "redact.kinds: default masks all kinds")
+}
+
+// maxTracingDial bounds the connection to the receiver of spans.
+const maxTracingDial = 2 * time.Second
+
+// checkTracing connects to the receiver of spans, if there is one, and sends nothing.
+func (d *diagnosis) checkTracing(ctx context.Context) Finding {
+	c := &d.Telemetry
+	if c.OTLPEndpoint == "" {
+		return Finding{}
+	}
+	if err := c.checkHeaders(d.Dispatch.AllowPlainHTTP, d.opts.lookupEnv()); err != nil {
+		return checkFailed(err.Error(), "use https for telemetry.otlp_endpoint")
+	}
+	target := c.tracesURL()
+	u, err := url.Parse(target)
+	if err != nil {
+		return checkFailed(err.Error(), "correct telemetry.otlp_endpoint")
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxTracingDial)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])))
+	if err != nil {
+		return checkWarned(fmt.Sprintf("spans for %s would be dropped: %v", target, err), "start the receiver, or correct telemetry.otlp_endpoint")
+	}
+	_ = conn.Close()
+	return checkPassed(fmt.Sprintf("%g %% of the traces that begin here go to %s", 100*c.TraceRatio, target))
 }
 
 // checkClassifier reports how requests would be classified, and why.

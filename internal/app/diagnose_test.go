@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
+	"github.com/caprouter/caprouter/internal/testkit/fakeotlp"
 )
 
 // findings diagnoses the configuration and returns what it came to, by check.
@@ -365,5 +366,15 @@ func TestDiagnose_MCP(t *testing.T) {
 	cfg.MCP.File = "missing.json"
 	if f := findings(t, cfg, noEnv)["mcp"]; f.Level != LevelFail || !strings.Contains(f.Detail, "missing.json") {
 		t.Errorf("got %+v for a file that is named and missing, want a failure", f)
+	}
+}
+
+func TestDiagnose_Tracing(t *testing.T) {
+	receiver := fakeotlp.Start(t)
+	cfg := DefaultConfig()
+	cfg.Telemetry.OTLPEndpoint = receiver.URL
+	d := &diagnosis{Config: cfg, opts: &Options{LookupEnv: noEnv}}
+	if got, want := d.checkTracing(t.Context()), checkPassed("1 % of the traces that begin here go to "+receiver.URL+"/v1/traces"); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

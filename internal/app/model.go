@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/llm/genai"
 	"github.com/caprouter/caprouter/internal/llm/openai"
 	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // The environment variables that the vendors' own tools read, and the host that
@@ -173,7 +174,7 @@ func (c *core) newClassifier() (*classifier.Classifier, error) {
 	cfg.Cache = classifier.CacheConfig{Entries: cache.Entries, TTL: time.Duration(cache.TTLS) * time.Second}
 	cfg.Log = c.log
 	if c.model != nil {
-		cfg.Model = c.model
+		cfg.Model = telemetry.TracedModel{Client: c.model}
 	}
 	made, err := classifier.New(cfg)
 	if err != nil {

@@ -271,7 +271,7 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 	}
 	cfg := httpserver.Config{
 		NewID: router.NewID, MaxInFlight: c.cfg.Limits.MaxInFlight, TLS: c.access.certificate.tlsConfig(),
-		Logger: c.log, Meter: c.telemetry.Metrics(),
+		Logger: c.log, Meter: c.telemetry.Metrics(), Tracer: c.telemetry.Tracer(),
 	}
 	if c.access.verifier != nil {
 		cfg.Auth = c.access.verifier

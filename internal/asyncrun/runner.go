@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // Pipeline is what a Runner needs of the router.
@@ -49,7 +50,7 @@ type Publisher interface {
 	Enqueue(ev *contract.Event)
 }
 
-// Config is what a Runner works with. All fields are required.
+// Config is what a Runner works with. All fields but Tracer are required.
 type Config struct {
 	Store *requests.Store // disabled in a router without asynchronous requests
 	Owner string          // names this process in stored requests
@@ -66,6 +67,7 @@ type Config struct {
 	StartKey func(ctx context.Context, keyName, requestID string) error
 	// EndKey records the response in the idempotency key of its request.
 	EndKey func(ctx context.Context, keyName string, resp *contract.Response)
+	Tracer *telemetry.Tracer // nil = traces are not recorded
 	Logger *slog.Logger
 	Now    func() time.Time
 }
@@ -122,6 +124,9 @@ func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 		defer cancelCause(nil)
 		ctx, cancel := context.WithDeadline(ctx, rec.Deadline)
 		defer cancel()
+		ctx, span := r.cfg.Tracer.ContinueSpan(ctx, "asynchronous request", rec.Traceparent)
+		defer span.End()
+		span.SetString(telemetry.AttrRequestID, rec.ID)
 		current := &Run{
 			Accepted: accepted, Mode: r.cfg.Executor.Asynchronous(owned, r.IsDraining), Emit: emit,
 			Inflight: inflight.NewRequest(rec.ID, rec.TraceID, accepted.Caller, cancelCause),
@@ -135,6 +140,9 @@ func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 			resp, err = r.serveRun(ctx, current)
 			return err
 		})
+		if resp != nil {
+			span.SetString(telemetry.AttrOutcome, string(resp.Status))
+		}
 		r.finishRun(ctx, current, rec, resp, err)
 		return nil
 	})

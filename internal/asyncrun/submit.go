@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // ErrUncertain is joined to the error of a request that may be stored although the
@@ -36,6 +37,7 @@ func (r *Runner) Submit(ctx context.Context, accepted *Accepted) (*contract.Resp
 		return nil, err
 	}
 	rec := r.newRecord(accepted)
+	rec.Traceparent = telemetry.Traceparent(ctx)
 	if err := r.storeRequest(ctx, rec); err != nil {
 		r.capacity.release(&rec.Caller)
 		return nil, err

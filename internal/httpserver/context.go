@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/limits"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // writeTimeout bounds the time to write a response. It starts with the response,
@@ -40,6 +41,7 @@ type Context struct {
 	route   *mountedRoute // nil if no route has the path and method
 	body    requestBody
 	permit  admissionPermit
+	span    telemetry.Span
 	outcome string // status of the response, or code of the error
 	failed  bool   // an error was sent
 }
@@ -50,9 +52,14 @@ func contextOf(ec echo.Context) *Context { return ec.Response().Writer.(*Context
 // PathParam returns a parameter of the route's path.
 func (c *Context) PathParam(name string) string { return c.echo.Param(name) }
 
-// TraceID returns the trace id of the request's traceparent header, or "" if
-// there is no valid one.
-func (c *Context) TraceID() string { return traceID(c.Request.Header) }
+// TraceID returns the trace id of the request's span, or that of its traceparent header,
+// or "" if there is no valid one.
+func (c *Context) TraceID() string {
+	if id := telemetry.TraceID(c.Request.Context()); id != "" {
+		return id
+	}
+	return traceID(c.Request.Header)
+}
 
 // SetOutcome sets the outcome for the access log, for example "completed".
 func (c *Context) SetOutcome(outcome string) { c.outcome = outcome }

@@ -52,6 +52,7 @@ func (s *Server) guardRoute(route *mountedRoute) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		c := contextOf(ec)
 		c.route, c.echo = route, ec
+		s.startSpan(c)
 		if s.admission.isFull(route.Class) {
 			return errOverloaded
 		}
@@ -103,6 +104,7 @@ func (s *Server) observeRequest(c *Context, start time.Time) {
 	took := time.Since(start)
 	method, path := "", ""
 	if c.route != nil {
+		c.endSpan()
 		method, path = c.Request.Method, c.route.Path
 		if c.failed && c.route.ObserveError != nil {
 			c.route.ObserveError(c.outcome, took)

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // Defaults of Config.
@@ -46,6 +47,9 @@ type Config struct {
 	DrainGrace   time.Duration // time after their contexts are cancelled; 0 = DefaultDrainGrace
 	Logger       *slog.Logger  // nil discards the log
 	Meter        Meter         // nil discards the measurements
+
+	// Tracer starts the spans of requests. Nil starts none.
+	Tracer *telemetry.Tracer
 }
 
 // Meter observes the load of the server.

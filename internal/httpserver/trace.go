@@ -1,12 +1,44 @@
 package httpserver
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/caprouter/caprouter/internal/telemetry"
+)
 
 // Lengths of the parts of a traceparent (W3C Trace Context §3.2), in characters.
 const (
 	traceIDLen     = 32
 	traceparentLen = 2 + 1 + traceIDLen + 1 + 16 + 1 + 2 // version-trace-parent-flags
 )
+
+// startSpan starts the span of a request, below that of its caller. Documents, probes of
+// the process and readers of events have none.
+func (s *Server) startSpan(c *Context) {
+	if s.cfg.Tracer == nil || c.route.Scope == Public || c.route.Class == ClassStream {
+		return
+	}
+	traceparent, tracestate := "", ""
+	if traceID(c.Request.Header) != "" {
+		traceparent = c.Request.Header["Traceparent"][0]
+		tracestate = c.Request.Header.Get("Tracestate")
+	}
+	ctx, span := s.cfg.Tracer.StartServerSpan(c.Request.Context(), c.Request.Method+" "+c.route.Path, traceparent, tracestate)
+	span.SetString(telemetry.AttrHTTPMethod, c.Request.Method)
+	span.SetString(telemetry.AttrHTTPRoute, c.route.Path)
+	span.SetString(telemetry.AttrRequestID, c.ID)
+	c.Request, c.span = c.Request.WithContext(ctx), span
+}
+
+// endSpan ends the span of a request.
+func (c *Context) endSpan() {
+	c.span.SetInt(telemetry.AttrHTTPStatus, c.status)
+	c.span.SetString(telemetry.AttrOutcome, c.outcome)
+	if c.status >= http.StatusInternalServerError {
+		c.span.Fail(c.outcome)
+	}
+	c.span.End()
+}
 
 // traceID returns the trace id of the traceparent header, or "" if there is no
 // valid one. Two headers count as none, because either may be the right one.

@@ -46,11 +46,14 @@ const (
 // be read directly; the methods below change them, and leave the record as it is when
 // they return an error.
 type Record struct {
-	Version int              `json:"version"`
-	ID      string           `json:"id"`
-	TraceID string           `json:"trace_id"`
-	Caller  contract.Caller  `json:"caller"`
-	Request contract.Request `json:"request"` // its RequestID and TraceID are ID and TraceID again
+	Version int    `json:"version"`
+	ID      string `json:"id"`
+	TraceID string `json:"trace_id"`
+	// Traceparent is the span of the process that accepted the request; "" = it records no
+	// traces.
+	Traceparent string           `json:"traceparent,omitempty"`
+	Caller      contract.Caller  `json:"caller"`
+	Request     contract.Request `json:"request"` // its RequestID and TraceID are ID and TraceID again
 
 	// Set when the request is accepted.
 	History   []contract.Turn       `json:"history,omitempty"`
