@@ -89,7 +89,7 @@ func (s *Store) restartEngine(ctx context.Context, why string) {
 			log.Info("store: the engine is running again")
 			return
 		}
-		log.Error("store: the engine does not start", "error", err, "retry_in", pause)
+		log.Error("store: the engine does not start", "error", err, "retry_in_ms", pause.Milliseconds())
 		s.engine.stopServer(err)
 		select {
 		case <-ctx.Done():
@@ -112,7 +112,7 @@ func (s *Store) recreateAfterReconnect(ctx context.Context) error {
 			if err == nil {
 				break
 			}
-			s.cfg.Logger.WarnContext(ctx, "store: cannot recreate the streams in memory", "error", err, "retry_in", pause)
+			s.cfg.Logger.WarnContext(ctx, "store: cannot recreate the streams in memory", "error", err, "retry_in_ms", pause.Milliseconds())
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
