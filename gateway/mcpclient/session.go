@@ -72,6 +72,7 @@ func (s *Session) open(ctx context.Context, cfg Config) error {
 	if s.http, err = newHTTPTransport(s.server, cfg.Addresses); err != nil {
 		return err
 	}
+	s.http.observe = func(stream io.ReadCloser) io.ReadCloser { return &observedStream{ReadCloser: stream, session: s} }
 	kinds := []string{s.server.Transport}
 	if s.server.Transport == mcpfile.Auto {
 		kinds = []string{mcpfile.HTTP, mcpfile.SSE}
@@ -96,7 +97,8 @@ func (s *Session) openProcess(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	err = s.connect(ctx, &mcp.IOTransport{Reader: s.process.Output, Writer: s.process.Input}, cfg)
+	pipes := &mcp.IOTransport{Reader: s.process.Output, Writer: s.process.Input}
+	err = s.connect(ctx, observingTransport{pipes, s}, cfg)
 	if err == nil {
 		return nil
 	}
@@ -131,14 +133,8 @@ func (s *Session) connect(ctx context.Context, transport mcp.Transport, cfg Conf
 	opts := &mcp.ClientOptions{
 		Logger:       slog.New(slog.DiscardHandler), // the library logs contents
 		Capabilities: &mcp.ClientCapabilities{},     // no roots
-		// Without a handler, the library does not subscribe to changes.
+		// Without a handler, the library does not subscribe to changes. See passNotification.
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {},
-	}
-	if _, ok := transport.(*mcp.StreamableClientTransport); ok {
-		opts.ProgressNotificationHandler = func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { s.progress.pass(req.Params) }
-		opts.ToolListChangedHandler = func(context.Context, *mcp.ToolListChangedRequest) { s.reportChange() }
-	} else {
-		transport = observingTransport{transport, s}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "caprouter", Version: cfg.Version}, opts)
 	client.AddSendingMiddleware(ignoreToolCache)

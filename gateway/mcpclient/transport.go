@@ -26,6 +26,7 @@ type httpTransport struct {
 	base    *http.Transport
 	origin  *url.URL
 	headers http.Header
+	observe func(stream io.ReadCloser) io.ReadCloser // wraps the event streams
 	// rejected reports that the latest reply was 401.
 	rejected atomic.Bool
 }
@@ -40,7 +41,10 @@ func newHTTPTransport(server *mcpfile.Expanded, addresses egress.AddressPolicy) 
 	if err != nil || origin.Host == "" || origin.Scheme != "http" && origin.Scheme != "https" {
 		return nil, errors.New("its url is not an absolute http or https URL")
 	}
-	t := &httpTransport{base: egress.NewTransport(addresses), origin: origin, headers: http.Header{}}
+	t := &httpTransport{
+		base: egress.NewTransport(addresses), origin: origin, headers: http.Header{},
+		observe: func(stream io.ReadCloser) io.ReadCloser { return stream },
+	}
 	t.base.ResponseHeaderTimeout = 0 // a server may answer when the tool has ended; calls have a deadline
 	for name, value := range server.Headers {
 		t.headers.Set(name, value)
@@ -84,7 +88,9 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.rejected.Store(resp.StatusCode == http.StatusUnauthorized)
-	if mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mediaType != "text/event-stream" {
+	if mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mediaType == "text/event-stream" {
+		resp.Body = t.observe(resp.Body)
+	} else {
 		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxBody}
 	}
 	return resp, nil
