@@ -157,6 +157,7 @@ func TestParse_Warnings(t *testing.T) {
 	f, err := mcpfile.Parse("m.json", []byte(`{
   "mcpServers": {
     "a": {"command": "npx -y server", "timeout": 60, "env": {"LEVEL": "debug"}},
+    "c": {"url": "https://i/", "tools": {"include": ["x"], "prefix": "c__"}},
     "b": {"url": "https://u:p@h/", "headers": {"Authorization": "Bearer x", "X-Key": "${KEY}"}, "envFile": ".env", "urls": 1}
   },
   "theme": "dark"
@@ -167,11 +168,12 @@ func TestParse_Warnings(t *testing.T) {
 	want := []string{
 		`m.json:3:10: server "a" has a timeout of 60 milliseconds; if seconds are meant, write 60000`,
 		"m.json:3:22: command is one program without a shell: move its arguments to args",
-		`m.json:4:10: the URL of server "b" contains a literal credential`,
-		"m.json:4:65: Authorization contains a literal credential: write ${AUTHORIZATION} and set the environment variable",
-		`m.json:4:108: "envFile" is ignored`,
-		`m.json:4:124: "urls" is ignored`,
-		`m.json:6:12: "theme" is ignored`,
+		"m.json:4:70: prefix has no effect: it is for the names of tools of caprouter as an MCP server, which this version is not",
+		`m.json:5:10: the URL of server "b" contains a literal credential`,
+		"m.json:5:65: Authorization contains a literal credential: write ${AUTHORIZATION} and set the environment variable",
+		`m.json:5:108: "envFile" is ignored`,
+		`m.json:5:124: "urls" is ignored`,
+		`m.json:7:12: "theme" is ignored`,
 	}
 	if diff := cmp.Diff(want, f.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

@@ -48,6 +48,10 @@ func (o *object) readServer(form format, id string) Server {
 	}
 	if tools := o.getObject("tools"); tools != nil {
 		s.Tools = ToolFilter{Include: get[[]string](tools, "include"), Exclude: get[[]string](tools, "exclude")}
+		if _, raw := tools.find("prefix"); raw != nil {
+			_ = get[string](tools, "prefix") // reports another type
+			tools.warnf(tools.at+"/prefix", "prefix has no effect: it is for the names of tools of caprouter as an MCP server, which this version is not")
+		}
 		tools.checkUnknown(form.foreign)
 	}
 	o.checkTarget(form, &s)
