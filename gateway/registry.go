@@ -30,16 +30,38 @@ func (g *Gateway) Servers() []ServerInfo {
 	for i, s := range servers {
 		infos[i] = s.info()
 	}
+	markAmbiguous(infos)
 	return infos
+}
+
+// markAmbiguous sets the error of tools that have the same full name as one of another
+// server, which depends on the tools that the servers list.
+func markAmbiguous(infos []ServerInfo) {
+	owners := map[string]*Tool{}
+	servers := map[string]string{}
+	for i := range infos {
+		s := &infos[i]
+		for j := range s.Tools {
+			t := &s.Tools[j]
+			other, ok := owners[t.Action]
+			if !ok {
+				owners[t.Action], servers[t.Action] = t, s.Name
+				continue
+			}
+			t.Error = fmt.Sprintf("its name is that of a tool of the servers %q and %q: rename one of the servers", servers[t.Action], s.Name)
+			other.Error = t.Error
+		}
+	}
 }
 
 // Get returns the state of the server with the name.
 func (g *Gateway) Get(name string) (ServerInfo, bool) {
-	s := g.find(name)
-	if s == nil {
+	servers := g.Servers()
+	i := slices.IndexFunc(servers, func(s ServerInfo) bool { return s.Name == name })
+	if i < 0 {
 		return ServerInfo{}, false
 	}
-	return s.info(), true
+	return servers[i], true
 }
 
 // find returns the server, or nil.
