@@ -30,8 +30,8 @@ func TestSemaphore_ServesOwnersInTurn(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got turns %v, want %v", got, want)
 		}
-		if held := s.CountHeld(); held != 0 || s.free != 1 || len(s.queues)+len(s.turns) != 0 {
-			t.Errorf("got %d permits held, %d free, queues %v, turns %v; want 0, 1 and none", held, s.free, s.queues, s.turns)
+		if held := s.CountHeld(); held != 0 || s.free != 1 || s.waiters.Len() != 0 {
+			t.Errorf("got %d permits held, %d free, %d waiting; want 0, 1 and none", held, s.free, s.waiters.Len())
 		}
 	})
 }
@@ -56,8 +56,8 @@ func TestSemaphore_SkipsWaiterWhoseContextEnded(t *testing.T) {
 		if acquired := <-results; !acquired {
 			t.Error("got no permit for the next owner, want one")
 		}
-		if held := s.CountHeld(); held != 1 || len(s.queues)+len(s.turns) != 0 {
-			t.Errorf("got %d permits held, queues %v, turns %v; want 1 and none", held, s.queues, s.turns)
+		if held := s.CountHeld(); held != 1 || s.waiters.Len() != 0 {
+			t.Errorf("got %d permits held, %d waiting; want 1 and none", held, s.waiters.Len())
 		}
 	})
 }
