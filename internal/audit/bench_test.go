@@ -2,8 +2,10 @@ package audit
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,6 +65,38 @@ func BenchmarkAppend64(b *testing.B) {
 	auditLog := d.open(func(c *Config) { c.OnWrite = func(int, time.Duration, error) { batches.Add(1) } })
 	callers(b, func(n int) error { return auditLog.Append(b.Context(), benchRecord(n)) })
 	b.ReportMetric(float64(b.N)/float64(batches.Load()), "records/batch")
+}
+
+// BenchmarkAppendBesideFlood measures the records of one tenant, while another one has 32
+// callers with contents of 60 KiB.
+func BenchmarkAppendBesideFlood(b *testing.B) {
+	d := newBenchFixture(b)
+	auditLog := d.open()
+	ctx, stop := context.WithCancel(b.Context())
+	var loud sync.WaitGroup
+	var written atomic.Int64
+	for c := range 32 {
+		loud.Go(func() {
+			for n := c; ctx.Err() == nil; n += 32 {
+				rec := outcomeOf(time.Time{}, n)
+				rec.Tenant, rec.Content = "loud", bytes.Repeat([]byte("content "), 7680)
+				if auditLog.Append(ctx, rec) == nil {
+					written.Add(1)
+				}
+			}
+		})
+	}
+	n := 1 << 20
+	for b.Loop() {
+		n++
+		if err := auditLog.Append(b.Context(), benchRecord(n)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(written.Load())/float64(b.N), "loud/op")
+	b.ReportMetric(float64(written.Load())/b.Elapsed().Seconds(), "loud/s")
+	stop()
+	loud.Wait()
 }
 
 // BenchmarkUnbatched64 measures 64 concurrent callers without the log, each with

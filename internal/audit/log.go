@@ -83,7 +83,7 @@ type Log struct {
 	searchSlots chan struct{} // semaphore of searches that read the stream
 	group       *run.Group
 
-	queue   chan *pendingRecord
+	queue   *recordQueue
 	closing chan struct{} // closed when no more records are accepted
 	ended   chan struct{} // closed when the writer has returned
 	fenced  chan struct{} // closed when another process has written to the chain
@@ -160,7 +160,7 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 	l := &Log{
 		storedChain: newStoredChain(cfg.Log, cfg.Keys, cfg.Writer), cfg: cfg, index: newIndex(indexSize),
 		usage: newUsageIndex(), searchSlots: make(chan struct{}, maxSearches),
-		queue: make(chan *pendingRecord, queueSize), closing: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}),
+		queue: newRecordQueue(), closing: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}),
 		headOutdated: make(chan struct{}, 1), oversized: make(chan struct{}, 1),
 	}
 	l.shareKeeper, l.retainer = &shareKeeper{log: l}, &retainer{log: l}
@@ -322,17 +322,8 @@ func (l *Log) newPending(rec *Record) (*pendingRecord, error) {
 }
 
 func (l *Log) submitRecord(ctx context.Context, p *pendingRecord) error {
-	select {
-	case <-l.closing: // checked first, because select picks any ready case
-		return ErrClosed
-	default:
-	}
-	select {
-	case l.queue <- p:
-	case <-l.closing:
-		return ErrClosed
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, context.Cause(ctx))
+	if err := l.queue.push(ctx, p); err != nil {
+		return err
 	}
 	select {
 	case err := <-p.done:
@@ -345,7 +336,7 @@ func (l *Log) submitRecord(ctx context.Context, p *pendingRecord) error {
 	case err := <-p.done:
 		return err
 	default:
-		return ErrClosed // it was queued after the writer's last look
+		return ErrClosed // the writer was stopped before it was written
 	}
 }
 
@@ -357,6 +348,7 @@ func (l *Log) Fenced() <-chan struct{} { return l.fenced }
 // called again. If ctx ends first, queued records may be lost.
 func (l *Log) Close(ctx context.Context) error {
 	l.once.Do(func() {
+		l.queue.close()
 		close(l.closing)
 		var late error
 		select {

@@ -7,13 +7,16 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/fairqueue"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
 const (
-	queueSize = 1024
+	queueSize = 1024 // records that wait to be written
 	// writeTimeout bounds one batch. A cluster may stall for seconds after it lost
 	// its leader.
 	writeTimeout = 10 * time.Second
@@ -32,6 +35,69 @@ type pendingRecord struct {
 	done  chan error // capacity 1
 }
 
+// recordQueue contains the records that wait to be written. Owners are served in turn, so
+// that the records of one do not delay those of another by more than a batch.
+type recordQueue struct {
+	space  *fairqueue.Semaphore[quota.Owner] // of queueSize records
+	filled chan struct{}                     // capacity 1: there may be records
+
+	mu      sync.Mutex
+	records fairqueue.Queue[quota.Owner, *pendingRecord]
+	closed  bool // no record is accepted any more
+}
+
+func newRecordQueue() *recordQueue {
+	return &recordQueue{space: fairqueue.New[quota.Owner](queueSize), filled: make(chan struct{}, 1)}
+}
+
+// push adds a record when there is space for it.
+func (q *recordQueue) push(ctx context.Context, p *pendingRecord) error {
+	if !q.space.Acquire(ctx, p.usage.owner) {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, context.Cause(ctx))
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		q.space.Release()
+		return ErrClosed
+	}
+	q.records.Push(p.usage.owner, p)
+	select {
+	case q.filled <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// take removes the records of the next batch.
+func (q *recordQueue) take() (list []*pendingRecord) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for size := 0; len(list) < maxBatch && size < batchTarget; {
+		p, ok := q.records.Pop()
+		if !ok {
+			break
+		}
+		q.space.Release()
+		size += p.entry.inlineSize()
+		list = append(list, p)
+	}
+	return list
+}
+
+func (q *recordQueue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.records.Len()
+}
+
+// close rejects all further records.
+func (q *recordQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+}
+
 // appendFunc is store.Log.Append, or a substitute of a test.
 type appendFunc func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error)
 
@@ -40,9 +106,9 @@ type batchWriter struct {
 	log          *Log
 	append       appendFunc // tests replace it to lose acknowledgements
 	end          chainPlace
-	next         *pendingRecord   // taken from the queue, but too large for the last batch
 	adminRecords []*pendingRecord // precede the records of the next batch
 	headWritten  bool
+	lastSize     int             // records of the last batch
 	outOfSync    bool            // the end of the stream is not known
 	unconfirmed  []digest        // batches behind end that may have been written
 	indexed      []indexedRecord // of the batch that is written
@@ -52,72 +118,54 @@ type batchWriter struct {
 
 // run writes batches until the log is closed.
 func (w *batchWriter) run(ctx context.Context) error {
-	defer close(w.log.ended)
+	defer func() {
+		close(w.log.ended)
+		for len(w.log.queue.take()) > 0 { // stopped early: let callers that wait for space see it
+		}
+	}()
 	for {
 		select {
-		case p := <-w.log.queue:
-			w.writeBatch(ctx, p)
+		case <-w.log.queue.filled:
+			w.writeQueue(ctx)
 		case <-w.log.closing:
-			w.drainQueue(ctx)
+			w.writeQueue(ctx)
+			w.writeStop(ctx)
 			return nil
 		case <-ctx.Done():
 			return nil
 		}
-		for w.next != nil {
-			w.writeBatch(ctx, w.next)
-		}
 	}
 }
 
-// drainQueue writes the queued records and the stop record.
-func (w *batchWriter) drainQueue(ctx context.Context) {
+// writeQueue writes all queued records.
+func (w *batchWriter) writeQueue(ctx context.Context) {
 	for {
-		select {
-		case p := <-w.log.queue:
-			w.writeBatch(ctx, p)
-			for w.next != nil {
-				w.writeBatch(ctx, w.next)
-			}
-			continue
-		default:
+		// Callers that the last batch has just released may append again at once: yield as
+		// long as that fills the queue, but only up to the size of the last batch, because
+		// each time may take long if other goroutines use the CPUs. There is no timer, so
+		// that a single caller does not wait.
+		for before, n := 0, w.log.queue.len(); before < n && n < max(2, w.lastSize); n = w.log.queue.len() {
+			before = n
+			runtime.Gosched()
 		}
-		break
+		list := w.log.queue.take()
+		if w.lastSize = len(list); len(list) == 0 {
+			return
+		}
+		w.writeBatch(ctx, list)
 	}
+}
+
+// writeStop writes the stop record.
+func (w *batchWriter) writeStop(ctx context.Context) {
 	stop, err := w.log.newPending(&Record{Kind: KindAdmin, Event: EventStop})
 	if err == nil {
-		w.writeBatch(ctx, stop)
+		w.writeBatch(ctx, []*pendingRecord{stop})
 		err = <-stop.done
 	}
 	if err != nil {
 		w.log.cfg.Logger.WarnContext(ctx, "the audit log was not closed cleanly", "error", err)
 	}
-}
-
-// collectBatch collects the queued records. There is no timer, so a single caller
-// does not wait.
-func (w *batchWriter) collectBatch(first *pendingRecord) []*pendingRecord {
-	// Callers that the last batch has just released may append again at once: yield
-	// as long as that fills the queue. With a single caller this yields once.
-	for n := -1; n < len(w.log.queue) && n < maxBatch; {
-		n = len(w.log.queue)
-		runtime.Gosched()
-	}
-	list := []*pendingRecord{first}
-	size := first.entry.inlineSize()
-	w.next = nil
-	for len(list) < maxBatch {
-		select {
-		case p := <-w.log.queue:
-			if size += p.entry.inlineSize(); size > maxBatchBytes {
-				w.next = p
-				return list
-			}
-			list = append(list, p)
-		default:
-			return list
-		}
-	}
-	return list
 }
 
 // inlineSize returns the size of the entry in the message of the batch.
@@ -128,10 +176,8 @@ func (e *batchEntry) inlineSize() int {
 	return e.encodedSize()
 }
 
-// writeBatch writes one batch that starts with first, and reports the result to its
-// callers.
-func (w *batchWriter) writeBatch(ctx context.Context, first *pendingRecord) {
-	list := w.collectBatch(first)
+// writeBatch writes one batch, and reports the result to its callers.
+func (w *batchWriter) writeBatch(ctx context.Context, list []*pendingRecord) {
 	start := time.Now()
 	err := w.failed
 	if err == nil {
