@@ -51,7 +51,7 @@ func (s *subject) sendRequest(ctx context.Context, l *connection, start time.Tim
 		}
 		at.outcome = k
 		if k == outcomeGood && s.stages != nil {
-			s.stages.add(r.body)
+			s.stages.add(r.body, at.latency())
 		}
 	}
 }
