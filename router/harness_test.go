@@ -127,7 +127,7 @@ func (h *harness) open() {
 	h.auditLog, err = audit.Open(ctx, auditConfig)
 	h.must(err)
 	h.requests = requests.NewStore(h.bucket("REQUESTS"), quota.Unlimited())
-	h.events, err = events.Open(ctx, h.store, slog.New(slog.DiscardHandler))
+	h.events, err = events.Open(ctx, h.store, events.Config{HasEnded: h.requests.HasEnded, Logger: slog.New(slog.DiscardHandler)})
 	h.must(err)
 	var background sync.WaitGroup
 	background.Go(func() { _ = h.events.Run(ctx) })

@@ -178,7 +178,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 		return err
 	}
 	k.requests = requests.NewStore(k.requestBucket, k.quotas.requests)
-	k.events, err = events.Open(ctx, k.store, c.log)
+	k.events, err = events.Open(ctx, k.store, events.Config{HasEnded: k.requests.HasEnded, Logger: c.log})
 	return err
 }
 

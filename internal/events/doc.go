@@ -11,7 +11,9 @@
 // server of the store restarts, events are dropped. A reader runs on its caller's
 // goroutine and costs a short queue. Backpressure does not reach the publisher: a slow
 // reader overflows only its own queue, and continues from the log. If events are lost
-// (too old, too slow, the engine restarted), the reader gets ErrGone. It then reports the state of the request instead, and resumes from there:
+// (too old, too slow, the engine restarted, the process of the request was killed), the
+// reader gets ErrGone. It then reports the state of the request instead, and resumes
+// from there:
 //
 //	err := stream.Read(ctx, id, after, emit)
 //	if errors.Is(err, events.ErrGone) {

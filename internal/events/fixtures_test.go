@@ -17,18 +17,22 @@ import (
 // openLog returns the log of a stream in a new store.
 func openLog(t testing.TB) eventLog {
 	t.Helper()
-	s, err := Open(t.Context(), teststore.Open(t), slog.New(slog.DiscardHandler))
+	s, err := Open(t.Context(), teststore.Open(t), testConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s.log
 }
 
+func testConfig() Config {
+	return Config{HasEnded: func(context.Context, string) bool { return false }, Logger: slog.New(slog.DiscardHandler)}
+}
+
 // startStream returns a stream over the log, which runs until stop is called or the test
 // ends.
 func startStream(t testing.TB, log eventLog) (s *Stream, stop func()) {
 	t.Helper()
-	s = newStream(log)
+	s = newStream(testConfig(), log)
 	s.appendTimeout = testkit.Patience // else a stalled machine loses events
 	return s, runStream(t, s)
 }

@@ -52,7 +52,7 @@ func TestEnqueue_DoesNotWaitForTheLog(t *testing.T) {
 }
 
 func TestEnqueue_BoundsBytes(t *testing.T) {
-	s := newStream(openLog(t))
+	s := newStream(testConfig(), openLog(t))
 	long := event("r-1", final)
 	long.Response = &contract.Response{Data: contract.ResponseData{Answer: strings.Repeat("x", maxEvent/2)}}
 	for range 2 * maxQueuedBytes / (maxEvent / 2) {

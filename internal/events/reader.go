@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
@@ -17,8 +18,8 @@ const queueLength = 32
 // Read calls fn for the events of a request after a sequence (0 = all), first the
 // stored ones, then each new one, in order, without gaps and duplicates. It returns
 // nil after the final event, even if that is before the sequence; ErrGone if events
-// after the sequence are not stored any more, or there is no event of the request;
-// the error of fn; or that of ctx. Events are shared between readers and must not be
+// after the sequence are not stored any more, there is no event of the request, or the
+// request has ended without a final event; the error of fn; or that of ctx. Events are shared between readers and must not be
 // changed.
 func (s *Stream) Read(ctx context.Context, requestID string, after uint64, fn func(seq uint64, ev *contract.Event) error) error {
 	return s.readEvents(ctx, requestID, after, fn, false)
@@ -36,7 +37,7 @@ func (s *Stream) readEvents(ctx context.Context, requestID string, after uint64,
 		return ErrGone
 	}
 	// Register the queue before reading the log, so that no event is missed.
-	r := &reader{stream: s, subject: prefix + requestID, last: after, inProgress: underWay, fn: fn, wake: make(chan struct{}, 1)}
+	r := &reader{stream: s, requestID: requestID, subject: prefix + requestID, last: after, inProgress: underWay, fn: fn, wake: make(chan struct{}, 1)}
 	s.addReader(requestID, r)
 	defer s.removeReader(requestID, r)
 
@@ -82,6 +83,7 @@ var (
 // reader is one call of Read.
 type reader struct {
 	stream     *Stream
+	requestID  string
 	subject    string
 	inProgress bool   // the request is running, so missing events are no error
 	last       uint64 // sequence of the last event for fn
@@ -137,14 +139,23 @@ func (r *reader) takeQueue() ([]queuedEvent, error) {
 	return items, nil
 }
 
-// readLive emits queued events until there is an error.
+// readLive emits queued events until there is an error. If none arrives for a while, the
+// request may have ended without a final event, for example because its process was
+// killed, or the store did not accept the event.
 func (r *reader) readLive(ctx context.Context) error {
+	timer := time.NewTimer(r.stream.checkInterval)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-timer.C:
+			if r.stream.cfg.HasEnded(ctx, r.requestID) {
+				return r.readEnd(ctx)
+			}
 		case <-r.wake:
 		}
+		timer.Reset(r.stream.checkInterval)
 		items, end := r.takeQueue()
 		for _, it := range items {
 			if err := r.emitEvent(it); err != nil {
@@ -155,6 +166,15 @@ func (r *reader) readLive(ctx context.Context) error {
 			return end
 		}
 	}
+}
+
+// readEnd emits the events of the log that the queue has not, because the request has
+// ended. It returns ErrGone if the final event is not among them.
+func (r *reader) readEnd(ctx context.Context) error {
+	if err := r.readLog(ctx); err != nil {
+		return err
+	}
+	return ErrGone
 }
 
 // emitEvent calls fn with an event that fn has not had.

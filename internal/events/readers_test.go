@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -193,5 +196,33 @@ func TestReader_QueueOverflows(t *testing.T) {
 				t.Errorf("again: got %d events and error %v, want nothing left", len(items), err)
 			}
 		})
+	}
+}
+
+// The process of a request may be killed before its final event is in the log, or the
+// log may be away: the reader of another process then learns that the request has ended,
+// after the events that are in the log.
+func TestRead_EndsWithoutFinalEvent(t *testing.T) {
+	log := &faultyLog{eventLog: openLog(t)}
+	log.follow = func(store.Message) bool { return false } // misses the second event
+	s := newStream(testConfig(), log)
+	s.checkInterval = time.Millisecond
+	var ended, checked atomic.Bool
+	s.cfg.HasEnded = func(_ context.Context, id string) bool {
+		checked.Store(true)
+		return id == "r-1" && ended.Load()
+	}
+	runStream(t, s)
+	publish(t, s, "r-1", decided)
+	reader := read(t.Context(), s.Read, "r-1", 0)
+	testkit.Receive(t, reader.received)
+	testkit.Eventually(t, "the reader checks a request that has not ended", checked.Load)
+	publish(t, s, "r-1", progress)
+	ended.Store(true)
+	if err := testkit.Receive(t, reader.err); !errors.Is(err, ErrGone) {
+		t.Errorf("got %v, want %v", err, ErrGone)
+	}
+	if diff := cmp.Diff([]contract.EventType{decided, progress}, reader.types); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

@@ -34,6 +34,10 @@ const (
 	// of a request can be longer than a message may be; its record contains it
 	// anyway.
 	maxEvent = 256 << 10
+
+	// checkInterval is how long a reader waits without an event until it checks
+	// whether its request has ended.
+	checkInterval = 5 * time.Second
 )
 
 // ErrGone is returned if the requested events have expired or never existed.
@@ -51,32 +55,39 @@ type eventLog interface {
 	Lifetime() context.Context
 }
 
+// Config configures a Stream. All fields are required.
+type Config struct {
+	// HasEnded reports whether a request has ended, or is not stored any more. It
+	// reports false if that is not known.
+	HasEnded func(ctx context.Context, requestID string) bool
+	Logger   *slog.Logger
+}
+
 // Stream contains the events of all requests. Run must be running for queued events to
 // be published, and for new events to reach readers.
 type Stream struct {
+	cfg     Config
 	log     eventLog
 	lookups chan struct{} // semaphore of reads of the log
 	newest  atomic.Uint64 // newest sequence that the follower read, or found at its start
 	began   atomic.Uint64 // sequence before the oldest one at the follower's start
 	queue   *publishQueue
-	logger  *slog.Logger
-	// appendTimeout is a field because tests that lose no event need more time.
-	appendTimeout time.Duration
+	// The timings are fields because tests need others.
+	appendTimeout, checkInterval time.Duration
 
 	mu      sync.Mutex
 	readers map[string][]*reader
 }
 
 // Open opens the stream of the store.
-func Open(ctx context.Context, s *store.Store, logger *slog.Logger) (*Stream, error) {
+func Open(ctx context.Context, s *store.Store, cfg Config) (*Stream, error) {
 	log, err := s.Log(ctx, store.LogConfig{
 		Name: logName, Subjects: []string{allSubjects}, MaxAge: maxAge, Share: share, Memory: true, Evict: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
 	}
-	stream := newStream(log)
-	stream.logger = logger
+	stream := newStream(cfg, log)
 	info, err := log.Info(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
@@ -85,10 +96,10 @@ func Open(ctx context.Context, s *store.Store, logger *slog.Logger) (*Stream, er
 	return stream, nil
 }
 
-func newStream(log eventLog) *Stream {
+func newStream(cfg Config, log eventLog) *Stream {
 	return &Stream{
-		log: log, lookups: make(chan struct{}, lookups), readers: map[string][]*reader{},
-		queue: newPublishQueue(), logger: slog.New(slog.DiscardHandler), appendTimeout: appendTimeout,
+		cfg: cfg, log: log, lookups: make(chan struct{}, lookups), readers: map[string][]*reader{},
+		queue: newPublishQueue(), appendTimeout: appendTimeout, checkInterval: checkInterval,
 	}
 }
 

@@ -329,7 +329,7 @@ func TestRun_LostLogEndsReaders(t *testing.T) {
 // A reader that starts before Run, or waits while Run is restarted, misses
 // nothing.
 func TestRun_MayStartLate(t *testing.T) {
-	s := newStream(openLog(t))
+	s := newStream(testConfig(), openLog(t))
 	publish(t, s, "r-1", decided)
 	l := read(t.Context(), s.Read, "r-1", 0)
 	testkit.WaitClosed(t, l.received)

@@ -105,6 +105,16 @@ func (s *Store) Get(ctx context.Context, id string) (*Record, error) {
 	return row.Value, nil
 }
 
+// HasEnded reports whether the request has ended, or has no record any more. If the
+// record cannot be read, it reports false.
+func (s *Store) HasEnded(ctx context.Context, id string) bool {
+	r, err := s.Get(ctx, id)
+	if err != nil {
+		return errors.Is(err, store.ErrNotFound)
+	}
+	return r.State.Terminal()
+}
+
 // Update changes a record by optimistic concurrency control: it calls change with
 // the current record, and writes the result. If another write came in between, it
 // calls change again with the new record. It returns the record as written.
