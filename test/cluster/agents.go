@@ -63,7 +63,7 @@ func (s *script) measureRegistration(ctx context.Context) error {
 	if !routed {
 		took = fmt.Sprintf("not within %s", routedLimit)
 	}
-	s.report.AddFigure("  registered at replica 1 until replica 2 routed to it", "%s", took)
+	s.addFigure("  registered at replica 1 until replica 2 routed to it", took)
 	return nil
 }
 

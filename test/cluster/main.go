@@ -18,6 +18,10 @@
 // log must verify. The command exits with 1 if any of this is violated. Times are
 // printed, but are no reason to fail.
 //
+// The command prints each step when it is done. If the script does not end within
+// -limit, the command prints the step and the open requests, and writes the stacks of
+// the routers to their logs. It keeps the directory if it fails.
+//
 // All traffic is on loopback, and is bounded in number and time.
 package main
 
@@ -38,7 +42,8 @@ import (
 func main() {
 	var opts options
 	flag.BoolVar(&opts.short, "short", false, "run the script once, with short pauses, in less than a minute")
-	flag.IntVar(&opts.rounds, "rounds", 3, "how often the script is run; 1 with -short")
+	flag.IntVar(&opts.rounds, "rounds", 1, "how often the script is run, about two minutes each; 1 with -short")
+	flag.DurationVar(&opts.limit, "limit", 5*time.Minute, "how long each round, and the checks at the end, may take")
 	flag.StringVar(&opts.binary, "binary", "", "the router to run; it is built if this is not set")
 	flag.Uint64Var(&opts.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random numbers")
 	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the logs")
@@ -54,22 +59,25 @@ func main() {
 type options struct {
 	short, keep bool
 	rounds      int
+	limit       time.Duration
 	binary      string
 	seed        uint64
 }
 
 // runCluster runs the script and prints its report. It returns an error if a check
 // found a violation or a step could not be done.
-func runCluster(ctx context.Context, opts options, out io.Writer) error {
+func runCluster(ctx context.Context, opts options, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "caprouter-cluster-")
 	if err != nil {
 		return err
 	}
-	if opts.keep {
-		fmt.Fprintln(out, "directory:", dir)
-	} else {
-		defer func() { _ = os.RemoveAll(dir) }()
-	}
+	defer func() {
+		if opts.keep || err != nil {
+			fmt.Fprintln(out, "directory:", dir)
+		} else {
+			_ = os.RemoveAll(dir)
+		}
+	}()
 	if opts.binary == "" {
 		if opts.binary, err = process.Build(ctx, dir); err != nil {
 			return err
@@ -78,7 +86,7 @@ func runCluster(ctx context.Context, opts options, out io.Writer) error {
 	if opts.binary, err = filepath.Abs(opts.binary); err != nil {
 		return err
 	}
-	report, err := runScript(ctx, opts, dir)
+	report, err := runScript(ctx, opts, dir, out)
 	if err != nil {
 		return err
 	}

@@ -85,5 +85,5 @@ func summarize(answers []answer, from, to time.Time) probed {
 }
 
 func (s probed) String() string {
-	return fmt.Sprintf("%d/%d, %d ms", s.answered, s.answered+s.failed, s.gap.Milliseconds())
+	return fmt.Sprintf("%d of %d answered, none for %.1f s", s.answered, s.answered+s.failed, s.gap.Seconds())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -20,23 +21,27 @@ type script struct {
 	pause      time.Duration // after each step
 	report     *workload.Report
 	stopErrors []string
+
+	out  io.Writer
+	step string // that is run
 }
 
 const (
 	suspendTime    = 10 * time.Second // of a replica
 	balancerNotice = time.Second      // until the balancer sends nothing to a suspended replica
 	takeoverLimit  = 30 * time.Second
+	maxNamed       = 5 // open requests that a message names
 )
 
 // runScript runs all steps under load, then the checks.
-func runScript(ctx context.Context, opts options, dir string) (_ *workload.Report, err error) {
+func runScript(ctx context.Context, opts options, dir string, out io.Writer) (_ *workload.Report, err error) {
 	t, err := newTestbed(ctx, opts, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	began := time.Now()
-	s := &script{testbed: t, pause: 5 * time.Second, report: &workload.Report{}}
+	s := &script{testbed: t, pause: 5 * time.Second, report: &workload.Report{}, out: out}
 	rounds := opts.rounds
 	if opts.short {
 		s.pause, rounds = time.Second, 1
@@ -44,17 +49,36 @@ func runScript(ctx context.Context, opts options, dir string) (_ *workload.Repor
 	for i, r := range t.replicas {
 		s.probers = append(s.probers, newProber(fmt.Sprintf("replica %d", i+1), t.ledger, r.Process.Addr()))
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(rounds+1)*opts.limit)
+	defer cancel()
+	if err = errors.Join(s.runRounds(ctx, rounds, opts.short), ctx.Err()); err == nil {
+		err = s.finish(ctx)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errors.Join(err, s.describeHang())
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.report.Title = fmt.Sprintf("%d replicas, %d NATS servers: %d rounds in %.0f s; seed %d",
+		len(t.replicas), workload.ClusterServers, rounds, time.Since(began).Seconds(), opts.seed)
+	return s.report, nil
+}
+
+// runRounds runs the steps under load.
+func (s *script) runRounds(ctx context.Context, rounds int, short bool) (err error) {
 	lives, over := context.WithCancel(ctx)
 	defer over()
 	jobs := []func(context.Context){
 		func(context.Context) {
 			defer over()
 			for range rounds {
-				err = errors.Join(err, s.runSteps(ctx, opts.short))
+				err = errors.Join(err, s.runSteps(ctx, short))
 			}
+			s.step = "the load ends"
 			s.checkRegistration(ctx)
 		},
-		func(ctx context.Context) { t.load.Run(ctx, lives) },
+		func(ctx context.Context) { s.load.Run(ctx, lives) },
 		func(ctx context.Context) { s.holdSession(ctx, lives) },
 		func(ctx context.Context) { s.sendHeartbeats(ctx, lives) },
 	}
@@ -62,15 +86,22 @@ func runScript(ctx context.Context, opts options, dir string) (_ *workload.Repor
 		jobs = append(jobs, func(ctx context.Context) { p.run(ctx, lives) })
 	}
 	run.ForEach(ctx, len(jobs), len(jobs), func(ctx context.Context, i int) { jobs[i](ctx) })
-	if err := errors.Join(err, ctx.Err()); err != nil {
-		return nil, err
+	return err
+}
+
+// describeHang returns what a script that did not end in time was doing. It ends the
+// routers, which write their stacks to their logs.
+func (s *script) describeHang() error {
+	err := fmt.Errorf("the script did not end in time; the last step is %q; open are %s", s.step, nameRequests(s.ledger.OpenRequests()))
+	for _, r := range s.replicas {
+		err = errors.Join(err, r.End((*process.Process).DumpStacks))
 	}
-	if err := s.finish(ctx); err != nil {
-		return nil, err
-	}
-	s.report.Title = fmt.Sprintf("%d replicas, %d NATS servers: %d rounds in %.0f s; seed %d",
-		len(t.replicas), workload.ClusterServers, rounds, time.Since(began).Seconds(), opts.seed)
-	return s.report, nil
+	return err
+}
+
+// nameRequests returns the number of requests, and the first ids.
+func nameRequests(ids []string) string {
+	return fmt.Sprintf("%d requests %v", len(ids), ids[:min(len(ids), maxNamed)])
 }
 
 // runSteps runs each step once. Its figures are the probes of each replica: answered of
@@ -94,6 +125,7 @@ func (s *script) runSteps(ctx context.Context, short bool) error {
 	}
 	for _, step := range steps {
 		began := time.Now()
+		s.step = step.name
 		if err := step.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
@@ -103,14 +135,20 @@ func (s *script) runSteps(ctx context.Context, short bool) error {
 		for _, p := range s.probers {
 			fmt.Fprintf(&figures, "; %s: %s", p.replica, p.between(began, time.Now()))
 		}
-		s.report.AddFigure(step.name, "%s", figures.String())
+		s.addFigure(step.name, figures.String())
 	}
 	return ctx.Err()
 }
 
+// addFigure adds a figure to the report and prints it.
+func (s *script) addFigure(what, value string) {
+	s.report.AddFigure(what, "%s", value)
+	fmt.Fprintf(s.out, "%s: %s\n", what, value)
+}
+
 // start starts a replica that was ended.
 func (s *script) start(ctx context.Context, i int) error {
-	err := s.replicas[i].Start(ctx)
+	err := s.replicas[i].Start(context.WithoutCancel(ctx)) // it runs until close, also for describeHang
 	if err == nil {
 		s.probers[i].setAddr(s.replicas[i].Process.Addr())
 	}
@@ -125,15 +163,17 @@ func (s *script) killReplica(ctx context.Context, i int) error {
 	if err := s.replicas[i].Kill(); err != nil {
 		return err
 	}
+	var still []string
 	ended := workload.AwaitCondition(ctx, takeoverLimit, func() bool {
-		still := s.ledger.OpenRequests()
-		return !slices.ContainsFunc(open, func(id string) bool { return slices.Contains(still, id) })
+		now := s.ledger.OpenRequests()
+		still = slices.DeleteFunc(slices.Clone(open), func(id string) bool { return !slices.Contains(now, id) })
+		return len(still) == 0
 	})
 	took := fmt.Sprintf("%.1f s", time.Since(killed).Seconds())
 	if !ended {
-		took = fmt.Sprintf("not within %s", takeoverLimit)
+		took = fmt.Sprintf("not within %s: %s", takeoverLimit, nameRequests(still))
 	}
-	s.report.AddFigure(fmt.Sprintf("  until the %d requests that were open had ended", len(open)), "%s", took)
+	s.addFigure(fmt.Sprintf("  until the %d requests that were open had ended", len(open)), took)
 	return s.start(ctx, i)
 }
 
@@ -193,7 +233,11 @@ func (s *script) restartServer(ctx context.Context) error {
 
 // finish waits for the ends of all requests, and adds the checks to the report.
 func (s *script) finish(ctx context.Context) error {
+	began := time.Now()
+	s.step = "all requests end"
 	s.load.Finish(ctx)
+	s.addFigure("until all requests had ended", fmt.Sprintf("%.1f s", time.Since(began).Seconds()))
+	s.step = "the checks"
 	s.load.FetchFromEach(ctx, s.replicas)
 	for _, r := range s.replicas {
 		if err := r.Stop(ctx); err != nil {

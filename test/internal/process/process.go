@@ -185,6 +185,22 @@ func (p *Process) Kill() error {
 	return errors.Join(err, p.release())
 }
 
+// DumpStacks has the process write the stacks of its goroutines to its standard error
+// and exit. It kills the process if it does not exit.
+func (p *Process) DumpStacks() error {
+	if err := p.cmd.Process.Signal(syscall.SIGQUIT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return errors.Join(err, p.Kill())
+	}
+	timer := time.NewTimer(IOTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+		return p.release()
+	case <-timer.C:
+		return p.Kill()
+	}
+}
+
 // Pause suspends the process with SIGSTOP, until Continue.
 func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 

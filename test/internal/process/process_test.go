@@ -150,6 +150,25 @@ func TestWritePatched_SelectsPatchedFiles(t *testing.T) {
 	}
 }
 
+func TestProcess_DumpStacksWaitsForOutput(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "router")
+	script := "#!/bin/sh\ntrap 'echo goroutine 1 >&2; exit 2' QUIT\necho '" + LogListening + "127.0.0.1:1' >&2\nwhile :; do sleep 0.01; done\n"
+	if err := os.WriteFile(binary, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := StartRouter(t.Context(), binary, filepath.Join(dir, "caprouter.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.DumpStacks(); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "router.log")); err != nil || !strings.Contains(string(got), "goroutine 1") {
+		t.Errorf("got log %q, %v, want the stacks", got, err)
+	}
+}
+
 func TestCleanEnvironment_HasNoConfiguration(t *testing.T) {
 	t.Setenv("CAPROUTER_LISTEN", "0.0.0.0:1")
 	t.Setenv("GEMINI_API_KEY", "key")
