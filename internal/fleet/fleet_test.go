@@ -234,9 +234,14 @@ func TestRegister_ComparesETag(t *testing.T) {
 	if err != nil || second.ETag == first.ETag {
 		t.Fatalf("got %+v, %v, want another ETag than %s", second, err, first.ETag)
 	}
-	_, err = put("c", first.ETag)
-	wantCode(t, err, contract.CodePreconditionFailed, "If-Match")
-	if _, err := put("c", "*"); err != nil {
+	for _, other := range []string{first.ETag, first.ETag + `, "x"`, "W/" + second.ETag} {
+		_, err = put("c", other)
+		wantCode(t, err, contract.CodePreconditionFailed, "If-Match")
+	}
+	if _, err := put("c", first.ETag+`, "x,y" ,`+second.ETag); err != nil {
+		t.Errorf("the ETag in a list: %v", err)
+	}
+	if _, err := put("d", "*"); err != nil {
 		t.Errorf("If-Match *: %v", err)
 	}
 }

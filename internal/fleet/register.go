@@ -23,8 +23,8 @@ type Registered struct {
 }
 
 // Register adds an instance of the agent, or replaces what it has declared, and begins
-// its lease. If ifMatch is not "", it must be the ETag of the instance's registration,
-// or "*" for any. The registration is checked already: see
+// its lease. If ifMatch is not "", it is the value of If-Match: a list of ETags that
+// contains that of the instance's registration, or "*" for any. The registration is checked already: see
 // capabilities.CheckRegistration.
 //
 // Errors are contract.CodeForbidden without a grant, contract.CodeConflict if the
@@ -50,7 +50,7 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 	current, full := f.roster.find(key), f.roster.isFull(agentID)
 	f.mu.Unlock()
 	switch {
-	case ifMatch != "" && (current == nil || ifMatch != "*" && ifMatch != etagOf(current.revision)):
+	case ifMatch != "" && (current == nil || !matchesETag(ifMatch, current.revision)):
 		return Registered{}, errPrecondition()
 	case current == nil && full:
 		return Registered{}, &contract.Error{
@@ -115,6 +115,21 @@ func (i *instance) hasContent(r *registrationRecord) bool {
 	return !i.draining && i.issuer == r.Issuer && reflect.DeepEqual(i.registration, r.Registration)
 }
 
+// anyETag is the value of If-Match for any registration.
+const anyETag = "*"
+
+// matchesETag reports whether the value of If-Match contains the ETag of the revision, by
+// strong comparison (RFC 9110 §13.1.1).
+func matchesETag(ifMatch string, revision uint64) bool {
+	for candidate := range strings.SplitSeq(ifMatch, ",") {
+		candidate = strings.TrimSpace(candidate)
+		if candidate == anyETag || candidate == etagOf(revision) {
+			return true
+		}
+	}
+	return false
+}
+
 func errPrecondition() error {
 	return &contract.Error{Code: contract.CodePreconditionFailed, Message: "If-Match is not the ETag of this registration"}
 }
@@ -123,7 +138,7 @@ func errPrecondition() error {
 // only the current registration, because another process may write one at the same
 // time; without, the last write wins.
 func (f *Fleet) storeRegistration(ctx context.Context, key instanceKey, record *registrationRecord, current *instance, ifMatch string) (uint64, error) {
-	if ifMatch != "" && ifMatch != "*" {
+	if ifMatch != "" && ifMatch != anyETag {
 		revision, err := f.registrations.Replace(ctx, key.String(), current.revision, record)
 		if errors.Is(err, store.ErrConflict) {
 			return 0, cmp.Or(f.syncInstance(ctx, key), errPrecondition())
@@ -138,7 +153,7 @@ func (f *Fleet) storeRegistration(ctx context.Context, key instanceKey, record *
 		if !errors.Is(err, store.ErrNotFound) {
 			return row.Revision, f.storeError(ctx, err)
 		}
-		if ifMatch == "*" {
+		if ifMatch == anyETag {
 			return 0, errPrecondition()
 		}
 		revision, err := f.registrations.Create(ctx, key.String(), record)

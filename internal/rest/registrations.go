@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
@@ -67,7 +68,7 @@ func (a *api) handleRegister(c *httpserver.Context) error {
 	if err := invalidRequest(details); err != nil {
 		return err
 	}
-	registered, err := a.deps.Fleet.Register(c.Request.Context(), id, registration, c.Caller, c.Request.Header.Get("If-Match"))
+	registered, err := a.deps.Fleet.Register(c.Request.Context(), id, registration, c.Caller, strings.Join(c.Request.Header.Values("If-Match"), ","))
 	if err != nil {
 		return err
 	}

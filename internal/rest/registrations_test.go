@@ -108,6 +108,7 @@ func TestRegistrations_OverHTTP(t *testing.T) {
 		{"register", "PUT", "word_counter", goodRegistration, "", 201, `"refused":["intent pay is not granted"]`},
 		{"again", "PUT", "word_counter", goodRegistration, "etag", 200, `"state":"active"`},
 		{"with another ETag", "PUT", "word_counter", goodRegistration, `"7"`, 412, "If-Match"},
+		{"with a list of ETags", "PUT", "word_counter", goodRegistration, `"7", etag`, 200, "active"},
 		{"heartbeat", "POST", "word_counter/heartbeat", `{"instance":"pod-1"}`, "", 200, `"heartbeat_s":10`},
 		{"heartbeat of another instance", "POST", "word_counter/heartbeat", `{}`, "", 404, "instance default"},
 		{"drain", "POST", "word_counter/drain", `{"instance":"pod-1"}`, "", 200, `"state":"draining"`},
@@ -122,10 +123,7 @@ func TestRegistrations_OverHTTP(t *testing.T) {
 		{"leave again", "DELETE", "word_counter", "", "", 404, "not registered"},
 		{"disable as an agent", "POST", "word_counter/disable", "", "", 403, "this needs the scope admin"},
 	} {
-		if step.ifMatch == "etag" {
-			step.ifMatch = etag
-		}
-		w := s.do(step.method, step.path, step.body, step.ifMatch)
+		w := s.do(step.method, step.path, step.body, strings.Replace(step.ifMatch, "etag", etag, 1))
 		if w.Code != step.status || !strings.Contains(w.Body.String(), step.text) {
 			t.Errorf("%s: got %d %s, want %d with %s", step.name, w.Code, w.Body, step.status, step.text)
 		}
