@@ -109,9 +109,10 @@ func endSpan(span telemetry.Span, c *Call, out *Outcome) {
 }
 
 // CancelTask asks the agent to stop a task that it has accepted and that no Send
-// waits for. It is unknown which instance has the task, so each that has not expired
-// is asked; an agent ignores the cancellation of an unknown task. CancelTask returns
-// at once, and does nothing if the target is no Canceler.
+// waits for. It is unknown which instance has the task, so each is asked, also one whose
+// lease has ended, because it may still work; an agent ignores the cancellation of an
+// unknown task. CancelTask returns at once, and does nothing if the target is no
+// Canceler.
 func (d *Dispatcher) CancelTask(c Call) {
 	d.mu.Lock()
 	entry := d.entryInForce(c.Agent)
@@ -123,7 +124,7 @@ func (d *Dispatcher) CancelTask(c Call) {
 	list := listInstances(entry, &buf)
 	for i := range list {
 		target, _ := d.findTarget(entry.ID, &list[i].Endpoint)
-		if target == nil || list[i].State == contract.AgentExpired {
+		if target == nil {
 			continue
 		}
 		at := c
