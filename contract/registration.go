@@ -52,6 +52,9 @@ type Lease struct {
 	AgentID  string     `json:"agent_id"`
 	Instance string     `json:"instance"`
 	State    AgentState `json:"state"` // of the instance
+	// Reasons are codes why the instance gets no tasks although it is active:
+	// ReasonNothingGranted.
+	Reasons []string `json:"reasons"`
 	// ExpiresAt is when the registration expires, unless a heartbeat renews it.
 	ExpiresAt  time.Time `json:"expires_at"`
 	HeartbeatS float64   `json:"heartbeat_s"` // the interval of heartbeats in seconds
@@ -61,6 +64,10 @@ type Lease struct {
 	// Refused are sentences about declarations that the grant does not contain.
 	Refused []string `json:"refused"`
 }
+
+// ReasonNothingGranted is the reason of a registered agent that gets no tasks because
+// the operator has granted none of its intents.
+const ReasonNothingGranted = "nothing_granted"
 
 // AgentState is the state of an agent, or of one of its instances.
 type AgentState string

@@ -162,7 +162,7 @@ func TestRegister_GrantsLease(t *testing.T) {
 	r.LeaseTTLS = 6
 	got := f.register("w", r)
 	want := contract.Lease{
-		AgentID: "w", Instance: "default", State: contract.AgentActive, ExpiresAt: f.now.Add(6 * time.Second), HeartbeatS: 2,
+		AgentID: "w", Instance: "default", State: contract.AgentActive, Reasons: []string{}, ExpiresAt: f.now.Add(6 * time.Second), HeartbeatS: 2,
 		Granted: contract.Match{Intent: []string{"count_words"}, Domains: []string{"text"}}, Refused: []string{"intent pay is not granted"},
 	}
 	if diff := cmp.Diff(want, got.Lease); diff != "" || !got.Created {
@@ -213,6 +213,21 @@ func TestRegister_RejectsWhatIsNotAllowed(t *testing.T) {
 	}
 	_, err := f.Register(t.Context(), "v", wordCounter("more"), self("v"), "")
 	wantCode(t, err, contract.CodeConflict, "has 100 instances")
+}
+
+func TestRegister_ReportsThatNothingIsGranted(t *testing.T) {
+	f := newTestFleet(t)
+	r := wordCounter("")
+	r.Match.Intent = []string{"pay"}
+	lease := f.register("w", r).Lease
+	if diff := cmp.Diff([]string{contract.ReasonNothingGranted}, lease.Reasons); diff != "" || lease.State != contract.AgentActive {
+		t.Errorf("state %s, reasons (-want +got):\n%s", lease.State, diff)
+	}
+	f.setOperator("clients: {}\ngrants: {w: {intents: [pay], domains: [text]}}")
+	lease, err := f.Heartbeat(t.Context(), "w", "", self("w"))
+	if err != nil || len(lease.Reasons) > 0 {
+		t.Errorf("after the grant: got %v, %v, want no reasons", lease.Reasons, err)
+	}
 }
 
 func TestRegister_ComparesETag(t *testing.T) {

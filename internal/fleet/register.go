@@ -82,6 +82,9 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 		registered.Lease = f.leaseOf(r.put(record.instance(key, revision), now), grant)
 	})
 	f.cfg.Logger.InfoContext(ctx, "agent registered", "agent", agentID, "instance", key.name, "replaced", !registered.Created)
+	if slices.Contains(registered.Lease.Reasons, contract.ReasonNothingGranted) {
+		f.cfg.Logger.WarnContext(ctx, "a registered agent gets no tasks: its grant contains none of its intents", "agent", agentID, "instance", key.name)
+	}
 	f.cfg.OnChange(ctx, Change{ChangeRegister, agentID, key.name, caller})
 	return registered, nil
 }
@@ -368,8 +371,12 @@ func (f *Fleet) leaseOf(i *instance, grant *contract.Grant) contract.Lease {
 	if refused == nil {
 		refused = []string{}
 	}
+	reasons := []string{}
+	if len(limited.Match.Intent) == 0 {
+		reasons = append(reasons, contract.ReasonNothingGranted)
+	}
 	return contract.Lease{
-		AgentID: i.key.agentID, Instance: i.key.name, State: i.state(), ExpiresAt: i.expiresAt.UTC(),
+		AgentID: i.key.agentID, Instance: i.key.name, State: i.state(), Reasons: reasons, ExpiresAt: i.expiresAt.UTC(),
 		HeartbeatS: float64(i.ttl().Milliseconds()/contract.HeartbeatsPerLease) / 1000, Granted: limited.Match, Refused: refused,
 	}
 }

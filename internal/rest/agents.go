@@ -128,6 +128,9 @@ func (a *api) describeAgent(entry *contract.RegistryEntry, caller *contract.Call
 			agent.State = contract.AgentDegraded
 		}
 	}
+	if agent.Origin == originRegistration && len(entry.Match.Intent) == 0 {
+		agent.Reasons = append(agent.Reasons, contract.ReasonNothingGranted)
+	}
 	if countedTasks(&agent) >= agent.MaxInFlight {
 		agent.Reasons = append(agent.Reasons, reasonAtCapacity)
 	}

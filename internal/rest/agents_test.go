@@ -226,3 +226,21 @@ func TestHandleAgent_AtCapacityCountsActiveInstances(t *testing.T) {
 		}
 	}
 }
+
+func TestHandleAgent_ReportsThatNothingIsGranted(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		entry contract.RegistryEntry
+		want  string
+	}{
+		{"registered", contract.RegistryEntry{Origin: contract.OriginRegistration, Match: contract.Match{Domains: []string{"python"}}}, "nothing_granted"},
+		{"with a grant", contract.RegistryEntry{Origin: contract.OriginRegistration, Match: contract.Match{Intent: []string{"code_review"}}}, ""},
+		{"of the file", contract.RegistryEntry{Match: contract.Match{Domains: []string{"python"}}}, ""},
+	} {
+		core := &fakeBackend{}
+		a := &api{deps: core.deps()}
+		if got := a.describeAgent(&c.entry, &contract.Caller{}); strings.Join(got.Reasons, " ") != c.want || got.State != contract.AgentActive {
+			t.Errorf("%s: got %s %v, want active and %q", c.name, got.State, got.Reasons, c.want)
+		}
+	}
+}
