@@ -22,6 +22,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "supervise":
 			os.Exit(subprocess.Supervise(context.Background(), os.Args[2:]))
+		case routerRole:
+			os.Exit(runRouter(os.Args[2]))
 		case "sample":
 			if err := mcpsample.Serve(context.Background(), os.Args[2], "test"); err != nil {
 				os.Exit(1)
