@@ -61,6 +61,10 @@ cluster: build ## End and suspend routers that share a cluster of NATS servers, 
 overload: build ## Drive the router to five times its peak, open slow connections, and let one tenant flood it beside another
 	go run ./test/overload -binary bin/caprouter
 
+.PHONY: fleet
+fleet: build ## Route requests while 1,000 agents register, 10,000 send heartbeats and the registry file is reloaded
+	go run ./test/fleet -binary bin/caprouter
+
 .PHONY: soak
 soak: build ## Run a mixed load of several tenants at the limits of the store for SOAK_TIME, and check that the heap stays flat
 	go run ./test/overload -only soak -for $(SOAK_TIME) -binary bin/caprouter

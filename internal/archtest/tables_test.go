@@ -190,6 +190,7 @@ func levels() []level {
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
 			{pkg: "test/crash", why: "kills whole processes and checks that nothing is lost", only: []string{"internal/run", "test/internal/process", "test/internal/workload"}},
 			{pkg: "test/cluster", why: "ends and suspends routers that share a cluster of NATS servers; it uses a router only over HTTP", only: []string{"internal/run", "test/internal/process", "test/internal/workload"}},
+			{pkg: "test/fleet", why: "routes while thousands of agents register and send heartbeats; it uses a router only over HTTP"},
 			{pkg: "test/overload", why: "overloads whole processes; it uses a router only over HTTP", only: []string{"contract", "internal/run", "internal/strictjson", "test/internal/process"}},
 			{pkg: "test/bench", why: "measures whole processes, which it starts through app"},
 			{pkg: "examples/agent", why: "an example of an agent in a program of its own", only: []string{"agentkit", "contract"}},
