@@ -5,21 +5,22 @@ import "github.com/caprouter/caprouter/contract"
 // learnedAgents returns the agents of Catalogue.Learned. Both lists have the same
 // agents.
 func learnedAgents(catalogue, fleet []*contract.RegistryEntry) []*contract.RegistryEntry {
-	known := map[[2]string]bool{} // kind or intent, and text
+	type learned struct{ kind, intent, text string }
+	known := map[learned]bool{}
 	addNew := func(a *contract.RegistryEntry) (added bool) {
-		add := func(kind, text string) {
-			if key := [2]string{kind, text}; !known[key] {
+		add := func(kind, intent, text string) {
+			if key := (learned{kind, intent, text}); !known[key] {
 				known[key], added = true, true
 			}
 		}
 		for _, intent := range a.Match.Intent {
-			add("intent", intent)
+			add("intent", intent, "")
 			for _, example := range a.Examples[intent] {
-				add("example of "+intent, example)
+				add("example", intent, example)
 			}
 		}
 		for _, domain := range a.Match.Domains {
-			add("domain", domain)
+			add("domain", "", domain)
 		}
 		return added
 	}
@@ -34,11 +35,11 @@ func learnedAgents(catalogue, fleet []*contract.RegistryEntry) []*contract.Regis
 	if registered == 0 {
 		return catalogue
 	}
-	learned := make([]*contract.RegistryEntry, 0, len(catalogue)-registered)
+	agents := make([]*contract.RegistryEntry, 0, len(catalogue)-registered)
 	for i, a := range catalogue {
 		if fleet[i].Origin != contract.OriginRegistration || !isDisabledMember(fleet[i]) && addNew(a) {
-			learned = append(learned, a)
+			agents = append(agents, a)
 		}
 	}
-	return learned
+	return agents
 }

@@ -2,7 +2,6 @@ package capabilities
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -80,69 +79,8 @@ type Fleet struct {
 	Warnings []string
 }
 
-// NewSnapshot splits a definition. It copies the entries, limits those of registered
-// agents to their grants, and reports an error if two agents have the same id.
-func NewSnapshot(d *Definition) (*Snapshot, error) {
-	agents := slices.SortedFunc(slices.Values(d.Agents), compareIDs)
-	c := &Catalogue{
-		Agents: make([]*contract.RegistryEntry, len(agents)), DomainAliases: d.DomainAliases, Routing: d.Routing, Fallback: d.Fallback,
-	}
-	f := &Fleet{
-		Agents: make([]*contract.RegistryEntry, len(agents)), Grants: make(map[string]contract.Grant, len(d.Grants)),
-		Refused: map[string][]string{},
-	}
-	s := &Snapshot{Catalogue: c, Fleet: f}
-	for i, a := range agents {
-		if i > 0 && agents[i-1].ID == a.ID {
-			return nil, fmt.Errorf("agent %s is declared twice", a.ID)
-		}
-		if a.Origin == contract.OriginRegistration {
-			a = f.limitAgent(a, d.Grants)
-		}
-		c.Agents[i], f.Agents[i] = splitEntry(a)
-		if d.Disabled[a.ID] {
-			f.Agents[i].State = contract.AgentDisabled
-		}
-		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP && p != contract.ProtocolPull && p != contract.ProtocolMCP {
-			f.Warnings = append(f.Warnings, fmt.Sprintf("%s is reached by protocol %s, which is not served yet: every task for it fails", a.ID, p))
-		}
-	}
-	c.Learned = learnedAgents(c.Agents, f.Agents)
-	c.Intents, c.Domains = declaredLabels(c.Learned)
-	c.IntentDomains = indexDomains(f.withoutDisabledMembers(c.Agents))
-	for _, id := range slices.Sorted(maps.Keys(d.Grants)) {
-		grant := d.Grants[id]
-		grant.Requires = normalizeRequires(grant.Requires)
-		f.Grants[id] = grant
-		if declared := f.Agent(id); declared != nil && declared.Origin == contract.OriginFile {
-			f.Warnings = append(f.Warnings, fmt.Sprintf("grants.%s has no effect: %s is declared under clients, which has precedence", id, id))
-		}
-	}
-	var err error
-	if c.Version, err = c.hash(); err != nil {
-		return nil, err
-	}
-	if c.Members, err = s.hashMembers(); err != nil {
-		return nil, err
-	}
-	f.Revision, err = f.hash(c.Members)
-	return s, err
-}
-
-// limitAgent returns the part of a registered agent that its grant contains.
-func (f *Fleet) limitAgent(a *contract.RegistryEntry, grants map[string]contract.Grant) *contract.RegistryEntry {
-	grant, ok := grants[a.ID]
-	if !ok {
-		f.Refused[a.ID] = []string{"nothing is granted: the registry has no grants for " + a.ID}
-		limited, _ := LimitToGrant(a, nil)
-		return limited
-	}
-	limited, refused := LimitToGrant(a, &grant)
-	if len(refused) > 0 {
-		f.Refused[a.ID] = refused
-	}
-	return limited
-}
+// NewSnapshot splits a definition: see Builder.Build.
+func NewSnapshot(d *Definition) (*Snapshot, error) { return new(Builder).Build(d) }
 
 // declaredLabels returns the intents and the domains of the agents, without
 // contract.AnyDomain.

@@ -37,18 +37,24 @@ func BenchmarkRegistration(b *testing.B) {
 				r.put(benchInstance(i), now)
 				d.Grants[benchID(i)] = contract.Grant{Intents: []string{"count_words"}, Domains: []string{"text"}}
 			}
-			var snapshot *capabilities.Snapshot
+			var builder capabilities.Builder
+			build := func() *capabilities.Snapshot {
+				d.Agents = r.entries()
+				snapshot, err := builder.Build(d)
+				if err != nil {
+					b.Fatal(err)
+				}
+				return snapshot
+			}
+			snapshot := build()
 			b.ReportAllocs()
 			for b.Loop() {
 				r.put(benchInstance(0), now)
-				d.Agents = r.entries()
-				var err error
-				if snapshot, err = capabilities.NewSnapshot(d); err != nil {
-					b.Fatal(err)
-				}
+				snapshot = build()
 			}
 			b.ReportMetric((heapBytes()-before)/float64(agents), "kept-B/agent")
 			runtime.KeepAlive(r)
+			runtime.KeepAlive(builder)
 			runtime.KeepAlive(snapshot)
 		})
 	}

@@ -60,6 +60,7 @@ type Registry struct {
 	sources []Source
 
 	mu      sync.Mutex
+	builder capabilities.Builder
 	current *capabilities.Snapshot
 	status  Status
 }
@@ -184,6 +185,6 @@ func (r *Registry) mergeSources() (*capabilities.Snapshot, error) {
 		return nil, errors.Join(errs...)
 	}
 	merged.Agents, merged.Disabled = agents, disabled
-	s, err := capabilities.NewSnapshot(merged)
+	s, err := r.builder.Build(merged)
 	return s, errors.Join(append(errs, err)...)
 }
