@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -182,17 +184,23 @@ func encode(t *testing.T, v any) []byte {
 	return b
 }
 
-// startAgent starts the program with the environment of an agent of this router. The
-// returned function sends SIGTERM and returns the error of the process.
+// startAgent starts the program with the environment of an agent of this router, see
+// startProgram.
 func (r *agentRouter) startAgent(t *testing.T, env []string, program string, args ...string) (stop func() error) {
 	t.Helper()
 	tokenFile := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(tokenFile, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return startProgram(t, append(env, "ROUTER_URL="+r.server.URL, "TOKEN_FILE="+tokenFile), program, args...)
+}
+
+// startProgram starts the program. The returned function sends SIGTERM and returns the
+// error of the process.
+func startProgram(t *testing.T, env []string, program string, args ...string) (stop func() error) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Env = append(os.Environ(), "ROUTER_URL="+r.server.URL, "TOKEN_FILE="+tokenFile)
-	cmd.Env = append(cmd.Env, env...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.WaitDelay = testkit.Patience
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -396,4 +404,57 @@ func postTask(t *testing.T, url, token, body string) (int, string) {
 		t.Fatal(err)
 	}
 	return resp.StatusCode, string(reply)
+}
+
+// The agent needs no library, so that it runs with any Python.
+func TestAgentPythonPull_AnswersRequest(t *testing.T) {
+	python := lookProgram(t, "python3")
+	dir := t.TempDir()
+	cfg := app.DefaultConfig()
+	cfg.Listen, cfg.DataDir, cfg.Registry.File = "127.0.0.1:0", filepath.Join(dir, "data"), filepath.Join(dir, "capabilities.yaml")
+	registry := "clients: {}\ngrants: { word_counter: { intents: [count_words], domains: [text] } }\n"
+	if err := os.WriteFile(cfg.Registry.File, []byte(registry), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stopRouter := context.WithCancel(context.WithoutCancel(t.Context()))
+	router, err := app.Start(ctx, cfg, app.Options{LogOutput: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }})
+	if err != nil {
+		stopRouter()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stopRouter()
+		if err := router.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	stop := startProgram(t, []string{"ROUTER_URL=" + router.URL(), "PYTHONDONTWRITEBYTECODE=1"}, python, "agents/python/pull_agent.py")
+	request := func(method, path, body string) string {
+		req, err := http.NewRequestWithContext(t.Context(), method, router.URL()+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		reply, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(reply)
+	}
+	const prompt = `{"content":{"prompt":"how many words are in this text"}`
+	testkit.Eventually(t, "the agent is routed to", func() bool {
+		return strings.Contains(request("POST", "/api/v1/route", prompt+`,"options":{"dry_run":true}}`), `"chosen":["word_counter"]`)
+	})
+	if reply := request("POST", "/api/v1/route", prompt+"}"); !strings.Contains(reply, `"answer":"7 words"`) {
+		t.Errorf("got %s, want 7 words", reply)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("pull_agent.py: %v", err)
+	}
+	testkit.Eventually(t, "the agent has left", func() bool { return strings.Contains(request("GET", "/api/v1/agents", ""), `"agents":[]`) })
 }
