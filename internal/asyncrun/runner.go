@@ -206,7 +206,7 @@ func (r *Runner) writeResponse(ctx context.Context, req *execution.Request, resp
 
 func (r *Runner) ownedRequest(rec *requests.Record, stopping <-chan struct{}, permit execution.Permit) *execution.OwnedRequest {
 	return &execution.OwnedRequest{
-		Store: r.cfg.Store, ID: rec.ID, Owner: rec.Owner, Epoch: rec.Epoch, Stopping: stopping, Permit: permit,
+		Store: r.cfg.Store, ID: rec.ID, Owner: rec.Owner, Epoch: rec.Epoch, Stopping: stopping, Permit: permit, Logger: r.cfg.Logger,
 	}
 }
 

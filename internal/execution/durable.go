@@ -42,6 +42,7 @@ type OwnedRequest struct {
 	WriteUntil time.Time
 	// Permit is released while the store rejects a change.
 	Permit Permit
+	Logger *slog.Logger
 }
 
 // Change makes one change of the record.
@@ -131,14 +132,19 @@ func (d *DurableRecorder) beforeSend(ctx context.Context, change func(*requests.
 	return err
 }
 
-// AwaitingCallback implements Recorder. The result may have arrived before.
+// AwaitingCallback implements Recorder. The result may have arrived before. It is awaited
+// even if the record cannot be changed: the agent has the task.
 func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (dispatch.Outcome, bool) {
 	rec, err := d.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error { return rec.Wait(taskID) })
 	if out, ok := finishedTask(rec, taskID); ok {
 		return out, true
 	}
-	if err != nil && !errors.Is(err, requests.ErrTransition) {
-		return dispatch.Outcome{Pending: true}, true
+	switch {
+	case err == nil, errors.Is(err, requests.ErrTransition):
+	case errors.Is(err, requests.ErrNotOwner), errors.Is(err, requests.ErrEnded), errors.Is(err, store.ErrNotFound):
+		return dispatch.Outcome{Pending: true}, true // the outcome does not count
+	default:
+		d.owned.Logger.ErrorContext(ctx, "cannot record that a task waits for its result", "request_id", d.owned.ID, "task_id", taskID, "err", err)
 	}
 	return dispatch.Outcome{}, false
 }
