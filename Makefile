@@ -51,7 +51,7 @@ bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole pr
 
 .PHONY: crash
 crash: ## Kill the router CRASH_CYCLES times, also with a full store, a failing disk and an external store, and check that nothing is lost or done twice
-	go run ./test/crash -cycles $(CRASH_CYCLES) -open 10000
+	go run ./test/crash -cycles $(CRASH_CYCLES) -cluster $(CRASH_CYCLES) -open 10000
 
 .PHONY: cluster
 cluster: build ## End and suspend routers that share a cluster of NATS servers, under load, and check that nothing is lost or done twice

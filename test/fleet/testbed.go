@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -149,10 +150,8 @@ func (t *testbed) call(ctx context.Context, method, path, body string, into any,
 		return err
 	}
 	defer resp.Body.Close()
-	for _, status := range statuses {
-		if resp.StatusCode == status {
-			return readJSON(resp.Body, into)
-		}
+	if slices.Contains(statuses, resp.StatusCode) {
+		return readJSON(resp.Body, into)
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
 	return fmt.Errorf("%s %s was answered %d: %s", method, path, resp.StatusCode, text)
