@@ -141,7 +141,7 @@ func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (
 	}
 	switch {
 	case err == nil, errors.Is(err, requests.ErrTransition):
-	case errors.Is(err, requests.ErrNotOwner), errors.Is(err, requests.ErrEnded), errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, requests.ErrNotOwner), errors.Is(err, requests.ErrEnded):
 		return dispatch.Outcome{Pending: true}, true // the outcome does not count
 	default:
 		d.owned.Logger.ErrorContext(ctx, "cannot record that a task waits for its result", "request_id", d.owned.ID, "task_id", taskID, "err", err)

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -14,15 +15,15 @@ import (
 )
 
 // The result of a task that an agent has accepted is awaited although the record cannot
-// be changed: otherwise the request ends without it. A request that is not executed here
-// any more awaits nothing.
+// be changed: otherwise the request ends without it. A request that has ended, or is not
+// executed here any more, awaits nothing.
 func TestDurableRecorder_AwaitsResultIfRecordCannotBeChanged(t *testing.T) {
 	bucket, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "REQUESTS"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	records := requests.NewStore(bucket, quota.Unlimited())
-	for _, tt := range []struct {
+	for i, tt := range []struct {
 		name   string
 		change func(ctx context.Context, id string) error
 		await  bool
@@ -36,11 +37,17 @@ func TestDurableRecorder_AwaitsResultIfRecordCannotBeChanged(t *testing.T) {
 			_, err := records.Update(ctx, id, func(rec *requests.Record) error { rec.Epoch++; return nil })
 			return err
 		}, false},
-		{"erased", records.Delete, false},
+		{"ended", func(ctx context.Context, id string) error {
+			_, err := records.Update(ctx, id, func(rec *requests.Record) error {
+				return rec.End(contract.StatusFailed, &contract.Response{Status: contract.StatusFailed}, time.Now())
+			})
+			return err
+		}, false},
+		{"not found", records.Delete, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rec := &requests.Record{
-				ID: "r-" + string(rune('a'+len(tt.name))), State: requests.StateRunning, Owner: "me", Epoch: 1,
+				ID: fmt.Sprint("r-", i), State: requests.StateRunning, Owner: "me", Epoch: 1,
 				Decision: &contract.Decision{}, Parts: []requests.Part{{Agents: []string{"a"}}},
 				CreatedAt: time.Now(), Deadline: time.Now().Add(time.Hour),
 			}
