@@ -236,7 +236,7 @@ func (s *script) finish(ctx context.Context) error {
 	began := time.Now()
 	s.step = "all requests end"
 	s.load.Finish(ctx)
-	s.addFigure("until all requests had ended", fmt.Sprintf("%.1f s", time.Since(began).Seconds()))
+	s.addFigure("until all requests had ended and were read again", fmt.Sprintf("%.1f s", time.Since(began).Seconds()))
 	s.step = "the checks"
 	s.load.FetchFromEach(ctx, s.replicas)
 	for _, r := range s.replicas {
