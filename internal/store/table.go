@@ -100,6 +100,13 @@ func (t *Table[T]) wrapError(operation, key string, err error) error {
 // maxUpdates bounds how often CompareAndSet tries again after a lost race.
 const maxUpdates = 256
 
+// Pauses of CompareAndSet while the write that won a race cannot be read: a cluster
+// compares revisions with writes that it has not stored yet.
+const (
+	firstRacePause = time.Millisecond
+	maxRacePause   = 100 * time.Millisecond
+)
+
 // Versioned is the part of a Bucket that CompareAndSet needs.
 type Versioned interface {
 	Get(ctx context.Context, key string) (Entry, error)
@@ -109,17 +116,28 @@ type Versioned interface {
 
 // CompareAndSet changes a key by optimistic concurrency control: it calls change with
 // the current entry, of which the Revision is 0 if the key does not exist, and writes
-// the returned value if no other write came in between. If one did, it begins again, so
-// change may be called several times. After 256 lost races it returns ErrConflict.
+// the returned value if no other write came in between. If one did, it begins again, as
+// soon as that write can be read, so change may be called several times. After 256 lost
+// races it returns ErrConflict.
 //
 // If change returns an error, nothing is written. ErrStop means that there is nothing
 // to write, and is no error. The returned revision is that of the entry afterwards.
 func CompareAndSet(ctx context.Context, b Versioned, key string, change func(Entry) ([]byte, error)) (uint64, error) {
-	for range maxUpdates {
+	lostWith, pause := uint64(0), firstRacePause // lostWith is the revision of the last attempt
+	for n := range maxUpdates {
 		entry, err := b.Get(ctx, key)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return 0, err
 		}
+		if n > 0 && entry.Revision == lostWith {
+			if err := sleepContext(ctx, pause); err != nil {
+				return 0, fmt.Errorf("update %s: %w: another write is not stored yet: %w", key, ErrUnavailable, err)
+			}
+			pause = min(2*pause, maxRacePause)
+		} else {
+			pause = firstRacePause
+		}
+		lostWith = entry.Revision
 		value, err := change(entry)
 		if err != nil {
 			return entry.Revision, ignoreStop(err)
@@ -135,6 +153,18 @@ func CompareAndSet(ctx context.Context, b Versioned, key string, change func(Ent
 		}
 	}
 	return 0, fmt.Errorf("update %s: %w %d times", key, ErrConflict, maxUpdates)
+}
+
+// sleepContext waits. If ctx ends before, it returns the cause.
+func sleepContext(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // ttlBucket writes to a bucket with a TTL. One goroutine owns it.
