@@ -10,7 +10,6 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/egress"
-	"github.com/caprouter/caprouter/internal/limits"
 )
 
 // Authenticator verifies bearer tokens. For a token that is not valid it returns
@@ -133,7 +132,7 @@ func (s *Server) authorizeRequest(c *Context) error {
 		}
 		return &contract.Error{Code: contract.CodeForbidden, Message: "this needs the scope " + scope}
 	}
-	c.Caller, c.Principal = caller, limits.PrincipalOf(caller)
+	c.Caller, c.MemoryOwner = caller, memoryOwnerOf(caller)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -333,7 +334,7 @@ func (b *memoryBudget) bytes() int64 {
 	return b.used
 }
 
-// TestMemoryBudget: no principal uses the budget alone, and the count is exact.
+// TestMemoryBudget: no owner uses the budget alone, and the count is exact.
 func TestMemoryBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newMemoryBudget(100, 40)
@@ -349,7 +350,7 @@ func TestMemoryBudget(t *testing.T) {
 				total -= n
 				continue
 			}
-			fits := total+n <= b.limit && held[p]+n <= b.limitPerPrincipal
+			fits := total+n <= b.limit && held[p]+n <= b.limitPerOwner
 			if b.reserveBytes(p, n) != fits {
 				t.Fatalf("%d bytes for %s, who holds %d of %d: got %t", n, p.Subject, held[p], total, !fits)
 			}
@@ -369,16 +370,64 @@ func TestMemoryBudget(t *testing.T) {
 	})
 }
 
-func TestServer_OneCallerDoesNotUseAllMemory(t *testing.T) {
-	s := newServer(t, Config{Auth: authFor("")}, &fakeAPI{})
-	greedy, taken := limits.Principal{Subject: "greedy"}, int64(0)
-	for s.requestMemory.reserveBytes(greedy, 1<<20) {
-		taken += 1 << 20
+// tenantAuth accepts tokens of the form tenant/subject.
+type tenantAuth struct{}
+
+func (tenantAuth) Verify(_ context.Context, token string) (*contract.Caller, error) {
+	tenant, subject, _ := strings.Cut(token, "/")
+	return &contract.Caller{Tenant: tenant, Subject: subject, Scopes: []string{"work"}}, nil
+}
+
+// heldBody is a body whose end does not arrive before it is released.
+type heldBody struct {
+	io.Reader
+	read    chan<- struct{} // receives a value when the text was read
+	release <-chan struct{}
+}
+
+func (b *heldBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF {
+		b.read <- struct{}{}
+		<-b.release
 	}
-	if taken != maxRequestMemory/memoryShares {
-		t.Errorf("one caller reserves %d bytes, want %d", taken, maxRequestMemory/memoryShares)
+	return n, err
+}
+
+// The callers of a tenant, or a caller without one, use one share of the memory for
+// bodies, however many they are. Others are served meanwhile.
+func TestServer_OneTenantDoesNotUseAllMemory(t *testing.T) {
+	s := newServer(t, Config{Auth: tenantAuth{}}, &fakeAPI{})
+	request := func(token string, body io.Reader) *http.Request {
+		r := localRequest(http.MethodPost, "/work", "")
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Body, r.ContentLength = io.NopCloser(body), maxTestBody
+		return r
 	}
-	if !s.requestMemory.reserveBytes(limits.Principal{Subject: "alice"}, 1<<20) {
-		t.Error("no memory is left for another caller")
+	text := strings.Repeat("x", maxTestBody-1)
+	for _, greedy := range []string{"greedy/userN", "/alone"} {
+		read, release, codes := make(chan struct{}), make(chan struct{}), make(chan int, 2*maxRequestMemory/maxTestBody)
+		n, rejected := 0, 0
+		for ; n < cap(codes) && rejected == 0; n++ {
+			r := request(strings.ReplaceAll(greedy, "N", strconv.Itoa(n)), &heldBody{strings.NewReader(text), read, release})
+			go func() { codes <- serve(s, r).Code }()
+			select {
+			case <-read:
+			case code := <-codes:
+				rejected = code
+			case <-time.After(testkit.Patience):
+				t.Fatal("the server does not read the body")
+			}
+		}
+		if got := s.requestMemory.bytes(); rejected != http.StatusServiceUnavailable || got > maxRequestMemory/memoryShares {
+			t.Errorf("%s: got status %d after %d bodies with %d bytes, want 503 within a share of the memory", greedy, rejected, n, got)
+		}
+		if got := serve(s, request("other/alice", strings.NewReader(text))).Code; got != http.StatusOK {
+			t.Errorf("beside %s: got %d for another tenant, want 200", greedy, got)
+		}
+		close(release)
+		for range n - 1 {
+			testkit.Receive(t, codes)
+		}
 	}
 }

@@ -41,7 +41,7 @@ func (c *Context) Body() []byte { return c.body.data }
 // have decoded the body; it must not hold slices of the body then.
 func (c *Context) ReleaseBody() {
 	b := &c.body
-	c.server.requestMemory.releaseBytes(c.Principal, b.reserved)
+	c.server.requestMemory.releaseBytes(c.MemoryOwner, b.reserved)
 	b.reserved, b.data = 0, nil
 	if b.buf != nil {
 		c.server.buffers.put(b.buf)
@@ -106,7 +106,7 @@ func (s *Server) readBody(c *Context, limit int) (body []byte, err error) {
 		before := cap(b)
 		b = slices.Grow(b, minRead)
 		if grown := int64(cap(b) - before); grown > 0 { // the pooled capacity is not counted
-			if !s.requestMemory.reserveBytes(c.Principal, grown) {
+			if !s.requestMemory.reserveBytes(c.MemoryOwner, grown) {
 				return nil, errOverloaded
 			}
 			c.body.reserved += grown

@@ -31,10 +31,10 @@ const (
 type Context struct {
 	responseWriter
 
-	Request   *http.Request
-	ID        string           // of the request; also sent as X-Request-Id
-	Caller    *contract.Caller // nil on public routes and on routes with Authorize
-	Principal limits.Principal // whose share of memory the request uses
+	Request     *http.Request
+	ID          string           // of the request; also sent as X-Request-Id
+	Caller      *contract.Caller // nil on public routes and on routes with Authorize
+	MemoryOwner limits.Principal // whose share of memory the request uses: a tenant, or a caller without one
 
 	server  *Server
 	echo    echo.Context
@@ -88,8 +88,8 @@ func (c *Context) WriteJSON(status int, contentType string, v any) error {
 // the responses being written already hold too much memory.
 func (c *Context) sendResponse(status int, contentType string, body []byte) {
 	s, size := c.server, int64(len(body))
-	if s.responseMemory.reserveBytes(c.Principal, size) {
-		defer s.responseMemory.releaseBytes(c.Principal, size)
+	if s.responseMemory.reserveBytes(c.MemoryOwner, size) {
+		defer s.responseMemory.releaseBytes(c.MemoryOwner, size)
 		s.delivering.Add(1)
 		defer s.delivering.Add(-1)
 		c.permit.release()

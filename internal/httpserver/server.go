@@ -109,7 +109,7 @@ type Route struct {
 	MissingScope *contract.Error
 
 	// Authorize replaces the check of the caller's token and scope if it is set.
-	// It may set Context.Principal.
+	// It may set Context.MemoryOwner.
 	Authorize func(c *Context) error
 
 	Class     Class

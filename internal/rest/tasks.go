@@ -32,7 +32,7 @@ func (a *api) authorizeTask(c *httpserver.Context) error {
 	if grant.TaskID != c.PathParam("id") {
 		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such task for this token"}
 	}
-	c.Principal = limits.Principal{Subject: grant.AgentID}
+	c.MemoryOwner = limits.Principal{Subject: grant.AgentID}
 	c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), grantKey{}, grant))
 	return nil
 }
