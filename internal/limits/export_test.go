@@ -6,7 +6,7 @@ import "hash/maphash"
 func NewSmall(r Rate, maxPrincipals int) *Limiter { return newLimiter("small", r, maxPrincipals) }
 
 // Sizes returns the number of buckets and of entries in the queue.
-func (l *Limiter) Sizes() (buckets, refills int) { return len(l.buckets), len(l.refills) }
+func (l *Limiter) Sizes() (buckets, refills int) { return len(l.buckets), l.queue.Len() }
 
 // HasBucket reports whether p has a bucket of its own.
 func (l *Limiter) HasBucket(p Principal) bool {

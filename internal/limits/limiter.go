@@ -14,6 +14,10 @@ import (
 // maxPrincipals is the number of principals with a bucket of their own.
 const maxPrincipals = 10_000
 
+// tenantShares is the number of equal parts of these buckets. The principals of one
+// tenant can have one part.
+const tenantShares = 8
+
 // Rate is the rate of a limit. The zero value is no limit.
 type Rate struct {
 	PerSecond float64 // on average; 0 = no limit
@@ -36,22 +40,26 @@ func PrincipalOf(c *contract.Caller) Principal {
 // At most maxPrincipals have a bucket of their own. A full bucket is as good as a
 // new one, so the bucket that is full first is evicted first. If no bucket is
 // full, principals without a bucket share one. Therefore memory is bounded, and a
-// flood of new names gets no more than one principal.
+// flood of new names gets no more than one principal. The same holds within a tenant,
+// whose principals can have a part of all buckets, so that the names of one tenant leave
+// room for the principals of others.
 //
 // Its methods may be called from any goroutine.
 type Limiter struct {
 	policy        string
 	rate          Rate
 	window        time.Duration // time to refill an empty bucket
-	maxPrincipals int
+	maxPrincipals int           // with a bucket
+	maxOfTenant   int
 	seed          maphash.Seed
 
 	mu      sync.Mutex
 	start   time.Time // of the first Take
 	latest  time.Time // latest time passed to Take
-	buckets map[uint64]*rate.Limiter
-	refills refillQueue   // one entry per bucket
-	shared  *rate.Limiter // of principals without a bucket
+	buckets map[uint64]*bucket
+	tenants map[uint64]*tenant // with buckets
+	queue   refillQueue        // one entry per bucket
+	shared  *bucket            // of principals without a bucket
 }
 
 // New returns the limiter of a policy.
@@ -62,14 +70,17 @@ func newLimiter(policy string, r Rate, maxPrincipals int) *Limiter {
 		return &Limiter{}
 	}
 	r.Burst = max(r.Burst, 1)
-	l := &Limiter{policy: policy, rate: r, maxPrincipals: maxPrincipals, seed: maphash.MakeSeed(), buckets: map[uint64]*rate.Limiter{}}
+	l := &Limiter{
+		policy: policy, rate: r, maxPrincipals: maxPrincipals, maxOfTenant: max(maxPrincipals/tenantShares, 1),
+		seed: maphash.MakeSeed(), buckets: map[uint64]*bucket{}, tenants: map[uint64]*tenant{},
+	}
 	l.window = l.refillTime(float64(r.Burst))
 	l.shared = l.newBucket()
 	return l
 }
 
-func (l *Limiter) newBucket() *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst)
+func (l *Limiter) newBucket() *bucket {
+	return &bucket{Limiter: rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst)}
 }
 
 // Unlimited reports whether the limiter has no rate, so that Take always succeeds
@@ -98,49 +109,70 @@ func (l *Limiter) Take(p Principal, now time.Time) (contract.Limit, bool) {
 	}
 	b := l.buckets[key]
 	if b == nil {
-		b = l.addBucket(key, now)
+		b = l.addBucket(key, p.Tenant, now)
 	}
 	ok := b.AllowN(now, 1)
 	return l.stateOf(b.TokensAt(now)), ok
 }
 
 // addBucket returns a bucket for a principal without one: its own if there is
-// room, otherwise the shared bucket.
-func (l *Limiter) addBucket(key uint64, now time.Time) *rate.Limiter {
-	var b *rate.Limiter
-	if len(l.buckets) < l.maxPrincipals {
-		b = l.newBucket()
-	} else if b = l.evictFullBucket(now); b == nil {
+// room, otherwise one that it shares with others.
+func (l *Limiter) addBucket(key uint64, tenantName string, now time.Time) *bucket {
+	t := l.tenantOf(tenantName)
+	if t != nil && t.queue.Len() >= l.maxOfTenant && !l.evictFullBucket(&t.queue, now) {
+		if t.rest == nil {
+			t.rest = l.newBucket()
+		}
+		return t.rest
+	}
+	if len(l.buckets) >= l.maxPrincipals && !l.evictFullBucket(&l.queue, now) {
 		return l.shared
 	}
-	// The principal may have taken tokens from the shared bucket a moment ago. Its
-	// bucket starts with the tokens left there, so that it gets no more than its rate.
-	if left := int(max(l.shared.TokensAt(now), 0)); left < l.rate.Burst {
+	b := l.newBucket()
+	b.key, b.tenant, b.fullAt = key, t, l.sinceStart(now)+1 // evictFullBucket corrects the time
+	// The principal may have taken tokens from a shared bucket a moment ago. Its own
+	// starts with the tokens left there, so that it gets no more than its rate.
+	left := l.shared.TokensAt(now)
+	if t != nil {
+		l.tenants[t.key] = t
+		if t.rest != nil {
+			left = min(left, t.rest.TokensAt(now))
+		}
+	}
+	if left := int(max(left, 0)); left < l.rate.Burst {
 		b.AllowN(now, l.rate.Burst-left)
 	}
-	l.buckets[key] = b
-	l.refills.push(refillEntry{key: key, fullAt: l.sinceStart(now) + 1}) // evictFullBucket corrects the time
+	l.add(b)
 	return b
 }
 
-// evictFullBucket removes one full bucket and returns it for reuse, or returns
-// nil if there is none. The times in the queue are lower bounds; they are
-// corrected here and not by each Take, so that a Take costs at most one
-// correction.
-func (l *Limiter) evictFullBucket(now time.Time) *rate.Limiter {
-	for at := l.sinceStart(now); len(l.refills) > 0 && l.refills[0].fullAt <= at; {
-		first := &l.refills[0]
-		b := l.buckets[first.key]
+// tenantOf returns the tenant with the name, also if it has no bucket yet. A caller
+// without a tenant has nil.
+func (l *Limiter) tenantOf(name string) *tenant {
+	if name == "" {
+		return nil
+	}
+	key := maphash.String(l.seed, name)
+	if t := l.tenants[key]; t != nil {
+		return t
+	}
+	return &tenant{key: key, queue: refillQueue{kind: queueOfTenant}}
+}
+
+// evictFullBucket removes one full bucket of a queue, and reports whether there was
+// one. The times in the queue are lower bounds; they are corrected here and not by each
+// Take, so that a Take costs at most one correction.
+func (l *Limiter) evictFullBucket(q *refillQueue, now time.Time) bool {
+	at := l.sinceStart(now)
+	for b := q.first(); b != nil && b.fullAt <= at; b = q.first() {
 		missing := float64(l.rate.Burst) - b.TokensAt(now)
 		if missing <= 0 {
-			delete(l.buckets, first.key)
-			l.refills.pop()
-			return b
+			l.remove(b)
+			return true
 		}
-		first.fullAt = at + max(l.refillTime(missing), 1)
-		l.refills.siftDown()
+		l.postpone(b, at+max(l.refillTime(missing), 1))
 	}
-	return nil
+	return false
 }
 
 func (l *Limiter) sinceStart(now time.Time) time.Duration { return now.Sub(l.start) }
@@ -163,52 +195,4 @@ func (l *Limiter) stateOf(tokens float64) contract.Limit {
 		s.Reset = l.refillTime(whole + 1 - tokens)
 	}
 	return s
-}
-
-// refillEntry is the time at which a bucket is full, or earlier.
-type refillEntry struct {
-	key    uint64
-	fullAt time.Duration // since the start of the limiter
-}
-
-// refillQueue is a binary heap with the earliest refill first.
-type refillQueue []refillEntry
-
-func (q *refillQueue) push(r refillEntry) {
-	*q = append(*q, r)
-	h := *q
-	for i := len(h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if h[parent].fullAt <= h[i].fullAt {
-			return
-		}
-		h[parent], h[i] = h[i], h[parent]
-		i = parent
-	}
-}
-
-// pop removes the first entry.
-func (q *refillQueue) pop() {
-	h := *q
-	h[0] = h[len(h)-1]
-	*q = h[:len(h)-1]
-	q.siftDown()
-}
-
-// siftDown restores the order of the heap after the first entry has changed.
-func (q *refillQueue) siftDown() {
-	h := *q
-	for i := 0; ; {
-		earliest := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
-			if h[child].fullAt < h[earliest].fullAt {
-				earliest = child
-			}
-		}
-		if earliest == i {
-			return
-		}
-		h[i], h[earliest] = h[earliest], h[i]
-		i = earliest
-	}
 }

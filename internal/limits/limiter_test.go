@@ -246,6 +246,37 @@ func TestLimiter_MemoryIsBounded(t *testing.T) {
 	}
 }
 
+// TestLimiter_TenantsShareTheBuckets: however many principals of one tenant there are,
+// those of another get what they would get alone.
+func TestLimiter_TenantsShareTheBuckets(t *testing.T) {
+	of := func(tenant string, n int) limits.Principal {
+		return limits.Principal{Tenant: tenant, Subject: strconv.Itoa(n)}
+	}
+	l := limits.NewSmall(limits.Rate{PerSecond: 1, Burst: 2}, 16)
+	taken := 0
+	for n := range 100 {
+		if _, ok := l.Take(of("flood", n), begin); ok {
+			taken++
+		}
+	}
+	if taken != 4 { // two with a bucket, and two tokens for all others
+		t.Errorf("the flood took %d tokens, want 4", taken)
+	}
+	for n := range 2 {
+		for range 2 {
+			if _, ok := l.Take(of("other", n), begin); !ok || !l.HasBucket(of("other", n)) {
+				t.Errorf("principal %d of another tenant: got %t, want two tokens of its own", n, ok)
+			}
+		}
+	}
+	if _, ok := l.Take(of("flood", 99), begin.Add(time.Second)); !ok || !l.HasBucket(of("flood", 99)) {
+		t.Error("no full bucket of the tenant was evicted")
+	}
+	if _, ok := l.Take(of("flood", 99), begin.Add(time.Second)); ok {
+		t.Error("a principal got a token that the rest of its tenant had used")
+	}
+}
+
 func TestLimiter_ConcurrentTakes(t *testing.T) {
 	const burst = 100
 	l := limits.NewSmall(limits.Rate{PerSecond: 1, Burst: burst}, 4)
