@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/session"
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 // Config is what an Acceptor works with. All fields but Async are required.
@@ -49,6 +51,9 @@ func (a *Acceptor) Accept(
 	ctx context.Context, catalogue *capabilities.Catalogue, model *lexical.Model, req *contract.Request, caller *contract.Caller,
 ) (*execution.Request, error) {
 	if e := a.validateRequest(catalogue, req); e != nil {
+		return nil, e
+	}
+	if e := checkAgent(catalogue, req, caller); e != nil {
 		return nil, e
 	}
 	if req.RequestID == "" {
@@ -84,6 +89,28 @@ func (a *Acceptor) validateRequest(catalogue *capabilities.Catalogue, req *contr
 	if len(e.Details) == 0 {
 		return nil
 	}
+	return e
+}
+
+// checkAgent rejects a request that names an agent which does not exist, or which the
+// caller may not use: both are the same to the caller. Such a request is not unmet
+// demand, so no fallback policy applies to it.
+func checkAgent(catalogue *capabilities.Catalogue, req *contract.Request, caller *contract.Caller) *contract.Error {
+	if req.AgentID == nil || catalogue.Agent(*req.AgentID) != nil && caller.MayUse(*req.AgentID) {
+		return nil
+	}
+	var usable []string
+	for _, agent := range catalogue.Agents {
+		if caller.MayUse(agent.ID) {
+			usable = append(usable, agent.ID)
+		}
+	}
+	detail := "is no agent that you may use: name another, or leave it out"
+	if near := strictyaml.Nearest(*req.AgentID, usable); near != "" {
+		detail = fmt.Sprintf("is no agent that you may use; did you mean %q?", near)
+	}
+	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
+	e.Add("/agent_id", detail)
 	return e
 }
 

@@ -69,6 +69,10 @@ func hijackSome(r *hostileRig, hijacks []hijack, nth, of int) {
 				req := dry(text)
 				if round%11 == 0 {
 					req.AgentID = &victim.ID
+					if !entitledTo(caller, victim.ID) {
+						r.rejects(what, req, caller)
+						continue
+					}
 				}
 				r.send(what, req, caller)
 			}

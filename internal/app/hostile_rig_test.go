@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -160,6 +161,15 @@ func (r *hostileRig) send(what string, req *contract.Request, caller *contract.C
 		r.t.Errorf("%s for %q: %s\nprompt %.300q\ndecision %+v", what, caller.Subject, strings.Join(wrong, "; "), req.Content.Prompt, resp.Decision)
 	}
 	return resp
+}
+
+// rejects sends a request that names an agent which the caller may not use.
+func (r *hostileRig) rejects(what string, req *contract.Request, caller *contract.Caller) {
+	r.t.Helper()
+	resp, err := r.core.router.Handle(r.t.Context(), req, caller)
+	if e, ok := errors.AsType[*contract.Error](err); !ok || e.Code != contract.CodeInvalidRequest {
+		r.t.Errorf("%s for %q: got %+v, %v, want invalid_request", what, caller.Subject, resp, err)
+	}
 }
 
 func (r *hostileRig) count(q *asked, wrong int) {
