@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/filekind"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -39,7 +40,8 @@ func Load(path string) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the registry: %w", err)
 	}
-	return Parse(path, data)
+	s, err := Parse(path, data)
+	return s, filekind.Explain(err, filekind.Registry, path, data)
 }
 
 // Parse returns the snapshot of a registry file. Errors contain file as its name.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/filekind"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -181,7 +182,8 @@ func (l CaseLoader) loadFile(file string, found bool) ([]Case, error) {
 		}
 		return nil, nil
 	}
-	return read(file, data, l.Names)
+	cases, err := read(file, data, l.Names)
+	return cases, filekind.Explain(err, filekind.Cases, file, data)
 }
 
 // duplicateIDs reports ids that occur twice, because a baseline identifies a

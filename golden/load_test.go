@@ -226,7 +226,7 @@ func TestLoadCases(t *testing.T) {
 		{"an id twice", ".", `twice/e.yaml:2:1: the id "a1" is taken by the case at ` + dir + "/a.yml:2: choose another"},
 		{"a directory without cases", "empty", "empty: holds no file of cases"},
 		{"a directory with a registry", "other", "other: holds no file of cases"},
-		{"a registry that is named", "other/registry.yaml", `other/registry.yaml:1:1: unknown key "clients"`},
+		{"a registry that is named", "other/registry.yaml", `other/registry.yaml: is a capability registry, not a file of golden cases`},
 		{"a misspelt key", "broken", `case.yaml:1:1: unknown key "case"; did you mean "cases"?`},
 		{"another kind of file", "README.md", "README.md: is no file of cases: its name must end in"},
 		{"nothing there", "none.yaml", "no such file"},

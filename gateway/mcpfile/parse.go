@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/filekind"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -19,7 +20,8 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data)
+	f, err := Parse(path, data)
+	return f, filekind.Explain(err, filekind.Servers, path, data)
 }
 
 // Parse parses the content of a file. name is the name of the source in errors,

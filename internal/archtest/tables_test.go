@@ -59,6 +59,7 @@ func levels() []level {
 		}},
 		{"libraries of one subject", []row{
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
+			{pkg: "internal/filekind", why: "recognizes which of the operator's files one is; independent of their decoders", only: []string{"internal/strictyaml"}},
 			{pkg: "internal/telemetry", why: "log, metrics and spans; labels are statuses and codes of contract and reasons of llm"},
 			{pkg: "internal/auth", why: "verifies callers' tokens and signs tokens"},
 			{pkg: "gateway/schema", why: "compiles untrusted JSON Schemas within limits; independent of where they come from", only: []string{"contract", "internal/strictjson"}},

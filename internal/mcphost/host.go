@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/filekind"
 	"github.com/caprouter/caprouter/internal/filewatch"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/strictyaml"
@@ -126,7 +127,8 @@ func (h *Host) parseLocked(content []byte, err error) (*mcpfile.File, error) {
 	switch {
 	case err == nil:
 		h.existed = true
-		return mcpfile.Parse(h.cfg.Path, content)
+		f, err := mcpfile.Parse(h.cfg.Path, content)
+		return f, filekind.Explain(err, filekind.Servers, h.cfg.Path, content)
 	case errors.Is(err, fs.ErrNotExist) && h.cfg.Optional && !h.existed:
 		return &mcpfile.File{Name: h.cfg.Path}, nil
 	}

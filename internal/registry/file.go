@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/filekind"
 	"github.com/caprouter/caprouter/internal/filewatch"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -101,5 +102,6 @@ func (f *File) parseContent(content []byte, err error) (*capabilities.Definition
 	default:
 		return nil, fmt.Errorf("read the registry: %w", err)
 	}
-	return capabilities.ParseDefinition(f.cfg.Path, content)
+	d, err := capabilities.ParseDefinition(f.cfg.Path, content)
+	return d, filekind.Explain(err, filekind.Registry, f.cfg.Path, content)
 }

@@ -1,0 +1,106 @@
+// Package filekind recognizes the files that an operator writes by their keys, so that
+// the error about a file that was passed in the place of another one names the flag that
+// takes it.
+//
+//	if err := decode(data, &config); err != nil {
+//		return filekind.Explain(err, filekind.Config, path, data)
+//	}
+//
+// It decodes nothing, and does not decide whether a file is accepted.
+package filekind
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+// Kind is a kind of file.
+type Kind int
+
+// The kinds of files.
+const (
+	Unknown  Kind = iota
+	Config        // caprouter.yaml
+	Registry      // capabilities.yaml
+	Servers       // mcp.json
+	Cases         // golden cases
+)
+
+// description describes a kind.
+type description struct {
+	kind Kind
+	name string
+	use  string // how the file is passed; FILE is its name
+	keys []string
+}
+
+func descriptions() []description {
+	return []description{
+		{Config, "a configuration", "pass it as --config FILE", []string{
+			"listen", "public_url", "tls", "data_dir", "registry", "mcp", "sample_agent", "auth", "classifier", "llm", "dispatch", "limits",
+			"store", "audit", "tickets", "redact", "session", "telemetry",
+		}},
+		{Registry, "a capability registry", "pass it as --registry FILE, or check it with caprouter validate FILE", []string{
+			"clients", "agents", "domain_aliases", "routing", "fallback", "grants",
+		}},
+		{Servers, "a registry of MCP servers", "pass it as --mcp FILE, or check it with caprouter mcp validate FILE", []string{
+			"mcpServers", "servers", "plugins",
+		}},
+		{Cases, "a file of golden cases", "run it with caprouter golden run FILE", []string{"cases"}},
+	}
+}
+
+var (
+	yamlKey = regexp.MustCompile(`(?m)^["']?([A-Za-z_]+)["']?[ \t]*:`) // of the outermost mapping
+	jsonKey = regexp.MustCompile(`"([A-Za-z_]+)"\s*:`)                 // of any object
+)
+
+// Of returns the kind that most keys of the content belong to, or Unknown.
+func Of(data []byte) Kind {
+	key := yamlKey
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		key = jsonKey
+	}
+	found := map[string]bool{}
+	for _, m := range key.FindAllSubmatch(data, -1) {
+		found[string(m[1])] = true
+	}
+	best, most := Unknown, 0
+	for _, d := range descriptions() {
+		n := 0
+		for _, k := range d.keys {
+			if found[k] {
+				n++
+			}
+		}
+		if n == most {
+			best = Unknown
+		}
+		if n > most {
+			best, most = d.kind, n
+		}
+	}
+	return best
+}
+
+// Explain returns err, the error of decoding a file as the kind want, unless the
+// content is of another kind. Then the error contains what it is, and how it is passed.
+func Explain(err error, want Kind, file string, data []byte) error {
+	is := Of(data)
+	if err == nil || is == Unknown || is == want {
+		return err
+	}
+	all := descriptions()
+	describe := func(k Kind) description {
+		return all[slices.IndexFunc(all, func(d description) bool { return d.kind == k })]
+	}
+	actual := describe(is)
+	return strictyaml.Errors{{File: file, Detail: fmt.Sprintf(
+		"is %s, not %s: %s", actual.name, describe(want).name, strings.ReplaceAll(actual.use, "FILE", file),
+	)}}
+}
