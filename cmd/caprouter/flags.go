@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -56,13 +58,15 @@ func (f *configFlags) loadConfig() (app.Config, error) {
 			*o.key = o.flag
 		}
 	}
-	err = cfg.Validate()
+	err = cfg.ValidateFile(f.configPath())
 	return cfg, err
 }
 
+const configFlag = "config"
+
 func addConfigFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "config", "", "configuration `FILE` (default caprouter.yaml if it exists)")
-	mustSucceed(cmd.MarkFlagFilename("config", yamlExtensions()...))
+	cmd.Flags().StringVar(file, configFlag, "", "configuration `FILE` (default caprouter.yaml if it exists)")
+	mustSucceed(cmd.MarkFlagFilename(configFlag, yamlExtensions()...))
 }
 
 func addRegistryFlag(cmd *cobra.Command, file *string) {
@@ -133,13 +137,46 @@ type serverFlags struct {
 }
 
 func (f *serverFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.url, "url", "", "`URL` of a running router (default $CAPROUTER_URL)")
+	cmd.Flags().StringVar(&f.url, "url", "", "`URL` of a running router (default $CAPROUTER_URL, else that of the configuration)")
 	cmd.Flags().StringVar(&f.tokenEnv, "token-env", "", "`NAME` of the environment variable with the bearer token")
+	if cmd.Flags().Lookup(configFlag) == nil {
+		addConfigFlag(cmd, new(string))
+	}
 }
 
-// newClient returns a client of the router of the flags, or else of a local one.
+// newClient returns a client of the router of the flags or of the environment, or else
+// of the one that the configuration describes.
 func (f *serverFlags) newClient(cmd *cobra.Command) (*client, error) {
-	return newClient(cmp.Or(f.routerURL(cmd), defaultURL), f.tokenEnv)
+	base := f.routerURL(cmd)
+	if base == "" {
+		flags := configFlags{config: cmd.Flag(configFlag).Value.String()}
+		cfg, err := app.LoadConfig(flags.configPath(), os.LookupEnv)
+		if err != nil {
+			return nil, err
+		}
+		base = localURL(&cfg)
+	}
+	return newClient(base, f.tokenEnv)
+}
+
+// localURL returns the URL at which commands on the same machine reach the router with
+// the configuration.
+func localURL(cfg *app.Config) string {
+	host, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil || port == "0" {
+		return cmp.Or(cfg.PublicURL, defaultURL)
+	}
+	scheme := "http"
+	if cfg.TLS.CertFile != "" {
+		if cfg.PublicURL != "" { // the certificate is for its host
+			return cfg.PublicURL
+		}
+		scheme = "https"
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
 // routerURL returns the URL of the flag or of the environment, or "".

@@ -39,8 +39,8 @@ func newGoldenAddCommand() *cobra.Command {
 		Args: argsBetween("the id of a request", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return goldenAdd(cmd, args[0], &flags) },
 	}
-	flags.serverFlags.register(cmd)
 	addConfigFlag(cmd, &flags.config)
+	flags.serverFlags.register(cmd)
 	addRegistryFlag(cmd, &flags.registry)
 	addCaseFileFlag(cmd, &flags.file)
 	cmd.Flags().StringSliceVar(&flags.expect, "expect", nil, "`AGENT` or outcome that is right (repeatable for several agents)")

@@ -1,14 +1,19 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/filekind"
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -103,7 +108,7 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 		return cfg, fmt.Errorf("read configuration: %w", err)
 	default:
 		if err := strictyaml.Decode(path, data, &cfg, configOptions()...); err != nil {
-			return cfg, err
+			return cfg, filekind.Explain(err, filekind.Config, path, data)
 		}
 	}
 	if err := applyMCPEnv(&cfg.MCP, lookupEnv); err != nil {
@@ -152,6 +157,88 @@ func (c *Config) Validate() error {
 		c.Telemetry.validate(),
 		errorOf(parsePrefixes(c.Dispatch.AllowPrivate)),
 	)
+}
+
+// ValidateFile is Validate for a configuration that LoadConfig returned for path. The
+// error is strictyaml.Errors: those about values in the file contain its name and their
+// position, those about values of the environment or of flags do not.
+func (c *Config) ValidateFile(path string) error {
+	found := splitErrors(c.Validate())
+	if len(found) == 0 {
+		return nil
+	}
+	doc, inFile := readFileErrors(cmp.Or(path, DefaultConfigFile))
+	list := make(strictyaml.Errors, len(found))
+	for i, err := range found {
+		list[i].Detail = err.Error()
+		if !inFile[list[i].Detail] {
+			continue
+		}
+		if at := configPath(doc, list[i].Detail); len(at) > 0 {
+			list[i].File = cmp.Or(path, DefaultConfigFile)
+			list[i].Line, list[i].Column = doc.Pos(at...)
+		}
+	}
+	return list
+}
+
+// readFileErrors returns the configuration file, and the errors that it would have
+// without the environment and flags.
+func readFileErrors(path string) (*strictyaml.Document, map[string]bool) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil
+	}
+	doc, err := strictyaml.Parse(path, data)
+	if err != nil {
+		return nil, nil
+	}
+	cfg := DefaultConfig()
+	if err := doc.Decode(&cfg, configOptions()...); err != nil {
+		return nil, nil
+	}
+	details := map[string]bool{}
+	for _, err := range splitErrors(cfg.Validate()) {
+		details[err.Error()] = true
+	}
+	return doc, details
+}
+
+// splitErrors returns the single errors of joined ones.
+func splitErrors(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return []error{err}
+	}
+	var list []error
+	for _, err := range joined.Unwrap() {
+		list = append(list, splitErrors(err)...)
+	}
+	return list
+}
+
+// configKey is the key at the beginning of an error, for example limits.read.rps or
+// auth.keys[0].alg.
+var configKey = regexp.MustCompile(`^[a-z0-9_]+(\[\d+\])?(\.[a-z0-9_]+(\[\d+\])?)*`)
+
+// configPath returns the path of the key at the beginning of an error as far as the
+// document contains it.
+func configPath(doc *strictyaml.Document, detail string) strictyaml.Path {
+	var at strictyaml.Path
+	for _, key := range strings.FieldsFunc(configKey.FindString(detail), func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
+		next := at.At(key)
+		if i, err := strconv.Atoi(key); err == nil {
+			next = at.At(i)
+		}
+		if !doc.Contains(next...) {
+			break
+		}
+		at = next
+	}
+	return at
 }
 
 // filePath returns the path of the registry file, and whether it may be absent.

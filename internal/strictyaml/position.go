@@ -47,6 +47,17 @@ func (d *Document) Pos(steps ...any) (line, column int) {
 	return value.Line, value.Column
 }
 
+// Contains reports whether the document has a value at the path.
+func (d *Document) Contains(steps ...any) bool {
+	value := d.root
+	for _, step := range steps {
+		if _, value = d.findChild(value, step); value == nil {
+			return false
+		}
+	}
+	return true
+}
+
 // findNode follows the path as far as it exists. key is nil for the root and for
 // items of a list.
 func (d *Document) findNode(at Path) (key, value *yaml.Node) {
