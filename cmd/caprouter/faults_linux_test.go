@@ -193,3 +193,66 @@ func TestServe_NotReadyAfterWriteError(t *testing.T) {
 		t.Errorf("got exit code %d, want 0\n%s", got, r.log)
 	}
 }
+
+// smallDisk mounts a file system of its own. It returns its directory, and a function
+// that uses up the free space and returns the file to remove.
+func smallDisk(t *testing.T) (dir string, fill func() string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("caprouter-test", dir, "tmpfs", 0, "size=128m,mode=0700"); err != nil {
+		t.Skipf("needs the right to mount a file system: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir, func() string {
+		file, err := os.Create(filepath.Join(dir, "other-program"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		for block := make([]byte, 1<<20); ; {
+			n, err := file.Write(block)
+			switch {
+			case err == nil:
+			case !errors.Is(err, syscall.ENOSPC):
+				t.Fatal(err)
+			case n == 0:
+				return file.Name()
+			}
+		}
+	}
+}
+
+// A router starts without any free space, serves reads, and accepts requests as soon as
+// there is space.
+func TestServe_StartsOnFullDisk(t *testing.T) {
+	dir, fill := smallDisk(t)
+	r := startRouter(t, dir)
+	if status, body := r.send(http.MethodPost, "/api/v1/route", syncBody); status != http.StatusOK {
+		t.Fatalf("before: got %d %s, want an answer", status, body)
+	}
+	_ = r.cmd.Process.Kill()
+	testkit.Receive(t, r.ended)
+	file := fill()
+	r = startRouter(t, dir)
+	if _, body := r.send(http.MethodGet, "/readyz", ""); !strings.Contains(body, `"status":"degraded"`) || !strings.Contains(body, "the disk has 0 bytes free") {
+		t.Errorf("readyz: got %s, want degraded by the disk", body)
+	}
+	if status, body := r.send(http.MethodGet, "/api/v1/decisions", ""); status != http.StatusOK || !strings.Contains(body, "count words of this text") {
+		t.Errorf("read: got %d %s, want the request", status, body)
+	}
+	for _, body := range []string{syncBody, asyncBody} {
+		if status, got := r.send(http.MethodPost, "/api/v1/route", body); status != http.StatusServiceUnavailable {
+			t.Errorf("write: got %d %s, want 503", status, got)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "a request is accepted", func() bool {
+		status, _ := r.send(http.MethodPost, "/api/v1/route", asyncBody)
+		return status == http.StatusAccepted
+	})
+	if got := r.stop(); got != 0 {
+		t.Errorf("got exit code %d, want 0\n%s", got, r.log)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -100,7 +101,18 @@ func (s *Store) applyStream(ctx context.Context, sp streamSpec) (jetstream.Strea
 		return nil, err
 	}
 	sp.FirstSeq = have.CachedInfo().Config.FirstSeq // it cannot be changed
-	return s.engine.js.UpdateStream(ctx, jetstream.StreamConfig(sp))
+	updated, err := s.engine.js.UpdateStream(ctx, jetstream.StreamConfig(sp))
+	if err != nil && s.isDiskFull(err) {
+		// The engine writes the configuration of a stream even if it is the same.
+		s.cfg.Logger.WarnContext(ctx, "store: the disk is full: a stream keeps the limits that it had", "stream", sp.Name)
+		return have, nil
+	}
+	return updated, err
+}
+
+// isDiskFull reports whether a call failed because the disk has no free space.
+func (s *Store) isDiskFull(err error) bool {
+	return strings.Contains(err.Error(), syscall.ENOSPC.Error()) || errors.Is(s.checkWritable(), ErrFull)
 }
 
 // existingStream returns a stream of the engine, or ErrNotFound.
