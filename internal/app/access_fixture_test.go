@@ -63,14 +63,20 @@ func b64(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s
 // startGuarded runs a router that takes the tokens of the mint.
 func startGuarded(t *testing.T, m mint, registry string, change ...func(*Config)) *testServer {
 	t.Helper()
+	return startServer(t, registry, append([]func(*Config){m.guard(t)}, change...)...)
+}
+
+// guard returns a change of the configuration by which the router accepts the tokens.
+func (m mint) guard(t *testing.T) func(*Config) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, m.secret, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return startServer(t, registry, append([]func(*Config){func(c *Config) {
+	return func(c *Config) {
 		c.Auth.Mode = authJWT
 		c.Auth.Keys = []KeyConfig{{KID: "tests", Alg: "HS256", SecretFile: file}}
-	}}, change...)...)
+	}
 }
 
 // call is one request and what came back.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,6 +135,58 @@ func TestServer_SharesTheAuditLog(t *testing.T) {
 	report, err := audit.Verify(t.Context(), audit.VerifyConfig{DataDir: dir, Signer: signer})
 	if err != nil || !report.OK() || report.EvictedContents == 0 || !strings.Contains(fmt.Sprint(report.Notes), "contents of flooder") {
 		t.Errorf("verify: got %+v, %v, want a valid chain with a note about the flooder", report, err)
+	}
+}
+
+// A request with an idempotency key is never executed twice, although its answer was
+// removed to make room: not by the process that executed it, and not by the next one.
+func TestServer_KeepsKeyWhoseAnswerWasTrimmed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	var calls atomic.Int64
+	agent := startAgent(t, "counter", func(context.Context, contract.Task) (contract.Result, error) {
+		calls.Add(1)
+		return contract.Result{Status: contract.ResultSuccess}, nil
+	})
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	m, registry := newMint(), "clients:\n"+entry("counter", "count_words", "text", agent.url)
+	guard := m.guard(t)
+	small := func(c *Config) {
+		guard(c)
+		c.DataDir, c.Store.Retention.MaxBytes = dir, "64MiB"
+	}
+	first, _ := startOnce(ctx, t, registry, small)
+	first.t = t
+	agent.trust(first)
+	s := &tenantServer{first, m}
+	const body = `{"content":{"prompt":"count words of this text"}}`
+	sent := s.send("flooder", body, "Idempotency-Key", "once").response(t)
+	check := func(when string) {
+		t.Helper()
+		got := s.send("flooder", body, "Idempotency-Key", "once")
+		var problem struct {
+			Outcome contract.Status `json:"outcome"`
+			Data    struct {
+				RequestID string `json:"request_id"`
+			} `json:"data"`
+		}
+		_ = json.Unmarshal(got.body, &problem)
+		if got.status != http.StatusGone || got.code() != "result_expired" || problem.Outcome != contract.StatusCompleted || problem.Data.RequestID != sent.RequestID {
+			t.Errorf("%s: got %d %s, want 410 with the outcome of request %s", when, got.status, got.body, sent.RequestID)
+		}
+	}
+	for range 2 {
+		s.appendOutcomes("flooder", 1024, 10_000)
+		testkit.Eventually(t, "the log has room", func() bool { return s.core.persistence.auditLog.Usage()[quota.Owner{Tenant: "flooder"}] < 8<<20 })
+	}
+	check("after the flood")
+	stop()
+	if err := first.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	s.testServer = startServer(t, registry, small)
+	check("after a restart")
+	if got := calls.Load(); sent.Status != contract.StatusCompleted || got != 1 {
+		t.Errorf("got %s after %d executions, want completed after one", sent.Status, got)
 	}
 }
 
