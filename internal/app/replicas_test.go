@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/caprouter/caprouter/internal/rest"
@@ -60,4 +61,26 @@ func TestReplicas_RouteToAgentsOfEachOther(t *testing.T) {
 		t.Fatalf("deregister: %d %s", got.status, got.body)
 	}
 	b.awaitChosen("")
+}
+
+// TestReplica_SurvivesRestartOfItsStore restarts the server of the store, whose streams in
+// memory are gone then: the router shows it, works as before afterwards, and emits events.
+func TestReplica_SurvivesRestartOfItsStore(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), testkit.FreePort(t))
+	url, _ := countingAgent(t)
+	s := startReplica(t, srv, "clients:\n"+entry("counter", "count_words", "text", url))
+	events := func() string { return testkit.Receive(t, s.readEvents("", s.submit(""))) }
+	if got := events(); !strings.Contains(got, "event: decision") || !strings.Contains(got, "event: final") {
+		t.Fatalf("before: got events\n%s\nwant all", got)
+	}
+	srv.Stop()
+	testkit.Eventually(t, "the router is not ready", func() bool { return strings.Contains(s.get("/readyz"), `"status":"degraded"`) })
+	srv.StartAgain(t)
+	testkit.Eventually(t, "the router is ready", func() bool { return strings.Contains(s.get("/readyz"), `"status":"ready"`) })
+	if got := events(); !strings.Contains(got, "event: decision") || !strings.Contains(got, "event: final") {
+		t.Errorf("after the restart: got events\n%s\nwant all", got)
+	}
+	if got := strings.Count(s.log.String(), "events are dropped"); got > 1 {
+		t.Errorf("got %d warnings about dropped events, want at most one:\n%s", got, s.log.String())
+	}
 }

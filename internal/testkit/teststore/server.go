@@ -18,12 +18,22 @@ type Server struct {
 	URL string
 
 	server *server.Server
+	dir    string
+	port   int
 }
 
 // Serve starts a server with its files in dir. Port -1 chooses a free one; a test that
 // restarts the server gets one from testkit.FreePort. The server is stopped at the end
 // of the test.
 func Serve(t testing.TB, dir string, port int) *Server {
+	t.Helper()
+	s := &Server{server: serve(t, dir, port), dir: dir, port: port}
+	s.URL = s.server.ClientURL()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func serve(t testing.TB, dir string, port int) *server.Server {
 	t.Helper()
 	srv, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
@@ -35,9 +45,14 @@ func Serve(t testing.TB, dir string, port int) *Server {
 	if !srv.ReadyForConnections(startTimeout) {
 		t.Fatal("the server does not start")
 	}
-	s := &Server{URL: srv.ClientURL(), server: srv}
-	t.Cleanup(s.Stop)
-	return s
+	return srv
+}
+
+// StartAgain starts a stopped server on its directory, and on its port if that was chosen
+// by the caller.
+func (s *Server) StartAgain(t testing.TB) {
+	t.Helper()
+	s.server = serve(t, s.dir, s.port)
 }
 
 // Stop stops the server. Its clients try to connect again until it is started on the
