@@ -137,6 +137,36 @@ func TestStart_RejectsLockedDataDir(t *testing.T) {
 }
 
 // Callers that leave take their work with them, down to the agents.
+// A cancelled request keeps what an agent had delivered before, in the answer to the
+// cancellation and in the stored response.
+func TestServer_CancelKeepsDeliveredResults(t *testing.T) {
+	quality := startAgent(t, "quality_agent", answer("reviewed"))
+	billing := startAgent(t, "billing_agent", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		<-ctx.Done()
+		return contract.Result{}, ctx.Err()
+	})
+	s := startServer(t, "clients:\n"+
+		entry("quality_agent", "code_review", "python", quality.url)+
+		entry("billing_agent", "cost_analysis", "azure", billing.url))
+	quality.trust(s)
+	billing.trust(s)
+	got := s.do(call{method: http.MethodPost, path: "/api/v1/route", body: strings.Replace(reviewAndCost, `"}}`, `"},"options":{"mode":"async"}}`, 1)})
+	id := got.response(t).RequestID
+	testkit.Eventually(t, "the first agent has delivered", func() bool {
+		tasks := s.state("", id).Tasks
+		return len(tasks) == 2 && tasks[0].Status == contract.TaskSuccess && tasks[1].Status == contract.TaskRunning
+	})
+	cancelled := s.do(call{method: http.MethodPost, path: "/api/v1/requests/" + id + "/cancel"})
+	if cancelled.status != http.StatusOK {
+		t.Fatalf("cancel: got %d %s, want 200", cancelled.status, cancelled.body)
+	}
+	for name, resp := range map[string]*contract.Response{"cancel": cancelled.response(t), "stored": s.state("", id)} {
+		if resp.Status != contract.StatusPartial || len(resp.Data.Results) != 1 || !strings.Contains(resp.Data.Answer, "reviewed") || resp.Tasks[1].Status != contract.TaskCancelled {
+			t.Errorf("%s: got %s with %s and answer %q, want partial with the first result", name, resp.Status, encode(resp.Tasks), resp.Data.Answer)
+		}
+	}
+}
+
 func TestServer_CancelsRequestsOfDisconnectedCallers(t *testing.T) {
 	const callers = 200
 	begun, told := make(chan struct{}, callers), make(chan struct{}, callers)
