@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -281,6 +283,57 @@ func TestStart_NamesAMissingContentKey(t *testing.T) {
 		}
 		if keys == other && !strings.Contains(err.Error(), ring.CurrentID()) {
 			t.Errorf("got error %v, want the id of the missing key", err)
+		}
+	}
+}
+
+// A new content key is written above the old one: what the old one encrypted stays
+// readable, and what is stored from then on needs the new one.
+func TestServer_ReadsContentsAfterKeyRotation(t *testing.T) {
+	dir, file := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "keys")
+	const first, second = "dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMga2V5IG9ubHk=", "YW5kIHdpdGggdGhpcyBvbmUgYWZ0ZXIgcm90YXRpb24="
+	run := func(keys string, work func(s *testServer)) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(keys+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+		defer stop()
+		s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", "text", refusing), func(c *Config) {
+			c.DataDir, c.Store.Encryption.KeyFile = dir, file
+		})
+		work(s)
+		stop()
+		if err := s.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	var ids []string
+	ask := func(s *testServer) {
+		prompt := fmt.Sprintf("count words of this text canary%d", len(ids))
+		ids = append(ids, s.route(`{"content":{"prompt":"`+prompt+`"}}`).RequestID)
+	}
+	run(first, ask)
+	run(second+"\n"+first, func(s *testServer) {
+		ask(s)
+		for i, id := range ids {
+			if got := s.get("/api/v1/decisions?request_id=" + id); !strings.Contains(got, fmt.Sprint("canary", i)) {
+				t.Errorf("request %s: got %s, want its prompt", id, got)
+			}
+		}
+	})
+	for i, id := range ids {
+		for k, key := range []string{first, second} {
+			ring, err := contentkey.Parse(key, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := slices.ContainsFunc(remnants.Read(t, dir, ring, "content decision "+id), func(r remnants.Remnant) bool {
+				return bytes.Contains(r.Data, fmt.Appendf(nil, "canary%d", i))
+			})
+			if found != (i == k) {
+				t.Errorf("request %d is decrypted by key %d: got %t, want %t", i, k, found, i == k)
+			}
 		}
 	}
 }
