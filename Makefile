@@ -53,6 +53,10 @@ bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole pr
 crash: ## Kill the router CRASH_CYCLES times, also with a full store, a failing disk and an external store, and check that nothing is lost or done twice
 	go run ./test/crash -cycles $(CRASH_CYCLES) -cluster $(CRASH_CYCLES) -open 10000
 
+.PHONY: crash-planted
+crash-planted: ## Check that the crash driver finds each of the errors that it plants in a router, with a fixed seed
+	go test -count=1 -v -run 'TestTestbed_WithRouter/planted' ./test/crash
+
 .PHONY: cluster
 cluster: build ## End and suspend routers that share a cluster of NATS servers, under load, and check that nothing is lost or done twice
 	go run ./test/cluster -binary bin/caprouter
