@@ -150,6 +150,7 @@ func levels() []level {
 		}},
 		{"the pipeline", []row{
 			{pkg: "router", why: "the order of the stages of a request; everything it calls is below"},
+			{pkg: "orchestrator", why: "goal, plan, execution and verification; servers, tools and models are behind its interfaces"},
 		}},
 		{"checking a registry", []row{
 			{pkg: "internal/lint", why: "routes the examples of a registry and reports what is learned from them; the rules about declarations are package capabilities'"},

@@ -1,0 +1,3 @@
+// Package orchestrator pursues a goal with the tools of MCP servers: it plans, executes
+// and verifies.
+package orchestrator
