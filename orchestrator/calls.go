@@ -1,0 +1,356 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+// preparedCall is a step whose call may be made now.
+type preparedCall struct {
+	step    int // index into the plan
+	plan    *contract.PlanStep
+	tool    *Tool // nil if it is not listed any more
+	input   json.RawMessage
+	verdict PolicyVerdict
+}
+
+// execute makes the calls of all steps that can be called now.
+func (x *execution) execute(ctx context.Context) error {
+	if err := x.ensureTools(ctx); err != nil {
+		return x.abort(ctx, err)
+	}
+	for _, prepare := range []func() error{x.closeInterrupted, x.closeGates} {
+		if err := prepare(); err != nil || x.rec.State.Terminal() {
+			return err
+		}
+	}
+	calls, err := x.prepareCalls(ctx)
+	if err != nil || x.rec.State != StateExecute {
+		return err
+	}
+	if len(calls) == 0 && x.hasOpenGate() {
+		return x.apply(func(r *Record) error {
+			r.Owner, r.ParkedAt = "", x.o.cfg.Now().UTC()
+			return nil
+		})
+	}
+	errs := make([]error, len(calls))
+	run.ForEach(ctx, x.o.cfg.Parallel, len(calls), func(ctx context.Context, i int) { errs[i] = x.call(ctx, &calls[i]) })
+	if err := errors.Join(errs...); err != nil {
+		if errors.Is(err, errStopped) {
+			return errStopped
+		}
+		return err
+	}
+	if ctx.Err() != nil || x.rec.State != StateExecute {
+		return nil
+	}
+	return x.advance(EventCallsEnded, contract.RunEvent{}, nil)
+}
+
+func (x *execution) hasOpenGate() bool {
+	for i := range x.rec.Steps {
+		if x.rec.Steps[i].State == StepGated {
+			return true
+		}
+	}
+	return false
+}
+
+// closeInterrupted ends the calls that the previous process of this run has started: a
+// call that may be repeated is made again, the outcome of another one is not known.
+func (x *execution) closeInterrupted() error {
+	for i := range x.rec.Steps {
+		if x.rec.Steps[i].State != StepCalling {
+			continue
+		}
+		if x.rec.Steps[i].Repeatable {
+			if err := x.apply(func(r *Record) error { r.Steps[i].State = StepPending; return nil }); err != nil {
+				return err
+			}
+			continue
+		}
+		failure := &contract.ActionError{
+			Code: contract.ActionOutcomeUnknown, Severity: contract.SeveritySevere,
+			Message:    "the process ended during the call, which may have been executed and must not be repeated",
+			Suggestion: "find out whether it was executed",
+		}
+		s := &x.rec.Plan.Steps[i]
+		err := x.endCall(i, EventCallUnknown, StepUnknown, contract.ReasonOutcomeUnknown, contract.ToolOutput{
+			StepID: s.ID, Action: s.Action, Status: contract.OutputUnknown, Arguments: s.Arguments, Error: failure,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeGates applies what was decided about calls that wait for a person.
+func (x *execution) closeGates() error {
+	for i := range x.rec.Steps {
+		if x.rec.Steps[i].State != StepGated {
+			continue
+		}
+		g := x.rec.Gates[x.rec.Steps[i].Gate-1]
+		entry := contract.RunEvent{StepID: g.StepID, Action: g.Action, Effect: EffectGate, Rule: g.Rule, By: g.DecidedBy, Detail: g.Comment}
+		var err error
+		switch {
+		case g.Decision == contract.GateApprove:
+			if err = x.audit(EventGateApproved, entry); err == nil {
+				err = x.advance(EventGateApproved, entry, func(r *Record) { r.Steps[i].State, r.Steps[i].Approved = StepPending, true })
+			}
+		case g.Decision == contract.GateDeny:
+			err = x.block(EventGateDenied, entry, contract.RunError{
+				Reason: contract.ReasonGateDenied, StepID: g.StepID, Message: fmt.Sprintf("the call of %s was denied by %s", g.Action, g.DecidedBy),
+			}, nil)
+		case !x.o.cfg.Now().Before(g.ExpiresAt):
+			err = x.block(EventGateExpired, entry, contract.RunError{
+				Reason: contract.ReasonGateExpired, StepID: g.StepID, Message: fmt.Sprintf("there was no decision about the call of %s in time", g.Action),
+			}, func(r *Record) { r.Gates[r.Steps[i].Gate-1].Decision = contract.GateExpired })
+		}
+		if err != nil || x.rec.State.Terminal() {
+			return err
+		}
+	}
+	return nil
+}
+
+// audit writes an event of the policy to the audit log.
+func (x *execution) audit(event Event, entry contract.RunEvent) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.parent), writeTimeout)
+	defer cancel()
+	entry.Event, entry.At, entry.State = string(event), x.o.cfg.Now(), string(StateExecute)
+	if err := x.o.cfg.Auditor.RecordRunEvent(ctx, x.record(), entry); err != nil {
+		return x.fail(EventAborted, contract.RunError{
+			Reason: contract.ReasonAuditUnavailable, StepID: entry.StepID, Message: "the audit log cannot be written, so the call was not made",
+		})
+	}
+	return nil
+}
+
+// block ends the run because a call is not permitted.
+func (x *execution) block(event Event, entry contract.RunEvent, failure contract.RunError, change func(*Record)) error {
+	if err := x.audit(event, entry); err != nil || x.rec.State.Terminal() {
+		return err
+	}
+	return x.apply(func(r *Record) error {
+		if change != nil {
+			change(r)
+		}
+		r.Reason, r.Errors = failure.Reason, append(r.Errors, failure)
+		return r.Advance(event, entry, x.o.cfg.Now())
+	})
+}
+
+// prepareCalls returns the calls that may be made now. The policy judges all of them before
+// the first one is made, each with the ones before it.
+func (x *execution) prepareCalls(ctx context.Context) ([]preparedCall, error) {
+	done, values, earlier := x.rec.done(), x.rec.values(), x.rec.Outputs
+	var calls []preparedCall
+	for i := range x.rec.Plan.Steps {
+		s := &x.rec.Plan.Steps[i]
+		if x.rec.Steps[i].State != StepPending || !isReady(s, done) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		input, err := resolveArguments(s.Arguments, values)
+		if err != nil {
+			if err := x.failReference(i, s, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		call := preparedCall{step: i, plan: s, tool: x.tool(s.Action), input: input}
+		call.verdict = x.judge(&call, earlier)
+		ready, err := x.admit(&call)
+		if err != nil || x.rec.State != StateExecute {
+			return nil, err
+		}
+		if ready {
+			calls = append(calls, call)
+			earlier = append(earlier[:len(earlier):len(earlier)], contract.ToolOutput{StepID: s.ID, Action: s.Action, Plan: x.rec.Plans, Arguments: input})
+		}
+	}
+	return calls, nil
+}
+
+// failReference ends a step that refers to a value that an output does not have.
+func (x *execution) failReference(i int, s *contract.PlanStep, err error) error {
+	failure := &contract.ActionError{Code: contract.ActionInvalidInput, Severity: contract.SeverityWarning, Message: "the arguments cannot be completed: " + err.Error()}
+	if missing, ok := errors.AsType[*referenceError](err); ok {
+		failure.Details = []contract.ErrorDetail{{Pointer: missing.pointer, Detail: missing.Error()}}
+	}
+	return x.endCall(i, EventCallError, StepFailed, contract.ReasonSchemaInvalid, contract.ToolOutput{
+		StepID: s.ID, Action: s.Action, Status: contract.OutputError, Arguments: s.Arguments, Error: failure,
+	})
+}
+
+// admit applies the verdict of the policy, and reports whether the call may be made.
+func (x *execution) admit(c *preparedCall) (bool, error) {
+	v, approved := c.verdict, x.rec.Steps[c.step].Approved
+	entry := contract.RunEvent{StepID: c.plan.ID, Action: c.plan.Action, Effect: v.Effect, Rule: v.Rule, Detail: v.Reason}
+	switch {
+	case v.Effect == EffectAllow || v.Effect == EffectGate && approved:
+		if err := x.audit(EventPolicyAllow, entry); err != nil || x.rec.State.Terminal() {
+			return false, err
+		}
+		return true, x.advance(EventPolicyAllow, entry, nil)
+	case v.Effect == EffectGate && x.o.cfg.BlockGates:
+		return false, x.block(EventGateUnattended, entry, contract.RunError{
+			Reason: contract.ReasonGateUnattended, StepID: c.plan.ID, Message: fmt.Sprintf("the call of %s needs an approval: %s", c.plan.Action, v.Reason),
+			Suggestion: "set orchestrator.on_gate to wait, so that a person can approve it",
+		}, nil)
+	case v.Effect == EffectGate:
+		now := x.o.cfg.Now().UTC()
+		if err := x.audit(EventGateOpened, entry); err != nil || x.rec.State.Terminal() {
+			return false, err
+		}
+		return false, x.advance(EventGateOpened, entry, func(r *Record) {
+			r.Gates = append(r.Gates, contract.ApprovalGate{
+				StepID: c.plan.ID, Action: c.plan.Action, Rule: v.Rule, Reason: v.Reason, RequestedAt: now, ExpiresAt: now.Add(x.o.cfg.GateTTL),
+			})
+			r.Steps[c.step].State, r.Steps[c.step].Gate = StepGated, len(r.Gates)
+		})
+	}
+	return false, x.block(EventPolicyBlock, entry, contract.RunError{
+		Reason: contract.ReasonPolicyBlocked, StepID: c.plan.ID, Message: fmt.Sprintf("the policy does not permit the call of %s: %s", c.plan.Action, v.Reason),
+	}, nil)
+}
+
+// errNoRetries ends the attempts of a call.
+var errNoRetries = errors.New("the budget of retries is used up")
+
+// Bounds of the pause before a call is repeated.
+const (
+	minRetryPause = 200 * time.Millisecond
+	maxRetryPause = 5 * time.Second
+)
+
+// call makes the attempts of a call. The record states that a call is about to be made
+// before it is.
+func (x *execution) call(ctx context.Context, c *preparedCall) error {
+	repeatable := c.tool != nil && c.tool.Repeatable
+	out := contract.ToolOutput{StepID: c.plan.ID, Action: c.plan.Action, Arguments: c.input}
+	start := time.Now()
+	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
+		if ctx.Err() != nil || x.o.isDraining() {
+			return errUnlessEnded(ctx)
+		}
+		out.Attempts++
+		if err := x.startCall(c, out.Attempts, repeatable); errors.Is(err, errNoRetries) {
+			out.Attempts--
+			return x.endCall(c.step, EventCallError, StepFailed, contract.ReasonRetryBudget, out)
+		} else if err != nil {
+			return err
+		}
+		rec := x.record()
+		result, err := x.o.cfg.Invoker.Invoke(ctx, &Call{
+			RunID: rec.ID, TraceID: rec.TraceID, StepID: c.plan.ID, Caller: &rec.Caller, Agent: rec.Agent, Action: c.plan.Action, Input: c.input,
+		})
+		out.LatencyMS = time.Since(start).Milliseconds()
+		if err == nil && len(result.Content)+len(result.Structured) > maxOutput {
+			err = &contract.ActionError{Code: contract.ActionBadResult, Severity: contract.SeveritySevere, Message: fmt.Sprintf("the result is larger than %d bytes", maxOutput)}
+		}
+		if err == nil {
+			out.Status, out.Result, out.Error = contract.OutputOK, result, nil
+			return x.endCall(c.step, EventCallOK, StepDone, "", out)
+		}
+		failure, ok := errors.AsType[*contract.ActionError](err)
+		if !ok { // the context has ended
+			if repeatable || x.isStopping() {
+				return nil // the next process continues, or the run ends
+			}
+			failure = &contract.ActionError{Code: contract.ActionOutcomeUnknown, Severity: contract.SeveritySevere, Message: "the call was cancelled, and may have been executed"}
+		}
+		out.Error, out.Status = failure, contract.OutputError
+		reason, again := classify(failure, repeatable)
+		switch {
+		case reason == contract.ReasonOutcomeUnknown:
+			out.Status = contract.OutputUnknown
+			return x.endCall(c.step, EventCallUnknown, StepUnknown, reason, out)
+		case !again:
+			return x.endCall(c.step, EventCallError, StepFailed, reason, out)
+		}
+		waitFor(ctx, max(pause, time.Duration(failure.RetryAfterMS)*time.Millisecond))
+	}
+}
+
+// isStopping reports whether the process stops, so that another one continues the run.
+func (x *execution) isStopping() bool {
+	return x.parent.Err() != nil && !errors.Is(context.Cause(x.parent), ErrCancelled)
+}
+
+// errUnlessEnded returns errStopped if the process drains, nil if the end of the context
+// is the reason.
+func errUnlessEnded(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errStopped
+}
+
+// maxOutput bounds a result, because the record contains it.
+const maxOutput = 1 << 20
+
+// classify returns the reason of a step whose call has failed, and whether the call may be
+// repeated.
+func classify(e *contract.ActionError, repeatable bool) (reason contract.RunReason, again bool) {
+	switch e.Code {
+	case contract.ActionOutcomeUnknown:
+		return contract.ReasonOutcomeUnknown, false
+	case contract.ActionInvalidInput, contract.ActionBadResult:
+		return contract.ReasonSchemaInvalid, false
+	case contract.ActionNotRecorded:
+		return contract.ReasonAuditUnavailable, false
+	case contract.ActionUnavailable, contract.ActionRateLimited: // it was not called
+		return contract.ReasonRetryBudget, true
+	case contract.ActionNotFound, contract.ActionAmbiguous, contract.ActionForbidden, contract.ActionQuarantined:
+		return contract.ReasonCallFailed, false
+	}
+	return contract.ReasonCallFailed, repeatable // TIMEOUT is of a call that may be repeated
+}
+
+// startCall stores that a call is about to be made.
+func (x *execution) startCall(c *preparedCall, attempt int, repeatable bool) error {
+	event, entry := EventCallStarted, contract.RunEvent{StepID: c.plan.ID, Action: c.plan.Action}
+	if attempt > 1 {
+		event, entry.Detail = EventCallRetried, fmt.Sprintf("attempt %d", attempt)
+	}
+	return x.apply(func(r *Record) error {
+		if attempt > 1 {
+			if r.Retries >= x.o.cfg.Budgets.Retries {
+				return errNoRetries
+			}
+			r.Retries++
+		}
+		s := &r.Steps[c.step]
+		s.State, s.Repeatable = StepCalling, repeatable
+		s.Attempts++
+		r.Calls++
+		return r.Advance(event, entry, x.o.cfg.Now())
+	})
+}
+
+// endCall stores the outcome of a call.
+func (x *execution) endCall(step int, event Event, state StepState, reason contract.RunReason, out contract.ToolOutput) error {
+	entry := contract.RunEvent{StepID: out.StepID, Action: out.Action}
+	if out.Error != nil {
+		entry.Detail = out.Error.Code
+	}
+	return x.apply(func(r *Record) error {
+		s := &r.Steps[step]
+		s.State, s.Reason = state, reason
+		out.Plan, out.Attempts = r.Plans, max(out.Attempts, s.Attempts)
+		r.Outputs = append(r.Outputs, out)
+		return r.Advance(event, entry, x.o.cfg.Now())
+	})
+}

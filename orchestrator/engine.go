@@ -1,0 +1,568 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// Budgets limit a run. Zero values have defaults.
+type Budgets struct {
+	Steps   int // of all plans together; default 20
+	Replans int // plans after the first one
+	Retries int // repeated calls, of all steps together
+}
+
+// Config of an Orchestrator. All fields but Budgets and Parallel are required.
+type Config struct {
+	Registry ServerRegistry
+	Invoker  Invoker
+	Enforcer Enforcer
+	Models   Models
+	Store    Store
+	Auditor  Auditor
+	Owner    string // names this process in records
+	Budgets  Budgets
+	GateTTL  time.Duration
+	// BlockGates ends a run at a call that needs an approval, instead of waiting for it.
+	BlockGates bool
+	Parallel   int // calls of one run at a time; default 8
+	Now        func() time.Time
+	Logger     *slog.Logger
+}
+
+// Models return the planner and the verifier of a run. Errors are *PlanError.
+type Models interface {
+	Planner(c *contract.GoalConstraints) (Planner, error)
+	Verifier(c *contract.GoalConstraints) (Verifier, error)
+}
+
+// Auditor writes to the audit log what leads to a call or prevents it. A call whose
+// permission cannot be recorded is not made.
+type Auditor interface {
+	RecordRunEvent(ctx context.Context, rec *Record, ev contract.RunEvent) error
+}
+
+// Orchestrator executes runs. It is safe for concurrent use.
+type Orchestrator struct {
+	cfg      Config
+	draining chan struct{}
+	drain    sync.Once
+}
+
+// New returns an Orchestrator.
+func New(cfg Config) (*Orchestrator, error) {
+	if cfg.Registry == nil || cfg.Invoker == nil || cfg.Enforcer == nil || cfg.Models == nil || cfg.Store == nil || cfg.Auditor == nil {
+		return nil, errors.New("orchestrator: registry, invoker, enforcer, models, store and auditor are required")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.Budgets.Steps = cmp.Or(cfg.Budgets.Steps, defaultSteps)
+	cfg.Parallel = cmp.Or(cfg.Parallel, defaultParallel)
+	cfg.GateTTL = cmp.Or(cfg.GateTTL, time.Hour)
+	return &Orchestrator{cfg: cfg, draining: make(chan struct{})}, nil
+}
+
+const (
+	defaultSteps    = 20
+	defaultParallel = 8
+)
+
+// Drain stops runs before their next call. Their records can be taken over.
+func (o *Orchestrator) Drain() { o.drain.Do(func() { close(o.draining) }) }
+
+func (o *Orchestrator) isDraining() bool {
+	select {
+	case <-o.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// ErrCancelled is the cause of the context of a run that is cancelled.
+var ErrCancelled = errors.New("the run was cancelled")
+
+// errStopped ends the execution of a run that this process must not or cannot continue.
+var errStopped = errors.New("this process does not continue the run")
+
+// Run executes a run that this process owns, until it has ended or waits for a person, and
+// returns the record. A run whose context ends with ErrCancelled ends as cancelled. If the
+// context ends otherwise, the run can be taken over.
+func (o *Orchestrator) Run(ctx context.Context, rec *Record) (*Record, error) {
+	run, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limited, release := context.WithDeadline(run, rec.Deadline)
+	defer release()
+	x := &execution{o: o, parent: ctx, cancel: cancel, rec: rec, epoch: rec.Epoch}
+	for !x.rec.State.Terminal() && x.rec.ParkedAt.IsZero() {
+		err := x.step(limited)
+		if limited.Err() != nil && !errors.Is(err, errStopped) {
+			err = x.endEarly(limited)
+		}
+		if err != nil {
+			return x.rec, err
+		}
+	}
+	return x.rec, nil
+}
+
+// execution is one execution of a run by this process. Calls that are made in parallel
+// share it; rec is replaced under the lock, and never changed.
+type execution struct {
+	o      *Orchestrator
+	parent context.Context //nolint:containedctx // outlives the deadline of the run, for writes; the execution ends with it
+	cancel context.CancelCauseFunc
+	epoch  int
+
+	mu  sync.Mutex
+	rec *Record
+
+	tools   []*Tool // that may be called; nil = not loaded yet
+	servers map[string]Server
+}
+
+func (x *execution) record() *Record {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.rec
+}
+
+// Bounds of the pause between attempts to write a change that the store rejects.
+const (
+	minWritePause = 50 * time.Millisecond
+	maxWritePause = 2 * time.Second
+	writeTimeout  = 10 * time.Second
+)
+
+// apply writes a change of the record, and tries again until the store accepts it or the
+// process stops. errStopped means that another process executes the run, or that it has
+// ended.
+func (x *execution) apply(change func(*Record) error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for pause := minWritePause; ; pause = min(2*pause, maxWritePause) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.parent), writeTimeout)
+		rec, err := x.o.cfg.Store.Update(ctx, x.rec.ID, func(r *Record) error {
+			if r.Owner != x.o.cfg.Owner || r.Epoch != x.epoch || r.State.Terminal() {
+				return ErrNotOwner
+			}
+			return change(r)
+		})
+		cancel()
+		switch {
+		case err == nil:
+			x.rec = rec
+			if rec.CancelledBy != "" {
+				x.cancel(ErrCancelled)
+			}
+			return nil
+		case errors.Is(err, ErrNotOwner):
+			return errStopped
+		case rec != nil: // change has returned the error
+			return err
+		}
+		x.o.cfg.Logger.Error("a step of an orchestration is not stored, trying again", "orchestration_id", x.rec.ID, "error", err)
+		if !waitFor(x.parent, pause) {
+			return errStopped
+		}
+	}
+}
+
+// waitFor waits, and reports whether the context is still active.
+func waitFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// advance writes an event.
+func (x *execution) advance(event Event, entry contract.RunEvent, change func(*Record)) error {
+	return x.apply(func(r *Record) error {
+		if change != nil {
+			change(r)
+		}
+		return r.Advance(event, entry, x.o.cfg.Now())
+	})
+}
+
+// fail ends the run for a reason.
+func (x *execution) fail(event Event, failure contract.RunError) error {
+	return x.apply(func(r *Record) error { return r.fail(event, failure, x.o.cfg.Now()) })
+}
+
+// endEarly ends a run whose context has ended.
+func (x *execution) endEarly(ctx context.Context) error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, ErrCancelled):
+		return x.apply(func(r *Record) error {
+			r.CancelledBy = cmp.Or(r.CancelledBy, "its caller")
+			return r.endCancelled(x.o.cfg.Now())
+		})
+	case errors.Is(cause, context.DeadlineExceeded) && x.parent.Err() == nil:
+		return x.fail(EventTimeout, contract.RunError{Reason: contract.ReasonTimeout, Message: "the goal was not reached within timeout_ms"})
+	}
+	return errStopped
+}
+
+// step executes the present state.
+func (x *execution) step(ctx context.Context) error {
+	if x.o.isDraining() {
+		return errStopped
+	}
+	switch x.rec.State {
+	case StateInit:
+		return x.advance(EventAccepted, contract.RunEvent{}, nil)
+	case StateDiscover:
+		return x.discover(ctx)
+	case StateAuth:
+		return x.authorize(ctx)
+	case StateDescribe:
+		return x.describe(ctx)
+	case StatePlan:
+		return x.plan(ctx)
+	case StateExecute:
+		return x.execute(ctx)
+	case StateObserve:
+		return x.observe()
+	case StateVerify:
+		return x.verify(ctx)
+	case StateCommit:
+		return x.advance(EventCommitted, contract.RunEvent{}, func(r *Record) { r.Errors = nil })
+	}
+	return fmt.Errorf("unknown state %q", x.rec.State)
+}
+
+// listServers returns the servers that the goal permits.
+func (x *execution) listServers(ctx context.Context) ([]Server, error) {
+	all, err := x.o.cfg.Registry.ListServers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the MCP servers: %w", err)
+	}
+	wanted := x.rec.Goal.AvailableServers
+	return slices.DeleteFunc(all, func(s Server) bool { return len(wanted) > 0 && !slices.Contains(wanted, s.Name) }), nil
+}
+
+func (x *execution) discover(ctx context.Context) error {
+	servers, err := x.listServers(ctx)
+	if err != nil {
+		return x.abort(ctx, err)
+	}
+	if len(servers) == 0 {
+		return x.fail(EventNoServers, contract.RunError{
+			Reason: contract.ReasonNoServers, Message: "no MCP server is available",
+			Suggestion: "declare servers in the registry file of MCP servers, and check their status: caprouter mcp list",
+		})
+	}
+	names := make([]string, len(servers))
+	for i, s := range servers {
+		names[i] = s.Name
+	}
+	return x.advance(EventServersListed, contract.RunEvent{Detail: strings.Join(names, ", ")}, nil)
+}
+
+func (x *execution) authorize(ctx context.Context) error {
+	tools, servers, err := x.loadTools(ctx)
+	if err != nil {
+		return x.abort(ctx, err)
+	}
+	if len(tools) == 0 && servers > 0 {
+		return x.fail(EventAuthFailed, contract.RunError{
+			Reason: contract.ReasonNotAuthorized, Message: "none of the tools may be called",
+			Suggestion: fmt.Sprintf("the token needs a scope that begins with %s, and the servers need their credentials", contract.ScopeInvokePrefix),
+		})
+	}
+	return x.advance(EventAuthOK, contract.RunEvent{}, nil)
+}
+
+// loadTools loads the tools that may be called. servers is the number of servers that have
+// tools.
+func (x *execution) loadTools(ctx context.Context) (tools []*Tool, servers int, err error) {
+	list, err := x.listServers(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	tools, byName := []*Tool{}, map[string]Server{}
+	for _, s := range list {
+		byName[s.Name] = s
+		names, err := x.o.cfg.Registry.ListTools(ctx, s.Name)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, 0, fmt.Errorf("list the tools of %s: %w", s.Name, err)
+		}
+		if len(names) > 0 {
+			servers++
+		}
+		for _, name := range names {
+			if s.NeedsAuth || !x.mayCall(s.Name+"."+name) {
+				continue
+			}
+			t, err := x.o.cfg.Registry.GetToolSchema(ctx, s.Name, name)
+			if errors.Is(err, ErrNotFound) {
+				continue
+			} else if err != nil {
+				return nil, 0, fmt.Errorf("read the definition of %s.%s: %w", s.Name, name, err)
+			}
+			tools = append(tools, t)
+		}
+	}
+	slices.SortFunc(tools, func(a, b *Tool) int { return strings.Compare(a.Action(), b.Action()) })
+	x.tools, x.servers = tools, byName
+	return tools, servers, nil
+}
+
+// mayCall reports whether the caller may call the tool at all. A task of an agent needs no
+// scope of the tool, because the caller may use the agent.
+func (x *execution) mayCall(action string) bool {
+	return x.rec.Agent != "" || x.rec.Caller.MayInvoke(action)
+}
+
+// ensureTools loads the tools after the run was taken over.
+func (x *execution) ensureTools(ctx context.Context) error {
+	if x.tools != nil {
+		return nil
+	}
+	_, _, err := x.loadTools(ctx)
+	return err
+}
+
+// tool returns the definition of an action, nil if there is none.
+func (x *execution) tool(action string) *Tool {
+	i, ok := slices.BinarySearchFunc(x.tools, action, func(t *Tool, action string) int { return strings.Compare(t.Action(), action) })
+	if !ok {
+		return nil
+	}
+	return x.tools[i]
+}
+
+func (x *execution) describe(ctx context.Context) error {
+	if err := x.ensureTools(ctx); err != nil {
+		return x.abort(ctx, err)
+	}
+	count := map[string]int{}
+	for _, t := range x.tools {
+		if t.Error == "" {
+			count[t.Server]++
+		}
+	}
+	if len(count) == 0 {
+		return x.fail(EventNoTools, contract.RunError{Reason: contract.ReasonNoTools, Message: "the MCP servers have no tool that can be called"})
+	}
+	return x.advance(EventSchemaLoaded, contract.RunEvent{}, func(r *Record) {
+		r.Servers = nil
+		for name, n := range count {
+			r.Servers = append(r.Servers, contract.ServerUse{Name: name, Transport: x.servers[name].Transport, Tools: n})
+		}
+		slices.SortFunc(r.Servers, func(a, b contract.ServerUse) int { return strings.Compare(a.Name, b.Name) })
+	})
+}
+
+// abort ends a run that cannot be continued.
+func (x *execution) abort(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil // the end of the context ends the run
+	}
+	x.o.cfg.Logger.Error("an orchestration cannot be continued", "orchestration_id", x.rec.ID, "state", x.rec.State, "error", err)
+	return x.fail(EventAborted, contract.RunError{Reason: contract.ReasonInternal, Message: "the run cannot be continued"})
+}
+
+// plan makes a plan.
+func (x *execution) plan(ctx context.Context) error {
+	if err := x.ensureTools(ctx); err != nil {
+		return x.abort(ctx, err)
+	}
+	rules := PlanRules{MaxSteps: x.o.cfg.Budgets.Steps - len(x.rec.Outputs), NeedCriteria: x.rec.Verifier.Kind == contract.VerifierDeterministic}
+	plan, err := x.makePlan(ctx, rules)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		failed, ok := errors.AsType[*PlanError](err)
+		if !ok {
+			return x.abort(ctx, err)
+		}
+		return x.rejectPlan(failed)
+	}
+	raw, err := strictjson.Marshal(plan)
+	if err != nil {
+		return x.abort(ctx, err)
+	}
+	sum := sha256.Sum256(raw)
+	event := EventPlanReady
+	if x.rec.Goal.Constraints.PlanOnly {
+		event = EventPlanReturned
+	}
+	return x.advance(event, contract.RunEvent{Detail: fmt.Sprintf("%d steps", len(plan.Steps))}, func(r *Record) {
+		r.Plans++
+		r.Plan, r.Hash, r.Steps = plan, hex.EncodeToString(sum[:]), make([]Step, len(plan.Steps))
+	})
+}
+
+// makePlan returns a valid plan.
+func (x *execution) makePlan(ctx context.Context, rules PlanRules) (*contract.Plan, error) {
+	if rules.MaxSteps <= 0 {
+		return nil, &PlanError{Reason: contract.ReasonStepBudget, Message: fmt.Sprintf("the budget of %d steps is used up", x.o.cfg.Budgets.Steps)}
+	}
+	planner, err := x.o.cfg.Models.Planner(&x.rec.Goal.Constraints)
+	if err != nil {
+		return nil, err
+	}
+	usable := slices.DeleteFunc(slices.Clone(x.tools), func(t *Tool) bool { return t.Error != "" || !x.permits(t.Action()) })
+	plan, err := planner.Plan(ctx, &PlanRequest{
+		Goal: x.rec.Goal.Goal, EnvContext: x.rec.Goal.EnvContext, Tools: usable, MaxSteps: rules.MaxSteps, NeedCriteria: rules.NeedCriteria,
+		Previous: x.rec.Plan, Outputs: x.rec.Outputs, Problems: x.rec.Errors,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if mistakes := CheckPlan(plan, rules); len(mistakes) > 0 {
+		return nil, &PlanError{Reason: contract.ReasonPlanInvalid, Message: "the plan is not valid", Details: mistakes}
+	}
+	// A tool that the caller excludes is known: it is the policy that denies its call.
+	if reason, mistakes := CheckTools(plan, x.tools); len(mistakes) > 0 {
+		return nil, &PlanError{Reason: reason, Message: "the plan does not match the tools", Details: mistakes}
+	}
+	return plan, nil
+}
+
+// rejectPlan asks for another plan, or ends the run.
+func (x *execution) rejectPlan(failed *PlanError) error {
+	failure := contract.RunError{Reason: failed.Reason, Message: failed.Message, Details: failed.Details}
+	repairable := failed.Reason == contract.ReasonPlanInvalid || failed.Reason == contract.ReasonSchemaInvalid
+	if !repairable || !x.mayReplan() {
+		return x.fail(EventPlanFailed, failure)
+	}
+	return x.advance(EventPlanRejected, contract.RunEvent{Detail: failed.Error()}, func(r *Record) {
+		r.Plans++
+		r.Plan, r.Steps, r.Hash = nil, nil, ""
+		r.Errors = append(r.Errors, failure)
+	})
+}
+
+// mayReplan reports whether the budget permits another plan, which only a model makes.
+func (x *execution) mayReplan() bool {
+	return x.rec.Planner.Kind != contract.PlannerStatic && x.rec.Plans <= x.o.cfg.Budgets.Replans
+}
+
+// observe decides what follows from the outputs.
+func (x *execution) observe() error {
+	var failed *contract.RunError
+	unknown, pending := false, false
+	for i := range x.rec.Steps {
+		switch s := &x.rec.Steps[i]; s.State {
+		case StepFailed, StepUnknown:
+			if failed == nil || s.State == StepUnknown && !unknown {
+				failed = x.stepError(i)
+			}
+			unknown = unknown || s.State == StepUnknown
+		case StepPending, StepGated:
+			pending = true
+		case StepCalling, StepDone:
+		}
+	}
+	switch {
+	case failed != nil && !unknown && x.mayReplan():
+		return x.replan(*failed)
+	case failed != nil:
+		return x.fail(EventStepsFailed, *failed)
+	}
+	if findings := x.unmet(); len(findings) > 0 {
+		return x.advance(EventStepsStopped, contract.RunEvent{StepID: findings[0].StepID, Detail: findings[0].Detail}, nil)
+	}
+	if pending {
+		return x.advance(EventNextSteps, contract.RunEvent{}, nil)
+	}
+	return x.advance(EventStepsDone, contract.RunEvent{}, nil)
+}
+
+// unmet returns the criteria that the outputs so far do not meet.
+func (x *execution) unmet() []Finding {
+	outputs := map[string]*contract.ToolOutput{}
+	list := x.rec.planOutputs()
+	for i := range list {
+		outputs[list[i].StepID] = &list[i]
+	}
+	var findings []Finding
+	for i := range x.rec.Plan.Steps {
+		if s := &x.rec.Plan.Steps[i]; outputs[s.ID] != nil {
+			findings = append(findings, unmetCriteria(i, s, outputs[s.ID])...)
+		}
+	}
+	return findings
+}
+
+// stepError returns why a step has failed.
+func (x *execution) stepError(i int) *contract.RunError {
+	id := x.rec.Plan.Steps[i].ID
+	e := &contract.RunError{Reason: x.rec.Steps[i].Reason, StepID: id, Message: "the call has failed"}
+	for _, out := range x.rec.planOutputs() {
+		if out.StepID == id && out.Error != nil {
+			e.Code, e.Message, e.Suggestion = out.Error.Code, out.Error.Message, out.Error.Suggestion
+			for _, d := range out.Error.Details {
+				d.Pointer = fmt.Sprintf("/steps/%d/arguments%s", i, d.Pointer)
+				e.Details = append(e.Details, d)
+			}
+		}
+	}
+	return e
+}
+
+// replan asks for another plan because of a failure.
+func (x *execution) replan(failure contract.RunError) error {
+	return x.advance(EventReplan, contract.RunEvent{StepID: failure.StepID, Detail: failure.Message}, func(r *Record) {
+		r.Errors = append(r.Errors, failure)
+	})
+}
+
+// verify decides whether the goal is reached.
+func (x *execution) verify(ctx context.Context) error {
+	req := &VerifyRequest{Goal: x.rec.Goal.Goal, Plan: x.rec.Plan, Outputs: x.rec.planOutputs()}
+	verdict, err := Deterministic{}.Verify(ctx, req) // the criteria hold for every verifier
+	if err == nil && verdict.Passed && x.rec.Verifier.Kind != contract.VerifierDeterministic {
+		var verifier Verifier
+		if verifier, err = x.o.cfg.Models.Verifier(&x.rec.Goal.Constraints); err == nil {
+			verdict, err = verifier.Verify(ctx, req)
+		}
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		x.o.cfg.Logger.Error("the verifier has failed", "orchestration_id", x.rec.ID, "error", err)
+		return x.fail(EventVerifierError, contract.RunError{Reason: contract.ReasonVerifierFailed, Message: "the verifier did not decide"})
+	}
+	if verdict.Passed {
+		return x.advance(EventVerifyOK, contract.RunEvent{}, nil)
+	}
+	failure := contract.RunError{Reason: contract.ReasonVerificationFailed, Message: "the outputs do not reach the goal"}
+	for i, f := range verdict.Findings {
+		if i == 0 {
+			failure.StepID = f.StepID
+		}
+		failure.Details = append(failure.Details, contract.ErrorDetail{Pointer: f.Pointer, Detail: f.Detail})
+	}
+	if x.mayReplan() {
+		return x.replan(failure)
+	}
+	return x.fail(EventVerifyFailed, failure)
+}

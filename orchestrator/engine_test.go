@@ -1,0 +1,227 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/orchestrator"
+)
+
+// eventsOf returns the names of the events in the trail, with their steps.
+func eventsOf(rec *orchestrator.Record) []string {
+	var list []string
+	for _, ev := range rec.Trail {
+		list = append(list, strings.TrimSpace(ev.Event+" "+ev.StepID))
+	}
+	return list
+}
+
+const readThenWrite = `{"steps":[
+	{"id":"a","action":"files.read","arguments":{"path":"x"},"success_criteria":[{"contains":"hello"}]},
+	{"id":"b","action":"files.write","arguments":{"text":"got ${steps.a.output}","n":1},"success_criteria":[{"jsonpath":"$.ok","equals":true}]}]}`
+
+func TestRun_ReachesDone(t *testing.T) {
+	var inputs []string
+	r := newRig(t, newRecord(readThenWrite), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {
+		inputs = append(inputs, call.Action+" "+string(call.Input))
+		if call.StepID == "a" {
+			return textResult("hello"), nil
+		}
+		return textResult(`{"ok":true}`), nil
+	})
+	rec := r.run(t)
+	if rec.Status() != contract.OrchestrationDone || rec.Reason != "" {
+		t.Errorf("got status %s (%s), want DONE: %+v", rec.Status(), rec.Reason, rec.Errors)
+	}
+	want := []string{
+		"goal_accepted", "servers_listed", "auth_ok", "tool_schema_loaded", "plan_ready",
+		"policy_allow a", "call_started a", "call_ok a", "calls_ended", "next_steps",
+		"policy_allow b", "call_started b", "call_ok b", "calls_ended", "steps_done", "verify_ok", "committed",
+	}
+	if diff := cmp.Diff(want, eventsOf(rec)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`files.read {"path":"x"}`, `files.write {"n":1,"text":"got hello"}`}, inputs); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"policy_allow a", "policy_allow b"}, r.audit.events); diff != "" {
+		t.Errorf("audit log (-want +got):\n%s", diff)
+	}
+}
+
+const (
+	oneRead  = `{"steps":[{"id":"a","action":"files.read","arguments":{"path":"x"},"success_criteria":[{"contains":"hello"}]}]}`
+	oneWrite = `{"steps":[{"id":"a","action":"files.write","arguments":{},"success_criteria":[{"contains":"hello"}]}]}`
+)
+
+func failure(code string) *contract.ActionError {
+	return &contract.ActionError{Code: code, Message: "it failed", Severity: contract.SeveritySevere}
+}
+
+func TestRun_EndsWithReason(t *testing.T) {
+	type answer = func(n int) (*contract.ActionResult, error)
+	fails := func(code string) answer {
+		return func(int) (*contract.ActionResult, error) { return nil, failure(code) }
+	}
+	tests := []struct {
+		name   string
+		change func(r *rig, rec *orchestrator.Record)
+		plan   string
+		answer answer
+		status contract.OrchestrationStatus
+		reason contract.RunReason
+		calls  int
+	}{
+		{name: "no servers", plan: oneRead, change: func(_ *rig, rec *orchestrator.Record) { rec.Goal.AvailableServers = []string{"other"} }, status: contract.OrchestrationDegraded, reason: contract.ReasonNoServers},
+		{name: "no scope", plan: oneRead, change: func(_ *rig, rec *orchestrator.Record) { rec.Caller.AllScopes = false }, status: contract.OrchestrationBlocked, reason: contract.ReasonNotAuthorized},
+		{name: "no plan", plan: ``, status: contract.OrchestrationDegraded, reason: contract.ReasonPlannerNotConfigured},
+		{name: "extra key", plan: `{"steps":[],"more":1}`, status: contract.OrchestrationDegraded, reason: contract.ReasonPlanInvalid},
+		{name: "unknown tool", plan: `{"steps":[{"id":"a","action":"files.delete","success_criteria":[{"contains":"x"}]}]}`, status: contract.OrchestrationDegraded, reason: contract.ReasonPlanInvalid},
+		{name: "no criteria", plan: `{"steps":[{"id":"a","action":"files.read","arguments":{"path":"x"}}]}`, status: contract.OrchestrationDegraded, reason: contract.ReasonPlanInvalid},
+		{name: "arguments", plan: `{"steps":[{"id":"a","action":"files.read","arguments":{"path":1},"success_criteria":[{"contains":"x"}]}]}`, status: contract.OrchestrationDegraded, reason: contract.ReasonSchemaInvalid},
+		{name: "constraint", plan: oneRead, change: func(_ *rig, rec *orchestrator.Record) { rec.Goal.Constraints.Deny = []string{"files.*"} }, status: contract.OrchestrationBlocked, reason: contract.ReasonPolicyBlocked},
+		{name: "policy", plan: oneRead, change: func(r *rig, _ *orchestrator.Record) { r.config.Enforcer = judgeFunc(denyAll) }, status: contract.OrchestrationBlocked, reason: contract.ReasonPolicyBlocked},
+		{name: "unattended gate", plan: oneRead, change: func(r *rig, _ *orchestrator.Record) {
+			r.config.Enforcer, r.config.BlockGates = judgeFunc(gateAll), true
+		}, status: contract.OrchestrationBlocked, reason: contract.ReasonGateUnattended},
+		{name: "retries", plan: oneRead, answer: fails(contract.ActionTimeout), status: contract.OrchestrationDegraded, reason: contract.ReasonRetryBudget, calls: 3},
+		{name: "not repeatable", plan: oneWrite, answer: fails(contract.ActionFailed), status: contract.OrchestrationDegraded, reason: contract.ReasonCallFailed, calls: 1},
+		{name: "outcome unknown", plan: oneWrite, answer: fails(contract.ActionOutcomeUnknown), status: contract.OrchestrationDegraded, reason: contract.ReasonOutcomeUnknown, calls: 1},
+		{name: "bad result", plan: oneRead, answer: fails(contract.ActionBadResult), status: contract.OrchestrationDegraded, reason: contract.ReasonSchemaInvalid, calls: 1},
+		{name: "criteria", plan: oneRead, answer: func(int) (*contract.ActionResult, error) { return textResult("bye"), nil }, status: contract.OrchestrationFailed, reason: contract.ReasonVerificationFailed, calls: 1},
+		{name: "repeated", plan: oneRead, answer: func(n int) (*contract.ActionResult, error) {
+			if n < 3 {
+				return nil, failure(contract.ActionUnavailable)
+			}
+			return textResult("hello"), nil
+		}, status: contract.OrchestrationDone, calls: 3},
+		{name: "plan only", plan: oneRead, change: func(_ *rig, rec *orchestrator.Record) { rec.Goal.Constraints.PlanOnly = true }, status: contract.OrchestrationDone},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, synctested(func(t *testing.T) {
+			calls := 0
+			rec := newRecord(tt.plan)
+			r := newRig(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+				calls++
+				return tt.answer(calls)
+			})
+			if tt.change != nil {
+				tt.change(r, rec)
+				r.store.data = r.store.encode(rec)
+			}
+			got := r.run(t)
+			if got.Status() != tt.status || got.Reason != tt.reason || calls != tt.calls {
+				t.Errorf("got %s (%s) after %d calls, want %s (%s) after %d: %+v", got.Status(), got.Reason, calls, tt.status, tt.reason, tt.calls, got.Errors)
+			}
+			if committed := slices.Contains(eventsOf(got), "committed"); committed != slices.Contains(eventsOf(got), "verify_ok") {
+				t.Errorf("committed: %t without the verification: %v", committed, eventsOf(got))
+			}
+		}))
+	}
+}
+
+// synctested returns the test with a clock that does not wait.
+func synctested(test func(*testing.T)) func(*testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
+}
+
+func denyAll(*orchestrator.JudgedCall) orchestrator.PolicyVerdict {
+	return orchestrator.PolicyVerdict{Effect: orchestrator.EffectDeny, Rule: "test", Reason: "no"}
+}
+
+func gateAll(*orchestrator.JudgedCall) orchestrator.PolicyVerdict {
+	return orchestrator.PolicyVerdict{Effect: orchestrator.EffectGate, Rule: "test", Reason: "ask"}
+}
+
+// A gate parks the run; another process continues it after the decision.
+func TestRun_WaitsForPerson(t *testing.T) {
+	for decision, want := range map[string]contract.RunReason{contract.GateApprove: "", contract.GateDeny: contract.ReasonGateDenied} {
+		t.Run(decision, func(t *testing.T) {
+			calls := 0
+			r := newRig(t, newRecord(oneRead), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+				calls++
+				return textResult("hello"), nil
+			})
+			r.config.Enforcer = judgeFunc(gateAll)
+			rec := r.run(t)
+			if rec.Status() != contract.OrchestrationWaiting || calls != 0 || rec.Owner != "" {
+				t.Fatalf("got %s after %d calls, owner %q, want a run that waits", rec.Status(), calls, rec.Owner)
+			}
+			if rec.NeedsWork(r.store.Get().Gates[0].ExpiresAt.Add(-1)) || !rec.NeedsWork(rec.Gates[0].ExpiresAt) {
+				t.Error("a run that waits needs work only when its gate expires")
+			}
+			_, err := r.store.Update(t.Context(), "run-1", func(rec *orchestrator.Record) error {
+				rec.OpenGate("a").DecidedBy = "bob"
+				rec.OpenGate("a").Decision = decision
+				return rec.TakeOver(testOwner, rec.CreatedAt)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := r.run(t)
+			if got.Reason != want || !got.State.Terminal() || (calls == 1) != (want == "") {
+				t.Errorf("got %s (%s) after %d calls, want reason %q", got.Status(), got.Reason, calls, want)
+			}
+		})
+	}
+}
+
+// An interrupted call is repeated only if that is safe.
+func TestRun_ResumesInterruptedCall(t *testing.T) {
+	for plan, want := range map[string]contract.RunReason{oneRead: "", oneWrite: contract.ReasonOutcomeUnknown} {
+		calls := 0
+		r := newRig(t, newRecord(plan), nil)
+		crashed := fmt.Errorf("the process ends here")
+		r.config.Invoker = invokeFunc(func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+			calls++
+			if calls == 1 {
+				panic(crashed)
+			}
+			return textResult("hello"), nil
+		})
+		func() {
+			defer func() { _ = recover() }()
+			r.run(t)
+		}()
+		_, err := r.store.Update(t.Context(), "run-1", func(rec *orchestrator.Record) error { return rec.TakeOver(testOwner, rec.CreatedAt) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.run(t)
+		if got.Reason != want || !got.State.Terminal() || (calls == 2) != (want == "") {
+			t.Errorf("got %s (%s) after %d calls, want reason %q", got.Status(), got.Reason, calls, want)
+		}
+	}
+}
+
+// A planner that is a model gets the failure, and makes another plan within the budget.
+func TestRun_ReplansWithinBudget(t *testing.T) {
+	plans := 0
+	rec := newRecord("")
+	rec.Planner.Kind = contract.PlannerGemini
+	r := newRig(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+		return textResult("bye"), nil
+	})
+	r.config.Models = staticModels{planner: plannerFunc(func(req *orchestrator.PlanRequest) (*contract.Plan, error) {
+		plans++
+		if plans > 1 && (len(req.Problems) != plans-1 || len(req.Outputs) != plans-1) {
+			t.Errorf("plan %d: got %d problems and %d outputs", plans, len(req.Problems), len(req.Outputs))
+		}
+		plan, mistakes := orchestrator.ParsePlan([]byte(oneRead))
+		if len(mistakes) > 0 {
+			t.Error(mistakes)
+		}
+		return plan, nil
+	})}
+	got := r.run(t)
+	if plans != 3 || got.Reason != contract.ReasonVerificationFailed {
+		t.Errorf("got %d plans and reason %q, want 3 and %s", plans, got.Reason, contract.ReasonVerificationFailed)
+	}
+}
