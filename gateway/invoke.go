@@ -276,10 +276,9 @@ func checkInput(t *tool, input json.RawMessage) error {
 
 // invoke makes the attempts of a call.
 func (s *server) invoke(ctx context.Context, t *tool, c *toolCall) (*reply, error) {
-	repeatable := t.idempotent
+	repeatable := t.isRepeatable()
 	cfg := resilience.RetryConfig{MaxAttempts: defaultAttempts, Backoff: defaultBackoff}
 	if t.retry != nil {
-		repeatable = t.retry.Idempotent == nil || *t.retry.Idempotent
 		cfg = retryConfig(t.retry)
 	}
 	var r *reply

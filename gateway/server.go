@@ -168,7 +168,9 @@ func (s *server) info() ServerInfo {
 		info.Protocol = session.Protocol()
 	}
 	for _, t := range s.tools {
-		info.Tools = append(info.Tools, t.Tool)
+		shown := t.Tool
+		shown.Repeatable = t.isRepeatable()
+		info.Tools = append(info.Tools, shown)
 	}
 	slices.SortFunc(info.Tools, func(a, b Tool) int { return cmp.Compare(a.Action, b.Action) })
 	return info

@@ -21,6 +21,11 @@ type Tool struct {
 	Error       string          `json:"error,omitempty"` // why it cannot be called
 	State       string          `json:"state,omitempty"` // ToolQuarantined if its definition is not approved
 	Findings    []pins.Finding  `json:"findings,omitempty"`
+
+	Annotations json.RawMessage `json:"-"` // as the server lists them; nil = none
+	// Repeatable means that a call may be repeated if its outcome is not known: the tool is
+	// read-only or idempotent, or its declaration permits it.
+	Repeatable bool `json:"-"`
 }
 
 // ToolQuarantined is the State of a tool that is not called until its definition is
@@ -53,7 +58,7 @@ func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool
 		t := &tool{
 			Tool: Tool{
 				Action: server.ID + "." + l.Name, Description: l.Description,
-				Parameters: l.InputSchema, Returns: l.OutputSchema, ReadOnly: l.ReadOnly,
+				Parameters: l.InputSchema, Returns: l.OutputSchema, ReadOnly: l.ReadOnly, Annotations: l.Annotations,
 			},
 			Name: l.Name, idempotent: l.Idempotent, retry: server.Retry, timeoutMS: server.Timeouts.Call,
 			definition: l.Definition,
@@ -140,6 +145,14 @@ func (t *tool) compile() {
 			t.Returns = nil
 		}
 	}
+}
+
+// isRepeatable reports whether a call may be repeated if its outcome is not known.
+func (t *tool) isRepeatable() bool {
+	if t.retry != nil {
+		return t.retry.Idempotent == nil || *t.retry.Idempotent
+	}
+	return t.idempotent
 }
 
 // isSelected reports whether the filter selects a tool.

@@ -36,6 +36,11 @@ func (x *execution) execute(ctx context.Context) error {
 	}
 	if len(calls) == 0 && x.hasOpenGate() {
 		return x.apply(func(r *Record) error {
+			for i := range r.Steps {
+				if s := &r.Steps[i]; s.State == StepGated && r.Gates[s.Gate-1].Decision != "" {
+					return nil // meanwhile: the next execute applies it
+				}
+			}
 			r.Owner, r.ParkedAt = "", x.o.cfg.Now().UTC()
 			return nil
 		})
@@ -254,7 +259,7 @@ func (x *execution) call(ctx context.Context, c *preparedCall) error {
 		}
 		rec := x.record()
 		result, err := x.o.cfg.Invoker.Invoke(ctx, &Call{
-			RunID: rec.ID, TraceID: rec.TraceID, StepID: c.plan.ID, Caller: &rec.Caller, Agent: rec.Agent, Action: c.plan.Action, Input: c.input,
+			RunID: rec.ID, TraceID: rec.TraceID, StepID: c.plan.ID, Caller: &rec.Caller, Agent: rec.Agent, Restricted: rec.Restricted, Action: c.plan.Action, Input: c.input,
 		})
 		out.LatencyMS = time.Since(start).Milliseconds()
 		if err == nil && len(result.Content)+len(result.Structured) > maxOutput {

@@ -57,8 +57,10 @@ type Call struct {
 	StepID  string
 	Caller  *contract.Caller
 	Agent   string // the agent of the registry whose task the run is; "" = the caller's own
-	Action  string
-	Input   json.RawMessage
+	// Restricted means that the agent may only use servers with its mcp_capabilities.
+	Restricted bool
+	Action     string
+	Input      json.RawMessage
 }
 
 // Planner makes plans. An error that is a *PlanError ends the run, or leads to another

@@ -23,7 +23,9 @@ type Record struct {
 	TraceID string          `json:"trace_id"`
 	Caller  contract.Caller `json:"caller"`
 	Agent   string          `json:"agent,omitempty"` // of the registry, whose task the run is; "" = the caller's own
-	Goal    contract.Goal   `json:"goal"`
+	// Restricted means that the agent declares mcp_capabilities, which limit its servers.
+	Restricted bool          `json:"restricted,omitzero"`
+	Goal       contract.Goal `json:"goal"`
 
 	State  State              `json:"state"`
 	Reason contract.RunReason `json:"reason,omitempty"`

@@ -23,6 +23,7 @@ type Tool struct {
 	Name, Title, Description string
 	InputSchema              json.RawMessage
 	OutputSchema             json.RawMessage // nil = none
+	Annotations              json.RawMessage // nil = none
 	ReadOnly, Idempotent     bool            // hints of the server
 	// Definition is the canonical JSON of all that a model or a policy depends on: names,
 	// description, schemas and hints.
@@ -78,6 +79,9 @@ func newTool(t *mcp.Tool) (Tool, error) {
 	}
 	if a := t.Annotations; a != nil {
 		tool.ReadOnly, tool.Idempotent = a.ReadOnlyHint, a.IdempotentHint || a.ReadOnlyHint
+		if tool.Annotations, err = strictjson.Marshal(a); err != nil {
+			return tool, err
+		}
 	}
 	tool.Definition, err = strictjson.Marshal(definition{
 		Name: t.Name, Title: t.Title, Description: t.Description,

@@ -111,7 +111,7 @@ func (f *RequestRecords) addRecord(rec *Record) {
 		f.Decision = rec
 	case KindOutcome:
 		f.Outcome = rec
-	case KindToolCall:
+	case KindToolCall, KindRun:
 		f.ToolCall = rec
 	}
 }

@@ -261,7 +261,7 @@ func (l *Log) beginShared(ctx context.Context, w *batchWriter) error {
 // returns store.ErrConflict.
 func (l *Log) Append(ctx context.Context, rec Record) error {
 	switch rec.Kind {
-	case KindDecision, KindOutcome, KindToolCall:
+	case KindDecision, KindOutcome, KindToolCall, KindRun:
 	default:
 		return fmt.Errorf("append to the audit log: %w: kind %q", errInvalidRecord, rec.Kind)
 	}

@@ -130,7 +130,7 @@ func (x *recentIndex) addBatch(c *storedChain, b *batch, seq uint64, list []inde
 		switch p.kind {
 		case KindDecision:
 			r.decision = at
-		case KindToolCall:
+		case KindToolCall, KindRun:
 			r.calls = append(slices.Clip(r.calls), at) // lookUp has returned the old slice
 		default:
 			r.outcome = at

@@ -20,6 +20,7 @@ const (
 	KindDecision Kind = "decision"  // before dispatch
 	KindOutcome  Kind = "outcome"   // the response
 	KindToolCall Kind = "tool_call" // a call of a tool of an MCP server, after it has ended
+	KindRun      Kind = "run"       // an event of an orchestration; Note: the event, the effect and the rule of the policy
 	KindAdmin    Kind = "admin"     // an operation on the log, or on the registrations of agents: see Event
 )
 

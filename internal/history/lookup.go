@@ -175,7 +175,7 @@ func (f *storedRequest) response() (*contract.Response, error) {
 	}
 	rec := cmp.Or(f.outcome, f.decision, f.toolCall)
 	var c Content
-	if rec.Content != nil && rec.Kind != audit.KindToolCall {
+	if rec.Content != nil && rec.Kind != audit.KindToolCall && rec.Kind != audit.KindRun {
 		if err := strictjson.Unmarshal(rec.Content, &c); err != nil {
 			return nil, fmt.Errorf("read the response of request %s: %w", f.id, err)
 		}

@@ -1,0 +1,47 @@
+package history
+
+import (
+	"context"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+// RunEvent is an event of an orchestration that leads to a call, prevents it, or ends the
+// orchestration.
+type RunEvent struct {
+	RunID   string
+	TraceID string
+	Caller  *contract.Caller
+	Agent   string // whose task it is; "" if it is the caller's own
+	Status  contract.Status
+	Event   contract.RunEvent
+}
+
+// runContent is the part of the record of a RunEvent that can be erased.
+type runContent struct {
+	Step   string `json:"step,omitempty"`
+	Detail string `json:"detail,omitempty"` // masked
+	By     string `json:"by,omitempty"`
+}
+
+// RecordRunEvent writes the event. Its texts are masked. An error is for the caller, the
+// log has its cause.
+func (j *Journal) RecordRunEvent(ctx context.Context, ev *RunEvent, masking *redact.Masking) error {
+	rec := audit.Record{
+		Kind: audit.KindRun, RequestID: ev.RunID, TraceID: ev.TraceID, Tenant: ev.Caller.Tenant, Subject: ev.Caller.Subject,
+		Issuer: ev.Caller.Issuer, Action: ev.Event.Action, Status: ev.Status,
+		Note:    strings.TrimSpace(ev.Event.Event + " " + ev.Event.Rule),
+		Content: encodeContent(runContent{Step: ev.Event.StepID, Detail: masking.MaskText(ev.Event.Detail), By: ev.Event.By}),
+	}
+	if ev.Agent != "" {
+		rec.Agents = []string{ev.Agent}
+	}
+	if j.appendRecord(ctx, rec, resilience.RetryConfig{}) != nil {
+		return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "the event of the orchestration cannot be recorded"}
+	}
+	return nil
+}
