@@ -64,6 +64,7 @@ func levels() []level {
 			{pkg: "internal/auth", why: "verifies callers' tokens and signs tokens"},
 			{pkg: "gateway/schema", why: "compiles untrusted JSON Schemas within limits; independent of where they come from", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "gateway/redaction", why: "replaces values by rules of the operator; independent of tools", only: []string{"contract", "internal/redact", "internal/strictjson"}},
+			{pkg: "orchestrator/policy", why: "decides whether a tool may be called; pure, independent of runs and of how tools are called", only: []string{"contract", "internal/redact", "internal/strictjson", "internal/strictyaml"}},
 			{pkg: "gateway/subprocess", why: "starts MCP servers and ends their process groups; does not know the protocol", users: []string{"gateway/mcpclient", "cmd/caprouter"}},
 			{pkg: "internal/mcpsample", why: "MCP servers for first steps and for tests", only: []string{"internal/strictjson"}},
 			{pkg: "internal/store", why: "durable tables, logs and blobs; independent of their content"},
