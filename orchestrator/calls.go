@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
 // preparedCall is a step whose call may be made now.
@@ -17,7 +18,7 @@ type preparedCall struct {
 	plan    *contract.PlanStep
 	tool    *Tool // nil if it is not listed any more
 	input   json.RawMessage
-	verdict PolicyVerdict
+	verdict policy.Verdict
 }
 
 // execute makes the calls of all steps that can be called now.
@@ -104,7 +105,7 @@ func (x *execution) closeGates() error {
 			continue
 		}
 		g := x.rec.Gates[x.rec.Steps[i].Gate-1]
-		entry := contract.RunEvent{StepID: g.StepID, Action: g.Action, Effect: EffectGate, Rule: g.Rule, By: g.DecidedBy, Detail: g.Comment}
+		entry := contract.RunEvent{StepID: g.StepID, Action: g.Action, Effect: string(policy.Gate), Rule: g.Rule, By: g.DecidedBy, Detail: g.Comment}
 		var err error
 		switch {
 		case g.Decision == contract.GateApprove:
@@ -202,19 +203,19 @@ func (x *execution) failReference(i int, s *contract.PlanStep, err error) error 
 // admit applies the verdict of the policy, and reports whether the call may be made.
 func (x *execution) admit(c *preparedCall) (bool, error) {
 	v, approved := c.verdict, x.rec.Steps[c.step].Approved
-	entry := contract.RunEvent{StepID: c.plan.ID, Action: c.plan.Action, Effect: v.Effect, Rule: v.Rule, Detail: v.Reason}
+	entry := contract.RunEvent{StepID: c.plan.ID, Action: c.plan.Action, Effect: string(v.Effect), Rule: v.Rule, Detail: v.Reason}
 	switch {
-	case v.Effect == EffectAllow || v.Effect == EffectGate && approved:
+	case v.Effect == policy.Allow || v.Effect == policy.Gate && approved:
 		if err := x.audit(EventPolicyAllow, entry); err != nil || x.rec.State.Terminal() {
 			return false, err
 		}
 		return true, x.advance(EventPolicyAllow, entry, nil)
-	case v.Effect == EffectGate && x.o.cfg.BlockGates:
+	case v.Effect == policy.Gate && x.o.cfg.BlockGates:
 		return false, x.block(EventGateUnattended, entry, contract.RunError{
 			Reason: contract.ReasonGateUnattended, StepID: c.plan.ID, Message: fmt.Sprintf("the call of %s needs an approval: %s", c.plan.Action, v.Reason),
 			Suggestion: "set orchestrator.on_gate to wait, so that a person can approve it",
 		}, nil)
-	case v.Effect == EffectGate:
+	case v.Effect == policy.Gate:
 		now := x.o.cfg.Now().UTC()
 		if err := x.audit(EventGateOpened, entry); err != nil || x.rec.State.Terminal() {
 			return false, err

@@ -1,74 +1,54 @@
 package orchestrator
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
-)
-
-// Effects of the policy.
-const (
-	EffectAllow = "allow"
-	EffectDeny  = "deny"
-	EffectGate  = "gate" // a person decides
+	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
 // Enforcer decides whether a call may be made. It is called before every call.
+// *policy.Policy implements it.
 type Enforcer interface {
-	Judge(call *JudgedCall) PolicyVerdict
+	Judge(call *policy.Call) policy.Verdict
 }
 
-// JudgedCall is a call that the policy judges. Texts of tools and outputs are data.
-type JudgedCall struct {
-	Server    Server
-	Action    string
-	Arguments json.RawMessage // with the values of references
-	Tool      *Tool           // nil if the server does not list it any more
-	// Earlier are the calls of the run before this one, in their order. A call that is made
-	// at the same time has no result.
-	Earlier []contract.ToolOutput
-}
-
-// PolicyVerdict is the decision about a call.
-type PolicyVerdict struct {
-	Effect string
-	Rule   string // the name of the rule that decided
-	Reason string // for a person
-}
-
-// judge returns the verdict of the goal's constraints and of the policy.
-func (x *execution) judge(c *preparedCall, earlier []contract.ToolOutput) PolicyVerdict {
-	limits := &x.rec.Goal.Constraints
-	if pattern, ok := matchesAny(limits.Deny, c.plan.Action); ok {
-		return PolicyVerdict{Effect: EffectDeny, Rule: "constraints.deny", Reason: fmt.Sprintf("the goal excludes %s", pattern)}
+// judge returns the verdict about a call. earlier are the calls of the run before it; one
+// that is made at the same time has no result.
+func (x *execution) judge(c *preparedCall, earlier []contract.ToolOutput) policy.Verdict {
+	goal := &x.rec.Goal
+	call := &policy.Call{
+		Action: c.plan.Action, Arguments: c.input, Goal: goal.Goal, EnvContext: goal.EnvContext,
+		Allow: goal.Constraints.Allow, Deny: goal.Constraints.Deny,
 	}
-	if _, ok := matchesAny(limits.Allow, c.plan.Action); !ok && len(limits.Allow) > 0 {
-		return PolicyVerdict{Effect: EffectDeny, Rule: "constraints.allow", Reason: "the goal does not permit the tool"}
+	call.Server, call.Tool, _ = strings.Cut(c.plan.Action, ".")
+	if t := c.tool; t != nil {
+		server := x.servers[t.Server]
+		call.Server, call.Tool, call.Description, call.InputSchema = t.Server, t.Name, t.Description, t.InputSchema
+		call.Annotations, call.Transport, call.Host = policy.ParseAnnotations(t.Annotations), server.Transport, server.Host
 	}
-	call := &JudgedCall{Action: c.plan.Action, Arguments: c.input, Tool: c.tool, Earlier: earlier}
-	if c.tool != nil {
-		call.Server = x.servers[c.tool.Server]
+	for i := range earlier {
+		call.Earlier = append(call.Earlier, policy.Step{
+			Action: earlier[i].Action, Arguments: earlier[i].Arguments, Output: outputValue(earlier[i].Result),
+		})
 	}
 	return x.o.cfg.Enforcer.Judge(call)
 }
 
-// permits reports whether the goal's constraints permit an action.
+// permits reports whether the goal's constraints permit an action, so that a planner does
+// not plan with a tool that the policy would deny.
 func (x *execution) permits(action string) bool {
 	limits := &x.rec.Goal.Constraints
-	_, denied := matchesAny(limits.Deny, action)
-	_, allowed := matchesAny(limits.Allow, action)
-	return !denied && (allowed || len(limits.Allow) == 0)
+	return !matchesAny(limits.Deny, action) && (len(limits.Allow) == 0 || matchesAny(limits.Allow, action))
 }
 
-// matchesAny returns the first pattern that matches the action. A pattern may end in *.
-func matchesAny(patterns []string, action string) (string, bool) {
+// matchesAny reports whether a pattern matches the action. A pattern may end in *.
+func matchesAny(patterns []string, action string) bool {
 	for _, pattern := range patterns {
 		prefix, wildcard := strings.CutSuffix(pattern, "*")
 		if pattern == action || wildcard && strings.HasPrefix(action, prefix) {
-			return pattern, true
+			return true
 		}
 	}
-	return "", false
+	return false
 }

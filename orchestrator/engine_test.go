@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/orchestrator"
+	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
 // eventsOf returns the names of the events in the trail, with their steps.
@@ -86,7 +87,10 @@ func TestRun_EndsWithReason(t *testing.T) {
 		{name: "unknown tool", plan: `{"steps":[{"id":"a","action":"files.delete","success_criteria":[{"contains":"x"}]}]}`, status: contract.OrchestrationDegraded, reason: contract.ReasonPlanInvalid},
 		{name: "no criteria", plan: `{"steps":[{"id":"a","action":"files.read","arguments":{"path":"x"}}]}`, status: contract.OrchestrationDegraded, reason: contract.ReasonPlanInvalid},
 		{name: "arguments", plan: `{"steps":[{"id":"a","action":"files.read","arguments":{"path":1},"success_criteria":[{"contains":"x"}]}]}`, status: contract.OrchestrationDegraded, reason: contract.ReasonSchemaInvalid},
-		{name: "constraint", plan: oneRead, change: func(_ *rig, rec *orchestrator.Record) { rec.Goal.Constraints.Deny = []string{"files.*"} }, status: contract.OrchestrationBlocked, reason: contract.ReasonPolicyBlocked},
+		{name: "constraint", plan: oneRead, change: func(r *rig, rec *orchestrator.Record) {
+			r.config.Enforcer = defaultPolicy()
+			rec.Goal.Constraints.Deny = []string{"files.*"}
+		}, status: contract.OrchestrationBlocked, reason: contract.ReasonPolicyBlocked},
 		{name: "policy", plan: oneRead, change: func(r *rig, _ *orchestrator.Record) { r.config.Enforcer = judgeFunc(denyAll) }, status: contract.OrchestrationBlocked, reason: contract.ReasonPolicyBlocked},
 		{name: "unattended gate", plan: oneRead, change: func(r *rig, _ *orchestrator.Record) {
 			r.config.Enforcer, r.config.BlockGates = judgeFunc(gateAll), true
@@ -132,12 +136,20 @@ func synctested(test func(*testing.T)) func(*testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
-func denyAll(*orchestrator.JudgedCall) orchestrator.PolicyVerdict {
-	return orchestrator.PolicyVerdict{Effect: orchestrator.EffectDeny, Rule: "test", Reason: "no"}
+func defaultPolicy() *policy.Policy {
+	p, err := policy.Default()
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
-func gateAll(*orchestrator.JudgedCall) orchestrator.PolicyVerdict {
-	return orchestrator.PolicyVerdict{Effect: orchestrator.EffectGate, Rule: "test", Reason: "ask"}
+func denyAll(*policy.Call) policy.Verdict {
+	return policy.Verdict{Effect: policy.Deny, Rule: "test", Reason: "no"}
+}
+
+func gateAll(*policy.Call) policy.Verdict {
+	return policy.Verdict{Effect: policy.Gate, Rule: "test", Reason: "ask"}
 }
 
 // A gate parks the run; another process continues it after the decision.

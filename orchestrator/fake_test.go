@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/orchestrator"
+	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
 const testRegistry = `{"servers":[{"name":"files","tools":[
@@ -85,12 +86,12 @@ func (f invokeFunc) Invoke(ctx context.Context, call *orchestrator.Call) (*contr
 	return f(ctx, call)
 }
 
-type judgeFunc func(call *orchestrator.JudgedCall) orchestrator.PolicyVerdict
+type judgeFunc func(call *policy.Call) policy.Verdict
 
-func (f judgeFunc) Judge(call *orchestrator.JudgedCall) orchestrator.PolicyVerdict { return f(call) }
+func (f judgeFunc) Judge(call *policy.Call) policy.Verdict { return f(call) }
 
-func allowAll(*orchestrator.JudgedCall) orchestrator.PolicyVerdict {
-	return orchestrator.PolicyVerdict{Effect: orchestrator.EffectAllow, Rule: "test"}
+func allowAll(*policy.Call) policy.Verdict {
+	return policy.Verdict{Effect: policy.Allow, Rule: "test"}
 }
 
 // plannerFunc makes the n-th plan, from 1.
