@@ -18,7 +18,7 @@ import (
 // eventsOf returns the names of the events in the trail, with their steps.
 func eventsOf(rec *orchestrator.Record) []string {
 	var list []string
-	for _, ev := range rec.Trail {
+	for _, ev := range rec.Events {
 		list = append(list, strings.TrimSpace(ev.Event+" "+ev.StepID))
 	}
 	return list

@@ -51,7 +51,7 @@ type Record struct {
 	Calls   int                     `json:"calls,omitzero"`
 	Retries int                     `json:"retries,omitzero"`
 
-	Trail  []contract.RunEvent `json:"trail,omitempty"`
+	Events []contract.RunEvent `json:"events,omitempty"`
 	Errors []contract.RunError `json:"errors,omitempty"`
 }
 
@@ -94,8 +94,8 @@ func (r *Record) Advance(event Event, entry contract.RunEvent, now time.Time) er
 		return err
 	}
 	r.State = next
-	entry.Seq, entry.At, entry.Event, entry.State = len(r.Trail)+1, now.UTC(), string(event), string(next)
-	r.Trail = append(r.Trail, entry)
+	entry.Seq, entry.At, entry.Event, entry.State = len(r.Events)+1, now.UTC(), string(event), string(next)
+	r.Events = append(r.Events, entry)
 	if next.Terminal() {
 		r.EndedAt, r.ParkedAt = now.UTC(), time.Time{}
 	}
@@ -180,7 +180,7 @@ func (r *Record) Status() contract.OrchestrationStatus {
 func (r *Record) Snapshot() *contract.Orchestration {
 	return &contract.Orchestration{
 		OrchestrationID: r.ID, TraceID: r.TraceID, Status: r.Status(), State: string(r.State), Reason: r.Reason, Goal: r.Goal.Goal,
-		Plan: r.Plan, ToolOutputs: emptyIfNil(r.Outputs), Gates: r.Gates, AuditTrail: emptyIfNil(r.Trail), Errors: emptyIfNil(r.Errors),
+		Plan: r.Plan, ToolOutputs: emptyIfNil(r.Outputs), Gates: r.Gates, AuditTrail: emptyIfNil(r.Events), Errors: emptyIfNil(r.Errors),
 		Provenance: contract.Provenance{
 			Planner: r.Planner, Verifier: r.Verifier, Servers: emptyIfNil(r.Servers), Plans: r.Plans, PlanHash: r.Hash, Calls: r.Calls, Retries: r.Retries,
 		},

@@ -153,6 +153,9 @@ func levels() []level {
 			{pkg: "router", why: "the order of the stages of a request; everything it calls is below"},
 			{pkg: "orchestrator", why: "goal, plan, execution and verification; servers, tools and models are behind its interfaces"},
 		}},
+		{"orchestrations in the router", []row{
+			{pkg: "internal/orchestrations", why: "stores and executes runs, for their callers and after a restart; how a goal is pursued is package orchestrator's"},
+		}},
 		{"checking a registry", []row{
 			{pkg: "internal/lint", why: "routes the examples of a registry and reports what is learned from them; the rules about declarations are package capabilities'"},
 		}},

@@ -1,0 +1,161 @@
+package orchestrations
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/orchestrator"
+)
+
+var errNoRun = &contract.Error{Code: contract.CodeNotFound, Message: "there is no such orchestration"}
+
+// maySee reports whether the caller may see a run: its own, or that of another caller of
+// its tenant if it may approve.
+func maySee(caller *contract.Caller, rec *orchestrator.Record) bool {
+	return rec.Caller.SamePrincipal(caller) || caller.SeesAll() || caller.HasScope(contract.ScopeApprove) && rec.Caller.SameTenant(caller)
+}
+
+// load returns the record that the caller may see.
+func (s *Service) load(ctx context.Context, id string, caller *contract.Caller) (*orchestrator.Record, error) {
+	rec, err := s.store.get(ctx, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, store.CallerError(ctx, s.cfg.Logger, "the orchestration cannot be read", err)
+	}
+	if err != nil || !maySee(caller, rec) {
+		return nil, errNoRun
+	}
+	return rec, nil
+}
+
+// Get returns the state of a run. Errors are *contract.Error.
+func (s *Service) Get(ctx context.Context, id string, caller *contract.Caller) (*contract.Orchestration, error) {
+	rec, err := s.load(ctx, id, caller)
+	if err != nil {
+		return nil, err
+	}
+	return rec.Snapshot(), nil
+}
+
+// followInterval is how often a reader looks for changes that another process makes.
+const followInterval = time.Second
+
+// Follow calls emit for the events of a run after a sequence number, and returns its result
+// when it has ended. If the context or stop ends first, it returns the state of the run.
+func (s *Service) Follow(ctx context.Context, id string, caller *contract.Caller, after int, emit func(contract.RunEvent) error) (*contract.Orchestration, error) {
+	return s.follow(ctx, id, caller, after, false, emit)
+}
+
+// Wait returns when the run has ended or waits for a person, or when the context ends.
+func (s *Service) Wait(ctx context.Context, id string, caller *contract.Caller) (*contract.Orchestration, error) {
+	return s.follow(ctx, id, caller, 0, true, func(contract.RunEvent) error { return nil })
+}
+
+func (s *Service) follow(
+	ctx context.Context, id string, caller *contract.Caller, after int, untilWaiting bool, emit func(contract.RunEvent) error,
+) (*contract.Orchestration, error) {
+	changed, stop := s.store.followed.follow(id)
+	defer stop()
+	ticker := time.NewTicker(followInterval)
+	defer ticker.Stop()
+	for {
+		rec, err := s.load(context.WithoutCancel(ctx), id, caller)
+		if err != nil {
+			return nil, err
+		}
+		for ; after < len(rec.Events); after++ {
+			if err := emit(rec.Events[after]); err != nil {
+				return rec.Snapshot(), err
+			}
+		}
+		if rec.State.Terminal() || untilWaiting && rec.Status() == contract.OrchestrationWaiting {
+			return rec.Snapshot(), nil
+		}
+		select {
+		case <-changed:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return rec.Snapshot(), nil
+		}
+	}
+}
+
+// Errors of a decision.
+var (
+	errNoGate  = &contract.Error{Code: contract.CodeConflict, Message: "the step does not wait for a decision"}
+	errExpired = &contract.Error{Code: contract.CodeConflict, Message: "the time to decide about the step has passed"}
+	errOwnRun  = &contract.Error{Code: contract.CodeForbidden, Message: "another person than the caller of the run must decide"}
+)
+
+// Approve decides about a call that waits for a person. Errors are *contract.Error.
+func (s *Service) Approve(ctx context.Context, id string, approval contract.Approval, caller *contract.Caller) (*contract.Orchestration, error) {
+	rec, err := s.load(ctx, id, caller)
+	switch {
+	case err != nil:
+		return nil, err
+	case rec.Caller.SamePrincipal(caller) && !s.cfg.SelfApproval:
+		return nil, errOwnRun
+	}
+	rec, err = s.store.Update(ctx, id, func(r *orchestrator.Record) error {
+		g := r.OpenGate(approval.Step)
+		switch {
+		case g == nil:
+			return errNoGate
+		case !time.Now().Before(g.ExpiresAt):
+			return errExpired
+		}
+		g.Decision, g.DecidedBy, g.DecidedAt, g.Comment = approval.Decision, caller.Subject, time.Now().UTC(), approval.Comment
+		return nil
+	})
+	if e, ok := errors.AsType[*contract.Error](err); ok {
+		return nil, e
+	}
+	if err != nil {
+		return nil, store.CallerError(ctx, s.cfg.Logger, "the decision cannot be stored", err)
+	}
+	s.kick(id)
+	return rec.Snapshot(), nil
+}
+
+const cancelTopic = "orchestrations.cancel"
+
+// Cancel ends a run: no further call is made, and calls in flight are cancelled. It
+// returns the state of the run, which may end a moment later. Errors are *contract.Error.
+func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller) (*contract.Orchestration, error) {
+	rec, err := s.load(ctx, id, caller)
+	switch {
+	case err != nil:
+		return nil, err
+	case !rec.Caller.SamePrincipal(caller) && !caller.SeesAll():
+		return nil, &contract.Error{Code: contract.CodeForbidden, Message: "only the caller of the run may cancel it"}
+	}
+	rec, err = s.store.Update(ctx, id, func(r *orchestrator.Record) error { return r.Cancel(caller.Subject, time.Now()) })
+	switch {
+	case errors.Is(err, orchestrator.ErrEnded) && rec.Reason == contract.ReasonCancelled:
+		return rec.Snapshot(), nil
+	case errors.Is(err, orchestrator.ErrEnded):
+		return nil, &contract.Error{Code: contract.CodeConflict, Message: "the orchestration has ended with status " + string(rec.Status())}
+	case err != nil:
+		return nil, store.CallerError(ctx, s.cfg.Logger, "the orchestration cannot be cancelled", err)
+	case rec.State.Terminal():
+		s.conclude(ctx, rec)
+	case !s.cancelLocal(id, orchestrator.ErrCancelled):
+		if err := s.cfg.Messages.Broadcast(cancelTopic, []byte(id)); err != nil {
+			s.cfg.Logger.Debug("a cancellation was not sent to the other replicas", "orchestration_id", id, "error", err)
+		}
+	}
+	return rec.Snapshot(), nil
+}
+
+// cancelLocal cancels a run that this process executes, and reports whether it does.
+func (s *Service) cancelLocal(id string, cause error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cancel := s.running[id]
+	if cancel != nil {
+		cancel(cause)
+	}
+	return cancel != nil
+}

@@ -1,0 +1,379 @@
+package orchestrations
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/orchestrator"
+)
+
+// Config of a Service. All fields but Budgets are required.
+type Config struct {
+	Bucket   *store.Bucket
+	Quota    *quota.Ledger
+	Owner    string                  // names this process
+	IsLive   func(owner string) bool // whether the process with this owner id may execute runs
+	Messages Messenger
+
+	Servers  MCPServers
+	Tools    ToolCaller
+	Journal  Journal
+	Redactor *redact.Redactor
+	Enforcer orchestrator.Enforcer
+	Models   Models
+
+	Budgets    orchestrator.Budgets
+	Timeout    time.Duration // of a goal without timeout_ms, and the longest one
+	GateTTL    time.Duration
+	BlockGates bool // end a run at a call that needs an approval, instead of waiting
+	// SelfApproval permits callers to decide about the gates of their own runs.
+	SelfApproval bool
+	Logger       *slog.Logger
+}
+
+// Models return planners and verifiers. Describe returns what the constraints ask for, and
+// an error that is a *contract.Error if the caller may not ask for it.
+type Models interface {
+	orchestrator.Models
+	Describe(c *contract.GoalConstraints) (planner, verifier contract.RunModel, err error)
+}
+
+// Messenger sends messages to the other processes that share the store, which may be lost.
+// *store.Store implements it.
+type Messenger interface {
+	Broadcast(topic string, data []byte) error
+	Subscribe(ctx context.Context, topic string, fn func(data []byte)) error
+}
+
+// maxRuns bounds the runs that a process executes at a time. Runs that wait for a person
+// do not count.
+const maxRuns = 64
+
+// Service executes runs. Its methods may be called from any goroutine.
+type Service struct {
+	cfg    Config
+	store  *runStore
+	engine *orchestrator.Orchestrator
+	group  *run.Group
+
+	newContext func() (context.Context, context.CancelCauseFunc) // of a run
+	stopRuns   context.CancelFunc
+
+	mu      sync.Mutex
+	running map[string]context.CancelCauseFunc
+	closed  bool
+}
+
+// New returns a Service. Close must be called.
+func New(ctx context.Context, cfg Config) (*Service, error) {
+	s := &Service{cfg: cfg, store: newRunStore(cfg.Bucket, cfg.Quota), running: map[string]context.CancelCauseFunc{}}
+	var err error
+	s.engine, err = orchestrator.New(orchestrator.Config{
+		Registry: Gateway{cfg.Servers}, Invoker: toolInvoker{cfg.Tools}, Enforcer: cfg.Enforcer, Models: cfg.Models, Store: s.store,
+		Auditor: auditor{cfg.Journal, cfg.Redactor}, Owner: cfg.Owner, Budgets: cfg.Budgets, GateTTL: cfg.GateTTL, BlockGates: cfg.BlockGates,
+		Logger: cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	base, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.group, s.stopRuns = run.New(base), stop
+	s.newContext = func() (context.Context, context.CancelCauseFunc) { return context.WithCancelCause(base) }
+	return s, nil
+}
+
+// Close stops the runs before their next call, and waits for the calls in flight until the
+// context ends. Their records can be taken over.
+func (s *Service) Close(ctx context.Context) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.engine.Drain()
+	s.waitIdle(ctx)
+	s.stopRuns()
+	_ = s.group.Wait() // a run does not return an error
+}
+
+const idlePoll = 20 * time.Millisecond
+
+// waitIdle returns when no run is executed, or when the context ends.
+func (s *Service) waitIdle(ctx context.Context) {
+	idle := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.running) == 0
+	}
+	if idle() {
+		return
+	}
+	for range run.Ticks(ctx, idlePoll) {
+		if idle() {
+			return
+		}
+	}
+}
+
+// Submission is a goal with its caller.
+type Submission struct {
+	Goal    *contract.Goal
+	Caller  *contract.Caller
+	ID      string
+	TraceID string
+	// Agent is the agent of the registry whose task the goal is; "" = the caller's own goal.
+	Agent      string
+	Restricted bool // the agent declares mcp_capabilities
+}
+
+// Submit stores a goal and begins to pursue it. Errors are *contract.Error.
+func (s *Service) Submit(ctx context.Context, sub Submission) (*contract.Orchestration, error) {
+	if err := s.check(sub.Goal); err != nil {
+		return nil, err
+	}
+	planner, verifier, err := s.cfg.Models.Describe(&sub.Goal.Constraints)
+	if err != nil {
+		return nil, err
+	}
+	if planner.Kind == contract.PlannerStatic {
+		if err := s.checkPlan(sub.Goal.Constraints.Plan, verifier.Kind == contract.VerifierDeterministic); err != nil {
+			return nil, err
+		}
+	}
+	now := time.Now().UTC()
+	timeout := s.cfg.Timeout
+	if ms := sub.Goal.Constraints.TimeoutMS; ms > 0 {
+		timeout = time.Duration(ms) * time.Millisecond
+	}
+	rec := &orchestrator.Record{
+		ID: sub.ID, TraceID: cmp.Or(sub.TraceID, strings.ReplaceAll(sub.ID, "-", "")), Caller: *sub.Caller, Agent: sub.Agent, Restricted: sub.Restricted, Goal: *sub.Goal, State: orchestrator.StateInit,
+		Owner: s.cfg.Owner, CreatedAt: now, Deadline: now.Add(timeout), Planner: planner, Verifier: verifier,
+	}
+	runCtx, err := s.reserve(rec.ID, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.store.create(ctx, rec); err != nil {
+		s.release(rec.ID)
+		if e, ok := errors.AsType[*contract.Error](err); ok {
+			return nil, e
+		}
+		return nil, store.CallerError(ctx, s.cfg.Logger, "the goal cannot be stored", err)
+	}
+	s.start(runCtx, rec)
+	return rec.Snapshot(), nil
+}
+
+// check checks what struct tags cannot.
+func (s *Service) check(goal *contract.Goal) error {
+	invalid := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
+	if len(goal.EnvContext) > 0 && goal.EnvContext[0] != '{' {
+		invalid.Add("/env_context", "must be an object")
+	}
+	if ms := goal.Constraints.TimeoutMS; time.Duration(ms)*time.Millisecond > s.cfg.Timeout {
+		invalid.Add("/constraints/timeout_ms", fmt.Sprintf("must be at most %d (orchestrator.budgets.timeout_ms)", s.cfg.Timeout.Milliseconds()))
+	}
+	if len(invalid.Details) > 0 {
+		return invalid
+	}
+	return nil
+}
+
+// checkPlan checks the plan of a request as far as it is possible without the tools.
+func (s *Service) checkPlan(raw []byte, needCriteria bool) error {
+	if len(raw) == 0 {
+		return nil // the run reports it
+	}
+	plan, mistakes := orchestrator.ParsePlan(raw)
+	if len(mistakes) == 0 {
+		mistakes = orchestrator.CheckPlan(plan, orchestrator.PlanRules{MaxSteps: s.cfg.Budgets.Steps, NeedCriteria: needCriteria})
+	}
+	if len(mistakes) == 0 {
+		return nil
+	}
+	invalid := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the plan is not valid"}
+	for _, m := range mistakes {
+		invalid.Add("/constraints/plan"+m.Pointer, m.Detail)
+	}
+	return invalid
+}
+
+// reserve counts a run that this process is about to execute, and returns its context. A
+// run that has begun elsewhere is executed in any case.
+func (s *Service) reserve(id string, begun bool) (context.Context, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, &contract.Error{Code: contract.CodeOverloaded, Message: "the server is stopping"}
+	case s.running[id] != nil:
+		return nil, errRunning
+	case !begun && len(s.running) >= maxRuns:
+		return nil, &contract.Error{Code: contract.CodeOverloaded, Message: fmt.Sprintf("%d orchestrations are running, the maximum", maxRuns)}
+	}
+	ctx, cancel := s.newContext()
+	s.running[id] = cancel
+	return ctx, nil
+}
+
+var errRunning = errors.New("this process executes the run")
+
+func (s *Service) release(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.running[id]; cancel != nil {
+		cancel(nil)
+	}
+	delete(s.running, id)
+}
+
+// start executes a run in the background.
+func (s *Service) start(ctx context.Context, rec *orchestrator.Record) {
+	s.group.Go("orchestration", func(context.Context) error {
+		done, err := s.engine.Run(ctx, rec)
+		s.release(rec.ID)
+		switch {
+		case err != nil:
+			s.cfg.Logger.Debug("an orchestration is not continued here", "orchestration_id", rec.ID, "error", err)
+		case done.State.Terminal():
+			s.conclude(context.WithoutCancel(ctx), done)
+		case done.NeedsWork(time.Now()): // a decision came when it began to wait
+			s.kick(rec.ID)
+		}
+		return nil
+	})
+}
+
+// concludeTimeout bounds the writes after the end of a run.
+const concludeTimeout = 10 * time.Second
+
+// conclude writes the end of a run to the audit log, and removes it from the index of open
+// ones. If a write fails, the sweep concludes it.
+func (s *Service) conclude(ctx context.Context, rec *orchestrator.Record) {
+	ctx, cancel := context.WithTimeout(ctx, concludeTimeout)
+	defer cancel()
+	last := rec.Events[len(rec.Events)-1]
+	last.Rule, last.Action = string(rec.Reason), ""
+	err := auditor{s.cfg.Journal, s.cfg.Redactor}.RecordRunEvent(ctx, rec, last)
+	if err == nil {
+		err = s.store.close(ctx, rec.ID)
+	}
+	if err != nil {
+		s.cfg.Logger.Error("the end of an orchestration is not recorded yet", "orchestration_id", rec.ID, "error", err)
+		return
+	}
+	s.cfg.Logger.Info("orchestration", "orchestration_id", rec.ID, "status", rec.Status(), "reason", rec.Reason, "calls", rec.Calls,
+		"plans", rec.Plans, "took", rec.EndedAt.Sub(rec.CreatedAt))
+}
+
+// errOwned ends the takeover of a run that needs no work, or that a live process executes.
+var errOwned = errors.New("the run needs no other process")
+
+// kick continues a run if it needs work and no live process executes it.
+func (s *Service) kick(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), concludeTimeout)
+	defer cancel()
+	if err := s.resume(ctx, id); err != nil {
+		s.cfg.Logger.Warn("an orchestration is not continued yet", "orchestration_id", id, "error", err)
+	}
+}
+
+// resume takes a run over, unless it needs no work or a live process executes it.
+func (s *Service) resume(ctx context.Context, id string) error {
+	rec, err := s.store.get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // its creation was interrupted, or is about to be completed
+	}
+	if err != nil {
+		return err
+	}
+	abandoned := func(r *orchestrator.Record) bool {
+		if r.Owner == "" && !r.State.Terminal() {
+			return r.NeedsWork(time.Now())
+		}
+		return !s.cfg.IsLive(r.Owner)
+	}
+	if !abandoned(rec) {
+		return nil
+	}
+	runCtx, err := s.reserve(id, true)
+	if err != nil {
+		return nil //nolint:nilerr // it is executed, or this process stops
+	}
+	rec, err = s.store.Update(ctx, id, func(r *orchestrator.Record) error {
+		switch {
+		case !abandoned(r):
+			return errOwned
+		case r.State.Terminal():
+			r.Owner = s.cfg.Owner
+			return nil
+		}
+		return r.TakeOver(s.cfg.Owner, time.Now())
+	})
+	switch {
+	case err != nil:
+		s.release(id)
+		if errors.Is(err, errOwned) {
+			return nil
+		}
+		return err
+	case rec.State.Terminal():
+		s.release(id)
+		s.conclude(ctx, rec)
+		return nil
+	}
+	s.start(runCtx, rec)
+	return nil
+}
+
+// sweepInterval is how often runs are looked for whose gate has expired or whose process
+// has ended.
+const sweepInterval = 2 * time.Second
+
+// Run continues runs of processes that have ended, ends those whose gate has expired, and
+// receives the messages of other processes, until the context ends.
+func (s *Service) Run(ctx context.Context) error {
+	g := run.New(ctx)
+	g.Go("orchestrations without a process", func(ctx context.Context) error {
+		s.sweep(ctx)
+		for range run.Ticks(ctx, sweepInterval) {
+			s.sweep(ctx)
+		}
+		return nil
+	})
+	g.Go("cancellations of other replicas", func(ctx context.Context) error {
+		for range run.Ticks(ctx, sweepInterval) { // the connection may be interrupted
+			_ = s.cfg.Messages.Subscribe(ctx, cancelTopic, func(id []byte) { s.cancelLocal(string(id), orchestrator.ErrCancelled) })
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+func (s *Service) sweep(ctx context.Context) {
+	ids, err := s.store.open.Keys(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.cfg.Logger.Warn("the open orchestrations cannot be read", "error", err)
+		}
+		return
+	}
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			return
+		}
+		s.kick(id)
+	}
+}
+
+// LoadQuota counts the records that were stored before the start.
+func (s *Service) LoadQuota(ctx context.Context) error { return s.store.loadQuota(ctx) }
