@@ -28,24 +28,25 @@ const (
 // Config is the content of caprouter.yaml. DefaultConfig returns the values of absent
 // keys. Users depend on the names of the keys.
 type Config struct {
-	Listen      string           `yaml:"listen"`     // host:port; port 0 picks one
-	PublicURL   string           `yaml:"public_url"` // base URL of callbacks; "" = the listen address
-	TLS         TLSConfig        `yaml:"tls"`
-	DataDir     string           `yaml:"data_dir" validate:"required"`
-	Registry    RegistryConfig   `yaml:"registry"`
-	MCP         MCPConfig        `yaml:"mcp"`
-	SampleAgent string           `yaml:"sample_agent"` // host:port on which serve runs the sample agent as well; "" = it does not
-	Auth        AuthConfig       `yaml:"auth"`
-	Classifier  ClassifierConfig `yaml:"classifier"`
-	LLM         LLMConfig        `yaml:"llm"`
-	Dispatch    DispatchConfig   `yaml:"dispatch"`
-	Limits      LimitsConfig     `yaml:"limits"`
-	Store       StoreConfig      `yaml:"store"`
-	Audit       AuditConfig      `yaml:"audit"`
-	Tickets     TicketsConfig    `yaml:"tickets"`
-	Redact      RedactConfig     `yaml:"redact"`
-	Session     SessionConfig    `yaml:"session"`
-	Telemetry   TelemetryConfig  `yaml:"telemetry"`
+	Listen       string             `yaml:"listen"`     // host:port; port 0 picks one
+	PublicURL    string             `yaml:"public_url"` // base URL of callbacks; "" = the listen address
+	TLS          TLSConfig          `yaml:"tls"`
+	DataDir      string             `yaml:"data_dir" validate:"required"`
+	Registry     RegistryConfig     `yaml:"registry"`
+	MCP          MCPConfig          `yaml:"mcp"`
+	Orchestrator OrchestratorConfig `yaml:"orchestrator"`
+	SampleAgent  string             `yaml:"sample_agent"` // host:port on which serve runs the sample agent as well; "" = it does not
+	Auth         AuthConfig         `yaml:"auth"`
+	Classifier   ClassifierConfig   `yaml:"classifier"`
+	LLM          LLMConfig          `yaml:"llm"`
+	Dispatch     DispatchConfig     `yaml:"dispatch"`
+	Limits       LimitsConfig       `yaml:"limits"`
+	Store        StoreConfig        `yaml:"store"`
+	Audit        AuditConfig        `yaml:"audit"`
+	Tickets      TicketsConfig      `yaml:"tickets"`
+	Redact       RedactConfig       `yaml:"redact"`
+	Session      SessionConfig      `yaml:"session"`
+	Telemetry    TelemetryConfig    `yaml:"telemetry"`
 }
 
 // RegistryConfig specifies the capability registry.
@@ -75,20 +76,21 @@ type TelemetryConfig struct {
 // loopback, and classifies with a model if the environment contains its key.
 func DefaultConfig() Config {
 	return Config{
-		Listen:     "127.0.0.1:8080",
-		DataDir:    "./caprouter-data",
-		Registry:   RegistryConfig{HotReload: true},
-		MCP:        defaultMCPConfig(),
-		Auth:       defaultAuthConfig(),
-		Classifier: defaultClassifierConfig(),
-		LLM:        defaultLLMConfig(),
-		Dispatch:   DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, AllowPrivate: StringList{}, Aggregate: "sections"},
-		Limits:     defaultLimitsConfig(),
-		Store:      defaultStoreConfig(),
-		Audit:      AuditConfig{Required: true},
-		Redact:     RedactConfig{Kinds: StringList{kindsDefault}, Allow: []string{}},
-		Session:    SessionConfig{TTLS: 600, ClassifyTrigger: session.EveryRequest},
-		Telemetry:  TelemetryConfig{LogLevel: "info", TraceRatio: 0.01},
+		Listen:       "127.0.0.1:8080",
+		DataDir:      "./caprouter-data",
+		Registry:     RegistryConfig{HotReload: true},
+		MCP:          defaultMCPConfig(),
+		Orchestrator: defaultOrchestratorConfig(),
+		Auth:         defaultAuthConfig(),
+		Classifier:   defaultClassifierConfig(),
+		LLM:          defaultLLMConfig(),
+		Dispatch:     DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, AllowPrivate: StringList{}, Aggregate: "sections"},
+		Limits:       defaultLimitsConfig(),
+		Store:        defaultStoreConfig(),
+		Audit:        AuditConfig{Required: true},
+		Redact:       RedactConfig{Kinds: StringList{kindsDefault}, Allow: []string{}},
+		Session:      SessionConfig{TTLS: 600, ClassifyTrigger: session.EveryRequest},
+		Telemetry:    TelemetryConfig{LogLevel: "info", TraceRatio: 0.01},
 	}
 }
 
@@ -147,6 +149,7 @@ func (c *Config) Validate() error {
 		c.TLS.validate(),
 		c.Auth.validate(),
 		c.Classifier.validate(),
+		c.Orchestrator.validate(),
 		c.LLM.validate(),
 		validatePublicURL(c.PublicURL, c.Dispatch.AllowPlainHTTP),
 		c.Store.validate(),

@@ -28,6 +28,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/mcphost"
+	"github.com/caprouter/caprouter/internal/orchestrations"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/registry"
 	"github.com/caprouter/caprouter/internal/telemetry"
@@ -58,14 +59,15 @@ type core struct {
 	model       *llm.Client // nil if none is configured
 	classifier  *classifier.Classifier
 	router      *router.Router
-	file        *registry.File         // of a core that serves
-	fleet       *fleet.Fleet           // likewise
-	registry    *registry.Registry     // likewise
-	views       *viewBuilder           // likewise
-	access      *accessControl         // of a core that serves
-	mcp         *mcphost.Host          // likewise
-	persistence *persistence           // nil in a core that routes one request
-	baseURL     atomic.Pointer[string] // base URL of callbacks; nil = none
+	file        *registry.File          // of a core that serves
+	fleet       *fleet.Fleet            // likewise
+	registry    *registry.Registry      // likewise
+	views       *viewBuilder            // likewise
+	access      *accessControl          // of a core that serves
+	mcp         *mcphost.Host           // likewise
+	runs        *orchestrations.Service // likewise
+	persistence *persistence            // nil in a core that routes one request
+	baseURL     atomic.Pointer[string]  // base URL of callbacks; nil = none
 }
 
 // storeUse is how a core uses the data directory.
@@ -161,6 +163,9 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	}
 	if use != noStore {
 		if c.mcp, err = c.openMCP(ctx, &opts, redactor); err != nil {
+			return nil, err
+		}
+		if c.runs, err = openRuns(ctx, c, redactor); err != nil {
 			return nil, err
 		}
 	}
@@ -295,6 +300,9 @@ func (c *core) closeResources(ctx context.Context) error {
 		c.router.Close(ctx)
 	}
 	var err error
+	if c.runs != nil {
+		c.runs.Close(ctx)
+	}
 	if c.mcp != nil { // after the router, whose tasks may call tools
 		err = c.mcp.Close()
 	}

@@ -62,13 +62,14 @@ func newMatrix(t *testing.T) *matrix {
 		entry("hidden_agent", "veiled_thing", "shadows", agent.URL)+"fallback: { policy: C }\n"+
 		"grants: { guest: { intents: [count_words], domains: [prose] } }\n",
 		func(c *Config) {
+			c.Orchestrator.ApproveOwn = true
 			c.Limits.Register.RPS, c.Limits.Check.RPS = "0", "0"
 			c.MCP.File = writeFile(t, "mcp.json", restPlugin(t, "plugin", "echo"))
 		})
 	return m
 }
 
-const everyScope = "route:submit route:read agents:read tickets mcp:read mcp:invoke:plugin.echo"
+const everyScope = "route:submit route:read agents:read tickets mcp:read mcp:invoke:plugin.echo orchestrate orchestrate:approve"
 
 // documentedScope returns a scope of a token as the document names it.
 func documentedScope(scope string) string {
@@ -81,7 +82,9 @@ func documentedScope(scope string) string {
 // right is a token of the tenant acme that may do everything with two agents,
 // but for the scope that is left out.
 func (m *matrix) right(without string, over map[string]any) string {
-	scopes := slices.DeleteFunc(strings.Fields(everyScope), func(s string) bool { return documentedScope(s) == without })
+	scopes := slices.DeleteFunc(strings.Fields(everyScope), func(s string) bool {
+		return documentedScope(s) == without || s == "orchestrate:approve" && without == "orchestrate" // which permits reading as well
+	})
 	all := map[string]any{"tenant": "acme"}
 	maps.Copy(all, over)
 	return m.token("alice", strings.Join(scopes, " ")+" agent:counter agent:sleeper agent:puller", all)
@@ -203,6 +206,18 @@ func ofGuest(suffix string) func(*matrix) (string, string) {
 	}
 }
 
+// ofRun asks for an orchestration of alice, which has ended.
+func ofRun(suffix string) func(*matrix) (string, string) {
+	return func(m *matrix) (string, string) {
+		got := m.do(call{method: "POST", path: "/api/v1/orchestrations", token: m.right("", nil), body: `{"goal":"a goal without a plan"}`})
+		var run contract.Orchestration
+		if err := json.Unmarshal(got.body, &run); err != nil || got.status != 200 {
+			m.t.Fatalf("orchestrate: %d %s", got.status, got.body)
+		}
+		return "/api/v1/orchestrations/" + run.OrchestrationID + suffix, "/api/v1/orchestrations/" + unknownID + suffix
+	}
+}
+
 // ofRegistered asks for an MCP server that an operator has registered.
 func ofRegistered(m *matrix) (path, unknown string) {
 	got := m.do(call{
@@ -219,49 +234,54 @@ func table() map[string]row {
 	const prompt = `{"content":{"prompt":"please count words of this prose"},"options":{"fallback":"B"}}`
 	hidden := []string{"hidden_agent", "veiled_thing", "shadows"}
 	return map[string]row{
-		"POST /api/v1/route":                    {"route:submit", prompt, 200, fixed("/api/v1/route"), 0, hidden},
-		"POST /api/v1/classify":                 {"route:submit", prompt, 200, fixed("/api/v1/classify"), 0, hidden},
-		"GET /api/v1/requests/{id}":             {"route:read", "", 200, ofRequest(false, ""), 404, hidden},
-		"DELETE /api/v1/requests/{id}":          {"route:submit", "", 204, ofRequest(false, ""), 404, hidden},
-		"GET /api/v1/requests/{id}/events":      {"route:read", "", 200, ofRequest(false, "/events"), 404, hidden},
-		"POST /api/v1/requests/{id}/cancel":     {"route:submit", "", 200, ofRequest(true, "/cancel"), 404, hidden},
-		"GET /api/v1/decisions":                 {"route:read", "", 200, fixed("/api/v1/decisions"), 200, hidden},
-		"POST /api/v1/tasks/{id}/result":        {"tasks:work", `{"task_id":"TASK","status":"success"}`, 200, ofTask("/result"), 404, nil},
-		"POST /api/v1/tasks/{id}/progress":      {"tasks:work", `{"message":"half"}`, 204, ofTask("/progress"), 404, nil},
-		"POST /api/v1/tasks/{id}/heartbeat":     {"tasks:work", "", 200, ofPulledTask("/heartbeat"), 404, nil},
-		"POST /api/v1/agents/{id}/lease":        {"tasks:work", "", 204, fixed("/api/v1/agents/puller/lease"), 0, hidden},
-		"GET /api/v1/tickets":                   {"tickets", "", 200, fixed("/api/v1/tickets"), 200, hidden},
-		"GET /api/v1/tickets/{id}":              {"tickets", "", 200, ofTicket(""), 404, hidden},
-		"POST /api/v1/tickets/{id}/close":       {"tickets", "", 200, ofTicket("/close"), 404, hidden},
-		"GET /api/v1/agents":                    {"agents:read", "", 200, fixed("/api/v1/agents"), 200, hidden},
-		"GET /api/v1/agents/{id}":               {"agents:read", "", 200, fixed("/api/v1/agents/counter"), 0, hidden},
-		"PUT /api/v1/agents/{id}":               {"agents:register", guestRegistration, 200, ofGuest(""), 0, hidden},
-		"DELETE /api/v1/agents/{id}":            {"agents:register", "", 204, ofGuest(""), 0, hidden},
-		"POST /api/v1/agents/{id}/heartbeat":    {"agents:register", "", 200, ofGuest("/heartbeat"), 0, hidden},
-		"POST /api/v1/agents/{id}/drain":        {"agents:register", "", 200, ofGuest("/drain"), 0, hidden},
-		"POST /api/v1/agents/{id}/disable":      {"admin", "", 204, ofGuest("/disable"), 0, hidden},
-		"POST /api/v1/agents/{id}/enable":       {"admin", "", 204, ofGuest("/enable"), 0, hidden},
-		"GET /api/v1/registry":                  {"agents:read", "", 200, fixed("/api/v1/registry"), 200, hidden},
-		"POST /api/v1/registry/validate":        {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/validate"), 0, hidden},
-		"POST /api/v1/registry/lint":            {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/lint"), 0, hidden},
-		"POST /api/v1/registry/diff":            {"route:read", "clients: {}", 200, fixed("/api/v1/registry/diff"), 200, hidden},
-		"GET /api/v1/mcp/registry":              {"mcp:read", "", 200, fixed("/api/v1/mcp/registry"), 0, hidden},
-		"POST /api/v1/mcp/validate":             {"mcp:read", `{"mcpServers":{}}`, 200, fixed("/api/v1/mcp/validate"), 0, hidden},
-		"POST /api/v1/mcp/test":                 {"mcp:read", `{"server":"plugin"}`, 200, fixed("/api/v1/mcp/test"), 0, hidden},
-		"POST /api/v1/mcp/invoke":               {"mcp:invoke:{action}", `{"action":"plugin.echo"}`, 200, fixed("/api/v1/mcp/invoke"), 0, hidden},
-		"GET /api/v1/mcp/servers":               {"mcp:read", "", 200, fixed("/api/v1/mcp/servers"), 0, hidden},
-		"POST /api/v1/mcp/servers":              {"admin", `{"name":"other","url":"https://mcp.invalid/mcp"}`, 201, fixed("/api/v1/mcp/servers"), 0, hidden},
-		"GET /api/v1/mcp/servers/{name}":        {"mcp:read", "", 200, fixed("/api/v1/mcp/servers/plugin"), 0, hidden},
-		"DELETE /api/v1/mcp/servers/{name}":     {"admin", "", 204, ofRegistered, 0, hidden},
-		"POST /api/v1/mcp/bind":                 {"mcp:read", `{"agent_id":"counter","capability":"prose:read"}`, 200, fixed("/api/v1/mcp/bind"), 0, hidden},
-		"GET /api/v1/mcp/events":                {"mcp:read", "", 200, fixed(mcpEvents), 0, hidden},
-		"GET /api/v1/mcp/tools/pending":         {"admin", "", 200, fixed("/api/v1/mcp/tools/pending"), 0, hidden},
-		"POST /api/v1/mcp/tools/{name}/approve": {"admin", `{"hash":"9f86d081884c"}`, 409, fixed("/api/v1/mcp/tools/plugin.echo/approve"), 0, hidden}, // it is not quarantined
-		"GET /healthz":                          {"public", "", 200, fixed("/healthz"), 200, hidden},
-		"GET /readyz":                           {"public", "", 200, fixed("/readyz"), 200, hidden},
-		"GET /metrics":                          {"public", "", 200, fixed("/metrics"), 200, hidden},
-		"GET /.well-known/jwks.json":            {"public", "", 200, fixed("/.well-known/jwks.json"), 200, hidden},
-		"GET /openapi.json":                     {"public", "", 200, fixed("/openapi.json"), 200, hidden},
+		"POST /api/v1/route":                       {"route:submit", prompt, 200, fixed("/api/v1/route"), 0, hidden},
+		"POST /api/v1/classify":                    {"route:submit", prompt, 200, fixed("/api/v1/classify"), 0, hidden},
+		"GET /api/v1/requests/{id}":                {"route:read", "", 200, ofRequest(false, ""), 404, hidden},
+		"DELETE /api/v1/requests/{id}":             {"route:submit", "", 204, ofRequest(false, ""), 404, hidden},
+		"GET /api/v1/requests/{id}/events":         {"route:read", "", 200, ofRequest(false, "/events"), 404, hidden},
+		"POST /api/v1/requests/{id}/cancel":        {"route:submit", "", 200, ofRequest(true, "/cancel"), 404, hidden},
+		"GET /api/v1/decisions":                    {"route:read", "", 200, fixed("/api/v1/decisions"), 200, hidden},
+		"POST /api/v1/tasks/{id}/result":           {"tasks:work", `{"task_id":"TASK","status":"success"}`, 200, ofTask("/result"), 404, nil},
+		"POST /api/v1/tasks/{id}/progress":         {"tasks:work", `{"message":"half"}`, 204, ofTask("/progress"), 404, nil},
+		"POST /api/v1/tasks/{id}/heartbeat":        {"tasks:work", "", 200, ofPulledTask("/heartbeat"), 404, nil},
+		"POST /api/v1/agents/{id}/lease":           {"tasks:work", "", 204, fixed("/api/v1/agents/puller/lease"), 0, hidden},
+		"GET /api/v1/tickets":                      {"tickets", "", 200, fixed("/api/v1/tickets"), 200, hidden},
+		"GET /api/v1/tickets/{id}":                 {"tickets", "", 200, ofTicket(""), 404, hidden},
+		"POST /api/v1/tickets/{id}/close":          {"tickets", "", 200, ofTicket("/close"), 404, hidden},
+		"GET /api/v1/agents":                       {"agents:read", "", 200, fixed("/api/v1/agents"), 200, hidden},
+		"GET /api/v1/agents/{id}":                  {"agents:read", "", 200, fixed("/api/v1/agents/counter"), 0, hidden},
+		"PUT /api/v1/agents/{id}":                  {"agents:register", guestRegistration, 200, ofGuest(""), 0, hidden},
+		"DELETE /api/v1/agents/{id}":               {"agents:register", "", 204, ofGuest(""), 0, hidden},
+		"POST /api/v1/agents/{id}/heartbeat":       {"agents:register", "", 200, ofGuest("/heartbeat"), 0, hidden},
+		"POST /api/v1/agents/{id}/drain":           {"agents:register", "", 200, ofGuest("/drain"), 0, hidden},
+		"POST /api/v1/agents/{id}/disable":         {"admin", "", 204, ofGuest("/disable"), 0, hidden},
+		"POST /api/v1/agents/{id}/enable":          {"admin", "", 204, ofGuest("/enable"), 0, hidden},
+		"GET /api/v1/registry":                     {"agents:read", "", 200, fixed("/api/v1/registry"), 200, hidden},
+		"POST /api/v1/registry/validate":           {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/validate"), 0, hidden},
+		"POST /api/v1/registry/lint":               {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/lint"), 0, hidden},
+		"POST /api/v1/registry/diff":               {"route:read", "clients: {}", 200, fixed("/api/v1/registry/diff"), 200, hidden},
+		"GET /api/v1/mcp/registry":                 {"mcp:read", "", 200, fixed("/api/v1/mcp/registry"), 0, hidden},
+		"POST /api/v1/mcp/validate":                {"mcp:read", `{"mcpServers":{}}`, 200, fixed("/api/v1/mcp/validate"), 0, hidden},
+		"POST /api/v1/mcp/test":                    {"mcp:read", `{"server":"plugin"}`, 200, fixed("/api/v1/mcp/test"), 0, hidden},
+		"POST /api/v1/mcp/invoke":                  {"mcp:invoke:{action}", `{"action":"plugin.echo"}`, 200, fixed("/api/v1/mcp/invoke"), 0, hidden},
+		"GET /api/v1/mcp/servers":                  {"mcp:read", "", 200, fixed("/api/v1/mcp/servers"), 0, hidden},
+		"POST /api/v1/mcp/servers":                 {"admin", `{"name":"other","url":"https://mcp.invalid/mcp"}`, 201, fixed("/api/v1/mcp/servers"), 0, hidden},
+		"GET /api/v1/mcp/servers/{name}":           {"mcp:read", "", 200, fixed("/api/v1/mcp/servers/plugin"), 0, hidden},
+		"DELETE /api/v1/mcp/servers/{name}":        {"admin", "", 204, ofRegistered, 0, hidden},
+		"POST /api/v1/mcp/bind":                    {"mcp:read", `{"agent_id":"counter","capability":"prose:read"}`, 200, fixed("/api/v1/mcp/bind"), 0, hidden},
+		"GET /api/v1/mcp/events":                   {"mcp:read", "", 200, fixed(mcpEvents), 0, hidden},
+		"GET /api/v1/mcp/tools/pending":            {"admin", "", 200, fixed("/api/v1/mcp/tools/pending"), 0, hidden},
+		"POST /api/v1/mcp/tools/{name}/approve":    {"admin", `{"hash":"9f86d081884c"}`, 409, fixed("/api/v1/mcp/tools/plugin.echo/approve"), 0, hidden}, // it is not quarantined
+		"POST /api/v1/orchestrations":              {"orchestrate", `{"goal":"a goal without a plan"}`, 200, fixed("/api/v1/orchestrations"), 0, hidden},
+		"GET /api/v1/orchestrations/{id}":          {"orchestrate", "", 200, ofRun(""), 404, hidden},
+		"GET /api/v1/orchestrations/{id}/events":   {"orchestrate", "", 200, ofRun("/events"), 404, hidden},
+		"POST /api/v1/orchestrations/{id}/approve": {"orchestrate:approve", `{"step":"a","decision":"deny"}`, 409, ofRun("/approve"), 404, hidden}, // it does not wait
+		"POST /api/v1/orchestrations/{id}/cancel":  {"orchestrate", "", 409, ofRun("/cancel"), 404, hidden},
+		"GET /healthz":                             {"public", "", 200, fixed("/healthz"), 200, hidden},
+		"GET /readyz":                              {"public", "", 200, fixed("/readyz"), 200, hidden},
+		"GET /metrics":                             {"public", "", 200, fixed("/metrics"), 200, hidden},
+		"GET /.well-known/jwks.json":               {"public", "", 200, fixed("/.well-known/jwks.json"), 200, hidden},
+		"GET /openapi.json":                        {"public", "", 200, fixed("/openapi.json"), 200, hidden},
 	}
 }
 
@@ -412,7 +432,8 @@ func (m *matrix) checkForeign(t *testing.T, r row, path, unknown string, ask fun
 		return
 	}
 	alike("another tenant", got, ask(unknown, rival))
-	if !strings.Contains(path, "/tickets/") { // which are the whole tenant's
+	// Tickets are the whole tenant's, and who may approve sees the runs of the tenant.
+	if !strings.Contains(path, "/tickets/") && !strings.Contains(path, "/orchestrations/") {
 		want("who may not use its agent", ask(path, bob), r.foreign)
 		alike("who may not use its agent", ask(path, bob), ask(unknown, bob))
 	}

@@ -14,9 +14,12 @@ import (
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/mcphost"
+	"github.com/caprouter/caprouter/internal/orchestrations"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/rest"
+	"github.com/caprouter/caprouter/orchestrator"
+	"github.com/caprouter/caprouter/orchestrator/policy"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -34,11 +37,6 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 	if !c.cfg.MCP.CircuitBreaker {
 		breaker.Failures = math.MaxInt
 	}
-	k := c.persistence
-	owner := ""
-	if k.shared {
-		owner = k.owner
-	}
 	path, optional := c.cfg.MCP.filePath()
 	host, err := mcphost.New(ctx, mcphost.Config{
 		Path: path, Optional: optional, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP,
@@ -50,7 +48,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 			Capabilities: func(agentID string) ([]string, bool) { return mcpCapabilities(c.router.View(), agentID) },
 		},
 		Guard:    egress.NewGuard(append(private, c.cfg.localAddresses()...)...),
-		Journal:  history.NewJournal(k.auditLog, owner, !c.cfg.Audit.Required, c.log, time.Now),
+		Journal:  newToolJournal(c),
 		Redactor: redactor, Meter: c.telemetry.Metrics(), Logger: c.log,
 	})
 	if err != nil {
@@ -58,6 +56,40 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 	}
 	c.telemetry.Metrics().ObserveMCPServers(host.CountByStatus)
 	return host, nil
+}
+
+// openRuns opens the orchestrations, and begins none.
+func openRuns(ctx context.Context, c *core, redactor *redact.Redactor) (*orchestrations.Service, error) {
+	cfg, k := &c.cfg.Orchestrator, c.persistence
+	rules, err := policy.Default()
+	if cfg.PolicyFile != "" {
+		rules, err = policy.Load(cfg.PolicyFile)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("orchestrator.policy_file: %w", err)
+	}
+	return orchestrations.New(ctx, orchestrations.Config{
+		Bucket: k.runs, Quota: k.quotas.runs, Owner: k.owner, IsLive: k.members.IsLive, Messages: k.store,
+		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Redactor: redactor, Enforcer: rules,
+		Models: orchestrations.NewModels(orchestrations.ModelConfig{
+			Planner:          contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: cfg.Planner.Model},
+			Verifier:         contract.RunModel{Kind: cfg.Verifier.Kind, Endpoint: cfg.Verifier.Endpoint, Model: cfg.Verifier.Model},
+			EndpointsAllowed: cfg.EndpointsAllowed,
+		}),
+		Budgets:    orchestrator.Budgets{Steps: cfg.Budgets.Steps, Replans: cfg.Budgets.Replans, Retries: cfg.Budgets.Retries},
+		Timeout:    time.Duration(cfg.Budgets.TimeoutMS) * time.Millisecond,
+		GateTTL:    time.Duration(cfg.GateTTLS) * time.Second,
+		BlockGates: cfg.OnGate == gateBlock, SelfApproval: cfg.ApproveOwn || c.cfg.Auth.Mode == authNone, Logger: c.log,
+	})
+}
+
+// newToolJournal returns the journal of calls of tools and of what leads to them.
+func newToolJournal(c *core) *history.Journal {
+	owner := ""
+	if c.persistence.shared {
+		owner = c.persistence.owner
+	}
+	return history.NewJournal(c.persistence.auditLog, owner, !c.cfg.Audit.Required, c.log, time.Now)
 }
 
 // taskInvoker calls tools for tasks of agents.

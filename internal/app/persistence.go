@@ -41,6 +41,7 @@ type persistence struct {
 	idempotencyKeys *store.Bucket
 	agents          *store.Bucket // registrations
 	pins            *store.Bucket // of the definitions of tools
+	runs            *store.Bucket // orchestrations
 	tickets         *tickets.Service
 	sharedKeys      *sharedkeys.Directory // nil if the store is embedded
 	sharedKeyBucket *store.Bucket         // likewise
@@ -59,6 +60,7 @@ const (
 	shareTickets  = 0.04
 	shareAgents   = 0.03
 	sharePins     = 0.02
+	shareRuns     = 0.04
 )
 
 // Retention of idempotency keys and tickets after their last use.
@@ -167,6 +169,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 	}
 	k.requestBucket = bucket("REQUESTS", durationOf(c.cfg.Store.Retention.Requests), shareRequests, k.quotas.requests, k.contentKeys)
 	k.sessions = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions, k.quotas.sessions, k.contentKeys)
+	k.runs = bucket("ORCHESTRATIONS", durationOf(c.cfg.Store.Retention.Requests), shareRuns, k.quotas.runs, k.contentKeys)
 	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys, k.quotas.keys, nil) // hashes only
 	if err == nil {                                                                  // no content of callers: not encrypted, and no tenant's
 		k.agents, err = k.store.Bucket(ctx, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}) // watched by replicas

@@ -17,7 +17,7 @@ import (
 
 // storeQuotas divide the parts of the store between tenants.
 type storeQuotas struct {
-	requests, sessions, keys, tickets *quota.Ledger
+	requests, sessions, keys, tickets, runs *quota.Ledger
 }
 
 func (c *core) newQuotas() *storeQuotas {
@@ -32,7 +32,9 @@ func (c *core) newQuotas() *storeQuotas {
 			quota.Config{MaxAge: durationOf(c.cfg.Store.Retention.Requests), Removable: true, Held: true}),
 		sessions: part("sessions", telemetry.PartSessions, shareSessions,
 			quota.Config{MaxAge: time.Duration(c.cfg.Session.TTLS) * time.Second, Removable: true}),
-		keys:    part("idempotency keys", "", shareKeys, quota.Config{MaxAge: keyAge}),
+		keys: part("idempotency keys", "", shareKeys, quota.Config{MaxAge: keyAge}),
+		runs: part("orchestrations", telemetry.PartRuns, shareRuns,
+			quota.Config{MaxAge: durationOf(c.cfg.Store.Retention.Requests), Removable: true, Held: true}),
 		tickets: part("tickets", telemetry.PartTickets, shareTickets, quota.Config{MaxAge: ticketAge, Removable: true, Held: true}),
 	}
 }
@@ -79,7 +81,7 @@ const (
 func (c *core) countQuotas(ctx context.Context) error {
 	k := c.persistence
 	begin := time.Now()
-	c.reportCount(ctx, errors.Join(k.loadRequests(ctx), k.loadSessions(ctx), k.loadKeys(ctx)))
+	c.reportCount(ctx, errors.Join(k.loadRequests(ctx), k.loadSessions(ctx), k.loadKeys(ctx), c.runs.LoadQuota(ctx)))
 	for c.cfg.Store.URL != "" {
 		select {
 		case <-ctx.Done():
@@ -87,7 +89,7 @@ func (c *core) countQuotas(ctx context.Context) error {
 		case <-time.After(max(recountInterval, recountShare*time.Since(begin))):
 		}
 		begin = time.Now()
-		c.reportCount(ctx, k.recount(ctx))
+		c.reportCount(ctx, errors.Join(k.recount(ctx), k.quotas.runs.Recount(func() error { return c.runs.LoadQuota(ctx) })))
 	}
 	return nil
 }
@@ -130,7 +132,7 @@ func (k *persistence) heaviestTenants() []telemetry.TenantBytes {
 			total[owner] += bytes
 		}
 	}
-	for _, part := range []*quota.Ledger{k.quotas.requests, k.quotas.sessions, k.quotas.keys, k.quotas.tickets} {
+	for _, part := range []*quota.Ledger{k.quotas.requests, k.quotas.sessions, k.quotas.keys, k.quotas.tickets, k.quotas.runs} {
 		add(part.Usage())
 	}
 	if k.auditLog != nil {

@@ -92,6 +92,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	if c.cfg.MCP.HotReload {
 		s.group.Go("watch the registry of MCP servers", c.mcp.Watch)
 	}
+	s.group.Go("orchestrations", c.runs.Run)
 	s.group.Go("watch registry", c.watchRegistry)
 	s.group.Go("probe agents", c.dispatcher.RunProbes)
 	s.group.Go("messages of other replicas", func(ctx context.Context) error {
@@ -258,6 +259,8 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 		MCPServers:   c.mcp,
 		MCPApprovals: c.mcp,
 		MCPBindings:  c.mcp,
+		Runs:         c.runs,
+		RunControl:   c.runs,
 		Registry:     c.snapshot,
 		AgentState:   c.agentState,
 		Readiness:    c.readiness,

@@ -53,6 +53,7 @@ func (a *api) routes(cfg *Config) []httpserver.Route {
 	optionalBody := jsonBody(contract.MaxBodyBytes)
 	optionalBody.Optional = true
 	m := &mcpAPI{tools: a.deps.Tools, servers: a.deps.MCPServers, approvals: a.deps.MCPApprovals, bindings: a.deps.MCPBindings}
+	runs := &runAPI{runs: a.deps.Runs, control: a.deps.RunControl}
 	return []httpserver.Route{
 		{Method: post, Path: "/api/v1/route", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, ObserveError: a.deps.Meter.Request, Handle: a.handleRoute},
 		{Method: post, Path: "/api/v1/classify", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, Handle: a.handleClassify},
@@ -88,6 +89,12 @@ func (a *api) routes(cfg *Config) []httpserver.Route {
 		{Method: get, Path: "/api/v1/mcp/tools/pending", Scope: contract.ScopeAdmin, Handle: m.handlePendingTools},
 		{Method: post, Path: "/api/v1/mcp/tools/:name/approve", Scope: contract.ScopeAdmin, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: m.handleApproveTool},
 		{Method: del, Path: "/api/v1/mcp/servers/:name", Scope: contract.ScopeAdmin, Class: httpserver.ClassCompletion, Handle: m.handleRemoveMCPServer},
+
+		{Method: post, Path: "/api/v1/orchestrations", Scope: contract.ScopeOrchestrate, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, Handle: runs.handleOrchestrate},
+		{Method: get, Path: "/api/v1/orchestrations/:id", Scope: contract.ScopeOrchestrate, HasScope: mayReadRuns, Handle: runs.handleRun},
+		{Method: get, Path: "/api/v1/orchestrations/:id/events", Scope: contract.ScopeOrchestrate, HasScope: mayReadRuns, Class: httpserver.ClassStream, Handle: runs.handleRunEvents},
+		{Method: post, Path: "/api/v1/orchestrations/:id/approve", Scope: contract.ScopeApprove, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: runs.handleApprove},
+		{Method: post, Path: "/api/v1/orchestrations/:id/cancel", Scope: contract.ScopeOrchestrate, Class: httpserver.ClassCompletion, Handle: runs.handleCancelRun},
 
 		{Method: get, Path: "/api/v1/requests/:id/events", Scope: contract.ScopeRouteRead, Class: httpserver.ClassStream, Handle: a.handleEvents},
 		{Method: post, Path: "/api/v1/requests/:id/cancel", Scope: contract.ScopeRouteSubmit, Class: httpserver.ClassCompletion, Handle: a.handleCancel},

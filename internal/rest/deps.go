@@ -46,6 +46,8 @@ type Deps struct {
 	MCPServers   MCPServers
 	MCPApprovals MCPApprovals
 	MCPBindings  MCPBindings
+	Runs         Runs
+	RunControl   RunControl
 	Registry     func() *capabilities.Snapshot // returns the current snapshot
 	AgentState   func(id string) AgentState
 	Readiness    func() Readiness

@@ -55,6 +55,8 @@ func (f *fakeBackend) deps() Deps {
 		MCPServers:   f.tools,
 		MCPApprovals: f.tools,
 		MCPBindings:  f.tools,
+		Runs:         fakeRuns{},
+		RunControl:   fakeRuns{},
 		Router:       f,
 		Requests:     f,
 		Decisions:    f,

@@ -71,6 +71,10 @@ func schemaTypes() map[string]reflect.Type {
 		"MCPPendingList":     reflect.TypeFor[MCPPendingList](),
 		"MCPApproval":        reflect.TypeFor[MCPApproval](),
 		"GatewayEvent":       reflect.TypeFor[contract.GatewayEvent](),
+		"Goal":               reflect.TypeFor[contract.Goal](),
+		"Plan":               reflect.TypeFor[contract.Plan](),
+		"Orchestration":      reflect.TypeFor[contract.Orchestration](),
+		"Approval":           reflect.TypeFor[contract.Approval](),
 		"MCPTest":            reflect.TypeFor[MCPTest](),
 		"MCPTestResult":      reflect.TypeFor[MCPTestResult](),
 	}
@@ -80,7 +84,7 @@ func schemaTypes() map[string]reflect.Type {
 // those with a validate tag; in other schemas a member is required unless it has
 // omitempty.
 func isInbound(schema string) bool {
-	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose", "LeaseRequest", "Action", "MCPRegistration", "MCPTest", "MCPBindRequest", "MCPApproval"}, schema)
+	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose", "LeaseRequest", "Action", "MCPRegistration", "MCPTest", "MCPBindRequest", "MCPApproval", "Goal", "Approval"}, schema)
 }
 
 // The schemas of the document have exactly the JSON members of the Go types, with
