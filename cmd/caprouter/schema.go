@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
 // schemaDir is the directory that init writes the schemas into, beside the files that
@@ -26,6 +27,7 @@ func fileSchemas() []fileSchema {
 		{"registry", capabilities.Schema},
 		{"config", app.ConfigSchema},
 		{"cases", golden.Schema},
+		{"policy", policy.Schema},
 	}
 }
 
@@ -53,12 +55,12 @@ func schemaFiles(dir string) ([]fileContent, error) {
 
 func newSchemaCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "schema registry|config|cases",
+		Use:   "schema registry|config|cases|policy",
 		Short: "Print the JSON Schema of a YAML file",
-		Long: "Print the JSON Schema of capabilities.yaml, caprouter.yaml or a file of golden cases, with which an editor\n" +
-			"completes and checks keys. The files of caprouter init refer to copies of the schemas.",
+		Long: "Print the JSON Schema of capabilities.yaml, caprouter.yaml, a file of golden cases or a policy file, with\n" +
+			"which an editor completes and checks keys. The files of caprouter init refer to copies of the schemas.",
 		Example: `  caprouter schema registry > schemas/registry.json`,
-		Args:    argsBetween("registry, config or cases", 1, 1),
+		Args:    argsBetween("registry, config, cases or policy", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, s := range fileSchemas() {
 				if s.name != args[0] {
@@ -70,7 +72,7 @@ func newSchemaCommand() *cobra.Command {
 				}
 				return err
 			}
-			return usageErrorf(cmd, "there is no schema %q: registry, config or cases", args[0])
+			return usageErrorf(cmd, "there is no schema %q: registry, config, cases or policy", args[0])
 		},
 	}
 	for _, s := range fileSchemas() {

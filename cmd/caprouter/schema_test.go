@@ -20,6 +20,7 @@ func TestFileSchemas(t *testing.T) {
 		"registry": {filepath.Join(dir, "capabilities.yaml"), "../../examples/capabilities.yaml", "../../internal/demo/registry.yaml", "../../capabilities/testdata/full.yaml"},
 		"config":   {filepath.Join(dir, "caprouter.yaml"), "../../examples/caprouter.yaml"},
 		"cases":    {filepath.Join(dir, "cases.yaml")},
+		"policy":   {"../../orchestrator/policy/defaults.yaml", "../../examples/policy.yaml"},
 	}
 	more, err := filepath.Glob("../../examples/golden/*.yaml")
 	if err != nil {
@@ -68,7 +69,8 @@ func invalidFiles() map[string][]string {
 			"classifier: { mode: fast }", "dispatch: { timeout_ms: 0 }", "llm: { provider: other }", "data_dir: ''",
 			"auth: { keys: [{ kid: a, alg: none }] }", "session: { classify_trigger: never }",
 		},
-		"cases": {"cases: [{ id: a, split: holdout }]", "cases: [{ id: a, expect: { outcome: dispach } }]", "cases: [{ id: a, history: [{ role: system }] }]"},
+		"policy": {"rules: [{ id: a, effect: block }]", "rules: [{ id: a, effect: deny, when: { tool: [x] } }]", "rules: [{ id: a, effect: deny, when: { categories: [net] } }]", "version: 2", "roots: /a"},
+		"cases":  {"cases: [{ id: a, split: holdout }]", "cases: [{ id: a, expect: { outcome: dispach } }]", "cases: [{ id: a, history: [{ role: system }] }]"},
 	}
 }
 

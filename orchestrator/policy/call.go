@@ -17,8 +17,7 @@ type Call struct {
 	Transport    string // of the server: stdio, http, sse or rest
 	Host         string // of a remote server
 
-	// What the caller of the run has written. It makes the destinations that it names
-	// trusted.
+	// Texts of the caller of the run. The destinations that they name are trusted.
 	Goal       string
 	EnvContext json.RawMessage
 	// Patterns of actions, such as github.*, of the caller's constraints.
@@ -59,7 +58,7 @@ func ParseAnnotations(raw json.RawMessage) Annotations {
 	return a
 }
 
-// Effect is what happens to a call.
+// Effect is the decision about a call.
 type Effect string
 
 // Effects, from the weakest to the strictest.

@@ -77,7 +77,7 @@ func parseDestination(l *leaf, text string) (destination, bool) {
 		text = "//" + text
 	}
 	u, err := url.Parse(text)
-	if err != nil { // what cannot be read cannot be judged
+	if err != nil { // its destination is not known
 		d.unsafe = true
 		return d, true
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// FileTest is a test in a policy file: a call, and what must be decided about it.
+// FileTest is a test in a policy file: a call and the expected decision.
 type FileTest struct {
 	ID     string     `yaml:"id" validate:"required,max=100"`
 	Call   TestCall   `yaml:"call"`
@@ -37,7 +37,7 @@ type TestStep struct {
 	Output    string `yaml:"output"`    // JSON, or any other text
 }
 
-// TestExpect is what must be decided.
+// TestExpect is the expected decision.
 type TestExpect struct {
 	Effect   Effect   `yaml:"effect" validate:"oneof=allow deny gate"`
 	Rule     string   `yaml:"rule"` // "" = any

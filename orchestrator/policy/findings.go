@@ -81,7 +81,7 @@ func findingKinds() []findingKind {
 	}
 }
 
-// findings collects what a call shows: each name once for each pointer.
+// findings collects the findings of a call: each name once for each pointer.
 type findings struct {
 	kinds map[string]findingKind
 	list  []Finding

@@ -8,8 +8,8 @@ import (
 // maxOutputText bounds the text of earlier outputs that is compared, newest first.
 const maxOutputText = 1 << 20
 
-// context is what is known when a call is judged: what the caller has written, and what
-// earlier calls have sent and returned. It is owned by
+// context is the history of a call: texts of the caller, and arguments and outputs of
+// earlier calls. It is owned by
 // one goroutine.
 type context struct {
 	named    string   // texts of the caller, in lower case
