@@ -81,15 +81,6 @@ func judgeBattery(t *testing.T, p *policy.Policy, file string) ([]batteryCase, [
 	return cases, verdicts
 }
 
-func loadOperator(t *testing.T) *policy.Policy {
-	t.Helper()
-	p, err := policy.Load(filepath.Join("testdata", "operator.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // The batteries have two halves. The held-out half was written first, and was not looked at
 // until the other half passed.
 var batteries = []struct {
