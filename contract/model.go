@@ -35,6 +35,8 @@ const (
 	PurposeRepair     CallPurpose = "repair"      // the reply was invalid: ask again with the error
 	PurposeMoreTokens CallPurpose = "more_tokens" // the reply was cut off: ask again with a larger limit
 	PurposeAnswer     CallPurpose = "answer"      // fallback policy A
+	PurposePlan       CallPurpose = "plan"        // of an orchestration
+	PurposeVerify     CallPurpose = "verify"      // of an orchestration
 )
 
 // OutcomeOK is the outcome of a ModelCall with a usable reply. Other outcomes

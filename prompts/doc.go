@@ -1,5 +1,6 @@
-// Package prompts renders the prompts for language models: the router prompt, its
-// repair prompt and the direct answer prompt. The templates are embedded and have
+// Package prompts renders the prompts for language models: the router prompt, the
+// direct answer prompt, and those of the planner and the verifier of orchestrations,
+// with their repair prompts. The templates are embedded and have
 // a version that changes with their text. Rendering is pure.
 //
 //	System  template text only

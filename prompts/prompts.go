@@ -43,9 +43,7 @@ func (r *RouterData) Render() Messages {
 // RenderRepair renders the repair prompt after an invalid reply: the router
 // prompt, the reply and its flaw.
 func RenderRepair(r *RouterData, reply, problem string) Messages {
-	text := r.Render()
-	text.User += renderTemplate("repair.txt", repairView{quoteJSON(truncateBytes(reply, contract.MaxReplyExcerpt)), quoteJSON(truncateRunes(problem, maxProblem))})
-	return text
+	return r.Render().RepairReply(reply, problem)
 }
 
 // AnswerData is the data of the direct answer prompt.

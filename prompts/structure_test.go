@@ -26,6 +26,14 @@ func places() map[string]func(text string) prompts.Messages {
 		change(a)
 		return a.Render()
 	}
+	planner := func(change func(*prompts.PlannerData)) prompts.Messages {
+		p := &prompts.PlannerData{
+			Goal: "g", Facts: "{}", Tools: []prompts.Tool{{Action: "x.y", Description: "d", Schema: "{}"}}, Omitted: 3, MaxSteps: 5, NeedCriteria: true,
+			Previous: "{}", Outputs: []prompts.StepOutput{{Step: "a", Action: "x.y", Status: "ok", Text: "t"}}, Problems: []string{"p"},
+		}
+		change(p)
+		return p.Render()
+	}
 	return map[string]func(string) prompts.Messages{
 		"prompt": func(s string) prompts.Messages { return router(func(r *prompts.RouterData) { r.Prompt = s }) },
 		"history": func(s string) prompts.Messages {
@@ -59,6 +67,29 @@ func places() map[string]func(text string) prompts.Messages {
 		"answer's prompt": func(s string) prompts.Messages { return answer(func(a *prompts.AnswerData) { a.Prompt = s }) },
 		"answer's history": func(s string) prompts.Messages {
 			return answer(func(a *prompts.AnswerData) { a.History[0].Content = s })
+		},
+		"goal":  func(s string) prompts.Messages { return planner(func(p *prompts.PlannerData) { p.Goal = s }) },
+		"facts": func(s string) prompts.Messages { return planner(func(p *prompts.PlannerData) { p.Facts = s }) },
+		"tool": func(s string) prompts.Messages {
+			return planner(func(p *prompts.PlannerData) { p.Tools[0].Action = s })
+		},
+		"tool's description": func(s string) prompts.Messages {
+			return planner(func(p *prompts.PlannerData) { p.Tools[0].Description = s })
+		},
+		"tool's schema": func(s string) prompts.Messages {
+			return planner(func(p *prompts.PlannerData) { p.Tools[0].Schema = s })
+		},
+		"previous plan": func(s string) prompts.Messages { return planner(func(p *prompts.PlannerData) { p.Previous = s }) },
+		"output": func(s string) prompts.Messages {
+			return planner(func(p *prompts.PlannerData) { p.Outputs[0].Text = s })
+		},
+		"failure": func(s string) prompts.Messages { return planner(func(p *prompts.PlannerData) { p.Problems[0] = s }) },
+		"plan's reply": func(s string) prompts.Messages {
+			return planner(func(*prompts.PlannerData) {}).RepairReply(s, "bad")
+		},
+		"verified output": func(s string) prompts.Messages {
+			v := prompts.VerifierData{Goal: "g", Plan: "{}", Outputs: []prompts.StepOutput{{Step: "a", Action: "x.y", Status: "ok", Text: s}}}
+			return v.Render()
 		},
 		"answer's language": func(s string) prompts.Messages { return answer(func(a *prompts.AnswerData) { a.Language = s }) },
 	}

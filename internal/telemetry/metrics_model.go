@@ -35,7 +35,8 @@ func (mk *instrumentFactory) newModelMetrics() modelMetrics {
 }
 
 func purposeValues() []string {
-	return toStrings(contract.PurposeClassify, contract.PurposeRepair, contract.PurposeMoreTokens, contract.PurposeAnswer)
+	return toStrings(contract.PurposeClassify, contract.PurposeRepair, contract.PurposeMoreTokens, contract.PurposeAnswer,
+		contract.PurposePlan, contract.PurposeVerify)
 }
 
 // ModelCall records a call to the language model. outcome is contract.OutcomeOK,
