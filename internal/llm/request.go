@@ -31,7 +31,8 @@ type Reply struct {
 }
 
 // Schema is the JSON schema of a reply, limited to what every provider
-// supports. All properties of an object are required.
+// supports. All properties of an object are required; as the schema of a reply, an
+// object without properties means any object.
 type Schema struct {
 	Type        string // object, array, string or number
 	Description string
@@ -39,6 +40,10 @@ type Schema struct {
 	Items       *Schema
 	Properties  []Property // in output order
 }
+
+// FreeForm reports whether any object matches. No provider expresses that in a schema with
+// only required properties, so the reply is requested as JSON without one.
+func (s *Schema) FreeForm() bool { return s.Type == "object" && len(s.Properties) == 0 }
 
 // Property is one member of an object.
 type Property struct {

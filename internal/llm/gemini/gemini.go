@@ -114,7 +114,9 @@ func (p *Provider) newModel(req *llm.Request) *genai.GenerativeModel {
 	}
 	if req.Schema != nil {
 		model.ResponseMIMEType = "application/json"
-		model.ResponseSchema = convertSchema(req.Schema)
+		if !req.Schema.FreeForm() {
+			model.ResponseSchema = convertSchema(req.Schema)
+		}
 	}
 	return model
 }

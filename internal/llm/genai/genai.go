@@ -108,7 +108,9 @@ func (p *Provider) requestConfig(req *llm.Request) *genai.GenerateContentConfig 
 	}
 	if req.Schema != nil {
 		cfg.ResponseMIMEType = "application/json"
-		cfg.ResponseSchema = convertSchema(req.Schema)
+		if !req.Schema.FreeForm() {
+			cfg.ResponseSchema = convertSchema(req.Schema)
+		}
 	}
 	return cfg
 }

@@ -95,7 +95,7 @@ func (p *Provider) newRequest(req *llm.Request) *completionRequest {
 	q.Messages = append(q.Messages, chatMessage{"user", req.User})
 	switch {
 	case req.Schema == nil:
-	case p.format == llm.FormatJSONObject:
+	case p.format == llm.FormatJSONObject || req.Schema.FreeForm():
 		// The prompt describes the members, and contains the word JSON, without which
 		// OpenAI rejects this format.
 		q.ResponseFormat = &responseFormat{Type: llm.FormatJSONObject}

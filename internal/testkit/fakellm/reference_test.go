@@ -90,7 +90,10 @@ func (p *reference) ask(req *llm.Request) (path string, body jsonObject) {
 	if p.s.Protocol == Gemini {
 		config := jsonObject{"temperature": 0, "maxOutputTokens": req.MaxOutputTokens}
 		if req.Schema != nil {
-			config["responseMimeType"], config["responseSchema"] = "application/json", schemaJSON(req.Schema, strings.ToUpper)
+			config["responseMimeType"] = "application/json"
+			if !req.Schema.FreeForm() {
+				config["responseSchema"] = schemaJSON(req.Schema, strings.ToUpper)
+			}
 		}
 		if p.slip == "system with the user" {
 			return "/v1beta/models/" + p.s.Model + ":generateContent", jsonObject{
@@ -106,7 +109,11 @@ func (p *reference) ask(req *llm.Request) (path string, body jsonObject) {
 		"model": p.s.Model, "temperature": 0, "max_tokens": req.MaxOutputTokens,
 		"messages": []any{jsonObject{"role": "system", "content": req.System}, jsonObject{"role": "user", "content": req.User}},
 	}
-	if req.Schema != nil {
+	switch {
+	case req.Schema == nil:
+	case req.Schema.FreeForm():
+		body["response_format"] = jsonObject{"type": "json_object"}
+	default:
 		schema := jsonObject{"name": "reply", "strict": true, "schema": schemaJSON(req.Schema, strings.ToLower)}
 		body["response_format"] = jsonObject{"type": "json_schema", "json_schema": schema}
 	}

@@ -56,6 +56,12 @@ func suiteRequest(t *testing.T, wire Protocol, open Open) {
 			t.Errorf("request (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("of any object", func(t *testing.T) {
+		got := sent(t, &llm.Request{Purpose: contract.PurposePlan, System: systemText, User: userText, Schema: &llm.Schema{Type: "object"}}).RequestContent
+		if got.MIMEType != "application/json" || got.Schema != nil {
+			t.Errorf("got %q and schema %v, want JSON without a schema", got.MIMEType, got.Schema)
+		}
+	})
 	t.Run("of text", func(t *testing.T) {
 		got := sent(t, &llm.Request{Purpose: contract.PurposeAnswer, System: systemText, User: userText, MaxOutputTokens: 600}).RequestContent
 		want := RequestContent{Key: APIKey, Model: got.Model, System: systemText, User: userText, MaxOutputTokens: 600, Temperature: &zero}
