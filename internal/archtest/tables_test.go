@@ -156,6 +156,9 @@ func levels() []level {
 		{"orchestrations in the router", []row{
 			{pkg: "internal/orchestrations", why: "stores and executes runs, for their callers and after a restart; how a goal is pursued is package orchestrator's"},
 		}},
+		{"planning orchestrations with a model", []row{
+			{pkg: "orchestrator/planner", why: "plans and verifies with a language model; providers are opened through a function value", users: []string{"internal/app", "cmd/caprouter"}},
+		}},
 		{"checking a registry", []row{
 			{pkg: "internal/lint", why: "routes the examples of a registry and reports what is learned from them; the rules about declarations are package capabilities'"},
 		}},
