@@ -101,7 +101,7 @@ func readPlan(reply string, rules orchestrator.PlanRules) (*contract.Plan, []con
 	return plan, mistakes
 }
 
-// maxDescribed bounds the mistakes that the model is told to repair.
+// maxDescribed bounds the mistakes in a repair prompt.
 const maxDescribed = 8
 
 // describeMistakes returns the mistakes in one line, "" for none.
