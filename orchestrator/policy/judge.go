@@ -14,6 +14,7 @@ type judgement struct {
 	traits       traits
 	context      *context
 	leaves       []leaf
+	variants     [][]variant // of each leaf
 	destinations []destination
 	decoder      decoder
 	found        *findings
@@ -27,6 +28,9 @@ func (p *Policy) Judge(c *Call) Verdict {
 	j.leaves, readable = readLeaves(c.Arguments)
 	if !readable || !isObject(c.Arguments) {
 		j.found.add(findUnreadable, "")
+	}
+	for i := range j.leaves {
+		j.variants = append(j.variants, j.decoder.decode(j.leaves[i].text))
 	}
 	j.traits = readTraits(c, j.leaves)
 	j.context = newContext(c, p.scan)
@@ -72,7 +76,7 @@ func (j *judgement) judgeTexts() {
 		if j.policy.scan.memberIsSecret(l.member, l.text) {
 			j.addSecret(l.pointer)
 		}
-		for _, v := range j.decoder.decode(l.text) {
+		for _, v := range j.variants[i] {
 			j.judgeText(l, v)
 		}
 		if l.decoded {
@@ -131,7 +135,7 @@ func (j *judgement) judgeSplitSecrets() {
 	var joined, last strings.Builder
 	for i := range j.leaves {
 		joined.WriteString(strings.TrimSpace(j.leaves[i].text))
-		for _, v := range j.decoder.decode(j.leaves[i].text) {
+		for _, v := range j.variants[i] {
 			last.WriteString(normalize(v.text))
 		}
 	}
