@@ -25,6 +25,7 @@ import (
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/limits"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/mcphost"
@@ -56,7 +57,8 @@ type core struct {
 	signer      *auth.Signer
 	target      *httptarget.Target
 	dispatcher  *dispatch.Dispatcher
-	model       *llm.Client // nil if none is configured
+	tokens      hourlyBudget // of all models together
+	model       *llm.Client  // nil if none is configured
 	classifier  *classifier.Classifier
 	router      *router.Router
 	file        *registry.File          // of a core that serves
@@ -102,7 +104,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if err != nil {
 		return nil, err
 	}
-	c := &core{cfg: cfg, log: tel.Logger(), telemetry: tel, signer: signer}
+	c := &core{cfg: cfg, log: tel.Logger(), telemetry: tel, signer: signer, tokens: hourlyBudget{limits.NewTokenBudget(cfg.Limits.LLMTokensPerHour)}}
 	defer func() {
 		if err != nil {
 			_ = c.closeResources(ctx) // the first error is returned
@@ -165,7 +167,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 		if c.mcp, err = c.openMCP(ctx, &opts, redactor); err != nil {
 			return nil, err
 		}
-		if c.runs, err = openRuns(ctx, c, redactor); err != nil {
+		if c.runs, err = openRuns(ctx, c, &opts, redactor); err != nil {
 			return nil, err
 		}
 	}

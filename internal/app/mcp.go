@@ -20,6 +20,7 @@ import (
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/orchestrator"
 	"github.com/caprouter/caprouter/orchestrator/policy"
+	"github.com/caprouter/caprouter/prompts"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -59,7 +60,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 }
 
 // openRuns opens the orchestrations, and begins none.
-func openRuns(ctx context.Context, c *core, redactor *redact.Redactor) (*orchestrations.Service, error) {
+func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Redactor) (*orchestrations.Service, error) {
 	cfg, k := &c.cfg.Orchestrator, c.persistence
 	rules, err := policy.Default()
 	if cfg.PolicyFile != "" {
@@ -68,14 +69,16 @@ func openRuns(ctx context.Context, c *core, redactor *redact.Redactor) (*orchest
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator.policy_file: %w", err)
 	}
+	models, err := openRunModels(c, opts, redactor)
+	if err != nil {
+		return nil, err
+	}
 	return orchestrations.New(ctx, orchestrations.Config{
 		Bucket: k.runs, Quota: k.quotas.runs, Owner: k.owner, IsLive: k.members.IsLive, Messages: k.store,
 		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Redactor: redactor, Enforcer: rules,
-		Models: orchestrations.NewModels(orchestrations.ModelConfig{
-			Planner:          contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: cfg.Planner.Model},
-			Verifier:         contract.RunModel{Kind: cfg.Verifier.Kind, Endpoint: cfg.Verifier.Endpoint, Model: cfg.Verifier.Model},
-			EndpointsAllowed: cfg.EndpointsAllowed,
-		}),
+		Models:     models,
+		Planner:    contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: cfg.Planner.Model, PromptVersion: prompts.PlannerVersion},
+		Verifier:   contract.RunModel{Kind: cfg.Verifier.Kind, Endpoint: cfg.Verifier.Endpoint, Model: cfg.Verifier.Model, PromptVersion: prompts.VerifierVersion},
 		Budgets:    orchestrator.Budgets{Steps: cfg.Budgets.Steps, Replans: cfg.Budgets.Replans, Retries: cfg.Budgets.Retries},
 		Timeout:    time.Duration(cfg.Budgets.TimeoutMS) * time.Millisecond,
 		GateTTL:    time.Duration(cfg.GateTTLS) * time.Second,

@@ -14,8 +14,10 @@ import (
 	"github.com/caprouter/caprouter/internal/llm/gemini"
 	"github.com/caprouter/caprouter/internal/llm/genai"
 	"github.com/caprouter/caprouter/internal/llm/openai"
+	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/telemetry"
+	"github.com/caprouter/caprouter/orchestrator/planner"
 )
 
 // The environment variables that the vendors' own tools read, and the host that
@@ -141,13 +143,43 @@ func (c *core) openModel(opts *Options) (err error) {
 		Observe: func(call llm.Call) {
 			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
 		},
-		Budget: hourlyBudget{limits.NewTokenBudget(c.cfg.Limits.LLMTokensPerHour)},
+		Budget: c.tokens,
 	})
 	if err != nil {
 		return err
 	}
 	metrics.ObserveModel(func() bool { return c.model.BreakerState() == resilience.Open })
 	return nil
+}
+
+// openRunModels returns the planners and verifiers of orchestrations, and calls none.
+func openRunModels(c *core, opts *Options, redactor *redact.Redactor) (*planner.Models, error) {
+	cfg, key := &c.cfg.Orchestrator, c.cfg.LLM.apiKey(opts.lookupEnv())
+	if err := c.cfg.LLM.checkKeyOwner(key); err != nil {
+		return nil, err
+	}
+	ref := func(kind, endpoint, model string) planner.ModelRef {
+		if kind == c.cfg.LLM.Provider { // the model that classifies, unless another one is named
+			endpoint, model = cmp.Or(endpoint, c.cfg.LLM.BaseURL), cmp.Or(model, c.cfg.LLM.ModelName())
+		}
+		return planner.ModelRef{Kind: kind, Endpoint: endpoint, Model: model}
+	}
+	metrics := c.telemetry.Metrics()
+	return planner.NewModels(planner.ModelsConfig{
+		Planner:          ref(cfg.Planner.Kind, cfg.Planner.Endpoint, cfg.Planner.Model),
+		Verifier:         ref(cfg.Verifier.Kind, cfg.Verifier.Endpoint, cfg.Verifier.Model),
+		EndpointsAllowed: cfg.EndpointsAllowed,
+		Settings:         modelConfig(&c.cfg, opts, key), Client: llm.ClientConfig{Budget: c.tokens}, Mask: redactor,
+		Open: func(settings llm.Config) (llm.Provider, error) {
+			if settings.Provider != c.cfg.LLM.Provider || settings.BaseURL != c.cfg.LLM.BaseURL {
+				settings.APIKey, settings.KeyEnv = llm.Secret{}, "" // the key belongs to the server of llm
+			}
+			return openProvider(settings)
+		},
+		Observe: func(_ planner.ModelRef, call llm.Call) {
+			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
+		},
+	})
 }
 
 // classifierConfig returns the settings of the classifier, without a model and a cache.

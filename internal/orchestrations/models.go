@@ -2,104 +2,51 @@ package orchestrations
 
 import (
 	"cmp"
-	"fmt"
-	"slices"
+	"errors"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/orchestrator"
 )
 
-// ModelConfig are the planners and verifiers that the operator permits.
-type ModelConfig struct {
-	// Planner and Verifier are the operator's; Kind "" = no planner, and the deterministic
-	// verifier.
-	Planner, Verifier contract.RunModel
-	EndpointsAllowed  []string // that callers may choose; never with the operator's key
-	// Open returns the planner and the verifier of a model. A model whose endpoint is the
-	// caller's gets no key. Errors are *orchestrator.PlanError.
-	Open func(m contract.RunModel, ownEndpoint bool) (Model, error)
-}
-
-// Model plans and verifies with a language model.
-type Model interface {
-	orchestrator.Planner
-	orchestrator.Verifier
-}
-
-// NewModels returns the planners and verifiers of a Service.
-func NewModels(cfg ModelConfig) Models {
-	cfg.Verifier.Kind = cmp.Or(cfg.Verifier.Kind, contract.VerifierDeterministic)
-	return &models{cfg}
-}
-
-type models struct{ cfg ModelConfig }
-
-// Describe implements Models.
-func (m *models) Describe(c *contract.GoalConstraints) (planner, verifier contract.RunModel, err error) {
-	forbidden := &contract.Error{Code: contract.CodeForbidden, Message: "the endpoint of a model is not permitted"}
-	for pointer, endpoint := range map[string]string{"/constraints/planner_endpoint": c.PlannerEndpoint, "/constraints/verifier_endpoint": c.VerifierEndpoint} {
-		if endpoint != "" && !slices.Contains(m.cfg.EndpointsAllowed, endpoint) {
-			forbidden.Add(pointer, "is not in orchestrator.endpoints_allowed")
-		}
+// describeModels returns the planner and the verifier that the constraints lead to. What a
+// caller leaves open is as the operator has configured it.
+func (s *Service) describeModels(c *contract.GoalConstraints) (planner, verifier contract.RunModel, err error) {
+	planner = choose(s.cfg.Planner, contract.RunModel{Kind: c.PlannerKind, Endpoint: c.PlannerEndpoint, Model: c.PlannerModel})
+	if c.PlannerKind == "" && len(c.Plan) > 0 || planner.Kind == contract.PlannerStatic {
+		planner = contract.RunModel{Kind: contract.PlannerStatic}
 	}
-	if len(forbidden.Details) > 0 {
-		return planner, verifier, forbidden
+	verifier = choose(s.cfg.Verifier, contract.RunModel{Kind: c.VerifierKind, Endpoint: c.VerifierEndpoint, Model: c.VerifierModel})
+	verifier.Kind = cmp.Or(verifier.Kind, contract.VerifierDeterministic)
+	if verifier.Kind == contract.VerifierDeterministic {
+		verifier = contract.RunModel{Kind: contract.VerifierDeterministic}
 	}
-	return m.planner(c), m.verifier(c), nil
+	return planner, verifier, s.checkEndpoints(c)
 }
 
-func (m *models) planner(c *contract.GoalConstraints) contract.RunModel {
-	if c.PlannerKind == contract.PlannerStatic || c.PlannerKind == "" && len(c.Plan) > 0 {
-		return contract.RunModel{Kind: contract.PlannerStatic}
-	}
-	return choose(m.cfg.Planner, contract.RunModel{Kind: c.PlannerKind, Endpoint: c.PlannerEndpoint, Model: c.PlannerModel})
-}
-
-func (m *models) verifier(c *contract.GoalConstraints) contract.RunModel {
-	if c.VerifierKind == contract.VerifierDeterministic {
-		return contract.RunModel{Kind: contract.VerifierDeterministic}
-	}
-	return choose(m.cfg.Verifier, contract.RunModel{Kind: c.VerifierKind, Endpoint: c.VerifierEndpoint, Model: c.VerifierModel})
-}
-
-// choose returns the model that the caller asks for. What it leaves open is as the operator
-// has configured it, unless that belongs to another kind.
 func choose(operator, caller contract.RunModel) contract.RunModel {
-	if caller.Kind != "" && caller.Kind != operator.Kind {
-		return caller
+	if caller.Endpoint != "" || caller.Kind != "" && caller.Kind != operator.Kind {
+		return contract.RunModel{Kind: cmp.Or(caller.Kind, operator.Kind), Endpoint: caller.Endpoint, Model: caller.Model, PromptVersion: operator.PromptVersion}
 	}
-	return contract.RunModel{
-		Kind: operator.Kind, Endpoint: cmp.Or(caller.Endpoint, operator.Endpoint), Model: cmp.Or(caller.Model, operator.Model),
-		PromptVersion: operator.PromptVersion,
-	}
+	operator.Model = cmp.Or(caller.Model, operator.Model)
+	return operator
 }
 
-// Planner implements orchestrator.Models.
-func (m *models) Planner(c *contract.GoalConstraints) (orchestrator.Planner, error) {
-	chosen := m.planner(c)
-	if chosen.Kind == contract.PlannerStatic {
-		return orchestrator.Static{Raw: c.Plan}, nil
-	}
-	return m.open(chosen, c.PlannerEndpoint)
-}
-
-// Verifier implements orchestrator.Models.
-func (m *models) Verifier(c *contract.GoalConstraints) (orchestrator.Verifier, error) {
-	chosen := m.verifier(c)
-	if chosen.Kind == contract.VerifierDeterministic {
-		return orchestrator.Deterministic{}, nil
-	}
-	return m.open(chosen, c.VerifierEndpoint)
-}
-
-func (m *models) open(chosen contract.RunModel, callersEndpoint string) (Model, error) {
-	if chosen.Kind == "" {
-		return nil, &orchestrator.PlanError{
-			Reason: contract.ReasonPlannerNotConfigured, Message: "no planner is configured: set orchestrator.planner.kind, or send a plan with planner_kind static",
+// checkEndpoints rejects endpoints of models that the operator does not permit, before
+// anything is stored or sent.
+func (s *Service) checkEndpoints(c *contract.GoalConstraints) error {
+	forbidden := &contract.Error{Code: contract.CodeForbidden, Message: "the endpoint of a model is not permitted"}
+	check := func(pointer, endpoint string, open func() error) {
+		if endpoint == "" {
+			return
+		}
+		if e, ok := errors.AsType[*orchestrator.PlanError](open()); ok {
+			forbidden.Add(pointer, e.Message)
 		}
 	}
-	if m.cfg.Open == nil {
-		return nil, &orchestrator.PlanError{Reason: contract.ReasonPlannerNotConfigured, Message: fmt.Sprintf("no model of kind %s is configured", chosen.Kind)}
+	check("/constraints/planner_endpoint", c.PlannerEndpoint, func() error { _, err := s.cfg.Models.Planner(c); return err })
+	check("/constraints/verifier_endpoint", c.VerifierEndpoint, func() error { _, err := s.cfg.Models.Verifier(c); return err })
+	if len(forbidden.Details) > 0 {
+		return forbidden
 	}
-	return m.cfg.Open(chosen, callersEndpoint == "")
+	return nil
 }

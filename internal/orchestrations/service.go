@@ -31,7 +31,9 @@ type Config struct {
 	Journal  Journal
 	Redactor *redact.Redactor
 	Enforcer orchestrator.Enforcer
-	Models   Models
+	Models   orchestrator.Models
+	// Planner and Verifier describe the operator's in results; Kind "" = none.
+	Planner, Verifier contract.RunModel
 
 	Budgets    orchestrator.Budgets
 	Timeout    time.Duration // of a goal without timeout_ms, and the longest one
@@ -40,13 +42,6 @@ type Config struct {
 	// SelfApproval permits callers to decide about the gates of their own runs.
 	SelfApproval bool
 	Logger       *slog.Logger
-}
-
-// Models return planners and verifiers. Describe returns what the constraints ask for, and
-// an error that is a *contract.Error if the caller may not ask for it.
-type Models interface {
-	orchestrator.Models
-	Describe(c *contract.GoalConstraints) (planner, verifier contract.RunModel, err error)
 }
 
 // Messenger sends messages to the other processes that share the store, which may be lost.
@@ -140,7 +135,7 @@ func (s *Service) Submit(ctx context.Context, sub Submission) (*contract.Orchest
 	if err := s.check(sub.Goal); err != nil {
 		return nil, err
 	}
-	planner, verifier, err := s.cfg.Models.Describe(&sub.Goal.Constraints)
+	planner, verifier, err := s.describeModels(&sub.Goal.Constraints)
 	if err != nil {
 		return nil, err
 	}
