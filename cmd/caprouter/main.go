@@ -46,7 +46,7 @@ const (
 
 func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	root := newRootCommand()
-	root.SetArgs(args)
+	root.SetArgs(expandGoal(args))
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)

@@ -45,6 +45,7 @@ func newRootCommand() *cobra.Command {
 		newMCPCommand(),
 		newMCPSampleCommand(),
 		newMCPSuperviseCommand(),
+		newOrchestrateCommand(),
 		newPolicyCommand(),
 		newTicketsCommand(),
 		newTokenCommand(),

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/rest"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+const runsPath = "/api/v1/orchestrations"
+
+func newOrchestrateCommand() *cobra.Command {
+	var flags serverFlags
+	var planFile string
+	var goal contract.Goal
+	cmd := &cobra.Command{
+		Use:   "orchestrate GOAL",
+		Short: "Pursue a goal with the tools of MCP servers",
+		Long: "Plan a goal, call the tools of the router's MCP servers under its policy, and verify their outputs. The steps\n" +
+			"are printed while they happen. A call that needs an approval waits for caprouter orchestrate approve.\n\n" +
+			"caprouter \"mcp GOAL\" and caprouter mcp: GOAL are the same command. Exit code 1 unless the goal is reached.",
+		Example: `  caprouter orchestrate "list the files of the project" --plan plan.json
+  caprouter orchestrate "summarise the open issues" --plan-only
+  caprouter "mcp summarise the open issues"`,
+		Args: argsBetween("one GOAL in quotes", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			goal.Goal = args[0]
+			if planFile != "" {
+				raw, err := readPlan(cmd, planFile)
+				if err != nil {
+					return err
+				}
+				goal.Constraints.Plan = raw
+			}
+			c, err := flags.newClient(cmd)
+			if err != nil {
+				return err
+			}
+			view := &runView{out: cmd.OutOrStdout(), quiet: flags.asJSON}
+			result, err := c.streamRun(cmd.Context(), &goal, view.print)
+			if err != nil {
+				return err
+			}
+			if flags.asJSON {
+				err = printJSON(cmd.OutOrStdout(), result)
+			} else {
+				err = printRun(cmd.OutOrStdout(), result)
+			}
+			if err == nil && result.Status != contract.OrchestrationDone {
+				return silentError{}
+			}
+			return err
+		},
+	}
+	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
+	cmd.Flags().StringVar(&planFile, "plan", "", "JSON `file` with the plan; - = standard input")
+	cmd.Flags().BoolVar(&goal.Constraints.PlanOnly, "plan-only", false, "print the plan and call no tool")
+	cmd.Flags().StringSliceVar(&goal.AvailableServers, "server", nil, "MCP server that may be used (repeatable; none = all)")
+	cmd.Flags().StringSliceVar(&goal.Constraints.Deny, "deny", nil, "action that may not be called, for example files.write or files.* (repeatable)")
+	cmd.AddCommand(newApproveRunCommand(), newCancelRunCommand())
+	return cmd
+}
+
+// readPlan reads a plan, which the router checks.
+func readPlan(cmd *cobra.Command, file string) ([]byte, error) {
+	if file != "-" {
+		return os.ReadFile(file)
+	}
+	return io.ReadAll(io.LimitReader(cmd.InOrStdin(), contract.MaxPlanBytes+1))
+}
+
+func newApproveRunCommand() *cobra.Command {
+	var flags serverFlags
+	var deny bool
+	var approval contract.Approval
+	cmd := &cobra.Command{
+		Use:   "approve ID STEP",
+		Short: "Decide about a call that waits for a person",
+		Example: `  caprouter orchestrate approve 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90 write
+  caprouter orchestrate approve 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90 write --deny --comment "wrong folder"`,
+		Args: argsBetween("the id of an orchestration and a step", 2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			approval.Step, approval.Decision = args[1], contract.GateApprove
+			if deny {
+				approval.Decision = contract.GateDeny
+			}
+			return changeRun(cmd, &flags, args[0], "approve", approval)
+		},
+	}
+	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
+	cmd.Flags().BoolVar(&deny, "deny", false, "do not permit the call, which ends the orchestration")
+	cmd.Flags().StringVar(&approval.Comment, "comment", "", "why, for the audit log")
+	return cmd
+}
+
+func newCancelRunCommand() *cobra.Command {
+	var flags serverFlags
+	cmd := &cobra.Command{
+		Use:     "cancel ID",
+		Short:   "Cancel an orchestration",
+		Example: `  caprouter orchestrate cancel 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90`,
+		Args:    argsBetween("the id of an orchestration", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return changeRun(cmd, &flags, args[0], "cancel", nil)
+		},
+	}
+	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
+	return cmd
+}
+
+// changeRun posts to an orchestration, and prints its state.
+func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any) error {
+	c, err := flags.newClient(cmd)
+	if err != nil {
+		return err
+	}
+	var run contract.Orchestration
+	p, err := c.sendRequest(cmd.Context(), http.MethodPost, c.base.JoinPath(runsPath, id, verb), body, &run)
+	switch {
+	case err != nil:
+		return err
+	case p != nil:
+		return problemError(p)
+	}
+	return printOutput(cmd, flags.asJSON, &run, func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, "%s  %s %s\n", run.OrchestrationID, run.Status, run.Reason)
+		return err
+	})
+}
+
+// streamRun submits a goal and passes its events to handle until it has ended.
+func (c *client) streamRun(ctx context.Context, goal *contract.Goal, handle func(id string, ev *contract.RunEvent)) (*contract.Orchestration, error) {
+	body, err := strictjson.Marshal(goal)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(runsPath).String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	patient := *c.http
+	patient.Timeout = 0 // a person may take long to decide
+	resp, err := patient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)", c.base, rootCause(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		var p rest.UnsupportedProblem
+		data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
+		if err == nil {
+			err = c.decodeBody(data, &p, resp)
+		}
+		return nil, cmp.Or(err, problemError(&p))
+	}
+	id := resp.Header.Get("Location")
+	id = id[strings.LastIndexByte(id, '/')+1:]
+	lines := bufio.NewScanner(io.LimitReader(resp.Body, maxAnswerBytes))
+	lines.Buffer(nil, maxAnswerBytes)
+	name := ""
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			name = text
+		}
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		switch {
+		case !ok:
+		case name == "run":
+			var ev contract.RunEvent
+			if err := c.decodeBody([]byte(data), &ev, resp); err != nil {
+				return nil, err
+			}
+			handle(id, &ev)
+		case name == string(contract.EventFinal):
+			run := new(contract.Orchestration)
+			return run, c.decodeBody([]byte(data), run, resp)
+		default:
+			var p rest.UnsupportedProblem
+			if err := c.decodeBody([]byte(data), &p, resp); err != nil {
+				return nil, err
+			}
+			return nil, problemError(&p)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("the orchestration goes on: caprouter orchestrate cancel %s ends it", id)
+	}
+	return nil, errors.Join(fmt.Errorf("the stream ended before the orchestration; its state is at %s", c.base.JoinPath(runsPath, id)), lines.Err())
+}
+
+// runView prints the events of an orchestration. One goroutine owns it.
+type runView struct {
+	out     io.Writer
+	quiet   bool
+	started bool
+}
+
+func (v *runView) print(id string, ev *contract.RunEvent) {
+	if v.quiet {
+		return
+	}
+	if !v.started {
+		fmt.Fprintf(v.out, "orchestration %s\n", id)
+		v.started = true
+	}
+	text := strings.TrimSpace(ev.StepID + " " + ev.Action)
+	if ev.Rule != "" {
+		text += " (" + ev.Rule + ")"
+	}
+	if ev.Detail != "" {
+		text += ": " + ev.Detail
+	}
+	fmt.Fprintf(v.out, "%-9s %-19s %s\n", ev.State, ev.Event, printable(strings.TrimPrefix(text, ": ")))
+	if ev.Event == "gate_opened" {
+		fmt.Fprintf(v.out, "          waiting: caprouter orchestrate approve %s %s\n", id, printable(ev.StepID))
+	}
+}
+
+// printRun prints the result of an orchestration.
+func printRun(out io.Writer, run *contract.Orchestration) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s", run.Status)
+	if run.Reason != "" {
+		fmt.Fprintf(&b, " (%s)", run.Reason)
+	}
+	b.WriteByte('\n')
+	for _, e := range run.Errors {
+		fmt.Fprintf(&b, "  %s\n", printable(strings.TrimSpace(e.StepID+" "+e.Message)))
+		for _, d := range e.Details {
+			fmt.Fprintf(&b, "    %s %s\n", printable(d.Pointer), printable(d.Detail))
+		}
+		if e.Suggestion != "" {
+			fmt.Fprintf(&b, "    %s\n", printable(e.Suggestion))
+		}
+	}
+	if len(run.ToolOutputs) == 0 && run.Plan != nil {
+		for _, s := range run.Plan.Steps {
+			fmt.Fprintf(&b, "  %s  %s %s\n", printable(s.ID), printable(s.Action), printable(string(s.Arguments)))
+		}
+	}
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return err
+	}
+	for i := range run.ToolOutputs {
+		if o := &run.ToolOutputs[i]; o.Result != nil {
+			if _, err := fmt.Fprintf(out, "  %s  %s\n", printable(o.StepID), printable(o.Action)); err != nil {
+				return err
+			}
+			if err := printActionResult(out, o.Result); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// expandGoal returns the arguments of orchestrate for a command line that begins with
+// "mcp GOAL" in one argument, or with mcp: and a goal; others are returned as they are. A
+// name of a subcommand of mcp is no goal.
+func expandGoal(args []string) []string {
+	if len(args) == 0 {
+		return args
+	}
+	if goal, ok := strings.CutPrefix(args[0], "mcp:"); ok {
+		words := strings.Fields(goal)
+		rest := args[1:]
+		for len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+			words, rest = append(words, rest[0]), rest[1:]
+		}
+		return append([]string{"orchestrate", strings.Join(words, " ")}, rest...)
+	}
+	goal, ok := strings.CutPrefix(args[0], "mcp ")
+	if goal = strings.TrimSpace(goal); !ok || goal == "" {
+		return args
+	}
+	isSubcommand := func(c *cobra.Command) bool { return c.Name() == goal }
+	if slices.ContainsFunc(newMCPCommand().Commands(), isSubcommand) {
+		return append([]string{"mcp", goal}, args[1:]...)
+	}
+	return append([]string{"orchestrate", goal}, args[1:]...)
+}
