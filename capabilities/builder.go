@@ -136,11 +136,6 @@ func limitToGrants(a *contract.RegistryEntry, grants map[string]contract.Grant) 
 // warningsOf returns sentences for the operator about declarations without effect.
 func warningsOf(agents []*contract.RegistryEntry, grants map[string]contract.Grant) (warnings []string) {
 	for _, a := range agents {
-		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP && p != contract.ProtocolPull && p != contract.ProtocolMCP {
-			warnings = append(warnings, fmt.Sprintf("%s is reached by protocol %s, which is not served yet: every task for it fails", a.ID, p))
-		}
-	}
-	for _, a := range agents {
 		if _, granted := grants[a.ID]; granted && a.Origin == contract.OriginFile {
 			warnings = append(warnings, fmt.Sprintf("grants.%s has no effect: %[1]s is declared under clients, which has precedence", a.ID))
 		}

@@ -42,7 +42,6 @@ const (
 	RuleUnreachable       = "agent-unreachable"      // no request can score enough for it
 	RuleMissingEndpoint   = "endpoint-missing"       // every task of the agent fails
 	RulePlainHTTP         = "plain-http"             // likewise, unless the configuration allows it
-	RuleUnservedProtocol  = "protocol-not-served"    // likewise, for now
 	RuleAlwaysTie         = "always-tie"             // only the ids decide between the agents
 	RuleViolationOutranks = "violation-outranks"     // an agent over its limit precedes one within its limits
 	RuleSimilarNames      = "similar-names"          // names that differ by case or punctuation
@@ -66,7 +65,6 @@ func lintRules() []struct {
 		{RuleUnreachable, SeverityWarning, (*linter).findUnreachable},
 		{RuleMissingEndpoint, SeverityWarning, (*linter).findMissingEndpoints},
 		{RulePlainHTTP, SeverityWarning, (*linter).findPlainHTTP},
-		{RuleUnservedProtocol, SeverityWarning, (*linter).findUnservedProtocols},
 		{RuleAlwaysTie, SeverityWarning, (*linter).findTies},
 		{RuleViolationOutranks, SeverityWarning, (*linter).findOutranking},
 		{RuleSimilarNames, SeverityWarning, (*linter).findSimilarNames},
@@ -148,14 +146,6 @@ func (l *linter) findPlainHTTP() {
 	for _, a := range l.Agents {
 		if u, err := url.Parse(a.Endpoint.URL); err == nil && u.Scheme == "http" && !egress.IsLoopback(u.Hostname()) {
 			l.report([]string{a.ID}, "%s is on another host over plain http, where its token could be read: every task for it fails, unless dispatch.allow_plain_http is true", a.ID)
-		}
-	}
-}
-
-func (l *linter) findUnservedProtocols() {
-	for _, a := range l.Agents {
-		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP && p != contract.ProtocolPull && p != contract.ProtocolMCP {
-			l.report([]string{a.ID}, "%s is reached by protocol %s, which is not served yet: every task for it fails", a.ID, p)
 		}
 	}
 }

@@ -136,10 +136,8 @@ func TestLoadFull(t *testing.T) {
 	wantLabels(t, got.Catalogue,
 		[]string{"code_review", "cost_analysis", "databricks_review", "planning", "retrieval_qa", "serverless_review"},
 		[]string{"azure", "databricks", "python", "semaforo"})
-	if diff := cmp.Diff([]string{
-		"planner is reached by protocol orchestrator, which is not served yet: every task for it fails",
-	}, got.Fleet.Warnings); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
+	if len(got.Fleet.Warnings) > 0 {
+		t.Errorf("got warnings %q, want none", got.Fleet.Warnings)
 	}
 }
 
@@ -419,16 +417,5 @@ func TestParseIsDeterministic(t *testing.T) {
 		if _, err := Parse("f.yaml", wrong); err.Error() != firstErr.Error() {
 			t.Fatalf("got errors\n%v\nthen\n%v", firstErr, err)
 		}
-	}
-}
-
-func TestParseWarnsOfWhatIsNotServed(t *testing.T) {
-	s, err := Parse("f.yaml", []byte("clients: {a: {match: {intent: [x], domains: [y]}, endpoint: {protocol: orchestrator}}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"a is reached by protocol orchestrator, which is not served yet: every task for it fails"}
-	if diff := cmp.Diff(want, s.Fleet.Warnings); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }

@@ -95,7 +95,7 @@ func TestDocs_ContainRegistryDefaults(t *testing.T) {
 func TestDocs_ContainLintRules(t *testing.T) {
 	text := readDoc(t, "registry.md")
 	for _, rule := range []string{
-		capabilities.RuleUnreachable, capabilities.RuleMissingEndpoint, capabilities.RuleUnservedProtocol,
+		capabilities.RuleUnreachable, capabilities.RuleMissingEndpoint,
 		capabilities.RuleAlwaysTie, capabilities.RuleViolationOutranks, capabilities.RuleSimilarNames, capabilities.RuleExamplesOverlap,
 		capabilities.RuleMissingExamples, capabilities.RuleUnusedDomain, capabilities.RuleRepeatedExample, capabilities.RuleRepeatedKeyword,
 		lint.RuleExampleRefused, lint.RuleExampleAmbiguous, lint.RuleExampleElsewhere, lint.RuleConfusedIntents, lint.RuleUncheckedExamples,

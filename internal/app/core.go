@@ -20,6 +20,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 	"github.com/caprouter/caprouter/dispatch/mcptarget"
+	"github.com/caprouter/caprouter/dispatch/orchestratortarget"
 	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
@@ -140,8 +141,14 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if err != nil {
 		return nil, err
 	}
+	goals, err := orchestratortarget.New(goalRunner{c}, c.log)
+	if err != nil {
+		return nil, err
+	}
 	c.dispatcher, err = dispatch.New(dispatch.Config{MaxInFlight: cfg.Dispatch.MaxInFlight},
-		map[string]dispatch.Target{contract.ProtocolHTTP: c.target, contract.ProtocolPull: pulltarget.Target{}, contract.ProtocolMCP: tools})
+		map[string]dispatch.Target{
+			contract.ProtocolHTTP: c.target, contract.ProtocolPull: pulltarget.Target{}, contract.ProtocolMCP: tools, contract.ProtocolOrchestrator: goals,
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/mcptarget"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
@@ -108,6 +109,21 @@ func (i taskInvoker) InvokeForTask(ctx context.Context, call *mcptarget.Call) (*
 	}
 	return i.core.mcp.Call(ctx, &mcphost.Call{
 		Action: call.Action, Caller: call.Caller, RequestID: call.Task.RequestID, TraceID: call.Task.TraceID,
+		Agent: call.Agent.ID, Restricted: len(call.Agent.MCPCapabilities) > 0,
+	})
+}
+
+// goalRunner pursues the goals of tasks of agents.
+type goalRunner struct{ core *core }
+
+// RunForTask implements orchestratortarget.Runner. The run has the id of the task, so that a
+// task that is sent again finds its run.
+func (g goalRunner) RunForTask(ctx context.Context, goal *contract.Goal, call dispatch.Call) (*contract.Orchestration, error) {
+	if g.core.runs == nil {
+		return nil, &contract.Error{Code: contract.CodeToolUnavailable, Message: "goals are pursued by a running router only: use --url"}
+	}
+	return g.core.runs.Complete(ctx, orchestrations.Submission{
+		Goal: goal, Caller: call.Caller, ID: call.Task.TaskID, TraceID: call.Task.TraceID,
 		Agent: call.Agent.ID, Restricted: len(call.Agent.MCPCapabilities) > 0,
 	})
 }

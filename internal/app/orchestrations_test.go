@@ -194,3 +194,25 @@ func TestOrchestrations_GateExpiresOrBlocks(t *testing.T) {
 		t.Errorf("got %s (%s), want BLOCKED (gate_expired)", run.Status, run.Reason)
 	}
 }
+
+// A task of an agent with protocol orchestrator is a goal. Its caller needs no scope of the
+// tools, because it may use the agent.
+func TestOrchestrations_GoalOfTask(t *testing.T) {
+	s := newRunServer(t)
+	s.write("clients:\n  doer: { match: { intent: [count_things], domains: [numbers] }, examples: { count_things: [count the numbers, count these numbers please] }, endpoint: { protocol: orchestrator } }\n")
+	if err := s.reload(); err != nil {
+		t.Fatal(err)
+	}
+	got := s.do(call{
+		method: "POST", path: "/api/v1/route", token: s.token("ana", "route:submit agent:doer", map[string]any{"tenant": "acme"}),
+		body: `{"content":{"prompt":"count the numbers"}}`,
+	})
+	var resp contract.Response
+	if err := json.Unmarshal(got.body, &resp); err != nil || got.status != http.StatusOK || len(resp.Tasks) != 1 {
+		t.Fatalf("got %d %s", got.status, got.body)
+	}
+	// No planner is configured, so the run ends before a call.
+	if text := string(got.body); resp.Tasks[0].AgentID != "doer" || !strings.Contains(text, "planner_not_configured") {
+		t.Errorf("got %s, want the reason planner_not_configured", text)
+	}
+}

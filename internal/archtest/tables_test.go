@@ -126,6 +126,12 @@ func levels() []level {
 				only: []string{"contract", "dispatch", "dispatch/attempt", "internal/strictjson"},
 			},
 		}},
+		{"goals as tasks", []row{
+			{
+				pkg: "dispatch/orchestratortarget", why: "implements dispatch.Target; goals are pursued through its Runner",
+				only: []string{"contract", "dispatch", "dispatch/attempt", "internal/strictjson"},
+			},
+		}},
 		{"stored requests as their callers see them", []row{
 			{pkg: "internal/history", why: "writes what remains of a request, and returns, cancels and erases it for its callers; decides nothing about routing"},
 		}},

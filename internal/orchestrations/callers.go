@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/orchestrator"
 )
@@ -80,6 +81,28 @@ func (s *Service) follow(
 			return rec.Snapshot(), nil
 		}
 	}
+}
+
+// Complete submits a goal, unless its run exists already, and returns the run when it has
+// ended. If the context ends before, the run is cancelled, unless the process stops.
+func (s *Service) Complete(ctx context.Context, sub Submission) (*contract.Orchestration, error) {
+	if _, err := s.store.get(ctx, sub.ID); errors.Is(err, store.ErrNotFound) {
+		if _, err := s.Submit(ctx, sub); err != nil {
+			return nil, err
+		}
+	}
+	result, err := s.Follow(ctx, sub.ID, sub.Caller, 0, func(contract.RunEvent) error { return nil })
+	switch {
+	case err != nil:
+		return nil, err
+	case result.Status.Terminal():
+		return result, nil
+	case !errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
+		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
+		defer cancel()
+		_, _ = s.Cancel(detached, sub.ID, sub.Caller) // it may have ended meanwhile
+	}
+	return nil, ctx.Err()
 }
 
 // Errors of a decision.

@@ -1,0 +1,127 @@
+// Package orchestratortarget sends tasks to the orchestrator: the prompt of the task is the
+// goal, and its other inputs are facts for the planner.
+//
+//	planner_agent:
+//	  match: { intent: [research], domains: [files] }
+//	  endpoint: { protocol: orchestrator }
+//	  mcp_capabilities: ["files:read"]     # limits the servers
+//
+// The id of the task is that of the run, so that a task which is sent again after a restart
+// finds its run. The router pursues goals; this package maps tasks and results.
+package orchestratortarget
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/attempt"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// Runner pursues goals. It returns the run when it has ended, or the error of the context.
+// Other errors are *contract.Error.
+type Runner interface {
+	RunForTask(ctx context.Context, goal *contract.Goal, call dispatch.Call) (*contract.Orchestration, error)
+}
+
+// Target is a dispatch.Target. It is safe for concurrent use.
+type Target struct {
+	runner Runner
+	log    *slog.Logger
+}
+
+var _ dispatch.Target = (*Target)(nil)
+
+// New returns a Target.
+func New(runner Runner, logger *slog.Logger) (*Target, error) {
+	if runner == nil || logger == nil {
+		return nil, errors.New("orchestratortarget: a runner and a logger are required")
+	}
+	return &Target{runner: runner, log: logger}, nil
+}
+
+// Execute pursues the goal of a task and returns the outcome.
+func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+	policy := attempt.NewPolicy(ctx, c, time.Now())
+	ctx, cancel := policy.WithDeadline(ctx)
+	defer cancel()
+	var result *contract.Result
+	attempts, failure := policy.Run(ctx, func(ctx context.Context, _ int) *attempt.Error {
+		run, err := t.runner.RunForTask(ctx, newGoal(&c.Task), c)
+		if e, ok := errors.AsType[*contract.Error](err); ok {
+			return policy.NotSent(c.Agent.ID+" cannot pursue the goal: "+e.Message, e)
+		}
+		if err != nil {
+			return policy.Ended(ctx, true)
+		}
+		result = newResult(c.Task.TaskID, run)
+		return nil
+	})
+	if failure == nil {
+		return dispatch.Outcome{Result: result, Attempts: policy.Previous + attempts, Health: dispatch.HealthGood}
+	}
+	t.log.Warn("task not done", "agent", c.Agent.ID, "task_id", c.Task.TaskID, "trace_id", c.Task.TraceID, "code", failure.Code, "detail", failure.Detail)
+	return policy.Outcome(attempts, failure)
+}
+
+// newGoal returns the goal of a task.
+func newGoal(task *contract.Task) *contract.Goal {
+	goal := &contract.Goal{Goal: task.SubtaskTitle}
+	facts := map[string]json.RawMessage{}
+	for name, value := range task.Inputs {
+		if name != contract.FromPrompt {
+			facts[name] = value
+			continue
+		}
+		var prompt string
+		if strictjson.Unmarshal(value, &prompt) == nil && prompt != "" && len(prompt) <= contract.MaxGoalBytes {
+			goal.Goal = prompt
+		}
+	}
+	if len(facts) > 0 {
+		if raw, err := strictjson.Marshal(facts); err == nil {
+			goal.EnvContext = raw
+		}
+	}
+	return goal
+}
+
+// newResult returns the Result of a task for its run.
+func newResult(taskID string, run *contract.Orchestration) *contract.Result {
+	data := map[string]json.RawMessage{}
+	for name, value := range map[string]any{"orchestration_id": run.OrchestrationID, "status": run.Status, "reason": run.Reason, "tool_outputs": run.ToolOutputs} {
+		if raw, err := strictjson.Marshal(value); err == nil {
+			data[name] = raw
+		}
+	}
+	result := &contract.Result{TaskID: taskID, Status: contract.ResultSuccess, Data: data}
+	if run.Status != contract.OrchestrationDone {
+		result.Status = contract.ResultFailure
+		for _, e := range run.Errors {
+			result.Explanations = append(result.Explanations, fmt.Sprintf("%s: %s", e.Reason, e.Message))
+		}
+	}
+	if answer := lastText(run); answer != "" {
+		if raw, err := strictjson.Marshal(answer); err == nil {
+			data["answer"] = raw
+		}
+	}
+	return result
+}
+
+// lastText returns the text of the last output that is one.
+func lastText(run *contract.Orchestration) string {
+	for i := len(run.ToolOutputs) - 1; i >= 0; i-- {
+		var text string
+		if r := run.ToolOutputs[i].Result; r != nil && r.Type == contract.ActionText && strictjson.Unmarshal(r.Content, &text) == nil {
+			return text
+		}
+	}
+	return ""
+}
