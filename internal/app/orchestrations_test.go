@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -214,5 +216,56 @@ func TestOrchestrations_GoalOfTask(t *testing.T) {
 	// No planner is configured, so the run ends before a call.
 	if text := string(got.body); resp.Tasks[0].AgentID != "doer" || !strings.Contains(text, "planner_not_configured") {
 		t.Errorf("got %s, want the reason planner_not_configured", text)
+	}
+}
+
+// The worked examples of docs/orchestrator.md run offline against the reference servers of
+// the protocol. The write of the last one waits for a person.
+func TestOrchestrations_WorkedExamples(t *testing.T) {
+	modules := os.Getenv("CAPROUTER_NODE_MODULES")
+	if modules == "" {
+		t.Skip("CAPROUTER_NODE_MODULES does not name a folder with the reference servers")
+	}
+	dir := t.TempDir()
+	server := func(name string, args ...string) string {
+		command, err := json.Marshal(append([]string{"node", filepath.Join(modules, "@modelcontextprotocol", "server-"+name, "dist", "index.js")}, args...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(command)
+	}
+	file := fmt.Sprintf(`{"version":"1.0","servers":[
+		{"id":"everything","command":%s},
+		{"id":"memory","command":%s,"env":{"MEMORY_FILE_PATH":%q}},
+		{"id":"files","command":%s,"cwd":%q}]}`, server("everything", "stdio"), server("memory"), filepath.Join(dir, "memory.jsonl"), server("filesystem", dir), dir)
+	s := startServer(t, "clients: {}\n", func(c *Config) { c.MCP.File = writeFile(t, "mcp.json", file) })
+	for _, name := range []string{"numbers", "graph", "files"} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := os.ReadFile(filepath.Join("..", "..", "examples", "orchestrations", name+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := s.do(call{method: "POST", path: "/api/v1/orchestrations", body: `{"goal":"the example","constraints":{"plan":` + string(plan) + `}}`})
+			var run contract.Orchestration
+			testkit.Eventually(t, "the run ends", func() bool {
+				if err := json.Unmarshal(got.body, &run); err != nil || got.status >= 300 {
+					t.Fatalf("got %d %s", got.status, got.body)
+				}
+				path := "/api/v1/orchestrations/" + run.OrchestrationID
+				for _, g := range run.Gates {
+					if g.Decision == "" {
+						s.do(call{method: "POST", path: path + "/approve", body: fmt.Sprintf(`{"step":%q,"decision":"approve"}`, g.StepID)})
+					}
+				}
+				got = s.do(call{method: "GET", path: path})
+				return run.Status.Terminal()
+			})
+			if asked := len(run.Gates) > 0; asked != (name == "files") {
+				t.Errorf("got gates %+v, want one for the write of a file only", run.Gates)
+			}
+			if run.Status != contract.OrchestrationDone {
+				t.Errorf("got %s (%s), want DONE: %+v\n%s", run.Status, run.Reason, run.Errors, got.body)
+			}
+		})
 	}
 }

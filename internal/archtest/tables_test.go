@@ -176,6 +176,7 @@ func levels() []level {
 			{pkg: "internal/testkit/fakellm", why: "fake servers of language model APIs", testsOnly: true},
 			{pkg: "internal/testkit/fakenet", why: "a name server and a trap for outgoing connections", testsOnly: true},
 			{pkg: "internal/testkit/fakeotlp", why: "a receiver of spans", testsOnly: true},
+			{pkg: "internal/testkit/serversuite", why: "the suite of all registries of servers of the orchestrator", testsOnly: true},
 			{pkg: "internal/testkit/remnants", why: "what can be read in the files of a data directory", testsOnly: true},
 			{pkg: "internal/testkit/teststore", why: "an embedded store in a temporary directory, and a server for a shared one", testsOnly: true},
 		}},

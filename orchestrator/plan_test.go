@@ -1,0 +1,147 @@
+package orchestrator_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit/serversuite"
+	"github.com/caprouter/caprouter/orchestrator"
+)
+
+// Every mistake in a plan has its pointer.
+func TestCheckPlan_LocatesMistakes(t *testing.T) {
+	step := func(id, more string) string { return `{"id":"` + id + `","action":"files.read"` + more + `}` }
+	for _, tt := range []struct{ name, steps, pointer, detail string }{
+		{"no step", ``, "/steps", "at least one step"},
+		{"bad id", step("a b", ""), "/steps/0/id", "letters"},
+		{"same id", step("a", "") + "," + step("a", ""), "/steps/1/id", "step 0"},
+		{"no server", `{"id":"a","action":"read"}`, "/steps/0/action", "server and a tool"},
+		{"arguments", step("a", `,"arguments":[1]`), "/steps/0/arguments", "an object"},
+		{"unknown dependency", step("a", `,"depends_on":["z"]`), "/steps/0/depends_on/0", "no step"},
+		{"itself", step("a", `,"depends_on":["a"]`), "/steps/0/depends_on/0", "itself"},
+		{"cycle", step("a", `,"depends_on":["b"]`) + "," + step("b", `,"depends_on":["a"]`), "/steps/0/depends_on", "depends on itself"},
+		{"forward", step("a", `,"arguments":{"x":["${steps.b.output.y}"]}`) + "," + step("b", ""), "/steps/0/arguments/x/0", "not an earlier step"},
+		{"unknown step", step("a", `,"arguments":{"x":"${steps.z.output}"}`), "/steps/0/arguments/x", "does not exist"},
+		{"broken reference", step("a", `,"arguments":{"x":"${steps.a.result}"}`), "/steps/0/arguments/x", "must have the form"},
+		{"two criteria", step("a", `,"success_criteria":[{"contains":"x","equals":1}]`), "/steps/0/success_criteria/0", "one of"},
+		{"broken path", step("a", `,"success_criteria":[{"jsonpath":"x","equals":1}]`), "/steps/0/success_criteria/0", "begin with $"},
+		{"broken schema", step("a", `,"success_criteria":[{"schema":{"type":7}}]`), "/steps/0/success_criteria/0", "schema"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			plan, mistakes := orchestrator.ParsePlan([]byte(`{"steps":[` + tt.steps + `]}`))
+			if len(mistakes) == 0 {
+				mistakes = orchestrator.CheckPlan(plan, orchestrator.PlanRules{MaxSteps: 5})
+			}
+			if len(mistakes) != 1 || mistakes[0].Pointer != tt.pointer || !strings.Contains(mistakes[0].Detail, tt.detail) {
+				t.Errorf("got %+v, want %q at %s", mistakes, tt.detail, tt.pointer)
+			}
+		})
+	}
+}
+
+func TestParsePlan_HasStrictKeys(t *testing.T) {
+	for text, pointer := range map[string]string{
+		`{"steps":[],"note":"x"}`:                                                    "/note",
+		`{"steps":[{"id":"a","action":"b.c","shell":"rm"}]}`:                         "/steps/0/shell",
+		`{"steps":[{"id":"a","action":"b.c","mcp_action":"b.c"}]}`:                   "/steps/0/mcp_action",
+		`{"steps":[{"id":"a","action":"b.c","success_criteria":[{"matches":"x"}]}]}`: "/steps/0/success_criteria/0/matches",
+		`{"steps":[{"id":"a","action":"b.c","arguments":{},"entities":{}}]}`:         "/steps/0/entities",
+		`{"steps":"` + strings.Repeat("x", contract.MaxPlanBytes) + `"}`:             "",
+		`{"steps":[{"id":"a","action":"b.c","arguments":{"x":1,"x":2}}]}`:            "/steps/0/arguments/x",
+	} {
+		_, mistakes := orchestrator.ParsePlan([]byte(text))
+		if len(mistakes) != 1 || mistakes[0].Pointer != pointer {
+			t.Errorf("%.80s: got %+v, want a mistake at %q", text, mistakes, pointer)
+		}
+	}
+	plan, mistakes := orchestrator.ParsePlan([]byte(`{"steps":[{"id":"a","mcp_action":"b.c","entities":{"x":1}}]}`))
+	if len(mistakes) > 0 || plan.Steps[0].Action != "b.c" || string(plan.Steps[0].Arguments) != `{"x":1}` {
+		t.Errorf("the other names: got %+v %v", plan, mistakes)
+	}
+}
+
+// FuzzParsePlan checks that no plan panics, and that a plan without mistakes can be ordered.
+func FuzzParsePlan(f *testing.F) {
+	f.Add([]byte(readThenWrite))
+	f.Add([]byte(`{"steps":[{"id":"a","action":"b.c","arguments":{"x":"${steps.a.output['y'][0]}"}}]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		plan, mistakes := orchestrator.ParsePlan(raw)
+		if len(mistakes) == 0 {
+			orchestrator.CheckPlan(plan, orchestrator.PlanRules{MaxSteps: 20, NeedCriteria: true})
+		}
+	})
+}
+
+func TestDeterministic_ChecksCriteria(t *testing.T) {
+	text, structured := textResult(`{"items":[{"name":"x","n":1.0}]}`), textResult("t")
+	structured.Structured = []byte(`{"a":"b"}`)
+	for _, tt := range []struct {
+		criterion string
+		result    *contract.ActionResult
+		want      bool
+	}{
+		{`{"contains":"name"}`, text, true},
+		{`{"contains":"other"}`, text, false},
+		{`{"jsonpath":"$.items[0].name","equals":"x"}`, text, true},
+		{`{"jsonpath":"$.items[0].n","equals":1}`, text, true},
+		{`{"jsonpath":"$.items[0].n","equals":2}`, text, false},
+		{`{"jsonpath":"$.items[1]","equals":1}`, text, false},
+		{`{"jsonpath":"$['items'][0]['name']","equals":"x"}`, text, true},
+		{`{"equals":{"items":[{"n":1,"name":"x"}]}}`, text, true},
+		{`{"equals":{"a":"b"}}`, structured, true},
+		{`{"schema":{"type":"object","required":["a"]}}`, structured, true},
+		{`{"schema":{"type":"array"}}`, structured, false},
+	} {
+		plan, mistakes := orchestrator.ParsePlan([]byte(`{"steps":[{"id":"a","action":"b.c","success_criteria":[` + tt.criterion + `]}]}`))
+		if len(mistakes) > 0 {
+			t.Fatal(mistakes)
+		}
+		verdict, err := orchestrator.Deterministic{}.Verify(t.Context(), &orchestrator.VerifyRequest{
+			Plan: plan, Outputs: []contract.ToolOutput{{StepID: "a", Status: contract.OutputOK, Result: tt.result}},
+		})
+		if err != nil || verdict.Passed != tt.want {
+			t.Errorf("%s: got %+v and error %v, want %t", tt.criterion, verdict, err, tt.want)
+		}
+	}
+}
+
+func TestFile_IsRegistry(t *testing.T) { serversuite.Check(t, registryOf(t, testRegistry)) }
+
+// mapRegistry is a registry of a user: tools by server.
+type mapRegistry map[string][]string
+
+func (m mapRegistry) ListServers(context.Context) ([]orchestrator.Server, error) {
+	return []orchestrator.Server{{Name: "files"}, {Name: "mail"}}, nil
+}
+
+func (m mapRegistry) ListTools(_ context.Context, server string) ([]string, error) {
+	if tools, ok := m[server]; ok {
+		return tools, nil
+	}
+	return nil, orchestrator.ErrNotFound
+}
+
+func (m mapRegistry) GetToolSchema(_ context.Context, server, tool string) (*orchestrator.Tool, error) {
+	if slices.Contains(m[server], tool) {
+		return &orchestrator.Tool{Server: server, Name: tool}, nil
+	}
+	return nil, orchestrator.ErrNotFound
+}
+
+func TestServerRegistry_CanBeReplaced(t *testing.T) {
+	own := mapRegistry{"files": {"read", "write"}, "mail": {"send"}}
+	serversuite.Check(t, own)
+	r := newRig(t, newRecord(readThenWrite), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {
+		if call.StepID == "a" {
+			return textResult("hello"), nil
+		}
+		return textResult(`{"ok":true}`), nil
+	})
+	r.config.Registry = own
+	if rec := r.run(t); rec.Status() != contract.OrchestrationDone {
+		t.Errorf("got %s (%s), want DONE", rec.Status(), rec.Reason)
+	}
+}
