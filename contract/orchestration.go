@@ -87,7 +87,7 @@ const (
 	OrchestrationRunning  OrchestrationStatus = "running"
 	OrchestrationWaiting  OrchestrationStatus = "waiting_approval" // a gate waits for a person
 	OrchestrationDone     OrchestrationStatus = "DONE"             // the goal is reached and verified
-	OrchestrationFailed   OrchestrationStatus = "FAILED"           // the result is not what was asked for, or the run was cancelled
+	OrchestrationFailed   OrchestrationStatus = "FAILED"           // the outputs do not reach the goal, or the run was cancelled
 	OrchestrationBlocked  OrchestrationStatus = "BLOCKED"          // a policy or a person does not permit a call
 	OrchestrationDegraded OrchestrationStatus = "DEGRADED"         // something that the run needs is not available or not valid
 )

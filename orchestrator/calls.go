@@ -98,7 +98,7 @@ func (x *execution) closeInterrupted() error {
 	return nil
 }
 
-// closeGates applies what was decided about calls that wait for a person.
+// closeGates applies the decisions about calls that wait for a person.
 func (x *execution) closeGates() error {
 	for i := range x.rec.Steps {
 		if x.rec.Steps[i].State != StepGated {

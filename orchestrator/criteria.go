@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// checkCriterion returns what is wrong with a criterion, "" if nothing is.
+// checkCriterion returns the mistake in a criterion, "" if there is none.
 func checkCriterion(c *contract.SuccessCriterion) string {
 	kinds := 0
 	for _, set := range []bool{c.Contains != "", c.Equals != nil, c.Schema != nil} {

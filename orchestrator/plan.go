@@ -76,7 +76,7 @@ type PlanRules struct {
 
 var validStepID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// CheckPlan returns what is wrong with a plan without regard to tools: limits, ids,
+// CheckPlan returns the mistakes in a plan without regard to tools: limits, ids,
 // dependencies, references and criteria. Pointers begin at the plan.
 func CheckPlan(plan *contract.Plan, rules PlanRules) []contract.ErrorDetail {
 	var c planCheck
@@ -209,7 +209,7 @@ func dependenciesOf(s *contract.PlanStep) []string {
 	return ids
 }
 
-// CheckTools returns what is wrong with a plan for these tools: unknown actions, and
+// CheckTools returns the mistakes in a plan for these tools: unknown actions, and
 // arguments that do not match the schema of the tool. Arguments with references are
 // checked when their values are known. The reason is that of the first mistake.
 func CheckTools(plan *contract.Plan, tools []*Tool) (contract.RunReason, []contract.ErrorDetail) {

@@ -165,8 +165,28 @@ func (d *demoRun) routeToTool(ctx context.Context) error {
 			}
 			fmt.Fprintln(d.out)
 		}
-		return nil
+		return d.pursueGoal(ctx, c)
 	})
+}
+
+// pursueGoal executes a plan with the tools of the MCP servers.
+func (d *demoRun) pursueGoal(ctx context.Context, c *client) error {
+	p := d.beginStep("A goal over several tools",
+		"The router executes a plan with the servers weather and system: each call is judged by the policy, the second one gets the output of the first, and the outputs are verified.")
+	fmt.Fprint(d.out, p.String())
+	view := &runView{out: d.out}
+	result, err := c.streamRun(ctx, demo.Goal(), view.print)
+	if err != nil {
+		return err
+	}
+	if err := printRun(d.out, result); err != nil {
+		return err
+	}
+	if result.Status != contract.OrchestrationDone {
+		return fmt.Errorf("the status is %s, not %s", result.Status, contract.OrchestrationDone)
+	}
+	fmt.Fprintln(d.out)
+	return nil
 }
 
 // unsupportedPrompts returns requests that no sample agent serves. The first two are

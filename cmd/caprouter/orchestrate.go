@@ -204,7 +204,7 @@ func (c *client) streamRun(ctx context.Context, goal *contract.Goal, handle func
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("the orchestration goes on: caprouter orchestrate cancel %s ends it", id)
+		return nil, fmt.Errorf("the orchestration continues: caprouter orchestrate cancel %s ends it", id)
 	}
 	return nil, errors.Join(fmt.Errorf("the stream ended before the orchestration; its state is at %s", c.base.JoinPath(runsPath, id)), lines.Err())
 }

@@ -37,13 +37,22 @@ func (t Tools) Servers() ([]byte, error) {
 		ID      string   `json:"id"`
 		Command []string `json:"command"`
 	}
-	list := []server{{"weather", []string{t.Program, "mcp-sample", "weather"}}}
+	list := []server{
+		{"weather", []string{t.Program, "mcp-sample", "weather"}}, {"system", []string{t.Program, "mcp-sample", "system"}},
+	}
 	if t.NodeModules != "" {
 		list = append(list, server{"everything", t.everything()})
 	}
 	return strictjson.Marshal(struct {
 		Servers []server `json:"servers"`
 	}{list})
+}
+
+// Goal returns a goal with a plan, which needs the servers weather and system.
+func Goal() *contract.Goal {
+	return &contract.Goal{Goal: "Report the weather in Lisbon", Constraints: contract.GoalConstraints{Plan: []byte(`{"steps":[
+		{"id":"forecast","action":"weather.query","arguments":{"ubicacion":"Lisbon"},"success_criteria":[{"contains":"Lisbon"}]},
+		{"id":"report","action":"system.echo","arguments":{"text":"Forecast for ${steps.forecast.output}"},"success_criteria":[{"contains":"Forecast for Lisbon"}]}]}`)}}
 }
 
 // everything returns the command of server-everything.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
@@ -270,6 +271,16 @@ func (s *Service) conclude(ctx context.Context, rec *orchestrator.Record) {
 		"plans", rec.Plans, "took", rec.EndedAt.Sub(rec.CreatedAt))
 }
 
+// minEntryAge is how old an entry of the index is before it is removed because it has no
+// record: its creation was interrupted.
+const minEntryAge = time.Minute
+
+func (s *Service) isRunning(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running[id] != nil
+}
+
 // errOwned ends the takeover of a run that needs no work, or that a live process executes.
 var errOwned = errors.New("the run needs no other process")
 
@@ -284,9 +295,15 @@ func (s *Service) kick(id string) {
 
 // resume takes a run over, unless it needs no work or a live process executes it.
 func (s *Service) resume(ctx context.Context, id string) error {
+	if s.isRunning(id) {
+		return nil
+	}
 	rec, err := s.store.get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil // its creation was interrupted, or is about to be completed
+		if time.Since(history.TimeOfID(id)) < minEntryAge {
+			return nil // its creation is about to be completed
+		}
+		return s.store.close(ctx, id)
 	}
 	if err != nil {
 		return err
