@@ -9,6 +9,7 @@ TOOL := go tool -modfile=tools/go.mod
 PKG ?= ./...
 FUZZ_TIME ?= 30s
 CRASH_CYCLES ?= 200
+CRASH_RUNS ?= 102
 SOAK_TIME ?= 1h
 BENCH ?= .
 BENCH_COUNT ?= 1
@@ -56,6 +57,10 @@ crash: ## Kill the router CRASH_CYCLES times, also with a full store, a failing 
 .PHONY: crash-planted
 crash-planted: ## Check that the crash driver finds each of the errors that it plants in a router, with a fixed seed
 	go test -count=1 -v -run 'TestTestbed_WithRouter/planted' ./test/crash
+
+.PHONY: crash-runs
+crash-runs: ## Kill the router CRASH_RUNS times during orchestrations, after each event in turn, and check that no call is repeated
+	CAPROUTER_KILLS=$(CRASH_RUNS) go test ./cmd/caprouter -run TestOrchestrations_SurviveKillAtEveryEvent -v -count=1 -timeout 30m
 
 .PHONY: cluster
 cluster: build ## End and suspend routers that share a cluster of NATS servers, under load, and check that nothing is lost or done twice

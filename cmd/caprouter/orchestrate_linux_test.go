@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -137,4 +139,63 @@ func (r *router) stateOf(id string) string {
 		return body
 	}
 	return string(run.Status) + " " + string(run.Reason)
+}
+
+// TestOrchestrations_SurviveKillAtEveryEvent kills the router after each event of a run in
+// turn. No call is repeated, and every run ends. CAPROUTER_KILLS is the number of runs.
+func TestOrchestrations_SurviveKillAtEveryEvent(t *testing.T) {
+	const events = 17 // of the run
+	kills := 3
+	if n, err := strconv.Atoi(os.Getenv("CAPROUTER_KILLS")); err == nil {
+		kills = n
+	}
+	counter := &toolCounter{calls: map[string]int{}, called: make(chan string, 4*kills), answer: make(chan struct{})}
+	close(counter.answer) // every call is answered at once
+	server := httptest.NewServer(counter)
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	mcp := filepath.Join(dir, "mcp.json")
+	if err := os.WriteFile(mcp, fmt.Appendf(nil, `{"plugins":[{"id":"counter","endpoint":%q,"actions":[{"name":"add"}]}]}`, server.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ends := map[string]int{}
+	r := startRouter(t, dir, "--mcp", mcp)
+	for n := range kills {
+		a, b := fmt.Sprintf("a%d", n), fmt.Sprintf("b%d", n)
+		goal := strings.NewReplacer("TOOL", "add", `"a"`, `"`+a+`"`, `"b"`, `"`+b+`"`).Replace(killedGoal)
+		id := r.orchestrate(goal)
+		r.awaitEvents(id, n*5%events+1) // 5 and the number of events have no common divisor
+		if err := r.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = testkit.Receive(t, r.ended)
+		r = startRouter(t, dir, "--mcp", mcp)
+		var state string
+		testkit.Eventually(t, "the run ends", func() bool {
+			state = r.stateOf(id)
+			return state == "DONE " || state == "DEGRADED outcome_unknown"
+		})
+		ends[state]++
+		if counter.count(a) > 1 || counter.count(b) > 1 || state == "DONE " && counter.count(a)+counter.count(b) != 2 {
+			t.Errorf("kill %d: %s after %d and %d calls of the steps, want none repeated", n, state, counter.count(a), counter.count(b))
+		}
+	}
+	t.Logf("ends of %d runs: %v", kills, ends)
+	r.stop()
+}
+
+// awaitEvents returns after n events of a run, or after its end.
+func (r *router) awaitEvents(id string, n int) {
+	r.t.Helper()
+	resp, err := http.Get(r.url + "/api/v1/orchestrations/" + id + "/events")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for n > 0 && lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "data: ") {
+			n--
+		}
+	}
 }
