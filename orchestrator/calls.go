@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -55,7 +56,7 @@ func (x *execution) execute(ctx context.Context) error {
 		return err
 	}
 	if ctx.Err() != nil || x.rec.State != StateExecute {
-		return nil
+		return nil //nolint:nilerr // the end of the context ends the run
 	}
 	return x.advance(EventCallsEnded, contract.RunEvent{}, nil)
 }
@@ -166,7 +167,7 @@ func (x *execution) prepareCalls(ctx context.Context) ([]preparedCall, error) {
 			continue
 		}
 		if ctx.Err() != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // the end of the context ends the run
 		}
 		input, err := resolveArguments(s.Arguments, values)
 		if err != nil {
@@ -183,7 +184,7 @@ func (x *execution) prepareCalls(ctx context.Context) ([]preparedCall, error) {
 		}
 		if ready {
 			calls = append(calls, call)
-			earlier = append(earlier[:len(earlier):len(earlier)], contract.ToolOutput{StepID: s.ID, Action: s.Action, Plan: x.rec.Plans, Arguments: input})
+			earlier = append(slices.Clip(earlier), contract.ToolOutput{StepID: s.ID, Action: s.Action, Plan: x.rec.Plans, Arguments: input})
 		}
 	}
 	return calls, nil
@@ -299,7 +300,7 @@ func (x *execution) isStopping() bool {
 // is the reason.
 func errUnlessEnded(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it ends the run
 	}
 	return errStopped
 }

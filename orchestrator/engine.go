@@ -3,8 +3,6 @@ package orchestrator
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // Budgets limit a run. Zero values have defaults.
@@ -380,189 +377,8 @@ func (x *execution) describe(ctx context.Context) error {
 // abort ends a run that cannot be continued.
 func (x *execution) abort(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil // the end of the context ends the run
+		return nil //nolint:nilerr // the end of the context ends the run
 	}
 	x.o.cfg.Logger.Error("an orchestration cannot be continued", "orchestration_id", x.rec.ID, "state", x.rec.State, "error", err)
 	return x.fail(EventAborted, contract.RunError{Reason: contract.ReasonInternal, Message: "the run cannot be continued"})
-}
-
-// plan makes a plan.
-func (x *execution) plan(ctx context.Context) error {
-	if err := x.ensureTools(ctx); err != nil {
-		return x.abort(ctx, err)
-	}
-	rules := PlanRules{MaxSteps: x.o.cfg.Budgets.Steps - len(x.rec.Outputs), NeedCriteria: x.rec.Verifier.Kind == contract.VerifierDeterministic}
-	plan, err := x.makePlan(ctx, rules)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		failed, ok := errors.AsType[*PlanError](err)
-		if !ok {
-			return x.abort(ctx, err)
-		}
-		return x.rejectPlan(failed)
-	}
-	raw, err := strictjson.Marshal(plan)
-	if err != nil {
-		return x.abort(ctx, err)
-	}
-	sum := sha256.Sum256(raw)
-	event := EventPlanReady
-	if x.rec.Goal.Constraints.PlanOnly {
-		event = EventPlanReturned
-	}
-	return x.advance(event, contract.RunEvent{Detail: fmt.Sprintf("%d steps", len(plan.Steps))}, func(r *Record) {
-		r.Plans++
-		r.Plan, r.Hash, r.Steps = plan, hex.EncodeToString(sum[:]), make([]Step, len(plan.Steps))
-	})
-}
-
-// makePlan returns a valid plan.
-func (x *execution) makePlan(ctx context.Context, rules PlanRules) (*contract.Plan, error) {
-	if rules.MaxSteps <= 0 {
-		return nil, &PlanError{Reason: contract.ReasonStepBudget, Message: fmt.Sprintf("the budget of %d steps is used up", x.o.cfg.Budgets.Steps)}
-	}
-	planner, err := x.o.cfg.Models.Planner(&x.rec.Goal.Constraints)
-	if err != nil {
-		return nil, err
-	}
-	usable := slices.DeleteFunc(slices.Clone(x.tools), func(t *Tool) bool { return t.Error != "" || !x.permits(t.Action()) })
-	plan, err := planner.Plan(ctx, &PlanRequest{
-		Goal: x.rec.Goal.Goal, EnvContext: x.rec.Goal.EnvContext, Tools: usable, MaxSteps: rules.MaxSteps, NeedCriteria: rules.NeedCriteria,
-		Previous: x.rec.Plan, Outputs: x.rec.Outputs, Problems: x.rec.Errors,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if mistakes := CheckPlan(plan, rules); len(mistakes) > 0 {
-		return nil, &PlanError{Reason: contract.ReasonPlanInvalid, Message: "the plan is not valid", Details: mistakes}
-	}
-	// A tool that the caller excludes is known: it is the policy that denies its call.
-	if reason, mistakes := CheckTools(plan, x.tools); len(mistakes) > 0 {
-		return nil, &PlanError{Reason: reason, Message: "the plan does not match the tools", Details: mistakes}
-	}
-	return plan, nil
-}
-
-// rejectPlan asks for another plan, or ends the run.
-func (x *execution) rejectPlan(failed *PlanError) error {
-	failure := contract.RunError{Reason: failed.Reason, Message: failed.Message, Details: failed.Details}
-	repairable := failed.Reason == contract.ReasonPlanInvalid || failed.Reason == contract.ReasonSchemaInvalid
-	if !repairable || !x.mayReplan() {
-		return x.fail(EventPlanFailed, failure)
-	}
-	return x.advance(EventPlanRejected, contract.RunEvent{Detail: failed.Error()}, func(r *Record) {
-		r.Plans++
-		r.Plan, r.Steps, r.Hash = nil, nil, ""
-		r.Errors = append(r.Errors, failure)
-	})
-}
-
-// mayReplan reports whether the budget permits another plan, which only a model makes.
-func (x *execution) mayReplan() bool {
-	return x.rec.Planner.Kind != contract.PlannerStatic && x.rec.Plans <= x.o.cfg.Budgets.Replans
-}
-
-// observe decides what follows from the outputs.
-func (x *execution) observe() error {
-	var failed *contract.RunError
-	unknown, pending := false, false
-	for i := range x.rec.Steps {
-		switch s := &x.rec.Steps[i]; s.State {
-		case StepFailed, StepUnknown:
-			if failed == nil || s.State == StepUnknown && !unknown {
-				failed = x.stepError(i)
-			}
-			unknown = unknown || s.State == StepUnknown
-		case StepPending, StepGated:
-			pending = true
-		case StepCalling, StepDone:
-		}
-	}
-	switch {
-	case failed != nil && !unknown && x.mayReplan():
-		return x.replan(*failed)
-	case failed != nil:
-		return x.fail(EventStepsFailed, *failed)
-	}
-	if findings := x.unmet(); len(findings) > 0 {
-		return x.advance(EventStepsStopped, contract.RunEvent{StepID: findings[0].StepID, Detail: findings[0].Detail}, nil)
-	}
-	if pending {
-		return x.advance(EventNextSteps, contract.RunEvent{}, nil)
-	}
-	return x.advance(EventStepsDone, contract.RunEvent{}, nil)
-}
-
-// unmet returns the criteria that the outputs so far do not meet.
-func (x *execution) unmet() []Finding {
-	outputs := map[string]*contract.ToolOutput{}
-	list := x.rec.planOutputs()
-	for i := range list {
-		outputs[list[i].StepID] = &list[i]
-	}
-	var findings []Finding
-	for i := range x.rec.Plan.Steps {
-		if s := &x.rec.Plan.Steps[i]; outputs[s.ID] != nil {
-			findings = append(findings, unmetCriteria(i, s, outputs[s.ID])...)
-		}
-	}
-	return findings
-}
-
-// stepError returns why a step has failed.
-func (x *execution) stepError(i int) *contract.RunError {
-	id := x.rec.Plan.Steps[i].ID
-	e := &contract.RunError{Reason: x.rec.Steps[i].Reason, StepID: id, Message: "the call has failed"}
-	for _, out := range x.rec.planOutputs() {
-		if out.StepID == id && out.Error != nil {
-			e.Code, e.Message, e.Suggestion = out.Error.Code, out.Error.Message, out.Error.Suggestion
-			for _, d := range out.Error.Details {
-				d.Pointer = fmt.Sprintf("/steps/%d/arguments%s", i, d.Pointer)
-				e.Details = append(e.Details, d)
-			}
-		}
-	}
-	return e
-}
-
-// replan asks for another plan because of a failure.
-func (x *execution) replan(failure contract.RunError) error {
-	return x.advance(EventReplan, contract.RunEvent{StepID: failure.StepID, Detail: failure.Message}, func(r *Record) {
-		r.Errors = append(r.Errors, failure)
-	})
-}
-
-// verify decides whether the goal is reached.
-func (x *execution) verify(ctx context.Context) error {
-	req := &VerifyRequest{Goal: x.rec.Goal.Goal, Plan: x.rec.Plan, Outputs: x.rec.planOutputs()}
-	verdict, err := Deterministic{}.Verify(ctx, req) // the criteria hold for every verifier
-	if err == nil && verdict.Passed && x.rec.Verifier.Kind != contract.VerifierDeterministic {
-		var verifier Verifier
-		if verifier, err = x.o.cfg.Models.Verifier(&x.rec.Goal.Constraints); err == nil {
-			verdict, err = verifier.Verify(ctx, req)
-		}
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		x.o.cfg.Logger.Error("the verifier has failed", "orchestration_id", x.rec.ID, "error", err)
-		return x.fail(EventVerifierError, contract.RunError{Reason: contract.ReasonVerifierFailed, Message: "the verifier did not decide"})
-	}
-	if verdict.Passed {
-		return x.advance(EventVerifyOK, contract.RunEvent{}, nil)
-	}
-	failure := contract.RunError{Reason: contract.ReasonVerificationFailed, Message: "the outputs do not reach the goal"}
-	for i, f := range verdict.Findings {
-		if i == 0 {
-			failure.StepID = f.StepID
-		}
-		failure.Details = append(failure.Details, contract.ErrorDetail{Pointer: f.Pointer, Detail: f.Detail})
-	}
-	if x.mayReplan() {
-		return x.replan(failure)
-	}
-	return x.fail(EventVerifyFailed, failure)
 }

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -117,9 +118,9 @@ func newResult(taskID string, run *contract.Orchestration) *contract.Result {
 
 // lastText returns the text of the last output that is one.
 func lastText(run *contract.Orchestration) string {
-	for i := len(run.ToolOutputs) - 1; i >= 0; i-- {
+	for _, out := range slices.Backward(run.ToolOutputs) {
 		var text string
-		if r := run.ToolOutputs[i].Result; r != nil && r.Type == contract.ActionText && strictjson.Unmarshal(r.Content, &text) == nil {
+		if r := out.Result; r != nil && r.Type == contract.ActionText && strictjson.Unmarshal(r.Content, &text) == nil {
 			return text
 		}
 	}

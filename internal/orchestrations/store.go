@@ -50,7 +50,10 @@ func decodeRecord(id string, data []byte) (*orchestrator.Record, error) {
 	if err := strictjson.Unmarshal(data, r); err != nil {
 		return nil, err
 	}
-	return r, r.Check(id)
+	if err := r.Check(id); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // create writes a new record, and its entry in the index.
