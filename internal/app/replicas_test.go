@@ -2,10 +2,14 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -83,4 +87,67 @@ func TestReplica_SurvivesRestartOfItsStore(t *testing.T) {
 	if got := strings.Count(s.log.String(), "events are dropped"); got > 1 {
 		t.Errorf("got %d warnings about dropped events, want at most one:\n%s", got, s.log.String())
 	}
+}
+
+// A replica continues the orchestration of another one after a decision, and cancels one that
+// another replica executes.
+func TestReplicas_ShareOrchestrations(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	held := make(chan struct{})
+	called := make(chan struct{}, 4)
+	tools := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var action contract.Action
+		if json.NewDecoder(r.Body).Decode(&action) == nil && strings.HasSuffix(action.Action, "hold") {
+			called <- struct{}{}
+			select {
+			case <-held:
+			case <-r.Context().Done():
+			}
+		}
+		_, _ = io.WriteString(w, `{"type":"text","content":"done","mime_type":"text/plain"}`)
+	}))
+	t.Cleanup(tools.Close)
+	t.Cleanup(func() { close(held) })
+	file := writeFile(t, "mcp.json", fmt.Sprintf(`{"plugins":[{"id":"counter","endpoint":%q,"actions":[{"name":"ask"},{"name":"hold"}]}]}`, tools.URL))
+	rules := writeFile(t, "policy.yaml", runPolicy)
+	start := func() *testServer {
+		lookup := func(name string) (string, bool) {
+			return "dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMga2V5IG9ubHk=", name == "CONTENT_KEY"
+		}
+		return startServerIn(t, lookup, "clients: {}\n", func(c *Config) {
+			c.Store.URL, c.Store.Encryption.KeyEnv = srv.URL, "CONTENT_KEY"
+			c.MCP.File, c.Orchestrator.PolicyFile = file, rules
+		})
+	}
+	a, b := start(), start()
+	a.awaitReplicas(2)
+	post := func(s *testServer, path, body string) contract.Orchestration {
+		t.Helper()
+		got := s.do(call{method: "POST", path: path, body: body, header: http.Header{"Prefer": {"respond-async"}}})
+		var run contract.Orchestration
+		if err := json.Unmarshal(got.body, &run); err != nil || got.status >= 300 {
+			t.Fatalf("%s: got %d %s", path, got.status, got.body)
+		}
+		return run
+	}
+	await := func(s *testServer, id string, status contract.OrchestrationStatus) {
+		t.Helper()
+		testkit.Eventually(t, "the run is "+string(status), func() bool {
+			var run contract.Orchestration
+			return json.Unmarshal([]byte(s.get("/api/v1/orchestrations/"+id)), &run) == nil && run.Status == status
+		})
+	}
+	goal := func(tool string) string {
+		return fmt.Sprintf(`{"goal":"g","constraints":{"plan":{"steps":[{"id":"a","action":"counter.%s","success_criteria":[{"contains":"done"}]}]}}}`, tool)
+	}
+
+	waiting := post(a, "/api/v1/orchestrations", goal("ask")).OrchestrationID
+	await(b, waiting, contract.OrchestrationWaiting)
+	post(b, "/api/v1/orchestrations/"+waiting+"/approve", `{"step":"a","decision":"approve"}`)
+	await(a, waiting, contract.OrchestrationDone)
+
+	running := post(a, "/api/v1/orchestrations", goal("hold")).OrchestrationID
+	testkit.Receive(t, called)
+	post(b, "/api/v1/orchestrations/"+running+"/cancel", "")
+	await(b, running, contract.OrchestrationFailed)
 }
