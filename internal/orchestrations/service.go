@@ -363,8 +363,12 @@ func (s *Service) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go("cancellations of other replicas", func(ctx context.Context) error {
-		for range run.Ticks(ctx, sweepInterval) { // the connection may be interrupted
+		subscribe := func() {
 			_ = s.cfg.Messages.Subscribe(ctx, cancelTopic, func(id []byte) { s.cancelLocal(string(id), orchestrator.ErrCancelled) })
+		}
+		subscribe()
+		for range run.Ticks(ctx, sweepInterval) { // the connection was interrupted
+			subscribe()
 		}
 		return nil
 	})
@@ -383,7 +387,19 @@ func (s *Service) sweep(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if s.isRunning(id) {
+			s.checkCancelled(ctx, id)
+			continue
+		}
 		s.kick(id)
+	}
+}
+
+// checkCancelled cancels a run that this process executes if another one has recorded its
+// cancellation, because the message of the other one may be lost.
+func (s *Service) checkCancelled(ctx context.Context, id string) {
+	if rec, err := s.store.get(ctx, id); err == nil && rec.CancelledBy != "" {
+		s.cancelLocal(id, orchestrator.ErrCancelled)
 	}
 }
 
