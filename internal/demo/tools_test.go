@@ -26,8 +26,8 @@ func TestTools_FilesLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := len(s.Catalogue.Agents); got != agents || len(file.Servers) != agents || len(tools.Requests()) != agents {
-			t.Errorf("%q: got %d agents, %d servers and %d requests, want %d of each", modules, got, len(file.Servers), len(tools.Requests()), agents)
+		if got := len(s.Catalogue.Agents); got != agents || len(file.Servers) != agents+1 || len(tools.Requests()) != agents {
+			t.Errorf("%q: got %d agents, %d servers and %d requests, want %d of each, and the server system", modules, got, len(file.Servers), len(tools.Requests()), agents)
 		}
 	}
 }

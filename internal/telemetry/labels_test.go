@@ -32,7 +32,7 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 		}
 		allowed := regexp.MustCompile(`^(|outcome="[a-z_]+"|policy="([ABC]|other)"|source="(llm|lexical|cache|pinned|other)"|` +
 			`status="(success|partial|failure|failed|cancelled|other)"|result="(ok|failed|exported|dropped)"|delivery="(first|again)"|` +
-			`reason="(llm_[a-z_]+|other)"|purpose="(classify|repair|more_tokens|answer|plan|verify|other)"|kind="(input|output|thinking)"|how="(opened|joined|other)"|part="(audit|requests|sessions|tickets|other)")$`)
+			`reason="(llm_[a-z_]+|other)"|purpose="(classify|repair|more_tokens|answer|plan|verify|other)"|kind="(input|output|thinking)"|how="(opened|joined|other)"|part="(audit|requests|sessions|tickets|orchestrations|other)")$`)
 		for series := range scrape(t, tel) {
 			name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
 			if !strings.HasSuffix(name, "_bucket") && !allowed.MatchString(labels) {

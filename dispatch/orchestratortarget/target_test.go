@@ -1,0 +1,67 @@
+package orchestratortarget_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/orchestratortarget"
+)
+
+type runnerFunc func(ctx context.Context, goal *contract.Goal) (*contract.Orchestration, error)
+
+func (f runnerFunc) RunForTask(ctx context.Context, goal *contract.Goal, _ dispatch.Call) (*contract.Orchestration, error) {
+	return f(ctx, goal)
+}
+
+// The prompt is the goal, the other inputs are facts; the end of the run is the Result.
+func TestExecute_MapsTaskAndRun(t *testing.T) {
+	var got *contract.Goal
+	for _, tt := range []struct {
+		name   string
+		run    *contract.Orchestration
+		err    error
+		status contract.ResultStatus // "" = no Result
+	}{
+		{"done", &contract.Orchestration{Status: contract.OrchestrationDone, ToolOutputs: []contract.ToolOutput{
+			{Result: &contract.ActionResult{Type: contract.ActionText, Content: json.RawMessage(`"rain"`)}},
+		}}, nil, contract.ResultSuccess},
+		{"blocked", &contract.Orchestration{Status: contract.OrchestrationBlocked, Reason: contract.ReasonPolicyBlocked, Errors: []contract.RunError{{Reason: contract.ReasonPolicyBlocked, Message: "no"}}}, nil, contract.ResultFailure},
+		{"refused", nil, &contract.Error{Code: contract.CodeOverloaded, Message: "full"}, ""},
+		{"ended", nil, errors.New("the context has ended"), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			target, err := orchestratortarget.New(runnerFunc(func(_ context.Context, goal *contract.Goal) (*contract.Orchestration, error) {
+				got = goal
+				return tt.run, tt.err
+			}), slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			out := target.Execute(ctx, dispatch.Call{
+				Agent: &contract.RegistryEntry{ID: "doer", Endpoint: contract.Endpoint{Protocol: contract.ProtocolOrchestrator}}, Caller: &contract.Caller{},
+				Task: contract.Task{TaskID: "t1", Inputs: map[string]json.RawMessage{"prompt": json.RawMessage(`"will it rain"`), "city": json.RawMessage(`"Lisbon"`)}},
+			})
+			if diff := cmp.Diff(&contract.Goal{Goal: "will it rain", EnvContext: json.RawMessage(`{"city":"Lisbon"}`)}, got); diff != "" {
+				t.Errorf("goal (-want +got):\n%s", diff)
+			}
+			switch {
+			case (out.Result == nil) != (tt.status == ""):
+				t.Errorf("got %+v, want a Result: %t", out, tt.status != "")
+			case out.Result != nil && (out.Result.Status != tt.status || out.Result.TaskID != "t1"):
+				t.Errorf("got %+v, want status %s", out.Result, tt.status)
+			case tt.status == contract.ResultSuccess && string(out.Result.Data["answer"]) != `"rain"`:
+				t.Errorf("got answer %s, want rain", out.Result.Data["answer"])
+			}
+		})
+	}
+}
