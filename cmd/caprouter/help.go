@@ -33,9 +33,12 @@ func formatHelp(cmd *cobra.Command, opts outputOptions) string {
 		if line != "" && !strings.HasPrefix(line, " ") {
 			examples = line == "Examples:"
 		}
-		if examples {
+		switch {
+		case examples:
 			p.WriteString(line + "\n")
-		} else {
+		case strings.HasPrefix(line, "Use \""):
+			p.writeBlock("", 0, p.wrapText(plain, line, 0))
+		default:
 			p.writeEntry(line)
 		}
 	}
