@@ -268,7 +268,7 @@ func (s *Service) conclude(ctx context.Context, rec *orchestrator.Record) {
 		return
 	}
 	s.cfg.Logger.Info("orchestration", "orchestration_id", rec.ID, "status", rec.Status(), "reason", rec.Reason, "calls", rec.Calls,
-		"plans", rec.Plans, "took", rec.EndedAt.Sub(rec.CreatedAt))
+		"plans", rec.Plans, "took_ms", rec.EndedAt.Sub(rec.CreatedAt).Milliseconds())
 }
 
 // minEntryAge is how old an entry of the index is before it is removed because it has no
