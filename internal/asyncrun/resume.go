@@ -128,7 +128,7 @@ func (r *Runner) resumeOpen(ctx context.Context) error {
 		return err
 	}
 	if n := resumed.Load(); n > 0 {
-		r.cfg.Logger.InfoContext(ctx, "open requests resumed", "requests", n, "took", time.Since(start))
+		r.cfg.Logger.InfoContext(ctx, "open requests resumed", "requests", n, "took_ms", time.Since(start).Milliseconds())
 	}
 	return nil
 }
