@@ -237,3 +237,19 @@ func TestRun_ReplansWithinBudget(t *testing.T) {
 		t.Errorf("got %d plans and reason %q, want 3 and %s", plans, got.Reason, contract.ReasonVerificationFailed)
 	}
 }
+
+// A plan that is rejected counts as a plan.
+func TestRun_CountsRejectedPlans(t *testing.T) {
+	plans := 0
+	rec := newRecord("")
+	rec.Planner.Kind = contract.PlannerGemini
+	r := newRig(t, rec, nil)
+	r.config.Models = staticModels{planner: plannerFunc(func(*orchestrator.PlanRequest) (*contract.Plan, error) {
+		plans++
+		return nil, &orchestrator.PlanError{Reason: contract.ReasonPlanInvalid, Message: "no plan"}
+	})}
+	got := r.run(t)
+	if plans != 3 || got.Reason != contract.ReasonPlanInvalid || got.Status() != contract.OrchestrationDegraded {
+		t.Errorf("got %d plans and %s (%s), want 3 and DEGRADED (plan_invalid)", plans, got.Status(), got.Reason)
+	}
+}

@@ -75,7 +75,7 @@ func (x *execution) makePlan(ctx context.Context, rules PlanRules) (*contract.Pl
 func (x *execution) rejectPlan(failed *PlanError) error {
 	failure := contract.RunError{Reason: failed.Reason, Message: failed.Message, Details: failed.Details}
 	repairable := failed.Reason == contract.ReasonPlanInvalid || failed.Reason == contract.ReasonSchemaInvalid
-	if !repairable || !x.mayReplan() {
+	if !repairable || !x.mayReplan(x.rec.Plans+1) {
 		return x.fail(EventPlanFailed, failure)
 	}
 	return x.advance(EventPlanRejected, contract.RunEvent{Detail: failed.Error()}, func(r *Record) {
@@ -85,7 +85,8 @@ func (x *execution) rejectPlan(failed *PlanError) error {
 	})
 }
 
-// mayReplan reports whether the budget permits another plan, which only a model makes.
-func (x *execution) mayReplan() bool {
-	return x.rec.Planner.Kind != contract.PlannerStatic && x.rec.Plans <= x.o.cfg.Budgets.Replans
+// mayReplan reports whether the budget permits another plan after a number of plans, which
+// only a model makes.
+func (x *execution) mayReplan(plans int) bool {
+	return x.rec.Planner.Kind != contract.PlannerStatic && plans <= x.o.cfg.Budgets.Replans
 }

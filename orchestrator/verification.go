@@ -24,7 +24,7 @@ func (x *execution) observe() error {
 		}
 	}
 	switch {
-	case failed != nil && !unknown && x.mayReplan():
+	case failed != nil && !unknown && x.mayReplan(x.rec.Plans):
 		return x.replan(*failed)
 	case failed != nil:
 		return x.fail(EventStepsFailed, *failed)
@@ -104,7 +104,7 @@ func (x *execution) verify(ctx context.Context) error {
 		}
 		failure.Details = append(failure.Details, contract.ErrorDetail{Pointer: f.Pointer, Detail: f.Detail})
 	}
-	if x.mayReplan() {
+	if x.mayReplan(x.rec.Plans) {
 		return x.replan(failure)
 	}
 	return x.fail(EventVerifyFailed, failure)
