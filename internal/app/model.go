@@ -152,6 +152,15 @@ func (c *core) openModel(opts *Options) (err error) {
 	return nil
 }
 
+// runModelName returns the name of the model of a planner or verifier: the one that
+// classifies, unless another one is named.
+func (c *LLMConfig) runModelName(kind, model string) string {
+	if kind == c.Provider {
+		return cmp.Or(model, c.ModelName())
+	}
+	return model
+}
+
 // openRunModels returns the planners and verifiers of orchestrations, and calls none.
 func openRunModels(c *core, opts *Options, redactor *redact.Redactor) (*planner.Models, error) {
 	cfg, key := &c.cfg.Orchestrator, c.cfg.LLM.apiKey(opts.lookupEnv())
@@ -159,10 +168,10 @@ func openRunModels(c *core, opts *Options, redactor *redact.Redactor) (*planner.
 		return nil, err
 	}
 	ref := func(kind, endpoint, model string) planner.ModelRef {
-		if kind == c.cfg.LLM.Provider { // the model that classifies, unless another one is named
-			endpoint, model = cmp.Or(endpoint, c.cfg.LLM.BaseURL), cmp.Or(model, c.cfg.LLM.ModelName())
+		if kind == c.cfg.LLM.Provider {
+			endpoint = cmp.Or(endpoint, c.cfg.LLM.BaseURL)
 		}
-		return planner.ModelRef{Kind: kind, Endpoint: endpoint, Model: model}
+		return planner.ModelRef{Kind: kind, Endpoint: endpoint, Model: c.cfg.LLM.runModelName(kind, model)}
 	}
 	metrics := c.telemetry.Metrics()
 	return planner.NewModels(planner.ModelsConfig{

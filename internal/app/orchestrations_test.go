@@ -34,6 +34,12 @@ rules:
 
 func newRunServer(t *testing.T, change ...func(*Config)) *runServer {
 	t.Helper()
+	return newRunServerIn(t, noEnv, change...)
+}
+
+// newRunServerIn starts the router in the environment.
+func newRunServerIn(t *testing.T, lookup func(string) (string, bool), change ...func(*Config)) *runServer {
+	t.Helper()
 	s := &runServer{mint: newMint()}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var action contract.Action
@@ -48,7 +54,7 @@ func newRunServer(t *testing.T, change ...func(*Config)) *runServer {
 	actions := `{"name":"add","input_schema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}},
 		{"name":"read"},{"name":"ask"},{"name":"forbidden"},{"name":"fail","retry":{"retries":0}}`
 	file := fmt.Sprintf(`{"plugins":[{"id":"counter","endpoint":%q,"actions":[%s]}]}`, server.URL, actions)
-	s.testServer = startGuarded(t, s.mint, "clients: {}\n", append([]func(*Config){func(c *Config) {
+	s.testServer = startServerIn(t, lookup, "clients: {}\n", append([]func(*Config){s.guard(t), func(c *Config) {
 		c.MCP.File, c.Orchestrator.PolicyFile = writeFile(t, "mcp.json", file), writeFile(t, "policy.yaml", runPolicy)
 		c.Orchestrator.EndpointsAllowed = StringList{"https://models.example/v1"}
 	}}, change...)...)
