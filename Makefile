@@ -59,8 +59,8 @@ crash-planted: ## Check that the crash driver finds each of the errors that it p
 	go test -count=1 -v -run 'TestTestbed_WithRouter/planted' ./test/crash
 
 .PHONY: crash-runs
-crash-runs: ## Kill the router CRASH_RUNS times during orchestrations, after each event in turn, and check that no call is repeated
-	CAPROUTER_KILLS=$(CRASH_RUNS) go test ./cmd/caprouter -run TestOrchestrations_SurviveKillAtEveryEvent -v -count=1 -timeout 30m
+crash-runs: ## Kill the router CRASH_RUNS times during orchestrations, after each event in turn, and as many replicas, and check that no call is repeated
+	CAPROUTER_KILLS=$(CRASH_RUNS) go test ./cmd/caprouter -run 'TestOrchestrations_Survive(KillAtEveryEvent|KilledReplica)' -v -count=1 -timeout 30m
 
 .PHONY: cluster
 cluster: build ## End and suspend routers that share a cluster of NATS servers, under load, and check that nothing is lost or done twice

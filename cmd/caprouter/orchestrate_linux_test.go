@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,16 +16,19 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
 // toolCounter is a server that counts the calls of each step, and reports each call before
-// it answers.
+// it answers. A step that begins with heldPrefix is never answered.
 type toolCounter struct {
 	mu     sync.Mutex
 	calls  map[string]int
 	called chan string
 	answer chan struct{} // receives the permission to answer
 }
+
+const heldPrefix = "held-"
 
 func (c *toolCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var action struct {
@@ -40,6 +44,10 @@ func (c *toolCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.calls[action.Input.Step]++
 	c.mu.Unlock()
 	c.called <- action.Input.Step
+	if strings.HasPrefix(action.Input.Step, heldPrefix) {
+		<-r.Context().Done()
+		return
+	}
 	select {
 	case <-c.answer:
 	case <-r.Context().Done():
@@ -133,38 +141,68 @@ func (r *router) orchestrate(goal string) string {
 }
 
 func (r *router) stateOf(id string) string {
+	state, _ := r.readRun(id)
+	return state
+}
+
+// readRun returns the status and reason of a run, and whether a process took it over.
+func (r *router) readRun(id string) (state string, resumed bool) {
 	status, body := r.send("GET", "/api/v1/orchestrations/"+id, "")
 	var run contract.Orchestration
 	if status != http.StatusOK || json.Unmarshal([]byte(body), &run) != nil {
-		return body
+		return body, false
 	}
-	return string(run.Status) + " " + string(run.Reason)
+	resumed = slices.ContainsFunc(run.AuditTrail, func(ev contract.RunEvent) bool { return ev.Event == "resumed" })
+	return string(run.Status) + " " + string(run.Reason), resumed
+}
+
+// killsOr returns how often a test kills a router.
+func killsOr(kills int) int {
+	if n, err := strconv.Atoi(os.Getenv("CAPROUTER_KILLS")); err == nil {
+		return n
+	}
+	return kills
+}
+
+// killedEvent returns after which event of its run the n-th router is killed: after each in
+// turn.
+func killedEvent(n int) int {
+	const events = 17 // of the run; it has no common divisor with 5
+	return n*5%events + 1
+}
+
+// killedGoalOf returns a goal of two steps whose calls must not be repeated.
+func killedGoalOf(a, b string) string {
+	return strings.NewReplacer("TOOL", "add", `"a"`, `"`+a+`"`, `"b"`, `"`+b+`"`).Replace(killedGoal)
+}
+
+// serveCounter starts a server that answers at once, and returns it and the registry file
+// that declares it.
+func serveCounter(t *testing.T, runs int) (counter *toolCounter, mcp string) {
+	t.Helper()
+	counter = &toolCounter{calls: map[string]int{}, called: make(chan string, 4*runs), answer: make(chan struct{})}
+	close(counter.answer)
+	server := httptest.NewServer(counter)
+	t.Cleanup(server.Close)
+	mcp = filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(mcp, fmt.Appendf(nil, `{"plugins":[{"id":"counter","endpoint":%q,"actions":[{"name":"add"}]}]}`, server.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return counter, mcp
 }
 
 // TestOrchestrations_SurviveKillAtEveryEvent kills the router after each event of a run in
 // turn. No call is repeated, and every run ends. CAPROUTER_KILLS is the number of runs.
 func TestOrchestrations_SurviveKillAtEveryEvent(t *testing.T) {
-	const events = 17 // of the run
-	kills := 3
-	if n, err := strconv.Atoi(os.Getenv("CAPROUTER_KILLS")); err == nil {
-		kills = n
-	}
-	counter := &toolCounter{calls: map[string]int{}, called: make(chan string, 4*kills), answer: make(chan struct{})}
-	close(counter.answer) // every call is answered at once
-	server := httptest.NewServer(counter)
-	t.Cleanup(server.Close)
+	kills := killsOr(3)
+	counter, mcp := serveCounter(t, kills)
 	dir := t.TempDir()
-	mcp := filepath.Join(dir, "mcp.json")
-	if err := os.WriteFile(mcp, fmt.Appendf(nil, `{"plugins":[{"id":"counter","endpoint":%q,"actions":[{"name":"add"}]}]}`, server.URL), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	ends := map[string]int{}
 	r := startRouter(t, dir, "--mcp", mcp)
 	for n := range kills {
 		a, b := fmt.Sprintf("a%d", n), fmt.Sprintf("b%d", n)
-		goal := strings.NewReplacer("TOOL", "add", `"a"`, `"`+a+`"`, `"b"`, `"`+b+`"`).Replace(killedGoal)
-		id := r.orchestrate(goal)
-		r.awaitEvents(id, n*5%events+1) // 5 and the number of events have no common divisor
+		id := r.orchestrate(killedGoalOf(a, b))
+		r.awaitEvents(id, killedEvent(n))
 		if err := r.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -182,6 +220,79 @@ func TestOrchestrations_SurviveKillAtEveryEvent(t *testing.T) {
 	}
 	t.Logf("ends of %d runs: %v", kills, ends)
 	r.stop()
+}
+
+// TestOrchestrations_SurviveKilledReplica kills replicas that share a store, each after
+// another event of its run or during a call. The replica that remains ends their runs, and
+// repeats no call. CAPROUTER_KILLS is the number of kills.
+func TestOrchestrations_SurviveKilledReplica(t *testing.T) {
+	const together = 6 // replicas that are killed before the runs of all are awaited
+	kills := killsOr(together)
+	counter, mcp := serveCounter(t, kills)
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	keys := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(keys, []byte("dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMga2V5IG9ubHk=\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"URL": srv.URL, "ENCRYPTION_KEY_FILE": keys, "SYNC": "10s"} {
+		t.Setenv("CAPROUTER_STORE_"+name, value)
+	}
+	remains := startRouter(t, t.TempDir(), "--mcp", mcp)
+	ends := map[string]int{}
+	for first := 0; first < kills; first += together {
+		runs := map[int]*killedRun{}
+		for n := first; n < min(first+together, kills); n++ {
+			r := startRouter(t, t.TempDir(), "--mcp", mcp)
+			runs[n] = newKilledRun(n)
+			id := r.orchestrate(killedGoalOf(runs[n].steps[0], runs[n].steps[1]))
+			runs[n].id = id
+			if runs[n].inFlight {
+				for step := ""; !strings.HasPrefix(step, heldPrefix); step = testkit.Receive(t, counter.called) {
+				}
+			} else {
+				r.awaitEvents(id, killedEvent(n))
+			}
+			if err := r.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = testkit.Receive(t, r.ended)
+		}
+		for n, run := range runs {
+			var state string
+			var resumed bool
+			testkit.Eventually(t, "the remaining replica ends the run", func() bool {
+				state, resumed = remains.readRun(run.id)
+				return state == "DONE " || state == "DEGRADED outcome_unknown"
+			})
+			a, b := counter.count(run.steps[0]), counter.count(run.steps[1])
+			if a > 1 || b > 1 || state == "DONE " && a+b != 2 || run.inFlight && (state == "DONE " || !resumed) {
+				t.Errorf("kill %d: %s after %d and %d calls of the steps %v, want none repeated", n, state, a, b, run.steps)
+			}
+			ends[state]++
+			if resumed {
+				ends["taken over"]++
+			}
+		}
+	}
+	t.Logf("%d kills: %v", kills, ends)
+	remains.stop()
+}
+
+// killedRun is a run whose replica is killed.
+type killedRun struct {
+	id       string
+	steps    [2]string
+	inFlight bool // during a call
+}
+
+// newKilledRun returns the n-th run: every third one is killed during a call, of the first
+// and the second step in turn.
+func newKilledRun(n int) *killedRun {
+	k := &killedRun{steps: [2]string{fmt.Sprintf("a%d", n), fmt.Sprintf("b%d", n)}, inFlight: n%3 == 2}
+	if k.inFlight {
+		k.steps[n/3%2] = heldPrefix + k.steps[n/3%2]
+	}
+	return k
 }
 
 // awaitEvents returns after n events of a run, or after its end.
