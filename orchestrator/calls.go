@@ -33,11 +33,14 @@ func (x *execution) execute(ctx context.Context) error {
 		}
 	}
 	calls, err := x.prepareCalls(ctx)
-	if err != nil || x.rec.State != StateExecute {
-		return err
+	if err != nil || x.rec.State != StateExecute || ctx.Err() != nil {
+		return err // the end of the context ends the run
 	}
 	if len(calls) == 0 && x.hasOpenGate() {
 		return x.apply(func(r *Record) error {
+			if r.CancelledBy != "" {
+				return nil // apply cancels the context, which ends the run
+			}
 			for i := range r.Steps {
 				if s := &r.Steps[i]; s.State == StepGated && r.Gates[s.Gate-1].Decision != "" {
 					return nil // meanwhile: the next execute applies it

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -251,5 +252,72 @@ func TestRun_CountsRejectedPlans(t *testing.T) {
 	got := r.run(t)
 	if plans != 3 || got.Reason != contract.ReasonPlanInvalid || got.Status() != contract.OrchestrationDegraded {
 		t.Errorf("got %d plans and %s (%s), want 3 and DEGRADED (plan_invalid)", plans, got.Status(), got.Reason)
+	}
+}
+
+// gateFirst asks a person about the step a only.
+func gateFirst(call *policy.Call) policy.Verdict {
+	if strings.Contains(string(call.Arguments), "gated") {
+		return gateAll(call)
+	}
+	return allowAll(call)
+}
+
+const gatedAndRead = `{"steps":[
+	{"id":"a","action":"files.read","arguments":{"path":"gated"},"success_criteria":[{"contains":"hello"}]},
+	{"id":"b","action":"files.read","arguments":{"path":"x"}}]}`
+
+// The gates of a plan that is replaced do not take the decisions about the new ones.
+func TestRun_ClosesGatesOfReplacedPlan(t *testing.T) {
+	calls := 0
+	rec := newRecord("")
+	rec.Planner.Kind = contract.PlannerGemini
+	r := newRig(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+		if calls++; calls == 1 {
+			return nil, failure(contract.ActionBadResult)
+		}
+		return textResult("hello"), nil
+	})
+	r.config.Enforcer = judgeFunc(gateFirst)
+	r.config.Models = staticModels{planner: plannerFunc(func(*orchestrator.PlanRequest) (*contract.Plan, error) {
+		plan, _ := orchestrator.ParsePlan([]byte(gatedAndRead))
+		return plan, nil
+	})}
+	waiting := r.run(t)
+	if waiting.Status() != contract.OrchestrationWaiting || len(waiting.Gates) != 2 || waiting.Gates[0].Decision != contract.GateExpired {
+		t.Fatalf("got %s with gates %+v, want the gate of the first plan closed, and one that waits", waiting.Status(), waiting.Gates)
+	}
+	_, err := r.store.Update(t.Context(), "run-1", func(rec *orchestrator.Record) error {
+		rec.OpenGate("a").Decision = contract.GateApprove
+		return rec.TakeOver(testOwner, rec.CreatedAt)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.run(t); got.Status() != contract.OrchestrationDone {
+		t.Errorf("got %s (%s), want DONE: %+v", got.Status(), got.Reason, got.Errors)
+	}
+}
+
+// A run that is cancelled, or whose process stops, when a gate is opened does not wait for
+// a person: it ends, or another process makes the other calls.
+func TestRun_EndsWithOpenGate(t *testing.T) {
+	for _, cause := range []error{orchestrator.ErrCancelled, context.Canceled} {
+		r := newRig(t, newRecord(gatedAndRead), nil)
+		r.config.Enforcer = judgeFunc(gateFirst)
+		o, err := orchestrator.New(r.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r.store.onWrite = func(rec *orchestrator.Record) {
+			if rec.Events[len(rec.Events)-1].Event == string(orchestrator.EventGateOpened) {
+				cancel(cause)
+			}
+		}
+		rec, _ := o.Run(ctx, r.store.Get())
+		if cancelled := errors.Is(cause, orchestrator.ErrCancelled); rec.Status() == contract.OrchestrationWaiting || (rec.Reason == contract.ReasonCancelled) != cancelled {
+			t.Errorf("%v: got %s (%s), owner %q", cause, rec.Status(), rec.Reason, rec.Owner)
+		}
 	}
 }

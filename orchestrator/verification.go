@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -70,10 +71,14 @@ func (x *execution) stepError(i int) *contract.RunError {
 	return e
 }
 
-// replan asks for another plan because of a failure.
+// replan asks for another plan because of a failure. The gates of the present one wait for
+// nobody any more.
 func (x *execution) replan(failure contract.RunError) error {
 	return x.advance(EventReplan, contract.RunEvent{StepID: failure.StepID, Detail: failure.Message}, func(r *Record) {
 		r.Errors = append(r.Errors, failure)
+		for i := range r.Gates {
+			r.Gates[i].Decision = cmp.Or(r.Gates[i].Decision, contract.GateExpired)
+		}
 	})
 }
 
