@@ -37,8 +37,13 @@ func (s *Store) shareBytes(part float64) (int64, error) {
 
 // ensureStream creates or updates a stream, and remembers it for a restart.
 func (s *Store) ensureStream(ctx context.Context, sp streamSpec) (stream jetstream.Stream, err error) {
+	waiting := false
 	err = s.retry(ctx, "open "+sp.Name, func(ctx context.Context) error {
 		stream, err = s.applyStream(ctx, sp)
+		if err != nil && !waiting {
+			waiting = true
+			s.cfg.Logger.WarnContext(ctx, "store: waiting until a stream can be opened", "stream", sp.Name, "error", err)
+		}
 		return err
 	})
 	if err != nil {

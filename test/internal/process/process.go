@@ -62,7 +62,7 @@ func StartRouter(ctx context.Context, binary, config string) (*Process, error) {
 		return nil, err
 	}
 	if _, err := p.WaitForLog(ctx, LogListening, StartTimeout); err != nil {
-		return nil, errors.Join(err, p.Kill())
+		return nil, errors.Join(err, p.DumpStacks()) // in its log: what it waits for
 	}
 	return p, nil
 }

@@ -29,7 +29,7 @@ func (r *Replica) Start(ctx context.Context) error {
 	}
 	took, err := p.WaitForLog(ctx, process.LogListening, process.StartTimeout)
 	if err != nil {
-		return errors.Join(err, p.Kill())
+		return errors.Join(err, p.DumpStacks()) // in its log: what it waits for
 	}
 	r.Process, r.StartTimes = p, append(r.StartTimes, took)
 	r.Routers.Add(p.Addr())
