@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/asyncrun"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router/plan"
@@ -84,7 +85,8 @@ func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Respons
 	if promoted := s.promoted.Load(); promoted != nil {
 		return promoted.Conclude(ctx, resp)
 	}
-	if err := s.router.journal.RecordResponse(ctx, s.run.Subject(), resp); err != nil && !executed {
+	s.run.encoded = history.EncodeResponse(s.run.Subject(), resp)
+	if err := s.router.journal.RecordResponse(ctx, s.run.encoded); err != nil && !executed {
 		return nil, err // nothing was done, so the caller may try again
 	}
 	s.router.keys.End(ctx, s.run.reservation, resp)

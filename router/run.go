@@ -8,6 +8,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/decisionlog"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/idempotency"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
@@ -45,6 +46,7 @@ type requestRun struct {
 	restored  *plan.Plan      // the plan of a resumed request; nil to make one
 	previous  []requests.Task // the tasks of a resumed request
 	announced bool            // the decision was emitted
+	encoded   history.EncodedResponse
 }
 
 func (run *requestRun) isDryRun() bool { return run.Options.DryRun }

@@ -15,8 +15,19 @@ import (
 // caller can act on it. Once a request is accepted, every end of it is a Response,
 // even if no agent is eligible or all of them fail.
 func (r *Router) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
-	resp, err := r.handleSync(ctx, req, caller, discardEvents)
-	return r.view.filter(caller).Response(resp), err
+	resp, _, err := r.HandleJSON(ctx, req, caller)
+	return resp, err
+}
+
+// HandleJSON is Handle, and returns the response as JSON if it was encoded for the audit
+// log already, or nil.
+func (r *Router) HandleJSON(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, []byte, error) {
+	run, resp, err := r.handleSync(ctx, req, caller, discardEvents)
+	resp = r.view.filter(caller).Response(resp)
+	if err != nil {
+		return resp, nil, err
+	}
+	return resp, run.encoded.JSON(resp), nil
 }
 
 // Stream is Handle with events: the decision, and the start, the progress and the
@@ -30,7 +41,7 @@ func (r *Router) Stream(
 	visible := filter.Events(func() *contract.Decision { return nil })
 	stream := &eventStream{emit: func(ev *contract.Event) { emit(visible.Event(ev)) }}
 	defer stream.close()
-	resp, err := r.handleSync(ctx, req, caller, stream.send)
+	_, resp, err := r.handleSync(ctx, req, caller, stream.send)
 	return filter.Response(resp), err
 }
 
@@ -59,26 +70,25 @@ func (s *eventStream) close() {
 func discardEvents(*contract.Event) {}
 
 // handleSync routes a synchronous request. It replays the stored response if the
-// idempotency key of the request was used before.
+// idempotency key of the request was used before. The run is nil if the request was not
+// accepted.
 func (r *Router) handleSync(
 	ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event),
-) (*contract.Response, error) {
-	run, err := r.acceptRequest(ctx, req, caller)
-	if err != nil {
-		return nil, err
+) (run *requestRun, resp *contract.Response, err error) {
+	if run, err = r.acceptRequest(ctx, req, caller); err != nil {
+		return nil, nil, err
 	}
 	if stored, err := run.reserveKey(ctx, r.keys); stored != nil || err != nil {
-		return stored, err
+		return run, stored, err
 	}
 	run.emit = func(ev *contract.Event) {
 		ev.RequestID, ev.At = run.RequestID, r.cfg.Now().UTC()
 		emit(ev)
 	}
-	resp, err := r.serveSync(ctx, run)
-	if err != nil && !run.isStored() {
+	if resp, err = r.serveSync(ctx, run); err != nil && !run.isStored() {
 		r.keys.Release(ctx, run.reservation)
 	}
-	return resp, err
+	return run, resp, err
 }
 
 // serveSync runs the pipeline by the deadline of the request. A disconnect of the

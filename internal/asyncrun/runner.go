@@ -193,7 +193,7 @@ func (r *Runner) recordResponse(ctx context.Context, req *execution.Request, res
 
 // writeResponse is recordResponse within ctx.
 func (r *Runner) writeResponse(ctx context.Context, req *execution.Request, resp *contract.Response) error {
-	if err := r.cfg.Journal.RecordResponse(ctx, req.Subject(), resp); err != nil {
+	if err := r.cfg.Journal.RecordResponse(ctx, history.EncodeResponse(req.Subject(), resp)); err != nil {
 		return err
 	}
 	r.cfg.EndKey(ctx, req.KeyName, resp)

@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Content is the part of an audit record that can be erased.
+// Content is the part of an audit record that can be erased. See encode.
 type Content struct {
 	Prompt   string             `json:"prompt,omitempty"`  // masked
 	Session  string             `json:"session,omitempty"` // its key in the store
@@ -79,15 +79,15 @@ func DecidedBy(decision *audit.Record) string {
 func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.Request, d *contract.Decision) error {
 	rec := newRecord(audit.KindDecision, s.Caller, d)
 	rec.RequestID, rec.TraceID, rec.Status = req.RequestID, req.TraceID, contract.StatusRunning
-	rec.Content = encodeContent(Content{Prompt: s.Prompt, Decision: d, Owner: j.owner})
+	rec.Content = encodeJSON(Content{Prompt: s.Prompt, Decision: d, Owner: j.owner})
 	return j.appendRecord(ctx, rec, resilience.RetryConfig{})
 }
 
 // RecordResponse writes the response of a request that has ended. If the log is full,
 // it tries again for about two seconds, because the agents have done their work already
 // and room is being made. An error is for the caller, the log has its cause.
-func (j *Journal) RecordResponse(ctx context.Context, s Subject, resp *contract.Response) error {
-	return j.appendRecord(ctx, responseRecord(s, resp), resilience.RetryConfig{
+func (j *Journal) RecordResponse(ctx context.Context, r EncodedResponse) error {
+	return j.appendRecord(ctx, r.record, resilience.RetryConfig{
 		MaxAttempts: 8, Backoff: 20 * time.Millisecond, MaxBackoff: 500 * time.Millisecond,
 		Retryable: func(err error) bool { return errors.Is(err, store.ErrFull) },
 	})
@@ -96,7 +96,7 @@ func (j *Journal) RecordResponse(ctx context.Context, s Subject, resp *contract.
 // RestoreResponse writes the response of a request whose process stopped before it
 // could. Errors are those of the audit log, so that the caller can retry.
 func (j *Journal) RestoreResponse(ctx context.Context, s Subject, resp *contract.Response) error {
-	rec := responseRecord(s, resp)
+	rec := EncodeResponse(s, resp).record
 	rec.At = j.now().UTC()
 	return j.log.Append(ctx, rec)
 }
@@ -115,8 +115,8 @@ func (j *Journal) interruptedRecord(ctx context.Context, decision *audit.Record)
 			j.logger.ErrorContext(ctx, "cannot read the decision of an interrupted request", "request_id", decision.RequestID, "err", err)
 		}
 	}
-	rec := responseRecord(Subject{Caller: recordCaller(decision), Prompt: c.Prompt},
-		InterruptedResponse(decision.RequestID, decision.TraceID, c.Decision))
+	rec := EncodeResponse(Subject{Caller: recordCaller(decision), Prompt: c.Prompt},
+		InterruptedResponse(decision.RequestID, decision.TraceID, c.Decision)).record
 	rec.At = j.now().UTC()
 	return rec
 }
@@ -167,27 +167,48 @@ func IsTemporary(err error) bool {
 	return ok && (e.Code == contract.CodeAuditUnavailable || e.Code == contract.CodeOverloaded) || store.IsTemporary(err)
 }
 
-func responseRecord(s Subject, resp *contract.Response) audit.Record {
+// EncodedResponse is a response that is ready to be recorded.
+type EncodedResponse struct {
+	record   audit.Record
+	response *contract.Response
+	json     []byte // of the response; nil if the record contains another text
+}
+
+// JSON returns the encoding of a response that the record contains unchanged, so that it
+// need not be encoded again for the caller, or nil.
+func (r *EncodedResponse) JSON(resp *contract.Response) []byte {
+	if resp == nil || r.response != resp {
+		return nil
+	}
+	return r.json
+}
+
+// EncodeResponse returns the record of a response, which must not be changed any more.
+func EncodeResponse(s Subject, resp *contract.Response) EncodedResponse {
 	rec := audit.Record{Kind: audit.KindOutcome, Tenant: s.Caller.Tenant, Subject: s.Caller.Subject, Issuer: s.Caller.Issuer}
 	if resp.Decision != nil {
 		rec = newRecord(audit.KindOutcome, s.Caller, resp.Decision)
 	}
 	rec.Agents = addTaskAgents(rec.Agents, resp.Tasks)
 	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
+	encoded := EncodedResponse{response: resp}
 	masked := maskResponse(resp, s.Masking)
-	c := Content{Prompt: s.Prompt, Session: s.SessionKey, Response: masked, ShowLogs: s.ShowLogs}
-	rec.Content = encodeContent(c)
-	if masked != resp {
-		rec.Answer = encodeContent(clearAnswer{Tasks: resp.Tasks, Data: resp.Data})
+	response := encodeJSON(masked)
+	if masked == resp {
+		encoded.json = response
+	} else {
+		rec.Answer = encodeJSON(clearAnswer{Tasks: resp.Tasks, Data: resp.Data})
 	}
+	c := Content{Prompt: s.Prompt, Session: s.SessionKey, ShowLogs: s.ShowLogs}
+	rec.Content = c.encode(response)
 	if max(len(rec.Content), len(rec.Answer)) > audit.MaxContentSize {
 		short := *masked
 		short.Data.Results, short.Data.Answer = nil, ""
-		c.Response = &short
-		rec.Content, rec.Answer = encodeContent(c), nil
+		rec.Content, rec.Answer = c.encode(encodeJSON(&short)), nil
 		rec.Note = "the answer was too long to be kept"
 	}
-	return rec
+	encoded.record = rec
+	return encoded
 }
 
 // newRecord returns the part of a record that remains when its content is erased.
@@ -247,8 +268,22 @@ func InterruptedResponse(requestID, traceID string, d *contract.Decision) *contr
 	return resp
 }
 
-// encodeContent returns v as JSON. It cannot fail for the types of this package.
-func encodeContent(v any) []byte {
+// encode returns the content as JSON. The response, which is encoded already, is added as
+// it is: encoding is a large part of the cost of a record.
+func (c Content) encode(response []byte) []byte {
+	others := encodeJSON(c)
+	out := make([]byte, 0, len(others)+len(response)+len(`,"response":`))
+	out = append(out, others[:len(others)-1]...)
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	out = append(out, `"response":`...)
+	out = append(out, response...)
+	return append(out, '}')
+}
+
+// encodeJSON returns v as JSON. It cannot fail for the types of this package.
+func encodeJSON(v any) []byte {
 	data, err := strictjson.Marshal(v)
 	if err != nil {
 		return nil

@@ -35,7 +35,7 @@ func (j *Journal) RecordRunEvent(ctx context.Context, ev *RunEvent, masking *red
 		Kind: audit.KindRun, RequestID: ev.RunID, TraceID: ev.TraceID, Tenant: ev.Caller.Tenant, Subject: ev.Caller.Subject,
 		Issuer: ev.Caller.Issuer, Action: ev.Event.Action, Status: ev.Status,
 		Note:    strings.TrimSpace(ev.Event.Event + " " + ev.Event.Rule),
-		Content: encodeContent(runContent{Step: ev.Event.StepID, Detail: masking.MaskText(ev.Event.Detail), By: ev.Event.By}),
+		Content: encodeJSON(runContent{Step: ev.Event.StepID, Detail: masking.MaskText(ev.Event.Detail), By: ev.Event.By}),
 	}
 	if ev.Agent != "" {
 		rec.Agents = []string{ev.Agent}

@@ -197,7 +197,7 @@ func (f *fixture) recordDecision(t *testing.T, owner *contract.Caller, d *contra
 	for _, id := range d.Chosen {
 		resp.Tasks = append(resp.Tasks, contract.TaskReport{AgentID: id})
 	}
-	if err := f.journal.RecordResponse(t.Context(), history.Subject{Caller: owner, Prompt: "pay"}, resp); err != nil {
+	if err := f.journal.RecordResponse(t.Context(), history.EncodeResponse(history.Subject{Caller: owner, Prompt: "pay"}, resp)); err != nil {
 		t.Fatal(err)
 	}
 	return resp.RequestID

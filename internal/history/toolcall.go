@@ -40,7 +40,7 @@ func (j *Journal) RecordToolCall(ctx context.Context, call *ToolCall, masking *r
 	if call.Agent != "" {
 		rec.Agents = []string{call.Agent}
 	}
-	rec.Content = encodeContent(maskToolCall(call, masking))
+	rec.Content = encodeJSON(maskToolCall(call, masking))
 	if len(rec.Content) > audit.MaxContentSize {
 		rec.Content, rec.Note = nil, "the input and the result were too long to be kept"
 	}

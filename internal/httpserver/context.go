@@ -79,14 +79,14 @@ func (c *Context) WriteJSON(status int, contentType string, v any) error {
 	if err := strictjson.MarshalWrite(buf, v); err != nil {
 		return fmt.Errorf("encode the response: %w", err)
 	}
-	c.sendResponse(status, contentType, buf.Bytes())
+	c.WriteEncoded(status, contentType, buf.Bytes())
 	return nil
 }
 
-// sendResponse sends a whole response. It releases the permit before the first byte,
+// WriteEncoded sends the whole response, which is encoded already. It releases the permit before the first byte,
 // so that a slow reader does not keep other requests from being admitted, unless
 // the responses being written already hold too much memory.
-func (c *Context) sendResponse(status int, contentType string, body []byte) {
+func (c *Context) WriteEncoded(status int, contentType string, body []byte) {
 	s, size := c.server, int64(len(body))
 	if s.responseMemory.reserveBytes(c.MemoryOwner, size) {
 		defer s.responseMemory.releaseBytes(c.MemoryOwner, size)

@@ -63,11 +63,12 @@ type Deps struct {
 // Router routes and classifies requests. Clients receive only errors that are a
 // *contract.Error; others go to the log.
 type Router interface {
-	// Handle routes a request and returns its response. If no agent is eligible,
+	// HandleJSON routes a request and returns its response. If no agent is eligible,
 	// the response has contract.StatusUnsupported; that is not an error.
-	Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error)
+	// The response is also returned as JSON, or nil if it is not encoded yet.
+	HandleJSON(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, []byte, error)
 
-	// Stream is Handle with events of the progress. emit is called by one goroutine
+	// Stream is HandleJSON with events of the progress. emit is called by one goroutine
 	// at a time and not after Stream returns. The event "final" is not emitted,
 	// because Stream returns the response.
 	Stream(ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event)) (*contract.Response, error)

@@ -106,6 +106,11 @@ func (f *fakeBackend) last() *contract.Request {
 	return f.got[len(f.got)-1]
 }
 
+func (f *fakeBackend) HandleJSON(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, []byte, error) {
+	resp, err := f.Handle(ctx, req, caller)
+	return resp, nil, err
+}
+
 func (f *fakeBackend) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
 	f.note(req)
 	if f.handle != nil {

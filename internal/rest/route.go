@@ -21,7 +21,7 @@ func (a *api) handleRoute(c *httpserver.Context) error {
 	if prefersEventStream(c.Request.Header["Accept"]) {
 		return a.streamResponse(c, req)
 	}
-	resp, err := a.deps.Router.Handle(c.Request.Context(), req, c.Caller)
+	resp, encoded, err := a.deps.Router.HandleJSON(c.Request.Context(), req, c.Caller)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,12 @@ func (a *api) handleRoute(c *httpserver.Context) error {
 	case resp.Status == contract.StatusRunning:
 		return writeUnfinished(c, resp)
 	}
-	return writeResponse(c, http.StatusOK, resp)
+	if encoded == nil {
+		return writeResponse(c, http.StatusOK, resp)
+	}
+	c.SetOutcome(string(resp.Status))
+	c.WriteEncoded(http.StatusOK, httpserver.MediaTypeJSON, encoded)
+	return nil
 }
 
 // writeUnfinished answers a request that is executed without its caller: an asynchronous
