@@ -33,7 +33,12 @@ type pendingRecord struct {
 	id    string
 	usage recordUsage
 	done  chan error // capacity 1
+	// delayed is set if the record may wait for others.
+	delayed bool
 }
+
+// maxDelay is how long a delayed record waits at most for one that is not.
+const maxDelay = 2 * time.Millisecond
 
 // recordQueue contains the records that wait to be written. Owners are served in turn, so
 // that the records of one do not delay those of another by more than a batch.
@@ -43,11 +48,18 @@ type recordQueue struct {
 
 	mu      sync.Mutex
 	records fairqueue.Queue[quota.Owner, *pendingRecord]
-	closed  bool // no record is accepted any more
+	urgent  int         // records that are not delayed
+	due     bool        // delayed records have waited long enough
+	timer   *time.Timer // sets due
+	armed   bool        // timer runs
+	closed  bool        // no record is accepted any more
 }
 
 func newRecordQueue() *recordQueue {
-	return &recordQueue{space: fairqueue.New[quota.Owner](queueSize), filled: make(chan struct{}, 1)}
+	q := &recordQueue{space: fairqueue.New[quota.Owner](queueSize), filled: make(chan struct{}, 1)}
+	q.timer = time.AfterFunc(maxDelay, q.endDelay)
+	q.timer.Stop()
+	return q
 }
 
 // push adds a record when there is space for it.
@@ -62,23 +74,51 @@ func (q *recordQueue) push(ctx context.Context, p *pendingRecord) error {
 		return ErrClosed
 	}
 	q.records.Push(p.usage.owner, p)
-	select {
-	case q.filled <- struct{}{}:
-	default:
+	switch {
+	case !p.delayed:
+		q.urgent++
+		q.wakeWriter()
+	case !q.armed:
+		q.armed = true
+		q.timer.Reset(maxDelay)
 	}
 	return nil
 }
 
-// take removes the records of the next batch.
+func (q *recordQueue) wakeWriter() {
+	select {
+	case q.filled <- struct{}{}:
+	default:
+	}
+}
+
+// endDelay makes the delayed records due.
+func (q *recordQueue) endDelay() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.armed = false
+	if q.due = q.records.Len() > 0; q.due {
+		q.wakeWriter()
+	}
+}
+
+// take removes the records of the next batch. If all of them may still wait, there is none.
 func (q *recordQueue) take() (list []*pendingRecord) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.urgent == 0 && !q.due && !q.closed {
+		return nil
+	}
 	for size := 0; len(list) < maxBatch && size < batchTarget; {
 		p, ok := q.records.Pop()
 		if !ok {
+			q.due = false
 			break
 		}
 		q.space.Release()
+		if !p.delayed {
+			q.urgent--
+		}
 		size += p.entry.inlineSize()
 		list = append(list, p)
 	}
@@ -96,6 +136,7 @@ func (q *recordQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
+	q.timer.Stop()
 }
 
 // appendFunc is store.Log.Append, or a substitute of a test.
@@ -120,6 +161,7 @@ type batchWriter struct {
 func (w *batchWriter) run(ctx context.Context) error {
 	defer func() {
 		close(w.log.ended)
+		w.log.queue.close()
 		for len(w.log.queue.take()) > 0 { // stopped early: let callers that wait for space see it
 		}
 	}()
