@@ -113,8 +113,14 @@ func (r *Router) FollowPeers(ctx context.Context) error {
 }
 
 // Close is the graceful shutdown of asynchronous requests: tasks that were sent are
-// awaited until ctx ends, and all else is resumed after the next start.
-func (r *Router) Close(ctx context.Context) { r.async.Close(ctx) }
+// awaited until ctx ends, and all else is resumed after the next start. It also waits for
+// the responses that are recorded in the background.
+func (r *Router) Close(ctx context.Context) {
+	r.async.Close(ctx)
+	if err := r.journal.Close(ctx); err != nil {
+		r.cfg.Logger.WarnContext(ctx, "some responses may not be in the audit log", "err", err)
+	}
+}
 
 // OpenRequests returns how many asynchronous requests have not ended.
 func (r *Router) OpenRequests() int { return r.async.CountOpen() }

@@ -66,6 +66,7 @@ type Config struct {
 type Storage struct {
 	AuditLog      AuditLog
 	AuditOptional bool            // serve requests even if they cannot be recorded (audit.required: false)
+	AnswerFirst   bool            // respond before the response is recorded, if the decision is (audit.outcome: background)
 	Requests      *requests.Store // asynchronous requests
 	Events        *events.Stream  // of asynchronous requests
 	Sessions      *store.Bucket   // sessions and open clarifications; its age limit is theirs
@@ -180,7 +181,7 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		},
 	}, asyncPipeline{r})
 	r.history = history.New(history.Config{
-		Log: keep.AuditLog, Requests: keep.Requests, InFlight: r.inflight, Events: eventLog,
+		Log: keep.AuditLog, Recording: r.journal, Requests: keep.Requests, InFlight: r.inflight, Events: eventLog,
 		Sessions: r.sessions, Questions: r.questions, Tickets: keep.Tickets, Canceller: r.async, Peers: peers,
 		IsLive: keep.IsLive, Catalogue: r.view.catalogue, Logger: cfg.Logger, Now: cfg.Now,
 	})

@@ -58,8 +58,10 @@ type harness struct {
 	onOutcome func()
 	registry  string // of the next start
 	retention audit.Retention
-	model     fallback.Model
-	answers   fallbackpolicy.AnswerLimit
+	// answerFirst is set if callers do not wait for the record of the response.
+	answerFirst bool
+	model       fallback.Model
+	answers     fallbackpolicy.AnswerLimit
 
 	target     *agents
 	classifier *scriptedClassifier
@@ -137,7 +139,7 @@ func (h *harness) open() {
 	h.must(err)
 	storage := router.Storage{
 		AuditLog: &watchedAuditLog{Log: h.auditLog, harness: h}, Requests: h.requests, Events: h.events, Sessions: h.bucket("SESSIONS"),
-		Keys: h.bucket("IDEMPOTENCY"), Tickets: h.tickets, Owner: router.NewID(),
+		Keys: h.bucket("IDEMPOTENCY"), Tickets: h.tickets, Owner: router.NewID(), AnswerFirst: h.answerFirst,
 	}
 	if h.members != nil {
 		storage.IsLive, storage.Messages = h.members.isLive, h.store
@@ -180,6 +182,13 @@ func (w *watchedAuditLog) Append(ctx context.Context, rec audit.Record) error {
 		hook()
 	}
 	return w.Log.Append(ctx, rec)
+}
+
+func (w *watchedAuditLog) AppendDelayed(ctx context.Context, rec audit.Record) error {
+	if hook := w.harness.onOutcome; hook != nil && rec.Kind == audit.KindOutcome {
+		hook()
+	}
+	return w.Log.AppendDelayed(ctx, rec)
 }
 
 // crash stops the process without a shutdown: nothing more is written.

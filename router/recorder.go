@@ -44,6 +44,7 @@ type syncRecorder struct {
 	run      *requestRun
 	deadline time.Time
 	plan     *plan.Plan                        // set by RecordDecision
+	decided  bool                              // the decision is recorded
 	promoted atomic.Pointer[asyncrun.Promoted] // nil until the request is promoted
 }
 
@@ -54,6 +55,7 @@ func (s *syncRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
 	if err := s.router.journal.RecordDecision(ctx, s.run.Subject(), s.run.Request.Request, &p.Decision); err != nil {
 		return err
 	}
+	s.decided = true
 	// After the decision: a key that is started always has a record of its request,
 	// also if the process ends in between.
 	return s.router.keys.Start(ctx, s.run.reservation, s.run.RequestID)
@@ -86,7 +88,11 @@ func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Respons
 		return promoted.Conclude(ctx, resp)
 	}
 	s.run.encoded = history.EncodeResponse(s.run.Subject(), resp)
-	if err := s.router.journal.RecordResponse(ctx, s.run.encoded); err != nil && !executed {
+	record := s.router.journal.RecordResponse
+	if s.router.cfg.Storage.AnswerFirst && s.decided && !s.run.reservation.Held() {
+		record = s.router.journal.RecordInBackground
+	}
+	if err := record(ctx, s.run.encoded); err != nil && !executed {
 		return nil, err // nothing was done, so the caller may try again
 	}
 	s.router.keys.End(ctx, s.run.reservation, resp)

@@ -87,7 +87,7 @@ func DefaultConfig() Config {
 		Dispatch:     DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, AllowPrivate: StringList{}, Aggregate: "sections"},
 		Limits:       defaultLimitsConfig(),
 		Store:        defaultStoreConfig(),
-		Audit:        AuditConfig{Required: true},
+		Audit:        AuditConfig{Required: true, Outcome: outcomeInBackground},
 		Redact:       RedactConfig{Kinds: StringList{kindsDefault}, Allow: []string{}},
 		Session:      SessionConfig{TTLS: 600, ClassifyTrigger: session.EveryRequest},
 		Telemetry:    TelemetryConfig{LogLevel: "info", TraceRatio: 0.01},

@@ -39,10 +39,15 @@ type RetentionConfig struct {
 	MaxBytes  string `yaml:"max_bytes"` // of the whole store
 }
 
-// AuditConfig specifies what happens if decisions cannot be recorded.
+// AuditConfig specifies how requests are recorded.
 type AuditConfig struct {
 	Required bool `yaml:"required"` // reject requests that cannot be recorded
+	// Outcome specifies whether a caller waits until its response is recorded.
+	Outcome string `yaml:"outcome" validate:"oneof=background wait"`
 }
+
+// outcomeInBackground is the value of audit.outcome for which callers do not wait.
+const outcomeInBackground = "background"
 
 // TicketsConfig specifies the tickets of policy C.
 type TicketsConfig struct {

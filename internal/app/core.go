@@ -204,7 +204,7 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 		Timeout:         c.cfg.Dispatch.timeout(),
 		Redactor:        redactor,
 		SessionTrigger:  c.cfg.Session.ClassifyTrigger,
-		Storage:         c.persistence.routerConfig(c.cfg.Audit.Required),
+		Storage:         c.persistence.routerConfig(c.cfg.Audit),
 		AnswerByDefault: c.answersByDefault(),
 		Logger:          c.log,
 		Metrics:         c.telemetry.Metrics(),

@@ -227,12 +227,12 @@ func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.
 
 // routerConfig returns the durable dependencies of the router; the zero value without a
 // store.
-func (k *persistence) routerConfig(auditRequired bool) router.Storage {
+func (k *persistence) routerConfig(cfg AuditConfig) router.Storage {
 	if k == nil {
 		return router.Storage{}
 	}
 	storage := router.Storage{
-		AuditLog: k.auditLog, AuditOptional: !auditRequired, Requests: k.requests, Events: k.events,
+		AuditLog: k.auditLog, AuditOptional: !cfg.Required, AnswerFirst: cfg.Outcome == outcomeInBackground, Requests: k.requests, Events: k.events,
 		Sessions: k.sessions, SessionQuota: k.quotas.sessions, Keys: k.idempotencyKeys, KeyQuota: k.quotas.keys, Tickets: k.tickets, Owner: k.owner,
 		IsLive: k.members.IsLive,
 	}

@@ -17,6 +17,9 @@ import (
 // Decisions returns a page of the decision log with the entries that the caller may
 // see.
 func (s *Service) Decisions(ctx context.Context, q contract.DecisionQuery, caller *contract.Caller) (*contract.DecisionPage, error) {
+	if err := s.cfg.Recording.Await(ctx, q.RequestID); err != nil {
+		return nil, s.storeError(ctx, "the decision log cannot be read", err)
+	}
 	page, err := readDecisions(ctx, s.cfg.Log, s.cfg.Catalogue(), q, caller)
 	if err != nil && !errors.Is(err, errUnreadableEntry) {
 		if e, ok := errors.AsType[*contract.Error](err); ok {

@@ -115,6 +115,9 @@ func (s *Service) lookupUnended(ctx context.Context, found *storedRequest) (know
 }
 
 func (s *Service) lookupAudit(ctx context.Context, found *storedRequest, window time.Duration) (err error) {
+	if err := s.cfg.Recording.Await(ctx, found.id); err != nil {
+		return err
+	}
 	var records audit.RequestRecords
 	if window == anyAge {
 		records, err = s.cfg.Log.Find(ctx, found.id)

@@ -28,6 +28,12 @@ type Log interface {
 	Erase(ctx context.Context, requestID, by string) (int, error)
 }
 
+// Recording are the responses that are being written to the log. *Journal implements it.
+type Recording interface {
+	// Await waits for the response to a request, or with "" for those to all requests.
+	Await(ctx context.Context, requestID string) error
+}
+
 // EventLog contains the events of asynchronous requests. *events.Stream and
 // NoEvents implement it.
 type EventLog interface {
@@ -60,6 +66,7 @@ type Peers interface {
 // Config is what a Service needs. All fields are required.
 type Config struct {
 	Log       Log
+	Recording Recording
 	Requests  *requests.Store
 	InFlight  *inflight.Table
 	Events    EventLog

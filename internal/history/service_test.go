@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +41,9 @@ type fakeLog struct {
 	erasedBy        []string
 	err             error
 	onFind          func()
+	proceed         chan struct{} // an append waits for it; nil = it does not wait
+
+	mu sync.Mutex // serializes appends
 }
 
 func (l *fakeLog) Find(_ context.Context, id string) (found audit.RequestRecords, err error) {
@@ -92,8 +96,17 @@ func (l *fakeLog) Erase(_ context.Context, id, by string) (int, error) {
 
 // Append implements history.Appender for the journal that writes the test's records.
 func (l *fakeLog) Append(_ context.Context, rec audit.Record) error {
+	if l.proceed != nil {
+		<-l.proceed
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.records = append(l.records, rec)
 	return nil
+}
+
+func (l *fakeLog) AppendDelayed(ctx context.Context, rec audit.Record) error {
+	return l.Append(ctx, rec)
 }
 
 // fakeTickets fails to erase with err.
@@ -140,7 +153,7 @@ func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 	logger := slog.New(slog.DiscardHandler)
 	f.journal = history.NewJournal(&f.log, "", false, logger, time.Now)
 	f.Service = history.New(history.Config{
-		Log: &f.log, Requests: f.book, InFlight: f.inflight, Events: f.events,
+		Log: &f.log, Recording: f.journal, Requests: f.book, InFlight: f.inflight, Events: f.events,
 		Sessions: session.NewStore(session.NoBucket{}, quota.Unlimited(), logger), Questions: session.NewQuestions(session.NoBucket{}, quota.Unlimited(), logger),
 		Tickets: &f.tickets, Canceller: &f.canceller, Logger: logger, Now: time.Now,
 		Peers:  &f.peers,

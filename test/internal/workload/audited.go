@@ -93,7 +93,8 @@ func requestTime(id string) time.Time {
 
 // CheckAudit compares the audit log with what callers and agents saw. A request that
 // reached an agent has one decision record, and every request has one outcome record
-// behind it, with the status of its response.
+// behind it, with the status of its response, unless the router was killed before it
+// recorded a response that its caller had.
 func (l *Ledger) CheckAudit(all *AuditedRequests) []CheckResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +121,7 @@ func (l *Ledger) CheckAudit(all *AuditedRequests) []CheckResult {
 		if n > 1 || n == 0 && complete || m == 1 && n == 1 && rec.outcomes[0] < rec.decisions[0] {
 			outcomes = append(outcomes, what)
 		}
-		if p := l.requests[id]; n == 1 && p != nil && p.answer != nil && p.answer.Status != rec.status {
+		if p := l.requests[id]; n == 1 && p != nil && p.answer != nil && p.answer.Status != rec.status && !p.unrecorded {
 			statuses = append(statuses, fmt.Sprintf("%s: %s in the audit log, %s in the response", id, rec.status, p.answer.Status))
 		}
 	}

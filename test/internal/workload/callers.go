@@ -122,6 +122,9 @@ func (c *Callers) recordAnswer(o Order, body []byte) {
 	c.Ledger.recordAccepted(resp.RequestID)
 	c.Ledger.recordKey(o.key, resp.RequestID)
 	c.Ledger.recordResponse(resp.RequestID, resp, body)
+	if o.sync && o.key == "" {
+		c.Ledger.recordAnsweredFirst(resp.RequestID)
+	}
 }
 
 // FetchRequest reads a request, and records the response.

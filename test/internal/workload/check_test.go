@@ -73,6 +73,25 @@ func TestChecks_PassCorrectLedger(t *testing.T) {
 	}
 }
 
+// A kill may prevent the record of an answer that its caller had already, but only if the
+// router need not have recorded it before.
+func TestChecks_AcceptInterruptedResponseAfterEarlyAnswer(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		l := NewLedger()
+		l.recordAccepted(bad)
+		l.see(responseWith(bad))
+		if early {
+			l.recordAnsweredFirst(bad)
+		}
+		l.see(&contract.Response{RequestID: bad, Status: contract.StatusFailed, Tasks: []contract.TaskReport{
+			{TaskID: bad, AgentID: "plain", Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}},
+		}})
+		if found := len(Violations(l.RunChecks())) > 0; found == early {
+			t.Errorf("answered before the record %v: got a violation %v, want %v", early, found, !early)
+		}
+	}
+}
+
 func TestChecks_ReportViolations(t *testing.T) {
 	at := subtask{bad, "travel_booking"}
 	resultOf := func(l *Ledger, marks ...string) { // a correct request with the id bad

@@ -34,6 +34,8 @@ type acceptedRequest struct {
 	answer      *contract.Response
 	notFound    bool   // the router answered 404 once
 	changed     []byte // the first response that differed from raw
+	early       bool   // the caller may have got it before it was recorded (audit.outcome: background)
+	unrecorded  bool   // the router was killed in between
 	finalEvents int    // maximum number of final events in one stream
 	finalStatus contract.Status
 	cancelledTo contract.Status // the status in the answer to a cancel
@@ -96,6 +98,8 @@ func (l *Ledger) recordResponse(id string, resp *contract.Response, raw []byte) 
 	p := l.requests[id]
 	switch {
 	case p == nil:
+	case p.raw != nil && p.early && isInterrupted(resp):
+		p.unrecorded = true
 	case p.raw != nil:
 		evicted := l.Trims && resp.Decision == nil && resp.Status == p.answer.Status // a small store keeps the facts only
 		if p.changed == nil && !evicted && !bytes.Equal(p.raw, raw) {
@@ -104,6 +108,24 @@ func (l *Ledger) recordResponse(id string, resp *contract.Response, raw []byte) 
 	case resp.Status.Terminal():
 		p.raw, p.answer = raw, resp
 	}
+}
+
+// recordAnsweredFirst records that the router need not have recorded the response before
+// its caller got it.
+func (l *Ledger) recordAnsweredFirst(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.requests[id]; p != nil {
+		p.early = true
+	}
+}
+
+// isInterrupted reports whether this is the response to a synchronous request whose router
+// ended before it recorded another one. Its tasks have no ids of their own.
+func isInterrupted(resp *contract.Response) bool {
+	return resp.Status == contract.StatusFailed && len(resp.Tasks) > 0 && !slices.ContainsFunc(resp.Tasks, func(t contract.TaskReport) bool {
+		return t.TaskID != resp.RequestID || t.Error == nil || t.Error.Code != contract.TaskOutcomeUnknown
+	})
 }
 
 // recordNotFound records that the router answered 404 or 410. If the store is small,

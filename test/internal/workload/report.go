@@ -56,7 +56,11 @@ func (l *Ledger) AddFigures(r *Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	statuses, executions, callbacks := map[string]int{}, map[string]int{}, map[int]int{}
+	unrecorded := 0
 	for _, p := range l.requests {
+		if p.unrecorded {
+			unrecorded++
+		}
 		if p.answer != nil {
 			statuses[string(p.answer.Status)]++
 		}
@@ -71,6 +75,9 @@ func (l *Ledger) AddFigures(r *Report) {
 	r.AddFigure("ended, by status", "%v", statuses)
 	r.AddFigure("executions, by agent", "%v", executions)
 	r.AddFigure("callbacks, by HTTP status", "%v", callbacks)
+	if unrecorded > 0 {
+		r.AddFigure("answers whose record a kill prevented", "%d", unrecorded)
+	}
 	if l.turns > 0 {
 		r.AddFigure("turns of sessions", "%d", l.turns)
 	}

@@ -1,0 +1,115 @@
+package history
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+// Limits of the responses that wait to be written in the background. Beyond them a request
+// waits for its record.
+const (
+	maxBackground      = 256
+	maxBackgroundBytes = 32 << 20
+	backgroundTimeout  = 30 * time.Second
+)
+
+// background contains the responses that are being written while their callers have them
+// already. It is safe for concurrent use.
+type background struct {
+	group *run.Group
+
+	mu     sync.Mutex
+	byID   map[string]chan struct{} // closed when the response is written, or cannot be
+	bytes  int64
+	closed bool
+}
+
+func newBackground() *background {
+	return &background{group: run.New(context.Background()), byID: map[string]chan struct{}{}}
+}
+
+// start calls write in a goroutine, and reports whether there was room for it.
+func (b *background) start(requestID string, size int64, write func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || len(b.byID) >= maxBackground || b.bytes+size > maxBackgroundBytes {
+		return false
+	}
+	done := make(chan struct{})
+	b.byID[requestID] = done
+	b.bytes += size
+	b.group.Go("record a response", func(context.Context) error {
+		defer func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			delete(b.byID, requestID)
+			b.bytes -= size
+			close(done)
+		}()
+		write()
+		return nil
+	})
+	return true
+}
+
+// await waits until the response of a request, or with "" all responses, that are being
+// written now have been.
+func (b *background) await(ctx context.Context, requestID string) error {
+	b.mu.Lock()
+	var waiting []chan struct{}
+	if requestID == "" {
+		for _, done := range b.byID {
+			waiting = append(waiting, done)
+		}
+	} else if done, ok := b.byID[requestID]; ok {
+		waiting = append(waiting, done)
+	}
+	b.mu.Unlock()
+	for _, done := range waiting {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// close waits for the responses that are being written, until ctx ends. Later ones are
+// written while their callers wait.
+func (b *background) close(ctx context.Context) error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	return b.await(ctx, "")
+}
+
+// RecordInBackground is RecordResponse for a request whose decision is recorded already: if
+// the process ends before the response is, the next one records that it is not known. The
+// caller need not wait for it. Await does, so that every lookup in this process finds it.
+func (j *Journal) RecordInBackground(ctx context.Context, r EncodedResponse) error {
+	size := int64(len(r.record.Content) + len(r.record.Answer))
+	ctx = context.WithoutCancel(ctx)
+	started := j.background.start(r.record.RequestID, size, func() {
+		ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+		defer cancel()
+		_ = j.recordResponse(ctx, j.log.AppendDelayed, r) // it is logged, and the agents have done their work
+	})
+	if started {
+		return nil
+	}
+	return j.RecordResponse(ctx, r)
+}
+
+// Await waits until the response to a request is recorded, or with "" those to all requests,
+// if that happens in the background.
+func (j *Journal) Await(ctx context.Context, requestID string) error {
+	return j.background.await(ctx, requestID)
+}
+
+// Close waits until the responses that are written in the background are recorded, or ctx
+// ends. Responses may still be recorded.
+func (j *Journal) Close(ctx context.Context) error { return j.background.close(ctx) }

@@ -1,0 +1,96 @@
+package history_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+func encoded(id string) history.EncodedResponse {
+	return history.EncodeResponse(history.Subject{Caller: &contract.Caller{Subject: "ana"}},
+		&contract.Response{RequestID: id, Status: contract.StatusCompleted})
+}
+
+func TestJournal_LookupFindsResponseThatIsBeingRecorded(t *testing.T) {
+	f := newFixture(t)
+	f.log.proceed = make(chan struct{})
+	id := newID(t)
+	if err := f.journal.RecordInBackground(t.Context(), encoded(id)); err != nil {
+		t.Fatal(err)
+	}
+	type found struct {
+		status contract.Status
+		err    error
+	}
+	lookedUp := make(chan found, 1)
+	go func() {
+		resp, err := f.Request(t.Context(), id, &contract.Caller{Subject: "ana"})
+		if err != nil {
+			lookedUp <- found{err: err}
+			return
+		}
+		lookedUp <- found{status: resp.Status}
+	}()
+	f.log.proceed <- struct{}{}
+	if got := testkit.Receive(t, lookedUp); got.err != nil || got.status != contract.StatusCompleted {
+		t.Errorf("got %+v, want the completed request", got)
+	}
+}
+
+func TestJournal_CloseWaitsForBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &fakeLog{proceed: make(chan struct{})}
+		j := history.NewJournal(log, "", false, slog.New(slog.DiscardHandler), time.Now)
+		if err := j.RecordInBackground(t.Context(), encoded("r")); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := j.Close(ctx); err == nil {
+			t.Error("got no error although the response is not recorded, want one")
+		}
+		log.proceed <- struct{}{}
+		if err := j.Close(t.Context()); err != nil || len(log.records) != 1 {
+			t.Errorf("got %v and %d records, want none and 1", err, len(log.records))
+		}
+		close(log.proceed)
+		if err := j.RecordInBackground(t.Context(), encoded("late")); err != nil || len(log.records) != 2 {
+			t.Errorf("after Close: got %v and %d records, want the record at once", err, len(log.records))
+		}
+	})
+}
+
+// Beyond the limit callers wait for their records, so that memory stays bounded.
+func TestJournal_BoundsBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &fakeLog{proceed: make(chan struct{})}
+		j := history.NewJournal(log, "", false, slog.New(slog.DiscardHandler), time.Now)
+		const limit = 256
+		returned := make(chan error, 1)
+		for range limit {
+			if err := j.RecordInBackground(t.Context(), encoded(newID(t))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go func() { returned <- j.RecordInBackground(t.Context(), encoded("one more")) }()
+		synctest.Wait()
+		select {
+		case err := <-returned:
+			t.Errorf("got %v before the record was written, want to wait", err)
+		default:
+		}
+		close(log.proceed)
+		if err := <-returned; err != nil {
+			t.Error(err)
+		}
+		if err := j.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
