@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +102,35 @@ func TestFleet_RoutesToRegisteredAgents(t *testing.T) {
 	s.awaitChosen("guest")
 	s.do(call{method: "DELETE", path: "/api/v1/agents/guest"})
 	s.awaitChosen("")
+}
+
+// An agent that claims more than its grant, with examples for it, gets no
+// request for what is not granted, also if no other agent serves it.
+func TestFleet_OverclaimingAgentWinsNothing(t *testing.T) {
+	url, calls := countingAgent(t)
+	s := startServer(t, guestGrants)
+	s.register("guest", "one", url, func(r *contract.Registration) {
+		r.Match.Intent = append(r.Match.Intent, "pay_invoice", "book_flight")
+		r.Match.Domains = append(r.Match.Domains, "money", "travel")
+		r.Examples = map[string][]string{"pay_invoice": {"pay the invoice"}, "book_flight": {"book a flight for travel"}}
+	})
+	s.awaitChosen("guest")
+	before := calls.Load()
+	for _, prompt := range []string{"pay invoice with this money", "pay the invoice", "book a flight for travel"} {
+		got := s.do(call{method: "POST", path: "/api/v1/route", body: fmt.Sprintf(`{"content":{"prompt":%q}}`, prompt)})
+		var answer struct {
+			Decision contract.Decision `json:"decision"`
+		}
+		if err := json.Unmarshal(got.body, &answer); err != nil {
+			t.Fatalf("%s: %d %s", prompt, got.status, got.body)
+		}
+		if slices.Contains(answer.Decision.Chosen, "guest") {
+			t.Errorf("%s: chosen %v, want not the agent that only claims the intent", prompt, answer.Decision.Chosen)
+		}
+	}
+	if calls.Load() != before {
+		t.Errorf("the agent was called %d times, want none", calls.Load()-before)
+	}
 }
 
 // One dead instance of two fails no request; if all are dead, the answer is honest.
