@@ -184,13 +184,6 @@ func (w *watchedAuditLog) Append(ctx context.Context, rec audit.Record) error {
 	return w.Log.Append(ctx, rec)
 }
 
-func (w *watchedAuditLog) AppendDelayed(ctx context.Context, rec audit.Record) error {
-	if hook := w.harness.onOutcome; hook != nil && rec.Kind == audit.KindOutcome {
-		hook()
-	}
-	return w.Log.AppendDelayed(ctx, rec)
-}
-
 // crash stops the process without a shutdown: nothing more is written.
 func (h *harness) crash() {
 	h.must(h.store.Close())

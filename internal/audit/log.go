@@ -260,16 +260,6 @@ func (l *Log) beginShared(ctx context.Context, w *batchWriter) error {
 // package store. After another process has written to the chain, every Append
 // returns store.ErrConflict.
 func (l *Log) Append(ctx context.Context, rec Record) error {
-	return l.appendRecord(ctx, &rec, false)
-}
-
-// AppendDelayed is Append for a record that nobody waits for: it waits up to 2 ms for
-// others, so that it needs no write of its own.
-func (l *Log) AppendDelayed(ctx context.Context, rec Record) error {
-	return l.appendRecord(ctx, &rec, true)
-}
-
-func (l *Log) appendRecord(ctx context.Context, rec *Record, delayed bool) error {
 	switch rec.Kind {
 	case KindDecision, KindOutcome, KindToolCall, KindRun:
 	default:
@@ -278,13 +268,12 @@ func (l *Log) appendRecord(ctx context.Context, rec *Record, delayed bool) error
 	if rec.Event != "" || rec.UpTo != nil {
 		return fmt.Errorf("append to the audit log: %w: kind %q, event %q", errInvalidRecord, rec.Kind, rec.Event)
 	}
-	p, err := l.newPending(rec)
+	p, err := l.newPending(&rec)
 	if err == nil {
-		p.delayed = delayed
 		bytes := p.usage.bytes.sum()
 		l.queued.Add(bytes) // before the check, because others check at the same time
 		defer l.queued.Add(-bytes)
-		err = l.checkRoom(rec)
+		err = l.checkRoom(&rec)
 	}
 	if err == nil {
 		err = l.submitRecord(ctx, p)
@@ -329,7 +318,7 @@ func (l *Log) newPending(rec *Record) (*pendingRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pendingRecord{entry: e, at: rec.At, kind: rec.Kind, id: rec.RequestID, usage: usageOf(rec, &e), done: make(chan error, 1)}, nil
+	return &pendingRecord{entry: e, at: rec.At, kind: rec.Kind, id: rec.RequestID, usage: usageOf(rec, &e), done: make(chan error, 1), delayed: rec.Delayed}, nil
 }
 
 func (l *Log) submitRecord(ctx context.Context, p *pendingRecord) error {

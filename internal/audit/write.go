@@ -48,18 +48,14 @@ type recordQueue struct {
 
 	mu      sync.Mutex
 	records fairqueue.Queue[quota.Owner, *pendingRecord]
-	urgent  int         // records that are not delayed
-	due     bool        // delayed records have waited long enough
-	timer   *time.Timer // sets due
-	armed   bool        // timer runs
-	closed  bool        // no record is accepted any more
+	urgent  int  // records that are not delayed
+	due     bool // delayed records have waited long enough
+	timed   bool // the writer knows of delayed records, and will set due
+	closed  bool // no record is accepted any more
 }
 
 func newRecordQueue() *recordQueue {
-	q := &recordQueue{space: fairqueue.New[quota.Owner](queueSize), filled: make(chan struct{}, 1)}
-	q.timer = time.AfterFunc(maxDelay, q.endDelay)
-	q.timer.Stop()
-	return q
+	return &recordQueue{space: fairqueue.New[quota.Owner](queueSize), filled: make(chan struct{}, 1)}
 }
 
 // push adds a record when there is space for it.
@@ -74,32 +70,34 @@ func (q *recordQueue) push(ctx context.Context, p *pendingRecord) error {
 		return ErrClosed
 	}
 	q.records.Push(p.usage.owner, p)
-	switch {
-	case !p.delayed:
+	if !p.delayed {
 		q.urgent++
-		q.wakeWriter()
-	case !q.armed:
-		q.armed = true
-		q.timer.Reset(maxDelay)
+	} else if q.timed {
+		return nil
 	}
-	return nil
-}
-
-func (q *recordQueue) wakeWriter() {
 	select {
 	case q.filled <- struct{}{}:
 	default:
 	}
+	return nil
+}
+
+// startDelay reports whether there are delayed records for which no delay has begun.
+func (q *recordQueue) startDelay() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.timed || q.records.Len() == 0 {
+		return false
+	}
+	q.timed = true
+	return true
 }
 
 // endDelay makes the delayed records due.
 func (q *recordQueue) endDelay() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.armed = false
-	if q.due = q.records.Len() > 0; q.due {
-		q.wakeWriter()
-	}
+	q.timed, q.due = false, q.records.Len() > 0
 }
 
 // take removes the records of the next batch. If all of them may still wait, there is none.
@@ -136,7 +134,6 @@ func (q *recordQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.timer.Stop()
 }
 
 // appendFunc is store.Log.Append, or a substitute of a test.
@@ -165,9 +162,18 @@ func (w *batchWriter) run(ctx context.Context) error {
 		for len(w.log.queue.take()) > 0 { // stopped early: let callers that wait for space see it
 		}
 	}()
+	delay := time.NewTimer(maxDelay)
+	delay.Stop()
+	defer delay.Stop()
 	for {
+		if w.log.queue.startDelay() {
+			delay.Reset(maxDelay)
+		}
 		select {
 		case <-w.log.queue.filled:
+			w.writeQueue(ctx)
+		case <-delay.C:
+			w.log.queue.endDelay()
 			w.writeQueue(ctx)
 		case <-w.log.closing:
 			w.writeQueue(ctx)

@@ -92,15 +92,17 @@ func (b *background) close(ctx context.Context) error {
 // caller need not wait for it. Await does, so that every lookup in this process finds it.
 func (j *Journal) RecordInBackground(ctx context.Context, r EncodedResponse) error {
 	size := int64(len(r.record.Content) + len(r.record.Answer))
+	r.record.Delayed = true
 	ctx = context.WithoutCancel(ctx)
 	started := j.background.start(r.record.RequestID, size, func() {
 		ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
 		defer cancel()
-		_ = j.recordResponse(ctx, j.log.AppendDelayed, r) // it is logged, and the agents have done their work
+		_ = j.RecordResponse(ctx, r) // it is logged, and the agents have done their work
 	})
 	if started {
 		return nil
 	}
+	r.record.Delayed = false
 	return j.RecordResponse(ctx, r)
 }
 

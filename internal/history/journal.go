@@ -45,8 +45,6 @@ type Subject struct {
 // Appender appends to the audit log. *audit.Log implements it.
 type Appender interface {
 	Append(ctx context.Context, rec audit.Record) error
-	// AppendDelayed is Append for a record that nobody waits for.
-	AppendDelayed(ctx context.Context, rec audit.Record) error
 }
 
 // Journal writes decisions and responses to the audit log. It is safe for
@@ -84,18 +82,14 @@ func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.R
 	rec := newRecord(audit.KindDecision, s.Caller, d)
 	rec.RequestID, rec.TraceID, rec.Status = req.RequestID, req.TraceID, contract.StatusRunning
 	rec.Content = encodeJSON(Content{Prompt: s.Prompt, Decision: d, Owner: j.owner})
-	return j.appendRecord(ctx, j.log.Append, rec, resilience.RetryConfig{})
+	return j.appendRecord(ctx, rec, resilience.RetryConfig{})
 }
 
 // RecordResponse writes the response of a request that has ended. If the log is full,
 // it tries again for about two seconds, because the agents have done their work already
 // and room is being made. An error is for the caller, the log has its cause.
 func (j *Journal) RecordResponse(ctx context.Context, r EncodedResponse) error {
-	return j.recordResponse(ctx, j.log.Append, r)
-}
-
-func (j *Journal) recordResponse(ctx context.Context, appendTo appendFunc, r EncodedResponse) error {
-	return j.appendRecord(ctx, appendTo, r.record, resilience.RetryConfig{
+	return j.appendRecord(ctx, r.record, resilience.RetryConfig{
 		MaxAttempts: 8, Backoff: 20 * time.Millisecond, MaxBackoff: 500 * time.Millisecond,
 		Retryable: func(err error) bool { return errors.Is(err, store.ErrFull) },
 	})
@@ -150,13 +144,10 @@ func (j *Journal) CloseReplica(
 	})
 }
 
-// appendFunc is a method of Appender.
-type appendFunc func(ctx context.Context, rec audit.Record) error
-
 // appendRecord writes the record. If the journal is optional, errors are only logged.
-func (j *Journal) appendRecord(ctx context.Context, appendTo appendFunc, rec audit.Record, retry resilience.RetryConfig) error {
+func (j *Journal) appendRecord(ctx context.Context, rec audit.Record, retry resilience.RetryConfig) error {
 	rec.At = j.now().UTC()
-	err := resilience.Retry(ctx, retry, func(ctx context.Context, _ int) error { return appendTo(ctx, rec) })
+	err := resilience.Retry(ctx, retry, func(ctx context.Context, _ int) error { return j.log.Append(ctx, rec) })
 	if err == nil {
 		return nil
 	}

@@ -16,9 +16,6 @@ type NoLog struct{}
 // Append discards the record.
 func (NoLog) Append(context.Context, audit.Record) error { return nil }
 
-// AppendDelayed discards the record.
-func (NoLog) AppendDelayed(context.Context, audit.Record) error { return nil }
-
 // Admit admits every caller.
 func (NoLog) Admit(*contract.Caller) error { return nil }
 

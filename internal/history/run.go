@@ -40,7 +40,7 @@ func (j *Journal) RecordRunEvent(ctx context.Context, ev *RunEvent, masking *red
 	if ev.Agent != "" {
 		rec.Agents = []string{ev.Agent}
 	}
-	if j.appendRecord(ctx, j.log.Append, rec, resilience.RetryConfig{}) != nil {
+	if j.appendRecord(ctx, rec, resilience.RetryConfig{}) != nil {
 		return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "the event of the orchestration cannot be recorded"}
 	}
 	return nil

@@ -105,10 +105,6 @@ func (l *fakeLog) Append(_ context.Context, rec audit.Record) error {
 	return nil
 }
 
-func (l *fakeLog) AppendDelayed(ctx context.Context, rec audit.Record) error {
-	return l.Append(ctx, rec)
-}
-
 // fakeTickets fails to erase with err.
 type fakeTickets struct{ err error }
 

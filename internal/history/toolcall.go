@@ -44,7 +44,7 @@ func (j *Journal) RecordToolCall(ctx context.Context, call *ToolCall, masking *r
 	if len(rec.Content) > audit.MaxContentSize {
 		rec.Content, rec.Note = nil, "the input and the result were too long to be kept"
 	}
-	if j.appendRecord(ctx, j.log.Append, rec, resilience.RetryConfig{}) != nil {
+	if j.appendRecord(ctx, rec, resilience.RetryConfig{}) != nil {
 		return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "the call of the tool cannot be recorded"}
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 func plantedErrors() []process.Patch {
 	const module = "github.com/caprouter/caprouter/internal/"
 	patches := []process.Patch{
-		{Package: module + "history", File: "journal.go", Old: "\treturn j.appendRecord(ctx, j.log.Append, rec, resilience.RetryConfig{})\n", New: "\tif planted(\"no decision record\") {\n\t\treturn nil\n\t}\n\treturn j.appendRecord(ctx, j.log.Append, rec, resilience.RetryConfig{})\n"},
-		{Package: module + "history", File: "journal.go", Old: "\treturn j.appendRecord(ctx, appendTo, r.record, resilience.RetryConfig{\n", New: "\tif planted(\"no outcome record\") {\n\t\treturn nil\n\t}\n\treturn j.appendRecord(ctx, appendTo, r.record, resilience.RetryConfig{\n"},
+		{Package: module + "history", File: "journal.go", Old: "\treturn j.appendRecord(ctx, rec, resilience.RetryConfig{})\n", New: "\tif planted(\"no decision record\") {\n\t\treturn nil\n\t}\n\treturn j.appendRecord(ctx, rec, resilience.RetryConfig{})\n"},
+		{Package: module + "history", File: "journal.go", Old: "\treturn j.appendRecord(ctx, r.record, resilience.RetryConfig{\n", New: "\tif planted(\"no outcome record\") {\n\t\treturn nil\n\t}\n\treturn j.appendRecord(ctx, r.record, resilience.RetryConfig{\n"},
 		{Package: module + "execution", File: "resume.go", Old: "\t\tcase task.Idempotent &&", New: "\t\tcase !planted(\"a resumed idempotent task is given up\") && task.Idempotent &&"},
 		{Package: module + "store", File: "engine.go", Old: "e.cfg.SyncEvery == 0,\n", New: "e.cfg.SyncEvery == 0 && !planted(\"no sync\"),\n"},
 	}
