@@ -50,6 +50,7 @@ func levels() []level {
 		}},
 		{"between the router and a model", []row{
 			{pkg: "internal/redact", why: "masks personal data and secrets; the registry refers to its kinds"},
+			{pkg: "internal/responsejson", why: "encodes decisions and responses; independent of where they go", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
 			{pkg: "internal/lexical/lexicon", why: "synonyms and common words; data", users: []string{"internal/lexical"}},
 			{pkg: "internal/llm", why: "the interface to language models; its reasons are metric labels and decision reasons"},
@@ -237,7 +238,7 @@ type libraryRule struct {
 func libraryRules() []libraryRule {
 	return []libraryRule{
 		{library: "github.com/labstack/echo/v4", in: []string{"internal/httpserver"}, why: "the core is tested without HTTP"},
-		{library: "github.com/go-json-experiment/json", in: []string{"internal/strictjson"}, why: "encoding/json accepts duplicate names and names in another case"},
+		{library: "github.com/go-json-experiment/json", in: []string{"internal/strictjson", "internal/responsejson"}, why: "encoding/json accepts duplicate names and names in another case"},
 		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson", "internal/strictyaml"}, why: "one package maps tags to JSON pointers, one to positions in a file"},
 		{library: "gopkg.in/yaml.v3", in: []string{"cmd/caprouter", "internal/strictyaml", "internal/yamledit"}, why: "accepts aliases, merge keys and several documents by default; yamledit needs the places of nodes, a test of cmd/caprouter reads files as an editor does"},
 		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth"}, why: "one package signs and verifies tokens"},

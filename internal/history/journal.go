@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/responsejson"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -81,7 +82,7 @@ func DecidedBy(decision *audit.Record) string {
 func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.Request, d *contract.Decision) error {
 	rec := newRecord(audit.KindDecision, s.Caller, d)
 	rec.RequestID, rec.TraceID, rec.Status = req.RequestID, req.TraceID, contract.StatusRunning
-	rec.Content = encodeJSON(Content{Prompt: s.Prompt, Decision: d, Owner: j.owner})
+	rec.Content = Content{Prompt: s.Prompt, Owner: j.owner}.encode("decision", encodeDecision(d))
 	return j.appendRecord(ctx, rec, resilience.RetryConfig{})
 }
 
@@ -195,18 +196,18 @@ func EncodeResponse(s Subject, resp *contract.Response) EncodedResponse {
 	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
 	encoded := EncodedResponse{response: resp}
 	masked := maskResponse(resp, s.Masking)
-	response := encodeJSON(masked)
+	response := encodeResponse(masked)
 	if masked == resp {
 		encoded.json = response
 	} else {
 		rec.Answer = encodeJSON(clearAnswer{Tasks: resp.Tasks, Data: resp.Data})
 	}
 	c := Content{Prompt: s.Prompt, Session: s.SessionKey, ShowLogs: s.ShowLogs}
-	rec.Content = c.encode(response)
+	rec.Content = c.encode("response", response)
 	if max(len(rec.Content), len(rec.Answer)) > audit.MaxContentSize {
 		short := *masked
 		short.Data.Results, short.Data.Answer = nil, ""
-		rec.Content, rec.Answer = c.encode(encodeJSON(&short)), nil
+		rec.Content, rec.Answer = c.encode("response", encodeResponse(&short)), nil
 		rec.Note = "the answer was too long to be kept"
 	}
 	encoded.record = rec
@@ -270,18 +271,41 @@ func InterruptedResponse(requestID, traceID string, d *contract.Decision) *contr
 	return resp
 }
 
-// encode returns the content as JSON. The response, which is encoded already, is added as
-// it is: encoding is a large part of the cost of a record.
-func (c Content) encode(response []byte) []byte {
+// encode returns the content as JSON. The decision or the response, which is encoded
+// already, is added as it is: encoding is a large part of the cost of a record.
+func (c Content) encode(name string, value []byte) []byte {
 	others := encodeJSON(c)
-	out := make([]byte, 0, len(others)+len(response)+len(`,"response":`))
+	out := make([]byte, 0, len(others)+len(name)+len(value)+len(`,"":}`))
 	out = append(out, others[:len(others)-1]...)
 	if len(out) > 1 {
 		out = append(out, ',')
 	}
-	out = append(out, `"response":`...)
-	out = append(out, response...)
+	out = append(out, '"')
+	out = append(out, name...)
+	out = append(out, '"', ':')
+	out = append(out, value...)
 	return append(out, '}')
+}
+
+// typicalSize is the usual size of an encoded decision or response, in bytes.
+const typicalSize = 3 << 10
+
+// encodeResponse returns the response as JSON, null if a number is not finite.
+func encodeResponse(resp *contract.Response) []byte {
+	data, err := responsejson.Append(make([]byte, 0, typicalSize), resp)
+	if err != nil {
+		return []byte("null")
+	}
+	return data
+}
+
+// encodeDecision returns the decision as JSON, null if a number is not finite.
+func encodeDecision(d *contract.Decision) []byte {
+	data, err := responsejson.AppendDecision(make([]byte, 0, typicalSize), d)
+	if err != nil {
+		return []byte("null")
+	}
+	return data
 }
 
 // encodeJSON returns v as JSON. It cannot fail for the types of this package.

@@ -2,12 +2,14 @@ package rest
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/responsejson"
 )
 
 func (a *api) handleRoute(c *httpserver.Context) error {
@@ -32,12 +34,7 @@ func (a *api) handleRoute(c *httpserver.Context) error {
 	case resp.Status == contract.StatusRunning:
 		return writeUnfinished(c, resp)
 	}
-	if encoded == nil {
-		return writeResponse(c, http.StatusOK, resp)
-	}
-	c.SetOutcome(string(resp.Status))
-	c.WriteEncoded(http.StatusOK, httpserver.MediaTypeJSON, encoded)
-	return nil
+	return writeEncoded(c, http.StatusOK, resp, encoded)
 }
 
 // writeUnfinished answers a request that is executed without its caller: an asynchronous
@@ -98,8 +95,22 @@ func (a *api) handleClassify(c *httpserver.Context) error {
 }
 
 func writeResponse(c *httpserver.Context, status int, resp *contract.Response) error {
+	return writeEncoded(c, status, resp, nil)
+}
+
+// typicalSize is the usual size of an encoded response, in bytes.
+const typicalSize = 4 << 10
+
+// writeEncoded writes the response, whose JSON is nil if it is not encoded yet.
+func writeEncoded(c *httpserver.Context, status int, resp *contract.Response, encoded []byte) (err error) {
 	c.SetOutcome(string(resp.Status))
-	return c.WriteJSON(status, httpserver.MediaTypeJSON, resp)
+	if encoded == nil {
+		if encoded, err = responsejson.Append(make([]byte, 0, typicalSize), resp); err != nil {
+			return fmt.Errorf("encode the response: %w", err)
+		}
+	}
+	c.WriteEncoded(status, httpserver.MediaTypeJSON, encoded)
+	return nil
 }
 
 // responseHeaders returns the headers that describe a response.
