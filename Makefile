@@ -13,6 +13,8 @@ CRASH_RUNS ?= 102
 SOAK_TIME ?= 1h
 BENCH ?= .
 BENCH_COUNT ?= 1
+BENCH_FLAGS ?=
+BENCH_OUT ?= bin/bench.txt
 
 .PHONY: help
 help: ## List the targets
@@ -45,10 +47,11 @@ fuzz: ## Run every fuzz target for FUZZ_TIME; a failing input stays in testdata/
 	FUZZ_TIME=$(FUZZ_TIME) .ci/fuzz $(PKG)
 
 .PHONY: bench
-bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole processes
+bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole processes (BENCH_FLAGS='-only agent'), also into BENCH_OUT
+	@mkdir -p $(dir $(BENCH_OUT))
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) \
-		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u)
-	go run ./test/bench
+		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u) | tee $(BENCH_OUT)
+	go run ./test/bench $(BENCH_FLAGS) -text $(BENCH_OUT)
 
 .PHONY: crash
 crash: ## Kill the router CRASH_CYCLES times, also with a full store, a failing disk and an external store, and check that nothing is lost or done twice

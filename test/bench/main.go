@@ -1,10 +1,8 @@
-// Command bench measures whole processes over loopback, each beside a baseline
-// measured in the same run, and prints a table. `make bench` runs it after the Go
-// benchmarks.
+// Command bench measures whole processes over loopback, each beside a floor measured in
+// the same run, and prints tables. `make bench` runs it after the Go benchmarks.
 //
-//	decision path      no dispatch     beside a bare net/http JSON echo
-//	route to two       two agents      beside the smallest gateway that makes one call
-//	a failing model    three providers beside the lexical classifier alone
+//	the scenarios      see scenarios.go   beside a bare echo, the smallest gateway, a bare fsync
+//	a failing model    three providers    beside the lexical classifier alone
 //
 // The measurement is the CPU time per request of the serving process alone (user and
 // system), because other processes on the machine disturb it least. Each round measures
@@ -18,7 +16,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"text/tabwriter"
+	"regexp"
 )
 
 func main() {
@@ -28,13 +26,7 @@ func main() {
 		exitOnError(serveRole(ctx, os.Args[2]))
 		return
 	}
-	cfg := runConfig{}
-	flag.IntVar(&cfg.rounds, "rounds", 5, "number of rounds; the median counts")
-	flag.IntVar(&cfg.requests, "requests", 8000, "requests per server and round")
-	flag.IntVar(&cfg.clients, "clients", 8, "concurrent connections")
-	flag.Parse()
-	exitOnError(benchServers(ctx, cfg))
-	exitOnError(benchModel(ctx))
+	exitOnError(runBench(ctx))
 }
 
 func exitOnError(err error) {
@@ -46,45 +38,54 @@ func exitOnError(err error) {
 
 type runConfig struct{ rounds, requests, clients int }
 
-func benchServers(ctx context.Context, cfg runConfig) error {
-	bed, err := startTestbed(ctx)
-	defer bed.stopAll(context.WithoutCancel(ctx))
+func runBench(ctx context.Context) error {
+	cfg := runConfig{}
+	flag.IntVar(&cfg.rounds, "rounds", 7, "number of rounds; the median counts")
+	flag.IntVar(&cfg.requests, "requests", 4000, "requests per server and round")
+	flag.IntVar(&cfg.clients, "clients", 16, "concurrent connections")
+	only := flag.String("only", "", "measure the scenarios whose name matches this regular `expression`, and their floors")
+	jsonFile := flag.String("json", "", "also write every round to this `file` as JSON")
+	goFile := flag.String("text", "", "also append every round to this `file` in the format of Go benchmarks")
+	flag.Parse()
+	chosen, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if selected := selectScenarios(chosen); len(selected) > 0 {
+		if err := benchScenarios(ctx, cfg, selected, *jsonFile, *goFile); err != nil {
+			return err
+		}
+	}
+	if chosen.MatchString(failingModelsName) {
+		return benchModel(ctx)
+	}
+	return nil
+}
+
+func benchScenarios(ctx context.Context, cfg runConfig, selected []scenario, jsonFile, goFile string) error {
+	results, err := measureScenarios(ctx, cfg, selected)
 	if err != nil {
 		return err
 	}
-	samples := make([][]sample, len(bed.subjects))
-	for round := range cfg.rounds + 1 {
-		for i, s := range bed.subjects {
-			fmt.Fprintf(os.Stderr, "\rround %d of %d: %-40s", round, cfg.rounds, s.name)
-			got, err := measureRound(ctx, s, cfg)
-			if err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
-			}
-			if round > 0 { // the first round is a warm-up
-				samples[i] = append(samples[i], got)
-			}
+	if err := printTables(os.Stdout, cfg, results); err != nil {
+		return err
+	}
+	if jsonFile != "" {
+		if err := writeJSON(jsonFile, cfg, results); err != nil {
+			return err
 		}
 	}
-	fmt.Fprintf(os.Stderr, "\r%60s\r", "")
-	return printTable(bed.subjects, samples, cfg)
+	if goFile != "" {
+		return appendGoBenchmarks(goFile, cfg, results)
+	}
+	return nil
 }
 
-func printTable(subjects []subject, samples [][]sample, cfg runConfig) error {
-	fmt.Printf("CPU of the serving process per request; median of %d rounds × %d requests over %d connections\n", cfg.rounds, cfg.requests, cfg.clients)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "server\tCPU µs\t× baseline (min–max)\tp50 ms\tp99 ms\tRSS MiB\tstart ms")
-	for i, s := range subjects {
-		ratio := "baseline"
-		if s.baseline >= 0 {
-			least, mid, most := compareRounds(samples[i], samples[s.baseline])
-			ratio = fmt.Sprintf("%.2f (%.2f–%.2f)", mid, least, most)
-		}
-		fmt.Fprintf(w, "%s\t%.1f\t%s\t%.2f\t%.2f\t%.0f\t%.0f\n", s.name,
-			medianOf(samples[i], func(x sample) float64 { return x.cpuMicros }), ratio,
-			medianOf(samples[i], func(x sample) float64 { return x.p50Millis }),
-			medianOf(samples[i], func(x sample) float64 { return x.p99Millis }),
-			medianOf(samples[i], func(x sample) float64 { return x.rssMiB }),
-			float64(s.proc.StartTime.Microseconds())/1000)
+func measureScenarios(ctx context.Context, cfg runConfig, selected []scenario) ([]result, error) {
+	bed, err := startTestbed(ctx, selected)
+	defer bed.stopAll(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, err
 	}
-	return w.Flush()
+	return measureRounds(ctx, cfg, bed.subjects)
 }

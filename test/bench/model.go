@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,6 +20,9 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/test/internal/process"
 )
+
+// failingModelsName selects the second table in -only.
+const failingModelsName = "failing-models"
 
 const (
 	modelTimeout       = 300 * time.Millisecond // classifier.timeout_ms
@@ -127,8 +129,7 @@ func benchFailing(ctx context.Context, mode, provider string, f failingModel) (s
 }
 
 func serveModel(ctx context.Context, group *run.Group, h http.Handler) (url string, err error) {
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	listener, err := listenLoopback(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -142,8 +143,11 @@ func startModelRouter(ctx context.Context, mode, provider, model string) (url st
 	if err != nil {
 		return "", nil, err
 	}
-	f := testbed{dir: dir}
-	cfg, err := app.LoadConfig(filepath.Join(f.writeConfig("model", "", 0, "always"), "caprouter.yaml"), nil)
+	var bed testbed // the agents have no endpoint
+	if err := bed.writeConfig(dir, routerConfig{sync: syncAlways}); err != nil {
+		return "", nil, err
+	}
+	cfg, err := app.LoadConfig(filepath.Join(dir, "caprouter.yaml"), nil)
 	if err != nil {
 		return "", nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,24 +20,55 @@ import (
 // so that its CPU time contains nothing else.
 const roleArg = "serve"
 
-func startServer(ctx context.Context, role string) (*process.Process, error) {
-	return process.StartRole(ctx, role, roleArg, role)
+// Kinds of servers. A role is a kind and its argument.
+const (
+	kindAgent   = "agent"
+	kindEcho    = "echo"
+	kindFsync   = "fsync" // no server
+	kindGateway = "gateway"
+	kindRouter  = "router"
+)
+
+// server is a role that was started. Besides its own requests it answers those of the
+// driver on a second listener, see debug.go.
+type server struct {
+	process       *process.Process
+	url, debugURL string
+}
+
+func startServer(ctx context.Context, role string) (*server, error) {
+	p, err := process.StartRole(ctx, role, roleArg, role)
+	if err != nil {
+		return nil, err
+	}
+	addr, debugAddr, _ := strings.Cut(p.Addr(), " ")
+	return &server{process: p, url: "http://" + addr, debugURL: "http://" + debugAddr}, nil
 }
 
 // serveRole runs one role until the parent ends.
 func serveRole(ctx context.Context, role string) error {
 	kind, arg, _ := strings.Cut(role, "=")
 	switch kind {
-	case "echo":
-		return process.ServeRole(ctx, http.HandlerFunc(echoJSON))
-	case "agent":
-		return process.ServeRole(ctx, http.HandlerFunc(completeTask))
-	case "gateway":
-		return process.ServeRole(ctx, newGateway(arg))
-	case "router":
+	case kindEcho:
+		return serveHandler(ctx, http.HandlerFunc(echoJSON))
+	case kindAgent:
+		return serveHandler(ctx, http.HandlerFunc(completeTask))
+	case kindGateway:
+		return serveHandler(ctx, newGateway(arg))
+	case kindRouter:
 		return serveRouter(ctx, arg)
 	}
 	return fmt.Errorf("no role %q", role)
+}
+
+func serveHandler(ctx context.Context, h http.Handler) error {
+	listener, err := listenLoopback(ctx)
+	if err != nil {
+		return err
+	}
+	return serveWithDebug(ctx, listener.Addr().String(), func(ctx context.Context) error {
+		return process.ServeUntilDone(ctx, listener, h)
+	})
 }
 
 func serveRouter(ctx context.Context, dir string) error {
@@ -58,14 +90,19 @@ func serveRouter(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return process.ServeRoleFunc(ctx, server.Addr(), func(ctx context.Context) error {
+	return serveWithDebug(ctx, server.Addr(), func(ctx context.Context) error {
 		<-ctx.Done()
 		cancel()
 		return server.Wait()
 	})
 }
 
-// echoJSON is the baseline of the decision path: it decodes and encodes JSON.
+func listenLoopback(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", "127.0.0.1:0")
+}
+
+// echoJSON is the floor of the decision path: it decodes and encodes JSON.
 func echoJSON(w http.ResponseWriter, r *http.Request) {
 	var body map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
@@ -83,7 +120,7 @@ func completeTask(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"status":"success","data":{"answer":"done"}}`)
 }
 
-// newGateway is the baseline of a route: it makes one call and returns the answer.
+// newGateway is the floor of a route: it makes one call and returns the answer.
 func newGateway(target string) http.Handler {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: process.IOTimeout}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

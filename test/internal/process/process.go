@@ -42,7 +42,6 @@ type Process struct {
 	log    *routerLog     // of a router; nil for a role
 	addr   string         // of a role
 	stdin  io.WriteCloser // of a role
-	stdout *bufio.Reader  // of a role
 }
 
 // WriteConfig writes the configuration and the registry of a router into dir and
@@ -98,14 +97,13 @@ func StartRole(ctx context.Context, name string, args ...string) (*Process, erro
 	if err != nil {
 		return nil, err
 	}
-	p.stdout = bufio.NewReader(stdout)
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	if err := p.startCommand(ctx); err != nil {
 		return nil, err
 	}
-	line, err := p.stdout.ReadString('\n')
+	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the %s: read its address: %w", name, err), p.Stop(ctx))
 	}
@@ -265,19 +263,6 @@ func (p *Process) RSSMiB() float64 {
 	}
 	pages, _ := strconv.Atoi(fields[1])
 	return float64(pages*os.Getpagesize()) / (1 << 20)
-}
-
-// CPUTime asks a role for its user and system time. /proc has a resolution of 10 ms
-// only, which is too coarse for a short round of requests to a fast server.
-func (p *Process) CPUTime() (time.Duration, error) {
-	if _, err := fmt.Fprintln(p.stdin); err != nil {
-		return 0, err
-	}
-	line, err := p.stdout.ReadString('\n')
-	if err != nil {
-		return 0, fmt.Errorf("read the CPU time of the %s: %w", p.Name, err)
-	}
-	return time.ParseDuration(strings.TrimSpace(line))
 }
 
 // RunCommand runs a command of the router and returns its output.

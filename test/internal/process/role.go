@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
@@ -55,8 +53,8 @@ func ServeUntilDone(ctx context.Context, listener net.Listener, handler http.Han
 	return group.Wait()
 }
 
-// serveParent writes the address to the parent, then answers each line that the
-// parent writes with the CPU time of this process.
+// serveParent writes the address to the parent, then waits until the parent closes
+// standard input.
 func serveParent(ctx context.Context, addr string, in io.Reader, out io.Writer, serve func(context.Context) error) error {
 	if _, err := fmt.Fprintln(out, addr); err != nil {
 		return err
@@ -65,15 +63,8 @@ func serveParent(ctx context.Context, addr string, in io.Reader, out io.Writer, 
 	group.Go("serve", serve)
 	group.Go("parent", func(context.Context) error {
 		defer group.Stop(nil)
-		lines := bufio.NewScanner(in)
-		for lines.Scan() {
-			var usage syscall.Rusage
-			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-				return err
-			}
-			fmt.Fprintln(out, time.Duration(usage.Utime.Nano()+usage.Stime.Nano()))
-		}
-		return lines.Err()
+		_, err := io.Copy(io.Discard, in)
+		return err
 	})
 	return group.Wait()
 }
