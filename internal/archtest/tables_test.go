@@ -266,6 +266,7 @@ func libraryRules() []libraryRule {
 		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "colours and width are for a terminal only"},
 		{library: "golang.org/x/text", in: []string{"gateway/schema", "internal/lexical"}, why: "Unicode folding of text to classify; the language of the messages of jsonschema"},
 		{library: "github.com/santhosh-tekuri/jsonschema/v6", in: []string{"gateway/schema"}, why: "without limits, a schema can stop the process or read files"},
+		{library: "github.com/google/pprof", in: []string{"test/bench"}, why: "reads the profiles that the driver takes"},
 
 		{library: "github.com/google/go-cmp", tests: true, why: "differences in failure texts"},
 		{library: "go.opentelemetry.io/proto/otlp", tests: true, in: []string{"internal/testkit/fakeotlp"}, why: "decodes exported spans"},

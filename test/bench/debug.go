@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/metrics"
+	"runtime/pprof"
 	"strings"
 	"syscall"
 	"time"
@@ -17,9 +19,12 @@ import (
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// pathUsage is a path of the second listener of a role, which the router itself does
-// not have.
-const pathUsage = "/usage"
+// Paths of the second listener of a role, which a router in production does not have.
+const (
+	pathUsage        = "/usage"
+	pathProfileStart = "/profile/start"
+	pathProfileStop  = "/profile/stop" // answers with the CPU profile
+)
 
 // usage is what a process has used since its start.
 type usage struct {
@@ -37,6 +42,17 @@ func serveWithDebug(ctx context.Context, addr string, serve func(context.Context
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathUsage, serveUsage)
+	var cpu bytes.Buffer // written while the profile runs
+	mux.HandleFunc("GET "+pathProfileStart, func(w http.ResponseWriter, _ *http.Request) {
+		cpu.Reset()
+		if err := pprof.StartCPUProfile(&cpu); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+		}
+	})
+	mux.HandleFunc("GET "+pathProfileStop, func(w http.ResponseWriter, _ *http.Request) {
+		pprof.StopCPUProfile()
+		_, _ = cpu.WriteTo(w)
+	})
 	return process.ServeRoleFunc(ctx, addr+" "+listener.Addr().String(), func(ctx context.Context) error {
 		group := run.New(ctx)
 		group.Go("serve", serve)

@@ -46,12 +46,17 @@ func runBench(ctx context.Context) error {
 	only := flag.String("only", "", "measure the scenarios whose name matches this regular `expression`, and their floors")
 	jsonFile := flag.String("json", "", "also write every round to this `file` as JSON")
 	goFile := flag.String("text", "", "also append every round to this `file` in the format of Go benchmarks")
+	profileDir := flag.String("profile", "", "instead, write a CPU profile of each scenario into this `directory` and print its categories")
 	flag.Parse()
 	chosen, err := regexp.Compile(*only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	if selected := selectScenarios(chosen); len(selected) > 0 {
+	selected := selectScenarios(chosen)
+	if *profileDir != "" {
+		return profileScenarios(ctx, cfg, selected, *profileDir)
+	}
+	if len(selected) > 0 {
 		if err := benchScenarios(ctx, cfg, selected, *jsonFile, *goFile); err != nil {
 			return err
 		}
