@@ -15,6 +15,7 @@ BENCH ?= .
 BENCH_COUNT ?= 1
 BENCH_FLAGS ?=
 BENCH_OUT ?= bin/bench.txt
+PROFILES ?= bin/profiles
 
 .PHONY: help
 help: ## List the targets
@@ -47,11 +48,19 @@ fuzz: ## Run every fuzz target for FUZZ_TIME; a failing input stays in testdata/
 	FUZZ_TIME=$(FUZZ_TIME) .ci/fuzz $(PKG)
 
 .PHONY: bench
-bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole processes (BENCH_FLAGS='-only agent'), also into BENCH_OUT
+bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole processes (BENCH_FLAGS='-only agent'); BENCH_OUT=file
 	@mkdir -p $(dir $(BENCH_OUT))
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u) | tee $(BENCH_OUT)
 	go run ./test/bench $(BENCH_FLAGS) -text $(BENCH_OUT)
+
+.PHONY: bench-compare
+bench-compare: ## Compare two files that make bench wrote (OLD=file NEW=file)
+	$(TOOL) benchstat $(or $(OLD),$(error OLD is not set)) $(or $(NEW),$(error NEW is not set))
+
+.PHONY: bench-profile
+bench-profile: ## Write CPU profiles of whole processes into PROFILES and print what the time is spent on (BENCH_FLAGS='-only agent')
+	go run ./test/bench $(BENCH_FLAGS) -profile $(PROFILES)
 
 .PHONY: crash
 crash: ## Kill the router CRASH_CYCLES times, also with a full store, a failing disk and an external store, and check that nothing is lost or done twice

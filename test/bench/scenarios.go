@@ -104,14 +104,19 @@ func scenarios() []scenario {
 }
 
 // selectScenarios returns the scenarios whose name matches, and the floors they need.
+// Floors are measured over one connection only beside a scenario that is.
 func selectScenarios(name *regexp.Regexp) []scenario {
 	all := scenarios()
-	needed := map[string]bool{}
+	needed, sequential := map[string]bool{}, false
 	for _, s := range all {
 		if name.MatchString(s.name) {
 			needed[s.name], needed[s.floor] = true, true
-			needed[floorFsync] = needed[floorFsync] || s.sequential
+			sequential = sequential || s.sequential
 		}
+	}
+	needed[floorFsync] = needed[floorFsync] || sequential
+	for i := range all {
+		all[i].sequential = all[i].sequential && sequential
 	}
 	return slices.DeleteFunc(all, func(s scenario) bool { return !needed[s.name] })
 }

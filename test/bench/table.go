@@ -59,19 +59,28 @@ func formatFigure(format string, value float64) string {
 	return fmt.Sprintf(format, value)
 }
 
-// formatRatio compares the CPU time with that of the floor round by round, so that
-// changes of the machine's speed cancel out.
+// formatRatio returns the median, least and largest ratio to the floor.
 func formatRatio(r result, results []result) string {
-	if r.floor == "" {
+	ratios := floorRatios(r, results)
+	if ratios == nil {
 		return "floor"
-	}
-	floor := results[slices.IndexFunc(results, func(other result) bool { return other.name == r.floor })]
-	ratios := make([]float64, len(r.rounds))
-	for i := range ratios {
-		ratios[i] = r.rounds[i].CPUMicros / floor.rounds[i].CPUMicros
 	}
 	slices.Sort(ratios)
 	return fmt.Sprintf("%.2f (%.2f–%.2f)", ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1])
+}
+
+// floorRatios compares the CPU time with that of the floor round by round, so that
+// changes of the machine's speed cancel out. It returns nil for a floor.
+func floorRatios(r result, results []result) []float64 {
+	floor := slices.IndexFunc(results, func(other result) bool { return other.name == r.floor })
+	if floor < 0 {
+		return nil
+	}
+	ratios := make([]float64, len(r.rounds))
+	for i := range ratios {
+		ratios[i] = r.rounds[i].CPUMicros / results[floor].rounds[i].CPUMicros
+	}
+	return ratios
 }
 
 func cpuMicros(s sample) float64 { return s.CPUMicros }
@@ -115,15 +124,21 @@ func writeJSON(path string, cfg runConfig, results []result) error {
 }
 
 // appendGoBenchmarks appends a line for each round in the format of Go benchmarks, which
-// benchstat compares. It converts units with "ns" to seconds.
+// benchstat compares. benchstat converts units with "ns" to seconds.
 func appendGoBenchmarks(path string, cfg runConfig, results []result) error {
 	var text strings.Builder
 	for _, r := range results {
-		for _, s := range r.rounds {
+		ratios := floorRatios(r, results)
+		for i, s := range r.rounds {
 			writeGoBenchmark(&text, "BenchmarkRoute/"+r.name, cfg.requests, s)
+			if ratios != nil {
+				fmt.Fprintf(&text, " %.3f cpu/floor", ratios[i])
+			}
+			fmt.Fprintln(&text)
 		}
 		for _, s := range r.single {
-			writeGoBenchmark(&text, "BenchmarkOneConnection/"+r.name, cfg.requests/sequentialShare, s)
+			writeGoBenchmark(&text, "BenchmarkOneConnection/"+r.name, max(cfg.requests/sequentialShare, 1), s)
+			fmt.Fprintln(&text)
 		}
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -139,5 +154,4 @@ func writeGoBenchmark(out io.Writer, name string, requests int, s sample) {
 	if s.CPUMicros > 0 {
 		fmt.Fprintf(out, " %.0f cpu-ns/op %.0f B/op %.1f allocs/op %.0f rss-B", s.CPUMicros*1e3, s.AllocKiB*(1<<10), s.Allocs, s.RSSMiB*(1<<20))
 	}
-	fmt.Fprintln(out)
 }
