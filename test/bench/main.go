@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -51,6 +52,9 @@ func runBench(ctx context.Context) error {
 	chosen, err := regexp.Compile(*only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
+	}
+	if min(cfg.rounds, cfg.requests, cfg.clients) < 1 {
+		return errors.New("-rounds, -requests and -clients must be at least 1")
 	}
 	selected := selectScenarios(chosen)
 	if *profileDir != "" {
