@@ -19,13 +19,13 @@ const (
 	categoryRecords   category = "records"
 	categoryContents  category = "contents"
 	categoryClassify  category = "classify"
-	categoryTelemetry category = "telemetry"
+	categoryTelemetry category = "logs"
 	categoryGC        category = "GC"
-	categoryScheduler category = "scheduler"
+	categoryScheduler category = "sched"
 	categoryRest      category = "rest"
 )
 
-// categories returns the categories in the order of the table, each with what it means.
+// categories returns the categories in the order of the table, each with its meaning.
 func categories() []struct{ name, meaning category } {
 	return []struct{ name, meaning category }{
 		{categoryClient, "HTTP client"},
@@ -52,8 +52,8 @@ type rule struct {
 
 const modulePath = "github.com/caprouter/caprouter/"
 
-// rules are tried in this order. A function that no rule names, such as an allocation, a
-// system call or one of the packages io and sort, belongs to the category of its caller.
+// rules are tried in this order. If no rule names a function, such as an allocation, a
+// system call or one of the packages io and sort, its caller decides.
 func rules() []rule {
 	return []rule{
 		{categoryGC, []string{"runtime.gc", "runtime.bgsweep", "runtime.bgscavenge", "runtime.sweepone", "runtime.(*sweepLocked)", "runtime.wbBufFlush", "runtime.scanstack", "runtime.markroot"}},

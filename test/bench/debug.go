@@ -26,7 +26,7 @@ const (
 	pathProfileStop  = "/profile/stop" // answers with the CPU profile
 )
 
-// usage is what a process has used since its start.
+// usage contains the resources that a process has used since its start.
 type usage struct {
 	CPU             time.Duration // user and system
 	Allocs, Bytes   uint64        // on the heap

@@ -22,8 +22,8 @@ const sequentialShare = 8
 // drainTimeout bounds the wait for the end of asynchronous requests.
 const drainTimeout = 2 * time.Minute
 
-// sample contains the measurements of one round of one subject. The figures of CPU and
-// memory are 0 for a subject without a server.
+// sample contains the measurements of one round of one subject. CPU and memory are 0 if
+// the subject has no server.
 type sample struct {
 	CPUMicros float64 `json:"cpu_us"` // per request, of the serving process
 	P50Millis float64 `json:"p50_ms"` // latency of the client
@@ -34,7 +34,7 @@ type sample struct {
 	PeakMiB   float64 `json:"peak_mib"`
 }
 
-// loaded is what can be measured under load.
+// loaded can be measured under load.
 type loaded interface {
 	measure(ctx context.Context, clients, requests int) (sample, error)
 	startMillis() float64 // until it listened

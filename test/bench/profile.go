@@ -13,8 +13,8 @@ import (
 )
 
 // profileScenarios writes a CPU profile of the server of each scenario under load into
-// dir, and prints a table of what the time is spent on. A scenario is profiled for all
-// its rounds at once.
+// dir, and prints the categories of its CPU time. A scenario is profiled for all its
+// rounds at once.
 func profileScenarios(ctx context.Context, cfg runConfig, selected []scenario, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -34,14 +34,14 @@ func profileScenarios(ctx context.Context, cfg runConfig, selected []scenario, d
 	for _, c := range categories() {
 		fmt.Fprint(w, c.name, "\t")
 	}
-	fmt.Fprintln(w, "sum\t")
+	fmt.Fprintln(w, "sum\tCPU\t")
 	for _, s := range bed.subjects {
 		measured, ok := s.loaded.(*loadedServer)
 		if !ok {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "\rprofile of %-40s", s.name)
-		data, err := measured.profile(ctx, cfg, requests)
+		data, load, err := measured.profile(ctx, cfg, requests)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, s.name+".pprof"), data, 0o600)
 		}
@@ -51,22 +51,24 @@ func profileScenarios(ctx context.Context, cfg runConfig, selected []scenario, d
 		if err := printCategories(w, s.name, data, requests); err != nil {
 			return fmt.Errorf("profile of %s: %w", s.name, err)
 		}
+		fmt.Fprintf(w, "%.1f\t\n", load.CPUMicros)
 	}
 	fmt.Fprintf(os.Stderr, "\r%60s\r", "")
 	return w.Flush()
 }
 
-// profile returns the profile of the server during the requests, after a warm-up.
-func (l *loadedServer) profile(ctx context.Context, cfg runConfig, requests int) ([]byte, error) {
+// profile returns the profile and the measurements of the server during the requests,
+// after a warm-up.
+func (l *loadedServer) profile(ctx context.Context, cfg runConfig, requests int) ([]byte, sample, error) {
 	if _, err := l.sendAll(ctx, cfg.clients, cfg.requests); err != nil {
-		return nil, err
+		return nil, sample{}, err
 	}
 	if _, err := l.server.fetch(ctx, pathProfileStart); err != nil {
-		return nil, err
+		return nil, sample{}, err
 	}
-	_, loadErr := l.sendAll(ctx, cfg.clients, requests)
+	load, loadErr := l.measure(ctx, cfg.clients, requests)
 	data, err := l.server.fetch(ctx, pathProfileStop)
-	return data, errors.Join(loadErr, err)
+	return data, load, errors.Join(loadErr, err)
 }
 
 func printCategories(w io.Writer, name string, data []byte, requests int) error {
@@ -81,6 +83,6 @@ func printCategories(w io.Writer, name string, data []byte, requests int) error 
 		total += sums[c.name]
 		fmt.Fprintf(w, "%.1f\t", perRequest(sums[c.name]))
 	}
-	fmt.Fprintf(w, "%.1f\t\n", perRequest(total))
+	fmt.Fprintf(w, "%.1f\t", perRequest(total))
 	return nil
 }

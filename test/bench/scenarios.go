@@ -18,7 +18,7 @@ type scenario struct {
 	sequential bool // also measured over one connection
 }
 
-// request is what the clients send, and what a correct answer is.
+// request is the request that the clients send, with the answer that is correct.
 type request struct {
 	path, body string
 	accept     string // media type; "" sends no header
@@ -30,7 +30,7 @@ type request struct {
 // routerConfig specifies what differs between the routers.
 type routerConfig struct {
 	sync        string // store.sync
-	endpoints   bool   // of the agents; without, nothing is dispatched
+	endpoints   bool   // of the agents; if there are none, nothing is dispatched
 	tokens      bool   // callers need a token, and have limits that are never reached
 	tokenReuse  int    // dispatch.token_reuse_s
 	extraAgents int    // that match other requests
@@ -78,11 +78,11 @@ func scenarios() []scenario {
 		{name: "dry-run", title: "decision path, dry run", floor: floorEcho, server: kindRouter, router: routerConfig{sync: syncAlways}, request: decision},
 		{name: "dry-run-token", title: "the same, with a token and a limit", floor: floorEcho, server: kindRouter, router: routerConfig{sync: syncAlways, tokens: true}, request: decision},
 		{
-			name: "invalid", title: "invalid request, answered with problem+json", floor: floorEcho, server: kindRouter, router: routerConfig{sync: syncAlways},
+			name: "invalid", title: "invalid request, problem+json", floor: floorEcho, server: kindRouter, router: routerConfig{sync: syncAlways},
 			request: request{path: pathRoute, body: invalid, status: http.StatusUnprocessableEntity, want: `"code":"invalid_request"`},
 		},
 		{
-			name: "no-dispatch", title: "with audit, no dispatch (no endpoint)", floor: floorEcho, server: kindRouter, router: routerConfig{sync: syncAlways},
+			name: "no-dispatch", title: "audit, no dispatch (no endpoint)", floor: floorEcho, server: kindRouter, router: routerConfig{sync: syncAlways},
 			request: send(oneAgent, "names no endpoint"),
 		},
 		{
@@ -90,21 +90,21 @@ func scenarios() []scenario {
 			request: request{body: oneAgent, status: http.StatusOK, want: `"success"`},
 		},
 		{name: "one-agent-durable", title: "one agent, durable", floor: floorGateway, server: kindRouter, router: durable, request: one, sequential: true},
-		{name: "one-agent-relaxed", title: "one agent, relaxed (store.sync 100ms)", floor: floorGateway, server: kindRouter, router: relaxed, request: one, sequential: true},
+		{name: "one-agent-relaxed", title: "one agent, relaxed (sync 100ms)", floor: floorGateway, server: kindRouter, router: relaxed, request: one, sequential: true},
 		{name: "two-agents-durable", title: "two agents, durable", floor: floorGateway, server: kindRouter, router: durable, request: two},
 		{name: "two-agents-relaxed", title: "two agents, relaxed", floor: floorGateway, server: kindRouter, router: relaxed, request: two},
 		{name: "two-agents-reuse", title: "the same, tokens reused", floor: floorGateway, server: kindRouter, router: reused, request: two},
 		{
-			name: "async-accept", title: "asynchronous (202), one agent, durable", floor: floorGateway, server: kindRouter, router: durable,
+			name: "async-accept", title: "async (202), one agent, durable", floor: floorGateway, server: kindRouter, router: durable,
 			request: request{path: pathRoute, body: async, background: true, status: http.StatusAccepted, want: `"request_id"`},
 		},
-		{name: "events", title: "events of a request (SSE), one agent, durable", floor: floorGateway, server: kindRouter, router: durable, request: stream},
+		{name: "events", title: "events (SSE), one agent, durable", floor: floorGateway, server: kindRouter, router: durable, request: stream},
 		{name: "thousand-agents", title: "one agent of 1,000, durable", floor: floorGateway, server: kindRouter, router: thousand, request: one},
 	}
 }
 
 // selectScenarios returns the scenarios whose name matches, and the floors they need.
-// Floors are measured over one connection only beside a scenario that is.
+// Floors are measured over one connection only if a selected scenario is.
 func selectScenarios(name *regexp.Regexp) []scenario {
 	all := scenarios()
 	needed, sequential := map[string]bool{}, false

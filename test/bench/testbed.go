@@ -20,8 +20,8 @@ type testbed struct {
 	subjects []subject
 }
 
-// startTestbed starts an agent and the server of each scenario. The testbed that it
-// returns with an error contains what was started before.
+// startTestbed starts an agent and the server of each scenario. If it returns an error,
+// the testbed contains the servers that were started before.
 func startTestbed(ctx context.Context, selected []scenario) (*testbed, error) {
 	b := &testbed{}
 	var err error
