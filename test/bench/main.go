@@ -57,6 +57,9 @@ func runBench(ctx context.Context) error {
 		return errors.New("-rounds, -requests and -clients must be at least 1")
 	}
 	selected := selectScenarios(chosen)
+	if len(selected) == 0 && !chosen.MatchString(failingModelsName) {
+		return fmt.Errorf("-only: no scenario matches %q", *only)
+	}
 	if *profileDir != "" {
 		return profileScenarios(ctx, cfg, selected, *profileDir)
 	}
