@@ -32,18 +32,15 @@ type agentKey struct {
 	jwk    []byte // the public half, as an entry of a key set
 	point  []byte // the public half of a P-256 key, uncompressed (SEC 1)
 	header string // encoded header of every token
-	sign   func(signed string) ([]byte, error)
+	sign   func(signed []byte) ([]byte, error)
 }
 
-func newAgentKey(method jwt.SigningMethod, kid string, jwk []byte, private any) (*agentKey, error) {
-	header, err := accessTokenHeader(method.Alg(), kid)
+func newAgentKey(alg, kid string, jwk []byte, sign func(signed []byte) ([]byte, error)) (*agentKey, error) {
+	header, err := accessTokenHeader(alg, kid)
 	if err != nil {
 		return nil, err
 	}
-	return &agentKey{
-		kid: kid, jwk: jwk, header: header,
-		sign: func(signed string) ([]byte, error) { return method.Sign(signed, private) },
-	}, nil
+	return &agentKey{kid: kid, jwk: jwk, header: header, sign: sign}, nil
 }
 
 // newES256Key returns the P-256 key that belongs to an Ed25519 key. It is derived
@@ -59,7 +56,9 @@ func newES256Key(key ed25519.PrivateKey) (*agentKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	agent, err := newAgentKey(jwt.SigningMethodES256, kid, data, private)
+	agent, err := newAgentKey(AlgES256, kid, data, func(signed []byte) ([]byte, error) {
+		return jwt.SigningMethodES256.Sign(string(signed), private)
+	})
 	if err == nil {
 		agent.point, err = private.PublicKey.Bytes()
 	}

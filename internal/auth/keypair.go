@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/MicahParks/jwkset"
-	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -38,7 +37,9 @@ func newKeyPair(key ed25519.PrivateKey) (*keyPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	eddsa, err := newAgentKey(jwt.SigningMethodEdDSA, pair.id, pair.jwk, key)
+	eddsa, err := newAgentKey(AlgEdDSA, pair.id, pair.jwk, func(signed []byte) ([]byte, error) {
+		return ed25519.Sign(key, signed), nil
+	})
 	if err != nil {
 		return nil, err
 	}

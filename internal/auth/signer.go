@@ -114,7 +114,7 @@ func (s *Signer) AgentToken(g AgentGrant) (string, error) {
 	if err := g.validate(now); err != nil {
 		return "", fmt.Errorf("token for agent %q: %w", g.AgentID, err)
 	}
-	claims, err := encodeSegment(tokenClaims{
+	claims := tokenClaims{
 		Issuer:    g.Issuer,
 		Audience:  g.AgentID,
 		Subject:   g.Subject,
@@ -126,17 +126,14 @@ func (s *Signer) AgentToken(g AgentGrant) (string, error) {
 		IssuedAt:  now.Unix(),
 		Expires:   g.Expires.Unix(),
 		ID:        rand.Text(),
-	})
-	if err != nil {
-		return "", err
 	}
 	key := s.store.viewAt(now).signing.private.agentKey(s.agentAlg)
-	signed := key.header + "." + claims
-	signature, err := key.sign(signed)
+	token := newSigningInput(key.header, claims.appendJSON(make([]byte, 0, usualClaimsBytes)))
+	signature, err := key.sign(token)
 	if err != nil {
 		return "", fmt.Errorf("sign token for agent %q: %w", g.AgentID, err)
 	}
-	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+	return string(base64.RawURLEncoding.AppendEncode(append(token, '.'), signature)), nil
 }
 
 // subjectID identifies the caller together with its issuer.

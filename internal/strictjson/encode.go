@@ -27,6 +27,12 @@ func MarshalWrite(w io.Writer, v any) error {
 	return json.MarshalWrite(w, v, encodeOptions)
 }
 
+// AppendString appends the string as [Marshal] encodes it.
+func AppendString(dst []byte, s string) []byte {
+	dst, _ = jsontext.AppendQuote(dst, s) // the error reports bytes that it has replaced
+	return dst
+}
+
 // MarshalIndent is [Marshal] with one member or element a line, for people.
 func MarshalIndent(v any) ([]byte, error) {
 	return json.Marshal(v, encodeOptions, jsontext.WithIndent("  "))

@@ -44,6 +44,19 @@ func TestMarshal_IsDeterministic(t *testing.T) {
 	}
 }
 
+func TestAppendString_EncodesAsMarshal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "s")) + rapid.String().Draw(t, "text")
+		want, err := Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := AppendString([]byte("x"), s); string(got) != "x"+string(want) {
+			t.Fatalf("AppendString(%q) = %s, want x%s", s, got, want)
+		}
+	})
+}
+
 func TestMarshal_RejectsValuesWithoutJSON(t *testing.T) {
 	for name, v := range map[string]any{
 		"raw value that is none":        json.RawMessage(`{"a":`),
