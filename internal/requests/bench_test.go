@@ -2,11 +2,13 @@ package requests
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
@@ -129,5 +131,19 @@ func BenchmarkDecode(b *testing.B) {
 		if _, err := decodeRecord(testID, data); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func BenchmarkResultHash(b *testing.B) {
+	for name, answer := range map[string]string{"one spelling": `"done"`, "several spellings": `"done\n"`} {
+		b.Run(name, func(b *testing.B) {
+			res := &contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": json.RawMessage(answer)}}
+			b.ReportAllocs()
+			for b.Loop() {
+				if ResultHash(res) == "" {
+					b.Fatal("no hash")
+				}
+			}
+		})
 	}
 }

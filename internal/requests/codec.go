@@ -1,8 +1,10 @@
 package requests
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -100,22 +102,58 @@ func hashResult(res *contract.Result) (string, error) {
 	if res == nil {
 		return "", nil
 	}
+	encode := encodeCanonical
+	if hasOneSpelling(res.Data) {
+		encode = encodeSorted
+	}
+	data, err := encode(res)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// encodeCanonical decodes and encodes the JSON of the result once more, because Marshal
+// copies raw members of data as they are. Decoding fails for a number beyond a double;
+// then the spelling counts.
+func encodeCanonical(res *contract.Result) ([]byte, error) {
 	anonymous := *res
 	anonymous.TaskID = ""
 	data, err := strictjson.Marshal(&anonymous)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	// Marshal copies raw members of data as they are, so decode and encode once
-	// more. This fails for a number beyond a double; then the spelling counts.
 	var value any
 	if strictjson.Unmarshal(data, &value) == nil {
-		if data, err = strictjson.Marshal(value); err != nil {
-			return "", err
+		return strictjson.Marshal(value)
+	}
+	return data, nil
+}
+
+// encodeSorted is encodeCanonical for a result whose data has one spelling. It takes less
+// than half of the time, and the hash is computed for every task.
+func encodeSorted(res *contract.Result) ([]byte, error) {
+	return strictjson.Marshal(&struct { // sorted by name
+		Data         map[string]json.RawMessage `json:"data,omitempty"`
+		Explanations []string                   `json:"explanations,omitempty"`
+		Logs         []string                   `json:"logs,omitempty"`
+		Metrics      map[string]float64         `json:"metrics,omitempty"`
+		Status       contract.ResultStatus      `json:"status"`
+	}{res.Data, res.Explanations, res.Logs, res.Metrics, res.Status})
+}
+
+// hasOneSpelling reports whether all values are strings without escape sequences, which
+// is common, or literals.
+func hasOneSpelling(data map[string]json.RawMessage) bool {
+	for _, value := range data {
+		switch {
+		case string(value) == "true", string(value) == "false", string(value) == "null":
+		case len(value) < 2, value[0] != '"', value[len(value)-1] != '"', bytes.IndexByte(value, '\\') >= 0:
+			return false
 		}
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return true
 }
 
 // ResultHash returns the hash by which records compare results, or "" if the result

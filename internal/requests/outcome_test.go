@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // ended ends the request with its tasks as they are.
@@ -180,4 +182,32 @@ func TestHashResult_CoversResult(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestHashResult_EncodesSortedAsCanonical(t *testing.T) {
+	text := rapid.String()
+	value := rapid.Custom(func(t *rapid.T) json.RawMessage {
+		raw, err := strictjson.Marshal(text.Draw(t, "value"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rapid.SampledFrom([]json.RawMessage{
+			raw, raw, raw, []byte("true"), []byte("null"), []byte(" \"a\" "), []byte("1e2"), []byte(`{"b":1,"a":[]}`), nil, []byte("\"\xff\""),
+		}).Draw(t, "raw")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		res := &contract.Result{
+			TaskID: text.Draw(t, "task_id"), Status: contract.ResultSuccess,
+			Data: rapid.MapOfN(text, value, 0, 4).Draw(t, "data"), Metrics: rapid.MapOfN(text, rapid.Float64Range(-1e9, 1e9), 0, 3).Draw(t, "metrics"),
+			Logs: rapid.SliceOfN(text, 0, 3).Draw(t, "logs"), Explanations: rapid.SliceOfN(text, 0, 3).Draw(t, "explanations"),
+		}
+		if !hasOneSpelling(res.Data) {
+			return
+		}
+		want, wantErr := encodeCanonical(res)
+		got, err := encodeSorted(res)
+		if string(got) != string(want) || (err == nil) != (wantErr == nil) {
+			t.Fatalf("encodeSorted = %s, %v, want %s, %v", got, err, want, wantErr)
+		}
+	})
 }
