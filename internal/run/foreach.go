@@ -18,7 +18,10 @@ func ForEach(ctx context.Context, limit, n int, fn func(ctx context.Context, i i
 	if n <= 0 {
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	cancel := func() {} // one call has no others to stop
+	if n > 1 {
+		ctx, cancel = context.WithCancel(ctx)
+	}
 	defer cancel()
 	e := forEachState{n: int64(n), cancel: cancel, call: func(i int) { fn(ctx, i) }}
 
