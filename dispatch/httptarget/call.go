@@ -3,8 +3,9 @@ package httptarget
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -167,12 +168,25 @@ func (c *agentCall) setTraceparent(ctx context.Context, h http.Header) {
 	if telemetry.InjectHeaders(ctx, h) {
 		return
 	}
-	id := c.Task.TraceID
-	if len(id) != 32 || strings.Trim(id, "0123456789abcdef") != "" || strings.Trim(id, "0") == "" {
+	if !isTraceID(c.Task.TraceID) {
 		return
 	}
-	span := rand.Uint64() | 1 //nolint:gosec // a name, not a secret; zero would be invalid
-	h["Traceparent"] = []string{fmt.Sprintf("00-%s-%016x-01", id, span)}
+	var span [8]byte
+	binary.BigEndian.PutUint64(span[:], rand.Uint64()|1) //nolint:gosec // a name, not a secret; zero would be invalid
+	h["Traceparent"] = []string{"00-" + c.Task.TraceID + "-" + hex.EncodeToString(span[:]) + "-01"}
+}
+
+// isTraceID reports whether id is a valid trace-id of W3C Trace Context.
+func isTraceID(id string) bool {
+	zero := true
+	for i := range len(id) {
+		digit := id[i]
+		if (digit < '0' || digit > '9') && (digit < 'a' || digit > 'f') {
+			return false
+		}
+		zero = zero && digit == '0'
+	}
+	return len(id) == 32 && !zero
 }
 
 // roundTripFailure returns the failure of an attempt without a reply. If part of
