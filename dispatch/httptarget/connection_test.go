@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -338,5 +339,46 @@ func TestTarget_ServesConcurrentCalls(t *testing.T) {
 	wg.Wait()
 	if results.Load() == 0 {
 		t.Error("not one task was done")
+	}
+}
+
+// Several agents may have one host, and an agent may permit more tasks than by default.
+func TestTarget_ReusesConnectionsOfManyConcurrentCalls(t *testing.T) {
+	const calls, rounds = 4 * contract.DefaultMaxInFlight, 3
+	arrived := make(chan struct{}, calls)
+	release := make(chan struct{}, calls)
+	agent := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		arrived <- struct{}{}
+		<-release
+		_, _ = io.WriteString(w, successBody)
+	}))
+	var opened atomic.Int64
+	agent.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	agent.Start()
+	defer agent.Close()
+	defer close(release) // of calls that a failure leaves behind
+	target := newTarget(t)
+	for range rounds {
+		var running sync.WaitGroup
+		for range calls {
+			running.Go(func() {
+				checkOutcome(t, execute(t, target, newCall(agent.URL)), want{attempts: 1, health: dispatch.HealthGood})
+			})
+		}
+		for range calls { // all of them need a connection at the same time
+			testkit.Receive(t, arrived)
+		}
+		for range calls {
+			release <- struct{}{}
+		}
+		running.Wait()
+	}
+	if got := opened.Load(); got != calls {
+		t.Errorf("got %d connections for %d rounds of %d calls, want one for each call of a round", got, rounds, calls)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
@@ -42,7 +41,7 @@ func newTransport(tlsConfig *tls.Config, policy egress.AddressPolicy) *http.Tran
 		Protocols:              &http1,
 		DisableCompression:     true, // readBody decompresses, with a limit
 		MaxIdleConns:           maxIdle,
-		MaxIdleConnsPerHost:    contract.DefaultMaxInFlight,
+		MaxIdleConnsPerHost:    maxIdle, // many agents may have one host
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxResponseHeads,
 	}
