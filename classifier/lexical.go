@@ -23,8 +23,9 @@ func ClassifyLexically(in *Input) contract.Classification {
 			Source: contract.SourceLexical, Reason: ReasonEmptyRegistry,
 		}
 	}
-	whole := in.Lexical.Classify(in.Prompt)
-	switch parts := splitPrompt(in.Lexical, in.Prompt, &whole); len(parts) {
+	prompt := in.Lexical.NewText(in.Prompt)
+	whole := *prompt.Classify(in.Prompt)
+	switch parts := splitPrompt(prompt, &whole); len(parts) {
 	case 0:
 		acceptTogether(&whole, in.Catalogue.Routing.AmbiguityThreshold)
 	case 1:

@@ -31,8 +31,11 @@ type promptPart struct {
 // intents, in order, and then those that ask for something no agent declares, as
 // one part. It returns one part if only this part is understood, and the prompt as a
 // whole is not. It returns nil if the prompt is to be classified as a whole.
-func splitPrompt(m *lexical.Model, prompt string, whole *lexical.Prediction) []promptPart {
-	parts := understoodParts(m, prompt, whole.Labelled)
+func splitPrompt(prompt *lexical.Text, whole *lexical.Prediction) []promptPart {
+	if prompt.IsOneClause() {
+		return nil
+	}
+	parts := understoodParts(prompt, whole.Labelled)
 	switch {
 	case len(parts) == 0, len(parts) == 1 && whole.Intent != contract.Unknown && whole.Intent != parts[0].intent:
 		return nil
@@ -43,7 +46,7 @@ func splitPrompt(m *lexical.Model, prompt string, whole *lexical.Prediction) []p
 	for i := range parts {
 		intents[i] = parts[i].intent
 	}
-	if unknown := m.FindUnknownRequests(prompt, intents); len(unknown) > 0 {
+	if unknown := prompt.FindUnknownRequests(intents); len(unknown) > 0 {
 		titles := make([]string, len(unknown))
 		for i, text := range unknown {
 			titles[i] = subtaskTitle(text, contract.Unknown)
@@ -62,15 +65,15 @@ func splitPrompt(m *lexical.Model, prompt string, whole *lexical.Prediction) []p
 // intents, in order. In a prompt with labels, the name of a domain by itself is no
 // request: whoever writes "the intent is cost_analysis, the domain azure" for a program
 // asks for neither.
-func understoodParts(m *lexical.Model, prompt string, labelled bool) []promptPart {
-	segments := m.SplitRequests(prompt)
+func understoodParts(prompt *lexical.Text, labelled bool) []promptPart {
+	segments := prompt.SplitRequests()
 	var parts []promptPart
 	// A label next to a request was written by a program, and is not a second
 	// request.
 	for _, text := range segments[:min(len(segments), maxSegments)] {
-		if p := m.Classify(text); p.Intent != contract.Unknown && !p.LabelOnly {
+		if p := prompt.Classify(text); p.Intent != contract.Unknown && !p.LabelOnly {
 			parts = append(parts, promptPart{
-				title: subtaskTitle(text, p.Intent), intent: p.Intent, domains: p.Domains, origins: lexicalOrigins(&p),
+				title: subtaskTitle(text, p.Intent), intent: p.Intent, domains: p.Domains, origins: lexicalOrigins(p),
 				confidence: p.Confidence, runnersUp: p.Alternatives, domainOnly: p.DomainOnly || labelled && p.BareDomain,
 			})
 		}

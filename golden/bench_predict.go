@@ -163,8 +163,9 @@ func (j *rowClassifier) predictParts(text string, clf *contract.Classification, 
 		return []scoredRow{{Confidence: p.Confidence, Correct: want[p.BestIntent]}}
 	}
 	surest := map[string]float64{}
-	for _, run := range j.model.SplitRequests(text) {
-		p := j.model.Classify(run)
+	whole := j.model.NewText(text)
+	for _, run := range whole.SplitRequests() {
+		p := whole.Classify(run)
 		surest[p.Intent] = max(surest[p.Intent], p.Confidence)
 	}
 	parts := make([]scoredRow, len(clf.Subtasks))

@@ -219,6 +219,10 @@ func (s *clauseSplitter) atWordStart() bool {
 // punctuation.
 func (s *clauseSplitter) scanWord() {
 	rest := s.text[s.pos:]
+	if n := plainWordLength(rest); n > 0 && !isConjunction(rest[:n]) {
+		s.pos += n
+		return
+	}
 	near := rest[:min(len(rest), maxConjunction+1)] // bounded, because a word may be as long as the text
 	if scheme := strings.Index(near, "://"); scheme > 0 && !strings.ContainsAny(near[:scheme], " \t\n") {
 		address := rest[:indexOrEnd(strings.IndexFunc(rest, unicode.IsSpace), rest)]
@@ -236,10 +240,27 @@ func (s *clauseSplitter) scanWord() {
 	s.endClause(s.pos, s.pos+end)
 }
 
+// plainWordLength returns the length of the word at the start of text if it consists of
+// ASCII letters and digits, and white space or the end of the text follows; else 0. Most
+// words are like this, and none of them starts a URL.
+func plainWordLength(text string) int {
+	n := 0
+	for n < len(text) && isASCIIWord(text[n]) {
+		n++
+	}
+	if n == len(text) || text[n] == ' ' {
+		return n
+	}
+	return 0
+}
+
 const maxConjunction = len("después,")
 
 // isConjunction reports whether the word joins two requests.
 func isConjunction(word string) bool {
+	if len(word) >= maxConjunction {
+		return false
+	}
 	for _, j := range [...]string{"and", "then", "e", "y", "depois", "luego", "después", "despues"} {
 		if strings.EqualFold(word, j) {
 			return true

@@ -5,7 +5,7 @@
 //
 //	Corpus ──Train──▶ Model ──Classify────────▶ Prediction{Intent, Confidence, Domains, …}
 //	                    ├─────SplitClauses────▶ the clauses of a text
-//	                    ├─────SplitRequests───▶ the requests of a text
+//	                    ├─────NewText─────────▶ Text, which splits into requests
 //	                    ├─────Explain─────────▶ the evidence for a prediction
 //	                    ├─────GatherEvidence──▶ all evidence, however weak
 //	                    └─────NearestExamples─▶ the most similar declared utterances

@@ -38,7 +38,7 @@ func FuzzLearned(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		checkPrediction(t, m, text)
 		rest := text
-		for _, part := range m.SplitRequests(text) {
+		for _, part := range m.NewText(text).SplitRequests() {
 			_, after, found := strings.Cut(rest, part)
 			if !found {
 				t.Errorf("%q: got request %q, want a part of %q", text, part, rest)

@@ -21,14 +21,70 @@ const (
 	maxRequestLogOdds = 4.0
 )
 
-// SplitRequests splits a text into requests. It takes the clauses of
+// Text is a text whose parts are classified. Splitting a text into requests and
+// deciding what each asks for read the same parts several times, so every part is
+// classified once. One goroutine owns it.
+type Text struct {
+	model       *Model
+	text        string
+	clauses     []string               // nil until Clauses is called
+	whole       *Prediction            // of the text
+	predictions map[string]*Prediction // of parts of it
+}
+
+// NewText returns the text, to be classified by the model.
+func (m *Model) NewText(text string) *Text { return &Text{model: m, text: text} }
+
+// Clauses returns the clauses of the text: see [Model.SplitClauses].
+func (t *Text) Clauses() []string {
+	if t.clauses == nil {
+		t.clauses = t.model.SplitClauses(t.text)
+	}
+	return t.clauses
+}
+
+// Classify predicts the intent and domains of a part of the text. The caller must not
+// modify the prediction.
+func (t *Text) Classify(part string) *Prediction {
+	if t.isWhole(part) {
+		if t.whole == nil {
+			p := t.model.Classify(t.text)
+			t.whole = &p
+		}
+		return t.whole
+	}
+	if p, ok := t.predictions[part]; ok {
+		return p
+	}
+	p := t.model.Classify(part)
+	if t.predictions == nil {
+		t.predictions = map[string]*Prediction{}
+	}
+	t.predictions[part] = &p
+	return &p
+}
+
+// isWhole reports whether the part contains all words of the text: at most white space
+// and punctuation follow that end a clause.
+func (t *Text) isWhole(part string) bool {
+	return strings.HasPrefix(t.text, part) && strings.Trim(t.text[len(part):], " \t\r\n.,;") == ""
+}
+
+// IsOneClause reports whether the text is a single clause without commas, and therefore
+// at most one request.
+func (t *Text) IsOneClause() bool {
+	clauses := t.Clauses()
+	return len(clauses) == 1 && t.isWhole(clauses[0]) && !strings.ContainsAny(clauses[0], ",，、")
+}
+
+// SplitRequests splits the text into requests. It takes the clauses of
 // [Model.SplitClauses], splits them at commas too, and chooses the boundaries
 // for which the classifications of the parts are most confident in total
 // (dynamic programming). For example, "add it to my list, book a table and then
 // play rock and roll" is three requests.
-func (m *Model) SplitRequests(text string) []string {
-	segments := m.SplitClauses(text)
-	pieces := m.splitPieces(text, segments)
+func (t *Text) SplitRequests() []string {
+	text, segments := t.text, t.Clauses()
+	pieces := splitPieces(text, segments)
 	if len(pieces) < 2 {
 		return segments
 	}
@@ -45,7 +101,7 @@ func (m *Model) SplitRequests(text string) []string {
 		best[to] = math.Inf(-1)
 		for start := max(0, to-maxRequestPieces); start < to; start++ {
 			run := text[pieces[start].from:pieces[to-1].to]
-			if sum := best[start] + m.requestLogOdds(run) - boundaryCost; sum > best[to] {
+			if sum := best[start] + t.requestLogOdds(run) - boundaryCost; sum > best[to] {
 				best[to], from[to] = sum, start
 			}
 		}
@@ -54,7 +110,7 @@ func (m *Model) SplitRequests(text string) []string {
 	end := len(pieces)
 	for to := len(pieces); to > 0; to = from[to] {
 		start := from[to]
-		if start > 0 && m.asksTheSame(text[pieces[from[start]].from:pieces[start-1].to], text[pieces[start].from:pieces[to-1].to]) {
+		if start > 0 && t.asksTheSame(text[pieces[from[start]].from:pieces[start-1].to], text[pieces[start].from:pieces[to-1].to]) {
 			continue
 		}
 		runs = append(runs, text[pieces[start].from:pieces[end-1].to])
@@ -64,22 +120,22 @@ func (m *Model) SplitRequests(text string) []string {
 		runs[i], runs[j] = runs[j], runs[i]
 	}
 	if rest != "" {
-		runs = append(runs, m.SplitClauses(rest)...)
+		runs = append(runs, t.model.SplitClauses(rest)...)
 	}
 	return runs
 }
 
 // asksTheSame reports whether two adjacent requests have the same intent, so
 // that they are one request: "order a salad and a sandwich".
-func (m *Model) asksTheSame(a, b string) bool {
-	p, q := m.Classify(a), m.Classify(b)
+func (t *Text) asksTheSame(a, b string) bool {
+	p, q := t.Classify(a), t.Classify(b)
 	return p.BestIntent == q.BestIntent && p.Intent != contract.Unknown && q.Intent != contract.Unknown
 }
 
 // requestLogOdds returns the confidence, in log odds, that the run of pieces is
 // one request.
-func (m *Model) requestLogOdds(run string) float64 {
-	p := m.Classify(run)
+func (t *Text) requestLogOdds(run string) float64 {
+	p := t.Classify(run)
 	if p.Intent == contract.Unknown || p.LabelOnly {
 		return 0
 	}
@@ -89,7 +145,7 @@ func (m *Model) requestLogOdds(run string) float64 {
 type textSpan struct{ from, to int }
 
 // splitPieces locates the clauses in the text, and splits them at commas.
-func (m *Model) splitPieces(text string, segments []string) []textSpan {
+func splitPieces(text string, segments []string) []textSpan {
 	var list []textSpan
 	beside := embeddedContent{text: text}
 	at := 0

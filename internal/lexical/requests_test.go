@@ -26,7 +26,7 @@ func TestSplitRequests(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, m.SplitRequests(tt.text)); diff != "" {
+			if diff := cmp.Diff(tt.want, m.NewText(tt.text).SplitRequests()); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 		})
@@ -41,12 +41,37 @@ func TestSplitRequests_KeepsText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 0, 90).Draw(t, "text"), "")
 		rest := text
-		for _, part := range m.SplitRequests(text) {
+		for _, part := range m.NewText(text).SplitRequests() {
 			_, after, found := strings.Cut(rest, part)
 			if !found || strings.TrimSpace(part) == "" {
 				t.Fatalf("%q: got %q, want a part of %q", text, part, rest)
 			}
 			rest = after
+		}
+	})
+}
+
+// TestText_Classify checks that a part of a text has the prediction that it has by
+// itself, and that a text of one clause is one request.
+func TestText_Classify(t *testing.T) {
+	m := Train(trainedCorpus())
+	piece := rapid.SampledFrom([]string{
+		"pay the invoice", "book a room", "C#", "c++", "1. ", " ", ", ", "，", " and ", "; ", ".", "!", "\n", "\n- ", "\t", "`a, b`", "```py\n", "```",
+		`{"a": "b`, `{"a`, `"}`, "<!--", "-->", "[EMAIL_1", "]", "天气", "\xff", "pay_invoice", "payInvoice", "_",
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "text"), "")
+		whole := m.NewText(text)
+		parts := append(whole.SplitRequests(), whole.Clauses()...)
+		for _, part := range append(parts, parts...) {
+			if diff := cmp.Diff(m.Classify(part), *whole.Classify(part)); diff != "" {
+				t.Fatalf("%q in %q (-by itself +in the text):\n%s", part, text, diff)
+			}
+		}
+		if whole.IsOneClause() {
+			if diff := cmp.Diff(whole.Clauses(), whole.SplitRequests()); diff != "" {
+				t.Fatalf("requests of the clause %q (-want +got):\n%s", text, diff)
+			}
 		}
 	})
 }

@@ -164,7 +164,7 @@ func TestTrain_DegenerateCorpora(t *testing.T) {
 			m := Train(Corpus{Intents: []IntentDoc{{Name: "one", Examples: examples[0]}, {Name: "two", Examples: examples[1]}}})
 			for _, text := range []string{"", "a", "b a", "number 7", "word1 word2", "🎉", "something else"} {
 				checkPrediction(t, m, text)
-				m.SplitRequests(text)
+				m.NewText(text).SplitRequests()
 				m.Explain(text)
 			}
 			if got := m.AcceptThreshold(); math.IsNaN(got) || got < m.RejectThreshold() {

@@ -56,24 +56,24 @@ el la los las lo esto eso mi tu su`
 // with more of them is a request with material, such as a letter to be reviewed.
 const maxUnknownRequests = 3
 
-// FindUnknownRequests returns the clauses of a text, in order, that ask for something
+// FindUnknownRequests returns the clauses of the text, in order, that ask for something
 // which no intent of the corpus means. understood are the intents that other clauses
 // mean. A clause is none of them if it has fewer than two content words, states
 // something without asking, or continues an understood clause: "eggs to my list" in
 // "add milk and eggs to my list".
-func (m *Model) FindUnknownRequests(text string, understood []string) []string {
-	clauses := m.SplitClauses(text)
+func (t *Text) FindUnknownRequests(understood []string) []string {
+	clauses := t.Clauses()
 	if len(clauses) < 2 {
 		return nil
 	}
 	var requests []string
-	weak := weakBoundaries(text, clauses)
+	weak := weakBoundaries(t.text, clauses)
 	for i, clause := range clauses {
-		p := m.Classify(clause)
+		p := t.Classify(clause)
 		if p.Intent != contract.Unknown || p.LabelOnly {
 			continue
 		}
-		shape := m.describeClause(clause)
+		shape := t.model.describeClause(clause)
 		if shape.isRequest(weak[i] || weak[i+1]) && (shape.known == 0 || !slices.Contains(understood, p.BestIntent)) {
 			requests = append(requests, clause)
 		}
@@ -160,5 +160,10 @@ func (s *clauseShape) isRequest(weak bool) bool {
 
 // isListed reports whether a list separated by white space contains the word.
 func isListed(list, word string) bool {
-	return slices.Contains(strings.Fields(list), word)
+	for listed := range strings.FieldsSeq(list) {
+		if listed == word {
+			return true
+		}
+	}
+	return false
 }
