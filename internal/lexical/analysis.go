@@ -46,18 +46,22 @@ type namedDomain struct {
 func (m *Model) analyzeText(text string) *textAnalysis {
 	r, ok := m.analyses.Get().(*textAnalysis)
 	if !ok {
-		r = &textAnalysis{
-			model:          m,
-			tokens:         newTokenizer(),
-			wordSeen:       make([]uint32, len(m.info)),
-			patternSeen:    make([]uint32, len(m.patterns)),
-			domainWordSeen: make([]uint32, len(m.domainPosts)),
-			domainWordAt:   make([]int32, len(m.domainPosts)),
-		}
-		r.scratch = m.statistical.newScratch()
+		r = m.newAnalysis()
 	}
 	r.analyze(text)
 	return r
+}
+
+func (m *Model) newAnalysis() *textAnalysis {
+	return &textAnalysis{
+		model:          m,
+		tokens:         newTokenizer(),
+		wordSeen:       make([]uint32, len(m.info)),
+		patternSeen:    make([]uint32, len(m.patterns)),
+		domainWordSeen: make([]uint32, len(m.domainPosts)),
+		domainWordAt:   make([]int32, len(m.domainPosts)),
+		scratch:        m.statistical.newScratch(),
+	}
 }
 
 // analyze splits labels into words only if the text contains nothing else that

@@ -158,6 +158,7 @@ type domainCounts struct {
 // needs a complete model, because it analyzes the examples with it.
 func (t *indexBuilder) learnDomains(docs []IntentDoc) {
 	m := t.model
+	r := m.newAnalysis() // not returned to the pool: words are added to the model below
 	counts := map[string]*domainCounts{}
 	for i := range docs {
 		d := &docs[i]
@@ -168,7 +169,7 @@ func (t *indexBuilder) learnDomains(docs []IntentDoc) {
 			}
 		}
 		usual := int32(-1) // the domain of an example that names none
-		if named := t.findDomains(splitCamel(d.Name)); len(named) == 1 && slices.Contains(l.declared, named[0]) {
+		if named := r.findDomains(splitCamel(d.Name)); len(named) == 1 && slices.Contains(l.declared, named[0]) {
 			usual, l.domain = named[0], named[0]
 		} else if len(sortedUnique(d.Domains)) == 1 && len(l.declared) == 1 {
 			usual = l.declared[0]
@@ -177,7 +178,7 @@ func (t *indexBuilder) learnDomains(docs []IntentDoc) {
 		examples := sortedUnique(d.Examples)
 		for _, text := range examples {
 			domain := usual
-			switch named := t.findDomains(text); len(named) {
+			switch named := r.findDomains(text); len(named) {
 			case 0:
 			case 1:
 				domain = named[0]
@@ -210,12 +211,12 @@ func (t *indexBuilder) learnDomains(docs []IntentDoc) {
 
 // findDomains returns the distinct domains that the text names, or else those
 // with an alias in the text.
-func (t *indexBuilder) findDomains(text string) (found []int32) {
+func (r *textAnalysis) findDomains(text string) (found []int32) {
 	var p Prediction
-	r := t.model.analyzeText(text) // not returned to the pool: the model still grows
+	r.analyze(text)
 	r.proposeDomains(&p)
 	for _, name := range p.Domains {
-		if i, ok := slices.BinarySearch(t.model.domains, name); ok {
+		if i, ok := slices.BinarySearch(r.model.domains, name); ok {
 			found = append(found, int32(i))
 		}
 	}

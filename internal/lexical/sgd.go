@@ -317,17 +317,17 @@ func (f *sgdTrainer) computeKeywordGradient(scores []float32, s *trainingSample,
 // scaleSteps turns the errors of the classes into steps of their weights, of their
 // bias and of the families.
 func (f *sgdTrainer) scaleSteps(scores []float32, rate float32) {
-	classes := f.set.classes
-	clear(scores[classes:])
-	for c := range classes {
-		if scores[c] == 0 {
-			continue
-		}
-		step := -rate * scores[c]
-		scores[c] = step
-		f.model.bias[c] += biasRateShare * step
-		if f.set.families.count > 0 {
-			scores[classes+int(f.set.families.of[c])] += familyRateShare * step
+	steps, families := scores[:f.set.classes], scores[f.set.classes:]
+	clear(families)
+	bias := f.model.bias[:len(steps)]
+	for c, s := range steps {
+		step := -rate * s
+		steps[c] = step
+		bias[c] += biasRateShare * step
+	}
+	if len(families) > 0 {
+		for c, step := range steps {
+			families[f.set.families.of[c]] += familyRateShare * step
 		}
 	}
 }

@@ -125,6 +125,12 @@ func keywordOwners(docs []IntentDoc) map[string][]string {
 		}
 	}
 	w := newTokenizer()
+	stems := make(map[string][]string, len(owners)) // of the keywords
+	for text := range owners {
+		for w.reset(text); w.next(); {
+			stems[text] = append(stems[text], string(stemWord(foldNumber(w.word))))
+		}
+	}
 	for i := range docs {
 		named := map[string]bool{} // stems
 		for _, text := range append([]string{docs[i].Name}, docs[i].Domains...) {
@@ -133,11 +139,8 @@ func keywordOwners(docs []IntentDoc) map[string][]string {
 			}
 		}
 		for text, known := range owners {
-			all := len(known) > 0
-			for w.reset(text); all && w.next(); {
-				all = named[string(stemWord(foldNumber(w.word)))]
-			}
-			if all {
+			unnamed := func(stem string) bool { return !named[stem] }
+			if len(known) > 0 && !slices.ContainsFunc(stems[text], unnamed) {
 				owners[text] = docs[i].commonAgents(known)
 			}
 		}
