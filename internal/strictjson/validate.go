@@ -35,6 +35,27 @@ var structValidator = sync.OnceValue(func() *validator.Validate {
 // Validate checks the `validate` tags of v, a struct or a pointer to one. It returns
 // the errors in the order of the fields, or nil if there are none.
 func Validate(v any) []contract.ErrorDetail {
+	if isQuicklyValid(v) {
+		return nil
+	}
+	return validateTags(v)
+}
+
+// isQuicklyValid reports whether v is a struct, or a pointer to one, that certainly meets
+// its tags.
+func isQuicklyValid(v any) bool {
+	value := reflect.ValueOf(v)
+	if value.Kind() == reflect.Pointer {
+		value = value.Elem()
+	}
+	if value.Kind() != reflect.Struct {
+		return false
+	}
+	check := quickCheckOf(value.Type())
+	return check == nil || check(value)
+}
+
+func validateTags(v any) []contract.ErrorDetail {
 	err := structValidator().Struct(v)
 	if err == nil {
 		return nil
