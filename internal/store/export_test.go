@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -43,6 +45,11 @@ func (b *Bucket) BlobBytes() uint64 {
 		panic(err)
 	}
 	return info.State.Bytes
+}
+
+// ComparedByEngine reports whether the engine compared the expected sequence of a message.
+func (m Message) ComparedByEngine() bool {
+	return m.header.Get(jetstream.ExpectedLastSubjSeqHeader) != ""
 }
 
 // Matches reports whether a subject matches a pattern of a log.

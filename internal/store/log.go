@@ -61,6 +61,7 @@ type Log struct {
 	name     string
 	subjects []string
 	stream   jetstream.Stream
+	last     *lastWrite
 }
 
 const (
@@ -79,7 +80,7 @@ func (s *Store) Log(ctx context.Context, cfg LogConfig) (*Log, error) {
 		if err != nil {
 			return nil, fmt.Errorf("log %s: %w", cfg.Name, err)
 		}
-		return &Log{store: s, name: cfg.Name, subjects: stream.CachedInfo().Config.Subjects, stream: stream}, nil
+		return &Log{store: s, name: cfg.Name, subjects: stream.CachedInfo().Config.Subjects, stream: stream, last: lastWriteOf(s, cfg.Name)}, nil
 	}
 	limit, err := s.shareBytes(cfg.Share)
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *Store) Log(ctx context.Context, cfg LogConfig) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("log %s: %w", cfg.Name, err)
 	}
-	return &Log{store: s, name: cfg.Name, subjects: slices.Clone(cfg.Subjects), stream: stream}, nil
+	return &Log{store: s, name: cfg.Name, subjects: slices.Clone(cfg.Subjects), stream: stream, last: lastWriteOf(s, cfg.Name)}, nil
 }
 
 // AppendOptions make an Append conditional.
@@ -155,7 +156,7 @@ func (l *Log) Append(ctx context.Context, subject string, data []byte, opts Appe
 	err := l.checkAccepted(subject)
 	var seq uint64
 	if err == nil {
-		seq, err = l.store.publish(ctx, w)
+		seq, err = l.last.append(ctx, l.store, w)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("append to %s: %w", subject, err)
@@ -229,7 +230,7 @@ func (l *Log) Read(ctx context.Context, from ReadFrom, fn func(Message) error) e
 // Delete erases one message: its bytes are overwritten, its sequence stays empty. It
 // is no error if it does not exist.
 func (l *Log) Delete(ctx context.Context, seq uint64) error {
-	if err := l.store.eraseMessage(ctx, l.stream, seq); err != nil {
+	if err := l.last.remove(func() error { return l.store.eraseMessage(ctx, l.stream, seq) }); err != nil {
 		return fmt.Errorf("erase %d of %s: %w", seq, l.name, err)
 	}
 	return nil
@@ -240,7 +241,7 @@ func (l *Log) Trim(ctx context.Context, before uint64) error {
 	if before <= 1 {
 		return nil
 	}
-	if err := l.store.purgeMessages(ctx, l.stream, jetstream.WithPurgeSequence(before)); err != nil {
+	if err := l.purge(ctx, jetstream.WithPurgeSequence(before)); err != nil {
 		return fmt.Errorf("trim %s: %w", l.name, err)
 	}
 	return nil
@@ -250,7 +251,7 @@ func (l *Log) Trim(ctx context.Context, before uint64) error {
 func (l *Log) Purge(ctx context.Context, subject string) error {
 	err := checkSubject(subject, true)
 	if err == nil {
-		err = l.store.purgeMessages(ctx, l.stream, jetstream.WithPurgeSubject(subject))
+		err = l.purge(ctx, jetstream.WithPurgeSubject(subject))
 	}
 	if err != nil {
 		return fmt.Errorf("purge %s of %s: %w", subject, l.name, err)
@@ -263,12 +264,16 @@ func (l *Log) Purge(ctx context.Context, subject string) error {
 func (l *Log) PurgeBefore(ctx context.Context, subject string, before uint64) error {
 	err := checkSubject(subject, true)
 	if err == nil {
-		err = l.store.purgeMessages(ctx, l.stream, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before))
+		err = l.purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before))
 	}
 	if err != nil {
 		return fmt.Errorf("purge %s of %s before %d: %w", subject, l.name, before, err)
 	}
 	return nil
+}
+
+func (l *Log) purge(ctx context.Context, options ...jetstream.StreamPurgeOpt) error {
+	return l.last.remove(func() error { return l.store.purgeMessages(ctx, l.stream, options...) })
 }
 
 // LogInfo describes the contents of a log.

@@ -94,6 +94,8 @@ type Store struct {
 	mu       sync.Mutex
 	specs    map[string]streamSpec // by stream name; a restarted engine must have them
 	inMemory map[string]memoryStream
+	// lastWrites are those of logs, by name.
+	lastWrites map[string]*lastWrite
 
 	rejections  rejections
 	failedWrite atomic.Pointer[string] // see writeError
@@ -107,7 +109,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if cfg.Dir == "" && cfg.URL == "" {
 		return nil, fmt.Errorf("open store: no directory and no URL")
 	}
-	s := &Store{cfg: cfg, closed: make(chan struct{}), specs: map[string]streamSpec{}, inMemory: map[string]memoryStream{}, owned: ownership{ended: make(chan struct{})}}
+	s := &Store{cfg: cfg, closed: make(chan struct{}), specs: map[string]streamSpec{}, inMemory: map[string]memoryStream{}, lastWrites: map[string]*lastWrite{}, owned: ownership{ended: make(chan struct{})}}
 	defer func() {
 		if err != nil {
 			_ = s.Close()

@@ -159,11 +159,14 @@ type pendingWrite struct {
 	subject    string
 	header     nats.Header
 	data       []byte
-	messageID  string        // makes a retry harmless
-	expectLast *uint64       // required sequence of the subject's last message; nil = any
-	expectFor  string        // the subject that expectLast refers to; "" = subject
-	retried    bool          // it may have been sent before
-	ttl        time.Duration // of this message; 0 = that of the stream
+	messageID  string  // makes a retry harmless
+	expectLast *uint64 // required sequence of the subject's last message; nil = any
+	expectFor  string  // the subject that expectLast refers to; "" = subject
+	retried    bool    // it may have been sent before
+	// expectationHolds reports that the engine need not compare expectLast; nil = it must.
+	expectationHolds func() bool
+
+	ttl time.Duration // of this message; 0 = that of the stream
 }
 
 // publish stores one message and returns its sequence when it is durable.
@@ -172,14 +175,14 @@ func (s *Store) publish(ctx context.Context, w pendingWrite) (uint64, error) {
 		return 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(w.data), limit)
 	}
 	options := []jetstream.PublishOpt{jetstream.WithMsgID(w.messageID), jetstream.WithRetryAttempts(0)}
+	if w.ttl > 0 {
+		options = append(options, jetstream.WithMsgTTL(w.ttl))
+	}
 	switch {
 	case w.expectLast != nil && w.expectFor != "":
 		options = append(options, jetstream.WithExpectLastSequenceForSubject(*w.expectLast, w.expectFor))
 	case w.expectLast != nil:
 		options = append(options, jetstream.WithExpectLastSequencePerSubject(*w.expectLast))
-	}
-	if w.ttl > 0 {
-		options = append(options, jetstream.WithMsgTTL(w.ttl))
 	}
 	var seq uint64
 	again := w.retried
@@ -193,6 +196,11 @@ func (s *Store) publish(ctx context.Context, w pendingWrite) (uint64, error) {
 		if err != nil {
 			return err
 		}
+		options := options
+		if holds := w.expectationHolds; holds != nil && holds() {
+			options = options[:len(options)-1]
+		}
+		w.expectationHolds = nil // the engine compares if this attempt fails
 		ack, err := js.PublishMsg(ctx, &msg, options...)
 		if err == nil {
 			seq = ack.Sequence

@@ -1,0 +1,94 @@
+package store_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// The engine compares an expected sequence only if the process does not know the newest
+// message of the subject.
+func TestLog_ComparesExpectedSequences(t *testing.T) {
+	s := teststore.Open(t)
+	cfg := store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}}
+	l, other := openLog(t, s, cfg), openLog(t, s, cfg)
+	last := uint64(0)
+	for _, step := range []struct {
+		name     string
+		before   func()
+		conflict bool
+		byEngine bool
+	}{
+		{name: "first", before: func() {}, byEngine: true},
+		{name: "second", before: func() {}},
+		{name: "after a write to another subject", before: func() { add(t, other, "log.b", "x") }},
+		{name: "after a write to the subject", before: func() { add(t, other, "log.a", "x") }, conflict: true},
+		{name: "after the conflict", before: func() { last = must[store.Message](t)(l.Last(t.Context(), "log.a")).Seq }, byEngine: true},
+		{name: "after a purge", before: func() {
+			if err := other.Purge(t.Context(), "log.a"); err != nil {
+				t.Fatal(err)
+			}
+		}, conflict: true},
+		{name: "after the purge", before: func() { last = 0 }, byEngine: true},
+		{name: "known again", before: func() {}},
+		{name: "after a restart of the engine", before: func() { s.FailEngine("test") }, byEngine: true},
+		{name: "after the message was erased", before: func() {
+			if err := l.Delete(t.Context(), last); err != nil {
+				t.Fatal(err)
+			}
+		}, conflict: true},
+	} {
+		step.before()
+		expect := last
+		seq, err := l.Append(t.Context(), "log.a", []byte(step.name), store.AppendOptions{ExpectLast: &expect})
+		if step.conflict {
+			wantErr(t, step.name, err, store.ErrConflict)
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		last = seq
+		if got := must[store.Message](t)(l.Get(t.Context(), seq)).ComparedByEngine(); got != step.byEngine {
+			t.Errorf("%s: compared by the engine: got %t, want %t", step.name, got, step.byEngine)
+		}
+	}
+}
+
+// Writers that expect a sequence never both succeed, also beside writers that do not.
+func TestLog_AcceptsOneOfConcurrentExpectations(t *testing.T) {
+	l := openLog(t, teststore.Open(t), store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}})
+	const writers, rounds = 4, 30
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	after := map[uint64]uint64{} // accepted writes by the sequence that they expected
+	for w := range writers {
+		wg.Go(func() {
+			for range rounds {
+				if w == 0 {
+					if _, err := l.Append(t.Context(), "log.a", nil, store.AppendOptions{}); err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				var expect uint64
+				if m, err := l.Last(t.Context(), "log.a"); err == nil {
+					expect = m.Seq
+				}
+				seq, err := l.Append(t.Context(), "log.a", nil, store.AppendOptions{ExpectLast: &expect})
+				if err != nil {
+					continue
+				}
+				mu.Lock()
+				if other, ok := after[expect]; ok || seq != expect+1 {
+					t.Errorf("message %d was accepted after %d, and %d as well", seq, expect, other)
+				}
+				after[expect] = seq
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+}
