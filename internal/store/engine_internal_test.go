@@ -1,6 +1,9 @@
 package store
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // A machine that stalls for seconds while the store opens is slow, not broken.
 func TestOpen_WaitsForItsConnections(t *testing.T) {
@@ -11,5 +14,50 @@ func TestOpen_WaitsForItsConnections(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	if got := s.engine.main.Opts.Timeout; got != startTimeout {
 		t.Errorf("got a timeout of %v to connect to the engine, want %v", got, startTimeout)
+	}
+}
+
+// A stream that has its configuration is not configured again: the engine would write and
+// sync files for it, and a start opens many streams.
+func TestEnsureStream_LeavesUnchangedStreams(t *testing.T) {
+	s, err := Open(t.Context(), Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for _, cfg := range []LogConfig{
+		{Name: "PLAIN", Subjects: []string{"plain.>"}},
+		{Name: "FULL", Subjects: []string{"full.>"}, MaxAge: time.Hour, Share: 0.1, Evict: true},
+		{Name: "MEMORY", Subjects: []string{"memory.>"}, MaxAge: time.Second, Memory: true},
+	} {
+		if _, err := s.Log(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, cfg := range []BucketConfig{{Name: "PLAIN"}, {Name: "FULL", MaxAge: time.Hour, Share: 0.1}, {Name: "TTL", KeyTTL: true}} {
+		b, err := s.Bucket(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.ensureBlobs(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.specs) != 9 {
+		t.Errorf("got %d streams, want 9", len(s.specs))
+	}
+	for name, sp := range s.specs {
+		stream, err := s.engine.js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sp.Replicas, sp.FirstSeq = 1, stream.CachedInfo().Config.FirstSeq
+		if !sp.isConfigOf(stream) {
+			t.Errorf("%s: got configuration\n%+v\nwant\n%+v", name, stream.CachedInfo().Config, sp)
+		}
+		sp.MaxBytes += 100
+		if sp.isConfigOf(stream) {
+			t.Errorf("%s: another limit is not seen", name)
+		}
 	}
 }

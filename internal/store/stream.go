@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"strings"
 	"syscall"
@@ -106,13 +107,23 @@ func (s *Store) applyStream(ctx context.Context, sp streamSpec) (jetstream.Strea
 		return nil, err
 	}
 	sp.FirstSeq = have.CachedInfo().Config.FirstSeq // it cannot be changed
+	if sp.isConfigOf(have) {
+		return have, nil // the engine would write and sync its files again
+	}
 	updated, err := s.engine.js.UpdateStream(ctx, jetstream.StreamConfig(sp))
 	if err != nil && s.isDiskFull(err) {
-		// The engine writes the configuration of a stream even if it is the same.
 		s.cfg.Logger.WarnContext(ctx, "store: the disk is full: a stream keeps the limits that it had", "stream", sp.Name)
 		return have, nil
 	}
 	return updated, err
+}
+
+// isConfigOf reports whether the stream has this configuration. The engine adds metadata
+// of its own.
+func (sp streamSpec) isConfigOf(stream jetstream.Stream) bool {
+	have := stream.CachedInfo().Config
+	have.Metadata = nil
+	return reflect.DeepEqual(have, jetstream.StreamConfig(sp))
 }
 
 // isDiskFull reports whether a call failed because the disk has no free space.
