@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -73,7 +74,22 @@ type languageMarkers struct {
 	pieces []string
 	// imperative is the usual end of a first word that is a request: revise, revisa.
 	imperative string
+
+	frequent map[string]bool // the words
 }
+
+// indexedMarkers are allLanguageMarkers with the sets of their words.
+var indexedMarkers = sync.OnceValue(func() map[string]languageMarkers {
+	all := allLanguageMarkers()
+	for tag, t := range all {
+		t.frequent = map[string]bool{}
+		for w := range strings.FieldsSeq(t.words) {
+			t.frequent[w] = true
+		}
+		all[tag] = t
+	}
+	return all
+})
 
 func allLanguageMarkers() map[string]languageMarkers {
 	return map[string]languageMarkers{
@@ -160,7 +176,7 @@ func isEastAsian(r rune) bool {
 // localized texts, then to the one whose word pieces occur most. Without any marker only
 // the pieces of a longer text decide.
 func likeliestLanguage(words []string) string {
-	all := allLanguageMarkers()
+	all := indexedMarkers()
 	best := highestScores(slices.Sorted(maps.Keys(all)), func(tag string) int { return all[tag].score(words) })
 	if len(best) > 1 {
 		texts := localizedTexts()
@@ -217,13 +233,9 @@ func (t languageMarkers) countHints(words []string) int {
 
 // score counts a frequent word twice, and a letter or an ending once.
 func (t languageMarkers) score(words []string) int {
-	frequent := map[string]bool{}
-	for w := range strings.FieldsSeq(t.words) {
-		frequent[w] = true
-	}
 	n := 0
 	for _, w := range words {
-		if frequent[w] {
+		if t.frequent[w] {
 			n += 2
 		}
 		if t.letters != "" && strings.ContainsAny(w, t.letters) {
