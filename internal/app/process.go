@@ -4,14 +4,34 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 )
 
-// gcPercent is the growth of the heap between two garbage collections. The live
-// heap of a router with a small registry is a few MiB, so Go's default of 100
-// would collect every hundred requests. If the registry is large, operators limit
-// the memory with GOMEMLIMIT.
-const gcPercent = 400
+// Growth of the heap between two garbage collections, in percent of the live heap. The
+// live heap of a router that stores nothing is a few MiB, so Go's default would collect
+// every thousand requests. A greater one grows by minHeapGrowth, or by Go's default.
+const (
+	maxGCPercent  = 400
+	minGCPercent  = 100
+	minHeapGrowth = 32 << 20
+)
+
+// gcPercent returns the growth for a live heap.
+func gcPercent(live uint64) int {
+	return int(min(maxGCPercent, max(minGCPercent, 100*minHeapGrowth/max(live, 1))))
+}
+
+// adjustGC sets the growth of the heap after each garbage collection. GOMEMLIMIT stays in
+// force: near the limit, Go collects earlier.
+func adjustGC() {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	debug.SetGCPercent(gcPercent(sample[0].Value.Uint64()))
+	marker := new([16]byte) // unreachable at the next collection; not a tiny allocation, which could be kept
+	runtime.AddCleanup(marker, func(struct{}) { adjustGC() }, struct{}{})
+}
 
 // configureProcess sets what belongs to the process rather than to a router. It is
 // for a process that runs nothing else.
@@ -22,7 +42,7 @@ func configureProcess(logger *slog.Logger) {
 	log.SetFlags(0)
 	log.SetOutput(libraryLogWriter{logger})
 	if os.Getenv("GOGC") == "" { // the operator's value has precedence, like GOMEMLIMIT
-		debug.SetGCPercent(gcPercent)
+		adjustGC()
 	}
 }
 

@@ -18,3 +18,11 @@ func TestLibraryLogWriter_DropsTheText(t *testing.T) {
 		t.Errorf("got log %q, want the size and no text", got)
 	}
 }
+
+func TestGCPercent(t *testing.T) {
+	for live, want := range map[uint64]int{0: 400, 4 << 20: 400, 16 << 20: 200, 32 << 20: 100, 1 << 30: 100} {
+		if got := gcPercent(live); got != want {
+			t.Errorf("live heap of %d bytes: got %d, want %d", live, got, want)
+		}
+	}
+}
