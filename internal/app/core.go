@@ -30,6 +30,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/mcphost"
+	"github.com/caprouter/caprouter/internal/modelfile"
 	"github.com/caprouter/caprouter/internal/orchestrations"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/registry"
@@ -274,6 +275,14 @@ func (c *core) snapshot() *capabilities.Snapshot {
 
 func trainModel(c *capabilities.Catalogue) *lexical.Model {
 	return lexical.Train(classifier.BuildCorpus(c))
+}
+
+// storedModels returns trainModel with the models of the data directory.
+func storedModels(dataDir string, logger *slog.Logger) func(*capabilities.Catalogue) *lexical.Model {
+	dir := modelfile.New(dataDir, logger)
+	return func(c *capabilities.Catalogue) *lexical.Model {
+		return lexical.TrainStored(classifier.BuildCorpus(c), dir)
+	}
 }
 
 // warnOfCascade logs that the cascade has no effect because the registry has too few

@@ -189,7 +189,7 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c.views = newViewBuilder(trainModel, c.dispatcher, c.installView)
+	c.views = newViewBuilder(storedModels(c.cfg.DataDir, c.log), c.dispatcher, c.installView)
 	cfg := fleet.Config{Bucket: c.persistence.agents, Operator: c.operatorDefinition, CheckAddress: c.target.CheckAddress, OnChange: c.persistence.recordFleetChange(c.log), Logger: c.log}
 	if c.cfg.Store.URL != "" {
 		cfg.Peers = c.persistence.store

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,5 +121,39 @@ func TestServer_LogsItsAddress(t *testing.T) {
 	}
 	if first := strings.Index(log, "127.0.0.1:"); first < at {
 		t.Errorf("another address stands before the one listened on: %q", log)
+	}
+}
+
+// A start with the registry of the one before uses its lexical model, and a damaged file
+// costs a training.
+func TestStart_UsesTheStoredModel(t *testing.T) {
+	dir := t.TempDir()
+	registry := "clients:\n" + entry("counter", "count_words", "text", refusing)
+	var files []string
+	for _, damage := range []bool{false, true, false} {
+		if damage {
+			if err := os.WriteFile(files[0], []byte("damaged"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+		defer stop()
+		s, _ := startOnce(ctx, t, registry, func(c *Config) { c.DataDir = dir })
+		if status, body := s.post(t.Context(), `{"content":{"prompt":"count words of this text"},"options":{"dry_run":true}}`); status != http.StatusOK || !strings.Contains(string(body), "counter") {
+			t.Errorf("got %d %s, want the agent counter", status, body)
+		}
+		stop()
+		ended := make(chan error, 1)
+		go func() { ended <- s.Wait() }()
+		if err := testkit.Receive(t, ended); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Contains(s.log.String(), "trained again"); got != damage {
+			t.Errorf("a log about the stored model: got %t, want %t:\n%s", got, damage, s.log)
+		}
+		var err error
+		if files, err = filepath.Glob(filepath.Join(dir, "lexical", "*")); err != nil || len(files) != 1 {
+			t.Fatalf("got files %v, %v, want one", files, err)
+		}
 	}
 }

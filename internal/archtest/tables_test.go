@@ -60,6 +60,7 @@ func levels() []level {
 		}},
 		{"libraries of one subject", []row{
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
+			{pkg: "internal/modelfile", why: "keeps trained models in the data directory; independent of what they contain", only: []string{"internal/datadir"}},
 			{pkg: "internal/filekind", why: "recognizes which of the operator's files one is; independent of their decoders", only: []string{"internal/strictyaml"}},
 			{pkg: "internal/telemetry", why: "log, metrics and spans; labels are statuses and codes of contract and reasons of llm"},
 			{pkg: "internal/auth", why: "verifies callers' tokens and signs tokens"},

@@ -47,6 +47,8 @@
 //	    intent is correct if the request is in scope. In an intent with few examples
 //	    it is lower if a single word speaks for it (statistical.go).
 //	  - A text that one intent declares as an example has that intent.
+//	  - [TrainStored] keeps what was learned, and only builds the index of a corpus that
+//	    was trained before (stored.go).
 //	  - Thresholds (crossfit.go) are chosen on the same predictions. Below
 //	    [Model.RejectThreshold] the intent is contract.Unknown; the more examples an
 //	    intent has, the fewer correct answers this loses. From [Model.AcceptThreshold] on, 98 % of the

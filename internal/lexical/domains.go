@@ -156,7 +156,7 @@ type domainCounts struct {
 
 // learnDomains finds the words and intents whose examples belong to one domain. It
 // needs a complete model, because it analyzes the examples with it.
-func (t *indexBuilder) learnDomains(docs []IntentDoc) {
+func (t *indexBuilder) learnDomains(docs []IntentDoc) (learned []learnedDomains, words []learnedWord) {
 	m := t.model
 	r := m.newAnalysis() // not returned to the pool: words are added to the model below
 	counts := map[string]*domainCounts{}
@@ -197,16 +197,17 @@ func (t *indexBuilder) learnDomains(docs []IntentDoc) {
 				}
 			}
 		}
-		m.learned = append(m.learned, l)
+		learned = append(learned, l)
 	}
 	for _, form := range slices.Sorted(maps.Keys(counts)) {
 		c := counts[form]
 		for domain, n := range c.byDomain {
 			if n >= minDomainExamples && float64(n) >= math.Ceil(minDomainShare*float64(c.all)) {
-				m.addDomainName(domainName{domain: domain, words: []int32{m.addDomainWord([]byte(form))}, evidence: evidenceLearned})
+				words = append(words, learnedWord{form, domain})
 			}
 		}
 	}
+	return learned, words
 }
 
 // findDomains returns the distinct domains that the text names, or else those

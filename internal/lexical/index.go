@@ -64,7 +64,9 @@ type domainName struct {
 
 // Train builds the model of a corpus. It takes a fraction of a second for
 // 15,000 examples. The model refers to the strings of the corpus.
-func Train(c Corpus) *Model {
+func Train(c Corpus) *Model { return train(c, noStorage{}) }
+
+func train(c Corpus, storage Storage) *Model {
 	t := &indexBuilder{
 		model:  &Model{words: map[string]int32{}, domainWords: map[string]int32{}, common: newCommonHashes()},
 		tokens: newTokenizer(), spellings: map[string]int{},
@@ -84,16 +86,28 @@ func Train(c Corpus) *Model {
 	t.addLabels(docs)
 	t.computeWeights()
 	t.buildPostings()
-	var trials []heldOutPrediction
-	t.model.statistical, trials = trainStatistical(docs, t.model.domains, c.Pace)
+	key := corpusKey(docs, t.model.domains, c.Aliases)
+	state := decodeLearned(storage.Load(key), len(docs))
+	isNew := state == nil
+	if isNew {
+		s, trials := trainStatistical(docs, t.model.domains, c.Pace)
+		state = &learnedState{statistical: s, report: newReport(docs, trials)}
+	}
+	t.model.statistical, t.model.report = state.statistical, state.report
 	t.model.statistical.common = t.model.common
 	t.countFamilies(docs)
 	t.model.typos = newTypoIndex(t.spellings)
 	t.model.synonyms, t.model.phrases = newSynonyms(t.spellings)
 	t.model.notFor = t.newNotForWords(docs)
 	t.model.verbatim = t.verbatimTexts(docs)
-	t.model.report = newReport(docs, trials)
-	t.learnDomains(docs)
+	if isNew {
+		state.learned, state.domainWords = t.learnDomains(docs)
+		storage.Store(key, state.encode)
+	}
+	t.model.learned = state.learned
+	for _, w := range state.domainWords {
+		t.model.addDomainName(domainName{domain: w.domain, words: []int32{t.model.addDomainWord([]byte(w.form))}, evidence: evidenceLearned})
+	}
 	return t.model
 }
 

@@ -1,0 +1,145 @@
+package lexical
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// memoryStorage is a Storage in memory.
+type memoryStorage struct {
+	data   map[string][]byte
+	loaded int
+}
+
+func (s *memoryStorage) Load(key string) []byte {
+	if s.data[key] != nil {
+		s.loaded++
+	}
+	return s.data[key]
+}
+
+func (s *memoryStorage) Store(key string, encode func() []byte) { s.data[key] = encode() }
+
+// storedCorpora have examples, names only, one agent for all intents, and nothing.
+func storedCorpora() map[string]Corpus {
+	named := trainedCorpus()
+	for i := range named.Intents {
+		named.Intents[i].Examples = nil
+	}
+	described := trainedCorpus()
+	for i := range described.Intents {
+		d := &described.Intents[i]
+		d.Agents, d.Keywords = []string{"all"}, []string{"budget", d.Name[:4]}
+		d.Descriptions, d.NotFor = []string{"handles " + d.Name}, []string{"write a poem"}
+	}
+	described.Aliases = map[string][]string{"finance": {"money"}}
+	return map[string]Corpus{"examples": trainedCorpus(), "names": named, "descriptions": described, "empty": {}}
+}
+
+// A loaded model predicts what the trained one does.
+func TestTrainStored_LoadsTheTrainedModel(t *testing.T) {
+	for name, corpus := range storedCorpora() {
+		t.Run(name, func(t *testing.T) {
+			s := &memoryStorage{data: map[string][]byte{}}
+			trained, loaded := TrainStored(corpus, s), TrainStored(corpus, s)
+			if s.loaded != 1 || len(s.data) != 1 {
+				t.Fatalf("loaded %d of %d models, want 1 of 1", s.loaded, len(s.data))
+			}
+			if diff := cmp.Diff(trained.Report(), loaded.Report(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("report (-trained +loaded):\n%s", diff)
+			}
+			if trained.RejectThreshold() != loaded.RejectThreshold() || trained.AcceptThreshold() != loaded.AcceptThreshold() {
+				t.Error("the thresholds differ")
+			}
+			var words []string
+			for _, d := range trainedCorpus().Intents {
+				for _, text := range append([]string{d.Name}, d.Examples...) {
+					words = append(words, strings.Fields(text)...)
+				}
+			}
+			words = append(words, "budget", "money", "poem", "zebra", "finance", "pasword", "の")
+			rapid.Check(t, func(t *rapid.T) {
+				text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 12).Draw(t, "words"), " ")
+				if diff := cmp.Diff(trained.Classify(text), loaded.Classify(text)); diff != "" {
+					t.Errorf("%q (-trained +loaded):\n%s", text, diff)
+				}
+			})
+		})
+	}
+}
+
+// A corpus that differs anywhere has another key.
+func TestTrainStored_TrainsAnotherCorpus(t *testing.T) {
+	s := &memoryStorage{data: map[string][]byte{}}
+	changes := []func(*Corpus){
+		func(*Corpus) {},
+		func(c *Corpus) { c.Intents[0].Examples = c.Intents[0].Examples[1:] },
+		func(c *Corpus) { c.Intents[0].Keywords = []string{"wire"} },
+		func(c *Corpus) { c.Intents[0].Agents = []string{"other"} },
+		func(c *Corpus) { c.Intents[0].Descriptions = []string{"wire"} },
+		func(c *Corpus) { c.Intents[0].NotFor = []string{"wire"} },
+		func(c *Corpus) { c.Intents[0].Domains = []string{"office"} },
+		func(c *Corpus) { c.Domains = append(c.Domains, "warehouse") },
+		func(c *Corpus) { c.Aliases = map[string][]string{"office": {"bureau"}} },
+	}
+	for i, change := range changes {
+		c := trainedCorpus()
+		for k := range c.Intents {
+			c.Intents[k].Examples = c.Intents[k].Examples[:3]
+		}
+		change(&c)
+		TrainStored(c, s)
+		if len(s.data) != i+1 || s.loaded != 0 {
+			t.Fatalf("change %d: %d models are stored and %d were loaded, want %d and 0", i, len(s.data), s.loaded, i+1)
+		}
+	}
+}
+
+// Data of another format, or of a corpus of another size, is not a model.
+func TestDecodeLearned_RejectsOtherData(t *testing.T) {
+	s := &memoryStorage{data: map[string][]byte{}}
+	intents := len(TrainStored(trainedCorpus(), s).intents)
+	for _, data := range s.data {
+		if decodeLearned(data, intents) == nil {
+			t.Error("the model itself was rejected")
+		}
+		for _, other := range [][]byte{nil, {}, []byte("{}"), data[:len(data)/2], slices.Concat([]byte{1}, data)} {
+			if decodeLearned(other, intents) != nil {
+				t.Errorf("%d bytes were accepted", len(other))
+			}
+		}
+		if decodeLearned(data, intents+1) != nil {
+			t.Error("the model of fewer intents was accepted")
+		}
+	}
+}
+
+// The hash changes if the training does. Then increase trainingVersion, so that models
+// that earlier versions have stored are not used.
+func TestTrainingVersion_ChangesWithTheTraining(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("floating-point results depend on the processor")
+	}
+	want := map[int]string{1: "1cbe9291d6fa922b06e249b487219fa6379cf194cf942d7f3becca4edc02b00d"}
+	h := sha256.New()
+	corpora := storedCorpora()
+	for _, name := range []string{"descriptions", "examples", "names"} {
+		s := &memoryStorage{data: map[string][]byte{}}
+		m := TrainStored(corpora[name], s)
+		for _, data := range s.data {
+			fmt.Fprintf(h, "%v\n", decodeLearned(data, len(m.intents)).stored())
+		}
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != want[trainingVersion] {
+		t.Errorf("version %d of the training has the hash %s, want %s", trainingVersion, got, want[trainingVersion])
+	}
+}
