@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -34,6 +35,7 @@ import (
 	"github.com/caprouter/caprouter/internal/orchestrations"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/registry"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/telemetry"
 	"github.com/caprouter/caprouter/router"
 )
@@ -164,7 +166,15 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 		if c.access, err = c.openAccess(&opts); err != nil {
 			return nil, err
 		}
-		if err := c.openPersistence(ctx, &opts, use, redactor); err != nil {
+		var errs [2]error // at the same time: the store waits for the disk
+		run.ForEach(ctx, len(errs), len(errs), func(ctx context.Context, i int) {
+			if i == 0 {
+				errs[i] = c.openPersistence(ctx, &opts, use, redactor)
+			} else {
+				c.file, errs[i] = openRegistryFile(&cfg.Registry, c.log)
+			}
+		})
+		if err := cmp.Or(errs[0], errs[1]); err != nil {
 			return nil, err
 		}
 	}

@@ -87,7 +87,11 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	c.log.Info("listening on "+s.addr, "classifier", mode, "classifier_because", why, "auth", c.cfg.Auth.Mode,
 		"agents", len(c.router.View().Catalogue.Agents), "registry_version", c.router.View().Catalogue.Version)
 	c.logRateLimits()
-	c.logLearning(c.router.View())
+	view := c.router.View()
+	s.group.Go("describe the lexical model", func(context.Context) error {
+		c.logLearning(view)
+		return nil
+	})
 	c.mcp.Start()
 	if c.cfg.MCP.HotReload {
 		s.group.Go("watch the registry of MCP servers", c.mcp.Watch)
@@ -182,13 +186,14 @@ func openListener(ctx context.Context, addr string) (net.Listener, error) {
 	return l, err
 }
 
-// openRegistry loads the first version of the registry.
+// openRegistryFile loads the registry file, which takes 70 ms for 1,000 agents with examples.
+func openRegistryFile(cfg *RegistryConfig, logger *slog.Logger) (*registry.File, error) {
+	path, optional := cfg.filePath()
+	return registry.OpenFile(registry.FileConfig{Path: path, Optional: optional, Logger: logger})
+}
+
+// openRegistry makes the first version of the registry of its sources.
 func (c *core) openRegistry(ctx context.Context) (err error) {
-	path, optional := c.cfg.Registry.filePath()
-	c.file, err = registry.OpenFile(registry.FileConfig{Path: path, Optional: optional, Logger: c.log})
-	if err != nil {
-		return err
-	}
 	c.views = newViewBuilder(storedModels(c.cfg.DataDir, c.log), c.dispatcher, c.installView)
 	cfg := fleet.Config{Bucket: c.persistence.agents, Operator: c.operatorDefinition, CheckAddress: c.target.CheckAddress, OnChange: c.persistence.recordFleetChange(c.log), Logger: c.log}
 	if c.cfg.Store.URL != "" {
@@ -203,6 +208,7 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	if s := c.registry.Current(); len(s.Catalogue.Agents) == 0 && len(s.Fleet.Grants) == 0 {
+		path, _ := c.cfg.Registry.filePath()
 		c.log.Warn("the registry declares no agent and grants nothing: every request is unsupported", "path", path)
 	}
 	return nil
