@@ -22,8 +22,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/caprouter, without cgo
-	CGO_ENABLED=0 go build -trimpath -o bin/caprouter ./cmd/caprouter
+build: ## Build bin/caprouter, without cgo and debug information
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/caprouter ./cmd/caprouter
 
 .PHONY: test
 test: ## Run the tests (PKG=./matcher/...)
