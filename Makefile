@@ -62,6 +62,10 @@ bench-compare: ## Compare two files that make bench wrote (OLD=file NEW=file)
 bench-profile: ## Write CPU profiles of whole processes into PROFILES and print what the time is spent on (BENCH_FLAGS='-only agent')
 	go run ./test/bench $(BENCH_FLAGS) -profile $(PROFILES)
 
+.PHONY: engines
+engines: ## Compare the storage engine with others, with the records of the audit log
+	go -C test/engines run .
+
 .PHONY: crash
 crash: ## Kill the router CRASH_CYCLES times, also with a full store, a failing disk and an external store, and check that nothing is lost or done twice
 	go run ./test/crash -cycles $(CRASH_CYCLES) -cluster $(CRASH_CYCLES) -open 10000
