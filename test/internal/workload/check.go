@@ -96,7 +96,12 @@ func (l *Ledger) findChanged() []string {
 	return ids
 }
 
+// contradictsEvents also accepts the end of a request whose response a kill prevented from
+// being recorded.
 func contradictsEvents(p *acceptedRequest) bool {
+	if p.unrecorded && p.finalEvents == 1 && p.finalStatus == contract.StatusFailed {
+		return false
+	}
 	return p.finalEvents > 1 || p.finalEvents == 1 && p.answer != nil && p.finalStatus != p.answer.Status
 }
 
