@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -63,13 +65,24 @@ func TestModel_EveryReply(t *testing.T) {
 
 func testReply(t *testing.T, provider string, wire fakellm.Protocol, reply *fakellm.ReplyCase) {
 	model := fakellm.Start(t, fakellm.Config{Protocol: wire, Script: fakellm.Always(reply.Behaviour)})
-	s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model), func(cfg *Config) {
-		cfg.Classifier.TimeoutMS = 12_000 // nothing here is decided by how fast this machine is,
-		if reply.Endless {
-			cfg.Classifier.TimeoutMS = 200 // but for replies that do not end by themselves
-		}
-	})
-	resp := s.route(reviewDryRun)
+	dir, log, cfg := t.TempDir(), &lockedBuffer{}, DefaultConfig()
+	cfg.DataDir, cfg.Registry.File = dir, filepath.Join(dir, "capabilities.yaml")
+	if err := os.WriteFile(cfg.Registry.File, []byte(modelRegistry), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	asks(provider, model)(&cfg)
+	cfg.Classifier.TimeoutMS = 12_000 // nothing here is decided by how fast this machine is,
+	if reply.Endless {
+		cfg.Classifier.TimeoutMS = 200 // but for replies that do not end by themselves
+	}
+	req := &contract.Request{
+		Content: contract.Content{Prompt: "Please do a code review of this python module"}, Options: contract.Options{DryRun: true},
+	}
+	// Without a server, of which there would be a thousand.
+	resp, err := RouteOnce(t.Context(), cfg, Options{LogOutput: log, LookupEnv: modelEnv}, req)
+	if err != nil {
+		t.Fatal(err)
+	}
 	clf := resp.Decision.Classification
 	if !reply.Accepts(clf.Reason) {
 		t.Errorf("got reason %q, want %q or one of %q", clf.Reason, reply.WantReason, reply.WantAlso)
@@ -81,7 +94,7 @@ func testReply(t *testing.T, provider string, wire fakellm.Protocol, reply *fake
 	if clf.ModelUse == nil || clf.Provider != provider || clf.Model != model.Model || clf.PromptVersion == "" || len(clf.Calls) == 0 || len(clf.Calls) > 2 {
 		t.Errorf("got model use %+v, want that of one or two calls to %s", clf.ModelUse, provider)
 	}
-	if strings.Contains(s.log.String(), fakellm.APIKey) || strings.Contains(fmt.Sprintf("%+v", resp), fakellm.APIKey) {
+	if strings.Contains(log.String(), fakellm.APIKey) || strings.Contains(encode(resp), fakellm.APIKey) {
 		t.Error("the key shows in the log or in the answer")
 	}
 	for _, r := range model.Requests() {
