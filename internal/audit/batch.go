@@ -21,7 +21,7 @@ func (d digest) String() string { return hex.EncodeToString(d[:]) }
 const (
 	maxBatch      = 256       // records of callers
 	maxBatchBytes = 512 << 10 // encoded size of those that close the chain of another replica
-	batchTarget   = 96 << 10 // encoded size from which no further queued record is added
+	batchTarget   = 96 << 10  // encoded size from which no further queued record is added
 	maxEntries    = maxBatch + 8
 	maxInline     = 400 << 10                    // a larger content gets messages of its own
 	maxPart       = 512 << 10                    // size of these messages

@@ -50,8 +50,8 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 			v.SetMapIndex(key, value)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i), depth)
+		for _, field := range v.Fields() {
+			fill(t, field, depth)
 		}
 	default:
 		t.Fatalf("no value for the kind %s", v.Kind())
