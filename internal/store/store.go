@@ -73,9 +73,33 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	if c.FreeSpace == nil && c.URL == "" {
-		c.FreeSpace = func() (int64, error) { return FreeSpace(c.Dir) }
+		c.FreeSpace = cachedFreeSpace(c.Dir)
 	}
 	return c
+}
+
+// freeSpaceValidity is how long the free space is not read again. The writes of this
+// time are far smaller than DefaultMinFree.
+const freeSpaceValidity = 20 * time.Millisecond
+
+// cachedFreeSpace returns a function that returns the free space of a directory, and
+// reads it once in freeSpaceValidity.
+func cachedFreeSpace(dir string) func() (int64, error) {
+	type reading struct {
+		at   time.Time // of the monotonic clock
+		free int64
+		err  error
+	}
+	var last atomic.Pointer[reading]
+	return func() (int64, error) {
+		if r := last.Load(); r != nil && time.Since(r.at) < freeSpaceValidity {
+			return r.free, r.err
+		}
+		r := &reading{at: time.Now()}
+		r.free, r.err = FreeSpace(dir)
+		last.Store(r)
+		return r.free, r.err
+	}
 }
 
 // Store is an open store. Its methods, and those of its buckets and logs, may be
@@ -224,8 +248,7 @@ func (s *Store) checkWritable() error {
 	if s.cfg.FreeSpace == nil {
 		return nil
 	}
-	// One system call, which is about a hundred times cheaper than the sync that
-	// follows. If it fails, the engine reports the error.
+	// If the free space is not known, the engine reports the error.
 	if free, err := s.cfg.FreeSpace(); err == nil && free < s.cfg.MinFree {
 		return fmt.Errorf("%w: the disk has %d bytes free, and %d are reserved", ErrFull, free, s.cfg.MinFree)
 	}
