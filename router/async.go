@@ -78,13 +78,9 @@ func (p asyncPipeline) Report(ctx context.Context, resp *contract.Response, acce
 	p.router.reporter.ReportResponse(ctx, resp, decisionlog.ResumeTimings(p.router.cfg.Now, acceptedAt), false)
 }
 
-// Recover finds out which requests the previous process left incomplete. It must
-// be called before the first request.
-func (r *Router) Recover(ctx context.Context) error { return r.async.Recover(ctx) }
-
 // Resume resumes the stored requests that no live process executes, and records that the
-// other ones of the previous process were interrupted. If the store rejects a write, it
-// retries until ctx ends.
+// other ones of the previous process were interrupted. New requests may be routed
+// meanwhile. If the store rejects a write, it retries until ctx ends.
 func (r *Router) Resume(ctx context.Context) error { return r.async.ResumeAll(ctx) }
 
 // NoticeGone is to be called after other processes that share the store may have ended:

@@ -272,7 +272,8 @@ func TestRouter_DispatchesNothingIfAuditLogFails(t *testing.T) {
 	}
 }
 
-// A synchronous request whose process was killed ends with outcome_unknown.
+// A synchronous request whose process was killed ends with outcome_unknown, also before
+// it is recovered. A request that begins before the recovery is not touched.
 func TestRunner_ClosesInterruptedSynchronousRequests(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", h.target.hangs)
@@ -294,6 +295,10 @@ func TestRunner_ClosesInterruptedSynchronousRequests(t *testing.T) {
 	if got.Status != contract.StatusFailed || len(got.Tasks) != 1 || got.Tasks[0].Error.Code != contract.TaskOutcomeUnknown {
 		t.Errorf("got %s with %+v, want it failed, with an unknown outcome", got.Status, got.Tasks)
 	}
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	answers := h.handle(ctx)
+	running := testkit.Receive(t, h.target.begun)
 	if err := h.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -301,6 +306,11 @@ func TestRunner_ClosesInterruptedSynchronousRequests(t *testing.T) {
 	if err != nil || found.Outcome == nil || found.Outcome.Status != contract.StatusFailed {
 		t.Errorf("the trail has %+v, %v, want the end", found.Outcome, err)
 	}
+	if found, err := h.auditLog.Find(t.Context(), running.Task.RequestID); err != nil || found.Decision == nil || found.Outcome != nil {
+		t.Errorf("the running request has the outcome %+v, %v, want its decision alone", found.Outcome, err)
+	}
+	cancel()
+	testkit.Receive(t, answers)
 }
 
 func code(err error) contract.Code {

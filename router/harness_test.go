@@ -101,7 +101,7 @@ func (h *harness) bucket(name string) *store.Bucket {
 	return b
 }
 
-// open starts the process: it calls Recover, but not Resume.
+// open starts the process, but does not call Resume.
 func (h *harness) open() {
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop = stop
@@ -152,7 +152,6 @@ func (h *harness) open() {
 	h.SetView(router.NewView(snapshot, d))
 	h.Service = h.History()
 	h.stop = func() { stop(); background.Wait() }
-	h.must(h.Recover(ctx))
 }
 
 // watchedAuditLog calls the hooks of the harness.

@@ -62,9 +62,6 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	if err != nil {
 		return nil, err
 	}
-	if err := c.router.Recover(ctx); err != nil {
-		return nil, err
-	}
 	listener := opts.Listener
 	if listener == nil {
 		if listener, err = openListener(ctx, c.cfg.Listen); err != nil {

@@ -26,8 +26,7 @@
 // were sent have ended, and hands over the rest.
 //
 //	runner := asyncrun.New(cfg, pipeline)
-//	err := runner.Recover(ctx)   // before the first request
-//	err = runner.ResumeAll(ctx)  // in the background
+//	err := runner.ResumeAll(ctx) // in the background
 //	resp, err := runner.Submit(ctx, accepted)
 //	runner.Close(ctx)
 package asyncrun

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/requests"
@@ -15,21 +16,36 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// Recover finds the decisions that the previous process left without a response.
-// It must be called before the first request, because afterwards decisions without
-// a response are those of this process.
-func (r *Runner) Recover(ctx context.Context) (err error) {
-	if r.interrupted, err = r.cfg.AuditLog.Unfinished(ctx); err != nil {
-		return fmt.Errorf("read the audit log: %w", err)
-	}
-	return nil
-}
-
 // ResumeAll resumes the stored requests that no live process executes, and records that
-// the other requests of the previous process were interrupted. If the store rejects a
-// write, it retries until ctx ends.
+// the other requests of the previous process were interrupted. New requests may be
+// submitted meanwhile. If the store cannot be read or rejects a write, it retries until
+// ctx ends.
 func (r *Runner) ResumeAll(ctx context.Context) error {
-	if err := r.retryStep(ctx, "close interrupted requests", r.closeInterrupted); err != nil {
+	var interrupted []audit.Record // decisions of earlier processes without a response
+	err := r.retryStep(ctx, "find interrupted requests", func(ctx context.Context) (err error) {
+		interrupted, err = r.cfg.AuditLog.Unfinished(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	closed := 0
+	err = r.retryStep(ctx, "close interrupted requests", func(ctx context.Context) error {
+		for len(interrupted) > 0 {
+			ended, err := r.closeInterrupted(ctx, &interrupted[0])
+			if err != nil {
+				return fmt.Errorf("close interrupted request %s: %w", interrupted[0].RequestID, err)
+			}
+			if interrupted = interrupted[1:]; ended {
+				closed++
+			}
+		}
+		return nil
+	})
+	if closed > 0 {
+		r.cfg.Logger.InfoContext(ctx, "the previous process stopped during requests; the audit log contains their ends", "requests", closed)
+	}
+	if err != nil {
 		return err
 	}
 	return r.retryStep(ctx, "resume open requests", r.resumeOpen)
@@ -75,29 +91,17 @@ func (r *Runner) retryStep(ctx context.Context, name string, step func(context.C
 	}
 }
 
-// closeInterrupted records the responses of the synchronous requests that the
-// previous process did not complete.
-func (r *Runner) closeInterrupted(ctx context.Context) error {
-	closed := 0
-	for len(r.interrupted) > 0 {
-		id := r.interrupted[0].RequestID
-		_, err := r.cfg.Store.Get(ctx, id)
-		switch {
-		case err == nil: // its process may have stopped before it was in the index
-			err = r.cfg.Store.AddOpen(ctx, id)
-		case errors.Is(err, store.ErrNotFound): // not a stored request
-			err = r.cfg.Journal.CloseInterrupted(ctx, &r.interrupted[0])
-			closed++
-		}
-		if err != nil {
-			return fmt.Errorf("close interrupted request %s: %w", id, err)
-		}
-		r.interrupted = r.interrupted[1:]
+// closeInterrupted records the response of a synchronous request that an earlier process
+// did not complete, and reports whether it was one. A stored request is resumed later.
+func (r *Runner) closeInterrupted(ctx context.Context, decision *audit.Record) (closed bool, err error) {
+	switch _, err := r.cfg.Store.Get(ctx, decision.RequestID); {
+	case err == nil: // its process may have stopped before it was in the index
+		return false, r.cfg.Store.AddOpen(ctx, decision.RequestID)
+	case errors.Is(err, store.ErrNotFound):
+		return true, r.cfg.Journal.CloseInterrupted(ctx, decision)
+	default:
+		return false, err
 	}
-	if closed > 0 {
-		r.cfg.Logger.InfoContext(ctx, "the previous process stopped during requests; the audit log contains their ends", "requests", closed)
-	}
-	return nil
 }
 
 // maxTakeovers bounds the requests that are taken over at the same time, because

@@ -77,15 +77,14 @@ const maxExecuting = 256
 
 // Runner runs asynchronous requests. It is safe for concurrent use.
 type Runner struct {
-	cfg         Config
-	pipeline    Pipeline
-	group       *run.Group
-	limiter     *execution.ConcurrencyLimiter
-	capacity    capacity
-	draining    atomic.Bool // no further task is sent
-	closing     sync.Once
-	ownersGone  chan struct{}  // capacity 1: see NoticeGone
-	interrupted []audit.Record // decisions of the previous process without a response; see Recover
+	cfg        Config
+	pipeline   Pipeline
+	group      *run.Group
+	limiter    *execution.ConcurrencyLimiter
+	capacity   capacity
+	draining   atomic.Bool // no further task is sent
+	closing    sync.Once
+	ownersGone chan struct{} // capacity 1: see NoticeGone
 }
 
 // New returns a Runner that executes requests with the pipeline.

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,11 +39,8 @@ func (l *Log) unfinishedIn(ctx context.Context, c *storedChain, upTo uint64) (le
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range u.order {
-		at, ok := u.open[id]
-		if delete(u.open, id); !ok {
-			continue // it has an outcome, or is a duplicate
-		}
+	for _, id := range u.sorted() {
+		at := u.open[id]
 		if l.others != nil {
 			if found, err := l.findRecords(ctx, id, maxRequestDuration); err == nil && found.Outcome != nil {
 				continue // in the chain of a replica that continued it
@@ -61,15 +59,16 @@ func (l *Log) unfinishedIn(ctx context.Context, c *storedChain, upTo uint64) (le
 
 // openDecisions collects the decisions whose outcome was not read yet.
 type openDecisions struct {
-	open    map[string]decisionEntry
-	order   []string
-	started uint64 // position of the last start record
+	open    map[string]decisionEntry // by id of the request
+	started uint64                   // position of the last start record
 }
 
 type decisionEntry struct {
 	batch *batch
 	entry int
 }
+
+func (d decisionEntry) position() uint64 { return d.batch.first + uint64(d.entry) }
 
 func (u *openDecisions) addBatch(b *batch) error {
 	for i := range b.entries {
@@ -84,7 +83,6 @@ func (u *openDecisions) addBatch(b *batch) error {
 			u.dropEnded()
 		case rec.Kind == KindDecision:
 			u.open[rec.RequestID] = decisionEntry{b, i}
-			u.order = append(u.order, rec.RequestID)
 		case rec.Kind == KindOutcome:
 			delete(u.open, rec.RequestID)
 		}
@@ -94,10 +92,13 @@ func (u *openDecisions) addBatch(b *batch) error {
 
 // dropEnded drops the decisions of the process that stopped cleanly.
 func (u *openDecisions) dropEnded() {
-	maps.DeleteFunc(u.open, func(_ string, at decisionEntry) bool { return at.batch.first+uint64(at.entry) > u.started })
-	u.order = slices.DeleteFunc(u.order, func(id string) bool {
-		_, ok := u.open[id]
-		return !ok
+	maps.DeleteFunc(u.open, func(_ string, at decisionEntry) bool { return at.position() > u.started })
+}
+
+// sorted returns the ids of the requests, oldest decision first.
+func (u *openDecisions) sorted() []string {
+	return slices.SortedFunc(maps.Keys(u.open), func(a, b string) int {
+		return cmp.Compare(u.open[a].position(), u.open[b].position())
 	})
 }
 
