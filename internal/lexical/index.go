@@ -1,12 +1,15 @@
 package lexical
 
 import (
+	"context"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/internal/run"
 )
 
 // Corpus contains the training data of a registry. Its order does not matter;
@@ -67,39 +70,35 @@ type domainName struct {
 func Train(c Corpus) *Model { return train(c, noStorage{}) }
 
 func train(c Corpus, storage Storage) *Model {
+	docs, domains := mergeIntents(c.Intents), sortedUnique(c.Domains)
 	t := &indexBuilder{
 		model:  &Model{words: map[string]int32{}, domainWords: map[string]int32{}, common: newCommonHashes()},
 		tokens: newTokenizer(), spellings: map[string]int{},
 	}
-	for w := range strings.FieldsSeq(stopWords) {
-		t.model.info[t.addWord([]byte(w))].stop = true
-	}
-	clear(t.spellings) // no misspelt stop words
-	docs := mergeIntents(c.Intents)
-	for _, d := range docs {
-		t.addIntent(d)
-	}
-	for _, name := range sortedUnique(c.Domains) {
-		t.addDomain(name)
-	}
-	t.addAliases(c.Aliases)
-	t.addLabels(docs)
-	t.computeWeights()
-	t.buildPostings()
-	key := corpusKey(docs, t.model.domains, c.Aliases)
-	state := decodeLearned(storage.Load(key), len(docs))
+	key := corpusKey(docs, domains, c.Aliases)
+	var state *learnedState
+	c.runTogether(
+		func() { state = decodeLearned(storage.Load(key), len(docs)) },
+		func() { t.addCorpus(&c, docs, domains) },
+	)
+	c.runTogether(
+		func() { t.model.typos = newTypoIndex(t.spellings) },
+		func() {
+			t.computeWeights()
+			t.buildPostings()
+			t.countFamilies(docs)
+			t.model.synonyms, t.model.phrases = newSynonyms(t.spellings)
+			t.model.notFor = t.newNotForWords(docs)
+			t.model.verbatim = t.verbatimTexts(docs)
+		},
+	)
 	isNew := state == nil
 	if isNew {
-		s, trials := trainStatistical(docs, t.model.domains, c.Pace)
+		s, trials := trainStatistical(docs, domains, c.Pace)
 		state = &learnedState{statistical: s, report: newReport(docs, trials)}
 	}
 	t.model.statistical, t.model.report = state.statistical, state.report
 	t.model.statistical.common = t.model.common
-	t.countFamilies(docs)
-	t.model.typos = newTypoIndex(t.spellings)
-	t.model.synonyms, t.model.phrases = newSynonyms(t.spellings)
-	t.model.notFor = t.newNotForWords(docs)
-	t.model.verbatim = t.verbatimTexts(docs)
 	if isNew {
 		state.learned, state.domainWords = t.learnDomains(docs)
 		storage.Store(key, state.encode)
@@ -109,6 +108,33 @@ func train(c Corpus, storage Storage) *Model {
 		t.model.addDomainName(domainName{domain: w.domain, words: []int32{t.model.addDomainWord([]byte(w.form))}, evidence: evidenceLearned})
 	}
 	return t.model
+}
+
+// runTogether calls both functions at the same time, or one after the other if the
+// training uses one processor.
+func (c *Corpus) runTogether(a, b func()) {
+	workers := 2
+	if c.Pace != nil {
+		workers = 1
+	}
+	calls := [2]func(){a, b}
+	run.ForEach(context.Background(), workers, len(calls), func(_ context.Context, i int) { calls[i]() })
+}
+
+// addCorpus adds all texts of the corpus.
+func (t *indexBuilder) addCorpus(c *Corpus, docs []IntentDoc, domains []string) {
+	for w := range strings.FieldsSeq(stopWords) {
+		t.model.info[t.addWord([]byte(w))].stop = true
+	}
+	clear(t.spellings) // no misspelt stop words
+	for _, d := range docs {
+		t.addIntent(d)
+	}
+	for _, name := range domains {
+		t.addDomain(name)
+	}
+	t.addAliases(c.Aliases)
+	t.addLabels(docs)
 }
 
 type indexBuilder struct {

@@ -36,10 +36,11 @@ type typoForm struct {
 // newTypoIndex indexes folded words, and their singulars as spellings of their
 // own. Words that occur more often are found first.
 func newTypoIndex(count map[string]int) typoIndex {
-	words := make([]string, 0, len(count))
+	words, forms := make([]string, 0, len(count)), 0
 	for w := range count {
 		if n := utf8.RuneCountInString(w); n >= minTypoLetters && n <= maxTypoLetters {
 			words = append(words, w)
+			forms += n + 1
 		}
 	}
 	slices.SortFunc(words, func(a, b string) int {
@@ -48,7 +49,7 @@ func newTypoIndex(count map[string]int) typoIndex {
 		}
 		return strings.Compare(b, a)
 	})
-	x := typoIndex{table: newFeatureTable(10 * len(words))}
+	x := typoIndex{table: newFeatureTable(forms), forms: make([]typoForm, 0, forms), first: make([]int32, 0, forms)}
 	for _, w := range words {
 		x.addSpelling(w)
 	}
