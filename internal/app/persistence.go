@@ -257,14 +257,12 @@ func (k *persistence) recordFleetChange(logger *slog.Logger) func(context.Contex
 
 // startTasks starts the background work of the store.
 func (k *persistence) startTasks(s *Server) {
-	s.group.Go("audit log", k.auditLog.Run)
 	s.group.Go("events", k.events.Run)
 	s.group.Go("tickets", k.tickets.Run)
 	if k.sharedKeys != nil {
 		s.group.Go("publish keys", k.sharedKeys.Run)
 		s.group.Go("follow keys", k.sharedKeys.Follow)
 	}
-	s.group.Go("count the stored bytes of tenants", s.core.countQuotas)
 	s.group.Go("own the store", func(ctx context.Context) error {
 		select {
 		case <-k.store.OwnershipLost():
@@ -275,6 +273,13 @@ func (k *persistence) startTasks(s *Server) {
 		}
 		return fmt.Errorf("%w: this process stops, so that nothing is done twice", k.store.OwnershipError())
 	})
+}
+
+// startCounting starts the background work that first reads all that is stored. It is for
+// a server that routes, so that it does not delay the first View.
+func (k *persistence) startCounting(s *Server) {
+	s.group.Go("audit log", k.auditLog.Run)
+	s.group.Go("count the stored bytes of tenants", s.core.countQuotas)
 }
 
 // closeStore closes in reverse order of opening.

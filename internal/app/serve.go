@@ -89,6 +89,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 		c.logLearning(view)
 		return nil
 	})
+	c.persistence.startCounting(s)
 	c.mcp.Start()
 	if c.cfg.MCP.HotReload {
 		s.group.Go("watch the registry of MCP servers", c.mcp.Watch)
