@@ -174,6 +174,9 @@ func headersEnd(b []byte) bool {
 
 // withoutRanges returns the block without these ranges.
 func (b *block) withoutRanges(holes []damagedRange) []byte {
+	if len(holes) == 0 {
+		return b.data
+	}
 	whole := make([]byte, 0, len(b.data))
 	at := 0
 	for _, h := range holes {

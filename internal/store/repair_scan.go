@@ -61,7 +61,7 @@ func (p *repairPlan) scan(ctx context.Context) error {
 		return err
 	}
 	p.usesIndex = p.index.matchesBlock(newest.data)
-	if err := p.scanBlocks(ctx, numbers); err != nil {
+	if err := p.scanBlocks(ctx, numbers, newest); err != nil {
 		return err
 	}
 	if len(p.damage) == 0 {
@@ -69,7 +69,7 @@ func (p *repairPlan) scan(ctx context.Context) error {
 	}
 	if p.usesIndex { // it will not be used after the repair, so that the engine reads everything
 		p.usesIndex = false
-		if err := p.scanBlocks(ctx, numbers); err != nil {
+		if err := p.scanBlocks(ctx, numbers, newest); err != nil {
 			return err
 		}
 	}
@@ -78,18 +78,21 @@ func (p *repairPlan) scan(ctx context.Context) error {
 	return nil
 }
 
-// scanBlocks checks the blocks, the newest first.
-func (p *repairPlan) scanBlocks(ctx context.Context, numbers []int) error {
+// scanBlocks checks the blocks, the newest first, which was read already.
+func (p *repairPlan) scanBlocks(ctx context.Context, numbers []int, newest *block) error {
 	p.deletedSeqs, p.deletedSubjects = map[uint64]bool{}, map[string]bool{}
 	p.blocks, p.damage, p.checked, p.checkBytes, p.tail, p.content = nil, nil, 0, 0, false, false
-	for i, number := range slices.Backward(numbers) {
-		b, err := p.readBlock(number)
-		if err != nil {
-			return err
+	for _, number := range slices.Backward(numbers) {
+		b := new(*newest) // scanBlock changes it
+		if number != newest.number {
+			var err error
+			if b, err = p.readBlock(number); err != nil {
+				return err
+			}
 		}
 		p.checked++
 		p.checkBytes += int64(len(b.data))
-		p.scanBlock(b, i == len(numbers)-1)
+		p.scanBlock(b, number == newest.number)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
