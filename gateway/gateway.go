@@ -64,7 +64,7 @@ func (c Config) withDefaults() Config {
 		c.Guard = egress.NewGuard()
 	}
 	if c.wait == nil {
-		c.wait = wait
+		c.wait = func(ctx context.Context, d time.Duration) { resilience.Sleep(ctx, d) }
 	}
 	for _, d := range []struct {
 		value    *time.Duration

@@ -296,15 +296,6 @@ func backoff(least time.Duration, failures int, random float64) time.Duration {
 	return time.Duration(float64(delay) * (0.5 + random/2))
 }
 
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
 func milliseconds(ms int, fallback time.Duration) time.Duration {
 	if ms == 0 {
 		return fallback
@@ -372,7 +363,7 @@ func (s *server) watch(ctx context.Context, session *mcpclient.Session) error {
 		case <-session.Done():
 			return session.Err()
 		case <-session.Changed():
-			wait(ctx, changeDelay)
+			resilience.Sleep(ctx, changeDelay)
 			refreshCtx, cancel := context.WithTimeout(ctx, s.cfg.ConnectTimeout)
 			err := s.listTools(refreshCtx, session)
 			cancel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/orchestrator/policy"
 )
@@ -290,7 +291,7 @@ func (x *execution) call(ctx context.Context, c *preparedCall) error {
 		case !again:
 			return x.endCall(c.step, EventCallError, StepFailed, reason, out)
 		}
-		waitFor(ctx, max(pause, time.Duration(failure.RetryAfterMS)*time.Millisecond))
+		resilience.Sleep(ctx, max(pause, time.Duration(failure.RetryAfterMS)*time.Millisecond))
 	}
 }
 

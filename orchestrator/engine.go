@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 )
 
 // Budgets limit a run. Zero values have defaults.
@@ -175,21 +176,10 @@ func (x *execution) apply(change func(*Record) error) error {
 			return err
 		}
 		x.o.cfg.Logger.Error("a step of an orchestration is not stored, trying again", "orchestration_id", x.rec.ID, "error", err)
-		if !waitFor(x.parent, pause) {
+		if !resilience.Sleep(x.parent, pause) {
 			return errStopped
 		}
 	}
-}
-
-// waitFor waits, and reports whether the context is still active.
-func waitFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
 }
 
 // advance writes an event.

@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -123,7 +124,7 @@ func (p *Peers) AwaitRecord(ctx context.Context, grant contract.TaskGrant) error
 	defer cancel()
 	for {
 		p.broadcast(message{Kind: recordNeeded, RequestID: grant.RequestID, TaskID: grant.TaskID})
-		if !sleepContext(ctx, recordPoll) {
+		if !resilience.Sleep(ctx, recordPoll) {
 			return &contract.Error{Code: contract.CodeOverloaded, Message: "another replica executes the request and has not stored it yet; try again"}
 		}
 		if _, err := p.cfg.Store.Get(ctx, grant.RequestID); !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
@@ -174,7 +175,7 @@ func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, exec
 			return ctx.Err()
 		}
 		p.cfg.Logger.WarnContext(ctx, "messages of other replicas are not received, trying again", "err", err)
-		if !sleepContext(ctx, pause) {
+		if !resilience.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -85,7 +86,7 @@ func (r *Runner) retryStep(ctx context.Context, name string, step func(context.C
 			return ctx.Err()
 		}
 		r.cfg.Logger.ErrorContext(ctx, "recovery is incomplete, trying again", "step", name, "err", err)
-		if !sleepContext(ctx, pause) {
+		if !resilience.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
 	}

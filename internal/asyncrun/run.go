@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router/plan"
 )
@@ -104,24 +105,12 @@ func (r *Run) changeRecord(change func(*requests.Record) error) func(context.Con
 func retryUntilDone(ctx context.Context, write func(context.Context) error) error {
 	err := write(ctx)
 	for pause := execution.FirstWritePause; err != nil && history.IsTemporary(err); pause = min(2*pause, execution.MaxWritePause) {
-		if !sleepContext(ctx, pause) {
+		if !resilience.Sleep(ctx, pause) {
 			return err
 		}
 		err = write(ctx)
 	}
 	return err
-}
-
-// sleepContext reports whether it lasted: it ends early, with false, if ctx is done.
-func sleepContext(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // RecordOutcome ends the stored request with the response, and returns the response

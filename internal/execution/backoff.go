@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/resilience"
 )
 
 // Pauses between two rounds over the agents of a part. An asynchronous request has
@@ -31,14 +33,7 @@ func (p *partExecution) waitForNextRound(ctx context.Context, round int) bool {
 
 	p.run.Permit.Release()
 	defer p.run.Permit.Acquire(ctx)
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return resilience.Sleep(ctx, pause)
 }
 
 func (p *partExecution) hasAgentsLeft() bool {

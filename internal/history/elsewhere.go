@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -40,11 +41,7 @@ func (s *Service) cancelElsewhere(ctx context.Context, id string) (*contract.Res
 // is stored.
 func (s *Service) awaitEnd(ctx context.Context, id string) (*storedRequest, error) {
 	for pause := endPoll; ; pause = min(2*pause, maxEndPoll) {
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !resilience.Sleep(ctx, pause) {
 			return nil, ctx.Err()
 		}
 		found, err := s.lookup(ctx, id, anyAge)

@@ -34,7 +34,7 @@ func Retry(ctx context.Context, cfg RetryConfig, fn func(ctx context.Context, at
 			return err
 		}
 		delay := cfg.nextDelay(err, attempt)
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= delay || !sleepUnlessDone(ctx, delay) {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= delay || !Sleep(ctx, delay) {
 			return err
 		}
 	}
@@ -59,8 +59,8 @@ func (cfg *RetryConfig) nextDelay(err error, attempt int) time.Duration {
 	return d
 }
 
-// sleepUnlessDone waits for d and reports whether ctx is still active.
-func sleepUnlessDone(ctx context.Context, d time.Duration) bool {
+// Sleep waits for d and reports whether ctx is still active.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

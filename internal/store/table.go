@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -132,8 +133,8 @@ func CompareAndSet(ctx context.Context, b Versioned, key string, change func(Ent
 			return 0, err
 		}
 		if n > 0 && entry.Revision == lostWith {
-			if err := sleepContext(ctx, pause); err != nil {
-				return 0, fmt.Errorf("update %s: %w: another write is not stored yet: %w", key, ErrUnavailable, err)
+			if !resilience.Sleep(ctx, pause) {
+				return 0, fmt.Errorf("update %s: %w: another write is not stored yet: %w", key, ErrUnavailable, context.Cause(ctx))
 			}
 			pause = min(2*pause, maxRacePause)
 		} else {
@@ -155,18 +156,6 @@ func CompareAndSet(ctx context.Context, b Versioned, key string, change func(Ent
 		}
 	}
 	return 0, fmt.Errorf("update %s: %w %d times", key, ErrConflict, maxUpdates)
-}
-
-// sleepContext waits. If ctx ends before, it returns the cause.
-func sleepContext(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // ttlBucket writes to a bucket with a TTL. One goroutine owns it.
