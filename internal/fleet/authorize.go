@@ -1,0 +1,76 @@
+package fleet
+
+import (
+	"fmt"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// authorize returns the grant of the agent if the caller may register the instance.
+func (f *Fleet) authorize(key instanceKey, caller *contract.Caller) (*contract.Grant, error) {
+	if err := f.authorizeOwner(key, caller); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	declared := f.isDeclared(key.agentID)
+	f.mu.Unlock()
+	if declared {
+		return nil, &contract.Error{
+			Code:    contract.CodeConflict,
+			Message: key.agentID + " is declared in the operator's registry file, which has precedence: remove it there, or register another id",
+		}
+	}
+	grant := f.grantOf(key.agentID)
+	if grant == nil {
+		return nil, &contract.Error{
+			Code: contract.CodeForbidden,
+			Message: fmt.Sprintf("the operator's registry file grants nothing to %s: add it there, for example grants: {%s: {intents: […], domains: […]}}",
+				key.agentID, key.agentID),
+		}
+	}
+	return grant, nil
+}
+
+// authorizeOwner checks that the caller is the agent, or may act for every agent.
+func (f *Fleet) authorizeOwner(key instanceKey, caller *contract.Caller) error {
+	if caller.AllScopes || caller.HasScope(contract.ScopeAdmin) {
+		return nil
+	}
+	if caller.Subject != key.agentID {
+		return &contract.Error{
+			Code:    contract.CodeForbidden,
+			Message: fmt.Sprintf("the token is for %s and not for the agent %s: an agent registers itself only", caller.Subject, key.agentID),
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	// Subjects are unique for one issuer only.
+	if a := f.roster.agents[key.agentID]; a != nil {
+		for _, i := range a.instances {
+			if i.issuer != "" && i.issuer != caller.Issuer {
+				return &contract.Error{Code: contract.CodeForbidden, Message: key.agentID + " is registered with a token of another issuer"}
+			}
+		}
+	}
+	return nil
+}
+
+// isDeclared reports whether the operator's file declares the agent. The caller holds
+// mu.
+func (f *Fleet) isDeclared(agentID string) bool {
+	if d := f.cfg.Operator(); d != f.operator {
+		f.operator, f.declared = d, make(map[string]bool, len(d.Agents))
+		for _, a := range d.Agents {
+			f.declared[a.ID] = true
+		}
+	}
+	return f.declared[agentID]
+}
+
+// grantOf returns the grant of the agent, nil if it has none.
+func (f *Fleet) grantOf(agentID string) *contract.Grant {
+	if g, ok := f.cfg.Operator().Grants[agentID]; ok {
+		return &g
+	}
+	return nil
+}
