@@ -48,13 +48,6 @@ type valueSealer struct {
 	pending map[contentkey.ID]*pendingKey
 }
 
-// keyEpoch is a key that encrypts data keys.
-type keyEpoch struct {
-	key   *contentkey.Key
-	seq   uint64 // of its message
-	since time.Time
-}
-
 // knownKey is the data key of a revision.
 type knownKey struct {
 	revision uint64
@@ -104,45 +97,6 @@ func (s *Store) openSealer(ctx context.Context, b *Bucket, cfg *BucketConfig) (*
 	}
 }
 
-// readEpochs reads the stored epochs, of which the newest becomes the current one, and
-// returns its message. Other processes may have begun some.
-func (v *valueSealer) readEpochs(ctx context.Context) (newest Message, err error) {
-	v.changing.Lock()
-	defer v.changing.Unlock()
-	return v.readEpochsLocked(ctx)
-}
-
-// readEpochsLocked is readEpochs for a caller that holds changing.
-func (v *valueSealer) readEpochsLocked(ctx context.Context) (newest Message, err error) {
-	began := time.Now()
-	err = v.log.Read(ctx, ReadFrom{Subject: v.epochSubject()}, func(m Message) error {
-		data, err := v.ring.Open(m.Data, []byte(m.Subject))
-		if err != nil {
-			return err
-		}
-		key, err := contentkey.ParseKey(data)
-		if err != nil {
-			return err
-		}
-		newest = m
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		if v.epochs[key.ID()] == nil {
-			v.epochs[key.ID()] = &keyEpoch{key: key, seq: m.Seq, since: m.At}
-		}
-		if v.current == nil || m.Seq > v.current.seq {
-			v.current = v.epochs[key.ID()]
-		}
-		return nil
-	})
-	if err == nil {
-		v.checked = began
-	}
-	return newest, err
-}
-
-func (v *valueSealer) epochSubject() string { return "keys." + v.bucket.name + ".epoch" }
-
 // keySubject returns the subject of a data key; the part is "data", "moved" or "*".
 func (v *valueSealer) keySubject(part, key string) string {
 	return "keys." + v.bucket.name + "." + part + "." + key
@@ -151,59 +105,8 @@ func (v *valueSealer) keySubject(part, key string) string {
 // associatedData binds an encrypted value to its key.
 func (v *valueSealer) associatedData(key string) []byte { return []byte(v.bucket.prefix + key) }
 
-// beginEpoch makes a new epoch key the current one, or that of another process which has
-// begun an epoch at the same time.
-func (v *valueSealer) beginEpoch(ctx context.Context) error {
-	v.changing.Lock()
-	defer v.changing.Unlock()
-	var last uint64
-	if v.current != nil {
-		last = v.current.seq
-	}
-	key := contentkey.NewKey()
-	sealed := v.ring.Seal(key.Marshal(), []byte(v.epochSubject()))
-	seq, err := v.log.Append(ctx, v.epochSubject(), sealed, AppendOptions{ExpectLast: &last})
-	if errors.Is(err, ErrConflict) {
-		_, err = v.readEpochsLocked(ctx)
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	v.current = &keyEpoch{key: key, seq: seq, since: v.bucket.store.cfg.Now()}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.epochs[key.ID()] = v.current
-	return nil
-}
-
-// Bounds of a shared store, in which a process may use an epoch for a while after another
-// one has begun the next.
-const (
-	epochCheckInterval = 30 * time.Second // between two looks for a newer epoch
-	maxSealedWrite     = 30 * time.Second // of a value with its data key
-	// epochGrace is how long an epoch is kept after the next one has begun. It has 30 s
-	// for the clocks of the servers.
-	epochGrace = epochCheckInterval + maxSealedWrite + 30*time.Second
-)
-
 // isShared reports whether other processes use the bucket.
 func (v *valueSealer) isShared() bool { return v.bucket.store.cfg.URL != "" }
-
-// checkEpoch reads the epochs again if another process may have begun one.
-func (v *valueSealer) checkEpoch(ctx context.Context) error {
-	if !v.isShared() {
-		return nil
-	}
-	v.changing.RLock()
-	fresh := time.Since(v.checked) < epochCheckInterval
-	v.changing.RUnlock()
-	if fresh {
-		return nil
-	}
-	_, err := v.readEpochs(ctx)
-	return err
-}
 
 // put writes an encrypted value. An update uses the data key of the revision that it
 // replaces, so that erasing a data key once is enough.
@@ -376,26 +279,6 @@ func (v *valueSealer) openKey(ctx context.Context, m Message) (*contentkey.Key, 
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return contentkey.ParseKey(data)
-}
-
-// findEpoch returns the epoch of a data key with this sequence, nil if it was erased. An
-// epoch is stored before its data keys, so one that another process has begun is found
-// by reading the epochs once.
-func (v *valueSealer) findEpoch(ctx context.Context, id contentkey.ID, seq uint64) (*keyEpoch, error) {
-	for tried := !v.isShared(); ; tried = true {
-		v.mu.Lock()
-		epoch, known := v.epochs[id], seq <= v.read
-		v.mu.Unlock()
-		if epoch != nil || known || tried {
-			return epoch, nil
-		}
-		if _, err := v.readEpochs(ctx); err != nil {
-			return nil, err
-		}
-		v.mu.Lock()
-		v.read = max(v.read, seq)
-		v.mu.Unlock()
-	}
 }
 
 func (v *valueSealer) lookUp(key string) knownKey {
