@@ -180,3 +180,30 @@ func (m *Model) forEachLabelIntent(text string, use func(intent int32)) {
 		}
 	}
 }
+
+// splitCamel inserts spaces at the word borders of camelCase: codeReview,
+// HTTPServer.
+func splitCamel(label string) string {
+	runes := []rune(label)
+	var b strings.Builder
+	for i, r := range runes {
+		if i > 0 && unicode.IsUpper(r) {
+			acronymEnds := unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1])
+			if unicode.IsLower(runes[i-1]) || acronymEnds {
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// joinWords returns a label written as one word.
+func joinWords(label string) string {
+	return strings.Map(func(r rune) rune {
+		if isWordRune(r) || r == '+' || r == '#' { // C++ is not C
+			return r
+		}
+		return -1
+	}, label)
+}

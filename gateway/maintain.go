@@ -1,0 +1,163 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/caprouter/caprouter/gateway/mcpclient"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+// maintain keeps the server connected until the context ends.
+func (s *server) maintain(ctx context.Context) {
+	if s.declared.Disabled {
+		s.setStatus(StatusDisconnected, StateDisabled, errors.New("the server is disabled by its declaration"), nil)
+		return
+	}
+	lookup := s.cfg.Lookup
+	if s.origin == OriginRegistration {
+		lookup = noVariables
+	}
+	expanded, err := s.declared.Expand(lookup)
+	if err != nil {
+		s.setStatus(StatusError, StateBlocked, err, nil)
+		return
+	}
+	if s.declared.Start == mcpfile.Lazy {
+		s.firstTry.Do(func() { close(s.tried) })
+		select {
+		case <-s.demanded:
+		case <-ctx.Done():
+			return
+		}
+	}
+	for failures := 0; ctx.Err() == nil; {
+		s.setStatus(StatusConnecting, "", nil, nil)
+		start := time.Now()
+		connected, err := s.connect(ctx, expanded)
+		if ctx.Err() != nil {
+			break
+		}
+		if time.Since(start) >= stableAfter+s.cfg.ConnectTimeout {
+			failures = 0
+		}
+		failures++
+		switch {
+		case errors.Is(err, mcpclient.ErrAuthRequired):
+			s.setStatus(StatusError, StateAuthRequired, err, nil)
+		case connected && failures == 1:
+			s.setStatus(StatusConnecting, "", err, nil) // calls wait for the next attempt
+		default:
+			s.setStatus(StatusError, "", err, nil)
+		}
+		delay := backoff(s.cfg.MinBackoff, failures, rand.Float64()) //nolint:gosec // jitter need not be secret
+		s.log.Warn("MCP server is not connected", "error", err, "retry_in_ms", delay.Milliseconds())
+		s.cfg.wait(ctx, delay)
+	}
+	s.setStatus(StatusDisconnected, "", errors.New("the gateway is closed"), nil)
+}
+
+// maxBackoff bounds the delay between two attempts to connect.
+const maxBackoff = 2 * time.Minute
+
+// backoff returns the delay after a number of failures. random is from 0 to 1 and selects
+// the upper half of the delay.
+func backoff(least time.Duration, failures int, random float64) time.Duration {
+	delay := least
+	for range failures - 1 {
+		delay = min(2*delay, maxBackoff)
+	}
+	return time.Duration(float64(delay) * (0.5 + random/2))
+}
+
+// connect connects once, and reports whether it was connected and why the connection
+// failed or was lost.
+func (s *server) connect(ctx context.Context, expanded *mcpfile.Expanded) (connected bool, err error) {
+	if s.declared.Transport == mcpfile.REST {
+		return false, s.connectREST(ctx, expanded)
+	}
+	connectCtx, cancel := context.WithTimeout(ctx, milliseconds(s.declared.Timeouts.Connect, s.cfg.ConnectTimeout))
+	defer cancel()
+	session, err := mcpclient.Connect(connectCtx, expanded, s.client)
+	if err != nil {
+		return false, err
+	}
+	if err = s.listTools(connectCtx, session); err == nil {
+		connected = true
+		s.setStatus(StatusConnected, "", nil, &sessionLink{session})
+		err = s.watch(ctx, session)
+	}
+	s.setStatus(StatusConnecting, "", nil, nil) // no new calls
+	return connected, errors.Join(err, session.Close())
+}
+
+// listTools replaces the tools by those that the server lists.
+func (s *server) listTools(ctx context.Context, session *mcpclient.Session) error {
+	changes := session.Changes()
+	list, err := session.Tools(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return errors.New("the server did not list its tools in time")
+		}
+		return fmt.Errorf("list tools: %w", err)
+	}
+	tools, err := newTools(&s.declared, list)
+	if err == nil {
+		err = s.checkPins(ctx, tools)
+	}
+	if err != nil {
+		return err
+	}
+	s.setTools(tools, changes)
+	return nil
+}
+
+// watch returns when the connection is lost or the server does not answer.
+func (s *server) watch(ctx context.Context, session *mcpclient.Session) error {
+	probe := time.NewTicker(milliseconds(s.declared.Health.IntervalMS, s.cfg.ProbeInterval))
+	defer probe.Stop()
+	failed := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-session.Done():
+			return session.Err()
+		case <-session.Changed():
+			resilience.Sleep(ctx, changeDelay)
+			refreshCtx, cancel := context.WithTimeout(ctx, s.cfg.ConnectTimeout)
+			err := s.listTools(refreshCtx, session)
+			cancel()
+			if err != nil { // calls wait for the new definitions
+				return err
+			}
+		case <-probe.C:
+			err := s.probe(ctx, session)
+			if err == nil {
+				failed = 0
+			} else if failed++; failed == maxFailedProbes {
+				return fmt.Errorf("the server did not answer %d probes: %w", failed, err)
+			}
+			s.mu.Lock()
+			s.failedProbes = failed
+			s.mu.Unlock()
+		}
+	}
+}
+
+// probe checks that the server answers. A server that does not report changes of its
+// tools lists them.
+func (s *server) probe(ctx context.Context, session *mcpclient.Session) error {
+	ctx, cancel := context.WithTimeout(ctx, milliseconds(s.declared.Timeouts.Probe, s.cfg.ProbeTimeout))
+	defer cancel()
+	if !session.ReportsChanges() {
+		if err := s.listTools(ctx, session); err == nil {
+			return nil
+		}
+	}
+	return session.Probe(ctx)
+}
