@@ -31,9 +31,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/caprouter/caprouter/test/internal/process"
@@ -44,16 +41,11 @@ func main() {
 	flag.BoolVar(&opts.short, "short", false, "run the script once, with short pauses, in less than a minute")
 	flag.IntVar(&opts.rounds, "rounds", 1, "how often the script is run, about two minutes each; 1 with -short")
 	flag.DurationVar(&opts.limit, "limit", 5*time.Minute, "how long each round, and the checks at the end, may take")
-	flag.StringVar(&opts.binary, "binary", "", "the router to run; it is built if this is not set")
+	process.BinaryFlag(&opts.binary)
 	flag.Uint64Var(&opts.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random numbers")
-	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the logs")
+	process.KeepFlag(&opts.keep)
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := runCluster(ctx, opts, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "cluster:", err)
-		os.Exit(1)
-	}
+	process.RunDriver("cluster", func(ctx context.Context) error { return runCluster(ctx, opts, os.Stdout) })
 }
 
 type options struct {
@@ -78,12 +70,7 @@ func runCluster(ctx context.Context, opts options, out io.Writer) (err error) {
 			_ = os.RemoveAll(dir)
 		}
 	}()
-	if opts.binary == "" {
-		if opts.binary, err = process.Build(ctx, dir); err != nil {
-			return err
-		}
-	}
-	if opts.binary, err = filepath.Abs(opts.binary); err != nil {
+	if opts.binary, err = process.FindOrBuild(ctx, opts.binary, dir); err != nil {
 		return err
 	}
 	report, err := runScript(ctx, opts, dir, out)

@@ -29,13 +29,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/caprouter/caprouter/test/internal/process"
@@ -51,20 +50,14 @@ func main() {
 	flag.IntVar(&opts.cluster, "cluster", 40, "number of kills of one of two routers that share a cluster of NATS servers; 0 skips this part")
 	flag.IntVar(&opts.openRequests, "open", 10_000, "number of requests that are open when the router is killed; 0 skips this part")
 	flag.Uint64Var(&opts.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random numbers")
-	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the log")
+	process.KeepFlag(&opts.keep)
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	if flag.Arg(0) == roleStore {
-		err = serveStore(ctx, flag.Arg(1), flag.Arg(2))
-	} else {
-		err = runParts(ctx, opts, os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "crash:", err)
-		os.Exit(1)
-	}
+	process.RunDriver("crash", func(ctx context.Context) error {
+		if flag.Arg(0) == roleStore {
+			return serveStore(ctx, flag.Arg(1), flag.Arg(2))
+		}
+		return runParts(ctx, opts, os.Stdout)
+	})
 }
 
 type options struct {
@@ -78,16 +71,12 @@ const smallStore = "64MiB"
 
 // runParts runs all parts and prints their reports. It returns an error if a check
 // found a violation or a part could not run.
-func runParts(ctx context.Context, opts options, out io.Writer) error {
-	dir, err := os.MkdirTemp("", "caprouter-crash-")
+func runParts(ctx context.Context, opts options, out io.Writer) (err error) {
+	dir, remove, err := process.MakeRunDir("crash", opts.keep, out)
 	if err != nil {
 		return err
 	}
-	if opts.keep {
-		fmt.Fprintln(out, "directory:", dir)
-	} else {
-		defer func() { _ = os.RemoveAll(dir) }()
-	}
+	defer func() { err = errors.Join(err, remove()) }()
 	violations := 0
 	for _, part := range []struct {
 		name, title string

@@ -20,12 +20,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/caprouter/caprouter/test/internal/process"
@@ -36,15 +35,10 @@ func main() {
 	flag.IntVar(&opts.agents, "agents", 10_000, "number of agents that send heartbeats")
 	flag.IntVar(&opts.joining, "joining", 1000, "number of agents that register under load")
 	flag.DurationVar(&opts.duration, "for", 30*time.Second, "duration of the load")
-	flag.StringVar(&opts.binary, "binary", "", "the router to run; it is built if this is not set")
-	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the log")
+	process.BinaryFlag(&opts.binary)
+	process.KeepFlag(&opts.keep)
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := runFleet(ctx, opts, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "fleet:", err)
-		os.Exit(1)
-	}
+	process.RunDriver("fleet", func(ctx context.Context) error { return runFleet(ctx, opts, os.Stdout) })
 }
 
 type options struct {
@@ -56,20 +50,14 @@ type options struct {
 
 // runFleet runs all phases and prints the report. It returns an error if a check found a
 // violation or a phase could not run.
-func runFleet(ctx context.Context, opts options, out io.Writer) error {
-	dir, err := os.MkdirTemp("", "caprouter-fleet-")
+func runFleet(ctx context.Context, opts options, out io.Writer) (err error) {
+	dir, remove, err := process.MakeRunDir("fleet", opts.keep, out)
 	if err != nil {
 		return err
 	}
-	if opts.keep {
-		fmt.Fprintln(out, "directory:", dir)
-	} else {
-		defer func() { _ = os.RemoveAll(dir) }()
-	}
-	if opts.binary == "" {
-		if opts.binary, err = process.Build(ctx, dir); err != nil {
-			return err
-		}
+	defer func() { err = errors.Join(err, remove()) }()
+	if opts.binary, err = process.FindOrBuild(ctx, opts.binary, dir); err != nil {
+		return err
 	}
 	report, err := measure(ctx, opts, dir)
 	if err != nil {

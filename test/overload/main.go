@@ -32,11 +32,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
 func main() {
@@ -45,21 +45,15 @@ func main() {
 	flag.IntVar(&opts.slow, "slow", 1000, "slow connections of each kind; 0 skips this part")
 	flag.StringVar(&opts.only, "only", "", "run one part: "+strings.Join(partNames(), ", ")+"; empty is all but "+soakPart)
 	flag.StringVar(&opts.flood, "flood", "", "operations of the parts neighbour and soak, separated by commas; empty is all")
-	flag.StringVar(&opts.binary, "binary", "", "binary of the router; built if empty")
-	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the log")
+	process.BinaryFlag(&opts.binary)
+	process.KeepFlag(&opts.keep)
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	if role := flag.Arg(0); role != "" {
-		err = serveRole(ctx, role)
-	} else {
-		err = runAll(ctx, opts, os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "overload:", err)
-		os.Exit(1)
-	}
+	process.RunDriver("overload", func(ctx context.Context) error {
+		if role := flag.Arg(0); role != "" {
+			return serveRole(ctx, role)
+		}
+		return runAll(ctx, opts, os.Stdout)
+	})
 }
 
 type options struct {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -22,15 +21,11 @@ func runAll(ctx context.Context, opts options, out io.Writer) (err error) {
 	if err := opts.validate(); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "caprouter-overload-")
+	dir, remove, err := process.MakeRunDir("overload", opts.keep, out)
 	if err != nil {
 		return err
 	}
-	if opts.keep {
-		fmt.Fprintln(out, "directory:", dir)
-	} else {
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	}
+	defer func() { err = errors.Join(err, remove()) }()
 	w := &testbed{opts: opts, dir: dir, failures: &failureLog{}}
 	defer func() { err = errors.Join(err, w.close(context.WithoutCancel(ctx))) }()
 	if err := w.startProcesses(ctx); err != nil {
