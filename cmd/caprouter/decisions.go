@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -51,14 +50,7 @@ func newDecisionsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printOutput(cmd, flags.asJSON, list, func(out io.Writer) error {
-				text := "no decisions\n"
-				if len(list) > 0 {
-					text = formatDecisions(list, detectOutput(out))
-				}
-				_, err := io.WriteString(out, text)
-				return err
-			})
+			return printList(cmd, flags.asJSON, list, "decisions", formatDecisions)
 		},
 	}
 	flags.register(cmd)

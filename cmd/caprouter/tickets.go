@@ -59,14 +59,7 @@ func newTicketsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printOutput(cmd, flags.asJSON, list, func(out io.Writer) error {
-				text := "no tickets\n"
-				if len(list) > 0 {
-					text = formatTickets(list, detectOutput(out))
-				}
-				_, err := io.WriteString(out, text)
-				return err
-			})
+			return printList(cmd, flags.asJSON, list, "tickets", formatTickets)
 		},
 	}
 	flags.register(cmd)
