@@ -90,20 +90,7 @@ func (b *Bucket) ensureBlobs(ctx context.Context) error {
 	if maxAge > 0 {
 		maxAge += orphanAge // a blob must not expire before its key
 	}
-	stream, err := b.store.ensureStream(ctx, streamSpec{
-		Name:              b.blobStream(),
-		Subjects:          []string{b.blobSubject("*", ">")},
-		MaxBytes:          -1,
-		MaxAge:            maxAge,
-		Discard:           jetstream.DiscardNew,
-		Storage:           jetstream.FileStorage,
-		Duplicates:        duplicateMemory,
-		AllowDirect:       true,
-		MaxConsumers:      -1,
-		MaxMsgs:           -1,
-		MaxMsgsPerSubject: -1,
-		MaxMsgSize:        -1,
-	})
+	stream, err := b.store.ensureStream(ctx, newStreamSpec(b.blobStream(), []string{b.blobSubject("*", ">")}, -1, maxAge))
 	if err != nil {
 		return err
 	}

@@ -89,20 +89,8 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 	if cfg.OnWrite != nil {
 		b.onWrite = cfg.OnWrite
 	}
-	sp := streamSpec{
-		Name:              b.streamName,
-		Subjects:          []string{b.prefix + ">"},
-		MaxMsgsPerSubject: 1,
-		MaxBytes:          limit,
-		MaxAge:            cfg.MaxAge,
-		Discard:           jetstream.DiscardNew,
-		Storage:           jetstream.FileStorage,
-		Duplicates:        duplicateWindow(cfg.MaxAge),
-		AllowDirect:       true,
-		MaxConsumers:      -1,
-		MaxMsgs:           -1,
-		MaxMsgSize:        -1,
-	}
+	sp := newStreamSpec(b.streamName, []string{b.prefix + ">"}, limit, cfg.MaxAge)
+	sp.MaxMsgsPerSubject = 1
 	if cfg.KeyTTL {
 		sp.AllowMsgTTL, sp.AllowRollup, sp.SubjectDeleteMarkerTTL = true, true, markerTTL
 	}

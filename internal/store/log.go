@@ -86,21 +86,7 @@ func (s *Store) Log(ctx context.Context, cfg LogConfig) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("log %s: %w", cfg.Name, err)
 	}
-	sp := streamSpec{
-		Name:         cfg.Name,
-		Subjects:     cfg.Subjects,
-		MaxBytes:     limit,
-		MaxAge:       cfg.MaxAge,
-		Discard:      jetstream.DiscardNew,
-		Storage:      jetstream.FileStorage,
-		Duplicates:   duplicateWindow(cfg.MaxAge),
-		AllowDirect:  true,
-		MaxConsumers: -1,
-		MaxMsgs:      -1,
-		MaxMsgSize:   -1,
-
-		MaxMsgsPerSubject: -1,
-	}
+	sp := newStreamSpec(cfg.Name, cfg.Subjects, limit, cfg.MaxAge)
 	if cfg.Memory {
 		sp.Storage = jetstream.MemoryStorage
 		if sp.MaxBytes = min(limit, maxMemoryLog); limit < 0 {

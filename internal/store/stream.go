@@ -22,6 +22,25 @@ const duplicateMemory = 30 * time.Second
 // streamSpec is the configuration of a stream.
 type streamSpec jetstream.StreamConfig
 
+// newStreamSpec returns the configuration of a durable stream, which rejects writes at its
+// limit of bytes; -1 = none.
+func newStreamSpec(name string, subjects []string, maxBytes int64, maxAge time.Duration) streamSpec {
+	return streamSpec{
+		Name:              name,
+		Subjects:          subjects,
+		MaxBytes:          maxBytes,
+		MaxAge:            maxAge,
+		Discard:           jetstream.DiscardNew,
+		Storage:           jetstream.FileStorage,
+		Duplicates:        duplicateWindow(maxAge),
+		AllowDirect:       true,
+		MaxConsumers:      -1,
+		MaxMsgs:           -1,
+		MaxMsgSize:        -1,
+		MaxMsgsPerSubject: -1,
+	}
+}
+
 // validName matches the names of buckets and logs.
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
