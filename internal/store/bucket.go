@@ -80,7 +80,7 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 		}
 		return b, nil
 	}
-	limit, err := s.shareBytes(cfg.Share)
+	limit, err := s.cfg.shareBytes(cfg.Share)
 	if err != nil {
 		return nil, fmt.Errorf("bucket %s: %w", cfg.Name, err)
 	}

@@ -82,7 +82,7 @@ func (s *Store) Log(ctx context.Context, cfg LogConfig) (*Log, error) {
 		}
 		return &Log{store: s, name: cfg.Name, subjects: stream.CachedInfo().Config.Subjects, stream: stream, last: lastWriteOf(s, cfg.Name)}, nil
 	}
-	limit, err := s.shareBytes(cfg.Share)
+	limit, err := s.cfg.shareBytes(cfg.Share)
 	if err != nil {
 		return nil, fmt.Errorf("log %s: %w", cfg.Name, err)
 	}

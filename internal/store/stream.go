@@ -45,14 +45,14 @@ func newStreamSpec(name string, subjects []string, maxBytes int64, maxAge time.D
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // shareBytes returns the limit of a stream in bytes; -1 = no limit of its own.
-func (s *Store) shareBytes(part float64) (int64, error) {
+func (c *Config) shareBytes(part float64) (int64, error) {
 	switch {
 	case part == 0:
 		return -1, nil
 	case part < 0 || part > 1:
 		return 0, fmt.Errorf("share %g: want 0 to 1", part)
 	}
-	return max(1, int64(part*float64(s.cfg.MaxBytes))), nil
+	return max(1, int64(part*float64(c.MaxBytes))), nil
 }
 
 // ensureStream creates or updates a stream, and remembers it for a restart.
