@@ -185,20 +185,30 @@ func TestQuantize(t *testing.T) {
 	d := newTrainingSet(trainingTexts(docs, families.of), families)
 	l := fitLinear(d, func(int) bool { return true })
 	c := l.quantize(d.table)
+	c.prepare()
 	want := make([]float32, d.classes+families.count)
-	got, sums := make([]float32, len(want)), make([]int32, len(want))
+	got, sums := newClassScores(d.classes, families.count), make([]int32, len(want))
 	for i := range d.samples {
 		s := &d.samples[i]
 		values, _ := l.weighText(nil, s.features, int(s.words), unknownCount{})
 		l.scoreClasses(want, s.features, values)
-		c.scoreClasses(got, sums, s.features, values)
+		c.scoreClasses(&got, sums, s.features, values)
 		for class := range d.classes {
-			if off := math.Abs(float64(got[class] - want[class])); off > 0.6 {
-				t.Fatalf("sample %d, class %d: got score %v, want %v or nearly", i, class, got[class], want[class])
+			if off := math.Abs(float64(got.places[class] - want[class])); off > 0.6 {
+				t.Fatalf("sample %d, class %d: got score %v, want %v or nearly", i, class, got.places[class], want[class])
 			}
 		}
 	}
 	if len(c.weight) > len(l.weight) || c.sizeBytes() >= 6*len(l.weight)+20*len(l.rarity)+8*len(c.features.slots) {
 		t.Errorf("got %d weights in %d bytes of %d weights, want fewer and smaller", len(c.weight), c.sizeBytes(), len(l.weight))
 	}
+}
+
+func TestFastLog(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.Float32Range(1e-7, 1).Draw(t, "x")
+		if got, want := fastLog(x), math.Log(float64(x)); math.Abs(got-want) > 1e-9 {
+			t.Errorf("log %v: got %v, want %v", x, got, want)
+		}
+	})
 }

@@ -34,7 +34,7 @@ type Model struct {
 	patterns []rulePattern
 
 	intents       []string
-	vocabulary    [][]int32 // by intent: the content words of name and examples, sorted
+	intentsWith   [][]int32 // by word: the intents with it in the name or an example, sorted
 	unknownWeight float64   // of a word that the corpus does not contain
 
 	domains     []string
@@ -60,7 +60,7 @@ type Model struct {
 
 type wordInfo struct {
 	weight   float64
-	intents  int32 // number of intents whose vocabulary contains it
+	intents  int32 // number of intents with it in the name or an example
 	families int32 // number of sets of agents that serve these intents, or have it in the name of a domain
 	stop     bool
 	common   bool

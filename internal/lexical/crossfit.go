@@ -117,7 +117,7 @@ func (d *trainingSet) excludedIntents(part int) []bool {
 
 // predictHeldOut predicts the samples for which on returns true.
 func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i int) bool, foreign bool) []heldOutPrediction {
-	scores := make([]float32, d.classes+d.families.count)
+	scores := newClassScores(d.classes, d.families.count)
 	seen := make([]uint32, d.table.size)
 	skip := func(i int32) bool { return on(int(i)) }
 	var values []float32
@@ -133,8 +133,8 @@ func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i 
 		}
 		var mass wordMass
 		values, mass = l.weighText(values, s.features, int(s.words), unknownCount{})
-		l.scoreClasses(scores, s.features, values)
-		v := rankScores(scores, &d.families, len(s.features), &mass)
+		l.scoreClasses(scores.places, s.features, values)
+		v := rankScores(&scores, &d.families, len(s.features), &mass)
 		v.features.addLikeness(x.compare(v.best, l.rarity, seen, uint32(i)+1, mass.total, skip))
 		trials = append(trials, heldOutPrediction{
 			features: v.features, class: s.class, best: int32(v.best),

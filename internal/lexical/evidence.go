@@ -210,10 +210,13 @@ func (r *textAnalysis) listReplaced(keep func(intent string) bool) (items []Evid
 		if replaced.kind == EvidenceTypo {
 			strength = 1 - 1/float64(utf8.RuneCountInString(replaced.meant))
 		}
-		for k, intent := range m.intents {
-			_, declared := slices.BinarySearch(m.vocabulary[k], n)
-			declared = declared || slices.ContainsFunc(m.posts[n], func(p int32) bool { return int(m.patterns[p].intent) == k })
-			if declared && keep(intent) {
+		intents := slices.Clone(m.intentsWith[n])
+		for _, p := range m.posts[n] {
+			intents = append(intents, m.patterns[p].intent)
+		}
+		slices.Sort(intents)
+		for _, k := range slices.Compact(intents) {
+			if intent := m.intents[k]; keep(intent) {
 				items = append(items, EvidenceItem{Kind: replaced.kind, Text: replaced.meant, Intent: intent, Strength: roundConfidence(strength)})
 			}
 		}

@@ -166,23 +166,28 @@ func mergeIntents(docs []IntentDoc) []IntentDoc {
 	return merged
 }
 
-// countFamilies counts, for each word, the sets of agents that have it in the vocabulary
-// of their intents, or in the name of a domain.
+// countFamilies counts, for each word, the sets of agents that have it in the names or
+// examples of their intents, or in the name of a domain.
 func (t *indexBuilder) countFamilies(docs []IntentDoc) {
 	seen := map[[2]int32]bool{}
-	for i, family := range agentFamilies(docs).of {
-		words := slices.Clone(t.model.vocabulary[i])
+	count := func(w, family int32) {
+		if key := [2]int32{w, family}; !seen[key] {
+			seen[key] = true
+			t.model.info[w].families++
+		}
+	}
+	families := agentFamilies(docs).of
+	for w, intents := range t.model.intentsWith {
+		for _, intent := range intents {
+			count(int32(w), families[intent])
+		}
+	}
+	for i := range docs {
 		for _, domain := range docs[i].Domains {
 			for t.tokens.reset(splitCamel(domain)); t.tokens.next(); {
 				if w, ok := t.model.words[string(stemWord(foldNumber(t.tokens.word)))]; ok {
-					words = append(words, w)
+					count(w, families[i])
 				}
-			}
-		}
-		for _, w := range words {
-			if key := [2]int32{w, family}; !seen[key] {
-				seen[key] = true
-				t.model.info[w].families++
 			}
 		}
 	}
@@ -229,7 +234,9 @@ func (t *indexBuilder) addIntent(d IntentDoc) {
 			t.addPattern(rulePattern{kind: patternKeyword, intent: intent, words: all, text: text}, nil)
 		}
 	}
-	t.model.vocabulary = append(t.model.vocabulary, slices.Sorted(maps.Keys(vocabulary)))
+	for w := range vocabulary {
+		t.model.intentsWith[w] = append(t.model.intentsWith[w], intent)
+	}
 }
 
 // addPattern adds a pattern. If vocabulary is not nil, the content words of the
@@ -290,6 +297,7 @@ func (t *indexBuilder) addWord(word []byte) int32 {
 	w := int32(len(t.model.info))
 	t.model.words[string(key)] = w
 	first, _ := utf8.DecodeRune(word)
+	t.model.intentsWith = append(t.model.intentsWith, nil)
 	t.model.info = append(t.model.info, wordInfo{pair: isUnspaced(first), common: t.model.common.containsStem(key)})
 	return w
 }

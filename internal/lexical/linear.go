@@ -178,6 +178,7 @@ type quantizedModel struct {
 	weight []int8
 	bias   []float32
 	classFamilies
+	order *biasOrder // nil if all classes are scored
 }
 
 func (l *linearModel) quantize(features featureTable) quantizedModel {
@@ -236,9 +237,16 @@ func (l *linearModel) minKeptChange() float32 {
 	return 0
 }
 
-// scoreClasses adds up the weights in scores by way of sums. Both have an entry
-// for each class and family.
-func (c *quantizedModel) scoreClasses(scores []float32, sums []int32, features []int32, values []float32) {
+// prepare derives from the weights what makes scoring fast.
+func (c *quantizedModel) prepare() {
+	c.listMembers()
+	if len(c.bias) >= minSparseClasses && len(c.first) > 2 {
+		c.order = newBiasOrder(c.bias)
+	}
+}
+
+// scoreClasses scores the classes by way of sums, which has an entry for each class and family.
+func (c *quantizedModel) scoreClasses(x *classScores, sums []int32, features []int32, values []float32) {
 	clear(sums)
 	for i, f := range features {
 		step := int32(values[i] * c.unit[f])
@@ -249,16 +257,87 @@ func (c *quantizedModel) scoreClasses(scores []float32, sums []int32, features [
 			sums[class] += step * int32(weights[k])
 		}
 	}
+	if c.order != nil {
+		c.chooseCandidates(x, sums)
+		return
+	}
 	classes := len(c.bias)
 	for i, s := range sums {
-		scores[i] = float32(s) * (1.0 / fixedPointOne)
+		x.places[i] = float32(s) * (1.0 / fixedPointOne)
 	}
 	for i, b := range c.bias {
-		scores[i] += b
+		x.places[i] += b
 		if c.count > 0 {
-			scores[i] += scores[classes+int(c.of[i])]
+			x.places[i] += x.places[classes+int(c.of[i])]
 		}
 	}
+}
+
+// minSparseClasses is the number of classes from which those without a feature of the text are
+// left out.
+const minSparseClasses = 512
+
+// chooseCandidates scores the classes that may be best: those with a sum, those of a family
+// with one, the likeliest others, and the family of the best.
+func (c *quantizedModel) chooseCandidates(x *classScores, sums []int32) {
+	classes := len(c.bias)
+	x.order = c.order
+	x.marked = append(x.marked[:0], make([]uint64, (classes+63)/64)...)
+	for class, s := range sums[:classes] {
+		if s != 0 {
+			x.mark(int32(class))
+		}
+	}
+	for g, s := range sums[classes:] {
+		x.places[classes+g] = float32(s) * (1.0 / fixedPointOne)
+		if s != 0 {
+			for _, class := range c.members[c.first[g]:c.first[g+1]] {
+				x.mark(class)
+			}
+		}
+	}
+	if x.required >= 0 {
+		x.mark(x.required)
+		for _, class := range c.membersWith(int(x.required)) {
+			x.mark(class)
+		}
+	}
+	others, family := 0, int32(-1) // the likeliest ones of two families
+	for _, class := range c.order.classes {
+		if others > maxAlternatives && family == -2 {
+			break
+		}
+		if x.isMarked(class) {
+			continue
+		}
+		x.mark(class)
+		others++
+		switch family {
+		case -1:
+			family = c.of[class]
+		case -2, c.of[class]:
+		default:
+			family = -2
+		}
+	}
+	best := int32(-1)
+	x.listMarked()
+	for _, class := range x.candidates {
+		x.places[class] = float32(sums[class])*(1.0/fixedPointOne) + c.bias[class]
+		if c.count > 0 {
+			x.places[class] += x.places[classes+int(c.of[class])]
+		}
+		if best < 0 || x.places[class] > x.places[best] {
+			best = class
+		}
+	}
+	for _, class := range c.membersWith(int(best)) {
+		if !x.isMarked(class) {
+			x.mark(class)
+			x.places[class] = c.bias[class] // it has no sum, nor has its family
+		}
+	}
+	x.listMarked()
 }
 
 // sizeBytes returns the size of the model.

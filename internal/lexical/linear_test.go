@@ -115,14 +115,14 @@ func TestFitLinear(t *testing.T) {
 		"half": func(i int) bool { return i%2 == 0 },
 	} {
 		l := fitLinear(d, use)
-		scores := make([]float32, d.classes+families.count)
+		scores := newClassScores(d.classes, families.count)
 		wrong, seen := 0, 0
 		for i := range d.samples {
 			if s := &d.samples[i]; use(i) {
 				values, mass := l.weighText(nil, s.features, int(s.words), unknownCount{})
-				l.scoreClasses(scores, s.features, values)
+				l.scoreClasses(scores.places, s.features, values)
 				seen++
-				if rankScores(scores, &families, len(s.features), &mass).best != int(s.class) {
+				if rankScores(&scores, &families, len(s.features), &mass).best != int(s.class) {
 					wrong++
 				}
 			}

@@ -42,6 +42,7 @@ func trainStatistical(docs []IntentDoc, domains []string, pace func()) (*statist
 	s := &statisticalModel{declared: newDeclaredTexts(d)}
 	whole, trials := crossFit(d, &s.declared)
 	s.linear = whole.quantize(d.table)
+	s.linear.prepare()
 	size := newCorpusSize(d)
 	s.calibration = fitCalibration(trials, size)
 	s.rejectThreshold, s.acceptThreshold = chooseThresholds(&s.calibration, trials, size)
@@ -167,13 +168,16 @@ type scoringScratch struct {
 	seen     []uint32 // by feature: generation in which it occurred
 	known    []int32
 	values   []float32
-	scores   []float32
+	scores   classScores
 	sums     []int32
 }
 
 func (s *statisticalModel) newScratch() scoringScratch {
-	places := len(s.linear.bias) + s.linear.count
-	return scoringScratch{seen: make([]uint32, s.linear.features.size), scores: make([]float32, places), sums: make([]int32, places)}
+	classes, families := len(s.linear.bias), s.linear.count
+	return scoringScratch{
+		seen: make([]uint32, s.linear.features.size), sums: make([]int32, classes+families),
+		scores: newClassScores(classes, families),
+	}
 }
 
 // scoreText looks up the extracted features and scores them.
@@ -201,8 +205,8 @@ func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) score
 	}
 	var mass wordMass
 	x.values, mass = s.linear.weighText(x.values, x.known, words, unknown)
-	s.linear.scoreClasses(x.scores, x.sums, x.known, x.values)
-	v := rankScores(x.scores, &s.linear.classFamilies, len(x.known), &mass)
+	s.linear.scoreClasses(&x.scores, x.sums, x.known, x.values)
+	v := rankScores(&x.scores, &s.linear.classFamilies, len(x.known), &mass)
 	v.features.addLikeness(s.declared.compare(v.best, s.linear.rarity, x.seen, generation, mass.total, nil))
 	return v
 }
@@ -213,17 +217,22 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 	if len(s.linear.bias) == 0 {
 		return
 	}
+	exact, ok := r.model.verbatim[r.textHash]
+	if !ok {
+		exact = -1
+	}
+	r.scratch.scores.required = exact
 	v := s.scoreText(&r.scratch, r.generation)
 	if len(r.scratch.known) == 0 {
 		return // no feature of the text is known
 	}
-	if exact, ok := r.model.verbatim[r.textHash]; ok && exact >= 0 {
+	if exact >= 0 {
 		v.best = int(exact)
 		r.completePrediction(p, &v, max(s.calibration.confidence(&v.features), verbatimConfidence, s.rejectThreshold), 1, 1)
 		return
 	}
 	if v.features[featKeyword] > 0 && s.linear.tied {
-		v.widenTie(r.scratch.scores[:len(s.linear.bias)], &s.linear.classFamilies)
+		v.widenTie(&r.scratch.scores, &s.linear.classFamilies)
 	}
 	confidence, share := s.calibration.confidence(&v.features), 1.0
 	factor := r.supportFactor(v.best, &v.features, false)
@@ -259,16 +268,18 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confide
 	}
 	// The tied intents share the confidence as they share the probability of
 	// the linear model; the others share the remaining probability.
-	probabilities := r.scratch.scores[:len(s.linear.bias)]
-	best := float64(probabilities[v.best])
-	least := tieShare * probabilities[v.best]
+	x := &r.scratch.scores
+	best := float64(x.places[v.best])
+	least := tieShare * x.places[v.best]
 	if v.wide {
 		least = 0
 	}
 	tied := 0.0 // probability of the other tied intents
-	for c, q := range probabilities {
-		if c != v.best && q >= least && s.linear.tie(c, v.best) {
-			tied += float64(q)
+	if s.linear.tied {
+		for _, c := range s.linear.membersWith(v.best) {
+			if q := x.places[c]; int(c) != v.best && q >= least {
+				tied += float64(q)
+			}
 		}
 	}
 	rest := 1 - best
@@ -276,17 +287,10 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confide
 		rest -= tied
 	}
 	rest = max(rest, 1e-9)
-	probabilities[v.best] = -1
-	for len(p.Alternatives) < maxAlternatives {
-		next := 0
-		for c, q := range probabilities {
-			if q > probabilities[next] {
-				next = c
-			}
-		}
-		q := float64(probabilities[next])
+	for _, next := range x.runnersUp(v.best, maxAlternatives-len(p.Alternatives)) {
+		q := float64(x.places[next])
 		c := (1 - confidence*factor) * min(1, q/rest)
-		switch family := s.linear.tie(next, v.best); {
+		switch family := s.linear.tie(int(next), v.best); {
 		case family && share < 1 && float32(q) >= least:
 			c = confidence * factor * (1 - share) * q / tied
 		case family:
@@ -296,7 +300,6 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confide
 		if q <= 0 || c <= 0 {
 			break
 		}
-		probabilities[next] = -1
 		p.Alternatives = append(p.Alternatives, contract.IntentScore{Intent: r.model.intents[next], Confidence: c})
 	}
 	slices.SortStableFunc(p.Alternatives, func(a, b contract.IntentScore) int { return cmp.Compare(b.Confidence, a.Confidence) })

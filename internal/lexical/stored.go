@@ -16,7 +16,7 @@ import (
 
 // trainingVersion is the version of everything that the training computes. A test
 // compares it with a hash of a trained model.
-const trainingVersion = 1
+const trainingVersion = 2
 
 // Storage keeps what the training computes, by a key that is made of the corpus and the
 // version of the training.
@@ -183,6 +183,7 @@ func decodeLearned(data []byte, intents int) *learnedState {
 	for i, w := range from.Weight {
 		s.linear.weight[i] = int8(w)
 	}
+	s.linear.prepare()
 	s.declared = declaredTexts{start: from.TextStart, features: from.TextFeatures}
 	for t := range slices.Chunk(from.Texts, 4) {
 		s.declared.texts = append(s.declared.texts, declaredText{from: t[0], to: t[1], sample: t[2], kind: textKind(t[3])})

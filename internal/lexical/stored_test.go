@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -129,7 +130,7 @@ func TestTrainingVersion_ChangesWithTheTraining(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("floating-point results depend on the processor")
 	}
-	want := map[int]string{1: "1cbe9291d6fa922b06e249b487219fa6379cf194cf942d7f3becca4edc02b00d"}
+	want := map[int]string{2: "f5a2d42064a571d157fe7fae7d4dee59af1eaf0b28bcd51f32a7071d3dade92c"}
 	h := sha256.New()
 	corpora := storedCorpora()
 	for _, name := range []string{"descriptions", "examples", "names"} {
@@ -141,5 +142,37 @@ func TestTrainingVersion_ChangesWithTheTraining(t *testing.T) {
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != want[trainingVersion] {
 		t.Errorf("version %d of the training has the hash %s, want %s", trainingVersion, got, want[trainingVersion])
+	}
+}
+
+// In a large corpus only candidates are scored, and predictions are those of all classes.
+func TestChooseCandidates_PredictsLikeAllClasses(t *testing.T) {
+	words := func(i int) string { return fmt.Sprintf("w%dx y%dz", i%41, i%37) }
+	for name, agents := range map[string]int{"families": 3, "own families": 1} {
+		t.Run(name, func(t *testing.T) {
+			var corpus Corpus
+			for i := range minSparseClasses + 8 {
+				corpus.Intents = append(corpus.Intents, IntentDoc{
+					Name: fmt.Sprintf("do%d_it", i), Agents: []string{fmt.Sprint("agent", i/agents)}, Keywords: []string{fmt.Sprintf("key%d", i/agents)},
+					Examples: []string{"please run " + words(i), "handle " + words(i+1) + " requests"},
+				})
+			}
+			s := &memoryStorage{data: map[string][]byte{}}
+			few, all := TrainStored(corpus, s), TrainStored(corpus, s)
+			if few.statistical.linear.order == nil {
+				t.Fatal("all classes are scored")
+			}
+			all.statistical.linear.order = nil
+			near := cmpopts.EquateApprox(0, 2e-4)
+			rapid.Check(t, func(t *rapid.T) {
+				i := rapid.IntRange(0, 700)
+				forms := []string{"run WORDS", "please run WORDS", "handle WORDS", "doNUMBER WORDS", "keyNUMBER", "WORDS and keyNUMBER", "requests", "zebra"}
+				text := strings.NewReplacer("WORDS", words(i.Draw(t, "words")), "NUMBER", strconv.Itoa(i.Draw(t, "number"))).
+					Replace(rapid.SampledFrom(forms).Draw(t, "form"))
+				if diff := cmp.Diff(all.Classify(text), few.Classify(text), near); diff != "" {
+					t.Errorf("%q (-all +candidates):\n%s", text, diff)
+				}
+			})
+		})
 	}
 }

@@ -126,14 +126,13 @@ func (r *textAnalysis) isEnough(f *confidenceFeatures) bool {
 
 // inVocabulary reports whether the intent, or another of its family, has the word.
 func (r *textAnalysis) inVocabulary(w int32, intent int, family bool) bool {
-	if _, ok := slices.BinarySearch(r.model.vocabulary[intent], w); ok || !family {
+	intents := r.model.intentsWith[w]
+	if _, ok := slices.BinarySearch(intents, int32(intent)); ok || !family {
 		return ok
 	}
-	for c := range r.model.vocabulary {
-		if r.model.statistical.linear.tie(c, intent) {
-			if _, ok := slices.BinarySearch(r.model.vocabulary[c], w); ok {
-				return true
-			}
+	for _, c := range r.model.statistical.linear.membersWith(intent) {
+		if _, ok := slices.BinarySearch(intents, c); ok {
+			return true
 		}
 	}
 	return false
