@@ -34,7 +34,7 @@
 //	    stochastic gradient descent with a margin, dropout and averaging. Intents
 //	    that the same agents serve form a family and share weights (multi-task
 //	    learning). Names, keywords and descriptions are samples, a keyword one of the
-//	    family; not_for texts are negative samples. The weights are quantized to bytes (quantized.go).
+//	    family; not_for texts are negative samples. The weights are quantized to bytes.
 //	  - Confidence (crossfit.go, confidence.go, calibrate.go) is fitted on
 //	    predictions for held-out examples (cross-fitting) and for the examples of
 //	    excluded intents, which serve as out-of-scope requests. A logistic regression
