@@ -230,6 +230,9 @@ func TestServe_StartsOnFullDisk(t *testing.T) {
 	if status, body := r.send(http.MethodPost, "/api/v1/route", syncBody); status != http.StatusOK {
 		t.Fatalf("before: got %d %s, want an answer", status, body)
 	}
+	if status, body := r.send(http.MethodGet, "/api/v1/decisions", ""); status != http.StatusOK { // waits until it is recorded
+		t.Fatalf("before: got %d %s, want the decisions", status, body)
+	}
 	_ = r.cmd.Process.Kill()
 	testkit.Receive(t, r.ended)
 	file := fill()
