@@ -9,7 +9,6 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/history"
-	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 func encoded(id string) history.EncodedResponse {
@@ -18,29 +17,29 @@ func encoded(id string) history.EncodedResponse {
 }
 
 func TestJournal_LookupFindsResponseThatIsBeingRecorded(t *testing.T) {
-	f := newFixture(t)
-	f.log.proceed = make(chan struct{})
-	id := newID(t)
-	if err := f.journal.RecordInBackground(t.Context(), encoded(id)); err != nil {
-		t.Fatal(err)
-	}
-	type found struct {
-		status contract.Status
-		err    error
-	}
-	lookedUp := make(chan found, 1)
-	go func() {
-		resp, err := f.Request(t.Context(), id, &contract.Caller{Subject: "ana"})
-		if err != nil {
-			lookedUp <- found{err: err}
-			return
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.log.proceed = make(chan struct{})
+		id := newID(t)
+		if err := f.journal.RecordInBackground(t.Context(), encoded(id)); err != nil {
+			t.Fatal(err)
 		}
-		lookedUp <- found{status: resp.Status}
-	}()
-	f.log.proceed <- struct{}{}
-	if got := testkit.Receive(t, lookedUp); got.err != nil || got.status != contract.StatusCompleted {
-		t.Errorf("got %+v, want the completed request", got)
-	}
+		statuses := make(chan contract.Status, 1)
+		go func() {
+			defer close(statuses)
+			resp, err := f.Request(t.Context(), id, &contract.Caller{Subject: "ana"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			statuses <- resp.Status
+		}()
+		synctest.Wait() // the lookup waits for the record
+		close(f.log.proceed)
+		if got := <-statuses; got != contract.StatusCompleted {
+			t.Errorf("got status %q, want the completed request", got)
+		}
+	})
 }
 
 func TestJournal_CloseWaitsForBackground(t *testing.T) {
