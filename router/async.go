@@ -127,16 +127,16 @@ func (r *Router) OpenRequests() int { return r.async.CountOpen() }
 func (r *Router) PulledTask(rec *requests.Record, task *requests.Task) (pulled contract.Task, reason string) {
 	restored := plan.Restore(rec)
 	if task.Part >= len(restored.Parts) {
-		return pulled, "has no such task"
+		return pulled, "the request has no such task"
 	}
 	part := &restored.Parts[task.Part]
 	run := asyncPipeline{r}.restoreRun(rec)
-	agent, reason := (&sendCheck{run, restored, r.cfg.IsRevoked}).Eligible(part, task.AgentID)
+	agent, refusal := (&sendCheck{run, restored, r.cfg.IsRevoked}).Eligible(part, task.AgentID)
 	switch {
 	case agent == nil:
-		return pulled, reason
+		return pulled, refusal.Detail
 	case agent.Endpoint.Protocol != contract.ProtocolPull:
-		return pulled, "does not pull its tasks any more"
+		return pulled, task.AgentID + " does not pull its tasks any more"
 	}
 	return execution.PulledTask(run.Request, part, agent), ""
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/testkit"
@@ -48,6 +50,33 @@ func TestRouter_CancelsRunningRequest(t *testing.T) {
 			}
 			if page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, alice); err != nil || len(page.Decisions) != 1 {
 				t.Errorf("got decisions %+v, %v, want one end", page, err)
+			}
+		})
+	}
+}
+
+// A request is cancelled as well if the revocation is noticed before its next send.
+func TestRouter_CancelsRequestOfRevokedKeyBeforeNextSend(t *testing.T) {
+	for name, handle := range map[string]func(*harness) *contract.Response{
+		"synchronous": func(h *harness) *contract.Response {
+			resp, err := h.Handle(t.Context(), newRequest(), alice)
+			h.must(err)
+			return resp
+		},
+		"asynchronous": func(h *harness) *contract.Response { return h.final(h.submit().RequestID) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
+				h.revoked.Store(true)
+				return dispatch.Outcome{Attempts: 1, Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "payer is down"}}
+			})
+			resp := handle(h)
+			if resp.Status != contract.StatusCancelled {
+				t.Errorf("got %s with %+v, want cancelled", resp.Status, resp.Tasks)
+			}
+			if diff := cmp.Diff([]string{"payer"}, h.target.given()); diff != "" {
+				t.Errorf("agents with a task (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -52,8 +52,9 @@ type harness struct {
 	name    string // of this replica
 	members *sharedMembers
 
-	full   atomic.Bool // the disk
-	onFind func()      // called once before the audit log is searched
+	full    atomic.Bool // the disk
+	revoked atomic.Bool // the key of all callers
+	onFind  func()      // called once before the audit log is searched
 	// onOutcome is called before a response is written to the audit log.
 	onOutcome func()
 	registry  string // of the next start
@@ -144,7 +145,9 @@ func (h *harness) open() {
 	if h.members != nil {
 		storage.IsLive, storage.Messages = h.members.isLive, h.store
 	}
-	h.Router, err = router.New(router.Config{Model: h.model, Answers: h.answers, Storage: storage}, h.classifier, d)
+	h.Router, err = router.New(router.Config{
+		Model: h.model, Answers: h.answers, Storage: storage, IsRevoked: func(*contract.Caller) bool { return h.revoked.Load() },
+	}, h.classifier, d)
 	h.must(err)
 	background.Go(func() { _ = h.FollowPeers(ctx) })
 	snapshot, err := capabilities.Parse("registry.yaml", []byte(h.registry))

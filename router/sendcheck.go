@@ -24,21 +24,21 @@ func (s *sendCheck) Entry(agentID string) *contract.RegistryEntry {
 
 // Eligible implements execution.Agents. It costs a lookup if the registry is still that
 // of the plan.
-func (s *sendCheck) Eligible(part *plan.Part, agentID string) (*contract.RegistryEntry, string) {
+func (s *sendCheck) Eligible(part *plan.Part, agentID string) (*contract.RegistryEntry, *contract.TaskError) {
 	view := s.run.current.get()
 	entry := view.Fleet.Agent(agentID)
 	switch {
 	case entry == nil:
-		return nil, "is not registered any more"
+		return nil, &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: agentID + " is not registered any more"}
 	case s.isRevoked(s.run.Caller):
-		return nil, "does not get the task: " + keyRevoked
+		return nil, &contract.TaskError{Code: contract.TaskWasCancelled, Detail: agentID + " does not get the task: " + keyRevoked}
 	case view == s.run.planned:
-		return entry, ""
+		return entry, nil
 	}
 	if reason := plan.Recheck(s.run.planInput(view, s.plan.Decision.Classification), part, agentID); reason != "" {
-		return nil, reason
+		return nil, &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: agentID + " " + reason}
 	}
-	return entry, ""
+	return entry, nil
 }
 
 const keyRevoked = "the key of the caller's token was revoked"

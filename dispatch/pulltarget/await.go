@@ -97,7 +97,7 @@ func (o *Offers) look(w *Wait, policy *attempt.Policy, task *requests.Task) (fai
 		return nil, minTime(until, task.Pull.DueBy)
 	}
 	if reason := w.Refusal(); reason != "" {
-		return policy.NotSent(w.Offer.AgentID+" "+reason, nil), until
+		return policy.NotSent(reason, nil), until
 	}
 	o.Add(w.Offer)
 	w.Announce(w.Offer)

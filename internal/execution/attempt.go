@@ -56,9 +56,9 @@ func (p *partExecution) executePart(ctx context.Context) plan.Outcome {
 func (p *partExecution) tryAgents(ctx context.Context) (ended bool) {
 	for i, id := range p.part.Agents {
 		for !slices.Contains(p.excluded, id) {
-			agent, reason := p.run.Agents.Eligible(p.part, id)
+			agent, refusal := p.run.Agents.Eligible(p.part, id)
 			if agent == nil {
-				p.skipAgent(id, reason)
+				p.skipAgent(id, refusal)
 				break
 			}
 			if p.attemptAgent(ctx, agent, p.newTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent) {
@@ -74,24 +74,19 @@ func (p *partExecution) tryAgents(ctx context.Context) (ended bool) {
 
 // skipAgent records that the agent does not get the part, in this round or a later
 // one.
-func (p *partExecution) skipAgent(agentID, reason string) {
+func (p *partExecution) skipAgent(agentID string, refusal *contract.TaskError) {
 	p.excluded = append(p.excluded, agentID)
-	p.setOutcome(&contract.Task{TaskID: p.executor.newID()}, agentID, refusedOutcome(agentID, reason))
-}
-
-// refusedOutcome is the outcome of a task for an agent that may not get it any more.
-func refusedOutcome(agentID, reason string) dispatch.Outcome {
-	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: agentID + " " + reason}}
+	p.setOutcome(&contract.Task{TaskID: p.executor.newID()}, agentID, dispatch.Outcome{Err: refusal})
 }
 
 // recheckAgent returns why the agent may not be sent a task that was made with the
 // entry, "" if it may. A task that waited must not reach an address of the past, nor
 // contain data that the current entry withholds.
 func (p *partExecution) recheckAgent(entry *contract.RegistryEntry) (reason string) {
-	current, reason := p.run.Agents.Eligible(p.part, entry.ID)
+	current, refusal := p.run.Agents.Eligible(p.part, entry.ID)
 	switch {
 	case current == nil:
-		return entry.ID + " " + reason
+		return refusal.Detail
 	case current == entry, // the common case
 		current.Endpoint.Equal(&entry.Endpoint) && current.Origin == entry.Origin && slices.Equal(current.Restore, entry.Restore):
 		return ""

@@ -98,9 +98,9 @@ type Run struct {
 type Agents interface {
 	// Entry returns the entry of an agent, or nil if it is not registered.
 	Entry(agentID string) *contract.RegistryEntry
-	// Eligible returns the entry of an agent of the part, or nil and the reason if the
-	// agent may not get the part any more. It is called before each send.
-	Eligible(part *plan.Part, agentID string) (entry *contract.RegistryEntry, reason string)
+	// Eligible returns the entry of an agent of the part, or nil and the error of its
+	// task if the agent may not get the part any more. It is called before each send.
+	Eligible(part *plan.Part, agentID string) (entry *contract.RegistryEntry, refusal *contract.TaskError)
 }
 
 // Executor runs plans. It is safe for concurrent use.

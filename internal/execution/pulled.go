@@ -37,8 +37,10 @@ func (p *partExecution) awaitPulled(ctx context.Context, pending *pendingTask, a
 			return callbacks.readTask(ctx, requestID, pending.id)
 		},
 		Refusal: func() string {
-			_, reason := p.run.Agents.Eligible(p.part, agent.ID)
-			return reason
+			if _, refusal := p.run.Agents.Eligible(p.part, agent.ID); refusal != nil {
+				return refusal.Detail
+			}
+			return ""
 		},
 	})
 	if arrived {

@@ -50,10 +50,10 @@ func (p *partExecution) resumeTasks(ctx context.Context) (ended bool) {
 // resendTask sends the task again, as soon as its agent can take one.
 func (p *partExecution) resendTask(ctx context.Context, task *requests.Task) (ended bool) {
 	for round := 0; ; round++ {
-		agent, reason := p.run.Agents.Eligible(p.part, task.AgentID)
+		agent, refusal := p.run.Agents.Eligible(p.part, task.AgentID)
 		if agent == nil {
 			p.excluded = append(p.excluded, task.AgentID)
-			return p.finishStored(ctx, task, refusedOutcome(task.AgentID, reason))
+			return p.finishStored(ctx, task, dispatch.Outcome{Err: refusal})
 		}
 		again := p.newTask(ctx, agent)
 		again.TaskID, again.Attempt = task.ID, task.Attempts+1
