@@ -11,6 +11,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/fairqueue"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
@@ -160,7 +161,7 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 	l := &Log{
 		storedChain: newStoredChain(cfg.Log, cfg.Keys, cfg.Writer), cfg: cfg, index: newIndex(indexSize),
 		usage: newUsageIndex(), searchSlots: make(chan struct{}, maxSearches),
-		queue: newRecordQueue(), closing: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}),
+		queue: fairqueue.NewBatchQueue[quota.Owner, *pendingRecord](queueSize), closing: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}),
 		headOutdated: make(chan struct{}, 1), oversized: make(chan struct{}, 1),
 	}
 	l.shareKeeper, l.retainer = &shareKeeper{log: l}, &retainer{log: l}
@@ -322,8 +323,11 @@ func (l *Log) newPending(rec *Record) (*pendingRecord, error) {
 }
 
 func (l *Log) submitRecord(ctx context.Context, p *pendingRecord) error {
-	if err := l.queue.push(ctx, p); err != nil {
-		return err
+	switch err := l.queue.Push(ctx, p.usage.owner, p, p.delayed); {
+	case errors.Is(err, fairqueue.ErrClosed):
+		return ErrClosed
+	case err != nil:
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	select {
 	case err := <-p.done:
@@ -348,7 +352,7 @@ func (l *Log) Fenced() <-chan struct{} { return l.fenced }
 // called again. If ctx ends first, queued records may be lost.
 func (l *Log) Close(ctx context.Context) error {
 	l.once.Do(func() {
-		l.queue.close()
+		l.queue.Close()
 		close(l.closing)
 		var late error
 		select {

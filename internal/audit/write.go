@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/fairqueue"
@@ -40,100 +39,18 @@ type pendingRecord struct {
 // maxDelay is how long a delayed record waits at most for one that is not.
 const maxDelay = 2 * time.Millisecond
 
-// recordQueue contains the records that wait to be written. Owners are served in turn, so
-// that the records of one do not delay those of another by more than a batch.
-type recordQueue struct {
-	space  *fairqueue.Semaphore[quota.Owner] // of queueSize records
-	filled chan struct{}                     // capacity 1: there may be records
+// recordQueue contains the records that wait to be written.
+type recordQueue = fairqueue.BatchQueue[quota.Owner, *pendingRecord]
 
-	mu      sync.Mutex
-	records fairqueue.Queue[quota.Owner, *pendingRecord]
-	urgent  int  // records that are not delayed
-	due     bool // delayed records have waited long enough
-	timed   bool // the writer knows of delayed records, and will set due
-	closed  bool // no record is accepted any more
-}
-
-func newRecordQueue() *recordQueue {
-	return &recordQueue{space: fairqueue.New[quota.Owner](queueSize), filled: make(chan struct{}, 1)}
-}
-
-// push adds a record when there is space for it.
-func (q *recordQueue) push(ctx context.Context, p *pendingRecord) error {
-	if !q.space.Acquire(ctx, p.usage.owner) {
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, context.Cause(ctx))
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		q.space.Release()
-		return ErrClosed
-	}
-	q.records.Push(p.usage.owner, p)
-	if !p.delayed {
-		q.urgent++
-	} else if q.timed {
-		return nil
-	}
-	select {
-	case q.filled <- struct{}{}:
-	default:
-	}
-	return nil
-}
-
-// startDelay reports whether there are delayed records for which no delay has begun.
-func (q *recordQueue) startDelay() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.timed || q.records.Len() == 0 {
-		return false
-	}
-	q.timed = true
-	return true
-}
-
-// endDelay makes the delayed records due.
-func (q *recordQueue) endDelay() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.timed, q.due = false, q.records.Len() > 0
-}
-
-// take removes the records of the next batch. If all of them may still wait, there is none.
-func (q *recordQueue) take() (list []*pendingRecord) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.urgent == 0 && !q.due && !q.closed {
-		return nil
-	}
-	for size := 0; len(list) < maxBatch && size < batchTarget; {
-		p, ok := q.records.Pop()
-		if !ok {
-			q.due = false
-			break
+// takeBatch removes the records of the next batch from the queue.
+func takeBatch(q *recordQueue) []*pendingRecord {
+	size := 0
+	return q.Take(func(list []*pendingRecord) bool {
+		if len(list) > 0 {
+			size += list[len(list)-1].entry.inlineSize()
 		}
-		q.space.Release()
-		if !p.delayed {
-			q.urgent--
-		}
-		size += p.entry.inlineSize()
-		list = append(list, p)
-	}
-	return list
-}
-
-func (q *recordQueue) len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.records.Len()
-}
-
-// close rejects all further records.
-func (q *recordQueue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
+		return len(list) < maxBatch && size < batchTarget
+	})
 }
 
 // appendFunc is store.Log.Append, or a substitute of a test.
@@ -158,22 +75,22 @@ type batchWriter struct {
 func (w *batchWriter) run(ctx context.Context) error {
 	defer func() {
 		close(w.log.ended)
-		w.log.queue.close()
-		for len(w.log.queue.take()) > 0 { // stopped early: let callers that wait for space see it
+		w.log.queue.Close()
+		for len(takeBatch(w.log.queue)) > 0 { // stopped early: let callers that wait for space see it
 		}
 	}()
 	delay := time.NewTimer(maxDelay)
 	delay.Stop()
 	defer delay.Stop()
 	for {
-		if w.log.queue.startDelay() {
+		if w.log.queue.StartDelay() {
 			delay.Reset(maxDelay)
 		}
 		select {
-		case <-w.log.queue.filled:
+		case <-w.log.queue.Filled():
 			w.writeQueue(ctx)
 		case <-delay.C:
-			w.log.queue.endDelay()
+			w.log.queue.EndDelay()
 			w.writeQueue(ctx)
 		case <-w.log.closing:
 			w.writeQueue(ctx)
@@ -192,11 +109,11 @@ func (w *batchWriter) writeQueue(ctx context.Context) {
 		// long as that fills the queue, but only up to the size of the last batch, because
 		// each time may take long if other goroutines use the CPUs. There is no timer, so
 		// that a single caller does not wait.
-		for before, n := 0, w.log.queue.len(); before < n && n < max(2, w.lastSize); n = w.log.queue.len() {
+		for before, n := 0, w.log.queue.Len(); before < n && n < max(2, w.lastSize); n = w.log.queue.Len() {
 			before = n
 			runtime.Gosched()
 		}
-		list := w.log.queue.take()
+		list := takeBatch(w.log.queue)
 		if w.lastSize = len(list); len(list) == 0 {
 			return
 		}

@@ -10,8 +10,8 @@
 //		defer permits.Release()
 //	}
 //
-// It does not know what a permit is for, and does not preempt its holder. A Queue is the
-// order alone.
+// It does not know what a permit is for, and does not preempt its holder. A BatchQueue
+// passes items on to one consumer, which takes them in batches. A Queue is the order alone.
 package fairqueue
 
 import (
