@@ -13,12 +13,20 @@ import (
 type lastWrite struct {
 	shared bool // other processes write to the store: nothing is known
 
-	// order is held to write with an expected sequence, and shared by all other changes
-	// of the log.
+	// order is held to write with an expected sequence, and shared by other changes of
+	// the known message. Changes that leave it alone do not wait, because a removal may
+	// take much longer than a write.
 	order sync.RWMutex
 
 	mu       sync.Mutex
-	subject  string // "" = nothing is known
+	known    known          // zero = nothing is known
+	changing map[string]int // patterns of other subjects that are changed now
+	changed  uint64         // how many such changes have ended
+}
+
+// known is the newest message of a subject.
+type known struct {
+	subject  string
 	seq      uint64
 	restarts int64 // of the engine, which may lose the end of a log
 }
@@ -28,58 +36,109 @@ func lastWriteOf(s *Store, log string) *lastWrite {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lastWrites[log] == nil {
-		s.lastWrites[log] = &lastWrite{shared: s.cfg.URL != ""}
+		s.lastWrites[log] = &lastWrite{shared: s.cfg.URL != "", changing: map[string]int{}}
 	}
 	return s.lastWrites[log]
 }
 
 // append stores a message of a log.
-func (l *lastWrite) append(ctx context.Context, s *Store, w pendingWrite) (uint64, error) {
+func (l *lastWrite) append(ctx context.Context, s *Store, w pendingWrite) (seq uint64, err error) {
 	if l.shared || w.expectLast == nil || w.expectFor != "" {
-		l.order.RLock()
-		defer l.order.RUnlock()
-		defer l.forget(w.subject)
-		return s.publish(ctx, w)
+		err = l.change(w.subject, func() error {
+			seq, err = s.publish(ctx, w)
+			return err
+		})
+		return seq, err
 	}
 	l.order.Lock()
 	defer l.order.Unlock()
-	restarts := s.engine.restarts.Load()
-	if l.is(w.subject, *w.expectLast, restarts) {
-		w.expectationHolds = func() bool { return s.engine.restarts.Load() == restarts }
+	before := known{w.subject, *w.expectLast, s.engine.restarts.Load()}
+	isKnown, changed := l.compare(before)
+	if isKnown {
+		w.expectationHolds = func() bool { return s.engine.restarts.Load() == before.restarts }
 	}
-	seq, err := s.publish(ctx, w)
+	seq, err = s.publish(ctx, w)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.subject, l.seq, l.restarts = w.subject, seq, restarts; err != nil {
-		l.subject = ""
+	l.known = known{w.subject, seq, before.restarts}
+	if err != nil || !isKnown && (l.changed != changed || l.isChanging(w.subject)) {
+		l.known = known{}
 	}
 	return seq, err
 }
 
-// is reports whether the newest message of a subject is known to have the sequence.
-func (l *lastWrite) is(subject string, seq uint64, restarts int64) bool {
+// compare reports whether this is the known message, and how many changes of others have
+// ended.
+func (l *lastWrite) compare(message known) (isKnown bool, changed uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.subject == subject && l.seq == seq && l.restarts == restarts
+	return l.known == message, l.changed
 }
 
-// forget is called after a write to a subject without an expected sequence.
-func (l *lastWrite) forget(subject string) {
+// isChanging reports whether a change in progress may concern the subject.
+func (l *lastWrite) isChanging(subject string) bool {
+	for pattern := range l.changing {
+		if subjectMatches(pattern, subject) {
+			return true
+		}
+	}
+	return false
+}
+
+// change calls a function that adds or removes messages of the subjects that match a
+// pattern, without an expected sequence.
+func (l *lastWrite) change(pattern string, fn func() error) error {
+	if !l.beginChange(pattern) {
+		defer l.endChange(pattern)
+		return fn()
+	}
+	l.order.RLock()
+	defer l.order.RUnlock()
+	defer l.forget()
+	return fn()
+}
+
+// beginChange reports whether the change may concern the known message. Otherwise
+// endChange must be called.
+func (l *lastWrite) beginChange(pattern string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.subject == subject {
-		l.subject = ""
+	if l.known.subject != "" && subjectMatches(pattern, l.known.subject) {
+		return true
+	}
+	l.changing[pattern]++
+	return false
+}
+
+func (l *lastWrite) endChange(pattern string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changed++
+	if l.changing[pattern]--; l.changing[pattern] == 0 {
+		delete(l.changing, pattern)
 	}
 }
 
-// remove calls a function that removes messages of the log.
-func (l *lastWrite) remove(fn func() error) error {
+// removeBefore calls a function that removes messages before a sequence.
+func (l *lastWrite) removeBefore(seq uint64, fn func() error) error {
+	if l.isKnownFrom(seq) { // what is written meanwhile is newer still
+		return fn()
+	}
 	l.order.RLock()
 	defer l.order.RUnlock()
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.subject = ""
-	}()
+	defer l.forget()
 	return fn()
+}
+
+// isKnownFrom reports whether the known message has the sequence or a later one.
+func (l *lastWrite) isKnownFrom(seq uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known.subject != "" && l.known.seq >= seq
+}
+
+func (l *lastWrite) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = known{}
 }

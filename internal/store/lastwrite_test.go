@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 
@@ -57,38 +58,65 @@ func TestLog_ComparesExpectedSequences(t *testing.T) {
 	}
 }
 
-// Writers that expect a sequence never both succeed, also beside writers that do not.
+// Writers that expect a sequence never both succeed, also beside writers that do not, and
+// beside changes of other messages.
 func TestLog_AcceptsOneOfConcurrentExpectations(t *testing.T) {
-	l := openLog(t, teststore.Open(t), store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}})
-	const writers, rounds = 4, 30
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	after := map[uint64]uint64{} // accepted writes by the sequence that they expected
-	for w := range writers {
-		wg.Go(func() {
-			for range rounds {
-				if w == 0 {
-					if _, err := l.Append(t.Context(), "log.a", nil, store.AppendOptions{}); err != nil {
-						t.Error(err)
+	for _, others := range []bool{false, true} {
+		t.Run(fmt.Sprint("others ", others), func(t *testing.T) {
+			l := openLog(t, teststore.Open(t), store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}})
+			const writers, rounds = 4, 30
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			after := map[uint64]uint64{} // accepted writes by the sequence that they expected
+			for w := range writers {
+				wg.Go(func() {
+					for range rounds {
+						if w == 0 {
+							if _, err := l.Append(t.Context(), "log.a", nil, store.AppendOptions{}); err != nil {
+								t.Error(err)
+							}
+							continue
+						}
+						var expect uint64
+						if m, err := l.Last(t.Context(), "log.a"); err == nil {
+							expect = m.Seq
+						}
+						seq, err := l.Append(t.Context(), "log.a", nil, store.AppendOptions{ExpectLast: &expect})
+						if err != nil {
+							continue
+						}
+						mu.Lock()
+						if other, ok := after[expect]; ok || !others && seq != expect+1 {
+							t.Errorf("message %d was accepted after %d, and %d as well", seq, expect, other)
+						}
+						after[expect] = seq
+						mu.Unlock()
 					}
-					continue
-				}
-				var expect uint64
-				if m, err := l.Last(t.Context(), "log.a"); err == nil {
-					expect = m.Seq
-				}
-				seq, err := l.Append(t.Context(), "log.a", nil, store.AppendOptions{ExpectLast: &expect})
-				if err != nil {
-					continue
-				}
-				mu.Lock()
-				if other, ok := after[expect]; ok || seq != expect+1 {
-					t.Errorf("message %d was accepted after %d, and %d as well", seq, expect, other)
-				}
-				after[expect] = seq
-				mu.Unlock()
+				})
 			}
+			if others {
+				wg.Go(func() {
+					for range rounds {
+						changeOthers(t, l)
+					}
+				})
+			}
+			wg.Wait()
 		})
 	}
-	wg.Wait()
+}
+
+// changeOthers writes and removes messages, but not the newest one of log.a.
+func changeOthers(t *testing.T, l *store.Log) {
+	if _, err := l.Append(t.Context(), "log.b", nil, store.AppendOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := l.Purge(t.Context(), "log.b"); err != nil {
+		t.Error(err)
+	}
+	if m, err := l.Last(t.Context(), "log.a"); err == nil {
+		if err := l.Trim(t.Context(), m.Seq); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -216,7 +216,7 @@ func (l *Log) Read(ctx context.Context, from ReadFrom, fn func(Message) error) e
 // Delete erases one message: its bytes are overwritten, its sequence stays empty. It
 // is no error if it does not exist.
 func (l *Log) Delete(ctx context.Context, seq uint64) error {
-	if err := l.last.remove(func() error { return l.store.eraseMessage(ctx, l.stream, seq) }); err != nil {
+	if err := l.last.removeBefore(seq+1, func() error { return l.store.eraseMessage(ctx, l.stream, seq) }); err != nil {
 		return fmt.Errorf("erase %d of %s: %w", seq, l.name, err)
 	}
 	return nil
@@ -227,7 +227,7 @@ func (l *Log) Trim(ctx context.Context, before uint64) error {
 	if before <= 1 {
 		return nil
 	}
-	if err := l.purge(ctx, jetstream.WithPurgeSequence(before)); err != nil {
+	if err := l.purgeBefore(ctx, before, jetstream.WithPurgeSequence(before)); err != nil {
 		return fmt.Errorf("trim %s: %w", l.name, err)
 	}
 	return nil
@@ -237,7 +237,7 @@ func (l *Log) Trim(ctx context.Context, before uint64) error {
 func (l *Log) Purge(ctx context.Context, subject string) error {
 	err := checkSubject(subject, true)
 	if err == nil {
-		err = l.purge(ctx, jetstream.WithPurgeSubject(subject))
+		err = l.last.change(subject, func() error { return l.store.purgeMessages(ctx, l.stream, jetstream.WithPurgeSubject(subject)) })
 	}
 	if err != nil {
 		return fmt.Errorf("purge %s of %s: %w", subject, l.name, err)
@@ -250,7 +250,7 @@ func (l *Log) Purge(ctx context.Context, subject string) error {
 func (l *Log) PurgeBefore(ctx context.Context, subject string, before uint64) error {
 	err := checkSubject(subject, true)
 	if err == nil {
-		err = l.purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before))
+		err = l.purgeBefore(ctx, before, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before))
 	}
 	if err != nil {
 		return fmt.Errorf("purge %s of %s before %d: %w", subject, l.name, before, err)
@@ -258,8 +258,8 @@ func (l *Log) PurgeBefore(ctx context.Context, subject string, before uint64) er
 	return nil
 }
 
-func (l *Log) purge(ctx context.Context, options ...jetstream.StreamPurgeOpt) error {
-	return l.last.remove(func() error { return l.store.purgeMessages(ctx, l.stream, options...) })
+func (l *Log) purgeBefore(ctx context.Context, seq uint64, options ...jetstream.StreamPurgeOpt) error {
+	return l.last.removeBefore(seq, func() error { return l.store.purgeMessages(ctx, l.stream, options...) })
 }
 
 // LogInfo describes the contents of a log.
