@@ -16,10 +16,10 @@ import (
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/llm"
-	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/replicas"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/sharedkeys"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/telemetry"
@@ -42,6 +42,7 @@ type persistence struct {
 	agents          *store.Bucket // registrations
 	pins            *store.Bucket // of the definitions of tools
 	runs            *store.Bucket // orchestrations
+	ticketBucket    *store.Bucket
 	tickets         *tickets.Service
 	sharedKeys      *sharedkeys.Directory // nil if the store is embedded
 	sharedKeyBucket *store.Bucket         // likewise
@@ -157,28 +158,40 @@ func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
 	return err
 }
 
+// openTables opens the buckets at the same time: a cluster under load takes long for each.
 func (c *core) openTables(ctx context.Context) (err error) {
 	k := c.persistence
-	bucket := func(name string, age time.Duration, share float64, shares *quota.Ledger, keys *contentkey.Keyring) *store.Bucket {
+	requestAge := durationOf(c.cfg.Store.Retention.Requests)
+	tables := []struct {
+		bucket **store.Bucket
+		cfg    store.BucketConfig
+	}{
+		{&k.requestBucket, store.BucketConfig{
+			Name: "REQUESTS", MaxAge: requestAge, Share: shareRequests, OnWrite: k.quotas.requests.Written, Keys: k.contentKeys,
+		}},
+		{&k.sessions, store.BucketConfig{
+			Name: "SESSIONS", MaxAge: time.Duration(c.cfg.Session.TTLS) * time.Second, Share: shareSessions,
+			OnWrite: k.quotas.sessions.Written, Keys: k.contentKeys,
+		}},
+		{&k.runs, store.BucketConfig{
+			Name: "ORCHESTRATIONS", MaxAge: requestAge, Share: shareRuns, OnWrite: k.quotas.runs.Written, Keys: k.contentKeys,
+		}},
+		{&k.ticketBucket, store.BucketConfig{
+			Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets, OnWrite: k.quotas.tickets.Written, Keys: k.contentKeys,
+		}},
+		// The others have no content of callers: they are not encrypted. Keys are hashes.
+		{&k.idempotencyKeys, store.BucketConfig{Name: "IDEMPOTENCY", MaxAge: keyAge, Share: shareKeys, OnWrite: k.quotas.keys.Written}},
+		{&k.agents, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}}, // watched by replicas
+		{&k.pins, store.BucketConfig{Name: "MCP_PINS", Share: sharePins}},
+	}
+	errs := make([]error, len(tables))
+	run.ForEach(ctx, len(tables), len(tables), func(ctx context.Context, i int) {
+		*tables[i].bucket, errs[i] = k.store.Bucket(ctx, tables[i].cfg)
+	})
+	for _, err := range errs { // the first is enough: a missing key is missing for all
 		if err != nil {
-			return nil
+			return err
 		}
-		var b *store.Bucket
-		b, err = k.store.Bucket(ctx, store.BucketConfig{Name: name, MaxAge: age, Share: share, OnWrite: shares.Written, Keys: keys})
-		return b
-	}
-	k.requestBucket = bucket("REQUESTS", durationOf(c.cfg.Store.Retention.Requests), shareRequests, k.quotas.requests, k.contentKeys)
-	k.sessions = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions, k.quotas.sessions, k.contentKeys)
-	k.runs = bucket("ORCHESTRATIONS", durationOf(c.cfg.Store.Retention.Requests), shareRuns, k.quotas.runs, k.contentKeys)
-	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys, k.quotas.keys, nil) // hashes only
-	if err == nil {                                                                  // no content of callers: not encrypted, and no tenant's
-		k.agents, err = k.store.Bucket(ctx, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}) // watched by replicas
-	}
-	if err == nil {
-		k.pins, err = k.store.Bucket(ctx, store.BucketConfig{Name: "MCP_PINS", Share: sharePins})
-	}
-	if err != nil {
-		return err
 	}
 	k.requests = requests.NewStore(k.requestBucket, k.quotas.requests)
 	k.events, err = events.Open(ctx, k.store, events.Config{HasEnded: k.requests.HasEnded, Logger: c.log})
@@ -186,16 +199,9 @@ func (c *core) openTables(ctx context.Context) (err error) {
 }
 
 func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.Redactor) error {
-	b, err := c.persistence.store.Bucket(ctx, store.BucketConfig{
-		Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets,
-		OnWrite: c.persistence.quotas.tickets.Written, Keys: c.persistence.contentKeys,
-	})
-	if err != nil {
-		return err
-	}
 	m := c.telemetry.Metrics()
 	cfg := tickets.Config{
-		Bucket: b, Quota: c.persistence.quotas.tickets, NewID: router.NewID, Logger: c.log, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP, MaskText: redactor.RedactText,
+		Bucket: c.persistence.ticketBucket, Quota: c.persistence.quotas.tickets, NewID: router.NewID, Logger: c.log, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP, MaskText: redactor.RedactText,
 		OnProposed: func(joined bool) {
 			if joined {
 				m.Ticket(telemetry.TicketJoined)
@@ -221,6 +227,7 @@ func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.
 		}
 		cfg.Webhook = &tickets.Webhook{URL: hook.URL, Secret: llm.NewSecret(secret)}
 	}
+	var err error
 	c.persistence.tickets, err = tickets.Open(ctx, cfg)
 	return err
 }
