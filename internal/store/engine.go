@@ -47,6 +47,10 @@ type engine struct {
 	damage       map[string][]Damage // by stream: removed since the last store was closed
 
 	restarts atomic.Int64
+
+	// A server that was disconnected may have been restarted without its streams in
+	// memory. They are there again if the counts are equal.
+	disconnects, recreated atomic.Int64
 }
 
 func newEngine(cfg Config) *engine {
@@ -109,7 +113,8 @@ func (e *engine) openConnections(options ...nats.Option) (err error) {
 		default:
 		}
 	})
-	if e.main, err = nats.Connect(e.cfg.URL, append(slices.Clip(options), onReconnect)...); err != nil {
+	onDisconnect := nats.DisconnectErrHandler(func(*nats.Conn, error) { e.disconnects.Add(1) })
+	if e.main, err = nats.Connect(e.cfg.URL, append(slices.Clip(options), onDisconnect, onReconnect)...); err != nil {
 		return err
 	}
 	e.js, err = jetstream.New(e.main)

@@ -108,8 +108,10 @@ func (s *Store) recreateAfterReconnect(ctx context.Context) error {
 		case <-s.engine.reconnected:
 		}
 		for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
+			disconnects := s.engine.disconnects.Load()
 			err := s.recreateMemoryStreams(ctx)
 			if err == nil {
+				s.engine.recreated.Store(disconnects)
 				break
 			}
 			s.cfg.Logger.WarnContext(ctx, "store: cannot recreate the streams in memory", "error", err, "retry_in_ms", pause.Milliseconds())

@@ -223,6 +223,9 @@ func (s *Store) Status() Status {
 	if st.Err == nil {
 		st.Err = s.writeError()
 	}
+	if st.Err == nil && s.cfg.URL != "" && s.engine.recreated.Load() != s.engine.disconnects.Load() {
+		st.Err = fmt.Errorf("%w: the streams in memory are being created again after a reconnect", ErrUnavailable)
+	}
 	st.Used = s.engine.usedBytes()
 	if st.Err == nil && st.Used >= st.Cap {
 		st.Err = fmt.Errorf("%w: %d of %d bytes are used", ErrFull, st.Used, st.Cap)
