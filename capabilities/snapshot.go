@@ -119,6 +119,26 @@ func (f *Fleet) withoutDisabledMembers(catalogue []*contract.RegistryEntry) []*c
 	return enabled
 }
 
+// WithDisabled returns a copy of the fleet in which the agents that a later one disables
+// are disabled as well, and nil if they are already.
+func (f *Fleet) WithDisabled(later *Fleet) *Fleet {
+	var next *Fleet
+	for i, a := range f.Agents {
+		if l := later.Agent(a.ID); l == nil || l.State != contract.AgentDisabled || a.State == contract.AgentDisabled {
+			continue
+		}
+		if next == nil {
+			c := *f
+			c.Agents = slices.Clone(f.Agents)
+			next = &c
+		}
+		entry := *a
+		entry.State = contract.AgentDisabled
+		next.Agents[i] = &entry
+	}
+	return next
+}
+
 // splitEntry copies an entry into its keys of the catalogue and of the fleet.
 func splitEntry(e *contract.RegistryEntry) (catalogue, fleet *contract.RegistryEntry) {
 	catalogue = &contract.RegistryEntry{

@@ -15,9 +15,9 @@ import (
 //
 // A change of the fleet alone is in use at once, and so are agents that register
 // themselves with labels and examples that the catalogue has already. After a change of the catalogue, the
-// lexical model is trained in the background while the previous View serves: one
-// training at a time, which starts when the catalogue has not changed for
-// trainingDelay. The first one starts at once.
+// lexical model is trained in the background while the previous View serves, without
+// agents that the change has disabled: one training at a time, which starts when the
+// catalogue has not changed for trainingDelay. The first one starts at once.
 type viewBuilder struct {
 	train   func(*capabilities.Catalogue) *lexical.Model
 	live    router.LiveSource
@@ -29,6 +29,7 @@ type viewBuilder struct {
 
 	// The fields below are owned by the goroutine of run.
 	view       *router.View // installed; nil before the first training
+	restricted bool         // view has agents disabled that its version has not
 	training   bool
 	firstAsked time.Time // of the changes that are not trained yet; zero if there are none
 }
@@ -96,20 +97,27 @@ func (b *viewBuilder) buildViews(ctx context.Context, g *run.Group) {
 // scheduleTraining installs the latest version at once if only its fleet differs,
 // else it sets the timer of the next training. Catalogue and fleet of a version are
 // installed together, because the endpoint of a new version must not be used with
-// the access rules of an older one.
+// the access rules of an older one. Agents that the latest version disables get no
+// tasks from now on, because an operator does not wait for a training.
 func (b *viewBuilder) scheduleTraining(delay *time.Timer) {
 	s := b.latest.Load()
 	switch {
 	case b.view != nil && s.Catalogue.Version == b.view.Catalogue.Version:
 		b.firstAsked = time.Time{}
 		delay.Stop()
-		if s.Fleet.Revision != b.view.Fleet.Revision {
-			b.installView(b.view.WithMembers(s, b.live))
+		if b.restricted || s.Fleet.Revision != b.view.Fleet.Revision {
+			b.installView(b.view.WithMembers(s, b.live), false)
 		}
-	case b.training: // finishTraining follows
+	case b.view == nil && b.training: // finishTraining follows
 	case b.view == nil:
 		delay.Reset(0)
 	default:
+		if f := b.view.Fleet.WithDisabled(s.Fleet); f != nil {
+			b.installView(b.view.WithMembers(&capabilities.Snapshot{Catalogue: b.view.Catalogue, Fleet: f}, b.live), true)
+		}
+		if b.training { // finishTraining follows
+			return
+		}
 		now := time.Now()
 		if b.firstAsked.IsZero() {
 			b.firstAsked = now
@@ -126,18 +134,20 @@ func (b *viewBuilder) finishTraining(t trainedModel) {
 	if b.view != nil && latest.Catalogue.Version == b.view.Catalogue.Version {
 		return
 	}
-	s := t.snapshot
+	s, restricted := t.snapshot, false
 	if latest.Catalogue.Version == s.Catalogue.Version {
 		s = latest
+	} else if f := s.Fleet.WithDisabled(latest.Fleet); f != nil {
+		s, restricted = &capabilities.Snapshot{Catalogue: s.Catalogue, Fleet: f}, true
 	}
 	first := b.view == nil
-	b.installView(router.NewTrainedView(s, t.model, b.live))
+	b.installView(router.NewTrainedView(s, t.model, b.live), restricted)
 	if first {
 		close(b.ready)
 	}
 }
 
-func (b *viewBuilder) installView(v *router.View) {
-	b.view = v
+func (b *viewBuilder) installView(v *router.View, restricted bool) {
+	b.view, b.restricted = v, restricted
 	b.install(v)
 }

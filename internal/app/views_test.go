@@ -26,7 +26,7 @@ type viewFixture struct {
 	duration time.Duration // of a training
 
 	mu        sync.Mutex
-	installed []string // by install: examples and endpoints of the view
+	installed []string // by install: descriptions, endpoints and states of the view
 	trainings int
 	running   int
 }
@@ -67,6 +67,9 @@ func (f *viewFixture) install(v *router.View) {
 	var text strings.Builder
 	for _, a := range v.Catalogue.Agents {
 		fmt.Fprintf(&text, "%s %s @%s ", a.ID, a.Description, v.Fleet.Agent(a.ID).Endpoint.URL)
+		if v.Fleet.Agent(a.ID).State == contract.AgentDisabled {
+			text.WriteString("disabled ")
+		}
 	}
 	f.installed = append(f.installed, text.String())
 }
@@ -103,6 +106,22 @@ func version(t *testing.T, agents ...[3]string) *capabilities.Snapshot {
 			ID: a[0], Description: a[1], Match: contract.Match{Intent: []string{"x"}}, Endpoint: contract.Endpoint{URL: a[2]},
 		})
 	}
+	return versionOf(t, d)
+}
+
+// registered returns a registry with agents that have registered themselves, each with an
+// intent of its own.
+func registered(ids ...string) *capabilities.Definition {
+	d := &capabilities.Definition{Routing: capabilities.DefaultRouting(), Grants: map[string]contract.Grant{}}
+	for _, id := range ids {
+		d.Agents = append(d.Agents, &contract.RegistryEntry{ID: id, Match: contract.Match{Intent: []string{"do_" + id}}, Origin: contract.OriginRegistration})
+		d.Grants[id] = contract.Grant{Intents: []string{"do_" + id}}
+	}
+	return d
+}
+
+func versionOf(t *testing.T, d *capabilities.Definition) *capabilities.Snapshot {
+	t.Helper()
 	s, err := capabilities.NewSnapshot(d)
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +160,34 @@ func TestViewBuilder_TrainsAfterTheLastChangeOfTheCatalogue(t *testing.T) {
 		if f.trainings != 2 {
 			t.Errorf("got %d trainings, want 2", f.trainings)
 		}
+	})
+}
+
+func TestViewBuilder_DisablesAgentsBeforeTheTraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		enabled := versionOf(t, registered("a", "b"))
+		f.Update(enabled)
+		f.wantInstalled(trainingTime, "a  @ b  @ ")
+		disabled := registered("a", "b")
+		disabled.Disabled = map[string]bool{"b": true}
+		f.Update(versionOf(t, disabled)) // its catalogue differs, because no classifier learns from b
+		f.wantInstalled(0, "a  @ b  @ disabled ")
+		f.Update(enabled)
+		f.wantInstalled(0, "a  @ b  @ ")
+		f.wantInstalled(2 * trainingTime)
+
+		f.Update(versionOf(t, disabled))
+		f.wantInstalled(0, "a  @ b  @ disabled ")
+		f.wantInstalled(trainingDelay+trainingTime, "a  @ b  @ disabled ")
+
+		wider := registered("a", "b", "c")
+		f.Update(versionOf(t, wider))
+		f.wantInstalled(trainingDelay + trainingTime/2) // b is enabled in the version that is trained
+		wider.Disabled = map[string]bool{"a": true, "b": true}
+		f.Update(versionOf(t, wider))
+		f.wantInstalled(0, "a  @ disabled b  @ disabled ")
+		f.wantInstalled(trainingTime, "a  @ disabled b  @ disabled c  @ ")
 	})
 }
 
