@@ -10,8 +10,9 @@ import (
 )
 
 // explainDecision returns in one line why a request was read and decided like this: the
-// strongest evidence for the reading, then what excluded the expected agents.
-func explainDecision(d *contract.Decision, expected []string) string {
+// strongest evidence for the reading, then domains that were implied instead of the
+// expected ones, then what excluded the expected agents.
+func explainDecision(d *contract.Decision, expect *Expect) string {
 	clf := &d.Classification
 	var parts []string
 	switch {
@@ -27,8 +28,13 @@ func explainDecision(d *contract.Decision, expected []string) string {
 		next := clf.Alternatives[0]
 		parts = append(parts, fmt.Sprintf("%s follows with %.2f", next.Intent, next.Confidence))
 	}
-	missing := slices.DeleteFunc(routediff.SortedSet(expected), func(id string) bool { return slices.Contains(d.Chosen, id) })
-	if expected == nil && len(d.Chosen) == 0 && len(d.Candidates) > 0 {
+	for _, o := range clf.DomainOrigins {
+		if o.Origin == contract.DomainImplied && expect.Domains != nil && !slices.Contains(expect.Domains, o.Domain) {
+			parts = append(parts, o.Domain+" is implied, because the text has no name and no alias of a domain of the intent")
+		}
+	}
+	missing := slices.DeleteFunc(routediff.SortedSet(expect.Agents), func(id string) bool { return slices.Contains(d.Chosen, id) })
+	if expect.Agents == nil && len(d.Chosen) == 0 && len(d.Candidates) > 0 {
 		missing = append(missing, d.Candidates[0].AgentID) // the nearest agent
 	}
 	for _, id := range missing {

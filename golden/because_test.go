@@ -12,13 +12,13 @@ func TestExplainDecision(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		decision contract.Decision
-		expected []string
+		expect   Expect
 		want     string
 	}{
 		{
 			"another agent",
 			contract.Decision{Classification: contract.Classification{Evidence: example}, Chosen: []string{"machines"}},
-			[]string{"machines", "vet"},
+			Expect{Agents: []string{"machines", "vet"}},
 			`example "reserve the combine" speaks for book_machine (0.50); vet is no candidate`,
 		},
 		{
@@ -26,7 +26,7 @@ func TestExplainDecision(t *testing.T) {
 			contract.Decision{
 				Classification: contract.Classification{Alternatives: []contract.IntentScore{{Intent: "vet_visit", Confidence: 0.2}}}, Candidates: []contract.Candidate{short},
 			},
-			nil,
+			Expect{},
 			"no text of the registry speaks for an intent; vet_visit follows with 0.20; vet is excluded, because score 0.50 is below the threshold 0.65 and it is away",
 		},
 		{
@@ -35,12 +35,24 @@ func TestExplainDecision(t *testing.T) {
 				Classification: contract.Classification{Source: contract.SourceLLM, Evidence: example}, Chosen: []string{"machines"},
 				Candidates: []contract.Candidate{{AgentID: "machines"}, {AgentID: "vet", Score: 0.8}},
 			},
-			[]string{"vet"},
+			Expect{Agents: []string{"vet"}},
 			"the model replied so; vet has the score 0.80 and is not chosen",
 		},
-		{"no agent expected", contract.Decision{Classification: contract.Classification{Evidence: example}, Chosen: []string{"machines"}}, []string{}, `example "reserve the combine" speaks for book_machine (0.50)`},
+		{
+			"an implied domain",
+			contract.Decision{
+				Classification: contract.Classification{
+					Evidence: example, Domains: []string{"north"},
+					DomainOrigins: []contract.DomainOrigin{{Domain: "north", Origin: contract.DomainImplied}},
+				},
+				Chosen: []string{"machines"},
+			},
+			Expect{Agents: []string{"machines"}, Domains: []string{"south"}},
+			`example "reserve the combine" speaks for book_machine (0.50); north is implied, because the text has no name and no alias of a domain of the intent`,
+		},
+		{"no agent expected", contract.Decision{Classification: contract.Classification{Evidence: example}, Chosen: []string{"machines"}}, Expect{Agents: []string{}}, `example "reserve the combine" speaks for book_machine (0.50)`},
 	} {
-		if got := explainDecision(&tt.decision, tt.expected); got != tt.want {
+		if got := explainDecision(&tt.decision, &tt.expect); got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", tt.name, got, tt.want)
 		}
 	}

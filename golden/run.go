@@ -131,7 +131,7 @@ func newCaseResult(c *Case, resp *contract.Response, err error) CaseResult {
 	if !r.Passed {
 		r.Decision = resp.Decision
 		r.Decision.TimingsMS = nil // measured with a fixed clock
-		r.Because = explainDecision(resp.Decision, c.Expect.Agents)
+		r.Because = explainDecision(resp.Decision, &c.Expect)
 	}
 	return r
 }
