@@ -229,6 +229,15 @@ func TestDocs_ContainInterface(t *testing.T) {
 	}
 }
 
+func TestDocs_ContainScopes(t *testing.T) {
+	text := readDoc(t, "security.md")
+	for _, scope := range contract.Scopes() {
+		if !strings.Contains(text, "| `"+scope+"` |") {
+			t.Errorf("security.md has no row for the scope %s", scope)
+		}
+	}
+}
+
 func TestDocs_HaveNoPlaceholders(t *testing.T) {
 	for _, pattern := range []string{"../*.md", "../docs/*.md"} {
 		files, err := filepath.Glob(pattern)

@@ -121,3 +121,12 @@ func TestCommands_AreDescribed(t *testing.T) {
 	}
 	walk(newRootCommand())
 }
+
+func TestTokenCommand_DescribesEveryScope(t *testing.T) {
+	help := newTokenCommand().Long
+	for _, scope := range contract.Scopes() {
+		if scope != contract.ScopeAllAgents && !strings.Contains(help, scope) { // the flag --agent grants that one
+			t.Errorf("the help of the command does not contain the scope %s:\n%s", scope, help)
+		}
+	}
+}

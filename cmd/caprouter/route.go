@@ -45,6 +45,7 @@ func newRouteCommand() *cobra.Command {
 	flags.configFlags.register(cmd, false)
 	flags.serverFlags.register(cmd)
 	f := cmd.Flags()
+	f.Lookup("url").Usage = "`URL` of a running router (default $CAPROUTER_URL; without either, route in this process)"
 	f.StringArrayVar(&flags.inputs, "input", nil, "input for the agent, `NAME=VALUE` or NAME=@FILE (repeatable)")
 	f.StringVar(&flags.agent, "agent", "", "consider only the agent with this `ID`")
 	f.StringVar(&flags.locale, "locale", "", "`LANGUAGE` of the text, e.g. pt-BR")

@@ -107,7 +107,7 @@ func newTokenCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPES` of the token, separated by spaces (repeatable)")
 	cmd.Flags().StringArrayVar(&agents, "agent", nil, "`ID` of an agent that the caller may use, '*' for all (repeatable)")
 	cmd.Flags().StringVar(&grant.Tenant, "tenant", "", "`NAME` of the tenant of the caller")
-	mustSucceed(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(offeredScopes(), cobra.ShellCompDirectiveNoFileComp)))
+	mustSucceed(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(contract.Scopes(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -121,11 +121,6 @@ func removeDuplicates(list []string) []string {
 	return out
 }
 
-// offeredScopes returns the scopes without parameters that permit something.
-func offeredScopes() []string {
-	return slices.DeleteFunc(contract.Scopes(), func(s string) bool { return s == contract.ScopeOrchestrate || s == contract.ScopeApprove })
-}
-
 func scopeHelp() string {
 	var b strings.Builder
 	for _, s := range [][2]string{
@@ -136,6 +131,8 @@ func scopeHelp() string {
 		{contract.ScopeTasksWork, "pull tasks of that agent, and deliver results"},
 		{contract.ScopeMCPRead, "list MCP servers and tools, and check registry files"},
 		{contract.ScopeInvokePrefix + "ACTION", "call this tool, for example mcp:invoke:weather.query"},
+		{contract.ScopeOrchestrate, "pursue goals with the tools that the token may call"},
+		{contract.ScopeApprove, "see the orchestrations of the tenant, and decide about calls that wait"},
 	} {
 		fmt.Fprintf(&b, "  %-26s %s\n", s[0], s[1])
 	}
