@@ -10,6 +10,7 @@
 //	models.md       providers of language models, their failures, self-hosted servers
 //	golden.md       golden tests: cases, runs, cassettes, baselines, thresholds
 //	mcp.md          MCP servers: registry files, calls, errors, connections
+//	orchestrator.md goals that are pursued with tools: plans, states, gates
 //	policy.md       the policy of orchestrations: rules, findings, tests
 //	tickets.md      policy C: tickets, grouping, the webhook
 //	quality.md      quality of the lexical classifier on public data sets
