@@ -119,7 +119,7 @@ func (m *Models) choose(role string, operator, caller ModelRef) (*llm.Client, er
 	key := clientKey{ModelRef: ModelRef{cmp.Or(caller.Kind, operator.Kind), operator.Endpoint, cmp.Or(caller.Model, operator.Model)}}
 	switch {
 	case key.Kind == "" || key.Kind == contract.PlannerStatic || key.Kind == contract.VerifierDeterministic:
-		return nil, refuse("no model is configured as %s: set orchestrator.%s.kind, or constraints.%s_kind and constraints.%s_endpoint", role, role, role, role)
+		return nil, refuse("no model is configured as %s: send a plan in constraints.plan (--plan), or set orchestrator.%s.kind, or constraints.%s_kind and constraints.%s_endpoint", role, role, role, role)
 	case caller.Endpoint != "":
 		endpoint, err := normalizeEndpoint(caller.Endpoint)
 		if err != nil || !slices.Contains(m.allowed, endpoint) {

@@ -108,7 +108,7 @@ func TestModels_Refuses(t *testing.T) {
 		{"another port", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerEndpoint: "https://allowed.example:444/v1"}, "endpoints_allowed"},
 		{"a user", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerEndpoint: "https://allowed.example@evil.example/v1"}, "endpoints_allowed"},
 		{"a suffix", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerEndpoint: "https://allowed.example.evil.example/v1"}, "endpoints_allowed"},
-		{"no planner", planner.ModelRef{}, contract.GoalConstraints{}, "no model is configured"},
+		{"no planner", planner.ModelRef{}, contract.GoalConstraints{}, "constraints.plan (--plan)"},
 		{"another kind without an endpoint", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerKind: "openai"}, "constraints.planner_endpoint"},
 		{"model that is a path", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerModel: "../../x"}, "cannot be used"},
 	} {
