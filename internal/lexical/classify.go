@@ -48,6 +48,7 @@ type Model struct {
 	typos       typoIndex
 	synonyms    synonymIndex
 	phrases     phraseIndex
+	writtenAs   map[string]string // singular that no text contains → the word of the corpus that evidence shows
 	common      commonHashes
 	notFor      notForWords
 	statistical *statisticalModel

@@ -203,7 +203,8 @@ func (r *textAnalysis) listReplaced(keep func(intent string) bool) (items []Evid
 	m := r.model
 	for _, replaced := range r.replacements {
 		n, known := m.words[wordStem(replaced.meant)]
-		if !known || slices.ContainsFunc(items, func(item EvidenceItem) bool { return item.Text == replaced.meant }) {
+		text := cmp.Or(m.writtenAs[replaced.meant], replaced.meant)
+		if !known || slices.ContainsFunc(items, func(item EvidenceItem) bool { return item.Text == text }) {
 			continue
 		}
 		strength := synonymStrength
@@ -217,7 +218,7 @@ func (r *textAnalysis) listReplaced(keep func(intent string) bool) (items []Evid
 		slices.Sort(intents)
 		for _, k := range slices.Compact(intents) {
 			if intent := m.intents[k]; keep(intent) {
-				items = append(items, EvidenceItem{Kind: replaced.kind, Text: replaced.meant, Intent: intent, Strength: roundConfidence(strength)})
+				items = append(items, EvidenceItem{Kind: replaced.kind, Text: text, Intent: intent, Strength: roundConfidence(strength)})
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func train(c Corpus, storage Storage) *Model {
 	docs, domains := mergeIntents(c.Intents), sortedUnique(c.Domains)
 	t := &indexBuilder{
 		model:  &Model{words: map[string]int32{}, domainWords: map[string]int32{}, common: newCommonHashes()},
-		tokens: newTokenizer(), spellings: map[string]int{},
+		tokens: newTokenizer(), spellings: map[string]int{}, written: map[string]int{},
 	}
 	key := corpusKey(docs, domains, c.Aliases)
 	var state *learnedState
@@ -87,6 +87,7 @@ func train(c Corpus, storage Storage) *Model {
 			t.buildPostings()
 			t.countFamilies(docs)
 			t.model.synonyms, t.model.phrases = newSynonyms(t.spellings)
+			t.model.writtenAs = t.writtenForms()
 			t.model.notFor = t.newNotForWords(docs)
 			t.model.verbatim = t.verbatimTexts(docs)
 		},
@@ -141,6 +142,22 @@ type indexBuilder struct {
 	tokens tokenizer
 	// spellings counts the folded words of the corpus, and their singulars.
 	spellings map[string]int
+	written   map[string]int // without singulars that no text contains
+}
+
+// writtenForms returns, for each singular that no text contains, its most frequent word.
+func (t *indexBuilder) writtenForms() map[string]string {
+	forms := map[string]string{}
+	for w, n := range t.written {
+		form := string(foldNumber([]byte(w)))
+		if t.written[form] > 0 {
+			continue
+		}
+		if best, ok := forms[form]; !ok || n > t.written[best] || n == t.written[best] && w < best {
+			forms[form] = w
+		}
+	}
+	return forms
 }
 
 // mergeIntents sorts the documents by name, and merges documents of the same
@@ -278,6 +295,7 @@ func (t *indexBuilder) countContent(words []int32) int {
 func (t *indexBuilder) wordNumbers(text string) []int32 {
 	var all []int32
 	for t.tokens.reset(text); t.tokens.next(); {
+		t.written[string(t.tokens.word)]++
 		if w := t.addWord(t.tokens.word); !slices.Contains(all, w) {
 			all = append(all, w)
 		}
@@ -313,6 +331,7 @@ func (t *indexBuilder) addDomain(name string) {
 		var all []int32
 		for t.tokens.reset(written); t.tokens.next(); {
 			t.spellings[string(t.tokens.word)]++
+			t.written[string(t.tokens.word)]++
 			form := foldNumber(t.tokens.word)
 			w := t.model.addDomainWord(form)
 			if !slices.Contains(all, w) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
 )
@@ -84,6 +86,22 @@ func TestListEvidence_Synonym(t *testing.T) {
 		}
 	}
 	t.Errorf("got %+v, want the synonym password of reset_password", items)
+}
+
+// The singular by which words are compared, such as "invoic", is not shown.
+func TestListEvidence_SynonymIsAWordOfTheRegistry(t *testing.T) {
+	for _, want := range []string{"invoice", "invoices"} {
+		m := Train(Corpus{Intents: []IntentDoc{{Name: "pay", Examples: []string{"explain the " + want}}, {Name: "book", Examples: []string{"reserve a cabin"}}}})
+		var got []string
+		for _, item := range m.ListEvidence("essa fatura", 5, func(string) bool { return true }) {
+			if item.Kind == EvidenceSynonym {
+				got = append(got, item.Text)
+			}
+		}
+		if diff := cmp.Diff([]string{want}, got); diff != "" {
+			t.Errorf("synonyms (-want +got):\n%s", diff)
+		}
+	}
 }
 
 // TestReplaceWord_LeavesCommonWords checks that a common word is no misspelling.
