@@ -24,7 +24,7 @@ import (
 //	accepted     in memory                                 stored (accepted), then queued
 //	classified   in memory                                 in memory
 //	planned      decision in the audit log                 stored (planned), decision in the audit log
-//	executing    tasks in memory                           stored (running), each task stored
+//	executing    tasks in memory                           stored (running from the first task), each task stored
 //	concluded    response in the audit log                 stored (terminal), response in the audit log
 //
 // A clarification, a fallback and a dry run go from classified to concluded. The

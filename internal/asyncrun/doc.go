@@ -10,7 +10,7 @@
 //	queued      accepted         permit acquired: classifying
 //	classifying accepted         RecordDecision: recording; otherwise RecordOutcome
 //	recording   planned          decision in the audit log: executing
-//	executing   running          all tasks done: RecordOutcome
+//	executing   planned          first task stored: running; all tasks done: RecordOutcome
 //	concluding  <terminal>       response in the audit log, index updated: concluded
 //	concluded   <terminal>       -
 //	handed over any but terminal the process stops; the next one resumes the request

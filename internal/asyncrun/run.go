@@ -41,7 +41,8 @@ func (r *Run) restorePlan(rec *requests.Record) {
 	r.started = rec.State != requests.StatePlanned
 }
 
-// RecordDecision makes the plan and the decision durable before any task is sent.
+// RecordDecision makes the plan and the decision durable before any task is sent. The
+// stored request is running when its first task is stored.
 // If the store rejects a write, it retries until the deadline, because the request
 // was accepted.
 func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
@@ -67,8 +68,7 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 			func(ctx context.Context) error { return r.recordDecisionOnce(ctx, &p.Decision) },
 			func(ctx context.Context) error {
 				return r.runner.cfg.StartKey(ctx, req.KeyName, req.RequestID)
-			},
-			r.changeRecord(func(rec *requests.Record) error { return rec.Start(r.owned.Owner, r.owned.Epoch) }))
+			})
 	}
 	for _, write := range writes {
 		if err := retryUntilDone(ctx, write); err != nil {

@@ -114,9 +114,16 @@ type DurableRecorder struct {
 	draining func() bool
 }
 
-// Sent implements Recorder.
+// Sent implements Recorder. The first task starts the request.
 func (d *DurableRecorder) Sent(ctx context.Context, task requests.Task, _ bool) error {
-	return d.beforeSend(ctx, func(rec *requests.Record) error { return rec.Send(task) })
+	return d.beforeSend(ctx, func(rec *requests.Record) error {
+		if rec.State == requests.StatePlanned {
+			if err := rec.Start(d.owned.Owner, d.owned.Epoch); err != nil {
+				return err
+			}
+		}
+		return rec.Send(task)
+	})
 }
 
 // Resent implements Recorder.
