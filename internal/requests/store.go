@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,8 +33,8 @@ type openTable interface {
 }
 
 // Store holds the records of requests, and an index of the open ones,
-// which a new process needs to resume them. It keeps nothing in memory and may be
-// used by any number of goroutines. Its errors wrap those of package store:
+// which a new process needs to resume them. In memory it has copies of some open
+// records, so that an update need not read them. It may be used by any number of goroutines. Its errors wrap those of package store:
 // ErrNotFound, ErrExists, ErrFull, ErrUnavailable.
 type Store struct {
 	records recordTable
@@ -52,7 +53,7 @@ const recordPrefix = "req."
 func NewStore(b *store.Bucket, shares *quota.Ledger) *Store {
 	return &Store{
 		quota:   shares,
-		records: store.NewTable(b, store.TableConfig[Record]{Prefix: recordPrefix, Encode: encodeRecord, Decode: decodeRecord}),
+		records: store.NewTable(b, store.TableConfig[Record]{Prefix: recordPrefix, Encode: encodeRecord, Decode: decodeRecord, Clone: cloneOpen}),
 		open: store.NewTable(b, store.TableConfig[struct{}]{
 			Prefix: "open.",
 			Encode: func(string, *struct{}) ([]byte, error) { return nil, nil },
@@ -60,6 +61,22 @@ func NewStore(b *store.Bucket, shares *quota.Ledger) *Store {
 		}),
 		usage: b.Usage, checkWritable: b.CheckWritable,
 	}
+}
+
+// cloneOpen returns a copy that changes of the record do not alter, or nil if it has
+// ended. Transitions replace what tasks, parts and the request refer to; the owner of the
+// request completes its decision.
+func cloneOpen(r *Record) *Record {
+	if r.State.Terminal() {
+		return nil
+	}
+	c := *r
+	c.Tasks = slices.Clone(r.Tasks)
+	if r.Decision != nil {
+		c.Decision = new(*r.Decision)
+	}
+	c.Request.RequestID, c.Request.TraceID, c.Request.Idempotency = r.ID, r.TraceID, nil // as in a decoded record
+	return &c
 }
 
 // Create writes a new record. When it returns nil, the record is durable and, unless

@@ -55,6 +55,9 @@ func (f *faultyTable) Create(ctx context.Context, id string, r *Record) (uint64,
 func (f *faultyTable) Update(ctx context.Context, id string, change func(*Record) error) (store.Row[Record], error) {
 	var failed error
 	row, err := f.recordTable.Update(ctx, id, func(r *Record) error {
+		if failed != nil { // called again with the row as it is in the store
+			return failed
+		}
 		before, err := encodeRecord(id, r)
 		if err != nil {
 			return err
@@ -328,5 +331,24 @@ func TestHasCapacity_ComparesUsage(t *testing.T) {
 		if got, err := b.HasCapacity(t.Context()); err != nil || got != want {
 			t.Errorf("usage %g: got %t, %v, want %t", usage, got, err, want)
 		}
+	}
+}
+
+// The owner completes the decision of a request that it has planned, while other
+// goroutines write the record.
+func TestUpdate_StoresTheDecisionAsItWasPlanned(t *testing.T) {
+	s := NewStore(openBucket(t), quota.Unlimited())
+	must(t, s.Create(t.Context(), accepted("r")))
+	planned := decision()
+	_, err := s.Update(t.Context(), "r", func(r *Record) error { return r.Plan(planned, parts(), nil) })
+	must(t, err)
+	want := len(planned.TimingsMS)
+	planned.TimingsMS = map[string]float64{"total": 1, "match": 2}
+	_, err = s.Update(t.Context(), "r", func(r *Record) error { return r.Start(r.Owner, r.Epoch) })
+	must(t, err)
+	stored, err := s.Get(t.Context(), "r")
+	must(t, err)
+	if got := len(stored.Decision.TimingsMS); got != want {
+		t.Errorf("got a decision with %d timings, want %d", got, want)
 	}
 }

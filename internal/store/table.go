@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/resilience"
@@ -25,6 +26,10 @@ type TableConfig[T any] struct {
 	// for the bucket's MaxAge. Nil = no value has a TTL. Every write renews it.
 	// The bucket needs KeyTTL.
 	TTL func(*T) time.Duration
+	// Clone returns a copy of a value that a change does not alter, or nil for a value
+	// that is not changed any more. If it is set, the table keeps the values that it has
+	// written lately, so that Update need not read and decode them. Nil = it keeps none.
+	Clone func(*T) *T
 }
 
 // Table holds values of one type under the keys of a bucket that have one prefix.
@@ -32,10 +37,11 @@ type TableConfig[T any] struct {
 type Table[T any] struct {
 	bucket *Bucket
 	cfg    TableConfig[T]
+	recent recentRows[T]
 }
 
 // Row is a key with its current value. The caller may change the value: the table
-// keeps no reference to it.
+// keeps no reference to it, unless TableConfig.Clone returns one.
 type Row[T any] struct {
 	Key      string // without the table's prefix
 	Value    *T
@@ -83,6 +89,7 @@ func (t *Table[T]) Create(ctx context.Context, key string, value *T) (uint64, er
 	if err == nil {
 		var revision uint64
 		if revision, err = t.bucket.createKey(ctx, t.cfg.Prefix+key, data, t.ttlOf(value)); err == nil {
+			t.keepRecent(key, revision, data, value)
 			return revision, nil
 		}
 	}
@@ -180,8 +187,12 @@ func (b *ttlBucket) Update(ctx context.Context, key string, value []byte, revisi
 // the table has a TTL to renew. After any other error it is not known whether the
 // change was written, except for ErrFull and ErrConflict. ErrNotFound.
 func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error) (Row[T], error) {
+	if row, done, err := t.updateRecent(ctx, key, change); done {
+		return row, err
+	}
 	var row Row[T]
 	var entry Entry
+	var written []byte
 	var rejected error // by change
 	b := &ttlBucket{Bucket: t.bucket}
 	revision, err := CompareAndSet(ctx, b, t.cfg.Prefix+key, func(e Entry) (_ []byte, err error) {
@@ -195,12 +206,12 @@ func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error
 		if rejected != nil {
 			return nil, rejected
 		}
-		data, err := t.cfg.Encode(key, row.Value)
-		if err == nil && t.cfg.TTL == nil && bytes.Equal(data, e.Value) {
+		written, err = t.cfg.Encode(key, row.Value)
+		if err == nil && t.cfg.TTL == nil && bytes.Equal(written, e.Value) {
 			return nil, ErrStop
 		}
 		b.ttl = t.ttlOf(row.Value)
-		return data, err
+		return written, err
 	})
 	switch {
 	case rejected != nil:
@@ -209,8 +220,92 @@ func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error
 		return Row[T]{}, t.wrapError("update", key, err)
 	case revision != entry.Revision:
 		row.Revision, row.At = revision, time.Time{}
+		t.keepRecent(key, revision, written, row.Value)
 	}
 	return row, nil
+}
+
+// updateRecent is Update of a row that was written lately. It reports false if the row
+// must be read: it is not known, another write came in between, or change has nothing to
+// write, which may be different with a newer row.
+func (t *Table[T]) updateRecent(ctx context.Context, key string, change func(*T) error) (row Row[T], done bool, err error) {
+	have, ok := t.recent.take(key)
+	if !ok || change(have.value) != nil {
+		return Row[T]{}, false, nil //nolint:nilerr // Update decides again with the stored row
+	}
+	data, err := t.cfg.Encode(key, have.value)
+	if err != nil || bytes.Equal(data, have.data) {
+		return Row[T]{}, false, nil //nolint:nilerr // Update encodes the stored row, and returns the error
+	}
+	revision, err := t.bucket.updateKey(ctx, t.cfg.Prefix+key, data, have.revision, t.ttlOf(have.value))
+	switch {
+	case errors.Is(err, ErrConflict):
+		return Row[T]{}, false, nil
+	case err != nil:
+		return Row[T]{}, true, t.wrapError("update", key, err)
+	}
+	t.keepRecent(key, revision, data, have.value)
+	return Row[T]{Key: key, Value: have.value, Revision: revision}, true, nil
+}
+
+// keepRecent keeps a row that was written.
+func (t *Table[T]) keepRecent(key string, revision uint64, data []byte, value *T) {
+	if t.cfg.Clone == nil || len(data) > maxRecentRow {
+		return
+	}
+	if kept := t.cfg.Clone(value); kept != nil {
+		t.recent.put(key, recentRow[T]{value: kept, data: data, revision: revision})
+	}
+}
+
+// Bounds of the rows that a table keeps.
+const (
+	maxRecentRows = 512      // about the requests that execute at the same time
+	maxRecentRow  = 32 << 10 // bytes of an encoded row
+)
+
+// recentRows are the rows that a table has written lately. A row that was changed or
+// deleted since, here or by another process, does no harm: its revision is not the
+// current one, so that it cannot be updated. A row is taken for an update, and put back
+// with its new revision, so that one goroutine has it at a time.
+type recentRows[T any] struct {
+	mu   sync.Mutex
+	rows map[string]recentRow[T]
+}
+
+// recentRow is a row as it was written.
+type recentRow[T any] struct {
+	value    *T
+	data     []byte // encoded value
+	revision uint64
+}
+
+// take removes a row, and returns it.
+func (r *recentRows[T]) take(key string) (recentRow[T], bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row, ok := r.rows[key]
+	delete(r.rows, key)
+	return row, ok
+}
+
+// put adds a row, unless there is a newer one.
+func (r *recentRows[T]) put(key string, row recentRow[T]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	have, ok := r.rows[key]
+	switch {
+	case ok && have.revision > row.revision:
+		return
+	case r.rows == nil:
+		r.rows = map[string]recentRow[T]{}
+	case !ok && len(r.rows) >= maxRecentRows:
+		for other := range r.rows { // any
+			delete(r.rows, other)
+			break
+		}
+	}
+	r.rows[key] = row
 }
 
 // Replace writes a row if its revision is still the given one, and returns the new one.
@@ -218,6 +313,7 @@ func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error
 func (t *Table[T]) Replace(ctx context.Context, key string, revision uint64, value *T) (uint64, error) {
 	data, err := t.cfg.Encode(key, value)
 	if err == nil {
+		t.recent.take(key)
 		revision, err = t.bucket.updateKey(ctx, t.cfg.Prefix+key, data, revision, t.ttlOf(value))
 	}
 	if err != nil {
@@ -237,16 +333,19 @@ func (t *Table[T]) storedRow(e *Entry, err error) (Row[T], error) {
 
 // Delete removes a row. It is no error if it does not exist.
 func (t *Table[T]) Delete(ctx context.Context, key string) error {
+	t.recent.take(key)
 	return t.bucket.Delete(ctx, t.cfg.Prefix+key)
 }
 
 // Discard removes a row to make room; see Bucket.Discard.
 func (t *Table[T]) Discard(ctx context.Context, key string) error {
+	t.recent.take(key)
 	return t.bucket.Discard(ctx, t.cfg.Prefix+key)
 }
 
 // EraseHistory makes the earlier revisions of a row unreadable; see Bucket.EraseHistory.
 func (t *Table[T]) EraseHistory(ctx context.Context, key string) error {
+	t.recent.take(key)
 	return t.bucket.EraseHistory(ctx, t.cfg.Prefix+key)
 }
 
