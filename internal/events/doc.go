@@ -7,6 +7,9 @@
 //	                       │                                            queue ──▶ Read
 //	                       └────────── earlier events, after an overflow ──────────▲
 //
+// The log of an embedded store is in this process. That of a shared store is in the
+// store, so that a reader need not be at the process that executes its request.
+//
 // A request never waits for its events: if the log is away, for example because the
 // server of the store restarts, events are dropped. A reader runs on its caller's
 // goroutine and costs a short queue. Backpressure does not reach the publisher: a slow
@@ -22,6 +25,6 @@
 //		err = stream.Follow(ctx, id, from, emit)
 //	}
 //
-// Sequences are those of the log. They keep growing after the engine restarts, so that
-// a sequence of an earlier engine is recognised.
+// Sequences are those of the log. They keep growing after the engine, or the process,
+// restarts, so that a sequence of an earlier one is recognised.
 package events

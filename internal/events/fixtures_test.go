@@ -14,14 +14,20 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// openLog returns the log of a stream in a new store.
+// openLog returns the log of a stream in a new embedded store.
 func openLog(t testing.TB) eventLog {
 	t.Helper()
 	s, err := Open(t.Context(), teststore.Open(t), testConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s.log
+}
+
+// openSharedLog returns a log like that of a stream in a shared store.
+func openSharedLog(t testing.TB) *store.Log {
+	t.Helper()
+	log, err := teststore.Open(t).Log(t.Context(), logConfig())
+	must(t, err)
+	return log
 }
 
 func testConfig() Config {

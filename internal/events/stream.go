@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	logName = "EVENTS"
+	logName = "EVENTS"  // in a shared store
 	prefix  = "events." // of the subject, before the request's id
 
 	allSubjects = prefix + "*"
@@ -43,7 +43,7 @@ const (
 // ErrGone is returned if the requested events have expired or never existed.
 var ErrGone = errors.New("the events are gone")
 
-// eventLog is the used part of store.Log.
+// eventLog is the used part of store.Log. Subjects are one request's, or allSubjects.
 type eventLog interface {
 	Append(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error)
 	Last(ctx context.Context, subject string) (store.Message, error)
@@ -79,14 +79,26 @@ type Stream struct {
 	readers map[string][]*reader
 }
 
-// Open opens the stream of the store.
+// Open opens the stream of the store. The events of an embedded store stay in this
+// process, because it has no others.
 func Open(ctx context.Context, s *store.Store, cfg Config) (*Stream, error) {
-	log, err := s.Log(ctx, store.LogConfig{
-		Name: logName, Subjects: []string{allSubjects}, MaxAge: maxAge, Share: share, Memory: true, Evict: true,
-	})
+	if !store.IsShared(s) {
+		limit := min(int(share*float64(s.Status().Cap)), maxMemoryLog)
+		return openStream(ctx, cfg, newMemoryLog(limit, time.Now))
+	}
+	log, err := s.Log(ctx, logConfig())
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
 	}
+	return openStream(ctx, cfg, log)
+}
+
+// logConfig describes the log in a shared store.
+func logConfig() store.LogConfig {
+	return store.LogConfig{Name: logName, Subjects: []string{allSubjects}, MaxAge: maxAge, Share: share, Memory: true, Evict: true}
+}
+
+func openStream(ctx context.Context, cfg Config, log eventLog) (*Stream, error) {
 	stream := newStream(cfg, log)
 	info, err := log.Info(ctx)
 	if err != nil {

@@ -162,7 +162,7 @@ func TestRead_ReportsGoneEvents(t *testing.T) {
 }
 
 func TestDelete_EndsReaders(t *testing.T) {
-	log := openLog(t)
+	log := openSharedLog(t)
 	s, _ := startStream(t, log)
 	publish(t, s, "r-1", decided, started)
 	var h eventRecorder
@@ -170,7 +170,7 @@ func TestDelete_EndsReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, s, "r-1", progress, done)
-	must(t, log.(*store.Log).Trim(t.Context(), h.seqs[1]+2)) // the progress event is too old
+	must(t, log.Trim(t.Context(), h.seqs[1]+2)) // the progress event is too old
 	for name, after := range map[string]uint64{"the beginning": 0, "the first": h.seqs[0], "before what is gone": h.seqs[1]} {
 		if err := s.Read(t.Context(), "r-1", after, h.record); !errors.Is(err, ErrGone) {
 			t.Errorf("from %s: got error %v, want %v", name, err, ErrGone)
@@ -259,7 +259,7 @@ func TestEnqueue_FailureReachesReaders(t *testing.T) {
 func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 	for name, want := range map[string]error{"still kept": nil, "gone": ErrGone} {
 		t.Run(name, func(t *testing.T) {
-			log := openLog(t)
+			log := openSharedLog(t)
 			missed := make(chan struct{})
 			m := &faultyLog{eventLog: log, begun: make(chan struct{})}
 			m.follow = func(msg store.Message) bool {
@@ -268,7 +268,7 @@ func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 					return true
 				}
 				if want != nil {
-					must(t, log.(*store.Log).Trim(t.Context(), msg.Seq+1))
+					must(t, log.Trim(t.Context(), msg.Seq+1))
 				}
 				close(missed)
 				return false
@@ -294,7 +294,7 @@ func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 // A restart of the engine loses all events, perhaps also the final one of a request. Its
 // readers get ErrGone, although no further event is published.
 func TestRun_LostLogEndsReaders(t *testing.T) {
-	log := openLog(t)
+	log := openSharedLog(t)
 	lifetime, lose := context.WithCancel(t.Context())
 	m := &faultyLog{eventLog: log, lifetimes: make(chan context.Context, 2)}
 	m.lifetimes <- lifetime
@@ -308,7 +308,7 @@ func TestRun_LostLogEndsReaders(t *testing.T) {
 	following := read(t.Context(), s.Follow, "r-1", from)
 
 	publish(t, s, "r-2", decided, final)
-	must(t, log.(*store.Log).Purge(t.Context(), allSubjects))
+	must(t, log.Purge(t.Context(), allSubjects))
 	lose()
 
 	for name, reader := range map[string]*asyncReader{"a reader of stored events": waiting, "a reader from a position": following} {

@@ -106,7 +106,7 @@ func (v *valueSealer) keySubject(part, key string) string {
 func (v *valueSealer) associatedData(key string) []byte { return []byte(v.bucket.prefix + key) }
 
 // isShared reports whether other processes use the bucket.
-func (v *valueSealer) isShared() bool { return v.bucket.store.cfg.URL != "" }
+func (v *valueSealer) isShared() bool { return IsShared(v.bucket.store) }
 
 // put writes an encrypted value. An update uses the data key of the revision that it
 // replaces, so that erasing a data key once is enough.

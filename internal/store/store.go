@@ -173,6 +173,9 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	return s, nil
 }
 
+// IsShared reports whether other processes may use the store.
+func IsShared(s *Store) bool { return s.cfg.URL != "" }
+
 // Close stops the engine and releases the lock. Acknowledged writes are durable.
 // Calls in progress return ErrUnavailable.
 func (s *Store) Close() error {
