@@ -123,7 +123,13 @@ func (r *Run) RecordOutcome(ctx context.Context, resp *contract.Response, _ bool
 // recordOutcomeAt is RecordOutcome at a time, which recognizes an end that was written
 // without a confirmation.
 func (r *Run) recordOutcomeAt(ctx context.Context, resp *contract.Response, now time.Time) (*contract.Response, error) {
-	rec, err := r.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error { return rec.End(resp.Status, resp, now) })
+	rec, err := r.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error {
+		response := resp
+		if r.owned.IsSuperseded() { // no task is open, so that the reason of an interruption does not matter
+			response = r.runner.interruptedResponse(rec, r.Accepted, &interruption{})
+		}
+		return rec.End(response.Status, response, now)
+	})
 	if err != nil && !wroteEnd(r.owned, rec, err, now) {
 		return nil, err
 	}

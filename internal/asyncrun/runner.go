@@ -164,8 +164,10 @@ func (r *Runner) finishRun(ctx context.Context, current *Run, rec *requests.Reco
 	switch {
 	case err == nil:
 		current.Emit(&contract.Event{Type: contract.EventFinal, Response: resp})
+	case errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
+		current.owned.StoreOutcome(ctx) // the next process continues with it
 	case errors.Is(err, dispatch.ErrHandedOver), errors.Is(err, requests.ErrEnded), errors.Is(err, requests.ErrNotOwner),
-		errors.Is(context.Cause(ctx), dispatch.ErrHandedOver), errors.Is(context.Cause(ctx), inflight.ErrCancelled):
+		errors.Is(context.Cause(ctx), inflight.ErrCancelled):
 		// The next process resumes the request, or it was ended elsewhere:
 		// CancelStored records the end before it cancels the context.
 	default:

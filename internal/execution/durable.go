@@ -43,16 +43,49 @@ type OwnedRequest struct {
 	// Permit is released while the store rejects a change.
 	Permit Permit
 	Logger *slog.Logger
+
+	// answered is a task whose outcome is stored with the next change, which ends the
+	// request. Nil = there is none.
+	answered *answeredTask
 }
 
-// Change makes one change of the record.
+// answeredTask is a task with an outcome that its record does not contain yet.
+type answeredTask struct {
+	id         string
+	outcome    requests.Outcome
+	superseded bool // the record contains another result, because a callback was faster
+}
+
+// Change makes one change of the record, after the outcome that is not stored.
 func (o *OwnedRequest) Change(ctx context.Context, change func(*requests.Record) error) (*requests.Record, error) {
-	return o.Store.Update(ctx, o.ID, func(rec *requests.Record) error {
+	rec, err := o.Store.Update(ctx, o.ID, func(rec *requests.Record) error {
 		if err := rec.CheckOwner(o.Owner, o.Epoch); err != nil {
 			return err
 		}
+		if t := o.answered; t != nil {
+			err := rec.Finish(t.id, t.outcome)
+			if t.superseded = errors.Is(err, requests.ErrDifferentResult); err != nil && !t.superseded {
+				return err
+			}
+		}
 		return change(rec)
 	})
+	if err == nil && o.answered != nil { // several parts change the record at the same time, and none is answered
+		o.answered = nil
+	}
+	return rec, err
+}
+
+// IsSuperseded reports, within a change, whether the record contains another result than
+// the outcome that was not stored. The agent was told that this result counts.
+func (o *OwnedRequest) IsSuperseded() bool { return o.answered != nil && o.answered.superseded }
+
+// StoreOutcome stores the outcome that is not stored, because the request does not end
+// here.
+func (o *OwnedRequest) StoreOutcome(ctx context.Context) {
+	if o.answered != nil {
+		_, _ = o.ChangeUntilStored(ctx, func(*requests.Record) error { return nil }) // an error: it was ended elsewhere
+	}
 }
 
 // ChangeUntilStored records an event that has already happened. It
@@ -102,7 +135,7 @@ const maxSends = 20
 // written to its record. If draining returns true, no further task is sent.
 func (e *Executor) Asynchronous(owned *OwnedRequest, draining func() bool) Mode {
 	return Mode{
-		Recorder: &DurableRecorder{owned: owned, draining: draining},
+		Recorder: &DurableRecorder{owned: owned, draining: draining, joinsEnd: true},
 		Results:  e.callbacks.cfg.Results, Permit: owned.Permit, MaxSends: maxSends,
 	}
 }
@@ -112,11 +145,19 @@ func (e *Executor) Asynchronous(owned *OwnedRequest, draining func() bool) Mode 
 type DurableRecorder struct {
 	owned    *OwnedRequest
 	draining func() bool
+	// joinsEnd allows the result of the only part to be stored with the end of the request,
+	// which follows at once.
+	joinsEnd bool
+	// onlyTask is the latest task of a request with one part, as long as its result can
+	// only be the answer of the agent. The goroutine of the part owns it.
+	onlyTask string
 }
 
 // Sent implements Recorder. The first task starts the request.
 func (d *DurableRecorder) Sent(ctx context.Context, task requests.Task, _ bool) error {
-	return d.beforeSend(ctx, func(rec *requests.Record) error {
+	parts := 0
+	err := d.beforeSend(ctx, func(rec *requests.Record) error {
+		parts = len(rec.Parts)
 		if rec.State == requests.StatePlanned {
 			if err := rec.Start(d.owned.Owner, d.owned.Epoch); err != nil {
 				return err
@@ -124,6 +165,10 @@ func (d *DurableRecorder) Sent(ctx context.Context, task requests.Task, _ bool) 
 		}
 		return rec.Send(task)
 	})
+	if err == nil && parts == 1 && task.Pull == nil {
+		d.onlyTask = task.ID
+	}
+	return err
 }
 
 // Resent implements Recorder.
@@ -142,6 +187,9 @@ func (d *DurableRecorder) beforeSend(ctx context.Context, change func(*requests.
 // AwaitingCallback implements Recorder. The result may have arrived before. It is awaited
 // even if the record cannot be changed: the agent has the task.
 func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (dispatch.Outcome, bool) {
+	if d.onlyTask == taskID {
+		d.onlyTask = ""
+	}
 	rec, err := d.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error { return rec.Wait(taskID) })
 	if out, ok := finishedTask(rec, taskID); ok {
 		return out, true
@@ -158,6 +206,10 @@ func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (
 
 // Finished implements Recorder.
 func (d *DurableRecorder) Finished(ctx context.Context, taskID string, out dispatch.Outcome) dispatch.Outcome {
+	if d.endsRequest(taskID, &out) {
+		d.owned.answered = &answeredTask{id: taskID, outcome: newStoredOutcome(out)}
+		return out
+	}
 	rec, err := d.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error {
 		return rec.Finish(taskID, newStoredOutcome(out))
 	})
@@ -174,6 +226,12 @@ func (d *DurableRecorder) Finished(ctx context.Context, taskID string, out dispa
 		return stored
 	}
 	return out
+}
+
+// endsRequest reports whether the request ends with this outcome: it is the answer to the
+// only task, and no other agent gets the part.
+func (d *DurableRecorder) endsRequest(taskID string, out *dispatch.Outcome) bool {
+	return d.joinsEnd && d.onlyTask == taskID && out.Result != nil && out.Err == nil && out.Result.Status != contract.ResultFailure
 }
 
 // finishedTask returns the outcome of a task if the record contains it.

@@ -118,18 +118,24 @@ func New(d Dispatcher, callbacks *Callbacks, newID func() string, now func() tim
 
 // Execute sends all parts of the plan in parallel and returns their outcomes in
 // the order of the parts. The caller holds one permit of the run, which is
-// released while Execute runs.
+// released while several parts execute with their own.
 func (e *Executor) Execute(ctx context.Context, r *Run) []plan.Outcome {
 	parts := r.Plan.Parts
 	outcomes := make([]plan.Outcome, len(parts))
 	inputs := newTaskInputs(r.Request)
-	for range parts { // each part counts as executing by itself
-		r.Permit.Acquire(ctx)
+	// Each part counts as executing by itself. The only one has the permit of the caller,
+	// so that the caller need not wait for another one before it records the end.
+	release := func() {}
+	if len(parts) > 1 {
+		release = r.Permit.Release
+		for range parts {
+			r.Permit.Acquire(ctx)
+		}
+		r.Permit.Release()
+		defer r.Permit.Acquire(ctx)
 	}
-	r.Permit.Release()
-	defer r.Permit.Acquire(ctx)
 	run.ForEach(ctx, len(parts), len(parts), func(ctx context.Context, i int) {
-		defer r.Permit.Release()
+		defer release()
 		p := &partExecution{executor: e, run: r, index: i, part: &parts[i], inputs: inputs}
 		outcomes[i] = p.executePart(ctx)
 		report := outcomes[i].Report
