@@ -360,3 +360,49 @@ func TestUnfinished_ReportsOpenRequests(t *testing.T) {
 	d.close(auditLog)
 	check(d.open())
 }
+
+// A trim that is interrupted, or has begun since, leaves rewritten batches whose outcomes
+// were removed with the others.
+func TestUnfinished_IgnoresTrimmedDecisions(t *testing.T) {
+	for name, restart := range map[string]bool{"interrupted": true, "in progress": false} {
+		t.Run(name, func(t *testing.T) {
+			d := newLogFixture(t)
+			now := time.Now()
+			auditLog := d.open()
+			var before uint64
+			var mark *ChainPosition
+			for n := range 3 {
+				d.append(auditLog, decisionOf(now, n), outcomeOf(now, n))
+			}
+			d.append(auditLog, decisionOf(now, 3))
+			for n := range 3 {
+				decided, err := auditLog.readBatch(t.Context(), auditLog.index.lookUp(uuid7(now, n)).decision)
+				must(t, err)
+				before, mark = decided.seq, decided.endPosition()
+				must(t, auditLog.rewriteBatch(t.Context(), auditLog.storedChain, decided, func(int) bool { return true }))
+			}
+			if !restart {
+				d.kill(auditLog)
+				auditLog = d.open()
+			}
+			must(t, auditLog.announce(t.Context(), &Record{Kind: KindAdmin, Event: EventCheckpoint, Chain: auditLog.writer, UpTo: mark}))
+			must(t, auditLog.removeMessages(t.Context(), auditLog.storedChain, before))
+			if restart {
+				d.kill(auditLog)
+				auditLog = d.open()
+			}
+			left, err := auditLog.Unfinished(t.Context())
+			must(t, err)
+			if len(left) != 1 || left[0].RequestID != uuid7(now, 3) {
+				t.Errorf("got %d unfinished requests, want 1: %+v", len(left), left)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

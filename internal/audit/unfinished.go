@@ -31,10 +31,7 @@ func (l *Log) unfinishedIn(ctx context.Context, c *storedChain, upTo uint64) (le
 	since := l.cfg.Now().Add(-maxRequestDuration - clockSlack)
 	err = c.walkBatches(ctx, store.ReadFrom{Since: since}, func(b *batch) bool { return !b.newestTime().Before(since) },
 		func(_ uint64, b *batch) error {
-			if b.first > upTo {
-				return store.ErrStop
-			}
-			return u.addBatch(b)
+			return u.addBatch(b, upTo)
 		})
 	if err != nil {
 		return nil, err
@@ -70,21 +67,27 @@ type decisionEntry struct {
 
 func (d decisionEntry) position() uint64 { return d.batch.first + uint64(d.entry) }
 
-func (u *openDecisions) addBatch(b *batch) error {
+// addBatch adds the records of a batch. Of those behind a position, only outcomes and
+// checkpoints count: a decision that was trimmed may lack its outcome because that was
+// removed before, or before this walk had reached it.
+func (u *openDecisions) addBatch(b *batch, upTo uint64) error {
 	for i := range b.entries {
 		rec, err := b.decodeRecord(i)
 		if err != nil {
 			return err
 		}
 		switch {
+		case rec.Kind == KindOutcome:
+			delete(u.open, rec.RequestID)
+		case rec.Event == EventCheckpoint && rec.Chain == "" && rec.UpTo != nil:
+			maps.DeleteFunc(u.open, func(_ string, at decisionEntry) bool { return at.position() <= rec.UpTo.Record })
+		case rec.Position > upTo:
 		case rec.Event == EventStart:
 			u.started = rec.Position
 		case rec.Event == EventStop:
 			u.dropEnded()
 		case rec.Kind == KindDecision:
 			u.open[rec.RequestID] = decisionEntry{b, i}
-		case rec.Kind == KindOutcome:
-			delete(u.open, rec.RequestID)
 		}
 	}
 	return nil

@@ -135,6 +135,9 @@ func (c *storedChain) readRewritten(ctx context.Context, number uint64) (*batch,
 	if errors.Is(err, store.ErrNotFound) {
 		m, err = c.stream.Last(ctx, c.subjects.rewritten+n)
 	}
+	if errors.Is(err, store.ErrNotFound) { // it may have been replaced by one without contents meanwhile
+		m, err = c.stream.Last(ctx, c.subjects.withoutContents+n)
+	}
 	if err != nil {
 		return nil, err
 	}
