@@ -69,13 +69,20 @@ func (l *Log) findRecords(ctx context.Context, id string, life time.Duration) (R
 	if indexed && (found.Decision != nil || found.Outcome != nil && len(found.Outcome.Agents) == 0) {
 		return found, nil
 	}
+	var decidedIn *storedChain
 	err = l.searchRecords(ctx, id, life, func(c *storedChain, b *batch, i int) error {
 		rec, err := c.loadRecord(ctx, b, i)
-		if err == nil {
-			found.addRecord(rec)
+		if err != nil {
+			return err
 		}
-		return err
+		if found.addRecord(rec); rec.Kind == KindDecision {
+			decidedIn = c
+		}
+		return nil
 	})
+	if found.Outcome == nil && decidedIn != nil && found.Decision.Position <= decidedIn.trimmed.Load() {
+		found.Decision = nil // the outcome was trimmed before the search had reached it
+	}
 	if found == (RequestRecords{}) && err == nil {
 		err = store.ErrNotFound
 	}

@@ -386,7 +386,7 @@ func TestUnfinished_IgnoresTrimmedDecisions(t *testing.T) {
 				auditLog = d.open()
 			}
 			must(t, auditLog.announce(t.Context(), &Record{Kind: KindAdmin, Event: EventCheckpoint, Chain: auditLog.writer, UpTo: mark}))
-			must(t, auditLog.removeMessages(t.Context(), auditLog.storedChain, before))
+			must(t, (&retainer{log: auditLog}).remove(t.Context(), auditLog.storedChain, trimStep{before: before}))
 			if restart {
 				d.kill(auditLog)
 				auditLog = d.open()
@@ -397,6 +397,45 @@ func TestUnfinished_IgnoresTrimmedDecisions(t *testing.T) {
 				t.Errorf("got %d unfinished requests, want 1: %+v", len(left), left)
 			}
 		})
+	}
+}
+
+// After each step of a trim, a kill leaves no decision without its outcome.
+func TestTrim_NeverLeavesDecisionsAlone(t *testing.T) {
+	d := newLogFixture(t)
+	now := time.Now()
+	auditLog := d.open()
+	const requests = 5
+	for n := range requests {
+		d.append(auditLog, decisionOf(now, n), outcomeOf(now, n))
+	}
+	for n := range requests {
+		decided, err := auditLog.readBatch(t.Context(), auditLog.index.lookUp(uuid7(now, n)).decision)
+		must(t, err)
+		must(t, auditLog.rewriteBatch(t.Context(), auditLog.storedChain, decided, func(int) bool { return true }))
+	}
+	plan, err := auditLog.planTrim(t.Context(), trimLimits{excess: 1 << 40, end: auditLog.end.Load().number})
+	must(t, err)
+	if len(plan.steps) < 3 {
+		t.Fatalf("got steps %+v, want rewritten batches between others", plan.steps)
+	}
+	must(t, auditLog.announce(t.Context(), &Record{Kind: KindAdmin, Event: EventCheckpoint, Chain: auditLog.writer, UpTo: plan.mark}))
+	for i, step := range plan.steps {
+		must(t, (&retainer{log: auditLog}).remove(t.Context(), auditLog.storedChain, step))
+		d.kill(auditLog)
+		auditLog = d.open()
+		for n := range requests {
+			found, err := auditLog.Find(t.Context(), uuid7(now, n))
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				t.Fatal(err)
+			}
+			if found.Decision != nil && found.Outcome == nil {
+				t.Errorf("after step %d of %+v: request %d has a decision and no outcome", i, plan.steps, n)
+			}
+		}
+		if report := d.verify(); len(report.Problems) > 0 {
+			t.Errorf("after step %d: got problems %+v", i, report.Problems)
+		}
 	}
 }
 

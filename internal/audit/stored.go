@@ -40,6 +40,7 @@ type storedChain struct {
 	shared   bool                       // other replicas may rewrite its last batches
 	end      atomic.Pointer[chainPlace] // of the chain; nil = not known
 	clock    clockHistory
+	trimmed  atomic.Uint64             // position up to which records are being removed, or were by this process
 	newest   atomic.Pointer[time.Time] // of the records since the clock was last set back; nil = not known
 }
 

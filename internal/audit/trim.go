@@ -117,17 +117,9 @@ func (r *retainer) trim(ctx context.Context, c *storedChain, limits trimLimits) 
 	if err := l.announce(ctx, &rec); err != nil {
 		return false, err
 	}
-	if err := l.removeMessages(ctx, c, plan.before); err != nil {
-		return false, err
-	}
-	// In ascending order, so that the rest of an interrupted trim still adjoins the
-	// chain and the next trim finds it.
-	for _, number := range plan.rewritten {
-		n := strconv.FormatUint(number, 10)
-		if err := eraseMessages(ctx, c.stream, c.subjects.rewritten+n); err != nil {
-			return false, err
-		}
-		if err := c.stream.Purge(ctx, c.subjects.withoutContents+n); err != nil {
+	c.trimmed.Store(plan.mark.Record)
+	for _, step := range plan.steps {
+		if err := r.remove(ctx, c, step); err != nil {
 			return false, err
 		}
 	}
@@ -138,17 +130,20 @@ func (r *retainer) trim(ctx context.Context, c *storedChain, limits trimLimits) 
 	return plan.batches == maxBatchesPerPass, nil
 }
 
-// removeMessages removes the messages of a chain before a sequence.
-func (r *retainer) removeMessages(ctx context.Context, c *storedChain, before uint64) error {
-	l := r.log
-	if before == 0 {
-		return nil
-	}
-	if l.others == nil { // all messages are of this chain
-		return c.stream.Trim(ctx, before)
+// remove removes the messages of one step of a trim.
+func (r *retainer) remove(ctx context.Context, c *storedChain, step trimStep) error {
+	switch {
+	case step.before == 0:
+		n := strconv.FormatUint(step.rewritten, 10)
+		if err := eraseMessages(ctx, c.stream, c.subjects.rewritten+n); err != nil {
+			return err
+		}
+		return c.stream.Purge(ctx, c.subjects.withoutContents+n)
+	case r.log.others == nil: // all messages are of this chain
+		return c.stream.Trim(ctx, step.before)
 	}
 	for _, subject := range []string{c.subjects.content, c.subjects.chain} {
-		if err := c.stream.PurgeBefore(ctx, subject, before); err != nil {
+		if err := c.stream.PurgeBefore(ctx, subject, step.before); err != nil {
 			return err
 		}
 	}
@@ -171,11 +166,32 @@ type trimLimits struct {
 
 // trimPlan is the start of a chain that a trim removes, up to mark.
 type trimPlan struct {
-	mark      *ChainPosition
-	batches   int
-	early     int      // of these, before their retention
-	before    uint64   // remove the messages before this one; 0 = none
-	rewritten []uint64 // and these rewritten batches, which are stored behind it
+	mark    *ChainPosition
+	batches int
+	early   int // of these, before their retention
+	// steps remove the batches in ascending order. What an interrupted trim leaves is the
+	// end of the chain, without decisions whose outcomes are gone.
+	steps []trimStep
+}
+
+// trimStep removes batches that follow each other: those before a message or, if before is
+// 0, one that was rewritten and is stored behind the others.
+type trimStep struct {
+	before    uint64 // sequence
+	rewritten uint64 // number
+}
+
+// addStep adds the removal of a batch to the steps.
+func (p *trimPlan) addStep(b *batch) {
+	last := len(p.steps) - 1
+	switch {
+	case b.rewritten:
+		p.steps = append(p.steps, trimStep{rewritten: b.number})
+	case last >= 0 && p.steps[last].before != 0:
+		p.steps[last].before = b.seq + 1
+	default:
+		p.steps = append(p.steps, trimStep{before: b.seq + 1})
+	}
 }
 
 func (c *storedChain) planTrim(ctx context.Context, limits trimLimits) (plan trimPlan, err error) {
@@ -191,11 +207,7 @@ func (c *storedChain) planTrim(ctx context.Context, limits trimLimits) (plan tri
 		excess -= b.approximateSize()
 		plan.mark = b.endPosition()
 		plan.batches++
-		if !b.rewritten {
-			plan.before = b.seq + 1
-		} else {
-			plan.rewritten = append(plan.rewritten, b.number)
-		}
+		plan.addStep(b)
 		return nil
 	})
 	return plan, err
