@@ -52,7 +52,7 @@ func levels() []level {
 			{pkg: "internal/redact", why: "masks personal data and secrets; the registry refers to its kinds"},
 			{pkg: "internal/responsejson", why: "encodes decisions and responses; independent of where they go", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
-			{pkg: "internal/lexical/lexicon", why: "synonyms and common words; data", users: []string{"internal/lexical"}},
+			{pkg: "internal/lexical/lexicon", why: "synonyms, common words and stop words; data", users: []string{"internal/lexical"}},
 			{pkg: "internal/llm", why: "the interface to language models; its reasons are metric labels and decision reasons"},
 		}},
 		{"keys in the data directory", []row{

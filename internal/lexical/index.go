@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/caprouter/caprouter/internal/lexical/lexicon"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -123,7 +124,7 @@ func (c *Corpus) runTogether(a, b func()) {
 
 // addCorpus adds all texts of the corpus.
 func (t *indexBuilder) addCorpus(c *Corpus, docs []IntentDoc, domains []string) {
-	for w := range strings.FieldsSeq(stopWords) {
+	for w := range strings.FieldsSeq(lexicon.StopWords) {
 		t.model.info[t.addWord([]byte(w))].stop = true
 	}
 	clear(t.spellings) // no misspelt stop words

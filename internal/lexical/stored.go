@@ -56,7 +56,7 @@ type learnedWord struct {
 // processor and the compiler.
 func corpusKey(docs []IntentDoc, domains []string, aliases map[string][]string) string {
 	h := sha256.New()
-	writeHash(h, []string{runtime.GOARCH, runtime.Version(), stopWords, lexicon.Common})
+	writeHash(h, []string{runtime.GOARCH, runtime.Version(), lexicon.StopWords, lexicon.Common})
 	_ = binary.Write(h, binary.LittleEndian, int64(trainingVersion))
 	_ = binary.Write(h, binary.LittleEndian, int64(len(docs)))
 	for i := range docs {

@@ -127,7 +127,7 @@ func newTrainingSet(list []trainingText, families classFamilies) *trainingSet {
 	}
 	d.addStems(list)
 	d.flags = make([]featureFlags, d.table.size)
-	for w := range strings.FieldsSeq(stopWords) {
+	for w := range strings.FieldsSeq(lexicon.StopWords) {
 		d.flagWord(w, flagStop)
 	}
 	for w := range strings.FieldsSeq(lexicon.Common) {

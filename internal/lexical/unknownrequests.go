@@ -11,7 +11,7 @@ import (
 
 // Words of English, Portuguese and Spanish, folded, and pairs of Chinese characters.
 const (
-	// courtesyWords are words without a request, in addition to stopWords.
+	// courtesyWords are words without a request, in addition to lexicon.StopWords.
 	courtesyWords = `
 thank morning afternoon evening night day regards best cheers dear sincerely advance appreciate appreciated sorry great good ok
 okay sure yes nice team everyone everybody folks guys welcome bye goodbye greetings hope well much help something question urgent

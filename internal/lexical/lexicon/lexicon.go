@@ -1,5 +1,6 @@
 // Package lexicon contains what the lexical classifier knows about English, Portuguese and
-// Spanish before it has seen a registry: which words mean the same, and which are common.
+// Spanish before it has seen a registry: which words mean the same, which are common, and
+// which have no content.
 // All words are folded: in lower case and without accents.
 package lexicon
 
@@ -26,3 +27,9 @@ var Synonyms string
 //
 //go:embed common.txt
 var Common string
+
+// StopWords are words without content in English, Portuguese and Spanish: articles, pronouns,
+// prepositions, auxiliaries and polite phrases.
+//
+//go:embed stopwords.txt
+var StopWords string
