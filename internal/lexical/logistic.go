@@ -2,27 +2,39 @@ package lexical
 
 import "math"
 
-const newtonSteps = 12
+// newtonSteps bounds the steps, those that are halved included.
+const newtonSteps = 20
+
+// longestStep bounds a step of a weight, in the inverse of the typical spread of its
+// feature.
+const longestStep = 2
 
 // fitLogistic fits the probability that a prediction is correct as a logistic
 // regression over confidence features, by iteratively reweighted least squares
 // (Newton's method). It is a maximum a posteriori estimate: each weight has a
 // normal prior, with the given mean and the precision of that many observations
-// of a typical spread.
+// of a typical spread. Long steps are shortened, and steps that lower the posterior are
+// halved, because Newton's method diverges if the prior is far from the estimate.
 func fitLogistic(trials []heldOutPrediction, weightOf func(*heldOutPrediction) float64, mean, precision *confidenceFeatures) confidenceFeatures {
-	weight := *mean
+	best, weight := *mean, *mean
+	highest := math.Inf(-1)
+	var step confidenceFeatures
 	for range newtonSteps {
+		posterior := 0.0 // its logarithm
 		var gradient confidenceFeatures
 		var hessian [featCount][featCount]float64
 		for i := range trials {
 			t := &trials[i]
 			w := weightOf(t)
 			x := &t.features
-			p := sigmoid(dotProduct(&weight, x))
+			odds := dotProduct(&weight, x)
+			p := sigmoid(odds)
 			off := -p
 			if t.correct {
 				off = 1 - p
+				odds = -odds
 			}
+			posterior -= w * softplus(odds)
 			h := w * p * (1 - p)
 			for a := range x {
 				gradient[a] += w * off * x[a]
@@ -31,23 +43,40 @@ func fitLogistic(trials []heldOutPrediction, weightOf func(*heldOutPrediction) f
 				}
 			}
 		}
+		for a := range weight {
+			d := weight[a] - mean[a]
+			posterior -= precision[a] * d * d / 2
+		}
+		if posterior < highest {
+			for a := range step {
+				step[a] /= 2
+				weight[a] = best[a] + step[a]
+			}
+			continue
+		}
+		best, highest = weight, posterior
 		largest := 0.0
 		for a := range gradient {
 			gradient[a] -= precision[a] * (weight[a] - mean[a])
 			hessian[a][a] += precision[a]
 		}
-		step := solveCholesky(&hessian, gradient)
+		step = solveCholesky(&hessian, gradient)
 		for a := range step {
-			step[a] = max(-2/typicalSpread[a], min(2/typicalSpread[a], step[a]))
-			weight[a] += step[a]
 			largest = max(largest, math.Abs(step[a])*typicalSpread[a])
 		}
+		for a := range step {
+			step[a] *= min(1, longestStep/largest)
+			weight[a] += step[a]
+		}
 		if largest < 1e-4 {
-			break
+			return weight
 		}
 	}
-	return weight
+	return best
 }
+
+// softplus returns the logarithm of 1 + e to the x.
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 func dotProduct(a, b *confidenceFeatures) float64 {
 	sum := 0.0

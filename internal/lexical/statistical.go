@@ -259,7 +259,7 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confide
 	if roundConfidence(confidence*factor) >= s.rejectThreshold {
 		p.Intent = p.BestIntent
 		p.DomainOnly = r.nonDomain == 0 && len(p.Domains) > 0
-	} else {
+	} else if p.Confidence > 0 {
 		p.Alternatives = append(p.Alternatives, contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence})
 	}
 	if !r.hasKnownContent() {
