@@ -52,7 +52,8 @@ func levels() []level {
 			{pkg: "internal/redact", why: "masks personal data and secrets; the registry refers to its kinds"},
 			{pkg: "internal/responsejson", why: "encodes decisions and responses; independent of where they go", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
-			{pkg: "internal/lexical/lexicon", why: "synonyms, common words and stop words; data", users: []string{"internal/lexical"}},
+			{pkg: "internal/lexical/lexicon", why: "synonyms, common words and stop words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
+			{pkg: "internal/wordvectors", why: "vectors of English words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
 			{pkg: "internal/llm", why: "the interface to language models; its reasons are metric labels and decision reasons"},
 		}},
 		{"keys in the data directory", []row{
@@ -210,6 +211,7 @@ func levels() []level {
 			{pkg: "test/cluster", why: "ends and suspends routers that share a cluster of NATS servers; it uses a router only over HTTP", only: []string{"internal/run", "test/internal/process", "test/internal/workload"}},
 			{pkg: "test/fleet", why: "routes while thousands of agents register and send heartbeats; it uses a router only over HTTP"},
 			{pkg: "test/overload", why: "overloads whole processes; it uses a router only over HTTP", only: []string{"contract", "internal/run", "internal/strictjson", "test/internal/process"}},
+			{pkg: "internal/wordvectors/generate", why: "writes the table of word vectors", only: []string{"internal/lexical/lexicon", "internal/wordvectors"}},
 			{pkg: "test/bench", why: "measures whole processes, which it starts through app"},
 			{pkg: "examples/agent", why: "an example of an agent in a program of its own", only: []string{"agentkit", "contract"}},
 			{pkg: "examples/agents/go", why: "the same, registering itself", only: []string{"agentkit", "contract"}},
@@ -305,6 +307,7 @@ func jsonExceptions() []exception {
 		{place: "contract", why: "decodes one optional member of any type; imports the standard library only"},
 		{place: "gateway/schema", why: "json.Number is how the library represents numbers"},
 		{place: "test/bench", why: "the baselines are programs without caprouter"},
+		{place: "internal/wordvectors/generate", why: "reads a file of 300 MB as a stream"},
 		{place: "agentkit", why: "must not import internal/strictjson; it decodes JSON of the router"},
 	}
 }
