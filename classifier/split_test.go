@@ -39,7 +39,7 @@ func TestSplit(t *testing.T) {
 		},
 		{
 			"two in Spanish", examples, "Revisa este código Python y luego analiza el gasto de la nube en Azure.",
-			[]string{"cost_analysis [python azure]", "| Revisa este código Python: code_review [python]", "| analiza el gasto de la nube en Azure: cost_analysis [azure]"},
+			[]string{"code_review [python azure]", "| Revisa este código Python: code_review [python]", "| analiza el gasto de la nube en Azure: cost_analysis [azure]"},
 		},
 		{
 			"two in Chinese", examples, "请审查Python代码，然后分析Azure成本",

@@ -80,6 +80,7 @@ const (
 	EvidenceAlias       EvidenceKind = "alias"   // of a domain
 	EvidenceTypo        EvidenceKind = "typo"    // a word of the registry that the request misspells
 	EvidenceSynonym     EvidenceKind = "synonym" // a word of the registry that means the same as a word of the request
+	EvidenceSimilar     EvidenceKind = "similar" // a word of the registry that occurs in the same contexts as a word of the request
 )
 
 // Cascade describes whether the lexical classifier made the model call

@@ -89,10 +89,10 @@ func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
 		examples           int
 		minRight, maxWrong float64 // means of the registries
 	}{
-		{"names", false, 0, 21, 2.5},
-		{"with keywords", true, 0, 29.5, 4.2},
-		{"with keywords and 2 examples", true, 2, 29.5, 4},
-		{"with keywords and 7 examples", true, 7, 30.5, 4.5},
+		{"names", false, 0, 24, 2.5},
+		{"with keywords", true, 0, 30, 4},
+		{"with keywords and 2 examples", true, 2, 30.5, 3.7},
+		{"with keywords and 7 examples", true, 7, 33, 5.1},
 	}
 	for _, tt := range tests {
 		var right, wrong float64

@@ -37,7 +37,7 @@ func newRouteCommand() *cobra.Command {
 		Example: `  caprouter route "review this python code" --input code=@app.py
   caprouter route "quanto custou o databricks?" --explain --dry-run
   caprouter route "cost analysis of azure" --url http://127.0.0.1:8080 --json
-  caprouter route "optimize our databricks costs" --url http://127.0.0.1:8080 --choose "$REQUEST_ID=2"
+  caprouter route "make databricks cheaper" --url http://127.0.0.1:8080 --choose "$REQUEST_ID=2"
   git diff | caprouter route - --agent quality_agent`,
 		Args: argsBetween("one TEXT, in quotes", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return route(cmd, &flags, args[0]) },

@@ -118,6 +118,7 @@ func (r *textAnalysis) addWord(at int32) {
 		return
 	}
 	r.scratch.features.addStem(r.root)
+	r.scratch.features.addVector(r.tokens.word, r.root)
 	r.recent[at%maxPhraseWords] = recentWord{stem: hashWord(textHashSeed, r.root)}
 	if w < 0 && domain < 0 {
 		if against, ok := r.model.notFor[string(r.root)]; ok {
@@ -162,6 +163,7 @@ func (r *textAnalysis) replaceBy(meant string, kind EvidenceKind) (w, domain int
 	r.scratch.features.addReplacement(r.word)
 	w, domain = r.lookUpWord()
 	r.scratch.features.addReplacementStem(r.root)
+	r.scratch.features.addVector([]byte(meant), r.root)
 	r.replacements = append(r.replacements, wordReplacement{meant, kind})
 	if kind == EvidenceTypo {
 		r.misspelt++

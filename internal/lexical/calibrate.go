@@ -71,6 +71,7 @@ func fitCalibration(trials []heldOutPrediction, size corpusSize) confidenceCalib
 		mean[a] = priorRanking[a].at(size)
 		precision[a] = size.priorWeight(leastPriorObservations, mostPriorObservations, len(trials)) * typicalSpread[a] * typicalSpread[a]
 	}
+	mean[featConstant] += vectorConstant * size.vectors * size.examples
 	c := confidenceCalibration{ranking: fitLogistic(trials, func(t *heldOutPrediction) float64 {
 		if t.outOfScope {
 			return weight

@@ -352,6 +352,7 @@ func (f *confidenceFeatures) addLikeness(l textLikeness) {
 type corpusSize struct {
 	examples float64 // log of 1 + the mean number of examples of an intent
 	classes  float64 // log of the number of intents
+	vectors  float64 // length of the vectors of texts; 0 if they are no features
 }
 
 // Bounds of the registries that the prior was learned from.
@@ -364,6 +365,7 @@ func newCorpusSize(d *trainingSet) corpusSize {
 	return corpusSize{
 		examples: math.Log1p(min(d.examplesPerIntent(), maxPriorExamples)),
 		classes:  math.Log(min(float64(max(d.classes, 1)), maxPriorClasses)),
+		vectors:  float64(d.vectorLength),
 	}
 }
 
@@ -397,6 +399,11 @@ var priorRanking = [featCount]sizedWeight{
 
 // priorStretch and priorShift are the prior of the Platt curve.
 var priorStretch, priorShift = sizedWeight{0.525, 0.046, 0.249}, sizedWeight{-0.141, 0.496, 0.249}
+
+// vectorConstant is added to the prior of featConstant, times the examples, if vectors are
+// features, because some words of every request are similar to those of an intent: as many
+// requests out of scope are then rejected as without vectors.
+const vectorConstant = -0.2
 
 // typicalSpread is the standard deviation of each feature over the predictions
 // that the prior was learned from.

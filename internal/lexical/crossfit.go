@@ -134,6 +134,7 @@ func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i 
 		var mass wordMass
 		values, mass = l.weighText(values, s.features, int(s.words), unknownCount{})
 		l.scoreClasses(scores.places, s.features, values)
+		l.vector.addScores(scores.places, s.vector)
 		v := rankScores(&scores, &d.families, len(s.features), &mass)
 		v.features.addLikeness(x.compare(v.best, l.rarity, seen, uint32(i)+1, mass.total, skip))
 		trials = append(trials, heldOutPrediction{

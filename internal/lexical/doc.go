@@ -30,6 +30,8 @@
 //	  - Features (features.go) are words, stems, pairs of stems and character 3- and
 //	    4-grams inside words; for Chinese and Japanese, runs of one to three
 //	    characters. They are weighted by inverse document frequency and normalized.
+//	    In a set with few examples the sum of the vectors of the words (package
+//	    wordvectors) is a feature too.
 //	  - The model (linear.go, sgd.go) is multinomial logistic regression, trained by
 //	    stochastic gradient descent with a margin, dropout and averaging. Intents
 //	    that the same agents serve form a family and share weights (multi-task

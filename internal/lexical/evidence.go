@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
 // Evidence is all evidence in a text, however weak. Use it to select what to
@@ -125,6 +126,7 @@ const (
 	EvidenceAlias       EvidenceKind = "alias"   // of a domain
 	EvidenceTypo        EvidenceKind = "typo"    // a word of the registry, one edit away from a word of the text
 	EvidenceSynonym     EvidenceKind = "synonym" // a word of the registry that means the same as a word of the text
+	EvidenceSimilar     EvidenceKind = "similar" // a word of the registry that occurs in the same contexts as a word of the text
 )
 
 // EvidenceItem is a text of the registry that shares words with a request.
@@ -134,7 +136,7 @@ type EvidenceItem struct {
 	Intent string
 	// Strength is the share of the text, by the weight of its words, that the
 	// request contains: 0 to 1. Of a misspelt word, it is the share of its letters, of a
-	// synonym synonymStrength.
+	// synonym synonymStrength, of a similar word the cosine of their vectors.
 	Strength float64
 	// Missing are the content words of Text that the request does not contain.
 	Missing []string
@@ -163,7 +165,7 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 		return cmp.Or(cmp.Compare(b.strength, a.strength), cmp.Compare(a.pattern.kind, b.pattern.kind),
 			strings.Compare(a.pattern.text, b.pattern.text), cmp.Compare(a.pattern.intent, b.pattern.intent))
 	})
-	items := append(r.listAliases(keep), r.listReplaced(keep)...)
+	items := slices.Concat(r.listAliases(keep), r.listReplaced(keep), r.listSimilar(text, keep))
 	items = items[:min(len(items), (limit+1)/2)] // the declared texts say more
 	for _, f := range all[:min(len(all), limit-len(items))] {
 		items = append(items, EvidenceItem{
@@ -223,6 +225,76 @@ func (r *textAnalysis) listReplaced(keep func(intent string) bool) (items []Evid
 		}
 	}
 	return items
+}
+
+// minSimilarity is the cosine of their vectors from which a word is evidence for a similar
+// one: above it, an intent with a similar word is clearly more often the right one.
+const minSimilarity = 0.5
+
+// listSimilar returns, for each word of the text that the corpus does not contain, the most
+// similar word of each intent.
+func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (items []EvidenceItem) {
+	unknown := r.unknownVectors(text)
+	if len(unknown) == 0 {
+		return nil
+	}
+	best := map[int32][]EvidenceItem{} // by intent, parallel to unknown
+	w := newTokenizer()
+	for i := range r.model.patterns {
+		p := &r.model.patterns[i]
+		if p.text == "" || !keep(r.model.intents[p.intent]) {
+			continue
+		}
+		if best[p.intent] == nil {
+			best[p.intent] = make([]EvidenceItem, len(unknown))
+		}
+		for w.reset(splitCamel(p.text)); w.next(); {
+			word := string(w.word)
+			stem := stemWord(foldNumber(w.word))
+			v, ok := wordVector([]byte(word), stem)
+			if !ok || r.model.common.containsStem(stem) {
+				continue
+			}
+			for k := range unknown {
+				if like := roundConfidence(wordvectors.Cosine(&unknown[k], &v)); like >= minSimilarity && like > best[p.intent][k].Strength {
+					best[p.intent][k] = EvidenceItem{Kind: EvidenceSimilar, Text: word, Intent: r.model.intents[p.intent], Strength: like}
+				}
+			}
+		}
+	}
+	for intent := range r.model.intents {
+		for _, item := range best[int32(intent)] {
+			if item.Text != "" && !slices.ContainsFunc(items, func(o EvidenceItem) bool { return o.Text == item.Text && o.Intent == item.Intent }) {
+				items = append(items, item)
+			}
+		}
+	}
+	return items
+}
+
+// unknownVectors returns the vectors of the words that the corpus does not contain, without
+// common words and those that count as another word.
+func (r *textAnalysis) unknownVectors(text string) (vectors []wordvectors.Vector) {
+	m := r.model
+	if len(m.statistical.linear.vector.unit) == 0 {
+		return nil
+	}
+	w := newTokenizer()
+	w.labels = r.tokens.labels
+	for w.reset(text); w.next(); {
+		word := string(w.word)
+		stem := stemWord(foldNumber(w.word))
+		if _, known := m.words[string(stem)]; known || w.current != nil || m.common.containsStem(stem) {
+			continue
+		}
+		if meant, _ := m.replaceWord([]byte(word), stem); meant != "" {
+			continue
+		}
+		if v, ok := wordVector([]byte(word), stem); ok {
+			vectors = append(vectors, v)
+		}
+	}
+	return vectors
 }
 
 func (k patternKind) evidence() EvidenceKind {

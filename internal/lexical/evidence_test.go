@@ -30,7 +30,7 @@ func TestGatherEvidence(t *testing.T) {
 	}{
 		{"a whole name", "code review in python", "code_review plan_review", "python", true},
 		{"two whole names", "a poem and a code review", "code_review poem plan_review", "", true},
-		{"half of names", "a review", "plan_review code_review", "", false},
+		{"half of names", "a review", "code_review plan_review", "", false},
 		{"one word of an example", "the bill", "cost_analysis", "", false},
 		{"a keyword alone", "pylint", "code_review", "", true},
 		{"only a domain", "azure", "", "azure", false},

@@ -21,7 +21,7 @@ func ExampleModel_Classify() {
 	}
 	// Output:
 	// code_review 1.0 [python]
-	// cost_analysis 0.8 [azure]
+	// cost_analysis 0.9 [azure]
 	// unknown 0.0 []
 }
 

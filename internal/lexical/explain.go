@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
 // Explanation lists the evidence for a prediction.
@@ -91,7 +93,7 @@ func (m *Model) intentNumber(name string) int {
 
 // addFeatureWeights adds to weights what each word and pair of words
 // contributes to the score of one class, minus its contribution to another. The
-// n-grams of a word count as the word.
+// n-grams of a word and its vector count as the word.
 func (m *Model) addFeatureWeights(text string, class, against int, weights map[string]float64) {
 	s := m.statistical
 	x := s.newScratch()
@@ -101,6 +103,7 @@ func (m *Model) addFeatureWeights(text string, class, against int, weights map[s
 	w.labels = m.labelsIgnoredIn(text)
 	x.features.reset()
 	previous := ""
+	vectors := map[string]*wordvectors.Sum{}
 	for w.reset(text); w.next(); {
 		if w.current != nil {
 			continue
@@ -108,7 +111,16 @@ func (m *Model) addFeatureWeights(text string, class, against int, weights map[s
 		word := string(w.word)
 		before, beforeGrams := len(x.features.words), len(x.features.grams)
 		x.features.addWord(w.word)
-		x.features.addStem(stemWord(foldNumber(w.word)))
+		stem := stemWord(foldNumber(w.word))
+		x.features.addStem(stem)
+		sum := x.features.vector
+		x.features.addVector([]byte(word), stem)
+		if vectors[word] == nil {
+			vectors[word] = &wordvectors.Sum{}
+		}
+		for k, v := range x.features.vector {
+			vectors[word][k] += v - sum[k]
+		}
 		for i := before; i < len(x.features.words); i++ {
 			if i == before+2 && previous != "" { // word, stem, pair
 				owners = append(owners, previous+" "+word)
@@ -136,6 +148,12 @@ func (m *Model) addFeatureWeights(text string, class, against int, weights map[s
 		delete(at, f) // counted once
 		if d := s.linear.classWeight(f, class) - s.linear.classWeight(f, against); d != 0 {
 			weights[owners[i]] += float64(x.values[place] * d)
+		}
+	}
+	scale := vectorScale(&x.features.vector)
+	for word, v := range vectors {
+		if d := s.linear.vector.contribution(class, v, scale) - s.linear.vector.contribution(against, v, scale); d != 0 {
+			weights[word] += float64(d)
 		}
 	}
 }

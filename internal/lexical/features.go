@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
 // Lengths of the character n-grams of a word, its borders included.
@@ -19,18 +20,24 @@ const (
 // other. The two lists are weighed separately, because a text has about five
 // times as many n-grams as words and they carry the same information.
 //
+// A third feature of a small set is the sum of the vectors of the words.
+//
 // For Chinese and Japanese, which the tokenizer splits into pairs of
 // characters, the features are runs of one to three characters.
 type featureExtractor struct {
 	words []uint32
 	grams []uint32
 
+	vectors bool // words have vectors, whose sum is vector
+	vector  wordvectors.Sum
+
 	previousStem uint32 // hash of the previous stem
-	padded       []byte
+	padded, word []byte
 }
 
 func (f *featureExtractor) reset() {
 	f.words, f.grams = f.words[:0], f.grams[:0]
+	f.vector = wordvectors.Sum{}
 	f.previousStem = 0 // start of the text
 }
 
@@ -49,6 +56,16 @@ func (f *featureExtractor) addStem(s []byte) {
 		f.words = append(f.words, mixHash((f.previousStem^seedPair)*hashPrime+h))
 	}
 	f.previousStem = h
+}
+
+// addVector adds the vector of a folded word with the given stem.
+func (f *featureExtractor) addVector(word, stem []byte) {
+	if !f.vectors {
+		return
+	}
+	if v, ok := wordVector(word, stem); ok {
+		f.vector.Add(&v)
+	}
 }
 
 // addReplacement adds the word that the last one counts as. It adds no n-grams: those of
@@ -94,7 +111,10 @@ func (f *featureExtractor) extractText(w *tokenizer, text string) {
 	f.reset()
 	for w.reset(text); w.next(); {
 		f.addWord(w.word)
-		f.addStem(stemWord(foldNumber(w.word)))
+		f.word = append(f.word[:0], w.word...)
+		stem := stemWord(foldNumber(f.word))
+		f.addStem(stem)
+		f.addVector(w.word, stem)
 	}
 }
 

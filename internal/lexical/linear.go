@@ -1,6 +1,10 @@
 package lexical
 
-import "math"
+import (
+	"math"
+
+	"github.com/caprouter/caprouter/internal/wordvectors"
+)
 
 // wordLengthShare is the share of the words in the squared length of a text.
 // The rest is for the n-grams.
@@ -16,6 +20,10 @@ type linearModel struct {
 	class  []uint16 // by weight: a class, or classes + a family
 	weight []float32
 	bias   []float32
+	vector vectorWeights
+	// vectorLength is that of the vectors that the weights are for, relative to
+	// those of a set with few examples.
+	vectorLength float32
 	classFamilies
 }
 
@@ -177,6 +185,7 @@ type quantizedModel struct {
 	class  []uint16
 	weight []int8
 	bias   []float32
+	vector quantizedVectors
 	classFamilies
 	order *biasOrder // nil if all classes are scored
 }
@@ -185,7 +194,7 @@ func (l *linearModel) quantize(features featureTable) quantizedModel {
 	c := quantizedModel{
 		features: features.shrinkToFit(), featureWeights: l.featureWeights,
 		unit: make([]float32, len(l.rarity)), start: make([]int32, len(l.start)),
-		bias: l.bias, classFamilies: l.classFamilies,
+		bias: l.bias, vector: l.vector.quantize(l.vectorLength), classFamilies: l.classFamilies,
 	}
 	least := max(l.minKeptChange(), negligibleChange)
 	for f := range l.rarity {
@@ -342,5 +351,138 @@ func (c *quantizedModel) chooseCandidates(x *classScores, sums []int32) {
 
 // sizeBytes returns the size of the model.
 func (c *quantizedModel) sizeBytes() int {
-	return 8*len(c.features.slots) + 3*len(c.weight) + 4*(len(c.rarity)+len(c.unit)+len(c.start)+len(c.bias)+len(c.of)) + len(c.flags)
+	return 8*len(c.features.slots) + 3*len(c.weight) + 4*(len(c.rarity)+len(c.unit)+len(c.start)+len(c.bias)+len(c.of)) + len(c.flags) + c.vector.sizeBytes()
 }
+
+const (
+	// vectorShare is the squared length of the vector of a text. Its words and n-grams have
+	// a length of 1 together.
+	vectorShare = 0.4
+	// vectorShrinkage makes the vector of few words shorter: it is added to the length of
+	// their sum, in words.
+	vectorShrinkage = 0.3
+	// fullVectorExamples is the mean number of examples of an intent up to which vectors
+	// count fully, and noVectorExamples that from which they do not count: so many examples
+	// show by themselves which words mean the same.
+	fullVectorExamples, noVectorExamples = 8.0, 12.0
+	// vectorOne is the scale of fixed-point vectors.
+	vectorOne = 1 << 12
+)
+
+// textVector is the vector of a text: the sum of the vectors of its words, of about length
+// 1 if these are similar to each other or many.
+type textVector [wordvectors.Dimensions]float32
+
+// vectorScale returns the factor of a sum in a textVector.
+func vectorScale(sum *wordvectors.Sum) float32 {
+	return float32(math.Sqrt(vectorShare) / (sum.Length() + vectorShrinkage*wordvectors.Length))
+}
+
+func newTextVector(sum *wordvectors.Sum, length float32) (v textVector) {
+	scale := vectorScale(sum) * length
+	for k, x := range sum {
+		v[k] = float32(x) * scale
+	}
+	return v
+}
+
+// newVectorLength returns the length of the vectors of texts, relative to that of a set with
+// few examples; 0 if vectors are no features. The training of a large set would take much
+// longer with them.
+func newVectorLength(list []trainingText, classes int) float32 {
+	if len(list) > maxSmallSet || classes >= minSparseClasses {
+		return 0
+	}
+	examples := 0.0
+	for i := range list {
+		if list[i].kind == kindExample {
+			examples++
+		}
+	}
+	share := (noVectorExamples - examples/float64(max(classes, 1))) / (noVectorExamples - fullVectorExamples)
+	return float32(math.Sqrt(max(0, min(1, share))))
+}
+
+// vectorWeights has a weight by class and dimension; it is empty if vectors are no features.
+type vectorWeights []textVector
+
+// addScores adds what a vector contributes to the scores of the classes.
+func (w vectorWeights) addScores(scores []float32, v *textVector) {
+	for c := range w {
+		sum := float32(0)
+		for k, x := range v {
+			sum += x * w[c][k]
+		}
+		scores[c] += sum
+	}
+}
+
+// applySteps adds the gradient steps of the classes to the weights.
+func (w vectorWeights) applySteps(steps []float32, v *textVector) {
+	for c := range w {
+		for k, x := range v {
+			w[c][k] += x * steps[c]
+		}
+	}
+}
+
+// quantizedVectors are vectorWeights in their stored form: a byte per weight, a scale per
+// class. Sums are integers, so that the result does not depend on the processor.
+type quantizedVectors struct {
+	weight []int8 // by class and dimension
+	unit   []float32
+}
+
+// quantize returns the weights for vectors of length 1.
+func (w vectorWeights) quantize(length float32) quantizedVectors {
+	q := quantizedVectors{weight: make([]int8, 0, len(w)*wordvectors.Dimensions), unit: make([]float32, len(w))}
+	for c := range w {
+		top := float32(0)
+		for _, x := range w[c] {
+			top = max(top, x, -x)
+		}
+		q.unit[c] = top / maxQuantized * length
+		for _, x := range w[c] {
+			if top > 0 {
+				x = x / top * maxQuantized
+			}
+			q.weight = append(q.weight, int8(math.Round(float64(x))))
+		}
+	}
+	return q
+}
+
+// addScores adds what the vector of a text contributes to the scores of the classes.
+func (q *quantizedVectors) addScores(scores []float32, sum *wordvectors.Sum) {
+	if len(q.unit) == 0 {
+		return
+	}
+	var fixed [wordvectors.Dimensions]int32
+	scale := vectorScale(sum) * vectorOne
+	for k, x := range sum {
+		fixed[k] = int32(float32(x) * scale)
+	}
+	for c, unit := range q.unit {
+		scores[c] += float32(q.dotProduct(c, &fixed)) * (unit / vectorOne)
+	}
+}
+
+func (q *quantizedVectors) dotProduct(class int, v *[wordvectors.Dimensions]int32) int32 {
+	sum := int32(0)
+	weight := q.weight[class*wordvectors.Dimensions:][:wordvectors.Dimensions]
+	for k, x := range v {
+		sum += x * int32(weight[k])
+	}
+	return sum
+}
+
+// contribution returns what a part of the sum of a text contributes to the score of a
+// class. scale is that of the whole sum.
+func (q *quantizedVectors) contribution(class int, part *wordvectors.Sum, scale float32) float32 {
+	if class < 0 || len(q.unit) == 0 {
+		return 0
+	}
+	return float32(q.dotProduct(class, (*[wordvectors.Dimensions]int32)(part))) * q.unit[class] * scale
+}
+
+func (q *quantizedVectors) sizeBytes() int { return len(q.weight) + 4*len(q.unit) }

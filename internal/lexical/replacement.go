@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
 const (
@@ -226,11 +227,13 @@ type lexiconMeanings struct {
 	words map[string]bool // in their spelling
 	list  []meaning
 	stems map[string]bool // of all words, those of phrases included
+	// vectors are those of the lines, by the stems of their words.
+	vectors map[string]*wordvectors.Vector
 }
 
 // knownMeanings returns the parsed lexicon.Synonyms.
 var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
-	known := &lexiconMeanings{words: map[string]bool{}, stems: map[string]bool{}}
+	known := &lexiconMeanings{words: map[string]bool{}, stems: map[string]bool{}, vectors: map[string]*wordvectors.Vector{}}
 	for line := range strings.Lines(lexicon.Synonyms) {
 		var m meaning
 		for entry := range strings.FieldsSeq(line) {
@@ -244,6 +247,12 @@ var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
 				m.phrases = append(m.phrases, words)
 			} else {
 				m.stems = append(m.stems, words[0])
+			}
+		}
+		vector := meaningVector(strings.Fields(line))
+		for _, stem := range m.stems {
+			if _, ok := known.vectors[stem]; !ok && vector != nil {
+				known.vectors[stem] = vector
 			}
 		}
 		if len(m.stems) > 0 {
@@ -303,3 +312,30 @@ func (m *Model) replaceWord(word, stem []byte) (string, EvidenceKind) {
 }
 
 func wordStem(word string) string { return string(stemWord(foldNumber([]byte(word)))) }
+
+// wordVector returns the vector of a folded word with the given stem: its own if it is an
+// English one, else that of its meaning in lexicon.Synonyms, whatever its language. Stop words
+// have none.
+func wordVector(word, stem []byte) (wordvectors.Vector, bool) {
+	if v, ok := wordvectors.Lookup(word); ok {
+		return v, true
+	}
+	if v := knownMeanings().vectors[string(stem)]; v != nil {
+		return *v, true
+	}
+	return wordvectors.Vector{}, false
+}
+
+// meaningVector returns the vector of the mean of the words, nil if no one has a vector.
+func meaningVector(words []string) *wordvectors.Vector {
+	var sum wordvectors.Sum
+	for _, w := range words {
+		if v, ok := wordvectors.Lookup([]byte(w)); ok {
+			sum.Add(&v)
+		}
+	}
+	if v, ok := sum.Vector(); ok {
+		return &v
+	}
+	return nil
+}

@@ -53,6 +53,9 @@ func fitLinear(d *trainingSet, use func(i int) bool) *linearModel {
 		}
 	}
 	f.selectClasses()
+	if f.model.vectorLength = d.vectorLength; f.model.vectorLength > 0 {
+		f.model.vector = make(vectorWeights, d.classes)
+	}
 	f.weighSamples()
 	f.shuffleSamples()
 	f.runEpochs()
@@ -210,6 +213,7 @@ func (f *sgdTrainer) runEpochs() {
 	scores := make([]float32, d.classes+d.families.count)
 	skip := make([]bool, len(d.samples)) // by sample: skip it in the next epoch
 	sum := make([]float32, len(f.model.weight))
+	vectorSum := make(vectorWeights, len(f.model.vector))
 	total := float32(epochs * len(f.order))
 	step := float32(0)
 	for epoch := range epochs {
@@ -227,18 +231,30 @@ func (f *sgdTrainer) runEpochs() {
 			}
 			values := f.applyDropout(i)
 			f.model.scoreClasses(scores, s.features, values)
+			f.model.vector.addScores(scores, s.vector)
 			if skip[i] = !f.computeGradient(scores, s, rate); !skip[i] {
 				f.applyGradient(scores, s, values)
+				f.model.vector.applySteps(scores, s.vector)
 			}
 		}
 		if epoch >= averageFrom {
 			for k, w := range f.model.weight {
 				sum[k] += w
 			}
+			for c := range vectorSum {
+				for k, w := range f.model.vector[c] {
+					vectorSum[c][k] += w
+				}
+			}
 		}
 	}
 	for k, w := range sum {
 		f.model.weight[k] = w / float32(epochs-averageFrom)
+	}
+	for c := range vectorSum {
+		for k, w := range vectorSum[c] {
+			f.model.vector[c][k] = w / float32(epochs-averageFrom)
+		}
 	}
 }
 

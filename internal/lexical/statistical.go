@@ -175,7 +175,8 @@ type scoringScratch struct {
 func (s *statisticalModel) newScratch() scoringScratch {
 	classes, families := len(s.linear.bias), s.linear.count
 	return scoringScratch{
-		seen: make([]uint32, s.linear.features.size), sums: make([]int32, classes+families),
+		features: featureExtractor{vectors: len(s.linear.vector.unit) > 0},
+		seen:     make([]uint32, s.linear.features.size), sums: make([]int32, classes+families),
 		scores: newClassScores(classes, families),
 	}
 }
@@ -206,6 +207,7 @@ func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) score
 	var mass wordMass
 	x.values, mass = s.linear.weighText(x.values, x.known, words, unknown)
 	s.linear.scoreClasses(&x.scores, x.sums, x.known, x.values)
+	s.linear.vector.addScores(x.scores.places, &x.features.vector)
 	v := rankScores(&x.scores, &s.linear.classFamilies, len(x.known), &mass)
 	v.features.addLikeness(s.declared.compare(v.best, s.linear.rarity, x.seen, generation, mass.total, nil))
 	return v

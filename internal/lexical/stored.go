@@ -12,11 +12,12 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
 // trainingVersion is the version of everything that the training computes. A test
 // compares it with a hash of a trained model.
-const trainingVersion = 2
+const trainingVersion = 3
 
 // Storage keeps what the training computes, by a key that is made of the corpus and the
 // version of the training.
@@ -56,8 +57,9 @@ type learnedWord struct {
 // processor and the compiler.
 func corpusKey(docs []IntentDoc, domains []string, aliases map[string][]string) string {
 	h := sha256.New()
-	writeHash(h, []string{runtime.GOARCH, runtime.Version(), lexicon.StopWords, lexicon.Common})
+	writeHash(h, []string{runtime.GOARCH, runtime.Version(), lexicon.StopWords, lexicon.Common, lexicon.Synonyms})
 	_ = binary.Write(h, binary.LittleEndian, int64(trainingVersion))
+	_ = binary.Write(h, binary.LittleEndian, wordvectors.Checksum())
 	_ = binary.Write(h, binary.LittleEndian, int64(len(docs)))
 	for i := range docs {
 		d := &docs[i]
@@ -99,6 +101,8 @@ type storedState struct {
 	Class                      []uint16
 	Weight                     []byte
 	Bias                       []float32
+	VectorWeight               []byte // empty if word vectors are no features
+	VectorUnit                 []float32
 	FamilyOf                   []int32
 	Families                   int
 	Tied                       bool
@@ -130,7 +134,7 @@ func (l *learnedState) stored() *storedState {
 	to := &storedState{
 		Features: s.linear.features.size,
 		Rarity:   s.linear.rarity, UnseenRarity: s.linear.unseenRarity, CommonRarity: s.linear.commonRarity,
-		Unit: s.linear.unit, Start: s.linear.start, Class: s.linear.class, Bias: s.linear.bias,
+		Unit: s.linear.unit, Start: s.linear.start, Class: s.linear.class, Bias: s.linear.bias, VectorUnit: s.linear.vector.unit,
 		FamilyOf: s.linear.of, Families: s.linear.count, Tied: s.linear.tied,
 		TextStart: s.declared.start, TextFeatures: s.declared.features,
 		Ranking: s.calibration.ranking[:], RejectThreshold: s.rejectThreshold, AcceptThreshold: s.acceptThreshold,
@@ -144,6 +148,9 @@ func (l *learnedState) stored() *storedState {
 	}
 	for _, w := range s.linear.weight {
 		to.Weight = append(to.Weight, byte(w))
+	}
+	for _, w := range s.linear.vector.weight {
+		to.VectorWeight = append(to.VectorWeight, byte(w))
 	}
 	for _, t := range s.declared.texts {
 		to.Texts = append(to.Texts, t.from, t.to, t.sample, int32(t.kind))
@@ -172,6 +179,7 @@ func decodeLearned(data []byte, intents int) *learnedState {
 		features:       featureTable{mask: uint32(len(from.Slots)/2 - 1), size: from.Features, slots: make([]tableSlot, len(from.Slots)/2)},
 		featureWeights: featureWeights{rarity: from.Rarity, unseenRarity: from.UnseenRarity, commonRarity: from.CommonRarity, flags: make([]featureFlags, len(from.Flags))},
 		unit:           from.Unit, start: from.Start, class: from.Class, weight: make([]int8, len(from.Weight)), bias: from.Bias,
+		vector:        quantizedVectors{weight: make([]int8, len(from.VectorWeight)), unit: from.VectorUnit},
 		classFamilies: classFamilies{of: from.FamilyOf, count: from.Families, tied: from.Tied},
 	}
 	for i := range s.linear.features.slots {
@@ -182,6 +190,9 @@ func decodeLearned(data []byte, intents int) *learnedState {
 	}
 	for i, w := range from.Weight {
 		s.linear.weight[i] = int8(w)
+	}
+	for i, w := range from.VectorWeight {
+		s.linear.vector.weight[i] = int8(w)
 	}
 	s.linear.prepare()
 	s.declared = declaredTexts{start: from.TextStart, features: from.TextFeatures}
@@ -208,6 +219,7 @@ func (s *storedState) isComplete(intents int) bool {
 	return slots > 0 && slots&(slots-1) == 0 && len(s.Slots) == 2*slots && s.Features < slots &&
 		len(s.Rarity) == s.Features && len(s.Flags) == s.Features && len(s.Unit) == s.Features && len(s.Start) == s.Features+1 &&
 		int(s.Start[s.Features]) == len(s.Class) && len(s.Weight) == len(s.Class) &&
+		len(s.VectorWeight) == wordvectors.Dimensions*len(s.VectorUnit) && (len(s.VectorUnit) == 0 || len(s.VectorUnit) == intents) &&
 		len(s.Bias) == intents && len(s.FamilyOf) == intents && len(s.TextStart) == intents+1 &&
 		len(s.Texts)%4 == 0 && int(s.TextStart[intents]) == len(s.Texts)/4 && len(s.Ranking) == featCount && len(s.Knots)%2 == 0 &&
 		len(s.Declared) == intents && len(s.Domain) == intents && len(s.WordForms) == len(s.WordDomains) &&

@@ -18,7 +18,9 @@ type trainingSet struct {
 	classes  int
 	families classFamilies
 	samples  []trainingSample
-	pace     func() // see Corpus; may be nil
+	// vectorLength is the length of the vectors of samples; 0 if vectors are no features.
+	vectorLength float32
+	pace         func() // see Corpus; may be nil
 }
 
 // examplesPerIntent returns the mean number of examples of an intent.
@@ -42,9 +44,10 @@ func (d *trainingSet) yield() {
 // trainingSample is one text of the training set.
 type trainingSample struct {
 	class    int32
-	words    int32   // number of leading features that are words; the rest are n-grams
-	features []int32 // distinct
-	stems    []int32 // of a name or keyword: its stems, distinct
+	words    int32       // number of leading features that are words; the rest are n-grams
+	features []int32     // distinct
+	stems    []int32     // of a name or keyword: its stems, distinct
+	vector   *textVector // nil if vectors are no features
 	kind     textKind
 	key      uint32 // hash of the text, for an order that does not depend on other texts
 	// exclusive marks a keyword that only the agents of one family declare.
@@ -83,14 +86,17 @@ type trainingText struct {
 // newTrainingSet extracts the features of the texts. The order of the texts
 // must be fixed, because features are numbered as they occur.
 func newTrainingSet(list []trainingText, families classFamilies) *trainingSet {
-	d := &trainingSet{table: newFeatureTable(8 * len(list)), classes: len(families.of), families: families, samples: make([]trainingSample, len(list))}
-	type hashes struct{ words, grams []uint32 }
-	read := make([]hashes, len(list))
+	d := &trainingSet{table: newFeatureTable(8 * len(list)), classes: len(families.of), families: families, samples: make([]trainingSample, len(list)), vectorLength: newVectorLength(list, len(families.of))}
+	type extracted struct {
+		words, grams []uint32
+		vector       *textVector
+	}
+	read := make([]extracted, len(list))
 	const chunk = 512
 	chunks := (len(list) + chunk - 1) / chunk
 	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), chunks, func(_ context.Context, i int) {
 		w := newTokenizer()
-		var f featureExtractor
+		f := featureExtractor{vectors: d.vectorLength > 0}
 		var arena []uint32 // hashes of all texts of the chunk
 		for k := i * chunk; k < min(len(list), (i+1)*chunk); k++ {
 			text := list[k].text
@@ -98,7 +104,11 @@ func newTrainingSet(list []trainingText, families classFamilies) *trainingSet {
 			from := len(arena)
 			arena = append(append(arena, f.words...), f.grams...)
 			border := from + len(f.words)
-			read[k] = hashes{arena[from:border:border], arena[border:len(arena):len(arena)]}
+			read[k] = extracted{words: arena[from:border:border], grams: arena[border:len(arena):len(arena)]}
+			if f.vectors {
+				v := newTextVector(&f.vector, d.vectorLength)
+				read[k].vector = &v
+			}
 		}
 	})
 	var seen []int32 // by feature: 1 + the last sample that contains it
@@ -122,7 +132,7 @@ func newTrainingSet(list []trainingText, families classFamilies) *trainingSet {
 		}
 		d.samples[i] = trainingSample{
 			class: u.class, kind: u.kind, exclusive: u.exclusive, key: mixHash(hashBytes(seedText, []byte(u.text)) + uint32(u.class)*hashPrime),
-			words: int32(words), features: arena[from:len(arena):len(arena)],
+			words: int32(words), features: arena[from:len(arena):len(arena)], vector: read[i].vector,
 		}
 	}
 	d.addStems(list)

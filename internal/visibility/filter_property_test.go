@@ -121,7 +121,7 @@ func (s *scene) drawResponse(intents, domains, ids []string) *contract.Response 
 		c.Subtasks = append(c.Subtasks, sub)
 	}
 	for _, a := range s.catalogue.Agents {
-		for _, kind := range []contract.EvidenceKind{contract.EvidenceExample, contract.EvidenceKeyword, contract.EvidenceName, contract.EvidenceDescription, contract.EvidenceAlias, contract.EvidenceTypo} {
+		for _, kind := range []contract.EvidenceKind{contract.EvidenceExample, contract.EvidenceKeyword, contract.EvidenceName, contract.EvidenceDescription, contract.EvidenceAlias, contract.EvidenceTypo, contract.EvidenceSynonym, contract.EvidenceSimilar} {
 			c.Evidence = append(c.Evidence, contract.Evidence{Kind: kind, Text: "please xx" + a.ID, Intent: a.Match.Intent[0], Missing: []string{"xx" + a.ID}})
 		}
 	}

@@ -43,7 +43,8 @@ const (
 	Format = "wordvec1"
 	// BucketBits is the number of the high bits of a hash that select a bucket.
 	BucketBits = 12
-	Buckets    = 1 << BucketBits
+	// Buckets is the number of the buckets.
+	Buckets = 1 << BucketBits
 )
 
 //go:embed vectors.bin

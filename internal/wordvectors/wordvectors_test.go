@@ -67,12 +67,12 @@ func TestLookup_VectorsHaveOneLength(t *testing.T) {
 }
 
 func TestLookup_FindsWordsOfWorkAlone(t *testing.T) {
-	for _, word := range strings.Fields("invoice refund salary password laptop parcel checkout warranty database privacy") {
+	for word := range strings.FieldsSeq("invoice refund salary password laptop parcel checkout warranty database privacy") {
 		if _, ok := Lookup([]byte(word)); !ok {
 			t.Errorf("got no vector of %s", word)
 		}
 	}
-	for _, word := range strings.Fields("the what please Invoice carvajal para nuestra zzqxv") {
+	for word := range strings.FieldsSeq("the what please Invoice carvajal para nuestra zzqxv") {
 		if _, ok := Lookup([]byte(word)); ok {
 			t.Errorf("got a vector of %q, want none", word)
 		}
