@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -87,14 +88,15 @@ func testLostData(t *testing.T, binary string) {
 	}
 }
 
-// The checks must find each planted error, and nothing in a router without one.
+// The checks must find each planted error, and nothing in a router without one. The outcome
+// that was not recorded is missing at the end, or the next start has recorded another one.
 func testPlantedErrors(t *testing.T, binary string) {
-	for planted, want := range map[string]string{
-		"":                                      "",
-		"no decision record":                    "a dispatched request without exactly one decision record",
-		"no outcome record":                     "a request without exactly one outcome record",
-		"a resumed idempotent task is given up": "outcome_unknown of an agent that is idempotent",
-		"no sync":                               "accepted with 202, then lost or without an end",
+	for planted, anyOf := range map[string][]string{
+		"":                                      nil,
+		"no decision record":                    {"a dispatched request without exactly one decision record"},
+		"no outcome record":                     {"a request without exactly one outcome record", "the audit log and the response differ in the status"},
+		"a resumed idempotent task is given up": {"outcome_unknown of an agent that is idempotent"},
+		"no sync":                               {"accepted with 202, then lost or without an end"},
 	} {
 		t.Run(planted, func(t *testing.T) {
 			t.Setenv(plantedVariable, planted)
@@ -103,8 +105,9 @@ func testPlantedErrors(t *testing.T, binary string) {
 				t.Fatal(err)
 			}
 			found := workload.Violations(r.Checks)
-			if want == "" && len(found) > 0 || want != "" && found[want] == nil {
-				t.Errorf("got violations %v, want %q", found, want)
+			isFound := slices.ContainsFunc(anyOf, func(check string) bool { return found[check] != nil })
+			if anyOf == nil && len(found) > 0 || anyOf != nil && !isFound {
+				t.Errorf("got violations %v, want one of %q", found, anyOf)
 			}
 		})
 	}
