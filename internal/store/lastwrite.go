@@ -92,10 +92,7 @@ func (l *lastWrite) change(pattern string, fn func() error) error {
 		defer l.endChange(pattern)
 		return fn()
 	}
-	l.order.RLock()
-	defer l.order.RUnlock()
-	defer l.forget()
-	return fn()
+	return l.changeKnown(fn)
 }
 
 // beginChange reports whether the change may concern the known message. Otherwise
@@ -124,10 +121,7 @@ func (l *lastWrite) removeBefore(seq uint64, fn func() error) error {
 	if l.isKnownFrom(seq) { // what is written meanwhile is newer still
 		return fn()
 	}
-	l.order.RLock()
-	defer l.order.RUnlock()
-	defer l.forget()
-	return fn()
+	return l.changeKnown(fn)
 }
 
 // isKnownFrom reports whether the known message has the sequence or a later one.
@@ -137,8 +131,14 @@ func (l *lastWrite) isKnownFrom(seq uint64) bool {
 	return l.known.subject != "" && l.known.seq >= seq
 }
 
-func (l *lastWrite) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known = known{}
+// changeKnown calls a function that may change the known message.
+func (l *lastWrite) changeKnown(fn func() error) error {
+	l.order.RLock()
+	defer l.order.RUnlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.known = known{}
+	}()
+	return fn()
 }
