@@ -30,6 +30,7 @@ type featureExtractor struct {
 
 	vectors bool // words have vectors, whose sum is vector
 	vector  wordvectors.Sum
+	repeats map[uint32]int // of words with vectors, by their hashes
 
 	previousStem uint32 // hash of the previous stem
 	padded, word []byte
@@ -38,6 +39,7 @@ type featureExtractor struct {
 func (f *featureExtractor) reset() {
 	f.words, f.grams = f.words[:0], f.grams[:0]
 	f.vector = wordvectors.Sum{}
+	clear(f.repeats)
 	f.previousStem = 0 // start of the text
 }
 
@@ -58,12 +60,24 @@ func (f *featureExtractor) addStem(s []byte) {
 	f.previousStem = h
 }
 
+// maxVectorRepeats bounds how often the vector of one word counts in a text, so that words
+// that a long text repeats do not outweigh all others.
+const maxVectorRepeats = 4
+
 // addVector adds the vector of a folded word with the given stem.
 func (f *featureExtractor) addVector(word, stem []byte) {
 	if !f.vectors {
 		return
 	}
-	if v, ok := wordVector(word, stem); ok {
+	v, ok := wordVector(word, stem)
+	if !ok {
+		return
+	}
+	h := hashBytes(seedWord, word)
+	if f.repeats == nil {
+		f.repeats = map[uint32]int{}
+	}
+	if f.repeats[h]++; f.repeats[h] <= maxVectorRepeats {
 		f.vector.Add(&v)
 	}
 }

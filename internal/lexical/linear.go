@@ -482,7 +482,11 @@ func (q *quantizedVectors) contribution(class int, part *wordvectors.Sum, scale 
 	if class < 0 || len(q.unit) == 0 {
 		return 0
 	}
-	return float32(q.dotProduct(class, (*[wordvectors.Dimensions]int32)(part))) * q.unit[class] * scale
+	dot := int64(0) // the sum of a long text is large
+	for k, w := range q.weight[class*wordvectors.Dimensions:][:wordvectors.Dimensions] {
+		dot += int64(part[k]) * int64(w)
+	}
+	return float32(dot) * q.unit[class] * scale
 }
 
 func (q *quantizedVectors) sizeBytes() int { return len(q.weight) + 4*len(q.unit) }
