@@ -34,8 +34,9 @@ type openTable interface {
 
 // Store holds the records of requests, and an index of the open ones,
 // which a new process needs to resume them. In memory it has copies of some open
-// records, so that an update need not read them. It may be used by any number of goroutines. Its errors wrap those of package store:
-// ErrNotFound, ErrExists, ErrFull, ErrUnavailable.
+// records, so that an update need not read them. It may be used by any number of
+// goroutines. Its errors wrap those of package store: ErrNotFound, ErrExists, ErrFull,
+// ErrUnavailable.
 type Store struct {
 	records recordTable
 	open    openTable
