@@ -39,8 +39,10 @@ func TestClassify_WordsSimilarToThoseOfTheRegistry(t *testing.T) {
 // Words that a long text repeats do not outweigh those of the registry.
 func TestClassify_RepeatedWords(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
-		{Name: "code_review", Agents: []string{"a"}}, {Name: "cost_analysis", Agents: []string{"b"}},
-		{Name: "log_search", Agents: []string{"c"}}, {Name: "travel_booking", Agents: []string{"d"}},
+		{Name: "code_review", Agents: []string{"a"}},
+		{Name: "cost_analysis", Agents: []string{"b"}},
+		{Name: "log_search", Agents: []string{"c"}},
+		{Name: "travel_booking", Agents: []string{"d"}},
 	}})
 	for _, n := range []int{0, 10, 1000, 10_000} {
 		if got := m.Classify("code review of the python module" + strings.Repeat(" of the python module", n)); got.Intent != "code_review" {
