@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/quota"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/router"
 )
@@ -207,5 +209,43 @@ func TestServer_KeepsFactsOfFloodingTenant(t *testing.T) {
 	page := s.decisions("flooder", url.Values{"request_id": {first}})
 	if len(page.Decisions) != 1 {
 		t.Errorf("the first record of the flooder: got %+v, want it", page.Decisions)
+	}
+}
+
+// Requests that end while the server stops are recorded, even if the audit log is full: old
+// contents make room until the last of them has ended.
+func TestServe_MakesRoomWhileItStops(t *testing.T) {
+	started, release := make(chan struct{}, 1), make(chan struct{})
+	agent := startAgent(t, "writer", func(ctx context.Context, task contract.Task) (contract.Result, error) {
+		started <- struct{}{}
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return answer("done")(ctx, task)
+	})
+	s := startServer(t, "agents:\n"+entry("writer", "write_text", "texts", agent.url), func(c *Config) { c.Store.Retention.MaxBytes = "64MiB" })
+	agent.trust(s)
+	answered := make(chan int, 1)
+	go func() {
+		status, _ := s.post(context.WithoutCancel(t.Context()), `{"content":{"prompt":"write text about texts"}}`)
+		answered <- status
+	}()
+	testkit.WaitClosed(t, started)
+	s.group.Stop(nil)
+	rec := audit.Record{Kind: audit.KindOutcome, Status: contract.StatusUnsupported, Content: []byte(encode(map[string]any{"prompt": strings.Repeat("x", 256<<10)}))}
+	for range 160 { // 42 MB, of 34 MB for all
+		testkit.Eventually(t, "the log has room", func() bool {
+			rec.RequestID = router.NewID()
+			err := s.core.persistence.auditLog.Append(t.Context(), rec)
+			if err != nil && !errors.Is(err, store.ErrFull) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
+	}
+	close(release)
+	if status := testkit.Receive(t, answered); status != http.StatusOK {
+		t.Errorf("the request during the stop: got status %d, want 200", status)
 	}
 }

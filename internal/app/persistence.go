@@ -285,7 +285,7 @@ func (k *persistence) startTasks(s *Server) {
 // startCounting starts the background work that first reads all that is stored. It is for
 // a server that routes, so that it does not delay the first View.
 func (k *persistence) startCounting(s *Server) {
-	s.group.Go("audit log", k.auditLog.Run)
+	k.auditLog.StartRetention() // also while the server stops, because requests that end are recorded
 	s.group.Go("count the stored bytes of tenants", s.core.countQuotas)
 }
 

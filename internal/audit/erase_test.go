@@ -248,8 +248,8 @@ func TestEnforceRetention_ExpiresContentsAndTrims(t *testing.T) {
 	}
 }
 
-// Run enforces the retention at once, and returns nil when its context ends.
-func TestRun_EnforcesRetention(t *testing.T) {
+// Contents that are too old expire at once, not at the next interval.
+func TestStartRetention_EnforcesRetention(t *testing.T) {
 	d := newLogFixture(t)
 	written := make(chan struct{}, 100)
 	auditLog := d.open(func(c *Config) {
@@ -260,15 +260,9 @@ func TestRun_EnforcesRetention(t *testing.T) {
 	d.append(auditLog, outcomeOf(now, 1))
 	testkit.WaitClosed(t, written)
 	d.clock.Add(3600)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- auditLog.Run(ctx) }()
-	testkit.Receive(t, written) // the record of the expiry
-	cancel()
-	if err := testkit.Receive(t, done); err != nil {
-		t.Errorf("got error %v, want none", err)
-	}
-	if err := auditLog.EnforceRetention(t.Context()); err != nil { // complete what the end of Run interrupted
+	auditLog.StartRetention()
+	testkit.Receive(t, written)                                    // the record of the expiry
+	if err := auditLog.EnforceRetention(t.Context()); err != nil { // after the expiry
 		t.Fatal(err)
 	}
 	if found := d.find(auditLog, uuid7(now, 1)); found.Outcome == nil {
@@ -281,13 +275,11 @@ func TestRun_EnforcesRetention(t *testing.T) {
 }
 
 // A burst is trimmed during the burst, not at the next interval.
-func TestRun_TrimsAfterBurst(t *testing.T) {
+func TestStartRetention_TrimsAfterBurst(t *testing.T) {
 	const most = 1 << 20
 	d := newLogFixture(t)
 	auditLog := d.open(func(c *Config) { c.Retention.MaxBytes = most })
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- auditLog.Run(ctx) }()
+	auditLog.StartRetention()
 	rec := outcomeOf(time.Now(), 1)
 	rec.Content = bytes.Repeat([]byte("x"), 64<<10)
 	for range 64 { // four times the limit
@@ -300,10 +292,6 @@ func TestRun_TrimsAfterBurst(t *testing.T) {
 		}
 		return info.Bytes <= most
 	})
-	cancel()
-	if err := testkit.Receive(t, done); err != nil {
-		t.Fatal(err)
-	}
 	d.close(auditLog)
 	if report := d.verify(); !report.OK() {
 		t.Errorf("got problems %v, want none, because the trimming is recorded", report.Problems)

@@ -83,6 +83,7 @@ type Log struct {
 	usage       *usageIndex
 	searchSlots chan struct{} // semaphore of searches that read the stream
 	group       *run.Group
+	retention   *run.Group // of the retainer, which ends before the writer
 
 	queue   *recordQueue
 	closing chan struct{} // closed when no more records are accepted
@@ -183,7 +184,7 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 		return nil, errors.Join(err, l.head.file.Close())
 	}
 	// The group outlives this call: Close ends it, not the caller's context.
-	l.group = run.New(context.WithoutCancel(ctx))
+	l.group, l.retention = run.New(context.WithoutCancel(ctx)), run.New(context.WithoutCancel(ctx))
 	l.group.Go("write the audit log", w.run)
 	l.group.Go("sign the head of the audit log", l.writeHeads)
 	l.group.Go("sync the head of the audit log", func(ctx context.Context) error { return l.head.syncPeriodically(ctx, cfg.Logger) })
@@ -352,6 +353,8 @@ func (l *Log) Fenced() <-chan struct{} { return l.fenced }
 // called again. If ctx ends first, queued records may be lost.
 func (l *Log) Close(ctx context.Context) error {
 	l.once.Do(func() {
+		l.retention.Stop(nil)
+		_ = l.retention.Wait() // its last pass may append a record; the group reports its error
 		l.queue.Close()
 		close(l.closing)
 		var late error

@@ -20,9 +20,16 @@ const (
 // Log.
 type retainer struct{ log *Log }
 
-// Run enforces the retention until ctx ends. It logs errors and tries again after
+// StartRetention enforces the retention, and makes room in a full log, until Close. It must
+// be called once at most. It first reads the whole log.
+func (r *retainer) StartRetention() {
+	r.log.retention.Go("enforce the retention", r.run)
+	r.log.group.Go("enforce the retention", func(context.Context) error { return r.log.retention.Wait() })
+}
+
+// run enforces the retention until ctx ends. It logs errors and tries again after
 // the next interval.
-func (r *retainer) Run(ctx context.Context) error {
+func (r *retainer) run(ctx context.Context) error {
 	l := r.log
 	maintain, weigh := time.NewTicker(retentionInterval), time.NewTicker(sizeInterval)
 	defer maintain.Stop()
