@@ -29,8 +29,9 @@ const (
 // neighbourResult contains the measurements of a tenant beside another one.
 type neighbourResult struct {
 	alone, beside distribution
-	stages        [2]*stageTimes // alone and beside
-	counts        outcomeCounts  // beside
+	bare          [2]distribution // of the bare server with the same load at the same time
+	stages        [2]*stageTimes  // alone and beside
+	counts        outcomeCounts   // beside
 	flood         *traffic
 	kept, missing int // records and keys from before the flood
 }
@@ -41,7 +42,8 @@ func (n *neighbourResult) success() float64 {
 
 // measureNeighbour measures a tenant alone and while another one floods the router with
 // every operation at once, by turns, so that a machine that is busy for a while slows
-// both. Then it looks for all that the tenant had stored before.
+// both. Then it looks for all that the tenant had stored before. The bare server has the
+// same load at the same time, because the flood also takes the CPUs from this process.
 func (w *testbed) measureNeighbour(ctx context.Context, r *report) error {
 	router, secret, err := w.startTenantRouter(ctx, "neighbour")
 	if err != nil {
@@ -60,25 +62,32 @@ func (w *testbed) measureNeighbour(ctx context.Context, r *report) error {
 	logProgress("quiet tenant: alone for %s, then beside a flood for as long, %d times", lasts, floodRounds)
 	flood := newTraffic(newTenant("loud", router.Addr(), floodCallers, secret), w.opts.flood, floodPause, w.failures)
 	n := &neighbourResult{stages: [2]*stageTimes{{}, {}}, flood: flood, kept: len(records)}
-	var alone, beside []sample
+	bare := w.newSubject("bare server", w.bare, routeBody, contract.StatusCompleted)
+	sched := schedule{{quietPerSecond, lasts}}
+	others := []func(context.Context){
+		func(context.Context) {},
+		func(ctx context.Context) { flood.run(ctx, floodWorkers) },
+	}
+	var got, gotBare [2][]sample // alone and beside
 	for range floodRounds {
-		s.stages = n.stages[0]
-		samples, err := s.runOpenLoop(ctx, schedule{{quietPerSecond, lasts}})
-		if err != nil {
-			return err
+		for i, other := range others {
+			s.stages = n.stages[i]
+			var samples, samplesBare []sample
+			err := runBeside(ctx, other, func(ctx context.Context) (err error) {
+				samples, samplesBare, err = runBoth(ctx, sched, s, bare)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			got[i], gotBare[i] = append(got[i], samples...), append(gotBare[i], samplesBare...)
 		}
-		alone = append(alone, samples...)
-		s.stages = n.stages[1]
-		samples, err = s.runBeside(ctx, schedule{{quietPerSecond, lasts}}, func(ctx context.Context) { flood.run(ctx, floodWorkers) })
-		if err != nil {
-			return err
-		}
-		beside = append(beside, samples...)
 		if !process.Sleep(ctx, roundPause) {
 			return ctx.Err()
 		}
 	}
-	n.alone, n.beside, n.counts = latencies(alone, outcomeGood), latencies(beside, outcomeGood), countOutcomes(beside)
+	n.alone, n.beside, n.counts = latencies(got[0], outcomeGood), latencies(got[1], outcomeGood), countOutcomes(got[1])
+	n.bare = [2]distribution{latencies(gotBare[0], outcomeGood), latencies(gotBare[1], outcomeGood)}
 	r.neighbour = n
 	for _, rec := range records {
 		if err := rec.find(ctx, quiet); err != nil {
@@ -109,16 +118,31 @@ func (w *testbed) startTenantRouter(ctx context.Context, name string) (*process.
 	return router, secret, nil
 }
 
-// runBeside runs an open loop while other runs.
-func (s *subject) runBeside(ctx context.Context, sched schedule, other func(context.Context)) ([]sample, error) {
+// runBoth runs an open loop against two servers at the same time.
+func runBoth(ctx context.Context, sched schedule, first, second *subject) (a, b []sample, err error) {
+	group := run.New(ctx)
+	group.Go(first.name, func(ctx context.Context) (err error) {
+		a, err = first.runOpenLoop(ctx, sched)
+		return err
+	})
+	group.Go(second.name, func(ctx context.Context) (err error) {
+		b, err = second.runOpenLoop(ctx, sched)
+		return err
+	})
+	err = group.Wait()
+	return a, b, err
+}
+
+// runBeside calls fn while other runs, and then stops other.
+func runBeside(ctx context.Context, other func(context.Context), fn func(context.Context) error) error {
 	group := run.New(ctx)
 	group.Go("beside", func(ctx context.Context) error {
 		other(ctx)
 		return nil
 	})
-	samples, err := s.runOpenLoop(ctx, sched)
+	err := fn(ctx)
 	group.Stop(nil)
-	return samples, errors.Join(err, group.Wait())
+	return errors.Join(err, group.Wait())
 }
 
 // storedRecord is something that a tenant has stored.

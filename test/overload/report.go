@@ -87,6 +87,8 @@ func (n *neighbourResult) printTo(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "alone: p50, p99, max ms\t%s\t\n", n.alone)
 	fmt.Fprintf(w, "beside the flood: p50, p99, max ms\t%s\t\n", n.beside)
+	fmt.Fprintf(w, "bare server, alone: p50, p99, max ms\t%s\t\n", n.bare[0])
+	fmt.Fprintf(w, "bare server, beside the flood: the same\t%s\t\n", n.bare[1])
 	fmt.Fprintf(w, "alone: mean ms of the stages\t%s\t\n", n.stages[0])
 	fmt.Fprintf(w, "beside the flood: the same\t%s\t\n", n.stages[1])
 	fmt.Fprintf(w, "  p99, of that alone\t%.2f\tgoal ≤ %.2f\n", float64(n.beside.p99)/float64(n.alone.p99), maxSlowdown)
