@@ -126,7 +126,9 @@ func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i 
 		if !on(i) {
 			continue
 		}
-		d.yield()
+		if !d.yield() {
+			break
+		}
 		s := &d.samples[i]
 		for _, f := range s.features {
 			seen[f] = uint32(i) + 1

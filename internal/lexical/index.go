@@ -18,9 +18,10 @@ type Corpus struct {
 	Intents []IntentDoc
 	Domains []string
 	Aliases map[string][]string // other words for domains, by domain
-	// Pace, if set, is called often by the training, which then uses one processor:
-	// it may wait, so that other work gets its share.
-	Pace func()
+	// Pace, if set, is called often by the training, which then uses one processor: it
+	// may wait, so that other work gets its share. If it returns false, the training ends
+	// early, and the model is useless.
+	Pace func() bool
 }
 
 // IntentDoc is the training data of one intent, collected from the agents that

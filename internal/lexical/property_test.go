@@ -50,6 +50,18 @@ func TestClassify_WellFormed(t *testing.T) {
 	})
 }
 
+// TestTrain_EndsEarly checks that a training which is given up ends without a panic.
+func TestTrain_EndsEarly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		corpus, calls := drawCorpus(t), rapid.IntRange(0, 200).Draw(t, "calls")
+		corpus.Pace = func() bool {
+			calls--
+			return calls > 0
+		}
+		Train(corpus).Classify(drawText(t, "text"))
+	})
+}
+
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)

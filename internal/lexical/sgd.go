@@ -224,7 +224,9 @@ func (f *sgdTrainer) runEpochs() {
 				skip[i] = false
 				continue
 			}
-			d.yield()
+			if !d.yield() {
+				return
+			}
 			s := &d.samples[i]
 			if f.small { // the same words are dropped, whatever the other samples are
 				f.rngState = mixHash(s.key+uint32(epoch)*hashPrime) | 1

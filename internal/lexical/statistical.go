@@ -29,7 +29,7 @@ type statisticalModel struct {
 
 // trainStatistical trains on documents sorted by name. It returns the held-out
 // predictions too.
-func trainStatistical(docs []IntentDoc, domains []string, pace func()) (*statisticalModel, []heldOutPrediction) {
+func trainStatistical(docs []IntentDoc, domains []string, pace func() bool) (*statisticalModel, []heldOutPrediction) {
 	families := agentFamilies(docs)
 	d := newTrainingSet(trainingTexts(docs, families.of), families)
 	d.pace = pace

@@ -20,7 +20,7 @@ type trainingSet struct {
 	samples  []trainingSample
 	// vectorLength is the length of the vectors of samples; 0 if vectors are no features.
 	vectorLength float32
-	pace         func() // see Corpus; may be nil
+	pace         func() bool // see Corpus; may be nil
 }
 
 // examplesPerIntent returns the mean number of examples of an intent.
@@ -34,12 +34,8 @@ func (d *trainingSet) examplesPerIntent() float64 {
 	return float64(examples) / float64(max(d.classes, 1))
 }
 
-// yield lets other work run.
-func (d *trainingSet) yield() {
-	if d.pace != nil {
-		d.pace()
-	}
-}
+// yield lets other work run, and reports whether the training goes on.
+func (d *trainingSet) yield() bool { return d.pace == nil || d.pace() }
 
 // trainingSample is one text of the training set.
 type trainingSample struct {

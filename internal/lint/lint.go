@@ -27,8 +27,8 @@ type Config struct {
 	// MaxAgents, MaxIntents and MaxExamples bound the work for a registry of a caller:
 	// if it has more, its examples are neither learned nor routed. 0 = no limit.
 	MaxAgents, MaxIntents, MaxExamples int
-	// Pace, if set, is called often, and the check then uses one processor; see Pacer.
-	Pace     func()
+	// Pace, if set, is called often, and the check then uses one processor; see Turn.Pace.
+	Pace     func() bool
 	NoModel  bool                  // the configuration names no model
 	Redactor *redact.Redactor      // as for requests; nil = mask all kinds
 	Progress func(done, total int) // called after each example, one call at a time; may be nil
@@ -82,7 +82,11 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 	}
 	corpus := classifier.BuildCorpus(s.Catalogue)
 	corpus.Pace = cfg.Pace
-	view := router.NewTrainedView(s, lexical.Train(corpus), noDispatcher{})
+	model := lexical.Train(corpus)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	view := router.NewTrainedView(s, model, noDispatcher{})
 	r.Learning = Describe(s.Catalogue, view.Lexical)
 	c, err := classifier.New(classifier.Config{Mode: classifier.ModeLexical})
 	if err != nil {

@@ -107,3 +107,25 @@ func TestCheck_IsBounded(t *testing.T) {
 		t.Errorf("got %v, want the error of the context", err)
 	}
 }
+
+func TestCheck_EndsTrainingWithItsContext(t *testing.T) {
+	calls := func(stopAfter int) (n int, err error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_, err = lint.Check(ctx, parse(t, registry), lint.Config{Pace: func() bool {
+			if n++; n == stopAfter {
+				cancel()
+			}
+			return ctx.Err() == nil
+		}})
+		return n, err
+	}
+	whole, err := calls(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := calls(10)
+	if !errors.Is(err, context.Canceled) || n > whole/10 {
+		t.Errorf("got %d calls of %d and the error %v, want the training to end after 10", n, whole, err)
+	}
+}

@@ -57,7 +57,7 @@ type Config struct {
 	Limit  int    // decisions, replayable or not; 0 = DefaultLimit
 	Cursor string // Report.NextCursor of an earlier replay; "" = from Since on
 
-	Pace     func()                // called often, if it is set; see lint.Pacer
+	Pace     func() bool           // called often, if it is set; see lint.Turn.Pace
 	Progress func(done, limit int) // called after each decision; may be nil
 }
 
@@ -137,7 +137,7 @@ func Run(ctx context.Context, cfg Config, read ReadPage) (*Report, error) {
 		cfg.Limit = DefaultLimit
 	}
 	if cfg.Pace == nil {
-		cfg.Pace = func() {}
+		cfg.Pace = func() bool { return true }
 	}
 	c := newCandidate(&cfg)
 	report := &Report{Registry: cfg.Candidate.Catalogue.Version, NotReplayable: []NotReplayable{}, Changes: []Change{}}
