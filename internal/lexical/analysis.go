@@ -1,5 +1,10 @@
 package lexical
 
+import (
+	"strings"
+	"unicode"
+)
+
 // textAnalysis is the state of one call: a text that is matched against a
 // model. It comes from the model's pool and is owned by one goroutine. Entries
 // of earlier texts are recognized by an older generation, so that nothing needs
@@ -81,9 +86,32 @@ func (r *textAnalysis) scanWords(text string) {
 	r.resetState()
 	at := int32(0)
 	r.scratch.features.reset()
-	for r.tokens.reset(text); r.tokens.next(); at++ {
-		r.addWord(at)
+	for _, part := range excerpt(text) {
+		for r.tokens.reset(part); r.tokens.next(); at++ {
+			r.addWord(at)
+		}
 	}
+}
+
+// maxExcerpt is how many bytes are analyzed at the beginning of a text, and at its end. A
+// request states there what it wants; a document that it contains would only add words
+// and time.
+const maxExcerpt = 4 << 10
+
+// excerpt returns the beginning and the end of a long text, without a word that is cut in
+// two, or the whole text.
+func excerpt(text string) [2]string {
+	if len(text) <= 2*maxExcerpt {
+		return [2]string{text}
+	}
+	head, tail := text[:maxExcerpt], text[len(text)-maxExcerpt:]
+	if end := strings.LastIndexFunc(head, unicode.IsSpace); end >= 0 {
+		head = head[:end]
+	}
+	if start := strings.IndexFunc(tail, unicode.IsSpace); start >= 0 {
+		tail = tail[start:]
+	}
+	return [2]string{head, tail}
 }
 
 func (r *textAnalysis) resetState() {

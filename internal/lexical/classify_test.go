@@ -136,6 +136,27 @@ func TestClassify_Alternatives(t *testing.T) {
 	}
 }
 
+// TestClassify_ReadsBothEndsOfLongTexts checks that a document between the request and its
+// end does not change the classification.
+func TestClassify_ReadsBothEndsOfLongTexts(t *testing.T) {
+	m := lexical.Train(sourceCorpus())
+	filler := strings.Repeat("lorem ipsum dolor sit amet ", 300)
+	for name, ends := range map[string][2]string{
+		"beginning": {"review the python code " + filler, filler},
+		"end":       {filler, filler + " review the python code"},
+	} {
+		middle := strings.Repeat("analyse the azure costs ", 1000)
+		got, want := m.Classify(ends[0]+middle+ends[1]), m.Classify(ends[0]+ends[1])
+		if diff := cmp.Diff(want, got); diff != "" || got.BestIntent != "code_review" {
+			t.Errorf("a request at the %s: got %+v, and with a document in the middle (-without +with):\n%s", name, got, diff)
+		}
+	}
+	unspaced := strings.Repeat("审查代码", 10_000)
+	if got, want := m.Classify(unspaced), m.Classify(unspaced[:12*500]); got.Intent != want.Intent {
+		t.Errorf("got the intent %s of a long text without spaces, want %s", got.Intent, want.Intent)
+	}
+}
+
 // TestLabels checks all spellings of names in registries.
 func TestLabels(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{
