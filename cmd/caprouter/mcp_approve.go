@@ -58,8 +58,6 @@ func newMCPApproveCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	// For scripts that pass the flag to all commands of the group.
-	cmd.Flags().String("mcp", "", "no effect: the router has read its registry `FILE` itself")
 	addJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&hash, "hash", "", "`HASH` of the definition to approve, or its first 12 digits")
 	return cmd
