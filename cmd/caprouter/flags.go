@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 )
 
-// configFlags are the flags of commands that run a router. They override the
-// environment, which overrides the file.
+// configFlags are the flags of commands that need the configuration of a router. They
+// override the environment, which overrides the file.
 type configFlags struct {
 	config, registry, mcp, listen, dataDir, logLevel string
 }

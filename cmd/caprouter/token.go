@@ -58,7 +58,7 @@ func (f *tokenFlags) printToken(cmd *cobra.Command, g app.TokenGrant) error {
 	return err
 }
 
-// nameConfigKey adds the configuration key to an error about a claim that has no flag.
+// nameConfigKey returns the configuration key of a claim that has no flag.
 func nameConfigKey(claim string) (key string, ok bool) {
 	key, ok = map[string]string{"iss": "auth.issuer", "aud": "auth.audience"}[claim]
 	return key, ok

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -40,13 +41,14 @@ func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
 	if err := grant.Check(now); err != nil {
 		return "", err
 	}
-	if err := checkScopes(&cfg.Registry, g.Scopes); err != nil {
+	agents := newTokenAgents(&cfg.Registry)
+	if err := agents.checkScopes(g.Scopes); err != nil {
 		return "", err
 	}
 	if _, err := ListKeys(cfg); err != nil { // because opening the signer would create a key
 		return "", err
 	}
-	if err := checkAgents(&cfg.Registry, agentsOf(g)); err != nil {
+	if err := agents.checkIDs(agentsOf(g)); err != nil {
 		return "", err
 	}
 	signer, err := auth.OpenSigner(cfg.DataDir)
@@ -91,19 +93,51 @@ func (e *ScopeError) Error() string {
 		e.Scope, strings.Join(contract.Scopes(), ", "))
 }
 
-// checkScopes refuses unknown scopes, because they are probably misspelt. Agents of the
-// registry may require scopes of the operator.
-func checkScopes(registry *RegistryConfig, scopes []string) error {
+// tokenAgents are the agents that tokens may name: those that the registry file declares
+// or grants.
+type tokenAgents struct {
+	path string // of the registry file
+	// requires returns what the agents require, by id. It loads the file once, because most
+	// tokens do not need it. A file that may be absent counts as empty.
+	requires func() (map[string]contract.Requires, error)
+}
+
+func newTokenAgents(registry *RegistryConfig) *tokenAgents {
+	path, optional := registry.filePath()
+	return &tokenAgents{path: path, requires: sync.OnceValues(func() (map[string]contract.Requires, error) {
+		requires := map[string]contract.Requires{}
+		snapshot, err := capabilities.Load(path)
+		if optional && errors.Is(err, fs.ErrNotExist) {
+			return requires, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for id, g := range snapshot.Fleet.Grants {
+			requires[id] = g.Requires
+		}
+		for _, a := range snapshot.Catalogue.Agents {
+			requires[a.ID] = a.Requires
+		}
+		return requires, nil
+	})}
+}
+
+// checkScopes rejects unknown scopes, because they are probably misspelt. Agents may
+// require scopes of the operator.
+func (t *tokenAgents) checkScopes(scopes []string) error {
 	i := slices.IndexFunc(scopes, func(s string) bool { return !contract.ValidScope(s) })
 	if i < 0 {
-		return nil // the registry is not needed
+		return nil
 	}
-	path, optional := registry.filePath()
-	snapshot, err := capabilities.Load(path)
-	if err != nil && (!optional || !errors.Is(err, fs.ErrNotExist)) {
+	requires, err := t.requires()
+	if err != nil {
 		return fmt.Errorf("scope %q is none of the router's, and what agents require cannot be read: %w", scopes[i], err)
 	}
-	required := requiredScopes(snapshot)
+	var required []string
+	for _, id := range slices.Sorted(maps.Keys(requires)) {
+		required = append(required, requires[id].Scopes...)
+	}
 	for _, s := range scopes[i:] {
 		if !contract.ValidScope(s) && !slices.Contains(required, s) {
 			return &ScopeError{Scope: s, Near: nearestScope(s, required)}
@@ -142,46 +176,22 @@ func agentsOf(g TokenGrant) []string {
 	return ids
 }
 
-// checkAgents refuses agents that are neither declared nor granted, because they are
-// probably misspelt.
-func checkAgents(registry *RegistryConfig, ids []string) error {
+// checkIDs rejects agents that are neither declared nor granted, because they are probably
+// misspelt.
+func (t *tokenAgents) checkIDs(ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	path, optional := registry.filePath()
-	snapshot, err := capabilities.Load(path)
-	if err != nil && (!optional || !errors.Is(err, fs.ErrNotExist)) {
+	requires, err := t.requires()
+	if err != nil {
 		return fmt.Errorf("agent %q cannot be checked: %w", ids[0], err)
 	}
-	var known []string
-	if snapshot != nil {
-		for _, a := range snapshot.Entries() {
-			known = append(known, a.ID)
-		}
-		known = slices.AppendSeq(known, maps.Keys(snapshot.Fleet.Grants))
-		slices.Sort(known)
-	}
 	for _, id := range ids {
-		if !slices.Contains(known, id) {
-			return &AgentError{ID: id, Near: strictyaml.Nearest(id, known), Registry: path}
+		if _, known := requires[id]; !known {
+			return &AgentError{ID: id, Near: strictyaml.Nearest(id, slices.Sorted(maps.Keys(requires))), Registry: t.path}
 		}
 	}
 	return nil
-}
-
-func requiredScopes(s *capabilities.Snapshot) []string {
-	var scopes []string
-	if s == nil {
-		return nil
-	}
-	for _, a := range s.Catalogue.Agents {
-		scopes = append(scopes, a.Requires.Scopes...)
-	}
-	for _, g := range s.Fleet.Grants {
-		scopes = append(scopes, g.Requires.Scopes...)
-	}
-	slices.Sort(scopes) // because grants have no order
-	return scopes
 }
 
 func nearestScope(scope string, required []string) string {
