@@ -54,8 +54,28 @@ func (f *tokenFlags) printToken(cmd *cobra.Command, g app.TokenGrant) error {
 	if !cfg.RequiresTokens() {
 		fmt.Fprintln(cmd.ErrOrStderr(), "auth.mode is none: the router looks at no token; set it to jwt")
 	}
+	missing, err := app.FindMissingScopes(&cfg, g.Scopes)
+	if err != nil {
+		return err
+	}
+	for _, m := range missing {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s requires %s, which the token does not have: add --scope %q\n",
+			m.AgentID, strings.Join(m.Scopes, " "), formatSufficientScopes(g.Scopes, missing))
+	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
 	return err
+}
+
+// formatSufficientScopes returns the value of --scope for a token that can use all agents
+// that it names. It contains the present scopes, because --scope replaces the default ones;
+// those of agents have a flag of their own.
+func formatSufficientScopes(scopes []string, missing []app.MissingScopes) string {
+	isAgent := func(s string) bool { return strings.HasPrefix(s, contract.ScopeAgentPrefix) }
+	list := slices.DeleteFunc(slices.Clone(scopes), isAgent)
+	for _, m := range missing {
+		list = append(list, m.Scopes...)
+	}
+	return strings.Join(removeDuplicates(list), " ")
 }
 
 // nameConfigKey returns the configuration key of a claim that has no flag.

@@ -194,6 +194,35 @@ func (t *tokenAgents) checkIDs(ids []string) error {
 	return nil
 }
 
+// MissingScopes are scopes that an agent requires of its callers (requires.scopes) and that
+// a token does not have, so that the token cannot use the agent.
+type MissingScopes struct {
+	AgentID string
+	Scopes  []string
+}
+
+// FindMissingScopes returns the agents that scopes of a token name, but that require others
+// as well. agent:* names none.
+func FindMissingScopes(cfg *Config, scopes []string) ([]MissingScopes, error) {
+	agents := newTokenAgents(&cfg.Registry)
+	var list []MissingScopes
+	for _, s := range scopes {
+		id, ok := strings.CutPrefix(s, contract.ScopeAgentPrefix)
+		if !ok || id == "*" {
+			continue
+		}
+		requires, err := agents.requires()
+		if err != nil {
+			return nil, err
+		}
+		missing := slices.DeleteFunc(slices.Clone(requires[id].Scopes), func(s string) bool { return slices.Contains(scopes, s) })
+		if len(missing) > 0 {
+			list = append(list, MissingScopes{AgentID: id, Scopes: missing})
+		}
+	}
+	return list, nil
+}
+
 func nearestScope(scope string, required []string) string {
 	if strings.HasPrefix(scope, contract.ScopeAgentPrefix) {
 		return "" // agents may be unknown to this registry
