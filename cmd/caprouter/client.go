@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -139,39 +138,71 @@ func (c *client) getResource(ctx context.Context, path string, query url.Values,
 // other responses as a problem.
 func (c *client) sendRequest(ctx context.Context, method string, at *url.URL, body, v any) (*rest.UnsupportedProblem, error) {
 	if body == nil {
-		return c.sendContent(ctx, method, at, "", nil, v)
+		return c.sendContent(ctx, method, at, requestBody{}, v)
 	}
-	data, err := strictjson.Marshal(body)
+	content, err := newJSONBody(body)
 	if err != nil {
 		return nil, err
 	}
-	return c.sendContent(ctx, method, at, "application/json", data, v)
+	return c.sendContent(ctx, method, at, content, v)
 }
 
-// sendContent is sendRequest for a body of any media type; "" is none.
-func (c *client) sendContent(
-	ctx context.Context, method string, at *url.URL, mediaType string, body []byte, v any,
-) (*rest.UnsupportedProblem, error) {
+// sendContent is sendRequest for a body of any media type.
+func (c *client) sendContent(ctx context.Context, method string, at *url.URL, body requestBody, v any) (*rest.UnsupportedProblem, error) {
+	req, err := c.newRequest(ctx, method, at, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json, application/problem+json")
+	resp, err := c.do(c.http, req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return c.decodeResponse(resp, v)
+}
+
+// requestBody is the body of a request. The zero value is none.
+type requestBody struct {
+	mediaType string
+	data      []byte
+}
+
+func newJSONBody(v any) (requestBody, error) {
+	data, err := strictjson.Marshal(v)
+	return requestBody{mediaType: "application/json", data: data}, err
+}
+
+// newRequest returns a request with the token of the client.
+func (c *client) newRequest(ctx context.Context, method string, at *url.URL, body requestBody) (*http.Request, error) {
 	var payload io.Reader
-	if mediaType != "" {
-		payload = bytes.NewReader(body)
+	if body.mediaType != "" {
+		payload = bytes.NewReader(body.data)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, at.String(), payload)
 	if err != nil {
 		return nil, err
 	}
-	if mediaType != "" {
-		req.Header.Set("Content-Type", mediaType)
+	if body.mediaType != "" {
+		req.Header.Set("Content-Type", body.mediaType)
 	}
-	req.Header.Set("Accept", "application/json, application/problem+json")
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	resp, err := c.http.Do(req)
+	return req, nil
+}
+
+// do sends a request. The caller closes the body of the response.
+func (c *client) do(by *http.Client, req *http.Request) (*http.Response, error) {
+	resp, err := by.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)", c.base, rootCause(err))
 	}
-	defer resp.Body.Close()
+	return resp, nil
+}
+
+// decodeResponse decodes a 2xx response into v, and returns other responses as a problem.
+func (c *client) decodeResponse(resp *http.Response, v any) (*rest.UnsupportedProblem, error) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", c.base, err)
@@ -203,38 +234,4 @@ func rootCause(err error) error {
 		return u.Err
 	}
 	return err
-}
-
-// followEvents passes the events of a request to handle until the final one.
-func (c *client) followEvents(ctx context.Context, id string, handle func(*contract.Event)) (*contract.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("/api/v1/requests", id, "events").String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, rootCause(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("events of request %s: %s", id, resp.Status)
-	}
-	lines := bufio.NewScanner(io.LimitReader(resp.Body, maxAnswerBytes))
-	lines.Buffer(nil, maxAnswerBytes)
-	for lines.Scan() {
-		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if !ok {
-			continue
-		}
-		var ev contract.Event
-		if err := strictjson.UnmarshalAllowUnknown([]byte(data), &ev); err != nil {
-			return nil, fmt.Errorf("events of request %s: %w", id, err)
-		}
-		handle(&ev)
-		if ev.Type == contract.EventFinal {
-			return ev.Response, nil
-		}
-	}
-	return nil, errors.Join(fmt.Errorf("events of request %s: the stream ended without a final event", id), lines.Err())
 }

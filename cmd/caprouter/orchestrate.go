@@ -1,11 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,8 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/rest"
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 const runsPath = "/api/v1/orchestrations"
@@ -142,71 +135,6 @@ func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any
 		_, err := fmt.Fprintf(out, "%s  %s %s\n", run.OrchestrationID, run.Status, run.Reason)
 		return err
 	})
-}
-
-// streamRun submits a goal and passes its events to handle until it has ended.
-func (c *client) streamRun(ctx context.Context, goal *contract.Goal, handle func(id string, ev *contract.RunEvent)) (*contract.Orchestration, error) {
-	body, err := strictjson.Marshal(goal)
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(runsPath).String(), bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream")
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	patient := *c.http
-	patient.Timeout = 0 // a person may take long to decide
-	resp, err := patient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)", c.base, rootCause(err))
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		var p rest.UnsupportedProblem
-		data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
-		if err == nil {
-			err = c.decodeBody(data, &p, resp)
-		}
-		return nil, cmp.Or(err, problemError(&p))
-	}
-	id := resp.Header.Get("Location")
-	id = id[strings.LastIndexByte(id, '/')+1:]
-	lines := bufio.NewScanner(io.LimitReader(resp.Body, maxAnswerBytes))
-	lines.Buffer(nil, maxAnswerBytes)
-	name := ""
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
-			name = text
-		}
-		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		switch {
-		case !ok:
-		case name == "run":
-			var ev contract.RunEvent
-			if err := c.decodeBody([]byte(data), &ev, resp); err != nil {
-				return nil, err
-			}
-			handle(id, &ev)
-		case name == string(contract.EventFinal):
-			run := new(contract.Orchestration)
-			return run, c.decodeBody([]byte(data), run, resp)
-		default:
-			var p rest.UnsupportedProblem
-			if err := c.decodeBody([]byte(data), &p, resp); err != nil {
-				return nil, err
-			}
-			return nil, problemError(&p)
-		}
-	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("the orchestration continues: caprouter orchestrate cancel %s ends it", id)
-	}
-	return nil, errors.Join(fmt.Errorf("the stream ended before the orchestration; its state is at %s", c.base.JoinPath(runsPath, id)), lines.Err())
 }
 
 // runView prints the events of an orchestration. One goroutine owns it.

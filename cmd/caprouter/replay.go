@@ -125,7 +125,7 @@ func replayRemotely(cmd *cobra.Command, file string, flags *replayFlags, since t
 		"since": {since.UTC().Format(time.RFC3339Nano)}, "limit": {strconv.Itoa(flags.limit)},
 	}.Encode()
 	var report replay.Report
-	p, err := c.sendContent(cmd.Context(), http.MethodPost, at, "application/yaml", text, &report)
+	p, err := c.sendContent(cmd.Context(), http.MethodPost, at, requestBody{"application/yaml", text}, &report)
 	switch {
 	case err != nil:
 		return nil, err
