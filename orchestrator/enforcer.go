@@ -39,16 +39,5 @@ func (x *execution) judge(c *preparedCall, earlier []contract.ToolOutput) policy
 // not plan with a tool that the policy would deny.
 func (x *execution) permits(action string) bool {
 	limits := &x.rec.Goal.Constraints
-	return !matchesAny(limits.Deny, action) && (len(limits.Allow) == 0 || matchesAny(limits.Allow, action))
-}
-
-// matchesAny reports whether a pattern matches the action. A pattern may end in *.
-func matchesAny(patterns []string, action string) bool {
-	for _, pattern := range patterns {
-		prefix, wildcard := strings.CutSuffix(pattern, "*")
-		if pattern == action || wildcard && strings.HasPrefix(action, prefix) {
-			return true
-		}
-	}
-	return false
+	return !policy.MatchesAny(limits.Deny, action) && (len(limits.Allow) == 0 || policy.MatchesAny(limits.Allow, action))
 }

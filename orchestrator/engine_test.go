@@ -321,3 +321,35 @@ func TestRun_EndsWithOpenGate(t *testing.T) {
 		}
 	}
 }
+
+// The planner gets the tools that the policy does not deny because of the constraints.
+func TestRun_PlansWithToolsThatConstraintsPermit(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		allow, deny []string
+		want        []string
+	}{
+		{name: "no constraints", want: []string{"files.read", "files.write", "mail.send"}},
+		{name: "allowed server", allow: []string{"files.*"}, want: []string{"files.read", "files.write"}},
+		{name: "allowed tool of any server", allow: []string{"*.send"}, want: []string{"mail.send"}},
+		{name: "denied by a pattern in the middle", deny: []string{"f*.write"}, want: []string{"files.read", "mail.send"}},
+		{name: "denied name", allow: []string{"*"}, deny: []string{"mail.send"}, want: []string{"files.read", "files.write"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rec := newRecord(oneRead)
+			rec.Goal.Constraints.Allow, rec.Goal.Constraints.Deny, rec.Goal.Constraints.PlanOnly = tc.allow, tc.deny, true
+			r := newRig(t, rec, nil)
+			var got []string
+			r.config.Models = staticModels{planner: plannerFunc(func(req *orchestrator.PlanRequest) (*contract.Plan, error) {
+				for _, tool := range req.Tools {
+					got = append(got, tool.Action())
+				}
+				return orchestrator.Static{Raw: rec.Goal.Constraints.Plan}.Plan(t.Context(), req)
+			})}
+			r.run(t)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("tools (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -73,8 +73,8 @@ func compilePath(path string) *regexp.Regexp {
 // rule is about, or nil if it is about none.
 func (r *compiledRule) matches(c *Call, j *judgement) (*Finding, bool) {
 	w := &r.When
-	if len(w.Servers) > 0 && !matchesAnyName(w.Servers, c.Server) ||
-		len(w.Tools) > 0 && !matchesAnyName(w.Tools, c.Tool) && !matchesAnyName(w.Tools, c.Server+"."+c.Tool) ||
+	if len(w.Servers) > 0 && !MatchesAny(w.Servers, c.Server) ||
+		len(w.Tools) > 0 && !MatchesAny(w.Tools, c.Tool) && !MatchesAny(w.Tools, c.Server+"."+c.Tool) ||
 		w.ReadOnly != nil && isTrue(c.Annotations.ReadOnly) != *w.ReadOnly {
 		return nil, false
 	}
@@ -102,8 +102,9 @@ func (r *compiledRule) matches(c *Call, j *judgement) (*Finding, bool) {
 	return nil, false
 }
 
-// matchesAnyName reports whether a pattern with * selects the name.
-func matchesAnyName(patterns []string, name string) bool {
+// MatchesAny reports whether one of the patterns selects the name of an action or of a
+// server. * in a pattern is any text.
+func MatchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchesName(pattern, name) })
 }
 
@@ -126,10 +127,10 @@ func matchesName(pattern, name string) bool {
 
 // decide applies the rules in their order; see the package comment.
 func (p *Policy) decide(c *Call, j *judgement) Verdict {
-	if matchesAnyName(c.Deny, c.action()) {
+	if MatchesAny(c.Deny, c.action()) {
 		return Verdict{Effect: Deny, Rule: "caller_deny", Category: Restriction, Reason: "the caller's constraints deny this tool"}
 	}
-	if len(c.Allow) > 0 && !matchesAnyName(c.Allow, c.action()) {
+	if len(c.Allow) > 0 && !MatchesAny(c.Allow, c.action()) {
 		return Verdict{Effect: Deny, Rule: "caller_allow", Category: Restriction, Reason: "the caller's constraints allow other tools only"}
 	}
 	lifted := Verdict{}
