@@ -18,15 +18,6 @@ const testRegistry = `{"servers":[{"name":"files","tools":[
 	{"name":"write","inputSchema":{"type":"object"}}]},
 	{"name":"mail","tools":[{"name":"send"}]}]}`
 
-func registryOf(t testing.TB, text string) *orchestrator.File {
-	t.Helper()
-	f, err := orchestrator.ParseFile([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
 // memoryStore holds one record, as a store does: no caller shares memory with it.
 type memoryStore struct {
 	t       testing.TB

@@ -108,8 +108,6 @@ func TestDeterministic_ChecksCriteria(t *testing.T) {
 	}
 }
 
-func TestFile_IsRegistry(t *testing.T) { serversuite.Check(t, registryOf(t, testRegistry)) }
-
 // mapRegistry is a registry of a user: tools by server.
 type mapRegistry map[string][]string
 
