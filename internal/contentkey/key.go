@@ -88,12 +88,6 @@ func KeyOf(sealed []byte) (id ID, ok bool) {
 	return id, true
 }
 
-// IsSealed reports whether the content is encrypted. Contents that were stored before
-// there was encryption are JSON.
-func IsSealed(content []byte) bool {
-	return len(content) > 0 && (content[0] == byMaster || content[0] == byDataKey)
-}
-
 // newCipher returns AES-256-GCM with random nonces.
 func newCipher(secret []byte) cipher.AEAD {
 	block, err := aes.NewCipher(secret)
