@@ -18,48 +18,48 @@ const (
 	goneInterval = 10 * time.Second
 )
 
-// chainKeeper closes the chains of replicas that are gone, once for each of their
+// chainCloser closes the chains of replicas that are gone, once for each of their
 // processes. One goroutine uses it.
-type chainKeeper struct {
+type chainCloser struct {
 	closeChain func(ctx context.Context, replica string) (ended int, err error)
 	since      map[string]time.Time // when a process was first seen gone, by owner
 	closed     map[string]bool      // owners whose chain was closed
 }
 
-func newChainKeeper(closeChain func(context.Context, string) (int, error)) *chainKeeper {
-	return &chainKeeper{closeChain: closeChain, since: map[string]time.Time{}, closed: map[string]bool{}}
+func newChainCloser(closeChain func(context.Context, string) (int, error)) *chainCloser {
+	return &chainCloser{closeChain: closeChain, since: map[string]time.Time{}, closed: map[string]bool{}}
 }
 
 // closeGone closes the chains of the members that are gone long enough, and returns the
 // number of requests that it ended. If another replica is faster, the next call finds
 // nothing to do.
-func (k *chainKeeper) closeGone(ctx context.Context, members []replicas.Member, now time.Time) (ended int, err error) {
+func (c *chainCloser) closeGone(ctx context.Context, members []replicas.Member, now time.Time) (ended int, err error) {
 	seen := make(map[string]bool, len(members))
 	for _, m := range members {
 		seen[m.Owner] = true
-		since, known := k.since[m.Owner]
+		since, known := c.since[m.Owner]
 		switch {
 		case m.Live:
-			delete(k.since, m.Owner)
+			delete(c.since, m.Owner)
 			continue
 		case !known:
-			k.since[m.Owner] = now
+			c.since[m.Owner] = now
 			continue
-		case k.closed[m.Owner] || now.Sub(since) < goneGrace:
+		case c.closed[m.Owner] || now.Sub(since) < goneGrace:
 			continue
 		}
-		n, closeErr := k.closeChain(ctx, m.Name)
+		n, closeErr := c.closeChain(ctx, m.Name)
 		ended += n
 		if closeErr == nil {
-			k.closed[m.Owner] = true
+			c.closed[m.Owner] = true
 		} else if !errors.Is(closeErr, store.ErrConflict) {
 			err = errors.Join(err, closeErr)
 		}
 	}
-	for owner := range k.since { // rows of processes that are gone expire
+	for owner := range c.since { // rows of processes that are gone expire
 		if !seen[owner] {
-			delete(k.since, owner)
-			delete(k.closed, owner)
+			delete(c.since, owner)
+			delete(c.closed, owner)
 		}
 	}
 	return ended, err
@@ -68,11 +68,11 @@ func (k *chainKeeper) closeGone(ctx context.Context, members []replicas.Member, 
 // closeGoneChains closes the chains of replicas that end while this one runs, until ctx
 // ends. Another replica may do the same.
 func closeGoneChains(ctx context.Context, c *core) error {
-	keeper := newChainKeeper(func(ctx context.Context, replica string) (int, error) {
+	closer := newChainCloser(func(ctx context.Context, replica string) (int, error) {
 		return c.router.CloseReplica(ctx, c.persistence.auditLog, replica)
 	})
 	for now := range run.Ticks(ctx, goneInterval) {
-		ended, err := keeper.closeGone(ctx, c.persistence.members.Members(), now)
+		ended, err := closer.closeGone(ctx, c.persistence.members.Members(), now)
 		if ended > 0 {
 			c.log.InfoContext(ctx, "a replica that is gone left requests without an end; the audit log contains their ends", "requests", ended)
 		}

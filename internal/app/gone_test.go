@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-func TestChainKeeper_ClosesChainsOfGoneReplicas(t *testing.T) {
+func TestChainCloser_ClosesChainsOfGoneReplicas(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	a, b := replicas.Member{Name: "a", Owner: "a1"}, replicas.Member{Name: "b", Owner: "b1", Live: true}
@@ -19,7 +19,7 @@ func TestChainKeeper_ClosesChainsOfGoneReplicas(t *testing.T) {
 	live.Live, again.Owner = true, "a2"
 	var closed []string
 	var failure error
-	k := newChainKeeper(func(_ context.Context, name string) (int, error) {
+	k := newChainCloser(func(_ context.Context, name string) (int, error) {
 		closed = append(closed, name)
 		return 1, failure
 	})

@@ -116,7 +116,7 @@ func unfinishedAgent(t *testing.T) (registry string, tasks chan contract.Task) {
 
 // A replica that was killed leaves a request without an end. Another one records the end
 // and signs the end of the chain, which then verifies.
-func TestChainKeeper_ClosesChainOfKilledReplica(t *testing.T) {
+func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
 	registry, tasks := unfinishedAgent(t)
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	killed, s := startKillable(t, srv, registry), startReplica(t, srv, registry)
@@ -136,7 +136,7 @@ func TestChainKeeper_ClosesChainOfKilledReplica(t *testing.T) {
 	}
 	s.awaitReplicas(1)
 	members, log := s.core.persistence.members, s.core.persistence.auditLog
-	keeper := newChainKeeper(func(ctx context.Context, replica string) (int, error) {
+	closer := newChainCloser(func(ctx context.Context, replica string) (int, error) {
 		return s.core.router.CloseReplica(ctx, log, replica)
 	})
 	gone := time.Now()
@@ -144,7 +144,7 @@ func TestChainKeeper_ClosesChainOfKilledReplica(t *testing.T) {
 		at   time.Duration
 		want int
 	}{{0, 0}, {goneGrace, 1}, {goneGrace + time.Minute, 0}} {
-		if ended, err := keeper.closeGone(t.Context(), members.Members(), gone.Add(step.at)); ended != step.want || err != nil {
+		if ended, err := closer.closeGone(t.Context(), members.Members(), gone.Add(step.at)); ended != step.want || err != nil {
 			t.Errorf("after %s: got %d ends, %v, want %d", step.at, ended, err, step.want)
 		}
 	}

@@ -128,8 +128,8 @@ func (b *batch) lastHash() digest { return b.entries[len(b.entries)-1].hash }
 func (b *batch) lastPosition() uint64 { return b.first + uint64(len(b.entries)) - 1 }
 
 // end returns the end of a chain whose last batch this is.
-func (b *batch) end(seq uint64) chainPlace {
-	return chainPlace{chain: b.chain, number: b.number, last: b.lastPosition(), hash: b.lastHash(), seq: seq, origin: max(b.origin, seq)}
+func (b *batch) end(seq uint64) chainEnd {
+	return chainEnd{chain: b.chain, number: b.number, last: b.lastPosition(), hash: b.lastHash(), seq: seq, origin: max(b.origin, seq)}
 }
 
 func (b *batch) endPosition() *ChainPosition {

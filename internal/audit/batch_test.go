@@ -181,7 +181,7 @@ func FuzzDecodeBatch(f *testing.F) {
 func TestHeadFile_KeepsLastValidHead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), HeadFile)
 	headOf := func(n uint64) *chainHead {
-		p := chainPlace{chain: chainID{1}, number: n, last: 2 * n, hash: digest{byte(n)}}
+		p := chainEnd{chain: chainID{1}, number: n, last: 2 * n, hash: digest{byte(n)}}
 		h := p.newHead(DefaultWriter, epoch())
 		return &h
 	}
@@ -249,7 +249,7 @@ func FuzzHead(f *testing.F) {
 	}
 	defer file.file.Close()
 	// Nothing is random, so that every worker of the fuzzer signs the same data.
-	want := (&chainPlace{chain: chainID{1}, number: 1, last: 2, hash: digest{3}, seq: 4}).newHead(DefaultWriter, epoch())
+	want := (&chainEnd{chain: chainID{1}, number: 1, last: 2, hash: digest{3}, seq: 4}).newHead(DefaultWriter, epoch())
 	if err := file.writeHead(&want, testKey); err != nil {
 		f.Fatal(err)
 	}

@@ -135,8 +135,8 @@ func (l *Log) searchRecords(ctx context.Context, id string, life time.Duration, 
 		return store.ErrNotFound
 	}
 	select {
-	case l.searchSlots <- struct{}{}:
-		defer func() { <-l.searchSlots }()
+	case l.searchSemaphore <- struct{}{}:
+		defer func() { <-l.searchSemaphore }()
 	case <-ctx.Done():
 		return fmt.Errorf("%w: waiting for other searches: %w", store.ErrUnavailable, context.Cause(ctx))
 	}

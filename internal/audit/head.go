@@ -51,16 +51,16 @@ type signedHead struct {
 	Signature []byte `json:"signature"`
 }
 
-// chainEnd returns the place where the chain continues.
-func (h *chainHead) chainEnd() (chainPlace, error) {
-	p := chainPlace{number: h.Batch, last: h.Record, seq: h.Seq}
+// signedEnd returns the end of the chain that the head is about.
+func (h *chainHead) signedEnd() (chainEnd, error) {
+	p := chainEnd{number: h.Batch, last: h.Record, seq: h.Seq}
 	chain, err := hex.DecodeString(h.Chain)
 	if err != nil || copy(p.chain[:], chain) != len(p.chain) {
-		return chainPlace{}, errors.New("head: invalid chain")
+		return chainEnd{}, errors.New("head: invalid chain")
 	}
 	hash, err := hex.DecodeString(h.Hash)
 	if err != nil || copy(p.hash[:], hash) != len(p.hash) {
-		return chainPlace{}, errors.New("head: invalid hash")
+		return chainEnd{}, errors.New("head: invalid hash")
 	}
 	return p, nil
 }
@@ -184,7 +184,7 @@ func verifyHead(text []byte, signer Signer) (*chainHead, headStatus) {
 	if strictjson.Unmarshal(text, &sealed) != nil || strictjson.Unmarshal([]byte(sealed.Head), &h) != nil {
 		return nil, headInvalid
 	}
-	if _, err := h.chainEnd(); err != nil {
+	if _, err := h.signedEnd(); err != nil {
 		return nil, headInvalid
 	}
 	switch {

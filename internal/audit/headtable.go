@@ -152,7 +152,7 @@ func (t *headTable) countersign(ctx context.Context, writer string) error {
 const maxChainsSize = 1500
 
 // newHead returns the head of a chain.
-func (l *Log) newHead(c *storedChain, at *chainPlace) *chainHead {
+func (l *Log) newHead(c *storedChain, at *chainEnd) *chainHead {
 	h := at.newHead(c.writer, l.cfg.Now())
 	h.Steps = c.clock.steps()
 	if l.others != nil {

@@ -72,18 +72,18 @@ var ErrClosed = fmt.Errorf("the audit log is closed: %w", store.ErrUnavailable)
 
 // Log is an open audit log. Its methods may be called from any goroutine.
 type Log struct {
-	*shareKeeper
+	*shareEnforcer
 	*retainer
 
 	*storedChain // of this writer
 
-	cfg         Config
-	index       *recentIndex
-	known       *knownRequests
-	usage       *usageIndex
-	searchSlots chan struct{} // semaphore of searches that read the stream
-	group       *run.Group
-	retention   *run.Group // of the retainer, which ends before the writer
+	cfg             Config
+	index           *recentIndex
+	known           *knownRequests
+	usage           *usageIndex
+	searchSemaphore chan struct{} // of searches that read the stream
+	group           *run.Group
+	retention       *run.Group // of the retainer, which ends before the writer
 
 	queue   *recordQueue
 	closing chan struct{} // closed when no more records are accepted
@@ -104,7 +104,7 @@ type Log struct {
 
 // chainStart is where a process continues a chain.
 type chainStart struct {
-	chainPlace
+	chainEnd
 	notes    []*pendingRecord // they precede the records of the next batch
 	nextSlot int64            // of the next head in the head file
 }
@@ -161,11 +161,11 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 	}
 	l := &Log{
 		storedChain: newStoredChain(cfg.Log, cfg.Keys, cfg.Writer), cfg: cfg, index: newIndex(indexSize),
-		usage: newUsageIndex(), searchSlots: make(chan struct{}, maxSearches),
+		usage: newUsageIndex(), searchSemaphore: make(chan struct{}, maxSearches),
 		queue: fairqueue.NewBatchQueue[quota.Owner, *pendingRecord](queueSize), closing: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}),
 		headOutdated: make(chan struct{}, 1), oversized: make(chan struct{}, 1),
 	}
-	l.shareKeeper, l.retainer = &shareKeeper{log: l}, &retainer{log: l}
+	l.shareEnforcer, l.retainer = &shareEnforcer{log: l}, &retainer{log: l}
 	if cfg.Heads != nil {
 		l.shared = true
 		l.others = &otherChains{
@@ -180,7 +180,7 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 		through = cfg.Log.Append
 	}
 	w := &batchWriter{log: l, append: l.watchSize(through)}
-	if err = l.begin(ctx, w); err != nil {
+	if err = l.continueChain(ctx, w); err != nil {
 		return nil, errors.Join(err, l.head.file.Close())
 	}
 	// The group outlives this call: Close ends it, not the caller's context.
@@ -195,8 +195,8 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 	return l, nil
 }
 
-// begin continues the chain at its end.
-func (l *Log) begin(ctx context.Context, w *batchWriter) error {
+// continueChain continues the chain at its end.
+func (l *Log) continueChain(ctx context.Context, w *batchWriter) error {
 	if l.others != nil {
 		info, err := l.stream.Info(ctx)
 		if err != nil {
@@ -219,13 +219,13 @@ func (l *Log) begin(ctx context.Context, w *batchWriter) error {
 			since = laterOf(since, step.From)
 		}
 		l.known = newKnownRequests(knownSize, since)
-		at := start.chainPlace
+		at := start.chainEnd
 		l.head.nextSlot = start.nextSlot
 		l.openedAt = at.last
 		l.end.Store(&at)
 		*w = batchWriter{log: l, append: w.append, end: at, adminRecords: start.notes, starting: l.others != nil}
 		if l.others != nil {
-			err = l.beginShared(ctx, w)
+			err = l.continueSharedChain(ctx, w)
 		} else if at.number == 0 {
 			// A chain begins with its process, not with its first request, so that a data
 			// directory that was used is never without one.
@@ -248,9 +248,9 @@ func (l *Log) begin(ctx context.Context, w *batchWriter) error {
 // maxBegins bounds the attempts to continue a chain that another replica closes meanwhile.
 const maxBegins = 5
 
-// beginShared writes the start record at once, so that no other process continues the
-// chain, and stores its head.
-func (l *Log) beginShared(ctx context.Context, w *batchWriter) error {
+// continueSharedChain writes the start record at once, so that no other process continues
+// the chain, and stores its head.
+func (l *Log) continueSharedChain(ctx context.Context, w *batchWriter) error {
 	if err := w.commitBatch(ctx, nil); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func toolCallOf(at time.Time, n int, content string) Record {
 type chain struct {
 	t        testing.TB
 	id       chainID
-	end      chainPlace
+	end      chainEnd
 	messages []store.Message
 	requests int
 }
@@ -109,7 +109,7 @@ func (c *chain) add(records ...Record) *batch {
 		b.entries[i] = e
 	}
 	b.computeHashes()
-	c.end = chainPlace{chain: c.id, number: b.number, last: b.lastPosition(), hash: b.lastHash()}
+	c.end = chainEnd{chain: c.id, number: b.number, last: b.lastPosition(), hash: b.lastHash()}
 	c.append(newChainSubjects(DefaultWriter).chain, b)
 	return b
 }

@@ -24,7 +24,7 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-func (p *chainPlace) newHead(writer string, now time.Time) chainHead {
+func (p *chainEnd) newHead(writer string, now time.Time) chainHead {
 	return chainHead{
 		Writer: writer, Chain: fmt.Sprintf("%x", p.chain), Batch: p.number, Record: p.last,
 		Hash: p.hash.String(), Seq: p.seq, At: now.UTC(),
@@ -37,7 +37,7 @@ func (l *Log) resumeChain(ctx context.Context) (start chainStart, err error) {
 	if err != nil {
 		return chainStart{}, err
 	}
-	var tail chainPlace
+	var tail chainEnd
 	var newest time.Time
 	if l.others == nil {
 		tail, newest, err = l.readTail(ctx)
@@ -56,7 +56,7 @@ func (l *Log) resumeChain(ctx context.Context) (start chainStart, err error) {
 	if err != nil {
 		return chainStart{}, err
 	}
-	start.chainPlace = at
+	start.chainEnd = at
 	notes = append(notes, l.damageRecords(ctx)...)
 	notes = append(notes, Record{Kind: KindAdmin, Event: EventStart})
 	for _, note := range notes {
@@ -81,26 +81,26 @@ func (h *chainHead) signedBatch() uint64 {
 }
 
 // readTail returns the last valid batch of the stream and its time, or zero values.
-func (c *storedChain) readTail(ctx context.Context) (tail chainPlace, newest time.Time, err error) {
+func (c *storedChain) readTail(ctx context.Context) (tail chainEnd, newest time.Time, err error) {
 	m, err := c.stream.Last(ctx, c.subjects.chain)
 	if errors.Is(err, store.ErrNotFound) {
-		return chainPlace{}, newest, nil
+		return chainEnd{}, newest, nil
 	}
 	if err != nil {
-		return chainPlace{}, newest, err
+		return chainEnd{}, newest, err
 	}
 	b, ok := tryDecode(m)
 	if !ok || b.firstInvalid() >= 0 || b.writer != c.writer {
 		// The next batch is still expected behind this message. The chain continues
 		// from the head.
-		return chainPlace{seq: m.Seq}, newest, nil
+		return chainEnd{seq: m.Seq}, newest, nil
 	}
 	return b.end(m.Seq), b.newestTime(), nil
 }
 
 // readEnd is readTail for a chain whose last batches another replica may have rewritten.
 // signed is the number of the batch in its head; 0 = none.
-func (c *storedChain) readEnd(ctx context.Context, signed uint64) (end chainPlace, newest time.Time, err error) {
+func (c *storedChain) readEnd(ctx context.Context, signed uint64) (end chainEnd, newest time.Time, err error) {
 	if end, newest, err = c.readTail(ctx); err != nil || end.number == 0 && end.seq != 0 {
 		return end, newest, err
 	}
@@ -125,7 +125,7 @@ func (c *storedChain) readEnd(ctx context.Context, signed uint64) (end chainPlac
 // compareHead compares the end of the stream with the signed head. It returns where
 // the chain continues, and records of what does not match. The chain never continues
 // before a signed head, so that missing batches stay visible.
-func (l *Log) compareHead(ctx context.Context, tail chainPlace, h *chainHead, how headStatus) (chainPlace, []Record, error) {
+func (l *Log) compareHead(ctx context.Context, tail chainEnd, h *chainHead, how headStatus) (chainEnd, []Record, error) {
 	if how == headAbsent || how == headInvalid || h.Writer != l.cfg.Writer {
 		var notes []Record
 		switch {
@@ -143,26 +143,26 @@ func (l *Log) compareHead(ctx context.Context, tail chainPlace, h *chainHead, ho
 	if how == headUnknownKey {
 		notes = []Record{{Kind: KindAdmin, Event: EventRekey, Note: "the previous head was signed with another key"}}
 	}
-	said, _ := h.chainEnd() // readHead has looked
-	from := said
-	said.seq = tail.seq
-	trimmed, err := l.trimmedByOthers(ctx, tail, said)
+	signed, _ := h.signedEnd() // readHead has checked it
+	next := signed             // the end where the chain continues if batches are missing
+	next.seq = tail.seq
+	trimmed, err := l.trimmedByOthers(ctx, tail, next)
 	if err != nil {
-		return chainPlace{}, nil, err
+		return chainEnd{}, nil, err
 	}
 	switch {
 	case trimmed != nil:
-		said.number, said.last = trimmed.Batch, trimmed.Record
-		said.hash = hexDigest(trimmed.Hash)
-		return said, notes, nil
-	case tail.number < said.number:
-		note := fmt.Sprintf("the chain ends with batch %d, its head names batch %d", tail.number, said.number)
-		return said, append(notes, l.mismatchRecord(ctx, note)...), nil
-	case tail.chain != said.chain, tail.number == said.number && tail.hash != said.hash:
+		next.number, next.last = trimmed.Batch, trimmed.Record
+		next.hash = hexDigest(trimmed.Hash)
+		return next, notes, nil
+	case tail.number < signed.number:
+		note := fmt.Sprintf("the chain ends with batch %d, its head names batch %d", tail.number, signed.number)
+		return next, append(notes, l.mismatchRecord(ctx, note)...), nil
+	case tail.chain != signed.chain, tail.number == signed.number && tail.hash != signed.hash:
 		note := "the last batch is not the one in the signed head"
-		return said.continueBehind(tail), append(notes, l.mismatchRecord(ctx, note)...), nil
+		return next.continueBehind(tail), append(notes, l.mismatchRecord(ctx, note)...), nil
 	}
-	ok, stopped, err := l.isConnected(ctx, from, tail)
+	ok, stopped, err := l.isConnected(ctx, signed, tail)
 	switch {
 	case err != nil:
 	case !ok:
@@ -175,7 +175,7 @@ func (l *Log) compareHead(ctx context.Context, tail chainPlace, h *chainHead, ho
 
 // trimmedByOthers returns the newest checkpoint of other replicas, if the chain is missing because they
 // have trimmed it to its end, after this one was away for longer than the retention.
-func (l *Log) trimmedByOthers(ctx context.Context, tail, signed chainPlace) (newest *ChainPosition, err error) {
+func (l *Log) trimmedByOthers(ctx context.Context, tail, signed chainEnd) (newest *ChainPosition, err error) {
 	if l.others == nil || tail.number != 0 || tail.seq != 0 {
 		return nil, nil
 	}
@@ -219,7 +219,7 @@ func (l *Log) mismatchRecord(ctx context.Context, note string) []Record {
 
 // continueBehind returns the signed end with a number beyond the unexpected tail, so
 // that both stay visible.
-func (p chainPlace) continueBehind(tail chainPlace) chainPlace {
+func (p chainEnd) continueBehind(tail chainEnd) chainEnd {
 	if tail.number > p.number {
 		p.number, p.last = tail.number, max(p.last, tail.last)
 	}
@@ -229,7 +229,7 @@ func (p chainPlace) continueBehind(tail chainPlace) chainPlace {
 // isConnected reports whether the chain leads from the head to the tail, over the
 // few batches that were written after the head, and whether one of them is a clean
 // stop.
-func (c *storedChain) isConnected(ctx context.Context, from, to chainPlace) (ok, stopped bool, err error) {
+func (c *storedChain) isConnected(ctx context.Context, from, to chainEnd) (ok, stopped bool, err error) {
 	if from.number == to.number {
 		return true, false, nil
 	}

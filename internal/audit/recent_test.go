@@ -55,7 +55,7 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 	at := d.now().Add(time.Hour)
 	d.append(auditLog, decisionOf(at, 2), outcomeOf(at, 2))
 	for range maxSearches {
-		auditLog.searchSlots <- struct{}{}
+		auditLog.searchSemaphore <- struct{}{}
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -83,7 +83,7 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 		}
 	}
 	for range maxSearches {
-		testkit.Receive(t, auditLog.searchSlots)
+		testkit.Receive(t, auditLog.searchSemaphore)
 	}
 	if found, err := auditLog.Find(t.Context(), old); err != nil || found.Outcome == nil {
 		t.Errorf("with free searches: got %+v, %v, want the request", found, err)

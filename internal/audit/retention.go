@@ -81,9 +81,9 @@ func (r *retainer) watchSize(through appendFunc) appendFunc {
 // headers and checksum.
 const messageOverhead = 256
 
-func (k *shareKeeper) requestSizeCheck() {
+func (e *shareEnforcer) requestSizeCheck() {
 	select {
-	case k.log.oversized <- struct{}{}:
+	case e.log.oversized <- struct{}{}:
 	default: // a check is requested already
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// shareKeeper divides the log between owners. It is a part of the Log.
-type shareKeeper struct {
+// shareEnforcer divides the log between owners. It is a part of the Log.
+type shareEnforcer struct {
 	log    *Log
 	size   atomic.Int64 // of the stream, about
 	queued atomic.Int64 // bytes of records that are not written yet
@@ -22,30 +22,30 @@ type shareKeeper struct {
 
 // keepsFacts reports whether facts are kept while the log is full, so that new ones are
 // rejected.
-func (k *shareKeeper) keepsFacts() bool {
-	keep := &k.log.cfg.Retention
-	return keep.KeepFacts && keep.MaxBytes > 0
+func (e *shareEnforcer) keepsFacts() bool {
+	retention := &e.log.cfg.Retention
+	return retention.KeepFacts && retention.MaxBytes > 0
 }
 
 // isAbove reports whether the log, with what waits to be written, is larger than this
 // part of its limit.
-func (k *shareKeeper) isAbove(part float64) bool {
-	return float64(k.size.Load()+k.queued.Load()) > part*float64(k.log.cfg.Retention.MaxBytes)
+func (e *shareEnforcer) isAbove(part float64) bool {
+	return float64(e.size.Load()+e.queued.Load()) > part*float64(e.log.cfg.Retention.MaxBytes)
 }
 
 // Admit returns quota_exceeded if the caller's requests may not be recorded now: the facts
 // of its tenant use up its share of the log, or the log is full of facts and no other
 // tenant has more, or the tenant writes faster than its contents are evicted. Contents do
 // not count otherwise.
-func (k *shareKeeper) Admit(caller *contract.Caller) error {
-	if !k.keepsFacts() {
+func (e *shareEnforcer) Admit(caller *contract.Caller) error {
+	if !e.keepsFacts() {
 		return nil
 	}
-	usage, limit, share := k.log.usage, k.log.cfg.Retention.MaxBytes, k.shareBytes()
+	usage, limit, share := e.log.usage, e.log.cfg.Retention.MaxBytes, e.shareBytes()
 	owner := quota.OwnerOf(caller)
 	sum, most := usage.sumOf(owner)
-	if share < limit && float64(sum) > laggingShare*float64(share) || sum == most && k.isAbove(laggingPart) {
-		k.log.requestSizeCheck()
+	if share < limit && float64(sum) > laggingShare*float64(share) || sum == most && e.isAbove(laggingPart) {
+		e.log.requestSizeCheck()
 		return &contract.Error{Code: contract.CodeQuotaExceeded, Message: "the audit log grows faster than old contents of this tenant are removed; try again"}
 	}
 	own, all := usage.factsOf(owner)
@@ -61,31 +61,31 @@ func (k *shareKeeper) Admit(caller *contract.Caller) error {
 // example because of many requests that were admitted before. First only the owner with
 // the most bytes has to wait, so that others can still write. Then every owner has to
 // wait, because an eviction copies the other records and needs the rest of the space.
-func (k *shareKeeper) checkRoom(rec *Record) error {
-	if !k.keepsFacts() || !k.isAbove(nearlyFullPart) {
+func (e *shareEnforcer) checkRoom(rec *Record) error {
+	if !e.keepsFacts() || !e.isAbove(nearlyFullPart) {
 		return nil
 	}
-	usage := k.log.usage
+	usage := e.log.usage
 	most := usage.heaviest()
 	own, _ := usage.sumOf(ownerOf(rec))
 	var reason string
 	switch {
 	case most == 0:
 		return nil // there is no content to evict
-	case k.isAbove(reservedPart):
+	case e.isAbove(reservedPart):
 		reason = "the rest is reserved for removing old contents"
 	case own >= most:
 		reason = "the tenant with the most bytes waits until its old contents are removed"
 	default:
 		return nil
 	}
-	k.log.requestSizeCheck()
+	e.log.requestSizeCheck()
 	return fmt.Errorf("%w: %s", store.ErrFull, reason)
 }
 
 // shareBytes returns the part of the log that one owner may use.
-func (k *shareKeeper) shareBytes() int64 {
-	l := k.log
+func (e *shareEnforcer) shareBytes() int64 {
+	l := e.log
 	keep := &l.cfg.Retention
 	if !(keep.Share > 0 && keep.Share < 1) {
 		return keep.MaxBytes
@@ -96,8 +96,8 @@ func (k *shareKeeper) shareBytes() int64 {
 // trimLimit returns the size from which records are trimmed before their retention. It
 // is higher if contents can be evicted instead, or facts are to be kept: then records are
 // trimmed only to keep the log writable.
-func (k *shareKeeper) trimLimit() int64 {
-	l := k.log
+func (e *shareEnforcer) trimLimit() int64 {
+	l := e.log
 	limit := l.cfg.Retention.MaxBytes
 	if l.usage.heaviest() > 0 || l.cfg.Retention.KeepFacts {
 		return limit / 25 * 27
@@ -110,12 +110,12 @@ func (k *shareKeeper) trimLimit() int64 {
 const nearlyFullShare = 0.8
 
 // warnOfFullShares logs the owners whose requests will be rejected soon.
-func (k *shareKeeper) warnOfFullShares(ctx context.Context) {
-	l := k.log
-	if !k.keepsFacts() {
+func (e *shareEnforcer) warnOfFullShares(ctx context.Context) {
+	l := e.log
+	if !e.keepsFacts() {
 		return
 	}
-	limit := k.shareBytes()
+	limit := e.shareBytes()
 	l.usage.mu.Lock()
 	defer l.usage.mu.Unlock()
 	for owner, b := range l.usage.totals {
@@ -142,8 +142,8 @@ const (
 // evictContents removes the oldest contents of the owners that exceed their share, or of
 // the owners with the most bytes if the log exceeds its limit, and reports whether there
 // may be more to remove. The facts stay.
-func (k *shareKeeper) evictContents(ctx context.Context) (more bool, err error) {
-	l := k.log
+func (e *shareEnforcer) evictContents(ctx context.Context) (more bool, err error) {
+	l := e.log
 	limit := l.cfg.Retention.MaxBytes
 	most := l.usage.heaviest()
 	if limit <= 0 || most == 0 {
@@ -153,7 +153,7 @@ func (k *shareKeeper) evictContents(ctx context.Context) (more bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	k.size.Store(int64(info.Bytes))
+	e.size.Store(int64(info.Bytes))
 	least, share := int64(heavyPart*float64(most)), l.shareBytes()
 	switch {
 	case int64(info.Bytes) > l.trimLimit():
@@ -181,8 +181,8 @@ type evictionSize struct {
 // It works like the cleaner of a log-structured file system: it copies the oldest
 // messages of a subject, without these contents, to the end of the stream, and then
 // removes the originals in one step, because a delete of each of them takes much longer.
-func (k *shareKeeper) evictFrom(ctx context.Context, owners map[quota.Owner]bool, size evictionSize) (more bool, err error) {
-	l := k.log
+func (e *shareEnforcer) evictFrom(ctx context.Context, owners map[quota.Owner]bool, size evictionSize) (more bool, err error) {
+	l := e.log
 	var pass evictionPass
 	for _, oldest := range l.usage.firstContents(owners) {
 		if pass, err = l.planEviction(ctx, oldest, owners, size); err != nil {
@@ -267,8 +267,8 @@ const maxPassBytes = 64 << 20
 // planEviction selects the messages of the next pass in a chain, whose oldest contents of
 // the owners are in a segment: those of the chain, or of batches that were rewritten before,
 // if these contain the older contents.
-func (k *shareKeeper) planEviction(ctx context.Context, oldest segmentKey, owners map[quota.Owner]bool, size evictionSize) (evictionPass, error) {
-	l := k.log
+func (e *shareEnforcer) planEviction(ctx context.Context, oldest segmentKey, owners map[quota.Owner]bool, size evictionSize) (evictionPass, error) {
+	l := e.log
 	pass := evictionPass{evicted: map[quota.Owner]int{}}
 	c, err := l.chainOf(ctx, oldest.writer)
 	if err != nil {

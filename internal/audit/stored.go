@@ -21,8 +21,8 @@ func newChainSubjects(writer string) chainSubjects {
 	}
 }
 
-// chainPlace is the end of a chain.
-type chainPlace struct {
+// chainEnd is the end of a chain.
+type chainEnd struct {
 	chain  chainID
 	number uint64 // of the last batch; 0 = none yet
 	last   uint64 // position of its last record
@@ -37,8 +37,8 @@ type storedChain struct {
 	keys     *contentkey.Keyring
 	writer   string
 	subjects chainSubjects
-	shared   bool                       // other replicas may rewrite its last batches
-	end      atomic.Pointer[chainPlace] // of the chain; nil = not known
+	shared   bool                     // other replicas may rewrite its last batches
+	end      atomic.Pointer[chainEnd] // of the chain; nil = not known
 	clock    clockHistory
 	trimmed  atomic.Uint64             // position up to which records are being removed, or were by this process
 	newest   atomic.Pointer[time.Time] // of the records since the clock was last set back; nil = not known

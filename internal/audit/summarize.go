@@ -136,7 +136,7 @@ func (x *chainReader) checkContent(e *batchSummary, c *entryContent, rec *Record
 // one.
 func (x *chainReader) mainChain(h *chainHead) chainID {
 	if h != nil {
-		if p, err := h.chainEnd(); err == nil {
+		if p, err := h.signedEnd(); err == nil {
 			return p.chain
 		}
 	}

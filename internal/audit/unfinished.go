@@ -145,7 +145,7 @@ func (l *Log) CloseChain(ctx context.Context, writer string, end func(ctx contex
 
 // endDecisions appends the outcomes to the chain, and moves its end.
 func (l *Log) endDecisions(
-	ctx context.Context, c *storedChain, at *chainPlace, end func(ctx context.Context, decision *Record) (*Record, error),
+	ctx context.Context, c *storedChain, at *chainEnd, end func(ctx context.Context, decision *Record) (*Record, error),
 ) (closed int, err error) {
 	decisions, err := l.unfinishedIn(ctx, c, math.MaxUint64)
 	if err != nil {
@@ -191,7 +191,7 @@ func (l *Log) endDecisions(
 
 // appendTo appends a batch to the chain of another replica, if its end is still the one
 // that was read, and moves the end.
-func (l *Log) appendTo(ctx context.Context, c *storedChain, at *chainPlace, entries []batchEntry) error {
+func (l *Log) appendTo(ctx context.Context, c *storedChain, at *chainEnd, entries []batchEntry) error {
 	b := &batch{chain: at.chain, writer: c.writer, number: at.number + 1, first: at.last + 1, prev: at.hash, entries: entries}
 	if err := b.storeSeparate(ctx, c.subjects.content, c.stream.Append); err != nil {
 		return err

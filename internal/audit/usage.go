@@ -272,8 +272,8 @@ func (x *usageIndex) mostFacts() (most int64) {
 }
 
 // Usage returns the stored bytes by owner.
-func (k *shareKeeper) Usage() map[quota.Owner]int64 {
-	l := k.log
+func (e *shareEnforcer) Usage() map[quota.Owner]int64 {
+	l := e.log
 	l.usage.mu.Lock()
 	defer l.usage.mu.Unlock()
 	usage := make(map[quota.Owner]int64, len(l.usage.totals))

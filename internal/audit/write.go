@@ -60,7 +60,7 @@ type appendFunc func(ctx context.Context, subject string, data []byte, opts stor
 type batchWriter struct {
 	log          *Log
 	append       appendFunc // tests replace it to lose acknowledgements
-	end          chainPlace
+	end          chainEnd
 	adminRecords []*pendingRecord // precede the records of the next batch
 	headWritten  bool
 	lastSize     int             // records of the last batch
