@@ -203,8 +203,29 @@ func (e *shareEnforcer) evictFrom(ctx context.Context, owners map[quota.Owner]bo
 			return false, err
 		}
 	}
+	parts, err := e.copyWithoutContents(ctx, &pass, owners)
+	if err != nil {
+		return false, err
+	}
+	if err := c.stream.PurgeBefore(ctx, pass.subject, pass.batches[len(pass.batches)-1].seq+1); err != nil {
+		return false, err
+	}
+	for _, seq := range parts {
+		if err := c.stream.Delete(ctx, seq); err != nil {
+			return false, err
+		}
+	}
+	for owner, contents := range pass.evicted {
+		l.cfg.OnEvict(owner, contents)
+	}
+	return true, nil
+}
+
+// copyWithoutContents appends the batches of the pass without the contents of the owners.
+// It returns the messages of the contents that were stored separately.
+func (e *shareEnforcer) copyWithoutContents(ctx context.Context, pass *evictionPass, owners map[quota.Owner]bool) (parts []uint64, err error) {
+	l, c := e.log, pass.chain
 	var mu sync.Mutex
-	var parts []uint64
 	errs := make([]error, len(pass.batches))
 	run.ForEach(ctx, evictionWriters, len(pass.batches), func(ctx context.Context, i int) {
 		b := pass.batches[i]
@@ -226,21 +247,7 @@ func (e *shareEnforcer) evictFrom(ctx context.Context, owners map[quota.Owner]bo
 		defer mu.Unlock()
 		parts = append(parts, dropped...)
 	})
-	if err := errors.Join(errs...); err != nil {
-		return false, err
-	}
-	if err := c.stream.PurgeBefore(ctx, pass.subject, pass.batches[len(pass.batches)-1].seq+1); err != nil {
-		return false, err
-	}
-	for _, seq := range parts {
-		if err := c.stream.Delete(ctx, seq); err != nil {
-			return false, err
-		}
-	}
-	for owner, contents := range pass.evicted {
-		l.cfg.OnEvict(owner, contents)
-	}
-	return true, nil
+	return parts, errors.Join(errs...)
 }
 
 // evictionWriters is the number of concurrent writes of an eviction.
