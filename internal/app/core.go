@@ -95,16 +95,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if err != nil {
 		return nil, err
 	}
-	telemetryConfig := telemetry.Config{LogLevel: cfg.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.RedactText}
-	if use != noStore {
-		if err := cfg.Telemetry.checkHeaders(cfg.Dispatch.AllowPlainHTTP, opts.lookupEnv()); err != nil {
-			return nil, err
-		}
-		telemetryConfig.Tracing = telemetry.TracingConfig{
-			Endpoint: cfg.Telemetry.tracesURL(), Ratio: cfg.Telemetry.TraceRatio, Version: opts.Version,
-		}
-	}
-	tel, err := telemetry.New(telemetryConfig)
+	tel, err := cfg.newTelemetry(&opts, redactor, use)
 	if err != nil {
 		return nil, err
 	}
@@ -120,42 +111,9 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if slices.Equal(cfg.Redact.Kinds, StringList{kindsNone}) {
 		c.log.Warn("nothing is masked: a model and this log receive the texts of callers", "key", "redact.kinds")
 	}
-	private, err := parsePrefixes(cfg.Dispatch.AllowPrivate)
-	if err != nil {
+	if err := c.openDispatcher(opts.Version); err != nil {
 		return nil, err
 	}
-	agentTokens, err := signer.WithAgentAlg(cfg.Auth.AgentTokens.Alg)
-	if err != nil {
-		return nil, err
-	}
-	c.target, err = httptarget.New(httptarget.Config{
-		Issuer:         cfg.Auth.Issuer,
-		TokenReuse:     time.Duration(cfg.Dispatch.TokenReuseS) * time.Second,
-		AllowPlainHTTP: cfg.Dispatch.AllowPlainHTTP,
-		Version:        opts.Version,
-		PublicURL:      c.publicURL,
-		Guard:          egress.NewGuard(append(private, cfg.localAddresses()...)...),
-		Logger:         c.log,
-	}, agentTokens)
-	if err != nil {
-		return nil, err
-	}
-	tools, err := mcptarget.New(taskInvoker{c}, c.log)
-	if err != nil {
-		return nil, err
-	}
-	goals, err := orchestratortarget.New(goalRunner{c}, c.log)
-	if err != nil {
-		return nil, err
-	}
-	c.dispatcher, err = dispatch.New(dispatch.Config{MaxInFlight: cfg.Dispatch.MaxInFlight},
-		map[string]dispatch.Target{
-			contract.ProtocolHTTP: c.target, contract.ProtocolPull: pulltarget.Target{}, contract.ProtocolMCP: tools, contract.ProtocolOrchestrator: goals,
-		})
-	if err != nil {
-		return nil, err
-	}
-	tel.Metrics().ObserveBreakers(c.dispatcher.OpenBreakers)
 	if err := c.openModel(&opts); err != nil {
 		return nil, err
 	}
@@ -163,18 +121,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 		return nil, err
 	}
 	if use != noStore {
-		if c.access, err = c.openAccess(&opts); err != nil {
-			return nil, err
-		}
-		var errs [2]error // at the same time: the store waits for the disk
-		run.ForEach(ctx, len(errs), len(errs), func(ctx context.Context, i int) {
-			if i == 0 {
-				errs[i] = c.openPersistence(ctx, &opts, use, redactor)
-			} else {
-				c.file, errs[i] = openRegistryFile(&cfg.Registry, c.log)
-			}
-		})
-		if err := cmp.Or(errs[0], errs[1]); err != nil {
+		if err := c.openFiles(ctx, &opts, redactor, use); err != nil {
 			return nil, err
 		}
 	}
@@ -191,6 +138,76 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	}
 	tel.Metrics().ObserveOpen(c.router.OpenRequests)
 	return c, nil
+}
+
+// newTelemetry opens log, metrics and tracing. Only a process that serves exports traces.
+func (c *Config) newTelemetry(opts *Options, redactor *redact.Redactor, use storeUse) (*telemetry.Telemetry, error) {
+	cfg := telemetry.Config{LogLevel: c.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.RedactText}
+	if use != noStore {
+		if err := c.Telemetry.checkHeaders(c.Dispatch.AllowPlainHTTP, opts.lookupEnv()); err != nil {
+			return nil, err
+		}
+		cfg.Tracing = telemetry.TracingConfig{Endpoint: c.Telemetry.tracesURL(), Ratio: c.Telemetry.TraceRatio, Version: opts.Version}
+	}
+	return telemetry.New(cfg)
+}
+
+// openDispatcher opens the dispatcher with a target for each protocol of agents.
+func (c *core) openDispatcher(version string) error {
+	private, err := parsePrefixes(c.cfg.Dispatch.AllowPrivate)
+	if err != nil {
+		return err
+	}
+	agentTokens, err := c.signer.WithAgentAlg(c.cfg.Auth.AgentTokens.Alg)
+	if err != nil {
+		return err
+	}
+	c.target, err = httptarget.New(httptarget.Config{
+		Issuer:         c.cfg.Auth.Issuer,
+		TokenReuse:     time.Duration(c.cfg.Dispatch.TokenReuseS) * time.Second,
+		AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP,
+		Version:        version,
+		PublicURL:      c.publicURL,
+		Guard:          egress.NewGuard(append(private, c.cfg.localAddresses()...)...),
+		Logger:         c.log,
+	}, agentTokens)
+	if err != nil {
+		return err
+	}
+	tools, err := mcptarget.New(taskInvoker{c}, c.log)
+	if err != nil {
+		return err
+	}
+	goals, err := orchestratortarget.New(goalRunner{c}, c.log)
+	if err != nil {
+		return err
+	}
+	c.dispatcher, err = dispatch.New(dispatch.Config{MaxInFlight: c.cfg.Dispatch.MaxInFlight},
+		map[string]dispatch.Target{
+			contract.ProtocolHTTP: c.target, contract.ProtocolPull: pulltarget.Target{}, contract.ProtocolMCP: tools, contract.ProtocolOrchestrator: goals,
+		})
+	if err != nil {
+		return err
+	}
+	c.telemetry.Metrics().ObserveBreakers(c.dispatcher.OpenBreakers)
+	return nil
+}
+
+// openFiles opens what a core that serves reads from files: keys and certificate, store
+// and registry.
+func (c *core) openFiles(ctx context.Context, opts *Options, redactor *redact.Redactor, use storeUse) (err error) {
+	if c.access, err = c.openAccess(opts); err != nil {
+		return err
+	}
+	var errs [2]error // at the same time: the store waits for the disk
+	run.ForEach(ctx, len(errs), len(errs), func(ctx context.Context, i int) {
+		if i == 0 {
+			errs[i] = c.openPersistence(ctx, opts, use, redactor)
+		} else {
+			c.file, errs[i] = openRegistryFile(&c.cfg.Registry, c.log)
+		}
+	})
+	return cmp.Or(errs[0], errs[1])
 }
 
 // localAddresses returns the addresses that agents may register without being listed in
@@ -304,11 +321,6 @@ func (c *core) warnOfCascade(v *router.View) {
 		c.log.Warn("too few examples to calibrate the lexical classifier: the cascade asks the model for every request",
 			"key", "classifier.cascade.accept", "registry_version", v.Catalogue.Version)
 	}
-}
-
-// countReload records a reload of the registry in the metrics.
-func (c *core) countReload(s *capabilities.Snapshot, err error) {
-	c.telemetry.Metrics().RegistryLoaded(err == nil, len(s.Catalogue.Agents))
 }
 
 // publicURL returns the base URL of callbacks, "" if the router does not listen.

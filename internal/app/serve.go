@@ -47,18 +47,19 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.listenAndServe(ctx, opts)
+	s, err := newServer(ctx, c, opts)
 	if err != nil {
 		return nil, errors.Join(err, c.closeResources(ctx))
 	}
 	return s, nil
 }
 
-func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error) {
+// newServer listens and returns when the server routes requests.
+func newServer(ctx context.Context, c *core, opts Options) (*Server, error) {
 	if err := c.openRegistry(ctx); err != nil {
 		return nil, err
 	}
-	edge, err := c.newHTTPServer()
+	server, err := c.newHTTPServer()
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	c.access.startReloading(c, s.group)
 	c.persistence.startTasks(s)
 	c.views.startBuilding(s.group)
-	s.group.Go("serve", func(ctx context.Context) error { return edge.Serve(ctx, listener) })
+	s.group.Go("serve", func(ctx context.Context) error { return server.Serve(ctx, listener) })
 	if err := s.waitForView(ctx); err != nil {
 		return nil, err
 	}
@@ -84,6 +85,13 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	c.log.Info("listening on "+s.addr, "classifier", mode, "classifier_because", why, "auth", c.cfg.Auth.Mode,
 		"agents", len(c.router.View().Catalogue.Agents), "registry_version", c.router.View().Catalogue.Version)
 	c.logRateLimits()
+	s.startBackground()
+	return s, nil
+}
+
+// startBackground starts the background work of a server that routes.
+func (s *Server) startBackground() {
+	c := s.core
 	view := c.router.View()
 	s.group.Go("describe the lexical model", func(context.Context) error {
 		c.logLearning(view)
@@ -105,20 +113,22 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	if c.persistence.shared {
 		s.group.Go("audit logs of other replicas", func(ctx context.Context) error { return closeGoneChains(ctx, c) })
 	}
-	s.group.Go("open requests", func(ctx context.Context) error {
-		if err := c.router.Resume(ctx); err != nil {
-			return err
-		}
-		_ = c.router.TakeOver(ctx) // until ctx ends
-		// During the graceful shutdown of the HTTP server, so that work that ends in time
-		// need not be resumed.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-		defer cancel()
-		c.router.Close(ctx)
-		return nil
-	})
+	s.group.Go("open requests", func(ctx context.Context) error { return executeOpenRequests(ctx, c.router) })
 	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return reloadOnHangup(ctx, s.hangup, c.file.Reload, c.mcp.ReloadFile) })
-	return s, nil
+}
+
+// executeOpenRequests resumes the stored requests of earlier processes, and then of
+// processes that end meanwhile. When ctx ends, it closes the router, during the graceful
+// shutdown of the HTTP server, so that work that ends in time need not be resumed.
+func executeOpenRequests(ctx context.Context, r *router.Router) error {
+	if err := r.Resume(ctx); err != nil {
+		return err
+	}
+	_ = r.TakeOver(ctx) // until ctx ends
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	r.Close(ctx)
+	return nil
 }
 
 // waitForView returns when the first View is installed. Until then the server
@@ -201,7 +211,10 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c.registry, err = registry.New(registry.Config{Apply: c.views.Update, Report: c.countReload, Logger: c.log}, c.file, c.fleet)
+	reportReload := func(s *capabilities.Snapshot, err error) {
+		c.telemetry.Metrics().RegistryLoaded(err == nil, len(s.Catalogue.Agents))
+	}
+	c.registry, err = registry.New(registry.Config{Apply: c.views.Update, Report: reportReload, Logger: c.log}, c.file, c.fleet)
 	if err != nil {
 		return err
 	}
