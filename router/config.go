@@ -12,15 +12,10 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
-	"github.com/caprouter/caprouter/internal/acceptance"
 	"github.com/caprouter/caprouter/internal/asyncrun"
-	"github.com/caprouter/caprouter/internal/decisionlog"
 	"github.com/caprouter/caprouter/internal/events"
-	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/fallbackpolicy"
 	"github.com/caprouter/caprouter/internal/history"
-	"github.com/caprouter/caprouter/internal/idempotency"
-	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
@@ -28,10 +23,6 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
-
-// recordPoll is the first pause after which a request that waits for a callback reads
-// its record, if several processes share the store.
-const recordPoll = 3 * time.Second
 
 // DefaultTimeout bounds a request that does not set a timeout.
 const DefaultTimeout = 30 * time.Second
@@ -83,11 +74,40 @@ type Storage struct {
 	Messages asyncrun.Messenger
 }
 
+// isShared reports whether other processes use the store.
+func (s *Storage) isShared() bool { return s.Messages != nil }
+
 func (s *Storage) messenger() asyncrun.Messenger {
 	if s.Messages == nil {
 		return asyncrun.NoMessages{}
 	}
 	return s.Messages
+}
+
+// sessionBucket stores sessions and the questions of clarifications.
+type sessionBucket interface {
+	session.Bucket
+	session.QuestionBucket
+}
+
+func (s *Storage) sessionBucket() sessionBucket {
+	if s.Sessions == nil {
+		return session.NoBucket{}
+	}
+	return s.Sessions
+}
+
+// eventLog stores and publishes the events of asynchronous requests.
+type eventLog interface {
+	history.EventLog
+	asyncrun.Publisher
+}
+
+func (s *Storage) eventLog() eventLog {
+	if s.Events == nil {
+		return history.NoEvents{}
+	}
+	return s.Events
 }
 
 // AuditLog contains the decisions and the responses. *audit.Log implements it.
@@ -109,89 +129,6 @@ type Tickets interface {
 // contract.Unknown, with the reason.
 type Classifier interface {
 	Classify(ctx context.Context, in classifier.Input) contract.Classification
-}
-
-// New returns a Router without a View. SetView must be called before Handle.
-func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
-	if c == nil || d == nil {
-		return nil, errors.New("router: a classifier and a dispatcher are required")
-	}
-	if err := cfg.setDefaults(); err != nil {
-		return nil, err
-	}
-	keep := &cfg.Storage
-	var sessionBucket interface {
-		session.Bucket
-		session.QuestionBucket
-	} = session.NoBucket{}
-	if keep.Sessions != nil {
-		sessionBucket = keep.Sessions
-	}
-	sessions := session.NewStore(sessionBucket, keep.SessionQuota, cfg.Logger)
-	questions := session.NewQuestions(sessionBucket, keep.SessionQuota, cfg.Logger)
-	fallbackHandler := fallbackpolicy.New(fallbackpolicy.Config{
-		Model: cfg.Model, Answers: cfg.Answers, Tickets: keep.Tickets, AnswerByDefault: cfg.AnswerByDefault,
-		Logger: cfg.Logger, Now: cfg.Now,
-	})
-	table := inflight.NewTable()
-	peers := asyncrun.NewPeers(asyncrun.PeerConfig{
-		Messages: keep.messenger(), Store: keep.Requests, AuditLog: keep.AuditLog, Owner: keep.Owner, IsLive: keep.IsLive, Logger: cfg.Logger,
-	})
-	callbackConfig := execution.CallbackConfig{
-		Results:  &execution.StoredResults{Store: keep.Requests, Logger: cfg.Logger},
-		Requests: keep.Requests, InFlight: table, Owner: keep.Owner, Peers: execution.NoPeers{},
-	}
-	decidedBy := ""
-	if keep.Messages != nil {
-		callbackConfig.Peers, callbackConfig.Poll, decidedBy = peers, recordPoll, keep.Owner
-	}
-	callbacks := execution.NewCallbacks(callbackConfig)
-	r := &Router{
-		cfg: cfg, classifier: c,
-		acceptor: acceptance.New(acceptance.Config{
-			Async: keep.Requests.Enabled(), Timeout: cfg.Timeout, SessionTrigger: cfg.SessionTrigger,
-			Sessions: sessions, Questions: questions, Fallback: fallbackHandler, Redactor: cfg.Redactor, NewID: cfg.NewID,
-		}),
-		fallback:  fallbackHandler,
-		reporter:  decisionlog.NewReporter(cfg.Logger, cfg.Metrics),
-		sessions:  sessions,
-		questions: questions,
-		keys:      idempotency.NoKeys{},
-		inflight:  table,
-		peers:     peers,
-		journal:   history.NewJournal(keep.AuditLog, decidedBy, keep.AuditOptional, cfg.Logger, cfg.Now),
-		callbacks: callbacks,
-		executor:  execution.New(d, callbacks, cfg.NewID, cfg.Now),
-	}
-	var eventLog interface {
-		history.EventLog
-		asyncrun.Publisher
-	} = history.NoEvents{}
-	if keep.Events != nil {
-		eventLog = keep.Events
-	}
-	r.async = asyncrun.New(asyncrun.Config{
-		Store: keep.Requests, Owner: keep.Owner, IsLive: keep.IsLive, AuditLog: keep.AuditLog, Journal: r.journal, Events: eventLog,
-		Inflight: r.inflight, Peers: peers, Executor: r.executor, Tracer: cfg.Tracer, Logger: cfg.Logger, Now: cfg.Now,
-		StartKey: func(ctx context.Context, keyName, requestID string) error {
-			return r.keys.Start(ctx, idempotency.RestoreReservation(keyName), requestID)
-		},
-		EndKey: func(ctx context.Context, keyName string, resp *contract.Response) {
-			r.keys.End(ctx, idempotency.RestoreReservation(keyName), resp)
-		},
-	}, asyncPipeline{r})
-	r.history = history.New(history.Config{
-		Log: keep.AuditLog, Recording: r.journal, Requests: keep.Requests, InFlight: r.inflight, Events: eventLog,
-		Sessions: r.sessions, Questions: r.questions, Tickets: keep.Tickets, Canceller: r.async, Peers: peers,
-		IsLive: keep.IsLive, Catalogue: r.view.catalogue, Logger: cfg.Logger, Now: cfg.Now,
-	})
-	if keep.Keys != nil {
-		r.keys = idempotency.New(idempotency.Config{
-			Bucket: keep.Keys, Shares: keep.KeyQuota, Requests: keyedRequests{r.history, keep.Requests, r.async},
-			Owner: keep.Owner, IsLive: keep.IsLive, Logger: cfg.Logger, Now: cfg.Now,
-		})
-	}
-	return r, nil
 }
 
 // setDefaults validates the configuration and replaces all zero values.
