@@ -38,18 +38,7 @@ func (x *execution) execute(ctx context.Context) error {
 		return err // the end of the context ends the run
 	}
 	if len(calls) == 0 && x.hasOpenGate() {
-		return x.apply(func(r *Record) error {
-			if r.CancelledBy != "" {
-				return nil // apply cancels the context, which ends the run
-			}
-			for i := range r.Steps {
-				if s := &r.Steps[i]; s.State == StepGated && r.Gates[s.Gate-1].Decision != "" {
-					return nil // meanwhile: the next execute applies it
-				}
-			}
-			r.Owner, r.ParkedAt = "", x.o.cfg.Now().UTC()
-			return nil
-		})
+		return x.park()
 	}
 	errs := make([]error, len(calls))
 	run.ForEach(ctx, x.o.cfg.Parallel, len(calls), func(ctx context.Context, i int) { errs[i] = x.call(ctx, &calls[i]) })
@@ -63,15 +52,6 @@ func (x *execution) execute(ctx context.Context) error {
 		return nil //nolint:nilerr // the end of the context ends the run
 	}
 	return x.advance(EventCallsEnded, contract.RunEvent{}, nil)
-}
-
-func (x *execution) hasOpenGate() bool {
-	for i := range x.rec.Steps {
-		if x.rec.Steps[i].State == StepGated {
-			return true
-		}
-	}
-	return false
 }
 
 // closeInterrupted ends the calls that the previous process of this run has started: a
@@ -101,63 +81,6 @@ func (x *execution) closeInterrupted() error {
 		}
 	}
 	return nil
-}
-
-// closeGates applies the decisions about calls that wait for a person.
-func (x *execution) closeGates() error {
-	for i := range x.rec.Steps {
-		if x.rec.Steps[i].State != StepGated {
-			continue
-		}
-		g := x.rec.Gates[x.rec.Steps[i].Gate-1]
-		entry := contract.RunEvent{StepID: g.StepID, Action: g.Action, Effect: string(policy.Gate), Rule: g.Rule, By: g.DecidedBy, Detail: g.Comment}
-		var err error
-		switch {
-		case g.Decision == contract.GateApprove:
-			if err = x.audit(EventGateApproved, entry); err == nil {
-				err = x.advance(EventGateApproved, entry, func(r *Record) { r.Steps[i].State, r.Steps[i].Approved = StepPending, true })
-			}
-		case g.Decision == contract.GateDeny:
-			err = x.block(EventGateDenied, entry, contract.RunError{
-				Reason: contract.ReasonGateDenied, StepID: g.StepID, Message: fmt.Sprintf("the call of %s was denied by %s", g.Action, g.DecidedBy),
-			}, nil)
-		case !x.o.cfg.Now().Before(g.ExpiresAt):
-			err = x.block(EventGateExpired, entry, contract.RunError{
-				Reason: contract.ReasonGateExpired, StepID: g.StepID, Message: fmt.Sprintf("there was no decision about the call of %s in time", g.Action),
-			}, func(r *Record) { r.Gates[r.Steps[i].Gate-1].Decision = contract.GateExpired })
-		}
-		if err != nil || x.rec.State.Terminal() {
-			return err
-		}
-	}
-	return nil
-}
-
-// audit writes an event of the policy to the audit log.
-func (x *execution) audit(event Event, entry contract.RunEvent) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.parent), writeTimeout)
-	defer cancel()
-	entry.Event, entry.At, entry.State = string(event), x.o.cfg.Now(), string(StateExecute)
-	if err := x.o.cfg.Auditor.RecordRunEvent(ctx, x.record(), entry); err != nil {
-		return x.fail(EventAborted, contract.RunError{
-			Reason: contract.ReasonAuditUnavailable, StepID: entry.StepID, Message: "the audit log cannot be written, so the call was not made",
-		})
-	}
-	return nil
-}
-
-// block ends the run because a call is not permitted.
-func (x *execution) block(event Event, entry contract.RunEvent, failure contract.RunError, change func(*Record)) error {
-	if err := x.audit(event, entry); err != nil || x.rec.State.Terminal() {
-		return err
-	}
-	return x.apply(func(r *Record) error {
-		if change != nil {
-			change(r)
-		}
-		r.Reason, r.Errors = failure.Reason, append(r.Errors, failure)
-		return r.Advance(event, entry, x.o.cfg.Now())
-	})
 }
 
 // prepareCalls returns the calls that may be made now. The policy judges all of them before
@@ -203,38 +126,6 @@ func (x *execution) failReference(i int, s *contract.PlanStep, err error) error 
 	return x.endCall(i, EventCallError, StepFailed, contract.ReasonSchemaInvalid, contract.ToolOutput{
 		StepID: s.ID, Action: s.Action, Status: contract.OutputError, Arguments: s.Arguments, Error: failure,
 	})
-}
-
-// admit applies the verdict of the policy, and reports whether the call may be made.
-func (x *execution) admit(c *preparedCall) (bool, error) {
-	v, approved := c.verdict, x.rec.Steps[c.step].Approved
-	entry := contract.RunEvent{StepID: c.plan.ID, Action: c.plan.Action, Effect: string(v.Effect), Rule: v.Rule, Detail: v.Reason}
-	switch {
-	case v.Effect == policy.Allow || v.Effect == policy.Gate && approved:
-		if err := x.audit(EventPolicyAllow, entry); err != nil || x.rec.State.Terminal() {
-			return false, err
-		}
-		return true, x.advance(EventPolicyAllow, entry, nil)
-	case v.Effect == policy.Gate && x.o.cfg.BlockGates:
-		return false, x.block(EventGateUnattended, entry, contract.RunError{
-			Reason: contract.ReasonGateUnattended, StepID: c.plan.ID, Message: fmt.Sprintf("the call of %s needs an approval: %s", c.plan.Action, v.Reason),
-			Suggestion: "set orchestrator.on_gate to wait, so that a person can approve it",
-		}, nil)
-	case v.Effect == policy.Gate:
-		now := x.o.cfg.Now().UTC()
-		if err := x.audit(EventGateOpened, entry); err != nil || x.rec.State.Terminal() {
-			return false, err
-		}
-		return false, x.advance(EventGateOpened, entry, func(r *Record) {
-			r.Gates = append(r.Gates, contract.ApprovalGate{
-				StepID: c.plan.ID, Action: c.plan.Action, Rule: v.Rule, Reason: v.Reason, RequestedAt: now, ExpiresAt: now.Add(x.o.cfg.GateTTL),
-			})
-			r.Steps[c.step].State, r.Steps[c.step].Gate = StepGated, len(r.Gates)
-		})
-	}
-	return false, x.block(EventPolicyBlock, entry, contract.RunError{
-		Reason: contract.ReasonPolicyBlocked, StepID: c.plan.ID, Message: fmt.Sprintf("the policy does not permit the call of %s: %s", c.plan.Action, v.Reason),
-	}, nil)
 }
 
 // errNoRetries ends the attempts of a call.

@@ -43,16 +43,21 @@ type Deterministic struct{}
 
 // Verify implements Verifier.
 func (Deterministic) Verify(_ context.Context, req *VerifyRequest) (*Verdict, error) {
-	outputs := map[string]*contract.ToolOutput{}
-	for i := range req.Outputs {
-		outputs[req.Outputs[i].StepID] = &req.Outputs[i]
-	}
+	outputs := outputsByStep(req.Outputs)
 	v := &Verdict{}
 	for i := range req.Plan.Steps {
 		v.Findings = append(v.Findings, unmetCriteria(i, &req.Plan.Steps[i], outputs[req.Plan.Steps[i].ID])...)
 	}
 	v.Passed = len(v.Findings) == 0
 	return v, nil
+}
+
+func outputsByStep(list []contract.ToolOutput) map[string]*contract.ToolOutput {
+	outputs := map[string]*contract.ToolOutput{}
+	for i := range list {
+		outputs[list[i].StepID] = &list[i]
+	}
+	return outputs
 }
 
 // unmetCriteria returns the criteria of a step that its output does not meet.
@@ -62,16 +67,16 @@ func unmetCriteria(i int, s *contract.PlanStep, out *contract.ToolOutput) []Find
 	}
 	var findings []Finding
 	for n := range s.SuccessCriteria {
-		if detail := unmet(&s.SuccessCriteria[n], out.Result); detail != "" {
+		if detail := unmetReason(&s.SuccessCriteria[n], out.Result); detail != "" {
 			findings = append(findings, Finding{StepID: s.ID, Pointer: fmt.Sprintf("/steps/%d/success_criteria/%d", i, n), Detail: detail})
 		}
 	}
 	return findings
 }
 
-// unmet returns why an output does not meet a criterion, "" if it does. The detail does
+// unmetReason returns why an output does not meet a criterion, "" if it does. The detail does
 // not quote the output.
-func unmet(c *contract.SuccessCriterion, r *contract.ActionResult) string {
+func unmetReason(c *contract.SuccessCriterion, r *contract.ActionResult) string {
 	value := outputValue(r)
 	switch {
 	case c.Contains != "":

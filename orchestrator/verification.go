@@ -30,7 +30,7 @@ func (x *execution) observe() error {
 	case failed != nil:
 		return x.fail(EventStepsFailed, *failed)
 	}
-	if findings := x.unmet(); len(findings) > 0 {
+	if findings := x.unmetSoFar(); len(findings) > 0 {
 		return x.advance(EventStepsStopped, contract.RunEvent{StepID: findings[0].StepID, Detail: findings[0].Detail}, nil)
 	}
 	if pending {
@@ -39,13 +39,9 @@ func (x *execution) observe() error {
 	return x.advance(EventStepsDone, contract.RunEvent{}, nil)
 }
 
-// unmet returns the criteria that the outputs so far do not meet.
-func (x *execution) unmet() []Finding {
-	outputs := map[string]*contract.ToolOutput{}
-	list := x.rec.planOutputs()
-	for i := range list {
-		outputs[list[i].StepID] = &list[i]
-	}
+// unmetSoFar returns the criteria of steps with an output that the output does not meet.
+func (x *execution) unmetSoFar() []Finding {
+	outputs := outputsByStep(x.rec.planOutputs())
 	var findings []Finding
 	for i := range x.rec.Plan.Steps {
 		if s := &x.rec.Plan.Steps[i]; outputs[s.ID] != nil {
@@ -71,8 +67,8 @@ func (x *execution) stepError(i int) *contract.RunError {
 	return e
 }
 
-// replan asks for another plan because of a failure. The gates of the present one wait for
-// nobody any more.
+// replan asks for another plan because of a failure. It closes the gates of the present
+// one.
 func (x *execution) replan(failure contract.RunError) error {
 	return x.advance(EventReplan, contract.RunEvent{StepID: failure.StepID, Detail: failure.Message}, func(r *Record) {
 		r.Errors = append(r.Errors, failure)
