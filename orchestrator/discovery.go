@@ -1,0 +1,136 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// listServers returns the servers that the goal permits.
+func (x *execution) listServers(ctx context.Context) ([]Server, error) {
+	all, err := x.o.cfg.Registry.ListServers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the MCP servers: %w", err)
+	}
+	wanted := x.rec.Goal.AvailableServers
+	return slices.DeleteFunc(all, func(s Server) bool { return len(wanted) > 0 && !slices.Contains(wanted, s.Name) }), nil
+}
+
+func (x *execution) discover(ctx context.Context) error {
+	servers, err := x.listServers(ctx)
+	if err != nil {
+		return x.abort(ctx, err)
+	}
+	if len(servers) == 0 {
+		return x.fail(EventNoServers, contract.RunError{
+			Reason: contract.ReasonNoServers, Message: "no MCP server is available",
+			Suggestion: "declare servers in the registry file of MCP servers, and check their status: caprouter mcp list",
+		})
+	}
+	names := make([]string, len(servers))
+	for i, s := range servers {
+		names[i] = s.Name
+	}
+	return x.advance(EventServersListed, contract.RunEvent{Detail: strings.Join(names, ", ")}, nil)
+}
+
+func (x *execution) authorize(ctx context.Context) error {
+	tools, servers, err := x.loadTools(ctx)
+	if err != nil {
+		return x.abort(ctx, err)
+	}
+	if len(tools) == 0 && servers > 0 {
+		return x.fail(EventAuthFailed, contract.RunError{
+			Reason: contract.ReasonNotAuthorized, Message: "none of the tools may be called",
+			Suggestion: fmt.Sprintf("the token needs a scope that begins with %s, and the servers need their credentials", contract.ScopeInvokePrefix),
+		})
+	}
+	return x.advance(EventAuthOK, contract.RunEvent{}, nil)
+}
+
+// loadTools loads the tools that may be called. servers is the number of servers that have
+// tools.
+func (x *execution) loadTools(ctx context.Context) (tools []*Tool, servers int, err error) {
+	list, err := x.listServers(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	tools, byName := []*Tool{}, map[string]Server{}
+	for _, s := range list {
+		byName[s.Name] = s
+		names, err := x.o.cfg.Registry.ListTools(ctx, s.Name)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, 0, fmt.Errorf("list the tools of %s: %w", s.Name, err)
+		}
+		if len(names) > 0 {
+			servers++
+		}
+		for _, name := range names {
+			if s.NeedsAuth || !x.mayCall(s.Name+"."+name) {
+				continue
+			}
+			t, err := x.o.cfg.Registry.GetToolSchema(ctx, s.Name, name)
+			if errors.Is(err, ErrNotFound) {
+				continue
+			} else if err != nil {
+				return nil, 0, fmt.Errorf("read the definition of %s.%s: %w", s.Name, name, err)
+			}
+			tools = append(tools, t)
+		}
+	}
+	slices.SortFunc(tools, func(a, b *Tool) int { return strings.Compare(a.Action(), b.Action()) })
+	x.tools, x.servers = tools, byName
+	return tools, servers, nil
+}
+
+// mayCall reports whether the caller may call the tool at all. A task of an agent needs no
+// scope of the tool, because the caller may use the agent.
+func (x *execution) mayCall(action string) bool {
+	return x.rec.Agent != "" || x.rec.Caller.MayInvoke(action)
+}
+
+// ensureTools loads the tools after the run was taken over.
+func (x *execution) ensureTools(ctx context.Context) error {
+	if x.tools != nil {
+		return nil
+	}
+	_, _, err := x.loadTools(ctx)
+	return err
+}
+
+// tool returns the definition of an action, nil if there is none.
+func (x *execution) tool(action string) *Tool {
+	i, ok := slices.BinarySearchFunc(x.tools, action, func(t *Tool, action string) int { return strings.Compare(t.Action(), action) })
+	if !ok {
+		return nil
+	}
+	return x.tools[i]
+}
+
+func (x *execution) describe(ctx context.Context) error {
+	if err := x.ensureTools(ctx); err != nil {
+		return x.abort(ctx, err)
+	}
+	count := map[string]int{}
+	for _, t := range x.tools {
+		if t.Error == "" {
+			count[t.Server]++
+		}
+	}
+	if len(count) == 0 {
+		return x.fail(EventNoTools, contract.RunError{Reason: contract.ReasonNoTools, Message: "the MCP servers have no tool that can be called"})
+	}
+	return x.advance(EventSchemaLoaded, contract.RunEvent{}, func(r *Record) {
+		r.Servers = nil
+		for name, n := range count {
+			r.Servers = append(r.Servers, contract.ServerUse{Name: name, Transport: x.servers[name].Transport, Tools: n})
+		}
+		slices.SortFunc(r.Servers, func(a, b contract.ServerUse) int { return strings.Compare(a.Name, b.Name) })
+	})
+}
