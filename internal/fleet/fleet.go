@@ -115,7 +115,7 @@ func Open(ctx context.Context, cfg Config) (*Fleet, error) {
 	})
 	if err == nil {
 		err = f.disabled.Scan(ctx, func(row store.Row[disabledRecord], _ error) error {
-			f.disabledIDs[row.Key] = true // also if the record cannot be read: it only says who did it
+			f.disabledIDs[row.Key] = true // also if the record, which only names the operator, cannot be read
 			return nil
 		})
 	}

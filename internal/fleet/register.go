@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -23,8 +22,8 @@ type Registered struct {
 
 // Register adds an instance of the agent, or replaces what it has declared, and begins
 // its lease. If ifMatch is not "", it is the value of If-Match: a list of ETags that
-// contains that of the instance's registration, or "*" for any. The registration is checked already: see
-// capabilities.CheckRegistration.
+// contains that of the instance's registration, or "*" for any. The registration is
+// checked already: see capabilities.CheckRegistration.
 //
 // Errors are contract.CodeForbidden without a grant, contract.CodeConflict if the
 // operator declares the agent, contract.CodeInvalidRequest if its address cannot be
@@ -117,25 +116,6 @@ func (i *instance) hasContent(r *registrationRecord) bool {
 	return !i.draining && i.issuer == r.Issuer && reflect.DeepEqual(i.registration, r.Registration)
 }
 
-// anyETag is the value of If-Match for any registration.
-const anyETag = "*"
-
-// matchesETag reports whether the value of If-Match contains the ETag of the revision, by
-// strong comparison (RFC 9110 §13.1.1).
-func matchesETag(ifMatch string, revision uint64) bool {
-	for candidate := range strings.SplitSeq(ifMatch, ",") {
-		candidate = strings.TrimSpace(candidate)
-		if candidate == anyETag || candidate == etagOf(revision) {
-			return true
-		}
-	}
-	return false
-}
-
-func errPrecondition() error {
-	return &contract.Error{Code: contract.CodePreconditionFailed, Message: "If-Match is not the ETag of this registration"}
-}
-
 // storeRegistration writes the record and returns its revision. With an ETag it replaces
 // only the current registration, because another process may write one at the same
 // time; without, the last write wins.
@@ -163,65 +143,4 @@ func (f *Fleet) storeRegistration(ctx context.Context, key instanceKey, record *
 			return revision, f.storeError(ctx, err)
 		}
 	}
-}
-
-// checkQuota rejects a record with which the registrations of the agent would exceed
-// maxAgentBytes.
-func (r *roster) checkQuota(key instanceKey, record *registrationRecord) error {
-	total := record.size()
-	if a := r.agents[key.agentID]; a != nil {
-		for _, i := range a.instances {
-			if i.key != key {
-				total += i.size
-			}
-		}
-	}
-	if total <= maxAgentBytes {
-		return nil
-	}
-	return &contract.Error{
-		Code:    contract.CodeQuotaExceeded,
-		Message: fmt.Sprintf("the registrations of %s would take %d bytes; the limit is %d: declare less, or let instances leave", key.agentID, total, maxAgentBytes),
-	}
-}
-
-func (f *Fleet) instanceNames(agentID string) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var names []string
-	if a := f.roster.agents[agentID]; a != nil {
-		for name := range a.instances {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// notRegistered returns the error for an instance that is not registered, or for an agent
-// without an instance if the name is "". The caller does not hold mu.
-func (f *Fleet) notRegistered(key instanceKey) error {
-	const most = 10 // names in the text
-	text := fmt.Sprintf("agent %s is not registered", key.agentID)
-	if key.name != "" {
-		text = fmt.Sprintf("instance %s of %s", key.name, text)
-	}
-	if names := f.instanceNames(key.agentID); len(names) > 0 {
-		text += "; its instances: " + strings.Join(names[:min(len(names), most)], ", ")
-		if len(names) > most {
-			text += ", …"
-		}
-	}
-	return &contract.Error{Code: contract.CodeNotFound, Message: text}
-}
-
-// etagOf returns the ETag of a registration.
-func etagOf(revision uint64) string { return fmt.Sprintf(`"%d"`, revision) }
-
-// storeError returns the error for a change that could not be stored.
-func (f *Fleet) storeError(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	return store.CallerError(ctx, f.cfg.Logger, "the registration cannot be stored", err)
 }

@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"container/heap"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -80,6 +81,26 @@ func (r *roster) find(k instanceKey) *instance {
 func (r *roster) isFull(agentID string) bool {
 	a := r.agents[agentID]
 	return a != nil && len(a.instances) >= maxInstances
+}
+
+// checkQuota rejects a record with which the registrations of the agent would exceed
+// maxAgentBytes.
+func (r *roster) checkQuota(key instanceKey, record *registrationRecord) error {
+	total := record.size()
+	if a := r.agents[key.agentID]; a != nil {
+		for _, i := range a.instances {
+			if i.key != key {
+				total += i.size
+			}
+		}
+	}
+	if total <= maxAgentBytes {
+		return nil
+	}
+	return &contract.Error{
+		Code:    contract.CodeQuotaExceeded,
+		Message: fmt.Sprintf("the registrations of %s would take %d bytes; the limit is %d: declare less, or let instances leave", key.agentID, total, maxAgentBytes),
+	}
 }
 
 // findOtherProtocol returns another instance of the agent that has another protocol, and

@@ -1,0 +1,49 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+func (f *Fleet) instanceNames(agentID string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var names []string
+	if a := f.roster.agents[agentID]; a != nil {
+		for name := range a.instances {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// notRegistered returns the error for an instance that is not registered, or for an agent
+// without an instance if the name is "". The caller does not hold mu.
+func (f *Fleet) notRegistered(key instanceKey) error {
+	const most = 10 // names in the text
+	text := fmt.Sprintf("agent %s is not registered", key.agentID)
+	if key.name != "" {
+		text = fmt.Sprintf("instance %s of %s", key.name, text)
+	}
+	if names := f.instanceNames(key.agentID); len(names) > 0 {
+		text += "; its instances: " + strings.Join(names[:min(len(names), most)], ", ")
+		if len(names) > most {
+			text += ", …"
+		}
+	}
+	return &contract.Error{Code: contract.CodeNotFound, Message: text}
+}
+
+// storeError returns the error for a change that could not be stored.
+func (f *Fleet) storeError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return store.CallerError(ctx, f.cfg.Logger, "the registration cannot be stored", err)
+}
