@@ -95,8 +95,9 @@ func DefaultConfig() Config {
 }
 
 // LoadConfig returns the defaults, overridden by the file and then by the environment
-// (MCP_* and OTEL_*, then CAPROUTER_*). If path is empty, DefaultConfigFile is read if it exists; any other
-// file must exist. The result is not validated, because flags override it.
+// (MCP_* and OTEL_*, then CAPROUTER_*). If path is empty, DefaultConfigFile is read if
+// it exists; any other file must exist. The result is not validated, because flags
+// override it.
 func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, error) {
 	cfg := DefaultConfig()
 	named := path != ""

@@ -14,10 +14,11 @@ import (
 // viewBuilder keeps the View of the router up to date with the registry.
 //
 // A change of the fleet alone is in use at once, and so are agents that register
-// themselves with labels and examples that the catalogue has already. After a change of the catalogue, the
-// lexical model is trained in the background while the previous View serves, without
-// agents that the change has disabled: one training at a time, which starts when the
-// catalogue has not changed for trainingDelay. The first one starts at once.
+// themselves with labels and examples that the catalogue has already. After a change of
+// the catalogue, the lexical model is trained in the background while the previous View
+// serves, without agents that the change has disabled: one training at a time, which
+// starts when the catalogue has not changed for trainingDelay. The first one starts at
+// once.
 type viewBuilder struct {
 	train   func(*capabilities.Catalogue) *lexical.Model
 	live    router.LiveSource

@@ -32,9 +32,10 @@
 //
 // To remove contents, the log first appends a record that announces it (erase: those of
 // this request; expire: those up to this batch; evict: those of this tenant up to this
-// batch), then writes the batch again under its number, then overwrites the messages that
-// held the contents (evict: removes them). To trim the start of the chain, it appends a checkpoint with the last position that goes. Hence everything that
-// is missing is either announced in the chain or reported by [Verify].
+// batch), then writes the batch again under its number, then overwrites the messages
+// that held the contents (evict: removes them). To trim the start of the chain, it
+// appends a checkpoint with the last position that goes. Hence everything that is
+// missing is either announced in the chain or reported by [Verify].
 //
 // Several replicas may use one stream. Each of them writes the chain of its name, and
 // follows those of the others, so that lookups, lists and shares are about all chains:

@@ -38,9 +38,9 @@ type announcement struct {
 	rec    *Record
 }
 
-// announcements returns the admin records about other chains, and the erasures, which are
-// about all chains. They must be in the signed part of this chain: anyone who can write to the stream can append
-// to a chain, behind its head.
+// announcements returns the admin records about other chains, and the erasures, which
+// are about all chains. They must be in the signed part of this chain: anyone who can
+// write to the stream can append to a chain, behind its head.
 func (j *chainVerifier) announcements() (list []announcement) {
 	if j.head == nil {
 		return nil

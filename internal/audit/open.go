@@ -173,8 +173,9 @@ func (l *Log) compareHead(ctx context.Context, tail chainEnd, h *chainHead, how 
 	return tail, notes, err
 }
 
-// trimmedByOthers returns the newest checkpoint of other replicas, if the chain is missing because they
-// have trimmed it to its end, after this one was away for longer than the retention.
+// trimmedByOthers returns the newest checkpoint of other replicas, if the chain is
+// missing because they have trimmed it to its end, after this one was away for longer
+// than the retention.
 func (l *Log) trimmedByOthers(ctx context.Context, tail, signed chainEnd) (newest *ChainPosition, err error) {
 	if l.others == nil || tail.number != 0 || tail.seq != 0 {
 		return nil, nil

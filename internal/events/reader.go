@@ -15,12 +15,12 @@ import (
 // log itself.
 const queueLength = 32
 
-// Read calls fn for the events of a request after a sequence (0 = all), first the
-// stored ones, then each new one, in order, without gaps and duplicates. It returns
-// nil after the final event, even if that is before the sequence; ErrGone if events
-// after the sequence are not stored any more, there is no event of the request, or the
-// request has ended without a final event; the error of fn; or that of ctx. Events are shared between readers and must not be
-// changed.
+// Read calls fn for the events of a request after a sequence (0 = all), first the stored
+// ones, then each new one, in order, without gaps and duplicates. It returns nil after
+// the final event, even if that is before the sequence; ErrGone if events after the
+// sequence are not stored any more, there is no event of the request, or the request has
+// ended without a final event; the error of fn; or that of ctx. Events are shared
+// between readers and must not be changed.
 func (s *Stream) Read(ctx context.Context, requestID string, after uint64, fn func(seq uint64, ev *contract.Event) error) error {
 	return s.readEvents(ctx, requestID, after, fn, false)
 }

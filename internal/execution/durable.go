@@ -28,8 +28,9 @@ const (
 	MaxWritePause   = 2 * time.Second
 )
 
-// OwnedRequest is the stored record of a request that this process executes. Owner and epoch are a fencing token: after another process has taken
-// over the request, all changes fail with requests.ErrNotOwner.
+// OwnedRequest is the stored record of a request that this process executes. Owner and
+// epoch are a fencing token: after another process has taken over the request, all
+// changes fail with requests.ErrNotOwner.
 type OwnedRequest struct {
 	Store *requests.Store
 	ID    string
@@ -260,7 +261,8 @@ func storedOutcome(task *requests.Task) dispatch.Outcome {
 	}
 }
 
-// StoredResults is the ResultStore of stored requests: results go to the record, whichever process executes the request.
+// StoredResults is the ResultStore of stored requests: results go to the record,
+// whichever process executes the request.
 type StoredResults struct {
 	Store  *requests.Store
 	Logger *slog.Logger

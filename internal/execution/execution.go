@@ -12,11 +12,11 @@
 // A task that may have been executed is never given to another agent. Each agent
 // gets a task of its own, with its own id and token.
 //
-// A synchronous request keeps its tasks in memory until one of them is answered with
-// 202 (SyncRecorder). An asynchronous request writes them to its stored record
-// (DurableRecorder), from which another process can resume the execution. Package execution does not know
-// how agents are reached (dispatch), which agents are eligible (router/plan), or
-// when a request is executed (router, internal/asyncrun).
+// A synchronous request keeps its tasks in memory until one of them is answered with 202
+// (SyncRecorder). An asynchronous request writes them to its stored record
+// (DurableRecorder), from which another process can resume the execution. Package
+// execution does not know how agents are reached (dispatch), which agents are eligible
+// (router/plan), or when a request is executed (router, internal/asyncrun).
 package execution
 
 import (

@@ -104,10 +104,10 @@ func (h *Handler) proposeTicket(ctx context.Context, req *Request, resp *contrac
 	return nil
 }
 
-// answerDirectly lets the model answer the caller, within the limit of the caller.
-// A dry run does not call the model, but reports if there is none. If the limit is reached, a synchronous caller
-// gets an error; an asynchronous request, which was accepted already, gets a
-// response without an answer of the model.
+// answerDirectly lets the model answer the caller, within the limit of the caller. A dry
+// run does not call the model, but reports if there is none. If the limit is reached, a
+// synchronous caller gets an error; an asynchronous request, which was accepted already,
+// gets a response without an answer of the model.
 func (h *Handler) answerDirectly(ctx context.Context, req *Request, resp *contract.Response, unmet *fallback.Unmet) error {
 	resp.Status = contract.StatusCompleted
 	if req.Options.DryRun && h.cfg.Model != nil {

@@ -83,9 +83,9 @@ func (c *Context) WriteJSON(status int, contentType string, v any) error {
 	return nil
 }
 
-// WriteEncoded sends the whole response, which is encoded already. It releases the permit before the first byte,
-// so that a slow reader does not keep other requests from being admitted, unless
-// the responses being written already hold too much memory.
+// WriteEncoded sends the whole response, which is encoded already. It releases the
+// permit before the first byte, so that a slow reader does not keep other requests from
+// being admitted, unless the responses being written already hold too much memory.
 func (c *Context) WriteEncoded(status int, contentType string, body []byte) {
 	s, size := c.server, int64(len(body))
 	if s.responseMemory.reserveBytes(c.MemoryOwner, size) {

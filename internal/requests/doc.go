@@ -1,9 +1,10 @@
 // Package requests stores asynchronous requests, and synchronous ones that wait for a
 // callback: one record for each request, the table of its states and transitions, and
-// the store of the records. The record is the only mutable truth about a request. It changes by pure transitions,
-// each written by compare-and-set: if two processes write at the same time, one
-// succeeds and the other decides again with the new record. Planning, choosing agents
-// and deadlines belong to the router; the history of decisions to internal/audit.
+// the store of the records. The record is the only mutable truth about a request. It
+// changes by pure transitions, each written by compare-and-set: if two processes write
+// at the same time, one succeeds and the other decides again with the new record.
+// Planning, choosing agents and deadlines belong to the router; the history of decisions
+// to internal/audit.
 //
 // Transitions by state:
 //

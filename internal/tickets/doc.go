@@ -22,11 +22,11 @@
 // survive the process.
 //
 // Replicas that share a bucket set [Replicas]. They send each other the ids of changed
-// tickets, and read all tickets now and then, because such messages may be lost. Before a service opens a
-// ticket it writes a row of the owner by compare-and-set, and searches again if another
-// one has opened a ticket meanwhile, so that similar requests share a ticket wherever they
-// arrive. The process that stores a notice delivers it; if it ends, another one takes its
-// place, also by compare-and-set.
+// tickets, and read all tickets now and then, because such messages may be lost. Before
+// a service opens a ticket it writes a row of the owner by compare-and-set, and searches
+// again if another one has opened a ticket meanwhile, so that similar requests share a
+// ticket wherever they arrive. The process that stores a notice delivers it; if it ends,
+// another one takes its place, also by compare-and-set.
 //
 //	service, err := tickets.Open(ctx, tickets.Config{Bucket: bucket, NewID: router.NewID})
 //	proposal, err := service.Propose(ctx, &tickets.Demand{Unmet: unmet, RequestID: id})
