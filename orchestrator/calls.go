@@ -131,19 +131,14 @@ func (x *execution) failReference(i int, s *contract.PlanStep, err error) error 
 // errNoRetries ends the attempts of a call.
 var errNoRetries = errors.New("the budget of retries is used up")
 
-// Bounds of the pause before a call is repeated.
-const (
-	minRetryPause = 200 * time.Millisecond
-	maxRetryPause = 5 * time.Second
-)
-
 // call makes the attempts of a call. The record states that a call is about to be made
 // before it is.
 func (x *execution) call(ctx context.Context, c *preparedCall) error {
 	repeatable := c.tool != nil && c.tool.Repeatable
 	out := contract.ToolOutput{StepID: c.plan.ID, Action: c.plan.Action, Arguments: c.input}
 	start := time.Now()
-	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
+	backoff := resilience.Backoff{Min: 200 * time.Millisecond, Max: 5 * time.Second}
+	for {
 		if ctx.Err() != nil || x.o.isDraining() {
 			return errUnlessEnded(ctx)
 		}
@@ -182,7 +177,7 @@ func (x *execution) call(ctx context.Context, c *preparedCall) error {
 		case !again:
 			return x.endCall(c.step, EventCallError, StepFailed, reason, out)
 		}
-		resilience.Sleep(ctx, max(pause, time.Duration(failure.RetryAfterMS)*time.Millisecond))
+		resilience.Sleep(ctx, max(backoff.Next(), time.Duration(failure.RetryAfterMS)*time.Millisecond))
 	}
 }
 

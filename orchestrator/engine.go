@@ -139,12 +139,8 @@ func (x *execution) record() *Record {
 	return x.rec
 }
 
-// Bounds of the pause between attempts to write a change that the store rejects.
-const (
-	minWritePause = 50 * time.Millisecond
-	maxWritePause = 2 * time.Second
-	writeTimeout  = 10 * time.Second
-)
+// writeTimeout bounds one attempt to write a change.
+const writeTimeout = 10 * time.Second
 
 // apply writes a change of the record, and tries again until the store accepts it or the
 // process stops. errStopped means that another process executes the run, or that it has
@@ -152,7 +148,8 @@ const (
 func (x *execution) apply(change func(*Record) error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for pause := minWritePause; ; pause = min(2*pause, maxWritePause) {
+	backoff := resilience.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second}
+	for {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.parent), writeTimeout)
 		rec, err := x.o.cfg.Store.Update(ctx, x.rec.ID, func(r *Record) error {
 			if r.Owner != x.o.cfg.Owner || r.Epoch != x.epoch || r.State.Terminal() {
@@ -174,7 +171,7 @@ func (x *execution) apply(change func(*Record) error) error {
 			return err
 		}
 		x.o.cfg.Logger.Error("a step of an orchestration is not stored, trying again", "orchestration_id", x.rec.ID, "error", err)
-		if !resilience.Sleep(x.parent, pause) {
+		if !backoff.Sleep(x.parent) {
 			return errStopped
 		}
 	}

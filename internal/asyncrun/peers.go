@@ -161,21 +161,22 @@ func (p *Peers) IsExecuting(owner string) bool {
 
 // Follow acts on the messages of other processes until ctx ends.
 func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, executing *inflight.Table) error {
-	for pause := execution.FirstWritePause; ; pause = min(2*pause, execution.MaxWritePause) {
+	backoff := execution.NewWriteBackoff()
+	for {
 		err := p.cfg.Messages.Subscribe(ctx, topic, func(data []byte) {
 			var m message
 			if err := strictjson.Unmarshal(data, &m); err != nil {
 				p.cfg.Logger.Debug("a message of another replica cannot be read", "err", err)
 				return
 			}
-			pause = execution.FirstWritePause
+			backoff.Reset()
 			p.receive(ctx, &m, callbacks, executing)
 		})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		p.cfg.Logger.WarnContext(ctx, "messages of other replicas are not received, trying again", "err", err)
-		if !resilience.Sleep(ctx, pause) {
+		if !backoff.Sleep(ctx) {
 			return ctx.Err()
 		}
 	}

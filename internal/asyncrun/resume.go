@@ -12,7 +12,6 @@ import (
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/requests"
-	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -77,7 +76,8 @@ func (r *Runner) TakeOver(ctx context.Context) error {
 
 // retryStep calls step with exponential backoff until it succeeds.
 func (r *Runner) retryStep(ctx context.Context, name string, step func(context.Context) error) error {
-	for pause := execution.FirstWritePause; ; pause = min(2*pause, execution.MaxWritePause) {
+	backoff := execution.NewWriteBackoff()
+	for {
 		err := step(ctx)
 		switch {
 		case err == nil:
@@ -86,7 +86,7 @@ func (r *Runner) retryStep(ctx context.Context, name string, step func(context.C
 			return ctx.Err()
 		}
 		r.cfg.Logger.ErrorContext(ctx, "recovery is incomplete, trying again", "step", name, "err", err)
-		if !resilience.Sleep(ctx, pause) {
+		if !backoff.Sleep(ctx) {
 			return ctx.Err()
 		}
 	}

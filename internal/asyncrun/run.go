@@ -11,7 +11,6 @@ import (
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
-	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router/plan"
 )
@@ -103,14 +102,13 @@ func (r *Run) changeRecord(change func(*requests.Record) error) func(context.Con
 
 // retryUntilDone retries a write that the store rejects, until ctx is done.
 func retryUntilDone(ctx context.Context, write func(context.Context) error) error {
-	err := write(ctx)
-	for pause := execution.FirstWritePause; err != nil && history.IsTemporary(err); pause = min(2*pause, execution.MaxWritePause) {
-		if !resilience.Sleep(ctx, pause) {
+	backoff := execution.NewWriteBackoff()
+	for {
+		err := write(ctx)
+		if err == nil || !history.IsTemporary(err) || !backoff.Sleep(ctx) {
 			return err
 		}
-		err = write(ctx)
 	}
-	return err
 }
 
 // RecordOutcome ends the stored request with the response, and returns the response

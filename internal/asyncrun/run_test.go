@@ -65,8 +65,9 @@ func TestRunner_RetriesRecoveryStep(t *testing.T) {
 		if err != nil || attempts != 3 {
 			t.Errorf("got error %v after %d attempts, want success after 3", err, attempts)
 		}
-		if got, want := time.Since(start), 3*execution.FirstWritePause; got != want {
-			t.Errorf("got a pause of %v, want %v: the pause doubles", got, want)
+		backoff := execution.NewWriteBackoff()
+		if got, want := time.Since(start), backoff.Next()+backoff.Next(); got != want {
+			t.Errorf("got pauses of %v, want %v", got, want)
 		}
 	})
 }

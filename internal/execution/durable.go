@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -22,11 +23,14 @@ func Detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 }
 
-// Pauses between attempts to write a change that the store rejects.
-const (
-	FirstWritePause = 50 * time.Millisecond
-	MaxWritePause   = 2 * time.Second
-)
+// MaxWritePause is the longest pause between attempts to write a change that the store
+// rejects.
+const MaxWritePause = 2 * time.Second
+
+// NewWriteBackoff returns the pauses between these attempts.
+func NewWriteBackoff() *resilience.Backoff {
+	return &resilience.Backoff{Min: 50 * time.Millisecond, Max: MaxWritePause}
+}
 
 // OwnedRequest is the stored record of a request that this process executes. Owner and
 // epoch are a fencing token: after another process has taken over the request, all
@@ -92,11 +96,12 @@ func (o *OwnedRequest) StoreOutcome(ctx context.Context) {
 // ChangeUntilStored records an event that has already happened. It
 // retries as long as the store rejects it, because the record must not fall behind.
 func (o *OwnedRequest) ChangeUntilStored(ctx context.Context, change func(*requests.Record) error) (*requests.Record, error) {
-	for pause := FirstWritePause; ; pause = min(2*pause, MaxWritePause) {
+	backoff := NewWriteBackoff()
+	for {
 		attempt, cancel := o.detach(ctx)
 		rec, err := o.Change(attempt, change)
 		cancel()
-		if err == nil || !store.IsTemporary(err) || !o.Pause(pause) {
+		if err == nil || !store.IsTemporary(err) || !o.Pause(backoff.Next()) {
 			return rec, err
 		}
 	}

@@ -40,8 +40,9 @@ func (s *Service) cancelElsewhere(ctx context.Context, id string) (*contract.Res
 // awaitEnd waits until a request that another process executes in memory has ended or
 // is stored.
 func (s *Service) awaitEnd(ctx context.Context, id string) (*storedRequest, error) {
-	for pause := endPoll; ; pause = min(2*pause, maxEndPoll) {
-		if !resilience.Sleep(ctx, pause) {
+	backoff := resilience.Backoff{Min: endPoll, Max: maxEndPoll}
+	for {
+		if !backoff.Sleep(ctx) {
 			return nil, ctx.Err()
 		}
 		found, err := s.lookup(ctx, id, anyAge)

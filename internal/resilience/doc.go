@@ -1,5 +1,6 @@
 // Package resilience contains a circuit breaker and a bounded retry for calls to
-// other processes. The caller decides which outcome counts as a failure of the
+// other processes, and a backoff for loops that repeat something until it succeeds.
+// The caller decides which outcome counts as a failure of the
 // peer, and which failure may be retried. In both, context.Canceled is not a
 // failure of the peer: it neither opens a breaker nor is it retried.
 //

@@ -59,6 +59,28 @@ func (cfg *RetryConfig) nextDelay(err error, attempt int) time.Duration {
 	return d
 }
 
+// Backoff is an exponential backoff for a loop that repeats something until it succeeds or
+// is stopped: the first pause is Min, and each further one is doubled, up to Max. One
+// goroutine owns it.
+type Backoff struct {
+	Min, Max time.Duration
+
+	next time.Duration // 0 = Min
+}
+
+// Next returns the pause before the next repetition.
+func (b *Backoff) Next() time.Duration {
+	pause := max(b.next, b.Min)
+	b.next = min(2*pause, b.Max)
+	return pause
+}
+
+// Reset makes Min the next pause again, after a success.
+func (b *Backoff) Reset() { b.next = 0 }
+
+// Sleep waits for the next pause and reports whether ctx is still active.
+func (b *Backoff) Sleep(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
+
 // Sleep waits for d and reports whether ctx is still active.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

@@ -194,3 +194,31 @@ func BenchmarkRetryNotNeeded(b *testing.B) {
 		_ = resilience.Retry(ctx, cfg, func(context.Context, int) error { return nil })
 	}
 }
+
+func TestBackoff_DoublesUpToMax(t *testing.T) {
+	b := resilience.Backoff{Min: time.Second, Max: 5 * time.Second}
+	var got []time.Duration
+	for range 5 {
+		got = append(got, b.Next())
+	}
+	b.Reset()
+	got = append(got, b.Next(), b.Next())
+	want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second, time.Second, 2 * time.Second}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
+	}
+}
+
+func TestBackoff_SleepEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		b := resilience.Backoff{Min: time.Second, Max: time.Minute}
+		if !b.Sleep(ctx) {
+			t.Error("the first pause: got an ended context, want an active one")
+		}
+		if b.Sleep(ctx) {
+			t.Error("the second pause: got an active context, want an ended one")
+		}
+	})
+}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/caprouter/caprouter/internal/resilience"
 )
 
 const (
@@ -50,7 +52,8 @@ type follower struct {
 // run calls fn for each message. It makes a new consumer whenever the engine lost
 // the one before, and continues behind the last message.
 func (f *follower) run(ctx context.Context, fn func(Message) error) error {
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
+	backoff := resilience.Backoff{Min: minPause, Max: maxPause}
+	for {
 		before := f.next
 		err := f.consume(ctx, fn)
 		if ctx.Err() != nil {
@@ -63,14 +66,14 @@ func (f *follower) run(ctx context.Context, fn func(Message) error) error {
 			return fmt.Errorf("follow %s: %w", f.stream, err)
 		}
 		if f.next != before {
-			pause = minPause
+			backoff.Reset()
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-f.store.closed:
 			return fmt.Errorf("follow %s: %w: it is closed", f.stream, ErrUnavailable)
-		case <-time.After(pause):
+		case <-time.After(backoff.Next()):
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/resilience"
 )
 
 const (
@@ -26,7 +28,8 @@ func (s *Store) retry(ctx context.Context, what string, op func(context.Context)
 		ctx, cancel = context.WithTimeout(ctx, defaultTimeout)
 		defer cancel()
 	}
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
+	backoff := resilience.Backoff{Min: minPause, Max: maxPause}
+	for {
 		attempt, cancel := s.engine.attemptContext(ctx, attemptTimeout)
 		err := classifyError(op(attempt))
 		cancel()
@@ -38,7 +41,7 @@ func (s *Store) retry(ctx context.Context, what string, op func(context.Context)
 			return fmt.Errorf("%s: %w (%w)", what, err, context.Cause(ctx))
 		case <-s.closed:
 			return fmt.Errorf("%s: %w", what, err)
-		case <-time.After(pause):
+		case <-time.After(backoff.Next()):
 		}
 	}
 }
@@ -80,7 +83,8 @@ func (s *Store) restartEngine(ctx context.Context, why string) {
 	s.failedWrite.Store(&why)
 	s.engine.stopServer(fmt.Errorf("%w: the engine failed: %s", ErrUnavailable, why))
 	s.engine.restarts.Add(1)
-	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxRestartPause) {
+	backoff := resilience.Backoff{Min: minPause, Max: maxRestartPause}
+	for ctx.Err() == nil {
 		err := s.engine.startServer(ctx)
 		if err == nil {
 			err = s.recreateMemoryStreams(ctx)
@@ -89,12 +93,10 @@ func (s *Store) restartEngine(ctx context.Context, why string) {
 			log.Info("store: the engine is running again")
 			return
 		}
+		pause := backoff.Next()
 		log.Error("store: the engine does not start", "error", err, "retry_in_ms", pause.Milliseconds())
 		s.engine.stopServer(err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		resilience.Sleep(ctx, pause)
 	}
 }
 
@@ -107,18 +109,17 @@ func (s *Store) recreateAfterReconnect(ctx context.Context) error {
 			return nil
 		case <-s.engine.reconnected:
 		}
-		for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
+		backoff := resilience.Backoff{Min: minPause, Max: maxPause}
+		for ctx.Err() == nil {
 			disconnects := s.engine.disconnects.Load()
 			err := s.recreateMemoryStreams(ctx)
 			if err == nil {
 				s.engine.recreated.Store(disconnects)
 				break
 			}
+			pause := backoff.Next()
 			s.cfg.Logger.WarnContext(ctx, "store: cannot recreate the streams in memory", "error", err, "retry_in_ms", pause.Milliseconds())
-			select {
-			case <-ctx.Done():
-			case <-time.After(pause):
-			}
+			resilience.Sleep(ctx, pause)
 		}
 	}
 }

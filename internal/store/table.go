@@ -133,19 +133,19 @@ type Versioned interface {
 // If change returns an error, nothing is written. ErrStop means that there is nothing
 // to write, and is no error. The returned revision is that of the entry afterwards.
 func CompareAndSet(ctx context.Context, b Versioned, key string, change func(Entry) ([]byte, error)) (uint64, error) {
-	lostWith, pause := uint64(0), firstRacePause // lostWith is the revision of the last attempt
+	lostWith := uint64(0) // the revision of the last attempt
+	backoff := resilience.Backoff{Min: firstRacePause, Max: maxRacePause}
 	for n := range maxUpdates {
 		entry, err := b.Get(ctx, key)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return 0, err
 		}
 		if n > 0 && entry.Revision == lostWith {
-			if !resilience.Sleep(ctx, pause) {
+			if !backoff.Sleep(ctx) {
 				return 0, fmt.Errorf("update %s: %w: another write is not stored yet: %w", key, ErrUnavailable, context.Cause(ctx))
 			}
-			pause = min(2*pause, maxRacePause)
 		} else {
-			pause = firstRacePause
+			backoff.Reset()
 		}
 		lostWith = entry.Revision
 		value, err := change(entry)
