@@ -91,84 +91,118 @@ var (
 // other reason than to hide the text.
 const minNeedless = 8
 
+// layer collects the texts that result if one layer of encodings is removed from a text.
+type layer struct {
+	text  string
+	found []variant
+}
+
 // decodeLayer removes one layer of every encoding that the text contains.
 func decodeLayer(text string) []variant {
-	var found []variant
-	add := func(decoded string, hidden bool) {
-		if decoded != text && decoded != "" {
-			found = append(found, variant{text: decoded, hidden: hidden})
+	l := &layer{text: text}
+	l.decodeEscapes()
+	l.decodeCharCodes()
+	l.decodeBytes()
+	l.decodeJSON()
+	return l.found
+}
+
+// add adds a decoded text. hidden means that the encoding has no other reason than to hide
+// it.
+func (l *layer) add(decoded string, hidden bool) {
+	if decoded != l.text && decoded != "" {
+		l.found = append(l.found, variant{text: decoded, hidden: hidden})
+	}
+}
+
+// decodeEscapes replaces escapes of URLs, strings and HTML, and removes invisible
+// characters.
+func (l *layer) decodeEscapes() {
+	if strings.IndexByte(l.text, '%') >= 0 {
+		l.unescape(percentEscape, 1)
+	}
+	if strings.IndexByte(l.text, '\\') >= 0 {
+		l.unescape(unicodeEscape, 2)
+	}
+	if strings.IndexByte(l.text, '&') >= 0 {
+		l.add(html.UnescapeString(l.text), strings.Count(l.text, "&#") >= minNeedless)
+	}
+	if visible := removeInvisible(l.text); visible != l.text {
+		l.add(visible, len(l.text)-len(visible) >= minNeedless)
+	}
+}
+
+// unescape replaces escapes, which are skip characters before hexadecimal digits.
+func (l *layer) unescape(pattern *regexp.Regexp, skip int) {
+	needless := 0
+	decoded := pattern.ReplaceAllStringFunc(l.text, func(escape string) string {
+		n, err := strconv.ParseUint(escape[skip:], 16, 32)
+		if err != nil {
+			return escape
 		}
-	}
-	unescape := func(pattern *regexp.Regexp, skip int) {
-		needless := 0
-		decoded := pattern.ReplaceAllStringFunc(text, func(escape string) string {
-			n, err := strconv.ParseUint(escape[skip:], 16, 32)
-			if err != nil {
-				return escape
-			}
-			if n < utf8.RuneSelf && (unicode.IsLetter(rune(n)) || unicode.IsDigit(rune(n))) {
-				needless++
-			}
-			if skip == 1 { // a byte of UTF-8
-				return string([]byte{byte(n)})
-			}
-			return string(rune(n))
-		})
-		add(strings.ToValidUTF8(decoded, "\uFFFD"), needless >= minNeedless)
-	}
-	if strings.IndexByte(text, '%') >= 0 {
-		unescape(percentEscape, 1)
-	}
-	if strings.IndexByte(text, '\\') >= 0 {
-		unescape(unicodeEscape, 2)
-	}
-	if strings.IndexByte(text, '&') >= 0 {
-		add(html.UnescapeString(text), strings.Count(text, "&#") >= minNeedless)
-	}
-	if visible := removeInvisible(text); visible != text {
-		add(visible, len(text)-len(visible) >= minNeedless)
-	}
-	for _, codes := range charCodes.FindAllString(text, -1) {
+		if n < utf8.RuneSelf && (unicode.IsLetter(rune(n)) || unicode.IsDigit(rune(n))) {
+			needless++
+		}
+		if skip == 1 { // a byte of UTF-8
+			return string([]byte{byte(n)})
+		}
+		return string(rune(n))
+	})
+	l.add(strings.ToValidUTF8(decoded, "\uFFFD"), needless >= minNeedless)
+}
+
+// decodeCharCodes decodes lists of character codes.
+func (l *layer) decodeCharCodes() {
+	for _, codes := range charCodes.FindAllString(l.text, -1) {
 		var list []any
 		for _, code := range strings.FieldsFunc(codes, func(r rune) bool { return r < '0' || r > '9' }) {
 			n, _ := strconv.Atoi(code) // the pattern permits digits only
 			list = append(list, float64(n))
 		}
 		if decoded, ok := spellCodes(list); ok {
-			add(decoded, true)
+			l.add(decoded, true)
 		}
 	}
-	addBytes := func(data []byte, err error) {
+}
+
+// decodeBytes decodes base64, base32 and hexadecimal numbers.
+func (l *layer) decodeBytes() {
+	add := func(data []byte, err error) {
 		if err == nil && isReadable(data) {
-			add(string(data), true)
+			l.add(string(data), true)
 		}
 	}
-	for _, token := range base64Text.FindAllString(text, -1) {
+	for _, token := range base64Text.FindAllString(l.text, -1) {
 		token = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(token, "="))
 		if len(token)%4 == 1 {
 			token = token[:len(token)-1]
 		}
-		addBytes(base64.RawStdEncoding.DecodeString(token))
+		add(base64.RawStdEncoding.DecodeString(token))
 	}
-	for _, token := range base32Text.FindAllString(text, -1) {
+	for _, token := range base32Text.FindAllString(l.text, -1) {
 		for n := len(token) % 8; n == 1 || n == 3 || n == 6; n = len(token) % 8 {
 			token = token[:len(token)-1]
 		}
-		addBytes(base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(token)))
+		add(base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(token)))
 	}
-	for _, token := range hexText.FindAllString(text, -1) {
-		addBytes(hex.DecodeString(token))
+	for _, token := range hexText.FindAllString(l.text, -1) {
+		add(hex.DecodeString(token))
 	}
-	for _, token := range hexGroups.FindAllString(text, -1) {
-		addBytes(hex.DecodeString(notHexadecimal.ReplaceAllString(token, "")))
+	for _, token := range hexGroups.FindAllString(l.text, -1) {
+		add(hex.DecodeString(notHexadecimal.ReplaceAllString(token, "")))
 	}
-	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
-		leaves, _ := readLeaves(json.RawMessage(trimmed))
-		for i := range leaves {
-			add(leaves[i].text, leaves[i].decoded)
-		}
+}
+
+// decodeJSON adds the texts in an object or a list that is a text itself.
+func (l *layer) decodeJSON() {
+	trimmed := strings.TrimSpace(l.text)
+	if !strings.HasPrefix(trimmed, "{") && !strings.HasPrefix(trimmed, "[") {
+		return
 	}
-	return found
+	leaves, _ := readLeaves(json.RawMessage(trimmed))
+	for i := range leaves {
+		l.add(leaves[i].text, leaves[i].decoded)
+	}
 }
 
 // isReadable reports whether decoded bytes are a text, which random bytes are not.
