@@ -135,6 +135,17 @@ func (g *Gateway) WaitReady(ctx context.Context) {
 	}
 }
 
+// WaitServer returns the state of the server when it is connected or has failed, or when
+// the context ends. It starts a server that is started lazily.
+func (g *Gateway) WaitServer(ctx context.Context, name string) (ServerInfo, bool) {
+	s := g.find(name)
+	if s == nil {
+		return ServerInfo{}, false
+	}
+	_, _ = s.waitLink(ctx) // the state has the error
+	return s.info(), true
+}
+
 // ServerInfo is the state of a server.
 type ServerInfo struct {
 	Name      string         `json:"name"`

@@ -154,7 +154,7 @@ func (s *server) callTool(ctx context.Context, t *tool, c *toolCall) (*contract.
 	if err != nil {
 		return nil, err
 	}
-	if err := s.policy.take(t, c.by); err != nil {
+	if err := s.policy.countCall(t, c.by); err != nil {
 		return nil, err
 	}
 	if err := checkInput(t, c.input); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/router/plan"
 )
 
-// maxFailedTries bounds the failed attempts in the report of a task.
-const maxFailedTries = 20
+// maxFailedAttempts bounds the failed attempts in the report of a task.
+const maxFailedAttempts = 20
 
 // partExecution executes one part of a plan. One goroutine owns it.
 type partExecution struct {
@@ -155,7 +155,7 @@ func (p *partExecution) emitStarted(agent *contract.RegistryEntry, task *contrac
 // setOutcome makes the outcome of a task the current one of the part.
 func (p *partExecution) setOutcome(task *contract.Task, agentID string, out dispatch.Outcome) {
 	if p.attempted {
-		p.addFailedTry(newFailedTry(&p.current))
+		p.addFailedAttempt(newFailedAttempt(&p.current))
 	}
 	p.attempted = true
 	if out.Err == nil || out.Err.Code != contract.TaskAgentUnavailable || out.Health == dispatch.HealthGood {
@@ -171,14 +171,14 @@ func (p *partExecution) setOutcome(task *contract.Task, agentID string, out disp
 	}
 }
 
-// addFailedTry adds a failed attempt to the report. An agent that never got the
+// addFailedAttempt adds a failed attempt to the report. An agent that never got the
 // part is listed once, even if the part was offered to it in several rounds.
-func (p *partExecution) addFailedTry(try contract.FailedAttempt) {
+func (p *partExecution) addFailedAttempt(attempt contract.FailedAttempt) {
 	known := slices.ContainsFunc(p.failed, func(f contract.FailedAttempt) bool {
-		return try.Attempts == 0 && f.Attempts == 0 && f.AgentID == try.AgentID
+		return attempt.Attempts == 0 && f.Attempts == 0 && f.AgentID == attempt.AgentID
 	})
-	if !known && len(p.failed) < maxFailedTries {
-		p.failed = append(p.failed, try)
+	if !known && len(p.failed) < maxFailedAttempts {
+		p.failed = append(p.failed, attempt)
 	}
 }
 
@@ -250,9 +250,9 @@ func newOutcome(task *contract.Task, agentID string, out dispatch.Outcome) plan.
 	return plan.Outcome{Report: report, Result: out.Result}
 }
 
-// newFailedTry returns the report of an attempt after which another agent takes
+// newFailedAttempt returns the report of an attempt after which another agent takes
 // over, with the explanations of the agent if it returned any.
-func newFailedTry(o *plan.Outcome) contract.FailedAttempt {
+func newFailedAttempt(o *plan.Outcome) contract.FailedAttempt {
 	try := contract.FailedAttempt{
 		TaskID: o.Report.TaskID, AgentID: o.Report.AgentID, Status: o.Report.Status,
 		Attempts: o.Report.Attempts, LatencyMS: o.Report.LatencyMS, Error: o.Report.Error,

@@ -2,12 +2,12 @@
 // standbys, waits for results that agents post to their callback URL, and cancels
 // tasks. Each attempt of a part:
 //
-//	expect ──▶ Recorder.Sent ──▶ Dispatcher.Send ──▶ result
-//	                                  │ 202 Accepted
-//	                                  ▼
-//	              Recorder.AwaitingCallback ──▶ Callbacks.AcceptResult
-//	                                  │
-//	              Recorder.Finished ◀─┘ the first outcome of a task counts
+//	Dispatcher.Send ──▶ Recorder.Sent ──▶ the agent's response
+//	                                           │ 202 Accepted
+//	                                           ▼
+//	                       Recorder.AwaitingCallback ──▶ Callbacks.AcceptResult
+//	                                           │
+//	                       Recorder.Finished ◀─┘ the first outcome of a task counts
 //
 // A task that may have been executed is never given to another agent. Each agent
 // gets a task of its own, with its own id and token.
