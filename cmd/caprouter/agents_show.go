@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"text/tabwriter"
@@ -126,8 +124,7 @@ func newAgentsDrainCommand() *cobra.Command {
 				return err
 			}
 			var lease contract.Lease
-			p, err := c.sendRequest(cmd.Context(), http.MethodPost, c.base.JoinPath(agentPath(args[0]), "drain"), rest.InstanceName{Instance: instance}, &lease)
-			if err := cmp.Or(err, problemOrNil(p)); err != nil {
+			if err := c.post(cmd.Context(), c.base.JoinPath(agentPath(args[0]), "drain"), rest.InstanceName{Instance: instance}, &lease); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "instance %s of %s drains\n", oneLine(lease.Instance), oneLine(lease.AgentID))
@@ -153,8 +150,7 @@ func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, err := c.sendRequest(cmd.Context(), http.MethodPost, c.base.JoinPath(agentPath(args[0]), verb), nil, nil)
-			if err := cmp.Or(err, problemOrNil(p)); err != nil {
+			if err := c.post(cmd.Context(), c.base.JoinPath(agentPath(args[0]), verb), nil, nil); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", oneLine(args[0]), done)
@@ -163,12 +159,4 @@ func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
 	}
 	flags.register(cmd)
 	return cmd
-}
-
-// problemOrNil returns the error of a problem, nil if there is none.
-func problemOrNil(p *rest.UnsupportedProblem) error {
-	if p == nil {
-		return nil
-	}
-	return problemError(p)
 }

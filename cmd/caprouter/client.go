@@ -134,6 +134,16 @@ func (c *client) getResource(ctx context.Context, path string, query url.Values,
 	}
 }
 
+// post sends body (nil for none) and decodes a 2xx response into v. Another response is an
+// error.
+func (c *client) post(ctx context.Context, at *url.URL, body, v any) error {
+	p, err := c.sendRequest(ctx, http.MethodPost, at, body, v)
+	if err == nil && p != nil {
+		err = problemError(p)
+	}
+	return err
+}
+
 // sendRequest sends body (nil for none) and decodes a 2xx response into v. It returns
 // other responses as a problem.
 func (c *client) sendRequest(ctx context.Context, method string, at *url.URL, body, v any) (*rest.UnsupportedProblem, error) {

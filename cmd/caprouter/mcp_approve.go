@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,12 +39,8 @@ func newMCPApproveCommand() *cobra.Command {
 					return usageErrorf(cmd, "--hash is needed: caprouter mcp approve lists the hashes")
 				}
 				at := c.base.JoinPath(mcpToolsPath, args[0], "approve")
-				problem, err := c.sendRequest(cmd.Context(), http.MethodPost, at, rest.MCPApproval{Hash: hash}, nil)
-				if err != nil {
+				if err := c.post(cmd.Context(), at, rest.MCPApproval{Hash: hash}, nil); err != nil {
 					return err
-				}
-				if problem != nil {
-					return problemError(problem)
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is approved\n", args[0])
 				return err

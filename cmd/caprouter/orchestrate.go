@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -124,12 +123,8 @@ func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any
 		return err
 	}
 	var run contract.Orchestration
-	p, err := c.sendRequest(cmd.Context(), http.MethodPost, c.base.JoinPath(runsPath, id, verb), body, &run)
-	switch {
-	case err != nil:
+	if err := c.post(cmd.Context(), c.base.JoinPath(runsPath, id, verb), body, &run); err != nil {
 		return err
-	case p != nil:
-		return problemError(p)
 	}
 	return printOutput(cmd, flags.asJSON, &run, func(out io.Writer) error {
 		_, err := fmt.Fprintf(out, "%s  %s %s\n", run.OrchestrationID, run.Status, run.Reason)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -120,12 +119,8 @@ func newTicketsCloseCommand() *cobra.Command {
 			body := struct {
 				Note string `json:"note"`
 			}{note}
-			p, err := c.sendRequest(cmd.Context(), http.MethodPost, c.base.JoinPath(ticketPath(args[0]), "close"), body, &t)
-			switch {
-			case err != nil:
+			if err := c.post(cmd.Context(), c.base.JoinPath(ticketPath(args[0]), "close"), body, &t); err != nil {
 				return err
-			case p != nil:
-				return problemError(p)
 			}
 			return printOutput(cmd, flags.asJSON, t, func(out io.Writer) error {
 				_, err := fmt.Fprintf(out, "closed %s, a ticket of %s: %s\n", oneLine(t.TicketID), formatCount(t.Count, "request"), oneLine(t.Title))
