@@ -76,6 +76,7 @@ func newServer(ctx context.Context, c *core, opts Options) (*Server, error) {
 	c.access.startReloading(c, s.group)
 	c.persistence.startTasks(s)
 	c.views.startBuilding(s.group)
+	c.mcp.Start() // before the first goal, which would end because there are no servers
 	s.group.Go("serve", func(ctx context.Context) error { return server.Serve(ctx, listener) })
 	if err := s.waitForView(ctx); err != nil {
 		return nil, err
@@ -98,7 +99,6 @@ func (s *Server) startBackground() {
 		return nil
 	})
 	c.persistence.startCounting(s)
-	c.mcp.Start()
 	if c.cfg.MCP.HotReload {
 		s.group.Go("watch the registry of MCP servers", c.mcp.Watch)
 	}
