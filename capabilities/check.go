@@ -114,7 +114,7 @@ func checkDocument(doc *strictyaml.Document, d *fileContent) error {
 		entry := d.Clients[id]
 		c.below("clients", id).checkEntry(id, &entry)
 	}
-	c.below("domain_aliases").checkAliases(d)
+	c.below("domain_aliases").checkAliases(d, !hasInvalidDomains(doc, d))
 	c.below("routing").checkShape(&d.Routing)
 	c.below("fallback").checkShape(&d.Fallback)
 	for _, subject := range slices.Sorted(maps.Keys(d.Grants)) {

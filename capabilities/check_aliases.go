@@ -12,8 +12,9 @@ import (
 )
 
 // checkAliases validates `domain_aliases:`. Its keys are domains that an agent or
-// a grant of the file declares.
-func (c checker) checkAliases(d *fileContent) {
+// a grant of the file declares; this is not checked if complete is false, because some
+// declared domains are then not known.
+func (c checker) checkAliases(d *fileContent, complete bool) {
 	if len(d.DomainAliases) == 0 {
 		return
 	}
@@ -31,7 +32,7 @@ func (c checker) checkAliases(d *fileContent) {
 		byForm[normalizeName(name)] = name
 	}
 	for _, domain := range slices.Sorted(maps.Keys(d.DomainAliases)) {
-		if !declared[domain] {
+		if complete && !declared[domain] {
 			detail := fmt.Sprintf("%q is not a domain of this registry", truncateText(domain))
 			if near := strictyaml.Nearest(domain, names); near != "" {
 				detail += fmt.Sprintf("; did you mean %q?", near)
@@ -52,6 +53,25 @@ func (c checker) checkAliases(d *fileContent) {
 			seen[alias] = true
 		}
 	}
+}
+
+// hasInvalidDomains reports whether the domains of an agent or a grant could not be
+// decoded, for example because the key above them is misspelt.
+func hasInvalidDomains(doc *strictyaml.Document, d *fileContent) bool {
+	if d.Clients == nil && doc.IsInvalid("clients") {
+		return true
+	}
+	for id := range d.Clients {
+		if doc.IsInvalid("clients", id, "match", "domains") {
+			return true
+		}
+	}
+	for subject := range d.Grants {
+		if doc.IsInvalid("grants", subject, "domains") {
+			return true
+		}
+	}
+	return false
 }
 
 // aliasProblem returns why a text is not a valid alias; "" if it is one. The names

@@ -247,6 +247,14 @@ func TestFileMistakes(t *testing.T) {
 		{"aliases of an undeclared domain", "clients:\n  a: {match: {intent: [x], domains: [python]}}\n" + "domain_aliases:\n  pyton: [snake]\n  other: [x]\n", []string{
 			`4:3: "pyton" is not a domain of this registry; did you mean "python"?`, `5:3: "other" is not a domain of this registry`,
 		}},
+		{"aliases beside a misspelt match", "clients:\n  a: {matchs: {intent: [x], domains: [python]}}\ndomain_aliases: {python: [snake]}\n", []string{`2:7: unknown key "matchs"; did you mean "match"?`}},
+		{"aliases beside misspelt domains", "clients:\n  a: {match: {intent: [x], domain: [python]}}\ndomain_aliases: {python: [snake]}\n", []string{`2:28: unknown key "domain"; did you mean "domains"?`}},
+		{"aliases beside domains that are no list", "clients:\n  a: {match: {intent: [x], domains: python}}\ndomain_aliases: {python: [snake]}\n", []string{`2:37: must be a list, got the text "python"`}},
+		{"aliases beside misspelt clients", "client:\n  a: {match: {intent: [x], domains: [python]}}\ndomain_aliases: {python: [snake]}\n", []string{`1:1: unknown key "client"; did you mean "clients"?`}},
+		{"aliases beside misspelt domains of a grant", ok + "grants: {g: {intents: [x], domain: [python]}}\ndomain_aliases: {python: [snake]}\n", []string{`2:28: unknown key "domain"; did you mean "domains"?`}},
+		{"aliases of an undeclared domain beside another mistake", "clients:\n  a: {match: {intent: [x], domains: [python]}, priorty: 1}\ndomain_aliases: {java: [jvm]}\n", []string{
+			`2:48: unknown key "priorty"; did you mean "priority"?`, `3:18: "java" is not a domain of this registry`,
+		}},
 		{"aliases of any domain", domains + "domain_aliases: {'*': [spark]}\n", []string{`3:18: "*" is not a domain of this registry`}},
 		{"no alias", domains + "domain_aliases: {d: []}\n", []string{"3:21: lists no alias; list at least one, or leave the domain out"}},
 		{"an alias that is a domain", domains + "domain_aliases: {d: [E, spark]}\n", []string{`3:22: "E" is the domain e itself; remove the alias`}},

@@ -58,6 +58,13 @@ func (d *Document) Contains(steps ...any) bool {
 	return true
 }
 
+// IsInvalid reports whether the value at the path or, if it is absent, the nearest
+// enclosing value was decoded with an error.
+func (d *Document) IsInvalid(steps ...any) bool {
+	_, value := d.findNode(steps)
+	return d.invalid[value]
+}
+
 // findNode follows the path as far as it exists. key is nil for the root and for
 // items of a list.
 func (d *Document) findNode(at Path) (key, value *yaml.Node) {

@@ -86,6 +86,28 @@ func TestErrorf_SkipsInvalidValues(t *testing.T) {
 	)
 }
 
+func TestIsInvalid_ConsidersNearestValue(t *testing.T) {
+	d := parsed(t, "limits:\n  intent: [a]\nclients: {a: {max_tokens: 1}, b: {max_tokens: x}}\n")
+	var v settings
+	if err := d.Decode(&v); err == nil {
+		t.Fatal("Decode: got no error")
+	}
+	for _, tt := range []struct {
+		at   Path
+		want bool
+	}{
+		{At("limits", "intents"), true}, // absent beside a misspelt key
+		{At("clients", "a", "max_tokens"), false},
+		{At("clients", "a", "priority"), false},
+		{At("clients", "b", "max_tokens"), true},
+		{At("clients", "b"), true}, // in part
+	} {
+		if got := d.IsInvalid(tt.at...); got != tt.want {
+			t.Errorf("%v: got %t, want %t", tt.at, got, tt.want)
+		}
+	}
+}
+
 func TestError_TextContainsPosition(t *testing.T) {
 	for _, tt := range []struct {
 		err  Error
