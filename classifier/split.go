@@ -19,7 +19,8 @@ const maxSegments = 64
 // promptPart is one request of a prompt.
 type promptPart struct {
 	title      string
-	intent     string // contract.Unknown if no intent is meant
+	segments   []string // of the prompt, that the title consists of
+	intent     string   // contract.Unknown if no intent is meant
 	domains    []string
 	origins    []contract.DomainOrigin // of domains
 	confidence float64
@@ -37,7 +38,9 @@ func splitPrompt(prompt *lexical.Text, whole *lexical.Prediction) []promptPart {
 	}
 	parts := understoodParts(prompt, whole.Labelled)
 	switch {
-	case len(parts) == 0, len(parts) == 1 && whole.Intent != contract.Unknown && whole.Intent != parts[0].intent:
+	case len(parts) == 0:
+		return nil
+	case len(parts) == 1 && whole.Intent != contract.Unknown && whole.Intent != parts[0].intent && whole.Confidence >= parts[0].confidence:
 		return nil
 	case len(parts) == 1:
 		parts[0].domains, parts[0].origins = whole.Domains, lexicalOrigins(whole) // context may name them
@@ -47,13 +50,10 @@ func splitPrompt(prompt *lexical.Text, whole *lexical.Prediction) []promptPart {
 		intents[i] = parts[i].intent
 	}
 	if unknown := prompt.FindUnknownRequests(intents); len(unknown) > 0 {
-		titles := make([]string, len(unknown))
-		for i, text := range unknown {
-			titles[i] = subtaskTitle(text, contract.Unknown)
+		for i := range parts {
+			parts[i].removeClauses(prompt, unknown)
 		}
-		parts = append(parts, promptPart{
-			title: truncateWords(strings.Join(titles, "; "), contract.MaxSubtaskTitle), intent: contract.Unknown, domains: []string{contract.Unknown},
-		})
+		parts = append(parts, promptPart{title: joinTitles(unknown, contract.Unknown), intent: contract.Unknown, domains: []string{contract.Unknown}})
 	}
 	if len(parts) == 1 && (whole.Intent != contract.Unknown || whole.BestIntent != parts[0].intent) {
 		return nil
@@ -73,7 +73,7 @@ func understoodParts(prompt *lexical.Text, labelled bool) []promptPart {
 	for _, text := range segments[:min(len(segments), maxSegments)] {
 		if p := prompt.Classify(text); p.Intent != contract.Unknown && !p.LabelOnly {
 			parts = append(parts, promptPart{
-				title: subtaskTitle(text, p.Intent), intent: p.Intent, domains: p.Domains, origins: lexicalOrigins(p),
+				title: subtaskTitle(text, p.Intent), segments: []string{text}, intent: p.Intent, domains: p.Domains, origins: lexicalOrigins(p),
 				confidence: p.Confidence, runnersUp: p.Alternatives, domainOnly: p.DomainOnly || labelled && p.BareDomain,
 			})
 		}
@@ -103,7 +103,8 @@ func mergeByIntent(parts []promptPart) []promptPart {
 			continue
 		}
 		j := &joined[i]
-		j.title = truncateWords(j.title+"; "+p.title, contract.MaxSubtaskTitle)
+		j.segments = append(j.segments, p.segments...)
+		j.title = joinTitles(j.segments, j.intent)
 		j.domains, j.origins = appendDomains(j.domains, p.domains), appendOrigins(j.origins, p.origins)
 		if p.confidence > j.confidence {
 			j.confidence, j.runnersUp = p.confidence, p.runnersUp
@@ -195,6 +196,26 @@ func subtaskTitle(segment, intent string) string {
 		return t
 	}
 	return intent
+}
+
+// joinTitles returns a title for several segments of one part.
+func joinTitles(segments []string, intent string) string {
+	titles := make([]string, len(segments))
+	for i, text := range segments {
+		titles[i] = subtaskTitle(text, intent)
+	}
+	return truncateWords(strings.Join(titles, "; "), contract.MaxSubtaskTitle)
+}
+
+// removeClauses removes the clauses, which are another part of the prompt, from the title.
+func (p *promptPart) removeClauses(prompt *lexical.Text, clauses []string) {
+	var own []string
+	for _, segment := range p.segments {
+		own = append(own, prompt.RemoveClauses(segment, clauses)...)
+	}
+	if len(own) > 0 {
+		p.title = joinTitles(own, p.intent)
+	}
 }
 
 // truncateWords puts a text on one line. If it is longer than limit characters,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 )
 
@@ -56,6 +57,48 @@ func TestSplit_UnknownRequests(t *testing.T) {
 			}
 			if tt.want != "" && (clf.Intent != "code_review" || clf.Confidence != clf.Subtasks[0].Confidence && clf.Subtasks[0].Intent != contract.Unknown) {
 				t.Errorf("got %s, want code_review with the confidence of its part", render(&clf))
+			}
+		})
+	}
+}
+
+// TestSplit_TitlesAreOwnSegments checks that the title of each part of a prompt has no text
+// of another one.
+func TestSplit_TitlesAreOwnSegments(t *testing.T) {
+	nine, err := capabilities.Load("../golden/testdata/nine/examples-50.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, prompt string
+		want         []string
+	}{
+		{"unknown half", "Cancel my order and book me a flight to Paris", []string{"cancel_order: Cancel my order", "unknown: book me a flight to Paris"}},
+		{"unknown first", "Book me a flight to Paris and then cancel my order", []string{"cancel_order: cancel my order", "unknown: Book me a flight to Paris"}},
+		{"unknown in the middle", "Cancel my order. Book me a flight to Paris. I do not want the order anymore", []string{
+			"cancel_order: Cancel my order; I do not want the order anymore", "unknown: Book me a flight to Paris",
+		}},
+		{"unsure of a known intent", "cancel my order, then why is the pipeline slow today", []string{"cancel_order: cancel my order", "unknown: why is the pipeline slow today"}},
+		{"unsure, in a list", "Track my order and check whether my boss approved the days off", []string{
+			"track_order: Track my order", "unknown: check whether my boss approved the days off",
+		}},
+		{"rejected intent", "Delete my personal data and I want my money back from last week", []string{
+			"delete_personal_data: Delete my personal data", "unknown: I want my money back from last week",
+		}},
+		{"whole prompt of another intent", "do you still have the oak bookshelf in the 180 cm size? Could legal take a look at the NDA the new logistics supplier sent us?", []string{
+			"contract_review: Could legal take a look at the NDA the new logistics supplier sent us?", "unknown: do you still have the oak bookshelf in the 180 cm size?",
+		}},
+		{"no second request", "Cancel my order. My laptop is dead.", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			clf := newClassifier(t).Classify(t.Context(), input(nine.Catalogue, tt.prompt))
+			var got []string
+			for _, sub := range clf.Subtasks {
+				got = append(got, sub.Intent+": "+sub.Title)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%q: subtasks (-want +got):\n%s", tt.prompt, diff)
 			}
 		})
 	}

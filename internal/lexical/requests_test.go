@@ -75,3 +75,26 @@ func TestText_Classify(t *testing.T) {
 		}
 	})
 }
+
+func TestRemoveClauses(t *testing.T) {
+	m := Train(trainedCorpus())
+	const text = "pay the invoice, book a room and reset my password. Order lunch"
+	tests := []struct {
+		segment string
+		remove  []string
+		want    []string
+	}{
+		{text, nil, []string{text}},
+		{text, []string{"Order lunch"}, []string{"pay the invoice, book a room and reset my password"}},
+		{text, []string{"reset my password"}, []string{"pay the invoice, book a room", "Order lunch"}},
+		{text, []string{"pay the invoice, book a room"}, []string{"reset my password. Order lunch"}},
+		{"book a room and reset my password", []string{"reset my password"}, []string{"book a room"}}, // begins inside a clause
+		{"book a room and reset my password", []string{"pay the invoice, book a room"}, []string{"book a room and reset my password"}},
+		{"Order lunch", []string{"Order lunch"}, nil},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, m.NewText(text).RemoveClauses(tt.segment, tt.remove)); diff != "" {
+			t.Errorf("%q without %q (-want +got):\n%s", tt.segment, tt.remove, diff)
+		}
+	}
+}

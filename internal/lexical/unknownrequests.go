@@ -5,8 +5,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/caprouter/caprouter/contract"
 )
 
 // Words of English, Portuguese and Spanish, folded, and pairs of Chinese characters.
@@ -57,10 +55,10 @@ el la los las lo esto eso mi tu su`
 const maxUnknownRequests = 3
 
 // FindUnknownRequests returns the clauses of the text, in order, that ask for something
-// which no intent of the corpus means. understood are the intents that other clauses
-// mean. A clause is none of them if it has fewer than two content words, states
-// something without asking, or continues an understood clause: "eggs to my list" in
-// "add milk and eggs to my list".
+// which no intent of the corpus means, or an intent of which the classifier is too unsure to
+// divide the text. understood are the intents that other clauses mean. A clause is none of
+// them if it has fewer than two content words, states something without asking, or continues
+// an understood clause: "eggs to my list" in "add milk and eggs to my list".
 func (t *Text) FindUnknownRequests(understood []string) []string {
 	clauses := t.Clauses()
 	if len(clauses) < 2 {
@@ -70,7 +68,7 @@ func (t *Text) FindUnknownRequests(understood []string) []string {
 	weak := weakBoundaries(t.text, clauses)
 	for i, clause := range clauses {
 		p := t.Classify(clause)
-		if p.Intent != contract.Unknown || p.LabelOnly {
+		if p.LabelOnly || p.DomainOnly || slices.Contains(understood, p.Intent) {
 			continue
 		}
 		shape := t.model.describeClause(clause)
@@ -82,6 +80,36 @@ func (t *Text) FindUnknownRequests(understood []string) []string {
 		return nil
 	}
 	return requests
+}
+
+// RemoveClauses returns the parts of a segment of the text that remain without the clauses,
+// in order.
+func (t *Text) RemoveClauses(segment string, clauses []string) []string {
+	from := strings.Index(t.text, segment)
+	to := from + len(segment)
+	var kept []string
+	begin, end, at := from, from, 0 // begin is -1 after a removed clause
+	for _, clause := range t.Clauses() {
+		start := at + strings.Index(t.text[at:], clause)
+		at = start + len(clause)
+		switch {
+		case at <= from || start >= to:
+		case start >= from && at <= to && slices.Contains(clauses, clause):
+			if begin >= 0 && begin < end {
+				kept = append(kept, t.text[begin:end])
+			}
+			begin = -1
+		default:
+			if begin < 0 {
+				begin = start
+			}
+			end = min(at, to)
+		}
+	}
+	if begin >= 0 && begin < end {
+		kept = append(kept, t.text[begin:end])
+	}
+	return kept
 }
 
 // weakBoundaries reports which boundaries before the clauses are weak; the last
