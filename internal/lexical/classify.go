@@ -52,7 +52,7 @@ type Model struct {
 	common      commonHashes
 	notFor      notForWords
 	statistical *statisticalModel
-	verbatim    map[uint64]int32 // hash of an example's words → its intent, -1 if several declare it
+	verbatim    map[uint64]int32 // hash of the words of an example or name → its intent, -1 if several declare it
 
 	report Report
 

@@ -410,5 +410,10 @@ const vectorConstant = -0.2
 var typicalSpread = confidenceFeatures{1, 2.660, 2.500, 3.199, 0.361, 0.250, 0.941, 0.725, 0.305, 0.347, 0.099, 0.050, 0.173, 0.359, 0.344, 0.921}
 
 // priorThreshold is the confidence below which an intent is rejected if there are no
-// trials: with names alone, whatever is not acted on.
-var priorThreshold = sizedWeight{MinActionConfidence, 0.02, 0}
+// trials, from MinActionConfidence to maxPriorThreshold. The more examples there are, the fewer
+// correct answers have a low confidence, and most predictions that have one are for requests
+// out of scope.
+var priorThreshold = sizedWeight{0.3, 0.16, 0}
+
+// maxPriorThreshold is reached with eight examples an intent: registries with more have trials.
+const maxPriorThreshold = 0.65

@@ -48,7 +48,8 @@
 //	    as held-out predictions increase. Confidence is the probability that the
 //	    intent is correct if the request is in scope. In an intent with few examples
 //	    it is lower if a single word speaks for it (statistical.go).
-//	  - A text that one intent declares as an example has that intent.
+//	  - A text that one intent declares as an example, or its name of several words, has that
+//	    intent.
 //	  - [TrainStored] keeps what was learned, and only builds the index of a corpus that
 //	    was trained before (stored.go).
 //	  - Thresholds (crossfit.go) are chosen on the same predictions. Below

@@ -212,20 +212,31 @@ func (t *indexBuilder) countFamilies(docs []IntentDoc) {
 	}
 }
 
-// verbatimTexts maps the hash of each example to the intent that declares it.
+// verbatimTexts maps the hash of each example, and of each name with several words, to the
+// intent that declares it.
 func (t *indexBuilder) verbatimTexts(docs []IntentDoc) map[uint64]int32 {
 	owner := map[uint64]int32{}
+	declare := func(text string, intent int, minWords int) bool {
+		h, words := textHashSeed, 0
+		for t.tokens.reset(text); t.tokens.next(); words++ {
+			h = hashWord(h, t.tokens.word)
+		}
+		if words < minWords {
+			return false
+		}
+		if other, ok := owner[h]; ok && other != int32(intent) {
+			owner[h] = -1
+		} else {
+			owner[h] = int32(intent)
+		}
+		return true
+	}
 	for i := range docs {
 		for _, text := range docs[i].Examples {
-			h, words := textHashSeed, 0
-			for t.tokens.reset(text); t.tokens.next(); words++ {
-				h = hashWord(h, t.tokens.word)
-			}
-			if other, ok := owner[h]; ok && other != int32(i) {
-				owner[h] = -1
-			} else if words > 0 {
-				owner[h] = int32(i)
-			}
+			declare(text, i, 1)
+		}
+		if declare(splitCamel(docs[i].Name), i, 2) {
+			declare(docs[i].Name, i, 1)
 		}
 	}
 	return owner
