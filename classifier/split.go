@@ -42,8 +42,8 @@ func splitPrompt(prompt *lexical.Text, whole *lexical.Prediction) []promptPart {
 		return nil
 	case len(parts) == 1 && whole.Intent != contract.Unknown && whole.Intent != parts[0].intent && whole.Confidence >= parts[0].confidence:
 		return nil
-	case len(parts) == 1:
-		parts[0].domains, parts[0].origins = whole.Domains, lexicalOrigins(whole) // context may name them
+	case len(parts) == 1 && len(whole.Domains) > 0: // the text beside the part may name them
+		parts[0].domains, parts[0].origins = whole.Domains, lexicalOrigins(whole)
 	}
 	intents := make([]string, len(parts))
 	for i := range parts {
