@@ -16,11 +16,13 @@ type textAnalysis struct {
 
 	word      []byte  // the current word
 	root      []byte  // its stem
+	gerund    bool    // it ends in -ing, which its stem does not contain
 	textHash  uint64  // of the words in order
 	found     []int32 // distinct known words, in order of appearance
 	weight    float64 // total weight of the content words
 	nonDomain int     // content words that are in no domain name
 	misspelt  int     // words one edit from a known word
+	nominal   int     // words in -ing that the model contains only in other forms
 	// replacements are the words of the registry that others count as.
 	replacements []wordReplacement
 	unknown      int                        // words that the model does not contain
@@ -124,7 +126,7 @@ func (r *textAnalysis) resetState() {
 	}
 	r.found, r.patterns, r.textHash = r.found[:0], r.patterns[:0], textHashSeed
 	r.domainWords, r.named, r.notFor, r.replacements = r.domainWords[:0], r.named[:0], r.notFor[:0], r.replacements[:0]
-	r.weight, r.nonDomain, r.unknown, r.misspelt, r.hasLabel = 0, 0, 0, 0, false
+	r.weight, r.nonDomain, r.unknown, r.misspelt, r.nominal, r.hasLabel = 0, 0, 0, 0, 0, false
 }
 
 // addWord records the current word, which is at position at. An unknown word that is a
@@ -215,6 +217,9 @@ func (r *textAnalysis) noteWord(w int32) {
 	r.wordSeen[w] = r.generation
 	r.found = append(r.found, w)
 	if info := &r.model.info[w]; !info.stop {
+		if r.gerund && !info.gerund {
+			r.nominal++
+		}
 		r.weight += info.weight
 		if !info.domain {
 			r.nonDomain++
@@ -238,6 +243,7 @@ func (r *textAnalysis) lookUpWord() (word, domain int32) {
 		domain = -1
 	}
 	r.root = stemWord(form)
+	r.gerund = isGerund(form, r.root)
 	if word, ok = r.model.words[string(r.root)]; !ok {
 		word = -1
 	}

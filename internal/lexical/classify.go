@@ -67,6 +67,7 @@ type wordInfo struct {
 	common   bool
 	domain   bool // part of a domain name
 	pair     bool // a pair of ideographs or kana
+	gerund   bool // the corpus has its form in -ing
 }
 
 // Prediction is the result of Classify.

@@ -322,14 +322,16 @@ func (t *indexBuilder) addWord(word []byte) int32 {
 	form := foldNumber(word)
 	t.spellings[string(form)]++
 	key := stemWord(form)
+	gerund := isGerund(form, key)
 	if w, ok := t.model.words[string(key)]; ok {
+		t.model.info[w].gerund = t.model.info[w].gerund || gerund
 		return w
 	}
 	w := int32(len(t.model.info))
 	t.model.words[string(key)] = w
 	first, _ := utf8.DecodeRune(word)
 	t.model.intentsWith = append(t.model.intentsWith, nil)
-	t.model.info = append(t.model.info, wordInfo{pair: isUnspaced(first), common: t.model.common.containsStem(key)})
+	t.model.info = append(t.model.info, wordInfo{pair: isUnspaced(first), common: t.model.common.containsStem(key), gerund: gerund})
 	return w
 }
 

@@ -58,6 +58,10 @@ func stemWord(b []byte) []byte {
 	return b
 }
 
+// isGerund reports whether a word without its plural has another stem only because of its
+// ending -ing.
+func isGerund(word, stem []byte) bool { return hasSuffix(word, "ing") && len(stem) < len(word) }
+
 func hasSuffix(b []byte, suffix string) bool {
 	return len(b) >= len(suffix) && string(b[len(b)-len(suffix):]) == suffix
 }

@@ -94,7 +94,7 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 		enough, factor = supportedDomains, domainFactor
 	case !words:
 		enough = supportedPhrases
-	case special > minLoneSupport:
+	case special > minLoneSupport && !r.isNominal():
 		enough, factor = supportedExamples, loneWordFactor
 	}
 	return 1 - (1-factor)*max(0, 1-examples/enough)
@@ -117,11 +117,15 @@ func (r *textAnalysis) namesOwnDomain(intent int) bool {
 	})
 }
 
+// isNominal reports whether a verb of the registry is the object of another word, which is not
+// known: "cancel my booking" does not ask for book_table.
+func (r *textAnalysis) isNominal() bool { return r.nominal > 0 && r.unknown > 0 }
+
 // isEnough reports whether a single word suffices: an example is similar, or the text
 // has few words that are not known. "Cancel my gym membership" does not ask for
 // cancel_order.
 func (r *textAnalysis) isEnough(f *confidenceFeatures) bool {
-	return f[featNearest] >= weakLikeness || f[featName] >= weakLikeness && r.unknown <= 1
+	return !r.isNominal() && (f[featNearest] >= weakLikeness || f[featName] >= weakLikeness && r.unknown <= 1)
 }
 
 // inVocabulary reports whether the intent, or another of its family, has the word.
