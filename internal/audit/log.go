@@ -197,11 +197,13 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 
 // continueChain continues the chain at its end.
 func (l *Log) continueChain(ctx context.Context, w *batchWriter) error {
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	l.size.Store(int64(info.Bytes))
+	l.streamLimit = info.MaxBytes
 	if l.others != nil {
-		info, err := l.stream.Info(ctx)
-		if err != nil {
-			return err
-		}
 		l.openedBehind = info.Last
 		if err := l.others.open(ctx); err != nil {
 			return err

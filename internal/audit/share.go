@@ -15,9 +15,10 @@ import (
 
 // shareEnforcer divides the log between owners. It is a part of the Log.
 type shareEnforcer struct {
-	log    *Log
-	size   atomic.Int64 // of the stream, about
-	queued atomic.Int64 // bytes of records that are not written yet
+	log         *Log
+	streamLimit int64        // of the stream; -1 = none. It is higher than that of the log
+	size        atomic.Int64 // of the stream, about
+	queued      atomic.Int64 // bytes of records that are not written yet
 }
 
 // keepsFacts reports whether facts are kept while the log is full, so that new ones are
@@ -57,30 +58,43 @@ func (e *shareEnforcer) Admit(caller *contract.Caller) error {
 		own, share)}
 }
 
-// checkRoom returns store.ErrFull for a record that has to wait for an eviction, for
-// example because of many requests that were admitted before. First only the owner with
-// the most bytes has to wait, so that others can still write. Then every owner has to
-// wait, because an eviction copies the other records and needs the rest of the space.
+// checkRoom returns store.ErrFull for a record that has to wait until there is room, for
+// example because of many requests that were admitted before. If facts are kept, first only
+// the owner with the most bytes has to wait, so that others can still write. Then every
+// owner has to wait: a removal is announced in the log before it begins, and an eviction
+// copies the other records, so that a log without any space could not make room.
 func (e *shareEnforcer) checkRoom(rec *Record) error {
-	if !e.keepsFacts() || !e.isAbove(nearlyFullPart) {
+	if e.log.cfg.Retention.MaxBytes <= 0 || !e.isAbove(nearlyFullPart) {
 		return nil
 	}
-	usage := e.log.usage
-	most := usage.heaviest()
-	own, _ := usage.sumOf(ownerOf(rec))
 	var reason string
 	switch {
-	case most == 0:
-		return nil // there is no content to evict
-	case e.isAbove(reservedPart):
-		reason = "the rest is reserved for removing old contents"
-	case own >= most:
+	case e.isFull():
+		reason = "the rest is reserved for the removal of old records"
+	case e.keepsFacts() && e.isHeaviest(ownerOf(rec)):
 		reason = "the tenant with the most bytes waits until its old contents are removed"
 	default:
 		return nil
 	}
 	e.log.requestSizeCheck()
 	return fmt.Errorf("%w: %s", store.ErrFull, reason)
+}
+
+// isFull reports whether only removals of old records may be written. If facts are kept,
+// they need space for copies.
+func (e *shareEnforcer) isFull() bool {
+	if e.keepsFacts() {
+		return e.isAbove(reservedPart)
+	}
+	return e.streamLimit > 0 && e.size.Load()+e.queued.Load() > e.streamLimit-e.streamLimit/announcedPart
+}
+
+// isHeaviest reports whether an owner has contents that can be evicted, and no other owner
+// has more bytes.
+func (e *shareEnforcer) isHeaviest(owner quota.Owner) bool {
+	most := e.log.usage.heaviest()
+	own, _ := e.log.usage.sumOf(owner)
+	return most > 0 && own >= most
 }
 
 // shareBytes returns the part of the log that one owner may use.
@@ -93,17 +107,28 @@ func (e *shareEnforcer) shareBytes() int64 {
 	return int64(keep.Share * float64(keep.MaxBytes))
 }
 
-// trimLimit returns the size from which records are trimmed before their retention. It
-// is higher if contents can be evicted instead, or facts are to be kept: then records are
-// trimmed only to keep the log writable.
+// trimLimit returns the size from which records are trimmed before their retention, after
+// contents were evicted. It is higher if there are contents, or facts are to be kept: then
+// records are trimmed only to keep the log writable.
 func (e *shareEnforcer) trimLimit() int64 {
-	l := e.log
-	limit := l.cfg.Retention.MaxBytes
-	if l.usage.heaviest() > 0 || l.cfg.Retention.KeepFacts {
-		return limit / 25 * 27
+	limit := e.log.cfg.Retention.MaxBytes
+	if e.log.usage.heaviest() > 0 || e.log.cfg.Retention.KeepFacts {
+		return partOf(limit, nearlyFullPart)
 	}
 	return limit
 }
+
+// evictLimit returns the size above which evictions are too slow, so that records are
+// trimmed. If facts are kept, callers wait for evictions first: see checkRoom.
+func (e *shareEnforcer) evictLimit() int64 {
+	limit := e.log.cfg.Retention.MaxBytes
+	if e.log.cfg.Retention.KeepFacts {
+		return partOf(limit, reservedPart)
+	}
+	return partOf(limit, nearlyFullPart)
+}
+
+func partOf(limit int64, part float64) int64 { return int64(part * float64(limit)) }
 
 // nearlyFullShare is the part of its share above which the facts of an owner cause a
 // warning, because its requests are rejected when they use up the share.
@@ -135,8 +160,10 @@ const (
 
 	// Sizes of the log, see Admit and checkRoom.
 	laggingPart    = 1.03 // above which requests of the heaviest owner are rejected until contents are evicted
-	nearlyFullPart = 1.05 // above which its records are rejected as well
+	nearlyFullPart = 1.05 // above which its records are rejected as well, or trimmed
 	reservedPart   = 1.08 // above which the stream only has space for the announcement of an eviction and its copies
+
+	announcedPart = 100 // one part of the stream has space for announcements only
 )
 
 // evictContents removes the oldest contents of the owners that exceed their share, or of
@@ -156,7 +183,7 @@ func (e *shareEnforcer) evictContents(ctx context.Context) (more bool, err error
 	e.size.Store(int64(info.Bytes))
 	least, share := int64(heavyPart*float64(most)), l.shareBytes()
 	switch {
-	case int64(info.Bytes) > l.trimLimit():
+	case int64(info.Bytes) > l.evictLimit():
 		return false, nil // too slow: trim records
 	case most > share:
 		least = share

@@ -167,6 +167,87 @@ func TestAppend_RecoversFromFullStore(t *testing.T) {
 	}
 }
 
+// A full log keeps space for the record that announces a trim: without it, no room could be
+// made any more. A process that has just started does not know yet what is stored.
+func TestAppend_KeepsSpaceToAnnounceTrim(t *testing.T) {
+	for _, facts := range []bool{false, true} {
+		t.Run(fmt.Sprintf("keep facts %t", facts), func(t *testing.T) {
+			d := newLogFixture(t, func(c *store.Config) { c.MaxBytes = 4 << 20 })
+			log, err := d.store.Log(t.Context(), LogConfig(0.25))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.log = log
+			now := time.Now()
+			for _, bytes := range []int{100 << 10, 1 << 10, 0} {
+				auditLog := d.open(func(c *Config) { c.Retention.MaxBytes, c.Retention.KeepFacts = 900<<10, facts })
+				rec := outcomeOf(now, 1)
+				rec.Content = make([]byte, bytes)
+				err = nil
+				for n := 0; err == nil && n < 2_000; n++ {
+					err = auditLog.Append(t.Context(), rec)
+				}
+				if !errors.Is(err, store.ErrFull) {
+					t.Fatalf("got error %v, want %v", err, store.ErrFull)
+				}
+				d.kill(auditLog)
+			}
+			auditLog := d.open(func(c *Config) { c.Retention.MaxBytes, c.Retention.KeepFacts = 900<<10, facts })
+			auditLog.StartRetention()
+			testkit.Eventually(t, "the log has room", func() bool {
+				return auditLog.Append(t.Context(), outcomeOf(now, 2)) == nil
+			})
+			d.close(auditLog)
+			if report := d.verify(); !report.OK() {
+				t.Errorf("got problems %v, want none", report.Problems)
+			}
+		})
+	}
+}
+
+// A log without any space, of an earlier version, makes room after its limit was raised.
+func TestStartRetention_RecoversAfterLimitIsRaised(t *testing.T) {
+	d := newLogFixture(t, func(c *store.Config) { c.MaxBytes = 4 << 20 })
+	limit := func(share float64) {
+		t.Helper()
+		log, err := d.store.Log(t.Context(), LogConfig(share))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.log = log
+	}
+	limit(0.25)
+	auditLog := d.open() // without a limit of its own, it uses all space
+	now := time.Now()
+	var err error
+	for n := 0; err == nil && n < 20_000; n++ {
+		rec := outcomeOf(now, n)
+		if n < 100 {
+			rec.Content = make([]byte, 10<<10)
+		}
+		err = auditLog.Append(t.Context(), rec)
+	}
+	if !errors.Is(err, store.ErrFull) {
+		t.Fatalf("got error %v, want %v", err, store.ErrFull)
+	}
+	d.close(auditLog)
+	limit(0.5)
+	auditLog = d.open(func(c *Config) { c.Retention.MaxBytes = 900 << 10 })
+	auditLog.StartRetention()
+	testkit.Eventually(t, "the log is trimmed to its limit", func() bool {
+		info, err := d.log.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Bytes <= 900<<10
+	})
+	d.append(auditLog, outcomeOf(now, 30_000))
+	d.close(auditLog)
+	if report := d.verify(); !report.OK() {
+		t.Errorf("got problems %v, want none", report.Problems)
+	}
+}
+
 // A tenant that fills the log faster than its contents are evicted is stopped before the
 // log is full, so that others can write, and nothing of them is trimmed.
 func TestAppend_StopsHeaviestTenantFirst(t *testing.T) {
