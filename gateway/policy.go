@@ -53,7 +53,8 @@ func rateOf(declared *mcpfile.Server, tool string, fallback limits.Rate) limits.
 	return limits.Rate{PerSecond: limit.RPS, Burst: limit.Burst}
 }
 
-// countCall counts a call for the rate limit, or returns an error if the caller calls the tool too often.
+// countCall counts a call for the rate limit, or returns an error if the caller calls the
+// tool too often.
 func (p *callPolicy) countCall(t *tool, by *Invocation) error {
 	p.mu.Lock()
 	limiter := p.limiters[t.Name]

@@ -16,8 +16,8 @@ const (
 	maxBatchesPerPass = 4096
 )
 
-// retainer removes what is too old or too much, and counts what is stored. It is a part of the
-// Log.
+// retainer removes old records and contents, and those beyond the limit, and counts the
+// stored bytes. It is a part of the Log.
 type retainer struct{ log *Log }
 
 // StartRetention enforces the retention, and makes room in a full log, until Close. It must
