@@ -409,11 +409,14 @@ const vectorConstant = -0.2
 // that the prior was learned from.
 var typicalSpread = confidenceFeatures{1, 2.660, 2.500, 3.199, 0.361, 0.250, 0.941, 0.725, 0.305, 0.347, 0.099, 0.050, 0.173, 0.359, 0.344, 0.921}
 
-// priorThreshold is the confidence below which an intent is rejected if there are no
-// trials, from MinActionConfidence to maxPriorThreshold. The more examples there are, the fewer
-// correct answers have a low confidence, and most predictions that have one are for requests
-// out of scope.
-var priorThreshold = sizedWeight{0.3, 0.16, 0}
+// priorThreshold returns the confidence below which an intent is rejected if there are no
+// trials. The more examples there are, the fewer correct answers have a low confidence, and
+// most predictions that have one are for requests out of scope.
+func priorThreshold(size corpusSize) float64 {
+	return min(max(MinActionConfidence, growingThreshold.at(size)), maxPriorThreshold)
+}
+
+var growingThreshold = sizedWeight{0.3, 0.16, 0}
 
 // maxPriorThreshold is reached with eight examples an intent: registries with more have trials.
 const maxPriorThreshold = 0.65

@@ -207,7 +207,7 @@ func chooseThresholds(c *confidenceCalibration, trials []heldOutPrediction, size
 	if len(trials) == 0 {
 		prior = 1
 	}
-	unknown = c.interpolate(prior*c.oddsAt(min(max(MinActionConfidence, priorThreshold.at(size)), maxPriorThreshold)) + (1-prior)*c.oddsAt(unknown))
+	unknown = c.interpolate(prior*c.oddsAt(priorThreshold(size)) + (1-prior)*c.oddsAt(unknown))
 	weight := 0.0
 	if foreign > 0 {
 		weight = assumedOutOfScope / (1 - assumedOutOfScope) * own / foreign

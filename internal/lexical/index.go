@@ -216,7 +216,7 @@ func (t *indexBuilder) countFamilies(docs []IntentDoc) {
 // intent that declares it.
 func (t *indexBuilder) verbatimTexts(docs []IntentDoc) map[uint64]int32 {
 	owner := map[uint64]int32{}
-	declare := func(text string, intent int, minWords int) bool {
+	declare := func(text string, intent, minWords int) (hasWords bool) {
 		h, words := textHashSeed, 0
 		for t.tokens.reset(text); t.tokens.next(); words++ {
 			h = hashWord(h, t.tokens.word)
@@ -236,7 +236,7 @@ func (t *indexBuilder) verbatimTexts(docs []IntentDoc) map[uint64]int32 {
 			declare(text, i, 1)
 		}
 		if declare(splitCamel(docs[i].Name), i, 2) {
-			declare(docs[i].Name, i, 1)
+			declare(docs[i].Name, i, 1) // bookRoom as it is written, too
 		}
 	}
 	return owner
