@@ -146,6 +146,18 @@ func (b *batch) hasContent() bool {
 	return false
 }
 
+// streamSize returns about how many bytes the stream stores for a batch whose message has
+// this length, separate contents included.
+func (b *batch) streamSize(message int) int64 {
+	size := int64(message) + messageOverhead
+	for i := range b.entries {
+		if c := &b.entries[i].content; c.state == contentSeparate {
+			size += c.storedSize()
+		}
+	}
+	return size
+}
+
 // removeContent removes the content of entry i and returns the messages with its
 // parts.
 func (b *batch) removeContent(i int) []uint64 {

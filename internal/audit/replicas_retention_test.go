@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -160,4 +161,37 @@ func TestReplicas_SharesCountAllChains(t *testing.T) {
 	if got := f.chainReport(report, "a").EvictedContents; got == 0 {
 		t.Error("no content was evicted from the chain of the other replica")
 	}
+}
+
+// A replica counts what others have written, so that together they leave the space which
+// the removal of old records needs.
+func TestReplicas_CountWritesOfOthers(t *testing.T) {
+	f := newReplicaFixture(t)
+	small := func(c *Config) { c.Retention = Retention{MaxBytes: 900 << 10, KeepFacts: true} }
+	a, b := f.replica("a", small), f.replica("b", small)
+	at := f.now()
+	fill := func(log *Log, bytes int) {
+		t.Helper()
+		rec := outcomeOf(at, 1)
+		rec.Content = make([]byte, bytes)
+		var err error
+		for n := 0; err == nil && n < 2_000; n++ {
+			err = log.Append(t.Context(), rec)
+		}
+		if !errors.Is(err, store.ErrFull) {
+			t.Fatalf("got error %v, want %v", err, store.ErrFull)
+		}
+	}
+	fill(a, 50<<10)
+	fill(a, 0)
+	if err := b.others.catchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Append(t.Context(), outcomeOf(at, 2)); !errors.Is(err, store.ErrFull) {
+		t.Errorf("got error %v in a log that another replica has filled, want %v", err, store.ErrFull)
+	}
+	b.StartRetention()
+	testkit.Eventually(t, "the log has room", func() bool {
+		return b.Append(t.Context(), outcomeOf(at, 3)) == nil
+	})
 }

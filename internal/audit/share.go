@@ -17,7 +17,7 @@ import (
 type shareEnforcer struct {
 	log         *Log
 	streamLimit int64        // of the stream; -1 = none. It is higher than that of the log
-	size        atomic.Int64 // of the stream, about
+	size        atomic.Int64 // of the stream, about: as of the last check, and what this and other replicas have appended since
 	queued      atomic.Int64 // bytes of records that are not written yet
 }
 
