@@ -27,8 +27,17 @@ func generated(n int) []byte {
 	return b.Bytes()
 }
 
+// agentCounts returns the sizes of registries: with -short, without the largest one, which
+// takes seconds.
+func agentCounts() []int {
+	if testing.Short() {
+		return []int{10, 1_000}
+	}
+	return []int{10, 1_000, 100_000}
+}
+
 func BenchmarkParse(b *testing.B) {
-	for _, n := range []int{10, 1_000, 100_000} {
+	for _, n := range agentCounts() {
 		b.Run(fmt.Sprintf("%d_agents", n), func(b *testing.B) {
 			data := generated(n)
 			b.SetBytes(int64(len(data)))
@@ -43,7 +52,7 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func BenchmarkLint(b *testing.B) {
-	for _, n := range []int{10, 1_000, 100_000} {
+	for _, n := range agentCounts() {
 		b.Run(fmt.Sprintf("%d_agents", n), func(b *testing.B) {
 			s, err := Parse("f.yaml", generated(n))
 			if err != nil {

@@ -101,10 +101,16 @@ var vocabularies = []struct {
 	skewed bool
 }{{"even", false}, {"skewed", true}}
 
+// agentCounts returns the sizes of registries: with -short, without the largest ones, which
+// take seconds to build.
+func agentCounts(counts ...int) []int {
+	return slices.DeleteFunc(counts, func(n int) bool { return testing.Short() && n > 100_000 })
+}
+
 // BenchmarkMatch asks one-domain queries beside the loop, in one run.
 func BenchmarkMatch(b *testing.B) {
 	for _, v := range vocabularies {
-		for _, n := range []int{10, 1_000, 100_000, 1_000_000} {
+		for _, n := range agentCounts(10, 1_000, 100_000, 1_000_000) {
 			b.Run(fmt.Sprintf("%s/agents=%d", v.name, n), func(b *testing.B) {
 				s := newSubject(n, v.skewed, threshold, 1, everyone)
 				loop := 0.0
@@ -124,7 +130,7 @@ func BenchmarkMatch(b *testing.B) {
 // BenchmarkMatchDomains asks for one to three domains.
 func BenchmarkMatchDomains(b *testing.B) {
 	for _, v := range vocabularies {
-		for _, n := range []int{1_000, 100_000, 1_000_000} {
+		for _, n := range agentCounts(1_000, 100_000, 1_000_000) {
 			for domains := 1; domains <= contract.MaxDomains; domains++ {
 				b.Run(fmt.Sprintf("%s/agents=%d/domains=%d", v.name, n, domains), func(b *testing.B) {
 					newSubject(n, v.skewed, threshold, domains, everyone).match(b)
@@ -205,7 +211,7 @@ func BenchmarkDescribe(b *testing.B) {
 // allocated on the way, bounds the peak.
 func BenchmarkBuild(b *testing.B) {
 	for _, v := range vocabularies {
-		for _, n := range []int{1_000, 100_000, 1_000_000} {
+		for _, n := range agentCounts(1_000, 100_000, 1_000_000) {
 			b.Run(fmt.Sprintf("%s/agents=%d", v.name, n), func(b *testing.B) {
 				p := populate(n, v.skewed)
 				before := heapBytes()

@@ -26,9 +26,15 @@ var benchCorpora = []struct {
 	}},
 }
 
+// maxShortIntents is the number of intents up to which a corpus is trained with -short.
+const maxShortIntents = 1_000
+
 func BenchmarkClassify(b *testing.B) {
 	for _, bc := range benchCorpora {
 		c := bc.corpus()
+		if testing.Short() && len(c.Intents) > maxShortIntents {
+			continue // its training takes many seconds
+		}
 		m := lexical.Train(c)
 		for name, text := range benchTexts(c) {
 			b.Run(fmt.Sprintf("%s/%s", bc.name, name), func(b *testing.B) {
@@ -112,6 +118,9 @@ func BenchmarkTrain(b *testing.B) {
 	for _, bc := range benchCorpora {
 		c := bc.corpus()
 		b.Run(bc.name, func(b *testing.B) {
+			if testing.Short() && len(c.Intents) > maxShortIntents {
+				b.Skip("takes many seconds")
+			}
 			b.ReportAllocs()
 			var m *lexical.Model
 			for b.Loop() {
