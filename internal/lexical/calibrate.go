@@ -248,3 +248,76 @@ func (c *confidenceCalibration) oddsAt(confidence float64) float64 {
 	}
 	return high
 }
+
+// corpusSize is what the prior of the confidence model depends on.
+type corpusSize struct {
+	examples float64 // log of 1 + the mean number of examples of an intent
+	classes  float64 // log of the number of intents
+	vectors  float64 // length of the vectors of texts; 0 if they are no features
+}
+
+// Bounds of the registries that the prior was learned from.
+const (
+	maxPriorExamples = 100
+	maxPriorClasses  = 60
+)
+
+func newCorpusSize(d *trainingSet) corpusSize {
+	return corpusSize{
+		examples: math.Log1p(min(d.examplesPerIntent(), maxPriorExamples)),
+		classes:  math.Log(min(float64(max(d.classes, 1)), maxPriorClasses)),
+		vectors:  float64(d.vectorLength),
+	}
+}
+
+// sizedWeight is a weight as a linear function of the size of the corpus.
+type sizedWeight struct{ constant, examples, classes float64 }
+
+func (w *sizedWeight) at(s corpusSize) float64 {
+	return w.constant + w.examples*s.examples + w.classes*s.classes
+}
+
+// priorRanking is the prior mean of the ranking, learned from small
+// registries.
+var priorRanking = [featCount]sizedWeight{
+	featConstant:       {-0.082, 0.117, -0.519},
+	featLogOdds:        {0.857, -0.062, -0.029},
+	featMargin:         {0.254, -0.080, 0.056},
+	featScore:          {0.060, 0.051, -0.156},
+	featEntropy:        {-0.483, -0.882, 0.330},
+	featUnknown:        {0.674, 0.056, -0.249},
+	featLength:         {0.436, -0.022, 0.061},
+	featFamily:         {-0.096, 0.184, 0.056},
+	featUnknownSquared: {0.443, 0.240, 0.399},
+	featForeign:        {-2.098, -0.000, -0.000},
+	featStop:           {-0.712, -0.000, -0.000},
+	featDomain:         {-5.905, 0.000, 0.000},
+	featNearest:        {0.907, -0.739, 0.316},
+	featName:           {2.366, -0.437, 0.066},
+	featKeyword:        {0.466, 0.000, 0.000},
+	featShared:         {-0.326, -0.018, 0.127},
+}
+
+// priorStretch and priorShift are the prior of the Platt curve.
+var priorStretch, priorShift = sizedWeight{0.525, 0.046, 0.249}, sizedWeight{-0.141, 0.496, 0.249}
+
+// vectorConstant is added to the prior of featConstant, times the examples, if vectors are
+// features, because some words of every request are similar to those of an intent: as many
+// requests out of scope are then rejected as without vectors.
+const vectorConstant = -0.2
+
+// typicalSpread is the standard deviation of each feature over the predictions
+// that the prior was learned from.
+var typicalSpread = confidenceFeatures{1, 2.660, 2.500, 3.199, 0.361, 0.250, 0.941, 0.725, 0.305, 0.347, 0.099, 0.050, 0.173, 0.359, 0.344, 0.921}
+
+// priorThreshold returns the confidence below which an intent is rejected if there are no
+// trials. The more examples there are, the fewer correct answers have a low confidence, and
+// most predictions that have one are for requests out of scope.
+func priorThreshold(size corpusSize) float64 {
+	return min(max(MinActionConfidence, growingThreshold.at(size)), maxPriorThreshold)
+}
+
+var growingThreshold = sizedWeight{0.3, 0.16, 0}
+
+// maxPriorThreshold is reached with eight examples an intent: registries with more have trials.
+const maxPriorThreshold = 0.65

@@ -1,6 +1,9 @@
 package lexical
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"sync"
 
 	"github.com/caprouter/caprouter/contract"
@@ -139,18 +142,164 @@ func (m *Model) Classify(text string) Prediction {
 	return p
 }
 
-// patternOverlap counts the words that a text shares with a pattern.
-type patternOverlap struct {
-	words, content, domain int // shared words; of these, content words and words of domain names
-	weight                 float64
+// statisticalModel is the learned part of a Model: linear model, texts to
+// compare with, calibration and thresholds.
+type statisticalModel struct {
+	linear          quantizedModel
+	declared        declaredTexts
+	common          commonHashes
+	calibration     confidenceCalibration
+	rejectThreshold float64
+	acceptThreshold float64
 }
 
-// tverskyIndex returns Tversky's similarity: the weight of the shared words,
-// relative to that of the pattern plus, at a discount, of the words that only
-// the text has.
-func tverskyIndex(common, text, pattern float64) float64 {
-	if common == 0 {
-		return 0
-	}
-	return common / (pattern + extraWordPenalty*max(0, text-common))
+// scoringScratch contains the buffers of one scoring call.
+type scoringScratch struct {
+	features featureExtractor
+	seen     []uint32 // by feature: generation in which it occurred
+	known    []int32
+	values   []float32
+	scores   classScores
+	sums     []int32
 }
+
+func (s *statisticalModel) newScratch() scoringScratch {
+	classes, families := len(s.linear.bias), s.linear.count
+	return scoringScratch{
+		features: featureExtractor{vectors: len(s.linear.vector.unit) > 0},
+		seen:     make([]uint32, s.linear.features.size), sums: make([]int32, classes+families),
+		scores: newClassScores(classes, families),
+	}
+}
+
+// scoreText looks up the extracted features and scores them.
+func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) scoredClass {
+	x.known = x.known[:0]
+	var unknown unknownCount
+	words := 0
+	for block, hashes := range [...][]uint32{x.features.words, x.features.grams} {
+		for _, h := range hashes {
+			switch f := s.linear.features.lookup(h); {
+			case f < 0 && block == 1:
+				unknown.ngrams++
+			case f < 0 && s.common.contains(h):
+				unknown.common++
+			case f < 0:
+				unknown.words++
+			case x.seen[f] != generation:
+				x.seen[f] = generation
+				x.known = append(x.known, f)
+			}
+		}
+		if block == 0 {
+			words = len(x.known)
+		}
+	}
+	var mass wordMass
+	x.values, mass = s.linear.weighText(x.values, x.known, words, unknown)
+	s.linear.scoreClasses(&x.scores, x.sums, x.known, x.values)
+	s.linear.vector.addScores(x.scores.places, &x.features.vector)
+	v := rankScores(&x.scores, &s.linear.classFamilies, len(x.known), &mass)
+	v.features.addLikeness(s.declared.compare(v.best, s.linear.rarity, x.seen, generation, mass.total, nil))
+	return v
+}
+
+// predictIntent completes a prediction with the statistical model.
+func (r *textAnalysis) predictIntent(p *Prediction) {
+	s := r.model.statistical
+	if len(s.linear.bias) == 0 {
+		return
+	}
+	exact, ok := r.model.verbatim[r.textHash]
+	if !ok {
+		exact = -1
+	}
+	r.scratch.scores.required = exact
+	v := s.scoreText(&r.scratch, r.generation)
+	if len(r.scratch.known) == 0 {
+		return // no feature of the text is known
+	}
+	if exact >= 0 {
+		v.best = int(exact)
+		r.completePrediction(p, &v, max(s.calibration.confidence(&v.features), verbatimConfidence, s.rejectThreshold), 1, 1)
+		return
+	}
+	if v.features[featKeyword] > 0 && s.linear.tied {
+		v.widenTie(&r.scratch.scores, &s.linear.classFamilies)
+	}
+	confidence, share := s.calibration.confidence(&v.features), 1.0
+	factor := r.supportFactor(v.best, &v.features, false)
+	if least := max(s.rejectThreshold, MinActionConfidence); v.tiedShare < 1 && confidence*factor < least {
+		tied := v.withTies()
+		together, support := s.calibration.confidence(&tied), r.supportFactor(v.best, &v.features, true)
+		if together*support >= least {
+			share = min(v.tiedShare, confidence*factor/(together*support)) // the best one is no surer than by itself
+			confidence, factor = together, support
+		}
+	}
+	r.completePrediction(p, &v, confidence, share, factor*r.notForFactor(v.best))
+}
+
+// completePrediction sets intent, confidence and alternatives. The confidence is that
+// of all tied intents, of which the best one has the given share. The factor lowers it,
+// and that in other intents of the same agents, because the evidence for these agents is
+// weak.
+func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confidence, share, factor float64) {
+	s := r.model.statistical
+	p.BestIntent = r.model.intents[v.best]
+	p.Confidence = roundConfidence(confidence * factor * share)
+	p.Alternatives = make([]contract.IntentScore, 0, maxAlternatives)
+	if roundConfidence(confidence*factor) >= s.rejectThreshold {
+		p.Intent = p.BestIntent
+		p.DomainOnly = r.nonDomain == 0 && len(p.Domains) > 0
+	} else if p.Confidence > 0 {
+		p.Alternatives = append(p.Alternatives, contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence})
+	}
+	if !r.hasKnownContent() {
+		p.Alternatives = p.Alternatives[:0] // nothing is near
+		return
+	}
+	// The tied intents share the confidence as they share the probability of
+	// the linear model; the others share the remaining probability.
+	x := &r.scratch.scores
+	best := float64(x.places[v.best])
+	least := tieShare * x.places[v.best]
+	if v.wide {
+		least = 0
+	}
+	tied := 0.0 // probability of the other tied intents
+	if s.linear.tied {
+		for _, c := range s.linear.membersWith(v.best) {
+			if q := x.places[c]; int(c) != v.best && q >= least {
+				tied += float64(q)
+			}
+		}
+	}
+	rest := 1 - best
+	if share < 1 {
+		rest -= tied
+	}
+	rest = max(rest, 1e-9)
+	for _, next := range x.runnersUp(v.best, maxAlternatives-len(p.Alternatives)) {
+		q := float64(x.places[next])
+		c := (1 - confidence*factor) * min(1, q/rest)
+		switch family := s.linear.tie(int(next), v.best); {
+		case family && share < 1 && float32(q) >= least:
+			c = confidence * factor * (1 - share) * q / tied
+		case family:
+			c = (1 - confidence) * factor * min(1, q/rest)
+		}
+		c = roundConfidence(min(p.Confidence, c))
+		if q <= 0 || c <= 0 {
+			break
+		}
+		p.Alternatives = append(p.Alternatives, contract.IntentScore{Intent: r.model.intents[next], Confidence: c})
+	}
+	slices.SortStableFunc(p.Alternatives, func(a, b contract.IntentScore) int { return cmp.Compare(b.Confidence, a.Confidence) })
+}
+
+// verbatimConfidence is the least confidence of a text that only one intent
+// declares as an example.
+const verbatimConfidence = 0.95
+
+func roundConfidence(p float64) float64 { return math.Round(p*1e4) / 1e4 }

@@ -47,7 +47,7 @@
 //	    was learned from the predictions of thousands of small registries, and fades
 //	    as held-out predictions increase. Confidence is the probability that the
 //	    intent is correct if the request is in scope. In an intent with few examples
-//	    it is lower if a single word speaks for it (statistical.go).
+//	    it is lower if a single word speaks for it (support.go).
 //	  - A text that one intent declares as an example, or its name of several words, has that
 //	    intent.
 //	  - [TrainStored] keeps what was learned, and only builds the index of a corpus that

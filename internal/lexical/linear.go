@@ -129,38 +129,6 @@ func (l *linearModel) scoreClasses(scores []float32, features []int32, values []
 	}
 }
 
-// softmax turns the scores into probabilities in place.
-func softmax(scores []float32) {
-	top, sum := scores[0], float32(0)
-	for _, s := range scores { // slices.Max looks for NaN, which takes half of the time here
-		if s > top {
-			top = s
-		}
-	}
-	for c, s := range scores {
-		scores[c] = fastExp(s - top)
-		sum += scores[c]
-	}
-	whole := 1 / sum
-	for c := range scores {
-		scores[c] *= whole
-	}
-}
-
-// fastExp returns e to the x for x ≤ 0 with an error below 1e-4: 2 to the
-// integer part is the exponent, 2 to the rest a polynomial. math.Exp takes ten
-// times as long, and training calls it for every class and sample.
-func fastExp(x float32) float32 {
-	if x < -20 {
-		return 0
-	}
-	y := x * math.Log2E
-	whole := float32(int32(y)) - 1 // round down; y is negative
-	part := y - whole
-	p := 1 + part*(0.6951786+part*(0.22764444+part*0.07717702))
-	return p * math.Float32frombits(uint32(int32(whole)+127)<<23)
-}
-
 const (
 	// maxWeights bounds a quantized model. The weights with the least effect on
 	// a score are dropped.

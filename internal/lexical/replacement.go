@@ -311,8 +311,6 @@ func (m *Model) replaceWord(word, stem []byte) (string, EvidenceKind) {
 	return m.typos.correct(word), EvidenceTypo
 }
 
-func wordStem(word string) string { return string(stemWord(foldNumber([]byte(word)))) }
-
 // wordVector returns the vector of a folded word with the given stem: its own if it is an
 // English one, else that of its meaning in lexicon.Synonyms, whatever its language. Stop words
 // have none.

@@ -86,3 +86,5 @@ func newStopSet() map[string]bool {
 	}
 	return stops
 }
+
+func wordStem(word string) string { return string(stemWord(foldNumber([]byte(word)))) }

@@ -141,3 +141,38 @@ func (r *textAnalysis) inVocabulary(w int32, intent int, family bool) bool {
 	}
 	return false
 }
+
+// notForFactor lowers the confidence in an intent if the text contains a word that
+// occurs in the not_for texts of its agents and nowhere else in the corpus: "run
+// this script" is not for an agent that does not run code, although "script" speaks
+// for it. It keeps an intent of which the classifier is sure from being acted on.
+const notForFactor = 0.5
+
+// notForWords are the intents that a word speaks against, by stem. They are not
+// words of the model, so that they do not make a text better known.
+type notForWords map[string][]int32
+
+// newNotForWords collects the words of not_for texts that the corpus contains
+// nowhere else. The documents are in the order of the intents.
+func (t *indexBuilder) newNotForWords(docs []IntentDoc) notForWords {
+	words := notForWords{}
+	for i := range docs {
+		for _, text := range docs[i].NotFor {
+			for t.tokens.reset(text); t.tokens.next(); {
+				stem := string(stemWord(foldNumber(t.tokens.word)))
+				if _, known := t.model.words[stem]; !known && !slices.Contains(words[stem], int32(i)) {
+					words[stem] = append(words[stem], int32(i))
+				}
+			}
+		}
+	}
+	return words
+}
+
+// notForFactor returns the factor for the confidence in an intent.
+func (r *textAnalysis) notForFactor(intent int) float64 {
+	if slices.Contains(r.notFor, int32(intent)) {
+		return notForFactor
+	}
+	return 1
+}

@@ -1,7 +1,9 @@
 package lexical
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -168,4 +170,170 @@ func (d *trainingSet) flagWord(word string, flag featureFlags) {
 	if id := d.table.lookup(mixHash(hashBytes(seedStem, stemWord(foldNumber(b))))); id >= 0 {
 		d.flags[id] |= flag
 	}
+}
+
+// maxClasses bounds the classes and families, which weights refer to by number.
+const maxClasses = math.MaxUint16
+
+// classFamilies are the sets of agents that serve the classes.
+type classFamilies struct {
+	of    []int32 // by class
+	count int     // 0 if they are not part of the model
+	tied  bool    // classes of one family may be tied
+	familyMembers
+}
+
+// familyMembers are the classes of each family.
+type familyMembers struct {
+	first   []int32 // by family: index of its first member; one more at the end
+	members []int32
+}
+
+// listMembers sets the members of the families.
+func (f *classFamilies) listMembers() {
+	families := int32(0)
+	for _, g := range f.of {
+		families = max(families, g+1)
+	}
+	f.first, f.members = make([]int32, families+1), make([]int32, len(f.of))
+	for _, g := range f.of {
+		f.first[g+1]++
+	}
+	for g := range families {
+		f.first[g+1] += f.first[g]
+	}
+	next := slices.Clone(f.first)
+	for c, g := range f.of {
+		f.members[next[g]] = int32(c)
+		next[g]++
+	}
+}
+
+// membersWith returns the classes that may be tied with a class, with itself, in order.
+func (f *classFamilies) membersWith(class int) []int32 {
+	if !f.tied {
+		return nil
+	}
+	g := f.of[class]
+	return f.members[f.first[g]:f.first[g+1]]
+}
+
+// tie reports whether the two classes may be tied.
+func (f *classFamilies) tie(a, b int) bool { return f.tied && f.of[a] == f.of[b] }
+
+// agentFamilies numbers the sets of agents that serve an intent. Intents of a
+// family belong to one field, and share what they learn about it. If every
+// intent has its own family or all have the same one, they share nothing.
+func agentFamilies(docs []IntentDoc) classFamilies {
+	known := map[string]int32{}
+	f := classFamilies{}
+	for i := range docs {
+		key := strings.Join(sortedUnique(docs[i].Agents), "\x00")
+		n, ok := known[key]
+		if !ok {
+			n = int32(len(known))
+			known[key] = n
+		}
+		f.of = append(f.of, n)
+		f.tied = f.tied || ok && key != ""
+	}
+	if len(known) > 1 && len(known) < len(docs) && len(known)+len(docs) <= maxClasses {
+		f.count = len(known)
+	}
+	return f
+}
+
+// maxJoinedExamples is the number of examples of an intent from which its name
+// is not learned as one word as well (codereview).
+const maxJoinedExamples = 3
+
+// trainingTexts lists the training texts by family and intent: examples, the
+// name, the keywords, the description if its agents serve nothing else, and the
+// not_for texts as negatives.
+func trainingTexts(docs []IntentDoc, family []int32) []trainingText {
+	order := make([]int32, len(docs))
+	described := map[string]int{}
+	for i := range docs {
+		order[i] = int32(i)
+		for _, text := range sortedUnique(docs[i].Descriptions) {
+			described[text]++
+		}
+	}
+	owners := keywordOwners(docs)
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(family[a], family[b]) })
+	var list []trainingText
+	for _, class := range order {
+		d := &docs[class]
+		name := splitCamel(d.Name)
+		list = append(list, trainingText{text: name, class: class, kind: kindName})
+		if joined := joinWords(d.Name); joined != name && len(d.Examples) < maxJoinedExamples {
+			list = append(list, trainingText{text: joined, class: class, kind: kindName})
+		}
+		for _, text := range sortedUnique(d.Keywords) {
+			list = append(list, trainingText{text: text, class: class, kind: kindKeyword, exclusive: len(owners[text]) > 0})
+		}
+		for _, text := range sortedUnique(d.Descriptions) {
+			if described[text] == 1 {
+				list = append(list, trainingText{text: text, class: class, kind: kindDescription})
+			}
+		}
+		for _, text := range sortedUnique(d.NotFor) {
+			list = append(list, trainingText{text: text, class: class, kind: kindNotFor})
+		}
+		for _, text := range sortedUnique(d.Examples) {
+			list = append(list, trainingText{text: text, class: class})
+		}
+	}
+	return list
+}
+
+// keywordOwners returns, by keyword, the agents that serve all intents with the
+// keyword. If there is none, several agents declare it: as a keyword, or in the name of
+// an intent or domain.
+func keywordOwners(docs []IntentDoc) map[string][]string {
+	owners := map[string][]string{}
+	for i := range docs {
+		for _, text := range sortedUnique(docs[i].Keywords) {
+			if known, ok := owners[text]; ok {
+				owners[text] = docs[i].commonAgents(known)
+			} else {
+				owners[text] = docs[i].commonAgents(nil)
+			}
+		}
+	}
+	w := newTokenizer()
+	stems := make(map[string][]string, len(owners)) // of the keywords
+	for text := range owners {
+		for w.reset(text); w.next(); {
+			stems[text] = append(stems[text], string(stemWord(foldNumber(w.word))))
+		}
+	}
+	for i := range docs {
+		named := map[string]bool{} // stems
+		for _, text := range append([]string{docs[i].Name}, docs[i].Domains...) {
+			for w.reset(splitCamel(text)); w.next(); {
+				named[string(stemWord(foldNumber(w.word)))] = true
+			}
+		}
+		for text, known := range owners {
+			unnamed := func(stem string) bool { return !named[stem] }
+			if len(known) > 0 && !slices.ContainsFunc(stems[text], unnamed) {
+				owners[text] = docs[i].commonAgents(known)
+			}
+		}
+	}
+	return owners
+}
+
+// commonAgents returns which of the agents serve the intent; all that do if the list is
+// nil. An intent without agents is served by one of its own.
+func (d *IntentDoc) commonAgents(agents []string) []string {
+	own := sortedUnique(d.Agents)
+	if len(own) == 0 {
+		own = []string{d.Name}
+	}
+	if agents == nil {
+		return own
+	}
+	return slices.DeleteFunc(agents, func(a string) bool { return !slices.Contains(own, a) })
 }
