@@ -56,15 +56,15 @@ func (s corpusSize) priorWeight(least, most float64, trials int) float64 {
 type curveKnot struct{ logOdds, confidence float64 }
 
 func fitCalibration(trials []heldOutPrediction, size corpusSize) confidenceCalibration {
-	foreign := 0.0
+	outOfScope := 0.0
 	for i := range trials {
 		if trials[i].outOfScope {
-			foreign++
+			outOfScope++
 		}
 	}
 	weight := 1.0
-	if foreign > 0 {
-		weight = outOfScopeWeight / (1 - outOfScopeWeight) * (float64(len(trials)) - foreign) / foreign
+	if outOfScope > 0 {
+		weight = outOfScopeWeight / (1 - outOfScopeWeight) * (float64(len(trials)) - outOfScope) / outOfScope
 	}
 	var mean, precision confidenceFeatures
 	for a := range mean {
@@ -289,7 +289,7 @@ var priorRanking = [featCount]sizedWeight{
 	featLength:         {0.436, -0.022, 0.061},
 	featFamily:         {-0.096, 0.184, 0.056},
 	featUnknownSquared: {0.443, 0.240, 0.399},
-	featForeign:        {-2.098, -0.000, -0.000},
+	featUnknownContent: {-2.098, -0.000, -0.000},
 	featStop:           {-0.712, -0.000, -0.000},
 	featDomain:         {-5.905, 0.000, 0.000},
 	featNearest:        {0.907, -0.739, 0.316},

@@ -148,17 +148,17 @@ func TestCrossFit(t *testing.T) {
 			examples++
 		}
 	}
-	foreign := 0
+	outOfScope := 0
 	for _, tr := range trials {
 		if tr.outOfScope {
-			foreign++
+			outOfScope++
 			if tr.correct {
 				t.Error("got a right answer about an intent that was left out")
 			}
 		}
 	}
-	if len(trials)-foreign != examples || foreign != examples {
-		t.Errorf("got %d trials in scope and %d out of it, want %d of each", len(trials)-foreign, foreign, examples)
+	if len(trials)-outOfScope != examples || outOfScope != examples {
+		t.Errorf("got %d trials in scope and %d out of it, want %d of each", len(trials)-outOfScope, outOfScope, examples)
 	}
 	missing := d.excludedIntents(excludedPart)
 	if n := len(slices.DeleteFunc(missing, func(m bool) bool { return !m })); n == 0 || n > len(docs)/2 {
@@ -194,12 +194,12 @@ func TestQuantize(t *testing.T) {
 		l.scoreClasses(want, s.features, values)
 		c.scoreClasses(&got, sums, s.features, values)
 		for class := range d.classes {
-			if off := math.Abs(float64(got.places[class] - want[class])); off > 0.6 {
-				t.Fatalf("sample %d, class %d: got score %v, want %v or nearly", i, class, got.places[class], want[class])
+			if off := math.Abs(float64(got.values[class] - want[class])); off > 0.6 {
+				t.Fatalf("sample %d, class %d: got score %v, want %v or nearly", i, class, got.values[class], want[class])
 			}
 		}
 	}
-	if len(c.weight) > len(l.weight) || c.sizeBytes() >= 6*len(l.weight)+20*len(l.rarity)+8*len(c.features.slots) {
+	if len(c.weight) > len(l.weight) || c.sizeBytes() >= 6*len(l.weight)+20*len(l.idf)+8*len(c.features.slots) {
 		t.Errorf("got %d weights in %d bytes of %d weights, want fewer and smaller", len(c.weight), c.sizeBytes(), len(l.weight))
 	}
 }

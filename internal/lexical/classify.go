@@ -166,7 +166,7 @@ type scoringScratch struct {
 func (s *statisticalModel) newScratch() scoringScratch {
 	classes, families := len(s.linear.bias), s.linear.count
 	return scoringScratch{
-		features: featureExtractor{vectors: len(s.linear.vector.unit) > 0},
+		features: featureExtractor{vectors: len(s.linear.vector.scale) > 0},
 		seen:     make([]uint32, s.linear.features.size), sums: make([]int32, classes+families),
 		scores: newClassScores(classes, families),
 	}
@@ -195,12 +195,12 @@ func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) score
 			words = len(x.known)
 		}
 	}
-	var mass wordMass
-	x.values, mass = s.linear.weighText(x.values, x.known, words, unknown)
+	var shares wordShares
+	x.values, shares = s.linear.weighText(x.values, x.known, words, unknown)
 	s.linear.scoreClasses(&x.scores, x.sums, x.known, x.values)
-	s.linear.vector.addScores(x.scores.places, &x.features.vector)
-	v := rankScores(&x.scores, &s.linear.classFamilies, len(x.known), &mass)
-	v.features.addLikeness(s.declared.compare(v.best, s.linear.rarity, x.seen, generation, mass.total, nil))
+	s.linear.vector.addScores(x.scores.values, &x.features.vector)
+	v := rankScores(&x.scores, &s.linear.classFamilies, len(x.known), &shares)
+	v.features.addSimilarity(s.declared.compare(v.best, s.linear.idf, x.seen, generation, shares.squaredNorm, nil))
 	return v
 }
 
@@ -262,15 +262,15 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confide
 	// The tied intents share the confidence as they share the probability of
 	// the linear model; the others share the remaining probability.
 	x := &r.scratch.scores
-	best := float64(x.places[v.best])
-	least := tieShare * x.places[v.best]
+	best := float64(x.values[v.best])
+	least := tieRatio * x.values[v.best]
 	if v.wide {
 		least = 0
 	}
 	tied := 0.0 // probability of the other tied intents
 	if s.linear.tied {
 		for _, c := range s.linear.membersWith(v.best) {
-			if q := x.places[c]; int(c) != v.best && q >= least {
+			if q := x.values[c]; int(c) != v.best && q >= least {
 				tied += float64(q)
 			}
 		}
@@ -281,7 +281,7 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confide
 	}
 	rest = max(rest, 1e-9)
 	for _, next := range x.runnersUp(v.best, maxAlternatives-len(p.Alternatives)) {
-		q := float64(x.places[next])
+		q := float64(x.values[next])
 		c := (1 - confidence*factor) * min(1, q/rest)
 		switch family := s.linear.tie(int(next), v.best); {
 		case family && share < 1 && float32(q) >= least:

@@ -212,8 +212,8 @@ func (g *ClusterIndex) cosineSimilarity(text, of []weightedFeature, length float
 			at++
 		}
 		if at < len(text) && text[at].hash == f.hash {
-			rarity := g.inverseFrequency(f.hash)
-			sum += text[at].weight * f.weight * rarity * rarity
+			idf := g.inverseFrequency(f.hash)
+			sum += text[at].weight * f.weight * idf * idf
 		}
 	}
 	if sum == 0 {

@@ -16,7 +16,7 @@ const (
 	featLength                // log of the number of features
 	featFamily                // score that the family of the best class adds
 	featUnknownSquared        // the square of featUnknown: a foreign language is worse than a few unknown words
-	featForeign               // cube of the unknown share of the content words: one in another language
+	featUnknownContent        // cube of the unknown share of the content words: one in another language
 	featStop                  // share of the words, by weight, that are stop words
 	featDomain                // share of the words, by weight, that are part of domain names
 	featNearest               // cosine to the nearest example of the best class, over words
@@ -32,7 +32,7 @@ const (
 	// tieMargin is the distance to the best score up to which an intent of the
 	// same agents is tied with the best.
 	tieMargin = 0.5
-	tieShare  = 0.60653066 // e to the -tieMargin
+	tieRatio  = 0.60653066 // e to the -tieMargin
 )
 
 // scoredClass is the best class of a text and the inputs of its confidence.
@@ -63,13 +63,13 @@ func (v *scoredClass) withTies() confidenceFeatures {
 func (v *scoredClass) widenTie(x *classScores, families *classFamilies) {
 	whole, outside := 0.0, float32(0)
 	for _, c := range x.candidates {
-		if p := x.places[c]; families.tie(int(c), v.best) {
+		if p := x.values[c]; families.tie(int(c), v.best) {
 			whole += float64(p)
 		} else {
 			outside = max(outside, p)
 		}
 	}
-	p := float64(x.places[v.best])
+	p := float64(x.values[v.best])
 	v.tiedShare = p / whole
 	v.tied = tiedFeatures{min(math.Log(whole/max(1-whole, 1e-9)), maxLogOdds), math.Log(p / max(float64(outside), 1e-9))}
 	v.wide = true
@@ -80,8 +80,8 @@ const minProbability = 1e-6
 
 // rankScores finds the best class, and turns the scores of the classes into
 // probabilities in place.
-func rankScores(x *classScores, families *classFamilies, features int, mass *wordMass) scoredClass {
-	scores := x.places
+func rankScores(x *classScores, families *classFamilies, features int, shares *wordShares) scoredClass {
+	scores := x.values
 	classes := scores[:len(families.of)]
 	best := int(x.candidates[0])
 	for _, c := range x.candidates {
@@ -108,7 +108,7 @@ func rankScores(x *classScores, families *classFamilies, features int, mass *wor
 		sum += others.exp
 	}
 	whole := 1 / sum
-	leastTied := tieShare * (classes[best] * whole)
+	leastTied := tieRatio * (classes[best] * whole)
 	// 1 - p of the best and of the tied ones, summed to avoid rounding
 	entropy, rest, untied := others.entropy, others.probability, others.probability
 	for _, c := range x.candidates {
@@ -136,23 +136,23 @@ func rankScores(x *classScores, families *classFamilies, features int, mass *wor
 		v.tied = tiedFeatures{min(math.Log((1-untied)/max(untied, 1e-9)), maxLogOdds), float64(top - outside)}
 	}
 	v.features[featScore] = float64(top)
-	v.features[featUnknown] = float64(mass.unknown)
-	if content := float64(1 - mass.stop); content > 0 {
-		foreign := float64(mass.unknown) / content
-		v.features[featForeign] = foreign * foreign * foreign
+	v.features[featUnknown] = float64(shares.unknown)
+	if content := float64(1 - shares.stop); content > 0 {
+		share := float64(shares.unknown) / content
+		v.features[featUnknownContent] = share * share * share
 	}
-	v.features[featStop] = float64(mass.stop)
-	v.features[featDomain] = float64(mass.domain)
+	v.features[featStop] = float64(shares.stop)
+	v.features[featDomain] = float64(shares.domain)
 	if families.count > 0 {
 		v.features[featFamily] = float64(scores[len(families.of)+int(families.of[best])])
 	}
-	v.features[featUnknownSquared] = float64(mass.unknown * mass.unknown)
+	v.features[featUnknownSquared] = float64(shares.unknown * shares.unknown)
 	v.features[featLength] = math.Log1p(float64(features))
 	return v
 }
 
-// addLikeness adds the similarity to the declared texts of the best class.
-func (f *confidenceFeatures) addLikeness(l textLikeness) {
+// addSimilarity adds the similarity to the declared texts of the best class.
+func (f *confidenceFeatures) addSimilarity(l textSimilarity) {
 	f[featNearest] = l.nearest
 	f[featName] = l.name
 	if l.keyword {

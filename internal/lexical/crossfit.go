@@ -117,7 +117,7 @@ func (d *trainingSet) excludedIntents(part int) []bool {
 }
 
 // predictHeldOut predicts the samples for which on returns true.
-func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i int) bool, foreign bool) []heldOutPrediction {
+func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i int) bool, outOfScope bool) []heldOutPrediction {
 	scores := newClassScores(d.classes, d.families.count)
 	seen := make([]uint32, d.table.size)
 	skip := func(i int32) bool { return on(int(i)) }
@@ -134,15 +134,15 @@ func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i 
 		for _, f := range s.features {
 			seen[f] = uint32(i) + 1
 		}
-		var mass wordMass
-		values, mass = l.weighText(values, s.features, int(s.words), unknownCount{})
-		l.scoreClasses(scores.places, s.features, values)
-		l.vector.addScores(scores.places, s.vector)
-		v := rankScores(&scores, &d.families, len(s.features), &mass)
-		v.features.addLikeness(x.compare(v.best, l.rarity, seen, uint32(i)+1, mass.total, skip))
+		var shares wordShares
+		values, shares = l.weighText(values, s.features, int(s.words), unknownCount{})
+		l.scoreClasses(scores.values, s.features, values)
+		l.vector.addScores(scores.values, s.vector)
+		v := rankScores(&scores, &d.families, len(s.features), &shares)
+		v.features.addSimilarity(x.compare(v.best, l.idf, seen, uint32(i)+1, shares.squaredNorm, skip))
 		trials = append(trials, heldOutPrediction{
 			features: v.features, class: s.class, best: int32(v.best),
-			correct: !foreign && v.best == int(s.class), outOfScope: foreign,
+			correct: !outOfScope && v.best == int(s.class), outOfScope: outOfScope,
 		})
 	}
 	return trials
@@ -175,17 +175,17 @@ const (
 // reached. The latter is infinite if there is none.
 func chooseThresholds(c *confidenceCalibration, trials []heldOutPrediction, size corpusSize) (unknown, accept float64) {
 	type answer struct {
-		confidence     float64
-		right, foreign bool
+		confidence        float64
+		right, outOfScope bool
 	}
 	answers := make([]answer, len(trials))
-	var own, right, foreign float64
+	var own, right, outOfScope float64
 	for i := range trials {
 		t := &trials[i]
 		answers[i] = answer{roundConfidence(c.confidence(&t.features)), t.correct, t.outOfScope}
 		switch {
 		case t.outOfScope:
-			foreign++
+			outOfScope++
 		case t.correct:
 			right++
 			own++
@@ -210,14 +210,14 @@ func chooseThresholds(c *confidenceCalibration, trials []heldOutPrediction, size
 	}
 	unknown = c.interpolate(prior*c.oddsAt(priorThreshold(size)) + (1-prior)*c.oddsAt(unknown))
 	weight := 0.0
-	if foreign > 0 {
-		weight = assumedOutOfScope / (1 - assumedOutOfScope) * own / foreign
+	if outOfScope > 0 {
+		weight = assumedOutOfScope / (1 - assumedOutOfScope) * own / outOfScope
 	}
 	accept = math.Inf(1)
 	var accepted, correct, count float64
 	for i, a := range slices.Backward(answers) {
 		switch {
-		case a.foreign:
+		case a.outOfScope:
 			accepted += weight
 		case a.right:
 			correct++

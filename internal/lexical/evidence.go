@@ -31,8 +31,8 @@ func (m *Model) GatherEvidence(text string) Evidence {
 	for _, i := range r.candidatePatterns() {
 		p := &m.patterns[i]
 		o := r.measureOverlap(p)
-		if like := tverskyIndex(o.weight, r.weight, p.weight); p.kind != patternKeyword && like > 0 {
-			best[p.intent] = max(best[p.intent], like)
+		if similarity := tverskyIndex(o.weight, r.weight, p.weight); p.kind != patternKeyword && similarity > 0 {
+			best[p.intent] = max(best[p.intent], similarity)
 		}
 	}
 	var prediction Prediction
@@ -65,8 +65,8 @@ func (m *Model) NearestExamples(text string, limit int, keep func(intent, exampl
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)
 	type near struct {
-		pattern  *rulePattern
-		likeness float64
+		pattern    *rulePattern
+		similarity float64
 	}
 	var all []near
 	for _, i := range r.candidatePatterns() {
@@ -79,7 +79,7 @@ func (m *Model) NearestExamples(text string, limit int, keep func(intent, exampl
 		}
 	}
 	slices.SortFunc(all, func(a, b near) int {
-		return cmp.Or(cmp.Compare(b.likeness, a.likeness), strings.Compare(a.pattern.text, b.pattern.text),
+		return cmp.Or(cmp.Compare(b.similarity, a.similarity), strings.Compare(a.pattern.text, b.pattern.text),
 			cmp.Compare(a.pattern.intent, b.pattern.intent))
 	})
 	var texts []string
@@ -256,8 +256,8 @@ func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (
 				continue
 			}
 			for k := range unknown {
-				if like := roundConfidence(wordvectors.Cosine(&unknown[k], &v)); like >= minSimilarity && like > best[p.intent][k].Strength {
-					best[p.intent][k] = EvidenceItem{Kind: EvidenceSimilar, Text: word, Intent: r.model.intents[p.intent], Strength: like}
+				if similarity := roundConfidence(wordvectors.Cosine(&unknown[k], &v)); similarity >= minSimilarity && similarity > best[p.intent][k].Strength {
+					best[p.intent][k] = EvidenceItem{Kind: EvidenceSimilar, Text: word, Intent: r.model.intents[p.intent], Strength: similarity}
 				}
 			}
 		}
@@ -276,7 +276,7 @@ func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (
 // common words and those that count as another word.
 func (r *textAnalysis) unknownVectors(text string) (vectors []wordvectors.Vector) {
 	m := r.model
-	if len(m.statistical.linear.vector.unit) == 0 {
+	if len(m.statistical.linear.vector.scale) == 0 {
 		return nil
 	}
 	w := newTokenizer()

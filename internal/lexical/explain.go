@@ -164,14 +164,14 @@ func (c *quantizedModel) classWeight(feature int32, class int) float32 {
 	if class < 0 {
 		return 0
 	}
-	group := -1
+	family := -1
 	if c.count > 0 {
-		group = len(c.bias) + int(c.of[class])
+		family = len(c.bias) + int(c.of[class])
 	}
 	sum := float32(0)
 	for k := c.start[feature]; k < c.start[feature+1]; k++ {
-		if of := int(c.class[k]); of == class || of == group {
-			sum += float32(c.weight[k]) * c.unit[feature] / fixedPointOne
+		if of := int(c.class[k]); of == class || of == family {
+			sum += float32(c.weight[k]) * c.scale[feature] / fixedPointOne
 		}
 	}
 	return sum

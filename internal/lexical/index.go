@@ -286,12 +286,12 @@ func (t *indexBuilder) buildPostings() {
 		}
 	}
 	t.model.posts = make([][]int32, len(t.model.info))
-	var byRarity []int32
+	var byUse []int32
 	for i := range t.model.patterns {
 		p := &t.model.patterns[i]
-		byRarity = append(byRarity[:0], p.words...)
-		slices.SortStableFunc(byRarity, func(a, b int32) int { return use[a] - use[b] })
-		for _, w := range byRarity[:t.postingPrefix(p, byRarity)] {
+		byUse = append(byUse[:0], p.words...)
+		slices.SortStableFunc(byUse, func(a, b int32) int { return use[a] - use[b] })
+		for _, w := range byUse[:t.postingPrefix(p, byUse)] {
 			t.model.posts[w] = append(t.model.posts[w], int32(i))
 		}
 	}
@@ -299,21 +299,21 @@ func (t *indexBuilder) buildPostings() {
 
 // postingPrefix returns how many of the pattern's words, rarest first, it is
 // indexed under.
-func (t *indexBuilder) postingPrefix(p *rulePattern, byRarity []int32) int {
+func (t *indexBuilder) postingPrefix(p *rulePattern, byUse []int32) int {
 	switch {
 	case p.kind == patternName:
-		return len(byRarity)
+		return len(byUse)
 	case p.kind == patternKeyword, p.content == 0:
-		return min(1, len(byRarity))
+		return min(1, len(byUse))
 	}
 	left := p.weight
-	for i, w := range byRarity {
+	for i, w := range byUse {
 		left -= t.model.info[w].weight
 		if left < minCover*p.weight {
 			return i + 1
 		}
 	}
-	return len(byRarity)
+	return len(byUse)
 }
 
 // patternOverlap counts the words that a text shares with a pattern.

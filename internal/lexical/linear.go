@@ -6,16 +6,16 @@ import (
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
-// wordLengthShare is the share of the words in the squared length of a text.
+// wordNormShare is the share of the words in the squared norm of a text.
 // The rest is for the n-grams.
-const wordLengthShare = 0.5
+const wordNormShare = 0.5
 
 // linearModel is a linear model over sparse features: the score of a class is
 // the sum of the weights of the features for it. A feature has weights only for
 // the classes (and families) it occurs in, so that the model stays as small as
 // its corpus. The other classes lose because these win.
 type linearModel struct {
-	featureWeights
+	idfWeights
 	start  []int32  // by feature: index of its first weight; one more at the end
 	class  []uint16 // by weight: a class, or classes + a family
 	weight []float32
@@ -27,20 +27,20 @@ type linearModel struct {
 	classFamilies
 }
 
-// featureWeights are the weights of features regardless of class.
-type featureWeights struct {
-	rarity       []float32      // by feature: inverse document frequency; 0 = never seen
-	unseenRarity float32        // of an unknown feature
-	commonRarity float32        // of an unknown word that is a common one
-	flags        []featureFlags // by feature
+// idfWeights are the weights of features regardless of class: inverse document frequencies.
+type idfWeights struct {
+	idf       []float32      // by feature; 0 if no sample of the training contains it
+	unseenIDF float32        // of an unknown feature
+	commonIDF float32        // of an unknown word that is a common one
+	flags     []featureFlags // by feature
 }
 
-// wordMass is the squared length of the words of a text, and the shares of it.
-type wordMass struct {
-	total   float32
-	unknown float32 // share of words that the corpus does not contain
-	stop    float32 // share of stop words
-	domain  float32 // share of words of domain names
+// wordShares are the squared norm of the words of a text, and the shares of some words in it.
+type wordShares struct {
+	squaredNorm float32
+	unknown     float32 // words that the corpus does not contain
+	stop        float32 // stop words
+	domain      float32 // words of domain names
 }
 
 // unknownCount counts the features of a text that the corpus does not contain.
@@ -50,18 +50,18 @@ type unknownCount struct {
 	ngrams int
 }
 
-// weighText computes the feature values of a text: rarity, scaled so that
-// words and n-grams have their shares of a length of 1. Unknown features count
-// in the length like the rarest ones, so that the known part of a text weighs
-// less if more of it is unknown. The first features are words, unknown counts
-// the unknown ones of words and n-grams.
-func (w *featureWeights) weighText(values []float32, features []int32, words int, unknown unknownCount) ([]float32, wordMass) {
+// weighText computes the values of the features of a text: their inverse document
+// frequencies, scaled so that words and n-grams have their shares of a norm of 1.
+// Unknown features count in the norm like the rarest ones, so that the known part
+// of a text weighs less if more of it is unknown. The first features are words,
+// as many as given; the rest are n-grams.
+func (w *idfWeights) weighText(values []float32, features []int32, words int, unknown unknownCount) ([]float32, wordShares) {
 	values = values[:0]
-	rarest, common := w.unseenRarity*w.unseenRarity, w.commonRarity*w.commonRarity
+	rarest, common := w.unseenIDF*w.unseenIDF, w.commonIDF*w.commonIDF
 	var known [2]float32
 	var stop, domain float32
 	for i, f := range features {
-		v := w.rarity[f]
+		v := w.idf[f]
 		values = append(values, v)
 		block := 0
 		if i >= words {
@@ -85,7 +85,7 @@ func (w *featureWeights) weighText(values []float32, features []int32, words int
 	missing := float32(unknown.words)*rarest + float32(unknown.common)*common
 	lengths := [2]float32{known[0] + missing, known[1] + float32(unknown.ngrams)*rarest}
 	var scale [2]float32
-	share := [2]float32{wordLengthShare, 1 - wordLengthShare}
+	share := [2]float32{wordNormShare, 1 - wordNormShare}
 	for block, length := range lengths {
 		if length > 0 {
 			scale[block] = float32(math.Sqrt(float64(share[block] / length)))
@@ -97,9 +97,9 @@ func (w *featureWeights) weighText(values []float32, features []int32, words int
 	for i := words; i < len(values); i++ {
 		values[i] *= scale[1]
 	}
-	m := wordMass{total: lengths[0]}
-	if m.total > 0 {
-		m.unknown, m.stop, m.domain = missing/m.total, stop/m.total, domain/m.total
+	m := wordShares{squaredNorm: lengths[0]}
+	if m.squaredNorm > 0 {
+		m.unknown, m.stop, m.domain = missing/m.squaredNorm, stop/m.squaredNorm, domain/m.squaredNorm
 	}
 	return values, m
 }
@@ -147,8 +147,8 @@ const (
 // scale per feature, and no weights that would be 0.
 type quantizedModel struct {
 	features featureTable
-	featureWeights
-	unit   []float32 // by feature: the scale of its weights, times fixedPointOne
+	idfWeights
+	scale  []float32 // by feature: the scale of its weights, times fixedPointOne
 	start  []int32
 	class  []uint16
 	weight []int8
@@ -160,21 +160,21 @@ type quantizedModel struct {
 
 func (l *linearModel) quantize(features featureTable) quantizedModel {
 	c := quantizedModel{
-		features: features.shrinkToFit(), featureWeights: l.featureWeights,
-		unit: make([]float32, len(l.rarity)), start: make([]int32, len(l.start)),
+		features: features.shrinkToFit(), idfWeights: l.idfWeights,
+		scale: make([]float32, len(l.idf)), start: make([]int32, len(l.start)),
 		bias: l.bias, vector: l.vector.quantize(l.vectorLength), classFamilies: l.classFamilies,
 	}
 	least := max(l.minKeptChange(), negligibleChange)
-	for f := range l.rarity {
+	for f := range l.idf {
 		from, to := l.start[f], l.start[f+1]
 		top := float32(0)
 		for _, w := range l.weight[from:to] {
 			top = max(top, w, -w)
 		}
-		c.unit[f] = top / maxQuantized * fixedPointOne
+		c.scale[f] = top / maxQuantized * fixedPointOne
 		for k := from; k < to; k++ {
 			w := l.weight[k]
-			if q := int8(math.Round(float64(w / top * maxQuantized))); q != 0 && max(w, -w)*l.rarity[f] >= least {
+			if q := int8(math.Round(float64(w / top * maxQuantized))); q != 0 && max(w, -w)*l.idf[f] >= least {
 				c.class = append(c.class, l.class[k])
 				c.weight = append(c.weight, q)
 			}
@@ -192,17 +192,17 @@ func (l *linearModel) minKeptChange() float32 {
 		return 0
 	}
 	const steps = 2000
-	move := func(f int, w float32) float32 { return max(w, -w) * l.rarity[f] }
+	effect := func(f int, w float32) float32 { return max(w, -w) * l.idf[f] }
 	top := float32(0)
-	for f := range l.rarity {
+	for f := range l.idf {
 		for _, w := range l.weight[l.start[f]:l.start[f+1]] {
-			top = max(top, move(f, w))
+			top = max(top, effect(f, w))
 		}
 	}
 	var count [steps + 1]int
-	for f := range l.rarity {
+	for f := range l.idf {
 		for _, w := range l.weight[l.start[f]:l.start[f+1]] {
-			count[int(move(f, w)/top*steps)]++
+			count[int(effect(f, w)/top*steps)]++
 		}
 	}
 	kept := 0
@@ -226,7 +226,7 @@ func (c *quantizedModel) prepare() {
 func (c *quantizedModel) scoreClasses(x *classScores, sums []int32, features []int32, values []float32) {
 	clear(sums)
 	for i, f := range features {
-		step := int32(values[i] * c.unit[f])
+		step := int32(values[i] * c.scale[f])
 		from, to := c.start[f], c.start[f+1]
 		classes := c.class[from:to]
 		weights := c.weight[from:to][:len(classes)]
@@ -240,12 +240,12 @@ func (c *quantizedModel) scoreClasses(x *classScores, sums []int32, features []i
 	}
 	classes := len(c.bias)
 	for i, s := range sums {
-		x.places[i] = float32(s) * (1.0 / fixedPointOne)
+		x.values[i] = float32(s) * (1.0 / fixedPointOne)
 	}
 	for i, b := range c.bias {
-		x.places[i] += b
+		x.values[i] += b
 		if c.count > 0 {
-			x.places[i] += x.places[classes+int(c.of[i])]
+			x.values[i] += x.values[classes+int(c.of[i])]
 		}
 	}
 }
@@ -266,7 +266,7 @@ func (c *quantizedModel) chooseCandidates(x *classScores, sums []int32) {
 		}
 	}
 	for g, s := range sums[classes:] {
-		x.places[classes+g] = float32(s) * (1.0 / fixedPointOne)
+		x.values[classes+g] = float32(s) * (1.0 / fixedPointOne)
 		if s != 0 {
 			for _, class := range c.members[c.first[g]:c.first[g+1]] {
 				x.mark(class)
@@ -300,18 +300,18 @@ func (c *quantizedModel) chooseCandidates(x *classScores, sums []int32) {
 	best := int32(-1)
 	x.listMarked()
 	for _, class := range x.candidates {
-		x.places[class] = float32(sums[class])*(1.0/fixedPointOne) + c.bias[class]
+		x.values[class] = float32(sums[class])*(1.0/fixedPointOne) + c.bias[class]
 		if c.count > 0 {
-			x.places[class] += x.places[classes+int(c.of[class])]
+			x.values[class] += x.values[classes+int(c.of[class])]
 		}
-		if best < 0 || x.places[class] > x.places[best] {
+		if best < 0 || x.values[class] > x.values[best] {
 			best = class
 		}
 	}
 	for _, class := range c.membersWith(int(best)) {
 		if !x.isMarked(class) {
 			x.mark(class)
-			x.places[class] = c.bias[class] // it has no sum, nor has its family
+			x.values[class] = c.bias[class] // it has no sum, nor has its family
 		}
 	}
 	x.listMarked()
@@ -319,7 +319,7 @@ func (c *quantizedModel) chooseCandidates(x *classScores, sums []int32) {
 
 // sizeBytes returns the size of the model.
 func (c *quantizedModel) sizeBytes() int {
-	return 8*len(c.features.slots) + 3*len(c.weight) + 4*(len(c.rarity)+len(c.unit)+len(c.start)+len(c.bias)+len(c.of)) + len(c.flags) + c.vector.sizeBytes()
+	return 8*len(c.features.slots) + 3*len(c.weight) + 4*(len(c.idf)+len(c.scale)+len(c.start)+len(c.bias)+len(c.of)) + len(c.flags) + c.vector.sizeBytes()
 }
 
 const (
@@ -398,18 +398,18 @@ func (w vectorWeights) applySteps(steps []float32, v *textVector) {
 // class. Sums are integers, so that the result does not depend on the processor.
 type quantizedVectors struct {
 	weight []int8 // by class and dimension
-	unit   []float32
+	scale  []float32
 }
 
 // quantize returns the weights for vectors of length 1.
 func (w vectorWeights) quantize(length float32) quantizedVectors {
-	q := quantizedVectors{weight: make([]int8, 0, len(w)*wordvectors.Dimensions), unit: make([]float32, len(w))}
+	q := quantizedVectors{weight: make([]int8, 0, len(w)*wordvectors.Dimensions), scale: make([]float32, len(w))}
 	for c := range w {
 		top := float32(0)
 		for _, x := range w[c] {
 			top = max(top, x, -x)
 		}
-		q.unit[c] = top / maxQuantized * length
+		q.scale[c] = top / maxQuantized * length
 		for _, x := range w[c] {
 			if top > 0 {
 				x = x / top * maxQuantized
@@ -422,16 +422,16 @@ func (w vectorWeights) quantize(length float32) quantizedVectors {
 
 // addScores adds what the vector of a text contributes to the scores of the classes.
 func (q *quantizedVectors) addScores(scores []float32, sum *wordvectors.Sum) {
-	if len(q.unit) == 0 {
+	if len(q.scale) == 0 {
 		return
 	}
 	var fixed [wordvectors.Dimensions]int32
-	scale := vectorScale(sum) * vectorOne
+	toFixed := vectorScale(sum) * vectorOne
 	for k, x := range sum {
-		fixed[k] = int32(float32(x) * scale)
+		fixed[k] = int32(float32(x) * toFixed)
 	}
-	for c, unit := range q.unit {
-		scores[c] += float32(q.dotProduct(c, &fixed)) * (unit / vectorOne)
+	for c, scale := range q.scale {
+		scores[c] += float32(q.dotProduct(c, &fixed)) * (scale / vectorOne)
 	}
 }
 
@@ -445,16 +445,16 @@ func (q *quantizedVectors) dotProduct(class int, v *[wordvectors.Dimensions]int3
 }
 
 // contribution returns what a part of the sum of a text contributes to the score of a
-// class. scale is that of the whole sum.
-func (q *quantizedVectors) contribution(class int, part *wordvectors.Sum, scale float32) float32 {
-	if class < 0 || len(q.unit) == 0 {
+// class. sumScale is the vectorScale of the whole sum.
+func (q *quantizedVectors) contribution(class int, part *wordvectors.Sum, sumScale float32) float32 {
+	if class < 0 || len(q.scale) == 0 {
 		return 0
 	}
 	dot := int64(0) // the sum of a long text is large
 	for k, w := range q.weight[class*wordvectors.Dimensions:][:wordvectors.Dimensions] {
 		dot += int64(part[k]) * int64(w)
 	}
-	return float32(dot) * q.unit[class] * scale
+	return float32(dot) * q.scale[class] * sumScale
 }
 
-func (q *quantizedVectors) sizeBytes() int { return len(q.weight) + 4*len(q.unit) }
+func (q *quantizedVectors) sizeBytes() int { return len(q.weight) + 4*len(q.scale) }

@@ -13,7 +13,7 @@ import (
 // TestWeighText checks that words and n-grams have their shares of a length
 // of 1, and that unknown features have a part of it.
 func TestWeighText(t *testing.T) {
-	w := featureWeights{rarity: []float32{1, 2, 3, 4, 0}, unseenRarity: 5, flags: make([]featureFlags, 5)}
+	w := idfWeights{idf: []float32{1, 2, 3, 4, 0}, unseenIDF: 5, flags: make([]featureFlags, 5)}
 	tests := []struct {
 		name     string
 		features []int32
@@ -23,23 +23,23 @@ func TestWeighText(t *testing.T) {
 		strange  float64
 	}{
 		{"all known", []int32{0, 1, 2, 3}, 2, unknownCount{}, 1, 0},
-		{"words alone", []int32{0, 1}, 2, unknownCount{}, wordLengthShare, 0},
-		{"n-grams alone", []int32{2, 3}, 0, unknownCount{}, 1 - wordLengthShare, 0},
-		{"an unknown word", []int32{0, 1, 2, 3}, 2, unknownCount{words: 1}, wordLengthShare*5/30 + 1 - wordLengthShare, 25.0 / 30},
-		{"an unknown n-gram", []int32{0, 1, 2, 3}, 2, unknownCount{ngrams: 1}, wordLengthShare + (1-wordLengthShare)*25/50, 0},
-		{"a word the fold has not seen", []int32{0, 1, 4, 2, 3}, 3, unknownCount{}, wordLengthShare*5/30 + 1 - wordLengthShare, 25.0 / 30},
+		{"words alone", []int32{0, 1}, 2, unknownCount{}, wordNormShare, 0},
+		{"n-grams alone", []int32{2, 3}, 0, unknownCount{}, 1 - wordNormShare, 0},
+		{"an unknown word", []int32{0, 1, 2, 3}, 2, unknownCount{words: 1}, wordNormShare*5/30 + 1 - wordNormShare, 25.0 / 30},
+		{"an unknown n-gram", []int32{0, 1, 2, 3}, 2, unknownCount{ngrams: 1}, wordNormShare + (1-wordNormShare)*25/50, 0},
+		{"a word the fold has not seen", []int32{0, 1, 4, 2, 3}, 3, unknownCount{}, wordNormShare*5/30 + 1 - wordNormShare, 25.0 / 30},
 		{"nothing known", nil, 0, unknownCount{words: 2, ngrams: 3}, 0, 1},
 		{"nothing", nil, 0, unknownCount{}, 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			values, mass := w.weighText(nil, tt.features, tt.words, tt.unknown)
+			values, shares := w.weighText(nil, tt.features, tt.words, tt.unknown)
 			length := 0.0
 			for _, v := range values {
 				length += float64(v * v)
 			}
-			if math.Abs(length-tt.length) > 1e-5 || math.Abs(float64(mass.unknown)-tt.strange) > 1e-5 {
-				t.Errorf("got squared length %v and unknown share %v, want %v and %v", length, mass.unknown, tt.length, tt.strange)
+			if math.Abs(length-tt.length) > 1e-5 || math.Abs(float64(shares.unknown)-tt.strange) > 1e-5 {
+				t.Errorf("got squared length %v and unknown share %v, want %v and %v", length, shares.unknown, tt.length, tt.strange)
 			}
 		})
 	}
@@ -119,10 +119,10 @@ func TestFitLinear(t *testing.T) {
 		wrong, seen := 0, 0
 		for i := range d.samples {
 			if s := &d.samples[i]; use(i) {
-				values, mass := l.weighText(nil, s.features, int(s.words), unknownCount{})
-				l.scoreClasses(scores.places, s.features, values)
+				values, shares := l.weighText(nil, s.features, int(s.words), unknownCount{})
+				l.scoreClasses(scores.values, s.features, values)
 				seen++
-				if rankScores(&scores, &families, len(s.features), &mass).best != int(s.class) {
+				if rankScores(&scores, &families, len(s.features), &shares).best != int(s.class) {
 					wrong++
 				}
 			}

@@ -26,8 +26,8 @@ type declaredText struct {
 	kind     textKind
 }
 
-// textLikeness is the similarity of a text to the texts of one class.
-type textLikeness struct {
+// textSimilarity is the similarity of a text to the texts of one class.
+type textSimilarity struct {
 	nearest float64 // cosine to the nearest example, over words
 	shared  float64 // number of features shared with the nearest example or name
 	name    float64 // share of the name, by weight, that the text contains
@@ -76,11 +76,10 @@ func newDeclaredTexts(d *trainingSet) declaredTexts {
 	return x
 }
 
-// compare returns the likeness of a text to a class. The features of the text
-// are those that seen has the generation for; mass is the squared length of its
-// words. Samples for which skip returns true are ignored; skip may be nil.
-func (x *declaredTexts) compare(class int, rarity []float32, seen []uint32, generation uint32, mass float32, skip func(sample int32) bool) textLikeness {
-	var l textLikeness
+// compare returns the similarity of a text to a class. The features of the text
+// are those that seen has the generation for; squaredNorm is that of its words. Samples for which skip returns true are ignored; skip may be nil.
+func (x *declaredTexts) compare(class int, idf []float32, seen []uint32, generation uint32, squaredNorm float32, skip func(sample int32) bool) textSimilarity {
+	var l textSimilarity
 	for i := x.start[class]; i < x.start[class+1]; i++ {
 		t := &x.texts[i]
 		if skip != nil && t.kind == kindExample && skip(t.sample) {
@@ -89,7 +88,7 @@ func (x *declaredTexts) compare(class int, rarity []float32, seen []uint32, gene
 		var common, whole float32
 		shared := 0
 		for _, f := range x.features[t.from:t.to] {
-			r := rarity[f] * rarity[f]
+			r := idf[f] * idf[f]
 			whole += r
 			if seen[f] == generation {
 				common += r
@@ -102,7 +101,7 @@ func (x *declaredTexts) compare(class int, rarity []float32, seen []uint32, gene
 		l.shared = max(l.shared, float64(shared))
 		switch t.kind {
 		case kindExample:
-			l.nearest = max(l.nearest, float64(common)/math.Sqrt(float64(whole)*float64(max(mass, common))))
+			l.nearest = max(l.nearest, float64(common)/math.Sqrt(float64(whole)*float64(max(squaredNorm, common))))
 		case kindName:
 			l.name = max(l.name, float64(common/whole))
 		case kindKeyword:

@@ -8,9 +8,10 @@ import (
 	"sort"
 )
 
-// classScores are the scores of the classes for a text, or their probabilities.
+// classScores are the scores of the classes for a text and, after rankScores, their
+// probabilities.
 type classScores struct {
-	places []float32 // by class, then by family; of the candidates alone
+	values []float32 // by class, then by family; of the candidates alone
 	// candidates are the classes to be compared, in order: all classes, or those that a
 	// feature of the text has a weight for, with the likeliest of the others (biasOrder).
 	candidates []int32
@@ -22,7 +23,7 @@ type classScores struct {
 
 // newClassScores returns scores of which all classes are candidates.
 func newClassScores(classes, families int) classScores {
-	x := classScores{places: make([]float32, classes+families), candidates: make([]int32, classes), required: -1}
+	x := classScores{values: make([]float32, classes+families), candidates: make([]int32, classes), required: -1}
 	for c := range x.candidates {
 		x.candidates[c] = int32(c)
 	}
@@ -47,15 +48,15 @@ func (x *classScores) listMarked() {
 func (x *classScores) runnersUp(best, limit int) []int32 {
 	next := x.next[:0]
 	for _, c := range x.candidates {
-		p := x.places[c]
-		if int(c) == best || len(next) == limit && p <= x.places[next[limit-1]] {
+		p := x.values[c]
+		if int(c) == best || len(next) == limit && p <= x.values[next[limit-1]] {
 			continue
 		}
 		if len(next) < limit {
 			next = append(next, c)
 		}
 		at := len(next) - 1
-		for ; at > 0 && p > x.places[next[at-1]]; at-- {
+		for ; at > 0 && p > x.values[next[at-1]]; at-- {
 			next[at] = next[at-1]
 		}
 		next[at] = c

@@ -29,16 +29,16 @@ const (
 	keepShare       = 0.7  // share of the features that dropout keeps
 	// dropoutBits is the dropout probability as a fraction of 2^32.
 	dropoutBits = 1288490188
-	// stopRarity scales the weight of stop words in a small set. Few examples cannot show that
+	// stopIDF scales the weight of stop words in a small set. Few examples cannot show that
 	// a word is frequent in the language.
-	stopRarity = 0.7
-	// leastCommonRarity scales the weight of common words if no intent has examples. It
+	stopIDF = 0.7
+	// leastCommonIDF scales the weight of common words if no intent has examples. It
 	// grows to 1 at commonExamples examples for each intent, and that of common words
 	// that the corpus does not contain at unseenCommonExamples.
-	leastCommonRarity       = 0.7
-	commonExamples          = 5
-	leastUnseenCommonRarity = 0.5
-	unseenCommonExamples    = 25
+	leastCommonIDF       = 0.7
+	commonExamples       = 5
+	leastUnseenCommonIDF = 0.5
+	unseenCommonExamples = 25
 	// maxFeatureClasses bounds the classes that a feature has weights for. The
 	// most frequent ones are kept.
 	maxFeatureClasses = 256
@@ -46,7 +46,7 @@ const (
 
 // fitLinear fits a linear model to the samples for which use returns true.
 func fitLinear(d *trainingSet, use func(i int) bool) *linearModel {
-	f := &sgdTrainer{set: d, small: len(d.samples) <= maxSmallSet, model: &linearModel{featureWeights: featureWeights{flags: d.flags}, classFamilies: d.families, bias: make([]float32, d.classes)}}
+	f := &sgdTrainer{set: d, small: len(d.samples) <= maxSmallSet, model: &linearModel{idfWeights: idfWeights{flags: d.flags}, classFamilies: d.families, bias: make([]float32, d.classes)}}
 	for i := range d.samples {
 		if use(i) {
 			f.order = append(f.order, int32(i))
@@ -81,21 +81,21 @@ func (f *sgdTrainer) selectClasses() {
 	features := f.set.table.size
 	l := f.model
 	seen := make([]int32, features)
-	places := make([]int32, features+1) // by feature: index of its first class
+	firstUse := make([]int32, features+1) // by feature: index of its first class
 	f.forEachFeature(func(id int32, _ uint16, first bool) {
 		if first {
-			places[id+1]++
+			firstUse[id+1]++
 		}
 	})
 	for i := range features {
-		places[i+1] += places[i]
+		firstUse[i+1] += firstUse[i]
 	}
 	type use struct {
 		class uint16
 		count int32
 	}
-	uses := make([]use, places[features])
-	next := slices.Clone(places[:features])
+	uses := make([]use, firstUse[features])
+	next := slices.Clone(firstUse[:features])
 	f.forEachFeature(func(id int32, class uint16, first bool) {
 		if first {
 			uses[next[id]].class = class
@@ -113,7 +113,7 @@ func (f *sgdTrainer) selectClasses() {
 	l.start = make([]int32, features+1)
 	l.class = make([]uint16, 0, len(uses))
 	for id := range features {
-		of := uses[places[id]:places[id+1]]
+		of := uses[firstUse[id]:firstUse[id+1]]
 		if len(of) > maxFeatureClasses {
 			slices.SortFunc(of, func(a, b use) int { return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.class, b.class)) })
 			of = of[:maxFeatureClasses]
@@ -125,19 +125,19 @@ func (f *sgdTrainer) selectClasses() {
 	}
 	l.weight = make([]float32, len(l.class))
 	n := float64(len(f.order))
-	l.unseenRarity = float32(1 + math.Log(n))
+	l.unseenIDF = float32(1 + math.Log(n))
 	perIntent := float32(f.set.examplesPerIntent())
-	common := min(1, leastCommonRarity+(1-leastCommonRarity)*perIntent/commonExamples)
-	l.commonRarity = l.unseenRarity * min(1, leastUnseenCommonRarity+(1-leastUnseenCommonRarity)*perIntent/unseenCommonExamples)
-	l.rarity = make([]float32, features)
+	common := min(1, leastCommonIDF+(1-leastCommonIDF)*perIntent/commonExamples)
+	l.commonIDF = l.unseenIDF * min(1, leastUnseenCommonIDF+(1-leastUnseenCommonIDF)*perIntent/unseenCommonExamples)
+	l.idf = make([]float32, features)
 	for i, count := range seen {
 		if count > 0 {
-			l.rarity[i] = float32(1 + math.Log(n/float64(count)))
+			l.idf[i] = float32(1 + math.Log(n/float64(count)))
 			switch {
 			case l.flags[i]&flagStop != 0 && f.small:
-				l.rarity[i] *= stopRarity
+				l.idf[i] *= stopIDF
 			case l.flags[i]&flagStop == 0 && l.flags[i]&flagCommon != 0:
-				l.rarity[i] *= common
+				l.idf[i] *= common
 			}
 		}
 	}
@@ -149,14 +149,14 @@ func (f *sgdTrainer) selectClasses() {
 // class.
 func (f *sgdTrainer) forEachFeature(put func(feature int32, class uint16, first bool)) {
 	last := make([]int32, f.set.table.size) // by feature: 1 + the last class
-	lastGroup := make([]int32, f.set.table.size)
+	lastFamily := make([]int32, f.set.table.size)
 	for _, i := range f.order {
 		s := &f.set.samples[i]
 		for _, id := range s.features {
 			if f.set.families.count > 0 {
 				g := f.set.families.of[s.class]
-				put(id, uint16(f.set.classes+int(g)), lastGroup[id] != g+1)
-				lastGroup[id] = g + 1
+				put(id, uint16(f.set.classes+int(g)), lastFamily[id] != g+1)
+				lastFamily[id] = g + 1
 			}
 			put(id, uint16(s.class), last[id] != s.class+1)
 			last[id] = s.class + 1

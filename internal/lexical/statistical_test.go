@@ -64,7 +64,7 @@ func TestTrain_StatisticalModelIgnoresOrder(t *testing.T) {
 		i := rapid.IntRange(0, len(c.Intents)-1).Draw(t, "intent")
 		c.Intents[i].Examples = rapid.Permutation(c.Intents[i].Examples).Draw(t, "examples")
 		got := Train(c)
-		if diff := cmp.Diff(want.statistical, got.statistical, cmp.AllowUnexported(statisticalModel{}, quantizedModel{}, quantizedVectors{}, featureWeights{}, classFamilies{}, familyMembers{}, biasOrder{}, declaredTexts{}, declaredText{}, featureTable{}, tableSlot{}, confidenceCalibration{}, curveKnot{})); diff != "" {
+		if diff := cmp.Diff(want.statistical, got.statistical, cmp.AllowUnexported(statisticalModel{}, quantizedModel{}, quantizedVectors{}, idfWeights{}, classFamilies{}, familyMembers{}, biasOrder{}, declaredTexts{}, declaredText{}, featureTable{}, tableSlot{}, confidenceCalibration{}, curveKnot{})); diff != "" {
 			t.Fatalf("trained part (-in order +shuffled):\n%s", diff[:min(len(diff), 2000)])
 		}
 	})
@@ -104,8 +104,8 @@ func (m *Model) scoreOf(text, intent string) float32 {
 	m.statistical.scoreText(&x, 1)
 	i := m.intentNumber(intent)
 	m.statistical.linear.scoreClasses(&x.scores, x.sums, x.known, x.values)
-	m.statistical.linear.vector.addScores(x.scores.places, &x.features.vector)
-	return x.scores.places[i]
+	m.statistical.linear.vector.addScores(x.scores.values, &x.features.vector)
+	return x.scores.values[i]
 }
 
 // TestClassify_StatisticalAllocations checks that a classification allocates

@@ -89,7 +89,9 @@ func writeHash(h hash.Hash, list []string) {
 	}
 }
 
-// storedState is the stored form of a learnedState.
+// storedState is the stored form of a learnedState. The names of its fields are part of the
+// form: gob finds fields by their names. Rarity is the inverse document frequency, a Unit
+// the scale of quantized weights.
 type storedState struct {
 	Slots                      []uint32 // hash and number in turn
 	Features                   int
@@ -133,8 +135,8 @@ func (l *learnedState) stored() *storedState {
 	s := l.statistical
 	to := &storedState{
 		Features: s.linear.features.size,
-		Rarity:   s.linear.rarity, UnseenRarity: s.linear.unseenRarity, CommonRarity: s.linear.commonRarity,
-		Unit: s.linear.unit, Start: s.linear.start, Class: s.linear.class, Bias: s.linear.bias, VectorUnit: s.linear.vector.unit,
+		Rarity:   s.linear.idf, UnseenRarity: s.linear.unseenIDF, CommonRarity: s.linear.commonIDF,
+		Unit: s.linear.scale, Start: s.linear.start, Class: s.linear.class, Bias: s.linear.bias, VectorUnit: s.linear.vector.scale,
 		FamilyOf: s.linear.of, Families: s.linear.count, Tied: s.linear.tied,
 		TextStart: s.declared.start, TextFeatures: s.declared.features,
 		Ranking: s.calibration.ranking[:], RejectThreshold: s.rejectThreshold, AcceptThreshold: s.acceptThreshold,
@@ -176,10 +178,10 @@ func decodeLearned(data []byte, intents int) *learnedState {
 	}
 	s := &statisticalModel{rejectThreshold: from.RejectThreshold, acceptThreshold: from.AcceptThreshold}
 	s.linear = quantizedModel{
-		features:       featureTable{mask: uint32(len(from.Slots)/2 - 1), size: from.Features, slots: make([]tableSlot, len(from.Slots)/2)},
-		featureWeights: featureWeights{rarity: from.Rarity, unseenRarity: from.UnseenRarity, commonRarity: from.CommonRarity, flags: make([]featureFlags, len(from.Flags))},
-		unit:           from.Unit, start: from.Start, class: from.Class, weight: make([]int8, len(from.Weight)), bias: from.Bias,
-		vector:        quantizedVectors{weight: make([]int8, len(from.VectorWeight)), unit: from.VectorUnit},
+		features:   featureTable{mask: uint32(len(from.Slots)/2 - 1), size: from.Features, slots: make([]tableSlot, len(from.Slots)/2)},
+		idfWeights: idfWeights{idf: from.Rarity, unseenIDF: from.UnseenRarity, commonIDF: from.CommonRarity, flags: make([]featureFlags, len(from.Flags))},
+		scale:      from.Unit, start: from.Start, class: from.Class, weight: make([]int8, len(from.Weight)), bias: from.Bias,
+		vector:        quantizedVectors{weight: make([]int8, len(from.VectorWeight)), scale: from.VectorUnit},
 		classFamilies: classFamilies{of: from.FamilyOf, count: from.Families, tied: from.Tied},
 	}
 	for i := range s.linear.features.slots {

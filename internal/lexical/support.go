@@ -30,12 +30,12 @@ const (
 	// minLoneSupport is the support by words that are not common from which they count as
 	// a word of the intent alone.
 	minLoneSupport = 0.7
-	// weakLikeness is a similarity to the intent's name or an example below which it
+	// weakSimilarity is a similarity to the intent's name or an example below which it
 	// does not make up for a missing second word.
-	weakLikeness = 0.4
-	// ownDomainLikeness is the similarity to an example from which the name of a domain
+	weakSimilarity = 0.4
+	// ownDomainSimilarity is the similarity to an example from which the name of a domain
 	// that only the agents of the intent have speaks for it.
-	ownDomainLikeness = 0.3
+	ownDomainSimilarity = 0.3
 )
 
 // supportFactor lowers the confidence in an intent with few examples if a
@@ -88,7 +88,7 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 		return 1
 	case support > 0.999 && r.isEnough(f):
 		enough, factor = supportedExamples, enoughFactor
-	case !words && !pairs && fewExamples > 0 && r.namesOwnDomain(intent) && f[featNearest] >= ownDomainLikeness:
+	case !words && !pairs && fewExamples > 0 && r.namesOwnDomain(intent) && f[featNearest] >= ownDomainSimilarity:
 		enough, factor = supportedExamples, enoughFactor
 	case !words && !pairs:
 		enough, factor = supportedDomains, domainFactor
@@ -125,7 +125,7 @@ func (r *textAnalysis) isNominal() bool { return r.nominal > 0 && r.unknown > 0 
 // has few words that are not known. "Cancel my gym membership" does not ask for
 // cancel_order.
 func (r *textAnalysis) isEnough(f *confidenceFeatures) bool {
-	return !r.isNominal() && (f[featNearest] >= weakLikeness || f[featName] >= weakLikeness && r.unknown <= 1)
+	return !r.isNominal() && (f[featNearest] >= weakSimilarity || f[featName] >= weakSimilarity && r.unknown <= 1)
 }
 
 // inVocabulary reports whether the intent, or another of its family, has the word.

@@ -89,11 +89,11 @@ func TestTrain_LargeSetLearnsNoVectors(t *testing.T) {
 		d := &c.Intents[i%2]
 		d.Examples = append(d.Examples, fmt.Sprint("number ", i))
 	}
-	if m := Train(c); len(m.statistical.linear.vector.unit) != 0 {
+	if m := Train(c); len(m.statistical.linear.vector.scale) != 0 {
 		t.Error("got weights of vectors in a large set")
 	}
-	if m := Train(vectorCorpus()); len(m.statistical.linear.vector.unit) != 4 {
-		t.Errorf("got %d scales of weights in a small set, want one by intent", len(m.statistical.linear.vector.unit))
+	if m := Train(vectorCorpus()); len(m.statistical.linear.vector.scale) != 4 {
+		t.Errorf("got %d scales of weights in a small set, want one by intent", len(m.statistical.linear.vector.scale))
 	}
 }
 
