@@ -102,13 +102,13 @@ func TestChooseThresholds(t *testing.T) {
 	}
 	size := corpusSize{examples: math.Log1p(100), classes: math.Log(10)}
 	c := fitCalibration(trials, size)
-	unknown, accept := chooseThresholds(&c, trials, size)
+	reject, accept := chooseThresholds(&c, trials, size)
 	var right, lost, correct, accepted float64
 	for i := range trials {
 		confidence := c.confidence(&trials[i].features)
 		if trials[i].correct {
 			right++
-			if roundConfidence(confidence) < unknown {
+			if roundConfidence(confidence) < reject {
 				lost++
 			}
 		}
@@ -122,8 +122,8 @@ func TestChooseThresholds(t *testing.T) {
 	if lost > 2*minLostShare*right {
 		t.Errorf("got %v of %v right answers lost, want at most %v", lost, right, 2*minLostShare)
 	}
-	if accept < unknown || accepted < minAccepted || correct < targetPrecision*accepted {
-		t.Errorf("got %v right of %v accepted from %v (unknown below %v), want %v", correct, accepted, accept, unknown, targetPrecision)
+	if accept < reject || accepted < minAccepted || correct < targetPrecision*accepted {
+		t.Errorf("got %v right of %v accepted from %v (rejected below %v), want %v", correct, accepted, accept, reject, targetPrecision)
 	}
 
 	for i := range trials { // no answer is correct

@@ -204,90 +204,111 @@ func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) score
 	return v
 }
 
-// predictIntent completes a prediction with the statistical model.
+// predictIntent sets the intent, its confidence and the alternatives of a prediction. A
+// text that is declared verbatim has that intent; else the linear model decides, and its
+// confidence is calibrated and lowered if few words support it.
 func (r *textAnalysis) predictIntent(p *Prediction) {
 	s := r.model.statistical
 	if len(s.linear.bias) == 0 {
 		return
 	}
-	exact, ok := r.model.verbatim[r.textHash]
+	verbatim, ok := r.model.verbatim[r.textHash]
 	if !ok {
-		exact = -1
+		verbatim = -1
 	}
-	r.scratch.scores.required = exact
+	r.scratch.scores.required = verbatim
 	v := s.scoreText(&r.scratch, r.generation)
 	if len(r.scratch.known) == 0 {
 		return // no feature of the text is known
 	}
-	if exact >= 0 {
-		v.best = int(exact)
-		r.completePrediction(p, &v, max(s.calibration.confidence(&v.features), verbatimConfidence, s.rejectThreshold), 1, 1)
+	if verbatim >= 0 {
+		v.best = int(verbatim)
+		confidence := max(s.calibration.confidence(&v.features), verbatimConfidence, s.rejectThreshold)
+		r.completePrediction(p, &v, jointConfidence{calibrated: confidence, factor: 1, share: 1})
 		return
 	}
 	if v.features[featKeyword] > 0 && s.linear.tied {
 		v.widenTie(&r.scratch.scores, &s.linear.classFamilies)
 	}
-	confidence, share := s.calibration.confidence(&v.features), 1.0
-	factor := r.supportFactor(v.best, &v.features, false)
-	if least := max(s.rejectThreshold, MinActionConfidence); v.tiedShare < 1 && confidence*factor < least {
-		tied := v.withTies()
-		together, support := s.calibration.confidence(&tied), r.supportFactor(v.best, &v.features, true)
-		if together*support >= least {
-			share = min(v.tiedShare, confidence*factor/(together*support)) // the best one is no surer than by itself
-			confidence, factor = together, support
-		}
-	}
-	r.completePrediction(p, &v, confidence, share, factor*r.notForFactor(v.best))
+	joint := r.jointConfidence(&v)
+	joint.factor *= r.notForFactor(v.best)
+	r.completePrediction(p, &v, joint)
 }
 
-// completePrediction sets intent, confidence and alternatives. The confidence is that
-// of all tied intents, of which the best one has the given share. The factor lowers it,
-// and that in other intents of the same agents, because the evidence for these agents is
-// weak.
-func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confidence, share, factor float64) {
+// jointConfidence returns the confidence in the best intent alone or, if that is too low to
+// act on it, in all tied intents if theirs is not.
+func (r *textAnalysis) jointConfidence(v *scoredClass) jointConfidence {
 	s := r.model.statistical
+	alone := jointConfidence{s.calibration.confidence(&v.features), r.supportFactor(v.best, &v.features, false), 1}
+	least := max(s.rejectThreshold, MinActionConfidence)
+	if v.tiedShare >= 1 || alone.total() >= least {
+		return alone
+	}
+	features := v.withTies()
+	together := jointConfidence{s.calibration.confidence(&features), r.supportFactor(v.best, &features, true), 1}
+	if together.total() < least {
+		return alone
+	}
+	together.share = min(v.tiedShare, alone.total()/together.total()) // the best one is no surer than by itself
+	return together
+}
+
+// jointConfidence is the confidence in the best intent together with those tied with it.
+type jointConfidence struct {
+	// calibrated is the confidence that follows from the confidence features. factor lowers
+	// it, and that in other intents of the same agents, if the evidence for these agents is
+	// weak.
+	calibrated, factor float64
+	// share is that of the best intent in the confidence; 1 if no other is tied with it.
+	share float64
+}
+
+func (j *jointConfidence) total() float64 { return j.calibrated * j.factor }
+
+// completePrediction sets intent, confidence and alternatives.
+func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, joint jointConfidence) {
 	p.BestIntent = r.model.intents[v.best]
-	p.Confidence = roundConfidence(confidence * factor * share)
+	p.Confidence = roundConfidence(joint.total() * joint.share)
 	p.Alternatives = make([]contract.IntentScore, 0, maxAlternatives)
-	if roundConfidence(confidence*factor) >= s.rejectThreshold {
+	if roundConfidence(joint.total()) >= r.model.statistical.rejectThreshold {
 		p.Intent = p.BestIntent
 		p.DomainOnly = r.nonDomain == 0 && len(p.Domains) > 0
-	} else if p.Confidence > 0 {
+	} else if p.Confidence > 0 && r.hasKnownContent() {
 		p.Alternatives = append(p.Alternatives, contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence})
 	}
-	if !r.hasKnownContent() {
-		p.Alternatives = p.Alternatives[:0] // nothing is near
-		return
+	if r.hasKnownContent() {
+		r.addAlternatives(p, v, joint)
 	}
-	// The tied intents share the confidence as they share the probability of
-	// the linear model; the others share the remaining probability.
-	x := &r.scratch.scores
-	best := float64(x.values[v.best])
-	least := tieRatio * x.values[v.best]
+}
+
+// addAlternatives adds the next best intents. The tied ones share the joint confidence as
+// they share the probability of the linear model; the others share the remaining
+// probability.
+func (r *textAnalysis) addAlternatives(p *Prediction, v *scoredClass, joint jointConfidence) {
+	x, families := &r.scratch.scores, &r.model.statistical.linear.classFamilies
+	leastTied := tieRatio * x.values[v.best]
 	if v.wide {
-		least = 0
+		leastTied = 0
 	}
 	tied := 0.0 // probability of the other tied intents
-	if s.linear.tied {
-		for _, c := range s.linear.membersWith(v.best) {
-			if q := x.values[c]; int(c) != v.best && q >= least {
-				tied += float64(q)
-			}
+	for _, c := range families.membersWith(v.best) {
+		if q := x.values[c]; int(c) != v.best && q >= leastTied {
+			tied += float64(q)
 		}
 	}
-	rest := 1 - best
-	if share < 1 {
+	rest := 1 - float64(x.values[v.best])
+	if joint.share < 1 {
 		rest -= tied
 	}
 	rest = max(rest, 1e-9)
 	for _, next := range x.runnersUp(v.best, maxAlternatives-len(p.Alternatives)) {
 		q := float64(x.values[next])
-		c := (1 - confidence*factor) * min(1, q/rest)
-		switch family := s.linear.tie(int(next), v.best); {
-		case family && share < 1 && float32(q) >= least:
-			c = confidence * factor * (1 - share) * q / tied
+		c := (1 - joint.total()) * min(1, q/rest)
+		switch family := families.tie(int(next), v.best); {
+		case family && joint.share < 1 && float32(q) >= leastTied:
+			c = joint.total() * (1 - joint.share) * q / tied
 		case family:
-			c = (1 - confidence) * factor * min(1, q/rest)
+			c = (1 - joint.calibrated) * joint.factor * min(1, q/rest)
 		}
 		c = roundConfidence(min(p.Confidence, c))
 		if q <= 0 || c <= 0 {

@@ -75,80 +75,42 @@ func (v *scoredClass) widenTie(x *classScores, families *classFamilies) {
 	v.wide = true
 }
 
-// minProbability is the probability from which a class counts in the entropy.
-const minProbability = 1e-6
-
-// rankScores finds the best class, and turns the scores of the classes into
-// probabilities in place.
+// rankScores finds the best class, turns the scores of the classes into probabilities in
+// place, and computes the confidence features of both. features is the number of known
+// features of the text.
 func rankScores(x *classScores, families *classFamilies, features int, shares *wordShares) scoredClass {
-	scores := x.values
-	classes := scores[:len(families.of)]
-	best := int(x.candidates[0])
-	for _, c := range x.candidates {
-		if classes[c] > classes[best] {
-			best = int(c)
-		}
-	}
-	top, second, outside, sum := classes[best], float32(math.Inf(-1)), float32(math.Inf(-1)), float32(0)
-	for _, c := range x.candidates {
-		s := classes[c]
-		if int(c) != best {
-			second = max(second, s)
-			if s < top-tieMargin || !families.tie(int(c), best) {
-				outside = max(outside, s)
-			}
-		}
-		e := fastExp(s - top)
-		classes[c] = e
-		sum += e
-	}
-	var others otherClasses
-	if x.order != nil {
-		others = x.order.sumOthers(x.candidates, top, sum)
-		sum += others.exp
-	}
-	whole := 1 / sum
-	leastTied := tieRatio * (classes[best] * whole)
-	// 1 - p of the best and of the tied ones, summed to avoid rounding
-	entropy, rest, untied := others.entropy, others.probability, others.probability
-	for _, c := range x.candidates {
-		p := classes[c] * whole
-		classes[c] = p
-		if p > minProbability {
-			entropy -= float64(p) * fastLog(p)
-		}
-		if int(c) != best {
-			rest += float64(p)
-			if p < leastTied || !families.tie(int(c), best) {
-				untied += float64(p)
-			}
-		}
-	}
-	p := float64(classes[best])
-	v := scoredClass{best: best, tiedShare: p / (p + rest - untied)}
+	best := x.bestCandidate()
+	n := x.normalize(best, families)
+	p := float64(x.values[best])
+	v := scoredClass{best: best, tiedShare: p / (p + n.rest - n.untied)}
 	v.features[featConstant] = 1
-	if len(classes) > 1 {
-		v.features[featLogOdds] = min(math.Log(p/max(rest, 1e-9)), maxLogOdds)
-		v.features[featMargin] = float64(top - second)
-		v.features[featEntropy] = entropy / math.Log(float64(len(classes)))
+	if classes := len(families.of); classes > 1 {
+		v.features[featLogOdds] = min(math.Log(p/max(n.rest, 1e-9)), maxLogOdds)
+		v.features[featMargin] = float64(n.best - n.second)
+		v.features[featEntropy] = n.entropy / math.Log(float64(classes))
 	}
-	if outside > float32(math.Inf(-1)) {
-		v.tied = tiedFeatures{min(math.Log((1-untied)/max(untied, 1e-9)), maxLogOdds), float64(top - outside)}
+	if n.bestUntied > float32(math.Inf(-1)) {
+		v.tied = tiedFeatures{min(math.Log((1-n.untied)/max(n.untied, 1e-9)), maxLogOdds), float64(n.best - n.bestUntied)}
 	}
-	v.features[featScore] = float64(top)
-	v.features[featUnknown] = float64(shares.unknown)
-	if content := float64(1 - shares.stop); content > 0 {
-		share := float64(shares.unknown) / content
-		v.features[featUnknownContent] = share * share * share
-	}
-	v.features[featStop] = float64(shares.stop)
-	v.features[featDomain] = float64(shares.domain)
+	v.features[featScore] = float64(n.best)
 	if families.count > 0 {
-		v.features[featFamily] = float64(scores[len(families.of)+int(families.of[best])])
+		v.features[featFamily] = float64(x.values[len(families.of)+int(families.of[best])])
 	}
-	v.features[featUnknownSquared] = float64(shares.unknown * shares.unknown)
 	v.features[featLength] = math.Log1p(float64(features))
+	v.features.addShares(shares)
 	return v
+}
+
+// addShares adds the shares of unknown words, stop words and words of domain names.
+func (f *confidenceFeatures) addShares(s *wordShares) {
+	f[featUnknown] = float64(s.unknown)
+	f[featUnknownSquared] = float64(s.unknown * s.unknown)
+	if content := float64(1 - s.stop); content > 0 {
+		share := float64(s.unknown) / content
+		f[featUnknownContent] = share * share * share
+	}
+	f[featStop] = float64(s.stop)
+	f[featDomain] = float64(s.domain)
 }
 
 // addSimilarity adds the similarity to the declared texts of the best class.

@@ -170,68 +170,84 @@ const (
 	minAccepted = 100
 )
 
+// scoredTrial is a held-out prediction with its confidence.
+type scoredTrial struct {
+	confidence float64
+	*heldOutPrediction
+}
+
 // chooseThresholds chooses, from held-out predictions, the confidence below
 // which an intent is rejected, and the confidence from which targetPrecision is
 // reached. The latter is infinite if there is none.
-func chooseThresholds(c *confidenceCalibration, trials []heldOutPrediction, size corpusSize) (unknown, accept float64) {
-	type answer struct {
-		confidence        float64
-		right, outOfScope bool
-	}
-	answers := make([]answer, len(trials))
-	var own, right, outOfScope float64
+func chooseThresholds(c *confidenceCalibration, trials []heldOutPrediction, size corpusSize) (reject, accept float64) {
+	scored := make([]scoredTrial, len(trials))
 	for i := range trials {
-		t := &trials[i]
-		answers[i] = answer{roundConfidence(c.confidence(&t.features)), t.correct, t.outOfScope}
-		switch {
-		case t.outOfScope:
-			outOfScope++
-		case t.correct:
-			right++
-			own++
-		default:
-			own++
+		scored[i] = scoredTrial{roundConfidence(c.confidence(&trials[i].features)), &trials[i]}
+	}
+	slices.SortFunc(scored, func(a, b scoredTrial) int { return cmp.Compare(a.confidence, b.confidence) })
+	prior := 1.0
+	if len(trials) > 0 {
+		prior = smallSetTrials / (smallSetTrials + float64(len(trials)))
+	}
+	reject = c.interpolate(prior*c.oddsAt(priorThreshold(size)) + (1-prior)*c.oddsAt(measuredRejectThreshold(scored, size)))
+	return reject, max(reject, measuredAcceptThreshold(scored))
+}
+
+// measuredRejectThreshold returns the greatest confidence that rejects no more correct
+// answers than may be lost. The trials are sorted by confidence.
+func measuredRejectThreshold(trials []scoredTrial, size corpusSize) (threshold float64) {
+	correct := 0.0
+	for _, t := range trials {
+		if t.correct {
+			correct++
 		}
 	}
-	slices.SortFunc(answers, func(a, b answer) int { return cmp.Compare(a.confidence, b.confidence) })
-	maxLost := max(minLostShare, min(0.1, lostExamples/math.Expm1(size.examples))) * right
+	maxLost := max(minLostShare, min(0.1, lostExamples/math.Expm1(size.examples))) * correct
 	lost := 0.0
-	for _, a := range answers {
-		unknown = a.confidence
-		if a.right {
+	for _, t := range trials {
+		threshold = t.confidence
+		if t.correct {
 			if lost++; lost > maxLost {
 				break
 			}
 		}
 	}
-	prior := smallSetTrials / (smallSetTrials + float64(len(trials)))
-	if len(trials) == 0 {
-		prior = 1
+	return threshold
+}
+
+// measuredAcceptThreshold returns the least confidence from which targetPrecision is
+// reached if assumedOutOfScope of the requests are out of scope, or infinity. The trials are
+// sorted by confidence.
+func measuredAcceptThreshold(trials []scoredTrial) float64 {
+	outOfScope := 0.0
+	for _, t := range trials {
+		if t.outOfScope {
+			outOfScope++
+		}
 	}
-	unknown = c.interpolate(prior*c.oddsAt(priorThreshold(size)) + (1-prior)*c.oddsAt(unknown))
-	weight := 0.0
+	weight := 0.0 // of a trial out of scope
 	if outOfScope > 0 {
-		weight = assumedOutOfScope / (1 - assumedOutOfScope) * own / outOfScope
+		weight = assumedOutOfScope / (1 - assumedOutOfScope) * (float64(len(trials)) - outOfScope) / outOfScope
 	}
-	accept = math.Inf(1)
+	threshold := math.Inf(1)
 	var accepted, correct, count float64
-	for i, a := range slices.Backward(answers) {
+	for i, t := range slices.Backward(trials) {
 		switch {
-		case a.outOfScope:
+		case t.outOfScope:
 			accepted += weight
-		case a.right:
+		case t.correct:
 			correct++
 			accepted++
 		default:
 			accepted++
 		}
 		count++
-		tied := i > 0 && answers[i-1].confidence == a.confidence
-		if !tied && count >= minAccepted && correct >= (targetPrecision+precisionMargin)*accepted {
-			accept = a.confidence
+		equalFollows := i > 0 && trials[i-1].confidence == t.confidence
+		if !equalFollows && count >= minAccepted && correct >= (targetPrecision+precisionMargin)*accepted {
+			threshold = t.confidence
 		}
 	}
-	return unknown, max(accept, unknown)
+	return threshold
 }
 
 // Report states what a model learned from, and how well it predicts examples

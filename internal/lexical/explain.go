@@ -97,43 +97,7 @@ func (m *Model) intentNumber(name string) int {
 func (m *Model) addFeatureWeights(text string, class, against int, weights map[string]float64) {
 	s := m.statistical
 	x := s.newScratch()
-	var owners []string // parallel to the hashes of words, then of n-grams
-	var grams []string
-	w := newTokenizer()
-	w.labels = m.labelsIgnoredIn(text)
-	x.features.reset()
-	previous := ""
-	vectors := map[string]*wordvectors.Sum{}
-	for w.reset(text); w.next(); {
-		if w.current != nil {
-			continue
-		}
-		word := string(w.word)
-		before, beforeGrams := len(x.features.words), len(x.features.grams)
-		x.features.addWord(w.word)
-		stem := stemWord(foldNumber(w.word))
-		x.features.addStem(stem)
-		sum := x.features.vector
-		x.features.addVector([]byte(word), stem)
-		if vectors[word] == nil {
-			vectors[word] = &wordvectors.Sum{}
-		}
-		for k, v := range x.features.vector {
-			vectors[word][k] += v - sum[k]
-		}
-		for i := before; i < len(x.features.words); i++ {
-			if i == before+2 && previous != "" { // word, stem, pair
-				owners = append(owners, previous+" "+word)
-			} else {
-				owners = append(owners, word)
-			}
-		}
-		for range len(x.features.grams) - beforeGrams {
-			grams = append(grams, word)
-		}
-		previous = word
-	}
-	owners = append(owners, grams...)
+	owners := x.features.extractOwners(text, m.labelsIgnoredIn(text))
 	s.scoreText(&x, 1)
 	at := map[int32]int{}
 	for i, f := range x.known {
@@ -147,15 +111,62 @@ func (m *Model) addFeatureWeights(text string, class, against int, weights map[s
 		}
 		delete(at, f) // counted once
 		if d := s.linear.classWeight(f, class) - s.linear.classWeight(f, against); d != 0 {
-			weights[owners[i]] += float64(x.values[place] * d)
+			weights[owners.features[i]] += float64(x.values[place] * d)
 		}
 	}
 	scale := vectorScale(&x.features.vector)
-	for word, v := range vectors {
+	for word, v := range owners.vectors {
 		if d := s.linear.vector.contribution(class, v, scale) - s.linear.vector.contribution(against, v, scale); d != 0 {
 			weights[word] += float64(d)
 		}
 	}
+}
+
+// featureOwners are the words that features come from.
+type featureOwners struct {
+	features []string                    // a word or a pair of words by feature: those of words, then n-grams
+	vectors  map[string]*wordvectors.Sum // by word: its part of the vector of the text
+}
+
+// extractOwners extracts the features of a text without labels, and records their words.
+func (f *featureExtractor) extractOwners(text string, labels *labelSet) featureOwners {
+	o := featureOwners{vectors: map[string]*wordvectors.Sum{}}
+	var grams []string
+	w := newTokenizer()
+	w.labels = labels
+	f.reset()
+	previous := ""
+	for w.reset(text); w.next(); {
+		if w.current != nil {
+			continue
+		}
+		word := string(w.word)
+		words, ngrams := len(f.words), len(f.grams)
+		f.addWord(w.word)
+		stem := stemWord(foldNumber(w.word))
+		f.addStem(stem)
+		sum := f.vector
+		f.addVector([]byte(word), stem)
+		if o.vectors[word] == nil {
+			o.vectors[word] = &wordvectors.Sum{}
+		}
+		for k, v := range f.vector {
+			o.vectors[word][k] += v - sum[k]
+		}
+		for i := words; i < len(f.words); i++ {
+			if i == words+2 && previous != "" { // word, stem, pair
+				o.features = append(o.features, previous+" "+word)
+			} else {
+				o.features = append(o.features, word)
+			}
+		}
+		for range len(f.grams) - ngrams {
+			grams = append(grams, word)
+		}
+		previous = word
+	}
+	o.features = append(o.features, grams...)
+	return o
 }
 
 // classWeight returns the weight of a feature for a class, including that of

@@ -279,24 +279,7 @@ func (c *quantizedModel) chooseCandidates(x *classScores, sums []int32) {
 			x.mark(class)
 		}
 	}
-	others, family := 0, int32(-1) // the likeliest ones of two families
-	for _, class := range c.order.classes {
-		if others > maxAlternatives && family == -2 {
-			break
-		}
-		if x.isMarked(class) {
-			continue
-		}
-		x.mark(class)
-		others++
-		switch family {
-		case -1:
-			family = c.of[class]
-		case -2, c.of[class]:
-		default:
-			family = -2
-		}
-	}
+	c.markLikeliest(x)
 	best := int32(-1)
 	x.listMarked()
 	for _, class := range x.candidates {
@@ -315,6 +298,27 @@ func (c *quantizedModel) chooseCandidates(x *classScores, sums []int32) {
 		}
 	}
 	x.listMarked()
+}
+
+// markLikeliest marks the classes with the greatest biases among those that are not marked:
+// enough for the alternatives, and from at least two families, so that one of them is not
+// tied with the best.
+func (c *quantizedModel) markLikeliest(x *classScores) {
+	marked, family, several := 0, int32(-1), false
+	for _, class := range c.order.classes {
+		if marked > maxAlternatives && several {
+			return
+		}
+		if x.isMarked(class) {
+			continue
+		}
+		x.mark(class)
+		marked++
+		if family < 0 {
+			family = c.of[class]
+		}
+		several = several || c.of[class] != family
+	}
 }
 
 // sizeBytes returns the size of the model.

@@ -65,6 +65,68 @@ func (x *classScores) runnersUp(best, limit int) []int32 {
 	return next
 }
 
+// bestCandidate returns the candidate with the greatest score, the first of equals.
+func (x *classScores) bestCandidate() int {
+	best := x.candidates[0]
+	for _, c := range x.candidates {
+		if x.values[c] > x.values[best] {
+			best = c
+		}
+	}
+	return int(best)
+}
+
+// distribution summarizes the scores and probabilities of all classes. A class is tied with
+// the best if both belong to one family and its score is at most tieMargin lower.
+type distribution struct {
+	best, second, bestUntied float32 // scores; -Inf if there is no such class
+	rest, untied             float64 // probability of all but the best, and of all that are not tied with it
+	entropy                  float64
+}
+
+// minProbability is the probability from which a class counts in the entropy.
+const minProbability = 1e-6
+
+// normalize turns the scores of the candidates into probabilities in place.
+func (x *classScores) normalize(best int, families *classFamilies) distribution {
+	classes := x.values[:len(families.of)]
+	d := distribution{best: classes[best], second: float32(math.Inf(-1)), bestUntied: float32(math.Inf(-1))}
+	sum := float32(0)
+	for _, c := range x.candidates {
+		s := classes[c]
+		if int(c) != best {
+			d.second = max(d.second, s)
+			if s < d.best-tieMargin || !families.tie(int(c), best) {
+				d.bestUntied = max(d.bestUntied, s)
+			}
+		}
+		e := fastExp(s - d.best)
+		classes[c] = e
+		sum += e
+	}
+	if x.order != nil {
+		others := x.order.sumOthers(x.candidates, d.best, sum)
+		sum += others.exp
+		d.entropy, d.rest, d.untied = others.entropy, others.probability, others.probability
+	}
+	whole := 1 / sum
+	leastTied := tieRatio * (classes[best] * whole)
+	for _, c := range x.candidates {
+		p := classes[c] * whole
+		classes[c] = p
+		if p > minProbability {
+			d.entropy -= float64(p) * fastLog(p)
+		}
+		if int(c) != best { // summed and not 1 - p, to avoid rounding
+			d.rest += float64(p)
+			if p < leastTied || !families.tie(int(c), best) {
+				d.untied += float64(p)
+			}
+		}
+	}
+	return d
+}
+
 // softmax turns the scores into probabilities in place.
 func softmax(scores []float32) {
 	top, sum := scores[0], float32(0)

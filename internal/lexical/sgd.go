@@ -52,7 +52,7 @@ func fitLinear(d *trainingSet, use func(i int) bool) *linearModel {
 			f.order = append(f.order, int32(i))
 		}
 	}
-	f.selectClasses()
+	f.computeIDF(f.selectClasses())
 	if f.model.vectorLength = d.vectorLength; f.model.vectorLength > 0 {
 		f.model.vector = make(vectorWeights, d.classes)
 	}
@@ -76,11 +76,12 @@ type sgdTrainer struct {
 
 // selectClasses chooses the classes and families that each feature has weights
 // for: the most frequent ones. A feature that occurs in most classes carries
-// little information about each, and would cost more than all others.
-func (f *sgdTrainer) selectClasses() {
+// little information about each, and would cost more than all others. It returns
+// the number of samples with each feature.
+func (f *sgdTrainer) selectClasses() (seen []int32) {
 	features := f.set.table.size
 	l := f.model
-	seen := make([]int32, features)
+	seen = make([]int32, features)
 	firstUse := make([]int32, features+1) // by feature: index of its first class
 	f.forEachFeature(func(id int32, _ uint16, first bool) {
 		if first {
@@ -124,12 +125,19 @@ func (f *sgdTrainer) selectClasses() {
 		l.start[id+1] = int32(len(l.class))
 	}
 	l.weight = make([]float32, len(l.class))
+	return seen
+}
+
+// computeIDF computes the inverse document frequencies from the number of samples with each
+// feature.
+func (f *sgdTrainer) computeIDF(seen []int32) {
+	l := f.model
 	n := float64(len(f.order))
 	l.unseenIDF = float32(1 + math.Log(n))
 	perIntent := float32(f.set.examplesPerIntent())
 	common := min(1, leastCommonIDF+(1-leastCommonIDF)*perIntent/commonExamples)
 	l.commonIDF = l.unseenIDF * min(1, leastUnseenCommonIDF+(1-leastUnseenCommonIDF)*perIntent/unseenCommonExamples)
-	l.idf = make([]float32, features)
+	l.idf = make([]float32, len(seen))
 	for i, count := range seen {
 		if count > 0 {
 			l.idf[i] = float32(1 + math.Log(n/float64(count)))

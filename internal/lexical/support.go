@@ -50,15 +50,50 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 	m := r.model
 	examples := float64(m.report.Intents[intent].Examples)
 	fewExamples := max(0, 1-examples/supportedExamples)
-	content, words, pairs := -r.misspelt, false, false
-	support := -misspeltSupport * float64(r.misspelt)
-	special := misspeltShare * support // by words that are not common
+	s := r.measureSupport(intent, fewExamples, tied)
+	enough, factor := supportedCommon, commonWordFactor
+	switch {
+	case s.content <= 0 && r.unknown > 0:
+		return min(1, max(0, m.statistical.rejectThreshold-1e-4)) // no content word is known
+	case s.content+r.misspelt == 0:
+		enough, factor = supportedPhrases, stopWordsFactor
+	case s.total > 1.999, s.total > 0.999 && tied && r.unknown == 0:
+		return 1
+	case s.total > 0.999 && r.isEnough(f):
+		enough, factor = supportedExamples, enoughFactor
+	case !s.words && !s.pairs && fewExamples > 0 && r.namesOwnDomain(intent) && f[featNearest] >= ownDomainSimilarity:
+		enough, factor = supportedExamples, enoughFactor
+	case !s.words && !s.pairs:
+		enough, factor = supportedDomains, domainFactor
+	case !s.words:
+		enough = supportedPhrases
+	case s.uncommon > minLoneSupport && !r.isNominal():
+		enough, factor = supportedExamples, loneWordFactor
+	}
+	return 1 - (1-factor)*max(0, 1-examples/enough)
+}
+
+// wordSupport is the evidence of the words of a text for an intent. A content word that
+// only this intent has counts 1; one that others have as well, or that is misspelt, less.
+type wordSupport struct {
+	total    float64
+	uncommon float64 // by words that are not common
+	content  int     // known content words of the text that are spelt correctly, whichever intents have them
+	words    bool    // a word of the intent, not only pairs of ideographs
+	pairs    bool    // a pair of ideographs of the intent
+}
+
+// measureSupport adds up the evidence for an intent or, if it is tied, for the intents of its
+// agents. fewExamples is 1 if the intent has no examples, and 0 from supportedExamples on.
+func (r *textAnalysis) measureSupport(intent int, fewExamples float64, tied bool) wordSupport {
+	s := wordSupport{total: -misspeltSupport * float64(r.misspelt), content: -r.misspelt}
+	s.uncommon = misspeltShare * s.total
 	for _, w := range r.found {
-		info := &m.info[w]
+		info := &r.model.info[w]
 		if info.stop {
 			continue
 		}
-		content++
+		s.content++
 		if info.domain && !r.domainCounts(info, fewExamples) || !r.inVocabulary(w, intent, tied) {
 			continue
 		}
@@ -72,32 +107,13 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 		if info.pair {
 			one *= pairSupport
 		}
-		words, pairs = words || !info.pair, pairs || info.pair
-		support += one
+		s.words, s.pairs = s.words || !info.pair, s.pairs || info.pair
+		s.total += one
 		if !info.common {
-			special += one
+			s.uncommon += one
 		}
 	}
-	enough, factor := supportedCommon, commonWordFactor
-	switch {
-	case content <= 0 && r.unknown > 0:
-		return min(1, max(0, m.statistical.rejectThreshold-1e-4)) // no content word is known
-	case content+r.misspelt == 0:
-		enough, factor = supportedPhrases, stopWordsFactor
-	case support > 1.999, support > 0.999 && tied && r.unknown == 0:
-		return 1
-	case support > 0.999 && r.isEnough(f):
-		enough, factor = supportedExamples, enoughFactor
-	case !words && !pairs && fewExamples > 0 && r.namesOwnDomain(intent) && f[featNearest] >= ownDomainSimilarity:
-		enough, factor = supportedExamples, enoughFactor
-	case !words && !pairs:
-		enough, factor = supportedDomains, domainFactor
-	case !words:
-		enough = supportedPhrases
-	case special > minLoneSupport && !r.isNominal():
-		enough, factor = supportedExamples, loneWordFactor
-	}
-	return 1 - (1-factor)*max(0, 1-examples/enough)
+	return s
 }
 
 // domainCounts reports whether a word of a domain's name counts as one of an intent's name:

@@ -84,37 +84,60 @@ type trainingText struct {
 // newTrainingSet extracts the features of the texts. The order of the texts
 // must be fixed, because features are numbered as they occur.
 func newTrainingSet(list []trainingText, families classFamilies) *trainingSet {
-	d := &trainingSet{table: newFeatureTable(8 * len(list)), classes: len(families.of), families: families, samples: make([]trainingSample, len(list)), vectorLength: newVectorLength(list, len(families.of))}
-	type extracted struct {
-		words, grams []uint32
-		vector       *textVector
+	d := &trainingSet{
+		table: newFeatureTable(8 * len(list)), classes: len(families.of), families: families,
+		samples: make([]trainingSample, len(list)), vectorLength: newVectorLength(list, len(families.of)),
 	}
-	read := make([]extracted, len(list))
+	d.numberFeatures(list, extractTexts(list, d.vectorLength))
+	d.addStems(list)
+	d.flags = make([]featureFlags, d.table.size)
+	for w := range strings.FieldsSeq(lexicon.StopWords) {
+		d.flagWord(w, flagStop)
+	}
+	for w := range strings.FieldsSeq(lexicon.Common) {
+		d.flagWord(w, flagCommon)
+	}
+	return d
+}
+
+// extractedText has the hashes of the features of a text.
+type extractedText struct {
+	words, grams []uint32
+	vector       *textVector // nil if vectors are no features
+}
+
+// extractTexts extracts the features of the texts in parallel.
+func extractTexts(list []trainingText, vectorLength float32) []extractedText {
+	texts := make([]extractedText, len(list))
 	const chunk = 512
 	chunks := (len(list) + chunk - 1) / chunk
 	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), chunks, func(_ context.Context, i int) {
 		w := newTokenizer()
-		f := featureExtractor{vectors: d.vectorLength > 0}
+		f := featureExtractor{vectors: vectorLength > 0}
 		var arena []uint32 // hashes of all texts of the chunk
 		for k := i * chunk; k < min(len(list), (i+1)*chunk); k++ {
-			text := list[k].text
-			f.extractText(&w, text)
+			f.extractText(&w, list[k].text)
 			from := len(arena)
 			arena = append(append(arena, f.words...), f.grams...)
 			border := from + len(f.words)
-			read[k] = extracted{words: arena[from:border:border], grams: arena[border:len(arena):len(arena)]}
+			texts[k] = extractedText{words: arena[from:border:border], grams: arena[border:len(arena):len(arena)]}
 			if f.vectors {
-				v := newTextVector(&f.vector, d.vectorLength)
-				read[k].vector = &v
+				v := newTextVector(&f.vector, vectorLength)
+				texts[k].vector = &v
 			}
 		}
 	})
+	return texts
+}
+
+// numberFeatures makes the samples, and numbers their features in the order of the texts.
+func (d *trainingSet) numberFeatures(list []trainingText, texts []extractedText) {
 	var seen []int32 // by feature: 1 + the last sample that contains it
 	arena := make([]int32, 0, 64*len(list))
 	for i, u := range list {
 		from, words := len(arena), 0
-		for block, hashed := range [...][]uint32{read[i].words, read[i].grams} {
-			for _, h := range hashed {
+		for block, hashes := range [...][]uint32{texts[i].words, texts[i].grams} {
+			for _, h := range hashes {
 				id := d.table.insert(h)
 				if int(id) == len(seen) {
 					seen = append(seen, 0)
@@ -130,18 +153,9 @@ func newTrainingSet(list []trainingText, families classFamilies) *trainingSet {
 		}
 		d.samples[i] = trainingSample{
 			class: u.class, kind: u.kind, exclusive: u.exclusive, key: mixHash(hashBytes(seedText, []byte(u.text)) + uint32(u.class)*hashPrime),
-			words: int32(words), features: arena[from:len(arena):len(arena)], vector: read[i].vector,
+			words: int32(words), features: arena[from:len(arena):len(arena)], vector: texts[i].vector,
 		}
 	}
-	d.addStems(list)
-	d.flags = make([]featureFlags, d.table.size)
-	for w := range strings.FieldsSeq(lexicon.StopWords) {
-		d.flagWord(w, flagStop)
-	}
-	for w := range strings.FieldsSeq(lexicon.Common) {
-		d.flagWord(w, flagCommon)
-	}
-	return d
 }
 
 // addStems adds the stems of names and keywords.
