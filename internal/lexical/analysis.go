@@ -14,18 +14,11 @@ type textAnalysis struct {
 	tokens     tokenizer
 	generation uint32
 
-	word      []byte  // the current word
-	root      []byte  // its stem
-	gerund    bool    // it ends in -ing, which its stem does not contain
-	textHash  uint64  // of the words in order
-	found     []int32 // distinct known words, in order of appearance
-	weight    float64 // total weight of the content words
-	nonDomain int     // content words that are in no domain name
-	misspelt  int     // words one edit from a known word
-	nominal   int     // words in -ing that the model contains only in other forms
-	// replacements are the words of the registry that others count as.
-	replacements []wordReplacement
-	unknown      int                        // words that the model does not contain
+	currentWord
+	wordCounts
+	textHash     uint64                     // of the words in order
+	knownWords   []int32                    // distinct, in order of appearance
+	replacements []wordReplacement          // words of the registry that others count as
 	recent       [maxPhraseWords]recentWord // the last words, by position
 	notFor       []int32                    // intents that an unknown word speaks against
 	hasLabel     bool                       // the text contains a name label
@@ -33,16 +26,38 @@ type textAnalysis struct {
 
 	wordSeen    []uint32 // by word: generation in which it was found
 	patternSeen []uint32 // by pattern: generation in which it became a candidate
-	patterns    []int32  // candidates
+	candidates  []int32  // patterns
 
-	domainWordSeen []uint32 // by domain word: generation
-	domainWordAt   []int32  // position of its first occurrence
-	domainWords    []int32  // in order of appearance
-	named          []namedDomain
+	domainScan
 
 	scratch scoringScratch // of the statistical model
 }
 
+// currentWord is the word that was looked up last.
+type currentWord struct {
+	word   []byte
+	stem   []byte
+	gerund bool // it ends in -ing, which its stem does not contain
+}
+
+// wordCounts count the words of a text.
+type wordCounts struct {
+	weight    float64 // total weight of the content words
+	nonDomain int     // content words that are in no domain name
+	misspelt  int     // words one edit from a known word
+	nominal   int     // words in -ing that the model contains only in other forms
+	unknown   int     // words that the model does not contain
+}
+
+// domainScan contains the words of domain names that were found in a text.
+type domainScan struct {
+	domainWordSeen []uint32 // by domain word: generation
+	domainWordAt   []int32  // position of its first occurrence
+	domainWords    []int32  // in order of appearance
+	namedDomains   []namedDomain
+}
+
+// namedDomain is a domain that a text proposes.
 type namedDomain struct {
 	domain, at int32
 	evidence   domainEvidence
@@ -61,13 +76,12 @@ func (m *Model) analyzeText(text string) *textAnalysis {
 
 func (m *Model) newAnalysis() *textAnalysis {
 	return &textAnalysis{
-		model:          m,
-		tokens:         newTokenizer(),
-		wordSeen:       make([]uint32, len(m.info)),
-		patternSeen:    make([]uint32, len(m.patterns)),
-		domainWordSeen: make([]uint32, len(m.domainPosts)),
-		domainWordAt:   make([]int32, len(m.domainPosts)),
-		scratch:        m.statistical.newScratch(),
+		model:       m,
+		tokens:      newTokenizer(),
+		wordSeen:    make([]uint32, len(m.info)),
+		patternSeen: make([]uint32, len(m.patterns)),
+		domainScan:  domainScan{domainWordSeen: make([]uint32, len(m.domainPosts)), domainWordAt: make([]int32, len(m.domainPosts))},
+		scratch:     m.statistical.newScratch(),
 	}
 }
 
@@ -124,9 +138,9 @@ func (r *textAnalysis) resetState() {
 		}
 		r.generation = 1
 	}
-	r.found, r.patterns, r.textHash = r.found[:0], r.patterns[:0], textHashSeed
-	r.domainWords, r.named, r.notFor, r.replacements = r.domainWords[:0], r.named[:0], r.notFor[:0], r.replacements[:0]
-	r.weight, r.nonDomain, r.unknown, r.misspelt, r.nominal, r.hasLabel = 0, 0, 0, 0, 0, false
+	r.knownWords, r.candidates, r.textHash = r.knownWords[:0], r.candidates[:0], textHashSeed
+	r.domainWords, r.namedDomains, r.notFor, r.replacements = r.domainWords[:0], r.namedDomains[:0], r.notFor[:0], r.replacements[:0]
+	r.wordCounts, r.hasLabel = wordCounts{}, false
 }
 
 // addWord records the current word, which is at position at. An unknown word that is a
@@ -147,13 +161,13 @@ func (r *textAnalysis) addWord(at int32) {
 		r.recent[at%maxPhraseWords], r.hasLabel = recentWord{}, true
 		return
 	}
-	r.scratch.features.addStem(r.root)
-	r.scratch.features.addVector(r.tokens.word, r.root)
-	r.recent[at%maxPhraseWords] = recentWord{stem: hashWord(textHashSeed, r.root)}
+	r.scratch.features.addStem(r.stem)
+	r.scratch.features.addVector(r.tokens.word, r.stem)
+	r.recent[at%maxPhraseWords] = recentWord{stem: hashWord(textHashSeed, r.stem)}
 	if w < 0 && domain < 0 {
-		if against, ok := r.model.notFor[string(r.root)]; ok {
+		if against, ok := r.model.notFor[string(r.stem)]; ok {
 			r.notFor = append(r.notFor, against...)
-		} else if meant, kind := r.model.replaceWord(r.tokens.word, r.root); meant != "" {
+		} else if meant, kind := r.model.replaceWord(r.tokens.word, r.stem); meant != "" {
 			w, domain = r.replaceBy(meant, kind)
 		}
 	}
@@ -192,8 +206,8 @@ func (r *textAnalysis) replaceBy(meant string, kind EvidenceKind) (w, domain int
 	r.word = append(r.word[:0], meant...)
 	r.scratch.features.addReplacement(r.word)
 	w, domain = r.lookUpWord()
-	r.scratch.features.addReplacementStem(r.root)
-	r.scratch.features.addVector([]byte(meant), r.root)
+	r.scratch.features.addReplacementStem(r.stem)
+	r.scratch.features.addVector([]byte(meant), r.stem)
 	r.replacements = append(r.replacements, wordReplacement{meant, kind})
 	if kind == EvidenceTypo {
 		r.misspelt++
@@ -215,7 +229,7 @@ func (r *textAnalysis) noteWord(w int32) {
 		return
 	}
 	r.wordSeen[w] = r.generation
-	r.found = append(r.found, w)
+	r.knownWords = append(r.knownWords, w)
 	if info := &r.model.info[w]; !info.stop {
 		if r.gerund && !info.gerund {
 			r.nominal++
@@ -235,16 +249,16 @@ func (r *textAnalysis) countUnknown(n int) {
 }
 
 // lookUpWord returns the numbers of the word in r.word, as a word and as part
-// of a domain name, each -1 if unknown. It changes r.word, and sets r.root.
+// of a domain name, each -1 if unknown. It changes r.word, and sets r.stem.
 func (r *textAnalysis) lookUpWord() (word, domain int32) {
 	form := foldNumber(r.word)
 	domain, ok := r.model.domainWords[string(form)]
 	if !ok {
 		domain = -1
 	}
-	r.root = stemWord(form)
-	r.gerund = isGerund(form, r.root)
-	if word, ok = r.model.words[string(r.root)]; !ok {
+	r.stem = stemWord(form)
+	r.gerund = isGerund(form, r.stem)
+	if word, ok = r.model.words[string(r.stem)]; !ok {
 		word = -1
 	}
 	return word, domain
@@ -253,30 +267,26 @@ func (r *textAnalysis) lookUpWord() (word, domain int32) {
 // candidatePatterns returns the patterns that share an indexed word with the
 // text.
 func (r *textAnalysis) candidatePatterns() []int32 {
-	for _, w := range r.found {
+	for _, w := range r.knownWords {
 		for _, p := range r.model.posts[w] {
 			if r.patternSeen[p] != r.generation {
 				r.patternSeen[p] = r.generation
-				r.patterns = append(r.patterns, p)
+				r.candidates = append(r.candidates, p)
 			}
 		}
 	}
-	return r.patterns
+	return r.candidates
 }
 
 // measureOverlap counts which words of the pattern the text contains.
-func (r *textAnalysis) measureOverlap(p *rulePattern) patternOverlap {
+func (r *textAnalysis) measureOverlap(p *evidencePattern) patternOverlap {
 	var o patternOverlap
 	for _, w := range p.words {
 		if r.wordSeen[w] != r.generation {
 			continue
 		}
 		o.words++
-		info := &r.model.info[w]
-		if info.domain {
-			o.domain++
-		}
-		if !info.stop {
+		if info := &r.model.info[w]; !info.stop {
 			o.content++
 			o.weight += info.weight
 		}
@@ -297,12 +307,16 @@ func (r *textAnalysis) findDomainName(name *domainName) (at int32, ok bool) {
 	return at, true
 }
 
-const textHashSeed uint64 = 14695981039346656037 // FNV-1a
+// Parameters of a 64-bit FNV-1a hash.
+const (
+	textHashSeed  uint64 = 14695981039346656037
+	textHashPrime uint64 = 1099511628211
+)
 
 // hashWord continues the hash of a text with its next word.
 func hashWord(h uint64, word []byte) uint64 {
 	for _, c := range word {
-		h = (h ^ uint64(c)) * 1099511628211
+		h = (h ^ uint64(c)) * textHashPrime
 	}
-	return (h ^ ' ') * 1099511628211
+	return (h ^ ' ') * textHashPrime
 }

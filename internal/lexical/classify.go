@@ -34,7 +34,7 @@ type Model struct {
 	words    map[string]int32 // stem → number
 	info     []wordInfo       // by word number, like posts
 	posts    [][]int32        // by word: patterns indexed under it
-	patterns []rulePattern
+	patterns []evidencePattern
 
 	intents       []string
 	intentsWith   [][]int32 // by word: the intents with it in the name or an example, sorted

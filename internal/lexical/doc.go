@@ -20,42 +20,72 @@
 //	p := m.Classify("Please do a code review of this python module")
 //	// p.Intent "code_review", p.Confidence 0.98, p.Domains ["python"]
 //
+// # Reading order
+//
+// A prediction follows the first path, and Train the second. Both use the same tokenizer
+// and features.
+//
+//	Classify  text
+//	            │ tokenizer.go, stem.go       folded words; embedded.go and label.go skip parts of the text
+//	          tokens
+//	            │ analysis.go, features.go    looks up words, replaces synonyms and typos (replacement.go)
+//	          features                        hashes of words, stems, pairs and n-grams; a word vector
+//	            │ linear.go                   tf-idf weights, a sparse linear model, quantized
+//	          scores
+//	            │ scores.go, confidence.go    softmax; confidence features of the best intent
+//	          confidence                      calibrate.go maps features to a probability, support.go lowers it
+//	            │ classify.go                 reject threshold, ties, alternatives; domains.go adds domains
+//	          Prediction
+//	            │ clauses.go, requests.go     divide a text into requests by the predictions for its parts
+//	          intents of the parts
+//
+//	Train     Corpus
+//	            │ train.go                    merges intents; index.go builds the index of words
+//	          samples
+//	            │ trainingset.go              examples, names, keywords … as numbered features and classes
+//	          weights
+//	            │ sgd.go                      stochastic gradient descent
+//	          held-out predictions
+//	            │ crossfit.go                 models of folds, and without some intents
+//	          calibration, thresholds
+//	            │ calibrate.go, logistic.go   logistic regression, isotonic curve, priors
+//	          Model                           stored.go keeps the learned part
+//
+// evidence.go and explain.go list the reasons for a prediction.
+//
 // # Model
 //
-// A linear model is trained from the first example on, and its confidence
-// calibrated:
+// A linear model is trained from the first example on, and its confidence calibrated:
 //
-//		text ─▶ features ─▶ hashes ─▶ weights ─▶ scores ─softmax─▶ confidence features ─calibration─▶ confidence
-//
-//	  - Features (features.go) are words, stems, pairs of stems and character 3- and
-//	    4-grams inside words; for Chinese and Japanese, runs of one to three
-//	    characters. They are weighted by inverse document frequency and normalized.
-//	    In a set with few examples the sum of the vectors of the words (package
-//	    wordvectors) is a feature too.
-//	  - The model (linear.go, sgd.go) is multinomial logistic regression, trained by
-//	    stochastic gradient descent with a margin, dropout and averaging. Intents
-//	    that the same agents serve form a family and share weights (multi-task
-//	    learning). Names, keywords and descriptions are samples, a keyword one of the
-//	    family; not_for texts are negative samples. The weights are quantized to bytes.
-//	  - Confidence (crossfit.go, confidence.go, calibrate.go) is fitted on
-//	    predictions for held-out examples (cross-fitting) and for the examples of
-//	    excluded intents, which serve as out-of-scope requests. A logistic regression
-//	    over log odds, margin, entropy, score, the share of unknown words and the
-//	    similarity to the declared texts (nearest.go) ranks predictions (stacking);
-//	    an isotonic curve, shrunk towards a Platt curve, maps the rank to a
-//	    probability. Both are maximum a posteriori estimates: their prior (confidence.go)
-//	    was learned from the predictions of thousands of small registries, and fades
-//	    as held-out predictions increase. Confidence is the probability that the
-//	    intent is correct if the request is in scope. In an intent with few examples
-//	    it is lower if a single word speaks for it (support.go).
-//	  - A text that one intent declares as an example, or its name of several words, has that
-//	    intent.
-//	  - [TrainStored] keeps what was learned, and only builds the index of a corpus that
-//	    was trained before (stored.go).
-//	  - Thresholds (crossfit.go) are chosen on the same predictions. Below
-//	    [Model.RejectThreshold] the intent is contract.Unknown; the more examples an
-//	    intent has, the fewer correct answers this loses. From [Model.AcceptThreshold] on, 98 % of the
-//	    answers are expected to be correct if 18 % of the requests are out of scope.
+//   - Features (features.go) are words, stems, pairs of stems and character 3- and
+//     4-grams inside words; for Chinese and Japanese, runs of one to three
+//     characters. They are weighted by inverse document frequency and normalized.
+//     In a set with few examples the sum of the vectors of the words (package
+//     wordvectors) is a feature too.
+//   - The model (linear.go, sgd.go) is multinomial logistic regression, trained by
+//     stochastic gradient descent with a margin, dropout and averaging. Intents
+//     that the same agents serve form a family and share weights (multi-task
+//     learning). Names, keywords and descriptions are samples, a keyword one of the
+//     family; not_for texts are negative samples. The weights are quantized to bytes.
+//   - Confidence (crossfit.go, confidence.go, calibrate.go) is fitted on
+//     predictions for held-out examples (cross-fitting) and for the examples of
+//     excluded intents, which serve as out-of-scope requests. A logistic regression
+//     over log odds, margin, entropy, score, the share of unknown words and the
+//     similarity to the declared texts (nearest.go) ranks predictions (stacking);
+//     an isotonic curve, shrunk towards a Platt curve, maps the rank to a
+//     probability. Both are maximum a posteriori estimates: their prior (calibrate.go)
+//     was learned from the predictions of thousands of small registries, and fades
+//     as held-out predictions increase. Confidence is the probability that the
+//     intent is correct if the request is in scope. In an intent with few examples
+//     it is lower if a single word speaks for it (support.go).
+//   - A text that one intent declares as an example, or its name of several words, has that
+//     intent.
+//   - [TrainStored] keeps what was learned, and only builds the index of a corpus that
+//     was trained before (stored.go).
+//   - Thresholds (crossfit.go) are chosen on the same predictions. Below
+//     [Model.RejectThreshold] the intent is contract.Unknown; the more examples an
+//     intent has, the fewer correct answers this loses. From [Model.AcceptThreshold] on, 98 % of the
+//     answers are expected to be correct if 18 % of the requests are out of scope.
 //
 // References: tf-idf n-grams with linear models (Joachims 1998; Wang and Manning
 // 2012), dropout training (Wager, Wang and Liang 2013), averaging (Polyak and

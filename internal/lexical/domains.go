@@ -90,7 +90,7 @@ func (r *textAnalysis) proposeDomains(p *Prediction) {
 		for i := range r.model.domainPosts[first] {
 			name := &r.model.domainPosts[first][i]
 			if at, ok := r.findDomainName(name); ok {
-				r.named = append(r.named, namedDomain{domain: name.domain, at: at, evidence: name.evidence, text: name.text})
+				r.namedDomains = append(r.namedDomains, namedDomain{domain: name.domain, at: at, evidence: name.evidence, text: name.text})
 				best = min(best, name.evidence)
 			}
 		}
@@ -98,12 +98,12 @@ func (r *textAnalysis) proposeDomains(p *Prediction) {
 	if best == evidenceLearned {
 		return
 	}
-	slices.SortFunc(r.named, func(a, b namedDomain) int {
+	slices.SortFunc(r.namedDomains, func(a, b namedDomain) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(r.model.domains[a.domain], r.model.domains[b.domain]), strings.Compare(a.text, b.text))
 	})
 	p.DomainOrigin = best.origin()
-	p.Domains = make([]string, 0, min(len(r.named), contract.MaxDomains))
-	for _, n := range r.named {
+	p.Domains = make([]string, 0, min(len(r.namedDomains), contract.MaxDomains))
+	for _, n := range r.namedDomains {
 		name := r.model.domains[n.domain]
 		if n.evidence == best && len(p.Domains) < contract.MaxDomains && !slices.Contains(p.Domains, name) {
 			p.DomainTexts[len(p.Domains)] = n.text
@@ -125,7 +125,7 @@ func (r *textAnalysis) learnDomain(p *Prediction) {
 	}
 	learned := &r.model.learned[i]
 	domain := int32(-1)
-	for _, n := range r.named {
+	for _, n := range r.namedDomains {
 		switch {
 		case !slices.Contains(learned.declared, n.domain):
 		case domain < 0:

@@ -65,7 +65,7 @@ func (m *Model) NearestExamples(text string, limit int, keep func(intent, exampl
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)
 	type near struct {
-		pattern    *rulePattern
+		pattern    *evidencePattern
 		similarity float64
 	}
 	var all []near
@@ -97,14 +97,14 @@ func (m *Model) NearestExamples(text string, limit int, keep func(intent, exampl
 // hasKnownContent reports whether the corpus contains a content word of the
 // text.
 func (r *textAnalysis) hasKnownContent() bool {
-	return slices.ContainsFunc(r.found, func(w int32) bool { return !r.model.info[w].stop })
+	return slices.ContainsFunc(r.knownWords, func(w int32) bool { return !r.model.info[w].stop })
 }
 
 // isBareDomain reports whether names of domains are all that the corpus contains of the
 // text.
 func (r *textAnalysis) isBareDomain() bool {
 	domains := false
-	for _, w := range r.found {
+	for _, w := range r.knownWords {
 		info := &r.model.info[w]
 		if !info.stop && !info.domain {
 			return false
@@ -148,7 +148,7 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)
 	type found struct {
-		pattern  *rulePattern
+		pattern  *evidencePattern
 		strength float64
 	}
 	var all []found
@@ -180,7 +180,7 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 // listAliases returns the aliases that propose a domain of the agents of an intent.
 func (r *textAnalysis) listAliases(keep func(intent string) bool) (items []EvidenceItem) {
 	var p Prediction
-	r.named = r.named[:0]
+	r.namedDomains = r.namedDomains[:0]
 	r.proposeDomains(&p)
 	if p.DomainOrigin != contract.DomainAlias {
 		return nil

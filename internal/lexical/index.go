@@ -9,9 +9,9 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
 )
 
-// rulePattern is a text that is evidence for an intent: its name, an example or
+// evidencePattern is a text that is evidence for an intent: its name, an example or
 // a keyword.
-type rulePattern struct {
+type evidencePattern struct {
 	kind    patternKind
 	intent  int32
 	words   []int32 // distinct; of an example the content words, if it has any
@@ -139,20 +139,20 @@ func (t *indexBuilder) addIntent(d IntentDoc) {
 	vocabulary := map[int32]bool{}
 
 	name := t.wordNumbers(splitCamel(d.Name))
-	t.addPattern(rulePattern{kind: patternName, intent: intent, words: name, text: d.Name}, vocabulary)
+	t.addPattern(evidencePattern{kind: patternName, intent: intent, words: name, text: d.Name}, vocabulary)
 	for _, written := range []string{d.Name, joinWords(d.Name)} { // fooBar and codereview
 		if as := t.wordNumbers(written); len(as) > 0 && !slices.Equal(as, name) {
-			t.addPattern(rulePattern{kind: patternExample, intent: intent, words: t.contentWords(as)}, vocabulary)
+			t.addPattern(evidencePattern{kind: patternExample, intent: intent, words: t.contentWords(as)}, vocabulary)
 		}
 	}
 	for _, text := range sortedUnique(d.Examples) {
 		if all := t.wordNumbers(text); len(all) > 0 {
-			t.addPattern(rulePattern{kind: patternExample, intent: intent, words: t.contentWords(all), text: text}, vocabulary)
+			t.addPattern(evidencePattern{kind: patternExample, intent: intent, words: t.contentWords(all), text: text}, vocabulary)
 		}
 	}
 	for _, text := range sortedUnique(d.Keywords) {
 		if all := t.wordNumbers(text); t.countContent(all) > 0 {
-			t.addPattern(rulePattern{kind: patternKeyword, intent: intent, words: all, text: text}, nil)
+			t.addPattern(evidencePattern{kind: patternKeyword, intent: intent, words: all, text: text}, nil)
 		}
 	}
 	for w := range vocabulary {
@@ -162,7 +162,7 @@ func (t *indexBuilder) addIntent(d IntentDoc) {
 
 // addPattern adds a pattern. If vocabulary is not nil, the content words of the
 // pattern are added to it.
-func (t *indexBuilder) addPattern(p rulePattern, vocabulary map[int32]bool) {
+func (t *indexBuilder) addPattern(p evidencePattern, vocabulary map[int32]bool) {
 	p.content = t.countContent(p.words)
 	t.model.patterns = append(t.model.patterns, p)
 	for _, w := range p.words {
@@ -299,7 +299,7 @@ func (t *indexBuilder) buildPostings() {
 
 // postingPrefix returns how many of the pattern's words, rarest first, it is
 // indexed under.
-func (t *indexBuilder) postingPrefix(p *rulePattern, byUse []int32) int {
+func (t *indexBuilder) postingPrefix(p *evidencePattern, byUse []int32) int {
 	switch {
 	case p.kind == patternName:
 		return len(byUse)
@@ -318,8 +318,9 @@ func (t *indexBuilder) postingPrefix(p *rulePattern, byUse []int32) int {
 
 // patternOverlap counts the words that a text shares with a pattern.
 type patternOverlap struct {
-	words, content, domain int // shared words; of these, content words and words of domain names
-	weight                 float64
+	words   int     // shared words
+	content int     // content words among them
+	weight  float64 // of the content words
 }
 
 // tverskyIndex returns Tversky's similarity: the weight of the shared words,

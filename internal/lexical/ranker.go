@@ -187,7 +187,7 @@ type termExtractor struct {
 	tokens   tokenizer
 	features featureExtractor
 	stops    map[string]bool
-	root     []byte
+	word     []byte
 }
 
 // forEachTerm calls use for the stem of every word of the text, and for the
@@ -200,8 +200,8 @@ func (t *termExtractor) forEachTerm(text string, use func(hash uint32, isWord bo
 		}
 		t.features.reset()
 		t.features.addNgrams(t.tokens.word)
-		t.root = append(t.root[:0], t.tokens.word...)
-		use(mixHash(hashBytes(seedStem, stemWord(foldNumber(t.root)))), true, share)
+		t.word = append(t.word[:0], t.tokens.word...)
+		use(mixHash(hashBytes(seedStem, stemWord(foldNumber(t.word)))), true, share)
 		for _, hash := range t.features.grams {
 			use(hash, false, share)
 		}

@@ -295,7 +295,7 @@ func (x phraseIndex) longest(recent *[maxPhraseWords]recentWord, at int32) (mean
 }
 
 // phraseKey extends a key by the hash of the stem before it.
-func phraseKey(key, stem uint64) uint64 { return (key ^ stem) * 1099511628211 }
+func phraseKey(key, stem uint64) uint64 { return (key ^ stem) * textHashPrime }
 
 // replaceWord returns the word of the corpus that an unknown folded word with the given
 // stem counts as, and whether it is a synonym or a misspelling; "" if there is none.

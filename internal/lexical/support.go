@@ -88,7 +88,7 @@ type wordSupport struct {
 func (r *textAnalysis) measureSupport(intent int, fewExamples float64, tied bool) wordSupport {
 	s := wordSupport{total: -misspeltSupport * float64(r.misspelt), content: -r.misspelt}
 	s.uncommon = misspeltShare * s.total
-	for _, w := range r.found {
+	for _, w := range r.knownWords {
 		info := &r.model.info[w]
 		if info.stop {
 			continue
@@ -127,7 +127,7 @@ func (r *textAnalysis) domainCounts(info *wordInfo, fewExamples float64) bool {
 // namesOwnDomain reports whether the text has a word of a domain's name that only the
 // agents of the intent have, and that is also a word of the intent.
 func (r *textAnalysis) namesOwnDomain(intent int) bool {
-	return slices.ContainsFunc(r.found, func(w int32) bool {
+	return slices.ContainsFunc(r.knownWords, func(w int32) bool {
 		info := &r.model.info[w]
 		return info.domain && info.families == 1 && r.inVocabulary(w, intent, false)
 	})
