@@ -6,12 +6,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"math"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,12 +24,9 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/fleet"
-	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/limits"
-	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/mcphost"
-	"github.com/caprouter/caprouter/internal/modelfile"
 	"github.com/caprouter/caprouter/internal/orchestrations"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/registry"
@@ -250,47 +245,6 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 	return router.New(cfg, c.classifier, c.dispatcher)
 }
 
-// installView makes v the View of the router, and logs warnings about the part of
-// the registry that has changed.
-func (c *core) installView(v *router.View) {
-	previous := c.router.View()
-	c.router.SetView(v)
-	if previous == nil || previous.Fleet.Revision != v.Fleet.Revision {
-		for _, w := range v.Fleet.Warnings {
-			c.log.Warn("registry", "warning", w)
-		}
-	}
-	if previous == nil || previous.Catalogue.Version != v.Catalogue.Version {
-		c.warnOfCascade(v)
-	}
-	if previous != nil && previous.Catalogue.Version != v.Catalogue.Version {
-		c.logLearning(v)
-	}
-}
-
-// logLearning logs what the lexical classifier learned from the registry.
-func (c *core) logLearning(v *router.View) {
-	if !c.log.Enabled(context.Background(), slog.LevelInfo) {
-		return
-	}
-	l := lint.Describe(v.Catalogue, v.Lexical)
-	if l.Examples == 0 {
-		return
-	}
-	args := []any{"examples", l.FormatExamples()}
-	for _, field := range [][2]string{
-		{"expected_accuracy", l.FormatAccuracy()},
-		{"weakest", strings.Join(l.Weakest(), ", ")},
-		{"confused", strings.Join(l.MostConfused(), ", ")},
-		{"registry_version", v.Catalogue.Version},
-	} {
-		if field[1] != "" {
-			args = append(args, field[0], field[1])
-		}
-	}
-	c.log.Info("examples learned", args...)
-}
-
 // snapshot returns the version of the registry that routes, or the one that a View
 // is being built of.
 func (c *core) snapshot() *capabilities.Snapshot {
@@ -298,29 +252,6 @@ func (c *core) snapshot() *capabilities.Snapshot {
 		return v.Snapshot()
 	}
 	return c.registry.Current()
-}
-
-func trainModel(c *capabilities.Catalogue) *lexical.Model {
-	return lexical.Train(classifier.BuildCorpus(c))
-}
-
-// storedModels returns trainModel with the models of the data directory.
-func storedModels(dataDir string, logger *slog.Logger) func(*capabilities.Catalogue) *lexical.Model {
-	dir := modelfile.New(dataDir, logger)
-	return func(c *capabilities.Catalogue) *lexical.Model {
-		return lexical.TrainStored(classifier.BuildCorpus(c), dir)
-	}
-}
-
-// warnOfCascade logs that the cascade has no effect because the registry has too few
-// examples to calibrate the lexical classifier.
-func (c *core) warnOfCascade(v *router.View) {
-	mode, _ := c.classifier.Mode()
-	auto := c.cfg.Classifier.Cascade.Accept == acceptAuto
-	if mode == classifier.ModeCascade && auto && math.IsInf(v.Lexical.AcceptThreshold(), 1) {
-		c.log.Warn("too few examples to calibrate the lexical classifier: the cascade asks the model for every request",
-			"key", "classifier.cascade.accept", "registry_version", v.Catalogue.Version)
-	}
 }
 
 // publicURL returns the base URL of callbacks, "" if the router does not listen.
