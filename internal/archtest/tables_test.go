@@ -200,17 +200,17 @@ func levels() []level {
 			{pkg: "internal/demo", why: "an app with sample agents"},
 		}},
 		{"processes of drivers", []row{
-			{pkg: "test/internal/process", why: "starts and stops processes for the drivers and knows nothing of routing", only: []string{"internal/run", "internal/strictjson"}},
+			{pkg: "test/internal/process", why: "starts and stops processes for the drivers and knows nothing of routing", only: []string{"internal/resilience", "internal/run", "internal/strictjson"}},
 		}},
 		{"load of drivers", []row{
-			{pkg: "test/internal/workload", why: "callers, agents and the checks of what was promised to them; it uses a router only over HTTP, and reads the audit log of a stopped one", only: []string{"contract", "internal/audit", "internal/contentkey", "internal/run", "internal/strictjson", "test/internal/process"}},
+			{pkg: "test/internal/workload", why: "callers, agents and the checks of what was promised to them; it uses a router only over HTTP, and reads the audit log of a stopped one", only: []string{"contract", "internal/audit", "internal/contentkey", "internal/resilience", "internal/run", "internal/strictjson", "test/internal/process"}},
 		}},
 		{"commands", []row{
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
-			{pkg: "test/crash", why: "kills whole processes and checks that nothing is lost", only: []string{"internal/run", "test/internal/process", "test/internal/workload"}},
-			{pkg: "test/cluster", why: "ends and suspends routers that share a cluster of NATS servers; it uses a router only over HTTP", only: []string{"internal/run", "test/internal/process", "test/internal/workload"}},
+			{pkg: "test/crash", why: "kills whole processes and checks that nothing is lost", only: []string{"internal/resilience", "internal/run", "test/internal/process", "test/internal/workload"}},
+			{pkg: "test/cluster", why: "ends and suspends routers that share a cluster of NATS servers; it uses a router only over HTTP", only: []string{"internal/resilience", "internal/run", "test/internal/process", "test/internal/workload"}},
 			{pkg: "test/fleet", why: "routes while thousands of agents register and send heartbeats; it uses a router only over HTTP"},
-			{pkg: "test/overload", why: "overloads whole processes; it uses a router only over HTTP", only: []string{"contract", "internal/run", "internal/strictjson", "test/internal/process"}},
+			{pkg: "test/overload", why: "overloads whole processes; it uses a router only over HTTP", only: []string{"contract", "internal/resilience", "internal/run", "internal/strictjson", "test/internal/process"}},
 			{pkg: "internal/wordvectors/generate", why: "writes the table of word vectors", only: []string{"internal/lexical/lexicon", "internal/wordvectors"}},
 			{pkg: "test/bench", why: "measures whole processes, which it starts through app"},
 			{pkg: "examples/agent", why: "an example of an agent in a program of its own", only: []string{"agentkit", "contract"}},

@@ -222,3 +222,14 @@ func TestBackoff_SleepEndsWithContext(t *testing.T) {
 		}
 	})
 }
+
+func TestSleep_EndsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	if !resilience.Sleep(ctx, 0) {
+		t.Error("no time at all: got false, want true")
+	}
+	cancel()
+	if resilience.Sleep(ctx, time.Hour) {
+		t.Error("after the end of the context: got true, want false")
+	}
+}

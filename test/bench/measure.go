@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
-	"github.com/caprouter/caprouter/test/internal/process"
 )
 
 // sequentialShare is the part of the requests that is sent over one connection.
@@ -171,7 +171,7 @@ func (l *loadedServer) post(ctx context.Context, client *http.Client) error {
 func (l *loadedServer) drain(ctx context.Context, client *http.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	for process.Sleep(ctx, 50*time.Millisecond) {
+	for resilience.Sleep(ctx, 50*time.Millisecond) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.server.url+"/metrics", http.NoBody)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/test/internal/process"
 	"github.com/caprouter/caprouter/test/internal/workload"
 )
@@ -69,7 +70,7 @@ func (s *script) measureRegistration(ctx context.Context) error {
 
 // sendHeartbeats renews the lease of the agent at alternating replicas.
 func (s *script) sendHeartbeats(ctx, lives context.Context) {
-	for process.Sleep(lives, heartbeatPause) {
+	for resilience.Sleep(lives, heartbeatPause) {
 		call(ctx, s.routers, http.MethodPost, agentPath+"/heartbeat", []byte("{}"))
 	}
 }
@@ -88,7 +89,7 @@ func (s *script) checkRegistration(ctx context.Context) {
 // agent checks that the task contains the turn before.
 func (s *script) holdSession(ctx, lives context.Context) {
 	before := ""
-	for n := 0; process.Sleep(lives, turnPause); n++ {
+	for n := 0; resilience.Sleep(lives, turnPause); n++ {
 		prompt := fmt.Sprintf(workload.PlainPrompt, n) + " in a session"
 		if s.load.Callers.SubmitOrder(ctx, workload.NewTurn("session", prompt, before)) {
 			before = prompt

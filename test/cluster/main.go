@@ -59,15 +59,15 @@ type options struct {
 // runCluster runs the script and prints its report. It returns an error if a check
 // found a violation or a step could not be done.
 func runCluster(ctx context.Context, opts options, out io.Writer) (err error) {
-	dir, err := os.MkdirTemp("", "caprouter-cluster-")
+	dir, remove, err := process.MakeRunDir("cluster", opts.keep, out)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if opts.keep || err != nil {
+		if err == nil {
+			err = remove()
+		} else if !opts.keep { // else MakeRunDir has printed it
 			fmt.Fprintln(out, "directory:", dir)
-		} else {
-			_ = os.RemoveAll(dir)
 		}
 	}()
 	if opts.binary, err = process.FindOrBuild(ctx, opts.binary, dir); err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caprouter/caprouter/test/internal/process"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/test/internal/workload"
 )
 
@@ -42,7 +42,7 @@ func (p *prober) setAddr(addr string) { p.addr.Store(&addr) }
 
 // run probes the replica until the context lives ends.
 func (p *prober) run(ctx, lives context.Context) {
-	for n := 0; process.Sleep(lives, probePause); n++ {
+	for n := 0; resilience.Sleep(lives, probePause); n++ {
 		callers := &workload.Callers{Ledger: p.ledger, Routers: workload.OneRouter(*p.addr.Load())}
 		prompt := fmt.Sprintf(workload.PlainPrompt, n) + " for " + p.replica
 		ok := callers.SubmitOrder(ctx, workload.NewSyncOrder(prompt, ""))

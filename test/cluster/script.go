@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/test/internal/process"
 	"github.com/caprouter/caprouter/test/internal/workload"
@@ -129,7 +130,7 @@ func (s *script) runSteps(ctx context.Context, short bool) error {
 		if err := step.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
-		process.Sleep(ctx, s.pause)
+		resilience.Sleep(ctx, s.pause)
 		var figures strings.Builder
 		fmt.Fprintf(&figures, "%4.1f s", time.Since(began).Seconds())
 		for _, p := range s.probers {
@@ -186,7 +187,7 @@ func (s *script) killLeader(ctx context.Context, stream string) error {
 	if err := s.cluster.Kill(i); err != nil {
 		return err
 	}
-	process.Sleep(ctx, s.pause)
+	resilience.Sleep(ctx, s.pause)
 	return s.cluster.Start(ctx, i)
 }
 
@@ -210,9 +211,9 @@ func (s *script) suspendReplica(ctx context.Context, i int) error {
 	if err := p.Pause(); err != nil {
 		return err
 	}
-	process.Sleep(ctx, balancerNotice)
+	resilience.Sleep(ctx, balancerNotice)
 	s.routers.Remove(p.Addr())
-	process.Sleep(ctx, suspendTime-balancerNotice)
+	resilience.Sleep(ctx, suspendTime-balancerNotice)
 	err := p.Continue()
 	s.routers.Add(p.Addr())
 	return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/test/internal/process"
 	"github.com/caprouter/caprouter/test/internal/workload"
@@ -72,7 +73,7 @@ func (c *cycleRun) restartServer(ctx context.Context, kill bool) error {
 	if err := c.server.end(end); err != nil {
 		return err
 	}
-	process.Sleep(ctx, c.rng.DurationUpTo(maxServerPause))
+	resilience.Sleep(ctx, c.rng.DurationUpTo(maxServerPause))
 	return c.server.start(ctx)
 }
 
@@ -96,7 +97,7 @@ func (c *cycleRun) runCycle(ctx context.Context, end func() error) error {
 	run.ForEach(ctx, 2, 2, func(ctx context.Context, i int) {
 		if i == 0 {
 			defer over()
-			process.Sleep(ctx, c.rng.DurationUpTo(maxLifetime))
+			resilience.Sleep(ctx, c.rng.DurationUpTo(maxLifetime))
 			killed = end()
 		} else {
 			c.load.Run(ctx, lives)
@@ -110,7 +111,7 @@ func (c *cycleRun) killDuringStart(ctx context.Context, r *workload.Replica) err
 	if err != nil {
 		return err
 	}
-	process.Sleep(ctx, c.rng.DurationUpTo(maxStartTime))
+	resilience.Sleep(ctx, c.rng.DurationUpTo(maxStartTime))
 	return c.killProcess(p)
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/test/internal/process"
 	"github.com/caprouter/caprouter/test/internal/workload"
@@ -63,7 +64,7 @@ func (o *openRun) openRequests(ctx context.Context, n int) error {
 		return fmt.Errorf("agents accepted %d of %d tasks within %s", o.agents.CountHeld(), silent, fillTimeout)
 	}
 	o.submitRequests(ctx, workload.PlainPrompt, blocked)
-	process.Sleep(ctx, time.Second) // the router dispatches as many as its limit allows
+	resilience.Sleep(ctx, time.Second) // the router dispatches as many as its limit allows
 	o.report.AddFigure("open when the router is killed, accepted by agents", "%d, %d", len(o.ledger.OpenRequests()), o.agents.CountHeld())
 	return o.killRouter()
 }
@@ -72,7 +73,7 @@ func (o *openRun) openRequests(ctx context.Context, n int) error {
 func (o *openRun) submitRequests(ctx context.Context, prompt string, n int) {
 	run.ForEach(ctx, concurrentSubmitters, n, func(ctx context.Context, i int) {
 		order := workload.NewOrder(fmt.Sprintf(prompt, i), "", silentSeconds*1000, true)
-		for !o.load.Callers.SubmitOrder(ctx, order) && process.Sleep(ctx, retryDelay) {
+		for !o.load.Callers.SubmitOrder(ctx, order) && resilience.Sleep(ctx, retryDelay) {
 		}
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
-	"github.com/caprouter/caprouter/test/internal/process"
 	"github.com/caprouter/caprouter/test/internal/workload"
 )
 
@@ -144,7 +144,7 @@ func (t *testbed) forEachAgent(ctx context.Context, first, n int, results *tally
 func (t *testbed) keepLeases(ctx, lives context.Context, beats *tally) {
 	const batches = 100 // of one round
 	pause := time.Second * leaseSeconds / heartbeatsPerLease / batches
-	for n := 0; process.Sleep(lives, pause); n++ {
+	for n := 0; resilience.Sleep(lives, pause); n++ {
 		first := t.opts.agents * (n % batches) / batches
 		end := t.opts.agents * (n%batches + 1) / batches
 		t.forEachAgent(ctx, first, end-first, beats, func(ctx context.Context, i int) error {
@@ -193,13 +193,13 @@ func (t *testbed) routeUnderLoad(ctx context.Context, joined *tally) (busy *tall
 		func(ctx context.Context) {
 			pause := t.opts.duration / time.Duration(t.opts.joining+1)
 			for i := range t.opts.joining {
-				process.Sleep(lives, pause) // the rest joins at once if the time is over
+				resilience.Sleep(lives, pause) // the rest joins at once if the time is over
 				began := time.Now()
 				joined.add(began, t.register(ctx, t.opts.agents+i))
 			}
 		},
 		func(context.Context) {
-			for process.Sleep(lives, reloadPause) {
+			for resilience.Sleep(lives, reloadPause) {
 				reloads++
 				if err := t.reload(int(reloads)); err != nil {
 					joined.add(time.Now(), err)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
-	"github.com/caprouter/caprouter/test/internal/process"
 )
 
 // subject is a server with one kind of request.
@@ -72,7 +72,7 @@ func (s *subject) runClosedLoop(ctx context.Context, callers int, lasts time.Dur
 			at := sample{due: time.Since(start)}
 			s.sendRequest(ctx, l, start, &at)
 			each[i] = append(each[i], at)
-			if at.outcome != outcomeGood && !process.Sleep(ctx, retryPause) {
+			if at.outcome != outcomeGood && !resilience.Sleep(ctx, retryPause) {
 				return
 			}
 		}
@@ -113,7 +113,7 @@ func (s *subject) runOpenLoop(ctx context.Context, sched schedule) ([]sample, er
 	run.ForEach(ctx, len(links), len(links), func(ctx context.Context, w int) {
 		for {
 			i := int(next.Add(1) - 1)
-			if i >= len(samples) || !process.Sleep(ctx, samples[i].due-time.Since(start)) {
+			if i >= len(samples) || !resilience.Sleep(ctx, samples[i].due-time.Since(start)) {
 				return
 			}
 			if _, over := sched.arrivalTime(i); time.Since(start) < over {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/test/internal/process"
@@ -82,7 +83,7 @@ func (w *testbed) measureNeighbour(ctx context.Context, r *report) error {
 			}
 			got[i], gotBare[i] = append(got[i], samples...), append(gotBare[i], samplesBare...)
 		}
-		if !process.Sleep(ctx, roundPause) {
+		if !resilience.Sleep(ctx, roundPause) {
 			return ctx.Err()
 		}
 	}
@@ -176,7 +177,7 @@ func storeRecords(ctx context.Context, t *tenant) (records []storedRecord, err e
 		}
 		records = append(records, rec)
 		// Less than the rate limit of one caller.
-		if !process.Sleep(ctx, 60*time.Millisecond) {
+		if !resilience.Sleep(ctx, 60*time.Millisecond) {
 			return nil, ctx.Err()
 		}
 	}
@@ -212,6 +213,6 @@ func (s *storedRecord) find(ctx context.Context, t *tenant) error {
 	if err == nil && (status != http.StatusOK || got.RequestID != s.requestID) {
 		err = fmt.Errorf("key %s: status %d with request %s, not %s", s.key, status, got.RequestID, s.requestID)
 	}
-	process.Sleep(ctx, 60*time.Millisecond)
+	resilience.Sleep(ctx, 60*time.Millisecond)
 	return errors.Join(append(errs, err)...)
 }

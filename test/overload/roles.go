@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/test/internal/process"
 )
@@ -34,7 +35,7 @@ func serveRole(ctx context.Context, role string) error {
 func newAgentHandler(work time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		if process.Sleep(r.Context(), work) {
+		if resilience.Sleep(r.Context(), work) {
 			writeJSON(w, http.StatusOK, "application/json", contract.Result{Status: contract.ResultSuccess})
 		}
 	})
@@ -56,7 +57,7 @@ func (s *bareServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusServiceUnavailable, typeProblem, problemBody{Status: http.StatusServiceUnavailable, Code: contract.CodeOverloaded})
 		return
 	}
-	if process.Sleep(r.Context(), s.work) {
+	if resilience.Sleep(r.Context(), s.work) {
 		writeJSON(w, http.StatusOK, "application/json", contract.Response{Status: contract.StatusCompleted})
 	}
 }

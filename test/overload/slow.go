@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/test/internal/process"
 )
@@ -76,10 +77,10 @@ func startSlowConnections(ctx context.Context, k slowKind, addr string, many int
 	group := run.New(ctx)
 	for i := range many {
 		group.Go("slow connection", func(ctx context.Context) error {
-			process.Sleep(ctx, over*time.Duration(i)/time.Duration(many))
+			resilience.Sleep(ctx, over*time.Duration(i)/time.Duration(many))
 			for ctx.Err() == nil {
 				ends.recordEnd(k.holdConnection(ctx, addr))
-				process.Sleep(ctx, reconnectDelay)
+				resilience.Sleep(ctx, reconnectDelay)
 			}
 			return nil
 		})
@@ -138,7 +139,7 @@ func (k slowKind) exchangeBytes(ctx context.Context, conn net.Conn) (how string)
 
 // readNextByte reads a byte after a pause. A missing byte is not an error.
 func readNextByte(ctx context.Context, conn net.Conn, buf []byte) error {
-	process.Sleep(ctx, byteInterval)
+	resilience.Sleep(ctx, byteInterval)
 	_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, err := conn.Read(buf)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
-	"github.com/caprouter/caprouter/test/internal/process"
 )
 
 const (
@@ -49,7 +49,7 @@ func (w *testbed) measureSoak(ctx context.Context, r *report) error {
 		})
 	}
 	began := time.Now()
-	for time.Since(began) < w.opts.duration && process.Sleep(ctx, w.opts.duration/soakSamples) {
+	for time.Since(began) < w.opts.duration && resilience.Sleep(ctx, w.opts.duration/soakSamples) {
 		now, err := fetchUsage(ctx, router.Addr())
 		if err != nil {
 			w.failures.record("soak: %v", errors.Join(err, router.CheckRunning()))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 
@@ -173,7 +174,7 @@ func (w *testbed) awaitRelease(ctx context.Context, when string) error {
 			}
 			return nil
 		}
-		if !process.Sleep(ctx, windowStep) {
+		if !resilience.Sleep(ctx, windowStep) {
 			return ctx.Err()
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
-	"github.com/caprouter/caprouter/test/internal/process"
 )
 
 // operation is one way to make the router work and store something.
@@ -117,7 +117,7 @@ func (f *traffic) run(ctx context.Context, workers int) {
 			default:
 				f.count(op.name, r)
 			}
-			process.Sleep(ctx, f.pause)
+			resilience.Sleep(ctx, f.pause)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -175,7 +176,7 @@ func (c *NATSCluster) AwaitHealthy(ctx context.Context) error {
 			if err == nil && health.Status == "ok" {
 				break
 			}
-			if !Sleep(ctx, 20*time.Millisecond) {
+			if !resilience.Sleep(ctx, 20*time.Millisecond) {
 				return fmt.Errorf("the NATS server %s is not healthy within %s: %q, %w", s.name, StartTimeout, health.Status, err)
 			}
 		}

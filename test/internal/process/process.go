@@ -281,18 +281,3 @@ func cleanEnvironment() []string {
 		return strings.HasPrefix(entry, "CAPROUTER_") || strings.HasPrefix(entry, "GEMINI_API_KEY=")
 	})
 }
-
-// Sleep waits, and reports whether ctx did not end before.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -196,16 +195,5 @@ func TestServeParent_ServesUntilParentCloses(t *testing.T) {
 	}
 	if err := errors.Join(parent.Close(), group.Wait()); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestSleep_EndsWithContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	if !Sleep(ctx, 0) {
-		t.Error("no time at all: got false, want true")
-	}
-	cancel()
-	if Sleep(ctx, time.Hour) {
-		t.Error("after the end of the context: got true, want false")
 	}
 }

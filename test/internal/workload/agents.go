@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/test/internal/process"
@@ -127,7 +128,7 @@ func (a *Agents) NewMark(agent string) string {
 }
 
 func (a *Agents) sendResult(w http.ResponseWriter, r *http.Request, e execution) {
-	if !process.Sleep(r.Context(), a.rng.DurationUpTo(maxWorkTime)) {
+	if !resilience.Sleep(r.Context(), a.rng.DurationUpTo(maxWorkTime)) {
 		return
 	}
 	status := contract.ResultSuccess
@@ -179,7 +180,7 @@ func (a *Agents) serveAsync(w http.ResponseWriter, task *contract.Task, e execut
 		a.pendingCallbacks.Add(1)
 		a.group.Go("callback of "+e.task, func(ctx context.Context) error {
 			defer a.pendingCallbacks.Add(-1)
-			if process.Sleep(ctx, after) {
+			if resilience.Sleep(ctx, after) {
 				a.DeliverResult(ctx, task, mark)
 			}
 			return nil
@@ -195,7 +196,7 @@ func (a *Agents) DeliverResult(ctx context.Context, task *contract.Task, mark st
 	for {
 		switch status := a.postResult(ctx, task, mark); status {
 		case 0, http.StatusServiceUnavailable, http.StatusTooManyRequests:
-			if !process.Sleep(ctx, retryDelay) {
+			if !resilience.Sleep(ctx, retryDelay) {
 				return false
 			}
 		default:

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/test/internal/process"
 )
@@ -65,7 +66,7 @@ func (l *Load) maxPause() time.Duration { return cmp.Or(l.MaxPause, defaultMaxPa
 // sendOrders is one caller. It resends unanswered orders first.
 func (l *Load) sendOrders(ctx, lives context.Context) {
 	for range l.MaxOrders {
-		if !process.Sleep(lives, l.Rand.DurationUpTo(l.maxPause())) {
+		if !resilience.Sleep(lives, l.Rand.DurationUpTo(l.maxPause())) {
 			return
 		}
 		o, again := l.nextOrder()
@@ -88,7 +89,7 @@ func (l *Load) FillStore(ctx context.Context) {
 func (l *Load) keepFull(ctx, lives context.Context) {
 	for lives.Err() == nil {
 		if !l.Callers.SubmitOrder(ctx, l.longOrder()) {
-			process.Sleep(lives, l.maxPause())
+			resilience.Sleep(lives, l.maxPause())
 		}
 	}
 }
@@ -151,7 +152,7 @@ func (l *Load) queueOrder(o Order, answered bool) {
 
 // cancelRequests cancels some open requests.
 func (l *Load) cancelRequests(ctx, lives context.Context) {
-	for process.Sleep(lives, l.Rand.DurationUpTo(maxCancelPause)) {
+	for resilience.Sleep(lives, l.Rand.DurationUpTo(maxCancelPause)) {
 		if open := l.Ledger.OpenRequests(); len(open) > 0 {
 			l.Callers.CancelRequest(ctx, open[l.Rand.IntN(len(open))])
 		}
@@ -160,7 +161,7 @@ func (l *Load) cancelRequests(ctx, lives context.Context) {
 
 // pollRequests reads open requests, and some ended ones, which must not change.
 func (l *Load) pollRequests(ctx, lives context.Context) {
-	for process.Sleep(lives, l.Rand.DurationUpTo(l.maxPause())) {
+	for resilience.Sleep(lives, l.Rand.DurationUpTo(l.maxPause())) {
 		for _, id := range l.Ledger.OpenRequests() {
 			if lives.Err() != nil {
 				return
@@ -180,7 +181,7 @@ func (l *Load) pollRequests(ctx, lives context.Context) {
 // followStreams reads the events of one open request after the other. A stream breaks
 // when the router is killed, and continues with the next router.
 func (l *Load) followStreams(ctx, lives context.Context) {
-	for process.Sleep(lives, l.Rand.DurationUpTo(l.maxPause())) {
+	for resilience.Sleep(lives, l.Rand.DurationUpTo(l.maxPause())) {
 		if open := l.Ledger.OpenRequests(); len(open) > 0 {
 			l.followWatched(ctx, open[len(open)-1-l.Rand.IntN(min(len(open), sampleSize))])
 		}
@@ -199,9 +200,9 @@ func (l *Load) followWatched(ctx context.Context, id string) {
 			return
 		}
 		defer stop()
-		if process.Sleep(reading, process.IOTimeout) {
+		if resilience.Sleep(reading, process.IOTimeout) {
 			l.Callers.FetchRequest(ctx, id)
-			if !slices.Contains(l.Ledger.OpenRequests(), id) && process.Sleep(reading, process.IOTimeout) {
+			if !slices.Contains(l.Ledger.OpenRequests(), id) && resilience.Sleep(reading, process.IOTimeout) {
 				l.Ledger.RecordUnexpected(id, "the request has ended, but its stream of events does not end")
 			}
 		}
@@ -276,7 +277,7 @@ func AwaitCondition(ctx context.Context, limit time.Duration, done func() bool) 
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for !done() {
-		if !process.Sleep(ctx, 20*time.Millisecond) {
+		if !resilience.Sleep(ctx, 20*time.Millisecond) {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/test/internal/process"
 )
@@ -28,7 +29,7 @@ func (a *Agents) StartPullers() {
 			for ctx.Err() == nil {
 				if leased := a.pullTask(ctx); leased != nil {
 					a.executePulled(ctx, leased)
-				} else if !process.Sleep(ctx, retryDelay) {
+				} else if !resilience.Sleep(ctx, retryDelay) {
 					break
 				}
 			}
@@ -81,7 +82,7 @@ func (a *Agents) executePulled(ctx context.Context, leased *contract.LeasedTask)
 	}
 	a.pendingCallbacks.Add(1)
 	defer a.pendingCallbacks.Add(-1)
-	if process.Sleep(ctx, a.rng.DurationUpTo(maxWorkTime)) {
+	if resilience.Sleep(ctx, a.rng.DurationUpTo(maxWorkTime)) {
 		a.DeliverResult(ctx, task, e.mark)
 	}
 }
