@@ -97,7 +97,7 @@ func (a *Agent) deliverResult(ctx context.Context, j *job, task contract.Task, s
 	}
 	sender.flushProgress(ctx)
 	if err := sender.deliverResult(ctx, j.answer, a.closing); err != nil {
-		a.log.Warn("result not delivered", "task_id", task.TaskID, "trace_id", task.TraceID, "err", err)
+		a.log.Warn("result not delivered", "task_id", task.TaskID, "trace_id", task.TraceID, "error", err)
 	}
 }
 

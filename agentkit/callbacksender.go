@@ -50,7 +50,7 @@ func (a *Agent) newCallbackSender(task contract.Task) *callbackSender {
 	}
 	resultURL, progressURL, err := a.callbacks.checkCallback(task.Callback)
 	if err != nil {
-		a.log.Warn("callback not used", "task_id", task.TaskID, "trace_id", task.TraceID, "err", err)
+		a.log.Warn("callback not used", "task_id", task.TaskID, "trace_id", task.TraceID, "error", err)
 		return nil
 	}
 	return &callbackSender{

@@ -125,7 +125,7 @@ func (p *puller) pollTasks(ctx context.Context) {
 func (p *puller) logFailure(err error) {
 	if text := err.Error(); text != p.failure && statusOf(err) != http.StatusNotFound {
 		p.failure = text
-		p.agent.log.Warn("no tasks can be pulled; trying again", "err", err)
+		p.agent.log.Warn("no tasks can be pulled; trying again", "error", err)
 	}
 }
 
@@ -165,7 +165,7 @@ func (a *Agent) executeLeased(ctx context.Context, leased *contract.LeasedTask) 
 	stopHeartbeats := a.startTaskHeartbeats(ctx, leased, sender)
 	defer stopHeartbeats()
 	if err != nil { // the work must not begin without knowing its caller
-		a.log.Error("the token of a pulled task is not valid", "task_id", task.TaskID, "trace_id", task.TraceID, "err", err)
+		a.log.Error("the token of a pulled task is not valid", "task_id", task.TaskID, "trace_id", task.TraceID, "error", err)
 		a.tasks.finishJob(j, a.encodeResult(task.TaskID, Failure(textFailed)))
 	} else {
 		a.runJob(context.WithValue(ctx, taskContextKey{}, &taskContext{caller: caller, agent: a, job: j, sender: sender}), j, task)
@@ -182,7 +182,7 @@ func (a *Agent) startTaskHeartbeats(ctx context.Context, leased *contract.Leased
 		defer close(stopped)
 		for sleep(ctx, interval*9/10) {
 			if err := sender.renewLease(ctx); err != nil && ctx.Err() == nil {
-				a.log.Warn("the lease of a task is not renewed", "task_id", leased.Task.TaskID, "err", err)
+				a.log.Warn("the lease of a task is not renewed", "task_id", leased.Task.TaskID, "error", err)
 			}
 		}
 	}()

@@ -208,7 +208,7 @@ func (r *registrar) setLease(lease contract.Lease) {
 func (r *registrar) logFailure(request string, err error) {
 	if text := request + err.Error(); text != r.failure {
 		r.failure = text
-		r.log.Warn("the router does not accept the request; trying again", "request", request, "err", err)
+		r.log.Warn("the router does not accept the request; trying again", "request", request, "error", err)
 	}
 }
 
@@ -221,7 +221,7 @@ func (r *registrar) drain(ctx context.Context) {
 	defer cancel()
 	lease, err := r.client.drainInstance(ctx)
 	if err != nil {
-		r.log.Warn("the router does not know that the agent stops", "err", err)
+		r.log.Warn("the router does not know that the agent stops", "error", err)
 		return
 	}
 	r.setLease(lease)
@@ -255,7 +255,7 @@ func (r *registrar) deregister(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalGrace)
 	defer cancel()
 	if err := r.client.deregisterInstance(ctx); err != nil && statusOf(err) != http.StatusNotFound {
-		r.log.Warn("not deregistered; the registration expires", "err", err)
+		r.log.Warn("not deregistered; the registration expires", "error", err)
 		return
 	}
 	r.log.Info("deregistered")

@@ -47,7 +47,7 @@ func (a *Agent) executeTask(ctx context.Context, task contract.Task) []byte {
 	default:
 		result = Failure(textFailed)
 	}
-	a.log.Error("task failed", "task_id", task.TaskID, "trace_id", task.TraceID, "err", err)
+	a.log.Error("task failed", "task_id", task.TaskID, "trace_id", task.TraceID, "error", err)
 	return a.encodeResult(task.TaskID, result)
 }
 
@@ -84,7 +84,7 @@ func (a *Agent) encodeResult(taskID string, result contract.Result) []byte {
 	if invalid == nil {
 		return answer
 	}
-	a.log.Error("result not sent", "task_id", taskID, "err", invalid)
+	a.log.Error("result not sent", "task_id", taskID, "error", invalid)
 	failure := Failure(textInvalid)
 	failure.TaskID = taskID
 	answer, _ = json.Marshal(failure) // strings cannot fail

@@ -114,7 +114,7 @@ func (r *Router) FollowPeers(ctx context.Context) error {
 func (r *Router) Close(ctx context.Context) {
 	r.async.Close(ctx)
 	if err := r.journal.Close(ctx); err != nil {
-		r.cfg.Logger.WarnContext(ctx, "some responses may not be in the audit log", "err", err)
+		r.cfg.Logger.WarnContext(ctx, "some responses may not be in the audit log", "error", err)
 	}
 }
 

@@ -57,6 +57,6 @@ func (r *Router) updateSession(
 	ctx, cancel := run.detachedContext(ctx)
 	defer cancel()
 	if err := r.sessions.Update(ctx, run.Caller, key, func(s session.Session) session.Session { return s.After(ended) }); err != nil {
-		r.cfg.Logger.WarnContext(ctx, "cannot store session", "request_id", resp.RequestID, "err", err)
+		r.cfg.Logger.WarnContext(ctx, "cannot store session", "request_id", resp.RequestID, "error", err)
 	}
 }

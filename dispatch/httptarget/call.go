@@ -226,7 +226,7 @@ func (c *agentCall) logFailure(ctx context.Context, attempts int, f *attempt.Err
 		level = slog.LevelDebug
 	}
 	c.target.log.Log(ctx, level, "task not done", "agent", c.Agent.ID, "task_id", c.Task.TaskID,
-		"trace_id", c.Task.TraceID, "attempts", attempts, "code", f.Code, "detail", f.Detail, "address", f.Address, "reply", f.Reply, "err", f.Cause)
+		"trace_id", c.Task.TraceID, "attempts", attempts, "code", f.Code, "detail", f.Detail, "address", f.Address, "reply", f.Reply, "error", f.Cause)
 }
 
 // checkGuard returns why the address of an agent that registered itself is not called.

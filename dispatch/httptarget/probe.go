@@ -49,7 +49,7 @@ func (t *Target) Probe(ctx context.Context, agent *contract.RegistryEntry) error
 		}
 	}
 	if err != nil && ctx.Err() != context.Canceled {
-		t.log.Warn("health check failed", "agent", agent.ID, "address", at.String(), "err", err)
+		t.log.Warn("health check failed", "agent", agent.ID, "address", at.String(), "error", err)
 	}
 	return err
 }

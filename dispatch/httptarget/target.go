@@ -153,7 +153,7 @@ func (t *Target) CancelTask(c dispatch.Call) {
 	}
 	if failure != nil {
 		t.log.Warn("cannot cancel a task at its agent", "agent", c.Agent.ID, "task_id", c.Task.TaskID, "trace_id", c.Task.TraceID,
-			"detail", failure.Detail, "err", failure.Cause)
+			"detail", failure.Detail, "error", failure.Cause)
 		return
 	}
 	t.cancels.enqueue(call.transport, call.newCancelRequest(context.Background()))

@@ -154,7 +154,7 @@ func (a *accessControl) reloadKeys(ctx context.Context, c *core, now time.Time) 
 		return
 	}
 	if last := a.lastError.Swap(&err); last == nil || (*last).Error() != err.Error() {
-		c.log.ErrorContext(ctx, "keys cannot be reloaded, the last valid ones stay in use", "err", err)
+		c.log.ErrorContext(ctx, "keys cannot be reloaded, the last valid ones stay in use", "error", err)
 	}
 }
 

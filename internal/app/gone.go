@@ -77,7 +77,7 @@ func closeGoneChains(ctx context.Context, c *core) error {
 			c.log.InfoContext(ctx, "a replica that is gone left requests without an end; the audit log contains their ends", "requests", ended)
 		}
 		if err != nil && ctx.Err() == nil {
-			c.log.WarnContext(ctx, "the audit log of a replica that is gone cannot be closed, trying again", "err", err)
+			c.log.WarnContext(ctx, "the audit log of a replica that is gone cannot be closed, trying again", "error", err)
 		}
 	}
 	return nil

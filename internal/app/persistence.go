@@ -257,7 +257,7 @@ func (k *persistence) recordFleetChange(logger *slog.Logger) func(context.Contex
 		defer cancel()
 		err := k.auditLog.AppendAgentChange(ctx, audit.Event(change.Kind), change.AgentID, change.Instance, change.Caller)
 		if err != nil {
-			logger.ErrorContext(ctx, "a change of a registration is not in the audit log", "agent", change.AgentID, "change", string(change.Kind), "err", err)
+			logger.ErrorContext(ctx, "a change of a registration is not in the audit log", "agent", change.AgentID, "change", string(change.Kind), "error", err)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (c *core) countQuotas(ctx context.Context) error {
 
 func (c *core) reportCount(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
-		c.log.ErrorContext(ctx, "not all stored bytes of tenants are counted", "err", err)
+		c.log.ErrorContext(ctx, "not all stored bytes of tenants are counted", "error", err)
 	}
 }
 

@@ -70,7 +70,7 @@ func (p *Peers) broadcast(m message) {
 		err = p.cfg.Messages.Broadcast(topic, data)
 	}
 	if err != nil {
-		p.cfg.Logger.Debug("a message to the other replicas was not sent", "request_id", m.RequestID, "kind", string(m.Kind), "err", err)
+		p.cfg.Logger.Debug("a message to the other replicas was not sent", "request_id", m.RequestID, "kind", string(m.Kind), "error", err)
 	}
 }
 
@@ -166,7 +166,7 @@ func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, exec
 		err := p.cfg.Messages.Subscribe(ctx, topic, func(data []byte) {
 			var m message
 			if err := strictjson.Unmarshal(data, &m); err != nil {
-				p.cfg.Logger.Debug("a message of another replica cannot be read", "err", err)
+				p.cfg.Logger.Debug("a message of another replica cannot be read", "error", err)
 				return
 			}
 			backoff.Reset()
@@ -175,7 +175,7 @@ func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, exec
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		p.cfg.Logger.WarnContext(ctx, "messages of other replicas are not received, trying again", "err", err)
+		p.cfg.Logger.WarnContext(ctx, "messages of other replicas are not received, trying again", "error", err)
 		if !backoff.Sleep(ctx) {
 			return ctx.Err()
 		}

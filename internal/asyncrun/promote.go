@@ -56,7 +56,7 @@ func (r *Runner) Promote(ctx context.Context, p *Promotion) (*Promoted, error) {
 		err = r.storePromoted(ctx, rec, p.WriteUntil)
 	}
 	if err != nil {
-		r.cfg.Logger.ErrorContext(ctx, "cannot store a synchronous request whose result arrives later", "request_id", rec.ID, "err", err)
+		r.cfg.Logger.ErrorContext(ctx, "cannot store a synchronous request whose result arrives later", "request_id", rec.ID, "error", err)
 		return nil, err
 	}
 	r.capacity.force(&rec.Caller)
@@ -71,7 +71,7 @@ func (r *Runner) storePromoted(ctx context.Context, rec *requests.Record, until 
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
 	if err := r.cfg.Store.MakeRoom(ctx, &rec.Caller); err != nil {
-		r.cfg.Logger.DebugContext(ctx, "no room was made for a promoted request", "request_id", rec.ID, "err", err)
+		r.cfg.Logger.DebugContext(ctx, "no room was made for a promoted request", "request_id", rec.ID, "error", err)
 	}
 	err := r.createRecord(ctx, rec)
 	if errors.Is(err, store.ErrUnavailable) {

@@ -85,7 +85,7 @@ func (r *Runner) retryStep(ctx context.Context, name string, step func(context.C
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		r.cfg.Logger.ErrorContext(ctx, "recovery is incomplete, trying again", "step", name, "err", err)
+		r.cfg.Logger.ErrorContext(ctx, "recovery is incomplete, trying again", "step", name, "error", err)
 		if !backoff.Sleep(ctx) {
 			return ctx.Err()
 		}
@@ -126,7 +126,7 @@ func (r *Runner) resumeOpen(ctx context.Context) error {
 		case store.IsTemporary(err):
 			errs[i] = fmt.Errorf("take over request %s: %w", ids[i], err)
 		default:
-			r.cfg.Logger.ErrorContext(ctx, "cannot take over an open request", "request_id", ids[i], "err", err)
+			r.cfg.Logger.ErrorContext(ctx, "cannot take over an open request", "request_id", ids[i], "error", err)
 		}
 	})
 	if err := errors.Join(errs...); err != nil {

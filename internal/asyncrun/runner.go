@@ -171,7 +171,7 @@ func (r *Runner) finishRun(ctx context.Context, current *Run, rec *requests.Reco
 		// The next process resumes the request, or it was ended elsewhere:
 		// CancelStored records the end before it cancels the context.
 	default:
-		r.cfg.Logger.ErrorContext(ctx, "asynchronous request failed", "request_id", rec.ID, "err", err)
+		r.cfg.Logger.ErrorContext(ctx, "asynchronous request failed", "request_id", rec.ID, "error", err)
 		current.giveUp(ctx)
 	}
 }
@@ -200,7 +200,7 @@ func (r *Runner) writeResponse(ctx context.Context, req *execution.Request, resp
 	r.cfg.EndKey(ctx, req.KeyName, resp)
 	if err := r.cfg.Store.RemoveOpen(ctx, resp.RequestID); err != nil {
 		r.cfg.Logger.WarnContext(ctx, "an ended request stays in the index of open ones until the next start",
-			"request_id", resp.RequestID, "err", err)
+			"request_id", resp.RequestID, "error", err)
 	}
 	return nil
 }

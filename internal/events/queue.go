@@ -152,7 +152,7 @@ func (s *Stream) publishNext(ctx context.Context) bool {
 	}
 	switch dropped, before := s.queue.setResult(err); {
 	case err != nil && before == nil:
-		s.cfg.Logger.WarnContext(ctx, "events cannot be published and are dropped until they can; requests are not affected", "err", err)
+		s.cfg.Logger.WarnContext(ctx, "events cannot be published and are dropped until they can; requests are not affected", "error", err)
 	case err == nil && before != nil:
 		s.cfg.Logger.InfoContext(ctx, "events are published again", "dropped", dropped)
 	}

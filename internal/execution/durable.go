@@ -205,7 +205,7 @@ func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (
 	case errors.Is(err, requests.ErrNotOwner), errors.Is(err, requests.ErrEnded):
 		return dispatch.Outcome{Pending: true}, true // the outcome does not count
 	default:
-		d.owned.Logger.ErrorContext(ctx, "cannot record that a task waits for its result", "request_id", d.owned.ID, "task_id", taskID, "err", err)
+		d.owned.Logger.ErrorContext(ctx, "cannot record that a task waits for its result", "request_id", d.owned.ID, "task_id", taskID, "error", err)
 	}
 	return dispatch.Outcome{}, false
 }

@@ -107,7 +107,7 @@ func Open(ctx context.Context, cfg Config) (*Fleet, error) {
 	err := f.registrations.Scan(ctx, func(row store.Row[registrationRecord], err error) error {
 		key, ok := parseKey(row.Key)
 		if err != nil || !ok { // one damaged record must not prevent the service of the others
-			cfg.Logger.Error("ignoring a registration that cannot be read", "key", row.Key, "err", err)
+			cfg.Logger.Error("ignoring a registration that cannot be read", "key", row.Key, "error", err)
 			return nil
 		}
 		f.roster.put(row.Value.instance(key, row.Revision), now)
@@ -254,7 +254,7 @@ func (f *Fleet) deleteRecord(ctx context.Context, key instanceKey, revision uint
 		}
 	}
 	if err := f.registrations.Delete(ctx, key.String()); err != nil {
-		f.cfg.Logger.WarnContext(ctx, "an expired registration cannot be deleted", "agent", key.agentID, "instance", key.name, "err", err)
+		f.cfg.Logger.WarnContext(ctx, "an expired registration cannot be deleted", "agent", key.agentID, "instance", key.name, "error", err)
 		return
 	}
 	f.cfg.Logger.InfoContext(ctx, "expired registration deleted", "agent", key.agentID, "instance", key.name)

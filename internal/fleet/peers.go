@@ -59,7 +59,7 @@ func (f *Fleet) followPeers(ctx context.Context) error {
 	g.Go("compare with the store", func(ctx context.Context) error {
 		for range run.Ticks(ctx, reconcileInterval) {
 			if err := f.reconcile(ctx); err != nil && ctx.Err() == nil {
-				f.cfg.Logger.WarnContext(ctx, "the registrations cannot be compared with the store", "err", err)
+				f.cfg.Logger.WarnContext(ctx, "the registrations cannot be compared with the store", "error", err)
 			}
 		}
 		return nil
@@ -79,7 +79,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 func (f *Fleet) applyRow(ctx context.Context, row store.Row[registrationRecord], err error) {
 	key, ok := parseKey(row.Key)
 	if err != nil || !ok {
-		f.cfg.Logger.ErrorContext(ctx, "ignoring a registration that cannot be read", "key", row.Key, "err", err)
+		f.cfg.Logger.ErrorContext(ctx, "ignoring a registration that cannot be read", "key", row.Key, "error", err)
 		return
 	}
 	f.writing.Lock() // otherwise a change of this process could undo a later one
@@ -248,7 +248,7 @@ func (f *Fleet) sendHeartbeats(ctx context.Context) error {
 				err = f.cfg.Peers.Broadcast(heartbeatTopic, data)
 			}
 			if err != nil { // the next heartbeats prolong the lease as well
-				f.cfg.Logger.DebugContext(ctx, "heartbeats cannot be sent to the other replicas", "err", err)
+				f.cfg.Logger.DebugContext(ctx, "heartbeats cannot be sent to the other replicas", "error", err)
 			}
 		}
 		select {
@@ -263,7 +263,7 @@ func (f *Fleet) sendHeartbeats(ctx context.Context) error {
 func (f *Fleet) receiveHeartbeats(data []byte) {
 	var keys []string
 	if err := strictjson.Unmarshal(data, &keys); err != nil {
-		f.cfg.Logger.Warn("ignoring heartbeats of another replica", "err", err)
+		f.cfg.Logger.Warn("ignoring heartbeats of another replica", "error", err)
 		return
 	}
 	f.mu.Lock()

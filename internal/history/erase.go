@@ -30,7 +30,7 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 	note := func(part string, err error) {
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			failed = append(failed, part)
-			s.cfg.Logger.ErrorContext(ctx, "cannot erase", "request_id", id, "part", part, "err", err)
+			s.cfg.Logger.ErrorContext(ctx, "cannot erase", "request_id", id, "part", part, "error", err)
 		}
 	}
 	// The session comes before the audit log, which contains its key. The record

@@ -115,7 +115,7 @@ func (j *Journal) interruptedRecord(ctx context.Context, decision *audit.Record)
 	var c Content
 	if decision.Content != nil { // nil after it was erased
 		if err := strictjson.Unmarshal(decision.Content, &c); err != nil {
-			j.logger.ErrorContext(ctx, "cannot read the decision of an interrupted request", "request_id", decision.RequestID, "err", err)
+			j.logger.ErrorContext(ctx, "cannot read the decision of an interrupted request", "request_id", decision.RequestID, "error", err)
 		}
 	}
 	rec := EncodeResponse(Subject{Caller: recordCaller(decision), Prompt: c.Prompt},
@@ -155,7 +155,7 @@ func (j *Journal) appendRecord(ctx context.Context, rec audit.Record, retry resi
 	if ctx.Err() != nil {
 		j.logger.InfoContext(ctx, "the deadline passed before an audit record was stored", "request_id", rec.RequestID, "record", string(rec.Kind))
 	} else {
-		j.logger.ErrorContext(ctx, "cannot write the audit log", "request_id", rec.RequestID, "record", string(rec.Kind), "err", err)
+		j.logger.ErrorContext(ctx, "cannot write the audit log", "request_id", rec.RequestID, "record", string(rec.Kind), "error", err)
 	}
 	if j.optional {
 		return nil

@@ -321,7 +321,7 @@ func (k *Keys) End(ctx context.Context, r Reservation, resp *contract.Response) 
 		}
 	})
 	if err != nil {
-		k.logger.WarnContext(ctx, "cannot record the end of a request with an idempotency key", "request_id", resp.RequestID, "err", err)
+		k.logger.WarnContext(ctx, "cannot record the end of a request with an idempotency key", "request_id", resp.RequestID, "error", err)
 	}
 }
 
@@ -356,7 +356,7 @@ func (k *Keys) Release(ctx context.Context, r Reservation) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	if err := k.bucket.Delete(ctx, r.key); err != nil {
-		k.logger.WarnContext(ctx, "cannot release idempotency key", "err", err)
+		k.logger.WarnContext(ctx, "cannot release idempotency key", "error", err)
 	}
 }
 

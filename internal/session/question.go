@@ -53,7 +53,7 @@ func (q *Questions) Store(ctx context.Context, requestID string, caller *contrac
 		_, err = store.CompareAndSet(ctx, q.bucket, questionKey(requestID), func(store.Entry) ([]byte, error) { return value, nil })
 	}
 	if err != nil {
-		q.logger.WarnContext(ctx, "cannot store the options of a clarification", "request_id", requestID, "err", err)
+		q.logger.WarnContext(ctx, "cannot store the options of a clarification", "request_id", requestID, "error", err)
 	}
 }
 

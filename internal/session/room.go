@@ -35,7 +35,7 @@ func (r *room) make(ctx context.Context, owner quota.Owner, key string) {
 		err = r.shares.Free(r.shares.Surplus(fullShare), remove)
 	}
 	if err != nil {
-		r.logger.WarnContext(ctx, "cannot make room for sessions", "err", err)
+		r.logger.WarnContext(ctx, "cannot make room for sessions", "error", err)
 	}
 }
 

@@ -54,7 +54,7 @@ func (s *Store) Load(ctx context.Context, key string) Session {
 	}
 	if err != nil {
 		if !errors.Is(err, store.ErrNotFound) {
-			s.logger.WarnContext(ctx, "cannot read session", "err", err)
+			s.logger.WarnContext(ctx, "cannot read session", "error", err)
 		}
 		return Session{}
 	}

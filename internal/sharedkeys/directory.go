@@ -104,7 +104,7 @@ func (d *Directory) ChoseKeyring() bool { return d.created }
 // Close publishes that this replica has stopped. Its keys stay accepted.
 func (d *Directory) Close(ctx context.Context) {
 	if err := d.publish(ctx, true); err != nil {
-		d.cfg.Logger.WarnContext(ctx, "cannot publish that this replica has stopped", "err", err)
+		d.cfg.Logger.WarnContext(ctx, "cannot publish that this replica has stopped", "error", err)
 	}
 }
 
@@ -122,7 +122,7 @@ func (d *Directory) Run(ctx context.Context) error {
 		}
 		text := fmt.Sprint(err)
 		if err != nil && text != last {
-			d.cfg.Logger.ErrorContext(ctx, "cannot share keys with the other replicas", "err", err)
+			d.cfg.Logger.ErrorContext(ctx, "cannot share keys with the other replicas", "error", err)
 		}
 		last = text
 	}
@@ -155,12 +155,12 @@ func (d *Directory) watch(ctx context.Context) {
 		}
 		d.receive(ctx, &c.Entry)
 		if err := d.apply(); err != nil {
-			d.cfg.Logger.ErrorContext(ctx, "cannot use the keys of the other replicas", "err", err)
+			d.cfg.Logger.ErrorContext(ctx, "cannot use the keys of the other replicas", "error", err)
 		}
 		return nil
 	})
 	if ctx.Err() == nil {
-		d.cfg.Logger.ErrorContext(ctx, "cannot follow the keys of the other replicas", "err", err)
+		d.cfg.Logger.ErrorContext(ctx, "cannot follow the keys of the other replicas", "error", err)
 	}
 }
 
@@ -186,7 +186,7 @@ func (d *Directory) receive(ctx context.Context, e *store.Entry) {
 		err = d.receiveSecrets(e)
 	}
 	if err != nil {
-		d.cfg.Logger.WarnContext(ctx, "ignoring a shared key", "row", e.Key, "err", err)
+		d.cfg.Logger.WarnContext(ctx, "ignoring a shared key", "row", e.Key, "error", err)
 	}
 }
 

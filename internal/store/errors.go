@@ -123,7 +123,7 @@ func CallerError(ctx context.Context, logger *slog.Logger, operation string, err
 	case ctx.Err() != nil:
 		return &contract.Error{Code: contract.CodeOverloaded, Message: operation + " in the time the request has; try again with more"}
 	}
-	logger.ErrorContext(ctx, "store", "operation", operation, "err", err)
+	logger.ErrorContext(ctx, "store", "operation", operation, "error", err)
 	return &contract.Error{Code: contract.CodeOverloaded, Message: operation + " now; try again"}
 }
 

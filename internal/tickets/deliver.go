@@ -120,7 +120,7 @@ func (s *Service) deliverNotice(ctx context.Context, it *delivery) {
 	s.reportDelivery(ctx, it, outcome, err)
 	if err := s.removeNotice(ctx, it); err != nil {
 		s.queue.retryLater(it.notice, s.cfg.Now())
-		s.cfg.Logger.WarnContext(ctx, "a delivered notice cannot be removed and will be sent again", "ticket_id", it.ticket, "err", err)
+		s.cfg.Logger.WarnContext(ctx, "a delivered notice cannot be removed and will be sent again", "ticket_id", it.ticket, "error", err)
 		return
 	}
 	s.queue.remove(it.notice)
@@ -184,10 +184,10 @@ func (s *Service) reportDelivery(ctx context.Context, it *delivery, outcome stri
 		err = u.Err // the URL may contain a secret
 	}
 	if outcome == DeliveredGone {
-		s.cfg.Logger.WarnContext(ctx, "the webhook answered 410: no notices until the next start", "ticket_id", it.ticket, "err", err)
+		s.cfg.Logger.WarnContext(ctx, "the webhook answered 410: no notices until the next start", "ticket_id", it.ticket, "error", err)
 		return
 	}
-	s.cfg.Logger.WarnContext(ctx, "a notice was not delivered to the webhook", "ticket_id", it.ticket, "outcome", outcome, "tries", it.tries+1, "err", err)
+	s.cfg.Logger.WarnContext(ctx, "a notice was not delivered to the webhook", "ticket_id", it.ticket, "outcome", outcome, "tries", it.tries+1, "error", err)
 }
 
 // deliveryQueue contains the pending notices with the time of their next attempt.

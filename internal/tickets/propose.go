@@ -170,7 +170,7 @@ func (s *Service) hasRoom(ctx context.Context, payer quota.Owner) bool {
 		err = s.cfg.Quota.Free(s.cfg.Quota.Surplus(fullShare), remove)
 	}
 	if err != nil {
-		s.cfg.Logger.WarnContext(ctx, "cannot make room for a ticket", "err", err)
+		s.cfg.Logger.WarnContext(ctx, "cannot make room for a ticket", "error", err)
 	}
 	return s.cfg.Quota.Excess(payer) == 0
 }

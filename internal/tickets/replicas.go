@@ -222,7 +222,7 @@ func (c *sharedService) waitForTicket(ctx context.Context, o opening) error {
 // regular reading of the bucket.
 func (c *sharedService) announceChange(id string) {
 	if err := c.Messages.Broadcast(messageTopic, []byte(id)); err != nil {
-		c.service.cfg.Logger.Debug("cannot announce a change of a ticket", "ticket_id", id, "err", err)
+		c.service.cfg.Logger.Debug("cannot announce a change of a ticket", "ticket_id", id, "error", err)
 	}
 }
 
@@ -243,7 +243,7 @@ func (c *sharedService) follow(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil //nolint:nilerr // stopped
 			}
-			c.service.cfg.Logger.WarnContext(ctx, "cannot receive changes of tickets", "err", err)
+			c.service.cfg.Logger.WarnContext(ctx, "cannot receive changes of tickets", "error", err)
 			select {
 			case <-ctx.Done():
 				return nil
@@ -291,7 +291,7 @@ func (c *sharedService) readChanged(ctx context.Context) error {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			c.service.cfg.Logger.WarnContext(ctx, "cannot read tickets that another replica has changed", "err", err)
+			c.service.cfg.Logger.WarnContext(ctx, "cannot read tickets that another replica has changed", "error", err)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (s *Service) readTickets(ctx context.Context) error {
 	err := s.table.Scan(ctx, func(row store.Row[ticketRecord], err error) error {
 		delete(gone, row.Key)
 		if err != nil { // one damaged ticket must not prevent the service of the others
-			s.cfg.Logger.Error("ignoring a ticket that cannot be read", "ticket_id", row.Key, "err", err)
+			s.cfg.Logger.Error("ignoring a ticket that cannot be read", "ticket_id", row.Key, "error", err)
 			return nil
 		}
 		s.takeOverRow(&row)
