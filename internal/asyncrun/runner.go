@@ -165,7 +165,7 @@ func (r *Runner) finishRun(ctx context.Context, current *Run, rec *requests.Reco
 	case err == nil:
 		current.Emit(&contract.Event{Type: contract.EventFinal, Response: resp})
 	case errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
-		current.owned.StoreOutcome(ctx) // the next process continues with it
+		current.owned.StoreDeferred(ctx) // the next process continues with it
 	case errors.Is(err, dispatch.ErrHandedOver), errors.Is(err, requests.ErrEnded), errors.Is(err, requests.ErrNotOwner),
 		errors.Is(context.Cause(ctx), inflight.ErrCancelled):
 		// The next process resumes the request, or it was ended elsewhere:

@@ -49,46 +49,50 @@ type OwnedRequest struct {
 	Permit Permit
 	Logger *slog.Logger
 
-	// answered is a task whose outcome is stored with the next change, which ends the
-	// request. Nil = there is none.
-	answered *answeredTask
+	// deferred is an outcome that the next change stores, usually the end of the request:
+	// one write instead of two. Nil = there is none.
+	deferred *deferredOutcome
 }
 
-// answeredTask is a task with an outcome that its record does not contain yet.
-type answeredTask struct {
-	id         string
+// deferredOutcome is the outcome of a task that the record does not contain yet.
+type deferredOutcome struct {
+	taskID     string
 	outcome    requests.Outcome
 	superseded bool // the record contains another result, because a callback was faster
 }
 
-// Change makes one change of the record, after the outcome that is not stored.
+// Change makes one change of the record. A deferred outcome is stored in the same write,
+// before the change.
 func (o *OwnedRequest) Change(ctx context.Context, change func(*requests.Record) error) (*requests.Record, error) {
 	rec, err := o.Store.Update(ctx, o.ID, func(rec *requests.Record) error {
 		if err := rec.CheckOwner(o.Owner, o.Epoch); err != nil {
 			return err
 		}
-		if t := o.answered; t != nil {
-			err := rec.Finish(t.id, t.outcome)
+		if t := o.deferred; t != nil {
+			err := rec.Finish(t.taskID, t.outcome)
 			if t.superseded = errors.Is(err, requests.ErrDifferentResult); err != nil && !t.superseded {
 				return err
 			}
 		}
 		return change(rec)
 	})
-	if err == nil && o.answered != nil { // several parts change the record at the same time, and none is answered
-		o.answered = nil
+	// Do not assign nil to nil: the goroutines of several parts call Change at the same time.
+	// With several parts no outcome is deferred.
+	if err == nil && o.deferred != nil {
+		o.deferred = nil
 	}
 	return rec, err
 }
 
 // IsSuperseded reports, within a change, whether the record contains another result than
-// the outcome that was not stored. The agent was told that this result counts.
-func (o *OwnedRequest) IsSuperseded() bool { return o.answered != nil && o.answered.superseded }
+// the deferred outcome, because a callback was faster. That result counts, and its agent
+// has received the confirmation.
+func (o *OwnedRequest) IsSuperseded() bool { return o.deferred != nil && o.deferred.superseded }
 
-// StoreOutcome stores the outcome that is not stored, because the request does not end
-// here.
-func (o *OwnedRequest) StoreOutcome(ctx context.Context) {
-	if o.answered != nil {
+// StoreDeferred stores a deferred outcome by itself, because this process does not end the
+// request.
+func (o *OwnedRequest) StoreDeferred(ctx context.Context) {
+	if o.deferred != nil {
 		_, _ = o.ChangeUntilStored(ctx, func(*requests.Record) error { return nil }) // an error: it was ended elsewhere
 	}
 }
@@ -141,7 +145,7 @@ const maxSends = 20
 // written to its record. If draining returns true, no further task is sent.
 func (e *Executor) Asynchronous(owned *OwnedRequest, draining func() bool) Mode {
 	return Mode{
-		Recorder: &DurableRecorder{owned: owned, draining: draining, joinsEnd: true},
+		Recorder: &DurableRecorder{owned: owned, draining: draining, mayDefer: true},
 		Results:  e.callbacks.cfg.Results, Permit: owned.Permit, MaxSends: maxSends,
 	}
 }
@@ -151,9 +155,9 @@ func (e *Executor) Asynchronous(owned *OwnedRequest, draining func() bool) Mode 
 type DurableRecorder struct {
 	owned    *OwnedRequest
 	draining func() bool
-	// joinsEnd allows the result of the only part to be stored with the end of the request,
+	// mayDefer allows the result of the only part to be stored with the end of the request,
 	// which follows at once.
-	joinsEnd bool
+	mayDefer bool
 	// onlyTask is the latest task of a request with one part, as long as its result can
 	// only be the answer of the agent. The goroutine of the part owns it.
 	onlyTask string
@@ -213,7 +217,7 @@ func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (
 // Finished implements Recorder.
 func (d *DurableRecorder) Finished(ctx context.Context, taskID string, out dispatch.Outcome) dispatch.Outcome {
 	if d.endsRequest(taskID, &out) {
-		d.owned.answered = &answeredTask{id: taskID, outcome: newStoredOutcome(out)}
+		d.owned.deferred = &deferredOutcome{taskID: taskID, outcome: newStoredOutcome(out)}
 		return out
 	}
 	rec, err := d.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error {
@@ -237,7 +241,7 @@ func (d *DurableRecorder) Finished(ctx context.Context, taskID string, out dispa
 // endsRequest reports whether the request ends with this outcome: it is the answer to the
 // only task, and no other agent gets the part.
 func (d *DurableRecorder) endsRequest(taskID string, out *dispatch.Outcome) bool {
-	return d.joinsEnd && d.onlyTask == taskID && out.Result != nil && out.Err == nil && out.Result.Status != contract.ResultFailure
+	return d.mayDefer && d.onlyTask == taskID && out.Result != nil && out.Err == nil && out.Result.Status != contract.ResultFailure
 }
 
 // finishedTask returns the outcome of a task if the record contains it.

@@ -129,7 +129,7 @@ func TestOwnedRequest_StoresTheResultWithoutTheEnd(t *testing.T) {
 	must(t, d.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a", SentAt: time.Now()}, false))
 	d.Finished(t.Context(), "t", dispatch.Outcome{Result: newResult("done")})
 	for range 2 {
-		owned.StoreOutcome(t.Context())
+		owned.StoreDeferred(t.Context())
 		stored, err := records.Get(t.Context(), owned.ID)
 		must(t, err)
 		if task := stored.Tasks[0]; task.State != requests.TaskDone || task.Result == nil {
@@ -188,7 +188,7 @@ func recordPlanned(t *testing.T, records *requests.Store, id string, parts int) 
 	must(t, records.Create(t.Context(), rec))
 	return &DurableRecorder{
 		owned:    &OwnedRequest{Store: records, ID: id, Owner: "me", Epoch: 1, Permit: NoPermit{}, Logger: slog.New(slog.DiscardHandler)},
-		draining: func() bool { return false }, joinsEnd: true,
+		draining: func() bool { return false }, mayDefer: true,
 	}
 }
 
