@@ -256,6 +256,18 @@ func (l *Ledger) Free(bytes int64, remove func(key string) error) error {
 	})
 }
 
+// fullShare is the part of the limit above which MakeRoom removes values of any owner.
+const fullShare = 0.9
+
+// MakeRoom deletes the oldest removable values of an owner whose share is used up, except
+// one and, if the limit is nearly reached, those of the owners with the most bytes.
+func (l *Ledger) MakeRoom(owner Owner, except string, remove func(key string) error) error {
+	if err := l.Trim(owner, except, remove); err != nil {
+		return err
+	}
+	return l.Free(l.Surplus(fullShare), remove)
+}
+
 // trim deletes values as long as next returns one. It calls remove without the lock,
 // because that calls Written.
 func (l *Ledger) trim(except string, remove func(key string) error, next func() (*entry, bool)) error {

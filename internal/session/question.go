@@ -24,14 +24,14 @@ type QuestionBucket interface {
 // concurrent use.
 type Questions struct {
 	bucket QuestionBucket
-	room   *room
+	space  *spaceReserver
 	logger *slog.Logger
 }
 
 // NewQuestions returns a store of clarifications in the bucket, which is that of the
 // sessions, with the same ledger.
 func NewQuestions(bucket QuestionBucket, shares *quota.Ledger, logger *slog.Logger) *Questions {
-	return &Questions{bucket: bucket, room: &room{bucket, shares, logger}, logger: logger}
+	return &Questions{bucket: bucket, space: &spaceReserver{bucket, shares, logger}, logger: logger}
 }
 
 // storedQuestion is what a caller was asked.
@@ -49,7 +49,7 @@ func questionKey(requestID string) string { return "question." + store.HashKey(r
 func (q *Questions) Store(ctx context.Context, requestID string, caller *contract.Caller, options []contract.ClarificationOption) {
 	value, err := strictjson.Marshal(storedQuestion{Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer, Options: options})
 	if err == nil {
-		q.room.make(ctx, quota.OwnerOf(caller), questionKey(requestID))
+		q.space.reserve(ctx, quota.OwnerOf(caller), questionKey(requestID))
 		_, err = store.CompareAndSet(ctx, q.bucket, questionKey(requestID), func(store.Entry) ([]byte, error) { return value, nil })
 	}
 	if err != nil {

@@ -22,7 +22,7 @@ type Bucket interface {
 // Store loads and updates sessions. It is safe for concurrent use.
 type Store struct {
 	bucket Bucket
-	room   *room
+	space  *spaceReserver
 	logger *slog.Logger
 }
 
@@ -30,7 +30,7 @@ type Store struct {
 // the sessions. The ledger counts the bytes of sessions and of open clarifications; the
 // bucket reports its writes to it.
 func NewStore(bucket Bucket, shares *quota.Ledger, logger *slog.Logger) *Store {
-	return &Store{bucket: bucket, room: &room{bucket, shares, logger}, logger: logger}
+	return &Store{bucket: bucket, space: &spaceReserver{bucket, shares, logger}, logger: logger}
 }
 
 // Key returns the store key of a session, or "" without a session id. Callers
@@ -63,11 +63,11 @@ func (s *Store) Load(ctx context.Context, key string) Session {
 
 // Update replaces the session of the caller by optimistic concurrency: requests of one
 // session that end at the same time each add their turn. The function may be called
-// more than once. If the share of the caller's tenant is used up, its sessions without
-// a request for the longest time are forgotten.
+// more than once. If the share of the caller's tenant is used up, its least
+// recently used sessions are removed.
 func (s *Store) Update(ctx context.Context, caller *contract.Caller, key string, update func(Session) Session) error {
 	owner := quota.OwnerOf(caller)
-	s.room.make(ctx, owner, key)
+	s.space.reserve(ctx, owner, key)
 	return s.update(ctx, key, func(current Session) Session {
 		current = update(current)
 		current.Owner = owner

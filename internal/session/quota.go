@@ -10,10 +10,10 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// room makes room for sessions and clarifications. A session only makes the next
-// classification more precise, so no request is rejected because of it: the values that
-// were not used for the longest time are removed, as if they had expired.
-type room struct {
+// spaceReserver reserves space for sessions and clarifications. A session only makes the
+// next classification more precise, so no request is rejected because of it: the least
+// recently used values are removed, as if they had expired.
+type spaceReserver struct {
 	bucket interface {
 		Discard(ctx context.Context, key string) error
 	}
@@ -21,19 +21,11 @@ type room struct {
 	logger *slog.Logger
 }
 
-// fullShare is the part of the bucket above which values of the heaviest owner are
-// removed.
-const fullShare = 0.9
-
-// make counts a key that is about to be written, and removes others if the share of
-// its owner is used up, or the bucket nearly full.
-func (r *room) make(ctx context.Context, owner quota.Owner, key string) {
+// reserve counts a key that is about to be written, and removes others if the share of
+// its owner is used up, or the bucket nearly full. An error is logged.
+func (r *spaceReserver) reserve(ctx context.Context, owner quota.Owner, key string) {
 	r.shares.Count(owner, key)
-	remove := func(key string) error { return r.bucket.Discard(ctx, key) }
-	err := r.shares.Trim(owner, key, remove)
-	if err == nil {
-		err = r.shares.Free(r.shares.Surplus(fullShare), remove)
-	}
+	err := r.shares.MakeRoom(owner, key, func(key string) error { return r.bucket.Discard(ctx, key) })
 	if err != nil {
 		r.logger.WarnContext(ctx, "cannot make room for sessions", "error", err)
 	}
