@@ -265,7 +265,7 @@ func (l *Ledger) MakeRoom(owner Owner, except string, remove func(key string) er
 	if err := l.Trim(owner, except, remove); err != nil {
 		return err
 	}
-	return l.Free(l.Surplus(fullShare), remove)
+	return l.Free(l.surplus(fullShare), remove)
 }
 
 // trim deletes values as long as next returns one. It calls remove without the lock,
@@ -310,8 +310,8 @@ func (l *Ledger) heaviest() (oldest *entry) {
 // BytesOf returns a part of the limit in bytes.
 func (l *Ledger) BytesOf(part float64) int64 { return int64(part * float64(l.cfg.Limit)) }
 
-// Surplus returns how many bytes of all owners exceed a part of the limit.
-func (l *Ledger) Surplus(part float64) int64 {
+// surplus returns how many bytes of all owners exceed a part of the limit.
+func (l *Ledger) surplus(part float64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.total - l.BytesOf(part)

@@ -38,14 +38,14 @@ func Preview(d *Demand) *contract.Proposal {
 // not stored, because all such requests would be similar. An error wraps one of
 // package store or of the context; then it is not known whether the request was
 // counted.
-func (s *Service) Propose(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
-	if !lexical.HasContentWord(promptExcerpt(dem.Unmet.Prompt)) {
-		r := newRecord("", dem)
-		r.addRequest(dem, 1, s.cfg.Now())
-		return r.newProposal(dem, assignment{notStored: notStoredWordless}), nil
+func (s *Service) Propose(ctx context.Context, demand *Demand) (*contract.Proposal, error) {
+	if !lexical.HasContentWord(promptExcerpt(demand.Unmet.Prompt)) {
+		r := newRecord("", demand)
+		r.addRequest(demand, 1, s.cfg.Now())
+		return r.newProposal(demand, assignment{notStored: notStoredWordless}), nil
 	}
-	if dem.DryRun {
-		return s.dryRun(ctx, dem)
+	if demand.DryRun {
+		return s.dryRun(ctx, demand)
 	}
 	select {
 	case s.assigning <- struct{}{}:
@@ -53,34 +53,34 @@ func (s *Service) Propose(ctx context.Context, dem *Demand) (*contract.Proposal,
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for ticket assignment: %w", ctx.Err())
 	}
-	s.registry.Store(&fallback.Unmet{Catalogue: dem.Unmet.Catalogue})
-	r, how, err := s.assignTicket(ctx, dem)
+	s.registry.Store(&fallback.Unmet{Catalogue: demand.Unmet.Catalogue})
+	r, how, err := s.assignTicket(ctx, demand)
 	if err != nil {
 		return nil, err
 	}
 	if how.stored && s.cfg.OnProposed != nil {
 		s.cfg.OnProposed(how.joined)
 	}
-	return r.newProposal(dem, how), nil
+	return r.newProposal(demand, how), nil
 }
 
 // assignTicket finds the ticket of the request, or opens one.
-func (s *Service) assignTicket(ctx context.Context, dem *Demand) (*ticketRecord, assignment, error) {
+func (s *Service) assignTicket(ctx context.Context, demand *Demand) (*ticketRecord, assignment, error) {
 	for {
-		id, similarity := s.index.findNearest(dem.owner(), promptExcerpt(dem.Unmet.Prompt))
+		id, similarity := s.index.findNearest(demand.owner(), promptExcerpt(demand.Unmet.Prompt))
 		how := assignment{similarity: similarity, stored: true, joined: similarity >= JoinThreshold}
 		if !how.joined {
-			r, err := s.openTicket(ctx, dem, &how)
+			r, err := s.openTicket(ctx, demand, &how)
 			if errors.Is(err, errSearchAgain) {
 				continue
 			}
 			return r, how, err
 		}
 		r, err := s.updateTicket(ctx, id, func(r *ticketRecord) error {
-			if !r.isOpen() || r.hasRequest(dem.RequestID) {
+			if !r.isOpen() || r.hasRequest(demand.RequestID) {
 				return errNoChange
 			}
-			r.addRequest(dem, similarity, s.cfg.Now())
+			r.addRequest(demand, similarity, s.cfg.Now())
 			if isMilestone(r.Ticket.Count) {
 				s.addNotice(r, eventGrown)
 			}
@@ -100,9 +100,9 @@ func (s *Service) assignTicket(ctx context.Context, dem *Demand) (*ticketRecord,
 
 // openTicket opens a ticket. If too many are open, or the share of its payer is used
 // up, the request gets a proposal, but no ticket.
-func (s *Service) openTicket(ctx context.Context, dem *Demand, how *assignment) (*ticketRecord, error) {
-	r := newRecord(s.cfg.NewID(), dem)
-	r.addRequest(dem, 1, s.cfg.Now())
+func (s *Service) openTicket(ctx context.Context, demand *Demand, how *assignment) (*ticketRecord, error) {
+	r := newRecord(s.cfg.NewID(), demand)
+	r.addRequest(demand, 1, s.cfg.Now())
 	if !s.hasCapacity(ctx) {
 		s.cfg.Logger.WarnContext(ctx, "too many open tickets: a request is not stored; close some", "open", s.maxOpen)
 		how.notStored, how.stored = notStoredFull, false
@@ -112,7 +112,7 @@ func (s *Service) openTicket(ctx context.Context, dem *Demand, how *assignment) 
 		how.notStored, how.stored = notStoredQuota, false
 		return r, nil
 	}
-	if reserved, err := s.others.reserveOpening(ctx, dem.owner(), r.Ticket.TicketID); err != nil {
+	if reserved, err := s.others.reserveOpening(ctx, demand.owner(), r.Ticket.TicketID); err != nil {
 		return nil, err
 	} else if !reserved {
 		return nil, errSearchAgain
@@ -165,20 +165,16 @@ func (s *Service) hasRoom(ctx context.Context, payer quota.Owner) bool {
 		s.others.announceChange(id)
 		return nil
 	}
-	err := s.cfg.Quota.Trim(payer, "", remove)
-	if err == nil {
-		err = s.cfg.Quota.Free(s.cfg.Quota.Surplus(fullShare), remove)
-	}
-	if err != nil {
+	if err := s.cfg.Quota.MakeRoom(payer, "", remove); err != nil {
 		s.cfg.Logger.WarnContext(ctx, "cannot make room for a ticket", "error", err)
 	}
 	return s.cfg.Quota.Excess(payer) == 0
 }
 
 // dryRun returns the proposal without storing anything.
-func (s *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
-	id, similarity := s.index.findNearest(dem.owner(), promptExcerpt(dem.Unmet.Prompt))
-	r, how := newRecord("", dem), assignment{similarity: similarity}
+func (s *Service) dryRun(ctx context.Context, demand *Demand) (*contract.Proposal, error) {
+	id, similarity := s.index.findNearest(demand.owner(), promptExcerpt(demand.Unmet.Prompt))
+	r, how := newRecord("", demand), assignment{similarity: similarity}
 	if similarity >= JoinThreshold {
 		stored, err := s.loadTicket(ctx, id)
 		switch {
@@ -188,7 +184,7 @@ func (s *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, 
 			return nil, err
 		}
 	}
-	r.addRequest(dem, similarity, s.cfg.Now())
+	r.addRequest(demand, similarity, s.cfg.Now())
 	r.Ticket.TicketID = ""
-	return r.newProposal(dem, how), nil
+	return r.newProposal(demand, how), nil
 }

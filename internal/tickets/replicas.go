@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -64,6 +65,11 @@ const (
 	// openingTime is how long a ticket may take from its reservation until it is stored.
 	openingTime = 10 * time.Second
 	openingPoll = 20 * time.Millisecond
+	// maxOpeningAge is the age of a reservation from which a ticket without a record is not
+	// awaited: its process was killed.
+	maxOpeningAge = time.Minute
+	// resubscribePause is the pause before messages are subscribed to again.
+	resubscribePause = time.Second
 	// rereadInterval is how often the bucket is read again, because messages may be lost.
 	rereadInterval = 5 * time.Minute
 )
@@ -111,7 +117,7 @@ func (c *sharedService) load(ctx context.Context) error {
 		}
 		seen := row.Value.Count
 		for _, o := range row.Value.Recent {
-			if c.service.cfg.Now().Sub(o.At) < time.Minute {
+			if c.service.cfg.Now().Sub(o.At) < maxOpeningAge {
 				seen--
 			}
 		}
@@ -199,7 +205,7 @@ func (c *sharedService) loadOpenings(ctx context.Context, row *openings, missed 
 func (c *sharedService) waitForTicket(ctx context.Context, o opening) error {
 	limit := time.NewTimer(openingTime)
 	defer limit.Stop()
-	mayAppear := c.service.cfg.Now().Sub(o.At) < time.Minute
+	mayAppear := c.service.cfg.Now().Sub(o.At) < maxOpeningAge
 	for {
 		err := c.service.refreshTicket(ctx, o.ID)
 		if err == nil || errors.Is(err, store.ErrNotFound) && !mayAppear {
@@ -244,10 +250,8 @@ func (c *sharedService) follow(ctx context.Context) error {
 				return nil //nolint:nilerr // stopped
 			}
 			c.service.cfg.Logger.WarnContext(ctx, "cannot receive changes of tickets", "error", err)
-			select {
-			case <-ctx.Done():
+			if !resilience.Sleep(ctx, resubscribePause) {
 				return nil
-			case <-time.After(time.Second):
 			}
 		}
 	})

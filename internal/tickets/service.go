@@ -27,7 +27,7 @@ const defaultMaxOpen = 10_000
 // Config configures a Service. Bucket and NewID are required.
 type Config struct {
 	Bucket  *store.Bucket
-	Quota   *quota.Ledger // counts the bytes of the bucket, which tells it of its writes; nil = no limit
+	Quota   *quota.Ledger // counts the bytes of the bucket, whose OnWrite is its Written; nil = no limit
 	NewID   func() string // of tickets and webhook messages: letters, digits, - and _
 	Webhook *Webhook      // nil = no notices are sent
 	// Catalogue returns the current agents; nil = those of the newest request.
@@ -82,25 +82,25 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		cfg.Quota = quota.Unlimited()
 	}
 	table := store.NewTable(cfg.Bucket, store.TableConfig[ticketRecord]{Prefix: keyPrefix, Encode: encodeRecord, Decode: decodeRecord})
-	d := &Service{cfg: cfg, table: table, index: newIndex(), maxOpen: defaultMaxOpen, assigning: make(chan struct{}, 1), queue: newQueue(retryDelay)}
+	s := &Service{cfg: cfg, table: table, index: newIndex(), maxOpen: defaultMaxOpen, assigning: make(chan struct{}, 1), queue: newQueue(retryDelay)}
 	if cfg.Webhook != nil {
 		var err error
-		if d.sender, err = newSender(cfg.Webhook, cfg.AllowPlainHTTP); err != nil {
+		if s.sender, err = newSender(cfg.Webhook, cfg.AllowPlainHTTP); err != nil {
 			return nil, err
 		}
 	}
-	d.others = onlyService{}
+	s.others = onlyService{}
 	if cfg.Replicas != nil {
-		shared := newSharedService(d, cfg.Replicas)
+		shared := newSharedService(s, cfg.Replicas)
 		if err := shared.load(ctx); err != nil {
 			return nil, fmt.Errorf("read the tickets: %w", err)
 		}
-		d.others = shared
+		s.others = shared
 	}
-	if err := d.readTickets(ctx); err != nil {
+	if err := s.readTickets(ctx); err != nil {
 		return nil, err
 	}
-	return d, nil
+	return s, nil
 }
 
 // readTickets reads the bucket's tickets into the index, and removes those that the bucket
@@ -113,7 +113,7 @@ func (s *Service) readTickets(ctx context.Context) error {
 			s.cfg.Logger.Error("ignoring a ticket that cannot be read", "ticket_id", row.Key, "error", err)
 			return nil
 		}
-		s.takeOverRow(&row)
+		s.indexRow(&row)
 		return nil
 	})
 	if err != nil {
@@ -134,13 +134,13 @@ func (s *Service) refreshTicket(ctx context.Context, id string) error {
 	case errors.Is(err, store.ErrNotFound):
 		s.removeFromIndex(id)
 	case err == nil:
-		s.takeOverRow(&row)
+		s.indexRow(&row)
 	}
 	return err
 }
 
-// takeOverRow updates everything that is derived from a stored ticket.
-func (s *Service) takeOverRow(row *store.Row[ticketRecord]) {
+// indexRow updates everything that is derived from a stored ticket.
+func (s *Service) indexRow(row *store.Row[ticketRecord]) {
 	s.index.put(row.Value, row.Revision)
 	s.enqueueNotices(row.Value)
 	if size, err := encodeRecord(row.Key, row.Value); err == nil {
@@ -178,14 +178,10 @@ func payerOf(c *contract.Caller) quota.Owner {
 }
 
 // errNoChange ends an update that is not needed, or no longer possible.
-var errNoChange = errors.New("settled")
+var errNoChange = errors.New("nothing to change")
 
 // errSearchAgain means that another replica has opened a ticket, which may be similar.
 var errSearchAgain = errors.New("another replica opened a ticket")
-
-// fullShare is the part of the bucket above which closed tickets of the heaviest payer
-// are removed.
-const fullShare = 0.9
 
 // releaseClosed makes a closed ticket removable.
 func (s *Service) releaseClosed(r *ticketRecord) {
@@ -195,8 +191,8 @@ func (s *Service) releaseClosed(r *ticketRecord) {
 }
 
 // updateTicket updates a ticket by compare-and-set, and its derived state: the index and
-// the queue of notices. If fn returns an error, change writes nothing and returns it
-// with the ticket as stored.
+// the queue of notices. If fn returns an error, nothing is written, and updateTicket returns
+// the error with the ticket as stored.
 func (s *Service) updateTicket(ctx context.Context, id string, fn func(*ticketRecord) error) (*ticketRecord, error) {
 	row, err := s.table.Update(ctx, id, fn)
 	if errors.Is(err, store.ErrNotFound) {
