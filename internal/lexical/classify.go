@@ -31,46 +31,19 @@ const (
 
 // Model is a trained corpus. It is immutable and safe for concurrent use.
 type Model struct {
-	words    map[string]int32 // stem → number
-	info     []wordInfo       // by word number, like posts
-	posts    [][]int32        // by word: patterns indexed under it
-	patterns []evidencePattern
+	intents []string // sorted; a class is an index into it
+	wordIndex
+	domainIndex
+	replacementIndex
+	labels   *labelSet // nil if there are none
+	common   commonHashes
+	notFor   notForWords
+	verbatim map[uint64]int32 // hash of the words of an example or name → its intent, -1 if several declare it
 
-	intents       []string
-	intentsWith   [][]int32 // by word: the intents with it in the name or an example, sorted
-	unknownWeight float64   // of a word that the corpus does not contain
-
-	domains     []string
-	domainWords map[string]int32 // singular → number
-	domainPosts [][]domainName   // by number of the first word
-
-	learned []learnedDomains // by intent
-
-	labels *labelSet // nil if there are none
-
-	typos       typoIndex
-	synonyms    synonymIndex
-	phrases     phraseIndex
-	writtenAs   map[string]string // singular that no text contains → the word of the corpus that evidence shows
-	common      commonHashes
-	notFor      notForWords
 	statistical *statisticalModel
-	verbatim    map[uint64]int32 // hash of the words of an example or name → its intent, -1 if several declare it
-
-	report Report
+	report      Report
 
 	analyses sync.Pool // of *textAnalysis
-}
-
-type wordInfo struct {
-	weight   float64
-	intents  int32 // number of intents with it in the name or an example
-	families int32 // number of sets of agents that serve these intents, or have it in the name of a domain
-	stop     bool
-	common   bool
-	domain   bool // part of a domain name
-	pair     bool // a pair of ideographs or kana
-	gerund   bool // the corpus has its form in -ing
 }
 
 // Prediction is the result of Classify.

@@ -46,6 +46,15 @@ func (e domainEvidence) origin() contract.OriginKind {
 	return contract.DomainNamed
 }
 
+// domainIndex contains the words of the names and aliases of domains, and what the examples
+// of intents reveal about domains.
+type domainIndex struct {
+	domains     []string         // sorted
+	domainWords map[string]int32 // singular → number
+	domainPosts [][]domainName   // by number of the first word
+	learned     []learnedDomains // by intent
+}
+
 // addDomainName indexes a spelling of the domain under its first word. The other
 // words are compared then.
 func (m *Model) addDomainName(name domainName) {

@@ -9,6 +9,30 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
 )
 
+// wordIndex contains the words of a corpus, and the patterns that contain them. Words are
+// numbered.
+type wordIndex struct {
+	words    map[string]int32  // stem → number
+	info     []wordInfo        // by word
+	posts    [][]int32         // by word: patterns indexed under it
+	patterns []evidencePattern // by number
+
+	intentsWith   [][]int32 // by word: the intents with it in the name or an example, sorted
+	unknownWeight float64   // of a word that the corpus does not contain
+}
+
+// wordInfo describes a word of the corpus.
+type wordInfo struct {
+	weight   float64
+	intents  int32 // number of intents with it in the name or an example
+	families int32 // number of sets of agents that serve these intents, or have it in the name of a domain
+	stop     bool
+	common   bool
+	domain   bool // part of a domain name
+	pair     bool // a pair of ideographs or kana
+	gerund   bool // the corpus has its form in -ing
+}
+
 // evidencePattern is a text that is evidence for an intent: its name, an example or
 // a keyword.
 type evidencePattern struct {

@@ -155,6 +155,14 @@ func oneEdit(a string, b []byte) bool {
 	return false
 }
 
+// replacementIndex finds the word of the corpus that an unknown word or a phrase counts as.
+type replacementIndex struct {
+	typos     typoIndex
+	synonyms  synonymIndex
+	phrases   phraseIndex
+	writtenAs map[string]string // singular that no text contains → the word of the corpus that evidence shows
+}
+
 // wordReplacement is a word of the registry that a word or phrase of a text counts as.
 type wordReplacement struct {
 	meant string

@@ -41,7 +41,10 @@ func Train(c Corpus) *Model { return train(c, noStorage{}) }
 func train(c Corpus, storage Storage) *Model {
 	docs, domains := mergeIntents(c.Intents), sortedUnique(c.Domains)
 	t := &indexBuilder{
-		model:  &Model{words: map[string]int32{}, domainWords: map[string]int32{}, common: newCommonHashes()},
+		model: &Model{
+			wordIndex: wordIndex{words: map[string]int32{}}, domainIndex: domainIndex{domainWords: map[string]int32{}},
+			common: newCommonHashes(),
+		},
 		tokens: newTokenizer(), spellings: map[string]int{}, written: map[string]int{},
 	}
 	key := corpusKey(docs, domains, c.Aliases)
