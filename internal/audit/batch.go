@@ -73,6 +73,11 @@ type entryContent struct {
 	parts []uint64 // sequences of the separate messages
 }
 
+// isStored reports whether there is a content that was not removed.
+func (c *entryContent) isStored() bool {
+	return c.state == contentInline || c.state == contentSeparate
+}
+
 const (
 	batchMagic = "CRA1"
 	entryLabel = "caprouter/audit/entry/1\x00"
@@ -139,7 +144,7 @@ func (b *batch) endPosition() *ChainPosition {
 // hasContent reports whether any content is still stored.
 func (b *batch) hasContent() bool {
 	for i := range b.entries {
-		if s := b.entries[i].content.state; s == contentInline || s == contentSeparate {
+		if b.entries[i].content.isStored() {
 			return true
 		}
 	}

@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/caprouter/caprouter/internal/contentkey"
@@ -54,4 +56,45 @@ func openContent(rec *Record, data []byte, keys *contentkey.Keyring, withAnswer 
 		return fmt.Errorf("decrypt record %d: %w", rec.Position, err)
 	}
 	return nil
+}
+
+// loadRecord returns a record with its content and answer.
+func (c *storedChain) loadRecord(ctx context.Context, b *batch, i int) (*Record, error) {
+	rec, err := b.decodeRecord(i)
+	if err == nil {
+		err = c.loadContent(ctx, b, i, rec, true)
+	}
+	return rec, err
+}
+
+// loadContent sets the content of a record, wherever that is stored. A content that
+// disappears meanwhile was erased.
+func (c *storedChain) loadContent(ctx context.Context, b *batch, i int, rec *Record, withAnswer bool) (err error) {
+	e := &b.entries[i].content
+	data := e.data
+	switch e.state {
+	case contentSeparate:
+		if data, err = joinParts(ctx, c.stream, e); errors.Is(err, store.ErrNotFound) {
+			rec.Erased = true
+			return nil
+		}
+	case contentNone, contentRemoved:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return openContent(rec, data, c.keys, withAnswer)
+}
+
+func joinParts(ctx context.Context, log *store.Log, c *entryContent) ([]byte, error) {
+	var data []byte
+	for _, seq := range c.parts {
+		m, err := log.Get(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, m.Data...)
+	}
+	return data, nil
 }

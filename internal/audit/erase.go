@@ -32,7 +32,7 @@ func (l *Log) eraseContents(ctx context.Context, id, by string) (int, error) {
 	for _, found := range batches {
 		b := found.batch
 		for i := range b.entries {
-			if s := b.entries[i].content.state; (s == contentInline || s == contentSeparate) && b.isRecordOf(i, id) {
+			if b.entries[i].content.isStored() && b.isRecordOf(i, id) {
 				count++
 			}
 		}
@@ -171,7 +171,7 @@ func (l *Log) rewriteBatch(ctx context.Context, c *storedChain, b *batch, drop f
 // they used, and the messages with their parts.
 func (b *batch) dropContents(drop func(i int) bool) (removed []recordUsage, parts []uint64) {
 	for i := range b.entries {
-		if s := b.entries[i].content.state; (s == contentInline || s == contentSeparate) && drop(i) {
+		if b.entries[i].content.isStored() && drop(i) {
 			removed = append(removed, b.usageOfEntry(i))
 			parts = append(parts, b.removeContent(i)...)
 		}

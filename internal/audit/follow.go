@@ -233,3 +233,11 @@ func (c *storedChain) extend(b *batch, records []indexedRecord) {
 	c.end.Store(new(b.end(b.seq)))
 	c.noteTimes(b.seq, b.number, records)
 }
+
+// drop forgets a chain that was removed.
+func (o *otherChains) drop(ctx context.Context, c *storedChain) error {
+	o.mu.Lock()
+	delete(o.chains, c.writer)
+	o.mu.Unlock()
+	return o.heads.bucket.Discard(ctx, c.writer)
+}

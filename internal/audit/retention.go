@@ -31,9 +31,9 @@ func (r *retainer) StartRetention() {
 // the next interval.
 func (r *retainer) run(ctx context.Context) error {
 	l := r.log
-	maintain, weigh := time.NewTicker(retentionInterval), time.NewTicker(sizeInterval)
+	maintain, checkSize := time.NewTicker(retentionInterval), time.NewTicker(sizeInterval)
 	defer maintain.Stop()
-	defer weigh.Stop()
+	defer checkSize.Stop()
 	if err := l.loadUsage(ctx); err != nil && ctx.Err() == nil {
 		l.cfg.Logger.ErrorContext(ctx, "the shares of tenants are not enforced", "error", err)
 	}
@@ -49,7 +49,7 @@ func (r *retainer) run(ctx context.Context) error {
 				return nil
 			case <-maintain.C:
 				again = false
-			case <-weigh.C:
+			case <-checkSize.C:
 				err = l.makeRoom(ctx)
 			case <-l.oversized:
 				err = l.makeRoom(ctx)

@@ -78,14 +78,6 @@ func (r *retainer) trimOthers(ctx context.Context, cutoff time.Time) (more bool,
 	return more, nil
 }
 
-// drop forgets a chain that was removed.
-func (o *otherChains) drop(ctx context.Context, c *storedChain) error {
-	o.mu.Lock()
-	delete(o.chains, c.writer)
-	o.mu.Unlock()
-	return o.heads.bucket.Discard(ctx, c.writer)
-}
-
 // excessBytes returns by how many bytes the log is to be reduced; 0 if it is small enough.
 func (r *retainer) excessBytes(ctx context.Context) (int64, error) {
 	l := r.log
