@@ -150,7 +150,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if cfg.URL == "" {
 		s.engine, err = startEmbedded(ctx, cfg)
 	} else {
-		s.engine, err = connectExternal(ctx, cfg)
+		s.engine, err = connectExternal(cfg)
 	}
 	if err != nil {
 		return nil, err
