@@ -62,7 +62,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 
 // openRuns opens the orchestrations, and begins none.
 func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Redactor) (*orchestrations.Service, error) {
-	cfg, k := &c.cfg.Orchestrator, c.persistence
+	cfg, p := &c.cfg.Orchestrator, c.persistence
 	rules, err := policy.Default()
 	if cfg.PolicyFile != "" {
 		rules, err = policy.Load(cfg.PolicyFile)
@@ -75,7 +75,7 @@ func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Reda
 		return nil, err
 	}
 	return orchestrations.New(ctx, orchestrations.Config{
-		Bucket: k.runs, Quota: k.quotas.runs, Owner: k.owner, IsLive: k.members.IsLive, Messages: k.store,
+		Bucket: p.runs, Quota: p.quotas.runs, Owner: p.owner, IsLive: p.members.IsLive, Messages: p.store,
 		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Redactor: redactor, Enforcer: rules,
 		Models:     models,
 		Planner:    contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: c.cfg.LLM.runModelName(cfg.Planner.Kind, cfg.Planner.Model), PromptVersion: prompts.PlannerVersion},

@@ -72,27 +72,27 @@ const (
 
 // openPersistence opens the store and its tables, and locks the data directory.
 func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse, redactor *redact.Redactor) error {
-	k := &persistence{owner: router.NewID(), shared: c.cfg.Store.URL != "", quotas: c.newQuotas()}
-	c.persistence = k // so that close releases it if a later step fails
+	p := &persistence{owner: router.NewID(), shared: c.cfg.Store.URL != "", quotas: c.newQuotas()}
+	c.persistence = p // so that close releases it if a later step fails
 	var err error
-	k.store, err = store.Open(ctx, store.Config{
+	p.store, err = store.Open(ctx, store.Config{
 		Dir: c.cfg.DataDir, URL: c.cfg.Store.URL, Replication: c.cfg.Store.Replication, SyncEvery: c.cfg.Store.syncInterval(),
-		MaxBytes: c.cfg.Store.maxBytes(), Owner: k.owner, Logger: c.log,
+		MaxBytes: c.cfg.Store.maxBytes(), Owner: p.owner, Logger: c.log,
 	})
 	if err != nil {
 		return err
 	}
-	if k.members, err = c.openMembership(ctx, opts, use); err != nil {
+	if p.members, err = c.openMembership(ctx, opts, use); err != nil {
 		return err
 	}
 	if err := c.openKeys(ctx, opts); err != nil {
 		return err
 	}
 	c.telemetry.Metrics().ObserveStore(func() telemetry.StoreState {
-		s := k.store.Status()
+		s := p.store.Status()
 		return telemetry.StoreState{Writable: s.Ready && s.Err == nil, UsedBytes: s.Used}
 	})
-	c.telemetry.Metrics().ObserveTenants(k.heaviestTenants)
+	c.telemetry.Metrics().ObserveTenants(p.heaviestTenants)
 	err = c.openAuditLog(ctx, use)
 	if err == nil {
 		err = c.openTables(ctx)
@@ -101,7 +101,7 @@ func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse,
 		err = c.openTickets(ctx, opts, redactor)
 	}
 	if err != nil {
-		return errors.Join(err, k.forgetKeyring(ctx, err))
+		return errors.Join(err, p.forgetKeyring(ctx, err))
 	}
 	engine := ""
 	if c.cfg.Store.URL == "" {
@@ -117,33 +117,33 @@ func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse,
 // openMembership makes this process one of the replicas that share the store. Its data
 // directory is locked, so no other process has its name.
 func (c *core) openMembership(ctx context.Context, opts *Options, use storeUse) (*replicas.Membership, error) {
-	k := c.persistence
+	p := c.persistence
 	if c.cfg.Store.URL == "" {
-		return replicas.Alone(datadir.MainReplica, k.owner, opts.Version), nil
+		return replicas.Alone(datadir.MainReplica, p.owner, opts.Version), nil
 	}
 	name, err := datadir.Replica(c.cfg.DataDir, use == usedStore)
 	if err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
 	}
 	return replicas.Open(ctx, replicas.Config{
-		Store: k.store, Name: name, Owner: k.owner, Version: opts.Version, Logger: c.log,
+		Store: p.store, Name: name, Owner: p.owner, Version: opts.Version, Logger: c.log,
 	})
 }
 
 func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
-	k, retention := c.persistence, &c.cfg.Store.Retention
-	log, err := k.store.Log(ctx, audit.LogConfig(shareAudit))
+	p, retention := c.persistence, &c.cfg.Store.Retention
+	log, err := p.store.Log(ctx, audit.LogConfig(shareAudit))
 	if err != nil {
 		return err
 	}
 	var heads *store.Bucket
 	if c.cfg.Store.URL != "" {
-		if heads, err = k.store.Bucket(ctx, audit.HeadsConfig()); err != nil {
+		if heads, err = p.store.Bucket(ctx, audit.HeadsConfig()); err != nil {
 			return err
 		}
 	}
-	k.auditLog, err = audit.Open(ctx, audit.Config{
-		Log: log, Writer: k.members.Name(), Heads: heads, Keys: k.contentKeys, Signer: c.signer, Members: c.signer.VerifyPeer,
+	p.auditLog, err = audit.Open(ctx, audit.Config{
+		Log: log, Writer: p.members.Name(), Heads: heads, Keys: p.contentKeys, Signer: c.signer, Members: c.signer.VerifyPeer,
 		HeadFile: filepath.Join(c.cfg.DataDir, audit.HeadFile),
 		Retention: audit.Retention{
 			Contents: durationOf(retention.Decisions), Chain: durationOf(retention.Audit),
@@ -160,41 +160,41 @@ func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
 
 // openTables opens the buckets at the same time: a cluster under load takes long for each.
 func (c *core) openTables(ctx context.Context) (err error) {
-	k := c.persistence
+	p := c.persistence
 	requestAge := durationOf(c.cfg.Store.Retention.Requests)
 	tables := []struct {
 		bucket **store.Bucket
 		cfg    store.BucketConfig
 	}{
-		{&k.requestBucket, store.BucketConfig{
-			Name: "REQUESTS", MaxAge: requestAge, Share: shareRequests, OnWrite: k.quotas.requests.Written, Keys: k.contentKeys,
+		{&p.requestBucket, store.BucketConfig{
+			Name: "REQUESTS", MaxAge: requestAge, Share: shareRequests, OnWrite: p.quotas.requests.Written, Keys: p.contentKeys,
 		}},
-		{&k.sessions, store.BucketConfig{
+		{&p.sessions, store.BucketConfig{
 			Name: "SESSIONS", MaxAge: time.Duration(c.cfg.Session.TTLS) * time.Second, Share: shareSessions,
-			OnWrite: k.quotas.sessions.Written, Keys: k.contentKeys,
+			OnWrite: p.quotas.sessions.Written, Keys: p.contentKeys,
 		}},
-		{&k.runs, store.BucketConfig{
-			Name: "ORCHESTRATIONS", MaxAge: requestAge, Share: shareRuns, OnWrite: k.quotas.runs.Written, Keys: k.contentKeys,
+		{&p.runs, store.BucketConfig{
+			Name: "ORCHESTRATIONS", MaxAge: requestAge, Share: shareRuns, OnWrite: p.quotas.runs.Written, Keys: p.contentKeys,
 		}},
-		{&k.ticketBucket, store.BucketConfig{
-			Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets, OnWrite: k.quotas.tickets.Written, Keys: k.contentKeys,
+		{&p.ticketBucket, store.BucketConfig{
+			Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets, OnWrite: p.quotas.tickets.Written, Keys: p.contentKeys,
 		}},
 		// The others have no content of callers: they are not encrypted. Keys are hashes.
-		{&k.idempotencyKeys, store.BucketConfig{Name: "IDEMPOTENCY", MaxAge: keyAge, Share: shareKeys, OnWrite: k.quotas.keys.Written}},
-		{&k.agents, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}}, // watched by replicas
-		{&k.pins, store.BucketConfig{Name: "MCP_PINS", Share: sharePins}},
+		{&p.idempotencyKeys, store.BucketConfig{Name: "IDEMPOTENCY", MaxAge: keyAge, Share: shareKeys, OnWrite: p.quotas.keys.Written}},
+		{&p.agents, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}}, // watched by replicas
+		{&p.pins, store.BucketConfig{Name: "MCP_PINS", Share: sharePins}},
 	}
 	errs := make([]error, len(tables))
 	run.ForEach(ctx, len(tables), len(tables), func(ctx context.Context, i int) {
-		*tables[i].bucket, errs[i] = k.store.Bucket(ctx, tables[i].cfg)
+		*tables[i].bucket, errs[i] = p.store.Bucket(ctx, tables[i].cfg)
 	})
 	for _, err := range errs { // the first is enough: a missing key is missing for all
 		if err != nil {
 			return err
 		}
 	}
-	k.requests = requests.NewStore(k.requestBucket, k.quotas.requests)
-	k.events, err = events.Open(ctx, k.store, events.Config{HasEnded: k.requests.HasEnded, Logger: c.log})
+	p.requests = requests.NewStore(p.requestBucket, p.quotas.requests)
+	p.events, err = events.Open(ctx, p.store, events.Config{HasEnded: p.requests.HasEnded, Logger: c.log})
 	return err
 }
 
@@ -234,28 +234,28 @@ func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.
 
 // routerConfig returns the durable dependencies of the router; the zero value without a
 // store.
-func (k *persistence) routerConfig(cfg AuditConfig) router.Storage {
-	if k == nil {
+func (p *persistence) routerConfig(cfg AuditConfig) router.Storage {
+	if p == nil {
 		return router.Storage{}
 	}
 	storage := router.Storage{
-		AuditLog: k.auditLog, AuditOptional: !cfg.Required, AnswerFirst: cfg.Outcome == outcomeInBackground, Requests: k.requests, Events: k.events,
-		Sessions: k.sessions, SessionQuota: k.quotas.sessions, Keys: k.idempotencyKeys, KeyQuota: k.quotas.keys, Tickets: k.tickets, Owner: k.owner,
-		IsLive: k.members.IsLive,
+		AuditLog: p.auditLog, AuditOptional: !cfg.Required, AnswerFirst: cfg.Outcome == outcomeInBackground, Requests: p.requests, Events: p.events,
+		Sessions: p.sessions, SessionQuota: p.quotas.sessions, Keys: p.idempotencyKeys, KeyQuota: p.quotas.keys, Tickets: p.tickets, Owner: p.owner,
+		IsLive: p.members.IsLive,
 	}
-	if k.shared {
-		storage.Messages = k.store
+	if p.shared {
+		storage.Messages = p.store
 	}
 	return storage
 }
 
 // recordFleetChange returns a function that writes a change of a registration to the audit
 // log. The change is stored already, so a failure is logged.
-func (k *persistence) recordFleetChange(logger *slog.Logger) func(context.Context, fleet.Change) {
+func (p *persistence) recordFleetChange(logger *slog.Logger) func(context.Context, fleet.Change) {
 	return func(ctx context.Context, change fleet.Change) {
 		ctx, cancel := execution.Detach(ctx)
 		defer cancel()
-		err := k.auditLog.AppendAgentChange(ctx, audit.Event(change.Kind), change.AgentID, change.Instance, change.Caller)
+		err := p.auditLog.AppendAgentChange(ctx, audit.Event(change.Kind), change.AgentID, change.Instance, change.Caller)
 		if err != nil {
 			logger.ErrorContext(ctx, "a change of a registration is not in the audit log", "agent", change.AgentID, "change", string(change.Kind), "error", err)
 		}
@@ -263,46 +263,46 @@ func (k *persistence) recordFleetChange(logger *slog.Logger) func(context.Contex
 }
 
 // startTasks starts the background work of the store.
-func (k *persistence) startTasks(s *Server) {
-	s.group.Go("events", k.events.Run)
-	s.group.Go("tickets", k.tickets.Run)
-	if k.sharedKeys != nil {
-		s.group.Go("publish keys", k.sharedKeys.Run)
-		s.group.Go("follow keys", k.sharedKeys.Follow)
+func (p *persistence) startTasks(s *Server) {
+	s.group.Go("events", p.events.Run)
+	s.group.Go("tickets", p.tickets.Run)
+	if p.sharedKeys != nil {
+		s.group.Go("publish keys", p.sharedKeys.Run)
+		s.group.Go("follow keys", p.sharedKeys.Follow)
 	}
 	s.group.Go("own the store", func(ctx context.Context) error {
 		select {
-		case <-k.store.OwnershipLost():
-		case <-k.auditLog.Fenced():
-			k.store.LoseOwnership(fmt.Errorf("%w: another process writes to the audit log", store.ErrLocked))
+		case <-p.store.OwnershipLost():
+		case <-p.auditLog.Fenced():
+			p.store.LoseOwnership(fmt.Errorf("%w: another process writes to the audit log", store.ErrLocked))
 		case <-ctx.Done():
 			return nil
 		}
-		return fmt.Errorf("%w: this process stops, so that nothing is done twice", k.store.OwnershipError())
+		return fmt.Errorf("%w: this process stops, so that nothing is done twice", p.store.OwnershipError())
 	})
 }
 
 // startCounting starts the background work that first reads all that is stored. It is for
 // a server that routes, so that it does not delay the first View.
-func (k *persistence) startCounting(s *Server) {
-	k.auditLog.StartRetention() // also while the server stops, because requests that end are recorded
+func (p *persistence) startCounting(s *Server) {
+	p.auditLog.StartRetention() // also while the server stops, because requests that end are recorded
 	s.group.Go("count the stored bytes of tenants", s.core.countQuotas)
 }
 
 // closeStore closes in reverse order of opening.
-func (k *persistence) closeStore(ctx context.Context) error {
-	if k == nil || k.store == nil {
+func (p *persistence) closeStore(ctx context.Context) error {
+	if p == nil || p.store == nil {
 		return nil
 	}
 	var err error
-	if k.auditLog != nil {
-		err = k.auditLog.Close(ctx)
+	if p.auditLog != nil {
+		err = p.auditLog.Close(ctx)
 	}
-	if k.sharedKeys != nil {
-		k.sharedKeys.Close(ctx)
+	if p.sharedKeys != nil {
+		p.sharedKeys.Close(ctx)
 	}
-	if k.members != nil { // after the router, because the others take over its requests
-		err = errors.Join(err, k.members.Close(ctx))
+	if p.members != nil { // after the router, because the others take over its requests
+		err = errors.Join(err, p.members.Close(ctx))
 	}
-	return errors.Join(err, k.store.Close())
+	return errors.Join(err, p.store.Close())
 }

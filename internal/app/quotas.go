@@ -79,9 +79,9 @@ const (
 // ledgers count less than the store contains. If other replicas use the store, it counts
 // again regularly, until ctx ends.
 func (c *core) countQuotas(ctx context.Context) error {
-	k := c.persistence
+	p := c.persistence
 	begin := time.Now()
-	c.reportCount(ctx, errors.Join(k.loadRequests(ctx), k.loadSessions(ctx), k.loadKeys(ctx), c.runs.LoadQuota(ctx)))
+	c.reportCount(ctx, errors.Join(p.loadRequests(ctx), p.loadSessions(ctx), p.loadKeys(ctx), c.runs.LoadQuota(ctx)))
 	for c.cfg.Store.URL != "" {
 		select {
 		case <-ctx.Done():
@@ -89,7 +89,7 @@ func (c *core) countQuotas(ctx context.Context) error {
 		case <-time.After(max(recountInterval, recountShare*time.Since(begin))):
 		}
 		begin = time.Now()
-		c.reportCount(ctx, errors.Join(k.recount(ctx), k.quotas.runs.Recount(func() error { return c.runs.LoadQuota(ctx) })))
+		c.reportCount(ctx, errors.Join(p.recount(ctx), p.quotas.runs.Recount(func() error { return c.runs.LoadQuota(ctx) })))
 	}
 	return nil
 }
@@ -101,42 +101,42 @@ func (c *core) reportCount(ctx context.Context, err error) {
 }
 
 // recount counts what all replicas have stored. The ledger of the tickets follows them.
-func (k *persistence) recount(ctx context.Context) error {
+func (p *persistence) recount(ctx context.Context) error {
 	return errors.Join(
-		k.quotas.requests.Recount(func() error { return k.loadRequests(ctx) }),
-		k.quotas.sessions.Recount(func() error { return k.loadSessions(ctx) }),
-		k.quotas.keys.Recount(func() error { return k.loadKeys(ctx) }),
+		p.quotas.requests.Recount(func() error { return p.loadRequests(ctx) }),
+		p.quotas.sessions.Recount(func() error { return p.loadSessions(ctx) }),
+		p.quotas.keys.Recount(func() error { return p.loadKeys(ctx) }),
 	)
 }
 
-func (k *persistence) loadRequests(ctx context.Context) error {
-	return k.requests.LoadQuota(ctx, k.requestBucket)
+func (p *persistence) loadRequests(ctx context.Context) error {
+	return p.requests.LoadQuota(ctx, p.requestBucket)
 }
 
-func (k *persistence) loadSessions(ctx context.Context) error {
-	return session.LoadQuota(ctx, k.sessions, k.quotas.sessions)
+func (p *persistence) loadSessions(ctx context.Context) error {
+	return session.LoadQuota(ctx, p.sessions, p.quotas.sessions)
 }
 
-func (k *persistence) loadKeys(ctx context.Context) error {
-	return idempotency.LoadQuota(ctx, k.idempotencyKeys, k.quotas.keys)
+func (p *persistence) loadKeys(ctx context.Context) error {
+	return idempotency.LoadQuota(ctx, p.idempotencyKeys, p.quotas.keys)
 }
 
 // maxTenantLabels bounds the tenants in the metrics.
 const maxTenantLabels = 10
 
 // heaviestTenants returns the tenants with the most stored bytes.
-func (k *persistence) heaviestTenants() []telemetry.TenantBytes {
+func (p *persistence) heaviestTenants() []telemetry.TenantBytes {
 	total := map[quota.Owner]int64{}
 	add := func(usage map[quota.Owner]int64) {
 		for owner, bytes := range usage {
 			total[owner] += bytes
 		}
 	}
-	for _, part := range []*quota.Ledger{k.quotas.requests, k.quotas.sessions, k.quotas.keys, k.quotas.tickets, k.quotas.runs} {
+	for _, part := range []*quota.Ledger{p.quotas.requests, p.quotas.sessions, p.quotas.keys, p.quotas.tickets, p.quotas.runs} {
 		add(part.Usage())
 	}
-	if k.auditLog != nil {
-		add(k.auditLog.Usage())
+	if p.auditLog != nil {
+		add(p.auditLog.Usage())
 	}
 	heaviest := slices.SortedFunc(maps.Keys(total), func(a, b quota.Owner) int {
 		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(a.String(), b.String()))

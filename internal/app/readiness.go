@@ -35,10 +35,10 @@ func (c *core) readiness() rest.Readiness {
 	if s := ready.Store; s != nil && !s.Ready {
 		ready.Status = rest.ReadinessDegraded
 	}
-	if k := c.persistence; k != nil && k.events.Err() != nil {
+	if p := c.persistence; p != nil && p.events.Err() != nil {
 		ready.Status = rest.ReadinessDegraded
 		if ready.Store.Error == "" {
-			ready.Store.Error = c.publicErrorText(fmt.Errorf("events cannot be published: %w", k.events.Err()))
+			ready.Store.Error = c.publicErrorText(fmt.Errorf("events cannot be published: %w", p.events.Err()))
 		}
 	}
 	if registry.Err != nil {
