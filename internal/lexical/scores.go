@@ -87,44 +87,45 @@ type distribution struct {
 // minProbability is the probability from which a class counts in the entropy.
 const minProbability = 1e-6
 
-// normalize turns the scores of the candidates into probabilities in place.
+// normalize turns the scores of the candidates into probabilities in place. The sums are
+// variables and not fields, which the compiler would keep in memory.
 func (x *classScores) normalize(best int, families *classFamilies) distribution {
 	classes := x.values[:len(families.of)]
-	d := distribution{best: classes[best], second: float32(math.Inf(-1)), bestUntied: float32(math.Inf(-1))}
-	sum := float32(0)
+	top, second, untiedScore, sum := classes[best], float32(math.Inf(-1)), float32(math.Inf(-1)), float32(0)
 	for _, c := range x.candidates {
 		s := classes[c]
 		if int(c) != best {
-			d.second = max(d.second, s)
-			if s < d.best-tieMargin || !families.tie(int(c), best) {
-				d.bestUntied = max(d.bestUntied, s)
+			second = max(second, s)
+			if s < top-tieMargin || !families.tie(int(c), best) {
+				untiedScore = max(untiedScore, s)
 			}
 		}
-		e := fastExp(s - d.best)
+		e := fastExp(s - top)
 		classes[c] = e
 		sum += e
 	}
+	var others otherClasses
 	if x.order != nil {
-		others := x.order.sumOthers(x.candidates, d.best, sum)
+		others = x.order.sumOthers(x.candidates, top, sum)
 		sum += others.exp
-		d.entropy, d.rest, d.untied = others.entropy, others.probability, others.probability
 	}
 	whole := 1 / sum
 	leastTied := tieRatio * (classes[best] * whole)
+	entropy, rest, untied := others.entropy, others.probability, others.probability
 	for _, c := range x.candidates {
 		p := classes[c] * whole
 		classes[c] = p
 		if p > minProbability {
-			d.entropy -= float64(p) * fastLog(p)
+			entropy -= float64(p) * fastLog(p)
 		}
 		if int(c) != best { // summed and not 1 - p, to avoid rounding
-			d.rest += float64(p)
+			rest += float64(p)
 			if p < leastTied || !families.tie(int(c), best) {
-				d.untied += float64(p)
+				untied += float64(p)
 			}
 		}
 	}
-	return d
+	return distribution{best: top, second: second, bestUntied: untiedScore, rest: rest, untied: untied, entropy: entropy}
 }
 
 // softmax turns the scores into probabilities in place.
