@@ -25,9 +25,9 @@ func (p *planner) findDivergence(parts []Part) (options []contract.Clarification
 		if parts[i].Intent == contract.Unknown || !in.canUse(parts[i].Intent) {
 			continue
 		}
-		options = p.addOption(options, parts[i].Intent, parts[i].Domains)
+		options = p.addOption(options, parts[i].Intent, &parts[i])
 		for _, near := range in.nearIntents(&parts[i]) {
-			options = p.addOption(options, near.Intent, parts[i].Domains)
+			options = p.addOption(options, near.Intent, &parts[i])
 		}
 	}
 	if len(options) < 2 {
@@ -109,7 +109,7 @@ func (p *planner) resolveIntent(part *Part, q *matcher.Query) (options []contrac
 		})
 	}
 	for _, reading := range near {
-		options = p.addOption(options, reading.Intent, part.Domains)
+		options = p.addOption(options, reading.Intent, part)
 	}
 	if len(options) < 2 {
 		return nil
@@ -186,14 +186,18 @@ func (p *planner) markTied(part *Part) {
 	}
 }
 
-// addOption appends a reading, with the domain that the registry implies, unless its
-// intent is listed already or the caller's choice of it could not be served.
-func (p *planner) addOption(options []contract.ClarificationOption, intent string, domains []string) []contract.ClarificationOption {
+// addOption appends a reading of the part, with the domain that the registry implies
+// for it, unless its intent is listed already or the caller's choice of it could not be
+// served. The domain that only the intent of the part implies is not one of another intent.
+func (p *planner) addOption(options []contract.ClarificationOption, intent string, part *Part) []contract.ClarificationOption {
 	known := slices.ContainsFunc(options, func(o contract.ClarificationOption) bool { return o.Intent == intent })
 	if known || len(options) == maxOptions {
 		return options
 	}
-	chosen := contract.Classification{Intent: intent, Domains: domains, Confidence: 1}
+	chosen := contract.Classification{Intent: intent, Domains: part.Domains, DomainOrigins: part.origins, Confidence: 1}
+	if intent != part.Intent {
+		chosen = classifier.WithoutImplied(chosen)
+	}
 	classifier.ImplyDomains(p.in.Catalogue, &chosen)
 	q := p.query
 	q.Intent, q.Domains, q.Confidence = chosen.Intent, chosen.Domains, chosen.Confidence

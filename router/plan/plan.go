@@ -70,7 +70,8 @@ type Part struct {
 	// the best of them. Such a part fails fast, it is not unsupported.
 	Down *contract.Candidate
 
-	runnersUp []contract.IntentScore // the next best intents, best first
+	runnersUp []contract.IntentScore  // the next best intents, best first
+	origins   []contract.DomainOrigin // of Domains
 }
 
 // WholeRequest is the Subtask of the only part of a request without subtasks.
@@ -139,12 +140,15 @@ func splitParts(in *Input) []Part {
 	if len(c.Subtasks) == 0 {
 		return []Part{{
 			Subtask: WholeRequest, Title: contract.SubtaskTitle(in.Prompt), Intent: c.Intent, Domains: c.Domains,
-			Confidence: c.Confidence, runnersUp: c.Alternatives,
+			Confidence: c.Confidence, runnersUp: c.Alternatives, origins: c.DomainOrigins,
 		}}
 	}
 	parts := make([]Part, len(c.Subtasks))
 	for i, s := range c.Subtasks {
-		parts[i] = Part{Subtask: i, Title: s.Title, Intent: s.Intent, Domains: s.Domains, Confidence: s.Confidence, runnersUp: s.Alternatives}
+		parts[i] = Part{
+			Subtask: i, Title: s.Title, Intent: s.Intent, Domains: s.Domains,
+			Confidence: s.Confidence, runnersUp: s.Alternatives, origins: s.DomainOrigins,
+		}
 		if s.Intent == "" {
 			parts[i].Intent, parts[i].runnersUp = c.Intent, c.Alternatives
 		}
@@ -152,7 +156,7 @@ func splitParts(in *Input) []Part {
 			parts[i].Confidence = c.Confidence
 		}
 		if len(s.Domains) == 0 {
-			parts[i].Domains = c.Domains
+			parts[i].Domains, parts[i].origins = c.Domains, c.DomainOrigins
 		}
 	}
 	return parts

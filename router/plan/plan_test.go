@@ -174,6 +174,41 @@ func TestNew_AsksForDomain(t *testing.T) {
 	}
 }
 
+// A domain that an intent implies is no part of the request: the options of other
+// intents do not have it.
+func TestNew_OptionsHaveOwnImpliedDomains(t *testing.T) {
+	named := contract.DomainOrigin{Domain: "rent", Origin: contract.DomainNamed}
+	implied := contract.DomainOrigin{Domain: "words", Origin: contract.DomainImplied}
+	tests := []struct {
+		name    string
+		domains []string
+		origins []contract.DomainOrigin
+		options string
+	}{
+		{"implied", []string{"words"}, []contract.DomainOrigin{implied}, "count (words), bill (prices)"},
+		{"named and implied", []string{"rent", "words"}, []contract.DomainOrigin{named, implied}, "count (rent, words), bill (rent, prices)"},
+		{"named", []string{"words"}, []contract.DomainOrigin{{Domain: "words", Origin: contract.DomainNamed}}, "count (words), bill (words, prices)"},
+	}
+	registry := apart + "  fourth: {match: {intent: [bill], domains: [prices]}, endpoint: {protocol: http, url: \"http://127.0.0.1:1/\"}}\n"
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := contract.Classification{
+				Intent: "count", Domains: tt.domains, DomainOrigins: tt.origins,
+				Alternatives: []contract.IntentScore{{Intent: "bill", Confidence: 0.35}},
+			}
+			in := newInputOf(t, registry, c)
+			in.Classification.Confidence, in.Classification.Source = 0.4, contract.SourceLexical
+			var labels []string
+			for _, o := range plan.New(in).Options {
+				labels = append(labels, o.Label)
+			}
+			if got := strings.Join(labels, ", "); got != tt.options {
+				t.Errorf("got options %q, want %q", got, tt.options)
+			}
+		})
+	}
+}
+
 func TestNew_OmitsPartWithoutDomain(t *testing.T) {
 	p := plan.New(newInputOf(t, apart, contract.Classification{Intent: "count", Domains: []string{"words"}, Subtasks: []contract.Subtask{
 		{Title: "count", Intent: "count"}, {Title: "pay", Intent: "pay"},
