@@ -72,14 +72,22 @@ func missingTokenError(tokenEnv string) error {
 }
 
 // problemError returns a problem as an error, with advice about flags of this command.
-func problemError(p *rest.UnsupportedProblem) error {
+func (c *client) problemError(p *rest.UnsupportedProblem) error {
 	e := contract.Error{Code: p.Code, Message: p.Detail, Details: p.Errors}
 	if e.Message == "" {
 		e.Message = p.Title
 	}
 	switch p.Code {
 	case contract.CodeUnauthenticated:
-		e.Message += "; name the variable that holds a token with --token-env (caprouter token makes one)"
+		if c.token == "" {
+			e.Message += "; name the variable that holds a token with --token-env (caprouter token makes one)"
+		} else {
+			e.Message += "; put another token into the variable of --token-env (caprouter token makes one)"
+		}
+	case contract.CodeNotFound:
+		if path := strings.Trim(c.base.Path, "/"); path != "" && strings.HasPrefix(p.Detail, "there is nothing at this path") {
+			e.Message += "; --url is the address of the router alone: leave out /" + path + " unless a proxy adds it"
+		}
 	case contract.CodeForbidden:
 		if strings.Contains(p.Detail, "scope") { // otherwise another token would not help
 			e.Message += "; caprouter token --scope makes a token that has it"
@@ -104,7 +112,7 @@ func (c *client) routeRequest(ctx context.Context, req *contract.Request) (*cont
 			Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{},
 		}, nil
 	}
-	return nil, problemError(p)
+	return nil, c.problemError(p)
 }
 
 // Reads of a list with many pages reach the rate limit of reads: they continue after
@@ -124,7 +132,7 @@ func (c *client) getResource(ctx context.Context, path string, query url.Values,
 		case err != nil || p == nil:
 			return err
 		case p.Code != contract.CodeRateLimited || try == maxLimitPauses:
-			return problemError(p)
+			return c.problemError(p)
 		}
 		select {
 		case <-time.After(limitPause):
@@ -139,7 +147,7 @@ func (c *client) getResource(ctx context.Context, path string, query url.Values,
 func (c *client) post(ctx context.Context, at *url.URL, body, v any) error {
 	p, err := c.sendRequest(ctx, http.MethodPost, at, body, v)
 	if err == nil && p != nil {
-		err = problemError(p)
+		err = c.problemError(p)
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (c *client) openEvents(ctx context.Context, method string, at *url.URL, bod
 		case err != nil:
 			return nil, err
 		case problem != nil:
-			return nil, problemError(problem)
+			return nil, c.problemError(problem)
 		}
 		return nil, fmt.Errorf("%s answered %s without a stream of events", c.base, resp.Status)
 	}
@@ -129,7 +129,7 @@ func (c *client) streamRun(ctx context.Context, goal *contract.Goal, handle func
 			if err := stream.decode(data, &p); err != nil {
 				return nil, err
 			}
-			return nil, problemError(&p)
+			return nil, c.problemError(&p)
 		}
 	}
 }

@@ -45,6 +45,35 @@ const (
 	typeProblem = "application/problem+json"
 )
 
+func TestClient_AdvisesAboutProblem(t *testing.T) {
+	const (
+		noToken  = `{"title":"Authentication is required","status":401,"code":"unauthenticated","detail":"a token is needed"}`
+		expired  = `{"title":"Authentication is required","status":401,"code":"unauthenticated","detail":"the token has expired"}`
+		nothing  = `{"title":"Not found","status":404,"code":"not_found","detail":"there is nothing at this path"}`
+		noTicket = `{"title":"Not found","status":404,"code":"not_found","detail":"there is no such ticket"}`
+	)
+	tests := []struct {
+		name, path, token, body string
+		status                  int
+		want                    string
+	}{
+		{"no token", "", "", noToken, 401, "unauthenticated: a token is needed; name the variable that holds a token with --token-env (caprouter token makes one)"},
+		{"an expired token", "", "t", expired, 401, "unauthenticated: the token has expired; put another token into the variable of --token-env (caprouter token makes one)"},
+		{"the URL of an operation", "/api/v1/route", "", nothing, 404, "not_found: there is nothing at this path; --url is the address of the router alone: leave out /api/v1/route unless a proxy adds it"},
+		{"a wrong id", "", "", noTicket, 404, "not_found: there is no such ticket"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := answering(t, tt.status, typeProblem, tt.body)
+			c.base, c.token = c.base.JoinPath(tt.path), tt.token
+			_, err := c.routeRequest(t.Context(), &contract.Request{})
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got error %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
 func TestClient_RouteRequest(t *testing.T) {
 	tests := []struct {
 		name, contentType, body string

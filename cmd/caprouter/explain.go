@@ -127,9 +127,6 @@ func (p *printer) writeClassification(c *contract.Classification) {
 		how += ", because " + c.Reason
 	}
 	p.writeField("reads as", fmt.Sprintf("%s, confidence %.2f (%s)", formatIntent(c.Intent, c.Domains), c.Confidence, how), plain)
-	if text := formatOrigins(c.DomainOrigins); text != "" {
-		p.writeField("domains", text, dim)
-	}
 	if text := formatClassification(c); text != "" {
 		p.writeField("", text, dim)
 	}
@@ -139,6 +136,9 @@ func (p *printer) writeClassification(c *contract.Classification) {
 			next[i] = fmt.Sprintf("%s %.2f", a.Intent, a.Confidence)
 		}
 		p.writeField("", "then "+strings.Join(next, ", "), dim)
+	}
+	if text := formatOrigins(c.DomainOrigins); text != "" {
+		p.writeField("domains", text, dim)
 	}
 	for i, s := range c.Subtasks {
 		label := ""

@@ -173,7 +173,8 @@ func llmMoreTokens() contract.Classification {
 func llmFailed() contract.Classification {
 	return contract.Classification{
 		Confidence: 1, Source: contract.SourceLexical, LatencyMS: 2000.9, Reason: llm.ReasonTimeout,
-		ModelUse: used(called(contract.PurposeClassify, llm.ReasonTimeout, "no reply within 2s", "", 0, 0, 2000.1)),
+		DomainOrigins: []contract.DomainOrigin{{Domain: "python", Origin: contract.DomainNamed}},
+		ModelUse:      used(called(contract.PurposeClassify, llm.ReasonTimeout, "no reply within 2s", "", 0, 0, 2000.1)),
 	}
 }
 

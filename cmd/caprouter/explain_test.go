@@ -119,7 +119,8 @@ func decided(clf contract.Classification, candidates ...contract.Candidate) *con
 func dryRun() *contract.Response {
 	d := decided(contract.Classification{
 		Intent: "code_review", Domains: []string{"python"}, Confidence: 1, Source: contract.SourceLexical, LatencyMS: 0.081,
-		Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}, {Intent: "chat", Confidence: 0.125}},
+		Alternatives:  []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}, {Intent: "chat", Confidence: 0.125}},
+		DomainOrigins: []contract.DomainOrigin{{Domain: "python", Origin: contract.DomainNamed}},
 		Evidence: []contract.Evidence{
 			{Kind: contract.EvidenceExample, Text: "review this python module", Intent: "code_review", Strength: 1},
 			{Kind: contract.EvidenceKeyword, Text: "code\x1b smell", Intent: "code_review", Strength: 0.5, Missing: []string{"smell"}},

@@ -130,7 +130,7 @@ func replayRemotely(cmd *cobra.Command, file string, flags *replayFlags, since t
 	case err != nil:
 		return nil, err
 	case p != nil:
-		return nil, problemError(p)
+		return nil, c.problemError(p)
 	}
 	return &report, nil
 }
