@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -220,7 +221,11 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 	}
 	if s := c.registry.Current(); len(s.Catalogue.Agents) == 0 && len(s.Fleet.Grants) == 0 {
 		path, _ := c.cfg.Registry.filePath()
-		c.log.Warn("the registry declares no agent and grants nothing: every request is unsupported", "path", path)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			c.log.Warn("there is no registry file: every request is unsupported until it exists", "path", path)
+		} else {
+			c.log.Warn("the registry declares no agent and grants nothing: every request is unsupported", "path", path)
+		}
 	}
 	return nil
 }
