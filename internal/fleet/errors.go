@@ -27,6 +27,15 @@ func (f *Fleet) instanceNames(agentID string) []string {
 // without an instance if the name is "". The caller does not hold mu.
 func (f *Fleet) notRegistered(key instanceKey) error {
 	const most = 10 // names in the text
+	f.mu.Lock()
+	declared := f.isDeclared(key.agentID)
+	f.mu.Unlock()
+	if declared {
+		return &contract.Error{
+			Code:    contract.CodeNotFound,
+			Message: fmt.Sprintf("agent %s is declared in the operator's registry file and has no instances; an operator can disable it", key.agentID),
+		}
+	}
 	text := fmt.Sprintf("agent %s is not registered", key.agentID)
 	if key.name != "" {
 		text = fmt.Sprintf("instance %s of %s", key.name, text)

@@ -73,3 +73,12 @@ func TestDrain_NamesRegisteredInstances(t *testing.T) {
 	_, err := f.Drain(t.Context(), "w", "", self("w"))
 	wantCode(t, err, contract.CodeNotFound, "instance default of agent w is not registered; its instances: host-1, host-2")
 }
+
+func TestDrain_NamesAgentOfFile(t *testing.T) {
+	f := newTestFleet(t)
+	f.setOperator("clients: {w: {match: {intent: [count_words]}}}\n")
+	_, err := f.Drain(t.Context(), "w", "", self("w"))
+	wantCode(t, err, contract.CodeNotFound, "agent w is declared in the operator's registry file and has no instances; an operator can disable it")
+	_, err = f.Drain(t.Context(), "x", "", self("x"))
+	wantCode(t, err, contract.CodeNotFound, "instance default of agent x is not registered")
+}

@@ -124,9 +124,9 @@ func (a *api) writeNoEvents(c *httpserver.Context, id string, ended bool) error 
 func lastEventID(r *http.Request) (uint64, error) {
 	q := parseQuery(r.URL.RawQuery, "after")
 	text := q.param("after", isDigits, "must be the id of an event")
-	name := "/after"
+	pointer, what := "/after", ""
 	if header := r.Header["Last-Event-Id"]; len(header) == 1 && header[0] != "" {
-		text, name = header[0], ""
+		text, pointer, what = header[0], "", "the header Last-Event-ID "
 	} else if len(header) > 1 {
 		q.details = append(q.details, contract.ErrorDetail{Detail: "the header Last-Event-ID is given more than once"})
 	}
@@ -135,7 +135,7 @@ func lastEventID(r *http.Request) (uint64, error) {
 	}
 	after, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || !isDigits(text) {
-		return 0, invalidRequest([]contract.ErrorDetail{{Pointer: name, Detail: "the last event's id must be one that was sent"}})
+		return 0, invalidRequest([]contract.ErrorDetail{{Pointer: pointer, Detail: what + "must be the id of an event that was sent"}})
 	}
 	return after, nil
 }

@@ -112,6 +112,9 @@ func TestHandleEvents_Resume(t *testing.T) {
 				if got.StatusCode != http.StatusUnprocessableEntity || after != nil {
 					t.Errorf("got %d %s, want 422", got.StatusCode, got.body)
 				}
+				if len(c.headers) > 0 && !strings.Contains(string(got.body), "the header Last-Event-ID ") {
+					t.Errorf("got %s, want the name of the header", got.body)
+				}
 				return
 			}
 			if got.StatusCode != http.StatusOK || after == nil || *after != uint64(c.want) {
