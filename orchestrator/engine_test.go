@@ -29,6 +29,24 @@ const readThenWrite = `{"steps":[
 	{"id":"a","action":"files.read","arguments":{"path":"x"},"success_criteria":[{"contains":"hello"}]},
 	{"id":"b","action":"files.write","arguments":{"text":"got ${steps.a.output}","n":1},"success_criteria":[{"jsonpath":"$.ok","equals":true}]}]}`
 
+func TestRun_CountsStepsOfPlan(t *testing.T) {
+	const readOnly = `{"steps":[{"id":"a","action":"files.read","arguments":{"path":"x"},"success_criteria":[{"contains":"hello"}]}]}`
+	for plan, want := range map[string]string{readThenWrite: "2 steps", readOnly: "1 step"} {
+		r := newRig(t, newRecord(plan), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+			return textResult("hello"), nil
+		})
+		var details []string
+		for _, ev := range r.run(t).Events {
+			if ev.Event == "plan_ready" {
+				details = append(details, ev.Detail)
+			}
+		}
+		if diff := cmp.Diff([]string{want}, details); diff != "" {
+			t.Errorf("details of plan_ready (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestRun_ReachesDone(t *testing.T) {
 	var inputs []string
 	r := newRig(t, newRecord(readThenWrite), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {

@@ -38,7 +38,11 @@ func (x *execution) plan(ctx context.Context) error {
 	if x.rec.Goal.Constraints.PlanOnly {
 		event = EventPlanReturned
 	}
-	return x.advance(event, contract.RunEvent{Detail: fmt.Sprintf("%d steps", len(plan.Steps))}, func(r *Record) {
+	detail := "1 step"
+	if n := len(plan.Steps); n != 1 {
+		detail = fmt.Sprintf("%d steps", n)
+	}
+	return x.advance(event, contract.RunEvent{Detail: detail}, func(r *Record) {
 		r.Plans++
 		r.Plan, r.Hash, r.Steps = plan, hex.EncodeToString(sum[:]), make([]Step, len(plan.Steps))
 	})

@@ -127,7 +127,7 @@ func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any
 		return err
 	}
 	return printOutput(cmd, flags.asJSON, &run, func(out io.Writer) error {
-		_, err := fmt.Fprintf(out, "%s  %s %s\n", run.OrchestrationID, run.Status, run.Reason)
+		_, err := fmt.Fprintln(out, strings.TrimSpace(fmt.Sprintf("%s  %s %s", run.OrchestrationID, run.Status, run.Reason)))
 		return err
 	})
 }
@@ -154,7 +154,8 @@ func (v *runView) print(id string, ev *contract.RunEvent) {
 	if ev.Detail != "" {
 		text += ": " + ev.Detail
 	}
-	fmt.Fprintf(v.out, "%-9s %-19s %s\n", ev.State, ev.Event, printable(strings.TrimPrefix(text, ": ")))
+	line := fmt.Sprintf("%-9s %-19s %s", ev.State, ev.Event, printable(strings.TrimPrefix(text, ": ")))
+	fmt.Fprintln(v.out, strings.TrimRight(line, " "))
 	if ev.Event == "gate_opened" {
 		fmt.Fprintf(v.out, "          waiting: caprouter orchestrate approve %s %s\n", id, printable(ev.StepID))
 	}
