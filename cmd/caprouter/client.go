@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -213,6 +214,9 @@ func (c *client) newRequest(ctx context.Context, method string, at *url.URL, bod
 // do sends a request. The caller closes the body of the response.
 func (c *client) do(by *http.Client, req *http.Request) (*http.Response, error) {
 	resp, err := by.Do(req)
+	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return nil, fmt.Errorf("the certificate of %s is not trusted: %w; SSL_CERT_FILE names a file with the certificates to trust", c.base, untrusted.Err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)", c.base, rootCause(err))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -71,6 +72,22 @@ func TestClient_AdvisesAboutProblem(t *testing.T) {
 				t.Errorf("got error %v, want %s", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestClient_NamesUntrustedCertificate(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake
+	server.StartTLS()
+	defer server.Close()
+	c, err := newClient(server.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.routeRequest(t.Context(), &contract.Request{})
+	want := "the certificate of " + server.URL + " is not trusted: x509: certificate signed by unknown authority; SSL_CERT_FILE names a file with the certificates to trust"
+	if err == nil || err.Error() != want {
+		t.Errorf("got error %v, want %s", err, want)
 	}
 }
 
