@@ -50,6 +50,7 @@ func TestCallbacks_EmitProgress(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", h.target.later)
 	var seen []string
+	var started, progressOf contract.TaskReport
 	type end struct {
 		resp *contract.Response
 		err  error
@@ -58,8 +59,12 @@ func TestCallbacks_EmitProgress(t *testing.T) {
 	go func() {
 		resp, err := h.Stream(t.Context(), newRequest(), alice, func(ev *contract.Event) {
 			seen = append(seen, string(ev.Type))
-			if ev.Type == contract.EventTaskProgress {
+			switch ev.Type {
+			case contract.EventTaskStarted:
+				started = *ev.Task
+			case contract.EventTaskProgress:
 				seen = append(seen, ev.Progress.Message)
+				progressOf = *ev.Task
 				close(told)
 			}
 		})
@@ -80,6 +85,9 @@ func TestCallbacks_EmitProgress(t *testing.T) {
 	want := []string{"decision", "task.started", "task.progress", "half", "task.done"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(started, progressOf); diff != "" || started.SubtaskTitle == "" || started.Attempts == 0 {
+		t.Errorf("task of the progress, which is that of task.started (-want +got):\n%s", diff)
 	}
 	if err := h.Callbacks().AcceptProgress(t.Context(), grant, &contract.Progress{Message: "late"}); code(err) != contract.CodeConflict {
 		t.Errorf("after the end: got %v, want a conflict", err)

@@ -103,7 +103,7 @@ type recordFunc = func(ctx context.Context, agent *contract.RegistryEntry, task 
 func (p *partExecution) attemptAgent(
 	ctx context.Context, agent *contract.RegistryEntry, task contract.Task, standbys int, record recordFunc,
 ) (ended bool) {
-	pending := p.executor.callbacks.pending.add(task.TaskID, agent.ID, p.run)
+	pending := p.executor.callbacks.pending.add(p.newReport(agent, &task), p.run)
 	defer p.executor.callbacks.pending.remove(pending)
 	p.sent, p.outdated, p.standbys = false, false, standbys
 	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
@@ -147,9 +147,15 @@ func (p *partExecution) recordSent(ctx context.Context, agent *contract.Registry
 }
 
 func (p *partExecution) emitStarted(agent *contract.RegistryEntry, task *contract.Task) {
-	p.run.Emit(&contract.Event{Type: contract.EventTaskStarted, Task: &contract.TaskReport{
+	report := p.newReport(agent, task)
+	p.run.Emit(&contract.Event{Type: contract.EventTaskStarted, Task: &report})
+}
+
+// newReport returns the report of a task that runs.
+func (p *partExecution) newReport(agent *contract.RegistryEntry, task *contract.Task) contract.TaskReport {
+	return contract.TaskReport{
 		TaskID: task.TaskID, AgentID: agent.ID, SubtaskTitle: p.part.Title, Status: contract.TaskRunning, Attempts: task.Attempt,
-	}})
+	}
 }
 
 // setOutcome makes the outcome of a task the current one of the part.

@@ -109,10 +109,8 @@ func (c *Callbacks) EmitProgress(grant contract.TaskGrant, progress *contract.Pr
 	if task == nil || task.agentID != grant.AgentID {
 		return false
 	}
-	task.run.Emit(&contract.Event{
-		Type: contract.EventTaskProgress, Progress: progress,
-		Task: &contract.TaskReport{TaskID: grant.TaskID, AgentID: grant.AgentID, Status: contract.TaskRunning},
-	})
+	report := task.report
+	task.run.Emit(&contract.Event{Type: contract.EventTaskProgress, Progress: progress, Task: &report})
 	return true
 }
 

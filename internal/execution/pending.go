@@ -26,6 +26,7 @@ const maxHashes = 4096
 // pendingTask is one task that was sent.
 type pendingTask struct {
 	id, agentID string
+	report      contract.TaskReport // for events while the task runs
 	run         *Run
 
 	mu     sync.Mutex
@@ -41,11 +42,11 @@ func newPendingTasks() *pendingTasks {
 
 // add must be called before the task is sent, because a fast agent may post its
 // result before it answers the request.
-func (q *pendingTasks) add(taskID, agentID string, r *Run) *pendingTask {
-	task := &pendingTask{id: taskID, agentID: agentID, run: r, done: make(chan struct{})}
+func (q *pendingTasks) add(report contract.TaskReport, r *Run) *pendingTask {
+	task := &pendingTask{id: report.TaskID, agentID: report.AgentID, report: report, run: r, done: make(chan struct{})}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.byID[taskID] = task
+	q.byID[task.id] = task
 	return task
 }
 

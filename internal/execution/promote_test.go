@@ -46,7 +46,7 @@ func TestSyncRecorder_PromotesWithAllTasksSoFar(t *testing.T) {
 	ctx, p := t.Context(), new(promoter)
 	s, callbacks := newSyncRecorder(p)
 	sent := func(id, agent string, part int) {
-		callbacks.pending.add(id, agent, &Run{Mode: Mode{Results: s}})
+		callbacks.pending.add(contract.TaskReport{TaskID: id, AgentID: agent}, &Run{Mode: Mode{Results: s}})
 		if err := s.Sent(ctx, requests.Task{ID: id, AgentID: agent, Part: part}, false); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestSyncRecorder_RejectsTaskIfStoreRejectsRequest(t *testing.T) {
 func TestSyncRecorder_PromotesOnlyIfItWaits(t *testing.T) {
 	p := new(promoter)
 	s, callbacks := newSyncRecorder(p)
-	callbacks.pending.add("t", "a", &Run{Mode: Mode{Results: s}})
+	callbacks.pending.add(contract.TaskReport{TaskID: "t", AgentID: "a"}, &Run{Mode: Mode{Results: s}})
 	if err := s.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a"}, false); err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,9 @@ func (p *partExecution) resumeWaiting(ctx context.Context, task *requests.Task, 
 	if agent == nil {
 		agent = &contract.RegistryEntry{ID: task.AgentID}
 	}
-	pending := p.executor.callbacks.pending.add(task.ID, task.AgentID, p.run)
+	pending := p.executor.callbacks.pending.add(contract.TaskReport{
+		TaskID: task.ID, AgentID: task.AgentID, SubtaskTitle: p.part.Title, Status: contract.TaskRunning, Attempts: task.Attempts,
+	}, p.run)
 	defer p.executor.callbacks.pending.remove(pending)
 	var out dispatch.Outcome
 	if task.Pull != nil {
