@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,11 +13,15 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// checkListen refuses to serve other hosts without authentication.
+// checkListen refuses an address without a valid port, and to serve other hosts without
+// authentication.
 func checkListen(listen, authMode string) error {
-	host, _, err := net.SplitHostPort(listen)
+	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return fmt.Errorf("listen: %q is not host:port, e.g. 127.0.0.1:8080", listen)
+	}
+	if _, err := net.DefaultResolver.LookupPort(context.Background(), "tcp", port); err != nil { // a number, or a name such as http
+		return fmt.Errorf("listen: %q has no valid port: write a number up to 65535, or 0 for a free one", listen)
 	}
 	if authMode == authNone && !egress.IsLoopback(host) {
 		return fmt.Errorf("listen: %q is reachable from outside and auth.mode is none: listen on 127.0.0.1 or [::1], or set auth.mode jwt", listen)
