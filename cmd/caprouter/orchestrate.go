@@ -87,10 +87,12 @@ func newApproveRunCommand() *cobra.Command {
 		Args: argsBetween("the id of an orchestration and a step", 2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			approval.Step, approval.Decision = args[1], contract.GateApprove
+			text := "step " + args[1] + " is approved"
 			if deny {
 				approval.Decision = contract.GateDeny
+				text = "step " + args[1] + " is denied"
 			}
-			return changeRun(cmd, &flags, args[0], "approve", approval)
+			return changeRun(cmd, &flags, args[0], "approve", approval, func(*contract.Orchestration) string { return text })
 		},
 	}
 	flags.register(cmd)
@@ -108,7 +110,9 @@ func newCancelRunCommand() *cobra.Command {
 		Example: `  caprouter orchestrate cancel 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90`,
 		Args:    argsBetween("the id of an orchestration", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeRun(cmd, &flags, args[0], "cancel", nil)
+			return changeRun(cmd, &flags, args[0], "cancel", nil, func(run *contract.Orchestration) string {
+				return strings.TrimSpace(string(run.Status) + " " + string(run.Reason))
+			})
 		},
 	}
 	flags.register(cmd)
@@ -116,8 +120,8 @@ func newCancelRunCommand() *cobra.Command {
 	return cmd
 }
 
-// changeRun posts to an orchestration, and prints its state.
-func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any) error {
+// changeRun posts to an orchestration, and prints what format returns about it.
+func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any, format func(*contract.Orchestration) string) error {
 	c, err := flags.newClient(cmd)
 	if err != nil {
 		return err
@@ -127,7 +131,7 @@ func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any
 		return err
 	}
 	return printOutput(cmd, flags.asJSON, &run, func(out io.Writer) error {
-		_, err := fmt.Fprintln(out, strings.TrimSpace(fmt.Sprintf("%s  %s %s", run.OrchestrationID, run.Status, run.Reason)))
+		_, err := fmt.Fprintf(out, "%s  %s\n", run.OrchestrationID, printable(format(&run)))
 		return err
 	})
 }

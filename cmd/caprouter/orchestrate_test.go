@@ -1,6 +1,9 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -35,5 +38,37 @@ func TestRunView_PrintsEventsWithoutTrailingBlanks(t *testing.T) {
 	want := "orchestration r\nPLAN      tool_schema_loaded\nEXECUTE   plan_ready          1 step\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The router answers before the run continues: its status is still that of before.
+func TestApproveRun_PrintsDecision(t *testing.T) {
+	tests := []struct {
+		name, status string
+		args         []string
+		want         string
+	}{
+		{"approved", "waiting_approval", nil, "r  step write is approved\n"},
+		{"denied", "waiting_approval", []string{"--deny"}, "r  step write is denied\n"},
+		{"one of several gates", "running", nil, "r  step write is approved\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", typeJSON)
+				_, _ = io.WriteString(w, `{"orchestration_id":"r","status":"`+tt.status+`"}`)
+			}))
+			defer server.Close()
+			var out strings.Builder
+			root := newRootCommand()
+			root.SetArgs(append([]string{"orchestrate", "approve", "r", "write", "--url", server.URL}, tt.args...))
+			root.SetOut(&out)
+			if err := root.ExecuteContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != tt.want {
+				t.Errorf("got %q, want %q", out.String(), tt.want)
+			}
+		})
 	}
 }
