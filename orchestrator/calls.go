@@ -117,7 +117,7 @@ func (x *execution) prepareCalls(ctx context.Context) ([]preparedCall, error) {
 	return calls, nil
 }
 
-// failReference ends a step that refers to a value that an output does not have.
+// failReference ends a step with a reference that cannot be replaced by a value.
 func (x *execution) failReference(i int, s *contract.PlanStep, err error) error {
 	failure := &contract.ActionError{Code: contract.ActionInvalidInput, Severity: contract.SeverityWarning, Message: "the arguments cannot be completed: " + err.Error()}
 	if missing, ok := errors.AsType[*referenceError](err); ok {

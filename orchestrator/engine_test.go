@@ -371,3 +371,48 @@ func TestRun_PlansWithToolsThatConstraintsPermit(t *testing.T) {
 		})
 	}
 }
+
+// A short plan that refers to a large output many times is not executed: the arguments would
+// need more memory, or more time, than the process has.
+func TestRun_LimitsReferences(t *testing.T) {
+	text := strings.Repeat("x", 100_000)
+	for _, tt := range []struct {
+		name, output, reference string
+		count                   int
+		want                    string
+	}{
+		{"values too large", text, "${steps.a.output}", 20, "the values of the references are larger than 1048576 bytes"},
+		{"search too long", `{"x":"` + text + `","y":1}`, "${steps.a.output.y}", 1000, "more than 67108864 bytes of outputs would be searched for the values of the references"},
+		{"many small ones", `{"y":1}`, "${steps.a.output.y}", 1000, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			plan := fmt.Sprintf(`{"steps":[
+				{"id":"a","action":"files.read","arguments":{"path":"x"},"success_criteria":[{"schema":{"minLength":0}}]},
+				{"id":"b","action":"files.write","arguments":{"list":[%q]}}]}`, strings.Repeat(tt.reference, tt.count))
+			called := false
+			r := newRig(t, newRecord(plan), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {
+				called = called || call.StepID == "b"
+				return textResult(tt.output), nil
+			})
+			rec := r.run(t)
+			var details []string
+			for _, e := range rec.Errors {
+				for _, d := range e.Details {
+					details = append(details, d.Pointer+" "+d.Detail)
+				}
+			}
+			if tt.want == "" {
+				if !called || rec.Status() != contract.OrchestrationDone {
+					t.Errorf("got status %s, call %t, want DONE after a call: %+v", rec.Status(), called, rec.Errors)
+				}
+				return
+			}
+			if called || rec.Reason != contract.ReasonSchemaInvalid {
+				t.Errorf("got reason %q, call %t, want %q without a call", rec.Reason, called, contract.ReasonSchemaInvalid)
+			}
+			if diff := cmp.Diff([]string{"/steps/1/arguments/list/0 " + tt.want}, details); diff != "" {
+				t.Errorf("details (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -171,9 +171,17 @@ func referencesOf(arguments json.RawMessage, pointer string) (map[string][]strin
 	return steps, mistakes
 }
 
+// Limits of the references in the arguments of one call, in bytes: a short plan can refer to
+// a large output thousands of times.
+const (
+	maxReferenced = 1 << 20  // of the values
+	maxSearched   = 64 << 20 // of the outputs that are parsed to find them
+)
+
 // resolveArguments returns the arguments with the values of their references. Values are
 // not searched for references again.
 func resolveArguments(arguments json.RawMessage, outputs map[string]json.RawMessage) (json.RawMessage, error) {
+	size, searched := 0, 0
 	return walkStrings(arguments, "", func(text, at string) (json.RawMessage, error) {
 		refs, err := findReferences(text)
 		if err != nil {
@@ -185,9 +193,15 @@ func resolveArguments(arguments json.RawMessage, outputs map[string]json.RawMess
 		var b strings.Builder
 		end := 0
 		for _, r := range refs {
+			if searched += len(outputs[r.step]) * len(r.path); searched > maxSearched {
+				return nil, &referenceError{at, fmt.Sprintf("more than %d bytes of outputs would be searched for the values of the references", maxSearched)}
+			}
 			value, ok := r.path.find(outputs[r.step])
 			if !ok {
-				return nil, &referenceError{pointer: at, text: text[r.start:r.end]}
+				return nil, &referenceError{at, "the output has no value at " + text[r.start:r.end]}
+			}
+			if size += len(value); size > maxReferenced {
+				return nil, &referenceError{at, fmt.Sprintf("the values of the references are larger than %d bytes", maxReferenced)}
 			}
 			if r.start == 0 && r.end == len(text) {
 				return value, nil
@@ -201,12 +215,10 @@ func resolveArguments(arguments json.RawMessage, outputs map[string]json.RawMess
 	})
 }
 
-// referenceError is a reference to a value that the output does not have.
-type referenceError struct{ pointer, text string }
+// referenceError is a reference that cannot be replaced by a value.
+type referenceError struct{ pointer, detail string }
 
-func (e *referenceError) Error() string {
-	return fmt.Sprintf("the output has no value at %s", e.text)
-}
+func (e *referenceError) Error() string { return e.detail }
 
 // textOf returns a string as it is, and another value as JSON.
 func textOf(value json.RawMessage) string {
