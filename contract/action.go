@@ -40,8 +40,8 @@ type ActionResult struct {
 	// Content is a string (text, or base64 or a URL for image and audio), or the array
 	// of all blocks for tool_result.
 	Content    json.RawMessage `json:"content"`
-	Structured json.RawMessage `json:"structured_content,omitempty"` // as the output schema of the tool describes it
-	MIMEType   string          `json:"mime_type,omitempty"`          // required for image and audio
+	Structured json.RawMessage `json:"structured_content,omitzero"` // as the output schema of the tool describes it
+	MIMEType   string          `json:"mime_type,omitempty"`         // required for image and audio
 	Metadata   ActionMetadata  `json:"metadata"`
 	Stream     bool            `json:"stream"`
 }

@@ -75,8 +75,8 @@ type PlanStep struct {
 type SuccessCriterion struct {
 	Contains string          `json:"contains,omitempty"` // the text of the output contains it
 	JSONPath string          `json:"jsonpath,omitempty"` // for example $.items[0].name
-	Equals   json.RawMessage `json:"equals,omitempty"`   // the output, or the value at JSONPath, is equal
-	Schema   json.RawMessage `json:"schema,omitempty"`   // the output matches the JSON Schema
+	Equals   json.RawMessage `json:"equals,omitzero"`    // the output, or the value at JSONPath, is equal
+	Schema   json.RawMessage `json:"schema,omitzero"`    // the output matches the JSON Schema
 }
 
 // OrchestrationStatus is the status of a run. The terminal ones are those of RunState.

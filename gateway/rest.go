@@ -97,6 +97,9 @@ func parseRESTReply(data []byte) *reply {
 	if err := strictjson.UnmarshalAllowUnknown(data, &result); err != nil {
 		return &reply{failed: severe(contract.ActionBadResult, "the reply of the server is no result: "+err.Error(), "")}
 	}
+	if string(result.Structured) == "null" {
+		result.Structured = nil
+	}
 	switch result.Type {
 	case contract.ActionText, contract.ActionImage, contract.ActionAudio, contract.ActionToolResult:
 		return &reply{result: result}

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -387,7 +388,7 @@ func TestRun_LimitsReferences(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			plan := fmt.Sprintf(`{"steps":[
-				{"id":"a","action":"files.read","arguments":{"path":"x"},"success_criteria":[{"schema":{"minLength":0}}]},
+				{"id":"a","action":"files.read","arguments":{"path":"x"},"success_criteria":[{"schema":{}}]},
 				{"id":"b","action":"files.write","arguments":{"list":[%q]}}]}`, strings.Repeat(tt.reference, tt.count))
 			called := false
 			r := newRig(t, newRecord(plan), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {
@@ -414,5 +415,29 @@ func TestRun_LimitsReferences(t *testing.T) {
 				t.Errorf("details (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A criterion, or a result, that is an empty value is one: the record keeps it.
+func TestRun_ComparesEmptyValues(t *testing.T) {
+	for _, tt := range []struct{ criterion, structured string }{
+		{`{"equals":[]}`, `[]`},
+		{`{"equals":{}}`, `{}`},
+		{`{"jsonpath":"$.a","equals":""}`, `{"a":""}`},
+		{`{"jsonpath":"$.a","equals":null}`, `{"a":null}`},
+		{`{"schema":{}}`, `{"a":1}`},
+	} {
+		plan := fmt.Sprintf(`{"steps":[{"id":"a","action":"files.write","arguments":{},"success_criteria":[%s]}]}`, tt.criterion)
+		r := newRig(t, newRecord(plan), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+			return &contract.ActionResult{Type: contract.ActionToolResult, Content: json.RawMessage(`[]`), Structured: json.RawMessage(tt.structured)}, nil
+		})
+		rec := r.run(t)
+		if rec.Status() != contract.OrchestrationDone {
+			t.Errorf("%s: got status %s, want DONE: %+v", tt.criterion, rec.Status(), rec.Errors)
+			continue
+		}
+		if got := string(rec.Outputs[0].Result.Structured); got != tt.structured {
+			t.Errorf("%s: got the structured content %s, want %s", tt.criterion, got, tt.structured)
+		}
 	}
 }
