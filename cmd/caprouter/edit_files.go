@@ -2,10 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/resilience"
 )
 
 // fileEdit replaces the content of a file.
@@ -24,8 +30,13 @@ func readForEdit(path string) ([]byte, error) {
 }
 
 // applyEdits changes all files or none. It fails if a file was changed since it was
-// read.
-func applyEdits(edits []fileEdit) error {
+// read, also by a command that runs at the same time.
+func applyEdits(ctx context.Context, edits []fileEdit) error {
+	unlock, err := lockDirs(ctx, edits)
+	defer unlock()
+	if err != nil {
+		return err
+	}
 	for _, e := range edits {
 		now, err := readForEdit(e.path)
 		switch {
@@ -44,6 +55,45 @@ func applyEdits(edits []fileEdit) error {
 		}
 	}
 	return nil
+}
+
+// How often and how long a lock of another command is waited for, which it holds only
+// while it writes.
+const (
+	lockPoll = 20 * time.Millisecond
+	lockWait = 10 * time.Second
+)
+
+// lockDirs locks the directories of the files. unlock must be called in any case.
+func lockDirs(ctx context.Context, edits []fileEdit) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	var dirs []string
+	for _, e := range edits {
+		dirs = append(dirs, filepath.Dir(canonicalPath(e.path)))
+	}
+	slices.Sort(dirs)
+	var locks []func()
+	unlock = func() {
+		for _, release := range locks {
+			release()
+		}
+	}
+	for _, dir := range slices.Compact(dirs) {
+		release, ok := tryLockDir(dir)
+		for !ok {
+			release()
+			if !resilience.Sleep(ctx, lockPoll) {
+				if errors.Is(ctx.Err(), context.Canceled) {
+					return unlock, ctx.Err()
+				}
+				return unlock, fmt.Errorf("%s: another command edits files there: run the command again", dir)
+			}
+			release, ok = tryLockDir(dir)
+		}
+		locks = append(locks, release)
+	}
+	return unlock, nil
 }
 
 func restoreFiles(edits []fileEdit) error {

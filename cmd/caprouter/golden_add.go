@@ -78,7 +78,7 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := applyEdits([]fileEdit{edit}); err != nil {
+	if err := applyEdits(cmd.Context(), []fileEdit{edit}); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()

@@ -263,7 +263,7 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 	if yes, err := t.dialog.confirm(ctx, "Write? [Y/n] "); err != nil || !yes {
 		return err == nil, err
 	}
-	if err := applyEdits(edits); err != nil {
+	if err := applyEdits(ctx, edits); err != nil {
 		return false, err
 	}
 	for _, e := range edits {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,14 +79,14 @@ func TestApplyEdits_WritesAllOrNone(t *testing.T) {
 	write("a", "old")
 	write("b", "edited meanwhile")
 	a, b := fileEdit{"a", []byte("old"), []byte("new")}, fileEdit{"b", []byte("read"), []byte("new")}
-	if err := applyEdits([]fileEdit{a, b}); err == nil || !strings.Contains(err.Error(), "b was changed meanwhile") {
+	if err := applyEdits(t.Context(), []fileEdit{a, b}); err == nil || !strings.Contains(err.Error(), "b was changed meanwhile") {
 		t.Errorf("got %v, want that b was changed", err)
 	}
 	want("a", "old")
 	want("b", "edited meanwhile")
 
 	b.before = []byte("edited meanwhile")
-	if err := applyEdits([]fileEdit{a, b, {"c", nil, []byte("created")}}); err != nil {
+	if err := applyEdits(t.Context(), []fileEdit{a, b, {"c", nil, []byte("created")}}); err != nil {
 		t.Fatal(err)
 	}
 	want("a", "new")
@@ -99,5 +101,36 @@ func TestApplyEdits_WritesAllOrNone(t *testing.T) {
 	want("a", "old")
 	if _, err := os.Stat("c"); err == nil {
 		t.Error("c remains, want it removed")
+	}
+}
+
+// Commands that edit one file at the same time do not overwrite each other: each writes, or
+// fails because the file was changed meanwhile.
+func TestApplyEdits_ConcurrentCommands(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const commands, lines = 8, 4
+	run.ForEach(t.Context(), commands, commands, func(ctx context.Context, i int) {
+		for written := 0; written < lines; {
+			before, err := readForEdit("cases.yaml")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			after := fmt.Appendf(slices.Clone(before), "line %d of %d\n", written, i)
+			switch err := applyEdits(ctx, []fileEdit{{"cases.yaml", before, after}}); {
+			case err == nil:
+				written++
+			case !strings.Contains(err.Error(), "changed meanwhile"):
+				t.Error(err)
+				return
+			}
+		}
+	})
+	data, err := os.ReadFile("cases.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(data), "\n"); got != commands*lines {
+		t.Errorf("got %d lines, want %d, all that were reported as written", got, commands*lines)
 	}
 }
