@@ -72,6 +72,8 @@ func TestInvoke_Errors(t *testing.T) {
 		}},
 		{"weather.query", `{"ubicacion":" "}`, contract.ActionError{Code: "PLACE_NOT_FOUND", Message: "the tool reported an error", Suggestion: "name a place, for example Madrid", Severity: "WARNING"}},
 		{"d.error", `{}`, contract.ActionError{Code: "INCIDENT_NOT_FOUND", Message: "the tool reported an error", Suggestion: "Verify the Fire ID", Severity: "WARNING"}},
+		{"d.reserved code", `{}`, contract.ActionError{Code: "TOOL_ERROR", Message: "RATE_LIMITED: later", Severity: "SEVERE"}},
+		{"d.long code", `{}`, contract.ActionError{Code: "TOOL_ERROR", Message: `{"error_code":"` + strings.Repeat("X", 65) + `","message":"later"}`, Severity: "WARNING"}},
 		{"d.plain error", `{}`, contract.ActionError{Code: "TOOL_ERROR", Message: "no such fire", Severity: "WARNING"}},
 		{"d.promise", `{}`, contract.ActionError{Code: "BAD_RESULT", Message: "the result of d.promise does not match its schema: /count got string, want integer", Severity: "SEVERE"}},
 		{"d.untyped image", `{}`, contract.ActionError{Code: "BAD_RESULT", Message: "the result of d.untyped image is of type image without a mime_type", Severity: "SEVERE"}},

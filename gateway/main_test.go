@@ -117,6 +117,13 @@ func newDifficultServer() *mcp.Server {
 		r.IsError = true
 		return r, nil
 	})
+	for name, code := range map[string]string{"reserved code": "RATE_LIMITED", "long code": strings.Repeat("X", 65)} {
+		add(name, nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
+			r := text(`{"error_code":"` + code + `","message":"later"}`)
+			r.IsError = true
+			return r, nil
+		})
+	}
 	add("plain error", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
 		r := text("no such fire")
 		r.IsError = true

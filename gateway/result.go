@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
@@ -77,11 +78,32 @@ func newToolError(result *mcpclient.Result) *contract.ActionError {
 	return warning(contract.ActionFailed, text, "")
 }
 
+// validCode matches the error codes of tools. They are facts in the audit log, which are
+// neither masked nor erased, so that they must not contain any other text.
+var validCode = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.:/-]{0,63}$`)
+
+// isReserved reports whether an error code states what the gateway has done with a call, for
+// example that it was not made, so that it may be repeated. The call of a tool that reports
+// such a code has been made.
+func isReserved(code string) bool {
+	switch code {
+	case contract.ActionNotFound, contract.ActionAmbiguous, contract.ActionInvalidInput, contract.ActionUnavailable, contract.ActionTimeout,
+		contract.ActionOutcomeUnknown, contract.ActionBadResult, contract.ActionForbidden, contract.ActionRateLimited,
+		contract.ActionQuarantined, contract.ActionNotRecorded:
+		return true
+	}
+	return false
+}
+
 // parseToolError returns the error in a body, or nil.
 func parseToolError(raw json.RawMessage) *contract.ActionError {
 	var body toolError
-	if strictjson.UnmarshalAllowUnknown(raw, &body) != nil || body.Code == "" {
+	if strictjson.UnmarshalAllowUnknown(raw, &body) != nil || !validCode.MatchString(body.Code) {
 		return nil //nolint:nilerr // any other text is no such body
+	}
+	if isReserved(body.Code) {
+		body.Message = strings.TrimSuffix(body.Code+": "+body.Message, ": ")
+		body.Code = contract.ActionFailed
 	}
 	e := &contract.ActionError{Code: body.Code, Message: body.Message, Suggestion: body.Suggestion, Severity: strings.ToUpper(body.Severity)}
 	if e.Message == "" {
