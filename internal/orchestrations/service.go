@@ -236,12 +236,13 @@ func (s *Service) release(id string) {
 func (s *Service) start(ctx context.Context, rec *orchestrator.Record) {
 	s.group.Go("orchestration", func(context.Context) error {
 		done, err := s.engine.Run(ctx, rec)
+		if err == nil && done.State.Terminal() {
+			s.conclude(context.WithoutCancel(ctx), done) // before the release, so that the sweep does not do it as well
+		}
 		s.release(rec.ID)
 		switch {
 		case err != nil:
 			s.cfg.Logger.Debug("an orchestration is not continued here", "orchestration_id", rec.ID, "error", err)
-		case done.State.Terminal():
-			s.conclude(context.WithoutCancel(ctx), done)
 		case done.NeedsWork(time.Now()): // a decision came when it began to wait
 			s.kick(rec.ID)
 		}
@@ -312,10 +313,18 @@ func (s *Service) resume(ctx context.Context, id string) error {
 		if r.Owner == "" && !r.State.Terminal() {
 			return r.NeedsWork(time.Now())
 		}
-		return !s.cfg.IsLive(r.Owner)
+		// The store did not confirm the beginning or the end of a run of this process that it
+		// does not execute.
+		return r.Owner == s.cfg.Owner || !s.cfg.IsLive(r.Owner)
 	}
 	if !abandoned(rec) {
 		return nil
+	}
+	ended := rec.State.Terminal()
+	if ended {
+		if open, err := s.store.isOpen(ctx, id); err != nil || !open {
+			return err // it was concluded since the index was read
+		}
 	}
 	runCtx, err := s.reserve(id, true)
 	if err != nil {
@@ -323,7 +332,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	}
 	rec, err = s.store.Update(ctx, id, func(r *orchestrator.Record) error {
 		switch {
-		case !abandoned(r):
+		case !abandoned(r), r.State.Terminal() && !ended: // its process concludes it
 			return errOwned
 		case r.State.Terminal():
 			r.Owner = s.cfg.Owner

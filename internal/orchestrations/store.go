@@ -102,6 +102,15 @@ func (s *runStore) Update(ctx context.Context, id string, change func(*orchestra
 	return row.Value, err
 }
 
+// isOpen reports whether the index contains the run.
+func (s *runStore) isOpen(ctx context.Context, id string) (bool, error) {
+	_, err := s.open.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // close removes a run that has ended from the index.
 func (s *runStore) close(ctx context.Context, id string) error {
 	if err := s.open.Discard(ctx, id); err != nil {

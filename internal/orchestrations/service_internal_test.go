@@ -1,0 +1,142 @@
+package orchestrations
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/quota"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+	"github.com/caprouter/caprouter/orchestrator"
+	"github.com/caprouter/caprouter/orchestrator/policy"
+)
+
+// runJournal records the ends of runs. It fails a number of times before.
+type runJournal struct {
+	mu    sync.Mutex
+	fails int
+	ends  []string
+}
+
+func (j *runJournal) RecordRunEvent(_ context.Context, ev *history.RunEvent, _ *redact.Masking) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.fails > 0 {
+		j.fails--
+		return errors.New("the disk is full")
+	}
+	j.ends = append(j.ends, ev.RunID+" "+ev.Event.Event)
+	return nil
+}
+
+func (j *runJournal) recorded() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.ends)
+}
+
+// noServers is a gateway without servers, so that a run ends without a call.
+type noServers struct{}
+
+func (noServers) Servers() []gateway.ServerInfo         { return nil }
+func (noServers) Get(string) (gateway.ServerInfo, bool) { return gateway.ServerInfo{}, false }
+func (noServers) WaitServer(context.Context, string) (gateway.ServerInfo, bool) {
+	return gateway.ServerInfo{}, false
+}
+
+type noModels struct{}
+
+func (noModels) Planner(c *contract.GoalConstraints) (orchestrator.Planner, error) {
+	return orchestrator.Static{Raw: c.Plan}, nil
+}
+
+func (noModels) Verifier(*contract.GoalConstraints) (orchestrator.Verifier, error) {
+	return orchestrator.Deterministic{}, nil
+}
+
+// openService returns a Service that looks for runs without a process, and its journal.
+func openService(t *testing.T, fails int) (*Service, *runJournal) {
+	t.Helper()
+	st := teststore.Open(t)
+	bucket, err := st.Bucket(t.Context(), store.BucketConfig{Name: "ORCHESTRATIONS", Keys: teststore.Keys()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	redactor, err := redact.New(redact.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := policy.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const owner = "process-1"
+	journal := &runJournal{fails: fails}
+	log := &testkit.LogBuffer{}
+	s, err := New(t.Context(), Config{
+		Bucket: bucket, Quota: quota.New(quota.Config{}), Owner: owner, IsLive: func(o string) bool { return o == owner }, Messages: st,
+		Servers: noServers{}, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute, Logger: log.Logger(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := run.New(t.Context())
+	g.Go("service", s.Run)
+	t.Cleanup(func() {
+		g.Stop(nil)
+		_ = g.Wait()
+		s.Close(t.Context())
+	})
+	return s, journal
+}
+
+const ownRun = "01a21ecf-2ce8-7725-9054-1e7e41f276b0"
+
+// waitConcluded waits until the end of the run is recorded, once, and it is not open.
+func waitConcluded(t *testing.T, s *Service, journal *runJournal) {
+	t.Helper()
+	testkit.Eventually(t, "the end of the run is recorded", func() bool {
+		open, err := s.store.isOpen(t.Context(), ownRun)
+		return err == nil && !open && len(journal.recorded()) > 0
+	})
+	s.sweep(t.Context())
+	if got := journal.recorded(); len(got) != 1 || got[0] != ownRun+" no_servers" {
+		t.Errorf("got the ends %q, want one no_servers", got)
+	}
+}
+
+// The end of a run that cannot be recorded at first is recorded later, by the same process.
+func TestService_ConcludesLater(t *testing.T) {
+	s, journal := openService(t, 1)
+	goal := &contract.Goal{Goal: "a goal", Constraints: contract.GoalConstraints{Plan: json.RawMessage(
+		`{"steps":[{"id":"a","action":"x.y","success_criteria":[{"contains":"z"}]}]}`)}}
+	if _, err := s.Submit(t.Context(), Submission{Goal: goal, Caller: &contract.Caller{Subject: "ana"}, ID: ownRun}); err != nil {
+		t.Fatal(err)
+	}
+	waitConcluded(t, s, journal)
+}
+
+// A run that the store has accepted, but not in time for its process to begin it, is executed.
+func TestService_ContinuesOwnRun(t *testing.T) {
+	s, journal := openService(t, 0)
+	now := time.Now()
+	if err := s.store.create(t.Context(), &orchestrator.Record{
+		ID: ownRun, State: orchestrator.StateInit, Owner: s.cfg.Owner, CreatedAt: now, Deadline: now.Add(time.Minute),
+		Caller: contract.Caller{Subject: "ana"}, Goal: contract.Goal{Goal: "a goal"},
+		Planner: contract.RunModel{Kind: contract.PlannerStatic}, Verifier: contract.RunModel{Kind: contract.VerifierDeterministic},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	waitConcluded(t, s, journal)
+}
