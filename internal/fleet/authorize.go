@@ -48,11 +48,15 @@ func (f *Fleet) authorizeOwner(key instanceKey, caller *contract.Caller) error {
 	if a := f.roster.agents[key.agentID]; a != nil {
 		for _, i := range a.instances {
 			if i.issuer != "" && i.issuer != caller.Issuer {
-				return &contract.Error{Code: contract.CodeForbidden, Message: key.agentID + " is registered with a token of another issuer"}
+				return errOtherIssuer(key)
 			}
 		}
 	}
 	return nil
+}
+
+func errOtherIssuer(key instanceKey) *contract.Error {
+	return &contract.Error{Code: contract.CodeForbidden, Message: key.agentID + " is registered with a token of another issuer"}
 }
 
 // isDeclared reports whether the operator's file declares the agent. The caller holds

@@ -21,7 +21,7 @@ func (f *Fleet) Heartbeat(ctx context.Context, agentID, name string, caller *con
 		return lease, err
 	}
 	f.writing.Lock() // another process may just have registered it
-	_, err = f.findOrSync(ctx, key)
+	_, err = f.findOrSync(ctx, key, caller)
 	f.writing.Unlock()
 	if err != nil {
 		return contract.Lease{}, err

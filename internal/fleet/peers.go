@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -138,13 +139,19 @@ func (f *Fleet) syncInstance(ctx context.Context, key instanceKey) error {
 	return nil
 }
 
-// findOrSync returns the instance, nil if it is not registered. The caller holds
-// writing.
-func (f *Fleet) findOrSync(ctx context.Context, key instanceKey) (*instance, error) {
+// findOrSync returns the instance, nil if it is not registered. What another process has
+// just registered was not known when the caller was authorized, so it is authorized
+// again. The caller of the function holds writing.
+func (f *Fleet) findOrSync(ctx context.Context, key instanceKey, caller *contract.Caller) (*instance, error) {
 	for synced := false; ; synced = true {
 		f.mu.Lock()
 		i := f.roster.find(key)
 		f.mu.Unlock()
+		if i != nil && synced {
+			if err := f.authorizeOwner(key, caller); err != nil {
+				return nil, err
+			}
+		}
 		if i != nil || synced || !f.isShared() {
 			return i, nil
 		}

@@ -16,6 +16,22 @@ import (
 // newPeer runs a fleet of one of several processes.
 func newPeer(t *testing.T, srv *teststore.Server, owner string) *testFleet {
 	t.Helper()
+	f := openPeer(t, srv, owner)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := testkit.Receive(t, ended); err != nil {
+			t.Errorf("the fleet stopped with %v", err)
+		}
+	})
+	return f
+}
+
+// openPeer opens a fleet that does not follow the others yet.
+func openPeer(t *testing.T, srv *teststore.Server, owner string) *testFleet {
+	t.Helper()
 	s := teststore.OpenShared(t, srv, owner)
 	b, err := s.Bucket(t.Context(), store.BucketConfig{Name: "AGENTS", KeyTTL: true})
 	if err != nil {
@@ -27,15 +43,6 @@ func newPeer(t *testing.T, srv *teststore.Server, owner string) *testFleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- f.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := testkit.Receive(t, ended); err != nil {
-			t.Errorf("the fleet stopped with %v", err)
-		}
-	})
 	return f
 }
 
@@ -177,5 +184,34 @@ func TestPeers_RemoveWhatTheStoreDoesNotHave(t *testing.T) {
 	a.wantAgents("w active one:active")
 	if d, err := a.State(); err != nil || d.Disabled["v"] {
 		t.Errorf("got disabled %v and error %v, want none", d.Disabled, err)
+	}
+}
+
+// An agent belongs to the issuer that registered it also for a process that has not heard of
+// the registration yet.
+func TestPeers_BindAgentToIssuer(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	a := openPeer(t, srv, "a")
+	caller, other := &contract.Caller{Subject: "w", Issuer: "idp"}, &contract.Caller{Subject: "w", Issuer: "elsewhere"}
+	for name, call := range map[string]func(f *testFleet) error{
+		"register": func(f *testFleet) error {
+			_, err := f.Register(t.Context(), "w", wordCounter("one"), other, "")
+			return err
+		},
+		"heartbeat": func(f *testFleet) error { _, err := f.Heartbeat(t.Context(), "w", "one", other); return err },
+		"drain":     func(f *testFleet) error { _, err := f.Drain(t.Context(), "w", "one", other); return err },
+		"pull":      func(f *testFleet) error { return f.CheckPull(t.Context(), "w", "one", other) },
+		"leave":     func(f *testFleet) error { return f.Deregister(t.Context(), "w", "one", other) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openPeer(t, srv, "b-"+name)
+			if _, err := a.Register(t.Context(), "w", wordCounter("one"), caller, ""); err != nil {
+				t.Fatal(err)
+			}
+			wantCode(t, call(b), contract.CodeForbidden, "w is registered with a token of another issuer")
+			if err := a.Deregister(t.Context(), "w", "one", caller); err != nil {
+				t.Errorf("the agent itself leaves: %v", err)
+			}
+		})
 	}
 }

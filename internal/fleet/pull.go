@@ -38,7 +38,7 @@ func (f *Fleet) CheckPull(ctx context.Context, agentID, name string, caller *con
 		f.writing.Lock()
 		defer f.writing.Unlock()
 		var err error
-		if i, err = f.findOrSync(ctx, key); err != nil {
+		if i, err = f.findOrSync(ctx, key, caller); err != nil {
 			return err
 		}
 	}

@@ -129,9 +129,17 @@ func (f *Fleet) storeRegistration(ctx context.Context, key instanceKey, record *
 	}
 	for {
 		row, err := f.registrations.Update(ctx, key.String(), func(stored *registrationRecord) error {
+			// Another process may just have registered the agent for another issuer. An operator,
+			// whose record has no issuer, may replace any.
+			if stored.Issuer != "" && record.Issuer != "" && stored.Issuer != record.Issuer {
+				return errOtherIssuer(key)
+			}
 			*stored = *record
 			return nil
 		})
+		if forbidden, ok := errors.AsType[*contract.Error](err); ok {
+			return 0, cmp.Or(f.syncInstance(ctx, key), error(forbidden))
+		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return row.Revision, f.storeError(ctx, err)
 		}

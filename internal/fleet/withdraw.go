@@ -19,7 +19,7 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 	if err := f.authorizeOwner(key, caller); err != nil {
 		return contract.Lease{}, err
 	}
-	i, err := f.findOrSync(ctx, key)
+	i, err := f.findOrSync(ctx, key, caller)
 	if err != nil {
 		return contract.Lease{}, err
 	}
@@ -63,7 +63,7 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 	found := false
 	for _, name := range names {
 		key := instanceKey{agentID, name}
-		i, err := f.findOrSync(ctx, key)
+		i, err := f.findOrSync(ctx, key, caller)
 		if err != nil {
 			return err
 		}
