@@ -20,12 +20,16 @@ type fileEdit struct {
 	before, after []byte // before is nil if the file does not exist
 }
 
-// readForEdit returns the content of a file, nil if it does not exist.
+// readForEdit returns the content of a file, nil if it does not exist. Anything but a regular
+// file is an error: it cannot be replaced, and to open a named pipe waits for its writer.
 func readForEdit(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
+	case err == nil && !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: it is not a regular file and cannot be edited", path)
 	}
+	data, err := os.ReadFile(path)
 	return data, withoutVerb(err)
 }
 
