@@ -244,8 +244,9 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 	added := correction{prompt: r.prompt}
 	if answer != answerNone {
 		added.agent = answer
-		if added.intent, err = t.dialog.chooseIntent(ctx, snapshot.Entry(answer)); err != nil {
-			return false, err
+		added.intent, err = t.dialog.chooseIntent(ctx, snapshot.Entry(answer))
+		if err != nil || added.intent == answerSkip || added.intent == answerQuit {
+			return added.intent == answerSkip, err
 		}
 	}
 	if masked := findPlaceholders(r.prompt); len(masked) > 0 {

@@ -109,7 +109,8 @@ func (d *dialog) chooseAgent(ctx context.Context, agents []*contract.RegistryEnt
 	return d.choose(ctx, "Which agent is right? Number or id, none, Enter to skip, q to quit: ", "agent", ids, answerSkip, answerNone, answerQuit)
 }
 
-// chooseIntent returns an intent of the agent. It does not ask if there is only one.
+// chooseIntent returns an intent of the agent, or one of the other answers. It does not ask
+// if there is only one.
 func (d *dialog) chooseIntent(ctx context.Context, agent *contract.RegistryEntry) (string, error) {
 	intents := agent.Match.Intent
 	if len(intents) == 1 {
@@ -120,7 +121,8 @@ func (d *dialog) chooseIntent(ctx context.Context, agent *contract.RegistryEntry
 		rows = append(rows, tableRow{cells: []tableCell{{text: strconv.Itoa(i + 1), right: true}, {text: intent}}})
 	}
 	d.printChoices(rows, len(intents))
-	return d.choose(ctx, fmt.Sprintf("Which intent of %s? Number or name: ", agent.ID), "intent", intents)
+	question := fmt.Sprintf("Which intent of %s? Number or name, Enter to skip, q to quit: ", agent.ID)
+	return d.choose(ctx, question, "intent", intents, answerSkip, answerQuit)
 }
 
 func (d *dialog) printChoices(rows []tableRow, total int) {

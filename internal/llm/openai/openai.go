@@ -108,7 +108,7 @@ func (p *Provider) Probe(ctx context.Context) error {
 			return nil
 		}
 	}
-	return &llm.Error{Reason: llm.ReasonRejected, Status: http.StatusOK, Detail: fmt.Sprintf("the server lists %d models, and not the one of llm.model", len(list.Data))}
+	return &llm.Error{Reason: llm.ReasonRejected, Status: http.StatusOK, Detail: fmt.Sprintf("the server does not list the model of llm.model (models listed: %d)", len(list.Data))}
 }
 
 // Generate sends one request to the model.
