@@ -23,6 +23,8 @@ func TestSplit_UnknownRequests(t *testing.T) {
 		{"Review my pull request, then tell a joke about cats", "tell a joke about cats"},
 		{"Review my pull request; what is the weather in Berlin?", "what is the weather in Berlin?"},
 		{"Book a flight to Paris. Order a pizza. Review my pull request.", "Book a flight to Paris; Order a pizza"},
+		{"Where is parcel 5512 and review my pull request", "Where is parcel 5512"},
+		{"¿Dónde está el paquete 5512? Revisa mi pull request", "¿Dónde está el paquete 5512?"},
 		{"Revise meu pull request e reserve um voo para Lisboa", "reserve um voo para Lisboa"},
 		{"Revisa mi pull request y reserva un vuelo a Lima", "reserva un vuelo a Lima"},
 		{"请审查代码，然后预订去巴黎的机票", "预订去巴黎的机票"},
@@ -39,6 +41,7 @@ func TestSplit_UnknownRequests(t *testing.T) {
 		{"Revisa mi pull request y señala lo peor primero", ""},
 		{"请审查代码，并按重要程度列出问题", ""},
 		{"Review my pull request: the tests and their names", ""},
+		{"Review my pull request 5512 and commit 77 too", ""},
 		{"Review my pull request. Remove spaces. Sort imports. Delete logs. Rename files.", ""}, // material
 		{"Book a flight to Paris and order a pizza", ""},                                        // nothing is understood
 		{"Review my pull request\n```\nbook.flight(); order.pizza()\n```", ""},

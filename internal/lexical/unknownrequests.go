@@ -57,8 +57,9 @@ const maxUnknownRequests = 3
 // FindUnknownRequests returns the clauses of the text, in order, that ask for something
 // which no intent of the corpus means, or an intent of which the classifier is too unsure to
 // divide the text. understood are the intents that other clauses mean. A clause is none of
-// them if it has fewer than two content words, states something without asking, or continues
-// an understood clause: "eggs to my list" in "add milk and eggs to my list".
+// them if it has fewer than two content words, unless it is a question with a number, states
+// something without asking, or continues an understood clause: "eggs to my list" in "add milk
+// and eggs to my list".
 func (t *Text) FindUnknownRequests(understood []string) []string {
 	clauses := t.Clauses()
 	if len(clauses) < 2 {
@@ -139,6 +140,7 @@ func isWeakBoundary(between string) bool {
 type clauseShape struct {
 	words         int    // all words
 	known, other  int    // content words that the corpus contains, without domains, and that it does not contain
+	numbers       int    // words without a letter
 	first, second string // folded
 	wishes, asks  bool
 	unspaced      bool
@@ -162,7 +164,9 @@ func (m *Model) describeClause(clause string) clauseShape {
 		s.wishes = s.wishes || isListed(wishWords, word)
 		n, known := m.words[string(stemWord(foldNumber(w.word)))]
 		switch {
-		case isListed(courtesyWords, word), known && (m.info[n].stop || m.info[n].domain), !strings.ContainsFunc(word, unicode.IsLetter):
+		case !strings.ContainsFunc(word, unicode.IsLetter):
+			s.numbers++
+		case isListed(courtesyWords, word), known && (m.info[n].stop || m.info[n].domain):
 		case known:
 			s.known++
 		default:
@@ -175,10 +179,11 @@ func (m *Model) describeClause(clause string) clauseShape {
 // isRequest reports whether a clause asks for something. Beside a weak boundary it
 // may also be a part of a list.
 func (s *clauseShape) isRequest(weak bool) bool {
+	question := isListed(questionWords, s.first)
 	switch {
 	case s.known+s.other < 2:
-		return false
-	case s.asks, s.wishes, isListed(questionWords, s.first):
+		return question && s.known+s.other == 1 && s.numbers > 0 // "where is order 5512"
+	case s.asks, s.wishes, question:
 		return true
 	case isListed(subjectWords, s.first):
 		return false
