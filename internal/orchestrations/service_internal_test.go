@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -101,17 +102,22 @@ func openService(t *testing.T, fails int) (*Service, *runJournal) {
 	return s, journal
 }
 
-const ownRun = "01a21ecf-2ce8-7725-9054-1e7e41f276b0"
+// newRunID returns the id of a run that begins now: the sweep removes an older one from the
+// index if it reads the index before the record is written.
+func newRunID() string {
+	ms := time.Now().UnixMilli()
+	return fmt.Sprintf("%08x-%04x-7000-8000-000000000001", ms>>16, ms&0xffff)
+}
 
 // waitConcluded waits until the end of the run is recorded, once, and it is not open.
-func waitConcluded(t *testing.T, s *Service, journal *runJournal) {
+func waitConcluded(t *testing.T, s *Service, journal *runJournal, id string) {
 	t.Helper()
 	testkit.Eventually(t, "the end of the run is recorded", func() bool {
-		open, err := s.store.isOpen(t.Context(), ownRun)
+		open, err := s.store.isOpen(t.Context(), id)
 		return err == nil && !open && len(journal.recorded()) > 0
 	})
 	s.sweep(t.Context())
-	if got := journal.recorded(); len(got) != 1 || got[0] != ownRun+" no_servers" {
+	if got := journal.recorded(); len(got) != 1 || got[0] != id+" no_servers" {
 		t.Errorf("got the ends %q, want one no_servers", got)
 	}
 }
@@ -119,24 +125,25 @@ func waitConcluded(t *testing.T, s *Service, journal *runJournal) {
 // The end of a run that cannot be recorded at first is recorded later, by the same process.
 func TestService_ConcludesLater(t *testing.T) {
 	s, journal := openService(t, 1)
+	id := newRunID()
 	goal := &contract.Goal{Goal: "a goal", Constraints: contract.GoalConstraints{Plan: json.RawMessage(
 		`{"steps":[{"id":"a","action":"x.y","success_criteria":[{"contains":"z"}]}]}`)}}
-	if _, err := s.Submit(t.Context(), Submission{Goal: goal, Caller: &contract.Caller{Subject: "ana"}, ID: ownRun}); err != nil {
+	if _, err := s.Submit(t.Context(), Submission{Goal: goal, Caller: &contract.Caller{Subject: "ana"}, ID: id}); err != nil {
 		t.Fatal(err)
 	}
-	waitConcluded(t, s, journal)
+	waitConcluded(t, s, journal, id)
 }
 
 // A run that the store has accepted, but not in time for its process to begin it, is executed.
 func TestService_ContinuesOwnRun(t *testing.T) {
 	s, journal := openService(t, 0)
-	now := time.Now()
+	id, now := newRunID(), time.Now()
 	if err := s.store.create(t.Context(), &orchestrator.Record{
-		ID: ownRun, State: orchestrator.StateInit, Owner: s.cfg.Owner, CreatedAt: now, Deadline: now.Add(time.Minute),
+		ID: id, State: orchestrator.StateInit, Owner: s.cfg.Owner, CreatedAt: now, Deadline: now.Add(time.Minute),
 		Caller: contract.Caller{Subject: "ana"}, Goal: contract.Goal{Goal: "a goal"},
 		Planner: contract.RunModel{Kind: contract.PlannerStatic}, Verifier: contract.RunModel{Kind: contract.VerifierDeterministic},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	waitConcluded(t, s, journal)
+	waitConcluded(t, s, journal, id)
 }
