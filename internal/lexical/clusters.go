@@ -167,7 +167,7 @@ func (g *ClusterIndex) leadingStems(text string) []uint32 {
 			return nil
 		}
 		if len(stems) < 2 {
-			stems = append(stems, mixHash(hashBytes(seedStem, stemWord(foldNumber(w.word)))))
+			stems = append(stems, stemHash(stemWord(foldNumber(w.word))))
 		}
 	}
 	return stems

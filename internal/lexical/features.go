@@ -45,8 +45,7 @@ func (f *featureExtractor) reset() {
 
 // addWord adds the next folded word.
 func (f *featureExtractor) addWord(w []byte) {
-	h := hashBytes(seedWord, w)
-	f.words = append(f.words, mixHash(h))
+	f.words = append(f.words, wordHash(w))
 	f.addNgrams(w)
 }
 
@@ -85,12 +84,12 @@ func (f *featureExtractor) addVector(word, stem []byte) {
 // addReplacement adds the word that the last one counts as. It adds no n-grams: those of
 // a misspelt word are nearly the same, and those of a synonym would only repeat it.
 func (f *featureExtractor) addReplacement(w []byte) {
-	f.words = append(f.words, mixHash(hashBytes(seedWord, w)))
+	f.words = append(f.words, wordHash(w))
 }
 
 // addReplacementStem adds the stem of the word that the last one counts as.
 func (f *featureExtractor) addReplacementStem(s []byte) {
-	f.words = append(f.words, mixHash(hashBytes(seedStem, s)))
+	f.words = append(f.words, stemHash(s))
 }
 
 // addNgrams adds the n-grams of a word, or the characters of a pair of
@@ -132,6 +131,12 @@ func (f *featureExtractor) extractText(w *tokenizer, text string) {
 	}
 }
 
+// wordHash returns the feature of a folded word.
+func wordHash(word []byte) uint32 { return mixHash(hashBytes(seedWord, word)) }
+
+// stemHash returns the feature of a stem.
+func stemHash(stem []byte) uint32 { return mixHash(hashBytes(seedStem, stem)) }
+
 // commonHashes are the feature hashes of lexicon.Common and their stems.
 type commonHashes map[uint32]struct{}
 
@@ -142,15 +147,15 @@ func (c commonHashes) contains(hash uint32) bool {
 
 // containsStem reports whether a stem is that of a common word.
 func (c commonHashes) containsStem(stem []byte) bool {
-	return c.contains(mixHash(hashBytes(seedStem, stem)))
+	return c.contains(stemHash(stem))
 }
 
 func newCommonHashes() commonHashes {
 	common := commonHashes{}
 	for w := range strings.FieldsSeq(lexicon.Common) {
 		b := []byte(w)
-		common[mixHash(hashBytes(seedWord, b))] = struct{}{}
-		common[mixHash(hashBytes(seedStem, stemWord(foldNumber(b))))] = struct{}{}
+		common[wordHash(b)] = struct{}{}
+		common[stemHash(stemWord(foldNumber(b)))] = struct{}{}
 	}
 	return common
 }

@@ -201,7 +201,7 @@ func (t *termExtractor) forEachTerm(text string, use func(hash uint32, isWord bo
 		t.features.reset()
 		t.features.addNgrams(t.tokens.word)
 		t.word = append(t.word[:0], t.tokens.word...)
-		use(mixHash(hashBytes(seedStem, stemWord(foldNumber(t.word)))), true, share)
+		use(stemHash(stemWord(foldNumber(t.word))), true, share)
 		for _, hash := range t.features.grams {
 			use(hash, false, share)
 		}

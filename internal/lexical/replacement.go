@@ -310,7 +310,7 @@ func phraseKey(key, stem uint64) uint64 { return (key ^ stem) * textHashPrime }
 func (m *Model) replaceWord(word, stem []byte) (string, EvidenceKind) {
 	known := knownMeanings()
 	meant := m.synonyms[string(stem)]
-	if meant != "" && (known.words[string(word)] || !m.common.contains(mixHash(hashBytes(seedWord, word)))) {
+	if meant != "" && (known.words[string(word)] || !m.common.contains(wordHash(word))) {
 		return meant, EvidenceSynonym // and no common word that only has the same stem
 	}
 	if m.common.containsStem(stem) || known.stems[string(stem)] {

@@ -167,7 +167,7 @@ func (d *trainingSet) addStems(list []trainingText) {
 		}
 		s := &d.samples[i]
 		for w.reset(list[i].text); w.next(); {
-			id := d.table.lookup(mixHash(hashBytes(seedStem, stemWord(foldNumber(w.word)))))
+			id := d.table.lookup(stemHash(stemWord(foldNumber(w.word))))
 			if id >= 0 && !slices.Contains(s.stems, id) {
 				s.stems = append(s.stems, id)
 			}
@@ -178,10 +178,10 @@ func (d *trainingSet) addStems(list []trainingText) {
 // flagWord marks the features of a folded word and of its stem.
 func (d *trainingSet) flagWord(word string, flag featureFlags) {
 	b := []byte(word)
-	if id := d.table.lookup(mixHash(hashBytes(seedWord, b))); id >= 0 {
+	if id := d.table.lookup(wordHash(b)); id >= 0 {
 		d.flags[id] |= flag
 	}
-	if id := d.table.lookup(mixHash(hashBytes(seedStem, stemWord(foldNumber(b))))); id >= 0 {
+	if id := d.table.lookup(stemHash(stemWord(foldNumber(b)))); id >= 0 {
 		d.flags[id] |= flag
 	}
 }
