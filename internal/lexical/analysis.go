@@ -145,7 +145,7 @@ func (r *textAnalysis) resetState() {
 
 // addWord records the current word, which is at position at. An unknown word that is a
 // synonym of a word of the registry, or misspells one, counts as that word, and otherwise
-// each time it occurs, because it has no number. If it ends a phrase that means the same as
+// each time it occurs, because it has no number. An unknown numeral does not count. If it ends a phrase that means the same as
 // a word of the registry, that word counts too. A label can name a domain, and is ignored
 // otherwise.
 func (r *textAnalysis) addWord(at int32) {
@@ -164,7 +164,8 @@ func (r *textAnalysis) addWord(at int32) {
 	r.scratch.features.addStem(r.stem)
 	r.scratch.features.addVector(r.tokens.word, r.stem)
 	r.recent[at%maxPhraseWords] = recentWord{stem: hashWord(textHashSeed, r.stem)}
-	if w < 0 && domain < 0 {
+	numeral := isNumeral(r.tokens.word)
+	if w < 0 && domain < 0 && !numeral {
 		if against, ok := r.model.notFor[string(r.stem)]; ok {
 			r.notFor = append(r.notFor, against...)
 		} else if meant, kind := r.model.replaceWord(r.tokens.word, r.stem); meant != "" {
@@ -172,11 +173,11 @@ func (r *textAnalysis) addWord(at int32) {
 		}
 	}
 	r.noteDomainWord(domain, at)
-	r.recent[at%maxPhraseWords].unknown = w < 0
-	if w < 0 {
-		r.countUnknown(1)
-	} else {
+	if w >= 0 {
 		r.noteWord(w)
+	} else if !numeral {
+		r.recent[at%maxPhraseWords].unknown = true
+		r.countUnknown(1)
 	}
 	r.addPhrase(at)
 }

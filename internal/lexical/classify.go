@@ -138,8 +138,12 @@ type scoringScratch struct {
 
 func (s *statisticalModel) newScratch() scoringScratch {
 	classes, families := len(s.linear.bias), s.linear.count
+	features := featureExtractor{vectors: len(s.linear.vector.scale) > 0}
+	if features.vectors {
+		features.isDeclared = s.linear.features.contains
+	}
 	return scoringScratch{
-		features: featureExtractor{vectors: len(s.linear.vector.scale) > 0},
+		features: features,
 		seen:     make([]uint32, s.linear.features.size), sums: make([]int32, classes+families),
 		scores: newClassScores(classes, families),
 	}

@@ -23,7 +23,7 @@ type Explanation struct {
 	// Evidence are the declared texts that speak for Intent or Against, the
 	// strongest first.
 	Evidence []EvidenceItem
-	// Unknown are the words that the corpus does not contain.
+	// Unknown are the words that the corpus does not contain, without numerals.
 	Unknown []string
 }
 
@@ -60,7 +60,7 @@ func (m *Model) Explain(text string) Explanation {
 			continue
 		}
 		word := string(w.word)
-		if _, known := m.words[string(stemWord(foldNumber(w.word)))]; !known && !slices.Contains(e.Unknown, word) {
+		if _, known := m.words[string(stemWord(foldNumber(w.word)))]; !known && !isNumeral(w.word) && !slices.Contains(e.Unknown, word) {
 			e.Unknown = append(e.Unknown, word)
 		}
 	}

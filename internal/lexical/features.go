@@ -28,6 +28,12 @@ type featureExtractor struct {
 	words []uint32
 	grams []uint32
 
+	// isDeclared reports whether a numeral is declared, by the hash of its word. In training
+	// see declaredNumerals; afterwards these are the numerals that the model contains. It is
+	// nil if each numeral is a word of its own: so many examples, as for the vectors, show by
+	// themselves what it means.
+	isDeclared func(hash uint32) bool
+
 	vectors bool // words have vectors, whose sum is vector
 	vector  wordvectors.Sum
 	repeats map[uint32]int // of words with vectors, by their hashes
@@ -45,12 +51,30 @@ func (f *featureExtractor) reset() {
 
 // addWord adds the next folded word.
 func (f *featureExtractor) addWord(w []byte) {
+	if f.isDeclared != nil && isNumeral(w) {
+		f.addNumeral(w)
+		return
+	}
 	f.words = append(f.words, wordHash(w))
 	f.addNgrams(w)
 }
 
-// addStem adds the stem of the last word, and its pair with the previous stem.
+// addNumeral adds a numeral: one that is declared as itself, any other one as anyNumeral.
+func (f *featureExtractor) addNumeral(w []byte) {
+	h := wordHash(w)
+	if !f.isDeclared(h) {
+		h = wordHash([]byte(anyNumeral))
+	}
+	f.words = append(f.words, h)
+	f.addNgrams([]byte(anyNumeral))
+}
+
+// addStem adds the stem of the last word, and its pair with the previous stem. The stem of
+// a numeral is anyNumeral.
 func (f *featureExtractor) addStem(s []byte) {
+	if f.isDeclared != nil && isNumeral(s) {
+		s = []byte(anyNumeral)
+	}
 	h := hashBytes(seedStem, s)
 	f.words = append(f.words, mixHash(h))
 	if f.previousStem != 0 {
@@ -129,6 +153,23 @@ func (f *featureExtractor) extractText(w *tokenizer, text string) {
 		f.addStem(stem)
 		f.addVector(w.word, stem)
 	}
+}
+
+// anyNumeral stands for all numerals that are not declared: a request for truck 9 is like the
+// example with truck 44.
+const anyNumeral = "000"
+
+// isNumeral reports whether a folded word consists of digits or has at least three of
+// them, like the number of an order, a flight or a container. Names such as b2b and k8s
+// are none.
+func isNumeral(word []byte) bool {
+	digits := 0
+	for _, c := range word {
+		if '0' <= c && c <= '9' {
+			digits++
+		}
+	}
+	return digits >= 3 || digits > 0 && digits == len(word)
 }
 
 // wordHash returns the feature of a folded word.
@@ -223,6 +264,9 @@ func (t *featureTable) lookup(hash uint32) int32 {
 		}
 	}
 }
+
+// contains reports whether there is a feature with the hash.
+func (t *featureTable) contains(hash uint32) bool { return t.lookup(hash) >= 0 }
 
 // insert returns the feature's number, the next free one if the feature is new.
 func (t *featureTable) insert(hash uint32) int32 {

@@ -109,11 +109,16 @@ type extractedText struct {
 // extractTexts extracts the features of the texts in parallel.
 func extractTexts(list []trainingText, vectorLength float32) []extractedText {
 	texts := make([]extractedText, len(list))
+	var isDeclared func(hash uint32) bool
+	if vectorLength > 0 {
+		declared := declaredNumerals(list)
+		isDeclared = func(hash uint32) bool { return declared[hash] }
+	}
 	const chunk = 512
 	chunks := (len(list) + chunk - 1) / chunk
 	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), chunks, func(_ context.Context, i int) {
 		w := newTokenizer()
-		f := featureExtractor{vectors: vectorLength > 0}
+		f := featureExtractor{vectors: vectorLength > 0, isDeclared: isDeclared}
 		var arena []uint32 // hashes of all texts of the chunk
 		for k := i * chunk; k < min(len(list), (i+1)*chunk); k++ {
 			f.extractText(&w, list[k].text)
@@ -128,6 +133,24 @@ func extractTexts(list []trainingText, vectorLength float32) []extractedText {
 		}
 	})
 	return texts
+}
+
+// declaredNumerals returns the hashes of the numerals that a name or keyword contains, such
+// as tier_1 or 1099.
+func declaredNumerals(list []trainingText) map[uint32]bool {
+	declared := map[uint32]bool{}
+	w := newTokenizer()
+	for i := range list {
+		if k := list[i].kind; k != kindName && k != kindKeyword {
+			continue
+		}
+		for w.reset(list[i].text); w.next(); {
+			if isNumeral(w.word) {
+				declared[wordHash(w.word)] = true
+			}
+		}
+	}
+	return declared
 }
 
 // numberFeatures makes the samples, and numbers their features in the order of the texts.
@@ -158,7 +181,7 @@ func (d *trainingSet) numberFeatures(list []trainingText, texts []extractedText)
 	}
 }
 
-// addStems adds the stems of names and keywords.
+// addStems adds the stems of names and keywords, of numerals the words.
 func (d *trainingSet) addStems(list []trainingText) {
 	w := newTokenizer()
 	for i := range list {
@@ -167,7 +190,11 @@ func (d *trainingSet) addStems(list []trainingText) {
 		}
 		s := &d.samples[i]
 		for w.reset(list[i].text); w.next(); {
-			id := d.table.lookup(stemHash(stemWord(foldNumber(w.word))))
+			h := wordHash(w.word)
+			if !isNumeral(w.word) {
+				h = stemHash(stemWord(foldNumber(w.word)))
+			}
+			id := d.table.lookup(h)
 			if id >= 0 && !slices.Contains(s.stems, id) {
 				s.stems = append(s.stems, id)
 			}
