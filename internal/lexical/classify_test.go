@@ -96,7 +96,7 @@ func TestClassify_Examples(t *testing.T) {
 		{"cost in Chinese", "分析云成本", "cost_analysis"},
 		{"near an example", "why did the bill for our cloud double", "cost_analysis"},
 		{"near in Spanish", "analiza el gasto", "cost_analysis"},
-		{"one common word is no paraphrase", "how do I look good", contract.Unknown},
+		{"one common word is no paraphrase", "how do I look good in red", contract.Unknown},
 		{"a keyword with a word of the name", "the cost on this invoice", "cost_analysis"},
 		{"a keyword with a word of an example", "run pylint on my function", "code_review"},
 		{"a keyword of two words", "is there a code smell in the request", "code_review"},

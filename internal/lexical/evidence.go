@@ -251,7 +251,7 @@ func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (
 		for w.reset(splitCamel(p.text)); w.next(); {
 			word := string(w.word)
 			stem := stemWord(foldNumber(w.word))
-			v, ok := wordVector([]byte(word), stem)
+			v, _, ok := wordVector([]byte(word), stem)
 			if !ok || r.model.common.containsStem(stem) {
 				continue
 			}
@@ -290,7 +290,7 @@ func (r *textAnalysis) unknownVectors(text string) (vectors []wordvectors.Vector
 		if meant, _ := m.replaceWord([]byte(word), stem); meant != "" {
 			continue
 		}
-		if v, ok := wordVector([]byte(word), stem); ok {
+		if v, _, ok := wordVector([]byte(word), stem); ok {
 			vectors = append(vectors, v)
 		}
 	}

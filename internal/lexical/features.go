@@ -87,14 +87,18 @@ func (f *featureExtractor) addStem(s []byte) {
 // that a long text repeats do not outweigh all others.
 const maxVectorRepeats = 4
 
-// addVector adds the vector of a folded word with the given stem.
+// addVector adds the vector of a folded word with the given stem, or half of it if it is that
+// of translations, which are less certain.
 func (f *featureExtractor) addVector(word, stem []byte) {
 	if !f.vectors {
 		return
 	}
-	v, ok := wordVector(word, stem)
+	v, translated, ok := wordVector(word, stem)
 	if !ok {
 		return
+	}
+	if translated {
+		v.Halve()
 	}
 	h := hashBytes(seedWord, word)
 	if f.repeats == nil {

@@ -237,11 +237,14 @@ type lexiconMeanings struct {
 	stems map[string]bool // of all words, those of phrases included
 	// vectors are those of the lines, by the stems of their words.
 	vectors map[string]*wordvectors.Vector
+	// translations are those of the other words in lexicon.Translations, by stem, separated
+	// by spaces.
+	translations map[string]string
 }
 
 // knownMeanings returns the parsed lexicon.Synonyms.
 var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
-	known := &lexiconMeanings{words: map[string]bool{}, stems: map[string]bool{}, vectors: map[string]*wordvectors.Vector{}}
+	known := &lexiconMeanings{words: map[string]bool{}, stems: map[string]bool{}, vectors: map[string]*wordvectors.Vector{}, translations: map[string]string{}}
 	for line := range strings.Lines(lexicon.Synonyms) {
 		var m meaning
 		for entry := range strings.FieldsSeq(line) {
@@ -257,18 +260,38 @@ var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
 				m.stems = append(m.stems, words[0])
 			}
 		}
-		vector := meaningVector(strings.Fields(line))
-		for _, stem := range m.stems {
-			if _, ok := known.vectors[stem]; !ok && vector != nil {
-				known.vectors[stem] = vector
+		if vector, ok := meaningVector(line); ok {
+			for _, stem := range m.stems {
+				if _, ok := known.vectors[stem]; !ok {
+					known.vectors[stem] = &vector
+				}
 			}
 		}
 		if len(m.stems) > 0 {
 			known.list = append(known.list, m)
 		}
 	}
+	known.addTranslations()
 	return known
 })
+
+// addTranslations adds lexicon.Translations.
+func (l *lexiconMeanings) addTranslations() {
+	for line := range strings.Lines(lexicon.Translations) {
+		english, words, _ := strings.Cut(line, " ")
+		for word := range strings.FieldsSeq(words) {
+			stem := wordStem(word)
+			if l.vectors[stem] != nil {
+				continue
+			}
+			if other, ok := l.translations[stem]; ok {
+				l.translations[stem] = other + " " + english
+			} else {
+				l.translations[stem] = english
+			}
+		}
+	}
+}
 
 // add adds a phrase. Of several meanings the first is kept.
 func (x phraseIndex) add(stems []string, meant string) {
@@ -320,28 +343,27 @@ func (m *Model) replaceWord(word, stem []byte) (string, EvidenceKind) {
 }
 
 // wordVector returns the vector of a folded word with the given stem: its own if it is an
-// English one, else that of its meaning in lexicon.Synonyms, whatever its language. Stop words
-// have none.
-func wordVector(word, stem []byte) (wordvectors.Vector, bool) {
+// English one, else that of its meaning in lexicon.Synonyms, whatever its language, or of its
+// translations. Stop words have none.
+func wordVector(word, stem []byte) (v wordvectors.Vector, translated, ok bool) {
 	if v, ok := wordvectors.Lookup(word); ok {
-		return v, true
+		return v, false, true
 	}
-	if v := knownMeanings().vectors[string(stem)]; v != nil {
-		return *v, true
+	known := knownMeanings()
+	if v := known.vectors[string(stem)]; v != nil {
+		return *v, false, true
 	}
-	return wordvectors.Vector{}, false
+	v, ok = meaningVector(known.translations[string(stem)])
+	return v, true, ok
 }
 
-// meaningVector returns the vector of the mean of the words, nil if no one has a vector.
-func meaningVector(words []string) *wordvectors.Vector {
+// meaningVector returns the vector of the mean of the words, which are separated by spaces.
+func meaningVector(words string) (v wordvectors.Vector, ok bool) {
 	var sum wordvectors.Sum
-	for _, w := range words {
+	for w := range strings.FieldsSeq(words) {
 		if v, ok := wordvectors.Lookup([]byte(w)); ok {
 			sum.Add(&v)
 		}
 	}
-	if v, ok := sum.Vector(); ok {
-		return &v
-	}
-	return nil
+	return sum.Vector()
 }

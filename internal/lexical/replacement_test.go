@@ -8,6 +8,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
 // TestSynonyms_AreUnambiguous checks that no word is in two lines, and none is a stop word.
@@ -24,6 +25,49 @@ func TestSynonyms_AreUnambiguous(t *testing.T) {
 			if lines[stem] = number; stops[word] {
 				t.Errorf("%q is a stop word", word)
 			}
+		}
+	}
+}
+
+// Each line is needed: its English word has a vector, and the others have none of their own.
+func TestTranslations_AddVectors(t *testing.T) {
+	stops, known, tokens, previous := newStopSet(), knownMeanings(), newTokenizer(), ""
+	for line := range strings.Lines(lexicon.Translations) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] <= previous {
+			t.Errorf("%q is not sorted, or has no translation", line)
+			continue
+		}
+		previous = words[0]
+		if _, ok := wordvectors.Lookup([]byte(words[0])); !ok || stops[words[0]] {
+			t.Errorf("%q has no vector, or is a stop word", words[0])
+		}
+		for _, w := range words[1:] {
+			if _, english := wordvectors.Lookup([]byte(w)); english || stops[w] || known.vectors[wordStem(w)] != nil {
+				t.Errorf("%q of %q has a vector of its own, or is a stop word", w, words[0])
+			}
+			if tokens.reset(w); !tokens.next() || string(tokens.word) != w {
+				t.Errorf("%q of %q is not folded", w, words[0])
+			}
+		}
+	}
+}
+
+// A word that neither the registry nor the list of synonyms contains has the vector of its
+// translations.
+func TestClassify_Translations(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{
+		{Name: "forecast", Examples: []string{"will it rain in the north", "how strong is the wind tomorrow"}},
+		{Name: "lend_tools", Examples: []string{"may I borrow the hammer", "I need a ladder on Monday"}},
+		{Name: "visit_doctor", Examples: []string{"my knee hurts", "the nurse should look at my throat"}},
+	}})
+	for text, want := range map[string]string{
+		"habrá niebla o nieve": "forecast", "vai haver neblina ou neve": "forecast",
+		"un martillo y un destornillador": "lend_tools", "uma chave de fendas e um martelo": "lend_tools",
+		"me duele la rodilla": "visit_doctor", "dor de garganta": "visit_doctor",
+	} {
+		if p := m.Classify(text); p.BestIntent != want {
+			t.Errorf("%q: got %s with %v, want %s", text, p.BestIntent, p.Confidence, want)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestListEvidence_ListsSimilarWords(t *testing.T) {
 // A word of another language has the vector of its meaning.
 func TestWordVector_OfSynonyms(t *testing.T) {
 	vectorOf := func(word string) *wordvectors.Vector {
-		v, ok := wordVector([]byte(word), []byte(wordStem(word)))
+		v, _, ok := wordVector([]byte(word), []byte(wordStem(word)))
 		if !ok {
 			t.Fatalf("got no vector of %s", word)
 		}
@@ -77,7 +77,7 @@ func TestWordVector_OfSynonyms(t *testing.T) {
 		t.Errorf("got the similarity %.2f of fatura and invoice, want at least 0.5", got)
 	}
 	for _, word := range []string{"the", "para", "zzqxv", "发票"} {
-		if _, ok := wordVector([]byte(word), []byte(wordStem(word))); ok {
+		if _, _, ok := wordVector([]byte(word), []byte(wordStem(word))); ok {
 			t.Errorf("got a vector of %q, want none", word)
 		}
 	}

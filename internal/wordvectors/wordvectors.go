@@ -61,6 +61,13 @@ const (
 // Vector is the vector of a word or meaning.
 type Vector [Dimensions]int8
 
+// Halve makes the vector half as long.
+func (v *Vector) Halve() {
+	for k := range v {
+		v[k] /= 2
+	}
+}
+
 // Checksum returns a number that differs if the table does.
 func Checksum() uint32 { return uint32At(checksumAt) }
 

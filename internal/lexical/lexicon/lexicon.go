@@ -20,6 +20,15 @@ import _ "embed"
 //go:embed synonyms.txt
 var Synonyms string
 
+// Translations are English words, each with the words of Portuguese and Spanish that mean it,
+// one English word a line, which comes first: "knee rodilla joelho". A foreign word may be on
+// several lines. It has the vector of its translations (package wordvectors) and is no
+// synonym of them. Words of Synonyms and Common, English words, and forms with the same stem
+// are left out.
+//
+//go:embed translations.txt
+var Translations string
+
 // Common are frequent words of everyday language that are not stop words: verbs that say
 // what to do but not with what (check, send, update), times, numbers, people, and general
 // nouns and adjectives, in English, Portuguese and Spanish. A registry is too small to show
