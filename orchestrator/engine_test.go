@@ -373,9 +373,10 @@ func TestRun_PlansWithToolsThatConstraintsPermit(t *testing.T) {
 	}
 }
 
-// A short plan that refers to a large output many times is not executed: the arguments would
-// need more memory, or more time, than the process has.
-func TestRun_LimitsReferences(t *testing.T) {
+// A call is not made if a reference in its arguments has no value. Nor is it made if a short
+// plan refers to a large output many times: the arguments would need more memory, or more
+// time, than the process has.
+func TestRun_ChecksReferences(t *testing.T) {
 	text := strings.Repeat("x", 100_000)
 	for _, tt := range []struct {
 		name, output, reference string
@@ -385,6 +386,7 @@ func TestRun_LimitsReferences(t *testing.T) {
 		{"values too large", text, "${steps.a.output}", 20, "the values of the references are larger than 1048576 bytes"},
 		{"search too long", `{"x":"` + text + `","y":1}`, "${steps.a.output.y}", 1000, "more than 67108864 bytes of outputs would be searched for the values of the references"},
 		{"many small ones", `{"y":1}`, "${steps.a.output.y}", 1000, ""},
+		{"negative index", `[1]`, "${steps.a.output.-1}", 1, "the output has no value at ${steps.a.output.-1}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			plan := fmt.Sprintf(`{"steps":[

@@ -57,7 +57,7 @@ func (p path) find(doc json.RawMessage) (json.RawMessage, bool) {
 		case '[':
 			var elements []json.RawMessage
 			i, err := strconv.Atoi(part)
-			if err != nil || strictjson.Unmarshal(doc, &elements) != nil || i >= len(elements) {
+			if err != nil || strictjson.Unmarshal(doc, &elements) != nil || i < 0 || i >= len(elements) {
 				return nil, false
 			}
 			doc = elements[i]

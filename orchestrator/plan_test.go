@@ -89,6 +89,8 @@ func TestDeterministic_ChecksCriteria(t *testing.T) {
 		{`{"jsonpath":"$.items[0].n","equals":1}`, text, true},
 		{`{"jsonpath":"$.items[0].n","equals":2}`, text, false},
 		{`{"jsonpath":"$.items[1]","equals":1}`, text, false},
+		{`{"jsonpath":"$.items.-1","equals":1}`, text, false},
+		{`{"jsonpath":"$.items['-1']","equals":1}`, text, false},
 		{`{"jsonpath":"$['items'][0]['name']","equals":"x"}`, text, true},
 		{`{"equals":{"items":[{"n":1,"name":"x"}]}}`, text, true},
 		{`{"equals":{"a":"b"}}`, structured, true},
