@@ -177,6 +177,11 @@ func (x *execution) call(ctx context.Context, c *preparedCall) error {
 		case !again:
 			return x.endCall(c.step, EventCallError, StepFailed, reason, out)
 		}
+		if !repeatable { // but it was not made, which the next process must know if this one stops
+			if err := x.apply(func(r *Record) error { r.Steps[c.step].State = StepPending; return nil }); err != nil {
+				return err
+			}
+		}
 		resilience.Sleep(ctx, max(backoff.Next(), time.Duration(failure.RetryAfterMS)*time.Millisecond))
 	}
 }

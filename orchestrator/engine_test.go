@@ -233,6 +233,34 @@ func TestRun_ResumesInterruptedCall(t *testing.T) {
 	}
 }
 
+// A call that was certainly not made is repeated by the next process if this one stops before
+// it does, whatever the tool is.
+func TestRun_ResumesRetry(t *testing.T) {
+	calls := 0
+	var o *orchestrator.Orchestrator
+	r := newRig(t, newRecord(oneWrite), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+		if calls++; calls == 1 {
+			o.Drain()
+			return nil, &contract.ActionError{Code: contract.ActionUnavailable, Severity: contract.SeveritySevere, Message: "the server is not connected"}
+		}
+		return textResult("hello"), nil
+	})
+	var err error
+	if o, err = orchestrator.New(r.config); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := o.Run(t.Context(), r.store.Get()); err == nil {
+		t.Fatalf("got status %s of a run whose process stops, want an error", rec.Status())
+	}
+	_, err = r.store.Update(t.Context(), "run-1", func(rec *orchestrator.Record) error { return rec.TakeOver(testOwner, rec.CreatedAt) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.run(t); got.Status() != contract.OrchestrationDone || calls != 2 {
+		t.Errorf("got %s (%s) after %d calls, want DONE after 2", got.Status(), got.Reason, calls)
+	}
+}
+
 // A planner that is a model gets the failure, and makes another plan within the budget.
 func TestRun_ReplansWithinBudget(t *testing.T) {
 	plans := 0
