@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -89,12 +89,11 @@ func (m *pointerMistakes) KeyErrorf(at strictyaml.Path, format string, args ...a
 
 // jsonPointer returns the path as a JSON pointer (RFC 6901).
 func jsonPointer(at strictyaml.Path) string {
-	var pointer strings.Builder
+	pointer := ""
 	for _, step := range at {
-		pointer.WriteByte('/')
-		pointer.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(step)))
+		pointer = strictjson.AppendPointer(pointer, fmt.Sprint(step))
 	}
-	return pointer.String()
+	return pointer
 }
 
 // LimitToGrant returns the part of a registered entry that the grant contains, with

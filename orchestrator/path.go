@@ -116,7 +116,7 @@ func walkStrings(doc json.RawMessage, pointer string, fn func(text, pointer stri
 			return nil, err
 		}
 		for name, value := range members {
-			replaced, err := walkStrings(value, pointer+"/"+escapePointer(name), fn)
+			replaced, err := walkStrings(value, strictjson.AppendPointer(pointer, name), fn)
 			if err != nil {
 				return nil, err
 			}
@@ -144,10 +144,6 @@ func walkStrings(doc json.RawMessage, pointer string, fn func(text, pointer stri
 		return fn(text, pointer)
 	}
 	return doc, nil
-}
-
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
 // referencesOf returns the steps that the arguments refer to, each with the pointers of

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -98,7 +99,7 @@ func (r *reader) readMap(f *File, top *object, form format, key string) {
 
 // readMember reads the server with the name.
 func (r *reader) readMember(f *File, form format, servers *object, name string) {
-	at := servers.at + "/" + escape(name)
+	at := strictjson.AppendPointer(servers.at, name)
 	if o := r.readObject(at, servers.members[name]); o != nil {
 		f.Servers = append(f.Servers, o.readServer(form, name))
 	}

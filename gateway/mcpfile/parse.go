@@ -129,10 +129,6 @@ func describe(pointer, detail string) string {
 	return unescape(name) + " " + detail
 }
 
-func escape(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
-
 func unescape(token string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 }
@@ -149,7 +145,7 @@ func (o *object) find(names ...string) (name string, raw json.RawMessage) {
 		case !ok:
 		case raw != nil && !first: // reported already
 		case raw != nil:
-			o.errorf(o.at+"/"+escape(n), "%s and %s mean the same: remove one of them", name, n)
+			o.errorf(strictjson.AppendPointer(o.at, n), "%s and %s mean the same: remove one of them", name, n)
 		default:
 			name, raw = n, value
 		}
@@ -162,7 +158,7 @@ func (o *object) find(names ...string) (name string, raw json.RawMessage) {
 func get[T any](o *object, names ...string) T {
 	var v, zero T
 	name, raw := o.find(names...)
-	if raw == nil || !o.decode(o.at+"/"+escape(name), raw, &v) {
+	if raw == nil || !o.decode(strictjson.AppendPointer(o.at, name), raw, &v) {
 		return zero
 	}
 	return v
@@ -174,7 +170,7 @@ func (o *object) getObject(names ...string) *object {
 	if raw == nil {
 		return nil
 	}
-	return o.readObject(o.at+"/"+escape(name), raw)
+	return o.readObject(strictjson.AppendPointer(o.at, name), raw)
 }
 
 // getMS returns a number of milliseconds.
@@ -182,7 +178,7 @@ func (o *object) getMS(names ...string) int {
 	ms := get[int](o, names...)
 	if ms < 0 || ms > maxMS {
 		name, _ := o.find(names...)
-		o.errorf(o.at+"/"+escape(name), "%s is %d: it must be from 0 to %d milliseconds", name, ms, maxMS)
+		o.errorf(strictjson.AppendPointer(o.at, name), "%s is %d: it must be from 0 to %d milliseconds", name, ms, maxMS)
 		return 0
 	}
 	return ms
@@ -195,7 +191,7 @@ const maxMS = 24 * 60 * 60 * 1000
 // file belongs to another program, as warnings.
 func (o *object) checkUnknown(foreign bool) {
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
-		at := o.at + "/" + escape(name)
+		at := strictjson.AppendPointer(o.at, name)
 		switch near := strictyaml.Nearest(name, o.known); {
 		case slices.Contains(o.known, name):
 		case foreign:

@@ -158,7 +158,7 @@ func (o *object) checkTarget(form format, s *Server) {
 				continue
 			}
 			if form.foreign { // else checkUnknown reports it
-				o.errorf(o.at+"/"+escape(name), "unknown key %q; did you mean %q?", name, near)
+				o.errorf(strictjson.AppendPointer(o.at, name), "unknown key %q; did you mean %q?", name, near)
 			}
 			return
 		}
@@ -376,7 +376,7 @@ func (o *object) warnCredentials(s *Server) {
 		member, _ := o.find(names...)
 		for name, value := range values {
 			if secretName.MatchString(name) && value != "" && !strings.Contains(value, "${") {
-				o.warnf(o.at+"/"+member+"/"+escape(name), "%s contains a literal credential: write ${%s} and set the environment variable", name, variableName(name))
+				o.warnf(strictjson.AppendPointer(o.at+"/"+member, name), "%s contains a literal credential: write ${%s} and set the environment variable", name, variableName(name))
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -90,7 +89,7 @@ func visit(raw json.RawMessage, fn func(path string, v any)) {
 				fn(path, "{}")
 			}
 			for name, item := range v {
-				walk(path+"/"+escapeStep(name), item)
+				walk(strictjson.AppendPointer(path, quoteInvisible(name)), item)
 			}
 		case []any:
 			if len(v) == 0 {
@@ -106,8 +105,8 @@ func visit(raw json.RawMessage, fn func(path string, v any)) {
 	walk("", document)
 }
 
-// escapeStep returns a step of a JSON pointer without characters that cannot be seen.
-func escapeStep(name string) string {
+// quoteInvisible returns the name without characters that cannot be seen.
+func quoteInvisible(name string) string {
 	quoted := strconv.Quote(name)
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(quoted[1 : len(quoted)-1])
+	return quoted[1 : len(quoted)-1]
 }

@@ -161,10 +161,9 @@ func shorten(s string) string {
 }
 
 func pointerOf(tokens []string) string {
-	var b strings.Builder
+	pointer := ""
 	for _, token := range tokens {
-		b.WriteByte('/')
-		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(token))
+		pointer = strictjson.AppendPointer(pointer, token)
 	}
-	return b.String()
+	return pointer
 }

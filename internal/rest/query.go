@@ -11,6 +11,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // Limits of parameters.
@@ -55,7 +56,7 @@ func parseQuery(raw string, names ...string) *queryParser {
 func (q *queryParser) addError(name, detail string) {
 	pointer := ""
 	if name != "" {
-		pointer = "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name) // RFC 6901 §3
+		pointer = strictjson.AppendPointer("", name)
 	}
 	q.details = append(q.details, contract.ErrorDetail{Pointer: pointer, Detail: detail})
 }

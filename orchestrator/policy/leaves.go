@@ -82,7 +82,7 @@ func (w *leafWalk) walk(at leaf, v any) {
 	case map[string]any:
 		for _, key := range slices.SortedFunc(maps.Keys(v), compareNatural) {
 			words := splitWords(key)
-			pointer := at.pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+			pointer := strictjson.AppendPointer(at.pointer, key)
 			if len(key) >= minNameText { // a name can carry data as well
 				w.add(leaf{pointer: pointer, keys: at.keys, text: key})
 			}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // Rule decides about the calls that meet all its conditions.
@@ -56,7 +58,7 @@ func compilePath(path string) *regexp.Regexp {
 	b.WriteString("^")
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "$."), ".") {
 		name, index, _ := strings.Cut(part, "[")
-		b.WriteString("/" + regexp.QuoteMeta(strings.NewReplacer("~", "~0", "/", "~1").Replace(name)))
+		b.WriteString(regexp.QuoteMeta(strictjson.AppendPointer("", name)))
 		for item := range strings.SplitSeq(index, "[") {
 			switch item = strings.TrimSuffix(item, "]"); {
 			case item == "*":
