@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"container/heap"
 	"fmt"
 	"hash/maphash"
 	"maps"
@@ -32,9 +31,9 @@ type Config struct {
 // Ledger counts the stored bytes of one part by owner. It is safe for concurrent use.
 type Ledger struct {
 	cfg   Config
-	share int64
+	share int64 // bytes
 	seed  maphash.Seed
-	epoch time.Time
+	epoch time.Time // of entry.written
 
 	mu       sync.Mutex
 	entries  map[uint64]*entry
@@ -42,7 +41,7 @@ type Ledger struct {
 	total    int64
 	recounts uint64 // number of Recounts that have begun
 
-	recounting bool
+	recounting bool // a Recount is in progress
 }
 
 // entry is one stored value.
@@ -197,7 +196,7 @@ func (l *Ledger) Release(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.entries[l.hash(key)]; e != nil {
-		l.enqueue(e)
+		e.account.enqueue(e)
 	}
 }
 
@@ -230,92 +229,8 @@ func (l *Ledger) exceeded(a *account) error {
 		l.cfg.Part, a.bytes, l.share)}
 }
 
-// Trim deletes the oldest removable values of the owner, except one, until it keeps
-// its share or has no other.
-func (l *Ledger) Trim(owner Owner, except string, remove func(key string) error) error {
-	return l.trim(except, remove, func() (*entry, bool) {
-		a := l.accounts[owner]
-		if a == nil {
-			return nil, false
-		}
-		l.expire(a)
-		return l.first(a), a.bytes+overhead > l.share
-	})
-}
-
-// Free deletes the oldest removable values, always of the owner with the most bytes,
-// until they add up to the bytes to free, or there are no others.
-func (l *Ledger) Free(bytes int64, remove func(key string) error) error {
-	return l.trim("", remove, func() (*entry, bool) {
-		e := l.heaviest()
-		if e == nil || bytes <= 0 {
-			return nil, false
-		}
-		bytes -= e.bytes
-		return e, true
-	})
-}
-
-// fullShare is the part of the limit above which MakeRoom removes values of any owner.
-const fullShare = 0.9
-
-// MakeRoom deletes the oldest removable values of an owner whose share is used up, except
-// one and, if the limit is nearly reached, those of the owners with the most bytes.
-func (l *Ledger) MakeRoom(owner Owner, except string, remove func(key string) error) error {
-	if err := l.Trim(owner, except, remove); err != nil {
-		return err
-	}
-	return l.Free(l.surplus(fullShare), remove)
-}
-
-// trim deletes values as long as next returns one. It calls remove without the lock,
-// because that calls Written.
-func (l *Ledger) trim(except string, remove func(key string) error, next func() (*entry, bool)) error {
-	trimmed := map[Owner]int{}
-	defer func() {
-		for owner, values := range trimmed {
-			l.cfg.OnTrim(owner, values)
-		}
-	}()
-	for {
-		l.mu.Lock()
-		e, more := next()
-		if e == nil || !more || e.key == except {
-			l.mu.Unlock()
-			return nil
-		}
-		owner, key := e.account.owner, e.key
-		l.mu.Unlock()
-		if err := remove(key); err != nil {
-			return err
-		}
-		l.Written(key, -1)
-		trimmed[owner]++
-	}
-}
-
-// heaviest returns the oldest removable value of the owner with the most bytes.
-func (l *Ledger) heaviest() (oldest *entry) {
-	most := int64(-1)
-	for _, a := range l.accounts {
-		if a.bytes > most {
-			if e := l.first(a); e != nil {
-				oldest, most = e, a.bytes
-			}
-		}
-	}
-	return oldest
-}
-
-// BytesOf returns a part of the limit in bytes.
+// BytesOf returns a part of the limit, from 0 to 1, in bytes.
 func (l *Ledger) BytesOf(part float64) int64 { return int64(part * float64(l.cfg.Limit)) }
-
-// surplus returns how many bytes of all owners exceed a part of the limit.
-func (l *Ledger) surplus(part float64) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.total - l.BytesOf(part)
-}
 
 // Usage returns the bytes of every owner, without those that have expired.
 func (l *Ledger) Usage() map[Owner]int64 {
@@ -346,7 +261,7 @@ func (l *Ledger) put(owner Owner, key string, bytes int64, at time.Time) *entry 
 	a.count++
 	l.resize(e, bytes)
 	if !l.cfg.Held {
-		l.enqueue(e)
+		e.account.enqueue(e)
 	}
 	return e
 }
@@ -367,75 +282,13 @@ func (l *Ledger) remove(e *entry) {
 	}
 }
 
-func (l *Ledger) enqueue(e *entry) {
-	if e.queued {
-		return
-	}
-	e.queued = true
-	a := e.account
-	if len(a.queue) > 2*a.count+64 { // mostly deleted values: rebuild
-		kept := a.queue[:0]
-		for _, q := range a.queue {
-			if q.entry.account != nil {
-				kept = append(kept, q)
-			}
-		}
-		clear(a.queue[len(kept):])
-		a.queue = kept
-		heap.Init(&a.queue)
-	}
-	heap.Push(&a.queue, queuedEntry{e, e.written})
-}
-
-// first returns the removable value that was written first. The times in the queue
-// are lower bounds, which are corrected here.
-func (l *Ledger) first(a *account) *entry {
-	for len(a.queue) > 0 {
-		switch q := &a.queue[0]; {
-		case q.entry.account == nil: // deleted
-			heap.Pop(&a.queue)
-		case q.written < q.entry.written:
-			q.written = q.entry.written
-			heap.Fix(&a.queue, 0)
-		default:
-			return q.entry
-		}
-	}
-	return nil
-}
-
 // expire removes the values that the bucket has dropped because of their age.
 func (l *Ledger) expire(a *account) {
 	if l.cfg.MaxAge <= 0 {
 		return
 	}
 	cutoff := l.cfg.Now().Add(-l.cfg.MaxAge).Sub(l.epoch)
-	for e := l.first(a); e != nil && e.written < cutoff; e = l.first(a) {
+	for e := a.oldest(); e != nil && e.written < cutoff; e = a.oldest() {
 		l.remove(e)
 	}
-}
-
-// queuedEntry is a removable value with the time of its last write, or an earlier one.
-type queuedEntry struct {
-	entry   *entry
-	written time.Duration
-}
-
-// entryQueue is a heap with the earliest write first.
-type entryQueue []queuedEntry
-
-func (q entryQueue) Len() int           { return len(q) }
-func (q entryQueue) Less(i, j int) bool { return q[i].written < q[j].written }
-func (q entryQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-
-// Push implements heap.Interface.
-func (q *entryQueue) Push(x any) { *q = append(*q, x.(queuedEntry)) }
-
-// Pop implements heap.Interface.
-func (q *entryQueue) Pop() any {
-	last := len(*q) - 1
-	x := (*q)[last]
-	(*q)[last] = queuedEntry{}
-	*q = (*q)[:last]
-	return x
 }
