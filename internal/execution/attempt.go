@@ -27,10 +27,15 @@ type partExecution struct {
 	attempted bool                     // current is set
 	failed    []contract.FailedAttempt // attempts before the current one
 	excluded  []string                 // agents that do not get the part again
-	standbys  int                      // that can take over if the latest attempt fails
 	sends     int                      // how often the part was sent
-	sent      bool                     // it was sent with the latest attempt
-	outdated  bool                     // the latest attempt was refused because the agent's entry has changed
+	latest    sendAttempt
+}
+
+// sendAttempt is the state of one attempt to send a part.
+type sendAttempt struct {
+	standbys int  // that can take over if it fails
+	sent     bool // it was recorded as sent
+	outdated bool // it was refused because the agent's entry has changed
 }
 
 // executePart tries the agents of the part in turn, until one of them executes it or
@@ -45,7 +50,7 @@ func (p *partExecution) executePart(ctx context.Context) plan.Outcome {
 	for round := 0; !p.tryAgents(ctx) && p.waitForNextRound(ctx, round); {
 		round++
 	}
-	if p.current.Report.TaskID == "" {
+	if !p.attempted {
 		return p.executor.NotSent(p.part, contract.TaskAgentUnavailable, "the plan names no agent")
 	}
 	return p.current
@@ -64,7 +69,7 @@ func (p *partExecution) tryAgents(ctx context.Context) (ended bool) {
 			if p.attemptAgent(ctx, agent, p.newTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent) {
 				return true
 			}
-			if !p.outdated {
+			if !p.latest.outdated {
 				break
 			}
 		}
@@ -91,7 +96,7 @@ func (p *partExecution) recheckAgent(entry *contract.RegistryEntry) (reason stri
 		current.Endpoint.Equal(&entry.Endpoint) && current.Origin == entry.Origin && slices.Equal(current.Restore, entry.Restore):
 		return ""
 	}
-	p.outdated = true
+	p.latest.outdated = true
 	return "the registry entry of " + entry.ID + " has changed"
 }
 
@@ -105,13 +110,13 @@ func (p *partExecution) attemptAgent(
 ) (ended bool) {
 	pending := p.executor.callbacks.pending.add(p.newReport(agent, &task), p.run)
 	defer p.executor.callbacks.pending.remove(pending)
-	p.sent, p.outdated, p.standbys = false, false, standbys
+	p.latest = sendAttempt{standbys: standbys}
 	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
 		Agent: agent, Caller: p.run.Request.Caller, Task: task, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
 		Recheck: func() string { return p.recheckAgent(agent) },
 		BeforeSend: func(ctx context.Context) error {
 			err := record(ctx, agent, &task)
-			p.sent = err == nil
+			p.latest.sent = err == nil
 			return err
 		},
 		AwaitResult: func(ctx context.Context) dispatch.Outcome {
@@ -121,10 +126,10 @@ func (p *partExecution) attemptAgent(
 			return p.awaitCallback(ctx, pending, agent)
 		},
 	})
-	if p.sent && !out.Pending {
+	if p.latest.sent && !out.Pending {
 		out = p.run.Recorder.Finished(ctx, task.TaskID, out)
 	}
-	if p.outdated && !p.sent && ctx.Err() == nil {
+	if p.latest.outdated && !p.latest.sent && ctx.Err() == nil {
 		return false // nothing was sent, and the current entry gets the part at once
 	}
 	p.setOutcome(&task, agent.ID, out)

@@ -37,10 +37,5 @@ func (p *partExecution) waitForNextRound(ctx context.Context, round int) bool {
 }
 
 func (p *partExecution) hasAgentsLeft() bool {
-	for _, id := range p.part.Agents {
-		if !slices.Contains(p.excluded, id) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.part.Agents, func(id string) bool { return !slices.Contains(p.excluded, id) })
 }

@@ -20,7 +20,7 @@ func pullsTasks(agent *contract.RegistryEntry) bool {
 
 // newCall returns what the target of the agent needs to know about a task of the part.
 func (p *partExecution) newCall(agent *contract.RegistryEntry, task *contract.Task) dispatch.Call {
-	return dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: *task, Standbys: p.standbys}
+	return dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: *task, Standbys: p.latest.standbys}
 }
 
 // awaitPulled offers a stored task to its agent and waits for the result. The permit is

@@ -60,7 +60,7 @@ func (p *partExecution) resendTask(ctx context.Context, task *requests.Task) (en
 		if p.attemptAgent(ctx, agent, again, 0, p.recordResent) {
 			return true
 		}
-		if p.sent {
+		if p.latest.sent {
 			return false // it has certainly failed, so continue with the next agent
 		}
 		if !p.waitForNextRound(ctx, round) {
