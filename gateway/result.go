@@ -21,13 +21,13 @@ func newReply(result *mcpclient.Result) *reply {
 	if len(result.Content) == 1 && result.Structured == nil {
 		switch c := &result.Content[0]; c.Type {
 		case "text":
-			out.Type, out.Content, out.MIMEType = contract.ActionText, quote(c.Text), "text/plain"
+			out.Type, out.Content, out.MIMEType = contract.ActionText, strictjson.QuoteString(c.Text), "text/plain"
 			return &reply{result: out}
 		case "image":
-			out.Type, out.Content, out.MIMEType = contract.ActionImage, quote(base64.StdEncoding.EncodeToString(c.Data)), c.MIMEType
+			out.Type, out.Content, out.MIMEType = contract.ActionImage, strictjson.QuoteString(base64.StdEncoding.EncodeToString(c.Data)), c.MIMEType
 			return &reply{result: out}
 		case "audio":
-			out.Type, out.Content, out.MIMEType = contract.ActionAudio, quote(base64.StdEncoding.EncodeToString(c.Data)), c.MIMEType
+			out.Type, out.Content, out.MIMEType = contract.ActionAudio, strictjson.QuoteString(base64.StdEncoding.EncodeToString(c.Data)), c.MIMEType
 			return &reply{result: out}
 		}
 	}
@@ -38,15 +38,6 @@ func newReply(result *mcpclient.Result) *reply {
 	}
 	out.Content = json.RawMessage("[" + strings.Join(blocks, ",") + "]")
 	return &reply{result: out}
-}
-
-// quote returns a JSON string.
-func quote(text string) json.RawMessage {
-	raw, err := strictjson.Marshal(text)
-	if err != nil {
-		return json.RawMessage(`""`) // a string always encodes
-	}
-	return raw
 }
 
 // toolError is the body with which a tool reports an error.

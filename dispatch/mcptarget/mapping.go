@@ -79,7 +79,7 @@ func sourceValue(task *contract.Task, from string) json.RawMessage {
 	if text == "" {
 		return nil
 	}
-	return quote(text)
+	return strictjson.QuoteString(text)
 }
 
 // findMatch returns the first group of the first match, or the match if there is no group.
@@ -98,15 +98,15 @@ func findMatch(expression, text string) string {
 
 // newResult returns the Result of a task for that of a tool.
 func newResult(taskID string, r *contract.ActionResult) *contract.Result {
-	data := map[string]json.RawMessage{"type": quote(r.Type), "content": r.Content}
+	data := map[string]json.RawMessage{"type": strictjson.QuoteString(r.Type), "content": r.Content}
 	if r.Structured != nil {
 		data["structured_content"] = r.Structured
 	}
 	if r.MIMEType != "" && r.Type != contract.ActionText {
-		data["mime_type"] = quote(r.MIMEType)
+		data["mime_type"] = strictjson.QuoteString(r.MIMEType)
 	}
 	if answer := textOf(r); answer != "" {
-		data["answer"] = quote(answer)
+		data["answer"] = strictjson.QuoteString(answer)
 	}
 	return &contract.Result{TaskID: taskID, Status: contract.ResultSuccess, Data: data}
 }
@@ -136,18 +136,9 @@ func textOf(r *contract.ActionResult) string {
 
 // newFailure returns the Result of a task whose tool reports an error.
 func newFailure(taskID string, e *contract.ActionError) *contract.Result {
-	data := map[string]json.RawMessage{"error_code": quote(e.Code), "severity": quote(e.Severity)}
+	data := map[string]json.RawMessage{"error_code": strictjson.QuoteString(e.Code), "severity": strictjson.QuoteString(e.Severity)}
 	if e.Suggestion != "" {
-		data["suggestion"] = quote(e.Suggestion)
+		data["suggestion"] = strictjson.QuoteString(e.Suggestion)
 	}
 	return &contract.Result{TaskID: taskID, Status: contract.ResultFailure, Data: data, Explanations: []string{e.Message}}
-}
-
-// quote returns a JSON string.
-func quote(text string) json.RawMessage {
-	raw, err := strictjson.Marshal(text)
-	if err != nil {
-		return json.RawMessage(`""`) // a string always encodes
-	}
-	return raw
 }

@@ -123,7 +123,7 @@ func (s *stage) add(rule *Rule) error {
 	if text == "" {
 		text = Placeholder
 	}
-	replace := quote(text)
+	replace := strictjson.QuoteString(text)
 	switch {
 	case rule.Path != "":
 		steps := strings.Split(rule.Path[1:], "/")
@@ -184,7 +184,7 @@ func (s *stage) value(at []string, raw json.RawMessage, depth int) json.RawMessa
 	}
 	raw = json.RawMessage(strings.TrimSpace(string(raw)))
 	if depth > maxNesting || len(raw) == 0 {
-		return quote(Placeholder)
+		return strictjson.QuoteString(Placeholder)
 	}
 	var (
 		out any
@@ -215,16 +215,16 @@ func (s *stage) value(at []string, raw json.RawMessage, depth int) json.RawMessa
 		out = s.text(text, depth)
 	default: // a number, for which a pattern may be written
 		if changed := s.replacePatterns(string(raw)); changed != string(raw) {
-			return quote(changed)
+			return strictjson.QuoteString(changed)
 		}
 		return raw
 	}
 	if err != nil {
-		return quote(Placeholder)
+		return strictjson.QuoteString(Placeholder)
 	}
 	encoded, err := strictjson.Marshal(out)
 	if err != nil {
-		return quote(Placeholder)
+		return strictjson.QuoteString(Placeholder)
 	}
 	return encoded
 }
@@ -250,13 +250,4 @@ func (s *stage) replacePatterns(text string) string {
 
 func matchesPath(steps, at []string) bool {
 	return slices.EqualFunc(steps, at, func(step, name string) bool { return step == "*" || step == name })
-}
-
-// quote returns a JSON string.
-func quote(text string) json.RawMessage {
-	raw, err := strictjson.Marshal(text)
-	if err != nil {
-		return json.RawMessage(`""`) // a string always encodes
-	}
-	return raw
 }

@@ -21,7 +21,7 @@ type taskInputs struct {
 func newTaskInputs(req *Request) *taskInputs {
 	original := make(map[string]json.RawMessage, len(req.Content.Inputs)+1)
 	maps.Copy(original, req.Content.Inputs)
-	original["prompt"] = quoteText(req.Content.Prompt)
+	original["prompt"] = strictjson.QuoteString(req.Content.Prompt)
 	return &taskInputs{request: req, original: original}
 }
 
@@ -38,7 +38,7 @@ func (in *taskInputs) forAgent(agent *contract.RegistryEntry) map[string]json.Ra
 		maskedName, value := masking.MaskMember(name, inputs[name], agent.Restore)
 		masked[maskedName] = value
 	}
-	masked["prompt"] = quoteText(masking.RestoreText(in.request.Prompt, agent.Restore))
+	masked["prompt"] = strictjson.QuoteString(masking.RestoreText(in.request.Prompt, agent.Restore))
 	return masked
 }
 
@@ -49,13 +49,4 @@ func (in *taskInputs) historyFor(agent *contract.RegistryEntry) []contract.Turn 
 		turns[i].Content = in.request.Masking.RestoreText(turns[i].Content, agent.Restore)
 	}
 	return turns
-}
-
-func quoteText(text string) json.RawMessage {
-	raw, err := strictjson.Marshal(text)
-	if err != nil {
-		// Only invalid UTF-8 can fail, and the HTTP layer rejects that.
-		return json.RawMessage(`""`)
-	}
-	return raw
 }

@@ -49,7 +49,7 @@ func (m *Masking) maskJSONValue(name string, raw json.RawMessage, show kindSet) 
 			}
 			if masked := m.maskMember(context, s, show); masked != s {
 				b.WriteString(text[at:i])
-				b.Write(quoteJSON(masked))
+				b.Write(strictjson.QuoteString(masked))
 				at = end
 			}
 			i = end
@@ -133,12 +133,4 @@ func unquoteJSON(quoted string) string {
 		return inner
 	}
 	return s
-}
-
-func quoteJSON(s string) []byte {
-	q, err := strictjson.Marshal(s)
-	if err != nil { // cannot happen
-		return []byte(`""`)
-	}
-	return q
 }

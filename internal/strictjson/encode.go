@@ -33,6 +33,9 @@ func AppendString(dst []byte, s string) []byte {
 	return dst
 }
 
+// QuoteString returns the string as [Marshal] encodes it. Unlike Marshal it cannot fail.
+func QuoteString(s string) []byte { return AppendString(nil, s) }
+
 // MarshalIndent is [Marshal] with one member or element a line, for people.
 func MarshalIndent(v any) ([]byte, error) {
 	return json.Marshal(v, encodeOptions, jsontext.WithIndent("  "))
