@@ -173,6 +173,18 @@ type FailedAttempt struct {
 	Explanations []string `json:"explanations,omitempty"`
 }
 
+// AsFailedAttempt returns the report of a task that another agent repeats, with the
+// explanations of its result, which may be nil.
+func (r *TaskReport) AsFailedAttempt(result *Result) FailedAttempt {
+	failed := FailedAttempt{
+		TaskID: r.TaskID, AgentID: r.AgentID, Status: r.Status, Attempts: r.Attempts, LatencyMS: r.LatencyMS, Error: r.Error,
+	}
+	if result != nil {
+		failed.Explanations = result.Explanations
+	}
+	return failed
+}
+
 // TaskError is the reason why a task has no usable result.
 type TaskError struct {
 	Code   TaskCode `json:"code"`

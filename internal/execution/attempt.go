@@ -166,7 +166,7 @@ func (p *partExecution) newReport(agent *contract.RegistryEntry, task *contract.
 // setOutcome makes the outcome of a task the current one of the part.
 func (p *partExecution) setOutcome(task *contract.Task, agentID string, out dispatch.Outcome) {
 	if p.attempted {
-		p.addFailedAttempt(newFailedAttempt(&p.current))
+		p.addFailedAttempt(p.current.Report.AsFailedAttempt(p.current.Result))
 	}
 	p.attempted = true
 	if out.Err == nil || out.Err.Code != contract.TaskAgentUnavailable || out.Health == dispatch.HealthGood {
@@ -259,19 +259,6 @@ func newOutcome(task *contract.Task, agentID string, out dispatch.Outcome) plan.
 		report.Status = contract.TaskFailed
 	}
 	return plan.Outcome{Report: report, Result: out.Result}
-}
-
-// newFailedAttempt returns the report of an attempt after which another agent takes
-// over, with the explanations of the agent if it returned any.
-func newFailedAttempt(o *plan.Outcome) contract.FailedAttempt {
-	try := contract.FailedAttempt{
-		TaskID: o.Report.TaskID, AgentID: o.Report.AgentID, Status: o.Report.Status,
-		Attempts: o.Report.Attempts, LatencyMS: o.Report.LatencyMS, Error: o.Report.Error,
-	}
-	if o.Result != nil {
-		try.Explanations = o.Result.Explanations
-	}
-	return try
 }
 
 // toMilliseconds rounds to microseconds, so that a report stays readable.

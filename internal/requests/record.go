@@ -198,7 +198,7 @@ func (r *Record) PartOutcome(part int) (*contract.TaskReport, *contract.Result) 
 			continue
 		}
 		if report != nil {
-			failed = append(failed, r.failedAttempt(report))
+			failed = append(failed, report.AsFailedAttempt(result))
 		}
 		newest := t.newReport(r.Parts[part].Title)
 		report, result = &newest, t.Result
@@ -226,17 +226,4 @@ func (t *Task) newReport(title string) contract.TaskReport {
 		report.Status = contract.TaskFailed
 	}
 	return report
-}
-
-// failedAttempt returns the report of a task that another agent repeated, with the
-// explanations of its agent.
-func (r *Record) failedAttempt(report *contract.TaskReport) contract.FailedAttempt {
-	try := contract.FailedAttempt{
-		TaskID: report.TaskID, AgentID: report.AgentID, Status: report.Status,
-		Attempts: report.Attempts, LatencyMS: report.LatencyMS, Error: report.Error,
-	}
-	if t := r.FindTask(report.TaskID); t != nil && t.Result != nil {
-		try.Explanations = t.Result.Explanations
-	}
-	return try
 }
