@@ -33,7 +33,7 @@ func (s *Stream) Follow(ctx context.Context, requestID string, after uint64, fn 
 }
 
 func (s *Stream) readEvents(ctx context.Context, requestID string, after uint64, fn func(uint64, *contract.Event) error, underWay bool) error {
-	if !validID(requestID) {
+	if !store.ValidID(requestID) {
 		return ErrGone
 	}
 	// Register the queue before reading the log, so that no event is missed.

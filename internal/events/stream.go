@@ -123,7 +123,7 @@ func (s *Stream) appendEncoded(ctx context.Context, e encodedEvent) error {
 // encodeEvent returns the event as the log stores it. A response that is too long for
 // an event is left out: a final event without Response means that the record contains it.
 func encodeEvent(ev *contract.Event) ([]byte, error) {
-	if !validID(ev.RequestID) {
+	if !store.ValidID(ev.RequestID) {
 		return nil, errors.New("invalid request id")
 	}
 	data, err := strictjson.Marshal(ev)
@@ -137,7 +137,7 @@ func encodeEvent(ev *contract.Event) ([]byte, error) {
 
 // Delete removes the events of a request, queued ones included.
 func (s *Stream) Delete(ctx context.Context, requestID string) error {
-	if !validID(requestID) {
+	if !store.ValidID(requestID) {
 		return nil
 	}
 	s.queue.remove(requestID)
@@ -272,11 +272,4 @@ func decodeEvent(m store.Message) (*contract.Event, error) {
 		return nil, fmt.Errorf("event %d: %w: %w", m.Seq, ErrGone, err)
 	}
 	return ev, nil
-}
-
-// validID reports whether the id can be part of a subject.
-func validID(id string) bool {
-	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
-	})
 }

@@ -83,7 +83,7 @@ func (s *runStore) create(ctx context.Context, rec *orchestrator.Record) error {
 
 // get reads a record. The error is store.ErrNotFound if there is none.
 func (s *runStore) get(ctx context.Context, id string) (*orchestrator.Record, error) {
-	if !validID(id) {
+	if !store.ValidID(id) {
 		return nil, store.ErrNotFound
 	}
 	row, err := s.records.Get(ctx, id)
@@ -92,7 +92,7 @@ func (s *runStore) get(ctx context.Context, id string) (*orchestrator.Record, er
 
 // Update implements orchestrator.Store.
 func (s *runStore) Update(ctx context.Context, id string, change func(*orchestrator.Record) error) (*orchestrator.Record, error) {
-	if !validID(id) {
+	if !store.ValidID(id) {
 		return nil, store.ErrNotFound
 	}
 	row, err := s.records.Update(ctx, id, change)
@@ -143,18 +143,6 @@ func (s *runStore) loadQuota(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// validID reports whether id can be the id of a run, which is safe in a key.
-func validID(id string) bool {
-	for i := range len(id) {
-		switch c := id[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return id != "" && len(id) <= 128
 }
 
 // followers are the readers that wait for changes of records.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
 )
 
 // full returns a record with a value in every member.
@@ -148,8 +149,8 @@ func TestCheckID_RejectsInvalidIDs(t *testing.T) {
 	}{
 		{"a UUID", testID, true},
 		{"letters and digits", "aZ09_-", true},
-		{"the longest", strings.Repeat("a", maxIDLength), true},
-		{"longer", strings.Repeat("a", maxIDLength+1), false},
+		{"the longest", strings.Repeat("a", store.MaxIDLength), true},
+		{"longer", strings.Repeat("a", store.MaxIDLength+1), false},
 		{"nothing", "", false},
 		{"two keys", "a.b", false},
 		{"every key", ">", false},

@@ -154,7 +154,7 @@ func (s *Store) Update(ctx context.Context, id string, change func(*Record) erro
 
 // Delete removes a record, and its entry in the index of open requests.
 func (s *Store) Delete(ctx context.Context, id string) error {
-	if !validID(id) {
+	if !store.ValidID(id) {
 		return nil
 	}
 	if err := s.records.Delete(ctx, id); err != nil {
@@ -166,7 +166,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 // EraseTurns removes the turns of the session from a record, also from its earlier
 // revisions. It is no error if there is no record.
 func (s *Store) EraseTurns(ctx context.Context, id string) error {
-	if !validID(id) {
+	if !store.ValidID(id) {
 		return nil
 	}
 	_, err := s.records.Update(ctx, id, func(r *Record) error { r.History = nil; return nil })
@@ -192,7 +192,7 @@ func (s *Store) ListOpen(ctx context.Context) ([]string, error) {
 
 // IsOpen reports whether a request is in the index of open requests.
 func (s *Store) IsOpen(ctx context.Context, id string) (bool, error) {
-	if !validID(id) {
+	if !store.ValidID(id) {
 		return false, nil
 	}
 	_, err := s.open.Get(ctx, id)
@@ -217,7 +217,7 @@ func (s *Store) AddOpen(ctx context.Context, id string) error {
 // RemoveOpen removes a request from the index of open requests. The caller does so
 // after everything that follows from the request's end.
 func (s *Store) RemoveOpen(ctx context.Context, id string) error {
-	if !validID(id) {
+	if !store.ValidID(id) {
 		return nil
 	}
 	if err := s.open.Discard(ctx, id); err != nil {
@@ -292,24 +292,10 @@ func (s *Store) removeEnded(ctx context.Context) func(key string) error {
 	return func(key string) error { return s.records.Discard(ctx, strings.TrimPrefix(key, recordPrefix)) }
 }
 
-const maxIDLength = 128
-
 // checkID returns store.ErrNotFound if id cannot be the id of a request.
 func checkID(id string) error {
-	if !validID(id) {
+	if !store.ValidID(id) {
 		return fmt.Errorf("%w: not an id of a request", store.ErrNotFound)
 	}
 	return nil
-}
-
-// validID reports whether id has the form of a request id, which is safe in a key.
-func validID(id string) bool {
-	for i := range len(id) {
-		switch c := id[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return id != "" && len(id) <= maxIDLength
 }

@@ -166,6 +166,23 @@ func (b *Bucket) readLatest(ctx context.Context, key string) (Message, error) {
 
 func (b *Bucket) keyOf(m Message) string { return strings.TrimPrefix(m.Subject, b.prefix) }
 
+// MaxIDLength is the maximum length of an id, in bytes.
+const MaxIDLength = 128
+
+// ValidID reports whether an id that a client sent can be a part of a key or of a subject: 1
+// to MaxIDLength letters, digits, hyphens and underscores. It contains no separator and no
+// wildcard.
+func ValidID(id string) bool {
+	for i := range len(id) {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return id != "" && len(id) <= MaxIDLength
+}
+
 // toEntry converts a message, fetches its value if it is a blob, and decrypts it.
 func (b *Bucket) toEntry(ctx context.Context, m Message) (e Entry, err error) {
 	e = Entry{Key: b.keyOf(m), Value: m.Data, Revision: m.Seq, At: m.At}

@@ -78,7 +78,7 @@ func (s *Service) listPage(ctx context.Context, q ListQuery, show func(*ticketRe
 // Get returns a ticket. The error wraps store.ErrNotFound if it does not exist. The
 // caller must check whether the ticket is visible.
 func (s *Service) Get(ctx context.Context, id string) (*contract.Ticket, error) {
-	if !validID(id) {
+	if !store.ValidID(id) {
 		return nil, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
 	}
 	r, err := s.loadTicket(ctx, id)
@@ -92,7 +92,7 @@ func (s *Service) Get(ctx context.Context, id string) (*contract.Ticket, error) 
 // similar one opens another. A closed ticket does not change. The error wraps
 // store.ErrNotFound if it does not exist.
 func (s *Service) Close(ctx context.Context, id, note string) (*contract.Ticket, error) {
-	if !validID(id) {
+	if !store.ValidID(id) {
 		return nil, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
 	}
 	note = strings.TrimSpace(note)
@@ -181,7 +181,7 @@ func parseCursor(text string) (indexEntry, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	at, id, ok := strings.Cut(string(raw), " ")
 	created, badTime := time.Parse(time.RFC3339Nano, at)
-	if err != nil || !ok || badTime != nil || !validID(id) {
+	if err != nil || !ok || badTime != nil || !store.ValidID(id) {
 		return indexEntry{}, invalidQuery("/cursor", "is not a cursor of an earlier page")
 	}
 	return indexEntry{id: id, created: created}, nil
@@ -191,9 +191,4 @@ func invalidQuery(pointer, detail string) error {
 	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 	e.Add(pointer, detail)
 	return e
-}
-
-// validID reports whether the id can be a key of the store.
-func validID(id string) bool {
-	return id != "" && len(id) <= 64 && strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_") == ""
 }

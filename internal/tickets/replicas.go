@@ -260,7 +260,7 @@ func (c *sharedService) follow(ctx context.Context) error {
 }
 
 func (c *sharedService) noteChange(id []byte) {
-	if !validID(string(id)) {
+	if !store.ValidID(string(id)) {
 		return
 	}
 	c.mu.Lock()

@@ -25,7 +25,7 @@ func (s *Service) Tickets(ctx context.Context, q contract.TicketQuery, caller *c
 
 // Ticket returns a ticket that is visible to the caller, or not_found.
 func (s *Service) Ticket(ctx context.Context, id string, caller *contract.Caller) (*contract.Ticket, error) {
-	if !validID(id) {
+	if !store.ValidID(id) {
 		return nil, errTicketNotFound()
 	}
 	r, err := s.loadTicket(ctx, id)
