@@ -121,15 +121,15 @@ func (g *Gateway) Close() error {
 	return err
 }
 
-// errNotTried is the error of a server whose first connection is not complete.
-var errNotTried = errors.New("the connection is being established")
+// errConnecting is the error of a server that is not connected before the context ends.
+var errConnecting = errors.New("the connection is being established")
 
 // WaitReady returns when each server is connected or has failed once, or when the context
 // ends. It does not wait for servers that start lazily.
 func (g *Gateway) WaitReady(ctx context.Context) {
 	for _, s := range *g.servers.Load() {
 		select {
-		case <-s.tried:
+		case <-s.attempted.done():
 		case <-ctx.Done():
 		}
 	}

@@ -225,7 +225,7 @@ func self(id string, args ...string) mcpfile.Server {
 	return mcpfile.Server{ID: id, Transport: mcpfile.Stdio, Command: append([]string{os.Args[0]}, args...)}
 }
 
-// start starts a gateway and waits until each server was tried.
+// start starts a gateway and waits until each server is connected or has failed.
 func TestStart_LogsDelayInMilliseconds(t *testing.T) {
 	log := &testkit.LogBuffer{}
 	start(t, gateway.Config{Client: mcpclient.Config{Logger: log.Logger()}}, mcpfile.Server{ID: "a", Transport: mcpfile.SSE, URL: "http://127.0.0.1:1/"})

@@ -28,9 +28,9 @@ func (s *server) maintain(ctx context.Context) {
 		return
 	}
 	if s.declared.Start == mcpfile.Lazy {
-		s.firstTry.Do(func() { close(s.tried) })
+		s.attempted.set()
 		select {
-		case <-s.demanded:
+		case <-s.demanded.done():
 		case <-ctx.Done():
 			return
 		}

@@ -43,10 +43,8 @@ type server struct {
 	policy   *callPolicy
 	calls    callsInFlight
 
-	tried     chan struct{} // closed after the first attempt to connect, or if that is lazy
-	firstTry  sync.Once
-	demanded  chan struct{} // closed when a lazy server is needed
-	firstCall sync.Once
+	attempted *latch // set after the first attempt to connect, or at once if that is lazy
+	demanded  *latch // set when a lazy server is needed
 
 	mu sync.Mutex
 	connection
@@ -54,6 +52,20 @@ type server struct {
 	listed  uint64           // changes that the server had reported before it listed the tools
 	changed chan struct{}    // closed when one of these values changes
 }
+
+// latch signals an event that happens once. It is safe for concurrent use.
+type latch struct {
+	once sync.Once
+	ch   chan struct{}
+}
+
+func newLatch() *latch { return &latch{ch: make(chan struct{})} }
+
+// set signals the event. Later calls have no effect.
+func (l *latch) set() { l.once.Do(func() { close(l.ch) }) }
+
+// done returns a channel that is closed by set.
+func (l *latch) done() <-chan struct{} { return l.ch }
 
 // connection is the state of a server's connection.
 type connection struct {
@@ -80,7 +92,7 @@ func (g *Gateway) newServer(declared mcpfile.Server, origin string) *server {
 	return &server{
 		declared: declared, origin: origin, cfg: &g.cfg, client: client, log: g.cfg.Client.Logger.With("server", declared.ID),
 		events: g.events, onStatus: g.bindings.update, policy: newCallPolicy(&declared, &g.cfg),
-		tried: make(chan struct{}), demanded: make(chan struct{}), changed: make(chan struct{}),
+		attempted: newLatch(), demanded: newLatch(), changed: make(chan struct{}),
 		connection: connection{status: StatusDisconnected, available: !declared.Disabled},
 	}
 }
@@ -94,7 +106,7 @@ func (s *server) setStatus(status, state string, err error, l link) {
 	}
 	s.replaceConnection(next)
 	if status != StatusConnecting {
-		s.firstTry.Do(func() { close(s.tried) })
+		s.attempted.set()
 	}
 }
 
@@ -197,13 +209,13 @@ func (s *server) waitLink(ctx context.Context) (link, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, errNotTried
+			return nil, errConnecting
 		}
 	}
 }
 
 // demandStart connects a server that starts lazily.
-func (s *server) demandStart() { s.firstCall.Do(func() { close(s.demanded) }) }
+func (s *server) demandStart() { s.demanded.set() }
 
 // waitFresh returns when the tools are those that the server has after the changes that it
 // has reported so far, or when the connection is lost.
