@@ -13,14 +13,15 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// Budgets limit a run. Zero values have defaults.
+// Budgets limit a run.
 type Budgets struct {
-	Steps   int // of all plans together; default 20
-	Replans int // plans after the first one
-	Retries int // repeated calls, of all steps together
+	Steps   int // of all plans together; 0 = 20
+	Replans int // plans after the first one; 0 = none
+	Retries int // repeated calls, of all steps together; 0 = none
 }
 
-// Config of an Orchestrator. All fields but Budgets and Parallel are required.
+// Config of an Orchestrator. Registry, Invoker, Enforcer, Models, Store, Auditor and Owner are
+// required.
 type Config struct {
 	Registry ServerRegistry
 	Invoker  Invoker
@@ -30,12 +31,12 @@ type Config struct {
 	Auditor  Auditor
 	Owner    string // names this process in records
 	Budgets  Budgets
-	GateTTL  time.Duration
+	GateTTL  time.Duration // of a call that waits for an approval; 0 = an hour
 	// BlockGates ends a run at a call that needs an approval, instead of waiting for it.
 	BlockGates bool
-	Parallel   int // calls of one run at a time; default 8
-	Now        func() time.Time
-	Logger     *slog.Logger
+	Parallel   int              // calls of one run at a time; 0 = 8
+	Now        func() time.Time // nil = time.Now
+	Logger     *slog.Logger     // nil = silent
 }
 
 // Models return the planner and the verifier of a run. Errors are *PlanError.

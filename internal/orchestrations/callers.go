@@ -44,20 +44,23 @@ func (s *Service) Get(ctx context.Context, id string, caller *contract.Caller) (
 const followInterval = time.Second
 
 // Follow calls emit for the events of a run after a sequence number, and returns its result
-// when it has ended. If the context or stop ends first, it returns the state of the run.
+// when it has ended. If the context ends first, it returns the state of the run. Errors are
+// *contract.Error, or that of emit.
 func (s *Service) Follow(ctx context.Context, id string, caller *contract.Caller, after int, emit func(contract.RunEvent) error) (*contract.Orchestration, error) {
 	return s.follow(ctx, id, caller, after, false, emit)
 }
 
-// Wait returns when the run has ended or waits for a person, or when the context ends.
+// Wait returns the state of the run when it has ended or waits for a person, or when the
+// context ends. Errors are *contract.Error.
 func (s *Service) Wait(ctx context.Context, id string, caller *contract.Caller) (*contract.Orchestration, error) {
 	return s.follow(ctx, id, caller, 0, true, func(contract.RunEvent) error { return nil })
 }
 
+// follow is Follow, and Wait if untilWaiting is set.
 func (s *Service) follow(
 	ctx context.Context, id string, caller *contract.Caller, after int, untilWaiting bool, emit func(contract.RunEvent) error,
 ) (*contract.Orchestration, error) {
-	changed, stop := s.store.followed.follow(id)
+	changed, stop := s.store.followers.follow(id)
 	defer stop()
 	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
@@ -138,7 +141,7 @@ func (s *Service) Approve(ctx context.Context, id string, approval contract.Appr
 	if err != nil {
 		return nil, store.CallerError(ctx, s.cfg.Logger, "the decision cannot be stored", err)
 	}
-	s.kick(id)
+	s.tryResume(id)
 	return rec.Snapshot(), nil
 }
 

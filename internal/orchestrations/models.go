@@ -11,11 +11,11 @@ import (
 // describeModels returns the planner and the verifier that the constraints lead to. What a
 // caller leaves open is as the operator has configured it.
 func (s *Service) describeModels(c *contract.GoalConstraints) (planner, verifier contract.RunModel, err error) {
-	planner = choose(s.cfg.Planner, contract.RunModel{Kind: c.PlannerKind, Endpoint: c.PlannerEndpoint, Model: c.PlannerModel})
+	planner = chooseModel(s.cfg.Planner, contract.RunModel{Kind: c.PlannerKind, Endpoint: c.PlannerEndpoint, Model: c.PlannerModel})
 	if c.PlannerKind == "" && len(c.Plan) > 0 || planner.Kind == contract.PlannerStatic {
 		planner = contract.RunModel{Kind: contract.PlannerStatic}
 	}
-	verifier = choose(s.cfg.Verifier, contract.RunModel{Kind: c.VerifierKind, Endpoint: c.VerifierEndpoint, Model: c.VerifierModel})
+	verifier = chooseModel(s.cfg.Verifier, contract.RunModel{Kind: c.VerifierKind, Endpoint: c.VerifierEndpoint, Model: c.VerifierModel})
 	verifier.Kind = cmp.Or(verifier.Kind, contract.VerifierDeterministic)
 	if verifier.Kind == contract.VerifierDeterministic {
 		verifier = contract.RunModel{Kind: contract.VerifierDeterministic}
@@ -23,7 +23,9 @@ func (s *Service) describeModels(c *contract.GoalConstraints) (planner, verifier
 	return planner, verifier, s.checkEndpoints(c)
 }
 
-func choose(operator, caller contract.RunModel) contract.RunModel {
+// chooseModel returns the model of the operator, unless the caller has chosen another kind or
+// endpoint.
+func chooseModel(operator, caller contract.RunModel) contract.RunModel {
 	if caller.Endpoint != "" || caller.Kind != "" && caller.Kind != operator.Kind {
 		return contract.RunModel{Kind: cmp.Or(caller.Kind, operator.Kind), Endpoint: caller.Endpoint, Model: caller.Model, PromptVersion: operator.PromptVersion}
 	}

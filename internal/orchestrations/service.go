@@ -19,7 +19,8 @@ import (
 	"github.com/caprouter/caprouter/orchestrator"
 )
 
-// Config of a Service. All fields but Budgets are required.
+// Config of a Service. Planner, Verifier, Budgets, GateTTL, BlockGates and SelfApproval may be
+// zero; all other fields are required.
 type Config struct {
 	Bucket   *store.Bucket
 	Quota    *quota.Ledger
@@ -33,13 +34,14 @@ type Config struct {
 	Redactor *redact.Redactor
 	Enforcer orchestrator.Enforcer
 	Models   orchestrator.Models
-	// Planner and Verifier describe the operator's in results; Kind "" = none.
+	// Planner and Verifier are the models of the operator, as results describe them; Kind
+	// "" = none.
 	Planner, Verifier contract.RunModel
 
 	Budgets    orchestrator.Budgets
 	Timeout    time.Duration // of a goal without timeout_ms, and the longest one
-	GateTTL    time.Duration
-	BlockGates bool // end a run at a call that needs an approval, instead of waiting
+	GateTTL    time.Duration // of a call that waits for an approval; 0 = an hour
+	BlockGates bool          // end a run at a call that needs an approval, instead of waiting
 	// SelfApproval permits callers to decide about the gates of their own runs.
 	SelfApproval bool
 	Logger       *slog.Logger
@@ -133,7 +135,7 @@ type Submission struct {
 
 // Submit stores a goal and begins to pursue it. Errors are *contract.Error.
 func (s *Service) Submit(ctx context.Context, sub Submission) (*contract.Orchestration, error) {
-	if err := s.check(sub.Goal); err != nil {
+	if err := s.checkGoal(sub.Goal); err != nil {
 		return nil, err
 	}
 	planner, verifier, err := s.describeModels(&sub.Goal.Constraints)
@@ -145,15 +147,8 @@ func (s *Service) Submit(ctx context.Context, sub Submission) (*contract.Orchest
 			return nil, err
 		}
 	}
-	now := time.Now().UTC()
-	timeout := s.cfg.Timeout
-	if ms := sub.Goal.Constraints.TimeoutMS; ms > 0 {
-		timeout = time.Duration(ms) * time.Millisecond
-	}
-	rec := &orchestrator.Record{
-		ID: sub.ID, TraceID: cmp.Or(sub.TraceID, strings.ReplaceAll(sub.ID, "-", "")), Caller: *sub.Caller, Agent: sub.Agent, Restricted: sub.Restricted, Goal: *sub.Goal, State: orchestrator.StateInit,
-		Owner: s.cfg.Owner, CreatedAt: now, Deadline: now.Add(timeout), Planner: planner, Verifier: verifier,
-	}
+	rec := s.newRecord(&sub)
+	rec.Planner, rec.Verifier = planner, verifier
 	runCtx, err := s.reserve(rec.ID, false)
 	if err != nil {
 		return nil, err
@@ -169,8 +164,22 @@ func (s *Service) Submit(ctx context.Context, sub Submission) (*contract.Orchest
 	return rec.Snapshot(), nil
 }
 
-// check checks what struct tags cannot.
-func (s *Service) check(goal *contract.Goal) error {
+// newRecord returns the record of a run that begins now.
+func (s *Service) newRecord(sub *Submission) *orchestrator.Record {
+	now := time.Now().UTC()
+	timeout := s.cfg.Timeout
+	if ms := sub.Goal.Constraints.TimeoutMS; ms > 0 {
+		timeout = time.Duration(ms) * time.Millisecond
+	}
+	return &orchestrator.Record{
+		ID: sub.ID, TraceID: cmp.Or(sub.TraceID, strings.ReplaceAll(sub.ID, "-", "")),
+		Caller: *sub.Caller, Agent: sub.Agent, Restricted: sub.Restricted, Goal: *sub.Goal,
+		State: orchestrator.StateInit, Owner: s.cfg.Owner, CreatedAt: now, Deadline: now.Add(timeout),
+	}
+}
+
+// checkGoal returns the mistakes in a goal that its struct tags do not report.
+func (s *Service) checkGoal(goal *contract.Goal) error {
 	invalid := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 	if len(goal.EnvContext) > 0 && goal.EnvContext[0] != '{' {
 		invalid.Add("/env_context", "must be an object")
@@ -244,7 +253,7 @@ func (s *Service) start(ctx context.Context, rec *orchestrator.Record) {
 		case err != nil:
 			s.cfg.Logger.Debug("an orchestration is not continued here", "orchestration_id", rec.ID, "error", err)
 		case done.NeedsWork(time.Now()): // a decision came when it began to wait
-			s.kick(rec.ID)
+			s.tryResume(rec.ID)
 		}
 		return nil
 	})
@@ -282,11 +291,12 @@ func (s *Service) isRunning(id string) bool {
 	return s.running[id] != nil
 }
 
-// errOwned ends the takeover of a run that needs no work, or that a live process executes.
-var errOwned = errors.New("the run needs no other process")
+// errNotAbandoned ends the takeover of a run that needs no work, or that a live process
+// executes.
+var errNotAbandoned = errors.New("the run needs no other process")
 
-// kick continues a run if it needs work and no live process executes it.
-func (s *Service) kick(id string) {
+// tryResume is resume. An error is logged, because the sweep tries again.
+func (s *Service) tryResume(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), concludeTimeout)
 	defer cancel()
 	if err := s.resume(ctx, id); err != nil {
@@ -300,24 +310,14 @@ func (s *Service) resume(ctx context.Context, id string) error {
 		return nil
 	}
 	rec, err := s.store.get(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		if time.Since(history.TimeOfID(id)) < minEntryAge {
-			return nil // its creation is about to be completed
-		}
+	switch {
+	case errors.Is(err, store.ErrNotFound) && time.Since(history.TimeOfID(id)) < minEntryAge:
+		return nil // its creation is about to be completed
+	case errors.Is(err, store.ErrNotFound):
 		return s.store.close(ctx, id)
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	abandoned := func(r *orchestrator.Record) bool {
-		if r.Owner == "" && !r.State.Terminal() {
-			return r.NeedsWork(time.Now())
-		}
-		// The store did not confirm the beginning or the end of a run of this process that it
-		// does not execute.
-		return r.Owner == s.cfg.Owner || !s.cfg.IsLive(r.Owner)
-	}
-	if !abandoned(rec) {
+	case !s.isAbandoned(rec):
 		return nil
 	}
 	ended := rec.State.Terminal()
@@ -332,8 +332,8 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	}
 	rec, err = s.store.Update(ctx, id, func(r *orchestrator.Record) error {
 		switch {
-		case !abandoned(r), r.State.Terminal() && !ended: // its process concludes it
-			return errOwned
+		case !s.isAbandoned(r), r.State.Terminal() && !ended: // its process concludes it
+			return errNotAbandoned
 		case r.State.Terminal():
 			r.Owner = s.cfg.Owner
 			return nil
@@ -343,7 +343,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	switch {
 	case err != nil:
 		s.release(id)
-		if errors.Is(err, errOwned) {
+		if errors.Is(err, errNotAbandoned) {
 			return nil
 		}
 		return err
@@ -354,6 +354,17 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	}
 	s.start(runCtx, rec)
 	return nil
+}
+
+// isAbandoned reports whether a run that this process does not execute needs work, and no
+// live process does it.
+func (s *Service) isAbandoned(r *orchestrator.Record) bool {
+	if r.Owner == "" && !r.State.Terminal() {
+		return r.NeedsWork(time.Now())
+	}
+	// The owner can be this process: the store did not confirm the beginning or the end of the
+	// run.
+	return r.Owner == s.cfg.Owner || !s.cfg.IsLive(r.Owner)
 }
 
 // sweepInterval is how often runs are looked for whose gate has expired or whose process
@@ -400,7 +411,7 @@ func (s *Service) sweep(ctx context.Context) {
 			s.checkCancelled(ctx, id)
 			continue
 		}
-		s.kick(id)
+		s.tryResume(id)
 	}
 }
 

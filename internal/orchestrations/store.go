@@ -16,18 +16,18 @@ import (
 // runStore holds the records of runs, and an index of those that have not ended. It
 // implements orchestrator.Store.
 type runStore struct {
-	bucket   *store.Bucket
-	records  *store.Table[orchestrator.Record]
-	open     *store.Table[struct{}]
-	quota    *quota.Ledger
-	followed *followers
+	bucket    *store.Bucket
+	records   *store.Table[orchestrator.Record]
+	open      *store.Table[struct{}]
+	quota     *quota.Ledger
+	followers *followers
 }
 
 const recordPrefix = "run."
 
 func newRunStore(b *store.Bucket, shares *quota.Ledger) *runStore {
 	return &runStore{
-		bucket: b, quota: shares, followed: &followers{},
+		bucket: b, quota: shares, followers: &followers{},
 		records: store.NewTable(b, store.TableConfig[orchestrator.Record]{Prefix: recordPrefix, Encode: encodeRecord, Decode: decodeRecord}),
 		open: store.NewTable(b, store.TableConfig[struct{}]{
 			Prefix: "open.",
@@ -97,7 +97,7 @@ func (s *runStore) Update(ctx context.Context, id string, change func(*orchestra
 	}
 	row, err := s.records.Update(ctx, id, change)
 	if err == nil {
-		s.followed.notify(id)
+		s.followers.notify(id)
 	}
 	return row.Value, err
 }
@@ -120,7 +120,7 @@ func (s *runStore) close(ctx context.Context, id string) error {
 	return nil
 }
 
-// LoadQuota counts the records that were stored before the start.
+// loadQuota counts the records that were stored before the start.
 func (s *runStore) loadQuota(ctx context.Context) error {
 	ids, err := s.open.Keys(ctx)
 	if err != nil {
