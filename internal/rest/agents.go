@@ -109,16 +109,16 @@ func (a *api) handleAgent(c *httpserver.Context) error {
 }
 
 func (a *api) describeAgent(entry *contract.RegistryEntry, caller *contract.Caller) Agent {
-	now := a.deps.AgentState(entry.ID)
+	live := a.deps.AgentState(entry.ID)
 	agent := Agent{
 		ID:          entry.ID,
 		Origin:      originOf(entry),
-		State:       cmp.Or(now.State, contract.AgentActive),
+		State:       cmp.Or(live.State, contract.AgentActive),
 		Reasons:     []string{},
-		Breaker:     newBreaker(now.Breaker, now.OpenUntil),
-		InFlight:    now.InFlight,
+		Breaker:     newBreaker(live.Breaker, live.OpenUntil),
+		InFlight:    live.InFlight,
 		MaxInFlight: cmp.Or(entry.MaxInFlight, contract.DefaultMaxInFlight),
-		Instances:   a.describeInstances(entry, now.Instances, caller),
+		Instances:   a.describeInstances(entry, live.Instances, caller),
 		Refused:     a.deps.Registry().Fleet.Refused[entry.ID],
 		Entry:       visibility.FilterEntry(entry, caller),
 	}
@@ -163,14 +163,13 @@ func (a *api) describeInstances(entry *contract.RegistryEntry, live []InstanceSt
 	}
 	instances := make([]Instance, len(entry.Instances))
 	for i, declared := range entry.Instances {
-		at := slices.IndexFunc(live, func(s InstanceState) bool { return s.Name == declared.Name })
-		var now InstanceState
-		if at >= 0 {
-			now = live[at]
+		var state InstanceState
+		if at := slices.IndexFunc(live, func(s InstanceState) bool { return s.Name == declared.Name }); at >= 0 {
+			state = live[at]
 		}
 		instances[i] = Instance{
-			Name: declared.Name, State: declared.State, ExpiresAt: expires[declared.Name], Breaker: newBreaker(now.Breaker, now.OpenUntil),
-			InFlight: now.InFlight, MaxInFlight: cmp.Or(declared.MaxInFlight, contract.DefaultMaxInFlight),
+			Name: declared.Name, State: declared.State, ExpiresAt: expires[declared.Name], Breaker: newBreaker(state.Breaker, state.OpenUntil),
+			InFlight: state.InFlight, MaxInFlight: cmp.Or(declared.MaxInFlight, contract.DefaultMaxInFlight),
 		}
 		if caller.SeesAll() {
 			instances[i].URL = declared.Endpoint.URL

@@ -118,6 +118,25 @@ type mcpAPI struct {
 	bindings  MCPBindings
 }
 
+func (m *mcpAPI) routes(cfg *Config) []httpserver.Route {
+	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	fileBody := httpserver.BodySpec{MaxBytes: contract.MaxBodyBytes, MediaTypes: []string{httpserver.MediaTypeJSON, "text/plain"}}
+	return []httpserver.Route{
+		{Method: get, Path: "/api/v1/mcp/registry", Scope: contract.ScopeMCPRead, RateLimit: cfg.ReadLimit, Handle: m.handleMCPRegistry},
+		{Method: post, Path: "/api/v1/mcp/validate", Scope: contract.ScopeMCPRead, Body: fileBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: m.handleMCPValidate},
+		{Method: post, Path: "/api/v1/mcp/test", Scope: contract.ScopeMCPRead, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.CheckLimit, Handle: m.handleMCPTest},
+		{Method: post, Path: "/api/v1/mcp/invoke", Scope: scopeInvoke, HasScope: mayInvoke, MissingScope: missingInvokeScope(), Body: jsonBody(contract.MaxBodyBytes), Handle: m.handleInvoke},
+		{Method: get, Path: "/api/v1/mcp/servers", Scope: contract.ScopeMCPRead, Handle: m.handleMCPServers},
+		{Method: post, Path: "/api/v1/mcp/servers", Scope: contract.ScopeAdmin, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: m.handleRegisterMCPServer},
+		{Method: get, Path: "/api/v1/mcp/servers/:name", Scope: contract.ScopeMCPRead, Handle: m.handleMCPServer},
+		{Method: post, Path: "/api/v1/mcp/bind", Scope: contract.ScopeMCPRead, Body: jsonBody(maxRegistrationBytes), Handle: m.handleBind},
+		{Method: get, Path: "/api/v1/mcp/events", Scope: contract.ScopeMCPRead, Class: httpserver.ClassStream, Handle: m.handleMCPEvents},
+		{Method: get, Path: "/api/v1/mcp/tools/pending", Scope: contract.ScopeAdmin, Handle: m.handlePendingTools},
+		{Method: post, Path: "/api/v1/mcp/tools/:name/approve", Scope: contract.ScopeAdmin, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: m.handleApproveTool},
+		{Method: del, Path: "/api/v1/mcp/servers/:name", Scope: contract.ScopeAdmin, Class: httpserver.ClassCompletion, Handle: m.handleRemoveMCPServer},
+	}
+}
+
 func (m *mcpAPI) handleMCPRegistry(c *httpserver.Context) error {
 	registry := MCPRegistry{Tools: []MCPTool{}}
 	for _, s := range m.servers.Servers() {

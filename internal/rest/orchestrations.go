@@ -34,6 +34,17 @@ type runAPI struct {
 	control RunControl
 }
 
+func (a *runAPI) routes(cfg *Config) []httpserver.Route {
+	const get, post = http.MethodGet, http.MethodPost
+	return []httpserver.Route{
+		{Method: post, Path: "/api/v1/orchestrations", Scope: contract.ScopeOrchestrate, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, Handle: a.handleOrchestrate},
+		{Method: get, Path: "/api/v1/orchestrations/:id", Scope: contract.ScopeOrchestrate, HasScope: mayReadRuns, Handle: a.handleRun},
+		{Method: get, Path: "/api/v1/orchestrations/:id/events", Scope: contract.ScopeOrchestrate, HasScope: mayReadRuns, Class: httpserver.ClassStream, Handle: a.handleRunEvents},
+		{Method: post, Path: "/api/v1/orchestrations/:id/approve", Scope: contract.ScopeApprove, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: a.handleApprove},
+		{Method: post, Path: "/api/v1/orchestrations/:id/cancel", Scope: contract.ScopeOrchestrate, Class: httpserver.ClassCompletion, Handle: a.handleCancelRun},
+	}
+}
+
 // mayReadRuns reports whether the caller may see any run. Which ones is checked by Runs.
 func mayReadRuns(caller *contract.Caller) bool {
 	return caller.HasScope(contract.ScopeOrchestrate) || caller.HasScope(contract.ScopeApprove)

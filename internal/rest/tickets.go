@@ -12,7 +12,19 @@ type TicketClose struct {
 	Note string `json:"note,omitempty" validate:"max=1000"`
 }
 
-func (a *api) handleTickets(c *httpserver.Context) error {
+// ticketAPI holds the handlers of tickets. It is immutable.
+type ticketAPI struct{ tickets Tickets }
+
+func (a *ticketAPI) routes(cfg *Config) []httpserver.Route {
+	const get, post = http.MethodGet, http.MethodPost
+	return []httpserver.Route{
+		{Method: get, Path: "/api/v1/tickets", Scope: contract.ScopeTickets, RateLimit: cfg.ReadLimit, Handle: a.handleTickets},
+		{Method: get, Path: "/api/v1/tickets/:id", Scope: contract.ScopeTickets, Handle: a.handleTicket},
+		{Method: post, Path: "/api/v1/tickets/:id/close", Scope: contract.ScopeTickets, Body: optionalBody(), Handle: a.handleCloseTicket},
+	}
+}
+
+func (a *ticketAPI) handleTickets(c *httpserver.Context) error {
 	q := parseQuery(c.Request.URL.RawQuery, "status", "limit", "cursor")
 	query := contract.TicketQuery{
 		Status: contract.TicketStatus(q.enumParam("status", string(contract.TicketOpen), string(contract.TicketClosed))),
@@ -22,26 +34,26 @@ func (a *api) handleTickets(c *httpserver.Context) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	page, err := a.deps.Tickets.Tickets(c.Request.Context(), query, c.Caller)
+	page, err := a.tickets.Tickets(c.Request.Context(), query, c.Caller)
 	if err != nil {
 		return err
 	}
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, page)
 }
 
-func (a *api) handleTicket(c *httpserver.Context) error {
+func (a *ticketAPI) handleTicket(c *httpserver.Context) error {
 	id, err := pathID(c, "ticket")
 	if err != nil {
 		return err
 	}
-	ticket, err := a.deps.Tickets.Ticket(c.Request.Context(), id, c.Caller)
+	ticket, err := a.tickets.Ticket(c.Request.Context(), id, c.Caller)
 	if err != nil {
 		return err
 	}
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, ticket)
 }
 
-func (a *api) handleCloseTicket(c *httpserver.Context) error {
+func (a *ticketAPI) handleCloseTicket(c *httpserver.Context) error {
 	id, err := pathID(c, "ticket")
 	if err != nil {
 		return err
@@ -52,7 +64,7 @@ func (a *api) handleCloseTicket(c *httpserver.Context) error {
 			return err
 		}
 	}
-	ticket, err := a.deps.Tickets.CloseTicket(c.Request.Context(), id, closing.Note, c.Caller)
+	ticket, err := a.tickets.CloseTicket(c.Request.Context(), id, closing.Note, c.Caller)
 	if err != nil {
 		return err
 	}
