@@ -124,8 +124,7 @@ func (s *Server) authorizeRequest(c *Context) error {
 	if err != nil {
 		return err
 	}
-	allowed := c.route.HasScope == nil && caller.HasScope(scope) || c.route.HasScope != nil && c.route.HasScope(caller) || c.route.OrAdmin && caller.HasScope(contract.ScopeAdmin)
-	if !allowed {
+	if !c.route.permits(caller) {
 		c.SetHeader("Www-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
 		if c.route.MissingScope != nil {
 			return c.route.MissingScope
@@ -134,6 +133,17 @@ func (s *Server) authorizeRequest(c *Context) error {
 	}
 	c.Caller, c.MemoryOwner = caller, memoryOwnerOf(caller)
 	return nil
+}
+
+// permits reports whether the caller holds a scope of the route.
+func (r *Route) permits(caller *contract.Caller) bool {
+	switch {
+	case r.OrAdmin && caller.HasScope(contract.ScopeAdmin):
+		return true
+	case r.HasScope != nil:
+		return r.HasScope(caller)
+	}
+	return caller.HasScope(r.Scope)
 }
 
 // RequireToken returns the error of a request without a token, and asks for one

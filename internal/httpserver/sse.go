@@ -53,7 +53,7 @@ const tokenCheckInterval = time.Second
 
 // errReaderDisconnected is the cause of a source's context after the reader
 // disconnected.
-var errReaderDisconnected = errors.New("the reader of the events left")
+var errReaderDisconnected = errors.New("the reader of the events disconnected")
 
 // StreamEvents responds with the events of the stream, and with a comment in each
 // heartbeat interval, until the source returns. If the source fails before the
