@@ -17,8 +17,8 @@ import (
 // DefaultIssuer is the issuer of a router's tokens unless auth.issuer is set.
 const DefaultIssuer = "caprouter"
 
-// postTimeout bounds one request to the router.
-const postTimeout = 10 * time.Second
+// requestTimeout bounds one request to the router.
+const requestTimeout = 10 * time.Second
 
 // Config describes an agent. AgentID is required, and RouterURL or JWKSURL.
 type Config struct {
@@ -129,7 +129,7 @@ type Agent struct {
 // routerClient returns the client for requests to the router. It does not follow
 // redirects, because tokens and results must not be sent to another origin.
 func routerClient(custom *http.Client) *http.Client {
-	client := http.Client{Timeout: postTimeout}
+	client := http.Client{Timeout: requestTimeout}
 	if custom != nil {
 		client = *custom
 	}

@@ -66,16 +66,16 @@ func (a *Agent) pullRegistered(ctx context.Context) error {
 
 // puller pulls the tasks of one instance of an agent.
 type puller struct {
-	agent   *Agent
-	client  agentClient
-	slots   chan struct{} // holds a token for each task in progress
-	failure string        // the latest failure that was logged
+	agent     *Agent
+	client    agentClient
+	semaphore chan struct{} // holds a token for each task in progress
+	failure   string        // the latest failure that was logged
 }
 
 func (a *Agent) newPuller() *puller {
 	return &puller{
 		agent: a, client: a.newAgentClient(a.registration.declared.Instance),
-		slots: make(chan struct{}, cmp.Or(a.registration.declared.MaxInFlight, contract.DefaultMaxInFlight)),
+		semaphore: make(chan struct{}, cmp.Or(a.registration.declared.MaxInFlight, contract.DefaultMaxInFlight)),
 	}
 }
 
@@ -85,7 +85,7 @@ func (p *puller) pollTasks(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case p.slots <- struct{}{}:
+		case p.semaphore <- struct{}{}:
 		}
 		if ctx.Err() != nil {
 			return
@@ -96,19 +96,19 @@ func (p *puller) pollTasks(ctx context.Context) {
 		case leased != nil:
 			pause, p.failure = minPause, ""
 			p.agent.background.Go(func() {
-				defer func() { <-p.slots }()
+				defer func() { <-p.semaphore }()
 				p.agent.executeLeased(context.WithoutCancel(ctx), leased)
 			})
 			continue
 		case err == nil:
 			pause, p.failure = minPause, ""
-			<-p.slots
+			<-p.semaphore
 			if p.agent.now().Sub(began) < minPollPause && !sleep(ctx, minPollPause) {
 				return
 			}
 			continue
 		}
-		<-p.slots
+		<-p.semaphore
 		if ctx.Err() != nil { // a draining instance gets no tasks
 			return
 		}

@@ -96,7 +96,7 @@ func (c *agentClient) sendRequest(ctx context.Context, method, url string, body 
 }
 
 func (c *agentClient) sendWithToken(ctx context.Context, token, method, url string, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, postTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
