@@ -135,7 +135,7 @@ func (s *Signer) findKey(_ context.Context, kid, _ string, now time.Time) (*veri
 	if k := s.callerKey(kid, now); k != nil {
 		return k, nil
 	}
-	return nil, nil //nolint:nilnil // no key, and no trouble: what the interface says
+	return nil, nil //nolint:nilnil // the source has no such key, see keySource
 }
 
 // isValid reports whether the key belongs to a signing key whose tokens are

@@ -188,8 +188,8 @@ const maxReads = 20
 // current key. Files in known that did not change are not read again.
 func readKeyFiles(dir string, known keyFiles) (files keyFiles, err error) {
 	for range maxReads {
-		var moved bool
-		if files, moved, err = readKeyFilesOnce(dir, known); !moved {
+		var changed bool
+		if files, changed, err = readKeyFilesOnce(dir, known); !changed {
 			return files, err
 		}
 		known = files
@@ -197,8 +197,9 @@ func readKeyFiles(dir string, known keyFiles) (files keyFiles, err error) {
 	return nil, cmp.Or(err, fmt.Errorf("the keys in %s change all the time; start again", dir))
 }
 
-// readKeyFilesOnce reports moved if the directory changed during the read.
-func readKeyFilesOnce(dir string, known keyFiles) (files keyFiles, moved bool, err error) {
+// readKeyFilesOnce is one attempt of readKeyFiles. changed reports that the directory changed
+// during the read, so that files and err do not count.
+func readKeyFilesOnce(dir string, known keyFiles) (files keyFiles, changed bool, err error) {
 	files = keyFiles{}
 	// Read the current key first: if it is retired after that, it is found again
 	// below.

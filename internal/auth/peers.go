@@ -28,11 +28,12 @@ func (s *Signer) PublicKeys() []PublicKey {
 }
 
 // SetPeerKeys replaces the keys of other replicas. Tokens for callers that they verify are
-// accepted, and the key set contains them. A key that was a key of this router is ignored:
-// its own ring says whether it is accepted. If a key is not valid, SetPeerKeys returns an
-// error and changes nothing.
+// accepted, and the key set contains them. A key that was a key of this router is ignored,
+// because its own ring decides whether it is accepted. If a key is not valid, SetPeerKeys
+// returns an error and changes nothing.
 //
-// The caller authenticates the keys, because who adds one can sign tokens for callers.
+// The caller must have authenticated the keys: the owner of a key that is added can sign
+// tokens for callers.
 func (s *Signer) SetPeerKeys(keys []PublicKey) error {
 	peers := &peerKeys{byID: map[string]*peerKey{}, byCaller: map[string]*peerKey{}}
 	for i := range keys {
@@ -114,7 +115,8 @@ func (r *keyStore) peer(k *peerKey) *peerKey {
 	return k
 }
 
-// appendTo returns a key set with the keys of the replicas that were none of own.
+// appendTo returns the key set with the keys of the replicas, except those that are or were
+// keys of this router.
 func (p *peerKeys) appendTo(jwks []byte, own *keyStoreState) []byte {
 	if p == nil || len(p.all) == 0 {
 		return jwks

@@ -26,9 +26,10 @@ const (
 	// usableFor is the age until which a set is used if it cannot be fetched.
 	// After that time a withdrawn key is no longer accepted.
 	usableFor = time.Hour
-	// fetchTimeout bounds one fetch, and remoteWait how long a request waits for
-	// one. remoteWait is the longer one only if Run is not active.
-	fetchTimeout     = 5 * time.Second
+	// fetchTimeout bounds one fetch.
+	fetchTimeout = 5 * time.Second
+	// fetchWaitTimeout bounds how long a request waits for a fetch. It is longer than
+	// fetchTimeout, so that it ends the wait only if Run is not active.
 	fetchWaitTimeout = fetchTimeout + time.Second
 )
 
@@ -233,7 +234,7 @@ func (r *RemoteKeys) mayBeStale() bool {
 
 // unavailableError is the error for the caller; the log contains the details.
 func (r *RemoteKeys) unavailableError() error {
-	return fmt.Errorf("the keys of issuer %q are not there now: try again in a minute", r.cfg.Issuer)
+	return fmt.Errorf("the keys of issuer %q are not available now: try again in a minute", r.cfg.Issuer)
 }
 
 // isValid implements keySource.

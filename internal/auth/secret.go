@@ -124,9 +124,8 @@ func estimateEntropy(secret []byte) (bits float64) {
 }
 
 // usualPairs returns the most frequent pairs of letters in English, German and the
-// Romance languages, which are about two thirds of all pairs in their texts and a fifth
-// of random pairs, and neighbours on a
-// keyboard.
+// Romance languages, and pairs of neighbours on a keyboard. They are about two thirds of
+// the pairs in texts of these languages, and a fifth of random pairs.
 func usualPairs() map[[2]byte]bool {
 	pairs := map[[2]byte]bool{}
 	for _, text := range []string{

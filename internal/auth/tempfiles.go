@@ -72,9 +72,8 @@ func removeKeyringTempFiles(dir string, now time.Time) error {
 	)
 }
 
-// removeTempFiles removes the temporary files of one kind for which goes returns
-// true.
-func removeTempFiles(dir, kind string, goes func(fs.FileInfo) bool) error {
+// removeTempFiles removes the temporary files of one kind that match.
+func removeTempFiles(dir, kind string, matches func(fs.FileInfo) bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -85,7 +84,7 @@ func removeTempFiles(dir, kind string, goes func(fs.FileInfo) bool) error {
 			continue
 		}
 		info, err := e.Info()
-		if err == nil && goes(info) {
+		if err == nil && matches(info) {
 			err = os.Remove(filepath.Join(dir, e.Name()))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another process removed it first

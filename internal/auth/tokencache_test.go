@@ -62,7 +62,7 @@ func TestTokenCache_DropsTokenWithItsKey(t *testing.T) {
 	w.accepts(token)
 	w.idpKeys.set()
 	w.idpKeys.err = errors.New("down")
-	w.rejects(token, "not to be had now")
+	w.rejects(token, "not available now")
 }
 
 // If the clock is set back, an expired token is not accepted again, and a token

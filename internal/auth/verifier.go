@@ -54,18 +54,15 @@ func NewVerifier(cfg VerifierConfig) (*Verifier, error) {
 		}
 		v.remote[issuer] = r
 	}
-	if err := v.validate(cfg.Now, tokenCacheBytes); err != nil {
+	if err := cmp.Or(v.check(), v.initialize(cfg.Now, tokenCacheBytes)); err != nil {
 		return nil, fmt.Errorf("verifier: %w", err)
 	}
 	return v, nil
 }
 
-// validate returns an error if two keys could match the same token, and
-// initialises the verifier.
-func (v *Verifier) validate(now func() time.Time, memoryBytes uint64) error {
-	if now == nil {
-		now = time.Now
-	}
+// check returns an error if two keys could match the same token, or if no token could be
+// accepted.
+func (v *Verifier) check() error {
 	kids := map[string]bool{}
 	for _, k := range v.static {
 		if kids[k.kid] {
@@ -94,10 +91,19 @@ func (v *Verifier) validate(now func() time.Time, memoryBytes uint64) error {
 	case v.own == nil && len(v.static)+len(v.remote) == 0:
 		return errors.New("no keys: every caller would be rejected")
 	}
+	return nil
+}
+
+// initialize creates the parts that do not depend on the keys. The cache of tokens gets at
+// most cacheBytes.
+func (v *Verifier) initialize(now func() time.Time, cacheBytes uint64) error {
+	if now == nil {
+		now = time.Now
+	}
 	v.parser = newTokenParser()
 	v.clock = newMonotonicClock(now)
 	var err error
-	v.cache, err = newTokenCache(memoryBytes, v.clock)
+	v.cache, err = newTokenCache(cacheBytes, v.clock)
 	return err
 }
 
@@ -220,12 +226,14 @@ func (v *Verifier) findKey(ctx context.Context, c *compactToken, issuer string, 
 	if keys, ok := v.remote[issuer]; ok {
 		k, err := keys.findKey(ctx, c.kid, c.alg, now.wall)
 		if err != nil {
-			return nil, errors.New("cannot be checked: the keys of its issuer are not to be had now")
+			return nil, errors.New("cannot be checked: the keys of its issuer are not available now")
 		}
 		if k == nil {
 			return nil, errUnknownKey
 		}
-		return &trustedKey{keys, k, issuer, k.audience, k.tenantClaim, k.tenantClaim != ""}, nil
+		return &trustedKey{
+			keys: keys, key: k, issuer: issuer, audience: k.audience, tenantClaim: k.tenantClaim, needsTenant: k.tenantClaim != "",
+		}, nil
 	}
 	if v.own != nil && c.kid != "" { // the router's own tokens always have a kid
 		k, err := v.own.findKey(ctx, c.kid, c.alg, now.wall)
@@ -233,14 +241,14 @@ func (v *Verifier) findKey(ctx context.Context, c *compactToken, issuer string, 
 			return nil, errors.New("cannot be checked now")
 		}
 		if k != nil {
-			return &trustedKey{v.own, k, v.issuer, v.audience, defaultTenantClaim, false}, nil
+			return &trustedKey{keys: v.own, key: k, issuer: v.issuer, audience: v.audience, tenantClaim: defaultTenantClaim}, nil
 		}
 	}
 	k, err := v.static.findKey(ctx, c.kid, c.alg, now.wall)
 	if err != nil || k == nil {
 		return nil, errUnknownKey
 	}
-	return &trustedKey{v.static, k, k.issuer, v.audience, k.tenantClaim, false}, nil
+	return &trustedKey{keys: v.static, key: k, issuer: k.issuer, audience: v.audience, tenantClaim: k.tenantClaim}, nil
 }
 
 var errUnknownKey = errors.New("is signed with a key that is not known here")

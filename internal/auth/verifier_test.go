@@ -152,7 +152,7 @@ func TestVerify_RejectsWithoutRemoteKeys(t *testing.T) {
 	w := newWorld(t)
 	token := w.idp.token(t, w.idpClaims())
 	w.idpKeys.err = errors.New("no route to https://10.0.0.1/keys")
-	w.rejects(token, "cannot be checked: the keys of its issuer are not to be had now")
+	w.rejects(token, "cannot be checked: the keys of its issuer are not available now")
 	if _, err := w.Verify(t.Context(), token); strings.Contains(err.Error(), "10.0.0.1") {
 		t.Errorf("got an error that contains a network address: %v", err)
 	}
@@ -220,7 +220,7 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 	w.accepts(static.token(t, w.claims()))
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := v.Verify(done, newMintKey(t, "x", "EdDSA").token(t, w.idpClaims())); err == nil || !strings.Contains(err.Error(), "not to be had now") {
+	if _, err := v.Verify(done, newMintKey(t, "x", "EdDSA").token(t, w.idpClaims())); err == nil || !strings.Contains(err.Error(), "not available now") {
 		t.Errorf("Verify = %v for keys that are not fetched, want an error", err)
 	}
 }
