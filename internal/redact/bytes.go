@@ -48,25 +48,25 @@ func buildByteClasses() (c [256]byteClass) {
 }
 
 func countBytes(text string) byteCounts {
-	var l byteCounts
+	var counts byteCounts
 	for i := range len(text) {
 		c := byteClasses[text[i]]
-		l.seen |= c
-		l.digits += int(c & classDigit)
-		l.dots += int(c & classDot >> 1)
-		l.colons += int(c & classColon >> 2)
+		counts.seen |= c
+		counts.digits += int(c & classDigit)
+		counts.dots += int(c & classDot >> 1)
+		counts.colons += int(c & classColon >> 2)
 	}
-	return l
+	return counts
 }
 
-func (l byteCounts) mayHaveEmail() bool       { return l.seen&classAt != 0 }
-func (l byteCounts) mayHavePhone() bool       { return l.digits >= minPhoneDigits }
-func (l byteCounts) mayHaveCard() bool        { return l.digits >= minCardDigits }
-func (l byteCounts) mayHaveIBAN() bool        { return l.digits >= 2 && l.seen&classLetter != 0 }
-func (l byteCounts) mayHaveNationalID() bool  { return l.digits >= 2 }
-func (l byteCounts) mayHaveIP() bool          { return l.digits > 0 && (l.dots >= 3 || l.colons >= 2) }
-func (l byteCounts) mayHaveSecret() bool      { return l.seen&(classLetter|classNonASCII) != 0 }
-func (l byteCounts) mayHavePlaceholder() bool { return l.seen&classBracket != 0 && l.digits > 0 }
+func (c byteCounts) mayHaveEmail() bool       { return c.seen&classAt != 0 }
+func (c byteCounts) mayHavePhone() bool       { return c.digits >= minPhoneDigits }
+func (c byteCounts) mayHaveCard() bool        { return c.digits >= minCardDigits }
+func (c byteCounts) mayHaveIBAN() bool        { return c.digits >= 2 && c.seen&classLetter != 0 }
+func (c byteCounts) mayHaveNationalID() bool  { return c.digits >= 2 }
+func (c byteCounts) mayHaveIP() bool          { return c.digits > 0 && (c.dots >= 3 || c.colons >= 2) }
+func (c byteCounts) mayHaveSecret() bool      { return c.seen&(classLetter|classNonASCII) != 0 }
+func (c byteCounts) mayHavePlaceholder() bool { return c.seen&classBracket != 0 && c.digits > 0 }
 
 func isDigit(b byte) bool  { return b-'0' < 10 }
 func isLetter(b byte) bool { return b|0x20-'a' < 26 }

@@ -23,7 +23,7 @@ func ibanEnd(text string, i int) int {
 	}
 	rest, at := 0, i+4 // rest is the number modulo 97
 	for ; left > 0; left-- {
-		if b := byteAt(text, at); (b == ' ' || b == '-') && at > i+4-1 {
+		if b := byteAt(text, at); b == ' ' || b == '-' {
 			at++
 		}
 		b := byteAt(text, at)

@@ -179,22 +179,22 @@ func (d *digitGroups) firstGroups(text string, n int) phoneCandidate {
 
 // isUnambiguous reports whether the candidate is a phone number without
 // context.
-func (d phoneCandidate) isUnambiguous() bool {
-	head := d.groupText(0)
+func (p phoneCandidate) isUnambiguous() bool {
+	head := p.groupText(0)
 	switch {
-	case d.plus:
-		return head[0] != '0' && (d.n == 1 || d.groups[0].len() <= 4 || d.groups[0].len() < 10 && d.digits >= 10)
-	case d.isDate():
+	case p.plus:
+		return head[0] != '0' && (p.n == 1 || p.groups[0].len() <= 4 || p.groups[0].len() < 10 && p.digits >= 10)
+	case p.isDate():
 		return false
-	case d.area:
-		return d.digits >= 8 && d.n >= 2 && d.n <= 5
+	case p.area:
+		return p.digits >= 8 && p.n >= 2 && p.n <= 5
 	case len(head) > 2 && head[:2] == "00" && head[2] != '0':
-		return d.digits >= 10 && d.n > 1 && len(head) <= 5
+		return p.digits >= 10 && p.n > 1 && len(head) <= 5
 	case head[0] == '0' && (len(head) == 1 || head[1] != '0'):
-		return d.n == 1 && (d.digits == 10 || d.digits == 11) ||
-			d.n > 1 && len(head) <= 5 && d.groups[1].len() > 1 && d.digits >= 9 && d.digits <= 12 && d.shape != 324 // 012-34-5678 is a US social security number
+		return p.n == 1 && (p.digits == 10 || p.digits == 11) ||
+			p.n > 1 && len(head) <= 5 && p.groups[1].len() > 1 && p.digits >= 9 && p.digits <= 12 && p.shape != 324 // 012-34-5678 is a US social security number
 	}
-	switch d.shape {
+	switch p.shape {
 	case 334:
 		return head[0] >= '2'
 	case 344: // Chinese mobile number
@@ -204,38 +204,38 @@ func (d phoneCandidate) isUnambiguous() bool {
 	case 2334:
 		return true
 	case 244, 254:
-		return d.dashes && head[0] != '0'
+		return p.dashes && head[0] != '0'
 	case 3322, 2322:
-		return !d.dots && head[0] >= '2' || d.shape == 3322 && d.dots && head > "255"
+		return !p.dots && head[0] >= '2' || p.shape == 3322 && p.dots && head > "255"
 	}
 	return false
 }
 
 // isLikely reports whether the candidate is a phone number in this context.
-func (d phoneCandidate) isLikely(context wordHint) bool {
-	if d.isDate() {
+func (p phoneCandidate) isLikely(context wordHint) bool {
+	if p.isDate() {
 		return false
 	}
-	head := d.groupText(0)
+	head := p.groupText(0)
 	if context == hintPositive {
-		return d.n > 1 || d.digits <= 13 && !strings.HasSuffix(head, "0000") // as in "call it with 1000000"
+		return p.n > 1 || p.digits <= 13 && !strings.HasSuffix(head, "0000") // as in "call it with 1000000"
 	}
 	switch {
-	case d.n > 1:
+	case p.n > 1:
 		return false
 	case head[:2] == "00":
-		return d.digits >= 12 && d.digits <= 14
+		return p.digits >= 12 && p.digits <= 14
 	}
-	return d.digits == 10 && head[0] >= '2' || d.digits == 11 && head[0] == '1' && head[1] >= '3'
+	return p.digits == 10 && head[0] >= '2' || p.digits == 11 && head[0] == '1' && head[1] >= '3'
 }
 
 // isDate reports whether the groups are a date, with or without a time:
 // 2024-01-15, 15.01.2024 10.
-func (d phoneCandidate) isDate() bool {
-	if d.n < 3 || d.area {
+func (p phoneCandidate) isDate() bool {
+	if p.n < 3 || p.area {
 		return false
 	}
-	a, b, c := d.groupText(0), d.groupText(1), d.groupText(2)
+	a, b, c := p.groupText(0), p.groupText(1), p.groupText(2)
 	switch {
 	case len(a) == 4 && len(b) <= 2 && len(c) <= 2:
 		return 1900 <= parseDecimal(a) && parseDecimal(a) < 2100 && parseDecimal(b) <= 12 && parseDecimal(c) <= 31
@@ -245,7 +245,7 @@ func (d phoneCandidate) isDate() bool {
 	return false
 }
 
-func (d phoneCandidate) groupText(i int) string { return d.text[d.groups[i].start:d.groups[i].end] }
+func (p phoneCandidate) groupText(i int) string { return p.text[p.groups[i].start:p.groups[i].end] }
 
 // hasExtension reports whether an extension follows directly at i: x4587.
 func hasExtension(text string, i int) bool {

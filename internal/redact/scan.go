@@ -16,9 +16,9 @@ func (s span) len() int { return s.end - s.start }
 // findValues returns the values of the kinds, and everything that looks like a
 // placeholder, in order and without overlaps.
 func findValues(text string, of kindSet) []span {
-	l := countBytes(text)
-	if l.seen&classNonASCII == 0 || !needsFolding(text) {
-		return searchText(text, l, of, nil, 0, 0)
+	counts := countBytes(text)
+	if counts.seen&classNonASCII == 0 || !needsFolding(text) {
+		return searchText(text, counts, of, nil, 0, 0)
 	}
 	f := foldText(text)
 	found := searchText(f.text, countBytes(f.text), of, nil, 0, 0)
@@ -34,8 +34,8 @@ const maxDepth = 16
 
 // searchText appends the values in text to found, with positions shifted by
 // base.
-func searchText(text string, l byteCounts, of kindSet, found []span, base, depth int) []span {
-	fresh := findAll(text, l, of, nil)
+func searchText(text string, counts byteCounts, of kindSet, found []span, base, depth int) []span {
+	fresh := findAll(text, counts, of, nil)
 	if len(fresh) == 0 {
 		return found
 	}
@@ -57,9 +57,9 @@ func searchText(text string, l byteCounts, of kindSet, found []span, base, depth
 	return found
 }
 
-func findAll(text string, l byteCounts, of kindSet, found []span) []span {
+func findAll(text string, counts byteCounts, of kindSet, found []span) []span {
 	for row := range detectors[:literalRow] {
-		if !of.has(row) || detectors[row].find == nil || !detectors[row].possible(l) {
+		if !of.has(row) || detectors[row].find == nil || !detectors[row].possible(counts) {
 			continue
 		}
 		n := len(found)
@@ -68,10 +68,10 @@ func findAll(text string, l byteCounts, of kindSet, found []span) []span {
 			found[n+i].row = row
 		}
 	}
-	if of&nationalIDs != 0 && l.mayHaveNationalID() {
+	if of&nationalIDs != 0 && counts.mayHaveNationalID() {
 		found = findNationalIDs(text, of, found)
 	}
-	if detectors[literalRow].possible(l) {
+	if detectors[literalRow].possible(counts) {
 		found = findPlaceholders(text, found)
 	}
 	return found

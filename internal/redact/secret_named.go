@@ -197,35 +197,35 @@ func urlPassword(text string, i int) (span, bool) {
 	return span{start: colon + 1, end: end}, end > 0
 }
 
-// assignedValue returns the value at position at, if the word before position
-// sep names a secret and the value is plausible. by is the separator: "=", ":",
-// "," or "(" of an argument or, for a verb, a space.
-func assignedValue(text string, sep, at int, by byte) (span, bool) {
-	name, typed := strengthBefore(text, sep)
+// assignedValue returns the value at position at, if the name that ends before nameEnd is
+// one of a secret and the value is plausible. The separator is "=", ":", "," or "(" of an
+// argument or, for a verb, a space.
+func assignedValue(text string, nameEnd, at int, separator byte) (span, bool) {
+	name, typed := strengthBefore(text, nameEnd)
 	if name == nameNone {
 		return span{}, false
 	}
-	if name == nameStrong && (by == ',' || by == '(') { // lists of names
+	if name == nameStrong && (separator == ',' || separator == '(') { // lists of names
 		name = nameWeak
 	}
 	for at < len(text) && (text[at] == ' ' || text[at] == '\t' || text[at] == '\\') {
 		at++
 	}
-	if by == ':' {
+	if separator == ':' {
 		at = pastBlockIndicator(text, at)
 	}
-	v := valueReader{text: text, separator: by}
+	v := valueReader{text: text, separator: separator}
 	if quote := byteAt(text, at); quote == '"' || quote == '\'' || quote == '`' {
 		v.quote, v.escapes = quote, countBackslashes(text, at)
 		at++
 	}
 	if name == nameCookie {
-		if by != ':' {
+		if separator != ':' {
 			return span{}, false
 		}
 		return cookieValue(text, at)
 	}
-	if typed && v.quote == 0 || by == ',' && v.quote == 0 && len(text)-at < minToken {
+	if typed && v.quote == 0 || separator == ',' && v.quote == 0 && len(text)-at < minToken {
 		return span{}, false
 	}
 	stop := at
@@ -233,7 +233,7 @@ func assignedValue(text string, sep, at int, by byte) (span, bool) {
 		stop++
 	}
 	end := v.trimEnd(at, stop)
-	if !isPlausible(text[at:end], name, v.quote != 0, by, byteAt(text, end)) {
+	if !isPlausible(text[at:end], name, v.quote != 0, separator, byteAt(text, end)) {
 		return span{}, false
 	}
 	for stop < len(text) && (v.continues(stop) || name == nameStrong && v.joinsNext(stop)) { // only its start was examined
@@ -267,49 +267,49 @@ type valueReader struct {
 }
 
 // continues reports whether the byte at i belongs to the value.
-func (a valueReader) continues(i int) bool {
-	b := a.text[i]
-	if a.quote == 0 {
-		return !a.isEnd(b)
+func (v valueReader) continues(i int) bool {
+	b := v.text[i]
+	if v.quote == 0 {
+		return !v.isEnd(b)
 	}
-	if b == a.quote {
-		return countBackslashes(a.text, i)%(2*a.escapes+2) > a.escapes
+	if b == v.quote {
+		return countBackslashes(v.text, i)%(2*v.escapes+2) > v.escapes
 	}
-	_, masked := parsePlaceholder(a.text, i)
+	_, masked := parsePlaceholder(v.text, i)
 	return b != '\n' && masked == 0
 }
 
 // isEnd reports whether b ends an unquoted value. "&" does in a query.
-func (a valueReader) isEnd(b byte) bool {
-	return b <= ' ' || b == '&' && a.separator == '=' || strings.IndexByte(`"'`+"`,;|<>{}[]()\\", b) >= 0
+func (v valueReader) isEnd(b byte) bool {
+	return b <= ' ' || b == '&' && v.separator == '=' || strings.IndexByte(`"'`+"`,;|<>{}[]()\\", b) >= 0
 }
 
 // joinsNext reports whether the punctuation at i, which usually ends an
 // unquoted value, is part of it: no space and no further pair of a list
 // follows.
-func (a valueReader) joinsNext(i int) bool {
-	b := a.text[i]
-	if a.quote != 0 || a.separator == ' ' || b != ',' && b != ';' && b != '&' || a.isEnd(byteAt(a.text, i+1)) {
+func (v valueReader) joinsNext(i int) bool {
+	b := v.text[i]
+	if v.quote != 0 || v.separator == ' ' || b != ',' && b != ';' && b != '&' || v.isEnd(byteAt(v.text, i+1)) {
 		return false
 	}
 	at := i + 1
-	for at < len(a.text) && at < i+maxName && (isNameByte(a.text[at]) || b == ';' && a.text[at] == ' ') {
+	for at < len(v.text) && at < i+maxName && (isNameByte(v.text[at]) || b == ';' && v.text[at] == ' ') {
 		at++
 	}
-	next := byteAt(a.text, at)
+	next := byteAt(v.text, at)
 	return next != '=' && next != ':'
 }
 
 // trimEnd returns the end of the value without trailing punctuation or escapes
 // of the closing quote.
-func (a valueReader) trimEnd(at, stop int) int {
-	if a.quote != 0 {
-		if byteAt(a.text, stop) != a.quote {
+func (v valueReader) trimEnd(at, stop int) int {
+	if v.quote != 0 {
+		if byteAt(v.text, stop) != v.quote {
 			return stop
 		}
-		return max(at, stop-a.escapes)
+		return max(at, stop-v.escapes)
 	}
-	for stop > at && strings.IndexByte(".:?", a.text[stop-1]) >= 0 {
+	for stop > at && strings.IndexByte(".:?", v.text[stop-1]) >= 0 {
 		stop--
 	}
 	return stop

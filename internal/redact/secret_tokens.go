@@ -219,7 +219,7 @@ const maxParts = 4
 type tokenRun struct {
 	text            string
 	end             int
-	followed        bool
+	scanned         bool
 	jwtEnd, dotsEnd int
 }
 
@@ -236,10 +236,10 @@ func (r *tokenRun) findDottedEnd() int {
 }
 
 func (r *tokenRun) scanParts() {
-	if r.followed {
+	if r.scanned {
 		return
 	}
-	r.followed, r.dotsEnd = true, r.end
+	r.scanned, r.dotsEnd = true, r.end
 	at, parts := r.end, 1 // of the JWT
 	for n := 0; n < maxParts && byteAt(r.text, at) == '.'; n++ {
 		end := pastToken(r.text, at+1)

@@ -5,8 +5,9 @@ import (
 )
 
 // isPlausible reports whether v can be a secret, and not a type, a variable, a
-// word of a sentence or a placeholder.
-func isPlausible(v string, name nameStrength, quoted bool, by, next byte) bool {
+// word of a sentence or a placeholder. separator is the byte before v, as in
+// assignedValue, or ">" for an XML element; next is the byte after it.
+func isPlausible(v string, name nameStrength, quoted bool, separator, next byte) bool {
 	if len(v) < minValue || isFiller(v) || isTemplate(v) {
 		return false
 	}
@@ -16,18 +17,18 @@ func isPlausible(v string, name nameStrength, quoted bool, by, next byte) bool {
 	digits, letters, others := countClasses(v)
 	switch {
 	case name == nameWeak: // tokens contain no space
-		return len(v) >= 8 && digits > 0 && (letters > 0 || len(v) >= minToken) && (by != ',' || quoted || len(v) >= minToken) && (others == 0 || len(v) >= 16 || quoted) && strings.IndexByte(v, ' ') < 0
-	case by == ' ':
+		return len(v) >= 8 && digits > 0 && (letters > 0 || len(v) >= minToken) && (separator != ',' || quoted || len(v) >= minToken) && (others == 0 || len(v) >= 16 || quoted) && strings.IndexByte(v, ' ') < 0
+	case separator == ' ':
 		return len(v) >= 6 && letters > 0 && digits+others > 0 && digits+countCapitals(v) > 0
-	case by == '>': // no sentences
+	case separator == '>': // no sentences
 		return digits > 0 || strings.IndexByte(v, ' ') < 0
 	case quoted:
 		return true
 	case strings.HasPrefix(v, "0x") && len(v) <= len("0x12345678"): // numeric constant
 		return false
 	case digits == 0 && letters == len(v):
-		return by == '=' && next != '.'
-	case digits == 0 && others > 0 && by == ':':
+		return separator == '=' && next != '.'
+	case digits == 0 && others > 0 && separator == ':':
 		return strings.ContainsAny(v, "!@#$%^&*+=?~")
 	case digits == 0:
 		return strings.IndexByte(v, '.') < 0 // settings.password
@@ -179,10 +180,8 @@ const (
 // maxName bounds the bytes of a name.
 const maxName = 48
 
-// strengthBefore returns the strength of the name that ends before i. A name
-// may have two words: api key.
-// may have two words: api key. typed reports whether a type follows the name: token
-// string.
+// strengthBefore returns the strength of the name that ends before i. A name may have
+// two words: api key. typed reports whether a type follows the name: token string.
 func strengthBefore(text string, i int) (s nameStrength, typed bool) {
 	for i > 0 && strings.IndexByte(" \t\"'`\\)", text[i-1]) >= 0 {
 		i--
