@@ -122,25 +122,25 @@ func (s *benchData) measureRows(ctx context.Context, cfg *BenchConfig) (*BenchRe
 	r.TrainMS = roundFigure(roundMilliseconds(took))
 	r.addModel(model)
 
-	judge, err := newRowClassifier(registry, model, cfg.Multi)
+	c, err := newRowClassifier(registry, model, cfg.Multi)
 	if err != nil {
 		return nil, err
 	}
-	verdicts, err := judge.predictAll(ctx, "classify", slices.Concat(s.test, s.oos), cfg.Progress)
+	predictions, err := c.predictAll(ctx, "classify", slices.Concat(s.test, s.oos), cfg.Progress)
 	if err != nil {
 		return nil, err
 	}
-	r.addPredictions(verdicts, registry, cfg.Multi)
+	r.addPredictions(predictions, registry, cfg.Multi)
 	accept, source := model.AcceptThreshold(), AcceptFromTraining
 	if s.validation != nil {
-		seen, err := judge.predictAll(ctx, "validate", s.validation, cfg.Progress)
+		seen, err := c.predictAll(ctx, "validate", s.validation, cfg.Progress)
 		if err != nil {
 			return nil, err
 		}
 		accept, source = acceptThreshold(seen), AcceptFromValidation
 	}
-	r.addOperatingPoint(verdicts, accept, source)
-	if err := r.measureTime(ctx, judge.classifyText, rowTexts(s.test), cfg.Progress); err != nil {
+	r.addOperatingPoint(predictions, accept, source)
+	if err := r.measureTime(ctx, c.classifyText, rowTexts(s.test), cfg.Progress); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -164,8 +164,8 @@ func timeTraining(c lexical.Corpus) (*lexical.Model, time.Duration) {
 
 // acceptThreshold returns the threshold that reaches wantedPrecision on the
 // rows, +Inf if there is none.
-func acceptThreshold(verdicts []rowPrediction) float64 {
-	best, ok := widestCoverage(riskCoverageCurve(acceptableRows(verdicts)), wantedPrecision)
+func acceptThreshold(predictions []rowPrediction) float64 {
+	best, ok := widestCoverage(riskCoverageCurve(acceptableRows(predictions)), wantedPrecision)
 	if !ok || best.Threshold < 0 {
 		return math.Inf(1)
 	}

@@ -21,7 +21,7 @@ type labelledRow struct {
 // outOfScope is the intent of out-of-scope rows.
 const outOfScope = "oos"
 
-func (u *labelledRow) isOutOfScope() bool { return u.Intent == outOfScope }
+func (r *labelledRow) isOutOfScope() bool { return r.Intent == outOfScope }
 
 // maxBenchLine bounds a line of a data set, in bytes.
 const maxBenchLine = 4 << 20

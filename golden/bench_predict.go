@@ -46,42 +46,42 @@ type rowClassifier struct {
 
 func newRowClassifier(registry *benchRegistry, model *lexical.Model, multi bool) (*rowClassifier, error) {
 	s := registry.snapshot
-	j := &rowClassifier{
+	c := &rowClassifier{
 		registry: registry, model: model, caller: contract.Caller{AllScopes: true},
 		index: matcher.Build(s.Agents, matcher.DefaultWeights(), s.Routing.ThresholdHundredths()),
 	}
 	if multi {
 		var err error
-		if j.splitting, err = classifier.New(classifier.Config{Mode: classifier.ModeLexical}); err != nil {
+		if c.splitting, err = classifier.New(classifier.Config{Mode: classifier.ModeLexical}); err != nil {
 			return nil, err
 		}
 	}
-	return j, nil
+	return c, nil
 }
 
 // classifyText is the operation that is timed.
-func (j *rowClassifier) classifyText(text string) {
-	if j.splitting != nil {
-		j.classifyWhole(context.Background(), text)
+func (c *rowClassifier) classifyText(text string) {
+	if c.splitting != nil {
+		c.classifyWhole(context.Background(), text)
 		return
 	}
-	j.model.Classify(text)
+	c.model.Classify(text)
 }
 
-func (j *rowClassifier) predictAll(ctx context.Context, stage string, rows []labelledRow, progress func(string, int, int)) ([]rowPrediction, error) {
-	verdicts := make([]rowPrediction, len(rows))
+func (c *rowClassifier) predictAll(ctx context.Context, stage string, rows []labelledRow, progress func(string, int, int)) ([]rowPrediction, error) {
+	predictions := make([]rowPrediction, len(rows))
 	err := forEachRow(ctx, stage, len(rows), progress, func(i int) {
-		if j.splitting != nil {
-			verdicts[i] = j.predictSet(ctx, &rows[i])
+		if c.splitting != nil {
+			predictions[i] = c.predictSet(ctx, &rows[i])
 		} else {
-			verdicts[i] = j.predictRow(&rows[i])
+			predictions[i] = c.predictRow(&rows[i])
 		}
 	})
-	return verdicts, err
+	return predictions, err
 }
 
-func (j *rowClassifier) predictRow(row *labelledRow) rowPrediction {
-	p := j.model.Classify(row.Text)
+func (c *rowClassifier) predictRow(row *labelledRow) rowPrediction {
+	p := c.model.Classify(row.Text)
 	v := rowPrediction{
 		row: row, best: p.BestIntent, confidence: p.Confidence,
 		claimed: p.Intent != contract.Unknown,
@@ -89,47 +89,47 @@ func (j *rowClassifier) predictRow(row *labelledRow) rowPrediction {
 	if row.isOutOfScope() {
 		return v
 	}
-	label, known := j.registry.intents.lookup(row.Intent)
+	label, known := c.registry.intents.lookup(row.Intent)
 	v.labelKnown = known
 	v.correct = known && v.best == label
 	v.bestCorrect = v.correct
 
 	domains := p.Domains
 	if len(domains) == 0 { // the model implies domains for accepted intents only
-		domains = j.registry.domainsOf[v.best]
+		domains = c.registry.domainsOf[v.best]
 	}
-	domain, known := j.registry.domains.lookup(row.Domain)
+	domain, known := c.registry.domains.lookup(row.Domain)
 	v.domainKnown = known
 	v.domainCorrect = known && len(domains) > 0 && domains[0] == domain
-	agent, known := j.registry.agents.lookup(row.Domain)
-	v.agentCorrect = known && j.matchAgent(row, v.best, domains) == agent
+	agent, known := c.registry.agents.lookup(row.Domain)
+	v.agentCorrect = known && c.matchAgent(row, v.best, domains) == agent
 	return v
 }
 
 // matchAgent returns the agent that the matcher selects for the classification,
 // or "". The confidence does not matter.
-func (j *rowClassifier) matchAgent(row *labelledRow, intent string, domains []string) string {
+func (c *rowClassifier) matchAgent(row *labelledRow, intent string, domains []string) string {
 	if len(domains) == 0 {
 		domains = []string{contract.Unknown}
 	}
-	q := matcher.Query{Intent: intent, Domains: domains, PromptBytes: len(row.Text), Caller: &j.caller}
-	j.index.Match(&q, nil, &j.matched)
-	if best := j.matched.Best(); len(best) > 0 && best[0].Eligible() {
-		return j.index.Agents()[best[0].Ordinal].ID
+	q := matcher.Query{Intent: intent, Domains: domains, PromptBytes: len(row.Text), Caller: &c.caller}
+	c.index.Match(&q, nil, &c.matched)
+	if best := c.matched.Best(); len(best) > 0 && best[0].Eligible() {
+		return c.index.Agents()[best[0].Ordinal].ID
 	}
 	return ""
 }
 
-func (j *rowClassifier) classifyWhole(ctx context.Context, text string) contract.Classification {
-	return j.splitting.Classify(ctx, classifier.Input{Prompt: text, Catalogue: j.registry.snapshot, Lexical: j.model})
+func (c *rowClassifier) classifyWhole(ctx context.Context, text string) contract.Classification {
+	return c.splitting.Classify(ctx, classifier.Input{Prompt: text, Catalogue: c.registry.snapshot, Lexical: c.model})
 }
 
 // labelSeparator separates the labels of a row.
 const labelSeparator = "#"
 
 // predictSet compares the set of intents with the set of labels.
-func (j *rowClassifier) predictSet(ctx context.Context, row *labelledRow) rowPrediction {
-	clf := j.classifyWhole(ctx, row.Text)
+func (c *rowClassifier) predictSet(ctx context.Context, row *labelledRow) rowPrediction {
+	clf := c.classifyWhole(ctx, row.Text)
 	v := rowPrediction{row: row, best: clf.Intent, confidence: clf.Confidence, claimed: clf.Intent != contract.Unknown}
 	if row.isOutOfScope() {
 		return v
@@ -137,7 +137,7 @@ func (j *rowClassifier) predictSet(ctx context.Context, row *labelledRow) rowPre
 	want := map[string]bool{}
 	v.labelKnown = true
 	for label := range strings.SplitSeq(row.Intent, labelSeparator) {
-		name, known := j.registry.intents.lookup(label)
+		name, known := c.registry.intents.lookup(label)
 		v.labelKnown = v.labelKnown && known
 		want[name] = true
 	}
@@ -150,20 +150,20 @@ func (j *rowClassifier) predictSet(ctx context.Context, row *labelledRow) rowPre
 	}
 	v.correct = v.labelKnown && maps.Equal(want, got)
 	v.bestCorrect = want[clf.Intent]
-	v.parts = j.predictParts(row.Text, &clf, want)
+	v.parts = c.predictParts(row.Text, &clf, want)
 	return v
 }
 
 // predictParts returns the intents of a classification with their confidences:
 // that of the most confident part of the text with the intent, because a
 // subtask has none. An unsplit prompt has its best intent.
-func (j *rowClassifier) predictParts(text string, clf *contract.Classification, want map[string]bool) []scoredRow {
+func (c *rowClassifier) predictParts(text string, clf *contract.Classification, want map[string]bool) []scoredRow {
 	if len(clf.Subtasks) == 0 {
-		p := j.model.Classify(text)
+		p := c.model.Classify(text)
 		return []scoredRow{{Confidence: p.Confidence, Correct: want[p.BestIntent]}}
 	}
 	surest := map[string]float64{}
-	whole := j.model.NewText(text)
+	whole := c.model.NewText(text)
 	for _, run := range whole.SplitRequests() {
 		p := whole.Classify(run)
 		surest[p.Intent] = max(surest[p.Intent], p.Confidence)
@@ -177,20 +177,20 @@ func (j *rowClassifier) predictParts(text string, clf *contract.Classification, 
 }
 
 // allParts returns the parts of all rows.
-func allParts(verdicts []rowPrediction) []scoredRow {
+func allParts(predictions []rowPrediction) []scoredRow {
 	var rows []scoredRow
-	for i := range verdicts {
-		rows = append(rows, verdicts[i].parts...)
+	for i := range predictions {
+		rows = append(rows, predictions[i].parts...)
 	}
 	return rows
 }
 
 // scoredRows converts predictions for the metrics of confidence, without
 // rejection.
-func scoredRows(verdicts []rowPrediction) []scoredRow {
-	rows := make([]scoredRow, len(verdicts))
-	for i := range verdicts {
-		v := &verdicts[i]
+func scoredRows(predictions []rowPrediction) []scoredRow {
+	rows := make([]scoredRow, len(predictions))
+	for i := range predictions {
+		v := &predictions[i]
 		rows[i] = scoredRow{Confidence: v.confidence, Correct: v.correct, OutOfScope: v.row.isOutOfScope()}
 	}
 	return rows
@@ -198,10 +198,10 @@ func scoredRows(verdicts []rowPrediction) []scoredRow {
 
 // acceptableRows converts predictions as a router acts on them: a rejected one
 // is below every threshold.
-func acceptableRows(verdicts []rowPrediction) []scoredRow {
-	rows := slices.Clone(scoredRows(verdicts))
+func acceptableRows(predictions []rowPrediction) []scoredRow {
+	rows := slices.Clone(scoredRows(predictions))
 	for i := range rows {
-		if !verdicts[i].claimed {
+		if !predictions[i].claimed {
 			rows[i].Confidence = -1
 			rows[i].Correct = false
 		}

@@ -109,11 +109,11 @@ func (r *BenchReport) addModel(m *lexical.Model) {
 }
 
 // addPredictions adds the figures that depend on the predictions only.
-func (r *BenchReport) addPredictions(verdicts []rowPrediction, registry *benchRegistry, multi bool) {
+func (r *BenchReport) addPredictions(predictions []rowPrediction, registry *benchRegistry, multi bool) {
 	var best, domain, agent, exact, claimedRight, silent int
 	sameDomains := false // the registry contains the domain of some row
-	for i := range verdicts {
-		v := &verdicts[i]
+	for i := range predictions {
+		v := &predictions[i]
 		if v.row.isOutOfScope() {
 			silent += countTrue(!v.claimed)
 			continue
@@ -132,24 +132,24 @@ func (r *BenchReport) addPredictions(verdicts []rowPrediction, registry *benchRe
 	if sameDomains && !multi {
 		r.DomainAccuracy, r.AgentAccuracy = shareFigure(domain, r.N), shareFigure(agent, r.N)
 	}
-	rows := scoredRows(verdicts)
+	rows := scoredRows(predictions)
 	r.OutOfScopeAUROC = optionalFigure(auroc(rows))
 	intents := rows
 	if multi {
 		r.ExactSetAccuracy = shareFigure(exact, r.N)
 		r.ExactSetECE = optionalFigure(calibrationError(rows))
 		r.ExactSetECEFloor = optionalFigure(calibrationNull(rows))
-		intents = allParts(verdicts)
+		intents = allParts(predictions)
 	} else {
-		r.Confusions = topConfusions(verdicts, registry)
+		r.Confusions = topConfusions(predictions, registry)
 	}
 	r.ECE = optionalFigure(calibrationError(intents))
 	r.ECEFloor = optionalFigure(calibrationNull(intents))
 }
 
 // addOperatingPoint adds the figures for accepting from the confidence on.
-func (r *BenchReport) addOperatingPoint(verdicts []rowPrediction, accept float64, source string) {
-	rows := acceptableRows(verdicts)
+func (r *BenchReport) addOperatingPoint(predictions []rowPrediction, accept float64, source string) {
+	rows := acceptableRows(predictions)
 	point, ok := operateAt(rows, max(accept, 0)) // rejected rows have a negative confidence
 	r.Coverage, r.AchievedPrecision = roundFigure(point.Coverage), optionalFigure(point.Precision, ok)
 	best, found := widestCoverage(riskCoverageCurve(rows), wantedPrecision)
@@ -162,10 +162,10 @@ func (r *BenchReport) addOperatingPoint(verdicts []rowPrediction, accept float64
 
 // topConfusions returns the most frequent wrong answers, with the labels of the
 // data set.
-func topConfusions(verdicts []rowPrediction, registry *benchRegistry) []ConfusedPair {
+func topConfusions(predictions []rowPrediction, registry *benchRegistry) []ConfusedPair {
 	counts := map[ConfusedPair]int{}
-	for i := range verdicts {
-		if v := &verdicts[i]; !v.row.isOutOfScope() && !v.bestCorrect {
+	for i := range predictions {
+		if v := &predictions[i]; !v.row.isOutOfScope() && !v.bestCorrect {
 			counts[ConfusedPair{Label: v.row.Intent, Got: registry.intents.labelOf(v.best)}]++
 		}
 	}

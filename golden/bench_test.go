@@ -96,7 +96,7 @@ func TestRunBench_Figures(t *testing.T) {
 		}
 	}
 	star, _ := registry.intents.lookup("*")
-	verdicts := []rowPrediction{
+	predictions := []rowPrediction{
 		right(0.99, true), right(0.9, true), right(0.4, false),
 		{row: row("a"), best: star, confidence: 0.8, claimed: true, labelKnown: true, domainKnown: true},
 		{row: row("z"), best: star, confidence: 0.3, domainKnown: true},
@@ -105,8 +105,8 @@ func TestRunBench_Figures(t *testing.T) {
 		{row: row(outOfScope), confidence: 0},
 	}
 	r := &BenchReport{N: 5, OutOfScopeN: 3}
-	r.addPredictions(verdicts, registry, false)
-	r.addOperatingPoint(verdicts, 0.84, AcceptFromTraining)
+	r.addPredictions(predictions, registry, false)
+	r.addOperatingPoint(predictions, 0.84, AcceptFromTraining)
 	is(t, "accuracy", r.Accuracy, 3.0/5)
 	is(t, "domain_accuracy", r.DomainAccuracy, 3.0/5)
 	is(t, "agent_accuracy", r.AgentAccuracy, 2.0/5)
@@ -124,27 +124,27 @@ func TestRunBench_Figures(t *testing.T) {
 		t.Errorf("got %d unseen, want 1", r.Unseen)
 	}
 
-	r.addOperatingPoint(verdicts, math.Inf(1), AcceptFromTraining)
+	r.addOperatingPoint(predictions, math.Inf(1), AcceptFromTraining)
 	is(t, "coverage of a model that accepts nothing", r.Coverage, 0)
 	absent(t, map[string]*float64{"achieved": r.AchievedPrecision, "accept": r.Accept})
-	r.addOperatingPoint(verdicts, 0, AcceptFromTraining) // what is not claimed is not accepted either
+	r.addOperatingPoint(predictions, 0, AcceptFromTraining) // what is not claimed is not accepted either
 	is(t, "coverage of all that is claimed", r.Coverage, 4.0/8)
-	r.addOperatingPoint(verdicts[4:5], 0, AcceptFromTraining)
+	r.addOperatingPoint(predictions[4:5], 0, AcceptFromTraining)
 	is(t, "hindsight where nothing is claimed", r.HindsightCoverage, 0)
 }
 
 func TestAcceptThreshold(t *testing.T) {
 	in := labelledRow{Intent: "a"}
-	verdicts := []rowPrediction{
+	predictions := []rowPrediction{
 		{row: &in, confidence: 0.9, claimed: true, correct: true},
 		{row: &in, confidence: 0.7, claimed: true, correct: true},
 		{row: &in, confidence: 0.6, claimed: true},
 		{row: &in, confidence: 0.5},
 	}
-	if got := acceptThreshold(verdicts); got != 0.7 {
+	if got := acceptThreshold(predictions); got != 0.7 {
 		t.Errorf("got %v, want 0.7, below which half is wrong", got)
 	}
-	if got := acceptThreshold(verdicts[2:]); !math.IsInf(got, 1) {
+	if got := acceptThreshold(predictions[2:]); !math.IsInf(got, 1) {
 		t.Errorf("got %v for answers that are wrong, want none accepted", got)
 	}
 }
@@ -224,13 +224,13 @@ func TestRunBench_MultiCalibration(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := &labelledRow{Text: "t", Intent: "a#b", Domain: "d"}
-	verdicts := []rowPrediction{
+	predictions := []rowPrediction{
 		{row: row, confidence: 0.72, correct: true, bestCorrect: true, claimed: true, parts: []scoredRow{{Confidence: 0.9, Correct: true}, {Confidence: 0.8, Correct: true}}},
 		{row: row, confidence: 0.99, bestCorrect: true, claimed: true, parts: []scoredRow{{Confidence: 0.99, Correct: true}}}, // the other one was missed
 		{row: &labelledRow{Intent: outOfScope}, confidence: 0.5},
 	}
 	r := &BenchReport{N: 2, OutOfScopeN: 1}
-	r.addPredictions(verdicts, registry, true)
+	r.addPredictions(predictions, registry, true)
 	is(t, "ece", r.ECE, (0.1+0.2+0.01)/3)
 	is(t, "exact_set_ece", r.ExactSetECE, (0.28+0.99)/2)
 }

@@ -41,25 +41,25 @@ func DiffRegistries(ctx context.Context, cfg Config, b *capabilities.Snapshot) (
 	if b == nil {
 		return nil, errors.New("golden: a second registry is required")
 	}
-	rigA, err := cfg.newRouting()
+	setupA, err := cfg.newRouting()
 	if err != nil {
 		return nil, err
 	}
-	defer rigA.closeClassifier()
+	defer setupA.closeClassifier()
 	other := cfg
 	other.Registry = b
-	rigB, err := other.newRouting()
+	setupB, err := other.newRouting()
 	if err != nil {
 		return nil, err
 	}
-	defer rigB.closeClassifier()
+	defer setupB.closeClassifier()
 
 	changes := make([]*Change, len(cfg.Cases))
 	compared := make([]bool, len(cfg.Cases))
 	errs := make([]error, len(cfg.Cases))
 	cfg.forEachCase(ctx, len(cfg.Cases), func(ctx context.Context, i int) {
 		c := &cfg.Cases[i]
-		change, err := compareCase(ctx, c, rigA, rigB)
+		change, err := compareCase(ctx, c, setupA, setupB)
 		if ctx.Err() != nil {
 			return
 		}
@@ -69,7 +69,7 @@ func DiffRegistries(ctx context.Context, cfg Config, b *capabilities.Snapshot) (
 		return nil, err
 	}
 	d := &Diff{
-		A: cfg.Registry.Catalogue.Version, B: b.Catalogue.Version, Classifier: rigA.classifierInfo(), Interrupted: ctx.Err() != nil,
+		A: cfg.Registry.Catalogue.Version, B: b.Catalogue.Version, Classifier: setupA.classifierInfo(), Interrupted: ctx.Err() != nil,
 		Rules: diffRules(cfg.Registry.Catalogue, b.Catalogue), Changes: []Change{},
 	}
 	for i, done := range compared {
