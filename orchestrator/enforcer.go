@@ -87,7 +87,7 @@ func (x *execution) closeGates() error {
 		var err error
 		switch {
 		case g.Decision == contract.GateApprove:
-			if err = x.audit(EventGateApproved, entry); err == nil {
+			if err = x.audit(EventGateApproved, entry); err == nil && !x.rec.State.Terminal() {
 				err = x.advance(EventGateApproved, entry, func(r *Record) { r.Steps[i].State, r.Steps[i].Approved = StepPending, true })
 			}
 		case g.Decision == contract.GateDeny:
@@ -106,7 +106,7 @@ func (x *execution) closeGates() error {
 	return nil
 }
 
-// audit writes an event of the policy to the audit log.
+// audit writes an event of the policy to the audit log. If that fails, it ends the run.
 func (x *execution) audit(event Event, entry contract.RunEvent) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.parent), writeTimeout)
 	defer cancel()

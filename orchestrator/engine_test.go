@@ -205,6 +205,38 @@ func TestRun_WaitsForPerson(t *testing.T) {
 	}
 }
 
+type auditFunc func(ev contract.RunEvent) error
+
+func (f auditFunc) RecordRunEvent(_ context.Context, _ *orchestrator.Record, ev contract.RunEvent) error {
+	return f(ev)
+}
+
+// A call is not made if its approval cannot be written to the audit log, and the run ends.
+func TestRun_EndsIfApprovalIsNotRecorded(t *testing.T) {
+	r := newRig(t, newRecord(oneRead), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+		t.Error("the call was made")
+		return textResult("hello"), nil
+	})
+	r.config.Enforcer = judgeFunc(gateAll)
+	r.config.Auditor = auditFunc(func(ev contract.RunEvent) error {
+		if ev.Event == string(orchestrator.EventGateApproved) {
+			return errors.New("the disk is full")
+		}
+		return nil
+	})
+	r.run(t)
+	_, err := r.store.Update(t.Context(), "run-1", func(rec *orchestrator.Record) error {
+		rec.OpenGate("a").Decision = contract.GateApprove
+		return rec.TakeOver(testOwner, rec.CreatedAt)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.run(t); got.Reason != contract.ReasonAuditUnavailable || !got.State.Terminal() {
+		t.Errorf("got %s (%s), want an end with reason %s", got.Status(), got.Reason, contract.ReasonAuditUnavailable)
+	}
+}
+
 // An interrupted call is repeated only if that is safe.
 func TestRun_ResumesInterruptedCall(t *testing.T) {
 	for plan, want := range map[string]contract.RunReason{oneRead: "", oneWrite: contract.ReasonOutcomeUnknown} {
