@@ -3,8 +3,10 @@ package orchestrator
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,8 +117,8 @@ func walkStrings(doc json.RawMessage, pointer string, fn func(text, pointer stri
 		if err := strictjson.Unmarshal(doc, &members); err != nil {
 			return nil, err
 		}
-		for name, value := range members {
-			replaced, err := walkStrings(value, strictjson.AppendPointer(pointer, name), fn)
+		for _, name := range slices.Sorted(maps.Keys(members)) { // so that mistakes have an order
+			replaced, err := walkStrings(members[name], strictjson.AppendPointer(pointer, name), fn)
 			if err != nil {
 				return nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -158,9 +159,9 @@ func (c *planCheck) checkDependencies(i int, s *contract.PlanStep, index map[str
 	}
 	refs, mistakes := referencesOf(s.Arguments, at+"/arguments")
 	c.mistakes = append(c.mistakes, mistakes...)
-	for id, pointers := range refs {
+	for _, id := range slices.Sorted(maps.Keys(refs)) {
 		other, ok := index[id]
-		for _, pointer := range pointers {
+		for _, pointer := range refs[id] {
 			switch {
 			case !ok:
 				c.add(pointer, fmt.Sprintf("refers to step %q, which does not exist", id))

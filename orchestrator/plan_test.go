@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/testkit/serversuite"
 	"github.com/caprouter/caprouter/orchestrator"
@@ -39,6 +41,26 @@ func TestCheckPlan_LocatesMistakes(t *testing.T) {
 				t.Errorf("got %+v, want %q at %s", mistakes, tt.detail, tt.pointer)
 			}
 		})
+	}
+}
+
+// The same plan has the same mistakes in the same order, so that answers can be compared.
+func TestCheckPlan_OrdersMistakes(t *testing.T) {
+	plan, mistakes := orchestrator.ParsePlan([]byte(`{"steps":[{"id":"a","action":"files.read","arguments":{
+		"c":"${steps.x.output}","a":"${steps.z.output}","b":["${steps.y.output}","${steps.x.output}"],"d":"${steps.x"}}]}`))
+	if len(mistakes) > 0 {
+		t.Fatal(mistakes)
+	}
+	const at = "/steps/0/arguments/"
+	want := []string{at + "d", at + "b/1", at + "c", at + "b/0", at + "a"} // incomplete ones, then by step
+	for range 20 {
+		var got []string
+		for _, m := range orchestrator.CheckPlan(plan, orchestrator.PlanRules{MaxSteps: 5}) {
+			got = append(got, m.Pointer)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("pointers (-want +got):\n%s", diff)
+		}
 	}
 }
 
