@@ -33,7 +33,7 @@ type CallRecord struct {
 	Context contract.ActionContext
 	Action  string // as requested
 	Server  string // "" if there is no such action
-	Tool    string // the same
+	Tool    string // name for the server; "" if there is no such action
 	Start   time.Time
 	Input   json.RawMessage // nil if it was rejected
 

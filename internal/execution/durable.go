@@ -76,8 +76,8 @@ func (o *OwnedRequest) Change(ctx context.Context, change func(*requests.Record)
 		}
 		return change(rec)
 	})
-	// Do not assign nil to nil: the goroutines of several parts call Change at the same time.
-	// With several parts no outcome is deferred.
+	// Write the field only if it is set: if there are several parts, their goroutines call
+	// Change at the same time, and no outcome is deferred.
 	if err == nil && o.deferred != nil {
 		o.deferred = nil
 	}
@@ -97,8 +97,8 @@ func (o *OwnedRequest) StoreDeferred(ctx context.Context) {
 	}
 }
 
-// ChangeUntilStored records an event that has already happened. It
-// retries as long as the store rejects it, because the record must not fall behind.
+// ChangeUntilStored makes a change that records what has already happened. It retries as long
+// as the store rejects the change, because the record must not fall behind.
 func (o *OwnedRequest) ChangeUntilStored(ctx context.Context, change func(*requests.Record) error) (*requests.Record, error) {
 	backoff := NewWriteBackoff()
 	for {

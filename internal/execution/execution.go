@@ -76,8 +76,8 @@ type Mode struct {
 	Recorder Recorder
 	Results  ResultStore // where results go that agents post to the callback URL
 	Permit   Permit
-	// MaxSends bounds how often one part is sent if no agent executes it. A part
-	// is offered to its agents again only while it was sent less often.
+	// MaxSends bounds how often one part is sent if no agent executes it: after the first
+	// round over its agents, there is another one only if the part was sent less often.
 	MaxSends int
 }
 
@@ -111,7 +111,7 @@ type Executor struct {
 	now        func() time.Time
 }
 
-// New returns an Executor whose tasks get their results from callbacks, too.
+// New returns an Executor. Results may also arrive by callback.
 func New(d Dispatcher, callbacks *Callbacks, newID func() string, now func() time.Time) *Executor {
 	return &Executor{dispatcher: d, callbacks: callbacks, newID: newID, now: now}
 }
@@ -123,8 +123,8 @@ func (e *Executor) Execute(ctx context.Context, r *Run) []plan.Outcome {
 	parts := r.Plan.Parts
 	outcomes := make([]plan.Outcome, len(parts))
 	inputs := newTaskInputs(r.Request)
-	// Each part counts as executing by itself. The only one has the permit of the caller,
-	// so that the caller need not wait for another one before it records the end.
+	// If there are several parts, each one counts as executing. A single part uses the permit
+	// of the caller, so that the caller has it without a wait when it records the end.
 	release := func() {}
 	if len(parts) > 1 {
 		release = r.Permit.Release

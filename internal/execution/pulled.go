@@ -18,7 +18,7 @@ func pullsTasks(agent *contract.RegistryEntry) bool {
 	return agent.Endpoint.Protocol == contract.ProtocolPull
 }
 
-// newCall returns what the target of the agent needs to know about a task of the part.
+// newCall returns the call of the agent with a task of the part.
 func (p *partExecution) newCall(agent *contract.RegistryEntry, task *contract.Task) dispatch.Call {
 	return dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: *task, Standbys: p.latest.standbys}
 }

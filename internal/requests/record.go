@@ -43,8 +43,8 @@ const (
 
 // Record is the state of one request: the request itself, the decision, the tasks
 // with their results, and the owning process. One goroutine owns a record. Fields may
-// be read directly; the methods below change them, and leave the record as it is when
-// they return an error.
+// be read directly. The transitions, which are methods, change them; one that returns an
+// error leaves the record as it is.
 type Record struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"`

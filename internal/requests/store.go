@@ -42,7 +42,7 @@ type Store struct {
 	open    openTable
 	usage   func(context.Context) (float64, error) // of the bucket: 0 … 1
 	quota   *quota.Ledger
-	making  sync.Mutex // serializes MakeRoom
+	freeing sync.Mutex // serializes MakeRoom and FreeCapacity
 
 	checkWritable func() error
 }
@@ -256,8 +256,8 @@ func (s *Store) MakeRoom(ctx context.Context, caller *contract.Caller) error {
 	if s.quota.Excess(owner) == 0 {
 		return nil
 	}
-	s.making.Lock()
-	defer s.making.Unlock()
+	s.freeing.Lock()
+	defer s.freeing.Unlock()
 	if err := s.quota.Trim(owner, "", s.removeEnded(ctx)); err != nil {
 		return fmt.Errorf("make room for requests: %w", err)
 	}
@@ -274,8 +274,8 @@ const freedShare = 0.02
 // tenant with the most bytes, then of the next one. It reports whether one more
 // request can be accepted.
 func (s *Store) FreeCapacity(ctx context.Context) (bool, error) {
-	s.making.Lock()
-	defer s.making.Unlock()
+	s.freeing.Lock()
+	defer s.freeing.Unlock()
 	usage, err := s.usage(ctx)
 	if err != nil || usage <= 1-reservedShare {
 		return err == nil, err
