@@ -71,15 +71,15 @@ func (f *attemptError) actionError(s *server, t *tool, repeatable bool) *contrac
 	id := s.declared.ID
 	switch {
 	case f.final:
-		return warning(contract.ActionFailed, fmt.Sprintf("server %q rejected the call of %s", id, t.Action), f.cause.Error())
+		return warningError(contract.ActionFailed, fmt.Sprintf("server %q rejected the call of %s", id, t.Action), f.cause.Error())
 	case f.notSent:
-		return severe(contract.ActionUnavailable, fmt.Sprintf("server %q is not available; %s was not called", id, t.Action), f.cause.Error())
+		return severeError(contract.ActionUnavailable, fmt.Sprintf("server %q is not available; %s was not called", id, t.Action), f.cause.Error())
 	case !repeatable:
-		return severe(contract.ActionOutcomeUnknown, fmt.Sprintf("%s may have been executed: %v", t.Action, f.cause), "check its effect before you call it again")
+		return severeError(contract.ActionOutcomeUnknown, fmt.Sprintf("%s may have been executed: %v", t.Action, f.cause), "check its effect before you call it again")
 	case f.timeout:
-		return severe(contract.ActionTimeout, fmt.Sprintf("%s did not answer: %v", t.Action, f.cause), "")
+		return severeError(contract.ActionTimeout, fmt.Sprintf("%s did not answer: %v", t.Action, f.cause), "")
 	}
-	return severe(contract.ActionUnavailable, fmt.Sprintf("server %q failed", id), f.cause.Error())
+	return severeError(contract.ActionUnavailable, fmt.Sprintf("server %q failed", id), f.cause.Error())
 }
 
 var errBreakerOpen = errors.New("its calls have failed repeatedly; the next one is permitted in a few seconds")

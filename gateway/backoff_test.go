@@ -11,7 +11,7 @@ func TestBackoff_StartsFewProcesses(t *testing.T) {
 	for _, random := range []float64{0, 0.5, 1} {
 		starts, elapsed := 1, time.Duration(0)
 		for {
-			elapsed += backoff(time.Second, starts, random)
+			elapsed += backoffDelay(time.Second, starts, random)
 			if elapsed > 5*time.Minute {
 				break
 			}
@@ -21,7 +21,7 @@ func TestBackoff_StartsFewProcesses(t *testing.T) {
 			t.Errorf("random part %g: got %d starts in 5 minutes, want at most 12", random, starts)
 		}
 	}
-	if got, want := backoff(time.Second, 1000, 1), maxBackoff; got != want {
+	if got, want := backoffDelay(time.Second, 1000, 1), maxBackoff; got != want {
 		t.Errorf("got %s after many failures, want %s", got, want)
 	}
 }

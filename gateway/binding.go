@@ -29,7 +29,7 @@ type Binding struct {
 func (g *Gateway) Bind(agentID, capability string) (Binding, error) {
 	declared, ok := g.cfg.Capabilities(agentID)
 	if !ok || !coversAny(declared, capability) {
-		return Binding{}, severe(contract.ActionForbidden, fmt.Sprintf("agent %q does not declare the capability %q", agentID, capability), "add it to mcp_capabilities of the agent")
+		return Binding{}, severeError(contract.ActionForbidden, fmt.Sprintf("agent %q does not declare the capability %q", agentID, capability), "add it to mcp_capabilities of the agent")
 	}
 	b := g.bindings.add(agentID, capability)
 	if s := g.find(b.Server); s != nil {

@@ -63,7 +63,7 @@ func (g *Gateway) InvokeFor(ctx context.Context, action contract.Action, by Invo
 	if len(c.input) == 0 {
 		c.input = json.RawMessage("{}")
 	}
-	if err := authorize(&action, &by); err != nil {
+	if err := checkScope(&action, &by); err != nil {
 		return nil, g.endCall(ctx, c, nil, nil, err)
 	}
 	s, t, err := g.resolve(ctx, action.Action)
@@ -129,10 +129,10 @@ func (s *server) networkTransport() string {
 	return "tcp"
 }
 
-// authorize checks the scope of the caller.
-func authorize(action *contract.Action, by *Invocation) error {
+// checkScope checks the scope of the caller.
+func checkScope(action *contract.Action, by *Invocation) error {
 	if scope := contract.ScopeInvokePrefix + action.Action; by.Caller != nil && !by.Entitled && !by.Caller.HasScope(scope) {
-		return warning(contract.ActionForbidden, fmt.Sprintf("the caller may not call %q", action.Action), fmt.Sprintf("the token needs the scope %q", scope))
+		return warningError(contract.ActionForbidden, fmt.Sprintf("the caller may not call %q", action.Action), fmt.Sprintf("the token needs the scope %q", scope))
 	}
 	return nil
 }
@@ -142,11 +142,11 @@ func (s *server) callTool(ctx context.Context, t *tool, c *toolCall) (*contract.
 	if c.by.AgentID != "" {
 		capabilities, ok := s.cfg.Capabilities(c.by.AgentID)
 		if !ok || !s.allows(capabilities) {
-			return nil, warning(contract.ActionForbidden, fmt.Sprintf("agent %q may not call %s", c.by.AgentID, t.Action), "declare a capability of its server in mcp_capabilities of the agent")
+			return nil, warningError(contract.ActionForbidden, fmt.Sprintf("agent %q may not call %s", c.by.AgentID, t.Action), "declare a capability of its server in mcp_capabilities of the agent")
 		}
 	}
 	if t.Error != "" {
-		return nil, severe(contract.ActionUnavailable, fmt.Sprintf("%s cannot be called: %s", t.Action, t.Error), "")
+		return nil, severeError(contract.ActionUnavailable, fmt.Sprintf("%s cannot be called: %s", t.Action, t.Error), "")
 	}
 	t, err := s.checkQuarantine(ctx, t)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *server) callTool(ctx context.Context, t *tool, c *toolCall) (*contract.
 	}
 	if err := s.cfg.Recorder.BeginCall(ctx, c.record); err != nil {
 		s.log.Error("a call was not made because it cannot be recorded", "tool", t.Action, "error", err)
-		return nil, severe(contract.ActionNotRecorded, fmt.Sprintf("%s was not called, because the call cannot be recorded", t.Action), "call it again later")
+		return nil, severeError(contract.ActionNotRecorded, fmt.Sprintf("%s was not called, because the call cannot be recorded", t.Action), "call it again later")
 	}
 	start := time.Now()
 	r, err := s.callWithRetries(ctx, t, c)
@@ -182,11 +182,11 @@ func (s *server) callTool(ctx context.Context, t *tool, c *toolCall) (*contract.
 	return &r.result, nil
 }
 
-func severe(code, message, suggestion string) *contract.ActionError {
+func severeError(code, message, suggestion string) *contract.ActionError {
 	return &contract.ActionError{Code: code, Message: message, Suggestion: suggestion, Severity: contract.SeveritySevere}
 }
 
-func warning(code, message, suggestion string) *contract.ActionError {
+func warningError(code, message, suggestion string) *contract.ActionError {
 	return &contract.ActionError{Code: code, Message: message, Suggestion: suggestion, Severity: contract.SeverityWarning}
 }
 
@@ -226,17 +226,17 @@ func (g *Gateway) resolveOnce(ctx context.Context, action string) (*server, *too
 	case len(found) == 1:
 		return found[0], match, nil
 	case len(found) > 1:
-		return nil, nil, severe(contract.ActionAmbiguous, fmt.Sprintf("%s is a tool of the servers %q and %q", action, found[0].declared.ID, found[1].declared.ID), "rename one of the servers")
+		return nil, nil, severeError(contract.ActionAmbiguous, fmt.Sprintf("%s is a tool of the servers %q and %q", action, found[0].declared.ID, found[1].declared.ID), "rename one of the servers")
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
 		return nil, nil, ctx.Err()
 	case down != nil:
-		return nil, nil, severe(contract.ActionUnavailable, fmt.Sprintf("server %q is not connected", down.declared.ID), reason.Error())
+		return nil, nil, severeError(contract.ActionUnavailable, fmt.Sprintf("server %q is not connected", down.declared.ID), reason.Error())
 	}
 	suggestion := "list the actions: caprouter mcp list, or GET /api/v1/mcp/registry"
 	if near := strictyaml.Nearest(action, g.actionNames()); near != "" {
 		suggestion = fmt.Sprintf("did you mean %s?", near)
 	}
-	return nil, nil, warning(contract.ActionNotFound, fmt.Sprintf("there is no action %q", action), suggestion)
+	return nil, nil, warningError(contract.ActionNotFound, fmt.Sprintf("there is no action %q", action), suggestion)
 }
 
 // currentTool returns the tool with the name, or nil if the server has none. The error is
@@ -265,7 +265,7 @@ func checkInput(t *tool, input json.RawMessage) error {
 	if err == nil {
 		return nil
 	}
-	out := warning(contract.ActionInvalidInput, fmt.Sprintf("the input of %s does not match its schema: %v", t.Action, err), "")
+	out := warningError(contract.ActionInvalidInput, fmt.Sprintf("the input of %s does not match its schema: %v", t.Action, err), "")
 	if invalid, ok := errors.AsType[*schema.InvalidError](err); ok {
 		out.Details = invalid.Details
 	}

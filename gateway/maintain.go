@@ -54,7 +54,7 @@ func (s *server) maintain(ctx context.Context) {
 		default:
 			s.setStatus(StatusError, "", err, nil)
 		}
-		delay := backoff(s.cfg.MinBackoff, failures, rand.Float64()) //nolint:gosec // jitter need not be secret
+		delay := backoffDelay(s.cfg.MinBackoff, failures, rand.Float64()) //nolint:gosec // jitter need not be secret
 		s.log.Warn("MCP server is not connected", "error", err, "retry_in_ms", delay.Milliseconds())
 		s.cfg.wait(ctx, delay)
 	}
@@ -64,9 +64,9 @@ func (s *server) maintain(ctx context.Context) {
 // maxBackoff bounds the delay between two attempts to connect.
 const maxBackoff = 2 * time.Minute
 
-// backoff returns the delay after a number of failures. random is from 0 to 1 and selects
+// backoffDelay returns the delay after a number of failures. random is from 0 to 1 and selects
 // the upper half of the delay.
-func backoff(least time.Duration, failures int, random float64) time.Duration {
+func backoffDelay(least time.Duration, failures int, random float64) time.Duration {
 	delay := least
 	for range failures - 1 {
 		delay = min(2*delay, maxBackoff)

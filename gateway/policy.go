@@ -71,7 +71,7 @@ func (p *callPolicy) countCall(t *tool, by *Invocation) error {
 	if ok {
 		return nil
 	}
-	err := warning(contract.ActionRateLimited, t.Action+" is called too often", fmt.Sprintf("call it again in %s", state.Reset.Round(time.Millisecond)))
+	err := warningError(contract.ActionRateLimited, t.Action+" is called too often", fmt.Sprintf("call it again in %s", state.Reset.Round(time.Millisecond)))
 	err.RetryAfterMS = (state.Reset + time.Millisecond - 1).Milliseconds()
 	return err
 }

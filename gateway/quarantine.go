@@ -130,7 +130,7 @@ func (s *server) checkQuarantine(ctx context.Context, t *tool) (*tool, error) {
 	if v, err := s.cfg.Pins.Check(ctx, t.Action, t.definition); err == nil && v.Allowed {
 		return s.releaseTool(t), nil
 	}
-	return nil, severe(contract.ActionQuarantined, fmt.Sprintf("the definition of %s is not approved", t.Action), approveSuggestion(t))
+	return nil, severeError(contract.ActionQuarantined, fmt.Sprintf("the definition of %s is not approved", t.Action), approveSuggestion(t))
 }
 
 func approveSuggestion(t *tool) string {

@@ -88,7 +88,7 @@ func (g *Gateway) Register(declared mcpfile.Server) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	servers := *g.servers.Load()
-	if err := checkConflicts(append(declarations(servers), declared)); err != nil {
+	if err := checkConflicts(append(declarationsOf(servers), declared)); err != nil {
 		return err
 	}
 	s := g.newServer(declared, OriginRegistration)
@@ -168,7 +168,7 @@ func (g *Gateway) Reload(file *mcpfile.File) (Changes, error) {
 			next = append(next, s)
 		}
 	}
-	if err := checkConflicts(append(declarations(next), file.Servers...)); err != nil {
+	if err := checkConflicts(append(declarationsOf(next), file.Servers...)); err != nil {
 		return Changes{}, err
 	}
 	for i := range file.Servers {
@@ -206,7 +206,7 @@ func sameDeclaration(a, b *mcpfile.Server) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-func declarations(servers []*server) []mcpfile.Server {
+func declarationsOf(servers []*server) []mcpfile.Server {
 	list := make([]mcpfile.Server, len(servers))
 	for i, s := range servers {
 		list[i] = s.declared

@@ -95,7 +95,7 @@ func parseRESTReply(data []byte) *reply {
 	}
 	var result contract.ActionResult
 	if err := strictjson.UnmarshalAllowUnknown(data, &result); err != nil {
-		return &reply{failed: severe(contract.ActionBadResult, "the reply of the server is no result: "+err.Error(), "")}
+		return &reply{failed: severeError(contract.ActionBadResult, "the reply of the server is no result: "+err.Error(), "")}
 	}
 	if string(result.Structured) == "null" {
 		result.Structured = nil
@@ -104,5 +104,5 @@ func parseRESTReply(data []byte) *reply {
 	case contract.ActionText, contract.ActionImage, contract.ActionAudio, contract.ActionToolResult:
 		return &reply{result: result}
 	}
-	return &reply{failed: severe(contract.ActionBadResult, fmt.Sprintf("the reply of the server has the unknown type %q", result.Type), "")}
+	return &reply{failed: severeError(contract.ActionBadResult, fmt.Sprintf("the reply of the server has the unknown type %q", result.Type), "")}
 }

@@ -66,7 +66,7 @@ func newToolError(result *mcpclient.Result) *contract.ActionError {
 	if text == "" {
 		text = "the tool reported an error without a text"
 	}
-	return warning(contract.ActionFailed, text, "")
+	return warningError(contract.ActionFailed, text, "")
 }
 
 // validCode matches the error codes of tools. They are facts in the audit log, which are
@@ -109,7 +109,7 @@ func parseToolError(raw json.RawMessage) *contract.ActionError {
 // checkResult checks what every result must have, and the schemas.
 func checkResult(t *tool, r *contract.ActionResult) error {
 	bad := func(format string, args ...any) error {
-		return severe(contract.ActionBadResult, fmt.Sprintf("the result of %s ", t.Action)+fmt.Sprintf(format, args...), "")
+		return severeError(contract.ActionBadResult, fmt.Sprintf("the result of %s ", t.Action)+fmt.Sprintf(format, args...), "")
 	}
 	if (r.Type == contract.ActionImage || r.Type == contract.ActionAudio) && r.MIMEType == "" {
 		return bad("is of type %s without a mime_type", r.Type)

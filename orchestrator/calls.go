@@ -169,7 +169,7 @@ func (x *execution) call(ctx context.Context, c *preparedCall) error {
 			failure = &contract.ActionError{Code: contract.ActionOutcomeUnknown, Severity: contract.SeveritySevere, Message: "the call was cancelled, and may have been executed"}
 		}
 		out.Error, out.Status = failure, contract.OutputError
-		reason, again := classify(failure, repeatable)
+		reason, again := classifyFailure(failure, repeatable)
 		switch {
 		case reason == contract.ReasonOutcomeUnknown:
 			out.Status = contract.OutputUnknown
@@ -203,9 +203,9 @@ func errUnlessEnded(ctx context.Context) error {
 // maxOutput bounds a result, because the record contains it.
 const maxOutput = 1 << 20
 
-// classify returns the reason of a step whose call has failed, and whether the call may be
+// classifyFailure returns the reason of a step whose call has failed, and whether the call may be
 // repeated.
-func classify(e *contract.ActionError, repeatable bool) (reason contract.RunReason, again bool) {
+func classifyFailure(e *contract.ActionError, repeatable bool) (reason contract.RunReason, again bool) {
 	switch e.Code {
 	case contract.ActionOutcomeUnknown:
 		return contract.ReasonOutcomeUnknown, false

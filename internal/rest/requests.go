@@ -140,8 +140,8 @@ func lastEventID(r *http.Request) (uint64, error) {
 	return after, nil
 }
 
-// outcomes returns the statuses of requests in the decision log.
-func outcomes() []string {
+// outcomeNames returns the statuses of requests in the decision log.
+func outcomeNames() []string {
 	return []string{
 		string(contract.StatusCompleted), string(contract.StatusPartial), string(contract.StatusFailed),
 		string(contract.StatusClarify), string(contract.StatusUnsupported), string(contract.StatusProposed),
@@ -149,8 +149,8 @@ func outcomes() []string {
 	}
 }
 
-// sources returns the sources of a classification.
-func sources() []string {
+// sourceNames returns the sources of a classification.
+func sourceNames() []string {
 	return []string{
 		string(contract.SourceLLM), string(contract.SourceLexical), string(contract.SourceCache), string(contract.SourcePinned),
 	}
@@ -162,9 +162,9 @@ func (a *api) handleDecisions(c *httpserver.Context) error {
 	query := contract.DecisionQuery{
 		Since:     q.timeParam("since"),
 		Agent:     q.param("agent", contract.ValidAgentID, "is not an agent id ("+contract.AgentIDPattern+")"),
-		Outcome:   contract.Status(q.enumParam("outcome", outcomes()...)),
+		Outcome:   contract.Status(q.enumParam("outcome", outcomeNames()...)),
 		Intent:    q.param("intent", isLabel, "is not the name of an intent"),
-		Source:    contract.Source(q.enumParam("source", sources()...)),
+		Source:    contract.Source(q.enumParam("source", sourceNames()...)),
 		Below:     q.confidenceParam("below"),
 		Fallback:  q.enumParam("fallback", contract.AnyFallback, capabilities.FallbackAnswer, capabilities.FallbackUnsupported, capabilities.FallbackPropose),
 		RequestID: q.param("request_id", isValidID, "is not the id of a request"),
