@@ -106,7 +106,7 @@ func (o *Orchestrator) Run(ctx context.Context, rec *Record) (*Record, error) {
 	defer cancel(nil)
 	limited, release := context.WithDeadline(run, rec.Deadline)
 	defer release()
-	x := &execution{o: o, parent: ctx, cancel: cancel, rec: rec, epoch: rec.Epoch}
+	x := o.newExecution(ctx, cancel, rec)
 	for !x.rec.State.Terminal() && x.rec.ParkedAt.IsZero() {
 		err := x.step(limited)
 		if limited.Err() != nil && !errors.Is(err, errStopped) {
@@ -117,6 +117,20 @@ func (o *Orchestrator) Run(ctx context.Context, rec *Record) (*Record, error) {
 		}
 	}
 	return x.rec, nil
+}
+
+// Abort ends a run that this process owns and cannot execute, because Run panicked, and
+// returns the record.
+func (o *Orchestrator) Abort(ctx context.Context, rec *Record) (*Record, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	x := o.newExecution(ctx, cancel, rec)
+	err := x.fail(EventAborted, contract.RunError{Reason: contract.ReasonInternal, Message: "the run cannot be continued"})
+	return x.rec, err
+}
+
+func (o *Orchestrator) newExecution(ctx context.Context, cancel context.CancelCauseFunc, rec *Record) *execution {
+	return &execution{o: o, parent: ctx, cancel: cancel, rec: rec, epoch: rec.Epoch}
 }
 
 // execution is one execution of a run by this process. Calls that are made in parallel

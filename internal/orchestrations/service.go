@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -244,7 +245,7 @@ func (s *Service) release(id string) {
 // start executes a run in the background.
 func (s *Service) start(ctx context.Context, rec *orchestrator.Record) {
 	s.group.Go("orchestration", func(context.Context) error {
-		done, err := s.engine.Run(ctx, rec)
+		done, err := s.execute(ctx, rec)
 		if err == nil && done.State.Terminal() {
 			s.conclude(context.WithoutCancel(ctx), done) // before the release, so that the sweep does not do it as well
 		}
@@ -257,6 +258,18 @@ func (s *Service) start(ctx context.Context, rec *orchestrator.Record) {
 		}
 		return nil
 	})
+}
+
+// execute executes a run, and ends it if that panics: otherwise every process that takes the
+// run over would panic as well.
+func (s *Service) execute(ctx context.Context, rec *orchestrator.Record) (done *orchestrator.Record, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.cfg.Logger.Error("panic in an orchestration", "orchestration_id", rec.ID, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			done, err = s.engine.Abort(ctx, rec)
+		}
+	}()
+	return s.engine.Run(ctx, rec)
 }
 
 // concludeTimeout bounds the writes after the end of a run.

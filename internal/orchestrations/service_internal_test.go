@@ -56,6 +56,11 @@ func (noServers) WaitServer(context.Context, string) (gateway.ServerInfo, bool) 
 	return gateway.ServerInfo{}, false
 }
 
+// faultyServers is a gateway that panics.
+type faultyServers struct{ noServers }
+
+func (faultyServers) Servers() []gateway.ServerInfo { panic("a mistake in the program") }
+
 type noModels struct{}
 
 func (noModels) Planner(c *contract.GoalConstraints) (orchestrator.Planner, error) {
@@ -66,8 +71,9 @@ func (noModels) Verifier(*contract.GoalConstraints) (orchestrator.Verifier, erro
 	return orchestrator.Deterministic{}, nil
 }
 
-// openService returns a Service that looks for runs without a process, and its journal.
-func openService(t *testing.T, fails int) (*Service, *runJournal) {
+// openService returns a Service that looks for runs without a process, and its journal, which
+// fails a number of times.
+func openService(t *testing.T, servers MCPServers, fails int) (*Service, *runJournal) {
 	t.Helper()
 	st := teststore.Open(t)
 	bucket, err := st.Bucket(t.Context(), store.BucketConfig{Name: "ORCHESTRATIONS", Keys: teststore.Keys()})
@@ -87,7 +93,7 @@ func openService(t *testing.T, fails int) (*Service, *runJournal) {
 	log := &testkit.LogBuffer{}
 	s, err := New(t.Context(), Config{
 		Bucket: bucket, Quota: quota.New(quota.Config{}), Owner: owner, IsLive: func(o string) bool { return o == owner }, Messages: st,
-		Servers: noServers{}, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute, Logger: log.Logger(),
+		Servers: servers, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute, Logger: log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -109,34 +115,51 @@ func newRunID() string {
 	return fmt.Sprintf("%08x-%04x-7000-8000-000000000001", ms>>16, ms&0xffff)
 }
 
-// waitConcluded waits until the end of the run is recorded, once, and it is not open.
-func waitConcluded(t *testing.T, s *Service, journal *runJournal, id string) {
+// waitConcluded waits until the end of the run is recorded, once and with the event, and it is
+// not open.
+func waitConcluded(t *testing.T, s *Service, journal *runJournal, id, event string) {
 	t.Helper()
 	testkit.Eventually(t, "the end of the run is recorded", func() bool {
 		open, err := s.store.isOpen(t.Context(), id)
 		return err == nil && !open && len(journal.recorded()) > 0
 	})
 	s.sweep(t.Context())
-	if got := journal.recorded(); len(got) != 1 || got[0] != id+" no_servers" {
-		t.Errorf("got the ends %q, want one no_servers", got)
+	if got := journal.recorded(); len(got) != 1 || got[0] != id+" "+event {
+		t.Errorf("got the ends %q, want one %s", got, event)
 	}
 }
 
-// The end of a run that cannot be recorded at first is recorded later, by the same process.
-func TestService_ConcludesLater(t *testing.T) {
-	s, journal := openService(t, 1)
-	id := newRunID()
+func submitGoal(t *testing.T, s *Service) (id string) {
+	t.Helper()
+	id = newRunID()
 	goal := &contract.Goal{Goal: "a goal", Constraints: contract.GoalConstraints{Plan: json.RawMessage(
 		`{"steps":[{"id":"a","action":"x.y","success_criteria":[{"contains":"z"}]}]}`)}}
 	if _, err := s.Submit(t.Context(), Submission{Goal: goal, Caller: &contract.Caller{Subject: "ana"}, ID: id}); err != nil {
 		t.Fatal(err)
 	}
-	waitConcluded(t, s, journal, id)
+	return id
+}
+
+// A panic ends the run in which it happens. The next run is executed.
+func TestService_EndsRunThatPanics(t *testing.T) {
+	s, journal := openService(t, faultyServers{}, 0)
+	waitConcluded(t, s, journal, submitGoal(t, s), "aborted")
+	testkit.Eventually(t, "the run is not executed any more", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.running) == 0
+	})
+}
+
+// The end of a run that cannot be recorded at first is recorded later, by the same process.
+func TestService_ConcludesLater(t *testing.T) {
+	s, journal := openService(t, noServers{}, 1)
+	waitConcluded(t, s, journal, submitGoal(t, s), "no_servers")
 }
 
 // A run that the store has accepted, but not in time for its process to begin it, is executed.
 func TestService_ContinuesOwnRun(t *testing.T) {
-	s, journal := openService(t, 0)
+	s, journal := openService(t, noServers{}, 0)
 	id, now := newRunID(), time.Now()
 	if err := s.store.create(t.Context(), &orchestrator.Record{
 		ID: id, State: orchestrator.StateInit, Owner: s.cfg.Owner, CreatedAt: now, Deadline: now.Add(time.Minute),
@@ -145,5 +168,5 @@ func TestService_ContinuesOwnRun(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	waitConcluded(t, s, journal, id)
+	waitConcluded(t, s, journal, id, "no_servers")
 }
