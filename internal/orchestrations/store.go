@@ -29,11 +29,7 @@ func newRunStore(b *store.Bucket, shares *quota.Ledger) *runStore {
 	return &runStore{
 		bucket: b, quota: shares, followers: &followers{},
 		records: store.NewTable(b, store.TableConfig[orchestrator.Record]{Prefix: recordPrefix, Encode: encodeRecord, Decode: decodeRecord}),
-		open: store.NewTable(b, store.TableConfig[struct{}]{
-			Prefix: "open.",
-			Encode: func(string, *struct{}) ([]byte, error) { return nil, nil },
-			Decode: func(string, []byte) (*struct{}, error) { return new(struct{}), nil },
-		}),
+		open:    store.NewIndex(b, "open."),
 	}
 }
 

@@ -55,12 +55,8 @@ func NewStore(b *store.Bucket, shares *quota.Ledger) *Store {
 	return &Store{
 		quota:   shares,
 		records: store.NewTable(b, store.TableConfig[Record]{Prefix: recordPrefix, Encode: encodeRecord, Decode: decodeRecord, Clone: cloneOpen}),
-		open: store.NewTable(b, store.TableConfig[struct{}]{
-			Prefix: "open.",
-			Encode: func(string, *struct{}) ([]byte, error) { return nil, nil },
-			Decode: func(string, []byte) (*struct{}, error) { return new(struct{}), nil },
-		}),
-		usage: b.Usage, checkWritable: b.CheckWritable,
+		open:    store.NewIndex(b, "open."),
+		usage:   b.Usage, checkWritable: b.CheckWritable,
 	}
 }
 

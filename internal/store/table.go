@@ -63,6 +63,15 @@ func NewTable[T any](b *Bucket, cfg TableConfig[T]) *Table[T] {
 	return &Table[T]{bucket: b, cfg: cfg}
 }
 
+// NewIndex returns a table whose rows are only keys, for example the ids of what is open.
+func NewIndex(b *Bucket, prefix string) *Table[struct{}] {
+	return NewTable(b, TableConfig[struct{}]{
+		Prefix: prefix,
+		Encode: func(string, *struct{}) ([]byte, error) { return nil, nil },
+		Decode: func(string, []byte) (*struct{}, error) { return new(struct{}), nil },
+	})
+}
+
 // Get reads a row. ErrNotFound.
 func (t *Table[T]) Get(ctx context.Context, key string) (Row[T], error) {
 	entry, err := t.bucket.Get(ctx, t.cfg.Prefix+key)
