@@ -132,6 +132,25 @@ func TestDeterministic_ChecksCriteria(t *testing.T) {
 	}
 }
 
+// FuzzDeterministic checks that no criterion panics, whatever the output is.
+func FuzzDeterministic(f *testing.F) {
+	f.Add([]byte(`{"jsonpath":"$.items[0]['x'].-1","equals":1e5}`), []byte(`{"items":[{"x":[1]}]}`))
+	f.Add([]byte(`{"equals":{"a":1.0}}`), []byte(`{"a":1}`))
+	f.Add([]byte(`{"schema":{"type":"object"}}`), []byte(`[]`))
+	f.Fuzz(func(t *testing.T, criterion, output []byte) {
+		plan, mistakes := orchestrator.ParsePlan([]byte(`{"steps":[{"id":"a","action":"b.c","success_criteria":[` + string(criterion) + `]}]}`))
+		if len(mistakes) > 0 || len(orchestrator.CheckPlan(plan, orchestrator.PlanRules{MaxSteps: 1})) > 0 {
+			return
+		}
+		_, err := orchestrator.Deterministic{}.Verify(t.Context(), &orchestrator.VerifyRequest{
+			Plan: plan, Outputs: []contract.ToolOutput{{StepID: "a", Status: contract.OutputOK, Result: &contract.ActionResult{Structured: output}}},
+		})
+		if err != nil {
+			t.Errorf("got error %v, want a verdict", err)
+		}
+	})
+}
+
 // mapRegistry is a registry of a user: tools by server.
 type mapRegistry map[string][]string
 
