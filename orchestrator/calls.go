@@ -37,7 +37,7 @@ func (x *execution) execute(ctx context.Context) error {
 	if err != nil || x.rec.State != StateExecute || ctx.Err() != nil {
 		return err // the end of the context ends the run
 	}
-	if len(calls) == 0 && x.hasOpenGate() {
+	if len(calls) == 0 && x.rec.hasGatedStep() {
 		return x.park()
 	}
 	errs := make([]error, len(calls))
@@ -103,7 +103,7 @@ func (x *execution) prepareCalls(ctx context.Context) ([]preparedCall, error) {
 			}
 			continue
 		}
-		call := preparedCall{step: i, plan: s, tool: x.tool(s.Action), input: input}
+		call := preparedCall{step: i, plan: s, tool: x.tools.tool(s.Action), input: input}
 		call.verdict = x.judge(&call, earlier)
 		ready, err := x.admit(&call)
 		if err != nil || x.rec.State != StateExecute {

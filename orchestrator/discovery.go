@@ -39,11 +39,11 @@ func (x *execution) discover(ctx context.Context) error {
 }
 
 func (x *execution) authorize(ctx context.Context) error {
-	tools, servers, err := x.loadTools(ctx)
+	servers, err := x.loadTools(ctx)
 	if err != nil {
 		return x.abort(ctx, err)
 	}
-	if len(tools) == 0 && servers > 0 {
+	if len(x.tools.list) == 0 && servers > 0 {
 		return x.fail(EventAuthFailed, contract.RunError{
 			Reason: contract.ReasonNotAuthorized, Message: "none of the tools may be called",
 			Suggestion: fmt.Sprintf("the token needs a scope that begins with %s, and the servers need their credentials", contract.ScopeInvokePrefix),
@@ -52,47 +52,80 @@ func (x *execution) authorize(ctx context.Context) error {
 	return x.advance(EventAuthOK, contract.RunEvent{}, nil)
 }
 
+// toolSet are the tools that a run may call, and the servers that its goal permits. It is
+// immutable.
+type toolSet struct {
+	list    []*Tool           // ordered by action
+	servers map[string]Server // by name
+}
+
+// tool returns the definition of an action, nil if there is none.
+func (s *toolSet) tool(action string) *Tool {
+	i, ok := slices.BinarySearchFunc(s.list, action, func(t *Tool, action string) int { return strings.Compare(t.Action(), action) })
+	if !ok {
+		return nil
+	}
+	return s.list[i]
+}
+
+// countCallable returns the number of tools without an error by server.
+func (s *toolSet) countCallable() map[string]int {
+	count := map[string]int{}
+	for _, t := range s.list {
+		if t.Error == "" {
+			count[t.Server]++
+		}
+	}
+	return count
+}
+
 // loadTools loads the tools that may be called. servers is the number of servers that have
 // tools.
-func (x *execution) loadTools(ctx context.Context) (tools []*Tool, servers int, err error) {
+func (x *execution) loadTools(ctx context.Context) (servers int, err error) {
 	list, err := x.listServers(ctx)
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
-	tools, byName := []*Tool{}, map[string]Server{}
-	for _, s := range list {
-		byName[s.Name] = s
+	set := &toolSet{servers: map[string]Server{}}
+	for i := range list {
+		s := &list[i]
+		set.servers[s.Name] = *s
 		names, err := x.o.cfg.Registry.ListTools(ctx, s.Name)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		} else if err != nil {
-			return nil, 0, fmt.Errorf("list the tools of %s: %w", s.Name, err)
+			return 0, fmt.Errorf("list the tools of %s: %w", s.Name, err)
 		}
 		if len(names) > 0 {
 			servers++
 		}
-		for _, name := range names {
-			if s.NeedsAuth || !x.mayCall(s.Name+"."+name) {
-				continue
-			}
-			t, err := x.o.cfg.Registry.GetToolSchema(ctx, s.Name, name)
-			if errors.Is(err, ErrNotFound) {
-				continue
-			} else if err != nil {
-				return nil, 0, fmt.Errorf("read the definition of %s.%s: %w", s.Name, name, err)
-			}
-			tools = append(tools, t)
+		if s.NeedsAuth {
+			continue
+		}
+		if set.list, err = x.appendTools(ctx, set.list, s.Name, names); err != nil {
+			return 0, err
 		}
 	}
-	slices.SortFunc(tools, func(a, b *Tool) int { return strings.Compare(a.Action(), b.Action()) })
-	x.tools, x.servers = tools, byName
-	return tools, servers, nil
+	slices.SortFunc(set.list, func(a, b *Tool) int { return strings.Compare(a.Action(), b.Action()) })
+	x.tools = set
+	return servers, nil
 }
 
-// mayCall reports whether the caller may call the tool at all. A task of an agent needs no
-// scope of the tool, because the caller may use the agent.
-func (x *execution) mayCall(action string) bool {
-	return x.rec.Agent != "" || x.rec.Caller.MayInvoke(action)
+// appendTools appends the tools of a server that may be called.
+func (x *execution) appendTools(ctx context.Context, tools []*Tool, server string, names []string) ([]*Tool, error) {
+	for _, name := range names {
+		if !x.rec.mayCall(server + "." + name) {
+			continue
+		}
+		t, err := x.o.cfg.Registry.GetToolSchema(ctx, server, name)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("read the definition of %s.%s: %w", server, name, err)
+		}
+		tools = append(tools, t)
+	}
+	return tools, nil
 }
 
 // ensureTools loads the tools after the run was taken over.
@@ -100,36 +133,22 @@ func (x *execution) ensureTools(ctx context.Context) error {
 	if x.tools != nil {
 		return nil
 	}
-	_, _, err := x.loadTools(ctx)
+	_, err := x.loadTools(ctx)
 	return err
-}
-
-// tool returns the definition of an action, nil if there is none.
-func (x *execution) tool(action string) *Tool {
-	i, ok := slices.BinarySearchFunc(x.tools, action, func(t *Tool, action string) int { return strings.Compare(t.Action(), action) })
-	if !ok {
-		return nil
-	}
-	return x.tools[i]
 }
 
 func (x *execution) describe(ctx context.Context) error {
 	if err := x.ensureTools(ctx); err != nil {
 		return x.abort(ctx, err)
 	}
-	count := map[string]int{}
-	for _, t := range x.tools {
-		if t.Error == "" {
-			count[t.Server]++
-		}
-	}
+	count := x.tools.countCallable()
 	if len(count) == 0 {
 		return x.fail(EventNoTools, contract.RunError{Reason: contract.ReasonNoTools, Message: "the MCP servers have no tool that can be called"})
 	}
 	return x.advance(EventSchemaLoaded, contract.RunEvent{}, func(r *Record) {
 		r.Servers = nil
 		for name, n := range count {
-			r.Servers = append(r.Servers, contract.ServerUse{Name: name, Transport: x.servers[name].Transport, Tools: n})
+			r.Servers = append(r.Servers, contract.ServerUse{Name: name, Transport: x.tools.servers[name].Transport, Tools: n})
 		}
 		slices.SortFunc(r.Servers, func(a, b contract.ServerUse) int { return strings.Compare(a.Name, b.Name) })
 	})

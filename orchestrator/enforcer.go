@@ -25,7 +25,7 @@ func (x *execution) judge(c *preparedCall, earlier []contract.ToolOutput) policy
 	}
 	call.Server, call.Tool, _ = strings.Cut(c.plan.Action, ".")
 	if t := c.tool; t != nil {
-		server := x.servers[t.Server]
+		server := x.tools.servers[t.Server]
 		call.Server, call.Tool, call.Description, call.InputSchema = t.Server, t.Name, t.Description, t.InputSchema
 		call.Annotations, call.Transport, call.Host = policy.ParseAnnotations(t.Annotations), server.Transport, server.Host
 	}
@@ -35,13 +35,6 @@ func (x *execution) judge(c *preparedCall, earlier []contract.ToolOutput) policy
 		})
 	}
 	return x.o.cfg.Enforcer.Judge(call)
-}
-
-// permits reports whether the goal's constraints permit an action, so that a planner does
-// not plan with a tool that the policy would deny.
-func (x *execution) permits(action string) bool {
-	limits := &x.rec.Goal.Constraints
-	return !policy.MatchesAny(limits.Deny, action) && (len(limits.Allow) == 0 || policy.MatchesAny(limits.Allow, action))
 }
 
 // admit applies the verdict of the policy, and reports whether the call may be made.
@@ -131,15 +124,6 @@ func (x *execution) block(event Event, entry contract.RunEvent, failure contract
 		r.Reason, r.Errors = failure.Reason, append(r.Errors, failure)
 		return r.Advance(event, entry, x.o.cfg.Now())
 	})
-}
-
-func (x *execution) hasOpenGate() bool {
-	for i := range x.rec.Steps {
-		if x.rec.Steps[i].State == StepGated {
-			return true
-		}
-	}
-	return false
 }
 
 // park lets the run wait for a person without a process, unless it has been cancelled or a

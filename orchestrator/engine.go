@@ -144,8 +144,7 @@ type execution struct {
 	mu  sync.Mutex
 	rec *Record
 
-	tools   []*Tool // that may be called; nil = not loaded yet
-	servers map[string]Server
+	tools *toolSet // nil = not loaded yet
 }
 
 func (x *execution) record() *Record {

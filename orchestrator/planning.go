@@ -57,7 +57,7 @@ func (x *execution) makePlan(ctx context.Context, rules PlanRules) (*contract.Pl
 	if err != nil {
 		return nil, err
 	}
-	usable := slices.DeleteFunc(slices.Clone(x.tools), func(t *Tool) bool { return t.Error != "" || !x.permits(t.Action()) })
+	usable := slices.DeleteFunc(slices.Clone(x.tools.list), func(t *Tool) bool { return t.Error != "" || !x.rec.permits(t.Action()) })
 	plan, err := planner.Plan(ctx, &PlanRequest{
 		Goal: x.rec.Goal.Goal, EnvContext: x.rec.Goal.EnvContext, Tools: usable, MaxSteps: rules.MaxSteps, NeedCriteria: rules.NeedCriteria,
 		Previous: x.rec.Plan, Outputs: x.rec.Outputs, Problems: x.rec.Errors,
@@ -69,7 +69,7 @@ func (x *execution) makePlan(ctx context.Context, rules PlanRules) (*contract.Pl
 		return nil, &PlanError{Reason: contract.ReasonPlanInvalid, Message: "the plan is not valid", Details: mistakes}
 	}
 	// A tool that the caller excludes is known: it is the policy that denies its call.
-	if reason, mistakes := CheckTools(plan, x.tools); len(mistakes) > 0 {
+	if reason, mistakes := CheckTools(plan, x.tools.list); len(mistakes) > 0 {
 		return nil, &PlanError{Reason: reason, Message: "the plan does not match the tools", Details: mistakes}
 	}
 	return plan, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
 // RecordVersion is the version of the stored format of a Record.
@@ -162,7 +163,25 @@ func (r *Record) NeedsWork(now time.Time) bool {
 			}
 		}
 	}
-	return !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.State == StepGated })
+	return !r.hasGatedStep()
+}
+
+// hasGatedStep reports whether a step waits for a person.
+func (r *Record) hasGatedStep() bool {
+	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.State == StepGated })
+}
+
+// mayCall reports whether the caller may call the tool at all. A task of an agent needs no
+// scope of the tool, because the caller may use the agent.
+func (r *Record) mayCall(action string) bool {
+	return r.Agent != "" || r.Caller.MayInvoke(action)
+}
+
+// permits reports whether the goal's constraints permit an action, so that a planner does
+// not plan with a tool that the policy would deny.
+func (r *Record) permits(action string) bool {
+	limits := &r.Goal.Constraints
+	return !policy.MatchesAny(limits.Deny, action) && (len(limits.Allow) == 0 || policy.MatchesAny(limits.Allow, action))
 }
 
 // Status returns the status of the run.
