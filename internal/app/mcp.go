@@ -31,7 +31,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 	if err != nil {
 		return nil, err
 	}
-	guard, err := pins.NewGuard(c.cfg.MCP.Pins, pins.NewTable(c.persistence.pins))
+	guard, err := pins.NewGuard(c.cfg.MCP.Pins, pins.NewTable(c.persistence.buckets.pins))
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Reda
 		return nil, err
 	}
 	return orchestrations.New(ctx, orchestrations.Config{
-		Bucket: p.runs, Quota: p.quotas.runs, Owner: p.owner, IsLive: p.members.IsLive, Messages: p.store,
+		Bucket: p.buckets.runs, Quota: p.quotas.runs, Owner: p.owner, IsLive: p.members.IsLive, Messages: p.store,
 		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Redactor: redactor, Enforcer: rules,
 		Models:     models,
 		Planner:    contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: c.cfg.LLM.runModelName(cfg.Planner.Kind, cfg.Planner.Model), PromptVersion: prompts.PlannerVersion},

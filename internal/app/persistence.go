@@ -30,25 +30,30 @@ import (
 // persistence contains the durable store and its users. A core that routes one request
 // has none.
 type persistence struct {
-	store           *store.Store
-	contentKeys     *contentkey.Keyring
-	auditLog        *audit.Log
-	requests        *requests.Store
-	requestBucket   *store.Bucket
-	quotas          *storeQuotas
-	events          *events.Stream
+	store       *store.Store
+	buckets     buckets
+	contentKeys *contentkey.Keyring
+	auditLog    *audit.Log
+	requests    *requests.Store
+	quotas      *storeQuotas
+	events      *events.Stream
+	tickets     *tickets.Service
+	sharedKeys  *sharedkeys.Directory // nil if the store is embedded
+	members     *replicas.Membership  // nil until opened
+	shared      bool                  // other processes may use the store
+	owner       string                // id of this process among them
+}
+
+// buckets are the tables of the store.
+type buckets struct {
+	requests        *store.Bucket
 	sessions        *store.Bucket
 	idempotencyKeys *store.Bucket
 	agents          *store.Bucket // registrations
 	pins            *store.Bucket // of the definitions of tools
 	runs            *store.Bucket // orchestrations
-	ticketBucket    *store.Bucket
-	tickets         *tickets.Service
-	sharedKeys      *sharedkeys.Directory // nil if the store is embedded
-	sharedKeyBucket *store.Bucket         // likewise
-	members         *replicas.Membership  // nil until opened
-	shared          bool                  // other processes may use the store
-	owner           string                // id of this process among them
+	tickets         *store.Bucket
+	sharedKeys      *store.Bucket // nil if the store is embedded
 }
 
 // Shares of the store's bytes. Values that are too long for a message count in the share
@@ -166,23 +171,23 @@ func (c *core) openTables(ctx context.Context) (err error) {
 		bucket **store.Bucket
 		cfg    store.BucketConfig
 	}{
-		{&p.requestBucket, store.BucketConfig{
+		{&p.buckets.requests, store.BucketConfig{
 			Name: "REQUESTS", MaxAge: requestAge, Share: shareRequests, OnWrite: p.quotas.requests.Written, Keys: p.contentKeys,
 		}},
-		{&p.sessions, store.BucketConfig{
+		{&p.buckets.sessions, store.BucketConfig{
 			Name: "SESSIONS", MaxAge: time.Duration(c.cfg.Session.TTLS) * time.Second, Share: shareSessions,
 			OnWrite: p.quotas.sessions.Written, Keys: p.contentKeys,
 		}},
-		{&p.runs, store.BucketConfig{
+		{&p.buckets.runs, store.BucketConfig{
 			Name: "ORCHESTRATIONS", MaxAge: requestAge, Share: shareRuns, OnWrite: p.quotas.runs.Written, Keys: p.contentKeys,
 		}},
-		{&p.ticketBucket, store.BucketConfig{
+		{&p.buckets.tickets, store.BucketConfig{
 			Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets, OnWrite: p.quotas.tickets.Written, Keys: p.contentKeys,
 		}},
 		// The others have no content of callers: they are not encrypted. Keys are hashes.
-		{&p.idempotencyKeys, store.BucketConfig{Name: "IDEMPOTENCY", MaxAge: keyAge, Share: shareKeys, OnWrite: p.quotas.keys.Written}},
-		{&p.agents, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}}, // watched by replicas
-		{&p.pins, store.BucketConfig{Name: "MCP_PINS", Share: sharePins}},
+		{&p.buckets.idempotencyKeys, store.BucketConfig{Name: "IDEMPOTENCY", MaxAge: keyAge, Share: shareKeys, OnWrite: p.quotas.keys.Written}},
+		{&p.buckets.agents, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}}, // watched by replicas
+		{&p.buckets.pins, store.BucketConfig{Name: "MCP_PINS", Share: sharePins}},
 	}
 	errs := make([]error, len(tables))
 	run.ForEach(ctx, len(tables), len(tables), func(ctx context.Context, i int) {
@@ -193,7 +198,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	p.requests = requests.NewStore(p.requestBucket, p.quotas.requests)
+	p.requests = requests.NewStore(p.buckets.requests, p.quotas.requests)
 	p.events, err = events.Open(ctx, p.store, events.Config{HasEnded: p.requests.HasEnded, Logger: c.log})
 	return err
 }
@@ -201,7 +206,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.Redactor) error {
 	m := c.telemetry.Metrics()
 	cfg := tickets.Config{
-		Bucket: c.persistence.ticketBucket, Quota: c.persistence.quotas.tickets, NewID: router.NewID, Logger: c.log, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP, MaskText: redactor.RedactText,
+		Bucket: c.persistence.buckets.tickets, Quota: c.persistence.quotas.tickets, NewID: router.NewID, Logger: c.log, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP, MaskText: redactor.RedactText,
 		OnProposed: func(joined bool) {
 			if joined {
 				m.Ticket(telemetry.TicketJoined)
@@ -240,7 +245,7 @@ func (p *persistence) routerConfig(cfg AuditConfig) router.Storage {
 	}
 	storage := router.Storage{
 		AuditLog: p.auditLog, AuditOptional: !cfg.Required, AnswerFirst: cfg.Outcome == outcomeInBackground, Requests: p.requests, Events: p.events,
-		Sessions: p.sessions, SessionQuota: p.quotas.sessions, Keys: p.idempotencyKeys, KeyQuota: p.quotas.keys, Tickets: p.tickets, Owner: p.owner,
+		Sessions: p.buckets.sessions, SessionQuota: p.quotas.sessions, Keys: p.buckets.idempotencyKeys, KeyQuota: p.quotas.keys, Tickets: p.tickets, Owner: p.owner,
 		IsLive: p.members.IsLive,
 	}
 	if p.shared {

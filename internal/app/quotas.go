@@ -110,15 +110,15 @@ func (p *persistence) recount(ctx context.Context) error {
 }
 
 func (p *persistence) loadRequests(ctx context.Context) error {
-	return p.requests.LoadQuota(ctx, p.requestBucket)
+	return p.requests.LoadQuota(ctx, p.buckets.requests)
 }
 
 func (p *persistence) loadSessions(ctx context.Context) error {
-	return session.LoadQuota(ctx, p.sessions, p.quotas.sessions)
+	return session.LoadQuota(ctx, p.buckets.sessions, p.quotas.sessions)
 }
 
 func (p *persistence) loadKeys(ctx context.Context) error {
-	return idempotency.LoadQuota(ctx, p.idempotencyKeys, p.quotas.keys)
+	return idempotency.LoadQuota(ctx, p.buckets.idempotencyKeys, p.quotas.keys)
 }
 
 // maxTenantLabels bounds the tenants in the metrics.

@@ -204,7 +204,7 @@ func openRegistryFile(cfg *RegistryConfig, logger *slog.Logger) (*registry.File,
 // openRegistry makes the first version of the registry of its sources.
 func (c *core) openRegistry(ctx context.Context) (err error) {
 	c.views = newViewBuilder(storedModels(c.cfg.DataDir, c.log), c.dispatcher, c.installView)
-	cfg := fleet.Config{Bucket: c.persistence.agents, Operator: c.operatorDefinition, CheckAddress: c.target.CheckAddress, OnChange: c.persistence.recordFleetChange(c.log), Logger: c.log}
+	cfg := fleet.Config{Bucket: c.persistence.buckets.agents, Operator: c.operatorDefinition, CheckAddress: c.target.CheckAddress, OnChange: c.persistence.recordFleetChange(c.log), Logger: c.log}
 	if c.cfg.Store.URL != "" {
 		cfg.Peers = c.persistence.store
 	}

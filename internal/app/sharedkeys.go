@@ -15,7 +15,7 @@ func (c *core) openKeys(ctx context.Context, opts *Options) (err error) {
 		p.contentKeys, err = encryption.openKeys(c.cfg.DataDir, opts.lookupEnv())
 		return err
 	}
-	p.sharedKeyBucket, err = p.store.Bucket(ctx, sharedkeys.BucketConfig())
+	p.buckets.sharedKeys, err = p.store.Bucket(ctx, sharedkeys.BucketConfig())
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (c *core) openKeys(ctx context.Context, opts *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	agreed, err := sharedkeys.CheckKeyring(ctx, p.sharedKeyBucket, p.contentKeys)
+	agreed, err := sharedkeys.CheckKeyring(ctx, p.buckets.sharedKeys, p.contentKeys)
 	if err == nil && !agreed {
 		p.contentKeys, err = encryption.openKeys(c.cfg.DataDir, opts.lookupEnv())
 	}
@@ -35,7 +35,7 @@ func (c *core) openKeys(ctx context.Context, opts *Options) (err error) {
 		return err
 	}
 	p.sharedKeys, err = sharedkeys.Open(ctx, sharedkeys.Config{
-		Bucket: p.sharedKeyBucket, Keys: p.contentKeys, Signer: c.signer, Replica: p.members.Name(), Logger: c.log,
+		Bucket: p.buckets.sharedKeys, Keys: p.contentKeys, Signer: c.signer, Replica: p.members.Name(), Logger: c.log,
 	})
 	return err
 }
@@ -46,5 +46,5 @@ func (p *persistence) forgetKeyring(ctx context.Context, err error) error {
 	if p.sharedKeys == nil || !p.sharedKeys.ChoseKeyring() || !contentkey.IsUnknownKey(err) {
 		return nil
 	}
-	return sharedkeys.ForgetKeyring(ctx, p.sharedKeyBucket)
+	return sharedkeys.ForgetKeyring(ctx, p.buckets.sharedKeys)
 }
