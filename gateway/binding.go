@@ -23,9 +23,9 @@ type Binding struct {
 }
 
 // Bind returns the server that provides a capability for an agent, and remembers the
-// binding: when its state changes, subscribers receive an AgentBriefingEvent. The error is
-// a *contract.ActionError with ActionForbidden if the agent does not declare the
-// capability.
+// binding: when its state changes, subscribers receive an AgentBriefingEvent. Of one agent,
+// the 100 latest bindings are remembered. The error is a *contract.ActionError with
+// ActionForbidden if the agent does not declare the capability.
 func (g *Gateway) Bind(agentID, capability string) (Binding, error) {
 	declared, ok := g.cfg.Capabilities(agentID)
 	if !ok || !coversAny(declared, capability) {
@@ -49,29 +49,63 @@ func (g *Gateway) RefreshBindings() { g.bindings.update() }
 // bindingKey identifies a binding.
 type bindingKey struct{ agent, capability string }
 
+// maxBindings bounds the bindings of one agent, because there are any number of capabilities
+// below gis:*.
+const maxBindings = 100
+
 // bindings are the bindings in use.
 type bindings struct {
 	gateway *Gateway
 
-	mu  sync.Mutex
-	all map[bindingKey]*Binding
+	mu      sync.Mutex
+	all     map[bindingKey]*rememberedBinding
+	counter uint64 // number of calls of add
 }
 
-func newBindings(g *Gateway) *bindings { return &bindings{gateway: g, all: map[bindingKey]*Binding{}} }
+// rememberedBinding is a binding with the number of the latest add that returned it.
+type rememberedBinding struct {
+	Binding
+	added uint64
+}
 
-// add returns the binding, and creates it if it is new.
+func newBindings(g *Gateway) *bindings {
+	return &bindings{gateway: g, all: map[bindingKey]*rememberedBinding{}}
+}
+
+// add returns the binding, and creates it if it is new. If the agent has too many, the one
+// that was added longest ago is removed.
 func (b *bindings) add(agent, capability string) Binding {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := bindingKey{agent, capability}
 	binding := b.all[key]
 	if binding == nil {
+		b.limit(agent)
 		// A binding begins in the state BOUND, so that only its absence is an event.
-		binding = &Binding{AgentID: agent, Capability: capability, State: contract.BindingBound, At: time.Now().UTC()}
+		binding = &rememberedBinding{Binding: Binding{AgentID: agent, Capability: capability, State: contract.BindingBound, At: time.Now().UTC()}}
 		b.all[key] = binding
 	}
-	b.choose(binding)
-	return *binding
+	b.counter++
+	binding.added = b.counter
+	b.choose(&binding.Binding)
+	return binding.Binding
+}
+
+// limit removes a binding of the agent if it has the maximum. The caller holds mu.
+func (b *bindings) limit(agent string) {
+	count := 0
+	var oldest bindingKey
+	for key, binding := range b.all {
+		if key.agent != agent {
+			continue
+		}
+		if count++; count == 1 || binding.added < b.all[oldest].added {
+			oldest = key
+		}
+	}
+	if count >= maxBindings {
+		delete(b.all, oldest)
+	}
 }
 
 // update chooses the servers of all bindings again.
@@ -83,7 +117,7 @@ func (b *bindings) update() {
 			delete(b.all, key)
 			continue
 		}
-		b.choose(binding)
+		b.choose(&binding.Binding)
 	}
 }
 
@@ -114,7 +148,7 @@ func (b *bindings) list() []Binding {
 	defer b.mu.Unlock()
 	list := make([]Binding, 0, len(b.all))
 	for _, binding := range b.all {
-		list = append(list, *binding)
+		list = append(list, binding.Binding)
 	}
 	slices.SortFunc(list, func(x, y Binding) int {
 		return cmp.Or(cmp.Compare(x.AgentID, y.AgentID), cmp.Compare(x.Capability, y.Capability))

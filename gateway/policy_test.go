@@ -209,6 +209,37 @@ func checkBriefing(t *testing.T, s *gateway.Subscription, state string) {
 	}
 }
 
+// An agent with a capability of a whole domain can bind any number of names. Those that were
+// bound last are remembered.
+func TestBind_RemembersLatestBindings(t *testing.T) {
+	g := start(t, gateway.Config{Capabilities: agents})
+	bind := func(agent, capability string) {
+		if _, err := g.Bind(agent, capability); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bind("other", "incident:read")
+	bind("gis", "gis:radius_query")
+	for i := range 1000 {
+		bind("gis", fmt.Sprintf("raster:%d", i))
+		if i%10 == 0 {
+			bind("gis", "gis:radius_query")
+		}
+	}
+	bound := map[string]bool{}
+	for _, b := range g.Bindings() {
+		bound[b.AgentID+" "+b.Capability] = true
+	}
+	if len(bound) != 101 {
+		t.Errorf("got %d bindings, want 100 of gis and one of other", len(bound))
+	}
+	for _, want := range []string{"other incident:read", "gis gis:radius_query", "gis raster:999"} {
+		if !bound[want] {
+			t.Errorf("got no binding %s", want)
+		}
+	}
+}
+
 // Of several servers, the one with the highest priority that works is chosen.
 func TestBind_ChoosesServer(t *testing.T) {
 	var servers []mcpfile.Server
