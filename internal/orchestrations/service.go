@@ -71,12 +71,13 @@ type Service struct {
 
 	mu      sync.Mutex
 	running map[string]context.CancelCauseFunc
-	closed  bool
+	closed  bool          // no run is begun any more
+	idle    chan struct{} // closed when closed is set and running is empty
 }
 
 // New returns a Service. Close must be called.
 func New(ctx context.Context, cfg Config) (*Service, error) {
-	s := &Service{cfg: cfg, store: newRunStore(cfg.Bucket, cfg.Quota), running: map[string]context.CancelCauseFunc{}}
+	s := &Service{cfg: cfg, store: newRunStore(cfg.Bucket, cfg.Quota), running: map[string]context.CancelCauseFunc{}, idle: make(chan struct{})}
 	var err error
 	s.engine, err = orchestrator.New(orchestrator.Config{
 		Registry: Gateway{cfg.Servers}, Invoker: toolInvoker{cfg.Tools}, Enforcer: cfg.Enforcer, Models: cfg.Models, Store: s.store,
@@ -95,31 +96,31 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 // Close stops the runs before their next call, and waits for the calls in flight until the
 // context ends. Their records can be taken over.
 func (s *Service) Close(ctx context.Context) {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	idle := s.rejectRuns()
 	s.engine.Drain()
-	s.waitIdle(ctx)
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
 	s.stopRuns()
 	_ = s.group.Wait() // a run does not return an error
 }
 
-const idlePoll = 20 * time.Millisecond
+// rejectRuns rejects further runs. The channel is closed when none is executed.
+func (s *Service) rejectRuns() (idle <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		s.closeIfIdle()
+	}
+	return s.idle
+}
 
-// waitIdle returns when no run is executed, or when the context ends.
-func (s *Service) waitIdle(ctx context.Context) {
-	idle := func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.running) == 0
-	}
-	if idle() {
-		return
-	}
-	for range run.Ticks(ctx, idlePoll) {
-		if idle() {
-			return
-		}
+// closeIfIdle closes idle if there are no runs and will be none. The caller holds mu.
+func (s *Service) closeIfIdle() {
+	if s.closed && len(s.running) == 0 {
+		close(s.idle)
 	}
 }
 
@@ -238,8 +239,9 @@ func (s *Service) release(id string) {
 	defer s.mu.Unlock()
 	if cancel := s.running[id]; cancel != nil {
 		cancel(nil)
+		delete(s.running, id)
+		s.closeIfIdle()
 	}
-	delete(s.running, id)
 }
 
 // start executes a run in the background.

@@ -273,10 +273,14 @@ func (s *Store) FreeCapacity(ctx context.Context) (bool, error) {
 	s.freeing.Lock()
 	defer s.freeing.Unlock()
 	usage, err := s.usage(ctx)
-	if err != nil || usage <= 1-reservedShare {
-		return err == nil, err
+	if err != nil {
+		return false, fmt.Errorf("capacity for requests: %w", err)
 	}
-	if err := s.quota.Free(s.quota.BytesOf(usage-(1-reservedShare)+freedShare), s.removeEnded(ctx)); err != nil {
+	excess := usage - (1 - reservedShare)
+	if excess <= 0 {
+		return true, nil
+	}
+	if err := s.quota.Free(s.quota.BytesOf(excess+freedShare), s.removeEnded(ctx)); err != nil {
 		return false, fmt.Errorf("make room for requests: %w", err)
 	}
 	return s.HasCapacity(ctx)
