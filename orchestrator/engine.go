@@ -58,10 +58,10 @@ type Orchestrator struct {
 	drain    sync.Once
 }
 
-// New returns an Orchestrator.
+// New returns an Orchestrator, or an error if a required field is missing.
 func New(cfg Config) (*Orchestrator, error) {
-	if cfg.Registry == nil || cfg.Invoker == nil || cfg.Enforcer == nil || cfg.Models == nil || cfg.Store == nil || cfg.Auditor == nil {
-		return nil, errors.New("orchestrator: registry, invoker, enforcer, models, store and auditor are required")
+	if cfg.Registry == nil || cfg.Invoker == nil || cfg.Enforcer == nil || cfg.Models == nil || cfg.Store == nil || cfg.Auditor == nil || cfg.Owner == "" {
+		return nil, errors.New("orchestrator: registry, invoker, enforcer, models, store, auditor and owner are required")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

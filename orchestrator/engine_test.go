@@ -26,6 +26,15 @@ func eventsOf(rec *orchestrator.Record) []string {
 	return list
 }
 
+// A run without an owner waits for a person, so a process without a name would own all of them.
+func TestNew_RequiresOwner(t *testing.T) {
+	cfg := newRig(t, newRecord(oneRead), nil).config
+	cfg.Owner = ""
+	if _, err := orchestrator.New(cfg); err == nil || !strings.Contains(err.Error(), "owner") {
+		t.Errorf("got error %v, want that the owner is required", err)
+	}
+}
+
 const readThenWrite = `{"steps":[
 	{"id":"a","action":"files.read","arguments":{"path":"x"},"success_criteria":[{"contains":"hello"}]},
 	{"id":"b","action":"files.write","arguments":{"text":"got ${steps.a.output}","n":1},"success_criteria":[{"jsonpath":"$.ok","equals":true}]}]}`
