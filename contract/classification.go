@@ -113,7 +113,7 @@ type Subtask struct {
 type DomainOrigin struct {
 	Domain string     `json:"domain"`
 	Origin OriginKind `json:"origin"`
-	Text   string     `json:"text,omitempty"` // for OriginAlias, the alias as the registry spells it
+	Text   string     `json:"text,omitempty"` // for DomainAlias, the alias as the registry spells it
 	// ReplacedBy is the implied domain that replaced this one, because a
 	// classification has at most MaxDomains. Domain is then not one of its domains.
 	ReplacedBy string `json:"replaced_by,omitempty"`

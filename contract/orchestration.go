@@ -79,7 +79,8 @@ type SuccessCriterion struct {
 	Schema   json.RawMessage `json:"schema,omitzero"`    // the output matches the JSON Schema
 }
 
-// OrchestrationStatus is the status of a run. The terminal ones are those of RunState.
+// OrchestrationStatus is the status of a run. The terminal ones are also
+// states of the run.
 type OrchestrationStatus string
 
 // Statuses of an Orchestration.

@@ -43,7 +43,7 @@ func readTargets(t *testing.T) (list []target) {
 			t.Fatalf("%+v: unknown expectation", line)
 		}
 		line.URL, _, _ = strings.Cut(line.URL, " (") // a remark
-		if line.Class != "redirect" {                // see TestRedirectsAreNotFollowed
+		if line.Class != "redirect" {                // see TestClient_DoesNotFollowRedirects
 			list = append(list, line)
 		}
 	}

@@ -3,7 +3,7 @@
 //
 //	m, err := replicas.Open(ctx, replicas.Config{Store: s, Name: "r-k3v9x2qa", Owner: id})
 //	m.IsLive(record.Owner)         // false: its open requests may be taken over
-//	m.OnGone(runner.LookAgain)     // called when an owner is gone
+//	m.OnGone(router.NoticeGone)    // called when an owner is gone
 //	err = m.Close(ctx)             // the others take over at once
 //
 // Each replica has a name, which it keeps over restarts, and each process an owner id.
