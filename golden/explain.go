@@ -10,8 +10,9 @@ import (
 )
 
 // explainDecision returns in one line why a request was read and decided like this: the
-// strongest evidence for the reading, then domains that were implied instead of the
-// expected ones, then what excluded the expected agents.
+// strongest evidence for the reading, then tied intents and parts that were not
+// understood, then domains that were implied instead of the expected ones, then what
+// excluded the expected agents.
 func explainDecision(d *contract.Decision, expect *Expect) string {
 	clf := &d.Classification
 	var parts []string
@@ -26,7 +27,19 @@ func explainDecision(d *contract.Decision, expect *Expect) string {
 	}
 	if len(d.Chosen) == 0 && len(clf.Alternatives) > 0 {
 		next := clf.Alternatives[0]
-		parts = append(parts, fmt.Sprintf("%s follows with %.2f", next.Intent, next.Confidence))
+		text := fmt.Sprintf("%s follows with %.2f", next.Intent, next.Confidence)
+		if clf.Intent == contract.Unknown {
+			text = fmt.Sprintf("the nearest intent is %s with %.2f", next.Intent, next.Confidence)
+		}
+		parts = append(parts, text)
+	}
+	if clf.Tied {
+		parts = append(parts, "one agent serves several of the likeliest intents, so their confidences are added up")
+	}
+	for _, s := range clf.Subtasks {
+		if s.Intent == contract.Unknown {
+			parts = append(parts, fmt.Sprintf("the part %q is not understood", s.Title))
+		}
 	}
 	for _, o := range clf.DomainOrigins {
 		if o.Origin == contract.DomainImplied && expect.Domains != nil && !slices.Contains(expect.Domains, o.Domain) {

@@ -30,6 +30,38 @@ func TestExplainDecision(t *testing.T) {
 			"no text of the registry speaks for an intent; vet_visit follows with 0.20; vet is excluded, because score 0.50 is below the threshold 0.65 and it is away",
 		},
 		{
+			"unknown",
+			contract.Decision{Classification: contract.Classification{
+				Intent: contract.Unknown, Evidence: example, Alternatives: []contract.IntentScore{{Intent: "vet_visit", Confidence: 0.2}},
+			}},
+			Expect{Agents: []string{"vet"}},
+			`example "reserve the combine" speaks for book_machine (0.50); the nearest intent is vet_visit with 0.20; vet is no candidate`,
+		},
+		{
+			"tied intents",
+			contract.Decision{
+				Classification: contract.Classification{
+					Intent: "book_machine", Tied: true, Evidence: example,
+					Alternatives: []contract.IntentScore{{Intent: "repair_machine", Confidence: 0.3}, {Intent: "vet_visit", Confidence: 0.2}},
+				},
+				Chosen: []string{"machines"},
+			},
+			Expect{Agents: []string{"vet"}},
+			`example "reserve the combine" speaks for book_machine (0.50); one agent serves several of the likeliest intents, so their confidences are added up; vet is no candidate`,
+		},
+		{
+			"a part that is not understood",
+			contract.Decision{
+				Classification: contract.Classification{
+					Intent: "book_machine", Evidence: example,
+					Subtasks: []contract.Subtask{{Title: "reserve the combine", Intent: "book_machine"}, {Title: "call the vet", Intent: contract.Unknown}},
+				},
+				Chosen: []string{"machines"},
+			},
+			Expect{Agents: []string{"machines", "vet"}},
+			`example "reserve the combine" speaks for book_machine (0.50); the part "call the vet" is not understood; vet is no candidate`,
+		},
+		{
 			"a model",
 			contract.Decision{
 				Classification: contract.Classification{Source: contract.SourceLLM, Evidence: example}, Chosen: []string{"machines"},
