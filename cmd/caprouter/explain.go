@@ -137,6 +137,9 @@ func (p *printer) writeClassification(c *contract.Classification) {
 		}
 		p.writeField("", "then "+strings.Join(next, ", "), dim)
 	}
+	if c.Tied {
+		p.writeField("", "tied: one agent serves several of these intents, so their confidences are added up", dim)
+	}
 	if text := formatOrigins(c.DomainOrigins); text != "" {
 		p.writeField("domains", text, dim)
 	}
@@ -147,6 +150,9 @@ func (p *printer) writeClassification(c *contract.Classification) {
 		}
 		text := strconv.Itoa(i+1) + ". " + s.Title
 		if r := formatIntent(s.Intent, s.Domains); r != "" {
+			if s.Tied {
+				r += ", tied"
+			}
 			text += " (" + r + ")"
 		}
 		p.writeField(label, text, plain)

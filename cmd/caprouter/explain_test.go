@@ -23,6 +23,7 @@ func TestPrintResponse(t *testing.T) {
 		opts explainOptions
 	}{
 		{"dry_run", dryRun(), explainOptions{prompt: "Please do a code review of this python module", outputOptions: outputOptions{width: 100}}},
+		{"tied", tied(), explainOptions{prompt: "Where is my order?", outputOptions: outputOptions{width: 100}}},
 		{"two_agents", twoAgents(), explainOptions{prompt: "Revise este notebook e o custo dele", outputOptions: outputOptions{width: 100}}},
 		{"unsupported", unsupported(), explainOptions{prompt: "Retrieval QA about azure", outputOptions: outputOptions{width: 100}}},
 		{"proposed", proposed(), explainOptions{prompt: "Book me a flight", outputOptions: outputOptions{width: 100}}},
@@ -114,6 +115,23 @@ func decided(clf contract.Classification, candidates ...contract.Candidate) *con
 		}
 	}
 	return d
+}
+
+// tied is read as one of two intents that the same agent serves, in a part and as a whole.
+func tied() *contract.Response {
+	next := []contract.IntentScore{{Intent: "cancel_order", Confidence: 0.3}, {Intent: "chat", Confidence: 0.1}}
+	d := decided(contract.Classification{
+		Intent: "track_order", Domains: []string{"orders"}, Confidence: 0.375, Source: contract.SourceLexical, LatencyMS: 0.081,
+		Alternatives: next, Tied: true,
+		Subtasks: []contract.Subtask{
+			{Title: "Where is my order?", Intent: "track_order", Domains: []string{"orders"}, Confidence: 0.375, Alternatives: next, Tied: true},
+			{Title: "Review my code", Intent: "code_review", Domains: []string{"python"}, Confidence: 1},
+		},
+	}, forPart(0, candidate("order_agent", contract.RoleChosen, "orders")), forPart(1, candidate("quality_agent", contract.RoleChosen, "python")))
+	return &contract.Response{
+		RequestID: requestID, Status: contract.StatusAccepted, Decision: d,
+		Data: contract.ResponseData{Mode: contract.DataDispatch, DryRun: true},
+	}
 }
 
 func dryRun() *contract.Response {
