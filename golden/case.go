@@ -2,6 +2,7 @@ package golden
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -82,7 +83,11 @@ func (c *Case) dryRunRequest() *contract.Request {
 }
 
 // DeclaredNames are the names that cases may use, sorted.
-type DeclaredNames struct{ Agents, Intents, Domains []string }
+type DeclaredNames struct {
+	Agents, Intents, Domains []string
+	// Granted are the agents that may register themselves. Cases cannot use them.
+	Granted []string
+}
 
 // NewDeclaredNames returns the names that any of the registries declares.
 func NewDeclaredNames(registries ...*capabilities.Snapshot) *DeclaredNames {
@@ -93,8 +98,9 @@ func NewDeclaredNames(registries ...*capabilities.Snapshot) *DeclaredNames {
 		}
 		n.Intents = append(n.Intents, s.Catalogue.Intents...)
 		n.Domains = append(n.Domains, s.Catalogue.Domains...)
+		n.Granted = slices.AppendSeq(n.Granted, maps.Keys(s.Fleet.Grants))
 	}
-	for _, list := range []*[]string{&n.Agents, &n.Intents, &n.Domains} {
+	for _, list := range []*[]string{&n.Agents, &n.Intents, &n.Domains, &n.Granted} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}

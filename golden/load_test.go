@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -27,6 +28,26 @@ func writeFiles(t *testing.T, files map[string]string) string {
 		}
 	}
 	return dir
+}
+
+// A granted agent is not in the file, so that no case can expect it.
+func TestReadYAML_RejectsAgentsThatRegisterThemselves(t *testing.T) {
+	s, err := capabilities.Parse("capabilities.yaml", []byte(`
+clients:
+  loans_agent: { match: { intent: [lend], domains: [prints] } }
+grants:
+  scan_agent: { intents: [scan], domains: [digital] }
+  loans_agent: { intents: [lend] }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := "cases:\n  - { id: a, input: x, expect: { agents: [scan_agent] } }\n  - { id: b, input: y, expect: { agents: [loans_agent] } }\n"
+	_, err = ReadYAML("c.yaml", []byte(cases), NewDeclaredNames(s))
+	want := `c.yaml:2:43: scan_agent registers itself, and the registry has only a grant for it: name a registry that declares it under clients`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
 }
 
 func TestReadYAML(t *testing.T) {

@@ -130,6 +130,11 @@ func (c caseChecker) checkAgents(set []string, steps ...any) {
 		return
 	}
 	for i, id := range set {
+		if slices.Contains(c.names.Granted, id) && !slices.Contains(c.names.Agents, id) {
+			c.report(id+" registers itself, and the registry has only a grant for it: name a registry that declares it under clients",
+				append(slices.Clone(steps), i)...)
+			continue
+		}
 		c.checkDeclared("agent", id, c.names.Agents, append(slices.Clone(steps), i)...)
 	}
 }
