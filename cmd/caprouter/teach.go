@@ -237,7 +237,7 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 	}
 	t.printReading(r)
 	agents := orderAgents(snapshot, r.response.Decision)
-	answer, err := t.dialog.chooseAgent(ctx, agents)
+	answer, err := t.dialog.chooseAgent(ctx, agents, snapshot.Fleet.Grants)
 	if err != nil || answer == answerSkip || answer == answerQuit {
 		return answer == answerSkip, err
 	}

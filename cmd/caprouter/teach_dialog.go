@@ -93,8 +93,9 @@ func (d *dialog) confirm(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// chooseAgent returns the id of an agent, or one of the other answers.
-func (d *dialog) chooseAgent(ctx context.Context, agents []*contract.RegistryEntry) (string, error) {
+// chooseAgent returns the id of an agent, or one of the other answers. Agents that only
+// have a grant cannot be chosen, because their examples are in their registrations.
+func (d *dialog) chooseAgent(ctx context.Context, agents []*contract.RegistryEntry, grants map[string]contract.Grant) (string, error) {
 	ids := make([]string, len(agents))
 	var rows []tableRow
 	for i, a := range agents {
@@ -106,7 +107,16 @@ func (d *dialog) chooseAgent(ctx context.Context, agents []*contract.RegistryEnt
 		}
 	}
 	d.printChoices(rows, len(agents))
-	return d.choose(ctx, "Which agent is right? Number or id, none, Enter to skip, q to quit: ", "agent", ids, answerSkip, answerNone, answerQuit)
+	const question = "Which agent is right? Number or id, none, Enter to skip, q to quit: "
+	return d.choose(ctx, question, ids, []string{answerSkip, answerNone, answerQuit}, func(answer string) string {
+		if _, granted := grants[answer]; granted {
+			return answer + " registers itself: add the example to its registration"
+		}
+		if strings.Contains(answer, ",") {
+			return "name one agent: teach the parts of a request for several agents one by one"
+		}
+		return suggestChoice("agent", answer, ids)
+	})
 }
 
 // chooseIntent returns an intent of the agent, or one of the other answers. It does not ask
@@ -122,7 +132,9 @@ func (d *dialog) chooseIntent(ctx context.Context, agent *contract.RegistryEntry
 	}
 	d.printChoices(rows, len(intents))
 	question := fmt.Sprintf("Which intent of %s? Number or name, Enter to skip, q to quit: ", agent.ID)
-	return d.choose(ctx, question, "intent", intents, answerSkip, answerQuit)
+	return d.choose(ctx, question, intents, []string{answerSkip, answerQuit}, func(answer string) string {
+		return suggestChoice("intent", answer, intents)
+	})
 }
 
 func (d *dialog) printChoices(rows []tableRow, total int) {
@@ -136,7 +148,8 @@ func (d *dialog) printChoices(rows []tableRow, total int) {
 }
 
 // choose asks until the answer is a number of a choice, a choice, or one of the others.
-func (d *dialog) choose(ctx context.Context, question, what string, choices []string, others ...string) (string, error) {
+// It prints what explain returns about another answer.
+func (d *dialog) choose(ctx context.Context, question string, choices, others []string, explain func(answer string) string) (string, error) {
 	for {
 		answer, err := d.ask(ctx, question)
 		if err != nil {
@@ -148,10 +161,15 @@ func (d *dialog) choose(ctx context.Context, question, what string, choices []st
 		if slices.Contains(choices, answer) || slices.Contains(others, answer) {
 			return answer, nil
 		}
-		hint := ""
-		if near := strictyaml.Nearest(answer, choices); near != "" {
-			hint = fmt.Sprintf("; did you mean %s?", near)
-		}
-		fmt.Fprintf(d.out, "there is no %s %q%s\n", what, answer, hint)
+		fmt.Fprintln(d.out, explain(answer))
 	}
+}
+
+// suggestChoice returns that the answer is no choice, and the nearest one.
+func suggestChoice(what, answer string, choices []string) string {
+	hint := ""
+	if near := strictyaml.Nearest(answer, choices); near != "" {
+		hint = fmt.Sprintf("; did you mean %s?", near)
+	}
+	return fmt.Sprintf("there is no %s %q%s", what, answer, hint)
 }
