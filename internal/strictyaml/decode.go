@@ -3,6 +3,8 @@ package strictyaml
 import (
 	"fmt"
 	"reflect"
+	"regexp"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -96,10 +98,14 @@ func (d *decoder) decodeNode(n *yaml.Node, v reflect.Value) bool {
 }
 
 func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value) bool {
-	if n.Kind != yaml.MappingNode {
-		return d.addErrorAt(n, "must be %s, got %s", describeType(v.Type()), describeNode(n))
-	}
 	keys, ok := d.keysOfStruct(v.Type()), true
+	if n.Kind != yaml.MappingNode {
+		known := ""
+		if n != d.root { // all keys of a file are too many
+			known = "; known here: " + strings.Join(keys.names, ", ")
+		}
+		return d.addErrorAt(n, "must be %s, got %s%s", describeType(v.Type()), describeNode(n), known)
+	}
 	for key, value := range mappingPairs(n) {
 		field, known := keys.field[key.Value]
 		switch {
@@ -142,7 +148,11 @@ func (d *decoder) decodeMap(n *yaml.Node, v reflect.Value) bool {
 		return d.unsupportedType(n, t)
 	}
 	if n.Kind != yaml.MappingNode {
-		return d.addErrorAt(n, "must be %s, got %s", describeType(t), describeNode(n))
+		remedy := ""
+		if n.Kind == yaml.SequenceNode && t.Elem().Kind() == reflect.Struct {
+			remedy = "; write the name of each entry as its key"
+		}
+		return d.addErrorAt(n, "must be %s, got %s%s", describeType(t), describeNode(n), remedy)
 	}
 	m, ok := reflect.MakeMapWithSize(t, len(n.Content)/2), true
 	for key, value := range mappingPairs(n) {
@@ -166,7 +176,11 @@ func (d *decoder) decodeList(n *yaml.Node, v reflect.Value) bool {
 		return d.decodeScalar(n, v.Index(0))
 	}
 	if n.Kind != yaml.SequenceNode {
-		return d.addErrorAt(n, "must be %s, got %s", describeType(t), describeNode(n))
+		remedy := ""
+		if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && t.Elem().Kind() == reflect.String {
+			remedy = "; write " + inBrackets(n.Value)
+		}
+		return d.addErrorAt(n, "must be %s, got %s%s", describeType(t), describeNode(n), remedy)
 	}
 	s, ok := reflect.MakeSlice(t, len(n.Content), len(n.Content)), true
 	for i, item := range n.Content {
@@ -174,6 +188,18 @@ func (d *decoder) decodeList(n *yaml.Node, v reflect.Value) bool {
 	}
 	v.Set(s)
 	return ok
+}
+
+// plainList matches texts that are a list of unquoted texts in brackets.
+var plainList = regexp.MustCompile(`^[\pL_][\pL\pN_ .-]*(, ?[\pL_][\pL\pN_ .-]*)*$`)
+
+// inBrackets returns the text as a list: [a] for a, [a, b] for "a, b".
+func inBrackets(text string) string {
+	text = shortenText(text)
+	if plainList.MatchString(text) {
+		return "[" + text + "]"
+	}
+	return fmt.Sprintf("[%q]", text)
 }
 
 func (d *decoder) unsupportedType(n *yaml.Node, t reflect.Type) bool {

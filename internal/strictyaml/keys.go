@@ -13,6 +13,7 @@ type structKeys struct {
 	names    []string // in the order of the fields
 	field    map[string]int
 	synonyms map[string]string // second name of a key to its first, and back
+	below    map[string]string // keys of the mappings in the struct, to the first key that has them
 }
 
 // keysOfStruct returns the keys of struct type t and caches them for one Decode. The
@@ -22,7 +23,7 @@ func (d *decoder) keysOfStruct(t reflect.Type) *structKeys {
 	if k, ok := d.structs[t]; ok {
 		return k
 	}
-	k := &structKeys{field: map[string]int{}, synonyms: map[string]string{}}
+	k := &structKeys{field: map[string]int{}, synonyms: map[string]string{}, below: map[string]string{}}
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		switch {
@@ -37,6 +38,13 @@ func (d *decoder) keysOfStruct(t reflect.Type) *structKeys {
 			k.field[synonym] = f.Index[0]
 			k.synonyms[name], k.synonyms[synonym] = synonym, name
 		}
+		if f.Type.Kind() == reflect.Struct {
+			for _, inner := range d.keysOfStruct(f.Type).names {
+				if _, known := k.below[inner]; !known {
+					k.below[inner] = name
+				}
+			}
+		}
 	}
 	d.structs[t] = k
 	return k
@@ -44,9 +52,15 @@ func (d *decoder) keysOfStruct(t reflect.Type) *structKeys {
 
 // describeUnknown returns the error text for an unknown key.
 func (k *structKeys) describeUnknown(key string) string {
+	if parent, ok := k.below[key]; ok {
+		return fmt.Sprintf("unknown key %q; it belongs below %q", key, parent)
+	}
 	known := slices.Concat(k.names, slices.Sorted(maps.Keys(k.synonyms)))
 	if near := Nearest(key, known); near != "" {
 		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
+	}
+	if near := Nearest(key, slices.Sorted(maps.Keys(k.below))); near != "" {
+		return fmt.Sprintf("unknown key %q; did you mean %q below %q?", key, near, k.below[near])
 	}
 	return fmt.Sprintf("unknown key %q; known here: %s", shortenText(key), strings.Join(k.names, ", "))
 }

@@ -73,6 +73,15 @@ func TestParse_RejectsUnsupportedYAML(t *testing.T) {
 		{"open list", "version: 1\nwords: [a,\n  b\nname: c\n", []string{
 			"2:1: the list that [ opens is not closed, or a comma is missing (did not find expected ',' or ']')",
 		}},
+		{"question mark in a list", "version: 1\nwords: [a, \"b?\", who made it?, c]\n", []string{
+			"2:29: a ? ends an unquoted text inside [ ] and { }; quote the text (did not find expected ',' or ']')",
+		}},
+		{"question mark in a mapping of several lines", "lists: { # sure?\n  a: 'b?', c: is it? }\n", []string{
+			"2:20: a ? ends an unquoted text inside [ ] and { }; quote the text (did not find expected ',' or '}')",
+		}},
+		{"text after a quote", "words:\n  - 'it's'\n", []string{
+			"2:3: a list item must start with \"- \", in line with the others, and nothing may follow a closing quote (did not find expected '-' indicator)",
+		}},
 		{"open quote", "version: 1\nname: \"x\n", []string{"2:1: a quoted text is not closed (found unexpected end of stream)"}},
 		{"at sign", "version: 1\nname: @x\n", []string{
 			"2:1: a value cannot start with this character; quote it (found character that cannot start any token)",

@@ -90,7 +90,12 @@ func describeType(t reflect.Type) string {
 		return "a number"
 	case reflect.Slice:
 		return "a list"
-	case reflect.Struct, reflect.Map:
+	case reflect.Map:
+		if t.Elem().Kind() == reflect.Slice {
+			return "a mapping of lists (key: [value, …])"
+		}
+		return "a mapping (key: value)"
+	case reflect.Struct:
 		return "a mapping (key: value)"
 	}
 	return "another value"

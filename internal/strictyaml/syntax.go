@@ -105,12 +105,57 @@ func translateError(err error, data []byte) *Error {
 			}
 		}
 	}
+	if strings.Contains(message, "',' or ") {
+		if at, column := findQuestionMark(data, line); at > 0 {
+			const hint = "a ? ends an unquoted text inside [ ] and { }; quote the text"
+			return &Error{Line: at, Column: column, Detail: hint + " (" + message + ")"}
+		}
+	}
 	line, text := lineOf(data, line)
 	column := 1 + indentOf(text)
 	if strings.Contains(message, "alphabetic or numeric") {
 		column = 1 + max(column-1, bytes.IndexAny(text, "*&"))
 	}
 	return &Error{Line: line, Column: column, Detail: describeParserError(message)}
+}
+
+// findQuestionMark returns the position of the first question mark in an unquoted text,
+// from the line on to the end of the list or mapping in brackets that begins or continues
+// there; zeros if there is none. The library ends such a text at the mark.
+func findQuestionMark(data []byte, from int) (line, column int) {
+	depth, previous := 0, byte(',') // previous is the last byte that is no white space
+	var quote byte
+lines:
+	for text := range bytes.Lines(data) {
+		if line++; line < from {
+			continue
+		}
+		for i, b := range text {
+			space := i == 0 || text[i-1] == ' '
+			switch {
+			case quote != 0:
+				if b == quote && (b == '\'' || text[max(i-1, 0)] != '\\') {
+					quote = 0
+				}
+			case b == '#' && space:
+				continue lines
+			case (b == '"' || b == '\'') && strings.IndexByte("[{,:", previous) >= 0:
+				quote = b
+			case b == '[' || b == '{':
+				depth++
+			case b == ']' || b == '}':
+				if depth--; depth <= 0 {
+					return 0, 0
+				}
+			case b == '?' && !space && strings.IndexByte("[{,:", previous) < 0:
+				return line, 1 + utf8.RuneCount(text[:i])
+			}
+			if b > ' ' {
+				previous = b
+			}
+		}
+	}
+	return 0, 0
 }
 
 func indentOf(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " \t")) }
@@ -123,7 +168,7 @@ func describeParserError(message string) string {
 		{"did not find expected key", "the indentation does not fit, or something is wrong just before"},
 		{"',' or ']'", "the list that [ opens is not closed, or a comma is missing"},
 		{"',' or '}'", "the mapping that { opens is not closed, or a comma is missing"},
-		{"'-' indicator", `a list item must start with "- ", in line with the others`},
+		{"'-' indicator", `a list item must start with "- ", in line with the others, and nothing may follow a closing quote`},
 		{"mapping values are not allowed", `a second ": " on one line, or wrong indentation; quote a value that contains ": "`},
 		{"could not find expected ':'", `there is no ": " after this key`},
 		{"found unexpected end of stream", "a quoted text is not closed"},
