@@ -29,8 +29,12 @@ func (l *linter) isReachable(a *contract.RegistryEntry) bool { return bestScore(
 func (l *linter) findUnreachable() {
 	for _, a := range l.Agents {
 		if !l.isReachable(a) {
-			l.report([]string{a.ID}, "%s can never be chosen: with %s its best score is %s, below the threshold of %s",
-				a.ID, countNoun(len(a.Match.Domains), "domain"), formatScore(bestScore(a)), formatScore(l.threshold))
+			remedy := ""
+			if len(a.Match.Domains) == 0 && scoreOf(1) >= l.threshold {
+				remedy = `; declare a domain, or "*" for any`
+			}
+			l.report([]string{a.ID}, "%s can never be chosen: with %s its best score is %s, below the threshold of %s%s",
+				a.ID, countNoun(len(a.Match.Domains), "domain"), formatScore(bestScore(a)), formatScore(l.threshold), remedy)
 		}
 	}
 }

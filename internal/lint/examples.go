@@ -104,6 +104,10 @@ func groupFailures(rule, outcome string, list []example, failures []failure) (fi
 			first := &f.Examples[0]
 			f.Message = fmt.Sprintf("%s: without a model, %d of %s are %s, for example %q (%s): %s",
 				agent.ID, failed, countNoun(total, "example"), outcome, contract.SubtaskTitle(first.Text), first.Intent, first.Because)
+			if total == 1 {
+				f.Message = fmt.Sprintf("%s: without a model, its only example, %q (%s), is %s: %s",
+					agent.ID, contract.SubtaskTitle(first.Text), first.Intent, outcome, first.Because)
+			}
 			findings = append(findings, f)
 		}
 	}

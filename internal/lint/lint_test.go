@@ -81,6 +81,23 @@ func TestCheck_ReportsExamplesThatDoNotReachTheirAgent(t *testing.T) {
 	}
 }
 
+func TestCheck_ReportsTheOnlyExampleOfAnAgent(t *testing.T) {
+	report := check(t, `
+clients:
+  scan_agent: {match: {intent: [scan]}, examples: {scan: [scan it]}}
+`, lint.Config{})
+	want := `scan_agent: without a model, its only example, "scan it" (scan), is refused: score 0.50 is below the threshold 0.65; it names no domain of the agent`
+	for _, f := range report.Findings {
+		if f.Rule == lint.RuleExampleRefused {
+			if f.Message != want {
+				t.Errorf("got  %s\nwant %s", f.Message, want)
+			}
+			return
+		}
+	}
+	t.Errorf("got %v, want a refused example", report.Findings)
+}
+
 func TestCheck_ReportsExampleOfTwoAgents(t *testing.T) {
 	report := check(t, `
 clients:
