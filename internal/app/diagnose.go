@@ -258,7 +258,16 @@ func (d *diagnosis) checkWebhook(context.Context) Finding {
 // It does not contact identity providers.
 func (d *diagnosis) checkCallers(context.Context) Finding {
 	if d.Auth.Mode == authNone {
-		return checkPassed("auth.mode is none: every process of this machine has all rights")
+		const detail = "auth.mode is none: every process of this machine has all rights"
+		ids := d.findAgentsOfTenants()
+		if len(ids) == 0 {
+			return checkPassed(detail)
+		}
+		agents := ids[0] + " is"
+		if n := len(ids) - 1; n > 0 {
+			agents = fmt.Sprintf("%s and %d more are", ids[0], n)
+		}
+		return checkWarned(detail+"; "+agents+" for named tenants, and the local caller has none", "set auth.mode to jwt, or remove requires.tenants")
 	}
 	keys, err := d.Auth.staticKeys(d.opts.lookupEnv())
 	var own *auth.Signer
@@ -272,6 +281,22 @@ func (d *diagnosis) checkCallers(context.Context) Finding {
 		return checkFailed(err.Error(), "correct the key that it names; docs/security.md lists the requirements")
 	}
 	return checkPassed(fmt.Sprintf("tokens of %s and %s, and of caprouter token", countNoun(len(keys), "key"), countNoun(len(d.Auth.Issuers), "issuer")))
+}
+
+// findAgentsOfTenants returns the ids of the agents that only callers with a tenant can
+// use. A registry that cannot be loaded is another check.
+func (d *diagnosis) findAgentsOfTenants() (ids []string) {
+	registry, _ := d.Registry.filePath()
+	snapshot, err := capabilities.Load(registry)
+	if err != nil {
+		return nil
+	}
+	for _, a := range snapshot.Catalogue.Agents {
+		if len(a.Requires.Tenants) > 0 {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
 }
 
 func countNoun(n int, noun string) string {

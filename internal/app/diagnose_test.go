@@ -297,6 +297,9 @@ func TestDiagnose_CallersAndTLS(t *testing.T) {
 		detail string
 	}{
 		{"none", func(*Config) {}, "callers", LevelOK, "auth.mode is none"},
+		{"none, although agents serve tenants", func(c *Config) {
+			c.Registry.File = writeFile(t, "capabilities.yaml", "clients:\n  rights_agent: {match: {intent: [license]}, requires: {tenants: [lisboa]}}\n")
+		}, "callers", LevelWarn, "rights_agent is for named tenants, and the local caller has none"},
 		{"own tokens", func(c *Config) { c.Auth.Mode = authJWT }, "callers", LevelOK, "tokens of 0 keys and 0 issuers, and of caprouter token"},
 		{"a good key", func(c *Config) {
 			c.Auth.Mode, c.Auth.Keys = authJWT, []KeyConfig{{KID: "a", Alg: "HS256", SecretEnv: "GOOD"}}
