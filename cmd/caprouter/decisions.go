@@ -110,10 +110,10 @@ func (f *decisionFilter) register(cmd *cobra.Command) {
 	flags.StringVar(&f.agent, "agent", "", "only those for which the agent with this `ID` was chosen or tried")
 	flags.StringVar(&f.intent, "intent", "", "only those read as `INTENT`, or unknown")
 	flags.StringVar(&f.source, "source", "", "only classifications of this `SOURCE`: "+strings.Join(sourceNames(), ", "))
-	flags.StringVar(&f.fallback, "fallback", "", "only those that a fallback policy answered, or with =`POLICY` that one: A, B or C")
+	flags.StringVar(&f.fallback, "fallback", "", "only those that a fallback policy answered, or the `POLICY` A, B or C")
 	flags.StringVar(&f.outcome, "outcome", "", "only those that ended in this `STATUS`, e.g. clarification_required")
 	flags.StringVar(&f.since, "since", "7d", "only those from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
-	flags.IntVar(&f.limit, "limit", 100, "maximum number of decisions")
+	flags.IntVar(&f.limit, "limit", 100, "maximum number `N` of decisions")
 	flags.Lookup("fallback").NoOptDefVal = contract.AnyFallback
 	mustSucceed(cmd.RegisterFlagCompletionFunc("source", cobra.FixedCompletions(sourceNames(), cobra.ShellCompDirectiveNoFileComp)))
 }

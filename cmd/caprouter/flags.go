@@ -28,7 +28,7 @@ func (f *configFlags) register(cmd *cobra.Command, serving bool) {
 	addMCPFlag(cmd, &f.mcp)
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "", "`HOST:PORT` to listen on; port 0 picks one (default 127.0.0.1:8080)")
-	flags.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error (default info)")
+	flags.StringVar(&f.logLevel, "log-level", "", "`LEVEL` of the log: debug, info, warn or error (default info)")
 	mustSucceed(cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(
 		[]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp)))
 }

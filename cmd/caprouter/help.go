@@ -13,6 +13,10 @@ import (
 // then its description.
 var helpEntry = regexp.MustCompile(`^( +(?:\S.*? {2,})?)(\S.*)$`)
 
+// optionalValue matches a flag whose value may be left out, as the library prints it, before
+// its description.
+var optionalValue = regexp.MustCompile(`^( +--\S+) (\S+)\[="true"\]`)
+
 // formatHelp returns the help of the command, wrapped to the width of the output.
 // Examples are not wrapped, because they are copied.
 func formatHelp(cmd *cobra.Command, opts outputOptions) string {
@@ -33,6 +37,7 @@ func formatHelp(cmd *cobra.Command, opts outputOptions) string {
 		if line != "" && !strings.HasPrefix(line, " ") {
 			examples = line == "Examples:"
 		}
+		line = optionalValue.ReplaceAllString(line, "$1[=$2]       ") // as wide as before
 		switch {
 		case examples:
 			p.WriteString(line + "\n")

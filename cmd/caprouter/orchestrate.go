@@ -59,10 +59,10 @@ func newOrchestrateCommand() *cobra.Command {
 	}
 	flags.register(cmd)
 	addJSONFlag(cmd, &flags.asJSON)
-	cmd.Flags().StringVar(&planFile, "plan", "", "JSON `file` with the plan; - = standard input")
+	cmd.Flags().StringVar(&planFile, "plan", "", "JSON `FILE` with the plan; - = standard input")
 	cmd.Flags().BoolVar(&goal.Constraints.PlanOnly, "plan-only", false, "print the plan and call no tool")
-	cmd.Flags().StringSliceVar(&goal.AvailableServers, "server", nil, "MCP server that may be used (repeatable; none = all)")
-	cmd.Flags().StringSliceVar(&goal.Constraints.Deny, "deny", nil, "action that may not be called, for example files.write or files.* (repeatable)")
+	cmd.Flags().StringSliceVar(&goal.AvailableServers, "server", nil, "`NAME` of an MCP server that may be used (repeatable; none = all)")
+	cmd.Flags().StringSliceVar(&goal.Constraints.Deny, "deny", nil, "`ACTION` that may not be called, for example files.write or files.* (repeatable)")
 	cmd.AddCommand(newApproveRunCommand(), newCancelRunCommand())
 	return cmd
 }
@@ -98,7 +98,7 @@ func newApproveRunCommand() *cobra.Command {
 	flags.register(cmd)
 	addJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().BoolVar(&deny, "deny", false, "do not permit the call, which ends the orchestration")
-	cmd.Flags().StringVar(&approval.Comment, "comment", "", "why, for the audit log")
+	cmd.Flags().StringVar(&approval.Comment, "comment", "", "reason, stored in the audit log, as `TEXT`")
 	return cmd
 }
 

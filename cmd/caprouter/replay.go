@@ -48,7 +48,7 @@ func newReplayCommand() *cobra.Command {
 	addJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&flags.dataDir, "data-dir", "", "`DIR` whose audit log is read, instead of that of a running router")
 	cmd.Flags().StringVar(&flags.since, "since", "7d", "decisions from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
-	cmd.Flags().IntVar(&flags.limit, "limit", replay.DefaultLimit, fmt.Sprintf("maximum number of decisions, up to %d", replay.MaxLimit))
+	cmd.Flags().IntVar(&flags.limit, "limit", replay.DefaultLimit, fmt.Sprintf("maximum number `N` of decisions, up to %d", replay.MaxLimit))
 	cmd.Flags().BoolVar(&flags.failOnChange, "fail-on-change", false, "exit code 1 if a request would go elsewhere")
 	mustSucceed(cmd.MarkFlagDirname("data-dir"))
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,7 +59,7 @@ func newRootCommand() *cobra.Command {
 		newVersionCommand(),
 	)
 	root.SetVersionTemplate(versionLine() + "\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageErrorf(cmd, "%w", err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageErrorf(cmd, "%w%s", err, suggestFlag(cmd, err)) })
 	root.CompletionOptions.DisableDefaultCmd = true // see completion.go
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetHelpCommand(newHelpCommand())
@@ -107,6 +108,31 @@ func (u usageError) Unwrap() error { return u.error }
 // usageErrorf returns a usageError that refers to the help of the command.
 func usageErrorf(cmd *cobra.Command, format string, args ...any) error {
 	return usageError{fmt.Errorf(format+" (see %s --help)", append(args, cmd.CommandPath())...)}
+}
+
+// flagNames matches the names of flags in the usage of a command.
+var flagNames = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)`)
+
+// suggestFlag returns a question for the flag that is most similar to an unknown one, "" if
+// none is.
+func suggestFlag(cmd *cobra.Command, err error) string {
+	unknown, ok := errors.AsType[interface {
+		error
+		GetSpecifiedName() string
+		GetSpecifiedShortnames() string // j and the rest of -json
+	}](err)
+	if !ok {
+		return ""
+	}
+	var names []string
+	for _, match := range flagNames.FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
+		names = append(names, match[1])
+	}
+	near := strictyaml.Nearest(cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names)
+	if near != "" && near != unknown.GetSpecifiedName() { // else the flag exists, and its value is the mistake
+		return ", did you mean --" + near + "?"
+	}
+	return ""
 }
 
 // argsBetween checks the number of arguments. what describes them in the error.

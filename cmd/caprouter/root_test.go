@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,6 +17,24 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
+
+// The value of a flag has a name in capitals that the description uses, not the name of a
+// Go type.
+func TestHelp_NamesValuesOfFlags(t *testing.T) {
+	typeName := regexp.MustCompile(`--[\w-]+ [a-z]\S*  `)
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		for line := range strings.Lines(formatHelp(cmd, outputOptions{width: 100})) {
+			if typeName.MatchString(line) || strings.Contains(line, `[="`) {
+				t.Errorf("%s: got %q, want a name of the value", cmd.CommandPath(), line)
+			}
+		}
+		for _, c := range cmd.Commands() {
+			check(c)
+		}
+	}
+	check(newRootCommand())
+}
 
 func TestReportError(t *testing.T) {
 	tests := []struct {

@@ -63,8 +63,8 @@ func newTicketsListCommand() *cobra.Command {
 	}
 	flags.register(cmd)
 	addJSONFlag(cmd, &flags.asJSON)
-	cmd.Flags().StringVar(&status, "status", string(contract.TicketOpen), "open, closed or all")
-	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of tickets")
+	cmd.Flags().StringVar(&status, "status", string(contract.TicketOpen), "`STATUS` of the tickets: open, closed or all")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number `N` of tickets")
 	mustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
 		[]cobra.Completion{string(contract.TicketOpen), string(contract.TicketClosed), allStatuses}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd

@@ -51,7 +51,7 @@ func newTicketsDemandCommand() *cobra.Command {
 	}
 	flags.register(cmd)
 	addJSONFlag(cmd, &flags.asJSON)
-	cmd.Flags().IntVar(&limit, "limit", 20, "maximum number of tickets")
+	cmd.Flags().IntVar(&limit, "limit", 20, "maximum number `N` of tickets")
 	return cmd
 }
 
