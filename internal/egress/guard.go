@@ -2,7 +2,6 @@ package egress
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -115,5 +114,13 @@ type BlockedError struct {
 
 // Error implements error.
 func (e *BlockedError) Error() string {
-	return fmt.Sprintf("%s may not be called: it is no public address, or not a port of HTTP; dispatch.allow_private can allow its range", e.Addr)
+	remedy := "dispatch.allow_private can allow its range"
+	addr, err := netip.ParseAddr(e.Addr)
+	if withPort, portErr := netip.ParseAddrPort(e.Addr); portErr == nil {
+		addr, err = withPort.Addr(), nil
+	}
+	if err == nil {
+		remedy += ", for example " + netip.PrefixFrom(addr.WithZone(""), addr.BitLen()).String() + ", in the configuration of the router"
+	}
+	return e.Addr + " may not be called: it is no public address, or not a port of HTTP; " + remedy
 }

@@ -105,10 +105,21 @@ func TestGuard_ControlBlocksWhatItCannotParse(t *testing.T) {
 }
 
 func TestBlockedError_NamesTheSetting(t *testing.T) {
-	err := egress.NewGuard().Control("tcp4", "10.1.2.3:8080", nil)
-	const want = "10.1.2.3 may not be called: it is no public address, or not a port of HTTP; dispatch.allow_private can allow its range"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+	for address, want := range map[string]string{
+		"10.1.2.3:8080": "10.1.2.3 may not be called: it is no public address, or not a port of HTTP; " +
+			"dispatch.allow_private can allow its range, for example 10.1.2.3/32, in the configuration of the router",
+		"93.184.216.34:22": "93.184.216.34:22 may not be called: it is no public address, or not a port of HTTP; " +
+			"dispatch.allow_private can allow its range, for example 93.184.216.34/32, in the configuration of the router",
+		"[fe80::1%eth0]:80": "fe80::1%eth0 may not be called: it is no public address, or not a port of HTTP; " +
+			"dispatch.allow_private can allow its range, for example fe80::1/128, in the configuration of the router",
+	} {
+		network := "tcp4"
+		if address[0] == '[' {
+			network = "tcp6"
+		}
+		if err := egress.NewGuard().Control(network, address, nil); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", address, err, want)
+		}
 	}
 }
 
