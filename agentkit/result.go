@@ -7,7 +7,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Prompt returns the user's prompt.
+// Prompt returns the user's complete prompt. If the request has several subtasks, it also
+// contains those of other agents; the SubtaskTitle of the task is the part for this agent.
 func Prompt(t contract.Task) string {
 	var prompt string
 	_ = json.Unmarshal(t.Inputs["prompt"], &prompt) // the router sends a string; "" if it is absent
