@@ -84,7 +84,7 @@ func (j *chainVerifier) checkHead(h *chainHead, how headStatus) {
 	case headInvalid:
 		say(ProblemForged, "the head of the chain has an invalid signature")
 	case headUnknownKey:
-		say(ProblemHeadUnknownKey, "the head is signed with an unknown key: it proves nothing")
+		say(ProblemHeadUnknownKey, "the head is signed with an unknown key, so it proves nothing: verify the chain with the data directory of its writer")
 	case headTrusted:
 		j.head, j.chain = h, j.mainChain(h)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,8 +102,9 @@ func TestVerifyReplicas_AfterKeyOfGoneReplica(t *testing.T) {
 	onlyOf := func(keys ...key) func(*VerifyReplicasConfig) {
 		return func(c *VerifyReplicasConfig) { c.Signer, c.Members = keys[0], members(keys).verify }
 	}
-	if got := f.chainReport(f.verifyAll(onlyOf("b", "c")), "a").Problems; len(got) != 1 || got[0].Kind != ProblemHeadUnknownKey {
-		t.Errorf("got %v, want the head signed with an unknown key", got)
+	if got := f.chainReport(f.verifyAll(onlyOf("b", "c")), "a").Problems; len(got) != 1 || got[0].Kind != ProblemHeadUnknownKey ||
+		!strings.HasSuffix(got[0].Detail, "verify the chain with the data directory of its writer") {
+		t.Errorf("got %v, want the head signed with an unknown key, and the remedy", got)
 	}
 	if _, err := b.CloseChain(t.Context(), "a", interrupted); err != nil {
 		t.Fatal(err)
