@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -181,7 +182,7 @@ func (p *printer) writeClarification(resp *contract.Response, base string) {
 		p.writeField("question", d.Question, bold)
 	}
 	if d.Because != "" {
-		p.writeField("because", joinReason(d.Because, formatClarificationReason(d.Because)), yellow)
+		p.writeField("because", joinReason(d.Because, formatClarificationReason(d)), yellow)
 	}
 	rows := make([]tableRow, len(d.Options))
 	for i := range d.Options {
@@ -193,10 +194,14 @@ func (p *printer) writeClarification(resp *contract.Response, base string) {
 	p.writeField("choose", formatHowToChoose(resp, base), plain)
 }
 
-func formatClarificationReason(reason string) string {
-	switch reason {
+func formatClarificationReason(d *contract.ResponseData) string {
+	switch d.Because {
 	case fallback.ReasonAmbiguous:
-		return "two intents are equally likely, and different agents serve them"
+		other := func(o contract.ClarificationOption) bool { return o.Intent != d.Options[0].Intent }
+		if len(d.Options) > 0 && !slices.ContainsFunc(d.Options, other) {
+			return "several agents serve the intent, and the text names none of their domains"
+		}
+		return "several intents are about equally likely, and different agents serve them"
 	case fallback.ReasonDivergent:
 		return "it contains several requests, and this registry does not split requests"
 	}

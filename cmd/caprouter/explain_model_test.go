@@ -34,6 +34,7 @@ func TestPrintResponse_Model(t *testing.T) {
 		{"pinned", classified(pinned()), explainOptions{prompt: "Please do a code review of this python module"}},
 		{"clarification", clarification(), explainOptions{prompt: "Optimize our Databricks costs", base: someBase}},
 		{"clarification_in_process", clarification(), explainOptions{prompt: "Optimize our Databricks costs"}},
+		{"clarification_of_domain", domainClarification(), explainOptions{prompt: "Book a room", base: someBase}},
 		{"clarification_dry_run", divergentDryRun(), explainOptions{prompt: "Review this and what does it cost?", base: someBase}},
 		{"server_fallback", serverFallback(), explainOptions{prompt: "What is a left join?"}},
 		{"server_fallback_dry_run", serverFallbackDryRun(), explainOptions{prompt: "What is a left join?"}},
@@ -73,7 +74,7 @@ func TestFormatReason_ExplainsEveryReason(t *testing.T) {
 		}
 	}
 	for _, reason := range []string{fallback.ReasonAmbiguous, fallback.ReasonDivergent} {
-		if formatClarificationReason(reason) == "" {
+		if formatClarificationReason(&contract.ResponseData{Because: reason}) == "" {
 			t.Errorf("%s: got nothing, want why the caller is asked", reason)
 		}
 	}
@@ -216,6 +217,19 @@ func clarification() *contract.Response {
 			},
 		},
 	}
+}
+
+// domainClarification asks which of two agents with the same intent is meant.
+func domainClarification() *contract.Response {
+	r := clarification()
+	r.Decision = decided(contract.Classification{
+		Intent: "book_room", Domains: []string{contract.Unknown}, Confidence: 0.95, Source: contract.SourceLexical, LatencyMS: 0.05,
+	})
+	r.Data.Options = []contract.ClarificationOption{
+		{ID: "1", Label: "book room (lisbon)", Intent: "book_room", Domains: []string{"lisbon"}},
+		{ID: "2", Label: "book room (porto)", Intent: "book_room", Domains: []string{"porto"}},
+	}
+	return r
 }
 
 func divergentDryRun() *contract.Response {
