@@ -32,8 +32,12 @@ func newValidateCommand() *cobra.Command {
 			for _, w := range s.Fleet.Warnings {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", oneLine(w))
 			}
+			agents := formatCount(len(s.Catalogue.Agents), "agent")
+			if n := len(s.Fleet.Grants); n > 0 {
+				agents += ", " + formatCount(n, "grant")
+			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %s, %s, %s, version %s\n", file,
-				formatCount(len(s.Catalogue.Agents), "agent"), formatCount(len(s.Catalogue.Intents), "intent"), formatCount(len(s.Catalogue.Domains), "domain"), s.Catalogue.Version)
+				agents, formatCount(len(s.Catalogue.Intents), "intent"), formatCount(len(s.Catalogue.Domains), "domain"), s.Catalogue.Version)
 			return err
 		},
 	}
