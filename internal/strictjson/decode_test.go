@@ -125,6 +125,7 @@ func TestUnmarshal_RejectsInvalidDocuments(t *testing.T) {
 		{"null inside a pointer's object", `{"clarification":{"request_id":null}}`, Error{Pointer: "/clarification/request_id", Detail: "must be a string, got null"}},
 		{"null as the document", `null`, Error{Detail: "must be an object, got null"}},
 
+		{"member of an inner object", `{"prompt":"x"}`, Error{Pointer: "/prompt", Detail: `unknown member "prompt"; it belongs in "content"`}},
 		{"unknown member", `{"content":{"promt":"x"}}`, Error{Pointer: "/content/promt", Detail: `unknown member "promt"; known here: prompt, inputs`}},
 		{"Go name of a member that is not decoded", `{"RequestID":"x"}`, Error{
 			Pointer: "/RequestID",

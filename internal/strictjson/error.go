@@ -120,7 +120,8 @@ func translateSemanticError(err *json.SemanticError) *Error {
 	return e
 }
 
-// describeUnknown suggests the most similar member, or lists all members.
+// describeUnknown suggests the most similar member, or the object that has the member, or
+// lists all members.
 func describeUnknown(name string, s *typeShape) string {
 	detail := "unknown member " + quoteExcerpt(name)
 	plain := func(s string) string {
@@ -132,6 +133,11 @@ func describeUnknown(name string, s *typeShape) string {
 		return fmt.Sprintf("%s; did you mean %q?", detail, s.names[similar])
 	case len(s.names) == 0:
 		return detail
+	}
+	for _, outer := range s.names {
+		if _, found := s.fields[outer].fields[name]; found {
+			return fmt.Sprintf("%s; it belongs in %q", detail, outer)
+		}
 	}
 	return fmt.Sprintf("%s; known here: %s", detail, strings.Join(s.names, ", "))
 }
