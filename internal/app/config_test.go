@@ -214,7 +214,12 @@ func TestLoadConfig_ReadsListsFromEnvironment(t *testing.T) {
 }
 
 func TestUnknownEnvNames_FindsMisspeltKeys(t *testing.T) {
-	got := unknownEnvNames([]string{
+	var cfg Config
+	cfg.Auth.Keys = []KeyConfig{{SecretEnv: "CAPROUTER_CI_SECRET"}}
+	cfg.Store.Encryption.KeyEnv = "CAPROUTER_CONTENT_KEY"
+	cfg.Tickets.Webhook.SecretEnv, cfg.LLM.APIKeyEnv = "CAPROUTER_HOOK_SECRET", "CAPROUTER_MODEL_KEY"
+	got := unknownEnvNames(&cfg, []string{
+		"CAPROUTER_CI_SECRET=a", "CAPROUTER_CONTENT_KEY=b", "CAPROUTER_HOOK_SECRET=c", "CAPROUTER_MODEL_KEY=d",
 		"PATH=/bin", "CAPROUTERISH=1", "CAPROUTER_LISTEN=127.0.0.1:1", "CAPROUTER_DISPATCH_TIMEOUT_MS=1",
 		"CAPROUTER_URL=http://127.0.0.1:1", "CAPROUTER_CONFIG=x",
 		"CAPROUTER_LISTN=127.0.0.1:1", "CAPROUTER_DISPATCH=1",

@@ -101,7 +101,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 		}
 	}()
 	if opts.OwnProcess {
-		configureProcess(c.log)
+		configureProcess(&cfg, c.log)
 	}
 	if slices.Equal(cfg.Redact.Kinds, StringList{kindsNone}) {
 		c.log.Warn("nothing is masked: a model and this log receive the texts of callers", "key", "redact.kinds")

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -80,7 +81,7 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 		name  string
 		check func(context.Context) Finding
 	}{
-		{"configuration", func(context.Context) Finding { return checkPassed("every key is known and in range") }},
+		{"configuration", d.checkVariables},
 		{"registry", d.checkRegistry},
 		{"mcp", d.checkMCP},
 		{"data directory", d.checkDataDir},
@@ -101,6 +102,28 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 			report(f)
 		}
 	}
+}
+
+// checkVariables reports variables of this process that look like keys of the configuration,
+// which is valid.
+func (d *diagnosis) checkVariables(context.Context) Finding {
+	const detail = "every key is known and in range"
+	if d.opts.LookupEnv != nil {
+		return checkPassed(detail)
+	}
+	unknown := unknownEnvNames(&d.Config, os.Environ())
+	if len(unknown) == 0 {
+		return checkPassed(detail)
+	}
+	fix := "unset them, or correct the names"
+	problems := make([]string, len(unknown))
+	for i, name := range unknown {
+		problems[i] = name + " is no key and has no effect"
+		if near := nearestEnvName(name); near != "" {
+			fix = "did you mean " + near + "?"
+		}
+	}
+	return checkWarned(detail+"; "+strings.Join(problems, "; "), fix)
 }
 
 func (d *diagnosis) checkRegistry(ctx context.Context) Finding {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 // EnvPrefix is the prefix of the environment variables of configuration keys: for
@@ -46,15 +48,29 @@ func forEachKey(section reflect.Value, prefix string, do func(name string, key r
 	return nil
 }
 
-// unknownEnvNames returns the names in environ (NAME=value) that have the prefix but are
-// not keys, so that a misspelt key is noticed. CAPROUTER_URL and CAPROUTER_CONFIG are
-// read by commands.
-func unknownEnvNames(environ []string) []string {
-	known := map[string]bool{EnvPrefix + "_URL": true, EnvPrefix + "_CONFIG": true}
+// envNames returns the names of the variables of all keys.
+func envNames() (names []string) {
 	_ = forEachKey(reflect.ValueOf(Config{}), EnvPrefix, func(name string, _ reflect.Value) error {
-		known[name] = true
+		names = append(names, name)
 		return nil
 	})
+	return names
+}
+
+// unknownEnvNames returns the names in environ (NAME=value) that have the prefix but are
+// not keys, so that a misspelt key is noticed. CAPROUTER_URL and CAPROUTER_CONFIG are
+// read by commands, and the configuration names the variables of secrets.
+func unknownEnvNames(cfg *Config, environ []string) []string {
+	known := map[string]bool{
+		EnvPrefix + "_URL": true, EnvPrefix + "_CONFIG": true,
+		cfg.Store.Encryption.KeyEnv: true, cfg.Tickets.Webhook.SecretEnv: true, cfg.LLM.APIKeyEnv: true,
+	}
+	for i := range cfg.Auth.Keys {
+		known[cfg.Auth.Keys[i].SecretEnv] = true
+	}
+	for _, name := range envNames() {
+		known[name] = true
+	}
 	var unknown []string
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
@@ -64,6 +80,19 @@ func unknownEnvNames(environ []string) []string {
 	}
 	slices.Sort(unknown)
 	return unknown
+}
+
+// nearestEnvName returns the variable of a key that is most similar to the name, "" if none
+// is.
+func nearestEnvName(name string) string {
+	names := envNames()
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], EnvPrefix)
+	}
+	if near := strictyaml.Nearest(strings.TrimPrefix(name, EnvPrefix), names); near != "" {
+		return EnvPrefix + near
+	}
+	return ""
 }
 
 func setScalar(field reflect.Value, text string) error {

@@ -35,8 +35,8 @@ func adjustGC() {
 
 // configureProcess sets what belongs to the process rather than to a router. It is
 // for a process that runs nothing else.
-func configureProcess(logger *slog.Logger) {
-	for _, name := range unknownEnvNames(os.Environ()) {
+func configureProcess(cfg *Config, logger *slog.Logger) {
+	for _, name := range unknownEnvNames(cfg, os.Environ()) {
 		logger.Warn("an environment variable looks like a configuration key and is none", "name", name)
 	}
 	log.SetFlags(0)
