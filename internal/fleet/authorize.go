@@ -20,7 +20,7 @@ func (f *Fleet) authorize(key instanceKey, caller *contract.Caller) (*contract.G
 			Message: key.agentID + " is declared in the operator's registry file, which has precedence: remove it there, or register another id",
 		}
 	}
-	grant := f.grantOf(key.agentID)
+	grant := f.cfg.grantOf(key.agentID)
 	if grant == nil {
 		return nil, &contract.Error{
 			Code: contract.CodeForbidden,
@@ -72,8 +72,8 @@ func (f *Fleet) isDeclared(agentID string) bool {
 }
 
 // grantOf returns the grant of the agent, nil if it has none.
-func (f *Fleet) grantOf(agentID string) *contract.Grant {
-	if g, ok := f.cfg.Operator().Grants[agentID]; ok {
+func (c *Config) grantOf(agentID string) *contract.Grant {
+	if g, ok := c.Operator().Grants[agentID]; ok {
 		return &g
 	}
 	return nil

@@ -156,7 +156,7 @@ const (
 // Run implements registry.Source: it ends leases, follows the other processes, and
 // reports changes to the registry.
 func (f *Fleet) Run(ctx context.Context) error {
-	if !f.isShared() {
+	if !f.cfg.isShared() {
 		return f.watchRoster(ctx)
 	}
 	g := run.New(ctx)
@@ -243,7 +243,7 @@ func (f *Fleet) deleteRecord(ctx context.Context, key instanceKey, revision uint
 	if again {
 		return
 	}
-	if f.isShared() { // another process may have deleted it, or stored a new registration
+	if f.cfg.isShared() { // another process may have deleted it, or stored a new registration
 		row, err := f.registrations.Get(ctx, key.String())
 		switch {
 		case errors.Is(err, store.ErrNotFound):

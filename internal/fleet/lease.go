@@ -17,7 +17,7 @@ func (f *Fleet) Heartbeat(ctx context.Context, agentID, name string, caller *con
 		return contract.Lease{}, err
 	}
 	lease, err := f.renewLease(key, grant)
-	if err == nil || !f.isShared() {
+	if err == nil || !f.cfg.isShared() {
 		return lease, err
 	}
 	f.writing.Lock() // another process may just have registered it
@@ -42,7 +42,7 @@ func (f *Fleet) renewLease(key instanceKey, grant *contract.Grant) (contract.Lea
 		f.definition = nil
 		f.wakeRun()
 	}
-	if f.isShared() {
+	if f.cfg.isShared() {
 		f.beats.add(key)
 	}
 	return f.leaseOf(i, grant), nil
@@ -50,7 +50,7 @@ func (f *Fleet) renewLease(key instanceKey, grant *contract.Grant) (contract.Lea
 
 // Leases returns the leases of the agent's instances, sorted by name.
 func (f *Fleet) Leases(agentID string) []contract.Lease {
-	names, grant := f.instanceNames(agentID), f.grantOf(agentID)
+	names, grant := f.instanceNames(agentID), f.cfg.grantOf(agentID)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	leases := make([]contract.Lease, 0, len(names))

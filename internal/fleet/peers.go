@@ -36,7 +36,7 @@ type Peers interface {
 }
 
 // isShared reports whether other processes may change the bucket.
-func (f *Fleet) isShared() bool { return f.cfg.Peers != nil }
+func (c *Config) isShared() bool { return c.Peers != nil }
 
 // followPeers applies what other processes store and hear until ctx ends.
 func (f *Fleet) followPeers(ctx context.Context) error {
@@ -152,7 +152,7 @@ func (f *Fleet) findOrSync(ctx context.Context, key instanceKey, caller *contrac
 				return nil, err
 			}
 		}
-		if i != nil || synced || !f.isShared() {
+		if i != nil || synced || !f.cfg.isShared() {
 			return i, nil
 		}
 		if err := f.syncInstance(ctx, key); err != nil {

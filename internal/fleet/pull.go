@@ -34,7 +34,7 @@ func (f *Fleet) CheckPull(ctx context.Context, agentID, name string, caller *con
 		return noTasks(agentID + " is disabled")
 	case declared:
 		return checkDeclaredPull(f.cfg.Operator(), agentID)
-	case i == nil && f.isShared(): // another process may just have registered it
+	case i == nil && f.cfg.isShared(): // another process may just have registered it
 		f.writing.Lock()
 		defer f.writing.Unlock()
 		var err error

@@ -39,7 +39,7 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 	var lease contract.Lease
 	f.changeRoster(func(r *roster, _ time.Time) {
 		r.drain(i, row.Revision)
-		lease = f.leaseOf(i, f.grantOf(agentID))
+		lease = f.leaseOf(i, f.cfg.grantOf(agentID))
 	})
 	f.cfg.Logger.InfoContext(ctx, "agent drains", "agent", agentID, "instance", key.name)
 	f.cfg.OnChange(ctx, Change{ChangeDrain, agentID, key.name, caller})
@@ -96,7 +96,7 @@ func (f *Fleet) SetDisabled(ctx context.Context, agentID string, disabled bool, 
 	if !known {
 		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such agent"}
 	}
-	if disabled == before && !f.isShared() { // else another process may just have changed it
+	if disabled == before && !f.cfg.isShared() { // else another process may just have changed it
 		return nil
 	}
 	var err error
