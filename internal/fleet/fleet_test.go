@@ -289,6 +289,19 @@ func TestFleet_LeaseEndsWithoutHeartbeat(t *testing.T) {
 	}
 }
 
+// A process that was suspended for long does not delete the agents whose heartbeats it has
+// not received yet.
+func TestFleet_KeepsAgentsAfterSuspension(t *testing.T) {
+	f := newTestFleet(t)
+	f.register("w", wordCounter("one"))
+	f.advance(keepExpired + time.Hour)
+	f.wantAgents("w expired one:expired")
+	if _, err := f.Heartbeat(t.Context(), "w", "one", self("w")); err != nil {
+		t.Errorf("the heartbeat after the suspension: %v", err)
+	}
+	f.wantAgents("w active one:active")
+}
+
 func TestHeartbeat_EndsWithGrantOrEntryOfFile(t *testing.T) {
 	f := newTestFleet(t)
 	f.register("w", wordCounter(""))

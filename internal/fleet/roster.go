@@ -12,7 +12,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// keepExpired is how long an expired registration is shown.
+// keepExpired is how long an expired registration is shown, from when this process noticed
+// it: a process that was suspended may have heartbeats to read.
 const keepExpired = 10 * time.Minute
 
 // instanceKey identifies an instance.
@@ -29,6 +30,7 @@ type instance struct {
 
 	expired   bool
 	expiresAt time.Time
+	expiredAt time.Time // when advance found that it had expired: later than expiresAt after a suspension
 	timer     time.Time // when advance looks at it: not after nextChange
 	index     int       // in the queue
 }
@@ -50,7 +52,7 @@ func (i *instance) ttl() time.Duration {
 // nextChange returns when the passing of time changes the state of the instance.
 func (i *instance) nextChange() time.Time {
 	if i.expired {
-		return i.expiresAt.Add(keepExpired)
+		return i.expiredAt.Add(keepExpired)
 	}
 	return i.expiresAt
 }
@@ -192,7 +194,7 @@ func (r *roster) advance(now time.Time) (expired []instanceKey, removed []*insta
 				removed = append(removed, i)
 				continue
 			}
-			i.expired = true
+			i.expired, i.expiredAt = true, now
 			r.agents[i.key.agentID].entry = nil
 			expired = append(expired, i.key)
 		}

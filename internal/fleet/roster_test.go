@@ -18,16 +18,18 @@ type modelInstance struct {
 	state     contract.AgentState
 	ttl       time.Duration
 	expiresAt time.Time
+	expiredAt time.Time // when it was found expired
 }
 
 type model map[instanceKey]*modelInstance
 
 func (m model) advance(now time.Time) {
 	for key, i := range m {
-		if !i.expiresAt.Add(keepExpired).After(now) {
+		switch {
+		case i.state != contract.AgentExpired && !i.expiresAt.After(now):
+			i.state, i.expiredAt = contract.AgentExpired, now
+		case i.state == contract.AgentExpired && !i.expiredAt.Add(keepExpired).After(now):
 			delete(m, key)
-		} else if !i.expiresAt.After(now) {
-			i.state = contract.AgentExpired
 		}
 	}
 }
@@ -48,7 +50,7 @@ func TestRoster_AgreesWithModel(t *testing.T) {
 				revision++
 				r.put(&instance{key: key, revision: revision, registration: contract.Registration{LeaseTTLS: ttl}}, now)
 				d := time.Duration(ttl) * time.Second
-				m[key] = &modelInstance{contract.AgentActive, d, now.Add(d)}
+				m[key] = &modelInstance{state: contract.AgentActive, ttl: d, expiresAt: now.Add(d)}
 			},
 			"heartbeat": func(t *rapid.T) {
 				key := drawKey(t)
