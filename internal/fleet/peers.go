@@ -139,6 +139,28 @@ func (f *Fleet) syncInstance(ctx context.Context, key instanceKey) error {
 	return nil
 }
 
+// syncAgent applies the records of all instances of an agent that another process may just
+// have written. The caller holds writing.
+func (f *Fleet) syncAgent(ctx context.Context, agentID string) error {
+	if !f.cfg.isShared() {
+		return nil
+	}
+	keys, err := f.registrations.KeysBelow(ctx, agentID+".")
+	if err != nil {
+		return f.storeError(ctx, err)
+	}
+	for _, text := range keys {
+		key, ok := parseKey(text)
+		if !ok {
+			continue // followPeers logs it
+		}
+		if err := f.syncInstance(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // findOrSync returns the instance, nil if it is not registered. What another process has
 // just registered was not known when the caller was authorized, so it is authorized
 // again. The caller of the function holds writing.

@@ -215,3 +215,68 @@ func TestPeers_BindAgentToIssuer(t *testing.T) {
 		})
 	}
 }
+
+// TestPeers_ChangeWhatAnotherOneHasJustRegistered changes agents at a process that has not
+// received the registration yet.
+func TestPeers_ChangeWhatAnotherOneHasJustRegistered(t *testing.T) {
+	t.Run("leave with all instances", func(t *testing.T) {
+		srv := teststore.Serve(t, t.TempDir(), -1)
+		a, b := newPeer(t, srv, "a"), openPeer(t, srv, "b")
+		a.register("w", wordCounter("one"))
+		a.register("w", wordCounter("two"))
+		if err := b.Deregister(t.Context(), "w", "", self("w")); err != nil {
+			t.Fatal(err)
+		}
+		a.awaitAgents()
+	})
+	t.Run("disable", func(t *testing.T) {
+		srv := teststore.Serve(t, t.TempDir(), -1)
+		a, b := newPeer(t, srv, "a"), openPeer(t, srv, "b")
+		a.register("w", wordCounter("one"))
+		admin := &contract.Caller{Subject: "ops", Scopes: []string{contract.ScopeAdmin}}
+		if err := b.SetDisabled(t.Context(), "w", true, admin); err != nil {
+			t.Fatal(err)
+		}
+		a.awaitAgents("w active one:active", "disabled: w")
+	})
+}
+
+// TestPeers_RegisterAgain registers an instance at a process that has not received what
+// another one has just changed about it.
+func TestPeers_RegisterAgain(t *testing.T) {
+	for name, change := range map[string]func(f *testFleet) error{
+		"after it left": func(f *testFleet) error { return f.Deregister(t.Context(), "w", "one", self("w")) },
+		"after a drain": func(f *testFleet) error { _, err := f.Drain(t.Context(), "w", "one", self("w")); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := teststore.Serve(t, t.TempDir(), -1)
+			a := newPeer(t, srv, "a")
+			a.register("w", wordCounter("one"))
+			b := openPeer(t, srv, "b")
+			if err := change(a); err != nil {
+				t.Fatal(err)
+			}
+			b.register("w", wordCounter("one"))
+			openPeer(t, srv, "c").wantAgents("w active one:active")
+			a.awaitAgents("w active one:active")
+		})
+	}
+}
+
+// A drain does not undo what another process has just registered.
+func TestPeers_DrainLatestRegistration(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	a := newPeer(t, srv, "a")
+	a.register("w", wordCounter("one"))
+	b := openPeer(t, srv, "b")
+	moved := wordCounter("one")
+	moved.Endpoint.URL = "http://127.0.0.1:9102/"
+	a.register("w", moved)
+	if _, err := b.Drain(t.Context(), "w", "one", self("w")); err != nil {
+		t.Fatal(err)
+	}
+	d, err := b.State()
+	if err != nil || len(d.Agents) != 1 || d.Agents[0].Endpoint.URL != moved.Endpoint.URL {
+		t.Errorf("got %+v and error %v, want the agent at %s", d.Agents, err, moved.Endpoint.URL)
+	}
+}

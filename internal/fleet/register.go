@@ -39,7 +39,7 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 	if err := f.checkEndpoint(key, &r.Endpoint); err != nil {
 		return Registered{}, err
 	}
-	if ifMatch != "" && f.cfg.isShared() { // it may be the ETag of what another process has just written
+	if f.cfg.isShared() { // another process may just have written or deleted it
 		if err := f.syncInstance(ctx, key); err != nil {
 			return Registered{}, err
 		}

@@ -45,6 +45,11 @@ func (i *instance) state() contract.AgentState {
 	return contract.AgentActive
 }
 
+// setContent takes over what the record of next contains.
+func (i *instance) setContent(next *instance) {
+	i.registration, i.issuer, i.revision, i.draining, i.size = next.registration, next.issuer, next.revision, next.draining, next.size
+}
+
 func (i *instance) ttl() time.Duration {
 	return time.Duration(cmp.Or(i.registration.LeaseTTLS, contract.DefaultLeaseTTLS)) * time.Second
 }
@@ -132,7 +137,7 @@ func (r *roster) put(next *instance, now time.Time) *instance {
 		i = &instance{key: next.key, index: -1}
 		a.instances[next.key.name] = i
 	}
-	i.registration, i.issuer, i.revision, i.draining, i.size = next.registration, next.issuer, next.revision, next.draining, next.size
+	i.setContent(next)
 	i.expired, i.expiresAt = false, now.Add(i.ttl())
 	r.setTimer(i)
 	return i
@@ -160,12 +165,13 @@ func (r *roster) setTimer(i *instance) {
 	}
 }
 
-// drain lets the instance get no new tasks, unless it was removed.
-func (r *roster) drain(i *instance, revision uint64) {
+// drain lets the instance get no new tasks, unless it was removed. next is the record as
+// it was written, with what another process may have registered before.
+func (r *roster) drain(i, next *instance) {
 	if r.find(i.key) != i {
 		return
 	}
-	i.draining, i.revision = true, revision
+	i.setContent(next)
 	r.agents[i.key.agentID].entry = nil
 }
 

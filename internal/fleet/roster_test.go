@@ -73,7 +73,7 @@ func TestRoster_AgreesWithModel(t *testing.T) {
 				key := drawKey(t)
 				if i := r.find(key); i != nil {
 					revision++
-					r.drain(i, revision)
+					r.drain(i, &instance{key: key, registration: i.registration, revision: revision, draining: true})
 					if m[key].state == contract.AgentActive {
 						m[key].state = contract.AgentDraining
 					}
@@ -161,7 +161,7 @@ func TestRoster_EntryIsOfLatestInstance(t *testing.T) {
 	want(contract.AgentActive, "one", 5+contract.DefaultMaxInFlight)
 	r.advance(now.Add(25 * time.Second))
 	want(contract.AgentActive, "two", 5)
-	r.drain(two, 9)
+	r.drain(two, &instance{registration: two.registration, revision: 9, draining: true})
 	want(contract.AgentDraining, "two", 5)
 	r.advance(now.Add(35 * time.Second))
 	want(contract.AgentExpired, "two", 5+contract.DefaultMaxInFlight)
@@ -177,7 +177,7 @@ func TestRoster_IgnoresRemovedInstances(t *testing.T) {
 	i := r.put(&instance{key: instanceKey{"a", "one"}}, now)
 	r.advance(now.Add(time.Hour))
 	r.advance(now.Add(2 * time.Hour))
-	r.drain(i, 7)
+	r.drain(i, &instance{revision: 7, draining: true})
 	r.remove(i)
 	again := r.put(&instance{key: instanceKey{"a", "one"}}, now)
 	r.remove(i)

@@ -38,7 +38,7 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 	}
 	var lease contract.Lease
 	f.changeRoster(func(r *roster, _ time.Time) {
-		r.drain(i, row.Revision)
+		r.drain(i, row.Value.instance(key, row.Revision))
 		lease = f.leaseOf(i, f.cfg.grantOf(agentID))
 	})
 	f.cfg.Logger.InfoContext(ctx, "agent drains", "agent", agentID, "instance", key.name)
@@ -53,6 +53,9 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 	defer f.writing.Unlock()
 	names := []string{name}
 	if name == "" {
+		if err := f.syncAgent(ctx, agentID); err != nil {
+			return err
+		}
 		names = f.instanceNames(agentID)
 	}
 	for _, name := range append(names, name) { // also if there is none: the error must not depend on it
@@ -89,10 +92,13 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 func (f *Fleet) SetDisabled(ctx context.Context, agentID string, disabled bool, caller *contract.Caller) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	f.mu.Lock()
-	known := f.roster.agents[agentID] != nil || f.isDeclared(agentID) || f.disabledIDs[agentID]
-	before := f.disabledIDs[agentID]
-	f.mu.Unlock()
+	known, before := f.isKnown(agentID)
+	if !known {
+		if err := f.syncAgent(ctx, agentID); err != nil {
+			return err
+		}
+		known, before = f.isKnown(agentID)
+	}
 	if !known {
 		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such agent"}
 	}
@@ -119,4 +125,12 @@ func (f *Fleet) SetDisabled(ctx context.Context, agentID string, disabled bool, 
 	}
 	f.cfg.OnChange(ctx, Change{kind, agentID, "", caller})
 	return nil
+}
+
+// isKnown reports whether there is such an agent, and whether it is disabled.
+func (f *Fleet) isKnown(agentID string) (known, disabled bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	disabled = f.disabledIDs[agentID]
+	return disabled || f.roster.agents[agentID] != nil || f.isDeclared(agentID), disabled
 }

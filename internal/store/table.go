@@ -366,9 +366,13 @@ func (t *Table[T]) Scan(ctx context.Context, fn func(Row[T], error) error) error
 }
 
 // Keys returns the keys of all rows, in the order of their revisions.
-func (t *Table[T]) Keys(ctx context.Context) ([]string, error) {
+func (t *Table[T]) Keys(ctx context.Context) ([]string, error) { return t.KeysBelow(ctx, "") }
+
+// KeysBelow is Keys of the rows whose keys begin with a prefix of whole parts, for example
+// "a.".
+func (t *Table[T]) KeysBelow(ctx context.Context, prefix string) ([]string, error) {
 	var keys []string
-	err := t.bucket.Scan(ctx, t.cfg.Prefix, func(e Entry) error {
+	err := t.bucket.Scan(ctx, t.cfg.Prefix+prefix, func(e Entry) error {
 		keys = append(keys, e.Key[len(t.cfg.Prefix):])
 		return nil
 	})
