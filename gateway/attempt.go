@@ -61,6 +61,7 @@ type attemptError struct {
 	notSent bool // the server has not received the call
 	timeout bool
 	final   bool // the server would answer the same again
+	invalid bool // what it answered is no result
 }
 
 // Error implements error.
@@ -70,6 +71,8 @@ func (f *attemptError) Error() string { return f.cause.Error() }
 func (f *attemptError) actionError(s *server, t *tool, repeatable bool) *contract.ActionError {
 	id := s.declared.ID
 	switch {
+	case f.invalid:
+		return severeError(contract.ActionBadResult, fmt.Sprintf("the result of %s is none of %s: %v", t.Action, methodCall, f.cause), "")
 	case f.final:
 		return warningError(contract.ActionFailed, fmt.Sprintf("server %q rejected the call of %s", id, t.Action), f.cause.Error())
 	case f.notSent:
@@ -104,9 +107,9 @@ func (s *server) attempt(ctx context.Context, t *tool, c *toolCall) (*reply, err
 	case err == nil:
 		s.policy.breaker.RecordSuccess(permit)
 		return r, nil
-	case isCallError && callError.Reply:
+	case isCallError && (callError.Reply || callError.Invalid):
 		s.policy.breaker.RecordSuccess(permit)
-		return nil, &attemptError{cause: err, final: true}
+		return nil, &attemptError{cause: err, final: true, invalid: callError.Invalid}
 	case isCallError:
 		s.policy.breaker.RecordFailure(permit)
 		return nil, &attemptError{cause: err, notSent: callError.NotSent}

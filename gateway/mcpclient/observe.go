@@ -46,6 +46,12 @@ func (c observingConnection) Read(ctx context.Context) (jsonrpc.Message, error) 
 	return msg, err
 }
 
+// Write implements mcp.Connection.
+func (c observingConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
+	deliveryOf(ctx)
+	return c.Connection.Write(ctx, msg)
+}
+
 // passNotification acts on a notification of the server.
 func (s *Session) passNotification(method string, raw json.RawMessage) {
 	switch method {

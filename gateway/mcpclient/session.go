@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync/atomic"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/caprouter/caprouter/gateway/mcpfile"
@@ -36,6 +34,7 @@ type Session struct {
 	changed chan struct{}
 	changes atomic.Uint64 // notifications of changed tools
 	done    chan struct{}
+	ended   error // how the session ended; set before done is closed
 	group   *run.Group
 
 	progress progressReceivers
@@ -43,6 +42,10 @@ type Session struct {
 
 // ErrAuthRequired means that the server rejected the credential, or its absence.
 var ErrAuthRequired = errors.New("the server requires a valid credential")
+
+// ErrExpired means that the server does not know the session any more. A new one can be
+// opened at once.
+var ErrExpired = errors.New("the session has expired")
 
 // Connect starts the server or connects to it, and agrees on the version of the
 // protocol. The context limits this function only.
@@ -58,7 +61,7 @@ func Connect(ctx context.Context, server *mcpfile.Expanded, cfg Config) (*Sessio
 	s.group = run.New(context.WithoutCancel(ctx))
 	s.group.Go("MCP session", func(context.Context) error {
 		defer close(s.done)
-		_ = s.session.Wait() // how it ended does not matter
+		s.ended = s.session.Wait()
 		return nil
 	})
 	return s, nil
@@ -171,16 +174,20 @@ func (s *Session) ReportsChanges() bool {
 // Done is closed when the connection is lost or closed.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Err describes why the connection of a stdio server was lost.
+// Err describes why the connection was lost. It is ErrExpired if the server has ended the
+// session. What the library reports is not included: it may contain results.
 func (s *Session) Err() error {
-	if s.process == nil {
-		return errors.New("the connection was closed by the server")
+	if s.process != nil {
+		text := "the connection was lost"
+		if exit := s.process.ExitError(); exit != nil {
+			text = exit.Error()
+		}
+		return errors.New(s.server.Hide(s.withStderr(text).Error()))
 	}
-	text := "the connection was lost"
-	if exit := s.process.ExitError(); exit != nil {
-		text = exit.Error()
+	if errors.Is(s.ended, mcp.ErrSessionMissing) {
+		return ErrExpired
 	}
-	return errors.New(s.server.Hide(s.withStderr(text).Error()))
+	return errors.New("the connection was closed by the server")
 }
 
 // Protocol returns the version of the protocol.
@@ -214,46 +221,6 @@ func (s *Session) Probe(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// Codes that the library uses for its own failures.
-const (
-	codeClosing  = -32004
-	codeRejected = -32005
-)
-
-// isReply reports whether the error is a JSON-RPC error of the server.
-func isReply(err error) bool {
-	reply, ok := errors.AsType[*jsonrpc.Error](err)
-	return ok && reply.Code != codeClosing && reply.Code != codeRejected
-}
-
-// CallError is the error of a call.
-type CallError struct {
-	Text string
-	// Reply means that the server answered with an error: it is alive, and the same
-	// call will probably fail again.
-	Reply bool
-	// NotSent means that the server has not received the call.
-	NotSent bool
-}
-
-// Error implements error.
-func (e *CallError) Error() string { return e.Text }
-
-func (s *Session) newCallError(err error) *CallError {
-	e := &CallError{Text: s.server.Hide(err.Error()), Reply: isReply(err)}
-	if e.Reply {
-		reply, _ := errors.AsType[*jsonrpc.Error](err)
-		e.Text = s.server.Hide(reply.Message)
-		return e
-	}
-	dial, ok := errors.AsType[*net.OpError](err)
-	e.NotSent = ok && dial.Op == "dial" || errors.Is(err, mcp.ErrSessionMissing)
-	if errors.Is(err, io.EOF) && s.process != nil {
-		e.Text = "the connection was lost during the call"
-	}
-	return e
 }
 
 var (

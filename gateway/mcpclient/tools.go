@@ -119,24 +119,25 @@ func (s *Session) Call(ctx context.Context, tool string, arguments json.RawMessa
 		defer stop()
 		params.SetProgressToken(token)
 	}
-	reply, err := s.session.CallTool(ctx, params)
+	callCtx, delivered := withDelivery(ctx)
+	reply, err := s.session.CallTool(callCtx, params)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, s.newCallError(err)
+		return nil, s.newCallError(err, delivered)
 	}
 	result := &Result{IsError: reply.IsError}
 	for _, block := range reply.Content {
 		content, err := newContent(block)
 		if err != nil {
-			return nil, &CallError{Text: err.Error(), Reply: true}
+			return nil, &CallError{Text: err.Error(), Invalid: true}
 		}
 		result.Content = append(result.Content, content)
 	}
 	if reply.StructuredContent != nil {
 		if result.Structured, err = strictjson.Marshal(reply.StructuredContent); err != nil {
-			return nil, &CallError{Text: err.Error(), Reply: true}
+			return nil, &CallError{Text: err.Error(), Invalid: true}
 		}
 	}
 	return result, nil

@@ -83,9 +83,13 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, t.headers)
 	telemetry.InjectHeaders(req.Context(), req.Header)
+	d := deliveryOf(req.Context())
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
 		return nil, err
+	}
+	if d != nil {
+		d.status.Store(int32(resp.StatusCode))
 	}
 	t.rejected.Store(resp.StatusCode == http.StatusUnauthorized)
 	if mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mediaType == "text/event-stream" {

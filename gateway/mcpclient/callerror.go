@@ -1,0 +1,113 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Codes that the library uses for its own failures.
+const (
+	codeClosing  = -32004
+	codeRejected = -32005
+)
+
+// isReply reports whether the error is a JSON-RPC error of the server.
+func isReply(err error) bool {
+	reply, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && reply.Code != codeClosing && reply.Code != codeRejected
+}
+
+// CallError is the error of a call.
+type CallError struct {
+	Text string
+	// Reply means that the server answered with an error: it is alive, and the same
+	// call will probably fail again.
+	Reply bool
+	// Invalid means that the server answered with a result that is none of tools/call. Text
+	// names what is wrong with it.
+	Invalid bool
+	// NotSent means that the server has not received the call, or has rejected it because it
+	// does not know the session any more.
+	NotSent bool
+}
+
+// Error implements error.
+func (e *CallError) Error() string { return e.Text }
+
+func (s *Session) newCallError(err error, d *delivery) *CallError {
+	if text := describeInvalid(err); text != "" {
+		return &CallError{Text: s.server.Hide(text), Invalid: true}
+	}
+	e := &CallError{Text: s.server.Hide(err.Error()), Reply: isReply(err)}
+	if e.Reply {
+		reply, _ := errors.AsType[*jsonrpc.Error](err)
+		e.Text = s.server.Hide(reply.Message)
+		return e
+	}
+	dial, ok := errors.AsType[*net.OpError](err)
+	switch d.status.Load() {
+	case 0:
+		e.NotSent = !d.sent.Load() || ok && dial.Op == "dial"
+	case http.StatusNotFound:
+		e.NotSent = errors.Is(err, mcp.ErrSessionMissing)
+	}
+	if errors.Is(err, io.EOF) && s.process != nil {
+		e.Text = "the connection was lost during the call"
+	}
+	return e
+}
+
+// delivery is what became of the message with a call. The error of a call does not tell: if
+// the session fails for another reason, all of its calls have the same error.
+type delivery struct {
+	sent   atomic.Bool  // it may have been written
+	status atomic.Int32 // of the HTTP response to it; 0 = none yet, or another transport
+}
+
+type deliveryKey struct{}
+
+func withDelivery(ctx context.Context) (context.Context, *delivery) {
+	d := &delivery{}
+	return context.WithValue(ctx, deliveryKey{}, d), d
+}
+
+// deliveryOf returns nil for a message that is no call, or one about a call that was sent
+// already, for example its cancellation.
+func deliveryOf(ctx context.Context) *delivery {
+	if d, ok := ctx.Value(deliveryKey{}).(*delivery); ok && d.sent.CompareAndSwap(false, true) {
+		return d
+	}
+	return nil
+}
+
+// describeInvalid returns what is wrong with a result that cannot be decoded, or "" for any
+// other error. The error of the library contains the rest of the result.
+func describeInvalid(err error) string {
+	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrongType.Field == "" {
+			return "it is not an object"
+		}
+		return fmt.Sprintf("the type of /%s is wrong", strings.ReplaceAll(wrongType.Field, ".", "/"))
+	}
+	if corrupt, ok := errors.AsType[base64.CorruptInputError](err); ok {
+		return fmt.Sprintf("the data of a content is not base64: %v", corrupt)
+	}
+	text := strings.TrimPrefix(err.Error(), `calling "tools/call": `)
+	for _, prefix := range []string{"unrecognized content type", "invalid content type", "nil content", "tool_result nested content"} {
+		if strings.HasPrefix(text, prefix) {
+			return text
+		}
+	}
+	return ""
+}

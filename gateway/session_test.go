@@ -1,0 +1,207 @@
+//go:build unix
+
+package gateway_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/gateway/mcpclient"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// scriptedServer is a server over streamable HTTP that answers what a test requires. Its
+// sessions expire when the test requires it.
+type scriptedServer struct {
+	t    *testing.T
+	url  string
+	call func(w http.ResponseWriter, text string, id json.RawMessage) // of the tool "echo"
+
+	mu       sync.Mutex
+	sessions map[string]bool
+	opened   int
+	executed map[string]int // calls by text
+}
+
+func newScriptedServer(t *testing.T) *scriptedServer {
+	t.Helper()
+	s := &scriptedServer{t: t, sessions: map[string]bool{}, executed: map[string]int{}}
+	s.url = serve(t, s).URL
+	return s
+}
+
+// expire ends all sessions.
+func (s *scriptedServer) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.sessions)
+}
+
+func (s *scriptedServer) executions(text string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.executed[text]
+}
+
+func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Arguments struct{ Text string } }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+		s.t.Error(err)
+	}
+	const session = "Mcp-Session-Id"
+	s.mu.Lock()
+	if m.Method == "initialize" {
+		s.opened++
+		id := fmt.Sprint(s.opened)
+		s.sessions[id] = true
+		w.Header().Set(session, id)
+	}
+	known := m.Method == "initialize" || m.Method == "server/discover" || s.sessions[r.Header.Get(session)]
+	if known && m.Method == "tools/call" {
+		s.executed[m.Params.Arguments.Text]++
+	}
+	s.mu.Unlock()
+	switch {
+	case !known:
+		w.WriteHeader(http.StatusNotFound)
+	case m.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+	case m.Method == "initialize":
+		reply(w, m.ID, `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}`)
+	case m.Method == "tools/list":
+		reply(w, m.ID, `"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`)
+	case m.Method == "tools/call":
+		s.call(w, m.Params.Arguments.Text, m.ID)
+	default:
+		reply(w, m.ID, `"error":{"code":-32601,"message":"no such method"}`)
+	}
+}
+
+// reply sends a JSON-RPC response with the member.
+func reply(w http.ResponseWriter, id json.RawMessage, member string) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, id, member)
+}
+
+const emptyResult = `"result":{"content":[]}`
+
+func echo(text string) contract.Action {
+	return contract.Action{Action: "s.echo", Input: json.RawMessage(fmt.Sprintf(`{"text":%q}`, text))}
+}
+
+// A call that the server executes is not made again because its session expires meanwhile,
+// and is not reported as one that was not made.
+func TestInvoke_CallInFlightWhenSessionExpires(t *testing.T) {
+	for name, begin := range map[string]func(w http.ResponseWriter){
+		"JSON": func(http.ResponseWriter) {},
+		"event stream": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_ = http.NewResponseController(w).Flush()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScriptedServer(t)
+			arrived, release := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			s.call = func(w http.ResponseWriter, text string, id json.RawMessage) {
+				if text == "first" {
+					begin(w)
+					once.Do(func() { close(arrived) })
+					<-release
+				}
+				reply(w, id, emptyResult)
+			}
+			g := start(t, gateway.Config{MinBackoff: time.Millisecond}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url})
+			first := make(chan error, 1)
+			go func() {
+				_, err := g.Invoke(t.Context(), echo("first"))
+				first <- err
+			}()
+			testkit.WaitClosed(t, arrived)
+			s.expire()
+			if _, err := g.Invoke(t.Context(), echo("second")); err != nil {
+				t.Errorf("the call that the server rejects: got %v, want it repeated in a new session", err)
+			}
+			close(release)
+			if err := testkit.Receive(t, first); codeOf(err) != contract.ActionOutcomeUnknown {
+				t.Errorf("the call in flight: got %v, want %s", err, contract.ActionOutcomeUnknown)
+			}
+			if n := s.executions("first"); n != 1 {
+				t.Errorf("the call in flight was executed %d times, want once", n)
+			}
+		})
+	}
+}
+
+// A result that is none of a tool is reported as such: the tool was executed, and would
+// answer the same again.
+func TestInvoke_InvalidResults(t *testing.T) {
+	s := newScriptedServer(t)
+	var next atomic.Pointer[string]
+	s.call = func(w http.ResponseWriter, _ string, id json.RawMessage) { reply(w, id, *next.Load()) }
+	g := start(t, gateway.Config{}, mcpfile.Server{
+		ID: "s", Transport: mcpfile.HTTP, URL: s.url, Retry: &mcpfile.Retry{Retries: 2, MinMS: 1},
+	})
+	for result, want := range map[string]string{
+		`"x"`:                               "it is not an object",
+		`{"content":"x"}`:                   "the type of /content is wrong",
+		`{"content":[{"type":"hologram"}]}`: `unrecognized content type "hologram"`,
+		`{"content":[{"type":"image","data":"%","mimeType":"image/png"}]}`:             "base64",
+		`{"content":[],"isError":"yes"}`:                                               "/isError",
+		`{"content":[{"type":"text","text":7}]}`:                                       "text",
+		`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"%"}}]}`:        "base64",
+		`{"content":[{"type":"resource_link","uri":"a:b","name":"n","size":"large"}]}`: "/content/0/size",
+	} {
+		member := `"result":` + result
+		next.Store(&member)
+		_, err := g.Invoke(t.Context(), echo(result))
+		if codeOf(err) != contract.ActionBadResult || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "struct {") {
+			t.Errorf("%s: got %v, want %s with %q", result, err, contract.ActionBadResult, want)
+		}
+		if n := s.executions(result); n != 1 {
+			t.Errorf("%s: executed %d times, want once", result, n)
+		}
+	}
+}
+
+// After a session has failed, its calls are not sent, and the error states that.
+func TestSession_SendsNothingAfterItFailed(t *testing.T) {
+	s := newScriptedServer(t)
+	s.call = func(w http.ResponseWriter, _ string, _ json.RawMessage) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, "<html>")
+	}
+	server := &mcpfile.Expanded{Server: mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url}}
+	session, err := mcpclient.Connect(t.Context(), server, mcpclient.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close() }()
+	for n, wantNotSent := range []bool{false, true} {
+		_, err := session.Call(t.Context(), "echo", json.RawMessage(`{"text":"x"}`), nil)
+		if failure, ok := errors.AsType[*mcpclient.CallError](err); !ok || failure.NotSent != wantNotSent {
+			t.Errorf("call %d: got %#v, want one that was not sent: %v", n, err, wantNotSent)
+		}
+	}
+	if n := s.executions("x"); n != 1 {
+		t.Errorf("the server got %d calls, want 1", n)
+	}
+}
