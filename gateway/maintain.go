@@ -42,7 +42,8 @@ func (s *server) maintain(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		if time.Since(start) >= stableAfter+s.cfg.ConnectTimeout {
+		lasted := time.Since(start)
+		if lasted >= stableAfter+s.cfg.ConnectTimeout || errors.Is(err, mcpclient.ErrExpired) && lasted >= s.cfg.MinBackoff {
 			failures = 0
 		}
 		failures++

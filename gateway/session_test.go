@@ -3,6 +3,7 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -148,6 +149,27 @@ func TestInvoke_CallInFlightWhenSessionExpires(t *testing.T) {
 				t.Errorf("the call in flight was executed %d times, want once", n)
 			}
 		})
+	}
+}
+
+// A server whose sessions expire is connected again as often as that happens, and calls
+// wait for it.
+func TestInvoke_OpensExpiredSessionsAgain(t *testing.T) {
+	s := newScriptedServer(t)
+	s.call = func(w http.ResponseWriter, _ string, id json.RawMessage) { reply(w, id, emptyResult) }
+	var longest atomic.Int64
+	cfg := gateway.Config{MinBackoff: time.Nanosecond}.WithWait(func(_ context.Context, d time.Duration) {
+		longest.Store(max(longest.Load(), int64(d))) // only one goroutine waits
+	})
+	g := start(t, cfg, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url})
+	for n := range 5 {
+		if _, err := g.Invoke(t.Context(), echo(fmt.Sprint(n))); err != nil {
+			t.Errorf("call %d: %v", n, err)
+		}
+		s.expire()
+	}
+	if got := longest.Load(); got > 1 {
+		t.Errorf("waited up to %d times the shortest delay, want no increase", got)
 	}
 }
 
