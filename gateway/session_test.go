@@ -28,6 +28,8 @@ type scriptedServer struct {
 	url  string
 	call func(w http.ResponseWriter, text string, id json.RawMessage) // of the tool "echo"
 
+	list func(w http.ResponseWriter, cursor string, id json.RawMessage) // nil = the tool "echo"
+
 	mu       sync.Mutex
 	sessions map[string]bool
 	opened   int
@@ -62,7 +64,10 @@ func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var m struct {
 		ID     json.RawMessage
 		Method string
-		Params struct{ Arguments struct{ Text string } }
+		Params struct {
+			Arguments struct{ Text string }
+			Cursor    string
+		}
 	}
 	if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
 		s.t.Error(err)
@@ -71,7 +76,7 @@ func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if m.Method == "initialize" {
 		s.opened++
-		id := fmt.Sprint(s.opened)
+		id := sessionPrefix + fmt.Sprint(s.opened)
 		s.sessions[id] = true
 		w.Header().Set(session, id)
 	}
@@ -87,6 +92,8 @@ func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 	case m.Method == "initialize":
 		reply(w, m.ID, `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}`)
+	case m.Method == "tools/list" && s.list != nil:
+		s.list(w, m.Params.Cursor, m.ID)
 	case m.Method == "tools/list":
 		reply(w, m.ID, `"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`)
 	case m.Method == "tools/call":
@@ -101,6 +108,9 @@ func reply(w http.ResponseWriter, id json.RawMessage, member string) {
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, id, member)
 }
+
+// sessionPrefix begins the ids of sessions.
+const sessionPrefix = "session-"
 
 const emptyResult = `"result":{"content":[]}`
 
@@ -142,8 +152,12 @@ func TestInvoke_CallInFlightWhenSessionExpires(t *testing.T) {
 				t.Errorf("the call that the server rejects: got %v, want it repeated in a new session", err)
 			}
 			close(release)
-			if err := testkit.Receive(t, first); codeOf(err) != contract.ActionOutcomeUnknown {
-				t.Errorf("the call in flight: got %v, want %s", err, contract.ActionOutcomeUnknown)
+			err := testkit.Receive(t, first)
+			if codeOf(err) != contract.ActionOutcomeUnknown {
+				t.Fatalf("the call in flight: got %v, want %s", err, contract.ActionOutcomeUnknown)
+			}
+			if text := err.Error(); strings.Contains(text, sessionPrefix) {
+				t.Errorf("got %q, want no id of a session", text)
 			}
 			if n := s.executions("first"); n != 1 {
 				t.Errorf("the call in flight was executed %d times, want once", n)
@@ -225,5 +239,36 @@ func TestSession_SendsNothingAfterItFailed(t *testing.T) {
 	}
 	if n := s.executions("x"); n != 1 {
 		t.Errorf("the server got %d calls, want 1", n)
+	}
+}
+
+func TestSession_ListsTools(t *testing.T) {
+	const tool = `{"name":"a","inputSchema":{"type":"object"}}`
+	for name, tt := range map[string]struct {
+		pages map[string]string // results by cursor
+		want  string            // error; "" = two tools
+	}{
+		"two pages":       {map[string]string{"": `{"tools":[` + tool + `],"nextCursor":"2"}`, "2": `{"tools":[null,` + tool + `]}`}, ""},
+		"repeated cursor": {map[string]string{"": `{"tools":[],"nextCursor":"2"}`, "2": `{"tools":[],"nextCursor":"2"}`}, "the server's list of tools does not end"},
+		"wrong type":      {map[string]string{"": `{"tools":[{"name":"a","description":7}]}`}, "the list is not valid: the type of /tools/0/description is wrong"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScriptedServer(t)
+			s.list = func(w http.ResponseWriter, cursor string, id json.RawMessage) {
+				reply(w, id, `"result":`+tt.pages[cursor])
+			}
+			server := &mcpfile.Expanded{Server: mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url}}
+			session, err := mcpclient.Connect(t.Context(), server, mcpclient.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = session.Close() }()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			tools, err := session.Tools(ctx)
+			if tt.want == "" && (err != nil || len(tools) != 2) || tt.want != "" && (err == nil || err.Error() != tt.want) {
+				t.Errorf("got %d tools and error %v, want error %q", len(tools), err, tt.want)
+			}
+		})
 	}
 }

@@ -47,12 +47,12 @@ func (e *CallError) Error() string { return e.Text }
 
 func (s *Session) newCallError(err error, d *delivery) *CallError {
 	if text := describeInvalid(err); text != "" {
-		return &CallError{Text: s.server.Hide(text), Invalid: true}
+		return &CallError{Text: s.hide(text), Invalid: true}
 	}
-	e := &CallError{Text: s.server.Hide(err.Error()), Reply: isReply(err)}
+	e := &CallError{Text: s.hide(err.Error()), Reply: isReply(err)}
 	if e.Reply {
 		reply, _ := errors.AsType[*jsonrpc.Error](err)
-		e.Text = s.server.Hide(reply.Message)
+		e.Text = s.hide(reply.Message)
 		return e
 	}
 	dial, ok := errors.AsType[*net.OpError](err)
@@ -66,6 +66,15 @@ func (s *Session) newCallError(err error, d *delivery) *CallError {
 		e.Text = "the connection was lost during the call"
 	}
 	return e
+}
+
+// hide removes credentials from a text, also the id of the session, with which another
+// client could use it.
+func (s *Session) hide(text string) string {
+	if id := s.session.ID(); id != "" {
+		text = strings.ReplaceAll(text, id, "<redacted>")
+	}
+	return s.server.Hide(text)
 }
 
 // delivery is what became of the message with a call. The error of a call does not tell: if

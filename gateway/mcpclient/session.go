@@ -224,6 +224,7 @@ func (s *Session) Probe(ctx context.Context) error {
 }
 
 var (
+	errEndlessList   = errors.New("the server's list of tools does not end")
 	errTooManyTools  = fmt.Errorf("the server has more than %d tools", MaxTools)
 	errToolsTooLarge = fmt.Errorf("the definitions of the server's tools have more than %d bytes", maxToolBytes)
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -47,23 +48,40 @@ func (s *Session) Tools(ctx context.Context) ([]Tool, error) {
 	}
 	var tools []Tool
 	size := 0
-	for t, err := range s.session.Tools(ctx, nil) {
+	cursors := map[string]bool{} // a list that does not end repeats them
+	for params := (&mcp.ListToolsParams{}); ; {
+		page, err := s.session.ListTools(ctx, params)
 		if err != nil {
-			return nil, errors.New(s.server.Hide(err.Error()))
+			if text := describeInvalid(err); text != "" {
+				return nil, fmt.Errorf("the list is not valid: %s", text)
+			}
+			return nil, errors.New(s.hide(err.Error()))
 		}
-		if len(tools) == MaxTools {
-			return nil, errTooManyTools
+		for _, t := range page.Tools {
+			if t == nil {
+				continue
+			}
+			if len(tools) == MaxTools {
+				return nil, errTooManyTools
+			}
+			tool, err := newTool(t)
+			if err != nil {
+				return nil, err
+			}
+			if size += len(tool.Definition); size > maxToolBytes {
+				return nil, errToolsTooLarge
+			}
+			tools = append(tools, tool)
 		}
-		tool, err := newTool(t)
-		if err != nil {
-			return nil, err
+		params.Cursor = page.NextCursor
+		switch {
+		case params.Cursor == "":
+			return tools, nil
+		case cursors[params.Cursor] || len(cursors) > MaxTools:
+			return nil, errEndlessList
 		}
-		if size += len(tool.Definition); size > maxToolBytes {
-			return nil, errToolsTooLarge
-		}
-		tools = append(tools, tool)
+		cursors[params.Cursor] = true
 	}
-	return tools, nil
 }
 
 func newTool(t *mcp.Tool) (Tool, error) {
