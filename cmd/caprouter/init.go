@@ -158,7 +158,7 @@ func quoteForShell(path string) string {
 func writeNewFiles(files []fileContent) error {
 	for _, f := range files {
 		if _, err := os.Lstat(f.path); err == nil {
-			return fmt.Errorf("%s exists: move it away, or name another directory: caprouter init DIR", f.path)
+			return errInitExists(f.path)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return withoutVerb(err)
 		}
@@ -169,7 +169,10 @@ func writeNewFiles(files []fileContent) error {
 		}
 	}
 	for i, f := range files {
-		if err := writeAtomically(f); err != nil {
+		if err := createAtomically(f); err != nil {
+			if errors.Is(err, fs.ErrExist) { // created since it was looked for
+				err = errInitExists(f.path)
+			}
 			for _, written := range files[:i] {
 				err = errors.Join(err, os.Remove(written.path))
 			}
@@ -177,6 +180,10 @@ func writeNewFiles(files []fileContent) error {
 		}
 	}
 	return nil
+}
+
+func errInitExists(path string) error {
+	return fmt.Errorf("%s exists: move it away, or name another directory: caprouter init DIR", path)
 }
 
 // renderConfig returns caprouter.yaml with the values of cfg.

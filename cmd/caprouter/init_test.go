@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -238,6 +240,42 @@ func TestQuoteForShell(t *testing.T) {
 	} {
 		if got := quoteForShell(path); got != want {
 			t.Errorf("%q: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+// Of several that run at the same time, one init writes the files, and the others replace
+// nothing.
+func TestInit_AtTheSameTime(t *testing.T) {
+	for range 10 {
+		dir := t.TempDir()
+		begin := make(chan struct{})
+		errs := make([]error, 8)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() {
+				<-begin
+				errs[i] = runInit(io.Discard, dir)
+			})
+		}
+		close(begin)
+		wg.Wait()
+		written := 0
+		for _, err := range errs {
+			if err == nil {
+				written++
+			} else if !strings.Contains(err.Error(), "exists: move it away") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want that a file exists", err)
+			}
+		}
+		if written != 1 {
+			t.Fatalf("%d of %d wrote the files, want one", written, len(errs))
+		}
+		if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
+			t.Errorf("got %q left, want no temporary file", left)
+		}
+		if _, err := app.LoadConfig(filepath.Join(dir, app.DefaultConfigFile), nil); err != nil {
+			t.Errorf("the configuration: %v", err)
 		}
 	}
 }

@@ -21,6 +21,27 @@ type fileContent struct {
 // that exists. Errors contain the given path.
 func writeAtomically(f fileContent) error {
 	path := resolveLinks(f.path)
+	return writeTemp(f, path, func(temp string) error { return os.Rename(temp, path) })
+}
+
+// createAtomically is writeAtomically of a file that must not exist, also if another
+// process creates it at the same time: then the error is fs.ErrExist.
+func createAtomically(f fileContent) error {
+	return writeTemp(f, f.path, func(temp string) error {
+		err := os.Link(temp, f.path)
+		if err == nil {
+			return os.Remove(temp)
+		}
+		if errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return os.Rename(temp, f.path) // a file system without hard links
+	})
+}
+
+// writeTemp writes the content to a temporary file beside path, and has finish give it that
+// name.
+func writeTemp(f fileContent, path string, finish func(temp string) error) error {
 	temp, err := createBeside(path)
 	if err != nil {
 		return withPath(f.path, err)
@@ -32,7 +53,7 @@ func writeAtomically(f fileContent) error {
 		_, err = temp.Write(f.content)
 	}
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), path)
+		err = finish(temp.Name())
 	}
 	if err != nil {
 		return errors.Join(withPath(f.path, err), os.Remove(temp.Name()))
