@@ -130,16 +130,16 @@ func (r *reader) readList(f *File, top *object, form format, key string) {
 func (r *reader) checkServers(servers []Server) {
 	for _, c := range FindConflicts(servers) {
 		if c.Possible {
-			r.warnings = append(r.warnings, strictyaml.Error{File: r.file, Line: c.Line, Column: 1, Detail: c.Detail})
+			r.warnings = append(r.warnings, strictyaml.Error{File: r.file, Line: servers[c.Server].Line, Column: r.columns[c.Server], Detail: c.Detail})
 		} else {
-			r.errs = append(r.errs, strictyaml.Error{File: r.file, Line: c.Line, Column: 1, Detail: c.Detail})
+			r.errs = append(r.errs, strictyaml.Error{File: r.file, Line: servers[c.Server].Line, Column: r.columns[c.Server], Detail: c.Detail})
 		}
 	}
 }
 
 // Conflict is a server whose names are those of another one.
 type Conflict struct {
-	Line     int // of the server, in its file
+	Server   int // index of the server
 	Detail   string
 	Possible bool // depends on the tools that the servers list
 }
@@ -159,14 +159,14 @@ func FindConflicts(servers []Server) []Conflict {
 			if line > 0 {
 				detail += fmt.Sprintf(" in line %d", line)
 			}
-			conflicts = append(conflicts, Conflict{Line: s.Line, Detail: detail})
+			conflicts = append(conflicts, Conflict{Server: i, Detail: detail})
 			continue
 		}
 		for _, a := range s.Actions {
 			full := s.ID + "." + a.Name
 			if owner, ok := owners[full]; ok && owner != s.ID {
 				conflicts = append(conflicts, Conflict{
-					Line: s.Line, Detail: fmt.Sprintf("action %q is declared by the servers %q and %q: rename one of them", full, owner, s.ID),
+					Server: i, Detail: fmt.Sprintf("action %q is declared by the servers %q and %q: rename one of them", full, owner, s.ID),
 				})
 			}
 			owners[full] = s.ID
@@ -174,7 +174,7 @@ func FindConflicts(servers []Server) []Conflict {
 		for j := range i {
 			if other := &servers[j]; mayConflict(s, other) || mayConflict(other, s) {
 				conflicts = append(conflicts, Conflict{
-					Line: s.Line, Possible: true,
+					Server: i, Possible: true,
 					Detail: fmt.Sprintf("tools of the servers %q and %q may have the same name: rename one of them", other.ID, s.ID),
 				})
 			}

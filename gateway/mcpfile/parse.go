@@ -55,6 +55,7 @@ type reader struct {
 	data     []byte
 	errs     strictyaml.Errors
 	warnings strictyaml.Errors
+	columns  []int // of the servers, in their order
 }
 
 func (r *reader) limitErrors() strictyaml.Errors {

@@ -93,6 +93,7 @@ func TestParse_Errors(t *testing.T) {
 			`m.json:1:103: unknown key "zzzzzz"; known here: name, description, input_schema, output_schema, timeout_ms, retry, rate_limit`,
 		}},
 		{"a key twice", "{\"mcp\": {\n\"a\": {\"type\": \"remote\", \"url\": \"http://h/\"},\n\"a\": {}}}", []string{`m.json:2:6: a name "a" appears more than once`}},
+		{"an id twice in one line", `{"servers": [{"id": "a", "url": "http://h/"}, {"id": "a", "url": "http://i/"}]}`, []string{`m.json:1:47: server "a" is already declared in line 1`}},
 		{"an id twice", "{\"servers\": [\n{\"id\": \"a\", \"url\": \"http://h/\"},\n{\"id\": \"a\", \"url\": \"http://i/\"}]}", []string{`m.json:3:1: server "a" is already declared in line 2`}},
 		{"an ambiguous action", `{"plugins": [{"id": "a.b", "endpoint": "http://h/", "actions": [{"name": "c"}]},
 {"id": "a", "endpoint": "http://h/", "actions": [{"name": "b.c"}]}]}`, []string{

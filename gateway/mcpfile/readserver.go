@@ -27,7 +27,9 @@ func (o *object) readServer(form format, id string) Server {
 		Headers:      get[map[string]string](o, "headers"),
 		Capabilities: get[[]string](o, "capabilities"),
 	}
-	s.Line, _ = strictjson.Position(o.data, o.at)
+	var column int
+	s.Line, column = strictjson.Position(o.data, o.at)
+	o.columns = append(o.columns, column)
 	if detail := checkID(id); detail != "" {
 		o.errorf(o.at, "the id %q %s", id, detail)
 	}
