@@ -19,6 +19,8 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/rest"
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 const decisionsPath = "/api/v1/decisions"
@@ -50,7 +52,13 @@ func newDecisionsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(cmd, flags.asJSON, list, "decisions", formatDecisions)
+			if err := printList(cmd, flags.asJSON, list, "decisions", formatDecisions); err != nil {
+				return err
+			}
+			if len(list) == 0 && query.Agent != "" && dataDir == "" {
+				hintUnknownAgent(cmd, &flags, query.Agent)
+			}
+			return nil
 		},
 	}
 	flags.register(cmd)
@@ -59,6 +67,32 @@ func newDecisionsCommand() *cobra.Command {
 	mustSucceed(cmd.MarkFlagDirname("data-dir"))
 	filter.register(cmd)
 	return cmd
+}
+
+// hintUnknownAgent prints that the running router has no agent with the id. That is no
+// error: there may be decisions about an agent that has left. It prints nothing if the
+// caller may not list the agents.
+func hintUnknownAgent(cmd *cobra.Command, flags *serverFlags, id string) {
+	c, err := flags.newClient(cmd)
+	if err != nil {
+		return
+	}
+	var list rest.AgentList
+	if err := c.getResource(cmd.Context(), agentsPath, nil, &list); err != nil {
+		return
+	}
+	ids := make([]string, len(list.Agents))
+	for i := range list.Agents {
+		ids[i] = list.Agents[i].ID
+	}
+	if slices.Contains(ids, id) {
+		return
+	}
+	hint := ": caprouter agents lists them"
+	if near := strictyaml.Nearest(id, ids); near != "" {
+		hint = "; did you mean " + near + "?"
+	}
+	printError(cmd.ErrOrStderr(), "there is no agent "+id+" now"+hint)
 }
 
 // readDecisionLog reads the log of the running router, or of a data directory if dir is

@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/matcher"
 )
 
 // writeCandidates writes the candidates in the order of their rank, with the parts of the
@@ -123,7 +124,7 @@ func (p *printer) writeTasks(tasks []contract.TaskReport) {
 			rows[i].below = append(rows[i].below, tableCell{text: "after " + formatFailover(&t.FailedOver[k]), style: yellow})
 		}
 		if t.Error != nil {
-			rows[i].below = append(rows[i].below, tableCell{text: formatTaskError(t.Error), style: red})
+			rows[i].below = append(rows[i].below, tableCell{text: formatTaskError(t.AgentID, t.Error), style: red})
 		}
 	}
 	p.writeTable("tasks", rows)
@@ -150,7 +151,7 @@ func formatAttempts(n int) string {
 func formatFailover(t *contract.FailedAttempt) string {
 	text := fmt.Sprintf("%s: %s, %s, %s", t.AgentID, t.Status, formatAttempts(t.Attempts), formatMillis(t.LatencyMS))
 	if t.Error != nil {
-		text += ", " + formatTaskError(t.Error)
+		text += ", " + formatTaskError(t.AgentID, t.Error)
 	}
 	if len(t.Explanations) > 0 {
 		text += ", " + strings.Join(t.Explanations, "; ")
@@ -158,10 +159,13 @@ func formatFailover(t *contract.FailedAttempt) string {
 	return text
 }
 
-// formatTaskError returns the error with the address and the reply of the agent, if
-// the caller may see them.
-func formatTaskError(e *contract.TaskError) string {
+// formatTaskError returns the error of a task of the agent, with the address and the reply
+// of the agent, if the caller may see them.
+func formatTaskError(agentID string, e *contract.TaskError) string {
 	text := string(e.Code) + ": " + e.Detail
+	if e.Code == contract.TaskAgentUnavailable && e.Detail == "not called: "+matcher.ReasonDisabled {
+		text += "; an operator can enable it: caprouter agents enable " + agentID
+	}
 	if e.Address != "" {
 		text += " (" + e.Address + ")"
 	}

@@ -33,7 +33,7 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 	for i := range resp.Tasks {
 		switch t := &resp.Tasks[i]; {
 		case t.Error != nil:
-			printError(errOut, t.AgentID+": "+formatTaskError(t.Error))
+			printError(errOut, t.AgentID+": "+formatTaskError(t.AgentID, t.Error))
 		case t.Status == contract.TaskFailure:
 			printError(errOut, formatFailure(t, resp.Data.Results))
 		}
