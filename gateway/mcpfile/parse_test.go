@@ -93,6 +93,10 @@ func TestParse_Errors(t *testing.T) {
 			`m.json:1:103: unknown key "zzzzzz"; known here: name, description, input_schema, output_schema, timeout_ms, retry, rate_limit`,
 		}},
 		{"a key twice", "{\"mcp\": {\n\"a\": {\"type\": \"remote\", \"url\": \"http://h/\"},\n\"a\": {}}}", []string{`m.json:2:6: a name "a" appears more than once`}},
+		{"headers", `{"servers": [{"id": "a", "url": "http://h/", "headers": {"": "x", "A B": "x", "C": "a\nb", "D": "${D}\t"}, "auth": {"type": "header", "header": "X:", "env": "E"}}]}`, []string{
+			`m.json:1:62: "" is not the name of a header`, `m.json:1:74: "A B" is not the name of a header`,
+			`m.json:1:84: the value of the header C contains a control character`, `m.json:1:145: "X:" is not the name of a header`,
+		}},
 		{"an id twice in one line", `{"servers": [{"id": "a", "url": "http://h/"}, {"id": "a", "url": "http://i/"}]}`, []string{`m.json:1:47: server "a" is already declared in line 1`}},
 		{"an id twice", "{\"servers\": [\n{\"id\": \"a\", \"url\": \"http://h/\"},\n{\"id\": \"a\", \"url\": \"http://i/\"}]}", []string{`m.json:3:1: server "a" is already declared in line 2`}},
 		{"an ambiguous action", `{"plugins": [{"id": "a.b", "endpoint": "http://h/", "actions": [{"name": "c"}]},

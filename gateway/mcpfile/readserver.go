@@ -33,6 +33,7 @@ func (o *object) readServer(form format, id string) Server {
 	if detail := checkID(id); detail != "" {
 		o.errorf(o.at, "the id %q %s", id, detail)
 	}
+	o.checkHeaders(s.Headers)
 	s.Command = o.readCommand()
 	s.Transport = o.readTransport(form, &s)
 	s.Auth = o.readAuth()
@@ -201,6 +202,10 @@ func (o *object) readAuth() *Auth {
 		auth.errorf(auth.at, "auth needs env, the name of the environment variable with the credential")
 	case (a.Type == "header") != (a.Header != ""):
 		auth.errorf(auth.at, "header is the name of the header for type header")
+	case a.Header != "":
+		if detail := CheckHeader(a.Header, ""); detail != "" {
+			auth.errorf(auth.at+"/header", "%s", detail)
+		}
 	}
 	auth.checkUnknown(false)
 	return a

@@ -234,6 +234,8 @@ func TestMCP_NoCallStartsAProcess(t *testing.T) {
 		{"/servers", `{"name":"a","url":"file:///bin/sh"}`, 422},
 		{"/servers", `{"name":"a","url":"http://169.254.169.254/"}`, 422},
 		{"/servers", `{"name":"a","url":"http://mcp.invalid/","headers":{"Authorization":"Bearer x"}}`, 422},
+		{"/servers", `{"name":"a","url":"https://mcp.invalid/","headers":{"A B":"x"}}`, 422},
+		{"/servers", `{"name":"a","url":"https://mcp.invalid/","headers":{"A":"x\ny"}}`, 422},
 		{"/servers", `{"name":"../a","url":"https://mcp.invalid/"}`, 422},
 		{"/test", `{"server":"a",` + command + `}`, 422},
 		{"/test", `{"server":"touch"}`, 404},

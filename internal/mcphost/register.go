@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
@@ -96,6 +97,11 @@ func (h *Host) newServer(r Registration) (mcpfile.Server, error) {
 	}
 	if len(r.Headers) > maxHeaders {
 		invalid.Add("/headers", fmt.Sprintf("has %d headers, at most %d", len(r.Headers), maxHeaders))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		if detail := mcpfile.CheckHeader(name, r.Headers[name]); detail != "" {
+			invalid.Add("/headers", detail)
+		}
 	}
 	if r.TimeoutMS < 0 {
 		invalid.Add("/timeout", "must not be negative")
