@@ -280,3 +280,21 @@ func TestPeers_DrainLatestRegistration(t *testing.T) {
 		t.Errorf("got %+v and error %v, want the agent at %s", d.Agents, err, moved.Endpoint.URL)
 	}
 }
+
+// TestPeers_CheckOtherInstances registers a further instance at a process that has not
+// received the agent's first one yet.
+func TestPeers_CheckOtherInstances(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	a := openPeer(t, srv, "a")
+	b, c := openPeer(t, srv, "b"), openPeer(t, srv, "c")
+	owner := &contract.Caller{Subject: "w", Issuer: "idp"}
+	if _, err := a.Register(t.Context(), "w", wordCounter("one"), owner, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Register(t.Context(), "w", wordCounter("two"), &contract.Caller{Subject: "w", Issuer: "elsewhere"}, "")
+	wantCode(t, err, contract.CodeForbidden, "w is registered with a token of another issuer")
+	pull := wordCounter("two")
+	pull.Endpoint = contract.Endpoint{Protocol: contract.ProtocolPull}
+	_, err = c.Register(t.Context(), "w", pull, owner, "")
+	wantCode(t, err, contract.CodeConflict, "instance one of w has the protocol http")
+}

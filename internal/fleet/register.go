@@ -36,13 +36,11 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 	if err != nil {
 		return Registered{}, err
 	}
-	if err := f.checkEndpoint(key, &r.Endpoint); err != nil {
+	if err := f.syncRegistration(ctx, key, r.Endpoint.Protocol, caller); err != nil {
 		return Registered{}, err
 	}
-	if f.cfg.isShared() { // another process may just have written or deleted it
-		if err := f.syncInstance(ctx, key); err != nil {
-			return Registered{}, err
-		}
+	if err := f.checkEndpoint(key, &r.Endpoint); err != nil {
+		return Registered{}, err
 	}
 	f.mu.Lock()
 	current, full := f.roster.find(key), f.roster.isFull(agentID)
@@ -85,6 +83,22 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 	}
 	f.cfg.OnChange(ctx, Change{ChangeRegister, agentID, key.name, caller})
 	return registered, nil
+}
+
+// syncRegistration applies what another process may just have stored about the agent: all
+// instances if this one is new or changes its protocol, because they are compared then. The
+// caller of the function holds writing.
+func (f *Fleet) syncRegistration(ctx context.Context, key instanceKey, protocol string, caller *contract.Caller) error {
+	if !f.cfg.isShared() {
+		return nil
+	}
+	f.mu.Lock()
+	i := f.roster.find(key)
+	f.mu.Unlock()
+	if i != nil && i.registration.Endpoint.Protocol == protocol {
+		return f.syncInstance(ctx, key)
+	}
+	return cmp.Or(f.syncAgent(ctx, key.agentID), f.authorizeOwner(key, caller))
 }
 
 // checkEndpoint returns an error if the agent cannot be reached at the endpoint, or if its

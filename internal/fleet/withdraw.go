@@ -92,13 +92,13 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 func (f *Fleet) SetDisabled(ctx context.Context, agentID string, disabled bool, caller *contract.Caller) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	known, before := f.isKnown(agentID)
-	if !known {
-		if err := f.syncAgent(ctx, agentID); err != nil {
-			return err
-		}
-		known, before = f.isKnown(agentID)
+	if err := f.syncAgent(ctx, agentID); err != nil {
+		return err
 	}
+	f.mu.Lock()
+	known := f.roster.agents[agentID] != nil || f.isDeclared(agentID) || f.disabledIDs[agentID]
+	before := f.disabledIDs[agentID]
+	f.mu.Unlock()
 	if !known {
 		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such agent"}
 	}
@@ -125,12 +125,4 @@ func (f *Fleet) SetDisabled(ctx context.Context, agentID string, disabled bool, 
 	}
 	f.cfg.OnChange(ctx, Change{kind, agentID, "", caller})
 	return nil
-}
-
-// isKnown reports whether there is such an agent, and whether it is disabled.
-func (f *Fleet) isKnown(agentID string) (known, disabled bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	disabled = f.disabledIDs[agentID]
-	return disabled || f.roster.agents[agentID] != nil || f.isDeclared(agentID), disabled
 }
