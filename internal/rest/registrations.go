@@ -110,7 +110,8 @@ func (a *api) handleDeregister(c *httpserver.Context) error {
 		return err
 	}
 	q := parseQuery(c.Request.URL.RawQuery, "instance")
-	instance := q.values.Get("instance")
+	// An empty name is probably that of a variable that is not set.
+	instance := q.param("instance", func(s string) bool { return s != "" }, "must not be empty; without it, all instances leave")
 	if err := q.err(); err != nil {
 		return err
 	}

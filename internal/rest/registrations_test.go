@@ -119,6 +119,7 @@ func TestRegistrations_OverHTTP(t *testing.T) {
 		{"with mistakes", "PUT", "word_counter", `{"lease_ttl_s":1,"match":{"intent":[],"domains":["unknown"]},"endpoint":{"protocol":"http"}}`, "", 422, "/match/domains/0"},
 		{"a long name", "POST", "word_counter/heartbeat", `{"instance":"` + strings.Repeat("x", 65) + `"}`, "", 422, "/instance"},
 		{"an unknown parameter", "DELETE", "word_counter?name=x", "", "", 422, "unknown parameter"},
+		{"leave without a name", "DELETE", "word_counter?instance=", "", "", 422, "must not be empty; without it, all instances leave"},
 		{"leave", "DELETE", "word_counter?instance=pod-1", "", "", 204, ""},
 		{"leave again", "DELETE", "word_counter", "", "", 404, "not registered"},
 		{"disable as an agent", "POST", "word_counter/disable", "", "", 403, "this needs the scope admin"},
