@@ -37,7 +37,11 @@ func adjustGC() {
 // for a process that runs nothing else.
 func configureProcess(cfg *Config, logger *slog.Logger) {
 	for _, name := range unknownEnvNames(cfg, os.Environ()) {
-		logger.Warn("an environment variable looks like a configuration key and is none", "name", name)
+		attrs := []any{"name", name}
+		if near := nearestEnvName(name); near != "" {
+			attrs = append(attrs, "did_you_mean", near)
+		}
+		logger.Warn("an environment variable looks like a configuration key and is none", attrs...)
 	}
 	log.SetFlags(0)
 	log.SetOutput(libraryLogWriter{logger})
