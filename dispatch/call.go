@@ -23,6 +23,9 @@ type Call struct {
 	// earlier one for each attempt. Its Attempt is the number of the first attempt,
 	// which is above 1 if the task was sent before; 0 means 1.
 	Task contract.Task
+	// Divided means that the request has subtasks, so that the prompt in the inputs may also
+	// ask for what other agents do.
+	Divided bool
 	// Standbys counts the agents that can take over if this one fails. They get
 	// their share of the remaining time.
 	Standbys int

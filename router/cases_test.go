@@ -274,6 +274,9 @@ func (a *scriptedAgents) Send(_ context.Context, call dispatch.Call) dispatch.Ou
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	words := []string{fmt.Sprintf("%s %s %v %q others=%d", call.Agent.ID, call.Task.Intent, call.Task.Domains, call.Task.SubtaskTitle, call.Standbys)}
+	if call.Divided {
+		words = append(words, "divided")
+	}
 	if len(call.Task.Alternatives) > 0 {
 		words = append(words, fmt.Sprintf("confidence=%v alternatives=%v", call.Task.Confidence, call.Task.Alternatives))
 	}

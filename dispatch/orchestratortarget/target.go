@@ -54,7 +54,7 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 	defer cancel()
 	var result *contract.Result
 	attempts, failure := policy.Run(ctx, func(ctx context.Context, _ int) *attempt.Error {
-		run, err := t.runner.RunForTask(ctx, newGoal(&c.Task), c)
+		run, err := t.runner.RunForTask(ctx, newGoal(&c), c)
 		if e, ok := errors.AsType[*contract.Error](err); ok {
 			return policy.NotSent(c.Agent.ID+" cannot pursue the goal: "+e.Message, e)
 		}
@@ -71,17 +71,18 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 	return policy.Outcome(attempts, failure)
 }
 
-// newGoal returns the goal of a task.
-func newGoal(task *contract.Task) *contract.Goal {
-	goal := &contract.Goal{Goal: task.SubtaskTitle}
+// newGoal returns the goal of a task: the prompt or, if other agents do parts of it, the
+// title, because a planner would do their parts as well.
+func newGoal(c *dispatch.Call) *contract.Goal {
+	goal := &contract.Goal{Goal: c.Task.SubtaskTitle}
 	facts := map[string]json.RawMessage{}
-	for name, value := range task.Inputs {
+	for name, value := range c.Task.Inputs {
 		if name != contract.FromPrompt {
 			facts[name] = value
 			continue
 		}
 		var prompt string
-		if strictjson.Unmarshal(value, &prompt) == nil && prompt != "" && len(prompt) <= contract.MaxGoalBytes {
+		if !c.Divided && strictjson.Unmarshal(value, &prompt) == nil && prompt != "" && len(prompt) <= contract.MaxGoalBytes {
 			goal.Goal = prompt
 		}
 	}

@@ -65,3 +65,24 @@ func TestExecute_MapsTaskAndRun(t *testing.T) {
 		})
 	}
 }
+
+// Of a request with several subtasks, an agent pursues its own one.
+func TestExecute_PursuesItsPartOfARequest(t *testing.T) {
+	var got *contract.Goal
+	target, err := orchestratortarget.New(runnerFunc(func(_ context.Context, goal *contract.Goal) (*contract.Orchestration, error) {
+		got = goal
+		return &contract.Orchestration{Status: contract.OrchestrationDone}, nil
+	}), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	target.Execute(ctx, dispatch.Call{
+		Agent: &contract.RegistryEntry{ID: "doer", Endpoint: contract.Endpoint{Protocol: contract.ProtocolOrchestrator}}, Caller: &contract.Caller{}, Divided: true,
+		Task: contract.Task{TaskID: "t1", SubtaskTitle: "will it rain", Inputs: map[string]json.RawMessage{"prompt": json.RawMessage(`"will it rain, and delete the old files"`)}},
+	})
+	if diff := cmp.Diff(&contract.Goal{Goal: "will it rain"}, got); diff != "" {
+		t.Errorf("goal (-want +got):\n%s", diff)
+	}
+}

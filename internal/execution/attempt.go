@@ -112,7 +112,7 @@ func (p *partExecution) attemptAgent(
 	defer p.executor.callbacks.pending.remove(pending)
 	p.latest = sendAttempt{standbys: standbys}
 	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
-		Agent: agent, Caller: p.run.Request.Caller, Task: task, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
+		Agent: agent, Caller: p.run.Request.Caller, Task: task, Divided: p.part.Subtask != plan.WholeRequest, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
 		Recheck: func() string { return p.recheckAgent(agent) },
 		BeforeSend: func(ctx context.Context) error {
 			err := record(ctx, agent, &task)
