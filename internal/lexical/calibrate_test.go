@@ -212,3 +212,14 @@ func TestFastLog(t *testing.T) {
 		}
 	})
 }
+
+// An intent of the right agent is right by agent.
+func TestNewReport_CountsRightAgents(t *testing.T) {
+	docs := []IntentDoc{{Name: "cancel", Agents: []string{"orders"}}, {Name: "pay", Agents: []string{"money"}}, {Name: "track", Agents: []string{"orders", "parcels"}}}
+	trials := []heldOutPrediction{
+		{class: 0, best: 0, correct: true}, {class: 0, best: 2}, {class: 1, best: 2}, {class: 2, best: 0}, {class: 1, best: 0, outOfScope: true},
+	}
+	if r := newReport(docs, trials); r.Accuracy != 0.25 || r.AgentAccuracy != 0.75 {
+		t.Errorf("got the accuracy %v and by agent %v of %d predictions, want 0.25 and 0.75 of 4", r.Accuracy, r.AgentAccuracy, r.Trials)
+	}
+}

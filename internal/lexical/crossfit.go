@@ -259,7 +259,10 @@ type Report struct {
 	// correct ones. Without trials, Accuracy is 0.
 	Trials   int
 	Accuracy float64
-	Intents  []IntentReport // by name
+	// AgentAccuracy is the share of predictions whose intent is served by an agent that
+	// serves the right one.
+	AgentAccuracy float64
+	Intents       []IntentReport // by name
 	// Confusions are the intents that held-out examples were taken for, the
 	// most frequent first.
 	Confusions []Confusion
@@ -292,7 +295,7 @@ func newReport(docs []IntentDoc, trials []heldOutPrediction) Report {
 		r.Examples += n
 	}
 	confused := map[Confusion]int{}
-	right, rightOf := 0, make([]int, len(docs))
+	right, rightAgent, rightOf := 0, 0, make([]int, len(docs))
 	for i := range trials {
 		t := &trials[i]
 		if t.outOfScope {
@@ -300,6 +303,9 @@ func newReport(docs []IntentDoc, trials []heldOutPrediction) Report {
 		}
 		r.Trials++
 		r.Intents[t.class].Trials++
+		if t.correct || slices.ContainsFunc(docs[t.best].Agents, func(id string) bool { return slices.Contains(docs[t.class].Agents, id) }) {
+			rightAgent++
+		}
 		if t.correct {
 			right++
 			rightOf[t.class]++
@@ -308,6 +314,7 @@ func newReport(docs []IntentDoc, trials []heldOutPrediction) Report {
 		}
 	}
 	r.Accuracy = roundConfidence(float64(right) / float64(max(r.Trials, 1)))
+	r.AgentAccuracy = roundConfidence(float64(rightAgent) / float64(max(r.Trials, 1)))
 	for i := range r.Intents {
 		r.Intents[i].Accuracy = roundConfidence(float64(rightOf[i]) / float64(max(r.Intents[i].Trials, 1)))
 	}

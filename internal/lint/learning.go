@@ -73,13 +73,13 @@ func (l *Learning) FormatExamples() string {
 // something.
 const minTrials = 10
 
-// FormatAccuracy returns the expected accuracy: "0.86 of 52 held-out examples", or ""
-// without an estimate.
+// FormatAccuracy returns the expected accuracy: "0.86 by agent and 0.71 by intent, of 52
+// held-out examples", or "" without an estimate.
 func (l *Learning) FormatAccuracy() string {
 	if l.Trials < minTrials {
 		return ""
 	}
-	return fmt.Sprintf("%.2f of %s", l.Accuracy, countNoun(l.Trials, "held-out example"))
+	return fmt.Sprintf("%.2f by agent and %.2f by intent, of %s", l.AgentAccuracy, l.Accuracy, countNoun(l.Trials, "held-out example"))
 }
 
 // Advice returns what raises a low expected accuracy, or "".

@@ -61,12 +61,13 @@ type RegistryLint struct {
 
 // Learning is what the lexical classifier learns from the examples of a registry.
 type Learning struct {
-	Examples   int               `json:"examples"`
-	Languages  map[string]int    `json:"languages"`
-	Trials     int               `json:"trials"`
-	Accuracy   float64           `json:"accuracy"`
-	Intents    []IntentLearning  `json:"intents"`
-	Confusions []IntentConfusion `json:"confusions"`
+	Examples      int               `json:"examples"`
+	Languages     map[string]int    `json:"languages"`
+	Trials        int               `json:"trials"`
+	Accuracy      float64           `json:"accuracy"`
+	AgentAccuracy float64           `json:"agent_accuracy"`
+	Intents       []IntentLearning  `json:"intents"`
+	Confusions    []IntentConfusion `json:"confusions"`
 }
 
 // IntentLearning is the part of Learning about one intent.
@@ -153,7 +154,7 @@ func newLearning(l *lint.Learning) *Learning {
 		return nil
 	}
 	wire := &Learning{
-		Examples: l.Examples, Languages: map[string]int{}, Trials: l.Trials, Accuracy: l.Accuracy,
+		Examples: l.Examples, Languages: map[string]int{}, Trials: l.Trials, Accuracy: l.Accuracy, AgentAccuracy: l.AgentAccuracy,
 		Intents: []IntentLearning{}, Confusions: []IntentConfusion{},
 	}
 	for _, c := range l.Languages {
