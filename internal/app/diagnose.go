@@ -115,15 +115,14 @@ func (d *diagnosis) checkVariables(context.Context) Finding {
 	if len(unknown) == 0 {
 		return checkPassed(detail)
 	}
-	fix := "unset them, or correct the names"
 	problems := make([]string, len(unknown))
 	for i, name := range unknown {
 		problems[i] = name + " is no key and has no effect"
 		if near := nearestEnvName(name); near != "" {
-			fix = "did you mean " + near + "?"
+			problems[i] += " (did you mean " + near + "?)"
 		}
 	}
-	return checkWarned(detail+"; "+strings.Join(problems, "; "), fix)
+	return checkWarned(detail+"; "+strings.Join(problems, "; "), "correct the names, or unset the variables")
 }
 
 func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
