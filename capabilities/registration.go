@@ -76,7 +76,7 @@ type pointerMistakes struct{ details []contract.ErrorDetail }
 
 // Errorf implements mistakeSink.
 func (m *pointerMistakes) Errorf(at strictyaml.Path, format string, args ...any) {
-	const most = 20 // a longer list helps nobody
+	const most = 20 // a longer list does not help
 	if len(m.details) < most {
 		m.details = append(m.details, contract.ErrorDetail{Pointer: jsonPointer(at), Detail: fmt.Sprintf(format, args...)})
 	}

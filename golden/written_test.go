@@ -14,7 +14,8 @@ import (
 
 // writtenRegistry is a file of testdata/written: nine agents with seven examples of each
 // intent, and 46 requests to them. The files were written as new users would, without
-// knowledge of the classifier, and nothing was fitted to them.
+// knowledge of the classifier. Nothing was fitted to them, but variants that lost many of
+// their requests were not chosen (docs/quality.md).
 type writtenRegistry struct {
 	Agents map[string]struct {
 		Intents  []string            `yaml:"intents"`

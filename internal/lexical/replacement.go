@@ -230,7 +230,7 @@ type meaning struct {
 	phrases [][]string
 }
 
-// lexiconMeanings are all lines of lexicon.Synonyms.
+// lexiconMeanings are all lines of lexicon.Synonyms, and the translations of other words.
 type lexiconMeanings struct {
 	words map[string]bool // in their spelling
 	list  []meaning
@@ -242,7 +242,7 @@ type lexiconMeanings struct {
 	translations map[string]string
 }
 
-// knownMeanings returns the parsed lexicon.Synonyms.
+// knownMeanings returns the parsed lexicon.Synonyms and lexicon.Translations.
 var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
 	known := &lexiconMeanings{words: map[string]bool{}, stems: map[string]bool{}, vectors: map[string]*wordvectors.Vector{}, translations: map[string]string{}}
 	for line := range strings.Lines(lexicon.Synonyms) {
