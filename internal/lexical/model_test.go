@@ -3,6 +3,7 @@ package lexical
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -53,21 +54,23 @@ func TestClassify_OtherLanguage(t *testing.T) {
 	}
 }
 
-// TestTrain_StatisticalModelIgnoresOrder checks that neither the order of the
-// corpus nor the number of cores matters.
+// TestTrain_StatisticalModelIgnoresOrder checks that the order of the corpus does not
+// matter.
 func TestTrain_StatisticalModelIgnoresOrder(t *testing.T) {
 	want := Train(trainedCorpus())
-	rapid.Check(t, func(t *rapid.T) {
+	for seed := range uint64(10) { // training takes too long for rapid.Check
+		random := rand.New(rand.NewPCG(seed, 0))
 		c := trainedCorpus()
-		c.Intents = rapid.Permutation(c.Intents).Draw(t, "intents")
-		c.Domains = rapid.Permutation(c.Domains).Draw(t, "domains")
-		i := rapid.IntRange(0, len(c.Intents)-1).Draw(t, "intent")
-		c.Intents[i].Examples = rapid.Permutation(c.Intents[i].Examples).Draw(t, "examples")
+		random.Shuffle(len(c.Intents), func(i, j int) { c.Intents[i], c.Intents[j] = c.Intents[j], c.Intents[i] })
+		random.Shuffle(len(c.Domains), func(i, j int) { c.Domains[i], c.Domains[j] = c.Domains[j], c.Domains[i] })
+		for _, d := range c.Intents {
+			random.Shuffle(len(d.Examples), func(i, j int) { d.Examples[i], d.Examples[j] = d.Examples[j], d.Examples[i] })
+		}
 		got := Train(c)
 		if diff := cmp.Diff(want.statistical, got.statistical, cmp.AllowUnexported(statisticalModel{}, quantizedModel{}, quantizedVectors{}, idfWeights{}, classFamilies{}, familyMembers{}, biasOrder{}, declaredTexts{}, declaredText{}, featureTable{}, tableSlot{}, confidenceCalibration{}, curveKnot{})); diff != "" {
-			t.Fatalf("trained part (-in order +shuffled):\n%s", diff[:min(len(diff), 2000)])
+			t.Fatalf("seed %d: trained part (-in order +shuffled):\n%s", seed, diff[:min(len(diff), 2000)])
 		}
-	})
+	}
 }
 
 // TestClassify_StatisticalPredictions checks properties of every calibrated
