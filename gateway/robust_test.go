@@ -75,7 +75,7 @@ func TestReload_LeaksNothing(t *testing.T) {
 	const children = 4 // two servers with their supervisors
 	testkit.Eventually(t, "the first servers have ended", func() bool { return len(descendants(t)) == children })
 	files := openFiles(t)
-	for n := 2; n <= 101; n++ {
+	for n := 2; n <= 31; n++ {
 		reload(n)
 	}
 	testkit.Eventually(t, "no process is left", func() bool { return len(descendants(t)) == children })
