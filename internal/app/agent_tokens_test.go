@@ -95,6 +95,7 @@ func TestServer_SignsAgentTokensWithConfiguredAlgorithm(t *testing.T) {
 // With ES256, a rotation replaces the key of tokens for agents, and a revocation ends
 // the old one at once.
 func TestServer_RotatesES256Key(t *testing.T) {
+	t.Parallel()
 	agent, received := startRecordingAgent(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	s := startServer(t, "clients:\n"+entry("counter", "count_words", "text", agent.url), func(c *Config) {

@@ -20,6 +20,7 @@ import (
 // A body that does not arrive is answered when the server stops, and delays the stop
 // no further.
 func TestServer_EndsIncompleteUploadsWhenItStops(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	s, _ := startOnce(ctx, t, "clients: {}\n", func(c *Config) { c.DataDir = t.TempDir() })
 	conn, err := net.Dial("tcp", s.Addr())

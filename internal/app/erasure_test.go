@@ -234,6 +234,7 @@ func TestTickets_MaskNotes(t *testing.T) {
 
 // Expired sessions can be decrypted in no file.
 func TestRetention_ErasesSessions(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, "clients:\n"+entry("counter", "count_words", "text", ""), func(c *Config) { c.Session.TTLS = 2 })
 	resp := s.route(`{"content":{"prompt":"count words of this text canaryexpired"},"session_id":"one"}`)
 	list := []*storedRequest{{name: "expired", id: resp.RequestID}}

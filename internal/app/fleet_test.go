@@ -70,6 +70,7 @@ func (s *testServer) awaitChosen(want string) *contract.Response {
 }
 
 func TestFleet_RoutesToRegisteredAgents(t *testing.T) {
+	t.Parallel()
 	url, calls := countingAgent(t)
 	s := startServer(t, guestGrants)
 	if resp := s.routeProse(); len(resp.Decision.Chosen) != 0 {

@@ -117,6 +117,7 @@ func unfinishedAgent(t *testing.T) (registry string, tasks chan contract.Task) {
 // A replica that was killed leaves a request without an end. Another one records the end
 // and signs the end of the chain, which then verifies.
 func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
+	t.Parallel()
 	registry, tasks := unfinishedAgent(t)
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	killed, s := startKillable(t, srv, registry), startReplica(t, srv, registry)
@@ -197,6 +198,7 @@ func verifiedChains(t *testing.T, cfg *Config, dataDir string) map[string]bool {
 // A reader of a request whose replica is killed gets its end from another replica, also
 // if it was connected to the killed one.
 func TestReplicas_StreamEventsOfKilledReplica(t *testing.T) {
+	t.Parallel()
 	registry, tasks := unfinishedAgent(t)
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	killed, s := startKillable(t, srv, registry), startReplica(t, srv, registry)

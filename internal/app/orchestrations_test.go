@@ -187,6 +187,7 @@ func TestOrchestrations_Gate(t *testing.T) {
 }
 
 func TestOrchestrations_GateExpiresOrBlocks(t *testing.T) {
+	t.Parallel()
 	body := `{"goal":"count","constraints":{` + planOf(stepOf("a", "ask", `{}`, "")) + `}}`
 	s := newRunServer(t, func(c *Config) { c.Orchestrator.OnGate = gateBlock })
 	if _, run := s.send(t, "POST", "/api/v1/orchestrations", s.ana(), body); run.Reason != contract.ReasonGateUnattended || s.calls.Load() != 0 {

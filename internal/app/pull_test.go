@@ -121,6 +121,7 @@ func TestPull_ServesSynchronousRequest(t *testing.T) {
 }
 
 func TestPull_RedeliversToIdempotentAgent(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, pullRegistry(true))
 	id := s.submitProse()
 	first := s.pull("puller", `{"wait_s":20,"lease_ttl_s":2}`)
@@ -143,6 +144,7 @@ func TestPull_RedeliversToIdempotentAgent(t *testing.T) {
 }
 
 func TestPull_OutcomeIsUnknownAfterLease(t *testing.T) {
+	t.Parallel()
 	url, calls := countingAgent(t)
 	s := startServer(t, pullRegistry(false, entry("standby", "count_words", "prose", url)))
 	id := s.submitProse()
@@ -161,6 +163,7 @@ func TestPull_OutcomeIsUnknownAfterLease(t *testing.T) {
 
 // A task that the agent does not pull in its share of the time goes to the standby.
 func TestPull_FailsOverIfNotPulled(t *testing.T) {
+	t.Parallel()
 	url, calls := countingAgent(t)
 	s := startServer(t, pullRegistry(false, entry("standby", "count_words", "prose", url)), func(c *Config) { c.Dispatch.TimeoutMS = 2000 })
 	resp := s.routeProse()
@@ -189,6 +192,7 @@ func TestPull_HeartbeatReportsCancellation(t *testing.T) {
 
 // An agent that registered itself pulls as long as it is active.
 func TestPull_FollowsRegistration(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, guestGrants)
 	lease := func() answered {
 		return s.do(call{method: "POST", path: "/api/v1/agents/guest/lease", body: `{"instance":"one"}`})
@@ -284,6 +288,7 @@ func startPuller(t *testing.T, s *testServer, cfg agentkit.Config, work agentkit
 
 // An agent of agentkit pulls: progress, the caller, cancellation and a graceful shutdown.
 func TestPull_AgentkitExecutesTasks(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, guestGrants)
 	started, cancelled, release := make(chan string, 8), make(chan struct{}, 8), make(chan struct{})
 	stop := startPuller(t, s, agentkit.Config{
@@ -325,6 +330,7 @@ func TestPull_AgentkitExecutesTasks(t *testing.T) {
 
 // An agent of the file pulls without a registration.
 func TestPull_AgentkitServesDeclaredAgent(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, pullRegistry(false))
 	agent, err := agentkit.New(agentkit.Config{AgentID: "puller", RouterURL: s.url("")},
 		func(context.Context, contract.Task) (contract.Result, error) { return agentkit.Answer("6 words"), nil })

@@ -109,6 +109,7 @@ func TestServer_SharesTheRoomForAsyncRequests(t *testing.T) {
 // Requests that have ended never close the router for new ones, and their answers
 // remain available.
 func TestServer_EndedRequestsMakeRoom(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("words and words ", 8_000)
 	agent := startAgent(t, "counter", func(context.Context, contract.Task) (contract.Result, error) {
 		raw, err := json.Marshal(long)

@@ -64,6 +64,7 @@ func countingAgent(t *testing.T) (url string, calls *atomic.Int64) {
 // An asynchronous request that waits for its agent obeys the registry of the moment in
 // which the task is sent.
 func TestServer_RechecksAgentsOfWaitingRequests(t *testing.T) {
+	t.Parallel()
 	down := refusing
 	for _, tt := range []struct {
 		name   string
@@ -174,6 +175,7 @@ func TestServer_RechecksAgentsAfterRestart(t *testing.T) {
 // Between two attempts of a synchronous request, the registry may change too: for a
 // retry, and for the agent that takes over.
 func TestServer_RechecksAgentsBeforeRetryAndFailover(t *testing.T) {
+	t.Parallel()
 	begun, goOn := make(chan struct{}, 4), make(chan struct{})
 	var calls atomic.Int64
 	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -49,6 +49,7 @@ func (s *testServer) readEvents(token, id string) <-chan string {
 
 // A stream of events ends with the token of its reader, also while nothing happens.
 func TestServer_EndsEventStreamWithItsToken(t *testing.T) {
+	t.Parallel()
 	m, dir := newMint(), t.TempDir()
 	s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", refusing), func(c *Config) { c.DataDir = dir })
 	now := time.Now().Unix()
@@ -70,6 +71,7 @@ func TestServer_EndsEventStreamWithItsToken(t *testing.T) {
 // The requests of a caller whose key is revoked go on, unless the operator wants them
 // to stop.
 func TestServer_StopsRequestsOfRevokedKeys(t *testing.T) {
+	t.Parallel()
 	for _, stop := range []bool{false, true} {
 		m, dir := newMint(), t.TempDir()
 		up, calls := countingAgent(t)

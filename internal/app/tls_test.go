@@ -62,6 +62,7 @@ func tlsFiles(t *testing.T) TLSConfig {
 }
 
 func TestServer_ServesTLS(t *testing.T) {
+	t.Parallel()
 	files := tlsFiles(t)
 	made := certify(t, files, 1, time.Now().Add(time.Hour))
 	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", ""), func(c *Config) { c.TLS = files })
