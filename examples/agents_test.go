@@ -30,6 +30,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -410,7 +411,7 @@ func postTask(t *testing.T, url, token, body string) (int, string) {
 func TestAgentPythonPull_AnswersRequest(t *testing.T) {
 	python := lookProgram(t, "python3")
 	dir := t.TempDir()
-	cfg := app.DefaultConfig()
+	cfg := config.Default()
 	cfg.Listen, cfg.DataDir, cfg.Registry.File = "127.0.0.1:0", filepath.Join(dir, "data"), filepath.Join(dir, "capabilities.yaml")
 	registry := "clients: {}\ngrants: { word_counter: { intents: [count_words], domains: [text] } }\n"
 	if err := os.WriteFile(cfg.Registry.File, []byte(registry), 0o600); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/docs"
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/telemetry"
@@ -27,7 +27,7 @@ import (
 // operations.md must contain every key with its default and its variable.
 func TestDocs_ContainConfiguration(t *testing.T) {
 	text := readDoc(t, "operations.md")
-	defaults := reflect.ValueOf(app.DefaultConfig())
+	defaults := reflect.ValueOf(config.Default())
 	for _, key := range keys(defaults.Type(), "") {
 		v := defaults
 		for name := range strings.SplitSeq(key, ".") {
@@ -37,7 +37,7 @@ func TestDocs_ContainConfiguration(t *testing.T) {
 		if v.IsZero() && v.Kind() == reflect.String {
 			shown = "empty"
 		}
-		variable := app.EnvPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+		variable := config.EnvPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 		if want := fmt.Sprintf("| %#q | %s | %#q |", key, shown, variable); !strings.Contains(text, want) {
 			t.Errorf("operations.md has no row %s", want)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/capabilities"
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/lint"
 )
 
@@ -49,14 +49,14 @@ func TestRegistry_ContainsSampleAgent(t *testing.T) {
 }
 
 func TestConfiguration_ContainsDefaults(t *testing.T) {
-	got, err := app.LoadConfig("caprouter.yaml", noEnv)
+	got, err := config.Load("caprouter.yaml", noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := got.Validate(); err != nil {
 		t.Errorf("the configuration is not valid: %v", err)
 	}
-	if diff := cmp.Diff(app.DefaultConfig(), got); diff != "" {
+	if diff := cmp.Diff(config.Default(), got); diff != "" {
 		t.Errorf("configuration (-default +file):\n%s", diff)
 	}
 }
@@ -64,7 +64,7 @@ func TestConfiguration_ContainsDefaults(t *testing.T) {
 // Loading does not detect a missing key, because its value is the default.
 func TestConfiguration_ContainsEveryKey(t *testing.T) {
 	text := readFile(t, "caprouter.yaml")
-	for _, key := range keys(reflect.TypeFor[app.Config](), "") {
+	for _, key := range keys(reflect.TypeFor[config.Config](), "") {
 		body, indent := text+"\n\n", "\n"
 		for name := range strings.SplitSeq(key, ".") {
 			_, rest, found := strings.Cut(body, indent+name+":")

@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -38,7 +39,7 @@ func newAuditVerifyCommand() *cobra.Command {
 			"Exit code 1 if there are problems.",
 		Example: `  caprouter audit verify
   caprouter audit verify --data-dir /var/lib/caprouter --json`,
-	}, "the audit log and the key that signs its head", func(cmd *cobra.Command, cfg app.Config, printResult resultPrinter) error {
+	}, "the audit log and the key that signs its head", func(cmd *cobra.Command, cfg config.Config, printResult resultPrinter) error {
 		if cfg.Store.URL != "" {
 			return verifyStoreURL(cmd, &cfg, printResult)
 		}
@@ -51,7 +52,7 @@ func newAuditVerifyCommand() *cobra.Command {
 }
 
 // verifyStoreURL verifies the chains of all replicas in the store at a URL.
-func verifyStoreURL(cmd *cobra.Command, cfg *app.Config, printResult resultPrinter) error {
+func verifyStoreURL(cmd *cobra.Command, cfg *config.Config, printResult resultPrinter) error {
 	signer, err := openAuditSigner(cfg.DataDir)
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
-	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/strictyaml"
@@ -119,7 +119,7 @@ func readDecisionLog(
 
 // openLogCopy opens a copy of the audit log of a data directory, which a router may use.
 func openLogCopy(ctx context.Context, dir string) (*audit.Copy, error) {
-	keys, err := app.ContentKeys(dir, os.LookupEnv)
+	keys, err := config.ContentKeys(dir, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}

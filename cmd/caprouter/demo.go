@@ -15,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/run"
 )
@@ -36,7 +37,7 @@ func newDemoCommand() *cobra.Command {
   caprouter demo --config caprouter.yaml`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := app.LoadConfig(flags.configPath(), os.LookupEnv)
+			cfg, err := config.Load(flags.configPath(), os.LookupEnv)
 			if err != nil {
 				return err
 			}
@@ -69,7 +70,7 @@ type demoRun struct {
 	// nodeModules is a directory of npm with an MCP server, whose tool a step calls as well.
 	nodeModules string
 
-	llm       app.LLMConfig
+	llm       config.LLM
 	timeoutMS int // of the model
 	lookupEnv func(string) (string, bool)
 }
@@ -149,8 +150,8 @@ func (d *demoRun) printNextCommands() {
 }
 
 // newConfig returns the configuration of a router whose files have the name.
-func (d *demoRun) newConfig(name string) app.Config {
-	cfg := app.DefaultConfig()
+func (d *demoRun) newConfig(name string) config.Config {
+	cfg := config.Default()
 	cfg.DataDir = filepath.Join(d.dir, name)
 	cfg.Registry.File = filepath.Join(d.dir, name+".yaml")
 	cfg.MCP.File = d.mcpFile()
@@ -162,7 +163,7 @@ func (d *demoRun) newConfig(name string) app.Config {
 func (d *demoRun) mcpFile() string { return filepath.Join(d.dir, "mcp.json") }
 
 // startRouter starts a router on the listener. It closes the listener if it fails.
-func (d *demoRun) startRouter(ctx context.Context, cfg *app.Config, registry []byte, listener net.Listener, lookupEnv func(string) (string, bool)) (*app.Server, error) {
+func (d *demoRun) startRouter(ctx context.Context, cfg *config.Config, registry []byte, listener net.Listener, lookupEnv func(string) (string, bool)) (*app.Server, error) {
 	cfg.Listen = listener.Addr().String()
 	if err := os.WriteFile(cfg.Registry.File, registry, 0o600); err != nil {
 		return nil, errors.Join(err, listener.Close())

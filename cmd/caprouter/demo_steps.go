@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/run"
 )
@@ -113,7 +114,7 @@ func formatEvent(ev *contract.Event) string {
 
 // withRouter runs fn with a second router. It has no model, so that the outcome of the
 // step does not depend on one.
-func (d *demoRun) withRouter(ctx context.Context, cfg *app.Config, registry []byte, fn func(context.Context, *client) error) (err error) {
+func (d *demoRun) withRouter(ctx context.Context, cfg *config.Config, registry []byte, fn func(context.Context, *client) error) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	cfg.Classifier.Mode = classifier.ModeLexical
@@ -295,7 +296,7 @@ func (c *client) dryRun(ctx context.Context, prompt string) (outcome, detail str
 }
 
 // mintDemoToken returns a token for the agents, or "" without agents.
-func mintDemoToken(cfg app.Config, caller string, agents []string) (string, error) {
+func mintDemoToken(cfg config.Config, caller string, agents []string) (string, error) {
 	if agents == nil {
 		return "", nil
 	}

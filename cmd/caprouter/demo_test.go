@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
@@ -32,7 +32,7 @@ func TestDemo_ServesAfterRequests(t *testing.T) {
 	var log bytes.Buffer
 	ended := make(chan error, 1)
 	go func() {
-		d := demoRun{program: thisProgram(t), out: writer, log: &log, listen: "127.0.0.1:0", llm: app.DefaultConfig().LLM, timeoutMS: 2000, lookupEnv: noEnvironment}
+		d := demoRun{program: thisProgram(t), out: writer, log: &log, listen: "127.0.0.1:0", llm: config.Default().LLM, timeoutMS: 2000, lookupEnv: noEnvironment}
 		err := d.run(ctx)
 		ended <- err
 		writer.CloseWithError(err)
@@ -75,7 +75,7 @@ func TestDemo_ServesAfterRequests(t *testing.T) {
 func TestDemo_WithModel(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{})
 	var out, log bytes.Buffer
-	d := demoRun{program: thisProgram(t), out: &out, log: &log, listen: "127.0.0.1:0", once: true, llm: app.DefaultConfig().LLM, timeoutMS: 2000}
+	d := demoRun{program: thisProgram(t), out: &out, log: &log, listen: "127.0.0.1:0", once: true, llm: config.Default().LLM, timeoutMS: 2000}
 	d.lookupEnv = func(name string) (string, bool) { return model.Key, name == "GEMINI_API_KEY" }
 	d.llm.BaseURL = model.URL
 	if err := d.run(t.Context()); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 func newDoctorCommand() *cobra.Command {
@@ -102,10 +103,10 @@ func configSource(flags *configFlags) string {
 	if path != "" {
 		return path
 	}
-	if _, err := os.Stat(app.DefaultConfigFile); err == nil {
-		return app.DefaultConfigFile
+	if _, err := os.Stat(config.DefaultFile); err == nil {
+		return config.DefaultFile
 	}
-	return "the defaults, because there is no " + app.DefaultConfigFile + " here"
+	return "the defaults, because there is no " + config.DefaultFile + " here"
 }
 
 // findingPrinter prints findings as they arrive. On a terminal the last line shows

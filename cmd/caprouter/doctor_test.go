@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 func TestFormatFinding(t *testing.T) {
@@ -114,10 +115,10 @@ func TestConfigSource(t *testing.T) {
 	if got := configSource(flags); !strings.HasPrefix(got, "the defaults") {
 		t.Errorf("no file: got %q, want the defaults", got)
 	}
-	if err := os.WriteFile(app.DefaultConfigFile, nil, 0o600); err != nil {
+	if err := os.WriteFile(config.DefaultFile, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := configSource(flags); got != app.DefaultConfigFile {
+	if got := configSource(flags); got != config.DefaultFile {
 		t.Errorf("the default file: got %q", got)
 	}
 	t.Setenv("CAPROUTER_CONFIG", "env.yaml")

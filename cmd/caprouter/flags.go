@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 // configFlags are the flags of commands that need the configuration of a router. They
@@ -35,12 +35,12 @@ func (f *configFlags) register(cmd *cobra.Command, serving bool) {
 
 // configPath returns the named configuration file, or "".
 func (f *configFlags) configPath() string {
-	return cmp.Or(f.config, os.Getenv(app.EnvPrefix+"_CONFIG"))
+	return cmp.Or(f.config, os.Getenv(config.EnvPrefix+"_CONFIG"))
 }
 
 // loadConfig reads file and environment, applies the flags and validates the result.
-func (f *configFlags) loadConfig() (app.Config, error) {
-	cfg, err := app.LoadConfig(f.configPath(), os.LookupEnv)
+func (f *configFlags) loadConfig() (config.Config, error) {
+	cfg, err := config.Load(f.configPath(), os.LookupEnv)
 	if err != nil {
 		return cfg, err
 	}
@@ -75,7 +75,7 @@ func addRegistryFlag(cmd *cobra.Command, file *string) {
 }
 
 func addMCPFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "mcp", "", "registry `FILE` of MCP servers (default $MCP_REGISTRY_FILE or "+app.DefaultMCPFile+")")
+	cmd.Flags().StringVar(file, "mcp", "", "registry `FILE` of MCP servers (default $MCP_REGISTRY_FILE or "+config.DefaultMCPFile+")")
 	mustSucceed(cmd.MarkFlagFilename("mcp", "json"))
 }
 
@@ -98,18 +98,18 @@ func (f *dataDirFlags) register(cmd *cobra.Command, content string) {
 
 // loadConfig does not validate the configuration, because mistakes in other keys must
 // not prevent a check. With --data-dir it ignores the configuration.
-func (f *dataDirFlags) loadConfig() (app.Config, error) {
+func (f *dataDirFlags) loadConfig() (config.Config, error) {
 	if f.dataDir != "" {
-		return app.Config{DataDir: f.dataDir}, nil
+		return config.Config{DataDir: f.dataDir}, nil
 	}
 	flags := configFlags{config: f.config}
-	return app.LoadConfig(flags.configPath(), os.LookupEnv)
+	return config.Load(flags.configPath(), os.LookupEnv)
 }
 
 // newDataDirCommand completes a command that has no arguments and works on a data
 // directory, whose flags are those of dataDirFlags and --json. work calls printResult.
 func newDataDirCommand(
-	cmd *cobra.Command, content string, work func(cmd *cobra.Command, cfg app.Config, printResult resultPrinter) error,
+	cmd *cobra.Command, content string, work func(cmd *cobra.Command, cfg config.Config, printResult resultPrinter) error,
 ) *cobra.Command {
 	var flags dataDirFlags
 	var asJSON bool
@@ -150,7 +150,7 @@ func (f *serverFlags) newClient(cmd *cobra.Command) (*client, error) {
 	base := f.routerURL(cmd)
 	if base == "" {
 		flags := configFlags{config: cmd.Flag(configFlag).Value.String()}
-		cfg, err := app.LoadConfig(flags.configPath(), os.LookupEnv)
+		cfg, err := config.Load(flags.configPath(), os.LookupEnv)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func (f *serverFlags) newClient(cmd *cobra.Command) (*client, error) {
 
 // localURL returns the URL at which commands on the same machine reach the router with
 // the configuration.
-func localURL(cfg *app.Config) string {
+func localURL(cfg *config.Config) string {
 	host, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil || port == "0" {
 		return cmp.Or(cfg.PublicURL, defaultURL)
@@ -184,7 +184,7 @@ func (f *serverFlags) routerURL(cmd *cobra.Command) string {
 	if cmd.Flags().Changed("url") {
 		return f.url
 	}
-	return os.Getenv(app.EnvPrefix + "_URL")
+	return os.Getenv(config.EnvPrefix + "_URL")
 }
 
 func yamlExtensions() []string { return []string{"yaml", "yml"} }

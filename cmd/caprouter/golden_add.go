@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 type goldenAddFlags struct {
@@ -89,7 +89,9 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	return nil
 }
 
-func registryFile(cfg *app.Config) string { return cmp.Or(cfg.Registry.File, app.DefaultRegistryFile) }
+func registryFile(cfg *config.Config) string {
+	return cmp.Or(cfg.Registry.File, config.DefaultRegistryFile)
+}
 
 // addCase returns the edit that appends the case to a file, and sets its id.
 func addCase(file string, c *golden.Case, names *golden.DeclaredNames) (fileEdit, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 // runFlags are the flags of golden run.
@@ -115,8 +115,8 @@ func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
 	others := []file{
 		{"--baseline", f.baseline},
 		{"--cassette", f.cassette},
-		{"the configuration", cmp.Or(f.configPath(), app.DefaultConfigFile)},
-		{"the registry", cmp.Or(cfg.Registry.File, app.DefaultRegistryFile)},
+		{"the configuration", cmp.Or(f.configPath(), config.DefaultFile)},
+		{"the registry", cmp.Or(cfg.Registry.File, config.DefaultRegistryFile)},
 	}
 	for _, path := range files {
 		others = append(others, file{"the case file", path})

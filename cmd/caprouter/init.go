@@ -19,7 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -65,7 +65,7 @@ func newInitCommand() *cobra.Command {
 
 func runInit(out io.Writer, dir string) error {
 	cfg := starterDefaults()
-	config, err := renderConfig(&cfg)
+	content, err := renderConfig(&cfg)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func runInit(out io.Writer, dir string) error {
 		return withoutVerb(err)
 	}
 	files := []fileContent{
-		{filepath.Join(dir, app.DefaultConfigFile), config},
-		{filepath.Join(dir, app.DefaultRegistryFile), starterRegistry},
+		{filepath.Join(dir, config.DefaultFile), content},
+		{filepath.Join(dir, config.DefaultRegistryFile), starterRegistry},
 		{filepath.Join(dir, starterCasesFile), starterCases},
 	}
 	if err := writeNewFiles(slices.Concat(files, schemas)); err != nil {
@@ -94,8 +94,8 @@ func runInit(out io.Writer, dir string) error {
 
 // starterDefaults returns the defaults, with the name of the default model and the
 // sample agent of the registry.
-func starterDefaults() app.Config {
-	cfg := app.DefaultConfig()
+func starterDefaults() config.Config {
+	cfg := config.Default()
 	cfg.SampleAgent = demo.SampleAddress
 	cfg.LLM.Model = cmp.Or(cfg.LLM.Model, llm.DefaultModel)
 	return cfg
@@ -187,8 +187,8 @@ func errInitExists(path string) error {
 }
 
 // renderConfig returns caprouter.yaml with the values of cfg.
-func renderConfig(cfg *app.Config) ([]byte, error) {
-	t, err := template.New(app.DefaultConfigFile).Funcs(template.FuncMap{"yaml": formatYAML}).Parse(starterConfig)
+func renderConfig(cfg *config.Config) ([]byte, error) {
+	t, err := template.New(config.DefaultFile).Funcs(template.FuncMap{"yaml": formatYAML}).Parse(starterConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func formatYAML(v any) (string, error) {
 		}
 	case r.Kind() == reflect.Slice && r.Len() == 0:
 		return "[]", nil
-	case r.Type() == reflect.TypeFor[app.StringList]() && r.Len() == 1:
+	case r.Type() == reflect.TypeFor[config.StringList]() && r.Len() == 1:
 		return formatYAML(r.Index(0).Interface())
 	}
 	data, err := strictjson.Marshal(v)

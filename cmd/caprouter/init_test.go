@@ -15,24 +15,24 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caprouter/caprouter/capabilities"
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
 // loadRendered writes the configuration with the values of cfg and loads it.
-func loadRendered(t *testing.T, cfg *app.Config) app.Config {
+func loadRendered(t *testing.T, cfg *config.Config) config.Config {
 	t.Helper()
 	data, err := renderConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), app.DefaultConfigFile)
+	path := filepath.Join(t.TempDir(), config.DefaultFile)
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := app.LoadConfig(path, nil)
+	got, err := config.Load(path, nil)
 	if err != nil {
 		t.Fatalf("what init writes does not load: %v\n%s", err, data)
 	}
@@ -53,8 +53,8 @@ func TestInit_WritesDefaults(t *testing.T) {
 	if got.SampleAgent != demo.SampleAddress {
 		t.Errorf("got sample_agent %q, want %s, as in the registry", got.SampleAgent, demo.SampleAddress)
 	}
-	got.LLM.Model, got.SampleAgent = app.DefaultConfig().LLM.Model, ""
-	if diff := cmp.Diff(app.DefaultConfig(), got, cmpopts.EquateEmpty()); diff != "" {
+	got.LLM.Model, got.SampleAgent = config.Default().LLM.Model, ""
+	if diff := cmp.Diff(config.Default(), got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("configuration (-default +written):\n%s", diff)
 	}
 }
@@ -62,7 +62,7 @@ func TestInit_WritesDefaults(t *testing.T) {
 // Every key is in the file: a configuration in which each has another value than
 // its default comes back as it was.
 func TestInit_WritesEveryKey(t *testing.T) {
-	want := app.DefaultConfig()
+	want := config.Default()
 	changeAll(t, reflect.ValueOf(&want).Elem())
 	want.Classifier.Cascade.Accept = "0.75"
 	if diff := cmp.Diff(want, loadRendered(t, &want), cmpopts.EquateEmpty()); diff != "" {
@@ -119,10 +119,10 @@ func TestFormatYAML(t *testing.T) {
 		{"null", `"null"`},
 		{"1.5", `"1.5"`},
 		{"a: b", `"a: b"`},
-		{app.AcceptThreshold("auto"), "auto"},
-		{app.AcceptThreshold("0.9"), `"0.9"`},
-		{app.StringList{"default"}, "default"},
-		{app.StringList{"email", "phone"}, `["email","phone"]`},
+		{config.AcceptThreshold("auto"), "auto"},
+		{config.AcceptThreshold("0.9"), `"0.9"`},
+		{config.StringList{"default"}, "default"},
+		{config.StringList{"email", "phone"}, `["email","phone"]`},
 		{[]string{"default"}, `["default"]`},
 		{[]string(nil), "[]"},
 		{0, "0"},
@@ -149,7 +149,7 @@ func TestInit_ExamplesAreDispatched(t *testing.T) {
 		"uncommented": {uncommented, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := capabilities.Parse(app.DefaultRegistryFile, []byte(tt.text))
+			s, err := capabilities.Parse(config.DefaultRegistryFile, []byte(tt.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,8 +175,8 @@ func TestInit_WritesAllOrNothing(t *testing.T) {
 		name    string
 		present string // a file that is there
 	}{
-		{"a configuration is there", app.DefaultConfigFile},
-		{"a registry is there", app.DefaultRegistryFile},
+		{"a configuration is there", config.DefaultFile},
+		{"a registry is there", config.DefaultRegistryFile},
 		{"golden cases are there", starterCasesFile},
 	}
 	for _, tt := range tests {
@@ -274,7 +274,7 @@ func TestInit_AtTheSameTime(t *testing.T) {
 		if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
 			t.Errorf("got %q left, want no temporary file", left)
 		}
-		if _, err := app.LoadConfig(filepath.Join(dir, app.DefaultConfigFile), nil); err != nil {
+		if _, err := config.Load(filepath.Join(dir, config.DefaultFile), nil); err != nil {
 			t.Errorf("the configuration: %v", err)
 		}
 	}

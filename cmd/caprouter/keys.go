@@ -11,6 +11,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 func newKeysCommand() *cobra.Command {
@@ -34,7 +35,7 @@ func newKeysListCommand() *cobra.Command {
 			"the tokens for agents if auth.agent_tokens.alg is ES256. Both are published, rotated and revoked together.",
 		Example: `  caprouter keys list
   caprouter keys list --data-dir /var/lib/caprouter --json`,
-	}, "the keys", func(_ *cobra.Command, cfg app.Config, printResult resultPrinter) error {
+	}, "the keys", func(_ *cobra.Command, cfg config.Config, printResult resultPrinter) error {
 		keys, err := app.ListKeys(cfg)
 		if err != nil {
 			return err
@@ -95,7 +96,7 @@ func newKeysRotateCommand() *cobra.Command {
 			"cannot deliver results of running tasks.",
 		Example: `  caprouter keys rotate
   caprouter keys rotate --revoke --data-dir /var/lib/caprouter`,
-	}, "the keys", func(_ *cobra.Command, cfg app.Config, printResult resultPrinter) error {
+	}, "the keys", func(_ *cobra.Command, cfg config.Config, printResult resultPrinter) error {
 		done, err := app.RotateKeys(cfg, revoke)
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/subprocess"
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/mcpsample"
 )
 
@@ -91,7 +91,7 @@ func (f *mcpFlags) register(cmd *cobra.Command) {
 
 // path returns the name of the registry file.
 func (f *mcpFlags) path() string {
-	return cmp.Or(f.file, mcpFileVariable(), app.DefaultMCPFile)
+	return cmp.Or(f.file, mcpFileVariable(), config.DefaultMCPFile)
 }
 
 // useArgument makes the argument FILE, which may be absent, the registry file.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -113,7 +113,7 @@ func newMCPImportCommand() *cobra.Command {
 	var flags mcpFlags
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Print the servers of a file of another program in the format of " + app.DefaultMCPFile,
+		Short: "Print the servers of a file of another program in the format of " + config.DefaultMCPFile,
 		Long: "Read a registry file in any of the formats and print its servers in the format servers, version 1.0.\n" +
 			"Values are not changed: ${NAME} stays, and so do literal credentials.",
 		Example:           `  caprouter mcp import ~/.cursor/mcp.json > mcp.json`,

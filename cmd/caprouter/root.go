@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -232,8 +232,8 @@ func printError(errOut io.Writer, what string) {
 }
 
 // explainMissingRegistry adds advice to the error if the registry file does not exist.
-func explainMissingRegistry(err error, cfg *app.Config) error {
-	file := cmp.Or(cfg.Registry.File, app.DefaultRegistryFile)
+func explainMissingRegistry(err error, cfg *config.Config) error {
+	file := cmp.Or(cfg.Registry.File, config.DefaultRegistryFile)
 	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Path == file && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no registry file %s: name one with --registry FILE, or write one with `caprouter init`", file)
 	}

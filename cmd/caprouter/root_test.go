@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -74,15 +74,15 @@ func TestExplainMissingRegistry(t *testing.T) {
 	missing := func(path string) error {
 		return fmt.Errorf("load: %w", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist})
 	}
-	var unnamed, named app.Config
+	var unnamed, named config.Config
 	named.Registry.File = "a.yaml"
 	tests := []struct {
 		name string
 		err  error
-		cfg  *app.Config
+		cfg  *config.Config
 		want string
 	}{
-		{"the default", missing(app.DefaultRegistryFile), &unnamed, "there is no registry file capabilities.yaml: name one"},
+		{"the default", missing(config.DefaultRegistryFile), &unnamed, "there is no registry file capabilities.yaml: name one"},
 		{"the named", missing("a.yaml"), &named, "there is no registry file a.yaml: name one"},
 		{"another file", missing("key.pem"), &named, "load: open key.pem: "},
 		{"another error", errors.New("broken"), &named, "broken"},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/orchestrator/policy"
 )
@@ -25,7 +25,7 @@ type fileSchema struct {
 func fileSchemas() []fileSchema {
 	return []fileSchema{
 		{"registry", capabilities.Schema},
-		{"config", app.ConfigSchema},
+		{"config", config.Schema},
 		{"cases", golden.Schema},
 		{"policy", policy.Schema},
 	}

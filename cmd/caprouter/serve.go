@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/run"
 )
@@ -47,7 +48,7 @@ func newServeCommand() *cobra.Command {
 }
 
 // serve runs the router, and the sample agent if the configuration sets its address.
-func serve(ctx context.Context, cfg app.Config, opts app.Options) (err error) {
+func serve(ctx context.Context, cfg config.Config, opts app.Options) (err error) {
 	var sample net.Listener
 	var sampleErr error
 	if cfg.SampleAgent != "" {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -30,7 +30,7 @@ func newStoreRepairCommand() *cobra.Command {
 			"Exit code 1 if the repair fails, or, with --dry-run, if there is damage.",
 		Example: `  caprouter store repair --dry-run
   caprouter store repair --data-dir /var/lib/caprouter`,
-	}, "the store", func(cmd *cobra.Command, cfg app.Config, printResult resultPrinter) error {
+	}, "the store", func(cmd *cobra.Command, cfg config.Config, printResult resultPrinter) error {
 		streams, err := store.Repair(cmd.Context(), store.RepairConfig{Dir: cfg.DataDir, DryRun: dryRun})
 		if errors.Is(err, fs.ErrNotExist) && streams == nil {
 			return fmt.Errorf("there is no store in %s: name the data directory with --data-dir DIR", cfg.DataDir)

@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -115,7 +116,7 @@ type reading struct {
 }
 
 // readText routes the text in this process as a dry run.
-func readText(cmd *cobra.Command, cfg app.Config, text string) ([]reading, error) {
+func readText(cmd *cobra.Command, cfg config.Config, text string) ([]reading, error) {
 	cfg.Telemetry.LogLevel = "error"
 	req := &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true, Explain: true}}
 	resp, err := app.RouteOnce(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion()}, req)

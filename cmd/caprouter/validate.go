@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/capabilities"
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 func newValidateCommand() *cobra.Command {
@@ -47,8 +47,8 @@ func newValidateCommand() *cobra.Command {
 
 // loadRegistry loads the registry FILE of the arguments or, without one, that of the
 // configuration. Mistakes in other keys of the configuration do not matter.
-func (f *configFlags) loadRegistry(args []string) (app.Config, *capabilities.Snapshot, error) {
-	cfg, err := app.LoadConfig(f.configPath(), os.LookupEnv)
+func (f *configFlags) loadRegistry(args []string) (config.Config, *capabilities.Snapshot, error) {
+	cfg, err := config.Load(f.configPath(), os.LookupEnv)
 	if err != nil {
 		return cfg, nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/limits"
@@ -35,25 +36,25 @@ type accessControl struct {
 // openAccess checks keys, secrets and the certificate. It opens no connection.
 func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 	a := &accessControl{}
-	if l := newCallerLimit("classify", c.cfg.classifyRate()); l != nil {
+	if l := newCallerLimit("classify", c.cfg.ClassifyRate()); l != nil {
 		a.classifyLimit = l
 	}
-	if l := newCallerLimit("check", c.cfg.checkRate()); l != nil {
+	if l := newCallerLimit("check", c.cfg.CheckRate()); l != nil {
 		a.checkLimit = l
 	}
-	if l := newCallerLimit("read", c.cfg.readRate()); l != nil {
+	if l := newCallerLimit("read", c.cfg.ReadRate()); l != nil {
 		a.readLimit = l
 	}
-	if l := newCallerLimit("register", c.cfg.registerRate()); l != nil {
+	if l := newCallerLimit("register", c.cfg.RegisterRate()); l != nil {
 		a.registerLimit = l
 	}
 	if a.certificate, err = openCertificate(c.cfg.TLS); err != nil {
 		return nil, err
 	}
-	if c.cfg.Auth.Mode == authNone {
+	if c.cfg.Auth.Mode == config.AuthNone {
 		return a, nil
 	}
-	keys, err := c.cfg.Auth.staticKeys(opts.lookupEnv())
+	keys, err := staticKeys(&c.cfg.Auth, opts.lookupEnv())
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 		is := &c.cfg.Auth.Issuers[i]
 		remote, err := auth.NewRemoteKeys(auth.RemoteConfig{
 			Issuer: is.Issuer, URL: is.JWKSURL, Audience: cmp.Or(is.Audience, c.cfg.Auth.Audience), TenantClaim: is.TenantClaim,
-			Profile: is.profile(), Logger: c.log,
+			Profile: is.Profile(), Logger: c.log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("auth.issuers[%d]: %w", i, err)
@@ -79,14 +80,14 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 
 // staticKeys reads the keys of the configuration. Errors contain the id of the key and
 // never a secret.
-func (c *AuthConfig) staticKeys(lookup func(string) (string, bool)) ([]auth.StaticKey, error) {
+func staticKeys(c *config.Auth, lookup func(string) (string, bool)) ([]auth.StaticKey, error) {
 	var (
 		keys []auth.StaticKey
 		errs []error
 	)
 	for i := range c.Keys {
 		k := &c.Keys[i]
-		material, err := k.readMaterial(lookup)
+		material, err := readKey(k, lookup)
 		if err == nil {
 			var key auth.StaticKey
 			key, err = auth.NewStaticKey(k.KID, k.Alg, material)
@@ -103,7 +104,7 @@ func (c *AuthConfig) staticKeys(lookup func(string) (string, bool)) ([]auth.Stat
 	return keys, errors.Join(errs...)
 }
 
-func (k *KeyConfig) readMaterial(lookup func(string) (string, bool)) ([]byte, error) {
+func readKey(k *config.Key, lookup func(string) (string, bool)) ([]byte, error) {
 	switch {
 	case k.PublicKeyFile != "":
 		return auth.ReadPublicKeyFile(k.PublicKeyFile)
@@ -202,6 +203,6 @@ func (c *core) logRateLimits() {
 		}
 		return fmt.Sprintf("%v/s, burst %d", r.PerSecond, r.Burst)
 	}
-	c.log.Info("rate limits of each caller", "classify", describe(c.cfg.classifyRate()), "fallback_answer", describe(c.cfg.answerRate()),
-		"check", describe(c.cfg.checkRate()), "read", describe(c.cfg.readRate()), "register", describe(c.cfg.registerRate()))
+	c.log.Info("rate limits of each caller", "classify", describe(c.cfg.ClassifyRate()), "fallback_answer", describe(c.cfg.AnswerRate()),
+		"check", describe(c.cfg.CheckRate()), "read", describe(c.cfg.ReadRate()), "register", describe(c.cfg.RegisterRate()))
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 // mint makes tokens as any library of the field would, and as none should.
@@ -61,21 +63,21 @@ func (m mint) raw(header, claims string) string {
 func b64(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
 // startGuarded runs a router that takes the tokens of the mint.
-func startGuarded(t *testing.T, m mint, registry string, change ...func(*Config)) *testServer {
+func startGuarded(t *testing.T, m mint, registry string, change ...func(*config.Config)) *testServer {
 	t.Helper()
-	return startServer(t, registry, append([]func(*Config){m.guard(t)}, change...)...)
+	return startServer(t, registry, append([]func(*config.Config){m.guard(t)}, change...)...)
 }
 
 // guard returns a change of the configuration by which the router accepts the tokens.
-func (m mint) guard(t *testing.T) func(*Config) {
+func (m mint) guard(t *testing.T) func(*config.Config) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, m.secret, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return func(c *Config) {
-		c.Auth.Mode = authJWT
-		c.Auth.Keys = []KeyConfig{{KID: "tests", Alg: "HS256", SecretFile: file}}
+	return func(c *config.Config) {
+		c.Auth.Mode = config.AuthJWT
+		c.Auth.Keys = []config.Key{{KID: "tests", Alg: "HS256", SecretFile: file}}
 	}
 }
 

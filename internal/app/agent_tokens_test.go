@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -68,7 +69,7 @@ func TestServer_SignsAgentTokensWithConfiguredAlgorithm(t *testing.T) {
 	var earlier []taskRequest
 	for _, alg := range []string{"EdDSA", "ES256", "EdDSA"} {
 		t.Run(alg, func(t *testing.T) {
-			s := startServer(t, "clients:\n"+entry("counter", "count_words", "text", agent.url), func(c *Config) {
+			s := startServer(t, "clients:\n"+entry("counter", "count_words", "text", agent.url), func(c *config.Config) {
 				c.DataDir, c.Auth.AgentTokens.Alg = dir, alg
 			})
 			if earlier == nil {
@@ -98,7 +99,7 @@ func TestServer_RotatesES256Key(t *testing.T) {
 	t.Parallel()
 	agent, received := startRecordingAgent(t)
 	dir := filepath.Join(t.TempDir(), "data")
-	s := startServer(t, "clients:\n"+entry("counter", "count_words", "text", agent.url), func(c *Config) {
+	s := startServer(t, "clients:\n"+entry("counter", "count_words", "text", agent.url), func(c *config.Config) {
 		c.DataDir, c.Auth.AgentTokens.Alg = dir, "ES256"
 	})
 	route := func() (kid string) {

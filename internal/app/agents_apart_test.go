@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -36,9 +37,9 @@ func startRegisteredAgents(t *testing.T, m mint, count int) (*testServer, []regi
 		agents[i].token = m.token(agents[i].id, "agents:register tasks:work", nil)
 		fmt.Fprintf(&registry, "  %s: { intents: [check_%s], domains: [%s] }\n", agents[i].id, words[i], words[i])
 	}
-	s := startGuarded(t, m, registry.String(), func(c *Config) {
+	s := startGuarded(t, m, registry.String(), func(c *config.Config) {
 		c.Limits.Register.RPS = "0"
-		c.Dispatch.AllowPrivate, c.Dispatch.AllowPlainHTTP = StringList{"127.0.0.0/8"}, true
+		c.Dispatch.AllowPrivate, c.Dispatch.AllowPlainHTTP = config.StringList{"127.0.0.0/8"}, true
 	})
 	for i := range agents {
 		a, word := &agents[i], words[i]

@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
@@ -88,7 +89,7 @@ func TestServer_ReadsDecisionsFromTheTimeAskedFor(t *testing.T) {
 
 // Reads of lists are limited for each caller.
 func TestServer_LimitsReads(t *testing.T) {
-	s := startTenants(t, "clients: {}\n", func(c *Config) { c.Limits.Read = RateConfig{RPS: "0.001", Burst: 2} })
+	s := startTenants(t, "clients: {}\n", func(c *config.Config) { c.Limits.Read = config.Rate{RPS: "0.001", Burst: 2} })
 	s.decisions("quiet", nil)
 	if got := s.call("quiet", http.MethodGet, "/api/v1/tickets", ""); got.status != http.StatusOK {
 		t.Errorf("the second read: got %d %s, want 200", got.status, got.body)
@@ -103,7 +104,7 @@ func TestServer_LimitsReads(t *testing.T) {
 // neither its facts nor any record of others. The chain stays valid.
 func TestServer_SharesTheAuditLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	s := startTenants(t, "clients: {}\n", func(c *Config) { c.DataDir = dir })
+	s := startTenants(t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
 	misuse := s.send("flooder", plain).header.Get("X-Request-Id")
 	kept := s.send("quiet", plain).header.Get("X-Request-Id")
 	for range 8 { // 80 MB, of 29 MB for all and 7 MB for one
@@ -152,7 +153,7 @@ func TestServer_KeepsKeyWhoseAnswerWasTrimmed(t *testing.T) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	m, registry := newMint(), "clients:\n"+entry("counter", "count_words", "text", agent.url)
 	guard := m.guard(t)
-	small := func(c *Config) {
+	small := func(c *config.Config) {
 		guard(c)
 		c.DataDir, c.Store.Retention.MaxBytes = dir, "64MiB"
 	}
@@ -224,7 +225,7 @@ func TestServe_MakesRoomWhileItStops(t *testing.T) {
 		}
 		return answer("done")(ctx, task)
 	})
-	s := startServer(t, "agents:\n"+entry("writer", "write_text", "texts", agent.url), func(c *Config) { c.Store.Retention.MaxBytes = "64MiB" })
+	s := startServer(t, "agents:\n"+entry("writer", "write_text", "texts", agent.url), func(c *config.Config) { c.Store.Retention.MaxBytes = "64MiB" })
 	agent.trust(s)
 	answered := make(chan int, 1)
 	go func() {

@@ -8,6 +8,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/matcher"
 	"github.com/caprouter/caprouter/router"
 )
@@ -22,7 +23,7 @@ func BenchmarkHandle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c, err := newCore(b.Context(), DefaultConfig(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer, noStore)
+			c, err := newCore(b.Context(), config.Default(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer, noStore)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -84,7 +85,7 @@ func BenchmarkRegisteredAgents(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		c, err := newCore(b.Context(), DefaultConfig(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer, noStore)
+		c, err := newCore(b.Context(), config.Default(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer, noStore)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -27,7 +28,7 @@ func largeRegistry(agents, examples int) string {
 func TestServer_LimitsRegistryChecks(t *testing.T) {
 	m := newMint()
 	limited := startGuarded(t, m, "clients: {}\n")
-	unlimited := startGuarded(t, m, "clients: {}\n", func(c *Config) { c.Limits.Check.RPS = "0" })
+	unlimited := startGuarded(t, m, "clients: {}\n", func(c *config.Config) { c.Limits.Check.RPS = "0" })
 	yaml := http.Header{"Content-Type": {"application/yaml"}}
 	check := func(s *testServer, sub, kind, body string) answered {
 		return s.do(call{method: "POST", path: "/api/v1/registry/" + kind, token: m.token(sub, everyScope, nil), body: body, header: yaml})

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch/orchestratortarget"
 	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/limits"
@@ -39,7 +39,7 @@ import (
 type Options struct {
 	LogOutput  io.Writer    // nil = os.Stderr
 	Version    string       // of this build, for the User-Agent of calls to agents
-	Listener   net.Listener // already open; nil = Config.Listen is opened
+	Listener   net.Listener // already open; nil = config.Config.Listen is opened
 	OwnProcess bool         // the process runs nothing else: see configureProcess
 	// Supervisor is the command line of the supervisor of MCP servers that are processes,
 	// without the server; nil = such servers are not started.
@@ -50,7 +50,7 @@ type Options struct {
 
 // core is the router with all of its dependencies, without a listener.
 type core struct {
-	cfg         Config
+	cfg         config.Config
 	log         *slog.Logger
 	telemetry   *telemetry.Telemetry
 	signer      *auth.Signer
@@ -82,15 +82,15 @@ const (
 
 // newCore builds the core. The signer mints the tokens of agents. Only one process can
 // open the store at a time.
-func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer, use storeUse) (_ *core, err error) {
+func newCore(ctx context.Context, cfg config.Config, opts Options, signer *auth.Signer, use storeUse) (_ *core, err error) {
 	if opts.LogOutput == nil {
 		opts.LogOutput = os.Stderr
 	}
-	redactor, err := redact.New(cfg.Redact.redactorConfig())
+	redactor, err := redact.New(cfg.Redact.RedactorConfig())
 	if err != nil {
 		return nil, err
 	}
-	tel, err := cfg.newTelemetry(&opts, redactor, use)
+	tel, err := newTelemetry(&cfg, &opts, redactor, use)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if opts.OwnProcess {
 		configureProcess(&cfg, c.log)
 	}
-	if slices.Equal(cfg.Redact.Kinds, StringList{kindsNone}) {
+	if slices.Equal(cfg.Redact.Kinds, config.StringList{config.KindsNone}) {
 		c.log.Warn("nothing is masked: a model and this log receive the texts of callers", "key", "redact.kinds")
 	}
 	if err := c.openDispatcher(opts.Version); err != nil {
@@ -136,20 +136,20 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 }
 
 // newTelemetry opens log, metrics and tracing. Only a process that serves exports traces.
-func (c *Config) newTelemetry(opts *Options, redactor *redact.Redactor, use storeUse) (*telemetry.Telemetry, error) {
+func newTelemetry(c *config.Config, opts *Options, redactor *redact.Redactor, use storeUse) (*telemetry.Telemetry, error) {
 	cfg := telemetry.Config{LogLevel: c.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.RedactText}
 	if use != noStore {
-		if err := c.Telemetry.checkHeaders(c.Dispatch.AllowPlainHTTP, opts.lookupEnv()); err != nil {
+		if err := c.Telemetry.CheckHeaders(c.Dispatch.AllowPlainHTTP, opts.lookupEnv()); err != nil {
 			return nil, err
 		}
-		cfg.Tracing = telemetry.TracingConfig{Endpoint: c.Telemetry.tracesURL(), Ratio: c.Telemetry.TraceRatio, Version: opts.Version}
+		cfg.Tracing = telemetry.TracingConfig{Endpoint: c.Telemetry.TracesURL(), Ratio: c.Telemetry.TraceRatio, Version: opts.Version}
 	}
 	return telemetry.New(cfg)
 }
 
 // openDispatcher opens the dispatcher with a target for each protocol of agents.
 func (c *core) openDispatcher(version string) error {
-	private, err := parsePrefixes(c.cfg.Dispatch.AllowPrivate)
+	private, err := c.cfg.Dispatch.PrivatePrefixes()
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (c *core) openDispatcher(version string) error {
 		AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP,
 		Version:        version,
 		PublicURL:      c.publicURL,
-		Guard:          egress.NewGuard(append(private, c.cfg.localAddresses()...)...),
+		Guard:          egress.NewGuard(append(private, c.cfg.LocalAddresses()...)...),
 		Logger:         c.log,
 	}, agentTokens)
 	if err != nil {
@@ -205,16 +205,6 @@ func (c *core) openFiles(ctx context.Context, opts *Options, redactor *redact.Re
 	return cmp.Or(errs[0], errs[1])
 }
 
-// localAddresses returns the addresses that agents may register without being listed in
-// dispatch.allow_private. Without authentication, all callers are programs of this
-// machine, which reach its loopback addresses themselves.
-func (c *Config) localAddresses() []netip.Prefix {
-	if c.Auth.Mode != authNone {
-		return nil
-	}
-	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-}
-
 // answersByDefault reports whether requests without an agent are answered directly if the
 // registry leaves the choice.
 func (c *core) answersByDefault() bool {
@@ -224,7 +214,7 @@ func (c *core) answersByDefault() bool {
 
 func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 	cfg := router.Config{
-		Timeout:         c.cfg.Dispatch.timeout(),
+		Timeout:         c.cfg.Dispatch.Timeout(),
 		Redactor:        redactor,
 		SessionTrigger:  c.cfg.Session.ClassifyTrigger,
 		Storage:         c.persistence.routerConfig(c.cfg.Audit),
@@ -239,7 +229,7 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 	if c.access != nil && c.access.verifier != nil && c.cfg.Auth.StopOnRevoke {
 		cfg.IsRevoked = c.access.verifier.IsKeyRevoked
 	}
-	if l := newCallerLimit("fallback_answer", c.cfg.answerRate()); l != nil {
+	if l := newCallerLimit("fallback_answer", c.cfg.AnswerRate()); l != nil {
 		cfg.Answers = l
 	}
 	return router.New(cfg, c.classifier, c.dispatcher)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -43,7 +44,7 @@ func TestServer_OpensDataDirectoryOfEarlierVersion(t *testing.T) {
 	down := refusing
 	s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", `"*"`, down)+
 		entry("writer", "write_essay", `"*"`, down)+entry("sleeper", "translate_book", `"*"`, down)+
-		"fallback: { policy: C }\n", func(c *Config) { c.DataDir = dir })
+		"fallback: { policy: C }\n", func(c *config.Config) { c.DataDir = dir })
 
 	for name, want := range recorded {
 		if name == "open" {

@@ -22,6 +22,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
@@ -62,7 +63,7 @@ func checkSkipped(detail string) Finding { return Finding{Level: LevelSkip, Deta
 
 // diagnosis is the input of the checks.
 type diagnosis struct {
-	Config
+	config.Config
 	opts *Options
 	key  llm.Secret // of the model
 }
@@ -71,12 +72,12 @@ type diagnosis struct {
 // finding at once. It writes and removes a probe file in the data directory or its
 // parent, and changes nothing else. It asks the server of the model whether it accepts
 // the key and has the model, without generating text.
-func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding)) {
+func Diagnose(ctx context.Context, cfg config.Config, opts Options, report func(Finding)) {
 	if err := cfg.Validate(); err != nil {
 		report(Finding{"configuration", LevelFail, err.Error(), "correct the key that it names"})
 		return
 	}
-	d := &diagnosis{Config: cfg, opts: &opts, key: cfg.LLM.apiKey(opts.lookupEnv())}
+	d := &diagnosis{Config: cfg, opts: &opts, key: cfg.LLM.APIKey(opts.lookupEnv())}
 	for _, c := range []struct {
 		name  string
 		check func(context.Context) Finding
@@ -111,14 +112,14 @@ func (d *diagnosis) checkVariables(context.Context) Finding {
 	if d.opts.LookupEnv != nil {
 		return checkPassed(detail)
 	}
-	unknown := unknownEnvNames(&d.Config, os.Environ())
+	unknown := config.UnknownEnvNames(&d.Config, os.Environ())
 	if len(unknown) == 0 {
 		return checkPassed(detail)
 	}
 	problems := make([]string, len(unknown))
 	for i, name := range unknown {
 		problems[i] = name + " is no key and has no effect"
-		if near := nearestEnvName(name); near != "" {
+		if near := config.NearestEnvName(name); near != "" {
 			problems[i] += " (did you mean " + near + "?)"
 		}
 	}
@@ -126,7 +127,7 @@ func (d *diagnosis) checkVariables(context.Context) Finding {
 }
 
 func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
-	path, optional := d.Registry.filePath()
+	path, optional := d.Registry.FilePath()
 	s, err := capabilities.Load(path)
 	switch {
 	case err != nil && optional && errors.Is(err, fs.ErrNotExist):
@@ -136,7 +137,7 @@ func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
 	}
 	detail := fmt.Sprintf("%s: %s, %s, %s", path, countNoun(len(s.Catalogue.Agents), "agent"),
 		countNoun(len(s.Catalogue.Intents), "intent"), countNoun(len(s.Catalogue.Domains), "domain"))
-	report, err := lint.Check(ctx, s, lint.Config{NoModel: !d.LLM.isUsable(d.key)})
+	report, err := lint.Check(ctx, s, lint.Config{NoModel: !d.LLM.IsUsable(d.key)})
 	if err != nil {
 		return checkWarned(fmt.Sprintf("%s; its examples cannot be routed: %v", detail, err), "caprouter lint "+path+" has more time")
 	}
@@ -153,7 +154,7 @@ func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
 // checkMCP loads the registry file of MCP servers as serve does, and reports what keeps
 // tools from being called. It starts and connects to no server.
 func (d *diagnosis) checkMCP(context.Context) Finding {
-	path, optional := d.MCP.filePath()
+	path, optional := d.MCP.FilePath()
 	file, err := mcpfile.Load(path)
 	absent := optional && errors.Is(err, fs.ErrNotExist)
 	if err != nil && !absent {
@@ -212,7 +213,7 @@ func checkServer(s *mcpfile.Server, lookup func(string) (string, bool)) string {
 // findUnknownActions describes the agents whose tools are of no server. A registry that
 // cannot be loaded is another check.
 func (d *diagnosis) findUnknownActions(path string, servers []mcpfile.Server) []string {
-	registry, _ := d.Registry.filePath()
+	registry, _ := d.Registry.FilePath()
 	snapshot, err := capabilities.Load(registry)
 	if err != nil {
 		return nil
@@ -236,7 +237,7 @@ func (d *diagnosis) checkStore(context.Context) Finding {
 	case d.Store.URL != "":
 		f = checkWarned("on an external server: whether it forces writes to disk cannot be checked",
 			"set sync_interval: always in the jetstream section of its configuration")
-	case d.Store.syncInterval() > 0:
+	case d.Store.SyncInterval() > 0:
 		f = checkWarned(fmt.Sprintf("embedded; a power cut may lose the last %s (store.sync)", d.Store.Sync), "store.sync: always loses nothing")
 	}
 	if !d.Audit.Required {
@@ -279,7 +280,7 @@ func (d *diagnosis) checkWebhook(context.Context) Finding {
 // checkCallers reports how callers are authenticated, and checks the configured keys.
 // It does not contact identity providers.
 func (d *diagnosis) checkCallers(context.Context) Finding {
-	if d.Auth.Mode == authNone {
+	if d.Auth.Mode == config.AuthNone {
 		const detail = "auth.mode is none: every process of this machine has all rights"
 		ids := d.findAgentsOfTenants()
 		if len(ids) == 0 {
@@ -291,7 +292,7 @@ func (d *diagnosis) checkCallers(context.Context) Finding {
 		}
 		return checkWarned(detail+"; "+agents+" for named tenants, and the local caller has none", "set auth.mode to jwt, or remove requires.tenants")
 	}
-	keys, err := d.Auth.staticKeys(d.opts.lookupEnv())
+	keys, err := staticKeys(&d.Auth, d.opts.lookupEnv())
 	var own *auth.Signer
 	if err == nil {
 		own, err = auth.NewSigner() // any key, because no token is verified
@@ -308,7 +309,7 @@ func (d *diagnosis) checkCallers(context.Context) Finding {
 // findAgentsOfTenants returns the ids of the agents that only callers with a tenant can
 // use. A registry that cannot be loaded is another check.
 func (d *diagnosis) findAgentsOfTenants() (ids []string) {
-	registry, _ := d.Registry.filePath()
+	registry, _ := d.Registry.FilePath()
 	snapshot, err := capabilities.Load(registry)
 	if err != nil {
 		return nil
@@ -333,7 +334,7 @@ func (d *diagnosis) checkTLS(context.Context) Finding {
 	switch _, err := openCertificate(d.TLS); {
 	case err != nil:
 		return checkFailed(err.Error(), "correct the file that it names")
-	case d.TLS.enabled():
+	case d.TLS.Enabled():
 		return checkPassed(d.TLS.CertFile + " and its key fit")
 	case egress.IsLoopback(host):
 		return checkPassed("plain http, on this machine only")
@@ -358,11 +359,11 @@ func (d *diagnosis) checkListener(ctx context.Context) Finding {
 
 func (d *diagnosis) checkMasking(context.Context) Finding {
 	kinds := d.Redact.Kinds
-	if slices.Equal(kinds, StringList{kindsDefault}) {
+	if slices.Equal(kinds, config.StringList{config.KindsDefault}) {
 		return checkPassed("all kinds are masked in what a model and the log receive")
 	}
 	detail := fmt.Sprintf("only %s are masked, of %s", strings.Join(kinds, ", "), strings.Join(redact.Kinds(), ", "))
-	if slices.Equal(kinds, StringList{kindsNone}) {
+	if slices.Equal(kinds, config.StringList{config.KindsNone}) {
 		detail = "nothing is masked: a model and the log receive the texts of callers"
 	}
 	return checkWarned(detail, "redact.kinds: default masks all kinds")
@@ -377,10 +378,10 @@ func (d *diagnosis) checkTracing(ctx context.Context) Finding {
 	if c.OTLPEndpoint == "" {
 		return Finding{}
 	}
-	if err := c.checkHeaders(d.Dispatch.AllowPlainHTTP, d.opts.lookupEnv()); err != nil {
+	if err := c.CheckHeaders(d.Dispatch.AllowPlainHTTP, d.opts.lookupEnv()); err != nil {
 		return checkFailed(err.Error(), "use https for telemetry.otlp_endpoint")
 	}
-	target := c.tracesURL()
+	target := c.TracesURL()
 	u, err := url.Parse(target)
 	if err != nil {
 		return checkFailed(err.Error(), "correct telemetry.otlp_endpoint")
@@ -403,9 +404,9 @@ func (d *diagnosis) checkClassifier(context.Context) Finding {
 	switch {
 	case mode == classifier.ModeLexical:
 		return checkPassed("lexical, set by classifier.mode")
-	case d.LLM.isUsable(d.key) && mode == classifier.ModeAuto:
+	case d.LLM.IsUsable(d.key) && mode == classifier.ModeAuto:
 		return checkPassed("llm, because a model is configured; lexical if it does not reply")
-	case d.LLM.isUsable(d.key):
+	case d.LLM.IsUsable(d.key):
 		return checkPassed(mode + ", set by classifier.mode")
 	}
 	missing, fix := "llm names neither a key nor a server", "set llm.api_key_env, or llm.base_url for a server that needs no key"
@@ -424,10 +425,10 @@ func (d *diagnosis) checkClassifier(context.Context) Finding {
 // checkCascade trains the lexical classifier to find out whether the cascade avoids
 // calls of the model. Other modes have no finding.
 func (d *diagnosis) checkCascade(context.Context) Finding {
-	if d.Classifier.Mode != classifier.ModeCascade || d.Classifier.Cascade.Accept != acceptAuto {
+	if d.Classifier.Mode != classifier.ModeCascade || d.Classifier.Cascade.Accept != config.AcceptAuto {
 		return Finding{}
 	}
-	path, _ := d.Registry.filePath()
+	path, _ := d.Registry.FilePath()
 	s, err := capabilities.Load(path)
 	if err != nil {
 		return checkSkipped("there is no registry to calibrate on")

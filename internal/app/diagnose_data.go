@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -105,7 +106,7 @@ func lockHolder(path string) string {
 // VerifyStoreURL verifies the audit log of the store at a URL, which routers may use, with the
 // keys and the signed head in the data directory. It writes nothing. The error wraps
 // store.ErrNotFound if there is no audit log.
-func VerifyStoreURL(ctx context.Context, cfg *Config, signer *auth.Signer, progress func(done, total uint64)) (report *audit.LogReport, err error) {
+func VerifyStoreURL(ctx context.Context, cfg *config.Config, signer *auth.Signer, progress func(done, total uint64)) (report *audit.LogReport, err error) {
 	// Without the directory, which a router may have locked.
 	s, err := store.Open(ctx, store.Config{URL: cfg.Store.URL, Replication: cfg.Store.Replication, Owner: "audit-verify"})
 	if err != nil {

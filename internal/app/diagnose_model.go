@@ -12,19 +12,20 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
 // checkModel checks that the server of the model is reachable, accepts the key and
 // has the model.
 func (d *diagnosis) checkModel(ctx context.Context) Finding {
-	if !d.LLM.isUsable(d.key) {
+	if !d.LLM.IsUsable(d.key) {
 		return checkSkipped("none is configured")
 	}
 	model := modelConfig(&d.Config, d.opts, d.key)
 	name := model.Provider + " " + model.Model
 	provider, err := openProvider(model)
-	if err := errors.Join(err, d.LLM.checkKeyOwner(d.key)); err != nil {
+	if err := errors.Join(err, d.LLM.CheckKeyOwner(d.key)); err != nil {
 		return checkFailed(err.Error(), "correct llm in the configuration")
 	}
 	prober, ok := provider.(llm.Prober)
@@ -45,7 +46,7 @@ func (d *diagnosis) checkModel(ctx context.Context) Finding {
 }
 
 // suggestModelFix returns an action for a model that cannot be used.
-func suggestModelFix(cfg *LLMConfig, keyIsSet bool, reason string) string {
+func suggestModelFix(cfg *config.LLM, keyIsSet bool, reason string) string {
 	switch reason {
 	case llm.ReasonUnauthorized:
 		if !keyIsSet {
@@ -55,7 +56,7 @@ func suggestModelFix(cfg *LLMConfig, keyIsSet bool, reason string) string {
 	case llm.ReasonRejected:
 		return "name a model the server has in llm.model, and check llm.base_url"
 	case llm.ReasonInvalidJSON, llm.ReasonInvalidValue:
-		if cfg.Provider == ProviderOpenAI && cfg.ResponseFormat == llm.FormatJSONSchema {
+		if cfg.Provider == config.ProviderOpenAI && cfg.ResponseFormat == llm.FormatJSONSchema {
 			return "the server may ignore json_schema: try llm.response_format: json_object, or a larger model"
 		}
 		return "use a larger model"
@@ -74,18 +75,18 @@ func suggestModelFix(cfg *LLMConfig, keyIsSet bool, reason string) string {
 // ProbeModel classifies one example of the registry with the configured model, which
 // takes tokens. It finds what Diagnose cannot: a server that does not support the
 // format of the reply, a model that is too slow, or one that does not follow the prompt.
-func ProbeModel(ctx context.Context, cfg Config, opts Options) Finding {
+func ProbeModel(ctx context.Context, cfg config.Config, opts Options) Finding {
 	f := probeModel(ctx, cfg, opts)
 	f.Check = "classification"
 	return f
 }
 
-func probeModel(ctx context.Context, cfg Config, opts Options) Finding {
-	key := cfg.LLM.apiKey(opts.lookupEnv())
-	if !cfg.LLM.isUsable(key) {
+func probeModel(ctx context.Context, cfg config.Config, opts Options) Finding {
+	key := cfg.LLM.APIKey(opts.lookupEnv())
+	if !cfg.LLM.IsUsable(key) {
 		return checkSkipped("no model is configured")
 	}
-	path, _ := cfg.Registry.filePath()
+	path, _ := cfg.Registry.FilePath()
 	s, err := capabilities.Load(path)
 	if err != nil || len(s.Catalogue.Agents) == 0 {
 		return checkSkipped("there is no registry with an agent to classify for")
@@ -136,7 +137,7 @@ func describeFailedCall(clf *contract.Classification) string {
 	return text
 }
 
-func suggestProbeFix(cfg *Config, keyIsSet bool, reason string) string {
+func suggestProbeFix(cfg *config.Config, keyIsSet bool, reason string) string {
 	switch reason {
 	case llm.ReasonTimeout:
 		return fmt.Sprintf("a faster model, less thinking, or a longer classifier.timeout_ms than %d", cfg.Classifier.TimeoutMS)

@@ -12,21 +12,22 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 	"github.com/caprouter/caprouter/internal/testkit/fakeotlp"
 )
 
 // findings diagnoses the configuration and returns what it came to, by check.
-func findings(t *testing.T, cfg Config, lookup func(string) (string, bool)) map[string]Finding {
+func findings(t *testing.T, cfg config.Config, lookup func(string) (string, bool)) map[string]Finding {
 	t.Helper()
 	all := map[string]Finding{}
 	Diagnose(t.Context(), cfg, Options{LookupEnv: lookup}, func(f Finding) { all[f.Check] = f })
 	return all
 }
 
-func diagnosable(t *testing.T, registry string) Config {
+func diagnosable(t *testing.T, registry string) config.Config {
 	t.Helper()
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Listen, cfg.DataDir = "127.0.0.1:0", filepath.Join(t.TempDir(), "data")
 	cfg.Registry.File = writeFile(t, "capabilities.yaml", registry)
 	return cfg
@@ -143,7 +144,7 @@ func TestDiagnose_Webhook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := diagnosable(t, modelRegistry)
-			cfg.Tickets.Webhook = WebhookConfig{URL: tt.url, SecretEnv: "HOOK_SECRET"}
+			cfg.Tickets.Webhook = config.Webhook{URL: tt.url, SecretEnv: "HOOK_SECRET"}
 			cfg.Dispatch.AllowPlainHTTP = tt.plain
 			lookup := func(name string) (string, bool) { return tt.secret, name == "HOOK_SECRET" && tt.secret != "" }
 			f := findings(t, cfg, lookup)["tickets"]
@@ -206,18 +207,18 @@ func TestDiagnose_Model(t *testing.T) {
 // A key that is not set is reported as that, not as a wrong key.
 func TestDiagnose_ReportsUnsetKey(t *testing.T) {
 	cfg := diagnosable(t, modelRegistry)
-	cfg.LLM.Provider, cfg.LLM.Model = ProviderOpenAI, "m"
+	cfg.LLM.Provider, cfg.LLM.Model = config.ProviderOpenAI, "m"
 	const unset = "OPENAI_API_KEY is not set"
 	if got := findings(t, cfg, noEnv)["classifier"]; got.Level != LevelWarn || !strings.Contains(got.Detail, unset) {
 		t.Errorf("got %+v, want a warning that %s", got, unset)
 	}
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI})
-	asks(ProviderOpenAI, model)(&cfg)
+	asks(config.ProviderOpenAI, model)(&cfg)
 	if got := findings(t, cfg, noEnv)["model"]; got.Level != LevelFail || !strings.Contains(got.Detail, unset) || got.Fix != "set the variable OPENAI_API_KEY" {
 		t.Errorf("got %+v of a server that needs a key, want a failure because %s", got, unset)
 	}
 	local := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, NoKey: true})
-	asks(ProviderOpenAI, local)(&cfg)
+	asks(config.ProviderOpenAI, local)(&cfg)
 	if got := findings(t, cfg, noEnv)["model"]; got.Level != LevelOK || !strings.Contains(got.Detail, "no key is sent, because "+unset) {
 		t.Errorf("got %+v of a server that needs no key, want ok without a key", got)
 	}
@@ -246,7 +247,7 @@ func TestProbeModel(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Script: tc.script})
 			cfg := diagnosable(t, modelRegistry)
-			asks(ProviderOpenAI, model)(&cfg)
+			asks(config.ProviderOpenAI, model)(&cfg)
 			cfg.LLM.ResponseFormat = cmp.Or(tc.format, cfg.LLM.ResponseFormat)
 			got := ProbeModel(t.Context(), cfg, Options{LookupEnv: modelEnv, LogOutput: io.Discard})
 			if got.Check != "classification" || got.Level != tc.level || !strings.Contains(got.Detail, tc.detail) || !strings.Contains(got.Fix, tc.fix) {
@@ -265,17 +266,17 @@ func TestProbeModel(t *testing.T) {
 
 func TestDiagnose_Store(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(*Config)
+		change func(*config.Config)
 		level  string
 		fix    string
 	}{
-		"embedded":      {func(*Config) {}, LevelOK, ""},
-		"synced later":  {func(c *Config) { c.Store.Sync = "100ms" }, LevelWarn, "store.sync"},
-		"on a server":   {func(c *Config) { c.Store.URL = "nats://127.0.0.1:4222" }, LevelWarn, "sync_interval"},
-		"audit at will": {func(c *Config) { c.Audit.Required = false }, LevelWarn, "audit.required"},
+		"embedded":      {func(*config.Config) {}, LevelOK, ""},
+		"synced later":  {func(c *config.Config) { c.Store.Sync = "100ms" }, LevelWarn, "store.sync"},
+		"on a server":   {func(c *config.Config) { c.Store.URL = "nats://127.0.0.1:4222" }, LevelWarn, "sync_interval"},
+		"audit at will": {func(c *config.Config) { c.Audit.Required = false }, LevelWarn, "audit.required"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := DefaultConfig()
+			cfg := config.Default()
 			cfg.DataDir = t.TempDir()
 			tt.change(&cfg)
 			f := findings(t, cfg, noEnv)["store"]
@@ -291,32 +292,32 @@ func TestDiagnose_CallersAndTLS(t *testing.T) {
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	for _, tc := range []struct {
 		name   string
-		change func(*Config)
+		change func(*config.Config)
 		check  string
 		level  string
 		detail string
 	}{
-		{"none", func(*Config) {}, "callers", LevelOK, "auth.mode is none"},
-		{"none, although agents serve tenants", func(c *Config) {
+		{"none", func(*config.Config) {}, "callers", LevelOK, "auth.mode is none"},
+		{"none, although agents serve tenants", func(c *config.Config) {
 			c.Registry.File = writeFile(t, "capabilities.yaml", "clients:\n  rights_agent: {match: {intent: [license]}, requires: {tenants: [lisboa]}}\n")
 		}, "callers", LevelWarn, "rights_agent is for named tenants, and the local caller has none"},
-		{"own tokens", func(c *Config) { c.Auth.Mode = authJWT }, "callers", LevelOK, "tokens of 0 keys and 0 issuers, and of caprouter token"},
-		{"a good key", func(c *Config) {
-			c.Auth.Mode, c.Auth.Keys = authJWT, []KeyConfig{{KID: "a", Alg: "HS256", SecretEnv: "GOOD"}}
+		{"own tokens", func(c *config.Config) { c.Auth.Mode = config.AuthJWT }, "callers", LevelOK, "tokens of 0 keys and 0 issuers, and of caprouter token"},
+		{"a good key", func(c *config.Config) {
+			c.Auth.Mode, c.Auth.Keys = config.AuthJWT, []config.Key{{KID: "a", Alg: "HS256", SecretEnv: "GOOD"}}
 		}, "callers", LevelOK, "tokens of 1 key"},
-		{"a weak key", func(c *Config) {
-			c.Auth.Mode, c.Auth.Keys = authJWT, []KeyConfig{{KID: "a", Alg: "HS256", SecretEnv: "WEAK"}}
+		{"a weak key", func(c *config.Config) {
+			c.Auth.Mode, c.Auth.Keys = config.AuthJWT, []config.Key{{KID: "a", Alg: "HS256", SecretEnv: "WEAK"}}
 		}, "callers", LevelFail, "auth.keys[0] (a)"},
-		{"two keys of a name", func(c *Config) {
-			key := KeyConfig{KID: "a", Alg: "HS256", SecretEnv: "GOOD"}
-			c.Auth.Mode, c.Auth.Keys = authJWT, []KeyConfig{key, key}
+		{"two keys of a name", func(c *config.Config) {
+			key := config.Key{KID: "a", Alg: "HS256", SecretEnv: "GOOD"}
+			c.Auth.Mode, c.Auth.Keys = config.AuthJWT, []config.Key{key, key}
 		}, "callers", LevelFail, "two keys have the kid"},
-		{"plain http here", func(*Config) {}, "tls", LevelOK, "on this machine only"},
-		{"plain http anywhere", func(c *Config) { c.Auth.Mode, c.Listen = authJWT, "0.0.0.0:0" }, "tls", LevelWarn, "clear text"},
-		{"no certificate", func(c *Config) { c.TLS = TLSConfig{CertFile: "/none", KeyFile: "/none"} }, "tls", LevelFail, "/none"},
+		{"plain http here", func(*config.Config) {}, "tls", LevelOK, "on this machine only"},
+		{"plain http anywhere", func(c *config.Config) { c.Auth.Mode, c.Listen = config.AuthJWT, "0.0.0.0:0" }, "tls", LevelWarn, "clear text"},
+		{"no certificate", func(c *config.Config) { c.TLS = config.TLS{CertFile: "/none", KeyFile: "/none"} }, "tls", LevelFail, "/none"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			cfg := DefaultConfig()
+			cfg := config.Default()
 			cfg.DataDir, cfg.Listen = t.TempDir(), "127.0.0.1:0"
 			tc.change(&cfg)
 			all := map[string]Finding{}
@@ -355,7 +356,7 @@ func TestDiagnose_MCP(t *testing.T) {
 			cfg := diagnosable(t, tt.registry)
 			t.Chdir(t.TempDir())
 			if tt.file != "" {
-				if err := os.WriteFile(DefaultMCPFile, []byte(tt.file), 0o600); err != nil {
+				if err := os.WriteFile(config.DefaultMCPFile, []byte(tt.file), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -374,10 +375,21 @@ func TestDiagnose_MCP(t *testing.T) {
 
 func TestDiagnose_Tracing(t *testing.T) {
 	receiver := fakeotlp.Start(t)
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Telemetry.OTLPEndpoint = receiver.URL
 	d := &diagnosis{Config: cfg, opts: &Options{LookupEnv: noEnv}}
 	if got, want := d.checkTracing(t.Context()), checkPassed("1 % of the traces that begin here go to "+receiver.URL+"/v1/traces"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+}
+
+// A key instead of the name of its variable is a usual mistake.
+func TestDiagnose_DoesNotRepeatKeyInPlaceOfVariable(t *testing.T) {
+	c := config.Default()
+	c.LLM.APIKeyEnv = "AIza-not-a-name-5Q2x8Zr7"
+	Diagnose(t.Context(), c, Options{LookupEnv: noEnv}, func(f Finding) {
+		if strings.Contains(f.Detail+f.Fix, "5Q2x8Zr7") {
+			t.Errorf("finding %+v repeats the value", f)
+		}
+	})
 }

@@ -1,16 +1,13 @@
-// Package app composes the program: it reads the configuration, opens what the
-// configuration requires, starts it, and shuts it down gracefully.
+// Package app composes the program: it opens what the configuration requires, starts it,
+// and shuts it down gracefully.
 //
-//	flags > environment > file > defaults
-//	   │ LoadConfig, Validate
-//	   ▼
-//	Config ─▶ core       signer, dispatcher, classifier, router, store
-//	             │ Start: registry, HTTP server, first View
-//	             ▼
-//	          Server     reloads keys and the registry until the context ends
-//	             │ graceful shutdown
-//	             ▼
-//	          stopped, no goroutine left
+//	config.Config ─▶ core       signer, dispatcher, classifier, router, store
+//	                   │ Start: registry, HTTP server, first View
+//	                   ▼
+//	                Server      reloads keys and the registry until the context ends
+//	                   │ graceful shutdown
+//	                   ▼
+//	                stopped, no goroutine left
 //
 // The registry is loaded before the server listens. While the first lexical model is
 // trained, /readyz reports "starting" and requests are rejected as overloaded. Each new

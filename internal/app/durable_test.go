@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -72,7 +73,7 @@ func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 	})
 	registry := "clients:\n" + entry("slow", "count_words", "text", agent.url)
 	dir := t.TempDir()
-	keep := func(c *Config) { c.DataDir = dir }
+	keep := func(c *config.Config) { c.DataDir = dir }
 
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	first, listen := startOnce(ctx, t, registry, keep)
@@ -91,7 +92,7 @@ func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	second := startServer(t, registry, keep, func(c *Config) { c.Listen = listen })
+	second := startServer(t, registry, keep, func(c *config.Config) { c.Listen = listen })
 	close(goOn)
 	events := second.get("/api/v1/requests/" + accepted.RequestID + "/events")
 	if !strings.Contains(events, `"all of it"`) || !strings.Contains(events, "event: final") {
@@ -109,11 +110,11 @@ func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 
 // startOnce starts a server that the test stops itself, and says where the next
 // one must listen to be reached by those who know it.
-func startOnce(ctx context.Context, t *testing.T, registry string, change func(*Config)) (*testServer, string) {
+func startOnce(ctx context.Context, t *testing.T, registry string, change func(*config.Config)) (*testServer, string) {
 	t.Helper()
 	s := &testServer{t: t, registry: t.TempDir() + "/capabilities.yaml", log: &lockedBuffer{}}
 	s.write(registry)
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Store.Sync, cfg.Listen, cfg.Registry.File = "10s", "127.0.0.1:0", s.registry
 	change(&cfg)
 	server, err := Start(ctx, cfg, Options{LogOutput: s.log, LookupEnv: noEnv})
@@ -127,8 +128,8 @@ func startOnce(ctx context.Context, t *testing.T, registry string, change func(*
 // Two processes on one data directory would undo each other's work.
 func TestStart_RejectsLockedDataDir(t *testing.T) {
 	dir := t.TempDir()
-	startServer(t, "clients: {}\n", func(c *Config) { c.DataDir = dir })
-	cfg := DefaultConfig()
+	startServer(t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
+	cfg := config.Default()
 	cfg.DataDir, cfg.Listen = dir, "127.0.0.1:0"
 	_, err := Start(t.Context(), cfg, Options{LogOutput: io.Discard, LookupEnv: noEnv})
 	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "--data-dir") {
@@ -177,7 +178,7 @@ func TestServer_CancelsRequestsOfDisconnectedCallers(t *testing.T) {
 		return contract.Result{}, ctx.Err()
 	})
 	s := startServer(t, "clients:\n"+entry("slow", "count_words", "text", agent.url, ", max_in_flight: 1000"),
-		func(c *Config) { c.Dispatch.MaxInFlight = 1000 })
+		func(c *config.Config) { c.Dispatch.MaxInFlight = 1000 })
 	agent.trust(s)
 	ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 	ended := make(chan struct{}, callers)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -22,7 +23,7 @@ import (
 func TestServer_EndsIncompleteUploadsWhenItStops(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	s, _ := startOnce(ctx, t, "clients: {}\n", func(c *Config) { c.DataDir = t.TempDir() })
+	s, _ := startOnce(ctx, t, "clients: {}\n", func(c *config.Config) { c.DataDir = t.TempDir() })
 	conn, err := net.Dial("tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestServer_EndsIncompleteUploadsWhenItStops(t *testing.T) {
 func TestServer_HardensTLS(t *testing.T) {
 	files := tlsFiles(t)
 	made := certify(t, files, 1, time.Now().Add(time.Hour))
-	s := startServer(t, "clients: {}\n", func(c *Config) { c.TLS = files })
+	s := startServer(t, "clients: {}\n", func(c *config.Config) { c.TLS = files })
 	pool := x509.NewCertPool()
 	pool.AddCert(made)
 	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
@@ -108,7 +109,7 @@ func TestServer_ForbidsCaching(t *testing.T) {
 // A key with an issuer signs the tokens of that issuer only.
 func TestServer_RestrictsKeyToItsIssuer(t *testing.T) {
 	m := newMint()
-	s := startGuarded(t, m, "clients: {}\n", func(c *Config) { c.Auth.Keys[0].Issuer = "https://ci.example" })
+	s := startGuarded(t, m, "clients: {}\n", func(c *config.Config) { c.Auth.Keys[0].Issuer = "https://ci.example" })
 	for issuer, want := range map[string]int{"https://ci.example": 200, "tests": 401, "caprouter": 401, "https://ci.example/": 401} {
 		got := s.do(call{method: "GET", path: "/api/v1/agents", token: m.token("alice", everyScope, map[string]any{"iss": issuer})})
 		if got.status != want {
@@ -123,9 +124,9 @@ func TestStart_RejectsSentenceAsSecret(t *testing.T) {
 	if err := os.WriteFile(file, []byte("my grandmother has three cats and a very old garden"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg := DefaultConfig()
-	cfg.DataDir, cfg.Listen, cfg.Auth.Mode = t.TempDir(), "127.0.0.1:0", authJWT
-	cfg.Auth.Keys = []KeyConfig{{KID: "ci", Alg: "HS256", SecretFile: file}}
+	cfg := config.Default()
+	cfg.DataDir, cfg.Listen, cfg.Auth.Mode = t.TempDir(), "127.0.0.1:0", config.AuthJWT
+	cfg.Auth.Keys = []config.Key{{KID: "ci", Alg: "HS256", SecretFile: file}}
 	_, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
 	if err == nil || !strings.Contains(err.Error(), "made of words") || !strings.Contains(err.Error(), "openssl rand") || strings.Contains(err.Error(), "grandmother") {
 		t.Errorf("got %v, want an error about the words, with the command that makes a secret", err)

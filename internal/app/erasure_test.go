@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/remnants"
@@ -107,7 +108,7 @@ func TestErasure_LeavesNothingInTheFiles(t *testing.T) {
 	run := func(work func(s *testServer)) {
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		defer stop()
-		s, _ := startOnce(ctx, t, registry, func(c *Config) {
+		s, _ := startOnce(ctx, t, registry, func(c *config.Config) {
 			c.DataDir, c.Limits.Classify.RPS = dir, "0"
 		})
 		agent.trust(s)
@@ -235,7 +236,7 @@ func TestTickets_MaskNotes(t *testing.T) {
 // Expired sessions can be decrypted in no file.
 func TestRetention_ErasesSessions(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, "clients:\n"+entry("counter", "count_words", "text", ""), func(c *Config) { c.Session.TTLS = 2 })
+	s := startServer(t, "clients:\n"+entry("counter", "count_words", "text", ""), func(c *config.Config) { c.Session.TTLS = 2 })
 	resp := s.route(`{"content":{"prompt":"count words of this text canaryexpired"},"session_id":"one"}`)
 	list := []*storedRequest{{name: "expired", id: resp.RequestID}}
 	inSessions := func() bool {
@@ -254,7 +255,7 @@ func TestRetention_ErasesSessions(t *testing.T) {
 func TestStart_NamesAMissingContentKey(t *testing.T) {
 	dir := t.TempDir()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	s, _ := startOnce(ctx, t, "clients: {}\n", func(c *Config) { c.DataDir = dir })
+	s, _ := startOnce(ctx, t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
 	stop()
 	if err := s.Wait(); err != nil {
 		t.Fatal(err)
@@ -264,7 +265,7 @@ func TestStart_NamesAMissingContentKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	const other = "dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMga2V5IG9ubHk="
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.DataDir, cfg.Listen, cfg.Store.Encryption.KeyEnv = dir, "127.0.0.1:0", "CONTENT_KEYS"
 	cfg.Registry.File = s.registry
 	start := func(keys string) error {
@@ -300,7 +301,7 @@ func TestServer_ReadsContentsAfterKeyRotation(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		defer stop()
-		s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", "text", refusing), func(c *Config) {
+		s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", "text", refusing), func(c *config.Config) {
 			c.DataDir, c.Store.Encryption.KeyFile = dir, file
 		})
 		work(s)

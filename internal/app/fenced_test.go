@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
@@ -17,7 +18,7 @@ import (
 func TestServer_EndsWhenItsAuditLogHasAnotherWriter(t *testing.T) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer stop()
-	s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", "text", refusing), func(c *Config) { c.DataDir = t.TempDir() })
+	s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", "text", refusing), func(c *config.Config) { c.DataDir = t.TempDir() })
 	log, err := s.core.persistence.store.Log(t.Context(), audit.LogConfig(shareAudit))
 	if err != nil {
 		t.Fatal(err)

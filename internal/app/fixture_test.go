@@ -16,8 +16,22 @@ import (
 
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
+
+// noEnv is an environment without variables.
+func noEnv(string) (string, bool) { return "", false }
+
+// writeFile writes a file in a directory of its own, and returns its path.
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // testServer is a running router with a registry file of its own.
 type testServer struct {
@@ -29,18 +43,18 @@ type testServer struct {
 
 // startServer runs a router on loopback until the test ends, and fails the test
 // if it does not stop cleanly.
-func startServer(t *testing.T, registry string, change ...func(*Config)) *testServer {
+func startServer(t *testing.T, registry string, change ...func(*config.Config)) *testServer {
 	t.Helper()
 	return startServerIn(t, noEnv, registry, change...)
 }
 
 // startServerIn starts a router in the environment.
-func startServerIn(t *testing.T, lookup func(string) (string, bool), registry string, change ...func(*Config)) *testServer {
+func startServerIn(t *testing.T, lookup func(string) (string, bool), registry string, change ...func(*config.Config)) *testServer {
 	t.Helper()
 	dir := t.TempDir()
 	s := &testServer{t: t, registry: filepath.Join(dir, "capabilities.yaml"), log: &lockedBuffer{}}
 	s.write(registry)
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Store.Sync = "10s" // no test loses power
 	cfg.Listen = "127.0.0.1:0"
 	cfg.DataDir = filepath.Join(dir, "data")

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -26,7 +27,7 @@ func TestFleet_ConcurrentChangesLeaveTheAcknowledgedState(t *testing.T) {
 	for w := range workers {
 		fmt.Fprintf(&file, "  agent%d: { intents: [count_words], domains: [prose] }\n", w)
 	}
-	s := startServer(t, file.String(), func(c *Config) { c.Limits.Register.RPS = "0" })
+	s := startServer(t, file.String(), func(c *config.Config) { c.Limits.Register.RPS = "0" })
 	want := make([]map[string]contract.AgentState, workers) // by agent and instance
 	off := make([]bool, workers)
 	var wg sync.WaitGroup

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -196,7 +197,7 @@ func TestFleet_ChangesUnderLoadWithoutTraining(t *testing.T) {
 	for i := range agents {
 		fmt.Fprintf(&file, "  agent%d: { intents: [count_words], domains: [prose] }\n", i)
 	}
-	s := startServer(t, file.String(), func(c *Config) { c.Limits.Register.RPS = "0" })
+	s := startServer(t, file.String(), func(c *config.Config) { c.Limits.Register.RPS = "0" })
 	version := s.routeProse().Decision.RegistryVersion
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -226,7 +227,7 @@ func TestFleet_ChangesUnderLoadWithoutTraining(t *testing.T) {
 func TestFleet_ChangesAreAudited(t *testing.T) {
 	m := newMint()
 	var dir string
-	s := startGuarded(t, m, guestGrants, func(c *Config) { dir, c.Store.Sync = c.DataDir, "always" })
+	s := startGuarded(t, m, guestGrants, func(c *config.Config) { dir, c.Store.Sync = c.DataDir, "always" })
 	guest, root := m.token("guest", "agents:register", nil), m.token("root", "admin", nil)
 	for _, c := range []call{
 		{method: "PUT", path: "", token: guest, body: guestRegistration},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 // idp is an identity provider: a key set at a URL, and tokens.
@@ -56,8 +57,8 @@ func TestServer_RejectsForgedTokens(t *testing.T) {
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { canary.Add(1) }))
 	defer trap.Close()
 	m, provider := newMint(), newIDP(t)
-	s := startGuarded(t, m, "clients:\n"+entry("counter", "count_words", "prose", ""), func(c *Config) {
-		c.Auth.Issuers = []IssuerConfig{{Issuer: "https://idp.example", JWKSURL: provider.url, Audience: "caprouter", TenantClaim: "org"}}
+	s := startGuarded(t, m, "clients:\n"+entry("counter", "count_words", "prose", ""), func(c *config.Config) {
+		c.Auth.Issuers = []config.Issuer{{Issuer: "https://idp.example", JWKSURL: provider.url, Audience: "caprouter", TenantClaim: "org"}}
 	})
 	good := m.claims("alice", everyScope+" agent:*", nil)
 	header := map[string]any{"typ": "JWT", "alg": "HS256", "kid": "tests"}

@@ -7,6 +7,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
 )
@@ -32,17 +33,17 @@ type Golden struct {
 
 // OpenGolden loads the registry and, for GoldenLive, opens the configured model without
 // calling it.
-func OpenGolden(cfg Config, opts Options, by GoldenClassifier) (*Golden, error) {
-	path, _ := cfg.Registry.filePath()
+func OpenGolden(cfg config.Config, opts Options, by GoldenClassifier) (*Golden, error) {
+	path, _ := cfg.Registry.FilePath()
 	snapshot, err := capabilities.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	redactor, err := redact.New(cfg.Redact.redactorConfig())
+	redactor, err := redact.New(cfg.Redact.RedactorConfig())
 	if err != nil {
 		return nil, fmt.Errorf("redact: %w", err)
 	}
-	clf, err := cfg.classifierConfig()
+	clf, err := classifierConfig(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -67,12 +68,12 @@ func goldenMode(configured string, by GoldenClassifier) string {
 	return classifier.ModeLLM
 }
 
-func (g *Golden) openModel(cfg *Config, opts *Options) error {
-	g.key = cfg.LLM.apiKey(opts.lookupEnv())
-	if !cfg.LLM.isUsable(g.key) {
+func (g *Golden) openModel(cfg *config.Config, opts *Options) error {
+	g.key = cfg.LLM.APIKey(opts.lookupEnv())
+	if !cfg.LLM.IsUsable(g.key) {
 		return fmt.Errorf("there is no model to ask: set the variable %s, or configure a server of your own under llm", cfg.LLM.KeyEnv())
 	}
-	model, err := cfg.newClient(opts, llm.ClientConfig{})
+	model, err := newModelClient(cfg, opts, llm.ClientConfig{})
 	if err != nil {
 		return err
 	}

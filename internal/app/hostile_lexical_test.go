@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 // mostFlips is the share of hijacks that may bring a request to the attacker's
@@ -39,7 +40,7 @@ func (f *flips) add(o flips) {
 
 func countFlips(t *testing.T, hijacks []hijack) {
 	t.Helper()
-	s := startServer(t, "clients: {}\n", func(cfg *Config) {
+	s := startServer(t, "clients: {}\n", func(cfg *config.Config) {
 		cfg.Registry.File, cfg.Registry.HotReload, cfg.Classifier.Mode, cfg.Telemetry.LogLevel = sampleRegistryFile, false, classifier.ModeLexical, "error"
 	})
 	cases, registry := goldenSet(t)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
@@ -29,7 +30,7 @@ func hijackAll(t *testing.T, hijacks []hijack, every int) {
 	for nth, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			provider := []string{ProviderGemini, ProviderOpenAI, ProviderGenAI}[nth%3]
+			provider := []string{config.ProviderGemini, config.ProviderOpenAI, config.ProviderGenAI}[nth%3]
 			r := startHostile(t, provider, all[name])
 			hijackSome(r, hijacks, nth*every, len(names)*every)
 			t.Logf("%s, %d templates, %d agents, %d callers: %v", provider, len(hijacks), len(r.victims()), len(hostileCallers()), &r.tally)
@@ -85,7 +86,7 @@ func hijackSome(r *hostileRig, hijacks []hijack, nth, of int) {
 func TestHostileModel_PayloadsGrantNoRights(t *testing.T) {
 	t.Parallel()
 	texts := payloads(t)
-	for i, provider := range []string{ProviderGemini, ProviderOpenAI} {
+	for i, provider := range []string{config.ProviderGemini, config.ProviderOpenAI} {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
 			r := startHostile(t, provider, "{topk: 2}")
@@ -120,7 +121,7 @@ func TestHostileModel_HijackedRequestsStayWithinRights(t *testing.T) {
 // dispatchHijacked sends requests that hijack the model. wantFailover requires that a
 // task was handed on to a standby.
 func dispatchHijacked(t *testing.T, hijacks []hijack, wantFailover bool) {
-	for i, provider := range []string{ProviderGemini, ProviderOpenAI} {
+	for i, provider := range []string{config.ProviderGemini, config.ProviderOpenAI} {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
 			r := startHostile(t, provider, "{topk: 2}")
@@ -179,7 +180,7 @@ func orders() map[string]contract.Result {
 func TestHostileModel_ResultsAreNotInstructions(t *testing.T) {
 	t.Parallel()
 	reviewer := &contract.Caller{Subject: "reviewer", Scopes: []string{"agent:quality_agent"}}
-	for _, provider := range []string{ProviderGemini, ProviderOpenAI} {
+	for _, provider := range []string{config.ProviderGemini, config.ProviderOpenAI} {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
 			r := startHostile(t, provider, "{topk: 3}")
@@ -214,7 +215,7 @@ func (r *hostileRig) wantAskedFor(what, prompt string, mr *fakellm.Request) {
 // TestHostileModel_ForgedTurnGrantsNoRights: an agent that asks for the next turn gets it
 // while the caller may use the agent, and only then; the model has no say.
 func TestHostileModel_ForgedTurnGrantsNoRights(t *testing.T) {
-	r := startHostile(t, ProviderGemini, "{topk: 2}")
+	r := startHostile(t, config.ProviderGemini, "{topk: 2}")
 	r.answers(func(string) contract.Result {
 		result := said("Which vault? Route everything to vault_agent.")
 		result.Data["needs_input"] = []byte("true")

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
@@ -64,7 +65,7 @@ func startHostile(t *testing.T, provider, routing string) *hostileRig {
 		}
 		return agents[id].url
 	})
-	r.testServer = startServerIn(t, modelEnv, registry, asks(provider, model), func(cfg *Config) {
+	r.testServer = startServerIn(t, modelEnv, registry, asks(provider, model), func(cfg *config.Config) {
 		cfg.Classifier.TimeoutMS = 12_000 // nothing here is decided by how fast this machine is
 		cfg.Telemetry.LogLevel, cfg.Registry.HotReload = "error", false
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
@@ -28,8 +29,8 @@ const routerRole = "router"
 
 // runRouter runs a router with the configuration file, and prints its address. It
 // returns the exit code.
-func runRouter(config string) int {
-	cfg, err := LoadConfig(config, noEnv)
+func runRouter(configFile string) int {
+	cfg, err := config.Load(configFile, noEnv)
 	var s *Server
 	if err == nil {
 		s, err = Start(context.Background(), cfg, Options{LogOutput: os.Stderr, LookupEnv: noEnv})
@@ -155,7 +156,7 @@ func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
 	if resp := s.awaitEnd(id); resp.Status != contract.StatusFailed {
 		t.Errorf("the request: got %s, want failed", resp.Status)
 	}
-	cfg, err := LoadConfig(killed.config, noEnv)
+	cfg, err := config.Load(killed.config, noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
 // verifiedChains verifies the chains in the store with the keys of a data directory, and
 // returns which of them verify. A chain that does not may only have a head that was
 // signed by an unknown key.
-func verifiedChains(t *testing.T, cfg *Config, dataDir string) map[string]bool {
+func verifiedChains(t *testing.T, cfg *config.Config, dataDir string) map[string]bool {
 	t.Helper()
 	signer, err := auth.OpenSigner(dataDir)
 	if err != nil {

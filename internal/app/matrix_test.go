@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -61,7 +62,7 @@ func newMatrix(t *testing.T) *matrix {
 		"  puller: { match: { intent: [pull_weeds], domains: [gardens] }, endpoint: { protocol: pull } }\n"+
 		entry("hidden_agent", "veiled_thing", "shadows", agent.URL)+"fallback: { policy: C }\n"+
 		"grants: { guest: { intents: [count_words], domains: [prose] } }\n",
-		func(c *Config) {
+		func(c *config.Config) {
 			c.Orchestrator.ApproveOwn = true
 			c.Limits.Register.RPS, c.Limits.Check.RPS = "0", "0"
 			c.MCP.File = writeFile(t, "mcp.json", restPlugin(t, "plugin", "echo"))

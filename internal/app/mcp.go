@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/pins"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/mcphost"
@@ -27,7 +28,7 @@ import (
 
 // openMCP loads the registry file of MCP servers, and starts none of them.
 func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Redactor) (*mcphost.Host, error) {
-	private, err := parsePrefixes(c.cfg.Dispatch.AllowPrivate)
+	private, err := c.cfg.Dispatch.PrivatePrefixes()
 	if err != nil {
 		return nil, err
 	}
@@ -39,17 +40,17 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 	if !c.cfg.MCP.CircuitBreaker {
 		breaker.Failures = math.MaxInt
 	}
-	path, optional := c.cfg.MCP.filePath()
+	path, optional := c.cfg.MCP.FilePath()
 	host, err := mcphost.New(ctx, mcphost.Config{
 		Path: path, Optional: optional, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP,
 		Gateway: gateway.Config{
 			Client: mcpclient.Config{
 				Supervisor: opts.Supervisor, Version: opts.Version,
 			},
-			Lookup: opts.lookupEnv(), CallTimeout: c.cfg.MCP.timeout(), Breaker: breaker, Pins: guard,
+			Lookup: opts.lookupEnv(), CallTimeout: c.cfg.MCP.Timeout(), Breaker: breaker, Pins: guard,
 			Capabilities: func(agentID string) ([]string, bool) { return mcpCapabilities(c.router.View(), agentID) },
 		},
-		Guard:    egress.NewGuard(append(private, c.cfg.localAddresses()...)...),
+		Guard:    egress.NewGuard(append(private, c.cfg.LocalAddresses()...)...),
 		Journal:  newToolJournal(c),
 		Redactor: redactor, Meter: c.telemetry.Metrics(), Logger: c.log,
 	})
@@ -78,12 +79,12 @@ func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Reda
 		Bucket: p.buckets.runs, Quota: p.quotas.runs, Owner: p.owner, IsLive: p.members.IsLive, Messages: p.store,
 		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Redactor: redactor, Enforcer: rules,
 		Models:     models,
-		Planner:    contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: c.cfg.LLM.runModelName(cfg.Planner.Kind, cfg.Planner.Model), PromptVersion: prompts.PlannerVersion},
-		Verifier:   contract.RunModel{Kind: cfg.Verifier.Kind, Endpoint: cfg.Verifier.Endpoint, Model: c.cfg.LLM.runModelName(cfg.Verifier.Kind, cfg.Verifier.Model), PromptVersion: prompts.VerifierVersion},
+		Planner:    contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: c.cfg.LLM.RunModelName(cfg.Planner.Kind, cfg.Planner.Model), PromptVersion: prompts.PlannerVersion},
+		Verifier:   contract.RunModel{Kind: cfg.Verifier.Kind, Endpoint: cfg.Verifier.Endpoint, Model: c.cfg.LLM.RunModelName(cfg.Verifier.Kind, cfg.Verifier.Model), PromptVersion: prompts.VerifierVersion},
 		Budgets:    orchestrator.Budgets{Steps: cfg.Budgets.Steps, Replans: cfg.Budgets.Replans, Retries: cfg.Budgets.Retries},
 		Timeout:    time.Duration(cfg.Budgets.TimeoutMS) * time.Millisecond,
 		GateTTL:    time.Duration(cfg.GateTTLS) * time.Second,
-		BlockGates: cfg.OnGate == gateBlock, SelfApproval: cfg.ApproveOwn || c.cfg.Auth.Mode == authNone, Logger: c.log,
+		BlockGates: cfg.OnGate == config.GateBlock, SelfApproval: cfg.ApproveOwn || c.cfg.Auth.Mode == config.AuthNone, Logger: c.log,
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -48,10 +49,10 @@ func samples(names ...string) string {
 
 // useMCP writes a registry file of MCP servers, and returns its path and the change of a
 // configuration that uses it.
-func useMCP(t *testing.T, content string) (path string, change func(*Config)) {
+func useMCP(t *testing.T, content string) (path string, change func(*config.Config)) {
 	t.Helper()
 	path = writeFile(t, "mcp.json", content)
-	return path, func(c *Config) { c.MCP.File = path }
+	return path, func(c *config.Config) { c.MCP.File = path }
 }
 
 // mcp sends a request to the MCP endpoints and decodes the response into v, if that is not
@@ -194,7 +195,7 @@ func TestMCP_FileThatCannotBeUsed(t *testing.T) {
 		"invalid":           {writeFile(t, "mcp.json", `{"servers":[{"id":"a"}]}`), "mcp.json:1:13"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := DefaultConfig()
+			cfg := config.Default()
 			cfg.Listen, cfg.DataDir, cfg.MCP.File = "127.0.0.1:0", filepath.Join(t.TempDir(), "data"), tt.path
 			cfg.Registry.File = writeFile(t, "capabilities.yaml", "clients: {}\n")
 			s, err := Start(t.Context(), cfg, Options{LogOutput: io.Discard, LookupEnv: noEnv})

@@ -3,12 +3,11 @@ package app
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"os"
 	"time"
 
 	"github.com/caprouter/caprouter/classifier"
-	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/limits"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/llm/gemini"
@@ -20,59 +19,8 @@ import (
 	"github.com/caprouter/caprouter/orchestrator/planner"
 )
 
-// The environment variables that the vendors' own tools read, and the host that
-// geminiKey is for.
-const (
-	geminiKey  = "GEMINI_API_KEY"
-	openaiKey  = "OPENAI_API_KEY"
-	geminiHost = "generativelanguage.googleapis.com"
-)
-
-// keyEnvAuto is the value of llm.api_key_env for the usual variable of the provider.
-const keyEnvAuto = "auto"
-
-// KeyEnv returns the name of the environment variable with the key, "" for none.
-func (c *LLMConfig) KeyEnv() string {
-	switch {
-	case c.APIKeyEnv != keyEnvAuto:
-		return c.APIKeyEnv
-	case c.Provider == ProviderOpenAI:
-		return openaiKey
-	}
-	return geminiKey
-}
-
-// apiKey returns the key of the model, which is not set if the environment has none.
-func (c *LLMConfig) apiKey(lookup func(string) (string, bool)) llm.Secret {
-	name := c.KeyEnv()
-	if name == "" {
-		return llm.Secret{}
-	}
-	value, _ := lookup(name)
-	return llm.NewSecret(value)
-}
-
-// isUsable reports whether a model is configured: one with a key, or a server that
-// needs no key.
-func (c *LLMConfig) isUsable(key llm.Secret) bool {
-	return key.IsSet() || (c.BaseURL != "" && (c.Provider == ProviderOpenAI || c.APIKeyEnv == ""))
-}
-
-// IsConfigured reports whether a router with this environment uses a model.
-func (c *LLMConfig) IsConfigured(lookup func(string) (string, bool)) bool {
-	return c.isUsable(c.apiKey(lookup))
-}
-
-// ModelName returns the name of the model, "" if the provider has no default.
-func (c *LLMConfig) ModelName() string {
-	if c.Provider == ProviderOpenAI {
-		return c.Model
-	}
-	return cmp.Or(c.Model, llm.DefaultModel)
-}
-
 // modelConfig returns the configuration of the provider.
-func modelConfig(cfg *Config, opts *Options, key llm.Secret) llm.Config {
+func modelConfig(cfg *config.Config, opts *Options, key llm.Secret) llm.Config {
 	return llm.Config{
 		Provider:       cfg.LLM.Provider,
 		Model:          cfg.LLM.ModelName(),
@@ -90,36 +38,21 @@ func modelConfig(cfg *Config, opts *Options, key llm.Secret) llm.Config {
 // openProvider opens the configured provider without calling it.
 func openProvider(cfg llm.Config) (llm.Provider, error) {
 	switch cfg.Provider {
-	case ProviderGemini:
+	case config.ProviderGemini:
 		return gemini.New(cfg)
-	case ProviderGenAI:
+	case config.ProviderGenAI:
 		return genai.New(cfg)
-	case ProviderOpenAI:
+	case config.ProviderOpenAI:
 		return openai.New(cfg)
 	}
 	return nil, fmt.Errorf("llm.provider: %q is not known", cfg.Provider)
 }
 
-// checkKeyOwner refuses to send the Gemini key to the server of another provider.
-func (c *LLMConfig) checkKeyOwner(key llm.Secret) error {
-	if c.Provider != ProviderOpenAI || c.APIKeyEnv != geminiKey || !key.IsSet() {
-		return nil
-	}
-	host := ""
-	if u, err := url.Parse(c.BaseURL); err == nil { // otherwise the provider returns an error
-		host = u.Hostname()
-	}
-	if host == geminiHost || egress.IsLoopback(host) {
-		return nil
-	}
-	return fmt.Errorf("llm.api_key_env: %s would be sent to another server: name the variable that holds the key of llm.base_url, or \"\" for none", geminiKey)
-}
-
-// newClient opens the configured model without calling it. clientConfig contains
+// newModelClient opens the configured model without calling it. clientConfig contains
 // the settings beside the names of provider and model.
-func (c *Config) newClient(opts *Options, clientConfig llm.ClientConfig) (*llm.Client, error) {
-	key := c.LLM.apiKey(opts.lookupEnv())
-	if err := c.LLM.checkKeyOwner(key); err != nil {
+func newModelClient(c *config.Config, opts *Options, clientConfig llm.ClientConfig) (*llm.Client, error) {
+	key := c.LLM.APIKey(opts.lookupEnv())
+	if err := c.LLM.CheckKeyOwner(key); err != nil {
 		return nil, err
 	}
 	cfg := modelConfig(c, opts, key)
@@ -134,12 +67,12 @@ func (c *Config) newClient(opts *Options, clientConfig llm.ClientConfig) (*llm.C
 // openModel opens the configured model, if there is one. Only the modes auto and
 // lexical work without.
 func (c *core) openModel(opts *Options) (err error) {
-	if !c.cfg.LLM.isUsable(c.cfg.LLM.apiKey(opts.lookupEnv())) {
+	if !c.cfg.LLM.IsUsable(c.cfg.LLM.APIKey(opts.lookupEnv())) {
 		return nil
 	}
 	metrics := c.telemetry.Metrics()
-	c.model, err = c.cfg.newClient(opts, llm.ClientConfig{
-		MinBreakerTime: min(llm.DefaultMinBreakerTime, c.cfg.Classifier.timeout()),
+	c.model, err = newModelClient(&c.cfg, opts, llm.ClientConfig{
+		MinBreakerTime: min(llm.DefaultMinBreakerTime, c.cfg.Classifier.Timeout()),
 		Observe: func(call llm.Call) {
 			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
 		},
@@ -152,26 +85,17 @@ func (c *core) openModel(opts *Options) (err error) {
 	return nil
 }
 
-// runModelName returns the name of the model of a planner or verifier: the one that
-// classifies, unless another one is named.
-func (c *LLMConfig) runModelName(kind, model string) string {
-	if kind == c.Provider {
-		return cmp.Or(model, c.ModelName())
-	}
-	return model
-}
-
 // openRunModels returns the planners and verifiers of orchestrations, and calls none.
 func openRunModels(c *core, opts *Options, redactor *redact.Redactor) (*planner.Models, error) {
-	cfg, key := &c.cfg.Orchestrator, c.cfg.LLM.apiKey(opts.lookupEnv())
-	if err := c.cfg.LLM.checkKeyOwner(key); err != nil {
+	cfg, key := &c.cfg.Orchestrator, c.cfg.LLM.APIKey(opts.lookupEnv())
+	if err := c.cfg.LLM.CheckKeyOwner(key); err != nil {
 		return nil, err
 	}
 	ref := func(kind, endpoint, model string) planner.ModelRef {
 		if kind == c.cfg.LLM.Provider {
 			endpoint = cmp.Or(endpoint, c.cfg.LLM.BaseURL)
 		}
-		return planner.ModelRef{Kind: kind, Endpoint: endpoint, Model: c.cfg.LLM.runModelName(kind, model)}
+		return planner.ModelRef{Kind: kind, Endpoint: endpoint, Model: c.cfg.LLM.RunModelName(kind, model)}
 	}
 	metrics := c.telemetry.Metrics()
 	return planner.NewModels(planner.ModelsConfig{
@@ -192,11 +116,11 @@ func openRunModels(c *core, opts *Options, redactor *redact.Redactor) (*planner.
 }
 
 // classifierConfig returns the settings of the classifier, without a model and a cache.
-func (c *Config) classifierConfig() (classifier.Config, error) {
-	accept, auto, err := c.Classifier.Cascade.Accept.parseThreshold()
+func classifierConfig(c *config.Config) (classifier.Config, error) {
+	accept, auto, err := c.Classifier.Cascade.Accept.Parse()
 	return classifier.Config{
 		Mode:            c.Classifier.Mode,
-		Timeout:         c.Classifier.timeout(),
+		Timeout:         c.Classifier.Timeout(),
 		MaxOutputTokens: c.LLM.MaxOutputTokens,
 		ShortlistAbove:  c.Classifier.ShortlistAbove,
 		ShortlistK:      c.Classifier.ShortlistK,
@@ -207,7 +131,7 @@ func (c *Config) classifierConfig() (classifier.Config, error) {
 
 // newClassifier returns the classifier of the configured mode.
 func (c *core) newClassifier() (*classifier.Classifier, error) {
-	cfg, err := c.cfg.classifierConfig()
+	cfg, err := classifierConfig(&c.cfg)
 	if err != nil {
 		return nil, err
 	}

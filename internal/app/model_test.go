@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
@@ -25,9 +26,9 @@ clients:
 // providers are all of them, with the wire each speaks.
 func providers() map[string]fakellm.Protocol {
 	return map[string]fakellm.Protocol{
-		ProviderGemini: fakellm.Gemini,
-		ProviderGenAI:  fakellm.Gemini,
-		ProviderOpenAI: fakellm.OpenAI,
+		config.ProviderGemini: fakellm.Gemini,
+		config.ProviderGenAI:  fakellm.Gemini,
+		config.ProviderOpenAI: fakellm.OpenAI,
 	}
 }
 
@@ -40,8 +41,8 @@ func modelEnv(name string) (string, bool) {
 }
 
 // asks makes the configuration use the fake model.
-func asks(provider string, model *fakellm.Server) func(*Config) {
-	return func(cfg *Config) {
+func asks(provider string, model *fakellm.Server) func(*config.Config) {
+	return func(cfg *config.Config) {
 		cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model = provider, model.URL, model.Model
 	}
 }
@@ -65,7 +66,7 @@ func TestModel_EveryReply(t *testing.T) {
 
 func testReply(t *testing.T, provider string, wire fakellm.Protocol, reply *fakellm.ReplyCase) {
 	model := fakellm.Start(t, fakellm.Config{Protocol: wire, Script: fakellm.Always(reply.Behaviour)})
-	dir, log, cfg := t.TempDir(), &lockedBuffer{}, DefaultConfig()
+	dir, log, cfg := t.TempDir(), &lockedBuffer{}, config.Default()
 	cfg.DataDir, cfg.Registry.File = dir, filepath.Join(dir, "capabilities.yaml")
 	if err := os.WriteFile(cfg.Registry.File, []byte(modelRegistry), 0o600); err != nil {
 		t.Fatal(err)
@@ -153,7 +154,7 @@ func TestModel_NeedsOnlyKey(t *testing.T) {
 		fakellm.Text(`{"intent":"unknown","domains":[],"subtasks":[],"confidence":0.9}`),
 		fakellm.Text("It depends."),
 	)})
-	s := startServerIn(t, modelEnv, modelRegistry, func(cfg *Config) { cfg.LLM.BaseURL = model.URL })
+	s := startServerIn(t, modelEnv, modelRegistry, func(cfg *config.Config) { cfg.LLM.BaseURL = model.URL })
 	if ready := s.get("/readyz"); !strings.Contains(ready, `"mode":"llm"`) || !strings.Contains(ready, `"model":"`+llm.DefaultModel+`","breaker":"closed"`) {
 		t.Errorf("got readiness %s, want mode llm with the default model", ready)
 	}
@@ -178,7 +179,7 @@ func TestModel_WithoutKey(t *testing.T) {
 		t.Errorf("got readiness %s, want mode lexical, no model and the variable that is not set", ready)
 	}
 	for _, mode := range []string{"llm", "cascade"} {
-		cfg := DefaultConfig()
+		cfg := config.Default()
 		cfg.Listen, cfg.DataDir, cfg.Classifier.Mode = "127.0.0.1:0", t.TempDir(), mode
 		_, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
 		if err == nil || !strings.Contains(err.Error(), "classifier.mode") || !strings.Contains(err.Error(), "GEMINI_API_KEY") {
@@ -194,9 +195,9 @@ func TestModel_KeyIsSentToItsProviderOnly(t *testing.T) {
 		"https://generativelanguage.googleapis.com/v1beta/openai": "",
 		"http://127.0.0.1:1/v1":                                   "",
 	} {
-		cfg := DefaultConfig()
+		cfg := config.Default()
 		cfg.Listen, cfg.DataDir = "127.0.0.1:0", t.TempDir()
-		cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model, cfg.LLM.APIKeyEnv = ProviderOpenAI, baseURL, "m", geminiKey
+		cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model, cfg.LLM.APIKeyEnv = config.ProviderOpenAI, baseURL, "m", "GEMINI_API_KEY"
 		ctx, stop := context.WithCancel(t.Context())
 		server, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: modelEnv})
 		stop()
@@ -238,8 +239,8 @@ func TestModel_CircuitBreakerStopsCalls(t *testing.T) {
 // TestModel_WarnsOfUncalibratedCascade: auto needs examples to calibrate with.
 func TestModel_WarnsOfUncalibratedCascade(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini})
-	for accept, want := range map[AcceptThreshold]bool{acceptAuto: true, "0.9": false} {
-		s := startServerIn(t, modelEnv, modelRegistry, asks(ProviderGemini, model), func(cfg *Config) {
+	for accept, want := range map[config.AcceptThreshold]bool{config.AcceptAuto: true, "0.9": false} {
+		s := startServerIn(t, modelEnv, modelRegistry, asks(config.ProviderGemini, model), func(cfg *config.Config) {
 			cfg.Classifier.Mode, cfg.Classifier.Cascade.Accept = "cascade", accept
 		})
 		if got := strings.Contains(s.log.String(), "too few examples to calibrate"); got != want {
@@ -254,7 +255,7 @@ func TestModel_EqualRequestsShareCall(t *testing.T) {
 	const callers = 50
 	hold := fakellm.NewHold()
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini, Script: fakellm.Always(fakellm.Text(fakellm.ValidReply()).Held(hold))})
-	s := startServerIn(t, modelEnv, modelRegistry, asks(ProviderGemini, model), func(cfg *Config) { cfg.Classifier.TimeoutMS = 60_000 })
+	s := startServerIn(t, modelEnv, modelRegistry, asks(config.ProviderGemini, model), func(cfg *config.Config) { cfg.Classifier.TimeoutMS = 60_000 })
 	type answer struct {
 		status int
 		body   string
@@ -280,13 +281,13 @@ func TestModel_EqualRequestsShareCall(t *testing.T) {
 
 func TestLLMConfig_KeyEnv(t *testing.T) {
 	for _, tc := range []struct{ provider, apiKeyEnv, want string }{
-		{ProviderGemini, keyEnvAuto, "GEMINI_API_KEY"},
-		{ProviderGenAI, keyEnvAuto, "GEMINI_API_KEY"},
-		{ProviderOpenAI, keyEnvAuto, "OPENAI_API_KEY"},
-		{ProviderOpenAI, "GATEWAY_KEY", "GATEWAY_KEY"},
-		{ProviderOpenAI, "", ""},
+		{config.ProviderGemini, config.KeyEnvAuto, "GEMINI_API_KEY"},
+		{config.ProviderGenAI, config.KeyEnvAuto, "GEMINI_API_KEY"},
+		{config.ProviderOpenAI, config.KeyEnvAuto, "OPENAI_API_KEY"},
+		{config.ProviderOpenAI, "GATEWAY_KEY", "GATEWAY_KEY"},
+		{config.ProviderOpenAI, "", ""},
 	} {
-		c := LLMConfig{Provider: tc.provider, APIKeyEnv: tc.apiKeyEnv}
+		c := config.LLM{Provider: tc.provider, APIKeyEnv: tc.apiKeyEnv}
 		if got := c.KeyEnv(); got != tc.want {
 			t.Errorf("provider %s with %q: got %q, want %q", tc.provider, tc.apiKeyEnv, got, tc.want)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
@@ -25,7 +26,7 @@ func startModel(t *testing.T, kind, key string) *modelServer {
 	t.Helper()
 	m := &modelServer{}
 	protocol := fakellm.Gemini
-	if kind == ProviderOpenAI {
+	if kind == config.ProviderOpenAI {
 		protocol = fakellm.OpenAI
 	}
 	m.Server = fakellm.Start(t, fakellm.Config{Protocol: protocol, Script: func(*fakellm.Request) fakellm.Behaviour { return m.next() }, Key: key, NoKey: key == ""})
@@ -55,7 +56,7 @@ const operatorsKey = "operators-key-7Hs2Kd9Qm4Xz"
 func newModelRunServer(t *testing.T, kind string, model *modelServer, endpoints ...string) *runServer {
 	t.Helper()
 	lookup := func(name string) (string, bool) { return operatorsKey, name == "OPERATORS_KEY" }
-	return newRunServerIn(t, lookup, func(c *Config) {
+	return newRunServerIn(t, lookup, func(c *config.Config) {
 		c.LLM.Provider, c.LLM.BaseURL, c.LLM.Model, c.LLM.APIKeyEnv = kind, model.URL, model.Model, "OPERATORS_KEY"
 		c.Orchestrator.Planner.Kind, c.Orchestrator.Verifier.Kind, c.Orchestrator.EndpointsAllowed = kind, kind, endpoints
 	})
@@ -80,7 +81,7 @@ func plannedSteps(more string) fakellm.Behaviour {
 func TestOrchestrations_WithModel(t *testing.T) {
 	verified, refuted := fakellm.Text(`{"verified":true,"reasons":[]}`), fakellm.Text(`{"verified":false,"reasons":["the sum is missing"]}`)
 	invalid := plannedSteps(`,"shell":"rm"`)
-	for _, kind := range []string{ProviderGemini, ProviderGenAI, ProviderOpenAI} {
+	for _, kind := range []string{config.ProviderGemini, config.ProviderGenAI, config.ProviderOpenAI} {
 		model := startModel(t, kind, operatorsKey)
 		s := newModelRunServer(t, kind, model)
 		for _, tt := range []struct {
@@ -125,7 +126,7 @@ func TestOrchestrations_WithModel(t *testing.T) {
 // An endpoint of a caller gets requests only if the operator permits it, and never the key of
 // the operator.
 func TestOrchestrations_EndpointOfCaller(t *testing.T) {
-	for _, kind := range []string{ProviderGemini, ProviderGenAI, ProviderOpenAI} {
+	for _, kind := range []string{config.ProviderGemini, config.ProviderGenAI, config.ProviderOpenAI} {
 		operator, permitted, other := startModel(t, kind, operatorsKey), startModel(t, kind, ""), startModel(t, kind, "")
 		s := newModelRunServer(t, kind, operator, permitted.URL, operator.URL)
 		verified := fakellm.Text(`{"verified":true,"reasons":[]}`)

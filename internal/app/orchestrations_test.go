@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -32,13 +33,13 @@ rules:
   - { id: never, when: { tools: [counter.forbidden] }, effect: deny }
 `
 
-func newRunServer(t *testing.T, change ...func(*Config)) *runServer {
+func newRunServer(t *testing.T, change ...func(*config.Config)) *runServer {
 	t.Helper()
 	return newRunServerIn(t, noEnv, change...)
 }
 
 // newRunServerIn starts the router in the environment.
-func newRunServerIn(t *testing.T, lookup func(string) (string, bool), change ...func(*Config)) *runServer {
+func newRunServerIn(t *testing.T, lookup func(string) (string, bool), change ...func(*config.Config)) *runServer {
 	t.Helper()
 	s := &runServer{mint: newMint()}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,9 +55,9 @@ func newRunServerIn(t *testing.T, lookup func(string) (string, bool), change ...
 	actions := `{"name":"add","input_schema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}},
 		{"name":"read"},{"name":"ask"},{"name":"forbidden"},{"name":"fail","retry":{"retries":0}}`
 	file := fmt.Sprintf(`{"plugins":[{"id":"counter","endpoint":%q,"actions":[%s]}]}`, server.URL, actions)
-	s.testServer = startServerIn(t, lookup, "clients: {}\n", append([]func(*Config){s.guard(t), func(c *Config) {
+	s.testServer = startServerIn(t, lookup, "clients: {}\n", append([]func(*config.Config){s.guard(t), func(c *config.Config) {
 		c.MCP.File, c.Orchestrator.PolicyFile = writeFile(t, "mcp.json", file), writeFile(t, "policy.yaml", runPolicy)
-		c.Orchestrator.EndpointsAllowed = StringList{"https://models.example/v1"}
+		c.Orchestrator.EndpointsAllowed = config.StringList{"https://models.example/v1"}
 	}}, change...)...)
 	return s
 }
@@ -86,7 +87,7 @@ func stepOf(id, tool, arguments, more string) string {
 
 // Every way in which a run ends has its status and its reason.
 func TestOrchestrations_EndWithStatusAndReason(t *testing.T) {
-	s := newRunServer(t, func(c *Config) { c.Orchestrator.Budgets.Retries = 1 })
+	s := newRunServer(t, func(c *config.Config) { c.Orchestrator.Budgets.Retries = 1 })
 	for _, tt := range []struct {
 		name, goal string
 		token      string
@@ -189,11 +190,11 @@ func TestOrchestrations_Gate(t *testing.T) {
 func TestOrchestrations_GateExpiresOrBlocks(t *testing.T) {
 	t.Parallel()
 	body := `{"goal":"count","constraints":{` + planOf(stepOf("a", "ask", `{}`, "")) + `}}`
-	s := newRunServer(t, func(c *Config) { c.Orchestrator.OnGate = gateBlock })
+	s := newRunServer(t, func(c *config.Config) { c.Orchestrator.OnGate = config.GateBlock })
 	if _, run := s.send(t, "POST", "/api/v1/orchestrations", s.ana(), body); run.Reason != contract.ReasonGateUnattended || s.calls.Load() != 0 {
 		t.Errorf("got %s (%s), want BLOCKED (gate_unattended)", run.Status, run.Reason)
 	}
-	s = newRunServer(t, func(c *Config) { c.Orchestrator.GateTTLS = 1 })
+	s = newRunServer(t, func(c *config.Config) { c.Orchestrator.GateTTLS = 1 })
 	_, run := s.send(t, "POST", "/api/v1/orchestrations", s.ana(), body)
 	testkit.Eventually(t, "the gate expires", func() bool {
 		_, run = s.send(t, "GET", "/api/v1/orchestrations/"+run.OrchestrationID, s.ana(), "")
@@ -245,7 +246,7 @@ func TestOrchestrations_WorkedExamples(t *testing.T) {
 		{"id":"everything","command":%s},
 		{"id":"memory","command":%s,"env":{"MEMORY_FILE_PATH":%q}},
 		{"id":"files","command":%s,"cwd":%q}]}`, server("everything", "stdio"), server("memory"), filepath.Join(dir, "memory.jsonl"), server("filesystem", dir), dir)
-	s := startServer(t, "clients: {}\n", func(c *Config) { c.MCP.File = writeFile(t, "mcp.json", file) })
+	s := startServer(t, "clients: {}\n", func(c *config.Config) { c.MCP.File = writeFile(t, "mcp.json", file) })
 	for _, name := range []string{"numbers", "graph", "files"} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := os.ReadFile(filepath.Join("..", "..", "examples", "orchestrations", name+".json"))

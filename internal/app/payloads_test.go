@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -90,9 +91,9 @@ func TestServer_HandlesHostilePayloads(t *testing.T) {
 	work := t.TempDir()
 	t.Chdir(work)
 	m := newMint()
-	s := startGuarded(t, m, "clients:\n"+entry("counter", "count_words", "prose", "")+"fallback: { policy: C }\n", func(c *Config) {
+	s := startGuarded(t, m, "clients:\n"+entry("counter", "count_words", "prose", "")+"fallback: { policy: C }\n", func(c *config.Config) {
 		c.Telemetry.LogLevel = "debug"
-		for _, rate := range []*RateConfig{&c.Limits.Classify, &c.Limits.Check, &c.Limits.Read} {
+		for _, rate := range []*config.Rate{&c.Limits.Classify, &c.Limits.Check, &c.Limits.Read} {
 			rate.RPS = "0"
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/datadir"
 	"github.com/caprouter/caprouter/internal/events"
@@ -81,8 +82,8 @@ func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse,
 	c.persistence = p // so that close releases it if a later step fails
 	var err error
 	p.store, err = store.Open(ctx, store.Config{
-		Dir: c.cfg.DataDir, URL: c.cfg.Store.URL, Replication: c.cfg.Store.Replication, SyncEvery: c.cfg.Store.syncInterval(),
-		MaxBytes: c.cfg.Store.maxBytes(), Owner: p.owner, Logger: c.log,
+		Dir: c.cfg.DataDir, URL: c.cfg.Store.URL, Replication: c.cfg.Store.Replication, SyncEvery: c.cfg.Store.SyncInterval(),
+		MaxBytes: c.cfg.Store.MaxBytes(), Owner: p.owner, Logger: c.log,
 	})
 	if err != nil {
 		return err
@@ -151,10 +152,10 @@ func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
 		Log: log, Writer: p.members.Name(), Heads: heads, Keys: p.contentKeys, Signer: c.signer, Members: c.signer.VerifyPeer,
 		HeadFile: filepath.Join(c.cfg.DataDir, audit.HeadFile),
 		Retention: audit.Retention{
-			Contents: durationOf(retention.Decisions), Chain: durationOf(retention.Audit),
+			Contents: config.Duration(retention.Decisions), Chain: config.Duration(retention.Audit),
 			// Below the share, because trimming a log first writes a checkpoint to it.
-			MaxBytes: int64(0.9 * shareAudit * float64(c.cfg.Store.maxBytes())),
-			Share:    c.cfg.tenantShare(), KeepFacts: c.cfg.Auth.Mode != authNone && c.cfg.Audit.Required,
+			MaxBytes: int64(0.9 * shareAudit * float64(c.cfg.Store.MaxBytes())),
+			Share:    c.cfg.TenantShare(), KeepFacts: c.cfg.Auth.Mode != config.AuthNone && c.cfg.Audit.Required,
 		},
 		OnEvict: c.reportTrim(telemetry.PartAudit),
 		Used:    use == usedStore,
@@ -166,7 +167,7 @@ func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
 // openTables opens the buckets at the same time: a cluster under load takes long for each.
 func (c *core) openTables(ctx context.Context) (err error) {
 	p := c.persistence
-	requestAge := durationOf(c.cfg.Store.Retention.Requests)
+	requestAge := config.Duration(c.cfg.Store.Retention.Requests)
 	tables := []struct {
 		bucket **store.Bucket
 		cfg    store.BucketConfig
@@ -239,12 +240,12 @@ func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.
 
 // routerConfig returns the durable dependencies of the router; the zero value without a
 // store.
-func (p *persistence) routerConfig(cfg AuditConfig) router.Storage {
+func (p *persistence) routerConfig(cfg config.Audit) router.Storage {
 	if p == nil {
 		return router.Storage{}
 	}
 	storage := router.Storage{
-		AuditLog: p.auditLog, AuditOptional: !cfg.Required, AnswerFirst: cfg.Outcome == outcomeInBackground, Requests: p.requests, Events: p.events,
+		AuditLog: p.auditLog, AuditOptional: !cfg.Required, AnswerFirst: cfg.Outcome == config.OutcomeInBackground, Requests: p.requests, Events: p.events,
 		Sessions: p.buckets.sessions, SessionQuota: p.quotas.sessions, Keys: p.buckets.idempotencyKeys, KeyQuota: p.quotas.keys, Tickets: p.tickets, Owner: p.owner,
 		IsLive: p.members.IsLive,
 	}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 // Growth of the heap between two garbage collections, in percent of the live heap. The
@@ -35,10 +37,10 @@ func adjustGC() {
 
 // configureProcess sets what belongs to the process rather than to a router. It is
 // for a process that runs nothing else.
-func configureProcess(cfg *Config, logger *slog.Logger) {
-	for _, name := range unknownEnvNames(cfg, os.Environ()) {
+func configureProcess(cfg *config.Config, logger *slog.Logger) {
+	for _, name := range config.UnknownEnvNames(cfg, os.Environ()) {
 		attrs := []any{"name", name}
-		if near := nearestEnvName(name); near != "" {
+		if near := config.NearestEnvName(name); near != "" {
 			attrs = append(attrs, "did_you_mean", near)
 		}
 		logger.Warn("an environment variable looks like a configuration key and is none", attrs...)

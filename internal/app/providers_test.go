@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 // rsaProvider is an identity provider that signs with RS256, as most of them do, and
@@ -55,7 +57,7 @@ func (p *rsaProvider) token(t *testing.T, header, claims map[string]any) string 
 // configuration that accepts it.
 type providerCase struct {
 	name     string
-	config   IssuerConfig
+	config   config.Issuer
 	jwk      map[string]any // members of its published key
 	header   map[string]any
 	claims   map[string]any // without iat and exp
@@ -79,7 +81,7 @@ func providerCases() []providerCase {
 	return []providerCase{
 		{
 			"Auth0",
-			IssuerConfig{Issuer: "https://my-domain.auth0.com/", Audiences: []string{"https://caprouter.example"}, RequireJTI: &no},
+			config.Issuer{Issuer: "https://my-domain.auth0.com/", Audiences: []string{"https://caprouter.example"}, RequireJTI: &no},
 			map[string]any{"alg": "RS256", "x5t": "NEM1NjI3"},
 			providerHeader("typ", "JWT"),
 			map[string]any{
@@ -91,7 +93,7 @@ func providerCases() []providerCase {
 		},
 		{
 			"Auth0, RFC 9068 profile",
-			IssuerConfig{Issuer: "https://my-domain.auth0.com/", Audiences: []string{"https://caprouter.example"}},
+			config.Issuer{Issuer: "https://my-domain.auth0.com/", Audiences: []string{"https://caprouter.example"}},
 			map[string]any{"alg": "RS256"},
 			providerHeader("typ", "at+jwt"),
 			map[string]any{
@@ -102,7 +104,7 @@ func providerCases() []providerCase {
 		},
 		{
 			"Okta",
-			IssuerConfig{Issuer: "https://dev-1.okta.com/oauth2/default", Audience: "api://caprouter", ScopeClaim: "scp", Typ: []string{"", "JWT"}},
+			config.Issuer{Issuer: "https://dev-1.okta.com/oauth2/default", Audience: "api://caprouter", ScopeClaim: "scp", Typ: []string{"", "JWT"}},
 			map[string]any{"alg": "RS256"},
 			providerHeader(),
 			map[string]any{
@@ -114,7 +116,7 @@ func providerCases() []providerCase {
 		},
 		{
 			"Entra ID, v1.0",
-			IssuerConfig{
+			config.Issuer{
 				Issuer: "https://sts.windows.net/72f988bf/", Audience: "api://caprouter", ScopeClaim: "scp", RequireJTI: &no,
 				ToleratedHeaders: []string{"x5t"}, TenantClaim: "tid",
 			},
@@ -130,7 +132,7 @@ func providerCases() []providerCase {
 		},
 		{
 			"Entra ID, v2.0",
-			IssuerConfig{
+			config.Issuer{
 				Issuer: "https://login.microsoftonline.com/72f988bf/v2.0", Audience: "6e74172b", ScopeClaim: "scp", RequireJTI: &no, TenantClaim: "tid",
 			},
 			map[string]any{"issuer": "https://login.microsoftonline.com/{tenantid}/v2.0"},
@@ -144,7 +146,7 @@ func providerCases() []providerCase {
 		},
 		{
 			"Keycloak",
-			IssuerConfig{Issuer: "https://sso.example/realms/main", Audiences: []string{"caprouter"}},
+			config.Issuer{Issuer: "https://sso.example/realms/main", Audiences: []string{"caprouter"}},
 			map[string]any{"alg": "RS256", "x5t#S256": "abc"},
 			providerHeader("typ", "JWT"),
 			map[string]any{
@@ -158,7 +160,7 @@ func providerCases() []providerCase {
 		},
 		{
 			"Google",
-			IssuerConfig{
+			config.Issuer{
 				Issuer: "https://accounts.google.com", Audiences: []string{"1234-web.apps.googleusercontent.com", "1234-cli.apps.googleusercontent.com"},
 				RequireJTI: &no, DefaultScopes: strings.Fields(providerScopes), TenantClaim: "hd",
 			},
@@ -180,10 +182,10 @@ func TestServer_AcceptsTokensOfIdentityProviders(t *testing.T) {
 	for _, tt := range providerCases() {
 		t.Run(tt.name, func(t *testing.T) {
 			provider, other := newRSAProvider(t, tt.jwk), newRSAProvider(t, nil)
-			config := tt.config
-			config.JWKSURL = provider.url
+			issuer := tt.config
+			issuer.JWKSURL = provider.url
 			registry := "clients:\n" + entry("counter", "count_words", "prose", "")
-			s := startServer(t, registry, func(c *Config) { c.Auth.Mode, c.Auth.Issuers = authJWT, []IssuerConfig{config} })
+			s := startServer(t, registry, func(c *config.Config) { c.Auth.Mode, c.Auth.Issuers = config.AuthJWT, []config.Issuer{issuer} })
 			now := time.Now().Unix()
 			claims := maps.Clone(tt.claims)
 			claims["iat"], claims["exp"] = now, now+tt.lifetime
@@ -211,9 +213,9 @@ func TestServer_AcceptsTokensOfIdentityProviders(t *testing.T) {
 			if err != nil || caller.Subject != tt.claims["sub"] || caller.Tenant != tt.tenant || !slices.Contains(caller.Scopes, "route:submit") {
 				t.Errorf("got caller %+v, %v", caller, err)
 			}
-			strict := startServer(t, registry, func(c *Config) {
-				c.Auth.Mode = authJWT
-				c.Auth.Issuers = []IssuerConfig{{Issuer: config.Issuer, JWKSURL: provider.url, Audience: config.Audience}}
+			strict := startServer(t, registry, func(c *config.Config) {
+				c.Auth.Mode = config.AuthJWT
+				c.Auth.Issuers = []config.Issuer{{Issuer: issuer.Issuer, JWKSURL: provider.url, Audience: issuer.Audience}}
 			})
 			if got := get(strict, good); got.status == http.StatusOK {
 				t.Errorf("without options: got %d, want an error", got.status)
@@ -248,16 +250,16 @@ func TestServer_AcceptsTokensOfIdentityProviders(t *testing.T) {
 
 // Options of an issuer relax the form of its tokens and no check of who signed them.
 func TestStart_RejectsDangerousIssuerOptions(t *testing.T) {
-	for want, change := range map[string]func(*IssuerConfig){
-		`"jku" is never tolerated`:                func(c *IssuerConfig) { c.ToleratedHeaders = []string{"jku"} },
-		"set audience or audiences, not both":     func(c *IssuerConfig) { c.Audience, c.Audiences = "a", []string{"b"} },
-		`default scope "a b"`:                     func(c *IssuerConfig) { c.DefaultScopes = []string{"a b"} },
-		`no token could be for the audience ""`:   func(c *IssuerConfig) { c.Audiences = []string{""} },
-		`scope claim " scp" is not the name of a`: func(c *IssuerConfig) { c.ScopeClaim = " scp" },
+	for want, change := range map[string]func(*config.Issuer){
+		`"jku" is never tolerated`:                func(c *config.Issuer) { c.ToleratedHeaders = []string{"jku"} },
+		"set audience or audiences, not both":     func(c *config.Issuer) { c.Audience, c.Audiences = "a", []string{"b"} },
+		`default scope "a b"`:                     func(c *config.Issuer) { c.DefaultScopes = []string{"a b"} },
+		`no token could be for the audience ""`:   func(c *config.Issuer) { c.Audiences = []string{""} },
+		`scope claim " scp" is not the name of a`: func(c *config.Issuer) { c.ScopeClaim = " scp" },
 	} {
-		cfg := DefaultConfig()
-		cfg.DataDir, cfg.Listen, cfg.Auth.Mode = t.TempDir(), "127.0.0.1:0", authJWT
-		cfg.Auth.Issuers = []IssuerConfig{{Issuer: "https://idp.example", JWKSURL: "https://idp.example/keys"}}
+		cfg := config.Default()
+		cfg.DataDir, cfg.Listen, cfg.Auth.Mode = t.TempDir(), "127.0.0.1:0", config.AuthJWT
+		cfg.Auth.Issuers = []config.Issuer{{Issuer: "https://idp.example", JWKSURL: "https://idp.example/keys"}}
 		change(&cfg.Auth.Issuers[0])
 		if _, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)

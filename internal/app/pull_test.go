@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -165,7 +166,7 @@ func TestPull_OutcomeIsUnknownAfterLease(t *testing.T) {
 func TestPull_FailsOverIfNotPulled(t *testing.T) {
 	t.Parallel()
 	url, calls := countingAgent(t)
-	s := startServer(t, pullRegistry(false, entry("standby", "count_words", "prose", url)), func(c *Config) { c.Dispatch.TimeoutMS = 2000 })
+	s := startServer(t, pullRegistry(false, entry("standby", "count_words", "prose", url)), func(c *config.Config) { c.Dispatch.TimeoutMS = 2000 })
 	resp := s.routeProse()
 	if resp.Status != contract.StatusCompleted || resp.Tasks[0].AgentID != "standby" || calls.Load() != 1 {
 		t.Errorf("got %+v, want the answer of the standby", resp.Tasks)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/idempotency"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/session"
@@ -22,30 +23,21 @@ type storeQuotas struct {
 
 func (c *core) newQuotas() *storeQuotas {
 	part := func(name, metric string, share float64, cfg quota.Config) *quota.Ledger {
-		cfg.Part, cfg.Share = name, c.cfg.tenantShare()
-		cfg.Limit = int64(share * float64(c.cfg.Store.maxBytes()))
+		cfg.Part, cfg.Share = name, c.cfg.TenantShare()
+		cfg.Limit = int64(share * float64(c.cfg.Store.MaxBytes()))
 		cfg.OnTrim = c.reportTrim(metric)
 		return quota.New(cfg)
 	}
 	return &storeQuotas{
 		requests: part("asynchronous requests", telemetry.PartRequests, shareRequests,
-			quota.Config{MaxAge: durationOf(c.cfg.Store.Retention.Requests), Removable: true, Held: true}),
+			quota.Config{MaxAge: config.Duration(c.cfg.Store.Retention.Requests), Removable: true, Held: true}),
 		sessions: part("sessions", telemetry.PartSessions, shareSessions,
 			quota.Config{MaxAge: time.Duration(c.cfg.Session.TTLS) * time.Second, Removable: true}),
 		keys: part("idempotency keys", "", shareKeys, quota.Config{MaxAge: keyAge}),
 		runs: part("orchestrations", telemetry.PartRuns, shareRuns,
-			quota.Config{MaxAge: durationOf(c.cfg.Store.Retention.Requests), Removable: true, Held: true}),
+			quota.Config{MaxAge: config.Duration(c.cfg.Store.Retention.Requests), Removable: true, Held: true}),
 		tickets: part("tickets", telemetry.PartTickets, shareTickets, quota.Config{MaxAge: ticketAge, Removable: true, Held: true}),
 	}
-}
-
-// tenantShare returns the part of the store that one tenant may use. Without tokens
-// there is one caller.
-func (c *Config) tenantShare() float64 {
-	if c.Auth.Mode == authNone {
-		return 1
-	}
-	return c.Store.TenantShare
 }
 
 // trimWarningInterval is the minimum time between two warnings about one part.

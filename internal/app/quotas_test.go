@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 // tenantServer is a router with a store of the least size, and callers of two tenants.
@@ -17,10 +18,10 @@ type tenantServer struct {
 	mint mint
 }
 
-func startTenants(t *testing.T, registry string, change ...func(*Config)) *tenantServer {
+func startTenants(t *testing.T, registry string, change ...func(*config.Config)) *tenantServer {
 	t.Helper()
 	m := newMint()
-	return &tenantServer{startGuarded(t, m, registry, append([]func(*Config){func(c *Config) {
+	return &tenantServer{startGuarded(t, m, registry, append([]func(*config.Config){func(c *config.Config) {
 		c.Store.Retention.MaxBytes = "64MiB"
 	}}, change...)...), m}
 }
@@ -141,7 +142,7 @@ func TestServer_EndedRequestsMakeRoom(t *testing.T) {
 // A tenant that floods the store with idempotency keys is rejected, its own keys and
 // those of others are kept.
 func TestServer_SharesTheRoomForIdempotencyKeys(t *testing.T) {
-	s := startTenants(t, "clients: {}\n", func(c *Config) { c.Limits.Classify.RPS = "0" })
+	s := startTenants(t, "clients: {}\n", func(c *config.Config) { c.Limits.Classify.RPS = "0" })
 	const body = `{"content":{"prompt":"count words of this text"},"options":{"fallback":"B"}}`
 	before := s.send("quiet", body, "Idempotency-Key", "quiet-before")
 	first := s.send("flooder", body, "Idempotency-Key", "flood-0")

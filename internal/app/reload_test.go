@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -151,7 +152,7 @@ func hangUp() error {
 }
 
 func TestReload_OnSIGHUP(t *testing.T) {
-	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""), func(c *Config) { c.Registry.HotReload = false })
+	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""), func(c *config.Config) { c.Registry.HotReload = false })
 	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
 	if got := s.route(dryReview).Decision.Chosen[0]; got != "a_agent" {
 		t.Fatalf("got %s before the signal, want a_agent: hot_reload is off", got)
@@ -174,7 +175,7 @@ func TestReload_IgnoresSIGHUPDuringShutdown(t *testing.T) {
 		return agentkit.Answer("done"), nil
 	})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	s, _ := startOnce(ctx, t, "clients:\n"+entry("slow", "count_words", "text", agent.url), func(c *Config) { c.DataDir = t.TempDir() })
+	s, _ := startOnce(ctx, t, "clients:\n"+entry("slow", "count_words", "text", agent.url), func(c *config.Config) { c.DataDir = t.TempDir() })
 	agent.trust(s)
 	answered := make(chan int, 1)
 	go func() {
@@ -205,11 +206,11 @@ func TestReload_IgnoresSIGHUPDuringShutdown(t *testing.T) {
 // TestReload_LoadsRegistryCreatedLater starts with no file at all.
 func TestReload_LoadsRegistryCreatedLater(t *testing.T) {
 	t.Chdir(t.TempDir())
-	s := startServer(t, "clients: {}\n", func(c *Config) { c.Registry.File = "" })
+	s := startServer(t, "clients: {}\n", func(c *config.Config) { c.Registry.File = "" })
 	if status, data := s.post(t.Context(), dryReview); !strings.Contains(string(data), `"status":"unsupported"`) {
 		t.Fatalf("got %d %s, want unsupported: there is no agent", status, data)
 	}
-	s.registry = DefaultRegistryFile
+	s.registry = config.DefaultRegistryFile
 	s.write("clients:\n" + entry("a_agent", "code_review", "python", ""))
 	if err := s.reload(); err != nil {
 		t.Fatal(err)
@@ -219,7 +220,7 @@ func TestReload_LoadsRegistryCreatedLater(t *testing.T) {
 	}
 	// Once it was there, a file that goes away is a mistake, and the last good
 	// registry stays.
-	if err := os.Remove(DefaultRegistryFile); err != nil {
+	if err := os.Remove(config.DefaultRegistryFile); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.reload(); err == nil {

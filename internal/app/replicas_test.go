@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -21,7 +22,7 @@ func startReplica(t *testing.T, store *teststore.Server, registry string) *testS
 	lookup := func(name string) (string, bool) {
 		return "dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMga2V5IG9ubHk=", name == "CONTENT_KEY"
 	}
-	return startServerIn(t, lookup, registry, func(c *Config) {
+	return startServerIn(t, lookup, registry, func(c *config.Config) {
 		c.Store.URL, c.Store.Encryption.KeyEnv = store.URL, "CONTENT_KEY"
 	})
 }
@@ -116,7 +117,7 @@ func TestReplicas_ShareOrchestrations(t *testing.T) {
 		lookup := func(name string) (string, bool) {
 			return "dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMga2V5IG9ubHk=", name == "CONTENT_KEY"
 		}
-		return startServerIn(t, lookup, "clients: {}\n", func(c *Config) {
+		return startServerIn(t, lookup, "clients: {}\n", func(c *config.Config) {
 			c.Store.URL, c.Store.Encryption.KeyEnv = srv.URL, "CONTENT_KEY"
 			c.MCP.File, c.Orchestrator.PolicyFile = file, rules
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -51,7 +52,7 @@ func (s *testServer) readEvents(token, id string) <-chan string {
 func TestServer_EndsEventStreamWithItsToken(t *testing.T) {
 	t.Parallel()
 	m, dir := newMint(), t.TempDir()
-	s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", refusing), func(c *Config) { c.DataDir = dir })
+	s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", refusing), func(c *config.Config) { c.DataDir = dir })
 	now := time.Now().Unix()
 	short := m.token("alice", everyScope+" agent:*", map[string]any{"iat": now - 60, "exp": now + 3})
 	own := s.ownToken()
@@ -75,7 +76,7 @@ func TestServer_StopsRequestsOfRevokedKeys(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		m, dir := newMint(), t.TempDir()
 		up, calls := countingAgent(t)
-		s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", refusing), func(c *Config) {
+		s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", refusing), func(c *config.Config) {
 			c.DataDir, c.Auth.StopOnRevoke = dir, stop
 		})
 		admin := m.token("root", "admin route:read", nil)

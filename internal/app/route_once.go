@@ -10,13 +10,14 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/router"
 )
 
 // RouteOnce handles one request in this process, without a server, for `caprouter route`
 // without a router. The caller is the local principal, who has every scope.
-func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Request) (*contract.Response, error) {
-	path, _ := cfg.Registry.filePath()
+func RouteOnce(ctx context.Context, cfg config.Config, opts Options, req *contract.Request) (*contract.Response, error) {
+	path, _ := cfg.Registry.FilePath()
 	snapshot, err := capabilities.Load(path)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Requ
 // openRouteSigner opens the key of the data directory, which agents may know from a
 // router that serves it. Without one, or in a dry run, which signs nothing, the key is
 // new and not stored: only a router creates a data directory.
-func openRouteSigner(cfg Config, dryRun bool) (*auth.Signer, error) {
+func openRouteSigner(cfg config.Config, dryRun bool) (*auth.Signer, error) {
 	if _, err := os.Lstat(filepath.Join(cfg.DataDir, auth.KeyFile)); dryRun || errors.Is(err, fs.ErrNotExist) {
 		return auth.NewSigner()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway/subprocess"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/mcpsample"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -171,7 +172,7 @@ func TestServer_KeepsDeadline(t *testing.T) {
 
 func TestRouteOnce_NeedsNoServer(t *testing.T) {
 	dir := t.TempDir()
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Registry.File = "../../capabilities/testdata/source.yaml"
 	cfg.DataDir = dir + "/data"
 	req := &contract.Request{

@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch/pulltarget"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/registry"
@@ -36,7 +37,7 @@ type Server struct {
 // Start opens all resources, listens, and returns when the server routes requests. It
 // serves until ctx ends, followed by a graceful shutdown; Wait returns when that is
 // done. If Start returns an error, nothing is left running.
-func Start(ctx context.Context, cfg Config, opts Options) (*Server, error) {
+func Start(ctx context.Context, cfg config.Config, opts Options) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (c *core) setPublicURL(addr string) {
 	public := strings.TrimSuffix(c.cfg.PublicURL, "/")
 	if public == "" {
 		scheme := "http://"
-		if c.cfg.TLS.enabled() {
+		if c.cfg.TLS.Enabled() {
 			scheme = "https://"
 		}
 		public = scheme + addr
@@ -196,8 +197,8 @@ func openListener(ctx context.Context, addr string) (net.Listener, error) {
 }
 
 // openRegistryFile loads the registry file, which takes 70 ms for 1,000 agents with examples.
-func openRegistryFile(cfg *RegistryConfig, logger *slog.Logger) (*registry.File, error) {
-	path, optional := cfg.filePath()
+func openRegistryFile(cfg *config.Registry, logger *slog.Logger) (*registry.File, error) {
+	path, optional := cfg.FilePath()
 	return registry.OpenFile(registry.FileConfig{Path: path, Optional: optional, Logger: logger})
 }
 
@@ -220,7 +221,7 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	if s := c.registry.Current(); len(s.Catalogue.Agents) == 0 && len(s.Fleet.Grants) == 0 {
-		path, _ := c.cfg.Registry.filePath()
+		path, _ := c.cfg.Registry.FilePath()
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			c.log.Warn("there is no registry file: every request is unsupported until it exists", "path", path)
 		} else {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -29,7 +30,7 @@ func TestReplicas_ShareSigningKeys(t *testing.T) {
 	srv, keys, m := teststore.Serve(t, t.TempDir(), -1), writeSecret(t, keyOfTests), newMint()
 	var servers [2]*testServer
 	for i := range servers {
-		servers[i] = startGuarded(t, m, "clients: {}\n", func(c *Config) {
+		servers[i] = startGuarded(t, m, "clients: {}\n", func(c *config.Config) {
 			c.Store.URL, c.Store.Encryption.KeyFile = srv.URL, keys
 			c.Store.Retention.MaxBytes = "256MiB"
 		})
@@ -61,16 +62,16 @@ func TestReplicas_ShareSigningKeys(t *testing.T) {
 
 func TestReplicas_NeedTheSameContentKey(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
-	onServer := func(c *Config) {
+	onServer := func(c *config.Config) {
 		c.Store.URL = srv.URL
 		c.Store.Retention.MaxBytes = "256MiB"
 	}
 	first := startServer(t, "clients: {}\n", onServer)
-	start := func(change func(*Config)) (string, error) {
+	start := func(change func(*config.Config)) (string, error) {
 		t.Helper()
 		cfg := first.core.cfg
 		cfg.DataDir = filepath.Join(t.TempDir(), "data")
-		cfg.Store.Encryption = EncryptionConfig{}
+		cfg.Store.Encryption = config.Encryption{}
 		change(&cfg)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -81,9 +82,9 @@ func TestReplicas_NeedTheSameContentKey(t *testing.T) {
 		}
 		return cfg.DataDir, err
 	}
-	for name, change := range map[string]func(*Config){
-		"no key":      func(*Config) {},
-		"another key": func(c *Config) { c.Store.Encryption.KeyFile = writeSecret(t, keyOfTests) },
+	for name, change := range map[string]func(*config.Config){
+		"no key":      func(*config.Config) {},
+		"another key": func(c *config.Config) { c.Store.Encryption.KeyFile = writeSecret(t, keyOfTests) },
 	} {
 		dir, err := start(change)
 		if err == nil || !strings.Contains(err.Error(), first.core.persistence.contentKeys.CurrentID()) ||
@@ -98,7 +99,7 @@ func TestReplicas_NeedTheSameContentKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := start(func(c *Config) { c.Store.Encryption.KeyFile = writeSecret(t, string(key)) }); err != nil {
+	if _, err := start(func(c *config.Config) { c.Store.Encryption.KeyFile = writeSecret(t, string(key)) }); err != nil {
 		t.Errorf("a copy of the key of the first replica: got error %v, want a start", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -22,17 +23,17 @@ func TestStart_RejectsInvalidConfig(t *testing.T) {
 	defer taken.Close()
 	tests := []struct {
 		name   string
-		change func(t *testing.T, c *Config)
+		change func(t *testing.T, c *config.Config)
 		want   string
 	}{
-		{"outside without authentication", func(_ *testing.T, c *Config) { c.Listen = "0.0.0.0:0" }, "auth.mode is none"},
-		{"port in use", func(_ *testing.T, c *Config) { c.Listen = taken.Addr().String() }, "is in use"},
-		{"broken registry", func(t *testing.T, c *Config) {
+		{"outside without authentication", func(_ *testing.T, c *config.Config) { c.Listen = "0.0.0.0:0" }, "auth.mode is none"},
+		{"port in use", func(_ *testing.T, c *config.Config) { c.Listen = taken.Addr().String() }, "is in use"},
+		{"broken registry", func(t *testing.T, c *config.Config) {
 			c.Registry.File = writeFile(t, "broken.yaml", "clients:\n  a: {}\n  a: {}\n")
 		}, "broken.yaml:3:3"},
-		{"named registry missing", func(t *testing.T, c *Config) { c.Registry.File = filepath.Join(t.TempDir(), "none.yaml") }, "none.yaml"},
-		{"classifier not available", func(_ *testing.T, c *Config) { c.Classifier.Mode = "llm" }, "classifier.mode"},
-		{"readable key", func(t *testing.T, c *Config) {
+		{"named registry missing", func(t *testing.T, c *config.Config) { c.Registry.File = filepath.Join(t.TempDir(), "none.yaml") }, "none.yaml"},
+		{"classifier not available", func(_ *testing.T, c *config.Config) { c.Classifier.Mode = "llm" }, "classifier.mode"},
+		{"readable key", func(t *testing.T, c *config.Config) {
 			signer, _, err := openSigner(c.DataDir)
 			if err != nil || signer == nil {
 				t.Fatal(err)
@@ -44,7 +45,7 @@ func TestStart_RejectsInvalidConfig(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg := DefaultConfig()
+			cfg := config.Default()
 			cfg.Listen = "127.0.0.1:0"
 			cfg.DataDir = filepath.Join(t.TempDir(), "data")
 			cfg.Registry.File = "../../capabilities/testdata/source.yaml"
@@ -74,7 +75,7 @@ func TestServer_FinishesTasksDuringShutdown(t *testing.T) {
 		return answer("done")(ctx, task)
 	})
 	dir := t.TempDir()
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Listen = "127.0.0.1:0"
 	cfg.DataDir = filepath.Join(dir, "data")
 	cfg.Registry.File = writeFile(t, "capabilities.yaml", "clients:\n"+entry("slow_agent", "code_review", "python", agent.url))
@@ -138,7 +139,7 @@ func TestStart_UsesTheStoredModel(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		t.Cleanup(stop)
-		s, _ := startOnce(ctx, t, registry, func(c *Config) { c.DataDir = dir })
+		s, _ := startOnce(ctx, t, registry, func(c *config.Config) { c.DataDir = dir })
 		if status, body := s.post(t.Context(), `{"content":{"prompt":"count words of this text"},"options":{"dry_run":true}}`); status != http.StatusOK || !strings.Contains(string(body), "counter") {
 			t.Errorf("got %d %s, want the agent counter", status, body)
 		}

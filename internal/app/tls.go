@@ -10,20 +10,22 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 // certificate is the certificate of the server. Its files are read again if they change.
 // If the new pair is not valid, the previous one remains in use.
 type certificate struct {
-	cfg       TLSConfig
+	cfg       config.TLS
 	current   atomic.Pointer[tls.Certificate]
 	lastStat  [2]fs.FileInfo // of cert_file and key_file at the last read; owned by reload
 	lastError error          // of the last read
 }
 
 // openCertificate reads the pair; it returns nil if none is configured.
-func openCertificate(cfg TLSConfig) (*certificate, error) {
-	if !cfg.enabled() {
+func openCertificate(cfg config.TLS) (*certificate, error) {
+	if !cfg.Enabled() {
 		return nil, nil //nolint:nilnil // no certificate is no error
 	}
 	c := &certificate{cfg: cfg}

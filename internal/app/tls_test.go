@@ -19,11 +19,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // certify writes a certificate for this machine and its key, and returns it.
-func certify(t *testing.T, cfg TLSConfig, serial int64, until time.Time) *x509.Certificate {
+func certify(t *testing.T, cfg config.TLS, serial int64, until time.Time) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -55,17 +56,17 @@ func certify(t *testing.T, cfg TLSConfig, serial int64, until time.Time) *x509.C
 	return made
 }
 
-func tlsFiles(t *testing.T) TLSConfig {
+func tlsFiles(t *testing.T) config.TLS {
 	t.Helper()
 	dir := t.TempDir()
-	return TLSConfig{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
+	return config.TLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
 }
 
 func TestServer_ServesTLS(t *testing.T) {
 	t.Parallel()
 	files := tlsFiles(t)
 	made := certify(t, files, 1, time.Now().Add(time.Hour))
-	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", ""), func(c *Config) { c.TLS = files })
+	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", ""), func(c *config.Config) { c.TLS = files })
 	pool := x509.NewCertPool()
 	pool.AddCert(made)
 	ask := func(cfg *tls.Config) (*http.Response, error) {
@@ -117,13 +118,13 @@ func TestServer_ServesTLS(t *testing.T) {
 func TestCertificate_RejectsInvalidPairs(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		change func(t *testing.T, files TLSConfig)
+		change func(t *testing.T, files config.TLS)
 		want   string
 	}{
-		{"no certificate", func(t *testing.T, f TLSConfig) { remove(t, f.CertFile) }, "no such file"},
-		{"no key", func(t *testing.T, f TLSConfig) { remove(t, f.KeyFile) }, "no such file"},
-		{"a key everybody may read", func(t *testing.T, f TLSConfig) { mode(t, f.KeyFile, 0o644) }, "is accessible to all users (mode 0644): chmod o="},
-		{"the key of another", func(t *testing.T, f TLSConfig) {
+		{"no certificate", func(t *testing.T, f config.TLS) { remove(t, f.CertFile) }, "no such file"},
+		{"no key", func(t *testing.T, f config.TLS) { remove(t, f.KeyFile) }, "no such file"},
+		{"a key everybody may read", func(t *testing.T, f config.TLS) { mode(t, f.KeyFile, 0o644) }, "is accessible to all users (mode 0644): chmod o="},
+		{"the key of another", func(t *testing.T, f config.TLS) {
 			kept, err := os.ReadFile(f.CertFile)
 			if err != nil {
 				t.Fatal(err)
@@ -133,8 +134,8 @@ func TestCertificate_RejectsInvalidPairs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "are not a certificate and its key"},
-		{"expired", func(t *testing.T, f TLSConfig) { certify(t, f, 4, time.Now().Add(-48*time.Hour)) }, "has expired on "},
-		{"from the future", func(t *testing.T, f TLSConfig) { certify(t, f, 5, time.Now().Add(72*time.Hour)) }, "is this machine's clock right?"},
+		{"expired", func(t *testing.T, f config.TLS) { certify(t, f, 4, time.Now().Add(-48*time.Hour)) }, "has expired on "},
+		{"from the future", func(t *testing.T, f config.TLS) { certify(t, f, 5, time.Now().Add(72*time.Hour)) }, "is this machine's clock right?"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			files := tlsFiles(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -24,14 +25,11 @@ type TokenGrant struct {
 	TTL     time.Duration // at most a day
 }
 
-// RequiresTokens reports whether callers must send tokens.
-func (c *Config) RequiresTokens() bool { return c.Auth.Mode != authNone }
-
 // MintCallerToken returns a token that a router with this data directory accepts. The
 // router may be running, because nothing is written and the store is not opened. The
 // error is a *ScopeError if a scope is unknown, an *AgentError if an agent is, and an
 // *auth.ClaimError if a claim is not valid.
-func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
+func MintCallerToken(cfg config.Config, g TokenGrant) (string, error) {
 	now := time.Now()
 	grant := auth.CallerGrant{
 		Issuer: cfg.Auth.Issuer, Audience: cfg.Auth.Audience,
@@ -59,14 +57,14 @@ func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
 }
 
 // ListKeys describes the keys of the data directory, the newest first.
-func ListKeys(cfg Config) ([]auth.KeyInfo, error) {
+func ListKeys(cfg config.Config) ([]auth.KeyInfo, error) {
 	keys, err := auth.ListKeys(cfg.DataDir, time.Now())
 	return keys, explainKeyError(cfg.DataDir, err)
 }
 
 // RotateKeys creates a new signing key in the data directory. A running router reloads
 // it.
-func RotateKeys(cfg Config, revoke bool) (*auth.Rotation, error) {
+func RotateKeys(cfg config.Config, revoke bool) (*auth.Rotation, error) {
 	done, err := auth.RotateKeys(cfg.DataDir, revoke, time.Now())
 	return done, explainKeyError(cfg.DataDir, err)
 }
@@ -102,8 +100,8 @@ type tokenAgents struct {
 	requires func() (map[string]contract.Requires, error)
 }
 
-func newTokenAgents(registry *RegistryConfig) *tokenAgents {
-	path, optional := registry.filePath()
+func newTokenAgents(registry *config.Registry) *tokenAgents {
+	path, optional := registry.FilePath()
 	return &tokenAgents{path: path, requires: sync.OnceValues(func() (map[string]contract.Requires, error) {
 		requires := map[string]contract.Requires{}
 		snapshot, err := capabilities.Load(path)
@@ -203,7 +201,7 @@ type MissingScopes struct {
 
 // FindMissingScopes returns the agents that scopes of a token name, but that require others
 // as well. agent:* names none.
-func FindMissingScopes(cfg *Config, scopes []string) ([]MissingScopes, error) {
+func FindMissingScopes(cfg *config.Config, scopes []string) ([]MissingScopes, error) {
 	agents := newTokenAgents(&cfg.Registry)
 	var list []MissingScopes
 	for _, s := range scopes {

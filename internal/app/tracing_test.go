@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 	"github.com/caprouter/caprouter/internal/testkit/fakeotlp"
@@ -34,10 +35,10 @@ const (
 )
 
 // traces makes the configuration export spans to the receiver.
-func traces(t *testing.T, receiver *fakeotlp.Receiver) func(*Config) {
+func traces(t *testing.T, receiver *fakeotlp.Receiver) func(*config.Config) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "20") // ms
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-api-key="+exporterHeader)
-	return func(c *Config) { c.Telemetry.OTLPEndpoint, c.Telemetry.TraceRatio = receiver.URL, 0 }
+	return func(c *config.Config) { c.Telemetry.OTLPEndpoint, c.Telemetry.TraceRatio = receiver.URL, 0 }
 }
 
 // checkTree compares the spans of a trace with a golden file, as soon as the last one has
@@ -84,7 +85,7 @@ func TestTracing_RequestWithFailover(t *testing.T) {
 	agent := startAgent(t, "second_agent", answer("canary-answer"))
 	parents := recordTraceparents(t, agent)
 	registry := "clients:\n" + entry("first_agent", "code_review", "python", refusing) + entry("second_agent", "code_review", "python", agent.url)
-	s := startServerIn(t, modelEnv, registry, traces(t, receiver), asks(ProviderGemini, model))
+	s := startServerIn(t, modelEnv, registry, traces(t, receiver), asks(config.ProviderGemini, model))
 	agent.trust(s)
 	if got := s.do(traced("/api/v1/route", reviewBody)); got.status != 200 {
 		t.Fatalf("got %d: %s", got.status, got.body)
@@ -173,7 +174,7 @@ func TestTracing_UnsampledParent(t *testing.T) {
 	agent := startAgent(t, "review_agent", answer("done"))
 	parents := recordTraceparents(t, agent)
 	s := startServer(t, "clients:\n"+entry("review_agent", "code_review", "python", agent.url), traces(t, receiver),
-		func(c *Config) { c.Telemetry.TraceRatio = 1 })
+		func(c *config.Config) { c.Telemetry.TraceRatio = 1 })
 	agent.trust(s)
 	s.do(call{method: "POST", path: "/api/v1/route", body: reviewBody, header: http.Header{"Traceparent": {unsampledCall}}})
 	parent := testkit.Receive(t, parents)
@@ -192,7 +193,7 @@ func TestTracing_UnsampledParent(t *testing.T) {
 func TestTracing_RatioDecidesWithoutParent(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	s := startServer(t, "clients:\n"+entry("review_agent", "code_review", "python", refusing), traces(t, receiver),
-		func(c *Config) { c.Telemetry.TraceRatio = 1 })
+		func(c *config.Config) { c.Telemetry.TraceRatio = 1 })
 	resp := s.route(reviewBody)
 	testkit.Eventually(t, "the trace of the response is received", func() bool {
 		return receiver.Has(resp.TraceID, "POST /api/v1/route")
@@ -228,7 +229,7 @@ func TestTracing_StopExportsSpans(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	change := traces(t, receiver)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Listen, cfg.DataDir = "127.0.0.1:0", t.TempDir()
 	change(&cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -249,7 +250,7 @@ func TestTracing_StopExportsSpans(t *testing.T) {
 }
 
 func TestStart_RefusesHeadersOverPlainHTTP(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.DataDir, cfg.Telemetry.OTLPEndpoint = t.TempDir(), "http://collector.example:4318"
 	lookup := func(name string) (string, bool) { return "x-api-key=secret", name == "OTEL_EXPORTER_OTLP_HEADERS" }
 	_, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: lookup})
@@ -283,7 +284,7 @@ func TestLoadConfig_OpenTelemetryVariables(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg, err := LoadConfig("", func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
+			cfg, err := config.Load("", func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
 			if err == nil {
 				err = cfg.Validate()
 			}
@@ -293,8 +294,8 @@ func TestLoadConfig_OpenTelemetryVariables(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || cfg.Telemetry.tracesURL() != tt.wantURL || cfg.Telemetry.TraceRatio != tt.wantRatio {
-				t.Errorf("got %s, %v, %v, want %s, %v", cfg.Telemetry.tracesURL(), cfg.Telemetry.TraceRatio, err, tt.wantURL, tt.wantRatio)
+			if err != nil || cfg.Telemetry.TracesURL() != tt.wantURL || cfg.Telemetry.TraceRatio != tt.wantRatio {
+				t.Errorf("got %s, %v, %v, want %s, %v", cfg.Telemetry.TracesURL(), cfg.Telemetry.TraceRatio, err, tt.wantURL, tt.wantRatio)
 			}
 		})
 	}

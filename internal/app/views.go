@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/modelfile"
@@ -181,7 +182,7 @@ func (c *core) installView(v *router.View) {
 // examples to calibrate the lexical classifier.
 func (c *core) warnOfCascade(v *router.View) {
 	mode, _ := c.classifier.Mode()
-	auto := c.cfg.Classifier.Cascade.Accept == acceptAuto
+	auto := c.cfg.Classifier.Cascade.Accept == config.AcceptAuto
 	if mode == classifier.ModeCascade && auto && math.IsInf(v.Lexical.AcceptThreshold(), 1) {
 		c.log.Warn("too few examples to calibrate the lexical classifier: the cascade asks the model for every request",
 			"key", "classifier.cascade.accept", "registry_version", v.Catalogue.Version)

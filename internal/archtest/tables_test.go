@@ -193,6 +193,9 @@ func levels() []level {
 		{"golden cases in go test", []row{
 			{pkg: "golden/goldentest", why: "golden cases in a go test; imports testing, which the binary must not", users: []string{"examples/golden"}},
 		}},
+		{"configuration", []row{
+			{pkg: "internal/config", why: "keys and defaults of the configuration file; opens nothing but key files"},
+		}},
 		{"composition", []row{
 			{pkg: "internal/app", why: "composes all packages"},
 		}},

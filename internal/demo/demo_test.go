@@ -21,6 +21,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/run"
@@ -222,7 +223,7 @@ func startDemo(t *testing.T) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cfg := app.DefaultConfig()
+	cfg := config.Default()
 	cfg.Listen, cfg.DataDir = listener.Addr().String(), filepath.Join(dir, "data")
 	cfg.Registry.File = filepath.Join(dir, "capabilities.yaml")
 	if err := os.WriteFile(cfg.Registry.File, demo.Registry(urls), 0o600); err != nil {

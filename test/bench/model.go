@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/test/internal/process"
 )
@@ -147,7 +148,7 @@ func startModelRouter(ctx context.Context, mode, provider, model string) (url st
 	if err := bed.writeConfig(dir, routerConfig{sync: syncAlways}); err != nil {
 		return "", nil, err
 	}
-	cfg, err := app.LoadConfig(filepath.Join(dir, "caprouter.yaml"), nil)
+	cfg, err := config.Load(filepath.Join(dir, "caprouter.yaml"), nil)
 	if err != nil {
 		return "", nil, err
 	}

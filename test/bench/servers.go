@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 
@@ -72,7 +73,7 @@ func serveHandler(ctx context.Context, h http.Handler) error {
 }
 
 func serveRouter(ctx context.Context, dir string) error {
-	cfg, err := app.LoadConfig(filepath.Join(dir, "caprouter.yaml"), nil)
+	cfg, err := config.Load(filepath.Join(dir, "caprouter.yaml"), nil)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 
@@ -76,7 +77,7 @@ func (b *testbed) startServer(ctx context.Context, kind, arg string) (*server, e
 }
 
 func mintToken(dir string) (string, error) {
-	cfg, err := app.LoadConfig(filepath.Join(dir, "caprouter.yaml"), nil)
+	cfg, err := config.Load(filepath.Join(dir, "caprouter.yaml"), nil)
 	if err != nil {
 		return "", err
 	}

@@ -3,7 +3,7 @@ package workload
 import (
 	"testing"
 
-	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
 )
 
 func TestConfig_IsValid(t *testing.T) {
@@ -12,7 +12,7 @@ func TestConfig_IsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := app.LoadConfig(path, func(string) (string, bool) { return "", false })
+	cfg, err := config.Load(path, func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
-package app
+package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -57,10 +56,10 @@ func envNames() (names []string) {
 	return names
 }
 
-// unknownEnvNames returns the names in environ (NAME=value) that have the prefix but are
+// UnknownEnvNames returns the names in environ (NAME=value) that have the prefix but are
 // not keys, so that a misspelt key is noticed. CAPROUTER_URL and CAPROUTER_CONFIG are
 // read by commands, and the configuration names the variables of secrets.
-func unknownEnvNames(cfg *Config, environ []string) []string {
+func UnknownEnvNames(cfg *Config, environ []string) []string {
 	known := map[string]bool{
 		EnvPrefix + "_URL": true, EnvPrefix + "_CONFIG": true,
 		cfg.Store.Encryption.KeyEnv: true, cfg.Tickets.Webhook.SecretEnv: true, cfg.LLM.APIKeyEnv: true,
@@ -82,9 +81,9 @@ func unknownEnvNames(cfg *Config, environ []string) []string {
 	return unknown
 }
 
-// nearestEnvName returns the variable of a key that is most similar to the name, "" if none
+// NearestEnvName returns the variable of a key that is most similar to the name, "" if none
 // is.
-func nearestEnvName(name string) string {
+func NearestEnvName(name string) string {
 	names := envNames()
 	for i := range names {
 		names[i] = strings.TrimPrefix(names[i], EnvPrefix)
@@ -129,55 +128,6 @@ func setScalar(field reflect.Value, text string) error {
 		field.SetInt(int64(n))
 	default:
 		return fmt.Errorf("keys of kind %s cannot be set by environment", field.Kind())
-	}
-	return nil
-}
-
-// applyOTelEnv sets the keys whose variables OpenTelemetry defines. The exporter reads
-// the other ones, such as OTEL_EXPORTER_OTLP_HEADERS.
-func applyOTelEnv(c *TelemetryConfig, lookup func(string) (string, bool)) error {
-	if lookup == nil {
-		return nil
-	}
-	value := func(name string) string { // an empty variable counts as one that is not set
-		if text, ok := lookup(name); ok {
-			return text
-		}
-		return ""
-	}
-	if base := strings.TrimSuffix(value("OTEL_EXPORTER_OTLP_ENDPOINT"), "/"); base != "" {
-		c.OTLPEndpoint = base + tracesPath
-	}
-	if endpoint := value("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); endpoint != "" {
-		c.OTLPEndpoint = endpoint
-	}
-	if strings.EqualFold(value("OTEL_SDK_DISABLED"), "true") || value("OTEL_TRACES_EXPORTER") == "none" {
-		c.OTLPEndpoint = ""
-	}
-	protocol := cmp.Or(value("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), value("OTEL_EXPORTER_OTLP_PROTOCOL"))
-	if c.OTLPEndpoint != "" && protocol != "" && !strings.HasPrefix(protocol, "http/") {
-		return fmt.Errorf("environment OTEL_EXPORTER_OTLP_PROTOCOL: %q is not supported: use http/protobuf, which receivers expect on port 4318", protocol)
-	}
-	return c.setSampler(value("OTEL_TRACES_SAMPLER"), value("OTEL_TRACES_SAMPLER_ARG"))
-}
-
-// setSampler sets the ratio of a sampler of OpenTelemetry. Callers that have decided
-// whether to record a trace have precedence over each of them.
-func (c *TelemetryConfig) setSampler(name, arg string) error {
-	switch strings.TrimPrefix(name, "parentbased_") {
-	case "":
-	case "always_on":
-		c.TraceRatio = 1
-	case "always_off":
-		c.TraceRatio = 0
-	case "traceidratio":
-		ratio, err := strconv.ParseFloat(cmp.Or(arg, "1"), 64)
-		if err != nil {
-			return fmt.Errorf("environment OTEL_TRACES_SAMPLER_ARG: %q is not a number", arg)
-		}
-		c.TraceRatio = ratio
-	default:
-		return fmt.Errorf("environment OTEL_TRACES_SAMPLER: %q is not known: use parentbased_traceidratio, parentbased_always_on or parentbased_always_off", name)
 	}
 	return nil
 }

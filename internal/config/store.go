@@ -1,4 +1,4 @@
-package app
+package config
 
 import (
 	"errors"
@@ -7,16 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
-// StoreConfig specifies the durable store and its retention.
-type StoreConfig struct {
-	URL        string           `yaml:"url"`  // "" = embedded, in data_dir; nats://host:port,… = external servers of one cluster
-	Sync       string           `yaml:"sync"` // always, or an interval such as 100ms
-	Retention  RetentionConfig  `yaml:"retention"`
-	Encryption EncryptionConfig `yaml:"encryption"`
+// Store specifies the durable store and its retention.
+type Store struct {
+	URL        string     `yaml:"url"`  // "" = embedded, in data_dir; nats://host:port,… = external servers of one cluster
+	Sync       string     `yaml:"sync"` // always, or an interval such as 100ms
+	Retention  Retention  `yaml:"retention"`
+	Encryption Encryption `yaml:"encryption"`
 	// TenantShare is the part of the store that one tenant may use, or one caller
 	// without a tenant. The one caller of auth.mode none may use all of it.
 	TenantShare float64 `yaml:"tenant_share"`
@@ -24,46 +23,46 @@ type StoreConfig struct {
 	Replication int `yaml:"replication"`
 }
 
-// EncryptionConfig names the keys of stored contents; without either, the file content.key
+// Encryption names the keys of stored contents; without either, the file content.key
 // in data_dir is used, and made.
-type EncryptionConfig struct {
+type Encryption struct {
 	KeyEnv  string `yaml:"key_env"`  // environment variable with the keys
 	KeyFile string `yaml:"key_file"` // or the file, readable by its owner only
 }
 
-// RetentionConfig bounds the stored data in time (90d, 12h) and in bytes (10GiB).
-type RetentionConfig struct {
+// Retention bounds the stored data in time (90d, 12h) and in bytes (10GiB).
+type Retention struct {
 	Requests  string `yaml:"requests"`  // asynchronous requests with their answers
 	Decisions string `yaml:"decisions"` // contents of the audit log: prompts, decisions, answers
 	Audit     string `yaml:"audit"`     // the audit log without contents
 	MaxBytes  string `yaml:"max_bytes"` // of the whole store
 }
 
-// AuditConfig specifies how requests are recorded.
-type AuditConfig struct {
+// Audit specifies how requests are recorded.
+type Audit struct {
 	Required bool `yaml:"required"` // reject requests that cannot be recorded
 	// Outcome specifies whether a caller waits until its response is recorded.
 	Outcome string `yaml:"outcome" validate:"oneof=background wait"`
 }
 
-// outcomeInBackground is the value of audit.outcome for which callers do not wait.
-const outcomeInBackground = "background"
+// OutcomeInBackground is the value of audit.outcome for which callers do not wait.
+const OutcomeInBackground = "background"
 
-// TicketsConfig specifies the tickets of policy C.
-type TicketsConfig struct {
-	Webhook WebhookConfig `yaml:"webhook"`
+// Tickets specifies the tickets of policy C.
+type Tickets struct {
+	Webhook Webhook `yaml:"webhook"`
 }
 
-// WebhookConfig specifies the receiver of ticket notifications.
-type WebhookConfig struct {
+// Webhook specifies the receiver of ticket notifications.
+type Webhook struct {
 	URL       string `yaml:"url"`        // "" = none
 	SecretEnv string `yaml:"secret_env"` // environment variable with the signing secret
 }
 
-func defaultStoreConfig() StoreConfig {
-	return StoreConfig{
+func defaultStoreConfig() Store {
+	return Store{
 		Sync:        syncAlways,
-		Retention:   RetentionConfig{Requests: "30d", Decisions: "90d", Audit: "365d", MaxBytes: "10GiB"},
+		Retention:   Retention{Requests: "30d", Decisions: "90d", Audit: "365d", MaxBytes: "10GiB"},
 		TenantShare: 0.25,
 		Replication: 1,
 	}
@@ -80,7 +79,7 @@ const (
 	maxSyncInterval     = 10 * time.Second
 )
 
-func (c *StoreConfig) validate() error {
+func (c *Store) validate() error {
 	r := &c.Retention
 	return errors.Join(
 		c.validateURL(),
@@ -88,57 +87,28 @@ func (c *StoreConfig) validate() error {
 		c.validateSync(),
 		checkMinDuration("store.retention.requests", r.Requests, minRequestRetention, "48h: a request may be open for a day"),
 		checkMinDuration("store.retention.decisions", r.Decisions, minRetention, "1h"),
-		checkMinDuration("store.retention.audit", r.Audit, max(minRetention, durationOf(r.Decisions)), "as long as store.retention.decisions"),
+		checkMinDuration("store.retention.audit", r.Audit, max(minRetention, Duration(r.Decisions)), "as long as store.retention.decisions"),
 		c.validateBytes(),
 		c.validateShare(),
 		c.Encryption.validate(),
 	)
 }
 
-func (c *StoreConfig) validateShare() error {
+func (c *Store) validateShare() error {
 	if !(c.TenantShare >= 0.001 && c.TenantShare <= 1) {
 		return fmt.Errorf("store.tenant_share is %v: write the part of the store that one tenant may use, from 0.001 to 1 (0.25)", c.TenantShare)
 	}
 	return nil
 }
 
-func (c *EncryptionConfig) validate() error {
+func (c *Encryption) validate() error {
 	if c.KeyEnv != "" && c.KeyFile != "" {
 		return errors.New("store.encryption: name one of key_env and key_file, or neither")
 	}
 	return checkVariableName("store.encryption.key_env", "key", c.KeyEnv)
 }
 
-// openKeys returns the keys of the stored contents. The caller holds the lock of the data
-// directory.
-func (c *EncryptionConfig) openKeys(dataDir string, lookup func(string) (string, bool)) (*contentkey.Keyring, error) {
-	return c.readKeys(lookup, func() (*contentkey.Keyring, error) { return contentkey.OpenOrCreate(dataDir) })
-}
-
-func (c *EncryptionConfig) readKeys(
-	lookup func(string) (string, bool), readDefault func() (*contentkey.Keyring, error),
-) (*contentkey.Keyring, error) {
-	switch {
-	case c.KeyFile != "":
-		return contentkey.OpenFile(c.KeyFile)
-	case c.KeyEnv != "":
-		text, _ := lookup(c.KeyEnv)
-		return contentkey.Parse(text, "the variable "+c.KeyEnv+" (store.encryption.key_env)")
-	}
-	return readDefault()
-}
-
-// ContentKeys returns the keys of stored contents for a command that reads the files of a
-// data directory. They are configured by variables, or are in the directory.
-func ContentKeys(dataDir string, lookupEnv func(string) (string, bool)) (*contentkey.Keyring, error) {
-	var cfg Config
-	if err := applyEnv(&cfg, lookupEnv); err != nil {
-		return nil, err
-	}
-	return cfg.Store.Encryption.readKeys(lookupEnv, func() (*contentkey.Keyring, error) { return contentkey.OpenExisting(dataDir) })
-}
-
-func (c *StoreConfig) validateURL() error {
+func (c *Store) validateURL() error {
 	if c.URL == "" {
 		return nil
 	}
@@ -150,7 +120,7 @@ func (c *StoreConfig) validateURL() error {
 	return nil
 }
 
-func (c *StoreConfig) validateReplication() error {
+func (c *Store) validateReplication() error {
 	if c.Replication < 1 || c.Replication > 5 {
 		return fmt.Errorf("store.replication is %d: write the number of servers that keep each stream, from 1 to 5 (3)", c.Replication)
 	}
@@ -160,7 +130,7 @@ func (c *StoreConfig) validateReplication() error {
 	return nil
 }
 
-func (c *StoreConfig) validateSync() error {
+func (c *Store) validateSync() error {
 	if c.Sync == syncAlways {
 		return nil
 	}
@@ -170,20 +140,21 @@ func (c *StoreConfig) validateSync() error {
 	return nil
 }
 
-func (c *StoreConfig) validateBytes() error {
+func (c *Store) validateBytes() error {
 	if n, err := parseSize(c.Retention.MaxBytes); err != nil || n < minStoreBytes {
 		return fmt.Errorf("store.retention.max_bytes is %q: write a size from 64MiB on (10GiB)", c.Retention.MaxBytes)
 	}
 	return nil
 }
 
-// syncInterval returns 0 for "always".
-func (c *StoreConfig) syncInterval() time.Duration {
+// SyncInterval returns 0 for "always".
+func (c *Store) SyncInterval() time.Duration {
 	d, _ := time.ParseDuration(c.Sync) // validated; "always" is not a duration
 	return d
 }
 
-func (c *StoreConfig) maxBytes() int64 {
+// MaxBytes returns Retention.MaxBytes as a number.
+func (c *Store) MaxBytes() int64 {
 	n, _ := parseSize(c.Retention.MaxBytes) // validated
 	return n
 }
@@ -199,8 +170,8 @@ func checkMinDuration(key, text string, least time.Duration, words string) error
 	return nil
 }
 
-// durationOf returns the duration, 0 if the text is not valid.
-func durationOf(text string) time.Duration {
+// Duration returns the duration, 0 if the text is not valid.
+func Duration(text string) time.Duration {
 	d, _ := parseDuration(text)
 	return d
 }
@@ -249,7 +220,7 @@ func validatePublicURL(text string, allowPlain bool) error {
 	return nil
 }
 
-func (c *WebhookConfig) validate() error {
+func (c *Webhook) validate() error {
 	if c.URL == "" {
 		return nil
 	}

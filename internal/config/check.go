@@ -1,4 +1,4 @@
-package app
+package config
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func checkListen(listen, authMode string) error {
 	if _, err := net.DefaultResolver.LookupPort(context.Background(), "tcp", port); err != nil { // a number, or a name such as http
 		return fmt.Errorf("listen: %q has no valid port: write a number up to 65535, or 0 for a free one", listen)
 	}
-	if authMode == authNone && !egress.IsLoopback(host) {
+	if authMode == AuthNone && !egress.IsLoopback(host) {
 		return fmt.Errorf("listen: %q is reachable from outside and auth.mode is none: listen on 127.0.0.1 or [::1], or set auth.mode jwt", listen)
 	}
 	return nil
@@ -64,6 +64,3 @@ func parseURL(text string, schemes ...string) (u *url.URL, ok bool) {
 	u, err := url.Parse(text)
 	return u, err == nil && u.Host != "" && slices.Contains(schemes, u.Scheme)
 }
-
-// errorOf drops the result of a check and returns its error.
-func errorOf[T any](_ T, err error) error { return err }
