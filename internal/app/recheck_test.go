@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -64,7 +65,6 @@ func countingAgent(t *testing.T) (url string, calls *atomic.Int64) {
 // An asynchronous request that waits for its agent obeys the registry of the moment in
 // which the task is sent.
 func TestServer_RechecksAgentsOfWaitingRequests(t *testing.T) {
-	t.Parallel()
 	down := refusing
 	for _, tt := range []struct {
 		name   string
@@ -155,7 +155,7 @@ func TestServer_RechecksAgentsOfWaitingRequests(t *testing.T) {
 func TestServer_RechecksAgentsAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	up, calls := countingAgent(t)
-	keep := func(c *Config) { c.DataDir = dir }
+	keep := func(c *config.Config) { c.DataDir = dir }
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	first, _ := startOnce(ctx, t, "clients:\n"+entry("slow", "count_words", "text", refusing), keep)
 	first.t = t
