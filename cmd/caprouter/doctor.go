@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/doctor"
 )
 
 func newDoctorCommand() *cobra.Command {
@@ -38,7 +39,7 @@ func newDoctorCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return doctor(ctx, cmd.OutOrStdout(), &flags, probe, asJSON)
+			return runDoctor(ctx, cmd.OutOrStdout(), &flags, probe, asJSON)
 		},
 	}
 	flags.register(cmd, true)
@@ -48,15 +49,15 @@ func newDoctorCommand() *cobra.Command {
 	return cmd
 }
 
-func doctor(ctx context.Context, out io.Writer, flags *configFlags, probe, asJSON bool) error {
-	findings := []app.Finding{} // an empty list is [] in JSON
+func runDoctor(ctx context.Context, out io.Writer, flags *configFlags, probe, asJSON bool) error {
+	findings := []doctor.Finding{} // an empty list is [] in JSON
 	printer := newFindingPrinter(out)
-	report := func(f app.Finding) {
+	report := func(f doctor.Finding) {
 		findings = append(findings, f)
 		printer.printFinding(&f)
 	}
 	if asJSON {
-		report = func(f app.Finding) { findings = append(findings, f) }
+		report = func(f doctor.Finding) { findings = append(findings, f) }
 	} else {
 		printer.printWaiting()
 	}
@@ -68,33 +69,33 @@ func doctor(ctx context.Context, out io.Writer, flags *configFlags, probe, asJSO
 	} else if err := printer.printSummary(findings); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(findings, func(f app.Finding) bool { return f.Level == app.LevelFail }) {
+	if slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Level == doctor.LevelFail }) {
 		return silentError{}
 	}
 	return nil
 }
 
 // runChecks reports mistakes in the configuration, or else checks everything it names.
-func runChecks(ctx context.Context, flags *configFlags, probe bool, report func(app.Finding)) {
+func runChecks(ctx context.Context, flags *configFlags, probe bool, report func(doctor.Finding)) {
 	cfg, err := flags.loadConfig()
 	if err != nil {
 		for _, line := range splitErrors(err) {
-			report(app.Finding{
-				Check: "configuration", Level: app.LevelFail, Detail: line,
+			report(doctor.Finding{
+				Check: "configuration", Level: doctor.LevelFail, Detail: line,
 				Fix: "correct the file, CAPROUTER_* variable or flag that it names",
 			})
 		}
 		return
 	}
 	opts := app.Options{LogOutput: io.Discard, Version: buildVersion()}
-	app.Diagnose(ctx, cfg, opts, func(f app.Finding) {
+	doctor.Run(ctx, cfg, opts, func(f doctor.Finding) {
 		if f.Check == "configuration" {
 			f.Detail = configSource(flags) + ": " + f.Detail
 		}
 		report(f)
 	})
 	if probe {
-		report(app.ProbeModel(ctx, cfg, opts))
+		report(doctor.ProbeModel(ctx, cfg, opts))
 	}
 }
 
@@ -122,13 +123,13 @@ func newFindingPrinter(out io.Writer) findingPrinter {
 
 func (p findingPrinter) printWaiting() { p.printLine("… checking") }
 
-func (p findingPrinter) printFinding(f *app.Finding) {
+func (p findingPrinter) printFinding(f *doctor.Finding) {
 	p.clear()
 	fmt.Fprint(p.out, formatFinding(f, p.opts))
 	p.printWaiting()
 }
 
-func (p findingPrinter) printSummary(findings []app.Finding) error {
+func (p findingPrinter) printSummary(findings []doctor.Finding) error {
 	p.clear()
 	_, err := fmt.Fprintf(p.out, "\n%s\n", summarizeFindings(findings))
 	return err
@@ -142,7 +143,7 @@ const checkWidth = 14
 //	✓ registry        capabilities.yaml: 3 agents, 6 intents, 7 domains
 //	✗ llm key         GEMINI_API_KEY is not set
 //	                  → export GEMINI_API_KEY=…
-func formatFinding(f *app.Finding, opts outputOptions) string {
+func formatFinding(f *doctor.Finding, opts outputOptions) string {
 	p := newPrinter(opts)
 	mark, style := findingMark(f.Level)
 	p.margin = len(indent)
@@ -158,22 +159,22 @@ func formatFinding(f *app.Finding, opts outputOptions) string {
 
 func findingMark(level string) (string, textStyle) {
 	switch level {
-	case app.LevelOK:
+	case doctor.LevelOK:
 		return "✓", green
-	case app.LevelWarn:
+	case doctor.LevelWarn:
 		return "!", yellow
-	case app.LevelSkip:
+	case doctor.LevelSkip:
 		return "-", dim
 	}
 	return "✗", red
 }
 
-func summarizeFindings(findings []app.Finding) string {
+func summarizeFindings(findings []doctor.Finding) string {
 	n := map[string]int{}
 	for i := range findings {
 		n[findings[i].Level]++
 	}
-	switch failed, warned := n[app.LevelFail], n[app.LevelWarn]; {
+	switch failed, warned := n[doctor.LevelFail], n[doctor.LevelWarn]; {
 	case failed > 0 && warned > 0:
 		return fmt.Sprintf("%s failed, %s", formatCount(failed, "check"), formatCount(warned, "warning"))
 	case failed > 0:

@@ -8,50 +8,50 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/doctor"
 )
 
 func TestFormatFinding(t *testing.T) {
 	tests := []struct {
 		name    string
-		finding app.Finding
+		finding doctor.Finding
 		opts    outputOptions
 		want    string
 	}{
 		{
 			"well",
-			app.Finding{Check: "listen", Level: app.LevelOK, Detail: "127.0.0.1:8080 is free"},
+			doctor.Finding{Check: "listen", Level: doctor.LevelOK, Detail: "127.0.0.1:8080 is free"},
 			outputOptions{width: defaultWidth},
 			"  ✓ listen          127.0.0.1:8080 is free\n",
 		},
 		{
 			"a warning with its fix",
-			app.Finding{Check: "classifier", Level: app.LevelWarn, Detail: "lexical", Fix: "export GEMINI_API_KEY=…"},
+			doctor.Finding{Check: "classifier", Level: doctor.LevelWarn, Detail: "lexical", Fix: "export GEMINI_API_KEY=…"},
 			outputOptions{width: defaultWidth},
 			"  ! classifier      lexical\n                    → export GEMINI_API_KEY=…\n",
 		},
 		{
 			"not looked at",
-			app.Finding{Check: "model", Level: app.LevelSkip, Detail: "none is configured"},
+			doctor.Finding{Check: "model", Level: doctor.LevelSkip, Detail: "none is configured"},
 			outputOptions{width: defaultWidth},
 			"  - model           none is configured\n",
 		},
 		{
 			"a failure, wrapped",
-			app.Finding{Check: "model", Level: app.LevelFail, Detail: "llm_unauthorized: the server does not take the key", Fix: "make a new key"},
+			doctor.Finding{Check: "model", Level: doctor.LevelFail, Detail: "llm_unauthorized: the server does not take the key", Fix: "make a new key"},
 			outputOptions{width: minWidth},
 			"  ✗ model           llm_unauthorized: the server\n                    does not take the key\n                    → make a new key\n",
 		},
 		{
 			"colour",
-			app.Finding{Check: "model", Level: app.LevelFail, Detail: "no", Fix: "yes"},
+			doctor.Finding{Check: "model", Level: doctor.LevelFail, Detail: "no", Fix: "yes"},
 			outputOptions{width: defaultWidth, color: true},
 			"  \x1b[31m✗\x1b[0m model           no\n                    \x1b[31m→ yes\x1b[0m\n",
 		},
 		{
 			"text that paints, of a level nobody knows",
-			app.Finding{Check: "a check with a long name\x1b", Level: "odd", Detail: "\x1b[2J\nthere"},
+			doctor.Finding{Check: "a check with a long name\x1b", Level: "odd", Detail: "\x1b[2J\nthere"},
 			outputOptions{width: defaultWidth},
 			"  ✗ a check with …  \ufffd[2J; there\n",
 		},
@@ -64,20 +64,20 @@ func TestFormatFinding(t *testing.T) {
 }
 
 func TestSummarizeFindings(t *testing.T) {
-	of := func(levels ...string) (list []app.Finding) {
+	of := func(levels ...string) (list []doctor.Finding) {
 		for _, l := range levels {
-			list = append(list, app.Finding{Level: l})
+			list = append(list, doctor.Finding{Level: l})
 		}
 		return list
 	}
 	tests := []struct {
-		findings []app.Finding
+		findings []doctor.Finding
 		want     string
 	}{
-		{of(app.LevelOK, app.LevelSkip), "ready to serve"},
-		{of(app.LevelOK, app.LevelWarn), "ready to serve, with 1 warning"},
-		{of(app.LevelFail, app.LevelFail), "2 checks failed"},
-		{of(app.LevelFail, app.LevelWarn, app.LevelWarn), "1 check failed, 2 warnings"},
+		{of(doctor.LevelOK, doctor.LevelSkip), "ready to serve"},
+		{of(doctor.LevelOK, doctor.LevelWarn), "ready to serve, with 1 warning"},
+		{of(doctor.LevelFail, doctor.LevelFail), "2 checks failed"},
+		{of(doctor.LevelFail, doctor.LevelWarn, doctor.LevelWarn), "1 check failed, 2 warnings"},
 	}
 	for _, tt := range tests {
 		if got := summarizeFindings(tt.findings); got != tt.want {
@@ -97,7 +97,7 @@ func TestFindingPrinter_ShowsProgressOnTerminals(t *testing.T) {
 		var out bytes.Buffer
 		p := findingPrinter{&progressLine{&out, terminal}, outputOptions{width: defaultWidth}}
 		p.printWaiting()
-		findings := []app.Finding{{Check: "a", Level: app.LevelOK, Detail: "b"}}
+		findings := []doctor.Finding{{Check: "a", Level: doctor.LevelOK, Detail: "b"}}
 		p.printFinding(&findings[0])
 		if err := p.printSummary(findings); err != nil {
 			t.Fatal(err)

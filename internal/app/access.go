@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -54,7 +53,7 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 	if c.cfg.Auth.Mode == config.AuthNone {
 		return a, nil
 	}
-	keys, err := staticKeys(&c.cfg.Auth, opts.lookupEnv())
+	keys, err := c.cfg.Auth.StaticKeys(opts.EnvLookup())
 	if err != nil {
 		return nil, err
 	}
@@ -76,46 +75,6 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 		return nil, fmt.Errorf("auth: %w", err)
 	}
 	return a, nil
-}
-
-// staticKeys reads the keys of the configuration. Errors contain the id of the key and
-// never a secret.
-func staticKeys(c *config.Auth, lookup func(string) (string, bool)) ([]auth.StaticKey, error) {
-	var (
-		keys []auth.StaticKey
-		errs []error
-	)
-	for i := range c.Keys {
-		k := &c.Keys[i]
-		material, err := readKey(k, lookup)
-		if err == nil {
-			var key auth.StaticKey
-			key, err = auth.NewStaticKey(k.KID, k.Alg, material)
-			if err == nil && k.Issuer != "" {
-				key, err = key.ForIssuer(k.Issuer)
-			}
-			if err == nil {
-				keys = append(keys, key)
-				continue
-			}
-		}
-		errs = append(errs, fmt.Errorf("auth.keys[%d] (%s): %w", i, k.KID, err))
-	}
-	return keys, errors.Join(errs...)
-}
-
-func readKey(k *config.Key, lookup func(string) (string, bool)) ([]byte, error) {
-	switch {
-	case k.PublicKeyFile != "":
-		return auth.ReadPublicKeyFile(k.PublicKeyFile)
-	case k.SecretFile != "":
-		return auth.ReadSecretFile(k.SecretFile)
-	}
-	secret, ok := lookup(k.SecretEnv)
-	if !ok || strings.TrimSpace(secret) == "" {
-		return nil, fmt.Errorf("environment variable %s is empty: put the secret there, `openssl rand -base64 48` makes one", k.SecretEnv)
-	}
-	return []byte(secret), nil
 }
 
 // startReloading reloads changed keys and certificates, and refreshes the key sets of

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // A router with a secret or a key that is as good as none does not start, and
@@ -60,7 +61,7 @@ func TestStart_RejectsWeakSecrets(t *testing.T) {
 				tc.key.Alg = "HS256"
 			}
 			cfg.Auth.Keys = []config.Key{tc.key}
-			log := &lockedBuffer{}
+			log := &testkit.LogBuffer{}
 			c, err := newCore(t.Context(), cfg, Options{LogOutput: log, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, memorySigner(t), newStore)
 			if err == nil {
 				defer func() { _ = c.closeResources(t.Context()) }()

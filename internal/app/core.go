@@ -139,7 +139,7 @@ func newCore(ctx context.Context, cfg config.Config, opts Options, signer *auth.
 func newTelemetry(c *config.Config, opts *Options, redactor *redact.Redactor, use storeUse) (*telemetry.Telemetry, error) {
 	cfg := telemetry.Config{LogLevel: c.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.RedactText}
 	if use != noStore {
-		if err := c.Telemetry.CheckHeaders(c.Dispatch.AllowPlainHTTP, opts.lookupEnv()); err != nil {
+		if err := c.Telemetry.CheckHeaders(c.Dispatch.AllowPlainHTTP, opts.EnvLookup()); err != nil {
 			return nil, err
 		}
 		cfg.Tracing = telemetry.TracingConfig{Endpoint: c.Telemetry.TracesURL(), Ratio: c.Telemetry.TraceRatio, Version: opts.Version}

@@ -15,7 +15,7 @@ import (
 // directory before.
 func openSigner(dataDir string) (signer *auth.Signer, use storeUse, err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
-		return nil, noStore, fmt.Errorf("data_dir %s cannot be made: %w: name another with --data-dir, or make %s writable", dataDir, withoutPath(err), filepath.Dir(filepath.Clean(dataDir)))
+		return nil, noStore, fmt.Errorf("data_dir %s cannot be made: %w: name another with --data-dir, or make %s writable", dataDir, datadir.WithoutPath(err), filepath.Dir(filepath.Clean(dataDir)))
 	}
 	used, err := datadir.Prepare(dataDir, store.EngineVersion)
 	if err != nil {

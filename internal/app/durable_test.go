@@ -112,7 +112,7 @@ func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 // one must listen to be reached by those who know it.
 func startOnce(ctx context.Context, t *testing.T, registry string, change func(*config.Config)) (*testServer, string) {
 	t.Helper()
-	s := &testServer{t: t, registry: t.TempDir() + "/capabilities.yaml", log: &lockedBuffer{}}
+	s := &testServer{t: t, registry: t.TempDir() + "/capabilities.yaml", log: &testkit.LogBuffer{}}
 	s.write(registry)
 	cfg := config.Default()
 	cfg.Store.Sync, cfg.Listen, cfg.Registry.File = "10s", "127.0.0.1:0", s.registry

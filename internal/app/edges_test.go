@@ -127,7 +127,7 @@ func TestStart_RejectsSentenceAsSecret(t *testing.T) {
 	cfg := config.Default()
 	cfg.DataDir, cfg.Listen, cfg.Auth.Mode = t.TempDir(), "127.0.0.1:0", config.AuthJWT
 	cfg.Auth.Keys = []config.Key{{KID: "ci", Alg: "HS256", SecretFile: file}}
-	_, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
+	_, err := Start(t.Context(), cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
 	if err == nil || !strings.Contains(err.Error(), "made of words") || !strings.Contains(err.Error(), "openssl rand") || strings.Contains(err.Error(), "grandmother") {
 		t.Errorf("got %v, want an error about the words, with the command that makes a secret", err)
 	}

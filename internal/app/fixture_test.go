@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,7 +37,7 @@ type testServer struct {
 	*Server
 	t        *testing.T
 	registry string // path
-	log      *lockedBuffer
+	log      *testkit.LogBuffer
 }
 
 // startServer runs a router on loopback until the test ends, and fails the test
@@ -52,7 +51,7 @@ func startServer(t *testing.T, registry string, change ...func(*config.Config)) 
 func startServerIn(t *testing.T, lookup func(string) (string, bool), registry string, change ...func(*config.Config)) *testServer {
 	t.Helper()
 	dir := t.TempDir()
-	s := &testServer{t: t, registry: filepath.Join(dir, "capabilities.yaml"), log: &lockedBuffer{}}
+	s := &testServer{t: t, registry: filepath.Join(dir, "capabilities.yaml"), log: &testkit.LogBuffer{}}
 	s.write(registry)
 	cfg := config.Default()
 	cfg.Store.Sync = "10s" // no test loses power
@@ -213,20 +212,3 @@ func entry(id, intent, domain, url string, more ...string) string {
 
 // refusing is the URL of an agent that refuses connections.
 const refusing = "http://" + testkit.RefusingAddress
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}

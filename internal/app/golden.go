@@ -69,7 +69,7 @@ func goldenMode(configured string, by GoldenClassifier) string {
 }
 
 func (g *Golden) openModel(cfg *config.Config, opts *Options) error {
-	g.key = cfg.LLM.APIKey(opts.lookupEnv())
+	g.key = cfg.LLM.APIKey(opts.EnvLookup())
 	if !cfg.LLM.IsUsable(g.key) {
 		return fmt.Errorf("there is no model to ask: set the variable %s, or configure a server of your own under llm", cfg.LLM.KeyEnv())
 	}

@@ -240,7 +240,7 @@ func TestReplicas_StreamEventsOfKilledReplica(t *testing.T) {
 // eventStream is a stream of events that is read in the background.
 type eventStream struct {
 	t     *testing.T
-	text  *lockedBuffer
+	text  *testkit.LogBuffer
 	ended chan struct{}
 }
 
@@ -256,7 +256,7 @@ func followStream(t *testing.T, url, last string) *eventStream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &eventStream{t: t, text: &lockedBuffer{}, ended: make(chan struct{})}
+	s := &eventStream{t: t, text: &testkit.LogBuffer{}, ended: make(chan struct{})}
 	go func() {
 		defer close(s.ended)
 		defer resp.Body.Close()

@@ -47,7 +47,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 			Client: mcpclient.Config{
 				Supervisor: opts.Supervisor, Version: opts.Version,
 			},
-			Lookup: opts.lookupEnv(), CallTimeout: c.cfg.MCP.Timeout(), Breaker: breaker, Pins: guard,
+			Lookup: opts.EnvLookup(), CallTimeout: c.cfg.MCP.Timeout(), Breaker: breaker, Pins: guard,
 			Capabilities: func(agentID string) ([]string, bool) { return mcpCapabilities(c.router.View(), agentID) },
 		},
 		Guard:    egress.NewGuard(append(private, c.cfg.LocalAddresses()...)...),

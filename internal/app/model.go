@@ -35,6 +35,11 @@ func modelConfig(cfg *config.Config, opts *Options, key llm.Secret) llm.Config {
 	}
 }
 
+// OpenProvider opens the configured provider with the key, without calling it.
+func OpenProvider(cfg *config.Config, opts *Options, key llm.Secret) (llm.Provider, error) {
+	return openProvider(modelConfig(cfg, opts, key))
+}
+
 // openProvider opens the configured provider without calling it.
 func openProvider(cfg llm.Config) (llm.Provider, error) {
 	switch cfg.Provider {
@@ -51,7 +56,7 @@ func openProvider(cfg llm.Config) (llm.Provider, error) {
 // newModelClient opens the configured model without calling it. clientConfig contains
 // the settings beside the names of provider and model.
 func newModelClient(c *config.Config, opts *Options, clientConfig llm.ClientConfig) (*llm.Client, error) {
-	key := c.LLM.APIKey(opts.lookupEnv())
+	key := c.LLM.APIKey(opts.EnvLookup())
 	if err := c.LLM.CheckKeyOwner(key); err != nil {
 		return nil, err
 	}
@@ -67,7 +72,7 @@ func newModelClient(c *config.Config, opts *Options, clientConfig llm.ClientConf
 // openModel opens the configured model, if there is one. Only the modes auto and
 // lexical work without.
 func (c *core) openModel(opts *Options) (err error) {
-	if !c.cfg.LLM.IsUsable(c.cfg.LLM.APIKey(opts.lookupEnv())) {
+	if !c.cfg.LLM.IsUsable(c.cfg.LLM.APIKey(opts.EnvLookup())) {
 		return nil
 	}
 	metrics := c.telemetry.Metrics()
@@ -87,7 +92,7 @@ func (c *core) openModel(opts *Options) (err error) {
 
 // openRunModels returns the planners and verifiers of orchestrations, and calls none.
 func openRunModels(c *core, opts *Options, redactor *redact.Redactor) (*planner.Models, error) {
-	cfg, key := &c.cfg.Orchestrator, c.cfg.LLM.APIKey(opts.lookupEnv())
+	cfg, key := &c.cfg.Orchestrator, c.cfg.LLM.APIKey(opts.EnvLookup())
 	if err := c.cfg.LLM.CheckKeyOwner(key); err != nil {
 		return nil, err
 	}
@@ -169,7 +174,8 @@ func (c *core) classifierMode() (mode, why string) {
 	return mode, why
 }
 
-func (o *Options) lookupEnv() func(string) (string, bool) {
+// EnvLookup returns LookupEnv, or os.LookupEnv if it is nil.
+func (o *Options) EnvLookup() func(string) (string, bool) {
 	if o.LookupEnv == nil {
 		return os.LookupEnv
 	}

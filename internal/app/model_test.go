@@ -66,7 +66,7 @@ func TestModel_EveryReply(t *testing.T) {
 
 func testReply(t *testing.T, provider string, wire fakellm.Protocol, reply *fakellm.ReplyCase) {
 	model := fakellm.Start(t, fakellm.Config{Protocol: wire, Script: fakellm.Always(reply.Behaviour)})
-	dir, log, cfg := t.TempDir(), &lockedBuffer{}, config.Default()
+	dir, log, cfg := t.TempDir(), &testkit.LogBuffer{}, config.Default()
 	cfg.DataDir, cfg.Registry.File = dir, filepath.Join(dir, "capabilities.yaml")
 	if err := os.WriteFile(cfg.Registry.File, []byte(modelRegistry), 0o600); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestModel_WithoutKey(t *testing.T) {
 	for _, mode := range []string{"llm", "cascade"} {
 		cfg := config.Default()
 		cfg.Listen, cfg.DataDir, cfg.Classifier.Mode = "127.0.0.1:0", t.TempDir(), mode
-		_, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
+		_, err := Start(t.Context(), cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
 		if err == nil || !strings.Contains(err.Error(), "classifier.mode") || !strings.Contains(err.Error(), "GEMINI_API_KEY") {
 			t.Errorf("mode %s: got error %v, want one that names the mode and the variable", mode, err)
 		}
@@ -199,7 +199,7 @@ func TestModel_KeyIsSentToItsProviderOnly(t *testing.T) {
 		cfg.Listen, cfg.DataDir = "127.0.0.1:0", t.TempDir()
 		cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model, cfg.LLM.APIKeyEnv = config.ProviderOpenAI, baseURL, "m", "GEMINI_API_KEY"
 		ctx, stop := context.WithCancel(t.Context())
-		server, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: modelEnv})
+		server, err := Start(ctx, cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: modelEnv})
 		stop()
 		if got := fmt.Sprint(err); (want == "") != (err == nil) || !strings.Contains(got, want) || strings.Contains(got, fakellm.APIKey) {
 			t.Errorf("%s: got error %v, want %q", baseURL, err, want)

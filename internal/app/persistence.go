@@ -227,7 +227,7 @@ func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.
 		cfg.Replicas = &tickets.Replicas{Owner: c.persistence.owner, IsLive: c.persistence.members.IsLive, Messages: c.persistence.store}
 	}
 	if hook := &c.cfg.Tickets.Webhook; hook.URL != "" {
-		secret, _ := opts.lookupEnv()(hook.SecretEnv)
+		secret, _ := opts.EnvLookup()(hook.SecretEnv)
 		if secret == "" {
 			return fmt.Errorf("tickets.webhook: the variable %s, which secret_env names, is not set", hook.SecretEnv)
 		}

@@ -5,11 +5,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // net/http quotes bytes of agents in its messages.
 func TestLibraryLogWriter_DropsTheText(t *testing.T) {
-	var out lockedBuffer
+	var out testkit.LogBuffer
 	text := "Unsolicited response received on idle HTTP channel starting with \"secret\""
 	if n, err := (libraryLogWriter{slog.New(slog.NewJSONHandler(&out, nil))}).Write([]byte(text)); n != len(text) || err != nil {
 		t.Errorf("got %d, %v, want %d and no error", n, err, len(text))

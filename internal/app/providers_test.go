@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // rsaProvider is an identity provider that signs with RS256, as most of them do, and
@@ -261,7 +262,7 @@ func TestStart_RejectsDangerousIssuerOptions(t *testing.T) {
 		cfg.DataDir, cfg.Listen, cfg.Auth.Mode = t.TempDir(), "127.0.0.1:0", config.AuthJWT
 		cfg.Auth.Issuers = []config.Issuer{{Issuer: "https://idp.example", JWKSURL: "https://idp.example/keys"}}
 		change(&cfg.Auth.Issuers[0])
-		if _, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Start(t.Context(), cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}

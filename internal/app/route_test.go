@@ -179,7 +179,7 @@ func TestRouteOnce_NeedsNoServer(t *testing.T) {
 		Content: contract.Content{Prompt: "Please do a code review of this python module"},
 		Options: contract.Options{DryRun: true},
 	}
-	resp, err := RouteOnce(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv}, req)
+	resp, err := RouteOnce(t.Context(), cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv}, req)
 	if err != nil {
 		t.Fatal(err)
 	}

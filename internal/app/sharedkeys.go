@@ -12,7 +12,7 @@ import (
 func (c *core) openKeys(ctx context.Context, opts *Options) (err error) {
 	p, encryption := c.persistence, &c.cfg.Store.Encryption
 	if c.cfg.Store.URL == "" {
-		p.contentKeys, err = encryption.OpenKeys(c.cfg.DataDir, opts.lookupEnv())
+		p.contentKeys, err = encryption.OpenKeys(c.cfg.DataDir, opts.EnvLookup())
 		return err
 	}
 	p.buckets.sharedKeys, err = p.store.Bucket(ctx, sharedkeys.BucketConfig())
@@ -21,13 +21,13 @@ func (c *core) openKeys(ctx context.Context, opts *Options) (err error) {
 	}
 	// The default file is created by the first replica only, because the others need a
 	// copy of it.
-	p.contentKeys, err = encryption.OpenExistingKeys(c.cfg.DataDir, opts.lookupEnv())
+	p.contentKeys, err = encryption.OpenExistingKeys(c.cfg.DataDir, opts.EnvLookup())
 	if err != nil {
 		return err
 	}
 	agreed, err := sharedkeys.CheckKeyring(ctx, p.buckets.sharedKeys, p.contentKeys)
 	if err == nil && !agreed {
-		p.contentKeys, err = encryption.OpenKeys(c.cfg.DataDir, opts.lookupEnv())
+		p.contentKeys, err = encryption.OpenKeys(c.cfg.DataDir, opts.EnvLookup())
 	}
 	if err != nil {
 		return err

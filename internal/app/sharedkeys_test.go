@@ -75,7 +75,7 @@ func TestReplicas_NeedTheSameContentKey(t *testing.T) {
 		change(&cfg)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		s, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
+		s, err := Start(ctx, cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
 		if err == nil {
 			stop()
 			err = s.Wait()

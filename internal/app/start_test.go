@@ -52,7 +52,7 @@ func TestStart_RejectsInvalidConfig(t *testing.T) {
 			tt.change(t, &cfg)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
+			s, err := Start(ctx, cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
 			if err == nil {
 				cancel()
 				_ = s.Wait()
@@ -81,7 +81,7 @@ func TestServer_FinishesTasksDuringShutdown(t *testing.T) {
 	cfg.Registry.File = writeFile(t, "capabilities.yaml", "clients:\n"+entry("slow_agent", "code_review", "python", agent.url))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	log := &lockedBuffer{}
+	log := &testkit.LogBuffer{}
 	server, err := Start(ctx, cfg, Options{LogOutput: log, LookupEnv: noEnv})
 	if err != nil {
 		t.Fatal(err)

@@ -35,6 +35,12 @@ func openCertificate(cfg config.TLS) (*certificate, error) {
 	return c, nil
 }
 
+// CheckTLS returns an error if the configured certificate cannot be used.
+func CheckTLS(cfg config.TLS) error {
+	_, err := openCertificate(cfg)
+	return err
+}
+
 // tlsConfig returns the configuration of a server with the certificate; nil without one.
 func (c *certificate) tlsConfig() *tls.Config {
 	if c == nil {

@@ -234,7 +234,7 @@ func TestTracing_StopExportsSpans(t *testing.T) {
 	change(&cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer stop()
-	server, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
+	server, err := Start(ctx, cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestStart_RefusesHeadersOverPlainHTTP(t *testing.T) {
 	cfg := config.Default()
 	cfg.DataDir, cfg.Telemetry.OTLPEndpoint = t.TempDir(), "http://collector.example:4318"
 	lookup := func(name string) (string, bool) { return "x-api-key=secret", name == "OTEL_EXPORTER_OTLP_HEADERS" }
-	_, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: lookup})
+	_, err := Start(t.Context(), cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: lookup})
 	if err == nil || !strings.Contains(err.Error(), "use https") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got error %v, want that the headers are not sent over http", err)
 	}

@@ -212,11 +212,8 @@ func (c *core) logLearning(v *router.View) {
 	c.log.Info("examples learned", args...)
 }
 
-func trainModel(c *capabilities.Catalogue) *lexical.Model {
-	return lexical.Train(classifier.BuildCorpus(c))
-}
-
-// storedModels returns trainModel with the models of the data directory.
+// storedModels returns a function that trains models, or loads them from the data
+// directory.
 func storedModels(dataDir string, logger *slog.Logger) func(*capabilities.Catalogue) *lexical.Model {
 	dir := modelfile.New(dataDir, logger)
 	return func(c *capabilities.Catalogue) *lexical.Model {

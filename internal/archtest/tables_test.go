@@ -199,8 +199,9 @@ func levels() []level {
 		{"composition", []row{
 			{pkg: "internal/app", why: "composes all packages"},
 		}},
-		{"the demonstration", []row{
+		{"the demonstration and the checks before a start", []row{
 			{pkg: "internal/demo", why: "an app with sample agents"},
+			{pkg: "internal/doctor", why: "checks what an app needs", users: []string{"cmd/caprouter"}},
 		}},
 		{"processes of drivers", []row{
 			{pkg: "test/internal/process", why: "starts and stops processes for the drivers and knows nothing of routing", only: []string{"internal/resilience", "internal/run", "internal/strictjson"}},

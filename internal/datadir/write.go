@@ -65,3 +65,12 @@ func SyncDir(dir string) error {
 	_ = d.Sync() // some file systems cannot sync directories; the files themselves are synced
 	return d.Close()
 }
+
+// WithoutPath returns the error of the operating system without the path of the file, for
+// a message that contains another path.
+func WithoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}

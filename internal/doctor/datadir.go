@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"context"
@@ -10,10 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
-	"github.com/caprouter/caprouter/internal/config"
-	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/datadir"
 )
 
 // checkDataDir checks that serve could create the data directory, write to it and
@@ -23,7 +21,7 @@ func (d *diagnosis) checkDataDir(ctx context.Context) Finding {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		parent := nearestParent(dir)
 		if err := checkCanCreate(parent); err != nil {
-			return checkFailed(fmt.Sprintf("%s does not exist, and cannot be made in %s: %s", dir, parent, withoutPath(err)),
+			return checkFailed(fmt.Sprintf("%s does not exist, and cannot be made in %s: %s", dir, parent, datadir.WithoutPath(err)),
 				"make "+parent+" writable for this user, or name another data_dir")
 		}
 		return checkPassed(dir + " does not exist yet; serve makes it")
@@ -77,14 +75,6 @@ func checkCanCreate(parent string) error {
 	return os.Remove(probe)
 }
 
-// withoutPath returns the error of the operating system without the path of the probe.
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}
-
 // lockHolder returns the process that holds the lock of a store, "" if it is free. The
 // operating system releases the lock when its process ends.
 func lockHolder(path string) string {
@@ -101,28 +91,4 @@ func lockHolder(path string) string {
 		return "process " + fields[1]
 	}
 	return "another process"
-}
-
-// VerifyStoreURL verifies the audit log of the store at a URL, which routers may use, with the
-// keys and the signed head in the data directory. It writes nothing. The error wraps
-// store.ErrNotFound if there is no audit log.
-func VerifyStoreURL(ctx context.Context, cfg *config.Config, signer *auth.Signer, progress func(done, total uint64)) (report *audit.LogReport, err error) {
-	// Without the directory, which a router may have locked.
-	s, err := store.Open(ctx, store.Config{URL: cfg.Store.URL, Replication: cfg.Store.Replication, Owner: "audit-verify"})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	log, err := s.Log(ctx, store.LogConfig{Name: audit.LogConfig(0).Name, Existing: true})
-	if err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
-	}
-	heads, err := s.Bucket(ctx, store.BucketConfig{Name: audit.HeadsConfig().Name, Existing: true})
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("open the heads of the audit log: %w", err)
-	}
-	return audit.VerifyReplicas(ctx, audit.VerifyReplicasConfig{
-		Log: log, Heads: heads, HeadFile: filepath.Join(cfg.DataDir, audit.HeadFile),
-		Signer: signer, Members: signer.Verify, Progress: progress,
-	})
 }

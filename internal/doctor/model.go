@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/llm"
 )
@@ -22,9 +23,8 @@ func (d *diagnosis) checkModel(ctx context.Context) Finding {
 	if !d.LLM.IsUsable(d.key) {
 		return checkSkipped("none is configured")
 	}
-	model := modelConfig(&d.Config, d.opts, d.key)
-	name := model.Provider + " " + model.Model
-	provider, err := openProvider(model)
+	name := d.LLM.Provider + " " + d.LLM.ModelName()
+	provider, err := app.OpenProvider(&d.Config, d.opts, d.key)
 	if err := errors.Join(err, d.LLM.CheckKeyOwner(d.key)); err != nil {
 		return checkFailed(err.Error(), "correct llm in the configuration")
 	}
@@ -73,16 +73,16 @@ func suggestModelFix(cfg *config.LLM, keyIsSet bool, reason string) string {
 }
 
 // ProbeModel classifies one example of the registry with the configured model, which
-// takes tokens. It finds what Diagnose cannot: a server that does not support the
+// takes tokens. It finds what Run cannot: a server that does not support the
 // format of the reply, a model that is too slow, or one that does not follow the prompt.
-func ProbeModel(ctx context.Context, cfg config.Config, opts Options) Finding {
+func ProbeModel(ctx context.Context, cfg config.Config, opts app.Options) Finding {
 	f := probeModel(ctx, cfg, opts)
 	f.Check = "classification"
 	return f
 }
 
-func probeModel(ctx context.Context, cfg config.Config, opts Options) Finding {
-	key := cfg.LLM.APIKey(opts.lookupEnv())
+func probeModel(ctx context.Context, cfg config.Config, opts app.Options) Finding {
+	key := cfg.LLM.APIKey(opts.EnvLookup())
 	if !cfg.LLM.IsUsable(key) {
 		return checkSkipped("no model is configured")
 	}
@@ -94,7 +94,7 @@ func probeModel(ctx context.Context, cfg config.Config, opts Options) Finding {
 	prompt, intent := probePrompt(s.Catalogue)
 	cfg.Classifier.Mode, cfg.Classifier.Cache.Entries = classifier.ModeLLM, 0
 	req := &contract.Request{Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true}}
-	resp, err := RouteOnce(ctx, cfg, opts, req)
+	resp, err := app.RouteOnce(ctx, cfg, opts, req)
 	if err != nil {
 		return checkFailed(err.Error(), "correct llm in the configuration")
 	}

@@ -1,4 +1,8 @@
-package app
+// Package doctor checks all that a router needs before it is started: configuration,
+// registry, data directory, certificate, address and model.
+//
+//	doctor.Run(ctx, cfg, app.Options{}, func(f doctor.Finding) { fmt.Println(f.Check, f.Level, f.Detail) })
+package doctor
 
 import (
 	"cmp"
@@ -21,9 +25,11 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
@@ -39,7 +45,7 @@ const (
 	LevelSkip = "skip" // not checked, because a precondition is missing
 )
 
-// Finding is the result of one check of Diagnose.
+// Finding is the result of one check of Run.
 type Finding struct {
 	Check  string `json:"check"`
 	Level  string `json:"level"`
@@ -47,7 +53,7 @@ type Finding struct {
 	Fix    string `json:"fix,omitempty"` // suggested action; "" = none
 }
 
-// Results of a check; Diagnose adds its name.
+// Results of a check; Run adds its name.
 
 func checkPassed(detail string) Finding { return Finding{Level: LevelOK, Detail: detail} }
 
@@ -64,20 +70,20 @@ func checkSkipped(detail string) Finding { return Finding{Level: LevelSkip, Deta
 // diagnosis is the input of the checks.
 type diagnosis struct {
 	config.Config
-	opts *Options
+	opts *app.Options
 	key  llm.Secret // of the model
 }
 
-// Diagnose checks all that a router needs, in the order of the start, and reports each
+// Run checks all that a router needs, in the order of the start, and reports each
 // finding at once. It writes and removes a probe file in the data directory or its
 // parent, and changes nothing else. It asks the server of the model whether it accepts
 // the key and has the model, without generating text.
-func Diagnose(ctx context.Context, cfg config.Config, opts Options, report func(Finding)) {
+func Run(ctx context.Context, cfg config.Config, opts app.Options, report func(Finding)) {
 	if err := cfg.Validate(); err != nil {
 		report(Finding{"configuration", LevelFail, err.Error(), "correct the key that it names"})
 		return
 	}
-	d := &diagnosis{Config: cfg, opts: &opts, key: cfg.LLM.APIKey(opts.lookupEnv())}
+	d := &diagnosis{Config: cfg, opts: &opts, key: cfg.LLM.APIKey(opts.EnvLookup())}
 	for _, c := range []struct {
 		name  string
 		check func(context.Context) Finding
@@ -166,7 +172,7 @@ func (d *diagnosis) checkMCP(context.Context) Finding {
 	var problems []string
 	for i := range file.Servers {
 		s := &file.Servers[i]
-		if problem := checkServer(s, d.opts.lookupEnv()); problem != "" && !s.Disabled {
+		if problem := checkServer(s, d.opts.EnvLookup()); problem != "" && !s.Disabled {
 			problems = append(problems, problem)
 		}
 	}
@@ -261,7 +267,7 @@ func (d *diagnosis) checkWebhook(context.Context) Finding {
 	if hook.URL == "" {
 		return checkPassed("stored, without notifications")
 	}
-	secret, _ := d.opts.lookupEnv()(hook.SecretEnv)
+	secret, _ := d.opts.EnvLookup()(hook.SecretEnv)
 	if secret == "" {
 		return checkFailed(fmt.Sprintf("the variable %s, which tickets.webhook.secret_env names, is not set", hook.SecretEnv),
 			fmt.Sprintf("export %s=…; openssl rand -base64 32 makes one", hook.SecretEnv))
@@ -292,7 +298,7 @@ func (d *diagnosis) checkCallers(context.Context) Finding {
 		}
 		return checkWarned(detail+"; "+agents+" for named tenants, and the local caller has none", "set auth.mode to jwt, or remove requires.tenants")
 	}
-	keys, err := staticKeys(&d.Auth, d.opts.lookupEnv())
+	keys, err := d.Auth.StaticKeys(d.opts.EnvLookup())
 	var own *auth.Signer
 	if err == nil {
 		own, err = auth.NewSigner() // any key, because no token is verified
@@ -331,7 +337,7 @@ func countNoun(n int, noun string) string {
 
 func (d *diagnosis) checkTLS(context.Context) Finding {
 	host, _, _ := net.SplitHostPort(d.Listen)
-	switch _, err := openCertificate(d.TLS); {
+	switch err := app.CheckTLS(d.TLS); {
 	case err != nil:
 		return checkFailed(err.Error(), "correct the file that it names")
 	case d.TLS.Enabled():
@@ -378,7 +384,7 @@ func (d *diagnosis) checkTracing(ctx context.Context) Finding {
 	if c.OTLPEndpoint == "" {
 		return Finding{}
 	}
-	if err := c.CheckHeaders(d.Dispatch.AllowPlainHTTP, d.opts.lookupEnv()); err != nil {
+	if err := c.CheckHeaders(d.Dispatch.AllowPlainHTTP, d.opts.EnvLookup()); err != nil {
 		return checkFailed(err.Error(), "use https for telemetry.otlp_endpoint")
 	}
 	target := c.TracesURL()
@@ -433,7 +439,7 @@ func (d *diagnosis) checkCascade(context.Context) Finding {
 	if err != nil {
 		return checkSkipped("there is no registry to calibrate on")
 	}
-	accept := trainModel(s.Catalogue).AcceptThreshold()
+	accept := lexical.Train(classifier.BuildCorpus(s.Catalogue)).AcceptThreshold()
 	if math.IsInf(accept, 1) {
 		return checkWarned("too few examples to calibrate: the model is called for every request",
 			"add examples to the registry, or set classifier.cascade.accept to a number")

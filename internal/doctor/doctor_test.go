@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"cmp"
@@ -11,17 +11,51 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 	"github.com/caprouter/caprouter/internal/testkit/fakeotlp"
 )
+
+const modelRegistry = `
+clients:
+  quality_agent: {match: {intent: [code_review], domains: [python]}}
+  billing_agent: {match: {intent: [cost_analysis], domains: [azure]}}
+`
+
+// noEnv is an environment without variables.
+func noEnv(string) (string, bool) { return "", false }
+
+// modelEnv is an environment with the keys of the models.
+func modelEnv(name string) (string, bool) {
+	if name == "GEMINI_API_KEY" || name == "OPENAI_API_KEY" {
+		return fakellm.APIKey, true
+	}
+	return "", false
+}
+
+// useModel configures the fake model.
+func useModel(cfg *config.Config, provider string, model *fakellm.Server) {
+	cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model = provider, model.URL, model.Model
+}
+
+// writeFile writes a file in a directory of its own, and returns its path.
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // findings diagnoses the configuration and returns what it came to, by check.
 func findings(t *testing.T, cfg config.Config, lookup func(string) (string, bool)) map[string]Finding {
 	t.Helper()
 	all := map[string]Finding{}
-	Diagnose(t.Context(), cfg, Options{LookupEnv: lookup}, func(f Finding) { all[f.Check] = f })
+	Run(t.Context(), cfg, app.Options{LookupEnv: lookup}, func(f Finding) { all[f.Check] = f })
 	return all
 }
 
@@ -33,9 +67,9 @@ func diagnosable(t *testing.T, registry string) config.Config {
 	return cfg
 }
 
-// TestDiagnose_LeavesNoFiles: a directory that is there gets no key, and one
+// TestRun_LeavesNoFiles: a directory that is there gets no key, and one
 // that is not is not made.
-func TestDiagnose_LeavesNoFiles(t *testing.T) {
+func TestRun_LeavesNoFiles(t *testing.T) {
 	cfg := diagnosable(t, modelRegistry)
 	if f := findings(t, cfg, noEnv)["data directory"]; f.Level != LevelOK {
 		t.Errorf("got %+v for a directory that serve will make, want ok", f)
@@ -58,8 +92,8 @@ func TestDiagnose_LeavesNoFiles(t *testing.T) {
 	}
 }
 
-// TestDiagnose_FailsOnUnusableDataDir: serve would not get as far as that.
-func TestDiagnose_FailsOnUnusableDataDir(t *testing.T) {
+// TestRun_FailsOnUnusableDataDir: serve would not get as far as that.
+func TestRun_FailsOnUnusableDataDir(t *testing.T) {
 	root := t.TempDir()
 	file := filepath.Join(root, "afile")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -84,7 +118,7 @@ func TestDiagnose_FailsOnUnusableDataDir(t *testing.T) {
 			if f.Level != LevelFail || f.Fix == "" || strings.Contains(f.Detail, ".doctor-") {
 				t.Errorf("got %+v, want a failure with its fix and without the probe's name", f)
 			}
-			s, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
+			s, err := app.Start(t.Context(), cfg, app.Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
 			if err == nil {
 				_ = s.Wait()
 				t.Fatal("serve starts there")
@@ -96,12 +130,12 @@ func TestDiagnose_FailsOnUnusableDataDir(t *testing.T) {
 	}
 }
 
-// TestDiagnose_ReportsLockedDataDir: a second router on it would not start; the one that
+// TestRun_ReportsLockedDataDir: a second router on it would not start; the one that
 // runs on it is looked at all the same.
-func TestDiagnose_ReportsLockedDataDir(t *testing.T) {
+func TestRun_ReportsLockedDataDir(t *testing.T) {
 	cfg := diagnosable(t, modelRegistry)
 	ctx, stop := context.WithCancel(t.Context())
-	s, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
+	s, err := app.Start(ctx, cfg, app.Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
 	if err != nil {
 		stop()
 		t.Fatal(err)
@@ -122,8 +156,8 @@ func TestDiagnose_ReportsLockedDataDir(t *testing.T) {
 	}
 }
 
-// TestDiagnose_Webhook holds what is said to what Start does.
-func TestDiagnose_Webhook(t *testing.T) {
+// TestRun_Webhook holds what is said to what Start does.
+func TestRun_Webhook(t *testing.T) {
 	const enough = "0123456789abcdef01234567"
 	for name, tt := range map[string]struct {
 		url, secret string
@@ -153,7 +187,7 @@ func TestDiagnose_Webhook(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			s, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: lookup})
+			s, err := app.Start(ctx, cfg, app.Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: lookup})
 			if (err == nil) != (tt.level == LevelOK) {
 				t.Errorf("serve: %v", err)
 			}
@@ -165,7 +199,7 @@ func TestDiagnose_Webhook(t *testing.T) {
 	}
 }
 
-func TestDiagnose_Cascade(t *testing.T) {
+func TestRun_Cascade(t *testing.T) {
 	var learned strings.Builder
 	learned.WriteString("clients:\n")
 	for _, intent := range []string{"fly", "cook", "sing"} {
@@ -183,12 +217,14 @@ func TestDiagnose_Cascade(t *testing.T) {
 	}
 }
 
-func TestDiagnose_Model(t *testing.T) {
-	for provider, wire := range providers() {
+func TestRun_Model(t *testing.T) {
+	for provider, wire := range map[string]fakellm.Protocol{
+		config.ProviderGemini: fakellm.Gemini, config.ProviderGenAI: fakellm.Gemini, config.ProviderOpenAI: fakellm.OpenAI,
+	} {
 		t.Run(provider, func(t *testing.T) {
 			model := fakellm.Start(t, fakellm.Config{Protocol: wire})
 			cfg := diagnosable(t, modelRegistry)
-			asks(provider, model)(&cfg)
+			useModel(&cfg, provider, model)
 			if got := findings(t, cfg, modelEnv)["model"]; got.Level != LevelOK {
 				t.Errorf("got %+v, want ok", got)
 			}
@@ -205,7 +241,7 @@ func TestDiagnose_Model(t *testing.T) {
 }
 
 // A key that is not set is reported as that, not as a wrong key.
-func TestDiagnose_ReportsUnsetKey(t *testing.T) {
+func TestRun_ReportsUnsetKey(t *testing.T) {
 	cfg := diagnosable(t, modelRegistry)
 	cfg.LLM.Provider, cfg.LLM.Model = config.ProviderOpenAI, "m"
 	const unset = "OPENAI_API_KEY is not set"
@@ -213,12 +249,12 @@ func TestDiagnose_ReportsUnsetKey(t *testing.T) {
 		t.Errorf("got %+v, want a warning that %s", got, unset)
 	}
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI})
-	asks(config.ProviderOpenAI, model)(&cfg)
+	useModel(&cfg, config.ProviderOpenAI, model)
 	if got := findings(t, cfg, noEnv)["model"]; got.Level != LevelFail || !strings.Contains(got.Detail, unset) || got.Fix != "set the variable OPENAI_API_KEY" {
 		t.Errorf("got %+v of a server that needs a key, want a failure because %s", got, unset)
 	}
 	local := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, NoKey: true})
-	asks(config.ProviderOpenAI, local)(&cfg)
+	useModel(&cfg, config.ProviderOpenAI, local)
 	if got := findings(t, cfg, noEnv)["model"]; got.Level != LevelOK || !strings.Contains(got.Detail, "no key is sent, because "+unset) {
 		t.Errorf("got %+v of a server that needs no key, want ok without a key", got)
 	}
@@ -247,9 +283,9 @@ func TestProbeModel(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Script: tc.script})
 			cfg := diagnosable(t, modelRegistry)
-			asks(config.ProviderOpenAI, model)(&cfg)
+			useModel(&cfg, config.ProviderOpenAI, model)
 			cfg.LLM.ResponseFormat = cmp.Or(tc.format, cfg.LLM.ResponseFormat)
-			got := ProbeModel(t.Context(), cfg, Options{LookupEnv: modelEnv, LogOutput: io.Discard})
+			got := ProbeModel(t.Context(), cfg, app.Options{LookupEnv: modelEnv, LogOutput: io.Discard})
 			if got.Check != "classification" || got.Level != tc.level || !strings.Contains(got.Detail, tc.detail) || !strings.Contains(got.Fix, tc.fix) {
 				t.Errorf("got %+v, want %s with detail %q and fix %q", got, tc.level, tc.detail, tc.fix)
 			}
@@ -259,12 +295,12 @@ func TestProbeModel(t *testing.T) {
 		})
 	}
 	cfg := diagnosable(t, modelRegistry)
-	if got := ProbeModel(t.Context(), cfg, Options{LookupEnv: noEnv}); got.Level != LevelSkip {
+	if got := ProbeModel(t.Context(), cfg, app.Options{LookupEnv: noEnv}); got.Level != LevelSkip {
 		t.Errorf("got %+v without a model, want skip", got)
 	}
 }
 
-func TestDiagnose_Store(t *testing.T) {
+func TestRun_Store(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*config.Config)
 		level  string
@@ -287,7 +323,7 @@ func TestDiagnose_Store(t *testing.T) {
 	}
 }
 
-func TestDiagnose_CallersAndTLS(t *testing.T) {
+func TestRun_CallersAndTLS(t *testing.T) {
 	env := map[string]string{"GOOD": rand.Text() + rand.Text(), "WEAK": "secret"}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	for _, tc := range []struct {
@@ -321,7 +357,7 @@ func TestDiagnose_CallersAndTLS(t *testing.T) {
 			cfg.DataDir, cfg.Listen = t.TempDir(), "127.0.0.1:0"
 			tc.change(&cfg)
 			all := map[string]Finding{}
-			Diagnose(t.Context(), cfg, Options{LookupEnv: lookup}, func(f Finding) { all[f.Check] = f })
+			Run(t.Context(), cfg, app.Options{LookupEnv: lookup}, func(f Finding) { all[f.Check] = f })
 			if f := all[tc.check]; f.Level != tc.level || !strings.Contains(f.Detail, tc.detail) || (f.Level == LevelOK) != (f.Fix == "") {
 				t.Errorf("got %+v, want %s with %q", f, tc.level, tc.detail)
 			}
@@ -329,8 +365,8 @@ func TestDiagnose_CallersAndTLS(t *testing.T) {
 	}
 }
 
-// TestDiagnose_MCP: the file is loaded as serve loads it, and no server is started.
-func TestDiagnose_MCP(t *testing.T) {
+// TestRun_MCP: the file is loaded as serve loads it, and no server is started.
+func TestRun_MCP(t *testing.T) {
 	const agent = modelRegistry + "  weather_agent: {match: {intent: [forecast], domains: [weather]}, endpoint: {protocol: mcp, action: weather.query}}\n"
 	self, err := os.Executable()
 	if err != nil {
@@ -373,21 +409,21 @@ func TestDiagnose_MCP(t *testing.T) {
 	}
 }
 
-func TestDiagnose_Tracing(t *testing.T) {
+func TestRun_Tracing(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	cfg := config.Default()
 	cfg.Telemetry.OTLPEndpoint = receiver.URL
-	d := &diagnosis{Config: cfg, opts: &Options{LookupEnv: noEnv}}
+	d := &diagnosis{Config: cfg, opts: &app.Options{LookupEnv: noEnv}}
 	if got, want := d.checkTracing(t.Context()), checkPassed("1 % of the traces that begin here go to "+receiver.URL+"/v1/traces"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
 // A key instead of the name of its variable is a usual mistake.
-func TestDiagnose_DoesNotRepeatKeyInPlaceOfVariable(t *testing.T) {
+func TestRun_DoesNotRepeatKeyInPlaceOfVariable(t *testing.T) {
 	c := config.Default()
 	c.LLM.APIKeyEnv = "AIza-not-a-name-5Q2x8Zr7"
-	Diagnose(t.Context(), c, Options{LookupEnv: noEnv}, func(f Finding) {
+	Run(t.Context(), c, app.Options{LookupEnv: noEnv}, func(f Finding) {
 		if strings.Contains(f.Detail+f.Fix, "5Q2x8Zr7") {
 			t.Errorf("finding %+v repeats the value", f)
 		}
