@@ -89,10 +89,8 @@ func TestNaughtyStrings(t *testing.T) {
 // Bytes that are made to cost, as somebody may send it to be validated:
 // they are answered, with few words.
 func TestParseHostile(t *testing.T) {
-	size := 1 << 18
-	if testkit.RaceDetector {
-		size = 1 << 16
-	}
+	testkit.SkipWithRace(t)
+	const size = 1 << 18
 	repeat := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	numbered := func(format string) string {
 		var b strings.Builder

@@ -333,8 +333,9 @@ func TestBenchConfigValidate(t *testing.T) {
 // TestRunBench_PublicSets measures the available data sets against minimum
 // values. The figures are in docs/quality.md.
 func TestRunBench_PublicSets(t *testing.T) {
-	if testing.Short() || testkit.RaceDetector {
-		t.Skip("takes seconds, and most of a minute with the race detector: .ci/run runs it without")
+	testkit.SkipWithRace(t)
+	if testing.Short() {
+		t.Skip("takes seconds")
 	}
 	data := testkit.Shared(t, "data") // here, not in a sub-test: it skips the test it is given
 	tests := []struct {

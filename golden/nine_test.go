@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/routediff"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // The registries of testdata/nine have the same nine agents, and were written as a new
@@ -16,6 +17,7 @@ import (
 // in docs/quality.md; -update corrects them. A prompt is right if its outcome and its
 // agents are, and wrongly dispatched if other agents are chosen than the expected ones.
 func TestNineAgents_RouteWithoutModel(t *testing.T) {
+	testkit.SkipWithRace(t)
 	const document, prompts = "../docs/quality.md", "testdata/nine/prompts.yaml"
 	tests := []struct {
 		registry           string

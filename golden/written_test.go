@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/strictyaml"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // writtenRegistry is a file of testdata/written: nine agents with seven examples of each
@@ -75,6 +76,7 @@ func (w *writtenRegistry) cases() []Case {
 // TestWrittenRegistries_RouteWithoutModel checks that what was reached is not lost, and
 // that docs/quality.md has the means.
 func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
+	testkit.SkipWithRace(t)
 	const document = "../docs/quality.md"
 	files, err := filepath.Glob("testdata/written/*.yaml")
 	if err != nil || len(files) != 3 {

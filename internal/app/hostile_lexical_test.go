@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // mostFlips is the share of hijacks that may bring a request to the attacker's
@@ -20,6 +21,7 @@ const mostFlips = 0.015
 // dispatched makes the lexical classifier send it to the agent the text is for.
 // Such a request still reaches none but those its caller may use.
 func TestLexical_ResistsHijackingWords(t *testing.T) {
+	testkit.SkipWithRace(t)
 	t.Run("known", func(t *testing.T) { countFlips(t, knownHijacks(t)) })
 	t.Run("own", func(t *testing.T) { countFlips(t, ownHijacks()) })
 }

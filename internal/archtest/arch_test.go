@@ -1,9 +1,14 @@
 package archtest
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/testkit"
+)
 
 // TestArchitecture holds this module to every rule.
 func TestArchitecture(t *testing.T) {
+	testkit.SkipWithRace(t)
 	files := readModule(t)
 	rules := []struct {
 		name string

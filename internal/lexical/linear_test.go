@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // TestWeighText checks that words and n-grams have their shares of a length
@@ -157,6 +159,7 @@ func TestExplain_WeightsAddUp(t *testing.T) {
 
 // TestFitLinear_ManyIntents fits more intents than a feature has weights for.
 func TestFitLinear_ManyIntents(t *testing.T) {
+	testkit.SkipWithRace(t)
 	var c Corpus
 	for i := range maxFeatureClasses + 40 {
 		d := IntentDoc{Name: fmt.Sprintf("task%c%c", 'a'+i/26, 'a'+i%26)}

@@ -43,9 +43,7 @@ func TestClassify_NaughtyStrings(t *testing.T) {
 // TestClassify_PublicSets checks minimum values of the figures on public data
 // sets. (The command golden bench measures all of them.)
 func TestClassify_PublicSets(t *testing.T) {
-	if testkit.RaceDetector {
-		t.Skip("takes a minute with the race detector: .ci/run runs it without")
-	}
+	testkit.SkipWithRace(t)
 	tests := []struct {
 		name                                   string
 		train, test, oos                       []string

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // memoryStorage is a Storage in memory.
@@ -147,6 +149,7 @@ func TestTrainingVersion_ChangesWithTheTraining(t *testing.T) {
 
 // In a large corpus only candidates are scored, and predictions are those of all classes.
 func TestChooseCandidates_PredictsLikeAllClasses(t *testing.T) {
+	testkit.SkipWithRace(t)
 	words := func(i int) string { return fmt.Sprintf("w%dx y%dz", i%41, i%37) }
 	for name, agents := range map[string]int{"families": 3, "own families": 1} {
 		t.Run(name, func(t *testing.T) {

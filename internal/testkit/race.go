@@ -2,6 +2,6 @@
 
 package testkit
 
-// RaceDetector reports whether the test is built with the race detector, which makes
+// raceDetector reports whether the test is built with the race detector, which makes
 // computations about ten times slower.
-const RaceDetector = true
+const raceDetector = true

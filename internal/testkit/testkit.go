@@ -21,6 +21,16 @@ func Shared(t testing.TB, elem ...string) string {
 	return path
 }
 
+// SkipWithRace skips a test that only computes, because the race detector makes it about
+// ten times slower and would find nothing. It must be the first statement of the test:
+// .ci/run finds these tests by it, and runs them without the race detector.
+func SkipWithRace(t testing.TB) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("only computes: runs without the race detector")
+	}
+}
+
 // moduleRoot returns the nearest directory with a go.mod, at or above the
 // working directory.
 func moduleRoot(t testing.TB) string {
