@@ -37,6 +37,7 @@ func levels() []level {
 			{pkg: "internal/yamledit", why: "appends to lists in YAML text; independent of its meaning"},
 			{pkg: "internal/resilience", why: "circuit breaker and retry"},
 			{pkg: "internal/egress", why: "the guard for outgoing connections; used by configuration, lint, the HTTP server and every client"},
+			{pkg: "internal/auth/weakkey", why: "rejects keys and secrets that can be computed or guessed; independent of how they are encoded"},
 			{pkg: "internal/datadir", why: "checks, opens and marks what is in the data directory; independent of its content"},
 			{pkg: "internal/filewatch", why: "reports changes of a file, whatever it contains"},
 			{pkg: "internal/limits", why: "rate limits of callers and the token budget of the model; independent of HTTP and of models"},

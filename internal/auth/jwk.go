@@ -13,6 +13,7 @@ import (
 	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/caprouter/caprouter/internal/auth/weakkey"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -158,14 +159,13 @@ func parsePublicJWK(data []byte) (key *verifyKey, kid string, err error) {
 	if err != nil {
 		return nil, k.KeyID, err
 	}
-	if _, err := checkPublicKey(key.key); err != nil {
+	if err := weakkey.CheckPublic(key.key); err != nil {
 		return nil, k.KeyID, err
 	}
 	return key, k.KeyID, nil
 }
 
-// verifyKey returns the key with its algorithm. checkPublicKey checks its
-// strength.
+// verifyKey returns the key with its algorithm. weakkey checks its strength.
 func (k *publicJWK) verifyKey() (*verifyKey, error) {
 	method, err := k.algorithm()
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"crypto/elliptic"
 	"fmt"
 	"slices"
+
+	"github.com/caprouter/caprouter/internal/auth/weakkey"
 )
 
 // PublicKey is the public part of a signing key and of the keys derived from it. A router
@@ -71,7 +73,7 @@ type peerKey struct {
 
 func newPeerKey(key *PublicKey) (*peerKey, error) {
 	for _, public := range [][]byte{key.Signing, key.Caller} {
-		if _, err := checkPublicKey(ed25519.PublicKey(public)); err != nil {
+		if err := weakkey.CheckPublic(ed25519.PublicKey(public)); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +81,7 @@ func newPeerKey(key *PublicKey) (*peerKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("P-256: %w", err)
 	}
-	if _, err := checkPublicKey(point); err != nil {
+	if err := weakkey.CheckPublic(point); err != nil {
 		return nil, err
 	}
 	pair, err := newPublicKeyPair(slices.Clone(key.Signing))

@@ -2,6 +2,9 @@ package auth
 
 import (
 	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +13,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/caprouter/caprouter/internal/auth/weakkey"
 )
 
 // defaultTenantClaim is the tenant claim in tokens of static keys and of the
@@ -52,7 +57,7 @@ func (k StaticKey) ForIssuer(issuer string) (StaticKey, error) {
 func newStaticKey(alg string, material []byte) (*verifyKey, error) {
 	switch alg {
 	case "HS256":
-		if err := checkSecret(material); err != nil {
+		if err := weakkey.CheckSecret(material); err != nil {
 			return nil, fmt.Errorf("%w; make one with: openssl rand -base64 48", err)
 		}
 		secret := slices.Clone(material)
@@ -62,10 +67,10 @@ func newStaticKey(alg string, material []byte) (*verifyKey, error) {
 		if err != nil {
 			return nil, err
 		}
-		method, err := checkPublicKey(public)
-		if err != nil {
+		if err := weakkey.CheckPublic(public); err != nil {
 			return nil, err
 		}
+		method := methodOf(public)
 		if method.Alg() != alg {
 			return nil, fmt.Errorf("it is a key for %s, not %s", method.Alg(), alg)
 		}
@@ -73,6 +78,17 @@ func newStaticKey(alg string, material []byte) (*verifyKey, error) {
 	default:
 		return nil, fmt.Errorf("algorithm %q is not one of %s", alg, strings.Join(algorithms(), ", "))
 	}
+}
+
+// methodOf returns the signature method for a public key.
+func methodOf(public crypto.PublicKey) jwt.SigningMethod {
+	switch public.(type) {
+	case ed25519.PublicKey:
+		return jwt.SigningMethodEdDSA
+	case *ecdsa.PublicKey:
+		return jwt.SigningMethodES256
+	}
+	return jwt.SigningMethodRS256
 }
 
 // Format prints the redaction for every verb.

@@ -1,15 +1,15 @@
 package auth
 
 import (
-	"crypto/ecdsa"
-	"crypto/rsa"
 	"encoding/json"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/caprouter/caprouter/internal/auth/weakkey"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -102,13 +102,10 @@ func vectorKey(t *testing.T, k *publicJWK) (*verifyKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch public := key.key.(type) {
-	case *rsa.PublicKey:
-		err = checkRSA(public)
-	case *ecdsa.PublicKey:
-		err = checkP256(public)
+	if err := weakkey.CheckPublic(key.key); err != nil && !strings.Contains(err.Error(), "whose private part is published") {
+		return nil, err
 	}
-	return key, err
+	return key, nil
 }
 
 // vectorCounts counts the results for the vectors of a file.

@@ -1,4 +1,4 @@
-package auth
+package weakkey
 
 import (
 	"bytes"
@@ -7,25 +7,19 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"runtime"
 	"strings"
 )
 
 const (
-	minSecretBytes    = 32 // RFC 7518, section 3.2
-	minDistinctBytes  = 10 // 32 random hexadecimal digits have fewer in one of ten thousand cases
-	maxMaterialBytes  = 16 << 10
-	minBitsPerByte    = 2.7   // of estimateEntropy: sentences have 2 to 2.6, random hexadecimal digits 3.6, random base64 4
-	secretFileMask    = 0o077 // bits that only the owner may have
-	publicKeyFileMask = 0o002 // the write bit for other users
+	minSecretBytes   = 32 // RFC 7518, section 3.2
+	maxSecretBytes   = 16 << 10
+	minDistinctBytes = 10  // 32 random hexadecimal digits have fewer in one of ten thousand cases
+	minBitsPerByte   = 2.7 // of estimateEntropy: sentences have 2 to 2.6, random hexadecimal digits 3.6, random base64 4
 )
 
-// checkSecret returns an error if the secret can be guessed or looked up. It does
+// CheckSecret returns an error if the secret can be guessed or looked up. It does
 // not prove that a secret is strong.
-func checkSecret(secret []byte) error {
+func CheckSecret(secret []byte) error {
 	switch {
 	case len(secret) == 0:
 		return errors.New("the secret is empty")
@@ -33,11 +27,11 @@ func checkSecret(secret []byte) error {
 		return errors.New("the secret is a key file, and half of such keys are public")
 	case len(secret) < minSecretBytes:
 		return fmt.Errorf("the secret is %d bytes long, HS256 needs %d or more", len(secret), minSecretBytes)
-	case len(secret) > maxMaterialBytes:
-		return fmt.Errorf("the secret is longer than %d bytes", maxMaterialBytes)
+	case len(secret) > maxSecretBytes:
+		return fmt.Errorf("the secret is longer than %d bytes", maxSecretBytes)
 	}
 	digest := sha256.Sum256(secret)
-	if source, ok := wellKnownSecrets()[hex.EncodeToString(digest[:])]; ok {
+	if source, ok := publishedSecrets()[hex.EncodeToString(digest[:])]; ok {
 		return fmt.Errorf("the secret is that of %s, which is published", source)
 	}
 	switch {
@@ -140,58 +134,4 @@ func usualPairs() map[[2]byte]bool {
 		}
 	}
 	return pairs
-}
-
-// ReadSecretFile reads a secret without its trailing line end. It returns an error
-// if other users than the owner can access the file.
-func ReadSecretFile(path string) ([]byte, error) {
-	secret, err := readKeyMaterial(path, secretFileMask)
-	if err != nil {
-		return nil, fmt.Errorf("secret file: %w", err)
-	}
-	return bytes.TrimSuffix(bytes.TrimSuffix(secret, []byte("\n")), []byte("\r")), nil
-}
-
-// ReadPublicKeyFile reads the file of a public key. It returns an error if every
-// user can write to it, because the key could be replaced.
-func ReadPublicKeyFile(path string) ([]byte, error) {
-	key, err := readKeyMaterial(path, publicKeyFileMask)
-	if err != nil {
-		return nil, fmt.Errorf("public key file: %w", err)
-	}
-	return key, nil
-}
-
-// readKeyMaterial reads a small regular file whose mode has none of the forbidden
-// bits. The path may be a symbolic link, as for secrets mounted into containers,
-// because the opened file is checked.
-func readKeyMaterial(path string, forbidden fs.FileMode) ([]byte, error) {
-	named, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !named.Mode().IsRegular() { // opening a pipe would block until it has a writer
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	opened, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	mode := opened.Mode().Perm()
-	switch {
-	case mode&forbidden != 0 && runtime.GOOS != "windows": // Windows has no such bits
-		return nil, fmt.Errorf("%s has mode %04o, which lets others use it: run chmod %04o %s", path, mode, mode&^forbidden, path)
-	case opened.Size() > maxMaterialBytes:
-		return nil, fmt.Errorf("%s is %d bytes long, more than %d", path, opened.Size(), maxMaterialBytes)
-	}
-	content, err := io.ReadAll(io.LimitReader(f, maxMaterialBytes))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return content, nil
 }

@@ -1,8 +1,8 @@
-package auth
+package weakkey
 
-// wellKnownKeys returns public keys whose private half is published in documents,
+// publishedKeys returns public keys whose private half is published in documents,
 // with their source, by the SHA-256 of their DER.
-func wellKnownKeys() map[string]string {
+func publishedKeys() map[string]string {
 	return map[string]string{
 		"6fd13c2435a361e7c588cd17f55f5ad3df0177a66c1727a6a200845f4d7ab88c": "RFC 7515, appendix A.2",
 		"2bd1bb0c44a897c30a7aa0991cde38d8062fe441de50da0f46825344f602e827": "RFC 7515, appendix A.3",
@@ -14,9 +14,9 @@ func wellKnownKeys() map[string]string {
 	}
 }
 
-// wellKnownSecrets returns published secrets by their SHA-256: the bytes, and
+// publishedSecrets returns published secrets by their SHA-256: the bytes, and
 // their base64url text.
-func wellKnownSecrets() map[string]string {
+func publishedSecrets() map[string]string {
 	return map[string]string{
 		"c8ecc9361a05e285f04c26f9572131a6deab07e9e2b865053c6f75a4d8bd2b32": "RFC 7515, appendix A.1",
 		"8b1b17a9740c068accab5c3d0d652c8e3cc13206e70bb73b42ea41d4c2de3c12": "RFC 7515, appendix A.1",

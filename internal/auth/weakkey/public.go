@@ -1,6 +1,7 @@
-package auth
+package weakkey
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -8,74 +9,45 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"math"
 	"math/big"
 	"slices"
-	"strings"
-
-	"github.com/golang-jwt/jwt/v5"
 )
 
-// parsePublicPEM decodes a file that contains exactly one public key.
-func parsePublicPEM(data []byte) (any, error) {
-	var blocks []*pem.Block
-	rest := data
-	for block, after := pem.Decode(rest); block != nil; block, after = pem.Decode(rest) {
-		blocks, rest = append(blocks, block), after
-	}
-	for _, b := range blocks {
-		if strings.Contains(b.Type, "PRIVATE KEY") {
-			return nil, errors.New("the file contains a private key, which only the signer of tokens may have: " +
-				"put the public one there (openssl pkey -in private.pem -pubout)")
-		}
-	}
-	switch {
-	case len(blocks) != 1 || strings.TrimSpace(string(rest)) != "" || !strings.HasPrefix(strings.TrimSpace(string(data)), "-----BEGIN "):
-		return nil, errors.New(`it is not exactly one PEM block of type "PUBLIC KEY"`)
-	case blocks[0].Type == "CERTIFICATE":
-		return nil, errors.New("it is a certificate: put its key there (openssl x509 -in cert.pem -pubkey -noout)")
-	case blocks[0].Type == "RSA PUBLIC KEY":
-		return nil, errors.New("it is in the older form of RSA keys: convert it (openssl rsa -RSAPublicKey_in -in key.pem -pubout)")
-	case blocks[0].Type != "PUBLIC KEY":
-		return nil, fmt.Errorf(`it is a PEM block of type %q, not "PUBLIC KEY"`, blocks[0].Type)
-	}
-	public, err := x509.ParsePKIXPublicKey(blocks[0].Bytes)
-	if err != nil {
-		return nil, errors.New("the PEM block holds no public key that can be read")
-	}
-	return public, nil
-}
+const (
+	minRSABits     = 2048
+	maxRSABits     = 8192
+	minRSAExponent = 65537
+)
 
-// checkPublicKey returns the algorithm of a public key. It returns an error if the
-// key is weak or malformed, or if its private part is published.
-func checkPublicKey(public any) (jwt.SigningMethod, error) {
-	var method jwt.SigningMethod
+// CheckPublic returns an error if a public key is not an Ed25519, P-256 or RSA key, if
+// it is weak or malformed, or if its private half is published.
+func CheckPublic(public crypto.PublicKey) error {
 	var err error
 	switch key := public.(type) {
 	case ed25519.PublicKey:
-		method, err = jwt.SigningMethodEdDSA, checkEd25519(key)
+		err = checkEd25519(key)
 	case *ecdsa.PublicKey:
-		method, err = jwt.SigningMethodES256, checkP256(key)
+		err = checkP256(key)
 	case *rsa.PublicKey:
-		method, err = jwt.SigningMethodRS256, checkRSA(key)
+		err = checkRSA(key)
 	default:
-		return nil, fmt.Errorf("it is a %T, not an Ed25519, P-256 or RSA key", public)
+		return fmt.Errorf("it is a %T, not an Ed25519, P-256 or RSA key", public)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	der, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {
-		return nil, errors.New("it cannot be encoded")
+		return errors.New("it cannot be encoded")
 	}
 	digest := sha256.Sum256(der)
-	if source, ok := wellKnownKeys()[hex.EncodeToString(digest[:])]; ok {
-		return nil, fmt.Errorf("it is the key of %s, whose private part is published", source)
+	if source, ok := publishedKeys()[hex.EncodeToString(digest[:])]; ok {
+		return fmt.Errorf("it is the key of %s, whose private part is published", source)
 	}
-	return method, nil
+	return nil
 }
 
 func checkP256(key *ecdsa.PublicKey) error {

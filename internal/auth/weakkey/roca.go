@@ -1,12 +1,6 @@
-package auth
+package weakkey
 
 import "math/big"
-
-const (
-	minRSABits     = 2048
-	maxRSABits     = 8192
-	minRSAExponent = 65537
-)
 
 // isROCAModulus reports whether the modulus has the weakness CVE-2017-15361
 // (ROCA): primes that are powers of 65537 modulo the product of small primes, plus
