@@ -49,6 +49,9 @@ func levels() []level {
 				users: []string{"internal/demo", "examples/agent", "examples/agents/go"},
 			},
 		}},
+		{"forms of keys and tokens", []row{
+			{pkg: "internal/auth/jwk", why: "decodes and encodes public keys and sets of them; whether a key is strong is internal/auth/weakkey's", only: []string{"internal/strictjson"}},
+		}},
 		{"between the router and a model", []row{
 			{pkg: "internal/redact", why: "masks personal data and secrets; the registry refers to its kinds"},
 			{pkg: "internal/responsejson", why: "encodes decisions and responses; independent of where they go", only: []string{"contract", "internal/strictjson"}},
@@ -182,6 +185,7 @@ func levels() []level {
 			{pkg: "internal/testkit/fakeotlp", why: "a receiver of spans", testsOnly: true},
 			{pkg: "internal/testkit/serversuite", why: "the suite of all registries of servers of the orchestrator", testsOnly: true},
 			{pkg: "internal/testkit/remnants", why: "what can be read in the files of a data directory", testsOnly: true},
+			{pkg: "internal/testkit/testjwk", why: "public keys and key sets", testsOnly: true},
 			{pkg: "internal/testkit/teststore", why: "an embedded store in a temporary directory, and a server for a shared one", testsOnly: true},
 		}},
 		{"HTTP server", []row{
@@ -250,7 +254,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson", "internal/strictyaml"}, why: "one package maps tags to JSON pointers, one to positions in a file"},
 		{library: "gopkg.in/yaml.v3", in: []string{"cmd/caprouter", "internal/strictyaml", "internal/yamledit"}, why: "accepts aliases, merge keys and several documents by default; yamledit needs the places of nodes, a test of cmd/caprouter reads files as an editor does"},
 		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth"}, why: "one package signs and verifies tokens"},
-		{library: "github.com/MicahParks/jwkset", in: []string{"internal/auth"}, why: "decodes the keys of key sets"},
+		{library: "github.com/MicahParks/jwkset", in: []string{"internal/auth/jwk"}, why: "decodes the keys of key sets"},
 		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one package per provider"},
 		{library: "google.golang.org/api", in: []string{"internal/llm/gemini"}, why: "required by the SDK"},
 		{library: "google.golang.org/genai", in: []string{"internal/llm/genai"}, why: "one package per provider"},

@@ -6,15 +6,13 @@ import (
 	"crypto/elliptic"
 	"crypto/hkdf"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/auth/jwk"
 )
 
 // The algorithms of tokens for agents.
@@ -52,11 +50,11 @@ func newES256Key(key ed25519.PrivateKey) (*agentKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	kid, data, err := encodeP256(&private.PublicKey)
+	kid, entry, err := jwk.EncodeP256(&private.PublicKey)
 	if err != nil {
 		return nil, err
 	}
-	agent, err := newAgentKey(AlgES256, kid, data, func(signed []byte) ([]byte, error) {
+	agent, err := newAgentKey(AlgES256, kid, entry, func(signed []byte) ([]byte, error) {
 		return jwt.SigningMethodES256.Sign(string(signed), private)
 	})
 	if err == nil {
@@ -69,34 +67,17 @@ func newES256Key(key ed25519.PrivateKey) (*agentKey, error) {
 // a candidate is rejected if it is 0 or not below the order of the curve, which one of
 // 2^32 is.
 func deriveP256(seed []byte) (*ecdsa.PrivateKey, error) {
-	const candidates = 4
-	derived, err := hkdf.Key(sha256.New, seed, nil, es256KeyLabel, candidates*p256Bytes)
+	const candidates, scalarBytes = 4, 32
+	derived, err := hkdf.Key(sha256.New, seed, nil, es256KeyLabel, candidates*scalarBytes)
 	if err != nil {
 		return nil, fmt.Errorf("derive P-256 key: %w", err)
 	}
-	for candidate := range slices.Chunk(derived, p256Bytes) {
+	for candidate := range slices.Chunk(derived, scalarBytes) {
 		if key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), candidate); err == nil {
 			return key, nil
 		}
 	}
 	return nil, errors.New("derive P-256 key: no candidate is below the order of the curve") // one seed of 2^128
-}
-
-// encodeP256 returns the public key as an entry of a key set (RFC 7518, section 6.2), and
-// its kid.
-func encodeP256(public *ecdsa.PublicKey) (kid string, jwk []byte, err error) {
-	metadata := jwkset.JWKMetadataOptions{ALG: jwkset.AlgES256, USE: jwkset.UseSig}
-	key, err := jwkset.NewJWKFromKey(public, jwkset.JWKOptions{Metadata: metadata})
-	if err != nil {
-		return "", nil, fmt.Errorf("encode key: %w", err)
-	}
-	member := key.Marshal()
-	sum := sha256.Sum256([]byte(`{"crv":"P-256","kty":"EC","x":"` + member.X + `","y":"` + member.Y + `"}`))
-	member.KID = base64.RawURLEncoding.EncodeToString(sum[:])
-	if jwk, err = strictjson.Marshal(member); err != nil {
-		return "", nil, fmt.Errorf("encode key: %w", err)
-	}
-	return member.KID, jwk, nil
 }
 
 // agentKey returns the key that signs tokens for agents with the algorithm.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/caprouter/caprouter/internal/auth/jwk"
 )
 
 // callerKeyLabel separates the key of callers' tokens from the signing key and
@@ -38,7 +40,7 @@ func (p *privateKey) addCallerKey(key ed25519.PrivateKey) error {
 }
 
 func newCallerKey(public ed25519.PublicKey) *verifyKey {
-	return &verifyKey{kid: thumbprint(public), method: jwt.SigningMethodEdDSA, key: public}
+	return &verifyKey{kid: jwk.Thumbprint(public), alg: AlgEdDSA, key: public}
 }
 
 // CallerGrant is the content of a caller's token.

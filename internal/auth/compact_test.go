@@ -29,7 +29,7 @@ func verifySignature(k *verifyKey, token string) error {
 	if err != nil {
 		return err
 	}
-	return k.method.Verify(token[:i], signature, k.material())
+	return jwt.GetSigningMethod(k.alg).Verify(token[:i], signature, k.material())
 }
 
 // The examples of the RFCs are signed correctly, but are not tokens of this
@@ -42,14 +42,14 @@ func TestVerifySignature_AcceptsRFCExamples(t *testing.T) {
 	}{
 		{
 			"RFC 7515, A.1",
-			&verifyKey{method: jwt.SigningMethodHS256, key: rfcOctets(t, rfc7515Secret)},
+			&verifyKey{alg: "HS256", key: rfcOctets(t, rfc7515Secret)},
 			"eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9." +
 				"eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ." +
 				"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
 		},
 		{
 			"RFC 8037, A.4",
-			&verifyKey{method: jwt.SigningMethodEdDSA, key: rfc8037Key()},
+			&verifyKey{alg: "EdDSA", key: rfc8037Key()},
 			"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc." +
 				"hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg",
 		},
@@ -78,10 +78,10 @@ func TestVerifySignature_RejectsOtherAlgorithm(t *testing.T) {
 	for _, alg := range algorithms() {
 		k := newMintKey(t, "k", alg)
 		token := k.sign(t, `{"alg":"`+alg+`"}`, "x")
-		for _, method := range []jwt.SigningMethod{jwt.SigningMethodEdDSA, jwt.SigningMethodES256, jwt.SigningMethodRS256, jwt.SigningMethodHS256} {
-			err := verifySignature(&verifyKey{method: method, key: k.public}, token)
-			if (err == nil) != (method == k.method) {
-				t.Errorf("%s token, %s key: %v", alg, method.Alg(), err)
+		for _, other := range algorithms() {
+			err := verifySignature(&verifyKey{alg: other, key: k.public}, token)
+			if (err == nil) != (other == alg) {
+				t.Errorf("%s token, %s key: %v", alg, other, err)
 			}
 		}
 	}

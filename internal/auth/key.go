@@ -2,17 +2,16 @@ package auth
 
 import (
 	"context"
+	"crypto"
 	"time"
-
-	"github.com/golang-jwt/jwt/v5"
 )
 
 // verifyKey is a key that verifies callers' tokens. The algorithm belongs to the
 // key; the header of a token must match it and selects nothing.
 type verifyKey struct {
-	kid    string
-	method jwt.SigningMethod // EdDSA, ES256, RS256 or HS256
-	key    any               // ed25519.PublicKey, *ecdsa.PublicKey, *rsa.PublicKey or sharedSecret
+	kid string
+	alg string // EdDSA, ES256, RS256 or HS256
+	key any    // ed25519.PublicKey, *ecdsa.PublicKey, *rsa.PublicKey or sharedSecret
 
 	issuer      string // the only accepted iss; "" = any
 	audience    string // the only accepted aud
@@ -46,4 +45,10 @@ type keySource interface {
 	// isRevoked reports whether the source is certain that it accepts no key with the
 	// kid.
 	isRevoked(kid string, now time.Time) bool
+}
+
+// equalKeys reports whether two public keys are equal.
+func equalKeys(a, b any) bool {
+	k, ok := a.(interface{ Equal(x crypto.PublicKey) bool })
+	return ok && k.Equal(b)
 }

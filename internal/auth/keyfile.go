@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/auth/jwk"
 	"github.com/caprouter/caprouter/internal/datadir"
 )
 
@@ -99,7 +100,7 @@ func newKeyFile(now time.Time) (content []byte, id string, err error) {
 		return nil, "", err
 	}
 	block := pem.Block{Type: pemType, Bytes: der}
-	return keyTimes{created: now}.encodePEM(&block), thumbprint(public), nil
+	return keyTimes{created: now}.encodePEM(&block), jwk.Thumbprint(public), nil
 }
 
 // writeTemp writes and syncs a temporary file in dir that only its owner can read.

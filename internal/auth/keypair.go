@@ -2,13 +2,8 @@ package auth
 
 import (
 	"crypto/ed25519"
-	"crypto/sha256"
-	"encoding/base64"
-	"fmt"
 
-	"github.com/MicahParks/jwkset"
-
-	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/auth/jwk"
 )
 
 // keyPair is one Ed25519 key with its derived keys and functions.
@@ -66,26 +61,11 @@ func newKeyPair(key ed25519.PrivateKey) (*keyPair, error) {
 // newPublicKeyPair returns a key without its private half: it verifies signatures
 // and creates none.
 func newPublicKeyPair(public ed25519.PublicKey) (*keyPair, error) {
-	id := thumbprint(public)
-	key, err := jwkset.NewJWKFromKey(public, jwkset.JWKOptions{
-		Metadata: jwkset.JWKMetadataOptions{KID: id, USE: jwkset.UseSig}, // the algorithm is that of the key's type
-	})
+	id, entry, err := jwk.EncodeEd25519(public)
 	if err != nil {
-		return nil, fmt.Errorf("encode key: %w", err)
+		return nil, err
 	}
-	member, err := strictjson.Marshal(key.Marshal())
-	if err != nil {
-		return nil, fmt.Errorf("encode key: %w", err)
-	}
-	return &keyPair{id: id, public: public, jwk: member}, nil
-}
-
-// thumbprint returns the RFC 7638 thumbprint: a hash of the required members in a
-// fixed order, without spaces.
-func thumbprint(public ed25519.PublicKey) string {
-	x := base64.RawURLEncoding.EncodeToString(public)
-	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + x + `"}`))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
+	return &keyPair{id: id, public: public, jwk: entry}, nil
 }
 
 func accessTokenHeader(alg, kid string) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/caprouter/caprouter/internal/auth/jwk"
 	"github.com/caprouter/caprouter/internal/auth/weakkey"
 )
 
@@ -88,11 +89,11 @@ func newPeerKey(key *PublicKey) (*peerKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, jwk, err := encodeP256(point)
+	_, entry, err := jwk.EncodeP256(point)
 	if err != nil {
 		return nil, err
 	}
-	return &peerKey{pair, jwk, newCallerKey(slices.Clone(key.Caller))}, nil
+	return &peerKey{pair, entry, newCallerKey(slices.Clone(key.Caller))}, nil
 }
 
 func (p *peerKeys) ofID(id string) *peerKey {

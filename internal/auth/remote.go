@@ -89,7 +89,7 @@ func (s *remoteKeySet) findKey(kid, alg string) *verifyKey {
 		switch {
 		case kid != "" && k.kid == kid:
 			return k
-		case kid != "" || k.method.Alg() != alg:
+		case kid != "" || k.alg != alg:
 		case found != nil:
 			return nil // several keys match
 		default:

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/auth/jwk"
+	"github.com/caprouter/caprouter/internal/auth/weakkey"
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
@@ -82,9 +84,9 @@ func (r *RemoteKeys) downloadSet(ctx context.Context) ([]byte, error) {
 	case to != "" && resp.StatusCode/100 == 3:
 		return nil, fmt.Errorf("answered %d, and redirects are not followed: set jwks_url to the final address, maybe %.256q", resp.StatusCode, to)
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("answered %d, not 200; %s", resp.StatusCode, addressHint)
+		return nil, fmt.Errorf("answered %d, not 200; %s", resp.StatusCode, jwk.AddressHint)
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxKeySetBytes+1))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, jwk.MaxSetBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read key set: %w", err)
 	}
@@ -99,14 +101,16 @@ func (r *RemoteKeys) replaceSet(ctx context.Context, text []byte, at time.Time) 
 		r.set.Store(&remoteKeySet{keys: old.keys, fetched: at, sum: sum})
 		return nil
 	}
-	keys, unusable, err := parseKeySet(text)
+	parsed, unusable, err := jwk.ParseSet(text, weakkey.CheckPublic)
 	if err != nil {
 		return err
 	}
-	for i, k := range keys {
-		k.issuer, k.audience, k.tenantClaim = r.cfg.Issuer, r.cfg.Audience, r.cfg.TenantClaim
-		k.profile = r.cfg.Profile
-		keys[i] = old.reuseKey(k)
+	keys := make([]*verifyKey, len(parsed))
+	for i, k := range parsed {
+		keys[i] = old.reuseKey(&verifyKey{
+			kid: k.ID, alg: k.Algorithm, key: k.Public,
+			issuer: r.cfg.Issuer, audience: r.cfg.Audience, tenantClaim: r.cfg.TenantClaim, profile: r.cfg.Profile,
+		})
 	}
 	r.logUnusableKeys(ctx, keys, unusable)
 	r.set.Store(&remoteKeySet{keys: keys, fetched: at, sum: sum})
@@ -119,7 +123,7 @@ func (s *remoteKeySet) reuseKey(k *verifyKey) *verifyKey {
 		return k
 	}
 	for _, have := range s.keys {
-		if have.kid == k.kid && have.method == k.method && equalKeys(have.key, k.key) {
+		if have.kid == k.kid && have.alg == k.alg && equalKeys(have.key, k.key) {
 			return have
 		}
 	}
@@ -128,18 +132,18 @@ func (s *remoteKeySet) reuseKey(k *verifyKey) *verifyKey {
 
 // logUnusableKeys logs the keys of a new set that are not used. Keys for other
 // purposes are normal; keys that the issuer should correct are warnings.
-func (r *RemoteKeys) logUnusableKeys(ctx context.Context, keys []*verifyKey, unusable []unusableKey) {
+func (r *RemoteKeys) logUnusableKeys(ctx context.Context, keys []*verifyKey, unusable []jwk.UnusableKey) {
 	for _, u := range unusable {
 		level := slog.LevelWarn
-		if _, ok := errors.AsType[otherUseError](u.why); ok {
+		if _, ok := errors.AsType[jwk.OtherUseError](u.Reason); ok {
 			level = slog.LevelDebug
 		}
-		r.cfg.Logger.Log(ctx, level, "a key of the issuer is not used", "index", u.index, "kid", u.kid, "reason", u.why)
+		r.cfg.Logger.Log(ctx, level, "a key of the issuer is not used", "index", u.Index, "kid", u.ID, "reason", u.Reason)
 	}
 	if len(keys) == 0 {
 		reason := "the set is empty"
 		if len(unusable) > 0 {
-			reason = fmt.Sprintf("key %d: %v", unusable[0].index, unusable[0].why)
+			reason = fmt.Sprintf("key %d: %v", unusable[0].Index, unusable[0].Reason)
 		}
 		r.cfg.Logger.Warn("the issuer's tokens are rejected: its set has no key for EdDSA, ES256 or RS256; "+
 			"correct jwks_url, or publish such a key", "keys", len(unusable), "reason", reason)

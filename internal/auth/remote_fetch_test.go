@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/testkit/testjwk"
 )
 
 // canary starts a server that must not be called.
@@ -42,12 +43,12 @@ func remoteOf(t *testing.T, url string, client *http.Client) (*RemoteKeys, *byte
 }
 
 func TestRemoteKeys_SendsPlainRequest(t *testing.T) {
-	key := jwkEd25519(t)
+	key := testjwk.Ed25519(t)
 	var got *http.Request
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r
 		http.SetCookie(w, &http.Cookie{Name: "session", Value: "1"})
-		_, _ = io.WriteString(w, jwkSetText(t, jwkOf(t, "k", key)))
+		_, _ = io.WriteString(w, testjwk.SetText(t, testjwk.Of(t, "k", key)))
 	}))
 	defer s.Close()
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
@@ -80,8 +81,8 @@ func TestRemoteKeys_SendsPlainRequest(t *testing.T) {
 }
 
 func TestRemoteKeys_RejectsInvalidResponses(t *testing.T) {
-	key, elsewhere := jwkEd25519(t), jwkEd25519(t)
-	good, forged := jwkSetText(t, jwkOf(t, "k", key)), jwkSetText(t, jwkOf(t, "k", elsewhere))
+	key, elsewhere := testjwk.Ed25519(t), testjwk.Ed25519(t)
+	good, forged := testjwk.SetText(t, testjwk.Of(t, "k", key)), testjwk.SetText(t, testjwk.Of(t, "k", elsewhere))
 	trap, visits := canary(t)
 	var sent atomic.Int64 // bytes of the endless response
 	answers := map[string]struct {
@@ -145,9 +146,9 @@ func TestRemoteKeys_RejectsInvalidResponses(t *testing.T) {
 }
 
 func TestRemoteKeys_LogsUnusedKeys(t *testing.T) {
-	key := jwkOf(t, "sound", jwkEd25519(t))
-	set := jwkSetText(t, key, key.with("kid", "enc").with("use", "enc"), key.with("kid", "open").with("d", "c2VjcmV0"),
-		key.with("kid", "twin"), key.with("kid", "twin"))
+	key := testjwk.Of(t, "sound", testjwk.Ed25519(t))
+	set := testjwk.SetText(t, key, key.With("kid", "enc").With("use", "enc"), key.With("kid", "open").With("d", "c2VjcmV0"),
+		key.With("kid", "twin"), key.With("kid", "twin"))
 	var body atomic.Pointer[string]
 	body.Store(&set)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, *body.Load()) }))
@@ -174,7 +175,7 @@ func TestRemoteKeys_LogsUnusedKeys(t *testing.T) {
 	}
 	for set, want := range map[string]string{
 		`{"keys":[]}`: `keys=0 reason="the set is empty"`,
-		jwkSetText(t, key.with("use", "enc"), key.with("alg", "none")): `keys=2 reason="key 0: its use is \"enc\", not sig"`,
+		testjwk.SetText(t, key.With("use", "enc"), key.With("alg", "none")): `keys=2 reason="key 0: its use is \"enc\", not sig"`,
 	} {
 		body.Store(&set)
 		log.Reset()
@@ -191,25 +192,25 @@ func TestRemoteKeys_LogsUnusedKeys(t *testing.T) {
 // The issuer should correct keys that are weak or malformed. Keys for another use are
 // normal.
 func TestRemoteKeys_WarnsAboutFaultyKeys(t *testing.T) {
-	ed, rs := jwkOf(t, "k", jwkEd25519(t)), jwkOf(t, "k", jwkRSA(t, 2048))
+	ed, rs := testjwk.Of(t, "k", testjwk.Ed25519(t)), testjwk.Of(t, "k", testjwk.RSA(t, 2048))
 	for name, tt := range map[string]struct {
-		key  jwkMembers
+		key  testjwk.Members
 		want string
 	}{
-		"a weak key":             {jwkOf(t, "k", jwkRSA(t, 1024)), "WARN"},
-		"a point of small order": {ed.with("x", jwkBytes(make([]byte, 32))), "WARN"},
-		"a shared secret":        {jwkMembers{"kty": "oct"}, "WARN"},
-		"a private key":          {ed.with("d", "AA"), "WARN"},
-		"a malformed key":        {ed.with("x", "!"), "WARN"},
-		"half a key":             {rs.with("e", nil), "WARN"},
-		"for encryption":         {rs.with("use", "enc"), "DEBUG"},
-		"another algorithm":      {rs.with("alg", "PS256"), "DEBUG"},
-		"another operation":      {rs.with("key_ops", []string{"wrapKey"}), "DEBUG"},
-		"another curve":          {ed.with("crv", "X25519"), "DEBUG"},
-		"another type":           {ed.with("kty", "AKP"), "DEBUG"},
+		"a weak key":             {testjwk.Of(t, "k", testjwk.RSA(t, 1024)), "WARN"},
+		"a point of small order": {ed.With("x", testjwk.Base64URL(make([]byte, 32))), "WARN"},
+		"a shared secret":        {testjwk.Members{"kty": "oct"}, "WARN"},
+		"a private key":          {ed.With("d", "AA"), "WARN"},
+		"a malformed key":        {ed.With("x", "!"), "WARN"},
+		"half a key":             {rs.With("e", nil), "WARN"},
+		"for encryption":         {rs.With("use", "enc"), "DEBUG"},
+		"another algorithm":      {rs.With("alg", "PS256"), "DEBUG"},
+		"another operation":      {rs.With("key_ops", []string{"wrapKey"}), "DEBUG"},
+		"another curve":          {ed.With("crv", "X25519"), "DEBUG"},
+		"another type":           {ed.With("kty", "AKP"), "DEBUG"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set := jwkSetText(t, tt.key, jwkOf(t, "sound", jwkEd25519(t)))
+			set := testjwk.SetText(t, tt.key, testjwk.Of(t, "sound", testjwk.Ed25519(t)))
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, set) }))
 			defer s.Close()
 			r, log := remoteOf(t, s.URL, nil)
@@ -232,7 +233,7 @@ func TestRemoteKeys_IgnoresKeyURLs(t *testing.T) {
 	var fetches atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fetches.Add(1)
-		_, _ = io.WriteString(w, jwkSetText(t, jwkOf(t, "k", public).with("x5u", trap).with("jku", trap).with("iss", trap)))
+		_, _ = io.WriteString(w, testjwk.SetText(t, testjwk.Of(t, "k", public).With("x5u", trap).With("jku", trap).With("iss", trap)))
 	}))
 	defer s.Close()
 	r, _ := remoteOf(t, s.URL, nil)
@@ -252,8 +253,8 @@ func TestRemoteKeys_IgnoresKeyURLs(t *testing.T) {
 	token := func(header map[string]any, issuer string) string {
 		header["alg"], header["typ"] = "EdDSA", "at+jwt"
 		claims := map[string]any{"iss": issuer, "sub": "alice", "aud": "caprouter", "iat": now, "exp": now + 60, "jti": "1", "jku": trap}
-		signed := jwkBytes([]byte(jwkText(t, header))) + "." + jwkBytes([]byte(jwkText(t, claims)))
-		return signed + "." + jwkBytes(ed25519.Sign(private, []byte(signed)))
+		signed := testjwk.Base64URL([]byte(testjwk.Text(t, header))) + "." + testjwk.Base64URL([]byte(testjwk.Text(t, claims)))
+		return signed + "." + testjwk.Base64URL(ed25519.Sign(private, []byte(signed)))
 	}
 	if _, err := v.Verify(t.Context(), token(map[string]any{"kid": "k"}, remoteIssuer)); err != nil {
 		t.Fatalf("valid token: %v", err)
@@ -261,7 +262,7 @@ func TestRemoteKeys_IgnoresKeyURLs(t *testing.T) {
 	for name, forged := range map[string]string{
 		"jku":                   token(map[string]any{"kid": "k", "jku": trap}, remoteIssuer),
 		"x5u":                   token(map[string]any{"kid": "k", "x5u": trap}, remoteIssuer),
-		"jwk":                   token(map[string]any{"kid": "k", "jwk": jwkOf(t, "k", public)}, remoteIssuer),
+		"jwk":                   token(map[string]any{"kid": "k", "jwk": testjwk.Of(t, "k", public)}, remoteIssuer),
 		"an address as kid":     token(map[string]any{"kid": trap}, remoteIssuer),
 		"an address as iss":     token(map[string]any{"kid": "k"}, trap),
 		"an iss a slash longer": token(map[string]any{"kid": "k"}, remoteIssuer+"/"),
@@ -270,11 +271,11 @@ func TestRemoteKeys_IgnoresKeyURLs(t *testing.T) {
 			t.Errorf("%s: got caller %v, want an error", name, caller)
 		}
 	}
-	signature := jwkBytes(make([]byte, ed25519.SignatureSize))
+	signature := testjwk.Base64URL(make([]byte, ed25519.SignatureSize))
 	claims := strings.Split(token(map[string]any{}, remoteIssuer), ".")[1]
 	for i := range 10_000 {
 		header := fmt.Sprintf(`{"alg":"EdDSA","typ":"at+jwt","kid":"random-%d"}`, i)
-		if _, err := v.Verify(t.Context(), jwkBytes([]byte(header))+"."+claims+"."+signature); err == nil {
+		if _, err := v.Verify(t.Context(), testjwk.Base64URL([]byte(header))+"."+claims+"."+signature); err == nil {
 			t.Fatal("got a token of an unknown key accepted")
 		}
 	}

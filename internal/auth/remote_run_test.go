@@ -12,13 +12,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/testkit/testjwk"
 )
 
 func TestRemoteKeys_RefreshesUsedSet(t *testing.T) {
-	key := jwkEd25519(t)
+	key := testjwk.Ed25519(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{delay: time.Second}
-		h.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
+		h.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
 		r := h.start(t)
 		k := wantKey(t, r, "k", key)
 		began := time.Now()
@@ -48,11 +49,11 @@ func TestRemoteKeys_RefreshesUsedSet(t *testing.T) {
 }
 
 func TestRemoteKeys_OldSetFailsClosed(t *testing.T) {
-	key := jwkEd25519(t)
+	key := testjwk.Ed25519(t)
 	down := errors.New("connection refused")
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{}
-		set := jwkSetText(t, jwkOf(t, "k", key))
+		set := testjwk.SetText(t, testjwk.Of(t, "k", key))
 		h.serve(set, nil)
 		r := h.start(t)
 		k := wantKey(t, r, "k", key)
@@ -105,12 +106,12 @@ func TestRemoteKeys_OldSetFailsClosed(t *testing.T) {
 }
 
 func TestRemoteKeys_RetriesFirstFetchAfterMinute(t *testing.T) {
-	key := jwkEd25519(t)
+	key := testjwk.Ed25519(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{err: errors.New("down")}
 		r := h.start(t)
 		wantNone(t, r, "k", true)
-		h.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
+		h.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
 		began := time.Now()
 		for range 50 {
 			wantNone(t, r, "k", true)
@@ -127,10 +128,10 @@ func TestRemoteKeys_RetriesFirstFetchAfterMinute(t *testing.T) {
 }
 
 func TestRemoteKeys_FetchOutlivesCaller(t *testing.T) {
-	key := jwkEd25519(t)
+	key := testjwk.Ed25519(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{delay: 4 * time.Second}
-		h.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
+		h.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
 		r := h.start(t)
 		var found atomic.Int64
 		run.ForEach(t.Context(), 100, 100, func(ctx context.Context, i int) {
@@ -176,10 +177,10 @@ func TestRemoteKeys_LookupIsBounded(t *testing.T) {
 		})
 	})
 	t.Run("when Run begins late", func(t *testing.T) {
-		key := jwkEd25519(t)
+		key := testjwk.Ed25519(t)
 		synctest.Test(t, func(t *testing.T) {
 			h := &keyHost{}
-			h.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
+			h.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
 			r := h.keys(t)
 			run.ForEach(t.Context(), 2, 2, func(_ context.Context, i int) {
 				if i == 0 {
@@ -195,10 +196,10 @@ func TestRemoteKeys_LookupIsBounded(t *testing.T) {
 		})
 	})
 	t.Run("when Run ends", func(t *testing.T) {
-		key := jwkEd25519(t)
+		key := testjwk.Ed25519(t)
 		synctest.Test(t, func(t *testing.T) {
 			h := &keyHost{}
-			h.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
+			h.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
 			r := h.keys(t)
 			g := run.New(t.Context())
 			g.Go("keep keys fresh", r.Run)
@@ -232,8 +233,8 @@ func TestRemoteKeys_LookupIsBounded(t *testing.T) {
 }
 
 func TestRemoteKeys_FetchesOnceAMinute(t *testing.T) {
-	key, other := jwkEd25519(t), jwkEd25519(t)
-	sets := []string{jwkSetText(t, jwkOf(t, "a", key)), jwkSetText(t, jwkOf(t, "b", other)), `{"keys":[]}`, "garbage"}
+	key, other := testjwk.Ed25519(t), testjwk.Ed25519(t)
+	sets := []string{testjwk.SetText(t, testjwk.Of(t, "a", key)), testjwk.SetText(t, testjwk.Of(t, "b", other)), `{"keys":[]}`, "garbage"}
 	type step struct {
 		Pause  time.Duration
 		Serves int // number of key sets served; 0: the server is down

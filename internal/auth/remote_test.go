@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/testkit/testjwk"
 )
 
 const (
@@ -135,10 +136,10 @@ func wantNone(t *testing.T, r *RemoteKeys, kid string, cannotTell bool) {
 }
 
 func TestRemoteKeys_FindsKeyWithItsIssuer(t *testing.T) {
-	ed, ec, rs := jwkEd25519(t), jwkP256(t), jwkRSA(t, 2048)
+	ed, ec, rs := testjwk.Ed25519(t), testjwk.P256(t), testjwk.RSA(t, 2048)
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{delay: time.Second}
-		h.serve(jwkSetText(t, jwkOf(t, "ed", ed), jwkOf(t, "ec", ec), jwkOf(t, "rs", rs), jwkOf(t, "rs2", rs)), nil)
+		h.serve(testjwk.SetText(t, testjwk.Of(t, "ed", ed), testjwk.Of(t, "ec", ec), testjwk.Of(t, "rs", rs), testjwk.Of(t, "rs2", rs)), nil)
 		r := h.start(t)
 		k := wantKey(t, r, "ed", ed)
 		if k.issuer != remoteIssuer || k.audience != "caprouter" || k.tenantClaim != "tenant" {
@@ -168,12 +169,12 @@ func TestRemoteKeys_FindsKeyWithItsIssuer(t *testing.T) {
 }
 
 func TestRemoteKeys_UnknownKIDsFetchOnceAMinute(t *testing.T) {
-	key := jwkEd25519(t)
+	key := testjwk.Ed25519(t)
 	for _, atOnce := range []int{1, 100} {
 		t.Run(fmt.Sprint(atOnce, " at once"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &keyHost{delay: time.Second}
-				h.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
+				h.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
 				r := h.start(t)
 				ask := func() {
 					run.ForEach(t.Context(), atOnce, 10_000, func(ctx context.Context, i int) {
@@ -197,13 +198,13 @@ func TestRemoteKeys_UnknownKIDsFetchOnceAMinute(t *testing.T) {
 }
 
 func TestRemoteKeys_FollowsKeyRotation(t *testing.T) {
-	first, second, other := jwkEd25519(t), jwkEd25519(t), jwkEd25519(t)
+	first, second, other := testjwk.Ed25519(t), testjwk.Ed25519(t), testjwk.Ed25519(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{}
-		h.serve(jwkSetText(t, jwkOf(t, "1", first), jwkOf(t, "stays", other)), nil)
+		h.serve(testjwk.SetText(t, testjwk.Of(t, "1", first), testjwk.Of(t, "stays", other)), nil)
 		r := h.start(t)
 		old, stays := wantKey(t, r, "1", first), wantKey(t, r, "stays", other)
-		h.serve(jwkSetText(t, jwkOf(t, "stays", other), jwkOf(t, "2", second)), nil)
+		h.serve(testjwk.SetText(t, testjwk.Of(t, "stays", other), testjwk.Of(t, "2", second)), nil)
 		wantNone(t, r, "2", false)
 		advance(time.Minute)
 		if !r.isValid(old, time.Now()) {
@@ -219,7 +220,7 @@ func TestRemoteKeys_FollowsKeyRotation(t *testing.T) {
 		wantNone(t, r, "1", false)
 
 		// The kid is unchanged, but the key is another one.
-		h.serve(jwkSetText(t, jwkOf(t, "stays", first)), nil)
+		h.serve(testjwk.SetText(t, testjwk.Of(t, "stays", first)), nil)
 		advance(time.Minute)
 		wantNone(t, r, "3", false)
 		if r.isValid(stays, time.Now()) {
@@ -232,11 +233,11 @@ func TestRemoteKeys_FollowsKeyRotation(t *testing.T) {
 }
 
 func TestRemoteKeys_HoldsOwnKeysOnly(t *testing.T) {
-	key := jwkEd25519(t)
+	key := testjwk.Ed25519(t)
 	synctest.Test(t, func(t *testing.T) {
 		h, other := &keyHost{}, &keyHost{}
-		h.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
-		other.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
+		h.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
+		other.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
 		r, s := h.start(t), other.start(t)
 		k := wantKey(t, r, "k", key)
 		wantKey(t, s, "k", key)

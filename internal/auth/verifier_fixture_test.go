@@ -232,7 +232,7 @@ func newWorld(t testing.TB) *world {
 		idp: newMintKey(t, "shared", "EdDSA"), otherIDP: newMintKey(t, "shared", "EdDSA"),
 		ownKeys: &keyList{}, idpKeys: &keyList{},
 	}
-	w.ownKeys.set(&verifyKey{kid: w.own.kid, method: w.own.method, key: w.own.public})
+	w.ownKeys.set(&verifyKey{kid: w.own.kid, alg: w.own.method.Alg(), key: w.own.public})
 	w.idpKeys.set(remoteKey(w.idp, idp, "org"))
 	other := &keyList{}
 	other.set(remoteKey(w.otherIDP, otherIDP, ""))
@@ -251,7 +251,7 @@ func newWorld(t testing.TB) *world {
 }
 
 func remoteKey(k mintKey, issuer, tenantClaim string) *verifyKey {
-	return &verifyKey{kid: k.kid, method: k.method, key: k.public, issuer: issuer, audience: idpAudience, tenantClaim: tenantClaim}
+	return &verifyKey{kid: k.kid, alg: k.method.Alg(), key: k.public, issuer: issuer, audience: idpAudience, tenantClaim: tenantClaim}
 }
 
 func number(at time.Time) string { return fmt.Sprint(at.Unix()) }

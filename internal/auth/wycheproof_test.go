@@ -1,14 +1,15 @@
 package auth
 
 import (
+	"crypto"
 	"encoding/json"
+	"errors"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/golang-jwt/jwt/v5"
-
+	"github.com/caprouter/caprouter/internal/auth/jwk"
 	"github.com/caprouter/caprouter/internal/auth/weakkey"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/testkit"
@@ -83,29 +84,58 @@ func signatureGroups(t *testing.T, name string, sets bool) []vectorGroup {
 	})
 }
 
-// vectorKey restricts a key to its declared algorithm. It does not reject
-// published keys or weak secrets.
-func vectorKey(t *testing.T, k *publicJWK) (*verifyKey, error) {
+// vectorKey is a key of the vectors.
+type vectorKey struct {
+	Type       string   `json:"kty"`
+	ID         string   `json:"kid"`
+	Algorithm  *string  `json:"alg"`
+	Use        *string  `json:"use"`
+	Operations []string `json:"key_ops"`
+	Secret     string   `json:"k"`
+}
+
+func parseVectorKey(t *testing.T, data []byte) (k vectorKey) {
 	t.Helper()
-	if k.Type == "oct" {
-		var text string
-		if err := strictjson.Unmarshal(k.K, &text); err != nil {
-			t.Fatal(err)
-		}
-		secret, err := decodeBase64URL("k", text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &verifyKey{kid: k.KeyID, method: jwt.SigningMethodHS256, key: secret}, k.checkPurpose("HS256")
+	if err := strictjson.UnmarshalAllowUnknown(data, &k); err != nil {
+		t.Fatal(err)
 	}
-	key, err := k.verifyKey()
+	return k
+}
+
+// secret returns a shared secret, which a key set must not contain.
+func (k *vectorKey) secret(t *testing.T) (*verifyKey, error) {
+	t.Helper()
+	secret, err := decodeSegment("k", k.Secret)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	if err := weakkey.CheckPublic(key.key); err != nil && !strings.Contains(err.Error(), "whose private part is published") {
-		return nil, err
+	if k.Algorithm != nil && *k.Algorithm != "HS256" || k.Use != nil && *k.Use != "sig" ||
+		k.Operations != nil && !slices.Contains(k.Operations, "verify") {
+		err = errors.New("for something else")
 	}
-	return key, nil
+	return &verifyKey{kid: k.ID, alg: "HS256", key: secret}, err
+}
+
+// decodeVectorKey restricts a key to its declared algorithm. It does not reject
+// published keys or weak secrets.
+func decodeVectorKey(t *testing.T, data []byte) (*verifyKey, error) {
+	t.Helper()
+	if k := parseVectorKey(t, data); k.Type == "oct" {
+		return k.secret(t)
+	}
+	usable, unusable, err := jwk.ParseSet(slices.Concat([]byte(`{"keys":[`), data, []byte("]}")), func(public crypto.PublicKey) error {
+		if err := weakkey.CheckPublic(public); err != nil && !strings.Contains(err.Error(), "whose private part is published") {
+			return err
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(usable) == 0:
+		return nil, unusable[0].Reason
+	}
+	return &verifyKey{kid: usable[0].ID, alg: usable[0].Algorithm, key: usable[0].Public}, nil
 }
 
 // vectorCounts counts the results for the vectors of a file.
@@ -142,12 +172,9 @@ func TestVerifySignature_Wycheproof(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			var got vectorCounts
 			for _, g := range signatureGroups(t, file, false) {
-				var k publicJWK
-				if err := strictjson.UnmarshalAllowUnknown(g.key(), &k); err != nil {
-					t.Fatal(err)
-				}
+				k := parseVectorKey(t, g.key())
 				ours := k.Algorithm != nil && slices.Contains(algorithms(), *k.Algorithm)
-				key, unusable := vectorKey(t, &k)
+				key, unusable := decodeVectorKey(t, g.key())
 				for _, v := range g.Tests {
 					err := unusable
 					if err == nil {
@@ -174,15 +201,20 @@ func TestVerifySignature_Wycheproof(t *testing.T) {
 func TestVerifySignature_WycheproofOtherAlgorithms(t *testing.T) {
 	refused := 0
 	for _, g := range signatureGroups(t, "json_web_signature_test.json", false) {
-		var k publicJWK
-		if err := strictjson.UnmarshalAllowUnknown(g.key(), &k); err != nil {
-			t.Fatal(err)
-		}
+		k := parseVectorKey(t, g.key())
 		if k.Type != "RSA" || k.Algorithm == nil || *k.Algorithm == "RS256" {
 			continue
 		}
-		k.Algorithm = nil
-		key, err := vectorKey(t, &k)
+		members := map[string]json.RawMessage{}
+		if err := strictjson.Unmarshal(g.key(), &members); err != nil {
+			t.Fatal(err)
+		}
+		delete(members, "alg")
+		undeclared, err := strictjson.Marshal(members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := decodeVectorKey(t, undeclared)
 		if err != nil {
 			t.Fatalf("%s: %v", g.Comment, err)
 		}
@@ -215,12 +247,16 @@ func TestKeySet_Wycheproof(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			var got vectorCounts
 			for _, g := range signatureGroups(t, file, true) {
-				keys, unusable, err := parseKeySet(g.key())
+				keys, unusable, err := jwk.ParseSet(g.key(), weakkey.CheckPublic)
 				if err != nil || len(keys)+len(unusable) == 0 {
 					t.Fatalf("%s: %d + %d keys, error %v", g.Comment, len(keys), len(unusable), err)
 				}
+				set := &remoteKeySet{}
+				for _, k := range keys {
+					set.keys = append(set.keys, &verifyKey{kid: k.ID, alg: k.Algorithm, key: k.Public})
+				}
 				for _, v := range g.Tests {
-					accepted := acceptedBySet(&remoteKeySet{keys: keys}, v.token(t))
+					accepted := acceptedBySet(set, v.token(t))
 					valid, secret := v.Result == "valid", slices.Contains(tt.secrets, v.ID)
 					if accepted != (valid && !secret) || secret && !valid {
 						t.Errorf("%d, %s (%s: %s), under a secret: %v: accepted: %v", v.ID, v.Result, g.Comment, v.Comment, secret, accepted)

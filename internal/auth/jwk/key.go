@@ -1,8 +1,10 @@
-package auth
+package jwk
 
 import (
 	"bytes"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -11,25 +13,43 @@ import (
 	"strings"
 
 	"github.com/MicahParks/jwkset"
-	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/caprouter/caprouter/internal/auth/weakkey"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
+// The algorithms of public keys (RFC 7518, section 3.1; RFC 8037, section 3.1).
 const (
-	maxKeySetBytes = 256 << 10
-	maxKeySetKeys  = 100
-	maxKIDBytes    = 256
-	maxQuoted      = 64 // bytes of a set in one log line
+	EdDSA = "EdDSA" // with an Ed25519 key
+	ES256 = "ES256" // with a P-256 key
+	RS256 = "RS256" // with an RSA key
+)
 
-	// addressHint is the fix for a document that is not a key set.
-	addressHint = "set jwks_url to the jwks_uri in the provider's /.well-known/openid-configuration"
+const (
+	maxIDBytes = 256
+	maxQuoted  = 64 // bytes of a set in one log line
 
 	ed25519Curve = "Ed25519"
 	p256Curve    = "P-256"
 	p256Bytes    = 32
 )
+
+// Key is a public key of a set. It is immutable.
+type Key struct {
+	ID        string           // kid; "" = none
+	Algorithm string           // EdDSA, ES256 or RS256
+	Public    crypto.PublicKey // ed25519.PublicKey, *ecdsa.PublicKey or *rsa.PublicKey
+}
+
+// AlgorithmOf returns the algorithm of an Ed25519, P-256 or RSA key.
+func AlgorithmOf(public crypto.PublicKey) string {
+	switch public.(type) {
+	case ed25519.PublicKey:
+		return EdDSA
+	case *ecdsa.PublicKey:
+		return ES256
+	}
+	return RS256
+}
 
 // publicJWK is a public key of an identity provider (RFC 7517; RFC 7518, section
 // 6; RFC 8037, section 2). A pointer distinguishes an absent member from an empty
@@ -73,105 +93,42 @@ func (m *privateMembers) anyPresent() bool {
 	return false
 }
 
-var (
-	errPrivateKey = errors.New("it is not public: the set contains its private part")
-	errSharedKID  = errors.New("another key of the set has the same kid")
-)
+var errPrivateKey = errors.New("it is not public: the set contains its private part")
 
-// otherUseError is the reason of a key that is meant for something else, as many keys
+// OtherUseError is the reason of a key that is meant for something else, as many keys
 // in the sets of providers are. The issuer should correct every other unusable key.
-type otherUseError string
+type OtherUseError string
 
-func (e otherUseError) Error() string { return string(e) }
+func (e OtherUseError) Error() string { return string(e) }
 
 func otherUsef(format string, args ...any) error {
-	return otherUseError(fmt.Sprintf(format, args...))
+	return OtherUseError(fmt.Sprintf(format, args...))
 }
 
-// unusableKey is a key of a set that cannot verify tokens, with the reason.
-type unusableKey struct {
-	index int
-	kid   string
-	why   error
-}
-
-// parseKeySet decodes a set of public keys. An unusable key does not invalidate
-// the others, because sets contain keys for encryption and for other algorithms. A
-// malformed set is an error.
-func parseKeySet(data []byte) (usable []*verifyKey, unusable []unusableKey, err error) {
-	if len(data) > maxKeySetBytes {
-		return nil, nil, fmt.Errorf("key set: longer than %d bytes; %s", maxKeySetBytes, addressHint)
-	}
-	var set struct {
-		Keys    []json.RawMessage `json:"keys"`
-		Address json.RawMessage   `json:"jwks_uri"`
-	}
-	if err := strictjson.UnmarshalAllowUnknown(data, &set); err != nil {
-		return nil, nil, fmt.Errorf("key set: %w; %s", err, addressHint)
-	}
-	switch {
-	case set.Keys == nil && set.Address != nil:
-		return nil, nil, fmt.Errorf("key set: it is the discovery document: set jwks_url to its jwks_uri, %.256s", set.Address)
-	case set.Keys == nil:
-		return nil, nil, errors.New("key set: has no member keys; " + addressHint)
-	case len(set.Keys) > maxKeySetKeys:
-		return nil, nil, fmt.Errorf("key set: has %d keys, more than %d", len(set.Keys), maxKeySetKeys)
-	}
-	kids := make(map[string]int, len(set.Keys)) // number of keys with this kid, usable or not
-	places := make([]int, 0, len(set.Keys))
-	for i, raw := range set.Keys {
-		key, kid, err := parsePublicJWK(raw)
-		if kid != "" {
-			kids[kid]++
-		}
-		if err != nil {
-			unusable = append(unusable, unusableKey{index: i, kid: kid, why: err})
-			continue
-		}
-		usable, places = append(usable, key), append(places, i)
-	}
-	// Drop every key whose kid is not unique.
-	unique := usable[:0]
-	for i, key := range usable {
-		if kids[key.kid] > 1 {
-			unusable = append(unusable, unusableKey{index: places[i], kid: key.kid, why: errSharedKID})
-			continue
-		}
-		unique = append(unique, key)
-	}
-	return unique, unusable, nil
-}
-
-// parsePublicJWK decodes one key. If the key is unusable, kid is returned
-// nevertheless if it can be read.
-func parsePublicJWK(data []byte) (key *verifyKey, kid string, err error) {
+// parseKey decodes one key. If the key is unusable, id is returned nevertheless if it can
+// be read.
+func parseKey(data []byte) (key *Key, id string, err error) {
 	var k publicJWK
 	if err := strictjson.UnmarshalAllowUnknown(data, &k); err != nil {
 		return nil, "", err
 	}
-	if len(k.KeyID) > maxKIDBytes {
-		return nil, "", fmt.Errorf("its kid is longer than %d bytes", maxKIDBytes)
+	if len(k.KeyID) > maxIDBytes {
+		return nil, "", fmt.Errorf("its kid is longer than %d bytes", maxIDBytes)
 	}
 	if k.anyPresent() {
 		return nil, k.KeyID, errPrivateKey
 	}
-	key, err = k.verifyKey()
-	if err != nil {
-		return nil, k.KeyID, err
-	}
-	if err := weakkey.CheckPublic(key.key); err != nil {
-		return nil, k.KeyID, err
-	}
-	return key, k.KeyID, nil
+	key, err = k.decode()
+	return key, k.KeyID, err
 }
 
-// verifyKey returns the key with its algorithm. weakkey checks its strength.
-func (k *publicJWK) verifyKey() (*verifyKey, error) {
-	method, err := k.algorithm()
+// decode returns the key with its algorithm.
+func (k *publicJWK) decode() (*Key, error) {
+	alg, err := k.algorithm()
 	if err != nil {
 		return nil, err
 	}
-	if err := k.checkPurpose(method.Alg()); err != nil {
+	if err := k.checkPurpose(alg); err != nil {
 		return nil, err
 	}
 	if err := k.checkEncoding(); err != nil {
@@ -184,26 +141,26 @@ func (k *publicJWK) verifyKey() (*verifyKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is not a valid %s key: %s", k.Type, strings.ReplaceAll(err.Error(), "\n", ": "))
 	}
-	return &verifyKey{kid: k.KeyID, method: method, key: parsed.Key()}, nil
+	return &Key{ID: k.KeyID, Algorithm: alg, Public: parsed.Key()}, nil
 }
 
 // algorithm returns the algorithm for keys of this type.
-func (k *publicJWK) algorithm() (jwt.SigningMethod, error) {
+func (k *publicJWK) algorithm() (string, error) {
 	switch {
 	case k.Type == "OKP" && k.Curve == ed25519Curve:
-		return jwt.SigningMethodEdDSA, nil
+		return EdDSA, nil
 	case k.Type == "EC" && k.Curve == p256Curve:
-		return jwt.SigningMethodES256, nil
+		return ES256, nil
 	case k.Type == "RSA":
-		return jwt.SigningMethodRS256, nil
+		return RS256, nil
 	case k.Type == "OKP":
-		return nil, otherUsef("its curve is %s, not %s", quoteShort(k.Curve), ed25519Curve)
+		return "", otherUsef("its curve is %s, not %s", quoteShort(k.Curve), ed25519Curve)
 	case k.Type == "EC":
-		return nil, otherUsef("its curve is %s, not %s", quoteShort(k.Curve), p256Curve)
+		return "", otherUsef("its curve is %s, not %s", quoteShort(k.Curve), p256Curve)
 	case k.Type == "oct":
-		return nil, errors.New("it is a shared secret (kty oct), and a secret is not fetched")
+		return "", errors.New("it is a shared secret (kty oct), and a secret is not fetched")
 	default:
-		return nil, otherUsef("its kty is %s, not OKP, EC or RSA", quoteShort(k.Type))
+		return "", otherUsef("its kty is %s, not OKP, EC or RSA", quoteShort(k.Type))
 	}
 }
 
@@ -259,10 +216,4 @@ func quoteShort(s string) string {
 		return fmt.Sprintf("%q…", s[:maxQuoted])
 	}
 	return fmt.Sprintf("%q", s)
-}
-
-// equalKeys reports whether two public keys are equal.
-func equalKeys(a, b any) bool {
-	k, ok := a.(interface{ Equal(x crypto.PublicKey) bool })
-	return ok && k.Equal(b)
 }

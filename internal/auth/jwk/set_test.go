@@ -1,4 +1,4 @@
-package auth
+package jwk
 
 import (
 	"crypto"
@@ -14,34 +14,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/caprouter/caprouter/internal/auth/weakkey"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/testkit/testjwk"
 )
 
 func TestKeySet_DropsKeysWithSameKID(t *testing.T) {
-	a, b, c := jwkOf(t, "same", jwkEd25519(t)), jwkOf(t, "same", jwkP256(t)), jwkOf(t, "other", jwkEd25519(t))
+	a, b, c := testjwk.Of(t, "same", testjwk.Ed25519(t)), testjwk.Of(t, "same", testjwk.P256(t)), testjwk.Of(t, "other", testjwk.Ed25519(t))
 	for _, tt := range []struct {
 		name     string
-		keys     []jwkMembers
+		keys     []testjwk.Members
 		usable   []string
 		unusable []int
 	}{
-		{"two", []jwkMembers{a, c, b}, []string{"other"}, []int{0, 2}},
-		{"one key twice", []jwkMembers{a, a, c}, []string{"other"}, []int{0, 1}},
-		{"the other is of no use", []jwkMembers{a, b.with("use", "enc"), c}, []string{"other"}, []int{1, 0}},
-		{"none has a kid", []jwkMembers{a.with("kid", nil), b.with("kid", nil)}, []string{"", ""}, nil},
+		{"two", []testjwk.Members{a, c, b}, []string{"other"}, []int{0, 2}},
+		{"one key twice", []testjwk.Members{a, a, c}, []string{"other"}, []int{0, 1}},
+		{"the other is of no use", []testjwk.Members{a, b.With("use", "enc"), c}, []string{"other"}, []int{1, 0}},
+		{"none has a kid", []testjwk.Members{a.With("kid", nil), b.With("kid", nil)}, []string{"", ""}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			keys, left, err := parseKeySet([]byte(jwkSetText(t, tt.keys...)))
+			keys, left, err := ParseSet([]byte(testjwk.SetText(t, tt.keys...)), weakkey.CheckPublic)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var usable []string
 			for _, k := range keys {
-				usable = append(usable, k.kid)
+				usable = append(usable, k.ID)
 			}
 			var unusable []int
 			for _, u := range left {
-				unusable = append(unusable, u.index)
+				unusable = append(unusable, u.Index)
 			}
 			if diff := cmp.Diff(tt.usable, usable); diff != "" {
 				t.Errorf("usable (-want +got):\n%s", diff)
@@ -49,16 +51,16 @@ func TestKeySet_DropsKeysWithSameKID(t *testing.T) {
 			if diff := cmp.Diff(tt.unusable, unusable); diff != "" {
 				t.Errorf("unusable (-want +got):\n%s", diff)
 			}
-			if n := len(left); n > 0 && !errors.Is(left[n-1].why, errSharedKID) {
-				t.Errorf("got reason %v, want the shared kid", left[n-1].why)
+			if n := len(left); n > 0 && !errors.Is(left[n-1].Reason, errSharedID) {
+				t.Errorf("got reason %v, want the shared kid", left[n-1].Reason)
 			}
 		})
 	}
 }
 
 func TestKeySet_RejectsInvalidSets(t *testing.T) {
-	key := jwkOf(t, "", jwkEd25519(t)).with("kid", nil)
-	text := jwkText(t, key)
+	key := testjwk.Of(t, "", testjwk.Ed25519(t)).With("kid", nil)
+	text := testjwk.Text(t, key)
 	for _, tt := range []struct{ name, text, want string }{
 		{"nothing", "", "is not JSON"},
 		{"a page", "<html>", "is not JSON"},
@@ -78,7 +80,7 @@ func TestKeySet_RejectsInvalidSets(t *testing.T) {
 		{"a second document", `{"keys":[]}{"keys":[]}`, "is not JSON"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			keys, _, err := parseKeySet([]byte(tt.text))
+			keys, _, err := ParseSet([]byte(tt.text), weakkey.CheckPublic)
 			if err == nil || keys != nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %d keys, error %v; want an error with %q", len(keys), err, tt.want)
 			}
@@ -92,7 +94,7 @@ func TestKeySet_RejectsInvalidSets(t *testing.T) {
 		"100 keys": `{"keys":[` + strings.Repeat(text+",", 99) + text + `]}`,
 		"256 KiB":  `{"keys":[]}` + strings.Repeat(" ", 256<<10-11),
 	} {
-		if _, _, err := parseKeySet([]byte(text)); err != nil {
+		if _, _, err := ParseSet([]byte(text), weakkey.CheckPublic); err != nil {
 			t.Errorf("%s: got error %v, want none", name, err)
 		}
 	}
@@ -100,23 +102,23 @@ func TestKeySet_RejectsInvalidSets(t *testing.T) {
 
 // In any set, a key is used if and only if it is valid and its kid is unique.
 func TestKeySet_UsesValidUniqueKeys(t *testing.T) {
-	sound := []jwkMembers{jwkOf(t, "", jwkEd25519(t)), jwkOf(t, "", jwkP256(t)), jwkOf(t, "", jwkRSA(t, 2048))}
-	faults := []func(jwkMembers) jwkMembers{
-		func(m jwkMembers) jwkMembers { return m.with("use", "enc") },
-		func(m jwkMembers) jwkMembers { return m.with("alg", "none") },
-		func(m jwkMembers) jwkMembers { return m.with("d", "AA") },
-		func(m jwkMembers) jwkMembers { return m.with("kty", "oct") },
-		func(m jwkMembers) jwkMembers { return m.with("x", "!").with("n", "!") },
+	sound := []testjwk.Members{testjwk.Of(t, "", testjwk.Ed25519(t)), testjwk.Of(t, "", testjwk.P256(t)), testjwk.Of(t, "", testjwk.RSA(t, 2048))}
+	faults := []func(testjwk.Members) testjwk.Members{
+		func(m testjwk.Members) testjwk.Members { return m.With("use", "enc") },
+		func(m testjwk.Members) testjwk.Members { return m.With("alg", "none") },
+		func(m testjwk.Members) testjwk.Members { return m.With("d", "AA") },
+		func(m testjwk.Members) testjwk.Members { return m.With("kty", "oct") },
+		func(m testjwk.Members) testjwk.Members { return m.With("x", "!").With("n", "!") },
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		var (
-			set  []jwkMembers
+			set  []testjwk.Members
 			good = map[int]bool{}
 			kids = map[string]int{}
 		)
 		for i := range rapid.IntRange(0, 12).Draw(rt, "keys") {
 			kid := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f"}).Draw(rt, "kid")
-			key := rapid.SampledFrom(sound).Draw(rt, "key").with("kid", kid)
+			key := rapid.SampledFrom(sound).Draw(rt, "key").With("kid", kid)
 			fault := rapid.IntRange(-len(faults), len(faults)-1).Draw(rt, "fault")
 			if fault >= 0 {
 				key = faults[fault](key)
@@ -132,13 +134,13 @@ func TestKeySet_UsesValidUniqueKeys(t *testing.T) {
 				want = append(want, fmt.Sprint(kid, key["alg"]))
 			}
 		}
-		usable, unusable, err := parseKeySet([]byte(jwkSetText(t, set...)))
+		usable, unusable, err := ParseSet([]byte(testjwk.SetText(t, set...)), weakkey.CheckPublic)
 		if err != nil || len(usable)+len(unusable) != len(set) {
 			rt.Fatalf("%d + %d of %d keys, error %v", len(usable), len(unusable), len(set), err)
 		}
 		var got []string
 		for _, k := range usable {
-			got = append(got, k.kid+k.method.Alg())
+			got = append(got, k.ID+k.Algorithm)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			rt.Errorf("usable keys (-want +got):\n%s", diff)
@@ -149,14 +151,14 @@ func TestKeySet_UsesValidUniqueKeys(t *testing.T) {
 // FuzzKeySet checks that only usable keys result from any input, and that each key
 // of the set is either used or reported.
 func FuzzKeySet(f *testing.F) {
-	for _, key := range []crypto.PublicKey{jwkEd25519(f), jwkP256(f), jwkRSA(f, 2048)} {
-		m := jwkOf(f, "k", key)
-		f.Add([]byte(jwkSetText(f, m, m.with("kid", "l").with("use", nil).with("key_ops", []string{"verify"}))))
-		f.Add([]byte(jwkSetText(f, m.with("d", "AA"), m.with("kid", nil).with("alg", nil))))
+	for _, key := range []crypto.PublicKey{testjwk.Ed25519(f), testjwk.P256(f), testjwk.RSA(f, 2048)} {
+		m := testjwk.Of(f, "k", key)
+		f.Add([]byte(testjwk.SetText(f, m, m.With("kid", "l").With("use", nil).With("key_ops", []string{"verify"}))))
+		f.Add([]byte(testjwk.SetText(f, m.With("d", "AA"), m.With("kid", nil).With("alg", nil))))
 	}
 	f.Add([]byte(`{"keys":[null,1,{"kty":"oct","k":"AA"},{"kty":"RSA","n":"AA","e":"Aw"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		usable, unusable, err := parseKeySet(data)
+		usable, unusable, err := ParseSet(data, weakkey.CheckPublic)
 		if err != nil {
 			if usable != nil || unusable != nil {
 				t.Errorf("got keys with the error %v, want none", err)
@@ -171,35 +173,35 @@ func FuzzKeySet(f *testing.F) {
 		}
 		kids := map[string]bool{}
 		for _, k := range usable {
-			if k.kid != "" && kids[k.kid] || len(k.kid) > maxKIDBytes {
-				t.Errorf("got kid %q for more than one key", k.kid)
+			if k.ID != "" && kids[k.ID] || len(k.ID) > maxIDBytes {
+				t.Errorf("got kid %q for more than one key", k.ID)
 			}
-			kids[k.kid] = true
+			kids[k.ID] = true
 			checkUsable(t, k)
 		}
 	})
 }
 
 // checkUsable checks the properties that all keys of sets have.
-func checkUsable(t *testing.T, k *verifyKey) {
+func checkUsable(t *testing.T, k *Key) {
 	t.Helper()
-	switch key := k.key.(type) {
+	switch key := k.Public.(type) {
 	case ed25519.PublicKey:
-		if k.method.Alg() != "EdDSA" || len(key) != ed25519.PublicKeySize {
-			t.Errorf("an Ed25519 key of %d bytes for %s", len(key), k.method.Alg())
+		if k.Algorithm != "EdDSA" || len(key) != ed25519.PublicKeySize {
+			t.Errorf("an Ed25519 key of %d bytes for %s", len(key), k.Algorithm)
 		}
 	case *ecdsa.PublicKey:
-		if _, err := key.Bytes(); err != nil || k.method.Alg() != "ES256" || key.Curve != elliptic.P256() {
-			t.Errorf("a key on %s for %s: %v", key.Params().Name, k.method.Alg(), err)
+		if _, err := key.Bytes(); err != nil || k.Algorithm != "ES256" || key.Curve != elliptic.P256() {
+			t.Errorf("a key on %s for %s: %v", key.Params().Name, k.Algorithm, err)
 		}
 	case *rsa.PublicKey:
-		if size := key.N.BitLen(); k.method.Alg() != "RS256" || size < 2048 || size > 8192 || key.E < 65537 || key.E%2 == 0 {
-			t.Errorf("an RSA key of %d bits with exponent %d for %s", size, key.E, k.method.Alg())
+		if size := key.N.BitLen(); k.Algorithm != "RS256" || size < 2048 || size > 8192 || key.E < 65537 || key.E%2 == 0 {
+			t.Errorf("an RSA key of %d bits with exponent %d for %s", size, key.E, k.Algorithm)
 		}
 	default:
-		t.Errorf("a %T", k.key)
+		t.Errorf("a %T", k.Public)
 	}
-	if !equalKeys(k.key, k.key) {
-		t.Errorf("got a %T that is not equal to itself", k.key)
+	if !equalKeys(k.Public, k.Public) {
+		t.Errorf("got a %T that is not equal to itself", k.Public)
 	}
 }
