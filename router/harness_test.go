@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/fallbackpolicy"
 	"github.com/caprouter/caprouter/internal/history"
@@ -119,7 +119,7 @@ func (h *harness) open() {
 	h.must(err)
 	log, err := h.store.Log(ctx, audit.LogConfig(0))
 	h.must(err)
-	signer, err := auth.OpenSigner(h.dir)
+	signer, err := keyring.Open(h.dir)
 	h.must(err)
 	auditConfig := audit.Config{Log: log, Writer: h.name, Keys: teststore.Keys(), Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile), Retention: h.retention}
 	if h.members != nil {

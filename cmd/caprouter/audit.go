@@ -15,7 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -141,11 +141,11 @@ func auditVerify(cmd *cobra.Command, dir string, printResult resultPrinter) erro
 
 // openAuditSigner opens the key of the data directory. If there is none, it returns a
 // new key, which verifies no signature, so that the report contains the problem.
-func openAuditSigner(dir string) (*auth.Signer, error) {
-	if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); errors.Is(err, fs.ErrNotExist) {
-		return auth.NewSigner()
+func openAuditSigner(dir string) (*keyring.Ring, error) {
+	if _, err := os.Stat(filepath.Join(dir, keyring.File)); errors.Is(err, fs.ErrNotExist) {
+		return keyring.New()
 	}
-	return auth.OpenSigner(dir)
+	return keyring.Open(dir)
 }
 
 // printAuditReport prints one line per problem, then a summary.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
@@ -22,7 +22,7 @@ import (
 func writeTrail(t *testing.T, dir string, n int) {
 	t.Helper()
 	ctx := t.Context()
-	signer, err := auth.OpenSigner(dir)
+	signer, err := keyring.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestAuditVerify_ReportsProblems(t *testing.T) {
 			}
 		}, audit.ProblemHeadMissing},
 		{"key gone", func(t *testing.T, dir string) {
-			if err := os.Remove(filepath.Join(dir, auth.KeyFile)); err != nil {
+			if err := os.Remove(filepath.Join(dir, keyring.File)); err != nil {
 				t.Fatal(err)
 			}
 		}, audit.ProblemHeadUnknownKey},
@@ -154,7 +154,7 @@ func TestAuditVerify_ReportsProblems(t *testing.T) {
 			if code != exitError || !strings.Contains(out, `"what":"`+c.want) {
 				t.Errorf("as JSON got exit code %d and %s", code, out)
 			}
-			if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); c.name == "key gone" && err == nil {
+			if _, err := os.Stat(filepath.Join(dir, keyring.File)); c.name == "key gone" && err == nil {
 				t.Error("verifying made a new key")
 			}
 		})
@@ -212,7 +212,7 @@ func TestAuditVerify_ExplainsMissingLog(t *testing.T) {
 func writeChain(t *testing.T, srv *teststore.Server, writer, dir, head string, n int) {
 	t.Helper()
 	ctx := t.Context()
-	signer, err := auth.OpenSigner(dir)
+	signer, err := keyring.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

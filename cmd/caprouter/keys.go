@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/app"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 )
 
@@ -41,13 +41,13 @@ func newKeysListCommand() *cobra.Command {
 			return err
 		}
 		list := struct {
-			Keys []auth.KeyInfo `json:"keys"`
+			Keys []keyring.Info `json:"keys"`
 		}{keys}
 		return printResult(list, func(out io.Writer) error { return printKeys(out, keys) })
 	})
 }
 
-func printKeys(out io.Writer, keys []auth.KeyInfo) error {
+func printKeys(out io.Writer, keys []keyring.Info) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "KEY\tSTATE\tMADE\tSIGNS FROM\tCOUNTS UNTIL\tES256 KEY")
 	for i := range keys {
@@ -61,7 +61,7 @@ func printKeys(out io.Writer, keys []auth.KeyInfo) error {
 }
 
 // printCountsAgain warns about revoked keys that are valid again.
-func printCountsAgain(out io.Writer, keys []auth.KeyInfo) error {
+func printCountsAgain(out io.Writer, keys []keyring.Info) error {
 	for i := range keys {
 		k := &keys[i]
 		if !k.RevocationFailed() {
@@ -108,7 +108,7 @@ func newKeysRotateCommand() *cobra.Command {
 }
 
 // printRotation prints one line per key that signs or has signed.
-func printRotation(out io.Writer, done *auth.Rotation) error {
+func printRotation(out io.Writer, done *keyring.Rotation) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	from := "signs from now on"
 	if !done.New.SignsFrom.IsZero() {
@@ -119,9 +119,9 @@ func printRotation(out io.Writer, done *auth.Rotation) error {
 		k := &done.Old[i]
 		what := "counts until " + timeText(k.Until)
 		switch k.State {
-		case auth.KeySigning:
+		case keyring.StateSigning:
 			what = "signs until then, " + what
-		case auth.KeyRevoked:
+		case keyring.StateRevoked:
 			what = "revoked: what it signed counts no more"
 		}
 		fmt.Fprintf(w, "old\t%s\t%s\n", k.ID, what)

@@ -331,7 +331,7 @@ func TestTarget_AsyncResultWithAgentkit(t *testing.T) {
 			signer := newSigner(t)
 			results, progress := make(chan contract.Result, 1), make(chan string, 1)
 			mux := http.NewServeMux()
-			mux.HandleFunc("GET /.well-known/jwks.json", answering(http.StatusOK, string(signer.JWKS())))
+			mux.HandleFunc("GET /.well-known/jwks.json", answering(http.StatusOK, string(signer.keys.JWKS())))
 			mux.HandleFunc("POST /api/v1/tasks/{id}/{what}", func(w http.ResponseWriter, r *http.Request) {
 				grant, err := signer.VerifyTaskToken("caprouter", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), time.Now())
 				if err != nil || grant.TaskID != r.PathValue("id") || grant.AgentID != "quality_agent" {

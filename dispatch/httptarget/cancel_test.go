@@ -203,7 +203,7 @@ func TestTarget_CancelReachesAgentkit(t *testing.T) {
 	for _, reuse := range []time.Duration{0, time.Minute} {
 		t.Run("reuse "+reuse.String(), func(t *testing.T) {
 			signer := newSigner(t)
-			keys := httptest.NewServer(answering(http.StatusOK, string(signer.JWKS())))
+			keys := httptest.NewServer(answering(http.StatusOK, string(signer.keys.JWKS())))
 			defer keys.Close()
 			begun, ended := make(chan struct{}), make(chan error, 1)
 			agent, err := agentkit.New(agentkit.Config{AgentID: "quality_agent", JWKSURL: keys.URL, Client: keys.Client()},

@@ -20,6 +20,8 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/jwk"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 )
 
@@ -39,13 +41,23 @@ const (
 	successBody = `{"status":"success","data":{"answer":"done"}}`
 )
 
-func newSigner(t testing.TB) *auth.Signer {
+// signer has the keys and issues the tokens of a router.
+type signer struct {
+	*auth.Issuer
+	keys *keyring.Ring
+}
+
+func newSigner(t testing.TB) *signer {
 	t.Helper()
-	s, err := auth.NewSigner()
+	keys, err := keyring.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	tokens, err := auth.NewIssuer(keys, jwk.EdDSA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &signer{tokens, keys}
 }
 
 // newTarget returns a Target that is closed at the end of the test.

@@ -123,7 +123,7 @@ func TestTarget_WorksWithAgentkit(t *testing.T) {
 	for _, reuse := range []time.Duration{0, time.Minute} {
 		t.Run("reuse "+reuse.String(), func(t *testing.T) {
 			signer := newSigner(t)
-			keys := httptest.NewServer(answering(http.StatusOK, string(signer.JWKS())))
+			keys := httptest.NewServer(answering(http.StatusOK, string(signer.keys.JWKS())))
 			defer keys.Close()
 			var task contract.Task
 			var caller string
@@ -278,4 +278,4 @@ func TestTarget_TaskThatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-var _ httptarget.TokenSource = (*auth.Signer)(nil)
+var _ httptarget.TokenSource = (*auth.Issuer)(nil)

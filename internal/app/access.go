@@ -69,7 +69,7 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 		a.issuers = append(a.issuers, remote)
 	}
 	a.verifier, err = auth.NewVerifier(auth.VerifierConfig{
-		Audience: c.cfg.Auth.Audience, Keys: keys, Own: c.signer, Issuer: c.cfg.Auth.Issuer, Issuers: a.issuers,
+		Audience: c.cfg.Auth.Audience, Keys: keys, Own: c.keys, Issuer: c.cfg.Auth.Issuer, Issuers: a.issuers,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("auth: %w", err)
@@ -100,9 +100,9 @@ const keyReloadInterval = 2 * time.Second
 // reloadKeys reloads changed keys and a changed certificate. An error is logged once,
 // and reported by the readiness until it is resolved.
 func (a *accessControl) reloadKeys(ctx context.Context, c *core, now time.Time) {
-	changed, err := c.signer.Reload(now)
+	changed, err := c.keys.Reload(now)
 	if changed {
-		c.log.InfoContext(ctx, "signing keys changed", "signs_with", c.signer.KeyID())
+		c.log.InfoContext(ctx, "signing keys changed", "signs_with", c.keys.KeyID())
 		c.warnOfRevokedKeys(now)
 	}
 	renewed, wrong := a.certificate.reloadFiles()
@@ -121,7 +121,7 @@ func (a *accessControl) reloadKeys(ctx context.Context, c *core, now time.Time) 
 // warnOfRevokedKeys logs revoked keys that are valid again: a file was restored, or the
 // revocation was interrupted.
 func (c *core) warnOfRevokedKeys(now time.Time) {
-	for _, k := range c.signer.Keys(now) {
+	for _, k := range c.keys.Keys(now) {
 		if k.RevocationFailed() {
 			c.log.Warn("a revoked signing key counts again: run caprouter keys rotate --revoke", "kid", k.ID, "revoked", k.Revoked)
 		}

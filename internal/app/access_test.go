@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -62,7 +62,7 @@ func TestStart_RejectsWeakSecrets(t *testing.T) {
 			}
 			cfg.Auth.Keys = []config.Key{tc.key}
 			log := &testkit.LogBuffer{}
-			c, err := newCore(t.Context(), cfg, Options{LogOutput: log, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, memorySigner(t), newStore)
+			c, err := newCore(t.Context(), cfg, Options{LogOutput: log, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, memoryKeys(t), newStore)
 			if err == nil {
 				defer func() { _ = c.closeResources(t.Context()) }()
 			}
@@ -131,9 +131,9 @@ func TestServer_LimitsEachCaller(t *testing.T) {
 	}
 }
 
-func memorySigner(t *testing.T) *auth.Signer {
+func memoryKeys(t *testing.T) *keyring.Ring {
 	t.Helper()
-	signer, err := auth.NewSigner()
+	signer, err := keyring.New()
 	if err != nil {
 		t.Fatal(err)
 	}

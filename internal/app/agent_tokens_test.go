@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -113,7 +113,7 @@ func TestServer_RotatesES256Key(t *testing.T) {
 		return kid
 	}
 	first := route()
-	done, err := auth.RotateKeys(dir, false, time.Now())
+	done, err := keyring.Rotate(dir, false, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestServer_RotatesES256Key(t *testing.T) {
 	if got := route(); got != first || !published(first) {
 		t.Errorf("got kid %s, want %s until the agents know the new key", got, first)
 	}
-	if done, err = auth.RotateKeys(dir, true, time.Now()); err != nil {
+	if done, err = keyring.Rotate(dir, true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "the first key is withdrawn", func() bool { return !published(first) })

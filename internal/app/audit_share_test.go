@@ -16,7 +16,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
@@ -131,7 +131,7 @@ func TestServer_SharesTheAuditLog(t *testing.T) {
 	if !strings.Contains(s.log.String(), "before their retention") {
 		t.Error("the log contains no warning")
 	}
-	signer, err := auth.OpenSigner(dir)
+	signer, err := keyring.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

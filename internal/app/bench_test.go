@@ -7,7 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/matcher"
 	"github.com/caprouter/caprouter/router"
@@ -19,7 +19,7 @@ import (
 func BenchmarkHandle(b *testing.B) {
 	for name, dryRun := range map[string]bool{"dry run": true, "with log and metrics": false} {
 		b.Run(name, func(b *testing.B) {
-			signer, err := auth.NewSigner()
+			signer, err := keyring.New()
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func BenchmarkRegisteredAgents(b *testing.B) {
 			}
 			return s
 		}
-		signer, err := auth.NewSigner()
+		signer, err := keyring.New()
 		if err != nil {
 			b.Fatal(err)
 		}

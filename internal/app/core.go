@@ -21,6 +21,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch/orchestratortarget"
 	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/fleet"
@@ -53,7 +54,8 @@ type core struct {
 	cfg         config.Config
 	log         *slog.Logger
 	telemetry   *telemetry.Telemetry
-	signer      *auth.Signer
+	keys        *keyring.Ring
+	issuer      *auth.Issuer // of tokens
 	target      *httptarget.Target
 	dispatcher  *dispatch.Dispatcher
 	tokens      hourlyBudget // of all models together
@@ -80,9 +82,9 @@ const (
 	usedStore                 // an earlier process has used it, so it must contain an audit log
 )
 
-// newCore builds the core. The signer mints the tokens of agents. Only one process can
-// open the store at a time.
-func newCore(ctx context.Context, cfg config.Config, opts Options, signer *auth.Signer, use storeUse) (_ *core, err error) {
+// newCore builds the core. The keys sign the tokens of agents. Only one process can open
+// the store at a time.
+func newCore(ctx context.Context, cfg config.Config, opts Options, keys *keyring.Ring, use storeUse) (_ *core, err error) {
 	if opts.LogOutput == nil {
 		opts.LogOutput = os.Stderr
 	}
@@ -90,11 +92,18 @@ func newCore(ctx context.Context, cfg config.Config, opts Options, signer *auth.
 	if err != nil {
 		return nil, err
 	}
+	issuer, err := auth.NewIssuer(keys, cfg.Auth.AgentTokens.Alg)
+	if err != nil {
+		return nil, err
+	}
 	tel, err := newTelemetry(&cfg, &opts, redactor, use)
 	if err != nil {
 		return nil, err
 	}
-	c := &core{cfg: cfg, log: tel.Logger(), telemetry: tel, signer: signer, tokens: hourlyBudget{limits.NewTokenBudget(cfg.Limits.LLMTokensPerHour)}}
+	c := &core{
+		cfg: cfg, log: tel.Logger(), telemetry: tel, keys: keys, issuer: issuer,
+		tokens: hourlyBudget{limits.NewTokenBudget(cfg.Limits.LLMTokensPerHour)},
+	}
 	defer func() {
 		if err != nil {
 			_ = c.closeResources(ctx) // the first error is returned
@@ -153,10 +162,6 @@ func (c *core) openDispatcher(version string) error {
 	if err != nil {
 		return err
 	}
-	agentTokens, err := c.signer.WithAgentAlg(c.cfg.Auth.AgentTokens.Alg)
-	if err != nil {
-		return err
-	}
 	c.target, err = httptarget.New(httptarget.Config{
 		Issuer:         c.cfg.Auth.Issuer,
 		TokenReuse:     time.Duration(c.cfg.Dispatch.TokenReuseS) * time.Second,
@@ -165,7 +170,7 @@ func (c *core) openDispatcher(version string) error {
 		PublicURL:      c.publicURL,
 		Guard:          egress.NewGuard(append(private, c.cfg.LocalAddresses()...)...),
 		Logger:         c.log,
-	}, agentTokens)
+	}, c.issuer)
 	if err != nil {
 		return err
 	}

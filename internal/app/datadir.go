@@ -5,15 +5,15 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/datadir"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// openSigner opens the signing key in the data directory. It creates both if they do
+// openKeys opens the signing keys in the data directory. It creates both if they do
 // not exist, accessible only by their owner. use reports whether a router has used the
 // directory before.
-func openSigner(dataDir string) (signer *auth.Signer, use storeUse, err error) {
+func openKeys(dataDir string) (keys *keyring.Ring, use storeUse, err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, noStore, fmt.Errorf("data_dir %s cannot be made: %w: name another with --data-dir, or make %s writable", dataDir, datadir.WithoutPath(err), filepath.Dir(filepath.Clean(dataDir)))
 	}
@@ -24,6 +24,6 @@ func openSigner(dataDir string) (signer *auth.Signer, use storeUse, err error) {
 	if use = newStore; used {
 		use = usedStore
 	}
-	signer, err = auth.OpenSigner(dataDir)
-	return signer, use, err
+	keys, err = keyring.Open(dataDir)
+	return keys, use, err
 }

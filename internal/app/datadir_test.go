@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
@@ -90,7 +90,7 @@ func TestServer_OpensDataDirectoryOfEarlierVersion(t *testing.T) {
 
 func verifyAudit(t *testing.T, dir string) {
 	t.Helper()
-	signer, err := auth.OpenSigner(dir)
+	signer, err := keyring.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

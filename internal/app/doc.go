@@ -1,7 +1,7 @@
 // Package app composes the program: it opens what the configuration requires, starts it,
 // and shuts it down gracefully.
 //
-//	config.Config ─▶ core       signer, dispatcher, classifier, router, store
+//	config.Config ─▶ core       keys, dispatcher, classifier, router, store
 //	                   │ Start: registry, HTTP server, first View
 //	                   ▼
 //	                Server      reloads keys and the registry until the context ends

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -98,7 +98,7 @@ func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 	if !strings.Contains(events, `"all of it"`) || !strings.Contains(events, "event: final") {
 		t.Errorf("got events\n%s\nwant the agent's answer", events)
 	}
-	signer, err := auth.OpenSigner(dir)
+	signer, err := keyring.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

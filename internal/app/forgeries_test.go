@@ -76,7 +76,7 @@ func TestServer_RejectsForgedTokens(t *testing.T) {
 	parts := strings.Split(genuine, ".")
 	ofIDP := m.claims("alice", everyScope, map[string]any{"iss": "https://idp.example", "org": "acme"})
 	now := time.Now().Unix()
-	agentToken, err := s.core.signer.AgentToken(auth.AgentGrant{
+	agentToken, err := s.core.issuer.AgentToken(auth.AgentGrant{
 		Issuer: "caprouter", AgentID: "counter", Subject: "alice", Expires: time.Now().Add(time.Minute),
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -176,7 +176,7 @@ func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
 // signed by an unknown key.
 func verifiedChains(t *testing.T, cfg *config.Config, dataDir string) map[string]bool {
 	t.Helper()
-	signer, err := auth.OpenSigner(dataDir)
+	signer, err := keyring.Open(dataDir)
 	if err != nil {
 		t.Fatal(err)
 	}

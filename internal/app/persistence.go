@@ -149,7 +149,7 @@ func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
 		}
 	}
 	p.auditLog, err = audit.Open(ctx, audit.Config{
-		Log: log, Writer: p.members.Name(), Heads: heads, Keys: p.contentKeys, Signer: c.signer, Members: c.signer.VerifyPeer,
+		Log: log, Writer: p.members.Name(), Heads: heads, Keys: p.contentKeys, Signer: c.keys, Members: c.keys.VerifyPeer,
 		HeadFile: filepath.Join(c.cfg.DataDir, audit.HeadFile),
 		Retention: audit.Retention{
 			Contents: config.Duration(retention.Decisions), Chain: config.Duration(retention.Audit),

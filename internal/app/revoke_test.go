@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -17,7 +18,7 @@ import (
 // ownToken returns a token that the router itself has signed.
 func (s *testServer) ownToken() string {
 	s.t.Helper()
-	token, err := s.core.signer.CallerToken(auth.CallerGrant{
+	token, err := s.core.issuer.CallerToken(auth.CallerGrant{
 		Issuer: "caprouter", Audience: "caprouter", Subject: "alice", Scopes: strings.Fields(everyScope + " agent:*"),
 		Expires: time.Now().Add(time.Hour),
 	})
@@ -61,7 +62,7 @@ func TestServer_EndsEventStreamWithItsToken(t *testing.T) {
 	if got := testkit.Receive(t, expiring); !strings.Contains(got, "event: error") || !strings.Contains(got, `"unauthenticated"`) || strings.Contains(got, "event: final") {
 		t.Errorf("after the expiry: got events\n%s\nwant the error unauthenticated at the end", got)
 	}
-	if _, err := auth.RotateKeys(dir, true, time.Now()); err != nil {
+	if _, err := keyring.Rotate(dir, true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if got := testkit.Receive(t, revoked); !strings.Contains(got, "event: error") || !strings.Contains(got, `"unauthenticated"`) {
@@ -85,7 +86,7 @@ func TestServer_StopsRequestsOfRevokedKeys(t *testing.T) {
 		testkit.Eventually(t, "the requests are executed", func() bool {
 			return s.state(admin, id).Status == contract.StatusRunning && s.state(admin, other).Status == contract.StatusRunning
 		})
-		if _, err := auth.RotateKeys(dir, true, time.Now()); err != nil {
+		if _, err := keyring.Rotate(dir, true, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if stop {

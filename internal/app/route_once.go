@@ -9,7 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/router"
 )
@@ -22,11 +22,11 @@ func RouteOnce(ctx context.Context, cfg config.Config, opts Options, req *contra
 	if err != nil {
 		return nil, err
 	}
-	signer, err := openRouteSigner(cfg, req.Options.DryRun)
+	keys, err := openRouteKeys(cfg, req.Options.DryRun)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCore(ctx, cfg, opts, signer, noStore)
+	c, err := newCore(ctx, cfg, opts, keys, noStore)
 	if err != nil {
 		return nil, err
 	}
@@ -35,14 +35,14 @@ func RouteOnce(ctx context.Context, cfg config.Config, opts Options, req *contra
 	return c.router.Handle(ctx, req, LocalCaller())
 }
 
-// openRouteSigner opens the key of the data directory, which agents may know from a
+// openRouteKeys opens the key of the data directory, which agents may know from a
 // router that serves it. Without one, or in a dry run, which signs nothing, the key is
 // new and not stored: only a router creates a data directory.
-func openRouteSigner(cfg config.Config, dryRun bool) (*auth.Signer, error) {
-	if _, err := os.Lstat(filepath.Join(cfg.DataDir, auth.KeyFile)); dryRun || errors.Is(err, fs.ErrNotExist) {
-		return auth.NewSigner()
+func openRouteKeys(cfg config.Config, dryRun bool) (*keyring.Ring, error) {
+	if _, err := os.Lstat(filepath.Join(cfg.DataDir, keyring.File)); dryRun || errors.Is(err, fs.ErrNotExist) {
+		return keyring.New()
 	}
-	return auth.OpenSigner(cfg.DataDir)
+	return keyring.Open(cfg.DataDir)
 }
 
 // LocalCaller returns the only principal of auth.mode none.

@@ -41,11 +41,11 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Server, error
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	signer, use, err := openSigner(cfg.DataDir)
+	keys, use, err := openKeys(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCore(ctx, cfg, opts, signer, use)
+	c, err := newCore(ctx, cfg, opts, keys, use)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 		Registry:     c.snapshot,
 		AgentState:   c.agentState,
 		Readiness:    c.readiness,
-		JWKS:         c.signer.JWKS,
+		JWKS:         c.keys.JWKS,
 		Metrics:      c.telemetry.Handler(),
 		Meter:        c.telemetry.Metrics(),
 		TaskTokens:   c.verifyTaskToken,
@@ -314,17 +314,13 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 
 // newLeases returns the leases of agents that pull their tasks.
 func (c *core) newLeases() (*pulltarget.Leases, error) {
-	agentTokens, err := c.signer.WithAgentAlg(c.cfg.Auth.AgentTokens.Alg)
-	if err != nil {
-		return nil, err
-	}
 	return pulltarget.NewLeases(pulltarget.Config{
-		Requests: c.persistence.requests, Offers: c.router.Callbacks().Offers(), Tasks: c.router, Tokens: agentTokens,
+		Requests: c.persistence.requests, Offers: c.router.Callbacks().Offers(), Tasks: c.router, Tokens: c.issuer,
 		Issuer: c.cfg.Auth.Issuer, PublicURL: c.publicURL, OnLease: c.telemetry.Metrics().TaskLeased, Logger: c.log,
 	})
 }
 
 // verifyTaskToken verifies the token of an agent that sends a callback.
 func (c *core) verifyTaskToken(token string) (contract.TaskGrant, error) {
-	return c.signer.VerifyTaskToken(c.cfg.Auth.Issuer, token, time.Now())
+	return c.issuer.VerifyTaskToken(c.cfg.Auth.Issuer, token, time.Now())
 }

@@ -33,7 +33,7 @@ func (c *core) openKeys(ctx context.Context, opts *Options) (err error) {
 		return err
 	}
 	p.sharedKeys, err = sharedkeys.Open(ctx, sharedkeys.Config{
-		Bucket: p.buckets.sharedKeys, Keys: p.contentKeys, Signer: c.signer, Replica: p.members.Name(), Logger: c.log,
+		Bucket: p.buckets.sharedKeys, Keys: p.contentKeys, SigningKeys: c.keys, Replica: p.members.Name(), Logger: c.log,
 	})
 	return err
 }

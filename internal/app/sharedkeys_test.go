@@ -37,7 +37,7 @@ func TestReplicas_ShareSigningKeys(t *testing.T) {
 	}
 	for i, s := range servers {
 		other := servers[1-i]
-		kid := `"kid":"` + other.core.signer.KeyID() + `"`
+		kid := `"kid":"` + other.core.keys.KeyID() + `"`
 		testkit.Eventually(t, "the key set contains the key of the other replica", func() bool {
 			return strings.Contains(s.get("/.well-known/jwks.json"), kid)
 		})
@@ -48,7 +48,7 @@ func TestReplicas_ShareSigningKeys(t *testing.T) {
 		if got := s.do(call{method: "POST", path: "/api/v1/route", token: token, body: `{"content":{"prompt":"hello"},"options":{"dry_run":true}}`}); got.status != 200 {
 			t.Errorf("token of the other replica: got %d %s", got.status, got.body)
 		}
-		task, err := other.core.signer.TaskToken(s.core.cfg.Auth.Issuer, contract.TaskGrant{
+		task, err := other.core.issuer.TaskToken(s.core.cfg.Auth.Issuer, contract.TaskGrant{
 			AgentID: "a", RequestID: "r", TaskID: "t", Expires: time.Now().Add(time.Hour),
 		})
 		if err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/jwk"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -43,29 +45,33 @@ func MintCallerToken(cfg config.Config, g TokenGrant) (string, error) {
 	if err := agents.checkScopes(g.Scopes); err != nil {
 		return "", err
 	}
-	if _, err := ListKeys(cfg); err != nil { // because opening the signer would create a key
+	if _, err := ListKeys(cfg); err != nil { // because opening the ring would create a key
 		return "", err
 	}
 	if err := agents.checkIDs(agentsOf(g)); err != nil {
 		return "", err
 	}
-	signer, err := auth.OpenSigner(cfg.DataDir)
+	ring, err := keyring.Open(cfg.DataDir)
 	if err != nil {
 		return "", err
 	}
-	return signer.CallerToken(grant)
+	issuer, err := auth.NewIssuer(ring, jwk.EdDSA)
+	if err != nil {
+		return "", err
+	}
+	return issuer.CallerToken(grant)
 }
 
 // ListKeys describes the keys of the data directory, the newest first.
-func ListKeys(cfg config.Config) ([]auth.KeyInfo, error) {
-	keys, err := auth.ListKeys(cfg.DataDir, time.Now())
+func ListKeys(cfg config.Config) ([]keyring.Info, error) {
+	keys, err := keyring.List(cfg.DataDir, time.Now())
 	return keys, explainKeyError(cfg.DataDir, err)
 }
 
 // RotateKeys creates a new signing key in the data directory. A running router reloads
 // it.
-func RotateKeys(cfg config.Config, revoke bool) (*auth.Rotation, error) {
-	done, err := auth.RotateKeys(cfg.DataDir, revoke, time.Now())
+func RotateKeys(cfg config.Config, revoke bool) (*keyring.Rotation, error) {
+	done, err := keyring.Rotate(cfg.DataDir, revoke, time.Now())
 	return done, explainKeyError(cfg.DataDir, err)
 }
 

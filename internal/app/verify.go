@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -15,7 +15,7 @@ import (
 // VerifyStoreURL verifies the audit log of the store at a URL, which routers may use, with the
 // keys and the signed head in the data directory. It writes nothing. The error wraps
 // store.ErrNotFound if there is no audit log.
-func VerifyStoreURL(ctx context.Context, cfg *config.Config, signer *auth.Signer, progress func(done, total uint64)) (report *audit.LogReport, err error) {
+func VerifyStoreURL(ctx context.Context, cfg *config.Config, keys *keyring.Ring, progress func(done, total uint64)) (report *audit.LogReport, err error) {
 	// Without the directory, which a router may have locked.
 	s, err := store.Open(ctx, store.Config{URL: cfg.Store.URL, Replication: cfg.Store.Replication, Owner: "audit-verify"})
 	if err != nil {
@@ -32,6 +32,6 @@ func VerifyStoreURL(ctx context.Context, cfg *config.Config, signer *auth.Signer
 	}
 	return audit.VerifyReplicas(ctx, audit.VerifyReplicasConfig{
 		Log: log, Heads: heads, HeadFile: filepath.Join(cfg.DataDir, audit.HeadFile),
-		Signer: signer, Members: signer.Verify, Progress: progress,
+		Signer: keys, Members: keys.Verify, Progress: progress,
 	})
 }

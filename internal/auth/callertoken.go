@@ -1,47 +1,16 @@
 package auth
 
 import (
-	"context"
-	"crypto/ed25519"
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
-
-	"github.com/caprouter/caprouter/internal/auth/jwk"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
-
-// callerKeyLabel separates the key of callers' tokens from the signing key and
-// from other derived keys.
-const callerKeyLabel = "caprouter caller token v1"
-
-// addCallerKey derives the key that signs callers' tokens (HKDF, RFC 5869). It is
-// not in the published key set, so that no agent accepts a caller's token as one
-// of the router's.
-func (p *privateKey) addCallerKey(key ed25519.PrivateKey) error {
-	seed, err := hkdf.Key(sha256.New, key.Seed(), nil, callerKeyLabel, ed25519.SeedSize)
-	if err != nil {
-		return fmt.Errorf("derive key of callers' tokens: %w", err)
-	}
-	derived := ed25519.NewKeyFromSeed(seed)
-	p.caller = newCallerKey(derived.Public().(ed25519.PublicKey))
-	if p.callerHeader, err = accessTokenHeader(AlgEdDSA, p.caller.kid); err != nil {
-		return err
-	}
-	p.signCaller = func(signed string) ([]byte, error) { return jwt.SigningMethodEdDSA.Sign(signed, derived) }
-	return nil
-}
-
-func newCallerKey(public ed25519.PublicKey) *verifyKey {
-	return &verifyKey{kid: jwk.Thumbprint(public), alg: AlgEdDSA, key: public}
-}
 
 // CallerGrant is the content of a caller's token.
 type CallerGrant struct {
@@ -67,26 +36,24 @@ type callerClaims struct {
 
 // CallerToken returns a token for a caller of this router and its replicas. Other
 // routers and agents do not accept it.
-func (s *Signer) CallerToken(g CallerGrant) (string, error) {
-	now := s.store.now()
+func (i *Issuer) CallerToken(g CallerGrant) (string, error) {
+	now := time.Now()
 	if err := g.Check(now); err != nil {
 		return "", fmt.Errorf("token for caller %q: %w", g.Subject, err)
 	}
-	claims, err := encodeSegment(callerClaims{
+	claims, err := strictjson.Marshal(callerClaims{
 		Issuer: g.Issuer, Audience: g.Audience, Subject: g.Subject,
 		Scope: strings.Join(g.Scopes, " "), Tenant: g.Tenant,
 		IssuedAt: now.Unix(), Expires: g.Expires.Unix(), ID: rand.Text(),
 	})
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("encode token: %w", err)
 	}
-	key := s.store.viewAt(now).signing.private
-	signed := key.callerHeader + "." + claims
-	signature, err := key.signCaller(signed)
+	token, err := signToken(i.keys.TokenKeys(now).Caller, claims)
 	if err != nil {
 		return "", fmt.Errorf("sign token for caller %q: %w", g.Subject, err)
 	}
-	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+	return token, nil
 }
 
 // ClaimError reports a claim of a grant that no verifier would accept.
@@ -114,8 +81,8 @@ func (g *CallerGrant) Check(now time.Time) error {
 		return errors.New("no subject")
 	case life <= 0:
 		return errors.New("it would have expired already")
-	case life > int64(maxCallerTokenLife/time.Second):
-		return fmt.Errorf("it would live longer than %s", maxCallerTokenLife)
+	case life > int64(keyring.MaxCallerTokenLife/time.Second):
+		return fmt.Errorf("it would live longer than %s", keyring.MaxCallerTokenLife)
 	}
 	for _, claim := range [][2]string{{"iss", g.Issuer}, {"aud", g.Audience}, {"sub", g.Subject}, {"tenant", g.Tenant}} {
 		if err := checkName(claim[1]); err != nil {
@@ -127,33 +94,6 @@ func (g *CallerGrant) Check(now time.Time) error {
 	}
 	if len(strings.Join(g.Scopes, " ")) > maxScopeBytes {
 		return &ClaimError{"scope", fmt.Sprintf("is longer than %d bytes: name fewer", maxScopeBytes)}
-	}
-	return nil
-}
-
-// findKey returns the caller key with the kid, if its signing key is accepted.
-// Tokens of this router always have a kid.
-func (s *Signer) findKey(_ context.Context, kid, _ string, now time.Time) (*verifyKey, error) {
-	if k := s.callerKey(kid, now); k != nil {
-		return k, nil
-	}
-	return nil, nil //nolint:nilnil // the source has no such key, see keySource
-}
-
-// isValid reports whether the key belongs to a signing key whose tokens are
-// accepted.
-func (s *Signer) isValid(k *verifyKey, now time.Time) bool { return s.callerKey(k.kid, now) != nil }
-
-func (s *Signer) isRevoked(kid string, now time.Time) bool { return s.callerKey(kid, now) == nil }
-
-func (s *Signer) callerKey(kid string, now time.Time) *verifyKey {
-	for _, k := range s.store.viewAt(now).accepted {
-		if k.private.caller.kid == kid {
-			return k.private.caller
-		}
-	}
-	if k := s.store.peer(s.store.peers.Load().ofCallers(kid)); k != nil {
-		return k.caller
 	}
 	return nil
 }

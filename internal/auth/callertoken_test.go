@@ -16,6 +16,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 )
 
 func callerGrant() auth.CallerGrant {
@@ -27,9 +28,7 @@ func callerGrant() auth.CallerGrant {
 
 func TestCallerToken_CarriesClaims(t *testing.T) {
 	seed := sha256.Sum256([]byte("the seed of a test"))
-	dir := t.TempDir()
-	write(t, dir, pkcs8(t, ed25519.NewKeyFromSeed(seed[:])), 0o600)
-	s, g := open(t, dir), callerGrant()
+	s, g := openSeed(t, seed[:]), callerGrant()
 	token, err := s.CallerToken(g)
 	if err != nil {
 		t.Fatalf("CallerToken: %v", err)
@@ -62,7 +61,7 @@ func TestCallerToken_CarriesClaims(t *testing.T) {
 	if diff := cmp.Diff(want, claims); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
-	if _, published := jwk(t, s); published.Equal(public) || strings.Contains(string(s.JWKS()), b64(sum[:])) {
+	if published := ed25519Key(t, s); published.Equal(public) || strings.Contains(string(s.JWKS()), b64(sum[:])) {
 		t.Error("got the key of caller tokens in the key set, so that agents would accept them")
 	}
 }
@@ -70,7 +69,7 @@ func TestCallerToken_CarriesClaims(t *testing.T) {
 func TestCallerToken_OmitsEmptyTenant(t *testing.T) {
 	g := callerGrant()
 	g.Tenant, g.Scopes = "", nil
-	token, err := newSigner(t).CallerToken(g)
+	token, err := newRouter(t).CallerToken(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +83,7 @@ func TestCallerToken_OmitsEmptyTenant(t *testing.T) {
 }
 
 func TestCallerToken_RejectsInvalidGrants(t *testing.T) {
-	s := newSigner(t)
+	s := newRouter(t)
 	for _, tc := range []struct {
 		name   string
 		change func(*auth.CallerGrant)
@@ -130,7 +129,7 @@ func TestCallerToken_RejectsInvalidGrants(t *testing.T) {
 
 // The longest token that can be issued is accepted by a verifier.
 func TestCallerToken_LongestIsVerified(t *testing.T) {
-	s, worst := newSigner(t), strings.Repeat(`"`, 256) // each quote is encoded in two characters
+	s, worst := newRouter(t), strings.Repeat(`"`, 256) // each quote is encoded in two characters
 	g := auth.CallerGrant{Issuer: worst, Audience: worst, Subject: worst, Tenant: worst, Expires: time.Now().Add(time.Hour)}
 	for range 3 {
 		g.Scopes = append(g.Scopes, strings.Repeat("s", 1023))
@@ -139,7 +138,7 @@ func TestCallerToken_LongestIsVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := auth.NewVerifier(auth.VerifierConfig{Audience: worst, Issuer: worst, Own: s})
+	v, err := auth.NewVerifier(auth.VerifierConfig{Audience: worst, Issuer: worst, Own: s.Ring})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +149,7 @@ func TestCallerToken_LongestIsVerified(t *testing.T) {
 
 // For any grant, an issued token is accepted and carries the same values.
 func TestCallerToken_IsVerifiedOrNotIssued(t *testing.T) {
-	s := newSigner(t)
+	s := newRouter(t)
 	names := rapid.OneOf(
 		rapid.StringN(0, 40, 300), rapid.StringMatching(`[a-zé]{120,140}`),
 		rapid.SampledFrom([]string{"alice", strings.Repeat("a", 256), strings.Repeat("a", 257), "a\x00", "\xff", "\u200b", " "}),
@@ -168,7 +167,7 @@ func TestCallerToken_IsVerifiedOrNotIssued(t *testing.T) {
 		if rapid.Bool().Draw(rt, "audience") {
 			g.Audience = names.Draw(rt, "aud")
 		}
-		v, newErr := auth.NewVerifier(auth.VerifierConfig{Audience: g.Audience, Issuer: g.Issuer, Own: s})
+		v, newErr := auth.NewVerifier(auth.VerifierConfig{Audience: g.Audience, Issuer: g.Issuer, Own: s.Ring})
 		token, err := s.CallerToken(g)
 		if err != nil {
 			if checked := g.Check(time.Now()); checked == nil {
@@ -197,8 +196,8 @@ func TestCallerToken_IsVerifiedOrNotIssued(t *testing.T) {
 // expected.
 func TestCallerToken_IsVerifiedByVerifierOnly(t *testing.T) {
 	dir := t.TempDir()
-	s, g := open(t, dir), callerGrant()
-	v, err := auth.NewVerifier(auth.VerifierConfig{Audience: "routers", Issuer: issuer, Own: s})
+	s, g := openRouter(t, dir), callerGrant()
+	v, err := auth.NewVerifier(auth.VerifierConfig{Audience: "routers", Issuer: issuer, Own: s.Ring})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +220,7 @@ func TestCallerToken_IsVerifiedByVerifierOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := newSigner(t).CallerToken(g)
+	other, err := newRouter(t).CallerToken(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,14 +234,14 @@ func TestCallerToken_IsVerifiedByVerifierOnly(t *testing.T) {
 		}
 	}
 
-	if _, err := auth.RotateKeys(dir, false, time.Now()); err != nil {
+	if _, err := keyring.Rotate(dir, false, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	reload(t, s)
 	if _, err := v.Verify(t.Context(), token); err != nil {
 		t.Errorf("Verify after a rotation = %v, want the caller", err)
 	}
-	if _, err := auth.RotateKeys(dir, true, time.Now()); err != nil {
+	if _, err := keyring.Rotate(dir, true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	reload(t, s)
@@ -257,7 +256,7 @@ func TestCallerToken_IsVerifiedByVerifierOnly(t *testing.T) {
 	}
 }
 
-func reload(t *testing.T, s *auth.Signer) {
+func reload(t *testing.T, s *testRouter) {
 	t.Helper()
 	if changed, err := s.Reload(time.Now()); err != nil || !changed {
 		t.Fatalf("Reload = %v, %v; want the change", changed, err)
@@ -265,7 +264,7 @@ func reload(t *testing.T, s *auth.Signer) {
 }
 
 func BenchmarkCallerToken(b *testing.B) {
-	s, g := newSigner(b), callerGrant()
+	s, g := newRouter(b), callerGrant()
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := s.CallerToken(g); err != nil {

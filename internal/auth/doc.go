@@ -1,15 +1,14 @@
-// Package auth verifies callers' tokens and manages the signing keys of the
-// router. It does not decide what a caller may do: the HTTP server checks scopes,
-// and the matcher checks entitlement.
+// Package auth verifies callers' tokens and issues the tokens of the router. It does not
+// decide what a caller may do: the HTTP server checks scopes, and the matcher checks
+// entitlement. The keys of the router are in package keyring.
 //
 //	callers' tokens ──▶ Verifier ──▶ *contract.Caller
 //	                      │  key of   an identity provider: RemoteKeys, fetched
-//	                      │           the router itself: Signer
+//	                      │           the router itself: keyring.Ring
 //	                      │           the configuration: StaticKey
 //	                      └─ caches verified tokens
 //
-//	Signer ──▶ tokens for agents · for tasks (callbacks) · for callers
-//	       └─▶ signatures of the audit log
+//	Issuer ──▶ tokens for agents · for tasks (callbacks) · for callers
 //
 // # Tokens of callers
 //
@@ -36,10 +35,8 @@
 // Agents verify it with the public keys of the router's key set, which contains a key
 // for each of the two algorithms:
 //
-//	signer, err := auth.OpenSigner(dataDir)       // Ed25519, created once
-//	signer, err = signer.WithAgentAlg(auth.AlgES256) // for agents without Ed25519
-//	token, err := signer.AgentToken(auth.AgentGrant{…})
-//	mux.Handle("/.well-known/jwks.json", …signer.JWKS()…)
+//	issuer, err := auth.NewIssuer(ring, jwk.ES256) // EdDSA, or ES256 for agents without Ed25519
+//	token, err := issuer.AgentToken(auth.AgentGrant{…})
 //
 // # Tokens of agents
 //
@@ -53,27 +50,5 @@
 //	        scope     "tasks:work"       task_id, request_id
 //	        iat, exp, jti
 //
-// # Keys
-//
-// A Signer has a ring of keys: one signs, the others verify until their tokens
-// expire ([RotateKeys]). Two keys are derived from each: the P-256 key of tokens for
-// agents with ES256, which is published beside the Ed25519 key, and the key of tokens
-// for callers, which is in no key set, so that no agent accepts such a token. Thus
-// one file contains all secrets, and they are rotated and revoked together.
-//
-// # Replicas
-//
-// Routers that share a store accept each other's tokens. [Signer.SetPeerKeys] adds the
-// accepted public keys of the others to the key set and to those that verify callers'
-// tokens. Callback tokens have no public key, so the replicas share secrets:
-// [Signer.SetTaskSecrets]. The package that transports both authenticates them.
-//
-// # Signatures
-//
-// [Signer.Sign] signs data that is not a token. The purpose is part of the signed
-// bytes, after a prefix that no token has, so that a signature is valid for one
-// purpose only.
-//
-// Keys and secrets are never printed: a Signer and a StaticKey format as
-// <redacted> in fmt and slog.
+// Secrets are never printed: a StaticKey formats as <redacted> in fmt and slog.
 package auth

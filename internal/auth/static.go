@@ -20,6 +20,9 @@ const defaultTenantClaim = "tenant"
 // algorithms returns the supported signature algorithms.
 func algorithms() []string { return []string{"EdDSA", "ES256", "RS256", "HS256"} }
 
+// redacted replaces a secret in all output.
+const redacted = "<redacted>"
+
 // StaticKey is a key of the configuration. It never prints its secret.
 type StaticKey struct {
 	key *verifyKey

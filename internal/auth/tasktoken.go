@@ -1,18 +1,12 @@
 package auth
 
 import (
-	"crypto/hkdf"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"hash"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -24,8 +18,6 @@ import (
 const ScopeTasksWork = "tasks:work"
 
 const (
-	// taskKeyLabel separates the key of callback tokens from other derived keys.
-	taskKeyLabel = "caprouter task token v1"
 	// taskTokenHeader is the encoded header of every callback token. Only this
 	// header is accepted, so that an attacker cannot choose anything in it. No
 	// other token has this type.
@@ -65,70 +57,11 @@ func (c *taskClaims) appendJSON(b []byte) []byte {
 	return appendIdentity(b, c.IssuedAt, c.Expires, c.ID)
 }
 
-// taskMAC appends the encoded MAC of a callback token to b.
-type taskMAC func(b, signed []byte) []byte
-
-// newTaskMAC derives the MAC function for callback tokens from a secret. A MAC is
-// sufficient and costs an eighth of a signature, because only the router verifies them.
-func newTaskMAC(secret []byte) (taskMAC, error) {
-	derived, err := hkdf.Key(sha256.New, secret, nil, taskKeyLabel, sha256.Size)
-	if err != nil {
-		return nil, fmt.Errorf("derive key of task tokens: %w", err)
-	}
-	// An HMAC that is reset need not hash the key again.
-	macs := sync.Pool{New: func() any { return hmac.New(sha256.New, derived) }}
-	return func(b, signed []byte) []byte {
-		mac := macs.Get().(hash.Hash)
-		defer macs.Put(mac)
-		mac.Reset()
-		_, _ = mac.Write(signed) // a hash cannot fail
-		var sum [sha256.Size]byte
-		return base64.RawURLEncoding.AppendEncode(b, mac.Sum(sum[:0]))
-	}, nil
-}
-
-// matches compares the encoded text, so that only the canonical encoding is accepted.
-func (m taskMAC) matches(signed, mac string) bool {
-	return subtle.ConstantTimeCompare([]byte(mac), m(nil, []byte(signed))) == 1
-}
-
-// taskSecrets are the secrets of callback tokens that replicas share. They are
-// immutable.
-type taskSecrets struct {
-	sign   taskMAC
-	accept []taskMAC // with that of sign
-}
-
-// minTaskSecretBytes is the minimum size of a secret: that of a MAC.
-const minTaskSecretBytes = sha256.Size
-
-// SetTaskSecrets replaces the secrets of callback tokens: the first one signs, and tokens
-// of all are accepted, as are those that this router signed with its own keys before.
-func (s *Signer) SetTaskSecrets(secrets [][]byte) error {
-	shared := &taskSecrets{}
-	for _, secret := range secrets {
-		if len(secret) < minTaskSecretBytes {
-			return fmt.Errorf("secret of task tokens: %d bytes, want at least %d", len(secret), minTaskSecretBytes)
-		}
-		mac, err := newTaskMAC(secret)
-		if err != nil {
-			return err
-		}
-		shared.accept = append(shared.accept, mac)
-	}
-	if len(shared.accept) == 0 {
-		return errors.New("no secret of task tokens")
-	}
-	shared.sign = shared.accept[0]
-	s.store.shared.Store(shared)
-	return nil
-}
-
 // TaskToken returns a token with which the agent may post the result and the
 // progress of one task to the issuing router or, if it has shared secrets, to any of its
 // replicas.
-func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) {
-	now := s.store.now()
+func (i *Issuer) TaskToken(issuer string, g contract.TaskGrant) (string, error) {
+	now := time.Now()
 	if err := checkTaskGrant(issuer, g, now); err != nil {
 		return "", fmt.Errorf("task token for agent %q: %w", g.AgentID, err)
 	}
@@ -137,27 +70,24 @@ func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) 
 		TaskID: g.TaskID, RequestID: g.RequestID, Lease: g.Lease,
 		IssuedAt: now.Unix(), Expires: g.Expires.Unix(), ID: rand.Text(),
 	}
-	token := newSigningInput(taskTokenHeader, claims.appendJSON(make([]byte, 0, usualClaimsBytes)))
-	mac := s.store.viewAt(now).signing.private.taskMAC
-	if shared := s.store.shared.Load(); shared != nil {
-		mac = shared.sign
-	}
+	token := append(append(make([]byte, 0, usualTokenBytes), taskTokenHeader...), '.')
+	token = base64.RawURLEncoding.AppendEncode(token, claims.appendJSON(make([]byte, 0, usualClaimsBytes)))
 	signed := len(token)
-	return string(mac(append(token, '.'), token[:signed])), nil
+	return string(i.keys.AppendTaskMAC(append(token, '.'), token[:signed], now)), nil
 }
 
 // VerifyTaskToken returns the grant of a callback token if a shared secret or a key of
 // the ring issued it for the issuer and it has not expired. Errors do not contain the
 // token.
-func (s *Signer) VerifyTaskToken(issuer, token string, now time.Time) (contract.TaskGrant, error) {
-	grant, err := s.verifyTaskToken(issuer, token, now)
+func (i *Issuer) VerifyTaskToken(issuer, token string, now time.Time) (contract.TaskGrant, error) {
+	grant, err := i.verifyTaskToken(issuer, token, now)
 	if err != nil {
 		return contract.TaskGrant{}, fmt.Errorf("task token: %w", err)
 	}
 	return grant, nil
 }
 
-func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.TaskGrant, error) {
+func (i *Issuer) verifyTaskToken(issuer, token string, now time.Time) (contract.TaskGrant, error) {
 	var none contract.TaskGrant
 	if len(token) > maxTaskTokenBytes {
 		return none, fmt.Errorf("longer than %d bytes", maxTaskTokenBytes)
@@ -167,7 +97,7 @@ func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 	if !isOurs || !whole {
 		return none, errors.New("not one of this router's")
 	}
-	if !s.verifyTaskMAC(token[:len(taskTokenHeader)+1+len(claims)], mac, now) {
+	if !i.keys.VerifyTaskMAC(token[:len(taskTokenHeader)+1+len(claims)], mac, now) {
 		return none, errors.New("not signed by this router")
 	}
 	c, err := decodeTaskClaims(claims)
@@ -185,24 +115,6 @@ func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 		return none, errors.New("issued in the future")
 	}
 	return g, nil
-}
-
-// verifyTaskMAC tries all shared secrets and accepted keys, because the header has no
-// kid.
-func (s *Signer) verifyTaskMAC(signed, mac string, now time.Time) bool {
-	if shared := s.store.shared.Load(); shared != nil {
-		for _, m := range shared.accept {
-			if m.matches(signed, mac) {
-				return true
-			}
-		}
-	}
-	for _, k := range s.store.viewAt(now).accepted {
-		if k.private.taskMAC.matches(signed, mac) {
-			return true
-		}
-	}
-	return false
 }
 
 // decodeTaskClaims strictly decodes the claims of an authentic token.

@@ -19,7 +19,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/auth"
 )
 
 const issuer = "caprouter"
@@ -31,7 +30,7 @@ func taskGrant() contract.TaskGrant {
 	}
 }
 
-func taskToken(t testing.TB, s *auth.Signer, g contract.TaskGrant) string {
+func taskToken(t testing.TB, s *testRouter, g contract.TaskGrant) string {
 	t.Helper()
 	token, err := s.TaskToken(issuer, g)
 	if err != nil {
@@ -41,7 +40,7 @@ func taskToken(t testing.TB, s *auth.Signer, g contract.TaskGrant) string {
 }
 
 func TestTaskToken_CarriesClaims(t *testing.T) {
-	s, g := newSigner(t), taskGrant()
+	s, g := newRouter(t), taskGrant()
 	token := taskToken(t, s, g)
 	got, err := s.VerifyTaskToken(issuer, token, time.Now())
 	if err != nil {
@@ -79,14 +78,14 @@ func TestTaskToken_CarriesClaims(t *testing.T) {
 // A token is accepted after a restart with the same key.
 func TestTaskToken_SurvivesRestart(t *testing.T) {
 	dir := t.TempDir()
-	token := taskToken(t, open(t, dir), taskGrant())
-	if _, err := open(t, dir).VerifyTaskToken(issuer, token, time.Now()); err != nil {
+	token := taskToken(t, openRouter(t, dir), taskGrant())
+	if _, err := openRouter(t, dir).VerifyTaskToken(issuer, token, time.Now()); err != nil {
 		t.Errorf("VerifyTaskToken after a restart = %v, want the grant", err)
 	}
 }
 
 func TestTaskToken_Expires(t *testing.T) {
-	s, g := newSigner(t), taskGrant()
+	s, g := newRouter(t), taskGrant()
 	token := taskToken(t, s, g)
 	for _, tc := range []struct {
 		name string
@@ -108,7 +107,7 @@ func TestTaskToken_Expires(t *testing.T) {
 }
 
 func TestTaskToken_RejectsEmptyGrant(t *testing.T) {
-	s := newSigner(t)
+	s := newRouter(t)
 	for _, tc := range []struct {
 		name   string
 		issuer string
@@ -199,16 +198,14 @@ func (c claims) json() string {
 // Forgeries without the key, and tokens with the right key but invalid claims.
 func TestVerifyTaskToken_RejectsForgeries(t *testing.T) {
 	f := newForge()
-	dir := t.TempDir()
-	write(t, dir, pkcs8(t, ed25519.NewKeyFromSeed(f.seed)), 0o600)
-	s := open(t, dir)
+	s := openSeed(t, f.seed)
 	good := goodClaims()
 	genuine := f.token(good.json())
 	if _, err := s.VerifyTaskToken(issuer, genuine, time.Now()); err != nil {
 		t.Fatalf("valid token: %v", err) // or the rejections below prove nothing
 	}
 	parts := strings.Split(genuine, ".")
-	_, public := jwk(t, s)
+	public := ed25519Key(t, s)
 	agentToken, err := s.AgentToken(grant())
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +295,7 @@ func TestVerifyTaskToken_RejectsForgeries(t *testing.T) {
 		if _, err := s.VerifyTaskToken("other", genuine, time.Now()); err == nil {
 			t.Error("got a token of another issuer accepted")
 		}
-		if _, err := newSigner(t).VerifyTaskToken(issuer, genuine, time.Now()); err == nil {
+		if _, err := newRouter(t).VerifyTaskToken(issuer, genuine, time.Now()); err == nil {
 			t.Error("got a token of another key accepted")
 		}
 	})
@@ -340,7 +337,7 @@ func flip(s string) string {
 
 // No changed token is accepted, and no other text.
 func TestVerifyTaskToken_RejectsMutations(t *testing.T) {
-	s := newSigner(t)
+	s := newRouter(t)
 	token := taskToken(t, s, taskGrant())
 	rapid.Check(t, func(rt *rapid.T) {
 		i := rapid.IntRange(0, len(token)-1).Draw(rt, "at")
@@ -353,7 +350,7 @@ func TestVerifyTaskToken_RejectsMutations(t *testing.T) {
 }
 
 func FuzzVerifyTaskToken(f *testing.F) {
-	s := newSigner(f)
+	s := newRouter(f)
 	token := taskToken(f, s, taskGrant())
 	for _, seed := range []string{token, "", "..", token + ".", newForge().token(goodClaims().json()), token[:60]} {
 		f.Add(seed)
@@ -366,7 +363,7 @@ func FuzzVerifyTaskToken(f *testing.F) {
 }
 
 func BenchmarkTaskToken(b *testing.B) {
-	s, g := newSigner(b), taskGrant()
+	s, g := newRouter(b), taskGrant()
 	g.Expires = time.Now().Add(time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -377,7 +374,7 @@ func BenchmarkTaskToken(b *testing.B) {
 }
 
 func BenchmarkVerifyTaskToken(b *testing.B) {
-	s, g := newSigner(b), taskGrant()
+	s, g := newRouter(b), taskGrant()
 	g.Expires = time.Now().Add(time.Hour)
 	token, now := taskToken(b, s, g), time.Now()
 	b.ReportAllocs()

@@ -2,19 +2,11 @@ package auth
 
 import (
 	"encoding/base64"
-	"fmt"
 	"strconv"
 
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
-
-// tokenHeader is the JOSE header. The type at+jwt (RFC 9068) distinguishes the
-// token from other JWTs of the same issuer.
-type tokenHeader struct {
-	Type      string `json:"typ"`
-	Algorithm string `json:"alg"`
-	KeyID     string `json:"kid"`
-}
 
 // tokenClaims are the claims of a token for an agent. The tags document the names that
 // appendJSON writes.
@@ -48,7 +40,7 @@ type actorClaim struct {
 	Subject string `json:"sub"`
 }
 
-// appendJSON appends the claims as encodeSegment would encode them. It does without
+// appendJSON appends the claims as strictjson would encode them. It does without
 // reflection, because a token is issued for each task.
 func (c *tokenClaims) appendJSON(b []byte) []byte {
 	b = appendMember(b, `{"iss":`, c.Issuer)
@@ -82,25 +74,22 @@ func appendMember(b []byte, name, value string) []byte {
 }
 
 const (
-	// usualClaimsBytes and usualTokenBytes are enough for most tokens of the router. A
-	// longer one costs an allocation.
+	// These are enough for most tokens of the router. A longer one costs an allocation.
+	usualHeaderBytes = 128
 	usualClaimsBytes = 512
 	usualTokenBytes  = 768
 )
 
-// newSigningInput returns the input of the signature of a compact token (RFC 7515,
-// section 5.1), in a buffer for the whole token.
-func newSigningInput(header string, claims []byte) []byte {
-	b := make([]byte, 0, usualTokenBytes)
-	b = append(append(b, header...), '.')
-	return base64.RawURLEncoding.AppendEncode(b, claims)
-}
-
-// encodeSegment encodes one segment of a compact token (RFC 7515, section 3.1).
-func encodeSegment(v any) (string, error) {
-	data, err := strictjson.Marshal(v)
+// signToken returns an access token (RFC 9068) in compact serialization (RFC 7515, section
+// 7.1). The type at+jwt distinguishes it from other JWTs of the same issuer.
+func signToken(key *keyring.TokenKey, claims []byte) (string, error) {
+	header := appendMember(make([]byte, 0, usualHeaderBytes), `{"typ":"at+jwt","alg":`, key.Algorithm)
+	header = append(appendMember(header, `,"kid":`, key.ID), '}')
+	token := base64.RawURLEncoding.AppendEncode(make([]byte, 0, usualTokenBytes), header)
+	token = base64.RawURLEncoding.AppendEncode(append(token, '.'), claims)
+	signature, err := key.Sign(token)
 	if err != nil {
-		return "", fmt.Errorf("encode token: %w", err)
+		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(data), nil
+	return string(base64.RawURLEncoding.AppendEncode(append(token, '.'), signature)), nil
 }

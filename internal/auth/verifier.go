@@ -10,13 +10,14 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 )
 
 // VerifierConfig lists the keys and issuers that a Verifier accepts.
 type VerifierConfig struct {
 	Audience string           // the router's name in tokens of Keys and Own
 	Keys     []StaticKey      // sign tokens of any issuer except those in Issuers; see StaticKey.ForIssuer
-	Own      *Signer          // signs the router's own tokens for callers; nil = none
+	Own      *keyring.Ring    // signs the router's own tokens for callers; nil = none
 	Issuer   string           // issuer of the tokens of Own
 	Issuers  []*RemoteKeys    // identity providers
 	Now      func() time.Time // nil = time.Now
@@ -45,7 +46,7 @@ func NewVerifier(cfg VerifierConfig) (*Verifier, error) {
 		v.static = append(v.static, k.key)
 	}
 	if cfg.Own != nil {
-		v.own = cfg.Own
+		v.own = ownKeys{cfg.Own}
 	}
 	for _, r := range cfg.Issuers {
 		issuer := r.cfg.Issuer

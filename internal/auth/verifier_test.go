@@ -162,10 +162,7 @@ func TestVerify_RejectsWithoutRemoteKeys(t *testing.T) {
 
 // Every key source, configured as in production.
 func TestNewVerifier_SupportsEverySource(t *testing.T) {
-	own, err := NewSigner()
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := newRing(t)
 	remote := mustRemote(t, idp)
 	static := newMintKey(t, "ed", "EdDSA")
 	v, err := NewVerifier(VerifierConfig{
@@ -175,7 +172,7 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := own.CallerToken(CallerGrant{
+	token, err := newIssuer(t, own).CallerToken(CallerGrant{
 		Issuer: ourIssuer, Audience: ourAudience, Subject: "bob", Tenant: "acme", Scopes: []string{"agent:*"}, Expires: time.Now().Add(time.Hour),
 	})
 	if err != nil {
@@ -206,11 +203,11 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 			t.Errorf("IsKeyRevoked(%s, %s) = %v, want %v", tt.issuer, tt.kid, got, tt.want)
 		}
 	}
-	agentToken, err := own.AgentToken(AgentGrant{Issuer: ourIssuer, AgentID: ourAudience, Subject: "bob", Expires: time.Now().Add(time.Hour)})
+	agentToken, err := newIssuer(t, own).AgentToken(AgentGrant{Issuer: ourIssuer, AgentID: ourAudience, Subject: "bob", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	taskToken, err := own.TaskToken(ourAudience, contract.TaskGrant{AgentID: "a", RequestID: "r", TaskID: "t", Expires: time.Now().Add(time.Hour)})
+	taskToken, err := newIssuer(t, own).TaskToken(ourAudience, contract.TaskGrant{AgentID: "a", RequestID: "r", TaskID: "t", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,10 +232,7 @@ func mustRemote(t *testing.T, issuer string) *RemoteKeys {
 }
 
 func TestNewVerifier_RejectsInvalidConfig(t *testing.T) {
-	own, err := NewSigner()
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := newRing(t)
 	key := newMintKey(t, "a", "EdDSA").static(t)
 	for _, tc := range []struct {
 		name string

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/jwk"
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
@@ -37,7 +38,7 @@ type AgentTokens struct {
 func defaultAuthConfig() Auth {
 	return Auth{
 		Mode: AuthNone, Issuer: "caprouter", Audience: "caprouter", Keys: []Key{}, Issuers: []Issuer{},
-		AgentTokens: AgentTokens{Alg: auth.AlgEdDSA},
+		AgentTokens: AgentTokens{Alg: jwk.EdDSA},
 	}
 }
 

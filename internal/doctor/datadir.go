@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/datadir"
 )
 
@@ -26,7 +26,7 @@ func (d *diagnosis) checkDataDir(ctx context.Context) Finding {
 		}
 		return checkPassed(dir + " does not exist yet; serve makes it")
 	}
-	if err := auth.CheckKeyFile(dir); err != nil {
+	if err := keyring.Check(dir); err != nil {
 		return checkFailed(err.Error(), "correct the file or its mode, or name another data_dir")
 	}
 	probe, err := os.CreateTemp(dir, ".doctor-*")
@@ -39,7 +39,7 @@ func (d *diagnosis) checkDataDir(ctx context.Context) Finding {
 	if holder := lockHolder(filepath.Join(dir, "lock")); holder != "" {
 		return d.reportLock(ctx, holder)
 	}
-	if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, keyring.File)); err != nil {
 		return checkPassed(dir + " is writable; serve makes the signing key")
 	}
 	return checkPassed(dir + " is writable and the signing key is private")

@@ -27,6 +27,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/lexical"
@@ -299,9 +300,9 @@ func (d *diagnosis) checkCallers(context.Context) Finding {
 		return checkWarned(detail+"; "+agents+" for named tenants, and the local caller has none", "set auth.mode to jwt, or remove requires.tenants")
 	}
 	keys, err := d.Auth.StaticKeys(d.opts.EnvLookup())
-	var own *auth.Signer
+	var own *keyring.Ring
 	if err == nil {
-		own, err = auth.NewSigner() // any key, because no token is verified
+		own, err = keyring.New() // any key, because no token is verified
 	}
 	if err == nil {
 		_, err = auth.NewVerifier(auth.VerifierConfig{Audience: d.Auth.Audience, Issuer: d.Auth.Issuer, Keys: keys, Own: own})

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/internal/app"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
@@ -84,7 +84,7 @@ func TestRun_LeavesNoFiles(t *testing.T) {
 	if entries, err := os.ReadDir(cfg.DataDir); err != nil || len(entries) > 0 {
 		t.Errorf("got %v and error %v in the data directory, want nothing", entries, err)
 	}
-	if err := os.WriteFile(filepath.Join(cfg.DataDir, auth.KeyFile), []byte("no key"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(cfg.DataDir, keyring.File), []byte("no key"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if f := findings(t, cfg, noEnv)["data directory"]; f.Level != LevelFail || f.Fix == "" {

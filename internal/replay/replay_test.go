@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/replay"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -64,7 +64,7 @@ func newRecorder(t *testing.T, registry string) *recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := auth.OpenSigner(dir)
+	signer, err := keyring.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/jwk"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/limits"
 )
@@ -138,18 +140,22 @@ func median(v []float64) float64 {
 // BenchmarkServeHTTP measures the HTTP layer without a connection: for the local
 // caller, with a cached token, and with a rate limit.
 func BenchmarkServeHTTP(b *testing.B) {
-	signer, err := auth.NewSigner()
+	keys, err := keyring.New()
 	if err != nil {
 		b.Fatal(err)
 	}
-	token, err := signer.CallerToken(auth.CallerGrant{
+	issuer, err := auth.NewIssuer(keys, jwk.EdDSA)
+	if err != nil {
+		b.Fatal(err)
+	}
+	token, err := issuer.CallerToken(auth.CallerGrant{
 		Issuer: "caprouter", Audience: "caprouter", Subject: "bench",
 		Scopes: []string{contract.ScopeRouteSubmit, contract.ScopeAllAgents}, Expires: time.Now().Add(time.Hour),
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	verifier, err := auth.NewVerifier(auth.VerifierConfig{Issuer: "caprouter", Audience: "caprouter", Own: signer})
+	verifier, err := auth.NewVerifier(auth.VerifierConfig{Issuer: "caprouter", Audience: "caprouter", Own: keys})
 	if err != nil {
 		b.Fatal(err)
 	}

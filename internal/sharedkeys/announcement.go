@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 )
 
 const (
@@ -23,11 +23,11 @@ const (
 
 // announcement is the row of a replica.
 type announcement struct {
-	Issued      time.Time        `json:"issued"` // later than that of every earlier row
-	Stopped     bool             `json:"stopped,omitempty"`
-	ContentKeys []string         `json:"content_keys"` // names; the first one encrypts
-	Revoked     time.Time        `json:"revoked,omitzero"`
-	Keys        []auth.PublicKey `json:"keys"`
+	Issued      time.Time           `json:"issued"` // later than that of every earlier row
+	Stopped     bool                `json:"stopped,omitempty"`
+	ContentKeys []string            `json:"content_keys"` // names; the first one encrypts
+	Revoked     time.Time           `json:"revoked,omitzero"`
+	Keys        []keyring.PublicKey `json:"keys"`
 }
 
 // errReplayed is an announcement that is older than a known one.
@@ -52,8 +52,8 @@ func (p peerSet) add(name string, a *announcement, now time.Time) error {
 }
 
 // keys returns the keys that are accepted at a time.
-func (p peerSet) keys(now time.Time) []auth.PublicKey {
-	var keys []auth.PublicKey
+func (p peerSet) keys(now time.Time) []keyring.PublicKey {
+	var keys []keyring.PublicKey
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if a := p[name]; now.Before(a.Issued.Add(keyLife)) {
 			keys = append(keys, a.Keys...)

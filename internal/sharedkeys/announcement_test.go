@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 )
 
 func announced(issued time.Time, names ...string) *announcement {
 	a := &announcement{Issued: issued}
 	for _, n := range names {
-		a.Keys = append(a.Keys, auth.PublicKey{Signing: []byte(n)})
+		a.Keys = append(a.Keys, keyring.PublicKey{Signing: []byte(n)})
 	}
 	return a
 }

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
@@ -21,12 +21,12 @@ import (
 
 // Config configures a Directory. All fields but Logger and Now are required.
 type Config struct {
-	Bucket  *store.Bucket // see BucketConfig
-	Keys    *contentkey.Keyring
-	Signer  *auth.Signer
-	Replica string       // name of the replica, stable over restarts: letters, digits, - and _
-	Logger  *slog.Logger // nil = silent
-	Now     func() time.Time
+	Bucket      *store.Bucket // see BucketConfig
+	Keys        *contentkey.Keyring
+	SigningKeys *keyring.Ring // of this replica; receives those of the others
+	Replica     string        // name of the replica, stable over restarts: letters, digits, - and _
+	Logger      *slog.Logger  // nil = silent
+	Now         func() time.Time
 }
 
 // Directory publishes the keys of one replica, and receives those of the others. It is
@@ -50,14 +50,14 @@ type Directory struct {
 	reached   time.Time         // when the store last accepted the own row
 }
 
-// appliedKeys are the keys that the Signer has.
+// appliedKeys are the keys that the ring of signing keys has.
 type appliedKeys struct {
-	peers   []auth.PublicKey
+	peers   []keyring.PublicKey
 	secrets [][]byte
 }
 
 // Open agrees with the other replicas on the keyring, publishes the keys of this one and
-// gives those of the others to the Signer.
+// gives those of the others to the ring of signing keys.
 func Open(ctx context.Context, cfg Config) (*Directory, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -129,7 +129,7 @@ func (d *Directory) Run(ctx context.Context) error {
 	return nil
 }
 
-// maintain brings the store and the Signer up to date.
+// maintain brings the store and the ring of signing keys up to date.
 func (d *Directory) maintain(ctx context.Context) error {
 	var err error
 	if d.mustPublish() {
@@ -238,14 +238,14 @@ func (d *Directory) restoreDeleted(key string) {
 
 // newAnnouncement returns the content of the own row, without its time, and its encoding.
 func (d *Directory) newAnnouncement(stopped bool) (announcement, []byte, error) {
-	a := announcement{Stopped: stopped, ContentKeys: d.cfg.Keys.IDs(), Revoked: d.lastRevocation(), Keys: d.cfg.Signer.PublicKeys()}
+	a := announcement{Stopped: stopped, ContentKeys: d.cfg.Keys.IDs(), Revoked: d.lastRevocation(), Keys: d.cfg.SigningKeys.PublicKeys()}
 	data, err := strictjson.Marshal(a)
 	return a, data, err
 }
 
 // lastRevocation returns when this replica last revoked a key; zero = never.
 func (d *Directory) lastRevocation() (last time.Time) {
-	for _, k := range d.cfg.Signer.Keys(d.cfg.Now()) {
+	for _, k := range d.cfg.SigningKeys.Keys(d.cfg.Now()) {
 		if k.Revoked.After(last) {
 			last = k.Revoked
 		}
@@ -340,7 +340,7 @@ func (d *Directory) updateSecrets(ctx context.Context, atStart bool) error {
 	return nil
 }
 
-// apply gives the keys and the secrets that are accepted now to the Signer.
+// apply gives the keys and the secrets that are accepted now to the ring of signing keys.
 func (d *Directory) apply() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -348,14 +348,14 @@ func (d *Directory) apply() error {
 	// cannot renew its keys.
 	peers := d.peers.keys(d.reached)
 	if !slices.EqualFunc(peers, d.applied.peers, equalKeys) {
-		if err := d.cfg.Signer.SetPeerKeys(peers); err != nil {
+		if err := d.cfg.SigningKeys.SetPeerKeys(peers); err != nil {
 			return err
 		}
 		d.applied.peers = peers
 	}
 	secrets := d.secrets.inUse(d.cfg.Now())
 	if len(secrets) > 0 && !slices.EqualFunc(secrets, d.applied.secrets, bytes.Equal) {
-		if err := d.cfg.Signer.SetTaskSecrets(secrets); err != nil {
+		if err := d.cfg.SigningKeys.SetTaskSecrets(secrets); err != nil {
 			return err
 		}
 		d.applied.secrets = secrets
@@ -363,6 +363,6 @@ func (d *Directory) apply() error {
 	return nil
 }
 
-func equalKeys(a, b auth.PublicKey) bool {
+func equalKeys(a, b keyring.PublicKey) bool {
 	return bytes.Equal(a.Signing, b.Signing) && bytes.Equal(a.ES256, b.ES256) && bytes.Equal(a.Caller, b.Caller)
 }

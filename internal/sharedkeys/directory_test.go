@@ -11,6 +11,8 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/jwk"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
@@ -58,17 +60,21 @@ type replica struct {
 	log    *testkit.LogBuffer
 	keys   *Directory
 	verify *auth.Verifier
+	issuer *auth.Issuer
 }
 
 func newReplica(t *testing.T, srv *teststore.Server, name string, keys *contentkey.Keyring) *replica {
 	t.Helper()
 	r := &replica{t: t, dir: t.TempDir(), log: &testkit.LogBuffer{}}
-	signer, err := auth.OpenSigner(r.dir)
+	ring, err := keyring.Open(r.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.cfg = Config{Bucket: openBucket(t, srv), Keys: keys, Signer: signer, Replica: name, Logger: r.log.Logger()}
-	if r.verify, err = auth.NewVerifier(auth.VerifierConfig{Audience: audience, Issuer: issuer, Own: signer}); err != nil {
+	r.cfg = Config{Bucket: openBucket(t, srv), Keys: keys, SigningKeys: ring, Replica: name, Logger: r.log.Logger()}
+	if r.verify, err = auth.NewVerifier(auth.VerifierConfig{Audience: audience, Issuer: issuer, Own: ring}); err != nil {
+		t.Fatal(err)
+	}
+	if r.issuer, err = auth.NewIssuer(ring, jwk.EdDSA); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -95,7 +101,7 @@ func (r *replica) start() *replica {
 
 func (r *replica) callerToken() string {
 	r.t.Helper()
-	token, err := r.cfg.Signer.CallerToken(auth.CallerGrant{Issuer: issuer, Audience: audience, Subject: "alice", Expires: time.Now().Add(time.Hour)})
+	token, err := r.issuer.CallerToken(auth.CallerGrant{Issuer: issuer, Audience: audience, Subject: "alice", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -104,7 +110,7 @@ func (r *replica) callerToken() string {
 
 func (r *replica) taskToken() string {
 	r.t.Helper()
-	token, err := r.cfg.Signer.TaskToken(issuer, contract.TaskGrant{AgentID: "a", RequestID: "r", TaskID: "t", Expires: time.Now().Add(time.Hour)})
+	token, err := r.issuer.TaskToken(issuer, contract.TaskGrant{AgentID: "a", RequestID: "r", TaskID: "t", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -117,13 +123,13 @@ func (r *replica) acceptsCaller(token string) bool {
 }
 
 func (r *replica) acceptsTask(token string) bool {
-	_, err := r.cfg.Signer.VerifyTaskToken(issuer, token, time.Now())
+	_, err := r.issuer.VerifyTaskToken(issuer, token, time.Now())
 	return err == nil
 }
 
 // publishes reports whether the key set contains the current key of another replica.
 func (r *replica) publishes(of *replica) bool {
-	return bytes.Contains(r.cfg.Signer.JWKS(), []byte(`"kid":"`+of.cfg.Signer.KeyID()+`"`))
+	return bytes.Contains(r.cfg.SigningKeys.JWKS(), []byte(`"kid":"`+of.cfg.SigningKeys.KeyID()+`"`))
 }
 
 func (r *replica) row(name string) store.Entry {
@@ -166,21 +172,21 @@ func TestDirectory_SharesKeys(t *testing.T) {
 func TestDirectory_PublishesRotationAndRevocation(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a, b := newReplica(t, srv, "a", ring(t, 1)).start(), newReplica(t, srv, "b", ring(t, 1)).start()
-	rotate := func(revoke bool) auth.PublicKey {
+	rotate := func(revoke bool) keyring.PublicKey {
 		t.Helper()
-		if _, err := auth.RotateKeys(b.dir, revoke, time.Now()); err != nil {
+		if _, err := keyring.Rotate(b.dir, revoke, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.cfg.Signer.Reload(time.Now()); err != nil {
+		if _, err := b.cfg.SigningKeys.Reload(time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		return b.cfg.Signer.PublicKeys()[0]
+		return b.cfg.SigningKeys.PublicKeys()[0]
 	}
 	caller, task := b.callerToken(), b.taskToken()
-	keys := bytes.Count(a.cfg.Signer.JWKS(), []byte(`"kid"`))
+	keys := bytes.Count(a.cfg.SigningKeys.JWKS(), []byte(`"kid"`))
 	rotate(false)
 	testkit.Eventually(t, "the next key is published by the other replica", func() bool {
-		return bytes.Count(a.cfg.Signer.JWKS(), []byte(`"kid"`)) == keys+2 || keys == 2
+		return bytes.Count(a.cfg.SigningKeys.JWKS(), []byte(`"kid"`)) == keys+2 || keys == 2
 	})
 	testkit.Eventually(t, "tokens of the retired key are accepted", func() bool { return a.acceptsCaller(caller) && a.acceptsTask(task) })
 	stolen := b.row("replica.b").Value
@@ -213,7 +219,7 @@ func TestDirectory_RejectsForgedRows(t *testing.T) {
 	foreign := newReplica(t, otherStore, "foreign", ring(t, 1)).start() // has the same key, and another store
 	attacker := newReplica(t, otherStore, "attacker", ring(t, 1))
 	forged := &envelope{keys: ring(t, 9), storeID: a.keys.envelope.storeID} // even if it knew the name of the store
-	announcement := announcement{Issued: time.Now(), Keys: attacker.cfg.Signer.PublicKeys()}
+	announcement := announcement{Issued: time.Now(), Keys: attacker.cfg.SigningKeys.PublicKeys()}
 	sealed := func(key string, record any) []byte {
 		t.Helper()
 		data, err := forged.seal(key, record)
@@ -223,7 +229,7 @@ func TestDirectory_RejectsForgedRows(t *testing.T) {
 		return data
 	}
 	secrets := secretsRecord{Changes: 99, Secrets: []taskSecret{{Created: time.Now(), Secret: bytes.Repeat([]byte{1}, 32)}}}
-	if err := attacker.cfg.Signer.SetTaskSecrets([][]byte{secrets.Secrets[0].Secret}); err != nil {
+	if err := attacker.cfg.SigningKeys.SetTaskSecrets([][]byte{secrets.Secrets[0].Secret}); err != nil {
 		t.Fatal(err)
 	}
 	altered := bytes.Clone(b.row("replica.b").Value)

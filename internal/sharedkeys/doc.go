@@ -8,13 +8,13 @@
 //	  replica.<name>   the accepted public keys of a replica, renewed every 20 s
 //
 // A [Directory] publishes the public keys of its replica, and gives those of the others
-// and the secrets to the [auth.Signer]:
+// and the secrets to the [keyring.Ring]:
 //
 //	agreed, err := sharedkeys.CheckKeyring(ctx, bucket, ring) // refuses another keyring
-//	keys, err := sharedkeys.Open(ctx, sharedkeys.Config{Bucket: bucket, Keys: ring, Signer: signer, Replica: name})
-//	group.Go("publish keys", keys.Run)
-//	group.Go("follow keys", keys.Follow)
-//	defer keys.Close(ctx)
+//	directory, err := sharedkeys.Open(ctx, sharedkeys.Config{Bucket: bucket, Keys: ring, SigningKeys: keys, Replica: name})
+//	group.Go("publish keys", directory.Run)
+//	group.Go("follow keys", directory.Follow)
+//	defer directory.Close(ctx)
 //
 // # Trust
 //

@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"crypto/ed25519"
@@ -27,8 +27,8 @@ func testPair(t testing.TB, n int) *keyPair {
 }
 
 // history returns the keyring at now, for keys that were created at these times.
-func history(pairs []*keyPair, made []time.Time, now time.Time) keyring {
-	var r keyring
+func history(pairs []*keyPair, made []time.Time, now time.Time) keyList {
+	var r keyList
 	for i, at := range made {
 		if at.After(now) && i > 0 {
 			break
@@ -55,7 +55,7 @@ func kids(t testing.TB, v *keyView) []string {
 	var list []string
 	for i, k := range v.accepted {
 		list = append(list, set.Keys[2*i].Kid)
-		if got, want := set.Keys[2*i+1].Kid, k.private.es256.kid; got != want {
+		if got, want := set.Keys[2*i+1].Kid, k.private.ES256.ID; got != want {
 			t.Errorf("got the key %s after that of %s, want its P-256 key %s", got, k.id, want)
 		}
 	}
@@ -72,21 +72,21 @@ func TestKeyring_FollowsKeyLifetimes(t *testing.T) {
 		now     float64
 		signing int
 		live    []int // the signing key first, then the youngest
-		states  []KeyState
+		states  []State
 	}{
-		{"one key, just made", []float64{0}, 0, 0, []int{0}, []KeyState{KeySigning}},
-		{"one key, of a clock that was ahead", []float64{0}, -9, 0, []int{0}, []KeyState{KeySigning}},
-		{"just rotated", []float64{0, 60}, 60, 0, []int{0, 1}, []KeyState{KeyNext, KeySigning}},
-		{"in the overlap", []float64{0, 60}, 61.9, 0, []int{0, 1}, []KeyState{KeyNext, KeySigning}},
-		{"after the overlap", []float64{0, 60}, 62, 1, []int{1, 0}, []KeyState{KeySigning, KeyRetired}},
-		{"a day later", []float64{0, 60}, 60 + day, 1, []int{1, 0}, []KeyState{KeySigning, KeyRetired}},
-		{"before the old one's end", []float64{0, 60}, 60 + 2*day + 6.9, 1, []int{1, 0}, []KeyState{KeySigning, KeyRetired}},
-		{"at the old one's end", []float64{0, 60}, 60 + 2*day + 7, 1, []int{1}, []KeyState{KeySigning, KeyOld}},
-		{"rotated before the first was distributed", []float64{0, 1}, 1.5, 0, []int{0, 1}, []KeyState{KeyNext, KeySigning}},
-		{"twice in a moment", []float64{0, 60, 60.5}, 61, 0, []int{0, 2, 1}, []KeyState{KeyNext, KeyNext, KeySigning}},
-		{"the middle one has its turn", []float64{0, 60, 60.5}, 62.2, 1, []int{1, 2, 0}, []KeyState{KeyNext, KeySigning, KeyRetired}},
-		{"and the last one", []float64{0, 60, 60.5}, 62.5, 2, []int{2, 1, 0}, []KeyState{KeySigning, KeyRetired, KeyRetired}},
-		{"a clock set back behind the rotation", []float64{0, 60}, 30, 0, []int{0, 1}, []KeyState{KeyNext, KeySigning}},
+		{"one key, just made", []float64{0}, 0, 0, []int{0}, []State{StateSigning}},
+		{"one key, of a clock that was ahead", []float64{0}, -9, 0, []int{0}, []State{StateSigning}},
+		{"just rotated", []float64{0, 60}, 60, 0, []int{0, 1}, []State{StateNext, StateSigning}},
+		{"in the overlap", []float64{0, 60}, 61.9, 0, []int{0, 1}, []State{StateNext, StateSigning}},
+		{"after the overlap", []float64{0, 60}, 62, 1, []int{1, 0}, []State{StateSigning, StateRetired}},
+		{"a day later", []float64{0, 60}, 60 + day, 1, []int{1, 0}, []State{StateSigning, StateRetired}},
+		{"before the old one's end", []float64{0, 60}, 60 + 2*day + 6.9, 1, []int{1, 0}, []State{StateSigning, StateRetired}},
+		{"at the old one's end", []float64{0, 60}, 60 + 2*day + 7, 1, []int{1}, []State{StateSigning, StateOld}},
+		{"rotated before the first was distributed", []float64{0, 1}, 1.5, 0, []int{0, 1}, []State{StateNext, StateSigning}},
+		{"twice in a moment", []float64{0, 60, 60.5}, 61, 0, []int{0, 2, 1}, []State{StateNext, StateNext, StateSigning}},
+		{"the middle one has its turn", []float64{0, 60, 60.5}, 62.2, 1, []int{1, 2, 0}, []State{StateNext, StateSigning, StateRetired}},
+		{"and the last one", []float64{0, 60, 60.5}, 62.5, 2, []int{2, 1, 0}, []State{StateSigning, StateRetired, StateRetired}},
+		{"a clock set back behind the rotation", []float64{0, 60}, 30, 0, []int{0, 1}, []State{StateNext, StateSigning}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			at := func(minutes float64) time.Time { return base().Add(time.Duration(minutes * float64(time.Minute))) }
@@ -106,7 +106,7 @@ func TestKeyring_FollowsKeyLifetimes(t *testing.T) {
 			if diff := cmp.Diff(want, kids(t, v)); diff != "" {
 				t.Errorf("key set (-want +got):\n%s", diff)
 			}
-			var states []KeyState
+			var states []State
 			for _, info := range r.keyInfos(at(tc.now)) {
 				states = append(states, info.State)
 			}
@@ -123,7 +123,7 @@ func TestKeyring_IgnoresKeyWithoutPrivateHalf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := keyring{
+	r := keyList{
 		{keyPair: gone, created: base(), retired: base().Add(time.Hour), revoked: base().Add(time.Hour)},
 		{keyPair: testPair(t, 1), created: base().Add(time.Hour)},
 	}
@@ -131,9 +131,9 @@ func TestKeyring_IgnoresKeyWithoutPrivateHalf(t *testing.T) {
 	if v := r.viewAt(now); v.signing != r[1] || len(v.accepted) != 1 {
 		t.Errorf("got %d accepted keys, want only the new one", len(v.accepted))
 	}
-	want := []KeyInfo{
-		{ID: r[1].id, ES256ID: r[1].private.es256.kid, State: KeySigning, Created: r[1].created},
-		{ID: gone.id, State: KeyRevoked, Created: base(), Revoked: base().Add(time.Hour)},
+	want := []Info{
+		{ID: r[1].id, ES256ID: r[1].private.ES256.ID, State: StateSigning, Created: r[1].created},
+		{ID: gone.id, State: StateRevoked, Created: base(), Revoked: base().Add(time.Hour)},
 	}
 	if diff := cmp.Diff(want, r.keyInfos(now)); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
@@ -170,7 +170,7 @@ func TestKeyring_HoldsInvariants(t *testing.T) {
 		if known := kids(t, history(pairs, made, before).viewAt(before)); !slices.Contains(known, v.signing.id) {
 			rt.Fatalf("key %s signs, but was not published %s ago: %v", v.signing.id, staleness, known)
 		}
-		end := now.Add(maxCallerTokenLife)
+		end := now.Add(MaxCallerTokenLife)
 		if later := history(pairs, made, end); !slices.Contains(kids(t, later.viewAt(end)), v.signing.id) {
 			rt.Fatal("got a token of now that is not accepted for its whole lifetime")
 		}

@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ const (
 	// second.
 	keyOverlap = 2 * time.Minute
 
-	// maxCallerTokenLife is the maximum lifetime of a caller's token.
-	maxCallerTokenLife = 24 * time.Hour
+	// MaxCallerTokenLife is the maximum lifetime of a caller's token.
+	MaxCallerTokenLife = 24 * time.Hour
 	maxRequestLife     = contract.MaxAsyncTimeoutMS * time.Millisecond
 	// keyClockLeeway covers clock skew and the time that tokens outlive their
 	// work.
@@ -26,7 +26,7 @@ const (
 	// retiredKeyLife is how long a retired key verifies. In its last second it may
 	// have signed a caller's token, and in the last second of that token a request
 	// may have started; both have ended after this time.
-	retiredKeyLife = maxCallerTokenLife + maxRequestLife + keyClockLeeway
+	retiredKeyLife = MaxCallerTokenLife + maxRequestLife + keyClockLeeway
 )
 
 // signingKey is a key with the times that determine its use.
@@ -57,12 +57,12 @@ func (k *signingKey) isAccepted(now time.Time) bool {
 	return k.private != nil && (k.retired.IsZero() || now.Before(k.acceptedUntil()))
 }
 
-// keyring contains all keys in the order in which they were current; the last one
+// keyList contains all keys in the order in which they were current; the last one
 // is the current key.
-type keyring []*signingKey
+type keyList []*signingKey
 
-func (r keyring) sortByAge() {
-	slices.SortFunc(r, func(a, b *signingKey) int {
+func (l keyList) sortByAge() {
+	slices.SortFunc(l, func(a, b *signingKey) int {
 		switch {
 		case a.retired.IsZero():
 			return 1
@@ -75,9 +75,9 @@ func (r keyring) sortByAge() {
 
 // signingAt returns the youngest published key. If none is published, it returns
 // the oldest one.
-func (r keyring) signingAt(now time.Time) *signingKey {
+func (l keyList) signingAt(now time.Time) *signingKey {
 	var oldest *signingKey
-	for _, k := range slices.Backward(r) {
+	for _, k := range slices.Backward(l) {
 		if !k.canSign(now) {
 			continue
 		}
@@ -103,10 +103,10 @@ func (v *keyView) isValidAt(now time.Time) bool {
 
 // viewAt returns the use of the keys at a time, with the period in which it is
 // valid.
-func (r keyring) viewAt(now time.Time) *keyView {
-	v := &keyView{signing: r.signingAt(now)}
+func (l keyList) viewAt(now time.Time) *keyView {
+	v := &keyView{signing: l.signingAt(now)}
 	v.accepted = append(v.accepted, v.signing)
-	for _, k := range slices.Backward(r) {
+	for _, k := range slices.Backward(l) {
 		if k != v.signing && k.isAccepted(now) {
 			v.accepted = append(v.accepted, k)
 		}
@@ -118,7 +118,7 @@ func (r keyring) viewAt(now time.Time) *keyView {
 	}
 	members := make([][]byte, 0, 2*len(v.accepted))
 	for _, k := range v.accepted {
-		members = append(members, k.private.eddsa.jwk, k.private.es256.jwk)
+		members = append(members, k.entry, k.private.es256Entry)
 	}
 	v.jwks = slices.Concat([]byte(`{"keys":[`), bytes.Join(members, []byte(",")), []byte(jwksEnd))
 	return v
@@ -137,64 +137,4 @@ func (v *keyView) narrowTo(now, at time.Time) {
 	case at.After(v.from):
 		v.from = at
 	}
-}
-
-// KeyState is the use of a key.
-type KeyState string
-
-// The states of a key, in chronological order.
-const (
-	KeyNext    KeyState = "next"    // published, does not sign yet
-	KeySigning KeyState = "signing" // signs new tokens
-	KeyRetired KeyState = "retired" // does not sign, but its signatures are accepted
-	KeyOld     KeyState = "old"     // verifies signatures of the audit log only
-	KeyRevoked KeyState = "revoked" // like old, before its time
-)
-
-// KeyInfo describes a key of the ring.
-type KeyInfo struct {
-	ID        string    `json:"kid"`
-	ES256ID   string    `json:"es256_kid,omitempty"` // kid of tokens for agents with ES256; "" if none is accepted
-	State     KeyState  `json:"state"`
-	Created   time.Time `json:"made"`
-	SignsFrom time.Time `json:"signs_from,omitzero"` // only for the next key
-	Until     time.Time `json:"until,omitzero"`      // end of acceptance; not for the current key
-	Revoked   time.Time `json:"revoked,omitzero"`    // see RevocationFailed
-}
-
-// RevocationFailed reports whether the key was revoked but is accepted
-// nevertheless, because its file was restored or its revocation was interrupted.
-// Rotate with revoke again to fix it.
-func (k *KeyInfo) RevocationFailed() bool {
-	return !k.Revoked.IsZero() && k.State != KeyRevoked
-}
-
-// keyInfos lists the keys, youngest first.
-func (r keyring) keyInfos(now time.Time) []KeyInfo {
-	signing := r.signingAt(now)
-	list := make([]KeyInfo, 0, len(r))
-	for _, k := range slices.Backward(r) {
-		info := KeyInfo{ID: k.id, Created: k.created, Revoked: k.revoked}
-		live := k.isAccepted(now)
-		if live {
-			info.ES256ID = k.private.es256.kid
-		}
-		if live && !k.retired.IsZero() {
-			info.Until = k.acceptedUntil()
-		}
-		switch {
-		case k == signing:
-			info.State = KeySigning
-		case !live && !k.revoked.IsZero():
-			info.State = KeyRevoked
-		case !live:
-			info.State = KeyOld
-		case k.canSign(now) && !k.isPublished(now):
-			info.State, info.SignsFrom = KeyNext, k.created.Add(keyOverlap)
-		default:
-			info.State = KeyRetired
-		}
-		list = append(list, info)
-	}
-	return list
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package auth
+package keyring
 
 import (
 	"bytes"
@@ -30,10 +30,10 @@ func TestRotate_RejectsOtherUser(t *testing.T) {
 			}
 			dir := t.TempDir()
 			openAt(t, dir, base())
-			if err := os.Chown(filepath.Join(dir, KeyFile), 65534, -1); err != nil {
+			if err := os.Chown(filepath.Join(dir, File), 65534, -1); err != nil {
 				t.Fatal(err)
 			}
-			_, err := RotateKeys(dir, revoke, base())
+			_, err := Rotate(dir, revoke, base())
 			refusesOwner(t, dir, 65534, err)
 		})
 	}
@@ -42,7 +42,7 @@ func TestRotate_RejectsOtherUser(t *testing.T) {
 // refusesOwner checks that the error names the fix and that no file was changed.
 func refusesOwner(t *testing.T, dir string, owner int, err error) {
 	t.Helper()
-	path := filepath.Join(dir, KeyFile)
+	path := filepath.Join(dir, File)
 	for _, want := range []string{path, fmt.Sprintf("belongs to uid %d", owner), fmt.Sprintf("sudo -u '#%d'", owner)} {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("rotation = %v, want one line with %q", err, want)

@@ -1,4 +1,4 @@
-package auth_test
+package keyring
 
 import (
 	"bytes"
@@ -18,23 +18,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/caprouter/caprouter/internal/auth"
 )
 
-func open(t *testing.T, dir string) *auth.Signer {
+func openDir(t testing.TB, dir string) *Ring {
 	t.Helper()
-	s, err := auth.OpenSigner(dir)
+	s, err := Open(dir)
 	if err != nil {
-		t.Fatalf("OpenSigner: %v", err)
+		t.Fatalf("Open: %v", err)
 	}
 	return s
 }
 
-func TestOpenSigner_CreatesKeyOnce(t *testing.T) {
+func TestOpen_CreatesKeyOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-	first := open(t, dir)
-	path := filepath.Join(dir, auth.KeyFile)
+	first := openDir(t, dir)
+	path := filepath.Join(dir, File)
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +44,7 @@ func TestOpenSigner_CreatesKeyOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := open(t, dir)
+	second := openDir(t, dir)
 	after, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -70,21 +68,21 @@ func onlyTheKey(t *testing.T, dir string) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if diff := cmp.Diff([]string{auth.KeyFile}, names); diff != "" {
+	if diff := cmp.Diff([]string{File}, names); diff != "" {
 		t.Errorf("files in the data directory (-want +got):\n%s", diff)
 	}
 }
 
-func TestOpenSigner_AcceptsKeyOfOtherTool(t *testing.T) {
+func TestOpen_AcceptsKeyOfOtherTool(t *testing.T) {
 	dir := t.TempDir()
 	_, key, _ := ed25519.GenerateKey(rand.Reader)
 	write(t, dir, pkcs8(t, key), 0o400)
-	if !strings.Contains(string(open(t, dir).JWKS()), b64(key.Public().(ed25519.PublicKey))) {
+	if !strings.Contains(string(openDir(t, dir).JWKS()), b64(key.Public().(ed25519.PublicKey))) {
 		t.Error("the key set does not hold the key of the file")
 	}
 }
 
-func TestOpenSigner_ConcurrentCallsShareKey(t *testing.T) {
+func TestOpen_ConcurrentCallsShareKey(t *testing.T) {
 	for range 20 {
 		dir := t.TempDir()
 		var (
@@ -94,9 +92,9 @@ func TestOpenSigner_ConcurrentCallsShareKey(t *testing.T) {
 		)
 		for range 8 {
 			wg.Go(func() {
-				s, err := auth.OpenSigner(dir)
+				s, err := Open(dir)
 				if err != nil {
-					t.Errorf("OpenSigner: %v", err)
+					t.Errorf("Open: %v", err)
 					return
 				}
 				mu.Lock()
@@ -112,7 +110,7 @@ func TestOpenSigner_ConcurrentCallsShareKey(t *testing.T) {
 	}
 }
 
-func TestOpenSigner_ConcurrentProcessesShareKey(t *testing.T) {
+func TestOpen_ConcurrentProcessesShareKey(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +138,7 @@ func TestOpenSigner_ConcurrentProcessesShareKey(t *testing.T) {
 	onlyTheKey(t, dir)
 }
 
-func TestOpenSigner_RejectsInvalidKeyFiles(t *testing.T) {
+func TestOpen_RejectsInvalidKeyFiles(t *testing.T) {
 	_, good, _ := ed25519.GenerateKey(rand.Reader)
 	goodPEM := pkcs8(t, good)
 	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -172,7 +170,7 @@ func TestOpenSigner_RejectsInvalidKeyFiles(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, tc.content, tc.mode)
 			wantOpenError(t, dir, tc.want)
-			after, err := os.ReadFile(filepath.Join(dir, auth.KeyFile))
+			after, err := os.ReadFile(filepath.Join(dir, File))
 			if err != nil || !bytes.Equal(after, tc.content) {
 				t.Errorf("the rejected file was changed (read error %v)", err)
 			}
@@ -180,7 +178,7 @@ func TestOpenSigner_RejectsInvalidKeyFiles(t *testing.T) {
 	}
 }
 
-func TestOpenSigner_RejectsOtherThanRegularFiles(t *testing.T) {
+func TestOpen_RejectsOtherThanRegularFiles(t *testing.T) {
 	_, key, _ := ed25519.GenerateKey(rand.Reader)
 	for _, tc := range []struct {
 		name string
@@ -190,7 +188,7 @@ func TestOpenSigner_RejectsOtherThanRegularFiles(t *testing.T) {
 		{"a link to a good key", func(t *testing.T, path string) error {
 			elsewhere := t.TempDir()
 			write(t, elsewhere, pkcs8(t, key), 0o600)
-			return os.Symlink(filepath.Join(elsewhere, auth.KeyFile), path)
+			return os.Symlink(filepath.Join(elsewhere, File), path)
 		}, "is a symbolic link; put the file itself there"},
 		{"a dangling link", func(_ *testing.T, path string) error {
 			return os.Symlink("nowhere", path)
@@ -205,7 +203,7 @@ func TestOpenSigner_RejectsOtherThanRegularFiles(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := tc.make(t, filepath.Join(dir, auth.KeyFile)); err != nil {
+			if err := tc.make(t, filepath.Join(dir, File)); err != nil {
 				t.Fatal(err)
 			}
 			wantOpenError(t, dir, tc.want)
@@ -223,9 +221,9 @@ func TestOpenSigner_RejectsOtherThanRegularFiles(t *testing.T) {
 // wantOpenError opens dir, which must fail with one line that contains want.
 func wantOpenError(t *testing.T, dir, want string) {
 	t.Helper()
-	s, err := auth.OpenSigner(dir)
+	s, err := Open(dir)
 	if err == nil {
-		t.Fatalf("OpenSigner = %v, want an error with %q", s, want)
+		t.Fatalf("Open = %v, want an error with %q", s, want)
 	}
 	if got := err.Error(); !strings.Contains(got, want) || strings.Contains(got, "\n") {
 		t.Errorf("error = %q, want one line with %q", got, want)
@@ -234,7 +232,7 @@ func wantOpenError(t *testing.T, dir, want string) {
 
 func write(t *testing.T, dir string, content []byte, mode os.FileMode) {
 	t.Helper()
-	path := filepath.Join(dir, auth.KeyFile)
+	path := filepath.Join(dir, File)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}

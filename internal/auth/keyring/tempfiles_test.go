@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"errors"
@@ -16,29 +16,29 @@ import (
 // A process that was killed while it created a key may leave the key under a
 // temporary name, which is removed. Files of an operator have other names and
 // stay.
-func TestOpenSigner_RemovesTempFiles(t *testing.T) {
+func TestOpen_RemovesTempFiles(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := OpenSigner(dir); err != nil {
+	if _, err := Open(dir); err != nil {
 		t.Fatal(err)
 	}
 	old := time.Now().Add(-time.Hour)
-	want := map[string]bool{KeyFile: true}
+	want := map[string]bool{File: true}
 	for name, stays := range map[string]bool{
-		firstKeyTemp + "1.tmp":            false,
-		firstKeyTemp + "4294967295.tmp":   false,
-		keyringTemp + "1.tmp":             false,
-		keyringTemp + "12345678901.tmp":   true, // longer than any name created here
-		keyringTemp + ".tmp":              true,
-		keyringTemp + "2026-11-22.tmp":    true,
-		keyringTemp + "1.tmp.bak":         true,
-		keyringTemp + "1":                 true,
-		"my-" + keyringTemp + "1.tmp":     true,
-		KeyFile + ".bak":                  true,
-		KeyFile + ".1":                    true,
-		KeyFile + ".20261122":             true,
-		KeyFile + ".2026-11-22":           true,
-		KeyFile + ".old.tmp":              true,
-		"caprouter-" + KeyFile + "-1.tmp": true,
+		firstKeyTemp + "1.tmp":          false,
+		firstKeyTemp + "4294967295.tmp": false,
+		keyringTemp + "1.tmp":           false,
+		keyringTemp + "12345678901.tmp": true, // longer than any name created here
+		keyringTemp + ".tmp":            true,
+		keyringTemp + "2026-11-22.tmp":  true,
+		keyringTemp + "1.tmp.bak":       true,
+		keyringTemp + "1":               true,
+		"my-" + keyringTemp + "1.tmp":   true,
+		File + ".bak":                   true,
+		File + ".1":                     true,
+		File + ".20261122":              true,
+		File + ".2026-11-22":            true,
+		File + ".old.tmp":               true,
+		"caprouter-" + File + "-1.tmp":  true,
 	} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, old, old)); err != nil {
@@ -52,7 +52,7 @@ func TestOpenSigner_RemovesTempFiles(t *testing.T) {
 		}
 		want[name] = true
 	}
-	if _, err := OpenSigner(dir); err != nil {
+	if _, err := Open(dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, stays := range want {
@@ -71,17 +71,17 @@ func TestRotate_RemovesTempFiles(t *testing.T) {
 			dir := t.TempDir()
 			openAt(t, dir, base())
 			rotate(t, dir, false, base())
-			secret, err := os.ReadFile(filepath.Join(dir, KeyFile))
+			secret, err := os.ReadFile(filepath.Join(dir, File))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, at := range []string{dir, filepath.Join(dir, RetiredDir)} {
+			for _, at := range []string{dir, filepath.Join(dir, retiredDir)} {
 				if _, err := writeTemp(at, keyringTemp, secret); err != nil {
 					t.Fatal(err)
 				}
 			}
 			linked := filepath.Join(dir, firstKeyTemp+"7.tmp") // the key has its final name, so this link is not needed
-			if err := os.Link(filepath.Join(dir, KeyFile), linked); err != nil {
+			if err := os.Link(filepath.Join(dir, File), linked); err != nil {
 				t.Fatal(err)
 			}
 			old, err := writeTemp(dir, firstKeyTemp, secret)
@@ -97,7 +97,7 @@ func TestRotate_RemovesTempFiles(t *testing.T) {
 			}
 			rotate(t, dir, revoke, base().Add(time.Hour))
 			var left []string
-			for _, at := range []string{dir, filepath.Join(dir, RetiredDir)} {
+			for _, at := range []string{dir, filepath.Join(dir, retiredDir)} {
 				found, err := filepath.Glob(filepath.Join(at, "*.tmp"))
 				if err != nil {
 					t.Fatal(err)
@@ -116,7 +116,7 @@ func TestReload_RemovesTempFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir, base())
 	rotate(t, dir, false, base())
-	temp, err := writeTemp(filepath.Join(dir, RetiredDir), keyringTemp, []byte("half a key"))
+	temp, err := writeTemp(filepath.Join(dir, retiredDir), keyringTemp, []byte("half a key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,13 +128,13 @@ func TestReload_RemovesTempFiles(t *testing.T) {
 	}
 }
 
-func TestOpenSigner_RejectsDirectoryThatOthersMayChange(t *testing.T) {
+func TestOpen_RejectsDirectoryThatOthersMayChange(t *testing.T) {
 	for _, mode := range []os.FileMode{0o775, 0o777, 0o777 | os.ModeSticky} {
 		dir := t.TempDir()
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenSigner(dir); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
 			t.Errorf("mode %v: got %v, want an error with the fix", mode, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 // an interrupted revocation, and is reported as such.
 func TestRevokedKey_CountsAfterRestoredBackup(t *testing.T) {
 	dir, now := t.TempDir(), base()
-	path := filepath.Join(dir, KeyFile)
+	path := filepath.Join(dir, File)
 	first := openAt(t, dir, now)
 	backup, err := os.ReadFile(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestRevokedKey_CountsAfterRestoredBackup(t *testing.T) {
 	old.Until = now.Add(keyOverlap + retiredKeyLife)
 	wantKeys(t, dir, openAt(t, dir, now), now, done.New, old)
 	later := now.Add(keyOverlap)
-	old.State, done.New.State, done.New.SignsFrom = KeyRetired, KeySigning, time.Time{}
+	old.State, done.New.State, done.New.SignsFrom = StateRetired, StateSigning, time.Time{}
 	wantKeys(t, dir, openAt(t, dir, later), later, done.New, old)
 	if !old.RevocationFailed() {
 		t.Error("got RevocationFailed false for a revoked key whose tokens count")
@@ -76,7 +76,7 @@ func TestRevokedKey_AfterInterruptedRevocation(t *testing.T) {
 func TestRevokedKey_IsMarkedInItsFile(t *testing.T) {
 	dir, now := t.TempDir(), base().Add(time.Hour)
 	openAt(t, dir, base())
-	path := filepath.Join(dir, KeyFile)
+	path := filepath.Join(dir, File)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -92,14 +92,14 @@ func TestRevokedKey_IsMarkedInItsFile(t *testing.T) {
 }
 
 // currentInfo describes the current key of a ring that was created at base.
-func currentInfo(s *Signer) KeyInfo {
+func currentInfo(s *Ring) Info {
 	key := s.currentKey()
-	return KeyInfo{ID: key.id, ES256ID: key.private.es256.kid, State: KeySigning, Created: base()}
+	return Info{ID: key.id, ES256ID: key.private.ES256.ID, State: StateSigning, Created: base()}
 }
 
-func wantKeys(t *testing.T, dir string, s *Signer, now time.Time, want ...KeyInfo) {
+func wantKeys(t *testing.T, dir string, s *Ring, now time.Time, want ...Info) {
 	t.Helper()
-	list, err := ListKeys(dir, now)
+	list, err := List(dir, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +107,6 @@ func wantKeys(t *testing.T, dir string, s *Signer, now time.Time, want ...KeyInf
 		t.Errorf("keys of the directory (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, s.Keys(now)); diff != "" {
-		t.Errorf("keys of the signer (-want +got):\n%s", diff)
+		t.Errorf("keys of the ring (-want +got):\n%s", diff)
 	}
 }

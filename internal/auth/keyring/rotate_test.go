@@ -1,8 +1,7 @@
-package auth
+package keyring
 
 import (
-	"encoding/base64"
-	"encoding/json"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"os"
@@ -14,83 +13,63 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/caprouter/caprouter/contract"
 )
 
-const testIssuer = "caprouter"
-
-// signedItems holds one signature or token of every kind that a Signer issues.
-type signedItems struct {
-	agent, es256, task, caller string
-	keyID                      string
-	sig                        []byte
-	at                         time.Time
+// signed is a signature or a MAC of the text "signed".
+type signed struct {
+	kid string // "" if the token has none
+	sig []byte
 }
 
-func makeAll(t testing.TB, s *Signer) signedItems {
+// signedItems holds one signature of every kind that a Ring makes.
+type signedItems struct {
+	agent, es256, caller signed
+	task                 string // MAC
+	keyID                string
+	sig                  []byte
+	at                   time.Time
+}
+
+func makeAll(t testing.TB, r *Ring) signedItems {
 	t.Helper()
-	m := signedItems{at: s.store.now()}
-	var err error
-	g := AgentGrant{Issuer: testIssuer, AgentID: "a", Subject: "alice", TaskID: "t", Expires: m.at.Add(time.Hour)}
-	if m.agent, err = s.AgentToken(g); err != nil {
-		t.Fatalf("AgentToken: %v", err)
+	m := signedItems{at: r.store.now()}
+	keys := r.TokenKeys(m.at)
+	for key, to := range map[*TokenKey]*signed{keys.EdDSA: &m.agent, keys.ES256: &m.es256, keys.Caller: &m.caller} {
+		sig, err := key.Sign([]byte("signed"))
+		if err != nil {
+			t.Fatalf("Sign with %s: %v", key.Algorithm, err)
+		}
+		*to = signed{key.ID, sig}
 	}
-	other, err := s.WithAgentAlg(AlgES256)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.es256, err = other.AgentToken(g); err != nil {
-		t.Fatalf("AgentToken with ES256: %v", err)
-	}
-	if m.task, err = s.TaskToken(testIssuer, contract.TaskGrant{
-		AgentID: "a", RequestID: "r", TaskID: "t", Expires: m.at.Add(30 * 24 * time.Hour), // longer than the lifetime of any key
-	}); err != nil {
-		t.Fatalf("TaskToken: %v", err)
-	}
-	if m.caller, err = s.CallerToken(CallerGrant{
-		Issuer: testIssuer, Audience: testIssuer, Subject: "alice", Expires: m.at.Add(24 * time.Hour),
-	}); err != nil {
-		t.Fatalf("CallerToken: %v", err)
-	}
-	m.keyID, m.sig = s.Sign("audit-head", []byte("head"))
+	m.task = string(r.AppendTaskMAC(nil, []byte("signed"), m.at))
+	m.keyID, m.sig = r.Sign("audit-head", []byte("head"))
 	return m
 }
 
-func kidOf(t testing.TB, token string) string {
-	t.Helper()
-	var header struct{ Kid string }
-	text, _, _ := strings.Cut(token, ".")
-	data, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || json.Unmarshal(data, &header) != nil || header.Kid == "" {
-		t.Fatalf("header of %s: %v", token, err)
-	}
-	return header.Kid
-}
-
-// counts returns the names of those that a Signer accepts.
-func (m *signedItems) counts(t testing.TB, s *Signer, now time.Time) []string {
+// counts returns the names of those that a Ring accepts.
+func (m *signedItems) counts(t testing.TB, r *Ring, now time.Time) []string {
 	t.Helper()
 	var what []string
-	if strings.Contains(string(s.store.viewAt(now).jwks), `"kid":"`+kidOf(t, m.agent)+`"`) {
+	jwks := string(r.store.viewAt(now).jwks)
+	if strings.Contains(jwks, `"kid":"`+m.agent.kid+`"`) {
 		what = append(what, "agent")
 	}
-	if strings.Contains(string(s.store.viewAt(now).jwks), `"kid":"`+kidOf(t, m.es256)+`"`) {
+	if strings.Contains(jwks, `"kid":"`+m.es256.kid+`"`) {
 		what = append(what, "agent with ES256")
 	}
-	if _, err := s.VerifyTaskToken(testIssuer, m.task, now); err == nil {
+	if r.VerifyTaskMAC("signed", m.task, now) {
 		what = append(what, "task")
 	}
-	if k, err := s.findKey(t.Context(), kidOf(t, m.caller), "EdDSA", now); err == nil && k != nil && s.isValid(k, now) {
+	if k := r.CallerPublicKey(m.caller.kid, now); k != nil && ed25519.Verify(k, []byte("signed"), m.caller.sig) {
 		what = append(what, "caller")
 	}
-	if s.Verify("audit-head", m.keyID, []byte("head"), m.sig) {
+	if r.Verify("audit-head", m.keyID, []byte("head"), m.sig) {
 		what = append(what, "signature")
 	}
 	return what
 }
 
-func wantCounts(t testing.TB, s *Signer, m *signedItems, now time.Time, want ...string) {
+func wantCounts(t testing.TB, s *Ring, m *signedItems, now time.Time, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, m.counts(t, s, now)); diff != "" {
 		t.Errorf("what counts at %s of what was made at %s (-want +got):\n%s", now, m.at, diff)
@@ -101,20 +80,20 @@ func everything() []string {
 	return []string{"agent", "agent with ES256", "task", "caller", "signature"}
 }
 
-func openAt(t testing.TB, dir string, now time.Time) *Signer {
+func openAt(t testing.TB, dir string, now time.Time) *Ring {
 	t.Helper()
-	s, err := openSigner(dir, func() time.Time { return now })
+	s, err := openRing(dir, func() time.Time { return now })
 	if err != nil {
-		t.Fatalf("OpenSigner: %v", err)
+		t.Fatalf("Open: %v", err)
 	}
 	return s
 }
 
 func rotate(t testing.TB, dir string, revoke bool, now time.Time) *Rotation {
 	t.Helper()
-	done, err := RotateKeys(dir, revoke, now)
+	done, err := Rotate(dir, revoke, now)
 	if err != nil {
-		t.Fatalf("RotateKeys: %v", err)
+		t.Fatalf("Rotate: %v", err)
 	}
 	return done
 }
@@ -122,7 +101,7 @@ func rotate(t testing.TB, dir string, revoke bool, now time.Time) *Rotation {
 // retiredFiles lists the files of the directory of retired keys.
 func retiredFiles(t testing.TB, dir string) []string {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(dir, RetiredDir))
+	entries, err := os.ReadDir(filepath.Join(dir, retiredDir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +127,8 @@ func TestRotate_ReplacesKey(t *testing.T) {
 	done := rotate(t, dir, false, now)
 	old, next := before.keyID, done.New.ID
 	want := &Rotation{
-		New: KeyInfo{ID: next, ES256ID: done.New.ES256ID, State: KeyNext, Created: now, SignsFrom: now.Add(keyOverlap)},
-		Old: []KeyInfo{{ID: old, ES256ID: kidOf(t, before.es256), State: KeySigning, Created: base(), Until: now.Add(keyOverlap + retiredKeyLife)}},
+		New: Info{ID: next, ES256ID: done.New.ES256ID, State: StateNext, Created: now, SignsFrom: now.Add(keyOverlap)},
+		Old: []Info{{ID: old, ES256ID: before.es256.kid, State: StateSigning, Created: base(), Until: now.Add(keyOverlap + retiredKeyLife)}},
 	}
 	if diff := cmp.Diff(want, done); diff != "" {
 		t.Errorf("rotation (-want +got):\n%s", diff)
@@ -165,8 +144,8 @@ func TestRotate_ReplacesKey(t *testing.T) {
 	}
 	s = openAt(t, dir, now.Add(keyOverlap))
 	after := makeAll(t, s)
-	if after.keyID != next || kidOf(t, after.es256) != done.New.ES256ID {
-		t.Errorf("got signing keys %s and %s, want the new ones", after.keyID, kidOf(t, after.es256))
+	if after.keyID != next || after.es256.kid != done.New.ES256ID {
+		t.Errorf("got signing keys %s and %s, want the new ones", after.keyID, after.es256.kid)
 	}
 	wantCounts(t, s, &before, now.Add(keyOverlap), everything()...)
 	wantCounts(t, s, &after, now.Add(keyOverlap), everything()...)
@@ -187,7 +166,7 @@ func TestRotate_RevokesKey(t *testing.T) {
 	wantCounts(t, s, &second, now, "signature")
 	third := makeAll(t, s)
 	wantCounts(t, s, &third, now, everything()...)
-	if third.keyID != done.New.ID || done.New.State != KeySigning {
+	if third.keyID != done.New.ID || done.New.State != StateSigning {
 		t.Errorf("got signing key %s, want the new one, %s, immediately", third.keyID, done.New.State)
 	}
 	for _, name := range retiredFiles(t, dir) {
@@ -211,7 +190,7 @@ func TestRotate_RemovesEndedKeys(t *testing.T) {
 	if _, err := s.Reload(end.Add(-1)); err != nil {
 		t.Fatal(err)
 	}
-	if k, _ := s.findKey(t.Context(), kidOf(t, m.caller), "EdDSA", end.Add(-1)); k == nil {
+	if s.CallerPublicKey(m.caller.kid, end.Add(-1)) == nil {
 		t.Error("the caller's key is gone before its end")
 	}
 	if diff := cmp.Diff([]string{m.keyID + ".key"}, retiredFiles(t, dir)); diff != "" {
@@ -225,8 +204,8 @@ func TestRotate_RemovesEndedKeys(t *testing.T) {
 	}
 	wantCounts(t, s, &m, end, "signature")
 	wantCounts(t, openAt(t, dir, end), &m, end, "signature")
-	list, err := ListKeys(dir, end)
-	if err != nil || len(list) != 2 || list[1].State != KeyOld || !list[1].Created.Equal(base()) {
+	list, err := List(dir, end)
+	if err != nil || len(list) != 2 || list[1].State != StateOld || !list[1].Created.Equal(base()) {
 		t.Errorf("Keys = %v, %v; want the old one last, made at %s", list, err, base())
 	}
 }
@@ -311,16 +290,16 @@ func TestRotate_ConcurrentRotationsLoseNoKey(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range ids {
 		wg.Go(func() {
-			done, err := RotateKeys(dir, false, now)
+			done, err := Rotate(dir, false, now)
 			if err != nil {
-				t.Errorf("RotateKeys: %v", err)
+				t.Errorf("Rotate: %v", err)
 				return
 			}
 			ids[i] = done.New.ID
 		})
 	}
 	wg.Wait()
-	list, err := ListKeys(dir, now)
+	list, err := List(dir, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,8 +320,8 @@ func TestRotate_ConcurrentRotationsLoseNoKey(t *testing.T) {
 func TestRotate_RejectsInvalidDirectories(t *testing.T) {
 	t.Run("no key", func(t *testing.T) {
 		dir := t.TempDir()
-		if _, err := RotateKeys(dir, false, base()); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("RotateKeys = %v, want the error of the missing key", err)
+		if _, err := Rotate(dir, false, base()); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("Rotate = %v, want the error of the missing key", err)
 		}
 		if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 			t.Errorf("got files %v, want none", entries)
@@ -350,7 +329,7 @@ func TestRotate_RejectsInvalidDirectories(t *testing.T) {
 	})
 	for name, spoil := range map[string]func(dir, retired string) error{
 		"a key that others may read": func(_, retired string) error { return os.Chmod(retired, 0o644) },
-		"a directory others may use": func(dir, _ string) error { return os.Chmod(filepath.Join(dir, RetiredDir), 0o755) },
+		"a directory others may use": func(dir, _ string) error { return os.Chmod(filepath.Join(dir, retiredDir), 0o755) },
 		"an empty key":               func(_, retired string) error { return os.Truncate(retired, 0) },
 		"a key under the name of another one": func(_, retired string) error {
 			return os.Rename(retired, filepath.Join(filepath.Dir(retired), "kid.key"))
@@ -366,14 +345,14 @@ func TestRotate_RejectsInvalidDirectories(t *testing.T) {
 			dir := t.TempDir()
 			s := openAt(t, dir, base())
 			rotate(t, dir, false, base())
-			if err := spoil(dir, filepath.Join(dir, RetiredDir, s.KeyID()+".key")); err != nil {
+			if err := spoil(dir, filepath.Join(dir, retiredDir, s.KeyID()+".key")); err != nil {
 				t.Fatal(err)
 			}
-			_, rotateErr := RotateKeys(dir, false, base())
-			_, openErr := OpenSigner(dir)
+			_, rotateErr := Rotate(dir, false, base())
+			_, openErr := Open(dir)
 			_, reloadErr := s.Reload(base())
 			for what, err := range map[string]error{
-				"RotateKeys": rotateErr, "OpenSigner": openErr, "CheckKeyFile": CheckKeyFile(dir), "Reload": reloadErr,
+				"Rotate": rotateErr, "Open": openErr, "Check": Check(dir), "Reload": reloadErr,
 			} {
 				if err == nil || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
 					t.Errorf("%s = %v, want one line that names the file", what, err)

@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"errors"

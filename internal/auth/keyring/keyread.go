@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"cmp"
@@ -203,24 +203,24 @@ func readKeyFilesOnce(dir string, known keyFiles) (files keyFiles, changed bool,
 	files = keyFiles{}
 	// Read the current key first: if it is retired after that, it is found again
 	// below.
-	if err := files.readFile(dir, KeyFile, known); err != nil {
+	if err := files.readFile(dir, File, known); err != nil {
 		linked := errors.Is(err, datadir.ErrLinked)
 		if linked {
 			removeSecondNames(dir)
 		}
 		return nil, linked || errors.Is(err, datadir.ErrReplaced), err
 	}
-	names, err := retiredNames(filepath.Join(dir, RetiredDir))
+	names, err := retiredNames(filepath.Join(dir, retiredDir))
 	if err != nil {
 		return nil, false, err
 	}
 	for _, name := range names {
-		if err := files.readFile(dir, filepath.Join(RetiredDir, name), known); err != nil {
+		if err := files.readFile(dir, filepath.Join(retiredDir, name), known); err != nil {
 			return files, errors.Is(err, datadir.ErrReplaced) || errors.Is(err, fs.ErrNotExist), err
 		}
 	}
-	now, err := os.Lstat(filepath.Join(dir, KeyFile))
-	return files, err == nil && !isUnchanged(now, files[KeyFile].info), nil
+	now, err := os.Lstat(filepath.Join(dir, File))
+	return files, err == nil && !isUnchanged(now, files[File].info), nil
 }
 
 // readFile adds one file to the set.
@@ -233,20 +233,20 @@ func (files keyFiles) readFile(dir, name string, known keyFiles) error {
 		}
 	}
 	hint := recreateHint
-	if name != KeyFile {
+	if name != File {
 		hint = retiredHint
 	}
 	f, err := readKeyFile(path, hint)
 	if err != nil {
 		return err
 	}
-	if id := keyIDOfFile(name); name != KeyFile && f.pair.id != id {
+	if id := keyIDOfFile(name); name != File && f.pair.id != id {
 		return fmt.Errorf("signing key %s contains the key %s instead of the one in its name; %s", path, f.pair.id, hint)
 	}
-	if name != KeyFile && f.retired.IsZero() {
+	if name != File && f.retired.IsZero() {
 		f.retired = f.info.ModTime().UTC()
 	}
-	if name == KeyFile {
+	if name == File {
 		f.retired = time.Time{} // a retired key was restored as the current one
 	}
 	files[name] = f
@@ -276,28 +276,28 @@ func (files keyFiles) isSame(others keyFiles) bool {
 // If a revocation was interrupted, the current key may be revoked; it stays in
 // use, because the router needs a key.
 func (files keyFiles) currentRevoked() time.Time {
-	current := files[KeyFile]
+	current := files[File]
 	if public := files[retiredPath(current.pair.id, publicSuffix)]; public != nil && !public.revoked.IsZero() {
 		return public.revoked
 	}
 	return current.revoked
 }
 
-// keyring builds the ring from the files. If several files contain the same key,
+// keys returns the keys of the files. If several files contain the same key,
 // the current key file takes precedence, even if an interrupted rotation left
 // copies elsewhere; then files with a private half.
-func (files keyFiles) keyring() keyring {
+func (files keyFiles) keys() keyList {
 	best := map[string]*signingKey{}
 	for _, suffix := range []string{privateSuffix, publicSuffix} {
 		for name, f := range files {
-			if name != KeyFile && strings.HasSuffix(name, suffix) {
+			if name != File && strings.HasSuffix(name, suffix) {
 				best[f.pair.id] = &signingKey{keyPair: f.pair, created: f.created, retired: f.retired, revoked: f.revoked}
 			}
 		}
 	}
-	current := files[KeyFile]
+	current := files[File]
 	best[current.pair.id] = &signingKey{keyPair: current.pair, created: current.created, revoked: files.currentRevoked()}
-	keys := make(keyring, 0, len(best))
+	keys := make(keyList, 0, len(best))
 	for _, k := range best {
 		keys = append(keys, k)
 	}

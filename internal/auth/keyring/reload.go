@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"errors"
@@ -14,48 +14,48 @@ const cleanupRetry = time.Hour
 // returns an error, the previous keys stay in use. If nothing changed, it costs
 // one stat call per file. It also replaces the files of expired keys by their
 // public halves.
-func (s *Signer) Reload(now time.Time) (changed bool, err error) {
-	r := s.store
-	if r.dir == "" {
+func (r *Ring) Reload(now time.Time) (changed bool, err error) {
+	s := r.store
+	if s.dir == "" {
 		return false, nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	files, err := readKeyFiles(r.dir, r.files)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	files, err := readKeyFiles(s.dir, s.files)
 	if err != nil {
 		return false, fmt.Errorf("reload keys: %w", err)
 	}
-	if changed = !files.isSame(r.files); changed {
-		r.files = files
-		r.setKeys(files.keyring())
+	if changed = !files.isSame(s.files); changed {
+		s.files = files
+		s.setKeys(files.keys())
 	}
-	return changed, r.removeExpiredKeys(now)
+	return changed, s.removeExpiredKeys(now)
 }
 
 // removeExpiredKeys removes the private halves of expired keys. The caller holds
 // mu.
-func (r *keyStore) removeExpiredKeys(now time.Time) error {
+func (s *keyStore) removeExpiredKeys(now time.Time) error {
 	ended := false
-	for _, k := range r.state.Load().keys {
+	for _, k := range s.state.Load().keys {
 		ended = ended || k.private != nil && !k.isAccepted(now)
 	}
-	if !ended || now.Before(r.nextCleanup) {
+	if !ended || now.Before(s.nextCleanup) {
 		return nil
 	}
-	change := newRotation(r.dir, now)
+	change := newRotation(s.dir, now)
 	unlock, err := change.lockKeyring(false)
 	if errors.Is(err, errLocked) {
 		return nil // the rotating process removes them as well
 	}
-	r.nextCleanup = now.Add(cleanupRetry)
+	s.nextCleanup = now.Add(cleanupRetry)
 	if err != nil {
 		return fmt.Errorf("remove keys that have ended: %w", err)
 	}
 	defer unlock()
-	if change.files, err = readKeyFiles(r.dir, r.files); err == nil {
+	if change.files, err = readKeyFiles(s.dir, s.files); err == nil {
 		err = change.removePrivateKeys()
 	}
-	if err = errors.Join(err, removeKeyringTempFiles(r.dir, time.Now())); err != nil {
+	if err = errors.Join(err, removeKeyringTempFiles(s.dir, time.Now())); err != nil {
 		return fmt.Errorf("remove keys that have ended: %w", err)
 	}
 	return nil

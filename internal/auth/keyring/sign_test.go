@@ -1,18 +1,15 @@
-package auth_test
+package keyring
 
 import (
 	"crypto/ed25519"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/caprouter/caprouter/internal/auth"
 )
 
 func TestSign_SignsForPurpose(t *testing.T) {
-	s := newSigner(t)
-	member, public := jwk(t, s)
+	s := newRing(t)
+	member, public := ed25519Member(t, s)
 	if s.KeyID() != member["kid"] {
 		t.Errorf("KeyID = %q, want the kid of the key set, %q", s.KeyID(), member["kid"])
 	}
@@ -34,7 +31,7 @@ func TestSign_SignsForPurpose(t *testing.T) {
 		{"no data", "audit head", s.KeyID(), nil, sig, false},
 		{"another purpose", "audit", s.KeyID(), data, sig, false},
 		{"a purpose that goes on in the data", "audit", s.KeyID(), []byte(" head\x00head 17"), sig, false},
-		{"another key's name", "audit head", newSigner(t).KeyID(), data, sig, false},
+		{"another key's name", "audit head", newRing(t).KeyID(), data, sig, false},
 		{"no key's name", "audit head", "", data, sig, false},
 		{"a changed signature", "audit head", s.KeyID(), data, changed, false},
 		{"half a signature", "audit head", s.KeyID(), data, sig[:32], false},
@@ -46,30 +43,13 @@ func TestSign_SignsForPurpose(t *testing.T) {
 			}
 		})
 	}
-	if newSigner(t).Verify("audit head", s.KeyID(), data, sig) {
+	if newRing(t).Verify("audit head", s.KeyID(), data, sig) {
 		t.Error("got the signature accepted by another key")
 	}
 }
 
-// A signature over data is never a valid token, whatever the data is.
-func TestSign_IssuesNoTokens(t *testing.T) {
-	s := newSigner(t)
-	token, err := s.AgentToken(grant())
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed := token[:strings.LastIndexByte(token, '.')]
-	_, public := jwk(t, s)
-	if ed25519.Verify(public, []byte(signed), signatureOf(s, "", signed)) {
-		t.Error("Sign signs a token")
-	}
-	if s.Verify("", s.KeyID(), []byte(signed), unb64(t, token[len(signed)+1:])) {
-		t.Error("got the signature of a token accepted")
-	}
-}
-
 func TestSign_RejectsNULInPurpose(t *testing.T) {
-	s := newSigner(t)
+	s := newRing(t)
 	defer func() {
 		if recover() == nil {
 			t.Error("got no error for a purpose with a NUL")
@@ -79,7 +59,7 @@ func TestSign_RejectsNULInPurpose(t *testing.T) {
 }
 
 func TestSign_SeparatesPurposes(t *testing.T) {
-	s := newSigner(t)
+	s := newRing(t)
 	purpose := rapid.StringMatching(`[a-z/ ]{0,8}`)
 	data := rapid.SliceOfN(rapid.Byte(), 0, 16)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -92,7 +72,7 @@ func TestSign_SeparatesPurposes(t *testing.T) {
 	})
 }
 
-func signatureOf(s *auth.Signer, purpose, data string) []byte {
+func signatureOf(s *Ring, purpose, data string) []byte {
 	_, sig := s.Sign(purpose, []byte(data))
 	return sig
 }

@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"bytes"
@@ -21,11 +21,11 @@ type PublicKey struct {
 }
 
 // PublicKeys returns the public parts of the accepted keys, the signing key first.
-func (s *Signer) PublicKeys() []PublicKey {
-	accepted := s.store.viewAt(s.store.now()).accepted
+func (r *Ring) PublicKeys() []PublicKey {
+	accepted := r.store.viewAt(r.store.now()).accepted
 	keys := make([]PublicKey, len(accepted))
 	for i, k := range accepted {
-		keys[i] = PublicKey{Signing: k.public, ES256: k.private.es256.point, Caller: k.private.caller.key.(ed25519.PublicKey)}
+		keys[i] = PublicKey{Signing: k.public, ES256: k.private.es256Point, Caller: k.private.callerPublic}
 	}
 	return keys
 }
@@ -37,7 +37,7 @@ func (s *Signer) PublicKeys() []PublicKey {
 //
 // The caller must have authenticated the keys: the owner of a key that is added can sign
 // tokens for callers.
-func (s *Signer) SetPeerKeys(keys []PublicKey) error {
+func (r *Ring) SetPeerKeys(keys []PublicKey) error {
 	peers := &peerKeys{byID: map[string]*peerKey{}, byCaller: map[string]*peerKey{}}
 	for i := range keys {
 		k, err := newPeerKey(&keys[i])
@@ -48,15 +48,15 @@ func (s *Signer) SetPeerKeys(keys []PublicKey) error {
 			continue // two replicas have the same key
 		}
 		peers.all = append(peers.all, k)
-		peers.byID[k.id], peers.byCaller[k.caller.kid] = k, k
+		peers.byID[k.id], peers.byCaller[k.callerID] = k, k
 	}
-	s.store.peers.Store(peers)
+	r.store.peers.Store(peers)
 	return nil
 }
 
 // VerifyPeer is Verify for the accepted keys of other replicas.
-func (s *Signer) VerifyPeer(purpose, keyID string, data, sig []byte) bool {
-	k := s.store.peer(s.store.peers.Load().ofID(keyID))
+func (r *Ring) VerifyPeer(purpose, keyID string, data, sig []byte) bool {
+	k := r.store.peer(r.store.peers.Load().ofID(keyID))
 	return k != nil && ed25519.Verify(k.public, domainSeparated(purpose, data), sig)
 }
 
@@ -68,8 +68,9 @@ type peerKeys struct {
 
 type peerKey struct {
 	*keyPair
-	es256  []byte // entry of a key set
-	caller *verifyKey
+	es256        []byte // entry of a key set
+	callerID     string
+	callerPublic ed25519.PublicKey
 }
 
 func newPeerKey(key *PublicKey) (*peerKey, error) {
@@ -93,7 +94,8 @@ func newPeerKey(key *PublicKey) (*peerKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &peerKey{pair, entry, newCallerKey(slices.Clone(key.Caller))}, nil
+	caller := ed25519.PublicKey(slices.Clone(key.Caller))
+	return &peerKey{pair, entry, jwk.Thumbprint(caller), caller}, nil
 }
 
 func (p *peerKeys) ofID(id string) *peerKey {
@@ -111,8 +113,8 @@ func (p *peerKeys) ofCallers(kid string) *peerKey {
 }
 
 // peer returns k, unless it is nil or was a key of this router.
-func (r *keyStore) peer(k *peerKey) *peerKey {
-	if k == nil || r.state.Load().byID[k.id] != nil {
+func (s *keyStore) peer(k *peerKey) *peerKey {
+	if k == nil || s.state.Load().byID[k.id] != nil {
 		return nil
 	}
 	return k
@@ -127,7 +129,7 @@ func (p *peerKeys) appendTo(jwks []byte, own *keyStoreState) []byte {
 	set := bytes.Clone(bytes.TrimSuffix(jwks, []byte(jwksEnd)))
 	for _, k := range p.all {
 		if own.byID[k.id] == nil {
-			set = append(append(set, ','), k.jwk...)
+			set = append(append(set, ','), k.entry...)
 			set = append(append(set, ','), k.es256...)
 		}
 	}

@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"crypto/x509"
@@ -14,9 +14,9 @@ import (
 	"github.com/caprouter/caprouter/internal/datadir"
 )
 
-// RetiredDir is the directory of former keys in the data directory: KID.key, or
+// retiredDir is the directory of former keys in the data directory: KID.key, or
 // KID.pub if the private half was removed.
-const RetiredDir = "retired-keys"
+const retiredDir = "retired-keys"
 
 const (
 	privateSuffix = ".key"
@@ -64,11 +64,11 @@ func keyIDOfFile(name string) string {
 	return strings.TrimSuffix(name, filepath.Ext(name))
 }
 
-func retiredPath(id, suffix string) string { return filepath.Join(RetiredDir, id+suffix) }
+func retiredPath(id, suffix string) string { return filepath.Join(retiredDir, id+suffix) }
 
-// ListKeys describes the keys of dir, youngest first. It returns fs.ErrNotExist if
+// List describes the keys of dir, youngest first. It returns fs.ErrNotExist if
 // there is none.
-func ListKeys(dir string, now time.Time) ([]KeyInfo, error) {
+func List(dir string, now time.Time) ([]Info, error) {
 	if err := datadir.Check(dir); err != nil {
 		return nil, err
 	}
@@ -76,19 +76,16 @@ func ListKeys(dir string, now time.Time) ([]KeyInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return files.keyring().keyInfos(now), nil
+	return files.keys().keyInfos(now), nil
 }
 
-// Keys describes the keys of the ring, youngest first.
-func (s *Signer) Keys(now time.Time) []KeyInfo { return s.store.state.Load().keys.keyInfos(now) }
-
-// Rotation is the result of RotateKeys.
+// Rotation is the result of Rotate.
 type Rotation struct {
-	New KeyInfo   `json:"new"`
-	Old []KeyInfo `json:"old"` // keys that are accepted, or were until now; youngest first
+	New Info   `json:"new"`
+	Old []Info `json:"old"` // keys that are accepted, or were until now; youngest first
 }
 
-// RotateKeys creates a new current key in dir, also while a router uses it. The
+// Rotate creates a new current key in dir, also while a router uses it. The
 // old key signs until the new one is published everywhere, and verifies until its
 // tokens have expired. With revoke, the private halves of all old keys are removed
 // at once, and their signatures are accepted only for the audit log. The user must
@@ -96,7 +93,7 @@ type Rotation struct {
 //
 // If the process is killed at any step, there is a current key and no key is lost:
 // the old key is stored elsewhere before the new key takes its name.
-func RotateKeys(dir string, revoke bool, now time.Time) (*Rotation, error) {
+func Rotate(dir string, revoke bool, now time.Time) (*Rotation, error) {
 	r := newRotation(dir, now)
 	done, err := r.rotate(revoke)
 	if err != nil {
@@ -136,7 +133,7 @@ func (r *rotation) rotate(revoke bool) (*Rotation, error) {
 	if r.files, err = readKeyFiles(r.dir, r.files); err != nil {
 		return nil, err
 	}
-	before := r.files.keyring().viewAt(r.now)
+	before := r.files.keys().viewAt(r.now)
 	if revoke {
 		err = r.revokeAll()
 	} else {
@@ -161,7 +158,7 @@ func (r *rotation) rotate(revoke bool) (*Rotation, error) {
 // checkOwner returns an error if the router could not read files of this user: it
 // would keep its old keys, and revoked keys would stay accepted.
 func (r *rotation) checkOwner() error {
-	path := filepath.Join(r.dir, KeyFile)
+	path := filepath.Join(r.dir, File)
 	info, err := os.Lstat(path)
 	if err != nil {
 		return fmt.Errorf("there is no key: %w", err) // do not create a directory
@@ -175,7 +172,7 @@ func (r *rotation) checkOwner() error {
 // lockKeyring locks the ring against other processes. It creates the directory if
 // needed.
 func (r *rotation) lockKeyring(wait bool) (unlock func(), err error) {
-	dir := filepath.Join(r.dir, RetiredDir)
+	dir := filepath.Join(r.dir, retiredDir)
 	if err := os.Mkdir(dir, keyDirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -188,11 +185,11 @@ func (r *rotation) lockKeyring(wait bool) (unlock func(), err error) {
 // retireCurrent copies the current key to the retired ones. It stays the current
 // key until a new key takes its name.
 func (r *rotation) retireCurrent() error {
-	block, f, err := readKeyPEM(filepath.Join(r.dir, KeyFile), recreateHint)
+	block, f, err := readKeyPEM(filepath.Join(r.dir, File), recreateHint)
 	if err != nil {
 		return err
 	}
-	current := r.files[KeyFile]
+	current := r.files[File]
 	if !isUnchanged(f.info, current.info) {
 		return datadir.ErrReplaced // by a process that does not lock
 	}
@@ -217,11 +214,11 @@ func (r *rotation) retireCurrent() error {
 // then on the private halves are not accepted, except the current one.
 func (r *rotation) revokeAll() error {
 	for name, f := range r.files {
-		if f.pair.private == nil || r.files[retiredPath(f.pair.id, publicSuffix)] != nil && name != KeyFile {
+		if f.pair.private == nil || r.files[retiredPath(f.pair.id, publicSuffix)] != nil && name != File {
 			continue
 		}
 		times := keyTimes{created: f.created, retired: f.retired, revoked: r.now}
-		if name == KeyFile {
+		if name == File {
 			times.retired = r.now
 		}
 		if err := r.writePublic(f.pair, times); err != nil {
@@ -249,7 +246,7 @@ func (r *rotation) replaceCurrent() (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := replaceFile(filepath.Join(r.dir, KeyFile), content); err != nil {
+	if err := replaceFile(filepath.Join(r.dir, File), content); err != nil {
 		return "", err
 	}
 	return id, r.afterStep("made the new key")
@@ -257,10 +254,10 @@ func (r *rotation) replaceCurrent() (id string, err error) {
 
 // removePrivateKeys removes the private halves of revoked and expired keys.
 func (r *rotation) removePrivateKeys() error {
-	current := r.files[KeyFile].pair.id
+	current := r.files[File].pair.id
 	var errs []error
 	for name, f := range r.files {
-		if name == KeyFile || f.pair.private == nil || f.pair.id == current {
+		if name == File || f.pair.private == nil || f.pair.id == current {
 			continue
 		}
 		public := r.files[retiredPath(f.pair.id, publicSuffix)] != nil
@@ -281,13 +278,13 @@ func (r *rotation) removePrivateKeys() error {
 			return err
 		}
 	}
-	return errors.Join(append(errs, datadir.SyncDir(filepath.Join(r.dir, RetiredDir)))...)
+	return errors.Join(append(errs, datadir.SyncDir(filepath.Join(r.dir, retiredDir)))...)
 }
 
 // summarize describes the new key, and the keys that were accepted before.
 func (r *rotation) summarize(id string, before *keyView) *Rotation {
-	done := &Rotation{Old: []KeyInfo{}}
-	for _, info := range r.files.keyring().keyInfos(r.now) {
+	done := &Rotation{Old: []Info{}}
+	for _, info := range r.files.keys().keyInfos(r.now) {
 		switch {
 		case info.ID == id:
 			done.New = info

@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ func isTempName(name, kind string) bool {
 // they created a first key. It needs no lock, and ignores files that it cannot
 // remove.
 func removeAbandonedTempFiles(dir string, now time.Time) {
-	for _, at := range []string{dir, filepath.Join(dir, RetiredDir)} {
+	for _, at := range []string{dir, filepath.Join(dir, retiredDir)} {
 		for _, kind := range []string{keyringTemp, firstKeyTemp} {
 			_ = removeTempFiles(at, kind, func(info fs.FileInfo) bool { return isAbandoned(info, now) })
 		}
@@ -46,7 +46,7 @@ func removeAbandonedTempFiles(dir string, now time.Time) {
 // removeSecondNames removes the temporary names of the current key: the process that
 // created it removes them next, or was killed before it could.
 func removeSecondNames(dir string) {
-	if key, err := os.Lstat(filepath.Join(dir, KeyFile)); err == nil {
+	if key, err := os.Lstat(filepath.Join(dir, File)); err == nil {
 		_ = removeTempFiles(dir, firstKeyTemp, func(info fs.FileInfo) bool { return os.SameFile(info, key) })
 	}
 }
@@ -58,7 +58,7 @@ func isAbandoned(info fs.FileInfo, now time.Time) bool { return now.Sub(info.Mod
 // contain the private half of a revoked key and must not outlive it.
 func removeKeyringTempFiles(dir string, now time.Time) error {
 	all := func(fs.FileInfo) bool { return true }
-	key, err := os.Lstat(filepath.Join(dir, KeyFile))
+	key, err := os.Lstat(filepath.Join(dir, File))
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func removeKeyringTempFiles(dir string, now time.Time) error {
 	// second name of the current key itself.
 	done := func(info fs.FileInfo) bool { return os.SameFile(info, key) || isAbandoned(info, now) }
 	return errors.Join(
-		removeTempFiles(filepath.Join(dir, RetiredDir), keyringTemp, all),
+		removeTempFiles(filepath.Join(dir, retiredDir), keyringTemp, all),
 		removeTempFiles(dir, keyringTemp, all),
 		removeTempFiles(dir, firstKeyTemp, done),
 	)

@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"errors"
@@ -82,7 +82,7 @@ func TestReload_KeepsKeysOnError(t *testing.T) {
 			s := openAt(t, dir, now)
 			m := makeAll(t, s)
 			before := s.store.state.Load()
-			if err := spoil(filepath.Join(dir, KeyFile)); err != nil {
+			if err := spoil(filepath.Join(dir, File)); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {
@@ -99,7 +99,7 @@ func TestReload_KeepsKeysOnError(t *testing.T) {
 }
 
 func TestReload_InMemoryChangesNothing(t *testing.T) {
-	s, err := NewSigner()
+	s, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestReload_InMemoryChangesNothing(t *testing.T) {
 func TestKeyFile_WithoutTimesUsesModTime(t *testing.T) {
 	dir := t.TempDir()
 	m := makeAll(t, openAt(t, dir, base()))
-	path := filepath.Join(dir, KeyFile)
+	path := filepath.Join(dir, File)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -136,11 +136,11 @@ func TestKeyFile_WithoutTimesUsesModTime(t *testing.T) {
 			if err := errors.Join(os.WriteFile(path, []byte(tc.text), 0o600), os.Chtimes(path, at, at)); err != nil {
 				t.Fatal(err)
 			}
-			got, err := ListKeys(dir, base())
+			got, err := List(dir, base())
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := []KeyInfo{{ID: m.keyID, ES256ID: kidOf(t, m.es256), State: KeySigning, Created: tc.made}}
+			want := []Info{{ID: m.keyID, ES256ID: m.es256.kid, State: StateSigning, Created: tc.made}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("keys (-want +got):\n%s", diff)
 			}
@@ -150,7 +150,7 @@ func TestKeyFile_WithoutTimesUsesModTime(t *testing.T) {
 		if err := os.WriteFile(path, []byte("Created: yesterday\n"+bare), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ListKeys(dir, base()); err == nil || !strings.Contains(err.Error(), `"Created: yesterday" is not a time`) {
+		if _, err := List(dir, base()); err == nil || !strings.Contains(err.Error(), `"Created: yesterday" is not a time`) {
 			t.Errorf("Keys = %v, want the error of the line", err)
 		}
 	})
@@ -187,26 +187,26 @@ func TestRotate_UnderLoad(t *testing.T) {
 	}
 	close(done)
 	wg.Wait()
-	list, err := ListKeys(dir, change.now)
+	list, err := List(dir, change.now)
 	if err != nil || len(list) != rotations+1 {
 		t.Errorf("%d keys after %d rotations (%v), want all of them", len(list), rotations, err)
 	}
 }
 
-// signAndVerify signs with its own Signer and verifies with the shared one until done is
+// signAndVerify signs with its own Ring and verifies with the shared one until done is
 // closed.
-func signAndVerify(t *testing.T, dir string, clock *atomic.Int64, verifier *Signer, worked chan<- struct{}, done <-chan struct{}) {
+func signAndVerify(t *testing.T, dir string, clock *atomic.Int64, verifier *Ring, worked chan<- struct{}, done <-chan struct{}) {
 	now := time.Unix(clock.Load(), 0)
-	maker, err := openSigner(dir, func() time.Time { return now })
+	maker, err := openRing(dir, func() time.Time { return now })
 	if err != nil {
-		t.Errorf("OpenSigner: %v", err)
+		t.Errorf("Open: %v", err)
 		close(worked)
 		return
 	}
 	for last := makeAll(t, maker); ; {
 		now = time.Unix(clock.Load(), 0)
 		next := makeAll(t, maker)
-		for _, s := range []*Signer{verifier, maker} {
+		for _, s := range []*Ring{verifier, maker} {
 			if _, err := s.Reload(now); err != nil {
 				t.Errorf("Reload: %v", err)
 			}

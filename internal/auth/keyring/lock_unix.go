@@ -1,6 +1,6 @@
 //go:build unix
 
-package auth
+package keyring
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"bytes"
@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/caprouter/caprouter/contract"
 )
 
-func setPeers(t *testing.T, s *Signer, peers ...*Signer) {
+func setPeers(t *testing.T, s *Ring, peers ...*Ring) {
 	t.Helper()
 	var keys []PublicKey
 	for _, p := range peers {
@@ -69,49 +67,21 @@ func TestPeerKeys_AreInTheKeySet(t *testing.T) {
 	}
 }
 
-func TestPeerKeys_VerifyTokensOfCallers(t *testing.T) {
-	a, b := newTestSigner(t), newTestSigner(t)
-	v, err := NewVerifier(VerifierConfig{Audience: ourAudience, Issuer: ourIssuer, Own: a})
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := b.CallerToken(CallerGrant{Issuer: ourIssuer, Audience: ourAudience, Subject: "alice", Expires: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantVerified := func(when string, want bool) {
-		t.Helper()
-		for range 2 { // the second one is cached
-			if _, err := v.Verify(t.Context(), token); (err == nil) != want {
-				t.Errorf("%s: got error %v, want verified: %v", when, err, want)
-			}
-		}
-		if kid := kidOf(t, token); v.own.isRevoked(kid, time.Now()) == want {
-			t.Errorf("%s: got revoked %v", when, !want)
-		}
-	}
-	wantVerified("before the keys are known", false)
-	setPeers(t, a, b)
-	wantVerified("with the keys", true)
-	setPeers(t, a)
-	wantVerified("after the keys were removed", false)
-}
-
 // The key of a replica for agents must not verify tokens of callers, and the reverse.
 func TestPeerKeys_AreForOnePurpose(t *testing.T) {
-	a, b := newTestSigner(t), newTestSigner(t)
+	a, b := newRing(t), newRing(t)
 	setPeers(t, a, b)
 	items := makeAll(t, b)
-	if strings.Contains(string(a.JWKS()), kidOf(t, items.caller)) {
+	if strings.Contains(string(a.JWKS()), items.caller.kid) {
 		t.Error("the key set contains the key of tokens for callers")
 	}
-	for name, token := range map[string]string{"agent": items.agent, "agent with ES256": items.es256} {
-		if k, err := a.findKey(t.Context(), kidOf(t, token), AlgEdDSA, time.Now()); err != nil || k != nil {
-			t.Errorf("token for an %s: got key %v and error %v for callers, want none", name, k, err)
+	for name, item := range map[string]signed{"agent": items.agent, "agent with ES256": items.es256} {
+		if k := a.CallerPublicKey(item.kid, time.Now()); k != nil {
+			t.Errorf("token for an %s: got key %v for callers, want none", name, k)
 		}
 	}
-	if _, err := a.VerifyTaskToken(testIssuer, items.task, time.Now()); err == nil {
-		t.Error("the callback token of another router is accepted without a shared secret")
+	if a.VerifyTaskMAC("signed", items.task, time.Now()) {
+		t.Error("the MAC of another router is accepted without a shared secret")
 	}
 	if a.Verify("audit-head", items.keyID, []byte("head"), items.sig) {
 		t.Error("Verify accepts the signature of another replica")
@@ -136,13 +106,13 @@ func TestPeerKeys_DoNotRestoreRevokedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCounts(t, s, &stolen, now, "signature") // of earlier records in the audit log
-	if slices.Contains(publishedKIDs(t, s.JWKS()), kidOf(t, stolen.agent)) || s.VerifyPeer("audit-head", stolen.keyID, []byte("head"), stolen.sig) {
+	if slices.Contains(publishedKIDs(t, s.JWKS()), stolen.agent.kid) || s.VerifyPeer("audit-head", stolen.keyID, []byte("head"), stolen.sig) {
 		t.Error("the revoked key is accepted as that of a replica")
 	}
 }
 
 func TestSetPeerKeys_RejectsInvalidKeys(t *testing.T) {
-	a, b := newTestSigner(t), newTestSigner(t)
+	a, b := newRing(t), newRing(t)
 	setPeers(t, a, b)
 	want := a.JWKS()
 	for name, change := range map[string]func(*PublicKey){
@@ -152,7 +122,7 @@ func TestSetPeerKeys_RejectsInvalidKeys(t *testing.T) {
 		"no P-256 key":         func(k *PublicKey) { k.ES256 = nil },
 		"not on the curve":     func(k *PublicKey) { k.ES256 = bytes.Clone(k.ES256); k.ES256[64] ^= 1 },
 	} {
-		keys := newTestSigner(t).PublicKeys()
+		keys := newRing(t).PublicKeys()
 		change(&keys[0])
 		if err := a.SetPeerKeys(keys); err == nil || !strings.Contains(err.Error(), "public key 0") {
 			t.Errorf("%s: got error %v, want one with the key", name, err)
@@ -164,10 +134,10 @@ func TestSetPeerKeys_RejectsInvalidKeys(t *testing.T) {
 }
 
 func TestTaskSecrets_VerifyOnAllReplicas(t *testing.T) {
-	a, b := newTestSigner(t), newTestSigner(t)
+	a, b := newRing(t), newRing(t)
 	secret, next := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 	earlier := makeAll(t, a).task // with the key derived from the signing key
-	set := func(s *Signer, secrets ...[]byte) {
+	set := func(s *Ring, secrets ...[]byte) {
 		t.Helper()
 		if err := s.SetTaskSecrets(secrets); err != nil {
 			t.Fatal(err)
@@ -176,10 +146,10 @@ func TestTaskSecrets_VerifyOnAllReplicas(t *testing.T) {
 	set(a, secret)
 	set(b, secret)
 	task := makeAll(t, a).task
-	wantAccepted := func(when string, s *Signer, token string, want bool) {
+	wantAccepted := func(when string, s *Ring, mac string, want bool) {
 		t.Helper()
-		if _, err := s.VerifyTaskToken(testIssuer, token, time.Now()); (err == nil) != want {
-			t.Errorf("%s: got error %v, want accepted: %v", when, err, want)
+		if got := s.VerifyTaskMAC("signed", mac, time.Now()); got != want {
+			t.Errorf("%s: got accepted: %v, want %v", when, got, want)
 		}
 	}
 	wantAccepted("by another replica", b, task, true)
@@ -201,18 +171,14 @@ func TestTaskSecrets_VerifyOnAllReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A public key is no secret.
-	forged := newTestSigner(t)
+	forged := newRing(t)
 	set(forged, b.PublicKeys()[0].Signing)
-	token, err := forged.TaskToken(testIssuer, contract.TaskGrant{AgentID: "a", RequestID: "r", TaskID: "t", Expires: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantAccepted("a MAC with a public key", a, token, false)
+	wantAccepted("a MAC with a public key", a, makeAll(t, forged).task, false)
 }
 
-func newTestSigner(t *testing.T) *Signer {
+func newRing(t testing.TB) *Ring {
 	t.Helper()
-	s, err := NewSigner()
+	s, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package auth
+package keyring
 
 import (
 	"crypto/ed25519"
@@ -16,9 +16,9 @@ import (
 	"github.com/caprouter/caprouter/internal/datadir"
 )
 
-// KeyFile is the name of the signing key in the data directory: Ed25519, PKCS#8,
+// File is the name of the signing key in the data directory: Ed25519, PKCS#8,
 // PEM.
-const KeyFile = "agent-signing.key"
+const File = "agent-signing.key"
 
 const (
 	pemType     = "PRIVATE KEY"
@@ -26,36 +26,36 @@ const (
 	keyDirMode  = 0o700
 )
 
-// OpenSigner returns a Signer with the keys of dir. If there is no key, it creates
-// the directory and a key; processes that start at the same time agree on one. It
-// returns an error with the fix if other users may read a key file, or if the file
-// is not exactly one Ed25519 key.
-func OpenSigner(dir string) (*Signer, error) {
-	return openSigner(dir, time.Now)
+// Open returns a ring with the keys of dir. If there is no key, it creates the directory
+// and a key; processes that start at the same time agree on one. It returns an error with
+// the fix if other users may read a key file, or if the file is not exactly one Ed25519
+// key.
+func Open(dir string) (*Ring, error) {
+	return openRing(dir, time.Now)
 }
 
-func openSigner(dir string, now func() time.Time) (*Signer, error) {
+func openRing(dir string, now func() time.Time) (*Ring, error) {
 	if err := datadir.Check(dir); err != nil {
 		return nil, err
 	}
 	removeAbandonedTempFiles(dir, time.Now())
 	files, err := readKeyFiles(dir, nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = createKey(filepath.Join(dir, KeyFile), now()); err == nil {
+		if err = createKey(filepath.Join(dir, File), now()); err == nil {
 			files, err = readKeyFiles(dir, nil)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := &keyStore{dir: dir, now: now, files: files}
-	r.setKeys(files.keyring())
-	return &Signer{store: r}, nil
+	s := &keyStore{dir: dir, now: now, files: files}
+	s.setKeys(files.keys())
+	return &Ring{s}, nil
 }
 
-// CheckKeyFile returns the error that OpenSigner would return for any key of the
-// ring, and creates nothing. A missing key is not an error.
-func CheckKeyFile(dir string) error {
+// Check returns the error that Open would return for any key of the ring, and creates
+// nothing. A missing key is not an error.
+func Check(dir string) error {
 	if err := datadir.Check(dir); err != nil {
 		return err
 	}

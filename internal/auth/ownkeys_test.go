@@ -1,0 +1,62 @@
+package auth
+
+import (
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/auth/jwk"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
+)
+
+func TestVerify_AcceptsTokensOfPeers(t *testing.T) {
+	a, b := newRing(t), newRing(t)
+	v, err := NewVerifier(VerifierConfig{Audience: ourAudience, Issuer: ourIssuer, Own: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := newIssuer(t, b).CallerToken(CallerGrant{Issuer: ourIssuer, Audience: ourAudience, Subject: "alice", Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kid := b.TokenKeys(time.Now()).Caller.ID
+	setPeers := func(keys ...keyring.PublicKey) {
+		t.Helper()
+		if err := a.SetPeerKeys(keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantVerified := func(when string, want bool) {
+		t.Helper()
+		for range 2 { // the second one is cached
+			if _, err := v.Verify(t.Context(), token); (err == nil) != want {
+				t.Errorf("%s: got error %v, want verified: %v", when, err, want)
+			}
+		}
+		if v.own.isRevoked(kid, time.Now()) == want {
+			t.Errorf("%s: got revoked %v", when, !want)
+		}
+	}
+	wantVerified("before the keys are known", false)
+	setPeers(b.PublicKeys()...)
+	wantVerified("with the keys", true)
+	setPeers()
+	wantVerified("after the keys were removed", false)
+}
+
+func newRing(t testing.TB) *keyring.Ring {
+	t.Helper()
+	ring, err := keyring.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func newIssuer(t testing.TB, keys *keyring.Ring) *Issuer {
+	t.Helper()
+	issuer, err := NewIssuer(keys, jwk.EdDSA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issuer
+}
