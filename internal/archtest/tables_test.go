@@ -49,8 +49,11 @@ func levels() []level {
 				users: []string{"internal/demo", "examples/agent", "examples/agents/go"},
 			},
 		}},
-		{"forms of keys and tokens", []row{
+		{"the form of keys", []row{
 			{pkg: "internal/auth/jwk", why: "decodes and encodes public keys and sets of them; whether a key is strong is internal/auth/weakkey's", only: []string{"internal/strictjson"}},
+		}},
+		{"the form of tokens", []row{
+			{pkg: "internal/auth/strictjwt", why: "verifies the form and the signature of tokens; which keys are trusted is internal/auth's", only: []string{"internal/strictjson"}},
 		}},
 		{"between the router and a model", []row{
 			{pkg: "internal/redact", why: "masks personal data and secrets; the registry refers to its kinds"},
@@ -254,7 +257,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/go-json-experiment/json", in: []string{"internal/strictjson", "internal/responsejson"}, why: "encoding/json accepts duplicate names and names in another case"},
 		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson", "internal/strictyaml"}, why: "one package maps tags to JSON pointers, one to positions in a file"},
 		{library: "gopkg.in/yaml.v3", in: []string{"cmd/caprouter", "internal/strictyaml", "internal/yamledit"}, why: "accepts aliases, merge keys and several documents by default; yamledit needs the places of nodes, a test of cmd/caprouter reads files as an editor does"},
-		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth", "internal/auth/keyring"}, why: "verifies callers' tokens; the form of ES256 signatures"},
+		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth", "internal/auth/keyring", "internal/auth/strictjwt"}, why: "strictjwt verifies tokens, and keyring signs with ES256; tests of internal/auth make tokens"},
 		{library: "github.com/MicahParks/jwkset", in: []string{"internal/auth/jwk"}, why: "decodes the keys of key sets"},
 		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one package per provider"},
 		{library: "google.golang.org/api", in: []string{"internal/llm/gemini"}, why: "required by the SDK"},

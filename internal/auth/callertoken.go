@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/auth/keyring"
+	"github.com/caprouter/caprouter/internal/auth/strictjwt"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -85,11 +86,11 @@ func (g *CallerGrant) Check(now time.Time) error {
 		return fmt.Errorf("it would live longer than %s", keyring.MaxCallerTokenLife)
 	}
 	for _, claim := range [][2]string{{"iss", g.Issuer}, {"aud", g.Audience}, {"sub", g.Subject}, {"tenant", g.Tenant}} {
-		if err := checkName(claim[1]); err != nil {
+		if err := strictjwt.CheckName(claim[1]); err != nil {
 			return &ClaimError{claim[0], err.Error()}
 		}
 	}
-	if i := slices.IndexFunc(g.Scopes, func(s string) bool { return !validScope(s) }); i >= 0 {
+	if i := slices.IndexFunc(g.Scopes, func(s string) bool { return !strictjwt.ValidScope(s) }); i >= 0 {
 		return &ClaimError{"scope", fmt.Sprintf("%.64q: a scope is printable ASCII without spaces, quotes and backslashes", g.Scopes[i])}
 	}
 	if len(strings.Join(g.Scopes, " ")) > maxScopeBytes {

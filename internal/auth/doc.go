@@ -12,12 +12,10 @@
 //
 // # Tokens of callers
 //
-// Callers send access tokens as in RFC 9068, with strict rules: compact
-// serialization, one algorithm for each key, no key in the token, one audience, a
-// lifetime of at most a day. [Verifier.Verify] returns the reason if a token is
-// invalid; before the signature is verified, the reason contains no claim. Strict checks
-// of the form come first, then the parser of golang-jwt verifies the signature and
-// decodes the claims, then the claims are checked.
+// Callers send access tokens as in RFC 9068, with strict rules: those of
+// package strictjwt for the form, one audience, and a lifetime of at most a day.
+// [Verifier.Verify] returns the reason if a token is invalid; before the signature is
+// verified, the reason contains no claim.
 //
 // # Tokens for agents
 //

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/caprouter/caprouter/internal/auth/strictjwt"
 )
 
 // TokenProfile contains what an identity provider does differently than RFC 9068. The
@@ -27,42 +29,38 @@ type TokenProfile struct {
 	TolerateHeaders []string
 }
 
-// harmlessParameters returns the refused parameters that a profile may tolerate: hashes
-// of a certificate, by which no other key can be chosen.
-func harmlessParameters() []string { return []string{"x5t", "x5t#S256"} }
-
 func (p *TokenProfile) validate() error {
 	for _, name := range p.TolerateHeaders {
-		if !slices.Contains(harmlessParameters(), name) {
-			return fmt.Errorf("the header %.64q is never tolerated, only %s", name, strings.Join(harmlessParameters(), " and "))
+		if !slices.Contains(strictjwt.CertificateHashes(), name) {
+			return fmt.Errorf("the header %.64q is never tolerated, only %s", name, strings.Join(strictjwt.CertificateHashes(), " and "))
 		}
 	}
 	for _, scope := range p.DefaultScopes {
-		if !validScope(scope) {
+		if !strictjwt.ValidScope(scope) {
 			return fmt.Errorf("the default scope %.64q is not printable ASCII without spaces, quotes and backslashes", scope)
 		}
 	}
 	for _, audience := range p.Audiences {
-		if audience == "" || !printableName(audience) {
+		if audience == "" || strictjwt.CheckName(audience) != nil {
 			return fmt.Errorf("no token could be for the audience %.64q", audience)
 		}
 	}
-	if !printableName(p.ScopeClaim) || strings.TrimSpace(p.ScopeClaim) != p.ScopeClaim {
+	if strictjwt.CheckName(p.ScopeClaim) != nil || strings.TrimSpace(p.ScopeClaim) != p.ScopeClaim {
 		return fmt.Errorf("scope claim %.64q is not the name of a claim", p.ScopeClaim)
 	}
 	return nil
 }
 
 // checkHeader returns an error if the issuer of the key does not write such headers.
-func (p *TokenProfile) checkHeader(c *compactToken) error {
+func (p *TokenProfile) checkHeader(h *strictjwt.Header) error {
 	types := p.Types
 	if types == nil {
 		types = []string{"at+jwt", "JWT"}
 	}
-	if !slices.Contains(types, c.typ) {
+	if !slices.Contains(types, h.Type) {
 		return fmt.Errorf("has another typ in its header than %q", types)
 	}
-	for _, name := range c.harmless {
+	for _, name := range h.Hashes {
 		if !slices.Contains(p.TolerateHeaders, name) {
 			return fmt.Errorf("has %s in its header, which is not taken", name)
 		}
@@ -71,31 +69,31 @@ func (p *TokenProfile) checkHeader(c *compactToken) error {
 }
 
 // readScopes returns the scopes of a token.
-func (p *TokenProfile) readScopes(m claimMap) ([]string, error) {
+func (p *TokenProfile) readScopes(m strictjwt.Claims) ([]string, error) {
 	name := p.ScopeClaim
 	if name == "" {
 		name = "scope"
 	}
 	if _, ok := m[name]; !ok {
-		return p.DefaultScopes, m.checkSpelling(name)
+		return p.DefaultScopes, m.CheckSpelling(name)
 	}
-	list, ok := m.list(name)
+	list, ok := m.List(name)
 	if p.ScopeClaim == "" || !ok {
-		return m.scopeClaim(name)
+		return m.Scopes(name)
 	}
-	if slices.ContainsFunc(list, func(s string) bool { return !validScope(s) }) {
+	if slices.ContainsFunc(list, func(s string) bool { return !strictjwt.ValidScope(s) }) {
 		return nil, errors.New("has a scope that is not printable ASCII without spaces")
 	}
 	return list, nil
 }
 
 // readAudience returns the audience of the token that the router answers to.
-func (p *TokenProfile) readAudience(m claimMap) (string, error) {
+func (p *TokenProfile) readAudience(m strictjwt.Claims) (string, error) {
 	if p.Audiences == nil {
-		return m.audienceClaim()
+		return m.Audience()
 	}
-	list, ok := m.list("aud")
-	if s, isText := m.text("aud"); isText {
+	list, ok := m.List("aud")
+	if s, isText := m.Text("aud"); isText {
 		list, ok = []string{s}, true
 	}
 	if !ok {

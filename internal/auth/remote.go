@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/auth/strictjwt"
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
@@ -119,11 +120,11 @@ func (c *RemoteConfig) validate() error {
 	switch {
 	case c.Issuer == "":
 		return errors.New("it has no name: set the iss of its tokens")
-	case !printableName(c.Issuer):
-		return fmt.Errorf("no token could name it: it %w", checkName(c.Issuer))
+	case strictjwt.CheckName(c.Issuer) != nil:
+		return fmt.Errorf("no token could name it: it %w", strictjwt.CheckName(c.Issuer))
 	case c.Audience == "":
 		return errors.New("no audience: its tokens for other services would be accepted")
-	case !printableName(c.TenantClaim) || strings.TrimSpace(c.TenantClaim) != c.TenantClaim:
+	case strictjwt.CheckName(c.TenantClaim) != nil || strings.TrimSpace(c.TenantClaim) != c.TenantClaim:
 		return fmt.Errorf("tenant claim %.64q is not the name of a claim: it has spaces around it, or what no name has", c.TenantClaim)
 	case c.Profile.validate() != nil:
 		return c.Profile.validate()

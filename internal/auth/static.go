@@ -10,15 +10,13 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/auth/jwk"
+	"github.com/caprouter/caprouter/internal/auth/strictjwt"
 	"github.com/caprouter/caprouter/internal/auth/weakkey"
 )
 
 // defaultTenantClaim is the tenant claim in tokens of static keys and of the
 // router.
 const defaultTenantClaim = "tenant"
-
-// algorithms returns the supported signature algorithms.
-func algorithms() []string { return []string{"EdDSA", "ES256", "RS256", "HS256"} }
 
 // redacted replaces a secret in all output.
 const redacted = "<redacted>"
@@ -32,8 +30,8 @@ type StaticKey struct {
 // public key in PEM, HS256 with the bytes of a secret. It returns an error if the
 // key is weak, published or guessable. The caller may change material afterwards.
 func NewStaticKey(kid, alg string, material []byte) (StaticKey, error) {
-	if !validKID(kid) {
-		return StaticKey{}, fmt.Errorf("key %q: a kid is 1 to %d printable ASCII characters", kid, maxKIDBytes)
+	if !strictjwt.ValidKeyID(kid) {
+		return StaticKey{}, fmt.Errorf("key %q: a kid is 1 to %d printable ASCII characters", kid, strictjwt.MaxKeyIDBytes)
 	}
 	k, err := newStaticKey(alg, material)
 	if err != nil {
@@ -45,7 +43,7 @@ func NewStaticKey(kid, alg string, material []byte) (StaticKey, error) {
 
 // ForIssuer returns the key for tokens of one issuer only; "" is any issuer.
 func (k StaticKey) ForIssuer(issuer string) (StaticKey, error) {
-	if err := checkName(issuer); err != nil {
+	if err := strictjwt.CheckName(issuer); err != nil {
 		return StaticKey{}, fmt.Errorf("key %q: no token could be of the issuer %.64q: it %w", k.key.kid, issuer, err)
 	}
 	restricted := *k.key
@@ -74,7 +72,7 @@ func newStaticKey(alg string, material []byte) (*verifyKey, error) {
 		}
 		return &verifyKey{alg: alg, key: public}, nil
 	default:
-		return nil, fmt.Errorf("algorithm %q is not one of %s", alg, strings.Join(algorithms(), ", "))
+		return nil, fmt.Errorf("algorithm %q is not one of %s", alg, strings.Join(strictjwt.Algorithms(), ", "))
 	}
 }
 

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
-
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
+	"github.com/caprouter/caprouter/internal/auth/strictjwt"
 )
 
 // VerifierConfig lists the keys and issuers that a Verifier accepts.
@@ -30,7 +29,7 @@ type Verifier struct {
 	static   staticKeys
 	own      keySource // nil = none
 	remote   map[string]keySource
-	parser   *jwt.Parser
+	parser   *strictjwt.Parser
 	clock    *monotonicClock
 	cache    *tokenCache
 }
@@ -79,12 +78,12 @@ func (v *Verifier) check() error {
 	switch {
 	case v.audience == "":
 		return errors.New("no audience: tokens for other services would be accepted")
-	case !printableName(v.audience):
-		return fmt.Errorf("no token could be for the audience %.64q: it %w", v.audience, checkName(v.audience))
+	case strictjwt.CheckName(v.audience) != nil:
+		return fmt.Errorf("no token could be for the audience %.64q: it %w", v.audience, strictjwt.CheckName(v.audience))
 	case v.own != nil && v.issuer == "":
 		return errors.New("no issuer for our own tokens")
-	case v.own != nil && !printableName(v.issuer):
-		return fmt.Errorf("no token could be of the issuer %.64q: it %w", v.issuer, checkName(v.issuer))
+	case v.own != nil && strictjwt.CheckName(v.issuer) != nil:
+		return fmt.Errorf("no token could be of the issuer %.64q: it %w", v.issuer, strictjwt.CheckName(v.issuer))
 	case v.own != nil && taken:
 		return fmt.Errorf("issuer %q is our own: an identity provider needs another", v.issuer)
 	case nameless:
@@ -101,7 +100,7 @@ func (v *Verifier) initialize(now func() time.Time, cacheBytes uint64) error {
 	if now == nil {
 		now = time.Now
 	}
-	v.parser = newTokenParser()
+	v.parser = strictjwt.NewParser()
 	v.clock = newMonotonicClock(now)
 	var err error
 	v.cache, err = newTokenCache(cacheBytes, v.clock)
@@ -146,43 +145,18 @@ func (v *Verifier) IsKeyRevoked(caller *contract.Caller) bool {
 	return v.static.isRevoked(caller.KeyID, now)
 }
 
-// newTokenParser returns the parser that verifies signatures and decodes claims. It keeps
-// numbers as they are, because as float64 a number like 1e400 is an error, also in a claim
-// that is ignored. It does not validate the claims: claimSet has stricter rules, for
-// example no clock skew for exp and one audience.
-func newTokenParser() *jwt.Parser {
-	return jwt.NewParser(jwt.WithValidMethods(algorithms()), jwt.WithStrictDecoding(),
-		jwt.WithJSONNumber(), jwt.WithoutClaimsValidation())
-}
-
-// verifyToken performs the complete verification. First come the checks that need no key
-// and that the parser does not make: it accepts line breaks in base64, text behind the
-// claims, the last of two equal names and every header parameter. Then the parser decodes
-// the claims and verifies the signature, and then the claims are checked.
+// verifyToken performs the complete verification: the form, the signature, and then the
+// claims.
 func (v *Verifier) verifyToken(ctx context.Context, token string, now clockReading) (*verifiedToken, error) {
-	c, err := parseCompact(token)
+	var t *trustedKey
+	m, err := v.parser.Parse(token, func(h *strictjwt.Header, unverified strictjwt.Claims) (key strictjwt.Key, err error) {
+		if t, err = v.findTrustedKey(ctx, h, unverified, now); err != nil {
+			return key, err
+		}
+		return strictjwt.Key{Algorithm: t.key.alg, Material: t.key.material()}, nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	if _, err := parseObject(c.payload, claimNames()...); err != nil {
-		return nil, fmt.Errorf("has claims that are %w", err)
-	}
-	m := claimMap{}
-	var t *trustedKey
-	var rejected error
-	_, err = v.parser.ParseWithClaims(token, jwt.MapClaims(m), func(*jwt.Token) (any, error) {
-		if t, rejected = v.findTrustedKey(ctx, c, m, now); rejected != nil {
-			return nil, rejected
-		}
-		return t.key.material(), nil
-	})
-	switch {
-	case rejected != nil: // the parser adds its own text to it
-		return nil, rejected
-	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
-		return nil, errors.New("has a signature that does not hold")
-	case err != nil:
-		return nil, errors.New("has a header that cannot be decoded")
 	}
 	claims, err := readClaims(m, t)
 	if err != nil {
@@ -208,24 +182,24 @@ type trustedKey struct {
 
 // findTrustedKey returns the key that must have signed the token, if the header is one
 // that the issuer of the key writes.
-func (v *Verifier) findTrustedKey(ctx context.Context, c *compactToken, m claimMap, now clockReading) (*trustedKey, error) {
-	issuer, err := m.nameClaim("iss")
+func (v *Verifier) findTrustedKey(ctx context.Context, h *strictjwt.Header, m strictjwt.Claims, now clockReading) (*trustedKey, error) {
+	issuer, err := m.Name("iss")
 	if err != nil {
 		return nil, err
 	}
-	t, err := v.findKey(ctx, c, issuer, now)
+	t, err := v.findKey(ctx, h, issuer, now)
 	if err != nil {
 		return nil, err
 	}
-	return t, cmp.Or(t.key.profile.checkHeader(c), c.checkAlgorithm(t.key))
+	return t, t.key.profile.checkHeader(h)
 }
 
 // findKey returns the key for a token of the issuer. The unverified content of a token
 // only narrows the search: the key of an identity provider is valid for its own issuer
 // only, and no other key is valid for that issuer.
-func (v *Verifier) findKey(ctx context.Context, c *compactToken, issuer string, now clockReading) (*trustedKey, error) {
+func (v *Verifier) findKey(ctx context.Context, h *strictjwt.Header, issuer string, now clockReading) (*trustedKey, error) {
 	if keys, ok := v.remote[issuer]; ok {
-		k, err := keys.findKey(ctx, c.kid, c.alg, now.wall)
+		k, err := keys.findKey(ctx, h.KeyID, h.Algorithm, now.wall)
 		if err != nil {
 			return nil, errors.New("cannot be checked: the keys of its issuer are not available now")
 		}
@@ -236,8 +210,8 @@ func (v *Verifier) findKey(ctx context.Context, c *compactToken, issuer string, 
 			keys: keys, key: k, issuer: issuer, audience: k.audience, tenantClaim: k.tenantClaim, needsTenant: k.tenantClaim != "",
 		}, nil
 	}
-	if v.own != nil && c.kid != "" { // the router's own tokens always have a kid
-		k, err := v.own.findKey(ctx, c.kid, c.alg, now.wall)
+	if v.own != nil && h.KeyID != "" { // the router's own tokens always have a kid
+		k, err := v.own.findKey(ctx, h.KeyID, h.Algorithm, now.wall)
 		if err != nil {
 			return nil, errors.New("cannot be checked now")
 		}
@@ -245,7 +219,7 @@ func (v *Verifier) findKey(ctx context.Context, c *compactToken, issuer string, 
 			return &trustedKey{keys: v.own, key: k, issuer: v.issuer, audience: v.audience, tenantClaim: defaultTenantClaim}, nil
 		}
 	}
-	k, err := v.static.findKey(ctx, c.kid, c.alg, now.wall)
+	k, err := v.static.findKey(ctx, h.KeyID, h.Algorithm, now.wall)
 	if err != nil || k == nil {
 		return nil, errUnknownKey
 	}

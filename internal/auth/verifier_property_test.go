@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/auth/strictjwt"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -72,7 +73,7 @@ func FuzzClaims(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if caller.Subject == "" || caller.Issuer == "" || len(caller.Subject) > maxNameBytes || len(caller.Tenant) > maxNameBytes {
+		if caller.Subject == "" || caller.Issuer == "" || len(caller.Subject) > strictjwt.MaxNameBytes || len(caller.Tenant) > strictjwt.MaxNameBytes {
 			t.Errorf("%s: caller %+v", claims, caller)
 		}
 		for _, scope := range caller.Scopes {

@@ -1,6 +1,11 @@
-package auth
+package strictjwt
 
 import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/base64"
 	"strings"
 	"testing"
@@ -10,18 +15,18 @@ import (
 )
 
 // verifySignature checks everything about a token except its claims and its type,
-// as every user of JWS signatures must. The parser of tokens does not accept a content
-// that is not an object, as in many examples, so its method verifies that directly.
-func verifySignature(k *verifyKey, token string) error {
+// as every user of JWS signatures must. Parse does not accept a content that is not an
+// object, as in many examples, so the method of the library verifies that directly.
+func verifySignature(k Key, token string) error {
 	c, err := parseCompact(token)
 	if err != nil {
 		return err
 	}
-	if err := c.checkAlgorithm(k); err != nil {
+	if _, err := parseObject(c.payload, claimNames()...); err == nil {
+		_, err := NewParser().Parse(token, func(*Header, Claims) (Key, error) { return k, nil })
 		return err
 	}
-	if _, err := parseObject(c.payload); err == nil {
-		_, err := newTokenParser().Parse(token, func(*jwt.Token) (any, error) { return k.material(), nil })
+	if err := k.checkAlgorithm(&c.header); err != nil {
 		return err
 	}
 	i := strings.LastIndexByte(token, '.')
@@ -29,7 +34,7 @@ func verifySignature(k *verifyKey, token string) error {
 	if err != nil {
 		return err
 	}
-	return jwt.GetSigningMethod(k.alg).Verify(token[:i], signature, k.material())
+	return jwt.GetSigningMethod(k.Algorithm).Verify(token[:i], signature, k.Material)
 }
 
 // The examples of the RFCs are signed correctly, but are not tokens of this
@@ -37,19 +42,19 @@ func verifySignature(k *verifyKey, token string) error {
 func TestVerifySignature_AcceptsRFCExamples(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		key   *verifyKey
+		key   Key
 		token string
 	}{
 		{
 			"RFC 7515, A.1",
-			&verifyKey{alg: "HS256", key: rfcOctets(t, rfc7515Secret)},
+			Key{"HS256", decodeBase64(t, "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow")},
 			"eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9." +
 				"eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ." +
 				"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
 		},
 		{
 			"RFC 8037, A.4",
-			&verifyKey{alg: "EdDSA", key: rfc8037Key()},
+			Key{"EdDSA", ed25519.PublicKey(decodeBase64(t, "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"))},
 			"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc." +
 				"hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg",
 		},
@@ -74,12 +79,41 @@ func flipLetter(s string) string {
 	return "A"
 }
 
+func decodeBase64(t *testing.T, text string) []byte {
+	t.Helper()
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 func TestVerifySignature_RejectsOtherAlgorithm(t *testing.T) {
-	for _, alg := range algorithms() {
-		k := newMintKey(t, "k", alg)
-		token := k.sign(t, `{"alg":"`+alg+`"}`, "x")
-		for _, other := range algorithms() {
-			err := verifySignature(&verifyKey{alg: other, key: k.public}, token)
+	public, ed, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	es, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := []byte(rand.Text() + rand.Text())
+	keys := map[string]struct{ private, public any }{
+		"EdDSA": {ed, public}, "ES256": {es, &es.PublicKey}, "RS256": {rs, &rs.PublicKey}, "HS256": {secret, secret},
+	}
+	for _, alg := range Algorithms() {
+		signed := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"`+alg+`"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte("x"))
+		signature, err := jwt.GetSigningMethod(alg).Sign(signed, keys[alg].private)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := signed + "." + base64.RawURLEncoding.EncodeToString(signature)
+		for _, other := range Algorithms() {
+			err := verifySignature(Key{other, keys[alg].public}, token)
 			if (err == nil) != (other == alg) {
 				t.Errorf("%s token, %s key: %v", alg, other, err)
 			}
