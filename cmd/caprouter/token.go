@@ -11,7 +11,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 )
 
 // tokenFlags are the flags of commands that mint tokens.
@@ -42,7 +42,7 @@ func (f *tokenFlags) printToken(cmd *cobra.Command, g app.TokenGrant) error {
 	if agent, ok := errors.AsType[*app.AgentError](err); ok {
 		return usageErrorf(cmd, "%w", agent)
 	}
-	if claim, ok := errors.AsType[*auth.ClaimError](err); ok {
+	if claim, ok := errors.AsType[*issuance.ClaimError](err); ok {
 		if key, ok := nameConfigKey(claim.Claim); ok {
 			return fmt.Errorf("%s: %w", key, claim)
 		}

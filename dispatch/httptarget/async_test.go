@@ -22,7 +22,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -264,7 +264,7 @@ func TestTarget_CancelTaskSendsRequest(t *testing.T) {
 			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
 				t.Errorf("cancellations (-want +got):\n%s", diff)
 			}
-			want := auth.AgentGrant{Issuer: "caprouter", AgentID: "quality_agent", Subject: "alice", TaskID: taskID}
+			want := issuance.AgentGrant{Issuer: "caprouter", AgentID: "quality_agent", Subject: "alice", TaskID: taskID}
 			if reuse > 0 {
 				want.TaskID = ""
 			}

@@ -19,7 +19,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/auth/jwk"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/testkit/fakenet"
@@ -43,7 +43,7 @@ const (
 
 // signer has the keys and issues the tokens of a router.
 type signer struct {
-	*auth.Issuer
+	*issuance.Issuer
 	keys *keyring.Ring
 }
 
@@ -53,7 +53,7 @@ func newSigner(t testing.TB) *signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := auth.NewIssuer(keys, jwk.EdDSA)
+	tokens, err := issuance.New(keys, jwk.EdDSA)
 	if err != nil {
 		t.Fatal(err)
 	}

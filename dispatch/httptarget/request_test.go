@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 )
 
 func TestNew_RejectsInvalidConfig(t *testing.T) {
@@ -278,4 +278,4 @@ func TestTarget_TaskThatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-var _ httptarget.TokenSource = (*auth.Issuer)(nil)
+var _ httptarget.TokenSource = (*issuance.Issuer)(nil)

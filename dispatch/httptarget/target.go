@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/attempt"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
@@ -36,7 +36,7 @@ type Config struct {
 
 // TokenSource mints the tokens agents receive.
 type TokenSource interface {
-	AgentToken(g auth.AgentGrant) (string, error)
+	AgentToken(g issuance.AgentGrant) (string, error)
 	TaskToken(issuer string, g contract.TaskGrant) (string, error)
 	KeyID() string // of the present signing key
 }

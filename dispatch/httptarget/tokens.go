@@ -7,7 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 )
 
 const (
@@ -50,7 +50,7 @@ func (t *tokenCache) agentToken(c dispatch.Call, deadline time.Time) (string, er
 	if c.Caller == nil {
 		return "", errors.New("the call has no caller")
 	}
-	grant := auth.AgentGrant{
+	grant := issuance.AgentGrant{
 		Issuer: t.issuer, AgentID: c.Agent.ID,
 		Subject: c.Caller.Subject, SubjectIssuer: c.Caller.Issuer, Tenant: c.Caller.Tenant,
 	}

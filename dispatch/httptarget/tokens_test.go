@@ -15,14 +15,14 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 )
 
 // countingSource records the grants it is called with.
 type countingSource struct {
 	source httptarget.TokenSource
 	mu     sync.Mutex
-	grants []auth.AgentGrant
+	grants []issuance.AgentGrant
 
 	taskGrants []contract.TaskGrant
 	changed    string // the name of the new key after a key change
@@ -37,7 +37,7 @@ func (s *countingSource) KeyID() string {
 	return s.source.KeyID()
 }
 
-func (s *countingSource) AgentToken(g auth.AgentGrant) (string, error) {
+func (s *countingSource) AgentToken(g issuance.AgentGrant) (string, error) {
 	s.mu.Lock()
 	s.grants = append(s.grants, g)
 	s.mu.Unlock()
@@ -62,7 +62,7 @@ type failingSource struct{}
 
 func (failingSource) KeyID() string { return "" }
 
-func (failingSource) AgentToken(auth.AgentGrant) (string, error) {
+func (failingSource) AgentToken(issuance.AgentGrant) (string, error) {
 	return "", errors.New("the key is gone: hunter2")
 }
 
@@ -78,9 +78,9 @@ func TestTokenCache_MintsTokenForEachTask(t *testing.T) {
 	for i := range 3 {
 		execute(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Task.TaskID, c.Task.Deadline = fmt.Sprint("t", i), deadline }))
 	}
-	var expected []auth.AgentGrant
+	var expected []issuance.AgentGrant
 	for i := range 3 {
-		expected = append(expected, auth.AgentGrant{
+		expected = append(expected, issuance.AgentGrant{
 			Issuer: "caprouter", AgentID: "quality_agent", Subject: "alice", TaskID: fmt.Sprint("t", i), Expires: deadline.Add(30 * time.Second),
 		})
 	}
@@ -211,7 +211,7 @@ type cheapSource struct{}
 
 func (cheapSource) KeyID() string { return "cheap" }
 
-func (cheapSource) AgentToken(g auth.AgentGrant) (string, error) { return g.Subject, nil }
+func (cheapSource) AgentToken(g issuance.AgentGrant) (string, error) { return g.Subject, nil }
 
 func (cheapSource) TaskToken(_ string, g contract.TaskGrant) (string, error) { return g.TaskID, nil }
 

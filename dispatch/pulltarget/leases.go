@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -42,7 +42,7 @@ type TaskSource interface {
 
 // TokenSource mints the tokens that agents receive with their tasks.
 type TokenSource interface {
-	AgentToken(g auth.AgentGrant) (string, error)
+	AgentToken(g issuance.AgentGrant) (string, error)
 	TaskToken(issuer string, g contract.TaskGrant) (string, error)
 }
 
@@ -205,7 +205,7 @@ func (l *Leases) buildTask(rec *requests.Record, task *requests.Task) (leased co
 	if err != nil {
 		return leased, "", fmt.Errorf("token of a pulled task: %w", err)
 	}
-	token, err := l.cfg.Tokens.AgentToken(auth.AgentGrant{
+	token, err := l.cfg.Tokens.AgentToken(issuance.AgentGrant{
 		Issuer: l.cfg.Issuer, AgentID: task.AgentID, TaskID: task.ID, Expires: expires,
 		Subject: rec.Caller.Subject, SubjectIssuer: rec.Caller.Issuer, Tenant: rec.Caller.Tenant,
 	})

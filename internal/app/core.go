@@ -20,7 +20,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch/mcptarget"
 	"github.com/caprouter/caprouter/dispatch/orchestratortarget"
 	"github.com/caprouter/caprouter/dispatch/pulltarget"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
@@ -55,7 +55,7 @@ type core struct {
 	log         *slog.Logger
 	telemetry   *telemetry.Telemetry
 	keys        *keyring.Ring
-	issuer      *auth.Issuer // of tokens
+	issuer      *issuance.Issuer // of tokens
 	target      *httptarget.Target
 	dispatcher  *dispatch.Dispatcher
 	tokens      hourlyBudget // of all models together
@@ -92,7 +92,7 @@ func newCore(ctx context.Context, cfg config.Config, opts Options, keys *keyring
 	if err != nil {
 		return nil, err
 	}
-	issuer, err := auth.NewIssuer(keys, cfg.Auth.AgentTokens.Alg)
+	issuer, err := issuance.New(keys, cfg.Auth.AgentTokens.Alg)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/config"
 )
 
@@ -76,7 +76,7 @@ func TestServer_RejectsForgedTokens(t *testing.T) {
 	parts := strings.Split(genuine, ".")
 	ofIDP := m.claims("alice", everyScope, map[string]any{"iss": "https://idp.example", "org": "acme"})
 	now := time.Now().Unix()
-	agentToken, err := s.core.issuer.AgentToken(auth.AgentGrant{
+	agentToken, err := s.core.issuer.AgentToken(issuance.AgentGrant{
 		Issuer: "caprouter", AgentID: "counter", Subject: "alice", Expires: time.Now().Add(time.Minute),
 	})
 	if err != nil {

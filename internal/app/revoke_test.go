@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/testkit"
@@ -18,7 +18,7 @@ import (
 // ownToken returns a token that the router itself has signed.
 func (s *testServer) ownToken() string {
 	s.t.Helper()
-	token, err := s.core.issuer.CallerToken(auth.CallerGrant{
+	token, err := s.core.issuer.CallerToken(issuance.CallerGrant{
 		Issuer: "caprouter", Audience: "caprouter", Subject: "alice", Scopes: strings.Fields(everyScope + " agent:*"),
 		Expires: time.Now().Add(time.Hour),
 	})

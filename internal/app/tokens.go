@@ -12,7 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/auth/jwk"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
@@ -30,10 +30,10 @@ type TokenGrant struct {
 // MintCallerToken returns a token that a router with this data directory accepts. The
 // router may be running, because nothing is written and the store is not opened. The
 // error is a *ScopeError if a scope is unknown, an *AgentError if an agent is, and an
-// *auth.ClaimError if a claim is not valid.
+// *issuance.ClaimError if a claim is not valid.
 func MintCallerToken(cfg config.Config, g TokenGrant) (string, error) {
 	now := time.Now()
-	grant := auth.CallerGrant{
+	grant := issuance.CallerGrant{
 		Issuer: cfg.Auth.Issuer, Audience: cfg.Auth.Audience,
 		Subject: g.Subject, Tenant: g.Tenant, Scopes: g.Scopes,
 		Expires: now.Add(g.TTL),
@@ -55,7 +55,7 @@ func MintCallerToken(cfg config.Config, g TokenGrant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	issuer, err := auth.NewIssuer(ring, jwk.EdDSA)
+	issuer, err := issuance.New(ring, jwk.EdDSA)
 	if err != nil {
 		return "", err
 	}

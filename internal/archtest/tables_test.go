@@ -67,12 +67,18 @@ func levels() []level {
 			{pkg: "internal/auth/keyring", why: "holds, stores and rotates the signing keys; independent of the form of the tokens that they sign", only: []string{"contract", "internal/auth/jwk", "internal/auth/weakkey", "internal/datadir"}},
 			{pkg: "internal/contentkey", why: "encrypts stored contents; independent of where they are stored"},
 		}},
+		{"the router's tokens", []row{
+			{
+				pkg: "internal/auth/issuance", why: "issues the tokens for agents, tasks and callers; the keys are internal/auth/keyring's",
+				only: []string{"contract", "internal/auth/jwk", "internal/auth/keyring", "internal/auth/strictjwt", "internal/strictjson"},
+			},
+		}},
 		{"libraries of one subject", []row{
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
 			{pkg: "internal/modelfile", why: "keeps trained models in the data directory; independent of what they contain", only: []string{"internal/datadir"}},
 			{pkg: "internal/filekind", why: "recognizes which of the operator's files one is; independent of their decoders", only: []string{"internal/strictyaml"}},
 			{pkg: "internal/telemetry", why: "log, metrics and spans; labels are statuses and codes of contract and reasons of llm"},
-			{pkg: "internal/auth", why: "verifies callers' tokens and issues tokens"},
+			{pkg: "internal/auth", why: "verifies callers' tokens"},
 			{pkg: "gateway/schema", why: "compiles untrusted JSON Schemas within limits; independent of where they come from", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "gateway/redaction", why: "replaces values by rules of the operator; independent of tools", only: []string{"contract", "internal/redact", "internal/strictjson"}},
 			{pkg: "orchestrator/policy", why: "decides whether a tool may be called; pure, independent of runs and of how tools are called", only: []string{"contract", "internal/redact", "internal/strictjson", "internal/strictyaml"}},
@@ -257,7 +263,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/go-json-experiment/json", in: []string{"internal/strictjson", "internal/responsejson"}, why: "encoding/json accepts duplicate names and names in another case"},
 		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson", "internal/strictyaml"}, why: "one package maps tags to JSON pointers, one to positions in a file"},
 		{library: "gopkg.in/yaml.v3", in: []string{"cmd/caprouter", "internal/strictyaml", "internal/yamledit"}, why: "accepts aliases, merge keys and several documents by default; yamledit needs the places of nodes, a test of cmd/caprouter reads files as an editor does"},
-		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth", "internal/auth/keyring", "internal/auth/strictjwt"}, why: "strictjwt verifies tokens, and keyring signs with ES256; tests of internal/auth make tokens"},
+		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth", "internal/auth/issuance", "internal/auth/keyring", "internal/auth/strictjwt"}, why: "strictjwt verifies tokens, and keyring signs with ES256; the others make and verify tokens in tests"},
 		{library: "github.com/MicahParks/jwkset", in: []string{"internal/auth/jwk"}, why: "decodes the keys of key sets"},
 		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one package per provider"},
 		{library: "google.golang.org/api", in: []string{"internal/llm/gemini"}, why: "required by the SDK"},
@@ -356,6 +362,6 @@ func replacedWords() map[string]string {
 // nameExceptions may use a replaced word in its standard meaning.
 func nameExceptions() []exception {
 	return []exception{
-		{place: "internal/auth", what: "Claim", why: "a claim of a JWT (RFC 7519)"},
+		{place: "internal/auth/issuance", what: "Claim", why: "a claim of a JWT (RFC 7519)"},
 	}
 }

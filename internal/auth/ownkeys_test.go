@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/auth/jwk"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 )
@@ -14,7 +15,7 @@ func TestVerify_AcceptsTokensOfPeers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := newIssuer(t, b).CallerToken(CallerGrant{Issuer: ourIssuer, Audience: ourAudience, Subject: "alice", Expires: time.Now().Add(time.Hour)})
+	token, err := newIssuer(t, b).CallerToken(issuance.CallerGrant{Issuer: ourIssuer, Audience: ourAudience, Subject: "alice", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +53,9 @@ func newRing(t testing.TB) *keyring.Ring {
 	return ring
 }
 
-func newIssuer(t testing.TB, keys *keyring.Ring) *Issuer {
+func newIssuer(t testing.TB, keys *keyring.Ring) *issuance.Issuer {
 	t.Helper()
-	issuer, err := NewIssuer(keys, jwk.EdDSA)
+	issuer, err := issuance.New(keys, jwk.EdDSA)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 )
 
 func TestVerify_AcceptsEverySource(t *testing.T) {
@@ -172,7 +173,7 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := newIssuer(t, own).CallerToken(CallerGrant{
+	token, err := newIssuer(t, own).CallerToken(issuance.CallerGrant{
 		Issuer: ourIssuer, Audience: ourAudience, Subject: "bob", Tenant: "acme", Scopes: []string{"agent:*"}, Expires: time.Now().Add(time.Hour),
 	})
 	if err != nil {
@@ -203,7 +204,7 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 			t.Errorf("IsKeyRevoked(%s, %s) = %v, want %v", tt.issuer, tt.kid, got, tt.want)
 		}
 	}
-	agentToken, err := newIssuer(t, own).AgentToken(AgentGrant{Issuer: ourIssuer, AgentID: ourAudience, Subject: "bob", Expires: time.Now().Add(time.Hour)})
+	agentToken, err := newIssuer(t, own).AgentToken(issuance.AgentGrant{Issuer: ourIssuer, AgentID: ourAudience, Subject: "bob", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/auth/jwk"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/httpserver"
@@ -144,11 +145,11 @@ func BenchmarkServeHTTP(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	issuer, err := auth.NewIssuer(keys, jwk.EdDSA)
+	issuer, err := issuance.New(keys, jwk.EdDSA)
 	if err != nil {
 		b.Fatal(err)
 	}
-	token, err := issuer.CallerToken(auth.CallerGrant{
+	token, err := issuer.CallerToken(issuance.CallerGrant{
 		Issuer: "caprouter", Audience: "caprouter", Subject: "bench",
 		Scopes: []string{contract.ScopeRouteSubmit, contract.ScopeAllAgents}, Expires: time.Now().Add(time.Hour),
 	})

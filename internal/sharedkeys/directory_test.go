@@ -11,6 +11,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/auth/jwk"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/contentkey"
@@ -60,7 +61,7 @@ type replica struct {
 	log    *testkit.LogBuffer
 	keys   *Directory
 	verify *auth.Verifier
-	issuer *auth.Issuer
+	issuer *issuance.Issuer
 }
 
 func newReplica(t *testing.T, srv *teststore.Server, name string, keys *contentkey.Keyring) *replica {
@@ -74,7 +75,7 @@ func newReplica(t *testing.T, srv *teststore.Server, name string, keys *contentk
 	if r.verify, err = auth.NewVerifier(auth.VerifierConfig{Audience: audience, Issuer: issuer, Own: ring}); err != nil {
 		t.Fatal(err)
 	}
-	if r.issuer, err = auth.NewIssuer(ring, jwk.EdDSA); err != nil {
+	if r.issuer, err = issuance.New(ring, jwk.EdDSA); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -101,7 +102,7 @@ func (r *replica) start() *replica {
 
 func (r *replica) callerToken() string {
 	r.t.Helper()
-	token, err := r.issuer.CallerToken(auth.CallerGrant{Issuer: issuer, Audience: audience, Subject: "alice", Expires: time.Now().Add(time.Hour)})
+	token, err := r.issuer.CallerToken(issuance.CallerGrant{Issuer: issuer, Audience: audience, Subject: "alice", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestCategorize_InnermostNamedFunctionDecides(t *testing.T) {
 			[]string{"syscall.Syscall", "syscall.Fsync", "internal/poll.(*FD).Fsync", "os.(*File).Sync", "github.com/nats-io/nats-server/v2/server.(*msgBlock).flush"}, categoryFsync,
 		},
 		"the hash of a signature": {
-			[]string{"crypto/internal/fips140/sha512.blockAVX2", "crypto/internal/fips140/ed25519.signWithDom", "github.com/golang-jwt/jwt/v5.(*SigningMethodEd25519).Sign", modulePath + "internal/auth.(*Signer).TaskToken", server}, categorySigning,
+			[]string{"crypto/internal/fips140/sha512.blockAVX2", "crypto/internal/fips140/ed25519.signWithDom", "github.com/golang-jwt/jwt/v5.(*SigningMethodEd25519).Sign", modulePath + "internal/auth/issuance.(*Issuer).TaskToken", server}, categorySigning,
 		},
 		"the hash of a content": {
 			[]string{"crypto/internal/fips140/sha256.blockSHANI", "crypto/sha256.Sum256", modulePath + "internal/audit.sealContent", server}, categoryContents,

@@ -1,4 +1,4 @@
-package auth_test
+package issuance_test
 
 import (
 	"crypto"
@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/auth/jwk"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/auth/weakkey"
@@ -33,7 +33,7 @@ func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 // testRouter is a router with its keys and its issuer of tokens.
 type testRouter struct {
 	*keyring.Ring
-	*auth.Issuer
+	*issuance.Issuer
 }
 
 func newRouter(t testing.TB) *testRouter {
@@ -71,7 +71,7 @@ func openSeed(t testing.TB, seed []byte) *testRouter {
 // withAlgorithm returns a router whose tokens for agents have the algorithm.
 func withAlgorithm(t testing.TB, keys *keyring.Ring, alg string) *testRouter {
 	t.Helper()
-	tokens, err := auth.NewIssuer(keys, alg)
+	tokens, err := issuance.New(keys, alg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +102,8 @@ func p256Key(t testing.TB, s *testRouter) *ecdsa.PublicKey {
 	return publicKey(t, s, jwk.ES256).(*ecdsa.PublicKey)
 }
 
-func grant() auth.AgentGrant {
-	return auth.AgentGrant{
+func grant() issuance.AgentGrant {
+	return issuance.AgentGrant{
 		Issuer: "caprouter", AgentID: "quality_agent", Subject: "alice", TaskID: "0195f3a0",
 		Expires: time.Now().Add(time.Minute),
 	}
@@ -198,15 +198,15 @@ func TestAgentToken_RejectsEmptyGrant(t *testing.T) {
 	s := newRouter(t)
 	for _, tc := range []struct {
 		name   string
-		change func(*auth.AgentGrant)
+		change func(*issuance.AgentGrant)
 		want   string
 	}{
-		{"no issuer", func(g *auth.AgentGrant) { g.Issuer = "" }, "no issuer"},
-		{"no agent", func(g *auth.AgentGrant) { g.AgentID = "" }, "not an agent id"},
-		{"two agents", func(g *auth.AgentGrant) { g.AgentID = "a b" }, "not an agent id"},
-		{"no subject", func(g *auth.AgentGrant) { g.Subject = "" }, "no subject"},
-		{"no expiry", func(g *auth.AgentGrant) { g.Expires = time.Time{} }, "expired already"},
-		{"expired", func(g *auth.AgentGrant) { g.Expires = time.Now().Add(-time.Second) }, "expired already"},
+		{"no issuer", func(g *issuance.AgentGrant) { g.Issuer = "" }, "no issuer"},
+		{"no agent", func(g *issuance.AgentGrant) { g.AgentID = "" }, "not an agent id"},
+		{"two agents", func(g *issuance.AgentGrant) { g.AgentID = "a b" }, "not an agent id"},
+		{"no subject", func(g *issuance.AgentGrant) { g.Subject = "" }, "no subject"},
+		{"no expiry", func(g *issuance.AgentGrant) { g.Expires = time.Time{} }, "expired already"},
+		{"expired", func(g *issuance.AgentGrant) { g.Expires = time.Now().Add(-time.Second) }, "expired already"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := grant()
@@ -261,7 +261,7 @@ func TestAgentToken_SignsWithES256(t *testing.T) {
 }
 
 // Only tokens for agents change: everything else is signed as before.
-func TestNewIssuer_AlgorithmChangesAgentTokensOnly(t *testing.T) {
+func TestNew_AlgorithmChangesAgentTokensOnly(t *testing.T) {
 	plain := newRouter(t)
 	s := withAlgorithm(t, plain.Ring, jwk.ES256)
 	if string(s.JWKS()) != string(plain.JWKS()) || s.Ring.KeyID() != plain.Ring.KeyID() {
@@ -290,11 +290,11 @@ func TestNewIssuer_AlgorithmChangesAgentTokensOnly(t *testing.T) {
 	parse(t, plain, token) // EdDSA, in the same process
 }
 
-func TestNewIssuer_RejectsOtherAlgorithms(t *testing.T) {
+func TestNew_RejectsOtherAlgorithms(t *testing.T) {
 	s := newRouter(t)
 	for _, alg := range []string{"", "none", "HS256", "RS256", "es256", "ES384"} {
-		if got, err := auth.NewIssuer(s.Ring, alg); err == nil || !strings.Contains(err.Error(), "EdDSA or ES256") {
-			t.Errorf("NewIssuer(%q) = %v, %v; want an error with the two algorithms", alg, got, err)
+		if got, err := issuance.New(s.Ring, alg); err == nil || !strings.Contains(err.Error(), "EdDSA or ES256") {
+			t.Errorf("New(%q) = %v, %v; want an error with the two algorithms", alg, got, err)
 		}
 	}
 }
@@ -349,7 +349,7 @@ func BenchmarkAgentToken(b *testing.B) {
 	g.Expires = time.Now().Add(time.Hour)
 	for _, alg := range []string{jwk.EdDSA, jwk.ES256} {
 		b.Run(alg, func(b *testing.B) {
-			issuer, err := auth.NewIssuer(s.Ring, alg)
+			issuer, err := issuance.New(s.Ring, alg)
 			if err != nil {
 				b.Fatal(err)
 			}

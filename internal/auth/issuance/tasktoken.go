@@ -1,4 +1,4 @@
-package auth
+package issuance
 
 import (
 	"crypto/rand"
@@ -13,9 +13,9 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// ScopeTasksWork is the scope of a callback token: its bearer may post the result
+// scopeTasksWork is the scope of a callback token: its bearer may post the result
 // of a task.
-const ScopeTasksWork = "tasks:work"
+const scopeTasksWork = "tasks:work"
 
 const (
 	// taskTokenHeader is the encoded header of every callback token. Only this
@@ -66,7 +66,7 @@ func (i *Issuer) TaskToken(issuer string, g contract.TaskGrant) (string, error) 
 		return "", fmt.Errorf("task token for agent %q: %w", g.AgentID, err)
 	}
 	claims := taskClaims{
-		Issuer: issuer, Audience: issuer, Subject: g.AgentID, Scope: ScopeTasksWork,
+		Issuer: issuer, Audience: issuer, Subject: g.AgentID, Scope: scopeTasksWork,
 		TaskID: g.TaskID, RequestID: g.RequestID, Lease: g.Lease,
 		IssuedAt: now.Unix(), Expires: g.Expires.Unix(), ID: rand.Text(),
 	}
@@ -104,7 +104,7 @@ func (i *Issuer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 	if err != nil {
 		return none, err
 	}
-	if c.Issuer != issuer || c.Audience != issuer || c.Scope != ScopeTasksWork || c.ID == "" {
+	if c.Issuer != issuer || c.Audience != issuer || c.Scope != scopeTasksWork || c.ID == "" {
 		return none, errors.New("made for something else")
 	}
 	g := contract.TaskGrant{AgentID: c.Subject, RequestID: c.RequestID, TaskID: c.TaskID, Lease: c.Lease, Expires: time.Unix(c.Expires, 0)}

@@ -1,4 +1,4 @@
-package auth
+package issuance
 
 import (
 	"crypto/rand"

@@ -1,4 +1,4 @@
-package auth_test
+package issuance_test
 
 import (
 	"bytes"

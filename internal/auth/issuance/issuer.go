@@ -1,4 +1,4 @@
-package auth
+package issuance
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ type Issuer struct {
 	agentAlg string // jwk.EdDSA or jwk.ES256
 }
 
-// NewIssuer returns an Issuer that signs with the keys of the ring, tokens for agents with
+// New returns an Issuer that signs with the keys of the ring, tokens for agents with
 // the algorithm agentAlg: jwk.EdDSA, or jwk.ES256 for agents whose libraries do not have
 // Ed25519.
-func NewIssuer(keys *keyring.Ring, agentAlg string) (*Issuer, error) {
+func New(keys *keyring.Ring, agentAlg string) (*Issuer, error) {
 	if agentAlg != jwk.EdDSA && agentAlg != jwk.ES256 {
 		return nil, fmt.Errorf("algorithm %q of tokens for agents: want %s or %s", agentAlg, jwk.EdDSA, jwk.ES256)
 	}

@@ -1,4 +1,4 @@
-package auth
+package issuance
 
 import (
 	"crypto/rand"
@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/internal/auth/jwk"
 )
 
-// ScopeTaskExecute is the scope of a token for an agent: it may execute a task.
-const ScopeTaskExecute = "task:execute"
+// scopeTaskExecute is the scope of a token for an agent: it may execute a task.
+const scopeTaskExecute = "task:execute"
 
 // AgentGrant is the content of a token for an agent.
 type AgentGrant struct {
@@ -39,7 +39,7 @@ func (i *Issuer) AgentToken(g AgentGrant) (string, error) {
 		SubjectID: g.subjectID(),
 		Tenant:    g.Tenant,
 		Actor:     actorClaim{Subject: g.Issuer},
-		Scope:     ScopeTaskExecute,
+		Scope:     scopeTaskExecute,
 		TaskID:    g.TaskID,
 		IssuedAt:  now.Unix(),
 		Expires:   g.Expires.Unix(),
