@@ -73,6 +73,9 @@ func levels() []level {
 				only: []string{"contract", "internal/auth/jwk", "internal/auth/keyring", "internal/auth/strictjwt", "internal/strictjson"},
 			},
 		}},
+		{"parts of the store", []row{
+			{pkg: "internal/store/dirlock", why: "locks a data directory for one process; independent of what is in it", only: []string{"internal/datadir"}, users: []string{"internal/store"}},
+		}},
 		{"libraries of one subject", []row{
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
 			{pkg: "internal/modelfile", why: "keeps trained models in the data directory; independent of what they contain", only: []string{"internal/datadir"}},
@@ -277,7 +280,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/nats-io/nats.go", in: []string{"internal/store", "test/internal/process"}, why: "other packages use tables and logs; a test is a client of a cluster"},
 		{library: "github.com/nats-io/nuid", in: []string{"internal/store"}, why: "the same"},
 		{library: "github.com/minio/highwayhash", in: []string{"internal/store"}, why: "the hash of the engine's records"},
-		{library: "golang.org/x/sys", in: []string{"internal/store"}, why: "locks a directory and reads the free space of its disk"},
+		{library: "golang.org/x/sys", in: []string{"internal/store", "internal/store/dirlock"}, why: "reads the free space of a disk; locks a directory"},
 		{library: "github.com/google/uuid", in: []string{"router", "internal/history"}, why: "router.NewID makes every id; history reads the time in it"},
 		{library: "github.com/modelcontextprotocol/go-sdk", in: []string{"gateway", "gateway/mcpclient", "internal/mcpsample"}, why: "one package is the client and one the sample servers; tests of the gateway run servers"},
 		{library: "golang.org/x/time", in: []string{"internal/limits"}, why: "one implementation of the token bucket"},

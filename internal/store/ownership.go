@@ -6,11 +6,22 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/store/dirlock"
 )
+
+// lockDirectory locks a data directory, which it creates if it does not exist, or returns
+// ErrLocked. The engine has no lock of its own: two servers on the same files lose messages
+// silently.
+func lockDirectory(dir, owner string) (*dirlock.Lock, error) {
+	lock, err := dirlock.Acquire(dir, owner)
+	if errors.Is(err, dirlock.ErrHeld) {
+		return nil, fmt.Errorf("%w: %w", ErrLocked, err)
+	}
+	return lock, err
+}
 
 // ownership is this process's right to write to the store. It can be lost once.
 type ownership struct {
@@ -53,11 +64,11 @@ type watchedPath struct {
 
 // watchPaths returns the lock, and the directory of an embedded engine.
 func (s *Store) watchPaths() ([]watchedPath, error) {
-	info, err := s.lock.file.Stat()
+	info, err := s.lock.Stat()
 	if err != nil {
 		return nil, err
 	}
-	list := []watchedPath{{filepath.Join(s.cfg.Dir, lockName), info}}
+	list := []watchedPath{{s.lock.Path(), info}}
 	if s.cfg.URL == "" {
 		path := s.engine.serverOptions().StoreDir
 		if info, err = os.Lstat(path); err != nil {

@@ -52,11 +52,11 @@ func Repair(ctx context.Context, cfg RepairConfig) (list []StreamRepair, err err
 	if _, err := os.Stat(filepath.Join(cfg.Dir, "store")); err != nil {
 		return nil, err
 	}
-	lock, err := acquireLock(cfg.Dir, "repair")
+	lock, err := lockDirectory(cfg.Dir, "repair")
 	if err != nil {
 		return nil, err
 	}
-	defer lock.release()
+	defer lock.Release()
 	c := Config{Dir: cfg.Dir, Logger: cfg.Logger}.withDefaults()
 	if err := errors.Join(newEngine(c).checkFiles(), checkEngine(c.Dir)); err != nil {
 		return nil, err

@@ -10,11 +10,8 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/store/dirlock"
 )
-
-// DefaultMinFree is the free disk space below which a store rejects writes, unless
-// Config.MinFree is set.
-const DefaultMinFree = 64 << 20
 
 const defaultMaxBytes = 10 << 30
 
@@ -78,35 +75,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// freeSpaceValidity is how long the free space is not read again. The writes of this
-// time are far smaller than DefaultMinFree.
-const freeSpaceValidity = 20 * time.Millisecond
-
-// cachedFreeSpace returns a function that returns the free space of a directory, and
-// reads it once in freeSpaceValidity.
-func cachedFreeSpace(dir string) func() (int64, error) {
-	type reading struct {
-		at   time.Time // of the monotonic clock
-		free int64
-		err  error
-	}
-	var last atomic.Pointer[reading]
-	return func() (int64, error) {
-		if r := last.Load(); r != nil && time.Since(r.at) < freeSpaceValidity {
-			return r.free, r.err
-		}
-		r := &reading{at: time.Now()}
-		r.free, r.err = FreeSpace(dir)
-		last.Store(r)
-		return r.free, r.err
-	}
-}
-
 // Store is an open store. Its methods, and those of its buckets and logs, may be
 // called from any goroutine.
 type Store struct {
 	cfg    Config
-	lock   *lockFile // nil with a URL and no Dir
+	lock   *dirlock.Lock // nil with a URL and no Dir
 	engine *engine
 	owned  ownership
 	group  *run.Group
@@ -141,7 +114,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		}
 	}()
 	if cfg.Dir != "" {
-		if s.lock, err = acquireLock(cfg.Dir, cfg.Owner); err != nil {
+		if s.lock, err = lockDirectory(cfg.Dir, cfg.Owner); err != nil {
 			return nil, err
 		}
 	}
@@ -190,7 +163,7 @@ func (s *Store) Close() error {
 			s.forgetRepaired()
 		}
 		if s.lock != nil {
-			s.lock.release()
+			s.lock.Release()
 		}
 	})
 	return s.closeErr

@@ -2,21 +2,7 @@
 
 package store
 
-import (
-	"errors"
-	"os"
-
-	"golang.org/x/sys/unix"
-)
-
-// lockExclusive takes the lock or returns errLockHeld at once.
-func lockExclusive(file *os.File) error {
-	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return errLockHeld
-	}
-	return err
-}
+import "golang.org/x/sys/unix"
 
 // FreeSpace is how much this process may still write to the disk of dir.
 func FreeSpace(dir string) (int64, error) {
