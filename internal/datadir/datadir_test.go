@@ -111,3 +111,21 @@ func errorText(err error) string {
 	}
 	return err.Error()
 }
+
+func TestCompareEngines_IgnoresPatches(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{
+		{"2.15.2", "2.15.9", 0},
+		{"2.15.0", "2.14.9", 1},
+		{"2.9.1", "2.15.0", -1},
+		{"3.0.0", "2.15.0", 1},
+		{"", "2.15.0", -1},
+		{"", "", 0},
+	} {
+		if got := datadir.CompareEngines(tt.a, tt.b); got != tt.want {
+			t.Errorf("%q and %q: got %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}

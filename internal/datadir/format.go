@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -104,6 +105,15 @@ func Engine(dir string) (string, error) {
 		return firstEngine, nil
 	}
 	return f.engine, err
+}
+
+// CompareEngines compares two versions of the storage engine, as cmp.Compare does, without
+// the number of the patch, which changes no format. "" is lower than any version.
+func CompareEngines(a, b string) int {
+	var x, y [2]int
+	_, _ = fmt.Sscanf(a, "%d.%d", &x[0], &x[1]) // zero if there is none
+	_, _ = fmt.Sscanf(b, "%d.%d", &y[0], &y[1])
+	return slices.Compare(x[:], y[:])
 }
 
 // readFormat returns the content of the FormatFile, and an error if it is not one that

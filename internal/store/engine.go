@@ -179,20 +179,11 @@ func (e *engine) checkFiles() error {
 		return err
 	}
 	wrote, err := datadir.Engine(e.cfg.Dir)
-	if err == nil && compareEngines(wrote, EngineVersion) > 0 {
+	if err == nil && datadir.CompareEngines(wrote, EngineVersion) > 0 {
 		err = fmt.Errorf("%w: storage engine %s wrote %s, and this version has %s; start the newer version, or restore the backup from before the upgrade",
 			datadir.ErrNewer, wrote, e.cfg.Dir, EngineVersion)
 	}
 	return err
-}
-
-// compareEngines compares two versions without the number of the patch, which changes
-// no format.
-func compareEngines(a, b string) int {
-	var x, y [2]int
-	_, _ = fmt.Sscanf(a, "%d.%d", &x[0], &x[1]) // zero if there is none
-	_, _ = fmt.Sscanf(b, "%d.%d", &y[0], &y[1])
-	return slices.Compare(x[:], y[:])
 }
 
 // repairFiles removes damage from the files while no server uses them.

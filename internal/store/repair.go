@@ -91,7 +91,7 @@ func (c *Config) streamsDir() string {
 // version of the engine that wrote it.
 func checkEngine(dir string) error {
 	wrote, err := datadir.Engine(dir)
-	if err != nil || compareEngines(wrote, EngineVersion) == 0 {
+	if err != nil || datadir.CompareEngines(wrote, EngineVersion) == 0 {
 		return err
 	}
 	if wrote == "" {
