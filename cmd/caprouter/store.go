@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/store/repair"
 )
 
 func newStoreCommand() *cobra.Command {
@@ -39,7 +40,7 @@ func newStoreRepairCommand() *cobra.Command {
 			return err
 		}
 		list := struct {
-			Streams []store.StreamRepair `json:"streams"`
+			Streams []repair.Stream `json:"streams"`
 		}{streams}
 		damaged := 0
 		for i := range streams {
@@ -56,7 +57,7 @@ func newStoreRepairCommand() *cobra.Command {
 }
 
 // printRepair prints one line per stream and per damaged place, then a summary.
-func printRepair(out io.Writer, streams []store.StreamRepair, damaged int, dryRun bool) error {
+func printRepair(out io.Writer, streams []repair.Stream, damaged int, dryRun bool) error {
 	action := "removed"
 	if dryRun {
 		action = "would remove"

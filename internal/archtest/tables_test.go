@@ -75,6 +75,7 @@ func levels() []level {
 		}},
 		{"parts of the store", []row{
 			{pkg: "internal/store/dirlock", why: "locks a data directory for one process; independent of what is in it", only: []string{"internal/datadir"}, users: []string{"internal/store"}},
+			{pkg: "internal/store/repair", why: "finds and removes damage in the engine's files; knows their format, and uses no engine", only: []string{"internal/datadir", "internal/strictjson"}, users: []string{"internal/store", "cmd/caprouter"}},
 		}},
 		{"libraries of one subject", []row{
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
@@ -279,7 +280,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/nats-io/nats-server/v2", in: []string{"internal/store", "internal/testkit/teststore", "test/crash"}, why: "other packages use tables and logs; tests and the crash driver run a server as the external store"},
 		{library: "github.com/nats-io/nats.go", in: []string{"internal/store", "test/internal/process"}, why: "other packages use tables and logs; a test is a client of a cluster"},
 		{library: "github.com/nats-io/nuid", in: []string{"internal/store"}, why: "the same"},
-		{library: "github.com/minio/highwayhash", in: []string{"internal/store"}, why: "the hash of the engine's records"},
+		{library: "github.com/minio/highwayhash", in: []string{"internal/store/repair"}, why: "the hash of the engine's records"},
 		{library: "golang.org/x/sys", in: []string{"internal/store", "internal/store/dirlock"}, why: "reads the free space of a disk; locks a directory"},
 		{library: "github.com/google/uuid", in: []string{"router", "internal/history"}, why: "router.NewID makes every id; history reads the time in it"},
 		{library: "github.com/modelcontextprotocol/go-sdk", in: []string{"gateway", "gateway/mcpclient", "internal/mcpsample"}, why: "one package is the client and one the sample servers; tests of the gateway run servers"},

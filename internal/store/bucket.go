@@ -60,6 +60,9 @@ type Bucket struct {
 	sealer     *valueSealer // nil = values are stored in clear
 }
 
+// bucketStream begins the names of streams of buckets.
+const bucketStream = "KV_"
+
 // newBucket returns a bucket without its stream. The names are the engine's own
 // layout of a bucket, so that its tools can look into one.
 func newBucket(s *Store, name string) *Bucket {

@@ -34,7 +34,7 @@
 //	a log or a bucket is full          Status names it until it accepts a write, or could
 //	the end of files is damaged        it is removed before the engine opens the files,
 //	                                   logged, and returned by Log.Damage
-//	files are damaged elsewhere        Open returns ErrNeedsRepair; Repair removes the
+//	files are damaged elsewhere        Open returns repair.ErrNeeded; Repair removes the
 //	                                   damage and keeps the rest. Damage that is found
 //	                                   later is skipped
 //

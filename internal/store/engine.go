@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/caprouter/caprouter/internal/datadir"
+	"github.com/caprouter/caprouter/internal/store/repair"
 )
 
 const (
@@ -44,7 +45,7 @@ type engine struct {
 	err          error           // why server is nil
 	serverCtx    context.Context //nolint:containedctx // ends with the server of the moment, as calls to it do
 	cancelServer context.CancelFunc
-	damage       map[string][]Damage // by stream: removed since the last store was closed
+	damage       map[string][]repair.Damage // by stream: removed since the last store was closed
 
 	restarts atomic.Int64
 
@@ -61,7 +62,7 @@ func newEngine(cfg Config) *engine {
 func startEmbedded(ctx context.Context, cfg Config) (*engine, error) {
 	e := newEngine(cfg)
 	var err error
-	if e.damage, err = cfg.readRepaired(); err != nil {
+	if e.damage, err = cfg.engineFiles().Repaired(); err != nil {
 		return nil, err
 	}
 	if err := e.startServer(ctx); err != nil {
@@ -188,7 +189,7 @@ func (e *engine) checkFiles() error {
 
 // repairFiles removes damage from the files while no server uses them.
 func (e *engine) repairFiles(ctx context.Context) error {
-	found, err := e.cfg.repairFiles(ctx)
+	found, err := e.cfg.engineFiles().RepairAtStart(ctx, e.cfg.RepairAll)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for stream, damage := range found {

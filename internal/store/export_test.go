@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/store/repair"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -70,9 +71,9 @@ func (b *Bucket) Orphan(ctx context.Context, key string, value []byte) error {
 func (b *Bucket) LoseBlobs(ctx context.Context) { _ = b.blobs.stream.Purge(ctx) }
 
 // RepairAtStart checks the files of a directory that no store has open, as Open does.
-func RepairAtStart(dir string) (map[string][]Damage, error) {
+func RepairAtStart(dir string) (map[string][]repair.Damage, error) {
 	cfg := Config{Dir: dir}.withDefaults()
-	return cfg.repairFiles(context.Background())
+	return cfg.engineFiles().RepairAtStart(context.Background(), false)
 }
 
 // CreateLegacyLease creates the lease of a release before replicas.

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
+	"github.com/caprouter/caprouter/internal/store/repair"
 )
 
 // LogConfig describes a log.
@@ -294,7 +296,7 @@ func (l *Log) Info(ctx context.Context) (LogInfo, error) {
 
 // Damage returns the damage that was removed since the store was opened, and by Repair
 // before. It is empty for a store at a URL.
-func (l *Log) Damage() []Damage {
+func (l *Log) Damage() []repair.Damage {
 	e := l.store.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/store/repair"
 )
 
 // streamFile returns the path of a file of a stream.
@@ -84,15 +85,15 @@ func repairRefused(t *testing.T, dir string, log *slog.Logger) {
 	t.Helper()
 	before := blocks(t, dir)
 	_, err := store.Open(t.Context(), store.Config{Dir: dir})
-	wantErr(t, "open", err, store.ErrNeedsRepair)
+	wantErr(t, "open", err, repair.ErrNeeded)
 	if want := "run: caprouter store repair --data-dir " + dir; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got error %v, want it to end with %q", err, want)
 	}
-	planned := must[[]store.StreamRepair](t)(store.Repair(t.Context(), store.RepairConfig{Dir: dir, DryRun: true}))
+	planned := must[[]repair.Stream](t)(store.Repair(t.Context(), store.RepairConfig{Dir: dir, DryRun: true}))
 	if !maps.Equal(before, blocks(t, dir)) {
 		t.Error("files were changed before the repair")
 	}
-	done := must[[]store.StreamRepair](t)(store.Repair(t.Context(), store.RepairConfig{Dir: dir, Logger: log}))
+	done := must[[]repair.Stream](t)(store.Repair(t.Context(), store.RepairConfig{Dir: dir, Logger: log}))
 	found := 0
 	for i := range done {
 		for j := range done[i].Damage {

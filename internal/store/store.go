@@ -41,7 +41,7 @@ type Config struct {
 	Owner string
 
 	// RepairAll removes all damage of the files when the store is opened. It is for
-	// copies. Otherwise only a damaged end is removed, and Open returns ErrNeedsRepair.
+	// copies. Otherwise only a damaged end is removed, and Open returns repair.ErrNeeded.
 	RepairAll bool
 
 	// FreeSpace returns the free bytes of the disk. Nil = the file system of Dir;

@@ -246,9 +246,9 @@ func (s *Store) publish(ctx context.Context, w pendingWrite) (uint64, error) {
 	return seq, err
 }
 
-// displayName returns the name of a stream for error messages.
+// displayName returns the name of a stream for people.
 func displayName(stream string) string {
-	for kind, prefix := range map[string]string{"bucket ": "KV_", "the large values of bucket ": "BLOB_", "the data keys of bucket ": keyLogPrefix} {
+	for kind, prefix := range map[string]string{"bucket ": bucketStream, "the large values of bucket ": blobPrefix, "the data keys of bucket ": keyLogPrefix} {
 		if name, ok := strings.CutPrefix(stream, prefix); ok {
 			return kind + name
 		}

@@ -33,7 +33,7 @@ type reader struct {
 	found   []Remnant
 }
 
-// record is a record of a block, as in internal/store/blockfile.go.
+// record is a record of a block, as in internal/store/repair.
 type record struct {
 	file, subject string
 	data          []byte

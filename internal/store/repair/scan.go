@@ -1,9 +1,7 @@
-package store
+package repair
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +15,7 @@ const repairTail = 8 << 20
 
 // repairPlan is the repair of one stream. One goroutine owns it.
 type repairPlan struct {
-	cfg        *Config
+	files      *Files
 	dir        string
 	stream     string
 	everything bool // check all blocks
@@ -151,7 +149,7 @@ func (p *repairPlan) readBlock(number int) (*block, error) {
 // until these are rewritten. When the engine rebuilds its index, it would take the
 // newest of them for the key's value.
 func (p *repairPlan) findDeleted(b *block) []damagedRange {
-	if p.usesIndex || !strings.HasPrefix(p.stream, bucketStream) {
+	if p.usesIndex || !p.files.IsBucket(p.stream) {
 		return nil
 	}
 	records := b.listRecords()
@@ -190,48 +188,4 @@ func (p *repairPlan) newDamage(b *block, h damagedRange, newest bool) FileDamage
 	}
 	d.Unfinished = tail && newest && p.index.last <= h.after
 	return d
-}
-
-// The engine's index of a stream.
-const (
-	indexFile    = "index.db"
-	indexMagic   = 11 // its first byte
-	indexVersion = 4  // newest known version, in its second byte
-)
-
-// streamIndex is the used part of the engine's index of a stream.
-type streamIndex struct {
-	last  uint64 // the last sequence
-	check []byte // the last bytes of the newest block
-}
-
-// parseIndex decodes an index; the zero value if it is invalid.
-func parseIndex(data []byte) streamIndex {
-	const hashed, least = 8, 32
-	if len(data) < least {
-		return streamIndex{}
-	}
-	if data[0] != indexMagic || data[1] < 1 || data[1] > indexVersion {
-		return streamIndex{} // of another engine, which this one does not use either
-	}
-	x := streamIndex{check: data[len(data)-hashed-recordHash : len(data)-hashed]}
-	rest := data[2:] // without kind and version
-	for _, field := range []*uint64{nil, nil, nil, nil, &x.last} {
-		// Messages, bytes, first sequence, its time, last sequence. The time is
-		// signed, and has the same length as if it were unsigned.
-		value, n := binary.Uvarint(rest)
-		if n <= 0 {
-			return streamIndex{}
-		}
-		if rest = rest[n:]; field != nil {
-			*field = value
-		}
-	}
-	return x
-}
-
-// matchesBlock reports whether the engine will use the index, given the newest
-// block.
-func (x streamIndex) matchesBlock(newest []byte) bool {
-	return len(newest) >= recordHash && bytes.HasSuffix(newest, x.check) && len(x.check) > 0
 }
