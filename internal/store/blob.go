@@ -157,45 +157,6 @@ func (b *Bucket) writeBlob(ctx context.Context, key string, value []byte) (strin
 	return fmt.Sprintf("%s %d %s", id, size, hex.EncodeToString(sum[:])), nil
 }
 
-// CheckWritable is Store.CheckWritable.
-func (b *Bucket) CheckWritable() error { return b.store.CheckWritable() }
-
-// Usage returns the used part of the bucket's share, blobs included, from 0 to 1; 0
-// for a bucket without a share.
-func (b *Bucket) Usage(ctx context.Context) (float64, error) {
-	if b.limit <= 0 {
-		return 0, nil
-	}
-	taken, err := b.usedBytes(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("usage of bucket %s: %w", b.name, err)
-	}
-	return float64(taken) / float64(b.limit), nil
-}
-
-// usedBytes returns the size of the bucket and its blobs.
-func (b *Bucket) usedBytes(ctx context.Context) (taken uint64, err error) {
-	b.blobs.mu.Lock()
-	streams := []jetstream.Stream{b.stream, b.blobs.stream}
-	b.blobs.mu.Unlock()
-	for _, stream := range streams {
-		if stream == nil { // there are no blobs
-			continue
-		}
-		err := b.store.retry(ctx, "info", func(ctx context.Context) error {
-			info, err := stream.Info(ctx)
-			if err == nil {
-				taken += info.State.Bytes
-			}
-			return err
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return taken, nil
-}
-
 // checkBlobCapacity rejects a blob if the bucket and its blobs together would exceed
 // the share.
 func (b *Bucket) checkBlobCapacity(ctx context.Context, size int) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -168,23 +167,6 @@ func (b *Bucket) readLatest(ctx context.Context, key string) (Message, error) {
 }
 
 func (b *Bucket) keyOf(m Message) string { return strings.TrimPrefix(m.Subject, b.prefix) }
-
-// MaxIDLength is the maximum length of an id, in bytes.
-const MaxIDLength = 128
-
-// ValidID reports whether an id that a client sent can be a part of a key or of a subject: 1
-// to MaxIDLength letters, digits, hyphens and underscores. It contains no separator and no
-// wildcard.
-func ValidID(id string) bool {
-	for i := range len(id) {
-		switch c := id[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return id != "" && len(id) <= MaxIDLength
-}
 
 // toEntry converts a message, fetches its value if it is a blob, and decrypts it.
 func (b *Bucket) toEntry(ctx context.Context, m Message) (e Entry, err error) {
@@ -370,14 +352,41 @@ func (b *Bucket) subjectFilter(prefix string) (string, error) {
 	return b.prefix + prefix + ">", nil
 }
 
-// validKey matches parts of letters, digits, - _ and =, joined by dots.
-var validKey = regexp.MustCompile(`^[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*$`)
+// CheckWritable is Store.CheckWritable.
+func (b *Bucket) CheckWritable() error { return b.store.CheckWritable() }
 
-const maxKeyLength = 512
-
-func checkKey(key string) error {
-	if len(key) > maxKeyLength || !validKey.MatchString(key) {
-		return fmt.Errorf("key %.80q: want at most %d of A-Z a-z 0-9 _ - = in parts joined by dots", key, maxKeyLength)
+// Usage returns the used part of the bucket's share, blobs included, from 0 to 1; 0
+// for a bucket without a share.
+func (b *Bucket) Usage(ctx context.Context) (float64, error) {
+	if b.limit <= 0 {
+		return 0, nil
 	}
-	return nil
+	taken, err := b.usedBytes(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("usage of bucket %s: %w", b.name, err)
+	}
+	return float64(taken) / float64(b.limit), nil
+}
+
+// usedBytes returns the size of the bucket and its blobs.
+func (b *Bucket) usedBytes(ctx context.Context) (taken uint64, err error) {
+	b.blobs.mu.Lock()
+	streams := []jetstream.Stream{b.stream, b.blobs.stream}
+	b.blobs.mu.Unlock()
+	for _, stream := range streams {
+		if stream == nil { // there are no blobs
+			continue
+		}
+		err := b.store.retry(ctx, "info", func(ctx context.Context) error {
+			info, err := stream.Info(ctx)
+			if err == nil {
+				taken += info.State.Bytes
+			}
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return taken, nil
 }

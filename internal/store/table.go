@@ -3,14 +3,9 @@ package store
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -116,64 +111,6 @@ func (t *Table[T]) wrapError(operation, key string, err error) error {
 	return fmt.Errorf("%s %s/%s%s: %w", operation, t.bucket.name, t.cfg.Prefix, key, err)
 }
 
-// maxUpdates bounds how often CompareAndSet tries again after a lost race.
-const maxUpdates = 256
-
-// Pauses of CompareAndSet while the write that won a race cannot be read: a cluster
-// compares revisions with writes that it has not stored yet.
-const (
-	firstRacePause = time.Millisecond
-	maxRacePause   = 100 * time.Millisecond
-)
-
-// Versioned is the part of a Bucket that CompareAndSet needs.
-type Versioned interface {
-	Get(ctx context.Context, key string) (Entry, error)
-	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	Update(ctx context.Context, key string, value []byte, revision uint64) (newRevision uint64, err error)
-}
-
-// CompareAndSet changes a key by optimistic concurrency control: it calls change with
-// the current entry, of which the Revision is 0 if the key does not exist, and writes
-// the returned value if no other write came in between. If one did, it begins again, as
-// soon as that write can be read, so change may be called several times. After 256 lost
-// races it returns ErrConflict.
-//
-// If change returns an error, nothing is written. ErrStop means that there is nothing
-// to write, and is no error. The returned revision is that of the entry afterwards.
-func CompareAndSet(ctx context.Context, b Versioned, key string, change func(Entry) ([]byte, error)) (uint64, error) {
-	lostWith := uint64(0) // the revision of the last attempt
-	backoff := resilience.Backoff{Min: firstRacePause, Max: maxRacePause}
-	for n := range maxUpdates {
-		entry, err := b.Get(ctx, key)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return 0, err
-		}
-		if n > 0 && entry.Revision == lostWith {
-			if !backoff.Sleep(ctx) {
-				return 0, fmt.Errorf("update %s: %w: another write is not stored yet: %w", key, ErrUnavailable, context.Cause(ctx))
-			}
-		} else {
-			backoff.Reset()
-		}
-		lostWith = entry.Revision
-		value, err := change(entry)
-		if err != nil {
-			return entry.Revision, ignoreStop(err)
-		}
-		var revision uint64
-		if entry.Revision == 0 {
-			revision, err = b.Create(ctx, key, value)
-		} else {
-			revision, err = b.Update(ctx, key, value, entry.Revision)
-		}
-		if !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
-			return revision, err
-		}
-	}
-	return 0, fmt.Errorf("update %s: %w %d times", key, ErrConflict, maxUpdates)
-}
-
 // ttlBucket writes to a bucket with a TTL. One goroutine owns it.
 type ttlBucket struct {
 	*Bucket
@@ -232,89 +169,6 @@ func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error
 		t.keepRecent(key, revision, written, row.Value)
 	}
 	return row, nil
-}
-
-// updateRecent is Update of a row that was written lately. It reports false if the row
-// must be read: it is not known, another write came in between, or change has nothing to
-// write, which may be different with a newer row.
-func (t *Table[T]) updateRecent(ctx context.Context, key string, change func(*T) error) (row Row[T], done bool, err error) {
-	have, ok := t.recent.take(key)
-	if !ok || change(have.value) != nil {
-		return Row[T]{}, false, nil //nolint:nilerr // Update decides again with the stored row
-	}
-	data, err := t.cfg.Encode(key, have.value)
-	if err != nil || bytes.Equal(data, have.data) {
-		return Row[T]{}, false, nil //nolint:nilerr // Update encodes the stored row, and returns the error
-	}
-	revision, err := t.bucket.updateKey(ctx, t.cfg.Prefix+key, data, have.revision, t.ttlOf(have.value))
-	switch {
-	case errors.Is(err, ErrConflict):
-		return Row[T]{}, false, nil
-	case err != nil:
-		return Row[T]{}, true, t.wrapError("update", key, err)
-	}
-	t.keepRecent(key, revision, data, have.value)
-	return Row[T]{Key: key, Value: have.value, Revision: revision}, true, nil
-}
-
-// keepRecent keeps a row that was written.
-func (t *Table[T]) keepRecent(key string, revision uint64, data []byte, value *T) {
-	if t.cfg.Clone == nil || len(data) > maxRecentRow {
-		return
-	}
-	if kept := t.cfg.Clone(value); kept != nil {
-		t.recent.put(key, recentRow[T]{value: kept, data: data, revision: revision})
-	}
-}
-
-// Bounds of the rows that a table keeps.
-const (
-	maxRecentRows = 512      // about the requests that execute at the same time
-	maxRecentRow  = 32 << 10 // bytes of an encoded row
-)
-
-// recentRows are the rows that a table has written lately. A row that was changed or
-// deleted since, here or by another process, does no harm: its revision is not the
-// current one, so that it cannot be updated. A row is taken for an update, and put back
-// with its new revision, so that one goroutine has it at a time.
-type recentRows[T any] struct {
-	mu   sync.Mutex
-	rows map[string]recentRow[T]
-}
-
-// recentRow is a row as it was written.
-type recentRow[T any] struct {
-	value    *T
-	data     []byte // encoded value
-	revision uint64
-}
-
-// take removes a row, and returns it.
-func (r *recentRows[T]) take(key string) (recentRow[T], bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	row, ok := r.rows[key]
-	delete(r.rows, key)
-	return row, ok
-}
-
-// put adds a row, unless there is a newer one.
-func (r *recentRows[T]) put(key string, row recentRow[T]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	have, ok := r.rows[key]
-	switch {
-	case ok && have.revision > row.revision:
-		return
-	case r.rows == nil:
-		r.rows = map[string]recentRow[T]{}
-	case !ok && len(r.rows) >= maxRecentRows:
-		for other := range r.rows { // any
-			delete(r.rows, other)
-			break
-		}
-	}
-	r.rows[key] = row
 }
 
 // Replace writes a row if its revision is still the given one, and returns the new one.
@@ -389,15 +243,4 @@ func (t *Table[T]) Watch(ctx context.Context, fn func(Row[T], error) error) erro
 		}
 		return fn(t.decodeRow(&c.Entry))
 	})
-}
-
-// HashKey returns the hex SHA-256 of the parts for use in a key, because keys must
-// not contain arbitrary characters. Lengths are hashed too, so that {"a", "bc"} and
-// {"ab", "c"} differ.
-func HashKey(parts ...string) string {
-	h := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(h, "%d:%s", len(part), part)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
