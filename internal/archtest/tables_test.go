@@ -76,6 +76,7 @@ func levels() []level {
 		{"parts of the store", []row{
 			{pkg: "internal/store/dirlock", why: "locks a data directory for one process; independent of what is in it", only: []string{"internal/datadir"}, users: []string{"internal/store"}},
 			{pkg: "internal/store/repair", why: "finds and removes damage in the engine's files; knows their format, and uses no engine", only: []string{"internal/datadir", "internal/strictjson"}, users: []string{"internal/store", "cmd/caprouter"}},
+			{pkg: "internal/store/natsserver", why: "runs a NATS server in this process; independent of what it stores", only: []string{}, users: []string{"internal/store"}},
 		}},
 		{"libraries of one subject", []row{
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
@@ -277,7 +278,7 @@ func libraryRules() []libraryRule {
 		{library: "go.opentelemetry.io/otel", in: []string{"internal/telemetry"}, why: "one package defines the label sets and the attributes of spans"},
 		{library: "github.com/prometheus/client_golang", in: []string{"internal/telemetry"}, why: "the same"},
 		{library: "github.com/spf13/cobra", in: []string{"cmd/caprouter"}, why: "only commands parse flags"},
-		{library: "github.com/nats-io/nats-server/v2", in: []string{"internal/store", "internal/testkit/teststore", "test/crash"}, why: "other packages use tables and logs; tests and the crash driver run a server as the external store"},
+		{library: "github.com/nats-io/nats-server/v2", in: []string{"internal/store/natsserver", "internal/testkit/teststore", "test/crash"}, why: "other packages use tables and logs; tests and the crash driver run a server as the external store"},
 		{library: "github.com/nats-io/nats.go", in: []string{"internal/store", "test/internal/process"}, why: "other packages use tables and logs; a test is a client of a cluster"},
 		{library: "github.com/nats-io/nuid", in: []string{"internal/store"}, why: "the same"},
 		{library: "github.com/minio/highwayhash", in: []string{"internal/store/repair"}, why: "the hash of the engine's records"},

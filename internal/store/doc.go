@@ -1,5 +1,7 @@
 // Package store is the durable storage of the process. Its engine is NATS JetStream,
-// which no other package imports: they use tables, buckets, logs and errors.
+// which no package outside of this directory imports: they use tables, buckets, logs and
+// errors. The packages in it run the engine (natsserver), repair its files (repair), and
+// lock the directory (dirlock).
 //
 //	Table   typed rows, changed by optimistic concurrency control, with TTL and watch
 //	Bucket  keys with one value each, changed by comparing revisions

@@ -12,19 +12,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/caprouter/caprouter/internal/datadir"
+	"github.com/caprouter/caprouter/internal/store/natsserver"
 	"github.com/caprouter/caprouter/internal/store/repair"
 )
 
 const (
 	startTimeout  = 30 * time.Second // a store of many GiB is read when it opens
 	reconnectWait = 20 * time.Millisecond
-	maxPayload    = 1 << 20 // the default of every NATS server
-	memoryCap     = 256 << 20
 )
 
 // engine is the connection to JetStream and, if embedded, the server. The
@@ -41,9 +39,9 @@ type engine struct {
 	reconnected chan struct{} // the connection was restored; capacity 1
 
 	mu           sync.Mutex
-	server       *server.Server  // nil if external, or during a restart
-	err          error           // why server is nil
-	serverCtx    context.Context //nolint:containedctx // ends with the server of the moment, as calls to it do
+	server       *natsserver.Server // nil if external, or during a restart
+	err          error              // why server is nil
+	serverCtx    context.Context    //nolint:containedctx // ends with the server of the moment, as calls to it do
 	cancelServer context.CancelFunc
 	damage       map[string][]repair.Damage // by stream: removed since the last store was closed
 
@@ -122,29 +120,11 @@ func (e *engine) openConnections(options ...nats.Option) (err error) {
 	return err
 }
 
-// serverOptions are the settings of the embedded server.
-func (e *engine) serverOptions() *server.Options {
-	opts := &server.Options{
-		ServerName:             "caprouter",
-		DontListen:             true,
-		NoSigs:                 true,
-		DisableJetStreamBanner: true,
-		JetStream:              true,
-		StoreDir:               filepath.Join(e.cfg.Dir, "store"),
-		JetStreamMaxStore:      e.cfg.MaxBytes,
-		JetStreamMaxMemory:     memoryCap,
-		MaxPayload:             maxPayload,
-		SyncAlways:             e.cfg.SyncEvery == 0,
-		SyncInterval:           e.cfg.SyncEvery,
-	}
-	if opts.SyncAlways {
-		opts.SyncInterval = time.Minute // of the index files, which SyncAlways leaves out
-	}
-	return opts
-}
-
 // EngineVersion is the version of the embedded storage engine.
-const EngineVersion = server.VERSION
+const EngineVersion = natsserver.Version
+
+// engineDir is the directory of the engine's files.
+func (c *Config) engineDir() string { return filepath.Join(c.Dir, "store") }
 
 // startServer starts a server and makes it the current one.
 func (e *engine) startServer(ctx context.Context) error {
@@ -154,17 +134,15 @@ func (e *engine) startServer(ctx context.Context) error {
 	if err := e.repairFiles(ctx); err != nil {
 		return err
 	}
-	srv, err := server.NewServer(e.serverOptions())
+	srv, err := natsserver.New(natsserver.Config{
+		Dir: e.cfg.engineDir(), MaxBytes: e.cfg.MaxBytes, MaxMemory: maxMemoryLog, SyncEvery: e.cfg.SyncEvery,
+		StartTimeout: startTimeout, Logger: e.cfg.Logger, Failures: e.failures,
+	})
 	if err != nil {
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	log := newServerLog(e.cfg.Logger, e.failures)
-	srv.SetLoggerV2(log, false, false, false)
-	srv.Start() // returns after it has read the files
-	if ctx.Err() != nil || log.hasFailed() || !srv.JetStreamEnabled() || !srv.ReadyForConnections(startTimeout) {
-		srv.Shutdown()
-		srv.WaitForShutdown()
-		return fmt.Errorf("%w: the engine does not start: %s", ErrUnavailable, log.lastMessage())
+	if err := srv.Start(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,7 +154,7 @@ func (e *engine) startServer(ctx context.Context) error {
 // checkFiles returns an error if other users can change the engine's files, or if a
 // newer engine wrote them.
 func (e *engine) checkFiles() error {
-	if err := datadir.CheckSubdir(e.serverOptions().StoreDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := datadir.CheckSubdir(e.cfg.engineDir()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	wrote, err := datadir.Engine(e.cfg.Dir)
@@ -208,8 +186,7 @@ func (e *engine) stopServer(why error) {
 	}
 	e.mu.Unlock()
 	if srv != nil {
-		srv.Shutdown()
-		srv.WaitForShutdown()
+		srv.Stop()
 	}
 }
 
@@ -252,7 +229,7 @@ func (e *engine) usedBytes() int64 {
 	srv := e.server
 	e.mu.Unlock()
 	if srv != nil {
-		return int64(srv.GlobalAccount().JetStreamUsage().Store)
+		return srv.UsedBytes()
 	}
 	if e.cfg.URL == "" {
 		return 0

@@ -130,3 +130,9 @@ func (b *Bucket) MoveDataKeys(ctx context.Context) error {
 
 // BeginEpoch begins an epoch of data keys, and ends none.
 func (b *Bucket) BeginEpoch(ctx context.Context) error { return b.sealer.beginEpoch(ctx) }
+
+// CountDisconnect changes the state of the connection as its end does.
+func (s *Store) CountDisconnect() { s.engine.disconnects.Add(1) }
+
+// SignalReconnect signals that the connection was restored.
+func (s *Store) SignalReconnect() { s.engine.reconnected <- struct{}{} }

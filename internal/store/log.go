@@ -68,7 +68,7 @@ type Log struct {
 
 const (
 	defaultMemoryLog = 64 << 20
-	maxMemoryLog     = 256 << 20
+	maxMemoryLog     = 256 << 20 // and of all logs in memory together
 )
 
 // Log opens a log. It creates a missing one, and adapts an existing one to the

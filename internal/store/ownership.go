@@ -70,7 +70,7 @@ func (s *Store) watchPaths() ([]watchedPath, error) {
 	}
 	list := []watchedPath{{s.lock.Path(), info}}
 	if s.cfg.URL == "" {
-		path := s.engine.serverOptions().StoreDir
+		path := s.cfg.engineDir()
 		if info, err = os.Lstat(path); err != nil {
 			return nil, err
 		}

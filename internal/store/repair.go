@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/caprouter/caprouter/internal/store/repair"
@@ -29,7 +28,8 @@ func Repair(ctx context.Context, cfg RepairConfig) (list []repair.Stream, err er
 			err = fmt.Errorf("repair store: %w", err)
 		}
 	}()
-	if _, err := os.Stat(filepath.Join(cfg.Dir, "store")); err != nil {
+	c := Config{Dir: cfg.Dir, Logger: cfg.Logger}.withDefaults()
+	if _, err := os.Stat(c.engineDir()); err != nil {
 		return nil, err
 	}
 	lock, err := lockDirectory(cfg.Dir, "repair")
@@ -37,7 +37,6 @@ func Repair(ctx context.Context, cfg RepairConfig) (list []repair.Stream, err er
 		return nil, err
 	}
 	defer lock.Release()
-	c := Config{Dir: cfg.Dir, Logger: cfg.Logger}.withDefaults()
 	files := c.engineFiles()
 	if err := errors.Join(newEngine(c).checkFiles(), files.Check()); err != nil {
 		return nil, err

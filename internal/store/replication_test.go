@@ -1,64 +1,20 @@
 package store_test
 
 import (
-	"fmt"
-	"net"
-	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/caprouter/caprouter/internal/store"
-	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
-
-// serveCluster runs three NATS servers that form a cluster, and returns their URLs.
-func serveCluster(t *testing.T) string {
-	t.Helper()
-	var routes []*url.URL
-	var listeners []net.Listener
-	for range 3 {
-		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		listeners = append(listeners, listener)
-		routes = append(routes, &url.URL{Scheme: "nats", Host: listener.Addr().String()})
-	}
-	var urls []string
-	for i, listener := range listeners {
-		port := listener.Addr().(*net.TCPAddr).Port
-		if err := listener.Close(); err != nil { // a server needs the ports of the others before they start
-			t.Fatal(err)
-		}
-		srv, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprintf("n%d", i+1), Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}, Routes: routes,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv.Start()
-		t.Cleanup(func() {
-			srv.Shutdown()
-			srv.WaitForShutdown()
-		})
-		if !srv.ReadyForConnections(testkit.Patience) {
-			t.Fatal("the server does not start")
-		}
-		urls = append(urls, srv.ClientURL())
-	}
-	return strings.Join(urls, ",")
-}
 
 // A server of a stream may be behind its leader, and answer reads nevertheless. Here a
 // client does that: it answers that there are no messages.
 func TestReplicatedStore_ReadsWhatOneServerDoesNotHaveYet(t *testing.T) {
-	ctx, urls := t.Context(), serveCluster(t)
+	ctx, urls := t.Context(), teststore.ServeCluster(t)
 	s, err := store.Open(ctx, store.Config{URL: urls, Owner: "a", Replication: 3})
 	if err != nil {
 		t.Fatal(err)

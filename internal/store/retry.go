@@ -72,7 +72,7 @@ func (e *engine) isHealthy() bool {
 	e.mu.Lock()
 	srv := e.server
 	e.mu.Unlock()
-	return srv != nil && srv.JetStreamEnabled()
+	return srv != nil && srv.IsHealthy()
 }
 
 // restartEngine stops the engine and starts it, with exponential backoff, until that

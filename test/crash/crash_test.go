@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"path"
 	"slices"
 	"syscall"
 	"testing"
@@ -19,10 +20,10 @@ func plantedErrors() []process.Patch {
 		{Package: module + "history", File: "journal.go", Old: "\treturn j.appendRecord(ctx, rec, resilience.RetryConfig{})\n", New: "\tif planted(\"no decision record\") {\n\t\treturn nil\n\t}\n\treturn j.appendRecord(ctx, rec, resilience.RetryConfig{})\n"},
 		{Package: module + "history", File: "journal.go", Old: "\treturn j.appendRecord(ctx, r.record, resilience.RetryConfig{\n", New: "\tif planted(\"no outcome record\") {\n\t\treturn nil\n\t}\n\treturn j.appendRecord(ctx, r.record, resilience.RetryConfig{\n"},
 		{Package: module + "execution", File: "resume.go", Old: "\t\tcase task.Idempotent &&", New: "\t\tcase !planted(\"a resumed idempotent task is given up\") && task.Idempotent &&"},
-		{Package: module + "store", File: "engine.go", Old: "e.cfg.SyncEvery == 0,\n", New: "e.cfg.SyncEvery == 0 && !planted(\"no sync\"),\n"},
+		{Package: module + "store/natsserver", File: "server.go", Old: "c.SyncEvery == 0,\n", New: "c.SyncEvery == 0 && !planted(\"no sync\"),\n"},
 	}
-	for _, pkg := range []string{"history", "execution", "store"} {
-		patches = append(patches, process.Patch{Package: module + pkg, File: "planted.go", New: "package " + pkg + `
+	for _, pkg := range []string{"history", "execution", "store/natsserver"} {
+		patches = append(patches, process.Patch{Package: module + pkg, File: "planted.go", New: "package " + path.Base(pkg) + `
 
 import "os"
 

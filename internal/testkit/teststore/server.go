@@ -2,6 +2,10 @@ package teststore
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +64,46 @@ func (s *Server) StartAgain(t testing.TB) {
 func (s *Server) Stop() {
 	s.server.Shutdown()
 	s.server.WaitForShutdown()
+}
+
+// ServeCluster runs three servers that form a cluster, and returns their URLs. They are
+// stopped at the end of the test.
+func ServeCluster(t testing.TB) string {
+	t.Helper()
+	var routes []*url.URL
+	var listeners []net.Listener
+	for range 3 {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners = append(listeners, listener)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: listener.Addr().String()})
+	}
+	var urls []string
+	for i, listener := range listeners {
+		port := listener.Addr().(*net.TCPAddr).Port
+		if err := listener.Close(); err != nil { // a server needs the ports of the others before they start
+			t.Fatal(err)
+		}
+		srv, err := server.NewServer(&server.Options{
+			ServerName: fmt.Sprintf("n%d", i+1), Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}, Routes: routes,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Start()
+		t.Cleanup(func() {
+			srv.Shutdown()
+			srv.WaitForShutdown()
+		})
+		if !srv.ReadyForConnections(startTimeout) {
+			t.Fatal("the server does not start")
+		}
+		urls = append(urls, srv.ClientURL())
+	}
+	return strings.Join(urls, ",")
 }
 
 // OpenShared opens the store at a server, as one of several processes, and closes it

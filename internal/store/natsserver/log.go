@@ -1,4 +1,4 @@
-package store
+package natsserver
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// serverLog forwards the embedded server's log to slog, notices as debug. It also
+// serverLog forwards the server's log to slog, notices as debug. It also
 // detects a failed server, which the server reports only in its log.
 type serverLog struct {
 	log      *slog.Logger
@@ -19,8 +19,8 @@ type serverLog struct {
 	isFatal  bool
 }
 
-func newServerLog(log *slog.Logger, sick chan<- string) *serverLog {
-	return &serverLog{log: log, failures: sick}
+func newServerLog(log *slog.Logger, failures chan<- string) *serverLog {
+	return &serverLog{log: log, failures: failures}
 }
 
 // failureMessages are parts of the messages after which a stream, or all of them,
@@ -37,7 +37,7 @@ func (l *serverLog) forward(level slog.Level, format string, args []any) {
 			if strings.Contains(text, words) {
 				select {
 				case l.failures <- text:
-				default: // the supervisor will restart it anyway
+				default: // the owner has not received the last failure, and will restart the server anyway
 				}
 			}
 		}
