@@ -73,6 +73,20 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
+// BenchmarkScanSmall reads all of ten keys.
+func BenchmarkScanSmall(b *testing.B) {
+	bk := bucket(b, teststore.Open(b), store.BucketConfig{})
+	for i := range 10 {
+		must[uint64](b)(bk.Put(b.Context(), fmt.Sprint("key.", i), make([]byte, 100)))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := len(keys(b, bk, "")); got != 10 {
+			b.Fatalf("got %d keys, want 10", got)
+		}
+	}
+}
+
 func BenchmarkOpenAndClose(b *testing.B) {
 	dir := b.TempDir()
 	for b.Loop() {

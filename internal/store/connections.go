@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -68,14 +69,15 @@ func (e *engine) reader(stream string) (*nats.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.read == nil {
-		c.read, err = e.connect()
+		// For a page and the message that marks its end: the default is 512 KiB for each read.
+		c.read, err = e.connect(nats.SyncQueueLen(pageMessages + 1))
 	}
 	return c.read, err
 }
 
 // connect opens one more connection.
-func (e *engine) connect() (*nats.Conn, error) {
-	conn, err := nats.Connect(e.cfg.URL, e.options...)
+func (e *engine) connect(more ...nats.Option) (*nats.Conn, error) {
+	conn, err := nats.Connect(e.cfg.URL, slices.Concat(e.options, more)...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: connect: %w", ErrUnavailable, withoutURL(err))
 	}
