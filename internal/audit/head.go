@@ -2,16 +2,19 @@ package audit
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/datadir"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -194,4 +197,56 @@ func verifyHead(text []byte, signer Signer) (*chainHead, headStatus) {
 		return &h, headInvalid
 	}
 	return &h, headUnknownKey
+}
+
+// headInterval is the minimum time between two heads. A signature needs as much CPU
+// time as the rest of a record, so one head covers all batches of that time.
+const (
+	headInterval     = 50 * time.Millisecond
+	headSyncInterval = time.Second // a head survives the death of the process without a sync
+)
+
+// writeHeads signs and writes the head whenever the chain has grown, outside the
+// path of Append. The writer itself writes the first head of a process, before this
+// loop has anything to do.
+func (l *Log) writeHeads(ctx context.Context) error {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.headOutdated:
+		}
+		if err := l.writeHead(); err != nil {
+			l.cfg.Logger.ErrorContext(ctx, "write the head of the audit log", "error", err)
+		}
+		pause.Reset(headInterval)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pause.C:
+		}
+	}
+}
+
+// syncPeriodically syncs the head file while it changes, in a goroutine of its own,
+// because a slow disk must not delay the next head.
+func (f *headFile) syncPeriodically(ctx context.Context, logger *slog.Logger) error {
+	for range run.Ticks(ctx, headSyncInterval) {
+		if f.unsynced.Swap(false) {
+			if err := f.sync(); err != nil {
+				logger.ErrorContext(ctx, "write the head of the audit log", "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Log) writeHead() error {
+	at := l.end.Load()
+	if at.number == 0 {
+		return nil
+	}
+	return l.head.writeHead(l.newHead(l.storedChain, at), l.cfg.Signer)
 }

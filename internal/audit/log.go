@@ -102,13 +102,6 @@ type Log struct {
 	rewriteMu sync.Mutex // serializes erasure and retention
 }
 
-// chainStart is where a process continues a chain.
-type chainStart struct {
-	chainEnd
-	notes    []*pendingRecord // they precede the records of the next batch
-	nextSlot int64            // of the next head in the head file
-}
-
 func (c Config) withDefaults() (Config, error) {
 	if c.Writer == "" {
 		c.Writer = DefaultWriter
@@ -193,70 +186,6 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 		l.group.Go("store the head of the audit log", l.publishHeads)
 	}
 	return l, nil
-}
-
-// continueChain continues the chain at its end.
-func (l *Log) continueChain(ctx context.Context, w *batchWriter) error {
-	info, err := l.stream.Info(ctx)
-	if err != nil {
-		return err
-	}
-	l.size.Store(int64(info.Bytes))
-	l.streamLimit = info.MaxBytes
-	if l.others != nil {
-		l.openedBehind = info.Last
-		if err := l.others.open(ctx); err != nil {
-			return err
-		}
-	}
-	for attempt := 1; ; attempt++ {
-		start, err := l.resumeChain(ctx)
-		if err != nil {
-			return err
-		}
-		// If the clock was set back, requests of earlier processes seem younger than this
-		// one.
-		since := laterOf(l.cfg.Now(), l.newestTime())
-		for _, step := range l.clock.steps() {
-			since = laterOf(since, step.From)
-		}
-		l.known = newKnownRequests(knownSize, since)
-		at := start.chainEnd
-		l.head.nextSlot = start.nextSlot
-		l.openedAt = at.last
-		l.end.Store(&at)
-		*w = batchWriter{log: l, append: w.append, end: at, adminRecords: start.notes, starting: l.others != nil}
-		if l.others != nil {
-			err = l.continueSharedChain(ctx, w)
-		} else if at.number == 0 {
-			// A chain begins with its process, not with its first request, so that a data
-			// directory that was used is never without one.
-			err = w.commitBatch(ctx, nil)
-		}
-		w.starting = false
-		switch {
-		case err == nil:
-			return nil
-		case l.others != nil && w.failed != nil && attempt < maxBegins:
-			continue // a replica that closed the chain of the earlier process was faster
-		case l.others != nil:
-			return err
-		}
-		l.cfg.Logger.WarnContext(ctx, "the audit log cannot be begun before the first request", "error", err)
-		return nil
-	}
-}
-
-// maxBegins bounds the attempts to continue a chain that another replica closes meanwhile.
-const maxBegins = 5
-
-// continueSharedChain writes the start record at once, so that no other process continues
-// the chain, and stores its head.
-func (l *Log) continueSharedChain(ctx context.Context, w *batchWriter) error {
-	if err := w.commitBatch(ctx, nil); err != nil {
-		return err
-	}
-	return l.publishHead(ctx)
 }
 
 // Append writes the record durably, in one batch with other waiting records. If ctx
@@ -369,56 +298,4 @@ func (l *Log) Close(ctx context.Context) error {
 		l.closed = errors.Join(late, l.group.Wait(), l.writeHead(), l.publishLastHead(ctx), l.head.sync(), l.head.file.Close())
 	})
 	return l.closed
-}
-
-// headInterval is the minimum time between two heads. A signature needs as much CPU
-// time as the rest of a record, so one head covers all batches of that time.
-const (
-	headInterval     = 50 * time.Millisecond
-	headSyncInterval = time.Second // a head survives the death of the process without a sync
-)
-
-// writeHeads signs and writes the head whenever the chain has grown, outside the
-// path of Append. The writer itself writes the first head of a process, before this
-// loop has anything to do.
-func (l *Log) writeHeads(ctx context.Context) error {
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-l.headOutdated:
-		}
-		if err := l.writeHead(); err != nil {
-			l.cfg.Logger.ErrorContext(ctx, "write the head of the audit log", "error", err)
-		}
-		pause.Reset(headInterval)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-pause.C:
-		}
-	}
-}
-
-// syncPeriodically syncs the head file while it changes, in a goroutine of its own,
-// because a slow disk must not delay the next head.
-func (f *headFile) syncPeriodically(ctx context.Context, logger *slog.Logger) error {
-	for range run.Ticks(ctx, headSyncInterval) {
-		if f.unsynced.Swap(false) {
-			if err := f.sync(); err != nil {
-				logger.ErrorContext(ctx, "write the head of the audit log", "error", err)
-			}
-		}
-	}
-	return nil
-}
-
-func (l *Log) writeHead() error {
-	at := l.end.Load()
-	if at.number == 0 {
-		return nil
-	}
-	return l.head.writeHead(l.newHead(l.storedChain, at), l.cfg.Signer)
 }

@@ -249,3 +249,74 @@ func (c *storedChain) isConnected(ctx context.Context, from, to chainEnd) (ok, s
 		})
 	return next.hash == to.hash, stopped, err
 }
+
+// chainStart is where a process continues a chain.
+type chainStart struct {
+	chainEnd
+	notes    []*pendingRecord // they precede the records of the next batch
+	nextSlot int64            // of the next head in the head file
+}
+
+// continueChain continues the chain at its end.
+func (l *Log) continueChain(ctx context.Context, w *batchWriter) error {
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	l.size.Store(int64(info.Bytes))
+	l.streamLimit = info.MaxBytes
+	if l.others != nil {
+		l.openedBehind = info.Last
+		if err := l.others.open(ctx); err != nil {
+			return err
+		}
+	}
+	for attempt := 1; ; attempt++ {
+		start, err := l.resumeChain(ctx)
+		if err != nil {
+			return err
+		}
+		// If the clock was set back, requests of earlier processes seem younger than this
+		// one.
+		since := laterOf(l.cfg.Now(), l.newestTime())
+		for _, step := range l.clock.steps() {
+			since = laterOf(since, step.From)
+		}
+		l.known = newKnownRequests(knownSize, since)
+		at := start.chainEnd
+		l.head.nextSlot = start.nextSlot
+		l.openedAt = at.last
+		l.end.Store(&at)
+		*w = batchWriter{log: l, append: w.append, end: at, adminRecords: start.notes, starting: l.others != nil}
+		if l.others != nil {
+			err = l.continueSharedChain(ctx, w)
+		} else if at.number == 0 {
+			// A chain begins with its process, not with its first request, so that a data
+			// directory that was used is never without one.
+			err = w.commitBatch(ctx, nil)
+		}
+		w.starting = false
+		switch {
+		case err == nil:
+			return nil
+		case l.others != nil && w.failed != nil && attempt < maxBegins:
+			continue // a replica that closed the chain of the earlier process was faster
+		case l.others != nil:
+			return err
+		}
+		l.cfg.Logger.WarnContext(ctx, "the audit log cannot be begun before the first request", "error", err)
+		return nil
+	}
+}
+
+// maxBegins bounds the attempts to continue a chain that another replica closes meanwhile.
+const maxBegins = 5
+
+// continueSharedChain writes the start record at once, so that no other process continues
+// the chain, and stores its head.
+func (l *Log) continueSharedChain(ctx context.Context, w *batchWriter) error {
+	if err := w.commitBatch(ctx, nil); err != nil {
+		return err
+	}
+	return l.publishHead(ctx)
+}
