@@ -10,6 +10,7 @@ import (
 // TestStore_KeepsAcknowledgedWritesAfterKill repeatedly kills a writing process
 // that uses the same files.
 func TestStore_KeepsAcknowledgedWritesAfterKill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var acknowledged []string
 	for round := range 6 {

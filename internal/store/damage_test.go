@@ -30,6 +30,7 @@ func damage(t *testing.T, dir, pattern string, change func([]byte) []byte) {
 }
 
 func TestStore_OpensDamagedFiles(t *testing.T) {
+	t.Parallel()
 	flip := func(at func(size int) int) func([]byte) []byte {
 		return func(data []byte) []byte {
 			data[at(len(data))] ^= 0x40
@@ -56,6 +57,7 @@ func TestStore_OpensDamagedFiles(t *testing.T) {
 		{"settings flipped", "LOG/meta.inf", flip(middle), 1000, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			ctx := t.Context()
 			dir := t.TempDir()
 			s := open(t, dir)

@@ -47,6 +47,7 @@ func (j *journal) logger(level slog.Level) *slog.Logger {
 }
 
 func TestEngine_HandlesSurviveRestart(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	var said journal
 	s := teststore.Open(t, func(c *store.Config) { c.Logger = said.logger(slog.LevelInfo) })
@@ -91,6 +92,7 @@ func TestEngine_HandlesSurviveRestart(t *testing.T) {
 }
 
 func TestEngine_FollowerSurvivesRestart(t *testing.T) {
+	t.Parallel()
 	s := teststore.Open(t)
 	l := openLog(t, s, store.LogConfig{})
 	add(t, l, "log.a", "0")
@@ -122,6 +124,7 @@ func TestEngine_FollowerSurvivesRestart(t *testing.T) {
 // TestEngine_WritersSurviveRestart restarts the engine under concurrent writers:
 // each write is acknowledged once and stored once.
 func TestEngine_WritersSurviveRestart(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{})

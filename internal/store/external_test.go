@@ -116,6 +116,7 @@ func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 // TestExternalStore_RecreatesMemoryLogAfterServerRestart restarts the server, whose
 // logs in memory are gone then, while one is followed.
 func TestExternalStore_RecreatesMemoryLogAfterServerRestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	port := testkit.FreePort(t)
 	srv := teststore.Serve(t, dir, port)

@@ -12,6 +12,7 @@ import (
 // The engine compares an expected sequence only if the process does not know the newest
 // message of the subject.
 func TestLog_ComparesExpectedSequences(t *testing.T) {
+	t.Parallel()
 	s := teststore.Open(t)
 	cfg := store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}}
 	l, other := openLog(t, s, cfg), openLog(t, s, cfg)

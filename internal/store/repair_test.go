@@ -114,6 +114,7 @@ func repairRefused(t *testing.T, dir string, log *slog.Logger) {
 // of 1,000 messages, and of 20 appended ones, are lost after two restarts: one
 // after a clean shutdown, and one after SIGKILL, when the engine's index is old.
 func TestRepair_DamageNearTheEnd(t *testing.T) {
+	t.Parallel()
 	type span = [2]int // first and last message that may be lost
 	none := span{1, 0}
 	flip := func(text string, where func(begin, data, end int) int) func(*testing.T, []byte) []byte {
@@ -162,6 +163,7 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 		{"behind the end", func(_ *testing.T, b []byte) []byte { return append(b, noise(300)...) }, none, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			block, index := streamFile(dir, "LOG", "1.blk"), streamFile(dir, "LOG", "index.db")
 			s := open(t, dir)
@@ -216,6 +218,7 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 // as well, because its index is not valid. In both cases only the damaged message
 // is lost.
 func TestRepair_DamageFarFromTheEnd(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		at     []int // the damaged messages
@@ -228,6 +231,7 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 		{"far and at the end, and the index is old", []int{10, 199}, true, 1}, // the damage at the end may be an unfinished write
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			s := open(t, dir)
 			l := openLog(t, s, store.LogConfig{})

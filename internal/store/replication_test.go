@@ -14,6 +14,7 @@ import (
 // A server of a stream may be behind its leader, and answer reads nevertheless. Here a
 // client does that: it answers that there are no messages.
 func TestReplicatedStore_ReadsWhatOneServerDoesNotHaveYet(t *testing.T) {
+	t.Parallel()
 	ctx, urls := t.Context(), teststore.ServeCluster(t)
 	s, err := store.Open(ctx, store.Config{URL: urls, Owner: "a", Replication: 3})
 	if err != nil {

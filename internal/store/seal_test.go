@@ -146,6 +146,7 @@ func TestSealedBucket_EraseHistoryKeepsTheValue(t *testing.T) {
 }
 
 func TestSealedBucket_ExpiryErasesEveryRevision(t *testing.T) {
+	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
 	ring, _ := newRing(t, "")
 	s := teststore.Open(t, func(c *store.Config) { c.Dir = dir })

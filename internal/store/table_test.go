@@ -203,6 +203,7 @@ func wantEvents(t *testing.T, events <-chan watchEvent, want ...watchEvent) {
 }
 
 func TestTable_WatchReportsChanges(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{KeyTTL: true})
@@ -238,6 +239,7 @@ func TestTable_WatchReportsChanges(t *testing.T) {
 // expiry is the signal. An update must set the TTL again, because the engine drops
 // the one of the previous value.
 func TestTable_RowExpires(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	table := openTable(t, store.BucketConfig{KeyTTL: true})
 	events := watch(t, table)

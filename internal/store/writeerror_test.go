@@ -17,6 +17,7 @@ import (
 // TestStore_RecoversFromWriteErrors causes real write errors in another process
 // with a limit on the size of its files.
 func TestStore_RecoversFromWriteErrors(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := startChild(t, "limit", dir)
 	p.expect(t, "recovered")
