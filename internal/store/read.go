@@ -65,12 +65,16 @@ func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn
 		return err
 	}
 	q.Batch, q.MaxBytes = pageMessages, pageBytes
-	var more bool // the page before reported more messages
+	var more, interrupted bool // the page before reported more messages; it was not read to its end
 	for {
 		var page []*nats.Msg
-		promised := more
-		err := s.retry(ctx, "read", func(ctx context.Context) (err error) {
-			page, more, err = s.fetchPage(ctx, stream, q)
+		promised := more && !interrupted
+		err := s.retry(ctx, "read", func(attempt context.Context) (err error) {
+			page, more, err = s.fetchPage(attempt, stream, q)
+			// A retry must not begin the page again: it may need more time than an attempt has.
+			if interrupted = err != nil && len(page) > 0 && ctx.Err() == nil; interrupted {
+				more, err = true, nil
+			}
 			return err
 		})
 		if err != nil {
@@ -144,7 +148,8 @@ func (s *Store) skipDamage(ctx context.Context, stream string, q directGet) (uin
 }
 
 // fetchPage fetches the next messages; more reports whether there are others behind
-// them.
+// them. If the connection or ctx ends before the page, it returns the error with what it has
+// received.
 func (s *Store) fetchPage(ctx context.Context, stream string, q directGet) (page []*nats.Msg, more bool, err error) {
 	body, err := strictjson.Marshal(q)
 	if err != nil {
@@ -167,7 +172,7 @@ func (s *Store) fetchPage(ctx context.Context, stream string, q directGet) (page
 	for {
 		raw, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			return nil, false, err
+			return page, false, err
 		}
 		switch status := raw.Header.Get("Status"); {
 		case status == "204" && len(raw.Data) == 0: // end of the page

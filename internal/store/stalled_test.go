@@ -3,7 +3,6 @@ package store_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"strings"
@@ -21,7 +20,9 @@ import (
 func TestLog_AppendsWhileTheMessagesOfAnotherLogAreStalled(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	stalled := make(chan struct{}, 1)
-	addr := stallAt(t, strings.TrimPrefix(srv.URL, "nats://"), []byte("log.slow"), stalled)
+	addr := startProxy(t, strings.TrimPrefix(srv.URL, "nats://"),
+		func(client, server net.Conn) { _, _ = io.Copy(client, server) },
+		func(server, client net.Conn) { forwardUntil(server, client, []byte("log.slow"), stalled) })
 	s, err := store.Open(t.Context(), store.Config{URL: "nats://" + addr, Owner: "a"})
 	if err != nil {
 		t.Fatal(err)
@@ -51,51 +52,8 @@ func TestLog_AppendsWhileTheMessagesOfAnotherLogAreStalled(t *testing.T) {
 	}
 }
 
-// stallAt returns the address of a proxy that stops forwarding a connection to the
-// server when the client has sent a text on it, and then sends to the channel.
-func stallAt(t *testing.T, server string, text []byte, stalled chan<- struct{}) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	group := run.New(context.WithoutCancel(t.Context()))
-	group.Go("proxy", func(ctx context.Context) error {
-		for {
-			client, err := l.Accept()
-			if errors.Is(err, net.ErrClosed) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			upstream, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			context.AfterFunc(ctx, func() { _, _ = client.Close(), upstream.Close() })
-			group.Go("to the client", func(context.Context) error {
-				_, _ = io.Copy(client, upstream)
-				return nil
-			})
-			group.Go("to the server", func(context.Context) error {
-				forwardUntil(upstream, client, text, stalled)
-				return nil
-			})
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		group.Stop(nil)
-		if err := group.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
-	return l.Addr().String()
-}
-
-// forwardUntil copies until a read contains the text, which it does not forward.
+// forwardUntil copies until a read contains the text, which it does not forward, and then
+// sends to the channel.
 func forwardUntil(to io.Writer, from io.Reader, text []byte, stalled chan<- struct{}) {
 	buf := make([]byte, 64<<10)
 	for {

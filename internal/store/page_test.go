@@ -1,0 +1,50 @@
+package store_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// A page that one attempt cannot read completely, because the machine or the network is
+// slow, is not read from its beginning for ever.
+func TestLog_ReadContinuesAnInterruptedPage(t *testing.T) {
+	t.Parallel()
+	const messages, size = 40, 64 << 10 // less than a page
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	addr := startProxy(t, strings.TrimPrefix(srv.URL, "nats://"), func(client, server net.Conn) {
+		_, _ = io.CopyN(client, server, messages*size*2/3) // of each connection
+		_, _ = client.Close(), server.Close()
+	}, func(server, client net.Conn) { _, _ = io.Copy(server, client) })
+	s, err := store.Open(t.Context(), store.Config{URL: "nats://" + addr, Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	l := openLog(t, s, store.LogConfig{})
+	var want []string
+	for i := range messages {
+		text := fmt.Sprint(i, " ")
+		add(t, l, "log.a", text+strings.Repeat("x", size))
+		want = append(want, text)
+	}
+	var got []string
+	err = l.Read(t.Context(), store.ReadFrom{}, func(m store.Message) error {
+		text, _, _ := strings.Cut(string(m.Data), "x")
+		got = append(got, text)
+		return nil
+	})
+	if err != nil {
+		t.Errorf("read: %v", err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
