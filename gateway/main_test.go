@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		case "poisoned":
 			runPoisonedServer()
+		case "invalid":
+			serveInvalidTools(os.Stdin, os.Stdout)
+			os.Exit(0)
 		case "silent":
 			select {}
 		}

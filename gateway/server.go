@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -152,6 +153,16 @@ func (s *server) setTools(tools map[string]*tool, listed uint64) {
 	s.broadcast()
 	s.mu.Unlock()
 	s.reportQuarantined(before, tools)
+	s.reportUnusable(before, tools)
+}
+
+// reportUnusable logs the tools that cannot be called, unless that was logged before.
+func (s *server) reportUnusable(before, tools map[string]*tool) {
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		if t, old := tools[name], before[name]; t.Error != "" && (old == nil || old.Error != t.Error) {
+			s.log.Warn("a tool cannot be called", "tool", t.Action, "error", t.Error)
+		}
+	}
 }
 
 // isAvailable reports whether calls of the server can be expected to succeed.

@@ -43,7 +43,8 @@ type tool struct {
 	retry      *mcpfile.Retry
 	timeoutMS  int
 
-	definition json.RawMessage // as the server lists it; nil if it cannot list tools
+	definition json.RawMessage // as the server lists it; nil if it cannot list tools, or the tool is invalid
+	invalid    string          // why the entry in the list of the server cannot be decoded; "" = it can
 	quarantine *pins.Verdict   // nil = may be called
 }
 
@@ -61,13 +62,15 @@ func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool
 				Parameters: l.InputSchema, Returns: l.OutputSchema, ReadOnly: l.ReadOnly, Annotations: l.Annotations,
 			},
 			Name: l.Name, idempotent: l.Idempotent, retry: server.Retry, timeoutMS: server.Timeouts.Call,
-			definition: l.Definition,
+			definition: l.Definition, invalid: l.Invalid,
 		}
 		if len(l.Definition) > maxDefinition {
 			t.Description, t.Parameters, t.Returns = "", nil, nil
 			t.Error = fmt.Sprintf("its definition is larger than %d bytes", maxDefinition)
 		} else {
-			t.Findings = pins.Inspect(l.Definition)
+			if l.Definition != nil {
+				t.Findings = pins.Inspect(l.Definition)
+			}
 			t.compile()
 		}
 		tools[l.Name] = t
@@ -131,7 +134,7 @@ func (t *tool) override(a *mcpfile.Action) *tool {
 
 // compile compiles the schemas. A tool whose schemas do not compile cannot be called.
 func (t *tool) compile() {
-	t.input, t.output, t.Error = nil, nil, ""
+	t.input, t.output, t.Error = nil, nil, t.invalid
 	var err error
 	if t.Parameters != nil {
 		if t.input, err = schema.Compile(t.Parameters); err != nil {

@@ -103,6 +103,9 @@ func deliveryOf(ctx context.Context) *delivery {
 // describeInvalid returns what is wrong with a result that cannot be decoded, or "" for any
 // other error. The error of the library contains the rest of the result.
 func describeInvalid(err error) string {
+	if err == nil {
+		return ""
+	}
 	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if wrongType.Field == "" {
 			return "it is not an object"

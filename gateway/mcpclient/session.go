@@ -33,6 +33,7 @@ type Session struct {
 	http    *httpTransport      // of other servers
 	changed chan struct{}
 	changes atomic.Uint64 // notifications of changed tools
+	lenient atomic.Int32  // requests of lists in which invalid tools are replaced
 	done    chan struct{}
 	ended   error // how the session ended; set before done is closed
 	group   *run.Group
@@ -83,7 +84,11 @@ func (s *Session) open(ctx context.Context, cfg Config) error {
 	client := egress.NewClient(s.http)
 	var failures []error
 	for _, kind := range kinds {
-		if err = s.connect(ctx, transportOf(kind, s.server.URL, client), cfg); err == nil {
+		transport := transportOf(kind, s.server.URL, client)
+		if kind == mcpfile.SSE {
+			transport = lenientTransport{transport, s}
+		}
+		if err = s.connect(ctx, transport, cfg); err == nil {
 			return nil
 		}
 		failures = append(failures, err)
@@ -101,7 +106,7 @@ func (s *Session) openProcess(ctx context.Context, cfg Config) error {
 		return err
 	}
 	pipes := &mcp.IOTransport{Reader: s.process.Output, Writer: s.process.Input}
-	err = s.connect(ctx, observingTransport{pipes, s}, cfg)
+	err = s.connect(ctx, lenientTransport{observingTransport{pipes, s}, s}, cfg)
 	if err == nil {
 		return nil
 	}

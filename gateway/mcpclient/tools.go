@@ -29,6 +29,8 @@ type Tool struct {
 	// Definition is the canonical JSON of all that a model or a policy depends on: names,
 	// description, schemas and hints.
 	Definition json.RawMessage
+	// Invalid is why the tool cannot be decoded; "" = it can. Only its name is known.
+	Invalid string
 }
 
 // definition is a tool with its members in a fixed order.
@@ -50,7 +52,7 @@ func (s *Session) Tools(ctx context.Context) ([]Tool, error) {
 	size := 0
 	cursors := map[string]bool{} // a list that does not end repeats them
 	for params := (&mcp.ListToolsParams{}); ; {
-		page, err := s.session.ListTools(ctx, params)
+		page, err := s.listPage(ctx, params)
 		if err != nil {
 			if text := describeInvalid(err); text != "" {
 				return nil, fmt.Errorf("the list is not valid: %s", text)
@@ -84,7 +86,21 @@ func (s *Session) Tools(ctx context.Context) ([]Tool, error) {
 	}
 }
 
+// listPage requests one page of the list.
+func (s *Session) listPage(ctx context.Context, params *mcp.ListToolsParams) (*mcp.ListToolsResult, error) {
+	page, err := s.session.ListTools(ctx, params)
+	if describeInvalid(err) == "" {
+		return page, err
+	}
+	s.lenient.Add(1)
+	defer s.lenient.Add(-1)
+	return s.session.ListTools(lenient(ctx), params)
+}
+
 func newTool(t *mcp.Tool) (Tool, error) {
+	if reason, ok := t.Meta[invalidKey].(string); ok {
+		return Tool{Name: t.Name, Invalid: reason}, nil
+	}
 	tool := Tool{Name: t.Name, Title: t.Title, Description: t.Description}
 	var err error
 	if tool.InputSchema, err = strictjson.Marshal(t.InputSchema); err != nil {

@@ -92,10 +92,16 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		d.status.Store(int32(resp.StatusCode))
 	}
 	t.rejected.Store(resp.StatusCode == http.StatusUnauthorized)
-	if mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mediaType == "text/event-stream" {
+	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	isStream := mediaType == "text/event-stream"
+	if isStream {
 		resp.Body = t.observe(resp.Body)
 	} else {
 		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxBody}
+	}
+	if isLenient(req.Context()) {
+		resp.Body, resp.ContentLength = newLenientBody(resp.Body, isStream), -1
+		resp.Header.Del("Content-Length")
 	}
 	return resp, nil
 }

@@ -1,0 +1,141 @@
+//go:build unix
+
+package gateway_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/gateway/mcpclient"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// invalidTools is a result of tools/list with one valid tool, and others that are no tools of
+// the protocol.
+const invalidTools = `{"tools":[` +
+	`{"name":"description","description":7,"inputSchema":{"type":"object"}},` +
+	`{"name":"hints","annotations":{"readOnlyHint":"yes"},"inputSchema":{"type":"object"}},` +
+	`{"name":"good","inputSchema":{"type":"object"}},` +
+	`{"name":"icons","icons":[{"src":"a:b","sizes":"any"}],"inputSchema":{"type":"object"}},` +
+	`{"name":"infinite","inputSchema":{"maximum":1e400}},` +
+	`{"name":7,"inputSchema":{"type":"object"}},` +
+	`"text"]}`
+
+// answerInvalidTools returns the response of a server with invalidTools, "" for a
+// notification.
+func answerInvalidTools(message []byte) string {
+	var request struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if json.Unmarshal(message, &request) != nil || request.ID == nil {
+		return ""
+	}
+	answer := `"error":{"code":-32601,"message":"not found"}`
+	switch request.Method {
+	case "initialize":
+		answer = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"invalid","version":"1"}}`
+	case "tools/list":
+		answer = `"result":` + invalidTools
+	case "tools/call":
+		answer = `"result":{"content":[{"type":"text","text":"called"}]}`
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, request.ID, answer)
+}
+
+// serveInvalidTools is the server over stdio.
+func serveInvalidTools(in io.Reader, out io.Writer) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if answer := answerInvalidTools(lines.Bytes()); answer != "" {
+			fmt.Fprintln(out, answer)
+		}
+	}
+}
+
+// TestGateway_LeavesOutInvalidTools lists tools that the library cannot decode. The others can
+// be called.
+func TestGateway_LeavesOutInvalidTools(t *testing.T) {
+	reply := func(mediaType, format string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			answer := answerInvalidTools(body)
+			if answer == "" {
+				w.WriteHeader(http.StatusAccepted)
+				return
+			}
+			w.Header().Set("Content-Type", mediaType)
+			fmt.Fprintf(w, format, answer)
+		})
+	}
+	answers := make(chan string, 100)
+	events := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			body, _ := io.ReadAll(r.Body)
+			w.WriteHeader(http.StatusAccepted)
+			answers <- answerInvalidTools(body)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "event: endpoint\ndata: /messages\n\n")
+		for {
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case answer := <-answers:
+				if answer != "" {
+					fmt.Fprintf(w, "event: message\ndata: %s\n\n", answer)
+				}
+			}
+		}
+	})
+	for name, server := range map[string]mcpfile.Server{
+		"stdio":        {Transport: mcpfile.Stdio, Command: []string{os.Args[0], "invalid", "-"}},
+		"JSON":         {Transport: mcpfile.HTTP, URL: serve(t, reply("application/json", "%s")).URL},
+		"event stream": {Transport: mcpfile.HTTP, URL: serve(t, reply("text/event-stream", ": comment\nevent: message\ndata: %s\n\n")).URL},
+		"SSE":          {Transport: mcpfile.SSE, URL: serve(t, events).URL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server.ID = "s"
+			log := &testkit.LogBuffer{}
+			g := start(t, gateway.Config{Client: mcpclient.Config{Logger: log.Logger()}}, server)
+			info := g.Servers()[0]
+			got := map[string]string{}
+			for _, tool := range info.Tools {
+				got[tool.Action] = tool.Error
+			}
+			want := map[string]string{
+				"s.description": "its description must be a string, got a number",
+				"s.good":        "",
+				"s.hints":       "its annotations/readOnlyHint must be true or false, got a string",
+				"s.icons":       "its icons/0/sizes must be an array, got a string",
+				"s.infinite":    "its inputSchema/maximum is out of range: 1e400",
+				"s.tools/5":     "its name must be a string, got a number",
+				"s.tools/6":     "must be an object, got a string",
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("server %s %q: tools and their errors (-want +got):\n%s", info.Status, info.Error, diff)
+			}
+			if _, err := g.Invoke(t.Context(), contract.Action{Action: "s.good", Input: json.RawMessage(`{}`)}); err != nil {
+				t.Errorf("the valid tool: got error %v, want a result", err)
+			}
+			if _, err := g.Invoke(t.Context(), contract.Action{Action: "s.hints", Input: json.RawMessage(`{}`)}); codeOf(err) != contract.ActionUnavailable {
+				t.Errorf("an invalid tool: got error %v, want %s", err, contract.ActionUnavailable)
+			}
+			if !strings.Contains(log.String(), "s.hints") {
+				t.Errorf("got log %s, want the tools that cannot be called", log.String())
+			}
+		})
+	}
+}
