@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -92,12 +91,10 @@ func runInit(out io.Writer, dir string) error {
 	return nil
 }
 
-// starterDefaults returns the defaults, with the name of the default model and the
-// sample agent of the registry.
+// starterDefaults returns the defaults, with the sample agent of the registry.
 func starterDefaults() config.Config {
 	cfg := config.Default()
 	cfg.SampleAgent = demo.SampleAddress
-	cfg.LLM.Model = cmp.Or(cfg.LLM.Model, llm.DefaultModel)
 	return cfg
 }
 
@@ -188,7 +185,10 @@ func errInitExists(path string) error {
 
 // renderConfig returns caprouter.yaml with the values of cfg.
 func renderConfig(cfg *config.Config) ([]byte, error) {
-	t, err := template.New(config.DefaultFile).Funcs(template.FuncMap{"yaml": formatYAML}).Parse(starterConfig)
+	t, err := template.New(config.DefaultFile).Funcs(template.FuncMap{
+		"yaml":         formatYAML,
+		"defaultModel": func() string { return llm.DefaultModel },
+	}).Parse(starterConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -47,13 +47,16 @@ func TestInit_WritesDefaults(t *testing.T) {
 	if err := got.Validate(); err != nil {
 		t.Errorf("got %v, want a valid configuration", err)
 	}
-	if got.LLM.Model != llm.DefaultModel {
-		t.Errorf("got model %q, want it to be named: %s", got.LLM.Model, llm.DefaultModel)
+	if got.LLM.Model != "" {
+		t.Errorf("got model %q, want none: another provider would get the name", got.LLM.Model)
+	}
+	if text, err := renderConfig(&want); err != nil || !strings.Contains(string(text), llm.DefaultModel) {
+		t.Errorf("got error %v, want the default model %s to be named\n%s", err, llm.DefaultModel, text)
 	}
 	if got.SampleAgent != demo.SampleAddress {
 		t.Errorf("got sample_agent %q, want %s, as in the registry", got.SampleAgent, demo.SampleAddress)
 	}
-	got.LLM.Model, got.SampleAgent = config.Default().LLM.Model, ""
+	got.SampleAgent = ""
 	if diff := cmp.Diff(config.Default(), got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("configuration (-default +written):\n%s", diff)
 	}
