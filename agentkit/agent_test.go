@@ -88,6 +88,21 @@ func TestAgent_PassesTaskToWork(t *testing.T) {
 	}
 }
 
+// JSON does not limit numbers. Inputs are for the work, which decodes those that it uses.
+func TestAgent_AcceptsNumbersOfAnySize(t *testing.T) {
+	router := newFakeRouter(t)
+	var got string
+	h := newAgent(t, router, nil, func(_ context.Context, task contract.Task) (contract.Result, error) {
+		got = string(task.Inputs["n"])
+		return contract.Result{}, nil
+	})
+	task := goodTask().with("inputs", object{"prompt": "x", "n": json.RawMessage("[1e400,-1e-400]")})
+	result(t, serve(h, post("/", router.token(goodClaims()), task.json())))
+	if want := "[1e400,-1e-400]"; got != want {
+		t.Errorf("got input %q, want %q", got, want)
+	}
+}
+
 func TestAgent_RejectsInvalidRequests(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, func(context.Context, contract.Task) (contract.Result, error) {
