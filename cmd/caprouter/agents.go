@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +42,7 @@ func newAgentsListCommand() *cobra.Command {
 			if err := c.getResource(cmd.Context(), agentsPath, nil, &list); err != nil {
 				return err
 			}
-			return printOutput(cmd, flags.asJSON, list, func(out io.Writer) error { return printAgents(out, list.Agents) })
+			return printOutput(cmd, flags.asJSON, list, func(out io.Writer) error { return printAgents(out, list.Agents, time.Now()) })
 		},
 	}
 	flags.register(cmd)
@@ -49,7 +50,7 @@ func newAgentsListCommand() *cobra.Command {
 	return cmd
 }
 
-func printAgents(out io.Writer, agents []rest.Agent) error {
+func printAgents(out io.Writer, agents []rest.Agent, now time.Time) error {
 	if len(agents) == 0 {
 		_, err := fmt.Fprintln(out, "no agents")
 		return err
@@ -61,7 +62,7 @@ func printAgents(out io.Writer, agents []rest.Agent) error {
 		rows[i] = tableRow{
 			cells: []tableCell{
 				{text: a.ID, style: bold},
-				{text: formatState(a)},
+				{text: formatListState(a, now)},
 				{text: a.Breaker.State},
 				{text: fmt.Sprintf("%d/%d", a.InFlight, a.MaxInFlight), right: true},
 				{text: cmp.Or(a.Entry.Endpoint.Protocol, "-")},

@@ -53,6 +53,9 @@ func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
 	field("agent", a.ID)
 	field("origin", a.Origin)
 	field("state", formatState(a))
+	if a.Polling != nil {
+		field("workers", formatPolling(a.Polling, now))
+	}
 	field("in flight", fmt.Sprintf("%d of %d", a.InFlight, a.MaxInFlight))
 	field("breaker", a.Breaker.State)
 	field("description", a.Entry.Description)
@@ -97,6 +100,26 @@ func formatState(a *rest.Agent) string {
 		return string(a.State)
 	}
 	return fmt.Sprintf("%s (%s)", a.State, strings.Join(a.Reasons, ", "))
+}
+
+// formatListState returns the state and, for an agent that pulls while no poll waits, when
+// its latest poll was.
+func formatListState(a *rest.Agent, now time.Time) string {
+	if a.Polling == nil || a.Polling.Polls > 0 {
+		return formatState(a)
+	}
+	return formatState(a) + ", " + formatPolling(a.Polling, now)
+}
+
+// formatPolling returns what the router has seen of the workers of an agent that pulls.
+func formatPolling(p *rest.Polling, now time.Time) string {
+	switch {
+	case p.Polls > 0:
+		return fmt.Sprintf("%d waiting", p.Polls)
+	case p.LastPollAt == nil:
+		return "no poll yet"
+	}
+	return fmt.Sprintf("last poll %s ago", max(now.Sub(*p.LastPollAt), 0).Round(time.Second))
 }
 
 // formatLease returns how long a lease is valid, or has ended.

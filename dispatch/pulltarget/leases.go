@@ -78,8 +78,8 @@ func (l *Leases) Lease(
 ) (leased contract.LeasedTask, ok bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, time.Duration(req.WaitS)*time.Second)
 	defer cancel()
-	l.cfg.Offers.beginPoll(agentID)
-	defer l.cfg.Offers.endPoll(agentID)
+	l.cfg.Offers.beginPoll(agentID, l.cfg.Now())
+	defer func() { l.cfg.Offers.endPoll(agentID, l.cfg.Now()) }()
 	for ctx.Err() == nil { // a client that has disconnected must not get a task
 		taken, next, changed := l.cfg.Offers.take(agentID, l.cfg.Now())
 		if taken == nil {

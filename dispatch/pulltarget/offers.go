@@ -18,7 +18,8 @@ type Offers struct {
 	mu     sync.Mutex
 	agents map[string]*agentOffers
 	byTask map[string]*offer
-	swept  time.Time // when expired announcements were last removed
+	polled map[string]time.Time // when the latest poll of an agent began, or ended
+	swept  time.Time            // when expired announcements were last removed
 }
 
 // agentOffers are the offers for one agent, oldest first.
@@ -42,7 +43,7 @@ const announcementTTL = 2 * maxLook
 
 // NewOffers returns Offers without any.
 func NewOffers() *Offers {
-	return &Offers{agents: map[string]*agentOffers{}, byTask: map[string]*offer{}}
+	return &Offers{agents: map[string]*agentOffers{}, byTask: map[string]*offer{}, polled: map[string]time.Time{}}
 }
 
 // Add lists a task of a request that this process executes.
@@ -127,18 +128,31 @@ func (a *agentOffers) wake() {
 }
 
 // beginPoll keeps the agent listed until endPoll.
-func (o *Offers) beginPoll(agentID string) {
+func (o *Offers) beginPoll(agentID string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.agentOf(agentID).polls++
+	o.polled[agentID] = now
 }
 
-func (o *Offers) endPoll(agentID string) {
+func (o *Offers) endPoll(agentID string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	a := o.agents[agentID]
 	a.polls--
+	o.polled[agentID] = now
 	o.dropIfIdle(agentID, a)
+}
+
+// Polls returns how many polls of the agent wait at this process, and when the latest one
+// was seen; the zero time if there was none since the start.
+func (o *Offers) Polls(agentID string) (waiting int, last time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if a := o.agents[agentID]; a != nil {
+		waiting = a.polls
+	}
+	return waiting, o.polled[agentID]
 }
 
 // take returns the oldest offer that can be leased now, to be followed by endTake.

@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -20,6 +22,32 @@ import (
 func pullRegistry(idempotent bool, more ...string) string {
 	return fmt.Sprintf("clients:\n  puller: { match: { intent: [count_words], domains: [prose] }, endpoint: { protocol: pull, idempotent: %v }, priority: 1 }\n",
 		idempotent) + strings.Join(more, "")
+}
+
+// An operator sees whether a worker of an agent polls, because the agent is active without
+// one, too.
+func TestServe_ShowsPollsOfAgent(t *testing.T) {
+	s := startServer(t, pullRegistry(false, "  pushed: { match: { intent: [count_words], domains: [prose] } }"))
+	polling := func(id string) *rest.Polling {
+		t.Helper()
+		var agent rest.Agent
+		if err := json.Unmarshal([]byte(s.get("/api/v1/agents/"+id)), &agent); err != nil {
+			t.Fatal(err)
+		}
+		return agent.Polling
+	}
+	if got := polling("puller"); got == nil || got.Polls != 0 || got.LastPollAt != nil {
+		t.Errorf("before a poll: got %+v, want none", got)
+	}
+	if leased := s.pull("puller", `{"wait_s":0}`); leased != nil {
+		t.Fatalf("got a task %+v, want none", leased)
+	}
+	if got := polling("puller"); got == nil || got.Polls != 0 || got.LastPollAt == nil || time.Since(*got.LastPollAt) > time.Minute {
+		t.Errorf("after a poll: got %+v, want its time", got)
+	}
+	if got := polling("pushed"); got != nil {
+		t.Errorf("an agent that does not pull: got %+v, want no polls", got)
+	}
 }
 
 // pull leases a task of the agent; nil if there is none.

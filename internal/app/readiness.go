@@ -10,6 +10,7 @@ import (
 func (c *core) agentState(id string) rest.AgentState {
 	s := c.dispatcher.AgentStatus(id)
 	state := rest.AgentState{State: s.State, Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight}
+	state.Polls, state.LastPoll = c.router.Callbacks().Offers().Polls(id)
 	for _, i := range s.Instances {
 		state.Instances = append(state.Instances, rest.InstanceState{Name: i.Name, Breaker: i.Breaker, OpenUntil: i.OpenUntil, InFlight: i.InFlight})
 	}

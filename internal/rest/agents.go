@@ -18,6 +18,8 @@ type AgentState struct {
 	OpenUntil time.Time           // zero unless the breaker is open
 	InFlight  int                 // tasks it is working on
 	Instances []InstanceState     // of a registered agent
+	Polls     int                 // that wait for a task of an agent that pulls, at this process
+	LastPoll  time.Time           // the latest of them; zero = none since the start
 }
 
 // InstanceState is the live state of an instance.
@@ -38,6 +40,7 @@ type Agent struct {
 	InFlight    int                    `json:"in_flight"`
 	MaxInFlight int                    `json:"max_in_flight"`
 	Instances   []Instance             `json:"instances,omitempty"` // of a registered agent, by name
+	Polling     *Polling               `json:"polling,omitempty"`   // of an agent that pulls its tasks
 	Refused     []string               `json:"refused,omitempty"`   // what it declares and is not granted
 	Entry       contract.RegistryEntry `json:"entry"`
 }
@@ -51,6 +54,24 @@ type Instance struct {
 	Breaker     Breaker             `json:"breaker"`
 	InFlight    int                 `json:"in_flight"`
 	MaxInFlight int                 `json:"max_in_flight"`
+}
+
+// Polling is what this process has seen of the workers of an agent that pulls its tasks.
+type Polling struct {
+	Polls      int        `json:"polls"`        // that wait for a task
+	LastPollAt *time.Time `json:"last_poll_at"` // nil = none since the start
+}
+
+// newPolling returns nil for an agent that does not pull its tasks.
+func newPolling(entry *contract.RegistryEntry, live *AgentState) *Polling {
+	if entry.Endpoint.Protocol != contract.ProtocolPull {
+		return nil
+	}
+	p := &Polling{Polls: live.Polls}
+	if !live.LastPoll.IsZero() {
+		p.LastPollAt = new(live.LastPoll.UTC())
+	}
+	return p
 }
 
 // Breaker is the circuit breaker of an agent, or of one of its instances.
@@ -119,6 +140,7 @@ func (a *api) describeAgent(entry *contract.RegistryEntry, caller *contract.Call
 		InFlight:    live.InFlight,
 		MaxInFlight: cmp.Or(entry.MaxInFlight, contract.DefaultMaxInFlight),
 		Instances:   a.describeInstances(entry, live.Instances, caller),
+		Polling:     newPolling(entry, &live),
 		Refused:     a.deps.Registry().Fleet.Refused[entry.ID],
 		Entry:       visibility.FilterEntry(entry, caller),
 	}
