@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
+	"time"
 )
 
 type fileContent struct {
@@ -61,8 +63,35 @@ func writeTemp(f fileContent, path string, finish func(temp string) error) error
 	return nil
 }
 
+// tempPrefix begins the names of temporary files. Digits follow.
+const tempPrefix = ".caprouter-"
+
+// maxTempAge is the age of a temporary file whose process was killed: one that runs
+// renames or removes it within seconds.
+const maxTempAge = time.Hour
+
 func createBeside(path string) (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(path), ".caprouter-")
+	dir := filepath.Dir(path)
+	removeAbandonedTempFiles(dir, time.Now())
+	return os.CreateTemp(dir, tempPrefix)
+}
+
+// removeAbandonedTempFiles removes the temporary files of processes that were killed. It
+// ignores what it cannot read or remove.
+func removeAbandonedTempFiles(dir string, now time.Time) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		digits, ours := strings.CutPrefix(entry.Name(), tempPrefix)
+		if !ours || digits == "" || strings.Trim(digits, "0123456789") != "" || !entry.Type().IsRegular() {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && now.Sub(info.ModTime()) > maxTempAge {
+			_ = os.Remove(filepath.Join(dir, entry.Name()))
+		}
+	}
 }
 
 // maxLinks bounds chains of links, as Linux does.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caprouter/caprouter/golden"
 )
@@ -177,4 +178,41 @@ func TestCheckWritable_LeavesNoFile(t *testing.T) {
 		}
 	}
 	checkFiles(t, dir, map[string]string{"old.xml": "old"})
+}
+
+// A process that is killed leaves its temporary file. The next one removes it if it is so
+// old that no process can use it.
+func TestWriteAtomically_RemovesAbandonedTempFiles(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-2 * time.Hour)
+	names := map[string]bool{ // is kept
+		".caprouter-123": false, ".caprouter-124": true, ".caprouter-": true, ".caprouter-notes1": true, ".caprouter-1.yaml": true,
+	}
+	for name := range names {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if name == ".caprouter-124" {
+			continue // of a process that runs
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".caprouter-7"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(filepath.Join(dir, ".caprouter-7"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	names[".caprouter-7"] = true
+	if err := writeAtomically(fileContent{path: filepath.Join(dir, "cases.yaml"), content: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s: got kept %v, want %v", name, err == nil, want)
+		}
+	}
 }
