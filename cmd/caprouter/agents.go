@@ -17,7 +17,7 @@ func newAgentsCommand() *cobra.Command {
 		Use:   "agents",
 		Short: "List the agents of a running router, change their state, or mint a token for one",
 		Long:  "Without a subcommand, list the agents of a running router, like caprouter agents list.",
-	}, newAgentsListCommand(), newAgentsShowCommand(), newAgentsDrainCommand(),
+	}, newAgentsListCommand(), newAgentsShowCommand(), newAgentsExportCommand(), newAgentsDrainCommand(),
 		newAgentsSwitchCommand("disable", "Take an agent out of routing, until it is enabled", "gets no new tasks"),
 		newAgentsSwitchCommand("enable", "Take a disabled agent back into routing", "may get tasks again"),
 		newAgentsTokenCommand())

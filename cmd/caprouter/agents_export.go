@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// registryInForce is the part of the response of GET /api/v1/registry that a registry file
+// can contain. The agents are not decoded, so that the file has the members of the router's
+// version.
+type registryInForce struct {
+	Agents   []map[string]json.RawMessage `json:"agents"`
+	Aliases  json.RawMessage              `json:"domain_aliases"`
+	Routing  json.RawMessage              `json:"routing"`
+	Fallback json.RawMessage              `json:"fallback"`
+}
+
+// exportedRegistry is a registry file without grants: the agents that registered themselves are
+// in it as they were granted.
+type exportedRegistry struct {
+	Clients  map[string]map[string]json.RawMessage `json:"clients"`
+	Aliases  json.RawMessage                       `json:"domain_aliases"`
+	Routing  json.RawMessage                       `json:"routing"`
+	Fallback json.RawMessage                       `json:"fallback"`
+}
+
+func newAgentsExportCommand() *cobra.Command {
+	var flags serverFlags
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Print the registry in force as a registry file, with the agents that registered themselves",
+		Long: "Print the registry in force as a registry file in JSON, which is YAML, too. It contains the agents of\n" +
+			"the router's file and those that registered themselves, within their grants, so that golden cases,\n" +
+			"lint and route --dry-run can be about both.",
+		Example: `  caprouter agents export > registry.json
+  caprouter golden run cases.yaml --registry registry.json`,
+		Args: argsBetween("no arguments", 0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := flags.newClient(cmd)
+			if err != nil {
+				return err
+			}
+			var registry registryInForce
+			if err := c.getResource(cmd.Context(), "/api/v1/registry", nil, &registry); err != nil {
+				return err
+			}
+			return printRegistryFile(cmd.OutOrStdout(), &registry)
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+func printRegistryFile(out io.Writer, registry *registryInForce) error {
+	file := exportedRegistry{
+		Clients: map[string]map[string]json.RawMessage{},
+		Aliases: registry.Aliases, Routing: registry.Routing, Fallback: registry.Fallback,
+	}
+	for _, agent := range registry.Agents {
+		var id string
+		if err := strictjson.Unmarshal(agent["id"], &id); err != nil {
+			return err
+		}
+		delete(agent, "id")
+		file.Clients[id] = agent
+	}
+	text, err := strictjson.MarshalIndent(file)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(text, '\n'))
+	return err
+}
