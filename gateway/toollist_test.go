@@ -30,7 +30,15 @@ const invalidTools = `{"tools":[` +
 	`{"name":"icons","icons":[{"src":"a:b","sizes":"any"}],"inputSchema":{"type":"object"}},` +
 	`{"name":"infinite","inputSchema":{"maximum":1e400}},` +
 	`{"name":7,"inputSchema":{"type":"object"}},` +
+	`{"name":"","inputSchema":{"type":"object"}},` +
+	`{"name":"line\u000abreak","inputSchema":{"type":"object"}},` +
+	`{"name":"` + longName + `","inputSchema":{"type":"object"}},` +
 	`"text"]}`
+
+// longName is longer than the name of an action may be.
+const longName = fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes
+
+const fortyBytes = "0123456789012345678901234567890123456789"
 
 // answerInvalidTools returns the response of a server with invalidTools, "" for a
 // notification.
@@ -122,7 +130,12 @@ func TestGateway_LeavesOutInvalidTools(t *testing.T) {
 				"s.icons":       "its icons/0/sizes must be an array, got a string",
 				"s.infinite":    "its inputSchema/maximum is out of range: 1e400",
 				"s.tools/5":     "its name must be a string, got a number",
-				"s.tools/6":     "must be an object, got a string",
+				"s.tools/9":     "must be an object, got a string",
+
+				"s.":            "its name is empty",
+				"s.line\nbreak": "its name contains a control character",
+
+				"s." + longName[:100] + "…": "its name is longer than 400 characters with that of the server",
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("server %s %q: tools and their errors (-want +got):\n%s", info.Status, info.Error, diff)

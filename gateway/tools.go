@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
@@ -62,7 +64,13 @@ func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool
 				Parameters: l.InputSchema, Returns: l.OutputSchema, ReadOnly: l.ReadOnly, Annotations: l.Annotations,
 			},
 			Name: l.Name, idempotent: l.Idempotent, retry: server.Retry, timeoutMS: server.Timeouts.Call,
-			definition: l.Definition, invalid: l.Invalid,
+			definition: l.Definition, invalid: cmp.Or(l.Invalid, describeName(server.ID, l.Name)),
+		}
+		if t.invalid != "" {
+			t.definition = nil // a corrected tool is a new one
+		}
+		if len(t.Action) > maxAction {
+			t.Action = t.Action[:len(server.ID)] + "." + strings.ToValidUTF8(l.Name[:min(len(l.Name), maxShownName)], "") + "…"
 		}
 		if len(l.Definition) > maxDefinition {
 			t.Description, t.Parameters, t.Returns = "", nil, nil
@@ -88,6 +96,26 @@ func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool
 		declared[a.Name] = t.override(a)
 	}
 	return declared, nil
+}
+
+// Limits of names.
+const (
+	maxAction    = 400 // of contract.Action
+	maxShownName = 100 // bytes of a name that is longer
+)
+
+// describeName returns why a tool with the name cannot be called, or "". Other characters
+// than those that the protocol recommends are permitted.
+func describeName(server, name string) string {
+	switch {
+	case name == "":
+		return "its name is empty"
+	case len(server)+1+len(name) > maxAction:
+		return fmt.Sprintf("its name is longer than %d characters with that of the server", maxAction)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "its name contains a control character"
+	}
+	return ""
 }
 
 // maxDefinition bounds the description and the schemas of a tool that can be called.
