@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/datadir"
@@ -34,7 +35,7 @@ func (d *diagnosis) checkDataDir(ctx context.Context) Finding {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
 	if err != nil {
-		return checkFailed(err.Error(), "make it writable for this user, or name another data_dir")
+		return checkFailed(fmt.Sprintf("no file can be created in %s: %s", dir, datadir.WithoutPath(err)), makeWritable(err)+", or name another data_dir")
 	}
 	if holder := lockHolder(filepath.Join(dir, "lock")); holder != "" {
 		return d.reportLock(ctx, holder)
@@ -43,6 +44,17 @@ func (d *diagnosis) checkDataDir(ctx context.Context) Finding {
 		return checkPassed(dir + " is writable; serve makes the signing key")
 	}
 	return checkPassed(dir + " is writable and the signing key is private")
+}
+
+// makeWritable returns how to make a directory writable in which no file can be created.
+func makeWritable(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "free space or inodes (df -i)"
+	case errors.Is(err, syscall.EROFS):
+		return "mount it writable"
+	}
+	return "make it writable for this user"
 }
 
 // reportLock reports a directory that another process has locked. That is only a
