@@ -27,11 +27,11 @@ func TestRouter_AnswersBeforeResponseIsRecorded(t *testing.T) {
 	close(proceed)
 	got, err := h.Request(t.Context(), resp.RequestID, alice)
 	if err != nil || got.Status != contract.StatusCompleted {
-		t.Errorf("looked up: got %+v, %v, want the same response", got, err)
+		t.Errorf("lookup: got %+v, %v, want the same response", got, err)
 	}
 	page, err := h.Decisions(t.Context(), contract.DecisionQuery{Limit: 1}, alice)
 	if err != nil || len(page.Decisions) != 1 {
-		t.Errorf("in the decision log: got %+v, %v, want the request", page, err)
+		t.Errorf("decision log: got %+v, %v, want the request", page, err)
 	}
 }
 
@@ -70,19 +70,19 @@ func TestRouter_WaitsForRecordOfResponse(t *testing.T) {
 				writing <- struct{}{}
 				<-proceed
 			}
-			answered := make(chan error, 1)
+			response := make(chan error, 1)
 			go func() {
 				_, err := h.Handle(t.Context(), newRequest(tt.change...), alice)
-				answered <- err
+				response <- err
 			}()
 			testkit.Receive(t, writing)
 			select {
-			case err := <-answered:
+			case err := <-response:
 				t.Errorf("got an answer (%v) before the record, want to wait", err)
 			default:
 			}
 			close(proceed)
-			if err := testkit.Receive(t, answered); err != nil {
+			if err := testkit.Receive(t, response); err != nil {
 				t.Error(err)
 			}
 		})

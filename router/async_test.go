@@ -30,7 +30,7 @@ func TestRouter_StoresAndExecutesAsynchronousRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(got, again); diff != "" {
-		t.Errorf("asked for later (-final +now):\n%s", diff)
+		t.Errorf("final response and later lookup differ (-final +now):\n%s", diff)
 	}
 	h.restart()
 	after, err := h.Request(t.Context(), accepted.RequestID, alice)
@@ -38,10 +38,10 @@ func TestRouter_StoresAndExecutesAsynchronousRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(got, after); diff != "" {
-		t.Errorf("after a restart (-final +now):\n%s", diff)
+		t.Errorf("final response and lookup after a restart differ (-final +now):\n%s", diff)
 	}
-	if given := h.target.given(); len(given) != 1 {
-		t.Errorf("the tasks went to %v, want one", given)
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 1 {
+		t.Errorf("got tasks sent to %v, want one task", dispatched)
 	}
 }
 
@@ -72,28 +72,28 @@ func TestRouter_EmitsEventsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want[2:], kinds); diff != "" {
-		t.Errorf("events after the second (-want +got):\n%s", diff)
+		t.Errorf("events after the second one (-want +got):\n%s", diff)
 	}
 }
 
-// After a kill the next process sends idempotent tasks again. Others end with
+// After a crash the next process resends idempotent tasks only. The others end with
 // outcome_unknown, because the agent may have executed them.
 func TestRunner_ResendsOnlyIdempotentTasks(t *testing.T) {
 	tests := map[string]struct {
 		intent, agent string
-		does          func(*agents) func(context.Context, dispatch.Call) dispatch.Outcome
+		setBehaviour  func(*agents) func(context.Context, dispatch.Call) dispatch.Outcome
 		status        contract.Status
-		given         []string
+		dispatched    []string
 		code          contract.TaskCode
 	}{
 		"idempotent": {
-			"count", "counter", func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.hangs },
+			"count", "counter", func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.hang },
 			contract.StatusCompleted,
 			[]string{"counter", "counter"},
 			"",
 		},
 		"not idempotent": {
-			"pay", "payer", func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.hangs },
+			"pay", "payer", func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.hang },
 			contract.StatusFailed,
 			[]string{"payer"},
 			contract.TaskOutcomeUnknown,
@@ -103,25 +103,25 @@ func TestRunner_ResendsOnlyIdempotentTasks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			h.classifier.proposal.Intent, h.classifier.proposal.Domains = tt.intent, map[string][]string{"count": {"words"}, "pay": {"bills"}}[tt.intent]
-			h.target.does(tt.agent, tt.does(h.target))
+			h.target.setBehaviour(tt.agent, tt.setBehaviour(h.target))
 			id := h.submit().RequestID
 			first := testkit.Receive(t, h.target.begun)
 			h.crash()
-			h.target.does(tt.agent, nil)
+			h.target.setBehaviour(tt.agent, nil)
 			h.open()
 			if err := h.Resume(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			got := h.final(id)
 			if got.Status != tt.status {
-				t.Errorf("got %s, want %s", got.Status, tt.status)
+				t.Errorf("got status %s, want %s", got.Status, tt.status)
 			}
-			if diff := cmp.Diff(tt.given, h.target.given()); diff != "" {
-				t.Errorf("tasks went to (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.dispatched, h.target.dispatchedTo()); diff != "" {
+				t.Errorf("agents that got tasks (-want +got):\n%s", diff)
 			}
 			report := &got.Tasks[0]
 			if report.TaskID != first.Task.TaskID {
-				t.Errorf("the task is %s, want the first one, %s", report.TaskID, first.Task.TaskID)
+				t.Errorf("got task %s, want the first one, %s", report.TaskID, first.Task.TaskID)
 			}
 			if tt.code == "" && report.Error != nil || tt.code != "" && (report.Error == nil || report.Error.Code != tt.code) {
 				t.Errorf("got error %+v, want %q", report.Error, tt.code)
@@ -130,28 +130,28 @@ func TestRunner_ResendsOnlyIdempotentTasks(t *testing.T) {
 	}
 }
 
-// A task that its agent accepted with 202 is still awaited after a restart.
+// A task that its agent accepted with 202 is still pending after a restart.
 func TestRunner_ResumesWaitingForCallback(t *testing.T) {
 	h := newHarness(t)
-	h.target.does("payer", h.target.later)
+	h.target.setBehaviour("payer", h.target.acceptLater)
 	id := h.submit().RequestID
 	call := testkit.Receive(t, h.target.begun)
-	h.waits(id)
+	h.waitForCallback(id)
 	h.restart()
-	grant, res := byCallback(&call, "paid")
+	grant, res := callbackResult(&call, "paid")
 	if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 		t.Fatal(err)
 	}
 	got := h.final(id)
 	if got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
-		t.Errorf("got %s with %q, want it completed", got.Status, got.Data.Answer)
+		t.Errorf("got %s with answer %q, want completed", got.Status, got.Data.Answer)
 	}
-	if given := h.target.given(); len(given) != 1 {
-		t.Errorf("the task went to %v, want one", given)
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 1 {
+		t.Errorf("got tasks sent to %v, want one task", dispatched)
 	}
 	select {
 	case id := <-h.target.stops:
-		t.Errorf("the agent of %s was told to stop", id)
+		t.Errorf("got a cancellation for task %s, want none", id)
 	default:
 	}
 }
@@ -159,13 +159,13 @@ func TestRunner_ResumesWaitingForCallback(t *testing.T) {
 // A result that arrives between the start and Resume is stored.
 func TestCallbacks_StoreResultBeforeResume(t *testing.T) {
 	h := newHarness(t)
-	h.target.does("payer", h.target.later)
+	h.target.setBehaviour("payer", h.target.acceptLater)
 	id := h.submit().RequestID
 	call := testkit.Receive(t, h.target.begun)
-	h.waits(id)
+	h.waitForCallback(id)
 	h.crash()
 	h.open()
-	grant, res := byCallback(&call, "paid")
+	grant, res := callbackResult(&call, "paid")
 	for range 2 { // the agent repeats it, because the confirmation got lost
 		if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 			t.Fatal(err)
@@ -175,12 +175,12 @@ func TestCallbacks_StoreResultBeforeResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := h.final(id); got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
-		t.Errorf("got %s with %q, want it completed", got.Status, got.Data.Answer)
+		t.Errorf("got %s with answer %q, want completed", got.Status, got.Data.Answer)
 	}
 }
 
-// waits returns when a task of the stored request awaits its callback.
-func (h *harness) waits(id string) {
+// waitForCallback waits until a task of the stored request is waiting for its callback.
+func (h *harness) waitForCallback(id string) {
 	h.t.Helper()
 	h.eventually(func() bool {
 		rec, err := h.requests.Get(context.Background(), id)
@@ -188,52 +188,52 @@ func (h *harness) waits(id string) {
 	})
 }
 
-// eventually waits until the condition holds.
-func (h *harness) eventually(holds func() bool) {
+// eventually waits until the condition is true.
+func (h *harness) eventually(condition func() bool) {
 	h.t.Helper()
-	testkit.Eventually(h.t, "the condition of the test holds", holds)
+	testkit.Eventually(h.t, "the condition of the test is true", condition)
 }
 
 // A resumed request keeps its plan.
 func TestRunner_ResumesWithStoredPlan(t *testing.T) {
 	h := newHarness(t)
-	h.target.does("payer", h.target.hangs)
-	h.target.does("second", h.target.hangs)
+	h.target.setBehaviour("payer", h.target.hang)
+	h.target.setBehaviour("second", h.target.hang)
 	id := h.submit().RequestID
 	testkit.Receive(t, h.target.begun)
 	before, err := h.requests.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.classifier.proposal.Intent = "count" // the model proposes something else the second time
+	h.classifier.proposal.Intent = "count" // the model proposes another intent the second time
 	h.restart()
 	got := h.final(id)
 	if got.Decision.DecisionID != before.Decision.DecisionID || got.Decision.Classification.Intent != "pay" {
-		t.Errorf("got decision %s for %s, want %s for pay", got.Decision.DecisionID, got.Decision.Classification.Intent, before.Decision.DecisionID)
+		t.Errorf("got decision %s for intent %s, want %s for pay", got.Decision.DecisionID, got.Decision.Classification.Intent, before.Decision.DecisionID)
 	}
 }
 
-// A run that is handed over leaves the stored request as it is, and cancels no task.
+// Close hands over running requests: it neither changes the stored request nor cancels a task.
 func TestRunner_CloseHandsOverOpenRequests(t *testing.T) {
 	h := newHarness(t)
 	h.classifier.proposal.Intent, h.classifier.proposal.Domains = "count", []string{"words"}
-	h.target.does("counter", h.target.hangs)
+	h.target.setBehaviour("counter", h.target.hang)
 	id := h.submit().RequestID
 	testkit.Receive(t, h.target.begun)
-	gone, cancel := context.WithCancel(t.Context())
+	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
-	h.Close(gone)
+	h.Close(interrupted)
 	rec, err := h.requests.Get(t.Context(), id)
 	if err != nil || rec.State != requests.StateRunning || len(rec.Tasks) != 1 || rec.Tasks[0].State != requests.TaskSent {
-		t.Errorf("got %+v, %v, want it running with its task out", rec, err)
+		t.Errorf("got %+v, %v, want a running request with its task pending", rec, err)
 	}
 }
 
-// The decision is in the audit log before a task is sent, and the response after.
+// The decision is in the audit log before a task is sent, and the response afterwards.
 func TestRouter_RecordsDecisionBeforeDispatch(t *testing.T) {
 	h := newHarness(t)
 	var atDispatch audit.RequestRecords
-	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+	h.target.setBehaviour("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 		atDispatch, _ = h.auditLog.Find(ctx, c.Task.RequestID)
 		return dispatch.Outcome{Result: success("paid"), Attempts: 1}
 	})
@@ -242,18 +242,18 @@ func TestRouter_RecordsDecisionBeforeDispatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if atDispatch.Decision == nil || atDispatch.Outcome != nil || atDispatch.Decision.DecisionID != resp.Decision.DecisionID {
-		t.Errorf("when the task went out the trail had %+v, want the decision", atDispatch)
+		t.Errorf("audit log at dispatch: got %+v, want the decision", atDispatch)
 	}
 	after, err := h.auditLog.Find(t.Context(), resp.RequestID)
 	if err != nil || after.Outcome == nil || after.Outcome.Status != contract.StatusCompleted {
-		t.Errorf("afterwards: got %+v, %v, want the outcome", after.Outcome, err)
+		t.Errorf("audit log after the response: got %+v, %v, want the outcome", after.Outcome, err)
 	}
 	if _, err := h.Handle(t.Context(), newRequest(func(r *contract.Request) { r.Options.DryRun = true }), alice); err != nil {
 		t.Fatal(err)
 	}
 	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, alice)
 	if err != nil || len(page.Decisions) != 1 {
-		t.Fatalf("got %+v, %v, want one decision: a dry run leaves none", page, err)
+		t.Fatalf("got %+v, %v, want one decision, because a dry run records none", page, err)
 	}
 }
 
@@ -267,16 +267,16 @@ func TestRouter_DispatchesNothingIfAuditLogFails(t *testing.T) {
 	if e, ok := errors.AsType[*contract.Error](err); !ok || e.Code != contract.CodeAuditUnavailable {
 		t.Errorf("got %v, want %s", err, contract.CodeAuditUnavailable)
 	}
-	if given := h.target.given(); len(given) != 0 {
-		t.Errorf("tasks went to %v, want none", given)
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 0 {
+		t.Errorf("got tasks sent to %v, want none", dispatched)
 	}
 }
 
-// A synchronous request whose process was killed ends with outcome_unknown, also before
-// it is recovered. A request that begins before the recovery is not touched.
+// A synchronous request whose process was killed ends with outcome_unknown, even before recovery.
+// Recovery does not touch a request that begins before it.
 func TestRunner_ClosesInterruptedSynchronousRequests(t *testing.T) {
 	h := newHarness(t)
-	h.target.does("payer", h.target.hangs)
+	h.target.setBehaviour("payer", h.target.hang)
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan string)
 	go func() {
@@ -293,7 +293,7 @@ func TestRunner_ClosesInterruptedSynchronousRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Status != contract.StatusFailed || len(got.Tasks) != 1 || got.Tasks[0].Error.Code != contract.TaskOutcomeUnknown {
-		t.Errorf("got %s with %+v, want it failed, with an unknown outcome", got.Status, got.Tasks)
+		t.Errorf("got %s with tasks %+v, want failed with an unknown outcome", got.Status, got.Tasks)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
@@ -304,10 +304,10 @@ func TestRunner_ClosesInterruptedSynchronousRequests(t *testing.T) {
 	}
 	found, err := h.auditLog.Find(t.Context(), call.Task.RequestID)
 	if err != nil || found.Outcome == nil || found.Outcome.Status != contract.StatusFailed {
-		t.Errorf("the trail has %+v, %v, want the end", found.Outcome, err)
+		t.Errorf("interrupted request: got outcome %+v, %v, want outcome_unknown", found.Outcome, err)
 	}
 	if found, err := h.auditLog.Find(t.Context(), running.Task.RequestID); err != nil || found.Decision == nil || found.Outcome != nil {
-		t.Errorf("the running request has the outcome %+v, %v, want its decision alone", found.Outcome, err)
+		t.Errorf("running request: got outcome %+v, %v, want the decision only", found.Outcome, err)
 	}
 	cancel()
 	testkit.Receive(t, answers)

@@ -30,8 +30,8 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// wholeResponseCases keep the whole response, so that the form of a response is
-// tested as well: one is dispatched, one is answered by a fallback.
+// wholeResponseCases keep the whole response, to test its format: one case is dispatched, one is
+// answered by a fallback.
 var wholeResponseCases = []string{"two-agents", "fallback-a"}
 
 var update = flag.Bool("update", false, "rewrite the expected results of the routing cases")
@@ -40,15 +40,15 @@ var update = flag.Bool("update", false, "rewrite the expected results of the rou
 // states the expected behaviour. The sections are:
 //
 //	registry.yaml         the registry (required)
-//	config.json           of the router, see caseConfig; default: all defaults
+//	config.json           configuration of the router, see caseConfig; default: all defaults
 //	request.json          the body of POST /api/v1/route (required)
-//	classification.json   the classifier's proposal; default: that of the lexical classifier
+//	classification.json   the proposed classification; default: that of the lexical classifier
 //	agents.json           the outcome of each agent's tasks; default: success
 //	caller.json           the caller; default: the local principal
 //	down                  ids of agents whose circuit breaker is open
 //	want                  the expected response as a projection, see projectResponse
 //	want.json             instead of want: the whole response (wholeResponseCases)
-//	calls                 the tasks that were sent, sorted, because parts run in parallel
+//	calls                 the tasks that were sent, sorted, because subtasks run in parallel
 //
 // Further turns of a conversation have the sections request2.json,
 // classification2.json, agents2.json, caller2.json, want2 and calls2, and so on.
@@ -253,7 +253,7 @@ func (m scriptedModel) Generate(context.Context, *llm.Request) (*llm.Reply, erro
 	return &llm.Reply{Text: m.Answer, Tokens: contract.Tokens{Input: 100, Output: 20}}, nil
 }
 
-// scriptedOutcome is the outcome of a task.
+// scriptedOutcome is the outcome of a task in agents.json.
 type scriptedOutcome struct {
 	Result    *contract.Result    `json:"result"`
 	Error     *contract.TaskError `json:"error"`
@@ -290,7 +290,7 @@ func (a *scriptedAgents) Send(_ context.Context, call dispatch.Call) dispatch.Ou
 	}
 	a.calls = append(a.calls, strings.Join(words, " "))
 	if prompt := string(call.Task.Inputs["prompt"]); prompt == "" || prompt == `""` {
-		a.t.Errorf("%s: got inputs %v, want the prompt in them", call.Agent.ID, call.Task.Inputs)
+		a.t.Errorf("%s: got inputs %v, want the prompt among them", call.Agent.ID, call.Task.Inputs)
 	}
 	out, ok := a.script[call.Agent.ID]
 	if !ok {

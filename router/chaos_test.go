@@ -18,35 +18,35 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// chaos is one row: the replies of a model to a prompt, and the expected response.
-type chaos struct {
-	name    string
-	prompt  string   // "" = askedFor, which the lexical classifier recognizes
-	replies []string // one for each call; the last one repeats
-	ask     bool     // auto_split_if_conflict: false
+// faultCase has the replies of a model to a prompt and the expected response.
+type faultCase struct {
+	name        string
+	prompt      string   // "" = defaultPrompt, which the lexical classifier recognizes
+	replies     []string // one for each call; the last one is repeated
+	noAutoSplit bool     // auto_split_if_conflict: false
 
 	status  contract.Status
 	source  contract.Source
 	reason  string   // why the lexical classifier replaced the model
-	because string   // why no agent gets the request, or the caller is asked
+	because string   // why no agent gets the request, or the question to the caller
 	chosen  []string // ids
 	omitted []string // "title: reason"
 }
 
 const (
-	askedFor = "Please review this python code"
+	defaultPrompt = "Please review this python code"
 
 	quality, billing, rag = "quality_agent", "billing_agent", "rag_agent"
 )
 
-// good is a valid reply, from which the invalid ones are made.
-const good = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.93}`
+// validReply is a valid reply, from which the invalid ones are made.
+const validReply = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.93}`
 
-// reply is good with other members.
-func reply(changes ...string) string { return strings.NewReplacer(changes...).Replace(good) }
+// reply returns validReply with the given replacements.
+func reply(changes ...string) string { return strings.NewReplacer(changes...).Replace(validReply) }
 
-// parts is a reply with subtasks, sure or not.
-func parts(confidence, subtasks string) string {
+// partsReply returns a reply with the given confidence and subtasks.
+func partsReply(confidence, subtasks string) string {
 	return reply(`"subtasks":[]`, `"subtasks":[`+subtasks+`]`, "0.93", confidence)
 }
 
@@ -60,109 +60,109 @@ const (
 	parentsPart  = `{"title":"Same"}`
 )
 
-// TestRouter_AnswersDespiteFaults covers models that are unsure, reply
-// without JSON, leave out the domains, or propose several intents at once.
+// TestRouter_AnswersDespiteFaults covers replies with low confidence, without JSON, without
+// domains, or with several intents.
 func TestRouter_AnswersDespiteFaults(t *testing.T) {
 	for _, tt := range slices.Concat(lowConfidence(), malformed(), withoutDomains(), divergent()) {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t) })
 	}
 }
 
-// If the confidence of the model is too low, no agent gets the request, however
-// good the match is. The lexical classifier is not used, because the model replied.
-func lowConfidence() []chaos {
-	unsure := chaos{status: contract.StatusUnsupported, source: contract.SourceLLM, because: fallback.ReasonLowConfidence}
-	return []chaos{
+// If the confidence of the model is too low, no agent gets the request, even if one declares its
+// intent and domains. The lexical classifier is not used, because the model replied.
+func lowConfidence() []faultCase {
+	unsure := faultCase{status: contract.StatusUnsupported, source: contract.SourceLLM, because: fallback.ReasonLowConfidence}
+	return []faultCase{
 		unsure.with("low confidence", reply("0.93", "0.4")),
 		unsure.with("low confidence: none at all", reply("0.93", "0")),
 		unsure.with("low confidence: a hundredth short", reply("0.93", "0.64")),
-		unsure.with("low confidence: in every part", parts("0.3", reviewPart+","+costPart)),
+		unsure.with("low confidence: in every part", partsReply("0.3", reviewPart+","+costPart)),
 		served(quality).with("low confidence: just enough", reply("0.93", "0.65")),
 	}
 }
 
-// After an invalid reply the model is called once more. Then the lexical
-// classifier answers, with the reason.
-func malformed() []chaos {
+// After an invalid reply the model is called once more. Then the lexical classifier is used, and
+// the response contains the reason.
+func malformed() []faultCase {
 	byWords := served(quality)
 	byWords.source, byWords.reason = contract.SourceLexical, llm.ReasonInvalidJSON
 	badValue := byWords
 	badValue.reason = llm.ReasonInvalidValue
-	strange := chaos{
+	strange := faultCase{
 		prompt: "Tell me a joke", status: contract.StatusUnsupported, source: contract.SourceLexical,
 		reason: llm.ReasonInvalidJSON, because: fallback.ReasonNoMatch,
 	}
-	return []chaos{
+	return []faultCase{
 		byWords.with("malformed: prose", "This is a code review."),
-		byWords.with("malformed: cut off", good[:len(good)-5]),
-		byWords.with("malformed: prose around it", "Sure! "+good),
+		byWords.with("malformed: cut off", validReply[:len(validReply)-5]),
+		byWords.with("malformed: prose around it", "Sure! "+validReply),
 		byWords.with("malformed: a name twice", reply("{", `{"intent":"code_review",`)),
 		byWords.with("malformed: a name too many", reply("{", `{"agent":"billing_agent",`)),
 		byWords.with("malformed: no confidence", reply(`,"confidence":0.93`, "")),
-		byWords.with("malformed: single quotes", strings.ReplaceAll(good, `"`, `'`)),
+		byWords.with("malformed: single quotes", strings.ReplaceAll(validReply, `"`, `'`)),
 		badValue.with("malformed: an intent of its own", reply("code_review", "write_poem")),
 		badValue.with("malformed: an agent for an intent", reply("code_review", billing)),
 		badValue.with("malformed: surer than sure", reply("0.93", "93")),
-		served(quality).with("malformed: put right when asked again", "I think it is a review.", good),
-		served(quality).with("malformed: only a fence around it", "```json\n"+good+"\n```"),
+		served(quality).with("malformed: put right when asked again", "I think it is a review.", validReply),
+		served(quality).with("malformed: only a fence around it", "```json\n"+validReply+"\n```"),
 		strange.with("malformed: and the words say nothing", "ha ha"),
 	}
 }
 
-// Missing domains are an error. The domain unknown is valid: one agent declares the
-// intent, so its first domain is implied.
-func withoutDomains() []chaos {
+// Missing domains are an error. The domain unknown is valid: exactly one agent declares the intent,
+// so its first domain is implied.
+func withoutDomains() []faultCase {
 	byWords := served(quality)
 	byWords.source, byWords.reason = contract.SourceLexical, llm.ReasonInvalidJSON
 	empty := byWords
 	empty.reason = llm.ReasonInvalidValue
 	wordless := served(quality)
 	wordless.prompt, wordless.source, wordless.reason = "Do a code review", contract.SourceLexical, llm.ReasonInvalidJSON
-	return []chaos{
+	return []faultCase{
 		byWords.with("no domains: left out", reply(`"domains":["python"],`, "")),
 		byWords.with("no domains: null", reply(`["python"]`, "null")),
 		empty.with("no domains: an empty list", reply(`["python"]`, "[]")),
 		served(quality).with("no domains: unknown", reply("python", contract.Unknown)),
 		served(quality).with("no domains: one that another agent has", reply("python", "azure")),
 		wordless.with("no domains: nor do the words name any", reply(`"domains":["python"],`, "")),
-		served(quality).with("no domains: a part has its parent's", parts("0.93", parentsPart)),
-		served(quality, billing).with("no domains: of one part", parts("0.93", reviewPart+","+nowherePart)),
+		served(quality).with("no domains: a part has its parent's", partsReply("0.93", parentsPart)),
+		served(quality, billing).with("no domains: of one part", partsReply("0.93", reviewPart+","+nowherePart)),
 	}
 }
 
-// Several intents are split if the registry allows it; otherwise the caller is asked.
-func divergent() []chaos {
+// Several intents are split if the registry permits it; otherwise the caller gets a question.
+func divergent() []faultCase {
 	two := served(quality, billing)
-	asked := chaos{ask: true, status: contract.StatusClarify, source: contract.SourceLLM, because: fallback.ReasonDivergent}
+	asked := faultCase{noAutoSplit: true, status: contract.StatusClarify, source: contract.SourceLLM, because: fallback.ReasonDivergent}
 	oneAgent := served(quality)
-	oneAgent.ask = true
+	oneAgent.noAutoSplit = true
 	three := two
 	three.omitted = []string{"Docs: topk_reached"}
 	strange := served(quality)
 	strange.omitted = []string{"Poem: " + contract.OmittedNotUnderstood}
-	return []chaos{
-		two.with("divergent: split", parts("0.93", reviewPart+","+costPart)),
-		served(billing, rag).with("divergent: none of them the main intent", parts("0.93", costPart+","+docsPart)),
-		served(quality).with("divergent: intents of one agent", parts("0.93", reviewPart+","+notebookPart)),
-		three.with("divergent: more agents than topk", parts("0.93", reviewPart+","+costPart+","+docsPart)),
-		strange.with("divergent: one of them nobody's", parts("0.93", reviewPart+","+strangePart)),
-		asked.with("divergent: not to be split", parts("0.93", reviewPart+","+costPart)),
-		oneAgent.with("divergent: one intent twice is none", parts("0.93", reviewPart+","+reviewPart)),
+	return []faultCase{
+		two.with("divergent: split", partsReply("0.93", reviewPart+","+costPart)),
+		served(billing, rag).with("divergent: none of them the main intent", partsReply("0.93", costPart+","+docsPart)),
+		served(quality).with("divergent: intents of one agent", partsReply("0.93", reviewPart+","+notebookPart)),
+		three.with("divergent: more agents than topk", partsReply("0.93", reviewPart+","+costPart+","+docsPart)),
+		strange.with("divergent: one of them nobody's", partsReply("0.93", reviewPart+","+strangePart)),
+		asked.with("divergent: not to be split", partsReply("0.93", reviewPart+","+costPart)),
+		oneAgent.with("divergent: one intent twice is none", partsReply("0.93", reviewPart+","+reviewPart)),
 	}
 }
 
-// served is the row of a request that the model classifies and agents execute.
-func served(ids ...string) chaos {
-	return chaos{status: contract.StatusAccepted, source: contract.SourceLLM, chosen: ids}
+// served returns the case of a request that the model classifies and the given agents execute.
+func served(ids ...string) faultCase {
+	return faultCase{status: contract.StatusAccepted, source: contract.SourceLLM, chosen: ids}
 }
 
-func (c chaos) with(name string, replies ...string) chaos {
+func (c faultCase) with(name string, replies ...string) faultCase {
 	c.name, c.replies = name, replies
 	return c
 }
 
-func (c *chaos) run(t *testing.T) {
-	said, err := classifier.New(classifier.Config{Model: &chaosModel{replies: c.replies}})
+func (c *faultCase) run(t *testing.T) {
+	said, err := classifier.New(classifier.Config{Model: &faultyModel{replies: c.replies}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,10 +172,10 @@ func (c *chaos) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.SetView(router.NewView(sourceSnapshot(t, c.ask), agents))
+	r.SetView(router.NewView(sourceSnapshot(t, c.noAutoSplit), agents))
 	prompt := c.prompt
 	if prompt == "" {
-		prompt = askedFor
+		prompt = defaultPrompt
 	}
 	req := &contract.Request{Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true}}
 	resp, err := r.Handle(t.Context(), req, &contract.Caller{AllScopes: true, AllAgents: true})
@@ -184,13 +184,13 @@ func (c *chaos) run(t *testing.T) {
 	}
 	want := *c
 	want.chosen, want.omitted = append([]string{}, c.chosen...), append([]string{}, c.omitted...)
-	if diff := cmp.Diff(want, c.got(resp), cmp.AllowUnexported(chaos{})); diff != "" {
+	if diff := cmp.Diff(want, c.got(resp), cmp.AllowUnexported(faultCase{})); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s\ncalls %+v", diff, resp.Decision.Classification.Calls)
 	}
 }
 
-// got is the row as it came out.
-func (c *chaos) got(resp *contract.Response) chaos {
+// got returns the case with the actual values of the response.
+func (c *faultCase) got(resp *contract.Response) faultCase {
 	got := *c
 	clf := &resp.Decision.Classification
 	got.status, got.source, got.reason = resp.Status, clf.Source, clf.Reason
@@ -208,8 +208,8 @@ func (c *chaos) got(resp *contract.Response) chaos {
 	return got
 }
 
-// sourceSnapshot is the registry of the source document .
-func sourceSnapshot(t *testing.T, ask bool) *capabilities.Snapshot {
+// sourceSnapshot returns the registry of the source document.
+func sourceSnapshot(t *testing.T, noAutoSplit bool) *capabilities.Snapshot {
 	t.Helper()
 	const file = "../capabilities/testdata/source.yaml"
 	data, err := os.ReadFile(file)
@@ -220,20 +220,20 @@ func sourceSnapshot(t *testing.T, ask bool) *capabilities.Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Catalogue.Routing.AutoSplitIfConflict = !ask
+	s.Catalogue.Routing.AutoSplitIfConflict = !noAutoSplit
 	return s
 }
 
-// chaosModel returns its replies in turn.
-type chaosModel struct {
+// faultyModel returns its replies in turn.
+type faultyModel struct {
 	replies []string
 	calls   atomic.Int64
 }
 
-func (*chaosModel) Provider() string { return "scripted" }
-func (*chaosModel) Model() string    { return "scripted-1" }
+func (*faultyModel) Provider() string { return "scripted" }
+func (*faultyModel) Model() string    { return "scripted-1" }
 
-func (m *chaosModel) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
+func (m *faultyModel) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
 	nth := int(m.calls.Add(1)) - 1
 	return &llm.Reply{Text: m.replies[min(nth, len(m.replies)-1)]}, nil
 }

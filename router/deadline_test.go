@@ -11,16 +11,16 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// stuckTrail is an audit log whose disk hangs after the decision. It records the
-// deadline of the write of the response.
-type stuckTrail struct {
+// stuckAuditLog is an audit log whose disk blocks after the decision. It records the deadline of
+// the write of the response.
+type stuckAuditLog struct {
 	router.AuditLog
 	deadline, until time.Time
 }
 
-func (*stuckTrail) Admit(*contract.Caller) error { return nil }
+func (*stuckAuditLog) Admit(*contract.Caller) error { return nil }
 
-func (s *stuckTrail) Append(ctx context.Context, rec audit.Record) error {
+func (s *stuckAuditLog) Append(ctx context.Context, rec audit.Record) error {
 	if rec.Kind == audit.KindDecision {
 		s.deadline, _ = ctx.Deadline()
 		return nil
@@ -30,10 +30,10 @@ func (s *stuckTrail) Append(ctx context.Context, rec audit.Record) error {
 	return ctx.Err()
 }
 
-// A synchronous caller gets the response at most 250 ms after the deadline, however
-// long the write to the audit log takes.
+// A synchronous caller gets the response at most 250 ms after the deadline, even if the write to
+// the audit log takes longer.
 func TestRouter_AnswersSoonAfterDeadlineIfDiskHangs(t *testing.T) {
-	trail := &stuckTrail{}
+	trail := &stuckAuditLog{}
 	agents := &scriptedAgents{t: t}
 	said := &scriptedClassifier{contract.Classification{Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Source: contract.SourceLLM}}
 	r, err := router.New(router.Config{Storage: router.Storage{AuditLog: trail}}, said, agents)
@@ -48,9 +48,9 @@ func TestRouter_AnswersSoonAfterDeadlineIfDiskHangs(t *testing.T) {
 	r.SetView(router.NewView(snapshot, agents))
 	resp, err := r.Handle(t.Context(), newRequest(func(req *contract.Request) { req.Options.TimeoutMS = 50 }), alice)
 	if err != nil || resp.Status != contract.StatusCompleted {
-		t.Fatalf("got %+v, %v, want the answer", resp, err)
+		t.Fatalf("got %+v, %v, want a response", resp, err)
 	}
 	if beyond := trail.until.Sub(trail.deadline); trail.deadline.IsZero() || trail.until.IsZero() || beyond > 250*time.Millisecond {
-		t.Errorf("it waits until %s after the deadline, want at most 250 ms", beyond)
+		t.Errorf("got a write deadline %s after the request's deadline, want at most 250 ms", beyond)
 	}
 }

@@ -13,10 +13,10 @@ import (
 // Close waits for the tasks that were sent, and records the response.
 func TestRunner_CloseAwaitsSentTasks(t *testing.T) {
 	h := newHarness(t)
-	goOn := make(chan struct{})
-	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+	resume := make(chan struct{})
+	h.target.setBehaviour("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 		h.target.begun <- c
-		<-goOn
+		<-resume
 		return dispatch.Outcome{Result: success("paid"), Attempts: 1, Health: dispatch.HealthGood}
 	})
 	id := h.submit().RequestID
@@ -28,27 +28,27 @@ func TestRunner_CloseAwaitsSentTasks(t *testing.T) {
 	}()
 	h.eventually(h.IsDraining)
 	late := h.submit().RequestID // accepted, and handed over to the next process
-	close(goOn)
+	close(resume)
 	testkit.WaitClosed(t, closed)
 	if rec, err := h.requests.Get(t.Context(), id); err != nil || rec.State != requests.State(contract.StatusCompleted) {
-		t.Errorf("got %+v, %v, want it completed", rec, err)
+		t.Errorf("got %+v, %v, want completed", rec, err)
 	}
 	if rec, err := h.requests.Get(t.Context(), late); err != nil || rec.State.Terminal() || len(rec.Tasks) != 0 {
-		t.Errorf("got %+v, %v, want nothing of it given out", rec, err)
+		t.Errorf("got %+v, %v, want no task sent", rec, err)
 	}
 }
 
 // A disconnect during Submit does not interrupt the write of the request.
 func TestRouter_StoresRequestIfCallerDisconnects(t *testing.T) {
 	h := newHarness(t)
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	resp, err := h.Submit(gone, newRequest(asynchronous), alice)
+	disconnected, disconnect := context.WithCancel(t.Context())
+	disconnect()
+	resp, err := h.Submit(disconnected, newRequest(asynchronous), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := h.final(resp.RequestID); got.Status != contract.StatusCompleted {
-		t.Errorf("got %s, want it completed", got.Status)
+		t.Errorf("got %s, want completed", got.Status)
 	}
 }
 
@@ -56,17 +56,17 @@ func TestRouter_StoresRequestIfCallerDisconnects(t *testing.T) {
 // outcome.
 func TestRouter_RecordsOutcomeIfCallerDisconnects(t *testing.T) {
 	h := newHarness(t)
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	resp, err := h.Handle(gone, newRequest(), alice)
+	disconnected, disconnect := context.WithCancel(t.Context())
+	disconnect()
+	resp, err := h.Handle(disconnected, newRequest(), alice)
 	if err != nil || resp.Status != contract.StatusCancelled {
-		t.Fatalf("got %+v, %v, want it cancelled", resp, err)
+		t.Fatalf("got %+v, %v, want cancelled", resp, err)
 	}
 	found, err := h.auditLog.Find(t.Context(), resp.RequestID)
 	if err != nil || found.Decision == nil || found.Outcome == nil || found.Outcome.Status != contract.StatusCancelled {
-		t.Errorf("the trail has %+v, %v, want the decision and its end", found, err)
+		t.Errorf("audit log: got %+v, %v, want the decision and its outcome", found, err)
 	}
-	if given := h.target.given(); len(given) != 0 {
-		t.Errorf("tasks went to %v, want none", given)
+	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 0 {
+		t.Errorf("got tasks sent to %v, want none", dispatchedTo)
 	}
 }

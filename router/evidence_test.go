@@ -32,8 +32,9 @@ func evidenceTexts(c *contract.Classification) []string {
 	return texts
 }
 
-// The evidence explains a decision without a chosen agent, and a proposal. If agents serve
-// the request, it is listed on demand only. It quotes no text of a hidden agent.
+// The response contains the evidence if no agent is chosen or the request is a dry run with a
+// proposal. If agents serve the request, the evidence is listed on demand only. It quotes no text
+// of a hidden agent.
 func TestRouter_ListsEvidence(t *testing.T) {
 	snapshot, err := capabilities.Parse("evidence.yaml", []byte(evidenceRegistry))
 	if err != nil {
@@ -64,13 +65,13 @@ func TestRouter_ListsEvidence(t *testing.T) {
 		{"explained", understood, contract.Options{Explain: true}, everyone, all},
 		{"dry run", understood, contract.Options{DryRun: true}, everyone, nil},
 		{"dry run, explained", understood, contract.Options{DryRun: true, Explain: true}, everyone, all},
-		{"a typo", "look at my pull rquest in python", contract.Options{Explain: true}, everyone, []string{"look at my pull request", "request", "look at the request of the vault"}},
-		{"an alias", "look at my pull request in snakes", contract.Options{Explain: true}, everyone, []string{"snakes", "look at my pull request", "look at the request of the vault"}},
-		{"an alias, for a caller with one agent", "look at my pull request in snakes", contract.Options{Explain: true}, limited, []string{"snakes", "look at my pull request"}},
-		{"an alias of a hidden agent", "look at my pull request in the safe", contract.Options{Explain: true}, limited, []string{"look at my pull request"}},
+		{"typo", "look at my pull rquest in python", contract.Options{Explain: true}, everyone, []string{"look at my pull request", "request", "look at the request of the vault"}},
+		{"alias", "look at my pull request in snakes", contract.Options{Explain: true}, everyone, []string{"snakes", "look at my pull request", "look at the request of the vault"}},
+		{"alias, caller with one agent", "look at my pull request in snakes", contract.Options{Explain: true}, limited, []string{"snakes", "look at my pull request"}},
+		{"alias of a hidden agent", "look at my pull request in the safe", contract.Options{Explain: true}, limited, []string{"look at my pull request"}},
 		{"hidden agent", understood, contract.Options{Explain: true}, limited, all[:1]},
 		{"refused", "pull", contract.Options{}, everyone, all[:1]},
-		{"refused, for a caller with one agent", "the vault", contract.Options{}, limited, nil},
+		{"rejected request, caller with one agent", "the vault", contract.Options{}, limited, nil},
 	} {
 		req := &contract.Request{Content: contract.Content{Prompt: tt.prompt}, Options: tt.options}
 		resp, err := r.Handle(t.Context(), req, tt.caller)

@@ -11,56 +11,55 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// left is a model whose caller disconnects during the call.
-type left struct {
-	leave context.CancelFunc
-	reply *llm.Reply // returned nevertheless; nil = none
+// disconnectingModel is a model whose caller disconnects during the call.
+type disconnectingModel struct {
+	disconnect context.CancelFunc
+	reply      *llm.Reply // returned in spite of it; nil = none
 }
 
-func (m *left) Provider() string { return "scripted" }
-func (m *left) Model() string    { return "scripted-1" }
+func (m *disconnectingModel) Provider() string { return "scripted" }
+func (m *disconnectingModel) Model() string    { return "scripted-1" }
 
-func (m *left) Generate(ctx context.Context, _ *llm.Request) (*llm.Reply, error) {
-	m.leave()
+func (m *disconnectingModel) Generate(ctx context.Context, _ *llm.Request) (*llm.Reply, error) {
+	m.disconnect()
 	if m.reply != nil {
 		return m.reply, nil
 	}
 	return nil, ctx.Err()
 }
 
-// TestRouter_CancelsFallbackAnswerIfCallerDisconnects: a request is
-// cancelled if its caller disconnects before the model has answered.
+// A request is cancelled if its caller disconnects before the model has answered.
 func TestRouter_CancelsFallbackAnswerIfCallerDisconnects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reply  *llm.Reply
 		before bool
 		want   contract.Status
 	}{
-		"before the model is asked": {&llm.Reply{Text: "It is sunny."}, true, contract.StatusCancelled},
-		"while the model thinks":    {nil, false, contract.StatusCancelled},
-		"when the answer is there":  {&llm.Reply{Text: "It is sunny."}, false, contract.StatusCompleted},
+		"disconnect before the call": {&llm.Reply{Text: "It is sunny."}, true, contract.StatusCancelled},
+		"disconnect during the call": {nil, false, contract.StatusCancelled},
+		"disconnect after the reply": {&llm.Reply{Text: "It is sunny."}, false, contract.StatusCompleted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
+			ctx, disconnect := context.WithCancel(t.Context())
+			defer disconnect()
 			if tc.before {
-				leave()
+				disconnect()
 			}
 			clf := contract.Classification{Intent: contract.Unknown, Source: contract.SourceLLM, Confidence: 0.9}
-			r := answeringRouter(t, clf, &left{leave, tc.reply})
+			r := newFallbackRouter(t, clf, &disconnectingModel{disconnect, tc.reply})
 			resp, err := r.Handle(ctx, &contract.Request{Content: contract.Content{Prompt: "What is the weather like?"}}, &contract.Caller{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if resp.Status != tc.want || resp.Data.Degraded != (tc.want == contract.StatusCancelled) {
-				t.Errorf("got %s, degraded by %q; want %s", resp.Status, resp.Data.DegradedReason, tc.want)
+				t.Errorf("got %s, degraded reason %q; want %s", resp.Status, resp.Data.DegradedReason, tc.want)
 			}
 		})
 	}
 }
 
-// answeringRouter has policy A, a classifier with one proposal, and a model.
-func answeringRouter(t *testing.T, clf contract.Classification, m fallback.Model) *router.Router {
+// newFallbackRouter returns a router with policy A, a classifier with one proposal, and a model.
+func newFallbackRouter(t *testing.T, clf contract.Classification, m fallback.Model) *router.Router {
 	t.Helper()
 	agents := &scriptedAgents{t: t}
 	r, err := router.New(router.Config{Model: m, AnswerByDefault: true}, &scriptedClassifier{proposal: clf}, agents)

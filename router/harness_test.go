@@ -28,7 +28,7 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// durableRegistry has an idempotent agent, one that is not, and a standby for it.
+// durableRegistry has an idempotent agent, a non-idempotent agent and a standby for the latter.
 const durableRegistry = `clients:
   counter: {match: {intent: [count], domains: [words]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/", idempotent: true}}
   payer:   {match: {intent: [pay], domains: [bills]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}, priority: 1}
@@ -36,7 +36,7 @@ const durableRegistry = `clients:
 fallback: {policy: C}
 `
 
-// harness is a router with a real store, and its successors after restarts.
+// harness is a router with a real store. It can be restarted.
 type harness struct {
 	t     testing.TB
 	store *store.Store
@@ -46,7 +46,7 @@ type harness struct {
 	requests *requests.Store
 	events   *events.Stream
 	tickets  *tickets.Service
-	stop     context.CancelFunc // ends what runs in the background
+	stop     context.CancelFunc // stops the background goroutines
 
 	url     string // of a shared store; "" = embedded
 	name    string // of this replica
@@ -59,7 +59,7 @@ type harness struct {
 	onOutcome func()
 	registry  string // of the next start
 	retention audit.Retention
-	// answerFirst is set if callers do not wait for the record of the response.
+	// answerFirst is set if callers do not wait until the response is recorded.
 	answerFirst bool
 	model       fallback.Model
 	answers     fallbackpolicy.AnswerLimit
@@ -108,7 +108,7 @@ func (h *harness) open() {
 	h.stop = stop
 	var err error
 	h.store, err = store.Open(ctx, store.Config{
-		Dir: h.dir, URL: h.url, Owner: "test", SyncEvery: time.Minute, // no test loses power
+		Dir: h.dir, URL: h.url, Owner: "test", SyncEvery: time.Minute, // no test simulates a power failure
 		FreeSpace: func() (int64, error) {
 			if h.full.Load() {
 				return 0, nil
@@ -196,7 +196,7 @@ func (h *harness) crash() {
 	_ = h.auditLog.Close(ended) // fails, because the store is closed
 }
 
-// restart is a crash and the next start.
+// restart stops the process without a shutdown and starts the next one.
 func (h *harness) restart() {
 	h.t.Helper()
 	h.crash()
@@ -223,7 +223,7 @@ func (h *harness) submit(change ...func(*contract.Request)) *contract.Response {
 	return resp
 }
 
-// final waits for the end of an asynchronous request, as its readers do.
+// final polls an asynchronous request until it has ended.
 func (h *harness) final(id string) *contract.Response {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
@@ -237,7 +237,7 @@ func (h *harness) final(id string) *contract.Response {
 	})
 	if err != nil || last == nil {
 		rec, _ := h.requests.Get(context.Background(), id)
-		h.t.Fatalf("request %s: got no end: %v; the record is %+v", id, err, rec)
+		h.t.Fatalf("request %s: got error %v and record %+v, want it ended", id, err, rec)
 	}
 	return last
 }
@@ -247,7 +247,7 @@ type agents struct {
 	mu    sync.Mutex
 	do    map[string]func(context.Context, dispatch.Call) dispatch.Outcome
 	calls []dispatch.Call
-	begun chan dispatch.Call // of tasks that wait for the test
+	begun chan dispatch.Call // tasks that wait for the test
 	stops chan string        // ids of cancelled tasks
 }
 
@@ -271,14 +271,14 @@ func (a *agents) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 
 func (a *agents) CancelTask(c dispatch.Call) { a.stops <- c.Task.TaskID }
 
-func (a *agents) does(id string, do func(context.Context, dispatch.Call) dispatch.Outcome) {
+func (a *agents) setBehaviour(id string, do func(context.Context, dispatch.Call) dispatch.Outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.do[id] = do
 }
 
-// hangs returns when the context ends.
-func (a *agents) hangs(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+// hang blocks until the context ends.
+func (a *agents) hang(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	a.begun <- c
 	<-ctx.Done()
 	return dispatch.Outcome{
@@ -287,13 +287,13 @@ func (a *agents) hangs(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	}
 }
 
-// later accepts the task with 202; the test posts the result.
-func (a *agents) later(_ context.Context, c dispatch.Call) dispatch.Outcome {
+// acceptLater accepts the task with 202; the test posts the result.
+func (a *agents) acceptLater(_ context.Context, c dispatch.Call) dispatch.Outcome {
 	a.begun <- c
 	return dispatch.Outcome{Pending: true, Attempts: 1, Health: dispatch.HealthGood}
 }
 
-func (a *agents) given() (ids []string) {
+func (a *agents) dispatchedTo() (ids []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.calls {
@@ -306,8 +306,8 @@ func success(answer string) *contract.Result {
 	return &contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": json.RawMessage(`"` + answer + `"`)}}
 }
 
-// byCallback returns a result as an agent posts it.
-func byCallback(c *dispatch.Call, answer string) (contract.TaskGrant, *contract.Result) {
+// callbackResult returns the grant of the call's task, and a successful result with this answer.
+func callbackResult(c *dispatch.Call, answer string) (contract.TaskGrant, *contract.Result) {
 	res := success(answer)
 	res.TaskID = c.Task.TaskID
 	return contract.TaskGrant{AgentID: c.Agent.ID, RequestID: c.Task.RequestID, TaskID: c.Task.TaskID}, res

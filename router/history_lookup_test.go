@@ -26,22 +26,22 @@ func TestHistory_OnlyOwnerCancelsAndErases(t *testing.T) {
 		caller *contract.Caller
 		want   contract.Code
 	}{
-		{"a colleague who may see it", colleague, contract.CodeForbidden},
-		{"the same name of another issuer", &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://other.example", AllAgents: true}, contract.CodeForbidden},
-		{"administrator and submits nothing", &contract.Caller{Subject: "root", Scopes: []string{"admin"}}, contract.CodeForbidden},
-		{"a colleague who may not see it", caller("bob", "route:submit"), contract.CodeNotFound},
+		{"colleague with access", colleague, contract.CodeForbidden},
+		{"same subject, other issuer", &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://other.example", AllAgents: true}, contract.CodeForbidden},
+		{"administrator without route:submit", &contract.Caller{Subject: "root", Scopes: []string{"admin"}}, contract.CodeForbidden},
+		{"colleague without access", caller("bob", "route:submit"), contract.CodeNotFound},
 		{"another tenant", &contract.Caller{Subject: "alice", Tenant: "south", AllAgents: true}, contract.CodeNotFound},
-		{"the owner, of whom all was taken", caller("alice"), ""},
-		{"an administrator", &contract.Caller{Subject: "root", Scopes: []string{"admin", "route:submit"}}, ""},
-		{"the local principal", &contract.Caller{Subject: "local", AllScopes: true}, ""},
+		{"owner without scopes", caller("alice"), ""},
+		{"administrator", &contract.Caller{Subject: "root", Scopes: []string{"admin", "route:submit"}}, ""},
+		{"local principal", &contract.Caller{Subject: "local", AllScopes: true}, ""},
 	} {
-		h.target.does("payer", h.target.hangs)
+		h.target.setBehaviour("payer", h.target.hang)
 		running := h.submit().RequestID
 		testkit.Receive(t, h.target.begun)
 		if _, err := h.Cancel(t.Context(), running, tt.caller); codeOf(err) != tt.want {
 			t.Errorf("%s cancels: got %v, want %q", tt.name, err, tt.want)
 		}
-		h.target.does("payer", nil)
+		h.target.setBehaviour("payer", nil)
 		if tt.want != "" {
 			if _, err := h.Cancel(t.Context(), running, alice); err != nil {
 				t.Fatal(err)
@@ -53,7 +53,7 @@ func TestHistory_OnlyOwnerCancelsAndErases(t *testing.T) {
 			t.Errorf("%s erases: got %v, want %q", tt.name, err, tt.want)
 		}
 		if got, err := h.auditLog.Find(t.Context(), done.RequestID); err != nil || (got.Outcome.Content == nil) != (tt.want == "") {
-			t.Errorf("%s: the content is gone: %t, %v, want %t", tt.name, got.Outcome.Content == nil, err, tt.want == "")
+			t.Errorf("%s: got content erased %t, %v, want %t", tt.name, got.Outcome.Content == nil, err, tt.want == "")
 		}
 	}
 	done, err := h.Handle(t.Context(), newRequest(), alice)
@@ -117,19 +117,19 @@ func TestHistory_SeparatesIssuersWithoutTenant(t *testing.T) {
 // partitions records the cache partitions of the classifier's inputs.
 type partitions struct {
 	*scriptedClassifier
-	asked []string
+	partitions []string
 }
 
 func (p *partitions) Classify(ctx context.Context, in classifier.Input) contract.Classification {
-	p.asked = append(p.asked, in.Partition)
+	p.partitions = append(p.partitions, in.Partition)
 	return p.scriptedClassifier.Classify(ctx, in)
 }
 
 // Replies of a model are shared within a tenant or, without a tenant, within an issuer.
 func TestRouter_PartitionsModelCacheByTenant(t *testing.T) {
-	said := &partitions{scriptedClassifier: &scriptedClassifier{}}
+	recorder := &partitions{scriptedClassifier: &scriptedClassifier{}}
 	h := newHarness(t)
-	r, err := router.New(router.Config{}, said, newDispatcher(t))
+	r, err := router.New(router.Config{}, recorder, newDispatcher(t))
 	h.must(err)
 	r.SetView(h.View())
 	for _, c := range []*contract.Caller{
@@ -144,15 +144,15 @@ func TestRouter_PartitionsModelCacheByTenant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if said.asked[0] != said.asked[1] {
-		t.Errorf("one tenant has the partitions %q", said.asked[:2])
+	if recorder.partitions[0] != recorder.partitions[1] {
+		t.Errorf("got partitions %q for one tenant, want equal ones", recorder.partitions[:2])
 	}
-	if other := slices.Compact(slices.Sorted(slices.Values(said.asked))); len(other) != 5 {
-		t.Errorf("got the partitions %q, want five", other)
+	if other := slices.Compact(slices.Sorted(slices.Values(recorder.partitions))); len(other) != 5 {
+		t.Errorf("got partitions %q, want five different ones", other)
 	}
 }
 
-// idOf returns a request id with a time.
+// idOf returns a request id created at this time.
 func idOf(at time.Time) string {
 	id := []byte(router.NewID())
 	const digits = "0123456789abcdef"
@@ -164,15 +164,16 @@ func idOf(at time.Time) string {
 	return string(id)
 }
 
-// The outcome is later than any synchronous request may take, and the record has expired.
+// The outcome is recorded later than the longest synchronous request takes, and the stored request
+// has expired.
 func TestHistory_FindsOutcomeOfLongRequest(t *testing.T) {
 	h := newHarness(t)
-	born := time.Now().Add(-5 * time.Hour)
-	id := idOf(born)
+	created := time.Now().Add(-5 * time.Hour)
+	id := idOf(created)
 	for _, rec := range []audit.Record{
-		{Kind: audit.KindDecision, At: born, RequestID: id, Tenant: alice.Tenant, Subject: alice.Subject, Status: contract.StatusRunning, Agents: []string{"payer"}},
-		{Kind: audit.KindDecision, At: born.Add(2 * time.Hour), RequestID: idOf(born.Add(2 * time.Hour)), Agents: []string{"payer"}},
-		{Kind: audit.KindOutcome, At: born.Add(3 * time.Hour), RequestID: id, Tenant: alice.Tenant, Subject: alice.Subject, Status: contract.StatusCompleted, Agents: []string{"payer"}},
+		{Kind: audit.KindDecision, At: created, RequestID: id, Tenant: alice.Tenant, Subject: alice.Subject, Status: contract.StatusRunning, Agents: []string{"payer"}},
+		{Kind: audit.KindDecision, At: created.Add(2 * time.Hour), RequestID: idOf(created.Add(2 * time.Hour)), Agents: []string{"payer"}},
+		{Kind: audit.KindOutcome, At: created.Add(3 * time.Hour), RequestID: id, Tenant: alice.Tenant, Subject: alice.Subject, Status: contract.StatusCompleted, Agents: []string{"payer"}},
 	} {
 		h.must(h.auditLog.Append(t.Context(), rec))
 	}
@@ -183,7 +184,7 @@ func TestHistory_FindsOutcomeOfLongRequest(t *testing.T) {
 		}
 		h.restart()
 	}
-	if _, err := h.Request(t.Context(), idOf(born), alice); code(err) != contract.CodeNotFound || errors.Is(err, context.Canceled) {
+	if _, err := h.Request(t.Context(), idOf(created), alice); code(err) != contract.CodeNotFound || errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want not_found", err)
 	}
 }

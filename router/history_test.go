@@ -25,15 +25,15 @@ func TestHistory_HidesRequestsOfOtherTenants(t *testing.T) {
 	}
 	async := h.submit().RequestID
 	h.final(async)
-	stranger := &contract.Caller{Subject: "alice", Tenant: "south", AllAgents: true}
+	outsider := &contract.Caller{Subject: "alice", Tenant: "south", AllAgents: true}
 	for _, id := range []string{sync.RequestID, async, router.NewID(), "nonsense", strings.ToUpper(async)} {
 		ops := map[string]func() error{
-			"read":   func() error { _, err := h.Request(t.Context(), id, stranger); return err },
-			"cancel": func() error { _, err := h.Cancel(t.Context(), id, stranger); return err },
-			"erase":  func() error { return h.Erase(t.Context(), id, stranger) },
+			"read":   func() error { _, err := h.Request(t.Context(), id, outsider); return err },
+			"cancel": func() error { _, err := h.Cancel(t.Context(), id, outsider); return err },
+			"erase":  func() error { return h.Erase(t.Context(), id, outsider) },
 			"events": func() error {
-				return h.Events(t.Context(), id, stranger, 0, func(uint64, *contract.Event) error {
-					t.Errorf("%s: got an event", id)
+				return h.Events(t.Context(), id, outsider, 0, func(uint64, *contract.Event) error {
+					t.Errorf("%s: got an event, want none", id)
 					return nil
 				})
 			},
@@ -44,12 +44,12 @@ func TestHistory_HidesRequestsOfOtherTenants(t *testing.T) {
 			}
 		}
 	}
-	if page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, stranger); err != nil || len(page.Decisions) != 0 {
+	if page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, outsider); err != nil || len(page.Decisions) != 0 {
 		t.Errorf("got %+v, %v, want no decisions", page, err)
 	}
 	admin := &contract.Caller{Subject: "root", Scopes: []string{"admin"}}
 	if page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, admin); err != nil || len(page.Decisions) != 2 {
-		t.Errorf("an administrator: got %+v, %v, want both", page, err)
+		t.Errorf("administrator: got %+v, %v, want both decisions", page, err)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestHistory_ErasesContentOfRequest(t *testing.T) {
 		}
 		got, err := h.Request(t.Context(), id, alice)
 		if err != nil || !got.Status.Terminal() || got.Decision != nil || len(got.Tasks) != 0 || got.Data.Answer != "" {
-			t.Errorf("%s: got %+v, %v, want its status and nothing else", id, got, err)
+			t.Errorf("%s: got %+v, %v, want only its status", id, got, err)
 		}
 	}
 	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, alice)
@@ -90,7 +90,7 @@ func TestHistory_ErasesContentOfRequest(t *testing.T) {
 
 func TestHistory_DoesNotEraseRunningRequest(t *testing.T) {
 	h := newHarness(t)
-	h.target.does("payer", h.target.later)
+	h.target.setBehaviour("payer", h.target.acceptLater)
 	id := h.submit().RequestID
 	testkit.Receive(t, h.target.begun)
 	if err := h.Erase(t.Context(), id, alice); code(err) != contract.CodeConflict {
@@ -132,18 +132,18 @@ func TestHistory_PagesDecisions(t *testing.T) {
 		query contract.DecisionQuery
 		want  []string
 	}{
-		"all, by pages of two": {contract.DecisionQuery{Limit: 2}, append(append([]string{}, ids...), resp.RequestID)},
-		"by agent":             {contract.DecisionQuery{Agent: "payer"}, ids},
-		"by intent, in pages":  {contract.DecisionQuery{Intent: "pay", Limit: 2}, ids},
-		"by another agent":     {contract.DecisionQuery{Agent: "counter"}, nil},
-		"by outcome":           {contract.DecisionQuery{Outcome: contract.StatusProposed}, []string{resp.RequestID}},
+		"pages of two":               {contract.DecisionQuery{Limit: 2}, append(append([]string{}, ids...), resp.RequestID)},
+		"filter by agent":            {contract.DecisionQuery{Agent: "payer"}, ids},
+		"filter by intent, in pages": {contract.DecisionQuery{Intent: "pay", Limit: 2}, ids},
+		"filter by another agent":    {contract.DecisionQuery{Agent: "counter"}, nil},
+		"filter by outcome":          {contract.DecisionQuery{Outcome: contract.StatusProposed}, []string{resp.RequestID}},
 	} {
 		if diff := cmp.Diff(tt.want, read(tt.query)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	if _, err := h.Decisions(t.Context(), contract.DecisionQuery{Cursor: "nonsense"}, alice); code(err) != contract.CodeInvalidRequest {
-		t.Errorf("a cursor that is none: got %v, want invalid_request", err)
+		t.Errorf("invalid cursor: got %v, want invalid_request", err)
 	}
 }
 
@@ -158,14 +158,14 @@ func TestRouter_LoadsSessionAfterRestart(t *testing.T) {
 	in := func(r *contract.Request) { r.SessionID = id }
 	asked, err := h.Handle(t.Context(), newRequest(in), alice)
 	if err != nil || asked.Status != contract.StatusClarify {
-		t.Fatalf("got %+v, %v, want a question", asked, err)
+		t.Fatalf("got %+v, %v, want a question to the caller", asked, err)
 	}
 	h.restart()
 	got, err := h.Handle(t.Context(), newRequest(in, func(r *contract.Request) {
 		r.Clarification = &contract.ClarificationChoice{RequestID: asked.RequestID, OptionID: asked.Data.Options[0].ID}
 	}), alice)
 	if err != nil || got.Decision.Classification.Reason != session.ReasonClarified {
-		t.Errorf("got %+v, %v, want the caller's choice to count", got, err)
+		t.Errorf("got %+v, %v, want the caller's choice applied", got, err)
 	}
 }
 
@@ -184,42 +184,42 @@ func TestHistory_ErasesTurnsOfSession(t *testing.T) {
 	if err := h.Erase(t.Context(), first.RequestID, alice); err != nil {
 		t.Fatal(err)
 	}
-	var kept string
+	var stored string
 	if err := h.bucket("SESSIONS").Scan(t.Context(), "", func(e store.Entry) error {
-		kept += string(e.Value)
+		stored += string(e.Value)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(kept, "secret") || !strings.Contains(kept, "another") {
-		t.Errorf("the session holds %s, want the other request's turns alone", kept)
+	if strings.Contains(stored, "secret") || !strings.Contains(stored, "another") {
+		t.Errorf("got session %s, want only the turns of the other request", stored)
 	}
 }
 
-// Between the end of a request and its audit record nothing is erased, because the record
-// would be written afterwards.
+// A request cannot be erased between its end and its audit record, because the record would be
+// written after the erasure.
 func TestHistory_DoesNotEraseEndingRequest(t *testing.T) {
 	h := newHarness(t)
-	at, goOn := make(chan struct{}), make(chan struct{})
-	h.onOutcome = func() { at <- struct{}{}; <-goOn }
+	at, resume := make(chan struct{}), make(chan struct{})
+	h.onOutcome = func() { at <- struct{}{}; <-resume }
 	id := h.submit().RequestID
 	testkit.Receive(t, at)
 	if err := h.Erase(t.Context(), id, alice); code(err) != contract.CodeConflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
-	close(goOn)
+	close(resume)
 	h.final(id)
 	h.eventually(func() bool { return h.Erase(t.Context(), id, alice) == nil })
 	if found, err := h.auditLog.Find(t.Context(), id); err != nil || found.Outcome.Content != nil {
-		t.Errorf("the trail has %+v, %v, want no content", found.Outcome, err)
+		t.Errorf("audit log: got %+v, %v, want no content", found.Outcome, err)
 	}
 }
 
-// A response too long for the audit log is recorded without its data. The record of an
-// asynchronous request contains all of it.
+// A response that is too long for the audit log is recorded without its data. The record of an
+// asynchronous request contains the whole response.
 func TestHistory_ShortensResponseTooLongForAuditLog(t *testing.T) {
 	h := newHarness(t)
-	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
+	h.target.setBehaviour("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
 		return dispatch.Outcome{Result: success(strings.Repeat(". ", audit.MaxContentSize/4+1)), Attempts: 1, Health: dispatch.HealthGood}
 	})
 	sync, err := h.Handle(t.Context(), newRequest(), alice)
@@ -228,16 +228,16 @@ func TestHistory_ShortensResponseTooLongForAuditLog(t *testing.T) {
 	}
 	got, err := h.Request(t.Context(), sync.RequestID, alice)
 	if err != nil || got.Status != contract.StatusCompleted || len(got.Tasks) != 1 || got.Data.Answer != "" {
-		t.Errorf("got %s with %d tasks, %v, want its end without the data", got.Status, len(got.Tasks), err)
+		t.Errorf("got %s with %d tasks, %v, want the outcome without the data", got.Status, len(got.Tasks), err)
 	}
 	async := h.submit().RequestID
 	h.final(async)
 	h.restart()
 	got, err = h.Request(t.Context(), async, alice)
 	if err != nil || got.Status != contract.StatusCompleted || len(got.Data.Answer) != len(sync.Data.Answer) {
-		t.Errorf("got %s with %d bytes, %v, want the whole answer", got.Status, len(got.Data.Answer), err)
+		t.Errorf("got %s with an answer of %d bytes, %v, want the whole answer", got.Status, len(got.Data.Answer), err)
 	}
-	if marked, err := h.requests.IsOpen(t.Context(), async); err != nil || marked {
-		t.Errorf("it is still among the open ones: %t, %v", marked, err)
+	if isOpen, err := h.requests.IsOpen(t.Context(), async); err != nil || isOpen {
+		t.Errorf("got index of open requests %t, %v, want the request removed", isOpen, err)
 	}
 }

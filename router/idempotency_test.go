@@ -28,10 +28,10 @@ func keyed(key string) func(*contract.Request) {
 
 func TestRouter_DispatchesOneOfConcurrentRequestsWithOneKey(t *testing.T) {
 	h := newHarness(t)
-	const racers = 200
+	const concurrent = 200
 	var answered, rejected atomic.Int64
 	var wg sync.WaitGroup
-	for range racers {
+	for range concurrent {
 		wg.Go(func() {
 			switch resp, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); {
 			case err == nil && resp.Status == contract.StatusCompleted:
@@ -44,11 +44,11 @@ func TestRouter_DispatchesOneOfConcurrentRequestsWithOneKey(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if given := h.target.given(); len(given) != 1 {
-		t.Errorf("got %d tasks sent, want 1", len(given))
+	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 1 {
+		t.Errorf("got %d tasks sent, want 1", len(dispatchedTo))
 	}
-	if answered.Load() < 1 || answered.Load()+rejected.Load() != racers {
-		t.Errorf("got %d responses and %d conflicts of %d requests", answered.Load(), rejected.Load(), racers)
+	if answered.Load() < 1 || answered.Load()+rejected.Load() != concurrent {
+		t.Errorf("got %d responses and %d conflicts for %d requests", answered.Load(), rejected.Load(), concurrent)
 	}
 }
 
@@ -58,28 +58,28 @@ func TestRouter_ReplaysStoredResponse(t *testing.T) {
 			h := newHarness(t)
 			first, err := h.Handle(t.Context(), newRequest(keyed("k")), alice)
 			if err != nil || first.Replayed {
-				t.Fatalf("got %+v, %v", first, err)
+				t.Fatalf("got %+v, %v, want completed", first, err)
 			}
 			if restart {
 				h.restart()
 			}
 			again, err := h.Handle(t.Context(), newRequest(keyed("k")), alice)
 			if err != nil || !again.Replayed {
-				t.Fatalf("got %+v, %v, want the stored response", again, err)
+				t.Fatalf("second request: got %+v, %v, want the stored response", again, err)
 			}
 			again.Replayed = false
-			if diff := cmp.Diff(wire(t, first), wire(t, again)); diff != "" {
-				t.Errorf("the stored response (-first +again):\n%s", diff)
+			if diff := cmp.Diff(encodeResponse(t, first), encodeResponse(t, again)); diff != "" {
+				t.Errorf("first and stored response differ (-first +again):\n%s", diff)
 			}
 			other := newRequest(func(r *contract.Request) { r.Content.Prompt = "another" }, keyed("k"))
 			if _, err := h.Handle(t.Context(), other, alice); code(err) != contract.CodeInvalidRequest {
-				t.Errorf("the key with another body: got %v, want invalid_request", err)
+				t.Errorf("same key with another body: got %v, want invalid_request", err)
 			}
 			if _, err := h.Handle(t.Context(), newRequest(keyed("k")), &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}); err != nil {
-				t.Errorf("another caller's key of the same name: got %v", err)
+				t.Errorf("same key of another caller: got error %v, want none", err)
 			}
-			if given := h.target.given(); len(given) != 2 {
-				t.Errorf("got %d tasks sent, want alice's and bob's", len(given))
+			if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 2 {
+				t.Errorf("got %d tasks sent, want one for each caller", len(dispatchedTo))
 			}
 		})
 	}
@@ -87,52 +87,52 @@ func TestRouter_ReplaysStoredResponse(t *testing.T) {
 
 func TestRouter_ReplaysAsynchronousRequest(t *testing.T) {
 	h := newHarness(t)
-	h.target.does("payer", h.target.later)
+	h.target.setBehaviour("payer", h.target.acceptLater)
 	first := h.submit(keyed("k"))
 	call := testkit.Receive(t, h.target.begun)
 	again := h.submit(keyed("k"))
 	if !again.Replayed || again.RequestID != first.RequestID || again.Status.Terminal() {
-		t.Errorf("got %+v, want the same request, not ended", again)
+		t.Errorf("got %+v, want the same request, still open", again)
 	}
-	h.waits(first.RequestID)
+	h.waitForCallback(first.RequestID)
 	h.restart()
-	grant, res := byCallback(&call, "paid")
+	grant, res := callbackResult(&call, "paid")
 	if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 		t.Fatal(err)
 	}
 	h.final(first.RequestID)
 	if again = h.submit(keyed("k")); again.RequestID != first.RequestID || again.Status != contract.StatusCompleted {
-		t.Errorf("got %+v, want it completed", again)
+		t.Errorf("got %+v, want completed", again)
 	}
-	if given := h.target.given(); len(given) != 1 {
-		t.Errorf("got %d tasks sent, want 1", len(given))
+	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 1 {
+		t.Errorf("got %d tasks sent, want 1", len(dispatchedTo))
 	}
 }
 
 func TestRouter_FinishesKeyedRequestAfterCallerDisconnects(t *testing.T) {
 	h := newHarness(t)
-	goOn := make(chan struct{})
-	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+	resume := make(chan struct{})
+	h.target.setBehaviour("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 		h.target.begun <- c
 		select {
-		case <-goOn:
+		case <-resume:
 			return dispatch.Outcome{Result: success("paid"), Attempts: 1}
 		case <-ctx.Done():
 			return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}, Attempts: 1, MayHaveExecuted: true}
 		}
 	})
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		_, _ = h.Handle(ctx, newRequest(keyed("k")), alice)
 		close(ended)
 	}()
 	testkit.Receive(t, h.target.begun)
-	leave()
+	disconnect()
 	if _, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); code(err) != contract.CodeConflict {
-		t.Errorf("while it is executed: got %v, want a conflict", err)
+		t.Errorf("during execution: got %v, want a conflict", err)
 	}
-	close(goOn)
+	close(resume)
 	testkit.WaitClosed(t, ended)
 	got, err := h.Handle(t.Context(), newRequest(keyed("k")), alice)
 	if err != nil || got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
@@ -151,32 +151,32 @@ func TestRouter_ReleasesKeyOfRejectedRequest(t *testing.T) {
 	h.restart()
 	got, err := h.Handle(t.Context(), newRequest(keyed("k")), alice)
 	if err != nil || got.Replayed || got.Status != contract.StatusCompleted {
-		t.Errorf("got %+v, %v, want it executed now", got, err)
+		t.Errorf("got %+v, %v, want completed", got, err)
 	}
 }
 
-// The record is not in the index of open requests, so no restart would find it.
+// The record is missing from the index of open requests, so a restart does not find it.
 func TestRouter_ResumesOrphanedRequestByItsKey(t *testing.T) {
 	h := newHarness(t)
 	h.classifier.proposal.Intent, h.classifier.proposal.Domains = "count", []string{"words"}
-	h.target.does("counter", h.target.hangs)
+	h.target.setBehaviour("counter", h.target.hang)
 	id := h.submit(keyed("k")).RequestID
 	testkit.Receive(t, h.target.begun)
 	if err := h.requests.RemoveOpen(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	h.target.does("counter", nil)
+	h.target.setBehaviour("counter", nil)
 	h.restart()
 	if got := h.submit(keyed("k")); got.RequestID != id {
-		t.Fatalf("got %s, want %s", got.RequestID, id)
+		t.Fatalf("got request %s, want %s", got.RequestID, id)
 	}
 	if got := h.final(id); got.Status != contract.StatusCompleted {
-		t.Errorf("got %s, want it completed", got.Status)
+		t.Errorf("got %s, want completed", got.Status)
 	}
 }
 
-// wire returns the response as the HTTP server sends it.
-func wire(t *testing.T, resp *contract.Response) string {
+// encodeResponse returns the response as the HTTP server encodes it.
+func encodeResponse(t *testing.T, resp *contract.Response) string {
 	t.Helper()
 	data, err := strictjson.Marshal(resp)
 	if err != nil {
@@ -185,8 +185,8 @@ func wire(t *testing.T, resp *contract.Response) string {
 	return string(data)
 }
 
-// TestRouter_NeverExecutesKeyedRequestAgain sends a request again after everything that
-// was stored about it was deleted to make space.
+// TestRouter_NeverExecutesKeyedRequestAgain sends a request again after all its records were
+// deleted to free space.
 func TestRouter_NeverExecutesKeyedRequestAgain(t *testing.T) {
 	for name, mode := range map[string]string{"synchronous": contract.ModeSync, "asynchronous": contract.ModeAsync} {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestRouter_NeverExecutesKeyedRequestAgain(t *testing.T) {
 			}
 			if mode == contract.ModeAsync {
 				h.final(first.RequestID)
-				h.restart() // its outcome is in the audit log and in its key
+				h.restart() // its outcome is in the audit log and in the record of its key
 				h.must(h.requests.Delete(t.Context(), first.RequestID))
 			}
 			if _, err := h.Handle(t.Context(), newRequest(), alice); err != nil {
@@ -216,20 +216,20 @@ func TestRouter_NeverExecutesKeyedRequestAgain(t *testing.T) {
 			}
 			h.must(h.auditLog.EnforceRetention(t.Context()))
 			if _, err := h.auditLog.Find(t.Context(), first.RequestID); !errors.Is(err, store.ErrNotFound) {
-				t.Fatalf("got %v, want the audit log trimmed", err)
+				t.Fatalf("got %v, want a trimmed audit log", err)
 			}
-			given := len(h.target.given())
+			dispatchedTo := len(h.target.dispatchedTo())
 
 			_, err = send()
 			e, ok := errors.AsType[*contract.Error](err)
 			if !ok || e.Code != contract.CodeResultExpired {
-				t.Fatalf("got %v, want result_expired", err)
+				t.Fatalf("got error %v, want result_expired", err)
 			}
 			if e.Ended.RequestID != first.RequestID || e.Ended.Status != contract.StatusCompleted || len(e.Ended.AnswerHash) != sha256.Size || e.Ended.EndedAt.IsZero() {
 				t.Errorf("got %+v, want the outcome of the first request", e.Ended)
 			}
-			if again := len(h.target.given()); again != given {
-				t.Errorf("got %d tasks sent again, want none", again-given)
+			if again := len(h.target.dispatchedTo()); again != dispatchedTo {
+				t.Errorf("got %d further tasks sent, want none", again-dispatchedTo)
 			}
 		})
 	}

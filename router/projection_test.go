@@ -10,13 +10,12 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// projectResponse prints what a response decides, one fact a line. Facts that are
-// absent, for example subtasks, have no line. Ids and times are left out: the cases
-// that keep the whole response cover them.
+// projectResponse prints the facts of a response, one on each line. Missing facts, for example
+// subtasks, have no line. Ids and times are omitted: the cases with the whole response cover them.
 func projectResponse(resp *contract.Response) string {
 	p := &projection{}
 	d, data := resp.Decision, &resp.Data
-	p.add("status", "%s%s", resp.Status, optional(data.DryRun, " (dry run)"))
+	p.add("status", "%s%s", resp.Status, textIf(data.DryRun, " (dry run)"))
 	p.add("mode", "%s", data.Mode)
 	p.addClassification("classification", &d.Classification)
 	p.addCandidates(d)
@@ -38,7 +37,7 @@ func projectResponse(resp *contract.Response) string {
 	return p.String()
 }
 
-// projection is text that consists of lines with a label and a fact.
+// projection is a text of lines with a label and a fact.
 type projection struct{ strings.Builder }
 
 func (p *projection) add(label, format string, args ...any) {
@@ -46,10 +45,10 @@ func (p *projection) add(label, format string, args ...any) {
 }
 
 func (p *projection) addClassification(label string, c *contract.Classification) {
-	p.add(label, "%s %v, confidence %v, source %s%s", c.Intent, c.Domains, c.Confidence, c.Source, optional(c.Reason != "", ", reason "+c.Reason)+optional(c.Tied, ", tied"))
+	p.add(label, "%s %v, confidence %v, source %s%s", c.Intent, c.Domains, c.Confidence, c.Source, textIf(c.Reason != "", ", reason "+c.Reason)+textIf(c.Tied, ", tied"))
 	p.addModelUse(c.ModelUse)
 	for i, s := range c.Subtasks {
-		p.add("subtask", "%d, %s %v %q%s%s", i, s.Intent, s.Domains, s.Title, optional(s.Reason != "", ": "+s.Reason), optional(s.Tied, ", tied"))
+		p.add("subtask", "%d, %s %v %q%s%s", i, s.Intent, s.Domains, s.Title, textIf(s.Reason != "", ": "+s.Reason), textIf(s.Tied, ", tied"))
 	}
 	for _, a := range c.Alternatives {
 		p.add("alternative", "%s, confidence %v", a.Intent, a.Confidence)
@@ -89,10 +88,10 @@ func (p *projection) addCandidates(d *contract.Decision) {
 func (p *projection) addTask(t *contract.TaskReport) {
 	for _, f := range t.FailedOver {
 		p.add("failed over", "%s, %s, attempts %d%s%s", f.AgentID, f.Status, f.Attempts, taskError(f.Error),
-			optional(len(f.Explanations) > 0, ", explanations "+list(f.Explanations)))
+			textIf(len(f.Explanations) > 0, ", explanations "+list(f.Explanations)))
 	}
 	p.add("task", "%s, %s, attempts %d%s%s", t.AgentID, t.Status, t.Attempts,
-		optional(t.SubtaskTitle != "", fmt.Sprintf(", %q", t.SubtaskTitle)), taskError(t.Error))
+		textIf(t.SubtaskTitle != "", fmt.Sprintf(", %q", t.SubtaskTitle)), taskError(t.Error))
 }
 
 func (p *projection) addData(data *contract.ResponseData, decided *contract.Classification) {
@@ -136,7 +135,7 @@ func failedGates(gates []contract.Gate) string {
 	for i, g := range gates {
 		failed[i] = g.Gate + " (" + g.Reason + ")"
 	}
-	return optional(len(gates) > 0, ", failed "+strings.Join(failed, ", "))
+	return textIf(len(gates) > 0, ", failed "+strings.Join(failed, ", "))
 }
 
 func taskError(e *contract.TaskError) string {
@@ -146,7 +145,7 @@ func taskError(e *contract.TaskError) string {
 	return fmt.Sprintf(", %s: %s", e.Code, e.Detail)
 }
 
-func optional(present bool, text string) string {
+func textIf(present bool, text string) string {
 	if !present {
 		return ""
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// handled is what the caller of a synchronous request gets.
+// handled is the result of a synchronous request.
 type handled struct {
 	resp *contract.Response
 	err  error
@@ -30,27 +30,28 @@ func (h *harness) handle(ctx context.Context, change ...func(*contract.Request))
 	return answers
 }
 
-// waiting sends a synchronous request whose agent answers 202, and returns when it is
-// stored.
-func (h *harness) waiting(ctx context.Context, change ...func(*contract.Request)) (dispatch.Call, <-chan handled) {
+// handleUntilStored sends a synchronous request whose agent answers 202, and returns when the
+// request is stored.
+func (h *harness) handleUntilStored(ctx context.Context, change ...func(*contract.Request)) (dispatch.Call, <-chan handled) {
 	h.t.Helper()
-	h.target.does("payer", h.target.later)
+	h.target.setBehaviour("payer", h.target.acceptLater)
 	answers := h.handle(ctx, change...)
 	call := testkit.Receive(h.t, h.target.begun)
-	h.waits(call.Task.RequestID)
+	h.waitForCallback(call.Task.RequestID)
 	return call, answers
 }
 
-// wantOneEnd fails unless record and audit log contain one end with this status.
-func (h *harness) wantOneEnd(id string, want contract.Status) {
+// checkOneOutcome fails unless the stored request and the audit log contain one outcome with this
+// status.
+func (h *harness) checkOneOutcome(id string, want contract.Status) {
 	h.t.Helper()
-	testkit.Eventually(h.t, "the request leaves the index of open ones", func() bool {
+	testkit.Eventually(h.t, "the request leaves the index of open requests", func() bool {
 		open, err := h.requests.IsOpen(h.t.Context(), id)
 		return err == nil && !open
 	})
 	rec, err := h.requests.Get(h.t.Context(), id)
 	if err != nil || rec.State != requests.State(want) {
-		h.t.Errorf("got record %+v and error %v, want it %s", rec, err, want)
+		h.t.Errorf("got record %+v and error %v, want status %s", rec, err, want)
 	}
 	page, err := h.auditLog.Read(h.t.Context(), audit.Query{Limit: 100, Filter: func(r *audit.Record) bool { return r.RequestID == id }})
 	if err != nil {
@@ -71,32 +72,32 @@ func TestRouter_StoresSynchronousRequestOnlyIfItsResultComesLater(t *testing.T) 
 	h := newHarness(t)
 	resp, err := h.Handle(t.Context(), newRequest(), alice)
 	if err != nil || resp.Status != contract.StatusCompleted {
-		t.Fatalf("got %+v, %v, want it completed", resp, err)
+		t.Fatalf("got %+v, %v, want completed", resp, err)
 	}
 	if rec, err := h.requests.Get(t.Context(), resp.RequestID); err == nil {
-		t.Errorf("a request that was answered at once: got record %+v, want none", rec)
+		t.Errorf("request completed at once: got record %+v, want none", rec)
 	}
 
-	call, answers := h.waiting(t.Context(), keyed("k"))
+	call, answers := h.handleUntilStored(t.Context(), keyed("k"))
 	id := call.Task.RequestID
 	running, err := h.Request(t.Context(), id, alice)
 	if err != nil || running.Status != contract.StatusRunning || running.Decision == nil || len(running.Tasks) != 1 {
-		t.Errorf("while the agent works: got %+v, %v, want it running with its task", running, err)
+		t.Errorf("during execution: got %+v, %v, want a running request with its task", running, err)
 	}
 	if _, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); code(err) != contract.CodeConflict {
-		t.Errorf("sent again meanwhile: got %v, want a conflict", err)
+		t.Errorf("second request during execution: got %v, want a conflict", err)
 	}
-	grant, res := byCallback(&call, "paid")
+	grant, res := callbackResult(&call, "paid")
 	h.must(h.Callbacks().AcceptResult(t.Context(), grant, res))
 	if got := testkit.Receive(t, answers); got.err != nil || got.resp.Status != contract.StatusCompleted || got.resp.Data.Answer != "paid" {
-		t.Fatalf("got %+v, %v, want it completed", got.resp, got.err)
+		t.Fatalf("got %+v, %v, want completed", got.resp, got.err)
 	}
-	h.wantOneEnd(id, contract.StatusCompleted)
+	h.checkOneOutcome(id, contract.StatusCompleted)
 	if again, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); err != nil || !again.Replayed || again.RequestID != id {
-		t.Errorf("sent again afterwards: got %+v, %v, want the stored response", again, err)
+		t.Errorf("second request after the end: got %+v, %v, want the stored response", again, err)
 	}
 	if final := h.final(id); final.Status != contract.StatusCompleted {
-		t.Errorf("its events end with %+v, want it completed", final)
+		t.Errorf("got last event %+v, want completed", final)
 	}
 }
 
@@ -106,13 +107,13 @@ func TestRouter_CompletesSynchronousRequestAfterCrash(t *testing.T) {
 		{Title: "count", Intent: "count", Domains: []string{"words"}}, {Title: "pay", Intent: "pay", Domains: []string{"bills"}},
 	}
 	counted := make(chan struct{})
-	h.target.does("counter", func(context.Context, dispatch.Call) dispatch.Outcome {
+	h.target.setBehaviour("counter", func(context.Context, dispatch.Call) dispatch.Outcome {
 		defer close(counted)
 		return dispatch.Outcome{Result: success("12 words"), Attempts: 1}
 	})
-	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+	h.target.setBehaviour("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 		<-counted
-		return h.target.later(ctx, c)
+		return h.target.acceptLater(ctx, c)
 	})
 	h.handle(t.Context(), keyed("k")) // its caller waits for the first process
 	call := testkit.Receive(t, h.target.begun)
@@ -126,18 +127,18 @@ func TestRouter_CompletesSynchronousRequestAfterCrash(t *testing.T) {
 		return states[requests.TaskDone] && states[requests.TaskWaiting]
 	})
 	h.restart()
-	grant, res := byCallback(&call, "paid")
+	grant, res := callbackResult(&call, "paid")
 	h.must(h.Callbacks().AcceptResult(t.Context(), grant, res))
 	got := h.final(id)
 	if got.Status != contract.StatusCompleted || len(got.Tasks) != 2 {
-		t.Errorf("got %s with %+v, want both tasks completed", got.Status, got.Tasks)
+		t.Errorf("got %s with tasks %+v, want both completed", got.Status, got.Tasks)
 	}
-	h.wantOneEnd(id, contract.StatusCompleted)
-	if given := h.target.given(); len(given) != 2 {
-		t.Errorf("tasks went to %v, want each once", given)
+	h.checkOneOutcome(id, contract.StatusCompleted)
+	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 2 {
+		t.Errorf("got tasks sent to %v, want each once", dispatchedTo)
 	}
 	if again, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); err != nil || !again.Replayed || again.Status != contract.StatusCompleted {
-		t.Errorf("sent again: got %+v, %v, want the stored response", again, err)
+		t.Errorf("second request: got %+v, %v, want the stored response", again, err)
 	}
 }
 
@@ -146,7 +147,7 @@ func TestRouter_CancelsStoredSynchronousRequest(t *testing.T) {
 		"disconnect": func(_ *harness, _ string, disconnect func()) { disconnect() },
 		"cancel": func(h *harness, id string, _ func()) {
 			if got, err := h.Cancel(h.t.Context(), id, alice); err != nil || got.Status != contract.StatusCancelled {
-				h.t.Errorf("got %+v, %v, want it cancelled", got, err)
+				h.t.Errorf("got %+v, %v, want cancelled", got, err)
 			}
 		},
 	} {
@@ -154,29 +155,29 @@ func TestRouter_CancelsStoredSynchronousRequest(t *testing.T) {
 			h := newHarness(t)
 			ctx, disconnect := context.WithCancel(t.Context())
 			defer disconnect()
-			call, answers := h.waiting(ctx)
+			call, answers := h.handleUntilStored(ctx)
 			cancel(h, call.Task.RequestID, disconnect)
 			if got := testkit.Receive(t, answers); got.err != nil || got.resp.Status != contract.StatusCancelled {
-				t.Errorf("the caller got %+v, %v, want it cancelled", got.resp, got.err)
+				t.Errorf("synchronous response: got %+v, %v, want cancelled", got.resp, got.err)
 			}
 			if stopped := testkit.Receive(t, h.target.stops); stopped != call.Task.TaskID {
-				t.Errorf("stopped task %s, want %s", stopped, call.Task.TaskID)
+				t.Errorf("got cancelled task %s, want %s", stopped, call.Task.TaskID)
 			}
-			h.wantOneEnd(call.Task.RequestID, contract.StatusCancelled)
-			grant, res := byCallback(&call, "paid")
+			h.checkOneOutcome(call.Task.RequestID, contract.StatusCancelled)
+			grant, res := callbackResult(&call, "paid")
 			if err := h.Callbacks().AcceptResult(t.Context(), grant, res); code(err) != contract.CodeConflict {
-				t.Errorf("a result that comes then: got %v, want a conflict", err)
+				t.Errorf("result after the cancellation: got %v, want a conflict", err)
 			}
 		})
 	}
 }
 
-// The store accepts the decision, and then nothing more.
+// The store accepts the decision, and rejects all later writes.
 func TestRouter_EndsTaskThatCannotBeStored(t *testing.T) {
 	for _, tt := range []struct {
 		intent, domain, agent string
 		code                  contract.TaskCode
-		given                 []string
+		dispatchedTo          []string
 	}{
 		{"pay", "bills", "payer", contract.TaskOutcomeUnknown, []string{"payer"}},
 		{"count", "words", "counter", contract.TaskAgentUnavailable, []string{"counter"}},
@@ -184,9 +185,9 @@ func TestRouter_EndsTaskThatCannotBeStored(t *testing.T) {
 		t.Run(tt.agent, func(t *testing.T) {
 			h := newHarness(t)
 			h.classifier.proposal.Intent, h.classifier.proposal.Domains = tt.intent, []string{tt.domain}
-			h.target.does(tt.agent, func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+			h.target.setBehaviour(tt.agent, func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 				h.full.Store(true)
-				return h.target.later(ctx, c)
+				return h.target.acceptLater(ctx, c)
 			})
 			resp, err := h.Handle(t.Context(), newRequest(), alice)
 			if err != nil || resp.Status != contract.StatusFailed || resp.Tasks[0].Error == nil || resp.Tasks[0].Error.Code != tt.code {
@@ -194,42 +195,42 @@ func TestRouter_EndsTaskThatCannotBeStored(t *testing.T) {
 			}
 			call := testkit.Receive(t, h.target.begun)
 			if stopped := testkit.Receive(t, h.target.stops); stopped != call.Task.TaskID {
-				t.Errorf("stopped task %s, want %s", stopped, call.Task.TaskID)
+				t.Errorf("got cancelled task %s, want %s", stopped, call.Task.TaskID)
 			}
-			if diff := cmp.Diff(tt.given, h.target.given()); diff != "" {
-				t.Errorf("tasks went to (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.dispatchedTo, h.target.dispatchedTo()); diff != "" {
+				t.Errorf("agents that got tasks (-want +got):\n%s", diff)
 			}
 			if rec, err := h.requests.Get(t.Context(), resp.RequestID); err == nil {
 				t.Errorf("got record %+v, want none", rec)
 			}
-			grant, res := byCallback(&call, "done")
+			grant, res := callbackResult(&call, "done")
 			if err := h.Callbacks().AcceptResult(t.Context(), grant, res); code(err) != contract.CodeConflict {
-				t.Errorf("a result that comes then: got %v, want a conflict", err)
+				t.Errorf("result after the end: got %v, want a conflict", err)
 			}
 		})
 	}
 }
 
-// A process that seemed to be dead finds its request with another owner.
-func TestRouter_ReturnsStateOfRequestThatWasTakenOver(t *testing.T) {
+// A process that was presumed dead finds another owner in its request.
+func TestRouter_ReturnsStateOfRequestWithNewOwner(t *testing.T) {
 	h := newHarness(t)
-	call, answers := h.waiting(t.Context())
+	call, answers := h.handleUntilStored(t.Context())
 	id := call.Task.RequestID
 	h.must(second(h.requests.Update(t.Context(), id, func(rec *requests.Record) error { return rec.TakeOver("another", rec.CreatedAt) })))
-	grant, res := byCallback(&call, "paid")
+	grant, res := callbackResult(&call, "paid")
 	h.must(h.Callbacks().AcceptResult(t.Context(), grant, res))
 	if got := testkit.Receive(t, answers); got.err != nil || got.resp.Status != contract.StatusRunning || got.resp.RequestID != id {
-		t.Errorf("got %+v, %v, want it running", got.resp, got.err)
+		t.Errorf("got %+v, %v, want running", got.resp, got.err)
 	}
 	if rec, err := h.requests.Get(t.Context(), id); err != nil || rec.State.Terminal() || rec.Owner != "another" {
-		t.Errorf("got record %+v, %v, want it running for its new owner", rec, err)
+		t.Errorf("got record %+v, %v, want running with its new owner", rec, err)
 	}
 }
 
-// A panic after the promotion ends the stored request.
-func TestRouter_GivesUpStoredRequestIfPipelinePanics(t *testing.T) {
+// A panic after the request was stored ends the stored request.
+func TestRouter_FailsStoredRequestIfPipelinePanics(t *testing.T) {
 	h := newHarness(t)
-	h.target.does("payer", h.target.later)
+	h.target.setBehaviour("payer", h.target.acceptLater)
 	panics := make(chan any, 1)
 	go func() {
 		defer func() { panics <- recover() }()
@@ -240,17 +241,17 @@ func TestRouter_GivesUpStoredRequestIfPipelinePanics(t *testing.T) {
 		})
 	}()
 	call := testkit.Receive(t, h.target.begun)
-	h.waits(call.Task.RequestID)
-	grant, res := byCallback(&call, "paid")
+	h.waitForCallback(call.Task.RequestID)
+	grant, res := callbackResult(&call, "paid")
 	h.must(h.Callbacks().AcceptResult(t.Context(), grant, res))
 	if testkit.Receive(t, panics) == nil {
 		t.Fatal("got no panic")
 	}
-	h.wantOneEnd(call.Task.RequestID, contract.StatusCompleted)
+	h.checkOneOutcome(call.Task.RequestID, contract.StatusCompleted)
 }
 
-// A record that the store wrote without a confirmation is not executed after a restart,
-// because the request has ended without it.
+// A record whose write the store did not confirm is not executed after a restart, because the
+// request has ended without it.
 func TestRunner_DeletesUnconfirmedRecordOfEndedRequest(t *testing.T) {
 	h := newHarness(t)
 	resp, err := h.Handle(t.Context(), newRequest(), alice)
@@ -267,7 +268,7 @@ func TestRunner_DeletesUnconfirmedRecordOfEndedRequest(t *testing.T) {
 	if got, err := h.Request(t.Context(), resp.RequestID, alice); err != nil || got.Status != contract.StatusCompleted {
 		t.Errorf("got %+v, %v, want its response", got, err)
 	}
-	if given := h.target.given(); len(given) != 1 {
-		t.Errorf("tasks went to %v, want one", given)
+	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 1 {
+		t.Errorf("got tasks sent to %v, want one task", dispatchedTo)
 	}
 }

@@ -26,9 +26,9 @@ clients:
 routing: {topk: 2}
 `
 
-// TestRouter_DispatchesOnlyWithinRules uses arbitrary classifications. Agents
-// that get a task must be permitted, eligible by score, and at most top-k distinct
-// ones, and every subtask must be executed or listed as omitted.
+// TestRouter_DispatchesOnlyWithinRules uses arbitrary classifications. Agents that get a task must
+// be permitted, reach the threshold, and be at most top-k distinct ones. Every subtask must be
+// executed or listed as omitted.
 func TestRouter_DispatchesOnlyWithinRules(t *testing.T) {
 	snapshot, err := capabilities.Parse("property.yaml", []byte(propertyRegistry))
 	if err != nil {
@@ -52,7 +52,7 @@ func TestRouter_DispatchesOnlyWithinRules(t *testing.T) {
 			t.Fatalf("got error %v, want a response", err)
 		}
 		checkCalls(t, snapshot.Catalogue, req, caller, &clf, agents.calls)
-		checkNothingLost(t, req, resp)
+		checkSubtasks(t, req, resp)
 	})
 }
 
@@ -94,19 +94,19 @@ func checkCalls(t *rapid.T, catalogue *capabilities.Catalogue, req *contract.Req
 			distinct = append(distinct, c.Agent.ID)
 		}
 		if !caller.MayUse(c.Agent.ID) {
-			t.Fatalf("%s was called, the caller may not use it", c.Agent.ID)
+			t.Fatalf("got a task for %s, which the caller may not use", c.Agent.ID)
 		}
 		declared := catalogue.Agent(c.Agent.ID)
 		for _, scope := range declared.Requires.Scopes {
 			if !caller.HasScope(scope) {
-				t.Fatalf("%s was called without scope %s", c.Agent.ID, scope)
+				t.Fatalf("got a task for %s, which requires scope %s", c.Agent.ID, scope)
 			}
 		}
 		if got := plainScore(declared, c.Task.Intent, c.Task.Domains, len(req.Content.Prompt)); got < 65 {
-			t.Fatalf("%s was called with score %d for %s %v, 65 is needed", c.Agent.ID, got, c.Task.Intent, c.Task.Domains)
+			t.Fatalf("got a task for %s with score %d for %s %v, want at least 65", c.Agent.ID, got, c.Task.Intent, c.Task.Domains)
 		}
-		if least := map[contract.Source]float64{contract.SourceLLM: 0.65, contract.SourceLexical: 0.5}[clf.Source]; clf.Confidence < least {
-			t.Fatalf("%s was called with confidence %v, %v is needed", c.Agent.ID, clf.Confidence, least)
+		if minConfidence := map[contract.Source]float64{contract.SourceLLM: 0.65, contract.SourceLexical: 0.5}[clf.Source]; clf.Confidence < minConfidence {
+			t.Fatalf("got a task for %s with confidence %v, want at least %v", c.Agent.ID, clf.Confidence, minConfidence)
 		}
 	}
 	if len(distinct) > 2 {
@@ -139,8 +139,8 @@ func plainScore(a *contract.RegistryEntry, intent string, domains []string, prom
 	return score
 }
 
-// checkNothingLost finds every subtask among the tasks or the omitted ones.
-func checkNothingLost(t *rapid.T, req *contract.Request, resp *contract.Response) {
+// checkSubtasks fails if a subtask is neither among the tasks nor omitted.
+func checkSubtasks(t *rapid.T, req *contract.Request, resp *contract.Response) {
 	subtasks := len(resp.Decision.Classification.Subtasks)
 	switch {
 	case resp.Status == contract.StatusUnsupported, resp.Status == contract.StatusClarify, req.Options.DryRun:
@@ -148,7 +148,7 @@ func checkNothingLost(t *rapid.T, req *contract.Request, resp *contract.Response
 			t.Fatalf("got tasks %v with status %s, want none", resp.Tasks, resp.Status)
 		}
 	case len(resp.Tasks)+len(resp.Omitted) != max(subtasks, 1):
-		t.Fatalf("got %d tasks and %d omitted for %d subtasks", len(resp.Tasks), len(resp.Omitted), subtasks)
+		t.Fatalf("got %d tasks and %d omitted subtasks for %d subtasks", len(resp.Tasks), len(resp.Omitted), subtasks)
 	case len(resp.Omitted) > 0 && resp.Status == contract.StatusCompleted:
 		t.Fatalf("got completed with %v omitted, want partial", resp.Omitted)
 	}

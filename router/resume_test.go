@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// recordOf returns a request that another process has accepted.
+// recordOf returns a stored request that another process has accepted.
 func (h *harness) recordOf(deadline time.Time) *requests.Record {
 	h.t.Helper()
 	rec := &requests.Record{
@@ -26,7 +26,7 @@ func (h *harness) recordOf(deadline time.Time) *requests.Record {
 	return rec
 }
 
-// A request whose deadline passed between two processes ends with that reason.
+// A request whose deadline passed between two processes fails with that reason.
 func TestRunner_EndsResumedRequestAfterDeadline(t *testing.T) {
 	h := newHarness(t)
 	id := h.recordOf(time.Now().Add(-time.Second)).ID
@@ -35,10 +35,10 @@ func TestRunner_EndsResumedRequestAfterDeadline(t *testing.T) {
 	}
 	got := h.final(id)
 	if got.Status != contract.StatusFailed || got.Decision == nil || len(got.Tasks) != 1 || got.Tasks[0].Error.Code != contract.TaskDeadlineExceeded {
-		t.Errorf("got %s with %+v, want it failed because of the deadline", got.Status, got.Tasks)
+		t.Errorf("got %s with tasks %+v, want failed because of the deadline", got.Status, got.Tasks)
 	}
-	if given := h.target.given(); len(given) != 0 {
-		t.Errorf("tasks went to %v, want none", given)
+	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 0 {
+		t.Errorf("got tasks sent to %v, want none", dispatchedTo)
 	}
 	h.eventually(func() bool {
 		found, err := h.auditLog.Find(t.Context(), id)
@@ -61,30 +61,30 @@ func TestHistory_FindsRequestThatBeginsDuringLookup(t *testing.T) {
 	}
 	got, err := h.Request(t.Context(), rec.ID, alice)
 	if err != nil || got.Status != contract.StatusAccepted {
-		t.Errorf("got %+v, %v, want it accepted", got, err)
+		t.Errorf("got %+v, %v, want accepted", got, err)
 	}
 }
 
-// If an agent is at its limit during the takeover, it gets the same task as soon as
-// it has capacity.
+// If an agent is at its limit when the request is resumed, it gets the same task as soon as it has
+// capacity.
 func TestRunner_ResendsWhenAgentHasCapacity(t *testing.T) {
 	h := newHarness(t)
 	h.registry = strings.Replace(durableRegistry, "domains: [words]}", "domains: [words]}, max_in_flight: 1", 1)
 	h.classifier.proposal.Intent, h.classifier.proposal.Domains = "count", []string{"words"}
-	h.target.does("counter", h.target.hangs)
+	h.target.setBehaviour("counter", h.target.hang)
 	id := h.submit().RequestID
 	first := testkit.Receive(t, h.target.begun)
 	h.crash()
 	h.open()
 	release := make(chan struct{})
-	h.target.does("counter", func(_ context.Context, c dispatch.Call) dispatch.Outcome {
+	h.target.setBehaviour("counter", func(_ context.Context, c dispatch.Call) dispatch.Outcome {
 		if c.Task.RequestID != id {
 			h.target.begun <- c
 			<-release
 		}
 		return dispatch.Outcome{Result: success("counted"), Attempts: max(1, c.Task.Attempt), Health: dispatch.HealthGood}
 	})
-	other := h.submit().RequestID // it may be accepted before the takeover
+	other := h.submit().RequestID // it may be accepted before the other request is resumed
 	testkit.Receive(t, h.target.begun)
 	if err := h.Resume(t.Context()); err != nil {
 		t.Fatal(err)
@@ -93,30 +93,30 @@ func TestRunner_ResendsWhenAgentHasCapacity(t *testing.T) {
 	h.final(other)
 	got := h.final(id)
 	if got.Status != contract.StatusCompleted || got.Tasks[0].TaskID != first.Task.TaskID {
-		t.Errorf("got %s with %+v, want the first task %s completed", got.Status, got.Tasks, first.Task.TaskID)
+		t.Errorf("got %s with tasks %+v, want the first task %s completed", got.Status, got.Tasks, first.Task.TaskID)
 	}
 }
 
 // A task counts as idempotent only if the registry declared it when it was sent.
 func TestRunner_ResumesAfterRegistryChange(t *testing.T) {
 	h := newHarness(t)
-	h.target.does("payer", h.target.hangs)
+	h.target.setBehaviour("payer", h.target.hang)
 	id := h.submit().RequestID
 	testkit.Receive(t, h.target.begun)
 	h.registry = strings.ReplaceAll(durableRegistry, `endpoint: {protocol: http, url: "http://127.0.0.1:1/"}`, `endpoint: {protocol: http, url: "http://127.0.0.1:2/", idempotent: true}`)
-	h.target.does("payer", nil)
+	h.target.setBehaviour("payer", nil)
 	h.restart()
 	got := h.final(id)
 	if got.Tasks[0].Error == nil || got.Tasks[0].Error.Code != contract.TaskOutcomeUnknown {
-		t.Errorf("got %+v, want an unknown outcome", got.Tasks)
+		t.Errorf("got tasks %+v, want an unknown outcome", got.Tasks)
 	}
-	if given := h.target.given(); len(given) != 1 {
-		t.Errorf("tasks went to %v, want one", given)
+	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 1 {
+		t.Errorf("got tasks sent to %v, want one task", dispatchedTo)
 	}
 }
 
-// A part fails if all of its agents have left the registry.
-func TestRunner_FailsPartWithoutRegisteredAgents(t *testing.T) {
+// A subtask fails if all of its agents have been removed from the registry.
+func TestRunner_FailsSubtaskWithoutRegisteredAgents(t *testing.T) {
 	h := newHarness(t)
 	h.classifier.proposal.Intent, h.classifier.proposal.Domains = "count", []string{"words"}
 	rec := h.recordOf(time.Now().Add(time.Minute))
@@ -129,13 +129,13 @@ func TestRunner_FailsPartWithoutRegisteredAgents(t *testing.T) {
 	}
 	got := h.final(rec.ID)
 	if got.Status != contract.StatusFailed || got.Tasks[0].AgentID != "gone" || got.Tasks[0].Error.Code != contract.TaskAgentUnavailable {
-		t.Errorf("got %s with %+v, want it failed: nobody is left", got.Status, got.Tasks)
+		t.Errorf("got %s with tasks %+v, want failed because no agent is left", got.Status, got.Tasks)
 	}
 }
 
-// A process that is killed between the decision record and the start of the request
-// leaves both to the next one, which does not write the decision again.
-func TestRunner_RecordsDecisionOnceIfKilledBehindIt(t *testing.T) {
+// If a process is killed between the decision record and the start of the request, the next process
+// resumes the request and does not write the decision again.
+func TestRunner_RecordsDecisionOnceIfKilledAfterIt(t *testing.T) {
 	h := newHarness(t)
 	rec := h.recordOf(time.Now().Add(time.Minute))
 	decision := &contract.Decision{DecisionID: router.NewID(), Chosen: []string{"payer"}}

@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// TestRouter_IgnoresNeedsInputOfRemovedAgent: the session's next request is classified
-// as any other, and no error speaks of an agent_id the caller never sent.
+// TestRouter_IgnoresNeedsInputOfRemovedAgent: the next request of the session is classified like
+// any other, and no error names an agent_id that the caller did not send.
 func TestRouter_IgnoresNeedsInputOfRemovedAgent(t *testing.T) {
 	const both = "clients:\n" +
 		"  asker: {match: {intent: [cost], domains: [azure]}}\n" +
@@ -41,9 +41,9 @@ func TestRouter_IgnoresNeedsInputOfRemovedAgent(t *testing.T) {
 	said.proposal = contract.Classification{Intent: "review", Domains: []string{"python"}, Confidence: 1, Source: contract.SourceLLM}
 	resp := ask(left, "review my python code now")
 	if resp.Status != contract.StatusCompleted || resp.Decision.Classification.Source != contract.SourceLLM {
-		t.Errorf("got %s by %s, want the request classified anew and completed", resp.Status, resp.Decision.Classification.Source)
+		t.Errorf("got %s, source %s, want the request classified again and completed", resp.Status, resp.Decision.Classification.Source)
 	}
 	if resp = ask(both, "review it again"); resp.Decision.Classification.Source != contract.SourceLLM {
-		t.Errorf("got source %s after the agent came back, want its turn forgotten", resp.Decision.Classification.Source)
+		t.Errorf("got source %s after the agent was added again, want the pinned turn discarded", resp.Decision.Classification.Source)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// inConversation gives the request all that a task tells its agent about it.
-func inConversation(req *contract.Request) {
+// addConversation sets all the fields of the request that a task passes to its agent.
+func addConversation(req *contract.Request) {
 	req.Metadata.Locale, req.SessionID = "pt-BR", "s1"
 	req.History = []contract.Turn{{Role: "user", Content: "I am ana@example.com"}, {Role: "assistant", Content: "hello"}}
 }
 
-// tiedClassification means one of two intents.
+// tiedClassification returns a classification with two equally likely intents.
 func tiedClassification(first, second, domain string) contract.Classification {
 	return contract.Classification{
 		Intent: first, Domains: []string{domain}, Confidence: 0.5, Source: contract.SourceLexical,
@@ -26,12 +26,12 @@ func tiedClassification(first, second, domain string) contract.Classification {
 	}
 }
 
-// sameTask compares what two agents, or two attempts, learn about the request.
-func sameTask(t *testing.T, first, second *contract.Task) {
+// checkSameTask compares the context of two tasks of a request.
+func checkSameTask(t *testing.T, first, second *contract.Task) {
 	t.Helper()
 	differ := cmpopts.IgnoreFields(contract.Task{}, "TaskID", "Deadline", "Attempt", "Callback")
 	if diff := cmp.Diff(first, second, differ); diff != "" {
-		t.Errorf("the tasks differ (-first +second):\n%s", diff)
+		t.Errorf("tasks differ (-first +second):\n%s", diff)
 	}
 	if first.Intent != contract.Unknown || len(first.Alternatives) != 2 || first.Confidence != 0.95 ||
 		first.Locale != "pt-BR" || first.SessionID != "s1" || len(first.History) != 2 {
@@ -39,23 +39,23 @@ func sameTask(t *testing.T, first, second *contract.Task) {
 	}
 }
 
-func TestRouter_ResumedTaskHasTheSameContext(t *testing.T) {
+func TestRouter_ResumesTaskWithSameContext(t *testing.T) {
 	h := newHarness(t)
 	h.registry = "clients:\n  counter: {match: {intent: [count, sum], domains: [words]}, endpoint: {protocol: http, url: \"http://127.0.0.1:1/\", idempotent: true}}\n"
 	h.classifier.proposal = tiedClassification("count", "sum", "words")
 	h.crash()
 	h.open()
-	h.target.does("counter", h.target.hangs)
-	id := h.submit(inConversation).RequestID
+	h.target.setBehaviour("counter", h.target.hang)
+	id := h.submit(addConversation).RequestID
 	first := testkit.Receive(t, h.target.begun)
-	h.target.does("counter", nil)
+	h.target.setBehaviour("counter", nil)
 	h.restart()
 	h.final(id)
 	calls := h.target.calls
-	sameTask(t, &first.Task, &calls[len(calls)-1].Task)
+	checkSameTask(t, &first.Task, &calls[len(calls)-1].Task)
 }
 
-func TestRouter_StandbyGetsTheSameContext(t *testing.T) {
+func TestRouter_FailsOverWithSameContext(t *testing.T) {
 	h := newHarness(t)
 	h.registry = "clients:\n" +
 		"  first: {match: {intent: [pay, refund], domains: [bills]}, endpoint: {protocol: http, url: \"http://127.0.0.1:1/\"}, priority: 1}\n" +
@@ -63,12 +63,12 @@ func TestRouter_StandbyGetsTheSameContext(t *testing.T) {
 	h.classifier.proposal = tiedClassification("pay", "refund", "bills")
 	h.crash()
 	h.open()
-	h.target.does("first", func(context.Context, dispatch.Call) dispatch.Outcome {
+	h.target.setBehaviour("first", func(context.Context, dispatch.Call) dispatch.Outcome {
 		return dispatch.Outcome{Attempts: 1, Result: &contract.Result{Status: contract.ResultFailure}}
 	})
-	resp, err := h.Handle(t.Context(), newRequest(inConversation), alice)
+	resp, err := h.Handle(t.Context(), newRequest(addConversation), alice)
 	if err != nil || resp.Status != contract.StatusCompleted {
-		t.Fatalf("got %+v, %v, want the standby to complete it", resp, err)
+		t.Fatalf("got %+v, %v, want completed by the standby", resp, err)
 	}
-	sameTask(t, &h.target.calls[0].Task, &h.target.calls[1].Task)
+	checkSameTask(t, &h.target.calls[0].Task, &h.target.calls[1].Task)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// Of the examples of these agents, the second of cost_agent names no domain, so that no
-// agent gets it, and gated_agent requires a scope.
+// The second example of cost_agent names no domain, so that no agent is eligible for it.
+// gated_agent requires a scope.
 const tryRegistry = `
 clients:
   cost_agent:
@@ -25,9 +25,9 @@ clients:
 routing: {implied_domains: false}
 `
 
-// The examples of a refusal are only those that the same caller would get an agent for,
-// and never the refused text.
-func TestRouter_RecommendsOnlyServedExamples(t *testing.T) {
+// A rejection recommends only examples for which the same caller would get an agent, and never the
+// rejected text.
+func TestRouter_RecommendsOnlyEligibleExamples(t *testing.T) {
 	c, err := classifier.New(classifier.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestRouter_RecommendsOnlyServedExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			if resp.Data.Unsupported == nil {
-				t.Fatalf("policy %s, %q: got %s, want a refusal", policy, tt.prompt, resp.Status)
+				t.Fatalf("policy %s, %q: got %s, want a rejection", policy, tt.prompt, resp.Status)
 			}
 			if diff := cmp.Diff(tt.want, resp.Data.Examples); diff != "" {
 				t.Errorf("policy %s, %q for %s (-want +got):\n%s", policy, tt.prompt, tt.caller.Subject, diff)

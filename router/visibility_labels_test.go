@@ -22,9 +22,9 @@ clients:
   snake_agent:   {match: {intent: [feed_snake], domains: [python]}}
 `
 
-// guessed routes the prompt and returns what the caller sees, without the parts that differ for
-// every request.
-func guessed(t *testing.T, policy, prompt string, c *contract.Caller, says *contract.Classification) (answer, proposal string) {
+// routeProposal routes the prompt with the proposed classification and returns the response for the
+// caller, without the fields that differ for each request.
+func routeProposal(t *testing.T, policy, prompt string, c *contract.Caller, proposed *contract.Classification) (answer, proposal string) {
 	t.Helper()
 	snapshot, err := capabilities.Parse("lost.yaml", []byte(lostRegistry+"fallback: {policy: "+policy+"}\n"))
 	if err != nil {
@@ -32,8 +32,8 @@ func guessed(t *testing.T, policy, prompt string, c *contract.Caller, says *cont
 	}
 	d := newDispatcher(t)
 	var classify router.Classifier
-	if says != nil {
-		classify = &scriptedClassifier{*says}
+	if proposed != nil {
+		classify = &scriptedClassifier{*proposed}
 	} else if classify, err = classifier.New(classifier.Config{}); err != nil {
 		t.Fatal(err)
 	}
@@ -57,10 +57,10 @@ func guessed(t *testing.T, policy, prompt string, c *contract.Caller, says *cont
 	resp.RequestID, resp.TraceID, resp.Decision.DecisionID, resp.Decision.TimingsMS = "", "", "", nil
 	if p := resp.Data.Proposal; p != nil {
 		proposal = p.SuggestedYAML
-		p.SuggestedYAML, p.Requirements, p.Risks = "", nil, nil // they are made of the prompt
+		p.SuggestedYAML, p.Requirements, p.Risks = "", nil, nil // derived from the prompt
 	}
 	if u := resp.Data.Unsupported; u != nil {
-		u.Examples = nil // those nearest to the prompt, of agents the caller may use
+		u.Examples = nil // the nearest examples of agents that the caller may use
 	}
 	data, err := json.MarshalIndent(map[string]any{"classify": clf, "route": resp}, "", " ")
 	if err != nil {
@@ -70,26 +70,26 @@ func guessed(t *testing.T, policy, prompt string, c *contract.Caller, says *cont
 }
 
 // A caller that guesses a hidden label gets the same response as for a meaningless prompt.
-func TestRouter_TreatsGuessedLabelLikeNonsense(t *testing.T) {
+func TestRouter_TreatsGuessedLabelLikeUnknownWord(t *testing.T) {
 	callers := map[string]*contract.Caller{
-		"no agent":           caller("ana", "route:submit"),
-		"an agent of others": caller("ana", "route:submit", "agent:python_agent"),
-		"every domain":       caller("ana", "route:submit", "agent:greeter_agent"),
-		"several":            caller("ana", "route:submit", "agent:greeter_agent", "agent:python_agent"),
+		"no agent":                    caller("ana", "route:submit"),
+		"an agent without the labels": caller("ana", "route:submit", "agent:python_agent"),
+		"every domain":                caller("ana", "route:submit", "agent:greeter_agent"),
+		"several":                     caller("ana", "route:submit", "agent:greeter_agent", "agent:python_agent"),
 	}
 	for name, c := range callers {
 		for _, policy := range []string{"A", "B", "C"} {
-			want, _ := guessed(t, policy, "zxqv plugh", c, nil)
+			want, _ := routeProposal(t, policy, "zxqv plugh", c, nil)
 			for _, prompt := range []string{
 				"cost analysis", "cost analysis of azure", "open vault", "payroll run for databricks and azure",
 				"open vault. Then cost analysis of azure.", "azure", "vault",
 			} {
-				got, proposal := guessed(t, policy, prompt, c, nil)
+				got, proposal := routeProposal(t, policy, prompt, c, nil)
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%s, policy %s, %q (-nonsense +guessed):\n%s", name, policy, prompt, diff)
 				}
 				if strings.Contains(proposal, "billing_agent") {
-					t.Errorf("%s, %q: the suggestion names an agent of others:\n%s", name, prompt, proposal)
+					t.Errorf("%s, %q: got a suggestion that names a hidden agent:\n%s", name, prompt, proposal)
 				}
 			}
 		}
@@ -98,36 +98,36 @@ func TestRouter_TreatsGuessedLabelLikeNonsense(t *testing.T) {
 
 // If a model returns hidden labels, the response is that for an unknown intent.
 func TestRouter_TreatsHiddenLabelOfModelLikeUnknown(t *testing.T) {
-	says := func(intent string, domains []string, confidence float64, subtasks ...contract.Subtask) *contract.Classification {
+	proposed := func(intent string, domains []string, confidence float64, subtasks ...contract.Subtask) *contract.Classification {
 		return &contract.Classification{Intent: intent, Domains: domains, Subtasks: append([]contract.Subtask{}, subtasks...), Confidence: confidence, Source: contract.SourceLLM}
 	}
 	hidden := contract.Subtask{Title: "see the bill", Intent: "cost_analysis", Domains: []string{"azure"}}
 	vault := contract.Subtask{Title: "open it", Intent: "open_vault", Domains: []string{"vault"}}
 	c := caller("ana", "route:submit", "agent:greeter_agent", "agent:python_agent")
 	for _, policy := range []string{"A", "B", "C"} {
-		want, _ := guessed(t, policy, "zxqv plugh", c, says(contract.Unknown, []string{}, 0.1))
+		want, _ := routeProposal(t, policy, "zxqv plugh", c, proposed(contract.Unknown, []string{}, 0.1))
 		for name, clf := range map[string]*contract.Classification{
-			"an intent":         says("cost_analysis", []string{"azure"}, 0.9),
-			"its parts":         says("cost_analysis", []string{"azure", "vault"}, 0.9, hidden, vault),
-			"parts alone":       says(contract.Unknown, []string{"azure", "vault"}, 0.7, hidden, vault),
-			"domains alone":     says(contract.Unknown, []string{"azure"}, 0.7),
-			"an unsure one":     says("open_vault", []string{"vault"}, 0.2),
-			"an invented label": says("sing", []string{"opera"}, 1),
-			"an implied domain": says("feed_snake", []string{"azure"}, 0.9), // python, which may be seen
+			"intent":               proposed("cost_analysis", []string{"azure"}, 0.9),
+			"intent with subtasks": proposed("cost_analysis", []string{"azure", "vault"}, 0.9, hidden, vault),
+			"subtasks only":        proposed(contract.Unknown, []string{"azure", "vault"}, 0.7, hidden, vault),
+			"domains only":         proposed(contract.Unknown, []string{"azure"}, 0.7),
+			"low confidence":       proposed("open_vault", []string{"vault"}, 0.2),
+			"unknown label":        proposed("sing", []string{"opera"}, 1),
+			"implied domain":       proposed("feed_snake", []string{"azure"}, 0.9), // python, which is visible
 		} {
-			got, _ := guessed(t, policy, "zxqv plugh", c, clf)
+			got, _ := routeProposal(t, policy, "zxqv plugh", c, clf)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("policy %s, %s (-unknown +hidden):\n%s", policy, name, diff)
 			}
 		}
-		// A domain that may be seen stays, and with it its near misses.
-		want, _ = guessed(t, policy, "zxqv plugh", c, says(contract.Unknown, []string{"python"}, 0))
-		got, _ := guessed(t, policy, "zxqv plugh", c, says("cost_analysis", []string{"python", "azure"}, 0.9))
+		// A visible domain and its near misses remain.
+		want, _ = routeProposal(t, policy, "zxqv plugh", c, proposed(contract.Unknown, []string{"python"}, 0))
+		got, _ := routeProposal(t, policy, "zxqv plugh", c, proposed("cost_analysis", []string{"python", "azure"}, 0.9))
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("policy %s, with a domain that may be seen (-unknown +hidden):\n%s", policy, diff)
+			t.Errorf("policy %s, with a visible domain (-unknown +hidden):\n%s", policy, diff)
 		}
 		if !strings.Contains(got, `"confidence 0.00 is below`) || !strings.Contains(got, "python_agent") {
-			t.Errorf("policy %s: got %s, want its near miss", policy, got)
+			t.Errorf("policy %s: got %s, want the near miss of the domain", policy, got)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func TestRouter_TreatsHiddenLabelOfModelLikeUnknown(t *testing.T) {
 // If a label is visible, the rest of the classification remains.
 func TestRouter_KeepsVisiblePartOfClassification(t *testing.T) {
 	c := caller("ana", "route:submit", "agent:python_agent")
-	got, _ := guessed(t, "B", "zxqv plugh", c, &contract.Classification{
+	got, _ := routeProposal(t, "B", "zxqv plugh", c, &contract.Classification{
 		Intent: "cost_analysis", Domains: []string{"azure"}, Confidence: 0.9, Source: contract.SourceLLM, Subtasks: []contract.Subtask{
 			{Title: "see the bill", Intent: "cost_analysis", Domains: []string{"azure"}},
 			{Title: "review it", Intent: "code_review", Domains: []string{"python"}},
@@ -143,12 +143,12 @@ func TestRouter_KeepsVisiblePartOfClassification(t *testing.T) {
 	})
 	for _, want := range []string{`"part 1"`, `"code review (python)"`, `"confidence": 0.9`, `"python_agent"`} {
 		if !strings.Contains(got, want) {
-			t.Errorf("got %s, want %s in it", got, want)
+			t.Errorf("got %s, want it to contain %s", got, want)
 		}
 	}
 }
 
-// The response, the stored request, events and the decision log show the same. An administrator
+// The response, the stored request, events and the decision log contain the same. An administrator
 // sees everything.
 func TestRouter_ConcealsDecisionEverywhere(t *testing.T) {
 	h := newHarness(t)
@@ -162,7 +162,7 @@ func TestRouter_ConcealsDecisionEverywhere(t *testing.T) {
 		t.Helper()
 		clf := d.Classification
 		if clf.Intent != contract.Unknown || len(clf.Domains)+len(clf.Subtasks)+len(omitted) > 0 || clf.Confidence != 0 {
-			t.Errorf("%s shows %+v, omitted %+v, want a concealed decision", where, clf, omitted)
+			t.Errorf("%s: got %+v, omitted %+v, want a concealed decision", where, clf, omitted)
 		}
 	}
 	resp, err := h.Stream(t.Context(), newRequest(), c, func(ev *contract.Event) {
@@ -182,7 +182,7 @@ func TestRouter_ConcealsDecisionEverywhere(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		query       contract.DecisionQuery
-		caller, all int // decisions that the caller and an administrator get
+		caller, all int // number of decisions for the caller and for an administrator
 	}{
 		{"hidden intent", contract.DecisionQuery{Intent: "pay"}, 0, 1},
 		{"unknown", contract.DecisionQuery{Intent: contract.Unknown}, 1, 0},

@@ -21,13 +21,13 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// scene is a registry of unique words, and the classification of a model that obeys an attacker:
-// it may repeat every word of its prompt.
+// scene is a registry of unique words, and a hostile classification, which may repeat every word of
+// the registry.
 type scene struct {
 	*rapid.T
-	agents map[string]*contract.RegistryEntry
-	policy string
-	says   contract.Classification
+	agents   map[string]*contract.RegistryEntry
+	policy   string
+	proposed contract.Classification
 }
 
 func drawScene(t *rapid.T) *scene {
@@ -44,34 +44,34 @@ func drawScene(t *rapid.T) *scene {
 	s.policy = rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "policy")
 	intent := rapid.SampledFrom(append(intents, contract.Unknown, "winvented"))
 	domain := rapid.SliceOfNDistinct(rapid.SampledFrom(append(domains, contract.Unknown, "winvented")), 1, 3, rapid.ID)
-	s.says = contract.Classification{
+	s.proposed = contract.Classification{
 		Intent: intent.Draw(t, "intent"), Domains: domain.Draw(t, "domains"), Subtasks: []contract.Subtask{},
 		Confidence:   rapid.SampledFrom([]float64{0.4, 0.9}).Draw(t, "confidence"),
 		Source:       rapid.SampledFrom([]contract.Source{contract.SourceLLM, contract.SourceLexical, contract.SourceCache}).Draw(t, "source"),
 		Alternatives: []contract.IntentScore{{Intent: intent.Draw(t, "next"), Confidence: 0.9}, {Intent: intent.Draw(t, "third"), Confidence: 0.3}},
 		Cascade:      &contract.Cascade{Intent: intent.Draw(t, "cascade")},
 	}
-	spill := strings.Join(slices.Concat(intents, domains, slices.Sorted(maps.Keys(s.agents))), " ")
-	if s.says.Source != contract.SourceLexical {
-		s.says.ModelUse = &contract.ModelUse{Calls: []contract.ModelCall{{Reply: spill, Detail: spill}}}
+	leak := strings.Join(slices.Concat(intents, domains, slices.Sorted(maps.Keys(s.agents))), " ")
+	if s.proposed.Source != contract.SourceLexical {
+		s.proposed.ModelUse = &contract.ModelUse{Calls: []contract.ModelCall{{Reply: leak, Detail: leak}}}
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "subtasks") {
 		sub := contract.Subtask{Title: fmt.Sprint("pay bill ", i)}
-		if s.says.Source != contract.SourceLexical {
-			sub.Title, sub.Reason = spill[i:], spill
+		if s.proposed.Source != contract.SourceLexical {
+			sub.Title, sub.Reason = leak[i:], leak
 		}
 		if rapid.Bool().Draw(t, "own intent") {
 			sub.Intent, sub.Domains = intent.Draw(t, "subtask intent"), domain.Draw(t, "subtask domains")
-			if s.says.Source == contract.SourceLexical && rapid.Bool().Draw(t, "titled by its intent") {
+			if s.proposed.Source == contract.SourceLexical && rapid.Bool().Draw(t, "titled by its intent") {
 				sub.Title = sub.Intent
 			}
 		}
-		s.says.Subtasks = append(s.says.Subtasks, sub)
+		s.proposed.Subtasks = append(s.proposed.Subtasks, sub)
 	}
 	return s
 }
 
-// words returns unique words, none of which is a part of another.
+// words returns unique words, none of which is a substring of another.
 func words(prefix string, n int) []string {
 	list := make([]string, n)
 	for i := range list {
@@ -80,8 +80,8 @@ func words(prefix string, n int) []string {
 	return list
 }
 
-// play installs the scene's registry and classification.
-func (s *scene) play(h *harness) {
+// install installs the scene's registry and classification.
+func (s *scene) install(h *harness) {
 	var b strings.Builder
 	b.WriteString("clients:\n")
 	for _, id := range slices.Sorted(maps.Keys(s.agents)) {
@@ -99,7 +99,7 @@ func (s *scene) play(h *harness) {
 		s.Fatal(err)
 	}
 	h.SetView(router.NewView(snapshot, d))
-	h.classifier.proposal = s.says
+	h.classifier.proposal = s.proposed
 }
 
 func (s *scene) drawCaller(subject string) *contract.Caller {
@@ -112,7 +112,7 @@ func (s *scene) drawCaller(subject string) *contract.Caller {
 	return c
 }
 
-// secrets are the words that the caller must not see.
+// secrets returns the words that the caller must not see.
 func (s *scene) secrets(c *contract.Caller) []string {
 	open := map[string]bool{}
 	for id, a := range s.agents {
@@ -143,34 +143,34 @@ func (s *scene) check(c *contract.Caller, where string, shown any, err error) {
 	}
 	for _, word := range s.secrets(c) {
 		if !c.AllAgents && strings.Contains(text, word) {
-			s.Fatalf("%s shows %s, which %s %v may not see: %s", where, word, c.Subject, c.Scopes, text)
+			s.Fatalf("%s contains %s, which %s %v may not see: %s", where, word, c.Subject, c.Scopes, text)
 		}
 	}
 	if strings.Contains(text, `"hidden"`) {
-		s.Fatalf("%s shows hidden agents: %s", where, text)
+		s.Fatalf("%s contains hidden agents: %s", where, text)
 	}
 }
 
-// For any classification, no result of any operation contains a word of agents that the caller
-// may not use, for its own requests and those of a colleague. An administrator sees the stored
-// response.
+// For any classification, no result of any operation contains a word of agents that the caller may
+// not use, neither for its own requests nor for those of a colleague. An administrator sees the
+// stored response.
 func TestRouter_RevealsNoHiddenWord(t *testing.T) {
 	h := newHarness(t)
 	admin := &contract.Caller{Subject: "root", Scopes: []string{"admin"}}
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawScene(rt)
-		s.play(h)
+		s.install(h)
 		caller, colleague := s.drawCaller("ana"), s.drawCaller("bob")
 		n++
 		log, err := h.Decisions(t.Context(), contract.DecisionQuery{Since: time.Now().Add(time.Hour)}, admin)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		ids := s.useAll(h, caller, fmt.Sprint("key", n))
+		ids := s.sendAll(h, caller, fmt.Sprint("key", n))
 		for _, id := range ids {
-			s.lookAt(h, colleague, id)
-			s.lookAt(h, &contract.Caller{Subject: "every agent", Tenant: "north", AllAgents: true}, id)
+			s.readAll(h, colleague, id)
+			s.readAll(h, &contract.Caller{Subject: "every agent", Tenant: "north", AllAgents: true}, id)
 			s.checkRecord(h, admin, caller, id)
 		}
 		for _, c := range []*contract.Caller{caller, colleague} {
@@ -192,9 +192,9 @@ func TestRouter_RevealsNoHiddenWord(t *testing.T) {
 	})
 }
 
-// useAll sends the request in every way and checks the results. It returns the ids of the stored
+// sendAll sends the request in every mode and checks the results. It returns the ids of the stored
 // requests.
-func (s *scene) useAll(h *harness, c *contract.Caller, key string) (ids []string) {
+func (s *scene) sendAll(h *harness, c *contract.Caller, key string) (ids []string) {
 	ctx := context.Background()
 	clf, err := h.Classify(ctx, newRequest(), c)
 	s.check(c, "Classify", clf, err)
@@ -220,15 +220,15 @@ func (s *scene) useAll(h *harness, c *contract.Caller, key string) (ids []string
 		}
 	}
 	for _, id := range ids {
-		if !s.lookAt(h, c, id) {
-			s.Fatalf("request %s does not exist for its sender", id)
+		if !s.readAll(h, c, id) {
+			s.Fatalf("request %s: got not_found for its owner, want it", id)
 		}
 	}
 	return ids
 }
 
-// lookAt reads a request in every way, and reports whether it exists for the caller.
-func (s *scene) lookAt(h *harness, c *contract.Caller, id string) bool {
+// readAll reads a request by every operation, and reports whether it exists for the caller.
+func (s *scene) readAll(h *harness, c *contract.Caller, id string) bool {
 	ctx := context.Background()
 	ended := errors.New("ended")
 	err := h.Events(ctx, id, c, 0, func(_ uint64, ev *contract.Event) error {
@@ -246,29 +246,29 @@ func (s *scene) lookAt(h *harness, c *contract.Caller, id string) bool {
 	again, cancelErr := h.Cancel(ctx, id, c)
 	s.check(c, "Cancel", again, cancelErr)
 	if err != nil && (code(err) != contract.CodeNotFound || code(cancelErr) != contract.CodeNotFound) {
-		s.Fatalf("got %v and %v, want not_found of both", err, cancelErr)
+		s.Fatalf("got %v and %v, want not_found from both", err, cancelErr)
 	}
 	return err == nil
 }
 
-// checkRecord checks the stored response and what an administrator sees of it.
+// checkRecord checks the stored response and its view for an administrator.
 func (s *scene) checkRecord(h *harness, admin, caller *contract.Caller, id string) {
 	ctx := context.Background()
 	whole, err := h.Request(ctx, id, admin)
 	if err != nil {
-		s.Fatalf("an administrator: %v", err)
+		s.Fatalf("administrator: got error %v, want none", err)
 	}
 	d := whole.Decision
 	if d == nil {
 		return // it was cancelled first
 	}
-	says := s.says // as a caller with every right sees it
-	classifier.ImplyDomains(h.View().Catalogue, &says)
-	if d.Classification.Intent != says.Intent || !slices.Equal(d.Classification.Domains, says.Domains) || len(d.Classification.Alternatives) != 2 {
-		s.Fatalf("an administrator is shown %+v, want %+v", d.Classification, says)
+	proposed := s.proposed // the view of a caller with every right
+	classifier.ImplyDomains(h.View().Catalogue, &proposed)
+	if d.Classification.Intent != proposed.Intent || !slices.Equal(d.Classification.Domains, proposed.Domains) || len(d.Classification.Alternatives) != 2 {
+		s.Fatalf("administrator: got classification %+v, want %+v", d.Classification, proposed)
 	}
 	var content string
-	h.eventually(func() bool { // an asynchronous answer is there before its record
+	h.eventually(func() bool { // the response of an asynchronous request is available before its record
 		found, err := h.auditLog.Find(ctx, id)
 		if err != nil || found.Outcome == nil {
 			return false
@@ -279,7 +279,7 @@ func (s *scene) checkRecord(h *harness, admin, caller *contract.Caller, id strin
 	for i := range d.Hidden {
 		c := &d.Hidden[i]
 		if caller.MayUse(c.AgentID) || c.Eligible || c.Gates[0].Gate != "entitlement" || !strings.Contains(content, c.AgentID) {
-			s.Fatalf("got hidden %+v, want one that is not the caller's, for its gate, and on record", c)
+			s.Fatalf("got hidden candidate %+v, want a recorded one that the caller may not use", c)
 		}
 	}
 	least := 65
@@ -290,11 +290,11 @@ func (s *scene) checkRecord(h *harness, admin, caller *contract.Caller, id strin
 	}
 	want, hidden := 0, len(d.Hidden)
 	for agentID, a := range s.agents {
-		if !caller.MayUse(agentID) && plainScore(a, says.Intent, says.Domains, 0) >= least {
+		if !caller.MayUse(agentID) && plainScore(a, proposed.Intent, proposed.Domains, 0) >= least {
 			want++
 		}
 	}
 	if hidden != want {
-		s.Fatalf("got %d hidden agents on record, want %d: %+v", hidden, want, d)
+		s.Fatalf("got %d hidden agents in the record, want %d: %+v", hidden, want, d)
 	}
 }

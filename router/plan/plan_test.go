@@ -54,7 +54,7 @@ func TestNew_RecordsTheOnlyAgentAllowed(t *testing.T) {
 	in := newInput(t, contract.Classification{Intent: "pay", Domains: []string{"bills"}})
 	in.OnlyAgent = "second"
 	if d := plan.New(in).Decision; d.OnlyAgent != "second" || !cmp.Equal(d.Chosen, []string{"second"}) {
-		t.Errorf("got the only agent %q and the chosen ones %v, want second", d.OnlyAgent, d.Chosen)
+		t.Errorf("got only agent %q and chosen agents %v, want second", d.OnlyAgent, d.Chosen)
 	}
 }
 
@@ -75,8 +75,7 @@ func TestRestore_ReturnsStoredParts(t *testing.T) {
 	}
 }
 
-// The agents of a plan are checked with the registry, the caller and the text of the
-// moment.
+// Recheck uses the current registry, caller and text.
 func TestRecheck_AppliesAllGates(t *testing.T) {
 	const registry = "clients:\n  first: { match: { intent: [pay], domains: [bills] }, %s }\n"
 	c := contract.Classification{Intent: "pay", Domains: []string{"bills"}}
@@ -91,7 +90,7 @@ func TestRecheck_AppliesAllGates(t *testing.T) {
 		{"one domain only", "clients:\n  first: { match: { intent: [count], domains: [bills] } }\n", nil, "is below the threshold"},
 		{"a scope", fmt.Sprintf(registry, "requires: { scopes: [vip] }"), nil, "vip"},
 		{"a tenant", fmt.Sprintf(registry, "requires: { tenants: [acme] }"), nil, "tenant"},
-		{"a class of data", fmt.Sprintf(registry, "requires: { data_classes: [email] }"), nil, "email"},
+		{"data class", fmt.Sprintf(registry, "requires: { data_classes: [email] }"), nil, "email"},
 		{"entitlement", fmt.Sprintf(registry, "priority: 3"), func(in *plan.Input) { in.Caller = &contract.Caller{} }, "needs scope agent:first"},
 		{"confidence", fmt.Sprintf(registry, "priority: 3") + "routing: { min_confidence: 1 }\n", nil, ""},
 	} {
@@ -147,13 +146,13 @@ func TestNew_AsksForDomain(t *testing.T) {
 		{"a subtask with the same intent", apart, with(func(c *contract.Classification) {
 			c.Subtasks = []contract.Subtask{{Title: "pay", Intent: "pay"}}
 		}), nil, asked, "ambiguous"},
-		{"a domain of one of them", apart, with(func(c *contract.Classification) { c.Domains = []string{"rent"} }), nil, "", ""},
+		{"domain of one agent", apart, with(func(c *contract.Classification) { c.Domains = []string{"rent"} }), nil, "", ""},
 		{"low confidence", apart, with(func(c *contract.Classification) { c.Confidence = 0.3 }), nil, "", "no_match"},
 		{"an unknown intent", apart, with(func(c *contract.Classification) { c.Intent = contract.Unknown }), nil, "", "no_match"},
-		{"only one agent of the caller", apart, pay, []string{"agent:second"}, "", "no_match"},
-		{"switched off", apart + "routing: {implied_domains: false}\n", pay, nil, "", "no_match"},
-		{"an intent suffices", apart + "routing: {confidence_threshold: 0.5}\n", pay, nil, "", ""},
-		{"a domain does not suffice", apart + "routing: {confidence_threshold: 0.9}\n", pay, nil, "", "no_match"},
+		{"caller with one agent", apart, pay, []string{"agent:second"}, "", "no_match"},
+		{"implied domains disabled", apart + "routing: {implied_domains: false}\n", pay, nil, "", "no_match"},
+		{"intent alone reaches the threshold", apart + "routing: {confidence_threshold: 0.5}\n", pay, nil, "", ""},
+		{"domain below the threshold", apart + "routing: {confidence_threshold: 0.9}\n", pay, nil, "", "no_match"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -174,8 +173,8 @@ func TestNew_AsksForDomain(t *testing.T) {
 	}
 }
 
-// A domain that an intent implies is no part of the request: the options of other
-// intents do not have it.
+// A domain that an intent implies is not part of the request: the options of other intents do not
+// contain it.
 func TestNew_OptionsHaveOwnImpliedDomains(t *testing.T) {
 	named := contract.DomainOrigin{Domain: "rent", Origin: contract.DomainNamed}
 	implied := contract.DomainOrigin{Domain: "words", Origin: contract.DomainImplied}
@@ -218,7 +217,7 @@ func TestNew_OmitsPartWithoutDomain(t *testing.T) {
 	}
 }
 
-func TestNew_TiesUnsureIntentsOfOneAgent(t *testing.T) {
+func TestNew_TiesUncertainIntentsOfOneAgent(t *testing.T) {
 	const registry = `clients:
   first:  {match: {intent: [pay, bill], domains: [money]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
   second: {match: {intent: [count], domains: [words]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
@@ -226,12 +225,12 @@ func TestNew_TiesUnsureIntentsOfOneAgent(t *testing.T) {
 	tests := []struct {
 		name         string
 		alternatives []contract.IntentScore
-		confidence   float64 // of the part, 0 if it is refused
+		confidence   float64 // of the part, 0 if it is rejected
 	}{
-		{"together confident enough", []contract.IntentScore{{Intent: "bill", Confidence: 0.2}}, 0.6},
-		{"together not confident enough", []contract.IntentScore{{Intent: "bill", Confidence: 0.09}}, 0},
-		{"the other is very unlikely", []contract.IntentScore{{Intent: "count", Confidence: 0.1}, {Intent: "bill", Confidence: 0.07}}, 0},
-		{"the other is for another agent", []contract.IntentScore{{Intent: "count", Confidence: 0.2}}, 0},
+		{"sum above the threshold", []contract.IntentScore{{Intent: "bill", Confidence: 0.2}}, 0.6},
+		{"sum below the threshold", []contract.IntentScore{{Intent: "bill", Confidence: 0.09}}, 0},
+		{"unlikely alternative", []contract.IntentScore{{Intent: "count", Confidence: 0.1}, {Intent: "bill", Confidence: 0.07}}, 0},
+		{"alternative of another agent", []contract.IntentScore{{Intent: "count", Confidence: 0.2}}, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
