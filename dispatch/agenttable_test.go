@@ -31,23 +31,23 @@ func TestSetAgents_KeepsStatesInOrder(t *testing.T) {
 			}
 			live := b.SetAgents(agents)
 			if len(live) != len(agents) {
-				rt.Fatalf("%d states for %d agents", len(live), len(agents))
+				rt.Fatalf("got %d states, want %d", len(live), len(agents))
 			}
 			seen := map[string]*matcher.LiveState{}
 			for i, a := range agents {
 				if before := known[a.ID]; before != nil && live[i] != before {
-					rt.Fatalf("%s has another state after the reload", a.ID)
+					rt.Fatalf("got a new state for %s after the reload, want the same", a.ID)
 				}
 				limit := a.MaxInFlight
 				if limit == 0 {
 					limit = contract.DefaultMaxInFlight
 				}
 				if got := live[i].Limit(); got != limit {
-					rt.Fatalf("limit of %s = %d, want %d", a.ID, got, limit)
+					rt.Fatalf("got limit of %s = %d, want %d", a.ID, got, limit)
 				}
 				live[i].SetState(contract.AgentDisabled) // AgentStatus finds the state by id only
 				if b.AgentStatus(a.ID).State != contract.AgentDisabled {
-					rt.Fatalf("the state at %d is not that of %s", i, a.ID)
+					rt.Fatalf("got the state of another agent at %d, want that of %s", i, a.ID)
 				}
 				seen[a.ID] = live[i]
 			}
@@ -65,9 +65,9 @@ func TestSetAgents_KeepsBreakerAfterReload(t *testing.T) {
 	changed.Description = "now with a description"
 	live := b.SetAgents([]*contract.RegistryEntry{agent("new"), changed})
 	if s := b.AgentStatus("a"); s.Breaker != resilience.Open || live[1].OpenUntil() == 0 {
-		t.Errorf("after a reload: %+v, want the breaker open as before", s)
+		t.Errorf("after a reload: got %+v, want the breaker still open", s)
 	}
-	wantUnavailable(t, b.send(t, changed), "a has failed repeatedly")
+	checkUnavailable(t, b.send(t, changed), "a has failed repeatedly")
 }
 
 // A corrected address is used at once, without waiting for the breaker.
@@ -98,11 +98,11 @@ func TestSetAgents_DropsRemovedAgentAfterLastTask(t *testing.T) {
 	testkit.Receive(t, begun)
 	b.SetAgents(nil)
 	if got := b.AgentStatus("a").InFlight; got != 1 {
-		t.Errorf("in flight of a removed agent: got %d, want its last task", got)
+		t.Errorf("in flight at a removed agent: got %d, want its last task", got)
 	}
 	back := b.SetAgents([]*contract.RegistryEntry{a})
 	if back[0] != live[0] || back[0].InFlight() != 1 {
-		t.Error("an agent that was registered again while it works got a new state")
+		t.Error("got a new state for an agent registered again during a task, want the same state")
 	}
 	b.SetAgents(nil)
 	close(end)
@@ -118,7 +118,7 @@ func TestSetAgents_DropsRemovedAgentAfterLastTask(t *testing.T) {
 	}
 }
 
-// The memory used depends on the agents that fail, not on those that are called.
+// The memory used depends on the number of failing agents, not of called ones.
 func TestDispatcher_DropsStateOfIdleAgents(t *testing.T) {
 	b := newTestDispatcher(t)
 	const n = 20_000
@@ -131,26 +131,26 @@ func TestDispatcher_DropsStateOfIdleAgents(t *testing.T) {
 		b.send(t, a)
 	}
 	if got := b.ActiveAgents(); got != 0 {
-		t.Errorf("%d agents are kept after all have succeeded, want 0", got)
+		t.Errorf("got %d agents with a state after all have succeeded, want 0", got)
 	}
 	b.recordFailures(t, agents[7], 1)
 	b.recordFailures(t, agents[8], 3)
 	if got := b.ActiveAgents(); got != 2 {
-		t.Errorf("%d agents are kept after two have failed, want 2", got)
+		t.Errorf("got %d agents with a state after two have failed, want 2", got)
 	}
 	b.send(t, agents[7])
 	if got := b.ActiveAgents(); got != 1 {
-		t.Errorf("%d agents are kept after one has recovered, want 1", got)
+		t.Errorf("got %d agents with a state after one has recovered, want 1", got)
 	}
 	for i := range 1000 { // agents that are not registered
 		b.recordFailures(t, agent(fmt.Sprintf("gone%d", i)), 1)
 	}
 	if got := b.ActiveAgents(); got != 1 {
-		t.Errorf("%d agents are kept after a thousand unknown ones have failed, want 1", got)
+		t.Errorf("got %d agents with a state after a thousand unknown ones have failed, want 1", got)
 	}
 	b.SetAgents(agents[:5])
 	if got := b.ActiveAgents(); got != 0 {
-		t.Errorf("%d agents are kept after their removal, want 0", got)
+		t.Errorf("got %d agents with a state after their removal, want 0", got)
 	}
 }
 

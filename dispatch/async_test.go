@@ -116,23 +116,23 @@ func TestDispatcher_PendingTaskReleasesSemaphore(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			if out := d.Send(t.Context(), c); out.Result == nil {
-				t.Errorf("Send = %+v, want the result", out)
+				t.Errorf("Send: got %+v, want the result", out)
 			}
 		})
 		testkit.Receive(t, awaited)
 	}
 	if got := live[0].InFlight(); got != 2 {
-		t.Errorf("%d tasks in flight at the slow agent, want 2", got)
+		t.Errorf("got %d tasks in flight at the slow agent, want 2", got)
 	}
-	wantUnavailable(t, d.Send(t.Context(), c), "slow is at its limit of 2 tasks in flight")
+	checkUnavailable(t, d.Send(t.Context(), c), "slow is at its limit of 2 tasks in flight")
 	target.answer(success)
 	if out := d.Send(t.Context(), call(quick)); out.Result == nil {
-		t.Errorf("Send to another agent = %+v, want a result", out)
+		t.Errorf("Send to another agent: got %+v, want a result", out)
 	}
 	close(deliver)
 	wg.Wait()
 	if got := live[0].InFlight(); got != 0 {
-		t.Errorf("%d tasks in flight at the end, want 0", got)
+		t.Errorf("got %d tasks in flight at the end, want 0", got)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestDispatcher_AcceptedTaskCountsAsHealthy(t *testing.T) {
 	c := call(a)
 	c.AwaitResult = func(context.Context) dispatch.Outcome {
 		if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
-			t.Errorf("breaker while waiting = %s, want closed", got)
+			t.Errorf("breaker during the wait: got %s, want closed", got)
 		}
 		out := unreachable
 		out.Health = dispatch.HealthBad
@@ -156,7 +156,7 @@ func TestDispatcher_AcceptedTaskCountsAsHealthy(t *testing.T) {
 		b.Send(t.Context(), c)
 	}
 	if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
-		t.Errorf("breaker = %s, want closed", got)
+		t.Errorf("breaker: got %s, want closed", got)
 	}
 	b.recordFailures(t, a, 3)
 	b.clock.Advance(10 * time.Second)
@@ -172,8 +172,7 @@ func TestDispatcher_AcceptedTaskCountsAsHealthy(t *testing.T) {
 	}
 }
 
-// A task that this process hands over to the next one continues: it is not
-// cancelled at its agent.
+// A task that this process hands over to the next one continues: it is not cancelled at its agent.
 func TestDispatcher_LeavesTaskAfterHandover(t *testing.T) {
 	cancelledTask := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}, Attempts: 1, MayHaveExecuted: true}
 	unsent := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable}, Attempts: 1}
@@ -205,7 +204,7 @@ func TestDispatcher_LeavesTaskAfterHandover(t *testing.T) {
 			if len(target.canceled) != 0 {
 				t.Error("got a cancellation, want none")
 			}
-			wantUnavailable(t, d.Send(ctx, c), "the router stopped before the task was sent")
+			checkUnavailable(t, d.Send(ctx, c), "the router stopped before the task was sent")
 		})
 	}
 }
@@ -220,11 +219,11 @@ func TestDispatcher_ReleasesSlotAfterPanicInAwait(t *testing.T) {
 		func() {
 			defer func() { _ = recover() }()
 			d.Send(t.Context(), c)
-			t.Error("got no panic, want that of AwaitResult")
+			t.Error("got no panic, want the one of AwaitResult")
 		}()
 	}
 	if got := live[0].InFlight(); got != 0 {
-		t.Errorf("%d tasks in flight, want 0", got)
+		t.Errorf("got %d tasks in flight, want 0", got)
 	}
 }
 
@@ -236,7 +235,7 @@ func TestCancelTask_ReachesTarget(t *testing.T) {
 		t.Errorf("got the cancellation of task %s, want %s", got.Task.TaskID, c.Task.TaskID)
 	}
 	if got := d.AgentStatus("a").InFlight; got != 0 {
-		t.Errorf("%d tasks in flight after a cancellation, want 0", got)
+		t.Errorf("got %d tasks in flight after a cancellation, want 0", got)
 	}
 	d.CancelTask(call(&contract.RegistryEntry{ID: "nowhere"}))                                          // an agent without a target
 	newTestDispatcher(t).CancelTask(c)                                                                  // a target without CancelTask
@@ -257,10 +256,10 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 		c := call(agent("a"))
 		c.BeforeSend = func(ctx context.Context) error {
 			if _, ok := ctx.Deadline(); !ok {
-				t.Error("the context of BeforeSend has no deadline")
+				t.Error("got a BeforeSend context without a deadline, want one")
 			}
 			if got := b.AgentStatus("a").InFlight; got != 1 {
-				t.Errorf("%d tasks in flight in BeforeSend, want 1, because it is called after admission", got)
+				t.Errorf("got %d tasks in flight in BeforeSend, want 1, because it is called after admission", got)
 			}
 			events = append(events, "recorded")
 			return nil
@@ -276,9 +275,9 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 		b.recordFailures(t, a, 3)
 		c := call(a)
 		c.BeforeSend = func(context.Context) error { t.Error("BeforeSend was called for a rejected task"); return nil }
-		wantUnavailable(t, b.Send(t.Context(), c), "gets no tasks until")
+		checkUnavailable(t, b.Send(t.Context(), c), "gets no tasks until")
 	})
-	t.Run("its error prevents the send", func(t *testing.T) {
+	t.Run("error prevents the send", func(t *testing.T) {
 		b := newTestDispatcher(t)
 		a := agent("a")
 		live := b.SetAgents([]*contract.RegistryEntry{a})
@@ -288,30 +287,30 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 		c.BeforeSend = func(context.Context) error { return errors.New("disk full: /secret") }
 		for range 5 {
 			out := b.Send(t.Context(), c)
-			wantUnavailable(t, out, "could not be recorded")
+			checkUnavailable(t, out, "could not be recorded")
 			if strings.Contains(out.Err.Detail, "secret") {
-				t.Errorf("detail %q contains text that is for the log only", out.Err.Detail)
+				t.Errorf("got detail %q, want none of the text that is only for the log", out.Err.Detail)
 			}
 		}
 		if b.target.count() != sent {
-			t.Error("a task was sent that could not be recorded")
+			t.Error("got a task sent, want none because it could not be recorded")
 		}
 		if got := b.AgentStatus("a"); got.Breaker != resilience.Closed || live[0].InFlight() != 0 {
 			t.Errorf("got agent %+v, want it idle and closed, because it did not fail", got)
 		}
 		b.recordFailures(t, a, 1)
 		if got := b.AgentStatus("a").Breaker; got != resilience.Open {
-			t.Errorf("breaker = %s, want open: the failures before still count", got)
+			t.Errorf("breaker: got %s, want open, because the earlier failures still count", got)
 		}
 	})
-	t.Run("its error allows another probe", func(t *testing.T) {
+	t.Run("error permits another probe", func(t *testing.T) {
 		b := newTestDispatcher(t)
 		a := agent("a")
 		b.recordFailures(t, a, 3)
 		b.clock.Advance(10 * time.Second)
 		c := call(a)
 		c.BeforeSend = func(context.Context) error { return errors.New("disk full") }
-		wantUnavailable(t, b.Send(t.Context(), c), "could not be recorded")
+		checkUnavailable(t, b.Send(t.Context(), c), "could not be recorded")
 		b.clock.Advance(10 * time.Second)
 		if out := b.send(t, a); out.Result == nil {
 			t.Errorf("next probe: got %+v, want a result", out.Err)
@@ -322,8 +321,8 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 		end  func(context.Context) (context.Context, context.CancelFunc)
 		want contract.TaskCode
 	}{
-		{"the caller disconnects", context.WithCancel, contract.TaskWasCancelled},
-		{"the deadline passes", func(ctx context.Context) (context.Context, context.CancelFunc) {
+		{"caller disconnects", context.WithCancel, contract.TaskWasCancelled},
+		{"deadline passes", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, time.Second)
 		}, contract.TaskDeadlineExceeded},
 	} {
@@ -341,7 +340,7 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 					return ctx.Err()
 				}
 				if out := b.Send(ctx, c); out.Err == nil || out.Err.Code != tc.want || out.MayHaveExecuted || b.target.count() != 0 {
-					t.Errorf("Send = %+v with %+v after %d calls, want %s after none", out, out.Err, b.target.count(), tc.want)
+					t.Errorf("Send: got %+v with %+v after %d calls, want %s after none", out, out.Err, b.target.count(), tc.want)
 				}
 			})
 		})
@@ -357,11 +356,11 @@ func TestDispatcher_ContinuesAttemptCount(t *testing.T) {
 		c.Task.Attempt = tc.first
 		c.BeforeSend = func(context.Context) error { return errors.New("disk full") }
 		if got := b.Send(t.Context(), c).Attempts; got != tc.want {
-			t.Errorf("not sent, from attempt %d on: attempts = %d, want %d", tc.first, got, tc.want)
+			t.Errorf("unsent, from attempt %d on: got %d attempts, want %d", tc.first, got, tc.want)
 		}
 	}
 	c.Task.Attempt, c.BeforeSend = 1, nil
 	if got := b.Send(t.Context(), c).Attempts; got != 1 {
-		t.Errorf("attempts = %d, want the target's 1", got)
+		t.Errorf("got %d attempts, want the target's 1", got)
 	}
 }

@@ -20,7 +20,7 @@ func TestDispatcher_BreakerOpensAndCloses(t *testing.T) {
 	live := b.SetAgents([]*contract.RegistryEntry{a, other})
 	b.recordFailures(t, a, 2)
 	if s := b.AgentStatus("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
-		t.Fatalf("after two failures: %+v, open until %d; want closed", s, live[0].OpenUntil())
+		t.Fatalf("after two failures: got %+v, open until %d; want closed", s, live[0].OpenUntil())
 	}
 	b.recordFailures(t, a, 1)
 	until := b.clock.Now().Add(10 * time.Second)
@@ -29,18 +29,18 @@ func TestDispatcher_BreakerOpensAndCloses(t *testing.T) {
 		t.Errorf("status after three failures (-want +got):\n%s", diff)
 	}
 	if got := live[0].OpenUntil(); got != until.UnixMilli() {
-		t.Errorf("live state is open until %d, want %d", got, until.UnixMilli())
+		t.Errorf("live state: got open until %d, want %d", got, until.UnixMilli())
 	}
 	if got := b.OpenBreakers(); got != 1 {
 		t.Errorf("OpenBreakers = %d, want 1", got)
 	}
 	before := b.target.count()
-	wantUnavailable(t, b.send(t, a), "a has failed repeatedly and gets no tasks until 2026-01-02T15:04:15Z")
+	checkUnavailable(t, b.send(t, a), "a has failed repeatedly and gets no tasks until 2026-01-02T15:04:15Z")
 	if got := b.send(t, other); got.Err != nil {
-		t.Errorf("another agent got %+v, want a result", got.Err)
+		t.Errorf("another agent: got %+v, want a result", got.Err)
 	}
 	if got := b.target.count() - before; got != 1 {
-		t.Errorf("%d calls while open, want the other agent's one", got)
+		t.Errorf("got %d calls while open, want the other agent's one", got)
 	}
 
 	b.clock.Advance(10 * time.Second)
@@ -63,7 +63,7 @@ func TestDispatcher_ProbeDecidesBreakerState(t *testing.T) {
 	}{
 		{"success", success, resilience.Closed},
 		{"failure", unreachable, resilience.Open},
-		{"no verdict", canceledTask, resilience.HalfOpen},
+		{"no result for the breaker", canceledTask, resilience.HalfOpen},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newTestDispatcher(t)
@@ -81,23 +81,23 @@ func TestDispatcher_ProbeDecidesBreakerState(t *testing.T) {
 			wg.Go(func() { b.send(t, a) })
 			testkit.Receive(t, begun)
 			if now := b.clock.Now().UnixMilli(); live[0].OpenUntil() <= now {
-				t.Error("the matcher would choose an agent that is being probed")
+				t.Error("got a probed agent available to the matcher, want it excluded")
 			}
-			wantUnavailable(t, b.send(t, a), "a has failed repeatedly")
+			checkUnavailable(t, b.send(t, a), "a has failed repeatedly")
 			close(end)
 			wg.Wait()
 			if s := b.AgentStatus("a"); s.Breaker != tc.want {
 				t.Errorf("after the probe: got %s, want %s", s.Breaker, tc.want)
 			}
 			if open := live[0].OpenUntil() > b.clock.Now().UnixMilli(); open != (tc.want == resilience.Open) {
-				t.Errorf("live state is open: %v, want %v", open, !open)
+				t.Errorf("live state: got open %v, want %v", open, !open)
 			}
 		})
 	}
 }
 
-// A probe that outlasts the open period lets the matcher choose the agent again,
-// but the breaker admits no second probe.
+// If a probe takes longer than the open period, the matcher can choose the agent again, but the
+// breaker admits no second probe.
 func TestDispatcher_AdmitsNoSecondProbe(t *testing.T) {
 	b := newTestDispatcher(t)
 	a := agent("a")
@@ -110,7 +110,7 @@ func TestDispatcher_AdmitsNoSecondProbe(t *testing.T) {
 	wg.Go(func() { b.send(t, a) })
 	testkit.Receive(t, begun)
 	b.clock.Advance(time.Minute)
-	wantUnavailable(t, b.send(t, a), "a has failed repeatedly and is being tried again with another task")
+	checkUnavailable(t, b.send(t, a), "a has failed repeatedly and is being tried again with another task")
 	close(end)
 	wg.Wait()
 }
@@ -126,7 +126,7 @@ func TestDispatcher_ValidAnswersDoNotOpenBreaker(t *testing.T) {
 				b.send(t, agent("a"))
 			}
 			if s := b.AgentStatus("a"); s.Breaker != resilience.Closed {
-				t.Errorf("got breaker %s after twenty, want closed", s.Breaker)
+				t.Errorf("got breaker %s after twenty calls, want closed", s.Breaker)
 			}
 		})
 	}

@@ -25,13 +25,13 @@ func TestNew_RejectsInvalidConfig(t *testing.T) {
 		targets map[string]dispatch.Target
 		want    string
 	}{
-		"a negative bound":   {dispatch.Config{MaxInFlight: -1}, nil, "max_in_flight"},
-		"a negative timeout": {dispatch.Config{Timeout: -1}, nil, "timeout"},
-		"no target":          {dispatch.Config{}, map[string]dispatch.Target{"http": nil}, "http"},
+		"negative bound":   {dispatch.Config{MaxInFlight: -1}, nil, "max_in_flight"},
+		"negative timeout": {dispatch.Config{Timeout: -1}, nil, "timeout"},
+		"no target":        {dispatch.Config{}, map[string]dispatch.Target{"http": nil}, "http"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := dispatch.New(tc.cfg, tc.targets); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("New = %v, want an error about %s", err, tc.want)
+				t.Errorf("New: got %v, want an error about %s", err, tc.want)
 			}
 		})
 	}
@@ -49,7 +49,7 @@ func TestDispatcher_ReturnsOutcomeOfTarget(t *testing.T) {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
 			if got.Latency <= 0 {
-				t.Errorf("Latency = %v, want the duration of the call", got.Latency)
+				t.Errorf("got latency %v, want the duration of the call", got.Latency)
 			}
 			if diff := cmp.Diff([]dispatch.Call{c}, b.target.calls); diff != "" {
 				t.Errorf("calls of the target (-want +got):\n%s", diff)
@@ -66,7 +66,7 @@ func TestDispatcher_RejectsAgentWithoutTarget(t *testing.T) {
 	}{
 		{"no endpoint", contract.Endpoint{}, "a names no endpoint"},
 		{"http without a URL", contract.Endpoint{Protocol: "http"}, "a names no endpoint"},
-		{"a URL without a protocol is http", contract.Endpoint{URL: "http://127.0.0.1:1/"}, ""},
+		{"URL without a protocol", contract.Endpoint{URL: "http://127.0.0.1:1/"}, ""},
 		{"pull", contract.Endpoint{Protocol: "pull"}, "a cannot be reached: protocol pull is not served by this version"},
 		{"mcp", contract.Endpoint{Protocol: "mcp", URL: "http://x"}, "a cannot be reached: protocol mcp is not served by this version"},
 		{"nonsense", contract.Endpoint{Protocol: "smoke", URL: "x"}, "a cannot be reached: protocol smoke is not served by this version"},
@@ -76,13 +76,13 @@ func TestDispatcher_RejectsAgentWithoutTarget(t *testing.T) {
 			got := b.send(t, &contract.RegistryEntry{ID: "a", Endpoint: tc.endpoint})
 			if tc.want == "" {
 				if got.Err != nil {
-					t.Errorf("Send = %+v, want a result", got.Err)
+					t.Errorf("Send: got %+v, want a result", got.Err)
 				}
 				return
 			}
-			wantUnavailable(t, got, tc.want)
+			checkUnavailable(t, got, tc.want)
 			if b.target.count() != 0 {
-				t.Error("a target was called")
+				t.Error("got a call of the target, want none")
 			}
 		})
 	}
@@ -102,11 +102,11 @@ func TestDispatcher_RejectsAgentByState(t *testing.T) {
 			got := b.send(t, a)
 			if want == "" {
 				if got.Err != nil {
-					t.Errorf("Send = %+v, want a result", got.Err)
+					t.Errorf("Send: got %+v, want a result", got.Err)
 				}
 				return
 			}
-			wantUnavailable(t, got, want)
+			checkUnavailable(t, got, want)
 			if b.target.count() != 0 || b.AgentStatus("a").State != state {
 				t.Errorf("got %d calls and state %s, want none and %s", b.target.count(), b.AgentStatus("a").State, state)
 			}
@@ -114,13 +114,13 @@ func TestDispatcher_RejectsAgentByState(t *testing.T) {
 	}
 }
 
-// wantUnavailable checks for agent_unavailable without an attempt, so that the
-// task was certainly not executed.
-func wantUnavailable(t testing.TB, got dispatch.Outcome, detail string) {
+// checkUnavailable checks for agent_unavailable without an attempt, so that the task was certainly
+// not executed.
+func checkUnavailable(t testing.TB, got dispatch.Outcome, detail string) {
 	t.Helper()
 	if got.Err == nil || got.Err.Code != contract.TaskAgentUnavailable || !strings.Contains(got.Err.Detail, detail) ||
 		got.MayHaveExecuted || got.Attempts != 0 || got.Result != nil {
-		t.Errorf("outcome = %+v with %+v; want agent_unavailable without an attempt and with %q", got, got.Err, detail)
+		t.Errorf("got %+v with %+v; want agent_unavailable without an attempt and with %q", got, got.Err, detail)
 	}
 }
 
@@ -131,11 +131,11 @@ func TestDispatcher_UsesEarliestDeadline(t *testing.T) {
 		ctx, task time.Duration // 0 = none
 		want      time.Duration
 	}{
-		{"the task's", 0, soon, soon},
-		{"the context's", soon, 0, soon},
-		{"the earlier: the task's", late, soon, soon},
-		{"the earlier: the context's", soon, late, soon},
-		{"the same", soon, soon, soon},
+		{"deadline of the task", 0, soon, soon},
+		{"deadline of the context", soon, 0, soon},
+		{"task's deadline earlier", late, soon, soon},
+		{"context's deadline earlier", soon, late, soon},
+		{"equal deadlines", soon, soon, soon},
 		{"none", 0, 0, dispatch.DefaultTimeout},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestDispatcher_UsesEarliestDeadline(t *testing.T) {
 				}
 				b.Send(ctx, c)
 				if got != tc.want {
-					t.Errorf("the target has %v, want %v", got, tc.want)
+					t.Errorf("got deadline %v at the target, want %v", got, tc.want)
 				}
 			})
 		})
@@ -188,18 +188,18 @@ func TestDispatcher_BoundsTasksOfOneAgent(t *testing.T) {
 		testkit.Receive(t, begun)
 	}
 	if got := live[0].InFlight(); got != 2 {
-		t.Errorf("in flight = %d, want 2", got)
+		t.Errorf("got %d in flight, want 2", got)
 	}
 	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: "closed", InFlight: 2, State: contract.AgentActive}, b.AgentStatus("busy")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	wantUnavailable(t, b.send(t, busy), "busy is at its limit of 2 tasks in flight (max_in_flight)")
+	checkUnavailable(t, b.send(t, busy), "busy is at its limit of 2 tasks in flight (max_in_flight)")
 	wg.Go(func() { b.send(t, idle) }) // the limit is per agent
 	testkit.Receive(t, begun)
 	close(end)
 	wg.Wait()
 	if got := b.send(t, busy); got.Err != nil || live[0].InFlight() != 0 {
-		t.Errorf("afterwards: %+v and %d in flight, want a result and 0", got.Err, live[0].InFlight())
+		t.Errorf("after the release: got %+v and %d in flight, want a result and 0", got.Err, live[0].InFlight())
 	}
 }
 
@@ -233,16 +233,16 @@ func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 			}
 		})
 	})
-	t.Run("no longer than a quarter of its time", func(t *testing.T) {
+	t.Run("at most a quarter of its time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTestDispatcher(t, one)
 			free := occupy(t, b)
 			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 			defer cancel()
 			got := b.Send(ctx, call(agent("second")))
-			wantUnavailable(t, got, "the router is at its limit of 1 tasks in flight (dispatch.max_in_flight); waited 2000 ms")
+			checkUnavailable(t, got, "the router is at its limit of 1 tasks in flight (dispatch.max_in_flight); waited 2000 ms")
 			if got.Latency != 2*time.Second {
-				t.Errorf("waited %v, want 2s", got.Latency)
+				t.Errorf("got a wait of %v, want 2s", got.Latency)
 			}
 			if s := b.AgentStatus("second"); s.InFlight != 0 {
 				t.Errorf("got %d tasks in flight after the wait, want 0", s.InFlight)
@@ -255,8 +255,8 @@ func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 		end  error
 		want contract.TaskCode
 	}{
-		{"the caller disconnects", context.Canceled, contract.TaskWasCancelled},
-		{"the caller disconnected before", nil, contract.TaskWasCancelled},
+		{"caller disconnects", context.Canceled, contract.TaskWasCancelled},
+		{"caller disconnected before", nil, contract.TaskWasCancelled},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -273,18 +273,18 @@ func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 				cancel()
 				wg.Wait()
 				if got.Err == nil || got.Err.Code != tc.want || got.MayHaveExecuted || got.Attempts != 0 {
-					t.Errorf("outcome = %+v with %+v, want %s without an attempt", got, got.Err, tc.want)
+					t.Errorf("got %+v with %+v, want %s without an attempt", got, got.Err, tc.want)
 				}
 				free()
 			})
 		})
 	}
-	t.Run("a deadline that has passed", func(t *testing.T) {
+	t.Run("expired deadline", func(t *testing.T) {
 		b := newTestDispatcher(t)
 		c := call(agent("a"))
 		c.Task.Deadline = time.Now().Add(-time.Second)
 		if got := b.Send(t.Context(), c); got.Err == nil || got.Err.Code != contract.TaskDeadlineExceeded || b.target.count() != 0 {
-			t.Errorf("outcome = %+v after %d calls, want deadline_exceeded after none", got.Err, b.target.count())
+			t.Errorf("got %+v after %d calls, want deadline_exceeded after none", got.Err, b.target.count())
 		}
 	})
 }
@@ -298,14 +298,14 @@ func TestDispatcher_ReleasesEverythingAfterPanic(t *testing.T) {
 	func() {
 		defer func() {
 			if got := recover(); got != boom {
-				t.Errorf("recovered %v, want the target's panic", got)
+				t.Errorf("got panic %v, want the target's", got)
 			}
 		}()
 		b.send(t, a)
 	}()
 	b.target.answer(success)
 	if got := b.send(t, a); got.Err != nil || live[0].InFlight() != 0 {
-		t.Errorf("the next task: got %+v with %d in flight, want a result, because everything was released", got.Err, live[0].InFlight())
+		t.Errorf("next task: got %+v with %d in flight, want a result, because everything was released", got.Err, live[0].InFlight())
 	}
 }
 
@@ -342,11 +342,11 @@ func TestDispatcher_KeepsBoundsUnderConcurrency(t *testing.T) {
 	}
 	wg.Wait()
 	if got := peak.Load(); got > most {
-		t.Errorf("%d tasks were in flight at once, bound %d", got, most)
+		t.Errorf("got %d tasks in flight at once, want at most %d", got, most)
 	}
 	for i, s := range live {
 		if s.InFlight() != 0 {
-			t.Errorf("agent %d has %d in flight at the end, want 0", i, s.InFlight())
+			t.Errorf("agent %d: got %d in flight at the end, want 0", i, s.InFlight())
 		}
 	}
 }

@@ -73,11 +73,11 @@ func (s *scriptedTarget) answerBy(outcomes map[string]dispatch.Outcome) {
 	}
 }
 
-func TestDispatcher_InstancesTakeTurns(t *testing.T) {
+func TestDispatcher_RotatesInstances(t *testing.T) {
 	b := newTestDispatcher(t)
 	a, other := registered("a", instance("i1"), instance("i2"), instance("i3")), registered("other", instance("o1"), instance("o2"))
 	b.SetAgents([]*contract.RegistryEntry{a, other})
-	for range 4 { // the agents do not disturb each other's turns
+	for range 4 { // each agent has its own rotation
 		b.send(t, a)
 		b.send(t, other)
 	}
@@ -86,11 +86,11 @@ func TestDispatcher_InstancesTakeTurns(t *testing.T) {
 		t.Errorf("instances (-want +got):\n%s", diff)
 	}
 	if got := b.ActiveAgents(); got != 0 {
-		t.Errorf("%d agents are kept after all have succeeded, want 0", got)
+		t.Errorf("got %d agents with a state after all have succeeded, want 0", got)
 	}
 }
 
-// The target gets the address of the instance, and an agent of the file as it is.
+// The target gets the address of the instance, or the unchanged entry of an agent of the file.
 func TestDispatcher_CallsAddressOfInstance(t *testing.T) {
 	b := newTestDispatcher(t)
 	file, a := agent("file"), registered("a", instance("i1", func(in *contract.Instance) { in.Endpoint.Idempotent = true }))
@@ -99,7 +99,7 @@ func TestDispatcher_CallsAddressOfInstance(t *testing.T) {
 	b.send(t, file)
 	b.send(t, a)
 	if b.target.calls[0].Agent != file {
-		t.Error("an agent of the file: got a copy of the entry, want the entry")
+		t.Error("agent of the file: got a copy of the entry, want the entry")
 	}
 	want := *a
 	want.Endpoint.URL = "http://127.0.0.1:1/i1" // not idempotent, because the entry is not
@@ -107,12 +107,12 @@ func TestDispatcher_CallsAddressOfInstance(t *testing.T) {
 		t.Errorf("entry for the target (-want +got):\n%s", diff)
 	}
 	if a.Endpoint.URL != "http://127.0.0.1:1/entry" {
-		t.Errorf("the entry of the caller has changed: %s", a.Endpoint.URL)
+		t.Errorf("got the entry of the caller changed: %s", a.Endpoint.URL)
 	}
 }
 
-// The least busy instance is the one that uses the smallest part of its limit, and no
-// instance gets more than its limit.
+// The least busy instance is the one that uses the smallest part of its limit. No instance gets
+// more tasks than its limit.
 func TestDispatcher_PrefersLeastBusyInstance(t *testing.T) {
 	b := newTestDispatcher(t)
 	a := registered("a", instance("i1", withLimit(1)), instance("i4", withLimit(4)))
@@ -127,7 +127,7 @@ func TestDispatcher_PrefersLeastBusyInstance(t *testing.T) {
 	if diff := cmp.Diff([]string{"i1", "i4", "i4", "i4", "i4"}, b.target.calledInstances()); diff != "" {
 		t.Errorf("instances (-want +got):\n%s", diff)
 	}
-	wantUnavailable(t, b.send(t, a), "a is at its limit of 5 tasks in flight (max_in_flight)")
+	checkUnavailable(t, b.send(t, a), "a is at its limit of 5 tasks in flight (max_in_flight)")
 	want := []dispatch.InstanceStatus{
 		{Name: "i1", Breaker: resilience.Closed, InFlight: 1, MaxInFlight: 1},
 		{Name: "i4", Breaker: resilience.Closed, InFlight: 4, MaxInFlight: 4},
@@ -138,12 +138,12 @@ func TestDispatcher_PrefersLeastBusyInstance(t *testing.T) {
 	close(end)
 	wg.Wait()
 	if got := live[0].InFlight(); got != 0 {
-		t.Errorf("%d tasks in flight at the end, want 0", got)
+		t.Errorf("got %d tasks in flight at the end, want 0", got)
 	}
 }
 
-// If one of two instances is dead, every task succeeds, and after its breaker has
-// opened, only one task at a time tries the dead one.
+// If one of two instances is down, every task succeeds, and after its breaker has opened, only one
+// task at a time is sent to it.
 func TestDispatcher_OneDeadInstance(t *testing.T) {
 	b := newTestDispatcher(t)
 	a := registered("a", instance("dead"), instance("well"))
@@ -154,7 +154,7 @@ func TestDispatcher_OneDeadInstance(t *testing.T) {
 		n := 0
 		for range tasks {
 			if out := b.send(t, a); out.Result == nil {
-				t.Fatalf("Send = %+v, want a result", out.Err)
+				t.Fatalf("Send: got %+v, want a result", out.Err)
 			}
 		}
 		for _, name := range b.target.calledInstances() {
@@ -165,7 +165,7 @@ func TestDispatcher_OneDeadInstance(t *testing.T) {
 		return n
 	}
 	if got := attemptsAtDead(20); got != 3 {
-		t.Errorf("%d of 20 tasks went to the dead instance, want 3 until its breaker opened", got)
+		t.Errorf("got %d of 20 tasks at the dead instance, want 3 until its breaker opened", got)
 	}
 	until := b.clock.Now().Add(10 * time.Second)
 	want := dispatch.AgentStatus{State: contract.AgentDegraded, Breaker: resilience.Closed, Instances: []dispatch.InstanceStatus{
@@ -176,23 +176,23 @@ func TestDispatcher_OneDeadInstance(t *testing.T) {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	if live[0].OpenUntil() != 0 || b.OpenBreakers() != 0 {
-		t.Errorf("open until %d, %d open breakers; want none, because an instance serves", live[0].OpenUntil(), b.OpenBreakers())
+		t.Errorf("got open until %d, %d open breakers; want none, because one instance is available", live[0].OpenUntil(), b.OpenBreakers())
 	}
 	b.clock.Advance(10*time.Second - 1)
 	if got := attemptsAtDead(20); got != 0 {
-		t.Errorf("%d tasks went to the dead instance while its breaker was open, want 0", got)
+		t.Errorf("got %d tasks at the dead instance while its breaker was open, want 0", got)
 	}
 	b.clock.Advance(1)
 	if got := attemptsAtDead(20); got != 1 {
-		t.Errorf("%d tasks went to the dead instance after its breaker was open, want 1 probe", got)
+		t.Errorf("got %d tasks at the dead instance after its breaker was open, want 1 probe", got)
 	}
 	b.target.answer(success)
 	b.clock.Advance(10 * time.Second)
 	if got := attemptsAtDead(20); got != 10 {
-		t.Errorf("%d of 20 tasks went to the recovered instance, want its half", got)
+		t.Errorf("got %d of 20 tasks at the recovered instance, want half of them", got)
 	}
 	if s := b.AgentStatus("a"); s.State != contract.AgentActive || b.ActiveAgents() != 0 {
-		t.Errorf("after the recovery: state %s, %d agents with a state; want active and 0", s.State, b.ActiveAgents())
+		t.Errorf("after the recovery: got state %s, %d agents with a state; want active and 0", s.State, b.ActiveAgents())
 	}
 }
 
@@ -203,7 +203,7 @@ func TestDispatcher_AllInstancesDead(t *testing.T) {
 	b.target.answerBy(map[string]dispatch.Outcome{"i1": unreachable, "i2": unreachable})
 	out := b.send(t, a)
 	if out.Err == nil || out.Err.Code != contract.TaskAgentUnavailable || out.Attempts != 4 {
-		t.Errorf("Send = %+v with %+v, want agent_unavailable after 2 attempts at each instance", out, out.Err)
+		t.Errorf("Send: got %+v with %+v, want agent_unavailable after 2 attempts at each instance", out, out.Err)
 	}
 	if diff := cmp.Diff([]string{"i1", "i2"}, b.target.calledInstances()); diff != "" {
 		t.Errorf("instances (-want +got):\n%s", diff)
@@ -219,20 +219,20 @@ func TestDispatcher_AllInstancesDead(t *testing.T) {
 	b.send(t, a)
 	b.target.calledInstances()
 
-	wantUnavailable(t, b.send(t, a), "a has failed repeatedly and gets no tasks until 2026-01-02T15:04:15Z")
+	checkUnavailable(t, b.send(t, a), "a has failed repeatedly and gets no tasks until 2026-01-02T15:04:15Z")
 	if got := b.target.calledInstances(); len(got) != 0 {
-		t.Errorf("%v were called while all breakers were open, want none", got)
+		t.Errorf("got calls of %v while all breakers were open, want none", got)
 	}
 	s := b.AgentStatus("a")
 	if s.State != contract.AgentActive || s.Breaker != resilience.Open || !s.OpenUntil.Equal(until) || live[0].OpenUntil() != until.UnixMilli() {
-		t.Errorf("status = %+v, live state open until %d; want open until %v, when the first instance can be tried", s, live[0].OpenUntil(), until)
+		t.Errorf("got status %+v, live state open until %d; want open until %v, when the first instance can be tried", s, live[0].OpenUntil(), until)
 	}
 	if got := b.OpenBreakers(); got != 1 {
 		t.Errorf("OpenBreakers = %d, want 1 agent", got)
 	}
 	b.clock.Advance(9 * time.Second)
 	if s := b.AgentStatus("a"); s.Breaker != resilience.HalfOpen {
-		t.Errorf("breaker = %s when the first instance can be tried, want half open", s.Breaker)
+		t.Errorf("got breaker %s when the first instance can be tried, want half open", s.Breaker)
 	}
 }
 
@@ -277,11 +277,11 @@ func TestDispatcher_TriesNextInstanceOnlyIfUnexecuted(t *testing.T) {
 				t.Errorf("standbys, which include another instance (-want +got):\n%s", diff)
 			}
 			if out.Attempts != attempts || (out.Result == nil) != (!tc.next && tc.first.Result == nil) {
-				t.Errorf("outcome = %+v, want %d attempts and the result of the last instance", out, attempts)
+				t.Errorf("got %+v, want %d attempts and the result of the last instance", out, attempts)
 			}
 		})
 	}
-	t.Run("the caller has disconnected", func(t *testing.T) {
+	t.Run("caller disconnected", func(t *testing.T) {
 		b := newTestDispatcher(t)
 		a := registered("a", instance("i1"), instance("i2"))
 		b.SetAgents([]*contract.RegistryEntry{a})
@@ -291,10 +291,10 @@ func TestDispatcher_TriesNextInstanceOnlyIfUnexecuted(t *testing.T) {
 			return unreachable
 		}
 		if b.Send(ctx, call(a)); b.target.count() != 1 {
-			t.Errorf("%d instances were called, want 1", b.target.count())
+			t.Errorf("got %d instances called, want 1", b.target.count())
 		}
 	})
-	t.Run("the next one is at its limit", func(t *testing.T) {
+	t.Run("next instance at its limit", func(t *testing.T) {
 		b := newTestDispatcher(t)
 		a := registered("a", instance("i1", withLimit(1)), instance("i2", withLimit(1)))
 		b.SetAgents([]*contract.RegistryEntry{a})
@@ -305,12 +305,12 @@ func TestDispatcher_TriesNextInstanceOnlyIfUnexecuted(t *testing.T) {
 		testkit.Receive(t, begun)
 		b.target.answer(unreachable)
 		if out := b.send(t, a); out.Err == nil || out.Err.Detail != unreachable.Err.Detail || out.Attempts != unreachable.Attempts {
-			t.Errorf("Send = %+v with %+v, want the outcome of the only free instance", out, out.Err)
+			t.Errorf("Send: got %+v with %+v, want the outcome of the only free instance", out, out.Err)
 		}
 		close(end)
 		wg.Wait()
 		if got := b.AgentStatus("a").InFlight; got != 0 {
-			t.Errorf("%d tasks in flight at the end, want 0", got)
+			t.Errorf("got %d tasks in flight at the end, want 0", got)
 		}
 	})
 }
@@ -325,8 +325,8 @@ func TestDispatcher_ChecksAgainBeforeNextInstance(t *testing.T) {
 		attempts int
 	}{
 		{"admitted", 0, []string{"check", "record", "i1", "check", "i2"}, "", 3},
-		{"refused before the first", 1, []string{"check"}, contract.TaskAgentUnavailable, 0},
-		{"refused before the second", 2, []string{"check", "record", "i1", "check"}, contract.TaskAgentUnavailable, 2},
+		{"rejected before the first", 1, []string{"check"}, contract.TaskAgentUnavailable, 0},
+		{"rejected before the second", 2, []string{"check", "record", "i1", "check"}, contract.TaskAgentUnavailable, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newTestDispatcher(t)
@@ -361,7 +361,7 @@ func TestDispatcher_ChecksAgainBeforeNextInstance(t *testing.T) {
 				code = out.Err.Code
 			}
 			if code != tc.code || out.Attempts != tc.attempts || live[0].InFlight() != 0 {
-				t.Errorf("outcome = %+v with %+v, want code %q after %d attempts", out, out.Err, tc.code, tc.attempts)
+				t.Errorf("got %+v with %+v, want code %q after %d attempts", out, out.Err, tc.code, tc.attempts)
 			}
 		})
 	}
@@ -371,42 +371,42 @@ func TestDispatcher_ChecksAgainBeforeNextInstance(t *testing.T) {
 		b.SetAgents([]*contract.RegistryEntry{a})
 		c, records := call(a), 0
 		c.BeforeSend = func(context.Context) error { records++; return errors.New("disk full") }
-		wantUnavailable(t, b.Send(t.Context(), c), "could not be recorded")
+		checkUnavailable(t, b.Send(t.Context(), c), "could not be recorded")
 		if records != 1 || b.target.count() != 0 {
 			t.Errorf("got %d records and %d calls, want one try to record and no call", records, b.target.count())
 		}
 	})
 }
 
-// The registry in force decides which instances get tasks, not the entry with which
-// the caller has begun.
-func TestDispatcher_UsesInstancesInForce(t *testing.T) {
+// The current registry decides which instances get tasks, not the entry that the caller used at
+// first.
+func TestDispatcher_UsesInstancesOfCurrentRegistry(t *testing.T) {
 	old := registered("a", instance("i1"), instance("i2"))
 	file := agent("a")
 	for _, tc := range []struct {
 		name    string
 		inForce []*contract.RegistryEntry
 		call    *contract.RegistryEntry
-		want    string // the instance, or the reason
+		want    string // the instance or the error
 	}{
 		{"drained", []*contract.RegistryEntry{registered("a", instance("i1", inState(contract.AgentDraining)), instance("i2"))}, old, "i2"},
 		{"expired", []*contract.RegistryEntry{registered("a", instance("i1", inState(contract.AgentExpired)), instance("i2"))}, old, "i2"},
 		{"replaced", []*contract.RegistryEntry{registered("a", instance("i3"))}, old, "i3"},
 		{"unregistered", nil, old, "a has no active instance"},
-		{"of the file now", []*contract.RegistryEntry{file}, old, "a has no active instance"},
-		{"of the file before", []*contract.RegistryEntry{old}, file, "127.0.0.1:1"},
+		{"moved to the file", []*contract.RegistryEntry{file}, old, "a has no active instance"},
+		{"moved from the file", []*contract.RegistryEntry{old}, file, "127.0.0.1:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newTestDispatcher(t)
 			b.SetAgents(tc.inForce)
 			out := b.send(t, tc.call)
 			if out.Err != nil {
-				wantUnavailable(t, out, tc.want)
+				checkUnavailable(t, out, tc.want)
 			} else if got := strings.TrimSuffix(calledInstance(b.target.calls[0]), "/"); got != tc.want {
-				t.Errorf("called %s, want %s", got, tc.want)
+				t.Errorf("got call of %s, want %s", got, tc.want)
 			}
 			if s := b.AgentStatus("a"); s.InFlight != 0 || b.ActiveAgents() != 0 {
-				t.Errorf("%d in flight and %d agents with a state at the end, want none", s.InFlight, b.ActiveAgents())
+				t.Errorf("got %d in flight and %d agents with a state at the end, want none", s.InFlight, b.ActiveAgents())
 			}
 		})
 	}
@@ -421,19 +421,19 @@ func TestDispatcher_CancelsPendingTaskAtItsInstance(t *testing.T) {
 	c := call(a)
 	c.AwaitResult = func(ctx context.Context) dispatch.Outcome {
 		if s := d.AgentStatus("a").Instances; s[0].InFlight != 0 || s[1].InFlight != 1 {
-			t.Errorf("instances = %+v, want the task at i2", s)
+			t.Errorf("got instances %+v, want the task at i2", s)
 		}
-		d.SetAgents(nil) // its tasks go on
+		d.SetAgents(nil) // its tasks continue
 		cancel()
 		<-ctx.Done()
 		return cancelled
 	}
 	d.Send(ctx, c)
 	if got := testkit.Receive(t, target.canceled); calledInstance(got) != "i2" || len(target.canceled) != 0 {
-		t.Errorf("canceled at %s and %d others, want i2 only", calledInstance(got), len(target.canceled))
+		t.Errorf("got cancellation at %s and %d others, want i2 only", calledInstance(got), len(target.canceled))
 	}
 	if got := d.ActiveAgents(); got != 0 {
-		t.Errorf("%d agents with a state at the end, want 0", got)
+		t.Errorf("got %d agents with a state at the end, want 0", got)
 	}
 }
 
@@ -447,7 +447,7 @@ func TestCancelTask_ReachesEveryInstance(t *testing.T) {
 		got = append(got, calledInstance(testkit.Receive(t, target.canceled)))
 	}
 	if diff := cmp.Diff([]string{"i1", "i2", "i3"}, got); diff != "" || len(target.canceled) != 0 {
-		t.Errorf("%d more cancellations; instances (-want +got):\n%s", len(target.canceled), diff)
+		t.Errorf("got %d more cancellations; instances (-want +got):\n%s", len(target.canceled), diff)
 	}
 	d.CancelTask(call(registered("unknown", instance("i0"))))
 	if len(target.canceled) != 0 {

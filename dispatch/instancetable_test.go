@@ -27,7 +27,7 @@ func TestSetAgents_SetsStateAndLimitOfEntry(t *testing.T) {
 		state contract.AgentState
 		limit int
 	}{
-		{"of the file", agent("a"), contract.AgentActive, defaultLimit},
+		{"agent of the file", agent("a"), contract.AgentActive, defaultLimit},
 		{"disabled", &contract.RegistryEntry{ID: "a", State: contract.AgentDisabled, MaxInFlight: 5}, contract.AgentDisabled, 5},
 		{"one instance", registered("a", instance("i1")), contract.AgentActive, defaultLimit},
 		{"active instances", registered("a", instance("i1", withLimit(2)), instance("i2", withLimit(3), active), instance("i3", inState(""))), contract.AgentActive, 5 + defaultLimit},
@@ -47,15 +47,15 @@ func TestSetAgents_SetsStateAndLimitOfEntry(t *testing.T) {
 				t.Errorf("got state %s with limit %d, want %s with %d", got.State(), got.Limit(), tc.state, tc.limit)
 			}
 			if out := b.send(t, tc.entry); (out.Err == nil) != (tc.state == contract.AgentActive) {
-				t.Errorf("Send to a %s agent = %+v", tc.state, out.Err)
+				t.Errorf("Send to a %s agent: got %+v", tc.state, out.Err)
 			}
 		})
 	}
 }
 
-// The tasks of an instance that drains or vanishes go on, and leave the limit of the
-// agent to its active instances.
-func TestSetAgents_TasksOfLeavingInstanceGoOn(t *testing.T) {
+// The tasks of an instance that drains or is removed continue, and do not count for the limit of
+// the agent's active instances.
+func TestSetAgents_KeepsTasksOfRemovedInstance(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		instances []contract.Instance
@@ -73,7 +73,7 @@ func TestSetAgents_TasksOfLeavingInstanceGoOn(t *testing.T) {
 			start := func(a *contract.RegistryEntry) {
 				wg.Go(func() {
 					if out := b.send(t, a); out.Result == nil {
-						t.Errorf("Send = %+v, want a result", out.Err)
+						t.Errorf("Send: got %+v, want a result", out.Err)
 					}
 				})
 				testkit.Receive(t, begun)
@@ -82,29 +82,29 @@ func TestSetAgents_TasksOfLeavingInstanceGoOn(t *testing.T) {
 			start(before)
 			b.SetAgents([]*contract.RegistryEntry{after})
 			if live[0].InFlight() != 0 || live[0].Limit() != 2 || b.AgentStatus("a").InFlight != 2 {
-				t.Errorf("%d of %d in flight, and %d in all; want 0 of 2, and 2", live[0].InFlight(), live[0].Limit(), b.AgentStatus("a").InFlight)
+				t.Errorf("got %d of %d in flight, and %d in total; want 0 of 2, and 2", live[0].InFlight(), live[0].Limit(), b.AgentStatus("a").InFlight)
 			}
 			start(after)
 			start(after)
-			wantUnavailable(t, b.send(t, after), "a is at its limit of 2 tasks in flight")
+			checkUnavailable(t, b.send(t, after), "a is at its limit of 2 tasks in flight")
 			if diff := cmp.Diff([]string{"i1", "i1", "i2", "i2"}, b.target.calledInstances()); diff != "" {
 				t.Errorf("instances (-want +got):\n%s", diff)
 			}
 			b.SetAgents([]*contract.RegistryEntry{registered("a", instance("i1", withLimit(2)), instance("i2", withLimit(2)))})
 			if live[0].InFlight() != 4 || live[0].Limit() != 4 {
-				t.Errorf("active again: %d of %d in flight, want 4 of 4", live[0].InFlight(), live[0].Limit())
+				t.Errorf("active again: got %d of %d in flight, want 4 of 4", live[0].InFlight(), live[0].Limit())
 			}
 			b.SetAgents([]*contract.RegistryEntry{after})
 			close(end)
 			wg.Wait()
 			if live[0].InFlight() != 0 || b.ActiveAgents() != 0 {
-				t.Errorf("%d in flight and %d agents with a state at the end, want none", live[0].InFlight(), b.ActiveAgents())
+				t.Errorf("got %d in flight and %d agents with a state at the end, want none", live[0].InFlight(), b.ActiveAgents())
 			}
 		})
 	}
 }
 
-// The state of an instance that has failed is kept as long as it is registered.
+// The state of a failed instance is kept as long as it is registered.
 func TestSetAgents_BreakerOfInstance(t *testing.T) {
 	moved := instance("i1", func(in *contract.Instance) { in.Endpoint.URL = "http://127.0.0.1:2/i1" })
 	for _, tc := range []struct {
@@ -117,10 +117,10 @@ func TestSetAgents_BreakerOfInstance(t *testing.T) {
 		{"another instance", []*contract.RegistryEntry{registered("a", instance("i0"), instance("i1"))}, resilience.Closed, 1},
 		{"moved", []*contract.RegistryEntry{registered("a", moved)}, resilience.Closed, 0},
 		{"replaced", []*contract.RegistryEntry{registered("a", instance("i2"))}, resilience.Closed, 0},
-		{"expired and back", []*contract.RegistryEntry{
+		{"expired and renewed", []*contract.RegistryEntry{
 			registered("a", instance("i1", inState(contract.AgentExpired))), registered("a", instance("i1")),
 		}, resilience.Open, 1},
-		{"removed and back", []*contract.RegistryEntry{registered("b"), registered("a", instance("i1"))}, resilience.Closed, 0},
+		{"removed and added", []*contract.RegistryEntry{registered("b"), registered("a", instance("i1"))}, resilience.Closed, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newTestDispatcher(t)
@@ -130,17 +130,17 @@ func TestSetAgents_BreakerOfInstance(t *testing.T) {
 			for _, entry := range tc.reloads {
 				live := b.SetAgents([]*contract.RegistryEntry{entry})
 				if s := b.AgentStatus(entry.ID); (live[0].OpenUntil() != 0) != (s.Breaker == resilience.Open) {
-					t.Errorf("live state is open until %d, the breaker is %s", live[0].OpenUntil(), s.Breaker)
+					t.Errorf("got live state open until %d and breaker %s", live[0].OpenUntil(), s.Breaker)
 				}
 			}
 			if got := b.AgentStatus("a").Breaker; got != tc.breaker || b.ActiveAgents() != tc.remained {
-				t.Errorf("breaker %s with %d states, want %s with %d", got, b.ActiveAgents(), tc.breaker, tc.remained)
+				t.Errorf("got breaker %s with %d states, want %s with %d", got, b.ActiveAgents(), tc.breaker, tc.remained)
 			}
 		})
 	}
 }
 
-// A failure or a probe of the old address says nothing about the new one.
+// A failure or a probe of the old address does not count for the new one.
 func TestSetAgents_IgnoresOutcomeOfOldAddress(t *testing.T) {
 	moved := registered("a", instance("i1", func(in *contract.Instance) { in.Endpoint.URL = "http://127.0.0.1:2/i1" }))
 	for _, failures := range []int{2, 3} { // 3 = the next call is a probe
@@ -156,17 +156,17 @@ func TestSetAgents_IgnoresOutcomeOfOldAddress(t *testing.T) {
 			}
 			b.send(t, a)
 			if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
-				t.Errorf("breaker = %s after a failure at the old address, want closed", got)
+				t.Errorf("got breaker %s after a failure at the old address, want closed", got)
 			}
 			b.recordFailures(t, moved, 2)
 			if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
-				t.Errorf("breaker = %s after two failures at the new address, want closed", got)
+				t.Errorf("got breaker %s after two failures at the new address, want closed", got)
 			}
 		})
 	}
 }
 
-// instanceModel drives a Dispatcher with tasks that end on command.
+// instanceModel drives a Dispatcher with tasks that end when the test finishes them.
 type instanceModel struct {
 	*testDispatcher
 	t       *testing.T
@@ -224,14 +224,14 @@ func (m *instanceModel) register(rt *rapid.T) {
 	m.SetAgents(agents)
 }
 
-// send starts a task and waits until an instance has it, or none takes it.
+// send starts a task and waits until an instance gets it, or all reject it.
 func (m *instanceModel) send(rt *rapid.T, entry *contract.RegistryEntry) {
 	go func() { m.ended <- endedTask{entry.ID, m.Send(context.Background(), call(entry))} }()
 	m.awaitStep(rt, nil)
 }
 
-// finish ends the task at its instance and waits until another instance has it, or
-// it has ended.
+// finish ends the task at its instance and waits until another instance gets it, or the task has
+// ended.
 func (m *instanceModel) finish(rt *rapid.T, i int, out dispatch.Outcome) {
 	task := m.running[i]
 	m.running = append(m.running[:i], m.running[i+1:]...)
@@ -245,32 +245,32 @@ func (m *instanceModel) awaitStep(rt *rapid.T, from *runningTask) {
 	select {
 	case task := <-m.begun:
 		m.running = append(m.running, task)
-		in := m.inForce(task.agent, task.instance)
+		in := m.currentInstance(task.agent, task.instance)
 		if in == nil || in.State != contract.AgentActive {
-			rt.Fatalf("%s of %s got a task and is %+v", task.instance, task.agent, in)
+			rt.Fatalf("got a task at %s of %s, which is %+v", task.instance, task.agent, in)
 		}
 		if n := m.inFlight(task.agent, task.instance); n > in.MaxInFlight {
-			rt.Fatalf("%s of %s got a task beyond its limit of %d", task.instance, task.agent, in.MaxInFlight)
+			rt.Fatalf("got a task at %s of %s beyond its limit of %d", task.instance, task.agent, in.MaxInFlight)
 		}
 		if from != nil {
 			task.before = append(from.before, from.instance)
 		}
 		if slices.Contains(task.before, task.instance) {
-			rt.Fatalf("%s of %s got the same task twice", task.instance, task.agent)
+			rt.Fatalf("got the same task twice at %s of %s", task.instance, task.agent)
 		}
 	case task := <-m.ended:
 		if from == nil && task.out.Err == nil {
-			rt.Fatalf("a task ended with %+v before an instance had it", task.out)
+			rt.Fatalf("got a task ended with %+v before an instance got it", task.out)
 		}
 		if from == nil && m.canTakeTask(task.agent) {
-			rt.Fatalf("no instance of %s got a task: %s; status %+v", task.agent, task.out.Err.Detail, m.AgentStatus(task.agent))
+			rt.Fatalf("got no task at an instance of %s: %s; status %+v", task.agent, task.out.Err.Detail, m.AgentStatus(task.agent))
 		}
 	case <-time.After(testkit.Patience):
-		m.t.Fatal("a task neither began nor ended")
+		m.t.Fatal("got no task that began or ended")
 	}
 }
 
-func (m *instanceModel) inForce(agentID, name string) *contract.Instance {
+func (m *instanceModel) currentInstance(agentID, name string) *contract.Instance {
 	if entry := m.entries[agentID]; entry != nil {
 		for i := range entry.Instances {
 			if entry.Instances[i].Name == name {
@@ -297,7 +297,7 @@ func (m *instanceModel) inFlight(agentID, name string) int {
 func (m *instanceModel) canTakeTask(agentID string) bool {
 	can := false
 	for _, s := range m.AgentStatus(agentID).Instances {
-		active := m.inForce(agentID, s.Name).State == contract.AgentActive
+		active := m.currentInstance(agentID, s.Name).State == contract.AgentActive
 		if active && s.InFlight > s.MaxInFlight {
 			return false
 		}
@@ -310,19 +310,19 @@ func (m *instanceModel) checkCounts(rt *rapid.T) {
 	for id, entry := range m.entries {
 		s := m.AgentStatus(id)
 		if want := m.inFlight(id, ""); s.InFlight != want {
-			rt.Fatalf("%s has %d tasks in flight, want %d", id, s.InFlight, want)
+			rt.Fatalf("%s: got %d tasks in flight, want %d", id, s.InFlight, want)
 		}
 		for i, in := range entry.Instances {
 			if got, want := s.Instances[i], m.inFlight(id, in.Name); got.Name != in.Name || got.InFlight != want {
-				rt.Fatalf("status of %s of %s = %+v, want %d in flight", in.Name, id, got, want)
+				rt.Fatalf("status of %s of %s: got %+v, want %d in flight", in.Name, id, got, want)
 			}
 		}
 	}
 }
 
-// Whatever registers, drains and fails: only active instances below their limits get
-// tasks, and at the end nothing is in flight.
-func TestDispatcher_InstanceProperties(t *testing.T) {
+// For any sequence of registrations, drains and failures: only active instances below their limits
+// get tasks, and at the end none is in flight.
+func TestDispatcher_KeepsInstanceInvariants(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newInstanceModel(t)
 		m.register(rt)
@@ -363,11 +363,11 @@ func TestDispatcher_InstanceProperties(t *testing.T) {
 		live := m.SetAgents([]*contract.RegistryEntry{registered("a", instance("i9")), registered("b", instance("i9"))})
 		for _, s := range live {
 			if s.InFlight() != 0 || s.OpenUntil() != 0 {
-				rt.Fatalf("%d in flight and open until %d at the end, want neither", s.InFlight(), s.OpenUntil())
+				rt.Fatalf("got %d in flight and open until %d at the end, want neither", s.InFlight(), s.OpenUntil())
 			}
 		}
 		if got := m.ActiveAgents(); got != 0 {
-			rt.Fatalf("%d agents with a state at the end, want none", got)
+			rt.Fatalf("got %d agents with a state at the end, want none", got)
 		}
 	})
 }
@@ -388,7 +388,7 @@ func TestDispatcher_KeepsLimitsOfInstancesUnderConcurrency(t *testing.T) {
 		n := busy[calledInstance(c)]
 		defer n.Add(-1)
 		if got := n.Add(1); got > limit {
-			t.Errorf("%d tasks at %s, limit %d", got, calledInstance(c), limit)
+			t.Errorf("got %d tasks at %s, want at most %d", got, calledInstance(c), limit)
 		}
 		return []dispatch.Outcome{success, unreachable, canceledTask, success}[turn.Add(1)%4]
 	}
@@ -409,6 +409,6 @@ func TestDispatcher_KeepsLimitsOfInstancesUnderConcurrency(t *testing.T) {
 	wg.Wait()
 	b.SetAgents(nil)
 	if live[0].InFlight() != 0 || b.ActiveAgents() != 0 {
-		t.Errorf("%d in flight and %d agents with a state at the end, want none", live[0].InFlight(), b.ActiveAgents())
+		t.Errorf("got %d in flight and %d agents with a state at the end, want none", live[0].InFlight(), b.ActiveAgents())
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// An agent whose many instances never answer does not prevent the probes of others.
+// An agent with many instances that never answer does not delay the probes of other agents.
 func TestRunProbes_HangingAgentDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var many []contract.Instance
 		for i := range 100 {
 			many = append(many, instance(fmt.Sprintf("hangs%02d", i)))
 		}
-		hostile := registered("aaa", many...)
-		hostile.Health.IntervalS = 1
-		d, target := startProbes(t, hostile, probed(2, instance("down")))
+		hanging := registered("aaa", many...)
+		hanging.Health.IntervalS = 1
+		d, target := startProbes(t, hanging, probed(2, instance("down")))
 		for _, in := range many {
 			target.setHanging(in.Name)
 		}
@@ -30,7 +30,7 @@ func TestRunProbes_HangingAgentDelaysNoOther(t *testing.T) {
 	})
 }
 
-// Also if probes are rarer than the trials of the breaker, no task is the trial before a
+// Even if probes are less frequent than the trials of the breaker, no task is the trial before a
 // probe has succeeded.
 func TestRunProbes_GuardTheTrialWithLongInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -48,11 +48,11 @@ func TestRunProbes_GuardTheTrialWithLongInterval(t *testing.T) {
 		advance(11 * time.Second)
 		d.Send(t.Context(), call(a))
 		if n := len(target.calledInstances()); n != 0 {
-			t.Errorf("%d tasks were sent to an instance that fails its probes", n)
+			t.Errorf("got %d tasks at an instance that fails its probes, want 0", n)
 		}
 		target.setDown("one", false)
 		target.answer(success)
-		advance(13 * time.Second) // not the whole interval
+		advance(13 * time.Second) // less than the interval
 		if out := d.Send(t.Context(), call(a)); out.Err != nil {
 			t.Errorf("after the recovery: got %+v, want a result", out.Err)
 		}

@@ -88,7 +88,7 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// An instance that fails its probes gets no tasks, although no task has failed.
+// An instance that fails its probes gets no tasks, even if no task has failed.
 func TestRunProbes_OpensBreakerOfFailingInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := probed(2, instance("up"), instance("down"))
@@ -106,20 +106,20 @@ func TestRunProbes_OpensBreakerOfFailingInstance(t *testing.T) {
 		}
 		for _, name := range target.calledInstances() {
 			if name != "up" {
-				t.Errorf("a task was sent to %s", name)
+				t.Errorf("got a task at %s, want none", name)
 			}
 		}
 	})
 }
 
-// While an instance is down, no task is the trial of its breaker; once it is up again,
-// the next task is.
+// While an instance is down, no task is the trial of its breaker; as soon as it has recovered, the
+// next task is.
 func TestRunProbes_GuardTheTrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := probed(1, instance("one"))
 		d, target := startProbes(t, a)
 		target.setDown("one", true)
-		advance(time.Minute) // several periods of the open breaker
+		advance(time.Minute) // several open periods of the breaker
 		if out := d.Send(t.Context(), call(a)); out.Err == nil || len(target.calledInstances()) != 0 {
 			t.Errorf("got %+v, want the task rejected without a call", out)
 		}
@@ -132,12 +132,12 @@ func TestRunProbes_GuardTheTrial(t *testing.T) {
 			t.Errorf("breaker: got %s, want closed", got)
 		}
 		if n := d.ActiveAgents(); n != 0 {
-			t.Errorf("%d agents are kept after the recovery, want 0", n)
+			t.Errorf("got %d agents with a state after the recovery, want 0", n)
 		}
 	})
 }
 
-// Healthy probes do not close a breaker: an agent that is up may still fail its tasks.
+// Successful probes do not close a breaker: a healthy agent may still fail its tasks.
 func TestRunProbes_SuccessDoesNotHideFailedTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := probed(1, instance("one"))
@@ -153,25 +153,25 @@ func TestRunProbes_SuccessDoesNotHideFailedTasks(t *testing.T) {
 	})
 }
 
-// Probes follow the registry: without an interval there are none, and a new one is
-// spread over the first interval.
+// Probes follow the registry: agents without an interval are not probed, and a new agent's first
+// probe is spread over its interval.
 func TestRunProbes_FollowRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, target := startProbes(t, probed(0, instance("one")))
 		advance(time.Minute)
 		if n := target.probes.Load(); n != 0 {
-			t.Errorf("%d probes without an interval, want 0", n)
+			t.Errorf("got %d probes without an interval, want 0", n)
 		}
 		d.SetAgents([]*contract.RegistryEntry{probed(10, instance("one"), instance("two", inState(contract.AgentDraining)))})
 		advance(61 * time.Second)
 		if n := target.probes.Load(); n < 5 || n > 7 {
-			t.Errorf("%d probes in a minute, want one of the active instance every 10 s", n)
+			t.Errorf("got %d probes in a minute, want one of the active instance every 10 s", n)
 		}
 		d.SetAgents(nil)
 		before := target.probes.Load()
 		advance(time.Minute)
 		if n := target.probes.Load(); n != before {
-			t.Errorf("%d probes of a removed agent", n-before)
+			t.Errorf("got %d probes of a removed agent, want 0", n-before)
 		}
 	})
 }

@@ -30,13 +30,13 @@ func TestPolicy_LimitsDivideRemainingTime(t *testing.T) {
 		name           string
 		left           time.Duration
 		n, standbys    int
-		connect, reply time.Duration // of an agent that is not idempotent
-		share          time.Duration // until the reply of an idempotent one
+		connect, reply time.Duration // of a non-idempotent agent
+		share          time.Duration // until the reply of an idempotent agent
 	}{
 		{"last attempt of the last agent", 2 * time.Second, 2, 0, 2 * time.Second, 2 * time.Second, 2 * time.Second},
 		{"first of two attempts", 2 * time.Second, 1, 0, time.Second, 2 * time.Second, time.Second},
 		{"one standby", 3 * time.Second, 1, 1, time.Second, 3 * time.Second, time.Second},
-		{"connecting takes at most 3 s", time.Minute, 1, 1, 3 * time.Second, time.Minute, 20 * time.Second},
+		{"connect timeout limited to 3 s", time.Minute, 1, 1, 3 * time.Second, time.Minute, 20 * time.Second},
 		{"10 ms left", 10 * time.Millisecond, 1, 3, 2 * time.Millisecond, 10 * time.Millisecond, 2 * time.Millisecond},
 		{"no time left", 0, 1, 0, 0, 0, 0},
 	} {
@@ -53,8 +53,8 @@ func TestPolicy_LimitsDivideRemainingTime(t *testing.T) {
 	}
 }
 
-// However much of their shares the attempts of one agent use, the standbys keep
-// their part of the whole, and no limit is after the deadline.
+// The attempts at one agent leave the standbys their part of the time, and no limit is after the
+// deadline.
 func TestPolicy_LimitsLeaveTimeForStandbys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1_800_000_000, 0)
@@ -64,12 +64,12 @@ func TestPolicy_LimitsLeaveTimeForStandbys(t *testing.T) {
 		for n := 1; n <= MaxAttempts; n++ {
 			l := p.Limits(now, n)
 			if l.ReplyBy.After(p.ReplyBy) || l.ConnectBy.After(l.ReplyBy) || l.ConnectBy.Sub(now) > maxConnect || l.ReplyBy.Before(now) {
-				t.Fatalf("limits %v at %v, deadline %v", l, now, p.ReplyBy)
+				t.Fatalf("got limits %v at %v, deadline %v", l, now, p.ReplyBy)
 			}
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(l.ReplyBy.Sub(now))).Draw(t, "used")))
 		}
 		if got, want := p.ReplyBy.Sub(now), left*time.Duration(standbys)/time.Duration(MaxAttempts+standbys); got < want {
-			t.Fatalf("%v of %v left for %d standbys, want at least %v", got, left, standbys, want)
+			t.Fatalf("got %v of %v left for %d standbys, want at least %v", got, left, standbys, want)
 		}
 	})
 }
@@ -83,24 +83,24 @@ func TestNewPolicy_TakesEarliestDeadline(t *testing.T) {
 		timeoutMS    int
 		due, replyBy time.Time
 	}{
-		{"no deadline", time.Time{}, 0, at(dispatch.DefaultTimeout), at(dispatch.DefaultTimeout)},
-		{"the agent's timeout", time.Time{}, 1500, at(dispatch.DefaultTimeout), at(1500 * time.Millisecond)},
-		{"the task's deadline", at(time.Second), 0, at(time.Second), at(time.Second)},
-		{"the agent's before the task's", at(10 * time.Second), 1500, at(10 * time.Second), at(1500 * time.Millisecond)},
-		{"the task's before the agent's", at(time.Second), 1500, at(time.Second), at(time.Second)},
+		{"timeout of the agent", time.Time{}, 0, at(dispatch.DefaultTimeout), at(dispatch.DefaultTimeout)},
+		{"timeout of the agent", time.Time{}, 1500, at(dispatch.DefaultTimeout), at(1500 * time.Millisecond)},
+		{"deadline of the task", at(time.Second), 0, at(time.Second), at(time.Second)},
+		{"agent's deadline earlier", at(10 * time.Second), 1500, at(10 * time.Second), at(1500 * time.Millisecond)},
+		{"task's deadline earlier", at(time.Second), 1500, at(time.Second), at(time.Second)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := NewPolicy(t.Context(), newCall(func(c *dispatch.Call) {
 				c.Task.Deadline, c.Agent.Endpoint.TimeoutMS = tc.task, tc.timeoutMS
 			}), now)
 			if !p.Due.Equal(tc.due) || !p.ReplyBy.Equal(tc.replyBy) {
-				t.Errorf("due %v, reply by %v; want %v, %v", p.Due, p.ReplyBy, tc.due, tc.replyBy)
+				t.Errorf("got due %v, reply by %v; want %v, %v", p.Due, p.ReplyBy, tc.due, tc.replyBy)
 			}
 		})
 	}
 }
 
-// verdict is the part of a Failure that decides what happens next.
+// verdict is the part of a Failure that decides the next step.
 type verdict struct {
 	code                              contract.TaskCode
 	mayHaveExecuted, abandoned, retry bool
@@ -132,9 +132,9 @@ func TestPolicy_FailuresFollowTable(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct {
-		name        string
-		fail        func(*Policy) *Error
-		once, twice verdict // not idempotent, idempotent
+		name                     string
+		fail                     func(*Policy) *Error
+		onceWant, idempotentWant verdict // not idempotent, idempotent
 	}{
 		{"not sent", func(p *Policy) *Error { return p.NotSent("no token", nil) }, verdict{code: unavailable}, verdict{code: unavailable}},
 		{
@@ -163,34 +163,34 @@ func TestPolicy_FailuresFollowTable(t *testing.T) {
 			verdict{badResult, false, false, false, bad},
 		},
 		{
-			"deadline before it was sent", ended(false, context.DeadlineExceeded),
+			"deadline before the send", ended(false, context.DeadlineExceeded),
 			verdict{timeout, false, false, false, bad},
 			verdict{timeout, false, false, false, bad},
 		},
 		{
-			"deadline after it was sent", ended(true, context.DeadlineExceeded),
+			"deadline after the send", ended(true, context.DeadlineExceeded),
 			verdict{unknown, true, true, false, bad},
 			verdict{timeout, false, true, true, bad},
 		},
-		{"canceled before it was sent", ended(false, context.Canceled), verdict{code: cancelled}, verdict{code: cancelled}},
+		{"canceled before the send", ended(false, context.Canceled), verdict{code: cancelled}, verdict{code: cancelled}},
 		{
-			"canceled after it was sent", ended(true, context.Canceled),
+			"canceled after the send", ended(true, context.Canceled),
 			verdict{cancelled, true, true, false, 0},
 			verdict{cancelled, false, true, false, 0},
 		},
-		{"handed over before it was sent", ended(false, dispatch.ErrHandedOver), verdict{code: unavailable}, verdict{code: unavailable}},
+		{"handed over before the send", ended(false, dispatch.ErrHandedOver), verdict{code: unavailable}, verdict{code: unavailable}},
 		{
-			"handed over after it was sent", ended(true, dispatch.ErrHandedOver),
+			"handed over after the send", ended(true, dispatch.ErrHandedOver),
 			verdict{cancelled, true, false, false, 0},
 			verdict{cancelled, false, false, false, 0},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				start := time.Now().Add(-dispatch.DefaultTimeout) // longer ago than the fair time
-				once, twice := NewPolicy(t.Context(), newCall(), start), NewPolicy(t.Context(), newCall(idempotent), start)
-				diff := cmp.Diff(tc.once, verdictOf(tc.fail(once)), cmp.AllowUnexported(verdict{}))
-				if diff += cmp.Diff(tc.twice, verdictOf(tc.fail(twice)), cmp.AllowUnexported(verdict{})); diff != "" {
+				start := time.Now().Add(-dispatch.DefaultTimeout) // longer ago than the minimum time before a timeout counts
+				onceWant, idempotentWant := NewPolicy(t.Context(), newCall(), start), NewPolicy(t.Context(), newCall(idempotent), start)
+				diff := cmp.Diff(tc.onceWant, verdictOf(tc.fail(onceWant)), cmp.AllowUnexported(verdict{}))
+				if diff += cmp.Diff(tc.idempotentWant, verdictOf(tc.fail(idempotentWant)), cmp.AllowUnexported(verdict{})); diff != "" {
 					t.Errorf("not idempotent, idempotent (-want +got):\n%s", diff)
 				}
 			})
@@ -212,7 +212,7 @@ func TestPolicy_TimeoutCountsOnlyAfterFairTime(t *testing.T) {
 		} {
 			p := NewPolicy(t.Context(), newCall(func(c *dispatch.Call) { c.Agent.Endpoint.TimeoutMS = tc.timeoutMS }), time.Now().Add(-tc.waited))
 			if got := p.TimeoutHealth(); got != tc.want {
-				t.Errorf("timeout_ms %d after %v: health %d, want %d", tc.timeoutMS, tc.waited, got, tc.want)
+				t.Errorf("timeout_ms %d after %v: got health %d, want %d", tc.timeoutMS, tc.waited, got, tc.want)
 			}
 		}
 	})
@@ -237,14 +237,13 @@ func TestPolicy_RunCancelsAbandonedAttemptUnlessHandedOver(t *testing.T) {
 				return tc.last
 			})
 			if attempts != MaxAttempts || got != tc.last || got != nil && got.Abandoned != tc.want {
-				t.Errorf("%s: %d attempts, failure %+v; want %d, abandoned %v", tc.name, attempts, got, MaxAttempts, tc.want)
+				t.Errorf("%s: got %d attempts, failure %+v; want %d, abandoned %v", tc.name, attempts, got, MaxAttempts, tc.want)
 			}
 		}
 	})
 }
 
-// The second attempt may wait for its share of the time; longer than that, a
-// standby is preferred.
+// The second attempt may wait for its share of the time at most; after that a standby is preferred.
 func TestPolicy_RunDoesNotWaitLongerThanShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for standbys, want := range map[int]int{0: 2, 1: 2, 2: 1} { // of 30 s
@@ -253,7 +252,7 @@ func TestPolicy_RunDoesNotWaitLongerThanShare(t *testing.T) {
 				return p.Busy("answered 429", 15*time.Second)
 			})
 			if attempts != want {
-				t.Errorf("%d standbys: %d attempts, want %d", standbys, attempts, want)
+				t.Errorf("%d standbys: got %d attempts, want %d", standbys, attempts, want)
 			}
 		}
 	})

@@ -26,8 +26,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// withAwaitResult lets the agent answer the Call asynchronously. The target does
-// not wait for the result, because that is the dispatcher's task.
+// withAwaitResult lets the agent answer the Call asynchronously. The target does not wait for the
+// result; the dispatcher does.
 func withAwaitResult(c *dispatch.Call) {
 	c.AwaitResult = func(context.Context) dispatch.Outcome { panic("the target does not wait") }
 }
@@ -48,7 +48,7 @@ func TestTarget_SendsCallback(t *testing.T) {
 		{"result awaited", []func(*httptarget.Config){publicURL(routerURL)}, withAwaitResult, "https://router.example/sub/api/v1/tasks/" + taskID + "/result"},
 		{"public URL without a slash", []func(*httptarget.Config){publicURL("http://127.0.0.1:8080")}, withAwaitResult, "http://127.0.0.1:8080/api/v1/tasks/" + taskID + "/result"},
 		{"result not awaited", []func(*httptarget.Config){publicURL(routerURL)}, func(*dispatch.Call) {}, ""},
-		{"no public URL yet", []func(*httptarget.Config){publicURL("")}, withAwaitResult, ""},
+		{"public URL not known yet", []func(*httptarget.Config){publicURL("")}, withAwaitResult, ""},
 		{"no public URL", nil, withAwaitResult, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -60,16 +60,16 @@ func TestTarget_SendsCallback(t *testing.T) {
 			got := a.received()[0].Callback
 			if tc.want == "" {
 				if got != nil {
-					t.Errorf("callback = %+v, want none", got)
+					t.Errorf("got callback %+v, want none", got)
 				}
 				return
 			}
 			if got == nil || got.URL != tc.want {
-				t.Fatalf("callback = %+v, want the address %s", got, tc.want)
+				t.Fatalf("got callback %+v, want the address %s", got, tc.want)
 			}
 			grant, err := signer.VerifyTaskToken("caprouter", got.Token, time.Now())
 			if err != nil {
-				t.Fatalf("the callback's token: %v", err)
+				t.Fatalf("token of the callback: %v", err)
 			}
 			want := contract.TaskGrant{
 				AgentID: "quality_agent", RequestID: "r1", TaskID: taskID,
@@ -90,19 +90,19 @@ func TestTarget_AcceptedTaskIsPending(t *testing.T) {
 				target := newTarget(t, publicURL(routerURL))
 				got := execute(t, target, newCall(a.URL, kind, withAwaitResult))
 				if !got.Pending || got.Result != nil || got.Err != nil || got.Attempts != 1 || got.MayHaveExecuted || got.Health != dispatch.HealthGood {
-					t.Errorf("outcome = %+v with %+v, want pending after one attempt, and good health", got, got.Err)
+					t.Errorf("got %+v with %+v, want pending after one attempt, and good health", got, got.Err)
 				}
 				target.Close()
 				if stops := a.stopped(); len(stops) != 0 {
-					t.Errorf("cancellations = %v, want none", stops)
+					t.Errorf("got cancellations %v, want none", stops)
 				}
 			})
 		}
 	}
 }
 
-// If an agent accepts a task that has no callback, its result cannot be collected,
-// so the task is cancelled.
+// If an agent accepts a task without a callback, its result cannot be delivered, so the task is
+// cancelled.
 func TestTarget_AcceptedWithoutCallbackIsCanceled(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -122,15 +122,15 @@ func TestTarget_AcceptedWithoutCallbackIsCanceled(t *testing.T) {
 				checkOutcome(t, execute(t, target, c), want{contract.TaskBadResult, tc.detail, 1, uncertain, dispatch.HealthBad})
 				target.Close()
 				if got := len(a.stopped()); got != 1 {
-					t.Errorf("%d cancellations, want 1", got)
+					t.Errorf("got %d cancellations, want 1", got)
 				}
 			})
 		}
 	}
 }
 
-// Accepted work can take until the request's deadline; the agent's timeout and the
-// share of an attempt only bound the time until its response.
+// Accepted work can take until the request's deadline; the agent's timeout and the share of an
+// attempt limit only the time until its first response.
 func TestTarget_AsyncTaskHasDeadlineOfRequest(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -150,7 +150,7 @@ func TestTarget_AsyncTaskHasDeadlineOfRequest(t *testing.T) {
 				target := n.newTarget(t, publicURL(routerURL))
 				checkOutcome(t, target.Execute(ctx, newCall(a.URL, idempotent, withStandbys(2), timeout(4*time.Second), tc.call)), want{attempts: 1, health: dispatch.HealthGood})
 				if got := a.received()[0].Deadline.Sub(start); got != tc.want {
-					t.Errorf("the deadline is %v away, want %v", got, tc.want)
+					t.Errorf("got deadline in %v, want %v", got, tc.want)
 				}
 			})
 		})
@@ -173,11 +173,11 @@ func TestTarget_AcceptedAtSecondAttempt(t *testing.T) {
 		target := n.newTarget(t, publicURL(routerURL))
 		got := execute(t, target, newCall(a.URL, idempotent, withAwaitResult, timeout(2*time.Second)))
 		if !got.Pending || got.Attempts != 2 {
-			t.Fatalf("outcome = %+v with %+v, want pending after two attempts", got, got.Err)
+			t.Fatalf("got %+v with %+v, want pending after two attempts", got, got.Err)
 		}
 		target.Close()
 		if stops := a.stopped(); len(stops) != 0 {
-			t.Errorf("cancellations = %v, want none, because the agent works on the task", stops)
+			t.Errorf("got cancellations %v, want none, because the agent works on the task", stops)
 		}
 		tasks := a.received()
 		if diff := cmp.Diff(tasks[0].Callback, tasks[1].Callback); diff != "" {
@@ -204,14 +204,14 @@ func TestTarget_ContinuesAttemptCount(t *testing.T) {
 			c := newCall(a.URL, idempotent)
 			c.Task.Attempt = tc.first
 			if got := execute(t, newTarget(t), c).Attempts; got != tc.want {
-				t.Errorf("attempts = %d, want %d", got, tc.want)
+				t.Errorf("got %d attempts, want %d", got, tc.want)
 			}
 			var sent []int
 			for _, task := range a.received() {
 				sent = append(sent, task.Attempt)
 			}
 			if diff := cmp.Diff(tc.sent, sent); diff != "" {
-				t.Errorf("attempts the agent saw (-want +got):\n%s", diff)
+				t.Errorf("attempts seen by the agent (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -230,7 +230,7 @@ func TestTarget_FailsWithoutTaskToken(t *testing.T) {
 	got := execute(t, target, newCall(a.URL, withAwaitResult))
 	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token could be made for quality_agent"})
 	if len(a.received()) != 0 || strings.Contains(got.Err.Detail, "hunter2") {
-		t.Errorf("got %d tasks sent and the detail %q, want none and no text that is for the log only", len(a.received()), got.Err.Detail)
+		t.Errorf("got %d tasks sent and the detail %q, want none and no text that is only for the log", len(a.received()), got.Err.Detail)
 	}
 }
 
@@ -254,11 +254,11 @@ func TestTarget_CancelTaskSendsRequest(t *testing.T) {
 		t.Run("reuse "+reuse.String(), func(t *testing.T) {
 			var token atomic.Pointer[string]
 			a := newAgent(t, answering(http.StatusAccepted, ""))
-			a.Config.Handler = spyToken(a.Config.Handler, &token)
+			a.Config.Handler = recordToken(a.Config.Handler, &token)
 			source := &countingSource{source: newSigner(t)}
 			target := newTargetWith(t, source, logged, func(c *httptarget.Config) { c.TokenReuse = reuse })
 			c := newCall(a.URL + "/tasks?tenant=x")
-			c.Task = contract.Task{TaskID: taskID, RequestID: "r1", TraceID: traceID} // all that is known after a restart
+			c.Task = contract.Task{TaskID: taskID, RequestID: "r1", TraceID: traceID} // the fields that are known after a restart
 			target.CancelTask(c)
 			target.Close()
 			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
@@ -271,22 +271,22 @@ func TestTarget_CancelTaskSendsRequest(t *testing.T) {
 			got := source.grants[0]
 			got.Expires = time.Time{}
 			if diff := cmp.Diff(want, got); diff != "" || token.Load() == nil || *token.Load() == "" {
-				t.Errorf("the cancellation's token is for (-want +got):\n%s", diff)
+				t.Errorf("grant of the cancellation's token (-want +got):\n%s", diff)
 			}
 		})
 	}
-	t.Run("nowhere to send it", func(t *testing.T) {
+	t.Run("agent without an address", func(t *testing.T) {
 		target := newTargetWith(t, failingSource{}, logged)
 		target.CancelTask(newCall("smoke://signal"))
 		target.CancelTask(newCall("http://127.0.0.1:1"))
 		if got := strings.Count(log.String(), "cannot cancel a task at its agent"); got != 2 {
-			t.Errorf("log = %q, want two lines about it", log.String())
+			t.Errorf("got log %q, want two lines about the address", log.String())
 		}
 	})
 }
 
-// spyToken stores the Authorization header of each request.
-func spyToken(next http.Handler, token *atomic.Pointer[string]) http.Handler {
+// recordToken stores the Authorization header of each request.
+func recordToken(next http.Handler, token *atomic.Pointer[string]) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		value := r.Header.Get("Authorization")
 		token.Store(&value)
@@ -318,9 +318,8 @@ func TestTarget_AcceptedTaskKeepsConnection(t *testing.T) {
 	})
 }
 
-// End to end with an agentkit agent: the task is accepted, reports progress, and
-// delivers its result with the task token, or is cancelled after the caller
-// disconnects.
+// End to end with an agentkit agent: it accepts the task, reports progress, and delivers its result
+// with the task token, or the task is cancelled after the caller disconnects.
 func TestTarget_AsyncResultWithAgentkit(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -378,7 +377,7 @@ func TestTarget_AsyncResultWithAgentkit(t *testing.T) {
 			defer leave()
 			c := newCall(server.URL)
 			c.AwaitResult = func(ctx context.Context) dispatch.Outcome {
-				// Before the work ends: the progress of a cancelled task is dropped.
+				// Before the work ends, because progress of a cancelled task is dropped.
 				if got := testkit.Receive(t, progress); got != `{"message":"half","percent":50}` {
 					t.Errorf("progress = %s", got)
 				}
@@ -395,14 +394,14 @@ func TestTarget_AsyncResultWithAgentkit(t *testing.T) {
 			}
 			out := d.Send(ctx, c)
 			if tc.deliver && (out.Result == nil || out.Result.Text() != "done" || out.Result.TaskID != taskID) {
-				t.Errorf("outcome = %+v, want the result", out)
+				t.Errorf("got %+v, want the result", out)
 			}
 			if !tc.deliver {
 				if out.Err == nil || out.Err.Code != tc.code {
-					t.Errorf("outcome = %+v, want %s", out, tc.code)
+					t.Errorf("got %+v, want %s", out, tc.code)
 				}
 				if got := testkit.Receive(t, ended); !errors.Is(got, context.Canceled) {
-					t.Errorf("the work ended with %v, want canceled", got)
+					t.Errorf("got work ended with %v, want canceled", got)
 				}
 			}
 			if err := agent.Shutdown(t.Context()); err != nil {

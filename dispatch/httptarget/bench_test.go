@@ -31,8 +31,8 @@ func BenchmarkSend(b *testing.B) {
 		reuse time.Duration
 		call  func(*dispatch.Call)
 	}{
-		{"token a task", 0, func(*dispatch.Call) {}},
-		{"token a task, with a callback", 0, withAwaitResult},
+		{"one token for each task", 0, func(*dispatch.Call) {}},
+		{"one token for each task, with a callback", 0, withAwaitResult},
 		{"token reused", time.Hour, func(*dispatch.Call) {}},
 		{"token reused, with a callback", time.Hour, withAwaitResult},
 	} {
@@ -48,7 +48,7 @@ func BenchmarkSend(b *testing.B) {
 			}
 		})
 	}
-	b.Run("floor, net/http alone", func(b *testing.B) {
+	b.Run("net/http alone", func(b *testing.B) {
 		transport := &http.Transport{}
 		defer transport.CloseIdleConnections()
 		client := &http.Client{Transport: transport}

@@ -26,7 +26,7 @@ import (
 type workingAgent struct {
 	*agentServer
 	begun chan struct{}
-	ended chan error // why the context of a handler ended
+	ended chan error // error of each handler's context
 }
 
 func newWorkingAgent(t testing.TB) *workingAgent { return startWorkingAgent(t, newAgent) }
@@ -66,7 +66,7 @@ func TestTarget_CancelsTaskAfterDisconnect(t *testing.T) {
 				t.Errorf("cancellations (-want +got):\n%s", diff)
 			}
 			if got := len(a.received()); got != 1 {
-				t.Errorf("the agent saw the task %d times, want once", got)
+				t.Errorf("got the task %d times at the agent, want once", got)
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func TestTarget_DoesNotCancelTaskAfterHandover(t *testing.T) {
 	testkit.Receive(t, a.ended)
 	target.Close()
 	if stops := a.stopped(); len(stops) != 0 || len(a.received()) != 1 {
-		t.Errorf("cancellations = %v after %d tasks, want none after one", stops, len(a.received()))
+		t.Errorf("got cancellations %v after %d tasks, want none after one", stops, len(a.received()))
 	}
 }
 
@@ -120,7 +120,7 @@ func TestTarget_DisconnectBetweenAttempts(t *testing.T) {
 	leave()
 	wg.Wait()
 	if got.Attempts != 1 || got.Err == nil {
-		t.Errorf("outcome = %+v, want the failure of the only attempt", got)
+		t.Errorf("got %+v, want the failure of the only attempt", got)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestTarget_CancelsTaskOnceAfterDeadline(t *testing.T) {
 					t.Errorf("cancellations (-want +got):\n%s", diff)
 				}
 				if got := len(a.received()); got != tc.attempts {
-					t.Errorf("the agent saw the task %d times, want %d", got, tc.attempts)
+					t.Errorf("got the task %d times at the agent, want %d", got, tc.attempts)
 				}
 			})
 		})
@@ -164,13 +164,13 @@ func TestTarget_DoesNotCancelBeforeSecondAttempt(t *testing.T) {
 		checkOutcome(t, execute(t, target, newCall(a.URL, idempotent, timeout(2*time.Second))), want{attempts: 2, health: dispatch.HealthGood})
 		target.Close()
 		if got := a.stopped(); len(got) != 0 {
-			t.Errorf("cancellations = %v, want none", got)
+			t.Errorf("got cancellations %v, want none", got)
 		}
 	})
 }
 
-// An accepted task whose result cannot be collected is cancelled as well; a task
-// that was answered or never sent is not.
+// An accepted task whose result cannot be delivered is cancelled as well; a task that was answered
+// or never sent is not.
 func TestTarget_CancelsOnlyUnansweredTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
@@ -182,7 +182,7 @@ func TestTarget_CancelsOnlyUnansweredTasks(t *testing.T) {
 			execute(t, target, newCall(a.URL))
 			target.Close()
 			if got := len(a.stopped()); got != tc.stops {
-				t.Errorf("%d cancellations after a %d, want %d", got, tc.status, tc.stops)
+				t.Errorf("got %d cancellations after status %d, want %d", got, tc.status, tc.stops)
 			}
 		}
 	})
@@ -193,7 +193,7 @@ func TestTarget_CancelsOnlyUnansweredTasks(t *testing.T) {
 		execute(t, target, newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(-time.Second) }))
 		target.Close()
 		if got := connections.Load(); got != 0 {
-			t.Errorf("%d connections for a task without time, want 0", got)
+			t.Errorf("got %d connections for a task without time, want 0", got)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func TestTarget_CancelReachesAgentkit(t *testing.T) {
 			testkit.WaitClosed(t, begun)
 			leave()
 			if got := testkit.Receive(t, ended); got != context.Canceled {
-				t.Errorf("the work's context ended with %v, want canceled", got)
+				t.Errorf("got work's context ended with %v, want canceled", got)
 			}
 			wg.Wait()
 		})
@@ -248,15 +248,15 @@ func TestCancelSender_SendsManyRequests(t *testing.T) {
 			seen[path] = true
 		}
 		if len(seen) != tasks || len(a.stopped()) != tasks {
-			t.Errorf("%d tasks were stopped by %d requests, want %d by as many", len(seen), len(a.stopped()), tasks)
+			t.Errorf("got %d tasks cancelled by %d requests, want %d by as many", len(seen), len(a.stopped()), tasks)
 		}
 		target.Close()
 		target.CancelTask(newCall(a.URL)) // after Close: no effect
 	})
 }
 
-// An agent that does not answer cancellations does not delay the caller, and Close
-// ends in bounded time: queued cancellations are dropped.
+// An agent that does not answer cancellations does not delay the caller, and Close ends within a
+// limit: it drops queued cancellations.
 func TestCancelSender_CloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stops atomic.Int64
@@ -275,14 +275,14 @@ func TestCancelSender_CloseIsBounded(t *testing.T) {
 		}
 		wg.Wait()
 		if took := time.Since(start); took != 100*time.Millisecond {
-			t.Errorf("the callers waited %v, want their 100 ms", took)
+			t.Errorf("got a wait of %v for the callers, want 100 ms", took)
 		}
 		target.Close()
 		if got := stops.Load(); got != 64 {
-			t.Errorf("%d cancellations were sent at once, want 64", got)
+			t.Errorf("got %d cancellations sent at once, want 64", got)
 		}
 		if took := time.Since(start); took > 3*time.Second {
-			t.Errorf("Close returned after %v, want at most 3 s", took)
+			t.Errorf("got Close return after %v, want at most 3 s", took)
 		}
 	})
 }

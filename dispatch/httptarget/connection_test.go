@@ -30,28 +30,28 @@ func TestTarget_RetriesRefusedConnection(t *testing.T) {
 	}
 }
 
-// hangUp resets the connection.
-func hangUp(conn net.Conn) {
+// resetConn resets the connection.
+func resetConn(conn net.Conn) {
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	_ = conn.Close()
 }
 
-// Close the connection at every possible moment.
+// The agent closes or resets the connection at each stage of the exchange.
 func TestTarget_ClosedConnectionIsOutcomeUnknown(t *testing.T) {
 	for name, handle := range map[string]func(conn net.Conn){
 		"closed after the request": func(conn net.Conn) { readRequest(conn) },
 		"reset after the request": func(conn net.Conn) {
 			readRequest(conn)
-			hangUp(conn)
+			resetConn(conn)
 		},
 		"reset in the request": func(conn net.Conn) {
 			_, _ = io.ReadFull(conn, make([]byte, 10))
-			hangUp(conn)
+			resetConn(conn)
 		},
 		"reset in the header": func(conn net.Conn) {
 			readRequest(conn)
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX: y\r\n")
-			hangUp(conn)
+			resetConn(conn)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,12 +63,12 @@ func TestTarget_ClosedConnectionIsOutcomeUnknown(t *testing.T) {
 			got := execute(t, newTarget(t), newCall(url))
 			checkOutcome(t, got, want{code: contract.TaskOutcomeUnknown, detail: "it may have done the task", attempts: 1, uncertain: true, health: dispatch.HealthBad})
 			if got := connections.Load(); got != 1 {
-				t.Errorf("%d connections for a task that may be sent once", got)
+				t.Errorf("got %d connections for a non-idempotent task, want 1", got)
 			}
 			got = execute(t, newTarget(t), newCall(url, idempotent))
 			checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "closed the connection", attempts: 2, health: dispatch.HealthBad})
 			if got := connections.Load(); got != 3 {
-				t.Errorf("%d connections in all, want 1 and 2", got)
+				t.Errorf("got %d connections in total, want 1 and 2", got)
 			}
 		})
 	}
@@ -80,13 +80,13 @@ func TestTarget_ConnectionResetInBody(t *testing.T) {
 		if readRequest(conn) {
 			tries.Add(1)
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
-			hangUp(conn)
+			resetConn(conn)
 		}
 	})
 	got := execute(t, newTarget(t), newCall(url))
 	// A reset may overtake data that was sent before it.
 	if got.Err == nil || got.Err.Code != contract.TaskBadResult && got.Err.Code != contract.TaskOutcomeUnknown || !got.MayHaveExecuted || got.Attempts != 1 {
-		t.Errorf("outcome = %+v %+v, want an unknown one after one attempt", got, got.Err)
+		t.Errorf("got %+v %+v, want an unknown outcome after one attempt", got, got.Err)
 	}
 	if got := tries.Load(); got != 1 {
 		t.Errorf("got %d attempts, want 1", got)
@@ -129,7 +129,7 @@ func TestTarget_TransportDoesNotResend(t *testing.T) {
 						}
 						if requests.Add(1) == 2 {
 							if how == "reset" {
-								hangUp(conn)
+								resetConn(conn)
 							}
 							return
 						}
@@ -140,15 +140,15 @@ func TestTarget_TransportDoesNotResend(t *testing.T) {
 				checkOutcome(t, execute(t, target, newCall(url)), want{attempts: 1, health: dispatch.HealthGood})
 				checkOutcome(t, execute(t, target, newCall(url, tc.kind)), tc.want)
 				if got := requests.Load(); got != tc.seen {
-					t.Errorf("the agent saw %d requests, want %d", got, tc.seen)
+					t.Errorf("got %d requests at the agent, want %d", got, tc.seen)
 				}
 			})
 		}
 	}
 }
 
-// If the agent has just closed an idle connection, the request is sent on another
-// one, unless a part of it may have been sent.
+// If the agent has just closed an idle connection, the request is sent on another one, unless some
+// of its bytes may have been sent.
 func TestTarget_ReplacesIdleConnection(t *testing.T) {
 	closed := make(chan struct{}, 1)
 	url := rawAgent(t, func(conn net.Conn, _ int) {
@@ -170,8 +170,8 @@ func TestTarget_ReplacesIdleConnection(t *testing.T) {
 	}
 }
 
-// Agents that stop sending, each at another moment.
-func TestTarget_SilentAgent(t *testing.T) {
+// Agents that stop sending at different stages.
+func TestTarget_TimesOutIfAgentStopsSending(t *testing.T) {
 	for name, handle := range map[string]func(conn net.Conn){
 		"never reads":             func(net.Conn) {},
 		"reads and never answers": func(conn net.Conn) { readRequest(conn) },
@@ -179,7 +179,7 @@ func TestTarget_SilentAgent(t *testing.T) {
 			readRequest(conn)
 			_, _ = io.WriteString(conn, "HTTP/1.1 200")
 		},
-		"a header, then silence": func(conn net.Conn) {
+		"header without a body": func(conn net.Conn) {
 			readRequest(conn)
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n")
 		},
@@ -187,7 +187,7 @@ func TestTarget_SilentAgent(t *testing.T) {
 			readRequest(conn)
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n"+successBody[:10])
 		},
-		"a slow drip": func(conn net.Conn) {
+		"one byte at a time": func(conn net.Conn) {
 			readRequest(conn)
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
 			tick := time.NewTicker(5 * time.Millisecond)
@@ -233,10 +233,10 @@ func TestTarget_UsesEarliestDeadline(t *testing.T) {
 		took   time.Duration
 		want   want
 	}{
-		{"the context's", soon, func(*dispatch.Call) {}, soon, unknown},
-		{"the task's", time.Minute, before(soon), soon, unknown},
-		{"the agent's, its whole timeout", time.Minute, timeout(soon), soon, unhealthy},
-		{"one that has passed", time.Minute, before(-time.Second), 0, want{code: contract.TaskDeadlineExceeded, detail: "before the task was sent"}},
+		{"deadline of the context", soon, func(*dispatch.Call) {}, soon, unknown},
+		{"deadline of the task", time.Minute, before(soon), soon, unknown},
+		{"timeout of the agent", time.Minute, timeout(soon), soon, unhealthy},
+		{"expired deadline", time.Minute, before(-time.Second), 0, want{code: contract.TaskDeadlineExceeded, detail: "before the task was sent"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -247,14 +247,14 @@ func TestTarget_UsesEarliestDeadline(t *testing.T) {
 				start := time.Now()
 				checkOutcome(t, n.newTarget(t).Execute(ctx, newCall(url, tc.change)), tc.want)
 				if took := time.Since(start); took != tc.took {
-					t.Errorf("the call took %v, want %v", took, tc.took)
+					t.Errorf("got a call of %v, want %v", took, tc.took)
 				}
 			})
 		})
 	}
 }
 
-// A caller with a very short timeout must not make an agent look unhealthy.
+// A caller with a very short timeout must not make an agent count as unhealthy.
 func TestTarget_ShortTimeoutDoesNotCountAgainstAgent(t *testing.T) {
 	for name, kind := range map[string]func(*dispatch.Call){"once": func(*dispatch.Call) {}, "twice": idempotent} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestTarget_ShortTimeoutDoesNotCountAgainstAgent(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 				defer cancel()
 				if got := n.newTarget(t).Execute(ctx, newCall(url, kind)); got.Health != dispatch.HealthUnknown || got.Attempts == 0 {
-					t.Errorf("health = %d after %d attempts in 30 ms, want unknown", got.Health, got.Attempts)
+					t.Errorf("got health %d after %d attempts in 30 ms, want unknown", got.Health, got.Attempts)
 				}
 			})
 		})
@@ -280,10 +280,10 @@ func TestTarget_HonoursRetryAfter(t *testing.T) {
 		{"now", "0", 2},
 		{"nonsense", "soon", 2},
 		{"negative", "-1", 2},
-		{"a date long ago", "Mon, 02 Jan 2006 15:04:05 GMT", 2},
-		{"longer than there is time", "3600", 1},
-		{"longer than there is", "99999999999", 2}, // not a number of seconds: ignored
-		{"a date far away", "Fri, 31 Dec 9999 23:59:59 GMT", 1},
+		{"date in the past", "Mon, 02 Jan 2006 15:04:05 GMT", 2},
+		{"longer than the remaining time", "3600", 1},
+		{"invalid number", "99999999999", 2}, // not a number of seconds: ignored
+		{"date in the far future", "Fri, 31 Dec 9999 23:59:59 GMT", 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -331,18 +331,18 @@ func TestTarget_ServesConcurrentCalls(t *testing.T) {
 				if got := target.Execute(t.Context(), c); got.Result != nil {
 					results.Add(1)
 				} else if got.Err == nil {
-					t.Error("an outcome has neither a result nor an error")
+					t.Error("got an outcome without result and error, want one of them")
 				}
 			}
 		})
 	}
 	wg.Wait()
 	if results.Load() == 0 {
-		t.Error("not one task was done")
+		t.Error("got no successful task, want some")
 	}
 }
 
-// Several agents may have one host, and an agent may permit more tasks than by default.
+// Several agents may share a host, and an agent may permit more tasks than the default.
 func TestTarget_ReusesConnectionsOfManyConcurrentCalls(t *testing.T) {
 	const calls, rounds = 4 * contract.DefaultMaxInFlight, 3
 	arrived := make(chan struct{}, calls)
@@ -370,7 +370,7 @@ func TestTarget_ReusesConnectionsOfManyConcurrentCalls(t *testing.T) {
 				checkOutcome(t, execute(t, target, newCall(agent.URL)), want{attempts: 1, health: dispatch.HealthGood})
 			})
 		}
-		for range calls { // all of them need a connection at the same time
+		for range calls { // each needs its own connection
 			testkit.Receive(t, arrived)
 		}
 		for range calls {
@@ -378,7 +378,7 @@ func TestTarget_ReusesConnectionsOfManyConcurrentCalls(t *testing.T) {
 		}
 		running.Wait()
 	}
-	// A few more may be opened: a call ends a moment before its connection is idle again.
+	// A few more may be opened, because a call returns before its connection is idle again.
 	if got := opened.Load(); got > calls+calls/4 {
 		t.Errorf("got %d connections for %d rounds of %d calls, want about one for each call of a round", got, rounds, calls)
 	}

@@ -59,7 +59,7 @@ func TestTarget_OutcomesOpenBreaker(t *testing.T) {
 					d.Send(t.Context(), c)
 				}
 				if open := d.AgentStatus("quality_agent").Breaker == resilience.Open; open != tc.opens {
-					t.Errorf("the breaker is open: %v, want %v", open, tc.opens)
+					t.Errorf("got breaker open %v, want %v", open, tc.opens)
 				}
 			})
 		})
@@ -79,7 +79,7 @@ func TestTarget_OutcomesOpenBreaker(t *testing.T) {
 			testkit.WaitClosed(t, done)
 		}
 		if got := d.AgentStatus("quality_agent").Breaker; got != resilience.Closed {
-			t.Errorf("the breaker is %s, want closed", got)
+			t.Errorf("got breaker %s, want closed", got)
 		}
 	})
 }
@@ -120,8 +120,8 @@ func TestTarget_BreakerOpensAndCloses(t *testing.T) {
 	}
 }
 
-// Each attempt gets its share of the remaining time, so that the next agents have
-// time as well; the agent receives the deadline of its share.
+// Each attempt gets its share of the remaining time, so that the standbys have time as well; the
+// agent receives the deadline of its share.
 func TestTarget_SendsDeadlineShares(t *testing.T) {
 	const total = 12 * time.Second
 	for _, tc := range []struct {
@@ -130,10 +130,10 @@ func TestTarget_SendsDeadlineShares(t *testing.T) {
 		others      int
 		first, next time.Duration // from the start; next = 0: no second attempt
 	}{
-		{"idempotent, alone", idempotent, 0, total / 2, total},
-		{"idempotent, one in reserve", idempotent, 1, total / 3, total / 2},
-		{"idempotent, two in reserve", idempotent, 2, total / 4, total / 3},
-		{"once sent, all that remains", func(*dispatch.Call) {}, 2, total, 0},
+		{"idempotent, no standby", idempotent, 0, total / 2, total},
+		{"idempotent, one standby", idempotent, 1, total / 3, total / 2},
+		{"idempotent, two standbys", idempotent, 2, total / 4, total / 3},
+		{"not idempotent", func(*dispatch.Call) {}, 2, total, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestTarget_SendsDeadlineShares(t *testing.T) {
 					t.Fatalf("got %d attempts, want %d", len(tasks), len(limits))
 				}
 				for i, task := range tasks {
-					// The first response comes at once. The second attempt starts
-					// after the backoff, which has jitter.
+					// The first response arrives at once. The second attempt starts after the
+					// backoff, which has jitter.
 					got := task.Deadline.Sub(start)
 					if (got-limits[i]).Abs() > 100*time.Millisecond || task.Attempt != i+1 {
 						t.Errorf("request %d: got attempt %d with %v left, want %v", i+1, task.Attempt, got, limits[i])

@@ -18,7 +18,7 @@ func masked(c *dispatch.Call) {
 	c.MaskText = func(text string) string { return strings.ReplaceAll(text, "ana@example.com", "[EMAIL_1]") }
 }
 
-// Operators see the address and the beginning of a reply that is no Result.
+// The log contains the address and the beginning of a reply that is no Result.
 func TestTarget_ReportsReplyToOperators(t *testing.T) {
 	long := strings.Repeat("é", 300)
 	var zipped bytes.Buffer
@@ -33,8 +33,8 @@ func TestTarget_ReportsReplyToOperators(t *testing.T) {
 		{"refused", `{"title":"who is ana@example.com?"}`, `{"title":"who is [EMAIL_1]?"}`, 400, nil},
 		{"no Result", `{"statu":"success"}`, `{"statu":"success"}`, 200, nil},
 		{"long", long, strings.Repeat("é", 200) + "…", 404, nil},
-		{"far too long", strings.Repeat("x", 8<<20), strings.Repeat("x", 200) + "…", 503, nil},
-		{"lines and control characters", "a\n\x1b[31mb\u202e\xffc", "a [31mb c", 403, nil},
+		{"very long reply", strings.Repeat("x", 8<<20), strings.Repeat("x", 200) + "…", 503, nil},
+		{"newlines and control characters", "a\n\x1b[31mb\u202e\xffc", "a [31mb c", 403, nil},
 		{"gzip", zipped.String(), "no capacity", 429, http.Header{"Content-Encoding": {"gzip"}}},
 		{"no body", "", "", 500, nil},
 	} {
@@ -63,7 +63,7 @@ func TestTarget_ReportsReplyToOperators(t *testing.T) {
 	}
 }
 
-// An agent that returns what it received does not put a token into the log.
+// If an agent returns its request, the token in it is not logged.
 func TestTarget_RemovesTokensFromReply(t *testing.T) {
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -74,7 +74,7 @@ func TestTarget_RemovesTokensFromReply(t *testing.T) {
 	}
 }
 
-// A reply that stops halfway does not hold up the standby.
+// An incomplete reply does not delay the standby.
 func TestTarget_DoesNotWaitForReplyOfRefusal(t *testing.T) {
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -83,6 +83,6 @@ func TestTarget_DoesNotWaitForReplyOfRefusal(t *testing.T) {
 		<-r.Context().Done()
 	})
 	if got := execute(t, newTarget(t), newCall(a.URL, masked)); got.Err.Reply != "wait" {
-		t.Errorf("got reply %q, want what arrived", got.Err.Reply)
+		t.Errorf("got reply %q, want the bytes that arrived", got.Err.Reply)
 	}
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 )
 
-// names holds the names of all tests of this file. 127.0.0.2 is used as a public
-// address, with a guard that allows it.
+// names is the DNS of all tests of this file. 127.0.0.2 is used as a public address, with a guard
+// that allows it.
 var names = fakenet.NewNames(map[string][]string{
 	"example.com":              {"127.0.0.2"},
 	"localhost.localdomain":    {"127.0.0.1", "::1"},
@@ -67,7 +67,7 @@ func untrustedURLs(t *testing.T, port string) (urls []string) {
 			t.Fatal(err)
 		}
 		if line.Class != "redirect" {
-			raw, _, _ := strings.Cut(line.URL, " (") // cut off a remark
+			raw, _, _ := strings.Cut(line.URL, " (") // without the comment
 			urls = append(urls, withPort(raw, port))
 		}
 	}
@@ -90,8 +90,8 @@ func TestGuard_BlocksUntrustedTargets(t *testing.T) {
 		// by host: passes the address check and fails in the dialer
 		dialled map[string]string
 	}{
-		"as it is": {nil, map[string]string{}},
-		"plain http anywhere": {[]func(*httptarget.Config){plainHTTP}, map[string]string{
+		"default": {nil, map[string]string{}},
+		"plain HTTP allowed": {[]func(*httptarget.Config){plainHTTP}, map[string]string{
 			"example.com": "connection refused", "2130706433": "resolved", "017700000001": "resolved", "0": "resolved",
 			"2852039166": "resolved", "0251.0376.0251.0376": "resolved",
 		}},
@@ -116,25 +116,25 @@ func TestGuard_BlocksUntrustedTargets(t *testing.T) {
 					t.Errorf("%q: got %q after %d attempts, want it blocked (%s)", raw, got.Err.Detail, got.Attempts, want)
 				}
 				if strings.Contains(got.Err.Detail, "127.") || strings.Contains(got.Err.Detail, "169.254") {
-					t.Errorf("%q: the detail %q contains an address", raw, got.Err.Detail)
+					t.Errorf("%q: got detail %q, want no address in it", raw, got.Err.Detail)
 				}
 			}
 			target.Close()
 			if n := trap.Caught(t); n != 0 {
-				t.Errorf("%d connections were made, want none", n)
+				t.Errorf("got %d connections, want none", n)
 			}
 		})
 	}
 }
 
-// The same addresses are called if they are in the registry file. This shows that
-// there is a server that the guard protects.
+// The same addresses are called if they are in the registry file. This shows that a server exists
+// that the guard protects.
 func TestGuard_TrustsRegistryFile(t *testing.T) {
 	a := newAgent(t, answering(http.StatusOK, successBody))
 	target := newTarget(t, plainHTTP, allowRanges())
 	_, port, _ := net.SplitHostPort(a.Listener.Addr().String())
 	names.Set("rebind.test", "127.0.0.1")
-	// A literal address is checked as it is, a name after its resolution.
+	// A literal address is checked directly, a name after its resolution.
 	for host, attempts := range map[string]int{"127.0.0.1": 0, "0.0.0.0": 0, "[::ffff:127.0.0.1]": 0, "127.0.0.1.nip.io": 1, "rebind.test": 1} {
 		c := newCall("http://" + host + ":" + port + "/tasks")
 		checkOutcome(t, execute(t, target, c), want{attempts: 1, health: dispatch.HealthGood})
@@ -156,7 +156,7 @@ func TestGuard_IsRequiredForRegisteredAgents(t *testing.T) {
 	target.CancelTask(newCall(a.URL, registered))
 	target.Close()
 	if len(a.received())+len(a.stopped()) != 0 {
-		t.Error("the agent was called")
+		t.Error("got a call of the agent, want none")
 	}
 }
 
@@ -190,7 +190,7 @@ func TestGuard_SeparatesConnections(t *testing.T) {
 		checkOutcome(t, execute(t, target, newCall(a.URL, registered)), fine)
 	}
 	if got := connections.Load(); got != 2 {
-		t.Errorf("%d connections, want one for each kind of address", got)
+		t.Errorf("got %d connections, want one for each kind of address", got)
 	}
 }
 
@@ -199,7 +199,7 @@ func listenNear(t *testing.T, trap *fakenet.Trap) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.2:"+trap.Port)
 	if err != nil {
-		t.Skip("127.0.0.2 is not this machine, or in use:", err)
+		t.Skip("127.0.0.2 is not a local address, or in use:", err)
 	}
 	return l
 }
@@ -224,7 +224,7 @@ func TestGuard_BlocksDNSRebinding(t *testing.T) {
 		checkOutcome(t, execute(t, target, c), want{code: contract.TaskAgentUnavailable, detail: barred, attempts: 1, health: dispatch.HealthBad})
 	}
 	if n := trap.Caught(t); n != 0 {
-		t.Errorf("%d connections were made, want none", n)
+		t.Errorf("got %d connections, want none", n)
 	}
 }
 
@@ -254,11 +254,11 @@ func TestGuard_BlocksDNSRebindingOfCancel(t *testing.T) {
 	checkOutcome(t, got, want{code: contract.TaskWasCancelled, attempts: 1, uncertain: true})
 	target.Close()
 	if n := trap.Caught(t); n != 0 {
-		t.Errorf("%d connections were made, want none", n)
+		t.Errorf("got %d connections, want none", n)
 	}
 }
 
-// An agent that may be called cannot redirect the router to another server.
+// A permitted agent cannot redirect the router to another server.
 func TestGuard_FollowsNoRedirect(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	for _, to := range []string{"http://127.0.0.1:" + trap.Port, "http://169.254.169.254/", "file:///etc/passwd", "/again"} {
@@ -269,11 +269,11 @@ func TestGuard_FollowsNoRedirect(t *testing.T) {
 		got := execute(t, newTarget(t, allowRanges("127.0.0.0/8")), newCall(a.URL, registered))
 		checkOutcome(t, got, want{code: contract.TaskBadResult, detail: "redirects are not followed", attempts: 1, uncertain: true, health: dispatch.HealthBad})
 		if n := len(a.received()); n != 1 {
-			t.Errorf("to %s: the agent saw %d tasks, want 1", to, n)
+			t.Errorf("redirect to %s: got %d tasks at the agent, want 1", to, n)
 		}
 	}
 	if n := trap.Caught(t); n != 0 {
-		t.Errorf("%d redirects were followed, want none", n)
+		t.Errorf("got %d redirects followed, want none", n)
 	}
 }
 
@@ -284,7 +284,7 @@ func TestGuard_UsesNoProxy(t *testing.T) {
 	at := strings.Replace(a.URL, "127.0.0.1", "0.0.0.0", 1)
 	proxy, err := http.ProxyFromEnvironment(httptest.NewRequest(http.MethodPost, at, http.NoBody))
 	if err != nil || proxy == nil {
-		t.Fatalf("the environment's proxy is %v (%v), want one", proxy, err)
+		t.Fatalf("environment's proxy: got %v (%v), want one", proxy, err)
 	}
 	target := newTarget(t, plainHTTP, allowRanges("0.0.0.0/8", "127.0.0.0/8"))
 	for _, kind := range []func(*dispatch.Call){func(*dispatch.Call) {}, registered} {
@@ -292,7 +292,7 @@ func TestGuard_UsesNoProxy(t *testing.T) {
 	}
 }
 
-// The log contains the address and how the operator can allow it.
+// The log contains the address and the setting that permits it.
 func TestGuard_LogsBlockedAddress(t *testing.T) {
 	var log bytes.Buffer
 	names.Set("rebind.test", "10.1.2.3")

@@ -11,8 +11,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 )
 
-// The log contains the cause, the caller does not get it, and neither contains a
-// token.
+// The cause is logged and not returned to the caller. Neither contains a token.
 func TestTarget_LogsCause(t *testing.T) {
 	var log bytes.Buffer
 	var token string
@@ -31,12 +30,12 @@ func TestTarget_LogsCause(t *testing.T) {
 		`"code":"agent_unavailable"`, "connect: connection refused", `"code":"bad_result"`, "is not JSON",
 	} {
 		if !strings.Contains(got, want) {
-			t.Errorf("got a log without %s:\n%s", want, got)
+			t.Errorf("got no %s in the log:\n%s", want, got)
 		}
 	}
 	for _, secret := range []string{token, "hunter2", "Bearer"} {
 		if secret == "" || strings.Contains(got, secret) {
-			t.Errorf("got a log with %q:\n%s", secret, got)
+			t.Errorf("got %q in the log:\n%s", secret, got)
 		}
 	}
 }
@@ -52,6 +51,6 @@ func TestTarget_DoesNotLogSuccess(t *testing.T) {
 	leave()
 	target.Execute(ctx, newCall(refusingURL))
 	if got := log.String(); got != "" {
-		t.Errorf("log = %q, want nothing", got)
+		t.Errorf("got log %q, want nothing", got)
 	}
 }

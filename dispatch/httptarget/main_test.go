@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	net.DefaultResolver = names.Resolver() // so that no name query leaves the machine
+	net.DefaultResolver = names.Resolver() // no DNS query leaves the machine
 	// net/http reads the variable once per process. The port has no listener;
 	// loopback addresses do not use a proxy.
 	if err := os.Setenv("HTTP_PROXY", "http://127.0.0.1:1"); err != nil {
@@ -137,7 +137,7 @@ func checkOutcome(t testing.TB, got dispatch.Outcome, w want) {
 			code, detail, got.Attempts, got.MayHaveExecuted, got.Health, got.Result, w)
 	}
 	if strings.Contains(detail, "127.0.0.1") || strings.ContainsAny(detail, "\n\x1b") {
-		t.Errorf("detail %q contains an address or is not one line", detail)
+		t.Errorf("got detail %q, want one line without an address", detail)
 	}
 }
 
@@ -239,7 +239,7 @@ func rawAgent(t testing.TB, handle func(conn net.Conn, n int)) string {
 	return serveRaw(t, l, handle)
 }
 
-// rawAgent is like the function of that name.
+// rawAgent is like the function with this name.
 func (n network) rawAgent(t testing.TB, handle func(conn net.Conn, n int)) string {
 	return serveRaw(t, n.Listen(), handle)
 }

@@ -35,7 +35,7 @@ func TestTarget_Probe(t *testing.T) {
 		"path":            {server.URL + "/tasks", "/up", contract.OriginFile, "/up", ""},
 		"5xx":             {server.URL, "/broken", contract.OriginFile, "/broken", "it answered 503"},
 		"redirect":        {server.URL, "/moved", contract.OriginFile, "/moved", "it answered 302"},
-		"nobody":          {"http://" + testkit.RefusingAddress, "", contract.OriginFile, "", "connection refused"},
+		"no listener":     {"http://" + testkit.RefusingAddress, "", contract.OriginFile, "", "connection refused"},
 		"no URL":          {"tasks", "", contract.OriginFile, "", "has an endpoint.url that is no URL"},
 		"blocked address": {server.URL, "", contract.OriginRegistration, "", "may not be called"},
 	} {

@@ -21,7 +21,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// Test every status with an idempotent agent and with one that is not.
+// Test every status with an idempotent and a non-idempotent agent.
 func TestTarget_MapsStatusToOutcome(t *testing.T) {
 	const (
 		unavailable = contract.TaskAgentUnavailable
@@ -66,10 +66,10 @@ func TestTarget_MapsStatusToOutcome(t *testing.T) {
 				got := execute(t, newTarget(t), c)
 				checkOutcome(t, got, w)
 				if len(a.received()) != w.attempts {
-					t.Errorf("the agent saw the task %d times, want %d", len(a.received()), w.attempts)
+					t.Errorf("got the task %d times at the agent, want %d", len(a.received()), w.attempts)
 				}
 				if got.Err != nil && strings.Contains(got.Err.Detail, "secret") {
-					t.Errorf("detail %q repeats the agent's body", got.Err.Detail)
+					t.Errorf("got detail %q, want none of the agent's body", got.Err.Detail)
 				}
 			})
 		}
@@ -87,7 +87,7 @@ func TestTarget_DecodesResult(t *testing.T) {
 		name, body string
 		want       contract.Result
 	}{
-		{"the least", `{"status":"success"}`, contract.Result{Status: contract.ResultSuccess}},
+		{"required fields only", `{"status":"success"}`, contract.Result{Status: contract.ResultSuccess}},
 		{"a failure", ` {"status":"failure"}` + "\n", contract.Result{Status: contract.ResultFailure}},
 		{"everything", `{"task_id":"` + taskID + `","status":"partial","data":{"n":1,"x":{"deep":[null,true]}},"logs":["a","b"],` +
 			`"metrics":{"tokens":812},"explanations":["because"]}`, full},
@@ -143,19 +143,19 @@ func TestTarget_RejectsInvalidResult(t *testing.T) {
 		{"a list", ok("[]"), "must be an object"},
 		{"null", ok("null"), "sent no Result"},
 		{"two values", ok(successBody + successBody), "sent no Result: is not JSON"},
-		{"cut short", ok(successBody[:20]), "ends too early"},
+		{"truncated JSON", ok(successBody[:20]), "ends too early"},
 		{"not UTF-8", ok(`{"status":"success","logs":["` + "\xff" + `"]}`), "invalid UTF-8"},
 		{"no status", ok(`{"data":{}}`), "/status is required"},
-		{"an unknown status", ok(`{"status":"great"}`), "/status must be one of success, failure, partial"},
-		{"a status twice", ok(`{"status":"failure","status":"success"}`), "appears more than once"},
-		{"data twice inside", ok(`{"status":"success","data":{"a":{"b":1,"b":2}}}`), "appears more than once"},
+		{"unknown status", ok(`{"status":"great"}`), "/status must be one of success, failure, partial"},
+		{"duplicate status", ok(`{"status":"failure","status":"success"}`), "appears more than once"},
+		{"duplicate nested member", ok(`{"status":"success","data":{"a":{"b":1,"b":2}}}`), "appears more than once"},
 		{"STATUS", ok(`{"STATUS":"success"}`), "did you mean"},
-		{"an unknown name", ok(`{"status":"success","verdict":1}`), "unknown member"},
-		{"a wrong type", ok(`{"status":"success","logs":"one"}`), "/logs: must be an array"},
-		{"status null", ok(`{"status":null}`), "/status"},
-		{"another task", ok(`{"task_id":"other","status":"success"}`), "the Result of another task"},
+		{"unknown member", ok(`{"status":"success","verdict":1}`), "unknown member"},
+		{"wrong type", ok(`{"status":"success","logs":"one"}`), "/logs: must be an array"},
+		{"null status", ok(`{"status":null}`), "/status"},
+		{"result of another task", ok(`{"task_id":"other","status":"success"}`), "the Result of another task"},
 		{"terminal control characters", ok("{\"status\":\"success\",\"\x1b[2J\u202e\":1}"), "sent no Result"},
-		{"a long name", ok(`{"status":"success","` + strings.Repeat("n", 5000) + `":1}`), "unknown member"},
+		{"long member name", ok(`{"status":"success","` + strings.Repeat("n", 5000) + `":1}`), "unknown member"},
 		{"deflate", header("deflate", successBody), "only gzip is understood"},
 		{"br", header("br", successBody), "only gzip is understood"},
 		{"gzip twice", header("gzip, gzip", string(gzipped([]byte(zipped)))), "only gzip is understood"},
@@ -171,7 +171,7 @@ func TestTarget_RejectsInvalidResult(t *testing.T) {
 				got := execute(t, newTarget(t), c)
 				checkOutcome(t, got, want{code: contract.TaskBadResult, detail: tc.detail, attempts: 1, uncertain: !twice, health: dispatch.HealthBad})
 				if n := len(got.Err.Detail); n > 250 {
-					t.Errorf("the detail is %d bytes long", n)
+					t.Errorf("got a detail of %d bytes", n)
 				}
 			})
 		}
@@ -201,7 +201,7 @@ func TestTarget_RetriesIncompleteReplyIfIdempotent(t *testing.T) {
 			got = execute(t, newTarget(t), newCall(url, idempotent))
 			checkOutcome(t, got, want{code: contract.TaskBadResult, detail: "breaks off", attempts: 2, health: dispatch.HealthBad})
 			if got := requests.Load(); got != 3 {
-				t.Errorf("%d requests in all, want 1 and 2", got)
+				t.Errorf("got %d requests in total, want 1 and 2", got)
 			}
 		})
 	}
@@ -210,8 +210,8 @@ func TestTarget_RetriesIncompleteReplyIfIdempotent(t *testing.T) {
 func TestTarget_RejectsReplyThatIsNotHTTP(t *testing.T) {
 	for name, reply := range map[string]string{
 		"another protocol":   "220 smtp.example ESMTP\r\n",
-		"a bad status":       "HTTP/1.1 2x0 OK\r\n\r\n",
-		"a bad length":       "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+		"bad status":         "HTTP/1.1 2x0 OK\r\n\r\n",
+		"bad length":         "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
 		"two lengths":        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
 		"a header of 1 MB":   "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
 		"a thousand headers": "HTTP/1.1 200 OK\r\n" + strings.Repeat("X-Header-Of-Some-Length: value\r\n", 5000) + "\r\n",
@@ -238,7 +238,7 @@ func TestTarget_DoesNotFollowRedirects(t *testing.T) {
 		checkOutcome(t, got, want{code: contract.TaskBadResult, detail: "redirects are not followed", attempts: 1, uncertain: true, health: dispatch.HealthBad})
 	}
 	if got := len(elsewhere.received()); got != 0 {
-		t.Errorf("the target of the redirects saw %d requests, want 0", got)
+		t.Errorf("got %d requests at the target of the redirects, want 0", got)
 	}
 }
 
@@ -253,8 +253,8 @@ func flood(w io.Writer, chunk []byte, most int64) (written int64) {
 	return written
 }
 
-// The agent sends 200 MB: the router stops reading, closes the connection, and
-// uses no more memory than for the largest Result.
+// The agent sends 200 MB: the router stops reading, closes the connection, and uses no more memory
+// than for the largest Result.
 func TestTarget_BoundsReplySize(t *testing.T) {
 	const size = 200 << 20
 	spaces := bytes.Repeat([]byte(" "), 64<<10)
@@ -267,9 +267,9 @@ func TestTarget_BoundsReplySize(t *testing.T) {
 		detail string
 	}{
 		{"announced", fmt.Sprintf("Content-Length: %d\r\n", size), spaces, "sent more than"},
-		{"not announced", "Connection: close\r\n", spaces, "sent more than"},
-		{"a gzip bomb", "Content-Encoding: gzip\r\nConnection: close\r\n", bomb, "sent more than"},
-		{"a gzip bomb announced small", "Content-Encoding: gzip\r\nContent-Length: 1000000\r\n", bytes.Repeat(bomb, 32), "sent more than"},
+		{"without Content-Length", "Connection: close\r\n", spaces, "sent more than"},
+		{"gzip bomb", "Content-Encoding: gzip\r\nConnection: close\r\n", bomb, "sent more than"},
+		{"gzip bomb with a small Content-Length", "Content-Encoding: gzip\r\nContent-Length: 1000000\r\n", bytes.Repeat(bomb, 32), "sent more than"},
 		{"gzip members without content", "Content-Encoding: gzip\r\nConnection: close\r\n", bytes.Repeat(emptyMember, 1000), "sent more than"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -289,8 +289,8 @@ func TestTarget_BoundsReplySize(t *testing.T) {
 			if n := testkit.Receive(t, written); n > 32<<20 {
 				t.Errorf("got %d MiB written before the router closed the connection, want at most 32", n>>20)
 			}
-			// This is the sum of all allocations, including those of the agent:
-			// doubling buffers up to 8 MiB, and some for TLS and gzip.
+			// This is the sum of all allocations, including those of the agent, of doubling buffers
+			// up to 8 MiB, and of TLS and gzip.
 			if grown > 40<<20 {
 				t.Errorf("got %d MiB allocated, want at most 40", grown>>20)
 			}
@@ -330,8 +330,8 @@ func TestTarget_AcceptsReplyOfMaximumSize(t *testing.T) {
 	}
 }
 
-// FuzzReply looks for response bytes that panic or hang, or that become a result
-// although they are invalid.
+// FuzzReply looks for response bytes that panic, block, or become a result although they are
+// invalid.
 func FuzzReply(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n" + successBody))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" + string(gzipped([]byte(successBody)))))
@@ -351,7 +351,7 @@ func FuzzReply(f *testing.F) {
 		reply.Store(&data)
 		got := execute(t, target, newCall(url))
 		if (got.Result == nil) == (got.Err == nil) {
-			t.Fatalf("outcome has the result %+v and the error %+v", got.Result, got.Err)
+			t.Fatalf("got both the result %+v and the error %+v", got.Result, got.Err)
 		}
 		if got.Result == nil {
 			return

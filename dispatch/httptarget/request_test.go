@@ -35,7 +35,7 @@ func TestNew_RejectsInvalidConfig(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, err := httptarget.New(tc.cfg, tc.source); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("New = %v, want an error about the %s", err, tc.want)
+				t.Errorf("New: got %v, want an error about the %s", err, tc.want)
 			}
 		})
 	}
@@ -61,11 +61,11 @@ func TestTarget_SendsRequest(t *testing.T) {
 	h := request.Header
 	span := regexp.MustCompile(`^00-` + traceID + `-[0-9a-f]{16}-01$`)
 	if got := h.Get("Traceparent"); !span.MatchString(got) {
-		t.Errorf("traceparent = %q, want %v", got, span)
+		t.Errorf("traceparent: got %q, want %v", got, span)
 	}
 	token, isBearer := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
 	if !isBearer || strings.Count(token, ".") != 2 {
-		t.Errorf("Authorization = %q, want a bearer token", h.Get("Authorization"))
+		t.Errorf("Authorization: got %q, want a bearer token", h.Get("Authorization"))
 	}
 	h.Del("Authorization")
 	h.Del("Traceparent")
@@ -95,7 +95,7 @@ func TestTarget_SendsTaskInOneWrite(t *testing.T) {
 		checkOutcome(t, execute(t, target, newCall(a.URL)), want{attempts: 1, health: dispatch.HealthGood})
 	}
 	if got := writes.Load(); got != 3 {
-		t.Errorf("%d writes for 3 tasks, want one each", got)
+		t.Errorf("got %d writes for 3 tasks, want one each", got)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestTarget_SendsTraceparentForValidTraceID(t *testing.T) {
 			})
 			checkOutcome(t, execute(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Task.TraceID = id })), want{attempts: 1, health: dispatch.HealthGood})
 			if got != "" {
-				t.Errorf("traceparent = %q, want none", got)
+				t.Errorf("traceparent: got %q, want none", got)
 			}
 		})
 	}
@@ -141,13 +141,12 @@ func TestTarget_WorksWithAgentkit(t *testing.T) {
 			got := execute(t, target, newCall(server.URL+"/tasks"))
 			checkOutcome(t, got, want{attempts: 1, health: dispatch.HealthGood})
 			if got.Result == nil || got.Result.Text() != "done" || got.Result.TaskID != taskID {
-				t.Errorf("result = %+v, want the agent's", got.Result)
+				t.Errorf("got result %+v, want the agent's", got.Result)
 			}
 			if task.TaskID != taskID || task.Attempt != 1 || caller != "alice" {
-				t.Errorf("the agent got task %s, attempt %d for %q; want %s, 1 for alice", task.TaskID, task.Attempt, caller, taskID)
+				t.Errorf("got task %s, attempt %d for %q; want %s, 1 for alice", task.TaskID, task.Attempt, caller, taskID)
 			}
-			// The name of another agent at the same address: its token has the
-			// wrong audience.
+			// Another agent's name at the same address, so that the token has the wrong audience.
 			got = execute(t, target, newCall(server.URL+"/tasks", func(c *dispatch.Call) { c.Agent.ID = "billing_agent" }))
 			checkOutcome(t, got, want{
 				code: contract.TaskAgentUnavailable, detail: "billing_agent refused the task with 401", attempts: 1, health: dispatch.HealthGood,
@@ -197,7 +196,7 @@ func TestTarget_ChecksEndpointURL(t *testing.T) {
 			}
 			checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: tc.refuse})
 			if counted.count() != 0 {
-				t.Error("a token was issued for an invalid address")
+				t.Error("got a token issued for an invalid address, want none")
 			}
 		})
 	}
@@ -227,12 +226,11 @@ func TestTarget_VerifiesCertificate(t *testing.T) {
 	got = execute(t, trusting, newCall(strings.Replace(plain.URL, "http:", "https:", 1)))
 	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "it does not speak TLS", attempts: 2, health: dispatch.HealthBad})
 	if len(plain.received()) != 0 {
-		t.Error("the task was sent without TLS")
+		t.Error("got the task sent without TLS, want an error")
 	}
 }
 
-// A request that is lost below TLS is also distinguished from one that was never
-// sent.
+// A request that is lost below TLS is distinguished from an unsent one.
 func TestTarget_LostTLSConnectionIsOutcomeUnknown(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer server.Close()
@@ -251,7 +249,7 @@ func TestTarget_IgnoresProxyEnvironment(t *testing.T) {
 	got := execute(t, target, newCall("http://agent.invalid:1/"))
 	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "its host name cannot be resolved", attempts: 2, health: dispatch.HealthBad})
 	if len(proxy.received()) != 0 {
-		t.Error("the task was sent to the proxy")
+		t.Error("got the task at the proxy, want none")
 	}
 }
 

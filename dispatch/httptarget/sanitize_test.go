@@ -24,6 +24,6 @@ func TestSanitize_RemovesControlCharactersAndCuts(t *testing.T) {
 		})
 	}
 	if got := sanitizeText("x" + strings.Repeat("é", 100)); got != "x"+strings.Repeat("é", 79)+"…" {
-		t.Errorf("sanitize cut inside a character: %q", got)
+		t.Errorf("got %q, want no cut inside a character", got)
 	}
 }

@@ -123,31 +123,31 @@ func TestTokenCache_ReusesTokens(t *testing.T) {
 	first := send("a", "alice")
 	g := source.grants[0]
 	if g.TaskID != "" || !g.Expires.Equal(now.Add(90*time.Second)) {
-		t.Errorf("grant = %+v, want one for no task that ends in 90 s", g)
+		t.Errorf("got grant %+v, want one without a task that expires in 90 s", g)
 	}
 	if send("a", "alice") != first {
-		t.Error("the second task of the same caller got another token")
+		t.Error("got another token for the second task of a caller, want the same")
 	}
 	if send("a", "bob") == first || send("b", "alice") == first {
-		t.Error("another caller or another agent got the same token")
+		t.Error("got the same token for another caller or agent, want separate ones")
 	}
 	if got := source.count(); got != 3 {
 		t.Errorf("got %d tokens issued, want 3", got)
 	}
 	now = now.Add(time.Minute - 1)
 	if send("a", "alice") != first {
-		t.Error("the token was renewed too early")
+		t.Error("got a token renewed too early")
 	}
 	now = now.Add(1)
 	second := send("a", "alice")
 	if second == first {
-		t.Error("the token was not renewed")
+		t.Error("got an expired token, want a renewed one")
 	}
 	source.mu.Lock()
 	source.changed = "another"
 	source.mu.Unlock()
 	if send("a", "alice") == second {
-		t.Error("got a cached token of a key that no longer signs, want a new one")
+		t.Error("got a cached token of a retired key, want a new one")
 	}
 }
 
@@ -220,11 +220,11 @@ func TestTarget_FailsWithoutToken(t *testing.T) {
 	got := execute(t, newTargetWith(t, failingSource{}), newCall(a.URL))
 	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token could be made for quality_agent"})
 	if strings.Contains(got.Err.Detail, "hunter2") {
-		t.Errorf("detail %q contains text that is for the log only", got.Err.Detail)
+		t.Errorf("got detail %q, want none of the text that is only for the log", got.Err.Detail)
 	}
 	got = execute(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Caller = nil }))
 	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token"})
 	if len(a.received()) != 0 {
-		t.Error("a task was sent without a token")
+		t.Error("got a task sent without a token, want none")
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/caprouter/caprouter/dispatch/mcptarget"
 )
 
-// invoker answers each call with the next result or error; the last one repeats.
+// invoker is a fake gateway. It answers each call with the next result or error; the last one is
+// repeated.
 type invoker struct {
 	results []any
 	calls   []*mcptarget.Call

@@ -21,7 +21,7 @@ func (f runnerFunc) RunForTask(ctx context.Context, goal *contract.Goal, _ dispa
 	return f(ctx, goal)
 }
 
-// The prompt is the goal, the other inputs are facts; the end of the run is the Result.
+// The prompt is the goal and the other inputs are facts. The last step of the run is the Result.
 func TestExecute_MapsTaskAndRun(t *testing.T) {
 	var got *contract.Goal
 	for _, tt := range []struct {
@@ -35,7 +35,7 @@ func TestExecute_MapsTaskAndRun(t *testing.T) {
 		}}, nil, contract.ResultSuccess},
 		{"blocked", &contract.Orchestration{Status: contract.OrchestrationBlocked, Reason: contract.ReasonPolicyBlocked, Errors: []contract.RunError{{Reason: contract.ReasonPolicyBlocked, Message: "no"}}}, nil, contract.ResultFailure},
 		{"refused", nil, &contract.Error{Code: contract.CodeOverloaded, Message: "full"}, ""},
-		{"ended", nil, errors.New("the context has ended"), ""},
+		{"ended context", nil, errors.New("the context has ended"), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			target, err := orchestratortarget.New(runnerFunc(func(_ context.Context, goal *contract.Goal) (*contract.Orchestration, error) {
@@ -66,8 +66,8 @@ func TestExecute_MapsTaskAndRun(t *testing.T) {
 	}
 }
 
-// Of a request with several subtasks, an agent pursues its own one.
-func TestExecute_PursuesItsPartOfARequest(t *testing.T) {
+// If a request has several subtasks, the goal is the subtask of the agent.
+func TestExecute_UsesSubtaskAsGoal(t *testing.T) {
 	var got *contract.Goal
 	target, err := orchestratortarget.New(runnerFunc(func(_ context.Context, goal *contract.Goal) (*contract.Orchestration, error) {
 		got = goal

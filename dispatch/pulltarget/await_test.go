@@ -18,9 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// offered is a task of the agent "puller" whose request has a minute, half of which its
-// standby needs.
-func offered(t *testing.T, idempotent bool) (*requests.Task, dispatch.Call) {
+// newOffer returns a task of the agent "puller" whose request has one minute left, half of which is
+// reserved for its standby.
+func newOffer(t *testing.T, idempotent bool) (*requests.Task, dispatch.Call) {
 	t.Helper()
 	now := time.Now()
 	agent := &contract.RegistryEntry{ID: "puller", Endpoint: contract.Endpoint{Protocol: contract.ProtocolPull, Idempotent: idempotent}}
@@ -32,7 +32,7 @@ func offered(t *testing.T, idempotent bool) (*requests.Task, dispatch.Call) {
 	}, c
 }
 
-// leaseOnce gives the task to a worker for a time.
+// leaseOnce leases the task to a worker.
 func leaseOnce(task *requests.Task, ttl time.Duration) {
 	task.Pull.Leases++
 	task.Attempts, task.Pull.Until = task.Pull.Leases, time.Now().Add(ttl)
@@ -42,7 +42,7 @@ func TestOffers_AwaitFollowsTable(t *testing.T) {
 	unavailable, unknown, late := contract.TaskAgentUnavailable, contract.TaskOutcomeUnknown, contract.TaskDeadlineExceeded
 	for _, tc := range []struct {
 		name        string
-		change      func(*requests.Task) // at each look
+		change      func(*requests.Task) // at each read of the task
 		refusal     string
 		once, often contract.TaskCode // not idempotent, idempotent
 		uncertain   bool              // if it is not idempotent
@@ -61,7 +61,7 @@ func TestOffers_AwaitFollowsTable(t *testing.T) {
 				leaseOnce(task, time.Second)
 			}
 		}, "", unknown, late, true, dispatch.HealthBad, time.Second},
-		{"the lease is renewed until the end", func(task *requests.Task) {
+		{"lease renewed until the end", func(task *requests.Task) {
 			if task.Pull.Leases == 0 {
 				leaseOnce(task, time.Second)
 			}
@@ -71,7 +71,7 @@ func TestOffers_AwaitFollowsTable(t *testing.T) {
 		for _, idempotent := range []bool{false, true} {
 			t.Run(tc.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					task, c := offered(t, idempotent)
+					task, c := newOffer(t, idempotent)
 					start := time.Now()
 					ctx, cancel := context.WithDeadline(t.Context(), c.Task.Deadline)
 					defer cancel()
@@ -85,7 +85,7 @@ func TestOffers_AwaitFollowsTable(t *testing.T) {
 						t.Errorf("idempotent %v: got %+v %+v, want %s", idempotent, out, out.Err, want)
 					}
 					if took := time.Since(start); !idempotent && took.Round(time.Second) != tc.took {
-						t.Errorf("it took %s, want %s", took, tc.took)
+						t.Errorf("got a wait of %s, want %s", took, tc.took)
 					}
 				})
 			})
@@ -101,15 +101,15 @@ func TestOffers_AwaitEndsWithoutFailure(t *testing.T) {
 		pending bool
 		code    contract.TaskCode
 	}{
-		"the result arrives":       {result: true},
-		"the store fails":          {read: func(*requests.Task) (*requests.Task, error) { return nil, errors.New("down") }, result: true},
-		"another process takes on": {read: func(*requests.Task) (*requests.Task, error) { return nil, nil }, pending: true},
-		"the process stops":        {cause: dispatch.ErrHandedOver, pending: true},
-		"the caller disconnects":   {cause: context.Canceled, code: contract.TaskWasCancelled},
+		"result arrives":                   {result: true},
+		"store fails":                      {read: func(*requests.Task) (*requests.Task, error) { return nil, errors.New("down") }, result: true},
+		"another process resumes the task": {read: func(*requests.Task) (*requests.Task, error) { return nil, nil }, pending: true},
+		"process stops":                    {cause: dispatch.ErrHandedOver, pending: true},
+		"caller disconnects":               {cause: context.Canceled, code: contract.TaskWasCancelled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				task, c := offered(t, false)
+				task, c := newOffer(t, false)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				result := make(chan struct{})
@@ -137,10 +137,10 @@ func TestOffers_AwaitEndsWithoutFailure(t *testing.T) {
 					code = out.Err.Code
 				}
 				if arrived != tc.result || out.Pending != tc.pending || code != tc.code || out.MayHaveExecuted {
-					t.Errorf("got %+v, arrived %v", out, arrived)
+					t.Errorf("got %+v, arrived %v, want arrived %v, pending %v, code %q", out, arrived, tc.result, tc.pending, tc.code)
 				}
 				if len(o.agents) != 0 {
-					t.Error("the task is still offered")
+					t.Error("got the task still offered, want it withdrawn")
 				}
 			})
 		})
@@ -160,15 +160,15 @@ func TestOffers_TakesOldestFirst(t *testing.T) {
 		got.WriteString(taken.TaskID)
 	}
 	if got.String() != "bc" {
-		t.Errorf("got %s, want b and c: a was put back for later, d has expired", got.String())
+		t.Errorf("got %s, want b and c, because a was postponed and d has expired", got.String())
 	}
 	if _, next, _ := o.take("puller", now); !next.Equal(now.Add(time.Minute)) {
-		t.Errorf("got next look at %s, want that at a", next)
+		t.Errorf("got next poll at %s, want that of a", next)
 	}
 }
 
-// Announcements for agents that poll at another process do not pile up.
-func TestOffers_ForgetsAnnouncements(t *testing.T) {
+// Announcements for agents that poll another process do not accumulate.
+func TestOffers_DropsOldAnnouncements(t *testing.T) {
 	o, now := NewOffers(), time.Now()
 	for i := range 100 {
 		o.Announced(Offer{"puller" + strconv.Itoa(i%7), "r", strconv.Itoa(i)}, now)
@@ -176,6 +176,6 @@ func TestOffers_ForgetsAnnouncements(t *testing.T) {
 	o.Announced(Offer{"puller", "r", "again"}, now.Add(announcementTTL))
 	o.Announced(Offer{"puller", "r", "last"}, now.Add(3*announcementTTL))
 	if len(o.byTask) != 1 || len(o.agents) != 1 {
-		t.Errorf("%d offers for %d agents are left, want the last one", len(o.byTask), len(o.agents))
+		t.Errorf("got %d offers for %d agents, want only the last one", len(o.byTask), len(o.agents))
 	}
 }
