@@ -13,18 +13,17 @@ import (
 
 const threshold = 65
 
-// subject is one registry with queries to ask of it. Every agent has a live
-// state, as it has behind a dispatcher.
-type subject struct {
+// benchmarkIndex is a registry with queries. Every agent has a live state, as with a dispatcher.
+type benchmarkIndex struct {
 	*population
 	index   *matcher.Index
 	live    matcher.Live
 	queries []matcher.Query
 }
 
-func newSubject(n int, skewed bool, threshold, domains int, caller *contract.Caller) *subject {
+func newBenchmarkIndex(n int, skewed bool, threshold, domains int, caller *contract.Caller) *benchmarkIndex {
 	p := populate(n, skewed)
-	s := &subject{
+	s := &benchmarkIndex{
 		population: p,
 		index:      matcher.Build(p.agents, matcher.DefaultWeights(), threshold),
 		live:       make(matcher.Live, n),
@@ -36,8 +35,8 @@ func newSubject(n int, skewed bool, threshold, domains int, caller *contract.Cal
 	return s
 }
 
-// match asks all queries in turn and reports how many agents one hits.
-func (s *subject) match(b *testing.B) {
+// match runs all queries in turn and reports the mean number of matching agents.
+func (s *benchmarkIndex) match(b *testing.B) {
 	var res matcher.Result
 	hits, i := 0, 0
 	b.ReportAllocs()
@@ -49,8 +48,8 @@ func (s *subject) match(b *testing.B) {
 	b.ReportMetric(float64(hits)/float64(i), "hits/op")
 }
 
-// loop is match with the source document's loop.
-func (s *subject) loop(b *testing.B) {
+// loop is match with the loop of the source document.
+func (s *benchmarkIndex) loop(b *testing.B) {
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {
@@ -65,9 +64,8 @@ type scored struct {
 	domains int
 }
 
-// matchCandidates is the source document's match_candidates, word by word: score
-// every agent, keep who reaches the threshold, sort, cut to topk. It knows
-// neither callers nor live states and no "*".
+// matchCandidates is match_candidates of the source document: score every agent, keep those that
+// reach the threshold, sort, and cut to topk. It has no callers, live states or "*".
 func matchCandidates(agents []*contract.RegistryEntry, q *matcher.Query, threshold float64, topk int) []scored {
 	var candidates []scored
 	for _, a := range agents {
@@ -101,18 +99,18 @@ var vocabularies = []struct {
 	skewed bool
 }{{"even", false}, {"skewed", true}}
 
-// agentCounts returns the sizes of registries: with -short, without the largest ones, which
-// take seconds to build.
+// agentCounts returns the sizes of registries. With -short it omits the largest ones, which take
+// seconds to build.
 func agentCounts(counts ...int) []int {
 	return slices.DeleteFunc(counts, func(n int) bool { return testing.Short() && n > 100_000 })
 }
 
-// BenchmarkMatch asks one-domain queries beside the loop, in one run.
+// BenchmarkMatch compares queries for one domain with the loop.
 func BenchmarkMatch(b *testing.B) {
 	for _, v := range vocabularies {
 		for _, n := range agentCounts(10, 1_000, 100_000, 1_000_000) {
 			b.Run(fmt.Sprintf("%s/agents=%d", v.name, n), func(b *testing.B) {
-				s := newSubject(n, v.skewed, threshold, 1, everyone)
+				s := newBenchmarkIndex(n, v.skewed, threshold, 1, everyone)
 				loop := 0.0
 				b.Run("loop", func(b *testing.B) {
 					s.loop(b)
@@ -127,25 +125,25 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// BenchmarkMatchDomains asks for one to three domains.
+// BenchmarkMatchDomains matches queries for one to three domains.
 func BenchmarkMatchDomains(b *testing.B) {
 	for _, v := range vocabularies {
 		for _, n := range agentCounts(1_000, 100_000, 1_000_000) {
 			for domains := 1; domains <= contract.MaxDomains; domains++ {
 				b.Run(fmt.Sprintf("%s/agents=%d/domains=%d", v.name, n, domains), func(b *testing.B) {
-					newSubject(n, v.skewed, threshold, domains, everyone).match(b)
+					newBenchmarkIndex(n, v.skewed, threshold, domains, everyone).match(b)
 				})
 			}
 		}
 	}
 }
 
-// BenchmarkMatchThree has three agents that match among more and more that do
-// not: the cost must not follow the registry.
+// BenchmarkMatchThree has three matching agents among a growing number of others: the cost must not
+// depend on the size of the registry.
 func BenchmarkMatchThree(b *testing.B) {
 	for _, n := range []int{100, 100_000} {
 		b.Run(fmt.Sprintf("agents=%d", n), func(b *testing.B) {
-			s := newSubject(n-3, false, threshold, 1, everyone)
+			s := newBenchmarkIndex(n-3, false, threshold, 1, everyone)
 			for i := range 3 {
 				s.agents = append(s.agents, &contract.RegistryEntry{
 					ID:    fmt.Sprint("match-", i),
@@ -162,7 +160,7 @@ func BenchmarkMatchThree(b *testing.B) {
 	}
 }
 
-// BenchmarkMatchPaths are the paths beside the usual one, at 100k agents.
+// BenchmarkMatchPaths measures less frequent paths with 100k agents.
 func BenchmarkMatchPaths(b *testing.B) {
 	few := &contract.Caller{Subject: "few"}
 	for i := range 10 {
@@ -175,18 +173,18 @@ func BenchmarkMatchPaths(b *testing.B) {
 	}{
 		{"usual", threshold, everyone},
 		{"caller of ten agents", threshold, few},
-		{"intent alone reaches", 50, everyone},
-		{"domains alone reach", 30, everyone},
-		{"every agent", 0, everyone},
+		{"intent alone reaches the threshold", 50, everyone},
+		{"domains alone reach the threshold", 30, everyone},
+		{"every agent matches", 0, everyone},
 	} {
 		for _, v := range vocabularies {
 			b.Run(fmt.Sprintf("%s/%s", path.name, v.name), func(b *testing.B) {
-				newSubject(100_000, v.skewed, path.threshold, 2, path.caller).match(b)
+				newBenchmarkIndex(100_000, v.skewed, path.threshold, 2, path.caller).match(b)
 			})
 		}
 	}
 	b.Run("nearest", func(b *testing.B) {
-		s := newSubject(100_000, true, threshold, 2, everyone)
+		s := newBenchmarkIndex(100_000, true, threshold, 2, everyone)
 		var res matcher.Result
 		i := 0
 		for b.Loop() {
@@ -196,9 +194,9 @@ func BenchmarkMatchPaths(b *testing.B) {
 	})
 }
 
-// BenchmarkDescribe renders the best candidate, as each decision does.
+// BenchmarkDescribe renders the best candidate, as for each decision.
 func BenchmarkDescribe(b *testing.B) {
-	s := newSubject(1_000, true, threshold, 1, everyone)
+	s := newBenchmarkIndex(1_000, true, threshold, 1, everyone)
 	var res matcher.Result
 	s.index.Match(&s.queries[0], s.live, &res)
 	b.ReportAllocs()
@@ -207,8 +205,8 @@ func BenchmarkDescribe(b *testing.B) {
 	}
 }
 
-// BenchmarkBuild reports what an index keeps for each agent; B/op, all that is
-// allocated on the way, bounds the peak.
+// BenchmarkBuild reports the size of an index for each agent. B/op is the sum of all allocations
+// and an upper bound of the peak.
 func BenchmarkBuild(b *testing.B) {
 	for _, v := range vocabularies {
 		for _, n := range agentCounts(1_000, 100_000, 1_000_000) {
@@ -228,7 +226,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// heapBytes is what is reachable now.
+// heapBytes returns the size of the reachable heap.
 func heapBytes() float64 {
 	runtime.GC()
 	var m runtime.MemStats

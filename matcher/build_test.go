@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-func TestBuildNumbersAgentsByTieBreak(t *testing.T) {
+func TestBuild_OrdersAgentsByTieBreak(t *testing.T) {
 	priority := func(p int) func(*contract.RegistryEntry) {
 		return func(a *contract.RegistryEntry) { a.Priority = p }
 	}
@@ -41,17 +41,17 @@ func TestBuildNumbersAgentsByTieBreak(t *testing.T) {
 	}
 }
 
-func TestBuildLeavesItsInputAlone(t *testing.T) {
+func TestBuild_DoesNotModifyInput(t *testing.T) {
 	agents := sourceRegistry()
 	slices.Reverse(agents)
 	before := slices.Clone(agents)
 	build(agents...)
 	if !slices.Equal(before, agents) {
-		t.Errorf("got another order of the caller's slice, want it untouched")
+		t.Errorf("got another order of the caller's slice, want it unchanged")
 	}
 }
 
-func TestEmptyRegistry(t *testing.T) {
+func TestMatch_EmptyRegistry(t *testing.T) {
 	for _, threshold := range []int{-10, 0, threshold} {
 		x := matcher.Build(nil, matcher.DefaultWeights(), threshold)
 		q := reviewQuery(everyone)
@@ -64,8 +64,8 @@ func TestEmptyRegistry(t *testing.T) {
 	}
 }
 
-// Labels are looked up as they are: none can be read as two others.
-func TestLabelsDoNotCollide(t *testing.T) {
+// Labels are separated in keys, so that two labels cannot be read as others.
+func TestMatch_LabelsDoNotCollide(t *testing.T) {
 	strange := []string{"", " ", "a", "a b", "a\x00b", "b", "a/b", "a|b", "A", "á", "a\u0301", "a,b", "(*)", "**", "\xff", strings.Repeat("x", 1<<16)}
 	var agents []*contract.RegistryEntry
 	for i, intent := range strange {
@@ -85,9 +85,9 @@ func TestLabelsDoNotCollide(t *testing.T) {
 	}
 }
 
-// An agent that declares very much is found as any other, in memory that grows
-// with what it declares and not with its square.
-func TestBroadAgent(t *testing.T) {
+// An agent with very many labels is found like any other. The memory grows linearly with the number
+// of its labels, not with its square.
+func TestMatch_AgentWithManyLabels(t *testing.T) {
 	const many = 20_000 // 4e8 pairs
 	wide := agent("wide", names("intent", many), append(names("domain", many), "*"))
 	plain := agent("plain", []string{"intent_of_kind_00007"}, []string{"domain_of_kind_00009"})
@@ -100,7 +100,7 @@ func TestBroadAgent(t *testing.T) {
 	}{
 		{"both", "intent_of_kind_00007", []string{"domain_of_kind_00009"}, []string{"plain [domain_of_kind_00009]", "wide [domain_of_kind_00009]"}},
 		{"two domains", "intent_of_kind_00008", []string{"domain_of_kind_00001", "domain_of_kind_19999"}, []string{"wide [domain_of_kind_00001 domain_of_kind_19999]"}},
-		{"one domain and any", "intent_of_kind_00008", []string{"domain_of_kind_00001", "unknown"}, []string{"wide [domain_of_kind_00001 *]"}},
+		{"one domain and the wildcard", "intent_of_kind_00008", []string{"domain_of_kind_00001", "unknown"}, []string{"wide [domain_of_kind_00001 *]"}},
 		{"another intent", "unknown", []string{"domain_of_kind_00001"}, []string{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestBroadAgent(t *testing.T) {
 	}
 }
 
-func TestWeightsAreBounded(t *testing.T) {
+func TestBuild_BoundsWeights(t *testing.T) {
 	agents := []*contract.RegistryEntry{reviewer("a")}
 	q := reviewQuery(everyone)
 	for _, tc := range []struct {

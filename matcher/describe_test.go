@@ -26,8 +26,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// An eligible candidate has lists that are empty, not absent: they are encoded.
-func TestDescribeEmptyLists(t *testing.T) {
+// The lists of an eligible candidate are empty, not nil, because they are encoded.
+func TestDescribe_EmptyLists(t *testing.T) {
 	q := matcher.Query{Intent: "code_review", Caller: everyone}
 	got := describe(matcher.Build(sourceRegistry()[:1], matcher.DefaultWeights(), 50), &q, nil)
 	if len(got) != 1 {
@@ -38,7 +38,7 @@ func TestDescribeEmptyLists(t *testing.T) {
 	}
 }
 
-func TestGateReasons(t *testing.T) {
+func TestDescribe_GateReasons(t *testing.T) {
 	requires := func(r contract.Requires) *contract.RegistryEntry {
 		return reviewer("a", func(a *contract.RegistryEntry) { a.Requires = r })
 	}
@@ -84,7 +84,7 @@ func TestGateReasons(t *testing.T) {
 			want: contract.Gate{Gate: "state", Reason: "breaker open for another 7 s"},
 		},
 		{
-			name: "breaker, the last millisecond",
+			name: "breaker, last millisecond",
 			live: func(s *matcher.LiveState) { s.SetOpenUntil(nowMS + 1) },
 			want: contract.Gate{Gate: "state", Reason: "breaker open for another 1 s"},
 		},
@@ -109,7 +109,7 @@ func TestGateReasons(t *testing.T) {
 			want:  contract.Gate{Gate: "scopes", Reason: "needs scopes a, b and c"},
 		},
 		{
-			name:  "the wrong tenant, without naming the right ones",
+			name:  "wrong tenant, required ones not named",
 			agent: requires(contract.Requires{Tenants: []string{"south"}}), caller: contract.Caller{Tenant: "north"},
 			want: contract.Gate{Gate: "tenant", Reason: "does not serve tenant north"},
 		},
@@ -148,7 +148,7 @@ func TestGateReasons(t *testing.T) {
 			want:  contract.Gate{Gate: "confidence", Reason: "confidence 0.41 is below the minimum 0.65"},
 		},
 		{
-			name:  "confidence, all digits where two look equal",
+			name:  "confidence, all digits if two look equal",
 			query: func(q *matcher.Query) { q.Confidence = 0.6499 },
 			want:  contract.Gate{Gate: "confidence", Reason: "confidence 0.6499 is below the minimum 0.65"},
 		},
@@ -177,8 +177,8 @@ func TestGateReasons(t *testing.T) {
 	}
 }
 
-// What the match saw stands, also when the agent has recovered meanwhile.
-func TestDescribeAfterTheStateChanged(t *testing.T) {
+// The result of Match remains, even if the agent has recovered since.
+func TestDescribe_AfterStateChange(t *testing.T) {
 	x, q := build(reviewer("a")), reviewQuery(everyone)
 	live := matcher.Live{{}}
 	live[0].SetOpenUntil(nowMS + 1000)
@@ -212,7 +212,7 @@ func TestTieBreak(t *testing.T) {
 		want          *contract.TieBreak
 	}{
 		{
-			name: "the score decided", domains: []string{"python"},
+			name: "score", domains: []string{"python"},
 			winner: reviewer("a"), loser: reviewer("b", limited),
 		},
 		{
@@ -225,7 +225,7 @@ func TestTieBreak(t *testing.T) {
 			},
 		},
 		{
-			name: "fewer declared", domains: []string{"python"},
+			name: "fewer labels declared", domains: []string{"python"},
 			winner: reviewer("b"), loser: agent("a", intents, []string{"python", "docs"}),
 			want: &contract.TieBreak{
 				Rule: "specificity", Winner: "b", Over: "a",
@@ -233,7 +233,7 @@ func TestTieBreak(t *testing.T) {
 			},
 		},
 		{
-			name: "any domain is least specific", domains: []string{"python"},
+			name: "wildcard is least specific", domains: []string{"python"},
 			winner: agent("b", intents, []string{"python", "docs"}), loser: agent("a", intents, []string{"*"}),
 			want: &contract.TieBreak{
 				Rule: "specificity", Winner: "b", Over: "a",

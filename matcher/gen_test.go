@@ -9,23 +9,20 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-// The registries of the benchmarks.
+// population is a generated registry for the benchmarks.
 //
-// A vocabulary grows with the square root of what is written in it (Heaps' law
-// with the usual exponent of a half), so n agents share 8·√n intents and 2·√n
-// domains:
+// The number of labels grows with the square root of the number of agents (Heaps' law with the
+// usual exponent of 0.5), so n agents share 8·√n intents and 2·√n domains:
 //
 //	agents      10     1k    100k      1M
 //	intents     25    252   2,529   8,000
 //	domains      6     63     632   2,000
 //
-// An agent declares 1–4 intents and 1–3 domains. In an even registry every
-// label is as likely as the next one. In a skewed registry the k-th label comes
-// up with a weight of 1/(k+9): Zipf's law with a flattened head, where the most
-// popular intent of 1M agents is declared by 4 % of them. One agent in 50 declares
-// "*", half have a token limit no query here reaches. Queries are drawn from the
-// declarations of a random agent, so popular labels are asked for more often and
-// every query has an answer.
+// An agent declares 1–4 intents and 1–3 domains. In an even registry all labels are equally
+// likely. In a skewed registry the k-th label has the weight 1/(k+9): Zipf's law with a flattened
+// head, where 4 % of 1M agents declare the most popular intent. One agent in 50 declares "*", and
+// half have a token limit that no query reaches. Each query uses the labels of a random agent, so
+// popular labels are more frequent, and every query has a match.
 type population struct {
 	agents           []*contract.RegistryEntry
 	intents, domains []string
@@ -59,7 +56,7 @@ func populate(n int, skewed bool) *population {
 	return p
 }
 
-// names makes labels of about the length people give them.
+// names returns labels of a typical length.
 func names(kind string, n int) []string {
 	list := make([]string, n)
 	for i := range list {
@@ -85,8 +82,8 @@ func (p *population) zipf(list []string) func() string {
 	return func() string { return list[z.Uint64()] }
 }
 
-// queries draws n queries of the given number of domains: an intent of an
-// agent, one of its domains, and domains of other agents.
+// queries draws n queries with this number of domains: an intent and a domain of one agent, and
+// domains of other agents.
 func (p *population) queries(n, domains int, caller *contract.Caller) []matcher.Query {
 	list := make([]matcher.Query, n)
 	for i := range list {

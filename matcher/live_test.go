@@ -10,21 +10,21 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-func TestLiveStateLimit(t *testing.T) {
+func TestLiveState_Limit(t *testing.T) {
 	var s matcher.LiveState
 	if !s.Acquire() {
-		t.Fatal("got no place without a limit, want one")
+		t.Fatal("got no slot without a limit, want one")
 	}
 	s.SetLimit(2)
 	if !s.Acquire() || s.Acquire() {
-		t.Errorf("got %d in flight, want exactly one more place up to the limit of 2", s.InFlight())
+		t.Errorf("got %d in flight, want the limit of 2 and no further slot", s.InFlight())
 	}
 	if got := s.InFlight(); got != 2 {
-		t.Errorf("got %d in flight after a refusal, want 2", got)
+		t.Errorf("got %d in flight after a rejection, want 2", got)
 	}
 	s.Release()
 	if !s.Acquire() {
-		t.Error("got no place after a release, want one")
+		t.Error("got no slot after a release, want one")
 	}
 }
 
@@ -38,7 +38,7 @@ func inState(state contract.AgentState) func(*matcher.LiveState) {
 	return func(s *matcher.LiveState) { s.SetState(state) }
 }
 
-func TestLiveState_ReturnsStateThatWasSet(t *testing.T) {
+func TestLiveState_ReturnsStateSet(t *testing.T) {
 	var s matcher.LiveState
 	if got := s.State(); got != contract.AgentActive {
 		t.Errorf("zero value: got state %q, want active", got)
@@ -61,21 +61,21 @@ func TestLiveState_AddsInFlightBeyondLimit(t *testing.T) {
 	s.SetLimit(2)
 	s.AddInFlight(3)
 	if s.InFlight() != 3 || s.Acquire() {
-		t.Errorf("got %d in flight, want 3 and no other place", s.InFlight())
+		t.Errorf("got %d in flight, want 3 and no further slot", s.InFlight())
 	}
 	if s.AddInFlight(-2); s.InFlight() != 1 || !s.Acquire() {
-		t.Errorf("got %d in flight, want 1 and another place", s.InFlight())
+		t.Errorf("got %d in flight, want 1 and a free slot", s.InFlight())
 	}
 }
 
-// A million agents have a state each.
+// The state is small, because a registry may have a million agents.
 func TestLiveState_IsSmall(t *testing.T) {
 	if got := unsafe.Sizeof(matcher.LiveState{}); got > 32 {
-		t.Errorf("a state takes %d bytes, want at most 32", got)
+		t.Errorf("got a state of %d bytes, want at most 32", got)
 	}
 }
 
-func TestLiveStateIsSharedSafely(t *testing.T) {
+func TestLiveState_IsSafeForConcurrentUse(t *testing.T) {
 	const limit, workers, rounds = 4, 16, 200
 	var s matcher.LiveState
 	s.SetLimit(limit)
@@ -109,8 +109,8 @@ func TestLiveStateIsSharedSafely(t *testing.T) {
 	}
 }
 
-// A live list that is too short, or has gaps, is that of active agents.
-func TestLiveGaps(t *testing.T) {
+// Missing entries of a live list mean active agents.
+func TestMatch_MissingLiveStates(t *testing.T) {
 	x, q := build(reviewer("a"), reviewer("b"), reviewer("c")), reviewQuery(everyone)
 	down := &matcher.LiveState{}
 	down.SetState(contract.AgentExpired)

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-// scores shows candidates as "id score (intent+domains+constraints) domains".
+// scores formats candidates as "id score (intent+domains+constraints) domains".
 func scores(candidates []contract.Candidate) []string {
 	list := []string{}
 	for _, c := range candidates {
@@ -22,7 +22,7 @@ func scores(candidates []contract.Candidate) []string {
 	return list
 }
 
-func TestMatchSourceRegistry(t *testing.T) {
+func TestMatch_SourceRegistry(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		intent  string
@@ -35,7 +35,7 @@ func TestMatchSourceRegistry(t *testing.T) {
 			want: []string{"quality_agent 0.80 (0.50+0.30+0.00) [python] eligible=true"},
 		},
 		{
-			name: "another agent, same domain elsewhere", intent: "cost_analysis", domains: []string{"databricks"},
+			name: "another agent, domain of two agents", intent: "cost_analysis", domains: []string{"databricks"},
 			want: []string{"billing_agent 0.80 (0.50+0.30+0.00) [databricks] eligible=true"},
 		},
 		{
@@ -43,36 +43,36 @@ func TestMatchSourceRegistry(t *testing.T) {
 			want: []string{"quality_agent 1.10 (0.50+0.60+0.00) [databricks python] eligible=true"},
 		},
 		{
-			name: "three domains count as two in the score", intent: "code_review", domains: []string{"semaforo", "python", "databricks"},
+			name: "three domains, maximum reached", intent: "code_review", domains: []string{"semaforo", "python", "databricks"},
 			want: []string{"quality_agent 1.10 (0.50+0.60+0.00) [semaforo python databricks] eligible=true"},
 		},
 		{
-			name: "a duplicate domain counts once", intent: "code_review", domains: []string{"python", "python"},
+			name: "duplicate domain", intent: "code_review", domains: []string{"python", "python"},
 			want: []string{"quality_agent 0.80 (0.50+0.30+0.00) [python] eligible=true"},
 		},
 		{
-			name: "a domain of nobody's beside", intent: "retrieval_qa", domains: []string{"unknown", "docs", "cobol"},
+			name: "undeclared domains", intent: "retrieval_qa", domains: []string{"unknown", "docs", "cobol"},
 			want: []string{"rag_agent 0.80 (0.50+0.30+0.00) [docs] eligible=true"},
 		},
 		{
-			name: "8000 tokens fit", intent: "code_review", domains: []string{"python"}, bytes: 32_000,
+			name: "8000 tokens", intent: "code_review", domains: []string{"python"}, bytes: 32_000,
 			want: []string{"quality_agent 0.80 (0.50+0.30+0.00) [python] eligible=true"},
 		},
 		{
-			name: "one byte more is a token more", intent: "code_review", domains: []string{"python"}, bytes: 32_001,
+			name: "8001 tokens", intent: "code_review", domains: []string{"python"}, bytes: 32_001,
 			want: []string{"quality_agent 0.60 (0.50+0.30-0.20) [python] eligible=false"},
 		},
 		{
-			name: "a violation two domains can afford", intent: "code_review", domains: []string{"python", "databricks"}, bytes: 32_001,
+			name: "constraint violated, two domains", intent: "code_review", domains: []string{"python", "databricks"}, bytes: 32_001,
 			want: []string{"quality_agent 0.90 (0.50+0.60-0.20) [python databricks] eligible=true"},
 		},
-		{name: "intent alone is 0.50", intent: "code_review", domains: []string{"azure"}, want: []string{}},
-		{name: "domains alone are at most 0.60", intent: "unknown", domains: []string{"python", "databricks"}, want: []string{}},
+		{name: "intent only", intent: "code_review", domains: []string{"azure"}, want: []string{}},
+		{name: "domains only", intent: "unknown", domains: []string{"python", "databricks"}, want: []string{}},
 		{name: "no domains", intent: "code_review", want: []string{}},
 		{name: "unknown", intent: "unknown", domains: []string{"unknown"}, want: []string{}},
-		{name: "nothing at all", want: []string{}},
-		{name: "labels are exact", intent: "Code_Review", domains: []string{"python"}, want: []string{}},
-		{name: "an intent is no domain", intent: "python", domains: []string{"code_review"}, want: []string{}},
+		{name: "empty query", want: []string{}},
+		{name: "label in another case", intent: "Code_Review", domains: []string{"python"}, want: []string{}},
+		{name: "intent and domain swapped", intent: "python", domains: []string{"code_review"}, want: []string{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			q := matcher.Query{Intent: tc.intent, Domains: tc.domains, PromptBytes: tc.bytes, Caller: everyone, Confidence: 1}
@@ -84,22 +84,22 @@ func TestMatchSourceRegistry(t *testing.T) {
 	}
 }
 
-func TestMatchAnyDomain(t *testing.T) {
+func TestMatch_Wildcard(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		declared []string
 		asked    []string
 		want     []string // matched domains; nil = no candidate
 	}{
-		{"counts an unmatched domain", []string{"*"}, []string{"python"}, []string{"*"}},
-		{"counts one of two only", []string{"*"}, []string{"python", "docs"}, []string{"*"}},
-		{"counts an unknown domain", []string{"*"}, []string{"unknown"}, []string{"*"}},
-		{"counts beside a matched domain", []string{"*", "python"}, []string{"python", "docs"}, []string{"python", "*"}},
-		{"counts nothing when all are matched", []string{"*", "python"}, []string{"python"}, []string{"python"}},
-		{"counts nothing when none is asked for", []string{"*"}, nil, nil},
-		{"cannot be asked for", []string{"python"}, []string{"*"}, nil},
-		{"asked for, it is a domain like unknown", []string{"*"}, []string{"*"}, []string{"*"}},
-		{"a declared unknown matches nothing", []string{"unknown"}, []string{"unknown"}, nil},
+		{"undeclared domain", []string{"*"}, []string{"python"}, []string{"*"}},
+		{"two undeclared domains", []string{"*"}, []string{"python", "docs"}, []string{"*"}},
+		{"unknown domain", []string{"*"}, []string{"unknown"}, []string{"*"}},
+		{"one declared, one undeclared", []string{"*", "python"}, []string{"python", "docs"}, []string{"python", "*"}},
+		{"all declared", []string{"*", "python"}, []string{"python"}, []string{"python"}},
+		{"no domain in the query", []string{"*"}, nil, nil},
+		{"wildcard in the query", []string{"python"}, []string{"*"}, nil},
+		{"wildcard in query and entry", []string{"*"}, []string{"*"}, []string{"*"}},
+		{"unknown in query and entry", []string{"unknown"}, []string{"unknown"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			q := reviewQuery(everyone)
@@ -118,7 +118,7 @@ func TestMatchAnyDomain(t *testing.T) {
 	}
 }
 
-func TestMatchOrder(t *testing.T) {
+func TestMatch_Order(t *testing.T) {
 	priority := func(p int) func(*contract.RegistryEntry) {
 		return func(a *contract.RegistryEntry) { a.Priority = p }
 	}
@@ -143,14 +143,14 @@ func TestMatchOrder(t *testing.T) {
 		"e-first-id",
 		"f-last-id",
 		"d-declares-more",
-		"g-any-domain", // "*" is everything: least specific, though it declares two
+		"g-any-domain", // "*" means all domains: least specific, even with two labels
 	}
 	if diff := cmp.Diff(want, ids(describe(build(agents...), &q, nil))); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
 
-func TestMatchGates(t *testing.T) {
+func TestMatch_Gates(t *testing.T) {
 	requires := func(r contract.Requires) *contract.RegistryEntry {
 		return reviewer("a", func(a *contract.RegistryEntry) { a.Requires = r })
 	}
@@ -166,15 +166,15 @@ func TestMatchGates(t *testing.T) {
 		query  func(*matcher.Query)
 		want   matcher.GateSet
 	}{
-		{name: "nothing in the way"},
+		{name: "no gate"},
 		{name: "disabled", live: inState(contract.AgentDisabled), want: matcher.GateState},
 		{name: "draining", live: inState(contract.AgentDraining), want: matcher.GateState},
 		{name: "expired", live: inState(contract.AgentExpired), want: matcher.GateState},
-		{name: "in a state of a later version", live: inState("paused"), want: matcher.GateState},
+		{name: "unknown state", live: inState("paused"), want: matcher.GateState},
 		{name: "active", live: inState(contract.AgentActive)},
 		{name: "degraded", live: inState(contract.AgentDegraded)},
 		{name: "breaker open", live: func(s *matcher.LiveState) { s.SetOpenUntil(nowMS + 1) }, want: matcher.GateState},
-		{name: "breaker's time is over", live: func(s *matcher.LiveState) { s.SetOpenUntil(nowMS) }},
+		{name: "breaker's open period over", live: func(s *matcher.LiveState) { s.SetOpenUntil(nowMS) }},
 		{name: "at the limit", live: func(s *matcher.LiveState) { s.SetLimit(1); s.Acquire() }, want: matcher.GateState},
 		{name: "below the limit", live: func(s *matcher.LiveState) { s.SetLimit(2); s.Acquire() }},
 		{name: "scope held", agent: requires(contract.Requires{Scopes: []string{"repo:read"}}), caller: ours},
@@ -194,7 +194,7 @@ func TestMatchGates(t *testing.T) {
 			agent: requires(contract.Requires{DataClasses: []string{"email", "phone"}}),
 			query: func(q *matcher.Query) { q.DataClasses = []string{"card", "email", "phone"} },
 		},
-		{name: "accepts no data, and there is none", agent: accepts("none")},
+		{name: "accepts no data, request without data", agent: accepts("none")},
 		{
 			name:  "accepts no data",
 			agent: accepts("none"),
@@ -202,7 +202,7 @@ func TestMatchGates(t *testing.T) {
 			want:  matcher.GateAcceptance,
 		},
 		{
-			name:  "accepts the data of the prompt but not of the inputs",
+			name:  "accepts data of the prompt, not of the inputs",
 			agent: accepts("email"),
 			query: func(q *matcher.Query) { q.DataClasses, q.InputClasses = []string{"email"}, []string{"card"} },
 			want:  matcher.GateAcceptance,
@@ -213,15 +213,15 @@ func TestMatchGates(t *testing.T) {
 			query: func(q *matcher.Query) { q.DataClasses, q.InputClasses = []string{"email"}, []string{"card"} },
 		},
 		{name: "unsure", query: func(q *matcher.Query) { q.Confidence = 0.64 }, want: matcher.GateConfidence},
-		{name: "sure enough", query: func(q *matcher.Query) { q.Confidence = 0.65 }},
-		{name: "confidence is no number", query: func(q *matcher.Query) { q.Confidence = math.NaN() }, want: matcher.GateConfidence},
+		{name: "confidence at the threshold", query: func(q *matcher.Query) { q.Confidence = 0.65 }},
+		{name: "confidence NaN", query: func(q *matcher.Query) { q.Confidence = math.NaN() }, want: matcher.GateConfidence},
 		{
 			name:  "below the threshold",
 			agent: reviewer("a", func(a *contract.RegistryEntry) { a.Constraints.MaxTokens = 24 }),
 			want:  matcher.GateThreshold,
 		},
 		{
-			name:   "several at once",
+			name:   "several gates",
 			agent:  requires(contract.Requires{Scopes: []string{"x"}, Tenants: []string{"south"}, DataClasses: []string{"email"}}),
 			caller: ours,
 			live:   func(s *matcher.LiveState) { s.SetState(contract.AgentDisabled); s.SetOpenUntil(math.MaxInt64) },

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-// Few labels, so that agents collide; some that a careless key would confuse.
+// Few labels, so that agents share them, and labels that an ambiguous key would confuse.
 var (
 	someIntents = []string{"review", "qa", "cost", "", "a\x00b", "*", "unknown"}
 	someDomains = []string{"python", "docs", "azure", "", "a\x00b", "*", "unknown", "review"}
@@ -27,7 +27,7 @@ func subset(t *rapid.T, name string, from []string, most int) []string {
 	return rapid.SliceOfN(rapid.SampledFrom(from), 0, most).Draw(t, name)
 }
 
-// rarely is true about once in n draws; it shrinks to false.
+// rarely returns true about once in n draws; it shrinks to false.
 func rarely(t *rapid.T, name string, n int) bool {
 	return rapid.IntRange(0, n-1).Draw(t, name) == n-1
 }
@@ -36,7 +36,7 @@ func drawAgent(t *rapid.T, id string) *contract.RegistryEntry {
 	a := &contract.RegistryEntry{ID: id}
 	a.Match.Intent = subset(t, "intents", someIntents, 3)
 	a.Match.Domains = subset(t, "domains", someDomains, 3)
-	if rarely(t, "broad", 12) { // more pairs than an agent is listed under
+	if rarely(t, "broad", 12) { // more pairs than the index lists for an agent
 		for i := range 17 {
 			a.Match.Intent = append(a.Match.Intent, fmt.Sprint("i", i))
 			a.Match.Domains = append(a.Match.Domains, fmt.Sprint("d", i))
@@ -136,7 +136,7 @@ func drawWeights(t *rapid.T) matcher.Weights {
 
 func drawSetup(t *rapid.T) *setup {
 	agents := drawAgents(t, 60)
-	if rapid.Bool().Draw(t, "crowd") { // far more than 20 that look alike
+	if rapid.Bool().Draw(t, "crowd") { // far more than 20 equal agents
 		first := drawAgent(t, "")
 		for i := range 50 {
 			a := *first
@@ -153,7 +153,7 @@ func drawSetup(t *rapid.T) *setup {
 	}
 }
 
-func TestMatchEqualsTheNaiveLoop(t *testing.T) {
+func TestMatch_EqualsNaiveLoop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSetup(t)
 		if diff := cmp.Diff(s.naive(false), s.indexed(false)); diff != "" {
@@ -165,24 +165,24 @@ func TestMatchEqualsTheNaiveLoop(t *testing.T) {
 	})
 }
 
-func TestOrderOfAgentsIsIrrelevant(t *testing.T) {
+func TestMatch_IgnoresOrderOfAgents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSetup(t)
 		want := s.indexed(false)
 		s.Agents = rapid.Permutation(s.Agents).Draw(t, "permutation")
 		if diff := cmp.Diff(want, s.indexed(false)); diff != "" {
-			t.Fatalf("agents in another order give another result (-want +got):\n%s", diff)
+			t.Fatalf("got another result for another order of agents (-want +got):\n%s", diff)
 		}
 	})
 }
 
-func TestEligibleAreNeverDisplaced(t *testing.T) {
+func TestMatch_KeepsEligibleCandidates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSetup(t)
 		got := s.indexed(false)
 		whole := *s
 		eligible := 0
-		for _, a := range s.Agents { // one at a time: nobody to be displaced by
+		for _, a := range s.Agents { // matched alone, so that no other agent displaces it
 			whole.Agents = []*contract.RegistryEntry{a}
 			if out := whole.indexed(false); len(out.Candidates) == 1 && out.Candidates[0].Eligible {
 				eligible++
@@ -200,7 +200,7 @@ func TestEligibleAreNeverDisplaced(t *testing.T) {
 	})
 }
 
-// scoreOf matches one agent with nothing filtered but what scores nothing.
+// scoreOf matches one agent and returns its score, or 0.
 func scoreOf(t *rapid.T, w matcher.Weights, a *contract.RegistryEntry, q matcher.Query) int {
 	q.Caller, q.Only = everyone, ""
 	s := setup{Agents: []*contract.RegistryEntry{a}, Weights: w, Threshold: -1000, Query: q}
@@ -211,7 +211,7 @@ func scoreOf(t *rapid.T, w matcher.Weights, a *contract.RegistryEntry, q matcher
 	return out.Candidates[0].Score
 }
 
-func TestScoreBounds(t *testing.T) {
+func TestMatch_ScoreBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		got := scoreOf(t, matcher.DefaultWeights(), drawAgent(t, "a0"), drawQuery(t, nil))
 		if got < -20 || got > 110 {
@@ -220,7 +220,7 @@ func TestScoreBounds(t *testing.T) {
 	})
 }
 
-func TestMatchingDomainNeverLowers(t *testing.T) {
+func TestMatch_MatchingDomainDoesNotLowerScore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, a, q := drawWeights(t), drawAgent(t, "a0"), drawQuery(t, nil)
 		before := scoreOf(t, w, a, q)
@@ -228,17 +228,17 @@ func TestMatchingDomainNeverLowers(t *testing.T) {
 		declares := *a
 		declares.Match.Domains = append(slices.Clone(a.Match.Domains), append(q.Domains, "other")[0])
 		if got := scoreOf(t, w, &declares, q); got < before {
-			t.Fatalf("agent declares %q too: got score %d, want ≥ %d", declares.Match.Domains, got, before)
+			t.Fatalf("agent with domain %q added: got score %d, want ≥ %d", declares.Match.Domains, got, before)
 		}
 		asks := q
 		asks.Domains = append(slices.Clone(q.Domains), append(a.Match.Domains, "other")[0])
 		if got := scoreOf(t, w, a, asks); got < before {
-			t.Fatalf("query asks for %q too: got score %d, want ≥ %d", asks.Domains, got, before)
+			t.Fatalf("query with domain %q added: got score %d, want ≥ %d", asks.Domains, got, before)
 		}
 	})
 }
 
-func TestViolationNeverRaises(t *testing.T) {
+func TestMatch_ViolationDoesNotRaiseScore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, a, q := drawWeights(t), drawAgent(t, "a0"), drawQuery(t, nil)
 		a.Constraints.MaxTokens = 0
@@ -252,7 +252,7 @@ func TestViolationNeverRaises(t *testing.T) {
 	})
 }
 
-func TestSameInputSameBytes(t *testing.T) {
+func TestMatch_IsDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSetup(t)
 		first, second := fmt.Sprintf("%+v", s.indexed(false)), fmt.Sprintf("%+v", s.indexed(false))

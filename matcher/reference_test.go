@@ -9,15 +9,15 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-// outcome is what a match must say, whoever computes it.
+// outcome is the expected result of a match.
 type outcome struct {
-	Candidates []seen
+	Candidates []describedCandidate
 	Total      int
 	Hidden     int
-	Withheld   []seen
+	Withheld   []describedCandidate
 }
 
-type seen struct {
+type describedCandidate struct {
 	ID       string
 	Score    int
 	Parts    [3]int // intent, domains, constraints
@@ -26,7 +26,7 @@ type seen struct {
 	Eligible bool
 }
 
-// setup is everything a match depends on. Live states are by agent id.
+// setup contains all inputs of a match. Live states are by agent id.
 type setup struct {
 	Agents    []*contract.RegistryEntry
 	Weights   matcher.Weights
@@ -35,7 +35,7 @@ type setup struct {
 	Query     matcher.Query
 }
 
-// indexed answers with the index.
+// indexed matches with the index.
 func (s *setup) indexed(nearest bool) outcome {
 	x := matcher.Build(s.Agents, s.Weights, s.Threshold)
 	live := make(matcher.Live, len(s.Agents))
@@ -54,8 +54,8 @@ func (s *setup) indexed(nearest bool) outcome {
 	}
 }
 
-func (s *setup) described(x *matcher.Index, live matcher.Live, list []matcher.Candidate) []seen {
-	out := []seen{}
+func (s *setup) described(x *matcher.Index, live matcher.Live, list []matcher.Candidate) []describedCandidate {
+	out := []describedCandidate{}
 	for i := range list {
 		c := x.Describe(&list[i], &s.Query, live)
 		gates := make([]string, 0, len(c.Gates))
@@ -64,7 +64,7 @@ func (s *setup) described(x *matcher.Index, live matcher.Live, list []matcher.Ca
 				gates = append(gates, g.Gate)
 			}
 		}
-		out = append(out, seen{
+		out = append(out, describedCandidate{
 			ID: c.AgentID, Score: hundredths(c.Score),
 			Parts:   [3]int{hundredths(c.Parts.Intent), hundredths(c.Parts.Domains), hundredths(c.Parts.Constraints)},
 			Domains: c.MatchedDomains, Gates: gates, Eligible: c.Eligible,
@@ -75,15 +75,15 @@ func (s *setup) described(x *matcher.Index, live matcher.Live, list []matcher.Ca
 
 func hundredths(decimal float64) int { return int(math.Round(decimal * 100)) }
 
-// naive answers with one loop over all agents that follows the rule text, and
-// shares nothing with the index but the types.
+// naive matches with one loop over all agents that follows the specification, and shares only types
+// with the index.
 func (s *setup) naive(nearest bool) outcome {
 	hitAt := s.Threshold
 	if nearest {
 		hitAt = 1
 	}
-	out := outcome{Candidates: []seen{}, Withheld: []seen{}}
-	var eligible, ineligible []seen
+	out := outcome{Candidates: []describedCandidate{}, Withheld: []describedCandidate{}}
+	var eligible, ineligible []describedCandidate
 	for _, a := range s.Agents {
 		if s.Query.Only != "" && s.Query.Only != a.ID {
 			continue
@@ -92,7 +92,7 @@ func (s *setup) naive(nearest bool) outcome {
 		if c.Parts[0]+c.Parts[1] < hitAt {
 			continue
 		}
-		if !s.entitled(a) {
+		if !s.isPermitted(a) {
 			out.Hidden++
 			c.Gates = append([]string{"entitlement"}, s.gates(a, c.Score)...)
 			out.Withheld = append(out.Withheld, c)
@@ -119,9 +119,9 @@ func (s *setup) naive(nearest bool) outcome {
 }
 
 // score: +intent, +domain each up to the maximum, −violation once.
-func (s *setup) score(a *contract.RegistryEntry) seen {
+func (s *setup) score(a *contract.RegistryEntry) describedCandidate {
 	q := &s.Query
-	c := seen{ID: a.ID, Domains: []string{}}
+	c := describedCandidate{ID: a.ID, Domains: []string{}}
 	if q.Intent != "unknown" && slices.Contains(a.Match.Intent, q.Intent) {
 		c.Parts[0] = s.Weights.Intent
 	}
@@ -153,7 +153,7 @@ func (s *setup) score(a *contract.RegistryEntry) seen {
 	return c
 }
 
-func (s *setup) entitled(a *contract.RegistryEntry) bool {
+func (s *setup) isPermitted(a *contract.RegistryEntry) bool {
 	c := s.Query.Caller
 	return c != nil && (c.AllAgents || c.AllScopes || slices.Contains(c.Scopes, "agent:"+a.ID))
 }
@@ -200,9 +200,9 @@ func (s *setup) gates(a *contract.RegistryEntry, score int) []string {
 	return gates
 }
 
-// order: score, matched domains, who declares less ("*" is everything),
-// priority, id.
-func (s *setup) order(a, b seen) int {
+// order compares by score, matched domains, fewest declared labels ("*" counts as all), priority,
+// id.
+func (s *setup) order(a, b describedCandidate) int {
 	ea, eb := s.agent(a.ID), s.agent(b.ID)
 	return cmp.Or(
 		cmp.Compare(b.Score, a.Score),

@@ -5,7 +5,7 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-// sourceRegistry is the registry of 003 §1.
+// sourceRegistry returns the registry of 003 §1.
 func sourceRegistry() []*contract.RegistryEntry {
 	quality := agent("quality_agent",
 		[]string{"code_review", "databricks_review", "serverless_review"}, []string{"python", "databricks", "semaforo"})
@@ -29,7 +29,7 @@ func with(a *contract.RegistryEntry, changes ...func(*contract.RegistryEntry)) *
 	return a
 }
 
-// reviewer serves code_review in python, which reviewQuery asks for.
+// reviewer returns an agent for reviewQuery: intent code_review, domain python.
 func reviewer(id string, changes ...func(*contract.RegistryEntry)) *contract.RegistryEntry {
 	return with(agent(id, []string{"code_review"}, []string{"python"}), changes...)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-func TestMatchShowsOnlyEntitledAgents(t *testing.T) {
+func TestMatch_HidesAgentsOfOtherCallers(t *testing.T) {
 	x := build(reviewer("a"), reviewer("b"), reviewer("c"))
 	for _, tc := range []struct {
 		name   string
@@ -21,14 +21,14 @@ func TestMatchShowsOnlyEntitledAgents(t *testing.T) {
 		hidden []string
 	}{
 		{"everyone", everyone, "", []string{"a", "b", "c"}, []string{}},
-		{"every agent but not every scope", &contract.Caller{AllAgents: true}, "", []string{"a", "b", "c"}, []string{}},
+		{"every agent, no other scope", &contract.Caller{AllAgents: true}, "", []string{"a", "b", "c"}, []string{}},
 		{"one agent", &contract.Caller{Scopes: []string{"route:submit", "agent:b"}}, "", []string{"b"}, []string{"a", "c"}},
 		{"no agent", &contract.Caller{Scopes: []string{"route:submit", "agent:bb", "agent:"}}, "", []string{}, []string{"a", "b", "c"}},
-		{"who sees all may not use any", &contract.Caller{Scopes: []string{"admin"}}, "", []string{}, []string{"a", "b", "c"}},
+		{"administrator", &contract.Caller{Scopes: []string{"admin"}}, "", []string{}, []string{"a", "b", "c"}},
 		{"no caller", nil, "", []string{}, []string{"a", "b", "c"}},
-		{"only one", everyone, "b", []string{"b"}, []string{}},
-		{"only one the caller may not use", &contract.Caller{Scopes: []string{"agent:a"}}, "b", []string{}, []string{"b"}},
-		{"only one that is not there", everyone, "d", []string{}, []string{}},
+		{"agent_id", everyone, "b", []string{"b"}, []string{}},
+		{"agent_id of a hidden agent", &contract.Caller{Scopes: []string{"agent:a"}}, "b", []string{}, []string{"b"}},
+		{"agent_id of an unknown agent", everyone, "d", []string{}, []string{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			q := reviewQuery(tc.caller)
@@ -56,18 +56,18 @@ func TestMatchShowsOnlyEntitledAgents(t *testing.T) {
 	}
 }
 
-func TestMatchOnlyStillNeedsTheScore(t *testing.T) {
+func TestMatch_AgentIDDoesNotLowerThreshold(t *testing.T) {
 	q := reviewQuery(everyone)
 	q.Only = "rag_agent"
 	if got := describe(build(sourceRegistry()...), &q, nil); len(got) != 0 {
-		t.Errorf("got %v, want no candidate: the restriction does not lower the threshold", scores(got))
+		t.Errorf("got %v, want no candidate, because agent_id does not lower the threshold", scores(got))
 	}
 }
 
-func TestMatchKeepsTheBestTwenty(t *testing.T) {
+func TestMatch_KeepsBestTwenty(t *testing.T) {
 	var agents []*contract.RegistryEntry
 	live := matcher.Live{}
-	for i := range 50 { // a00 … a49 by ordinal; the even ones are down
+	for i := range 50 { // a00 … a49 by ordinal; the even ones are disabled
 		agents = append(agents, reviewer(fmt.Sprintf("a%02d", i)))
 		live = append(live, &matcher.LiveState{})
 		if i%2 == 0 {
@@ -76,7 +76,7 @@ func TestMatchKeepsTheBestTwenty(t *testing.T) {
 	}
 	q := reviewQuery(everyone)
 
-	t.Run("eligible first come first", func(t *testing.T) {
+	t.Run("eligible first", func(t *testing.T) {
 		got := describe(build(agents...), &q, live)
 		var want []string
 		for i := 1; i < 40; i += 2 {
@@ -86,7 +86,7 @@ func TestMatchKeepsTheBestTwenty(t *testing.T) {
 			t.Errorf("candidates (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("ineligible ones fill the room in order", func(t *testing.T) {
+	t.Run("ineligible after them, in order", func(t *testing.T) {
 		for i := range live {
 			live[i].SetState(contract.AgentDisabled)
 			if i == 7 || i == 49 {
@@ -102,7 +102,7 @@ func TestMatchKeepsTheBestTwenty(t *testing.T) {
 			t.Errorf("candidates (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("all are counted", func(t *testing.T) {
+	t.Run("all counted", func(t *testing.T) {
 		for _, live := range []matcher.Live{nil, live} {
 			var res matcher.Result
 			build(agents...).Match(&q, live, &res)
@@ -113,9 +113,9 @@ func TestMatchKeepsTheBestTwenty(t *testing.T) {
 	})
 }
 
-// Once twenty are found that nobody can displace, the rest is only counted; what
-// is left on a list must still be counted for what it is.
-func TestMatchCountsWhatItDoesNotShow(t *testing.T) {
+// After twenty candidates that cannot be displaced, the remaining agents are only counted, as
+// matching or hidden.
+func TestMatch_CountsOmittedCandidates(t *testing.T) {
 	crowd := func(n int, changes ...func(*contract.RegistryEntry)) []*contract.RegistryEntry {
 		agents := make([]*contract.RegistryEntry, n)
 		for i := range agents {
@@ -137,7 +137,7 @@ func TestMatchCountsWhatItDoesNotShow(t *testing.T) {
 		total, hidden int
 	}{
 		{
-			name: "all alike", agents: crowd(50), weights: matcher.DefaultWeights(), threshold: threshold, caller: everyone,
+			name: "all equal", agents: crowd(50), weights: matcher.DefaultWeights(), threshold: threshold, caller: everyone,
 			total: 50,
 		},
 		{
@@ -145,19 +145,19 @@ func TestMatchCountsWhatItDoesNotShow(t *testing.T) {
 			total: 25, hidden: 25,
 		},
 		{
-			name:    "the last list does not reach the threshold",
+			name:    "last list below the threshold",
 			agents:  append(crowd(25), agent("intent-only", append(unrelated(5), "code_review"), nil)),
 			weights: matcher.Weights{Intent: 20, Domain: 30, DomainMax: 60}, threshold: 25, caller: everyone,
 			total: 25,
 		},
 		{
-			name:    "broad agents that do not match",
+			name:    "agents with many labels that do not match",
 			agents:  append(crowd(25), agent("broad-a", append(unrelated(20), "code_review"), unrelated(20)), agent("broad-b", append(unrelated(20), "code_review"), unrelated(20))),
 			weights: matcher.DefaultWeights(), threshold: threshold, caller: everyone,
 			total: 25,
 		},
 		{
-			name:    "every agent hits",
+			name:    "every agent matches",
 			agents:  append(crowd(25), agent("b", nil, []string{"docs"}), agent("c", nil, []string{"docs"})),
 			weights: matcher.DefaultWeights(), threshold: 0, caller: everyone,
 			total: 27,
@@ -174,9 +174,9 @@ func TestMatchCountsWhatItDoesNotShow(t *testing.T) {
 	}
 }
 
-// Twenty that are as good as the last list but one promises are not the end: the
-// last list may promise more.
-func TestMatchWaitsForTheBetterList(t *testing.T) {
+// Twenty candidates with the best score of the last list but one do not end the search: the last
+// list may contain better ones.
+func TestMatch_SearchesLastList(t *testing.T) {
 	var agents []*contract.RegistryEntry
 	for i := range 21 { // 0.30 each, and first by ordinal
 		agents = append(agents, agent(fmt.Sprintf("a%02d", i), nil, []string{"python"}))
@@ -189,7 +189,7 @@ func TestMatchWaitsForTheBetterList(t *testing.T) {
 	}
 }
 
-func TestResultIsReused(t *testing.T) {
+func TestMatch_ReusesResult(t *testing.T) {
 	x := build(sourceRegistry()...)
 	q := reviewQuery(everyone)
 	var fresh, used matcher.Result
@@ -230,7 +230,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-func TestMatchAllocatesNothing(t *testing.T) {
+func TestMatch_AllocatesNothing(t *testing.T) {
 	p := populate(2_000, true)
 	for _, a := range p.agents[:1_000] {
 		a.Requires.DataClasses, a.AcceptsDataClasses = []string{"email", "phone"}, contract.DataClasses{"email", "phone"}
