@@ -28,7 +28,7 @@ func BenchmarkClassify_Modes(b *testing.B) {
 		{"model", classifier.ModeLLM, 0, "review this python code", 0},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
-			m := &fakeModel{do: says(reply)}
+			m := &fakeModel{do: replyTexts(reply)}
 			c := open(b, classifier.Config{Mode: bb.mode, Model: m, Cache: classifier.CacheConfig{Entries: bb.entries}})
 			in := input(exampleRegistry(), bb.prompt)
 			for range bb.history {
@@ -46,7 +46,7 @@ func BenchmarkClassify_Modes(b *testing.B) {
 
 // BenchmarkShortlist classifies with a registry of 1,000 agents.
 func BenchmarkShortlist(b *testing.B) {
-	m := &fakeModel{do: says(`{"intent":"unknown","domains":[],"confidence":0}`)}
+	m := &fakeModel{do: replyTexts(`{"intent":"unknown","domains":[],"confidence":0}`)}
 	c := open(b, classifier.Config{Model: m})
 	in := input(manyAgents(1000), "do aaa in domaaa")
 	b.ReportAllocs()

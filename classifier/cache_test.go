@@ -17,31 +17,33 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// stepping is a manual clock.
-type stepping struct {
+// manualClock is a clock that a test advances.
+type manualClock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-func newStepping() *stepping { return &stepping{now: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)} }
+func newManualClock() *manualClock {
+	return &manualClock{now: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)}
+}
 
-func (s *stepping) Now() time.Time {
+func (s *manualClock) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-func (s *stepping) step(d time.Duration) {
+func (s *manualClock) advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = s.now.Add(d)
 }
 
-// TestCache_Hit checks the complete result of a cache hit: equal and without a
-// call.
+// TestCache_Hit checks the result of a cache hit: it equals the first one, and the model is not
+// called.
 func TestCache_Hit(t *testing.T) {
-	m := &fakeModel{do: says(strings.Replace(goodReply, "[],", `[{"title":"A","domains":["docs"]},{"title":"B"}],`, 1))}
-	c := open(t, classifier.Config{Model: m, Now: newStepping().Now, Cache: classifier.CacheConfig{Entries: 10, TTL: time.Minute}})
+	m := &fakeModel{do: replyTexts(strings.Replace(goodReply, "[],", `[{"title":"A","domains":["docs"]},{"title":"B"}],`, 1))}
+	c := open(t, classifier.Config{Model: m, Now: newManualClock().Now, Cache: classifier.CacheConfig{Entries: 10, TTL: time.Minute}})
 	in := input(sourceRegistry(), "review this python code")
 	first := c.Classify(t.Context(), in)
 	want := first
@@ -79,14 +81,14 @@ func TestCache_Key(t *testing.T) {
 		change func(*classifier.Input)
 		hit    bool
 	}{
-		{"the same", nil, func(*classifier.Input) {}, true},
+		{"same input", nil, func(*classifier.Input) {}, true},
 		{"another snapshot of the same version", nil, func(in *classifier.Input) {
 			s := *in.Catalogue
 			in.Catalogue = &s
 		}, true},
 		{"another prompt", nil, func(in *classifier.Input) { in.Prompt += "." }, false},
 		{"another partition", nil, func(in *classifier.Input) { in.Partition = "tenant south" }, false},
-		{"the partition moved into the locale", nil, func(in *classifier.Input) { in.Partition, in.Locale = "e", "n" }, false},
+		{"partition moved into the locale", nil, func(in *classifier.Input) { in.Partition, in.Locale = "e", "n" }, false},
 		{"another locale", nil, func(in *classifier.Input) { in.Locale = "pt-BR" }, false},
 		{"another registry", nil, func(in *classifier.Input) {
 			s := *in.Catalogue
@@ -97,22 +99,22 @@ func TestCache_Key(t *testing.T) {
 		{"another turn", nil, func(in *classifier.Input) { in.History = append(in.History, contract.Turn{Role: "user", Content: "x"}) }, false},
 		{"another role", nil, func(in *classifier.Input) { in.History[0].Role = "assistant" }, false},
 		{"another content", nil, func(in *classifier.Input) { in.History[1].Content = "HI" }, false},
-		{"the border moved", nil, func(in *classifier.Input) {
+		{"boundary between turns moved", nil, func(in *classifier.Input) {
 			in.History[0].Content, in.History[1].Role = "helloa", "ssistant"
 		}, false},
-		{"the locale moved into the prompt", nil, func(in *classifier.Input) { in.Locale, in.Prompt = "", "en"+in.Prompt }, false},
+		{"locale moved into the prompt", nil, func(in *classifier.Input) { in.Locale, in.Prompt = "", "en"+in.Prompt }, false},
 		{
-			"the 17th last turn is not shown", func(in *classifier.Input) { in.History = turns(17, "a") },
+			"17th last turn changed", func(in *classifier.Input) { in.History = turns(17, "a") },
 			func(in *classifier.Input) { in.History = turns(17, "b") }, true,
 		},
 		{
-			"the 16th is", func(in *classifier.Input) { in.History = turns(16, "a") },
+			"16th last turn changed", func(in *classifier.Input) { in.History = turns(16, "a") },
 			func(in *classifier.Input) { in.History = turns(16, "b") }, false,
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m := &fakeModel{do: says(goodReply)}
+			m := &fakeModel{do: replyTexts(goodReply)}
 			c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}})
 			in, other := base(), base()
 			if tt.before != nil {
@@ -121,10 +123,10 @@ func TestCache_Key(t *testing.T) {
 			tt.change(&other)
 			c.Classify(t.Context(), in)
 			if got := c.Classify(t.Context(), other).Source == contract.SourceCache; got != tt.hit {
-				t.Errorf("got a hit %v, want %v", got, tt.hit)
+				t.Errorf("got hit %v, want %v", got, tt.hit)
 			}
 			if got := c.Classify(t.Context(), in).Source; got != contract.SourceCache {
-				t.Errorf("the first again: got %s, want cache", got)
+				t.Errorf("first input again: got %s, want cache", got)
 			}
 		})
 	}
@@ -145,17 +147,16 @@ func TestCache_KeyIsUnique(t *testing.T) {
 			}
 		}
 		a, b := draw("a"), draw("b")
-		c := open(t, classifier.Config{Model: &fakeModel{do: says(goodReply)}, Cache: classifier.CacheConfig{Entries: 10}})
+		c := open(t, classifier.Config{Model: &fakeModel{do: replyTexts(goodReply)}, Cache: classifier.CacheConfig{Entries: 10}})
 		c.Classify(t.Context(), a)
 		same := a.Prompt == b.Prompt && a.Locale == b.Locale && cmp.Equal(append([]contract.Turn{}, a.History...), append([]contract.Turn{}, b.History...))
 		if got := c.Classify(t.Context(), b).Source == contract.SourceCache; got != same {
-			t.Errorf("got a hit %v for %+v after %+v, want %v", got, b, a, same)
+			t.Errorf("got hit %v for %+v after %+v, want %v", got, b, a, same)
 		}
 	})
 }
 
-// TestCache_Expiry checks that entries expire with a TTL, and never without
-// one.
+// TestCache_Expiry checks that entries expire with a TTL, and do not expire without one.
 func TestCache_Expiry(t *testing.T) {
 	for _, tt := range []struct {
 		ttl, after time.Duration
@@ -166,13 +167,13 @@ func TestCache_Expiry(t *testing.T) {
 		{0, 1000 * time.Hour, contract.SourceCache},
 	} {
 		t.Run(fmt.Sprintf("%s after %s", tt.ttl, tt.after), func(t *testing.T) {
-			clock := newStepping()
+			clock := newManualClock()
 			c := open(t, classifier.Config{
-				Model: &fakeModel{do: says(goodReply)}, Now: clock.Now, Cache: classifier.CacheConfig{Entries: 10, TTL: tt.ttl},
+				Model: &fakeModel{do: replyTexts(goodReply)}, Now: clock.Now, Cache: classifier.CacheConfig{Entries: 10, TTL: tt.ttl},
 			})
 			in := input(sourceRegistry(), "review this python code")
 			c.Classify(t.Context(), in)
-			clock.step(tt.after)
+			clock.advance(tt.after)
 			if got := c.Classify(t.Context(), in).Source; got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
@@ -182,7 +183,7 @@ func TestCache_Expiry(t *testing.T) {
 
 // TestCache_IsBounded checks that the number of entries is bounded.
 func TestCache_IsBounded(t *testing.T) {
-	m := &fakeModel{do: says(goodReply)}
+	m := &fakeModel{do: replyTexts(goodReply)}
 	c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 5}})
 	in := input(sourceRegistry(), "")
 	const questions = 100
@@ -193,7 +194,7 @@ func TestCache_IsBounded(t *testing.T) {
 		}
 	}
 	if n := m.calls(); n < 2*questions-10 {
-		t.Errorf("got %d calls for %d questions asked twice, want nearly all", n, questions)
+		t.Errorf("got %d calls for %d prompts sent twice, want nearly two for each", n, questions)
 	}
 }
 
@@ -201,9 +202,9 @@ func TestCache_IsBounded(t *testing.T) {
 // results are not cached.
 func TestCache_StoresOnlyModelReplies(t *testing.T) {
 	for name, do := range map[string]script{
-		"an error":        fails(&llm.Error{Reason: llm.ReasonUnavailable}),
-		"an invalid text": says("nonsense"),
-		"nothing":         says(""),
+		"error":         failWith(&llm.Error{Reason: llm.ReasonUnavailable}),
+		"invalid reply": replyTexts("nonsense"),
+		"empty reply":   replyTexts(""),
 	} {
 		m := &fakeModel{do: do}
 		c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}})
@@ -213,9 +214,9 @@ func TestCache_StoresOnlyModelReplies(t *testing.T) {
 				t.Errorf("%s: got %s, want lexical", name, got.Source)
 			}
 		}
-		m.do = says(goodReply)
+		m.do = replyTexts(goodReply)
 		if got := c.Classify(t.Context(), in); got.Source != contract.SourceLLM {
-			t.Errorf("%s: once it is well: got %s, want llm", name, got.Source)
+			t.Errorf("%s: after the recovery: got %s, want llm", name, got.Source)
 		}
 	}
 }
@@ -224,9 +225,9 @@ func TestCache_StoresOnlyModelReplies(t *testing.T) {
 // not affect others.
 func TestCache_EntriesAreCopied(t *testing.T) {
 	reply := strings.Replace(goodReply, "[],", `[{"title":"A","intent":"code_review","domains":["docs"]}],`, 1)
-	m := &fakeModel{do: says(reply)}
+	m := &fakeModel{do: replyTexts(reply)}
 	for _, entries := range []int{0, 10} {
-		c := open(t, classifier.Config{Model: m, Now: newStepping().Now, Cache: classifier.CacheConfig{Entries: entries}})
+		c := open(t, classifier.Config{Model: m, Now: newManualClock().Now, Cache: classifier.CacheConfig{Entries: entries}})
 		in := input(sourceRegistry(), "review this python code")
 		want := render(new(c.Classify(t.Context(), in)))
 		for range 3 {
@@ -244,10 +245,9 @@ func TestCache_EntriesAreCopied(t *testing.T) {
 	}
 }
 
-// TestCache_RegistryReload checks that a hit belongs to the registry version of
-// the call.
+// TestCache_RegistryReload checks that a hit belongs to the registry version of the call.
 func TestCache_RegistryReload(t *testing.T) {
-	m := &fakeModel{do: says(goodReply)}
+	m := &fakeModel{do: replyTexts(goodReply)}
 	c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}})
 	before := sourceRegistry()
 	before.Version = "1"

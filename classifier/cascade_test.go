@@ -24,17 +24,17 @@ func TestCascade_IsReported(t *testing.T) {
 		model        script
 		want         *contract.Cascade
 	}{
-		{"spared", sure, classifier.Config{Accept: 0.9}, says(goodReply), &contract.Cascade{Intent: "code_review", Accept: number(0.9), ModelSkipped: true}},
-		{"asked, and agreed", sure, classifier.Config{}, says(goodReply), &contract.Cascade{Intent: "code_review", Agrees: &yes}},
+		{"spared", sure, classifier.Config{Accept: 0.9}, replyTexts(goodReply), &contract.Cascade{Intent: "code_review", Accept: number(0.9), ModelSkipped: true}},
+		{"model agrees", sure, classifier.Config{}, replyTexts(goodReply), &contract.Cascade{Intent: "code_review", Agrees: &yes}},
 		{
-			"asked, and not agreed", sure,
+			"model disagrees", sure,
 			classifier.Config{},
-			says(`{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":0.9}`),
+			replyTexts(`{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":0.9}`),
 			&contract.Cascade{Intent: "code_review", Agrees: &no},
 		},
-		{"asked in vain", sure, classifier.Config{}, fails(&llm.Error{Reason: llm.ReasonUnavailable}), &contract.Cascade{Intent: "code_review"}},
-		{"not calibrated", sure, classifier.Config{AcceptAuto: true}, says(goodReply), &contract.Cascade{Intent: "code_review", Agrees: &yes}},
-		{"unsure", unsure, classifier.Config{Accept: 0.9}, says(goodReply), &contract.Cascade{Intent: contract.Unknown, Accept: number(0.9), Agrees: &no}},
+		{"model fails", sure, classifier.Config{}, failWith(&llm.Error{Reason: llm.ReasonUnavailable}), &contract.Cascade{Intent: "code_review"}},
+		{"not calibrated", sure, classifier.Config{AcceptAuto: true}, replyTexts(goodReply), &contract.Cascade{Intent: "code_review", Agrees: &yes}},
+		{"unsure", unsure, classifier.Config{Accept: 0.9}, replyTexts(goodReply), &contract.Cascade{Intent: contract.Unknown, Accept: number(0.9), Agrees: &no}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -42,14 +42,14 @@ func TestCascade_IsReported(t *testing.T) {
 			tt.cfg.Mode, tt.cfg.Model = classifier.ModeCascade, m
 			got := open(t, tt.cfg).Classify(t.Context(), input(sourceRegistry(), tt.prompt))
 			if confidence := got.Cascade.Confidence; (confidence >= 0.9) != (tt.prompt == sure) {
-				t.Errorf("got confidence %v, want at least 0.9 only for the sure prompt", confidence)
+				t.Errorf("got confidence %v, want at least 0.9 for the first prompt only", confidence)
 			}
 			got.Cascade.Confidence = 0
 			if diff := cmp.Diff(tt.want, got.Cascade); diff != "" {
 				t.Errorf("cascade (-want +got):\n%s", diff)
 			}
-			if asked := m.calls() > 0; asked == tt.want.ModelSkipped {
-				t.Errorf("the model was asked: %t, want %t", asked, !tt.want.ModelSkipped)
+			if received := m.calls() > 0; received == tt.want.ModelSkipped {
+				t.Errorf("got model called %t, want %t", received, !tt.want.ModelSkipped)
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestCascade_IsReported(t *testing.T) {
 // TestCascade_AbsentInOtherModes checks that other modes have no cascade data.
 func TestCascade_AbsentInOtherModes(t *testing.T) {
 	for _, mode := range []string{classifier.ModeLLM, classifier.ModeLexical} {
-		got := open(t, classifier.Config{Mode: mode, Model: &fakeModel{do: says(goodReply)}}).Classify(t.Context(), input(sourceRegistry(), "review this python code"))
+		got := open(t, classifier.Config{Mode: mode, Model: &fakeModel{do: replyTexts(goodReply)}}).Classify(t.Context(), input(sourceRegistry(), "review this python code"))
 		if got.Cascade != nil {
 			t.Errorf("mode %s: got cascade %+v, want none", mode, got.Cascade)
 		}
@@ -68,21 +68,21 @@ func TestCascade_AbsentInOtherModes(t *testing.T) {
 // TestCascade_AcceptAuto checks that a calibrated model provides the threshold,
 // and that requests similar to the examples skip the model.
 func TestCascade_AcceptAuto(t *testing.T) {
-	s := taughtRegistry()
-	m := &fakeModel{do: says(`{"intent":"order_pizza","domains":["food"],"subtasks":[],"confidence":0.9}`)}
+	s := calibratedRegistry()
+	m := &fakeModel{do: replyTexts(`{"intent":"order_pizza","domains":["food"],"subtasks":[],"confidence":0.9}`)}
 	c := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, AcceptAuto: true})
 	spared := c.Classify(t.Context(), input(s, "book me a flight to rome on tuesday"))
 	if k := spared.Cascade; k == nil || k.Accept == nil || !k.ModelSkipped || m.calls() != 0 {
-		t.Errorf("got cascade %+v after %d calls, want the model spared by a number of the calibration", k, m.calls())
+		t.Errorf("got cascade %+v after %d calls, want the model skipped by the calibrated threshold", k, m.calls())
 	}
-	asked := c.Classify(t.Context(), input(s, "zzz qqq xxx"))
-	if k := asked.Cascade; k == nil || k.Accept == nil || k.ModelSkipped || m.calls() != 1 {
-		t.Errorf("got cascade %+v after %d calls, want the model asked once", k, m.calls())
+	received := c.Classify(t.Context(), input(s, "zzz qqq xxx"))
+	if k := received.Cascade; k == nil || k.Accept == nil || k.ModelSkipped || m.calls() != 1 {
+		t.Errorf("got cascade %+v after %d calls, want one call of the model", k, m.calls())
 	}
 }
 
-// taughtRegistry has three intents with many examples each.
-func taughtRegistry() *capabilities.Catalogue {
+// calibratedRegistry has three intents with many examples each.
+func calibratedRegistry() *capabilities.Catalogue {
 	var flights, pizzas, songs []string
 	for _, what := range []string{"rome", "lisbon", "berlin", "madrid", "paris", "vienna", "oslo", "athens"} {
 		for _, when := range []string{"monday", "tuesday", "friday", "sunday", "next week"} {

@@ -18,11 +18,11 @@ const compound = `{"intent":"code_review","domains":["python","databricks"],"sub
 	`{"title":"Review","reason":"asked for","intent":"code_review","domains":["python"]},` +
 	`{"title":"Cost","intent":"cost_analysis","domains":["azure"]}],"confidence":0.93}`
 
-// TestChaos_TruncatedReply truncates a reply at every byte. No prefix is
-// accepted: the lexical result is used.
+// TestChaos_TruncatedReply truncates a reply at every byte. Every prefix is rejected, and the
+// lexical result is used.
 func TestChaos_TruncatedReply(t *testing.T) {
 	for end := range len(compound) {
-		got, _ := askOnce(t, says(compound[:end]))
+		got, _ := classifyOnce(t, replyTexts(compound[:end]))
 		want := llm.ReasonInvalidJSON
 		if end == 0 {
 			want = llm.ReasonEmpty
@@ -33,12 +33,12 @@ func TestChaos_TruncatedReply(t *testing.T) {
 	}
 }
 
-// TestChaos_RepairedReply truncates only the first reply: the repaired reply
-// counts like a first one.
+// TestChaos_RepairedReply truncates only the first reply: the repaired reply is accepted like a
+// first one.
 func TestChaos_RepairedReply(t *testing.T) {
-	whole, _ := askOnce(t, says(compound))
+	whole, _ := classifyOnce(t, replyTexts(compound))
 	for end := 1; end < len(compound); end += 7 {
-		got, m := askOnce(t, says(compound[:end], compound))
+		got, m := classifyOnce(t, replyTexts(compound[:end], compound))
 		if m.calls() != 2 {
 			t.Fatalf("%q: got %d calls, want 2", compound[:end], m.calls())
 		}
@@ -49,9 +49,8 @@ func TestChaos_RepairedReply(t *testing.T) {
 	}
 }
 
-// TestChaos_DamagedReply damages a reply in a few places. The result is always
-// a valid classification with names of the registry and a source, and never
-// worse than the lexical result.
+// TestChaos_DamagedReply damages a reply in a few places. The result is always a valid
+// classification with labels of the registry and a source, and never worse than the lexical result.
 func TestChaos_DamagedReply(t *testing.T) {
 	s := sourceRegistry()
 	in := input(s, "review this python code")
@@ -60,7 +59,7 @@ func TestChaos_DamagedReply(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(rt, "damages") {
 			text = damage(rt, text)
 		}
-		c, err := classifier.New(classifier.Config{Model: &fakeModel{do: says(text)}, Timeout: time.Minute})
+		c, err := classifier.New(classifier.Config{Model: &fakeModel{do: replyTexts(text)}, Timeout: time.Minute})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -71,7 +70,7 @@ func TestChaos_DamagedReply(t *testing.T) {
 			rt.Errorf("%s: got source %s with reason %q", text, clf.Source, clf.Reason)
 		}
 		if clf.Source == contract.SourceLexical && clf.Intent != "code_review" {
-			rt.Errorf("%s: got %s, want what the words say: code_review", text, clf.Intent)
+			rt.Errorf("%s: got %s, want code_review, as the lexical classifier", text, clf.Intent)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func TestClassify_Lexical(t *testing.T) {
 		DomainOrigins: named("python"), Source: contract.SourceLexical, LatencyMS: 1.5,
 	}
 	if got.Confidence < 0.9 || len(got.Alternatives) == 0 || got.Alternatives[0].Confidence > 0.1 {
-		t.Errorf("got confidence %v and alternatives %v, want a sure intent", got.Confidence, got.Alternatives)
+		t.Errorf("got confidence %v and alternatives %v, want a confident intent", got.Confidence, got.Alternatives)
 	}
 	got.Confidence, got.Alternatives = 0, nil
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -50,10 +50,10 @@ func TestClassify_Subtasks(t *testing.T) {
 	}
 	for i := range got.Subtasks {
 		if reason := got.Subtasks[i].Reason; reason != "asked for by itself, confidence 1.00" && !strings.HasPrefix(reason, "asked for by itself, confidence 0.9") {
-			t.Errorf("got reason %q, want a sure one", reason)
+			t.Errorf("got reason %q, want none", reason)
 		}
 		if got.Subtasks[i].Confidence < 0.9 || len(got.Subtasks[i].Alternatives) == 0 {
-			t.Errorf("got %+v, want a sure subtask with alternatives", got.Subtasks[i])
+			t.Errorf("got %+v, want a confident subtask with alternatives", got.Subtasks[i])
 		}
 		got.Subtasks[i].Reason, got.Subtasks[i].Confidence, got.Subtasks[i].Alternatives = "", 0, nil
 	}
@@ -87,9 +87,9 @@ func TestClassify_Domains(t *testing.T) {
 		name, prompt string
 		want         contract.Classification
 	}{
-		{"none named", "review this code", contract.Classification{Intent: "code_review", Domains: []string{contract.Unknown}}},
-		{"nothing known", "tell me a joke", contract.Classification{Intent: contract.Unknown, Domains: []string{}}},
-		{"only a domain", "python jokes", contract.Classification{Intent: contract.Unknown, Domains: []string{"python"}}},
+		{"no domain", "review this code", contract.Classification{Intent: "code_review", Domains: []string{contract.Unknown}}},
+		{"no label", "tell me a joke", contract.Classification{Intent: contract.Unknown, Domains: []string{}}},
+		{"domain only", "python jokes", contract.Classification{Intent: contract.Unknown, Domains: []string{"python"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,13 +101,13 @@ func TestClassify_Domains(t *testing.T) {
 	}
 }
 
-// TestClassify_UnknownHasLowConfidence checks that the confidence of an unknown
-// intent is that of the best intent, so that no gate accepts it.
+// TestClassify_UnknownHasLowConfidence checks that the confidence of an unknown intent is that of
+// the best intent, so that no gate accepts it.
 func TestClassify_UnknownHasLowConfidence(t *testing.T) {
 	s := snapshot(&contract.RegistryEntry{ID: "a", Match: contract.Match{Intent: []string{"quarterly_tax_report"}, Domains: []string{"azure"}}})
 	got := newClassifier(t).Classify(t.Context(), input(s, "a report on azure"))
 	if got.Intent != contract.Unknown || got.Confidence >= classifier.MinConfidence(s.Routing, got.Source) {
-		t.Errorf("got %s with %v, want unknown below the confidence needed", got.Intent, got.Confidence)
+		t.Errorf("got %s with %v, want unknown below the threshold", got.Intent, got.Confidence)
 	}
 	if len(got.Alternatives) != 1 || got.Alternatives[0].Intent != "quarterly_tax_report" {
 		t.Errorf("got alternatives %v, want the nearest intent", got.Alternatives)
@@ -122,13 +122,13 @@ func TestMinConfidence(t *testing.T) {
 		source  contract.Source
 		want    float64
 	}{
-		{"the registry's word", capabilities.Routing{MinConfidence: &half, ConfidenceThreshold: 0.65}, contract.SourceLLM, 0.42},
-		{"the registry's word for lexical", capabilities.Routing{MinConfidence: &half}, contract.SourceLexical, 0.42},
+		{"configured", capabilities.Routing{MinConfidence: &half, ConfidenceThreshold: 0.65}, contract.SourceLLM, 0.42},
+		{"configured, lexical", capabilities.Routing{MinConfidence: &half}, contract.SourceLexical, 0.42},
 		{"lexical", capabilities.Routing{ConfidenceThreshold: 0.65}, contract.SourceLexical, 0.5},
 		{"pinned", capabilities.Routing{ConfidenceThreshold: 0.65}, contract.SourcePinned, 0.5},
 		{"a model", capabilities.Routing{ConfidenceThreshold: 0.65}, contract.SourceLLM, 0.65},
-		{"a cached model", capabilities.Routing{ConfidenceThreshold: 0.65}, contract.SourceCache, 0.65},
-		{"a threshold above 1", capabilities.Routing{ConfidenceThreshold: 1.1}, contract.SourceLLM, 1},
+		{"cached model reply", capabilities.Routing{ConfidenceThreshold: 0.65}, contract.SourceCache, 0.65},
+		{"threshold above 1", capabilities.Routing{ConfidenceThreshold: 1.1}, contract.SourceLLM, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,9 +11,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// TestReply_JSONTestSuite uses the files of the JSONTestSuite as replies:
-// whole, as subtasks, and as an additional member. None is accepted, and the
-// lexical result is used.
+// TestReply_JSONTestSuite uses the files of the JSONTestSuite as replies: as the whole reply, as
+// subtasks, and as an additional member. All are rejected, and the lexical result is used.
 func TestReply_JSONTestSuite(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(testkit.Shared(t, "corpora", "JSONTestSuite", "test_parsing"), "*.json"))
 	if err != nil || len(names) < 300 {
@@ -21,7 +20,7 @@ func TestReply_JSONTestSuite(t *testing.T) {
 	}
 	s := exampleRegistry()
 	in := input(s, "review this python code")
-	empty := map[string]bool{"y_array_empty.json": true, "y_structure_whitespace_array.json": true} // no subtasks are none
+	empty := map[string]bool{"y_array_empty.json": true, "y_structure_whitespace_array.json": true} // an empty array means no subtasks
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
@@ -29,7 +28,7 @@ func TestReply_JSONTestSuite(t *testing.T) {
 		}
 		member := `{"intent":"code_review","domains":["python"],"confidence":0.9,"subtasks":`
 		for place, reply := range []string{string(data), member + string(data) + "}", member + `[],"x":` + string(data) + "}"} {
-			m := &fakeModel{do: replies(llm.Reply{Text: reply})}
+			m := &fakeModel{do: replySequence(llm.Reply{Text: reply})}
 			c, err := classifier.New(classifier.Config{Model: m})
 			if err != nil {
 				t.Fatal(err)
@@ -38,9 +37,9 @@ func TestReply_JSONTestSuite(t *testing.T) {
 			c.Close()
 			checkReply(t, s, &clf)
 			if taken := clf.Source == contract.SourceLLM; taken != (place == 1 && empty[filepath.Base(name)]) {
-				t.Errorf("%s: %.200q was taken for a classification: %t", filepath.Base(name), reply, taken)
+				t.Errorf("%s: got %.200q accepted as a classification: %t", filepath.Base(name), reply, taken)
 			}
 		}
 	}
-	t.Logf("%d files, each in three places", len(names))
+	t.Logf("%d files in three places each", len(names))
 }

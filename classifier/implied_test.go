@@ -40,27 +40,27 @@ func TestImplyDomains_AddsDomainOfIntent(t *testing.T) {
 		want         domains
 		origins      []contract.DomainOrigin // of the implied and of replaced domains
 	}{
-		{"one agent: its first", "one", domains{"unknown"}, domains{"a"}, []contract.DomainOrigin{implied("a")}},
-		{"no domain at all", "one", nil, domains{"a"}, []contract.DomainOrigin{implied("a")}},
-		{"one that belongs to the agent", "one", domains{"b"}, domains{"b"}, nil},
-		{"one of several belongs to the agent", "one", domains{"e", "b"}, domains{"e", "b"}, nil},
-		{"a domain of another agent stays", "one", domains{"e"}, domains{"e", "a"}, []contract.DomainOrigin{implied("a")}},
+		{"one agent", "one", domains{"unknown"}, domains{"a"}, []contract.DomainOrigin{implied("a")}},
+		{"no domain", "one", nil, domains{"a"}, []contract.DomainOrigin{implied("a")}},
+		{"domain of the agent", "one", domains{"b"}, domains{"b"}, nil},
+		{"one of several domains of the agent", "one", domains{"e", "b"}, domains{"e", "b"}, nil},
+		{"domain of another agent", "one", domains{"e"}, domains{"e", "a"}, []contract.DomainOrigin{implied("a")}},
 		{"a third", "one", domains{"e", "c"}, domains{"e", "c", "a"}, []contract.DomainOrigin{implied("a")}},
 		{
-			"a fourth replaces the last", "one",
+			"four domains", "one",
 			domains{"e", "c", "d"},
 			domains{"e", "c", "a"},
 			[]contract.DomainOrigin{{Domain: "d", Origin: contract.DomainModel, ReplacedBy: "a"}, implied("a")},
 		},
-		{"unknown is no domain", "one", domains{"e", "c", "unknown"}, domains{"e", "c", "a"}, []contract.DomainOrigin{implied("a")}},
-		{"several agents: the first that all share", "pair", domains{"unknown"}, domains{"c"}, []contract.DomainOrigin{implied("c")}},
-		{"several agents: one of them has it", "pair", domains{"x"}, domains{"x"}, nil},
-		{"several agents without a common domain", "apart", domains{"unknown"}, domains{"unknown"}, nil},
+		{"unknown among the domains", "one", domains{"e", "c", "unknown"}, domains{"e", "c", "a"}, []contract.DomainOrigin{implied("a")}},
+		{"several agents, common domain", "pair", domains{"unknown"}, domains{"c"}, []contract.DomainOrigin{implied("c")}},
+		{"several agents, domain of one", "pair", domains{"x"}, domains{"x"}, nil},
+		{"several agents, no common domain", "apart", domains{"unknown"}, domains{"unknown"}, nil},
 		{"any domain", "wide", domains{"unknown"}, domains{"unknown"}, nil},
 		{"any domain of another agent", "wide", domains{"e"}, domains{"e"}, nil},
-		{"an agent without domains", "bare", domains{"unknown"}, domains{"unknown"}, nil},
+		{"agent without domains", "bare", domains{"unknown"}, domains{"unknown"}, nil},
 		{"unknown", contract.Unknown, domains{"unknown"}, domains{"unknown"}, nil},
-		{"an intent that has left the registry", "gone", domains{"e"}, domains{"e"}, nil},
+		{"removed intent", "gone", domains{"e"}, domains{"e"}, nil},
 	}
 	registry := impliedCatalogue(t, "")
 	for _, tt := range tests {
@@ -114,8 +114,8 @@ func TestImplyDomains_CompletesSubtasks(t *testing.T) {
 	}
 }
 
-// A second application changes nothing, and a proposed domain is never lost, unless
-// it is replaced as a third one.
+// A second application changes nothing. A proposed domain is kept, unless it is replaced as the
+// third one.
 func TestImplyDomains_IsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		label := func(what string, from ...string) *rapid.Generator[[]string] {
@@ -165,7 +165,7 @@ func TestImplyDomains_IsIdempotent(t *testing.T) {
 	})
 }
 
-func TestWithoutImplied_ReturnsTheProposal(t *testing.T) {
+func TestWithoutImplied_ReturnsProposal(t *testing.T) {
 	registry := impliedCatalogue(t, "")
 	for _, tt := range []struct {
 		intent         string
@@ -189,11 +189,11 @@ func TestWithoutImplied_ReturnsTheProposal(t *testing.T) {
 			t.Errorf("%v: got domains %v and subtasks %v, want %v and those proposed", tt.proposed, undone.Domains, undone.Subtasks, tt.want)
 		}
 		if fmt.Sprint(completed) != before {
-			t.Errorf("%v: the classification was modified", tt.proposed)
+			t.Errorf("%v: got the classification modified", tt.proposed)
 		}
 		classifier.ImplyDomains(registry, &undone)
 		if fmt.Sprint(undone.Domains, undone.Subtasks) != fmt.Sprint(completed.Domains, completed.Subtasks) {
-			t.Errorf("%v: got %v completed again, want %v", tt.proposed, undone, completed)
+			t.Errorf("%v: got %v after the second application, want %v", tt.proposed, undone, completed)
 		}
 	}
 }

@@ -36,30 +36,30 @@ func (m *fakeModel) Generate(ctx context.Context, req *llm.Request) (*llm.Reply,
 	return m.do(ctx, nth, req)
 }
 
-func (m *fakeModel) asked() []llm.Request {
+func (m *fakeModel) received() []llm.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.requests)
 }
 
-func (m *fakeModel) calls() int { return len(m.asked()) }
+func (m *fakeModel) calls() int { return len(m.received()) }
 
-// says replies with the texts in turn, and repeats the last one.
-func says(texts ...string) script {
+// replyTexts replies with the texts in turn, and repeats the last one.
+func replyTexts(texts ...string) script {
 	return func(_ context.Context, nth int, _ *llm.Request) (*llm.Reply, error) {
 		return &llm.Reply{Text: texts[min(nth, len(texts)-1)], Tokens: contract.Tokens{Input: 100, Output: 20, Thinking: 5}}, nil
 	}
 }
 
-// replies replies with the replies in turn, and repeats the last one.
-func replies(list ...llm.Reply) script {
+// replySequence returns the replies in turn, and repeats the last one.
+func replySequence(list ...llm.Reply) script {
 	return func(_ context.Context, nth int, _ *llm.Request) (*llm.Reply, error) {
 		r := list[min(nth, len(list)-1)]
 		return &r, nil
 	}
 }
 
-func fails(err error) script {
+func failWith(err error) script {
 	return func(context.Context, int, *llm.Request) (*llm.Reply, error) { return nil, err }
 }
 
@@ -75,8 +75,8 @@ func after(gate <-chan struct{}, then script) script {
 	}
 }
 
-// silent never replies.
-func silent() script { return after(nil, nil) }
+// neverReply blocks until the context ends.
+func neverReply() script { return after(nil, nil) }
 
 // goodReply is valid for the registries of these tests.
 const goodReply = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.93}`
@@ -92,8 +92,8 @@ func open(t testing.TB, cfg classifier.Config) *classifier.Classifier {
 	return c
 }
 
-// askOnce classifies one prompt with a scripted model.
-func askOnce(t testing.TB, do script) (contract.Classification, *fakeModel) {
+// classifyOnce classifies one prompt with a scripted model.
+func classifyOnce(t testing.TB, do script) (contract.Classification, *fakeModel) {
 	t.Helper()
 	m := &fakeModel{do: do}
 	c := open(t, classifier.Config{Model: m})
@@ -111,8 +111,8 @@ func outcomes(clf *contract.Classification) []string {
 	return list
 }
 
-// edit changes one member of goodReply; nil removes it.
-func edit(t testing.TB, member string, value any) string {
+// editReply changes one member of goodReply; nil removes it.
+func editReply(t testing.TB, member string, value any) string {
 	t.Helper()
 	var object map[string]any
 	if err := json.Unmarshal([]byte(goodReply), &object); err != nil {
@@ -129,8 +129,8 @@ func edit(t testing.TB, member string, value any) string {
 	return string(text)
 }
 
-// manyAgents returns a registry of n agents with an intent and a domain of
-// their own, and one intent in common.
+// manyAgents returns a registry of n agents, each with its own intent and domain, and one intent in
+// common.
 func manyAgents(n int) *capabilities.Catalogue {
 	agents := make([]*contract.RegistryEntry, n)
 	for i := range agents {

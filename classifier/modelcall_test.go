@@ -22,7 +22,7 @@ import (
 // TestClassify_ByModel checks one complete classification by a model, and the
 // request.
 func TestClassify_ByModel(t *testing.T) {
-	m := &fakeModel{do: says(strings.Replace(goodReply, "[],", `[{"title":"Review it"}],`, 1))}
+	m := &fakeModel{do: replyTexts(strings.Replace(goodReply, "[],", `[{"title":"Review it"}],`, 1))}
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	c := open(t, classifier.Config{Model: m, Now: func() time.Time { return now }})
 	in := input(exampleRegistry(), "review this python code of [EMAIL_1]")
@@ -82,7 +82,7 @@ func TestClassify_ByModel(t *testing.T) {
 			{Name: "confidence", Schema: &llm.Schema{Type: "number", Description: "from 0 to 1"}},
 		}},
 	}
-	if diff := cmp.Diff([]llm.Request{wantRequest}, m.asked()); diff != "" {
+	if diff := cmp.Diff([]llm.Request{wantRequest}, m.received()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
@@ -108,26 +108,26 @@ func TestClassify_SequenceOfCalls(t *testing.T) {
 		reason string
 		want   []string
 	}{
-		{"at once", replies(good), "", []string{"classify ok"}},
-		{"repaired", replies(bad, good), "", []string{"classify llm_invalid_json", "repair ok"}},
-		{"a value repaired", replies(wrong, good), "", []string{"classify llm_invalid_value", "repair ok"}},
-		{"repaired once only", replies(bad, wrong, good), "llm_invalid_value", []string{"classify llm_invalid_json", "repair llm_invalid_value"}},
-		{"more room", replies(cut, good), "", []string{"classify llm_max_tokens", "more_tokens ok"}},
-		{"never enough room", replies(cut, cut, good), "llm_max_tokens", []string{"classify llm_max_tokens", "more_tokens llm_max_tokens"}},
-		{"truncated before the first word", replies(llm.Reply{Truncated: true}, good), "", []string{"classify llm_max_tokens", "more_tokens ok"}},
-		{"cut off behind the last brace", replies(llm.Reply{Text: goodReply + "\n\n\n", Truncated: true}), "", []string{"classify ok"}},
-		{"more room for nonsense", replies(cut, bad, good), "llm_invalid_json", []string{"classify llm_max_tokens", "more_tokens llm_invalid_json"}},
-		{"cut off while repairing", replies(bad, cut, good), "llm_max_tokens", []string{"classify llm_invalid_json", "repair llm_max_tokens"}},
-		{"nothing", replies(llm.Reply{}), "llm_empty", []string{"classify llm_empty"}},
-		{"white space", replies(llm.Reply{Text: " \n"}), "llm_empty", []string{"classify llm_empty"}},
-		{"not even a reply", fails(nil), "llm_empty", []string{"classify llm_empty"}},
-		{"blocked", fails(blocked), "llm_blocked", []string{"classify llm_blocked"}},
-		{"blocked in the end", then(bad, blocked), "llm_blocked", []string{"classify llm_invalid_json", "repair llm_blocked"}},
-		{"another error", fails(errors.New("dial tcp: secret.internal")), "llm_unavailable", []string{"classify llm_unavailable"}},
+		{"valid", replySequence(good), "", []string{"classify ok"}},
+		{"repaired", replySequence(bad, good), "", []string{"classify llm_invalid_json", "repair ok"}},
+		{"invalid value repaired", replySequence(wrong, good), "", []string{"classify llm_invalid_value", "repair ok"}},
+		{"second repair not tried", replySequence(bad, wrong, good), "llm_invalid_value", []string{"classify llm_invalid_json", "repair llm_invalid_value"}},
+		{"more tokens", replySequence(cut, good), "", []string{"classify llm_max_tokens", "more_tokens ok"}},
+		{"more tokens not enough", replySequence(cut, cut, good), "llm_max_tokens", []string{"classify llm_max_tokens", "more_tokens llm_max_tokens"}},
+		{"truncated before the first token", replySequence(llm.Reply{Truncated: true}, good), "", []string{"classify llm_max_tokens", "more_tokens ok"}},
+		{"truncated after the last brace", replySequence(llm.Reply{Text: goodReply + "\n\n\n", Truncated: true}), "", []string{"classify ok"}},
+		{"more tokens, invalid reply", replySequence(cut, bad, good), "llm_invalid_json", []string{"classify llm_max_tokens", "more_tokens llm_invalid_json"}},
+		{"truncated repair", replySequence(bad, cut, good), "llm_max_tokens", []string{"classify llm_invalid_json", "repair llm_max_tokens"}},
+		{"empty", replySequence(llm.Reply{}), "llm_empty", []string{"classify llm_empty"}},
+		{"white space", replySequence(llm.Reply{Text: " \n"}), "llm_empty", []string{"classify llm_empty"}},
+		{"no reply", failWith(nil), "llm_empty", []string{"classify llm_empty"}},
+		{"blocked", failWith(blocked), "llm_blocked", []string{"classify llm_blocked"}},
+		{"blocked repair", then(bad, blocked), "llm_blocked", []string{"classify llm_invalid_json", "repair llm_blocked"}},
+		{"foreign error", failWith(errors.New("dial tcp: secret.internal")), "llm_unavailable", []string{"classify llm_unavailable"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, m := askOnce(t, tt.do)
+			got, m := classifyOnce(t, tt.do)
 			if diff := cmp.Diff(tt.want, outcomes(&got)); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
@@ -154,33 +154,33 @@ func TestClassify_SecondCall(t *testing.T) {
 		budget int
 		repair bool
 	}{
-		{"cut off", llm.Reply{Text: "{", Truncated: true}, 1200, false},
+		{"truncated", llm.Reply{Text: "{", Truncated: true}, 1200, false},
 		{"wrong", llm.Reply{Text: `{"intent":"x"}`}, 300, true},
-		{"wrong and long", llm.Reply{Text: strings.Repeat("é", 5000)}, 300, true},
+		{"invalid and long", llm.Reply{Text: strings.Repeat("é", 5000)}, 300, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, m := askOnce(t, replies(tt.first, llm.Reply{Text: goodReply}))
-			asked := m.asked()
-			if len(asked) != 2 {
-				t.Fatalf("got %d calls, want 2", len(asked))
+			got, m := classifyOnce(t, replySequence(tt.first, llm.Reply{Text: goodReply}))
+			received := m.received()
+			if len(received) != 2 {
+				t.Fatalf("got %d calls, want 2", len(received))
 			}
-			want := asked[0]
+			want := received[0]
 			want.Purpose, want.MaxOutputTokens = contract.PurposeMoreTokens, tt.budget
 			if tt.repair {
 				want.Purpose = contract.PurposeRepair
-				want.User = asked[1].User
-				if !strings.HasPrefix(asked[1].User, asked[0].User) || len(asked[1].User) == len(asked[0].User) {
-					t.Errorf("got a repair that does not go on from what was asked:\n%s", asked[1].User)
+				want.User = received[1].User
+				if !strings.HasPrefix(received[1].User, received[0].User) || len(received[1].User) == len(received[0].User) {
+					t.Errorf("got a repair prompt without the original prompt:\n%s", received[1].User)
 				}
-				if len(asked[1].User) > len(asked[0].User)+3*contract.MaxReplyExcerpt {
-					t.Errorf("got %d bytes more in the repair, want a bounded part of the reply", len(asked[1].User)-len(asked[0].User))
+				if len(received[1].User) > len(received[0].User)+3*contract.MaxReplyExcerpt {
+					t.Errorf("got %d bytes more in the repair prompt, want a limited excerpt of the reply", len(received[1].User)-len(received[0].User))
 				}
-				if got.Calls[0].Detail == "" || !strings.Contains(asked[1].User, "was not accepted") {
-					t.Errorf("got detail %q, want what is wrong, and the model told so", got.Calls[0].Detail)
+				if got.Calls[0].Detail == "" || !strings.Contains(received[1].User, "was not accepted") {
+					t.Errorf("got detail %q, want the error, and the same in the repair prompt", got.Calls[0].Detail)
 				}
 			}
-			if diff := cmp.Diff(want, asked[1]); diff != "" {
+			if diff := cmp.Diff(want, received[1]); diff != "" {
 				t.Errorf("second request (-want +got):\n%s", diff)
 			}
 		})
@@ -196,15 +196,15 @@ func TestClassify_ErrorDetails(t *testing.T) {
 		detail string
 	}{
 		{"ours", &llm.Error{Reason: llm.ReasonRateLimited, Detail: "HTTP 429"}, "llm_rate_limited", "HTTP 429"},
-		{"ours, wrapped", fmt.Errorf("classify: %w", &llm.Error{Reason: llm.ReasonBreakerOpen, Detail: "left alone"}), "llm_breaker_open", "left alone"},
-		{"ours, on two lines", &llm.Error{Reason: llm.ReasonRejected, Detail: "a\nb\x1b"}, "llm_rejected", "a b"},
-		{"somebody's", errors.New("Post https://x/?key=abc: refused"), "llm_unavailable", ""},
+		{"llm error, wrapped", fmt.Errorf("classify: %w", &llm.Error{Reason: llm.ReasonBreakerOpen, Detail: "left alone"}), "llm_breaker_open", "left alone"},
+		{"llm error, two lines", &llm.Error{Reason: llm.ReasonRejected, Detail: "a\nb\x1b"}, "llm_rejected", "a b"},
+		{"foreign error", errors.New("Post https://x/?key=abc: refused"), "llm_unavailable", ""},
 		{"a deadline", context.DeadlineExceeded, "llm_timeout", "no reply within 2s"},
 		{"a cancellation", context.Canceled, "llm_unavailable", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, _ := askOnce(t, fails(tt.err))
+			got, _ := classifyOnce(t, failWith(tt.err))
 			if got.Reason != tt.reason || got.Calls[0].Detail != tt.detail {
 				t.Errorf("got reason %q, detail %q; want %q, %q", got.Reason, got.Calls[0].Detail, tt.reason, tt.detail)
 			}
@@ -215,7 +215,7 @@ func TestClassify_ErrorDetails(t *testing.T) {
 // TestClassify_FallbackReason checks that the reason of the failed call has
 // precedence.
 func TestClassify_FallbackReason(t *testing.T) {
-	m := &fakeModel{do: fails(&llm.Error{Reason: llm.ReasonBlocked})}
+	m := &fakeModel{do: failWith(&llm.Error{Reason: llm.ReasonBlocked})}
 	in := input(sourceRegistry(), "code review; cost analysis; doc answering; retrieval qa")
 	for _, mode := range []string{classifier.ModeLLM, classifier.ModeCascade} {
 		got := open(t, classifier.Config{Mode: mode, Model: m, Accept: 2}).Classify(t.Context(), in)
@@ -233,22 +233,21 @@ func TestClassify_FallbackReason(t *testing.T) {
 // is not text.
 func TestClassify_ReplyExcerpt(t *testing.T) {
 	for name, text := range map[string]string{
-		"long":               strings.Repeat("x", 1<<20),
-		"cut in a character": "x" + strings.Repeat("日本", 2000),
-		"not UTF-8":          strings.Repeat("a\xff", 3000),
-		"only continuations": strings.Repeat("\x80", 5000),
+		"long":                    strings.Repeat("x", 1<<20),
+		"cut inside a character":  "x" + strings.Repeat("日本", 2000),
+		"not UTF-8":               strings.Repeat("a\xff", 3000),
+		"continuation bytes only": strings.Repeat("\x80", 5000),
 	} {
-		got, _ := askOnce(t, says(text))
+		got, _ := classifyOnce(t, replyTexts(text))
 		shown := got.Calls[0].Reply
 		if len(shown) > contract.MaxReplyExcerpt || len(shown) == 0 || !strings.HasPrefix(strings.ToValidUTF8(text, "\ufffd"), strings.TrimSuffix(shown, "\ufffd")) {
-			t.Errorf("%s: got %d bytes %.20q, want its beginning, at most %d", name, len(shown), shown, contract.MaxReplyExcerpt)
+			t.Errorf("%s: got %d bytes %.20q, want the beginning, at most %d", name, len(shown), shown, contract.MaxReplyExcerpt)
 		}
 		checkReply(t, sourceRegistry(), &got)
 	}
 }
 
-// TestClassify_ModelPanics checks that a panic in a model is only a failed
-// call.
+// TestClassify_ModelPanics checks that a panic in a model counts as a failed call.
 func TestClassify_ModelPanics(t *testing.T) {
 	var log bytes.Buffer
 	m := &fakeModel{do: func(_ context.Context, nth int, _ *llm.Request) (*llm.Reply, error) {
@@ -265,11 +264,11 @@ func TestClassify_ModelPanics(t *testing.T) {
 	}
 	for _, want := range []string{"index out of range", "modelcall_test.go"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("got log %q, want it to say %q", log.String(), want)
+			t.Errorf("got log %q, want %q in it", log.String(), want)
 		}
 	}
 	if got := c.Classify(t.Context(), in); got.Source != contract.SourceLLM {
-		t.Errorf("afterwards: got source %s, want llm", got.Source)
+		t.Errorf("next call: got source %s, want llm", got.Source)
 	}
 }
 

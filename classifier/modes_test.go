@@ -34,7 +34,7 @@ func TestNew(t *testing.T) {
 			"classifier.mode is cascade, and a lexical classification is accepted from a confidence of 0.85", "",
 		},
 		{
-			"cascade without a number",
+			"cascade without a threshold",
 			classifier.Config{Mode: "cascade", Model: &fakeModel{}},
 			"cascade",
 			"classifier.mode is cascade, and no lexical classification is sure enough for it", "",
@@ -51,8 +51,8 @@ func TestNew(t *testing.T) {
 		{"tokens", classifier.Config{MaxOutputTokens: -1}, "", "", "the number of output tokens must not be negative"},
 		{"shortlist", classifier.Config{ShortlistK: -1}, "", "", "the sizes of the shortlist must not be negative"},
 		{"cache", classifier.Config{Cache: classifier.CacheConfig{TTL: -time.Second}}, "", "", "the size and the age of the cache must not be negative"},
-		{"accept below 0", classifier.Config{Accept: -0.1}, "", "", "the confidence to accept must be a number from 0 up"},
-		{"accept no number", classifier.Config{Accept: math.NaN()}, "", "", "the confidence to accept must be a number from 0 up"},
+		{"negative threshold", classifier.Config{Accept: -0.1}, "", "", "the confidence to accept must be a number from 0 up"},
+		{"threshold NaN", classifier.Config{Accept: math.NaN()}, "", "", "the confidence to accept must be a number from 0 up"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,33 +85,33 @@ func TestCascade(t *testing.T) {
 		source contract.Source
 		calls  int
 	}{
-		{"sure enough", 0.8, sure, contract.SourceLexical, 0},
-		{"not quite sure enough", 1, sure, contract.SourceLLM, 1},
-		{"half sure", 0.97, half, contract.SourceLLM, 1},
-		{"half is accepted", 0.5, half, contract.SourceLexical, 0},
-		{"unknown is never accepted", 0.01, foreign, contract.SourceLLM, 1},
-		{"nothing is accepted", 1.1, sure, contract.SourceLLM, 1},
-		{"no number accepts nothing", 0, sure, contract.SourceLLM, 1},
+		{"confidence above the threshold", 0.8, sure, contract.SourceLexical, 0},
+		{"confidence below the threshold", 1, sure, contract.SourceLLM, 1},
+		{"ambiguous, high threshold", 0.97, half, contract.SourceLLM, 1},
+		{"ambiguous, low threshold", 0.5, half, contract.SourceLexical, 0},
+		{"unknown intent", 0.01, foreign, contract.SourceLLM, 1},
+		{"threshold above 1", 1.1, sure, contract.SourceLLM, 1},
+		{"no threshold", 0, sure, contract.SourceLLM, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m := &fakeModel{do: says(goodReply)}
+			m := &fakeModel{do: replyTexts(goodReply)}
 			c := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, Accept: tt.accept})
 			clf := c.Classify(t.Context(), input(sourceRegistry(), tt.prompt))
 			if clf.Source != tt.source || m.calls() != tt.calls {
 				t.Errorf("got %s after %d calls, want %s after %d", clf.Source, m.calls(), tt.source, tt.calls)
 			}
 			if (clf.ModelUse != nil) != (tt.calls > 0) || clf.Reason != "" {
-				t.Errorf("got use %v, reason %q; want a use only where the model was asked, and no reason", clf.ModelUse, clf.Reason)
+				t.Errorf("got use %v, reason %q; want a use only if the model was called, and no reason", clf.ModelUse, clf.Reason)
 			}
 		})
 	}
 }
 
-// TestCascade_ChecksCacheFirst checks that the cache precedes the lexical
-// stage, so that a prompt keeps its answer.
+// TestCascade_ChecksCacheFirst checks that the cache precedes the lexical stage, so that a prompt
+// keeps its classification.
 func TestCascade_ChecksCacheFirst(t *testing.T) {
-	m := &fakeModel{do: says(goodReply)}
+	m := &fakeModel{do: replyTexts(goodReply)}
 	c := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, Accept: 0.999, Cache: classifier.CacheConfig{Entries: 10}})
 	in := input(sourceRegistry(), "have a look at this code")
 	for _, want := range []contract.Source{contract.SourceLLM, contract.SourceCache, contract.SourceCache} {
@@ -137,7 +137,7 @@ func TestClassify_WithoutModelCall(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m := &fakeModel{do: says(goodReply)}
+			m := &fakeModel{do: replyTexts(goodReply)}
 			clf := open(t, classifier.Config{Mode: tt.mode, Model: m}).Classify(t.Context(), tt.in)
 			if m.calls() != 0 || clf.ModelUse != nil || clf.Source != contract.SourceLexical || clf.Reason != tt.reason {
 				t.Errorf("got %d calls, use %v, source %s, reason %q; want none, nil, lexical, %q", m.calls(), clf.ModelUse, clf.Source, clf.Reason, tt.reason)
@@ -146,12 +146,11 @@ func TestClassify_WithoutModelCall(t *testing.T) {
 	}
 }
 
-// TestClassify_WithoutLexicalModel checks a registry whose lexical model is not
-// trained yet.
+// TestClassify_WithoutLexicalModel checks a registry whose lexical model is not trained yet.
 func TestClassify_WithoutLexicalModel(t *testing.T) {
 	in := classifier.Input{Prompt: "review this", Catalogue: manyAgents(30)}
 	reply := `{"intent":"do_aaa","domains":["domaaa"],"subtasks":[],"confidence":1}`
-	clf := open(t, classifier.Config{Model: &fakeModel{do: says(reply)}}).Classify(t.Context(), in)
+	clf := open(t, classifier.Config{Model: &fakeModel{do: replyTexts(reply)}}).Classify(t.Context(), in)
 	if clf.Source != contract.SourceLLM || clf.Intent != "do_aaa" {
 		t.Errorf("got %s from %s, want do_aaa from llm", clf.Intent, clf.Source)
 	}

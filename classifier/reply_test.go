@@ -34,46 +34,46 @@ func TestReply_Accepted(t *testing.T) {
 		{"plain", goodReply, plain},
 		{"white space around and inside", " \r\n\t" + strings.ReplaceAll(goodReply, ",", " ,\n ") + "\n\n", plain},
 		{"escaped letters", strings.Replace(goodReply, "python", `p\u0079thon`, 1), plain},
-		{"in a fence", "```json\n" + goodReply + "\n```", plain},
-		{"in a fence without a word", "```\n" + goodReply + "\n```\n", plain},
-		{"in a fence on one line", "```json " + goodReply + "```", plain},
-		{"no subtasks at all", edit(t, "subtasks", nil), plain},
+		{"code fence", "```json\n" + goodReply + "\n```", plain},
+		{"code fence without a language", "```\n" + goodReply + "\n```\n", plain},
+		{"code fence on one line", "```json " + goodReply + "```", plain},
+		{"no subtasks", editReply(t, "subtasks", nil), plain},
 		{"unknown", `{"intent":"unknown","domains":["unknown"],"subtasks":[],"confidence":0.2}`, contract.Classification{
 			Intent: contract.Unknown, Domains: []string{contract.Unknown}, Subtasks: []contract.Subtask{}, Confidence: 0.2,
 		}},
 		{"unknown without a domain", `{"intent":"unknown","domains":[],"subtasks":[],"confidence":0}`, contract.Classification{
 			Intent: contract.Unknown, Domains: []string{}, Subtasks: []contract.Subtask{},
 		}},
-		{"an unknown domain", edit(t, "domains", []string{"unknown"}), with(func(c *contract.Classification) { c.Domains = []string{"unknown"} })},
-		{"three domains in the model's order", edit(t, "domains", []string{"python", "docs", "azure"}), with(func(c *contract.Classification) {
+		{"unknown domain", editReply(t, "domains", []string{"unknown"}), with(func(c *contract.Classification) { c.Domains = []string{"unknown"} })},
+		{"three domains in the model's order", editReply(t, "domains", []string{"python", "docs", "azure"}), with(func(c *contract.Classification) {
 			c.Domains = []string{"python", "docs", "azure"}
 		})},
-		{"a domain said twice", edit(t, "domains", []string{"python", "docs", "python"}), with(func(c *contract.Classification) {
+		{"duplicate domain", editReply(t, "domains", []string{"python", "docs", "python"}), with(func(c *contract.Classification) {
 			c.Domains = []string{"python", "docs"}
 		})},
-		{"surest", edit(t, "confidence", 1), with(func(c *contract.Classification) { c.Confidence = 1 })},
-		{"a negative zero", strings.Replace(goodReply, "0.93", "-0.0", 1), with(func(c *contract.Classification) { c.Confidence = 0 })},
+		{"surest", editReply(t, "confidence", 1), with(func(c *contract.Classification) { c.Confidence = 1 })},
+		{"negative zero", strings.Replace(goodReply, "0.93", "-0.0", 1), with(func(c *contract.Classification) { c.Confidence = 0 })},
 		{"one subtask", replyWith(subtask), subtasks(
 			contract.Subtask{Title: "Review it", Reason: "asked for", Intent: "code_review", Domains: []string{"python"}})},
 		{
-			"subtasks of the parent's kind", replyWith(`{"title":"A"},{"title":"B","reason":null,"intent":null,"domains":null},{"title":"C","domains":[]}`),
+			"subtasks without labels", replyWith(`{"title":"A"},{"title":"B","reason":null,"intent":null,"domains":null},{"title":"C","domains":[]}`),
 			subtasks(contract.Subtask{Title: "A"}, contract.Subtask{Title: "B"}, contract.Subtask{Title: "C"}),
 		},
-		{"a subtask said twice is done once", replyWith(subtask + "," + subtask + `,{"title":"Review it","intent":"code_review","domains":["docs"]}`), subtasks(
+		{"duplicate subtask", replyWith(subtask + "," + subtask + `,{"title":"Review it","intent":"code_review","domains":["docs"]}`), subtasks(
 			contract.Subtask{Title: "Review it", Reason: "asked for", Intent: "code_review", Domains: []string{"python"}},
 			contract.Subtask{Title: "Review it", Intent: "code_review", Domains: []string{"docs"}})},
-		{"two subtasks of one intent, one of none", replyWith(subtask + "," + strings.Replace(subtask, " it", " that", 1) + `,{"title":"x","intent":"unknown","domains":["unknown"]}`), subtasks(
+		{"two subtasks of one intent, one of unknown", replyWith(subtask + "," + strings.Replace(subtask, " it", " that", 1) + `,{"title":"x","intent":"unknown","domains":["unknown"]}`), subtasks(
 			contract.Subtask{Title: "Review it", Reason: "asked for", Intent: "code_review", Domains: []string{"python"}},
 			contract.Subtask{Title: "Review that", Reason: "asked for", Intent: "code_review", Domains: []string{"python"}},
 			contract.Subtask{Title: "x", Intent: "unknown", Domains: []string{"unknown"}})},
-		{"texts are cleaned", replyWith(`{"title":" a\n\u0000 b\u202e\u2028c\ufeff ","reason":"` + strings.Repeat("é ", 300) + `"}`), subtasks(
+		{"control characters in texts", replyWith(`{"title":" a\n\u0000 b\u202e\u2028c\ufeff ","reason":"` + strings.Repeat("é ", 300) + `"}`), subtasks(
 			contract.Subtask{Title: "a b c", Reason: strings.TrimSpace(strings.Repeat("é ", 100))})},
-		{"the longest title", replyWith(`{"title":"  ` + strings.Repeat("é", 200) + `  "}`), subtasks(contract.Subtask{Title: strings.Repeat("é", 200)})},
-		{"placeholders stay", replyWith(`{"title":"Write to [EMAIL_1]"}`), subtasks(contract.Subtask{Title: "Write to [EMAIL_1]"})},
+		{"longest title", replyWith(`{"title":"  ` + strings.Repeat("é", 200) + `  "}`), subtasks(contract.Subtask{Title: strings.Repeat("é", 200)})},
+		{"placeholders", replyWith(`{"title":"Write to [EMAIL_1]"}`), subtasks(contract.Subtask{Title: "Write to [EMAIL_1]"})},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, m := askOnce(t, says(tt.reply))
+			got, m := classifyOnce(t, replyTexts(tt.reply))
 			if got.Source != contract.SourceLLM || got.Reason != "" || m.calls() != 1 {
 				t.Fatalf("got source %s, reason %q after %d calls (%+v), want llm after one", got.Source, got.Reason, m.calls(), got.ModelUse)
 			}
@@ -99,7 +99,7 @@ func byModel(domains []string) (origins []contract.DomainOrigin) {
 	return origins
 }
 
-// TestReply_Rejected checks the errors that the repair prompt contains.
+// TestReply_Rejected checks the errors in the repair prompt.
 func TestReply_Rejected(t *testing.T) {
 	const badJSON, badValue = llm.ReasonInvalidJSON, llm.ReasonInvalidValue
 	withSubtask := func(subtask string) string { return strings.Replace(goodReply, "[],", "["+subtask+"],", 1) }
@@ -108,69 +108,69 @@ func TestReply_Rejected(t *testing.T) {
 		reason, detail string // detail is a substring of it
 	}{
 		{"prose", "This is a code review.", badJSON, "is not JSON"},
-		{"prose before", "Sure! " + goodReply, badJSON, "is not JSON"},
-		{"prose behind", goodReply + " Hope this helps!", badJSON, "is not JSON"},
-		{"prose around a fence", "Here:\n```json\n" + goodReply + "\n```", badJSON, "is not JSON"},
-		{"an open fence", "```json\n" + goodReply, badJSON, "is not JSON"},
-		{"nothing in a fence", "```json\n```", badJSON, "is not JSON"},
+		{"text before", "Sure! " + goodReply, badJSON, "is not JSON"},
+		{"text after", goodReply + " Hope this helps!", badJSON, "is not JSON"},
+		{"text around a code fence", "Here:\n```json\n" + goodReply + "\n```", badJSON, "is not JSON"},
+		{"open code fence", "```json\n" + goodReply, badJSON, "is not JSON"},
+		{"empty code fence", "```json\n```", badJSON, "is not JSON"},
 		{"only a fence", "```", badJSON, "is not JSON"},
-		{"a wrong value in a fence", "```\n" + edit(t, "intent", "x") + "\n```", badValue, "/intent: must be an intent"},
-		{"cut off", goodReply[:len(goodReply)/2], badJSON, "ends too early"},
+		{"invalid value in a code fence", "```\n" + editReply(t, "intent", "x") + "\n```", badValue, "/intent: must be an intent"},
+		{"truncated", goodReply[:len(goodReply)/2], badJSON, "ends too early"},
 		{"two objects", goodReply + goodReply, badJSON, "is not JSON"},
-		{"an array of one", "[" + goodReply + "]", badJSON, "must be an object, got an array"},
+		{"array of one", "[" + goodReply + "]", badJSON, "must be an object, got an array"},
 		{"null", "null", badJSON, "must be an object, got null"},
 		{"a string", `"code_review"`, badJSON, "must be an object, got a string"},
-		{"a name twice", strings.Replace(goodReply, "{", `{"intent":"code_review",`, 1), badJSON, "intent"},
-		{"another case", strings.Replace(goodReply, "intent", "Intent", 1), badJSON, "Intent"},
-		{"a name that looks alike", strings.Replace(goodReply, "intent", "іntent", 1), badJSON, "unknown member"},
-		{"a name too many", strings.Replace(goodReply, "{", `{"agent":"quality_agent",`, 1), badJSON, `unknown member "agent"`},
+		{"duplicate member", strings.Replace(goodReply, "{", `{"intent":"code_review",`, 1), badJSON, "intent"},
+		{"member in another case", strings.Replace(goodReply, "intent", "Intent", 1), badJSON, "Intent"},
+		{"homoglyph in a member", strings.Replace(goodReply, "intent", "іntent", 1), badJSON, "unknown member"},
+		{"unknown member", strings.Replace(goodReply, "{", `{"agent":"quality_agent",`, 1), badJSON, `unknown member "agent"`},
 		{"NUL inside", strings.Replace(goodReply, "code", "co\x00de", 1), badJSON, "is not JSON"},
-		{"another space than JSON's", goodReply + "\u00a0", badJSON, "is not JSON"},
-		{"NUL behind", goodReply + "\x00", badJSON, "is not JSON"},
+		{"non-breaking space after", goodReply + "\u00a0", badJSON, "is not JSON"},
+		{"NUL after", goodReply + "\x00", badJSON, "is not JSON"},
 		{"byte order mark", "\ufeff" + goodReply, badJSON, "byte order mark"},
 		{"invalid UTF-8", strings.Replace(goodReply, "code", "c\xffde", 1), badJSON, "UTF-8"},
 		{"deep", strings.Repeat("[", 5000), badJSON, "nests deeper"},
 		{"long", goodReply + strings.Repeat(" ", 1<<20) + "x", badJSON, "is longer than 1048576 bytes"},
 
-		{"no intent", edit(t, "intent", nil), badJSON, "/intent: is required"},
+		{"missing intent", editReply(t, "intent", nil), badJSON, "/intent: is required"},
 		{"null intent", strings.Replace(goodReply, `"code_review"`, "null", 1), badJSON, "/intent: is required"},
-		{"no domains", edit(t, "domains", nil), badJSON, "/domains: is required"},
+		{"missing domains", editReply(t, "domains", nil), badJSON, "/domains: is required"},
 		{"null domains", strings.Replace(goodReply, `["python"]`, "null", 1), badJSON, "must be an array, got null"},
 		{"null domain", strings.Replace(goodReply, `"python"`, "null", 1), badJSON, "must be a string, got null"},
 		{"null subtasks", strings.Replace(goodReply, `[],`, "null,", 1), badJSON, "must be an array, got null"},
-		{"no confidence", edit(t, "confidence", nil), badJSON, "/confidence: is required"},
-		{"confidence as text", edit(t, "confidence", "0.9"), badJSON, "must be a number, got a string"},
+		{"missing confidence", editReply(t, "confidence", nil), badJSON, "/confidence: is required"},
+		{"confidence as text", editReply(t, "confidence", "0.9"), badJSON, "must be a number, got a string"},
 		{"confidence NaN", strings.Replace(goodReply, "0.93", "NaN", 1), badJSON, "is not JSON"},
-		{"domains as text", edit(t, "domains", "python"), badJSON, "must be an array, got a string"},
-		{"intent as a list", edit(t, "intent", []string{"code_review"}), badJSON, "must be a string, got an array"},
+		{"domains as text", editReply(t, "domains", "python"), badJSON, "must be an array, got a string"},
+		{"intent as a list", editReply(t, "intent", []string{"code_review"}), badJSON, "must be a string, got an array"},
 
-		{"intent not declared", edit(t, "intent", "write_poem"), badValue, `/intent: must be an intent of the registry or "unknown", got "write_poem"`},
-		{"intent in another case", edit(t, "intent", "Code_Review"), badValue, `got "Code_Review"`},
-		{"intent with a space", edit(t, "intent", "code_review "), badValue, `got "code_review "`},
-		{"intent that looks alike", edit(t, "intent", "cоde_review"), badValue, `got "cоde_review"`},
-		{"intent that is a domain", edit(t, "intent", "python"), badValue, "/intent"},
-		{"no intent in it", edit(t, "intent", ""), badValue, `got ""`},
-		{"intent with a control character", edit(t, "intent", "a\n\x1b[2Jb"), badValue, `got "a\n\x1b[2Jb"`},
-		{"long intent", edit(t, "intent", strings.Repeat("x", 5000)), badValue, `got "` + strings.Repeat("x", 60) + `"`},
-		{"domain not declared", edit(t, "domains", []string{"python", "cobol"}), badValue, `/domains/1: must be a domain of the registry or "unknown", got "cobol"`},
-		{"any domain", edit(t, "domains", []string{"*"}), badValue, `/domains/0: must be a domain`},
-		{"no domain", edit(t, "domains", []string{}), badValue, `/domains: must have 1 to 3 entries; if none fits, the one is "unknown"`},
-		{"four domains", edit(t, "domains", []string{"python", "azure", "docs", "databricks"}), badValue, "/domains: must have at most 3 entries"},
-		{"confidence above 1", edit(t, "confidence", 1.7), badValue, "/confidence: must be at most 1, got 1.7"},
-		{"confidence below 0", edit(t, "confidence", -1), badValue, "/confidence: must be at least 0, got -1"},
+		{"undeclared intent", editReply(t, "intent", "write_poem"), badValue, `/intent: must be an intent of the registry or "unknown", got "write_poem"`},
+		{"intent in another case", editReply(t, "intent", "Code_Review"), badValue, `got "Code_Review"`},
+		{"intent with a space", editReply(t, "intent", "code_review "), badValue, `got "code_review "`},
+		{"homoglyph in an intent", editReply(t, "intent", "cоde_review"), badValue, `got "cоde_review"`},
+		{"domain as the intent", editReply(t, "intent", "python"), badValue, "/intent"},
+		{"empty intent", editReply(t, "intent", ""), badValue, `got ""`},
+		{"intent with a control character", editReply(t, "intent", "a\n\x1b[2Jb"), badValue, `got "a\n\x1b[2Jb"`},
+		{"long intent", editReply(t, "intent", strings.Repeat("x", 5000)), badValue, `got "` + strings.Repeat("x", 60) + `"`},
+		{"undeclared domain", editReply(t, "domains", []string{"python", "cobol"}), badValue, `/domains/1: must be a domain of the registry or "unknown", got "cobol"`},
+		{"wildcard domain", editReply(t, "domains", []string{"*"}), badValue, `/domains/0: must be a domain`},
+		{"no domain", editReply(t, "domains", []string{}), badValue, `/domains: must have 1 to 3 entries; if none fits, the one is "unknown"`},
+		{"four domains", editReply(t, "domains", []string{"python", "azure", "docs", "databricks"}), badValue, "/domains: must have at most 3 entries"},
+		{"confidence above 1", editReply(t, "confidence", 1.7), badValue, "/confidence: must be at most 1, got 1.7"},
+		{"confidence below 0", editReply(t, "confidence", -1), badValue, "/confidence: must be at least 0, got -1"},
 		{"four subtasks", withSubtask(`{"title":"a"},{"title":"b"},{"title":"c"},{"title":"d"}`), badValue, "/subtasks: must have at most 3 entries"},
-		{"no title", withSubtask(`{"reason":"x"}`), badJSON, "/subtasks/0/title: is required"},
-		{"an empty title", withSubtask(`{"title":"a"},{"title":" \n\u0007"}`), badValue, "/subtasks/1/title: must be 1 to 200 characters long"},
-		{"a long title", withSubtask(`{"title":"` + strings.Repeat("x", 201) + `"}`), badValue, "/subtasks/0/title: must be 1 to 200 characters long"},
-		{"a subtask's intent", withSubtask(`{"title":"a","intent":"x"}`), badValue, "/subtasks/0/intent: must be an intent"},
-		{"a subtask's domain", withSubtask(`{"title":"a","domains":["*"]}`), badValue, "/subtasks/0/domains/0: must be a domain"},
-		{"a subtask's domains", withSubtask(`{"title":"a","domains":["python","azure","docs","databricks"]}`), badValue, "/subtasks/0/domains: must have at most 3"},
-		{"a subtask as text", withSubtask(`"review"`), badJSON, "must be an object, got a string"},
-		{"a subtask with a name too many", withSubtask(`{"title":"a","agent":"x"}`), badJSON, `unknown member "agent"`},
+		{"missing title", withSubtask(`{"reason":"x"}`), badJSON, "/subtasks/0/title: is required"},
+		{"blank title", withSubtask(`{"title":"a"},{"title":" \n\u0007"}`), badValue, "/subtasks/1/title: must be 1 to 200 characters long"},
+		{"title too long", withSubtask(`{"title":"` + strings.Repeat("x", 201) + `"}`), badValue, "/subtasks/0/title: must be 1 to 200 characters long"},
+		{"invalid intent of a subtask", withSubtask(`{"title":"a","intent":"x"}`), badValue, "/subtasks/0/intent: must be an intent"},
+		{"invalid domain of a subtask", withSubtask(`{"title":"a","domains":["*"]}`), badValue, "/subtasks/0/domains/0: must be a domain"},
+		{"four domains of a subtask", withSubtask(`{"title":"a","domains":["python","azure","docs","databricks"]}`), badValue, "/subtasks/0/domains: must have at most 3"},
+		{"string as a subtask", withSubtask(`"review"`), badJSON, "must be an object, got a string"},
+		{"unknown member of a subtask", withSubtask(`{"title":"a","agent":"x"}`), badJSON, `unknown member "agent"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, m := askOnce(t, says(tt.reply))
+			got, m := classifyOnce(t, replyTexts(tt.reply))
 			if got.Source != contract.SourceLexical || got.Reason != tt.reason || got.Intent != "code_review" {
 				t.Errorf("got %s from %s, reason %q; want code_review from lexical, %q", got.Intent, got.Source, got.Reason, tt.reason)
 			}
@@ -233,18 +233,18 @@ func checkDistinct(t failer, domains []string) {
 	}
 }
 
-// checkUse checks that the recorded calls fit the result.
+// checkUse checks that the recorded calls are consistent with the result.
 func checkUse(t failer, clf *contract.Classification) {
 	t.Helper()
 	if clf.ModelUse == nil {
-		t.Errorf("got no account of the model's use")
+		t.Errorf("got no model use, want one")
 		return
 	}
 	var sum contract.Tokens
 	for _, call := range clf.Calls {
 		sum.Add(call.Tokens)
 		if len(call.Reply) > contract.MaxReplyExcerpt || !utf8.ValidString(call.Reply) {
-			t.Errorf("got a reply of %d bytes in the account, want at most %d, valid", len(call.Reply), contract.MaxReplyExcerpt)
+			t.Errorf("got a recorded reply of %d bytes, want at most %d, valid", len(call.Reply), contract.MaxReplyExcerpt)
 		}
 	}
 	if sum != clf.Tokens {
@@ -259,7 +259,7 @@ func checkUse(t failer, clf *contract.Classification) {
 		t.Errorf("got source llm, reason %q after outcome %q; want no reason after ok", clf.Reason, last)
 	case clf.Reason == llm.ReasonTimeout: // may occur between two calls
 	case clf.Source == contract.SourceLexical && (last != clf.Reason || clf.Reason == ""):
-		t.Errorf("got a stand-in with reason %q after outcome %q, want the outcome as the reason", clf.Reason, last)
+		t.Errorf("got a fallback with reason %q after outcome %q, want the outcome as the reason", clf.Reason, last)
 	}
 }
 
@@ -279,7 +279,7 @@ func FuzzReply(f *testing.F) {
 	s := exampleRegistry()
 	in := input(s, "review this python code")
 	f.Fuzz(func(t *testing.T, text string, truncated bool) {
-		m := &fakeModel{do: replies(llm.Reply{Text: text, Truncated: truncated})}
+		m := &fakeModel{do: replySequence(llm.Reply{Text: text, Truncated: truncated})}
 		c, err := classifier.New(classifier.Config{Model: m})
 		if err != nil {
 			t.Fatal(err)

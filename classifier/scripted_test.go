@@ -22,9 +22,8 @@ func (m asModel) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, er
 	return m.from.Generate(ctx, req)
 }
 
-// TestReply_AllCases sends every reply case through a real provider and the
-// classifier: it is accepted, or the lexical result is used with the right
-// reason.
+// TestReply_AllCases sends every reply case through a real provider and the classifier: either the
+// reply is accepted, or the lexical result is used with the expected reason.
 func TestReply_AllCases(t *testing.T) {
 	s := sourceRegistry()
 	in := input(s, "review this python code")
@@ -59,12 +58,12 @@ func TestReply_AllCases(t *testing.T) {
 			if n := server.Calls(); n > 2 {
 				t.Errorf("got %d calls, want at most 2", n)
 			}
-			// Failures are not cached; accepted replies are.
+			// Only accepted replies are cached.
 			if clf.Reason != "" || scripted.Endless {
 				return
 			}
 			if again := c.Classify(t.Context(), in); again.Source != contract.SourceCache {
-				t.Errorf("asked again: got source %s, want cache", again.Source)
+				t.Errorf("second call: got source %s, want cache", again.Source)
 			}
 		})
 	}

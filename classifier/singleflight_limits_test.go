@@ -20,7 +20,7 @@ func TestSingleFlight_ModelIgnoresItsContext(t *testing.T) {
 		<-time.After(time.Minute)
 		return &llm.Reply{Text: goodReply}, nil
 	}}
-	bubble(t, classifier.Config{Model: m, Timeout: time.Second}, func(t *testing.T, c *classifier.Classifier) {
+	inBubble(t, classifier.Config{Model: m, Timeout: time.Second}, func(t *testing.T, c *classifier.Classifier) {
 		for range 3 {
 			begun := time.Now()
 			got := c.Classify(t.Context(), input(sourceRegistry(), "review this python code"))
@@ -34,14 +34,14 @@ func TestSingleFlight_ModelIgnoresItsContext(t *testing.T) {
 	})
 }
 
-// TestSingleFlight_LimitsCallsInFlight checks the limit of calls in flight,
-// which callers do not end.
+// TestSingleFlight_LimitsCallsInFlight checks the limit of calls in flight, which continue after
+// their callers have ended.
 func TestSingleFlight_LimitsCallsInFlight(t *testing.T) {
 	const most = 256
-	m := &fakeModel{do: silent()}
-	bubble(t, classifier.Config{Model: m}, func(t *testing.T, c *classifier.Classifier) {
+	m := &fakeModel{do: neverReply()}
+	inBubble(t, classifier.Config{Model: m}, func(t *testing.T, c *classifier.Classifier) {
 		in := input(sourceRegistry(), "")
-		var all []*asking
+		var all []*pendingCall
 		for i := range most + 10 {
 			in.Prompt = fmt.Sprintf("review this python code, number %d", i)
 			all = append(all, start(t.Context(), c, in))
@@ -72,7 +72,7 @@ func TestClose_CancelsCallsInFlight(t *testing.T) {
 		close(returned)
 		return nil, ctx.Err()
 	}}
-	bubble(t, classifier.Config{Model: m}, func(t *testing.T, c *classifier.Classifier) {
+	inBubble(t, classifier.Config{Model: m}, func(t *testing.T, c *classifier.Classifier) {
 		in := input(sourceRegistry(), "review this python code")
 		a := start(t.Context(), c, in)
 		synctest.Wait()
@@ -80,20 +80,20 @@ func TestClose_CancelsCallsInFlight(t *testing.T) {
 		select {
 		case <-returned:
 		default:
-			t.Error("Close returned before the call had")
+			t.Error("got Close return before the call")
 		}
 		<-a.done
-		for name, clf := range map[string]contract.Classification{"under way": a.clf, "afterwards": c.Classify(t.Context(), in)} {
+		for name, clf := range map[string]contract.Classification{"during Close": a.clf, "after Close": c.Classify(t.Context(), in)} {
 			if clf.Reason != llm.ReasonUnavailable || clf.Intent != "code_review" || clf.Source != contract.SourceLexical {
 				t.Errorf("%s: got %s from %s, reason %q; want code_review from lexical, %q", name, clf.Intent, clf.Source, clf.Reason, llm.ReasonUnavailable)
 			}
 		}
-		c.Close() // closing again has no effect
+		c.Close() // a second Close has no effect
 	})
 }
 
-// TestSingleFlight_ModelExitsItsGoroutine checks that a model that exits its
-// goroutine counts as a failed call.
+// TestSingleFlight_ModelExitsItsGoroutine checks that a call counts as failed if the model exits
+// its goroutine.
 func TestSingleFlight_ModelExitsItsGoroutine(t *testing.T) {
 	m := &fakeModel{do: func(context.Context, int, *llm.Request) (*llm.Reply, error) {
 		runtime.Goexit()

@@ -16,15 +16,15 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// asking is one Classify in its own goroutine.
-type asking struct {
+// pendingCall is one Classify in its own goroutine.
+type pendingCall struct {
 	clf  contract.Classification
 	took time.Duration
 	done chan struct{}
 }
 
-func start(ctx context.Context, c *classifier.Classifier, in classifier.Input) *asking {
-	a := &asking{done: make(chan struct{})}
+func start(ctx context.Context, c *classifier.Classifier, in classifier.Input) *pendingCall {
+	a := &pendingCall{done: make(chan struct{})}
 	begun := time.Now()
 	go func() {
 		defer close(a.done)
@@ -48,8 +48,8 @@ func replyAfter(d time.Duration, then script) script {
 	}
 }
 
-// bubble runs a test with a classifier in a synctest bubble.
-func bubble(t *testing.T, cfg classifier.Config, body func(t *testing.T, c *classifier.Classifier)) {
+// inBubble runs a test with a classifier in a synctest bubble.
+func inBubble(t *testing.T, cfg classifier.Config, body func(t *testing.T, c *classifier.Classifier)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := classifier.New(cfg)
@@ -61,17 +61,16 @@ func bubble(t *testing.T, cfg classifier.Config, body func(t *testing.T, c *clas
 	})
 }
 
-// TestSingleFlight_SharesOneCall checks that 50 callers share one call and its
-// result, with and without a cache. A later caller finds the cache, or starts a
-// new call.
+// TestSingleFlight_SharesOneCall checks that 50 callers share one call and its result, with and
+// without a cache. A later caller gets the cached result, or starts a new call.
 func TestSingleFlight_SharesOneCall(t *testing.T) {
 	for _, entries := range []int{0, 10} {
 		t.Run(fmt.Sprintf("%d entries", entries), func(t *testing.T) {
-			m := &fakeModel{do: replyAfter(time.Second, says(goodReply))}
+			m := &fakeModel{do: replyAfter(time.Second, replyTexts(goodReply))}
 			cfg := classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: entries}}
-			bubble(t, cfg, func(t *testing.T, c *classifier.Classifier) {
+			inBubble(t, cfg, func(t *testing.T, c *classifier.Classifier) {
 				in := input(sourceRegistry(), "review this python code")
-				var callers []*asking
+				var callers []*pendingCall
 				for range 50 {
 					callers = append(callers, start(t.Context(), c, in))
 				}
@@ -81,7 +80,7 @@ func TestSingleFlight_SharesOneCall(t *testing.T) {
 						t.Errorf("caller %d: got %s after %s, want llm after 1s", i, a.clf.Source, a.took)
 					}
 					if diff := cmp.Diff(callers[0].clf, a.clf); diff != "" {
-						t.Errorf("caller %d got something else (-first +this):\n%s", i, diff)
+						t.Errorf("caller %d: got another result (-first +this):\n%s", i, diff)
 					}
 				}
 				if n := m.calls(); n != 1 {
@@ -92,26 +91,25 @@ func TestSingleFlight_SharesOneCall(t *testing.T) {
 					want = contract.SourceCache
 				}
 				if got := c.Classify(t.Context(), in).Source; got != want {
-					t.Errorf("afterwards: got %s, want %s", got, want)
+					t.Errorf("later caller: got %s, want %s", got, want)
 				}
 			})
 		})
 	}
 }
 
-// TestSingleFlight_SharesFailures checks that callers share a failure, which is
-// not cached.
+// TestSingleFlight_SharesFailures checks that callers share a failure, which is not cached.
 func TestSingleFlight_SharesFailures(t *testing.T) {
 	m := &fakeModel{do: func(ctx context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
 		if nth == 0 {
-			return replyAfter(time.Second, fails(&llm.Error{Reason: llm.ReasonRateLimited}))(ctx, nth, req)
+			return replyAfter(time.Second, failWith(&llm.Error{Reason: llm.ReasonRateLimited}))(ctx, nth, req)
 		}
-		return says(goodReply)(ctx, nth, req)
+		return replyTexts(goodReply)(ctx, nth, req)
 	}}
-	bubble(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}}, func(t *testing.T, c *classifier.Classifier) {
+	inBubble(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}}, func(t *testing.T, c *classifier.Classifier) {
 		in := input(sourceRegistry(), "review this python code")
 		first, second := start(t.Context(), c, in), start(t.Context(), c, in)
-		for _, a := range []*asking{first, second} {
+		for _, a := range []*pendingCall{first, second} {
 			<-a.done
 			if a.clf.Source != contract.SourceLexical || a.clf.Reason != llm.ReasonRateLimited || len(a.clf.Calls) != 1 {
 				t.Errorf("got %s, reason %q, %d calls; want lexical, %q, 1", a.clf.Source, a.clf.Reason, len(a.clf.Calls), llm.ReasonRateLimited)
@@ -121,13 +119,13 @@ func TestSingleFlight_SharesFailures(t *testing.T) {
 			t.Errorf("got %d calls, want 1", n)
 		}
 		if got := c.Classify(t.Context(), in); got.Source != contract.SourceLLM {
-			t.Errorf("afterwards: got %s, want llm", got.Source)
+			t.Errorf("later caller: got %s, want llm", got.Source)
 		}
 	})
 }
 
-// TestSingleFlight_CallersTimeOutAlone checks that a caller times out alone and
-// in time, while the call continues for others and for the cache.
+// TestSingleFlight_CallersTimeOutAlone checks that a caller times out by its own deadline, while
+// the call continues for others and for the cache.
 func TestSingleFlight_CallersTimeOutAlone(t *testing.T) {
 	const modelTakes = time.Second
 	in := input(sourceRegistry(), "review this python code")
@@ -142,12 +140,12 @@ func TestSingleFlight_CallersTimeOutAlone(t *testing.T) {
 		detail  string
 	}{
 		{"no deadline", context.WithCancel, modelTakes, contract.SourceLLM, ""},
-		{"a long deadline", deadline(time.Minute), modelTakes, contract.SourceLLM, ""},
-		{"just enough", deadline(2*modelTakes + 2), modelTakes, contract.SourceLLM, ""},
-		{"half of a second", deadline(time.Second), 500 * time.Millisecond, contract.SourceLexical, "no reply within 500ms"},
-		{"half of 20 ms", deadline(20 * time.Millisecond), 10 * time.Millisecond, contract.SourceLexical, "no reply within 10ms"},
-		{"half of nearly nothing", deadline(2), 1, contract.SourceLexical, "no reply within 0s"},
-		{"cancelled after a while", func(ctx context.Context) (context.Context, context.CancelFunc) {
+		{"long deadline", deadline(time.Minute), modelTakes, contract.SourceLLM, ""},
+		{"deadline above twice the reply time", deadline(2*modelTakes + 2), modelTakes, contract.SourceLLM, ""},
+		{"deadline of 1 s", deadline(time.Second), 500 * time.Millisecond, contract.SourceLexical, "no reply within 500ms"},
+		{"deadline of 20 ms", deadline(20 * time.Millisecond), 10 * time.Millisecond, contract.SourceLexical, "no reply within 10ms"},
+		{"deadline of 2 ns", deadline(2), 1, contract.SourceLexical, "no reply within 0s"},
+		{"cancelled during the call", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			timer := time.AfterFunc(300*time.Millisecond, cancel)
 			return ctx, func() { timer.Stop(); cancel() }
@@ -156,11 +154,11 @@ func TestSingleFlight_CallersTimeOutAlone(t *testing.T) {
 	for _, tt := range tests {
 		for _, first := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, starts the call: %v", tt.name, first), func(t *testing.T) {
-				m := &fakeModel{do: replyAfter(modelTakes, says(goodReply))}
-				bubble(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}}, func(t *testing.T, c *classifier.Classifier) {
+				m := &fakeModel{do: replyAfter(modelTakes, replyTexts(goodReply))}
+				inBubble(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}}, func(t *testing.T, c *classifier.Classifier) {
 					ctx, cancel := tt.context(t.Context())
 					defer cancel()
-					var patient, caller *asking
+					var patient, caller *pendingCall
 					if first {
 						caller = start(ctx, c, in)
 						synctest.Wait()
@@ -185,7 +183,7 @@ func TestSingleFlight_CallersTimeOutAlone(t *testing.T) {
 					}
 					<-patient.done
 					if patient.clf.Source != contract.SourceLLM || patient.took != modelTakes {
-						t.Errorf("the other: got %s after %s, want llm after %s", patient.clf.Source, patient.took, modelTakes)
+						t.Errorf("other caller: got %s after %s, want llm after %s", patient.clf.Source, patient.took, modelTakes)
 					}
 					if n := m.calls(); n != 1 {
 						t.Errorf("got %d calls, want 1", n)
@@ -199,8 +197,8 @@ func TestSingleFlight_CallersTimeOutAlone(t *testing.T) {
 // TestSingleFlight_LateReplyIsCached checks that a reply after the caller's
 // deadline is cached.
 func TestSingleFlight_LateReplyIsCached(t *testing.T) {
-	m := &fakeModel{do: replyAfter(1500*time.Millisecond, says(goodReply))}
-	bubble(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}}, func(t *testing.T, c *classifier.Classifier) {
+	m := &fakeModel{do: replyAfter(1500*time.Millisecond, replyTexts(goodReply))}
+	inBubble(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}}, func(t *testing.T, c *classifier.Classifier) {
 		in := input(sourceRegistry(), "review this python code")
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -210,7 +208,7 @@ func TestSingleFlight_LateReplyIsCached(t *testing.T) {
 		<-time.After(1500 * time.Millisecond)
 		synctest.Wait()
 		if got := c.Classify(t.Context(), in); got.Source != contract.SourceCache || m.calls() != 1 {
-			t.Errorf("later: got %s after %d calls, want cache after 1", got.Source, m.calls())
+			t.Errorf("later caller: got %s after %d calls, want cache after 1", got.Source, m.calls())
 		}
 	})
 }
@@ -218,7 +216,7 @@ func TestSingleFlight_LateReplyIsCached(t *testing.T) {
 // TestClassify_ExpiredContextStartsNoCall checks that an expired context starts
 // no call.
 func TestClassify_ExpiredContextStartsNoCall(t *testing.T) {
-	m := &fakeModel{do: says(goodReply)}
+	m := &fakeModel{do: replyTexts(goodReply)}
 	c := open(t, classifier.Config{Model: m})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -239,26 +237,26 @@ func TestClassify_OneTimeoutForAllCalls(t *testing.T) {
 		do   script
 		want []string
 	}{
-		{"silent", silent(), []string{"classify llm_timeout"}},
-		{"silent to the repair", func(ctx context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
+		{"no reply", neverReply(), []string{"classify llm_timeout"}},
+		{"no reply to the repair", func(ctx context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
 			if nth == 0 {
-				return replyAfter(1200*time.Millisecond, says("nonsense"))(ctx, nth, req)
+				return replyAfter(1200*time.Millisecond, replyTexts("nonsense"))(ctx, nth, req)
 			}
-			return silent()(ctx, nth, req)
+			return neverReply()(ctx, nth, req)
 		}, []string{"classify llm_invalid_json", "repair llm_timeout"}},
-		{"two slow replies", replyAfter(1200*time.Millisecond, says("nonsense", goodReply)), []string{"classify llm_invalid_json", "repair llm_timeout"}},
-		{"just in time", replyAfter(999*time.Millisecond, says("nonsense", goodReply)), []string{"classify llm_invalid_json", "repair ok"}},
+		{"two slow replies", replyAfter(1200*time.Millisecond, replyTexts("nonsense", goodReply)), []string{"classify llm_invalid_json", "repair llm_timeout"}},
+		{"slow replies within the timeout", replyAfter(999*time.Millisecond, replyTexts("nonsense", goodReply)), []string{"classify llm_invalid_json", "repair ok"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, classifier.Config{Model: &fakeModel{do: tt.do}}, func(t *testing.T, c *classifier.Classifier) {
+			inBubble(t, classifier.Config{Model: &fakeModel{do: tt.do}}, func(t *testing.T, c *classifier.Classifier) {
 				begun := time.Now()
 				got := c.Classify(t.Context(), input(sourceRegistry(), "review this python code"))
 				if diff := cmp.Diff(tt.want, outcomes(&got)); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)
 				}
 				if took := time.Since(begun); took > classifier.DefaultTimeout {
-					t.Errorf("took %s, want at most %s", took, classifier.DefaultTimeout)
+					t.Errorf("got a call of %s, want at most %s", took, classifier.DefaultTimeout)
 				}
 				checkUse(t, &got)
 			})
@@ -266,32 +264,32 @@ func TestClassify_OneTimeoutForAllCalls(t *testing.T) {
 	}
 }
 
-// hooked is a context that calls a hook when its deadline is first read.
-type hooked struct {
+// hookContext is a context that calls a hook when its deadline is first read.
+type hookContext struct {
 	context.Context //nolint:containedctx // it is one
 	once            *sync.Once
 	hook            func()
 }
 
-func (h hooked) Deadline() (time.Time, bool) {
+func (h hookContext) Deadline() (time.Time, bool) {
 	h.once.Do(h.hook)
 	return h.Context.Deadline()
 }
 
-// TestSingleFlight_FindsReplyCachedMeanwhile checks that a reply that arrives
-// between the cache lookup and the start of a call is found.
+// TestSingleFlight_FindsReplyCachedMeanwhile checks that a reply is found that arrives between the
+// cache lookup and the start of a call.
 func TestSingleFlight_FindsReplyCachedMeanwhile(t *testing.T) {
-	m := &fakeModel{do: says(goodReply)}
+	m := &fakeModel{do: replyTexts(goodReply)}
 	c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}})
 	in := input(sourceRegistry(), "review this python code")
-	ctx := hooked{t.Context(), new(sync.Once), func() { c.Classify(t.Context(), in) }}
+	ctx := hookContext{t.Context(), new(sync.Once), func() { c.Classify(t.Context(), in) }}
 	if got := c.Classify(ctx, in); got.Source != contract.SourceCache || got.Intent != "code_review" || m.calls() != 1 {
 		t.Errorf("got %s from %s after %d calls, want code_review from cache after 1", got.Intent, got.Source, m.calls())
 	}
 }
 
-// TestSingleFlight_ManyCallers checks random concurrent callers: each gets an
-// answer in time, and there is never more than one call per key.
+// TestSingleFlight_ManyCallers checks random concurrent callers: each gets a result in time, and at
+// most one call is running per key.
 func TestSingleFlight_ManyCallers(t *testing.T) {
 	s := sourceRegistry()
 	words := input(s, "").Lexical
@@ -310,7 +308,7 @@ func TestSingleFlight_ManyCallers(t *testing.T) {
 		takes := time.Duration(rapid.IntRange(0, 3000).Draw(rt, "takes")) * time.Millisecond
 		texts := rapid.SliceOfN(rapid.SampledFrom([]string{goodReply, "x", ""}), 1, 4).Draw(rt, "texts")
 		synctest.Test(t, func(t *testing.T) {
-			m := &fakeModel{do: replyAfter(takes, says(texts...))}
+			m := &fakeModel{do: replyAfter(takes, replyTexts(texts...))}
 			c, err := classifier.New(classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}})
 			if err != nil {
 				t.Fatal(err)
@@ -325,7 +323,7 @@ func TestSingleFlight_ManyCallers(t *testing.T) {
 					begun := time.Now()
 					clf := c.Classify(ctx, classifier.Input{Prompt: caller.prompt, Catalogue: s, Lexical: words})
 					if took, most := time.Since(begun), min(caller.limit/2, classifier.DefaultTimeout); took > most {
-						t.Errorf("%+v: took %s, want at most %s", caller, took, most)
+						t.Errorf("%+v: got a result after %s, want at most %s", caller, took, most)
 					}
 					checkReply(t, s, &clf)
 				})

@@ -9,8 +9,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 )
 
-// TestClassify_SourceRegistry classifies with a registry file that contains
-// only names.
+// TestClassify_SourceRegistry classifies with a registry file that contains labels only.
 func TestClassify_SourceRegistry(t *testing.T) {
 	const file = "../capabilities/testdata/source.yaml"
 	data, err := os.ReadFile(file)

@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// learnedRegistry has enough examples for a calibrated model, which then
-// determines the boundaries of requests.
+// learnedRegistry has enough examples for a calibrated model, which determines the boundaries of
+// requests.
 func learnedRegistry() *capabilities.Catalogue {
 	agent := func(id, intent, domain string, verbs, objects []string) *contract.RegistryEntry {
 		e := &contract.RegistryEntry{ID: id, Match: contract.Match{Intent: []string{intent}, Domains: []string{domain}}, Examples: map[string][]string{}}
@@ -39,7 +39,7 @@ func TestSplit_StatisticalModel(t *testing.T) {
 	s := learnedRegistry()
 	m := lexical.Train(classifier.BuildCorpus(s))
 	if !m.Calibrated() {
-		t.Fatal("got a model that is not calibrated, want one")
+		t.Fatal("got an uncalibrated model, want a calibrated one")
 	}
 	c, err := classifier.New(classifier.Config{})
 	if err != nil {

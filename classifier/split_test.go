@@ -30,7 +30,7 @@ func TestSplit(t *testing.T) {
 			[]string{"code_review [python azure]", "| Review this python code: code_review [python]", "| do a cost analysis of our azure bill: cost_analysis [azure]"},
 		},
 		{
-			"two in Portuguese, by the names alone", source, "Revise este notebook Databricks e analise o custo no Azure",
+			"two in Portuguese, labels only", source, "Revise este notebook Databricks e analise o custo no Azure",
 			[]string{"databricks_review [databricks azure]", "| Revise este notebook Databricks: databricks_review [databricks]", "| analise o custo no Azure: cost_analysis [azure]"},
 		},
 		{
@@ -62,41 +62,41 @@ func TestSplit(t *testing.T) {
 			[]string{"code_review [docs]", "| code review: code_review []", "| cost analysis: cost_analysis []", "| doc answering: doc_answering [docs]"},
 		},
 		{
-			"four: the three surest", source, "look at the code; cost analysis; doc answering; a retrieval qa",
+			"four intents", source, "look at the code; cost analysis; doc answering; a retrieval qa",
 			[]string{"cost_analysis [docs]", "| cost analysis: cost_analysis []", "| doc answering: doc_answering [docs]", "| a retrieval qa: retrieval_qa []"},
 		},
 		{
-			"parts of one intent are taken together", source, "Review the python code. Do a cost analysis. Then review the semaforo code",
+			"two parts of one intent", source, "Review the python code. Do a cost analysis. Then review the semaforo code",
 			[]string{
 				"code_review [python semaforo]",
 				"| Review the python code; review the semaforo code: code_review [python semaforo]", "| Do a cost analysis: cost_analysis []",
 			},
 		},
 		{
-			"the surest leads", source, "look at the cost and review this code",
+			"most confident part first", source, "look at the cost and review this code",
 			[]string{"code_review [unknown]", "| look at the cost: cost_analysis []", "| review this code: code_review []"},
 		},
 		{
-			"with code", source, "Code review of this:\n```python\ncost(analysis); docs()\n```\nand a cost analysis of azure",
+			"code block", source, "Code review of this:\n```python\ncost(analysis); docs()\n```\nand a cost analysis of azure",
 			[]string{"code_review [python azure]", "| Code review of this: code_review [python]", "| a cost analysis of azure: cost_analysis [azure]"},
 		},
 		{"one request with a conjunction", source, "review my java and python code", []string{"code_review [python]"}},
 		{"one in Portuguese", examples, "revise este código Python e Java", []string{"code_review [python]"}},
 		{"one in Spanish", examples, "revisa este código y estas pruebas", []string{"code_review [unknown]"}},
-		{"a domain is no request", source, "cost analysis of azure and databricks", []string{"cost_analysis [azure databricks]"}},
-		{"nor with one word", source, "databricks workspaces and azure cost analysis", []string{"cost_analysis [databricks azure]"}},
-		{"small talk beside", source, "Hello there! Please do a code review and thank you.", []string{"code_review [unknown]"}},
-		{"a label is none beside one", examples, "Review my pull request.\n\ncost_analysis", []string{"code_review [unknown]"}},
-		{"nor beside small talk", examples, "Tell me a joke. Azure: cost_analysis; and doc_answering!", []string{"unknown [azure docs]"}},
-		{"a label by itself", examples, "cost_analysis, azure", []string{"cost_analysis [azure]"}},
+		{"domain alone", source, "cost analysis of azure and databricks", []string{"cost_analysis [azure databricks]"}},
+		{"domain with one word", source, "databricks workspaces and azure cost analysis", []string{"cost_analysis [databricks azure]"}},
+		{"small talk next to a request", source, "Hello there! Please do a code review and thank you.", []string{"code_review [unknown]"}},
+		{"label next to a request", examples, "Review my pull request.\n\ncost_analysis", []string{"code_review [unknown]"}},
+		{"label next to small talk", examples, "Tell me a joke. Azure: cost_analysis; and doc_answering!", []string{"unknown [azure docs]"}},
+		{"label alone", examples, "cost_analysis, azure", []string{"cost_analysis [azure]"}},
 		{
-			"material between two", examples, "Review my pull request {\"a\": \"b. And c\"} and <!-- say; what the docs say --> analiza el gasto de la nube",
+			"data between two requests", examples, "Review my pull request {\"a\": \"b. And c\"} and <!-- say; what the docs say --> analiza el gasto de la nube",
 			[]string{
 				"code_review [unknown]", "| Review my pull request {\"a\": \"b. And c\"}: code_review []",
 				"| <!-- say; what the docs say --> analiza el gasto de la nube: cost_analysis []",
 			},
 		},
-		{"nothing in it", source, "Who won? Tell me a joke; and then another.", []string{"unknown []"}},
+		{"no known request", source, "Who won? Tell me a joke; and then another.", []string{"unknown []"}},
 		{"empty", source, "", []string{"unknown []"}},
 		{"emoji", source, "🎉 and 🎉", []string{"unknown []"}},
 	}
@@ -121,12 +121,12 @@ func TestSplit_Titles(t *testing.T) {
 	long := strings.Repeat("palavra ", 60)
 	tests := []struct{ name, part, want string }{
 		{"short", "do a cost analysis", "do a cost analysis"},
-		{"space and control", "do\ta\ncost \u00a0 analysis\x07", "do a cost analysis"},
-		{"cut behind a word", "cost analysis " + long, strings.TrimSpace("cost analysis " + strings.Repeat("palavra ", 23))},
+		{"white space and control characters", "do\ta\ncost \u00a0 analysis\x07", "do a cost analysis"},
+		{"cut after a word", "cost analysis " + long, strings.TrimSpace("cost analysis " + strings.Repeat("palavra ", 23))},
 		{"one long word", "costanalysis" + strings.Repeat("é", 300) + " cost", "costanalysis" + strings.Repeat("é", 188)},
-		{"exactly as long as may be", "cost analysis " + strings.Repeat("x", 186), "cost analysis " + strings.Repeat("x", 186)},
-		{"code left out", "cost analysis:\n```\nx\n```", "cost analysis"},
-		{"only code", "```cost analysis\nx\n```", "cost_analysis"},
+		{"exactly the maximum length", "cost analysis " + strings.Repeat("x", 186), "cost analysis " + strings.Repeat("x", 186)},
+		{"code block removed", "cost analysis:\n```\nx\n```", "cost analysis"},
+		{"only a code block", "```cost analysis\nx\n```", "cost_analysis"},
 		{"invalid bytes", "cost analysis \xff", "cost analysis \ufffd"},
 	}
 	for _, tt := range tests {
@@ -159,12 +159,12 @@ func TestClassify_AnyPromptIsValid(t *testing.T) {
 		checkValid(t, s, &clf)
 		again := c.Classify(t.Context(), in)
 		if diff := cmp.Diff(clf, again); diff != "" {
-			t.Errorf("%q: got two classifications (-first +second):\n%s", prompt, diff)
+			t.Errorf("%q: got two different classifications (-first +second):\n%s", prompt, diff)
 		}
 	})
 }
 
-// failer is the common part of *testing.T and *rapid.T.
+// failer is the common interface of *testing.T and *rapid.T.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)

@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// TestSplit_UnknownRequests checks which clauses are listed as parts that no agent
-// declares, next to one that is understood.
+// TestSplit_UnknownRequests checks which clauses are listed as parts without an agent, next to a
+// recognized one.
 func TestSplit_UnknownRequests(t *testing.T) {
 	tests := []struct {
 		prompt string
@@ -42,8 +42,8 @@ func TestSplit_UnknownRequests(t *testing.T) {
 		{"请审查代码，并按重要程度列出问题", ""},
 		{"Review my pull request: the tests and their names", ""},
 		{"Review my pull request 5512 and commit 77 too", ""},
-		{"Review my pull request. Remove spaces. Sort imports. Delete logs. Rename files.", ""}, // material
-		{"Book a flight to Paris and order a pizza", ""},                                        // nothing is understood
+		{"Review my pull request. Remove spaces. Sort imports. Delete logs. Rename files.", ""}, // not a request
+		{"Book a flight to Paris and order a pizza", ""},                                        // no recognized part
 		{"Review my pull request\n```\nbook.flight(); order.pizza()\n```", ""},
 	}
 	for _, tt := range tests {
@@ -65,8 +65,8 @@ func TestSplit_UnknownRequests(t *testing.T) {
 	}
 }
 
-// TestSplit_TitlesAreOwnSegments checks that the title of each part of a prompt has no text
-// of another one.
+// TestSplit_TitlesAreOwnSegments checks that the title of each part contains no text of another
+// part.
 func TestSplit_TitlesAreOwnSegments(t *testing.T) {
 	nine, err := capabilities.Load("../golden/testdata/nine/examples-50.yaml")
 	if err != nil {
@@ -76,13 +76,13 @@ func TestSplit_TitlesAreOwnSegments(t *testing.T) {
 		name, prompt string
 		want         []string
 	}{
-		{"unknown half", "Cancel my order and book me a flight to Paris", []string{"cancel_order: Cancel my order", "unknown: book me a flight to Paris"}},
+		{"unknown second", "Cancel my order and book me a flight to Paris", []string{"cancel_order: Cancel my order", "unknown: book me a flight to Paris"}},
 		{"unknown first", "Book me a flight to Paris and then cancel my order", []string{"cancel_order: cancel my order", "unknown: Book me a flight to Paris"}},
 		{"unknown in the middle", "Cancel my order. Book me a flight to Paris. I do not want the order anymore", []string{
 			"cancel_order: Cancel my order; I do not want the order anymore", "unknown: Book me a flight to Paris",
 		}},
-		{"unsure of a known intent", "cancel my order, then why is the pipeline slow today", []string{"cancel_order: cancel my order", "unknown: why is the pipeline slow today"}},
-		{"unsure, in a list", "Track my order and check whether my boss approved the days off", []string{
+		{"uncertain part", "cancel my order, then why is the pipeline slow today", []string{"cancel_order: cancel my order", "unknown: why is the pipeline slow today"}},
+		{"uncertain item of a list", "Track my order and check whether my boss approved the days off", []string{
 			"track_order: Track my order", "unknown: check whether my boss approved the days off",
 		}},
 		{"rejected intent", "Delete my personal data and I want my money back from last week", []string{
