@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Whatever changes between two definitions, a Builder that has seen the first one makes
-// the same snapshot of the second one as a new Builder.
+// A Builder that has built one definition builds the same snapshot of another as a new Builder
+// does.
 func TestBuilder_ReusedEntriesDoNotChangeSnapshot(t *testing.T) {
 	entry := func(t *rapid.T, id string) *contract.RegistryEntry {
 		return &contract.RegistryEntry{
@@ -56,7 +56,7 @@ func TestBuilder_ReusedEntriesDoNotChangeSnapshot(t *testing.T) {
 	})
 }
 
-// Of two definitions, entries that are the same are split once.
+// Entries that are equal in two definitions are split once.
 func TestBuilder_ReusesEntries(t *testing.T) {
 	var b Builder
 	d := &Definition{Grants: map[string]contract.Grant{"agent1": {Intents: []string{"count"}}}}
@@ -81,6 +81,6 @@ func TestBuilder_ReusesEntries(t *testing.T) {
 		}
 	}
 	if first.Fleet.Revision != second.Fleet.Revision {
-		t.Error("an equal entry changes the revision")
+		t.Error("got another revision for an equal entry, want the same")
 	}
 }

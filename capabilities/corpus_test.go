@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// sharedJSON decodes third-party test material.
+// sharedJSON decodes third-party test data.
 func sharedJSON(t *testing.T, v any, elem ...string) {
 	t.Helper()
 	data, err := os.ReadFile(testkit.Shared(t, elem...))
@@ -22,7 +22,7 @@ func sharedJSON(t *testing.T, v any, elem ...string) {
 	must(t, strictjson.Unmarshal(data, v))
 }
 
-// withID is a registry whose one agent has that id, whatever it is.
+// withID returns a registry whose only agent has this id.
 func withID(t *testing.T, section, id, entry string) []byte {
 	t.Helper()
 	quoted, err := strictjson.Marshal(id) // JSON strings are YAML strings
@@ -30,9 +30,9 @@ func withID(t *testing.T, section, id, entry string) []byte {
 	return []byte("clients: {}\n" + section + ":\n  " + string(quoted) + ": " + entry + "\n")
 }
 
-func TestBadAgentIDs(t *testing.T) {
-	// Words that other systems keep for themselves. The rule allows them, and
-	// no id of ours becomes a file name or a member of a script's object.
+func TestParse_RejectsInvalidAgentIDs(t *testing.T) {
+	// Names that other systems reserve. The rule accepts them, because no id becomes a file name or
+	// a member of an object in a script.
 	elsewhere := []string{"constructor", "null", "true", "con", "nul", "aux"}
 	var ids []string
 	sharedJSON(t, &ids, "corpora", "own-lists", "bad_agent_ids.json")
@@ -41,7 +41,7 @@ func TestBadAgentIDs(t *testing.T) {
 			continue
 		}
 		if contract.ValidAgentID(id) {
-			t.Errorf("ValidAgentID(%q) = true, want false", id)
+			t.Errorf("ValidAgentID(%q): got true, want false", id)
 		}
 		_, err := Parse("f.yaml", withID(t, "grants", id, "{intents: [x]}"))
 		if list, ok := errors.AsType[strictyaml.Errors](err); !ok || list[0].Line != 3 {
@@ -53,12 +53,12 @@ func TestBadAgentIDs(t *testing.T) {
 	}
 }
 
-// Naughty strings as names, utterances and addresses: taken or refused with a
-// place, and what is taken comes out as it went in.
-func TestNaughtyStrings(t *testing.T) {
+// Unusual strings as names, examples and addresses are either rejected with a position, or stored
+// unchanged.
+func TestParse_HandlesUnusualStrings(t *testing.T) {
 	var naughty []string
 	sharedJSON(t, &naughty, "corpora", "naughty-strings", "blns.json")
-	taken := 0
+	accepted := 0
 	for _, s := range naughty {
 		entry := contract.RegistryEntry{
 			Match:    contract.Match{Intent: []string{"x"}, Domains: []string{s}},
@@ -70,25 +70,24 @@ func TestNaughtyStrings(t *testing.T) {
 		snapshot, err := Parse("f.yaml", data)
 		if err != nil {
 			if list, ok := errors.AsType[strictyaml.Errors](err); !ok || list[0].Line < 1 {
-				t.Errorf("%q: got error %v, want one with a place", s, err)
+				t.Errorf("%q: got error %v, want one with a position", s, err)
 			}
 			continue
 		}
-		taken++
+		accepted++
 		if got := snapshot.Catalogue.Agents[0]; got.Keywords[0] != s || got.Examples["x"][0] != s || got.Match.Domains[0] != s {
 			t.Errorf("got %q, %q and %q, want %q", got.Keywords[0], got.Examples["x"][0], got.Match.Domains[0], s)
 		}
 		urlProblem(s)
 		Lint(snapshot)
 	}
-	if taken == 0 || taken == len(naughty) {
-		t.Errorf("took %d of %d, want some and not all", taken, len(naughty))
+	if accepted == 0 || accepted == len(naughty) {
+		t.Errorf("got %d of %d accepted, want some and not all", accepted, len(naughty))
 	}
 }
 
-// Bytes that are made to cost, as somebody may send it to be validated:
-// they are answered, with few words.
-func TestParseHostile(t *testing.T) {
+// Expensive input, as a client may send it for validation, is rejected with a short list of errors.
+func TestParse_LimitsCostOfHostileInput(t *testing.T) {
 	testkit.SkipWithRace(t)
 	const size = 1 << 18
 	repeat := func(s string) string { return strings.Repeat(s, size/len(s)) }
@@ -125,7 +124,7 @@ func TestParseHostile(t *testing.T) {
 			_, err := Parse("f.yaml", []byte(file))
 			list, ok := errors.AsType[strictyaml.Errors](err)
 			if !ok || len(list) > strictyaml.MaxErrors+1 || len(err.Error()) > 8<<10 {
-				t.Errorf("got %d mistakes in %d bytes (%.200v), want a few in a few", len(list), len(fmt.Sprint(err)), err)
+				t.Errorf("got %d errors in %d bytes (%.200v), want a short list", len(list), len(fmt.Sprint(err)), err)
 			}
 		})
 	}

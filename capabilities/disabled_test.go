@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// An operator who disables a registered agent also ends what its labels and examples do
-// to the classification of requests for others.
+// If an operator disables a registered agent, its labels and examples no longer affect the
+// classification of requests.
 func TestSnapshot_DoesNotLearnFromDisabledRegistrations(t *testing.T) {
 	d, err := ParseDefinition("f.yaml", []byte("version: 1\nclients: {a: {match: {intent: [x], domains: [d]}, examples: {x: [hello]}}}\n"+
 		"grants: {v: {intents: [y], domains: [d]}, w: {intents: [y], domains: [e]}}\n"))
@@ -36,11 +36,11 @@ func TestSnapshot_DoesNotLearnFromDisabledRegistrations(t *testing.T) {
 	must(t, err)
 	both := snapshot("v", "w")
 	if both.Catalogue.Version != alone.Catalogue.Version {
-		t.Error("both are disabled: the version differs from that without them")
+		t.Error("got another version for disabled registrations, want that of the file alone")
 	}
-	wantLabels(t, both.Catalogue, []string{"x"}, []string{"d"})
-	wantLabels(t, snapshot("v").Catalogue, []string{"x", "y"}, []string{"d", "e"})
-	wantLabels(t, snapshot("w").Catalogue, []string{"x", "y"}, []string{"d"})
+	checkLabels(t, both.Catalogue, []string{"x"}, []string{"d"})
+	checkLabels(t, snapshot("v").Catalogue, []string{"x", "y"}, []string{"d", "e"})
+	checkLabels(t, snapshot("w").Catalogue, []string{"x", "y"}, []string{"d"})
 	var ids []string
 	for _, a := range snapshot("v").Catalogue.Learned {
 		ids = append(ids, a.ID)
@@ -49,6 +49,6 @@ func TestSnapshot_DoesNotLearnFromDisabledRegistrations(t *testing.T) {
 		t.Errorf("learned (-want +got):\n%s", diff)
 	}
 	if file := snapshot("a"); len(file.Catalogue.Learned) != 3 {
-		t.Error("an agent of the file that is disabled is not learned")
+		t.Error("got no examples of a disabled agent of the file, want them learned")
 	}
 }

@@ -27,7 +27,7 @@ func TestAddExample_KeepsRestOfFile(t *testing.T) {
 	}
 }
 
-func TestAddExample_RejectsWhatIsNotValid(t *testing.T) {
+func TestAddExample_RejectsInvalidInput(t *testing.T) {
 	const valid = "clients:\n  payer:\n    match: { intent: [pay], domains: [bills] }\n"
 	for name, tt := range map[string]struct{ text, agent, intent, example, want string }{
 		"unknown agent":       {valid, "other", "pay", "x", "r.yaml has no agent other"},

@@ -16,8 +16,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// FuzzParse holds that no bytes panic, that what is wrong has a place, and that
-// what is accepted keeps the promises of a Snapshot.
+// FuzzParse checks that no input panics, that each error has a position, and that the invariants of
+// a Snapshot hold for accepted input.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"testdata/source.yaml", "testdata/full.yaml"} {
 		data, err := os.ReadFile(name)
@@ -38,30 +38,30 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			list, ok := errors.AsType[strictyaml.Errors](err)
 			if !ok || len(list) == 0 || list[0].Line < 1 {
-				t.Fatalf("got error %T %v, want strictyaml.Errors with a place", err, err)
+				t.Fatalf("got error %T %v, want strictyaml.Errors with a position", err, err)
 			}
 			return
 		}
 		again, err := Parse("f.yaml", data)
 		if err != nil {
-			t.Fatalf("parsed twice: got error %v", err)
+			t.Fatalf("second parse: got error %v, want none", err)
 		}
 		if diff := cmp.Diff(s, again); diff != "" {
-			t.Fatalf("parsed twice (-first +second):\n%s", diff)
+			t.Fatalf("second parse (-first +second):\n%s", diff)
 		}
 		for i, a := range s.Catalogue.Agents {
 			if !contract.ValidAgentID(a.ID) || s.Catalogue.Agent(a.ID) != a || s.Fleet.Agent(a.ID) == nil || len(a.Match.Intent) == 0 {
-				t.Fatalf("agent %d is not sound: %+v", i, a)
+				t.Fatalf("agent %d is invalid: %+v", i, a)
 			}
 		}
 		if diff := cmp.Diff(Lint(s), Lint(again)); diff != "" {
-			t.Fatalf("linted twice (-first +second):\n%s", diff)
+			t.Fatalf("second lint (-first +second):\n%s", diff)
 		}
 	})
 }
 
-// A registry written as JSON, which is YAML too, reads back as it was.
-func TestParseRoundTrip(t *testing.T) {
+// A registry written as JSON, which is valid YAML, is parsed without loss.
+func TestParse_RoundTrip(t *testing.T) {
 	name := rapid.StringMatching(`[a-zA-Zéß語*#.:\-][a-zA-Z0-9éß語 _:#,\[\]{}'"-]{0,10}[a-zA-Z0-9é語_:#!]`).
 		Filter(func(s string) bool { return intentProblem(s) == "" })
 	names := rapid.SliceOfNDistinct(name, 1, 4, rapid.ID[string])

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// generated is a registry file of n agents, each with a bit of everything.
-func generated(n int) []byte {
+// generateRegistry returns a registry file of n agents, which use all keys.
+func generateRegistry(n int) []byte {
 	var b bytes.Buffer
 	b.WriteString("version: 1\nclients:\n")
 	for i := range n {
@@ -27,8 +27,8 @@ func generated(n int) []byte {
 	return b.Bytes()
 }
 
-// agentCounts returns the sizes of registries: with -short, without the largest one, which
-// takes seconds.
+// agentCounts returns the sizes of registries. With -short it omits the largest one, which takes
+// seconds.
 func agentCounts() []int {
 	if testing.Short() {
 		return []int{10, 1_000}
@@ -39,7 +39,7 @@ func agentCounts() []int {
 func BenchmarkParse(b *testing.B) {
 	for _, n := range agentCounts() {
 		b.Run(fmt.Sprintf("%d_agents", n), func(b *testing.B) {
-			data := generated(n)
+			data := generateRegistry(n)
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -54,7 +54,7 @@ func BenchmarkParse(b *testing.B) {
 func BenchmarkLint(b *testing.B) {
 	for _, n := range agentCounts() {
 		b.Run(fmt.Sprintf("%d_agents", n), func(b *testing.B) {
-			s, err := Parse("f.yaml", generated(n))
+			s, err := Parse("f.yaml", generateRegistry(n))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -16,10 +16,10 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// With -update the cases under testdata/lint are rewritten to what is found.
+// With -update the expected findings under testdata/lint are rewritten.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Each case is a registry and what Lint says of it, one finding a line.
+// Each case contains a registry and the findings of Lint, one on each line.
 func TestLint(t *testing.T) {
 	cases, err := filepath.Glob("testdata/lint/*.txtar")
 	if err != nil || len(cases) == 0 {
@@ -34,7 +34,7 @@ func TestLint(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(archive.Files) != 2 || archive.Files[0].Name != "registry.yaml" || archive.Files[1].Name != "findings" {
-				t.Fatalf("%s must hold registry.yaml and findings", path)
+				t.Fatalf("%s: got other sections, want registry.yaml and findings", path)
 			}
 			s, err := Parse("registry.yaml", archive.Files[0].Data)
 			if err != nil {
@@ -58,13 +58,13 @@ func TestLint(t *testing.T) {
 		})
 	}
 	for _, r := range lintRules() {
-		if run == len(cases) && !covered[r.name] { // a -run filter may leave some out
-			t.Errorf("rule %s has no case", r.name)
+		if run == len(cases) && !covered[r.name] { // a -run filter may exclude some
+			t.Errorf("rule %s: got no case, want one", r.name)
 		}
 	}
 }
 
-func TestLintSource(t *testing.T) {
+func TestLint_SourceRegistry(t *testing.T) {
 	var got []string
 	for _, f := range Lint(parseFile(t, "source.yaml")) {
 		got = append(got, f.Severity+" "+f.Rule+" "+strings.Join(f.Agents, " "))
@@ -80,8 +80,8 @@ func TestLintSource(t *testing.T) {
 	}
 }
 
-// beats counts instead of trying every request. Here every request is tried.
-func TestBeatsEqualsTryingAll(t *testing.T) {
+// beats computes its result by counting. The test compares it with trying every request.
+func TestBeats_EqualsExhaustiveSearch(t *testing.T) {
 	pool := []string{"a", "b", "c", "d", contract.AnyDomain}
 	asked := []string{"a", "b", "c", "d", contract.Unknown, "elsewhere"}
 	declared := func(t *rapid.T, name string) *contract.RegistryEntry {
@@ -120,14 +120,14 @@ func TestBeatsEqualsTryingAll(t *testing.T) {
 			return clean >= l.threshold && violated >= l.threshold && violated > clean
 		})
 		if got := l.canOutscore(a, b); got != want {
-			t.Fatalf("threshold %d: beats(%v, %v) = %v, want %v", l.threshold, a.Match.Domains, b.Match.Domains, got, want)
+			t.Fatalf("threshold %d: got beats(%v, %v) = %v, want %v", l.threshold, a.Match.Domains, b.Match.Domains, got, want)
 		}
 	})
 }
 
-// Lint ends soon even for registries made to keep it busy, and names but a few
-// of the agents each finding is about.
-func TestLintIsBounded(t *testing.T) {
+// Lint ends soon even for registries that are expensive to compare, and each finding names only a
+// few agents.
+func TestLint_IsBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("clients:\n")
 	for i := range 1500 {
@@ -144,7 +144,7 @@ func TestLintIsBounded(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.Message, "too many agents to compare") }) {
-		t.Error("got no finding that the comparison was cut short")
+		t.Error("got no finding about the limit of the comparison, want one")
 	}
 }
 
@@ -159,7 +159,7 @@ func TestPlain(t *testing.T) {
 		"what's - really - new ?": "what's - really - new",
 	} {
 		if got := normalizeUtterance(in); got != want {
-			t.Errorf("plain(%q) = %q, want %q", in, got, want)
+			t.Errorf("plain(%q): got %q, want %q", in, got, want)
 		}
 	}
 }

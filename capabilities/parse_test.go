@@ -26,10 +26,10 @@ func parseFile(t *testing.T, name string) *Snapshot {
 	return s
 }
 
-// The file of the source document, with none of our additions (003 §1).
+// The file of the source document (003 §1), without extensions.
 func TestLoadSource(t *testing.T) {
 	got := parseFile(t, "source.yaml")
-	wantContent(t, got, &Definition{
+	checkContent(t, got, &Definition{
 		Agents: []*contract.RegistryEntry{
 			{ID: "billing_agent", Match: contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}}},
 			{
@@ -45,7 +45,7 @@ func TestLoadSource(t *testing.T) {
 		Routing:  Routing{ConfidenceThreshold: 0.65, AmbiguityThreshold: 0.1, TopK: 2, ConflictPolicy: "prefer_specific", AutoSplitIfConflict: true, ImpliedDomains: true},
 		Fallback: Fallback{Policy: "auto", MaxTokens: 600, Language: "auto"},
 	})
-	wantLabels(t, got.Catalogue,
+	checkLabels(t, got.Catalogue,
 		[]string{"code_review", "cost_analysis", "databricks_review", "doc_answering", "retrieval_qa", "serverless_review"},
 		[]string{"azure", "databricks", "docs", "kb_internal", "python", "semaforo"})
 	for _, hash := range []string{got.Catalogue.Version, got.Fleet.Revision} {
@@ -55,8 +55,8 @@ func TestLoadSource(t *testing.T) {
 	}
 }
 
-// wantContent compares a snapshot with the definition it should have come from.
-func wantContent(t *testing.T, s *Snapshot, want *Definition) {
+// checkContent compares a snapshot with the definition it was built from.
+func checkContent(t *testing.T, s *Snapshot, want *Definition) {
 	t.Helper()
 	got := &Definition{Agents: s.Entries(), DomainAliases: s.Catalogue.DomainAliases, Routing: s.Catalogue.Routing, Fallback: s.Catalogue.Fallback, Grants: s.Fleet.Grants}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -64,7 +64,7 @@ func wantContent(t *testing.T, s *Snapshot, want *Definition) {
 	}
 }
 
-func wantLabels(t *testing.T, c *Catalogue, intents, domains []string) {
+func checkLabels(t *testing.T, c *Catalogue, intents, domains []string) {
 	t.Helper()
 	if !slices.Equal(c.Intents, intents) || !slices.Equal(c.Domains, domains) {
 		t.Errorf("got intents %q and domains %q, want %q and %q", c.Intents, c.Domains, intents, domains)
@@ -73,7 +73,7 @@ func wantLabels(t *testing.T, c *Catalogue, intents, domains []string) {
 
 func TestLoadFull(t *testing.T) {
 	got := parseFile(t, "full.yaml")
-	wantContent(t, got, &Definition{
+	checkContent(t, got, &Definition{
 		Agents: []*contract.RegistryEntry{
 			{
 				ID:    "billing_agent",
@@ -133,7 +133,7 @@ func TestLoadFull(t *testing.T) {
 			"other-agent": {Intents: []string{"planning"}, Domains: []string{"*"}, Priority: 5, Requires: contract.Requires{Scopes: []string{"plan"}}},
 		},
 	})
-	wantLabels(t, got.Catalogue,
+	checkLabels(t, got.Catalogue,
 		[]string{"code_review", "cost_analysis", "databricks_review", "planning", "retrieval_qa", "serverless_review"},
 		[]string{"azure", "databricks", "python", "semaforo"})
 	if len(got.Fleet.Warnings) > 0 {
@@ -141,12 +141,12 @@ func TestLoadFull(t *testing.T) {
 	}
 }
 
-func TestParseDefaults(t *testing.T) {
+func TestParse_Defaults(t *testing.T) {
 	s, err := Parse("f.yaml", []byte("clients: {}\n"))
 	if err != nil {
-		t.Fatalf("an empty registry: got error %v, want none", err)
+		t.Fatalf("empty registry: got error %v, want none", err)
 	}
-	wantContent(t, s, &Definition{Routing: DefaultRouting(), Fallback: DefaultFallback()})
+	checkContent(t, s, &Definition{Routing: DefaultRouting(), Fallback: DefaultFallback()})
 
 	s, err = Parse("f.yaml", []byte("clients: {}\nrouting: {auto_split_if_conflict: false, topk: 3}\nfallback: {language: pt-BR}\n"))
 	if err != nil {
@@ -154,10 +154,10 @@ func TestParseDefaults(t *testing.T) {
 	}
 	routing, fallback := DefaultRouting(), DefaultFallback()
 	routing.AutoSplitIfConflict, routing.TopK, fallback.Language = false, 3, "pt-BR"
-	wantContent(t, s, &Definition{Routing: routing, Fallback: fallback})
+	checkContent(t, s, &Definition{Routing: routing, Fallback: fallback})
 }
 
-func TestParseTakesEveryPolicy(t *testing.T) {
+func TestParse_AcceptsEveryPolicy(t *testing.T) {
 	for policy, want := range map[string]string{
 		"auto": "auto", "A": "A", "B": "B", "C": "C", "answer": "A", "refuse": "B", "ticket": "C",
 	} {
@@ -171,28 +171,28 @@ func TestParseTakesEveryPolicy(t *testing.T) {
 	}
 }
 
-func TestSnapshot_SplitsEveryKeyOfAnEntry(t *testing.T) {
+func TestSnapshot_SplitsEntries(t *testing.T) {
 	s := parseFile(t, "full.yaml")
 	for i, a := range s.Catalogue.Agents {
 		f := s.Fleet.Agents[i]
 		if s.Catalogue.Agent(a.ID) != a || s.Fleet.Agent(a.ID) != f {
-			t.Errorf("%s: Agent returns another entry", a.ID)
+			t.Errorf("%s: got another entry from Agent", a.ID)
 		}
 		if !a.Endpoint.IsZero() || a.Health != (contract.Health{}) || a.MaxInFlight != 0 || a.Restore != nil || a.MCPCapabilities != nil {
-			t.Errorf("%s: the catalogue contains keys of the fleet: %+v", a.ID, a)
+			t.Errorf("%s: got keys of the fleet in the catalogue: %+v", a.ID, a)
 		}
 		if f.Description != "" || f.Match.Intent != nil || f.Examples != nil || f.Keywords != nil || f.Priority != 0 {
-			t.Errorf("%s: the fleet contains keys of the catalogue: %+v", a.ID, f)
+			t.Errorf("%s: got keys of the catalogue in the fleet: %+v", a.ID, f)
 		}
 	}
 	for _, id := range []string{"", "a", "nobody", "zzz", "quality_agent2"} {
 		if got := s.Entry(id); got != nil {
-			t.Errorf("Entry(%q) = %v, want nil", id, got)
+			t.Errorf("Entry(%q): got %v, want nil", id, got)
 		}
 	}
 }
 
-// An entry whose every field is set survives the split: no key is in neither half.
+// Every field of an entry is kept in one of the halves.
 func TestSnapshot_EntryIsComplete(t *testing.T) {
 	want := &contract.RegistryEntry{}
 	v := reflect.ValueOf(want).Elem()
@@ -206,7 +206,7 @@ func TestSnapshot_EntryIsComplete(t *testing.T) {
 	}
 }
 
-// fillValue sets a value to something that is not zero.
+// fillValue sets a value to a non-zero one.
 func fillValue(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -230,10 +230,10 @@ func fillValue(v reflect.Value) {
 	}
 }
 
-func TestNewSnapshot_RefusesAnIDTwice(t *testing.T) {
+func TestNewSnapshot_RejectsDuplicateID(t *testing.T) {
 	_, err := NewSnapshot(&Definition{Agents: []*contract.RegistryEntry{{ID: "a"}, {ID: "b"}, {ID: "a"}}})
 	if err == nil || err.Error() != "agent a is declared twice" {
-		t.Errorf("got error %v, want: agent a is declared twice", err)
+		t.Errorf("got error %v, want \"agent a is declared twice\"", err)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestThresholdHundredths(t *testing.T) {
 	}
 	for threshold, want := range map[float64]int{0.655: 66, 0.651: 66, 0.6501: 66, 0.001: 1} {
 		if got := (Routing{ConfidenceThreshold: threshold}).ThresholdHundredths(); got != want {
-			t.Errorf("threshold %v: got %d hundredths, want %d: only that reaches it", threshold, got, want)
+			t.Errorf("threshold %v: got %d hundredths, want %d, the lowest score that reaches it", threshold, got, want)
 		}
 	}
 }
@@ -265,7 +265,7 @@ func versionOf(t *testing.T, file string) string {
 	return s.Catalogue.Version
 }
 
-func TestVersionSaysWhatCounts(t *testing.T) {
+func TestVersion_ChangesWithContentOnly(t *testing.T) {
 	want := versionOf(t, base)
 	same := map[string]string{
 		"comments, order, layout, quotes": `# hello
@@ -295,14 +295,14 @@ clients:
 	full := base + "routing: {confidence_threshold: 0.7}\nfallback: {policy: C}\n"
 	synonyms := strings.NewReplacer("clients:", "agents:", "confidence_threshold:", "score_threshold:", "policy: C", "policy: ticket").Replace(full)
 	if got, want := versionOf(t, synonyms), versionOf(t, full); got != want {
-		t.Errorf("synonyms: got version %s, want %s of the file with the first names", got, want)
+		t.Errorf("synonyms of keys: got version %s, want %s as with the canonical keys", got, want)
 	}
 	other := map[string]string{
 		"another agent":      base + "  c: {match: {intent: [x]}}\n",
 		"another domain":     strings.Replace(base, "domains: [d]", "domains: [d, e]", 1),
 		"another example":    strings.Replace(base, "hello", "hallo", 1),
 		"another threshold":  base + "routing: {confidence_threshold: 0.66}\n",
-		"a min_confidence":   base + "routing: {min_confidence: 0}\n",
+		"min_confidence":     base + "routing: {min_confidence: 0}\n",
 		"another policy":     base + "fallback: {policy: C}\n",
 		"accepted data":      strings.Replace(base, "b: {match", "b: {accepts_data_classes: none, match", 1),
 		"order of the lists": strings.Replace(base, "[x, y]", "[y, x]", 1),
@@ -311,7 +311,7 @@ clients:
 	for name, file := range other {
 		got := versionOf(t, file)
 		if before, ok := seen[got]; ok {
-			t.Errorf("%s: got the version of %s", name, before)
+			t.Errorf("%s: got the version of %s, want another", name, before)
 		}
 		seen[got] = name
 	}
@@ -336,7 +336,7 @@ func TestSnapshot_AcceptedDataClasses(t *testing.T) {
 	}
 }
 
-// A change of the fleet leaves the version of the catalogue as it is.
+// The version of the catalogue does not depend on the fleet.
 func TestRevision_ChangesWithTheFleetOnly(t *testing.T) {
 	parse := func(file string) *Snapshot {
 		s, err := Parse("f.yaml", []byte(file))
@@ -360,15 +360,15 @@ func TestRevision_ChangesWithTheFleetOnly(t *testing.T) {
 		}
 		s := parse(file)
 		if s.Catalogue.Version != first.Catalogue.Version {
-			t.Errorf("%s: the version of the catalogue changed", name)
+			t.Errorf("%s: got another version of the catalogue, want the same", name)
 		}
 		if before, ok := seen[s.Fleet.Revision]; ok {
-			t.Errorf("%s: got the revision of %s", name, before)
+			t.Errorf("%s: got the revision of %s, want another", name, before)
 		}
 		seen[s.Fleet.Revision] = name
 	}
 	if s := parse(strings.Replace(base, "hello", "hallo", 1)); s.Fleet.Revision != first.Fleet.Revision {
-		t.Error("another example: the revision of the fleet changed")
+		t.Error("another example: got another revision of the fleet, want the same")
 	}
 	for name, change := range map[string]func(*Definition){
 		"state":     func(d *Definition) { d.Agents[0].State = contract.AgentDraining },
@@ -404,9 +404,9 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// Parse gives the same bytes for the same file, whatever order maps have today.
-func TestParseIsDeterministic(t *testing.T) {
-	data := generated(50)
+// Parse returns the same result for the same file, independent of the order of maps.
+func TestParse_IsDeterministic(t *testing.T) {
+	data := generateRegistry(50)
 	first := versionOf(t, string(data))
 	wrong := bytes.ReplaceAll(data, []byte("max_tokens: 8000"), []byte("max_tokens: -1"))
 	_, firstErr := Parse("f.yaml", wrong)

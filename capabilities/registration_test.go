@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// goodRegistration returns a registration without mistakes.
-func goodRegistration() *contract.Registration {
+// validRegistration returns a valid registration.
+func validRegistration() *contract.Registration {
 	return &contract.Registration{
 		Match:    contract.Match{Intent: []string{"count_words"}, Domains: []string{"text"}},
 		Examples: map[string][]string{"count_words": {"how many words are in this?"}},
@@ -35,7 +35,7 @@ func TestCheckRegistration_ReportsMistakes(t *testing.T) {
 		change func(*contract.Registration)
 		want   []contract.ErrorDetail // by prefix
 	}{
-		"none": {func(*contract.Registration) {}, nil},
+		"valid": {func(*contract.Registration) {}, nil},
 		"no intent": {
 			func(r *contract.Registration) { r.Match.Intent, r.Examples = nil, nil },
 			[]contract.ErrorDetail{{Pointer: "/match/intent", Detail: "declares no intent"}},
@@ -61,7 +61,7 @@ func TestCheckRegistration_ReportsMistakes(t *testing.T) {
 				{Pointer: "/match/domains", Detail: "has 201 domains"},
 			},
 		},
-		"too many texts in not_for": {
+		"too many negative examples": {
 			func(r *contract.Registration) { r.NotFor = many[:21] },
 			[]contract.ErrorDetail{{Pointer: "/not_for", Detail: "has 21 texts"}},
 		},
@@ -73,7 +73,7 @@ func TestCheckRegistration_ReportsMistakes(t *testing.T) {
 			func(r *contract.Registration) { r.Endpoint.URL = "" },
 			[]contract.ErrorDetail{{Pointer: "/endpoint/url", Detail: "protocol http needs a url"}},
 		},
-		"protocol of files only": {
+		"protocol only for files": {
 			func(r *contract.Registration) { r.Endpoint = contract.Endpoint{Protocol: contract.ProtocolMCP} },
 			[]contract.ErrorDetail{
 				{Pointer: "/endpoint/action", Detail: "protocol mcp needs an action"},
@@ -90,7 +90,7 @@ func TestCheckRegistration_ReportsMistakes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := goodRegistration()
+			r := validRegistration()
 			tc.change(r)
 			got, err := CheckRegistration("word_counter", r)
 			must(t, err)
@@ -104,8 +104,8 @@ func TestCheckRegistration_ReportsMistakes(t *testing.T) {
 	}
 }
 
-// newRegisteredSnapshot returns the snapshot of the file with one more agent, w, that
-// has registered itself.
+// newRegisteredSnapshot returns the snapshot of the file and of the agent w, which has registered
+// itself.
 func newRegisteredSnapshot(t *testing.T, file string, r *contract.Registration) *Snapshot {
 	t.Helper()
 	d, err := ParseDefinition("f.yaml", []byte(file))
@@ -181,7 +181,7 @@ func TestSnapshot_LimitsRegisteredAgents(t *testing.T) {
 	}
 }
 
-// Whatever an agent declares, its entry is within the grant.
+// No declaration of an agent extends its entry beyond the grant.
 func TestSnapshot_RegisteredAgentsStayWithinGrant(t *testing.T) {
 	names := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"x", "y", "z", "pay"}), rapid.ID[string])
 	domains := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"d", "e", "*"}), rapid.ID[string])
@@ -223,17 +223,16 @@ func TestSnapshot_RegisteredAgentsStayWithinGrant(t *testing.T) {
 		}
 		for _, class := range []string{"email", "phone", "iban"} {
 			if accepts(e.AcceptsDataClasses, class, true) && !accepts(grant.AcceptsDataClasses, class, false) {
-				t.Fatalf("accepts %s, which is not granted", class)
+				t.Fatalf("got accepted class %s, which is not granted", class)
 			}
 			if accepts(e.Restore, class, true) && !accepts(grant.Restore, class, false) {
-				t.Fatalf("receives %s unmasked, which is not granted", class)
+				t.Fatalf("got restored class %s, which is not granted", class)
 			}
 		}
 	})
 }
 
-// The version of the catalogue changes only with a registration that brings something
-// to learn.
+// The version of the catalogue changes only if a registration adds labels or examples.
 func TestSnapshot_LearnsNewLabelsAndExamplesOnly(t *testing.T) {
 	const file = "clients: {a: {match: {intent: [x], domains: [d]}, examples: {x: [hello]}}}\n" +
 		"grants: {w: {intents: [x, y], domains: [d, e]}}\n"
@@ -255,16 +254,16 @@ func TestSnapshot_LearnsNewLabelsAndExamplesOnly(t *testing.T) {
 	} {
 		s := newRegisteredSnapshot(t, file, &tc.registration)
 		if changed := s.Catalogue.Version != alone.Catalogue.Version; changed != tc.learned {
-			t.Errorf("%s: the version changed: %v, want %v", name, changed, tc.learned)
+			t.Errorf("%s: got version changed %v, want %v", name, changed, tc.learned)
 		}
 		if got := len(s.Catalogue.Learned); (got != len(alone.Catalogue.Learned)) != tc.learned {
-			t.Errorf("%s: learned from %d agents", name, got)
+			t.Errorf("%s: got examples of %d agents", name, got)
 		}
 		if s.Fleet.Revision == alone.Fleet.Revision {
-			t.Errorf("%s: got the revision of the fleet without the agent", name)
+			t.Errorf("%s: got the revision of the fleet without the agent, want another", name)
 		}
 		if before, known := members[s.Catalogue.Members]; known {
-			t.Errorf("%s: got the members of %s", name, before)
+			t.Errorf("%s: got the members of %s, want others", name, before)
 		}
 		members[s.Catalogue.Members] = name
 	}
