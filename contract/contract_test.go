@@ -19,7 +19,7 @@ func TestValidAgentID(t *testing.T) {
 	}
 	for id, want := range tests {
 		if got := contract.ValidAgentID(id); got != want {
-			t.Errorf("ValidAgentID(%q) = %v, want %v", id, got, want)
+			t.Errorf("ValidAgentID(%q): got %v, want %v", id, got, want)
 		}
 	}
 }
@@ -56,12 +56,12 @@ func TestRequest_Validate(t *testing.T) {
 		{"least", contract.Request{Content: contract.Content{Prompt: "x"}}, nil},
 		{"longest", contract.Request{Content: contract.Content{Prompt: strings.Repeat("x", contract.MaxPromptBytes)}}, nil},
 		{"no prompt", contract.Request{}, []string{"/content/prompt"}},
-		{"too long", contract.Request{Content: contract.Content{Prompt: strings.Repeat("x", contract.MaxPromptBytes+1)}}, []string{"/content/prompt"}},
-		{"bytes count, not characters", contract.Request{Content: contract.Content{Prompt: strings.Repeat("é", contract.MaxPromptBytes/2+1)}}, []string{"/content/prompt"}},
-		{"an input a decoder may take for the prompt", contract.Request{
+		{"prompt too long", contract.Request{Content: contract.Content{Prompt: strings.Repeat("x", contract.MaxPromptBytes+1)}}, []string{"/content/prompt"}},
+		{"limit in bytes", contract.Request{Content: contract.Content{Prompt: strings.Repeat("é", contract.MaxPromptBytes/2+1)}}, []string{"/content/prompt"}},
+		{"input with a name like prompt", contract.Request{
 			Content: contract.Content{Prompt: "x", Inputs: map[string]json.RawMessage{"PROMPT": []byte(`"y"`), "prompts": []byte(`"y"`)}},
 		}, []string{"/content/inputs/PROMPT"}},
-		{"everything at once", contract.Request{
+		{"several errors", contract.Request{
 			Content: contract.Content{Inputs: map[string]json.RawMessage{"prompt": []byte(`"y"`)}}, AgentID: &bad,
 		}, []string{"/content/prompt", "/content/inputs/prompt", "/agent_id"}},
 	}
@@ -94,14 +94,14 @@ func TestCaller(t *testing.T) {
 	}{
 		{"scope held", named.HasScope("route:submit"), true},
 		{"scope not held", named.HasScope("admin"), false},
-		{"the prefix of a scope", named.HasScope("route"), false},
+		{"prefix of a scope", named.HasScope("route"), false},
 		{"agent named", named.MayUse("a"), true},
 		{"agent not named", named.MayUse("b"), false},
-		{"agent with the name as prefix", named.MayUse("ab"), false},
+		{"agent name is a prefix", named.MayUse("ab"), false},
 		{"any agent", anyAgent.MayUse("b"), true},
-		{"any agent is no scope", anyAgent.HasScope("admin"), false},
+		{"any agent, other scope", anyAgent.HasScope("admin"), false},
 		{"every scope", local.HasScope("admin"), true},
-		{"every scope, every agent", local.MayUse("b"), true},
+		{"every scope, any agent", local.MayUse("b"), true},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {
@@ -115,8 +115,8 @@ func TestResult_Text(t *testing.T) {
 		{"answer first", `{"summary":"s","text":"t","answer":"a"}`, "a"},
 		{"then text", `{"summary":"s","text":"t"}`, "t"},
 		{"then summary", `{"summary":"s"}`, "s"},
-		{"an empty one is none", `{"answer":"","text":"t"}`, "t"},
-		{"no string is none", `{"answer":{"a":1},"summary":"s"}`, "s"},
+		{"empty answer", `{"answer":"","text":"t"}`, "t"},
+		{"answer is not a string", `{"answer":{"a":1},"summary":"s"}`, "s"},
 		{"nothing", `{}`, ""},
 	}
 	for _, tt := range tests {
@@ -144,8 +144,8 @@ func TestError_IsOneLineWithAllDetails(t *testing.T) {
 	}
 }
 
-// TestResponseData_UnsupportedIsInlined checks the wire format of policy B: its
-// members are in data itself, not in an object inside it.
+// TestResponseData_UnsupportedIsInlined checks the wire format of policy B: its members are in data
+// itself, not in a nested object.
 func TestResponseData_UnsupportedIsInlined(t *testing.T) {
 	data, err := json.Marshal(contract.ResponseData{
 		Mode: contract.DataUnsupported, Unsupported: &contract.Unsupported{Reason: "no_match"},
@@ -158,7 +158,7 @@ func TestResponseData_UnsupportedIsInlined(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got["mode"] != "unsupported" || got["reason"] != "no_match" {
-		t.Errorf("got %s, want mode and reason side by side", data)
+		t.Errorf("got %s, want mode and reason next to each other", data)
 	}
 	plain, err := json.Marshal(contract.ResponseData{Mode: contract.DataDispatch})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 func TestValidScope(t *testing.T) {
 	for _, scope := range append(contract.Scopes(), "agent:quality_agent", "mcp:invoke:github.create_issue") {
 		if !contract.ValidScope(scope) {
-			t.Errorf("ValidScope(%q) = false, want true", scope)
+			t.Errorf("ValidScope(%q): got false, want true", scope)
 		}
 	}
 	for _, scope := range []string{
@@ -18,7 +18,7 @@ func TestValidScope(t *testing.T) {
 		"mcp:invoke:github", "mcp:invoke:github.", "mcp:invoke:.create", "mcp:invoke:github.*", "mcp:invoke:a.b c",
 	} {
 		if contract.ValidScope(scope) {
-			t.Errorf("ValidScope(%q) = true, want false", scope)
+			t.Errorf("ValidScope(%q): got true, want false", scope)
 		}
 	}
 }
