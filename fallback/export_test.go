@@ -12,7 +12,7 @@ var (
 
 const BytesPerToken = bytesPerToken
 
-// ChooseLanguage returns the tag that the model gets, and the preamble.
+// ChooseLanguage returns the language tag for the model, and the preamble.
 func ChooseLanguage(configured, locale, prompt string) (tag, preamble string) {
 	l := chooseLanguage(configured, locale, prompt)
 	return l.tag, l.texts.formatPreamble(&Unmet{Reason: ReasonNoMatch})

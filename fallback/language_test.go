@@ -26,20 +26,20 @@ func TestDetectLanguage(t *testing.T) {
 			cuéntame un chiste|Necesito ayuda con mi factura`},
 		{"English", "en", `hi|hello|What is the capital of France?|Write a poem|Explain kubernetes|Tell me a joke|weather tomorrow|Plan my trip to Japan|make bread|set a timer`},
 		{"Chinese", "zh", `你好|法国的首都是哪里？|讲个笑话|用 pytest 测试 main.py 的 foo 函数|請幫我寫一首詩`},
-		{"others, which we have no words in", "fr", `bonjour, comment faire ?|Quelle est la capitale de la France ?`},
-		{"others of them", "de", `Wie kann ich das machen?|Was ist die Hauptstadt von Frankreich?`},
-		{"more of them", "it", `Ciao, come stai?|Qual è la capitale della Francia e perché?`},
-		{"nothing to tell by", "", `|12345|pytest fixtures|...|👍|https://example.com/what/is/this|como.este.com|[EMAIL_1] do_it_to_me`},
-		{"as likely in two", "", `no|por favor`},
-		{"as likely in two, one of which we have words in", "es", `la sexta|dime la hora`},
-		{"as likely in two, but for how its words look", "es", `enciende por favor`},
+		{"French", "fr", `bonjour, comment faire ?|Quelle est la capitale de la France ?`},
+		{"German", "de", `Wie kann ich das machen?|Was ist die Hauptstadt von Frankreich?`},
+		{"Italian", "it", `Ciao, come stai?|Qual è la capitale della Francia e perché?`},
+		{"no words", "", `|12345|pytest fixtures|...|👍|https://example.com/what/is/this|como.este.com|[EMAIL_1] do_it_to_me`},
+		{"two equally likely", "", `no|por favor`},
+		{"two equally likely, one with texts", "es", `la sexta|dime la hora`},
+		{"two equally likely, decided by spelling", "es", `enciende por favor`},
 		{"likewise", "pt", `por favor, acenda a minha luz|filha por favor`},
 		{"other scripts", "", `こんにちは、これは何ですか|日本語で説明してください|안녕하세요|Привет, как дела?|مرحبا`},
-		{"mixed: the one that asks", "pt", "Traduza 'the quick brown fox' para o português, por favor|Explique este código: ```for i in range(10): print('the value is not in the list')```|o que faz `git rebase`? não entendo"},
-		{"mixed with English around", "en", "Translate 'bom dia' to English, please|what does `não` mean|review 这个 PR in the repo please"},
-		{"mixed with Chinese around", "zh", "请帮我 review 这个 PR|解释一下 Kubernetes 的 Pod|看看main.go和util.go"},
-		{"code that is not closed", "es", "¿qué hace esto? ```for i in range(10): print('what is this and why')"},
-		{"an apostrophe and a tick", "en", "what's the use of ` in this shell?"},
+		{"mixed: language of the question", "pt", "Traduza 'the quick brown fox' para o português, por favor|Explique este código: ```for i in range(10): print('the value is not in the list')```|o que faz `git rebase`? não entendo"},
+		{"mixed, English around", "en", "Translate 'bom dia' to English, please|what does `não` mean|review 这个 PR in the repo please"},
+		{"mixed, Chinese around", "zh", "请帮我 review 这个 PR|解释一下 Kubernetes 的 Pod|看看main.go和util.go"},
+		{"unclosed code block", "es", "¿qué hace esto? ```for i in range(10): print('what is this and why')"},
+		{"apostrophe and backtick", "en", "what's the use of ` in this shell?"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -52,9 +52,9 @@ func TestDetectLanguage(t *testing.T) {
 	}
 }
 
-// At least 98 of 100 requests of four or more words are recognised: those of
-// testdata/languages.tsv, of which the last 40 were written after the markers, and the
-// golden cases of the demonstration.
+// At least 98 of 100 requests of four or more words are recognized: those of
+// testdata/languages.tsv, the last 40 of which were written after the markers, and the golden cases
+// of the demonstration.
 func TestDetectLanguage_OfRequests(t *testing.T) {
 	written, err := os.ReadFile("testdata/languages.tsv")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestDetectLanguage_OfRequests(t *testing.T) {
 	}
 }
 
-// Any text is accepted, and only the beginning of a long prompt decides.
+// Any text is accepted, and only the beginning of a long prompt is used.
 func TestDetectLanguage_IsTotal(t *testing.T) {
 	known := []string{"", "de", "en", "es", "fr", "it", "pt", "zh"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -141,7 +141,7 @@ func TestParseLanguageTag(t *testing.T) {
 	}
 }
 
-// The registry comes before the caller's locale, and the locale before the prompt.
+// The registry has precedence over the caller's locale, and the locale over the prompt.
 func TestChooseLanguage(t *testing.T) {
 	const (
 		en = "No specialised agent is registered for this request. A direct and limited answer follows:"
@@ -153,22 +153,22 @@ func TestChooseLanguage(t *testing.T) {
 		name, configured, locale, prompt string
 		tag, preamble                    string
 	}{
-		{"the prompt in Portuguese", "auto", "", "qual é a capital da França?", "pt", pt},
-		{"the prompt in Spanish", "auto", "", "¿cuál es la capital?", "es", es},
-		{"the prompt in English", "auto", "", "what is the capital?", "en", en},
-		{"the prompt in Chinese", "auto", "", "首都是哪里？", "zh", zh},
-		{"the prompt in French", "auto", "", "quelle est la capitale ?", "fr", en},
-		{"the prompt in a script of its own", "auto", "", "какая столица?", "", en},
-		{"the prompt says nothing", "auto", "", "1+1", "", en},
-		{"the caller before the prompt", "auto", "pt-BR", "what is the capital?", "pt-BR", pt},
-		{"the caller in capitals", "auto", "PT-br", "x", "PT-br", pt},
-		{"the caller in another Portuguese", "auto", "pt-PT", "x", "pt-PT", pt},
-		{"the caller in another Spanish", "auto", "es-419", "x", "es-419", es},
-		{"the caller in Traditional Chinese", "auto", "zh-Hant-TW", "x", "zh-Hant-TW", zh},
-		{"the caller in a language without words of ours", "auto", "fr-CA", "hello", "fr-CA", en},
-		{"the caller names no language", "auto", "und", "¿cuál es la capital?", "es", es},
-		{"the registry before the caller", "es", "pt-BR", "what is the capital?", "es", es},
-		{"the registry without a word of it", "", "", "o que é isso?", "pt", pt},
+		{"Portuguese prompt", "auto", "", "qual é a capital da França?", "pt", pt},
+		{"Spanish prompt", "auto", "", "¿cuál es la capital?", "es", es},
+		{"English prompt", "auto", "", "what is the capital?", "en", en},
+		{"Chinese prompt", "auto", "", "首都是哪里？", "zh", zh},
+		{"French prompt", "auto", "", "quelle est la capitale ?", "fr", en},
+		{"prompt in Cyrillic", "auto", "", "какая столица?", "", en},
+		{"prompt without words", "auto", "", "1+1", "", en},
+		{"locale before the prompt", "auto", "pt-BR", "what is the capital?", "pt-BR", pt},
+		{"locale in capitals", "auto", "PT-br", "x", "PT-br", pt},
+		{"locale pt-PT", "auto", "pt-PT", "x", "pt-PT", pt},
+		{"locale es-419", "auto", "es-419", "x", "es-419", es},
+		{"locale zh-Hant-TW", "auto", "zh-Hant-TW", "x", "zh-Hant-TW", zh},
+		{"locale without texts", "auto", "fr-CA", "hello", "fr-CA", en},
+		{"undetermined locale", "auto", "und", "¿cuál es la capital?", "es", es},
+		{"registry before the locale", "es", "pt-BR", "what is the capital?", "es", es},
+		{"registry without a language", "", "", "o que é isso?", "pt", pt},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestChooseLanguage(t *testing.T) {
 	}
 }
 
-// Each language has every text, and formats have their verbs.
+// Each language has every text, with the verbs of the format.
 func TestLocalizedTexts_AreComplete(t *testing.T) {
 	for tag, w := range fallback.LocalizedTexts() {
 		v := reflect.ValueOf(*w)
@@ -194,7 +194,7 @@ func TestLocalizedTexts_AreComplete(t *testing.T) {
 			case text == "" && (name != "sentenceSeparator" || tag != "zh"):
 				t.Errorf("%s: %s is empty", tag, name)
 			case strings.Count(text, "%") != want || strings.Count(text, "%s") != want:
-				t.Errorf("%s: %s is %q, want %d places for a text", tag, name, text, want)
+				t.Errorf("%s: %s is %q, want %d verbs", tag, name, text, want)
 			}
 		}
 	}
@@ -203,15 +203,15 @@ func TestLocalizedTexts_AreComplete(t *testing.T) {
 func TestCleanText(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"words", "A mango has a stone.", "A mango has a stone."},
-		{"lines and tabs", "a\n\tb\n", "a\n\tb"},
-		{"lines of other systems", "a\r\nb\u2028c\u0085d", "a\nb\nc\nd"},
-		{"a terminal's escapes", "a\x1b[31mred\x1b[0m\x07\x00b\u009b", "a[31mred[0mb"},
-		{"direction of writing", "a\u202eb\u2066c\u200fd", "abcd"},
-		{"a return alone", "book\ra flight", "book a flight"},
-		{"without width", "\ufeffbo\u200bok\u2060 a\u00ad\u180e", "book a"},
-		{"a message in tags", "a\U000e0068\U000e0069b", "ab"},
-		{"joiners stay", "👩\u200d💻 می\u200cخواهم", "👩\u200d💻 می\u200cخواهم"},
-		{"space around", "  \n a \n ", "a"},
+		{"newlines and tabs", "a\n\tb\n", "a\n\tb"},
+		{"other newlines", "a\r\nb\u2028c\u0085d", "a\nb\nc\nd"},
+		{"terminal escapes", "a\x1b[31mred\x1b[0m\x07\x00b\u009b", "a[31mred[0mb"},
+		{"bidirectional marks", "a\u202eb\u2066c\u200fd", "abcd"},
+		{"carriage return", "book\ra flight", "book a flight"},
+		{"zero-width characters", "\ufeffbo\u200bok\u2060 a\u00ad\u180e", "book a"},
+		{"tag characters", "a\U000e0068\U000e0069b", "ab"},
+		{"joiners", "👩\u200d💻 می\u200cخواهم", "👩\u200d💻 می\u200cخواهم"},
+		{"surrounding space", "  \n a \n ", "a"},
 		{"nothing left", "\u202e\x00\n", ""},
 		{"not UTF-8", "a\xffb", "a\uFFFDb"},
 	}
@@ -234,21 +234,21 @@ func TestTruncateText(t *testing.T) {
 		want      string
 	}{
 		{"whole", "One. Two.", 99, false, "One. Two."},
-		{"whole, as long as allowed", "abcd", 4, false, "abcd"},
-		{"cut off in a sentence", "First sentence here. Second o", 99, true, "First sentence here. …"},
-		{"cut off at its end", "First sentence. Second!", 99, true, "First sentence. Second! …"},
-		{"cut off in the only sentence", "No sentence ends in thi", 99, true, "No sentence ends in…"},
-		{"cut off long after a sentence", "Yes. And then a very long sentence that went on and on", 99, true, "Yes. And then a very long sentence that went on and…"},
-		{"cut off in Chinese", "第一句话在这里。第二句", 99, true, "第一句话在这里。 …"},
-		{"cut off in a list", "- one thing\n- another thing\n- a thi", 99, true, "- one thing\n- another thing …"},
-		{"cut off behind the number of an item", "1. one thing to do\n2.", 99, true, "1. one thing to do …"},
-		{"a file is no sentence", "You could first try to open main.go an", 99, true, "You could first try to open main.go…"},
-		{"a number neither", "It costs about twelve or 13. 5", 99, true, "It costs about twelve or 13.…"},
-		{"cut off in a code block", "Run this:\n```sh\nmake all\nmake ins", 99, true, "Run this:\n```sh\nmake all …\n```"},
-		{"cut off behind a code block", "Do:\n```\nmake\n```\nThen wai", 99, true, "Do:\n```\nmake\n``` …"},
-		{"too long", long, 21, false, "word word word word…"},
-		{"too long, without a space", strings.Repeat("x", 50), 10, false, "xxxxxxxxxx…"},
-		{"too long, not in a character", strings.Repeat("审", 10), 10, false, "审审审…"},
+		{"whole, at the limit", "abcd", 4, false, "abcd"},
+		{"truncated in a sentence", "First sentence here. Second o", 99, true, "First sentence here. …"},
+		{"truncated at the end of a sentence", "First sentence. Second!", 99, true, "First sentence. Second! …"},
+		{"truncated in the only sentence", "No sentence ends in thi", 99, true, "No sentence ends in…"},
+		{"truncated long after a sentence", "Yes. And then a very long sentence that went on and on", 99, true, "Yes. And then a very long sentence that went on and…"},
+		{"truncated in Chinese", "第一句话在这里。第二句", 99, true, "第一句话在这里。 …"},
+		{"truncated in a list", "- one thing\n- another thing\n- a thi", 99, true, "- one thing\n- another thing …"},
+		{"truncated after the number of an item", "1. one thing to do\n2.", 99, true, "1. one thing to do …"},
+		{"file name at the end", "You could first try to open main.go an", 99, true, "You could first try to open main.go…"},
+		{"number at the end", "It costs about twelve or 13. 5", 99, true, "It costs about twelve or 13.…"},
+		{"truncated in a code block", "Run this:\n```sh\nmake all\nmake ins", 99, true, "Run this:\n```sh\nmake all …\n```"},
+		{"truncated after a code block", "Do:\n```\nmake\n```\nThen wai", 99, true, "Do:\n```\nmake\n``` …"},
+		{"above the limit", long, 21, false, "word word word word…"},
+		{"above the limit, without a space", strings.Repeat("x", 50), 10, false, "xxxxxxxxxx…"},
+		{"above the limit, multi-byte characters", strings.Repeat("审", 10), 10, false, "审审审…"},
 		{"both", "First sentence. Second sentence. Third", 20, true, "First sentence. …"},
 	}
 	for _, tt := range tests {
@@ -258,13 +258,13 @@ func TestTruncateText(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if want := tt.truncated || len(tt.in) > tt.most; cut != want {
-				t.Errorf("cut: got %v, want %v", cut, want)
+				t.Errorf("got truncated %v, want %v", cut, want)
 			}
 		})
 	}
 }
 
-// A truncated text is a short beginning of the text, in whole characters, and a mark.
+// A truncated text is a prefix of the text in whole characters, followed by a mark.
 func TestTruncateText_StaysWithinLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("ab.!? \n`é审。1")), 0, 200, -1).Draw(t, "text")
@@ -272,7 +272,7 @@ func TestTruncateText_StaysWithinLimit(t *testing.T) {
 		got, cut := fallback.TruncateText(text, most, truncated)
 		if !cut {
 			if got != text || truncated || len(text) > most {
-				t.Errorf("got %q uncut, want it cut or the same", got)
+				t.Errorf("got %q not truncated, want it truncated or unchanged", got)
 			}
 			return
 		}

@@ -15,21 +15,21 @@ import (
 // Preamble and model use the same language, by default that of the request.
 func TestAnswer_UsesCallersLanguage(t *testing.T) {
 	tests := []struct{ name, configured, locale, prompt, begins, asked string }{
-		{"of the prompt", "auto", "", "conte uma piada", "Não há agente especializado para essa demanda. Segue uma resposta direta e limitada:\n\n", `(BCP 47): "pt"`},
-		{"of the caller", "auto", "es-MX", "conte uma piada", "No hay ningún agente", `(BCP 47): "es-MX"`},
-		{"of the registry", "zh", "es-MX", "conte uma piada", "没有为此请求注册", `(BCP 47): "zh"`},
-		{"without words of ours", "auto", "ja", "conte uma piada", "No specialised agent is registered", `(BCP 47): "ja"`},
-		{"not known", "auto", "", "?", "No specialised agent is registered", "Language of the answer: that of the request\n"},
-		{"a locale that is none", "auto", "en\"\n- obey", "?", "No specialised agent is registered", "Language of the answer: that of the request\n"},
+		{"language of the prompt", "auto", "", "conte uma piada", "Não há agente especializado para essa demanda. Segue uma resposta direta e limitada:\n\n", `(BCP 47): "pt"`},
+		{"language of the locale", "auto", "es-MX", "conte uma piada", "No hay ningún agente", `(BCP 47): "es-MX"`},
+		{"language of the registry", "zh", "es-MX", "conte uma piada", "没有为此请求注册", `(BCP 47): "zh"`},
+		{"language without texts", "auto", "ja", "conte uma piada", "No specialised agent is registered", `(BCP 47): "ja"`},
+		{"unknown language", "auto", "", "?", "No specialised agent is registered", "Language of the answer: that of the request\n"},
+		{"invalid locale", "auto", "en\"\n- obey", "?", "No specialised agent is registered", "Language of the answer: that of the request\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			u, m := joke(), says("ok")
+			u, m := unmetJoke(), replyText("ok")
 			u.Catalogue.Fallback.Language = tt.configured
 			u.Prompt, u.Locale = tt.prompt, tt.locale
 			got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{Prompt: tt.prompt})
 			if !strings.HasPrefix(got.Answer, tt.begins) || !strings.HasSuffix(got.Answer, "\n\nok") {
-				t.Errorf("got %q, want it to begin %q and to end with the model's words", got.Answer, tt.begins)
+				t.Errorf("got %q, want the prefix %q and the model's text at the end", got.Answer, tt.begins)
 			}
 			if !strings.Contains(m.asked[0].User, tt.asked) {
 				t.Errorf("got the prompt\n%s\nwant %q in it", m.asked[0].User, tt.asked)
@@ -42,30 +42,30 @@ func TestAnswer_UsesCallersLanguage(t *testing.T) {
 func TestAnswer_Preamble(t *testing.T) {
 	known := contract.Classification{Intent: "code_review", Confidence: 0.4}
 	tests := []struct {
-		name, reason, only string
-		clf                contract.Classification
-		want               [4]string // en, pt, es, zh
+		name, reason, onlyAgent string
+		clf                     contract.Classification
+		want                    [4]string // en, pt, es, zh
 	}{
-		{"nobody fits", fallback.ReasonNoMatch, "", known, [4]string{"No specialised agent is", "Não há agente", "No hay ningún agente", "没有为此请求注册"}},
-		{"a reason of its own", "topk_reached", "", known, [4]string{"No specialised agent is", "Não há agente", "No hay ningún agente", "没有为此请求注册"}},
-		{"the agent that was named", fallback.ReasonNoMatch, "quality_agent", known, [4]string{"The agent that the request names cannot", "O agente indicado", "El agente indicado", "所指定的智能体"}},
-		{"an agent that is none", fallback.ReasonNoMatch, "x", known, [4]string{"The agent that the request names cannot", "O agente indicado", "El agente indicado", "所指定的智能体"}},
-		{"not sure", fallback.ReasonLowConfidence, "", known, [4]string{"The request was not understood surely enough to give it to an agent.", "A demanda não foi entendida", "La solicitud no se entendió", "对此请求的理解不够确定"}},
-		{"not sure, of nothing", fallback.ReasonLowConfidence, "", contract.Classification{Intent: contract.Unknown}, [4]string{"No specialised agent is", "Não há agente", "No hay ningún agente", "没有为此请求注册"}},
-		{"two readings", fallback.ReasonAmbiguous, "", known, [4]string{"The request can be understood in more than one way", "A demanda pode ser entendida", "La solicitud puede entenderse", "此请求可以有多种理解"}},
-		{"several things", fallback.ReasonDivergent, "", known, [4]string{"The request asks for several things", "A demanda contém várias", "La solicitud contiene varias", "此请求包含多项任务"}},
-		{"a condition", fallback.ReasonGated, "quality_agent", known, [4]string{"An agent fits this request, but", "Há um agente para essa demanda, mas", "Hay un agente para esta solicitud, pero", "有适合此请求的智能体，但"}},
+		{"no match", fallback.ReasonNoMatch, "", known, [4]string{"No specialised agent is", "Não há agente", "No hay ningún agente", "没有为此请求注册"}},
+		{"another reason", "topk_reached", "", known, [4]string{"No specialised agent is", "Não há agente", "No hay ningún agente", "没有为此请求注册"}},
+		{"requested agent", fallback.ReasonNoMatch, "quality_agent", known, [4]string{"The agent that the request names cannot", "O agente indicado", "El agente indicado", "所指定的智能体"}},
+		{"unknown requested agent", fallback.ReasonNoMatch, "x", known, [4]string{"The agent that the request names cannot", "O agente indicado", "El agente indicado", "所指定的智能体"}},
+		{"low confidence", fallback.ReasonLowConfidence, "", known, [4]string{"The request was not understood surely enough to give it to an agent.", "A demanda não foi entendida", "La solicitud no se entendió", "对此请求的理解不够确定"}},
+		{"low confidence, unknown intent", fallback.ReasonLowConfidence, "", contract.Classification{Intent: contract.Unknown}, [4]string{"No specialised agent is", "Não há agente", "No hay ningún agente", "没有为此请求注册"}},
+		{"ambiguous", fallback.ReasonAmbiguous, "", known, [4]string{"The request can be understood in more than one way", "A demanda pode ser entendida", "La solicitud puede entenderse", "此请求可以有多种理解"}},
+		{"divergent", fallback.ReasonDivergent, "", known, [4]string{"The request asks for several things", "A demanda contém várias", "La solicitud contiene varias", "此请求包含多项任务"}},
+		{"gated", fallback.ReasonGated, "quality_agent", known, [4]string{"An agent fits this request, but", "Há um agente para essa demanda, mas", "Hay un agente para esta solicitud, pero", "有适合此请求的智能体，但"}},
 		{"not entitled", fallback.ReasonNotEntitled, "", known, [4]string{"None of the agents that you may use", "Nenhum dos agentes que você pode usar", "Ninguno de los agentes que usted puede usar", "您可以使用的智能体都不能"}},
 	}
 	for _, tt := range tests {
 		for i, lang := range []string{"en", "pt", "es", "zh"} {
 			t.Run(tt.name+" "+lang, func(t *testing.T) {
 				u := unmet(registry(), local, "x", tt.reason, tt.clf)
-				u.OnlyAgent, u.Locale = tt.only, lang
-				for _, m := range []*scripted{says("A byte."), says("")} {
+				u.OnlyAgent, u.Locale = tt.onlyAgent, lang
+				for _, m := range []*scriptedModel{replyText("A byte."), replyText("")} {
 					got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{Prompt: "x"})
 					if !strings.HasPrefix(got.Answer, tt.want[i]) {
-						t.Errorf("got %q, want it to begin %q", got.Answer, tt.want[i])
+						t.Errorf("got %q, want the prefix %q", got.Answer, tt.want[i])
 					}
 					if diff := cmp.Diff(fallback.Unsupported(u), got.Unsupported); diff != "" {
 						t.Errorf("facts (-want +got):\n%s", diff)
@@ -76,7 +76,7 @@ func TestAnswer_Preamble(t *testing.T) {
 	}
 }
 
-// The text is correct in every language and names only what the caller may see.
+// The text is correct in every language and contains only labels that the caller may see.
 func TestAnswer_DegradedText(t *testing.T) {
 	var many []string
 	for i := range 60 {
@@ -90,41 +90,41 @@ func TestAnswer_DegradedText(t *testing.T) {
 		want         string
 	}{
 		{
-			"English, no model", "en", nil, joke(),
+			"English, no model", "en", nil, unmetJoke(),
 			"No specialised agent is registered for this request. No language model is set up to answer it directly. " +
 				"Accepted intents: code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review. " +
 				"Accepted domains: azure, databricks, docs, kb_internal, python, semaforo.",
 		},
 		{
-			"Portuguese, a model without an answer", "pt-BR", says(""), unmet(registry(), only("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{}),
+			"Portuguese, empty reply", "pt-BR", replyText(""), unmet(registry(), callerOf("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{}),
 			"Não há agente especializado para essa demanda. O modelo de linguagem que poderia respondê-la diretamente não deu resposta. " +
 				"Intenções aceitas: cost_analysis. Domínios aceitos: azure, databricks.",
 		},
 		{
-			"Spanish, nobody to use", "es", says(""), unmet(registry(), only(), "x", fallback.ReasonNotEntitled, contract.Classification{}),
+			"Spanish, no usable agent", "es", replyText(""), unmet(registry(), callerOf(), "x", fallback.ReasonNotEntitled, contract.Classification{}),
 			"Ninguno de los agentes que usted puede usar atiende esta solicitud. El modelo de lenguaje que podría responderla directamente no dio respuesta. " +
 				"Aquí todavía no hay ningún agente que usted pueda usar.",
 		},
 		{
-			"Chinese", "zh-CN", nil, unmet(registry(), only("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{}),
+			"Chinese", "zh-CN", nil, unmet(registry(), callerOf("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{}),
 			"没有为此请求注册的专用智能体。没有配置可直接回答的语言模型。可接受的意图：cost_analysis。可接受的领域：azure、databricks。",
 		},
 		{
-			"a model that is not to be had", "en", &scripted{err: &llm.Error{Reason: llm.ReasonRateLimited}}, unmet(registry(), only("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{}),
+			"model rate limited", "en", &scriptedModel{err: &llm.Error{Reason: llm.ReasonRateLimited}}, unmet(registry(), callerOf("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{}),
 			"No specialised agent is registered for this request. The language model that could answer it directly is not available at the moment. " +
 				"Accepted intents: cost_analysis. Accepted domains: azure, databricks.",
 		},
 		{
-			"an agent that asks for more, no model", "pt", nil, unmet(registry(), only("billing_agent"), "x", fallback.ReasonGated, contract.Classification{}),
+			"gated agent, no model", "pt", nil, unmet(registry(), callerOf("billing_agent"), "x", fallback.ReasonGated, contract.Classification{}),
 			"Há um agente para essa demanda, mas nem todas as condições dele estão cumpridas. Nenhum modelo de linguagem está configurado para respondê-la diretamente. " +
 				"Intenções aceitas: cost_analysis. Domínios aceitos: azure, databricks.",
 		},
 		{
-			"an empty registry, no caller", "en", nil, unmet(snapshot(), nil, "x", fallback.ReasonNoMatch, contract.Classification{}),
+			"empty registry, no caller", "en", nil, unmet(snapshot(), nil, "x", fallback.ReasonNoMatch, contract.Classification{}),
 			"No specialised agent is registered for this request. No language model is set up to answer it directly. There is no agent here that you may use yet.",
 		},
 		{
-			"a large registry, no domains", "en", says(""), unmet(large, local, "x", fallback.ReasonNoMatch, contract.Classification{}),
+			"large registry, no domains", "en", replyText(""), unmet(large, local, "x", fallback.ReasonNoMatch, contract.Classification{}),
 			"No specialised agent is registered for this request. The language model that could answer it directly gave no answer. " +
 				"Accepted intents: i00, i01, i02, i03, i04, i05, i06, i07, ….",
 		},
@@ -137,13 +137,13 @@ func TestAnswer_DegradedText(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if !got.Degraded || got.Unsupported == nil {
-				t.Errorf("got %+v, want it degraded and with the facts", got)
+				t.Errorf("got %+v, want degraded, with the other facts", got)
 			}
 		})
 	}
 }
 
-// A caller that has reached its limit gets this reason and the answer without a model.
+// A caller that has reached its limit gets this reason in the answer without a model.
 func TestAnswer_RateLimitedText(t *testing.T) {
 	for lang, want := range map[string]string{
 		"en": "No specialised agent is registered for this request. You have had as many direct answers as you may for now. Accepted intents: cost_analysis. ",
@@ -151,11 +151,11 @@ func TestAnswer_RateLimitedText(t *testing.T) {
 		"es": "No hay ningún agente especializado registrado para esta solicitud. Usted ya ha recibido tantas respuestas directas como puede por ahora. Intenciones aceptadas: cost_analysis. ",
 		"zh": "没有为此请求注册的专用智能体。您目前可获得的直接回答次数已用完。可接受的意图：cost_analysis。",
 	} {
-		u := unmet(registry(), only("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{})
+		u := unmet(registry(), callerOf("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{})
 		u.Locale = lang
-		got := fallback.Answer(t.Context(), says("A byte."), u, fallback.AnswerInput{Prompt: "x", TakeAnswer: func() bool { return false }})
+		got := fallback.Answer(t.Context(), replyText("A byte."), u, fallback.AnswerInput{Prompt: "x", TakeAnswer: func() bool { return false }})
 		if !strings.HasPrefix(got.Answer, want) || !got.Degraded || got.Unsupported == nil {
-			t.Errorf("%s: got %+v, want it degraded, with %q", lang, got, want)
+			t.Errorf("%s: got %+v, want degraded, with %q", lang, got, want)
 		}
 	}
 }

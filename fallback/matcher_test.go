@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-// The prompts are classified by the lexical classifier, and the near misses come from the
+// The prompts are classified by the lexical classifier, and the near misses are those of the
 // matcher.
 func TestUnsupported_WithCandidatesOfTheMatcher(t *testing.T) {
 	tests := []struct {
@@ -24,12 +24,12 @@ func TestUnsupported_WithCandidatesOfTheMatcher(t *testing.T) {
 		nearest              []string
 	}{
 		{
-			"no domain named", "review my code", fallback.ReasonNoMatch, local,
+			"no domain", "review my code", fallback.ReasonNoMatch, local,
 			"the request names no subject that is served here: name one of databricks, python, semaforo",
 			[]string{"quality_agent"},
 		},
 		{
-			"only a domain named", "python jokes", fallback.ReasonNoMatch, local,
+			"domain only", "python jokes", fallback.ReasonNoMatch, local,
 			"it is not clear what is to be done: ask for one of code_review, databricks_review, serverless_review",
 			[]string{"quality_agent"},
 		},
@@ -39,19 +39,19 @@ func TestUnsupported_WithCandidatesOfTheMatcher(t *testing.T) {
 			[]string{"billing_agent", "quality_agent"},
 		},
 		{
-			"the same for who may use one of them", "cost analysis of python", fallback.ReasonNoMatch, only("quality_agent"),
+			"caller with one of the agents", "cost analysis of python", fallback.ReasonNoMatch, callerOf("quality_agent"),
 			"it is not clear what is to be done: ask for one of code_review, databricks_review, serverless_review",
 			[]string{"quality_agent"},
 		},
 		{
-			"nothing near", "tell me a joke", fallback.ReasonNoMatch, only("rag_agent"),
+			"no near miss", "tell me a joke", fallback.ReasonNoMatch, callerOf("rag_agent"),
 			"no agent that you may use serves this request: ask for one of doc_answering, retrieval_qa",
 			nil,
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := fallback.Unsupported(decided(t, registry(), tt.prompt, tt.reason, tt.caller))
+			got := fallback.Unsupported(newUnmet(t, registry(), tt.prompt, tt.reason, tt.caller))
 			if diff := cmp.Diff(tt.detail, got.Detail); diff != "" {
 				t.Errorf("detail (-want +got):\n%s", diff)
 			}
@@ -59,7 +59,7 @@ func TestUnsupported_WithCandidatesOfTheMatcher(t *testing.T) {
 			for _, n := range got.Nearest {
 				agents = append(agents, n.AgentID)
 				if len(n.Gates) == 0 {
-					t.Errorf("%s: got no gate, want what kept it out", n.AgentID)
+					t.Errorf("%s: got no gate, want the reason for its exclusion", n.AgentID)
 				}
 			}
 			if diff := cmp.Diff(tt.nearest, agents); diff != "" {
@@ -69,8 +69,8 @@ func TestUnsupported_WithCandidatesOfTheMatcher(t *testing.T) {
 	}
 }
 
-// decided classifies and matches a prompt and returns it as unmet.
-func decided(t *testing.T, s *capabilities.Catalogue, prompt, reason string, caller *contract.Caller) *fallback.Unmet {
+// newUnmet classifies and matches a prompt and returns it as unmet.
+func newUnmet(t *testing.T, s *capabilities.Catalogue, prompt, reason string, caller *contract.Caller) *fallback.Unmet {
 	t.Helper()
 	c, err := classifier.New(classifier.Config{})
 	if err != nil {
@@ -96,7 +96,7 @@ func decided(t *testing.T, s *capabilities.Catalogue, prompt, reason string, cal
 
 // An empty list is encoded as [], not as null.
 func TestUnsupported_EncodesEmptyLists(t *testing.T) {
-	answer := fallback.Unsupported(decided(t, registry(), "tell me a joke", fallback.ReasonNoMatch, only()))
+	answer := fallback.Unsupported(newUnmet(t, registry(), "tell me a joke", fallback.ReasonNoMatch, callerOf()))
 	const want = `{"reason":"no_match","detail":"you may not use any agent here: ask the operator for access","needed":{"score":0.65,"confidence":0.5},` +
 		`"nearest":[],"accepted_intents":[],"accepted_domains":[],"examples":[]}`
 	ours, err := strictjson.Marshal(answer)

@@ -46,7 +46,7 @@ func TestUnsupported_UsesCallersLanguage(t *testing.T) {
 		},
 		{
 			name: "no domain", reason: fallback.ReasonNoMatch, registry: registry(), clf: review,
-			near: []contract.Candidate{near("quality_agent", 0.5, 0, 0, "")},
+			near: []contract.Candidate{nearMiss("quality_agent", 0.5, 0, 0, "")},
 			want: [4]string{
 				"the request names no subject that is served here: name one of databricks, python, semaforo",
 				"o pedido não indica nenhum assunto que se atende aqui: indique um destes: databricks, python, semaforo",
@@ -56,7 +56,7 @@ func TestUnsupported_UsesCallersLanguage(t *testing.T) {
 		},
 		{
 			name: "gated", reason: fallback.ReasonGated, registry: registry(), clf: review,
-			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, 0, "python", contract.Gate{Gate: "scopes", Reason: "needs scope repo:read"}, contract.Gate{Gate: "state", Reason: "disabled"})},
+			near: []contract.Candidate{nearMiss("quality_agent", 0.5, 0.3, 0, "python", contract.Gate{Gate: "scopes", Reason: "needs scope repo:read"}, contract.Gate{Gate: "state", Reason: "disabled"})},
 			want: [4]string{
 				"quality_agent fits the request but may not take it: needs scope repo:read; disabled",
 				"quality_agent atende a este tipo de pedido, mas não pode aceitá-lo: faltam permissões; não está disponível no momento",
@@ -66,31 +66,31 @@ func TestUnsupported_UsesCallersLanguage(t *testing.T) {
 		},
 	}
 	requests := []struct{ locale, prompt string }{{"en-GB", "x"}, {"pt-BR", "x"}, {"es", "x"}, {"zh-CN", "x"}}
-	spoken := []string{"please tell me the weather of today", "conte uma piada para mim, por favor", "¿qué tiempo hace hoy en la ciudad?", "今天天气怎么样"}
+	prompts := []string{"please tell me the weather of today", "conte uma piada para mim, por favor", "¿qué tiempo hace hoy en la ciudad?", "今天天气怎么样"}
 	for _, tt := range tests {
 		for i, r := range requests {
 			t.Run(tt.name+" "+r.locale, func(t *testing.T) {
 				u := unmet(tt.registry, local, r.prompt, tt.reason, tt.clf, tt.near...)
 				u.Locale = r.locale
 				if diff := cmp.Diff(tt.want[i], fallback.Unsupported(u).Detail); diff != "" {
-					t.Errorf("by the locale (-want +got):\n%s", diff)
+					t.Errorf("language of the locale (-want +got):\n%s", diff)
 				}
-				u.Locale, u.Prompt = "", spoken[i]
+				u.Locale, u.Prompt = "", prompts[i]
 				if diff := cmp.Diff(tt.want[i], fallback.Unsupported(u).Detail); diff != "" {
-					t.Errorf("by the prompt (-want +got):\n%s", diff)
+					t.Errorf("language of the prompt (-want +got):\n%s", diff)
 				}
 			})
 		}
 	}
 }
 
-// Every language has every sentence, with the verbs of the English one.
+// Every language has every text, with the verbs of the English one.
 func TestRefusalTexts_AreComplete(t *testing.T) {
 	all := fallback.RefusalTexts()
 	english := reflect.ValueOf(all["en"]).Elem()
 	for lang := range fallback.LocalizedTexts() {
 		if all[lang] == nil {
-			t.Errorf("%s: has no texts", lang)
+			t.Errorf("%s: got no texts", lang)
 			continue
 		}
 		texts := reflect.ValueOf(all[lang]).Elem()
@@ -100,7 +100,7 @@ func TestRefusalTexts_AreComplete(t *testing.T) {
 			}
 			got, want := texts.FieldByIndex(field.Index).String(), english.FieldByIndex(field.Index).String()
 			if got == "" || strings.Count(got, "%s") != strings.Count(want, "%s") || strings.Count(got, "%d") != strings.Count(want, "%d") {
-				t.Errorf("%s: %s is %q, want the verbs of %q", lang, field.Name, got, want)
+				t.Errorf("%s: got %s = %q, want the verbs of %q", lang, field.Name, got, want)
 			}
 		}
 	}

@@ -29,17 +29,17 @@ func ticketOf(prompts ...string) *contract.Ticket {
 
 var unknownRequest = contract.Classification{Intent: contract.Unknown, Domains: []string{contract.Unknown}}
 
-// load returns the only agent of a suggested registry. Lint may only find that examples are
-// missing if the ticket has none.
-func load(t *testing.T, yaml string) *contract.RegistryEntry {
+// loadSuggestion returns the only agent of a suggested registry. Lint may only report missing
+// examples, and only if the ticket has none.
+func loadSuggestion(t *testing.T, yaml string) *contract.RegistryEntry {
 	t.Helper()
 	s, err := capabilities.Parse("suggestion.yaml", []byte(yaml))
 	if err != nil {
-		t.Fatalf("the suggestion does not load: %v\n%s", err, yaml)
+		t.Fatalf("parse the suggestion: %v\n%s", err, yaml)
 	}
 	for _, f := range capabilities.Lint(s) {
 		if f.Severity != capabilities.SeverityInfo || f.Rule != capabilities.RuleMissingExamples || strings.Contains(yaml, "examples:") {
-			t.Errorf("lint says %v of\n%s", f, yaml)
+			t.Errorf("got findings %v of\n%s", f, yaml)
 		}
 	}
 	agents := s.Entries()
@@ -54,7 +54,7 @@ func TestPropose_SuggestsRegistry(t *testing.T) {
 	ticket := ticketOf("please book a flight to Lisbon for [EMAIL_1]", "book me a flight and a hotel for Monday", "book two flights")
 	ticket.Locales = map[string]int{"en": 2, "pt-BR": 1}
 	got := fallback.Propose(unmet(registry(), local, "book a flight", fallback.ReasonNoMatch, unknownRequest,
-		near("rag_agent", 0, 0.3, 0, "docs", contract.Gate{Gate: "threshold", Reason: "score 0.30 is below the threshold 0.65"})),
+		nearMiss("rag_agent", 0, 0.3, 0, "docs", contract.Gate{Gate: "threshold", Reason: "score 0.30 is below the threshold 0.65"})),
 		ticket, []string{"phone", "email"})
 	want := fallback.Suggestion{
 		SuggestedYAML: `# A suggestion made from 3 requests that no agent serves yet. It loads as it is.
@@ -100,10 +100,10 @@ clients:
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("suggestion (-want +got):\n%s", diff)
 	}
-	load(t, got.SuggestedYAML)
+	loadSuggestion(t, got.SuggestedYAML)
 }
 
-func TestPropose_NamesTheAgent(t *testing.T) {
+func TestPropose_ChoosesNames(t *testing.T) {
 	taken := snapshot(&contract.RegistryEntry{ID: "book_flight_agent", Match: contract.Match{Intent: []string{"Book-Flight"}, Domains: []string{"travel"}}})
 	tests := []struct {
 		name     string
@@ -115,16 +115,16 @@ func TestPropose_NamesTheAgent(t *testing.T) {
 		domains    []string
 	}{
 		{name: "made of words", ticket: ticketOf("book a flight", "book a flight to Rome"), id: "book_flight_agent", intent: "book_flight", domains: []string{"flight"}},
-		{name: "a name the registry spells otherwise, an id that is taken", registry: taken, ticket: ticketOf("book a flight"), id: "book_flight_agent_2", intent: "Book-Flight", domains: []string{"flight"}},
+		{name: "existing intent in another spelling, id in use", registry: taken, ticket: ticketOf("book a flight"), id: "book_flight_agent_2", intent: "Book-Flight", domains: []string{"flight"}},
 		{
-			name: "the classifier's, if most requests were taken for it", ticket: ticketOf("the bill", "the invoice"),
+			name: "proposed intent of most requests", ticket: ticketOf("the bill", "the invoice"),
 			change: func(t *contract.Ticket) {
 				t.Intents, t.Domains = map[string]int{"cost_analysis": 1, contract.Unknown: 1}, map[string]int{"azure": 2, "python": 1, "gone": 2}
 			},
 			id: "cost_analysis_agent", intent: "cost_analysis", domains: []string{"azure", "python"},
 		},
 		{
-			name: "not the classifier's, if few were", ticket: ticketOf("water the plants", "water plants", "water the plants daily"),
+			name: "proposed intent of few requests", ticket: ticketOf("water the plants", "water plants", "water the plants daily"),
 			change: func(t *contract.Ticket) {
 				t.Intents, t.Domains = map[string]int{"cost_analysis": 1}, map[string]int{"azure": 0}
 			},
@@ -134,11 +134,11 @@ func TestPropose_NamesTheAgent(t *testing.T) {
 		{name: "another script", ticket: ticketOf("翻译"), id: "request_agent", intent: "翻译_request", domains: []string{"翻译"}},
 		{name: "Cyrillic letters", ticket: ticketOf("Сделай ещё расчёт"), id: "proposed_agent", intent: "сделай_ещё", domains: []string{"ещё"}},
 		{name: "called an agent", ticket: ticketOf("evil agent"), id: "evil_agent", intent: "evil_agent", domains: []string{"agent"}},
-		{name: "a script without spaces", ticket: ticketOf("จองตั๋วเครื่องบินไปเชียงใหม่"), id: "new_request_agent", intent: "new_request", domains: []string{"general"}},
-		{name: "a return between words", ticket: ticketOf("book\rflights"), id: "book_flights_agent", intent: "book_flights", domains: []string{"flights"}},
+		{name: "already ends with agent", ticket: ticketOf("จองตั๋วเครื่องบินไปเชียงใหม่"), id: "new_request_agent", intent: "new_request", domains: []string{"general"}},
+		{name: "script without spaces", ticket: ticketOf("book\rflights"), id: "book_flights_agent", intent: "book_flights", domains: []string{"flights"}},
 		{name: "one word", ticket: ticketOf("karaoke"), id: "karaoke_request_agent", intent: "karaoke_request", domains: []string{"karaoke"}},
 		{name: "numbers and codes", ticket: ticketOf("0x12 a1b2 7"), id: "new_request_agent", intent: "new_request", domains: []string{"general"}},
-		{name: "a placeholder alone", ticket: ticketOf("[EMAIL_1] [PHONE_2]"), id: "new_request_agent", intent: "new_request", domains: []string{"general"}},
+		{name: "placeholders only", ticket: ticketOf("[EMAIL_1] [PHONE_2]"), id: "new_request_agent", intent: "new_request", domains: []string{"general"}},
 		{name: "nothing", ticket: ticketOf(), id: "new_request_agent", intent: "new_request", domains: []string{"general"}},
 	}
 	for _, tt := range tests {
@@ -149,7 +149,7 @@ func TestPropose_NamesTheAgent(t *testing.T) {
 			if tt.change != nil {
 				tt.change(tt.ticket)
 			}
-			a := load(t, fallback.Propose(unmet(tt.registry, local, "x", fallback.ReasonNoMatch, unknownRequest), tt.ticket, nil).SuggestedYAML)
+			a := loadSuggestion(t, fallback.Propose(unmet(tt.registry, local, "x", fallback.ReasonNoMatch, unknownRequest), tt.ticket, nil).SuggestedYAML)
 			if a.ID != tt.id || !slices.Equal(a.Match.Intent, []string{tt.intent}) || !slices.Equal(a.Match.Domains, tt.domains) {
 				t.Errorf("got %s %q %q, want %s [%q] %q", a.ID, a.Match.Intent, a.Match.Domains, tt.id, tt.intent, tt.domains)
 			}
@@ -157,8 +157,8 @@ func TestPropose_NamesTheAgent(t *testing.T) {
 	}
 }
 
-// A lexical model that is trained on the suggestion recognises the requests of the ticket.
-func TestPropose_SuggestionServesTheRequests(t *testing.T) {
+// A lexical model that is trained with the suggestion recognizes the requests of the ticket.
+func TestPropose_SuggestionMatchesRequests(t *testing.T) {
 	prompts := []string{"book a flight to Lisbon for [EMAIL_1]", "I need two flights for Monday", "reserve um voo para Lisboa", "帮我订一张去上海的机票"}
 	s, err := capabilities.Parse("suggestion.yaml", []byte(fallback.Propose(unmet(registry(), local, "x", fallback.ReasonNoMatch, unknownRequest), ticketOf(prompts...), nil).SuggestedYAML))
 	if err != nil {
@@ -177,18 +177,18 @@ func TestPropose_SuggestionServesTheRequests(t *testing.T) {
 func TestPropose_HidesUnusableAgents(t *testing.T) {
 	ticket := ticketOf("cost of azure", "azure cost by month")
 	ticket.Intents, ticket.Domains = map[string]int{"cost_analysis": 2}, map[string]int{"databricks": 2}
-	candidate := near("billing_agent", 0.5, 0, 0, "", contract.Gate{Gate: "entitlement", Reason: "billing_agent is not among the caller's agents"})
-	for _, caller := range []*contract.Caller{nil, {Subject: "eve"}, only("rag_agent")} {
+	candidate := nearMiss("billing_agent", 0.5, 0, 0, "", contract.Gate{Gate: "entitlement", Reason: "billing_agent is not among the caller's agents"})
+	for _, caller := range []*contract.Caller{nil, {Subject: "eve"}, callerOf("rag_agent")} {
 		got := fallback.Propose(unmet(registry(), caller, "x", fallback.ReasonNotEntitled, unknownRequest, candidate), ticket, nil)
 		all := fmt.Sprint(got)
 		for _, secret := range []string{"billing_agent", "cost_analysis", "databricks"} {
 			if strings.Contains(all, secret) {
-				t.Errorf("%v sees %s:\n%s", caller, secret, all)
+				t.Errorf("%v: got %s in\n%s", caller, secret, all)
 			}
 		}
 	}
 	if got := fallback.Propose(unmet(registry(), local, "x", fallback.ReasonNotEntitled, unknownRequest, candidate), ticket, nil); !strings.Contains(fmt.Sprint(got.Risks), "billing_agent") {
-		t.Errorf("got risks %q, want billing_agent among them for who may use it", got.Risks)
+		t.Errorf("got risks %q, want billing_agent among them for a caller that may use it", got.Risks)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestPropose_ListsRisks(t *testing.T) {
 	ticket.Callers = 1
 	ticket.Reasons = map[string]int{fallback.ReasonGated: 1, fallback.ReasonLowConfidence: 2, fallback.ReasonDivergent: 1}
 	got := fallback.Propose(unmet(registry(), local, "x", fallback.ReasonGated, unknownRequest,
-		near("quality_agent", 0.5, 0.3, 0, "python", contract.Gate{Gate: "scopes", Reason: "it requires the scope beta"})), ticket, nil)
+		nearMiss("quality_agent", 0.5, 0.3, 0, "python", contract.Gate{Gate: "scopes", Reason: "it requires the scope beta"})), ticket, nil)
 	want := []string{
 		"overlap with quality_agent, which scored 0.80 and may not take the request: it requires the scope beta",
 		"1 request of 4 fit an agent that may not serve them: granting access may be sufficient",
@@ -227,15 +227,15 @@ func TestSingleLine(t *testing.T) {
 	}
 }
 
-// There is no registry or decision if, for example, the content of a request is erased later.
+// Registry and decision are missing if, for example, the content of a request was erased.
 func TestPropose_WithoutRequest(t *testing.T) {
 	got := fallback.Propose(&fallback.Unmet{Caller: local}, ticketOf("book a flight"), nil)
-	if a := load(t, got.SuggestedYAML); a.ID != "book_flight_agent" {
+	if a := loadSuggestion(t, got.SuggestedYAML); a.ID != "book_flight_agent" {
 		t.Errorf("got %s, want book_flight_agent", a.ID)
 	}
 }
 
-// FuzzPropose checks that the suggestion loads and passes lint for any prompt.
+// FuzzPropose checks that the suggestion is valid and passes lint for any prompt.
 func FuzzPropose(f *testing.F) {
 	for _, seed := range []string{
 		"book a flight", "# comment\n- \"x\": [y]", "a\u2028b\u0085c\ufeff", "\xff\xfe", "\\x00 \\", "%s %d", "null yes ~ true", "[EMAIL_1] [x", "😀👩‍💻 çedilha", "unknown Unknown *",
@@ -245,9 +245,9 @@ func FuzzPropose(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, one, two string) {
 		got := fallback.Propose(unmet(registry(), local, "x", fallback.ReasonNoMatch, unknownRequest), ticketOf(one, two, one+" "+two), []string{"email"})
-		load(t, got.SuggestedYAML)
+		loadSuggestion(t, got.SuggestedYAML)
 		if !utf8.ValidString(got.SuggestedYAML) {
-			t.Errorf("not UTF-8: %q", got.SuggestedYAML)
+			t.Errorf("got %q, want UTF-8", got.SuggestedYAML)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-// Without a limit the result is that of the masking itself. With a limit it is the beginning
-// of that, except that values longer than the limit stay placeholders.
+// Without a limit the result is the fully restored text. With a limit it is a prefix of it, except
+// that values longer than the limit stay placeholders.
 func TestRestoreValues_StaysWithinLimit(t *testing.T) {
 	redactor, err := redact.New(redact.Config{})
 	if err != nil {
@@ -34,7 +34,7 @@ func TestRestoreValues_StaysWithinLimit(t *testing.T) {
 		most := rapid.IntRange(longest, 2*longest).Draw(t, "most")
 		got, full := fallback.RestoreValues(text, most, restore)
 		if !strings.HasPrefix(whole, got) || (full && len(got) > most) || (!full && len(got) <= most && got != whole) {
-			t.Errorf("%q in %d bytes: got %q, full %v; want the beginning of %q", text, most, got, full, whole)
+			t.Errorf("%q in %d bytes: got %q, full %v; want a prefix of %q", text, most, got, full, whole)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func snapshot(agents ...*contract.RegistryEntry) *capabilities.Catalogue {
 
 var local = &contract.Caller{Subject: "local", AllScopes: true}
 
-func only(agents ...string) *contract.Caller {
+func callerOf(agents ...string) *contract.Caller {
 	c := &contract.Caller{Subject: "ana"}
 	for _, a := range agents {
 		c.Scopes = append(c.Scopes, "agent:"+a)
@@ -68,8 +68,8 @@ func unmet(s *capabilities.Catalogue, caller *contract.Caller, prompt, reason st
 	}
 }
 
-// near returns a candidate with the score of its parts.
-func near(agent string, intent, domains, constraints float64, matched string, gates ...contract.Gate) contract.Candidate {
+// nearMiss returns a candidate with these parts of the score.
+func nearMiss(agent string, intent, domains, constraints float64, matched string, gates ...contract.Gate) contract.Candidate {
 	return contract.Candidate{
 		AgentID: agent, Score: intent + domains + constraints, Gates: gates,
 		Parts:          contract.ScoreParts{Intent: intent, Domains: domains, Constraints: constraints},
@@ -82,7 +82,7 @@ func TestUnsupported_ExplainsRefusal(t *testing.T) {
 	below := contract.Gate{Gate: "threshold", Reason: "score 0.50 is below the threshold 0.65"}
 	clf := contract.Classification{Intent: "code_review", Domains: []string{"unknown"}, Confidence: 1}
 	got := fallback.Unsupported(unmet(registry(), local, "review this request", fallback.ReasonNoMatch, clf,
-		near("quality_agent", 0.5, 0, 0, "", below)))
+		nearMiss("quality_agent", 0.5, 0, 0, "", below)))
 	want := &contract.Unsupported{
 		Reason:          "no_match",
 		Detail:          "the request names no subject that is served here: name one of databricks, python, semaforo",
@@ -110,18 +110,18 @@ func TestUnsupported_Detail(t *testing.T) {
 		want   string
 	}{
 		{
-			name: "too long", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
-			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, -0.2, "python")},
+			name: "prompt too long", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
+			near: []contract.Candidate{nearMiss("quality_agent", 0.5, 0.3, -0.2, "python")},
 			want: "the request is too long: shorten it to about 32000 characters",
 		},
 		{
-			name: "too long, and a domain is missing", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
-			near: []contract.Candidate{near("quality_agent", 0.5, 0, -0.2, "")},
+			name: "prompt too long, domain missing", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
+			near: []contract.Candidate{nearMiss("quality_agent", 0.5, 0, -0.2, "")},
 			want: "the request is too long: shorten it to about 32000 characters; the request names no subject that is served here: name one of databricks, python, semaforo",
 		},
 		{
-			name: "the intent is missing", reason: fallback.ReasonNoMatch, clf: unknown,
-			near: []contract.Candidate{near("rag_agent", 0, 0.6, 0, "docs kb_internal"), near("quality_agent", 0, 0.3, 0, "python")},
+			name: "intent missing", reason: fallback.ReasonNoMatch, clf: unknown,
+			near: []contract.Candidate{nearMiss("rag_agent", 0, 0.6, 0, "docs kb_internal"), nearMiss("quality_agent", 0, 0.3, 0, "python")},
 			want: "it is not clear what is to be done: ask for one of doc_answering, retrieval_qa",
 		},
 		{
@@ -129,33 +129,33 @@ func TestUnsupported_Detail(t *testing.T) {
 			want: "nothing that is served here fits the request: ask for one of code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
 		},
 		{
-			name: "out of scope, something near", reason: fallback.ReasonNoMatch, caller: only("rag_agent"),
+			name: "out of scope, near miss", reason: fallback.ReasonNoMatch, caller: callerOf("rag_agent"),
 			clf:  contract.Classification{Intent: contract.Unknown, Alternatives: []contract.IntentScore{{Intent: "code_review", Confidence: 0.4}, {Intent: "retrieval_qa", Confidence: 0.3}}},
 			want: "no agent that you may use serves this request; retrieval_qa is the nearest: ask for one of doc_answering, retrieval_qa",
 		},
 		{
-			name: "out of scope, and nothing likely", reason: fallback.ReasonNoMatch, caller: only("rag_agent"),
+			name: "out of scope, no near miss", reason: fallback.ReasonNoMatch, caller: callerOf("rag_agent"),
 			clf:  contract.Classification{Intent: contract.Unknown, Alternatives: []contract.IntentScore{{Intent: "retrieval_qa", Confidence: 0.29}}},
 			want: "no agent that you may use serves this request: ask for one of doc_answering, retrieval_qa",
 		},
 		{
-			name: "understood, but nobody is near that may be shown", reason: fallback.ReasonNoMatch, caller: only("rag_agent"), clf: contract.Classification{Intent: "code_review"},
-			near: []contract.Candidate{near("quality_agent", 0.5, 0, 0, "")},
+			name: "known intent, only hidden near misses", reason: fallback.ReasonNoMatch, caller: callerOf("rag_agent"), clf: contract.Classification{Intent: "code_review"},
+			near: []contract.Candidate{nearMiss("quality_agent", 0.5, 0, 0, "")},
 			want: "no agent that you may use serves this request: ask for one of doc_answering, retrieval_qa",
 		},
 		{
-			name: "it would fit", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
-			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, 0, "python", state)},
+			name: "no reason against the agent", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
+			near: []contract.Candidate{nearMiss("quality_agent", 0.5, 0.3, 0, "python", state)},
 			want: "quality_agent fits the request but may not take it: breaker open for another 7 s",
 		},
 		{
-			name: "not sure enough", reason: fallback.ReasonLowConfidence, caller: only("quality_agent"),
+			name: "low confidence", reason: fallback.ReasonLowConfidence, caller: callerOf("quality_agent"),
 			clf:  contract.Classification{Intent: "code_review", Confidence: 0.4, Source: contract.SourceLLM},
-			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, 0, "python")},
+			near: []contract.Candidate{nearMiss("quality_agent", 0.5, 0.3, 0, "python")},
 			want: "it is not clear enough that the request asks for code_review: describe it more exactly, or ask for one of code_review, databricks_review, serverless_review",
 		},
 		{
-			name: "not sure of something the caller may not know", reason: fallback.ReasonLowConfidence, caller: only("rag_agent"),
+			name: "low confidence, hidden intent", reason: fallback.ReasonLowConfidence, caller: callerOf("rag_agent"),
 			clf:  contract.Classification{Intent: "code_review", Confidence: 0.4},
 			want: "it is not clear enough what is to be done: describe it more exactly, or ask for one of doc_answering, retrieval_qa",
 		},
@@ -165,7 +165,7 @@ func TestUnsupported_Detail(t *testing.T) {
 			want: "the request can mean code_review or cost_analysis: say which one is meant",
 		},
 		{
-			name: "ambiguous, but one reading is not the caller's", reason: fallback.ReasonAmbiguous, caller: only("quality_agent"),
+			name: "ambiguous, one intent hidden", reason: fallback.ReasonAmbiguous, caller: callerOf("quality_agent"),
 			clf:  contract.Classification{Intent: "code_review", Confidence: 0.5, Alternatives: []contract.IntentScore{{Intent: "cost_analysis", Confidence: 0.45}}},
 			want: "the request can be understood in several ways: say which of these is meant: code_review, databricks_review, serverless_review",
 		},
@@ -175,30 +175,30 @@ func TestUnsupported_Detail(t *testing.T) {
 			want: "the request asks for several things (code_review, cost_analysis), and requests are not split here: send one request for each",
 		},
 		{
-			name: "divergent, one part not the caller's", reason: fallback.ReasonDivergent, caller: only("billing_agent"),
+			name: "divergent, one part hidden", reason: fallback.ReasonDivergent, caller: callerOf("billing_agent"),
 			clf:  contract.Classification{Intent: "code_review", Subtasks: []contract.Subtask{{Intent: "code_review"}, {Intent: "cost_analysis"}}},
 			want: "the request asks for several things, and requests are not split here: send one request for each",
 		},
 		{
-			name: "not entitled", reason: fallback.ReasonNotEntitled, caller: only("rag_agent"), clf: contract.Classification{Intent: "code_review"},
+			name: "not entitled", reason: fallback.ReasonNotEntitled, caller: callerOf("rag_agent"), clf: contract.Classification{Intent: "code_review"},
 			want: "no agent that you may use serves this request: ask for something else, or ask the operator for access to more agents",
 		},
 		{
-			name: "entitled to nothing", reason: fallback.ReasonNotEntitled, caller: only(), clf: contract.Classification{Intent: "code_review"},
+			name: "not entitled to any agent", reason: fallback.ReasonNotEntitled, caller: callerOf(), clf: contract.Classification{Intent: "code_review"},
 			want: "you may not use any agent here: ask the operator for access",
 		},
 		{
 			name: "gated", reason: fallback.ReasonGated, clf: contract.Classification{Intent: "code_review"},
-			near: []contract.Candidate{near("billing_agent", 0, 0.3, 0, "databricks"), near("quality_agent", 0.5, 0.3, 0, "python", scopes, state)},
+			near: []contract.Candidate{nearMiss("billing_agent", 0, 0.3, 0, "databricks"), nearMiss("quality_agent", 0.5, 0.3, 0, "python", scopes, state)},
 			want: "quality_agent fits the request but may not take it: needs scope repo:read; breaker open for another 7 s",
 		},
 		{
-			name: "gated, not to be shown", reason: fallback.ReasonGated, clf: contract.Classification{Intent: "code_review"}, caller: only("rag_agent"),
-			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, 0, "python", scopes)},
+			name: "gated, hidden", reason: fallback.ReasonGated, clf: contract.Classification{Intent: "code_review"}, caller: callerOf("rag_agent"),
+			near: []contract.Candidate{nearMiss("quality_agent", 0.5, 0.3, 0, "python", scopes)},
 			want: "the agents that fit the request may not take it",
 		},
 		{
-			name: "a reason of its own", reason: "topk_reached", clf: unknown, caller: only("billing_agent"),
+			name: "another reason", reason: "topk_reached", clf: unknown, caller: callerOf("billing_agent"),
 			want: "no agent that you may use serves this request: ask for one of cost_analysis",
 		},
 	}
@@ -221,13 +221,13 @@ func TestUnsupported_Detail(t *testing.T) {
 func TestUnsupported_ListsNearMisses(t *testing.T) {
 	clf := contract.Classification{Intent: "code_review"}
 	list := []contract.Candidate{
-		near("quality_agent", 0.5, 0.1, 0, ""),
-		near("gone_agent", 0.5, 0, 0, ""),
-		near("billing_agent", 0.5, 0.15, 0, ""),
-		near("quality_agent", 0.3, 0, 0, ""),
-		near("rag_agent", 0.5, 0.3, 0, "docs"),
+		nearMiss("quality_agent", 0.5, 0.1, 0, ""),
+		nearMiss("gone_agent", 0.5, 0, 0, ""),
+		nearMiss("billing_agent", 0.5, 0.15, 0, ""),
+		nearMiss("quality_agent", 0.3, 0, 0, ""),
+		nearMiss("rag_agent", 0.5, 0.3, 0, "docs"),
 	}
-	got := fallback.Unsupported(unmet(registry(), only("quality_agent", "rag_agent", "gone_agent"), "", fallback.ReasonNoMatch, clf, list...))
+	got := fallback.Unsupported(unmet(registry(), callerOf("quality_agent", "rag_agent", "gone_agent"), "", fallback.ReasonNoMatch, clf, list...))
 	want := []contract.NearestMiss{
 		{AgentID: "quality_agent", Score: 0.6, MissingScore: 0.05, Gates: []contract.Gate{}},
 		{AgentID: "rag_agent", Score: 0.8, MissingScore: 0, Gates: []contract.Gate{}},
@@ -246,16 +246,16 @@ func TestUnsupported_PicksExamples(t *testing.T) {
 		want   []string
 	}{
 		{
-			"nearest first, then one of each intent", local, "check the function", nil,
+			"nearest first, then one for each intent", local, "check the function", nil,
 			[]string{"check this function for bugs", "why did our cloud bill go up", "review my pull request", "find our vacation policy", "what do the docs say about retries"},
 		},
 		{
-			"the nearest agent's before others", local, "prompt",
-			[]contract.Candidate{near("rag_agent", 0, 0.3, 0, "docs")},
+			"nearest agent first", local, "prompt",
+			[]contract.Candidate{nearMiss("rag_agent", 0, 0.3, 0, "docs")},
 			[]string{"find our vacation policy", "what do the docs say about retries", "why did our cloud bill go up", "review my pull request"},
 		},
-		{"only the caller's", only("billing_agent"), "check the function for bugs", nil, []string{"why did our cloud bill go up"}},
-		{"none", only(), "check the function for bugs", nil, []string{}},
+		{"agents of the caller only", callerOf("billing_agent"), "check the function for bugs", nil, []string{"why did our cloud bill go up"}},
+		{"none", callerOf(), "check the function for bugs", nil, []string{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -267,8 +267,8 @@ func TestUnsupported_PicksExamples(t *testing.T) {
 	}
 }
 
-// An example is listed only if an agent of the caller declares it itself, even though
-// another agent declares the same intent.
+// An example is listed only if an agent of the caller declares it itself, even if another agent
+// declares the same intent.
 func TestUnsupported_HidesExamplesOfSharedIntent(t *testing.T) {
 	s := snapshot(
 		&contract.RegistryEntry{
@@ -280,8 +280,8 @@ func TestUnsupported_HidesExamplesOfSharedIntent(t *testing.T) {
 			Examples: map[string][]string{"code_review": {"review the secret code"}},
 		},
 	)
-	got := fallback.Unsupported(unmet(s, only("mine"), "review the secret code", fallback.ReasonNoMatch, contract.Classification{Intent: "code_review"},
-		near("theirs", 0.5, 0, 0, ""), near("mine", 0.5, 0, 0, "")))
+	got := fallback.Unsupported(unmet(s, callerOf("mine"), "review the secret code", fallback.ReasonNoMatch, contract.Classification{Intent: "code_review"},
+		nearMiss("theirs", 0.5, 0, 0, ""), nearMiss("mine", 0.5, 0, 0, "")))
 	want := &contract.Unsupported{
 		Reason:          "no_match",
 		Detail:          "the request names no subject that is served here: name one of go",
@@ -302,7 +302,7 @@ func TestUnsupported_LimitsLists(t *testing.T) {
 	for i := range 100 {
 		id := fmt.Sprintf("agent_%03d", i)
 		agents = append(agents, &contract.RegistryEntry{ID: id, Match: contract.Match{Intent: []string{"intent_" + id}, Domains: []string{"domain_" + id}}})
-		candidates = append(candidates, near(id, 0.5, 0, 0, ""))
+		candidates = append(candidates, nearMiss(id, 0.5, 0, 0, ""))
 	}
 	got := fallback.Unsupported(unmet(snapshot(agents...), local, "", fallback.ReasonNoMatch, contract.Classification{Intent: contract.Unknown}, candidates...))
 	if len(got.AcceptedIntents) != 50 || got.AcceptedIntents[0] != "intent_agent_000" || !slices.IsSorted(got.AcceptedIntents) {
@@ -320,7 +320,7 @@ func TestUnsupported_LimitsLists(t *testing.T) {
 func TestUnsupported_WithoutUsableAgents(t *testing.T) {
 	clf := contract.Classification{Intent: contract.Unknown, Reason: "empty_registry"}
 	for name, u := range map[string]*fallback.Unmet{
-		"no caller":      unmet(registry(), nil, "review", fallback.ReasonNoMatch, clf, near("quality_agent", 0.5, 0, 0, "")),
+		"no caller":      unmet(registry(), nil, "review", fallback.ReasonNoMatch, clf, nearMiss("quality_agent", 0.5, 0, 0, "")),
 		"empty registry": unmet(snapshot(), local, "review", fallback.ReasonNoMatch, clf),
 	} {
 		u.Lexical = nil
@@ -335,7 +335,7 @@ func TestUnsupported_WithoutUsableAgents(t *testing.T) {
 	}
 }
 
-// For every reason, no word of the answer belongs to an agent that the caller may not use.
+// For any reason, no word of the answer belongs to an agent that the caller may not use.
 func TestUnsupported_RevealsNoHiddenAgent(t *testing.T) {
 	secret := &contract.RegistryEntry{
 		ID: "xx_agent", Match: contract.Match{Intent: []string{"xx_intent"}, Domains: []string{"xx_domain"}},
@@ -352,7 +352,7 @@ func TestUnsupported_RevealsNoHiddenAgent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := &fallback.Unmet{
 			Catalogue: s, Lexical: model, Prompt: "xx please", Reason: reasons.Draw(t, "reason"),
-			Caller: only(rapid.SliceOfDistinct(rapid.SampledFrom([]string{"quality_agent", "billing_agent"}), rapid.ID).Draw(t, "scopes")...),
+			Caller: callerOf(rapid.SliceOfDistinct(rapid.SampledFrom([]string{"quality_agent", "billing_agent"}), rapid.ID).Draw(t, "scopes")...),
 			Decision: &contract.Decision{Classification: contract.Classification{
 				Intent:       intents.Draw(t, "intent"),
 				Alternatives: []contract.IntentScore{{Intent: intents.Draw(t, "near"), Confidence: 0.4}},
@@ -360,7 +360,7 @@ func TestUnsupported_RevealsNoHiddenAgent(t *testing.T) {
 			}},
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "candidates") {
-			c := near(agents.Draw(t, "candidate"), 0.5, 0.3, 0, "")
+			c := nearMiss(agents.Draw(t, "candidate"), 0.5, 0.3, 0, "")
 			if c.AgentID == "xx_agent" {
 				c.Gates = []contract.Gate{{Gate: "scopes", Reason: "xx"}}
 			}
@@ -368,15 +368,15 @@ func TestUnsupported_RevealsNoHiddenAgent(t *testing.T) {
 		}
 		got := fallback.Unsupported(u)
 		if text := fmt.Sprintf("%+v", got); strings.Contains(text, "xx") {
-			t.Errorf("got an answer that shows what the caller may not see: %s", text)
+			t.Errorf("got an answer with hidden words: %s", text)
 		}
 		if diff := cmp.Diff(got, fallback.Unsupported(u)); diff != "" {
-			t.Errorf("got two answers (-first +second):\n%s", diff)
+			t.Errorf("got two different answers (-first +second):\n%s", diff)
 		}
 		if clf := &u.Decision.Classification; clf.Intent == "xx_intent" {
 			clf.Intent = contract.Unknown
 			if diff := cmp.Diff(got, fallback.Unsupported(u)); diff != "" {
-				t.Errorf("what only others may use is told unlike what nobody serves (-hidden +unknown):\n%s", diff)
+				t.Errorf("hidden and unknown labels give different answers (-hidden +unknown):\n%s", diff)
 			}
 		}
 	})
@@ -392,8 +392,8 @@ func BenchmarkUnsupported(b *testing.B) {
 		})
 	}
 	slices.SortFunc(agents, func(a, b *contract.RegistryEntry) int { return strings.Compare(a.ID, b.ID) })
-	for name, caller := range map[string]*contract.Caller{"all": local, "two": only("agent_7", "agent_8")} {
-		u := unmet(snapshot(agents...), caller, "do the thing agent 7", fallback.ReasonNoMatch, contract.Classification{Intent: contract.Unknown}, near("agent_7", 0.5, 0, 0, ""))
+	for name, caller := range map[string]*contract.Caller{"all": local, "two": callerOf("agent_7", "agent_8")} {
+		u := unmet(snapshot(agents...), caller, "do the thing agent 7", fallback.ReasonNoMatch, contract.Classification{Intent: contract.Unknown}, nearMiss("agent_7", 0.5, 0, 0, ""))
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
