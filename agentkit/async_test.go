@@ -23,23 +23,23 @@ func TestAcceptAsync_DeliversResultToCallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
 		a := d.agent(t, nil, slow)
-		accepted(t, serve(a, d.post(d.task())))
+		checkAccepted(t, serve(a, d.post(d.task())))
 		if got := d.received(); len(got) != 0 {
-			t.Fatalf("the router got %+v before the work ended, want nothing", got)
+			t.Fatalf("got %+v at the router before the end of the work, want nothing", got)
 		}
 		if err := a.Shutdown(t.Context()); err != nil {
 			t.Fatalf("Shutdown = %v", err)
 		}
 		want := []callbackPost{{resultURL, "task-token", doneBody, 10 * time.Second}}
 		if diff := cmp.Diff(want, d.received()); diff != "" {
-			t.Errorf("the router got (-want +got):\n%s", diff)
+			t.Errorf("callbacks (-want +got):\n%s", diff)
 		}
-		// The same task again is answered from the cache.
+		// A repeated task is answered from the cache.
 		if res := result(t, serve(a, d.post(d.task()))); res.Text() != "done" {
 			t.Errorf("repeated task: got %+v, want the result", res)
 		}
 		if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != 1 {
-			t.Errorf("Shutdown = %v with %d deliveries, want one", err, len(d.received()))
+			t.Errorf("Shutdown: got %v with %d callbacks, want one", err, len(d.received()))
 		}
 	})
 }
@@ -51,7 +51,7 @@ func TestAgent_AcceptsAfterAsyncAfter(t *testing.T) {
 	quick := func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		return agentkit.Answer("done"), nil
 	}
-	patient := func(ctx context.Context, _ contract.Task) (contract.Result, error) { // does not call AcceptAsync
+	waiting := func(ctx context.Context, _ contract.Task) (contract.Result, error) { // does not call AcceptAsync
 		<-time.After(10 * time.Second)
 		return agentkit.Answer("done"), nil
 	}
@@ -61,15 +61,15 @@ func TestAgent_AcceptsAfterAsyncAfter(t *testing.T) {
 		change   func(*agentkit.Config)
 		callback bool
 		status   int
-		after    time.Duration // when the response must arrive
+		after    time.Duration // time until the response
 		posts    int
 	}{
-		{"at once", quick, after(time.Second), true, 200, 0, 0},
-		{"no limit", patient, after(0), true, 200, 10 * time.Second, 0},
-		{"longer than AsyncAfter", patient, after(2 * time.Second), true, 202, 2 * time.Second, 1},
-		{"just within AsyncAfter", patient, after(11 * time.Second), true, 200, 10 * time.Second, 0},
+		{"immediate result", quick, after(time.Second), true, 200, 0, 0},
+		{"no limit", waiting, after(0), true, 200, 10 * time.Second, 0},
+		{"longer than AsyncAfter", waiting, after(2 * time.Second), true, 202, 2 * time.Second, 1},
+		{"shorter than AsyncAfter", waiting, after(11 * time.Second), true, 200, 10 * time.Second, 0},
 		{"AcceptAsync", slow, after(0), true, 202, 0, 1},
-		{"longer than AsyncAfter without a callback", patient, after(2 * time.Second), false, 200, 10 * time.Second, 0},
+		{"longer than AsyncAfter without a callback", waiting, after(2 * time.Second), false, 200, 10 * time.Second, 0},
 		{"AcceptAsync without a callback", slow, after(0), false, 200, 10 * time.Second, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -78,14 +78,14 @@ func TestAgent_AcceptsAfterAsyncAfter(t *testing.T) {
 				a := d.agent(t, nil, tc.work, tc.change)
 				task := d.task()
 				if !tc.callback {
-					task = goodTask()
+					task = validTask()
 				}
 				w := serve(a, d.post(task))
 				if took := time.Since(d.began); w.Code != tc.status || took != tc.after {
 					t.Errorf("got status %d after %v, want %d after %v", w.Code, took, tc.status, tc.after)
 				}
 				if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != tc.posts {
-					t.Errorf("Shutdown = %v and %d deliveries, want %d", err, len(d.received()), tc.posts)
+					t.Errorf("Shutdown: got %v and %d callbacks, want %d", err, len(d.received()), tc.posts)
 				}
 			})
 		})
@@ -125,15 +125,15 @@ func TestAgent_RepeatedAsyncTaskIsAccepted(t *testing.T) {
 		d := newFakeCallbackServer()
 		a := d.agent(t, nil, slow)
 		for range 3 {
-			accepted(t, serve(a, d.post(d.task())))
+			checkAccepted(t, serve(a, d.post(d.task())))
 		}
 		if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != 1 {
-			t.Errorf("Shutdown = %v and %d deliveries, want one", err, len(d.received()))
+			t.Errorf("Shutdown: got %v and %d callbacks, want one", err, len(d.received()))
 		}
 	})
 }
 
-// If the connection breaks, the result is delivered to the callback.
+// If the connection breaks, the result is sent to the callback.
 func TestAgent_DeliversResultAfterConnectionLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
@@ -141,15 +141,15 @@ func TestAgent_DeliversResultAfterConnectionLoss(t *testing.T) {
 			<-time.After(10 * time.Second)
 			return agentkit.Answer("done"), nil
 		})
-		ctx, hangUp := context.WithTimeout(t.Context(), time.Second)
-		defer hangUp()
+		ctx, disconnect := context.WithTimeout(t.Context(), time.Second)
+		defer disconnect()
 		a.ServeHTTP(httptest.NewRecorder(), d.post(d.task()).WithContext(ctx))
 		if err := a.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		want := []callbackPost{{resultURL, "task-token", doneBody, 10 * time.Second}}
 		if diff := cmp.Diff(want, d.received()); diff != "" {
-			t.Errorf("the router got (-want +got):\n%s", diff)
+			t.Errorf("callbacks (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -158,12 +158,12 @@ func TestAgent_DoesNotDeliverCanceledTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
 		a := d.agent(t, nil, slow)
-		accepted(t, serve(a, d.post(d.task())))
-		if w := serve(a, post("/"+taskID+"/cancel", d.router.token(goodClaims()), "")); w.Code != http.StatusNoContent {
+		checkAccepted(t, serve(a, d.post(d.task())))
+		if w := serve(a, post("/"+taskID+"/cancel", d.router.token(validClaims()), "")); w.Code != http.StatusNoContent {
 			t.Fatalf("cancel = %d", w.Code)
 		}
 		if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != 0 {
-			t.Errorf("Shutdown = %v and %d deliveries, want none", err, len(d.received()))
+			t.Errorf("Shutdown: got %v and %d callbacks, want none", err, len(d.received()))
 		}
 	})
 }
@@ -172,13 +172,13 @@ func TestAgent_DeadlineEndsAsyncWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
 		a := d.agent(t, nil, slow)
-		accepted(t, serve(a, d.post(d.task().with("deadline", time.Now().Add(3*time.Second)))))
+		checkAccepted(t, serve(a, d.post(d.task().with("deadline", time.Now().Add(3*time.Second)))))
 		if err := a.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		posts := d.received()
 		if len(posts) != 1 || posts[0].At != 3*time.Second || !strings.Contains(posts[0].Body, "not done by its deadline") {
-			t.Errorf("the router got %+v, want a failure at the deadline", posts)
+			t.Errorf("got %+v at the router, want a failure at the deadline", posts)
 		}
 	})
 }
@@ -187,7 +187,7 @@ func TestShutdown_WaitsForAsyncWork(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		work  agentkit.Work
-		after time.Duration // when Shutdown returns
+		after time.Duration // time until Shutdown returns
 		posts int
 	}{
 		{"work stops in time", slow, 3 * time.Second, 1},
@@ -200,16 +200,16 @@ func TestShutdown_WaitsForAsyncWork(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newFakeCallbackServer()
-				d.answer = statuses(503) // there is time for one attempt only
+				d.answer = statuses(503) // the time suffices for one attempt
 				a := d.agent(t, nil, tc.work)
-				accepted(t, serve(a, d.post(d.task())))
+				checkAccepted(t, serve(a, d.post(d.task())))
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
 				if err := a.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("Shutdown = %v, want the end of its context", err)
+					t.Errorf("Shutdown: got %v, want the error of its context", err)
 				}
 				if took := time.Since(d.began); took != tc.after || len(d.received()) != tc.posts {
-					t.Errorf("Shutdown took %v with %d deliveries, want %v with %d", took, len(d.received()), tc.after, tc.posts)
+					t.Errorf("got Shutdown after %v with %d callbacks, want %v with %d", took, len(d.received()), tc.after, tc.posts)
 				}
 				if err := a.Shutdown(t.Context()); err != nil { // ends the goroutines of the bubble; Shutdown may be called twice
 					t.Error(err)
@@ -222,11 +222,11 @@ func TestShutdown_WaitsForAsyncWork(t *testing.T) {
 // Failures of asynchronous work are delivered like any other result.
 func TestAgent_DeliversAsyncFailures(t *testing.T) {
 	for name, work := range map[string]agentkit.Work{
-		"an error": func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		"error": func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 			agentkit.AcceptAsync(ctx)
 			return contract.Result{}, errors.New("hunter2")
 		},
-		"a panic": func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		"panic": func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 			agentkit.AcceptAsync(ctx)
 			panic("hunter2")
 		},
@@ -241,7 +241,7 @@ func TestAgent_DeliversAsyncFailures(t *testing.T) {
 				}
 				posts := d.received()
 				if len(posts) != 1 || strings.Contains(posts[0].Body, "hunter2") || !strings.Contains(posts[0].Body, `"failure"`) {
-					t.Errorf("the router got %+v, want a failure without the error's text", posts)
+					t.Errorf("got %+v at the router, want a failure without the error's text", posts)
 				}
 			})
 		})
@@ -277,8 +277,8 @@ func TestAgent_DeliversConcurrentResults(t *testing.T) {
 	for i := range tasks {
 		wg.Go(func() {
 			id := fmt.Sprintf("t%d", i)
-			task := goodTask().with("task_id", id).with("callback", object{"url": router.URL + "/api/v1/tasks/" + id + "/result", "token": "x"})
-			w := serve(a, post("/", keys.token(goodClaims().with("task_id", nil)), task.json()))
+			task := validTask().with("task_id", id).with("callback", object{"url": router.URL + "/api/v1/tasks/" + id + "/result", "token": "x"})
+			w := serve(a, post("/", keys.token(validClaims().with("task_id", nil)), task.json()))
 			if w.Code != 200 && w.Code != 202 {
 				t.Errorf("task %s: %d %s", id, w.Code, w.Body)
 			}
@@ -290,7 +290,7 @@ func TestAgent_DeliversConcurrentResults(t *testing.T) {
 	}
 	for i := range tasks {
 		if n := got[fmt.Sprintf("t%d", i)]; n != 1 {
-			t.Errorf("the result of t%d arrived %d times, want once", i, n)
+			t.Errorf("got the result of t%d %d times, want once", i, n)
 		}
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// FuzzCallback checks that results are only ever sent to the router, whatever URL
-// the callback has.
+// FuzzCallback checks that results are only sent to the router, for any callback URL.
 func FuzzCallback(f *testing.F) {
 	router, err := url.Parse("http://router.example:8080/.well-known/jwks.json")
 	if err != nil {
@@ -31,7 +30,7 @@ func FuzzCallback(f *testing.F) {
 		for _, address := range []string{result, progress} {
 			u, err := url.Parse(address)
 			if err != nil {
-				t.Fatalf("callback %q: got it accepted, want it rejected: not a URL", address)
+				t.Fatalf("callback %q: got it accepted, want it rejected as an invalid URL", address)
 			}
 			atRouter := u.Scheme == "http" && strings.EqualFold(u.Host, "router.example:8080")
 			port := map[string]string{"https": "443", "http": "80"}[u.Scheme]

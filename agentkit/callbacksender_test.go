@@ -21,13 +21,13 @@ func TestCallbackSender_RetriesByStatus(t *testing.T) {
 		logged string // "" = no log line
 	}{
 		{"accepted", statuses(200), 1, ""},
-		{"accepted with another 2xx", statuses(204), 1, ""},
+		{"another 2xx status", statuses(204), 1, ""},
 		{"already accepted", statuses(409), 1, "409"},
 		{"unknown task", statuses(404), 1, "404"},
 		{"invalid token", statuses(401), 1, "401"},
 		{"not a Result", statuses(422), 1, "422"},
 		{"a redirect", statuses(307), 1, "307"},
-		{"the router restarts", statuses(503, 502, 200), 3, ""},
+		{"router restarts", statuses(503, 502, 200), 3, ""},
 		{"too many requests", statuses(429, 200), 2, ""},
 		{"408 and 425", statuses(408, 425, 200), 3, ""},
 		{"no route, then a conflict", func(n int, _ *http.Request) (*http.Response, error) {
@@ -43,7 +43,7 @@ func TestCallbackSender_RetriesByStatus(t *testing.T) {
 				d := newFakeCallbackServer()
 				d.answer = tc.answer
 				a := d.agent(t, &log, slow)
-				accepted(t, serve(a, d.post(d.task())))
+				checkAccepted(t, serve(a, d.post(d.task())))
 				if err := a.Shutdown(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -58,15 +58,15 @@ func TestCallbackSender_RetriesByStatus(t *testing.T) {
 	}
 }
 
-// The pauses between attempts grow while the router does not answer, and the
-// attempts end at the deadline.
+// The pauses between attempts grow while the router does not answer, and the attempts end at the
+// deadline.
 func TestCallbackSender_BacksOffUntilDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		d := newFakeCallbackServer()
 		d.answer = statuses(503)
 		a := d.agent(t, &log, slow)
-		accepted(t, serve(a, d.post(d.task().with("deadline", time.Now().Add(5*time.Minute)))))
+		checkAccepted(t, serve(a, d.post(d.task().with("deadline", time.Now().Add(5*time.Minute)))))
 		if err := a.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestCallbackSender_BacksOffUntilDeadline(t *testing.T) {
 		for i := 1; i < len(posts); i++ {
 			pause, most := posts[i].At-posts[i-1].At, min(100*time.Millisecond<<(i-1), 30*time.Second)
 			if pause < most/2 || pause > most {
-				t.Errorf("pause %d = %v, want between %v and %v", i, pause, most/2, most)
+				t.Errorf("pause %d: got %v, want between %v and %v", i, pause, most/2, most)
 			}
 		}
 		if took := time.Since(d.began); took > 5*time.Minute+2*time.Second || len(posts) < 15 || len(posts) > 40 {
@@ -96,7 +96,7 @@ func TestCallbackSender_HonoursRetryAfter(t *testing.T) {
 				return resp, nil
 			}
 			a := d.agent(t, nil, slow)
-			accepted(t, serve(a, d.post(d.task())))
+			checkAccepted(t, serve(a, d.post(d.task())))
 			if err := a.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -116,39 +116,39 @@ func TestCallbackPolicy_RejectsOtherHosts(t *testing.T) {
 		token     string
 		ok        bool
 	}{
-		{"the router", resultURL, nil, "t", true},
-		{"with its port", "http://router.example:80" + path, nil, "t", true},
-		{"in upper case", "http://ROUTER.example" + path, nil, "t", true},
-		{"below a path", "http://router.example/x" + path, nil, "t", true},
-		{"over https", "https://router.example" + path, nil, "t", false},
+		{"router", resultURL, nil, "t", true},
+		{"router with its port", "http://router.example:80" + path, nil, "t", true},
+		{"router in upper case", "http://ROUTER.example" + path, nil, "t", true},
+		{"router with a path prefix", "http://router.example/x" + path, nil, "t", true},
+		{"router over HTTPS", "https://router.example" + path, nil, "t", false},
 		{"another port", "http://router.example:81" + path, nil, "t", false},
 		{"another host", "http://evil.example" + path, nil, "t", false},
 		{"a subdomain", "http://router.example.evil.example" + path, nil, "t", false},
-		{"the router as a user", "http://router.example@evil.example" + path, nil, "t", false},
+		{"router as the user name", "http://router.example@evil.example" + path, nil, "t", false},
 		{"a password", "http://u:p@router.example" + path, nil, "t", false},
 		{"named", "https://public.example" + path, hosts("public.example"), "t", true},
-		{"configured in upper case", "https://public.example:443" + path, hosts("PUBLIC.example"), "t", true},
-		{"configured with a port", "https://public.example:8443" + path, hosts("public.example:8443"), "t", true},
-		{"configured with another port", "https://public.example" + path, hosts("public.example:8443"), "t", false},
-		{"configured, over http like the keys", "http://public.example" + path, hosts("public.example"), "t", true},
-		{"another host configured", "https://other.example" + path, hosts("public.example"), "t", false},
-		{"configured with another scheme", "ftp://public.example" + path, hosts("public.example"), "t", false},
+		{"configured host in upper case", "https://public.example:443" + path, hosts("PUBLIC.example"), "t", true},
+		{"configured host with a port", "https://public.example:8443" + path, hosts("public.example:8443"), "t", true},
+		{"configured host, other port", "https://public.example" + path, hosts("public.example:8443"), "t", false},
+		{"configured host over HTTP, like the keys", "http://public.example" + path, hosts("public.example"), "t", true},
+		{"other host than the configured one", "https://other.example" + path, hosts("public.example"), "t", false},
+		{"configured host, other scheme", "ftp://public.example" + path, hosts("public.example"), "t", false},
 		{"a file", "file:///router.example" + path, nil, "t", false},
 		{"no host", path, nil, "t", false},
 		{"not a URL", "http://router.example:x" + path, nil, "t", false},
 		{"another path", "http://router.example/api/v1/tasks/" + taskID, nil, "t", false},
-		{"with a query", resultURL + "?x=/result", nil, "t", false},
-		{"with a fragment", resultURL + "#/result", nil, "t", false},
+		{"query", resultURL + "?x=/result", nil, "t", false},
+		{"fragment", resultURL + "#/result", nil, "t", false},
 		{"nowhere", "", nil, "t", false},
 		{"no token", resultURL, nil, "", false},
-		{"a token of two lines", resultURL, nil, "a\nb", false},
+		{"token with a newline", resultURL, nil, "a\nb", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 				d := newFakeCallbackServer()
 				a := d.agent(t, &log, slow, func(c *agentkit.Config) { c.CallbackHosts = tc.more })
-				w := serve(a, d.post(goodTask().with("callback", object{"url": tc.url, "token": tc.token})))
+				w := serve(a, d.post(validTask().with("callback", object{"url": tc.url, "token": tc.token})))
 				if err := a.Shutdown(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -156,17 +156,17 @@ func TestCallbackPolicy_RejectsOtherHosts(t *testing.T) {
 					t.Errorf("got status %d, want %d", w.Code, want)
 				}
 				if posts := d.received(); (len(posts) == 1) != tc.ok {
-					t.Errorf("deliveries = %+v, want one: %v", posts, tc.ok)
+					t.Errorf("got callbacks %+v, want one: %v", posts, tc.ok)
 				}
 				if warned := strings.Contains(log.String(), "callback not used"); warned == tc.ok {
-					t.Errorf("got log %q, want a line about it: %v", log.String(), !tc.ok)
+					t.Errorf("got log %q, want a warning: %v", log.String(), !tc.ok)
 				}
 			})
 		})
 	}
 }
 
-// If the key set is fetched over HTTPS, results are not delivered over plain HTTP.
+// If the key set is fetched over HTTPS, results are not sent over plain HTTP.
 func TestCallbackPolicy_RejectsDowngradeToHTTP(t *testing.T) {
 	for url, want := range map[string]int{
 		"https://router.example/api/v1/tasks/" + taskID + "/result": http.StatusAccepted,
@@ -179,7 +179,7 @@ func TestCallbackPolicy_RejectsDowngradeToHTTP(t *testing.T) {
 			a := d.agent(t, nil, slow, func(c *agentkit.Config) {
 				c.JWKSURL, c.CallbackHosts = "https://router.example/.well-known/jwks.json", []string{"public.example"}
 			})
-			w := serve(a, d.post(goodTask().with("callback", object{"url": url, "token": "t"})))
+			w := serve(a, d.post(validTask().with("callback", object{"url": url, "token": "t"})))
 			if err := a.Shutdown(t.Context()); err != nil || w.Code != want {
 				t.Errorf("callback %s: got status %d (%v), want %d", url, w.Code, err, want)
 			}

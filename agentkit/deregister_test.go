@@ -16,8 +16,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// The lease is renewed until the tasks are done, because the router may give up the
-// tasks of an expired instance. An unknown instance must not register again.
+// The lease is renewed until the tasks are done, because the router may reassign the tasks of an
+// expired instance. An unknown instance must not register again.
 func TestKeepRegistered_RenewsLeaseWhileDraining(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusNotFound} {
 		synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestKeepRegistered_RenewsLeaseWhileDraining(t *testing.T) {
 			}
 			want := []string{callRegister, callHeartbeat, callDrain, callHeartbeat, callShutdown, callDeregister}
 			heartbeats := 3
-			if status == http.StatusNotFound { // then there is nothing to deregister
+			if status == http.StatusNotFound { // the router has no registration to remove
 				want, heartbeats = want[:5], 2
 			}
 			if diff := cmp.Diff(want, f.sequence()); diff != "" {
@@ -48,7 +48,7 @@ func TestKeepRegistered_RenewsLeaseWhileDraining(t *testing.T) {
 	}
 }
 
-// A router that is down or does not respond does not keep the agent from stopping.
+// A router that is down or does not respond does not prevent the agent from stopping.
 func TestKeepRegistered_StopsWithoutRouter(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -69,11 +69,11 @@ func TestKeepRegistered_StopsWithoutRouter(t *testing.T) {
 					}
 					return tc.reply(r)
 				}
-				if err := f.keep(t, &log, time.Minute); err != nil {
-					t.Errorf("KeepRegistered = %v, want nil because the tasks are done", err)
+				if err := f.keepRegistered(t, &log, time.Minute); err != nil {
+					t.Errorf("KeepRegistered: got %v, want nil because the tasks are done", err)
 				}
 				if took := time.Since(f.began) - time.Minute; took > tc.limit {
-					t.Errorf("stopped after %v, want at most %v", took, tc.limit)
+					t.Errorf("got a stop after %v, want at most %v", took, tc.limit)
 				}
 				want := []string{callRegister, callHeartbeat, callDrain, callShutdown, callDeregister}
 				if diff := cmp.Diff(want, f.sequence()); diff != "" {
@@ -89,15 +89,15 @@ func TestKeepRegistered_StopsWithoutRouter(t *testing.T) {
 	}
 }
 
-// An agent that stops before the router has answered may be registered nevertheless.
+// An agent that stops before the router has answered may still be registered, so it deregisters.
 func TestKeepRegistered_StopsWhileRegistering(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		reply func(r *http.Request) (*http.Response, error)
 		want  []string
 	}{
-		{"the router does not respond", noReply, []string{callRegister, callDrain, callShutdown, callDeregister}},
-		{"the router is down", func(*http.Request) (*http.Response, error) { return nil, errNoConnection }, []string{callRegister, callShutdown}},
+		{"router does not respond", noReply, []string{callRegister, callDrain, callShutdown, callDeregister}},
+		{"router is down", func(*http.Request) (*http.Response, error) { return nil, errNoConnection }, []string{callRegister, callShutdown}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,34 +108,34 @@ func TestKeepRegistered_StopsWhileRegistering(t *testing.T) {
 					}
 					return nil, nil
 				}
-				if err := f.keep(t, nil, 5*time.Second); err != nil {
+				if err := f.keepRegistered(t, nil, 5*time.Second); err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(tc.want, f.sequence()); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)
 				}
 				if took := time.Since(f.began); took != 5*time.Second {
-					t.Errorf("stopped after %v, want at once after 5 s", took)
+					t.Errorf("got a stop after %v, want 5 s", took)
 				}
 			})
 		})
 	}
 }
 
-// A registration that has expired needs no end.
+// An expired registration is not deregistered.
 func TestKeepRegistered_StopsAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		f := newFakeRegistry()
 		f.reply = replyTo(callDeregister, 404)
-		if err := f.keep(t, &log, time.Second); err != nil || strings.Contains(log.String(), "WARN") {
-			t.Errorf("KeepRegistered = %v and log\n%s\nwant no warning", err, log.String())
+		if err := f.keepRegistered(t, &log, time.Second); err != nil || strings.Contains(log.String(), "WARN") {
+			t.Errorf("KeepRegistered: got %v and log\n%s\nwant no warning", err, log.String())
 		}
 	})
 }
 
-// Tasks that are not done after DrainTimeout are canceled, those of open connections
-// and those with a callback.
+// Tasks that are not done after DrainTimeout are canceled, both with an open connection and with a
+// callback.
 func TestKeepRegistered_CancelsTasksAfterDrainTimeout(t *testing.T) {
 	for name, callback := range map[string]any{"connection": nil, "callback": object{"url": resultURL, "token": "task-token"}} {
 		t.Run(name, func(t *testing.T) {
@@ -157,11 +157,11 @@ func TestKeepRegistered_CancelsTasksAfterDrainTimeout(t *testing.T) {
 				served := make(chan struct{})
 				go func() {
 					defer close(served)
-					serve(a, d.post(goodTask().with("callback", callback)))
+					serve(a, d.post(validTask().with("callback", callback)))
 				}()
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				err := a.KeepRegistered(ctx, func(ctx context.Context) error { // as http.Server.Shutdown
+				err := a.KeepRegistered(ctx, func(ctx context.Context) error { // like http.Server.Shutdown
 					select {
 					case <-served:
 						return nil
@@ -171,21 +171,21 @@ func TestKeepRegistered_CancelsTasksAfterDrainTimeout(t *testing.T) {
 				})
 				<-served
 				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("KeepRegistered = %v, want the end of the time", err)
+					t.Errorf("KeepRegistered: got %v, want the drain timeout", err)
 				}
 				if canceled != 13*time.Second {
-					t.Errorf("the task was canceled after %v, want 8 s after the end of the context", canceled)
+					t.Errorf("got the task canceled after %v, want 8 s after the end of the context", canceled)
 				}
 				calls := f.received("")
 				if last := calls[len(calls)-1]; last.Call != callDeregister || last.At > 15*time.Second {
-					t.Errorf("the last call is %+v, want %s within 2 s", last, callDeregister)
+					t.Errorf("got last call %+v, want %s within 2 s", last, callDeregister)
 				}
 			})
 		})
 	}
 }
 
-// If the server of the agent's author cannot shut down, no task continues.
+// If the server cannot shut down, its tasks are canceled.
 func TestKeepRegistered_CancelsTasksIfShutdownFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, d := newFakeRegistry(), newFakeCallbackServer()
@@ -202,17 +202,17 @@ func TestKeepRegistered_CancelsTasksIfShutdownFails(t *testing.T) {
 		served := make(chan struct{})
 		go func() {
 			defer close(served)
-			serve(a, d.post(goodTask()))
+			serve(a, d.post(validTask()))
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		broken := errors.New("broken")
 		if err := a.KeepRegistered(ctx, func(context.Context) error { return broken }); !errors.Is(err, broken) {
-			t.Errorf("KeepRegistered = %v, want the error of shutdown", err)
+			t.Errorf("KeepRegistered: got %v, want the error of shutdown", err)
 		}
 		<-served
 		if took := time.Since(f.began); took != 5*time.Second {
-			t.Errorf("the task ended after %v, want at the shutdown after 5 s", took)
+			t.Errorf("got the task ended after %v, want at the shutdown after 5 s", took)
 		}
 	})
 }

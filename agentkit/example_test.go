@@ -42,7 +42,7 @@ func ExampleRun() {
 	// Output: 3 words
 }
 
-// An agent that the registry file declares. A real one ends with
+// An agent that is declared in the registry file. A real one ends with
 //
 //	log.Fatal(http.ListenAndServe("127.0.0.1:9101", agent))
 func ExampleNew() {
@@ -99,16 +99,16 @@ func startRouter() *fakeRouter {
 	return r
 }
 
-// send sends the agent a task with the prompt and returns the response.
+// send sends a task with the prompt to the agent and returns the response.
 func (r *fakeRouter) send(agent *httptest.Server, prompt string) string {
 	r.sent++
 	id := fmt.Sprintf("t%d", r.sent)
-	body := goodTask().with("task_id", id).with("inputs", object{"prompt": prompt}).json()
+	body := validTask().with("task_id", id).with("inputs", object{"prompt": prompt}).json()
 	req, err := http.NewRequest(http.MethodPost, agent.URL, strings.NewReader(body))
 	if err != nil {
 		return err.Error()
 	}
-	req.Header.Set("Authorization", "Bearer "+r.token(goodClaims().with("task_id", id)))
+	req.Header.Set("Authorization", "Bearer "+r.token(validClaims().with("task_id", id)))
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := agent.Client().Do(req)
 	if err != nil {

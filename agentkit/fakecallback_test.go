@@ -72,22 +72,21 @@ func (d *fakeCallbackServer) agent(t testing.TB, log io.Writer, work agentkit.Wo
 
 // task returns a task whose callback is this server.
 func (d *fakeCallbackServer) task() object {
-	return goodTask().with("callback", object{"url": resultURL, "token": "task-token"})
+	return validTask().with("callback", object{"url": resultURL, "token": "task-token"})
 }
 
 func (d *fakeCallbackServer) post(task object) *http.Request {
-	return post("/", d.router.token(goodClaims()), task.json())
+	return post("/", d.router.token(validClaims()), task.json())
 }
 
-// statuses answers the posts with these statuses in turn, and repeats the last
-// one.
+// statuses answers the posts with these statuses in turn, and repeats the last one.
 func statuses(codes ...int) func(int, *http.Request) (*http.Response, error) {
 	return func(n int, _ *http.Request) (*http.Response, error) {
 		return answer(codes[min(n, len(codes)-1)], ""), nil
 	}
 }
 
-func accepted(t testing.TB, w *httptest.ResponseRecorder) {
+func checkAccepted(t testing.TB, w *httptest.ResponseRecorder) {
 	t.Helper()
 	if w.Code != http.StatusAccepted || w.Body.Len() != 0 {
 		t.Errorf("got response %d %q, want 202 without a body", w.Code, w.Body)

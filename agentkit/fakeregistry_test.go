@@ -40,8 +40,8 @@ type fakeRegistry struct {
 
 	mu    sync.Mutex
 	calls []registryCall
-	// reply answers a call instead of the registry if it returns a response or an
-	// error; n counts the calls of this kind from 0.
+	// reply replaces the reply of the registry if it returns a response or an error; n counts the
+	// calls of this kind from 0.
 	reply func(n int, call string, r *http.Request) (*http.Response, error)
 }
 
@@ -115,14 +115,13 @@ func (f *fakeRegistry) sequence() []string {
 	return slices.Compact(names)
 }
 
-// keep keeps an agent registered for the duration and returns the error of
-// KeepRegistered.
-func (f *fakeRegistry) keep(t testing.TB, log io.Writer, d time.Duration, change ...func(*agentkit.Config)) error {
+// keepRegistered keeps an agent registered for the duration and returns the error of KeepRegistered.
+func (f *fakeRegistry) keepRegistered(t testing.TB, log io.Writer, d time.Duration, change ...func(*agentkit.Config)) error {
 	t.Helper()
-	return f.keepAgent(t, f.agent(t, log, countWords, change...), d)
+	return f.keepAgentRegistered(t, f.agent(t, log, countWords, change...), d)
 }
 
-func (f *fakeRegistry) keepAgent(t testing.TB, a *agentkit.Agent, d time.Duration) error {
+func (f *fakeRegistry) keepAgentRegistered(t testing.TB, a *agentkit.Agent, d time.Duration) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
@@ -144,7 +143,7 @@ func (f *fakeRegistry) agent(t testing.TB, log io.Writer, work agentkit.Work, ch
 	}}, change...)...)
 }
 
-// problemReply is a problem document as the router sends it.
+// problemReply returns a problem document like the router's.
 func problemReply(status int, code contract.Code, title, detail string, details ...contract.ErrorDetail) *http.Response {
 	body := object{"type": "https://router.example/problems/" + string(code), "title": title, "status": status, "code": code, "detail": detail, "request_id": "r1"}
 	if len(details) > 0 {
@@ -158,8 +157,8 @@ func problemReply(status int, code contract.Code, title, detail string, details 
 // errNoConnection is the error of a call without a connection.
 var errNoConnection = errors.New("connection refused")
 
-// replyTo answers the calls of one kind with the statuses in turn, then as usual. 200
-// is the usual reply, and 0 is no connection.
+// replyTo answers the calls of one kind with the statuses in turn, then normally. 200 is the normal
+// reply, and 0 is no connection.
 func replyTo(call string, statuses ...int) func(int, string, *http.Request) (*http.Response, error) {
 	return func(n int, got string, _ *http.Request) (*http.Response, error) {
 		switch {
@@ -172,7 +171,7 @@ func replyTo(call string, statuses ...int) func(int, string, *http.Request) (*ht
 	}
 }
 
-// noReply waits until the agent ends the request.
+// noReply blocks until the agent ends the request.
 func noReply(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()

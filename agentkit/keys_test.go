@@ -29,10 +29,10 @@ func answer(status int, body string) *http.Response {
 func offlineAgent(t *testing.T, work agentkit.Work) (http.Handler, string) {
 	t.Helper()
 	k := newKeyService()
-	return k.agent(t, work), k.router.token(goodClaims())
+	return k.agent(t, work), k.router.token(validClaims())
 }
 
-// keyService is a key set that changes, with its own clock.
+// keyService serves a key set that changes, and has its own clock.
 type keyService struct {
 	router  *fakeRouter
 	fetches atomic.Int64
@@ -86,10 +86,10 @@ func (k *keyService) agent(t *testing.T, work agentkit.Work) http.Handler {
 func (k *keyService) token(kid string) string {
 	now := k.clock().Unix()
 	return k.router.sign(k.router.header().with("kid", kid).json(),
-		goodClaims().with("iat", now).with("exp", now+60).with("task_id", nil).json())
+		validClaims().with("iat", now).with("exp", now+60).with("task_id", nil).json())
 }
 
-// statusOf sends a cancellation, the cheapest request that verifies a token.
+// statusOf sends a cancellation, the shortest request that verifies a token.
 func statusOf(h http.Handler, token string) int {
 	return serve(h, post("/"+taskID+"/cancel", token, "")).Code
 }
@@ -103,7 +103,7 @@ func TestKeyCache_FetchesOnce(t *testing.T) {
 		}
 	}
 	if got := k.fetches.Load(); got != 1 {
-		t.Errorf("%d fetches, want 1", got)
+		t.Errorf("got %d fetches, want 1", got)
 	}
 }
 
@@ -117,20 +117,20 @@ func TestKeyCache_FetchesForUnknownKidOnceAMinute(t *testing.T) {
 		}
 	}
 	if got := k.fetches.Load(); got != 1 {
-		t.Errorf("%d fetches in the first minute, want 1", got)
+		t.Errorf("got %d fetches in the first minute, want 1", got)
 	}
 	k.change(`{"keys":[`+k.router.jwk("k1")+`,`+k.router.jwk("k2")+`]}`, nil)
 	if got := statusOf(h, k.token("k2")); got != http.StatusUnauthorized {
-		t.Errorf("the new key got %d within the minute, want 401", got)
+		t.Errorf("new key within a minute: got %d, want 401", got)
 	}
 	k.advance(time.Minute)
 	for range 10 {
 		if got := statusOf(h, k.token("k2")); got != http.StatusNoContent {
-			t.Errorf("the new key got %d after a minute, want 204", got)
+			t.Errorf("new key after a minute: got %d, want 204", got)
 		}
 	}
 	if got := k.fetches.Load(); got != 2 {
-		t.Errorf("%d fetches after a minute, want 2", got)
+		t.Errorf("got %d fetches after a minute, want 2", got)
 	}
 }
 
@@ -141,11 +141,11 @@ func TestKeyCache_RejectsRevokedKey(t *testing.T) {
 	k.change(`{"keys":[`+k.router.jwk("k2")+`]}`, nil)
 	k.advance(10*time.Minute - time.Second)
 	if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
-		t.Errorf("a key of a fresh set got %d, want 204", got)
+		t.Errorf("key of a fresh set: got %d, want 204", got)
 	}
 	k.advance(time.Second)
 	if got := statusOf(h, k.token("k1")); got != http.StatusUnauthorized {
-		t.Errorf("the withdrawn key got %d after ten minutes, want 401", got)
+		t.Errorf("removed key after ten minutes: got %d, want 401", got)
 	}
 }
 
@@ -156,21 +156,21 @@ func TestKeyCache_UsesKeysForAnHourOfOutage(t *testing.T) {
 	k.change("", errors.New("no route to host"))
 	k.advance(time.Hour - time.Second)
 	if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
-		t.Errorf("a key got %d in an outage, want 204", got)
+		t.Errorf("key during an outage: got %d, want 204", got)
 	}
 	k.advance(time.Second)
 	if got := statusOf(h, k.token("k1")); got != http.StatusUnauthorized {
-		t.Errorf("a key got %d after an hour's outage, want 401", got)
+		t.Errorf("key after an hour's outage: got %d, want 401", got)
 	}
 	k.change(`{"keys":[`+k.router.jwk("k1")+`]}`, nil)
 	k.advance(time.Minute)
 	if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
-		t.Errorf("a key got %d after the outage, want 204", got)
+		t.Errorf("key after the outage: got %d, want 204", got)
 	}
 }
 
-// If the first fetch fails, for example because the agent starts before its
-// router, it is repeated soon, then less often.
+// If the first fetch fails, for example because the agent starts before its router, it is repeated
+// soon, then less often.
 func TestKeyCache_RetriesFailedFetch(t *testing.T) {
 	k := newKeyService()
 	k.change("", errors.New("connection refused"))
@@ -179,7 +179,7 @@ func TestKeyCache_RetriesFailedFetch(t *testing.T) {
 	for second := range 240 {
 		before := k.fetches.Load()
 		if got := statusOf(h, k.token("k1")); got != http.StatusUnauthorized {
-			t.Fatalf("a token got %d without keys, want 401", got)
+			t.Fatalf("token without keys: got %d, want 401", got)
 		}
 		if k.fetches.Load() > before {
 			at = append(at, second)
@@ -187,17 +187,17 @@ func TestKeyCache_RetriesFailedFetch(t *testing.T) {
 		k.advance(time.Second)
 	}
 	if got, want := fmt.Sprint(at), "[0 1 3 7 15 31 63 123 183]"; got != want {
-		t.Errorf("fetched in the seconds %s, want %s", got, want)
+		t.Errorf("got fetches at seconds %s, want %s", got, want)
 	}
 }
 
 func TestKeyCache_ConcurrentRequestsShareFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyService()
-		inFetch, goOn := make(chan struct{}), make(chan struct{})
+		inFetch, resume := make(chan struct{}), make(chan struct{})
 		slow := transport(func(r *http.Request) (*http.Response, error) {
 			close(inFetch)
-			<-goOn
+			<-resume
 			if err := r.Context().Err(); err != nil {
 				return nil, err
 			}
@@ -207,7 +207,7 @@ func TestKeyCache_ConcurrentRequestsShareFetch(t *testing.T) {
 			c.JWKSURL, c.Client = "http://router.example/jwks.json", &http.Client{Transport: slow}
 		})
 		var wg sync.WaitGroup
-		first, leave := context.WithCancel(t.Context())
+		first, cancelFirst := context.WithCancel(t.Context())
 		wg.Go(func() {
 			r := post("/"+taskID+"/cancel", k.token("k1"), "")
 			serve(h, r.WithContext(first))
@@ -221,18 +221,18 @@ func TestKeyCache_ConcurrentRequestsShareFetch(t *testing.T) {
 				}
 			})
 		}
-		impatient, giveUp := context.WithCancel(t.Context())
+		canceled, giveUp := context.WithCancel(t.Context())
 		wg.Go(func() {
 			r := post("/"+taskID+"/cancel", k.token("k1"), "")
-			if got := serve(h, r.WithContext(impatient)).Code; got != http.StatusUnauthorized {
+			if got := serve(h, r.WithContext(canceled)).Code; got != http.StatusUnauthorized {
 				t.Errorf("cancelled request: got %d, want 401", got)
 			}
 		})
 		synctest.Wait()
 		giveUp()
-		leave() // the request that started the fetch ends: the others must not notice
+		cancelFirst() // the request that started the fetch ends; the others are not affected
 		synctest.Wait()
-		close(goOn)
+		close(resume)
 		wg.Wait()
 		if good.Load() != 20 || k.fetches.Load() != 1 {
 			t.Errorf("got %d of 20 requests accepted after %d fetches, want all after 1", good.Load(), k.fetches.Load())
@@ -250,7 +250,7 @@ func TestKeyCache_ParsesKeySets(t *testing.T) {
 	}{
 		{"one key", good, true},
 		{"without use and alg", change(`,"use":"sig","alg":"EdDSA"`, ""), true},
-		{"among keys of other kinds", `{"kty":"RSA","kid":"r","n":"AQAB","e":"AQAB"},{"kty":"EC","kid":"e"},` + good, true},
+		{"among keys of other types", `{"kty":"RSA","kid":"r","n":"AQAB","e":"AQAB"},{"kty":"EC","kid":"e"},` + good, true},
 		{"with members of a newer router", change(`{`, `{"nbf":1,`), true},
 		{"for encryption", change("sig", "enc"), false},
 		{"for another algorithm", change("EdDSA", "HS256"), false},
@@ -267,21 +267,21 @@ func TestKeyCache_ParsesKeySets(t *testing.T) {
 			k.change(`{"keys":[`+tc.set+`]}`, nil)
 			got := statusOf(k.agent(t, countWords), k.token("k1"))
 			if want := map[bool]int{true: http.StatusNoContent, false: http.StatusUnauthorized}[tc.ok]; got != want {
-				t.Errorf("a token got %d with the keys [%s], want %d", got, tc.set, want)
+				t.Errorf("got %d for a token with the keys [%s], want %d", got, tc.set, want)
 			}
 		})
 	}
 	for name, set := range map[string]string{
-		"not JSON":   "<html>",
-		"keys twice": `{"keys":[],"keys":[` + good + `]}`,
-		"KEYS":       `{"KEYS":[` + good + `]}`,
-		"endless":    `{"keys":[` + good + `],"pad":"` + strings.Repeat("x", 256<<10) + `"}`,
+		"not JSON":              "<html>",
+		"duplicate keys member": `{"keys":[],"keys":[` + good + `]}`,
+		"KEYS":                  `{"KEYS":[` + good + `]}`,
+		"body too long":         `{"keys":[` + good + `],"pad":"` + strings.Repeat("x", 256<<10) + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKeyService()
 			k.change(set, nil)
 			if got := statusOf(k.agent(t, countWords), k.token("k1")); got != http.StatusUnauthorized {
-				t.Errorf("a token got %d, want 401", got)
+				t.Errorf("token: got %d, want 401", got)
 			}
 		})
 	}
@@ -298,20 +298,20 @@ func TestKeyCache_ParsesP256Keys(t *testing.T) {
 	}{
 		{"one key", good, true},
 		{"without use and alg", change(`,"use":"sig","alg":"ES256"`, ""), true},
-		{"beside an Ed25519 key", newKeyOnly().jwk("k2") + "," + good, true},
+		{"next to an Ed25519 key", newKeyOnly().jwk("k2") + "," + good, true},
 		{"for encryption", change("sig", "enc"), false},
-		{"for the other algorithm", change("ES256", "EdDSA"), false},
+		{"for another algorithm", change("ES256", "EdDSA"), false},
 		{"for a secret", change("ES256", "HS256"), false},
 		{"on another curve", change("P-256", "P-384"), false},
-		{"on the curve of the other type", change("P-256", "Ed25519"), false},
+		{"curve of the other type", change("P-256", "Ed25519"), false},
 		{"of the other type", change("EC", "OKP"), false},
 		{"not on the curve", change(b64(y), b64(x)), false},
-		{"at infinity", change(b64(x), b64(make([]byte, 32))), false},
+		{"point at infinity", change(b64(x), b64(make([]byte, 32))), false},
 		{"without y", change(b64(y), ""), false},
 		{"with a short x", change(b64(x), b64(x[1:])), false},
 		{"with a long x", change(b64(x), b64(append([]byte{0}, x...))), false},
 		{"with padding", change(b64(x), b64(x)+"="), false},
-		{"with the name of an Ed25519 key", newKeyOnly().jwk("k1") + "," + good, false},
+		{"kid of an Ed25519 key", newKeyOnly().jwk("k1") + "," + good, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := newKeyService()
@@ -319,14 +319,14 @@ func TestKeyCache_ParsesP256Keys(t *testing.T) {
 			k.change(`{"keys":[`+tc.set+`]}`, nil)
 			got := statusOf(k.agent(t, countWords), k.token("k1"))
 			if want := map[bool]int{true: http.StatusNoContent, false: http.StatusUnauthorized}[tc.ok]; got != want {
-				t.Errorf("a token got %d with the keys [%s], want %d", got, tc.set, want)
+				t.Errorf("got %d for a token with the keys [%s], want %d", got, tc.set, want)
 			}
 		})
 	}
 }
 
-// The key set of the router contains a key for each algorithm. The key determines the
-// algorithm; the header of a token neither selects another one nor another key.
+// The key set of the router contains a key for each algorithm. The key determines the algorithm:
+// the header of a token selects neither another algorithm nor another key.
 func TestTokenVerifier_TakesAlgorithmFromKey(t *testing.T) {
 	ed, ec := newKeyOnly(), newES256KeyOnly()
 	ed.kid, ec.kid = "ed", "ec"
@@ -336,7 +336,7 @@ func TestTokenVerifier_TakesAlgorithmFromKey(t *testing.T) {
 	for _, r := range []*fakeRouter{ed, ec} {
 		for _, kid := range []string{"ed", "ec"} {
 			for _, alg := range []string{"EdDSA", "ES256", "HS256", "none"} {
-				token := r.sign(r.header().with("kid", kid).with("alg", alg).json(), goodClaims().json())
+				token := r.sign(r.header().with("kid", kid).with("alg", alg).json(), validClaims().json())
 				want := http.StatusUnauthorized
 				if kid == r.kid && alg == r.alg() {
 					want = http.StatusNoContent
@@ -350,23 +350,23 @@ func TestTokenVerifier_TakesAlgorithmFromKey(t *testing.T) {
 }
 
 func TestKeyCache_FetchesOverHTTP(t *testing.T) {
-	t.Run("an error page", func(t *testing.T) {
+	t.Run("error page", func(t *testing.T) {
 		r := newFakeRouter(t)
 		r.status.Store(http.StatusInternalServerError)
-		if got := statusOf(newAgent(t, r, nil, countWords), r.token(goodClaims())); got != http.StatusUnauthorized {
-			t.Errorf("a token got %d, want 401", got)
+		if got := statusOf(newAgent(t, r, nil, countWords), r.token(validClaims())); got != http.StatusUnauthorized {
+			t.Errorf("token: got %d, want 401", got)
 		}
 	})
-	t.Run("a redirect is not followed", func(t *testing.T) {
+	t.Run("redirect not followed", func(t *testing.T) {
 		target, r := newFakeRouter(t), newFakeRouter(t)
 		r.redirect = target.server.URL
 		h := newAgent(t, r, nil, countWords, func(c *agentkit.Config) { c.Client = nil })
-		if got := statusOf(h, r.token(goodClaims())); got != http.StatusUnauthorized || target.fetches.Load() != 0 {
-			t.Errorf("a token got %d after %d fetches behind the redirect, want 401 after none", got, target.fetches.Load())
+		if got := statusOf(h, r.token(validClaims())); got != http.StatusUnauthorized || target.fetches.Load() != 0 {
+			t.Errorf("got %d after %d fetches from the target of the redirect, want 401 after none", got, target.fetches.Load())
 		}
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	})
-	t.Run("a client that panics", func(t *testing.T) {
+	t.Run("panic in the client", func(t *testing.T) {
 		k := newKeyService()
 		h := newAgent(t, nil, nil, countWords, func(c *agentkit.Config) {
 			c.JWKSURL = "http://router.example"
@@ -381,10 +381,10 @@ func TestKeyCache_FetchesOverHTTP(t *testing.T) {
 		func() {
 			defer func() { _ = recover() }()
 			statusOf(h, k.token("k1"))
-			t.Error("got no panic, want that of the client")
+			t.Error("got no panic, want the client's")
 		}()
 		if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
-			t.Errorf("the next token got %d, want 204", got)
+			t.Errorf("next token: got %d, want 204", got)
 		}
 	})
 }
@@ -395,7 +395,7 @@ func FuzzKeySet(f *testing.F) {
 	f.Add(`{"keys":[` + newES256KeyOnly().jwk("k1") + `]}`)
 	f.Add(`{"keys":[{}]}`)
 	f.Add(`{"keys":null}`)
-	token := r.token(goodClaims())
+	token := r.token(validClaims())
 	f.Fuzz(func(t *testing.T, set string) {
 		h := newAgent(t, nil, nil, countWords, func(c *agentkit.Config) {
 			c.JWKSURL = "http://router.example"

@@ -103,7 +103,7 @@ func (r *fakeRouter) point() (x, y []byte) {
 	return point[1:33], point[33:]
 }
 
-// publicBytes returns the public half, as an attacker may use it as a secret.
+// publicBytes returns the public key, as an attacker may use it as a secret.
 func (r *fakeRouter) publicBytes() []byte {
 	if r.ec != nil {
 		x, y := r.point()
@@ -145,7 +145,7 @@ func (r *fakeRouter) header() object {
 	return object{"typ": "at+jwt", "alg": r.alg(), "kid": r.kid}
 }
 
-func goodClaims() object {
+func validClaims() object {
 	now := time.Now().Unix()
 	return object{
 		"iss": "caprouter", "aud": "word_counter", "sub": "alice", "act": object{"sub": "caprouter"},
@@ -177,7 +177,7 @@ func (r *fakeRouter) signature(signed string) []byte {
 // token returns a signed token with these claims.
 func (r *fakeRouter) token(claims object) string { return r.sign(r.header().json(), claims.json()) }
 
-func goodTask() object {
+func validTask() object {
 	return object{
 		"task_id": taskID, "request_id": "r1", "trace_id": strings.Repeat("a", 32), "intent": "count_words", "domains": []string{"text"},
 		"subtask_title": "Count", "inputs": object{"prompt": "one two three", "limit": 7},
@@ -185,7 +185,7 @@ func goodTask() object {
 	}
 }
 
-// countWords is the work of most tests.
+// countWords is the work function of most tests.
 func countWords(_ context.Context, t contract.Task) (contract.Result, error) {
 	return agentkit.Answer(fmt.Sprintf("%d words", len(strings.Fields(agentkit.Prompt(t))))), nil
 }
@@ -234,9 +234,9 @@ func result(t testing.TB, w *httptest.ResponseRecorder) contract.Result {
 	return res
 }
 
-// wantProblem checks that the response is a problem with the status and contains the
-// words.
-func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, words string) {
+// checkProblem checks that the response is a problem with this status and a detail that contains
+// the words.
+func checkProblem(t testing.TB, w *httptest.ResponseRecorder, status int, words string) {
 	t.Helper()
 	var p struct {
 		Status              int
@@ -249,6 +249,6 @@ func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, words s
 		t.Errorf("got response %d %s, want status %d and a detail with %q", w.Code, w.Body, status, words)
 	}
 	if got := w.Header().Get("Content-Type"); got != "application/problem+json" {
-		t.Errorf("Content-Type = %q, want application/problem+json", got)
+		t.Errorf("Content-Type: got %q, want application/problem+json", got)
 	}
 }

@@ -46,14 +46,13 @@ func TestProgress_SendsReportsInOrder(t *testing.T) {
 			{URL: resultURL, Token: "task-token", Body: doneBody},
 		}
 		if diff := cmp.Diff(want, d.received()); diff != "" {
-			t.Errorf("the router got (-want +got):\n%s", diff)
+			t.Errorf("progress (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// Synchronous work can report its progress as well; without a callback the reports
-// are dropped.
-func TestProgress_OfSynchronousWork(t *testing.T) {
+// Synchronous work can report its progress as well; without a callback the reports are dropped.
+func TestProgress_SynchronousWork(t *testing.T) {
 	for callback, want := range map[bool]int{true: 1, false: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			d := newFakeCallbackServer()
@@ -64,20 +63,19 @@ func TestProgress_OfSynchronousWork(t *testing.T) {
 			})
 			task := d.task()
 			if !callback {
-				task = goodTask()
+				task = validTask()
 			}
 			if res := result(t, serve(a, d.post(task))); res.Text() != "done" {
 				t.Errorf("result = %+v", res)
 			}
 			if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != want {
-				t.Errorf("Shutdown = %v and %d progress reports, want %d", err, len(d.received()), want)
+				t.Errorf("Shutdown: got %v and %d progress reports, want %d", err, len(d.received()), want)
 			}
 		})
 	}
 }
 
-// If the router is slow, it gets the latest reports in order, and the work does
-// not wait for it.
+// If the router is slow, it gets the latest reports in order, and the work does not wait for it.
 func TestProgress_DropsOldestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
@@ -95,12 +93,12 @@ func TestProgress_DropsOldestReports(t *testing.T) {
 				agentkit.Progress(ctx, fmt.Sprint(i), float64(i)/10)
 			}
 			if took := time.Since(d.began); took != 0 {
-				t.Errorf("Progress took %v, want it to return at once", took)
+				t.Errorf("got Progress return after %v, want at once", took)
 			}
 			<-time.After(time.Minute)
 			return agentkit.Answer("done"), nil
 		})
-		accepted(t, serve(a, d.post(d.task())))
+		checkAccepted(t, serve(a, d.post(d.task())))
 		if err := a.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -117,13 +115,13 @@ func TestProgress_DropsOldestReports(t *testing.T) {
 			want = append(want, fmt.Sprint(i))
 		}
 		if diff := cmp.Diff(append(want, ""), got); diff != "" { // the last post is the result
-			t.Errorf("the router got (-want +got):\n%s", diff)
+			t.Errorf("posts (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// Progress never delays a result: reports that are not sent within two seconds are
-// dropped, the one that is being sent as well, so that none follows the result.
+// Progress does not delay a result: reports that are not sent within two seconds are dropped,
+// including the one in flight, so that none follows the result.
 func TestProgress_DoesNotDelayResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
@@ -131,7 +129,7 @@ func TestProgress_DoesNotDelayResult(t *testing.T) {
 		d.answer = func(i int, r *http.Request) (*http.Response, error) {
 			if !strings.HasSuffix(r.URL.Path, "/progress") {
 				if n := sending.Load(); n != 0 {
-					t.Errorf("%d progress reports are being sent at the time of the result", n)
+					t.Errorf("got %d progress reports in flight at the time of the result, want 0", n)
 				}
 				return answer(http.StatusOK, ""), nil
 			}
@@ -157,7 +155,7 @@ func TestProgress_DoesNotDelayResult(t *testing.T) {
 		}
 		posts := d.received()
 		if last := posts[len(posts)-1]; last.URL != resultURL || last.At > 2*time.Second || len(posts) > 4 {
-			t.Errorf("%d posts, the last %+v; want the result after at most two seconds", len(posts), last)
+			t.Errorf("got %d posts, the last %+v; want the result after at most two seconds", len(posts), last)
 		}
 	})
 }
@@ -176,13 +174,13 @@ func TestProgress_StopsAfterFinalStatus(t *testing.T) {
 				}
 				return agentkit.Answer("done"), nil
 			})
-			accepted(t, serve(a, d.post(d.task())))
+			checkAccepted(t, serve(a, d.post(d.task())))
 			if err := a.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			posts := d.received()
 			if len(posts) != 2 || posts[1].URL != resultURL {
-				t.Errorf("after %d the router got %+v, want one progress report and the result", status, posts)
+				t.Errorf("after status %d: got %+v at the router, want one progress report and the result", status, posts)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func TestKeepRegistered_SendsHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		f := newFakeRegistry()
-		if err := f.keep(t, &log, 35*time.Second, func(c *agentkit.Config) { c.Token = token("secret") }); err != nil {
+		if err := f.keepRegistered(t, &log, 35*time.Second, func(c *agentkit.Config) { c.Token = token("secret") }); err != nil {
 			t.Fatalf("KeepRegistered = %v", err)
 		}
 		want := []string{callRegister, callHeartbeat, callDrain, callShutdown, callDeregister}
@@ -68,7 +68,7 @@ func TestKeepRegistered_SendsDeclaration(t *testing.T) {
 			Endpoint:    contract.Endpoint{URL: "https://agent.example/tasks", Idempotent: true},
 			MaxInFlight: 4,
 		}
-		if err := f.keep(t, nil, time.Second, func(c *agentkit.Config) { c.Registration = declared }); err != nil {
+		if err := f.keepRegistered(t, nil, time.Second, func(c *agentkit.Config) { c.Registration = declared }); err != nil {
 			t.Fatal(err)
 		}
 		var got contract.Registration
@@ -82,7 +82,7 @@ func TestKeepRegistered_SendsDeclaration(t *testing.T) {
 	})
 }
 
-// Two agents on one host must not replace each other's registration.
+// Two agents on one host must have different instance names.
 func TestKeepRegistered_NamesInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := map[string]bool{}
@@ -94,7 +94,7 @@ func TestKeepRegistered_NamesInstances(t *testing.T) {
 				}
 				return nil, nil
 			}
-			if err := f.keep(t, nil, time.Second, func(c *agentkit.Config) { c.Registration.Instance = "" }); err != nil {
+			if err := f.keepRegistered(t, nil, time.Second, func(c *agentkit.Config) { c.Registration.Instance = "" }); err != nil {
 				t.Fatal(err)
 			}
 			var got contract.Registration
@@ -106,7 +106,7 @@ func TestKeepRegistered_NamesInstances(t *testing.T) {
 			}
 			names[got.Instance] = true
 			if calls := f.received("DELETE /api/v1/agents/word_counter?instance=" + got.Instance); len(calls) != 1 {
-				t.Errorf("instance %s was deregistered %d times, want once", got.Instance, len(calls))
+				t.Errorf("instance %s: got %d deregistrations, want one", got.Instance, len(calls))
 			}
 		}
 	})
@@ -117,7 +117,7 @@ func TestKeepRegistered_WaitsForRouter(t *testing.T) {
 		var log bytes.Buffer
 		f := newFakeRegistry()
 		f.reply = replyTo(callRegister, 0, 0, 0, 0, 0, 0, 0, 503, 503)
-		if err := f.keep(t, &log, 10*time.Minute); err != nil {
+		if err := f.keepRegistered(t, &log, 10*time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		calls := f.received(callRegister)
@@ -159,7 +159,7 @@ func TestKeepRegistered_HonoursRetryAfter(t *testing.T) {
 				resp.Header.Set("Retry-After", tc.retryAfter)
 				return resp, nil
 			}
-			if err := f.keep(t, nil, time.Minute); err != nil {
+			if err := f.keepRegistered(t, nil, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			if calls := f.received(tc.call); len(calls) < 2 || calls[1].At-calls[0].At != tc.want {
@@ -180,7 +180,7 @@ func TestKeepRegistered_GivesUpIfRejected(t *testing.T) {
 		code   contract.Code
 	}{
 		{
-			"an invalid token", problemReply(401, contract.CodeUnauthenticated, "Authentication is required", "the token has expired"), nil, 1,
+			"invalid token", problemReply(401, contract.CodeUnauthenticated, "Authentication is required", "the token has expired"), nil, 1,
 			[]string{"http://router.example/api/v1/agents/word_counter", "Authentication is required (401)", "the token has expired"},
 			contract.CodeUnauthenticated,
 		},
@@ -190,12 +190,12 @@ func TestKeepRegistered_GivesUpIfRejected(t *testing.T) {
 			contract.CodeForbidden,
 		},
 		{
-			"an invalid declaration", problemReply(422, contract.CodeInvalidRequest, "The request is not valid", "2 errors", detail, contract.ErrorDetail{Detail: "no domain"}), nil, 1,
+			"invalid declaration", problemReply(422, contract.CodeInvalidRequest, "The request is not valid", "2 errors", detail, contract.ErrorDetail{Detail: "no domain"}), nil, 1,
 			[]string{"The request is not valid (422): 2 errors; /match/intent/0: is not a name; no domain"},
 			contract.CodeInvalidRequest,
 		},
-		{"an older router", answer(404, "<html>"), nil, 1, []string{"Not Found (404)"}, ""},
-		{"a redirect", answer(308, ""), nil, 1, []string{"Permanent Redirect (308)"}, ""},
+		{"older router", answer(404, "<html>"), nil, 1, []string{"Not Found (404)"}, ""},
+		{"redirect", answer(308, ""), nil, 1, []string{"Permanent Redirect (308)"}, ""},
 		{"no token", nil, func(c *agentkit.Config) { c.Token = agentkit.TokenFile("/nonexistent/token") }, 0, []string{"/nonexistent/token"}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -206,17 +206,17 @@ func TestKeepRegistered_GivesUpIfRejected(t *testing.T) {
 				if tc.change != nil {
 					change = append(change, tc.change)
 				}
-				err := f.keep(t, nil, time.Hour, change...)
+				err := f.keepRegistered(t, nil, time.Hour, change...)
 				for _, want := range tc.want {
 					if err == nil || !strings.Contains(err.Error(), want) {
-						t.Errorf("KeepRegistered = %v, want an error with %q", err, want)
+						t.Errorf("KeepRegistered: got %v, want an error with %q", err, want)
 					}
 				}
 				if e, ok := errors.AsType[*contract.Error](err); tc.code != "" && (!ok || e.Code != tc.code) {
-					t.Errorf("KeepRegistered = %v, want a *contract.Error with the code %s", err, tc.code)
+					t.Errorf("KeepRegistered: got %v, want a *contract.Error with the code %s", err, tc.code)
 				}
 				if took := time.Since(f.began); took != 0 {
-					t.Errorf("gave up after %v, want at once", took)
+					t.Errorf("got an end after %v, want at once", took)
 				}
 				want := append(make([]string, 0, 2), []string{callRegister}[:tc.puts]...)
 				if diff := cmp.Diff(append(want, callShutdown), f.sequence()); diff != "" {
@@ -227,14 +227,14 @@ func TestKeepRegistered_GivesUpIfRejected(t *testing.T) {
 	}
 }
 
-// An agent in the operator's file is served by it. If the operator removes it there,
-// the agent registers itself.
-func TestKeepRegistered_RetriesWhileInFile(t *testing.T) {
+// An agent that is declared in the operator's file retries. When the operator removes it there, the
+// agent registers itself.
+func TestKeepRegistered_RetriesWhileDeclaredInFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		f := newFakeRegistry()
 		f.reply = replyTo(callRegister, 409, 409, 409, 409, 409, 409, 409, 409)
-		if err := f.keep(t, &log, time.Hour); err != nil {
+		if err := f.keepRegistered(t, &log, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(f.received(callRegister)); n != 9 {
@@ -246,13 +246,13 @@ func TestKeepRegistered_RetriesWhileInFile(t *testing.T) {
 	})
 }
 
-// A restarted router without its data does not know the agent.
+// A router that was restarted without its data does not know the agent.
 func TestKeepRegistered_RegistersAgainIfUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		f := newFakeRegistry()
 		f.reply = replyTo(callHeartbeat, 200, 404, 200)
-		if err := f.keep(t, &log, 35*time.Second); err != nil {
+		if err := f.keepRegistered(t, &log, 35*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{callRegister, callHeartbeat, callRegister, callHeartbeat, callDrain, callShutdown, callDeregister}
@@ -263,13 +263,13 @@ func TestKeepRegistered_RegistersAgainIfUnknown(t *testing.T) {
 			t.Errorf("got registrations %+v and heartbeats %+v, want the same registration right after the second heartbeat", puts, heartbeats)
 		}
 		if got := strings.Count(log.String(), "does not know the registration"); got != 1 {
-			t.Errorf("got %d log lines about it, want one:\n%s", got, log.String())
+			t.Errorf("got %d log lines about the unknown instance, want one:\n%s", got, log.String())
 		}
 	})
 }
 
-// After the first registration no rejection ends the agent: it may have tasks in
-// progress, and an operator may correct the mistake.
+// After the first registration no rejection ends the agent: it may have tasks in progress, and an
+// operator may correct the cause.
 func TestKeepRegistered_RetriesLaterRejections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeRegistry()
@@ -282,7 +282,7 @@ func TestKeepRegistered_RetriesLaterRejections(t *testing.T) {
 			}
 			return nil, nil
 		}
-		if err := f.keep(t, nil, time.Minute); err != nil {
+		if err := f.keepRegistered(t, nil, time.Minute); err != nil {
 			t.Fatalf("KeepRegistered = %v", err)
 		}
 		if puts, heartbeats := len(f.received(callRegister)), len(f.received(callHeartbeat)); puts != 5 || heartbeats < 3 {
@@ -297,7 +297,7 @@ func TestKeepRegistered_ContinuesWhileSuspended(t *testing.T) {
 		var log bytes.Buffer
 		f := newFakeRegistry()
 		f.reply = replyTo(callHeartbeat, 409, 409, 409, 200)
-		if err := f.keep(t, &log, 62*time.Second); err != nil {
+		if err := f.keepRegistered(t, &log, 62*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		heartbeats := f.received(callHeartbeat)
@@ -317,14 +317,13 @@ func TestKeepRegistered_ContinuesWhileSuspended(t *testing.T) {
 	})
 }
 
-// A lost heartbeat is repeated sooner than the next one, so that the lease does not
-// expire.
+// A lost heartbeat is repeated before the next interval, so that the lease does not expire.
 func TestKeepRegistered_RepeatsLostHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		f := newFakeRegistry()
 		f.reply = replyTo(callHeartbeat, 0, 0, 0, 200)
-		if err := f.keep(t, &log, 20*time.Second); err != nil {
+		if err := f.keepRegistered(t, &log, 20*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		calls := f.received(callHeartbeat)
@@ -352,7 +351,7 @@ func TestKeepRegistered_BoundsHeartbeats(t *testing.T) {
 			}
 			return nil, nil
 		}
-		if err := f.keep(t, nil, 10*time.Second); err != nil {
+		if err := f.keepRegistered(t, nil, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if calls := f.received(callHeartbeat); len(calls) < 2 || calls[1].At > 7*time.Second {
@@ -376,7 +375,7 @@ func TestKeepRegistered_LimitsInterval(t *testing.T) {
 				}
 				return nil, nil
 			}
-			if err := f.keep(t, nil, 21*time.Second); err != nil {
+			if err := f.keepRegistered(t, nil, 21*time.Second); err != nil {
 				t.Fatal(err)
 			}
 			if got := len(f.received(callHeartbeat)); got < want || got > want*10/9+1 {
@@ -397,7 +396,7 @@ func TestKeepRegistered_RetriesRepliesWithoutLease(t *testing.T) {
 				}
 				return nil, nil
 			}
-			if err := f.keep(t, &log, 5*time.Second); err != nil {
+			if err := f.keepRegistered(t, &log, 5*time.Second); err != nil {
 				t.Fatal(err)
 			}
 			if n := len(f.received(callRegister)); n != 2 || !strings.Contains(log.String(), "not a lease") {
@@ -407,8 +406,8 @@ func TestKeepRegistered_RetriesRepliesWithoutLease(t *testing.T) {
 	}
 }
 
-// The author of an agent learns which declarations do not count, once.
-func TestKeepRegistered_LogsRefusedDeclarations(t *testing.T) {
+// The log lists the declarations that are not granted, once.
+func TestKeepRegistered_LogsRejectedDeclarations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		f := newFakeRegistry()
@@ -419,9 +418,9 @@ func TestKeepRegistered_LogsRefusedDeclarations(t *testing.T) {
 			case call == callHeartbeat && n < 2:
 				return answer(http.StatusOK, `{"state":"disabled","heartbeat_s":10,"refused":["intent code_review is not granted"]}`), nil
 			}
-			return nil, nil // active, nothing refused
+			return nil, nil // active, nothing rejected
 		}
-		if err := f.keep(t, &log, 45*time.Second); err != nil {
+		if err := f.keepRegistered(t, &log, 45*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		for text, want := range map[string]int{"code_review": 1, "state=disabled": 1, "state=active": 2, "state=draining": 1} {
@@ -432,13 +431,13 @@ func TestKeepRegistered_LogsRefusedDeclarations(t *testing.T) {
 	})
 }
 
-func TestKeepRegistered_NeedsAddresses(t *testing.T) {
+func TestKeepRegistered_RequiresAddresses(t *testing.T) {
 	f := newFakeRegistry()
 	for name, change := range map[string]func(*agentkit.Config){
 		"RouterURL":    func(c *agentkit.Config) { c.JWKSURL, c.RouterURL = "http://router.example/jwks.json", "" },
 		"Endpoint.URL": func(c *agentkit.Config) { c.Registration.Endpoint.URL = "" },
 	} {
-		if err := f.keep(t, nil, time.Minute, change); err == nil || !strings.Contains(err.Error(), name) {
+		if err := f.keepRegistered(t, nil, time.Minute, change); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("without %s: got %v, want an error that names it", name, err)
 		}
 	}

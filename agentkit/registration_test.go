@@ -18,7 +18,7 @@ func TestInstanceName(t *testing.T) {
 		strings.Repeat("a", 80) + ".de": strings.Repeat("a", 48) + "-abcd2345",
 	} {
 		if got := instanceName(host, "abcd2345"); got != want || !contract.ValidAgentID(got) {
-			t.Errorf("instanceName(%q) = %q, want %q, a valid name", host, got, want)
+			t.Errorf("instanceName(%q): got %q, want %q, a valid name", host, got, want)
 		}
 	}
 }

@@ -21,8 +21,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// routerServer is a router with a network: agents register at it, and it sends them
-// tasks.
+// routerServer is a fake router with a network: agents register at it, and it sends them tasks.
 type routerServer struct {
 	*fakeRouter
 	registered chan contract.Registration
@@ -76,8 +75,8 @@ func (r *routerServer) config() agentkit.Config {
 	}
 }
 
-// sendWhenRegistered sends a task to the agent that registers, prints the answer and
-// stops the agent.
+// sendWhenRegistered sends a task to the agent that registers, prints the answer and stops the
+// agent.
 func (r *routerServer) sendWhenRegistered(prompt string, stop func()) {
 	defer stop()
 	res, err := r.sendTask((<-r.registered).Endpoint.URL, prompt)
@@ -90,12 +89,12 @@ func (r *routerServer) sendWhenRegistered(prompt string, stop func()) {
 // sendTask sends a task to the agent and returns the answer.
 func (r *routerServer) sendTask(url, prompt string) (contract.Result, error) {
 	var res contract.Result
-	task := goodTask().with("inputs", object{"prompt": prompt})
+	task := validTask().with("inputs", object{"prompt": prompt})
 	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(task.json()))
 	if err != nil {
 		return res, err
 	}
-	req.Header.Set("Authorization", "Bearer "+r.token(goodClaims()))
+	req.Header.Set("Authorization", "Bearer "+r.token(validClaims()))
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := r.server.Client().Do(req)
 	if err != nil {
@@ -103,14 +102,14 @@ func (r *routerServer) sendTask(url, prompt string) (contract.Result, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return res, fmt.Errorf("answered %s", resp.Status)
+		return res, fmt.Errorf("got status %s", resp.Status)
 	}
 	err = json.NewDecoder(resp.Body).Decode(&res)
 	return res, err
 }
 
-// The router acknowledges the drain while the agent still accepts tasks; then the
-// listener is closed, the tasks in progress end, and the registration ends last.
+// The router acknowledges the drain while the agent still accepts tasks. Then the listener is
+// closed, the tasks in progress end, and the agent deregisters last.
 func TestRun_StopsGracefully(t *testing.T) {
 	r := newRouterServer()
 	defer r.server.Close()
@@ -127,7 +126,7 @@ func TestRun_StopsGracefully(t *testing.T) {
 	go func() { ended <- agentkit.Run(ctx, r.config(), work) }()
 	url := testkit.Receive(t, r.registered).Endpoint.URL
 	if !strings.HasPrefix(url, "http://127.0.0.1:") || !strings.HasSuffix(url, "/") || strings.Contains(url, ":0/") {
-		t.Fatalf("registered with the URL %q, want the real port", url)
+		t.Fatalf("got URL %q registered, want the actual port", url)
 	}
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/")
 	accepts := func() bool {
@@ -152,7 +151,7 @@ func TestRun_StopsGracefully(t *testing.T) {
 	testkit.Receive(t, started)
 	stop()
 	if !testkit.Receive(t, acceptedAtDrain) {
-		t.Error("the listener was closed before the router acknowledged the drain")
+		t.Error("got the listener closed before the router acknowledged the drain")
 	}
 	testkit.Eventually(t, "the listener is closed", func() bool { return !accepts() })
 	close(finish)
@@ -167,7 +166,7 @@ func TestRun_StopsGracefully(t *testing.T) {
 	}
 }
 
-// The task gets a failure as its answer, not a broken connection.
+// The response to the task is a failure, not a broken connection.
 func TestRun_CancelsTasksAfterDrainTimeout(t *testing.T) {
 	r := newRouterServer()
 	defer r.server.Close()
@@ -199,7 +198,7 @@ func TestRun_CancelsTasksAfterDrainTimeout(t *testing.T) {
 		t.Errorf("got result %+v, want a failure", res)
 	}
 	if err := testkit.Receive(t, ended); err == nil || !strings.Contains(err.Error(), "still in progress") {
-		t.Errorf("Run = %v, want an error about the tasks", err)
+		t.Errorf("Run: got %v, want an error about the tasks", err)
 	}
 	if diff := cmp.Diff([]string{"drain", "deregister"}, r.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -211,7 +210,7 @@ func TestRun_AdvertisesURL(t *testing.T) {
 		change func(*agentkit.Config)
 		check  func(url string) bool
 	}{
-		"with the path": {
+		"with a path": {
 			func(c *agentkit.Config) { c.Path = "tasks" },
 			func(url string) bool {
 				return strings.HasPrefix(url, "http://127.0.0.1:") && strings.HasSuffix(url, "/tasks")
@@ -234,7 +233,7 @@ func TestRun_AdvertisesURL(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- agentkit.Run(ctx, cfg, countWords) }()
 			if url := testkit.Receive(t, r.registered).Endpoint.URL; !tc.check(url) {
-				t.Errorf("registered with the URL %q", url)
+				t.Errorf("got URL %q registered", url)
 			}
 			stop()
 			if err := testkit.Receive(t, ended); err != nil {
@@ -259,20 +258,20 @@ func TestRun_ReportsErrors(t *testing.T) {
 		change func(*agentkit.Config)
 		want   string
 	}{
-		"no router":               {func(c *agentkit.Config) { c.JWKSURL, c.RouterURL = c.RouterURL, "" }, "RouterURL"},
-		"an invalid id":           {func(c *agentkit.Config) { c.AgentID = "" }, "AgentID"},
-		"the address is in use":   {func(c *agentkit.Config) { c.Listen = used.Addr().String() }, used.Addr().String()},
-		"every address":           {func(c *agentkit.Config) { c.Listen = "0.0.0.0:0" }, "Endpoint.URL"},
-		"every address, no host":  {func(c *agentkit.Config) { c.Listen = ":0" }, "Endpoint.URL"},
-		"the router rejects it":   {func(*agentkit.Config) {}, "The caller is not authorized (403): no grant"},
-		"the file has no token":   {func(c *agentkit.Config) { c.Token = agentkit.TokenFile("/nonexistent") }, "/nonexistent"},
-		"the variable is missing": {func(c *agentkit.Config) { c.Token = agentkit.TokenEnv("AGENTKIT_TEST_NONE") }, "AGENTKIT_TEST_NONE"},
+		"no router":              {func(c *agentkit.Config) { c.JWKSURL, c.RouterURL = c.RouterURL, "" }, "RouterURL"},
+		"invalid id":             {func(c *agentkit.Config) { c.AgentID = "" }, "AgentID"},
+		"address in use":         {func(c *agentkit.Config) { c.Listen = used.Addr().String() }, used.Addr().String()},
+		"all addresses":          {func(c *agentkit.Config) { c.Listen = "0.0.0.0:0" }, "Endpoint.URL"},
+		"all addresses, no host": {func(c *agentkit.Config) { c.Listen = ":0" }, "Endpoint.URL"},
+		"registration rejected":  {func(*agentkit.Config) {}, "The caller is not authorized (403): no grant"},
+		"missing token file":     {func(c *agentkit.Config) { c.Token = agentkit.TokenFile("/nonexistent") }, "/nonexistent"},
+		"missing token variable": {func(c *agentkit.Config) { c.Token = agentkit.TokenEnv("AGENTKIT_TEST_NONE") }, "AGENTKIT_TEST_NONE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := agentkit.Config{AgentID: "word_counter", RouterURL: rejecting.URL, Client: rejecting.Client()}
 			tc.change(&cfg)
 			if err := agentkit.Run(t.Context(), cfg, countWords); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("Run = %v, want an error with %q", err, tc.want)
+				t.Errorf("Run: got %v, want an error with %q", err, tc.want)
 			}
 		})
 	}
@@ -298,7 +297,7 @@ func TestRun_StopsIfServerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := testkit.Receive(t, ended); err == nil || !strings.Contains(err.Error(), "closed") {
-		t.Errorf("Serve = %v, want the error of the listener", err)
+		t.Errorf("Serve: got %v, want the error of the listener", err)
 	}
 	if diff := cmp.Diff([]string{"drain", "deregister"}, r.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)

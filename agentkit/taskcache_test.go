@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The cache is bounded, never evicts a running task, and evicts the oldest
-// finished task first.
+// The cache is bounded, never evicts a running task, and evicts the oldest finished task first.
 func TestTaskCache_EvictsOldestFinishedTask(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxJobs := rapid.IntRange(1, 5).Draw(t, "max jobs")
@@ -24,10 +23,10 @@ func TestTaskCache_EvictsOldestFinishedTask(t *testing.T) {
 				_, known := m.jobs[key]
 				j, first := m.startJob(key, func() {}, false)
 				if first == known {
-					t.Fatalf("begin: got first = %v for a job that is cached: %v", first, known)
+					t.Fatalf("begin: got first = %v, want the opposite of cached: %v", first, known)
 				}
 				if running[key] != nil && (first || j != running[key]) {
-					t.Fatalf("the running job %v was evicted", key)
+					t.Fatalf("got the running job %v evicted, want it kept", key)
 				}
 				if first {
 					running[key] = j
@@ -49,7 +48,7 @@ func TestTaskCache_EvictsOldestFinishedTask(t *testing.T) {
 			for i, j := range m.finished {
 				total += len(j.answer)
 				if want := done[len(done)-len(m.finished)+i]; j != want {
-					t.Fatalf("cached job %d is not the expected one", i)
+					t.Fatalf("got another job cached at %d", i)
 				}
 			}
 			if total != m.bytes || len(m.finished) > maxJobs || len(m.finished) > 1 && total > maxBytes {

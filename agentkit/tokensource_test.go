@@ -42,7 +42,7 @@ func TestTokenSources(t *testing.T) {
 		}
 	}
 	if _, err := agentkit.TokenFile(file + ".gone")(t.Context()); err == nil {
-		t.Error("a missing file: got no error")
+		t.Error("missing file: got no error, want one")
 	}
 }
 
@@ -53,7 +53,7 @@ func writeToken(t testing.TB, path, text string) {
 	}
 }
 
-// A rotated token is used by the next request, without a restart.
+// The next request uses a rotated token, without a restart.
 func TestTokenFile_RotatesBetweenHeartbeats(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	writeToken(t, file, "first")
@@ -65,7 +65,7 @@ func TestTokenFile_RotatesBetweenHeartbeats(t *testing.T) {
 			}
 			return nil, nil
 		}
-		if err := f.keep(t, nil, 25*time.Second, func(c *agentkit.Config) { c.Token = agentkit.TokenFile(file) }); err != nil {
+		if err := f.keepRegistered(t, nil, 25*time.Second, func(c *agentkit.Config) { c.Token = agentkit.TokenFile(file) }); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"first", "first", "second", "second", "second"}, f.tokens()); diff != "" {
@@ -85,8 +85,8 @@ func (f *fakeRegistry) tokens() []string {
 	return tokens
 }
 
-// If the token is rotated while a request is sent, the router rejects the old one, and
-// the request is repeated at once with the new one.
+// If the token is rotated while a request is in flight, the router rejects the old one, and the
+// request is repeated at once with the new one.
 func TestKeepRegistered_RepeatsRequestAfterRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -101,7 +101,7 @@ func TestKeepRegistered_RepeatsRequestAfterRotation(t *testing.T) {
 			}
 			return nil, nil
 		}
-		err := f.keep(t, &log, 12*time.Second, func(c *agentkit.Config) {
+		err := f.keepRegistered(t, &log, 12*time.Second, func(c *agentkit.Config) {
 			c.Token = func(context.Context) (string, error) { return current, nil }
 		})
 		if err != nil {
@@ -112,7 +112,7 @@ func TestKeepRegistered_RepeatsRequestAfterRotation(t *testing.T) {
 			t.Errorf("tokens (-want +got):\n%s", diff)
 		}
 		if puts, beats := f.received(callRegister), f.received(callHeartbeat); puts[0].At != puts[1].At || beats[0].At != beats[1].At {
-			t.Errorf("got registrations %+v and heartbeats %+v, want the repetitions at once", puts, beats)
+			t.Errorf("got registrations %+v and heartbeats %+v, want each repeated at once", puts, beats)
 		}
 		if strings.Contains(log.String(), "401") {
 			t.Errorf("got log\n%s\nwant no line about the rejected token", log.String())
@@ -120,14 +120,13 @@ func TestKeepRegistered_RepeatsRequestAfterRotation(t *testing.T) {
 	})
 }
 
-// If the token stays invalid, the agent continues at the normal interval and logs it
-// once.
+// If the token stays invalid, the agent continues at the normal interval and logs it once.
 func TestKeepRegistered_LogsInvalidTokenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		f := newFakeRegistry()
 		f.reply = replyTo(callHeartbeat, 401, 401, 401)
-		if err := f.keep(t, &log, 45*time.Second, func(c *agentkit.Config) { c.Token = token("secret") }); err != nil {
+		if err := f.keepRegistered(t, &log, 45*time.Second, func(c *agentkit.Config) { c.Token = token("secret") }); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(f.received(callHeartbeat)); n != 4 {

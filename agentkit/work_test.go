@@ -24,8 +24,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// Whatever the work returns, the router gets a valid Result that contains no text
-// of an error or a panic.
+// For any outcome of the work, the router gets a valid Result that contains no text of an error or
+// a panic.
 func TestAgent_MapsWorkOutcomeToResult(t *testing.T) {
 	const secret = "dial tcp 10.0.0.3: password hunter2"
 	failure := func(why string) contract.Result {
@@ -50,7 +50,7 @@ func TestAgent_MapsWorkOutcomeToResult(t *testing.T) {
 		},
 		{"returns a failure", func() (contract.Result, error) { return agentkit.Failure("not a CSV"), nil }, failure("not a CSV"), ""},
 		{
-			"names another task", func() (contract.Result, error) { return contract.Result{TaskID: "other"}, nil },
+			"returns another task id", func() (contract.Result, error) { return contract.Result{TaskID: "other"}, nil },
 			contract.Result{TaskID: taskID, Status: contract.ResultSuccess},
 			"",
 		},
@@ -75,7 +75,7 @@ func TestAgent_MapsWorkOutcomeToResult(t *testing.T) {
 			}, failure("the agent's result could not be sent"), "result not sent",
 		},
 		{
-			"returns too much", func() (contract.Result, error) { return agentkit.Answer(strings.Repeat("x", 4<<20)), nil },
+			"returns a long text", func() (contract.Result, error) { return agentkit.Answer(strings.Repeat("x", 4<<20)), nil },
 			failure("the agent's result could not be sent"), "more than the router reads",
 		},
 	} {
@@ -83,12 +83,12 @@ func TestAgent_MapsWorkOutcomeToResult(t *testing.T) {
 			var log bytes.Buffer
 			router := newFakeRouter(t)
 			h := newAgent(t, router, &log, func(context.Context, contract.Task) (contract.Result, error) { return tc.work() })
-			w := serve(h, post("/", router.token(goodClaims()), goodTask().json()))
+			w := serve(h, post("/", router.token(validClaims()), validTask().json()))
 			if diff := cmp.Diff(tc.want, result(t, w)); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 			if strings.Contains(w.Body.String(), "hunter2") {
-				t.Errorf("the response contains the error: %s", w.Body)
+				t.Errorf("got the error in the response: %s", w.Body)
 			}
 			if tc.logged == "" && log.Len() > 0 || !strings.Contains(log.String(), tc.logged) {
 				t.Errorf("got log %q, want it to contain %q", log.String(), tc.logged)
@@ -97,7 +97,7 @@ func TestAgent_MapsWorkOutcomeToResult(t *testing.T) {
 	}
 }
 
-// gate is work that signals its start and blocks until open is closed.
+// gate is a work function that signals its start and blocks until open is closed.
 type gate struct {
 	begun chan string
 	open  chan struct{}
@@ -127,20 +127,20 @@ func TestAgent_ExecutesTaskOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range answers {
 		wg.Go(func() {
-			answers[i] = result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json())))
+			answers[i] = result(t, serve(h, post("/", router.token(validClaims()), validTask().json())))
 		})
 	}
 	testkit.Receive(t, g.begun)
 	close(g.open)
 	wg.Wait()
-	late := result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json())))
+	late := result(t, serve(h, post("/", router.token(validClaims()), validTask().json())))
 	for i, got := range slices.Concat(answers, []contract.Result{late}) {
 		if got.Text() != "done" {
 			t.Errorf("result %d: got %+v, want that of the only run", i, got)
 		}
 	}
 	if got := g.runs.Load(); got != 1 {
-		t.Errorf("the work ran %d times, want once", got)
+		t.Errorf("got %d runs of the work, want one", got)
 	}
 }
 
@@ -151,20 +151,20 @@ func TestAgent_SeparatesCallers(t *testing.T) {
 		return agentkit.Answer("for " + agentkit.Caller(ctx)), nil
 	})
 	for _, caller := range []string{"alice", "bob", "alice"} {
-		token := router.token(goodClaims().with("sub", caller).with("task_id", nil))
-		res := result(t, serve(h, post("/", token, goodTask().json())))
+		token := router.token(validClaims().with("sub", caller).with("task_id", nil))
+		res := result(t, serve(h, post("/", token, validTask().json())))
 		if got := res.Text(); got != "for "+caller {
-			t.Errorf("%s got the result %q, want its own", caller, got)
+			t.Errorf("%s: got result %q, want its own", caller, got)
 		}
 	}
 }
 
-// The same holds for callers with the same subject and another issuer or tenant.
+// Callers with the same subject and another issuer or tenant are separated as well.
 func TestAgent_SeparatesIssuersAndTenants(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		if agentkit.Caller(ctx) != "alice" {
-			t.Errorf("Caller = %q, want alice", agentkit.Caller(ctx))
+			t.Errorf("caller: got %q, want alice", agentkit.Caller(ctx))
 		}
 		return agentkit.Answer(fmt.Sprintf("%+v", agentkit.CallerIdentity(ctx))), nil
 	})
@@ -180,8 +180,8 @@ func TestAgent_SeparatesIssuersAndTenants(t *testing.T) {
 			{of("https://a.example"), "acme", agentkit.Identity{Subject: "alice", Issuer: "https://a.example", Tenant: "acme"}},
 			{of("https://a.example"), "globex", agentkit.Identity{Subject: "alice", Issuer: "https://a.example", Tenant: "globex"}},
 		} {
-			token := router.token(goodClaims().with("sub_id", tc.subjectID).with("tenant", tc.tenant).with("task_id", nil))
-			res := result(t, serve(h, post("/", token, goodTask().json())))
+			token := router.token(validClaims().with("sub_id", tc.subjectID).with("tenant", tc.tenant).with("task_id", nil))
+			res := result(t, serve(h, post("/", token, validTask().json())))
 			if got, want := res.Text(), fmt.Sprintf("%+v", tc.want); got != want {
 				t.Errorf("got result %s, want %s", got, want)
 			}
@@ -197,16 +197,16 @@ func TestAgent_CancelsTask(t *testing.T) {
 	h := newAgent(t, router, nil, g.work)
 	var wg sync.WaitGroup
 	var res contract.Result
-	wg.Go(func() { res = result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
+	wg.Go(func() { res = result(t, serve(h, post("/", router.token(validClaims()), validTask().json()))) })
 	testkit.Receive(t, g.begun)
 	for range 2 { // a second cancellation has no effect
-		if w := serve(h, post("/"+taskID+"/cancel", router.token(goodClaims()), "")); w.Code != 204 {
+		if w := serve(h, post("/"+taskID+"/cancel", router.token(validClaims()), "")); w.Code != 204 {
 			t.Fatalf("cancel = %d %s, want 204", w.Code, w.Body)
 		}
 	}
 	wg.Wait()
 	if err := g.ended.Load(); err == nil || !errors.Is(*err, context.Canceled) {
-		t.Errorf("the context of the work ended with %v, want canceled", err)
+		t.Errorf("context of the work: got %v, want canceled", err)
 	}
 	want := contract.Result{TaskID: taskID, Status: contract.ResultFailure, Explanations: []string{"the task was cancelled"}}
 	if diff := cmp.Diff(want, res); diff != "" {
@@ -214,8 +214,7 @@ func TestAgent_CancelsTask(t *testing.T) {
 	}
 }
 
-// A cancelled task is not logged as an error, unless the work fails for a reason
-// of its own.
+// A cancelled task is not logged as an error, unless the work fails for another reason.
 func TestAgent_DoesNotLogCancelAsError(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -236,10 +235,10 @@ func TestAgent_DoesNotLogCancelAsError(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				serve(h, post("/", router.token(goodClaims()), goodTask().json()))
+				serve(h, post("/", router.token(validClaims()), validTask().json()))
 			}()
 			testkit.WaitClosed(t, begun)
-			serve(h, post("/"+taskID+"/cancel", router.token(goodClaims()), ""))
+			serve(h, post("/"+taskID+"/cancel", router.token(validClaims()), ""))
 			testkit.WaitClosed(t, ended)
 			if !strings.Contains(log.String(), tc.level) || strings.Count(log.String(), "\n") != 1 {
 				t.Errorf("got log %q, want one line with %s", log.String(), tc.level)
@@ -248,32 +247,32 @@ func TestAgent_DoesNotLogCancelAsError(t *testing.T) {
 	}
 }
 
-// A token that is valid for several tasks only cancels those of its own caller.
+// A token that is valid for several tasks cancels only those of its own caller.
 func TestAgent_IgnoresCancelByOtherCaller(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
 	var wg sync.WaitGroup
-	wg.Go(func() { result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
+	wg.Go(func() { result(t, serve(h, post("/", router.token(validClaims()), validTask().json()))) })
 	testkit.Receive(t, g.begun)
 	for name, value := range map[string]any{
 		"sub": "bob", "tenant": "acme", "sub_id": object{"format": "iss_sub", "iss": "https://a.example", "sub": "alice"},
 	} {
-		serve(h, post("/"+taskID+"/cancel", router.token(goodClaims().with(name, value).with("task_id", nil)), ""))
+		serve(h, post("/"+taskID+"/cancel", router.token(validClaims().with(name, value).with("task_id", nil)), ""))
 	}
 	close(g.open)
 	wg.Wait()
 	if err := g.ended.Load(); err != nil {
-		t.Errorf("the work was cancelled (%v) by another caller", *err)
+		t.Errorf("got the work cancelled (%v) by another caller", *err)
 	}
 }
 
 func TestAgent_CancelMayArriveBeforeTask(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
-	if w := serve(h, post("/"+taskID+"/cancel", router.token(goodClaims()), "")); w.Code != 204 {
+	if w := serve(h, post("/"+taskID+"/cancel", router.token(validClaims()), "")); w.Code != 204 {
 		t.Fatalf("cancel = %d %s, want 204", w.Code, w.Body)
 	}
-	res := result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json())))
+	res := result(t, serve(h, post("/", router.token(validClaims()), validTask().json())))
 	if res.Status != contract.ResultFailure || g.runs.Load() != 0 {
 		t.Errorf("got %+v after %d runs, want a failure without a run", res, g.runs.Load())
 	}
@@ -282,11 +281,10 @@ func TestAgent_CancelMayArriveBeforeTask(t *testing.T) {
 func TestAgent_DeadlineEndsWork(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
-	// Fetch the keys before, because a synctest bubble cannot wait for real
-	// sockets.
-	serve(h, post("/x/cancel", router.token(goodClaims().with("task_id", nil)), ""))
-	token, life := router.token(goodClaims()), 300*time.Millisecond
-	res := result(t, serve(h, post("/", token, goodTask().with("deadline", time.Now().Add(life)).json())))
+	// Fetch the keys first, because a synctest bubble cannot wait for real sockets.
+	serve(h, post("/x/cancel", router.token(validClaims().with("task_id", nil)), ""))
+	token, life := router.token(validClaims()), 300*time.Millisecond
+	res := result(t, serve(h, post("/", token, validTask().with("deadline", time.Now().Add(life)).json())))
 	want := contract.Result{TaskID: taskID, Status: contract.ResultFailure, Explanations: []string{"the task was not done by its deadline"}}
 	if diff := cmp.Diff(want, res); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
@@ -297,35 +295,33 @@ func TestAgent_DeadlineEndsWork(t *testing.T) {
 func TestAgent_WorkSurvivesConnectionLoss(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
-	ctx, hangUp := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	first := httptest.NewRecorder()
 	wg.Go(func() {
-		h.ServeHTTP(first, post("/", router.token(goodClaims()), goodTask().json()).WithContext(ctx))
+		h.ServeHTTP(first, post("/", router.token(validClaims()), validTask().json()).WithContext(ctx))
 	})
 	testkit.Receive(t, g.begun)
-	hangUp()
+	disconnect()
 	wg.Go(func() {
-		// This request joins the work of the first one, and does not end it when
-		// it disconnects.
-		gone, leave := context.WithCancel(t.Context())
-		leave()
-		h.ServeHTTP(httptest.NewRecorder(), post("/", router.token(goodClaims()), goodTask().json()).WithContext(gone))
+		// This request joins the work of the first one, and does not end it by disconnecting.
+		gone, disconnectSecond := context.WithCancel(t.Context())
+		disconnectSecond()
+		h.ServeHTTP(httptest.NewRecorder(), post("/", router.token(validClaims()), validTask().json()).WithContext(gone))
 	})
 	second := make(chan contract.Result, 1)
-	wg.Go(func() { second <- result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
+	wg.Go(func() { second <- result(t, serve(h, post("/", router.token(validClaims()), validTask().json()))) })
 	close(g.open)
 	if got := testkit.Receive(t, second); got.Text() != "done" {
 		t.Errorf("second attempt: got %+v, want the result of the work", got)
 	}
 	wg.Wait()
 	if got := g.runs.Load(); got != 1 {
-		t.Errorf("the work ran %d times, want once", got)
+		t.Errorf("got %d runs of the work, want one", got)
 	}
 }
 
-// If work ends with runtime.Goexit, as t.FailNow does, the task still gets a
-// response.
+// If the work ends with runtime.Goexit, as with t.FailNow, the task still gets a response.
 func TestAgent_WorkThatCallsGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, token := offlineAgent(t, func(context.Context, contract.Task) (contract.Result, error) {
@@ -333,9 +329,9 @@ func TestAgent_WorkThatCallsGoexit(t *testing.T) {
 			return contract.Result{}, nil
 		})
 		var wg sync.WaitGroup
-		wg.Go(func() { serve(h, post("/", token, goodTask().json())) })
+		wg.Go(func() { serve(h, post("/", token, validTask().json())) })
 		wg.Wait()
-		res := result(t, serve(h, post("/", token, goodTask().json())))
+		res := result(t, serve(h, post("/", token, validTask().json())))
 		if res.Status != contract.ResultFailure {
 			t.Errorf("next attempt: got %+v, want a failure", res)
 		}
