@@ -16,7 +16,7 @@ func TestAppendCase_KeepsRestOfFile(t *testing.T) {
 	const added = "  - id: pay-the-bill-iban-1f46ca\n    input: \"Pay the bill: [IBAN_1], now!\"\n    expect: { outcome: dispatch, agents: [payer, \"no\"], intent: pay }\n"
 	for name, tt := range map[string]struct{ text, want string }{
 		"new file":      {"", "cases:\n" + added},
-		"no cases yet":  {"# ours\ncases: []\n", "# ours\ncases:\n" + added},
+		"no cases":      {"# ours\ncases: []\n", "# ours\ncases:\n" + added},
 		"with comments": {"cases: # ours\n  - id: a # first\n    input: x\n    expect: {outcome: clarify}\n# end\n", "cases: # ours\n  - id: a # first\n    input: x\n    expect: {outcome: clarify}\n" + added + "# end\n"},
 	} {
 		got, err := golden.AppendCase("c.yaml", []byte(tt.text), &pay, names)
@@ -25,11 +25,11 @@ func TestAppendCase_KeepsRestOfFile(t *testing.T) {
 		}
 	}
 	if _, err := golden.AppendCase("c.yaml", nil, &golden.Case{Input: "?!", Expect: golden.Expect{Outcome: golden.AnyFallback}}, nil); err != nil {
-		t.Errorf("an input without words: got %v, want no error", err)
+		t.Errorf("input without words: got %v, want no error", err)
 	}
 }
 
-func TestAppendCase_RejectsWhatIsNotValid(t *testing.T) {
+func TestAppendCase_RejectsInvalidInput(t *testing.T) {
 	const text = "cases:\n  - id: a\n    input: pay it\n    expect: { outcome: clarify }\n"
 	expect := golden.Expect{Outcome: golden.Dispatch, Agents: []string{"payer"}}
 	for name, tt := range map[string]struct {
@@ -50,7 +50,7 @@ func TestAppendCase_RejectsWhatIsNotValid(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 		if _, ok := errors.AsType[*golden.DuplicateError](err); ok != (name == "same input") {
-			t.Errorf("%s: got the error type %T", name, err)
+			t.Errorf("%s: got error type %T", name, err)
 		}
 	}
 }

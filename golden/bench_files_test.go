@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func write(t *testing.T, path, content string) {
+func writeFile(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestRunBench_InvalidFiles checks that errors contain file, line and remedy.
+// TestRunBench_InvalidFiles checks that errors contain the file, the line and how to correct it.
 func TestRunBench_InvalidFiles(t *testing.T) {
 	const good = "a b\tc\td\n"
 	tests := []struct {
@@ -27,20 +27,20 @@ func TestRunBench_InvalidFiles(t *testing.T) {
 		{"blank lines only", "train", "\n  \n", "train: has no rows"},
 		{"no tab", "train", good + "\nx y\n", "train:3: has no tab: write text<TAB>intent<TAB>domain"},
 		{"no domain", "test", good + "x y\ti\n", "test:2: has no column domain"},
-		{"a tab inside the text", "test", "x\ty\ti\td\n", "test:1: has 4 columns, and there are 3, text<TAB>intent<TAB>domain: replace the tabs"},
-		{"an empty column", "oos", "x\t \td\n", "oos:1: column intent is empty: fill it in or delete the line"},
+		{"tab in the text", "test", "x\ty\ti\td\n", "test:1: has 4 columns, and there are 3, text<TAB>intent<TAB>domain: replace the tabs"},
+		{"empty column", "oos", "x\t \td\n", "oos:1: column intent is empty: fill it in or delete the line"},
 		{"not UTF-8", "val", good + "caf\xe9\ti\td\n", "val:2: is not UTF-8: convert"},
-		{"nothing in scope", "test", "x\toos\toos\n", "test: every row is oos"},
-		{"nothing to train on", "train", "x\toos\toos\n", "train: no row is in scope"},
+		{"no row in scope", "test", "x\toos\toos\n", "test: every row is oos"},
+		{"no training row in scope", "train", "x\toos\toos\n", "train: no row is in scope"},
 		{"not JSON", "tools", `{"tool":"a"`, "tools:1: is not a JSON object"},
-		{"a name twice", "tools", `{"tool":"a","tool":"b"}`, "tools:1: is not a JSON object of the right shape"},
+		{"duplicate member", "tools", `{"tool":"a","tool":"b"}`, "tools:1: is not a JSON object of the right shape"},
 		{"no tool", "tools", `{"description":"a"}`, "tools:1: names no tool"},
-		{"queries for tools", "tools", `{"query":"a"}`, "tools:1: is a query with its own candidates: leave --test out"},
+		{"queries as tools", "tools", `{"query":"a"}`, "tools:1: is a query with its own candidates: leave --test out"},
 		{"no tools", "tools", "\n", "tools: has no rows"},
-		{"tools for queries", "queries", `{"tool":"a"}`, "queries:1: is a tool: name the queries with --test"},
+		{"tools as queries", "queries", `{"tool":"a"}`, "queries:1: is a tool: name the queries with --test"},
 		{"no query", "queries", `{"candidates":[]}`, "queries:1: has no query"},
 		{"no candidates", "queries", `{"query":"a","answer":[]}`, "queries:1: has no candidates"},
-		{"a candidate without a name", "queries", `{"query":"a","candidates":[{"name":"x"},{"description":"d"}]}`, "queries:1: candidate 2 has no name"},
+		{"candidate without a name", "queries", `{"query":"a","candidates":[{"name":"x"},{"description":"d"}]}`, "queries:1: candidate 2 has no name"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestRunBench_InvalidFiles(t *testing.T) {
 				if name == tt.file {
 					content = tt.content
 				}
-				write(t, p, content)
+				writeFile(t, p, content)
 				return p
 			}
 			cfg := BenchConfig{Train: path("train"), Test: path("test"), OutOfScope: path("oos"), Validation: path("val")}
@@ -67,17 +67,17 @@ func TestRunBench_InvalidFiles(t *testing.T) {
 			}
 		})
 	}
-	t.Run("not there", func(t *testing.T) {
+	t.Run("missing file", func(t *testing.T) {
 		_, err := RunBench(t.Context(), BenchConfig{Train: "absent.tsv", Test: "absent.tsv"})
 		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.tsv") {
-			t.Errorf("got %v, want the missing file named", err)
+			t.Errorf("got %v, want an error with the missing file", err)
 		}
 	})
 }
 
 func TestReadLabelledRows(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rows.tsv")
-	write(t, file, "\ufeffText\tIntent\tDomain\r\nolá, você\tgreet\tsmall talk\r\n\n")
+	writeFile(t, file, "\ufeffText\tIntent\tDomain\r\nolá, você\tgreet\tsmall talk\r\n\n")
 	got, err := readLabelledRows(file)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestReadLabelledRows(t *testing.T) {
 func TestScanLines(t *testing.T) {
 	_, err := scanLines(strings.NewReader("short\n"+strings.Repeat("x", maxBenchLine+1)), func(int, string) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "is longer than") {
-		t.Errorf("got %v, want the long line refused", err)
+		t.Errorf("got %v, want an error for the long line", err)
 	}
 }
 
@@ -105,7 +105,7 @@ func FuzzLabelledRow(f *testing.F) {
 			return
 		}
 		if row.Text+"\t"+row.Intent+"\t"+row.Domain != line {
-			t.Errorf("%q became %+v", line, row)
+			t.Errorf("%q: got %+v, want an error", line, row)
 		}
 		for _, column := range []string{row.Text, row.Intent, row.Domain} {
 			if strings.TrimSpace(column) == "" {
@@ -128,11 +128,11 @@ func FuzzToolRow(f *testing.F) {
 		row, err := parseToolRow(line, ofQueries)
 		switch {
 		case err != nil && err.Error() == "":
-			t.Errorf("%q: got an error that says nothing", line)
+			t.Errorf("%q: got an error without text", line)
 		case err == nil && ofQueries && (row.Query == "" || len(row.Candidates) == 0):
-			t.Errorf("%q: got %+v", line, row)
+			t.Errorf("%q: got %+v, want valid candidates", line, row)
 		case err == nil && !ofQueries && row.Tool == "":
-			t.Errorf("%q: got %+v", line, row)
+			t.Errorf("%q: got %+v, want a name", line, row)
 		}
 	})
 }

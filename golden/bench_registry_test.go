@@ -70,15 +70,14 @@ func TestLabelNames(t *testing.T) {
 		}
 	}
 	if _, ok := n.lookup("new"); ok {
-		t.Error("got a name for a label nobody gave")
+		t.Error("got a name for an unknown label, want none")
 	}
 	if got := n.labelOf(contract.Unknown); got != contract.Unknown {
-		t.Errorf("got %q for what is no label, want it as it is", got)
+		t.Errorf("got %q for an unknown name, want it unchanged", got)
 	}
 }
 
-// TestBenchRegistry_AnyLabels checks that any labels give a valid registry with
-// distinct names.
+// TestBenchRegistry_AnyLabels checks that any labels give a valid registry with distinct names.
 func TestBenchRegistry_AnyLabels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		labels := rapid.SliceOfNDistinct(rapid.String(), 1, 6, rapid.ID[string]).Draw(t, "labels")
@@ -88,7 +87,7 @@ func TestBenchRegistry_AnyLabels(t *testing.T) {
 		for _, label := range labels {
 			intent, domain, id := intents.assign(label), domains.assign(label), agents.assign(label)
 			if intents.labelOf(intent) != label || intents.assign(label) != intent {
-				t.Fatalf("%q became %q and does not come back", label, intent)
+				t.Fatalf("label %q, intent %q: got another label back", label, intent)
 			}
 			yaml.WriteString("  " + id + ":\n    match: { intent: [" + quoteYAML(intent) + "], domains: [" + quoteYAML(domain) + "] }\n")
 		}

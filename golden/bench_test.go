@@ -19,7 +19,7 @@ import (
 
 func benchFile(name string) string { return filepath.Join("testdata", "bench", name) }
 
-func bench(t *testing.T, cfg BenchConfig) *BenchReport {
+func runBench(t *testing.T, cfg BenchConfig) *BenchReport {
 	t.Helper()
 	r, err := RunBench(t.Context(), cfg)
 	if err != nil {
@@ -28,8 +28,8 @@ func bench(t *testing.T, cfg BenchConfig) *BenchReport {
 	return r
 }
 
-// is reports whether a figure has the value.
-func is(t *testing.T, name string, got *float64, want float64) {
+// checkFigure checks the value of a figure.
+func checkFigure(t *testing.T, name string, got *float64, want float64) {
 	t.Helper()
 	switch {
 	case got == nil:
@@ -39,7 +39,7 @@ func is(t *testing.T, name string, got *float64, want float64) {
 	}
 }
 
-func absent(t *testing.T, figures map[string]*float64) {
+func checkAbsent(t *testing.T, figures map[string]*float64) {
 	t.Helper()
 	for name, got := range figures {
 		if got != nil {
@@ -50,7 +50,7 @@ func absent(t *testing.T, figures map[string]*float64) {
 
 func TestRunBench(t *testing.T) {
 	var stages []string
-	r := bench(t, BenchConfig{
+	r := runBench(t, BenchConfig{
 		Train: benchFile("train.tsv"), Test: benchFile("test.tsv"), OutOfScope: benchFile("oos.tsv"),
 		Progress: func(stage string, done, total int) {
 			if done == total {
@@ -58,8 +58,8 @@ func TestRunBench(t *testing.T) {
 			}
 		},
 	})
-	// Three of four intents are known and distinguishable; pizza is not known.
-	is(t, "accuracy", r.Accuracy, 0.75)
+	// Three of four intents are known and distinguishable; pizza is unknown.
+	checkFigure(t, "accuracy", r.Accuracy, 0.75)
 	if r.N != 4 || r.OutOfScopeN != 3 || r.Unseen != 1 || r.Intents != 3 || r.Examples != 15 {
 		t.Errorf("got n %d, oos %d, unseen %d, %d intents, %d examples, want 4, 3, 1, 3, 15", r.N, r.OutOfScopeN, r.Unseen, r.Intents, r.Examples)
 	}
@@ -73,9 +73,9 @@ func TestRunBench(t *testing.T) {
 			t.Errorf("%s: got null", name)
 		}
 	}
-	absent(t, map[string]*float64{"exact_set_accuracy": r.ExactSetAccuracy, "top5_accuracy": r.Top5Accuracy})
+	checkAbsent(t, map[string]*float64{"exact_set_accuracy": r.ExactSetAccuracy, "top5_accuracy": r.Top5Accuracy})
 	if len(r.Confusions) != 1 || r.Confusions[0].Label != "order_food" {
-		t.Errorf("got confusions %v, want the label nobody has", r.Confusions)
+		t.Errorf("got confusions %v, want the unknown label", r.Confusions)
 	}
 	if diff := cmp.Diff([]string{"train", "classify", "time"}, stages); diff != "" {
 		t.Errorf("stages (-want +got):\n%s", diff)
@@ -107,16 +107,16 @@ func TestRunBench_Figures(t *testing.T) {
 	r := &BenchReport{N: 5, OutOfScopeN: 3}
 	r.addPredictions(predictions, registry, false)
 	r.addOperatingPoint(predictions, 0.84, AcceptFromTraining)
-	is(t, "accuracy", r.Accuracy, 3.0/5)
-	is(t, "domain_accuracy", r.DomainAccuracy, 3.0/5)
-	is(t, "agent_accuracy", r.AgentAccuracy, 2.0/5)
-	is(t, "in_scope_accuracy", r.InScopeAccuracy, 2.0/5)
-	is(t, "oos_recall", r.OutOfScopeRecall, 2.0/3)
-	is(t, "oos_auroc", r.OutOfScopeAUROC, (3.0+3+2+2+2)/15) // pairs won by each row in scope
-	is(t, "coverage", r.Coverage, 3.0/8)
-	is(t, "achieved", r.AchievedPrecision, 2.0/3)
-	is(t, "hindsight", r.HindsightCoverage, 2.0/8)
-	is(t, "ece", r.ECE, (0.01+0.1+0.6+0.8+0.3)/5) // every row in a bin of its own
+	checkFigure(t, "accuracy", r.Accuracy, 3.0/5)
+	checkFigure(t, "domain_accuracy", r.DomainAccuracy, 3.0/5)
+	checkFigure(t, "agent_accuracy", r.AgentAccuracy, 2.0/5)
+	checkFigure(t, "in_scope_accuracy", r.InScopeAccuracy, 2.0/5)
+	checkFigure(t, "oos_recall", r.OutOfScopeRecall, 2.0/3)
+	checkFigure(t, "oos_auroc", r.OutOfScopeAUROC, (3.0+3+2+2+2)/15) // pairs with a higher confidence in scope, per row
+	checkFigure(t, "coverage", r.Coverage, 3.0/8)
+	checkFigure(t, "achieved", r.AchievedPrecision, 2.0/3)
+	checkFigure(t, "hindsight", r.HindsightCoverage, 2.0/8)
+	checkFigure(t, "ece", r.ECE, (0.01+0.1+0.6+0.8+0.3)/5) // each row in its own bin
 	if diff := cmp.Diff([]ConfusedPair{{"a", "*", 1}, {"z", "*", 1}}, r.Confusions); diff != "" {
 		t.Errorf("confusions (-want +got):\n%s", diff)
 	}
@@ -125,12 +125,12 @@ func TestRunBench_Figures(t *testing.T) {
 	}
 
 	r.addOperatingPoint(predictions, math.Inf(1), AcceptFromTraining)
-	is(t, "coverage of a model that accepts nothing", r.Coverage, 0)
-	absent(t, map[string]*float64{"achieved": r.AchievedPrecision, "accept": r.Accept})
-	r.addOperatingPoint(predictions, 0, AcceptFromTraining) // what is not claimed is not accepted either
-	is(t, "coverage of all that is claimed", r.Coverage, 4.0/8)
+	checkFigure(t, "coverage of a model that accepts nothing", r.Coverage, 0)
+	checkAbsent(t, map[string]*float64{"achieved": r.AchievedPrecision, "accept": r.Accept})
+	r.addOperatingPoint(predictions, 0, AcceptFromTraining) // rows without a claim are not accepted either
+	checkFigure(t, "coverage of all that is claimed", r.Coverage, 4.0/8)
 	r.addOperatingPoint(predictions[4:5], 0, AcceptFromTraining)
-	is(t, "hindsight where nothing is claimed", r.HindsightCoverage, 0)
+	checkFigure(t, "hindsight where nothing is claimed", r.HindsightCoverage, 0)
 }
 
 func TestAcceptThreshold(t *testing.T) {
@@ -142,10 +142,10 @@ func TestAcceptThreshold(t *testing.T) {
 		{row: &in, confidence: 0.5},
 	}
 	if got := acceptThreshold(predictions); got != 0.7 {
-		t.Errorf("got %v, want 0.7, below which half is wrong", got)
+		t.Errorf("got %v, want 0.7, because half of the rows below are wrong", got)
 	}
 	if got := acceptThreshold(predictions[2:]); !math.IsInf(got, 1) {
-		t.Errorf("got %v for answers that are wrong, want none accepted", got)
+		t.Errorf("got %v for wrong answers, want none accepted", got)
 	}
 }
 
@@ -153,22 +153,22 @@ func TestAcceptThreshold(t *testing.T) {
 func TestRunBench_IsDeterministic(t *testing.T) {
 	cfg := BenchConfig{Train: benchFile("train.tsv"), Test: benchFile("test.tsv"), OutOfScope: benchFile("oos.tsv"), Validation: benchFile("test.tsv")}
 	times := cmpopts.IgnoreFields(BenchReport{}, "TrainMS", "ClassifyP50", "ClassifyP99", "AllocsPerOp")
-	first := bench(t, cfg)
-	if diff := cmp.Diff(first, bench(t, cfg), times); diff != "" {
+	first := runBench(t, cfg)
+	if diff := cmp.Diff(first, runBench(t, cfg), times); diff != "" {
 		t.Errorf("(-first +second):\n%s", diff)
 	}
 	if first.AcceptSource != AcceptFromValidation {
-		t.Errorf("got the threshold from %q, want from the validation rows", first.AcceptSource)
+		t.Errorf("got the threshold from %q, want the validation rows", first.AcceptSource)
 	}
 }
 
 func TestRunBench_WithoutOutOfScope(t *testing.T) {
 	dir := t.TempDir()
 	test := filepath.Join(dir, "test.tsv")
-	write(t, test, "switch on the kitchen lamp\tlights_on\tanother\n")
-	r := bench(t, BenchConfig{Train: benchFile("train.tsv"), Test: test})
-	is(t, "accuracy", r.Accuracy, 1)
-	absent(t, map[string]*float64{
+	writeFile(t, test, "switch on the kitchen lamp\tlights_on\tanother\n")
+	r := runBench(t, BenchConfig{Train: benchFile("train.tsv"), Test: test})
+	checkFigure(t, "accuracy", r.Accuracy, 1)
+	checkAbsent(t, map[string]*float64{
 		"oos_recall": r.OutOfScopeRecall, "oos_auroc": r.OutOfScopeAUROC,
 		"domain_accuracy": r.DomainAccuracy, "agent_accuracy": r.AgentAccuracy, // no row's domain is the registry's
 	})
@@ -178,7 +178,7 @@ func TestRunBench_WithoutOutOfScope(t *testing.T) {
 	}
 	for _, want := range []string{`"oos_auroc":null`, `"domain_accuracy":null`, `"confusions":[]`} {
 		if !strings.Contains(string(data), want) {
-			t.Errorf("got %s, want %s in it", data, want)
+			t.Errorf("got %s, want it to contain %s", data, want)
 		}
 	}
 	if strings.Contains(string(data), "exact_set") {
@@ -186,7 +186,7 @@ func TestRunBench_WithoutOutOfScope(t *testing.T) {
 	}
 }
 
-// fields are the wire names of a report's figures.
+// fields are the JSON names of a report's figures.
 func TestRunBench_Fields(t *testing.T) {
 	data, err := strictjson.Marshal(&BenchReport{})
 	if err != nil {
@@ -203,11 +203,11 @@ func TestRunBench_Fields(t *testing.T) {
 }
 
 func TestRunBench_Multi(t *testing.T) {
-	r := bench(t, BenchConfig{Train: benchFile("train.tsv"), Test: benchFile("multi.tsv"), Multi: true})
+	r := runBench(t, BenchConfig{Train: benchFile("train.tsv"), Test: benchFile("multi.tsv"), Multi: true})
 	if r.ExactSetAccuracy == nil || *r.ExactSetAccuracy > 2.0/3+1e-6 {
-		t.Errorf("got exact_set_accuracy %v, want at most two of three, as nobody takes orders", r.ExactSetAccuracy)
+		t.Errorf("got exact_set_accuracy %v, want at most two of three, because one row is unknown", r.ExactSetAccuracy)
 	}
-	absent(t, map[string]*float64{"domain_accuracy": r.DomainAccuracy, "agent_accuracy": r.AgentAccuracy})
+	checkAbsent(t, map[string]*float64{"domain_accuracy": r.DomainAccuracy, "agent_accuracy": r.AgentAccuracy})
 	if r.N != 3 || r.Unseen != 1 {
 		t.Errorf("got n %d, unseen %d, want 3 and 1", r.N, r.Unseen)
 	}
@@ -216,8 +216,8 @@ func TestRunBench_Multi(t *testing.T) {
 	}
 }
 
-// TestRunBench_MultiCalibration checks that each intent is compared with the
-// labels separately, and the set as a whole.
+// TestRunBench_MultiCalibration checks that each intent is compared with the labels separately, and
+// the set as a whole.
 func TestRunBench_MultiCalibration(t *testing.T) {
 	registry, err := newBenchRegistry([]labelledRow{{"x", "a", "d"}, {"y", "b", "d"}})
 	if err != nil {
@@ -231,12 +231,11 @@ func TestRunBench_MultiCalibration(t *testing.T) {
 	}
 	r := &BenchReport{N: 2, OutOfScopeN: 1}
 	r.addPredictions(predictions, registry, true)
-	is(t, "ece", r.ECE, (0.1+0.2+0.01)/3)
-	is(t, "exact_set_ece", r.ExactSetECE, (0.28+0.99)/2)
+	checkFigure(t, "ece", r.ECE, (0.1+0.2+0.01)/3)
+	checkFigure(t, "exact_set_ece", r.ExactSetECE, (0.28+0.99)/2)
 }
 
-// TestPredictSet_Parts checks the intents that a router would act on, each with
-// its confidence.
+// TestPredictSet_Parts checks the intents that a router would dispatch, each with its confidence.
 func TestPredictSet_Parts(t *testing.T) {
 	train, err := readLabelledRows(benchFile("train.tsv"))
 	if err != nil {
@@ -263,29 +262,29 @@ func TestPredictSet_Parts(t *testing.T) {
 		right += countTrue(p.Correct)
 	}
 	if len(v.parts) != 2 || right != 1 || least <= 0 || least < v.confidence {
-		t.Errorf("got %+v of a prompt as sure as %v, want two parts, each at least as sure, one of them asked for", v.parts, v.confidence)
+		t.Errorf("got %+v for a prompt with confidence %v, want two parts, each with at least this confidence, one of them correct", v.parts, v.confidence)
 	}
 	whole := j.predictSet(t.Context(), &labelledRow{"play some jazz", "play music", "d"})
 	if len(whole.parts) != 1 || !whole.parts[0].Correct || whole.parts[0].Confidence != whole.confidence {
-		t.Errorf("got %+v, want the one intent", whole.parts)
+		t.Errorf("got %+v, want one intent", whole.parts)
 	}
 }
 
 func TestRunBench_Tools(t *testing.T) {
-	r := bench(t, BenchConfig{Tools: benchFile("tools.jsonl"), Test: benchFile("queries.tsv"), OutOfScope: benchFile("oos.tsv")})
-	is(t, "accuracy", r.Accuracy, 0.75)
-	is(t, "top5_accuracy", r.Top5Accuracy, 0.75)
+	r := runBench(t, BenchConfig{Tools: benchFile("tools.jsonl"), Test: benchFile("queries.tsv"), OutOfScope: benchFile("oos.tsv")})
+	checkFigure(t, "accuracy", r.Accuracy, 0.75)
+	checkFigure(t, "top5_accuracy", r.Top5Accuracy, 0.75)
 	if r.N != 4 || r.Unseen != 1 || r.Intents != 3 || r.OutOfScopeN != 2 || r.OutOfScopeAUROC == nil {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %+v, want the figures of the tools", r)
 	}
-	absent(t, map[string]*float64{"ece": r.ECE, "coverage": r.Coverage, "in_scope_accuracy": r.InScopeAccuracy})
+	checkAbsent(t, map[string]*float64{"ece": r.ECE, "coverage": r.Coverage, "in_scope_accuracy": r.InScopeAccuracy})
 }
 
 func TestRunBench_WithinRows(t *testing.T) {
-	r := bench(t, BenchConfig{Tools: benchFile("queries.jsonl")})
-	is(t, "accuracy", r.Accuracy, 1)
+	r := runBench(t, BenchConfig{Tools: benchFile("queries.jsonl")})
+	checkFigure(t, "accuracy", r.Accuracy, 1)
 	if r.N != 1 || r.OutOfScopeN != 1 || r.ClassifyP50 == nil {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %+v, want the figures of the rows", r)
 	}
 }
 
@@ -300,11 +299,11 @@ func TestRunBench_Interrupted(t *testing.T) {
 		},
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the context's error", err)
+		t.Errorf("got %v, want the error of the context", err)
 	}
 }
 
-func TestBenchConfigValidate(t *testing.T) {
+func TestBenchConfig_Validate(t *testing.T) {
 	tests := []struct {
 		name string
 		cfg  BenchConfig
@@ -330,20 +329,20 @@ func TestBenchConfigValidate(t *testing.T) {
 	}
 }
 
-// TestRunBench_PublicSets measures the available data sets against minimum
-// values. The figures are in docs/quality.md.
+// TestRunBench_PublicSets measures the available data sets against minimum values. The figures are
+// in docs/quality.md.
 func TestRunBench_PublicSets(t *testing.T) {
 	testkit.SkipWithRace(t)
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	data := testkit.Shared(t, "data") // here, not in a sub-test: it skips the test it is given
+	data := testkit.Shared(t, "data") // not in a subtest, because Shared skips the test it is given
 	tests := []struct {
 		name     string
 		cfg      func() BenchConfig
 		accuracy float64
 	}{
-		{"CLINC150, 10 examples an intent", func() BenchConfig {
+		{"CLINC150, 10 examples for each intent", func() BenchConfig {
 			return BenchConfig{Train: filepath.Join(data, "clinc150", "train_10shot.tsv"), Test: filepath.Join(data, "clinc150", "val.tsv"), OutOfScope: filepath.Join(data, "clinc150", "oos_val.tsv")}
 		}, 0.5},
 		{"SNIPS", func() BenchConfig {
@@ -353,7 +352,7 @@ func TestRunBench_PublicSets(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := bench(t, tt.cfg())
+			r := runBench(t, tt.cfg())
 			if r.Accuracy == nil || *r.Accuracy < tt.accuracy {
 				t.Errorf("got %v, want at least %v", *r.Accuracy, tt.accuracy)
 			}

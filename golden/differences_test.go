@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// ids is small, so that sets overlap.
+// ids generates from few ids, so that sets overlap.
 func ids() *rapid.Generator[[]string] {
 	return rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3)
 }
@@ -43,7 +43,7 @@ func results() *rapid.Generator[[]*CaseResult] {
 	})
 }
 
-// The counts of a report add up to its cases.
+// The counts of a report add up to its number of cases.
 func TestReport_SummaryAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := results().Draw(t, "results")
@@ -84,8 +84,8 @@ func TestReport_SummaryAddsUp(t *testing.T) {
 	})
 }
 
-// A case is in at most one list of a comparison, and in none only if it passes
-// and did not fail before.
+// A case is in at most one list of a comparison, and in none only if it passes and did not fail
+// before.
 func TestCompareReports_IsAPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		verdicts := rapid.MapOf(rapid.StringMatching(`[a-f]`), rapid.Bool())
@@ -106,35 +106,35 @@ func TestCompareReports_IsAPartition(t *testing.T) {
 		} {
 			for _, id := range list {
 				if in[id] != "" {
-					t.Fatalf("%s is %s and %s", id, in[id], name)
+					t.Fatalf("got %s in both %s and %s", id, in[id], name)
 				}
 				in[id] = name
 			}
 		}
 		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
 			was, known := before[id]
-			is, here := now[id]
+			checkFigure, here := now[id]
 			want := ""
 			switch {
 			case known && !here:
 				want = "gone"
-			case here && !is && !known:
+			case here && !checkFigure && !known:
 				want = "new"
-			case here && !is && was:
+			case here && !checkFigure && was:
 				want = "regression"
-			case here && !is:
+			case here && !checkFigure:
 				want = "known"
 			case here && known && !was:
 				want = "fixed"
 			}
 			if in[id] != want {
-				t.Fatalf("%s, before %v %v, now %v %v: got %q, want %q", id, known, was, here, is, in[id], want)
+				t.Fatalf("%s, before %v %v, now %v %v: got %q, want %q", id, known, was, here, checkFigure, in[id], want)
 			}
 		}
 	})
 }
 
-// A case encoded as JSON decodes to the same case.
+// A case that is encoded as JSON decodes to the same case.
 func TestReadJSONL_RoundTrip(t *testing.T) {
 	text := rapid.StringMatching(`[a-zé中"\\\t ]{0,8}[a-z]`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -174,10 +174,10 @@ func TestSameSet_IgnoresOrder(t *testing.T) {
 		turned := slices.Clone(got)
 		slices.Reverse(turned)
 		if agentsMatch(&c, got) != agentsMatch(&c, turned) || routediff.FormatSet(got) != routediff.FormatSet(turned) {
-			t.Fatalf("%v and %v are not the same to %+v", got, turned, c)
+			t.Fatalf("got %v and %v different for %+v, want equal", got, turned, c)
 		}
 		if !agentsMatch(&c, c.Expect.Agents) || !agentsMatch(&c, c.Alternates[0]) {
-			t.Fatalf("%+v does not accept what it names", c)
+			t.Fatalf("got %+v rejecting its own agents", c)
 		}
 	})
 }
@@ -206,9 +206,9 @@ func TestConfidencePoint(t *testing.T) {
 		r    CaseResult
 		want bool
 	}{
-		{"the intent counts, whatever became of it", CaseResult{Passed: false, Expect: Expect{Intent: "x"}, Actual: Actual{Intent: "x"}}, true},
-		{"another intent is wrong", CaseResult{Passed: true, Expect: Expect{Intent: "x"}, Actual: Actual{Intent: "y"}}, false},
-		{"without an intent the verdict counts", CaseResult{Passed: true, Actual: Actual{Intent: "y"}}, true},
+		{"correct intent, failed case", CaseResult{Passed: false, Expect: Expect{Intent: "x"}, Actual: Actual{Intent: "x"}}, true},
+		{"other intent, passed case", CaseResult{Passed: true, Expect: Expect{Intent: "x"}, Actual: Actual{Intent: "y"}}, false},
+		{"no expected intent", CaseResult{Passed: true, Actual: Actual{Intent: "y"}}, true},
 	}
 	for _, tt := range tests {
 		if got := confidencePoint(&tt.r).Correct; got != tt.want {
@@ -228,11 +228,11 @@ func TestIsRoutedCorrectly(t *testing.T) {
 	}{
 		{"agents", Expect{Agents: []string{"a"}}, dispatched, true},
 		{"other agents", Expect{Agents: []string{"b"}}, dispatched, false},
-		{"any fallback is as good", Expect{Outcome: FallbackB}, refused, true},
+		{"other fallback", Expect{Outcome: FallbackB}, refused, true},
 		{"no fallback", Expect{Outcome: FallbackB}, dispatched, false},
-		{"the intent does not count beside agents", Expect{Agents: []string{"a"}, Intent: "y"}, dispatched, true},
-		{"it does where nothing else is named", Expect{Intent: "y"}, dispatched, false},
-		{"the right intent", Expect{Intent: "x", Domains: []string{"p"}}, dispatched, true},
+		{"agents before the intent", Expect{Agents: []string{"a"}, Intent: "y"}, dispatched, true},
+		{"other intent", Expect{Intent: "y"}, dispatched, false},
+		{"expected intent", Expect{Intent: "x", Domains: []string{"p"}}, dispatched, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestIsRoutedCorrectly(t *testing.T) {
 }
 
 // isBetter is a strict order, so that the order of the search does not matter.
-func TestIsBetter_IsAnOrder(t *testing.T) {
+func TestIsBetter_IsStrictOrder(t *testing.T) {
 	score := rapid.Custom(func(t *rapid.T) FitScore {
 		v := float64(rapid.IntRange(0, 3).Draw(t, "min")) / 4
 		s := FitScore{
@@ -252,7 +252,7 @@ func TestIsBetter_IsAnOrder(t *testing.T) {
 			Passed:  rapid.IntRange(0, 3).Draw(t, "passed"), Misroutes: rapid.IntRange(0, 2).Draw(t, "misroutes"),
 		}
 		if share := float64(rapid.IntRange(-1, 4).Draw(t, "precision")) / 4; share >= 0 {
-			s.Precision = &share // else nothing is dispatched
+			s.Precision = &share // otherwise nothing is dispatched
 		}
 		if v > 0 {
 			s.Setting.MinConfidence = &v
@@ -265,13 +265,13 @@ func TestIsBetter_IsAnOrder(t *testing.T) {
 		less := func(a, b FitScore) bool { return isBetter(&a, &b, now, 0.75) }
 		switch {
 		case less(a, a):
-			t.Fatal("a score is better than itself")
+			t.Fatal("got a score better than itself")
 		case less(a, b) && less(b, a):
-			t.Fatal("both are better than the other")
+			t.Fatal("got two scores better than each other")
 		case less(a, b) && less(b, c) && !less(a, c):
-			t.Fatal("not transitive")
+			t.Fatal("got an order that is not transitive")
 		case !a.reachesPrecision(0.75) && b.reachesPrecision(0.75) && less(a, b):
-			t.Fatal("a setting that misses the target is better than one that has it")
+			t.Fatal("got a setting below the target better than one at the target")
 		}
 	})
 }
@@ -295,7 +295,7 @@ func TestFitResult_Patch(t *testing.T) {
 				t.Fatalf("got %q, want %q", got, tt.want)
 			}
 			if _, err := capabilities.Parse("patched.yaml", []byte("clients: {}\n"+got)); err != nil {
-				t.Errorf("a registry with the patch does not load: %v", err)
+				t.Errorf("parse the registry with the patch: %v", err)
 			}
 		})
 	}
@@ -303,7 +303,7 @@ func TestFitResult_Patch(t *testing.T) {
 
 func TestDiffRules(t *testing.T) {
 	a := registry(t)
-	b := changed(t, func(s *capabilities.Catalogue) {
+	b := changedRegistry(t, func(s *capabilities.Catalogue) {
 		v := 0.5
 		s.Routing = capabilities.Routing{ConfidenceThreshold: 0.8, MinConfidence: &v, AmbiguityThreshold: 0.2, TopK: 3}
 		s.Fallback.Policy = "B"

@@ -18,7 +18,7 @@ func TestDocs_DescribeAllFields(t *testing.T) {
 	}
 	row := func(name string) {
 		if !strings.Contains(string(data), "| `"+name+"` |") {
-			t.Errorf("%s has no row for %s", document, name)
+			t.Errorf("%s: got no row for %s", document, name)
 		}
 	}
 	for field := range reflect.TypeFor[Case]().Fields() {

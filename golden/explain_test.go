@@ -22,7 +22,7 @@ func TestExplainDecision(t *testing.T) {
 			`example "reserve the combine" speaks for book_machine (0.50); vet is no candidate`,
 		},
 		{
-			"an excluded agent",
+			"excluded agent",
 			contract.Decision{
 				Classification: contract.Classification{Alternatives: []contract.IntentScore{{Intent: "vet_visit", Confidence: 0.2}}}, Candidates: []contract.Candidate{short},
 			},
@@ -50,7 +50,7 @@ func TestExplainDecision(t *testing.T) {
 			`example "reserve the combine" speaks for book_machine (0.50); one agent serves several of the likeliest intents, so their confidences are added up; vet is no candidate`,
 		},
 		{
-			"a part that is not understood",
+			"part without an intent",
 			contract.Decision{
 				Classification: contract.Classification{
 					Intent: "book_machine", Evidence: example,
@@ -71,7 +71,7 @@ func TestExplainDecision(t *testing.T) {
 			"the model replied so; vet has the score 0.80 and is not chosen",
 		},
 		{
-			"an implied domain",
+			"implied domain",
 			contract.Decision{
 				Classification: contract.Classification{
 					Evidence: example, Domains: []string{"north"},

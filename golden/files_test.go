@@ -22,6 +22,6 @@ func TestListFiles(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := ListFiles([]string{filepath.Join(dir, "none")}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v, want that the file is not there", err)
+		t.Errorf("got %v, want an error for the missing file", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzCases checks that a file is read or rejected with a position, and that
-// accepted cases are valid and stable, and not taken for a file of another kind.
+// FuzzCases checks that a file is accepted or rejected with a position, that accepted cases are
+// valid and stable, and that they are not taken for a file of another kind.
 func FuzzCases(f *testing.F) {
 	for _, name := range []string{"testdata/chaos.yaml", "../examples/golden/cases.yaml"} {
 		data, err := os.ReadFile(name)
@@ -36,31 +36,31 @@ func FuzzCases(f *testing.F) {
 				continue
 			}
 			if why := otherKind("c"+ext, []byte(content)); why != "" {
-				t.Fatalf("a case file is skipped: %s", why)
+				t.Fatalf("got a case file skipped: %s", why)
 			}
 			ids := map[string]bool{}
 			for i := range cases {
 				c := &cases[i]
 				if c.ID == "" || c.Input == "" || !utf8.ValidString(c.Input) || c.Line < 1 {
-					t.Fatalf("got the case %+v", c)
+					t.Fatalf("got invalid case %+v", c)
 				}
 				if ext != ".yaml" && ext != ".jsonl" && c.ID == missingID {
-					t.Fatalf("a case has no id: %+v", c)
+					t.Fatalf("got a case without an id: %+v", c)
 				}
 				if e := c.dryRunRequest().Validate(); e != nil {
-					t.Fatalf("a case that no caller could send: %v", e)
+					t.Fatalf("got a case that is not a valid request: %v", e)
 				}
 				ids[c.ID] = true
 			}
 			again, err := caseFormats()[ext]("c"+ext, []byte(content), known)
 			if err != nil || len(again) != len(cases) {
-				t.Fatalf("read again: got %d cases and %v, want %d", len(again), err, len(cases))
+				t.Fatalf("second read: got %d cases and %v, want %d", len(again), err, len(cases))
 			}
 		}
 	})
 }
 
-// FuzzCassette checks that a cassette is written as it was read.
+// FuzzCassette checks that a cassette that was read is written unchanged.
 func FuzzCassette(f *testing.F) {
 	f.Add([]byte(`{"key":"a","provider":"p","model":"m","prompt_version":"v","purpose":"classify","reply":"x","tokens":{"input":0,"output":0}}`))
 	f.Add([]byte(`{"key":"a","provider":"p","model":"m","prompt_version":"v","purpose":"classify","reply":"","truncated":true,"tokens":{"input":1,"output":2,"thinking":1},"reason":"llm_blocked","detail":"d"}` + "\n\n"))
@@ -76,7 +76,7 @@ func FuzzCassette(f *testing.F) {
 		}
 		again, err := parseCassette("c.jsonl", first.Bytes())
 		if err != nil {
-			t.Fatalf("what was written cannot be read: %v", err)
+			t.Fatalf("read the written cassette: %v", err)
 		}
 		if err := again.Write(&second); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
 			t.Fatalf("got %q, error %v, want %q", second.Bytes(), err, first.Bytes())

@@ -88,8 +88,7 @@ func page(t testing.TB, r *Report) string {
 	return b.String()
 }
 
-// TestWriteHTML_Golden compares the page with testdata. Check the page in a
-// browser after -update.
+// TestWriteHTML_Golden compares the page with testdata. After -update, check the page in a browser.
 func TestWriteHTML_Golden(t *testing.T) {
 	file := filepath.Join("testdata", "report.html")
 	got := page(t, sampleReport())
@@ -106,7 +105,7 @@ func TestWriteHTML_Golden(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if again := page(t, sampleReport()); again != got {
-		t.Error("the same report made another page")
+		t.Error("got another page for the same report, want the same")
 	}
 }
 
@@ -118,12 +117,12 @@ func TestWriteHTML_EmptyReport(t *testing.T) {
 		}
 	}
 	if strings.Contains(got, "<svg") || strings.Contains(got, "NaN") {
-		t.Error("got a plot of nothing")
+		t.Error("got a plot without points, want none")
 	}
 }
 
-// TestWriteHTML_LoadsNothing checks that the page has no element or attribute
-// that fetches or executes, and a policy that forbids both.
+// TestWriteHTML_LoadsNothing checks that the page has no element or attribute that fetches or
+// executes, and a policy that forbids both.
 func TestWriteHTML_LoadsNothing(t *testing.T) {
 	got := page(t, hostileReport(`https://evil.example/x.png`))
 	for _, bad := range []string{
@@ -132,7 +131,7 @@ func TestWriteHTML_LoadsNothing(t *testing.T) {
 		`(?i)@import|url\(`,
 	} {
 		if found := regexp.MustCompile(bad).FindString(got); found != "" {
-			t.Errorf("got %q, want nothing that loads or runs", found)
+			t.Errorf("got %q, want nothing that fetches or executes", found)
 		}
 	}
 	_, rest, _ := strings.Cut(got, "<style>")
@@ -140,7 +139,7 @@ func TestWriteHTML_LoadsNothing(t *testing.T) {
 	sum := sha256.Sum256([]byte(style))
 	policy := "default-src &#39;none&#39;; base-uri &#39;none&#39;; form-action &#39;none&#39;; style-src &#39;sha256-" + strings.ReplaceAll(base64.StdEncoding.EncodeToString(sum[:]), "+", "&#43;") + "&#39;"
 	if !strings.Contains(got, `content="`+policy+`"`) {
-		t.Errorf("got no policy with the hash of the style, %s", policy)
+		t.Errorf("got no policy with the hash of the style, want %s", policy)
 	}
 }
 
@@ -163,8 +162,7 @@ func hostileReport(text string) *Report {
 	return r
 }
 
-// TestWriteHTML_Escapes checks that the tags of the page do not depend on the
-// texts.
+// TestWriteHTML_Escapes checks that the tags of the page do not depend on the texts.
 func TestWriteHTML_Escapes(t *testing.T) {
 	tags := regexp.MustCompile(`<[^>]*>`)
 	plainTags := len(tags.FindAllString(page(t, hostileReport("x")), -1))
@@ -179,7 +177,7 @@ func TestWriteHTML_Escapes(t *testing.T) {
 				t.Errorf("got %d tags, want %d", n, plainTags)
 			}
 			if strings.ContainsAny(text, "<>") && strings.Contains(got, text) {
-				t.Errorf("got the text as it is")
+				t.Errorf("got the text unescaped")
 			}
 		})
 	}
@@ -202,25 +200,24 @@ func TestMatrix(t *testing.T) {
 			t.Errorf("got %d of %d right, want 3 of 6", m.Right, m.Total)
 		}
 	})
-	t.Run("too large to read", func(t *testing.T) {
+	t.Run("too many labels", func(t *testing.T) {
 		var cells []ConfusionCell
 		for i := range 40 {
 			cells = append(cells, ConfusionCell{fmt.Sprintf("l%02d", i), fmt.Sprintf("l%02d", (i+1)%40), 40 - i})
 		}
 		m := newHTMLMatrix(cells)
 		if m.Labels != nil || m.Distinct != 40 || len(m.Worst) != maxWorst || m.Left != 40-maxWorst || m.Worst[0].Count != 40 {
-			t.Errorf("got %d labels of %d, %d worst and %d left", len(m.Labels), m.Distinct, len(m.Worst), m.Left)
+			t.Errorf("got %d labels of %d, %d worst and %d omitted", len(m.Labels), m.Distinct, len(m.Worst), m.Left)
 		}
 		r := sampleReport()
 		r.Confusion.Intents = cells
 		if got := page(t, r); !strings.Contains(got, "40 labels are too many for a matrix. 0 of 820 are right.") || !strings.Contains(got, "and 25 pairs more") {
-			t.Error("got a page that does not say what is left out")
+			t.Error("got a page without the number of omitted labels")
 		}
 	})
 }
 
-// TestPlots_StayInsideTheirFrame checks that all coordinates are finite and
-// inside the frame.
+// TestPlots_StayInsideTheirFrame checks that all coordinates are finite and inside the frame.
 func TestPlots_StayInsideTheirFrame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rowsOf(t)
@@ -232,7 +229,7 @@ func TestPlots_StayInsideTheirFrame(t *testing.T) {
 		inside := func(f *plotFrame, x, y float64) {
 			const slack = 1e-6
 			if !(x >= f.Left-slack && x <= f.Right+slack && y >= f.Top-slack && y <= f.Bottom+slack) {
-				t.Fatalf("(%v, %v) is outside of %+v", x, y, f)
+				t.Fatalf("got (%v, %v) outside of %+v", x, y, f)
 			}
 		}
 		if p := plotRisk(rows); p != nil {
@@ -264,7 +261,7 @@ func TestScoredConfidences(t *testing.T) {
 	}
 	p := plotRisk(rows)
 	if p == nil || p.Widest == nil || p.Widest.Label != "50.0 % from 0.71 on" {
-		t.Errorf("got %+v, want half of the requests answered from 0.71 on", p)
+		t.Errorf("got %+v, want half of the requests accepted from 0.71 on", p)
 	}
 	if !strings.Contains(p.Unclaimed, "1 of 4") {
 		t.Errorf("got %q, want the unknown one counted", p.Unclaimed)
@@ -277,7 +274,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestWriteHTML_ReturnsWriteErrors(t *testing.T) {
 	if err := WriteHTML(brokenWriter{}, sampleReport()); err == nil {
-		t.Error("got no error")
+		t.Error("got no error, want the writer's")
 	}
 }
 
@@ -295,14 +292,14 @@ func BenchmarkHTML(b *testing.B) {
 }
 
 func TestPlotRisk_RoundTicks(t *testing.T) {
-	for _, wrong := range []int{5, 10, 25, 50, 100} { // in 100, each another axis
+	for _, wrong := range []int{5, 10, 25, 50, 100} { // of 100; each has another axis
 		rows := make([]scoredRow, 100)
 		for i := range rows {
 			rows[i] = scoredRow{Confidence: 0.5, Correct: i >= wrong}
 		}
 		for _, tick := range plotRisk(rows).Y {
 			if len(tick.Label) > len("100 %") {
-				t.Errorf("%d %% wrong: got the label %q", wrong, tick.Label)
+				t.Errorf("%d %% wrong: got label %q, want a round one", wrong, tick.Label)
 			}
 		}
 	}
@@ -328,7 +325,7 @@ func TestWriteHTML_BoundsFailures(t *testing.T) {
 	for len(r.Cases) < maxFailures+10 {
 		r.Cases = append(r.Cases, failed)
 	}
-	got := page(t, r) // the sample has a case or two that passed
+	got := page(t, r) // the sample has passed cases as well
 	if n := strings.Count(got, `<pre class="said">`); n != maxFailures {
 		t.Errorf("got %d failures in full, want %d", n, maxFailures)
 	}
@@ -336,6 +333,6 @@ func TestWriteHTML_BoundsFailures(t *testing.T) {
 		t.Errorf("got no %q", want)
 	}
 	if strings.Contains(page(t, sampleReport()), "more; the JSON report") {
-		t.Error("got failures left out of a page with two")
+		t.Error("got a note about omitted failures on a page with two")
 	}
 }

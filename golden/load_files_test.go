@@ -34,7 +34,7 @@ func oneCase(id string) string {
 func link(t *testing.T, target, name string) {
 	t.Helper()
 	if err := os.Symlink(target, name); err != nil {
-		t.Skipf("no symbolic links here: %v", err)
+		t.Skipf("no symbolic links on this system: %v", err)
 	}
 }
 
@@ -49,8 +49,8 @@ func TestLoadCases_FollowsLinks(t *testing.T) {
 	link(t, "g", filepath.Join(dir, "gl"))
 	link(t, "../other", filepath.Join(dir, "g", "linked"))
 	link(t, "../single/d.yaml", filepath.Join(dir, "g", "z.yaml"))
-	link(t, "..", filepath.Join(dir, "g", "sub", "up"))        // a circle
-	link(t, "nowhere", filepath.Join(dir, "g", "dangling.md")) // no case file in any event
+	link(t, "..", filepath.Join(dir, "g", "sub", "up"))        // a cycle
+	link(t, "nowhere", filepath.Join(dir, "g", "dangling.md")) // not a case file
 	want := []string{"a", "c", "b", "d"}
 	for _, path := range []string{"g", "gl"} {
 		if diff := cmp.Diff(want, loadedIDs(t, dir, path)); diff != "" {
@@ -59,7 +59,7 @@ func TestLoadCases_FollowsLinks(t *testing.T) {
 	}
 	link(t, "nowhere", filepath.Join(dir, "g", "gone.yaml"))
 	if _, err := LoadCases([]string{filepath.Join(dir, "g")}, nil); err == nil || !strings.Contains(err.Error(), "gone.yaml") {
-		t.Errorf("got %v, want that gone.yaml leads nowhere", err)
+		t.Errorf("got %v, want an error for the dangling link gone.yaml", err)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestLoadCases_ExtensionsInAnyCase(t *testing.T) {
 	}
 }
 
-func TestLoadCases_ReadsAFileOnce(t *testing.T) {
+func TestLoadCases_ReadsFileOnce(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"g/a.yaml": oneCase("a"), "g/b.yaml": oneCase("b")})
 	if diff := cmp.Diff([]string{"b", "a"}, loadedIDs(t, dir, "g/b.yaml", "g", "g/../g/a.yaml")); diff != "" {
 		t.Errorf("ids (-want +got):\n%s", diff)

@@ -30,8 +30,8 @@ func writeFiles(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// A granted agent is not in the file, so that no case can expect it.
-func TestReadYAML_RejectsAgentsThatRegisterThemselves(t *testing.T) {
+// A granted agent is not in the file, so a case cannot expect it.
+func TestReadYAML_RejectsSelfRegisteredAgents(t *testing.T) {
 	s, err := capabilities.Parse("capabilities.yaml", []byte(`
 clients:
   loans_agent: { match: { intent: [lend], domains: [prints] } }
@@ -101,7 +101,7 @@ func TestReadRows(t *testing.T) {
 			},
 		},
 		{
-			"tsv, with the same text twice and Windows line ends", "rows.tsv",
+			"tsv with a duplicate text and CRLF", "rows.tsv",
 			"review this\tcode_review\tpython\r\nreview this\tcode_review\t\r\n\r\nsing\tunknown\tunknown\n",
 			[]Case{
 				{ID: "rows-bca26d42", Input: "review this", Expect: Expect{Intent: "code_review", Domains: []string{"python"}}, File: "rows.tsv", Line: 1},
@@ -110,7 +110,7 @@ func TestReadRows(t *testing.T) {
 			},
 		},
 		{
-			"csv as the source document has it", "pairs.csv",
+			"csv of the source document", "pairs.csv",
 			"\ufeffinput,expected_agent\n\"review, please\",quality_agent\nboth,quality_agent; billing_agent\nsing,\n",
 			[]Case{
 				{ID: "pairs-1e9e7901", Input: "review, please", Expect: Expect{Outcome: Dispatch, Agents: []string{"quality_agent"}}, File: "pairs.csv", Line: 2},
@@ -140,55 +140,55 @@ func TestReadRows(t *testing.T) {
 	}
 }
 
-// Errors contain the position and the remedy.
+// Errors contain the position and the correction.
 func TestReaders_Errors(t *testing.T) {
 	tests := []struct{ name, file, content, want string }{
-		{"a mark without a reason", "c.yaml", "cases:\n  - { id: a, input: x, expect: { agents: [] }, known_failure: ' ' }\n", "c.yaml:2:63: is the reason why the case fails, 1 to 500 characters"},
+		{"known failure without a reason", "c.yaml", "cases:\n  - { id: a, input: x, expect: { agents: [] }, known_failure: ' ' }\n", "c.yaml:2:63: is the reason why the case fails, 1 to 500 characters"},
 		{"unknown key", "c.yaml", "cases:\n  - id: a\n    inputs: x\n", `c.yaml:3:5: unknown key "inputs"; did you mean "input"?`},
-		{"unknown key deeper", "c.yaml", "cases:\n  - id: a\n    input: x\n    expect: { agent: [quality_agent] }\n", `c.yaml:4:15: unknown key "agent"; did you mean "agents"?`},
+		{"unknown nested key", "c.yaml", "cases:\n  - id: a\n    input: x\n    expect: { agent: [quality_agent] }\n", `c.yaml:4:15: unknown key "agent"; did you mean "agents"?`},
 		{"no cases", "c.yaml", "cases: []\n", "c.yaml:1:8: has no cases: write `cases:` and a list of them"},
 		{"unknown agent", "c.yaml", "cases:\n  - { id: a, input: x, expect: { agents: [qualty_agent] } }\n", `c.yaml:2:43: the registry has no agent "qualty_agent"; did you mean "quality_agent"?`},
 		{"unknown agent of an alternate", "c.yaml", "cases:\n  - { id: a, input: x, expect: { agents: [] }, alternates: [[zzz]] }\n", `c.yaml:2:62: the registry has no agent "zzz"; it has billing_agent, quality_agent, rag_agent`},
-		{"alternates of nothing", "c.yaml", "cases:\n  - { id: a, input: x, expect: { outcome: dispatch }, alternates: [[rag_agent]] }\n", `c.yaml:2:67: are alternates of expect.agents, which this case does not name: add it`},
+		{"alternates without agents", "c.yaml", "cases:\n  - { id: a, input: x, expect: { outcome: dispatch }, alternates: [[rag_agent]] }\n", `c.yaml:2:67: are alternates of expect.agents, which this case does not name: add it`},
 		{"unknown intent", "c.yaml", "cases:\n  - { id: a, input: x, expect: { intent: code_revew } }\n", `c.yaml:2:42: the registry has no intent "code_revew"; did you mean "code_review"?`},
 		{"unknown domain", "c.yaml", "cases:\n  - { id: a, input: x, expect: { domains: [cobol] } }\n", `c.yaml:2:44: the registry has no domain "cobol"; it has azure, databricks, docs, python, unknown`},
 		{"unknown outcome", "c.yaml", "cases:\n  - { id: a, input: x, expect: { outcome: dispach } }\n", `c.yaml:2:43: expect.outcome: must be dispatch, clarify, fallback_a, fallback_b, fallback_c or fallback, got "dispach"; did you mean "dispatch"?`},
 		{"unknown split", "c.yaml", "cases:\n  - { id: a, input: x, expect: { outcome: clarify }, split: holdout }\n", `c.yaml:2:61: split: must be train, validation or test, got "holdout"`},
-		{"agents and a fallback", "c.yaml", "cases:\n  - { id: a, input: x, expect: { outcome: clarify, agents: [rag_agent] } }\n", `c.yaml:2:60: are chosen when the outcome is dispatch only, not clarify: leave one of them out`},
-		{"nothing to expect", "c.yaml", "cases:\n  - { id: a, input: x }\n", `c.yaml:2:5: a case needs something to expect: outcome, agents, intent, domains or reason`},
+		{"agents with a fallback", "c.yaml", "cases:\n  - { id: a, input: x, expect: { outcome: clarify, agents: [rag_agent] } }\n", `c.yaml:2:60: are chosen when the outcome is dispatch only, not clarify: leave one of them out`},
+		{"nothing expected", "c.yaml", "cases:\n  - { id: a, input: x }\n", `c.yaml:2:5: a case needs something to expect: outcome, agents, intent, domains or reason`},
 		{"no id", "c.yaml", "cases:\n  - { input: x, expect: { outcome: clarify } }\n", `c.yaml:2:5: a case needs an id: it is how a baseline knows it again`},
 		{"white space in an id", "c.yaml", "cases:\n  - { id: a b, input: x, expect: { outcome: clarify } }\n", `c.yaml:2:11: an id is 1 to 128 characters without white space, got "a b"`},
 		{"no input", "c.yaml", "cases:\n  - { id: a, input: ' ', expect: { outcome: clarify } }\n", `c.yaml:2:21: a case needs an input: the text of the request`},
-		{"a role nobody has", "c.yaml", "cases:\n  - { id: a, input: x, history: [{ role: system, content: y }], expect: { outcome: clarify } }\n", `c.yaml:2:42: history[0].role: must be user or assistant, got "system"`},
-		{"an empty script", "c.yaml", "cases:\n  - { id: a, input: x, llm: [], expect: { outcome: clarify } }\n", `c.yaml:2:29: is an empty list: write the replies of the model, or leave it out`},
-		{"an empty tag", "c.yaml", "cases:\n  - { id: a, input: x, tags: [''], expect: { outcome: clarify } }\n", `c.yaml:2:31: a tag is 1 to 64 characters without white space, got ""`},
-		{"a list without its key", "c.yaml", "- { id: a, input: x, expect: { outcome: clarify } }\n", "c.yaml:1:1: must be a mapping with the key cases: write `cases:` above the list"},
-		{"a dispatch to nobody", "c.yaml", "cases:\n  - { id: a, input: x, expect: { outcome: dispatch, agents: [] } }\n", `c.yaml:2:61: are none, and a dispatch has at least one: name it, or leave one of them out`},
+		{"unknown role", "c.yaml", "cases:\n  - { id: a, input: x, history: [{ role: system, content: y }], expect: { outcome: clarify } }\n", `c.yaml:2:42: history[0].role: must be user or assistant, got "system"`},
+		{"empty script", "c.yaml", "cases:\n  - { id: a, input: x, llm: [], expect: { outcome: clarify } }\n", `c.yaml:2:29: is an empty list: write the replies of the model, or leave it out`},
+		{"empty tag", "c.yaml", "cases:\n  - { id: a, input: x, tags: [''], expect: { outcome: clarify } }\n", `c.yaml:2:31: a tag is 1 to 64 characters without white space, got ""`},
+		{"list without its key", "c.yaml", "- { id: a, input: x, expect: { outcome: clarify } }\n", "c.yaml:1:1: must be a mapping with the key cases: write `cases:` above the list"},
+		{"dispatch without agents", "c.yaml", "cases:\n  - { id: a, input: x, expect: { outcome: dispatch, agents: [] } }\n", `c.yaml:2:61: are none, and a dispatch has at least one: name it, or leave one of them out`},
 		{"not YAML", "c.yaml", "cases: [", `c.yaml:1:`},
 
 		{"jsonl: unknown member", "c.jsonl", "\n" + `{"id":"a","inptu":"x"}`, `c.jsonl:2:`},
-		{"jsonl: unknown member, the nearest", "c.jsonl", `{"id":"a","inptu":"x"}`, `did you mean "input"?`},
+		{"jsonl: unknown member with suggestion", "c.jsonl", `{"id":"a","inptu":"x"}`, `did you mean "input"?`},
 		{"jsonl: unknown agent", "c.jsonl", `{"id":"a","input":"x","expect":{"agents":["zzz"]}}`, `c.jsonl:1:1: the registry has no agent "zzz"`},
-		{"jsonl: a script that is none", "c.jsonl", `{"id":"a","input":"x","llm":7}`, "must be a string, or an array of strings"},
+		{"jsonl: invalid script", "c.jsonl", `{"id":"a","input":"x","llm":7}`, "must be a string, or an array of strings"},
 		{"jsonl: not JSON", "c.jsonl", `{"id":`, `c.jsonl:1:7: `},
-		{"jsonl: nothing", "c.jsonl", "\n\n", "c.jsonl:1:1: has no cases"},
+		{"jsonl: empty", "c.jsonl", "\n\n", "c.jsonl:1:1: has no cases"},
 
 		{"tsv: a missing domain", "c.tsv", "a\tcode_review\tpython\nreview\tcode_review\n", "c.tsv:2:19: column 3 (domain) is missing: a line is text<TAB>intent<TAB>domain; end it with a tab where there is no domain to check"},
 		{"tsv: a missing intent", "c.tsv", "review\n", "c.tsv:1:7: column 2 (intent) is missing"},
 		{"tsv: an empty intent", "c.tsv", "review\t\tpython\n", "c.tsv:1:8: column 2 (intent) is empty: name an intent of the registry, or unknown"},
-		{"tsv: too many", "c.tsv", "a\tb\tc\td\n", "c.tsv:1:7: has 4 columns"},
+		{"tsv: too many columns", "c.tsv", "a\tb\tc\td\n", "c.tsv:1:7: has 4 columns"},
 		{"tsv: unknown intent", "c.tsv", "revisão\tcode_revew\tpython\n", `c.tsv:1:9: the registry has no intent "code_revew"; did you mean "code_review"?`},
 		{"tsv: unknown domain", "c.tsv", "revisão\tcode_review\tpyton\n", `c.tsv:1:21: the registry has no domain "pyton"; did you mean "python"?`},
 		{"tsv: not UTF-8", "c.tsv", "a\xffb\tcode_review\tpython\n", "c.tsv:1:1: holds bytes that are not UTF-8"},
 
-		{"csv: nothing", "c.csv", "", "c.csv:1:1: is empty: the first line must be the header input,expected_agent"},
+		{"csv: empty", "c.csv", "", "c.csv:1:1: is empty: the first line must be the header input,expected_agent"},
 		{"csv: no header", "c.csv", "review,quality_agent\n", `c.csv:1:1: unknown column "review"`},
-		{"csv: a column misspelt", "c.csv", "input,expected_agnet\nx,quality_agent\n", `c.csv:1:7: unknown column "expected_agnet"; did you mean "expected_agent"?`},
-		{"csv: a column missing", "c.csv", "input\nx\n", `c.csv:1:1: column "expected_agent" is missing`},
-		{"csv: a column twice", "c.csv", "input,expected_agent,input\n", `c.csv:1:22: column "input" occurs twice`},
-		{"csv: a field too many", "c.csv", "input,expected_agent\nreview, please,quality_agent\n", "c.csv:2:1: has 3 columns, the header has 2: put a text with a comma in double quotes"},
+		{"csv: misspelt column", "c.csv", "input,expected_agnet\nx,quality_agent\n", `c.csv:1:7: unknown column "expected_agnet"; did you mean "expected_agent"?`},
+		{"csv: missing column", "c.csv", "input\nx\n", `c.csv:1:1: column "expected_agent" is missing`},
+		{"csv: duplicate column", "c.csv", "input,expected_agent,input\n", `c.csv:1:22: column "input" occurs twice`},
+		{"csv: too many fields", "c.csv", "input,expected_agent\nreview, please,quality_agent\n", "c.csv:2:1: has 3 columns, the header has 2: put a text with a comma in double quotes"},
 		{"csv: unknown agent", "c.csv", "input,expected_agent\nreview,qualty_agent\n", `c.csv:2:8: the registry has no agent "qualty_agent"; did you mean "quality_agent"?`},
-		{"csv: an open quote", "c.csv", "input,expected_agent\n\"review,quality_agent\n", "c.csv:2:"},
+		{"csv: open quote", "c.csv", "input,expected_agent\n\"review,quality_agent\n", "c.csv:2:"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestReaders_BoundErrors(t *testing.T) {
 	_, err := ReadTSV("c.tsv", []byte(strings.Repeat("x\n", 100)), nil)
 	list, ok := errors.AsType[strictyaml.Errors](err)
 	if !ok || len(list) != strictyaml.MaxErrors+1 || list[strictyaml.MaxErrors].Detail != "… and 80 more" {
-		t.Errorf("got %v, want %d mistakes and how many more there are", err, strictyaml.MaxErrors)
+		t.Errorf("got %v, want %d errors and the number of the others", err, strictyaml.MaxErrors)
 	}
 }
 
@@ -244,13 +244,13 @@ func TestLoadCases(t *testing.T) {
 		t.Errorf("error %v, ids (-want +got):\n%s", err, diff)
 	}
 	for _, tt := range []struct{ name, path, want string }{
-		{"an id twice", ".", `twice/e.yaml:2:1: the id "a1" is taken by the case at ` + dir + "/a.yml:2: choose another"},
-		{"a directory without cases", "empty", "empty: holds no file of cases"},
-		{"a directory with a registry", "other", "other: holds no file of cases"},
-		{"a registry that is named", "other/registry.yaml", `other/registry.yaml: is a capability registry, not a file of golden cases`},
-		{"a misspelt key", "broken", `case.yaml:1:1: unknown key "case"; did you mean "cases"?`},
-		{"another kind of file", "README.md", "README.md: is no file of cases: its name must end in"},
-		{"nothing there", "none.yaml", "no such file"},
+		{"duplicate id", ".", `twice/e.yaml:2:1: the id "a1" is taken by the case at ` + dir + "/a.yml:2: choose another"},
+		{"directory without cases", "empty", "empty: holds no file of cases"},
+		{"directory with a registry", "other", "other: holds no file of cases"},
+		{"registry by name", "other/registry.yaml", `other/registry.yaml: is a capability registry, not a file of golden cases`},
+		{"misspelt key", "broken", `case.yaml:1:1: unknown key "case"; did you mean "cases"?`},
+		{"other kind of file", "README.md", "README.md: is no file of cases: its name must end in"},
+		{"missing file", "none.yaml", "no such file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := ids(tt.path); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -282,12 +282,12 @@ func TestCaseLoader_ReportsSkippedFiles(t *testing.T) {
 	}
 	for _, file := range []string{"caprouter.yaml", "costs.csv", "replies.jsonl"} {
 		if _, err := l.Load([]string{filepath.Join(dir, file)}); err == nil {
-			t.Errorf("%s named by itself: got no error", file)
+			t.Errorf("%s by name: got no error, want one", file)
 		}
 	}
 }
 
-// A file that is probably meant as cases is not of another kind.
+// A file that is probably meant as cases is not another kind of file.
 func TestOtherKind_KeepsMalformedCaseFiles(t *testing.T) {
 	for file, content := range map[string]string{
 		"list.yaml": "- { id: a }\n", "flow.yaml": "{cases: []}\n", "quoted.yaml": "\"cases\":\n", "empty.yaml": "", "syntax.yaml": "cases: [\n",
@@ -330,7 +330,7 @@ func TestFilterCases(t *testing.T) {
 		{"no filter", Filter{}, "abc"},
 		{"a split", Filter{Splits: []string{Train}}, "a"},
 		{"two splits", Filter{Splits: []string{Train, Test}}, "ab"},
-		{"all of the tags", Filter{Tags: []string{"pt", "long"}}, "b"},
+		{"all of two tags", Filter{Tags: []string{"pt", "long"}}, "b"},
 		{"ids", Filter{IDs: []string{"c", "a"}}, "ac"},
 		{"nothing", Filter{Splits: []string{Test}, Tags: []string{"en"}}, ""},
 	}

@@ -21,13 +21,13 @@ func TestCalibrationError(t *testing.T) {
 	}{
 		{"nothing", nil, 0, false},
 		{"only out of scope", []scoredRow{{Confidence: 0.9, OutOfScope: true}}, 0, false},
-		{"sure and right", []scoredRow{{1, true, false}, {1, true, false}}, 0, true},
-		{"sure and wrong", []scoredRow{{1, false, false}}, 1, true},
+		{"confident and right", []scoredRow{{1, true, false}, {1, true, false}}, 0, true},
+		{"confident and wrong", []scoredRow{{1, false, false}}, 1, true},
 		// Two rows in the bin of 0.9 (mean 0.91, half correct: |0.91-0.5| =
 		// 0.41) and one in that of 0.1 (correct: |0.1-1| = 0.9): (2·0.41 + 0.9)
 		// / 3.
-		{"by hand", []scoredRow{{0.90, true, false}, {0.92, false, false}, {0.1, true, false}}, (0.82 + 0.9) / 3, true},
-		{"out of scope does not count", []scoredRow{{1, true, false}, {0.9, false, true}}, 0, true},
+		{"several bins", []scoredRow{{0.90, true, false}, {0.92, false, false}, {0.1, true, false}}, (0.82 + 0.9) / 3, true},
+		{"out of scope excluded", []scoredRow{{1, true, false}, {0.9, false, true}}, 0, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -43,33 +43,33 @@ func TestBinIndex(t *testing.T) {
 	tests := map[float64]int{-1: 0, 0: 0, 0.066: 0, 0.067: 1, 0.5: 7, 0.9333: 13, 0.934: 14, 1: 14, 2: 14}
 	for confidence, want := range tests {
 		if got := binIndex(confidence); got != want {
-			t.Errorf("binOf(%v) = %d, want %d", confidence, got, want)
+			t.Errorf("binOf(%v): got %d, want %d", confidence, got, want)
 		}
 	}
 }
 
-// TestCalibrationNull checks two known values: 0 for confidence 1, and for
-// confidence 0.5 the median deviation of n coin tosses, about 0.6745·σ.
+// TestCalibrationNull checks two known values: 0 for confidence 1, and for confidence 0.5 the
+// median deviation of n coin tosses, about 0.6745·σ.
 func TestCalibrationNull(t *testing.T) {
 	if got, ok := calibrationNull(nil); ok {
-		t.Errorf("nothing: got %v, want none", got)
+		t.Errorf("no rows: got %v, want none", got)
 	}
 	sure := slices.Repeat([]scoredRow{{Confidence: 1}}, 50)
 	if got, ok := calibrationNull(sure); got != 0 || !ok {
-		t.Errorf("certain: got %v, %v, want 0", got, ok)
+		t.Errorf("confidence 1: got %v, %v, want 0", got, ok)
 	}
 	const n = 400
 	coins := slices.Repeat([]scoredRow{{Confidence: 0.5, Correct: true}}, n)
 	sigma := 0.5 / math.Sqrt(n)
 	got, _ := calibrationNull(coins)
 	if want := 0.6745 * sigma; math.Abs(got-want) > 0.2*want {
-		t.Errorf("coins: got %v, want about %v", got, want)
+		t.Errorf("confidence 0.5: got %v, want about %v", got, want)
 	}
 	if again, _ := calibrationNull(coins); again != got {
 		t.Errorf("got %v, then %v, want the same", got, again)
 	}
 	if !coins[0].Correct {
-		t.Error("the rows were changed")
+		t.Error("got the rows changed, want them unchanged")
 	}
 }
 
@@ -82,12 +82,12 @@ func TestAUROC(t *testing.T) {
 		want float64
 		ok   bool
 	}{
-		{"one kind only", []scoredRow{in(1), in(0)}, 0, false},
-		{"told apart", []scoredRow{in(0.9), out(0.1), in(0.8)}, 1, true},
-		{"the wrong way round", []scoredRow{in(0.1), out(0.9)}, 0, true},
-		{"all the same", []scoredRow{in(0.5), out(0.5), out(0.5)}, 0.5, true},
+		{"one class only", []scoredRow{in(1), in(0)}, 0, false},
+		{"separated", []scoredRow{in(0.9), out(0.1), in(0.8)}, 1, true},
+		{"reversed", []scoredRow{in(0.1), out(0.9)}, 0, true},
+		{"equal confidences", []scoredRow{in(0.5), out(0.5), out(0.5)}, 0.5, true},
 		// Pairs: (0.9, 0.5) 1, (0.9, 0.2) 1, (0.5, 0.5) ½, (0.5, 0.2) 1.
-		{"by hand", []scoredRow{in(0.9), in(0.5), out(0.5), out(0.2)}, 3.5 / 4, true},
+		{"two of each", []scoredRow{in(0.9), in(0.5), out(0.5), out(0.2)}, 3.5 / 4, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func rowsOf(t *rapid.T) []scoredRow {
 	}), 0, 40).Draw(t, "rows")
 }
 
-func TestAUROC_IsTheShareOfPairs(t *testing.T) {
+func TestAUROC_EqualsShareOfPairs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rowsOf(t)
 		won, pairs := 0.0, 0.0
@@ -148,8 +148,7 @@ func TestRiskCoverageCurve(t *testing.T) {
 	if diff := cmp.Diff(want, got, nearly); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// The precision need not be monotonic: three quarters are reached again
-	// later.
+	// The precision need not be monotonic: 0.75 is reached again later.
 	if p, ok := widestCoverage(got, 0.7); !ok || p.Threshold != 0.3 {
 		t.Errorf("widest: got %v, %v, want the point at 0.3", p, ok)
 	}
@@ -157,16 +156,15 @@ func TestRiskCoverageCurve(t *testing.T) {
 		t.Errorf("widest: got %v, want none", p)
 	}
 	if p, ok := operateAt(rows, 0.95); ok {
-		t.Errorf("nothing is accepted: got %v, want none", p)
+		t.Errorf("no point: got %v, want none", p)
 	}
 	if p, ok := operateAt(rows, math.Inf(1)); ok {
-		t.Errorf("a threshold nothing reaches: got %v, want none", p)
+		t.Errorf("threshold above all: got %v, want none", p)
 	}
 }
 
-// TestRiskCoverageCurve_MatchesThresholds checks that each point equals
-// operateAt for its threshold, coverage increases, and no threshold beats the
-// widest point.
+// TestRiskCoverageCurve_MatchesThresholds checks that each point equals operateAt for its
+// threshold, coverage increases, and no threshold has a wider coverage than the widest point.
 func TestRiskCoverageCurve_MatchesThresholds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rowsOf(t)
@@ -178,7 +176,7 @@ func TestRiskCoverageCurve_MatchesThresholds(t *testing.T) {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
 			if p.Coverage <= last {
-				t.Fatalf("coverage %v after %v", p.Coverage, last)
+				t.Fatalf("got coverage %v after %v", p.Coverage, last)
 			}
 			last = p.Coverage
 		}
@@ -186,7 +184,7 @@ func TestRiskCoverageCurve_MatchesThresholds(t *testing.T) {
 		for i := range 26 {
 			p, ok := operateAt(rows, float64(i)/24)
 			if ok && p.Precision >= 0.75 && (!found || p.Coverage > best.Coverage) {
-				t.Fatalf("got %v, but %v is wider", best, p)
+				t.Fatalf("got %v, want the wider %v", best, p)
 			}
 		}
 	})
@@ -197,10 +195,10 @@ func TestQuantile(t *testing.T) {
 	tests := map[float64]int{0: 1, 0.01: 1, 0.5: 5, 0.51: 6, 0.99: 10, 1: 10}
 	for q, want := range tests {
 		if got := quantile(sorted, q); got != want {
-			t.Errorf("quantile(%v) = %d, want %d", q, got, want)
+			t.Errorf("quantile(%v): got %d, want %d", q, got, want)
 		}
 	}
 	if got := quantile([]float64{}, 0.5); got != 0 {
-		t.Errorf("of nothing: got %v, want 0", got)
+		t.Errorf("no values: got %v, want 0", got)
 	}
 }

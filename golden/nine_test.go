@@ -12,17 +12,17 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// The registries of testdata/nine have the same nine agents, and were written as a new
-// user would, together with the prompts, before any prompt was routed. The counts are
-// in docs/quality.md; -update corrects them. A prompt is right if its outcome and its
-// agents are, and wrongly dispatched if other agents are chosen than the expected ones.
+// The registries of testdata/nine have the same nine agents. Like the prompts, they were written as
+// by a new user, before any prompt was routed. The counts are in docs/quality.md; -update corrects
+// them. A prompt is right if its outcome and agents are the expected ones, and dispatched wrongly
+// if other agents are chosen.
 func TestNineAgents_RouteWithoutModel(t *testing.T) {
 	testkit.SkipWithRace(t)
 	const document, prompts = "../docs/quality.md", "testdata/nine/prompts.yaml"
 	tests := []struct {
 		registry           string
-		plain, goal        int // of the right prompts: of a plain linear model, ours
-		minRight, maxWrong int // what was reached, so that it is not lost
+		plain, goal        int // number of right prompts: of a plain linear model, and the goal
+		minRight, maxWrong int // limits that prevent a regression
 	}{
 		{"names", 12, 16, 19, 4},
 		{"keywords", 20, 21, 29, 4},
@@ -43,10 +43,10 @@ func TestNineAgents_RouteWithoutModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		right, wrong := countRouted(run1(t, Config{Registry: s, Cases: cases}))
+		right, wrong := countRouted(runCases(t, Config{Registry: s, Cases: cases}))
 		examples := "–"
 		if own := ownExamples(s); len(own) > 0 {
-			n, _ := countRouted(run1(t, Config{Registry: s, Cases: own}))
+			n, _ := countRouted(runCases(t, Config{Registry: s, Cases: own}))
 			examples = fmt.Sprintf("%d of %d", n, len(own))
 		}
 		t.Logf("%-12s %d of %d right (goal %d), %d dispatched wrongly; examples routed to their agent: %s", tt.registry, right, len(cases), tt.goal, wrong, examples)
@@ -71,8 +71,8 @@ func TestNineAgents_RouteWithoutModel(t *testing.T) {
 	}
 }
 
-// countRouted counts the cases with the expected outcome and agents, and those that
-// were dispatched to other agents.
+// countRouted counts the cases with the expected outcome and agents, and those dispatched to other
+// agents.
 func countRouted(r *Report) (right, wrong int) {
 	for i := range r.Cases {
 		c := &r.Cases[i]

@@ -16,8 +16,8 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 )
 
-// held compares got with a file of testdata, which -update rewrites.
-func held(t *testing.T, file string, got []byte) {
+// compareFile compares got with a file of testdata, which -update rewrites.
+func compareFile(t *testing.T, file string, got []byte) {
 	t.Helper()
 	path := "testdata/" + file
 	if *update {
@@ -44,7 +44,7 @@ func parse(t *testing.T, yaml string) []Case {
 	return cases
 }
 
-func run1(t *testing.T, cfg Config) *Report {
+func runCases(t *testing.T, cfg Config) *Report {
 	t.Helper()
 	if cfg.Registry == nil {
 		cfg.Registry = registry(t)
@@ -56,7 +56,7 @@ func run1(t *testing.T, cfg Config) *Report {
 	return r
 }
 
-func bytesOf(t *testing.T, r *Report) []byte {
+func encodeReport(t *testing.T, r *Report) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := WriteJSON(&b, r); err != nil {
@@ -65,8 +65,8 @@ func bytesOf(t *testing.T, r *Report) []byte {
 	return b.Bytes()
 }
 
-// changed returns the registry of testdata with a modification.
-func changed(t *testing.T, change func(*capabilities.Catalogue)) *capabilities.Snapshot {
+// changedRegistry returns the registry of testdata with a modification.
+func changedRegistry(t *testing.T, change func(*capabilities.Catalogue)) *capabilities.Snapshot {
 	t.Helper()
 	s := registry(t)
 	change(s.Catalogue)
@@ -90,7 +90,7 @@ func TestRun_Chaos(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range failures(run1(t, Config{Cases: cases})) {
+	for _, f := range failures(runCases(t, Config{Cases: cases})) {
 		t.Error(f)
 	}
 }
@@ -107,15 +107,15 @@ cases:
 
 func TestRun_Report(t *testing.T) {
 	cases := parse(t, everyOutcome)
-	cases[5].Input = strings.Repeat("x", 65<<10) // more than a caller may send; Load would have refused it
-	r := run1(t, Config{Cases: cases})
+	cases[5].Input = strings.Repeat("x", 65<<10) // longer than a caller may send; Load would reject it
+	r := runCases(t, Config{Cases: cases})
 	r.Cases[5].Input = "(too long)"
-	held(t, "report.json", bytesOf(t, r))
+	compareFile(t, "report.json", encodeReport(t, r))
 	var junit bytes.Buffer
 	if err := WriteJUnit(&junit, r); err != nil {
 		t.Fatal(err)
 	}
-	held(t, "report.xml", junit.Bytes())
+	compareFile(t, "report.xml", junit.Bytes())
 }
 
 // The report does not depend on the number of workers.
@@ -125,10 +125,10 @@ func TestRun_IsDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := append(parse(t, everyOutcome), chaos...)
-	want := bytesOf(t, run1(t, Config{Cases: cases, Workers: 1}))
+	want := encodeReport(t, runCases(t, Config{Cases: cases, Workers: 1}))
 	for _, workers := range []int{1, 8} {
-		if got := bytesOf(t, run1(t, Config{Cases: cases, Workers: workers})); !bytes.Equal(want, got) {
-			t.Errorf("%d workers: the report is another one:\n%s", workers, cmp.Diff(string(want), string(got)))
+		if got := encodeReport(t, runCases(t, Config{Cases: cases, Workers: workers})); !bytes.Equal(want, got) {
+			t.Errorf("%d workers: got another report:\n%s", workers, cmp.Diff(string(want), string(got)))
 		}
 	}
 }
@@ -140,24 +140,24 @@ func TestRun_Outcomes(t *testing.T) {
 		cases  string
 	}{
 		{
-			"divergent intents are asked about where they are not split",
+			"divergent intents, not split",
 			func(s *capabilities.Catalogue) { s.Routing.AutoSplitIfConflict = false },
 			`cases: [{ id: a, input: "Do a code review of python, then a cost analysis of azure", expect: { outcome: clarify, agents: [], reason: divergent } }]`,
 		},
 		{
-			"a model's divergent intents as well",
+			"divergent intents of a model",
 			func(s *capabilities.Catalogue) { s.Routing.AutoSplitIfConflict = false },
 			`cases: [{ id: a, input: "x", expect: { outcome: clarify, agents: [], reason: divergent },
 			  llm: '{"intent":"code_review","domains":["python"],"subtasks":[{"title":"a","intent":"code_review"},{"title":"b","intent":"cost_analysis","domains":["azure"]}],"confidence":1}' }]`,
 		},
 		{
-			"policy B says why",
+			"policy B",
 			func(s *capabilities.Catalogue) { s.Fallback.Policy = "B" },
 			`cases: [{ id: a, input: "x", expect: { outcome: fallback_b, reason: low_confidence },
 			  llm: '{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.1}' }]`,
 		},
 		{
-			"policy A, model not asked",
+			"policy A, model not called",
 			func(s *capabilities.Catalogue) { s.Fallback.Policy = "A" },
 			`cases: [{ id: a, input: "Sing me a song", expect: { outcome: fallback_a } }]`,
 		},
@@ -169,7 +169,7 @@ func TestRun_Outcomes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := run1(t, Config{Registry: changed(t, tt.change), Cases: parse(t, tt.cases)})
+			r := runCases(t, Config{Registry: changedRegistry(t, tt.change), Cases: parse(t, tt.cases)})
 			for _, f := range failures(r) {
 				t.Error(f)
 			}
@@ -177,21 +177,21 @@ func TestRun_Outcomes(t *testing.T) {
 	}
 }
 
-// The history reaches the model, masked as in the server.
+// The history is part of the request to the model, and masked as in the server.
 func TestRun_SendsHistory(t *testing.T) {
 	cases := parse(t, `cases: [{ id: a, input: "and on azure?", expect: { agents: [billing_agent] }, history: [{ role: user, content: "what did bob@example.com cost us" }] }]`)
-	m := &model{reply: `{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":1}`}
-	r := run1(t, Config{Cases: cases, Classifier: classifier.Config{Model: m}})
+	m := &fakeModel{reply: `{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":1}`}
+	r := runCases(t, Config{Cases: cases, Classifier: classifier.Config{Model: m}})
 	if f := failures(r); f != nil {
 		t.Error(f)
 	}
-	asked := m.asked()
-	if len(asked) != 1 || !strings.Contains(asked[0], "cost us") || strings.Contains(asked[0], "bob@") {
-		t.Errorf("got questions %q, want one with the history, masked", asked)
+	prompts := m.prompts()
+	if len(prompts) != 1 || !strings.Contains(prompts[0], "cost us") || strings.Contains(prompts[0], "bob@") {
+		t.Errorf("got requests %q, want one with the masked history", prompts)
 	}
 }
 
-// A mark applies to runs without a model, and to cases with scripted replies.
+// A known-failure mark applies to runs without a model, and to cases with scripted replies.
 func TestRun_KnownFailures(t *testing.T) {
 	const text = `
 cases:
@@ -201,7 +201,7 @@ cases:
   - { id: fails, input: "Sing me a song", expect: { agents: [quality_agent] } }
   - { id: scripted, input: "x", expect: { agents: [quality_agent] }, known_failure: "broken", llm: "la la la" }
 `
-	asModel := classifier.Config{Model: &model{reply: `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":1}`}}
+	asModel := classifier.Config{Model: &fakeModel{reply: `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":1}`}}
 	tests := []struct {
 		name                  string
 		clf                   classifier.Config
@@ -214,7 +214,7 @@ cases:
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := run1(t, Config{Cases: parse(t, text), Classifier: tt.clf})
+			r := runCases(t, Config{Cases: parse(t, text), Classifier: tt.clf})
 			if s := r.Summary; s.Passed != tt.passed || s.Known != tt.known || s.Failed != tt.failed {
 				t.Errorf("got %d passed, %d known, %d failed; want %d, %d, %d", s.Passed, s.Known, s.Failed, tt.passed, tt.known, tt.failed)
 			}
@@ -245,15 +245,15 @@ cases:
 	}
 }
 
-// A case is routed by the model or fails, unless it expects the reason for which the
-// lexical classifier answers.
-func TestRun_FailsIfTheModelDoesNotAnswer(t *testing.T) {
+// A case fails if the model gives no usable reply, unless it expects the reason for which the
+// lexical classifier replaces the model.
+func TestRun_FailsWithoutUsableReply(t *testing.T) {
 	cases := parse(t, `
 cases:
   - { id: any, input: "Do a code review of this python module", expect: { agents: [quality_agent] } }
   - { id: expected, input: "Do a code review of this python module", expect: { agents: [quality_agent], reason: llm_invalid_json } }
 `)
-	r := run1(t, Config{Cases: cases, Workers: 1, Classifier: classifier.Config{Model: &model{reply: "la la la"}}})
+	r := runCases(t, Config{Cases: cases, Workers: 1, Classifier: classifier.Config{Model: &fakeModel{reply: "la la la"}}})
 	want := []string{"any: the model gave no usable reply (llm_invalid_json: is not JSON: invalid character 'l' at start of value at line 1, column 1), and the lexical classifier answered"}
 	if diff := cmp.Diff(want, failures(r)); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
@@ -290,7 +290,7 @@ func TestRun_Interrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := `<error message="interrupted: 2 of 6 cases were run" type="interrupted">`; !strings.Contains(junit.String(), want) {
-		t.Errorf("JUnit lacks %s:\n%s", want, junit.String())
+		t.Errorf("got no %s in JUnit output:\n%s", want, junit.String())
 	}
 }
 
@@ -301,8 +301,8 @@ func TestRun_Rejects(t *testing.T) {
 		want string
 	}{
 		{"no registry", Config{}, "a registry is required"},
-		{"two models", Config{Registry: registry(t), Cassette: &Cassette{}, Classifier: classifier.Config{Model: &model{}}}, "either a cassette or a model"},
-		{"a mode without its model", Config{Registry: registry(t), Classifier: classifier.Config{Mode: classifier.ModeLLM}}, "needs a model"},
+		{"cassette and model", Config{Registry: registry(t), Cassette: &Cassette{}, Classifier: classifier.Config{Model: &fakeModel{}}}, "either a cassette or a model"},
+		{"mode without its model", Config{Registry: registry(t), Classifier: classifier.Config{Mode: classifier.ModeLLM}}, "needs a model"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -313,7 +313,7 @@ func TestRun_Rejects(t *testing.T) {
 	}
 }
 
-// The dispatcher would report a dispatch.
+// Without this target the dispatcher would report a dispatch.
 func TestRun_CallsNoAgent(t *testing.T) {
 	out := noDispatcher{}.Send(t.Context(), dispatch.Call{})
 	if out.Err == nil || out.Result != nil {
@@ -322,9 +322,9 @@ func TestRun_CallsNoAgent(t *testing.T) {
 }
 
 func TestReadJSON_RoundTrip(t *testing.T) {
-	r := run1(t, Config{Cases: parse(t, everyOutcome)})
+	r := runCases(t, Config{Cases: parse(t, everyOutcome)})
 	dir := writeFiles(t, map[string]string{
-		"good.json":    string(bytesOf(t, r)),
+		"good.json":    string(encodeReport(t, r)),
 		"other.json":   `{"cases":[]}`,
 		"unknown.json": `{"version":1,"nope":1}`,
 		"text.json":    `hello`,
@@ -333,8 +333,8 @@ func TestReadJSON_RoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := bytesOf(t, r); !bytes.Equal(want, bytesOf(t, got)) {
-		t.Errorf("the report is another one when it is read back:\n%s", cmp.Diff(string(want), string(bytesOf(t, got))))
+	if want := encodeReport(t, r); !bytes.Equal(want, encodeReport(t, got)) {
+		t.Errorf("got another report after reading (-want +got):\n%s", cmp.Diff(string(want), string(encodeReport(t, got))))
 	}
 	for file, want := range map[string]string{
 		"other.json": "a report of version 0; this program reads version 1", "unknown.json": "not a report of golden run --json",
@@ -365,9 +365,9 @@ func TestCompareReports(t *testing.T) {
 		{"nothing changed", "a+ b-", "a+ b-", Comparison{KnownFailed: []string{"b"}}},
 		{"a regression", "a+ b-", "a- b-", Comparison{Regressions: []string{"a"}, KnownFailed: []string{"b"}}},
 		{"new cases", "a+", "a+ b+ c-", Comparison{NewFailures: []string{"c"}}},
-		{"fixed and gone", "a- b+ c-", "a+", Comparison{Fixed: []string{"a"}, Gone: []string{"b", "c"}}},
-		{"marked now", "a+ b-", "a-! b-! c-!", Comparison{KnownFailed: []string{"a", "b", "c"}}},
-		{"the order is that of the cases", "a+ b+", "b- a-", Comparison{Regressions: []string{"b", "a"}}},
+		{"fixed and removed", "a- b+ c-", "a+", Comparison{Fixed: []string{"a"}, Gone: []string{"b", "c"}}},
+		{"known failure now", "a+ b-", "a-! b-! c-!", Comparison{KnownFailed: []string{"a", "b", "c"}}},
+		{"order of the cases", "a+ b+", "b- a-", Comparison{Regressions: []string{"b", "a"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -385,15 +385,15 @@ func TestDiffExpected(t *testing.T) {
 		c    Case
 		want []string
 	}{
-		{"nothing named", Case{}, nil},
-		{"sets have no order", Case{Expect: Expect{Agents: []string{"a", "b"}, Domains: []string{"p", "q"}}}, nil},
-		{"an alternate", Case{Expect: Expect{Agents: []string{"c"}}, Alternates: [][]string{{"a"}, {"a", "b"}}}, nil},
-		{"part of a set", Case{Expect: Expect{Agents: []string{"a"}}}, []string{"agents: got a + b, want a"}},
+		{"nothing expected", Case{}, nil},
+		{"order of sets", Case{Expect: Expect{Agents: []string{"a", "b"}, Domains: []string{"p", "q"}}}, nil},
+		{"alternate", Case{Expect: Expect{Agents: []string{"c"}}, Alternates: [][]string{{"a"}, {"a", "b"}}}, nil},
+		{"subset", Case{Expect: Expect{Agents: []string{"a"}}}, []string{"agents: got a + b, want a"}},
 		{"no agent", Case{Expect: Expect{Agents: []string{}}}, []string{"agents: got a + b, want none"}},
 		{"no alternate", Case{Expect: Expect{Agents: []string{"c"}}, Alternates: [][]string{{"d"}}}, []string{"agents: got a + b, want c or d"}},
 		{"no domain", Case{Expect: Expect{Domains: []string{}}}, []string{"domains: got p + q, want none"}},
-		{"a fallback", Case{Expect: Expect{Outcome: AnyFallback}}, []string{"outcome: got dispatch (llm_empty), want fallback"}},
-		{"all of it", Case{Expect: Expect{Outcome: Clarify, Intent: "y", Reason: "no_match"}}, []string{
+		{"fallback", Case{Expect: Expect{Outcome: AnyFallback}}, []string{"outcome: got dispatch (llm_empty), want fallback"}},
+		{"several differences", Case{Expect: Expect{Outcome: Clarify, Intent: "y", Reason: "no_match"}}, []string{
 			"outcome: got dispatch (llm_empty), want clarify", "intent: got x, want y", "reason: got llm_empty, want no_match",
 		}},
 	}
@@ -405,7 +405,7 @@ func TestDiffExpected(t *testing.T) {
 		})
 	}
 	if !slices.Equal(got.Agents, []string{"b", "a"}) {
-		t.Error("the set was sorted in place")
+		t.Error("got the set sorted in place")
 	}
 }
 

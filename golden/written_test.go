@@ -13,10 +13,10 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// writtenRegistry is a file of testdata/written: nine agents with seven examples of each
-// intent, and 46 requests to them. The files were written as new users would, without
-// knowledge of the classifier. Nothing was fitted to them, but variants that lost many of
-// their requests were not chosen (docs/quality.md).
+// writtenRegistry is a file of testdata/written: nine agents with seven examples of each intent,
+// and 46 requests to them. The files were written as by a new user, without knowledge of the
+// classifier. No parameter was fitted to them, but variants that lost many of their requests were
+// not chosen (docs/quality.md).
 type writtenRegistry struct {
 	Agents map[string]struct {
 		Intents  []string            `yaml:"intents"`
@@ -32,8 +32,8 @@ type writtenRegistry struct {
 	} `yaml:"prompts"`
 }
 
-// registry returns the registry with or without keywords, and with the first examples of
-// each intent.
+// registry returns the registry with or without keywords, and with the first examples of each
+// intent.
 func (w *writtenRegistry) registry(t *testing.T, keywords bool, examples int) *capabilities.Snapshot {
 	t.Helper()
 	clients := map[string]any{}
@@ -55,7 +55,7 @@ func (w *writtenRegistry) registry(t *testing.T, keywords bool, examples int) *c
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := capabilities.Parse("written.yaml", data) // JSON is YAML
+	s, err := capabilities.Parse("written.yaml", data) // JSON is valid YAML
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,8 @@ func (w *writtenRegistry) cases() []Case {
 	return cases
 }
 
-// TestWrittenRegistries_RouteWithoutModel checks that what was reached is not lost, and
-// that docs/quality.md has the means.
+// TestWrittenRegistries_RouteWithoutModel checks that the results do not get worse, and that
+// docs/quality.md contains the means.
 func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
 	testkit.SkipWithRace(t)
 	const document = "../docs/quality.md"
@@ -90,7 +90,7 @@ func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
 		name               string
 		keywords           bool
 		examples           int
-		minRight, maxWrong float64 // means of the registries
+		minRight, maxWrong float64 // means over the registries
 	}{
 		{"names", false, 0, 24, 2.5},
 		{"with keywords", true, 0, 30, 4},
@@ -108,7 +108,7 @@ func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
 			if err := strictyaml.Decode(file, data, &w); err != nil {
 				t.Fatal(err)
 			}
-			r, f := countRouted(run1(t, Config{Registry: w.registry(t, tt.keywords, tt.examples), Cases: w.cases()}))
+			r, f := countRouted(runCases(t, Config{Registry: w.registry(t, tt.keywords, tt.examples), Cases: w.cases()}))
 			right, wrong = right+float64(r)/float64(len(files)), wrong+float64(f)/float64(len(files))
 		}
 		if right < tt.minRight || wrong > tt.maxWrong {
@@ -116,7 +116,7 @@ func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
 		}
 		want := fmt.Sprintf("| %s | %.1f | %.1f |", tt.name, right, wrong)
 		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(want)).Match(text) {
-			t.Errorf("%s: want a row %q", document, want)
+			t.Errorf("%s: got no row %q", document, want)
 		}
 	}
 }

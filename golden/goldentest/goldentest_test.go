@@ -40,7 +40,7 @@ func TestLoadConfig_Errors(t *testing.T) {
 	}{
 		{"no registry", Options{Registry: filepath.Join(dir, "none.yaml"), Cases: []string{good}}, "none.yaml"},
 		{"no cases", Options{Registry: registry, Cases: []string{filepath.Join(dir, "none")}}, "none"},
-		{"an agent nobody knows", Options{Registry: registry, Cases: []string{bad}}, `bad.yaml:2:53: the registry has no agent "nobody"`},
+		{"unknown agent", Options{Registry: registry, Cases: []string{bad}}, `bad.yaml:2:53: the registry has no agent "nobody"`},
 		{"no cassette", Options{Registry: registry, Cases: []string{good}, Cassette: filepath.Join(dir, "none.jsonl")}, "none.jsonl"},
 	}
 	for _, tt := range tests {
@@ -53,37 +53,37 @@ func TestLoadConfig_Errors(t *testing.T) {
 	}
 }
 
-// said records the errors of a test.
-type said []string
+// recorder records the errors of a test.
+type recorder []string
 
-func (*said) Helper() {}
+func (*recorder) Helper() {}
 
-func (s *said) Errorf(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
+func (s *recorder) Errorf(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
 
-func (s *said) Skipf(format string, args ...any) {
+func (s *recorder) Skipf(format string, args ...any) {
 	*s = append(*s, "skip: "+fmt.Sprintf(format, args...))
 }
 
 func TestCheckResult(t *testing.T) {
-	var passed, failed, known, outdated said
+	var passed, failed, known, outdated recorder
 	checkResult(&passed, &golden.CaseResult{ID: "a", Passed: true})
 	checkResult(&failed, &golden.CaseResult{
 		ID: "b", File: "cases.yaml", Line: 7, Input: "review this", Differences: []string{"outcome: got fallback_b, want dispatch", "agents: got none, want quality_agent"},
 		Actual: golden.Actual{Intent: "unknown", Domains: []string{"python"}, Confidence: 0.25, Source: "lexical"},
 	})
 	checkResult(&known, &golden.CaseResult{ID: "c", KnownFailure: "a typo", Differences: []string{"agents: got none, want quality_agent"}})
-	if diff := cmp.Diff(said{"skip: known failure: a typo"}, known); diff != "" {
-		t.Errorf("a known failure said (-want +got):\n%s", diff)
+	if diff := cmp.Diff(recorder{"skip: known failure: a typo"}, known); diff != "" {
+		t.Errorf("messages of a known failure (-want +got):\n%s", diff)
 	}
 	checkResult(&outdated, &golden.CaseResult{ID: "d", Passed: true, KnownFailure: "a typo", Differences: []string{"remove the mark"}})
 	if len(outdated) != 1 || !strings.Contains(outdated[0], "remove the mark") {
-		t.Errorf("a known failure that passed said %q, want its difference", outdated)
+		t.Errorf("known failure that passed: got %q, want its difference", outdated)
 	}
-	want := said{"cases.yaml:7: \"review this\"\n\toutcome: got fallback_b, want dispatch\n\tagents: got none, want quality_agent\n\tread as unknown [python], confidence 0.25 (lexical)"}
-	if diff := cmp.Diff(said(nil), passed); diff != "" {
-		t.Errorf("a case that passed said (-want +got):\n%s", diff)
+	want := recorder{"cases.yaml:7: \"review this\"\n\toutcome: got fallback_b, want dispatch\n\tagents: got none, want quality_agent\n\tread as unknown [python], confidence 0.25 (lexical)"}
+	if diff := cmp.Diff(recorder(nil), passed); diff != "" {
+		t.Errorf("messages of a passed case (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, failed); diff != "" {
-		t.Errorf("a case that failed said (-want +got):\n%s", diff)
+		t.Errorf("messages of a failed case (-want +got):\n%s", diff)
 	}
 }
