@@ -16,9 +16,9 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 )
 
-// Tools that servers list and that have the same full name cannot be called, and are
-// reported with both servers. Other tools of these servers work.
-func TestInvoke_RefusesToolOfTwoServers(t *testing.T) {
+// Tools that several servers list under the same full name cannot be called, and are reported with
+// both servers. Other tools of these servers can be called.
+func TestInvoke_RejectsToolOfTwoServers(t *testing.T) {
 	var calls atomic.Int64
 	provide := func(tools ...string) string {
 		server := mcp.NewServer(&mcp.Implementation{Name: "s"}, nil)
@@ -31,9 +31,9 @@ func TestInvoke_RefusesToolOfTwoServers(t *testing.T) {
 		}
 		return serve(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)).URL
 	}
-	// One after the other, because the definition that is seen first is the approved one.
+	// In sequence, because the definition that is seen first is the approved one.
 	first := mcpfile.Server{ID: "a", Transport: mcpfile.HTTP, URL: provide("b.c", "d")}
-	g := start(t, gateway.Config{}, first)
+	g := startGateway(t, gateway.Config{}, first)
 	second := mcpfile.Server{ID: "a.b", Transport: mcpfile.HTTP, URL: provide("c", "e")}
 	if _, err := g.Reload(&mcpfile.File{Servers: []mcpfile.Server{first, second}}); err != nil {
 		t.Fatal(err)
@@ -64,6 +64,6 @@ func TestInvoke_RefusesToolOfTwoServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := call(t, g, "a.b.c", "{}"); got != "b.c" {
-		t.Errorf("got %q, want the result of the tool that is left", got)
+		t.Errorf("got %q, want the result of the remaining tool", got)
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A server that ends at once must not be started all the time, whatever the random part
-// of the delays is.
+// A server that ends at once must be restarted rarely, for any random part of the delays.
 func TestBackoff_StartsFewProcesses(t *testing.T) {
 	for _, random := range []float64{0, 0.5, 1} {
 		starts, elapsed := 1, time.Duration(0)

@@ -18,8 +18,8 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 )
 
-// BenchmarkInvoke compares a call through the gateway with the same call by a client of
-// the library.
+// BenchmarkInvoke compares a call through the gateway with the same call by a client of the
+// library.
 func BenchmarkInvoke(b *testing.B) {
 	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(newSystem, nil))
 	b.Cleanup(server.Close)
@@ -30,7 +30,7 @@ func BenchmarkInvoke(b *testing.B) {
 		"http": func() mcp.Transport { return &mcp.StreamableClientTransport{Endpoint: server.URL} },
 	}
 	declared := map[string]mcpfile.Server{
-		"stdio": self("system", "sample", "system"),
+		"stdio": testServer("system", "sample", "system"),
 		"http":  {ID: "system", Transport: mcpfile.HTTP, URL: server.URL},
 	}
 	for _, transport := range []string{"stdio", "http"} {

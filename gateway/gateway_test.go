@@ -25,7 +25,7 @@ import (
 )
 
 func TestInvoke_Results(t *testing.T) {
-	g := start(t, gateway.Config{}, self("system", "sample", "system"), self("d", "difficult", "-"))
+	g := startGateway(t, gateway.Config{}, testServer("system", "sample", "system"), testServer("d", "difficult", "-"))
 	tests := []struct {
 		action, input string
 		want          contract.ActionResult
@@ -59,7 +59,7 @@ func TestInvoke_Results(t *testing.T) {
 }
 
 func TestInvoke_Errors(t *testing.T) {
-	g := start(t, gateway.Config{}, self("system", "sample", "system"), self("d", "difficult", "-"), self("weather", "sample", "weather"))
+	g := startGateway(t, gateway.Config{}, testServer("system", "sample", "system"), testServer("d", "difficult", "-"), testServer("weather", "sample", "weather"))
 	tests := []struct {
 		action, input string
 		want          contract.ActionError
@@ -92,9 +92,9 @@ func TestInvoke_Errors(t *testing.T) {
 	}
 }
 
-// A server that dies, hangs, stops or floods is reported and recovers, and the other
-// server answers all the time.
-func TestInvoke_SickServer(t *testing.T) {
+// A server that exits, blocks, stops or sends too much is reported and recovers, and the other
+// server answers meanwhile.
+func TestInvoke_RecoversFromFailingServer(t *testing.T) {
 	t.Parallel()
 	long := 500
 	tests := []struct {
@@ -111,18 +111,18 @@ func TestInvoke_SickServer(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.action, func(t *testing.T) {
 			t.Parallel()
-			sick := self("d", "difficult", "-")
-			sick.Env = map[string]string{"EXIT_ONCE": filepath.Join(t.TempDir(), "exited")}
+			failing := testServer("d", "difficult", "-")
+			failing.Env = map[string]string{"EXIT_ONCE": filepath.Join(t.TempDir(), "exited")}
 			if strings.HasPrefix(tt.action, "d.hang") || tt.action == "d.stop" {
-				sick.Timeouts.Call = long
+				failing.Timeouts.Call = long
 			}
-			g := start(t, gateway.Config{MinBackoff: time.Millisecond, ProbeInterval: 100 * time.Millisecond, ProbeTimeout: time.Second}, sick, self("system", "sample", "system"))
+			g := startGateway(t, gateway.Config{MinBackoff: time.Millisecond, ProbeInterval: 100 * time.Millisecond, ProbeTimeout: time.Second}, failing, testServer("system", "sample", "system"))
 			_, err := g.Invoke(t.Context(), contract.Action{Action: tt.action})
 			if got := codeOf(err); got != tt.want {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			if _, err := g.Invoke(t.Context(), contract.Action{Action: "system.echo", Input: json.RawMessage(`{"text":"x"}`)}); err != nil {
-				t.Errorf("the other server: %v", err)
+				t.Errorf("other server: %v", err)
 			}
 			testkit.Eventually(t, "the server answers again", func() bool {
 				_, err := g.Invoke(t.Context(), contract.Action{Action: "d.pid"})
@@ -133,7 +133,7 @@ func TestInvoke_SickServer(t *testing.T) {
 }
 
 func TestInvoke_ReconnectsAfterKill(t *testing.T) {
-	g := start(t, gateway.Config{MinBackoff: time.Millisecond}, self("d", "difficult", "-"))
+	g := startGateway(t, gateway.Config{MinBackoff: time.Millisecond}, testServer("d", "difficult", "-"))
 	first := pidOf(t, g)
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -145,18 +145,18 @@ func TestInvoke_ReconnectsAfterKill(t *testing.T) {
 }
 
 func TestGateway_ReportsServersThatFail(t *testing.T) {
-	crash := self("crash", "crash", "-")
+	crash := testServer("crash", "crash", "-")
 	crash.Env = map[string]string{"CRASH_TOKEN": "${CRASH_TOKEN}"}
-	silent := self("silent", "silent", "-")
+	silent := testServer("silent", "silent", "-")
 	silent.Timeouts.Connect = 300
 	missing := mcpfile.Server{ID: "missing", Transport: mcpfile.Stdio, Command: []string{"no-such-program"}}
-	blocked := self("blocked", "sample", "system")
+	blocked := testServer("blocked", "sample", "system")
 	blocked.Env = map[string]string{"TOKEN": "${NOT_SET}"}
-	disabled := self("disabled", "sample", "system")
+	disabled := testServer("disabled", "sample", "system")
 	disabled.Disabled = true
 	closed := mcpfile.Server{ID: "closed", Transport: mcpfile.Auto, URL: "http://" + testkit.RefusingAddress + "/mcp"}
 	lookup := func(name string) (string, bool) { return "secret-value", name == "CRASH_TOKEN" }
-	g := start(t, gateway.Config{Lookup: lookup, MinBackoff: time.Hour}, blocked, closed, crash, disabled, missing, silent, self("banner", "banner", "system"))
+	g := startGateway(t, gateway.Config{Lookup: lookup, MinBackoff: time.Hour}, blocked, closed, crash, disabled, missing, silent, testServer("banner", "banner", "system"))
 	type state struct{ Status, State, Error string }
 	got := map[string]state{}
 	for _, s := range g.Servers() {
@@ -184,7 +184,7 @@ func TestGateway_ReportsServersThatFail(t *testing.T) {
 }
 
 func TestGateway_FollowsChangedTools(t *testing.T) {
-	g := start(t, gateway.Config{}, self("d", "difficult", "-"))
+	g := startGateway(t, gateway.Config{}, testServer("d", "difficult", "-"))
 	if _, err := g.Invoke(t.Context(), contract.Action{Action: "d.add"}); err != nil {
 		t.Fatal(err)
 	}
@@ -195,13 +195,13 @@ func TestGateway_FollowsChangedTools(t *testing.T) {
 }
 
 func TestGateway_SelectsTools(t *testing.T) {
-	filtered := self("filtered", "difficult", "-")
+	filtered := testServer("filtered", "difficult", "-")
 	filtered.Tools = mcpfile.ToolFilter{Include: []string{"hang*", "pid"}, Exclude: []string{"hang-read"}}
-	declared := self("declared", "sample", "system")
+	declared := testServer("declared", "sample", "system")
 	declared.Actions = []mcpfile.Action{{Name: "echo", Description: "Repeats", InputSchema: json.RawMessage(`{"required":["text","extra"]}`)}}
-	wrong := self("wrong", "sample", "system")
+	wrong := testServer("wrong", "sample", "system")
 	wrong.Actions = []mcpfile.Action{{Name: "none"}}
-	g := start(t, gateway.Config{MinBackoff: time.Hour}, declared, filtered, wrong)
+	g := startGateway(t, gateway.Config{MinBackoff: time.Hour}, declared, filtered, wrong)
 	var got []string
 	for _, s := range g.Servers() {
 		for _, tool := range s.Tools {
@@ -220,20 +220,20 @@ func TestGateway_SelectsTools(t *testing.T) {
 	}
 }
 
-// self returns a stdio server of this test binary.
-func self(id string, args ...string) mcpfile.Server {
+// testServer returns a stdio server of this test binary.
+func testServer(id string, args ...string) mcpfile.Server {
 	return mcpfile.Server{ID: id, Transport: mcpfile.Stdio, Command: append([]string{os.Args[0]}, args...)}
 }
 
-// start starts a gateway and waits until each server is connected or has failed.
+// startGateway starts a gateway and waits until each server is connected or has failed.
 func TestStart_LogsDelayInMilliseconds(t *testing.T) {
 	log := &testkit.LogBuffer{}
-	start(t, gateway.Config{Client: mcpclient.Config{Logger: log.Logger()}}, mcpfile.Server{ID: "a", Transport: mcpfile.SSE, URL: "http://127.0.0.1:1/"})
+	startGateway(t, gateway.Config{Client: mcpclient.Config{Logger: log.Logger()}}, mcpfile.Server{ID: "a", Transport: mcpfile.SSE, URL: "http://127.0.0.1:1/"})
 	pattern := regexp.MustCompile(`retry_in_ms"?[:=][0-9]{1,6}\D`)
 	testkit.Eventually(t, "the delay is logged", func() bool { return pattern.MatchString(log.String()) })
 }
 
-func start(t *testing.T, cfg gateway.Config, servers ...mcpfile.Server) *gateway.Gateway {
+func startGateway(t *testing.T, cfg gateway.Config, servers ...mcpfile.Server) *gateway.Gateway {
 	t.Helper()
 	cfg.Client = mcpclient.Config{Supervisor: []string{os.Args[0], "supervise"}, Version: "test", Logger: cfg.Client.Logger}
 	g := gateway.Start(t.Context(), servers, cfg)

@@ -38,7 +38,7 @@ func TestInvoke_OverHTTP(t *testing.T) {
 	}{
 		{"stateful", mcpfile.HTTP, stateful, "2025-11-25"},
 		{"stateless", mcpfile.HTTP, stateless, "2026-07-28"},
-		// Before it is set up, a session of the library's SSE server offers all versions.
+		// Before its initialization, a session of the library's SSE server offers all versions.
 		{"sse", mcpfile.SSE, sse, ""},
 		{"auto for http", mcpfile.Auto, stateful, "2025-11-25"},
 		{"auto for sse", mcpfile.Auto, sse, ""},
@@ -50,7 +50,7 @@ func TestInvoke_OverHTTP(t *testing.T) {
 				ID: "system", Transport: tt.transport, URL: server.URL,
 				Auth: &mcpfile.Auth{Type: "bearer", Env: "TOKEN"}, Headers: map[string]string{"X-Tenant": "acme"},
 			}
-			g := start(t, gateway.Config{Lookup: token}, declared)
+			g := startGateway(t, gateway.Config{Lookup: token}, declared)
 			if info := g.Servers()[0]; tt.protocol != "" && info.Protocol != tt.protocol || info.Error != "" {
 				t.Fatalf("got protocol %q and error %q, want protocol %q", info.Protocol, info.Error, tt.protocol)
 			}
@@ -68,7 +68,7 @@ func TestInvoke_OverHTTP(t *testing.T) {
 func TestInvoke_ReconnectsAfterRestartOverHTTP(t *testing.T) {
 	system := newSystem(nil)
 	var current atomic.Pointer[http.Handler]
-	restart := func() { // the sessions are gone
+	restart := func() { // drops all sessions
 		for session := range system.Sessions() {
 			_ = session.Close()
 		}
@@ -77,7 +77,7 @@ func TestInvoke_ReconnectsAfterRestartOverHTTP(t *testing.T) {
 	}
 	restart()
 	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*current.Load()).ServeHTTP(w, r) }))
-	g := start(t, gateway.Config{MinBackoff: time.Millisecond}, mcpfile.Server{ID: "system", Transport: mcpfile.HTTP, URL: server.URL})
+	g := startGateway(t, gateway.Config{MinBackoff: time.Millisecond}, mcpfile.Server{ID: "system", Transport: mcpfile.HTTP, URL: server.URL})
 	restart()
 	testkit.Eventually(t, "the server answers again", func() bool {
 		_, err := g.Invoke(t.Context(), contract.Action{Action: "system.info"})
@@ -85,7 +85,7 @@ func TestInvoke_ReconnectsAfterRestartOverHTTP(t *testing.T) {
 	})
 }
 
-// A server must not send the client, and so the credential, to another host.
+// A server must not send the client, and with it the credential, to another host.
 func TestGateway_SendsCredentialsToOneOriginOnly(t *testing.T) {
 	var requests atomic.Int32
 	other := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
@@ -97,7 +97,7 @@ func TestGateway_SendsCredentialsToOneOriginOnly(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	auth := &mcpfile.Auth{Type: "header", Header: "X-Api-Key", Env: "TOKEN"}
-	g := start(t, gateway.Config{Lookup: token, MinBackoff: time.Hour},
+	g := startGateway(t, gateway.Config{Lookup: token, MinBackoff: time.Hour},
 		mcpfile.Server{ID: "redirecting", Transport: mcpfile.HTTP, URL: redirecting.URL, Auth: auth},
 		mcpfile.Server{ID: "referring", Transport: mcpfile.SSE, URL: referring.URL, Auth: auth})
 	for _, s := range g.Servers() {
@@ -106,7 +106,7 @@ func TestGateway_SendsCredentialsToOneOriginOnly(t *testing.T) {
 		}
 	}
 	if n := requests.Load(); n != 0 {
-		t.Errorf("the other host got %d requests, want none", n)
+		t.Errorf("got %d requests at the other host, want none", n)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestInvoke_REST(t *testing.T) {
 		}
 		declared.Actions = append(declared.Actions, a)
 	}
-	g := start(t, gateway.Config{Lookup: token, Breaker: resilience.BreakerConfig{Failures: 100}}, declared)
+	g := startGateway(t, gateway.Config{Lookup: token, Breaker: resilience.BreakerConfig{Failures: 100}}, declared)
 	tests := []struct {
 		name  string
 		want  string // error code
@@ -206,7 +206,7 @@ func TestInvoke_OpensCircuitBreaker(t *testing.T) {
 		calls.Add(1)
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
-	g := start(t, gateway.Config{}, mcpfile.Server{ID: "a", Transport: mcpfile.REST, URL: server.URL, Actions: []mcpfile.Action{{Name: "x"}}})
+	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "a", Transport: mcpfile.REST, URL: server.URL, Actions: []mcpfile.Action{{Name: "x"}}})
 	var last error
 	for range 8 {
 		_, last = g.Invoke(t.Context(), contract.Action{Action: "a.x"})
@@ -219,14 +219,14 @@ func TestInvoke_OpensCircuitBreaker(t *testing.T) {
 	}
 }
 
-func TestInvoke_EndsWithItsContext(t *testing.T) {
+func TestInvoke_EndsWithContext(t *testing.T) {
 	arrived := make(chan struct{}, 1)
 	server := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the server watches the connection after the body
 		arrived <- struct{}{}
 		<-r.Context().Done()
 	}))
-	g := start(t, gateway.Config{}, mcpfile.Server{ID: "a", Transport: mcpfile.REST, URL: server.URL, Actions: []mcpfile.Action{{Name: "x"}}})
+	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "a", Transport: mcpfile.REST, URL: server.URL, Actions: []mcpfile.Action{{Name: "x"}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() {
@@ -240,7 +240,7 @@ func TestInvoke_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A caller with little time does not take a server away from the others.
+// Calls with a short deadline do not make a server unavailable to others.
 func TestInvoke_ShortDeadlinesOpenNoCircuitBreaker(t *testing.T) {
 	var calls atomic.Int32
 	server := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -248,7 +248,7 @@ func TestInvoke_ShortDeadlinesOpenNoCircuitBreaker(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 	}))
-	g := start(t, gateway.Config{}, mcpfile.Server{ID: "a", Transport: mcpfile.REST, URL: server.URL, Actions: []mcpfile.Action{{Name: "x"}}})
+	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "a", Transport: mcpfile.REST, URL: server.URL, Actions: []mcpfile.Action{{Name: "x"}}})
 	for n := int32(1); n <= 7; n++ {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		_, err := g.Invoke(ctx, contract.Action{Action: "a.x"})

@@ -20,7 +20,7 @@ import (
 	"github.com/caprouter/caprouter/internal/mcpsample"
 )
 
-// TestMain makes the test binary the supervisor and the servers of the tests.
+// TestMain makes the test binary act as the supervisor and as the servers of the tests.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
@@ -59,7 +59,7 @@ func runServer(err error) {
 	os.Exit(0)
 }
 
-// newDifficultServer returns a server whose tools fail in all ways.
+// newDifficultServer returns a server whose tools fail in different ways.
 func newDifficultServer() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "difficult", Version: "test"}, nil)
 	object := json.RawMessage(`{"type":"object"}`)
@@ -95,7 +95,7 @@ func newDifficultServer() *mcp.Server {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 			return nil, err
 		}
-		return hang(ctx) // the signal arrives at some time
+		return hang(ctx) // until the signal arrives
 	})
 	add("long", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
 		return text(strings.Repeat("x", 100<<20)), nil
@@ -163,7 +163,7 @@ func addSlowTools(server *mcp.Server) {
 		}
 		return done, nil
 	})
-	// count records that it was executed, and then fails to answer.
+	// count records its execution, and then does not answer.
 	server.AddTool(&mcp.Tool{Name: "count", InputSchema: object}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if err := appendLine(os.Getenv("EXECUTED")); err != nil {
 			return nil, err
@@ -177,7 +177,7 @@ func addSlowTools(server *mcp.Server) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	// wait ends when the file RELEASE exists, and creates CANCELLED when it is cancelled.
+	// wait ends when the file RELEASE exists, and creates CANCELLED if it is cancelled.
 	server.AddTool(&mcp.Tool{Name: "wait", InputSchema: object}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		report(ctx, req, 1, 0)
 		poll := time.NewTicker(time.Millisecond)
@@ -195,8 +195,8 @@ func addSlowTools(server *mcp.Server) {
 	})
 }
 
-// runPoisonedServer serves tools of which "poison" changes the description of "poisoned",
-// and reports the change right before its result.
+// runPoisonedServer serves the tool "poison", which changes the description of "poisoned" and
+// reports the change right before its result.
 func runPoisonedServer() {
 	description := "Adds numbers"
 	lines := bufio.NewScanner(os.Stdin)

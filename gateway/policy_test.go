@@ -23,11 +23,11 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// A changed definition is quarantined before the next call, and can be called again when
-// exactly this definition is approved.
+// A changed definition is quarantined before the next call, and can be called again after exactly
+// this definition is approved.
 func TestPins_QuarantineChangedTool(t *testing.T) {
 	guard := newGuard(t, pins.FirstUse)
-	g := start(t, gateway.Config{Pins: guard}, self("d", "poisoned", "-"))
+	g := startGateway(t, gateway.Config{Pins: guard}, testServer("d", "poisoned", "-"))
 	events := g.Subscribe(10)
 	defer events.Close()
 	if got := call(t, g, "d.poison", `{}`); got != "poison" {
@@ -35,9 +35,9 @@ func TestPins_QuarantineChangedTool(t *testing.T) {
 	}
 	_, err := g.Invoke(t.Context(), contract.Action{Action: "d.poisoned"})
 	if codeOf(err) != "TOOL_QUARANTINED" {
-		t.Fatalf("got %v, want TOOL_QUARANTINED for the call that follows the change", err)
+		t.Fatalf("got %v, want TOOL_QUARANTINED for the call after the change", err)
 	}
-	call(t, g, "d.poison", `{}`) // other tools are called
+	call(t, g, "d.poison", `{}`) // other tools can be called
 	pending := g.PendingTools()
 	want := []gateway.PendingTool{{
 		Action: "d.poisoned", Server: "d",
@@ -79,15 +79,15 @@ func TestPins_QuarantineChangedTool(t *testing.T) {
 	}
 }
 
-// The pins outlive the connection, and processes with one store share approvals.
+// The pins are kept after a disconnect, and processes with one store share approvals.
 func TestPins_AreShared(t *testing.T) {
 	memory := pins.NewMemory()
 	strict, err := pins.NewGuard(pins.Approve, memory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := self("system", "sample", "system")
-	one, two := start(t, gateway.Config{Pins: strict}, server), start(t, gateway.Config{Pins: strict}, server)
+	server := testServer("system", "sample", "system")
+	one, two := startGateway(t, gateway.Config{Pins: strict}, server), startGateway(t, gateway.Config{Pins: strict}, server)
 	if _, err := one.Invoke(t.Context(), contract.Action{Action: "system.info"}); codeOf(err) != "TOOL_QUARANTINED" {
 		t.Fatalf("got %v, want TOOL_QUARANTINED for a new tool", err)
 	}
@@ -97,7 +97,7 @@ func TestPins_AreShared(t *testing.T) {
 		}
 	}
 	call(t, two, "system.info", `{}`)
-	other := self("system", "difficult", "-") // another program with the name
+	other := testServer("system", "difficult", "-") // another program with the same name
 	if _, err := one.Reload(&mcpfile.File{Servers: []mcpfile.Server{other}}); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func newGuard(t *testing.T, mode string) *pins.Guard {
 	return guard
 }
 
-// agents are the capabilities of the agents of these tests.
+// agents returns the capabilities of the agents of these tests.
 func agents(id string) ([]string, bool) {
 	capabilities, ok := map[string][]string{
 		"gis": {"gis:radius_query", "raster:*"}, "other": {"incident:read"}, "none": nil,
@@ -123,9 +123,9 @@ func agents(id string) ([]string, bool) {
 	return capabilities, ok
 }
 
-// A capability without a server is degraded, and recovers when one appears.
+// A capability without a server is degraded, and recovers when one is registered.
 func TestBind_DegradedAndRecovery(t *testing.T) {
-	g := start(t, gateway.Config{Capabilities: agents})
+	g := startGateway(t, gateway.Config{Capabilities: agents})
 	events := g.Subscribe(100)
 	defer events.Close()
 	b, err := g.Bind("gis", "gis:radius_query")
@@ -133,7 +133,7 @@ func TestBind_DegradedAndRecovery(t *testing.T) {
 		t.Fatalf("got %+v, %v, want DEGRADED with a suggestion", b, err)
 	}
 	checkBriefing(t, events, contract.BindingDegraded)
-	provider := self("arcgis", "sample", "system")
+	provider := testServer("arcgis", "sample", "system")
 	provider.Capabilities = []string{"gis:*"}
 	if err := g.Register(provider); err != nil {
 		t.Fatal(err)
@@ -146,25 +146,25 @@ func TestBind_DegradedAndRecovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkBriefing(t, events, contract.BindingDegraded)
-	broken := self("broken", "crash", "-")
+	broken := testServer("broken", "crash", "-")
 	broken.Capabilities = []string{"gis:radius_query"}
 	if err := g.Register(broken); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "the suggestion names the server that failed", func() bool {
+	testkit.Eventually(t, "the suggestion names the failed server", func() bool {
 		list := g.Bindings()
 		return len(list) == 1 && list[0].State == contract.BindingDegraded && strings.Contains(list[0].Suggestion, `server "broken" provides the capability and is not connected: the process exited`)
 	})
 	for _, agent := range []string{"gis", "none", "unknown"} {
 		if _, err := g.Bind(agent, "incident:read"); codeOf(err) != "FORBIDDEN" {
-			t.Errorf("%s: got %v, want FORBIDDEN for a capability that is not declared", agent, err)
+			t.Errorf("%s: got %v, want FORBIDDEN for an undeclared capability", agent, err)
 		}
 	}
 }
 
 func TestRefreshBindings_DropsUndeclared(t *testing.T) {
 	declared := []string{"gis:radius_query"}
-	g := start(t, gateway.Config{Capabilities: func(string) ([]string, bool) { return declared, true }})
+	g := startGateway(t, gateway.Config{Capabilities: func(string) ([]string, bool) { return declared, true }})
 	if _, err := g.Bind("gis", "gis:radius_query"); err != nil {
 		t.Fatal(err)
 	}
@@ -209,10 +209,10 @@ func checkBriefing(t *testing.T, s *gateway.Subscription, state string) {
 	}
 }
 
-// An agent with a capability of a whole domain can bind any number of names. Those that were
-// bound last are remembered.
-func TestBind_RemembersLatestBindings(t *testing.T) {
-	g := start(t, gateway.Config{Capabilities: agents})
+// An agent with a capability for a whole domain can bind any number of names. The latest bindings
+// are kept.
+func TestBind_KeepsLatestBindings(t *testing.T) {
+	g := startGateway(t, gateway.Config{Capabilities: agents})
 	bind := func(agent, capability string) {
 		if _, err := g.Bind(agent, capability); err != nil {
 			t.Fatal(err)
@@ -240,21 +240,21 @@ func TestBind_RemembersLatestBindings(t *testing.T) {
 	}
 }
 
-// Of several servers, the one with the highest priority that works is chosen.
+// Of several servers, the working one with the highest priority is chosen.
 func TestBind_ChoosesServer(t *testing.T) {
 	var servers []mcpfile.Server
 	for i, s := range []struct {
 		id, kind string
 		priority int
 	}{{"a", "crash", 9}, {"b", "sample", 1}, {"c", "sample", 2}, {"d", "sample", 2}, {"e", "sample", 3}} {
-		server := self(s.id, s.kind, "system")
+		server := testServer(s.id, s.kind, "system")
 		server.Priority, server.Capabilities = s.priority, []string{"raster:dnbr"}
 		if i == 4 {
 			server.Capabilities = []string{"other:x"}
 		}
 		servers = append(servers, server)
 	}
-	g := start(t, gateway.Config{Capabilities: agents}, servers...)
+	g := startGateway(t, gateway.Config{Capabilities: agents}, servers...)
 	b, err := g.Bind("gis", "raster:dnbr")
 	if err != nil || b.Server != "c" || len(b.Tools) != 2 {
 		t.Errorf("got %+v, %v, want the server c with its tools", b, err)
@@ -262,7 +262,7 @@ func TestBind_ChoosesServer(t *testing.T) {
 }
 
 func TestSubscription_DropsOldest(t *testing.T) {
-	g := start(t, gateway.Config{}, self("system", "sample", "system"))
+	g := startGateway(t, gateway.Config{}, testServer("system", "sample", "system"))
 	slow := g.Subscribe(2)
 	for i := range 10 {
 		if err := g.UpdateStatus("system", []string{"error", "connected"}[i%2], fmt.Sprint(i)); err != nil {
@@ -284,21 +284,21 @@ func TestSubscription_DropsOldest(t *testing.T) {
 
 // Callers need the scope of the action, and agents a capability of its server.
 func TestInvokeFor_Permissions(t *testing.T) {
-	server := self("system", "sample", "system")
+	server := testServer("system", "sample", "system")
 	server.Capabilities = []string{"raster:ndvi"}
-	g := start(t, gateway.Config{Capabilities: agents}, server)
+	g := startGateway(t, gateway.Config{Capabilities: agents}, server)
 	tests := []struct {
 		name string
 		by   gateway.Invocation
 		want string
 	}{
-		{"the process", gateway.Invocation{}, ""},
+		{"internal call", gateway.Invocation{}, ""},
 		{"local", gateway.Invocation{Caller: &contract.Caller{AllScopes: true}}, ""},
 		{"scope", gateway.Invocation{Caller: &contract.Caller{Scopes: []string{"mcp:invoke:system.info"}}}, ""},
 		{"another scope", gateway.Invocation{Caller: &contract.Caller{Scopes: []string{"mcp:invoke:system.echo"}}}, "FORBIDDEN"},
 		{"agent", gateway.Invocation{AgentID: "gis"}, ""},
 		{"another agent", gateway.Invocation{AgentID: "other"}, "FORBIDDEN"},
-		{"an unknown agent", gateway.Invocation{AgentID: "x"}, "FORBIDDEN"},
+		{"unknown agent", gateway.Invocation{AgentID: "x"}, "FORBIDDEN"},
 		{"agent without the scope", gateway.Invocation{AgentID: "gis", Caller: &contract.Caller{}}, "FORBIDDEN"},
 	}
 	for _, tt := range tests {
@@ -309,9 +309,9 @@ func TestInvokeFor_Permissions(t *testing.T) {
 }
 
 func TestInvokeFor_RateLimit(t *testing.T) {
-	server := self("system", "sample", "system")
+	server := testServer("system", "sample", "system")
 	server.RateLimit = &mcpfile.RateLimit{RPS: 0.001, Burst: 2}
-	g := start(t, gateway.Config{}, server)
+	g := startGateway(t, gateway.Config{}, server)
 	ana, bob := &contract.Caller{Subject: "ana", AllScopes: true}, &contract.Caller{Subject: "bob", AllScopes: true}
 	for i, tt := range []struct {
 		caller       *contract.Caller
@@ -333,7 +333,7 @@ func TestInvokeFor_RateLimit(t *testing.T) {
 	}
 }
 
-// memoryRecorder keeps the records.
+// memoryRecorder stores the records in memory.
 type memoryRecorder struct {
 	mu    sync.Mutex
 	err   error // of BeginCall
@@ -355,9 +355,9 @@ func (r *memoryRecorder) EndCall(_ context.Context, c *gateway.CallRecord) {
 	r.ended = append(r.ended, *c)
 }
 
-// Fields are redacted where their rules apply, also in what is recorded.
+// Fields are redacted according to their rules, in the records as well.
 func TestInvokeFor_RedactsAndRecords(t *testing.T) {
-	server := self("system", "sample", "system")
+	server := testServer("system", "sample", "system")
 	server.Redaction = []redaction.Rule{
 		{Pattern: "REQ-[0-9]+", In: []string{redaction.Request}},
 		{Pattern: "RES-[0-9]+", In: []string{redaction.Response}},
@@ -365,7 +365,7 @@ func TestInvokeFor_RedactsAndRecords(t *testing.T) {
 		{Kinds: []string{"email"}, In: []string{redaction.Log}},
 	}
 	recorder := &memoryRecorder{}
-	g := start(t, gateway.Config{Recorder: recorder, Capabilities: agents}, server)
+	g := startGateway(t, gateway.Config{Recorder: recorder, Capabilities: agents}, server)
 	caller := &contract.Caller{Subject: "ana", AllScopes: true}
 	input := `{"text":"REQ-1 RES-2 LOG-3 bob@example.com"}`
 	result, err := g.InvokeFor(t.Context(), contract.Action{Action: "system.echo", Input: json.RawMessage(input)}, gateway.Invocation{Caller: caller})

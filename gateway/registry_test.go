@@ -26,9 +26,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// The operations on servers that connect lazily, so that only these change a status.
+// The servers connect lazily, so that only these operations change a status.
 func TestGateway_RegistryOperations(t *testing.T) {
-	g := start(t, gateway.Config{})
+	g := startGateway(t, gateway.Config{})
 	local := mcpfile.Server{ID: "memory", Transport: mcpfile.Stdio, Command: []string{"npx", "mcp-memory"}, Start: mcpfile.Lazy}
 	remote := mcpfile.Server{ID: "api", Transport: mcpfile.Auto, URL: "https://example.com/mcp", Start: mcpfile.Lazy}
 	for _, s := range []mcpfile.Server{local, remote} {
@@ -72,7 +72,7 @@ func TestGateway_RegistryOperations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := g.Get("memory"); ok {
-		t.Error("got the server that was removed")
+		t.Error("got the removed server, want none")
 	}
 	g.Reset()
 	if got := names(g); len(got) != 0 {
@@ -80,9 +80,9 @@ func TestGateway_RegistryOperations(t *testing.T) {
 	}
 }
 
-// A server that is registered reaches no private address unless the operator permits it,
-// and reads no variable.
-func TestRegister_IsGuarded(t *testing.T) {
+// A registered server reaches no private address unless the operator permits it, and reads no
+// environment variable.
+func TestRegister_RestrictsServers(t *testing.T) {
 	var requests atomic.Int32
 	handler := mcp.NewStreamableHTTPHandler(newSystem, nil)
 	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +91,7 @@ func TestRegister_IsGuarded(t *testing.T) {
 	}))
 	remote := mcpfile.Server{ID: "system", Transport: mcpfile.Auto, URL: server.URL}
 	plain := mcpfile.Server{ID: "rest", Transport: mcpfile.REST, URL: server.URL, Actions: []mcpfile.Action{{Name: "x"}}}
-	g := start(t, gateway.Config{MinBackoff: time.Hour})
+	g := startGateway(t, gateway.Config{MinBackoff: time.Hour})
 	for _, s := range []mcpfile.Server{remote, plain} {
 		if err := g.Register(s); err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestRegister_IsGuarded(t *testing.T) {
 		t.Errorf("got %d requests, want none", n)
 	}
 	lookup := func(string) (string, bool) { return "value", true }
-	permitting := start(t, gateway.Config{Lookup: lookup, Guard: egress.NewGuard(netip.MustParsePrefix("127.0.0.0/8"))})
+	permitting := startGateway(t, gateway.Config{Lookup: lookup, Guard: egress.NewGuard(netip.MustParsePrefix("127.0.0.0/8"))})
 	if err := permitting.Register(remote); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func checkServer(t *testing.T, g *gateway.Gateway, name string, want gateway.Ser
 	t.Helper()
 	got, ok := g.Get(name)
 	if !ok {
-		t.Fatalf("there is no server %s", name)
+		t.Fatalf("got no server %s", name)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("server (-want +got):\n%s", diff)
@@ -138,11 +138,11 @@ func names(g *gateway.Gateway) []string {
 	return list
 }
 
-// A server that starts lazily has no process until it is called.
+// A lazy server has no process until its first call.
 func TestGateway_ConnectsLazily(t *testing.T) {
-	lazy := self("system", "sample", "system")
+	lazy := testServer("system", "sample", "system")
 	lazy.Start = mcpfile.Lazy
-	g := start(t, gateway.Config{}, lazy)
+	g := startGateway(t, gateway.Config{}, lazy)
 	if s, _ := g.Get("system"); s.Status != gateway.StatusDisconnected || s.Error != "" {
 		t.Errorf("got %s (%s), want disconnected", s.Status, s.Error)
 	}
@@ -157,14 +157,14 @@ func TestGateway_ConnectsLazily(t *testing.T) {
 func TestGateway_ReportsRejectedCredential(t *testing.T) {
 	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	for _, transport := range []string{mcpfile.HTTP, mcpfile.SSE, mcpfile.Auto} {
-		g := start(t, gateway.Config{}, mcpfile.Server{ID: "a", Transport: transport, URL: server.URL})
+		g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "a", Transport: transport, URL: server.URL})
 		if s, _ := g.Get("a"); s.Status != gateway.StatusError || s.State != gateway.StateAuthRequired {
 			t.Errorf("%s: got %s, %s (%s), want error, auth_required", transport, s.Status, s.State, s.Error)
 		}
 	}
 }
 
-// Only what changed is connected anew.
+// Only changed servers are reconnected.
 func TestReload_ConnectsChangedServersOnly(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mcp.json")
 	load := func(content string) (*mcpfile.File, error) {
@@ -183,8 +183,8 @@ func TestReload_ConnectsChangedServersOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := start(t, gateway.Config{}, first.Servers...)
-	if err := g.Register(self("own", "sample", "system")); err != nil {
+	g := startGateway(t, gateway.Config{}, first.Servers...)
+	if err := g.Register(testServer("own", "sample", "system")); err != nil {
 		t.Fatal(err)
 	}
 	pids := map[string]string{}
@@ -216,7 +216,7 @@ func TestReload_ConnectsChangedServersOnly(t *testing.T) {
 		t.Errorf("got %v, want ACTION_NOT_FOUND for the removed server", err)
 	}
 
-	// Files that cannot be used change nothing.
+	// Invalid files change nothing.
 	for _, content := range []string{
 		`{"servers": [` + a, `{"servers": [` + a + "," + a + `]}`,
 		`{"servers": [{"id": "a.b", "command": "x", "actions": [{"name": "c"}]}, {"id": "a", "command": "x", "actions": [{"name": "b.c"}]}]}`,
@@ -228,23 +228,23 @@ func TestReload_ConnectsChangedServersOnly(t *testing.T) {
 			_, err = g.Reload(broken)
 		}
 		if err == nil {
-			t.Errorf("%s: got no error", content)
+			t.Errorf("%s: got no error, want one", content)
 		}
 		if diff := cmp.Diff(before, names(g)); diff != "" {
 			t.Errorf("%s: servers (-before +after):\n%s", content, diff)
 		}
 	}
 	if got := call(t, g, "a.pid", `{}`); got != pids["a"] {
-		t.Errorf("got process %s after broken files, want %s", got, pids["a"])
+		t.Errorf("got process %s after invalid files, want %s", got, pids["a"])
 	}
 }
 
-// A call in flight ends before its server does.
+// A call in flight ends before its server.
 func TestReload_DrainsCalls(t *testing.T) {
-	slow := self("d", "difficult", "-")
+	slow := testServer("d", "difficult", "-")
 	release := filepath.Join(t.TempDir(), "release")
 	slow.Env = map[string]string{"RELEASE": release}
-	g := start(t, gateway.Config{}, slow)
+	g := startGateway(t, gateway.Config{}, slow)
 	progress, result := make(chan struct{}), make(chan error, 1)
 	go func() {
 		_, err := g.InvokeFor(t.Context(), contract.Action{Action: "d.wait"}, gateway.Invocation{OnProgress: func(contract.ActionProgress) { close(progress) }})
@@ -275,8 +275,8 @@ func call(t *testing.T, g *gateway.Gateway, action, input string) string {
 	return strings.Trim(string(result.Content), `"`)
 }
 
-// Progress reaches the caller, one at a time and in order, and before the result.
-func TestInvoke_PassesProgressOn(t *testing.T) {
+// Progress reaches the caller in order and before the result.
+func TestInvoke_ForwardsProgress(t *testing.T) {
 	difficult := newDifficultServer()
 	provide := func(*http.Request) *mcp.Server { return difficult }
 	var want []contract.ActionProgress
@@ -284,12 +284,12 @@ func TestInvoke_PassesProgressOn(t *testing.T) {
 		want = append(want, contract.ActionProgress{Progress: float64(i + 1), Total: 3, Message: fmt.Sprintf("step %d", i+1)})
 	}
 	for _, server := range []mcpfile.Server{
-		self("d", "difficult", "-"),
+		testServer("d", "difficult", "-"),
 		{ID: "d", Transport: mcpfile.SSE, URL: serve(t, mcp.NewSSEHandler(provide, nil)).URL},
 		{ID: "d", Transport: mcpfile.HTTP, URL: serve(t, mcp.NewStreamableHTTPHandler(provide, nil)).URL},
 	} {
-		g := start(t, gateway.Config{}, server)
-		for range 50 { // a result that overtakes does not do so always
+		g := startGateway(t, gateway.Config{}, server)
+		for range 50 { // a result is not always sent before its progress
 			var got []contract.ActionProgress
 			result, err := g.InvokeFor(t.Context(), contract.Action{Action: "d.steps"}, gateway.Invocation{
 				OnProgress: func(p contract.ActionProgress) { got = append(got, p) },
@@ -304,8 +304,7 @@ func TestInvoke_PassesProgressOn(t *testing.T) {
 	}
 }
 
-// A server that answers but fails is degraded, and another one is preferred for its
-// capability.
+// A server that answers with failures is degraded, and another one is preferred for its capability.
 func TestGateway_ReportsDegradedServer(t *testing.T) {
 	failing := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
 	server := func(id string) mcpfile.Server {
@@ -314,7 +313,7 @@ func TestGateway_ReportsDegradedServer(t *testing.T) {
 			Actions: []mcpfile.Action{{Name: "x"}}, Breaker: mcpfile.Breaker{Failures: 2, OpenMS: 60_000},
 		}
 	}
-	g := start(t, gateway.Config{Capabilities: agents}, server("a"), server("b"))
+	g := startGateway(t, gateway.Config{Capabilities: agents}, server("a"), server("b"))
 	if b, err := g.Bind("gis", "gis:radius_query"); err != nil || b.Server != "a" {
 		t.Errorf("got %+v, %v, want the server a", b, err)
 	}
@@ -329,12 +328,12 @@ func TestGateway_ReportsDegradedServer(t *testing.T) {
 	}
 }
 
-// The server is notified when the caller cancels.
+// The server is notified if the caller cancels.
 func TestInvoke_CancelsOverStdio(t *testing.T) {
-	server := self("d", "difficult", "-")
+	server := testServer("d", "difficult", "-")
 	cancelled := filepath.Join(t.TempDir(), "cancelled")
 	server.Env = map[string]string{"CANCELLED": cancelled}
-	g := start(t, gateway.Config{}, server)
+	g := startGateway(t, gateway.Config{}, server)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() {
@@ -344,7 +343,7 @@ func TestInvoke_CancelsOverStdio(t *testing.T) {
 	if err := testkit.Receive(t, result); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
-	testkit.Eventually(t, "the tool sees that it was cancelled", func() bool {
+	testkit.Eventually(t, "the tool is cancelled", func() bool {
 		_, err := os.Stat(cancelled)
 		return err == nil
 	})

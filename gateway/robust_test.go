@@ -25,10 +25,10 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// A server that ends at once is started at most 12 times in 5 minutes. The delays between
-// the attempts are added up instead of waited for.
+// A server that ends at once is started at most 12 times in 5 minutes. The test adds up the delays
+// between the attempts instead of waiting.
 func TestGateway_CrashLoopStartsFewProcesses(t *testing.T) {
-	crash := self("crash", "crash", "-")
+	crash := testServer("crash", "crash", "-")
 	starts := filepath.Join(t.TempDir(), "starts")
 	crash.Env = map[string]string{"STARTS": starts}
 	var elapsed time.Duration
@@ -39,7 +39,7 @@ func TestGateway_CrashLoopStartsFewProcesses(t *testing.T) {
 			<-ctx.Done()
 		}
 	})
-	start(t, cfg, crash)
+	startGateway(t, cfg, crash)
 	testkit.WaitClosed(t, ended)
 	data, err := os.ReadFile(starts)
 	if err != nil {
@@ -50,19 +50,19 @@ func TestGateway_CrashLoopStartsFewProcesses(t *testing.T) {
 	}
 }
 
-// After 100 reloads no file is open and no process runs that was not needed before.
+// After 100 reloads the number of open files and processes is the same.
 func TestReload_LeaksNothing(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("the system does not list open files")
 	}
 	server := serve(t, mcp.NewStreamableHTTPHandler(newSystem, nil))
 	file := func(n int) *mcpfile.File {
-		local := self("local", "sample", "system")
+		local := testServer("local", "sample", "system")
 		local.Env = map[string]string{"N": strconv.Itoa(n)}
 		remote := mcpfile.Server{ID: "remote", Transport: mcpfile.HTTP, URL: server.URL, Headers: map[string]string{"X-N": strconv.Itoa(n)}}
-		return &mcpfile.File{Servers: []mcpfile.Server{local, remote, self("same", "sample", "system")}}
+		return &mcpfile.File{Servers: []mcpfile.Server{local, remote, testServer("same", "sample", "system")}}
 	}
-	g := start(t, gateway.Config{}, file(0).Servers...)
+	g := startGateway(t, gateway.Config{}, file(0).Servers...)
 	reload := func(n int) {
 		t.Helper()
 		if _, err := g.Reload(file(n)); err != nil {
@@ -78,21 +78,21 @@ func TestReload_LeaksNothing(t *testing.T) {
 	for n := 2; n <= 31; n++ {
 		reload(n)
 	}
-	testkit.Eventually(t, "no process is left", func() bool { return len(descendants(t)) == children })
-	// A few connections of the HTTP client and server are open at each moment.
-	testkit.Eventually(t, "no file is left open", func() bool { return openFiles(t) <= files+5 })
+	testkit.Eventually(t, "the replaced processes have ended", func() bool { return len(descendants(t)) == children })
+	// A few connections of the HTTP client and server may be open at any moment.
+	testkit.Eventually(t, "the files are closed", func() bool { return openFiles(t) <= files+5 })
 	g.Reset()
-	testkit.Eventually(t, "no process is left after Reset", func() bool { return len(descendants(t)) == 0 })
+	testkit.Eventually(t, "the processes have ended after Reset", func() bool { return len(descendants(t)) == 0 })
 }
 
 func TestClose_LeavesNoProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("the system does not list processes")
 	}
-	silent := self("b", "silent", "-")
+	silent := testServer("b", "silent", "-")
 	silent.Timeouts.Connect = 300
 	t.Run("open", func(t *testing.T) {
-		g := start(t, gateway.Config{}, self("a", "difficult", "-"), silent, self("c", "crash", "-"))
+		g := startGateway(t, gateway.Config{}, testServer("a", "difficult", "-"), silent, testServer("c", "crash", "-"))
 		if err := syscall.Kill(pidOfServer(t, g, "a"), syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -120,8 +120,7 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// descendants returns the processes below this one. Those that nobody has waited for yet
-// are included.
+// descendants returns the child processes of this one and their children, including zombies.
 func descendants(t *testing.T) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -155,17 +154,17 @@ func descendants(t *testing.T) []int {
 	return found
 }
 
-// A call that may have been executed is not sent again, whatever breaks.
+// A call that may have been executed is not sent again, for any failure.
 func TestInvoke_ExecutesAtMostOnce(t *testing.T) {
 	t.Parallel()
 	for _, failure := range []string{"exit", "hang", "stop"} {
 		t.Run(failure, func(t *testing.T) {
 			t.Parallel()
 			executed := filepath.Join(t.TempDir(), "executed")
-			server := self("d", "difficult", "-")
+			server := testServer("d", "difficult", "-")
 			server.Timeouts.Call = 500
 			server.Env = map[string]string{"EXECUTED": executed}
-			g := start(t, gateway.Config{MinBackoff: time.Millisecond}, server)
+			g := startGateway(t, gateway.Config{MinBackoff: time.Millisecond}, server)
 			_, err := g.Invoke(t.Context(), contract.Action{Action: "d.count", Input: json.RawMessage(fmt.Sprintf(`{"then":%q}`, failure))})
 			if codeOf(err) != "OUTCOME_UNKNOWN" {
 				t.Errorf("got %v, want OUTCOME_UNKNOWN", err)
@@ -192,7 +191,7 @@ func TestInvoke_ExecutesAtMostOnce(t *testing.T) {
 			}
 			handler.ServeHTTP(w, r)
 		}))
-		g := start(t, gateway.Config{MinBackoff: time.Millisecond}, mcpfile.Server{ID: "system", Transport: mcpfile.HTTP, URL: server.URL})
+		g := startGateway(t, gateway.Config{MinBackoff: time.Millisecond}, mcpfile.Server{ID: "system", Transport: mcpfile.HTTP, URL: server.URL})
 		_, err := g.Invoke(t.Context(), contract.Action{Action: "system.count"})
 		if codeOf(err) != "OUTCOME_UNKNOWN" {
 			t.Errorf("got %v, want OUTCOME_UNKNOWN", err)
@@ -203,7 +202,7 @@ func TestInvoke_ExecutesAtMostOnce(t *testing.T) {
 	})
 }
 
-// discard is a response that is lost.
+// discard is a ResponseWriter whose response is lost.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
@@ -230,10 +229,10 @@ func countLines(t *testing.T, file string) int {
 	return bytes.Count(data, []byte("\n"))
 }
 
-// Secrets of the environment, the headers and the arguments are in nothing that is shown.
-func TestGateway_ShowsNoSecret(t *testing.T) {
+// Secrets of the environment, the headers and the arguments are in no output.
+func TestGateway_RevealsNoSecret(t *testing.T) {
 	const canary = "canary-1"
-	crash := self("crash", "crash", "--api-key", "other-canary-1")
+	crash := testServer("crash", "crash", "--api-key", "other-canary-1")
 	crash.Env = map[string]string{"CRASH_TOKEN": "env-canary-1 other-canary-1", "NAME": "env-canary-1"}
 	echoing := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprint(r.Header), http.StatusBadRequest)
@@ -245,7 +244,7 @@ func TestGateway_ShowsNoSecret(t *testing.T) {
 	rest := mcpfile.Server{ID: "rest", Transport: mcpfile.REST, URL: "http://" + testkit.RefusingAddress + "/?key=${CANARY}", Actions: []mcpfile.Action{{Name: "x"}}}
 	refusing := mcpfile.Server{ID: "refusing", Transport: mcpfile.HTTP, URL: "http://" + testkit.RefusingAddress + "/?key=" + canary}
 	lookup := func(name string) (string, bool) { return canary, name == "CANARY" }
-	g := start(t, gateway.Config{Lookup: lookup, MinBackoff: time.Hour}, crash, remote, rest, refusing)
+	g := startGateway(t, gateway.Config{Lookup: lookup, MinBackoff: time.Hour}, crash, remote, rest, refusing)
 	shown, err := json.Marshal(g.Servers())
 	if err != nil {
 		t.Fatal(err)
@@ -257,13 +256,13 @@ func TestGateway_ShowsNoSecret(t *testing.T) {
 	}
 	for _, text := range texts {
 		if strings.Contains(text, canary) {
-			t.Errorf("a secret is shown: %s", text)
+			t.Errorf("got a secret in: %s", text)
 		}
 	}
 }
 
-// Hostile definitions are reported and cannot be called. The others can, and the process
-// survives.
+// Hostile definitions are reported and cannot be called. The other tools can be called, and the
+// process continues.
 func TestGateway_ReportsHostileDefinitions(t *testing.T) {
 	const object = `{"type":"object"}`
 	tools := map[string]string{
@@ -299,7 +298,7 @@ func TestGateway_ReportsHostileDefinitions(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, request.ID, answer)
 	}))
-	g := start(t, gateway.Config{MinBackoff: time.Hour}, mcpfile.Server{ID: "h", Transport: mcpfile.HTTP, URL: server.URL})
+	g := startGateway(t, gateway.Config{MinBackoff: time.Hour}, mcpfile.Server{ID: "h", Transport: mcpfile.HTTP, URL: server.URL})
 	for name := range tools {
 		_, err := g.Invoke(t.Context(), contract.Action{Action: "h." + name, Input: json.RawMessage(`{"a":{}}`)})
 		want := "SERVER_UNAVAILABLE"

@@ -21,8 +21,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// scriptedServer is a server over streamable HTTP that answers what a test requires. Its
-// sessions expire when the test requires it.
+// scriptedServer is a server over streamable HTTP whose replies and session expiry are set by a
+// test.
 type scriptedServer struct {
 	t    *testing.T
 	url  string
@@ -103,13 +103,13 @@ func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reply sends a JSON-RPC response with the member.
+// reply sends a JSON-RPC response with this member.
 func reply(w http.ResponseWriter, id json.RawMessage, member string) {
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, id, member)
 }
 
-// sessionPrefix begins the ids of sessions.
+// sessionPrefix is the prefix of session ids.
 const sessionPrefix = "session-"
 
 const emptyResult = `"result":{"content":[]}`
@@ -118,9 +118,8 @@ func echo(text string) contract.Action {
 	return contract.Action{Action: "s.echo", Input: json.RawMessage(fmt.Sprintf(`{"text":%q}`, text))}
 }
 
-// A call that the server executes is not made again because its session expires meanwhile,
-// and is not reported as one that was not made.
-func TestInvoke_CallInFlightWhenSessionExpires(t *testing.T) {
+// If a session expires during a call, the call is not sent again and is not reported as unsent.
+func TestInvoke_CallInFlightAtSessionExpiry(t *testing.T) {
 	for name, begin := range map[string]func(w http.ResponseWriter){
 		"JSON": func(http.ResponseWriter) {},
 		"event stream": func(w http.ResponseWriter) {
@@ -140,7 +139,7 @@ func TestInvoke_CallInFlightWhenSessionExpires(t *testing.T) {
 				}
 				reply(w, id, emptyResult)
 			}
-			g := start(t, gateway.Config{MinBackoff: time.Millisecond}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url})
+			g := startGateway(t, gateway.Config{MinBackoff: time.Millisecond}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url})
 			first := make(chan error, 1)
 			go func() {
 				_, err := g.Invoke(t.Context(), echo("first"))
@@ -149,33 +148,32 @@ func TestInvoke_CallInFlightWhenSessionExpires(t *testing.T) {
 			testkit.WaitClosed(t, arrived)
 			s.expire()
 			if _, err := g.Invoke(t.Context(), echo("second")); err != nil {
-				t.Errorf("the call that the server rejects: got %v, want it repeated in a new session", err)
+				t.Errorf("rejected call: got %v, want it repeated in a new session", err)
 			}
 			close(release)
 			err := testkit.Receive(t, first)
 			if codeOf(err) != contract.ActionOutcomeUnknown {
-				t.Fatalf("the call in flight: got %v, want %s", err, contract.ActionOutcomeUnknown)
+				t.Fatalf("call in flight: got %v, want %s", err, contract.ActionOutcomeUnknown)
 			}
 			if text := err.Error(); strings.Contains(text, sessionPrefix) {
-				t.Errorf("got %q, want no id of a session", text)
+				t.Errorf("got %q, want no session id", text)
 			}
 			if n := s.executions("first"); n != 1 {
-				t.Errorf("the call in flight was executed %d times, want once", n)
+				t.Errorf("got %d executions of the call in flight, want 1", n)
 			}
 		})
 	}
 }
 
-// A server whose sessions expire is connected again as often as that happens, and calls
-// wait for it.
-func TestInvoke_OpensExpiredSessionsAgain(t *testing.T) {
+// A server whose sessions expire is reconnected each time, and calls wait for the new session.
+func TestInvoke_ReopensExpiredSessions(t *testing.T) {
 	s := newScriptedServer(t)
 	s.call = func(w http.ResponseWriter, _ string, id json.RawMessage) { reply(w, id, emptyResult) }
 	var longest atomic.Int64
 	cfg := gateway.Config{MinBackoff: time.Nanosecond}.WithWait(func(_ context.Context, d time.Duration) {
 		longest.Store(max(longest.Load(), int64(d))) // only one goroutine waits
 	})
-	g := start(t, cfg, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url})
+	g := startGateway(t, cfg, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url})
 	for n := range 5 {
 		if _, err := g.Invoke(t.Context(), echo(fmt.Sprint(n))); err != nil {
 			t.Errorf("call %d: %v", n, err)
@@ -183,17 +181,17 @@ func TestInvoke_OpensExpiredSessionsAgain(t *testing.T) {
 		s.expire()
 	}
 	if got := longest.Load(); got > 1 {
-		t.Errorf("waited up to %d times the shortest delay, want no increase", got)
+		t.Errorf("got a delay of %d times the shortest one, want no increase", got)
 	}
 }
 
-// A result that is none of a tool is reported as such: the tool was executed, and would
-// answer the same again.
+// An invalid result is reported as such and not requested again, because the tool was executed and
+// would return the same.
 func TestInvoke_InvalidResults(t *testing.T) {
 	s := newScriptedServer(t)
 	var next atomic.Pointer[string]
 	s.call = func(w http.ResponseWriter, _ string, id json.RawMessage) { reply(w, id, *next.Load()) }
-	g := start(t, gateway.Config{}, mcpfile.Server{
+	g := startGateway(t, gateway.Config{}, mcpfile.Server{
 		ID: "s", Transport: mcpfile.HTTP, URL: s.url, Retry: &mcpfile.Retry{Retries: 2, MinMS: 1},
 	})
 	for result, want := range map[string]string{
@@ -213,13 +211,13 @@ func TestInvoke_InvalidResults(t *testing.T) {
 			t.Errorf("%s: got %v, want %s with %q", result, err, contract.ActionBadResult, want)
 		}
 		if n := s.executions(result); n != 1 {
-			t.Errorf("%s: executed %d times, want once", result, n)
+			t.Errorf("%s: got %d executions, want 1", result, n)
 		}
 	}
 }
 
-// After a session has failed, its calls are not sent, and the error states that.
-func TestSession_SendsNothingAfterItFailed(t *testing.T) {
+// After a session has failed, its calls are not sent, and the error states this.
+func TestSession_SendsNothingAfterFailure(t *testing.T) {
 	s := newScriptedServer(t)
 	s.call = func(w http.ResponseWriter, _ string, _ json.RawMessage) {
 		w.Header().Set("Content-Type", "application/json")
@@ -234,11 +232,11 @@ func TestSession_SendsNothingAfterItFailed(t *testing.T) {
 	for n, wantNotSent := range []bool{false, true} {
 		_, err := session.Call(t.Context(), "echo", json.RawMessage(`{"text":"x"}`), nil)
 		if failure, ok := errors.AsType[*mcpclient.CallError](err); !ok || failure.NotSent != wantNotSent {
-			t.Errorf("call %d: got %#v, want one that was not sent: %v", n, err, wantNotSent)
+			t.Errorf("call %d: got %#v, want an error for an unsent call: %v", n, err, wantNotSent)
 		}
 	}
 	if n := s.executions("x"); n != 1 {
-		t.Errorf("the server got %d calls, want 1", n)
+		t.Errorf("got %d calls at the server, want 1", n)
 	}
 }
 

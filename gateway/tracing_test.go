@@ -17,9 +17,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakeotlp"
 )
 
-// A server gets the span of the call as the parent of its own, in the message and, over
-// HTTP, in a header.
-func TestInvoke_PassesTraceOn(t *testing.T) {
+// A server gets the span of the call as the parent of its own span, in the message and, over HTTP,
+// in a header.
+func TestInvoke_PropagatesTrace(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	tel, err := telemetry.New(telemetry.Config{Tracing: telemetry.TracingConfig{Endpoint: receiver.URL + "/v1/traces", Ratio: 1}})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestInvoke_PassesTraceOn(t *testing.T) {
 			return &mcp.CallToolResult{}, nil
 		})
 	url := serve(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)).URL
-	g := start(t, gateway.Config{}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: url})
+	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: url})
 	ctx, span := tel.Tracer().StartServerSpan(t.Context(), "POST /", "", "")
 	if _, err := g.Invoke(ctx, contract.Action{Action: "s.x"}); err != nil {
 		t.Fatal(err)

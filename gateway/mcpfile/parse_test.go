@@ -39,7 +39,7 @@ func TestLoad_FormatsAreEquivalent(t *testing.T) {
 	}
 }
 
-// The examples of the specifications of the formats load unchanged.
+// The examples in the specifications of the formats are valid.
 func TestLoad_Examples(t *testing.T) {
 	plugins := load(t, "testdata/plugins_example.json")
 	want := []string{`testdata/plugins_example.json:7:15: the credential of server "weather" is sent in clear text: use https`}
@@ -72,43 +72,43 @@ func TestParse_Errors(t *testing.T) {
 		name, file string
 		want       []string
 	}{
-		{"nothing", ``, []string{"m.json:1:1: the file is not JSON: it is empty"}},
-		{"no JSON", "{\n  \"servers\": [}\n", []string{"m.json:2:15: the file is not JSON: invalid character '}' at start of value"}},
-		{"no JSON further on", "{\n  \"servers\": [\n    {\"id\": \"a\",\n     /* b */ x}]}\n", []string{"m.json:4:14: the file is not JSON: invalid character 'x' at start of string (expecting '\"')"}},
-		{"half a file", "{\n  \"servers\": [\n", []string{"m.json:3:1: the file is not JSON: the text ends too early"}},
-		{"a list", `[]`, []string{"m.json:1:1: the file must be an object, got an array"}},
-		{"another file", `{"name": {"a": 1}, "version": {}}`, []string{
+		{"empty", ``, []string{"m.json:1:1: the file is not JSON: it is empty"}},
+		{"not JSON", "{\n  \"servers\": [}\n", []string{"m.json:2:15: the file is not JSON: invalid character '}' at start of value"}},
+		{"invalid JSON further on", "{\n  \"servers\": [\n    {\"id\": \"a\",\n     /* b */ x}]}\n", []string{"m.json:4:14: the file is not JSON: invalid character 'x' at start of string (expecting '\"')"}},
+		{"truncated", "{\n  \"servers\": [\n", []string{"m.json:3:1: the file is not JSON: the text ends too early"}},
+		{"array", `[]`, []string{"m.json:1:1: the file must be an object, got an array"}},
+		{"other file", `{"name": {"a": 1}, "version": {}}`, []string{
 			`m.json:1:1: this is no registry of MCP servers; expected one of these: {"servers": [...]}, {"servers": {...}}, {"mcpServers": {...}}, {"mcp": {...}}, {"plugins": [...]}`,
 		}},
 		{"two formats", `{"servers": [], "mcpServers": {}}`, []string{"m.json:1:31: servers and mcpServers are different formats: use one of them"}},
-		{"a version", `{"servers": [], "version": "2.0"}`, []string{`m.json:1:28: version "2.0" is not supported; use 1.0`}},
-		{"a key", `{"servers": [{"id": "a", "comand": "x", "url": "http://h/"}]}`, []string{`m.json:1:36: unknown key "comand"; did you mean "command"?`}},
-		{"the key command", `{"servers": [{"id": "a", "comand": "x", "args": ["y"]}]}`, []string{`m.json:1:36: unknown key "comand"; did you mean "command"?`}},
-		{"the key command of stdio", `{"servers": [{"id": "a", "type": "stdio", "comand": "x"}]}`, []string{`m.json:1:53: unknown key "comand"; did you mean "command"?`}},
-		{"the key command of another program", `{"mcpServers": {"a": {"comand": "x"}}}`, []string{`m.json:1:33: unknown key "comand"; did you mean "command"?`}},
-		{"the key url", `{"servers": [{"id": "a", "type": "http", "ulr": "http://h/"}]}`, []string{`m.json:1:49: unknown key "ulr"; did you mean "url"?`}},
-		{"another key and no url", `{"servers": [{"id": "a", "hedaers": {}}]}`, []string{`m.json:1:14: server "a" needs a url`, `m.json:1:37: unknown key "hedaers"; did you mean "headers"?`}},
-		{"a key of an action", `{"plugins": [{"id": "a", "endpoint": "http://h/", "actions": [{"name": "a.b", "timeout": 1, "zzzzzz": 1}]}]}`, []string{
+		{"unsupported version", `{"servers": [], "version": "2.0"}`, []string{`m.json:1:28: version "2.0" is not supported; use 1.0`}},
+		{"unknown key", `{"servers": [{"id": "a", "comand": "x", "url": "http://h/"}]}`, []string{`m.json:1:36: unknown key "comand"; did you mean "command"?`}},
+		{"unknown key like command", `{"servers": [{"id": "a", "comand": "x", "args": ["y"]}]}`, []string{`m.json:1:36: unknown key "comand"; did you mean "command"?`}},
+		{"unknown key like command, stdio", `{"servers": [{"id": "a", "type": "stdio", "comand": "x"}]}`, []string{`m.json:1:53: unknown key "comand"; did you mean "command"?`}},
+		{"unknown key like command, mcpServers", `{"mcpServers": {"a": {"comand": "x"}}}`, []string{`m.json:1:33: unknown key "comand"; did you mean "command"?`}},
+		{"unknown key like url", `{"servers": [{"id": "a", "type": "http", "ulr": "http://h/"}]}`, []string{`m.json:1:49: unknown key "ulr"; did you mean "url"?`}},
+		{"unknown key and no url", `{"servers": [{"id": "a", "hedaers": {}}]}`, []string{`m.json:1:14: server "a" needs a url`, `m.json:1:37: unknown key "hedaers"; did you mean "headers"?`}},
+		{"unknown key of an action", `{"plugins": [{"id": "a", "endpoint": "http://h/", "actions": [{"name": "a.b", "timeout": 1, "zzzzzz": 1}]}]}`, []string{
 			`m.json:1:90: unknown key "timeout"; did you mean "timeout_ms"?`,
 			`m.json:1:103: unknown key "zzzzzz"; known here: name, description, input_schema, output_schema, timeout_ms, retry, rate_limit`,
 		}},
-		{"a key twice", "{\"mcp\": {\n\"a\": {\"type\": \"remote\", \"url\": \"http://h/\"},\n\"a\": {}}}", []string{`m.json:2:6: a name "a" appears more than once`}},
+		{"duplicate key", "{\"mcp\": {\n\"a\": {\"type\": \"remote\", \"url\": \"http://h/\"},\n\"a\": {}}}", []string{`m.json:2:6: a name "a" appears more than once`}},
 		{"headers", `{"servers": [{"id": "a", "url": "http://h/", "headers": {"": "x", "A B": "x", "C": "a\nb", "D": "${D}\t"}, "auth": {"type": "header", "header": "X:", "env": "E"}}]}`, []string{
 			`m.json:1:62: "" is not the name of a header`, `m.json:1:74: "A B" is not the name of a header`,
 			`m.json:1:84: the value of the header C contains a control character`, `m.json:1:145: "X:" is not the name of a header`,
 		}},
-		{"an id twice in one line", `{"servers": [{"id": "a", "url": "http://h/"}, {"id": "a", "url": "http://i/"}]}`, []string{`m.json:1:47: server "a" is already declared in line 1`}},
-		{"an id twice", "{\"servers\": [\n{\"id\": \"a\", \"url\": \"http://h/\"},\n{\"id\": \"a\", \"url\": \"http://i/\"}]}", []string{`m.json:3:1: server "a" is already declared in line 2`}},
-		{"an ambiguous action", `{"plugins": [{"id": "a.b", "endpoint": "http://h/", "actions": [{"name": "c"}]},
+		{"duplicate id on one line", `{"servers": [{"id": "a", "url": "http://h/"}, {"id": "a", "url": "http://i/"}]}`, []string{`m.json:1:47: server "a" is already declared in line 1`}},
+		{"duplicate id", "{\"servers\": [\n{\"id\": \"a\", \"url\": \"http://h/\"},\n{\"id\": \"a\", \"url\": \"http://i/\"}]}", []string{`m.json:3:1: server "a" is already declared in line 2`}},
+		{"ambiguous action", `{"plugins": [{"id": "a.b", "endpoint": "http://h/", "actions": [{"name": "c"}]},
 {"id": "a", "endpoint": "http://h/", "actions": [{"name": "b.c"}]}]}`, []string{
 			`m.json:2:1: action "a.b.c" is declared by the servers "a.b" and "a": rename one of them`,
 		}},
 		{"no id", `{"servers": [{"url": "http://h/"}]}`, []string{"m.json:1:14: the server has no id"}},
-		{"an invisible id", `{"mcpServers": {"a\u0007": {"url": "http://h/"}}}`, []string{`m.json:1:28: the id "a\a" must not contain control characters, or blanks at its ends`}},
+		{"control character in an id", `{"mcpServers": {"a\u0007": {"url": "http://h/"}}}`, []string{`m.json:1:28: the id "a\a" must not contain control characters, or blanks at its ends`}},
 		{"no command", `{"servers": [{"id": "a", "transport": "stdio"}]}`, []string{`m.json:1:14: server "a" needs a command`}},
 		{"no url", `{"servers": [{"id": "a", "transport": "sse"}]}`, []string{`m.json:1:14: server "a" needs a url`}},
-		{"both", `{"servers": [{"id": "a", "command": "x", "url": "http://h/"}]}`, []string{`m.json:1:14: server "a" has both a command and a url: remove one of them`}},
-		{"a scheme", `{"servers": [{"id": "a", "url": "ftp://h/"}]}`, []string{"m.json:1:33: url must be an absolute http or https URL"}},
+		{"command and url", `{"servers": [{"id": "a", "command": "x", "url": "http://h/"}]}`, []string{`m.json:1:14: server "a" has both a command and a url: remove one of them`}},
+		{"scheme", `{"servers": [{"id": "a", "url": "ftp://h/"}]}`, []string{"m.json:1:33: url must be an absolute http or https URL"}},
 		{"a transport", `{"servers": [{"id": "a", "transport": "grpc", "url": "http://h/"}]}`, []string{
 			`m.json:1:39: transport "grpc" is not supported; known are stdio, http, streamable-http, sse, rest, local, remote`,
 		}},
@@ -185,8 +185,8 @@ func TestParse_Warnings(t *testing.T) {
 	}
 }
 
-// Tools that are not in the file may collide: whether they do is known later.
-func TestParse_WarnsOfNamesThatMayBeAmbiguous(t *testing.T) {
+// Tools that are not in the file may have the same name, which is only known after connecting.
+func TestParse_WarnsOfPossiblyAmbiguousNames(t *testing.T) {
 	f, err := mcpfile.Parse("m.json", []byte(`{"servers": [
 {"id": "a.b", "url": "http://h/"},
 {"id": "a", "url": "http://i/"},
@@ -206,7 +206,7 @@ func TestParse_WarnsOfNamesThatMayBeAmbiguous(t *testing.T) {
 	}
 }
 
-// What is shown of a server contains no value that can be a secret.
+// The public description of a server contains no value that can be a secret.
 func TestServer_Public(t *testing.T) {
 	f, err := mcpfile.Parse("m.json", []byte(`{"mcp": {
 "local": {"type": "local", "command": ["run", "--token=canary"], "environment": {"A": "canary"}, "timeout": 5000},
@@ -224,7 +224,7 @@ func TestServer_Public(t *testing.T) {
 }
 
 // A map may contain a server whose name is the key of another format.
-func TestParse_ServerWithTheNameOfAFormat(t *testing.T) {
+func TestParse_ServerNamedLikeFormat(t *testing.T) {
 	for _, name := range []string{"mcp", "servers"} {
 		f, err := mcpfile.Parse("m.json", []byte(`{"`+name+`": {"type": "remote", "url": "http://h/"}}`))
 		if err != nil {
@@ -256,14 +256,14 @@ func TestExpand(t *testing.T) {
 		t.Errorf("expanded (-want +got):\n%s", diff)
 	}
 	if text := got.Hide("secret-1 secret-2 literal-key /home/someone"); text != "<redacted> <redacted> <redacted> /home/someone" {
-		t.Errorf("got %q, want the credentials hidden and the directory shown", text)
+		t.Errorf("got %q, want the credentials redacted and the directory unchanged", text)
 	}
 	if s.Env["B"] != "${TOKEN}-${HOME}" || s.Command[1] != "${DIR}/x" {
 		t.Errorf("got %+v, want the declaration unchanged", s)
 	}
 }
 
-func TestExpand_NamesWhatIsNotSet(t *testing.T) {
+func TestExpand_ReportsUnsetVariables(t *testing.T) {
 	s := mcpfile.Server{ID: "a", URL: "http://${HOST}/${input:id}", Headers: map[string]string{"X": "${HOST}"}, Auth: &mcpfile.Auth{Type: "bearer", Env: "EMPTY"}}
 	_, err := s.Expand(func(name string) (string, bool) { return "", name == "EMPTY" })
 	if want := "environment variables HOST, input:id, EMPTY are not set"; err == nil || err.Error() != want {
@@ -280,8 +280,8 @@ func load(t *testing.T, path string) *mcpfile.File {
 	return f
 }
 
-// FuzzParse checks that what is accepted stays the same when it is written in the
-// format servers and read again.
+// FuzzParse checks that accepted servers stay the same when they are encoded in the format servers
+// and parsed again.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"same_servers", "same_plugins", "same_map", "same_bare_map", "same_mcpServers", "same_vscode", "plugins_example", "servers_example"} {
 		data, err := os.ReadFile("testdata/" + name + ".json")

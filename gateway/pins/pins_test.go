@@ -28,7 +28,7 @@ func TestGuard_Stores(t *testing.T) {
 			trusting, strict := newGuard(t, pins.FirstUse, s), newGuard(t, pins.Approve, s)
 			check(t, strict, second, false) // unknown
 			check(t, trusting, first, true)
-			check(t, strict, first, true) // pinned by the other
+			check(t, strict, first, true) // pinned by the other guard
 			check(t, trusting, second, false)
 			check(t, trusting, first, true)
 			if err := strict.Pin(t.Context(), "weather.query", second); err != nil {
@@ -50,7 +50,7 @@ func TestGuard_Stores(t *testing.T) {
 		})
 	}
 	if _, err := pins.NewGuard("always", nil); err == nil {
-		t.Error("got no error for an unknown mode")
+		t.Error("got no error for an unknown mode, want one")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestInspect(t *testing.T) {
 		}
 		found := pins.Inspect(raw)
 		if len(found) == 0 || found[0].Pointer != "/input_schema/properties/a/description" {
-			t.Errorf("%s: got %+v, want a finding with its place", name, found)
+			t.Errorf("%s: got %+v, want a finding with its position", name, found)
 		}
 	}
 	for _, text := range []string{
@@ -146,7 +146,7 @@ func FuzzDiff(f *testing.F) {
 		}
 		for _, line := range pins.Diff(a, b) {
 			if strings.ContainsAny(line, "\n\r\u200b\u202e") {
-				t.Errorf("line %q is not readable", line)
+				t.Errorf("got unreadable line %q", line)
 			}
 		}
 	})

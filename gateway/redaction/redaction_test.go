@@ -18,17 +18,17 @@ func TestRules_JSON(t *testing.T) {
 		in, want string
 	}{
 		{"a path", redaction.Rule{Path: "/a/b"}, `{"a":{"b":1,"c":2},"b":3}`, `{"a":{"b":"<redacted>","c":2},"b":3}`},
-		{"a path with a wildcard", redaction.Rule{Path: "/list/*/id", Replace: "x"}, `{"list":[{"id":1},{"id":2,"n":3}]}`, `{"list":[{"id":"x"},{"id":"x","n":3}]}`},
-		{"a path with a slash", redaction.Rule{Path: "/a~1b"}, `{"a/b":{"c":1}}`, `{"a/b":"<redacted>"}`},
+		{"path with a wildcard", redaction.Rule{Path: "/list/*/id", Replace: "x"}, `{"list":[{"id":1},{"id":2,"n":3}]}`, `{"list":[{"id":"x"},{"id":"x","n":3}]}`},
+		{"path with a slash", redaction.Rule{Path: "/a~1b"}, `{"a/b":{"c":1}}`, `{"a/b":"<redacted>"}`},
 		{"a key", redaction.Rule{Key: "budget_id"}, `{"x":[{"Budget_ID":{"a":1}}],"y":"budget_id"}`, `{"x":[{"Budget_ID":"<redacted>"}],"y":"budget_id"}`},
 		{"a pattern", redaction.Rule{Pattern: `BUD-\d+`, Replace: "$1"}, `["BUD-12 and BUD-13", 7]`, `["$1 and $1",7]`},
-		{"a pattern for numbers", redaction.Rule{Pattern: `^12345$`}, `[12345,123456]`, `["<redacted>",123456]`},
-		{"JSON in a text", redaction.Rule{Key: "id"}, `[{"type":"text","text":"{\"id\": 7, \"n\": 1}"}]`, `[{"text":"{\"id\":\"<redacted>\",\"n\":1}","type":"text"}]`},
-		{"a path in JSON in a text", redaction.Rule{Path: "/id"}, `"{\"id\":7}"`, `"{\"id\":\"<redacted>\"}"`},
+		{"pattern for numbers", redaction.Rule{Pattern: `^12345$`}, `[12345,123456]`, `["<redacted>",123456]`},
+		{"JSON in a string", redaction.Rule{Key: "id"}, `[{"type":"text","text":"{\"id\": 7, \"n\": 1}"}]`, `[{"text":"{\"id\":\"<redacted>\",\"n\":1}","type":"text"}]`},
+		{"path in JSON in a string", redaction.Rule{Path: "/id"}, `"{\"id\":7}"`, `"{\"id\":\"<redacted>\"}"`},
 		{"personal data", redaction.Rule{Kinds: []string{"email"}}, `{"to":"bob@example.com"}`, `{"to":"[EMAIL_1]"}`},
 		{"all kinds", redaction.Rule{Kinds: []string{"all"}}, `{"password":"hunter2-x9"}`, `{"password":"[SECRET_1]"}`},
 		{"large numbers", redaction.Rule{Key: "x"}, `{"n":12345678901234567890}`, `{"n":12345678901234567890}`},
-		{"a duplicate name", redaction.Rule{Key: "x"}, `{"x":1,"x":2}`, `"<redacted>"`},
+		{"duplicate name", redaction.Rule{Key: "x"}, `{"x":1,"x":2}`, `"<redacted>"`},
 		{"too deep", redaction.Rule{Key: "x"}, strings.Repeat("[", 3) + strings.Repeat("]", 3), "[[[]]]"},
 	}
 	for _, tt := range tests {
@@ -63,7 +63,7 @@ func TestRules_Text(t *testing.T) {
 		}
 	}
 	if none := new(redaction.Rules); none.Text(redaction.Log, "BUD-7") != "BUD-7" || none.Has(redaction.Log) {
-		t.Error("rules without a rule change a text")
+		t.Error("got a text changed by empty rules, want it unchanged")
 	}
 }
 
@@ -83,8 +83,7 @@ func TestCompile_Errors(t *testing.T) {
 	}
 }
 
-// FuzzRules checks that a result of any server stays JSON and keeps no member that a rule
-// names.
+// FuzzRules checks that any result stays JSON and contains no member that a rule names.
 func FuzzRules(f *testing.F) {
 	f.Add([]byte(`{"id":1,"list":[{"ID":"x"}],"text":"{\"id\":[2]}"}`))
 	f.Add([]byte(`["a",null,1e400,{"":{}}]`))
@@ -104,7 +103,7 @@ func FuzzRules(f *testing.F) {
 		}
 		checkMembers(t, v)
 		if twice := rules.JSON(redaction.Log, out); string(twice) != string(out) {
-			t.Errorf("got %s, and %s the second time", out, twice)
+			t.Errorf("got %s, and %s after the second redaction", out, twice)
 		}
 	})
 }

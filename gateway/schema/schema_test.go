@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/schema"
 )
 
-func TestValidate_ReportsEveryLeafWithItsPointer(t *testing.T) {
+func TestValidate_ReportsLeafPointers(t *testing.T) {
 	s := mustCompile(t, `{"type":"object","required":["city"],"additionalProperties":false,
 		"properties":{"city":{"type":"string"},"days":{"type":"array","items":{"type":"integer"}},"a/b":{"type":"null"}}}`)
 	tests := []struct {
@@ -63,13 +63,13 @@ func TestCompile_RejectsSchemaBeyondLimits(t *testing.T) {
 		{"digits", `{"maximum":` + strings.Repeat("9", 401) + `}`, "contains a number with more than 400 digits"},
 		{"a file", `{"$ref":"file://` + file + `"}`, "references to other documents are not resolved"},
 		{"a host", `{"$ref":"http://127.0.0.1:1/schema.json"}`, "references to other documents are not resolved"},
-		{"a dialect elsewhere", `{"$schema":"http://127.0.0.1:1/meta.json"}`, "references to other documents are not resolved"},
-		{"a reference to nothing", `{"$ref":"#/$defs/none"}`, "is not a valid JSON Schema: "},
-		{"an expression", `{"pattern":"("}`, "is not a valid JSON Schema: /pattern "},
-		{"an expression that grows", `{"pattern":"((a{100}){100}){100}"}`, "is not a valid JSON Schema: "},
+		{"other dialect in a remote document", `{"$schema":"http://127.0.0.1:1/meta.json"}`, "references to other documents are not resolved"},
+		{"unresolved reference", `{"$ref":"#/$defs/none"}`, "is not a valid JSON Schema: "},
+		{"invalid expression", `{"pattern":"("}`, "is not a valid JSON Schema: /pattern "},
+		{"expression of exponential size", `{"pattern":"((a{100}){100}){100}"}`, "is not a valid JSON Schema: "},
 		{"a type", `{"type":"text"}`, "is not a valid JSON Schema: /type "},
 		{"a list", `[]`, "is not a valid JSON Schema: "},
-		{"no JSON", `{`, "is not JSON: "},
+		{"not JSON", `{`, "is not JSON: "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestCompile_RejectsSchemaBeyondLimits(t *testing.T) {
 	}
 }
 
-// Each of these schemas would end the process, or keep it busy for years.
+// Without limits, each of these schemas would exhaust the memory or take years.
 func TestValidate_RejectsExpensiveValidation(t *testing.T) {
 	chain := func(keyword string) string {
 		var b strings.Builder
@@ -98,16 +98,16 @@ func TestValidate_RejectsExpensiveValidation(t *testing.T) {
 		name, schema, value, want string
 	}{
 		{"itself", `{"$ref":"#"}`, `1`, "without end"},
-		{"itself through others", `{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"anyOf":[{"$ref":"#"}]}}}`, `1`, "without end"},
-		{"itself dynamically", `{"$dynamicAnchor":"n","$dynamicRef":"#n"}`, `1`, "without end"},
-		{"itself recursively", `{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"$recursiveRef":"#"}`, `1`, "without end"},
-		{"doubling in place", chain(`"allOf":[{"$ref":"#/$defs/d%[1]d"},{"$ref":"#/$defs/d%[1]d"}]`), `1`, "steps"},
-		{"doubling through conditions", chain(`"if":{"$ref":"#/$defs/d%[1]d"},"then":{"$ref":"#/$defs/d%[1]d"}`), `1`, "steps"},
-		{"doubling with the value", `{"items":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}`, nested, "steps"},
-		{"doubling in properties", `{"properties":{"a":{"$ref":"#"}},"patternProperties":{"a":{"$ref":"#"}}}`, objects, "steps"},
+		{"recursion through others", `{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"anyOf":[{"$ref":"#"}]}}}`, `1`, "without end"},
+		{"dynamic recursion", `{"$dynamicAnchor":"n","$dynamicRef":"#n"}`, `1`, "without end"},
+		{"recursion by $recursiveRef", `{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"$recursiveRef":"#"}`, `1`, "without end"},
+		{"exponential in place", chain(`"allOf":[{"$ref":"#/$defs/d%[1]d"},{"$ref":"#/$defs/d%[1]d"}]`), `1`, "steps"},
+		{"exponential through conditions", chain(`"if":{"$ref":"#/$defs/d%[1]d"},"then":{"$ref":"#/$defs/d%[1]d"}`), `1`, "steps"},
+		{"exponential in the value", `{"items":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}`, nested, "steps"},
+		{"exponential in properties", `{"properties":{"a":{"$ref":"#"}},"patternProperties":{"a":{"$ref":"#"}}}`, objects, "steps"},
 		{"unevaluated", `{"additionalProperties":{"$ref":"#"},"unevaluatedProperties":{"$ref":"#"}}`, objects, "steps"},
 		{"names", `{"propertyNames":{"enum":[` + strings.Repeat(`"x",`, 5000) + `"y"]}}`, `{` + manyProperties(200) + `}`, "steps"},
-		{"an exponent", `{"type":"number"}`, `1e999999999`, "exponent"},
+		{"exponent", `{"type":"number"}`, `1e999999999`, "exponent"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// TestSuite runs the cases of JSON-Schema-Test-Suite for 2020-12. No schema and no
-// value of it may exceed a limit.
+// TestSuite runs the cases of JSON-Schema-Test-Suite for 2020-12. Its schemas and values must not
+// exceed a limit.
 func TestSuite(t *testing.T) {
 	dir := testkit.Shared(t, "corpora", "JSON-Schema-Test-Suite")
 	others := readRemotes(t, filepath.Join(dir, "remotes"))
@@ -59,7 +59,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// readRemotes returns the documents that schemas of the suite refer to, by URL.
+// readRemotes returns the remote documents that the schemas of the suite refer to, by URL.
 func readRemotes(t *testing.T, dir string) map[string]any {
 	others := map[string]any{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

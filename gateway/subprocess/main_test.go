@@ -20,8 +20,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// TestMain makes the test binary the supervisor, the parent of the test that kills it,
-// and the servers of the tests.
+// TestMain makes the test binary act as the supervisor, as the parent process that a test kills,
+// and as the servers of the tests.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
@@ -47,10 +47,10 @@ func runParent(command []string) {
 	os.Exit(0)
 }
 
-// runServer prints a line with its process id and that of a child, and then behaves as
-// told: "echo" echoes lines, "stubborn" ignores the end of its input and SIGTERM,
-// "orphan" exits before a child that ignores SIGTERM, "obedient" exits at the end of its
-// input and leaves such a child, "flood" writes to stderr, "env" prints its environment.
+// runServer prints a line with its process id and that of a child, and then behaves as requested:
+// "echo" echoes lines, "stubborn" ignores the end of its input and SIGTERM, "orphan" exits before a
+// child that ignores SIGTERM, "obedient" exits at the end of its input and leaves such a child,
+// "flood" writes to stderr, "env" prints its environment.
 func runServer(behavior string) {
 	if behavior == "stubborn" || behavior == "child" {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)

@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-func TestProcess_PassesMessagesOn(t *testing.T) {
+func TestProcess_ForwardsMessages(t *testing.T) {
 	p, pids, out := start(t, "echo")
 	for _, line := range []string{"{\"id\":1}", "a banner", "[INFO] ready", "{broken", "", " [2] "} {
 		if _, err := fmt.Fprintln(p.Input, line); err != nil {
@@ -33,15 +33,15 @@ func TestProcess_PassesMessagesOn(t *testing.T) {
 	if got, want := p.DroppedLines(), 4; got != want {
 		t.Errorf("got %d dropped lines, want %d", got, want)
 	}
-	// The server ends at the end of its input, so that no signal is needed.
+	// The server exits at the end of its input, so no signal is needed.
 	if err := p.Input.Close(); err != nil {
 		t.Fatal(err)
 	}
 	testkit.WaitClosed(t, p.Exited())
-	waitGone(t, pids)
+	waitUntilEnded(t, pids)
 	closeProcess(t, p)
 	if err := p.ExitError(); err == nil || err.Error() != "the process exited with code 0" {
-		t.Errorf("got %v, want exit code 0, because the server saw the end of its input", err)
+		t.Errorf("got %v, want exit code 0 at the end of the input", err)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestProcess_KillsGroup(t *testing.T) {
 	t.Run("closed", func(t *testing.T) {
 		p, pids, _ := start(t, "stubborn")
 		closeProcess(t, p)
-		waitGone(t, pids)
+		waitUntilEnded(t, pids)
 	})
 	t.Run("stopped", func(t *testing.T) {
 		p, pids, _ := start(t, "stubborn")
@@ -57,12 +57,12 @@ func TestProcess_KillsGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		closeProcess(t, p)
-		waitGone(t, pids)
+		waitUntilEnded(t, pids)
 	})
 	t.Run("exited", func(t *testing.T) {
 		p, pids, _ := start(t, "orphan")
 		testkit.WaitClosed(t, p.Exited())
-		waitGone(t, pids)
+		waitUntilEnded(t, pids)
 		if err := p.ExitError(); err == nil || err.Error() != "the process exited with code 3" {
 			t.Errorf("got %v, want exit code 3", err)
 		}
@@ -84,13 +84,13 @@ func TestProcess_KillsGroup(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = parent.Wait()
-				waitGone(t, pids)
+				waitUntilEnded(t, pids)
 			})
 		}
 	}
 }
 
-func TestProcess_KeepsTheEndOfStderr(t *testing.T) {
+func TestProcess_KeepsEndOfStderr(t *testing.T) {
 	p, _, out := start(t, "flood")
 	if got, want := readLine(t, out), `{"flooded":true}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -98,7 +98,7 @@ func TestProcess_KeepsTheEndOfStderr(t *testing.T) {
 	closeProcess(t, p)
 	got := p.Stderr()
 	if len(got) != 64<<10 || !strings.HasSuffix(got, "the end") {
-		t.Errorf("got %d bytes that end with %q, want 64 KiB that end with the end", len(got), got[max(0, len(got)-20):])
+		t.Errorf("got %d bytes that end with %q, want the last 64 KiB", len(got), got[max(0, len(got)-20):])
 	}
 }
 
@@ -191,9 +191,9 @@ func closeProcess(t *testing.T, p *subprocess.Process) {
 	}
 }
 
-// waitGone waits until none of the processes exists. A zombie counts as gone, because
-// only its parent can remove it.
-func waitGone(t *testing.T, pids []int) {
+// waitUntilEnded waits until none of the processes exists. A zombie counts as ended, because only its
+// parent can remove it.
+func waitUntilEnded(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
 		testkit.Eventually(t, fmt.Sprintf("process %d is gone", pid), func() bool {
