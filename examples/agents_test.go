@@ -44,7 +44,7 @@ func TestAgents_HaveGrant(t *testing.T) {
 	for _, file := range files {
 		m := block.FindStringSubmatch(readFile(t, file))
 		if m == nil {
-			t.Errorf("%s has no registry", file)
+			t.Errorf("%s: got no registry", file)
 			continue
 		}
 		s, err := capabilities.Parse(file, []byte(strings.ReplaceAll("\n"+m[1], "\n   ", "\n")))
@@ -59,7 +59,7 @@ func TestAgents_HaveGrant(t *testing.T) {
 	}
 }
 
-// agentRouter is a router at which an agent registers.
+// agentRouter is a fake router for one agent.
 type agentRouter struct {
 	server   *httptest.Server
 	edKey    ed25519.PrivateKey
@@ -68,7 +68,7 @@ type agentRouter struct {
 	calls    chan string // method and path, without the instance
 
 	mu    sync.Mutex
-	reply map[string][]int // statuses of the next replies by call; then the usual one
+	reply map[string][]int // statuses of the next replies by call; then the default one
 }
 
 func newAgentRouter(t *testing.T) *agentRouter {
@@ -148,7 +148,7 @@ func (r *agentRouter) keySet() string {
 
 func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// sign returns a token with these claims on top of valid ones.
+// sign returns a token with these claims in addition to the valid ones.
 func (r *agentRouter) sign(t *testing.T, header map[string]any, change map[string]any) string {
 	t.Helper()
 	now := time.Now().Unix()
@@ -230,8 +230,8 @@ func startProgram(t *testing.T, env []string, program string, args ...string) (s
 	}
 }
 
-// wantCalls checks that the next calls are these, if each repetition counts once.
-func (r *agentRouter) wantCalls(t *testing.T, want ...string) {
+// checkCalls checks the next calls; repetitions count once.
+func (r *agentRouter) checkCalls(t *testing.T, want ...string) {
 	t.Helper()
 	var got []string
 	for len(got) < len(want) {
@@ -269,7 +269,7 @@ func TestAgentCurl_KeepsRegistered(t *testing.T) {
 	if diff := cmp.Diff(want, declared); diff != "" || !contract.ValidAgentID(declared.Instance) {
 		t.Errorf("registration (-want +got):\n%s", diff)
 	}
-	r.wantCalls(t, "PUT ", "POST /heartbeat", "PUT ", "POST /heartbeat")
+	r.checkCalls(t, "PUT ", "POST /heartbeat", "PUT ", "POST /heartbeat")
 	if err := stop(); err != nil {
 		t.Errorf("register.sh: %v", err)
 	}
@@ -278,7 +278,7 @@ func TestAgentCurl_KeepsRegistered(t *testing.T) {
 			t.Errorf("got call %q before the drain", call)
 		}
 	}
-	r.wantCalls(t, "DELETE ")
+	r.checkCalls(t, "DELETE ")
 }
 
 // receiveUntil returns the values before the last one.
@@ -329,7 +329,7 @@ func TestAgentPython_ServesTasks(t *testing.T) {
 	if !contract.ValidAgentID(declared.Instance) || declared.Endpoint.Protocol != contract.ProtocolHTTP {
 		t.Errorf("got registration %+v, want a valid instance and protocol http", declared)
 	}
-	r.wantCalls(t, "PUT ", "POST /heartbeat", "PUT ", "POST /heartbeat")
+	r.checkCalls(t, "PUT ", "POST /heartbeat", "PUT ", "POST /heartbeat")
 
 	header := func(kid, alg string) map[string]any { return map[string]any{"typ": "at+jwt", "alg": alg, "kid": kid} }
 	type claims = map[string]any
@@ -347,14 +347,14 @@ func TestAgentPython_ServesTasks(t *testing.T) {
 		{"another issuer", r.sign(t, header("ed", "EdDSA"), claims{"iss": "other"}), "", 401},
 		{"another scope", r.sign(t, header("ed", "EdDSA"), claims{"scope": "route:submit"}), "", 401},
 		{"expired", r.sign(t, header("ed", "EdDSA"), claims{"exp": time.Now().Add(-time.Minute).Unix()}), "", 401},
-		{"without an id", r.sign(t, header("ed", "EdDSA"), claims{"jti": nil}), "", 401},
+		{"no id", r.sign(t, header("ed", "EdDSA"), claims{"jti": nil}), "", 401},
 		{"algorithm of the other key", r.sign(t, header("ed", "ES256"), nil), "", 401},
 		{"no algorithm", r.sign(t, header("ed", "none"), nil), "", 401},
-		{"a symmetric algorithm", r.sign(t, header("ed", "HS256"), nil), "", 401},
-		{"an unknown key", r.sign(t, header("other", "EdDSA"), nil), "", 401},
+		{"symmetric algorithm", r.sign(t, header("ed", "HS256"), nil), "", 401},
+		{"unknown key", r.sign(t, header("other", "EdDSA"), nil), "", 401},
 		{"another type", r.sign(t, map[string]any{"typ": "JWT", "alg": "EdDSA", "kid": "ed"}, nil), "", 401},
-		{"a key set in the header", r.sign(t, map[string]any{"typ": "at+jwt", "alg": "EdDSA", "kid": "ed", "jku": r.server.URL}, nil), "", 401},
-		{"a broken signature", r.sign(t, header("ed", "EdDSA"), nil) + "AAAA", "", 401},
+		{"key set in the header", r.sign(t, map[string]any{"typ": "at+jwt", "alg": "EdDSA", "kid": "ed", "jku": r.server.URL}, nil), "", 401},
+		{"invalid signature", r.sign(t, header("ed", "EdDSA"), nil) + "AAAA", "", 401},
 		{"no token", "", "", 401},
 		{"not a task", r.sign(t, header("ed", "EdDSA"), nil), "[]", 400},
 		{"no prompt", r.sign(t, header("ed", "EdDSA"), nil), `{"task_id":"t1","inputs":{}}`, 400},
@@ -381,7 +381,7 @@ func TestAgentPython_ServesTasks(t *testing.T) {
 			t.Errorf("got call %q before the drain", call)
 		}
 	}
-	r.wantCalls(t, "DELETE ")
+	r.checkCalls(t, "DELETE ")
 }
 
 // postTask sends the body to the agent and returns the status and the reply.
@@ -407,7 +407,7 @@ func postTask(t *testing.T, url, token, body string) (int, string) {
 	return resp.StatusCode, string(reply)
 }
 
-// The agent needs no library, so that it runs with any Python.
+// The agent needs no library, so it runs with any Python.
 func TestAgentPythonPull_AnswersRequest(t *testing.T) {
 	python := lookProgram(t, "python3")
 	dir := t.TempDir()
@@ -448,7 +448,7 @@ func TestAgentPythonPull_AnswersRequest(t *testing.T) {
 		return string(reply)
 	}
 	const prompt = `{"content":{"prompt":"how many words are in this text"}`
-	testkit.Eventually(t, "the agent is routed to", func() bool {
+	testkit.Eventually(t, "the agent gets requests", func() bool {
 		return strings.Contains(request("POST", "/api/v1/route", prompt+`,"options":{"dry_run":true}}`), `"chosen":["word_counter"]`)
 	})
 	if reply := request("POST", "/api/v1/route", prompt+"}"); !strings.Contains(reply, `"answer":"7 words"`) {
@@ -457,5 +457,5 @@ func TestAgentPythonPull_AnswersRequest(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Errorf("pull_agent.py: %v", err)
 	}
-	testkit.Eventually(t, "the agent has left", func() bool { return strings.Contains(request("GET", "/api/v1/agents", ""), `"agents":[]`) })
+	testkit.Eventually(t, "the agent has deregistered", func() bool { return strings.Contains(request("GET", "/api/v1/agents", ""), `"agents":[]`) })
 }

@@ -39,7 +39,7 @@ func TestDocs_ContainConfiguration(t *testing.T) {
 		}
 		variable := config.EnvPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 		if want := fmt.Sprintf("| %#q | %s | %#q |", key, shown, variable); !strings.Contains(text, want) {
-			t.Errorf("operations.md has no row %s", want)
+			t.Errorf("operations.md: got no row %s", want)
 		}
 	}
 }
@@ -60,13 +60,13 @@ func TestDocs_ContainRegistryKeys(t *testing.T) {
 	all = append(all, keys(reflect.TypeFor[capabilities.Routing](), "routing.")...)
 	all = append(all, keys(reflect.TypeFor[capabilities.Fallback](), "fallback.")...)
 	for _, key := range keys(reflect.TypeFor[contract.Grant](), "grants.") {
-		if !strings.HasPrefix(key, "grants.requires.") { // as requires of an agent
+		if !strings.HasPrefix(key, "grants.requires.") { // like requires of an agent
 			all = append(all, key)
 		}
 	}
 	for _, key := range all {
 		if !strings.Contains(text, "| `"+key+"` |") {
-			t.Errorf("registry.md has no row for %s", key)
+			t.Errorf("registry.md: got no row for %s", key)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestDocs_ContainRegistryDefaults(t *testing.T) {
 	} {
 		row := regexp.MustCompile(fmt.Sprintf("(?m)^\\| %#q \\|[^|]*\\| %#q ", key, fmt.Sprint(value)))
 		if !row.MatchString(text) {
-			t.Errorf("registry.md has no row for %s with the default %v", key, value)
+			t.Errorf("registry.md: got no row for %s with the default %v", key, value)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestDocs_ContainLintRules(t *testing.T) {
 		capabilities.RuleSharedAlias,
 	} {
 		if !strings.Contains(text, "| `"+rule+"` |") {
-			t.Errorf("registry.md has no row for the rule %s", rule)
+			t.Errorf("registry.md: got no row for the rule %s", rule)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestDocs_RegistriesLoad(t *testing.T) {
 		}
 	}
 	if found == 0 {
-		t.Error("found no registry in any document")
+		t.Error("got no registry in any document")
 	}
 }
 
@@ -147,7 +147,7 @@ func TestDocs_FullRegistryHasEveryKey(t *testing.T) {
 		for _, key := range keys(shape, "") {
 			name := key[strings.LastIndexByte(key, '.')+1:]
 			if !regexp.MustCompile(`\b` + name + `:`).MatchString(full) {
-				t.Errorf("the full file does not show %s", key)
+				t.Errorf("full file: got no key %s", key)
 			}
 		}
 	}
@@ -159,21 +159,21 @@ func TestDocs_ContainMetrics(t *testing.T) {
 		switch {
 		case strings.HasPrefix(name, "caprouter_"):
 			if !strings.Contains(text, "| `"+name+"` | "+kind+" |") {
-				t.Errorf("operations.md has no row for the %s %s", kind, name)
+				t.Errorf("operations.md: got no row for the %s %s", kind, name)
 			}
 		case !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_"):
-			t.Errorf("operations.md names no family of %s", name)
+			t.Errorf("operations.md: got no family of %s", name)
 		}
 	}
 	for _, name := range regexp.MustCompile("`caprouter_[a-z_]+`").FindAllString(text, -1) {
 		if exported[strings.Trim(name, "`")] == "" {
-			t.Errorf("operations.md names %s, which is not exported", name)
+			t.Errorf("operations.md: got %s, which is not exported", name)
 		}
 	}
 }
 
-// exportedMetrics returns the type of every metric by name. Histograms are exported
-// only with a value.
+// exportedMetrics returns the type of every metric by name. Histograms are exported only if they
+// have a value.
 func exportedMetrics(t *testing.T) map[string]string {
 	t.Helper()
 	tel, err := telemetry.New(telemetry.Config{})
@@ -214,17 +214,17 @@ func TestDocs_ContainInterface(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(api.Paths) == 0 || len(api.Components.Schemas.Code.Enum) == 0 {
-		t.Fatal("openapi.json has no paths, or no codes")
+		t.Fatal("openapi.json: got no paths or no codes")
 	}
 	text := readDoc(t, "http.md")
 	for _, path := range slices.Sorted(maps.Keys(api.Paths)) {
 		if !strings.Contains(text, " "+path+"` |") {
-			t.Errorf("http.md has no row for %s", path)
+			t.Errorf("http.md: got no row for %s", path)
 		}
 	}
 	for _, code := range api.Components.Schemas.Code.Enum {
 		if !strings.Contains(text, "`"+code+"`") {
-			t.Errorf("http.md does not name the code %s", code)
+			t.Errorf("http.md: got no code %s", code)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func TestDocs_ContainScopes(t *testing.T) {
 	text := readDoc(t, "security.md")
 	for _, scope := range contract.Scopes() {
 		if !strings.Contains(text, "| `"+scope+"` |") {
-			t.Errorf("security.md has no row for the scope %s", scope)
+			t.Errorf("security.md: got no row for the scope %s", scope)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func checkLink(t *testing.T, from, link string) {
 	case err != nil:
 		t.Errorf("%s links to %s: %v", from, link, err)
 	case fragment != "" && !info.IsDir() && !slices.Contains(anchors(readFile(t, target)), fragment):
-		t.Errorf("%s links to %s: there is no such heading", from, link)
+		t.Errorf("%s links to %s: no such heading", from, link)
 	}
 }
 
@@ -305,7 +305,7 @@ func anchors(text string) []string {
 	return list
 }
 
-// withoutCode removes fenced blocks, which contain no links and headings.
+// withoutCode removes fenced blocks, whose lines are not links or headings.
 func withoutCode(text string) string {
 	return regexp.MustCompile("(?s)\n```.*?\n```").ReplaceAllString(text, "")
 }

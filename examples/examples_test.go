@@ -27,7 +27,7 @@ func TestRegistry_HasNoFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range report.Findings {
-		t.Errorf("lint finds %s: %s", f.Rule, f.Message)
+		t.Errorf("got finding %s: %s", f.Rule, f.Message)
 	}
 }
 
@@ -38,12 +38,12 @@ func TestRegistry_ContainsSampleAgent(t *testing.T) {
 	}
 	agent, source := s.Entry("word_counter"), readFile(t, "agent/main.go")
 	if agent == nil {
-		t.Fatal("no agent word_counter")
+		t.Fatal("got no agent word_counter")
 	}
 	address := strings.TrimSuffix(strings.TrimPrefix(agent.Endpoint.URL, "http://"), "/")
 	for _, want := range []string{`"word_counter"`, `"` + address + `"`} {
 		if !strings.Contains(source, want) {
-			t.Errorf("agent/main.go lacks %s", want)
+			t.Errorf("agent/main.go: got no %s", want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestConfiguration_ContainsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := got.Validate(); err != nil {
-		t.Errorf("the configuration is not valid: %v", err)
+		t.Errorf("invalid configuration: %v", err)
 	}
 	if diff := cmp.Diff(config.Default(), got); diff != "" {
 		t.Errorf("configuration (-default +file):\n%s", diff)
@@ -69,19 +69,19 @@ func TestConfiguration_ContainsEveryKey(t *testing.T) {
 		for name := range strings.SplitSeq(key, ".") {
 			_, rest, found := strings.Cut(body, indent+name+":")
 			if !found {
-				t.Errorf("caprouter.yaml lacks %s", key)
+				t.Errorf("caprouter.yaml: got no %s", key)
 				break
 			}
 			if indent == "\n" {
-				rest, _, _ = strings.Cut(rest, "\n\n") // sections are apart
+				rest, _, _ = strings.Cut(rest, "\n\n") // sections are separated by empty lines
 			}
 			body, indent = rest, indent+"  "
 		}
 	}
 }
 
-// keys returns the dotted names of the YAML keys of a struct, in order. A map is one
-// key, because users name its entries.
+// keys returns the dotted names of the YAML keys of a struct, in order. A map counts as one key,
+// because its entries have user-defined names.
 func keys(t reflect.Type, prefix string) []string {
 	var list []string
 	for field := range t.Fields() {

@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
-// eventsOf returns the names of the events in the trail, with their steps.
+// eventsOf returns the names of the events of the record, with their steps.
 func eventsOf(rec *orchestrator.Record) []string {
 	var list []string
 	for _, ev := range rec.Events {
@@ -26,12 +26,13 @@ func eventsOf(rec *orchestrator.Record) []string {
 	return list
 }
 
-// A run without an owner waits for a person, so a process without a name would own all of them.
+// A run that waits for an approval has no owner, so a process without a name would own all of these
+// runs.
 func TestNew_RequiresOwner(t *testing.T) {
-	cfg := newRig(t, newRecord(oneRead), nil).config
+	cfg := newHarness(t, newRecord(oneRead), nil).config
 	cfg.Owner = ""
 	if _, err := orchestrator.New(cfg); err == nil || !strings.Contains(err.Error(), "owner") {
-		t.Errorf("got error %v, want that the owner is required", err)
+		t.Errorf("got error %v, want one about the missing owner", err)
 	}
 }
 
@@ -42,7 +43,7 @@ const readThenWrite = `{"steps":[
 func TestRun_CountsStepsOfPlan(t *testing.T) {
 	const readOnly = `{"steps":[{"id":"a","action":"files.read","arguments":{"path":"x"},"success_criteria":[{"contains":"hello"}]}]}`
 	for plan, want := range map[string]string{readThenWrite: "2 steps", readOnly: "1 step"} {
-		r := newRig(t, newRecord(plan), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+		r := newHarness(t, newRecord(plan), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
 			return textResult("hello"), nil
 		})
 		var details []string
@@ -59,7 +60,7 @@ func TestRun_CountsStepsOfPlan(t *testing.T) {
 
 func TestRun_ReachesDone(t *testing.T) {
 	var inputs []string
-	r := newRig(t, newRecord(readThenWrite), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {
+	r := newHarness(t, newRecord(readThenWrite), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {
 		inputs = append(inputs, call.Action+" "+string(call.Input))
 		if call.StepID == "a" {
 			return textResult("hello"), nil
@@ -97,37 +98,37 @@ func failure(code string) *contract.ActionError {
 
 func TestRun_EndsWithReason(t *testing.T) {
 	type answer = func(n int) (*contract.ActionResult, error)
-	fails := func(code string) answer {
+	failWith := func(code string) answer {
 		return func(int) (*contract.ActionResult, error) { return nil, failure(code) }
 	}
 	tests := []struct {
 		name   string
-		change func(r *rig, rec *orchestrator.Record)
+		change func(r *harness, rec *orchestrator.Record)
 		plan   string
 		answer answer
 		status contract.OrchestrationStatus
 		reason contract.RunReason
 		calls  int
 	}{
-		{name: "no servers", plan: oneRead, change: func(_ *rig, rec *orchestrator.Record) { rec.Goal.AvailableServers = []string{"other"} }, status: contract.OrchestrationDegraded, reason: contract.ReasonNoServers},
-		{name: "no scope", plan: oneRead, change: func(_ *rig, rec *orchestrator.Record) { rec.Caller.AllScopes = false }, status: contract.OrchestrationBlocked, reason: contract.ReasonNotAuthorized},
+		{name: "no servers", plan: oneRead, change: func(_ *harness, rec *orchestrator.Record) { rec.Goal.AvailableServers = []string{"other"} }, status: contract.OrchestrationDegraded, reason: contract.ReasonNoServers},
+		{name: "no scope", plan: oneRead, change: func(_ *harness, rec *orchestrator.Record) { rec.Caller.AllScopes = false }, status: contract.OrchestrationBlocked, reason: contract.ReasonNotAuthorized},
 		{name: "no plan", plan: ``, status: contract.OrchestrationDegraded, reason: contract.ReasonPlannerNotConfigured},
 		{name: "extra key", plan: `{"steps":[],"more":1}`, status: contract.OrchestrationDegraded, reason: contract.ReasonPlanInvalid},
 		{name: "unknown tool", plan: `{"steps":[{"id":"a","action":"files.delete","success_criteria":[{"contains":"x"}]}]}`, status: contract.OrchestrationDegraded, reason: contract.ReasonPlanInvalid},
 		{name: "no criteria", plan: `{"steps":[{"id":"a","action":"files.read","arguments":{"path":"x"}}]}`, status: contract.OrchestrationDegraded, reason: contract.ReasonPlanInvalid},
 		{name: "arguments", plan: `{"steps":[{"id":"a","action":"files.read","arguments":{"path":1},"success_criteria":[{"contains":"x"}]}]}`, status: contract.OrchestrationDegraded, reason: contract.ReasonSchemaInvalid},
-		{name: "constraint", plan: oneRead, change: func(r *rig, rec *orchestrator.Record) {
+		{name: "constraint", plan: oneRead, change: func(r *harness, rec *orchestrator.Record) {
 			r.config.Enforcer = defaultPolicy()
 			rec.Goal.Constraints.Deny = []string{"files.*"}
 		}, status: contract.OrchestrationBlocked, reason: contract.ReasonPolicyBlocked},
-		{name: "policy", plan: oneRead, change: func(r *rig, _ *orchestrator.Record) { r.config.Enforcer = judgeFunc(denyAll) }, status: contract.OrchestrationBlocked, reason: contract.ReasonPolicyBlocked},
-		{name: "unattended gate", plan: oneRead, change: func(r *rig, _ *orchestrator.Record) {
+		{name: "policy", plan: oneRead, change: func(r *harness, _ *orchestrator.Record) { r.config.Enforcer = judgeFunc(denyAll) }, status: contract.OrchestrationBlocked, reason: contract.ReasonPolicyBlocked},
+		{name: "unattended gate", plan: oneRead, change: func(r *harness, _ *orchestrator.Record) {
 			r.config.Enforcer, r.config.BlockGates = judgeFunc(gateAll), true
 		}, status: contract.OrchestrationBlocked, reason: contract.ReasonGateUnattended},
-		{name: "retries", plan: oneRead, answer: fails(contract.ActionTimeout), status: contract.OrchestrationDegraded, reason: contract.ReasonRetryBudget, calls: 3},
-		{name: "not repeatable", plan: oneWrite, answer: fails(contract.ActionFailed), status: contract.OrchestrationDegraded, reason: contract.ReasonCallFailed, calls: 1},
-		{name: "outcome unknown", plan: oneWrite, answer: fails(contract.ActionOutcomeUnknown), status: contract.OrchestrationDegraded, reason: contract.ReasonOutcomeUnknown, calls: 1},
-		{name: "bad result", plan: oneRead, answer: fails(contract.ActionBadResult), status: contract.OrchestrationDegraded, reason: contract.ReasonSchemaInvalid, calls: 1},
+		{name: "retries", plan: oneRead, answer: failWith(contract.ActionTimeout), status: contract.OrchestrationDegraded, reason: contract.ReasonRetryBudget, calls: 3},
+		{name: "not repeatable", plan: oneWrite, answer: failWith(contract.ActionFailed), status: contract.OrchestrationDegraded, reason: contract.ReasonCallFailed, calls: 1},
+		{name: "outcome unknown", plan: oneWrite, answer: failWith(contract.ActionOutcomeUnknown), status: contract.OrchestrationDegraded, reason: contract.ReasonOutcomeUnknown, calls: 1},
+		{name: "bad result", plan: oneRead, answer: failWith(contract.ActionBadResult), status: contract.OrchestrationDegraded, reason: contract.ReasonSchemaInvalid, calls: 1},
 		{name: "criteria", plan: oneRead, answer: func(int) (*contract.ActionResult, error) { return textResult("bye"), nil }, status: contract.OrchestrationFailed, reason: contract.ReasonVerificationFailed, calls: 1},
 		{name: "repeated", plan: oneRead, answer: func(n int) (*contract.ActionResult, error) {
 			if n < 3 {
@@ -135,13 +136,13 @@ func TestRun_EndsWithReason(t *testing.T) {
 			}
 			return textResult("hello"), nil
 		}, status: contract.OrchestrationDone, calls: 3},
-		{name: "plan only", plan: oneRead, change: func(_ *rig, rec *orchestrator.Record) { rec.Goal.Constraints.PlanOnly = true }, status: contract.OrchestrationDone},
+		{name: "plan only", plan: oneRead, change: func(_ *harness, rec *orchestrator.Record) { rec.Goal.Constraints.PlanOnly = true }, status: contract.OrchestrationDone},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, synctested(func(t *testing.T) {
+		t.Run(tt.name, inBubble(func(t *testing.T) {
 			calls := 0
 			rec := newRecord(tt.plan)
-			r := newRig(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+			r := newHarness(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
 				calls++
 				return tt.answer(calls)
 			})
@@ -154,14 +155,14 @@ func TestRun_EndsWithReason(t *testing.T) {
 				t.Errorf("got %s (%s) after %d calls, want %s (%s) after %d: %+v", got.Status(), got.Reason, calls, tt.status, tt.reason, tt.calls, got.Errors)
 			}
 			if committed := slices.Contains(eventsOf(got), "committed"); committed != slices.Contains(eventsOf(got), "verify_ok") {
-				t.Errorf("committed: %t without the verification: %v", committed, eventsOf(got))
+				t.Errorf("got committed %t without the verification: %v", committed, eventsOf(got))
 			}
 		}))
 	}
 }
 
-// synctested returns the test with a clock that does not wait.
-func synctested(test func(*testing.T)) func(*testing.T) {
+// inBubble returns the test in a synctest bubble, so that its waits take no time.
+func inBubble(test func(*testing.T)) func(*testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
@@ -181,22 +182,22 @@ func gateAll(*policy.Call) policy.Verdict {
 	return policy.Verdict{Effect: policy.Gate, Rule: "test", Reason: "ask"}
 }
 
-// A gate parks the run; another process continues it after the decision.
-func TestRun_WaitsForPerson(t *testing.T) {
+// A gate suspends the run; another process continues it after the decision.
+func TestRun_WaitsForApproval(t *testing.T) {
 	for decision, want := range map[string]contract.RunReason{contract.GateApprove: "", contract.GateDeny: contract.ReasonGateDenied} {
 		t.Run(decision, func(t *testing.T) {
 			calls := 0
-			r := newRig(t, newRecord(oneRead), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+			r := newHarness(t, newRecord(oneRead), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
 				calls++
 				return textResult("hello"), nil
 			})
 			r.config.Enforcer = judgeFunc(gateAll)
 			rec := r.run(t)
 			if rec.Status() != contract.OrchestrationWaiting || calls != 0 || rec.Owner != "" {
-				t.Fatalf("got %s after %d calls, owner %q, want a run that waits", rec.Status(), calls, rec.Owner)
+				t.Fatalf("got %s after %d calls, owner %q, want a waiting run", rec.Status(), calls, rec.Owner)
 			}
 			if rec.NeedsWork(r.store.Get().Gates[0].ExpiresAt.Add(-1)) || !rec.NeedsWork(rec.Gates[0].ExpiresAt) {
-				t.Error("a run that waits needs work only when its gate expires")
+				t.Error("got a waiting run due before its gate expires, want it due then")
 			}
 			_, err := r.store.Update(t.Context(), "run-1", func(rec *orchestrator.Record) error {
 				rec.OpenGate("a").DecidedBy = "bob"
@@ -220,10 +221,10 @@ func (f auditFunc) RecordRunEvent(_ context.Context, _ *orchestrator.Record, ev 
 	return f(ev)
 }
 
-// A call is not made if its approval cannot be written to the audit log, and the run ends.
+// A call is not made if its approval cannot be recorded in the audit log, and the run ends.
 func TestRun_EndsIfApprovalIsNotRecorded(t *testing.T) {
-	r := newRig(t, newRecord(oneRead), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
-		t.Error("the call was made")
+	r := newHarness(t, newRecord(oneRead), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+		t.Error("got a call, want none")
 		return textResult("hello"), nil
 	})
 	r.config.Enforcer = judgeFunc(gateAll)
@@ -242,15 +243,15 @@ func TestRun_EndsIfApprovalIsNotRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := r.run(t); got.Reason != contract.ReasonAuditUnavailable || !got.State.Terminal() {
-		t.Errorf("got %s (%s), want an end with reason %s", got.Status(), got.Reason, contract.ReasonAuditUnavailable)
+		t.Errorf("got %s (%s), want the reason %s", got.Status(), got.Reason, contract.ReasonAuditUnavailable)
 	}
 }
 
-// An interrupted call is repeated only if that is safe.
+// An interrupted call is repeated only if the tool is repeatable.
 func TestRun_ResumesInterruptedCall(t *testing.T) {
 	for plan, want := range map[string]contract.RunReason{oneRead: "", oneWrite: contract.ReasonOutcomeUnknown} {
 		calls := 0
-		r := newRig(t, newRecord(plan), nil)
+		r := newHarness(t, newRecord(plan), nil)
 		crashed := fmt.Errorf("the process ends here")
 		r.config.Invoker = invokeFunc(func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
 			calls++
@@ -274,12 +275,12 @@ func TestRun_ResumesInterruptedCall(t *testing.T) {
 	}
 }
 
-// A call that was certainly not made is repeated by the next process if this one stops before
-// it does, whatever the tool is.
+// A call that was certainly not made is repeated by the next process if this one stops before, for
+// any tool.
 func TestRun_ResumesRetry(t *testing.T) {
 	calls := 0
 	var o *orchestrator.Orchestrator
-	r := newRig(t, newRecord(oneWrite), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+	r := newHarness(t, newRecord(oneWrite), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
 		if calls++; calls == 1 {
 			o.Drain()
 			return nil, &contract.ActionError{Code: contract.ActionUnavailable, Severity: contract.SeveritySevere, Message: "the server is not connected"}
@@ -302,12 +303,12 @@ func TestRun_ResumesRetry(t *testing.T) {
 	}
 }
 
-// A planner that is a model gets the failure, and makes another plan within the budget.
+// A model planner gets the failure, and makes another plan within the budget.
 func TestRun_ReplansWithinBudget(t *testing.T) {
 	plans := 0
 	rec := newRecord("")
 	rec.Planner.Kind = contract.PlannerGemini
-	r := newRig(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+	r := newHarness(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
 		return textResult("bye"), nil
 	})
 	r.config.Models = staticModels{planner: plannerFunc(func(req *orchestrator.PlanRequest) (*contract.Plan, error) {
@@ -327,12 +328,12 @@ func TestRun_ReplansWithinBudget(t *testing.T) {
 	}
 }
 
-// A plan that is rejected counts as a plan.
+// A rejected plan counts for the budget.
 func TestRun_CountsRejectedPlans(t *testing.T) {
 	plans := 0
 	rec := newRecord("")
 	rec.Planner.Kind = contract.PlannerGemini
-	r := newRig(t, rec, nil)
+	r := newHarness(t, rec, nil)
 	r.config.Models = staticModels{planner: plannerFunc(func(*orchestrator.PlanRequest) (*contract.Plan, error) {
 		plans++
 		return nil, &orchestrator.PlanError{Reason: contract.ReasonPlanInvalid, Message: "no plan"}
@@ -343,7 +344,7 @@ func TestRun_CountsRejectedPlans(t *testing.T) {
 	}
 }
 
-// gateFirst asks a person about the step a only.
+// gateFirst requires an approval for step a only.
 func gateFirst(call *policy.Call) policy.Verdict {
 	if strings.Contains(string(call.Arguments), "gated") {
 		return gateAll(call)
@@ -355,12 +356,12 @@ const gatedAndRead = `{"steps":[
 	{"id":"a","action":"files.read","arguments":{"path":"gated"},"success_criteria":[{"contains":"hello"}]},
 	{"id":"b","action":"files.read","arguments":{"path":"x"}}]}`
 
-// The gates of a plan that is replaced do not take the decisions about the new ones.
+// The gates of a replaced plan do not receive the decisions for the gates of the new one.
 func TestRun_ClosesGatesOfReplacedPlan(t *testing.T) {
 	calls := 0
 	rec := newRecord("")
 	rec.Planner.Kind = contract.PlannerGemini
-	r := newRig(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+	r := newHarness(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
 		if calls++; calls == 1 {
 			return nil, failure(contract.ActionBadResult)
 		}
@@ -373,7 +374,7 @@ func TestRun_ClosesGatesOfReplacedPlan(t *testing.T) {
 	})}
 	waiting := r.run(t)
 	if waiting.Status() != contract.OrchestrationWaiting || len(waiting.Gates) != 2 || waiting.Gates[0].Decision != contract.GateExpired {
-		t.Fatalf("got %s with gates %+v, want the gate of the first plan closed, and one that waits", waiting.Status(), waiting.Gates)
+		t.Fatalf("got %s with gates %+v, want the gate of the first plan closed, and one waiting", waiting.Status(), waiting.Gates)
 	}
 	_, err := r.store.Update(t.Context(), "run-1", func(rec *orchestrator.Record) error {
 		rec.OpenGate("a").Decision = contract.GateApprove
@@ -387,11 +388,11 @@ func TestRun_ClosesGatesOfReplacedPlan(t *testing.T) {
 	}
 }
 
-// A run that is cancelled, or whose process stops, when a gate is opened does not wait for
-// a person: it ends, or another process makes the other calls.
+// If a run is cancelled, or its process stops, while a gate is open, it does not wait for an
+// approval: it ends, or another process makes the other calls.
 func TestRun_EndsWithOpenGate(t *testing.T) {
 	for _, cause := range []error{orchestrator.ErrCancelled, context.Canceled} {
-		r := newRig(t, newRecord(gatedAndRead), nil)
+		r := newHarness(t, newRecord(gatedAndRead), nil)
 		r.config.Enforcer = judgeFunc(gateFirst)
 		o, err := orchestrator.New(r.config)
 		if err != nil {
@@ -410,8 +411,8 @@ func TestRun_EndsWithOpenGate(t *testing.T) {
 	}
 }
 
-// The planner gets the tools that the policy does not deny because of the constraints.
-func TestRun_PlansWithToolsThatConstraintsPermit(t *testing.T) {
+// The planner gets the tools that the constraints permit.
+func TestRun_PlansWithPermittedTools(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
 		allow, deny []string
@@ -426,7 +427,7 @@ func TestRun_PlansWithToolsThatConstraintsPermit(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			rec := newRecord(oneRead)
 			rec.Goal.Constraints.Allow, rec.Goal.Constraints.Deny, rec.Goal.Constraints.PlanOnly = tc.allow, tc.deny, true
-			r := newRig(t, rec, nil)
+			r := newHarness(t, rec, nil)
 			var got []string
 			r.config.Models = staticModels{planner: plannerFunc(func(req *orchestrator.PlanRequest) (*contract.Plan, error) {
 				for _, tool := range req.Tools {
@@ -442,9 +443,8 @@ func TestRun_PlansWithToolsThatConstraintsPermit(t *testing.T) {
 	}
 }
 
-// A call is not made if a reference in its arguments has no value. Nor is it made if a short
-// plan refers to a large output many times: the arguments would need more memory, or more
-// time, than the process has.
+// A call is not made if a reference in its arguments has no value, or if a short plan refers to a
+// large output so often that the arguments would exceed the limits of memory or time.
 func TestRun_ChecksReferences(t *testing.T) {
 	text := strings.Repeat("x", 100_000)
 	for _, tt := range []struct {
@@ -454,7 +454,7 @@ func TestRun_ChecksReferences(t *testing.T) {
 	}{
 		{"values too large", text, "${steps.a.output}", 20, "the values of the references are larger than 1048576 bytes"},
 		{"search too long", `{"x":"` + text + `","y":1}`, "${steps.a.output.y}", 1000, "more than 67108864 bytes of outputs would be searched for the values of the references"},
-		{"many small ones", `{"y":1}`, "${steps.a.output.y}", 1000, ""},
+		{"many small references", `{"y":1}`, "${steps.a.output.y}", 1000, ""},
 		{"negative index", `[1]`, "${steps.a.output.-1}", 1, "the output has no value at ${steps.a.output.-1}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -462,7 +462,7 @@ func TestRun_ChecksReferences(t *testing.T) {
 				{"id":"a","action":"files.read","arguments":{"path":"x"},"success_criteria":[{"schema":{}}]},
 				{"id":"b","action":"files.write","arguments":{"list":[%q]}}]}`, strings.Repeat(tt.reference, tt.count))
 			called := false
-			r := newRig(t, newRecord(plan), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {
+			r := newHarness(t, newRecord(plan), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {
 				called = called || call.StepID == "b"
 				return textResult(tt.output), nil
 			})
@@ -489,7 +489,7 @@ func TestRun_ChecksReferences(t *testing.T) {
 	}
 }
 
-// A criterion, or a result, that is an empty value is one: the record keeps it.
+// Empty values of criteria and results are kept in the record.
 func TestRun_ComparesEmptyValues(t *testing.T) {
 	for _, tt := range []struct{ criterion, structured string }{
 		{`{"equals":[]}`, `[]`},
@@ -499,7 +499,7 @@ func TestRun_ComparesEmptyValues(t *testing.T) {
 		{`{"schema":{}}`, `{"a":1}`},
 	} {
 		plan := fmt.Sprintf(`{"steps":[{"id":"a","action":"files.write","arguments":{},"success_criteria":[%s]}]}`, tt.criterion)
-		r := newRig(t, newRecord(plan), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+		r := newHarness(t, newRecord(plan), func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
 			return &contract.ActionResult{Type: contract.ActionToolResult, Content: json.RawMessage(`[]`), Structured: json.RawMessage(tt.structured)}, nil
 		})
 		rec := r.run(t)

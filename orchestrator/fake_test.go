@@ -18,7 +18,7 @@ const testRegistry = `{"servers":[{"name":"files","tools":[
 	{"name":"write","inputSchema":{"type":"object"}}]},
 	{"name":"mail","tools":[{"name":"send"}]}]}`
 
-// memoryStore holds one record, as a store does: no caller shares memory with it.
+// memoryStore holds one record. It encodes it, so that callers do not share memory with it.
 type memoryStore struct {
 	t       testing.TB
 	mu      sync.Mutex
@@ -46,7 +46,7 @@ func (s *memoryStore) load() *orchestrator.Record {
 		s.t.Errorf("decode the record: %v", err)
 	}
 	if err := rec.Check(rec.ID); err != nil {
-		s.t.Errorf("the record is not consistent: %v", err)
+		s.t.Errorf("the record is inconsistent: %v", err)
 	}
 	return rec
 }
@@ -85,14 +85,14 @@ func allowAll(*policy.Call) policy.Verdict {
 	return policy.Verdict{Effect: policy.Allow, Rule: "test"}
 }
 
-// plannerFunc makes the n-th plan, from 1.
+// plannerFunc returns the next plan.
 type plannerFunc func(req *orchestrator.PlanRequest) (*contract.Plan, error)
 
 func (f plannerFunc) Plan(_ context.Context, req *orchestrator.PlanRequest) (*contract.Plan, error) {
 	return f(req)
 }
 
-// staticModels plan with the plan of the goal, unless there is a planner.
+// staticModels use the plan of the goal, unless there is a planner.
 type staticModels struct{ planner orchestrator.Planner }
 
 func (m staticModels) Planner(c *contract.GoalConstraints) (orchestrator.Planner, error) {
@@ -140,15 +140,15 @@ func textResult(text string) *contract.ActionResult {
 	return &contract.ActionResult{Type: contract.ActionText, Content: content, MIMEType: "text/plain"}
 }
 
-// rig is an Orchestrator with its fakes.
-type rig struct {
+// harness is an Orchestrator with its fakes.
+type harness struct {
 	store  *memoryStore
 	audit  auditLog
 	config orchestrator.Config
 }
 
-func newRig(t testing.TB, rec *orchestrator.Record, invoke invokeFunc) *rig {
-	r := &rig{store: newMemoryStore(t, rec)}
+func newHarness(t testing.TB, rec *orchestrator.Record, invoke invokeFunc) *harness {
+	r := &harness{store: newMemoryStore(t, rec)}
 	r.config = orchestrator.Config{
 		Registry: registryOf(t, testRegistry), Invoker: invoke, Enforcer: judgeFunc(allowAll), Models: staticModels{}, Store: r.store,
 		Auditor: &r.audit, Owner: testOwner, Budgets: orchestrator.Budgets{Steps: 10, Replans: 2, Retries: 2},
@@ -156,7 +156,7 @@ func newRig(t testing.TB, rec *orchestrator.Record, invoke invokeFunc) *rig {
 	return r
 }
 
-func (r *rig) run(t testing.TB) *orchestrator.Record {
+func (r *harness) run(t testing.TB) *orchestrator.Record {
 	t.Helper()
 	o, err := orchestrator.New(r.config)
 	if err != nil {

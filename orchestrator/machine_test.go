@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Every event leads where the table states, and an event that the table lacks changes
-// nothing. A run is committed only after its verification, and a terminal state is final.
+// Every event leads to the state in the table, and an event without a row changes nothing. A run is
+// committed only after its verification, and a terminal state is final.
 func TestAdvance_FollowsTable(t *testing.T) {
 	table := map[State]map[Event]State{}
 	var events []Event
@@ -39,21 +39,22 @@ func TestAdvance_FollowsTable(t *testing.T) {
 			case !ok && (err == nil || rec.State != from):
 				t.Fatalf("%s in %s: got %s and error %v, want an error and no change", event, from, rec.State, err)
 			case ok && rec.Events[len(rec.Events)-1].State != string(to):
-				t.Fatalf("the audit trail has the state %s, want %s", rec.Events[len(rec.Events)-1].State, to)
+				t.Fatalf("got state %s in the audit trail, want %s", rec.Events[len(rec.Events)-1].State, to)
 			}
 			verified = verified || ok && event == EventVerifyOK
 			if rec.State == StateCommit && !verified {
-				t.Fatal("the run is committed without a verification")
+				t.Fatal("got the run committed without a verification")
 			}
 		}
 		if rec.State.Terminal() != !rec.EndedAt.IsZero() {
-			t.Errorf("state %s, ended at %s", rec.State, rec.EndedAt)
+			t.Errorf("got state %s, ended at %s", rec.State, rec.EndedAt)
 		}
 	})
 }
 
-// Every state but INIT is reached, and every state but the terminal ones is left.
-func TestTransitions_ReachAndLeaveEveryState(t *testing.T) {
+// Every state except INIT has an incoming transition, and every state except the terminal ones an
+// outgoing one.
+func TestTransitions_CoverEveryState(t *testing.T) {
 	reached, left := map[State]bool{StateInit: true}, map[State]bool{}
 	for _, row := range transitions() {
 		if row.from != row.to {
@@ -65,7 +66,7 @@ func TestTransitions_ReachAndLeaveEveryState(t *testing.T) {
 	}
 	for state := range reached {
 		if !state.Terminal() && !left[state] {
-			t.Errorf("state %s is not left", state)
+			t.Errorf("got no transition from state %s", state)
 		}
 	}
 	if len(reached) != 13 {
@@ -73,13 +74,13 @@ func TestTransitions_ReachAndLeaveEveryState(t *testing.T) {
 	}
 }
 
-// The document has the diagram of the table.
+// The document contains the diagram of the table.
 func TestDiagram_IsInDocument(t *testing.T) {
 	doc, err := os.ReadFile("../docs/orchestrator.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := "```mermaid\n" + Diagram() + "```\n"; !strings.Contains(string(doc), want) {
-		t.Errorf("docs/orchestrator.md lacks the diagram of the table:\n%s", want)
+		t.Errorf("docs/orchestrator.md: got no diagram of the table, want:\n%s", want)
 	}
 }

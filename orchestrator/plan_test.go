@@ -14,12 +14,12 @@ import (
 )
 
 // Every mistake in a plan has its pointer.
-func TestCheckPlan_LocatesMistakes(t *testing.T) {
+func TestCheckPlan_ReportsPointers(t *testing.T) {
 	step := func(id, more string) string { return `{"id":"` + id + `","action":"files.read"` + more + `}` }
 	for _, tt := range []struct{ name, steps, pointer, detail string }{
 		{"no step", ``, "/steps", "at least one step"},
-		{"bad id", step("a b", ""), "/steps/0/id", "letters"},
-		{"same id", step("a", "") + "," + step("a", ""), "/steps/1/id", "step 0"},
+		{"invalid id", step("a b", ""), "/steps/0/id", "letters"},
+		{"duplicate id", step("a", "") + "," + step("a", ""), "/steps/1/id", "step 0"},
 		{"no server", `{"id":"a","action":"read"}`, "/steps/0/action", "server and a tool"},
 		{"arguments", step("a", `,"arguments":[1]`), "/steps/0/arguments", "an object"},
 		{"unknown dependency", step("a", `,"depends_on":["z"]`), "/steps/0/depends_on/0", "no step"},
@@ -27,10 +27,10 @@ func TestCheckPlan_LocatesMistakes(t *testing.T) {
 		{"cycle", step("a", `,"depends_on":["b"]`) + "," + step("b", `,"depends_on":["a"]`), "/steps/0/depends_on", "depends on itself"},
 		{"forward", step("a", `,"arguments":{"x":["${steps.b.output.y}"]}`) + "," + step("b", ""), "/steps/0/arguments/x/0", "not an earlier step"},
 		{"unknown step", step("a", `,"arguments":{"x":"${steps.z.output}"}`), "/steps/0/arguments/x", "does not exist"},
-		{"broken reference", step("a", `,"arguments":{"x":"${steps.a.result}"}`), "/steps/0/arguments/x", "must have the form"},
+		{"invalid reference", step("a", `,"arguments":{"x":"${steps.a.result}"}`), "/steps/0/arguments/x", "must have the form"},
 		{"two criteria", step("a", `,"success_criteria":[{"contains":"x","equals":1}]`), "/steps/0/success_criteria/0", "one of"},
-		{"broken path", step("a", `,"success_criteria":[{"jsonpath":"x","equals":1}]`), "/steps/0/success_criteria/0", "begin with $"},
-		{"broken schema", step("a", `,"success_criteria":[{"schema":{"type":7}}]`), "/steps/0/success_criteria/0", "schema"},
+		{"invalid path", step("a", `,"success_criteria":[{"jsonpath":"x","equals":1}]`), "/steps/0/success_criteria/0", "begin with $"},
+		{"invalid schema", step("a", `,"success_criteria":[{"schema":{"type":7}}]`), "/steps/0/success_criteria/0", "schema"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			plan, mistakes := orchestrator.ParsePlan([]byte(`{"steps":[` + tt.steps + `]}`))
@@ -44,7 +44,7 @@ func TestCheckPlan_LocatesMistakes(t *testing.T) {
 	}
 }
 
-// The same plan has the same mistakes in the same order, so that answers can be compared.
+// The same plan has the same mistakes in the same order, so that responses can be compared.
 func TestCheckPlan_OrdersMistakes(t *testing.T) {
 	plan, mistakes := orchestrator.ParsePlan([]byte(`{"steps":[{"id":"a","action":"files.read","arguments":{
 		"c":"${steps.x.output}","a":"${steps.z.output}","b":["${steps.y.output}","${steps.x.output}"],"d":"${steps.x"}}]}`))
@@ -64,7 +64,7 @@ func TestCheckPlan_OrdersMistakes(t *testing.T) {
 	}
 }
 
-func TestParsePlan_HasStrictKeys(t *testing.T) {
+func TestParsePlan_RejectsUnknownKeys(t *testing.T) {
 	for text, pointer := range map[string]string{
 		`{"steps":[],"note":"x"}`:                                                    "/note",
 		`{"steps":[{"id":"a","action":"b.c","shell":"rm"}]}`:                         "/steps/0/shell",
@@ -81,7 +81,7 @@ func TestParsePlan_HasStrictKeys(t *testing.T) {
 	}
 	plan, mistakes := orchestrator.ParsePlan([]byte(`{"steps":[{"id":"a","mcp_action":"b.c","entities":{"x":1}}]}`))
 	if len(mistakes) > 0 || plan.Steps[0].Action != "b.c" || string(plan.Steps[0].Arguments) != `{"x":1}` {
-		t.Errorf("the other names: got %+v %v", plan, mistakes)
+		t.Errorf("alternative names: got %+v %v", plan, mistakes)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestDeterministic_ChecksCriteria(t *testing.T) {
 	}
 }
 
-// FuzzDeterministic checks that no criterion panics, whatever the output is.
+// FuzzDeterministic checks that no criterion panics for any output.
 func FuzzDeterministic(f *testing.F) {
 	f.Add([]byte(`{"jsonpath":"$.items[0]['x'].-1","equals":1e5}`), []byte(`{"items":[{"x":[1]}]}`))
 	f.Add([]byte(`{"equals":{"a":1.0}}`), []byte(`{"a":1}`))
@@ -151,7 +151,7 @@ func FuzzDeterministic(f *testing.F) {
 	})
 }
 
-// mapRegistry is a registry of a user: tools by server.
+// mapRegistry is a custom registry: tools by server.
 type mapRegistry map[string][]string
 
 func (m mapRegistry) ListServers(context.Context) ([]orchestrator.Server, error) {
@@ -175,7 +175,7 @@ func (m mapRegistry) GetToolSchema(_ context.Context, server, tool string) (*orc
 func TestServerRegistry_CanBeReplaced(t *testing.T) {
 	own := mapRegistry{"files": {"read", "write"}, "mail": {"send"}}
 	serversuite.Check(t, own)
-	r := newRig(t, newRecord(readThenWrite), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {
+	r := newHarness(t, newRecord(readThenWrite), func(_ context.Context, call *orchestrator.Call) (*contract.ActionResult, error) {
 		if call.StepID == "a" {
 			return textResult("hello"), nil
 		}

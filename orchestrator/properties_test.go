@@ -19,17 +19,17 @@ import (
 	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
-// scenario is what happens in a random run.
+// scenario describes a random run.
 type scenario struct {
 	Budgets  orchestrator.Budgets
 	Parallel int
-	Static   bool           // the planner makes no other plan
+	Static   bool           // the planner returns no other plan
 	Plans    []scenarioPlan // the last one is repeated
 	StopAt   int            // the process stops after this write of the record; 0 = it does not
 }
 
 type scenarioPlan struct {
-	Rejected contract.RunReason // "" = it is a plan
+	Rejected contract.RunReason // "" = valid
 	Steps    []scenarioStep
 }
 
@@ -74,12 +74,12 @@ func drawScenario(t *rapid.T) *scenario {
 	}
 }
 
-// scenarioRun is the execution of a scenario.
+// scenarioRun executes a scenario.
 type scenarioRun struct {
 	*scenario
-	rig   *rig
-	stops int
-	stop  context.CancelFunc
+	harness *harness
+	stops   int
+	stop    context.CancelFunc
 
 	skipped time.Duration // by the clock of the run
 
@@ -98,7 +98,7 @@ func (s *scenarioRun) problem(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Sprintf(format, args...))
 }
 
-// key names a step of a plan, and is the argument of its call.
+// key identifies a step of a plan, and is the argument of its call.
 func key(plan int, step string) string { return fmt.Sprintf("%d-%s", plan, step) }
 
 // spec returns the step of a key.
@@ -111,7 +111,7 @@ func (s *scenarioRun) spec(key string) *scenarioStep {
 // Plan implements orchestrator.Planner.
 func (s *scenarioRun) Plan(context.Context, *orchestrator.PlanRequest) (*contract.Plan, error) {
 	s.planned++
-	n := s.rig.store.Get().Plans + 1
+	n := s.harness.store.Get().Plans + 1
 	p := &s.Plans[min(n, len(s.Plans))-1]
 	if p.Rejected != "" {
 		return nil, &orchestrator.PlanError{Reason: p.Rejected, Message: "no plan"}
@@ -140,7 +140,7 @@ func keyOf(arguments json.RawMessage) string {
 	var in struct {
 		Path string `json:"path"`
 	}
-	_ = json.Unmarshal(arguments, &in) // it is the plan's
+	_ = json.Unmarshal(arguments, &in) // the arguments of the plan
 	return in.Path
 }
 
@@ -179,20 +179,20 @@ func (s *scenarioRun) Invoke(_ context.Context, call *orchestrator.Call) (*contr
 // execute runs the scenario to its end.
 func (s *scenarioRun) execute(t *testing.T) *orchestrator.Record {
 	writes := 0
-	s.rig.store.onWrite = func(*orchestrator.Record) {
+	s.harness.store.onWrite = func(*orchestrator.Record) {
 		if writes++; writes == s.StopAt {
 			s.stops++
 			s.stop()
 		}
 	}
-	o, err := orchestrator.New(s.rig.config)
+	o, err := orchestrator.New(s.harness.config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 50 {
 		ctx, stop := context.WithCancel(t.Context())
 		s.stop = stop
-		rec, err := o.Run(ctx, s.rig.store.Get())
+		rec, err := o.Run(ctx, s.harness.store.Get())
 		stopped := ctx.Err() != nil
 		stop()
 		if rec.State.Terminal() {
@@ -205,7 +205,7 @@ func (s *scenarioRun) execute(t *testing.T) *orchestrator.Record {
 		if rec.Status() == contract.OrchestrationWaiting {
 			s.decide()
 		}
-		_, err = s.rig.store.Update(t.Context(), rec.ID, func(r *orchestrator.Record) error {
+		_, err = s.harness.store.Update(t.Context(), rec.ID, func(r *orchestrator.Record) error {
 			if r.Owner == "" && !r.NeedsWork(s.now()) {
 				return errors.New("the decisions about its gates do not continue the run")
 			}
@@ -217,13 +217,13 @@ func (s *scenarioRun) execute(t *testing.T) *orchestrator.Record {
 		}
 	}
 	s.problem("the run does not end")
-	return s.rig.store.Get()
+	return s.harness.store.Get()
 }
 
-// decide decides about every gate of a run that waits, or lets it expire.
+// decide decides every gate of a waiting run, or lets it expire.
 func (s *scenarioRun) decide() {
 	expire := false
-	_, err := s.rig.store.Update(context.Background(), "run-1", func(r *orchestrator.Record) error {
+	_, err := s.harness.store.Update(context.Background(), "run-1", func(r *orchestrator.Record) error {
 		for i := range r.Steps {
 			if r.Steps[i].State != orchestrator.StepGated {
 				continue
@@ -245,7 +245,7 @@ func (s *scenarioRun) decide() {
 	}
 }
 
-// check checks a run that has ended.
+// check checks a finished run.
 func (s *scenarioRun) check(rec *orchestrator.Record) {
 	replans := s.Budgets.Replans
 	if s.Static {
@@ -281,9 +281,9 @@ func (s *scenarioRun) check(rec *orchestrator.Record) {
 	}
 }
 
-// Whatever tools, policy and persons do, and wherever the process stops: a run ends within
-// its budgets, every call has a permission in the audit log before it, a call that must not
-// be repeated is not, and a run is committed only after its verification.
+// For any behaviour of tools, policy and approvers, and for a process that stops at any point: a
+// run ends within its budgets, every call is preceded by a permission in the audit log, a call that
+// must not be repeated is not, and a run is committed only after its verification.
 func TestRun_HoldsProperties(t *testing.T) {
 	ends := map[contract.OrchestrationStatus]int{}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -294,10 +294,10 @@ func TestRun_HoldsProperties(t *testing.T) {
 			if rec.Deadline = rec.CreatedAt.Add(time.Hour); !s.Static {
 				rec.Planner.Kind = contract.PlannerGemini
 			}
-			s.rig = newRig(t, rec, nil)
-			s.rig.config.Invoker, s.rig.config.Enforcer, s.rig.config.Auditor = s, s, s
-			s.rig.config.Models, s.rig.config.Budgets, s.rig.config.Parallel = staticModels{planner: s}, s.Budgets, s.Parallel
-			s.rig.config.Now = s.now
+			s.harness = newHarness(t, rec, nil)
+			s.harness.config.Invoker, s.harness.config.Enforcer, s.harness.config.Auditor = s, s, s
+			s.harness.config.Models, s.harness.config.Budgets, s.harness.config.Parallel = staticModels{planner: s}, s.Budgets, s.Parallel
+			s.harness.config.Now = s.now
 			got = s.execute(t)
 			s.check(got)
 		})
@@ -308,7 +308,7 @@ func TestRun_HoldsProperties(t *testing.T) {
 	})
 	for _, status := range []contract.OrchestrationStatus{contract.OrchestrationDone, contract.OrchestrationBlocked, contract.OrchestrationDegraded} {
 		if ends[status] == 0 && !t.Failed() {
-			t.Errorf("no run ended as %s: %v", status, ends)
+			t.Errorf("got no run that ended as %s: %v", status, ends)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type fileTool struct {
 	Repeatable  bool            `json:"repeatable,omitempty"`
 }
 
-// registryOf decodes {"servers":[{"name","tools":[…]}]}, in the order of the names.
+// registryOf decodes {"servers":[{"name","tools":[…]}]}, sorted by name.
 func registryOf(t testing.TB, text string) fileRegistry {
 	t.Helper()
 	var in struct {

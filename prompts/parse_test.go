@@ -8,8 +8,7 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// parsed is a parsed prompt: the values in order, and the text with a slot for
-// each.
+// parsed is a parsed prompt: the values in order, and the text with a slot for each.
 type parsed struct {
 	structure string
 	values    []string
@@ -40,7 +39,7 @@ func parse(t testing.TB, text string) parsed {
 			end++
 		}
 		if end >= len(text) {
-			t.Fatalf("a value is not closed: %q", text)
+			t.Fatalf("got an unclosed value in %q", text)
 		}
 		var value string
 		if err := json.Unmarshal([]byte(text[:end+1]), &value); err != nil {
@@ -51,9 +50,9 @@ func parse(t testing.TB, text string) parsed {
 	}
 }
 
-// mustBeTame fails if a rendered text contains invisible characters or, inside
-// quotes, delimiters of the template.
-func mustBeTame(t testing.TB, text prompts.Messages) {
+// checkTame fails if a rendered text contains invisible characters or, inside quotes, delimiters of
+// the template.
+func checkDelimiters(t testing.TB, text prompts.Messages) {
 	t.Helper()
 	for _, r := range text.User + text.System {
 		if r != '\n' && prompts.Hidden(r) {
@@ -62,7 +61,7 @@ func mustBeTame(t testing.TB, text prompts.Messages) {
 	}
 	for line := range strings.Lines(text.User) {
 		if _, quoted, ok := strings.Cut(line, `"`); ok && strings.ContainsAny(quoted, "<>&") {
-			t.Errorf("got a mark of the template in a quoted line: %q", line)
+			t.Errorf("got a delimiter of the template in a quoted line: %q", line)
 		}
 	}
 }

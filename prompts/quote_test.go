@@ -16,15 +16,15 @@ func TestQuote(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"empty", "", `""`},
 		{"words", "review my code", `"review my code"`},
-		{"letters of every script are shown", "não, ¿qué?, 审查代码, мир, שלום, नमस्ते, 🚀", `"não, ¿qué?, 审查代码, мир, שלום, नमस्ते, 🚀"`},
+		{"letters of every script", "não, ¿qué?, 审查代码, мир, שלום, नमस्ते, 🚀", `"não, ¿qué?, 审查代码, мир, שלום, नमस्ते, 🚀"`},
 		{"quotes and backslashes", `say "\n" \`, `"say \"\\n\" \\"`},
-		{"lines stay on one line", "a\nb\r\n\tc", `"a\nb\r\n\tc"`},
-		{"the template's marks", "a >>> <<< b & c", `"a \u003e\u003e\u003e \u003c\u003c\u003c b \u0026 c"`},
+		{"newlines", "a\nb\r\n\tc", `"a\nb\r\n\tc"`},
+		{"template delimiters", "a >>> <<< b & c", `"a \u003e\u003e\u003e \u003c\u003c\u003c b \u0026 c"`},
 		{"control characters", "\x00\x1b[2J\x7f\u0085\b\f", `"\u0000\u001b[2J\u007f\u0085\u0008\u000c"`},
 		{"line and paragraph separators", "a\u2028b\u2029c", `"a\u2028b\u2029c"`},
 		{"bidirectional marks", "\u202edcba\u2066\u200f", `"\u202edcba\u2066\u200f"`},
-		{"zero width", "a\u200bb\u200dc\ufeffd\u2060\u00ade", `"a\u200bb\u200dc\ufeffd\u2060\u00ade"`},
-		{"spaces that look like one", "a\u00a0b\u2003c\u3000d", `"a\u00a0b\u2003c\u3000d"`},
+		{"zero-width characters", "a\u200bb\u200dc\ufeffd\u2060\u00ade", `"a\u200bb\u200dc\ufeffd\u2060\u00ade"`},
+		{"unusual spaces", "a\u00a0b\u2003c\u3000d", `"a\u00a0b\u2003c\u3000d"`},
 		{"letters without a glyph", "a\u3164b\u115fc\u034fd", `"a\u3164b\u115fc\u034fd"`},
 		{"variation selectors", "☀\ufe0f\U000e0101", `"☀\ufe0f\udb40\udd01"`},
 		{"tag characters", "\U000e0041\U000e007f", `"\udb40\udc41\udb40\udc7f"`},
@@ -51,9 +51,9 @@ func anyText() *rapid.Generator[string] {
 	})
 }
 
-// TestQuote_ReadsBack checks that a quoted text is a JSON string on one line
+// TestQuote_RoundTrip checks that a quoted text is a JSON string on one line
 // with the same value.
-func TestQuote_ReadsBack(t *testing.T) {
+func TestQuote_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := anyText().Draw(t, "text")
 		quoted := prompts.Quote(text)
@@ -65,7 +65,7 @@ func TestQuote_ReadsBack(t *testing.T) {
 			t.Errorf("got %+q back, want %+q", got, text)
 		}
 		if inside := quoted[1 : len(quoted)-1]; strings.ContainsAny(inside, "\n\r<>&\u2028\u2029") || strings.ContainsFunc(inside, prompts.Hidden) {
-			t.Errorf("got %+q, want one line without hidden characters and marks", quoted)
+			t.Errorf("got %+q, want one line without invisible characters and delimiters", quoted)
 		}
 	})
 }
@@ -77,14 +77,14 @@ func TestClean(t *testing.T) {
 		want     string
 	}{
 		{"words", "reviews code", 99, "reviews code"},
-		{"white space collapses", "  a\n\n b\t\u00a0\u2028c  ", 99, "a b c"},
-		{"hidden characters go", "a\u200bb \u202ec\u0000d\U000e0041\ufe0f\ue000", 99, "ab cd"},
+		{"white space", "  a\n\n b\t\u00a0\u2028c  ", 99, "a b c"},
+		{"invisible characters", "a\u200bb \u202ec\u0000d\U000e0041\ufe0f\ue000", 99, "ab cd"},
 		{"nothing left", "\u200b \U000e0041\n", 99, ""},
-		{"quotes and marks stay, for the quoting", `"a" <b> & c`, 99, `"a" <b> & c`},
-		{"as long as allowed", "abc", 3, "abc"},
-		{"too long", "abcd", 3, "abc… [cut]"},
-		{"characters, not bytes, are counted", "审查代码", 4, "审查代码"},
-		{"a character is not cut in two", "审查代码", 3, "审查代… [cut]"},
+		{"quotes and delimiters", `"a" <b> & c`, 99, `"a" <b> & c`},
+		{"at the limit", "abc", 3, "abc"},
+		{"above the limit", "abcd", 3, "abc… [cut]"},
+		{"limit in characters", "审查代码", 4, "审查代码"},
+		{"cut at a character", "审查代码", 3, "审查代… [cut]"},
 		{"counted after cleaning", "a\u200b\u200b\u200b   b", 3, "a b"},
 	}
 	for _, tt := range tests {
@@ -104,14 +104,14 @@ func TestClean_Properties(t *testing.T) {
 		got := prompts.Clean(text, most)
 		switch {
 		case strings.ContainsFunc(got, prompts.Hidden):
-			t.Errorf("got %+q, want no hidden character", got)
+			t.Errorf("got %+q, want no invisible character", got)
 		case strings.Contains(got, "  "), strings.TrimSpace(got) != got:
 			t.Errorf("got %+q, want single spaces between words only", got)
 		case utf8.RuneCountInString(strings.TrimSuffix(got, prompts.CutMark)) > most:
 			t.Errorf("got %d characters, want at most %d", utf8.RuneCountInString(got), most)
 		}
 		if !strings.HasSuffix(got, prompts.CutMark) && prompts.Clean(got, most) != got {
-			t.Errorf("got %+q from cleaning %+q again", prompts.Clean(got, most), got)
+			t.Errorf("got %+q after cleaning %+q again", prompts.Clean(got, most), got)
 		}
 	})
 }

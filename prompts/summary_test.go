@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// shown returns the registry summary of a rendered prompt.
-func shown(t *testing.T, agents []prompts.Agent) string {
+// registrySummary returns the registry summary of a rendered prompt.
+func registrySummary(t *testing.T, agents []prompts.Agent) string {
 	t.Helper()
 	user := (&prompts.RouterData{Agents: agents, Prompt: "p"}).Render().User
 	_, rest, ok := strings.Cut(user, "CONTEXT\n")
@@ -27,7 +27,7 @@ func shown(t *testing.T, agents []prompts.Agent) string {
 // limited in number.
 func TestSummary_AgentText(t *testing.T) {
 	long := strings.Repeat("é", 500)
-	got := parse(t, shown(t, []prompts.Agent{{
+	got := parse(t, registrySummary(t, []prompts.Agent{{
 		ID: "a", Intents: []string{"i"}, Domains: []string{"d"},
 		Description: " one\u200b\n\ntwo\t" + long,
 		Examples:    []string{"\u200b", "e1", "e2 " + long, "e3", "e4"},
@@ -44,8 +44,7 @@ func TestSummary_AgentText(t *testing.T) {
 	}
 }
 
-// TestSummary_IsBounded checks that the summary is bounded, and drops the least
-// useful parts first.
+// TestSummary_IsBounded checks that the summary is bounded, and omits the least useful parts first.
 func TestSummary_IsBounded(t *testing.T) {
 	agents := func(n, names, text int) []prompts.Agent {
 		list := make([]prompts.Agent, n)
@@ -68,17 +67,17 @@ func TestSummary_IsBounded(t *testing.T) {
 		hasNot []string
 	}{
 		{"small", agents(20, 3, 50), []string{"  examples: ", "  description: ", "  not for: ", `"agent_0019"`}, []string{" more"}},
-		{"examples go first", agents(70, 3, 119), []string{"  description: ", "  not for: ", `"agent_0069"`}, []string{"  examples: ", " more"}},
+		{"examples omitted first", agents(70, 3, 119), []string{"  description: ", "  not for: ", `"agent_0069"`}, []string{"  examples: ", " more"}},
 		{"then descriptions", agents(100, 3, 119), []string{"  not for: ", `"agent_0099"`}, []string{"  examples: ", "  description: ", " more"}},
 		{"then all texts", agents(200, 3, 119), []string{`"agent_0199"`}, []string{"  examples: ", "  description: ", "  not for: ", " more"}},
 		{"then names", agents(20, 100, 10), []string{`"agent_0019"`, ", and 84 more};"}, []string{"more agents"}},
 		{"then more names", agents(100, 100, 10), []string{`"agent_0099"`, ", and 96 more};"}, []string{"more agents"}},
 		{"then agents", agents(5000, 5, 10), []string{`"agent_0000"`, " more agents, not shown"}, []string{`"agent_4999"`}},
-		{"one agent with everything", agents(1, 3000, 2000), []string{", and 2984 more};"}, []string{"more agents"}},
+		{"one agent with many labels", agents(1, 3000, 2000), []string{", and 2984 more};"}, []string{"more agents"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := shown(t, tt.agents)
+			got := registrySummary(t, tt.agents)
 			if len(got) > prompts.MaxSummary {
 				t.Errorf("got %d bytes, want at most %d", len(got), prompts.MaxSummary)
 			}
@@ -100,16 +99,16 @@ func TestSummary_IsBounded(t *testing.T) {
 // TestRender_IsPure checks that rendering is deterministic and does not modify
 // its input.
 func TestRender_IsPure(t *testing.T) {
-	r := &prompts.RouterData{Agents: described(), Prompt: "p", History: conversation()}
+	r := &prompts.RouterData{Agents: describedAgents(), Prompt: "p", History: conversation()}
 	first := r.Render()
-	if diff := cmp.Diff(described(), r.Agents); diff != "" {
-		t.Errorf("the agents have changed (-want +got):\n%s", diff)
+	if diff := cmp.Diff(describedAgents(), r.Agents); diff != "" {
+		t.Errorf("got the agents modified (-want +got):\n%s", diff)
 	}
 	if !slices.Equal(conversation(), r.History) {
-		t.Errorf("got history %v, want it left alone", r.History)
+		t.Errorf("got history %v, want it unchanged", r.History)
 	}
 	if again := r.Render(); again != first {
-		t.Errorf("got another text the second time (-first +second):\n%s", cmp.Diff(first, again))
+		t.Errorf("got another text from the second rendering (-first +second):\n%s", cmp.Diff(first, again))
 	}
 }
 

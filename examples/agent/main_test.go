@@ -22,9 +22,9 @@ func TestCountWords(t *testing.T) {
 	}{
 		{"words", "How many words are in this text: one two three", contract.ResultSuccess, "3 words"},
 		{"words in any language", "Conte as palavras: olá,  mundo", contract.ResultSuccess, "2 words"},
-		{"the first colon counts", "count: a: b", contract.ResultSuccess, "2 words"},
-		{"nothing to count", "count:", contract.ResultSuccess, "0 words"},
-		{"no text named", "How many words?", contract.ResultFailure, ""},
+		{"several colons", "count: a: b", contract.ResultSuccess, "2 words"},
+		{"empty text", "count:", contract.ResultSuccess, "0 words"},
+		{"no text", "How many words?", contract.ResultFailure, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -67,10 +67,10 @@ func TestServeAgent_EndsWithContext(t *testing.T) {
 	select {
 	case err = <-ended:
 	case <-time.After(time.Minute):
-		t.Fatal("serveAgent did not return")
+		t.Fatal("got no return of serveAgent, want one")
 	}
 	if err != nil {
-		t.Errorf("stopped: %v", err)
+		t.Errorf("stop: %v", err)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestWithDelay_ReportsProgress(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := withDelay(20*time.Second, countWords)(ctx, task); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v when the time was up, want the context's end", err)
+			t.Errorf("got %v after the deadline, want the error of the context", err)
 		}
 	})
 }

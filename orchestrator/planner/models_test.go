@@ -42,9 +42,9 @@ func newModels(t *testing.T, cfg planner.ModelsConfig) *planner.Models {
 	return m
 }
 
-// The operator's key reaches the operator's endpoint, and never one that a caller chooses,
-// also if it is the same.
-func TestModels_KeyOfOperator(t *testing.T) {
+// The operator's key is sent to the operator's endpoint, and never to one that a caller chooses,
+// even if both are equal.
+func TestModels_SendsOperatorKeyOnlyToOperatorEndpoint(t *testing.T) {
 	for kind, protocol := range map[string]fakellm.Protocol{"gemini": fakellm.Gemini, "genai": fakellm.Gemini, "openai": fakellm.OpenAI} {
 		t.Run(kind, func(t *testing.T) {
 			script := fakellm.Always(fakellm.Text(goodPlan))
@@ -84,18 +84,18 @@ func TestModels_KeyOfOperator(t *testing.T) {
 				last := got[len(got)-1]
 				whole := fmt.Sprint(last.Header, last.URL, string(last.Body))
 				if strings.Contains(whole, operatorKey) != c.withKey {
-					t.Errorf("%+v: the operator's key is sent: %v, want %v", c.constraints, !c.withKey, c.withKey)
+					t.Errorf("%+v: got the operator's key sent: %v, want %v", c.constraints, !c.withKey, c.withKey)
 				}
 			}
 			if len(labels) != 4 || labels[2].Endpoint != other.URL || labels[0].Kind != kind {
-				t.Errorf("observed %+v, want the model of each call", labels)
+				t.Errorf("got %+v observed, want the model of each call", labels)
 			}
 		})
 	}
 }
 
-// An endpoint that is not on the list is refused before anything is sent.
-func TestModels_Refuses(t *testing.T) {
+// An endpoint that is not on the list is rejected before a request is sent.
+func TestModels_RejectsInvalidReferences(t *testing.T) {
 	server := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini, NoKey: true})
 	for _, tc := range []struct {
 		name        string
@@ -103,14 +103,14 @@ func TestModels_Refuses(t *testing.T) {
 		constraints contract.GoalConstraints
 		want        string
 	}{
-		{"endpoint off the list", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerEndpoint: server.URL}, "endpoints_allowed"},
+		{"endpoint not on the list", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerEndpoint: server.URL}, "endpoints_allowed"},
 		{"another path", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerEndpoint: "https://allowed.example/v2"}, "endpoints_allowed"},
 		{"another port", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerEndpoint: "https://allowed.example:444/v1"}, "endpoints_allowed"},
 		{"a user", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerEndpoint: "https://allowed.example@evil.example/v1"}, "endpoints_allowed"},
 		{"a suffix", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerEndpoint: "https://allowed.example.evil.example/v1"}, "endpoints_allowed"},
 		{"no planner", planner.ModelRef{}, contract.GoalConstraints{}, "constraints.plan (--plan)"},
 		{"another kind without an endpoint", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerKind: "openai"}, "constraints.planner_endpoint"},
-		{"model that is a path", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerModel: "../../x"}, "cannot be used"},
+		{"path as the model", planner.ModelRef{Kind: "gemini"}, contract.GoalConstraints{PlannerModel: "../../x"}, "cannot be used"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m := newModels(t, planner.ModelsConfig{Planner: tc.operator, EndpointsAllowed: []string{"https://allowed.example/v1/"}})
@@ -143,7 +143,7 @@ func TestModels_StaticAndDeterministic(t *testing.T) {
 		t.Errorf("got a %T, want the deterministic verifier", v)
 	}
 	if _, err := planner.NewModels(planner.ModelsConfig{Open: open, Mask: newMask(t), EndpointsAllowed: []string{"allowed.example"}}); err == nil {
-		t.Error("got no error for an allowed endpoint without a scheme")
+		t.Error("got no error for an allowed endpoint without a scheme, want one")
 	}
 }
 

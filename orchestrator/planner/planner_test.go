@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/orchestrator/planner"
 )
 
-// replies is a model that returns one reply after another, and records the requests.
+// replies is a model that returns the replies in sequence, and records the requests.
 type replies struct {
 	texts    []string
 	err      error
@@ -87,8 +87,8 @@ func TestPlanner_AcceptsPlan(t *testing.T) {
 	}
 }
 
-// A reply that is not a valid plan is repaired once, with its mistakes, and then refused.
-func TestPlanner_RefusesInvalidPlan(t *testing.T) {
+// An invalid plan is repaired once, with its mistakes in the prompt, and then rejected.
+func TestPlanner_RejectsInvalidPlan(t *testing.T) {
 	step := func(rest string) string { return `{"steps":[{"id":"a","action":"x.y"` + rest + `}]}` }
 	var many []string
 	for i := range 9 {
@@ -99,8 +99,8 @@ func TestPlanner_RefusesInvalidPlan(t *testing.T) {
 		{"extra key of a step", step(`,"approved":true`), "/steps/0/approved", "unknown"},
 		{"extra key of a criterion", step(`,"success_criteria":[{"contains":"x","unless":"y"}]`), "/steps/0/success_criteria/0/unless", "unknown"},
 		{"repeated key", `{"steps":[],"steps":[]}`, "", ""},
-		{"no JSON", "I will call the weather tool.", "", ""},
-		{"prose around JSON", "Here is the plan: " + goodPlan, "", ""},
+		{"not JSON", "I will call the weather tool.", "", ""},
+		{"text before JSON", "Here is the plan: " + goodPlan, "", ""},
 		{"array", `[` + goodPlan + `]`, "", ""},
 		{"no steps", `{"steps":[]}`, "/steps", "at least one"},
 		{"too many steps", `{"steps":[` + strings.Join(many, ",") + `]}`, "/steps", "at most 8"},
@@ -108,7 +108,7 @@ func TestPlanner_RefusesInvalidPlan(t *testing.T) {
 		{"cycle", `{"steps":[{"id":"a","action":"x.y","depends_on":["b"]},{"id":"b","action":"x.y","depends_on":["a"]}]}`, "/steps/0/depends_on", "depends on itself"},
 		{"unknown step", step(`,"depends_on":["z"]`), "/steps/0/depends_on/0", "no step"},
 		{"reference to a later step", step(`,"arguments":{"t":"${steps.b.output}"}},{"id":"b","action":"x.y"`), "/steps/0/arguments/t", ""},
-		{"arguments of a string", step(`,"arguments":"rm -rf"`), "/steps/0/arguments", "object"},
+		{"string as arguments", step(`,"arguments":"rm -rf"`), "/steps/0/arguments", "object"},
 		{"hostile id", strings.Replace(step(""), `"id":"a"`, `"id":"../../a\u0000"`, 1), "/steps/0/id", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -135,11 +135,11 @@ func TestPlanner_RepairsPlan(t *testing.T) {
 		t.Fatalf("got %v, %v; want the second plan", plan, err)
 	}
 	if got := model.requests[1].User; !strings.Contains(got, "/note") {
-		t.Errorf("got a repair without the key:\n%s", got)
+		t.Errorf("got a repair prompt without the key:\n%s", got)
 	}
 }
 
-// The model sees placeholders, and the plan contains the values.
+// The model gets placeholders, and the plan contains the values.
 func TestPlanner_MasksTexts(t *testing.T) {
 	const key = "ghp_9fKd27LmQwErTyUiOpAsDfGhJkLzXcVb4N1M"
 	model := &replies{texts: []string{`{"steps":[{"id":"a","action":"mail.send","arguments":{"to":"[EMAIL_1]"}}]}`}}
@@ -155,7 +155,7 @@ func TestPlanner_MasksTexts(t *testing.T) {
 	}
 	for _, secret := range []string{key, "carol@partner.example"} {
 		if strings.Contains(model.requests[0].User, secret) {
-			t.Errorf("the model sees %q:\n%s", secret, model.requests[0].User)
+			t.Errorf("got %q in the prompt, want it masked:\n%s", secret, model.requests[0].User)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestPlanner_QuotesToolTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Count(model.requests[0].User, "\nCONSTRAINTS\n"); got != 1 {
-		t.Errorf("got %d sections CONSTRAINTS, want ours only:\n%s", got, model.requests[0].User)
+		t.Errorf("got %d sections CONSTRAINTS, want one:\n%s", got, model.requests[0].User)
 	}
 }
 
@@ -188,7 +188,7 @@ func mustMarshal(t *testing.T, v any) json.RawMessage {
 	return raw
 }
 
-// Of many tools, those that fit the goal and those of the previous plan are shown.
+// Of many tools, those that match the goal and those of the previous plan are listed.
 func TestPlanner_ShortlistsTools(t *testing.T) {
 	var names []string
 	for i := range 500 {
@@ -207,7 +207,7 @@ func TestPlanner_ShortlistsTools(t *testing.T) {
 	got := model.requests[0].User
 	for _, want := range []string{`- "weather.get_forecast": `, `- "zoo.feed": `, "492 other tools"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the prompt lacks %s", want)
+			t.Errorf("got no %s in the prompt", want)
 		}
 	}
 	if len(got) > 20_000 {

@@ -37,7 +37,7 @@ type batteryCase struct {
 	} `json:"earlier"`
 }
 
-// readLines decodes a file of one JSON value a line.
+// readLines decodes a file with one JSON value on each line.
 func readLines[T any](t *testing.T, file string) []T {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", file))
@@ -67,7 +67,7 @@ func judgeBattery(t *testing.T, p *policy.Policy, file string) ([]batteryCase, [
 	for i, c := range cases {
 		tool, ok := tools[c.Tool]
 		if !ok {
-			t.Fatalf("%s: there is no tool %s", c.ID, c.Tool)
+			t.Fatalf("%s: got unknown tool %s", c.ID, c.Tool)
 		}
 		call := policy.Call{
 			Server: tool.Server, Tool: tool.Tool, Arguments: c.Arguments, Description: tool.Description, InputSchema: tool.InputSchema,
@@ -81,15 +81,14 @@ func judgeBattery(t *testing.T, p *policy.Policy, file string) ([]batteryCase, [
 	return cases, verdicts
 }
 
-// The batteries have two halves. The held-out half was written first, and was not looked at
-// until the other half passed.
+// The batteries have two halves. The held-out half was written first, and was not read until the
+// other half passed.
 var batteries = []struct {
 	file    string
 	hostile bool
 }{{"hostile.jsonl", true}, {"hostile_heldout.jsonl", true}, {"benign.jsonl", false}, {"benign_heldout.jsonl", false}}
 
-// With a policy file, every hostile call is denied or gated, and at most 5 % of the benign
-// calls are.
+// With a policy file, all hostile calls and at most 5 % of the benign calls are denied or gated.
 func TestPolicy_Batteries(t *testing.T) {
 	p, err := policy.Load(filepath.Join("testdata", "operator.yaml"))
 	if err != nil {
@@ -99,13 +98,13 @@ func TestPolicy_Batteries(t *testing.T) {
 		t.Run(strings.TrimSuffix(half.file, ".jsonl"), func(t *testing.T) {
 			wrong, count := judgeHalf(t, p, half.file, half.hostile)
 			if half.hostile && len(wrong) > 0 || len(wrong)*20 > count {
-				t.Errorf("%d of %d are wrong:\n%s", len(wrong), count, strings.Join(wrong, "\n"))
+				t.Errorf("got %d of %d wrong:\n%s", len(wrong), count, strings.Join(wrong, "\n"))
 			}
 		})
 	}
 }
 
-// Without a policy file, every hostile call is denied or gated as well.
+// Without a policy file, all hostile calls are denied or gated as well.
 func TestPolicy_BatteriesWithDefaultRules(t *testing.T) {
 	p, err := policy.Default()
 	if err != nil {
@@ -115,7 +114,7 @@ func TestPolicy_BatteriesWithDefaultRules(t *testing.T) {
 		t.Run(strings.TrimSuffix(half.file, ".jsonl"), func(t *testing.T) {
 			wrong, count := judgeHalf(t, p, half.file, half.hostile)
 			if half.hostile && len(wrong) > 0 {
-				t.Errorf("%d of %d are wrong:\n%s", len(wrong), count, strings.Join(wrong, "\n"))
+				t.Errorf("got %d of %d wrong:\n%s", len(wrong), count, strings.Join(wrong, "\n"))
 			}
 		})
 	}
@@ -134,7 +133,7 @@ func judgeHalf(t *testing.T, p *policy.Policy, file string, hostile bool) (wrong
 	}
 	t.Logf("%d cases: %d allowed, %d gated, %d denied", len(cases), counts[policy.Allow], counts[policy.Gate], counts[policy.Deny])
 	if len(wrong) > 0 {
-		t.Logf("not as expected:\n%s", strings.Join(wrong, "\n"))
+		t.Logf("wrong verdicts:\n%s", strings.Join(wrong, "\n"))
 	}
 	return wrong, len(cases)
 }

@@ -17,11 +17,11 @@ func TestParse_Mistakes(t *testing.T) {
 		{"category", "rules: [{id: a, when: {categories: [net]}, effect: deny}]", "policy.yaml:2:37: must be"},
 		{"no condition", "rules: [{id: a, effect: deny}]", "has no condition"},
 		{"no id", "rules: [{when: {tools: [x]}, effect: deny}]", "policy.yaml:2:"},
-		{"id twice", "rules:\n  - {id: a, when: {tools: [x]}, effect: deny}\n  - {id: a, when: {tools: [y]}, effect: deny}", "policy.yaml:4:10: is the id of rules[0], too"},
+		{"duplicate id", "rules:\n  - {id: a, when: {tools: [x]}, effect: deny}\n  - {id: a, when: {tools: [y]}, effect: deny}", "policy.yaml:4:10: is the id of rules[0], too"},
 		{"pattern", "rules: [{id: a, when: {arguments: [{path: x, pattern: '('}]}, effect: deny}]", "is not a regular expression"},
 		{"destination", "destinations: ['https://a.example/x']", "must be a host without scheme"},
 		{"root", "roots: [data]", "policy.yaml:2:9: must be an absolute path"},
-		{"arguments of a test", "tests: [{id: a, call: {server: s, tool: t, arguments: '{'}, expect: {effect: deny}}]", "is not JSON"},
+		{"invalid arguments of a test", "tests: [{id: a, call: {server: s, tool: t, arguments: '{'}, expect: {effect: deny}}]", "is not JSON"},
 		{"test without effect", "tests: [{id: a, call: {server: s, tool: t}}]", "policy.yaml:2:"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

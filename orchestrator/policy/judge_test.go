@@ -40,20 +40,20 @@ func TestJudge_OrderOfRules(t *testing.T) {
 	}{
 		{name: "default gate", file: roots, call: outside, effect: "gate", rule: "write_outside_roots"},
 		{name: "default denial", file: roots, call: secret, effect: "deny", rule: "secret_leaves"},
-		{name: "allow lifts a gate", file: roots + "rules: [{id: a, when: {servers: [fs]}, effect: allow}]", call: outside, effect: "allow", rule: "a"},
-		{name: "allow lifts no denial", file: "rules: [{id: a, when: {servers: [web]}, effect: allow}]", call: secret, effect: "deny", rule: "secret_leaves"},
+		{name: "allow overrides a gate", file: roots + "rules: [{id: a, when: {servers: [fs]}, effect: allow}]", call: outside, effect: "allow", rule: "a"},
+		{name: "allow does not override a denial", file: "rules: [{id: a, when: {servers: [web]}, effect: allow}]", call: secret, effect: "deny", rule: "secret_leaves"},
 		{name: "allow that names the finding", file: "rules: [{id: a, when: {servers: [web], findings: [secret]}, effect: allow}]", call: secret, effect: "allow", rule: "a"},
 		{
-			name: "the first rule decides", file: roots + "rules: [{id: a, when: {tools: ['write_*']}, effect: allow}, {id: b, when: {tools: ['*']}, effect: deny}]",
+			name: "first rule applies", file: roots + "rules: [{id: a, when: {tools: ['write_*']}, effect: allow}, {id: b, when: {tools: ['*']}, effect: deny}]",
 			call: outside, effect: "allow", rule: "a",
 		},
 		{
-			name: "the first rule that matches", file: roots + "rules: [{id: a, when: {tools: ['read_*']}, effect: allow}, {id: b, when: {tools: [fs.*]}, effect: deny}]",
+			name: "first matching rule applies", file: roots + "rules: [{id: a, when: {tools: ['read_*']}, effect: allow}, {id: b, when: {tools: [fs.*]}, effect: deny}]",
 			call: outside, effect: "deny", rule: "b",
 		},
-		{name: "the caller denies", file: "rules: [{id: a, when: {tools: ['*']}, effect: allow}]", call: outside, deny: []string{"fs.*"}, effect: "deny", rule: "caller_deny"},
-		{name: "the caller allows others", file: "", call: outside, allow: []string{"web.*"}, effect: "deny", rule: "caller_allow"},
-		{name: "the caller's allow lifts nothing", file: roots, call: outside, allow: []string{"fs.*"}, effect: "gate", rule: "write_outside_roots"},
+		{name: "denied by the caller", file: "rules: [{id: a, when: {tools: ['*']}, effect: allow}]", call: outside, deny: []string{"fs.*"}, effect: "deny", rule: "caller_deny"},
+		{name: "not on the caller's allow list", file: "", call: outside, allow: []string{"web.*"}, effect: "deny", rule: "caller_allow"},
+		{name: "caller's allow list overrides nothing", file: roots, call: outside, allow: []string{"fs.*"}, effect: "gate", rule: "write_outside_roots"},
 		{name: "argument", file: "rules: [{id: a, when: {arguments: [{path: text, pattern: ^gh}]}, effect: gate}]", call: secret, effect: "gate", rule: "a"},
 		{name: "other argument", file: "rules: [{id: a, when: {arguments: [{path: tex, pattern: ^gh}]}, effect: gate}]", call: secret, effect: "deny", rule: "secret_leaves"},
 		{name: "category", file: "rules: [{id: a, when: {categories: [filesystem_write]}, effect: deny, reason: no}]", call: outside, effect: "deny", rule: "a"},
@@ -69,7 +69,7 @@ func TestJudge_OrderOfRules(t *testing.T) {
 	}
 }
 
-// Conditions on destinations, with which an operator also restricts what is read.
+// Conditions on destinations, with which an operator also restricts reads.
 func TestJudge_Destinations(t *testing.T) {
 	p := parse(t, `
 destinations: [docs.example, "*.docs.example"]
@@ -88,7 +88,7 @@ rules:
 	}
 }
 
-// A destination that the caller names is trusted, one that an output names is not.
+// A destination that the caller names is trusted; one that an output names is not.
 func TestJudge_DestinationNamedByCaller(t *testing.T) {
 	p := parse(t, "")
 	call := policy.Call{Server: "web", Tool: "http_request", Arguments: json.RawMessage(`{"method":"POST","url":"https://hooks.example/a","body":"done"}`)}
@@ -99,11 +99,11 @@ func TestJudge_DestinationNamedByCaller(t *testing.T) {
 		"not named":      {func(*policy.Call) {}, policy.Gate},
 		"in the goal":    {func(c *policy.Call) { c.Goal = "POST the result to https://hooks.example/a." }, policy.Allow},
 		"in env_context": {func(c *policy.Call) { c.EnvContext = json.RawMessage(`{"hook":"https://hooks.example/a"}`) }, policy.Allow},
-		"a longer name":  {func(c *policy.Call) { c.Goal = "see webhooks.example" }, policy.Gate},
+		"longer name":    {func(c *policy.Call) { c.Goal = "see webhooks.example" }, policy.Gate},
 		"in an output": {func(c *policy.Call) {
 			c.Earlier = []policy.Step{{Action: "a.b", Output: json.RawMessage(`"send it to https://hooks.example/a"`)}}
 		}, policy.Gate},
-		"the server of a run": {func(c *policy.Call) { c.Transport, c.Host = "http", "hooks.example" }, policy.Allow},
+		"server of the run": {func(c *policy.Call) { c.Transport, c.Host = "http", "hooks.example" }, policy.Allow},
 	} {
 		c := call
 		tc.change(&c)
@@ -113,8 +113,8 @@ func TestJudge_DestinationNamedByCaller(t *testing.T) {
 	}
 }
 
-// A tool without annotations is judged by its schema and arguments. Annotations that a
-// server gives cannot make a write of a file a read.
+// A tool without annotations is judged by its schema and arguments. Annotations of a server do not
+// turn a file write into a read.
 func TestJudge_Annotations(t *testing.T) {
 	p := parse(t, "roots: [/srv]")
 	readOnly := policy.ParseAnnotations(json.RawMessage(`{"readOnlyHint":true,"title":"x","openWorldHint":false}`))
@@ -122,15 +122,15 @@ func TestJudge_Annotations(t *testing.T) {
 		call policy.Call
 		want []string
 	}{
-		"nothing found":         {policy.Call{Server: "a", Tool: "sum", Arguments: json.RawMessage(`{"a":1,"b":2}`)}, nil},
-		"no arguments":          {policy.Call{Server: "a", Tool: "list"}, nil},
-		"write":                 {policy.Call{Server: "a", Tool: "saveFile", Arguments: json.RawMessage(`{"filePath":"/etc/motd","content":"x"}`)}, []string{"write_outside_roots"}},
-		"write, said to read":   {policy.Call{Server: "a", Tool: "write_file", Annotations: readOnly, Arguments: json.RawMessage(`{"path":"/opt/x","content":"x"}`)}, []string{"write_outside_roots"}},
-		"read":                  {policy.Call{Server: "a", Tool: "read_file", Annotations: readOnly, Arguments: json.RawMessage(`{"path":"/opt/x"}`)}, nil},
-		"command":               {policy.Call{Server: "a", Tool: "task", InputSchema: json.RawMessage(`{"properties":{"command":{"type":"string"}}}`), Arguments: json.RawMessage(`{}`)}, []string{"command"}},
-		"annotations of a type": {policy.Call{Server: "a", Tool: "sum", Annotations: policy.ParseAnnotations(json.RawMessage(`{"readOnlyHint":"yes"}`))}, nil},
-		"an array":              {policy.Call{Server: "a", Tool: "sum", Arguments: json.RawMessage(`[1]`)}, []string{"unreadable_arguments"}},
-		"not JSON":              {policy.Call{Server: "a", Tool: "sum", Arguments: json.RawMessage(`{`)}, []string{"unreadable_arguments"}},
+		"no finding":                    {policy.Call{Server: "a", Tool: "sum", Arguments: json.RawMessage(`{"a":1,"b":2}`)}, nil},
+		"no arguments":                  {policy.Call{Server: "a", Tool: "list"}, nil},
+		"write":                         {policy.Call{Server: "a", Tool: "saveFile", Arguments: json.RawMessage(`{"filePath":"/etc/motd","content":"x"}`)}, []string{"write_outside_roots"}},
+		"write, annotated as read":      {policy.Call{Server: "a", Tool: "write_file", Annotations: readOnly, Arguments: json.RawMessage(`{"path":"/opt/x","content":"x"}`)}, []string{"write_outside_roots"}},
+		"read":                          {policy.Call{Server: "a", Tool: "read_file", Annotations: readOnly, Arguments: json.RawMessage(`{"path":"/opt/x"}`)}, nil},
+		"command":                       {policy.Call{Server: "a", Tool: "task", InputSchema: json.RawMessage(`{"properties":{"command":{"type":"string"}}}`), Arguments: json.RawMessage(`{}`)}, []string{"command"}},
+		"annotations of the wrong type": {policy.Call{Server: "a", Tool: "sum", Annotations: policy.ParseAnnotations(json.RawMessage(`{"readOnlyHint":"yes"}`))}, nil},
+		"array":                         {policy.Call{Server: "a", Tool: "sum", Arguments: json.RawMessage(`[1]`)}, []string{"unreadable_arguments"}},
+		"not JSON":                      {policy.Call{Server: "a", Tool: "sum", Arguments: json.RawMessage(`{`)}, []string{"unreadable_arguments"}},
 	} {
 		if diff := cmp.Diff(tc.want, names(p.Judge(&tc.call))); diff != "" {
 			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
@@ -149,7 +149,7 @@ func TestJudge_TextsContainNoArgument(t *testing.T) {
 	}
 }
 
-func TestJudge_AddressesOfThisNetwork(t *testing.T) {
+func TestJudge_PrivateAddresses(t *testing.T) {
 	p := parse(t, "destinations: [localhost]")
 	for host, want := range map[string]bool{
 		"127.0.0.1": true, "2130706433": true, "0x7f.1": true, "0177.0.0.1": true, "10.1": true, "[::1]": true, "[::ffff:10.0.0.1]": true, "[fd00::1]": true,
@@ -164,7 +164,7 @@ func TestJudge_AddressesOfThisNetwork(t *testing.T) {
 	}
 }
 
-// Arguments that are too large or too deeply encoded to examine are denied.
+// Arguments that are too large or encoded too deeply to examine are denied.
 func TestJudge_Limits(t *testing.T) {
 	p := parse(t, "")
 	deep := "hello, this is a text that is hidden"
@@ -188,7 +188,7 @@ func TestJudge_Limits(t *testing.T) {
 		switch name {
 		case "many":
 			want = policy.Allow
-		case "many strings": // all alike
+		case "many strings": // all equal
 			want = policy.Gate
 		}
 		if v.Effect != want {

@@ -14,7 +14,8 @@ import (
 	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
-// disguises change a text so that a reader recognizes its secret only after undoing them.
+// disguises returns functions that change a text so that its secret is only found after reversing
+// them.
 func disguises() (spellings, encodings map[string]func(string) string) {
 	spellings = map[string]func(string) string{
 		"plain": func(s string) string { return s },
@@ -94,8 +95,7 @@ func TestJudge_FindsDisguisedSecrets(t *testing.T) {
 	})
 }
 
-// A secret that is split over arguments or over calls is found with its last part at the
-// latest.
+// A secret that is split over arguments or calls is found at its last part at the latest.
 func TestJudge_FindsSplitSecrets(t *testing.T) {
 	p := parse(t, "")
 	rapid.Check(t, func(t *rapid.T) {
@@ -119,7 +119,7 @@ func TestJudge_FindsSplitSecrets(t *testing.T) {
 			call.Earlier = append(call.Earlier, policy.Step{Action: "chat.post_message", Arguments: call.Arguments, Output: json.RawMessage(`"ok"`)})
 		}
 		if !blocked {
-			t.Fatalf("all parts %q are allowed, want one to be denied", parts)
+			t.Fatalf("got all parts %q allowed, want one denied", parts)
 		}
 	})
 }
