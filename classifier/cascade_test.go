@@ -48,8 +48,8 @@ func TestCascade_IsReported(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got.Cascade); diff != "" {
 				t.Errorf("cascade (-want +got):\n%s", diff)
 			}
-			if received := m.calls() > 0; received == tt.want.ModelSkipped {
-				t.Errorf("got model called %t, want %t", received, !tt.want.ModelSkipped)
+			if asked := m.calls() > 0; asked == tt.want.ModelSkipped {
+				t.Errorf("got model called %t, want %t", asked, !tt.want.ModelSkipped)
 			}
 		})
 	}
@@ -75,8 +75,8 @@ func TestCascade_AcceptAuto(t *testing.T) {
 	if k := spared.Cascade; k == nil || k.Accept == nil || !k.ModelSkipped || m.calls() != 0 {
 		t.Errorf("got cascade %+v after %d calls, want the model skipped by the calibrated threshold", k, m.calls())
 	}
-	received := c.Classify(t.Context(), input(s, "zzz qqq xxx"))
-	if k := received.Cascade; k == nil || k.Accept == nil || k.ModelSkipped || m.calls() != 1 {
+	asked := c.Classify(t.Context(), input(s, "zzz qqq xxx"))
+	if k := asked.Cascade; k == nil || k.Accept == nil || k.ModelSkipped || m.calls() != 1 {
 		t.Errorf("got cascade %+v after %d calls, want one call of the model", k, m.calls())
 	}
 }

@@ -161,26 +161,26 @@ func TestClassify_SecondCall(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, m := classifyOnce(t, replySequence(tt.first, llm.Reply{Text: goodReply}))
-			received := m.received()
-			if len(received) != 2 {
-				t.Fatalf("got %d calls, want 2", len(received))
+			asked := m.received()
+			if len(asked) != 2 {
+				t.Fatalf("got %d calls, want 2", len(asked))
 			}
-			want := received[0]
+			want := asked[0]
 			want.Purpose, want.MaxOutputTokens = contract.PurposeMoreTokens, tt.budget
 			if tt.repair {
 				want.Purpose = contract.PurposeRepair
-				want.User = received[1].User
-				if !strings.HasPrefix(received[1].User, received[0].User) || len(received[1].User) == len(received[0].User) {
-					t.Errorf("got a repair prompt without the original prompt:\n%s", received[1].User)
+				want.User = asked[1].User
+				if !strings.HasPrefix(asked[1].User, asked[0].User) || len(asked[1].User) == len(asked[0].User) {
+					t.Errorf("got a repair prompt without the original prompt:\n%s", asked[1].User)
 				}
-				if len(received[1].User) > len(received[0].User)+3*contract.MaxReplyExcerpt {
-					t.Errorf("got %d bytes more in the repair prompt, want a limited excerpt of the reply", len(received[1].User)-len(received[0].User))
+				if len(asked[1].User) > len(asked[0].User)+3*contract.MaxReplyExcerpt {
+					t.Errorf("got %d bytes more in the repair prompt, want a limited excerpt of the reply", len(asked[1].User)-len(asked[0].User))
 				}
-				if got.Calls[0].Detail == "" || !strings.Contains(received[1].User, "was not accepted") {
+				if got.Calls[0].Detail == "" || !strings.Contains(asked[1].User, "was not accepted") {
 					t.Errorf("got detail %q, want the error, and the same in the repair prompt", got.Calls[0].Detail)
 				}
 			}
-			if diff := cmp.Diff(want, received[1]); diff != "" {
+			if diff := cmp.Diff(want, asked[1]); diff != "" {
 				t.Errorf("second request (-want +got):\n%s", diff)
 			}
 		})

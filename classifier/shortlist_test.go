@@ -35,11 +35,11 @@ func modelRequest(t *testing.T, cfg classifier.Config, in classifier.Input) *llm
 	m := &fakeModel{do: replyTexts("")}
 	cfg.Model = m
 	open(t, cfg).Classify(t.Context(), in)
-	received := m.received()
-	if len(received) != 1 {
-		t.Fatalf("got %d calls, want 1", len(received))
+	asked := m.received()
+	if len(asked) != 1 {
+		t.Fatalf("got %d calls, want 1", len(asked))
 	}
-	return &received[0]
+	return &asked[0]
 }
 
 // similarAgents returns a registry of n similar agents and five different ones.

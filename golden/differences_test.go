@@ -113,22 +113,22 @@ func TestCompareReports_IsAPartition(t *testing.T) {
 		}
 		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
 			was, known := before[id]
-			checkFigure, here := now[id]
+			is, here := now[id]
 			want := ""
 			switch {
 			case known && !here:
 				want = "gone"
-			case here && !checkFigure && !known:
+			case here && !is && !known:
 				want = "new"
-			case here && !checkFigure && was:
+			case here && !is && was:
 				want = "regression"
-			case here && !checkFigure:
+			case here && !is:
 				want = "known"
 			case here && known && !was:
 				want = "fixed"
 			}
 			if in[id] != want {
-				t.Fatalf("%s, before %v %v, now %v %v: got %q, want %q", id, known, was, here, checkFigure, in[id], want)
+				t.Fatalf("%s, before %v %v, now %v %v: got %q, want %q", id, known, was, here, is, in[id], want)
 			}
 		}
 	})

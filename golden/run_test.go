@@ -185,9 +185,9 @@ func TestRun_SendsHistory(t *testing.T) {
 	if f := failures(r); f != nil {
 		t.Error(f)
 	}
-	prompts := m.prompts()
-	if len(prompts) != 1 || !strings.Contains(prompts[0], "cost us") || strings.Contains(prompts[0], "bob@") {
-		t.Errorf("got requests %q, want one with the masked history", prompts)
+	asked := m.prompts()
+	if len(asked) != 1 || !strings.Contains(asked[0], "cost us") || strings.Contains(asked[0], "bob@") {
+		t.Errorf("got requests %q, want one with the masked history", asked)
 	}
 }
 

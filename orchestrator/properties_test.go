@@ -77,9 +77,9 @@ func drawScenario(t *rapid.T) *scenario {
 // scenarioRun executes a scenario.
 type scenarioRun struct {
 	*scenario
-	harness *harness
-	stops   int
-	stop    context.CancelFunc
+	rig   *harness
+	stops int
+	stop  context.CancelFunc
 
 	skipped time.Duration // by the clock of the run
 
@@ -111,7 +111,7 @@ func (s *scenarioRun) spec(key string) *scenarioStep {
 // Plan implements orchestrator.Planner.
 func (s *scenarioRun) Plan(context.Context, *orchestrator.PlanRequest) (*contract.Plan, error) {
 	s.planned++
-	n := s.harness.store.Get().Plans + 1
+	n := s.rig.store.Get().Plans + 1
 	p := &s.Plans[min(n, len(s.Plans))-1]
 	if p.Rejected != "" {
 		return nil, &orchestrator.PlanError{Reason: p.Rejected, Message: "no plan"}
@@ -179,20 +179,20 @@ func (s *scenarioRun) Invoke(_ context.Context, call *orchestrator.Call) (*contr
 // execute runs the scenario to its end.
 func (s *scenarioRun) execute(t *testing.T) *orchestrator.Record {
 	writes := 0
-	s.harness.store.onWrite = func(*orchestrator.Record) {
+	s.rig.store.onWrite = func(*orchestrator.Record) {
 		if writes++; writes == s.StopAt {
 			s.stops++
 			s.stop()
 		}
 	}
-	o, err := orchestrator.New(s.harness.config)
+	o, err := orchestrator.New(s.rig.config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 50 {
 		ctx, stop := context.WithCancel(t.Context())
 		s.stop = stop
-		rec, err := o.Run(ctx, s.harness.store.Get())
+		rec, err := o.Run(ctx, s.rig.store.Get())
 		stopped := ctx.Err() != nil
 		stop()
 		if rec.State.Terminal() {
@@ -205,7 +205,7 @@ func (s *scenarioRun) execute(t *testing.T) *orchestrator.Record {
 		if rec.Status() == contract.OrchestrationWaiting {
 			s.decide()
 		}
-		_, err = s.harness.store.Update(t.Context(), rec.ID, func(r *orchestrator.Record) error {
+		_, err = s.rig.store.Update(t.Context(), rec.ID, func(r *orchestrator.Record) error {
 			if r.Owner == "" && !r.NeedsWork(s.now()) {
 				return errors.New("the decisions about its gates do not continue the run")
 			}
@@ -217,13 +217,13 @@ func (s *scenarioRun) execute(t *testing.T) *orchestrator.Record {
 		}
 	}
 	s.problem("the run does not end")
-	return s.harness.store.Get()
+	return s.rig.store.Get()
 }
 
 // decide decides every gate of a waiting run, or lets it expire.
 func (s *scenarioRun) decide() {
 	expire := false
-	_, err := s.harness.store.Update(context.Background(), "run-1", func(r *orchestrator.Record) error {
+	_, err := s.rig.store.Update(context.Background(), "run-1", func(r *orchestrator.Record) error {
 		for i := range r.Steps {
 			if r.Steps[i].State != orchestrator.StepGated {
 				continue
@@ -294,10 +294,10 @@ func TestRun_HoldsProperties(t *testing.T) {
 			if rec.Deadline = rec.CreatedAt.Add(time.Hour); !s.Static {
 				rec.Planner.Kind = contract.PlannerGemini
 			}
-			s.harness = newHarness(t, rec, nil)
-			s.harness.config.Invoker, s.harness.config.Enforcer, s.harness.config.Auditor = s, s, s
-			s.harness.config.Models, s.harness.config.Budgets, s.harness.config.Parallel = staticModels{planner: s}, s.Budgets, s.Parallel
-			s.harness.config.Now = s.now
+			s.rig = newHarness(t, rec, nil)
+			s.rig.config.Invoker, s.rig.config.Enforcer, s.rig.config.Auditor = s, s, s
+			s.rig.config.Models, s.rig.config.Budgets, s.rig.config.Parallel = staticModels{planner: s}, s.Budgets, s.Parallel
+			s.rig.config.Now = s.now
 			got = s.execute(t)
 			s.check(got)
 		})

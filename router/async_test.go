@@ -81,7 +81,7 @@ func TestRouter_EmitsEventsInOrder(t *testing.T) {
 func TestRunner_ResendsOnlyIdempotentTasks(t *testing.T) {
 	tests := map[string]struct {
 		intent, agent string
-		setBehaviour  func(*agents) func(context.Context, dispatch.Call) dispatch.Outcome
+		behaviour     func(*agents) func(context.Context, dispatch.Call) dispatch.Outcome
 		status        contract.Status
 		dispatched    []string
 		code          contract.TaskCode
@@ -103,7 +103,7 @@ func TestRunner_ResendsOnlyIdempotentTasks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			h.classifier.proposal.Intent, h.classifier.proposal.Domains = tt.intent, map[string][]string{"count": {"words"}, "pay": {"bills"}}[tt.intent]
-			h.target.setBehaviour(tt.agent, tt.setBehaviour(h.target))
+			h.target.setBehaviour(tt.agent, tt.behaviour(h.target))
 			id := h.submit().RequestID
 			first := testkit.Receive(t, h.target.begun)
 			h.crash()

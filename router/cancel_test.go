@@ -12,13 +12,13 @@ import (
 )
 
 func TestRouter_CancelsRunningRequest(t *testing.T) {
-	for name, setBehaviour := range map[string]func(*agents) func(context.Context, dispatch.Call) dispatch.Outcome{
+	for name, behaviour := range map[string]func(*agents) func(context.Context, dispatch.Call) dispatch.Outcome{
 		"agent executing":      func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.hang },
 		"waiting for callback": func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.acceptLater },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.target.setBehaviour("payer", setBehaviour(h.target))
+			h.target.setBehaviour("payer", behaviour(h.target))
 			id := h.submit().RequestID
 			call := testkit.Receive(t, h.target.begun)
 			if name == "waiting" {

@@ -42,10 +42,10 @@ const (
 // validReply is a valid reply, from which the invalid ones are made.
 const validReply = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.93}`
 
-// reply returns validReply with the given replacements.
+// reply returns validReply with the dispatched replacements.
 func reply(changes ...string) string { return strings.NewReplacer(changes...).Replace(validReply) }
 
-// partsReply returns a reply with the given confidence and subtasks.
+// partsReply returns a reply with the dispatched confidence and subtasks.
 func partsReply(confidence, subtasks string) string {
 	return reply(`"subtasks":[]`, `"subtasks":[`+subtasks+`]`, "0.93", confidence)
 }
@@ -151,7 +151,7 @@ func divergent() []faultCase {
 	}
 }
 
-// served returns the case of a request that the model classifies and the given agents execute.
+// served returns the case of a request that the model classifies and the dispatched agents execute.
 func served(ids ...string) faultCase {
 	return faultCase{status: contract.StatusAccepted, source: contract.SourceLLM, chosen: ids}
 }

@@ -36,8 +36,8 @@ func TestRouter_RejectsRequestsWhileDiskIsFull(t *testing.T) {
 	if got, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); err != nil || got.Status != contract.StatusCompleted {
 		t.Errorf("request after space was freed: got %+v, %v, want completed", got, err)
 	}
-	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 2 {
-		t.Errorf("got %d tasks sent, want 2", len(dispatchedTo))
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 2 {
+		t.Errorf("got %d tasks sent, want 2", len(dispatched))
 	}
 }
 

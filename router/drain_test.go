@@ -66,7 +66,7 @@ func TestRouter_RecordsOutcomeIfCallerDisconnects(t *testing.T) {
 	if err != nil || found.Decision == nil || found.Outcome == nil || found.Outcome.Status != contract.StatusCancelled {
 		t.Errorf("audit log: got %+v, %v, want the decision and its outcome", found, err)
 	}
-	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 0 {
-		t.Errorf("got tasks sent to %v, want none", dispatchedTo)
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 0 {
+		t.Errorf("got tasks sent to %v, want none", dispatched)
 	}
 }

@@ -44,8 +44,8 @@ func TestRouter_DispatchesOneOfConcurrentRequestsWithOneKey(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 1 {
-		t.Errorf("got %d tasks sent, want 1", len(dispatchedTo))
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 1 {
+		t.Errorf("got %d tasks sent, want 1", len(dispatched))
 	}
 	if answered.Load() < 1 || answered.Load()+rejected.Load() != concurrent {
 		t.Errorf("got %d responses and %d conflicts for %d requests", answered.Load(), rejected.Load(), concurrent)
@@ -78,8 +78,8 @@ func TestRouter_ReplaysStoredResponse(t *testing.T) {
 			if _, err := h.Handle(t.Context(), newRequest(keyed("k")), &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}); err != nil {
 				t.Errorf("same key of another caller: got error %v, want none", err)
 			}
-			if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 2 {
-				t.Errorf("got %d tasks sent, want one for each caller", len(dispatchedTo))
+			if dispatched := h.target.dispatchedTo(); len(dispatched) != 2 {
+				t.Errorf("got %d tasks sent, want one for each caller", len(dispatched))
 			}
 		})
 	}
@@ -104,8 +104,8 @@ func TestRouter_ReplaysAsynchronousRequest(t *testing.T) {
 	if again = h.submit(keyed("k")); again.RequestID != first.RequestID || again.Status != contract.StatusCompleted {
 		t.Errorf("got %+v, want completed", again)
 	}
-	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 1 {
-		t.Errorf("got %d tasks sent, want 1", len(dispatchedTo))
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 1 {
+		t.Errorf("got %d tasks sent, want 1", len(dispatched))
 	}
 }
 
@@ -218,7 +218,7 @@ func TestRouter_NeverExecutesKeyedRequestAgain(t *testing.T) {
 			if _, err := h.auditLog.Find(t.Context(), first.RequestID); !errors.Is(err, store.ErrNotFound) {
 				t.Fatalf("got %v, want a trimmed audit log", err)
 			}
-			dispatchedTo := len(h.target.dispatchedTo())
+			dispatched := len(h.target.dispatchedTo())
 
 			_, err = send()
 			e, ok := errors.AsType[*contract.Error](err)
@@ -228,8 +228,8 @@ func TestRouter_NeverExecutesKeyedRequestAgain(t *testing.T) {
 			if e.Ended.RequestID != first.RequestID || e.Ended.Status != contract.StatusCompleted || len(e.Ended.AnswerHash) != sha256.Size || e.Ended.EndedAt.IsZero() {
 				t.Errorf("got %+v, want the outcome of the first request", e.Ended)
 			}
-			if again := len(h.target.dispatchedTo()); again != dispatchedTo {
-				t.Errorf("got %d further tasks sent, want none", again-dispatchedTo)
+			if again := len(h.target.dispatchedTo()); again != dispatched {
+				t.Errorf("got %d further tasks sent, want none", again-dispatched)
 			}
 		})
 	}

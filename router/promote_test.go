@@ -134,8 +134,8 @@ func TestRouter_CompletesSynchronousRequestAfterCrash(t *testing.T) {
 		t.Errorf("got %s with tasks %+v, want both completed", got.Status, got.Tasks)
 	}
 	h.checkOneOutcome(id, contract.StatusCompleted)
-	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 2 {
-		t.Errorf("got tasks sent to %v, want each once", dispatchedTo)
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 2 {
+		t.Errorf("got tasks sent to %v, want each once", dispatched)
 	}
 	if again, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); err != nil || !again.Replayed || again.Status != contract.StatusCompleted {
 		t.Errorf("second request: got %+v, %v, want the stored response", again, err)
@@ -177,7 +177,7 @@ func TestRouter_EndsTaskThatCannotBeStored(t *testing.T) {
 	for _, tt := range []struct {
 		intent, domain, agent string
 		code                  contract.TaskCode
-		dispatchedTo          []string
+		dispatched            []string
 	}{
 		{"pay", "bills", "payer", contract.TaskOutcomeUnknown, []string{"payer"}},
 		{"count", "words", "counter", contract.TaskAgentUnavailable, []string{"counter"}},
@@ -197,7 +197,7 @@ func TestRouter_EndsTaskThatCannotBeStored(t *testing.T) {
 			if stopped := testkit.Receive(t, h.target.stops); stopped != call.Task.TaskID {
 				t.Errorf("got cancelled task %s, want %s", stopped, call.Task.TaskID)
 			}
-			if diff := cmp.Diff(tt.dispatchedTo, h.target.dispatchedTo()); diff != "" {
+			if diff := cmp.Diff(tt.dispatched, h.target.dispatchedTo()); diff != "" {
 				t.Errorf("agents that got tasks (-want +got):\n%s", diff)
 			}
 			if rec, err := h.requests.Get(t.Context(), resp.RequestID); err == nil {
@@ -268,7 +268,7 @@ func TestRunner_DeletesUnconfirmedRecordOfEndedRequest(t *testing.T) {
 	if got, err := h.Request(t.Context(), resp.RequestID, alice); err != nil || got.Status != contract.StatusCompleted {
 		t.Errorf("got %+v, %v, want its response", got, err)
 	}
-	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 1 {
-		t.Errorf("got tasks sent to %v, want one task", dispatchedTo)
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 1 {
+		t.Errorf("got tasks sent to %v, want one task", dispatched)
 	}
 }

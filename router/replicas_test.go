@@ -108,11 +108,11 @@ func TestReplicas_AcceptResultAnywhere(t *testing.T) {
 func TestReplicas_CancelAnywhere(t *testing.T) {
 	a, b := newReplicas(t)
 	for name, tt := range map[string]struct {
-		setBehaviour func(context.Context, dispatch.Call) dispatch.Outcome
-		stored       bool
+		behaviour func(context.Context, dispatch.Call) dispatch.Outcome
+		stored    bool
 	}{"stored": {a.target.acceptLater, true}, "in memory": {a.target.hang, false}} {
 		t.Run(name, func(t *testing.T) {
-			a.target.setBehaviour("payer", tt.setBehaviour)
+			a.target.setBehaviour("payer", tt.behaviour)
 			answers := a.handle(t.Context())
 			call := testkit.Receive(t, a.target.begun)
 			id := call.Task.RequestID
@@ -269,8 +269,8 @@ func TestReplicas_ExecuteKeyOnce(t *testing.T) {
 			t.Errorf("replay at replica %s: got %+v, %v, want the response of the first request", name, got, err)
 		}
 	}
-	if dispatchedTo := a.target.dispatchedTo(); len(dispatchedTo) != 1 {
-		t.Errorf("got tasks sent to %v, want one task", dispatchedTo)
+	if dispatched := a.target.dispatchedTo(); len(dispatched) != 1 {
+		t.Errorf("got tasks sent to %v, want one task", dispatched)
 	}
 }
 

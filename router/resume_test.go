@@ -37,8 +37,8 @@ func TestRunner_EndsResumedRequestAfterDeadline(t *testing.T) {
 	if got.Status != contract.StatusFailed || got.Decision == nil || len(got.Tasks) != 1 || got.Tasks[0].Error.Code != contract.TaskDeadlineExceeded {
 		t.Errorf("got %s with tasks %+v, want failed because of the deadline", got.Status, got.Tasks)
 	}
-	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 0 {
-		t.Errorf("got tasks sent to %v, want none", dispatchedTo)
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 0 {
+		t.Errorf("got tasks sent to %v, want none", dispatched)
 	}
 	h.eventually(func() bool {
 		found, err := h.auditLog.Find(t.Context(), id)
@@ -110,8 +110,8 @@ func TestRunner_ResumesAfterRegistryChange(t *testing.T) {
 	if got.Tasks[0].Error == nil || got.Tasks[0].Error.Code != contract.TaskOutcomeUnknown {
 		t.Errorf("got tasks %+v, want an unknown outcome", got.Tasks)
 	}
-	if dispatchedTo := h.target.dispatchedTo(); len(dispatchedTo) != 1 {
-		t.Errorf("got tasks sent to %v, want one task", dispatchedTo)
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 1 {
+		t.Errorf("got tasks sent to %v, want one task", dispatched)
 	}
 }
 
