@@ -36,7 +36,7 @@ func headerOf(t *testing.T, token string) (alg, kid string) {
 	return header.Alg, header.Kid
 }
 
-// startRecordingAgent starts an agent that passes the requests that it receives on.
+// startRecordingAgent starts an agent that sends the received requests to the channel.
 func startRecordingAgent(t *testing.T) (a *testAgent, received chan taskRequest) {
 	a, received = startAgent(t, "counter", answer("ok")), make(chan taskRequest, 8)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,9 +60,9 @@ func (a *testAgent) deliver(task taskRequest) int {
 	return w.Code
 }
 
-// The router signs tokens for agents with the configured algorithm. When the
-// configuration changes, in either direction, the tokens of open tasks stay valid, and
-// the new ones are valid for agents that fetched the keys before.
+// The router signs tokens for agents with the configured algorithm. When the algorithm changes, in
+// either direction, the tokens of open tasks stay valid, and agents with cached keys accept the new
+// ones.
 func TestServer_SignsAgentTokensWithConfiguredAlgorithm(t *testing.T) {
 	agent, received := startRecordingAgent(t)
 	dir := filepath.Join(t.TempDir(), "data")
@@ -85,7 +85,7 @@ func TestServer_SignsAgentTokensWithConfiguredAlgorithm(t *testing.T) {
 			}
 			for i, old := range earlier {
 				if got := agent.deliver(old); got != http.StatusOK {
-					t.Errorf("the token of process %d got %d after the change to %s, want 200", i, got, alg)
+					t.Errorf("token of process %d: got %d after the change to %s, want 200", i, got, alg)
 				}
 			}
 			earlier = append(earlier, task)
@@ -93,8 +93,8 @@ func TestServer_SignsAgentTokensWithConfiguredAlgorithm(t *testing.T) {
 	}
 }
 
-// With ES256, a rotation replaces the key of tokens for agents, and a revocation ends
-// the old one at once.
+// With ES256, a rotation replaces the key of tokens for agents, and a revocation removes the old
+// one at once.
 func TestServer_RotatesES256Key(t *testing.T) {
 	t.Parallel()
 	agent, received := startRecordingAgent(t)

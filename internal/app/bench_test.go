@@ -13,9 +13,8 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// BenchmarkHandle is the decision path without HTTP: a dry run, and a request
-// with its log line and metrics whose agent names no endpoint. Whole processes
-// are measured by test/bench.
+// BenchmarkHandle measures the decision without HTTP: a dry run, and a request with its log line
+// and metrics whose agent has no endpoint. test/bench measures whole processes.
 func BenchmarkHandle(b *testing.B) {
 	for name, dryRun := range map[string]bool{"dry run": true, "with log and metrics": false} {
 		b.Run(name, func(b *testing.B) {
@@ -47,15 +46,14 @@ func BenchmarkHandle(b *testing.B) {
 	}
 }
 
-// discard takes the log like a file would, without the write.
+// discard receives the log without writing it.
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkRegisteredAgents measures a match among agents that registered themselves, and
-// what one more registration costs: the next version of the registry and of the View. It
-// also reports what a registered agent keeps in memory in both, without its record in
-// internal/fleet.
+// BenchmarkRegisteredAgents measures a match among registered agents, and the cost of another
+// registration: the next version of the registry and of the View. It also reports the memory of a
+// registered agent in both, without its record in internal/fleet.
 func BenchmarkRegisteredAgents(b *testing.B) {
 	const intents = 1000
 	for _, agents := range []int{1000, 100_000} {
@@ -112,7 +110,7 @@ func BenchmarkRegisteredAgents(b *testing.B) {
 	}
 }
 
-// heapBytes returns the bytes of the reachable objects.
+// heapBytes returns the size of the reachable heap.
 func heapBytes() float64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-func TestChainCloser_ClosesChainsOfGoneReplicas(t *testing.T) {
+func TestChainCloser_ClosesChainsOfEndedReplicas(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	a, b := replicas.Member{Name: "a", Owner: "a1"}, replicas.Member{Name: "b", Owner: "b1", Live: true}
@@ -31,21 +31,21 @@ func TestChainCloser_ClosesChainsOfGoneReplicas(t *testing.T) {
 		want    string // chains that this step closes
 		err     bool
 	}{
-		{"first seen gone", at(0), []replicas.Member{a, b}, nil, "", false},
-		{"it returns", at(30), []replicas.Member{live, b}, nil, "", false},
-		{"gone again", at(40), []replicas.Member{a, b}, nil, "", false},
-		{"not long enough", at(90), []replicas.Member{a, b}, nil, "", false},
-		{"another replica is faster", at(100), []replicas.Member{a, b}, store.ErrConflict, "a", false},
+		{"first seen ended", at(0), []replicas.Member{a, b}, nil, "", false},
+		{"returns", at(30), []replicas.Member{live, b}, nil, "", false},
+		{"ended again", at(40), []replicas.Member{a, b}, nil, "", false},
+		{"grace period not over", at(90), []replicas.Member{a, b}, nil, "", false},
+		{"another replica closes it", at(100), []replicas.Member{a, b}, store.ErrConflict, "a", false},
 		{"the store fails", at(110), []replicas.Member{a, b}, errors.New("down"), "a", true},
 		{"closed", at(120), []replicas.Member{a, b}, nil, "a", false},
 		{"closed once", at(130), []replicas.Member{a, b}, nil, "", false},
-		{"another process of it ends", at(140), []replicas.Member{again, b}, nil, "", false},
-		{"and is closed as well", at(200), []replicas.Member{again, b}, nil, "a", false},
+		{"next process ends", at(140), []replicas.Member{again, b}, nil, "", false},
+		{"next process closed", at(200), []replicas.Member{again, b}, nil, "a", false},
 	} {
 		closed, failure = nil, step.failure
 		_, err := k.closeGone(t.Context(), step.members, step.now)
 		if got := strings.Join(closed, ","); got != step.want || (err != nil) != step.err {
-			t.Errorf("%s: closed %q with %v, want %q", step.what, got, err, step.want)
+			t.Errorf("%s: got %q closed with %v, want %q", step.what, got, err, step.want)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// A request that contains data of a kind that an agent does not accept goes to an agent
-// that accepts it, and the decision contains the reason.
-func TestServer_GatesDataThatAgentDoesNotAccept(t *testing.T) {
+// A request with data of a kind that an agent does not accept goes to an agent that accepts it, and
+// the decision contains the reason.
+func TestServer_ExcludesAgentByDataClass(t *testing.T) {
 	strict := startAgent(t, "strict_agent", answer("strict"))
 	mail := startAgent(t, "mail_agent", answer("mail"))
 	s := startServer(t, "clients:\n"+
@@ -22,19 +22,19 @@ func TestServer_GatesDataThatAgentDoesNotAccept(t *testing.T) {
 	for _, tc := range []struct{ name, body, chosen, strict, mail string }{
 		{"no data", `{"content":{"prompt":"code review of python"}}`, "strict_agent", "", ""},
 		{
-			"in the prompt", `{"content":{"prompt":"code review of python for ann@example.com"}}`,
+			"data in the prompt", `{"content":{"prompt":"code review of python for ann@example.com"}}`,
 			"mail_agent", "does not accept email, which the request contains", "",
 		},
 		{
-			"in the history", `{"content":{"prompt":"code review of python"},"history":[{"role":"user","content":"I am ann@example.com"}]}`,
+			"data in the history", `{"content":{"prompt":"code review of python"},"history":[{"role":"user","content":"I am ann@example.com"}]}`,
 			"mail_agent", "does not accept email, which the request contains", "",
 		},
 		{
-			"in the inputs", `{"content":{"prompt":"code review of python","inputs":{"author":{"mail":"ann@example.com"}}}}`,
+			"data in the inputs", `{"content":{"prompt":"code review of python","inputs":{"author":{"mail":"ann@example.com"}}}}`,
 			"mail_agent", "does not accept email, which the request contains", "",
 		},
 		{
-			"of two kinds", `{"content":{"prompt":"code review of python for ann@example.com","inputs":{"host":"10.0.0.7"}}}`,
+			"data of two kinds", `{"content":{"prompt":"code review of python for ann@example.com","inputs":{"host":"10.0.0.7"}}}`,
 			"", "does not accept email and ip, which the request contains", "does not accept ip, which the request contains",
 		},
 	} {

@@ -22,9 +22,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// TestServer_OpensDataDirectoryOfEarlierVersion checks that stored data stays
-// readable: answers, open requests, idempotency keys, sessions, tickets and the
-// hash chain of the audit log. testdata/olddata/README.md describes the fixture.
+// TestServer_OpensDataDirectoryOfEarlierVersion checks that stored data of an earlier version is
+// readable: responses, open requests, idempotency keys, sessions, tickets and the hash chain of the
+// audit log. testdata/olddata/README.md describes the fixture.
 func TestServer_OpensDataDirectoryOfEarlierVersion(t *testing.T) {
 	root := t.TempDir()
 	unpack(t, filepath.Join("testdata", "olddata", "data.tar.gz"), root)
@@ -55,13 +55,13 @@ func TestServer_OpensDataDirectoryOfEarlierVersion(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("answer %s differs (-recorded +got):\n%s", name, diff)
+			t.Errorf("response %s differs (-recorded +got):\n%s", name, diff)
 		}
 	}
 
-	// The deadline of the open request has passed, so resuming it closes it.
+	// The deadline of the open request has passed, so resuming the request ends it.
 	open := "/api/v1/requests/" + recorded["open"]["request_id"].(string)
-	testkit.Eventually(t, "the open request is closed", func() bool {
+	testkit.Eventually(t, "the open request has ended", func() bool {
 		return strings.Contains(s.get(open), `"status":"failed"`)
 	})
 
@@ -96,12 +96,12 @@ func verifyAudit(t *testing.T, dir string) {
 	}
 	report, err := audit.Verify(t.Context(), audit.VerifyConfig{DataDir: dir, Signer: signer})
 	if err != nil || !report.OK() {
-		t.Errorf("audit log: got %+v, %v, want it intact", report, err)
+		t.Errorf("audit log: got %+v, %v, want a valid chain", report, err)
 	}
 }
 
-// renewEntries writes every entry of a bucket again and returns their number.
-// The server drops keys of these buckets by age, and the fixture is old.
+// renewEntries writes every entry of a bucket again and returns their number. The server deletes
+// entries of these buckets by age, and the fixture is old.
 func renewEntries(t *testing.T, dir, bucket string) int {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{Dir: dir})
@@ -144,7 +144,7 @@ func replay(t *testing.T, s *testServer, key, body string) map[string]any {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("replay of %s: got status %d, headers %v, want a replayed answer", key, resp.StatusCode, resp.Header)
+		t.Errorf("replay of %s: got status %d, headers %v, want a replayed response", key, resp.StatusCode, resp.Header)
 	}
 	var answer map[string]any
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {

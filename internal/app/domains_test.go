@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// domainsRegistry has an intent of one agent, and one that two agents declare for
-// different domains.
+// domainsRegistry has an intent of one agent, and one that two agents declare for different
+// domains.
 func domainsRegistry(url string) string {
 	return fmt.Sprintf(`clients:
   bill_agent:  { match: { intent: [explain_bill], domains: [azure, databricks] }, endpoint: { protocol: http, url: "%[1]s" } }

@@ -17,8 +17,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// An agent that needs longer says 202, tells how far it is and sends its result
-// to the callback; who waits sees all of it.
+// An agent answers 202, reports its progress and sends its result to the callback; the caller and
+// the event stream receive both.
 func TestServer_AcceptsCallbackResults(t *testing.T) {
 	goOn := make(chan struct{})
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
@@ -44,24 +44,24 @@ func TestServer_AcceptsCallbackResults(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	var text strings.Builder
-	buf, told := make([]byte, 4096), false
+	buf, notified := make([]byte, 4096), false
 	for err == nil {
 		var n int
 		n, err = resp.Body.Read(buf)
 		text.Write(buf[:n])
-		if !told && strings.Contains(text.String(), "half of it") {
+		if !notified && strings.Contains(text.String(), "half of it") {
 			close(goOn)
-			told = true
+			notified = true
 		}
 	}
 	for _, want := range []string{"event: decision", "event: task.started", "event: task.progress", "event: task.done", "event: final", `"all of it"`} {
 		if !strings.Contains(text.String(), want) {
-			t.Errorf("the events lack %s:\n%s", want, &text)
+			t.Errorf("got no %s in the events:\n%s", want, &text)
 		}
 	}
 }
 
-// An accepted request is done by the next process when this one ends before.
+// An accepted request is executed by the next process if this one ends before.
 func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 	begun := make(chan struct{}, 8)
 	goOn := make(chan struct{})
@@ -104,12 +104,12 @@ func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 	}
 	report, err := audit.Verify(t.Context(), audit.VerifyConfig{DataDir: dir, Signer: signer})
 	if err != nil || !report.OK() {
-		t.Errorf("the audit log: %+v, %v, want it whole", report, err)
+		t.Errorf("audit log: got %+v, %v, want a valid chain", report, err)
 	}
 }
 
-// startOnce starts a server that the test stops itself, and says where the next
-// one must listen to be reached by those who know it.
+// startOnce starts a server that the test stops itself, and returns its address, at which the next
+// one must listen.
 func startOnce(ctx context.Context, t *testing.T, registry string, change func(*config.Config)) (*testServer, string) {
 	t.Helper()
 	s := &testServer{t: t, registry: t.TempDir() + "/capabilities.yaml", log: &testkit.LogBuffer{}}
@@ -125,7 +125,7 @@ func startOnce(ctx context.Context, t *testing.T, registry string, change func(*
 	return s, server.Addr()
 }
 
-// Two processes on one data directory would undo each other's work.
+// Two processes must not write to the same data directory.
 func TestStart_RejectsLockedDataDir(t *testing.T) {
 	dir := t.TempDir()
 	startServer(t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
@@ -133,12 +133,11 @@ func TestStart_RejectsLockedDataDir(t *testing.T) {
 	cfg.DataDir, cfg.Listen = dir, "127.0.0.1:0"
 	_, err := Start(t.Context(), cfg, Options{LogOutput: io.Discard, LookupEnv: noEnv})
 	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "--data-dir") {
-		t.Errorf("got %v, want one line that says what to do", err)
+		t.Errorf("got %v, want one line with the fix", err)
 	}
 }
 
-// Callers that leave take their work with them, down to the agents.
-// A cancelled request keeps what an agent had delivered before, in the answer to the
+// A cancelled request keeps the results that an agent had returned before, in the response to the
 // cancellation and in the stored response.
 func TestServer_CancelKeepsDeliveredResults(t *testing.T) {
 	quality := startAgent(t, "quality_agent", answer("reviewed"))
@@ -153,7 +152,7 @@ func TestServer_CancelKeepsDeliveredResults(t *testing.T) {
 	billing.trust(s)
 	got := s.do(call{method: http.MethodPost, path: "/api/v1/route", body: strings.Replace(reviewAndCost, `"}}`, `"},"options":{"mode":"async"}}`, 1)})
 	id := got.response(t).RequestID
-	testkit.Eventually(t, "the first agent has delivered", func() bool {
+	testkit.Eventually(t, "the first agent has returned its result", func() bool {
 		tasks := s.state("", id).Tasks
 		return len(tasks) == 2 && tasks[0].Status == contract.TaskSuccess && tasks[1].Status == contract.TaskRunning
 	})
@@ -170,11 +169,11 @@ func TestServer_CancelKeepsDeliveredResults(t *testing.T) {
 
 func TestServer_CancelsRequestsOfDisconnectedCallers(t *testing.T) {
 	const callers = 200
-	begun, told := make(chan struct{}, callers), make(chan struct{}, callers)
+	begun, notified := make(chan struct{}, callers), make(chan struct{}, callers)
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
-		told <- struct{}{}
+		notified <- struct{}{}
 		return contract.Result{}, ctx.Err()
 	})
 	s := startServer(t, "clients:\n"+entry("slow", "count_words", "text", agent.url, ", max_in_flight: 1000"),
@@ -196,7 +195,7 @@ func TestServer_CancelsRequestsOfDisconnectedCallers(t *testing.T) {
 		testkit.Receive(t, ended)
 	}
 	for range callers {
-		testkit.Receive(t, told) // while the router is there: it drops what it has not told when it stops
+		testkit.Receive(t, notified) // while the router is running, because it drops unsent cancellations when it stops
 	}
 	for {
 		var agents struct {

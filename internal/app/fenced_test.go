@@ -13,9 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// A router whose audit log has another writer accepts no request any more, and ends
-// with an error.
-func TestServer_EndsWhenItsAuditLogHasAnotherWriter(t *testing.T) {
+// A router whose audit log has another writer accepts no further requests, and ends with an error.
+func TestServer_EndsIfAuditLogHasAnotherWriter(t *testing.T) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer stop()
 	s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", "text", refusing), func(c *config.Config) { c.DataDir = t.TempDir() })
@@ -34,11 +33,11 @@ func TestServer_EndsWhenItsAuditLogHasAnotherWriter(t *testing.T) {
 		t.Errorf("got readiness %+v, want degraded", got)
 	}
 	if status, body := s.post(t.Context(), `{"content":{"prompt":"count words of this text"},"options":{"mode":"async"}}`); status == http.StatusAccepted {
-		t.Errorf("got %d %s, want no asynchronous request accepted", status, body)
+		t.Errorf("got %d %s, want the asynchronous request rejected", status, body)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Wait() }()
 	if err := testkit.Receive(t, ended); !errors.Is(err, store.ErrLocked) {
-		t.Errorf("the server ended with %v, want %v", err, store.ErrLocked)
+		t.Errorf("got the server ended with %v, want %v", err, store.ErrLocked)
 	}
 }

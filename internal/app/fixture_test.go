@@ -32,7 +32,7 @@ func writeFile(t *testing.T, name, content string) string {
 	return path
 }
 
-// testServer is a running router with a registry file of its own.
+// testServer is a running router with its own registry file.
 type testServer struct {
 	*Server
 	t        *testing.T
@@ -40,21 +40,21 @@ type testServer struct {
 	log      *testkit.LogBuffer
 }
 
-// startServer runs a router on loopback until the test ends, and fails the test
-// if it does not stop cleanly.
+// startServer runs a router on loopback until the test ends, and fails the test if it does not stop
+// cleanly.
 func startServer(t *testing.T, registry string, change ...func(*config.Config)) *testServer {
 	t.Helper()
 	return startServerIn(t, noEnv, registry, change...)
 }
 
-// startServerIn starts a router in the environment.
+// startServerIn starts a router with these environment variables.
 func startServerIn(t *testing.T, lookup func(string) (string, bool), registry string, change ...func(*config.Config)) *testServer {
 	t.Helper()
 	dir := t.TempDir()
 	s := &testServer{t: t, registry: filepath.Join(dir, "capabilities.yaml"), log: &testkit.LogBuffer{}}
 	s.write(registry)
 	cfg := config.Default()
-	cfg.Store.Sync = "10s" // no test loses power
+	cfg.Store.Sync = "10s" // no test simulates a power failure
 	cfg.Listen = "127.0.0.1:0"
 	cfg.DataDir = filepath.Join(dir, "data")
 	cfg.Registry.File = s.registry
@@ -62,7 +62,7 @@ func startServerIn(t *testing.T, lookup func(string) (string, bool), registry st
 	for _, c := range change {
 		c(&cfg)
 	}
-	// Not t.Context(): that ends before the cleanup, and a drain is part of the test.
+	// t.Context() would end before the cleanup, and the drain is part of the test.
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	server, err := Start(ctx, cfg, Options{LogOutput: s.log, LookupEnv: lookup, Supervisor: []string{os.Args[0], "supervise"}})
 	if err != nil {
@@ -73,13 +73,13 @@ func startServerIn(t *testing.T, lookup func(string) (string, bool), registry st
 	t.Cleanup(func() {
 		stop()
 		if err := server.Wait(); err != nil {
-			t.Errorf("the server stopped with %v", err)
+			t.Errorf("got the server stopped with %v, want no error", err)
 		}
 	})
 	return s
 }
 
-// write replaces the registry file in one step, as an editor does.
+// write replaces the registry file atomically.
 func (s *testServer) write(registry string) {
 	s.t.Helper()
 	next := s.registry + ".next"
@@ -91,15 +91,15 @@ func (s *testServer) write(registry string) {
 	}
 }
 
-// reload reads the registry file as SIGHUP does, and waits until its catalogue and
-// its fleet route requests. It returns the mistakes of the file.
+// reload reloads the registry file as SIGHUP does, and waits until its catalogue and fleet are in
+// use. It returns the errors of the file.
 func (s *testServer) reload() error {
 	s.t.Helper()
 	if err := s.core.file.Reload(); err != nil {
 		return err
 	}
 	want := s.core.registry.Current()
-	testkit.Eventually(s.t, "the registry routes requests", func() bool {
+	testkit.Eventually(s.t, "the registry is in use", func() bool {
 		got := s.core.snapshot()
 		return got.Catalogue.Version == want.Catalogue.Version && got.Fleet.Revision == want.Fleet.Revision
 	})
@@ -122,7 +122,7 @@ func (s *testServer) get(path string) string {
 	return string(data)
 }
 
-// route posts a request and decodes the answer, which must be a 200.
+// route posts a request and decodes the response, which must be a 200.
 func (s *testServer) route(body string) *contract.Response {
 	s.t.Helper()
 	status, data := s.post(s.t.Context(), body)
@@ -155,8 +155,8 @@ func (s *testServer) post(ctx context.Context, body string) (int, []byte) {
 	return resp.StatusCode, data
 }
 
-// startAgent serves an agent built on agentkit that verifies its tokens with
-// the router's keys. The router's address is known later than the agent's.
+// startAgent serves an agent based on agentkit that verifies its tokens with the router's keys. The
+// router's address is not known before the agent's.
 func startAgent(t *testing.T, id string, work func(context.Context, contract.Task) (contract.Result, error)) *testAgent {
 	t.Helper()
 	a := &testAgent{id: id, work: work}
@@ -201,7 +201,7 @@ func answer(text string) func(context.Context, contract.Task) (contract.Result, 
 	}
 }
 
-// entry is one agent of a registry.
+// entry returns one agent of a registry.
 func entry(id, intent, domain, url string, more ...string) string {
 	endpoint := ""
 	if url != "" {

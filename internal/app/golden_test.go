@@ -27,17 +27,17 @@ func TestOpenGolden(t *testing.T) {
 		wantModel bool
 		wantErr   string
 	}{
-		{name: "words ask nobody, key or not", by: GoldenLexical, lookup: withKey, wantMode: classifier.ModeLexical},
-		{name: "a recorded model", by: GoldenRecorded, lookup: noKey, wantMode: classifier.ModeLLM},
-		{name: "a live model", by: GoldenLive, lookup: withKey, wantMode: classifier.ModeLLM, wantModel: true},
-		{name: "a cascade stays one", by: GoldenLive, lookup: withKey, change: func(c *config.Config) { c.Classifier.Mode = classifier.ModeCascade }, wantMode: classifier.ModeCascade, wantModel: true},
+		{name: "lexical, with and without a key", by: GoldenLexical, lookup: withKey, wantMode: classifier.ModeLexical},
+		{name: "recorded model", by: GoldenRecorded, lookup: noKey, wantMode: classifier.ModeLLM},
+		{name: "live model", by: GoldenLive, lookup: withKey, wantMode: classifier.ModeLLM, wantModel: true},
+		{name: "cascade", by: GoldenLive, lookup: withKey, change: func(c *config.Config) { c.Classifier.Mode = classifier.ModeCascade }, wantMode: classifier.ModeCascade, wantModel: true},
 		{name: "no key", by: GoldenLive, lookup: noKey, wantErr: "there is no model to ask: set the variable GEMINI_API_KEY"},
-		{name: "somebody else's key", by: GoldenLive, lookup: withKey, change: func(c *config.Config) {
+		{name: "key of another provider", by: GoldenLive, lookup: withKey, change: func(c *config.Config) {
 			c.LLM.Provider, c.LLM.BaseURL, c.LLM.APIKeyEnv = config.ProviderOpenAI, "https://models.example/v1", "GEMINI_API_KEY"
 		}, wantErr: "would be sent to another server"},
 		{name: "no registry", change: func(c *config.Config) { c.Registry.File = "none.yaml" }, lookup: noKey, wantErr: "none.yaml"},
-		{name: "an acceptance that is none", change: func(c *config.Config) { c.Classifier.Cascade.Accept = "often" }, lookup: noKey, wantErr: "classifier.cascade.accept"},
-		{name: "a kind that is none", change: func(c *config.Config) { c.Redact.Kinds = config.StringList{"shoe_size"} }, lookup: noKey, wantErr: "redact"},
+		{name: "invalid acceptance threshold", change: func(c *config.Config) { c.Classifier.Cascade.Accept = "often" }, lookup: noKey, wantErr: "classifier.cascade.accept"},
+		{name: "unknown kind", change: func(c *config.Config) { c.Redact.Kinds = config.StringList{"shoe_size"} }, lookup: noKey, wantErr: "redact"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

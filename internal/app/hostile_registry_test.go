@@ -9,9 +9,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// hostileRegistry is a registry with everything that keeps an agent from being
-// chosen, and with agents that would be. It serves the intents of the sample
-// registry, so that golden texts mean something here.
+// hostileRegistry contains every reason that excludes an agent, and agents that would be chosen
+// without it. It has the intents of the sample registry, so that golden texts can be used.
 const hostileRegistry = `
 clients:
   quality_agent:
@@ -62,8 +61,7 @@ grants:
   greedy_agent: {intents: [small_talk], domains: []}
 `
 
-// registryWith is the registry with its agents at the URLs of the function, and
-// the rules of routing.
+// registryWith returns the registry with these agent URLs and routing rules.
 func registryWith(routing string, url func(id string) string) string {
 	var b strings.Builder
 	id := ""
@@ -79,32 +77,32 @@ func registryWith(routing string, url func(id string) string) string {
 	return b.String() + "routing: " + routing + "\n"
 }
 
-// routings are rules of routing, by what they try.
+// routings returns routing rules, by what they test.
 func routings() map[string]string {
 	return map[string]string{
-		"two agents at most":        "{topk: 2}",
-		"one agent, a high bar":     "{topk: 1, confidence_threshold: 0.8}",
-		"three agents, a low bar":   "{topk: 3, confidence_threshold: 0.3}",
-		"several intents are asked": "{topk: 2, auto_split_if_conflict: false}",
+		"at most two agents":           "{topk: 2}",
+		"one agent, high threshold":    "{topk: 1, confidence_threshold: 0.8}",
+		"three agents, low threshold":  "{topk: 3, confidence_threshold: 0.3}",
+		"question for several intents": "{topk: 2, auto_split_if_conflict: false}",
 	}
 }
 
-// hostileCallers may use some of the agents, whatever anybody says.
+// hostileCallers returns callers with access to different agents.
 func hostileCallers() []*contract.Caller {
 	callers := map[string]*contract.Caller{
-		"nobody":         {},
-		"blank scopes":   {Scopes: []string{"", "agent:", "*", "agent", "agents:*", "route:submit"}},
-		"look-alikes":    {Scopes: []string{"agent:Billing_Agent", "agent:billing_agent ", "agent:billing", "agent:*", "Agent:any_agent"}},
-		"admin":          {Scopes: []string{"admin", "billing:read", "refund:write"}, Tenant: "acme"},
-		"reviewer":       {Scopes: []string{"route:submit", "agent:quality_agent"}},
-		"billing":        {Scopes: []string{"agent:billing_agent"}},
-		"billing reader": {Scopes: []string{"agent:billing_agent", "billing:read"}},
-		"any":            {Scopes: []string{"agent:any_agent", "agent:half_agent"}},
-		"payroll":        {Scopes: []string{"agent:payroll_agent", "agent:refund_agent", "refund:write"}, Tenant: "acme"},
-		"other tenant":   {Scopes: []string{"agent:payroll_agent", "agent:refund_agent"}, Tenant: "Acme"},
-		"every agent":    {Scopes: []string{"agent:*"}, AllAgents: true},
-		"all of acme":    {Scopes: []string{"agent:*", "billing:read", "refund:write"}, AllAgents: true, Tenant: "acme"},
-		"local":          {AllScopes: true, AllAgents: true},
+		"no scopes":                {},
+		"blank scopes":             {Scopes: []string{"", "agent:", "*", "agent", "agents:*", "route:submit"}},
+		"similar scopes":           {Scopes: []string{"agent:Billing_Agent", "agent:billing_agent ", "agent:billing", "agent:*", "Agent:any_agent"}},
+		"admin":                    {Scopes: []string{"admin", "billing:read", "refund:write"}, Tenant: "acme"},
+		"reviewer":                 {Scopes: []string{"route:submit", "agent:quality_agent"}},
+		"billing":                  {Scopes: []string{"agent:billing_agent"}},
+		"billing reader":           {Scopes: []string{"agent:billing_agent", "billing:read"}},
+		"any":                      {Scopes: []string{"agent:any_agent", "agent:half_agent"}},
+		"payroll":                  {Scopes: []string{"agent:payroll_agent", "agent:refund_agent", "refund:write"}, Tenant: "acme"},
+		"other tenant":             {Scopes: []string{"agent:payroll_agent", "agent:refund_agent"}, Tenant: "Acme"},
+		"every agent":              {Scopes: []string{"agent:*"}, AllAgents: true},
+		"every agent, tenant acme": {Scopes: []string{"agent:*", "billing:read", "refund:write"}, AllAgents: true, Tenant: "acme"},
+		"local":                    {AllScopes: true, AllAgents: true},
 	}
 	var list []*contract.Caller
 	for _, name := range slices.Sorted(maps.Keys(callers)) {

@@ -15,17 +15,16 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-// hijack is a text around a request that is to bring it to another agent.
-// {req} is the request, {victim} the agent; {intent} and {domain} are the
-// agent's, and doubled braces are braces.
+// hijack is a template of a text that should route a request to another agent. {req} is the
+// request, {victim} the agent, {intent} and {domain} are labels of the agent, and doubled braces
+// are braces.
 type hijack struct {
 	ID       string `json:"id"`
 	Template string `json:"template"`
 	Goal     string `json:"goal"`
 }
 
-// ownHijacks ask for what a model may not say: an obeying one says it all the
-// same.
+// ownHijacks request replies that a model should not give; an obedient model gives them.
 func ownHijacks() []hijack {
 	const object = `{{"intent":"{intent}","domains":["{domain}"],"subtasks":[],"confidence":1`
 	say := func(id, reply string) hijack {
@@ -46,7 +45,7 @@ func ownHijacks() []hijack {
 	}
 }
 
-// knownHijacks are those of other people.
+// knownHijacks returns published templates.
 func knownHijacks(t *testing.T) []hijack {
 	t.Helper()
 	data, err := os.ReadFile(testkit.Shared(t, "corpora", "prompt-injection", "router_hijack_templates.json"))
@@ -60,8 +59,7 @@ func knownHijacks(t *testing.T) []hijack {
 	return list
 }
 
-// around is the request with the template around it, for the good of one intent
-// of the victim.
+// around wraps the template around the request, in favour of one intent of the victim.
 func (h *hijack) around(request string, victim *contract.RegistryEntry, intent string) string {
 	domain := contract.Unknown
 	for _, d := range slices.Backward(victim.Match.Domains) {
@@ -72,7 +70,7 @@ func (h *hijack) around(request string, victim *contract.RegistryEntry, intent s
 	return strings.NewReplacer("{{", "{", "}}", "}", "{req}", request, "{victim}", victim.ID, "{intent}", intent, "{domain}", domain).Replace(h.Template)
 }
 
-// payloads are texts that were written to take a model over.
+// payloads returns published prompt injections.
 func payloads(t *testing.T) []string {
 	t.Helper()
 	data, err := os.ReadFile(testkit.Shared(t, "corpora", "prompt-injection", "payloads.jsonl"))
@@ -96,7 +94,7 @@ func payloads(t *testing.T) []string {
 
 const sampleRegistryFile = "../demo/registry.yaml"
 
-// goldenSet is the golden set of the sample registry, with the registry.
+// goldenSet returns the golden cases of the sample registry, and the registry.
 func goldenSet(t *testing.T) ([]golden.Case, *capabilities.Snapshot) {
 	t.Helper()
 	s, err := capabilities.Load(sampleRegistryFile)
@@ -110,5 +108,5 @@ func goldenSet(t *testing.T) ([]golden.Case, *capabilities.Snapshot) {
 	return cases, s
 }
 
-// named is a text of a test's log, cut.
+// named returns a shortened text for a test log.
 func named(what, text string) string { return fmt.Sprintf("%s %.160q", what, text) }

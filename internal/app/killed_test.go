@@ -23,8 +23,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// routerRole is the argument with which the test program runs a router, so that a test
-// can kill it.
+// routerRole is the argument with which the test binary runs a router, so that a test can kill it.
 const routerRole = "router"
 
 // runRouter runs a router with the configuration file, and prints its address. It
@@ -43,14 +42,13 @@ func runRouter(configFile string) int {
 	return 1
 }
 
-// killableReplica is a replica in a process of its own.
+// killableReplica is a replica in its own process.
 type killableReplica struct {
 	addr, config string
 	process      *os.Process
 }
 
-// startKillable starts a replica on the store, which is killed at the end of the test at
-// the latest.
+// startKillable starts a replica on the store. It is killed at the end of the test at the latest.
 func startKillable(t *testing.T, store *teststore.Server, registry string) *killableReplica {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,19 +76,19 @@ func startKillable(t *testing.T, store *teststore.Server, registry string) *kill
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("the replica does not start: %v", err)
+		t.Fatalf("start the replica: %v", err)
 	}
 	r.addr = strings.TrimSpace(line)
 	return r
 }
 
-// kill ends the replica with SIGKILL. Killing it again does nothing.
+// kill ends the replica with SIGKILL. A second call has no effect.
 func (r *killableReplica) kill() { _ = r.process.Kill() }
 
 func (r *killableReplica) url(path string) string { return "http://" + r.addr + path }
 
-// unfinishedAgent is an agent that accepts tasks with 202 if the request is asynchronous,
-// and otherwise does not answer until the test ends. It reports each task.
+// unfinishedAgent returns an agent that accepts tasks of asynchronous requests with 202, and does
+// not answer others until the test ends. It sends each task to the channel.
 func unfinishedAgent(t *testing.T) (registry string, tasks chan contract.Task) {
 	t.Helper()
 	tasks = make(chan contract.Task, 8)
@@ -115,8 +113,8 @@ func unfinishedAgent(t *testing.T) (registry string, tasks chan contract.Task) {
 	return "clients:\n" + entry("slow", "count_words", "text", server.URL), tasks
 }
 
-// A replica that was killed leaves a request without an end. Another one records the end
-// and signs the end of the chain, which then verifies.
+// A killed replica leaves a request without an outcome. Another one records the outcome and signs
+// the end of the chain, which then verifies.
 func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
 	t.Parallel()
 	registry, tasks := unfinishedAgent(t)
@@ -134,7 +132,7 @@ func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
 	id := testkit.Receive(t, tasks).RequestID
 	killed.kill()
 	if err := testkit.Receive(t, callerEnded); err == nil {
-		t.Error("the caller got an answer of the killed replica")
+		t.Error("got a response of the killed replica")
 	}
 	s.awaitReplicas(1)
 	members, log := s.core.persistence.members, s.core.persistence.auditLog
@@ -147,14 +145,14 @@ func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
 		want int
 	}{{0, 0}, {goneGrace, 1}, {goneGrace + time.Minute, 0}} {
 		if ended, err := closer.closeGone(t.Context(), members.Members(), gone.Add(step.at)); ended != step.want || err != nil {
-			t.Errorf("after %s: got %d ends, %v, want %d", step.at, ended, err, step.want)
+			t.Errorf("after %s: got %d chain ends, %v, want %d", step.at, ended, err, step.want)
 		}
 	}
 	if found, err := log.Find(t.Context(), id); err != nil || found.Outcome == nil {
-		t.Errorf("the outcome in the audit log: got %+v, %v", found.Outcome, err)
+		t.Errorf("outcome in the audit log: got %+v, %v", found.Outcome, err)
 	}
 	if resp := s.awaitEnd(id); resp.Status != contract.StatusFailed {
-		t.Errorf("the request: got %s, want failed", resp.Status)
+		t.Errorf("request: got %s, want failed", resp.Status)
 	}
 	cfg, err := config.Load(killed.config, noEnv)
 	if err != nil {
@@ -163,7 +161,7 @@ func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
 	verified := verifiedChains(t, &cfg, cfg.DataDir)
 	for writer, ok := range verifiedChains(t, &cfg, s.core.cfg.DataDir) {
 		if !ok && !verified[writer] {
-			t.Errorf("the chain of %s verifies with the keys of no replica", writer)
+			t.Errorf("got a valid chain of %s with the keys of no replica", writer)
 		}
 	}
 	if len(verified) != 2 {
@@ -171,9 +169,9 @@ func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
 	}
 }
 
-// verifiedChains verifies the chains in the store with the keys of a data directory, and
-// returns which of them verify. A chain that does not may only have a head that was
-// signed by an unknown key.
+// verifiedChains verifies the chains in the store with the keys of a data directory, and returns
+// the valid ones. The only permitted error of the others is a head that was signed with an unknown
+// key.
 func verifiedChains(t *testing.T, cfg *config.Config, dataDir string) map[string]bool {
 	t.Helper()
 	signer, err := keyring.Open(dataDir)
@@ -196,8 +194,8 @@ func verifiedChains(t *testing.T, cfg *config.Config, dataDir string) map[string
 	return verified
 }
 
-// A reader of a request whose replica is killed gets its end from another replica, also
-// if it was connected to the killed one.
+// If the replica of a request is killed, another replica continues the event stream, even for a
+// reader that was connected to the killed one.
 func TestReplicas_StreamEventsOfKilledReplica(t *testing.T) {
 	t.Parallel()
 	registry, tasks := unfinishedAgent(t)
@@ -226,25 +224,25 @@ func TestReplicas_StreamEventsOfKilledReplica(t *testing.T) {
 		})
 		return got.status == http.StatusOK
 	})
-	for name, stream := range map[string]*eventStream{"of the other replica": other, "that was resumed": resumed} {
+	for name, stream := range map[string]*eventStream{"other replica": other, "resumed": resumed} {
 		testkit.WaitClosed(t, stream.ended)
 		if text := stream.text.String(); strings.Count(text, "event: final") != 1 || !strings.Contains(text, "six words") {
-			t.Errorf("the stream %s:\n%s\nwant one final event with the answer", name, text)
+			t.Errorf("stream of %s:\n%s\nwant one final event with the answer", name, text)
 		}
 	}
 	if text := resumed.text.String(); strings.Contains(text, "id: "+last+"\n") {
-		t.Errorf("the resumed stream repeats event %s:\n%s", last, text)
+		t.Errorf("got event %s repeated in the resumed stream:\n%s", last, text)
 	}
 }
 
-// eventStream is a stream of events that is read in the background.
+// eventStream reads a stream of events in the background.
 type eventStream struct {
 	t     *testing.T
 	text  *testkit.LogBuffer
 	ended chan struct{}
 }
 
-// followStream reads a stream after the last event, "" = all.
+// followStream reads a stream after the last event; "" = from the start.
 func followStream(t *testing.T, url, last string) *eventStream {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
@@ -265,7 +263,7 @@ func followStream(t *testing.T, url, last string) *eventStream {
 	return s
 }
 
-// awaitEvent waits for an event of the type, and returns its id.
+// awaitEvent waits for an event of this type, and returns its id.
 func (s *eventStream) awaitEvent(name string) (id string) {
 	s.t.Helper()
 	testkit.Eventually(s.t, "the event "+name, func() bool {

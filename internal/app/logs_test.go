@@ -11,8 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// Metrics of agents are always returned, their logs on request; both are in the
-// decision log.
+// Metrics of agents are always returned, their logs only on request; both are in the decision log.
 func TestServer_ReturnsMetricsAndLogsOfAgents(t *testing.T) {
 	agent := startAgent(t, "quality_agent", func(context.Context, contract.Task) (contract.Result, error) {
 		return contract.Result{
@@ -48,7 +47,7 @@ func TestServer_ReturnsMetricsAndLogsOfAgents(t *testing.T) {
 		if err := json.Unmarshal(body, &accepted); status != http.StatusAccepted || err != nil {
 			t.Fatalf("got status %d: %s", status, body)
 		}
-		testkit.Eventually(t, "the asynchronous request ends", func() bool { return stored(accepted.RequestID).Status.Terminal() })
+		testkit.Eventually(t, "the asynchronous request has ended", func() bool { return stored(accepted.RequestID).Status.Terminal() })
 		wantLogs("asynchronous response", stored(accepted.RequestID), logs)
 	}
 	// The outcome of an asynchronous request is recorded right after its end.
@@ -60,8 +59,7 @@ func TestServer_ReturnsMetricsAndLogsOfAgents(t *testing.T) {
 	})
 }
 
-// Callers that disconnect, cancel a request or stop reading its events are ordinary: they
-// cause no warning.
+// Callers that disconnect, cancel a request or stop reading its events cause no warning.
 func TestServer_LogsNoWarningsOfCancellations(t *testing.T) {
 	working, ended := make(chan struct{}, 2), make(chan struct{}, 2)
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
@@ -103,7 +101,7 @@ func TestServer_LogsNoWarningsOfCancellations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := events.Body.Read(make([]byte, 1)); err != nil {
-		t.Fatalf("the first event: %v", err)
+		t.Fatalf("first event: %v", err)
 	}
 	stop()
 	events.Body.Close()

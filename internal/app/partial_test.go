@@ -6,8 +6,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// A part that no agent understood is listed, and does not stop the other one.
-func TestServer_ListsPartNotUnderstood(t *testing.T) {
+// A part without a recognized intent is listed as omitted, and the other part is executed.
+func TestServer_OmitsUnknownPart(t *testing.T) {
 	quality := startAgent(t, "quality_agent", answer("reviewed"))
 	s := startServer(t, "clients:\n"+entry("quality_agent", "code_review", "python", quality.url))
 	quality.trust(s)
@@ -25,10 +25,10 @@ func TestServer_ListsPartNotUnderstood(t *testing.T) {
 			t.Fatalf("got %s with tasks %+v, omitted %+v, want %s with the flight omitted", resp.Status, resp.Tasks, resp.Omitted, tc.status)
 		}
 		if o := resp.Omitted[0]; o.Reason != contract.OmittedNotUnderstood || o.Title != "book me a flight to Paris" || o.Intent != contract.Unknown {
-			t.Errorf("got %+v, want the flight as not understood", o)
+			t.Errorf("got %+v, want the flight as unknown", o)
 		}
 	}
 	if resp := s.route(`{"content":{"prompt":"Hello! Do a code review of this python module. Thank you very much."}}`); resp.Status != contract.StatusCompleted {
-		t.Errorf("got %s with %+v, want courtesy not listed", resp.Status, resp.Omitted)
+		t.Errorf("got %s with %+v, want the courtesy not listed", resp.Status, resp.Omitted)
 	}
 }

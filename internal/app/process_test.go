@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// net/http quotes bytes of agents in its messages.
-func TestLibraryLogWriter_DropsTheText(t *testing.T) {
+// net/http quotes bytes of agents in its log messages.
+func TestLibraryLogWriter_DropsText(t *testing.T) {
 	var out testkit.LogBuffer
 	text := "Unsolicited response received on idle HTTP channel starting with \"secret\""
 	if n, err := (libraryLogWriter{slog.New(slog.NewJSONHandler(&out, nil))}).Write([]byte(text)); n != len(text) || err != nil {

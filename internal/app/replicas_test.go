@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// startReplica starts a router with a data directory of its own on a shared store.
+// startReplica starts a router with its own data directory on a shared store.
 func startReplica(t *testing.T, store *teststore.Server, registry string) *testServer {
 	t.Helper()
 	lookup := func(name string) (string, bool) {
@@ -27,7 +27,7 @@ func startReplica(t *testing.T, store *teststore.Server, registry string) *testS
 	})
 }
 
-// awaitReplicas waits until the readiness reports the number of live replicas.
+// awaitReplicas waits until the readiness reports this number of live replicas.
 func (s *testServer) awaitReplicas(want int) {
 	s.t.Helper()
 	testkit.Eventually(s.t, "the replicas are live", func() bool {
@@ -45,14 +45,14 @@ func TestReplicas_ShareStore(t *testing.T) {
 	a.awaitReplicas(2)
 	b.awaitReplicas(2)
 	if x, y := a.core.persistence.members.Name(), b.core.persistence.members.Name(); x == y {
-		t.Errorf("both replicas have the name %s", x)
+		t.Errorf("got the name %s for both replicas", x)
 	}
 	embedded := startServer(t, guestGrants)
 	embedded.awaitReplicas(1)
 }
 
-// TestReplicas_RouteToAgentsOfEachOther registers an agent at one replica and routes
-// requests to it through the other one.
+// TestReplicas_RouteToAgentsOfEachOther registers an agent at one replica and routes requests to it
+// through the other one.
 func TestReplicas_RouteToAgentsOfEachOther(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	url, calls := countingAgent(t)
@@ -60,7 +60,7 @@ func TestReplicas_RouteToAgentsOfEachOther(t *testing.T) {
 	a.register("guest", "one", url)
 	b.awaitChosen("guest")
 	if calls.Load() == 0 {
-		t.Error("the agent got no task from the other replica")
+		t.Error("got no task at the agent from the other replica")
 	}
 	if got := a.do(call{method: "DELETE", path: "/api/v1/agents/guest"}); got.status != http.StatusNoContent {
 		t.Fatalf("deregister: %d %s", got.status, got.body)
@@ -68,8 +68,8 @@ func TestReplicas_RouteToAgentsOfEachOther(t *testing.T) {
 	b.awaitChosen("")
 }
 
-// TestReplica_SurvivesRestartOfItsStore restarts the server of the store, whose streams in
-// memory are gone then: the router shows it, works as before afterwards, and emits events.
+// TestReplica_SurvivesRestartOfItsStore restarts the store server, which loses its streams in
+// memory: the router reports it, recovers afterwards, and emits events.
 func TestReplica_SurvivesRestartOfItsStore(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), testkit.FreePort(t))
 	url, _ := countingAgent(t)
@@ -82,7 +82,7 @@ func TestReplica_SurvivesRestartOfItsStore(t *testing.T) {
 	testkit.Eventually(t, "the router is not ready", func() bool { return strings.Contains(s.get("/readyz"), `"status":"degraded"`) })
 	srv.StartAgain(t)
 	testkit.Eventually(t, "the router is ready", func() bool { return strings.Contains(s.get("/readyz"), `"status":"ready"`) })
-	// The first requests may lose events, which have no effect on readiness until then.
+	// The first requests may lose events, which does not affect readiness until then.
 	testkit.Eventually(t, "a request has all events", func() bool {
 		got := events()
 		return strings.Contains(got, "event: decision") && strings.Contains(got, "event: final")

@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// TestMain makes the test binary the supervisor and the sample servers of MCP.
+// TestMain makes the test binary act as the supervisor and as the sample MCP servers.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
@@ -80,7 +80,7 @@ func TestServer_RoutesWithSourceDocumentRegistry(t *testing.T) {
 		t.Fatalf("got %s %+v, want one failed task", resp.Status, resp.Tasks)
 	}
 	if e := resp.Tasks[0].Error; e.Code != contract.TaskAgentUnavailable || !strings.Contains(e.Detail, "quality_agent names no endpoint") {
-		t.Errorf("got %+v, want agent_unavailable that says there is no endpoint", e)
+		t.Errorf("got %+v, want agent_unavailable because of the missing endpoint", e)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestServer_FailsOverToStandby(t *testing.T) {
 		entry("b_agent", "code_review", "python", alive.url))
 	alive.trust(s)
 
-	// More often than it takes to open the breaker: each request is answered.
+	// More requests than needed to open the breaker: each one is answered.
 	for range 12 {
 		resp := s.route(`{"content":{"prompt":"code review of python"}}`)
 		if resp.Status != contract.StatusCompleted || resp.Tasks[0].AgentID != "b_agent" {
@@ -99,7 +99,7 @@ func TestServer_FailsOverToStandby(t *testing.T) {
 		}
 	}
 	if got := s.get("/metrics"); !strings.Contains(got, "caprouter_breakers_open 1") {
-		t.Errorf("metrics do not show the open breaker")
+		t.Errorf("got no open breaker in the metrics")
 	}
 	if got := s.get("/api/v1/agents/a_agent"); !strings.Contains(got, `"reasons":["breaker_open"]`) {
 		t.Errorf("got agent %s, want its breaker open", got)
@@ -110,7 +110,7 @@ func TestServer_ReportsFailureIfAllAgentsFail(t *testing.T) {
 	s := startServer(t, "clients:\n"+
 		entry("a_agent", "code_review", "python", refusing)+
 		entry("b_agent", "code_review", "python", refusing))
-	// The answer stays the same when the breakers open.
+	// The response stays the same after the breakers have opened.
 	for i := range 12 {
 		resp := s.route(`{"content":{"prompt":"code review of python"}}`)
 		if resp.Status != contract.StatusFailed || resp.Decision.FallbackUsed != nil {
@@ -143,14 +143,14 @@ func TestServer_CancelsTaskWhenCallerDisconnects(t *testing.T) {
 	leave()
 	testkit.WaitClosed(t, gone)
 	if err := testkit.Receive(t, ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("the agent's work ended with %v, want it cancelled", err)
+		t.Errorf("got the agent's work ended with %v, want cancelled", err)
 	}
 }
 
 func TestServer_KeepsDeadline(t *testing.T) {
 	over := make(chan struct{})
 	silent := startAgent(t, "silent_agent", func(context.Context, contract.Task) (contract.Result, error) {
-		<-over // it does not look at its deadline
+		<-over // it ignores its deadline
 		return contract.Result{Status: contract.ResultFailure}, nil
 	})
 	t.Cleanup(func() { close(over) })
@@ -163,7 +163,7 @@ func TestServer_KeepsDeadline(t *testing.T) {
 	if resp.Status != contract.StatusFailed {
 		t.Fatalf("got %s, want failed", resp.Status)
 	}
-	// The agent is not idempotent and had the task: nobody else may be given it.
+	// The agent is not idempotent and received the task, so it must not be sent to another one.
 	task := resp.Tasks[0]
 	if task.AgentID != "silent_agent" || task.Error == nil || task.Error.Code != contract.TaskOutcomeUnknown {
 		t.Errorf("got %s %+v, want silent_agent with outcome_unknown", task.AgentID, task.Error)
@@ -187,6 +187,6 @@ func TestRouteOnce_NeedsNoServer(t *testing.T) {
 		t.Errorf("got %s %v, want quality_agent accepted", resp.Status, resp.Decision.Chosen)
 	}
 	if _, err := os.Stat(cfg.DataDir); !os.IsNotExist(err) {
-		t.Errorf("a dry run made the data directory: %v", err)
+		t.Errorf("got a data directory after a dry run: %v", err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// TestStart_RejectsInvalidConfig lists what must not start: each error says where and what.
+// TestStart_RejectsInvalidConfig checks that the error of each invalid configuration contains the
+// position and the cause.
 func TestStart_RejectsInvalidConfig(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,7 +27,7 @@ func TestStart_RejectsInvalidConfig(t *testing.T) {
 		change func(t *testing.T, c *config.Config)
 		want   string
 	}{
-		{"outside without authentication", func(_ *testing.T, c *config.Config) { c.Listen = "0.0.0.0:0" }, "auth.mode is none"},
+		{"public listener without authentication", func(_ *testing.T, c *config.Config) { c.Listen = "0.0.0.0:0" }, "auth.mode is none"},
 		{"port in use", func(_ *testing.T, c *config.Config) { c.Listen = taken.Addr().String() }, "is in use"},
 		{"broken registry", func(t *testing.T, c *config.Config) {
 			c.Registry.File = writeFile(t, "broken.yaml", "clients:\n  a: {}\n  a: {}\n")
@@ -56,7 +57,7 @@ func TestStart_RejectsInvalidConfig(t *testing.T) {
 			if err == nil {
 				cancel()
 				_ = s.Wait()
-				t.Fatal("got a running server")
+				t.Fatal("got a running server, want an error")
 			}
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %q, want %q in it", err, tt.want)
@@ -65,8 +66,8 @@ func TestStart_RejectsInvalidConfig(t *testing.T) {
 	}
 }
 
-// TestServer_FinishesTasksDuringShutdown stops the server while an agent works: the answer of the
-// request still arrives.
+// TestServer_FinishesTasksDuringShutdown stops the server while an agent works: the request is
+// still answered.
 func TestServer_FinishesTasksDuringShutdown(t *testing.T) {
 	working, release := make(chan struct{}), make(chan struct{})
 	agent := startAgent(t, "slow_agent", func(ctx context.Context, task contract.Task) (contract.Result, error) {
@@ -108,12 +109,12 @@ func TestServer_FinishesTasksDuringShutdown(t *testing.T) {
 		t.Errorf("got %s, want the answer of the running request", got)
 	}
 	if err := server.Wait(); err != nil {
-		t.Errorf("the drain ended with %v", err)
+		t.Errorf("got the drain ended with %v", err)
 	}
 }
 
-// TestServer_LogsItsAddress holds the line that scripts look for.
-func TestServer_LogsItsAddress(t *testing.T) {
+// TestServer_LogsAddress checks the log line that scripts parse.
+func TestServer_LogsAddress(t *testing.T) {
 	s := startServer(t, "clients: {}\n")
 	log := s.log.String()
 	at := strings.Index(log, "listening on ")
@@ -121,13 +122,13 @@ func TestServer_LogsItsAddress(t *testing.T) {
 		t.Fatalf("got log %q, want \"listening on %s\"", log, s.Addr())
 	}
 	if first := strings.Index(log, "127.0.0.1:"); first < at {
-		t.Errorf("another address stands before the one listened on: %q", log)
+		t.Errorf("got another address before the listening one: %q", log)
 	}
 }
 
-// A start with the registry of the one before uses its lexical model, and a damaged file
-// costs a training.
-func TestStart_UsesTheStoredModel(t *testing.T) {
+// A start with an unchanged registry uses its stored lexical model; if the file is damaged, the
+// model is trained again.
+func TestStart_UsesStoredModel(t *testing.T) {
 	dir := t.TempDir()
 	registry := "clients:\n" + entry("counter", "count_words", "text", refusing)
 	var files []string
@@ -150,7 +151,7 @@ func TestStart_UsesTheStoredModel(t *testing.T) {
 			t.Error(err)
 		}
 		if got := strings.Contains(s.log.String(), "trained again"); got != damage {
-			t.Errorf("a log about the stored model: got %t, want %t:\n%s", got, damage, s.log)
+			t.Errorf("got a log line about the stored model %t, want %t:\n%s", got, damage, s.log)
 		}
 		var err error
 		if files, err = filepath.Glob(filepath.Join(dir, "lexical", "*")); err != nil || len(files) != 1 {

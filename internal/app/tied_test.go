@@ -24,7 +24,7 @@ func startRecorder(t *testing.T, id string, result contract.Result) (*testAgent,
 	}), tasks
 }
 
-// ordersRegistry has an agent of two intents that share a word.
+// ordersRegistry has an agent with two intents that share a word.
 func ordersRegistry(url string) string {
 	return "clients:\n  order_agent: { match: { intent: [cancel_order, track_order], domains: [shop] }, endpoint: { protocol: http, url: \"" + url + "\" } }\n" +
 		"  account_agent: { match: { intent: [reset_password], domains: [accounts] } }\n"
@@ -44,7 +44,7 @@ func TestServer_LeavesTiedIntentsToAgent(t *testing.T) {
 		t.Errorf("got task %+v, want intent unknown with two alternatives, locale and session", task)
 	}
 
-	// The next turn of the session has a history, also if it is asynchronous.
+	// The next turn of the session has a history, also in asynchronous mode.
 	status, body := s.post(t.Context(), `{"content":{"prompt":"cancel my order"},"session_id":"s1","options":{"mode":"async"}}`)
 	if status != http.StatusAccepted {
 		t.Fatalf("got status %d: %s", status, body)
@@ -71,7 +71,7 @@ func TestServer_AnswersQuestionOfAgentWithContext(t *testing.T) {
 	first := testkit.Receive(t, tasks)
 	resp := s.route(`{"content":{"prompt":"the one of monday"},"session_id":"s1"}`)
 	if c := resp.Decision.Classification; c.Source != contract.SourcePinned {
-		t.Fatalf("got source %s, want the turn to belong to the agent", c.Source)
+		t.Fatalf("got source %s, want the turn pinned to the agent", c.Source)
 	}
 	second := testkit.Receive(t, tasks)
 	if diff := cmp.Diff(first.Alternatives, second.Alternatives); diff != "" || second.Intent != contract.Unknown {

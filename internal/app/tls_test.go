@@ -23,7 +23,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// certify writes a certificate for this machine and its key, and returns it.
+// certify writes a certificate for loopback and its key, and returns it.
 func certify(t *testing.T, cfg config.TLS, serial int64, until time.Time) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -81,28 +81,27 @@ func TestServer_ServesTLS(t *testing.T) {
 	}
 	resp, err := ask(&tls.Config{RootCAs: pool})
 	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("over TLS: %v, %v", resp, err)
+		t.Fatalf("over TLS: got %v, %v", resp, err)
 	}
 	if resp.ProtoMajor != 2 {
-		t.Errorf("a client that speaks HTTP/2 got %s", resp.Proto)
+		t.Errorf("HTTP/2 client: got %s", resp.Proto)
 	}
 	if _, err := ask(&tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}); err == nil {
-		t.Error("TLS 1.1 was spoken")
+		t.Error("got a TLS 1.1 connection, want an error")
 	}
 	if plain, err := http.Get("http://" + s.Addr() + "/healthz"); err == nil {
 		plain.Body.Close()
 		if plain.StatusCode != http.StatusBadRequest {
-			t.Errorf("plain http got %d, want 400", plain.StatusCode)
+			t.Errorf("plain HTTP: got %d, want 400", plain.StatusCode)
 		}
 	}
 	if got := s.core.publicURL(); got != "https://"+s.Addr() {
-		t.Errorf("agents are told to call back %s", got)
+		t.Errorf("got callback address %s for agents", got)
 	}
-	// A certificate that is renewed is shown to who comes next; one that does not
-	// fit its key is not.
+	// A renewed certificate is used for new connections; one that does not match its key is not.
 	renewed := certify(t, files, 2, time.Now().Add(2*time.Hour))
 	pool.AddCert(renewed)
-	testkit.Eventually(t, "the renewed certificate is shown", func() bool {
+	testkit.Eventually(t, "the renewed certificate is used", func() bool {
 		resp, err := ask(&tls.Config{RootCAs: pool})
 		return err == nil && resp.TLS.PeerCertificates[0].SerialNumber.Int64() == 2
 	})
@@ -111,7 +110,7 @@ func TestServer_ServesTLS(t *testing.T) {
 	}
 	testkit.Eventually(t, "the log contains the error", func() bool { return strings.Contains(s.log.String(), "keys cannot be reloaded") })
 	if resp, err := ask(&tls.Config{RootCAs: pool}); err != nil || resp.TLS.PeerCertificates[0].SerialNumber.Int64() != 2 {
-		t.Errorf("with a broken file: %v", err)
+		t.Errorf("invalid file: got error %v, want the connection kept", err)
 	}
 }
 
@@ -123,8 +122,8 @@ func TestCertificate_RejectsInvalidPairs(t *testing.T) {
 	}{
 		{"no certificate", func(t *testing.T, f config.TLS) { remove(t, f.CertFile) }, "no such file"},
 		{"no key", func(t *testing.T, f config.TLS) { remove(t, f.KeyFile) }, "no such file"},
-		{"a key everybody may read", func(t *testing.T, f config.TLS) { mode(t, f.KeyFile, 0o644) }, "is accessible to all users (mode 0644): chmod o="},
-		{"the key of another", func(t *testing.T, f config.TLS) {
+		{"key readable by all", func(t *testing.T, f config.TLS) { mode(t, f.KeyFile, 0o644) }, "is accessible to all users (mode 0644): chmod o="},
+		{"key of another certificate", func(t *testing.T, f config.TLS) {
 			kept, err := os.ReadFile(f.CertFile)
 			if err != nil {
 				t.Fatal(err)
@@ -148,7 +147,7 @@ func TestCertificate_RejectsInvalidPairs(t *testing.T) {
 	}
 }
 
-// A certificate that ends while the server runs is said to have.
+// The expiry of a certificate is reported while the server runs.
 func TestCertificate_ReportsExpiry(t *testing.T) {
 	files := tlsFiles(t)
 	made := certify(t, files, 1, time.Now().Add(time.Hour))
@@ -157,13 +156,13 @@ func TestCertificate_ReportsExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if changed, err := c.reloadFiles(); changed || err != nil {
-		t.Errorf("reload of the same files = %t, %v", changed, err)
+		t.Errorf("reload of the same files: got %t, %v", changed, err)
 	}
 	if err := c.checkExpiry(made.NotAfter); err != nil {
-		t.Errorf("at its end: %v", err)
+		t.Errorf("at its end: got %v", err)
 	}
 	if err := c.checkExpiry(made.NotAfter.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "has expired on") {
-		t.Errorf("after its end: %v", err)
+		t.Errorf("after its end: got %v", err)
 	}
 }
 

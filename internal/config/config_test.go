@@ -73,15 +73,15 @@ func TestLoad_DefaultsWithoutFile(t *testing.T) {
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
 	if err := got.Validate(); err != nil {
-		t.Errorf("the default configuration is not valid: %v", err)
+		t.Errorf("default configuration: got error %v, want none", err)
 	}
 }
 
-func TestLoad_ReportsMistakes(t *testing.T) {
+func TestLoad_ReportsErrors(t *testing.T) {
 	tests := []struct {
 		name, content string
 		env           map[string]string
-		want          []string // all of it stands in the error
+		want          []string // substrings of the error
 	}{
 		{name: "unknown key", content: "listn: 127.0.0.1:1\n", want: []string{"caprouter.yaml:1:1:", `"listn"`, `"listen"`}},
 		{name: "unknown nested key", content: "registry:\n  fle: x\n", want: []string{"caprouter.yaml:2:3:", `"file"`}},
@@ -95,7 +95,7 @@ func TestLoad_ReportsMistakes(t *testing.T) {
 			path := writeFile(t, "caprouter.yaml", tt.content)
 			_, err := Load(path, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
 			if err == nil {
-				t.Fatal("got no error")
+				t.Fatal("got no error, want one")
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(err.Error(), want) {
@@ -104,9 +104,9 @@ func TestLoad_ReportsMistakes(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a named file must be there", func(t *testing.T) {
+	t.Run("missing file", func(t *testing.T) {
 		if _, err := Load(filepath.Join(t.TempDir(), "missing.yaml"), noEnv); err == nil {
-			t.Error("got no error")
+			t.Error("got no error, want one")
 		}
 	})
 }
@@ -138,33 +138,33 @@ func TestValidate(t *testing.T) {
 		{"classifier timeout", func(c *Config) { c.Classifier.TimeoutMS = 0 }, "classifier.timeout_ms:"},
 		{"no cache", func(c *Config) { c.Classifier.Cache.Entries = 0 }, ""},
 		{"cache age", func(c *Config) { c.Classifier.Cache.TTLS = 0 }, "classifier.cache.ttl_s:"},
-		{"accept a number", func(c *Config) { c.Classifier.Cascade.Accept = "0.9" }, ""},
-		{"accept more than certain", func(c *Config) { c.Classifier.Cascade.Accept = "1.01" }, "classifier.cascade.accept:"},
-		{"accept no number", func(c *Config) { c.Classifier.Cascade.Accept = "NaN" }, "classifier.cascade.accept:"},
+		{"accept is a number", func(c *Config) { c.Classifier.Cascade.Accept = "0.9" }, ""},
+		{"accept above 1", func(c *Config) { c.Classifier.Cascade.Accept = "1.01" }, "classifier.cascade.accept:"},
+		{"accept NaN", func(c *Config) { c.Classifier.Cascade.Accept = "NaN" }, "classifier.cascade.accept:"},
 		{"provider", func(c *Config) { c.LLM.Provider = "google" }, "llm.provider:"},
-		{"base URL, also without a key", func(c *Config) { c.LLM.BaseURL = "ftp://llm.example" }, "llm.base_url"},
-		{"a server of one's own", func(c *Config) { c.LLM.BaseURL = "http://llm.example:8000/v1" }, ""},
-		{"called back here", func(c *Config) { c.PublicURL = "http://localhost:8080/router" }, ""},
-		{"called back elsewhere", func(c *Config) { c.PublicURL = "https://router.example/caprouter" }, ""},
-		{"called back in clear text", func(c *Config) { c.PublicURL = "http://router.example" }, "public_url"},
-		{"called back in clear text, allowed", func(c *Config) {
+		{"invalid base URL without a key", func(c *Config) { c.LLM.BaseURL = "ftp://llm.example" }, "llm.base_url"},
+		{"own server", func(c *Config) { c.LLM.BaseURL = "http://llm.example:8000/v1" }, ""},
+		{"public URL on loopback", func(c *Config) { c.PublicURL = "http://localhost:8080/router" }, ""},
+		{"public URL over HTTPS", func(c *Config) { c.PublicURL = "https://router.example/caprouter" }, ""},
+		{"public URL over plain HTTP", func(c *Config) { c.PublicURL = "http://router.example" }, "public_url"},
+		{"public URL over plain HTTP, allowed", func(c *Config) {
 			c.PublicURL, c.Dispatch.AllowPlainHTTP = "http://router.example", true
 		}, ""},
-		{"called back with a query", func(c *Config) { c.PublicURL = "https://router.example/?a=b" }, "public_url"},
-		{"thinking, also without a key", func(c *Config) { c.LLM.Thinking = "hard" }, "llm.thinking"},
+		{"public URL with a query", func(c *Config) { c.PublicURL = "https://router.example/?a=b" }, "public_url"},
+		{"invalid thinking without a key", func(c *Config) { c.LLM.Thinking = "hard" }, "llm.thinking"},
 		{"thinking in tokens", func(c *Config) { c.LLM.Thinking = "1024" }, ""},
 		{"no temperature", func(c *Config) { c.LLM.Temperature = -1 }, ""},
 		{"temperature", func(c *Config) { c.LLM.Temperature = 2.5 }, "llm.temperature:"},
-		{"no key wanted", func(c *Config) { c.LLM.APIKeyEnv = "" }, ""},
-		{"JSON without a schema", func(c *Config) { c.LLM.Provider, c.LLM.ResponseFormat = ProviderOpenAI, "json_object" }, ""},
-		{"JSON without a schema of Gemini", func(c *Config) { c.LLM.ResponseFormat = "json_object" }, "llm.response_format: json_object is for llm.provider openai"},
-		{"another format", func(c *Config) { c.LLM.ResponseFormat = "text" }, "llm.response_format: "},
+		{"no key", func(c *Config) { c.LLM.APIKeyEnv = "" }, ""},
+		{"json_object", func(c *Config) { c.LLM.Provider, c.LLM.ResponseFormat = ProviderOpenAI, "json_object" }, ""},
+		{"json_object of Gemini", func(c *Config) { c.LLM.ResponseFormat = "json_object" }, "llm.response_format: json_object is for llm.provider openai"},
+		{"unknown format", func(c *Config) { c.LLM.ResponseFormat = "text" }, "llm.response_format: "},
 		{"masked kinds", func(c *Config) { c.Redact.Kinds = StringList{"email", "card"} }, ""},
-		{"nothing is masked, in a word", func(c *Config) { c.Redact.Kinds = StringList{"none"} }, ""},
-		{"nothing is masked by an empty list", func(c *Config) { c.Redact.Kinds = StringList{} }, "redact.kinds: is empty"},
-		{"a kind there is not", func(c *Config) { c.Redact.Kinds = StringList{"e-mail"} }, "redact.kinds: "},
-		{"default and more", func(c *Config) { c.Redact.Kinds = StringList{"default", "email"} }, "redact.kinds: default and none cannot be combined with other words"},
-		{"an empty value to allow", func(c *Config) { c.Redact.Allow = []string{""} }, "redact.allow"},
+		{"no kinds", func(c *Config) { c.Redact.Kinds = StringList{"none"} }, ""},
+		{"empty list of kinds", func(c *Config) { c.Redact.Kinds = StringList{} }, "redact.kinds: is empty"},
+		{"unknown kind", func(c *Config) { c.Redact.Kinds = StringList{"e-mail"} }, "redact.kinds: "},
+		{"default with a kind", func(c *Config) { c.Redact.Kinds = StringList{"default", "email"} }, "redact.kinds: default and none cannot be combined with other words"},
+		{"empty allowed value", func(c *Config) { c.Redact.Allow = []string{""} }, "redact.allow"},
 		{"trigger", func(c *Config) { c.Session.ClassifyTrigger = "never" }, "session.classify_trigger:"},
 		{"session age", func(c *Config) { c.Session.TTLS = 0 }, "session.ttl_s:"},
 	}
@@ -183,17 +183,19 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A key instead of the name of its variable is a usual mistake.
+// TestValidate_DoesNotPrintKeyInPlaceOfVariable: a key that was set instead of the name of its
+// variable is not in the error.
 func TestValidate_DoesNotPrintKeyInPlaceOfVariable(t *testing.T) {
 	c := Default()
 	c.LLM.APIKeyEnv = "AIza-not-a-name-5Q2x8Zr7"
 	err := c.Validate()
 	if err == nil || !strings.Contains(err.Error(), "llm.api_key_env:") || strings.Contains(err.Error(), "5Q2x8Zr7") {
-		t.Errorf("got error %v, want one that names the key of the configuration and not the value", err)
+		t.Errorf("got error %v, want one with the configuration key and without the value", err)
 	}
 }
 
-// An empty variable is an empty list, which is rejected if it would turn something off.
+// TestLoad_ReadsListsFromEnvironment: an empty variable is an empty list, which is rejected if it
+// would disable a feature.
 func TestLoad_ReadsListsFromEnvironment(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for value, want := range map[string]string{"email, ip": "", "default": "", "none": "", "": "redact.kinds: is empty"} {
