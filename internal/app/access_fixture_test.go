@@ -19,14 +19,13 @@ import (
 	"github.com/caprouter/caprouter/internal/config"
 )
 
-// mint makes tokens as any library of the field would, and as none should.
-type mint struct{ secret []byte }
+// tokenIssuer signs valid and invalid tokens.
+type tokenIssuer struct{ secret []byte }
 
-func newMint() mint { return mint{[]byte(rand.Text() + rand.Text())} }
+func newTokenIssuer() tokenIssuer { return tokenIssuer{[]byte(rand.Text() + rand.Text())} }
 
-// claims are good ones of a caller with the scopes, which over changes: nil
-// takes a claim out.
-func (m mint) claims(sub, scope string, over map[string]any) map[string]any {
+// claims returns valid claims of a caller with the scopes, changed by over; nil removes a claim.
+func (m tokenIssuer) claims(sub, scope string, over map[string]any) map[string]any {
 	now := time.Now().Unix()
 	c := map[string]any{
 		"iss": "tests", "sub": sub, "aud": "caprouter", "scope": scope, "iat": now, "exp": now + 600, "jti": rand.Text(),
@@ -36,11 +35,11 @@ func (m mint) claims(sub, scope string, over map[string]any) map[string]any {
 	return c
 }
 
-func (m mint) token(sub, scope string, over map[string]any) string {
+func (m tokenIssuer) token(sub, scope string, over map[string]any) string {
 	return m.signed(map[string]any{"typ": "JWT", "alg": "HS256", "kid": "tests"}, m.claims(sub, scope, over))
 }
 
-func (m mint) signed(header, claims any) string {
+func (m tokenIssuer) signed(header, claims any) string {
 	return m.raw(encode(header), encode(claims))
 }
 
@@ -52,8 +51,8 @@ func encode(v any) string {
 	return string(data)
 }
 
-// raw signs what need not be JSON.
-func (m mint) raw(header, claims string) string {
+// raw signs a header and claims that need not be JSON.
+func (m tokenIssuer) raw(header, claims string) string {
 	signed := b64(header) + "." + b64(claims)
 	mac := hmac.New(sha256.New, m.secret)
 	mac.Write([]byte(signed))
@@ -62,14 +61,14 @@ func (m mint) raw(header, claims string) string {
 
 func b64(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
-// startGuarded runs a router that takes the tokens of the mint.
-func startGuarded(t *testing.T, m mint, registry string, change ...func(*config.Config)) *testServer {
+// startGuarded runs a router that accepts the tokens of the issuer.
+func startGuarded(t *testing.T, m tokenIssuer, registry string, change ...func(*config.Config)) *testServer {
 	t.Helper()
 	return startServer(t, registry, append([]func(*config.Config){m.guard(t)}, change...)...)
 }
 
-// guard returns a change of the configuration by which the router accepts the tokens.
-func (m mint) guard(t *testing.T) func(*config.Config) {
+// guard returns a change of the configuration with which the router accepts the tokens.
+func (m tokenIssuer) guard(t *testing.T) func(*config.Config) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, m.secret, 0o600); err != nil {
@@ -81,19 +80,19 @@ func (m mint) guard(t *testing.T) func(*config.Config) {
 	}
 }
 
-// call is one request and what came back.
+// call is one request.
 type call struct {
 	method, path, token, body string
 	header                    http.Header
 }
 
-type answered struct {
+type apiResponse struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-func (s *testServer) do(c call) answered {
+func (s *testServer) do(c call) apiResponse {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), c.method, s.url(c.path), strings.NewReader(c.body))
 	if err != nil {
@@ -111,21 +110,21 @@ func (s *testServer) do(c call) answered {
 		s.t.Fatalf("%s %s: %v", c.method, c.path, err)
 	}
 	defer resp.Body.Close()
-	if c.path == mcpEvents && resp.StatusCode == http.StatusOK { // the stream has no end
+	if c.path == mcpEvents && resp.StatusCode == http.StatusOK { // the stream does not end
 		first := make([]byte, 512)
 		n, _ := resp.Body.Read(first)
-		return answered{resp.StatusCode, resp.Header, first[:n]}
+		return apiResponse{resp.StatusCode, resp.Header, first[:n]}
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		s.t.Fatalf("%s %s: %v", c.method, c.path, err)
 	}
-	return answered{resp.StatusCode, resp.Header, body}
+	return apiResponse{resp.StatusCode, resp.Header, body}
 }
 
-// alike is the answer without what is of this one request: two that are alike
-// tell nobody which of two things was asked for.
-func (a answered) alike() string {
+// comparableText returns the response without the members that differ for each request. Two
+// equal texts do not reveal which of two resources was requested.
+func (a apiResponse) comparableText() string {
 	h := a.header.Clone()
 	id := h.Get("X-Request-Id")
 	for _, name := range []string{"X-Request-Id", "Date"} {

@@ -15,8 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// A router with a secret or a key that is as good as none does not start, and
-// does not tell the secret.
+// A router with a weak secret or key does not start, and the error does not contain the secret.
 func TestStart_RejectsWeakSecrets(t *testing.T) {
 	dir := t.TempDir()
 	good := rand.Text() + rand.Text()
@@ -40,18 +39,18 @@ func TestStart_RejectsWeakSecrets(t *testing.T) {
 		want string // "" = it starts
 	}{
 		{"good", config.Key{SecretEnv: "GOOD"}, ""},
-		{"not there", config.Key{SecretEnv: "NOWHERE"}, "environment variable NOWHERE is empty"},
+		{"unset variable", config.Key{SecretEnv: "NOWHERE"}, "environment variable NOWHERE is empty"},
 		{"empty", config.Key{SecretEnv: "EMPTY"}, "environment variable EMPTY is empty"},
 		{"blank", config.Key{SecretEnv: "BLANK"}, "environment variable BLANK is empty"},
 		{"short", config.Key{SecretEnv: "SHORT"}, "32"},
-		{"one letter", config.Key{SecretEnv: "SAME"}, "auth.keys[0] (k)"},
+		{"repeated letter", config.Key{SecretEnv: "SAME"}, "auth.keys[0] (k)"},
 		{"a pattern", config.Key{SecretEnv: "PATTERN"}, "auth.keys[0] (k)"},
-		{"well known", config.Key{SecretEnv: "KNOWN"}, "auth.keys[0] (k)"},
-		{"a file everybody reads", config.Key{SecretFile: file("open", good, 0o644)}, "0644"},
-		{"an empty file", config.Key{SecretFile: file("empty", "", 0o600)}, "auth.keys[0] (k)"},
-		{"no file", config.Key{SecretFile: filepath.Join(dir, "none")}, "no such file"},
-		{"a public key everybody writes", config.Key{Alg: "EdDSA", PublicKeyFile: file("pub", "x", 0o666)}, "0666"},
-		{"no public key", config.Key{Alg: "EdDSA", PublicKeyFile: file("nopub", "not a key", 0o644)}, "auth.keys[0] (k)"},
+		{"well-known secret", config.Key{SecretEnv: "KNOWN"}, "auth.keys[0] (k)"},
+		{"file readable by all", config.Key{SecretFile: file("open", good, 0o644)}, "0644"},
+		{"empty file", config.Key{SecretFile: file("empty", "", 0o600)}, "auth.keys[0] (k)"},
+		{"missing file", config.Key{SecretFile: filepath.Join(dir, "none")}, "no such file"},
+		{"public key writable by all", config.Key{Alg: "EdDSA", PublicKeyFile: file("pub", "x", 0o666)}, "0666"},
+		{"invalid public key", config.Key{Alg: "EdDSA", PublicKeyFile: file("nopub", "not a key", 0o644)}, "auth.keys[0] (k)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg := config.Default()
@@ -70,20 +69,20 @@ func TestStart_RejectsWeakSecrets(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, tc.want)
 			}
 			if err != nil && (strings.Contains(err.Error()+log.String(), good[:20]) || strings.Contains(err.Error(), "kkkkkkkk")) {
-				t.Errorf("the secret is told: %v", err)
+				t.Errorf("got the secret in the error: %v", err)
 			}
 		})
 	}
 }
 
-// A caller over its rate gets 429 with Retry-After. The default rate of the local
-// caller is ten times the rate of a caller with a token.
+// A caller above its rate gets 429 with Retry-After. The default rate of the local caller is ten
+// times the rate of a caller with a token.
 func TestServer_LimitsEachCaller(t *testing.T) {
-	m := newMint()
+	m := newTokenIssuer()
 	registry := "clients:\n" + entry("counter", "count_words", "prose", "")
 	const body = `{"content":{"prompt":"count words"},"options":{"dry_run":true}}`
 	s := startGuarded(t, m, registry, func(c *config.Config) { c.Limits.Classify = config.Rate{RPS: "0.001", Burst: 2} })
-	ask := func(s *testServer, token, path string) answered {
+	ask := func(s *testServer, token, path string) apiResponse {
 		return s.do(call{method: "POST", path: path, token: token, body: body})
 	}
 	alice, bob := m.token("alice", everyScope+" agent:*", nil), m.token("bob", everyScope+" agent:*", nil)
@@ -94,7 +93,7 @@ func TestServer_LimitsEachCaller(t *testing.T) {
 			t.Errorf("alice's request %d: got %d, RateLimit-Policy %q", i, got.status, got.header.Get("Ratelimit-Policy"))
 		}
 		if after := got.header.Get("Retry-After"); want == http.StatusTooManyRequests && len(after) < 3 {
-			t.Errorf("Retry-After %q, with one in a thousand seconds", after)
+			t.Errorf("got Retry-After %q at a rate of one in a thousand seconds", after)
 		}
 	}
 	if got := ask(s, m.token("alice", everyScope+" agent:*", nil), "/api/v1/route"); got.status != 429 {
@@ -108,10 +107,10 @@ func TestServer_LimitsEachCaller(t *testing.T) {
 		name, token, want, logged string
 		server                    *testServer
 	}{
-		{"a caller with a token", alice, `"classify";q=40;w=2`, "20/s, burst 40", startGuarded(t, m, registry, auto)},
-		{"the local caller", "", `"classify";q=400;w=2`, "200/s, burst 400", startServer(t, registry, auto)},
-		{"the local caller without a limit", "", "", "none", startServer(t, registry, func(c *config.Config) { c.Limits.Classify.RPS = "0" })},
-		{"the local caller with a rate", "", `"classify";q=40;w=4`, "10/s, burst 40", startServer(t, registry, func(c *config.Config) { c.Limits.Classify.RPS = "10" })},
+		{"caller with a token", alice, `"classify";q=40;w=2`, "20/s, burst 40", startGuarded(t, m, registry, auto)},
+		{"local caller", "", `"classify";q=400;w=2`, "200/s, burst 400", startServer(t, registry, auto)},
+		{"local caller without a limit", "", "", "none", startServer(t, registry, func(c *config.Config) { c.Limits.Classify.RPS = "0" })},
+		{"local caller with a rate", "", `"classify";q=40;w=4`, "10/s, burst 40", startServer(t, registry, func(c *config.Config) { c.Limits.Classify.RPS = "10" })},
 	} {
 		got := ask(tc.server, tc.token, "/api/v1/route")
 		if policy := got.header.Get("Ratelimit-Policy"); got.status != 200 || policy != tc.want {
@@ -123,11 +122,11 @@ func TestServer_LimitsEachCaller(t *testing.T) {
 	}
 	bounded := startServer(t, registry, func(c *config.Config) { c.Limits.Classify = config.Rate{RPS: "0.001", Burst: 1} })
 	if first, second := ask(bounded, "", "/api/v1/route"), ask(bounded, "", "/api/v1/route"); first.status != 200 || second.status != 429 {
-		t.Errorf("a limited local caller: got %d and %d, want 200 and 429", first.status, second.status)
+		t.Errorf("limited local caller: got %d and %d, want 200 and 429", first.status, second.status)
 	}
 	var p struct{ Code string }
 	if got := ask(bounded, "", "/api/v1/route"); json.Unmarshal(got.body, &p) != nil || p.Code != "rate_limited" {
-		t.Errorf("the problem is %s", got.body)
+		t.Errorf("got problem %s", got.body)
 	}
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// Addresses that come over the API are text: nothing is ever sent to them. Those
-// of the list, and one where somebody listens.
+// Addresses in requests are never called: those of the list, and one with a listener.
 func TestServer_CallsNoAddressFromRequests(t *testing.T) {
 	var calls atomic.Int64
 	canary := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
@@ -32,7 +31,7 @@ func TestServer_CallsNoAddressFromRequests(t *testing.T) {
 		}
 		urls = append(urls, target.URL)
 	}
-	m := newMint()
+	m := newTokenIssuer()
 	s := startGuarded(t, m, "clients:\n"+entry("counter", "count_words", "prose", "")+"fallback: { policy: C }\n")
 	token := m.token("alice", everyScope+" agent:*", nil)
 	for _, u := range urls {
@@ -53,7 +52,7 @@ func TestServer_CallsNoAddressFromRequests(t *testing.T) {
 		}
 	}
 	if n := calls.Load(); n != 0 {
-		t.Errorf("%d calls arrived at an address that came over the API, want none", n)
+		t.Errorf("got %d calls of an address in a request, want none", n)
 	}
-	t.Logf("%d addresses in four places each", len(urls))
+	t.Logf("%d addresses in four positions each", len(urls))
 }

@@ -16,14 +16,14 @@ import (
 // registeredAgent is an agent that registered itself and has an open task.
 type registeredAgent struct {
 	id      string
-	token   string // with which it registers
+	token   string // for its registration
 	request string
 	task    string
 	grant   string // token of the callback of its task
 }
 
-// startRegisteredAgents registers agents with one intent each, and gives each a task.
-func startRegisteredAgents(t *testing.T, m mint, count int) (*testServer, []registeredAgent) {
+// startRegisteredAgents registers agents with one intent each, and sends each a task.
+func startRegisteredAgents(t *testing.T, m tokenIssuer, count int) (*testServer, []registeredAgent) {
 	t.Helper()
 	later := &laterAgent{tasks: map[string]contract.Callback{}}
 	web := httptest.NewServer(later)
@@ -53,7 +53,7 @@ func startRegisteredAgents(t *testing.T, m mint, count int) (*testServer, []regi
 	return s, agents
 }
 
-// openTask submits requests until the agent is routed to and has the task of one.
+// openTask submits requests until the agent has the task of one.
 func (a *registeredAgent) openTask(s *testServer, later *laterAgent, alice, word string) {
 	s.t.Helper()
 	testkit.Eventually(s.t, a.id+" has a task", func() bool {
@@ -68,7 +68,7 @@ func (a *registeredAgent) openTask(s *testServer, later *laterAgent, alice, word
 		}
 		got := s.do(call{method: "GET", path: "/api/v1/requests/" + a.request, token: alice})
 		if json.Unmarshal(got.body, &resp) != nil || resp.Status.Terminal() {
-			a.request = "" // it was submitted before the agent was in force
+			a.request = "" // it was submitted before the registration took effect
 			return false
 		}
 		if len(resp.Tasks) == 0 {
@@ -80,8 +80,8 @@ func (a *registeredAgent) openTask(s *testServer, later *laterAgent, alice, word
 	})
 }
 
-// No agent may do anything with the task or the registration of another one.
-func TestAgents_CannotActForEachOther(t *testing.T) {
+// An agent may not use the task or the registration of another one.
+func TestAgents_RejectsOperationsOnOtherAgents(t *testing.T) {
 	operations := []struct {
 		method, path, body string // AGENT and TASK are those of the other agent
 		callback           bool   // with the token of its own task
@@ -96,8 +96,8 @@ func TestAgents_CannotActForEachOther(t *testing.T) {
 		{"PUT", "/agents/AGENT", guestRegistration, false, http.StatusOK},
 		{"DELETE", "/agents/AGENT", "", false, http.StatusNoContent},
 	}
-	s, agents := startRegisteredAgents(t, newMint(), 5)
-	do := func(i int, as, of *registeredAgent) answered {
+	s, agents := startRegisteredAgents(t, newTokenIssuer(), 5)
+	do := func(i int, as, of *registeredAgent) apiResponse {
 		op := operations[i]
 		fill := strings.NewReplacer("AGENT", of.id, "TASK", of.task)
 		token := as.token
@@ -118,7 +118,7 @@ func TestAgents_CannotActForEachOther(t *testing.T) {
 			}
 		}
 	}
-	// Refused operations have changed nothing, and the agents may do all of them.
+	// Rejected operations have changed nothing, and the agents may perform all of them.
 	for a := range agents {
 		for i, op := range operations {
 			if got := do(i, &agents[a], &agents[a]); got.status != op.own {

@@ -24,8 +24,7 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// appendOutcomes writes records as a flood of requests of a tenant does, without the
-// requests.
+// appendOutcomes writes records like a flood of requests of a tenant, without the requests.
 func (s *tenantServer) appendOutcomes(tenant string, records, bytes int) {
 	s.t.Helper()
 	content := []byte(encode(map[string]any{"prompt": strings.Repeat("x", bytes)}))
@@ -64,9 +63,8 @@ func (s *tenantServer) decisions(tenant string, query url.Values) *contract.Deci
 
 const plain = `{"content":{"prompt":"count words of this text"},"options":{"fallback":"B"}}`
 
-// The decision log starts at the time asked for, however much was written in the
-// minutes before.
-func TestServer_ReadsDecisionsFromTheTimeAskedFor(t *testing.T) {
+// The decision log starts at the requested time, however many records were written before.
+func TestServer_ReadsDecisionsSince(t *testing.T) {
 	s := startTenants(t, "clients: {}\n")
 	s.appendOutcomes("other", 12_800, 10)
 	since := time.Now()
@@ -79,11 +77,11 @@ func TestServer_ReadsDecisionsFromTheTimeAskedFor(t *testing.T) {
 	})
 	query.Set("cursor", page.NextCursor)
 	if page = s.decisions("quiet", query); len(page.Decisions) != 0 {
-		t.Errorf("the next page: got %+v, want none", page.Decisions)
+		t.Errorf("next page: got %+v, want no decisions", page.Decisions)
 	}
 	query = url.Values{"since": {time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)}}
 	if page = s.decisions("quiet", query); len(page.Decisions) != 0 {
-		t.Errorf("since a later time: got %+v, want none", page.Decisions)
+		t.Errorf("since a later time: got %+v, want no decisions", page.Decisions)
 	}
 }
 
@@ -92,24 +90,24 @@ func TestServer_LimitsReads(t *testing.T) {
 	s := startTenants(t, "clients: {}\n", func(c *config.Config) { c.Limits.Read = config.Rate{RPS: "0.001", Burst: 2} })
 	s.decisions("quiet", nil)
 	if got := s.call("quiet", http.MethodGet, "/api/v1/tickets", ""); got.status != http.StatusOK {
-		t.Errorf("the second read: got %d %s, want 200", got.status, got.body)
+		t.Errorf("second read: got %d %s, want 200", got.status, got.body)
 	}
 	if got := s.call("quiet", http.MethodGet, "/api/v1/decisions", ""); got.status != http.StatusTooManyRequests || got.code() != "rate_limited" {
-		t.Errorf("the third read: got %d %s, want 429 rate_limited", got.status, got.body)
+		t.Errorf("third read: got %d %s, want 429 rate_limited", got.status, got.body)
 	}
 	s.decisions("other", nil)
 }
 
-// A tenant that floods the audit log loses its own contents, the oldest first, and
-// neither its facts nor any record of others. The chain stays valid.
-func TestServer_SharesTheAuditLog(t *testing.T) {
+// If a tenant floods the audit log, its own contents are deleted, the oldest first. Its facts and
+// the records of others are kept. The chain stays valid.
+func TestServer_SharesAuditLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := startTenants(t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
 	misuse := s.send("flooder", plain).header.Get("X-Request-Id")
 	kept := s.send("quiet", plain).header.Get("X-Request-Id")
 	for range 8 { // 80 MB, of 29 MB for all and 7 MB for one
 		s.appendOutcomes("flooder", 1024, 10_000)
-		testkit.Eventually(t, "the log has room", func() bool { return s.core.persistence.auditLog.Usage()[quota.Owner{Tenant: "flooder"}] < 8<<20 })
+		testkit.Eventually(t, "the log has space", func() bool { return s.core.persistence.auditLog.Usage()[quota.Owner{Tenant: "flooder"}] < 8<<20 })
 	}
 	decision := func(tenant, id string) contract.DecisionEntry {
 		t.Helper()
@@ -120,16 +118,16 @@ func TestServer_SharesTheAuditLog(t *testing.T) {
 		return page.Decisions[0]
 	}
 	if got := decision("quiet", kept); got.Erased || got.Prompt == "" {
-		t.Errorf("the record of another tenant: got %+v, want its content", got)
+		t.Errorf("record of another tenant: got %+v, want its content", got)
 	}
 	if got := decision("flooder", misuse); !got.Erased || got.Subject != "ana" {
-		t.Errorf("the oldest record of the flooder: got %+v, want its facts alone", got)
+		t.Errorf("oldest record of the flooder: got %+v, want its facts only", got)
 	}
 	if text := s.get("/metrics"); strings.Contains(text, `caprouter_store_trimmed_early_total{part="audit"} 0`) {
-		t.Error("the metric of early trims is 0")
+		t.Error("early trims: got metric 0")
 	}
 	if !strings.Contains(s.log.String(), "before their retention") {
-		t.Error("the log contains no warning")
+		t.Error("got no warning in the log")
 	}
 	signer, err := keyring.Open(dir)
 	if err != nil {
@@ -141,9 +139,9 @@ func TestServer_SharesTheAuditLog(t *testing.T) {
 	}
 }
 
-// A request with an idempotency key is never executed twice, although its answer was
-// removed to make room: not by the process that executed it, and not by the next one.
-func TestServer_KeepsKeyWhoseAnswerWasTrimmed(t *testing.T) {
+// A request with an idempotency key is never executed twice, even if its answer was deleted to free
+// space, neither by the process that executed it nor by the next one.
+func TestServer_KeepsKeyOfTrimmedAnswer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	var calls atomic.Int64
 	agent := startAgent(t, "counter", func(context.Context, contract.Task) (contract.Result, error) {
@@ -151,7 +149,7 @@ func TestServer_KeepsKeyWhoseAnswerWasTrimmed(t *testing.T) {
 		return contract.Result{Status: contract.ResultSuccess}, nil
 	})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	m, registry := newMint(), "clients:\n"+entry("counter", "count_words", "text", agent.url)
+	m, registry := newTokenIssuer(), "clients:\n"+entry("counter", "count_words", "text", agent.url)
 	guard := m.guard(t)
 	small := func(c *config.Config) {
 		guard(c)
@@ -179,7 +177,7 @@ func TestServer_KeepsKeyWhoseAnswerWasTrimmed(t *testing.T) {
 	}
 	for range 2 {
 		s.appendOutcomes("flooder", 1024, 10_000)
-		testkit.Eventually(t, "the log has room", func() bool { return s.core.persistence.auditLog.Usage()[quota.Owner{Tenant: "flooder"}] < 8<<20 })
+		testkit.Eventually(t, "the log has space", func() bool { return s.core.persistence.auditLog.Usage()[quota.Owner{Tenant: "flooder"}] < 8<<20 })
 	}
 	check("after the flood")
 	stop()
@@ -193,8 +191,8 @@ func TestServer_KeepsKeyWhoseAnswerWasTrimmed(t *testing.T) {
 	}
 }
 
-// A tenant whose facts alone use up its share of the audit log is rejected, because they
-// are kept. Others are not.
+// A tenant whose facts alone use up its share of the audit log is rejected, because they are kept.
+// Other tenants are not.
 func TestServer_KeepsFactsOfFloodingTenant(t *testing.T) {
 	s := startTenants(t, "clients: {}\n")
 	first := s.send("flooder", plain).header.Get("X-Request-Id")
@@ -209,13 +207,13 @@ func TestServer_KeepsFactsOfFloodingTenant(t *testing.T) {
 	}
 	page := s.decisions("flooder", url.Values{"request_id": {first}})
 	if len(page.Decisions) != 1 {
-		t.Errorf("the first record of the flooder: got %+v, want it", page.Decisions)
+		t.Errorf("first record of the flooder: got %+v, want it", page.Decisions)
 	}
 }
 
-// Requests that end while the server stops are recorded, even if the audit log is full: old
-// contents make room until the last of them has ended.
-func TestServe_MakesRoomWhileItStops(t *testing.T) {
+// Requests that end during a shutdown are recorded, even if the audit log is full: old contents are
+// deleted until the last request has ended.
+func TestServe_FreesSpaceDuringShutdown(t *testing.T) {
 	started, release := make(chan struct{}, 1), make(chan struct{})
 	agent := startAgent(t, "writer", func(ctx context.Context, task contract.Task) (contract.Result, error) {
 		started <- struct{}{}
@@ -236,7 +234,7 @@ func TestServe_MakesRoomWhileItStops(t *testing.T) {
 	s.group.Stop(nil)
 	rec := audit.Record{Kind: audit.KindOutcome, Status: contract.StatusUnsupported, Content: []byte(encode(map[string]any{"prompt": strings.Repeat("x", 256<<10)}))}
 	for range 160 { // 42 MB, of 34 MB for all
-		testkit.Eventually(t, "the log has room", func() bool {
+		testkit.Eventually(t, "the log has space", func() bool {
 			rec.RequestID = router.NewID()
 			err := s.core.persistence.auditLog.Append(t.Context(), rec)
 			if err != nil && !errors.Is(err, store.ErrFull) {
@@ -247,6 +245,6 @@ func TestServe_MakesRoomWhileItStops(t *testing.T) {
 	}
 	close(release)
 	if status := testkit.Receive(t, answered); status != http.StatusOK {
-		t.Errorf("the request during the stop: got status %d, want 200", status)
+		t.Errorf("request during the shutdown: got status %d, want 200", status)
 	}
 }

@@ -24,13 +24,14 @@ func largeRegistry(agents, examples int) string {
 	return b.String()
 }
 
-// Checks of registry files are rare for each caller, one at a time, and bounded in size.
+// Checks of registry files are limited in rate for each caller, run one at a time, and are limited
+// in size.
 func TestServer_LimitsRegistryChecks(t *testing.T) {
-	m := newMint()
+	m := newTokenIssuer()
 	limited := startGuarded(t, m, "clients: {}\n")
 	unlimited := startGuarded(t, m, "clients: {}\n", func(c *config.Config) { c.Limits.Check.RPS = "0" })
 	yaml := http.Header{"Content-Type": {"application/yaml"}}
-	check := func(s *testServer, sub, kind, body string) answered {
+	check := func(s *testServer, sub, kind, body string) apiResponse {
 		return s.do(call{method: "POST", path: "/api/v1/registry/" + kind, token: m.token(sub, everyScope, nil), body: body, header: yaml})
 	}
 	t.Run("rate", func(t *testing.T) {
@@ -44,11 +45,11 @@ func TestServer_LimitsRegistryChecks(t *testing.T) {
 			}
 		}
 		if rejected < 2 {
-			t.Errorf("%d of 8 checks were rejected, want those beyond the burst of 5", rejected)
+			t.Errorf("got %d of 8 checks rejected, want those beyond the burst of 5", rejected)
 		}
 	})
 	t.Run("one at a time", func(t *testing.T) {
-		long, seen, done := largeRegistry(25, 4), make(chan struct{}), make(chan answered, 1)
+		long, seen, done := largeRegistry(25, 4), make(chan struct{}), make(chan apiResponse, 1)
 		go func() {
 			for {
 				got := check(unlimited, "bob", "lint", long)
@@ -74,7 +75,7 @@ func TestServer_LimitsRegistryChecks(t *testing.T) {
 			t.Errorf("another caller: got %d %s, want 200", got.status, got.body)
 		}
 		if got := testkit.Receive(t, done); got.status != http.StatusOK || !strings.Contains(string(got.body), `"learning"`) {
-			t.Errorf("the first check: got %d %.300s, want 200", got.status, got.body)
+			t.Errorf("first check: got %d %.300s, want 200", got.status, got.body)
 		}
 	})
 	t.Run("size", func(t *testing.T) {

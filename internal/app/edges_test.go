@@ -18,9 +18,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// A body that does not arrive is answered when the server stops, and delays the stop
-// no further.
-func TestServer_EndsIncompleteUploadsWhenItStops(t *testing.T) {
+// An incomplete request body is answered when the server stops, and does not delay the shutdown.
+func TestServer_EndsIncompleteUploadsAtShutdown(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	s, _ := startOnce(ctx, t, "clients: {}\n", func(c *config.Config) { c.DataDir = t.TempDir() })
@@ -47,17 +46,17 @@ func TestServer_EndsIncompleteUploadsWhenItStops(t *testing.T) {
 		answer <- line
 	}()
 	if got := testkit.Receive(t, answer); !strings.Contains(got, "503") {
-		t.Errorf("got answer %q, want a 503", got)
+		t.Errorf("got response %q, want a 503", got)
 	}
 	if err := s.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	if log := s.log.String(); strings.Contains(log, "cancel requests to stop") {
-		t.Errorf("the upload used up the time of the shutdown:\n%s", log)
+		t.Errorf("got a shutdown that waited for the upload:\n%s", log)
 	}
 }
 
-// Over TLS 1.2 only suites with authenticated encryption are spoken, and browsers learn
+// Over TLS 1.2 only suites with authenticated encryption are supported, and browsers are instructed
 // to use TLS only.
 func TestServer_HardensTLS(t *testing.T) {
 	files := tlsFiles(t)
@@ -74,7 +73,7 @@ func TestServer_HardensTLS(t *testing.T) {
 			conn.Close()
 		}
 		if want := strings.Contains(suite.Name, "GCM") || strings.Contains(suite.Name, "POLY1305"); (err == nil) != want {
-			t.Errorf("%s: got %v, want it spoken: %v", suite.Name, err, want)
+			t.Errorf("%s: got %v, want it supported: %v", suite.Name, err, want)
 		}
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
@@ -89,7 +88,7 @@ func TestServer_HardensTLS(t *testing.T) {
 	}
 }
 
-// No response is stored by intermediaries, except for the public documents.
+// No response may be stored by intermediaries, except for the public documents.
 func TestServer_ForbidsCaching(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", ""))
 	for path, want := range map[string]string{
@@ -101,14 +100,14 @@ func TestServer_ForbidsCaching(t *testing.T) {
 			t.Errorf("%s: got Cache-Control %q, want %q", path, header, want)
 		}
 		if hsts := got.header.Get("Strict-Transport-Security"); hsts != "" {
-			t.Errorf("%s: got Strict-Transport-Security %q over plain http, want none", path, hsts)
+			t.Errorf("%s: got Strict-Transport-Security %q over plain HTTP, want none", path, hsts)
 		}
 	}
 }
 
-// A key with an issuer signs the tokens of that issuer only.
+// A key with an issuer is valid for tokens of that issuer only.
 func TestServer_RestrictsKeyToItsIssuer(t *testing.T) {
-	m := newMint()
+	m := newTokenIssuer()
 	s := startGuarded(t, m, "clients: {}\n", func(c *config.Config) { c.Auth.Keys[0].Issuer = "https://ci.example" })
 	for issuer, want := range map[string]int{"https://ci.example": 200, "tests": 401, "caprouter": 401, "https://ci.example/": 401} {
 		got := s.do(call{method: "GET", path: "/api/v1/agents", token: m.token("alice", everyScope, map[string]any{"iss": issuer})})
@@ -118,7 +117,7 @@ func TestServer_RestrictsKeyToItsIssuer(t *testing.T) {
 	}
 }
 
-// A sentence is no secret: the router does not start with one.
+// A sentence is not a secret: the router does not start with one.
 func TestStart_RejectsSentenceAsSecret(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte("my grandmother has three cats and a very old garden"), 0o600); err != nil {
@@ -129,6 +128,6 @@ func TestStart_RejectsSentenceAsSecret(t *testing.T) {
 	cfg.Auth.Keys = []config.Key{{KID: "ci", Alg: "HS256", SecretFile: file}}
 	_, err := Start(t.Context(), cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
 	if err == nil || !strings.Contains(err.Error(), "made of words") || !strings.Contains(err.Error(), "openssl rand") || strings.Contains(err.Error(), "grandmother") {
-		t.Errorf("got %v, want an error about the words, with the command that makes a secret", err)
+		t.Errorf("got %v, want an error about the words, with the command that creates a secret", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/remnants"
 )
 
-// storedRequest is a request of the test, with the canaries in its texts.
+// storedRequest is a request with a canary in each of its texts.
 type storedRequest struct {
 	name, prompt, mode, key string
 	session                 string
@@ -64,9 +64,9 @@ func (s *testServer) send(method, path, key, body string) (int, http.Header, []b
 	return resp.StatusCode, resp.Header, data
 }
 
-// readable returns the canaries that can be read in the files of a data directory, with
-// the places where they are. In clear there must be none.
-func readable(t *testing.T, dir string, list []*storedRequest) map[string][]string {
+// decryptedCanaries returns the canaries that can be decrypted in the files of a data directory, with their
+// positions. It fails if one is stored in clear.
+func decryptedCanaries(t *testing.T, dir string, list []*storedRequest) map[string][]string {
 	t.Helper()
 	ring, err := contentkey.OpenExisting(dir)
 	if err != nil {
@@ -85,7 +85,7 @@ func readable(t *testing.T, dir string, list []*storedRequest) map[string][]stri
 				continue
 			}
 			if !remnant.Decrypted {
-				t.Errorf("%s contains the text of the %s request in clear", remnant.Where, r.name)
+				t.Errorf("%s: got the text of the %s request in clear", remnant.Where, r.name)
 			}
 			found[r.name] = append(found[r.name], strings.TrimPrefix(remnant.Where, dir))
 		}
@@ -93,9 +93,9 @@ func readable(t *testing.T, dir string, list []*storedRequest) map[string][]stri
 	return found
 }
 
-// After DELETE, nothing of a request can be read or decrypted in any file, and before it
-// nothing can be read without the key.
-func TestErasure_LeavesNothingInTheFiles(t *testing.T) {
+// After DELETE, no text of a request can be read or decrypted in any file. Before it, no text can
+// be read without the key.
+func TestErasure_LeavesNoTextInFiles(t *testing.T) {
 	agent := startAgent(t, "counter", func(_ context.Context, task contract.Task) (contract.Result, error) {
 		text, err := json.Marshal("you said: " + task.SubtaskTitle + ", I say ana@example.com")
 		return contract.Result{
@@ -145,10 +145,10 @@ func TestErasure_LeavesNothingInTheFiles(t *testing.T) {
 			})
 		}
 	})
-	found := readable(t, dir, list)
+	found := decryptedCanaries(t, dir, list)
 	for _, r := range list {
 		if len(found[r.name]) == 0 {
-			t.Errorf("got no text of the %s request with the key, want some: the test searches at the wrong places", r.name)
+			t.Errorf("got no text of the %s request with the key, want some, because otherwise the test searches the wrong positions", r.name)
 		}
 	}
 	checkMaskedCopies(t, dir, list)
@@ -161,10 +161,10 @@ func TestErasure_LeavesNothingInTheFiles(t *testing.T) {
 			original := s.get("/api/v1/requests/" + r.id)
 			status, header, replayed := s.send(http.MethodPost, "/api/v1/route", r.key, r.body())
 			if !strings.Contains(original, "ana@example.com") {
-				t.Errorf("%s: GET returns %.300s, want the answer in clear", r.name, original)
+				t.Errorf("%s: GET returned %.300s, want the answer in clear", r.name, original)
 			}
 			if status >= 300 || header.Get("Idempotency-Replayed") != "true" || !bytes.Contains(replayed, []byte("ana@example.com")) {
-				t.Errorf("%s: the replay has status %d: %.300s, want the answer in clear", r.name, status, replayed)
+				t.Errorf("%s: replay: got status %d: %.300s, want the answer in clear", r.name, status, replayed)
 			}
 		}
 		for _, r := range list {
@@ -172,23 +172,23 @@ func TestErasure_LeavesNothingInTheFiles(t *testing.T) {
 				continue
 			}
 			if status, _, data := s.send(http.MethodDelete, "/api/v1/requests/"+r.id, "", ""); status != http.StatusNoContent {
-				t.Errorf("%s: DELETE returns status %d: %s", r.name, status, data)
+				t.Errorf("%s: DELETE: got status %d: %s", r.name, status, data)
 			}
 		}
 	})
-	found = readable(t, dir, list)
+	found = decryptedCanaries(t, dir, list)
 	if len(found["kept"]) == 0 {
 		t.Error("got no text of the kept request, want it decrypted")
 	}
 	delete(found, "kept")
 	for name, where := range found {
-		t.Errorf("the text of the erased %s request is still in %q", name, where)
+		t.Errorf("got the text of the erased %s request in %q, want none", name, where)
 	}
 	verifyAudit(t, dir)
 }
 
-// checkMaskedCopies checks that the contents of the audit log are masked, and that the
-// clear answer is another content.
+// checkMaskedCopies checks that the contents of the audit log are masked, and that the unmasked
+// answer is a separate content.
 func checkMaskedCopies(t *testing.T, dir string, list []*storedRequest) {
 	t.Helper()
 	ring, err := contentkey.OpenExisting(dir)
@@ -202,7 +202,7 @@ func checkMaskedCopies(t *testing.T, dir string, list []*storedRequest) {
 			has := bytes.Contains(remnant.Data, []byte("ana@example.com"))
 			switch {
 			case strings.HasSuffix(remnant.Where, masked) && has:
-				t.Errorf("%s: the content in the audit log contains an address in clear", r.name)
+				t.Errorf("%s: got an address in clear in the audit log", r.name)
 			case strings.HasSuffix(remnant.Where, original) && has:
 				answers++
 			}
@@ -213,7 +213,7 @@ func checkMaskedCopies(t *testing.T, dir string, list []*storedRequest) {
 	}
 }
 
-// A person writes the note of a closed ticket, so it is masked before it is stored.
+// The note of a closed ticket is entered by a person, so it is masked before it is stored.
 func TestTickets_MaskNotes(t *testing.T) {
 	s := startServer(t, "clients: {}\nfallback: { policy: C }\n")
 	s.route(`{"content":{"prompt":"order a pizza for tonight"}}`)
@@ -226,21 +226,21 @@ func TestTickets_MaskNotes(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("got status %d: %s", status, data)
 	}
-	for name, text := range map[string]string{"the answer": string(data), "the stored ticket": s.get(path)} {
+	for name, text := range map[string]string{"response": string(data), "stored ticket": s.get(path)} {
 		if strings.Contains(text, "ana@example.com") || !strings.Contains(text, "ask [EMAIL]") {
-			t.Errorf("%s is %s, want the address masked", name, text)
+			t.Errorf("%s: got %s, want the address masked", name, text)
 		}
 	}
 }
 
-// Expired sessions can be decrypted in no file.
+// Expired sessions cannot be decrypted in any file.
 func TestRetention_ErasesSessions(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "clients:\n"+entry("counter", "count_words", "text", ""), func(c *config.Config) { c.Session.TTLS = 2 })
 	resp := s.route(`{"content":{"prompt":"count words of this text canaryexpired"},"session_id":"one"}`)
 	list := []*storedRequest{{name: "expired", id: resp.RequestID}}
 	inSessions := func() bool {
-		for _, where := range readable(t, s.core.cfg.DataDir, list)["expired"] {
+		for _, where := range decryptedCanaries(t, s.core.cfg.DataDir, list)["expired"] {
 			if strings.Contains(where, "SESSIONS") {
 				return true
 			}
@@ -251,8 +251,9 @@ func TestRetention_ErasesSessions(t *testing.T) {
 	testkit.Eventually(t, "the expired session cannot be decrypted", func() bool { return !inSessions() })
 }
 
-// A router whose keys were replaced does not start, and names the missing key and the fix.
-func TestStart_NamesAMissingContentKey(t *testing.T) {
+// A router whose keys were replaced does not start, and the error contains the missing key and the
+// fix.
+func TestStart_NamesMissingContentKey(t *testing.T) {
 	dir := t.TempDir()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	s, _ := startOnce(ctx, t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
@@ -271,7 +272,7 @@ func TestStart_NamesAMissingContentKey(t *testing.T) {
 	start := func(keys string) error {
 		server, err := Start(t.Context(), cfg, Options{LogOutput: io.Discard, LookupEnv: func(name string) (string, bool) { return keys, name == "CONTENT_KEYS" }})
 		if err == nil {
-			err = errors.New("it started")
+			err = errors.New("the router started")
 			t.Cleanup(func() { _ = server.Wait() })
 		}
 		return err
@@ -289,8 +290,8 @@ func TestStart_NamesAMissingContentKey(t *testing.T) {
 	}
 }
 
-// A new content key is written above the old one: what the old one encrypted stays
-// readable, and what is stored from then on needs the new one.
+// A new content key is added before the old one: data encrypted with the old key stays readable,
+// and new data is encrypted with the new one.
 func TestServer_ReadsContentsAfterKeyRotation(t *testing.T) {
 	dir, file := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "keys")
 	const first, second = "dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMga2V5IG9ubHk=", "YW5kIHdpdGggdGhpcyBvbmUgYWZ0ZXIgcm90YXRpb24="
@@ -334,7 +335,7 @@ func TestServer_ReadsContentsAfterKeyRotation(t *testing.T) {
 				return bytes.Contains(r.Data, fmt.Appendf(nil, "canary%d", i))
 			})
 			if found != (i == k) {
-				t.Errorf("request %d is decrypted by key %d: got %t, want %t", i, k, found, i == k)
+				t.Errorf("request %d, key %d: got decrypted %t, want %t", i, k, found, i == k)
 			}
 		}
 	}

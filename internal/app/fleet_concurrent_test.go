@@ -17,9 +17,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// Whatever agents, operators and reloads do at the same time, GET /agents shows what the
-// acknowledged operations leave, and no task stays in flight.
-func TestFleet_ConcurrentChangesLeaveTheAcknowledgedState(t *testing.T) {
+// For any concurrent changes by agents, operators and reloads, GET /agents returns the acknowledged
+// state, and no task stays in flight.
+func TestFleet_KeepsAcknowledgedStateUnderConcurrency(t *testing.T) {
 	const workers, operations = 8, 40
 	url, _ := countingAgent(t)
 	var file strings.Builder
@@ -47,7 +47,7 @@ func TestFleet_ConcurrentChangesLeaveTheAcknowledgedState(t *testing.T) {
 				body := fmt.Sprintf(`{"instance":%q}`, name)
 				_, known := want[w][name]
 				expect := http.StatusOK
-				var got answered
+				var got apiResponse
 				switch op := rng.IntN(8); op {
 				case 0, 1:
 					s.register(id, name, url, func(r *contract.Registration) {

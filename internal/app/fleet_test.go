@@ -59,7 +59,7 @@ func (s *testServer) routeProse() *contract.Response {
 	return &resp
 }
 
-// awaitChosen waits until the prompt is routed to the agents, "" for none.
+// awaitChosen waits until the prompt is routed to the agents; "" = none.
 func (s *testServer) awaitChosen(want string) *contract.Response {
 	s.t.Helper()
 	var resp *contract.Response
@@ -75,21 +75,21 @@ func TestFleet_RoutesToRegisteredAgents(t *testing.T) {
 	url, calls := countingAgent(t)
 	s := startServer(t, guestGrants)
 	if resp := s.routeProse(); len(resp.Decision.Chosen) != 0 {
-		t.Fatalf("chosen before the registration: %v", resp.Decision.Chosen)
+		t.Fatalf("got agents %v chosen before the registration, want none", resp.Decision.Chosen)
 	}
 	lease := s.register("guest", "one", url, func(r *contract.Registration) {
 		r.Match.Intent = append(r.Match.Intent, "pay_invoice")
 		r.LeaseTTLS = contract.MinLeaseTTLS
 	})
 	if got := strings.Join(lease.Refused, ""); got != "intent pay_invoice is not granted" {
-		t.Errorf("refused %q, want the intent that is not granted", got)
+		t.Errorf("got %q rejected, want the intent that is not granted", got)
 	}
 	resp := s.awaitChosen("guest")
 	if resp.Status != contract.StatusCompleted || calls.Load() == 0 {
 		t.Errorf("got %s after %d calls, want the result of the agent", resp.Status, calls.Load())
 	}
 	if resp.Decision.FleetRevision == "" {
-		t.Error("the decision has no revision of the fleet")
+		t.Error("got a decision without a revision of the fleet")
 	}
 	s.awaitChosen("") // its lease ends without a heartbeat
 	got := s.do(call{method: "GET", path: "/api/v1/agents/guest"})
@@ -99,16 +99,16 @@ func TestFleet_RoutesToRegisteredAgents(t *testing.T) {
 		}
 	}
 	if got := s.do(call{method: "POST", path: "/api/v1/agents/guest/heartbeat", body: `{"instance":"one"}`}); got.status != http.StatusOK {
-		t.Errorf("a late heartbeat: got %d %s", got.status, got.body)
+		t.Errorf("late heartbeat: got %d %s", got.status, got.body)
 	}
 	s.awaitChosen("guest")
 	s.do(call{method: "DELETE", path: "/api/v1/agents/guest"})
 	s.awaitChosen("")
 }
 
-// An agent that claims more than its grant, with examples for it, gets no
-// request for what is not granted, also if no other agent serves it.
-func TestFleet_OverclaimingAgentWinsNothing(t *testing.T) {
+// An agent that declares more than its grant, with examples for it, gets no request for undeclared
+// labels, even if no other agent serves them.
+func TestFleet_IgnoresDeclarationsBeyondGrant(t *testing.T) {
 	url, calls := countingAgent(t)
 	s := startServer(t, guestGrants)
 	s.register("guest", "one", url, func(r *contract.Registration) {
@@ -127,16 +127,16 @@ func TestFleet_OverclaimingAgentWinsNothing(t *testing.T) {
 			t.Fatalf("%s: %d %s", prompt, got.status, got.body)
 		}
 		if slices.Contains(answer.Decision.Chosen, "guest") {
-			t.Errorf("%s: chosen %v, want not the agent that only claims the intent", prompt, answer.Decision.Chosen)
+			t.Errorf("%s: got chosen %v, want another agent than the one without a grant", prompt, answer.Decision.Chosen)
 		}
 	}
 	if calls.Load() != before {
-		t.Errorf("the agent was called %d times, want none", calls.Load()-before)
+		t.Errorf("got %d calls of the agent, want none", calls.Load()-before)
 	}
 }
 
-// One dead instance of two fails no request; if all are dead, the answer is honest.
-func TestFleet_InstancesTakeOver(t *testing.T) {
+// If one of two instances is down, no request fails; if all are down, the response states it.
+func TestFleet_FailsOverBetweenInstances(t *testing.T) {
 	url, calls := countingAgent(t)
 	s := startServer(t, guestGrants)
 	s.register("guest", "alive", url)
@@ -150,21 +150,21 @@ func TestFleet_InstancesTakeOver(t *testing.T) {
 		}
 	}
 	if got := calls.Load() - before; got != requests {
-		t.Errorf("the agent was called %d times for %d requests", got, requests)
+		t.Errorf("got %d calls of the agent for %d requests", got, requests)
 	}
 	got := s.do(call{method: "GET", path: "/api/v1/agents/guest"})
 	if !strings.Contains(string(got.body), `"state":"degraded"`) {
-		t.Errorf("got %s, want a degraded agent: one of its breakers is open", got.body)
+		t.Errorf("got %s, want a degraded agent, because one of its breakers is open", got.body)
 	}
 	s.do(call{method: "DELETE", path: "/api/v1/agents/guest?instance=alive"})
-	testkit.Eventually(t, "no instance is left", func() bool { return s.routeProse().Status == contract.StatusFailed })
+	testkit.Eventually(t, "all instances are down", func() bool { return s.routeProse().Status == contract.StatusFailed })
 	resp := s.routeProse()
 	if resp.Status != contract.StatusFailed || len(resp.Tasks) != 1 || resp.Tasks[0].Error == nil || resp.Tasks[0].Error.Code != contract.TaskAgentUnavailable {
 		t.Errorf("got %s %+v, want a failed task with agent_unavailable", resp.Status, resp.Tasks)
 	}
 }
 
-// What the operator writes into the file has precedence over a registration.
+// A declaration in the operator's file has precedence over a registration.
 func TestFleet_FileHasPrecedence(t *testing.T) {
 	registered, _ := countingAgent(t)
 	declared, calls := countingAgent(t)
@@ -181,14 +181,13 @@ func TestFleet_FileHasPrecedence(t *testing.T) {
 		t.Errorf("heartbeat: got %d %s, want 409", got.status, got.body)
 	}
 	s.write(guestGrants)
-	testkit.Eventually(t, "the registration is back", func() bool {
+	testkit.Eventually(t, "the registration is in use again", func() bool {
 		return s.do(call{method: "POST", path: "/api/v1/agents/guest/heartbeat", body: `{"instance":"one"}`}).status == http.StatusOK
 	})
 }
 
-// Agents that bring nothing to learn join and leave under load: no request fails, and
-// the catalogue keeps its version, so nothing is trained and cached classifications
-// stay valid.
+// Agents without new labels or examples join and leave under load: no request fails, and the
+// catalogue keeps its version, so no model is trained and cached classifications stay valid.
 func TestFleet_ChangesUnderLoadWithoutTraining(t *testing.T) {
 	const agents, requests = 60, 200
 	url, _ := countingAgent(t)
@@ -214,18 +213,18 @@ func TestFleet_ChangesUnderLoadWithoutTraining(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	testkit.Eventually(t, "the agents that stayed are listed", func() bool {
+	testkit.Eventually(t, "the remaining agents are listed", func() bool {
 		got := s.do(call{method: "GET", path: "/api/v1/agents"})
 		return strings.Count(string(got.body), `"origin":"registration"`) == agents/2
 	})
 	if n := strings.Count(s.log.String(), "examples learned"); n > 1 {
-		t.Errorf("trained %d times, want the first time only", n)
+		t.Errorf("got %d trainings, want the first one only", n)
 	}
 }
 
-// Every change of a registration is in the audit log; heartbeats are none.
+// Every change of a registration is in the audit log; heartbeats are not.
 func TestFleet_ChangesAreAudited(t *testing.T) {
-	m := newMint()
+	m := newTokenIssuer()
 	var dir string
 	s := startGuarded(t, m, guestGrants, func(c *config.Config) { dir, c.Store.Sync = c.DataDir, "always" })
 	guest, root := m.token("guest", "agents:register", nil), m.token("root", "admin", nil)
@@ -255,6 +254,6 @@ func TestFleet_ChangesAreAudited(t *testing.T) {
 	})
 	want := []string{"register guest guest default", "disable root guest", "enable root guest", "drain guest guest default", "leave guest guest default"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v; admin records (-want +got):\n%s", err, diff)
+		t.Errorf("admin records, error %v (-want +got):\n%s", err, diff)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/config"
 )
 
-// idp is an identity provider: a key set at a URL, and tokens.
+// idp is an identity provider with a key set URL and tokens.
 type idp struct {
 	url     string
 	key     ed25519.PrivateKey
@@ -50,13 +50,12 @@ func (p *idp) token(header, claims map[string]any) string {
 	return signed + "." + b64(string(ed25519.Sign(p.key, []byte(signed))))
 }
 
-// Tokens that must not be taken, through the front door: the signature of most
-// of them is genuine.
+// Invalid tokens sent over HTTP. The signature of most of them is valid.
 func TestServer_RejectsForgedTokens(t *testing.T) {
 	var canary atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { canary.Add(1) }))
 	defer trap.Close()
-	m, provider := newMint(), newIDP(t)
+	m, provider := newTokenIssuer(), newIDP(t)
 	s := startGuarded(t, m, "clients:\n"+entry("counter", "count_words", "prose", ""), func(c *config.Config) {
 		c.Auth.Issuers = []config.Issuer{{Issuer: "https://idp.example", JWKSURL: provider.url, Audience: "caprouter", TenantClaim: "org"}}
 	})
@@ -82,80 +81,80 @@ func TestServer_RejectsForgedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, token := range map[string]string{ // without these nothing below means anything
+	for name, token := range map[string]string{ // the baseline: valid tokens
 		"of a key": genuine, "of an issuer": provider.token(nil, ofIDP), "with two scopes": with("scope", "route:read agents:read"),
 	} {
 		if got := s.do(call{method: "GET", path: "/api/v1/agents", token: token}); got.status != 200 {
-			t.Fatalf("a genuine token %s: got %d %s", name, got.status, got.body)
+			t.Fatalf("valid token %s: got %d %s, want 200", name, got.status, got.body)
 		}
 	}
 	forged := map[string]string{
-		"alg none":                          b64(`{"typ":"JWT","alg":"none","kid":"tests"}`) + "." + parts[1] + ".",
-		"alg None":                          b64(`{"typ":"JWT","alg":"None","kid":"tests"}`) + "." + parts[1] + ".",
-		"alg none, signed":                  head("alg", "none"),
-		"alg of another key":                head("alg", "EdDSA"),
-		"alg HS512":                         head("alg", "HS512"),
-		"no alg":                            head("alg", nil),
-		"alg is a list":                     head("alg", []string{"HS256"}),
-		"typ of a task's token":             head("typ", "caprouter-task+jwt"),
-		"typ dpop":                          head("typ", "dpop+jwt"),
-		"no typ":                            head("typ", nil),
-		"a key that is not known":           head("kid", "other"),
-		"kid is a path":                     head("kid", "../../etc/passwd"),
-		"kid is a number":                   head("kid", 1),
-		"crit":                              head("crit", []string{"exp"}),
-		"jku":                               head("jku", trap.URL),
-		"x5u":                               head("x5u", trap.URL),
-		"jwk":                               head("jwk", map[string]any{"kty": "oct", "k": b64(string(m.secret))}),
-		"b64":                               head("b64", false),
-		"zip":                               head("zip", "DEF"),
-		"a header twice":                    m.raw(`{"typ":"JWT","alg":"none","alg":"HS256","kid":"tests"}`, encode(good)),
-		"a header in capitals":              m.raw(`{"typ":"JWT","alg":"HS256","ALG":"none","kid":"tests"}`, encode(good)),
-		"nothing signed":                    parts[0] + "." + parts[1] + ".",
-		"claims of another":                 parts[0] + "." + b64(encode(m.claims("root", "admin agent:*", nil))) + "." + parts[2],
-		"another secret":                    newMint().token("alice", everyScope, nil),
-		"expired":                           m.token("alice", everyScope, map[string]any{"iat": now - 600, "exp": now - 1}),
-		"no exp":                            with("exp", nil),
-		"exp is a text":                     with("exp", "9999999999"),
-		"exp beyond numbers":                text(`"exp":`, `"exp":1e999,"was":`),
-		"lives for two days":                with("exp", now+2*86_400),
-		"no iat":                            with("iat", nil),
-		"from the future":                   m.token("alice", everyScope, map[string]any{"iat": now + 300, "exp": now + 600}),
-		"not yet valid":                     with("nbf", now+300),
-		"ends before it begins":             m.token("alice", everyScope, map[string]any{"iat": now, "exp": now - 10}),
-		"no jti":                            with("jti", nil),
-		"empty jti":                         with("jti", ""),
-		"no sub":                            with("sub", nil),
-		"empty sub":                         with("sub", ""),
-		"sub is a list":                     with("sub", []string{"alice", "root"}),
-		"no iss":                            with("iss", nil),
-		"a key says it is an issuer":        with("iss", "https://idp.example"),
-		"no aud":                            with("aud", nil),
-		"another aud":                       with("aud", "other"),
-		"two auds":                          with("aud", []string{"caprouter", "other"}),
-		"aud in capitals":                   with("aud", "CAPROUTER"),
-		"scope is a list":                   with("scope", []string{"admin"}),
-		"tenant is a number":                with("tenant", 7),
-		"a claim twice":                     text(`"sub":"alice"`, `"sub":"root","sub":"alice"`),
-		"a claim twice, escaped":            text(`"sub":"alice"`, `"sub":"alice","\u0073ub":"root"`),
-		"a claim in capitals":               text(`"sub":"alice"`, `"sub":"alice","SUB":"root"`),
-		"text behind the claims":            m.raw(encode(header), encode(good)+"{}"),
-		"claims are a list":                 m.raw(encode(header), "[]"),
-		"claims are null":                   m.raw(encode(header), "null"),
-		"an issuer nobody knows":            provider.token(nil, m.claims("alice", everyScope, map[string]any{"iss": "https://evil.example"})),
-		"an issuer with a slash more":       provider.token(nil, m.claims("alice", everyScope, map[string]any{"iss": "https://idp.example/"})),
-		"an issuer's key that is not known": provider.token(map[string]any{"kid": "idp-2"}, ofIDP),
-		"an issuer without the tenant":      provider.token(nil, m.claims("alice", everyScope, map[string]any{"iss": "https://idp.example"})),
-		"an issuer for another audience":    provider.token(nil, m.claims("alice", everyScope, map[string]any{"iss": "https://idp.example", "aud": "other"})),
-		"an issuer's key set elsewhere":     provider.token(map[string]any{"jku": trap.URL}, ofIDP),
-		"a token for an agent":              agentToken,
-		"longer than 8 KiB":                 with("note", strings.Repeat("x", 8<<10)),
-		"four parts":                        genuine + "." + parts[2],
-		"two parts":                         parts[0] + "." + parts[1],
-		"padding":                           genuine + "=",
-		"JSON serialisation":                `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`,
-		"a token within a token":            m.raw(`{"typ":"JWT","alg":"HS256","kid":"tests","cty":"JWT"}`, genuine),
-		"not a token":                       "alice",
+		"alg none":                            b64(`{"typ":"JWT","alg":"none","kid":"tests"}`) + "." + parts[1] + ".",
+		"alg None":                            b64(`{"typ":"JWT","alg":"None","kid":"tests"}`) + "." + parts[1] + ".",
+		"alg none, signed":                    head("alg", "none"),
+		"alg of another key":                  head("alg", "EdDSA"),
+		"alg HS512":                           head("alg", "HS512"),
+		"no alg":                              head("alg", nil),
+		"alg is a list":                       head("alg", []string{"HS256"}),
+		"typ of a task token":                 head("typ", "caprouter-task+jwt"),
+		"typ dpop":                            head("typ", "dpop+jwt"),
+		"no typ":                              head("typ", nil),
+		"unknown key":                         head("kid", "other"),
+		"kid is a path":                       head("kid", "../../etc/passwd"),
+		"kid is a number":                     head("kid", 1),
+		"crit":                                head("crit", []string{"exp"}),
+		"jku":                                 head("jku", trap.URL),
+		"x5u":                                 head("x5u", trap.URL),
+		"jwk":                                 head("jwk", map[string]any{"kty": "oct", "k": b64(string(m.secret))}),
+		"b64":                                 head("b64", false),
+		"zip":                                 head("zip", "DEF"),
+		"duplicate header member":             m.raw(`{"typ":"JWT","alg":"none","alg":"HS256","kid":"tests"}`, encode(good)),
+		"header member in capitals":           m.raw(`{"typ":"JWT","alg":"HS256","ALG":"none","kid":"tests"}`, encode(good)),
+		"no signature":                        parts[0] + "." + parts[1] + ".",
+		"claims of another token":             parts[0] + "." + b64(encode(m.claims("root", "admin agent:*", nil))) + "." + parts[2],
+		"another secret":                      newTokenIssuer().token("alice", everyScope, nil),
+		"expired":                             m.token("alice", everyScope, map[string]any{"iat": now - 600, "exp": now - 1}),
+		"no exp":                              with("exp", nil),
+		"exp is a string":                     with("exp", "9999999999"),
+		"exp out of range":                    text(`"exp":`, `"exp":1e999,"was":`),
+		"lifetime of two days":                with("exp", now+2*86_400),
+		"no iat":                              with("iat", nil),
+		"iat in the future":                   m.token("alice", everyScope, map[string]any{"iat": now + 300, "exp": now + 600}),
+		"not yet valid":                       with("nbf", now+300),
+		"exp before iat":                      m.token("alice", everyScope, map[string]any{"iat": now, "exp": now - 10}),
+		"no jti":                              with("jti", nil),
+		"empty jti":                           with("jti", ""),
+		"no sub":                              with("sub", nil),
+		"empty sub":                           with("sub", ""),
+		"sub is a list":                       with("sub", []string{"alice", "root"}),
+		"no iss":                              with("iss", nil),
+		"iss of an issuer, signed with a key": with("iss", "https://idp.example"),
+		"no aud":                              with("aud", nil),
+		"another aud":                         with("aud", "other"),
+		"two auds":                            with("aud", []string{"caprouter", "other"}),
+		"aud in capitals":                     with("aud", "CAPROUTER"),
+		"scope is a list":                     with("scope", []string{"admin"}),
+		"tenant is a number":                  with("tenant", 7),
+		"duplicate claim":                     text(`"sub":"alice"`, `"sub":"root","sub":"alice"`),
+		"duplicate escaped claim":             text(`"sub":"alice"`, `"sub":"alice","\u0073ub":"root"`),
+		"claim in capitals":                   text(`"sub":"alice"`, `"sub":"alice","SUB":"root"`),
+		"text after the claims":               m.raw(encode(header), encode(good)+"{}"),
+		"claims are a list":                   m.raw(encode(header), "[]"),
+		"claims are null":                     m.raw(encode(header), "null"),
+		"unknown issuer":                      provider.token(nil, m.claims("alice", everyScope, map[string]any{"iss": "https://evil.example"})),
+		"issuer with a trailing slash":        provider.token(nil, m.claims("alice", everyScope, map[string]any{"iss": "https://idp.example/"})),
+		"unknown key of an issuer":            provider.token(map[string]any{"kid": "idp-2"}, ofIDP),
+		"issuer without the tenant":           provider.token(nil, m.claims("alice", everyScope, map[string]any{"iss": "https://idp.example"})),
+		"issuer, another audience":            provider.token(nil, m.claims("alice", everyScope, map[string]any{"iss": "https://idp.example", "aud": "other"})),
+		"issuer, key set elsewhere":           provider.token(map[string]any{"jku": trap.URL}, ofIDP),
+		"token for an agent":                  agentToken,
+		"longer than 8 KiB":                   with("note", strings.Repeat("x", 8<<10)),
+		"four parts":                          genuine + "." + parts[2],
+		"two parts":                           parts[0] + "." + parts[1],
+		"padding":                             genuine + "=",
+		"JSON serialisation":                  `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`,
+		"nested token":                        m.raw(`{"typ":"JWT","alg":"HS256","kid":"tests","cty":"JWT"}`, genuine),
+		"not a token":                         "alice",
 	}
 	accepted := 0
 	for name, token := range forged {
@@ -166,17 +165,17 @@ func TestServer_RejectsForgedTokens(t *testing.T) {
 		}
 		var p struct{ Code, Detail string }
 		if err := json.Unmarshal(got.body, &p); err != nil || p.Code != "unauthenticated" || p.Detail == "" {
-			t.Errorf("%s: the problem says %s", name, got.body)
+			t.Errorf("%s: got problem %s", name, got.body)
 		}
 		if len(token) > 20 && strings.Contains(string(got.body)+encode(got.header)+s.log.String(), token[len(token)-20:]) {
-			t.Errorf("%s: the token is repeated", name)
+			t.Errorf("%s: got the token in the response", name)
 		}
 		if challenge := got.header.Get("Www-Authenticate"); !strings.HasPrefix(challenge, `Bearer error="invalid_token"`) {
-			t.Errorf("%s: WWW-Authenticate is %q", name, challenge)
+			t.Errorf("%s: got WWW-Authenticate %q", name, challenge)
 		}
 	}
 	for name, values := range map[string][]string{
-		"twice": {"Bearer " + genuine, "Bearer " + genuine}, "Basic": {"Basic " + genuine}, "in a list": {"Bearer " + genuine + ", Bearer " + genuine},
+		"duplicate header": {"Bearer " + genuine, "Bearer " + genuine}, "Basic": {"Basic " + genuine}, "in a list": {"Bearer " + genuine + ", Bearer " + genuine},
 		"a tab": {"Bearer\t" + genuine}, "without a scheme": {genuine},
 	} {
 		got := s.do(call{method: "GET", path: "/api/v1/agents", header: http.Header{"Authorization": values}})
@@ -186,10 +185,10 @@ func TestServer_RejectsForgedTokens(t *testing.T) {
 		}
 	}
 	if n := canary.Load(); n != 0 {
-		t.Errorf("%d requests went to addresses that stood in tokens, want 0", n)
+		t.Errorf("got %d requests to addresses in tokens, want 0", n)
 	}
 	if n := provider.fetches.Load(); n != 1 {
-		t.Errorf("the issuer's key set was fetched %d times within a minute, want once", n)
+		t.Errorf("got %d fetches of the issuer's key set within a minute, want one", n)
 	}
-	t.Logf("%d forgeries through HTTP, %d accepted", len(forged)+5, accepted)
+	t.Logf("%d forgeries over HTTP, %d accepted", len(forged)+5, accepted)
 }

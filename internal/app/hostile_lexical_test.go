@@ -13,34 +13,34 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// mostFlips is the share of hijacks that may bring a request to the attacker's
-// agent when no model reads it.
-const mostFlips = 0.015
+// maxHijackRate is the maximum share of hijacks that may route a request to the attacker's agent
+// without a model.
+const maxHijackRate = 0.015
 
-// TestLexical_ResistsHijackingWords counts how often a text around a request that is
-// dispatched makes the lexical classifier send it to the agent the text is for.
-// Such a request still reaches none but those its caller may use.
+// TestLexical_ResistsHijackingWords counts how often a text around a request that is dispatched
+// correctly makes the lexical classifier route it to the agent named in the text. Even then the
+// agents are limited to those of the caller.
 func TestLexical_ResistsHijackingWords(t *testing.T) {
 	testkit.SkipWithRace(t)
-	t.Run("known", func(t *testing.T) { countFlips(t, knownHijacks(t)) })
-	t.Run("own", func(t *testing.T) { countFlips(t, ownHijacks()) })
+	t.Run("known", func(t *testing.T) { countHijacks(t, knownHijacks(t)) })
+	t.Run("own", func(t *testing.T) { countHijacks(t, ownHijacks()) })
 }
 
-// flips counts hijacks: flipped brought the request to the victim, joined of them
-// beside those it is for, lost to others or to nobody.
-type flips struct{ flipped, joined, lost, tried int }
+// hijackCounts counts hijacks: flipped were routed to the victim only, joined to the victim and the right
+// agents, lost to other agents or none.
+type hijackCounts struct{ flipped, joined, lost, tried int }
 
-func (f flips) String() string {
+func (f hijackCounts) String() string {
 	return fmt.Sprintf("%d of %d flipped (%.1f %%), in %d of them the right agents are chosen too; %d lost", f.flipped, f.tried, 100*f.rate(), f.joined, f.lost)
 }
 
-func (f flips) rate() float64 { return float64(f.flipped) / float64(max(f.tried, 1)) }
+func (f hijackCounts) rate() float64 { return float64(f.flipped) / float64(max(f.tried, 1)) }
 
-func (f *flips) add(o flips) {
+func (f *hijackCounts) add(o hijackCounts) {
 	f.flipped, f.joined, f.lost, f.tried = f.flipped+o.flipped, f.joined+o.joined, f.lost+o.lost, f.tried+o.tried
 }
 
-func countFlips(t *testing.T, hijacks []hijack) {
+func countHijacks(t *testing.T, hijacks []hijack) {
 	t.Helper()
 	s := startServer(t, "clients: {}\n", func(cfg *config.Config) {
 		cfg.Registry.File, cfg.Registry.HotReload, cfg.Classifier.Mode, cfg.Telemetry.LogLevel = sampleRegistryFile, false, classifier.ModeLexical, "error"
@@ -57,27 +57,26 @@ func countFlips(t *testing.T, hijacks []hijack) {
 	cases = slices.DeleteFunc(cases, func(c golden.Case) bool {
 		return c.Expect.Outcome != golden.Dispatch || !sameAgents(chosen(c.Input), c.Expect.Agents)
 	})
-	var all flips
+	var all hijackCounts
 	for i := range hijacks {
-		var one flips
+		var one hijackCounts
 		for k := range cases {
-			one.add(try(&hijacks[i], &cases[k], registry, chosen))
+			one.add(tryHijack(&hijacks[i], &cases[k], registry, chosen))
 		}
 		t.Logf("%s: %v", hijacks[i].ID, one)
 		all.add(one)
 	}
-	t.Logf("%d templates, %d cases that are dispatched rightly: %v", len(hijacks), len(cases), all)
+	t.Logf("%d templates, %d correctly dispatched cases: %v", len(hijacks), len(cases), all)
 	switch {
 	case all.tried == 0:
-		t.Error("got no hijack tried, want some")
-	case all.rate() > mostFlips:
-		t.Errorf("got %v, want at most %.0f %%", all, 100*mostFlips)
+		t.Error("got no hijack, want some")
+	case all.rate() > maxHijackRate:
+		t.Errorf("got %v, want at most %.0f %%", all, 100*maxHijackRate)
 	}
 }
 
-// try wraps the hijack around the case once for each intent of each agent the
-// case is not for.
-func try(h *hijack, c *golden.Case, registry *capabilities.Snapshot, chosen func(string) []string) (f flips) {
+// tryHijack wraps the hijack around the case once for each intent of each agent that the case is not for.
+func tryHijack(h *hijack, c *golden.Case, registry *capabilities.Snapshot, chosen func(string) []string) (f hijackCounts) {
 	for _, victim := range registry.Catalogue.Agents {
 		if slices.Contains(c.Expect.Agents, victim.ID) {
 			continue

@@ -10,39 +10,39 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// oracle says who may be chosen, by one loop over the registry that follows the
-// rules' text (003 §3) and shares nothing with the matcher but the types.
+// oracle computes which agents may be chosen, by one loop over the registry that follows the
+// specification (003 §3) and shares only types with the matcher.
 type oracle struct {
 	registry *capabilities.Catalogue
-	// card reports whether a text holds the card number of these tests: data of
-	// the one kind an agent of theirs is for.
+	// card reports whether a text contains the card number of these tests, the data class that an
+	// agent of theirs requires.
 	card func(text string) bool
 }
 
-// asked is a request as the oracle sees it.
-type asked struct {
+// observedRequest is a request with its response, as checked by the oracle.
+type observedRequest struct {
 	req    *contract.Request
 	caller *contract.Caller
 	resp   *contract.Response
 }
 
-// part is what one task is matched by.
-type askedPart struct {
-	subtask    int // −1 = there are none
+// observedPart contains the fields by which one task is matched.
+type observedPart struct {
+	subtask    int // −1 = none
 	intent     string
 	domains    []string
 	confidence float64
 	tied       []string // further intents that an agent must declare
 }
 
-func (o *oracle) partsAsked(q *asked) []askedPart {
+func (o *oracle) observedParts(q *observedRequest) []observedPart {
 	clf := &q.resp.Decision.Classification
 	if len(clf.Subtasks) == 0 {
-		return []askedPart{o.withTie(q, askedPart{subtask: -1, intent: clf.Intent, domains: clf.Domains, confidence: clf.Confidence}, clf.Alternatives, clf.Tied)}
+		return []observedPart{o.withTie(q, observedPart{subtask: -1, intent: clf.Intent, domains: clf.Domains, confidence: clf.Confidence}, clf.Alternatives, clf.Tied)}
 	}
-	var parts []askedPart
+	var parts []observedPart
 	for i, s := range clf.Subtasks {
-		p := askedPart{subtask: i, intent: s.Intent, domains: s.Domains, confidence: s.Confidence}
+		p := observedPart{subtask: i, intent: s.Intent, domains: s.Domains, confidence: s.Confidence}
 		if s.Confidence == 0 {
 			p.confidence = clf.Confidence
 		}
@@ -57,8 +57,8 @@ func (o *oracle) partsAsked(q *asked) []askedPart {
 	return parts
 }
 
-// withTie adds the intents that are about as likely, of agents the caller may use.
-func (o *oracle) withTie(q *asked, p askedPart, next []contract.IntentScore, tied bool) askedPart {
+// withTie adds the intents that are about as likely, of agents that the caller may use.
+func (o *oracle) withTie(q *observedRequest, p observedPart, next []contract.IntentScore, tied bool) observedPart {
 	if !tied {
 		return p
 	}
@@ -82,8 +82,8 @@ func sees(c *contract.Caller, id string) bool {
 	return entitledTo(c, id) || slices.Contains(c.Scopes, "admin")
 }
 
-// score is in hundredths: +50, +30 a domain up to 60, −20.
-func (o *oracle) score(a *contract.RegistryEntry, p askedPart, prompt string) int {
+// score is in hundredths: +50 for the intent, +30 for each domain up to 60, −20 for a violation.
+func (o *oracle) score(a *contract.RegistryEntry, p observedPart, prompt string) int {
 	score, matched := 0, 0
 	lacks := func(intent string) bool { return !slices.Contains(a.Match.Intent, intent) }
 	if p.intent != "unknown" && !lacks(p.intent) && !slices.ContainsFunc(p.tied, lacks) {
@@ -106,7 +106,7 @@ func (o *oracle) score(a *contract.RegistryEntry, p askedPart, prompt string) in
 	return score
 }
 
-func (o *oracle) requirementsMet(a *contract.RegistryEntry, q *asked) bool {
+func (o *oracle) requirementsMet(a *contract.RegistryEntry, q *observedRequest) bool {
 	for _, scope := range a.Requires.Scopes {
 		if !q.caller.AllScopes && !slices.Contains(q.caller.Scopes, scope) {
 			return false
@@ -123,9 +123,9 @@ func (o *oracle) requirementsMet(a *contract.RegistryEntry, q *asked) bool {
 	return true
 }
 
-// confident is the gate on the classification: what a model says counts from the
-// threshold on, words from a half on.
-func (o *oracle) confident(clf *contract.Classification, p askedPart) bool {
+// confident is the gate on the classification: the minimum confidence is the threshold for a model,
+// and a half for the lexical classifier.
+func (o *oracle) confident(clf *contract.Classification, p observedPart) bool {
 	least := min(o.registry.Routing.ConfidenceThreshold, 1)
 	if clf.Source != contract.SourceLLM && clf.Source != contract.SourceCache {
 		least = 0.5
@@ -133,8 +133,8 @@ func (o *oracle) confident(clf *contract.Classification, p askedPart) bool {
 	return p.confidence >= least
 }
 
-// allowed are the agents the part may go to.
-func (o *oracle) allowed(q *asked, p askedPart) map[string]bool {
+// allowed returns the agents that the part may be sent to.
+func (o *oracle) allowed(q *observedRequest, p observedPart) map[string]bool {
 	out := map[string]bool{}
 	threshold := int(math.Round(o.registry.Routing.ConfidenceThreshold * 100))
 	for _, a := range o.registry.Agents {
@@ -147,10 +147,10 @@ func (o *oracle) allowed(q *asked, p askedPart) map[string]bool {
 	return out
 }
 
-// violations lists what is wrong with an answer by rule 1: one sentence each.
-func (o *oracle) violations(q *asked) (wrong []string) {
+// violations lists the violations of rule 1 in a response, one sentence each.
+func (o *oracle) violations(q *observedRequest) (wrong []string) {
 	d := q.resp.Decision
-	parts := o.partsAsked(q)
+	parts := o.observedParts(q)
 	anywhere, byPart := map[string]bool{}, map[int]map[string]bool{}
 	for _, p := range parts {
 		byPart[p.subtask] = o.allowed(q, p)
@@ -184,14 +184,14 @@ func (o *oracle) violations(q *asked) (wrong []string) {
 	return append(wrong, o.wrongTasks(q, anywhere)...)
 }
 
-func (o *oracle) wrongCandidate(c *contract.Candidate, q *asked, parts []askedPart, byPart map[int]map[string]bool) (wrong []string) {
+func (o *oracle) wrongCandidate(c *contract.Candidate, q *observedRequest, parts []observedPart, byPart map[int]map[string]bool) (wrong []string) {
 	at := -1
 	if c.Subtask != nil {
 		at = *c.Subtask
 	}
-	i := slices.IndexFunc(parts, func(p askedPart) bool { return p.subtask == at })
+	i := slices.IndexFunc(parts, func(p observedPart) bool { return p.subtask == at })
 	clf := &q.resp.Decision.Classification
-	p := askedPart{subtask: -1, intent: clf.Intent, domains: clf.Domains, confidence: clf.Confidence} // the nearest of a request nobody serves
+	p := observedPart{subtask: -1, intent: clf.Intent, domains: clf.Domains, confidence: clf.Confidence} // the near misses of a request without agents
 	if i >= 0 {
 		p = parts[i]
 	}
@@ -211,9 +211,9 @@ func (o *oracle) wrongCandidate(c *contract.Candidate, q *asked, parts []askedPa
 	return wrong
 }
 
-// wrongTasks looks at who was given work: one of those who may, and for a task
-// that was handed on one of those who stood by.
-func (o *oracle) wrongTasks(q *asked, allowed map[string]bool) (wrong []string) {
+// wrongTasks checks that each task was sent to a permitted agent, and after a failover to a
+// standby.
+func (o *oracle) wrongTasks(q *observedRequest, allowed map[string]bool) (wrong []string) {
 	planned := slices.Concat(q.resp.Decision.Chosen, q.resp.Decision.Standby)
 	check := func(id string) {
 		if !allowed[id] || !slices.Contains(planned, id) {
@@ -235,7 +235,7 @@ func (o *oracle) wrongTasks(q *asked, allowed map[string]bool) (wrong []string) 
 	return wrong
 }
 
-// shownAgents are the ids the answer names as such.
+// shownAgents returns the ids that the response lists as agents.
 func shownAgents(resp *contract.Response) []string {
 	d := resp.Decision
 	ids := slices.Concat(d.Chosen, d.Standby)
@@ -258,10 +258,10 @@ func shownAgents(resp *contract.Response) []string {
 	return ids
 }
 
-// leaks are the agents the answer names and the caller may not see. A name counts
-// wherever it stands in the answer, but where it is the caller's or the model's own
-// word: what a model says is shown as what it said (said).
-func (o *oracle) leaks(q *asked, answer, said string) (leaked []string) {
+// leaks returns the agents named in the response that the caller may not see. A name counts
+// anywhere in the response, except in the text of the caller or of the model (said), which is
+// returned as a quotation.
+func (o *oracle) leaks(q *observedRequest, answer, said string) (leaked []string) {
 	for _, id := range shownAgents(q.resp) {
 		if !sees(q.caller, id) {
 			leaked = append(leaked, id+" as an agent")

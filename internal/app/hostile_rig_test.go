@@ -18,25 +18,25 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-// hostileRig is a whole router whose model belongs to the attacker, with real
-// agents that note who called.
-type hostileRig struct {
+// hostileHarness is a complete router whose model is controlled by the attacker, with real agents
+// that record their callers.
+type hostileHarness struct {
 	*testServer
 	model  *fakellm.Server
 	oracle oracle
 
 	mu     sync.Mutex
 	calls  []agentCall
-	result func(agentID string) contract.Result // what agents answer
+	result func(agentID string) contract.Result // results of the agents
 	down   []string                             // agents that answer 503; set before the first request
 
 	tally tally
 }
 
-// agentCall is a task as it arrived at an agent.
+// agentCall is a task as received by an agent.
 type agentCall struct{ agent, audience, subject string }
 
-// tally counts what a test did.
+// tally counts requests and decisions.
 type tally struct {
 	requests, chosen, believed, violations, repeated int
 	agents                                           map[string]int // how often each was chosen
@@ -47,13 +47,13 @@ func (y *tally) String() string {
 		y.requests, y.believed, y.chosen, y.agents, y.repeated, y.violations)
 }
 
-// cardNumber is data of the kind refund_agent is for.
+// cardNumber is data of the class that refund_agent requires.
 const cardNumber = "4111 1111 1111 1111"
 
-func startHostile(t *testing.T, provider, routing string) *hostileRig {
+func startHostile(t *testing.T, provider, routing string) *hostileHarness {
 	t.Helper()
 	model := fakellm.Start(t, fakellm.Config{Protocol: providers()[provider], Script: fakellm.ObeyInjections()})
-	r := &hostileRig{model: model, result: func(string) contract.Result { return said("done") }, tally: tally{agents: map[string]int{}}}
+	r := &hostileHarness{model: model, result: func(string) contract.Result { return said("done") }, tally: tally{agents: map[string]int{}}}
 	agents := map[string]*testAgent{}
 	registry := registryWith(routing, func(id string) string {
 		if agents[id] == nil {
@@ -65,14 +65,14 @@ func startHostile(t *testing.T, provider, routing string) *hostileRig {
 		}
 		return agents[id].url
 	})
-	r.testServer = startServerIn(t, modelEnv, registry, asks(provider, model), func(cfg *config.Config) {
-		cfg.Classifier.TimeoutMS = 12_000 // nothing here is decided by how fast this machine is
+	r.testServer = startServerIn(t, modelEnv, registry, useModel(provider, model), func(cfg *config.Config) {
+		cfg.Classifier.TimeoutMS = 12_000 // no result may depend on the speed of the machine
 		cfg.Telemetry.LogLevel, cfg.Registry.HotReload = "error", false
 	})
 	for id, a := range agents {
 		a.trust(r.testServer)
 		a.mu.Lock()
-		a.http = r.noting(id, a.http)
+		a.http = r.recording(id, a.http)
 		a.mu.Unlock()
 	}
 	r.oracle = oracle{
@@ -82,7 +82,7 @@ func startHostile(t *testing.T, provider, routing string) *hostileRig {
 	return r
 }
 
-// said is a result with a text.
+// said returns a result with a text.
 func said(text string) contract.Result {
 	return contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": quotedJSON(text)}}
 }
@@ -90,13 +90,13 @@ func said(text string) contract.Result {
 func quotedJSON(text string) json.RawMessage {
 	raw, err := strictjson.Marshal(text)
 	if err != nil {
-		panic(err) // a text of this test is no UTF-8
+		panic(err) // the text is not UTF-8
 	}
 	return raw
 }
 
-// noting records a task before the agent sees it: also one the agent refuses.
-func (r *hostileRig) noting(id string, next http.Handler) http.Handler {
+// recording records a task before the agent verifies it, even if the agent rejects it.
+func (r *hostileHarness) recording(id string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		call := agentCall{agent: id}
 		call.audience, call.subject = claimsOf(req.Header.Get("Authorization"))
@@ -111,7 +111,7 @@ func (r *hostileRig) noting(id string, next http.Handler) http.Handler {
 	})
 }
 
-// claimsOf reads aud and sub of a bearer token; the agent checks its signature.
+// claimsOf returns aud and sub of a bearer token; the agent verifies its signature.
 func claimsOf(authorization string) (audience, subject string) {
 	var claims struct {
 		Audience string `json:"aud"`
@@ -131,8 +131,8 @@ func claimsOf(authorization string) (audience, subject string) {
 	return claims.Audience, claims.Subject
 }
 
-// called returns the calls since the last time it was asked.
-func (r *hostileRig) called() []agentCall {
+// called returns the calls since its last call.
+func (r *hostileHarness) called() []agentCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	calls := r.calls
@@ -140,21 +140,21 @@ func (r *hostileRig) called() []agentCall {
 	return calls
 }
 
-// answers sets what agents answer from now on.
-func (r *hostileRig) answers(result func(agentID string) contract.Result) {
+// setResults sets the results of the agents.
+func (r *hostileHarness) setResults(result func(agentID string) contract.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result = result
 }
 
-// send routes the request for the caller and holds what comes of it to rule 1.
-func (r *hostileRig) send(what string, req *contract.Request, caller *contract.Caller) *contract.Response {
+// send routes the request for the caller and checks rule 1 for the response.
+func (r *hostileHarness) send(what string, req *contract.Request, caller *contract.Caller) *contract.Response {
 	r.t.Helper()
 	resp, err := r.core.router.Handle(r.t.Context(), req, caller)
 	if err != nil {
 		r.t.Fatalf("%s for %q: %v", what, caller.Subject, err)
 	}
-	q := &asked{req: req, caller: caller, resp: resp}
+	q := &observedRequest{req: req, caller: caller, resp: resp}
 	wrong := append(r.oracle.violations(q), r.wrongCalls(q)...)
 	wrong = append(wrong, r.leaks(q)...)
 	r.count(q, len(wrong))
@@ -164,8 +164,8 @@ func (r *hostileRig) send(what string, req *contract.Request, caller *contract.C
 	return resp
 }
 
-// rejects sends a request that names an agent which the caller may not use.
-func (r *hostileRig) rejects(what string, req *contract.Request, caller *contract.Caller) {
+// checkRejected sends a request with the agent_id of an agent that the caller may not use.
+func (r *hostileHarness) checkRejected(what string, req *contract.Request, caller *contract.Caller) {
 	r.t.Helper()
 	resp, err := r.core.router.Handle(r.t.Context(), req, caller)
 	if e, ok := errors.AsType[*contract.Error](err); !ok || e.Code != contract.CodeInvalidRequest {
@@ -173,7 +173,7 @@ func (r *hostileRig) rejects(what string, req *contract.Request, caller *contrac
 	}
 }
 
-func (r *hostileRig) count(q *asked, wrong int) {
+func (r *hostileHarness) count(q *observedRequest, wrong int) {
 	y := &r.tally
 	y.requests++
 	if src := q.resp.Decision.Classification.Source; src == contract.SourceLLM || src == contract.SourceCache {
@@ -190,9 +190,9 @@ func (r *hostileRig) count(q *asked, wrong int) {
 	}
 }
 
-// wrongCalls looks at the agents' own books: only those of the plan were called,
-// each with a token that is for it and for this caller.
-func (r *hostileRig) wrongCalls(q *asked) (wrong []string) {
+// wrongCalls checks the calls recorded by the agents: only planned agents were called, each with a
+// token for it and for this caller.
+func (r *hostileHarness) wrongCalls(q *observedRequest) (wrong []string) {
 	planned := slices.Concat(q.resp.Decision.Chosen, q.resp.Decision.Standby)
 	calls := r.called()
 	for _, c := range calls {
@@ -211,9 +211,8 @@ func (r *hostileRig) wrongCalls(q *asked) (wrong []string) {
 	return wrong
 }
 
-// leaks are the agents the answer shows to a caller who may not see them. What
-// the model itself said is counted apart.
-func (r *hostileRig) leaks(q *asked) []string {
+// leaks returns the hidden agents named in the response. Text of the model is counted separately.
+func (r *hostileHarness) leaks(q *observedRequest) []string {
 	if q.caller.AllAgents || slices.Contains(q.caller.Scopes, "admin") {
 		return nil
 	}
@@ -243,7 +242,7 @@ func wordsOfCaller(req *contract.Request) string {
 	return words.String()
 }
 
-// wordsOfOthers are what a model and agents say in an answer.
+// wordsOfOthers returns the text of the model and of agents in a response.
 func wordsOfOthers(resp *contract.Response) string {
 	clf := &resp.Decision.Classification
 	var words strings.Builder
@@ -266,10 +265,10 @@ func wordsOfOthers(resp *contract.Response) string {
 	return words.String()
 }
 
-// victims are the agents a request may be stolen for.
-func (r *hostileRig) victims() []*contract.RegistryEntry { return r.oracle.registry.Agents }
+// victims returns the agents that an attack may favour.
+func (r *hostileHarness) victims() []*contract.RegistryEntry { return r.oracle.registry.Agents }
 
-// dry is a dry run of the text.
+// dry returns a dry run of the text.
 func dry(text string) *contract.Request {
 	return &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true}}
 }

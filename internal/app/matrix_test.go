@@ -17,14 +17,14 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// matrix is a router with two agents, each of which has a caller of its own.
+// matrix is a router with two agents, each of which has its own caller.
 type matrix struct {
 	*testServer
-	mint
+	tokenIssuer
 	later *laterAgent
 }
 
-// laterAgent takes every task and sends no result: the test does.
+// laterAgent accepts every task and sends no result; the test does.
 type laterAgent struct {
 	mu    sync.Mutex
 	tasks map[string]contract.Callback // by task id
@@ -49,14 +49,14 @@ func (a *laterAgent) callback(id string) string {
 
 func newMatrix(t *testing.T) *matrix {
 	t.Helper()
-	m := &matrix{mint: newMint(), later: &laterAgent{tasks: map[string]contract.Callback{}}}
+	m := &matrix{tokenIssuer: newTokenIssuer(), later: &laterAgent{tasks: map[string]contract.Callback{}}}
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"status":"success","data":{"answer":"done"}}`)
 	}))
 	t.Cleanup(agent.Close)
 	later := httptest.NewServer(m.later)
 	t.Cleanup(later.Close)
-	m.testServer = startGuarded(t, m.mint, "clients:\n"+
+	m.testServer = startGuarded(t, m.tokenIssuer, "clients:\n"+
 		entry("counter", "count_words", "prose", agent.URL, ", mcp_capabilities: ['prose:read']")+
 		entry("sleeper", "sleep_long", "prose", later.URL)+
 		"  puller: { match: { intent: [pull_weeds], domains: [gardens] }, endpoint: { protocol: pull } }\n"+
@@ -72,7 +72,7 @@ func newMatrix(t *testing.T) *matrix {
 
 const everyScope = "route:submit route:read agents:read tickets mcp:read mcp:invoke:plugin.echo orchestrate orchestrate:approve"
 
-// documentedScope returns a scope of a token as the document names it.
+// documentedScope returns a scope of a token as named in the document.
 func documentedScope(scope string) string {
 	if strings.HasPrefix(scope, "mcp:invoke:") {
 		return "mcp:invoke:{action}"
@@ -80,9 +80,8 @@ func documentedScope(scope string) string {
 	return scope
 }
 
-// right is a token of the tenant acme that may do everything with two agents,
-// but for the scope that is left out.
-func (m *matrix) right(without string, over map[string]any) string {
+// tokenWithout returns a token of tenant acme with all scopes and two agents, except the given scope.
+func (m *matrix) tokenWithout(without string, over map[string]any) string {
 	scopes := slices.DeleteFunc(strings.Fields(everyScope), func(s string) bool {
 		return documentedScope(s) == without || s == "orchestrate:approve" && without == "orchestrate" // which permits reading as well
 	})
@@ -91,11 +90,11 @@ func (m *matrix) right(without string, over map[string]any) string {
 	return m.token("alice", strings.Join(scopes, " ")+" agent:counter agent:sleeper agent:puller", all)
 }
 
-// submit routes a prompt as alice and returns the answer.
+// submit routes a prompt as alice and returns the response.
 func (m *matrix) submit(prompt, mode string) *contract.Response {
 	m.t.Helper()
 	got := m.do(call{
-		method: "POST", path: "/api/v1/route", token: m.right("", nil),
+		method: "POST", path: "/api/v1/route", token: m.tokenWithout("", nil),
 		body: fmt.Sprintf(`{"content":{"prompt":%q},"options":{"mode":%q}}`, prompt, mode),
 	})
 	var resp contract.Response
@@ -105,13 +104,13 @@ func (m *matrix) submit(prompt, mode string) *contract.Response {
 	return &resp
 }
 
-// open starts a request that stays open, and returns it with its task.
+// open submits a request that stays open, and returns it with its task.
 func (m *matrix) open() (request, task string) {
 	m.t.Helper()
 	id := m.submit("please sleep long over this prose", "async").RequestID
 	testkit.Eventually(m.t, "the agent has the task", func() bool {
 		var resp contract.Response
-		got := m.do(call{method: "GET", path: "/api/v1/requests/" + id, token: m.right("", nil)})
+		got := m.do(call{method: "GET", path: "/api/v1/requests/" + id, token: m.tokenWithout("", nil)})
 		if json.Unmarshal(got.body, &resp) != nil || len(resp.Tasks) == 0 {
 			return false
 		}
@@ -125,19 +124,19 @@ func (m *matrix) ticket() string {
 	m.t.Helper()
 	resp := m.submit("bake me a cake with cherries", "sync")
 	if resp.Data.Proposal == nil {
-		m.t.Fatalf("no ticket: %+v", resp.Data)
+		m.t.Fatalf("got no ticket: %+v", resp.Data)
 	}
 	return resp.Data.Proposal.TicketID
 }
 
-// row is one operation: who may, and how it is asked for.
+// row is one operation with its required scope.
 type row struct {
-	scope   string // as the document has it
+	scope   string // as named in the document
 	body    string
-	right   int // the status for who may
+	status  int // the status with the scope
 	ask     func(m *matrix) (path, unknown string)
-	foreign int      // the status for another tenant; 0 = there is nothing of a tenant
-	leaks   []string // what no answer may hold
+	foreign int      // the status for another tenant; 0 = no tenant
+	leaks   []string // words that no response may contain
 }
 
 const unknownID = "01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90"
@@ -146,7 +145,7 @@ func fixed(path string) func(*matrix) (string, string) {
 	return func(*matrix) (string, string) { return path, "" }
 }
 
-// ofRequest asks for a request that has ended, or is open.
+// ofRequest returns the path for a request that has ended, or is open.
 func ofRequest(open bool, suffix string) func(*matrix) (string, string) {
 	return func(m *matrix) (string, string) {
 		var id string
@@ -166,7 +165,7 @@ func ofTask(suffix string) func(*matrix) (string, string) {
 	}
 }
 
-// ofPulledTask asks for a task that its agent has pulled.
+// ofPulledTask returns the path for a task that its agent has pulled.
 func ofPulledTask(suffix string) func(*matrix) (string, string) {
 	return func(m *matrix) (string, string) {
 		m.submit("please pull weeds in the gardens", "async")
@@ -182,7 +181,7 @@ func ofPulledTask(suffix string) func(*matrix) (string, string) {
 	}
 }
 
-// puller is the token of an agent that pulls its tasks.
+// puller returns the token of an agent that pulls its tasks.
 func (m *matrix) puller() string { return m.token("puller", "tasks:work", nil) }
 
 func ofTicket(suffix string) func(*matrix) (string, string) {
@@ -193,10 +192,10 @@ func ofTicket(suffix string) func(*matrix) (string, string) {
 
 const guestRegistration = `{"match":{"intent":["count_words"],"domains":["prose"]},"endpoint":{"protocol":"http","url":"https://agents.example/"}}`
 
-// guest is the token of an agent that registers itself.
+// guest returns the token of an agent that registers itself.
 func (m *matrix) guest() string { return m.token("guest", "agents:register tasks:work", nil) }
 
-// ofGuest asks for the registration of the guest, which exists.
+// ofGuest returns the path for the registration of the guest, which exists.
 func ofGuest(suffix string) func(*matrix) (string, string) {
 	return func(m *matrix) (string, string) {
 		got := m.do(call{method: "PUT", path: "/api/v1/agents/guest", token: m.guest(), body: guestRegistration})
@@ -207,10 +206,10 @@ func ofGuest(suffix string) func(*matrix) (string, string) {
 	}
 }
 
-// ofRun asks for an orchestration of alice, which has ended.
+// ofRun returns the path for an orchestration of alice, which has ended.
 func ofRun(suffix string) func(*matrix) (string, string) {
 	return func(m *matrix) (string, string) {
-		got := m.do(call{method: "POST", path: "/api/v1/orchestrations", token: m.right("", nil), body: `{"goal":"a goal without a plan"}`})
+		got := m.do(call{method: "POST", path: "/api/v1/orchestrations", token: m.tokenWithout("", nil), body: `{"goal":"a goal without a plan"}`})
 		var run contract.Orchestration
 		if err := json.Unmarshal(got.body, &run); err != nil || got.status != 200 {
 			m.t.Fatalf("orchestrate: %d %s", got.status, got.body)
@@ -219,7 +218,7 @@ func ofRun(suffix string) func(*matrix) (string, string) {
 	}
 }
 
-// ofRegistered asks for an MCP server that an operator has registered.
+// ofRegistered returns the path for an MCP server that an operator has registered.
 func ofRegistered(m *matrix) (path, unknown string) {
 	got := m.do(call{
 		method: "POST", path: "/api/v1/mcp/servers", token: m.token("root", "admin", nil), body: `{"name":"extra","url":"https://mcp.invalid/mcp"}`,
@@ -230,8 +229,8 @@ func ofRegistered(m *matrix) (path, unknown string) {
 	return "/api/v1/mcp/servers/extra", ""
 }
 
-// table is who may do what. An operation without a row fails the test.
-func table() map[string]row {
+// authorizationTable contains the required scope of each operation. An operation without a row fails the test.
+func authorizationTable() map[string]row {
 	const prompt = `{"content":{"prompt":"please count words of this prose"},"options":{"fallback":"B"}}`
 	hidden := []string{"hidden_agent", "veiled_thing", "shadows"}
 	return map[string]row{
@@ -286,8 +285,8 @@ func table() map[string]row {
 	}
 }
 
-// operations reads from the served document what is mounted: rest's tests
-// hold the document to the routes.
+// operations returns the operations of the served document. The tests of internal/rest compare the
+// document with the routes.
 func (m *matrix) operations() map[string]string {
 	m.t.Helper()
 	var doc struct {
@@ -310,24 +309,24 @@ func (m *matrix) operations() map[string]string {
 // Every operation × every kind of token.
 func TestServer_AuthorizationMatrix(t *testing.T) {
 	m := newMatrix(t)
-	rows := table()
+	rows := authorizationTable()
 	operations := m.operations()
 	for name := range rows {
 		if _, there := operations[name]; !there {
-			t.Errorf("%s has a row and does not exist", name)
+			t.Errorf("%s: got a row without an operation", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(operations)) {
 		r, there := rows[name]
 		if !there {
-			t.Errorf("%s has no row: say who may", name)
+			t.Errorf("%s: got no row, add its scope", name)
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			if r.scope != operations[name] {
-				t.Errorf("the document says the scope %q, the row %q", operations[name], r.scope)
+				t.Errorf("got scope %q in the document, %q in the row", operations[name], r.scope)
 			}
-			m := &matrix{testServer: &testServer{Server: m.Server, t: t}, mint: m.mint, later: m.later}
+			m := &matrix{testServer: &testServer{Server: m.Server, t: t}, tokenIssuer: m.tokenIssuer, later: m.later}
 			m.check(t, name, r)
 		})
 	}
@@ -336,7 +335,7 @@ func TestServer_AuthorizationMatrix(t *testing.T) {
 func (m *matrix) check(t *testing.T, name string, r row) {
 	method, _, _ := strings.Cut(name, " ")
 	path, unknown := r.ask(m)
-	ask := func(path, token string) answered {
+	ask := func(path, token string) apiResponse {
 		body := r.body
 		if id, ok := strings.CutPrefix(path, "/api/v1/tasks/"); ok {
 			id, _, _ = strings.Cut(id, "/")
@@ -349,34 +348,34 @@ func (m *matrix) check(t *testing.T, name string, r row) {
 		got := m.do(call{method: method, path: path, token: token, body: body, header: header})
 		for _, word := range r.leaks {
 			if strings.Contains(string(got.body)+encode(got.header), word) {
-				t.Errorf("%s names %s: %s", path, word, got.body)
+				t.Errorf("%s: got %s in the response: %s", path, word, got.body)
 			}
 		}
 		return got
 	}
-	want := func(who string, got answered, status int) {
+	want := func(who string, got apiResponse, status int) {
 		t.Helper()
 		if got.status != status {
 			t.Errorf("%s: got %d %s, want %d", who, got.status, got.body, status)
 		}
 	}
-	alike := func(who string, got, other answered) {
+	comparableText := func(who string, got, other apiResponse) {
 		t.Helper()
-		if got.alike() != other.alike() {
-			t.Errorf("%s can tell what is there from what is not:\n%s\n%s", who, got.alike(), other.alike())
+		if got.comparableText() != other.comparableText() {
+			t.Errorf("%s: got different responses for an existing and an unknown resource:\n%s\n%s", who, got.comparableText(), other.comparableText())
 		}
 	}
-	expired := m.right("", map[string]any{"iat": 1_700_000_000, "exp": 1_700_000_600})
+	expired := m.tokenWithout("", map[string]any{"iat": 1_700_000_000, "exp": 1_700_000_600})
 	switch scope := r.scope; {
 	case path == "/api/v1/agents/puller/lease":
 		want("no token", ask(path, ""), 401)
 		want("the agent without the scope", ask(path, m.token("puller", everyScope+" agents:register", nil)), 403)
 		want("another agent", ask(path, m.token("counter", "tasks:work", nil)), 403)
 		want("an operator", ask(path, m.token("root", "admin tasks:work", nil)), 403)
-		want("the agent", ask(path, m.puller()), r.right)
+		want("the agent", ask(path, m.puller()), r.status)
 	case scope == "public":
-		for _, token := range []string{"", "nonsense", expired, m.right("", nil)} {
-			want("anybody", ask(path, token), r.right)
+		for _, token := range []string{"", "nonsense", expired, m.tokenWithout("", nil)} {
+			want("anybody", ask(path, token), r.status)
 		}
 	case scope == "tasks:work":
 		id := strings.Split(path, "/")[4]
@@ -384,39 +383,39 @@ func (m *matrix) check(t *testing.T, name string, r row) {
 		want("no token", ask(path, ""), 401)
 		want("a caller", ask(path, m.token("sleeper", everyScope+" tasks:work admin agent:*", nil)), 401)
 		want("the token of another task", ask(path, m.later.callback(other)), 404)
-		alike("the token of another task", ask(path, m.later.callback(other)), ask(unknown, m.later.callback(other)))
-		want("the token of the task", ask(path, m.later.callback(id)), r.right)
+		comparableText("the token of another task", ask(path, m.later.callback(other)), ask(unknown, m.later.callback(other)))
+		want("the token of the task", ask(path, m.later.callback(id)), r.status)
 	case scope == "agents:register":
 		want("no token", ask(path, ""), 401)
 		want("a caller", ask(path, m.token("guest", everyScope+" agent:*", nil)), 403)
 		want("another agent", ask(path, m.token("counter", "agents:register", nil)), 403)
-		want("the agent", ask(path, m.guest()), r.right)
-		r.ask(m) // it has perhaps left
-		want("an operator", ask(path, m.token("root", "admin", nil)), r.right)
+		want("the agent", ask(path, m.guest()), r.status)
+		r.ask(m) // the guest may have deregistered
+		want("an operator", ask(path, m.token("root", "admin", nil)), r.status)
 	case scope == "admin":
 		want("no token", ask(path, ""), 401)
 		want("the agent", ask(path, m.guest()), 403)
-		want("an operator", ask(path, m.token("root", "admin", nil)), r.right)
+		want("an operator", ask(path, m.token("root", "admin", nil)), r.status)
 	default:
 		want("no token", ask(path, ""), 401)
 		want("an expired token", ask(path, expired), 401)
-		want("a token for another audience", ask(path, m.right("", map[string]any{"aud": "another"})), 401)
-		want("every scope but this", ask(path, m.right(r.scope, nil)), 403)
+		want("token for another audience", ask(path, m.tokenWithout("", map[string]any{"aud": "another"})), 401)
+		want("every scope but this", ask(path, m.tokenWithout(r.scope, nil)), 403)
 		want("admin alone", ask(path, m.token("root", "admin agent:*", nil)), 403)
 		if unknown != "" {
-			want("an id that never was", ask(unknown, m.right("", nil)), 404)
+			want("an id that never was", ask(unknown, m.tokenWithout("", nil)), 404)
 		}
-		m.checkForeign(t, r, path, unknown, ask, want, alike)
-		want("who may", ask(path, m.right("", nil)), r.right)
+		m.checkForeign(t, r, path, unknown, ask, want, comparableText)
+		want("who may", ask(path, m.tokenWithout("", nil)), r.status)
 	}
 }
 
-// checkForeign asks as another tenant, and as somebody of the same tenant who
-// may use other agents only.
-func (m *matrix) checkForeign(t *testing.T, r row, path, unknown string, ask func(path, token string) answered,
-	want func(string, answered, int), alike func(string, answered, answered),
+// checkForeign sends the operation as another tenant, and as a caller of the same tenant who may
+// use other agents only.
+func (m *matrix) checkForeign(t *testing.T, r row, path, unknown string, ask func(path, token string) apiResponse,
+	want func(string, apiResponse, int), comparableText func(string, apiResponse, apiResponse),
 ) {
-	rival := m.right("", map[string]any{"tenant": "rival"})
+	rival := m.tokenWithout("", map[string]any{"tenant": "rival"})
 	bob := m.token("bob", everyScope+" agent:other_agent", map[string]any{"tenant": "acme"})
 	if r.foreign == 0 {
 		return
@@ -424,18 +423,18 @@ func (m *matrix) checkForeign(t *testing.T, r row, path, unknown string, ask fun
 	got := ask(path, rival)
 	want("another tenant", got, r.foreign)
 	if strings.Contains(string(got.body), "acme") {
-		t.Errorf("another tenant learns of this one: %s", got.body)
+		t.Errorf("got data of this tenant for another one: %s", got.body)
 	}
 	if unknown == "" {
 		if body := string(ask(path, bob).body); strings.Contains(body, "counter") || strings.Contains(body, "count_words") {
-			t.Errorf("who may not use counter learns of it: %s", body)
+			t.Errorf("got the agent counter for a caller without it: %s", body)
 		}
 		return
 	}
-	alike("another tenant", got, ask(unknown, rival))
-	// Tickets are the whole tenant's, and who may approve sees the runs of the tenant.
+	comparableText("another tenant", got, ask(unknown, rival))
+	// Tickets belong to the whole tenant, and an approver sees the runs of the tenant.
 	if !strings.Contains(path, "/tickets/") && !strings.Contains(path, "/orchestrations/") {
 		want("who may not use its agent", ask(path, bob), r.foreign)
-		alike("who may not use its agent", ask(path, bob), ask(unknown, bob))
+		comparableText("who may not use its agent", ask(path, bob), ask(unknown, bob))
 	}
 }

@@ -22,8 +22,7 @@ import (
 
 const mcpEvents = "/api/v1/mcp/events"
 
-// restPlugin returns a registry file with a server of transport rest whose tool answers
-// with its input.
+// restPlugin returns a registry file with a server of transport rest whose tool returns its input.
 func restPlugin(t *testing.T, id, tool string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +37,7 @@ func restPlugin(t *testing.T, id, tool string) string {
 	return fmt.Sprintf(`{"plugins":[{"id":%q,"endpoint":%q,"capabilities":["prose:read"],"actions":[{"name":%q}]}]}`, id, server.URL, tool)
 }
 
-// samples returns a registry file with sample servers that are processes.
+// samples returns a registry file with sample servers in their own processes.
 func samples(names ...string) string {
 	servers := make([]string, len(names))
 	for i, name := range names {
@@ -47,16 +46,16 @@ func samples(names ...string) string {
 	return `{"servers":[` + strings.Join(servers, ",") + `]}`
 }
 
-// useMCP writes a registry file of MCP servers, and returns its path and the change of a
-// configuration that uses it.
+// useMCP writes a registry file of MCP servers, and returns its path and a change of the
+// configuration to use it.
 func useMCP(t *testing.T, content string) (path string, change func(*config.Config)) {
 	t.Helper()
 	path = writeFile(t, "mcp.json", content)
 	return path, func(c *config.Config) { c.MCP.File = path }
 }
 
-// mcp sends a request to the MCP endpoints and decodes the response into v, if that is not
-// nil. It returns the id of the request.
+// mcp sends a request to the MCP endpoints and decodes the response into v unless it is nil. It
+// returns the id of the request.
 func (s *testServer) mcp(method, path, body string, status int, v any) (requestID string) {
 	s.t.Helper()
 	got := s.do(call{method: method, path: "/api/v1/mcp" + path, body: body})
@@ -103,11 +102,11 @@ func TestMCP_CallsAreRecordedAndErased(t *testing.T) {
 		t.Errorf("got %+v, want the mistakes of the input", problem)
 	}
 	if metrics := s.get("/metrics"); !strings.Contains(metrics, `caprouter_mcp_calls_total{outcome="OK",server="weather",tool="query"} 1`) {
-		t.Errorf("the metrics do not count the call:\n%s", metrics)
+		t.Errorf("got no count of the call in the metrics:\n%s", metrics)
 	}
 }
 
-func TestMCP_FollowsTheFile(t *testing.T) {
+func TestMCP_FollowsFile(t *testing.T) {
 	path, change := useMCP(t, samples("weather"))
 	s := startServer(t, "clients: {}\n", change)
 	waitForServers(s, "weather")
@@ -127,16 +126,16 @@ func TestMCP_FollowsTheFile(t *testing.T) {
 		return ready.Status == rest.ReadinessDegraded && ready.MCP.Stale && strings.Contains(ready.MCP.Error, `"comand"`)
 	})
 	if metrics := s.get("/metrics"); !strings.Contains(metrics, "caprouter_mcp_registry_stale 1") {
-		t.Error("the gauge of a stale file is not set")
+		t.Error("got a stale file without the gauge set")
 	}
 	s.mcp("POST", "/invoke", `{"action":"weather.query","input":{"ubicacion":"Lugo"}}`, 200, nil) // the last valid one
 	replace(samples("weather", "system"))
 	waitForServers(s, "system", "weather")
 	if got := processOf(t, "weather"); got != pid {
-		t.Errorf("the unchanged server has pid %d, want %d as before", got, pid)
+		t.Errorf("unchanged server: got pid %d, want %d", got, pid)
 	}
 	replace(samples("system"))
-	testkit.Eventually(t, "the removed server ends", func() bool { return !isAlive(pid) })
+	testkit.Eventually(t, "the removed server has ended", func() bool { return !isAlive(pid) })
 	if ready := s.get("/readyz"); !strings.Contains(ready, `"status":"ready"`) {
 		t.Errorf("got %s, want ready", ready)
 	}
@@ -162,7 +161,7 @@ func waitForServers(s *testServer, names ...string) {
 func processOf(t *testing.T, name string) int {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
-		t.Skip("/proc is needed")
+		t.Skip("no /proc on this system")
 	}
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -175,11 +174,11 @@ func processOf(t *testing.T, name string) int {
 			return pid
 		}
 	}
-	t.Fatalf("there is no process of %s", name)
+	t.Fatalf("got no process of %s", name)
 	return 0
 }
 
-// isAlive reports whether the process has not ended. A zombie has.
+// isAlive reports whether the process is running. A zombie is not.
 func isAlive(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -189,7 +188,7 @@ func isAlive(pid int) bool {
 	return !strings.HasPrefix(state, "Z")
 }
 
-func TestMCP_FileThatCannotBeUsed(t *testing.T) {
+func TestMCP_RejectsUnusableFile(t *testing.T) {
 	for name, tt := range map[string]struct{ path, want string }{
 		"named and missing": {filepath.Join(t.TempDir(), "none.json"), "none.json"},
 		"invalid":           {writeFile(t, "mcp.json", `{"servers":[{"id":"a"}]}`), "mcp.json:1:13"},
@@ -201,7 +200,7 @@ func TestMCP_FileThatCannotBeUsed(t *testing.T) {
 			s, err := Start(t.Context(), cfg, Options{LogOutput: io.Discard, LookupEnv: noEnv})
 			if err == nil {
 				_ = s.Wait()
-				t.Fatal("got a running server")
+				t.Fatal("got a running server, want an error")
 			}
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %q, want %q in it", err, tt.want)
@@ -210,19 +209,19 @@ func TestMCP_FileThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// No call of the API starts a process, and validate connects to nothing.
-func TestMCP_NoCallStartsAProcess(t *testing.T) {
+// No call of the API starts a process, and validate connects to no server.
+func TestMCP_CallsStartNoProcess(t *testing.T) {
 	trap, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer trap.Close()
 	marker := filepath.Join(t.TempDir(), "started")
-	mint := newMint()
-	s := startGuarded(t, mint, "clients: {}\n")
+	issuer := newTokenIssuer()
+	s := startGuarded(t, issuer, "clients: {}\n")
 	command := fmt.Sprintf(`"command":"touch","args":[%q]`, marker)
 	url := "http://" + trap.Addr().String()
-	token := mint.token("root", "admin mcp:read mcp:invoke:weather.query", nil)
+	token := issuer.token("root", "admin mcp:read mcp:invoke:weather.query", nil)
 	for _, c := range []struct {
 		path, body string
 		status     int
@@ -247,7 +246,7 @@ func TestMCP_NoCallStartsAProcess(t *testing.T) {
 			t.Errorf("%s %s: got %d %s, want %d", c.path, c.body, got.status, got.body, c.status)
 		}
 	}
-	// The guard blocks the loopback address when it is connected to.
+	// The guard blocks the loopback address at connect time.
 	got := s.do(call{method: "POST", path: "/api/v1/mcp/servers", token: token, body: `{"name":"loop","url":"` + url + `"}`})
 	if got.status == 201 {
 		testkit.Eventually(t, "the registered server is blocked", func() bool {
@@ -256,7 +255,7 @@ func TestMCP_NoCallStartsAProcess(t *testing.T) {
 		})
 	}
 	if _, err := os.Stat(marker); err == nil {
-		t.Error("a command was executed")
+		t.Error("got a command executed, want none")
 	}
 	accepted := make(chan string, 1)
 	go func() {
@@ -272,12 +271,12 @@ func TestMCP_NoCallStartsAProcess(t *testing.T) {
 	}
 	defer last.Close()
 	if first := testkit.Receive(t, accepted); first != last.LocalAddr().String() {
-		t.Error("the address was connected to")
+		t.Error("got a connection to the address, want none")
 	}
 }
 
 // Secrets of the registry file, and variables of the router, are in no output.
-func TestMCP_CanariesAppearNowhere(t *testing.T) {
+func TestMCP_RevealsNoSecrets(t *testing.T) {
 	canaries := []string{"canary-in-env-1", "canary-in-header-2", "canary-in-args-3", "canary-variable-4", "canary-token-5", "canary-query-6"}
 	t.Setenv("ROUTER_CANARY", "canary-of-the-router")
 	lookup := func(name string) (string, bool) {
@@ -308,7 +307,7 @@ func TestMCP_CanariesAppearNowhere(t *testing.T) {
 	for _, output := range outputs {
 		for _, canary := range canaries {
 			if strings.Contains(output, canary) {
-				t.Errorf("%s is in an output: %s", canary, output)
+				t.Errorf("got %s in an output: %s", canary, output)
 			}
 		}
 	}
@@ -321,7 +320,7 @@ func TestMCP_CanariesAppearNowhere(t *testing.T) {
 	}
 }
 
-// A binding without a provider is degraded, and recovers when the file names one.
+// A binding without a provider is degraded, and recovers when the file declares one.
 func TestMCP_BindingRecovers(t *testing.T) {
 	path, change := useMCP(t, samples("system"))
 	s := startServer(t, "clients:\n"+entry("planner", "plan_trip", "travel", "", ", mcp_capabilities: ['weather:read']"), change)
@@ -351,7 +350,7 @@ func TestMCP_BindingRecovers(t *testing.T) {
 		}
 	}()
 	if first := testkit.Receive(t, lines); !strings.Contains(first, contract.BindingDegraded) {
-		t.Errorf("got event %s, want the present state, %s", first, contract.BindingDegraded)
+		t.Errorf("got event %s, want the current state, %s", first, contract.BindingDegraded)
 	}
 	if err := os.WriteFile(path, []byte(samples("system", "weather")), 0o600); err != nil {
 		t.Fatal(err)
@@ -362,7 +361,7 @@ func TestMCP_BindingRecovers(t *testing.T) {
 }
 
 // A graceful stop ends all processes.
-func TestMCP_StopEndsProcesses(t *testing.T) {
+func TestMCP_EndsProcessesAtShutdown(t *testing.T) {
 	var pid int
 	t.Run("serve", func(t *testing.T) {
 		_, change := useMCP(t, samples("system"))
@@ -371,7 +370,7 @@ func TestMCP_StopEndsProcesses(t *testing.T) {
 		pid = processOf(t, "system")
 	})
 	if pid != 0 && isAlive(pid) {
-		t.Errorf("process %d is alive after the server has stopped", pid)
+		t.Errorf("got process %d alive after the shutdown", pid)
 	}
 }
 
@@ -392,7 +391,7 @@ func weatherRegistry(more string) string {
 
 const askWeather = `{"content":{"prompt":"Weather forecast please: what is the weather in Lisbon?"}}`
 
-// A request in plain language reaches a tool.
+// A request in plain language is routed to a tool.
 func TestMCP_RouteReachesTool(t *testing.T) {
 	_, change := useMCP(t, samples("weather"))
 	s := startServer(t, weatherRegistry(""), change)
@@ -410,27 +409,27 @@ func TestMCP_RouteReachesTool(t *testing.T) {
 	}
 }
 
-// The caller needs the agent and no scope of the action; the agent needs a capability that
-// the server declares.
+// The caller needs the scope of the agent and no scope of the action; the agent needs a capability
+// that the server declares.
 func TestMCP_RouteChecksAgentAndCapabilities(t *testing.T) {
 	_, change := useMCP(t, samples("weather"))
-	mint := newMint()
+	issuer := newTokenIssuer()
 	for capability, want := range map[string]contract.Status{"weather:read": contract.StatusCompleted, "weather:*": contract.StatusCompleted, "gis:read": contract.StatusFailed} {
 		t.Run(capability, func(t *testing.T) {
-			s := startGuarded(t, mint, weatherRegistry("    mcp_capabilities: ['"+capability+"']\n"), change)
+			s := startGuarded(t, issuer, weatherRegistry("    mcp_capabilities: ['"+capability+"']\n"), change)
 			testkit.Eventually(t, "the server is connected", func() bool { return strings.Contains(s.get("/readyz"), `"connected":1`) })
 			var resp contract.Response
-			got := s.do(call{method: "POST", path: "/api/v1/route", token: mint.token("ana", "route:submit agent:weather_agent", nil), body: askWeather})
+			got := s.do(call{method: "POST", path: "/api/v1/route", token: issuer.token("ana", "route:submit agent:weather_agent", nil), body: askWeather})
 			if err := json.Unmarshal(got.body, &resp); err != nil || resp.Status != want {
 				t.Errorf("got %d %s, want status %s", got.status, got.body, want)
 			}
-			got = s.do(call{method: "POST", path: "/api/v1/route", token: mint.token("bob", "route:submit agent:other mcp:invoke:weather.query", nil), body: askWeather})
+			got = s.do(call{method: "POST", path: "/api/v1/route", token: issuer.token("bob", "route:submit agent:other mcp:invoke:weather.query", nil), body: askWeather})
 			if strings.Contains(string(got.body), "lluvia") {
-				t.Errorf("a caller without the agent reached the tool: %s", got.body)
+				t.Errorf("got the tool called for a caller without the agent: %s", got.body)
 			}
-			got = s.do(call{method: "POST", path: "/api/v1/mcp/invoke", token: mint.token("ana", "route:submit agent:weather_agent", nil), body: `{"action":"weather.query","input":{"ubicacion":"Lugo"}}`})
+			got = s.do(call{method: "POST", path: "/api/v1/mcp/invoke", token: issuer.token("ana", "route:submit agent:weather_agent", nil), body: `{"action":"weather.query","input":{"ubicacion":"Lugo"}}`})
 			if got.status != http.StatusForbidden {
-				t.Errorf("a call without the scope: got %d %s, want 403", got.status, got.body)
+				t.Errorf("call without the scope: got %d %s, want 403", got.status, got.body)
 			}
 		})
 	}

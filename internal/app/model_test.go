@@ -23,7 +23,7 @@ clients:
   billing_agent: {match: {intent: [cost_analysis], domains: [azure]}}
 `
 
-// providers are all of them, with the wire each speaks.
+// providers returns all providers, with the protocol of each.
 func providers() map[string]fakellm.Protocol {
 	return map[string]fakellm.Protocol{
 		config.ProviderGemini: fakellm.Gemini,
@@ -32,7 +32,7 @@ func providers() map[string]fakellm.Protocol {
 	}
 }
 
-// modelEnv has the key the fakes want.
+// modelEnv returns the key that the fake servers require.
 func modelEnv(name string) (string, bool) {
 	if name == "GEMINI_API_KEY" || name == "OPENAI_API_KEY" {
 		return fakellm.APIKey, true
@@ -40,8 +40,8 @@ func modelEnv(name string) (string, bool) {
 	return "", false
 }
 
-// asks makes the configuration use the fake model.
-func asks(provider string, model *fakellm.Server) func(*config.Config) {
+// useModel makes the configuration use the fake model.
+func useModel(provider string, model *fakellm.Server) func(*config.Config) {
 	return func(cfg *config.Config) {
 		cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model = provider, model.URL, model.Model
 	}
@@ -49,8 +49,8 @@ func asks(provider string, model *fakellm.Server) func(*config.Config) {
 
 const reviewDryRun = `{"content":{"prompt":"Please do a code review of this python module"},"options":{"dry_run":true}}`
 
-// TestModel_EveryReply: whatever a model answers, the caller gets a decision,
-// with the reason where the model's word was not taken.
+// TestModel_EveryReply checks that for any reply of the model, the caller gets a decision, with a
+// reason if the reply was not accepted.
 func TestModel_EveryReply(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
@@ -71,15 +71,15 @@ func testReply(t *testing.T, provider string, wire fakellm.Protocol, reply *fake
 	if err := os.WriteFile(cfg.Registry.File, []byte(modelRegistry), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	asks(provider, model)(&cfg)
-	cfg.Classifier.TimeoutMS = 12_000 // nothing here is decided by how fast this machine is,
+	useModel(provider, model)(&cfg)
+	cfg.Classifier.TimeoutMS = 12_000 // no result may depend on the speed of the machine,
 	if reply.Endless {
-		cfg.Classifier.TimeoutMS = 200 // but for replies that do not end by themselves
+		cfg.Classifier.TimeoutMS = 200 // except for replies without an end
 	}
 	req := &contract.Request{
 		Content: contract.Content{Prompt: "Please do a code review of this python module"}, Options: contract.Options{DryRun: true},
 	}
-	// Without a server, of which there would be a thousand.
+	// without a server, because a thousand would be needed
 	resp, err := RouteOnce(t.Context(), cfg, Options{LogOutput: log, LookupEnv: modelEnv}, req)
 	if err != nil {
 		t.Fatal(err)
@@ -89,18 +89,18 @@ func testReply(t *testing.T, provider string, wire fakellm.Protocol, reply *fake
 		t.Errorf("got reason %q, want %q or one of %q", clf.Reason, reply.WantReason, reply.WantAlso)
 	}
 	if clf.Reason != "" && resp.Status != contract.StatusAccepted {
-		t.Errorf("got status %s, want accepted: the lexical classifier knows this one", resp.Status)
+		t.Errorf("got status %s, want accepted, because the lexical classifier recognizes the prompt", resp.Status)
 	}
 	checkSource(t, reply, &clf)
 	if clf.ModelUse == nil || clf.Provider != provider || clf.Model != model.Model || clf.PromptVersion == "" || len(clf.Calls) == 0 || len(clf.Calls) > 2 {
 		t.Errorf("got model use %+v, want that of one or two calls to %s", clf.ModelUse, provider)
 	}
 	if strings.Contains(log.String(), fakellm.APIKey) || strings.Contains(encode(resp), fakellm.APIKey) {
-		t.Error("the key shows in the log or in the answer")
+		t.Error("got the key in the log or in the response")
 	}
 	for _, r := range model.Requests() {
 		if strings.Contains(r.URL, fakellm.APIKey) || r.Key != fakellm.APIKey {
-			t.Errorf("got the key %q by %s, want it in its header alone", r.Key, r.URL)
+			t.Errorf("got key %q by %s, want it in its header only", r.Key, r.URL)
 		}
 	}
 }
@@ -118,13 +118,13 @@ func checkSource(t *testing.T, reply *fakellm.ReplyCase, clf *contract.Classific
 	}
 }
 
-// TestModel_ReceivesMaskedText: no value of a kind leaves for the model, in prompt or
-// history, and neither inputs nor identity do.
+// TestModel_ReceivesMaskedText: no sensitive value is sent to the model, neither in the prompt nor
+// in the history, and neither inputs nor identities are sent.
 func TestModel_ReceivesMaskedText(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
 			model := fakellm.Start(t, fakellm.Config{Protocol: wire})
-			s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model))
+			s := startServerIn(t, modelEnv, modelRegistry, useModel(provider, model))
 			s.route(`{"content":{"prompt":"Review what bob@example.com sent from 192.0.2.44","inputs":{"note":"input-canary"}},
 				"history":[{"role":"user","content":"my card is 4111 1111 1111 1111"}],
 				"metadata":{"locale":"henry@example.com"},
@@ -135,7 +135,7 @@ func TestModel_ReceivesMaskedText(t *testing.T) {
 			}
 			for _, secret := range []string{"bob@example.com", "henry@example.com", "192.0.2.44", "4111", "input-canary", "session-canary", "127.0.0.1"} {
 				if strings.Contains(string(requests[0].Body), secret) {
-					t.Errorf("the model was shown %q", secret)
+					t.Errorf("got %q in the request to the model", secret)
 				}
 			}
 			for _, want := range []string{"[EMAIL_1]", "[IP_1]", "[CARD_1]"} {
@@ -147,8 +147,8 @@ func TestModel_ReceivesMaskedText(t *testing.T) {
 	}
 }
 
-// TestModel_NeedsOnlyKey: with GEMINI_API_KEY alone the mode is llm, and a registry
-// that leaves the choice answers by policy A.
+// TestModel_NeedsOnlyKey: with GEMINI_API_KEY alone the mode is llm, and a registry without a
+// policy answers by policy A.
 func TestModel_NeedsOnlyKey(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini, Script: fakellm.Sequence(
 		fakellm.Text(`{"intent":"unknown","domains":[],"subtasks":[],"confidence":0.9}`),
@@ -167,28 +167,29 @@ func TestModel_NeedsOnlyKey(t *testing.T) {
 		`caprouter_llm_call_duration_seconds_count{purpose="answer"} 1`, "caprouter_llm_breaker_open 0",
 	} {
 		if !strings.Contains(s.get("/metrics"), metric) {
-			t.Errorf("the metrics lack %s", metric)
+			t.Errorf("got no %s in the metrics", metric)
 		}
 	}
 }
 
-// TestModel_WithoutKey: auto is lexical; llm and cascade do not start, and say why.
+// TestModel_WithoutKey: auto is lexical; llm and cascade do not start, and the error contains the
+// reason.
 func TestModel_WithoutKey(t *testing.T) {
 	s := startServer(t, modelRegistry)
 	if ready := s.get("/readyz"); !strings.Contains(ready, `"mode":"lexical"`) || strings.Contains(ready, `"model"`) || !strings.Contains(ready, "the variable GEMINI_API_KEY is not set") {
-		t.Errorf("got readiness %s, want mode lexical, no model and the variable that is not set", ready)
+		t.Errorf("got readiness %s, want mode lexical, no model and the unset variable", ready)
 	}
 	for _, mode := range []string{"llm", "cascade"} {
 		cfg := config.Default()
 		cfg.Listen, cfg.DataDir, cfg.Classifier.Mode = "127.0.0.1:0", t.TempDir(), mode
 		_, err := Start(t.Context(), cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
 		if err == nil || !strings.Contains(err.Error(), "classifier.mode") || !strings.Contains(err.Error(), "GEMINI_API_KEY") {
-			t.Errorf("mode %s: got error %v, want one that names the mode and the variable", mode, err)
+			t.Errorf("mode %s: got error %v, want one with the mode and the variable", mode, err)
 		}
 	}
 }
 
-// TestModel_KeyIsSentToItsProviderOnly: Gemini's key is sent to no other host.
+// TestModel_KeyIsSentToItsProviderOnly: Gemini's key is not sent to another host.
 func TestModel_KeyIsSentToItsProviderOnly(t *testing.T) {
 	for baseURL, want := range map[string]string{
 		"https://llm.example/v1":                                  "llm.api_key_env: GEMINI_API_KEY would be sent to another server",
@@ -210,13 +211,12 @@ func TestModel_KeyIsSentToItsProviderOnly(t *testing.T) {
 	}
 }
 
-// TestModel_CircuitBreakerStopsCalls: repeated failures open it, and then no call
-// is made.
+// TestModel_CircuitBreakerStopsCalls: repeated failures open the breaker, and then no call is made.
 func TestModel_CircuitBreakerStopsCalls(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
 			model := fakellm.Start(t, fakellm.Config{Protocol: wire, Script: fakellm.Always(fakellm.RateLimited("0"))})
-			s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model))
+			s := startServerIn(t, modelEnv, modelRegistry, useModel(provider, model))
 			const requests = 40
 			var reasons []string
 			for i := range requests {
@@ -224,38 +224,38 @@ func TestModel_CircuitBreakerStopsCalls(t *testing.T) {
 				reasons = append(reasons, resp.Decision.Classification.Reason)
 			}
 			if last := reasons[requests-1]; last != llm.ReasonBreakerOpen || reasons[0] != llm.ReasonRateLimited {
-				t.Errorf("got reasons %q, want them to begin with %s and to end with %s", slices.Compact(reasons), llm.ReasonRateLimited, llm.ReasonBreakerOpen)
+				t.Errorf("got reasons %q, want %s first and %s last", slices.Compact(reasons), llm.ReasonRateLimited, llm.ReasonBreakerOpen)
 			}
 			if got := model.Calls(); float64(got) > 1.1*requests {
-				t.Errorf("got %d calls for %d requests, want 1.1 a request at most", got, requests)
+				t.Errorf("got %d calls for %d requests, want at most 1.1 for each request", got, requests)
 			}
 			if !strings.Contains(s.get("/metrics"), "caprouter_llm_breaker_open 1") {
-				t.Error("the metrics do not show the open breaker")
+				t.Error("got no open breaker in the metrics")
 			}
 		})
 	}
 }
 
-// TestModel_WarnsOfUncalibratedCascade: auto needs examples to calibrate with.
+// TestModel_WarnsOfUncalibratedCascade: auto requires examples for the calibration.
 func TestModel_WarnsOfUncalibratedCascade(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini})
 	for accept, want := range map[config.AcceptThreshold]bool{config.AcceptAuto: true, "0.9": false} {
-		s := startServerIn(t, modelEnv, modelRegistry, asks(config.ProviderGemini, model), func(cfg *config.Config) {
+		s := startServerIn(t, modelEnv, modelRegistry, useModel(config.ProviderGemini, model), func(cfg *config.Config) {
 			cfg.Classifier.Mode, cfg.Classifier.Cascade.Accept = "cascade", accept
 		})
 		if got := strings.Contains(s.log.String(), "too few examples to calibrate"); got != want {
-			t.Errorf("accept %s: the log warns: %t, want %t", accept, got, want)
+			t.Errorf("accept %s: got warning %t, want %t", accept, got, want)
 		}
 	}
 }
 
-// TestModel_EqualRequestsShareCall: requests that are alike and at the same time make
-// one call; one that leaves fails no other.
+// TestModel_EqualRequestsShareCall: equal concurrent requests make one call, and a disconnected
+// caller does not affect the others.
 func TestModel_EqualRequestsShareCall(t *testing.T) {
 	const callers = 50
 	hold := fakellm.NewHold()
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini, Script: fakellm.Always(fakellm.Text(fakellm.ValidReply()).Held(hold))})
-	s := startServerIn(t, modelEnv, modelRegistry, asks(config.ProviderGemini, model), func(cfg *config.Config) { cfg.Classifier.TimeoutMS = 60_000 })
+	s := startServerIn(t, modelEnv, modelRegistry, useModel(config.ProviderGemini, model), func(cfg *config.Config) { cfg.Classifier.TimeoutMS = 60_000 })
 	type answer struct {
 		status int
 		body   string
@@ -275,7 +275,7 @@ func TestModel_EqualRequestsShareCall(t *testing.T) {
 		}
 	}
 	if got := model.Calls(); got != 1 {
-		t.Errorf("got %d calls for %d requests that are alike, want 1", got, callers)
+		t.Errorf("got %d calls for %d equal requests, want 1", got, callers)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-// modelServer is a model that gives one reply after another, and then the last one again.
+// modelServer is a model that gives the replies in sequence, and repeats the last one.
 type modelServer struct {
 	*fakellm.Server
 
@@ -20,8 +20,8 @@ type modelServer struct {
 	replies []fakellm.Behaviour
 }
 
-// startModel starts the server of a model for a kind of planner, which accepts one key, or
-// any if it is empty.
+// startModel starts a model server for a kind of planner, which accepts one key, or any key if it
+// is empty.
 func startModel(t *testing.T, kind, key string) *modelServer {
 	t.Helper()
 	m := &modelServer{}
@@ -33,7 +33,7 @@ func startModel(t *testing.T, kind, key string) *modelServer {
 	return m
 }
 
-func (m *modelServer) say(replies ...fakellm.Behaviour) {
+func (m *modelServer) setReplies(replies ...fakellm.Behaviour) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.replies = replies
@@ -51,8 +51,8 @@ func (m *modelServer) next() fakellm.Behaviour {
 
 const operatorsKey = "operators-key-7Hs2Kd9Qm4Xz"
 
-// newModelRunServer starts a router whose planner and verifier are the model of the operator.
-// Callers may choose the endpoints.
+// newModelRunServer starts a router whose planner and verifier are the operator's model. Callers
+// may choose among the endpoints.
 func newModelRunServer(t *testing.T, kind string, model *modelServer, endpoints ...string) *runServer {
 	t.Helper()
 	lookup := func(name string) (string, bool) { return operatorsKey, name == "OPERATORS_KEY" }
@@ -62,7 +62,8 @@ func newModelRunServer(t *testing.T, kind string, model *modelServer, endpoints 
 	})
 }
 
-// pursue sends a goal, and returns the end of its run, or the HTTP status of a problem.
+// pursue sends a goal, and returns the status and reason of its run, or the HTTP status of a
+// problem.
 func (s *runServer) pursue(t *testing.T, constraints string) (string, *contract.Orchestration) {
 	t.Helper()
 	status, run := s.send(t, "POST", "/api/v1/orchestrations", s.ana(), `{"goal":"count the calls","constraints":{`+constraints+`}}`)
@@ -77,7 +78,7 @@ func plannedSteps(more string) fakellm.Behaviour {
 	return fakellm.Text(`{"steps":[` + stepOf("a", "add", `{"n":1}`, "") + "," + stepOf("b", "read", `{"after":"${steps.a.output}"}`, more) + `]}`)
 }
 
-// A model plans the goal, and verifies what was done.
+// A model plans the goal, and verifies the results.
 func TestOrchestrations_WithModel(t *testing.T) {
 	verified, refuted := fakellm.Text(`{"verified":true,"reasons":[]}`), fakellm.Text(`{"verified":false,"reasons":["the sum is missing"]}`)
 	invalid := plannedSteps(`,"shell":"rm"`)
@@ -90,29 +91,29 @@ func TestOrchestrations_WithModel(t *testing.T) {
 			want     string
 			requests int
 			calls    int64
-			told     string // in the request after the first that it answers, "" = nothing
-			toldAt   int    // the request
+			wantText string // text in request number wantAt, "" = none
+			wantAt   int    // number of the request
 		}{
-			{name: "planned, executed and verified", replies: []fakellm.Behaviour{plannedSteps(""), verified}, want: "DONE", requests: 2, calls: 2, toldAt: 1, told: "calls"},
-			{name: "extra key", replies: []fakellm.Behaviour{invalid, plannedSteps(""), verified}, want: "DONE", requests: 3, calls: 2, toldAt: 1, told: "/steps/1/shell"},
-			{name: "invalid", replies: []fakellm.Behaviour{invalid}, want: "DEGRADED plan_invalid", requests: 6, toldAt: 5, told: "/steps/1/shell"},
-			{name: "another plan", replies: []fakellm.Behaviour{plannedSteps(""), refuted, plannedSteps(""), verified}, want: "DONE", requests: 4, calls: 4, toldAt: 2, told: "the sum is missing"},
+			{name: "planned, executed and verified", replies: []fakellm.Behaviour{plannedSteps(""), verified}, want: "DONE", requests: 2, calls: 2, wantAt: 1, wantText: "calls"},
+			{name: "extra key", replies: []fakellm.Behaviour{invalid, plannedSteps(""), verified}, want: "DONE", requests: 3, calls: 2, wantAt: 1, wantText: "/steps/1/shell"},
+			{name: "invalid", replies: []fakellm.Behaviour{invalid}, want: "DEGRADED plan_invalid", requests: 6, wantAt: 5, wantText: "/steps/1/shell"},
+			{name: "another plan", replies: []fakellm.Behaviour{plannedSteps(""), refuted, plannedSteps(""), verified}, want: "DONE", requests: 4, calls: 4, wantAt: 2, wantText: "the sum is missing"},
 			{name: "never verified", replies: []fakellm.Behaviour{plannedSteps(""), refuted, plannedSteps(""), refuted, plannedSteps(""), refuted}, want: "FAILED verification_failed", requests: 6, calls: 6},
 			{name: "no verdict", replies: []fakellm.Behaviour{plannedSteps(""), fakellm.Text("yes")}, want: "DEGRADED verifier_failed", requests: 3, calls: 2},
 			{name: "error of the model", replies: []fakellm.Behaviour{fakellm.Status(http.StatusBadRequest)}, want: "DEGRADED planner_failed", requests: 1},
 		} {
 			t.Run(kind+"/"+tt.name, func(t *testing.T) {
-				model.say(tt.replies...)
+				model.setReplies(tt.replies...)
 				requests, calls := len(model.Requests()), s.calls.Load()
 				got, run := s.pursue(t, "")
 				asked := model.Requests()[requests:]
 				if calls = s.calls.Load() - calls; got != tt.want || len(asked) != tt.requests || calls != tt.calls {
 					t.Fatalf("got %s after %d requests and %d calls, want %s after %d and %d: %+v", got, len(asked), calls, tt.want, tt.requests, tt.calls, run.Errors)
 				}
-				if !strings.Contains(asked[tt.toldAt].User, tt.told) {
-					t.Errorf("request %d does not contain %q:\n%s", tt.toldAt, tt.told, asked[tt.toldAt].User)
+				if !strings.Contains(asked[tt.wantAt].User, tt.wantText) {
+					t.Errorf("request %d does not contain %q:\n%s", tt.wantAt, tt.wantText, asked[tt.wantAt].User)
 				}
-				if tt.want == "DEGRADED plan_invalid" && !strings.Contains(fmt.Sprint(run.Errors), tt.told) {
+				if tt.want == "DEGRADED plan_invalid" && !strings.Contains(fmt.Sprint(run.Errors), tt.wantText) {
 					t.Errorf("got errors %+v, want the key", run.Errors)
 				}
 				if p := run.Provenance; p.Planner.Kind != kind || p.Verifier.Kind != kind || p.Planner.Model != model.Model {
@@ -123,8 +124,8 @@ func TestOrchestrations_WithModel(t *testing.T) {
 	}
 }
 
-// An endpoint of a caller gets requests only if the operator permits it, and never the key of
-// the operator.
+// An endpoint chosen by a caller gets requests only if the operator permits it, and never the
+// operator's key.
 func TestOrchestrations_EndpointOfCaller(t *testing.T) {
 	for _, kind := range []string{config.ProviderGemini, config.ProviderGenAI, config.ProviderOpenAI} {
 		operator, permitted, other := startModel(t, kind, operatorsKey), startModel(t, kind, ""), startModel(t, kind, "")
@@ -134,14 +135,15 @@ func TestOrchestrations_EndpointOfCaller(t *testing.T) {
 			name, role string
 			endpoint   *modelServer
 			want       string
-			operators  int // requests to the operator's endpoint that it accepts
-			callers    int // requests to the caller's
+			operators  int // requests accepted by the operator's endpoint
+			callers    int // requests accepted by the caller's endpoint
 		}{
-			{"planner off the list", "planner", other, "403", 0, 0},
-			{"verifier off the list", "verifier", other, "403", 0, 0},
+			{"planner not on the list", "planner", other, "403", 0, 0},
+			{"verifier not on the list", "verifier", other, "403", 0, 0},
 			{"planner", "planner", permitted, "DONE", 1, 1},
 			{"verifier", "verifier", permitted, "DONE", 1, 1},
-			// It is refused there, because the caller does not get the key of the operator.
+			// The operator's endpoint rejects it, because the operator's key is not sent for a
+			// caller.
 			{"planner at the operator's endpoint", "planner", operator, "DEGRADED planner_failed", 0, 0},
 		} {
 			t.Run(kind+"/"+tt.name, func(t *testing.T) {
@@ -151,9 +153,9 @@ func TestOrchestrations_EndpointOfCaller(t *testing.T) {
 				} else {
 					verifying = tt.endpoint
 				}
-				verifying.say(verified)
-				if planning.say(plannedSteps("")); planning == verifying {
-					planning.say(plannedSteps(""), verified)
+				verifying.setReplies(verified)
+				if planning.setReplies(plannedSteps("")); planning == verifying {
+					planning.setReplies(plannedSteps(""), verified)
 				}
 				operators, callers := operator.Calls(), permitted.Calls()
 				got, run := s.pursue(t, fmt.Sprintf(`"%s_endpoint":%q,"%s_model":%q`, tt.role, tt.endpoint.URL, tt.role, tt.endpoint.Model))
@@ -164,11 +166,11 @@ func TestOrchestrations_EndpointOfCaller(t *testing.T) {
 			})
 		}
 		if n := len(other.Requests()); n != 0 {
-			t.Errorf("%s: the endpoint off the list got %d requests", kind, n)
+			t.Errorf("%s: got %d requests at the endpoint that is not on the list, want 0", kind, n)
 		}
 		for _, r := range permitted.Requests() {
 			if found := r.FindText(operatorsKey); len(found) > 0 || strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") != "" || r.Header.Get("X-Goog-Api-Key") != "" {
-				t.Errorf("%s: the caller's endpoint got the key of the operator in %v: %v", kind, found, r.Header)
+				t.Errorf("%s: got the operator's key at the caller's endpoint in %v: %v", kind, found, r.Header)
 			}
 		}
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// runServer is a router with the server counter, whose tool add must not be repeated.
+// runServer is a router with the MCP server "counter", whose tool add is not repeatable.
 type runServer struct {
 	*testServer
-	mint
+	tokenIssuer
 	calls atomic.Int64
 }
 
@@ -38,10 +38,10 @@ func newRunServer(t *testing.T, change ...func(*config.Config)) *runServer {
 	return newRunServerIn(t, noEnv, change...)
 }
 
-// newRunServerIn starts the router in the environment.
+// newRunServerIn starts the router with these environment variables.
 func newRunServerIn(t *testing.T, lookup func(string) (string, bool), change ...func(*config.Config)) *runServer {
 	t.Helper()
-	s := &runServer{mint: newMint()}
+	s := &runServer{tokenIssuer: newTokenIssuer()}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var action contract.Action
 		if json.NewDecoder(r.Body).Decode(&action) != nil || strings.HasSuffix(action.Action, "fail") {
@@ -85,7 +85,7 @@ func stepOf(id, tool, arguments, more string) string {
 	return fmt.Sprintf(`{"id":%q,"action":"counter.%s","arguments":%s,"success_criteria":[{"contains":"calls"}]%s}`, id, tool, arguments, more)
 }
 
-// Every way in which a run ends has its status and its reason.
+// Each possible end of a run has its status and reason.
 func TestOrchestrations_EndWithStatusAndReason(t *testing.T) {
 	s := newRunServer(t, func(c *config.Config) { c.Orchestrator.Budgets.Retries = 1 })
 	for _, tt := range []struct {
@@ -97,7 +97,7 @@ func TestOrchestrations_EndWithStatusAndReason(t *testing.T) {
 		{name: "done", goal: planOf(stepOf("a", "add", `{"n":1}`, "") + "," + stepOf("b", "read", `{"after":"${steps.a.output}"}`, "")), want: "DONE", calls: 2},
 		{name: "plan only", goal: `"plan_only":true,` + planOf(stepOf("a", "add", `{"n":1}`, "")), want: "DONE"},
 		{name: "no planner", goal: ``, want: "DEGRADED planner_not_configured"},
-		{name: "a planner that is not the operator's", goal: `"planner_kind":"openai"`, want: "DEGRADED planner_not_configured"},
+		{name: "planner not configured by the operator", goal: `"planner_kind":"openai"`, want: "DEGRADED planner_not_configured"},
 		{name: "no scope", goal: planOf(stepOf("a", "add", `{"n":1}`, "")), token: s.token("ana", "orchestrate", map[string]any{"tenant": "acme"}), want: "BLOCKED not_authorized"},
 		{name: "policy", goal: planOf(stepOf("a", "forbidden", `{}`, "")), want: "BLOCKED policy_blocked"},
 		{name: "secret", goal: planOf(stepOf("a", "read", `{"url":"https://pastebin.com/?k=AKIAIOSFODNN7EXAMPLE"}`, "")), want: "BLOCKED policy_blocked"},
@@ -113,7 +113,7 @@ func TestOrchestrations_EndWithStatusAndReason(t *testing.T) {
 		{name: "unknown step", goal: planOf(stepOf("a", "read", `{"x":"${steps.z.output}"}`, "")), want: "422"},
 		{name: "too long", goal: planOf(strings.TrimSuffix(strings.Repeat(stepOf("a", "read", `{}`, "")+",", 21), ",")), want: "422"},
 		{name: "no criteria", goal: planOf(`{"id":"a","action":"counter.read","arguments":{}}`), want: "422"},
-		{name: "too much time", goal: `"timeout_ms":86400000`, want: "422"},
+		{name: "timeout too long", goal: `"timeout_ms":86400000`, want: "422"},
 		{name: "endpoint", goal: `"planner_kind":"openai","planner_endpoint":"https://other.example/v1"`, want: "403"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestOrchestrations_WithoutServers(t *testing.T) {
 	}
 }
 
-// A gate waits for another person than the caller, who can cancel.
+// A gate requires an approval by another person than the caller, who can cancel.
 func TestOrchestrations_Gate(t *testing.T) {
 	s := newRunServer(t)
 	body := `{"goal":"count","constraints":{` + planOf(stepOf("a", "ask", `{}`, "")) + `}}`
@@ -172,11 +172,11 @@ func TestOrchestrations_Gate(t *testing.T) {
 			if tt.want == "" {
 				_, run = s.send(t, "GET", path, s.ana(), "")
 				if run.Status != contract.OrchestrationWaiting {
-					t.Errorf("got %s, want a run that waits", run.Status)
+					t.Errorf("got %s, want a waiting run", run.Status)
 				}
 				return
 			}
-			testkit.Eventually(t, "the run ends", func() bool {
+			testkit.Eventually(t, "the run has ended", func() bool {
 				_, run = s.send(t, "GET", path, s.ana(), "")
 				return run.Status.Terminal()
 			})
@@ -205,8 +205,8 @@ func TestOrchestrations_GateExpiresOrBlocks(t *testing.T) {
 	}
 }
 
-// A task of an agent with protocol orchestrator is a goal. Its caller needs no scope of the
-// tools, because it may use the agent.
+// A task of an agent with protocol orchestrator is a goal. Its caller needs no scope of the tools,
+// because it may use the agent.
 func TestOrchestrations_GoalOfTask(t *testing.T) {
 	s := newRunServer(t)
 	s.write("clients:\n  doer: { match: { intent: [count_things], domains: [numbers] }, examples: { count_things: [count the numbers, count these numbers please] }, endpoint: { protocol: orchestrator } }\n")
@@ -227,8 +227,8 @@ func TestOrchestrations_GoalOfTask(t *testing.T) {
 	}
 }
 
-// The worked examples of docs/orchestrator.md run offline against the reference servers of
-// the protocol. The write of the last one waits for a person.
+// The worked examples of docs/orchestrator.md run offline with the reference servers of the
+// protocol. The write in the last one requires an approval.
 func TestOrchestrations_WorkedExamples(t *testing.T) {
 	modules := os.Getenv("CAPROUTER_NODE_MODULES")
 	if modules == "" {
@@ -255,7 +255,7 @@ func TestOrchestrations_WorkedExamples(t *testing.T) {
 			}
 			got := s.do(call{method: "POST", path: "/api/v1/orchestrations", body: `{"goal":"the example","constraints":{"plan":` + string(plan) + `}}`})
 			var run contract.Orchestration
-			testkit.Eventually(t, "the run ends", func() bool {
+			testkit.Eventually(t, "the run has ended", func() bool {
 				if err := json.Unmarshal(got.body, &run); err != nil || got.status >= 300 {
 					t.Fatalf("got %d %s", got.status, got.body)
 				}
@@ -269,7 +269,7 @@ func TestOrchestrations_WorkedExamples(t *testing.T) {
 				return run.Status.Terminal()
 			})
 			if asked := len(run.Gates) > 0; asked != (name == "files") {
-				t.Errorf("got gates %+v, want one for the write of a file only", run.Gates)
+				t.Errorf("got gates %+v, want one, for the write of a file", run.Gates)
 			}
 			if run.Status != contract.OrchestrationDone {
 				t.Errorf("got %s (%s), want DONE: %+v\n%s", run.Status, run.Reason, run.Errors, got.body)

@@ -33,7 +33,7 @@ func readStrings(t *testing.T, elem ...string) []string {
 	return list
 }
 
-// readLists reads the lines of every text file below a folder.
+// readLists reads the lines of every text file below a directory.
 func readLists(t *testing.T, elem ...string) []string {
 	t.Helper()
 	var lines []string
@@ -59,7 +59,7 @@ func readLists(t *testing.T, elem ...string) []string {
 	return lines
 }
 
-// files are the regular files below a folder, but for those of the store.
+// files returns the regular files below a directory, except those of the store.
 func files(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string
@@ -81,16 +81,15 @@ func files(t *testing.T, dir string) []string {
 	return names
 }
 
-// Strings that have broken other programs, everywhere a caller can put one:
-// nothing is taken for more than text, nothing is a server error, the log keeps
-// one entry a line, and no file appears.
+// Strings that often cause errors, in every field a caller can set: they are treated as text, cause
+// no server error, the log has one entry on each line, and no file is created.
 func TestServer_HandlesHostilePayloads(t *testing.T) {
 	ids := readStrings(t, "corpora", "own-lists", "bad_agent_ids.json")
 	texts := append(readStrings(t, "corpora", "naughty-strings", "blns.json"), ids...)
-	payloads := append(texts, readLists(t, "corpora", "web-payloads")...) // which aim at paths and headers
+	payloads := append(texts, readLists(t, "corpora", "web-payloads")...) // for paths and headers
 	work := t.TempDir()
 	t.Chdir(work)
-	m := newMint()
+	m := newTokenIssuer()
 	s := startGuarded(t, m, "clients:\n"+entry("counter", "count_words", "prose", "")+"fallback: { policy: C }\n", func(c *config.Config) {
 		c.Telemetry.LogLevel = "debug"
 		for _, rate := range []*config.Rate{&c.Limits.Classify, &c.Limits.Check, &c.Limits.Read} {
@@ -108,7 +107,7 @@ func TestServer_HandlesHostilePayloads(t *testing.T) {
 		if i < len(texts) {
 			add("POST", "/api/v1/route", `{"content":{"prompt":`+quoted+`,"inputs":{"x":`+quoted+`}},"history":[{"role":"user","content":`+quoted+`}],"session_id":`+quoted+`}`, nil)
 		}
-		switch i % 4 { // each list is long: one place each for the rest
+		switch i % 4 { // the lists are long, so each string is sent to one of the remaining positions
 		case 0:
 			add("GET", "/api/v1/requests/"+url.PathEscape(p), "", nil)
 			add("GET", "/api/v1/agents/"+url.PathEscape(p), "", nil)
@@ -129,7 +128,7 @@ func TestServer_HandlesHostilePayloads(t *testing.T) {
 			body: fmt.Sprintf("clients:\n  %s: { match: { intent: [a], domains: [b] } }\n", encode(id)), header: http.Header{"Content-Type": {"text/yaml"}},
 		})
 	}
-	results := make([]answered, len(calls))
+	results := make([]apiResponse, len(calls))
 	const check = "/api/v1/registry/validate" // one at a time for each caller
 	run.ForEach(t.Context(), 8, len(calls), func(_ context.Context, i int) {
 		if calls[i].path != check {
@@ -148,29 +147,29 @@ func TestServer_HandlesHostilePayloads(t *testing.T) {
 			t.Errorf("%s %s %.200s: got %d %s", calls[i].method, calls[i].path, calls[i].body, got.status, got.body)
 		}
 		if k := i - (len(calls) - len(ids)); k >= 0 && (got.status == 200) != contract.ValidAgentID(ids[k]) {
-			t.Errorf("the agent id %q: got %d, want 422 unless it is one (such as null, which is one)", ids[k], got.status)
+			t.Errorf("agent id %q: got %d, want 422 unless it is valid, as null", ids[k], got.status)
 		}
 		if !json.Valid(got.body) && strings.HasPrefix(calls[i].path, "/api/") && got.status != 301 {
-			t.Errorf("%s %s: the answer is not JSON: %.200s", calls[i].method, calls[i].path, got.body)
+			t.Errorf("%s %s: got a response that is not JSON: %.200s", calls[i].method, calls[i].path, got.body)
 		}
 	}
 	for line := range strings.Lines(s.log.String()) {
 		var entry map[string]any
 		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry["msg"] == nil {
-			t.Errorf("a line of the log is not one entry: %.300q", line)
+			t.Errorf("got a log line that is not one entry: %.300q", line)
 		}
 	}
 	if left := files(t, work); len(left) > 0 {
-		t.Errorf("files appeared in the working directory: %q", left)
+		t.Errorf("got files in the working directory: %q", left)
 	}
 	after := files(t, filepath.Dir(s.registry))
 	if !slices.Equal(before, after) {
-		t.Errorf("files beside the registry and in the data directory, before and after:\n%q\n%q", before, after)
+		t.Errorf("files next to the registry and in the data directory, before and after:\n%q\n%q", before, after)
 	}
 	t.Logf("%d payloads, %d requests, by status: %v", len(payloads), len(calls), seen)
 }
 
-// visible is the text as the value of a header may hold it.
+// visible returns the text as it is valid in a header.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -19,8 +19,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// rsaProvider is an identity provider that signs with RS256, as most of them do, and
-// publishes its key with members of its own.
+// rsaProvider is an identity provider that signs with RS256, like most, and publishes its key with
+// additional members.
 type rsaProvider struct {
 	url string
 	key *rsa.PrivateKey
@@ -54,8 +54,8 @@ func (p *rsaProvider) token(t *testing.T, header, claims map[string]any) string 
 	return signed + "." + b64(string(signature))
 }
 
-// providerCase is a token of a provider, in the shape of its documentation, and the
-// configuration that accepts it.
+// providerCase is a token of a provider, as in its documentation, and the configuration that
+// accepts it.
 type providerCase struct {
 	name     string
 	config   config.Issuer
@@ -68,7 +68,7 @@ type providerCase struct {
 
 const providerScopes = "route:submit route:read agents:read"
 
-// providerHeader returns a header with the members, given as name and value.
+// providerHeader returns a header with these members, given as name and value.
 func providerHeader(members ...string) map[string]any {
 	h := map[string]any{"alg": "RS256", "kid": "signing-1"}
 	for pair := range slices.Chunk(members, 2) {
@@ -177,8 +177,8 @@ func providerCases() []providerCase {
 	}
 }
 
-// Tokens of identity providers are accepted with the options of their issuer; and with
-// these options, forged ones are rejected as ever.
+// Tokens of identity providers are accepted with the options of their issuer, while forged tokens
+// are still rejected.
 func TestServer_AcceptsTokensOfIdentityProviders(t *testing.T) {
 	for _, tt := range providerCases() {
 		t.Run(tt.name, func(t *testing.T) {
@@ -203,12 +203,12 @@ func TestServer_AcceptsTokensOfIdentityProviders(t *testing.T) {
 				h[name] = value
 				return h
 			}
-			get := func(s *testServer, token string) answered {
+			get := func(s *testServer, token string) apiResponse {
 				return s.do(call{method: "GET", path: "/api/v1/agents", token: token})
 			}
 			good := provider.token(t, tt.header, claims)
 			if got := get(s, good); got.status != http.StatusOK {
-				t.Fatalf("a genuine token: got %d %s", got.status, got.body)
+				t.Fatalf("valid token: got %d %s, want 200", got.status, got.body)
 			}
 			caller, err := s.core.access.verifier.Verify(t.Context(), good)
 			if err != nil || caller.Subject != tt.claims["sub"] || caller.Tenant != tt.tenant || !slices.Contains(caller.Scopes, "route:submit") {
@@ -227,7 +227,7 @@ func TestServer_AcceptsTokensOfIdentityProviders(t *testing.T) {
 				"alg none":             b64(`{"alg":"none","kid":"signing-1","typ":"JWT"}`) + "." + b64(encode(claims)) + ".",
 				"HS256":                provider.token(t, head("alg", "HS256"), claims),
 				"for another audience": provider.token(t, tt.header, with("aud", "https://other.example")),
-				"for others":           provider.token(t, tt.header, with("aud", []string{"https://other.example", "account"})),
+				"for other audiences":  provider.token(t, tt.header, with("aud", []string{"https://other.example", "account"})),
 				"without audience":     provider.token(t, tt.header, with("aud", nil)),
 				"an empty audience":    provider.token(t, tt.header, with("aud", []string{})),
 				"of another issuer":    provider.token(t, tt.header, with("iss", "https://evil.example")),
@@ -238,8 +238,8 @@ func TestServer_AcceptsTokensOfIdentityProviders(t *testing.T) {
 				"x5c":                  provider.token(t, head("x5c", []string{"MII"}), claims),
 				"crit":                 provider.token(t, head("crit", []string{"exp"}), claims),
 				"another typ":          provider.token(t, head("typ", "dpop+jwt"), claims),
-				"a scope with a space": provider.token(t, tt.header, with(scopeClaim, []any{"agents:read admin"})),
-				"scopes as a number":   provider.token(t, tt.header, with(scopeClaim, 7)),
+				"scope with a space":   provider.token(t, tt.header, with(scopeClaim, []any{"agents:read admin"})),
+				"number as the scope":  provider.token(t, tt.header, with(scopeClaim, 7)),
 			} {
 				if got := get(s, token); got.status != http.StatusUnauthorized {
 					t.Errorf("%s: got %d %s, want 401", name, got.status, got.body)
@@ -249,7 +249,7 @@ func TestServer_AcceptsTokensOfIdentityProviders(t *testing.T) {
 	}
 }
 
-// Options of an issuer relax the form of its tokens and no check of who signed them.
+// Options of an issuer relax the form of its tokens, but not the verification of the signer.
 func TestStart_RejectsDangerousIssuerOptions(t *testing.T) {
 	for want, change := range map[string]func(*config.Issuer){
 		`"jku" is never tolerated`:                func(c *config.Issuer) { c.ToleratedHeaders = []string{"jku"} },

@@ -50,7 +50,7 @@ func TestServe_ShowsPollsOfAgent(t *testing.T) {
 	}
 }
 
-// pull leases a task of the agent; nil if there is none.
+// pull leases a task of the agent; nil = none.
 func (s *testServer) pull(agentID, body string) *contract.LeasedTask {
 	s.t.Helper()
 	got := s.do(call{method: "POST", path: "/api/v1/agents/" + agentID + "/lease", body: body})
@@ -64,8 +64,8 @@ func (s *testServer) pull(agentID, body string) *contract.LeasedTask {
 	return &leased
 }
 
-// report posts to the task's callback, and returns the reply.
-func (s *testServer) report(leased *contract.LeasedTask, what, body string) answered {
+// report posts to the task's callback, and returns the response.
+func (s *testServer) report(leased *contract.LeasedTask, what, body string) apiResponse {
 	s.t.Helper()
 	return s.do(call{
 		method: "POST", path: "/api/v1/tasks/" + leased.Task.TaskID + "/" + what, token: leased.Task.Callback.Token, body: body,
@@ -102,7 +102,7 @@ func (s *testServer) submitProse() string {
 func (s *testServer) awaitEnd(id string) *contract.Response {
 	s.t.Helper()
 	var resp contract.Response
-	testkit.Eventually(s.t, "the request ends", func() bool {
+	testkit.Eventually(s.t, "the request has ended", func() bool {
 		got := s.do(call{method: "GET", path: "/api/v1/requests/" + id})
 		return json.Unmarshal(got.body, &resp) == nil && resp.Status.Terminal()
 	})
@@ -112,7 +112,7 @@ func (s *testServer) awaitEnd(id string) *contract.Response {
 func TestPull_ServesSynchronousRequest(t *testing.T) {
 	s := startServer(t, pullRegistry(false))
 	if leased := s.pull("puller", ""); leased != nil {
-		t.Fatalf("got %+v without a request", leased)
+		t.Fatalf("got %+v without a request, want none", leased)
 	}
 	answers := make(chan *contract.Response, 1)
 	g := run.New(t.Context())
@@ -121,13 +121,13 @@ func TestPull_ServesSynchronousRequest(t *testing.T) {
 	if leased == nil || leased.Task.Attempt != 1 || string(leased.Task.Inputs["prompt"]) != encode(countProse) || leased.Token == "" {
 		t.Fatalf("got %+v, want the task", leased)
 	}
-	// It was on record before it was given out.
+	// It was stored before it was leased.
 	rec, err := s.core.persistence.requests.Get(t.Context(), leased.Task.RequestID)
 	if err != nil || rec.FindTask(leased.Task.TaskID) == nil {
 		t.Errorf("got record %+v, %v, want one with the task", rec, err)
 	}
 	if again := s.pull("puller", ""); again != nil {
-		t.Errorf("the task was given out again: %+v", again)
+		t.Errorf("got the task leased again: %+v", again)
 	}
 	if got := s.report(leased, "progress", `{"message":"half","percent":50}`); got.status != http.StatusOK || s.leaseState(leased) != contract.LeaseHeld {
 		t.Errorf("progress: got %d %s", got.status, got.body)
@@ -142,7 +142,7 @@ func TestPull_ServesSynchronousRequest(t *testing.T) {
 		t.Errorf("got %+v", resp)
 	}
 	if got := s.leaseState(leased); got != contract.LeaseCancelled {
-		t.Errorf("a heartbeat after the result: got %s, want cancelled", got)
+		t.Errorf("heartbeat after the result: got %s, want cancelled", got)
 	}
 	if err := g.Wait(); err != nil {
 		t.Error(err)
@@ -155,14 +155,14 @@ func TestPull_RedeliversToIdempotentAgent(t *testing.T) {
 	id := s.submitProse()
 	first := s.pull("puller", `{"wait_s":20,"lease_ttl_s":2}`)
 	if first == nil {
-		t.Fatal("no task")
+		t.Fatal("got no task")
 	}
 	second := s.pull("puller", `{"wait_s":20}`)
 	if second == nil || second.Task.TaskID != first.Task.TaskID || second.Task.Attempt != 2 {
 		t.Fatalf("got %+v, want attempt 2 of the task, because its lease expired", second)
 	}
 	if got := s.leaseState(first); got != contract.LeaseCancelled {
-		t.Errorf("the first worker: got %s, want cancelled", got)
+		t.Errorf("first worker: got %s, want cancelled", got)
 	}
 	if got := s.report(second, "result", resultOf(second)); got.status != http.StatusOK {
 		t.Errorf("result: got %d %s", got.status, got.body)
@@ -179,18 +179,18 @@ func TestPull_OutcomeIsUnknownAfterLease(t *testing.T) {
 	id := s.submitProse()
 	leased := s.pull("puller", `{"wait_s":20,"lease_ttl_s":2}`)
 	if leased == nil {
-		t.Fatal("no task")
+		t.Fatal("got no task")
 	}
 	resp := s.awaitEnd(id)
 	if resp.Status != contract.StatusFailed || resp.Tasks[0].Error == nil || resp.Tasks[0].Error.Code != contract.TaskOutcomeUnknown || calls.Load() != 0 {
 		t.Errorf("got %+v and %d calls of the standby, want outcome_unknown and none", resp.Tasks, calls.Load())
 	}
 	if got := s.report(leased, "result", resultOf(leased)); got.status != http.StatusConflict {
-		t.Errorf("a result after the end: got %d %s, want 409", got.status, got.body)
+		t.Errorf("result after the end: got %d %s, want 409", got.status, got.body)
 	}
 }
 
-// A task that the agent does not pull in its share of the time goes to the standby.
+// A task that the agent does not pull in its share of the time is sent to the standby.
 func TestPull_FailsOverIfNotPulled(t *testing.T) {
 	t.Parallel()
 	url, calls := countingAgent(t)
@@ -219,11 +219,11 @@ func TestPull_HeartbeatReportsCancellation(t *testing.T) {
 	}
 }
 
-// An agent that registered itself pulls as long as it is active.
+// A registered agent pulls as long as it is active.
 func TestPull_FollowsRegistration(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, guestGrants)
-	lease := func() answered {
+	lease := func() apiResponse {
 		return s.do(call{method: "POST", path: "/api/v1/agents/guest/lease", body: `{"instance":"one"}`})
 	}
 	if got := lease(); got.status != http.StatusNotFound {
@@ -232,7 +232,7 @@ func TestPull_FollowsRegistration(t *testing.T) {
 	pulls := func(r *contract.Registration) { r.Endpoint = contract.Endpoint{Protocol: contract.ProtocolPull} }
 	s.register("guest", "one", "", pulls)
 	if got := s.do(call{method: "PUT", path: "/api/v1/agents/guest", body: strings.Replace(guestRegistration, "{", `{"instance":"two",`, 1)}); got.status != http.StatusConflict {
-		t.Errorf("an instance with another protocol: got %d %s, want 409", got.status, got.body)
+		t.Errorf("instance with another protocol: got %d %s, want 409", got.status, got.body)
 	}
 	testkit.Eventually(t, "the agent gets a task", func() bool {
 		s.submitProse()
@@ -246,8 +246,7 @@ func TestPull_FollowsRegistration(t *testing.T) {
 	}
 }
 
-// A task can be pulled from, and reported to, any replica; only the agent itself may
-// pull.
+// A task can be pulled from, and reported to, any replica; only the agent itself may pull.
 func TestPull_WorksOnAnyReplica(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a, b := startReplica(t, srv, pullRegistry(false)), startReplica(t, srv, pullRegistry(false))
@@ -271,8 +270,8 @@ func TestPull_WorksOnAnyReplica(t *testing.T) {
 	}
 }
 
-func TestPull_IsForTheAgentOnly(t *testing.T) {
-	m := newMint()
+func TestPull_AcceptsAgentOnly(t *testing.T) {
+	m := newTokenIssuer()
 	s := startGuarded(t, m, pullRegistry(false))
 	ask := func(token string) int {
 		return s.do(call{method: "POST", path: "/api/v1/agents/puller/lease", token: token}).status
@@ -281,12 +280,12 @@ func TestPull_IsForTheAgentOnly(t *testing.T) {
 		token string
 		want  int
 	}{
-		"no token":          {"", http.StatusUnauthorized},
-		"without the scope": {m.token("puller", "agents:register route:submit", nil), http.StatusForbidden},
-		"another agent":     {m.token("another", "tasks:work", nil), http.StatusForbidden},
-		"an operator":       {m.token("root", "admin tasks:work", nil), http.StatusForbidden},
-		"the agent":         {m.token("puller", "tasks:work", nil), http.StatusNoContent},
-		"not a token":       {"nonsense", http.StatusUnauthorized},
+		"no token":      {"", http.StatusUnauthorized},
+		"no scope":      {m.token("puller", "agents:register route:submit", nil), http.StatusForbidden},
+		"another agent": {m.token("another", "tasks:work", nil), http.StatusForbidden},
+		"operator":      {m.token("root", "admin tasks:work", nil), http.StatusForbidden},
+		"agent":         {m.token("puller", "tasks:work", nil), http.StatusNoContent},
+		"not a token":   {"nonsense", http.StatusUnauthorized},
 	} {
 		if got := ask(tc.token); got != tc.want {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)
@@ -310,12 +309,12 @@ func startPuller(t *testing.T, s *testServer, cfg agentkit.Config, work agentkit
 		t.Helper()
 		cancel()
 		if err := testkit.Receive(t, ended); err != nil {
-			t.Errorf("the agent stopped with %v", err)
+			t.Errorf("got the agent stopped with %v", err)
 		}
 	}
 }
 
-// An agent of agentkit pulls: progress, the caller, cancellation and a graceful shutdown.
+// An agentkit agent that pulls: progress, the caller, cancellation and a graceful shutdown.
 func TestPull_AgentkitExecutesTasks(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, guestGrants)
@@ -341,7 +340,7 @@ func TestPull_AgentkitExecutesTasks(t *testing.T) {
 	})
 	first := s.submitProse()
 	if caller := testkit.Receive(t, started); caller != "local" {
-		t.Errorf("the work runs for %q, want local", caller)
+		t.Errorf("got work for %q, want local", caller)
 	}
 	second := s.submitProse()
 	testkit.Receive(t, started)
@@ -354,7 +353,7 @@ func TestPull_AgentkitExecutesTasks(t *testing.T) {
 		t.Errorf("got %+v", resp)
 	}
 	stop()
-	testkit.Eventually(t, "the agent has left", func() bool { return !strings.Contains(s.get("/api/v1/agents"), `"guest"`) })
+	testkit.Eventually(t, "the agent has deregistered", func() bool { return !strings.Contains(s.get("/api/v1/agents"), `"guest"`) })
 }
 
 // An agent of the file pulls without a registration.

@@ -12,29 +12,29 @@ import (
 	"github.com/caprouter/caprouter/internal/config"
 )
 
-// tenantServer is a router with a store of the least size, and callers of two tenants.
+// tenantServer is a router with a store of the minimum size, and callers of two tenants.
 type tenantServer struct {
 	*testServer
-	mint mint
+	issuer tokenIssuer
 }
 
 func startTenants(t *testing.T, registry string, change ...func(*config.Config)) *tenantServer {
 	t.Helper()
-	m := newMint()
+	m := newTokenIssuer()
 	return &tenantServer{startGuarded(t, m, registry, append([]func(*config.Config){func(c *config.Config) {
 		c.Store.Retention.MaxBytes = "64MiB"
 	}}, change...)...), m}
 }
 
 // send posts a request as a caller of the tenant.
-func (s *tenantServer) send(tenant, body string, header ...string) answered {
+func (s *tenantServer) send(tenant, body string, header ...string) apiResponse {
 	s.t.Helper()
 	return s.call(tenant, http.MethodPost, "/api/v1/route", body, header...)
 }
 
-func (s *tenantServer) call(tenant, method, path, body string, header ...string) answered {
+func (s *tenantServer) call(tenant, method, path, body string, header ...string) apiResponse {
 	s.t.Helper()
-	token := s.mint.token("ana", everyScope+" agent:*", map[string]any{"tenant": tenant})
+	token := s.issuer.token("ana", everyScope+" agent:*", map[string]any{"tenant": tenant})
 	c := call{method: method, path: path, token: token, body: body, header: http.Header{}}
 	for i := 0; i < len(header); i += 2 {
 		c.header.Set(header[i], header[i+1])
@@ -42,8 +42,8 @@ func (s *tenantServer) call(tenant, method, path, body string, header ...string)
 	return s.do(c)
 }
 
-// code returns the error code of an answer.
-func (a answered) code() string {
+// code returns the error code of a response.
+func (a apiResponse) code() string {
 	var problem struct {
 		Code string `json:"code"`
 	}
@@ -51,7 +51,7 @@ func (a answered) code() string {
 	return problem.Code
 }
 
-func (a answered) response(t *testing.T) *contract.Response {
+func (a apiResponse) response(t *testing.T) *contract.Response {
 	t.Helper()
 	var resp contract.Response
 	if err := json.Unmarshal(a.body, &resp); err != nil {
@@ -60,15 +60,15 @@ func (a answered) response(t *testing.T) *contract.Response {
 	return &resp
 }
 
-// bulky is an asynchronous request with an input of half a MiB.
+// bulky returns an asynchronous request with an input of half a MiB.
 func bulky() string {
 	return fmt.Sprintf(`{"content":{"prompt":"count words of this text","inputs":{"text":%q}},"options":{"mode":"async"}}`,
 		strings.Repeat("many words ", 50_000))
 }
 
-// A tenant that floods the store with asynchronous requests is rejected, and others
-// are not. Its own room is free again as soon as its requests have ended.
-func TestServer_SharesTheRoomForAsyncRequests(t *testing.T) {
+// A tenant that floods the store with asynchronous requests is rejected, and others are not. Its
+// own quota is free again when its requests have ended.
+func TestServer_SharesQuotaOfAsyncRequests(t *testing.T) {
 	goOn := make(chan struct{})
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		select {
@@ -80,7 +80,7 @@ func TestServer_SharesTheRoomForAsyncRequests(t *testing.T) {
 	s := startTenants(t, "clients:\n"+entry("slow", "count_words", "text", agent.url, ", max_in_flight: 100"))
 	agent.trust(s.testServer)
 	var accepted []string
-	var last answered
+	var last apiResponse
 	for range 40 {
 		if last = s.send("flooder", bulky()); last.status != http.StatusAccepted {
 			break
@@ -88,7 +88,7 @@ func TestServer_SharesTheRoomForAsyncRequests(t *testing.T) {
 		accepted = append(accepted, last.response(t).RequestID)
 	}
 	if last.status != http.StatusTooManyRequests || last.code() != "quota_exceeded" || last.header.Get("Retry-After") == "" {
-		t.Errorf("the flood of %d requests: got %d %s, want 429 quota_exceeded with Retry-After", len(accepted), last.status, last.body)
+		t.Errorf("flood of %d requests: got %d %s, want 429 quota_exceeded with Retry-After", len(accepted), last.status, last.body)
 	}
 	for range 3 {
 		if got := s.send("quiet", bulky()); got.status != http.StatusAccepted {
@@ -96,7 +96,7 @@ func TestServer_SharesTheRoomForAsyncRequests(t *testing.T) {
 		}
 	}
 	if text := s.get("/metrics"); !strings.Contains(text, `caprouter_store_tenant_bytes{tenant="flooder"}`) {
-		t.Error("the metrics lack the bytes of the tenant")
+		t.Error("got no bytes of the tenant in the metrics")
 	}
 	close(goOn)
 	for _, id := range accepted {
@@ -107,9 +107,8 @@ func TestServer_SharesTheRoomForAsyncRequests(t *testing.T) {
 	}
 }
 
-// Requests that have ended never close the router for new ones, and their answers
-// remain available.
-func TestServer_EndedRequestsMakeRoom(t *testing.T) {
+// Ended requests do not block new ones, and their answers remain available.
+func TestServer_EndedRequestsFreeSpace(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("words and words ", 8_000)
 	agent := startAgent(t, "counter", func(context.Context, contract.Task) (contract.Result, error) {
@@ -135,13 +134,13 @@ func TestServer_EndedRequestsMakeRoom(t *testing.T) {
 		}
 	}
 	if got := s.call("flooder", http.MethodGet, "/api/v1/requests/"+first, "").response(t); got.Status != contract.StatusCompleted {
-		t.Errorf("the first request: got %s, want completed", got.Status)
+		t.Errorf("first request: got %s, want completed", got.Status)
 	}
 }
 
-// A tenant that floods the store with idempotency keys is rejected, its own keys and
-// those of others are kept.
-func TestServer_SharesTheRoomForIdempotencyKeys(t *testing.T) {
+// A tenant that floods the store with idempotency keys is rejected. Its own keys and those of
+// others are kept.
+func TestServer_SharesQuotaOfIdempotencyKeys(t *testing.T) {
 	s := startTenants(t, "clients: {}\n", func(c *config.Config) { c.Limits.Classify.RPS = "0" })
 	const body = `{"content":{"prompt":"count words of this text"},"options":{"fallback":"B"}}`
 	before := s.send("quiet", body, "Idempotency-Key", "quiet-before")
@@ -155,12 +154,12 @@ func TestServer_SharesTheRoomForIdempotencyKeys(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		tenant, key string
-		want        answered
+		want        apiResponse
 		replayed    bool
 	}{
-		"a key of the flooder again":  {"flooder", "flood-0", first, true},
-		"a key of another again":      {"quiet", "quiet-before", before, true},
-		"a new key of another tenant": {"quiet", "quiet-after", before, false},
+		"earlier key of the flooder":    {"flooder", "flood-0", first, true},
+		"earlier key of another tenant": {"quiet", "quiet-before", before, true},
+		"new key of another tenant":     {"quiet", "quiet-after", before, false},
 	} {
 		got := s.send(c.tenant, body, "Idempotency-Key", c.key)
 		if got.status != c.want.status || (got.header.Get("Idempotency-Replayed") != "") != c.replayed {
@@ -169,9 +168,8 @@ func TestServer_SharesTheRoomForIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// The sessions of a tenant that opens too many are forgotten, the oldest first. Those
-// of others stay.
-func TestServer_SharesTheRoomForSessions(t *testing.T) {
+// If a tenant opens too many sessions, its oldest ones are deleted. Those of others are kept.
+func TestServer_SharesQuotaOfSessions(t *testing.T) {
 	var history []contract.Turn
 	agent := startAgent(t, "counter", func(_ context.Context, task contract.Task) (contract.Result, error) {
 		history = task.History
@@ -193,22 +191,22 @@ func TestServer_SharesTheRoomForSessions(t *testing.T) {
 	turn("quiet", "one", "the second turn")
 	turn("quiet", "one", "the third turn")
 	if got := encode(history); !strings.Contains(got, "the first turn") || !strings.Contains(got, "the second turn") {
-		t.Errorf("the history of another tenant: got %s, want both turns", got)
+		t.Errorf("history of another tenant: got %s, want both turns", got)
 	}
 	turn("flooder", "session-899", "the last session")
 	if got := encode(history); !strings.Contains(got, "long") {
-		t.Errorf("the newest session of the tenant: got %s, want its turn", got)
+		t.Errorf("newest session of the tenant: got %s, want its turn", got)
 	}
 	if text := s.get("/metrics"); strings.Contains(text, `caprouter_store_trimmed_early_total{part="sessions"} 0`) {
-		t.Error("the metric of early trims is 0")
+		t.Error("early trims: got metric 0")
 	}
 }
 
-// A tenant that floods the tickets gets proposals without a ticket. Others open
-// tickets as before, and closed tickets make room.
-func TestServer_SharesTheRoomForTickets(t *testing.T) {
+// A tenant that floods the tickets gets proposals without a ticket. Others open tickets as before,
+// and closed tickets free space.
+func TestServer_SharesQuotaOfTickets(t *testing.T) {
 	s := startTenants(t, "fallback: { policy: C }\nclients: {}\n")
-	words := func(i int) string { // no two are similar
+	words := func(i int) string { // all are different
 		return fmt.Sprintf(`{"content":{"prompt":"%[1]x%[1]x repairs %[2]x%[2]x"}}`, 7919*(i+1), 104729*(i+3))
 	}
 	var tickets []string

@@ -27,7 +27,7 @@ func (s *testServer) submit(token string) string {
 	return resp.RequestID
 }
 
-// state returns the request as its caller sees it.
+// state returns the request as seen by its caller.
 func (s *testServer) state(token, id string) *contract.Response {
 	s.t.Helper()
 	got := s.do(call{method: "GET", path: "/api/v1/requests/" + id, token: token})
@@ -48,7 +48,7 @@ func (s *testServer) end(token, id string) *contract.Response {
 	return resp
 }
 
-// countingAgent accepts every task and counts them.
+// countingAgent returns an agent that accepts every task and counts them.
 func countingAgent(t *testing.T) (url string, calls *atomic.Int64) {
 	t.Helper()
 	calls = &atomic.Int64{}
@@ -62,14 +62,14 @@ func countingAgent(t *testing.T) (url string, calls *atomic.Int64) {
 	return server.URL, calls
 }
 
-// An asynchronous request that waits for its agent obeys the registry of the moment in
-// which the task is sent.
+// An asynchronous request that waits for its agent is checked with the registry in use when the
+// task is sent.
 func TestServer_RechecksAgentsOfWaitingRequests(t *testing.T) {
 	down := refusing
 	for _, tt := range []struct {
 		name   string
 		before func(up string) string // the clients of the registry while the request waits
-		after  func(up string) string // and then
+		after  func(up string) string // the clients afterwards
 		status contract.Status
 		agent  string
 		detail string // of the last error
@@ -117,7 +117,7 @@ func TestServer_RechecksAgentsOfWaitingRequests(t *testing.T) {
 			contract.StatusFailed, "slow", "any more",
 		},
 		{
-			"a standby takes over",
+			"failover to a standby",
 			func(string) string {
 				return entry("slow", "count_words", "text", down) + entry("spare", "count_words", "text", down)
 			},
@@ -127,7 +127,7 @@ func TestServer_RechecksAgentsOfWaitingRequests(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			up, calls := countingAgent(t)
-			m := newMint()
+			m := newTokenIssuer()
 			token := m.token("alice", everyScope+" agent:*", map[string]any{"tenant": "acme"})
 			s := startGuarded(t, m, "clients:\n"+tt.before(up))
 			id := s.submit(token)
@@ -145,13 +145,13 @@ func TestServer_RechecksAgentsOfWaitingRequests(t *testing.T) {
 				t.Errorf("got error %+v, want agent_unavailable with %q", task.Error, tt.detail)
 			}
 			if want := tt.status == contract.StatusCompleted; (calls.Load() > 0) != want {
-				t.Errorf("the agent got %d tasks, want one: %v", calls.Load(), want)
+				t.Errorf("got %d tasks at the agent, want one: %v", calls.Load(), want)
 			}
 		})
 	}
 }
 
-// A request that is resumed after a restart obeys the registry of the new process.
+// A request that is resumed after a restart is checked with the registry of the new process.
 func TestServer_RechecksAgentsAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	up, calls := countingAgent(t)
@@ -168,12 +168,12 @@ func TestServer_RechecksAgentsAfterRestart(t *testing.T) {
 	second := startServer(t, "clients:\n"+entry("slow", "count_words", "text", up, ", requires: { data_classes: [email] }"), keep)
 	got := second.end("", id)
 	if got.Status != contract.StatusFailed || !strings.Contains(encode(got.Tasks), "email") || calls.Load() > 0 {
-		t.Errorf("got %s with %s after %d calls, want it failed because of the data class", got.Status, encode(got.Tasks), calls.Load())
+		t.Errorf("got %s with %s after %d calls, want failed because of the data class", got.Status, encode(got.Tasks), calls.Load())
 	}
 }
 
-// Between two attempts of a synchronous request, the registry may change too: for a
-// retry, and for the agent that takes over.
+// The registry may also change between two attempts of a synchronous request, before a retry and
+// before a failover.
 func TestServer_RechecksAgentsBeforeRetryAndFailover(t *testing.T) {
 	t.Parallel()
 	begun, goOn := make(chan struct{}, 4), make(chan struct{})
@@ -208,9 +208,9 @@ func TestServer_RechecksAgentsBeforeRetryAndFailover(t *testing.T) {
 	}
 	text := encode(resp.Tasks)
 	if resp.Status != contract.StatusFailed || !strings.Contains(text, "slow is not registered any more") || !strings.Contains(text, "spare is not registered any more") {
-		t.Errorf("got %s with %s, want both agents gone", resp.Status, text)
+		t.Errorf("got %s with %s, want both agents excluded", resp.Status, text)
 	}
 	if calls.Load() != 1 || spareCalls.Load() != 0 {
-		t.Errorf("the agents got %d and %d calls, want only the first one", calls.Load(), spareCalls.Load())
+		t.Errorf("got %d and %d calls of the agents, want only the first one", calls.Load(), spareCalls.Load())
 	}
 }

@@ -64,10 +64,10 @@ func TestReload_ServesDuringThousandReloads(t *testing.T) {
 		testkit.Receive(t, done)
 	}
 	if asked.Load() == 0 {
-		t.Error("no request was made during the reloads")
+		t.Error("got no request during the reloads, want some")
 	}
 	if got := s.get("/api/v1/registry"); !strings.Contains(got, `"domain1000"`) {
-		t.Errorf("the last of 1,000 registries is not the one in force")
+		t.Errorf("got another registry in use than the last of 1,000")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestReload_KeepsLastValidRegistry(t *testing.T) {
 
 	s.write("clients:\n  a_agent:\n    matsch: {}\n")
 	if err := s.reload(); err == nil {
-		t.Fatal("got no error from the reload of a broken registry")
+		t.Fatal("got no error from the reload of a broken registry, want one")
 	}
 	resp := s.route(dryReview)
 	if resp.Status != contract.StatusAccepted || resp.Decision.RegistryVersion != before {
@@ -92,11 +92,11 @@ func TestReload_KeepsLastValidRegistry(t *testing.T) {
 	metrics := s.get("/metrics")
 	for _, want := range []string{"\ncaprouter_registry_stale 1\n", "\ncaprouter_registry_reloads_total{result=\"failed\"} 1\n"} {
 		if !strings.Contains(metrics, want) {
-			t.Errorf("metrics do not hold %s", want)
+			t.Errorf("got no %s in the metrics", want)
 		}
 	}
 	if log := s.log.String(); !strings.Contains(log, "capabilities.yaml:3:5") {
-		t.Errorf("the log does not name the line: %s", log)
+		t.Errorf("got no line number in the log: %s", log)
 	}
 
 	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
@@ -104,46 +104,45 @@ func TestReload_KeepsLastValidRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if resp := s.route(dryReview); resp.Decision.Chosen[0] != "b_agent" {
-		t.Errorf("got %v, want b_agent of the mended registry", resp.Decision.Chosen)
+		t.Errorf("got %v, want b_agent of the corrected registry", resp.Decision.Chosen)
 	}
 	if metrics := s.get("/metrics"); !strings.Contains(metrics, "\ncaprouter_registry_stale 0\n") {
-		t.Error("the mended registry still counts as stale")
+		t.Error("got the corrected registry reported as stale")
 	}
 }
 
-// TestReload_FollowsFileChanges changes the file and says nothing else.
+// TestReload_FollowsFileChanges changes the file without a signal.
 func TestReload_FollowsFileChanges(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""))
 	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
-	testkit.Eventually(t, "b_agent is in force", func() bool {
+	testkit.Eventually(t, "b_agent is in use", func() bool {
 		return s.route(dryReview).Decision.Chosen[0] == "b_agent"
 	})
 }
 
-// TestReload_ReportsRevertedRegistryAsValid undoes a broken edit: nothing new is applied, and
-// the registry must not count as stale any more.
+// TestReload_ReportsRevertedRegistryAsValid reverts a broken edit: nothing new is applied, and the
+// registry must no longer be reported as stale.
 func TestReload_ReportsRevertedRegistryAsValid(t *testing.T) {
 	good := "clients:\n" + entry("a_agent", "code_review", "python", "")
 	s := startServer(t, good)
 	s.write("clients: [\n")
 	if err := s.reload(); err == nil {
-		t.Fatal("got no error from the reload of a broken registry")
+		t.Fatal("got no error from the reload of a broken registry, want one")
 	}
 	s.write(good)
 	if err := s.reload(); err != nil {
 		t.Fatal(err)
 	}
 	if metrics := s.get("/metrics"); !strings.Contains(metrics, "\ncaprouter_registry_stale 0\n") {
-		t.Error("the mended registry still counts as stale")
+		t.Error("got the corrected registry reported as stale")
 	}
 	if ready := s.get("/readyz"); !strings.Contains(ready, `"status":"ready"`) {
 		t.Errorf("got /readyz %s, want ready", ready)
 	}
 }
 
-// hangUp sends SIGHUP to this process. It returns an error on systems without
-// signals.
-func hangUp() error {
+// sendHUP sends SIGHUP to this process. It returns an error on systems without signals.
+func sendHUP() error {
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		return err
@@ -155,18 +154,17 @@ func TestReload_OnSIGHUP(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""), func(c *config.Config) { c.Registry.HotReload = false })
 	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
 	if got := s.route(dryReview).Decision.Chosen[0]; got != "a_agent" {
-		t.Fatalf("got %s before the signal, want a_agent: hot_reload is off", got)
+		t.Fatalf("got %s before the signal, want a_agent, because hot_reload is off", got)
 	}
-	if err := hangUp(); err != nil {
+	if err := sendHUP(); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "b_agent is in force", func() bool {
+	testkit.Eventually(t, "b_agent is in use", func() bool {
 		return s.route(dryReview).Decision.Chosen[0] == "b_agent"
 	})
 }
 
-// A SIGHUP while requests end must not end the process: nobody listening to it
-// would mean just that.
+// A SIGHUP during the shutdown must not end the process, which is the default without a handler.
 func TestReload_IgnoresSIGHUPDuringShutdown(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	agent := startAgent(t, "slow", func(context.Context, contract.Task) (contract.Result, error) {
@@ -184,31 +182,31 @@ func TestReload_IgnoresSIGHUPDuringShutdown(t *testing.T) {
 	}()
 	testkit.WaitClosed(t, begun)
 	stop()
-	for { // until nobody is let in any more
+	for { // until no request is accepted any more
 		conn, err := net.Dial("tcp", s.Addr())
 		if err != nil {
 			break
 		}
 		_ = conn.Close()
 	}
-	if err := hangUp(); err != nil {
+	if err := sendHUP(); err != nil {
 		t.Fatal(err)
 	}
 	close(goOn)
 	if err := s.Wait(); err != nil {
-		t.Errorf("the server stopped with %v", err)
+		t.Errorf("got the server stopped with %v", err)
 	}
 	if status := testkit.Receive(t, answered); status != http.StatusOK {
-		t.Errorf("the request that was running got %d, want 200", status)
+		t.Errorf("running request: got %d, want 200", status)
 	}
 }
 
-// TestReload_LoadsRegistryCreatedLater starts with no file at all.
+// TestReload_LoadsRegistryCreatedLater starts without a file.
 func TestReload_LoadsRegistryCreatedLater(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := startServer(t, "clients: {}\n", func(c *config.Config) { c.Registry.File = "" })
 	if status, data := s.post(t.Context(), dryReview); !strings.Contains(string(data), `"status":"unsupported"`) {
-		t.Fatalf("got %d %s, want unsupported: there is no agent", status, data)
+		t.Fatalf("got %d %s, want unsupported, because no agent exists", status, data)
 	}
 	s.registry = config.DefaultRegistryFile
 	s.write("clients:\n" + entry("a_agent", "code_review", "python", ""))
@@ -216,15 +214,15 @@ func TestReload_LoadsRegistryCreatedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.route(dryReview).Decision.Chosen; len(got) != 1 || got[0] != "a_agent" {
-		t.Errorf("got %v, want a_agent of the file that came", got)
+		t.Errorf("got %v, want a_agent of the created file", got)
 	}
-	// Once it was there, a file that goes away is a mistake, and the last good
-	// registry stays.
+	// After the file has existed, a missing file is an error, and the last valid registry stays in
+	// use.
 	if err := os.Remove(config.DefaultRegistryFile); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.reload(); err == nil {
-		t.Error("got no error for a registry that went away")
+		t.Error("got no error for a removed registry, want one")
 	}
 	if got := s.route(dryReview).Decision.Chosen; len(got) != 1 {
 		t.Errorf("got %v, want a_agent still", got)

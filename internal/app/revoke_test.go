@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// ownToken returns a token that the router itself has signed.
+// ownToken returns a token signed by the router itself.
 func (s *testServer) ownToken() string {
 	s.t.Helper()
 	token, err := s.core.issuer.CallerToken(issuance.CallerGrant{
@@ -28,7 +28,7 @@ func (s *testServer) ownToken() string {
 	return token
 }
 
-// readEvents reads the events of a request until the stream ends, and sends them all.
+// readEvents reads the events of a request until the stream ends, and sends the text.
 func (s *testServer) readEvents(token, id string) <-chan string {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(context.WithoutCancel(s.t.Context()), http.MethodGet, s.url("/api/v1/requests/"+id+"/events"), http.NoBody)
@@ -49,10 +49,10 @@ func (s *testServer) readEvents(token, id string) <-chan string {
 	return events
 }
 
-// A stream of events ends with the token of its reader, also while nothing happens.
+// A stream of events ends when the token of its reader expires, even without an event.
 func TestServer_EndsEventStreamWithItsToken(t *testing.T) {
 	t.Parallel()
-	m, dir := newMint(), t.TempDir()
+	m, dir := newTokenIssuer(), t.TempDir()
 	s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", refusing), func(c *config.Config) { c.DataDir = dir })
 	now := time.Now().Unix()
 	short := m.token("alice", everyScope+" agent:*", map[string]any{"iat": now - 60, "exp": now + 3})
@@ -70,12 +70,12 @@ func TestServer_EndsEventStreamWithItsToken(t *testing.T) {
 	}
 }
 
-// The requests of a caller whose key is revoked go on, unless the operator wants them
-// to stop.
+// The requests of a caller whose key is revoked continue, unless the operator configured that they
+// stop.
 func TestServer_StopsRequestsOfRevokedKeys(t *testing.T) {
 	t.Parallel()
 	for _, stop := range []bool{false, true} {
-		m, dir := newMint(), t.TempDir()
+		m, dir := newTokenIssuer(), t.TempDir()
 		up, calls := countingAgent(t)
 		s := startGuarded(t, m, "clients:\n"+entry("slow", "count_words", "text", refusing), func(c *config.Config) {
 			c.DataDir, c.Auth.StopOnRevoke = dir, stop
@@ -92,7 +92,7 @@ func TestServer_StopsRequestsOfRevokedKeys(t *testing.T) {
 		if stop {
 			got := s.end(admin, id)
 			if got.Status != contract.StatusCancelled || !strings.Contains(encode(got.Tasks), "the key of the caller's token was revoked") {
-				t.Errorf("got %s with %s, want it cancelled because of the key", got.Status, encode(got.Tasks))
+				t.Errorf("got %s with %s, want cancelled because of the key", got.Status, encode(got.Tasks))
 			}
 		}
 		s.write("clients:\n" + entry("slow", "count_words", "text", up))
@@ -103,10 +103,10 @@ func TestServer_StopsRequestsOfRevokedKeys(t *testing.T) {
 			s.end(admin, id)
 		}
 		if got := s.end(admin, other); got.Status != contract.StatusCompleted {
-			t.Errorf("stop_on_revoke %v: the request of another key is %s, want completed", stop, got.Status)
+			t.Errorf("stop_on_revoke %v: got the request of another key %s, want completed", stop, got.Status)
 		}
 		if want := map[bool]int64{false: 2, true: 1}[stop]; calls.Load() != want {
-			t.Errorf("stop_on_revoke %v: the agent got %d tasks, want %d", stop, calls.Load(), want)
+			t.Errorf("stop_on_revoke %v: got %d tasks at the agent, want %d", stop, calls.Load(), want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func writeSecret(t *testing.T, text string) (path string) {
 }
 
 func TestReplicas_ShareSigningKeys(t *testing.T) {
-	srv, keys, m := teststore.Serve(t, t.TempDir(), -1), writeSecret(t, keyOfTests), newMint()
+	srv, keys, m := teststore.Serve(t, t.TempDir(), -1), writeSecret(t, keyOfTests), newTokenIssuer()
 	var servers [2]*testServer
 	for i := range servers {
 		servers[i] = startGuarded(t, m, "clients: {}\n", func(c *config.Config) {
@@ -46,7 +46,7 @@ func TestReplicas_ShareSigningKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := s.do(call{method: "POST", path: "/api/v1/route", token: token, body: `{"content":{"prompt":"hello"},"options":{"dry_run":true}}`}); got.status != 200 {
-			t.Errorf("token of the other replica: got %d %s", got.status, got.body)
+			t.Errorf("token of the other replica: got %d %s, want 200", got.status, got.body)
 		}
 		task, err := other.core.issuer.TaskToken(s.core.cfg.Auth.Issuer, contract.TaskGrant{
 			AgentID: "a", RequestID: "r", TaskID: "t", Expires: time.Now().Add(time.Hour),
@@ -60,7 +60,7 @@ func TestReplicas_ShareSigningKeys(t *testing.T) {
 	}
 }
 
-func TestReplicas_NeedTheSameContentKey(t *testing.T) {
+func TestReplicas_RequireSameContentKey(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	onServer := func(c *config.Config) {
 		c.Store.URL = srv.URL
@@ -89,10 +89,10 @@ func TestReplicas_NeedTheSameContentKey(t *testing.T) {
 		dir, err := start(change)
 		if err == nil || !strings.Contains(err.Error(), first.core.persistence.contentKeys.CurrentID()) ||
 			!strings.Contains(err.Error(), "store.encryption.key_file") {
-			t.Errorf("%s: got error %v, want the start refused with the configuration", name, err)
+			t.Errorf("%s: got error %v, want the start rejected with the configuration key", name, err)
 		}
 		if _, err := os.Stat(filepath.Join(dir, contentkey.FileName)); err == nil {
-			t.Errorf("%s: a key was made", name)
+			t.Errorf("%s: got a key created", name)
 		}
 	}
 	key, err := os.ReadFile(filepath.Join(first.core.cfg.DataDir, contentkey.FileName))
@@ -100,6 +100,6 @@ func TestReplicas_NeedTheSameContentKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := start(func(c *config.Config) { c.Store.Encryption.KeyFile = writeSecret(t, string(key)) }); err != nil {
-		t.Errorf("a copy of the key of the first replica: got error %v, want a start", err)
+		t.Errorf("copy of the first replica's key: got error %v, want a start", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// The trace of a caller, with and without the flag sampled.
+// The traceparent of a caller, with and without the flag sampled.
 const (
 	callersTrace   = "4bf92f3577b34da6a3ce929d0e0e4736"
 	callersSpan    = "00f067aa0ba902b7"
@@ -41,8 +41,7 @@ func traces(t *testing.T, receiver *fakeotlp.Receiver) func(*config.Config) {
 	return func(c *config.Config) { c.Telemetry.OTLPEndpoint, c.Telemetry.TraceRatio = receiver.URL, 0 }
 }
 
-// checkTree compares the spans of a trace with a golden file, as soon as the last one has
-// been received.
+// checkTree compares the spans of a trace with a golden file when the last one has been received.
 func checkTree(t *testing.T, receiver *fakeotlp.Receiver, name, last string) {
 	t.Helper()
 	testkit.Eventually(t, "the span "+last+" is received", func() bool { return receiver.Has(callersTrace, last) })
@@ -67,7 +66,7 @@ func checkNoCanary(t *testing.T, s *testServer, receiver *fakeotlp.Receiver) {
 	t.Helper()
 	for _, output := range []string{receiver.Raw(), s.log.String()} {
 		if strings.Contains(output, "canary") || strings.Contains(output, fakellm.APIKey) {
-			t.Errorf("text of a caller or a secret is in an output: %q", output)
+			t.Errorf("got text of a caller or a secret in an output: %q", output)
 		}
 	}
 }
@@ -77,15 +76,15 @@ func traced(path, body string) call {
 	return call{method: "POST", path: path, body: body, header: http.Header{"Traceparent": {sampledParent}}}
 }
 
-// A request is one trace, from the span of its caller to the attempts at its agents, and
-// the agent gets the span of the attempt as its parent.
+// A request is one trace, from the span of its caller to the attempts at its agents, and the agent
+// gets the span of the attempt as its parent.
 func TestTracing_RequestWithFailover(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini, Script: fakellm.Always(fakellm.Text(reviewReply))})
 	agent := startAgent(t, "second_agent", answer("canary-answer"))
 	parents := recordTraceparents(t, agent)
 	registry := "clients:\n" + entry("first_agent", "code_review", "python", refusing) + entry("second_agent", "code_review", "python", agent.url)
-	s := startServerIn(t, modelEnv, registry, traces(t, receiver), asks(config.ProviderGemini, model))
+	s := startServerIn(t, modelEnv, registry, traces(t, receiver), useModel(config.ProviderGemini, model))
 	agent.trust(s)
 	if got := s.do(traced("/api/v1/route", reviewBody)); got.status != 200 {
 		t.Fatalf("got %d: %s", got.status, got.body)
@@ -100,7 +99,7 @@ func TestTracing_RequestWithFailover(t *testing.T) {
 	}
 }
 
-// recordTraceparents sends the traceparent of each task that reaches the agent.
+// recordTraceparents sends the traceparent of each task at the agent.
 func recordTraceparents(t *testing.T, a *testAgent) <-chan string {
 	parents := make(chan string, 10)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +111,7 @@ func recordTraceparents(t *testing.T, a *testAgent) <-chan string {
 	return parents
 }
 
-// A tool is called in the trace of the request that it is a part of.
+// A tool is called in the trace of its request.
 func TestTracing_TaskOfTool(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	_, change := useMCP(t, samples("weather"))
@@ -124,8 +123,8 @@ func TestTracing_TaskOfTool(t *testing.T) {
 	checkTree(t, receiver, "tool", "POST /api/v1/route")
 }
 
-// A server over HTTP gets the span of the call as its parent. A failed call shows its code
-// and no text.
+// A server over HTTP gets the span of the call as its parent. A failed call has its code and no
+// text.
 func TestTracing_CallOfToolThatFails(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	var mu sync.Mutex
@@ -143,7 +142,7 @@ func TestTracing_CallOfToolThatFails(t *testing.T) {
 	s.do(traced("/api/v1/mcp/invoke", `{"action":"prose.write","input":{"text":"canary-input"}}`))
 	checkTree(t, receiver, "failed_call", "POST /api/v1/mcp/invoke")
 	if strings.Contains(receiver.Raw(), "canary") {
-		t.Error("text of a tool is in a span")
+		t.Error("got the text of a tool in a span")
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -167,8 +166,7 @@ func TestTracing_AsynchronousRequest(t *testing.T) {
 	checkTree(t, receiver, "asynchronous", "asynchronous request")
 }
 
-// If the caller has decided that its trace is not recorded, nothing is exported, and the
-// agent gets this decision.
+// If the trace of the caller is not sampled, nothing is exported, and the agent gets the same flag.
 func TestTracing_UnsampledParent(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	agent := startAgent(t, "review_agent", answer("done"))
@@ -181,15 +179,15 @@ func TestTracing_UnsampledParent(t *testing.T) {
 	if !strings.HasPrefix(parent, "00-"+callersTrace+"-") || !strings.HasSuffix(parent, "-00") {
 		t.Errorf("got traceparent %s at the agent, want one of the trace with the flags 00", parent)
 	}
-	s.do(traced("/api/v1/classify", reviewBody)) // its spans are exported after those before
+	s.do(traced("/api/v1/classify", reviewBody)) // its spans are exported after the earlier ones
 	testkit.Eventually(t, "the next trace is received", func() bool { return receiver.Count() > 0 })
 	if tree := receiver.Tree(callersTrace); strings.Contains(tree, "/route") {
-		t.Errorf("got the spans of the trace that is not sampled:\n%s", tree)
+		t.Errorf("got spans of an unsampled trace:\n%s", tree)
 	}
 }
 
-// The ratio decides about requests without a traceparent, and their trace id is that of
-// the response.
+// The ratio decides about requests without a traceparent, and their trace id is that of the
+// response.
 func TestTracing_RatioDecidesWithoutParent(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	s := startServer(t, "clients:\n"+entry("review_agent", "code_review", "python", refusing), traces(t, receiver),
@@ -200,8 +198,8 @@ func TestTracing_RatioDecidesWithoutParent(t *testing.T) {
 	})
 }
 
-// A receiver that rejects spans, and repeats the headers of the request, disturbs no
-// request: there is one warning, without the headers.
+// A receiver that rejects spans, and repeats the request headers, affects no request: one warning
+// is logged, without the headers.
 func TestTracing_ReceiverFails(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	receiver.Reject(http.StatusForbidden)
@@ -219,7 +217,7 @@ func TestTracing_ReceiverFails(t *testing.T) {
 		t.Errorf("got log %s, want one warning with the status", log)
 	}
 	checkNoCanary(t, s, receiver)
-	testkit.Eventually(t, "the spans that failed are counted", func() bool {
+	testkit.Eventually(t, "the failed spans are counted", func() bool {
 		return !strings.Contains(s.get("/metrics"), `caprouter_spans_total{result="failed"} 0`)
 	})
 }
@@ -249,13 +247,13 @@ func TestTracing_StopExportsSpans(t *testing.T) {
 	}
 }
 
-func TestStart_RefusesHeadersOverPlainHTTP(t *testing.T) {
+func TestStart_RejectsHeadersOverPlainHTTP(t *testing.T) {
 	cfg := config.Default()
 	cfg.DataDir, cfg.Telemetry.OTLPEndpoint = t.TempDir(), "http://collector.example:4318"
 	lookup := func(name string) (string, bool) { return "x-api-key=secret", name == "OTEL_EXPORTER_OTLP_HEADERS" }
 	_, err := Start(t.Context(), cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: lookup})
 	if err == nil || !strings.Contains(err.Error(), "use https") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("got error %v, want that the headers are not sent over http", err)
+		t.Errorf("got error %v, want one about headers over http", err)
 	}
 }
 
@@ -271,7 +269,7 @@ func TestLoadConfig_OpenTelemetryVariables(t *testing.T) {
 		{"base", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:4318/"}, "http://h:4318/v1/traces", 0.01, ""},
 		{"base with a path", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h/otlp"}, "http://h/otlp/v1/traces", 0.01, ""},
 		{"traces", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:1", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://h:2/x"}, "http://h:2/x", 0.01, ""},
-		{"ours", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:1", "CAPROUTER_TELEMETRY_OTLP_ENDPOINT": "http://h:3"}, "http://h:3/v1/traces", 0.01, ""},
+		{"own variable", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:1", "CAPROUTER_TELEMETRY_OTLP_ENDPOINT": "http://h:3"}, "http://h:3/v1/traces", 0.01, ""},
 		{"disabled", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:1", "OTEL_SDK_DISABLED": "true"}, "", 0.01, ""},
 		{"sampler", map[string]string{"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.5"}, "", 0.5, ""},
 		{"always", map[string]string{"OTEL_TRACES_SAMPLER": "always_on"}, "", 1, ""},

@@ -10,14 +10,14 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Only operators learn where an agent is and what it replied.
+// The address of an agent and its reply are shown to operators only.
 func TestServer_ShowsAddressAndReplyToOperatorsOnly(t *testing.T) {
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write([]byte("ana@example.com may not use this"))
 	}))
 	t.Cleanup(broken.Close)
-	m := newMint()
+	m := newTokenIssuer()
 	s := startGuarded(t, m, "clients:\n"+entry("quality_agent", "code_review", "python", broken.URL)+
 		entry("second_agent", "code_review", "python", refusing))
 	user := m.token("ana", "route:submit route:read agent:*", nil)

@@ -19,7 +19,7 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// viewFixture is a viewBuilder whose training takes as long as the test wants.
+// viewFixture is a viewBuilder with a set training duration.
 type viewFixture struct {
 	*viewBuilder
 	t        *testing.T
@@ -31,15 +31,15 @@ type viewFixture struct {
 	running   int
 }
 
-// startViews runs a builder until the test ends. It is for a synctest bubble.
+// startViews runs a builder until the test ends, in a synctest bubble.
 func startViews(t *testing.T, duration time.Duration) *viewFixture {
 	f := &viewFixture{t: t, duration: duration}
 	f.viewBuilder = newViewBuilder(f.train, noLiveStates{}, f.install)
 	g := run.New(t.Context())
 	f.startBuilding(g)
-	t.Cleanup(func() { // the context has just ended
+	t.Cleanup(func() { // the context has ended before
 		if err := g.Wait(); err != nil {
-			t.Errorf("the builder stopped with %v", err)
+			t.Errorf("got the builder stopped with %v", err)
 		}
 	})
 	return f
@@ -57,7 +57,7 @@ func (f *viewFixture) count(running int) {
 	defer f.mu.Unlock()
 	f.trainings += max(running, 0)
 	if f.running += running; f.running > 1 {
-		f.t.Errorf("got %d trainings at the same time, want one", f.running)
+		f.t.Errorf("got %d concurrent trainings, want one", f.running)
 	}
 }
 
@@ -74,16 +74,15 @@ func (f *viewFixture) install(v *router.View) {
 	f.installed = append(f.installed, text.String())
 }
 
-// wantInstalled compares the views that were installed since the last call, after
-// the time has passed.
-func (f *viewFixture) wantInstalled(after time.Duration, want ...string) {
+// checkInstalled compares the views that were installed since the last call, after the given time.
+func (f *viewFixture) checkInstalled(after time.Duration, want ...string) {
 	f.t.Helper()
 	advance(after)
 	synctest.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !slices.Equal(f.installed, want) {
-		f.t.Errorf("installed %q, want %q", f.installed, want)
+		f.t.Errorf("got %q installed, want %q", f.installed, want)
 	}
 	f.installed = nil
 }
@@ -109,8 +108,7 @@ func version(t *testing.T, agents ...[3]string) *capabilities.Snapshot {
 	return versionOf(t, d)
 }
 
-// registered returns a registry with agents that have registered themselves, each with an
-// intent of its own.
+// registered returns a registry with registered agents, each with its own intent.
 func registered(ids ...string) *capabilities.Definition {
 	d := &capabilities.Definition{Routing: capabilities.DefaultRouting(), Grants: map[string]contract.Grant{}}
 	for _, id := range ids {
@@ -131,95 +129,95 @@ func versionOf(t *testing.T, d *capabilities.Definition) *capabilities.Snapshot 
 
 const trainingTime = 3 * time.Second
 
-func TestViewBuilder_TrainsTheFirstModelAtOnce(t *testing.T) {
+func TestViewBuilder_TrainsFirstModelAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
 		f.Update(version(t, [3]string{"a", "one", "1"}))
-		f.wantInstalled(trainingTime - 1)
+		f.checkInstalled(trainingTime - 1)
 		select {
 		case <-f.ready:
 			t.Error("got ready before the first model is trained")
 		default:
 		}
-		f.wantInstalled(1, "a one @1 ")
-		<-f.ready // closed, or the bubble is deadlocked, which fails the test
+		f.checkInstalled(1, "a one @1 ")
+		<-f.ready // closed; otherwise the bubble is deadlocked, which fails the test
 	})
 }
 
-func TestViewBuilder_TrainsAfterTheLastChangeOfTheCatalogue(t *testing.T) {
+func TestViewBuilder_TrainsAfterLastCatalogueChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
 		f.Update(version(t, [3]string{"a", "one", "1"}))
-		f.wantInstalled(trainingTime, "a one @1 ")
+		f.checkInstalled(trainingTime, "a one @1 ")
 		for i := range 5 {
 			f.Update(version(t, [3]string{"a", fmt.Sprint(i), "1"}))
-			f.wantInstalled(trainingDelay - 1)
+			f.checkInstalled(trainingDelay - 1)
 		}
-		f.wantInstalled(trainingTime) // one nanosecond is left
-		f.wantInstalled(1, "a 4 @1 ")
+		f.checkInstalled(trainingTime) // one nanosecond is left
+		f.checkInstalled(1, "a 4 @1 ")
 		if f.trainings != 2 {
 			t.Errorf("got %d trainings, want 2", f.trainings)
 		}
 	})
 }
 
-func TestViewBuilder_DisablesAgentsBeforeTheTraining(t *testing.T) {
+func TestViewBuilder_DisablesAgentsBeforeTraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
 		enabled := versionOf(t, registered("a", "b"))
 		f.Update(enabled)
-		f.wantInstalled(trainingTime, "a  @ b  @ ")
+		f.checkInstalled(trainingTime, "a  @ b  @ ")
 		disabled := registered("a", "b")
 		disabled.Disabled = map[string]bool{"b": true}
-		f.Update(versionOf(t, disabled)) // its catalogue differs, because no classifier learns from b
-		f.wantInstalled(0, "a  @ b  @ disabled ")
+		f.Update(versionOf(t, disabled)) // its catalogue differs, because the classifier does not learn from b
+		f.checkInstalled(0, "a  @ b  @ disabled ")
 		f.Update(enabled)
-		f.wantInstalled(0, "a  @ b  @ ")
-		f.wantInstalled(2 * trainingTime)
+		f.checkInstalled(0, "a  @ b  @ ")
+		f.checkInstalled(2 * trainingTime)
 
 		f.Update(versionOf(t, disabled))
-		f.wantInstalled(0, "a  @ b  @ disabled ")
-		f.wantInstalled(trainingDelay+trainingTime, "a  @ b  @ disabled ")
+		f.checkInstalled(0, "a  @ b  @ disabled ")
+		f.checkInstalled(trainingDelay+trainingTime, "a  @ b  @ disabled ")
 
 		wider := registered("a", "b", "c")
 		f.Update(versionOf(t, wider))
-		f.wantInstalled(trainingDelay + trainingTime/2) // b is enabled in the version that is trained
+		f.checkInstalled(trainingDelay + trainingTime/2) // b is enabled in the version that is trained
 		wider.Disabled = map[string]bool{"a": true, "b": true}
 		f.Update(versionOf(t, wider))
-		f.wantInstalled(0, "a  @ disabled b  @ disabled ")
-		f.wantInstalled(trainingTime, "a  @ disabled b  @ disabled c  @ ")
+		f.checkInstalled(0, "a  @ disabled b  @ disabled ")
+		f.checkInstalled(trainingTime, "a  @ disabled b  @ disabled c  @ ")
 	})
 }
 
-func TestViewBuilder_TrainsACatalogueThatChangesAllTheTime(t *testing.T) {
+func TestViewBuilder_TrainsUnderConstantChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, 0)
 		f.Update(version(t, [3]string{"a", "one", "1"}))
-		f.wantInstalled(0, "a one @1 ")
+		f.checkInstalled(0, "a one @1 ")
 		const step = trainingDelay / 2
 		for i := range int(maxTrainingDelay / step) {
 			f.Update(version(t, [3]string{"a", fmt.Sprint(i), "1"}))
 			advance(step)
 		}
-		f.wantInstalled(0, "a 19 @1 ")
+		f.checkInstalled(0, "a 19 @1 ")
 	})
 }
 
-func TestViewBuilder_SwapsTheFleetWithoutTraining(t *testing.T) {
+func TestViewBuilder_SwapsFleetWithoutTraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
 		f.Update(version(t, [3]string{"a", "one", "1"}))
-		f.wantInstalled(trainingTime, "a one @1 ")
+		f.checkInstalled(trainingTime, "a one @1 ")
 		before := f.view
 		f.Update(version(t, [3]string{"a", "one", "2"}))
-		f.wantInstalled(0, "a one @2 ")
+		f.checkInstalled(0, "a one @2 ")
 		if after := f.view; after.Lexical != before.Lexical || after.Index != before.Index || f.trainings != 1 {
 			t.Errorf("got another model or index after %d trainings, want those of the first", f.trainings)
 		}
 	})
 }
 
-// An agent that registers itself, and brings nothing to learn, is in use at once.
+// A registered agent without new labels or examples is in use at once.
 func TestViewBuilder_AddsRegisteredAgentsWithoutTraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
@@ -239,101 +237,101 @@ func TestViewBuilder_AddsRegisteredAgentsWithoutTraining(t *testing.T) {
 			return s
 		}
 		f.Update(registry(""))
-		f.wantInstalled(trainingTime, "a  @ ")
+		f.checkInstalled(trainingTime, "a  @ ")
 		before := f.view
 		f.Update(registry(contract.AgentActive, "b"))
-		f.wantInstalled(0, "a  @ b  @b ")
+		f.checkInstalled(0, "a  @ b  @b ")
 		joined := f.view
 		if joined.Lexical != before.Lexical || joined.Index == before.Index || len(joined.Live) != 2 {
 			t.Errorf("got the same index, or another model, with %d live states", len(joined.Live))
 		}
 		f.Update(registry(contract.AgentExpired, "b"))
-		f.wantInstalled(0, "a  @ b  @b ")
+		f.checkInstalled(0, "a  @ b  @b ")
 		if f.view.Index != joined.Index || f.view.Fleet.Agent("b").State != contract.AgentExpired {
-			t.Error("the index was built again for another state, or the state was not installed")
+			t.Error("got the index built again for another state, or the state not installed")
 		}
 		f.Update(registry(""))
-		f.wantInstalled(0, "a  @ ")
+		f.checkInstalled(0, "a  @ ")
 		if f.trainings != 1 {
 			t.Errorf("got %d trainings, want 1", f.trainings)
 		}
 	})
 }
 
-// A change of both parts takes effect as a whole: the endpoint of a new version must
-// never be used with the access rules of an older one.
+// A change of both parts takes effect atomically: the endpoint of a new version must never be used
+// with the access rules of an older one.
 func TestViewBuilder_InstallsCatalogueAndFleetTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
 		f.Update(version(t, [3]string{"a", "one", "1"}, [3]string{"gone", "one", "1"}))
-		f.wantInstalled(trainingTime, "a one @1 gone one @1 ")
+		f.checkInstalled(trainingTime, "a one @1 gone one @1 ")
 		f.Update(version(t, [3]string{"a", "two", "2"}, [3]string{"new", "two", "2"}))
-		f.wantInstalled(trainingDelay)
+		f.checkInstalled(trainingDelay)
 		f.Update(version(t, [3]string{"a", "two", "3"}, [3]string{"new", "two", "3"}))
-		f.wantInstalled(trainingTime, "a two @3 new two @3 ")
-		f.wantInstalled(time.Hour)
+		f.checkInstalled(trainingTime, "a two @3 new two @3 ")
+		f.checkInstalled(time.Hour)
 	})
 }
 
-// If the catalogue changes during a training, the trained version is installed with
-// its own fleet, and then the newer version.
-func TestViewBuilder_InstallsATrainedCatalogueWithItsOwnFleet(t *testing.T) {
+// If the catalogue changes during a training, the trained version is installed with its own fleet,
+// and then the newer version.
+func TestViewBuilder_InstallsTrainedCatalogueWithOwnFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
 		f.Update(version(t, [3]string{"a", "one", "1"}))
-		f.wantInstalled(time.Second)
+		f.checkInstalled(time.Second)
 		f.Update(version(t, [3]string{"a", "two", "2"}))
-		f.wantInstalled(trainingTime-time.Second, "a one @1 ")
-		f.wantInstalled(trainingDelay+trainingTime, "a two @2 ")
+		f.checkInstalled(trainingTime-time.Second, "a one @1 ")
+		f.checkInstalled(trainingDelay+trainingTime, "a two @2 ")
 	})
 }
 
-func TestViewBuilder_SwapsTheFleetOfTheCatalogueInUseDuringATraining(t *testing.T) {
+func TestViewBuilder_SwapsFleetDuringTraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
 		f.Update(version(t, [3]string{"a", "one", "1"}))
-		f.wantInstalled(trainingTime, "a one @1 ")
+		f.checkInstalled(trainingTime, "a one @1 ")
 		f.Update(version(t, [3]string{"a", "two", "2"}))
-		f.wantInstalled(trainingDelay + time.Second)
+		f.checkInstalled(trainingDelay + time.Second)
 		f.Update(version(t, [3]string{"a", "one", "3"})) // reverts the catalogue
-		f.wantInstalled(0, "a one @3 ")
-		f.wantInstalled(time.Hour)
+		f.checkInstalled(0, "a one @3 ")
+		f.checkInstalled(time.Hour)
 	})
 }
 
-func TestViewBuilder_TrainsAgainAfterAChangeDuringATraining(t *testing.T) {
+func TestViewBuilder_TrainsAgainAfterChangeDuringTraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
 		f.Update(version(t, [3]string{"a", "one", "1"}))
-		f.wantInstalled(time.Second)
+		f.checkInstalled(time.Second)
 		f.Update(version(t, [3]string{"a", "two", "1"}, [3]string{"b", "two", "1"}))
-		f.wantInstalled(trainingTime-time.Second, "a one @1 ")
-		f.wantInstalled(trainingDelay+trainingTime, "a two @1 b two @1 ")
+		f.checkInstalled(trainingTime-time.Second, "a one @1 ")
+		f.checkInstalled(trainingDelay+trainingTime, "a two @1 b two @1 ")
 	})
 }
 
-func TestViewBuilder_DropsTheModelOfARevertedCatalogue(t *testing.T) {
+func TestViewBuilder_DropsModelOfRevertedCatalogue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
 		one := version(t, [3]string{"a", "one", "1"})
 		f.Update(one)
-		f.wantInstalled(trainingTime, "a one @1 ")
+		f.checkInstalled(trainingTime, "a one @1 ")
 		f.Update(version(t, [3]string{"a", "two", "1"}))
-		f.wantInstalled(trainingDelay + time.Second)
+		f.checkInstalled(trainingDelay + time.Second)
 		f.Update(one)
-		f.wantInstalled(time.Hour)
+		f.checkInstalled(time.Hour)
 
 		f.Update(version(t, [3]string{"a", "two", "1"}))
-		f.wantInstalled(trainingDelay / 2)
+		f.checkInstalled(trainingDelay / 2)
 		f.Update(one) // before the training
-		f.wantInstalled(time.Hour)
+		f.checkInstalled(time.Hour)
 		if f.trainings != 2 {
 			t.Errorf("got %d trainings, want 2", f.trainings)
 		}
 	})
 }
 
-func TestReadiness_StartingWithoutAView(t *testing.T) {
+func TestReadiness_StartingWithoutView(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""))
 	view := s.core.router.View()
 	s.core.router.SetView(nil) // as before the first training
@@ -353,7 +351,7 @@ func TestReadiness_StartingWithoutAView(t *testing.T) {
 		t.Errorf("got %d %+v, want 503, starting, version %s", resp.StatusCode, ready, view.Catalogue.Version)
 	}
 	if status, body := s.post(t.Context(), dryReview); status != http.StatusServiceUnavailable || !strings.Contains(string(body), `"overloaded"`) {
-		t.Errorf("a request: got %d %s, want 503 overloaded", status, body)
+		t.Errorf("request: got %d %s, want 503 overloaded", status, body)
 	}
 	s.core.router.SetView(view)
 	if got := s.get("/readyz"); !strings.Contains(got, `"status":"ready"`) {

@@ -18,21 +18,21 @@ func TestValidate_RejectsInvalidAuthKeys(t *testing.T) {
 		{"algorithm none", key("{ kid: a, alg: none, public_key_file: a.pub }"), `auth.keys[0].alg: must be EdDSA, ES256, RS256 or HS256, got "none"`},
 		{"key without material", key("{ kid: a, alg: EdDSA }"), "auth.keys[0]: name exactly one of"},
 		{"secret_env and secret_file", key("{ kid: a, alg: HS256, secret_env: A, secret_file: b }"), "auth.keys[0]: name exactly one of"},
-		{"a secret for EdDSA", key("{ kid: a, alg: EdDSA, secret_env: A }"), "HS256 takes secret_env or secret_file"},
-		{"a public key for HS256", key("{ kid: a, alg: HS256, public_key_file: a.pub }"), "HS256 takes secret_env or secret_file"},
-		{"an issuer without a name", issuer("{ jwks_url: \"https://idp.example\" }"), "auth.issuers[0].issuer: must not be empty"},
+		{"secret for EdDSA", key("{ kid: a, alg: EdDSA, secret_env: A }"), "HS256 takes secret_env or secret_file"},
+		{"public key for HS256", key("{ kid: a, alg: HS256, public_key_file: a.pub }"), "HS256 takes secret_env or secret_file"},
+		{"issuer without a name", issuer("{ jwks_url: \"https://idp.example\" }"), "auth.issuers[0].issuer: must not be empty"},
 		{"keys over plain http", issuer("{ issuer: i, jwks_url: \"http://idp.example/keys\" }"), "use https"},
 		{"relative URL", issuer("{ issuer: i, jwks_url: keys.json }"), "is not an absolute https URL"},
 		{"password in a URL", issuer("{ issuer: i, jwks_url: \"https://u:p@idp.example\" }"), "must not contain a user name or password"},
 		{"certificate without key", "tls: { cert_file: a.crt }\n", "cert_file and key_file belong together"},
-		{"listening outside without tokens", "listen: 0.0.0.0:8080\n", "or set auth.mode jwt"},
+		{"public listener without tokens", "listen: 0.0.0.0:8080\n", "or set auth.mode jwt"},
 		{"rate is not a number", "limits: { classify: { rps: often } }\n", `limits.classify.rps: "often" is not auto`},
-		{"a negative rate", "limits: { classify: { rps: -1 } }\n", "limits.classify.rps"},
+		{"negative rate", "limits: { classify: { rps: -1 } }\n", "limits.classify.rps"},
 		{"burst 0", "limits: { fallback_answer: { burst: 0 } }\n", "limits.fallback_answer.burst: must be from 1 to 1000000, got 0"},
-		{"a negative budget", "limits: { llm_tokens_per_hour: -1 }\n", "limits.llm_tokens_per_hour"},
+		{"negative budget", "limits: { llm_tokens_per_hour: -1 }\n", "limits.llm_tokens_per_hour"},
 		{"budget below one call", "limits: { llm_tokens_per_hour: 300 }\n", "so the model would never be asked"},
 		{"not a range", "dispatch: { allow_private: [everything] }\n", `dispatch.allow_private: "everything" is not a range`},
-		{"an address within a range", "dispatch: { allow_private: [10.1.2.3/16] }\n", "the range is 10.1.0.0/16"},
+		{"host bits in a range", "dispatch: { allow_private: [10.1.2.3/16] }\n", "the range is 10.1.0.0/16"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg, err := Load(writeFile(t, "caprouter.yaml", tc.content), noEnv)
@@ -59,6 +59,6 @@ func TestValidate_RejectsInvalidAuthKeys(t *testing.T) {
 		}
 	}
 	if _, err := Load(writeFile(t, "caprouter.yaml", "listen: 127.0.0.1:0\n"), func(name string) (string, bool) { return "x", name == "CAPROUTER_AUTH_KEYS" }); err == nil || !strings.Contains(err.Error(), "CAPROUTER_AUTH_KEYS: a list of sections can only be written in the file") {
-		t.Errorf("a list of sections in the environment: got %v", err)
+		t.Errorf("sections in an environment variable: got %v", err)
 	}
 }

@@ -51,7 +51,7 @@ func writeFile(t *testing.T, name, content string) string {
 	return path
 }
 
-// findings diagnoses the configuration and returns what it came to, by check.
+// findings diagnoses the configuration and returns the findings by check.
 func findings(t *testing.T, cfg config.Config, lookup func(string) (string, bool)) map[string]Finding {
 	t.Helper()
 	all := map[string]Finding{}
@@ -67,15 +67,15 @@ func diagnosable(t *testing.T, registry string) config.Config {
 	return cfg
 }
 
-// TestRun_LeavesNoFiles: a directory that is there gets no key, and one
-// that is not is not made.
+// TestRun_LeavesNoFiles: no key is created in an existing directory, and a missing directory
+// is not created.
 func TestRun_LeavesNoFiles(t *testing.T) {
 	cfg := diagnosable(t, modelRegistry)
 	if f := findings(t, cfg, noEnv)["data directory"]; f.Level != LevelOK {
-		t.Errorf("got %+v for a directory that serve will make, want ok", f)
+		t.Errorf("missing directory: got %+v, want ok", f)
 	}
 	if _, err := os.Stat(cfg.DataDir); err == nil {
-		t.Error("the data directory was made")
+		t.Error("got the data directory created, want it missing")
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestRun_LeavesNoFiles(t *testing.T) {
 	}
 }
 
-// TestRun_FailsOnUnusableDataDir: serve would not get as far as that.
+// TestRun_FailsOnUnusableDataDir checks directories with which serve does not start.
 func TestRun_FailsOnUnusableDataDir(t *testing.T) {
 	root := t.TempDir()
 	file := filepath.Join(root, "afile")
@@ -121,7 +121,7 @@ func TestRun_FailsOnUnusableDataDir(t *testing.T) {
 			s, err := app.Start(t.Context(), cfg, app.Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
 			if err == nil {
 				_ = s.Wait()
-				t.Fatal("serve starts there")
+				t.Fatal("got serve started, want an error")
 			}
 			if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "--data-dir") && !strings.Contains(err.Error(), file) {
 				t.Errorf("got %q, want one line with the fix", err)
@@ -130,8 +130,8 @@ func TestRun_FailsOnUnusableDataDir(t *testing.T) {
 	}
 }
 
-// TestRun_ReportsLockedDataDir: a second router on it would not start; the one that
-// runs on it is looked at all the same.
+// TestRun_ReportsLockedDataDir: a second router would not start with the directory; the
+// running one is diagnosed with a warning.
 func TestRun_ReportsLockedDataDir(t *testing.T) {
 	cfg := diagnosable(t, modelRegistry)
 	ctx, stop := context.WithCancel(t.Context())
@@ -152,11 +152,11 @@ func TestRun_ReportsLockedDataDir(t *testing.T) {
 	}
 	cfg.Listen = s.Addr()
 	if f := findings(t, cfg, noEnv)["data directory"]; f.Level != LevelWarn || !strings.Contains(f.Fix, s.Addr()) {
-		t.Errorf("got %+v beside the router that has it, want a warning", f)
+		t.Errorf("running router: got %+v, want a warning", f)
 	}
 }
 
-// TestRun_Webhook holds what is said to what Start does.
+// TestRun_Webhook compares the finding with the result of Start.
 func TestRun_Webhook(t *testing.T) {
 	const enough = "0123456789abcdef01234567"
 	for name, tt := range map[string]struct {
@@ -164,17 +164,17 @@ func TestRun_Webhook(t *testing.T) {
 		plain       bool
 		level       string
 	}{
-		"nobody":                 {level: LevelOK},
-		"signed":                 {url: "https://hooks.example/x", secret: enough, level: LevelOK},
-		"signed as Standard":     {url: "https://hooks.example/x", secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", level: LevelOK},
-		"this machine":           {url: "http://127.0.0.1:1/x", secret: enough, level: LevelOK},
-		"no secret":              {url: "https://hooks.example/x", level: LevelFail},
-		"short":                  {url: "https://hooks.example/x", secret: enough[1:], level: LevelFail},
-		"short behind its base":  {url: "https://hooks.example/x", secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZg==", level: LevelFail},
-		"not base64":             {url: "https://hooks.example/x", secret: "whsec_?", level: LevelFail},
-		"in clear text":          {url: "http://hooks.example/x", secret: enough, level: LevelFail},
-		"in clear text, allowed": {url: "http://hooks.example/x", secret: enough, plain: true, level: LevelOK},
-		"password":               {url: "https://a:b@hooks.example/x", secret: enough, level: LevelFail},
+		"no webhook":                     {level: LevelOK},
+		"secret":                         {url: "https://hooks.example/x", secret: enough, level: LevelOK},
+		"Standard Webhooks secret":       {url: "https://hooks.example/x", secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", level: LevelOK},
+		"loopback":                       {url: "http://127.0.0.1:1/x", secret: enough, level: LevelOK},
+		"no secret":                      {url: "https://hooks.example/x", level: LevelFail},
+		"short secret":                   {url: "https://hooks.example/x", secret: enough[1:], level: LevelFail},
+		"short Standard Webhooks secret": {url: "https://hooks.example/x", secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZg==", level: LevelFail},
+		"not base64":                     {url: "https://hooks.example/x", secret: "whsec_?", level: LevelFail},
+		"plain HTTP":                     {url: "http://hooks.example/x", secret: enough, level: LevelFail},
+		"plain HTTP, allowed":            {url: "http://hooks.example/x", secret: enough, plain: true, level: LevelOK},
+		"password":                       {url: "https://a:b@hooks.example/x", secret: enough, level: LevelFail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := diagnosable(t, modelRegistry)
@@ -230,17 +230,17 @@ func TestRun_Model(t *testing.T) {
 			}
 			wrongKey := func(string) (string, bool) { return "another-key", true }
 			if got := findings(t, cfg, wrongKey)["model"]; got.Level != LevelFail || !strings.Contains(got.Fix, cfg.LLM.KeyEnv()) || strings.Contains(fmt.Sprint(got), "another-key") {
-				t.Errorf("got %+v for a wrong key, want a failure that names the variable and not the key", got)
+				t.Errorf("wrong key: got %+v, want a failure with the variable and without the key", got)
 			}
 			cfg.LLM.Model = "no-such-model"
 			if got := findings(t, cfg, modelEnv)["model"]; got.Level != LevelFail || !strings.Contains(got.Fix, "llm.model") {
-				t.Errorf("got %+v for a model the server does not have, want a failure that names llm.model", got)
+				t.Errorf("unknown model: got %+v, want a failure that names llm.model", got)
 			}
 		})
 	}
 }
 
-// A key that is not set is reported as that, not as a wrong key.
+// An unset key is reported as unset, not as wrong.
 func TestRun_ReportsUnsetKey(t *testing.T) {
 	cfg := diagnosable(t, modelRegistry)
 	cfg.LLM.Provider, cfg.LLM.Model = config.ProviderOpenAI, "m"
@@ -251,12 +251,12 @@ func TestRun_ReportsUnsetKey(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI})
 	useModel(&cfg, config.ProviderOpenAI, model)
 	if got := findings(t, cfg, noEnv)["model"]; got.Level != LevelFail || !strings.Contains(got.Detail, unset) || got.Fix != "set the variable OPENAI_API_KEY" {
-		t.Errorf("got %+v of a server that needs a key, want a failure because %s", got, unset)
+		t.Errorf("server that needs a key: got %+v, want a failure because %s", got, unset)
 	}
 	local := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, NoKey: true})
 	useModel(&cfg, config.ProviderOpenAI, local)
 	if got := findings(t, cfg, noEnv)["model"]; got.Level != LevelOK || !strings.Contains(got.Detail, "no key is sent, because "+unset) {
-		t.Errorf("got %+v of a server that needs no key, want ok without a key", got)
+		t.Errorf("server that needs no key: got %+v, want ok without a key", got)
 	}
 }
 
@@ -274,8 +274,8 @@ func TestProbeModel(t *testing.T) {
 		level       string
 		detail, fix string
 	}{
-		{"a good reply", nil, "", LevelOK, fakellm.ValidIntent, ""},
-		{"no support of json_schema", refusesSchema, "", LevelFail, "set llm.response_format: json_object", "read the server's text"},
+		{"valid reply", nil, "", LevelOK, fakellm.ValidIntent, ""},
+		{"json_schema not supported", refusesSchema, "", LevelFail, "set llm.response_format: json_object", "read the server's text"},
 		{"json_object instead", refusesSchema, "json_object", LevelOK, fakellm.ValidIntent, ""},
 		{"json_schema ignored", fakellm.Always(fakellm.Text("It is a code review.")), "", LevelFail, "llm_invalid_json", "llm.response_format: json_object"},
 		{"another intent", fakellm.Always(fakellm.Text(`{"intent":"unknown","domains":[],"subtasks":[],"confidence":0.9}`)), "", LevelWarn, "is unknown", "larger model"},
@@ -290,13 +290,13 @@ func TestProbeModel(t *testing.T) {
 				t.Errorf("got %+v, want %s with detail %q and fix %q", got, tc.level, tc.detail, tc.fix)
 			}
 			if strings.Contains(fmt.Sprint(got), fakellm.APIKey) {
-				t.Errorf("%+v contains the key", got)
+				t.Errorf("got the key in %+v", got)
 			}
 		})
 	}
 	cfg := diagnosable(t, modelRegistry)
 	if got := ProbeModel(t.Context(), cfg, app.Options{LookupEnv: noEnv}); got.Level != LevelSkip {
-		t.Errorf("got %+v without a model, want skip", got)
+		t.Errorf("no model: got %+v, want skip", got)
 	}
 }
 
@@ -306,10 +306,10 @@ func TestRun_Store(t *testing.T) {
 		level  string
 		fix    string
 	}{
-		"embedded":      {func(*config.Config) {}, LevelOK, ""},
-		"synced later":  {func(c *config.Config) { c.Store.Sync = "100ms" }, LevelWarn, "store.sync"},
-		"on a server":   {func(c *config.Config) { c.Store.URL = "nats://127.0.0.1:4222" }, LevelWarn, "sync_interval"},
-		"audit at will": {func(c *config.Config) { c.Audit.Required = false }, LevelWarn, "audit.required"},
+		"embedded":           {func(*config.Config) {}, LevelOK, ""},
+		"delayed sync":       {func(c *config.Config) { c.Store.Sync = "100ms" }, LevelWarn, "store.sync"},
+		"store server":       {func(c *config.Config) { c.Store.URL = "nats://127.0.0.1:4222" }, LevelWarn, "sync_interval"},
+		"audit log optional": {func(c *config.Config) { c.Audit.Required = false }, LevelWarn, "audit.required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config.Default()
@@ -334,22 +334,22 @@ func TestRun_CallersAndTLS(t *testing.T) {
 		detail string
 	}{
 		{"none", func(*config.Config) {}, "callers", LevelOK, "auth.mode is none"},
-		{"none, although agents serve tenants", func(c *config.Config) {
+		{"no authentication, agents of tenants", func(c *config.Config) {
 			c.Registry.File = writeFile(t, "capabilities.yaml", "clients:\n  rights_agent: {match: {intent: [license]}, requires: {tenants: [lisboa]}}\n")
 		}, "callers", LevelWarn, "rights_agent is for named tenants, and the local caller has none"},
 		{"own tokens", func(c *config.Config) { c.Auth.Mode = config.AuthJWT }, "callers", LevelOK, "tokens of 0 keys and 0 issuers, and of caprouter token"},
-		{"a good key", func(c *config.Config) {
+		{"valid key", func(c *config.Config) {
 			c.Auth.Mode, c.Auth.Keys = config.AuthJWT, []config.Key{{KID: "a", Alg: "HS256", SecretEnv: "GOOD"}}
 		}, "callers", LevelOK, "tokens of 1 key"},
-		{"a weak key", func(c *config.Config) {
+		{"weak key", func(c *config.Config) {
 			c.Auth.Mode, c.Auth.Keys = config.AuthJWT, []config.Key{{KID: "a", Alg: "HS256", SecretEnv: "WEAK"}}
 		}, "callers", LevelFail, "auth.keys[0] (a)"},
-		{"two keys of a name", func(c *config.Config) {
+		{"two keys with one name", func(c *config.Config) {
 			key := config.Key{KID: "a", Alg: "HS256", SecretEnv: "GOOD"}
 			c.Auth.Mode, c.Auth.Keys = config.AuthJWT, []config.Key{key, key}
 		}, "callers", LevelFail, "two keys have the kid"},
-		{"plain http here", func(*config.Config) {}, "tls", LevelOK, "on this machine only"},
-		{"plain http anywhere", func(c *config.Config) { c.Auth.Mode, c.Listen = config.AuthJWT, "0.0.0.0:0" }, "tls", LevelWarn, "clear text"},
+		{"plain HTTP on loopback", func(*config.Config) {}, "tls", LevelOK, "on this machine only"},
+		{"plain HTTP on every interface", func(c *config.Config) { c.Auth.Mode, c.Listen = config.AuthJWT, "0.0.0.0:0" }, "tls", LevelWarn, "clear text"},
 		{"no certificate", func(c *config.Config) { c.TLS = config.TLS{CertFile: "/none", KeyFile: "/none"} }, "tls", LevelFail, "/none"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -365,7 +365,7 @@ func TestRun_CallersAndTLS(t *testing.T) {
 	}
 }
 
-// TestRun_MCP: the file is loaded as serve loads it, and no server is started.
+// TestRun_MCP: the file is loaded as by serve, and no server is started.
 func TestRun_MCP(t *testing.T) {
 	const agent = modelRegistry + "  weather_agent: {match: {intent: [forecast], domains: [weather]}, endpoint: {protocol: mcp, action: weather.query}}\n"
 	self, err := os.Executable()
@@ -374,19 +374,19 @@ func TestRun_MCP(t *testing.T) {
 	}
 	good := fmt.Sprintf(`{"servers": [{"id": "weather", "command": %q}, {"id": "other", "url": "http://127.0.0.1:1/"}]}`, self)
 	for name, tt := range map[string]struct {
-		registry, file string // file "" = there is none
+		registry, file string // file "" = none
 		level, detail  string
 	}{
-		"a valid file":       {agent, good, LevelOK, "mcp.json: 2 servers"},
-		"none":               {modelRegistry, "", LevelSkip, "there is no mcp.json"},
-		"an invalid file":    {modelRegistry, `{"servers": [{"id": "a"}]}`, LevelFail, `server "a" needs a url`},
-		"a variable":         {modelRegistry, `{"servers": [{"id": "a", "url": "http://h/${NOT_SET}"}]}`, LevelWarn, `server "a" is blocked: environment variable NOT_SET is not set`},
-		"a command":          {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program"}]}`, LevelWarn, `"no-such-program" of server "a" is not found`},
-		"a relative command": {modelRegistry, `{"servers": [{"id": "a", "command": "./no-such-program", "cwd": "/"}]}`, LevelWarn, `"./no-such-program" of server "a" is not found`},
-		"another PATH":       {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program", "env": {"PATH": "/x"}}]}`, LevelOK, "1 server"},
-		"a disabled server":  {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program", "enabled": false}]}`, LevelOK, "1 server"},
-		"an unknown server":  {agent, `{"servers": [{"id": "wether", "url": "http://h/"}]}`, LevelWarn, "the action weather.query of agent weather_agent is of no server in mcp.json"},
-		"an agent, no file":  {agent, "", LevelWarn, "the action weather.query of agent weather_agent is of no server in mcp.json"},
+		"valid file":           {agent, good, LevelOK, "mcp.json: 2 servers"},
+		"no file":              {modelRegistry, "", LevelSkip, "there is no mcp.json"},
+		"invalid file":         {modelRegistry, `{"servers": [{"id": "a"}]}`, LevelFail, `server "a" needs a url`},
+		"unset variable":       {modelRegistry, `{"servers": [{"id": "a", "url": "http://h/${NOT_SET}"}]}`, LevelWarn, `server "a" is blocked: environment variable NOT_SET is not set`},
+		"unknown command":      {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program"}]}`, LevelWarn, `"no-such-program" of server "a" is not found`},
+		"relative command":     {modelRegistry, `{"servers": [{"id": "a", "command": "./no-such-program", "cwd": "/"}]}`, LevelWarn, `"./no-such-program" of server "a" is not found`},
+		"other PATH":           {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program", "env": {"PATH": "/x"}}]}`, LevelOK, "1 server"},
+		"disabled server":      {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program", "enabled": false}]}`, LevelOK, "1 server"},
+		"unknown server":       {agent, `{"servers": [{"id": "wether", "url": "http://h/"}]}`, LevelWarn, "the action weather.query of agent weather_agent is of no server in mcp.json"},
+		"agent without a file": {agent, "", LevelWarn, "the action weather.query of agent weather_agent is of no server in mcp.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := diagnosable(t, tt.registry)
@@ -405,7 +405,7 @@ func TestRun_MCP(t *testing.T) {
 	cfg := diagnosable(t, modelRegistry)
 	cfg.MCP.File = "missing.json"
 	if f := findings(t, cfg, noEnv)["mcp"]; f.Level != LevelFail || !strings.Contains(f.Detail, "missing.json") {
-		t.Errorf("got %+v for a file that is named and missing, want a failure", f)
+		t.Errorf("missing named file: got %+v, want a failure", f)
 	}
 }
 
