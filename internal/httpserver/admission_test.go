@@ -20,7 +20,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// sendHalf opens a connection and sends a request whose body never ends.
+// sendHalf opens a connection and sends a request whose body does not end.
 func sendHalf(t *testing.T, srv *testServer, path string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", srv.addr)
@@ -52,16 +52,16 @@ func TestAdmission_SlowBodiesHoldNoPermit(t *testing.T) {
 	}
 	for range 5 {
 		if got := srv.send(t, "POST", "/work", "{}"); got.StatusCode != http.StatusOK {
-			t.Errorf("beside slow bodies: got %d %s, want 200", got.StatusCode, got.body)
+			t.Errorf("got %d %s while slow bodies arrive, want 200", got.StatusCode, got.body)
 		}
 	}
 	if n := srv.admission.inFlight(); n != 0 {
-		t.Errorf("slow bodies hold %d permits, want 0", n)
+		t.Errorf("got %d permits held by slow bodies, want 0", n)
 	}
 	if err := srv.stop(); err != nil {
-		t.Errorf("got %v from Serve, want nil: no request was received completely", err)
+		t.Errorf("Serve: got %v, want nil, because no request was received completely", err)
 	}
-	testkit.Eventually(t, "the handlers release the memory of bodies", func() bool { return srv.requestMemory.bytes() == 0 })
+	testkit.Eventually(t, "the memory of the bodies is released", func() bool { return srv.requestMemory.bytes() == 0 })
 }
 
 // stuckWriter blocks the first write until it is released.
@@ -76,8 +76,8 @@ func (w *stuckWriter) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// TestAdmission_SlowReadersHoldNoPermit, unless the responses being written
-// already hold too much memory.
+// TestAdmission_SlowReadersHoldNoPermit: a response that is being written holds no permit, unless
+// such responses use too much memory.
 func TestAdmission_SlowReadersHoldNoPermit(t *testing.T) {
 	s := newServer(t, Config{MaxInFlight: 1}, &fakeAPI{})
 	for _, tc := range []struct{ reserved, permits int64 }{{0, 0}, {maxResponseMemory, 1}} {
@@ -90,12 +90,12 @@ func TestAdmission_SlowReadersHoldNoPermit(t *testing.T) {
 		}()
 		testkit.WaitClosed(t, w.writing)
 		if got := s.admission.inFlight(); got != tc.permits {
-			t.Errorf("with %d bytes reserved: a slow reader holds %d permits, want %d", tc.reserved, got, tc.permits)
+			t.Errorf("%d bytes reserved: got %d permits held by a slow reader, want %d", tc.reserved, got, tc.permits)
 		}
 		close(w.release)
 		testkit.WaitClosed(t, served)
 		if w.Code != http.StatusOK || s.runningRequests() != 0 || s.responseMemory.bytes() != tc.reserved {
-			t.Errorf("afterwards: got %d, %d running, %d bytes reserved", w.Code, s.runningRequests(), s.responseMemory.bytes())
+			t.Errorf("after the release: got %d, %d running, %d bytes reserved", w.Code, s.runningRequests(), s.responseMemory.bytes())
 		}
 	}
 }
@@ -110,8 +110,8 @@ func (b readRecorder) Read([]byte) (int, error) {
 
 func (readRecorder) Close() error { return nil }
 
-// TestAdmission_ShedsBeforeTokenAndBody: a full server neither verifies the token
-// nor reads the body.
+// TestAdmission_ShedsBeforeTokenAndBody: a full server neither verifies the token nor reads the
+// body.
 func TestAdmission_ShedsBeforeTokenAndBody(t *testing.T) {
 	f, auth := newBlockedAPI(), authFor("s")
 	srv := startServer(t, Config{MaxInFlight: 1, Auth: auth}, &f.fakeAPI)
@@ -125,11 +125,11 @@ func TestAdmission_ShedsBeforeTokenAndBody(t *testing.T) {
 		t.Errorf("got %d with Retry-After %q, want 503 and 1", w.Code, w.Header().Get("Retry-After"))
 	}
 	if read || auth.verified.Load() != verified {
-		t.Errorf("body read: %t, token verified: %t; want neither", read, auth.verified.Load() != verified)
+		t.Errorf("got body read %t, token verified %t; want neither", read, auth.verified.Load() != verified)
 	}
 	close(f.release)
 	if got := testkit.Receive(t, running); got != http.StatusOK {
-		t.Errorf("the admitted request got %d, want 200", got)
+		t.Errorf("admitted request: got %d, want 200", got)
 	}
 }
 
@@ -156,10 +156,10 @@ func TestAdmission_ShedsWhenFull(t *testing.T) {
 	}
 	close(f.release)
 	if a, b := testkit.Receive(t, first), testkit.Receive(t, second); a != 200 || b != 200 {
-		t.Errorf("the admitted requests got %d and %d, want 200", a, b)
+		t.Errorf("admitted requests: got %d and %d, want 200", a, b)
 	}
 	if got := srv.send(t, "GET", "/work", ""); got.StatusCode != http.StatusOK {
-		t.Errorf("afterwards got %d, want 200", got.StatusCode)
+		t.Errorf("after the release: got %d, want 200", got.StatusCode)
 	}
 	if failures := f.failures(); f.inFlight.Load() != 0 || len(failures) != 1 || failures[0] != "overloaded" {
 		t.Errorf("got %d in flight and errors %v, want 0 and one overloaded", f.inFlight.Load(), failures)
@@ -171,15 +171,15 @@ func TestAdmission_HeavyRequestsHaveTheirOwnClass(t *testing.T) {
 	post := func(path string) int { return serve(s, localRequest("POST", path, "{}")).Code }
 	s.admission.classes[ClassHeavy].taken.Store(maxHeavy)
 	if got := post("/heavy"); got != http.StatusServiceUnavailable {
-		t.Errorf("one heavy request too many got %d, want 503", got)
+		t.Errorf("heavy request above the limit: got %d, want 503", got)
 	}
 	if got := post("/work"); got != http.StatusOK {
-		t.Errorf("a request beside them got %d, want 200", got)
+		t.Errorf("other request: got %d, want 200", got)
 	}
 	s.admission.classes[ClassHeavy].taken.Store(0)
 	s.admission.classes[ClassWork].taken.Store(1)
 	if got := post("/heavy"); got != http.StatusOK {
-		t.Errorf("a heavy request on a full server got %d, want 200", got)
+		t.Errorf("heavy request on a full server: got %d, want 200", got)
 	}
 }
 
@@ -191,13 +191,13 @@ func TestAdmission_LimitsMemoryOfBodies(t *testing.T) {
 	}
 	other := limits.Principal{Subject: "other"}
 	if !s.requestMemory.reserveBytes(other, maxRequestMemory) {
-		t.Fatal("an empty budget rejects its own size")
+		t.Fatal("got the size of the whole budget rejected, want it reserved")
 	}
 	if got := post(); got != http.StatusServiceUnavailable {
 		t.Errorf("got %d, want 503", got)
 	}
 	if got := s.requestMemory.bytes(); got != maxRequestMemory {
-		t.Errorf("got %d bytes reserved afterwards, want %d", got, maxRequestMemory)
+		t.Errorf("got %d bytes reserved after the rejection, want %d", got, maxRequestMemory)
 	}
 	s.requestMemory.releaseBytes(other, maxRequestMemory)
 	if got := post(); got != http.StatusOK {
@@ -208,7 +208,7 @@ func TestAdmission_LimitsMemoryOfBodies(t *testing.T) {
 	}
 }
 
-// countdown allows each caller as many requests as left says.
+// countdown is a limiter that permits each caller the number of requests in left.
 type countdown struct{ left map[string]int }
 
 func (l *countdown) Take(c *contract.Caller) (contract.Limit, bool) {
@@ -217,7 +217,7 @@ func (l *countdown) Take(c *contract.Caller) (contract.Limit, bool) {
 	return contract.Limit{Policy: "classify", Quota: 2, Window: 1500 * time.Millisecond, Remaining: max(left-1, 0), Reset: 2400 * time.Millisecond}, left > 0
 }
 
-func TestServer_AppliesRateLimitBeforeReadingTheBody(t *testing.T) {
+func TestServer_AppliesRateLimitBeforeReadingBody(t *testing.T) {
 	auth := authFor("s")
 	srv := startServer(t, Config{Auth: auth}, &fakeAPI{limit: &countdown{map[string]int{"s": 1, "other": 1}}})
 	got := srv.send(t, "POST", "/work", "{}")
@@ -229,22 +229,22 @@ func TestServer_AppliesRateLimitBeforeReadingTheBody(t *testing.T) {
 		t.Errorf("got %d %s, Retry-After %q, RateLimit %q", got.StatusCode, got.body, got.Header.Get("Retry-After"), got.Header.Get("RateLimit"))
 	}
 	if got := srv.send(t, "GET", "/work", ""); got.StatusCode != http.StatusOK || got.Header.Get("RateLimit") != "" {
-		t.Errorf("a route without a limit: got %d with RateLimit %q", got.StatusCode, got.Header.Get("RateLimit"))
+		t.Errorf("route without a limit: got %d with RateLimit %q", got.StatusCode, got.Header.Get("RateLimit"))
 	}
 	read := false
 	r := localRequest(http.MethodPost, "/work", "")
 	r.Body, r.ContentLength = readRecorder{&read}, 10
 	if w := serve(srv.Server, r); w.Code != 429 || read {
-		t.Errorf("got %d and the body was read: %t, want 429 before it is", w.Code, read)
+		t.Errorf("got %d and body read %t, want 429 and an unread body", w.Code, read)
 	}
 	auth.caller.Subject = "other"
 	if got := srv.send(t, "POST", "/work", "{}"); got.StatusCode != http.StatusOK {
-		t.Errorf("another caller got %d, want 200", got.StatusCode)
+		t.Errorf("another caller: got %d, want 200", got.StatusCode)
 	}
 }
 
-// TestAdmission_ReservesPermitsForOtherCallers: one caller with many long requests
-// leaves permits for others; alone it gets most of them.
+// TestAdmission_ReservesPermitsForOtherCallers: one caller with many long requests leaves permits
+// for others; without other callers it gets most of them.
 func TestAdmission_ReservesPermitsForOtherCallers(t *testing.T) {
 	a := newAdmissionController(&Config{MaxInFlight: 80, Meter: discardMeter{}}, true)
 	acquire := func(subject string) (admissionPermit, bool) {
@@ -258,12 +258,12 @@ func TestAdmission_ReservesPermitsForOtherCallers(t *testing.T) {
 		}
 	}
 	if len(held) != 70 {
-		t.Errorf("alone, one caller gets %d of 80 permits, want 70", len(held))
+		t.Errorf("got %d of 80 permits for a single caller, want 70", len(held))
 	}
 	for i := range 10 {
 		p, ok := acquire("other")
 		if !ok {
-			t.Errorf("request %d of another caller was shed", i)
+			t.Errorf("got request %d of another caller shed", i)
 		}
 		held = append(held, p)
 	}
@@ -275,11 +275,11 @@ func TestAdmission_ReservesPermitsForOtherCallers(t *testing.T) {
 		p.release() // has no effect
 	}
 	if a.inFlight() != 0 || len(a.shares[ClassWork].held) != 0 {
-		t.Errorf("afterwards %d permits and the shares of %d callers are held", a.inFlight(), len(a.shares[ClassWork].held))
+		t.Errorf("after the release: got %d permits and the shares of %d callers held", a.inFlight(), len(a.shares[ClassWork].held))
 	}
 }
 
-// The callers of one tenant share what one caller may hold: a tenant may have any number
+// The limit of one caller applies to all callers of a tenant, because a tenant may have any number
 // of them.
 func TestAdmission_ReservesPermitsForOtherTenants(t *testing.T) {
 	a := newAdmissionController(&Config{MaxInFlight: 80, MaxReaders: 80, Meter: discardMeter{}}, true)
@@ -293,8 +293,8 @@ func TestAdmission_ReservesPermitsForOtherTenants(t *testing.T) {
 	}
 }
 
-// TestPermitShares: a caller that holds few permits is admitted while there is
-// one, and the count per caller is exact.
+// TestPermitShares: a caller with few permits is admitted as long as one is free, and the count for
+// each caller is exact.
 func TestPermitShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 40).Draw(t, "limit")
@@ -313,7 +313,7 @@ func TestPermitShares(t *testing.T) {
 			}
 			ok := s.acquire(p, taken+1 > limit-limit/8, limit/2)
 			if want := held[p] < limit/2 || taken+1 <= limit-limit/8; ok != want {
-				t.Fatalf("%s holds %d of %d, %d are taken: got %t", p.Subject, held[p], limit, taken, ok)
+				t.Fatalf("%s holds %d of %d with %d taken: got admitted %t", p.Subject, held[p], limit, taken, ok)
 			}
 			if ok {
 				held[p]++
@@ -334,7 +334,7 @@ func (b *memoryBudget) bytes() int64 {
 	return b.used
 }
 
-// TestMemoryBudget: no owner uses the budget alone, and the count is exact.
+// TestMemoryBudget: no owner can use the whole budget, and the count is exact.
 func TestMemoryBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newMemoryBudget(100, 40)
@@ -352,7 +352,7 @@ func TestMemoryBudget(t *testing.T) {
 			}
 			fits := total+n <= b.limit && held[p]+n <= b.limitPerOwner
 			if b.reserveBytes(p, n) != fits {
-				t.Fatalf("%d bytes for %s, who holds %d of %d: got %t", n, p.Subject, held[p], total, !fits)
+				t.Fatalf("%d bytes for %s, which holds %d of %d: got reserved %t", n, p.Subject, held[p], total, !fits)
 			}
 			if fits {
 				held[p] += n
@@ -378,7 +378,7 @@ func (tenantAuth) Verify(_ context.Context, token string) (*contract.Caller, err
 	return &contract.Caller{Tenant: tenant, Subject: subject, Scopes: []string{"work"}}, nil
 }
 
-// heldBody is a body whose end does not arrive before it is released.
+// heldBody is a body that ends when it is released.
 type heldBody struct {
 	io.Reader
 	read    chan<- struct{} // receives a value when the text was read
@@ -394,9 +394,9 @@ func (b *heldBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The callers of a tenant, or a caller without one, use one share of the memory for
-// bodies, however many they are. Others are served meanwhile.
-func TestServer_OneTenantDoesNotUseAllMemory(t *testing.T) {
+// All callers of a tenant, or a caller without a tenant, use one share of the memory for bodies.
+// Others are served meanwhile.
+func TestServer_LimitsMemoryOfTenant(t *testing.T) {
 	s := newServer(t, Config{Auth: tenantAuth{}}, &fakeAPI{})
 	request := func(token string, body io.Reader) *http.Request {
 		r := localRequest(http.MethodPost, "/work", "")
@@ -416,14 +416,14 @@ func TestServer_OneTenantDoesNotUseAllMemory(t *testing.T) {
 			case code := <-codes:
 				rejected = code
 			case <-time.After(testkit.Patience):
-				t.Fatal("the server does not read the body")
+				t.Fatal("got the body unread")
 			}
 		}
 		if got := s.requestMemory.bytes(); rejected != http.StatusServiceUnavailable || got > maxRequestMemory/memoryShares {
 			t.Errorf("%s: got status %d after %d bodies with %d bytes, want 503 within a share of the memory", greedy, rejected, n, got)
 		}
 		if got := serve(s, request("other/alice", strings.NewReader(text))).Code; got != http.StatusOK {
-			t.Errorf("beside %s: got %d for another tenant, want 200", greedy, got)
+			t.Errorf("while %s uses its share: got %d for another tenant, want 200", greedy, got)
 		}
 		close(release)
 		for range n - 1 {

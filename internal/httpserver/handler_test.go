@@ -51,14 +51,15 @@ func TestServer_HostMustBeLoopbackWithoutAuthentication(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.host, func(t *testing.T) {
 			if got := isLoopbackHost(c.host); got != c.ok {
-				t.Errorf("isLoopbackHost(%q) = %t, want %t", c.host, got, c.ok)
+				t.Errorf("isLoopbackHost(%q): got %t, want %t", c.host, got, c.ok)
 			}
 			r := localRequest(http.MethodGet, "/health", "")
 			r.Host = c.host
 			if w := serve(local, r); (w.Code == 200) != c.ok || (w.Code == 403) == c.ok {
-				t.Errorf("got %d, want it accepted: %t", w.Code, c.ok)
+				t.Errorf("got %d, want accepted %t", w.Code, c.ok)
 			}
-			// With authentication a token is needed, which a rebound page does not have.
+			// With authentication a token is required, which a page cannot have after DNS
+			// rebinding.
 			if w := serve(authenticated, r); w.Code != 200 {
 				t.Errorf("with authentication: got %d, want 200", w.Code)
 			}
@@ -73,9 +74,9 @@ func TestServer_RejectsCrossOriginRequests(t *testing.T) {
 		headers []string
 		status  int
 	}{
-		{"no browser", nil, 200},
+		{"no browser headers", nil, 200},
 		{"same origin", []string{"Sec-Fetch-Site", "same-origin"}, 200},
-		{"typed in", []string{"Sec-Fetch-Site", "none"}, 200},
+		{"entered by the user", []string{"Sec-Fetch-Site", "none"}, 200},
 		{"same origin by Origin", []string{"Origin", "http://" + srv.addr}, 200},
 		{"cross site", []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{"same site", []string{"Sec-Fetch-Site", "same-site"}, 403},
@@ -96,8 +97,7 @@ func TestServer_RejectsCrossOriginRequests(t *testing.T) {
 	}
 }
 
-// TestServer_AcceptsOneBearerTokenOnly: no other form of credentials reaches the
-// Authenticator.
+// TestServer_AcceptsOneBearerTokenOnly: no other credentials reach the Authenticator.
 func TestServer_AcceptsOneBearerTokenOnly(t *testing.T) {
 	auth := authFor("s")
 	s := newServer(t, Config{Auth: auth}, &fakeAPI{})
@@ -107,7 +107,7 @@ func TestServer_AcceptsOneBearerTokenOnly(t *testing.T) {
 		return serve(s, r)
 	}
 	if w := get("/work", "bEaReR t"); w.Code != 200 {
-		t.Errorf("the scheme in mixed case: got %d, want 200", w.Code)
+		t.Errorf("scheme in mixed case: got %d, want 200", w.Code)
 	}
 	verified := auth.verified.Load()
 	for name, values := range map[string][]string{
@@ -120,10 +120,10 @@ func TestServer_AcceptsOneBearerTokenOnly(t *testing.T) {
 		}
 	}
 	if w := get("/work?access_token=t"); w.Code != 401 {
-		t.Errorf("a token in the query: got %d, want 401", w.Code)
+		t.Errorf("token in the query: got %d, want 401", w.Code)
 	}
 	if n := auth.verified.Load(); n != verified {
-		t.Errorf("%d of them were verified, want none", n-verified)
+		t.Errorf("got %d of them verified, want none", n-verified)
 	}
 }
 
@@ -142,14 +142,14 @@ func TestBearerToken(t *testing.T) {
 	}
 	for _, c := range cases {
 		if got := BearerToken(http.Header{"Authorization": c.values}); got != c.want {
-			t.Errorf("BearerToken(%q) = %q, want %q", c.values, got, c.want)
+			t.Errorf("BearerToken(%q): got %q, want %q", c.values, got, c.want)
 		}
 	}
 }
 
-// TestRejectToken_QuotesTheReason: the message of the error must not end the
-// quoted string in the header.
-func TestRejectToken_QuotesTheReason(t *testing.T) {
+// TestRejectToken_QuotesReason: the message of the error must not end the quoted string in the
+// header.
+func TestRejectToken_QuotesReason(t *testing.T) {
 	c := &Context{responseWriter: responseWriter{writer: httptest.NewRecorder()}}
 	err := &contract.Error{Code: contract.CodeUnauthenticated, Message: "it said \"no\\\"\r\nX-Evil: é and ended"}
 	if got := c.RejectToken(err); got != error(err) {
@@ -161,7 +161,7 @@ func TestRejectToken_QuotesTheReason(t *testing.T) {
 	}
 }
 
-func TestServer_BodyThatCannotBeRead(t *testing.T) {
+func TestServer_RejectsUnreadableBody(t *testing.T) {
 	cases := []struct {
 		name   string
 		err    error
@@ -182,10 +182,10 @@ func TestServer_BodyThatCannotBeRead(t *testing.T) {
 				t.Errorf("got %d %s, want 400 and %q", w.Code, w.Body, c.detail)
 			}
 			if w.Header().Get("Connection") != "close" {
-				t.Error("the connection stays open, want it closed")
+				t.Error("got the connection open, want it closed")
 			}
 			if f.handled.Load() != 0 {
-				t.Error("the handler was called")
+				t.Error("got a call of the handler, want none")
 			}
 		})
 	}
@@ -206,14 +206,14 @@ func TestServer_LimitsBodySize(t *testing.T) {
 	}
 }
 
-func TestServer_AccessLogHasNoTextOfTheCaller(t *testing.T) {
+func TestServer_AccessLogHasNoCallerText(t *testing.T) {
 	log := &testkit.LogBuffer{}
 	s := newServer(t, Config{Logger: log.Logger()}, &fakeAPI{})
 	serve(s, localRequest("POST", "/work", `{"prompt":"canary one"}`))
 	serve(s, localRequest("GET", "/canary-three?q=canary-four", ""))
 	got := log.String()
 	if strings.Contains(got, "canary") {
-		t.Errorf("text of the caller is in the log: %s", got)
+		t.Errorf("got text of the caller in the log: %s", got)
 	}
 	lines := strings.Split(strings.TrimSpace(got), "\n")
 	if len(lines) != 2 {
@@ -226,7 +226,7 @@ func TestServer_AccessLogHasNoTextOfTheCaller(t *testing.T) {
 	}
 }
 
-func TestServer_ReleasesPermitsHoweverRequestsEnd(t *testing.T) {
+func TestServer_ReleasesPermitsAfterRequests(t *testing.T) {
 	f := &fakeAPI{work: func(c *Context) error {
 		switch string(c.Body()) {
 		case "panic":
@@ -257,19 +257,19 @@ func TestServer_RecoversFromPanics(t *testing.T) {
 	}
 	for _, want := range []string{got.Header.Get("X-Request-Id"), "a secret", "handler_test.go"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log has no %q: %s", want, log)
+			t.Errorf("got no %q in the log: %s", want, log)
 		}
 	}
 	if again := srv.send(t, "GET", "/health", ""); again.StatusCode != http.StatusOK {
-		t.Errorf("afterwards got %d, want 200", again.StatusCode)
+		t.Errorf("next request: got %d, want 200", again.StatusCode)
 	}
 	if diff := cmp.Diff([]string{"internal"}, f.failures()); diff != "" {
 		t.Errorf("observed errors differ (-want +got):\n%s", diff)
 	}
 }
 
-// TestServer_AbortsConnectionOnPanicAfterFirstByte: a response that is incomplete
-// must not look complete.
+// TestServer_AbortsConnectionOnPanicAfterFirstByte: the client must be able to detect that the
+// response is incomplete.
 func TestServer_AbortsConnectionOnPanicAfterFirstByte(t *testing.T) {
 	log := &testkit.LogBuffer{}
 	s := newServer(t, Config{Logger: log.Logger()}, &fakeAPI{work: func(c *Context) error {

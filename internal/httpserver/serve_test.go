@@ -17,7 +17,7 @@ import (
 // forever is longer than any test.
 const forever = time.Hour
 
-func TestServe_DrainLetsRunningRequestsEnd(t *testing.T) {
+func TestServe_DrainAwaitsRunningRequests(t *testing.T) {
 	f := newBlockedAPI()
 	srv := startServer(t, Config{DrainTimeout: forever}, &f.fakeAPI)
 	running := srv.sendInBackground()
@@ -25,7 +25,7 @@ func TestServe_DrainLetsRunningRequestsEnd(t *testing.T) {
 
 	stopped := make(chan error, 1)
 	go func() { stopped <- srv.stop() }()
-	testkit.Eventually(t, "the listener closes", func() bool {
+	testkit.Eventually(t, "the listener is closed", func() bool {
 		conn, err := net.Dial("tcp", srv.addr)
 		if err == nil {
 			_ = conn.Close()
@@ -37,12 +37,12 @@ func TestServe_DrainLetsRunningRequestsEnd(t *testing.T) {
 	}
 	select {
 	case err := <-stopped:
-		t.Fatalf("Serve returned %v while a request was running", err)
+		t.Fatalf("got Serve return %v while a request was running", err)
 	default:
 	}
 	close(f.release)
 	if got := testkit.Receive(t, running); got != 200 {
-		t.Errorf("the running request got %d, want 200", got)
+		t.Errorf("running request: got %d, want 200", got)
 	}
 	if err := testkit.Receive(t, stopped); err != nil {
 		t.Errorf("Serve: %v", err)
@@ -58,10 +58,10 @@ func TestServe_DrainCancelsRequestsThatDoNotEnd(t *testing.T) {
 		t.Errorf("Serve: %v", err)
 	}
 	if cause := testkit.Receive(t, f.ended); !errors.Is(cause, errShutdown) {
-		t.Errorf("the context ended with %v, want %v", cause, errShutdown)
+		t.Errorf("context: got %v, want %v", cause, errShutdown)
 	}
 	if got := testkit.Receive(t, running); got != 503 {
-		t.Errorf("the request got %d, want 503", got)
+		t.Errorf("request: got %d, want 503", got)
 	}
 }
 
@@ -81,10 +81,10 @@ func TestServe_DrainGivesUpOnRequestsThatIgnoreTheirContext(t *testing.T) {
 	testkit.Receive(t, f.entered)
 	cancel()
 	if err := testkit.Receive(t, served); err == nil || !strings.Contains(err.Error(), "1 requests did not end") {
-		t.Errorf("Serve returned %v, want an error that counts the request", err)
+		t.Errorf("Serve: got %v, want an error with the number of requests", err)
 	}
 	if got := testkit.Receive(t, running); got != 0 {
-		t.Errorf("the request got %d, want a broken connection", got)
+		t.Errorf("request: got %d, want a broken connection", got)
 	}
 	close(f.release)
 }
@@ -98,11 +98,11 @@ func TestServe_RejectsOtherAddressesWithoutAuthentication(t *testing.T) {
 		t.Errorf("got error %v, want one that names loopback addresses", err)
 	}
 	if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("the listener is still open: %v", err)
+		t.Errorf("got the listener still open: %v", err)
 	}
 }
 
-func TestServe_ReturnsErrorOfTheListener(t *testing.T) {
+func TestServe_ReturnsListenerError(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -126,12 +126,11 @@ func TestServer_CancelsRequestWhenCallerDisconnects(t *testing.T) {
 		t.Errorf("got %d, want an aborted request", resp.StatusCode)
 	}
 	if cause := testkit.Receive(t, f.ended); !errors.Is(cause, context.Canceled) {
-		t.Errorf("the context ended with %v, want %v", cause, context.Canceled)
+		t.Errorf("context: got %v, want %v", cause, context.Canceled)
 	}
 }
 
-// sendRaw sends bytes and returns the statuses of the responses, to the end of
-// the connection.
+// sendRaw sends bytes and returns the statuses of the responses, up to the end of the connection.
 func sendRaw(t *testing.T, srv *testServer, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", srv.addr)
@@ -161,8 +160,8 @@ func sendRaw(t *testing.T, srv *testServer, text string) string {
 	}
 }
 
-// TestServer_RejectsAmbiguousFraming: requests that two servers could parse
-// differently are rejected, and no handler gets anything but what was sent.
+// TestServer_RejectsAmbiguousFraming: requests that two servers could parse differently are
+// rejected, and a handler gets exactly the body that was sent.
 func TestServer_RejectsAmbiguousFraming(t *testing.T) {
 	const body = `{"content":{"prompt":"Please do a code review of this python module"}}` // 70 bytes
 	head := "POST /work HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

@@ -25,12 +25,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const maxTestBody = 1 << 20
 
-// fakeAPI is a small interface with one route of each class. Its zero value
-// completes all requests.
+// fakeAPI is a small API with one route of each class. Its zero value completes all requests.
 type fakeAPI struct {
-	work   func(c *Context) error       // of POST /work
-	stream func(c *Context) EventStream // of POST /stream and GET /events
-	limit  RateLimiter                  // of POST /work
+	work   func(c *Context) error       // handler of POST /work
+	stream func(c *Context) EventStream // handler of POST /stream and GET /events
+	limit  RateLimiter                  // limit of POST /work
 
 	handled  atomic.Int64 // requests that reached a handler
 	inFlight atomic.Int64
@@ -127,7 +126,7 @@ type testServer struct {
 	*Server
 	addr   string
 	client *http.Client
-	stop   func() error // shuts down and returns Serve's error; later calls do nothing
+	stop   func() error // shuts down and returns Serve's error; later calls have no effect
 }
 
 func startServer(t testing.TB, cfg Config, f *fakeAPI) *testServer {
@@ -178,8 +177,8 @@ func (r reply) code(t testing.TB) contract.Code {
 	return e.Error
 }
 
-// open sends a request and returns its response while the body arrives. headers
-// are name, value, name, value…
+// open sends a request and returns its response before the whole body has arrived. headers are
+// name, value, name, value…
 func (ts *testServer) open(ctx context.Context, method, path, body string, headers ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+ts.addr+path, strings.NewReader(body))
 	if err != nil {
@@ -207,8 +206,8 @@ func (ts *testServer) send(t testing.TB, method, path, body string, headers ...s
 	return reply{resp, string(data)}
 }
 
-// sendInBackground sends POST /work and delivers its status, or 0 if the
-// connection broke.
+// sendInBackground sends POST /work and sends its status to the channel, or 0 if the connection
+// broke.
 func (ts *testServer) sendInBackground() <-chan int {
 	status := make(chan int, 1)
 	go func() {
@@ -224,7 +223,7 @@ func (ts *testServer) sendInBackground() <-chan int {
 	return status
 }
 
-// localRequest is a request as the server gets it, without a connection.
+// localRequest returns a request as received by the server, without a connection.
 func localRequest(method, path, body string) *http.Request {
 	r := httptest.NewRequestWithContext(context.Background(), method, path, strings.NewReader(body))
 	r.Host = "localhost"
@@ -255,12 +254,11 @@ func authFor(subject string) *countingAuth {
 	return &countingAuth{caller: contract.Caller{Subject: subject, Scopes: []string{"work"}}}
 }
 
-// blockedAPI is an API whose POST /work requests run until they are released or
-// cancelled.
+// blockedAPI is an API whose POST /work requests run until they are released or cancelled.
 type blockedAPI struct {
 	fakeAPI
 	entered       chan struct{} // receives a value per request
-	release       chan struct{} // is closed to release them
+	release       chan struct{} // closed to release them
 	ended         chan error    // receives the cause if a context ended
 	ignoreContext bool
 }
@@ -298,24 +296,24 @@ func TestMount_RejectsInvalidAPIs(t *testing.T) {
 	}
 	for name, change := range map[string]func(*API){
 		"no EncodeError": func(a *API) { a.EncodeError = nil },
-		"a code is undefined": func(a *API) {
+		"undefined code": func(a *API) {
 			a.EncodeError = func(string, *contract.Error) (EncodedError, bool) { return EncodedError{}, false }
 		},
-		"another prefix":       func(a *API) { a.Routes[0].Path = "/y" },
-		"no handler":           func(a *API) { a.Routes[0].Handle = nil },
-		"the same route twice": func(a *API) { a.Routes = append(a.Routes, a.Routes[0]) },
-		"a mounted route":      func(a *API) { a.Prefix, a.Routes[0].Path, a.Routes[0].Method = "/", "/work", "POST" },
+		"another prefix":  func(a *API) { a.Routes[0].Path = "/y" },
+		"no handler":      func(a *API) { a.Routes[0].Handle = nil },
+		"duplicate route": func(a *API) { a.Routes = append(a.Routes, a.Routes[0]) },
+		"mounted route":   func(a *API) { a.Prefix, a.Routes[0].Path, a.Routes[0].Method = "/", "/work", "POST" },
 	} {
 		s := newServer(t, Config{}, &fakeAPI{})
 		api := valid()
 		change(&api)
 		if err := s.Mount(api); err == nil {
-			t.Errorf("%s: got no error", name)
+			t.Errorf("%s: got no error, want one", name)
 		}
 	}
 	s := newServer(t, Config{}, &fakeAPI{})
 	if err := s.Mount(valid()); err != nil {
-		t.Errorf("a valid API: %v", err)
+		t.Errorf("valid API: %v", err)
 	}
 }
 
@@ -329,13 +327,13 @@ func TestServe_WithoutAPIFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Serve(t.Context(), ln); err == nil {
-		t.Error("got no error")
+		t.Error("got no error, want one")
 	}
 }
 
-// TestServer_EncodesErrorsOfGuardsInTheFormatOfTheAPI mounts a second interface
-// with an error format of its own beside the first one.
-func TestServer_EncodesErrorsOfGuardsInTheFormatOfTheAPI(t *testing.T) {
+// TestServer_EncodesGuardErrorsInFormatOfAPI mounts a second API with its own error format
+// next to the first one.
+func TestServer_EncodesGuardErrorsInFormatOfAPI(t *testing.T) {
 	type rpcError struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
@@ -418,7 +416,7 @@ func TestServer_EncodesErrorsOfGuardsInTheFormatOfTheAPI(t *testing.T) {
 		t.Errorf("got events %v, want an error in the format of the API at the end", events)
 	}
 
-	// Both interfaces share the admission classes.
+	// Both APIs share the admission classes.
 	var running sync.WaitGroup
 	for range 2 {
 		running.Go(func() { serve(s, localRequest("POST", "/work", "{}")) })
@@ -429,6 +427,6 @@ func TestServer_EncodesErrorsOfGuardsInTheFormatOfTheAPI(t *testing.T) {
 	running.Wait()
 
 	if w := serve(s, localRequest("GET", "/nothing", "")); w.Code != 404 || !strings.Contains(w.Body.String(), `"error":"not_found"`) {
-		t.Errorf("outside the prefix: got %d %s, want the format of the first API", w.Code, w.Body)
+		t.Errorf("outside of the prefix: got %d %s, want the format of the first API", w.Code, w.Body)
 	}
 }

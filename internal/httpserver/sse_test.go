@@ -23,17 +23,16 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// source returns an API whose streams have the source.
+// source returns an API whose streams have this source.
 func source(emit func(ctx context.Context, emit EmitFunc) error) *fakeAPI {
 	return &fakeAPI{stream: func(*Context) EventStream { return EventStream{Source: emit} }}
 }
 
-// waitingAPI has streams with one event, and requests, that wait for the end of
-// their context.
+// waitingAPI has streams with one event, and requests, that wait for the end of their context.
 type waitingAPI struct {
 	*fakeAPI
 	begun, ended atomic.Int64
-	causes       chan error // why contexts of streams ended
+	causes       chan error // causes of the contexts of streams
 }
 
 func newWaitingAPI() *waitingAPI {
@@ -112,8 +111,8 @@ func TestStreamEvents_WithoutEventsIs204(t *testing.T) {
 	}
 }
 
-// TestStreamEvents_Heartbeat: comments keep an idle connection open. The first
-// one begins the stream.
+// TestStreamEvents_Heartbeat: comments keep an idle connection open. The first one begins the
+// stream.
 func TestStreamEvents_Heartbeat(t *testing.T) {
 	release := make(chan struct{})
 	f := source(func(_ context.Context, emit EmitFunc) error {
@@ -135,7 +134,7 @@ func TestStreamEvents_Heartbeat(t *testing.T) {
 		for ev := (testkit.SSE{}); ev.Name != "last"; {
 			var err error
 			if ev, err = r.Next(); err != nil {
-				t.Fatalf("the stream ended with %v, without the last event", err)
+				t.Fatalf("got the stream ended with %v, without the last event", err)
 			}
 		}
 	}
@@ -150,12 +149,12 @@ func TestStreamEvents_CancelsSourceWhenReaderDisconnects(t *testing.T) {
 	disconnect()
 	closeBody()
 	if cause := testkit.Receive(t, f.causes); !errors.Is(cause, context.Canceled) {
-		t.Errorf("the source ended with %v, want %v", cause, context.Canceled)
+		t.Errorf("source: got %v, want %v", cause, context.Canceled)
 	}
 }
 
-// TestEnqueue_BackpressureOnSlowReader: a slow reader blocks the source, except
-// for events that may be dropped.
+// TestEnqueue_BackpressureOnSlowReader: a slow reader blocks the source, except for events that may
+// be dropped.
 func TestEnqueue_BackpressureOnSlowReader(t *testing.T) {
 	ctx, disconnect := context.WithCancelCause(t.Context())
 	queue := make(chan *Event, 2)
@@ -166,7 +165,7 @@ func TestEnqueue_BackpressureOnSlowReader(t *testing.T) {
 		}
 	}
 	if len(queue) != 1 {
-		t.Errorf("got %d events queued, want 1: droppable events fill half of the queue only", len(queue))
+		t.Errorf("got %d events queued, want 1, because droppable events fill half of the queue only", len(queue))
 	}
 	queue <- durable
 	done := make(chan error, 1)
@@ -194,8 +193,8 @@ func (b *brokenWriter) Write(p []byte) (int, error) {
 	return b.ResponseRecorder.Write(p)
 }
 
-// TestStreamEvents_WaitsForSourceAfterWriteError: the source is cancelled and
-// waited for.
+// TestStreamEvents_WaitsForSourceAfterWriteError: the source is cancelled, and the handler waits
+// for it.
 func TestStreamEvents_WaitsForSourceAfterWriteError(t *testing.T) {
 	for _, writes := range []int{0, 1, 2} {
 		var cause error
@@ -212,13 +211,13 @@ func TestStreamEvents_WaitsForSourceAfterWriteError(t *testing.T) {
 		w := &brokenWriter{ResponseRecorder: httptest.NewRecorder(), left: writes}
 		s.ServeHTTP(w, localRequest(http.MethodGet, "/events", ""))
 		if !errors.Is(cause, errReaderDisconnected) {
-			t.Errorf("after %d writes the source ended with %v, want %v", writes, cause, errReaderDisconnected)
+			t.Errorf("source after %d writes: got %v, want %v", writes, cause, errReaderDisconnected)
 		}
 		if got := strings.Count(w.Body.String(), "\n\n"); got != writes || s.admission.inFlight() != 0 {
 			t.Errorf("got %d events and %d requests, want %d and 0", got, s.admission.inFlight(), writes)
 		}
 		if strings.Contains(log.String(), `"level":"ERROR"`) {
-			t.Errorf("the log has an error for a reader that disconnected: %s", log)
+			t.Errorf("got an error in the log for a disconnected reader: %s", log)
 		}
 	}
 }
@@ -265,10 +264,10 @@ func TestStreamEvents_ReadersHaveTheirOwnClass(t *testing.T) {
 		closers = append(closers, closeBody)
 	}
 	if got := srv.send(t, "GET", "/events", ""); got.StatusCode != http.StatusServiceUnavailable || got.Header.Get("Retry-After") != "1" {
-		t.Errorf("one reader too many got %d, want 503 with Retry-After", got.StatusCode)
+		t.Errorf("reader above the limit: got %d, want 503 with Retry-After", got.StatusCode)
 	}
 	if got := srv.send(t, "POST", "/work", "{}"); got.StatusCode != http.StatusOK {
-		t.Errorf("a request got %d, want 200: readers hold no permit of its class", got.StatusCode)
+		t.Errorf("request: got %d, want 200, because readers hold no permit of its class", got.StatusCode)
 	}
 	if got := f.inFlight.Load(); got != 0 {
 		t.Errorf("got %d requests in flight, want 0", got)
@@ -280,8 +279,8 @@ func TestStreamEvents_ReadersHaveTheirOwnClass(t *testing.T) {
 	}
 }
 
-// TestServe_DrainEndsReaders: a stream with EndOnShutdown ends when the shutdown
-// begins, other streams end with their source.
+// TestServe_DrainEndsReaders: a stream with EndOnShutdown ends at the beginning of the shutdown,
+// other streams end with their source.
 func TestServe_DrainEndsReaders(t *testing.T) {
 	f := newWaitingAPI()
 	release := make(chan struct{})
@@ -306,13 +305,13 @@ func TestServe_DrainEndsReaders(t *testing.T) {
 
 	nextEvent(t, reader, "first")
 	if ev, err := reader.Next(); err != nil || ev.Comment != "the server is stopping; connect again" {
-		t.Errorf("the reader got %+v (%v), want a comment", ev, err)
+		t.Errorf("got %+v (%v), want a comment", ev, err)
 	}
 	if _, err := reader.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want the end of the stream", err)
 	}
 	if cause := testkit.Receive(t, f.causes); !errors.Is(cause, errShutdown) {
-		t.Errorf("its context ended with %v, want %v", cause, errShutdown)
+		t.Errorf("context: got %v, want %v", cause, errShutdown)
 	}
 	close(release)
 	nextEvent(t, running, "first")
@@ -337,8 +336,8 @@ func TestServe_DrainCancelsStreams(t *testing.T) {
 	}
 }
 
-// TestServe_DrainWritesLastEvents: each reader gets the events that the source
-// emits after its context was cancelled.
+// TestServe_DrainWritesLastEvents: each reader gets the events that the source emits after its
+// context was cancelled.
 func TestServe_DrainWritesLastEvents(t *testing.T) {
 	f := source(func(ctx context.Context, emit EmitFunc) error {
 		if err := emit(&Event{Name: "first", Data: 1}); err != nil {
@@ -364,9 +363,9 @@ func TestServe_DrainWritesLastEvents(t *testing.T) {
 	}
 }
 
-// TestServer_AbandonedRequestsLeaveNothing: ten thousand callers disconnect, a
-// quarter of them in each of four ways.
-func TestServer_AbandonedRequestsLeaveNothing(t *testing.T) {
+// TestServer_ReleasesAbandonedRequests: ten thousand callers disconnect, a quarter of them at
+// each of four stages.
+func TestServer_ReleasesAbandonedRequests(t *testing.T) {
 	const callers, batch = 10_000, 200
 	if testing.Short() {
 		t.Skip("10,000 connections")
@@ -416,18 +415,17 @@ func TestServer_AbandonedRequestsLeaveNothing(t *testing.T) {
 		t.Errorf("Serve: %v", err)
 	}
 	if begun, ended := f.begun.Load(), f.ended.Load(); begun != ended || begun < callers/2 {
-		t.Errorf("%d requests began and %d ended", begun, ended)
+		t.Errorf("got %d requests begun and %d ended", begun, ended)
 	}
 	if got := srv.admission.inFlight(); got != 0 {
 		t.Errorf("got %d permits held, want 0", got)
 	}
 	if err := goleak.Find(already); err != nil {
-		t.Errorf("%d goroutines run: %v", runtime.NumGoroutine(), err)
+		t.Errorf("got %d goroutines: %v", runtime.NumGoroutine(), err)
 	}
 }
 
-// FuzzEncodeEvent: any data is one line of JSON that a reader decodes to the same
-// value.
+// FuzzEncodeEvent: any data is encoded as one line of JSON that a reader decodes to the same value.
 func FuzzEncodeEvent(f *testing.F) {
 	f.Add(uint64(7), "32 of 64 lines")
 	f.Add(uint64(0), "a\nb\r\nc\rd\u2028e\u2029\u0085f\x00\x0b")
@@ -440,7 +438,7 @@ func FuzzEncodeEvent(f *testing.F) {
 			t.Fatal(err)
 		}
 		if strings.Contains(buf.String(), "\r") {
-			t.Errorf("a carriage return ends a line, too: %q", buf.String())
+			t.Errorf("got a carriage return, which ends a line: %q", buf.String())
 		}
 		events := testkit.ReadSSE(t, buf.String())
 		if len(events) != 1 || events[0].Name != "task.progress" || (events[0].ID == "") != (id == 0) {

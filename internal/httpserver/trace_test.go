@@ -21,7 +21,7 @@ func TestTraceparent(t *testing.T) {
 		{"not sampled", "00-" + goodTrace + "-" + goodParent + "-00", true},
 		{"unknown flags", "00-" + goodTrace + "-" + goodParent + "-ff", true},
 		{"later version", "cc-" + goodTrace + "-" + goodParent + "-01", true},
-		{"later version with more", "cc-" + goodTrace + "-" + goodParent + "-01-what-comes", true},
+		{"later version with more fields", "cc-" + goodTrace + "-" + goodParent + "-01-what-comes", true},
 		{"later version, more without a dash", "cc-" + goodTrace + "-" + goodParent + "-01x", false},
 		{"version 00 with more", "00-" + goodTrace + "-" + goodParent + "-01-x", false},
 		{"version ff", "ff-" + goodTrace + "-" + goodParent + "-01", false},
@@ -40,15 +40,14 @@ func TestTraceparent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, ok := parseTraceparent(c.header)
 			if ok != c.ok || ok && got != goodTrace || !ok && got != "" {
-				t.Errorf("parseTraceparent(%q) = %q, %t, want %t", c.header, got, ok, c.ok)
+				t.Errorf("parseTraceparent(%q): got %q, %t, want %t", c.header, got, ok, c.ok)
 			}
 		})
 	}
 }
 
-// Whatever is accepted is a valid trace id, and what is built by the rules is
-// accepted.
-func TestTraceparentProperties(t *testing.T) {
+// Accepted values contain a valid trace id, and generated valid values are accepted.
+func TestTraceparent_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(
 			rapid.String(),
@@ -56,7 +55,7 @@ func TestTraceparentProperties(t *testing.T) {
 		).Draw(t, "header")
 		id, ok := parseTraceparent(s)
 		if ok && (len(id) != traceIDLen || !isLowerHex(id) || isAllZero(id) || !strings.Contains(s, id)) {
-			t.Errorf("parseTraceparent(%q) accepted %q", s, id)
+			t.Errorf("parseTraceparent(%q): got %q, want it rejected", s, id)
 		}
 		trace := rapid.StringMatching(`[0-9a-f]{31}[1-9a-f]`).Draw(t, "trace")
 		if got, ok := parseTraceparent("00-" + trace + "-" + goodParent + "-01"); !ok || got != trace {
