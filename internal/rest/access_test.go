@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// staticAuth accepts every token for one caller, or none.
+// staticAuth returns the same caller or error for every token.
 type staticAuth struct {
 	caller *contract.Caller
 	err    error
@@ -60,7 +60,7 @@ func TestAPI_Scopes(t *testing.T) {
 	cases := []struct {
 		name    string
 		auth    staticAuth
-		refused int // the status of what is not in passes
+		refused int // status of the requests that are not in passes
 		passes  []string
 	}{
 		{"unknown caller", staticAuth{err: unknown}, 401, public},
@@ -68,7 +68,7 @@ func TestAPI_Scopes(t *testing.T) {
 		{"route:submit", staticAuth{caller: &contract.Caller{Scopes: []string{"route:submit"}}}, 403, append([]string{"route", "classify", "cancel", "erase"}, public...)},
 		{"route:read", staticAuth{caller: &contract.Caller{Scopes: []string{"route:read"}}}, 403, append([]string{"request", "events", "log", "diff"}, public...)},
 		{"tickets", staticAuth{caller: &contract.Caller{Scopes: []string{"tickets"}}}, 403, append([]string{"tickets", "ticket", "close"}, public...)},
-		// Task routes need the token of the task, whatever the scopes of the caller.
+		// Task routes require the token of the task, for any scopes of the caller.
 		{"tasks:work", staticAuth{caller: &contract.Caller{Scopes: []string{"tasks:work"}}}, 403, append([]string{"pull"}, public...)},
 		{"agents:read", staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}, AllAgents: true}}, 403, append([]string{"agents", "agent", "registry", "validate", "lint"}, public...)},
 		{"agents:register", staticAuth{caller: &contract.Caller{Scopes: []string{"agents:register"}}}, 403, append([]string{"register", "heartbeat", "drain", "leave"}, public...)},
@@ -89,7 +89,7 @@ func TestAPI_Scopes(t *testing.T) {
 					refused = 401
 				}
 				if want := slices.Contains(c.passes, name); passed != want || !passed && w.Code != refused {
-					t.Errorf("got %d, want it to pass: %t", w.Code, want)
+					t.Errorf("got %d, want accepted %t", w.Code, want)
 				}
 				if challenge := w.Header().Get("Www-Authenticate"); (w.Code == 401 || w.Code == 403) != strings.HasPrefix(challenge, "Bearer") {
 					t.Errorf("got %d with WWW-Authenticate %q", w.Code, challenge)

@@ -40,10 +40,10 @@ func TestHandleAgent_ReportsState(t *testing.T) {
 		{"busy", AgentState{Breaker: "closed", InFlight: 1}, "active", "", "closed", false},
 		{"full", AgentState{InFlight: 2}, "active", "at_capacity", "closed", false},
 		{"broken", AgentState{Breaker: "open", OpenUntil: until}, "degraded", "breaker_open", "open", true},
-		{"broken and full", AgentState{Breaker: "open", OpenUntil: until, InFlight: 2}, "degraded", "breaker_open at_capacity", "open", true},
-		{"on trial", AgentState{Breaker: "half_open"}, "active", "", "half_open", false},
+		{"breaker open, at capacity", AgentState{Breaker: "open", OpenUntil: until, InFlight: 2}, "degraded", "breaker_open at_capacity", "open", true},
+		{"breaker half open", AgentState{Breaker: "half_open"}, "active", "", "half_open", false},
 		{"degraded", AgentState{State: contract.AgentDegraded}, "degraded", "", "closed", false},
-		{"draining and full", AgentState{State: contract.AgentDraining, InFlight: 2}, "draining", "at_capacity", "closed", false},
+		{"draining, at capacity", AgentState{State: contract.AgentDraining, InFlight: 2}, "draining", "at_capacity", "closed", false},
 		{"expired", AgentState{State: contract.AgentExpired}, "expired", "", "closed", false},
 		{"disabled", AgentState{State: contract.AgentDisabled, Breaker: "open", OpenUntil: until}, "disabled", "breaker_open", "open", true},
 	}
@@ -68,8 +68,7 @@ func TestHandleAgent_ReportsState(t *testing.T) {
 	}
 }
 
-// A caller sees only agents that it may use, and their URLs only as an
-// administrator.
+// A caller sees only agents that it may use, and their URLs only if it is an administrator.
 func TestHandleAgents_ShowsVisibleAgentsOnly(t *testing.T) {
 	cases := []struct {
 		name    string
@@ -99,7 +98,7 @@ func TestHandleAgents_ShowsVisibleAgentsOnly(t *testing.T) {
 			grants: []string{"billing_agent"}, warned: true,
 		},
 		{
-			name:    "administrator, who may use none",
+			name:    "administrator without agents",
 			caller:  &contract.Caller{Scopes: []string{"agents:read", "admin"}},
 			agents:  []string{"billing_agent", "quality_agent"},
 			intents: []string{"code_review", "cost_analysis"}, domains: []string{"azure", "databricks", "python"},
@@ -141,7 +140,7 @@ func TestHandleAgents_ShowsVisibleAgentsOnly(t *testing.T) {
 				}
 			}
 			if warned := len(registry.Warnings) > 0; warned != c.warned || registry.Warnings == nil {
-				t.Errorf("got warnings %v, want any: %t", registry.Warnings, c.warned)
+				t.Errorf("got warnings %v, want some: %t", registry.Warnings, c.warned)
 			}
 			for subject := range registry.Grants {
 				grants = append(grants, subject)
@@ -158,11 +157,11 @@ func TestHandleAgents_ShowsVisibleAgentsOnly(t *testing.T) {
 		})
 	}
 	if url := testSnapshot().Fleet.Agents[0].Endpoint.URL; url == "" {
-		t.Error("hiding the URL changed the snapshot")
+		t.Error("got the snapshot changed by hiding the URL")
 	}
 }
 
-func TestHandleAgent_UnknownAndHiddenAgentsLookAlike(t *testing.T) {
+func TestHandleAgent_TreatsHiddenAgentLikeUnknown(t *testing.T) {
 	s := newServer(t, httpserver.Config{Auth: staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}}}}, &fakeBackend{})
 	var bodies []string
 	for _, id := range []string{"quality_agent", "nobody_at_all"} {
@@ -176,7 +175,7 @@ func TestHandleAgent_UnknownAndHiddenAgentsLookAlike(t *testing.T) {
 	}
 }
 
-func TestHandleValidate_MistakesHaveLineAndColumn(t *testing.T) {
+func TestHandleValidate_ErrorsHaveLineAndColumn(t *testing.T) {
 	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
 	for _, path := range []string{"/api/v1/registry/validate", "/api/v1/registry/lint", "/api/v1/registry/diff"} {
 		for name, body := range map[string]string{
@@ -201,8 +200,8 @@ func TestHandleValidate_MistakesHaveLineAndColumn(t *testing.T) {
 	}
 }
 
-// Tasks of an instance that drains count for the agent, and not for what its active
-// instances can take.
+// Tasks of a draining instance count for the agent, and not for the capacity of its active
+// instances.
 func TestHandleAgent_AtCapacityCountsActiveInstances(t *testing.T) {
 	registered := &contract.RegistryEntry{
 		ID: "guest", Match: contract.Match{Intent: []string{"code_review"}, Domains: []string{"python"}},
@@ -227,7 +226,7 @@ func TestHandleAgent_AtCapacityCountsActiveInstances(t *testing.T) {
 	}
 }
 
-func TestHandleAgent_ReportsThatNothingIsGranted(t *testing.T) {
+func TestHandleAgent_ReportsMissingGrant(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		entry contract.RegistryEntry
@@ -235,7 +234,7 @@ func TestHandleAgent_ReportsThatNothingIsGranted(t *testing.T) {
 	}{
 		{"registered", contract.RegistryEntry{Origin: contract.OriginRegistration, Match: contract.Match{Domains: []string{"python"}}}, "nothing_granted"},
 		{"with a grant", contract.RegistryEntry{Origin: contract.OriginRegistration, Match: contract.Match{Intent: []string{"code_review"}}}, ""},
-		{"of the file", contract.RegistryEntry{Match: contract.Match{Domains: []string{"python"}}}, ""},
+		{"from the file", contract.RegistryEntry{Match: contract.Match{Domains: []string{"python"}}}, ""},
 	} {
 		core := &fakeBackend{}
 		a := &api{deps: core.deps()}

@@ -27,7 +27,7 @@ func TestNew_NamesMissingDependencies(t *testing.T) {
 	}
 }
 
-func TestAPI_EveryResponseHasAnID(t *testing.T) {
+func TestAPI_EveryResponseHasID(t *testing.T) {
 	core := &fakeBackend{}
 	srv := startServer(t, httpserver.Config{}, core)
 	seen := map[string]bool{}
@@ -44,7 +44,7 @@ func TestAPI_EveryResponseHasAnID(t *testing.T) {
 			"Content-Type", "application/json", "X-Request-Id", "01980c1a-7c00-7a3e-9d41-ffffffffffff")
 		ids := got.Header["X-Request-Id"]
 		if len(ids) != 1 || seen[ids[0]] || !strings.HasPrefix(ids[0], "01980c1a") || strings.HasSuffix(ids[0], "ffffffffffff") {
-			t.Errorf("%s %s: got X-Request-Id %q, want one id, new and our own", c.method, c.path, ids)
+			t.Errorf("%s %s: got X-Request-Id %q, want one new id of the server", c.method, c.path, ids)
 			continue
 		}
 		seen[ids[0]] = true
@@ -120,7 +120,7 @@ func TestHandleRoute_SetsDecisionHeaders(t *testing.T) {
 	}
 }
 
-func TestHandleRoute_UnsupportedIsAProblem(t *testing.T) {
+func TestHandleRoute_UnsupportedIsProblem(t *testing.T) {
 	core := &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		return unsupportedResponse(req), nil
 	}}
@@ -136,7 +136,7 @@ func TestHandleRoute_UnsupportedIsAProblem(t *testing.T) {
 	}
 	dry := srv.post(t, "/api/v1/route", `{"content":{"prompt":"p"},"options":{"dry_run":true}}`)
 	if dry.StatusCode != http.StatusOK || dry.Header.Get("Content-Type") != httpserver.MediaTypeJSON {
-		t.Errorf("a dry run got %d %s, want 200 and JSON", dry.StatusCode, dry.Header.Get("Content-Type"))
+		t.Errorf("dry run: got %d %s, want 200 and JSON", dry.StatusCode, dry.Header.Get("Content-Type"))
 	}
 }
 
@@ -203,8 +203,8 @@ func TestAPI_MapsErrors(t *testing.T) {
 		{"unknown", errors.New("secret"), 500, contract.CodeInternal, internalDetail},
 		{"unknown code", &contract.Error{Code: "odd", Message: "secret"}, 500, contract.CodeInternal, internalDetail},
 		{"rate", &contract.Error{Code: contract.CodeRateLimited, Message: "m"}, 429, contract.CodeRateLimited, "m"},
-		{"no record", &contract.Error{Code: contract.CodeAuditUnavailable, Message: "m"}, 503, contract.CodeAuditUnavailable, "m"},
-		{"deadline of its own", context.DeadlineExceeded, 500, contract.CodeInternal, internalDetail},
+		{"audit log unavailable", &contract.Error{Code: contract.CodeAuditUnavailable, Message: "m"}, 503, contract.CodeAuditUnavailable, "m"},
+		{"deadline of the handler", context.DeadlineExceeded, 500, contract.CodeInternal, internalDetail},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestAPI_MapsErrors(t *testing.T) {
 				t.Errorf("got Retry-After %q, want %q", got, want)
 			}
 			if strings.Contains(w.Body.String(), "secret") {
-				t.Errorf("the response has internal text: %s", w.Body)
+				t.Errorf("got internal text in the response: %s", w.Body)
 			}
 			if logged := strings.Contains(log.String(), `"level":"ERROR"`); logged != (c.code == contract.CodeInternal) {
 				t.Errorf("got log %s", log)
@@ -235,9 +235,8 @@ func TestAPI_MapsErrors(t *testing.T) {
 	}
 }
 
-// A response that cannot be encoded becomes an internal error, not an incomplete
-// response.
-func TestHandleRoute_ResponseThatCannotBeEncoded(t *testing.T) {
+// A response that cannot be encoded becomes an internal error, not an incomplete response.
+func TestHandleRoute_ReportsUnencodableResponse(t *testing.T) {
 	core := &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		r := completedResponse(req)
 		r.Data.Results[0].Data = map[string]json.RawMessage{"a": json.RawMessage(`{"broken`)}
@@ -258,7 +257,7 @@ func TestAPI_MeterCountsRoutingErrors(t *testing.T) {
 	}}
 	s := newServer(t, httpserver.Config{}, core)
 	for _, r := range []*http.Request{
-		localRequest("POST", "/api/v1/route", prompt), // the router counts this one
+		localRequest("POST", "/api/v1/route", prompt), // counted by the router
 		localRequest("POST", "/api/v1/route", `{`),
 		localRequest("POST", "/api/v1/route", `{"content":{"prompt":"p"},"session_id":"panic"}`),
 		localRequest("POST", "/api/v1/classify", `{`),

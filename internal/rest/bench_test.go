@@ -82,7 +82,7 @@ const benchBody = `{"content":{"prompt":"Please do a code review of this python 
 	`"metadata":{"locale":"pt-BR"},"session_id":"s-42","options":{"dry_run":true,"timeout_ms":30000}}`
 
 func BenchmarkRoundTrip(b *testing.B) {
-	b.Run("bare echo", func(b *testing.B) {
+	b.Run("baseline", func(b *testing.B) {
 		w := dial(b, echoServer(b), "/", benchBody)
 		b.ReportAllocs()
 		for b.Loop() {
@@ -109,8 +109,8 @@ func benchCore() *fakeBackend {
 	}
 }
 
-// BenchmarkOverFloor alternates between the server and the baseline, and reports
-// the median CPU time per request of both, including the client, and their ratio.
+// BenchmarkOverFloor alternates between the server and the baseline, and reports the median CPU
+// time per request of both, including the client, and their ratio.
 func BenchmarkOverFloor(b *testing.B) {
 	floor := dial(b, echoServer(b), "/", benchBody)
 	edge := dial(b, startServer(b, httpserver.Config{}, benchCore()).addr, "/api/v1/route", benchBody)
@@ -138,8 +138,8 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// BenchmarkServeHTTP measures the HTTP layer without a connection: for the local
-// caller, with a cached token, and with a rate limit.
+// BenchmarkServeHTTP measures the HTTP layer without a connection: for the local caller, with a
+// cached token, and with a rate limit.
 func BenchmarkServeHTTP(b *testing.B) {
 	keys, err := keyring.New()
 	if err != nil {
@@ -236,8 +236,8 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkReaders measures the time to send one event to many readers, and the
-// memory of an idle reader.
+// BenchmarkReaders measures the time to send one event to many readers, and the memory of an idle
+// reader.
 func BenchmarkReaders(b *testing.B) {
 	const readers = 1000
 	type turn = chan struct{}
@@ -250,7 +250,7 @@ func BenchmarkReaders(b *testing.B) {
 			}
 			select {
 			case t := <-next:
-				<-t // every reader takes one turn
+				<-t // each reader continues once
 			case <-ctx.Done():
 				return ctx.Err()
 			}

@@ -28,7 +28,7 @@ func problemOf(t *testing.T, got reply) Problem {
 		t.Fatal(err)
 	}
 	if p.Status != got.StatusCode || p.RequestID != got.Header.Get("X-Request-Id") {
-		t.Errorf("the problem has status %d and id %s, the response %d and %s",
+		t.Errorf("got status %d and id %s in the problem, want %d and %s as in the response",
 			p.Status, p.RequestID, got.StatusCode, got.Header.Get("X-Request-Id"))
 	}
 	return p
@@ -42,8 +42,7 @@ func pointers(p Problem) []string {
 	return at
 }
 
-// An invalid body is rejected with the location of each mistake, and does not
-// reach the router.
+// An invalid body is rejected with the location of each mistake, and does not reach the router.
 func TestHandleRoute_RejectsInvalidBodies(t *testing.T) {
 	core := &fakeBackend{}
 	srv := startServer(t, httpserver.Config{}, core)
@@ -51,18 +50,18 @@ func TestHandleRoute_RejectsInvalidBodies(t *testing.T) {
 	cases := []struct {
 		name, body string
 		status     int
-		pointers   []string // of the 422s
-		detail     string   // part of the answer
+		pointers   []string // of the 422 responses
+		detail     string   // a part of the response
 	}{
 		{"empty", ``, 400, nil, "it is empty"},
 		{"blank", " \n", 400, nil, "is not JSON"},
-		{"cut off", `{"content":{"prompt":"p"`, 400, nil, "line 1"},
+		{"truncated", `{"content":{"prompt":"p"`, 400, nil, "line 1"},
 		{"single quotes", `{'content':{}}`, 400, nil, "is not JSON"},
 		{"comment", `{"content":{"prompt":"p"}/* */}`, 400, nil, "is not JSON"},
 		{"trailing comma", `{"content":{"prompt":"p"},}`, 400, nil, "is not JSON"},
 		{"trailing text", prompt + ` x`, 400, nil, "is not JSON"},
 		{"two values", prompt + prompt, 400, nil, "is not JSON"},
-		{"NUL after it", prompt + "\x00", 400, nil, "is not JSON"},
+		{"NUL after the value", prompt + "\x00", 400, nil, "is not JSON"},
 		{"byte order mark", "\ufeff" + prompt, 400, nil, "byte order mark"},
 		{"UTF-16", "\xff\xfe{\x00}\x00", 400, nil, "UTF-16"},
 		{"invalid UTF-8", "{\"content\":{\"prompt\":\"\xff\"}}", 400, nil, "UTF-8"},
@@ -94,21 +93,21 @@ func TestHandleRoute_RejectsInvalidBodies(t *testing.T) {
 		{"upper case", `{"CONTENT":{"prompt":"p"}}`, 422, []string{"/CONTENT"}, `did you mean \"content\"`},
 		{"case by Unicode folding", `{"content":{"prompt":"p"},"ſession_id":"s"}`, 422, []string{"/ſession_id"}, `did you mean \"session_id\"`},
 		{"both cases", `{"content":{"prompt":"p"},"Content":{"prompt":"q"}}`, 422, []string{"/Content"}, "unknown member"},
-		{"a name of Go's", `{"content":{"prompt":"p"},"RequestID":"x"}`, 422, []string{"/RequestID"}, "unknown member"},
-		{"server's own id", `{"content":{"prompt":"p"},"request_id":"x"}`, 422, []string{"/request_id"}, "unknown member"},
-		{"name twice", `{"content":{"prompt":"p","prompt":"q"}}`, 422, []string{"/content/prompt"}, "more than once"},
-		{"name twice, escaped", `{"content":{"prompt":"p","\u0070rompt":"q"}}`, 422, []string{"/content/prompt"}, "more than once"},
-		{"name twice in free data", `{"content":{"prompt":"p","inputs":{"a":{"b":1,"b":2}}}}`, 422, []string{"/content/inputs/a/b"}, "more than once"},
-		{"object twice", `{"content":{"prompt":"p"},"content":{"prompt":"q"}}`, 422, []string{"/content"}, "more than once"},
-		{"nests too deep", `{"content":{"prompt":"p","inputs":{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}}}`, 422, []string{""}, "nests deeper"},
-		{"nests absurdly deep", strings.Repeat(`{"a":`, 100_000), 422, []string{""}, "nests deeper"},
+		{"Go field name", `{"content":{"prompt":"p"},"RequestID":"x"}`, 422, []string{"/RequestID"}, "unknown member"},
+		{"member set by the server", `{"content":{"prompt":"p"},"request_id":"x"}`, 422, []string{"/request_id"}, "unknown member"},
+		{"duplicate member", `{"content":{"prompt":"p","prompt":"q"}}`, 422, []string{"/content/prompt"}, "more than once"},
+		{"duplicate escaped member", `{"content":{"prompt":"p","\u0070rompt":"q"}}`, 422, []string{"/content/prompt"}, "more than once"},
+		{"duplicate member of the inputs", `{"content":{"prompt":"p","inputs":{"a":{"b":1,"b":2}}}}`, 422, []string{"/content/inputs/a/b"}, "more than once"},
+		{"duplicate object", `{"content":{"prompt":"p"},"content":{"prompt":"q"}}`, 422, []string{"/content"}, "more than once"},
+		{"nested too deep", `{"content":{"prompt":"p","inputs":{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}}}`, 422, []string{""}, "nests deeper"},
+		{"nested extremely deep", strings.Repeat(`{"a":`, 100_000), 422, []string{""}, "nests deeper"},
 
 		{"role", `{"content":{"prompt":"p"},"history":[{"role":"user"},{"role":"system"}]}`, 422, []string{"/history/1/role"}, "user, assistant"},
 		{"no role", `{"content":{"prompt":"p"},"history":[{"content":"c"}]}`, 422, []string{"/history/0/role"}, "user, assistant"},
 		{"65 turns", `{"content":{"prompt":"p"},"history":[` + strings.Repeat(`{"role":"user"},`, 64) + `{"role":"user"}]}`, 422, []string{"/history"}, "at most 64"},
 		{"long session", `{"content":{"prompt":"p"},"session_id":"` + longID + `"}`, 422, []string{"/session_id"}, "at most 128"},
 		{"long locale", `{"content":{"prompt":"p"},"metadata":{"locale":"` + longID + `"}}`, 422, []string{"/metadata/locale"}, "at most 35"},
-		{"bad agent", `{"content":{"prompt":"p"},"agent_id":"../etc"}`, 422, []string{"/agent_id"}, "agent id"},
+		{"invalid agent", `{"content":{"prompt":"p"},"agent_id":"../etc"}`, 422, []string{"/agent_id"}, "agent id"},
 		{"long agent", `{"content":{"prompt":"p"},"agent_id":"` + longID + `"}`, 422, []string{"/agent_id"}, "is not an agent id"},
 		{"negative timeout", `{"content":{"prompt":"p"},"options":{"timeout_ms":-1}}`, 422, []string{"/options/timeout_ms"}, "at least 0"},
 		{"long timeout", `{"content":{"prompt":"p"},"options":{"timeout_ms":600001}}`, 422, []string{"/options/timeout_ms"}, "at most 600000"},
@@ -117,14 +116,14 @@ func TestHandleRoute_RejectsInvalidBodies(t *testing.T) {
 		{"reserved input", `{"content":{"prompt":"p","inputs":{"prompt":"q"}}}`, 422, []string{"/content/inputs/prompt"}, "reserved"},
 		{"long prompt", `{"content":{"prompt":"` + strings.Repeat("é", 33_000) + `"}}`, 422, []string{"/content/prompt"}, "66000 bytes"},
 		{"async dry run", `{"content":{"prompt":"p"},"options":{"mode":"async","dry_run":true}}`, 422, []string{"/options/mode"}, "answered at once"},
-		{"longer than a day, and waited for", `{"content":{"prompt":"p"},"options":{"timeout_ms":86400001}}`, 422, []string{"/options/timeout_ms"}, "at most 600000 (86400000 with mode async)"},
-		{"longer than a day", `{"content":{"prompt":"p"},"options":{"mode":"async","timeout_ms":86400001}}`, 422, []string{"/options/timeout_ms"}, "at most 86400000"},
+		{"synchronous timeout longer than a day", `{"content":{"prompt":"p"},"options":{"timeout_ms":86400001}}`, 422, []string{"/options/timeout_ms"}, "at most 600000 (86400000 with mode async)"},
+		{"timeout longer than a day", `{"content":{"prompt":"p"},"options":{"mode":"async","timeout_ms":86400001}}`, 422, []string{"/options/timeout_ms"}, "at most 86400000"},
 		{"clarification without an option", `{"content":{"prompt":"p"},"clarification":{"request_id":"r"}}`, 422, []string{"/clarification/option_id"}, "is required"},
 		{"clarification without a request", `{"content":{"prompt":"p"},"clarification":{"option_id":"o"}}`, 422, []string{"/clarification/request_id"}, "is required"},
-		{"clarification by a bare id", `{"content":{"prompt":"p"},"clarification":"1"}`, 422, []string{"/clarification"}, "must be an object"},
+		{"string as a clarification", `{"content":{"prompt":"p"},"clarification":"1"}`, 422, []string{"/clarification"}, "must be an object"},
 		{"long option", `{"content":{"prompt":"p"},"clarification":{"request_id":"r","option_id":"` + longID + `"}}`, 422, []string{"/clarification/option_id"}, "at most 64"},
 		{
-			"everything at once",
+			"several mistakes",
 			`{"content":{"prompt":"","inputs":{"prompt":1}},"history":[{"role":"x"}],"agent_id":"X","clarification":{"request_id":"","option_id":"o"},"options":{"mode":"async","dry_run":true,"timeout_ms":-5}}`,
 			422,
 			[]string{
@@ -152,7 +151,7 @@ func TestHandleRoute_RejectsInvalidBodies(t *testing.T) {
 		}
 	}
 	if req := core.last(); req != nil {
-		t.Errorf("the router was called with %+v, want no call", req)
+		t.Errorf("got a call of the router with %+v, want none", req)
 	}
 }
 
@@ -212,9 +211,9 @@ func TestHandleRoute_LimitsBodySize(t *testing.T) {
 		status int
 	}{
 		{"at the limit", strings.NewReader(sized(contract.MaxBodyBytes)), 200},
-		{"one more", strings.NewReader(sized(contract.MaxBodyBytes + 1)), 413},
+		{"one byte more", strings.NewReader(sized(contract.MaxBodyBytes + 1)), 413},
 		{"chunked, at the limit", chunked{strings.NewReader(sized(contract.MaxBodyBytes))}, 200},
-		{"chunked, one more", chunked{strings.NewReader(sized(contract.MaxBodyBytes + 1))}, 413},
+		{"chunked, one byte more", chunked{strings.NewReader(sized(contract.MaxBodyBytes + 1))}, 413},
 		{"chunked byte by byte", chunked{iotest.OneByteReader(strings.NewReader(prompt))}, 200},
 		{"chunked and empty", chunked{strings.NewReader("")}, 400},
 	}
@@ -236,8 +235,8 @@ func TestHandleRoute_LimitsBodySize(t *testing.T) {
 // chunked hides the length of a body, so that it is sent in chunks.
 type chunked struct{ io.Reader }
 
-// A decoded request must not refer to the buffer of its body, because the next
-// request reuses the buffer.
+// A decoded request must not refer to the buffer of its body, because the next request reuses the
+// buffer.
 func TestHandleRoute_RequestsDoNotShareBuffers(t *testing.T) {
 	core := &fakeBackend{}
 	s := newServer(t, httpserver.Config{}, core)
@@ -254,11 +253,11 @@ func TestHandleRoute_RequestsDoNotShareBuffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("the first request changed with the second one (-before +after):\n%s", diff)
+		t.Errorf("got the first request changed by the second one (-before +after):\n%s", diff)
 	}
 }
 
-// localRequest is a request as the server gets it, without a connection.
+// localRequest returns a request as received by the server, without a connection.
 func localRequest(method, path, body string) *http.Request {
 	r := httptest.NewRequestWithContext(context.Background(), method, path, strings.NewReader(body))
 	r.Host = "localhost"

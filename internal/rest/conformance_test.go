@@ -28,9 +28,9 @@ var servedSpec = sync.OnceValues(func() (*openapi3.T, error) {
 	return openapi3.NewLoader().LoadFromData(openapiJSON)
 })
 
-// checkConformance compares a request and its response with the document: the
-// response must be one of the operation, a request that succeeded must be allowed,
-// and a request without an operation must get a Problem.
+// checkConformance compares a request and its response with the document: the response must be one
+// of the operation, a successful request must be valid, and a request without an operation must get
+// a Problem.
 func checkConformance(t testing.TB, method, path, body string, got reply) {
 	t.Helper()
 	doc, err := servedSpec()
@@ -38,14 +38,14 @@ func checkConformance(t testing.TB, method, path, body string, got reply) {
 		t.Fatal(err)
 	}
 	if id := got.Header.Get("X-Request-Id"); id == "" {
-		t.Errorf("%s %s: no X-Request-Id", method, path)
+		t.Errorf("%s %s: got no X-Request-Id", method, path)
 	}
 	if method == http.MethodHead || method == http.MethodOptions {
 		return
 	}
 	route, params := findRoute(doc, method, path)
 	if route == nil || got.StatusCode == http.StatusMethodNotAllowed {
-		isProblem(t, doc, got)
+		checkProblem(t, doc, got)
 		return
 	}
 	in := &openapi3filter.RequestValidationInput{
@@ -57,7 +57,7 @@ func checkConformance(t testing.TB, method, path, body string, got reply) {
 	}
 	if got.StatusCode < 300 {
 		if err := openapi3filter.ValidateRequest(t.Context(), in); err != nil {
-			t.Errorf("%s %s was served, but the document does not allow it: %v", method, path, err)
+			t.Errorf("%s %s: got a successful request that the document rejects: %v", method, path, err)
 		}
 	}
 	err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
@@ -68,18 +68,17 @@ func checkConformance(t testing.TB, method, path, body string, got reply) {
 		Options:                &openapi3filter.Options{IncludeResponseStatus: true},
 	})
 	if err != nil {
-		t.Errorf("%s %s: the response does not match the document: %v\n%s", method, path, err, got.body)
+		t.Errorf("%s %s: got a response that does not match the document: %v\n%s", method, path, err, got.body)
 	}
-	headersAreDescribed(t, route.Operation, method+" "+path, got)
+	checkHeaders(t, route.Operation, method+" "+path, got)
 	if got.Header.Get("Content-Type") == httpserver.MediaTypeEvents {
-		eventsConform(t, doc, testkit.ReadSSE(t, string(got.body)))
+		checkEvents(t, doc, testkit.ReadSSE(t, string(got.body)))
 	}
 }
 
-// headersAreDescribed checks that the document names each header of a response,
-// except those of every HTTP message and those that all responses have, which the
-// document describes once.
-func headersAreDescribed(t testing.TB, op *openapi3.Operation, what string, got reply) {
+// checkHeaders checks that the document describes each header of a response, except for those of
+// every HTTP message and those of all responses, which the document describes once.
+func checkHeaders(t testing.TB, op *openapi3.Operation, what string, got reply) {
 	t.Helper()
 	everywhere := []string{"Content-Type", "Content-Length", "Date", "Connection", "Transfer-Encoding", "Accept-Encoding", "X-Content-Type-Options"}
 	described := map[string]bool{}
@@ -90,7 +89,7 @@ func headersAreDescribed(t testing.TB, op *openapi3.Operation, what string, got 
 	}
 	for name := range got.Header {
 		if !described[name] && !slices.Contains(everywhere, name) {
-			t.Errorf("%s: the document does not describe the header %s of a %d", what, name, got.StatusCode)
+			t.Errorf("%s: got no description of the header %s of a %d in the document", what, name, got.StatusCode)
 		}
 	}
 }
@@ -106,8 +105,7 @@ func findRoute(doc *openapi3.T, method, path string) (*routers.Route, map[string
 	return nil, nil
 }
 
-// matchTemplate reports whether a path matches a template, and returns the
-// parameters.
+// matchTemplate reports whether a path matches a template, and returns the parameters.
 func matchTemplate(template, path string) (params map[string]string, ok bool) {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")
 	if len(want) != len(got) {
@@ -132,24 +130,24 @@ func cloneRequest(req *http.Request, body string) *http.Request {
 	return again
 }
 
-func isProblem(t testing.TB, doc *openapi3.T, got reply) {
+func checkProblem(t testing.TB, doc *openapi3.T, got reply) {
 	t.Helper()
 	if ct := got.Header.Get("Content-Type"); ct != typeProblem {
 		t.Errorf("got Content-Type %q, want %q", ct, typeProblem)
 	}
 	var value any
 	if err := json.Unmarshal(got.body, &value); err != nil {
-		t.Errorf("the response is not JSON: %v\n%s", err, got.body)
+		t.Errorf("got a response that is not JSON: %v\n%s", err, got.body)
 		return
 	}
 	err := doc.Components.Schemas["Problem"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
 	if err != nil {
-		t.Errorf("the response is not a Problem: %v\n%s", err, got.body)
+		t.Errorf("got a response that is not a Problem: %v\n%s", err, got.body)
 	}
 }
 
-// Each operation is tested on a real server, in each state that can occur.
-func TestAPI_ConformsToTheDocument(t *testing.T) {
+// Each operation is tested on a real server, in each possible state.
+func TestAPI_ConformsToDocument(t *testing.T) {
 	until := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	answering := func(answer func(*contract.Request) *contract.Response) *fakeBackend {
 		return &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
@@ -193,24 +191,24 @@ func TestAPI_ConformsToTheDocument(t *testing.T) {
 		{"route unsupported", answering(unsupportedResponse), "POST", "/api/v1/route", prompt, asJSON, 422},
 		{"route dry run", answering(plannedResponse), "POST", "/api/v1/route", dry, asJSON, 200},
 		{"route dry run unsupported", answering(unsupportedResponse), "POST", "/api/v1/route", dry, asJSON, 200},
-		{"route completed by a model's word", answering(completedAfter(classifiedByModel())), "POST", "/api/v1/route", prompt, asJSON, 200},
-		{"route completed out of the cache", answering(completedAfter(classifiedBy(contract.SourceCache, testModelUse()))), "POST", "/api/v1/route", prompt, asJSON, 200},
-		{"route completed though the model failed", answering(completedAfter(classifiedInstead())), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route completed, classified by a model", answering(completedAfter(classifiedByModel())), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route completed, cached classification", answering(completedAfter(classifiedBy(contract.SourceCache, testModelUse()))), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route completed, model failed", answering(completedAfter(lexicalAfterModelFailure())), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route clarification", answering(undecidedResponse), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route clarification, dry run", answering(undecidedResponse), "POST", "/api/v1/route", dry, asJSON, 200},
-		{"route clarified", answering(chosen), "POST", "/api/v1/route", `{"content":{"prompt":"p"},"clarification":{"request_id":"r","option_id":"1"}}`, asJSON, 200},
+		{"route clarified", answering(clarifiedResponse), "POST", "/api/v1/route", `{"content":{"prompt":"p"},"clarification":{"request_id":"r","option_id":"1"}}`, asJSON, 200},
 		{"route answered by a model", answering(answeredByModel), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route answered by a model, dry run", answering(answeredByModel), "POST", "/api/v1/route", dry, asJSON, 200},
-		{"route answered without a model", answering(answeredByNobody), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route answered without a model", answering(answeredWithoutModel), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route proposed", answering(proposedResponse), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route proposed, dry run", answering(proposedResponse), "POST", "/api/v1/route", dry, asJSON, 200},
 		{"route replayed", answering(replayedOf(completedResponse)), "POST", "/api/v1/route", prompt, append(asKeyed, asJSON...), 200},
 		{"route unsupported, replayed", answering(replayedOf(unsupportedResponse)), "POST", "/api/v1/route", prompt, append(asKeyed, asJSON...), 422},
 		{"route not recorded", failing(&contract.Error{Code: contract.CodeAuditUnavailable, Message: "m"}), "POST", "/api/v1/route", prompt, asJSON, 503},
-		{"route being answered", failing(&contract.Error{Code: contract.CodeConflict, Message: "m"}), "POST", "/api/v1/route", prompt, append(asKeyed, asJSON...), 409},
+		{"route in progress", failing(&contract.Error{Code: contract.CodeConflict, Message: "m"}), "POST", "/api/v1/route", prompt, append(asKeyed, asJSON...), 409},
 		{"route async", &fakeBackend{}, "POST", "/api/v1/route", async, asJSON, 202},
 		{"route async by preference", &fakeBackend{}, "POST", "/api/v1/route", prompt, []string{"Content-Type", httpserver.MediaTypeJSON, "Prefer", "respond-async"}, 202},
-		{"route async, done before", &fakeBackend{later: fakeLater{submit: func(req *contract.Request) (*contract.Response, error) {
+		{"route async, already done", &fakeBackend{later: fakeLater{submit: func(req *contract.Request) (*contract.Response, error) {
 			return replayedOf(completedResponse)(req), nil
 		}}}, "POST", "/api/v1/route", async, asJSON, 200},
 		{"route events", &fakeBackend{}, "POST", "/api/v1/route", prompt, asEvents, 200},
@@ -227,41 +225,41 @@ func TestAPI_ConformsToTheDocument(t *testing.T) {
 		{"route too large", answering(completedResponse), "POST", "/api/v1/route", `"` + strings.Repeat("a", contract.MaxBodyBytes) + `"`, asJSON, 413},
 		{"classify", &fakeBackend{}, "POST", "/api/v1/classify", prompt, asJSON, 200},
 		{"classify by a model", classifying(classifiedByModel()), "POST", "/api/v1/classify", prompt, asJSON, 200},
-		{"classify though the model failed", classifying(classifiedInstead()), "POST", "/api/v1/classify", prompt, asJSON, 200},
+		{"classify, model failed", classifying(lexicalAfterModelFailure()), "POST", "/api/v1/classify", prompt, asJSON, 200},
 		{"classify, router broken", failing(errors.New("secret")), "POST", "/api/v1/classify", prompt, asJSON, 500},
 		{"request", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest, "", nil, 200},
 		{"request accepted", &fakeBackend{later: fakeLater{stored: func(id string) (*contract.Response, error) { return acceptedResponse(id), nil }}}, "GET", "/api/v1/requests/" + testRequest, "", nil, 200},
 		{"request unknown", &fakeBackend{later: notFoundLater}, "GET", "/api/v1/requests/" + testRequest, "", nil, 404},
-		{"request not an id", &fakeBackend{}, "GET", "/api/v1/requests/a.b", "", nil, 404},
+		{"request with an invalid id", &fakeBackend{}, "GET", "/api/v1/requests/a.b", "", nil, 404},
 		{"cancel", &fakeBackend{}, "POST", "/api/v1/requests/" + testRequest + "/cancel", "", nil, 200},
 		{"cancel unknown", &fakeBackend{later: notFoundLater}, "POST", "/api/v1/requests/" + testRequest + "/cancel", "", nil, 404},
-		{"cancel too late", &fakeBackend{later: conflictLater}, "POST", "/api/v1/requests/" + testRequest + "/cancel", "", nil, 409},
+		{"cancel after the end", &fakeBackend{later: conflictLater}, "POST", "/api/v1/requests/" + testRequest + "/cancel", "", nil, 409},
 		{"erase", &fakeBackend{}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 204},
 		{"erase unknown", &fakeBackend{later: notFoundLater}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 404},
-		{"erase too early", &fakeBackend{later: conflictLater}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 409},
+		{"erase while running", &fakeBackend{later: conflictLater}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 409},
 		{"events", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events", "", nil, 200},
 		{"events after", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events?after=2", "", []string{"Last-Event-ID", "3"}, 200},
-		{"events of what", &fakeBackend{later: notFoundLater}, "GET", "/api/v1/requests/" + testRequest + "/events", "", nil, 404},
-		{"events after what", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events?after=x", "", nil, 422},
+		{"events of an unknown request", &fakeBackend{later: notFoundLater}, "GET", "/api/v1/requests/" + testRequest + "/events", "", nil, 404},
+		{"events with an invalid sequence", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events?after=x", "", nil, 422},
 		{"decisions", &fakeBackend{}, "GET", "/api/v1/decisions", "", nil, 200},
-		{"decisions selected", &fakeBackend{}, "GET", "/api/v1/decisions?since=2026-01-02T15:04:05Z&agent=a&outcome=partial&limit=1000&cursor=c", "", nil, 200},
+		{"decisions filtered", &fakeBackend{}, "GET", "/api/v1/decisions?since=2026-01-02T15:04:05Z&agent=a&outcome=partial&limit=1000&cursor=c", "", nil, 200},
 		{"decisions to correct", &fakeBackend{}, "GET", "/api/v1/decisions?below=0.7&fallback=true&source=lexical&intent=unknown", "", nil, 200},
-		{"decisions of what", &fakeBackend{}, "GET", "/api/v1/decisions?outcome=running", "", nil, 422},
+		{"decisions with an invalid outcome", &fakeBackend{}, "GET", "/api/v1/decisions?outcome=running", "", nil, 422},
 		{"result", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"task_id":"` + testTask + `","status":"partial","data":{"a":1}}`, asAgent, 200},
 		{"result not JSON", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{`, asAgent, 400},
 		{"result without token", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"status":"partial"}`, asJSON, 401},
 		{"result of another task", &fakeBackend{}, "POST", "/api/v1/tasks/" + testRequest + "/result", `{"status":"partial"}`, asAgent, 404},
-		{"result too late", &fakeBackend{later: conflictLater}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"task_id":"` + testTask + `","status":"partial"}`, asAgent, 409},
+		{"result after the end", &fakeBackend{later: conflictLater}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"task_id":"` + testTask + `","status":"partial"}`, asAgent, 409},
 		{"result not valid", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"status":"done"}`, asAgent, 422},
 		{"progress", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m","percent":null}`, asAgent, 204},
-		{"progress too late", &fakeBackend{later: conflictLater}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m"}`, asAgent, 409},
-		{"progress of nothing", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{}`, asAgent, 422},
+		{"progress after the end", &fakeBackend{later: conflictLater}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m"}`, asAgent, 409},
+		{"progress without a message", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{}`, asAgent, 422},
 		{"tickets", &fakeBackend{}, "GET", "/api/v1/tickets?status=open&limit=1", "", nil, 200},
-		{"tickets of what", &fakeBackend{}, "GET", "/api/v1/tickets?status=lost", "", nil, 422},
+		{"tickets with an invalid status", &fakeBackend{}, "GET", "/api/v1/tickets?status=lost", "", nil, 422},
 		{"ticket", &fakeBackend{}, "GET", "/api/v1/tickets/" + testTicket, "", nil, 200},
 		{"ticket unknown", &fakeBackend{later: notFoundLater}, "GET", "/api/v1/tickets/" + testTicket, "", nil, 404},
 		{"close ticket", &fakeBackend{}, "POST", "/api/v1/tickets/" + testTicket + "/close", `{"note":"n"}`, asJSON, 200},
-		{"close ticket, no word", &fakeBackend{}, "POST", "/api/v1/tickets/" + testTicket + "/close", "", nil, 200},
+		{"close ticket without a note", &fakeBackend{}, "POST", "/api/v1/tickets/" + testTicket + "/close", "", nil, 200},
 		{"close ticket unknown", &fakeBackend{later: notFoundLater}, "POST", "/api/v1/tickets/" + testTicket + "/close", "", nil, 404},
 		{"agents", &fakeBackend{states: map[string]AgentState{"billing_agent": {Breaker: "open", OpenUntil: until}, "quality_agent": {InFlight: 2}}}, "GET", "/api/v1/agents", "", nil, 200},
 		{"agent", &fakeBackend{states: map[string]AgentState{"quality_agent": {State: contract.AgentDisabled, Breaker: "half_open"}}}, "GET", "/api/v1/agents/quality_agent", "", nil, 200},
@@ -287,18 +285,18 @@ func TestAPI_ConformsToTheDocument(t *testing.T) {
 		{"call a tool", &fakeBackend{}, "POST", "/api/v1/mcp/invoke", `{"action":"weather.query","input":{}}`, asJSON, 200},
 		{"call a tool with a list", &fakeBackend{}, "POST", "/api/v1/mcp/invoke", `{"action":"weather.query","input":[]}`, asJSON, 422},
 		{"call a tool in another format", &fakeBackend{}, "POST", "/api/v1/mcp/invoke", `{"action":"weather.query","response":{"format":"xml"}}`, asJSON, 422},
-		{"call nothing", &fakeBackend{}, "POST", "/api/v1/mcp/invoke", `{}`, asJSON, 422},
+		{"call without an action", &fakeBackend{}, "POST", "/api/v1/mcp/invoke", `{}`, asJSON, 422},
 		{"a goal", &fakeBackend{}, "POST", "/api/v1/orchestrations", `{"goal":"done"}`, asJSON, 200},
-		{"a goal without servers", &fakeBackend{}, "POST", "/api/v1/orchestrations", `{"goal":"degraded"}`, asJSON, 200},
-		{"a goal that waits", &fakeBackend{}, "POST", "/api/v1/orchestrations", `{"goal":"waiting"}`, asJSON, 202},
+		{"goal without servers", &fakeBackend{}, "POST", "/api/v1/orchestrations", `{"goal":"degraded"}`, asJSON, 200},
+		{"goal that waits", &fakeBackend{}, "POST", "/api/v1/orchestrations", `{"goal":"waiting"}`, asJSON, 202},
 		{"no goal", &fakeBackend{}, "POST", "/api/v1/orchestrations", `{}`, asJSON, 422},
-		{"a goal with an unknown planner", &fakeBackend{}, "POST", "/api/v1/orchestrations", `{"goal":"done","constraints":{"planner_kind":"other"}}`, asJSON, 422},
-		{"a goal, not JSON", &fakeBackend{}, "POST", "/api/v1/orchestrations", `{`, asJSON, 400},
+		{"goal with an unknown planner", &fakeBackend{}, "POST", "/api/v1/orchestrations", `{"goal":"done","constraints":{"planner_kind":"other"}}`, asJSON, 422},
+		{"goal not JSON", &fakeBackend{}, "POST", "/api/v1/orchestrations", `{`, asJSON, 400},
 		{"a run", &fakeBackend{}, "GET", "/api/v1/orchestrations/blocked", "", nil, 200},
-		{"an unknown run", &fakeBackend{}, "GET", "/api/v1/orchestrations/other", "", nil, 404},
+		{"unknown run", &fakeBackend{}, "GET", "/api/v1/orchestrations/other", "", nil, 404},
 		{"approve a step", &fakeBackend{}, "POST", "/api/v1/orchestrations/waiting/approve", `{"step":"forecast","decision":"approve"}`, asJSON, 200},
 		{"approve another step", &fakeBackend{}, "POST", "/api/v1/orchestrations/waiting/approve", `{"step":"other","decision":"deny"}`, asJSON, 409},
-		{"decide nothing", &fakeBackend{}, "POST", "/api/v1/orchestrations/waiting/approve", `{"step":"forecast","decision":"maybe"}`, asJSON, 422},
+		{"invalid decision", &fakeBackend{}, "POST", "/api/v1/orchestrations/waiting/approve", `{"step":"forecast","decision":"maybe"}`, asJSON, 422},
 		{"cancel a run", &fakeBackend{}, "POST", "/api/v1/orchestrations/running/cancel", "", nil, 200},
 		{"cancel an ended run", &fakeBackend{}, "POST", "/api/v1/orchestrations/done/cancel", "", nil, 409},
 		{"events of an unknown run", &fakeBackend{}, "GET", "/api/v1/orchestrations/other/events", "", nil, 404},

@@ -11,9 +11,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// The files of the JSONTestSuite are sent as bodies, and as free-form inputs in a
-// valid body. n_ files must be rejected, y_ files accepted as inputs, and none may
-// cause a server error.
+// The files of the JSONTestSuite are sent as bodies, and as inputs in a valid body. n_ files must
+// be rejected, y_ files accepted as inputs, and none may cause a server error.
 func TestHandleRoute_JSONTestSuite(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(testkit.Shared(t, "corpora", "JSONTestSuite", "test_parsing"), "*.json"))
 	if err != nil {
@@ -42,7 +41,7 @@ func TestHandleRoute_JSONTestSuite(t *testing.T) {
 		case got != 200 && got != 400 && got != 422:
 			t.Errorf("%s as an input: got %d, want 200, 400 or 422", name, got)
 		case name[0] == 'n' && got == 200:
-			t.Errorf("%s as an input was accepted", name)
+			t.Errorf("%s as an input: got it accepted", name)
 		case name[0] == 'y' && got != 200 && !strings.HasPrefix(name, "y_object_duplicated_key"):
 			t.Errorf("%s as an input: got %d, want 200", name, got)
 		}

@@ -62,7 +62,7 @@ func TestHandleDiff_RejectsLargeRegistries(t *testing.T) {
 	}
 	p := problemOf(t, srv.do(t, "POST", "/api/v1/registry/diff", b.String(), "Content-Type", "application/yaml"))
 	if p.Status != 422 || p.Code != contract.CodeInvalidRequest || !strings.Contains(p.Detail, "too large") {
-		t.Errorf("got %+v, want 422 for a registry that is too large", p)
+		t.Errorf("got %+v, want 422 for a registry above the limit", p)
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// eventsConform checks that the data of each event is an Event of its type, a
-// Problem, or the result of a tool.
-func eventsConform(t testing.TB, doc *openapi3.T, events []testkit.SSE) {
+// checkEvents checks that the data of each event is an Event of its type, a Problem, or the result
+// of a tool.
+func checkEvents(t testing.TB, doc *openapi3.T, events []testkit.SSE) {
 	t.Helper()
 	for i, ev := range events {
 		if ev.Name == "" {
@@ -32,18 +32,18 @@ func eventsConform(t testing.TB, doc *openapi3.T, events []testkit.SSE) {
 			schema, last = "ActionResult", true
 		}
 		if last != (i == len(events)-1) {
-			t.Errorf("event %d of %d is %s", i+1, len(events), ev.Name)
+			t.Errorf("event %d of %d: got %s", i+1, len(events), ev.Name)
 		}
 		var value map[string]any
 		if err := json.Unmarshal([]byte(ev.Data), &value); err != nil {
-			t.Errorf("the data of %s is not JSON: %v\n%s", ev.Name, err, ev.Data)
+			t.Errorf("got data of %s that is not JSON: %v\n%s", ev.Name, err, ev.Data)
 			continue
 		}
 		if err := doc.Components.Schemas[schema].Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
-			t.Errorf("the data of %s is not a %s: %v\n%s", ev.Name, schema, err, ev.Data)
+			t.Errorf("got data of %s that is not a %s: %v\n%s", ev.Name, schema, err, ev.Data)
 		}
 		if schema == "Event" && value["type"] != ev.Name {
-			t.Errorf("event %s has the type %v", ev.Name, value["type"])
+			t.Errorf("event %s: got type %v", ev.Name, value["type"])
 		}
 	}
 }
@@ -62,10 +62,10 @@ func TestOpenAPI_ExampleStreamsAreValid(t *testing.T) {
 				found++
 				t.Run(path+" "+name, func(t *testing.T) {
 					events := testkit.ReadSSE(t, example.Value.Value.(string)+"\n")
-					eventsConform(t, doc, events)
+					checkEvents(t, doc, events)
 					for _, ev := range events {
 						if resumable := strings.HasSuffix(path, "/events") && ev.Name != string(contract.EventState); ev.Name != "" && resumable != (ev.ID != "") {
-							t.Errorf("%s has the id %q", ev.Name, ev.ID)
+							t.Errorf("%s: got id %q", ev.Name, ev.ID)
 						}
 					}
 				})

@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// fakeLater holds the behaviour of a fakeBackend for asynchronous and stored
-// requests, reports of agents, and tickets. A nil function succeeds.
+// fakeLater contains the behaviour of a fakeBackend for asynchronous and stored requests, reports
+// of agents, and tickets. A nil function succeeds.
 type fakeLater struct {
 	stream   func(ctx context.Context, req *contract.Request, emit func(*contract.Event)) (*contract.Response, error)
 	submit   func(req *contract.Request) (*contract.Response, error)
@@ -21,7 +21,7 @@ type fakeLater struct {
 
 	decisions func(contract.DecisionQuery) (*contract.DecisionPage, error)
 	tickets   func(contract.TicketQuery) (*contract.TicketPage, error)
-	ticket    func(id, note string) (*contract.Ticket, error) // note "" unless it is closed
+	ticket    func(id, note string) (*contract.Ticket, error) // note is "" unless the ticket is closed
 }
 
 const (

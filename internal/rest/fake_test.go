@@ -21,8 +21,8 @@ import (
 
 const testVersion = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
-// fakeBackend implements all dependencies of the API. Its zero value completes
-// every request and has two agents.
+// fakeBackend implements all dependencies of the API. Its zero value completes every request and
+// has two agents.
 type fakeBackend struct {
 	handle   func(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error)
 	classify func(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error)
@@ -34,7 +34,7 @@ type fakeBackend struct {
 	later    fakeLater
 	leases   fakeLeases
 	lease    int   // in the grant of the token
-	fleet    Fleet // nil = no agent can register itself
+	fleet    Fleet // nil = agents cannot register
 	tools    *fakeTools
 
 	mu  sync.Mutex
@@ -96,7 +96,7 @@ func (f *fakeBackend) note(req *contract.Request) {
 	f.got = append(f.got, req)
 }
 
-// last returns the latest request, or nil if there was none.
+// last returns the latest request, or nil.
 func (f *fakeBackend) last() *contract.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -224,12 +224,12 @@ func newServer(t testing.TB, cfg httpserver.Config, core *fakeBackend) *httpserv
 	return s
 }
 
-// testServer is a Server on a loopback port, with a client of its own.
+// testServer is a Server on a loopback port, with its own client.
 type testServer struct {
 	*httpserver.Server
 	addr   string
 	client *http.Client
-	stop   func() error // ends Serve and returns its error; more calls do nothing
+	stop   func() error // ends Serve and returns its error; later calls have no effect
 }
 
 func startServer(t testing.TB, cfg httpserver.Config, core *fakeBackend) *testServer {
@@ -263,8 +263,8 @@ type reply struct {
 	body []byte
 }
 
-// do sends a request and compares it and its response with the OpenAPI document.
-// headers are name, value, name, value…; "Host" sets the host.
+// do sends a request and compares it and its response with the OpenAPI document. headers are name,
+// value, name, value…; "Host" sets the host.
 func (ts *testServer) do(t testing.TB, method, path, body string, headers ...string) reply {
 	t.Helper()
 	got := ts.send(t, method, path, strings.NewReader(body), headers...)

@@ -15,8 +15,8 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// FuzzRouteBody: no body causes a server error, a rejected body gets a problem, and
-// an accepted body is a valid request that the document allows.
+// FuzzRouteBody: no body causes a server error, a rejected body gets a problem, and an accepted
+// body is a valid request according to the document.
 func FuzzRouteBody(f *testing.F) {
 	for _, seed := range []string{
 		prompt,
@@ -58,29 +58,29 @@ func FuzzRouteBody(f *testing.F) {
 			t.Fatalf("got %d %s, want 200, or 202 for an asynchronous request", w.Code, w.Body)
 		default:
 			if e := req.Validate(); e != nil {
-				t.Errorf("the router got an invalid request: %v", e)
+				t.Errorf("got an invalid request at the router: %v", e)
 			}
 			checkAllowed(t, doc, body)
 		}
 	})
 }
 
-// checkAllowed checks that the document allows an accepted body.
+// checkAllowed checks that an accepted body is valid according to the document.
 func checkAllowed(t *testing.T, doc *openapi3.T, body []byte) {
 	t.Helper()
 	if strings.Contains(string(body), `"mode"`) {
-		return // Go takes "" for an absent mode, the document does not
+		return // Go accepts "" for an absent mode, the document does not
 	}
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
-		t.Fatalf("an accepted body is not JSON: %v", err)
+		t.Fatalf("got an accepted body that is not JSON: %v", err)
 	}
 	if err := doc.Components.Schemas["Request"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
-		t.Errorf("an accepted body is not a Request of the document: %v", err)
+		t.Errorf("got an accepted body that is not a Request of the document: %v", err)
 	}
 }
 
-// FuzzHeaders: no value of a header causes a server error.
+// FuzzHeaders: no header value causes a server error.
 func FuzzHeaders(f *testing.F) {
 	f.Add("application/json", "*/*", "respond-async", "00-"+goodTrace+"-"+goodParent+"-01", "localhost:8080", "gzip", "k")
 	f.Add("application/json", "text/event-stream, */*;q=0.999", "", "", "localhost", "", " ~")

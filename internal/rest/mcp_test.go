@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/mcphost"
 )
 
-// fakeTools is Tools and MCPServers with one server, weather. Its zero value answers every
+// fakeTools implements Tools and MCPServers with one server, weather. Its zero value answers every
 // call.
 type fakeTools struct {
 	err error // of each call
@@ -126,7 +126,7 @@ func TestHandleInvoke_MapsErrors(t *testing.T) {
 					t.Errorf("got %+v, want the members of %+v", p, action)
 				}
 				if c.code == contract.CodeInvalidRequest && (len(p.Errors) != 1 || p.Errors[0].Pointer != "/input/a") {
-					t.Errorf("got errors %+v, want the place in the input", p.Errors)
+					t.Errorf("got errors %+v, want the position in the input", p.Errors)
 				}
 			}
 		})
@@ -146,7 +146,7 @@ func TestHandleInvoke_NamesMissingScope(t *testing.T) {
 	}
 }
 
-// The action may begin with the name of the server, as everywhere else.
+// The action may start with the name of the server, as in other operations.
 func TestHandleMCPTest_AcceptsFullName(t *testing.T) {
 	tools := &fakeTools{}
 	srv := startServer(t, httpserver.Config{}, &fakeBackend{tools: tools})

@@ -24,19 +24,19 @@ func TestPrefersEventStream(t *testing.T) {
 		{"HTML", []string{"text/html"}, false},
 		{"events", []string{"text/event-stream"}, true},
 		{"events in another case", []string{"Text/Event-Stream"}, true},
-		{"events, JSON refused", []string{"text/event-stream, application/json;q=0.0, */*; q=0"}, true},
+		{"events, JSON excluded", []string{"text/event-stream, application/json;q=0.0, */*; q=0"}, true},
 		{"both", []string{"application/json, text/event-stream"}, false},
-		{"both, the other way round", []string{"text/event-stream, application/json"}, false},
+		{"both, reverse order", []string{"text/event-stream, application/json"}, false},
 		{"events before JSON", []string{"text/event-stream, application/json;q=0.9"}, true},
 		{"JSON before events", []string{"text/event-stream;q=0.9, application/json"}, false},
-		{"by a thousandth", []string{"text/event-stream;q=0.501, application/json;q=0.5"}, true},
+		{"difference of a thousandth", []string{"text/event-stream;q=0.501, application/json;q=0.5"}, true},
 		{"events or anything", []string{"text/event-stream", "*/*;q=0.1"}, true},
-		{"the exact range counts", []string{"text/event-stream;q=0.5, */*;q=0.1, application/*;q=0.8, application/json;q=0.2"}, true},
-		{"the nearer range counts", []string{"text/event-stream;q=0.5, */*;q=0.1, application/*;q=0.8"}, false},
-		{"events refused", []string{"text/event-stream;q=0"}, false},
-		{"a weight that is none", []string{"text/event-stream;q=high, application/json;q=0.5"}, true},
+		{"exact range", []string{"text/event-stream;q=0.5, */*;q=0.1, application/*;q=0.8, application/json;q=0.2"}, true},
+		{"more specific range", []string{"text/event-stream;q=0.5, */*;q=0.1, application/*;q=0.8"}, false},
+		{"events excluded", []string{"text/event-stream;q=0"}, false},
+		{"invalid weight", []string{"text/event-stream;q=high, application/json;q=0.5"}, true},
 		{"another parameter", []string{"text/event-stream;charset=utf-8;Q=0.1, application/json;q=0.5"}, false},
-		{"looks alike", []string{"text/event-streams"}, false},
+		{"similar type", []string{"text/event-streams"}, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestParseWeight(t *testing.T) {
 	}
 	for params, want := range cases {
 		if got := parseWeight(params); got != want {
-			t.Errorf("parseWeight(%q) = %d, want %d", params, got, want)
+			t.Errorf("parseWeight(%q): got %d, want %d", params, got, want)
 		}
 	}
 }
@@ -69,24 +69,24 @@ func TestHandleRoute_ChoosesMode(t *testing.T) {
 		status     int
 		applied    string
 	}{
-		{"nothing said", prompt, nil, 200, ""},
+		{"default", prompt, nil, 200, ""},
 		{"sync", body(`"mode":"sync"`), nil, 200, ""},
 		{"async", body(`"mode":"async"`), nil, 202, ""},
 		{"async for a day", body(`"mode":"async","timeout_ms":86400000`), nil, 202, ""},
 		{"preferred", prompt, []string{"Prefer", "respond-async"}, 202, "respond-async"},
-		{"preferred for a day", body(`"timeout_ms":86400000`), []string{"Prefer", "respond-async"}, 202, "respond-async"},
+		{"preferred, timeout of a day", body(`"timeout_ms":86400000`), []string{"Prefer", "respond-async"}, 202, "respond-async"},
 		{"preferred among others", prompt, []string{"Prefer", "return=minimal, Respond-Async; foo=bar, wait=10"}, 202, "respond-async"},
 		{"preferred in a second header", prompt, []string{"Prefer", "wait=10", "Prefer", "respond-async"}, 202, "respond-async"},
-		{"said and preferred", body(`"mode":"async"`), []string{"Prefer", "respond-async"}, 202, "respond-async"},
+		{"in the body and preferred", body(`"mode":"async"`), []string{"Prefer", "respond-async"}, 202, "respond-async"},
 		{"preferred, but the body has sync", body(`"mode":"sync"`), []string{"Prefer", "respond-async"}, 200, ""},
 		{"preferred for a dry run", dry, []string{"Prefer", "respond-async"}, 200, ""},
 		{"preferred with an empty value", prompt, []string{"Prefer", `respond-async=""`}, 202, "respond-async"},
 		{"preferred with true", prompt, []string{"Prefer", "respond-async=true"}, 202, "respond-async"},
 		{"refused", prompt, []string{"Prefer", "respond-async=false"}, 200, ""},
-		{"refused with blanks", prompt, []string{"Prefer", `respond-async = "no"; a=b`}, 200, ""},
+		{"rejected with blanks", prompt, []string{"Prefer", `respond-async = "no"; a=b`}, 200, ""},
 		{"another preference", prompt, []string{"Prefer", "wait=10"}, 200, ""},
-		{"a preference that looks alike", prompt, []string{"Prefer", "respond-asynchronously"}, 200, ""},
-		{"async wins over events", body(`"mode":"async"`), []string{"Accept", httpserver.MediaTypeEvents}, 202, ""},
+		{"similar preference", prompt, []string{"Prefer", "respond-asynchronously"}, 200, ""},
+		{"async and events", body(`"mode":"async"`), []string{"Accept", httpserver.MediaTypeEvents}, 202, ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestHandleRoute_ChoosesMode(t *testing.T) {
 				t.Fatalf("got %d %s, want %d", got.StatusCode, got.body, c.status)
 			}
 			if async := core.last().Options.Mode == contract.ModeAsync; async != (c.status == 202) {
-				t.Errorf("the router got mode %q", core.last().Options.Mode)
+				t.Errorf("got mode %q at the router", core.last().Options.Mode)
 			}
 			if got := got.Header.Get("Preference-Applied"); got != c.applied {
 				t.Errorf("got Preference-Applied %q, want %q", got, c.applied)
@@ -119,7 +119,7 @@ func TestHandleClassify_IgnoresHeaders(t *testing.T) {
 	srv := startServer(t, httpserver.Config{}, core)
 	got := srv.post(t, "/api/v1/classify", prompt, "Prefer", "respond-async", "Idempotency-Key", "", "Accept", httpserver.MediaTypeEvents)
 	if req := core.last(); got.StatusCode != http.StatusOK || req.Options.Mode != "" || req.Idempotency != nil {
-		t.Errorf("got %d and request %+v, want 200 and nothing of the headers", got.StatusCode, req)
+		t.Errorf("got %d and request %+v, want 200 and no values of the headers", got.StatusCode, req)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestHandleRoute_IdempotencyKeys(t *testing.T) {
 			req := core.last()
 			if !c.ok {
 				if w.Code != 422 || req != nil || !strings.Contains(w.Body.String(), "header Idempotency-Key") {
-					t.Errorf("got %d %s, want 422 that names the header", w.Code, w.Body)
+					t.Errorf("got %d %s, want 422 with the name of the header", w.Code, w.Body)
 				}
 				return
 			}
@@ -187,16 +187,16 @@ func TestHashRequest_DistinguishesRequests(t *testing.T) {
 	}
 	same := of(prompt)
 	if of(prompt) != same || of(prompt, "Accept", httpserver.MediaTypeEvents) != same || of(prompt, "Traceparent", "x") != same {
-		t.Error("the same request has another hash the second time")
+		t.Error("got another hash for the same request")
 	}
 	if of(prompt+" ") == same || of(strings.Replace(prompt, "Please", "please", 1)) == same {
-		t.Error("another body has the same hash")
+		t.Error("got the same hash for another body")
 	}
 	if of(prompt, "Prefer", "respond-async") == same {
-		t.Error("an asynchronous and a synchronous request have the same hash")
+		t.Error("got the same hash for an asynchronous and a synchronous request")
 	}
 	if hashRequest("/a", false, []byte("b")) == hashRequest("/ab", false, nil) {
-		t.Error("path and body run into each other")
+		t.Error("got the same hash for another boundary between path and body")
 	}
 }
 
@@ -209,7 +209,7 @@ func TestHandleRoute_ReplayedResponses(t *testing.T) {
 			}
 			got := startServer(t, httpserver.Config{}, core).post(t, "/api/v1/route", prompt, "Idempotency-Key", "k")
 			if header := got.Header.Get("Idempotency-Replayed"); (header == "true") != replayed || header != "" != replayed {
-				t.Errorf("%s: got Idempotency-Replayed %q, want it: %t", name, header, replayed)
+				t.Errorf("%s: got Idempotency-Replayed %q, want replayed %t", name, header, replayed)
 			}
 			// The stored request has the id of the first request.
 			if replayed && !strings.Contains(string(got.body), `"request_id":"`+testRequest) {
@@ -220,7 +220,7 @@ func TestHandleRoute_ReplayedResponses(t *testing.T) {
 }
 
 // Another process completes the request.
-func TestHandleRoute_RequestThatWasTakenOver(t *testing.T) {
+func TestHandleRoute_AcceptsRequestOfOtherProcess(t *testing.T) {
 	core := answeringWith(func(req *contract.Request) *contract.Response {
 		return &contract.Response{RequestID: req.RequestID, TraceID: goodTrace, Status: contract.StatusRunning, Decision: testDecision(), Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{}}
 	})

@@ -36,8 +36,8 @@ func spec(t testing.TB) *openapi3.T {
 	return doc
 }
 
-// exampleRefs returns the named examples of all bodies in the document. An example
-// that is used twice occurs twice.
+// exampleRefs returns the named examples of all bodies in the document. An example that is used
+// twice is returned twice.
 func exampleRefs(doc *openapi3.T) []*openapi3.ExampleRef {
 	var found []*openapi3.ExampleRef
 	content := func(c openapi3.Content) {
@@ -127,7 +127,7 @@ func TestOpenAPI_UsesEveryExampleFile(t *testing.T) {
 	}
 }
 
-// The file name of an example names the state that it shows.
+// The file name of an example is the state that it shows.
 func TestOpenAPI_ExamplesShowTheirState(t *testing.T) {
 	type shown struct {
 		Status  any    `json:"status"`
@@ -262,21 +262,21 @@ func documentPath(path string) string {
 	return regexp.MustCompile(`:(\w+)`).ReplaceAllString(path, "{$1}")
 }
 
-// Each operation declares its security, and a caller's token is optional, because
-// auth.mode none needs none.
+// Each operation declares its security, and a caller's token is optional, because auth.mode none
+// requires none.
 func TestOpenAPI_DeclaresSecurity(t *testing.T) {
 	doc := spec(t)
 	for _, items := range []map[string]*openapi3.PathItem{doc.Paths.Map(), doc.Webhooks} {
 		for path, item := range items {
 			for method, op := range item.Operations() {
 				if op.Security == nil {
-					t.Errorf("%s %s declares no security", method, path)
+					t.Errorf("%s %s: got no security", method, path)
 					continue
 				}
 				isCaller := func(r openapi3.SecurityRequirement) bool { return r["callerToken"] != nil }
 				isNone := func(r openapi3.SecurityRequirement) bool { return len(r) == 0 }
 				if slices.ContainsFunc(*op.Security, isCaller) && !slices.ContainsFunc(*op.Security, isNone) {
-					t.Errorf("%s %s requires a token, which auth.mode none does not", method, path)
+					t.Errorf("%s %s: got a required token, want it optional for auth.mode none", method, path)
 				}
 			}
 		}
@@ -291,7 +291,7 @@ func TestHandleOpenAPI_ServesETag(t *testing.T) {
 		t.Fatalf("got %d bytes and ETag %q, want the %d bytes of openapi.json and an ETag", len(first.body), etag, len(openapiJSON))
 	}
 	if _, err := openapi3.NewLoader().LoadFromData(first.body); err != nil {
-		t.Errorf("the served document does not load by itself: %v", err)
+		t.Errorf("load the served document: %v", err)
 	}
 	cases := []struct {
 		name, ifNoneMatch string
@@ -311,7 +311,7 @@ func TestHandleOpenAPI_ServesETag(t *testing.T) {
 				t.Errorf("got %d, want %d", got.StatusCode, c.status)
 			}
 			if c.status == http.StatusNotModified && len(got.body) != 0 {
-				t.Errorf("a 304 came with %d bytes of body", len(got.body))
+				t.Errorf("got a 304 with %d bytes of body", len(got.body))
 			}
 		})
 	}

@@ -80,22 +80,20 @@ func schemaTypes() map[string]reflect.Type {
 	}
 }
 
-// isInbound reports whether clients send the schema. Its required members are
-// those with a validate tag; in other schemas a member is required unless it has
-// omitempty.
+// isInbound reports whether clients send the schema. Its required members are those with a validate
+// tag; in other schemas a member is required unless it has omitempty.
 func isInbound(schema string) bool {
 	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose", "LeaseRequest", "Action", "MCPRegistration", "MCPTest", "MCPBindRequest", "MCPApproval", "Goal", "Approval"}, schema)
 }
 
-// The schemas of the document have exactly the JSON members of the Go types, with
-// the same types.
+// The schemas of the document have exactly the JSON members of the Go types, with the same types.
 func TestOpenAPI_SchemasMatchTypes(t *testing.T) {
 	doc := spec(t)
 	for name, typ := range schemaTypes() {
 		t.Run(name, func(t *testing.T) {
 			ref := doc.Components.Schemas[name]
 			if ref == nil {
-				t.Fatalf("the document has no schema %s", name)
+				t.Fatalf("got no schema %s in the document", name)
 			}
 			m := mirror{t: t, inbound: isInbound(name)}
 			m.compare("#", typ, ref.Value)
@@ -113,14 +111,14 @@ func (m mirror) compare(at string, typ reflect.Type, schema *openapi3.Schema) {
 	schema, nullable := unwrap(schema)
 	if typ.Kind() == reflect.Pointer {
 		if !nullable {
-			m.t.Errorf("%s: Go has a pointer, the schema does not allow null", at)
+			m.t.Errorf("%s: got a pointer in Go, and a schema without null", at)
 		}
 		typ = typ.Elem()
 	} else if nullable {
-		m.t.Errorf("%s: the schema allows null, Go has %s", at, typ)
+		m.t.Errorf("%s: got null in the schema, and %s in Go", at, typ)
 	}
 	if want := jsonType(typ); want != "" && !schema.Type.Includes(want) {
-		m.t.Errorf("%s: Go has %s, the schema %v", at, typ, schema.Type)
+		m.t.Errorf("%s: got %s in Go, and %v in the schema", at, typ, schema.Type)
 	}
 	switch {
 	case typ == reflect.TypeFor[time.Time](), typ == reflect.TypeFor[json.RawMessage]():
@@ -155,7 +153,7 @@ func (m mirror) object(at string, typ reflect.Type, schema *openapi3.Schema) {
 		m.t.Errorf("%s: required members differ (-Go +schema):\n%s", at, diff)
 	}
 	if closed := schema.AdditionalProperties.Has != nil && !*schema.AdditionalProperties.Has; closed != m.inbound {
-		m.t.Errorf("%s: additionalProperties: false is %t, want %t: only schemas that clients send are closed", at, closed, m.inbound)
+		m.t.Errorf("%s: got additionalProperties: false %t, want %t, because only schemas that clients send are closed", at, closed, m.inbound)
 	}
 	for name, f := range fields {
 		if p := schema.Properties[name]; p != nil {
@@ -175,10 +173,10 @@ func (m mirror) dictionary(at string, typ reflect.Type, schema *openapi3.Schema)
 	switch {
 	case typ.Elem() == reflect.TypeFor[json.RawMessage]():
 		if !free {
-			m.t.Errorf("%s: Go takes any members, the schema does not say additionalProperties: true", at)
+			m.t.Errorf("%s: got any members in Go, and no additionalProperties: true in the schema", at)
 		}
 	case schema.AdditionalProperties.Schema == nil:
-		m.t.Errorf("%s: the schema does not describe the members", at)
+		m.t.Errorf("%s: got no description of the members in the schema", at)
 	default:
 		m.compare(at+"/*", typ.Elem(), schema.AdditionalProperties.Schema.Value)
 	}
@@ -223,7 +221,7 @@ func jsonFields(typ reflect.Type) map[string]reflect.StructField {
 				embedded = embedded.Elem()
 			}
 			for name, inner := range jsonFields(embedded) {
-				if optional { // absent altogether when the pointer is nil
+				if optional { // absent if the pointer is nil
 					inner.Tag = reflect.StructTag(`json:"` + name + `,omitempty"`)
 				}
 				fields[name] = inner
@@ -235,7 +233,7 @@ func jsonFields(typ reflect.Type) map[string]reflect.StructField {
 	return fields
 }
 
-// unwrap returns the schema without null, and whether null was allowed.
+// unwrap returns the schema without null, and whether null is permitted.
 func unwrap(s *openapi3.Schema) (inner *openapi3.Schema, nullable bool) {
 	if len(s.AnyOf) == 2 && s.AnyOf[1].Value.Type.Is("null") {
 		return s.AnyOf[0].Value, true
@@ -293,8 +291,7 @@ func TestOpenAPI_EnumsMatchConstants(t *testing.T) {
 	})
 }
 
-// Each reason that a model can cause is explained in openapi.yaml and in the
-// documentation.
+// Each reason that a model can cause is explained in openapi.yaml and in the documentation.
 func TestOpenAPI_DocumentsReasonsOfModels(t *testing.T) {
 	reason := spec(t).Components.Schemas["Classification"].Value.Properties["reason"].Value
 	page, err := os.ReadFile("../../docs/http.md")
@@ -303,16 +300,16 @@ func TestOpenAPI_DocumentsReasonsOfModels(t *testing.T) {
 	}
 	for _, code := range llm.Reasons() {
 		if !strings.Contains(string(page), "| `"+code+"` |") {
-			t.Errorf("docs/http.md has no row for %s", code)
+			t.Errorf("docs/http.md: got no row for %s", code)
 		}
 		if !strings.Contains(reason.Description, "* `"+code+"`: ") {
-			t.Errorf("the document does not explain %s", code)
+			t.Errorf("got no explanation of %s in the document", code)
 		}
 	}
 }
 
-// contractConstants returns the typed string constants of package contract. It
-// parses the source, because reflection has no access to constants.
+// contractConstants returns the typed string constants of package contract. It parses the source,
+// because constants cannot be read by reflection.
 func contractConstants(t *testing.T) map[string][]string {
 	t.Helper()
 	const dir = "../../contract/"
@@ -366,10 +363,10 @@ func TestOpenAPI_LimitsMatchConstants(t *testing.T) {
 	}
 	for _, c := range cases {
 		if c.got != c.want {
-			t.Errorf("%s: the document has %d, contract %d", c.name, c.got, c.want)
+			t.Errorf("%s: got %d in the document and %d in contract", c.name, c.got, c.want)
 		}
 	}
 	if got := schemas["AgentID"].Value.Pattern; got != contract.AgentIDPattern {
-		t.Errorf("AgentID: the document has %s, contract %s", got, contract.AgentIDPattern)
+		t.Errorf("AgentID: got %s in the document and %s in contract", got, contract.AgentIDPattern)
 	}
 }

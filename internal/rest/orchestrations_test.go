@@ -29,7 +29,7 @@ func (fakeRuns) load(id string) (*contract.Orchestration, error) {
 	return run, strictjson.Unmarshal(raw, run)
 }
 
-// Submit returns the run that the goal names.
+// Submit returns the run that is named by the goal.
 func (f fakeRuns) Submit(_ context.Context, sub orchestrations.Submission) (*contract.Orchestration, error) {
 	run, err := f.load(sub.Goal.Goal)
 	if err == nil {

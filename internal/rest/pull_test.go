@@ -13,10 +13,10 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// fakeLeases has one task at most.
+// fakeLeases has at most one task.
 type fakeLeases struct {
-	task   *contract.LeasedTask // nil = there is no task
-	state  contract.LeaseState  // of renewed leases; "" = there is no lease
+	task   *contract.LeasedTask // nil = no task
+	state  contract.LeaseState  // of renewed leases; "" = no lease
 	got    contract.LeaseRequest
 	agents []string
 }
@@ -36,7 +36,7 @@ func (f *fakeLeases) Renew(_ context.Context, grant contract.TaskGrant) (contrac
 	return contract.TaskLease{TaskID: grant.TaskID, State: f.state}, nil
 }
 
-// pullFleet lets every agent pull.
+// pullFleet permits every agent to pull.
 type pullFleet struct{ emptyFleet }
 
 func (pullFleet) CheckPull(context.Context, string, string, *contract.Caller) error { return nil }
@@ -67,11 +67,11 @@ func TestHandlePull_ReturnsTask(t *testing.T) {
 		}
 	}
 	if got := srv.post(t, "/api/v1/agents/No-Agent/lease", ""); got.StatusCode != http.StatusNotFound {
-		t.Errorf("not an agent id: got %d, want 404", got.StatusCode)
+		t.Errorf("invalid agent id: got %d, want 404", got.StatusCode)
 	}
 }
 
-// Progress of a pulled task renews the lease; both replies tell of a cancellation.
+// Progress of a pulled task renews the lease; both responses contain a cancellation.
 func TestHandleTaskHeartbeat_ReturnsLease(t *testing.T) {
 	reports := 0
 	core := &fakeBackend{
@@ -90,10 +90,10 @@ func TestHandleTaskHeartbeat_ReturnsLease(t *testing.T) {
 		}
 	}
 	if reports != 1 {
-		t.Errorf("%d reports of progress were passed on, want that of the task that is not cancelled", reports)
+		t.Errorf("got %d reports of progress at the router, want the one of the task that is not cancelled", reports)
 	}
 	core.leases.state = ""
 	if got := srv.post(t, "/api/v1/tasks/"+testTask+"/heartbeat", "", "Authorization", "Bearer "+testToken); got.StatusCode != http.StatusNotFound {
-		t.Errorf("a task that was not pulled: got %d, want 404", got.StatusCode)
+		t.Errorf("task that was not pulled: got %d, want 404", got.StatusCode)
 	}
 }

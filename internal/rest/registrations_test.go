@@ -47,7 +47,7 @@ func (emptyFleet) CheckPull(context.Context, string, string, *contract.Caller) e
 	return errNoRegistration
 }
 
-// fleetServer is a server over a real fleet.
+// fleetServer is a server with a real fleet.
 type fleetServer struct {
 	t      *testing.T
 	fleet  *fleet.Fleet
@@ -94,7 +94,7 @@ func (s *fleetServer) do(method, path, body, ifMatch string) *httptest.ResponseR
 
 const goodRegistration = `{"instance":"pod-1","match":{"intent":["count_words","pay"],"domains":["text"]},"endpoint":{"protocol":"http","url":"http://127.0.0.1:9101/"}}`
 
-// The life of a registration, over HTTP.
+// The life cycle of a registration, over HTTP.
 func TestRegistrations_OverHTTP(t *testing.T) {
 	s := newFleetServer(t)
 	etag := ""
@@ -104,22 +104,22 @@ func TestRegistrations_OverHTTP(t *testing.T) {
 		status                   int
 		text                     string // in the response
 	}{
-		{"heartbeat before", "POST", "word_counter/heartbeat", "", "", 404, "instance default of agent word_counter is not registered"},
+		{"heartbeat before the registration", "POST", "word_counter/heartbeat", "", "", 404, "instance default of agent word_counter is not registered"},
 		{"register", "PUT", "word_counter", goodRegistration, "", 201, `"refused":["intent pay is not granted"]`},
 		{"again", "PUT", "word_counter", goodRegistration, "etag", 200, `"state":"active"`},
-		{"with another ETag", "PUT", "word_counter", goodRegistration, `"7"`, 412, "If-Match"},
-		{"with a list of ETags", "PUT", "word_counter", goodRegistration, `"7", etag`, 200, "active"},
+		{"another ETag", "PUT", "word_counter", goodRegistration, `"7"`, 412, "If-Match"},
+		{"list of ETags", "PUT", "word_counter", goodRegistration, `"7", etag`, 200, "active"},
 		{"heartbeat", "POST", "word_counter/heartbeat", `{"instance":"pod-1"}`, "", 200, `"heartbeat_s":10`},
 		{"heartbeat of another instance", "POST", "word_counter/heartbeat", `{}`, "", 404, "instance default"},
 		{"drain", "POST", "word_counter/drain", `{"instance":"pod-1"}`, "", 200, `"state":"draining"`},
 		{"another agent", "PUT", "fixed", goodRegistration, "", 403, "the token is for word_counter and not for the agent fixed"},
-		{"not an id", "PUT", "Word", goodRegistration, "", 404, "matches ^"},
+		{"invalid id", "PUT", "Word", goodRegistration, "", 404, "matches ^"},
 		{"not JSON", "PUT", "word_counter", `{`, "", 400, "the body is not JSON"},
-		{"with a key of the grant", "PUT", "word_counter", strings.Replace(goodRegistration, "{", `{"priority":7,`, 1), "", 422, "/priority"},
-		{"with mistakes", "PUT", "word_counter", `{"lease_ttl_s":1,"match":{"intent":[],"domains":["unknown"]},"endpoint":{"protocol":"http"}}`, "", 422, "/match/domains/0"},
-		{"a long name", "POST", "word_counter/heartbeat", `{"instance":"` + strings.Repeat("x", 65) + `"}`, "", 422, "/instance"},
-		{"an unknown parameter", "DELETE", "word_counter?name=x", "", "", 422, "unknown parameter"},
-		{"leave without a name", "DELETE", "word_counter?instance=", "", "", 422, "must not be empty; without it, all instances leave"},
+		{"key of the grant", "PUT", "word_counter", strings.Replace(goodRegistration, "{", `{"priority":7,`, 1), "", 422, "/priority"},
+		{"several mistakes", "PUT", "word_counter", `{"lease_ttl_s":1,"match":{"intent":[],"domains":["unknown"]},"endpoint":{"protocol":"http"}}`, "", 422, "/match/domains/0"},
+		{"long name", "POST", "word_counter/heartbeat", `{"instance":"` + strings.Repeat("x", 65) + `"}`, "", 422, "/instance"},
+		{"unknown parameter", "DELETE", "word_counter?name=x", "", "", 422, "unknown parameter"},
+		{"leave with an empty name", "DELETE", "word_counter?instance=", "", "", 422, "must not be empty; without it, all instances leave"},
 		{"leave", "DELETE", "word_counter?instance=pod-1", "", "", 204, ""},
 		{"leave again", "DELETE", "word_counter", "", "", 404, "not registered"},
 		{"disable as an agent", "POST", "word_counter/disable", "", "", 403, "this needs the scope admin"},
@@ -129,7 +129,7 @@ func TestRegistrations_OverHTTP(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d with %s", step.name, w.Code, w.Body, step.status, step.text)
 		}
 		if (w.Header().Get("Etag") != "") != (step.method == "PUT" && w.Code < 300) {
-			t.Errorf("%s: got the ETag %q", step.name, w.Header().Get("Etag"))
+			t.Errorf("%s: got ETag %q", step.name, w.Header().Get("Etag"))
 		}
 		if tag := w.Header().Get("Etag"); tag != "" {
 			etag = tag

@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// A stored request is returned with status 200, also if it failed.
+// A stored request is returned with status 200, even if it failed.
 func TestHandleRequest_StoredRequests(t *testing.T) {
 	running := func(id string) *contract.Response {
 		r := storedResponse(id)
@@ -50,16 +50,15 @@ func TestHandleRequest_StoredRequests(t *testing.T) {
 				t.Errorf("got %d %s for %s, want 200 and %s", got.StatusCode, r.Status, id, status)
 			}
 			if decided := got.Header.Get("X-Router-Decision-Id") != ""; decided != (resp.Decision != nil) {
-				t.Errorf("the headers tell of a decision: %t", decided)
+				t.Errorf("got headers of a decision: %t", decided)
 			}
 		})
 	}
 }
 
-// An invalid id is not found, and does not reach the router, which would use it as
-// a key.
+// An invalid id is not found, and does not reach the router, which would use it as a key.
 func TestPathID_RejectsInvalidIDs(t *testing.T) {
-	core := &fakeBackend{later: failWith(errLate)} // 409 would tell that it was asked
+	core := &fakeBackend{later: failWith(errLate)} // 409 would show that the router was called
 	srv := startServer(t, httpserver.Config{}, core)
 	for _, id := range []string{"a.b", "*", "%3E", "a%20b", "a%2Fb", "%00", "é", "%2E%2E", strings.Repeat("a", 65)} {
 		for _, op := range []struct{ method, path string }{
@@ -87,19 +86,19 @@ func TestHandleEvents_Resume(t *testing.T) {
 	cases := []struct {
 		name, query string
 		headers     []string
-		want        int64 // -1: refused
+		want        int64 // -1 = rejected
 	}{
 		{"from the beginning", "", nil, 0},
 		{"header", "", []string{"Last-Event-ID", "41"}, 41},
 		{"query", "?after=41", nil, 41},
-		{"header wins", "?after=7", []string{"Last-Event-ID", "41"}, 41},
+		{"header and query", "?after=7", []string{"Last-Event-ID", "41"}, 41},
 		{"empty header", "?after=7", []string{"Last-Event-ID", ""}, 7},
 		{"zero", "?after=0", nil, 0},
 		{"words", "?after=last", nil, -1},
 		{"empty", "?after=", nil, -1},
 		{"negative", "", []string{"Last-Event-ID", "-1"}, -1},
 		{"signed", "", []string{"Last-Event-ID", "+1"}, -1},
-		{"beyond all sequences", "", []string{"Last-Event-ID", "18446744073709551616"}, -1},
+		{"above the range", "", []string{"Last-Event-ID", "18446744073709551616"}, -1},
 		{"two headers", "", []string{"Last-Event-ID", "1", "Last-Event-ID", "2"}, -1},
 		{"two queries", "?after=1&after=2", nil, -1},
 		{"another parameter", "?before=1", nil, -1},
@@ -113,7 +112,7 @@ func TestHandleEvents_Resume(t *testing.T) {
 					t.Errorf("got %d %s, want 422", got.StatusCode, got.body)
 				}
 				if len(c.headers) > 0 && !strings.Contains(string(got.body), "the header Last-Event-ID ") {
-					t.Errorf("got %s, want the name of the header", got.body)
+					t.Errorf("got %s, want the name of the header in it", got.body)
 				}
 				return
 			}
@@ -127,8 +126,7 @@ func TestHandleEvents_Resume(t *testing.T) {
 	}
 }
 
-// If events were deleted, an event with the state replaces them. A reader cannot
-// resume after it.
+// If events were deleted, an event with the state replaces them. A reader cannot resume after it.
 func TestHandleEvents_StateHasNoID(t *testing.T) {
 	core := &fakeBackend{later: fakeLater{events: func(_ context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
 		state := finalEvent(acceptedResponse(testRequest))
@@ -156,8 +154,8 @@ func TestHandleEvents_NoEventFollowsTheLast(t *testing.T) {
 	}
 }
 
-// If all events were deleted, the final event has the largest id, so that a browser
-// that resumes gets 204. Callers that may not see the request get 404.
+// If all events were deleted, the final event has the largest id, so that a browser that resumes
+// gets 204. Callers that may not see the request get 404.
 func TestHandleEvents_FinalEventOfDeletedEvents(t *testing.T) {
 	core := &fakeBackend{later: fakeLater{events: func(_ context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
 		state := finalEvent(storedResponse(testRequest))
@@ -177,7 +175,7 @@ func TestHandleEvents_FinalEventOfDeletedEvents(t *testing.T) {
 	}
 	core.later.stored = func(string) (*contract.Response, error) { return nil, errMissing }
 	if got := srv.get(t, eventsPath, "Last-Event-ID", events[1].ID); got.StatusCode != http.StatusNotFound {
-		t.Errorf("got %d for a request that is not visible, want 404", got.StatusCode)
+		t.Errorf("hidden request: got %d, want 404", got.StatusCode)
 	}
 }
 
@@ -197,7 +195,7 @@ func TestHandleEvents_HeadDoesNotRead(t *testing.T) {
 		t.Errorf("got %d, want 404", got.StatusCode)
 	}
 	if read {
-		t.Error("a HEAD request read the events, want only the check of access")
+		t.Error("got events read by a HEAD request, want only the check of access")
 	}
 }
 
@@ -212,7 +210,7 @@ func TestHandleDecisions_ParsesQuery(t *testing.T) {
 	cases := []struct {
 		query    string
 		want     contract.DecisionQuery
-		pointers []string // refused, there
+		pointers []string // of the errors
 	}{
 		{query: ""},
 		{query: "since=2026-01-02T14:04:05Z", want: contract.DecisionQuery{Since: at}},
@@ -277,8 +275,7 @@ func TestHandleDecisions_ParsesQuery(t *testing.T) {
 	}
 }
 
-// The outcomes of the query are the terminal statuses, and the document lists the
-// same.
+// The outcomes of the query are the terminal statuses, and the document lists the same.
 func TestOutcomes_AreTerminalStatuses(t *testing.T) {
 	var terminal []string
 	for _, status := range contractConstants(t)["Status"] {
@@ -372,19 +369,19 @@ func TestAPI_FullServerAdmitsResultsAndCancels(t *testing.T) {
 	testkit.WaitClosed(t, entered)
 	agent := []string{"Authorization", "Bearer " + testToken}
 	if got := srv.post(t, "/api/v1/tasks/"+testTask+"/result", `{"task_id":"`+testTask+`","status":"success"}`, agent...); got.StatusCode != http.StatusOK {
-		t.Errorf("a result got %d, want 200", got.StatusCode)
+		t.Errorf("result: got %d, want 200", got.StatusCode)
 	}
 	if got := srv.post(t, "/api/v1/tasks/"+testTask+"/progress", `{"message":"m"}`, agent...); got.StatusCode != http.StatusNoContent {
-		t.Errorf("progress got %d, want 204", got.StatusCode)
+		t.Errorf("progress: got %d, want 204", got.StatusCode)
 	}
 	if got := srv.post(t, "/api/v1/requests/"+testRequest+"/cancel", ""); got.StatusCode != http.StatusOK {
-		t.Errorf("a cancel got %d, want 200", got.StatusCode)
+		t.Errorf("cancel: got %d, want 200", got.StatusCode)
 	}
 	if got := srv.get(t, "/api/v1/requests/"+testRequest); got.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("GET of a request got %d, want 503", got.StatusCode)
+		t.Errorf("GET of a request: got %d, want 503", got.StatusCode)
 	}
 	close(release)
 	if got := testkit.Receive(t, running); got != http.StatusOK {
-		t.Errorf("the request got %d, want 200", got)
+		t.Errorf("running request: got %d, want 200", got)
 	}
 }

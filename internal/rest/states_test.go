@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Responses in which a model, a session or a choice of the caller takes part.
+// Responses that involve a model, a session or a choice of the caller.
 
 func testModelUse(calls ...contract.ModelCall) *contract.ModelUse {
 	use := &contract.ModelUse{Provider: "gemini", Model: "m", PromptVersion: "router/1", Calls: calls}
@@ -40,9 +40,9 @@ func classifiedByModel() contract.Classification {
 	}))
 }
 
-// classifiedInstead is the classification of the lexical classifier after the
-// model's replies were invalid.
-func classifiedInstead() contract.Classification {
+// lexicalAfterModelFailure is the classification of the lexical classifier after the replies of the model
+// were invalid.
+func lexicalAfterModelFailure() contract.Classification {
 	call := contract.ModelCall{
 		Purpose: contract.PurposeClassify, Outcome: "llm_invalid_json", Detail: "is not JSON", Reply: strings.Repeat("x", contract.MaxReplyExcerpt),
 		Tokens: contract.Tokens{Input: 600, Output: 300}, LatencyMS: 400,
@@ -82,13 +82,13 @@ func undecidedResponse(req *contract.Request) *contract.Response {
 	return r
 }
 
-func chosen(req *contract.Request) *contract.Response {
+func clarifiedResponse(req *contract.Request) *contract.Response {
 	clf := classifiedBy(contract.SourcePinned, nil)
 	clf.Reason = "clarified"
 	return completedAfter(clf)(req)
 }
 
-// answeredByModel is the response of fallback policy A. A dry run calls no model.
+// answeredByModel returns the response of fallback policy A. A dry run calls no model.
 func answeredByModel(req *contract.Request) *contract.Response {
 	policy, clf := "A", classifiedByModel()
 	r := completedResponse(req)
@@ -103,16 +103,15 @@ func answeredByModel(req *contract.Request) *contract.Response {
 	return r
 }
 
-// answeredByNobody is the response of policy A if the model does not answer.
-func answeredByNobody(req *contract.Request) *contract.Response {
+// answeredWithoutModel returns the response of policy A if the model does not answer.
+func answeredWithoutModel(req *contract.Request) *contract.Response {
 	r := answeredByModel(req)
 	r.Data.Answer, r.Data.AnsweredBy = "No model is available.", nil
 	r.Data.Degraded, r.Data.DegradedReason = true, "llm_not_configured"
 	return r
 }
 
-// The session, the clarification and the fallback of a request reach the router
-// unchanged.
+// The session, the clarification and the fallback of a request reach the router unchanged.
 func TestHandleRoute_PassesConversation(t *testing.T) {
 	core := &fakeBackend{}
 	srv := startServer(t, httpserver.Config{}, core)
@@ -130,7 +129,7 @@ func TestHandleRoute_PassesConversation(t *testing.T) {
 	if got := core.last().SessionID; got != "s-42" {
 		t.Errorf("got session %q, want s-42", got)
 	}
-	for _, policy := range []string{"A", "B", "C"} { // which of them may be is the core's to say
+	for _, policy := range []string{"A", "B", "C"} { // the router decides whether they are permitted
 		srv.post(t, "/api/v1/route", `{"content":{"prompt":"p"},"options":{"fallback":"`+policy+`"}}`)
 		if got := core.last().Options.Fallback; got == nil || *got != policy {
 			t.Errorf("got fallback %v, want %s", got, policy)
@@ -139,7 +138,7 @@ func TestHandleRoute_PassesConversation(t *testing.T) {
 }
 
 // An error about a clarification has the pointer to it.
-func TestHandleRoute_ClarificationThatDoesNotFit(t *testing.T) {
+func TestHandleRoute_RejectsInvalidClarification(t *testing.T) {
 	core := &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 		if req.Clarification.RequestID == "known" {
@@ -158,7 +157,7 @@ func TestHandleRoute_ClarificationThatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestHandleReady_NamesTheModel(t *testing.T) {
+func TestHandleReady_ReportsModel(t *testing.T) {
 	core := &fakeBackend{ready: Readiness{
 		Status: ReadinessReady,
 		Classifier: ClassifierStatus{
@@ -176,12 +175,12 @@ func TestHandleReady_NamesTheModel(t *testing.T) {
 	}
 	core.ready.Classifier.Model = nil
 	if got := srv.get(t, "/readyz"); strings.Contains(string(got.body), `"model"`) {
-		t.Errorf("got %s, want no model where none is configured", got.body)
+		t.Errorf("got %s, want no model if none is configured", got.body)
 	}
 }
 
 // The document requires the members of each mode of data.
-func TestOpenAPI_ModesRequireTheirMembers(t *testing.T) {
+func TestOpenAPI_ModesRequireMembers(t *testing.T) {
 	schema := spec(t).Components.Schemas["ResponseData"].Value
 	facts := []string{"reason", "detail", "nearest", "accepted_intents", "accepted_domains", "examples"}
 	cases := []struct {
@@ -199,13 +198,13 @@ func TestOpenAPI_ModesRequireTheirMembers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			whole := exampleFile(t, "examples/"+c.example+".json").(map[string]any)["data"].(map[string]any)
 			if err := schema.VisitJSON(whole, openapi3.EnableJSONSchema2020()); err != nil {
-				t.Fatalf("the example itself: %v", err)
+				t.Fatalf("example: got error %v, want none", err)
 			}
 			for _, member := range c.members {
 				value := whole[member]
 				delete(whole, member)
 				if err := schema.VisitJSON(whole, openapi3.EnableJSONSchema2020()); err == nil {
-					t.Errorf("without %s it still passes", member)
+					t.Errorf("without %s: got a valid response, want an error", member)
 				}
 				whole[member] = value
 			}
@@ -213,8 +212,7 @@ func TestOpenAPI_ModesRequireTheirMembers(t *testing.T) {
 	}
 }
 
-// An example of a response is unchanged after decoding to the Go types and encoding
-// again.
+// An example of a response is unchanged after decoding to the Go types and encoding again.
 func TestOpenAPI_ExamplesDecodeToTypes(t *testing.T) {
 	response := func() any { return &contract.Response{} }
 	classification := func() any { return &contract.Classification{} }
@@ -259,14 +257,14 @@ func TestOpenAPI_ExamplesDecodeToTypes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("the types write something else (-example +types):\n%s", diff)
+				t.Errorf("got another encoding (-example +types):\n%s", diff)
 			}
 		})
 	}
 }
 
 // In an example with a model, the tokens of the calls add up to the total.
-func TestOpenAPI_ExamplesCountTheirTokens(t *testing.T) {
+func TestOpenAPI_ExampleTokensAddUp(t *testing.T) {
 	for _, name := range []string{"completed_llm", "clarification_divergent", "server_fallback", "server_fallback_degraded"} {
 		data, err := os.ReadFile("examples/" + name + ".json")
 		if err != nil {
@@ -285,7 +283,7 @@ func TestOpenAPI_ExamplesCountTheirTokens(t *testing.T) {
 				sum.Add(use.Calls[i].Tokens)
 			}
 			if sum != use.Tokens {
-				t.Errorf("%s: the calls use %+v tokens in total, the sum is %+v", name, sum, use.Tokens)
+				t.Errorf("%s: got %+v tokens in total, want the sum of the calls, %+v", name, sum, use.Tokens)
 			}
 		}
 	}

@@ -40,17 +40,16 @@ func TestHandleRoute_StreamsProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id := got.Header.Get("X-Request-Id"); last.RequestID != id || last.Response.RequestID != id || last.Response.Data.Answer != "All well." || last.At.IsZero() {
-		t.Errorf("the last event is %s, want the response to %s", events[4].Data, id)
+		t.Errorf("got last event %s, want the response to %s", events[4].Data, id)
 	}
 	for _, ev := range events {
 		if ev.ID != "" {
-			t.Errorf("%s has the id %s, want none: a reader cannot resume there", ev.Name, ev.ID)
+			t.Errorf("%s: got id %s, want none, because a reader cannot resume there", ev.Name, ev.ID)
 		}
 	}
 }
 
-// A response without progress is one event, and the stream has the headers of the
-// response.
+// A response without progress is one event, and the stream has the headers of the response.
 func TestHandleRoute_StreamOfOneEvent(t *testing.T) {
 	cases := []struct {
 		name    string
@@ -78,7 +77,7 @@ func TestHandleRoute_StreamOfOneEvent(t *testing.T) {
 	}
 }
 
-func TestHandleRoute_StreamThatFails(t *testing.T) {
+func TestHandleRoute_FailingStream(t *testing.T) {
 	overloaded := &contract.Error{Code: contract.CodeOverloaded, Message: "m"}
 	first := func(req *contract.Request, emit func(*contract.Event)) { emit(eventsOf(completedResponse(req))[0]) }
 	type stream = func(ctx context.Context, req *contract.Request, emit func(*contract.Event)) (*contract.Response, error)
@@ -103,7 +102,7 @@ func TestHandleRoute_StreamThatFails(t *testing.T) {
 			first(req, emit)
 			panic("a secret")
 		}, 200, contract.CodeInternal},
-		{"answer that cannot be encoded", func(_ context.Context, req *contract.Request, emit func(*contract.Event)) (*contract.Response, error) {
+		{"response that cannot be encoded", func(_ context.Context, req *contract.Request, emit func(*contract.Event)) (*contract.Response, error) {
 			first(req, emit)
 			r := completedResponse(req)
 			r.Data.Results[0].Data = map[string]json.RawMessage{"a": json.RawMessage(`{"broken`)}
@@ -131,7 +130,7 @@ func TestHandleRoute_StreamThatFails(t *testing.T) {
 				t.Errorf("got %d %s, want %d and %s", got.StatusCode, problem, c.status, c.code)
 			}
 			if strings.Contains(string(got.body), "secret") {
-				t.Errorf("the response has internal text: %s", got.body)
+				t.Errorf("got internal text in the response: %s", got.body)
 			}
 			if logged := strings.Contains(log.String(), `"level":"ERROR"`); logged != (c.code == contract.CodeInternal) {
 				t.Errorf("got log %s", log)

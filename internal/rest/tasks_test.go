@@ -44,7 +44,7 @@ func TestHandleResult_PassesResults(t *testing.T) {
 }
 
 func TestHandleResult_RejectsInvalidResults(t *testing.T) {
-	core := &fakeBackend{later: failWith(errLate)} // 409 would tell that it was asked
+	core := &fakeBackend{later: failWith(errLate)} // 409 would show that the router was called
 	srv := startServer(t, httpserver.Config{}, core)
 	cases := []struct {
 		name, path, body string
@@ -57,11 +57,11 @@ func TestHandleResult_RejectsInvalidResults(t *testing.T) {
 		{"unknown status", "result", `{"status":"done"}`, 422, []string{"/status"}},
 		{"unknown member", "result", `{"status":"success","answer":"x"}`, 422, []string{"/answer"}},
 		{"another task", "result", `{"status":"success","task_id":"` + testRequest + `"}`, 422, []string{"/task_id"}},
-		{"name twice", "result", `{"status":"success","status":"failure"}`, 422, []string{"/status"}},
+		{"duplicate member", "result", `{"status":"success","status":"failure"}`, 422, []string{"/status"}},
 		{"no message", "progress", `{"percent":1}`, 422, []string{"/message"}},
 		{"long message", "progress", `{"message":"` + strings.Repeat("m", 1001) + `"}`, 422, []string{"/message"}},
-		{"more than all", "progress", `{"message":"m","percent":100.5}`, 422, []string{"/percent"}},
-		{"less than nothing", "progress", `{"message":"m","percent":-1}`, 422, []string{"/percent"}},
+		{"percent above 100", "progress", `{"message":"m","percent":100.5}`, 422, []string{"/percent"}},
+		{"negative percent", "progress", `{"message":"m","percent":-1}`, 422, []string{"/percent"}},
 	}
 	for _, c := range cases {
 		t.Run(c.path+" "+c.name, func(t *testing.T) {
@@ -82,9 +82,9 @@ func TestHandleResult_LimitsBodySize(t *testing.T) {
 		status           int
 	}{
 		{"result at its limit", "result", sized(`{"task_id":"`+testTask+`","status":"success"}`, maxResultBytes), 200},
-		{"result beyond it", "result", sized(`{"task_id":"`+testTask+`","status":"success"}`, maxResultBytes+1), 413},
+		{"result above its limit", "result", sized(`{"task_id":"`+testTask+`","status":"success"}`, maxResultBytes+1), 413},
 		{"progress at its limit", "progress", sized(`{"message":"m"}`, maxProgressBytes), 204},
-		{"progress beyond it", "progress", sized(`{"message":"m"}`, maxProgressBytes+1), 413},
+		{"progress above its limit", "progress", sized(`{"message":"m"}`, maxProgressBytes+1), 413},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestHandleResult_LimitsBodySize(t *testing.T) {
 	}
 }
 
-// A token that is not the one of the task is rejected before the body is read.
+// A token of another task is rejected before the body is read.
 func TestAuthorizeTask_RejectsOtherTokens(t *testing.T) {
 	read := false
 	core := &fakeBackend{later: failWith(errLate)}
@@ -115,7 +115,7 @@ func TestAuthorizeTask_RejectsOtherTokens(t *testing.T) {
 		{"no scheme", testTask, []string{testToken}, 401},
 		{"two", testTask, []string{"Bearer " + testToken, "Bearer " + testToken}, 401},
 		{"of another task", testRequest, []string{"Bearer " + testToken}, 404},
-		{"of a task by another name", strings.ToUpper(testTask), []string{"Bearer " + testToken}, 404},
+		{"task id in other case", strings.ToUpper(testTask), []string{"Bearer " + testToken}, 404},
 	}
 	for _, c := range cases {
 		for _, path := range []string{"result", "progress"} {
@@ -126,10 +126,10 @@ func TestAuthorizeTask_RejectsOtherTokens(t *testing.T) {
 				w := httptest.NewRecorder()
 				s.ServeHTTP(w, r)
 				if w.Code != c.status || read {
-					t.Errorf("got %d %s and the body was read: %t, want %d", w.Code, w.Body, read, c.status)
+					t.Errorf("got %d %s and body read %t, want %d", w.Code, w.Body, read, c.status)
 				}
 				if strings.Contains(w.Body.String(), "secret") {
-					t.Errorf("the response has the reason of the token error: %s", w.Body)
+					t.Errorf("got the reason of the token error in the response: %s", w.Body)
 				}
 				if challenge := w.Header().Get("Www-Authenticate"); strings.HasPrefix(challenge, "Bearer") != (c.status == 401) {
 					t.Errorf("got WWW-Authenticate %q with %d", challenge, c.status)
