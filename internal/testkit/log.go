@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// LogBuffer keeps log lines as JSON text. The zero value is empty.
+// LogBuffer stores log lines as JSON text. The zero value is empty.
 type LogBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder

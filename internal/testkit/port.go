@@ -7,14 +7,13 @@ import (
 	"net"
 )
 
-// RefusingAddress is an address on which nothing listens. A port that was free a
-// moment ago can belong to another process now.
+// RefusingAddress is an address without a listener. A port that was free before can belong to
+// another process.
 const RefusingAddress = "127.0.0.1:1"
 
-// FreePort returns a port of 127.0.0.1 on which nothing listens, for a test that has
-// to know it beforehand or listens on it twice. Systems choose ports for other
-// listeners and for connections from 32768 on (Linux) or higher, so the port stays
-// free until the test listens on it.
+// FreePort returns a port of 127.0.0.1 without a listener, for a test that must know the port
+// beforehand or listens on it twice. Systems choose ports for other listeners and for connections
+// from 32768 on (Linux) or higher, so the port stays free until the test listens on it.
 func FreePort(t interface{ Fatalf(string, ...any) }) int {
 	const first, end = 20_000, 32_768
 	for attempt := 1; ; attempt++ {
@@ -25,7 +24,7 @@ func FreePort(t interface{ Fatalf(string, ...any) }) int {
 			return port
 		}
 		if attempt == 1000 {
-			t.Fatalf("no port from %d to %d is free: %v", first, end-1, err)
+			t.Fatalf("got no free port from %d to %d: %v", first, end-1, err)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func moduleRoot(t testing.TB) string {
 			return dir
 		}
 		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod at or above the test's folder")
+			t.Fatal("no go.mod at or above the test's directory")
 		}
 		dir = filepath.Dir(dir)
 	}

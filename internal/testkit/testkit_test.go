@@ -23,7 +23,7 @@ func TestShared(t *testing.T) {
 	t.Chdir(filepath.Join(root, "module", "deep", "package"))
 
 	if _, err := os.Stat(testkit.Shared(t, "corpora", "words.txt")); err != nil {
-		t.Errorf("the path does not lead there: %v", err)
+		t.Errorf("path of the test data: %v", err)
 	}
 	skipped := true
 	t.Run("absent", func(t *testing.T) {
@@ -31,6 +31,6 @@ func TestShared(t *testing.T) {
 		testkit.Shared(t, "corpora", "none.txt")
 	})
 	if !skipped {
-		t.Error("got a path to what is not there, want the test skipped")
+		t.Error("got a path of missing data, want the test skipped")
 	}
 }

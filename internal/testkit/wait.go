@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Patience bounds how long Receive and Eventually wait. It is far more than any
-// test needs on a busy machine with a slow disk: it only has to end before the test
-// binary's own limit of ten minutes, so that a regression names the line that hangs.
+// Patience is the limit of Receive and Eventually. It is longer than any test needs on a busy
+// machine with a slow disk, and shorter than the test binary's limit of ten minutes, so that the
+// failure names the line that blocks.
 const Patience = time.Minute
 
 // Receive returns the next value of ch. It fails the test if no value arrives
@@ -41,9 +41,9 @@ func WaitClosed[T any](t testing.TB, done <-chan T) {
 	}
 }
 
-// Eventually returns when condition holds. It fails the test if the condition
-// does not hold within Patience; what names the condition in the failure text.
-// Prefer Receive where the code under test can signal the event.
+// Eventually returns when condition is true. It fails the test if the condition is not true within
+// Patience; what describes the condition in the failure text. Prefer Receive if the code under test
+// can signal the event.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(Patience)
@@ -54,7 +54,7 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("after %s: still not: %s", Patience, what)
+			t.Fatalf("condition not true after %s: %s", Patience, what)
 		}
 	}
 }

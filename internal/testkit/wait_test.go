@@ -7,7 +7,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-func TestReceive_ReturnsTheValue(t *testing.T) {
+func TestReceive_ReturnsValue(t *testing.T) {
 	ch := make(chan int, 1)
 	ch <- 7
 	if got := testkit.Receive(t, ch); got != 7 {
@@ -21,7 +21,7 @@ func TestWaitClosed_ReturnsOnClose(t *testing.T) {
 	testkit.WaitClosed(t, done)
 }
 
-func TestEventually_AsksUntilTheConditionHolds(t *testing.T) {
+func TestEventually_PollsUntilConditionIsTrue(t *testing.T) {
 	var calls atomic.Int64
 	testkit.Eventually(t, "third call", func() bool { return calls.Add(1) == 3 })
 	if got := calls.Load(); got != 3 {
@@ -42,7 +42,7 @@ func (r *fatalRecorder) Fatalf(format string, _ ...any) {
 	panic(r)
 }
 
-func TestReceive_FailsOnAClosedChannel(t *testing.T) {
+func TestReceive_FailsOnClosedChannel(t *testing.T) {
 	ch := make(chan int)
 	close(ch)
 	r := &fatalRecorder{TB: t}

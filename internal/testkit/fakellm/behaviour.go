@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FinishReason is a finish reason in Gemini's words. OpenAI has fewer: reasons
-// other than FinishStop and FinishMaxTokens become content_filter.
+// FinishReason is a finish reason of Gemini. OpenAI has fewer: reasons other than FinishStop and
+// FinishMaxTokens become content_filter.
 type FinishReason string
 
 // Finish reasons.
@@ -39,7 +39,7 @@ type replySpec struct {
 	texts       []string
 	finish      FinishReason // "" = FinishStop
 	noCandidate bool
-	blocked     string // block reason of the prompt, in Gemini's words
+	blocked     string // block reason of the prompt, as in Gemini
 	refusal     string // the model's refusal, a separate member in OpenAI's API
 	filler      int    // size of a generated text in bytes
 	compressed  bool   // if the client accepts gzip

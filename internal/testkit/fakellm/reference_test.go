@@ -14,15 +14,15 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// reference is a minimal provider that passes the suite: it encodes and decodes
-// the JSON itself, with the HTTP client of all providers. slip selects an error.
+// reference is a minimal provider that passes the suite: it encodes and decodes the JSON itself,
+// with the HTTP client of all providers. defect selects an error in it.
 type reference struct {
-	s    *Server
-	http *http.Client
-	slip string
+	s      *Server
+	http   *http.Client
+	defect string
 }
 
-func openReference(slip string) Open {
+func openReference(defect string) Open {
 	return func(t *testing.T, s *Server) llm.Provider {
 		t.Helper()
 		header := map[Protocol]string{Gemini: "X-Goog-Api-Key", OpenAI: "Authorization"}[s.Protocol]
@@ -34,11 +34,11 @@ func openReference(slip string) Open {
 			t.Fatal(err)
 		}
 		t.Cleanup(client.CloseIdleConnections)
-		return &reference{s: s, http: client, slip: slip}
+		return &reference{s: s, http: client, defect: defect}
 	}
 }
 
-func TestSuite_PassesTheReference(t *testing.T) {
+func TestSuite_PassesForReference(t *testing.T) {
 	for _, wire := range []Protocol{Gemini, OpenAI} {
 		t.Run(string(wire), func(t *testing.T) { Suite(t, wire, openReference("")) })
 	}
@@ -46,7 +46,7 @@ func TestSuite_PassesTheReference(t *testing.T) {
 
 func (p *reference) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, error) {
 	reply, err := p.generate(ctx, req)
-	if p.slip == "retries" && llm.ReasonOf(err) == llm.ReasonUnavailable {
+	if p.defect == "retries" && llm.ReasonOf(err) == llm.ReasonUnavailable {
 		return p.generate(ctx, req)
 	}
 	return reply, err
@@ -63,16 +63,16 @@ func (p *reference) generate(ctx context.Context, req *llm.Request) (*llm.Reply,
 		return nil, err
 	}
 	hr.Header.Set("Content-Type", "application/json")
-	if p.slip == "key twice" {
+	if p.defect == "key twice" {
 		hr.Header.Set("X-Trace", p.s.Key)
 	}
 	resp, err := p.http.Do(hr)
 	if e, ok := errors.AsType[*llm.Error](err); ok {
-		// Without the server's message, which may repeat anything.
+		// Omit the server's message, which may contain any text.
 		return nil, &llm.Error{Reason: e.Reason, Status: e.Status, RetryAfter: e.RetryAfter}
 	}
 	if err != nil {
-		return nil, errors.Unwrap(err) // the context's
+		return nil, errors.Unwrap(err) // the context's error
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
@@ -95,7 +95,7 @@ func (p *reference) ask(req *llm.Request) (path string, body jsonObject) {
 				config["responseSchema"] = schemaJSON(req.Schema, strings.ToUpper)
 			}
 		}
-		if p.slip == "system with the user" {
+		if p.defect == "system with the user" {
 			return "/v1beta/models/" + p.s.Model + ":generateContent", jsonObject{
 				"contents": []any{jsonObject{"parts": text(req.System + req.User)}}, "generationConfig": config,
 			}
@@ -175,7 +175,7 @@ func (p *reference) readGemini(answer []byte) (*llm.Reply, error) {
 		Tokens:    contract.Tokens{Input: in.Usage.Prompt, Output: in.Usage.Candidates + in.Usage.Thoughts, Thinking: in.Usage.Thoughts},
 	}
 	for _, part := range c.Content.Parts {
-		if !part.Thought || p.slip == "thoughts" {
+		if !part.Thought || p.defect == "thoughts" {
 			out.Text += part.Text
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// ReplyCase is a reply to a classification, and the expected result if the
-// model replies so to every call, including repair calls.
+// ReplyCase is a reply to a classification, and the expected result if the model replies so to
+// every call, including repair calls.
 type ReplyCase struct {
 	Name      string
 	Behaviour Behaviour
@@ -70,10 +70,10 @@ func (d replyDraft) transportCases() []ReplyCase {
 	all := []ReplyCase{
 		taken("thoughts beside a valid text", Thoughts("The user wants a review. {\"intent\":\"made_up\"}", valid)),
 		taken("valid text in parts", Parts(valid[:7], valid[7:40], valid[40:])),
-		{Name: "MAX_TOKENS, cut", Behaviour: CutOff(valid[:len(valid)/2]), WantReason: llm.ReasonMaxTokens},
+		{Name: "MAX_TOKENS, truncated", Behaviour: CutOff(valid[:len(valid)/2]), WantReason: llm.ReasonMaxTokens},
 		{Name: "MAX_TOKENS, empty", Behaviour: CutOff(""), WantReason: llm.ReasonMaxTokens},
-		{Name: "MAX_TOKENS, all of it thoughts", Behaviour: CutOffWhileThinking(), WantReason: llm.ReasonMaxTokens},
-		{Name: "MAX_TOKENS, whole by chance", Behaviour: CutOff(valid), WantReason: llm.ReasonMaxTokens, WantAlso: []string{""}, WantIntent: ValidIntent},
+		{Name: "MAX_TOKENS, only thoughts", Behaviour: CutOffWhileThinking(), WantReason: llm.ReasonMaxTokens},
+		{Name: "MAX_TOKENS, complete", Behaviour: CutOff(valid), WantReason: llm.ReasonMaxTokens, WantAlso: []string{""}, WantIntent: ValidIntent},
 	}
 	for _, f := range providerFailures() {
 		all = append(all, ReplyCase{Name: f.name, Behaviour: f.does, WantReason: f.want[0], WantAlso: f.want[1:]})

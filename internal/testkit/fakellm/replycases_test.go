@@ -17,7 +17,7 @@ func TestReplyCases_Count(t *testing.T) {
 	names, reasons := map[string]bool{}, map[string]int{}
 	for _, r := range ReplyCases() {
 		if names[r.Name] {
-			t.Errorf("two replies are named %q", r.Name)
+			t.Errorf("got the name %q twice", r.Name)
 		}
 		names[r.Name] = true
 		reasons[r.WantReason]++
@@ -27,25 +27,23 @@ func TestReplyCases_Count(t *testing.T) {
 			}
 		}
 		if got := r.WantIntent != ""; got != r.Accepts("") {
-			t.Errorf("%s: got an intent: %v, may be taken: %v, want the same", r.Name, got, r.Accepts(""))
+			t.Errorf("%s: got an intent %v, acceptable %v, want the same", r.Name, got, r.Accepts(""))
 		}
 	}
 	if len(names) < least {
 		t.Errorf("got %d replies, want at least %d", len(names), least)
 	}
-	// Reasons that only the client produces: too many calls, an open breaker,
-	// no model.
+	// Reasons that only the client produces: too many calls, an open breaker, no model.
 	for _, reason := range llm.Reasons() {
 		here := slices.Contains([]string{llm.ReasonBreakerOpen, llm.ReasonOverloaded, llm.ReasonBudget, llm.ReasonNotConfigured}, reason)
 		if !here && reasons[reason] == 0 {
-			t.Errorf("no reply for reason %q", reason)
+			t.Errorf("got no reply for reason %q", reason)
 		}
 	}
 	t.Logf("%d replies: %v", len(names), reasons)
 }
 
-// TestReplyCases_AreConsistent validates every text with an independent strict
-// parser.
+// TestReplyCases_AreConsistent validates every text with an independent strict parser.
 func TestReplyCases_AreConsistent(t *testing.T) {
 	for _, r := range ReplyCases() {
 		b := r.Behaviour
@@ -54,11 +52,11 @@ func TestReplyCases_AreConsistent(t *testing.T) {
 		}
 		text := b.reply.texts[0]
 		if text == "" {
-			continue // the provider's business
+			continue // checked by the provider
 		}
-		intent, reason := judge(text)
+		intent, reason := parseStrict(text)
 		if !r.Accepts(reason) {
-			t.Errorf("%s: a strict reader says %q, want %q or %q: %.200q", r.Name, reason, r.WantReason, r.WantAlso, text)
+			t.Errorf("%s: got reason %q from a strict parser, want %q or %q: %.200q", r.Name, reason, r.WantReason, r.WantAlso, text)
 		}
 		if reason == "" && intent != r.WantIntent {
 			t.Errorf("%s: got intent %q, want %q", r.Name, intent, r.WantIntent)
@@ -66,7 +64,7 @@ func TestReplyCases_AreConsistent(t *testing.T) {
 	}
 }
 
-type judged struct {
+type strictReply struct {
 	Intent     *string   `json:"intent"`
 	Domains    []string  `json:"domains"`
 	Subtasks   []subtask `json:"subtasks"`
@@ -80,10 +78,10 @@ type subtask struct {
 	Domains []string `json:"domains"`
 }
 
-// judge parses a classification by the contract: an enclosing fence is removed,
-// null counts as absent, and everything else must be valid.
-func judge(text string) (intent, reason string) {
-	var in judged
+// parseStrict parses a classification as specified: an enclosing fence is removed, null counts as absent,
+// and everything else must be valid.
+func parseStrict(text string) (intent, reason string) {
+	var in strictReply
 	body := strings.TrimSpace(text)
 	for _, open := range []string{"```json", "```JSON", "```"} {
 		if rest, ok := strings.CutPrefix(body, open); ok && strings.HasPrefix(strings.TrimPrefix(rest, "\r"), "\n") && strings.HasSuffix(rest, "\n```") {
@@ -94,10 +92,10 @@ func judge(text string) (intent, reason string) {
 	if strictjson.Unmarshal([]byte(body), &in) != nil || in.Intent == nil || in.Confidence == nil || in.Domains == nil {
 		return "", llm.ReasonInvalidJSON
 	}
-	ok := knows(*in.Intent, ValidIntent) && *in.Confidence >= 0 && *in.Confidence <= 1 &&
-		len(in.Domains) <= 3 && len(in.Subtasks) <= 3 && (len(in.Domains) > 0 || *in.Intent == "unknown") && knowAll(in.Domains)
+	ok := isKnown(*in.Intent, ValidIntent) && *in.Confidence >= 0 && *in.Confidence <= 1 &&
+		len(in.Domains) <= 3 && len(in.Subtasks) <= 3 && (len(in.Domains) > 0 || *in.Intent == "unknown") && allKnown(in.Domains)
 	for _, s := range in.Subtasks {
-		ok = ok && s.fine()
+		ok = ok && s.isValid()
 	}
 	if !ok {
 		return "", llm.ReasonInvalidValue
@@ -105,18 +103,18 @@ func judge(text string) (intent, reason string) {
 	return *in.Intent, ""
 }
 
-func (s subtask) fine() bool {
+func (s subtask) isValid() bool {
 	if s.Title == nil {
 		return false
 	}
 	n := utf8.RuneCountInString(strings.TrimSpace(*s.Title))
-	return n >= 1 && n <= 200 && (s.Intent == "" || knows(s.Intent, ValidIntent)) && len(s.Domains) <= 3 && knowAll(s.Domains)
+	return n >= 1 && n <= 200 && (s.Intent == "" || isKnown(s.Intent, ValidIntent)) && len(s.Domains) <= 3 && allKnown(s.Domains)
 }
 
-func knows(word, known string) bool { return word == known || word == "unknown" }
+func isKnown(word, known string) bool { return word == known || word == "unknown" }
 
-func knowAll(domains []string) bool {
-	return !slices.ContainsFunc(domains, func(d string) bool { return !knows(d, validDomain) })
+func allKnown(domains []string) bool {
+	return !slices.ContainsFunc(domains, func(d string) bool { return !isKnown(d, validDomain) })
 }
 
 // TestReplyCases_OverHTTP sends every reply through a provider.
@@ -137,13 +135,13 @@ func TestReplyCases_OverHTTP(t *testing.T) {
 				case reply.Truncated:
 					reason = llm.ReasonMaxTokens
 				default:
-					_, reason = judge(reply.Text)
+					_, reason = parseStrict(reply.Text)
 				}
 				if !r.Accepts(reason) {
 					t.Errorf("got reason %q (%v), want %q or %q", reason, err, r.WantReason, r.WantAlso)
 				}
 				if errors.Is(err, context.Canceled) {
-					t.Errorf("got error %v, want none of the caller's making", err)
+					t.Errorf("got error %v, want none that the caller caused", err)
 				}
 			})
 		}

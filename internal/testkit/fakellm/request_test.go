@@ -35,9 +35,9 @@ func TestServer_ValidatesRequests(t *testing.T) {
 		{"unknown model", OpenAI, openaiPath, strings.Replace(openaiAsks, OpenAIModel, "nope", 1), nil, 404, `"code":"model_not_found"`},
 		{"unknown path", Gemini, "/v1/models:batch", geminiAsks, nil, 404, "<!DOCTYPE html>"},
 		{"unknown path", OpenAI, "/completions", openaiAsks, nil, 404, `"code":"unknown_url"`},
-		{"no JSON", Gemini, geminiPath, "hello", nil, 400, `"status":"INVALID_ARGUMENT"`},
-		{"no JSON", OpenAI, openaiPath, "hello", nil, 400, "We could not parse the JSON body"},
-		{"not called JSON", Gemini, geminiPath, geminiAsks, []string{"Content-Type", "text/plain"}, 400, `"status":"INVALID_ARGUMENT"`},
+		{"not JSON", Gemini, geminiPath, "hello", nil, 400, `"status":"INVALID_ARGUMENT"`},
+		{"not JSON", OpenAI, openaiPath, "hello", nil, 400, "We could not parse the JSON body"},
+		{"other content type", Gemini, geminiPath, geminiAsks, []string{"Content-Type", "text/plain"}, 400, `"status":"INVALID_ARGUMENT"`},
 		{"unknown member", Gemini, geminiPath, gemini(`{"max_tokens":5}`), nil, 400, "max_tokens"},
 		{"unknown member", OpenAI, openaiPath, openai(`"maxTokens":5`), nil, 400, "maxTokens"},
 		{"no contents", Gemini, geminiPath, `{}`, nil, 400, "contents is not specified"},
@@ -46,19 +46,19 @@ func TestServer_ValidatesRequests(t *testing.T) {
 		{"unknown role", Gemini, geminiPath, `{"contents":[{"role":"system","parts":[{"text":"x"}]}]}`, nil, 400, "valid role"},
 		{"unknown role", OpenAI, openaiPath, strings.Replace(openaiAsks, "user", "robot", 1), nil, 400, "'robot'"},
 		{"no parts", Gemini, geminiPath, `{"contents":[{"role":"user"}]}`, nil, 400, "must not be empty"},
-		{"content of another type", OpenAI, openaiPath, strings.Replace(openaiAsks, `"hello"`, "5", 1), nil, 400, "content"},
+		{"content of a wrong type", OpenAI, openaiPath, strings.Replace(openaiAsks, `"hello"`, "5", 1), nil, 400, "content"},
 		{"another model in the body", Gemini, geminiPath, `{"model":"models/nope","contents":[{"parts":[{"text":"x"}]}]}`, nil, 400, "path"},
 		{"temperature", Gemini, geminiPath, gemini(`{"temperature":2.1}`), nil, 400, "temperature"},
 		{"temperature", OpenAI, openaiPath, openai(`"temperature":2.1`), nil, 400, "temperature"},
 		{"max tokens", Gemini, geminiPath, gemini(`{"maxOutputTokens":-1}`), nil, 400, "max_output_tokens"},
 		{"max tokens", OpenAI, openaiPath, openai(`"max_tokens":-1`), nil, 400, "max_tokens"},
-		{"two kinds of max tokens", OpenAI, openaiPath, openai(`"max_tokens":1,"max_completion_tokens":1`), nil, 400, "at the same time"},
-		{"schema without a type of reply", Gemini, geminiPath, gemini(`{"responseSchema":{"type":"STRING"}}`), nil, 400, "response_mime_type"},
+		{"two limits of tokens", OpenAI, openaiPath, openai(`"max_tokens":1,"max_completion_tokens":1`), nil, 400, "at the same time"},
+		{"schema without a MIME type", Gemini, geminiPath, gemini(`{"responseSchema":{"type":"STRING"}}`), nil, 400, "response_mime_type"},
 		{"schema without a type", Gemini, geminiPath, gemini(`{"responseMimeType":"application/json","responseSchema":{}}`), nil, 400, "type"},
-		{"schema of JSON Schema", Gemini, geminiPath, gemini(`{"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","additionalProperties":false}}`), nil, 400, "additionalProperties"},
+		{"JSON Schema instead of Gemini's", Gemini, geminiPath, gemini(`{"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","additionalProperties":false}}`), nil, 400, "additionalProperties"},
 		{"schema without properties", Gemini, geminiPath, gemini(`{"responseMimeType":"application/json","responseSchema":{"type":"OBJECT"}}`), nil, 400, "non-empty"},
 		{"enum of numbers", Gemini, geminiPath, gemini(`{"responseMimeType":"application/json","responseSchema":{"type":"NUMBER","enum":["1"]}}`), nil, 400, "enum"},
-		{"required and not there", Gemini, geminiPath, gemini(`{"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","properties":{"a":{"type":"STRING"}},"required":["b"]}}`), nil, 400, "not defined"},
+		{"undefined required property", Gemini, geminiPath, gemini(`{"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","properties":{"a":{"type":"STRING"}},"required":["b"]}}`), nil, 400, "not defined"},
 		{"open object in strict mode", OpenAI, openaiPath, format(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`), nil, 400, "additionalProperties"},
 		{"optional property in strict mode", OpenAI, openaiPath, format(`{"type":"object","properties":{"a":{"type":"string"}},"required":[],"additionalProperties":false}`), nil, 400, "every key"},
 		{"schema without a name", OpenAI, openaiPath, openai(`"response_format":{"type":"json_schema","json_schema":{"schema":{}}}`), nil, 400, "json_schema.name"},
@@ -75,7 +75,7 @@ func TestServer_ValidatesRequests(t *testing.T) {
 			}
 			r := s.Requests()
 			if len(r) != 1 || r[0].Rejected == "" || r[0].Call != -1 || s.Calls() != 0 {
-				t.Errorf("got %d calls and requests %+v, want one request that was refused before the script", s.Calls(), r)
+				t.Errorf("got %d calls and requests %+v, want one request rejected before the script", s.Calls(), r)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestServer_RecordsRequests(t *testing.T) {
 		want RequestContent
 	}{
 		{
-			"as the generated client writes it", Gemini,
+			"encoded by the generated client", Gemini,
 			`{"model":"models/` + GeminiModel + `","systemInstruction":{"parts":[{"text":"s"},{"text":"ys"}],"role":"system"},` +
 				`"contents":[{"parts":[{"text":"one"}],"role":"user"},{"parts":[{"text":"reply"}],"role":"model"},{"parts":[{"text":"two"}]}],` +
 				`"generationConfig":{"candidateCount":1,"temperature":0.5,"maxOutputTokens":300,"responseMimeType":"application/json",` +
@@ -111,7 +111,7 @@ func TestServer_RecordsRequests(t *testing.T) {
 			RequestContent{Key: APIKey, Model: GeminiModel, User: "one", MIMEType: "application/json", Schema: schema, Thinking: `{"thinkingBudget":0}`},
 		},
 		{
-			"all of it", OpenAI,
+			"all members", OpenAI,
 			`{"model":"local-model","temperature":0.5,"max_completion_tokens":300,"reasoning_effort":"low","messages":[{"role":"developer","content":"sys"},` +
 				`{"role":"user","content":"one"},{"role":"assistant","content":"reply"},{"role":"user","content":[{"type":"text","text":"tw"},{"type":"text","text":"o"}]}],` +
 				`"response_format":{"type":"json_schema","json_schema":{"name":"r","strict":true,"schema":{"type":"object","additionalProperties":false,` +
@@ -135,7 +135,7 @@ func TestServer_RecordsRequests(t *testing.T) {
 				t.Errorf("request (-want +got):\n%s", diff)
 			}
 			if r.Operation != Generate || r.Method != http.MethodPost || !strings.HasSuffix(r.URL, path) || string(r.Body) != tt.body {
-				t.Errorf("got %s %s %s %s, want it as it was sent", r.Operation, r.Method, r.URL, r.Body)
+				t.Errorf("got %s %s %s %s, want the request as sent", r.Operation, r.Method, r.URL, r.Body)
 			}
 		})
 	}
@@ -161,12 +161,12 @@ func TestServer_Models(t *testing.T) {
 		{"one", Config{Protocol: Gemini}, "/v1beta/models/" + GeminiModel, 200, `"name":"models/` + GeminiModel + `"`},
 		{"all", Config{Protocol: Gemini}, "/v1beta/models", 200, `{"models":[{`},
 		{"unknown", Config{Protocol: Gemini}, "/v1beta/models/nope", 404, `"status":"NOT_FOUND"`},
-		{"of a server that is down", Config{Protocol: Gemini, Models: Always(Status(503))}, "/v1beta/models/" + GeminiModel, 503, `"status":"UNAVAILABLE"`},
+		{"server that is down", Config{Protocol: Gemini, Models: Always(Status(503))}, "/v1beta/models/" + GeminiModel, 503, `"status":"UNAVAILABLE"`},
 		{"with another key", Config{Protocol: Gemini, Key: "k2", Model: "m2"}, "/v1beta/models/m2", 200, `"name":"models/m2"`},
 		{"one", Config{Protocol: OpenAI}, "/models/" + OpenAIModel, 200, `"id":"local-model"`},
 		{"all", Config{Protocol: OpenAI}, "/models", 200, `"object":"list"`},
 		{"unknown", Config{Protocol: OpenAI}, "/models/nope", 404, `"code":"model_not_found"`},
-		{"any model name of a path", Config{Protocol: OpenAI, Model: "org/model"}, "/models/org/model", 200, `"id":"org/model"`},
+		{"model name with a path", Config{Protocol: OpenAI, Model: "org/model"}, "/models/org/model", 200, `"id":"org/model"`},
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.cfg.Protocol)+"/"+tt.name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestServer_Models(t *testing.T) {
 				t.Errorf("got %d %s, want %d with %q in it", got.status, got.body, tt.status, tt.want)
 			}
 			if s.Calls() != 0 {
-				t.Errorf("got %d calls for a reply, want 0", s.Calls())
+				t.Errorf("got %d generate calls, want 0", s.Calls())
 			}
 		})
 	}

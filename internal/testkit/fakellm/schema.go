@@ -92,8 +92,7 @@ func (sr schemaParser) parseProperties(at string, m jsonObject, s *llm.Schema) e
 	)
 }
 
-// checkNames checks a list of property names, which must be complete if all is
-// set.
+// checkNames checks a list of property names, which must be complete if all is set.
 func (sr schemaParser) checkNames(at string, list []any, props jsonObject, all bool) error {
 	for i, n := range list {
 		if name, _ := n.(string); props[name] == nil {

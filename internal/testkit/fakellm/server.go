@@ -41,9 +41,8 @@ type Config struct {
 	NoKey  bool // accept any key, like a local server
 }
 
-// Server is a fake server. Its methods are safe for concurrent use. Key and
-// Model are the values for the client; a test may change them to send wrong
-// ones.
+// Server is a fake server. Its methods are safe for concurrent use. Key and Model are the values
+// for the client; a test may change them to send wrong ones.
 type Server struct {
 	Protocol Protocol
 	URL      string // value for llm.base_url: the root for Gemini, with /v1 for OpenAI
@@ -96,7 +95,7 @@ func Start(t testing.TB, cfg Config) *Server {
 	case OpenAI:
 		p, cfg.Model, base = openaiProtocol{}, cmp.Or(cfg.Model, OpenAIModel), openaiBase
 	default:
-		t.Fatalf("no wire %q", cfg.Protocol)
+		t.Fatalf("no protocol %q", cfg.Protocol)
 	}
 	s := &Server{Protocol: cfg.Protocol, Key: cfg.Key, Model: cfg.Model, cfg: cfg, protocol: p}
 	srv := httptest.NewServer(http.HandlerFunc(s.serveHTTP))

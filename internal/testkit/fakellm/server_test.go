@@ -22,8 +22,8 @@ const (
 	geminiTrace = `,"responseId":"fake","usageMetadata":{"candidatesTokenCount":30,"promptTokenCount":120,"totalTokenCount":150}}`
 )
 
-// sent formats a response like curl.
-type sent struct {
+// httpResponse is a response of the server.
+type httpResponse struct {
 	status      int
 	contentType string
 	header      http.Header
@@ -31,7 +31,7 @@ type sent struct {
 }
 
 // send sends a request with the key of the server.
-func send(t *testing.T, s *Server, method, path, body string, header ...string) sent {
+func send(t *testing.T, s *Server, method, path, body string, header ...string) httpResponse {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -59,7 +59,7 @@ func send(t *testing.T, s *Server, method, path, body string, header ...string) 
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
-	return sent{resp.StatusCode, resp.Header.Get("Content-Type"), resp.Header, string(text)}
+	return httpResponse{resp.StatusCode, resp.Header.Get("Content-Type"), resp.Header, string(text)}
 }
 
 // pathAndBody returns a generate request of the protocol.
@@ -101,11 +101,11 @@ func TestServer_ErrorBodies(t *testing.T) {
 				`{"completion_tokens":42,"completion_tokens_details":{"reasoning_tokens":12},"prompt_tokens":120,"total_tokens":162}}`,
 		},
 		{
-			"cut off", OpenAI, CutOff("h"), 200,
+			"truncated", OpenAI, CutOff("h"), 200,
 			`{"choices":[{"finish_reason":"length","index":0,"logprobs":null,"message":{"content":"h","refusal":null,"role":"assistant"}}]` + completion + usage,
 		},
 		{
-			"thinking took it all", Gemini, CutOffWhileThinking(), 200,
+			"truncated while thinking", Gemini, CutOffWhileThinking(), 200,
 			`{"candidates":[{"content":{"role":"model"},"finishReason":"MAX_TOKENS","index":0}]` + version +
 				`,"responseId":"fake","usageMetadata":{"promptTokenCount":120,"thoughtsTokenCount":12,"totalTokenCount":132}}`,
 		},
@@ -169,11 +169,11 @@ func TestServer_QuotaRetryDelay(t *testing.T) {
 		t.Errorf("got %d, %+v, want 429 with %+v at the end", got.status, in, want)
 	}
 	if h := got.header.Get("Retry-After"); h != "" {
-		t.Errorf("got Retry-After %q of Gemini, want none", h)
+		t.Errorf("Gemini: got Retry-After %q, want none", h)
 	}
 	o := Start(t, Config{Protocol: OpenAI, Script: Always(QuotaExceeded(53e9))})
 	if h := send(t, o, http.MethodPost, openaiPath, openaiAsks).header.Get("Retry-After"); h != "53" {
-		t.Errorf("got Retry-After %q of OpenAI, want 53", h)
+		t.Errorf("OpenAI: got Retry-After %q, want 53", h)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestServer_EnumsAsNumbers(t *testing.T) {
 	}
 }
 
-func TestSequence_RepeatsTheLast(t *testing.T) {
+func TestSequence_RepeatsLast(t *testing.T) {
 	s := Start(t, Config{Script: Sequence(Status(503), Status(429), Text("hi"))})
 	var got []int
 	for range 5 {
@@ -218,10 +218,10 @@ func TestHold_DelaysReplies(t *testing.T) {
 	}
 	h.Await(t, callers)
 	if len(statuses) != 0 || s.Calls() != callers {
-		t.Errorf("got %d answers to %d calls before the release, want 0 to %d", len(statuses), s.Calls(), callers)
+		t.Errorf("got %d responses to %d calls before the release, want 0 to %d", len(statuses), s.Calls(), callers)
 	}
 	h.Release()
-	h.Release() // twice is once
+	h.Release() // a second release has no effect
 	all.Wait()
 	for range callers {
 		if got := testkit.Receive(t, statuses); got != 200 {

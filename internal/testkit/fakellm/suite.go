@@ -17,10 +17,10 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// suiteTimeout bounds replies that arrive at once, in case a provider hangs.
+// suiteTimeout bounds replies that arrive at once, in case a provider blocks.
 const suiteTimeout = 30 * time.Second
 
-// shortDeadline is the deadline of calls that would never end.
+// shortDeadline is the deadline of calls whose response does not end.
 const shortDeadline = 50 * time.Millisecond
 
 // Request of the suite.
@@ -59,16 +59,16 @@ func suiteReplies(t *testing.T, wire Protocol, open Open) {
 		want llm.Reply
 	}{
 		{"text", Text(ValidReply()), llm.Reply{Text: ValidReply(), Tokens: plain}},
-		{"text as it is, white space and all", Text("\n a\u0000\ufeff\u202e \"\\ "), llm.Reply{Text: "\n a\u0000\ufeff\u202e \"\\ ", Tokens: plain}},
+		{"unchanged text and white space", Text("\n a\u0000\ufeff\u202e \"\\ "), llm.Reply{Text: "\n a\u0000\ufeff\u202e \"\\ ", Tokens: plain}},
 		{"text in parts", Parts(`{"intent":`, `"code_review"}`), llm.Reply{Text: `{"intent":"code_review"}`, Tokens: plain}},
-		{"thoughts are no text", Thoughts("SECRET-THOUGHT {\"intent\":", ValidReply()), llm.Reply{Text: ValidReply(), Tokens: thought}},
-		{"a long text", Text(long), llm.Reply{Text: long, Tokens: plain}},
-		{"cut off", CutOff(`{"intent":"co`), llm.Reply{Text: `{"intent":"co`, Truncated: true, Tokens: plain}},
+		{"thoughts", Thoughts("SECRET-THOUGHT {\"intent\":", ValidReply()), llm.Reply{Text: ValidReply(), Tokens: thought}},
+		{"long text", Text(long), llm.Reply{Text: long, Tokens: plain}},
+		{"truncated", CutOff(`{"intent":"co`), llm.Reply{Text: `{"intent":"co`, Truncated: true, Tokens: plain}},
 		{
-			"cut off while thinking", CutOffWhileThinking(),
+			"truncated while thinking", CutOffWhileThinking(),
 			llm.Reply{Truncated: true, Tokens: contract.Tokens{Input: InputTokens, Output: ThinkingTokens, Thinking: ThinkingTokens}},
 		},
-		{"cut off before anything", CutOff(""), llm.Reply{Truncated: true, Tokens: contract.Tokens{Input: InputTokens}}},
+		{"truncated before the text", CutOff(""), llm.Reply{Truncated: true, Tokens: contract.Tokens{Input: InputTokens}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -114,11 +114,11 @@ func suiteRetryAfter(t *testing.T, wire Protocol, open Open) {
 	}{
 		{"seconds", RateLimited("7"), 7 * time.Second, 7 * time.Second},
 		{"a date", RateLimited(time.Now().Add(time.Hour).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")), time.Minute, time.Hour},
-		{"in the wire's own words", QuotaExceeded(53 * time.Second), 53 * time.Second, 53 * time.Second},
-		{"not said", RateLimited(""), 0, 0},
-		{"a date long gone", RateLimited("Wed, 21 Oct 2015 07:28:00 GMT"), 0, 0},
-		{"no number and no date", RateLimited("soon"), 0, 0},
-		{"less than nothing", RateLimited("-5"), 0, 0},
+		{"retry delay of the protocol", QuotaExceeded(53 * time.Second), 53 * time.Second, 53 * time.Second},
+		{"no delay", RateLimited(""), 0, 0},
+		{"date in the past", RateLimited("Wed, 21 Oct 2015 07:28:00 GMT"), 0, 0},
+		{"neither number nor date", RateLimited("soon"), 0, 0},
+		{"negative", RateLimited("-5"), 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func checkError(t *testing.T, err error) *llm.Error {
 		t.Errorf("got reason %q, want one of llm.Reasons", e.Reason)
 	}
 	if len(e.Detail) > 512 || strings.ContainsAny(e.Detail, "\n\r\x00\x1b") {
-		t.Errorf("got detail %q, want it short and of one line", e.Detail)
+		t.Errorf("got detail %q, want a short line", e.Detail)
 	}
 	return e
 }
@@ -224,7 +224,7 @@ func checkNoSecrets(t *testing.T, err error) {
 		text := fmt.Sprintf("%v\n%+v\n%#v\n%s\n%q", e, e, e, e, e)
 		for _, secret := range []string{APIKey, "USER-ONLY", "SYSTEM-ONLY"} {
 			if strings.Contains(text, secret) {
-				t.Errorf("%T shows %q: %.400s", e, secret, text)
+				t.Errorf("%T: got %q in it: %.400s", e, secret, text)
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func checkOneRequest(t *testing.T, s *Server) {
 	}
 	for _, r := range got {
 		if r.Rejected != "" {
-			t.Errorf("the server refused %s %s: %s\n%s", r.Method, r.URL, r.Rejected, r.Body)
+			t.Errorf("got %s %s rejected: %s\n%s", r.Method, r.URL, r.Rejected, r.Body)
 		}
 	}
 }
@@ -249,16 +249,16 @@ func diffSchemas(want, got *llm.Schema) string { return cmp.Diff(want, got, cmpo
 // ClientSuite tests a provider below an llm.Client, which is the only layer
 // that retries.
 func ClientSuite(t *testing.T, wire Protocol, open Open) {
-	t.Run("calls under failure", func(t *testing.T) { callsUnderFailure(t, wire, open) })
-	t.Run("recovers with one more call", func(t *testing.T) { recoversWithOneMoreCall(t, wire, open) })
+	t.Run("calls under failure", func(t *testing.T) { suiteCallsUnderFailure(t, wire, open) })
+	t.Run("recovery after one failure", func(t *testing.T) { suiteRecovery(t, wire, open) })
 }
 
-// callsUnderFailure tests that no other layer multiplies calls to a failing
+// suiteCallsUnderFailure tests that no other layer multiplies calls to a failing
 // server.
-func callsUnderFailure(t *testing.T, wire Protocol, open Open) {
+func suiteCallsUnderFailure(t *testing.T, wire Protocol, open Open) {
 	for name, does := range map[string]Behaviour{
 		"429": Status(429), "503": Status(503), "reset": Reset(),
-		"429 that asks for a minute": QuotaExceeded(time.Minute),
+		"429 with a delay of a minute": QuotaExceeded(time.Minute),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Start(t, Config{Protocol: wire, Script: Always(does)})
@@ -269,7 +269,7 @@ func callsUnderFailure(t *testing.T, wire Protocol, open Open) {
 				_, err := c.Generate(ctx, &llm.Request{User: "hello"})
 				cancel()
 				if err == nil {
-					t.Fatal("got a reply")
+					t.Fatal("got a reply, want an error")
 				}
 			}
 			if got, most := s.Calls(), requests+requests/10; got < requests || got > most {
@@ -279,9 +279,9 @@ func callsUnderFailure(t *testing.T, wire Protocol, open Open) {
 	}
 }
 
-// recoversWithOneMoreCall tests that after one 503 there is exactly one more
+// suiteRecovery tests that after one 503 there is exactly one more
 // call and no error.
-func recoversWithOneMoreCall(t *testing.T, wire Protocol, open Open) {
+func suiteRecovery(t *testing.T, wire Protocol, open Open) {
 	s := Start(t, Config{Protocol: wire, Script: Sequence(Status(503), Text("fine"))})
 	c := llm.NewClient(llm.ClientConfig{}, open(t, s))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -54,12 +54,12 @@ func statusFailures() []providerFailure {
 		all,
 		providerFailure{"503 without a body", Body(503, "", ""), []string{llm.ReasonUnavailable}, 503},
 		providerFailure{"a redirect", Redirect("/elsewhere"), []string{llm.ReasonRejected, llm.ReasonBadResponse}, 0},
-		providerFailure{"a filter in front of the model", PolicyRejected(), []string{llm.ReasonBlocked, llm.ReasonRejected}, 400},
+		providerFailure{"content filter before the model", PolicyRejected(), []string{llm.ReasonBlocked, llm.ReasonRejected}, 400},
 		providerFailure{"key invalid", KeyInvalid(), []string{llm.ReasonUnauthorized}, 0},
-		providerFailure{"400 that repeats key and prompt", Echo(400), []string{llm.ReasonRejected}, 400},
-		providerFailure{"403 that repeats key and prompt", Echo(403), []string{llm.ReasonUnauthorized}, 403},
-		providerFailure{"429 that repeats key and prompt", Echo(429), []string{llm.ReasonRateLimited}, 429},
-		providerFailure{"500 that repeats key and prompt", Echo(500), []string{llm.ReasonUnavailable}, 500},
+		providerFailure{"400 with key and prompt", Echo(400), []string{llm.ReasonRejected}, 400},
+		providerFailure{"403 with key and prompt", Echo(403), []string{llm.ReasonUnauthorized}, 403},
+		providerFailure{"429 with key and prompt", Echo(429), []string{llm.ReasonRateLimited}, 429},
+		providerFailure{"500 with key and prompt", Echo(500), []string{llm.ReasonUnavailable}, 500},
 	)
 }
 
@@ -82,7 +82,7 @@ func blockedReplies() []providerFailure {
 		{"prompt blocked: PROHIBITED_CONTENT", PromptBlocked("PROHIBITED_CONTENT"), blocked, 0},
 		{"prompt blocked: OTHER", PromptBlocked("OTHER"), blocked, 0},
 		{"SAFETY", WithFinish(FinishSafety, ""), blocked, 0},
-		{"SAFETY with the beginning of a text", WithFinish(FinishSafety, `{"intent":`), blocked, 0},
+		{"SAFETY with the start of a text", WithFinish(FinishSafety, `{"intent":`), blocked, 0},
 		{"RECITATION", WithFinish(FinishRecitation, ""), blocked, 0},
 		{"BLOCKLIST", WithFinish(FinishBlocklist, ""), blocked, 0},
 		{"PROHIBITED_CONTENT", WithFinish(FinishProhibited, ""), blocked, 0},
@@ -92,7 +92,7 @@ func blockedReplies() []providerFailure {
 		{"LANGUAGE", WithFinish(FinishLanguage, ""), either, 0},
 		{"no candidates", NoCandidates(), empty, 0},
 		{"no text", WithFinish(FinishStop, ""), empty, 0},
-		{"an empty text", Text(""), empty, 0},
+		{"empty text", Text(""), empty, 0},
 		{"only thoughts", OnlyThoughts("I think"), empty, 0},
 	}
 }
@@ -109,37 +109,37 @@ func invalidResponses() []providerFailure {
 	return []providerFailure{
 		{"broken UTF-8", Body(200, typeJSON, text("\"caf\xe9\"")), bad, 0},
 		{"half a surrogate pair", Body(200, typeJSON, text(`"\ud83d"`)), bad, 0},
-		{"a member twice", Body(200, typeJSON, `{"candidates":[],"candidates":[],"choices":[],"choices":[]}`), bad, 0},
+		{"duplicate member", Body(200, typeJSON, `{"candidates":[],"candidates":[],"choices":[],"choices":[]}`), bad, 0},
 		{"an unrequested stream", Body(200, "text/event-stream", "data: {\"candidates\":[],\"choices\":[]}\n\n"), bad, 0},
 		{"HTML", Body(200, typeHTML, proxyPage), bad, 0},
-		{"HTML that claims to be JSON", Body(200, typeJSON, proxyPage), bad, 0},
+		{"HTML with the JSON content type", Body(200, typeJSON, proxyPage), bad, 0},
 		{"plain text", Body(200, "text/plain", "upstream connect error"), bad, 0},
 		{"nothing", Body(200, typeJSON, ""), bad, 0},
-		{"JSON cut off", Body(200, typeJSON, `{"candidates":[{"content"`), bad, 0},
+		{"truncated JSON", Body(200, typeJSON, `{"candidates":[{"content"`), bad, 0},
 		{"two JSON objects", Body(200, typeJSON, `{"candidates":[]}{"candidates":[]}`), bad, 0},
-		{"an array", Body(200, typeJSON, `[]`), bad, 0},
+		{"array", Body(200, typeJSON, `[]`), bad, 0},
 		{"null", Body(200, typeJSON, `null`), hollow, 0},
 		{"a string", Body(200, typeJSON, `"hello"`), bad, 0},
-		{"an empty object", Body(200, typeJSON, `{}`), hollow, 0},
+		{"empty object", Body(200, typeJSON, `{}`), hollow, 0},
 		{"another API", Body(200, typeJSON, `{"message":"hello","done":true}`), hollow, 0},
-		{"candidates that are a string", Body(200, typeJSON, `{"candidates":"none","choices":"none"}`), bad, 0},
-		{"candidates that are null", Body(200, typeJSON, `{"candidates":[null],"choices":[null]}`), hollow, 0},
-		{"a text that is a number", Body(200, typeJSON, wrongText), bad, 0},
+		{"string as candidates", Body(200, typeJSON, `{"candidates":"none","choices":"none"}`), bad, 0},
+		{"null candidate", Body(200, typeJSON, `{"candidates":[null],"choices":[null]}`), hollow, 0},
+		{"number as text", Body(200, typeJSON, wrongText), bad, 0},
 		{"no content", Body(204, "", ""), hollow, 0},
-		{"an error object with 200", ErrorWith200(503), bad, 0},
-		{"a list with an error object with 200", Body(200, typeJSON, `[{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}]`), bad, 0},
+		{"error object with 200", ErrorWith200(503), bad, 0},
+		{"list with an error object and 200", Body(200, typeJSON, `[{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}]`), bad, 0},
 		{"10 MB", Huge(10 << 20), bad, 0},
 		{"10 MB in a few KB of gzip", CompressionBomb(10 << 20), bad, 0},
 	}
 }
 
-// endlessReplies end only when the caller gives up.
+// endlessReplies end only when the caller's deadline expires.
 func endlessReplies() []providerFailure {
 	timeout := []string{llm.ReasonTimeout}
 	return []providerFailure{
-		{"nothing at all", Hang(), timeout, 0},
-		{"headers then silence", Silence(), timeout, 0},
-		{"slow drip", SlowDrip(), timeout, 0},
-		{"an answer that is held up", Text(ValidReply()).Held(NewHold()), timeout, 0},
+		{"no response", Hang(), timeout, 0},
+		{"headers without a body", Silence(), timeout, 0},
+		{"one byte at a time", SlowDrip(), timeout, 0},
+		{"delayed reply", Text(ValidReply()).Held(NewHold()), timeout, 0},
 	}
 }

@@ -42,7 +42,7 @@ func suiteRequest(t *testing.T, wire Protocol, open Open) {
 		checkOneRequest(t, s)
 		return s.Requests()[0]
 	}
-	t.Run("of JSON", func(t *testing.T) {
+	t.Run("JSON with a schema", func(t *testing.T) {
 		got := sent(t, suiteQuestion()).RequestContent
 		want := RequestContent{
 			Key: APIKey, Model: got.Model, System: systemText, User: userText,
@@ -56,13 +56,13 @@ func suiteRequest(t *testing.T, wire Protocol, open Open) {
 			t.Errorf("request (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("of any object", func(t *testing.T) {
+	t.Run("JSON without a schema", func(t *testing.T) {
 		got := sent(t, &llm.Request{Purpose: contract.PurposePlan, System: systemText, User: userText, Schema: &llm.Schema{Type: "object"}}).RequestContent
 		if got.MIMEType != "application/json" || got.Schema != nil {
 			t.Errorf("got %q and schema %v, want JSON without a schema", got.MIMEType, got.Schema)
 		}
 	})
-	t.Run("of text", func(t *testing.T) {
+	t.Run("text", func(t *testing.T) {
 		got := sent(t, &llm.Request{Purpose: contract.PurposeAnswer, System: systemText, User: userText, MaxOutputTokens: 600}).RequestContent
 		want := RequestContent{Key: APIKey, Model: got.Model, System: systemText, User: userText, MaxOutputTokens: 600, Temperature: &zero}
 		got.MIMEType = strings.TrimPrefix(got.MIMEType, "text/plain") // the default
@@ -70,7 +70,7 @@ func suiteRequest(t *testing.T, wire Protocol, open Open) {
 			t.Errorf("request (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("to an unknown model", func(t *testing.T) {
+	t.Run("unknown model", func(t *testing.T) {
 		s := Start(t, Config{Protocol: wire})
 		s.Model = "no-such-model"
 		_, err := generate(t, open(t, s), suiteQuestion())
@@ -86,14 +86,14 @@ func suiteRequest(t *testing.T, wire Protocol, open Open) {
 // suiteSecrets tests that the key is only in its header.
 func suiteSecrets(t *testing.T, wire Protocol, open Open) {
 	header := map[Protocol]string{Gemini: "X-Goog-Api-Key", OpenAI: "Authorization"}[wire]
-	t.Run("key in its header alone", func(t *testing.T) {
+	t.Run("key in its header only", func(t *testing.T) {
 		s := Start(t, Config{Protocol: wire})
 		if _, err := generate(t, open(t, s), suiteQuestion()); err != nil {
 			t.Fatalf("got error %v, want a reply", err)
 		}
 		for _, r := range s.Requests() {
 			if got := r.FindText(s.Key); !slices.Equal(got, []string{header}) {
-				t.Errorf("got the key in %q, want it in %q alone", got, header)
+				t.Errorf("got the key in %q, want it in %q only", got, header)
 			}
 			if strings.Contains(r.URL, "key=") {
 				t.Errorf("got URL %s, want no parameter named key", r.URL)
@@ -127,6 +127,6 @@ func suiteRedirect(t *testing.T, wire Protocol, open Open) {
 	}
 	checkOneRequest(t, s)
 	if got := len(elsewhere.Requests()); got != 0 {
-		t.Errorf("got %d requests at where the redirect leads, want 0", got)
+		t.Errorf("got %d requests at the target of the redirect, want 0", got)
 	}
 }

@@ -6,39 +6,38 @@ import (
 	"testing"
 )
 
-// slipOfChild is the environment variable with the provider's error in the
-// child process.
-const slipOfChild = "FAKELLM_SLIP"
+// childDefect is the environment variable with the provider's defect in the child process.
+const childDefect = "FAKELLM_DEFECT"
 
-// TestSuite_FailsForABadProvider runs the suite in another process over
-// providers with one error each: it must fail.
-func TestSuite_FailsForABadProvider(t *testing.T) {
-	if slip := os.Getenv(slipOfChild); slip != "" {
-		Suite(t, Gemini, openReference(slip))
+// TestSuite_FailsForDefectiveProvider runs the suite in another process with providers with one
+// defect each: it must fail.
+func TestSuite_FailsForDefectiveProvider(t *testing.T) {
+	if defect := os.Getenv(childDefect); defect != "" {
+		Suite(t, Gemini, openReference(defect))
 		return
 	}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for slip, parts := range map[string]string{
-		"retries":              "TestSuite_FailsForABadProvider/failures/503",
-		"thoughts":             "TestSuite_FailsForABadProvider/replies",
-		"key twice":            "TestSuite_FailsForABadProvider/secrets",
-		"system with the user": "TestSuite_FailsForABadProvider/request",
+	for defect, parts := range map[string]string{
+		"retries":              "TestSuite_FailsForDefectiveProvider/failures/503",
+		"thoughts":             "TestSuite_FailsForDefectiveProvider/replies",
+		"key twice":            "TestSuite_FailsForDefectiveProvider/secrets",
+		"system with the user": "TestSuite_FailsForDefectiveProvider/request",
 	} {
-		t.Run(slip, func(t *testing.T) {
-			run := func(slip string) error {
-				cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestSuite_FailsForABadProvider$/"+parts[len("TestSuite_FailsForABadProvider/"):])
-				cmd.Env = append(os.Environ(), slipOfChild+"="+slip)
+		t.Run(defect, func(t *testing.T) {
+			run := func(defect string) error {
+				cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestSuite_FailsForDefectiveProvider$/"+parts[len("TestSuite_FailsForDefectiveProvider/"):])
+				cmd.Env = append(os.Environ(), childDefect+"="+defect)
 				out, err := cmd.CombinedOutput()
 				t.Logf("%.2000s", out)
 				return err
 			}
 			if err := run("none"); err != nil {
-				t.Errorf("got %v without a slip, want the suite to pass", err)
+				t.Errorf("got %v without a defect, want the suite to pass", err)
 			}
-			if err := run(slip); err == nil {
+			if err := run(defect); err == nil {
 				t.Error("got no failure, want the suite to fail")
 			}
 		})

@@ -18,7 +18,7 @@ func TestNames(t *testing.T) {
 	lookup := func(name string) []string {
 		addrs, err := names.Resolver().LookupHost(t.Context(), name)
 		if dns, ok := errors.AsType[*net.DNSError](err); err != nil && (!ok || !dns.IsNotFound) {
-			t.Errorf("%s: got %v, want a name that is not there", name, err)
+			t.Errorf("%s: got %v, want an error for an unknown name", name, err)
 		}
 		slices.Sort(addrs)
 		return addrs
@@ -32,7 +32,7 @@ func TestNames(t *testing.T) {
 	}
 	names.Set("both.test", "192.0.2.2")
 	if got := lookup("both.test"); !slices.Equal(got, []string{"192.0.2.2"}) {
-		t.Errorf("got %v after it was set to another address", got)
+		t.Errorf("got %v after Set, want the new address", got)
 	}
 }
 

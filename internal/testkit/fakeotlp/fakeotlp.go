@@ -1,8 +1,8 @@
-// Package fakeotlp is a receiver of spans for tests: a server of OTLP over HTTP that keeps
-// what it got.
+// Package fakeotlp is a receiver of spans for tests: a server of OTLP over HTTP that stores the
+// received spans.
 //
 //	receiver := fakeotlp.Start(t)
-//	// run what is tested, with receiver.URL as its endpoint
+//	// run the code under test, with receiver.URL as its endpoint
 //	tree := receiver.Tree(traceID)
 package fakeotlp
 
@@ -102,14 +102,14 @@ func (r *Receiver) Count() int {
 	return len(r.spans)
 }
 
-// Raw returns all requests that were accepted, as they were encoded.
+// Raw returns all accepted requests, as they were encoded.
 func (r *Receiver) Raw() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.raw.String()
 }
 
-// LastSpanID returns the id of the last span of a trace with the name, "" if there is none.
+// LastSpanID returns the id of the last span of a trace with this name, "" = none.
 func (r *Receiver) LastSpanID(traceID, name string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package remnants reads what is left in the files of a data directory, as a person who
-// has the directory and its keys could: it parses the engine's blocks without regard to
-// deletion marks, and decrypts every record for which a key remains.
+// Package remnants reads the files of a data directory like an attacker with the directory and its
+// keys: it parses the engine's blocks without regard to deletion marks, and decrypts every record
+// for which a key exists.
 //
 //	for _, r := range remnants.Read(t, dataDir, ring, requestIDs...) { … bytes.Contains(r.Data, canary) … }
 package remnants

@@ -7,8 +7,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// MemoryBucket is a fake of store.Bucket for units whose own rules are tested. Its
-// zero value is empty.
+// MemoryBucket is a fake of store.Bucket for unit tests. Its zero value is empty.
 type MemoryBucket struct {
 	mu      sync.Mutex
 	entries map[string]store.Entry

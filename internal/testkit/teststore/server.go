@@ -16,8 +16,7 @@ import (
 
 const startTimeout = time.Minute
 
-// Server is a NATS server on a port of this machine, as an operator runs it for an
-// external store.
+// Server is a NATS server on a loopback port, as an operator runs it for an external store.
 type Server struct {
 	URL string
 
@@ -47,7 +46,7 @@ func serve(t testing.TB, dir string, port int) *server.Server {
 	}
 	srv.Start()
 	if !srv.ReadyForConnections(startTimeout) {
-		t.Fatal("the server does not start")
+		t.Fatal("got no start of the server within its timeout")
 	}
 	return srv
 }

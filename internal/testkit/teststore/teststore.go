@@ -23,10 +23,9 @@ func Keys() *contentkey.Keyring {
 	return ring
 }
 
-// Open opens an embedded store in a temporary directory, and closes it at the
-// end of the test. It does not sync every write, because tests do not lose
-// power. If a test measures time or kills the process, it must set SyncEvery to
-// 0.
+// Open opens an embedded store in a temporary directory, and closes it at the end of the test. It
+// does not sync every write, because tests do not simulate power failures. A test that measures
+// time or kills the process must set SyncEvery to 0.
 func Open(t testing.TB, change ...func(*store.Config)) *store.Store {
 	t.Helper()
 	cfg := store.Config{Dir: t.TempDir(), Owner: "test", SyncEvery: time.Minute}
