@@ -18,8 +18,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// writeTrail fills a data directory with a trail of n requests and closes it.
-func writeTrail(t *testing.T, dir string, n int) {
+// writeAuditLog writes an audit log of n requests to a data directory and closes it.
+func writeAuditLog(t *testing.T, dir string, n int) {
 	t.Helper()
 	ctx := t.Context()
 	signer, err := keyring.Open(dir)
@@ -56,7 +56,7 @@ func writeTrail(t *testing.T, dir string, n int) {
 	}
 }
 
-// verify runs the command and returns what it printed.
+// verify runs the command and returns its output.
 func verify(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -68,8 +68,8 @@ func verify(t *testing.T, args ...string) (code int, out, errOut string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// files reads everything below dir.
-func files(t *testing.T, dir string) map[string]string {
+// readFiles reads all files below dir.
+func readFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
@@ -88,8 +88,8 @@ func files(t *testing.T, dir string) map[string]string {
 
 func TestAuditVerify(t *testing.T) {
 	dir := t.TempDir()
-	writeTrail(t, dir, 5)
-	before := files(t, dir)
+	writeAuditLog(t, dir, 5)
+	before := readFiles(t, dir)
 
 	code, out, errOut := verify(t, "--data-dir", dir)
 	if code != exitOK || errOut != "" {
@@ -105,31 +105,31 @@ func TestAuditVerify(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || r.Contents != 5 || !r.OK() {
 		t.Errorf("got exit code %d and %s (%v), want 0 and 5 contents", code, out, err)
 	}
-	if after := files(t, dir); !maps.Equal(before, after) {
-		t.Error("verifying wrote to the data directory")
+	if after := readFiles(t, dir); !maps.Equal(before, after) {
+		t.Error("got a write to the data directory, want none")
 	}
 }
 
-// What was done to the files is said on a line of its own, with exit code 1.
+// Each problem of the files is reported on a separate line, with exit code 1.
 func TestAuditVerify_ReportsProblems(t *testing.T) {
 	cases := []struct {
 		name   string
 		tamper func(t *testing.T, dir string)
-		want   string // the beginning of a line
+		want   string // prefix of a line
 	}{
-		{"head gone", func(t *testing.T, dir string) {
+		{"head missing", func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, audit.HeadFile)); err != nil {
 				t.Fatal(err)
 			}
 		}, audit.ProblemHeadMissing},
-		{"key gone", func(t *testing.T, dir string) {
+		{"key missing", func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, keyring.File)); err != nil {
 				t.Fatal(err)
 			}
 		}, audit.ProblemHeadUnknownKey},
-		{"everything written anew", func(t *testing.T, dir string) {
+		{"all records replaced", func(t *testing.T, dir string) {
 			other := t.TempDir()
-			writeTrail(t, other, 3)
+			writeAuditLog(t, other, 3)
 			if err := os.RemoveAll(filepath.Join(dir, "store")); err != nil {
 				t.Fatal(err)
 			}
@@ -141,27 +141,27 @@ func TestAuditVerify_ReportsProblems(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			writeTrail(t, dir, 5)
+			writeAuditLog(t, dir, 5)
 			c.tamper(t, dir)
 			code, out, errOut := verify(t, "--data-dir", dir)
 			if code != exitError || errOut != "" {
 				t.Errorf("got exit code %d and stderr %q, want 1 and none", code, errOut)
 			}
 			if !strings.HasPrefix(out, c.want) || !strings.Contains(out, "problem") {
-				t.Errorf("got %s\nwant a line that begins with %q", out, c.want)
+				t.Errorf("got %s\nwant a line with the prefix %q", out, c.want)
 			}
 			code, out, _ = verify(t, "--data-dir", dir, "--json")
 			if code != exitError || !strings.Contains(out, `"what":"`+c.want) {
-				t.Errorf("as JSON got exit code %d and %s", code, out)
+				t.Errorf("JSON: got exit code %d and %s", code, out)
 			}
 			if _, err := os.Stat(filepath.Join(dir, keyring.File)); c.name == "key gone" && err == nil {
-				t.Error("verifying made a new key")
+				t.Error("got a new key, want none")
 			}
 		})
 	}
 }
 
-// What is not there is said with the reason, as far as it can be known.
+// A missing log is reported with the reason, if it is known.
 func TestAuditVerify_ExplainsMissingLog(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -174,21 +174,21 @@ func TestAuditVerify_ExplainsMissingLog(t *testing.T) {
 			[]string{"--data-dir", "data"},
 		},
 		{
-			"an empty directory", "there is no audit log in data: there is no store; name the data directory with --data-dir DIR",
+			"empty directory", "there is no audit log in data: there is no store; name the data directory with --data-dir DIR",
 			func(t *testing.T) { mkdir(t, "data") },
 			[]string{"--data-dir", "data"},
 		},
 		{
-			"a store without a trail", "there is no audit log in data: there is a store without an audit log",
+			"store without an audit log", "there is no audit log in data: there is a store without an audit log",
 			func(t *testing.T) { mkdir(t, "data/store/jetstream") },
 			[]string{"--data-dir", "data"},
 		},
 		{
-			"the log deleted",
+			"log deleted",
 			"there is no audit log in data: there is a signed head without a log: " +
 				"the log was deleted, or is at a URL: name the configuration with its store.url with --config FILE",
 			func(t *testing.T) {
-				writeTrail(t, "data", 1)
+				writeAuditLog(t, "data", 1)
 				if err := os.RemoveAll("data/store"); err != nil {
 					t.Fatal(err)
 				}
@@ -207,8 +207,8 @@ func TestAuditVerify_ExplainsMissingLog(t *testing.T) {
 	}
 }
 
-// writeChain writes the chain of a replica with n requests to the store at a URL. Its key and
-// the file of its head are in dir.
+// writeChain writes the chain of a replica with n requests to the store at a URL. dir contains its
+// key and its head file.
 func writeChain(t *testing.T, srv *teststore.Server, writer, dir, head string, n int) {
 	t.Helper()
 	ctx := t.Context()
@@ -282,7 +282,7 @@ func mkdir(t *testing.T, dir string) {
 	}
 }
 
-// Without --data-dir it is the directory the router would use.
+// Without --data-dir the directory of the router is used.
 func TestAuditVerify_FindsDataDir(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct {
@@ -318,7 +318,7 @@ func TestPrintAuditReport(t *testing.T) {
 		report audit.Report
 		want   string
 	}{
-		{"nothing yet", audit.Report{}, "log       d\nrecords   none\ncontents  0 whole, 0 erased, 0 expired\nverdict   no problems\n"},
+		{"no records", audit.Report{}, "log       d\nrecords   none\ncontents  0 whole, 0 erased, 0 expired\nverdict   no problems\n"},
 		{
 			"well",
 			audit.Report{
@@ -329,7 +329,7 @@ func TestPrintAuditReport(t *testing.T) {
 				"contents  7 whole, 2 erased, 1 expired\nunsigned  2 batches after the signed head\nnote      a checkpoint\ufffd[31m\nverdict   no problems\n",
 		},
 		{
-			"not well",
+			"problems",
 			audit.Report{Problems: []audit.Problem{
 				{Kind: audit.ProblemDeleted, Batch: 7, Record: 31, At: at, Detail: "it is missing"}, {Kind: audit.ProblemHeadMissing, Detail: "none"},
 			}},

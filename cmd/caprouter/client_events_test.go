@@ -30,10 +30,10 @@ func TestClient_StreamRun(t *testing.T) {
 		{name: "problem in the stream", status: 200, body: "event: problem\ndata: {\"code\":\"overloaded\",\"detail\":\"later\"}\n\n", errHas: "later"},
 		{name: "problem", status: 403, mime: "application/problem+json", body: `{"code":"forbidden","detail":"not you"}`, errHas: "not you"},
 		{name: "another server", status: 404, mime: "text/html", body: "<html>", errHas: "not a caprouter answer"},
-		{name: "no stream", status: 202, mime: "application/json", body: "{}", errHas: "without a stream of events"},
+		{name: "response without a stream", status: 202, mime: "application/json", body: "{}", errHas: "without a stream of events"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
+			c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
 				if got, want := r.Header.Get("Authorization"), "Bearer secret"; got != want {
 					t.Errorf("Authorization: got %q, want %q", got, want)
 				}

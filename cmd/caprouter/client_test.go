@@ -16,18 +16,18 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// answering is a router that gives one answer to everything.
-func answering(t *testing.T, status int, contentType, body string) *client {
+// newFixedClient returns a client of a server with a fixed response.
+func newFixedClient(t *testing.T, status int, contentType, body string) *client {
 	t.Helper()
-	return clientOf(t, func(w http.ResponseWriter, _ *http.Request) {
+	return newTestClient(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	})
 }
 
-// clientOf is a client of a server that leaves no goroutine behind.
-func clientOf(t *testing.T, handler http.HandlerFunc) *client {
+// newTestClient returns a client of a server that leaves no goroutine behind.
+func newTestClient(t *testing.T, handler http.HandlerFunc) *client {
 	t.Helper()
 	leaked := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, leaked) })
@@ -59,13 +59,13 @@ func TestClient_AdvisesAboutProblem(t *testing.T) {
 		want                    string
 	}{
 		{"no token", "", "", noToken, 401, "unauthenticated: a token is needed; name the variable that holds a token with --token-env (caprouter token makes one)"},
-		{"an expired token", "", "t", expired, 401, "unauthenticated: the token has expired; put another token into the variable of --token-env (caprouter token makes one)"},
-		{"the URL of an operation", "/api/v1/route", "", nothing, 404, "not_found: there is nothing at this path; --url is the address of the router alone: leave out /api/v1/route unless a proxy adds it"},
-		{"a wrong id", "", "", noTicket, 404, "not_found: there is no such ticket"},
+		{"expired token", "", "t", expired, 401, "unauthenticated: the token has expired; put another token into the variable of --token-env (caprouter token makes one)"},
+		{"URL of an operation", "/api/v1/route", "", nothing, 404, "not_found: there is nothing at this path; --url is the address of the router alone: leave out /api/v1/route unless a proxy adds it"},
+		{"wrong id", "", "", noTicket, 404, "not_found: there is no such ticket"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := answering(t, tt.status, typeProblem, tt.body)
+			c := newFixedClient(t, tt.status, typeProblem, tt.body)
 			c.base, c.token = c.base.JoinPath(tt.path), tt.token
 			_, err := c.routeRequest(t.Context(), &contract.Request{})
 			if err == nil || err.Error() != tt.want {
@@ -95,8 +95,8 @@ func TestClient_RouteRequest(t *testing.T) {
 	tests := []struct {
 		name, contentType, body string
 		status                  int
-		want                    contract.Status // of the answer; "" = an error
-		err                     string          // part of it
+		want                    contract.Status // of the response; "" = an error
+		err                     string          // part of the error
 	}{
 		{
 			name: "completed", status: 200, contentType: typeJSON,
@@ -104,7 +104,7 @@ func TestClient_RouteRequest(t *testing.T) {
 			want: contract.StatusCompleted,
 		},
 		{
-			name: "from a newer router", status: 200, contentType: typeJSON,
+			name: "newer router", status: 200, contentType: typeJSON,
 			body: `{"request_id":"r","trace_id":"t","status":"completed","tasks":[],"omitted":[],"data":{"mode":"dispatch"},"new_member":{}}`,
 			want: contract.StatusCompleted,
 		},
@@ -119,18 +119,18 @@ func TestClient_RouteRequest(t *testing.T) {
 			err:  "no_eligible_agent: No agent",
 		},
 		{
-			name: "a problem with details", status: 422, contentType: typeProblem,
+			name: "problem with details", status: 422, contentType: typeProblem,
 			body: `{"title":"Invalid","detail":"not valid","status":422,"code":"invalid_request","errors":[{"pointer":"/agent_id","detail":"is not an agent id"}]}`,
 			err:  "invalid_request: not valid: /agent_id is not an agent id",
 		},
-		{name: "somebody else's 404", status: 404, contentType: "text/html", body: "<h1>", err: "404 Not Found, which is not a caprouter answer: check --url"},
-		{name: "somebody else's 200", status: 200, contentType: "text/html", body: "<h1>", err: "answered 200 OK with something that is not a caprouter answer"},
+		{name: "404 of another server", status: 404, contentType: "text/html", body: "<h1>", err: "404 Not Found, which is not a caprouter answer: check --url"},
+		{name: "200 of another server", status: 200, contentType: "text/html", body: "<h1>", err: "answered 200 OK with something that is not a caprouter answer"},
 		{name: "a redirect", status: 302, contentType: "text/html", err: "302 Found, which is not a caprouter answer: check --url"},
-		{name: "a broken problem", status: 500, contentType: typeProblem, body: "{", err: "answered 500 Internal Server Error with something"},
+		{name: "invalid problem", status: 500, contentType: typeProblem, body: "{", err: "answered 500 Internal Server Error with something"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := answering(t, tt.status, tt.contentType, tt.body)
+			c := newFixedClient(t, tt.status, tt.contentType, tt.body)
 			resp, err := c.routeRequest(t.Context(), &contract.Request{Content: contract.Content{Prompt: "p"}})
 			if tt.want == "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
@@ -151,7 +151,7 @@ func TestClient_RouteRequest(t *testing.T) {
 func TestClient_SendsRequest(t *testing.T) {
 	type sent struct{ Method, Path, Type, Authorization, Body string }
 	var got sent
-	c := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
+	c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got = sent{r.Method, r.URL.Path, r.Header.Get("Content-Type"), r.Header.Get("Authorization"), string(body)}
 		w.Header().Set("Content-Type", typeJSON)
@@ -172,35 +172,35 @@ func TestClient_DoesNotFollowRedirects(t *testing.T) {
 	called := false
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
 	defer elsewhere.Close()
-	c := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
+	c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 	})
 	if _, err := c.routeRequest(t.Context(), &contract.Request{}); err == nil || called {
-		t.Errorf("got error %v, called elsewhere %v, want an error and no call", err, called)
+		t.Errorf("got error %v and a call of the target %v, want an error and no call", err, called)
 	}
 }
 
-// The environment's proxy would see the token. net/http reads the environment
-// once a process, so what the client was made with is looked at.
+// The proxy of the environment would see the token. net/http reads the environment once per
+// process, so the test checks the configuration of the transport.
 func TestClient_UsesNoProxy(t *testing.T) {
 	c, err := newClient("http://127.0.0.1:8080", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if transport, ok := c.http.Transport.(*http.Transport); !ok || transport.Proxy != nil {
-		t.Errorf("the client's transport is %T and may use a proxy", c.http.Transport)
+		t.Errorf("got transport %T, which may use a proxy", c.http.Transport)
 	}
 }
 
 func TestClient_ReportsInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	c := clientOf(t, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice who leaves
+	c := newTestClient(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only after the body does the server notice the disconnect
 		cancel()
 		<-r.Context().Done()
 	})
 	if _, err := c.routeRequest(ctx, &contract.Request{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want it to be %v", err, context.Canceled)
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -215,13 +215,13 @@ func TestNewClient(t *testing.T) {
 		{name: "http on loopback", url: "http://127.0.0.1:8080", tokenEnv: "TOKEN"},
 		{name: "http on IPv6 loopback", url: "http://[::1]:8080", tokenEnv: "TOKEN"},
 		{name: "localhost", url: "http://localhost:8080", tokenEnv: "TOKEN"},
-		{name: "https elsewhere", url: "https://router.example", tokenEnv: "TOKEN"},
-		{name: "http elsewhere without a token", url: "http://router.example"},
+		{name: "https on another host", url: "https://router.example", tokenEnv: "TOKEN"},
+		{name: "http on another host without a token", url: "http://router.example"},
 		{name: "token in clear text", url: "http://router.example", tokenEnv: "TOKEN", err: "in clear text"},
-		{name: "no such token", url: "https://router.example", tokenEnv: "EMPTY", err: "environment variable EMPTY is not set"},
-		{name: "a token for the name", url: "https://router.example", tokenEnv: "eyJhbGciOiJFZERTQSJ9.e30.c2ln", err: "--token-env takes the name", usage: true},
-		{name: "a token that could be a name", url: "https://router.example", tokenEnv: "sk_live_4eC39HqLyjWDarjtT1zdp7dc", err: "--token-env takes the name", usage: true},
-		{name: "a long token in capitals", url: "https://router.example", tokenEnv: strings.Repeat("AKIA0", 10), err: "--token-env takes the name", usage: true},
+		{name: "unset token", url: "https://router.example", tokenEnv: "EMPTY", err: "environment variable EMPTY is not set"},
+		{name: "token in place of the name", url: "https://router.example", tokenEnv: "eyJhbGciOiJFZERTQSJ9.e30.c2ln", err: "--token-env takes the name", usage: true},
+		{name: "token that is a valid name", url: "https://router.example", tokenEnv: "sk_live_4eC39HqLyjWDarjtT1zdp7dc", err: "--token-env takes the name", usage: true},
+		{name: "long token in capitals", url: "https://router.example", tokenEnv: strings.Repeat("AKIA0", 10), err: "--token-env takes the name", usage: true},
 		{name: "no scheme", url: "127.0.0.1:8080", err: "not an absolute", usage: true},
 		{name: "no host", url: "http://", err: "not an absolute", usage: true},
 		{name: "other scheme", url: "unix:///run/caprouter", err: "not an absolute", usage: true},
@@ -241,10 +241,10 @@ func TestNewClient(t *testing.T) {
 				t.Fatalf("got %v, want %q in it", err, tt.err)
 			}
 			if tt.tokenEnv != "TOKEN" && tt.tokenEnv != "EMPTY" && tt.tokenEnv != "" && strings.Contains(err.Error(), tt.tokenEnv) {
-				t.Errorf("got %v, which repeats the argument", err)
+				t.Errorf("got %v, want no argument in it", err)
 			}
 			if got := errors.As(err, new(usageError)); got != tt.usage {
-				t.Errorf("got a usage error: %v, want %v", got, tt.usage)
+				t.Errorf("got usage error %v, want %v", got, tt.usage)
 			}
 		})
 	}

@@ -19,8 +19,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-// Without --once the demo serves on until it is told to stop, and then leaves
-// nothing behind.
+// Without --once the demo serves until it is stopped, and then removes all its files.
 func TestDemo_ServesAfterRequests(t *testing.T) {
 	leaked := goleak.IgnoreCurrent()
 	defer goleak.VerifyNone(t, leaked)
@@ -45,11 +44,11 @@ func TestDemo_ServesAfterRequests(t *testing.T) {
 		}
 	}
 	if base == "" {
-		t.Fatalf("the demo ended with %v", lines.Err())
+		t.Fatalf("got the demo ended with %v", lines.Err())
 	}
 	lines.Scan()
 	if got := lines.Text(); !strings.Contains(got, "caprouter route ") || !strings.HasSuffix(got, "--url "+base) {
-		t.Errorf("got %q, want a command to try at %s", got, base)
+		t.Errorf("got %q, want a command for %s", got, base)
 	}
 	go func() { _, _ = io.Copy(io.Discard, reader) }() // ends with the demo
 
@@ -59,19 +58,19 @@ func TestDemo_ServesAfterRequests(t *testing.T) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		t.Errorf("got %s while it serves on, want 200", resp.Status)
+		t.Errorf("got %s after the requests, want 200", resp.Status)
 	}
 	stop()
 	if err := testkit.Receive(t, ended); err != nil {
-		t.Errorf("stopped: got %v, want no error", err)
+		t.Errorf("stop: got %v, want no error", err)
 	}
 	if log.Len() > 0 {
 		t.Errorf("got log %s, want none", &log)
 	}
 }
 
-// With a key a model classifies. What it makes of the requests is its own affair:
-// here it takes everything for a code review, and no step fails the demo.
+// With a key a model classifies. The demo does not depend on its replies: here it classifies every
+// request as a code review, and no step fails.
 func TestDemo_WithModel(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{})
 	var out, log bytes.Buffer
@@ -96,11 +95,11 @@ func TestDemo_WithModel(t *testing.T) {
 		t.Errorf("got log %q, and the key in the output: %v; want neither", &log, strings.Contains(text, model.Key))
 	}
 	if model.Calls() == 0 {
-		t.Error("the model was never asked")
+		t.Error("got no call of the model, want some")
 	}
 }
 
-// thisProgram returns a path by which the test binary is caprouter: see TestMain.
+// thisProgram returns a path with which the test binary acts as caprouter: see TestMain.
 func thisProgram(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -119,7 +118,7 @@ func TestDemo_FailsOnUnexpectedOutcome(t *testing.T) {
 		name, body, want string
 		status           int
 	}{
-		{"no answer", "", "which is not a caprouter answer", http.StatusInternalServerError},
+		{"no response", "", "which is not a caprouter answer", http.StatusInternalServerError},
 		{"another outcome", `{"status":"failed"}`, "the status is failed, not completed", http.StatusOK},
 	}
 	for _, tt := range tests {

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// docStep is a command of a document, a file that it shows, or a reply of the model.
+// docStep is a command of a document, a file that it contains, or a reply of the model.
 type docStep struct {
 	line     int    // in the document
 	command  string // "" for a file and for a reply
 	expected []string
-	compared bool // the output is compared with expected; else the command must only succeed
+	compared bool // the output is compared with expected; otherwise the command must only succeed
 
 	file, content string
 	reply         string // of the model from here on
@@ -20,13 +20,13 @@ type docStep struct {
 
 // parseDocument returns the commands and files of a document in order:
 //
-//	```console             lines that begin with "$ " are commands; the lines behind
-//	                       a command, if there are any, are its output
+//	```console             lines with the prefix "$ " are commands; the lines after a
+//	                       command, if any, are its output
 //	```sh                  every line is a command; its output is not shown
-//	```json output         the output of the command before
+//	```json output         the output of the previous command
 //	```yaml file=NAME      a file
 //	<!-- run: COMMAND -->  a command that prepares the next block
-//	<!-- model: REPLY -->  what the model, a fake one, replies from here on
+//	<!-- model: REPLY -->  the reply of the fake model from here on
 //
 // A command continues on the next line after a backslash and within quotes.
 func parseDocument(text string) ([]docStep, error) {
@@ -46,7 +46,7 @@ func parseDocument(text string) ([]docStep, error) {
 			continue
 		}
 		begin := i + 1
-		for i = begin; lines[i] != "```"; i++ { // an open block is a mistake that every reader sees
+		for i = begin; lines[i] != "```"; i++ { // an unclosed block is visible in the rendered document
 		}
 		block, first := lines[begin:i], begin+1
 		language, attribute, _ := strings.Cut(info, " ")
@@ -117,7 +117,7 @@ func docFigures() *regexp.Regexp {
 
 const docIDPattern = `[0-9a-f-]{32,36}`
 
-// docFigurePatterns are the expressions by the name of the group.
+// docFigurePatterns returns the expressions by the name of the group.
 func docFigurePatterns() map[string]string {
 	return map[string]string{
 		"lines": `(?:.*\n)*?`, "text": `.*?`, "blank": ` +`, "duration": `\d+(?:\.\d+)? (?:ns|µs|ms|s)`, "ms": `_ms":[0-9.e-]+`,
@@ -125,8 +125,8 @@ func docFigurePatterns() map[string]string {
 	}
 }
 
-// matchOutput compares an output with the lines of a document. It adds the ids of the
-// document to ids, with the ids of the output.
+// matchOutput compares an output with the lines of a document. It adds the ids of the document to
+// ids, with the ids of the output.
 func matchOutput(expected []string, got string, ids map[string]string) error {
 	want := strings.TrimRight(joinJSON(expected), "\n ") + "\n"
 	got = strings.TrimRight(regexp.MustCompile(`(?m)[ \r]+$`).ReplaceAllString(got, ""), "\n") + "\n"
@@ -160,7 +160,7 @@ func matchOutput(expected []string, got string, ids map[string]string) error {
 	return nil
 }
 
-// joinJSON joins the lines of a JSON value, which documents break for the reader.
+// joinJSON joins the lines of a JSON value, which documents break for readability.
 func joinJSON(lines []string) string {
 	var b strings.Builder
 	inJSON := false
@@ -186,13 +186,13 @@ func TestMatchOutput(t *testing.T) {
 		ok                  bool
 	}{
 		{"equal", "a\nb", "a\nb\n", true},
-		{"another text", "a", "b", false},
-		{"more than shown", "a", "a\nb", false},
-		{"less than shown", "a\nb", "a", false},
-		{"text left out", "{…,\"status\":401}", "{\"x\":1,\"status\":401}", true},
-		{"lines left out", "a\n…\nd", "a\nb\nc\nd", true},
-		{"no lines left out", "a\n…\nd", "a\nd", true},
-		{"the end left out", "a\n  …", "a\nb\nc", true},
+		{"other text", "a", "b", false},
+		{"more lines", "a", "a\nb", false},
+		{"fewer lines", "a\nb", "a", false},
+		{"text omitted", "{…,\"status\":401}", "{\"x\":1,\"status\":401}", true},
+		{"lines omitted", "a\n…\nd", "a\nb\nc\nd", true},
+		{"no lines omitted", "a\n…\nd", "a\nd", true},
+		{"end omitted", "a\n  …", "a\nb\nc", true},
 		{"a duration", "a 18 µs", "a 1.2 ms", true},
 		{"a confidence", "x, confidence 1.00 (lexical)", "x, confidence 0.87 (lexical)", true},
 		{"a score", "score 0.80", "score 0.50", false},
@@ -200,7 +200,7 @@ func TestMatchOutput(t *testing.T) {
 		{"columns", "a    b", "a  b", true},
 		{"one id", id + " " + id, other + " " + other, true},
 		{"JSON on several lines", "{\"a\":1,\n \"b\":2}", "{\"a\":1,\"b\":2}", true},
-		{"a carriage return", "HTTP/1.1 200 OK\n…", "HTTP/1.1 200 OK\r\nDate: x\r\n", true},
+		{"carriage return", "HTTP/1.1 200 OK\n…", "HTTP/1.1 200 OK\r\nDate: x\r\n", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -214,6 +214,6 @@ func TestMatchOutput(t *testing.T) {
 		t.Errorf("got %v and ids %v, want %s", err, ids, other)
 	}
 	if err := matchOutput([]string{id}, "33333333-2222-7333-8444-555555555555", ids); err == nil {
-		t.Error("got success with another value of a known id")
+		t.Error("got success for another value of a known id, want an error")
 	}
 }

@@ -23,9 +23,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-// docSession executes the commands of one document in a directory of its own, with one
-// environment and one working directory, as a reader who types them. Servers run in the
-// background until the document starts the same again, or ends.
+// docSession executes the commands of one document in its own directory, with one environment and
+// one working directory, like a reader who enters them. Servers run in the background until the
+// document starts the same server again, or ends.
 type docSession struct {
 	t       *testing.T
 	dir     string
@@ -33,11 +33,11 @@ type docSession struct {
 	ports   map[string]string // of the document, by the ports that replace them
 	ids     map[string]string // of the output, by those of the document
 	servers map[string]*docServer
-	reply   string // of the model, a fake one that is configured for every command
+	reply   string // of the fake model that is configured for every command
 	key     string // of the model
 }
 
-// docTimeout bounds one command, and the start of one server.
+// docTimeout limits one command, and the start of one server.
 const docTimeout = 30 * time.Second
 
 func newDocSession(t *testing.T) *docSession {
@@ -82,7 +82,7 @@ func (s *docSession) replacePorts(text string) string {
 	})
 }
 
-// restorePorts undoes replacePorts in an output.
+// restorePorts reverses replacePorts in an output.
 func (s *docSession) restorePorts(text string) string {
 	for port, free := range s.ports {
 		text = strings.ReplaceAll(text, ":"+free, ":"+port)
@@ -90,8 +90,8 @@ func (s *docSession) restorePorts(text string) string {
 	return text
 }
 
-// replaceInFiles replaces the ports in the files of the directory, for example in those
-// that caprouter init has written.
+// replaceInFiles replaces the ports in the files of the directory, for example those written by
+// caprouter init.
 func (s *docSession) replaceInFiles() {
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.yaml"))
 	s.must(err)
@@ -100,13 +100,13 @@ func (s *docSession) replaceInFiles() {
 	for _, path := range append(files, examples...) {
 		data, err := os.ReadFile(path)
 		s.must(err)
-		if text := s.restorePorts(string(data)); text == string(data) { // else it is replaced already
+		if text := s.restorePorts(string(data)); text == string(data) { // otherwise it was replaced before
 			s.must(os.WriteFile(path, []byte(s.replacePorts(text)), 0o600))
 		}
 	}
 }
 
-// run executes one step and returns what is wrong.
+// run executes one step and returns the difference or error.
 func (s *docSession) run(step *docStep) error {
 	if step.reply != "" {
 		s.reply = step.reply
@@ -140,8 +140,8 @@ var (
 	docListCommand   = regexp.MustCompile(`^(?:\./)?caprouter (?:agents list|tickets|decisions|teach)\b`)
 )
 
-// exitCodeOf returns the exit code that the comment of a command announces, for example
-// "caprouter lint   # exit code 1".
+// exitCodeOf returns the exit code in the comment of a command, for example "caprouter lint # exit
+// code 1".
 func exitCodeOf(command string) int {
 	if m := docExitCode.FindStringSubmatch(command); m != nil {
 		code, _ := strconv.Atoi(m[1])
@@ -150,8 +150,8 @@ func exitCodeOf(command string) int {
 	return 0
 }
 
-// prepare returns the command as the session executes it, and what it runs in the
-// background, if it does.
+// prepare returns the command as the session executes it, and the server that it starts in the
+// background, if any.
 func (s *docSession) prepare(command string) (prepared, server string) {
 	for id, actual := range s.ids {
 		command = strings.ReplaceAll(command, id, actual)
@@ -193,8 +193,8 @@ func (s *docSession) goBuild(name, pkg string) {
 	}
 }
 
-// shellCommand returns a shell that continues with the environment and the working
-// directory of the command before.
+// shellCommand returns a shell that continues with the environment and the working directory of the
+// previous command.
 func (s *docSession) shellCommand(ctx context.Context, script string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", "-c", `[ ! -f "$DOC_STATE" ] || . "$DOC_STATE"`+"\n"+script)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.dir, s.env, time.Second
@@ -203,7 +203,7 @@ func (s *docSession) shellCommand(ctx context.Context, script string) *exec.Cmd 
 	return cmd
 }
 
-// execute returns the output of a command that ends with the exit code.
+// execute returns the output of a command that must end with the exit code.
 func (s *docSession) execute(command string, exitCode int) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), docTimeout)
 	defer cancel()
@@ -222,8 +222,8 @@ type docServer struct {
 	read sync.WaitGroup
 }
 
-// startServer starts a process, which replaces the one of the same name, and returns its
-// output up to the line that reports the address.
+// startServer starts a process, which replaces the one with the same name, and returns its output
+// up to the line with the address.
 func (s *docSession) startServer(name, command string) (string, error) {
 	s.stopServer(name)
 	cmd := s.shellCommand(context.WithoutCancel(s.t.Context()), "exec 2>&1\nexec "+command)

@@ -13,11 +13,11 @@ import (
 // docException is a command of a document that TestDocs does not run.
 type docException struct {
 	doc     string // name of the document
-	command string // its beginning
+	command string // prefix of the command
 	why     string
 }
 
-// docExceptions are all commands that are not run. A row without a command fails.
+// docExceptions lists all commands that are not run. A row without a command fails.
 func docExceptions() []docException {
 	return []docException{
 		{"README.md", "go test ./...", "it is this test"},
@@ -27,14 +27,14 @@ func docExceptions() []docException {
 	}
 }
 
-// TestDocs runs every command of the README and of docs, in order, and compares the
-// output that a document shows. parseDocument describes the marks of commands and
-// docFigures the values that may differ.
+// TestDocs runs every command of the README and of docs, in order, and compares the output with
+// that in the document. parseDocument describes the marks of commands, and docFigures the values
+// that may differ.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("found no documents (%v)", err)
+		t.Fatalf("got no documents (%v)", err)
 	}
 	exceptions := docExceptions()
 	used := make([]bool, len(exceptions))
@@ -72,7 +72,7 @@ func TestDocs(t *testing.T) {
 	}
 	for i, e := range exceptions {
 		if !used[i] {
-			t.Errorf("%s has no command %q: remove the row", e.doc, e.command)
+			t.Errorf("%s: got no command %q: remove the row", e.doc, e.command)
 		}
 	}
 }

@@ -26,19 +26,19 @@ func TestFormatFinding(t *testing.T) {
 			"  ✓ listen          127.0.0.1:8080 is free\n",
 		},
 		{
-			"a warning with its fix",
+			"warning with its fix",
 			doctor.Finding{Check: "classifier", Level: doctor.LevelWarn, Detail: "lexical", Fix: "export GEMINI_API_KEY=…"},
 			outputOptions{width: defaultWidth},
 			"  ! classifier      lexical\n                    → export GEMINI_API_KEY=…\n",
 		},
 		{
-			"not looked at",
+			"skipped",
 			doctor.Finding{Check: "model", Level: doctor.LevelSkip, Detail: "none is configured"},
 			outputOptions{width: defaultWidth},
 			"  - model           none is configured\n",
 		},
 		{
-			"a failure, wrapped",
+			"failure, wrapped",
 			doctor.Finding{Check: "model", Level: doctor.LevelFail, Detail: "llm_unauthorized: the server does not take the key", Fix: "make a new key"},
 			outputOptions{width: minWidth},
 			"  ✗ model           llm_unauthorized: the server\n                    does not take the key\n                    → make a new key\n",
@@ -50,7 +50,7 @@ func TestFormatFinding(t *testing.T) {
 			"  \x1b[31m✗\x1b[0m model           no\n                    \x1b[31m→ yes\x1b[0m\n",
 		},
 		{
-			"text that paints, of a level nobody knows",
+			"escape sequences, unknown level",
 			doctor.Finding{Check: "a check with a long name\x1b", Level: "odd", Detail: "\x1b[2J\nthere"},
 			outputOptions{width: defaultWidth},
 			"  ✗ a check with …  \ufffd[2J; there\n",
@@ -86,8 +86,8 @@ func TestSummarizeFindings(t *testing.T) {
 	}
 }
 
-// TestFindingPrinter_ShowsProgressOnTerminals checks that a terminal shows a line while
-// checks are running, which is erased before other output.
+// TestFindingPrinter_ShowsProgressOnTerminals checks that a terminal shows a line while checks are
+// running, which is erased before other output.
 func TestFindingPrinter_ShowsProgressOnTerminals(t *testing.T) {
 	const line, waiting = "  ✓ a               b\n", eraseLine + indent + "… checking"
 	for want, terminal := range map[string]bool{
@@ -119,7 +119,7 @@ func TestConfigSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := configSource(flags); got != config.DefaultFile {
-		t.Errorf("the default file: got %q", got)
+		t.Errorf("default file: got %q", got)
 	}
 	t.Setenv("CAPROUTER_CONFIG", "env.yaml")
 	if got := configSource(flags); got != "env.yaml" {

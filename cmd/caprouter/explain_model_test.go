@@ -12,11 +12,10 @@ import (
 	"github.com/caprouter/caprouter/internal/session"
 )
 
-// someBase is the URL of a router that was asked.
+// someBase is the URL of the router.
 const someBase = "http://127.0.0.1:8080"
 
-// TestPrintResponse_Model prints what a model did, and what it did not, as
-// TestPrintResponse does.
+// TestPrintResponse_Model is like TestPrintResponse, for the use of a model.
 func TestPrintResponse_Model(t *testing.T) {
 	tests := []struct {
 		name string
@@ -50,8 +49,7 @@ func TestPrintResponse_Model(t *testing.T) {
 	}
 }
 
-// Every reason there is has a sentence for people, on one line, and no two the
-// same.
+// Every reason has a one-line text, and no two texts are equal.
 func TestFormatReason_ExplainsEveryReason(t *testing.T) {
 	known := slices.Concat(llm.Reasons(), []string{
 		classifier.ReasonEmptyRegistry, classifier.ReasonTooManyParts,
@@ -64,18 +62,18 @@ func TestFormatReason_ExplainsEveryReason(t *testing.T) {
 			t.Errorf("%s: got %q, want a line without a full stop", reason, text)
 		}
 		if other := seen[text]; other != "" {
-			t.Errorf("%s is explained as %s is: %q", reason, other, text)
+			t.Errorf("got the same text for %s and %s: %q", reason, other, text)
 		}
 		seen[text] = reason
 	}
 	for _, reason := range []string{"", "ok", "llm_something_new"} {
 		if got := formatReason(reason); got != "" {
-			t.Errorf("%q: got %q for a reason nobody knows, want nothing", reason, got)
+			t.Errorf("%q: got %q for an unknown reason, want nothing", reason, got)
 		}
 	}
 	for _, reason := range []string{fallback.ReasonAmbiguous, fallback.ReasonDivergent} {
 		if formatClarificationReason(&contract.ResponseData{Because: reason}) == "" {
-			t.Errorf("%s: got nothing, want why the caller is asked", reason)
+			t.Errorf("%s: got no text for the reason of the question", reason)
 		}
 	}
 }
@@ -87,12 +85,12 @@ func TestFormatClassification(t *testing.T) {
 		clf  contract.Classification
 		want string
 	}{
-		{"a model, nothing special", contract.Classification{Source: contract.SourceLLM, ModelUse: asked}, ""},
-		{"lexical, nothing special", contract.Classification{Source: contract.SourceLexical}, ""},
+		{"model", contract.Classification{Source: contract.SourceLLM, ModelUse: asked}, ""},
+		{"lexical", contract.Classification{Source: contract.SourceLexical}, ""},
 		{"cache", contract.Classification{Source: contract.SourceCache, ModelUse: asked}, "the model classified the same request before"},
-		{"the stand-in", contract.Classification{Source: contract.SourceLexical, ModelUse: asked, Reason: llm.ReasonTimeout}, "the model did not reply in time; the lexical classifier was used instead"},
-		{"lexical, for a reason of its own", contract.Classification{Source: contract.SourceLexical, Reason: classifier.ReasonEmptyRegistry}, "the registry has no agents"},
-		{"a reason of a newer router", contract.Classification{Source: contract.SourceLexical, ModelUse: asked, Reason: "llm_new"}, ""},
+		{"lexical after a failed call", contract.Classification{Source: contract.SourceLexical, ModelUse: asked, Reason: llm.ReasonTimeout}, "the model did not reply in time; the lexical classifier was used instead"},
+		{"lexical with a reason", contract.Classification{Source: contract.SourceLexical, Reason: classifier.ReasonEmptyRegistry}, "the registry has no agents"},
+		{"reason of a newer router", contract.Classification{Source: contract.SourceLexical, ModelUse: asked, Reason: "llm_new"}, ""},
 	}
 	for _, tt := range tests {
 		if got := formatClassification(&tt.clf); got != tt.want {
@@ -122,7 +120,7 @@ const (
 	badReply  = "```json\n" + `{"intent":"poetry","domains":["python"],"subtasks":[],"confidence":0.93}` + "\n```"
 )
 
-// used is a model that was called so.
+// used returns the use of a model with these calls.
 func used(calls ...contract.ModelCall) *contract.ModelUse {
 	use := &contract.ModelUse{Provider: "gemini", Model: "gemini-3.5-flash-lite", PromptVersion: "router/1", Calls: calls}
 	for i := range calls {
@@ -138,7 +136,7 @@ func called(purpose contract.CallPurpose, outcome, detail, reply string, in, out
 	}
 }
 
-// classified is a response of quality_agent to that classification.
+// classified returns a response of quality_agent with this classification.
 func classified(clf contract.Classification) *contract.Response {
 	r := dryRun()
 	clf.Intent, clf.Domains = "code_review", []string{"python"}
@@ -186,7 +184,7 @@ func llmBreakerOpen() contract.Classification {
 	}
 }
 
-// llmHostile is a model that means no good, or is not there to print for.
+// llmHostile is a hostile classification with control characters.
 func llmHostile() contract.Classification {
 	use := used(called("steal\n", "\x1b[2Jno", "line one\r\nline two\x07", "\x1b[8m\u202e"+strings.Repeat("长 text\n", 200), -1, 0, 1))
 	use.Model = "m\x1b[0m\n"
@@ -208,7 +206,7 @@ func clarification() *contract.Response {
 	}
 	return &contract.Response{
 		RequestID: requestID, Status: contract.StatusClarify,
-		Decision: decided(clf, out(candidate("quality_agent", "", "databricks")), out(candidate("billing_agent", "", "databricks"))),
+		Decision: decided(clf, ineligible(candidate("quality_agent", "", "databricks")), ineligible(candidate("billing_agent", "", "databricks"))),
 		Data: contract.ResponseData{
 			Mode: contract.DataClarification, Question: "The request can be read in several ways. Which one is meant?", Because: fallback.ReasonAmbiguous,
 			Options: []contract.ClarificationOption{

@@ -14,8 +14,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// TestPrintResponse prints every kind of decision and compares it with
-// testdata/explain/NAME.txt; -update rewrites these.
+// TestPrintResponse prints each kind of decision and compares it with testdata/explain/NAME.txt;
+// -update rewrites these files.
 func TestPrintResponse(t *testing.T) {
 	tests := []struct {
 		name string
@@ -50,10 +50,10 @@ func checkPage(t *testing.T, name string, resp *contract.Response, opts explainO
 	checkGolden(t, filepath.Join("testdata", "explain", name+".txt"), out.String())
 	for i, line := range strings.Split(out.String(), "\n") {
 		if !opts.color && lipgloss.Width(line) > opts.width {
-			t.Errorf("line %d is %d columns wide, want at most %d: %q", i+1, lipgloss.Width(line), opts.width, line)
+			t.Errorf("line %d: got %d columns, want at most %d: %q", i+1, lipgloss.Width(line), opts.width, line)
 		}
 		if line != strings.TrimRight(line, " ") {
-			t.Errorf("line %d ends in spaces: %q", i+1, line)
+			t.Errorf("line %d: got trailing spaces: %q", i+1, line)
 		}
 	}
 }
@@ -80,7 +80,7 @@ const (
 	registryVersion = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 )
 
-// candidate is an eligible agent that matches intent and domains.
+// candidate returns an eligible agent that matches intent and domains.
 func candidate(id string, role contract.Role, domains ...string) contract.Candidate {
 	parts := contract.ScoreParts{Intent: 0.5, Domains: min(0.3*float64(len(domains)), 0.6)}
 	return contract.Candidate{
@@ -89,13 +89,13 @@ func candidate(id string, role contract.Role, domains ...string) contract.Candid
 	}
 }
 
-// forPart says which subtask the candidate is for.
-func forPart(i int, c contract.Candidate) contract.Candidate {
+// withSubtask sets the index of the subtask that the candidate was matched for.
+func withSubtask(i int, c contract.Candidate) contract.Candidate {
 	c.Subtask = &i
 	return c
 }
 
-func out(c contract.Candidate, gates ...contract.Gate) contract.Candidate {
+func ineligible(c contract.Candidate, gates ...contract.Gate) contract.Candidate {
 	c.Role, c.Eligible, c.Gates = contract.RoleCandidate, false, gates
 	return c
 }
@@ -117,7 +117,7 @@ func decided(clf contract.Classification, candidates ...contract.Candidate) *con
 	return d
 }
 
-// tied is read as one of two intents that the same agent serves, in a part and as a whole.
+// tied is classified as one of two intents of the same agent, in a subtask and as a whole.
 func tied() *contract.Response {
 	next := []contract.IntentScore{{Intent: "cancel_order", Confidence: 0.3}, {Intent: "chat", Confidence: 0.1}}
 	d := decided(contract.Classification{
@@ -127,7 +127,7 @@ func tied() *contract.Response {
 			{Title: "Where is my order?", Intent: "track_order", Domains: []string{"orders"}, Confidence: 0.375, Alternatives: next, Tied: true},
 			{Title: "Review my code", Intent: "code_review", Domains: []string{"python"}, Confidence: 1},
 		},
-	}, forPart(0, candidate("order_agent", contract.RoleChosen, "orders")), forPart(1, candidate("quality_agent", contract.RoleChosen, "python")))
+	}, withSubtask(0, candidate("order_agent", contract.RoleChosen, "orders")), withSubtask(1, candidate("quality_agent", contract.RoleChosen, "python")))
 	return &contract.Response{
 		RequestID: requestID, Status: contract.StatusAccepted, Decision: d,
 		Data: contract.ResponseData{Mode: contract.DataDispatch, DryRun: true},
@@ -165,9 +165,9 @@ func twoAgents() *contract.Response {
 			{Title: "o custo dele", Intent: "cost_analysis", Domains: []string{"azure", "databricks"}},
 			{Title: "e a previsão do tempo", Intent: "weather"},
 		},
-	}, forPart(0, candidate("quality_agent", contract.RoleChosen, "databricks")),
-		forPart(0, out(candidate("other_agent", "", "databricks"), contract.Gate{Gate: "state", Reason: "breaker open for another 3 s"})),
-		forPart(1, candidate("billing_agent", contract.RoleChosen, "azure", "databricks")))
+	}, withSubtask(0, candidate("quality_agent", contract.RoleChosen, "databricks")),
+		withSubtask(0, ineligible(candidate("other_agent", "", "databricks"), contract.Gate{Gate: "state", Reason: "breaker open for another 3 s"})),
+		withSubtask(1, candidate("billing_agent", contract.RoleChosen, "azure", "databricks")))
 	d.TimingsMS = map[string]float64{"classify": 412.4, "match": 0.012, "dispatch": 1405.7, "aggregate": 2.25, "total": 1820}
 	return &contract.Response{
 		RequestID: requestID, Status: contract.StatusPartial, Decision: d,
@@ -192,8 +192,8 @@ func unsupported() *contract.Response {
 	large.Parts.Constraints, large.Score = -0.2, 0.6
 	d := decided(contract.Classification{
 		Intent: "retrieval_qa", Domains: []string{"azure"}, Confidence: 0.4, Source: contract.SourceLexical, LatencyMS: 0.05,
-	}, out(large, contract.Gate{Gate: "threshold", Reason: "score 0.60 is below the threshold 0.65"},
-		contract.Gate{Gate: "scopes", Reason: "needs scope route:large"}), out(near, short))
+	}, ineligible(large, contract.Gate{Gate: "threshold", Reason: "score 0.60 is below the threshold 0.65"},
+		contract.Gate{Gate: "scopes", Reason: "needs scope route:large"}), ineligible(near, short))
 	used := "B"
 	d.FallbackUsed = &used
 	return &contract.Response{
@@ -229,9 +229,9 @@ func nothingNear() *contract.Response {
 }
 
 func failed() *contract.Response {
-	negative := out(candidate("negative_agent", ""), contract.Gate{Gate: "confidence", Reason: "confidence 0.40 is below the minimum 0.50"})
+	negative := ineligible(candidate("negative_agent", ""), contract.Gate{Gate: "confidence", Reason: "confidence 0.40 is below the minimum 0.50"})
 	negative.Parts, negative.Score = contract.ScoreParts{Constraints: -0.2}, -0.2
-	nothing := out(candidate("nothing_agent", ""), contract.Gate{Gate: "state", Reason: "disabled"})
+	nothing := ineligible(candidate("nothing_agent", ""), contract.Gate{Gate: "state", Reason: "disabled"})
 	nothing.Parts, nothing.Score = contract.ScoreParts{}, 0
 	d := decided(contract.Classification{
 		Intent: "code_review", Domains: []string{"python", "databricks"}, Confidence: 0.77, Source: contract.SourceLexical, LatencyMS: 0.05,
@@ -269,7 +269,7 @@ func wideText() *contract.Response {
 	return r
 }
 
-// hostile is what a router or an agent that means no good would answer.
+// hostile is a hostile response of a router or an agent.
 func hostile() *contract.Response {
 	r := failed()
 	r.Decision.Candidates[0].AgentID = "quality\x1b]0;title\x07"
@@ -300,22 +300,22 @@ func TestDetectOutput_WithoutTerminal(t *testing.T) {
 	defer file.Close()
 	want := outputOptions{width: defaultWidth}
 	if got := detectOutput(file); got != want {
-		t.Errorf("a file: got %+v, want %+v", got, want)
+		t.Errorf("file: got %+v, want %+v", got, want)
 	}
 	if got := detectOutput(&bytes.Buffer{}); got != want {
-		t.Errorf("a buffer: got %+v, want %+v", got, want)
+		t.Errorf("buffer: got %+v, want %+v", got, want)
 	}
 }
 
 func TestDetectOutput_OnTerminal(t *testing.T) {
-	// The master of a pseudo-terminal is one too, of unknown size.
+	// The master of a pseudo-terminal is a terminal too, of unknown size.
 	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skipf("no pseudo-terminal here: %v", err)
+		t.Skipf("no pseudo-terminal on this system: %v", err)
 	}
 	defer tty.Close()
 	if _, ok := asTerminal(tty); !ok {
-		t.Skip("the master of a pseudo-terminal is no terminal on this system")
+		t.Skip("the master of a pseudo-terminal is not a terminal on this system")
 	}
 	tests := []struct {
 		name, noColor, term string

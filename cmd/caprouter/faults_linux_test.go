@@ -19,7 +19,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// router is a caprouter process that serves on the data directory dir/data.
+// router is a caprouter process with the data directory dir/data.
 type router struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -67,13 +67,13 @@ func startRouter(t *testing.T, dir string, args ...string) *router {
 	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
 	addr := testkit.Receive(t, listens)
 	if addr == "" {
-		t.Fatalf("the router does not listen:\n%s", r.log)
+		t.Fatalf("start the router:\n%s", r.log)
 	}
 	r.url = "http://" + addr
 	return r
 }
 
-// send returns the status and the body of an answer, 0 without one.
+// send returns the status and the body of a response, 0 without one.
 func (r *router) send(method, path, body string) (int, string) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
@@ -120,20 +120,20 @@ func (r *router) stop() int {
 	return r.exitCode()
 }
 
-// A router whose lock or store was replaced accepts nothing that the next process
-// would not find, and ends.
-func TestServe_EndsWhenItsDirectoryIsReplaced(t *testing.T) {
+// A router whose lock or store was replaced accepts no request that the next process would not
+// find, and ends.
+func TestServe_EndsIfDataDirectoryIsReplaced(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		replace func(data string) error
 		want    string
 	}{
-		{"the lock is removed", func(data string) error { return os.Remove(filepath.Join(data, "lock")) }, "data/lock was removed or replaced"},
-		{"the store is replaced", func(data string) error {
+		{"lock removed", func(data string) error { return os.Remove(filepath.Join(data, "lock")) }, "data/lock was removed or replaced"},
+		{"store replaced", func(data string) error {
 			store := filepath.Join(data, "store")
 			return errors.Join(os.Rename(store, store+".old"), os.Mkdir(store, 0o700))
 		}, "data/store was removed or replaced"},
-		{"the directory is renamed", func(data string) error { return os.Rename(data, data+".old") }, "data/lock was removed or replaced"},
+		{"directory renamed", func(data string) error { return os.Rename(data, data+".old") }, "data/lock was removed or replaced"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -151,8 +151,8 @@ func TestServe_EndsWhenItsDirectoryIsReplaced(t *testing.T) {
 	}
 }
 
-// After a write error the router rejects asynchronous requests at once, and is not
-// ready until a write has succeeded.
+// After a write error the router rejects asynchronous requests at once, and is not ready until a
+// write has succeeded.
 func TestServe_NotReadyAfterWriteError(t *testing.T) {
 	prlimit, err := exec.LookPath("prlimit")
 	if err != nil {
@@ -167,18 +167,18 @@ func TestServe_NotReadyAfterWriteError(t *testing.T) {
 		}
 	}
 	if status, body := r.send(http.MethodPost, "/api/v1/route", asyncBody); status != http.StatusAccepted {
-		t.Fatalf("before: got %d %s, want 202", status, body)
+		t.Fatalf("before the limit: got %d %s, want 202", status, body)
 	}
 	limit("1")
 	if _, body := r.send(http.MethodPost, "/api/v1/route", syncBody); !strings.Contains(body, "before the decision was recorded") {
-		t.Errorf("during: got %s, want the end of the time without a record", body)
+		t.Errorf("during the limit: got %s, want a timeout without a record", body)
 	}
 	for range 3 {
 		if status, body := r.send(http.MethodGet, "/readyz", ""); status != http.StatusOK || !strings.Contains(body, `"status":"degraded"`) || !strings.Contains(body, `"ready":false`) {
-			t.Errorf("readyz during: got %d %s, want degraded", status, body)
+			t.Errorf("readyz during the limit: got %d %s, want degraded", status, body)
 		}
 		if status, body := r.send(http.MethodPost, "/api/v1/route", asyncBody); status != http.StatusServiceUnavailable {
-			t.Errorf("async during: got %d %s, want 503", status, body)
+			t.Errorf("asynchronous request during the limit: got %d %s, want 503", status, body)
 		}
 	}
 	limit("unlimited")
@@ -187,15 +187,15 @@ func TestServe_NotReadyAfterWriteError(t *testing.T) {
 		return strings.Contains(body, `"status":"ready"`)
 	})
 	if status, body := r.send(http.MethodPost, "/api/v1/route", asyncBody); status != http.StatusAccepted {
-		t.Errorf("after: got %d %s, want 202", status, body)
+		t.Errorf("after the limit: got %d %s, want 202", status, body)
 	}
 	if got := r.stop(); got != 0 {
 		t.Errorf("got exit code %d, want 0\n%s", got, r.log)
 	}
 }
 
-// smallDisk mounts a file system of its own. It returns its directory, and a function
-// that uses up the free space and returns the file to remove.
+// smallDisk mounts a file system. It returns its directory, and a function that uses up the free
+// space and returns the file to remove.
 func smallDisk(t *testing.T) (dir string, fill func() string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -222,23 +222,23 @@ func smallDisk(t *testing.T) (dir string, fill func() string) {
 	}
 }
 
-// A router starts without any free space, serves reads, and accepts requests as soon as
-// there is space.
+// A router starts without free disk space, serves reads, and accepts requests as soon as space is
+// free.
 func TestServe_StartsOnFullDisk(t *testing.T) {
 	dir, fill := smallDisk(t)
 	r := startRouter(t, dir)
 	if status, body := r.send(http.MethodPost, "/api/v1/route", syncBody); status != http.StatusOK {
-		t.Fatalf("before: got %d %s, want an answer", status, body)
+		t.Fatalf("before the disk is full: got %d %s, want a response", status, body)
 	}
 	if status, body := r.send(http.MethodGet, "/api/v1/decisions", ""); status != http.StatusOK { // waits until it is recorded
-		t.Fatalf("before: got %d %s, want the decisions", status, body)
+		t.Fatalf("before the disk is full: got %d %s, want the decisions", status, body)
 	}
 	_ = r.cmd.Process.Kill()
 	testkit.Receive(t, r.ended)
 	file := fill()
 	r = startRouter(t, dir)
 	if _, body := r.send(http.MethodGet, "/readyz", ""); !strings.Contains(body, `"status":"degraded"`) || !strings.Contains(body, "the disk has 0 bytes free") {
-		t.Errorf("readyz: got %s, want degraded by the disk", body)
+		t.Errorf("readyz: got %s, want degraded because of the disk", body)
 	}
 	if status, body := r.send(http.MethodGet, "/api/v1/decisions", ""); status != http.StatusOK || !strings.Contains(body, "count words of this text") {
 		t.Errorf("read: got %d %s, want the request", status, body)

@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// FuzzPrintResponse prints whatever a server may answer to --url: it must not
-// panic, and must not let the answer control the terminal.
+// FuzzPrintResponse prints any response of a server at --url: it must not panic, and must not let
+// the response control the terminal.
 func FuzzPrintResponse(f *testing.F) {
 	examples, err := filepath.Glob("../../internal/rest/examples/*.json")
 	if err != nil {
@@ -38,7 +38,7 @@ func FuzzPrintResponse(f *testing.F) {
 		var out, errOut bytes.Buffer
 		printResponse(&out, &resp, explainOptions{prompt: prompt, base: someBase, outputOptions: outputOptions{width: min(max(width, minWidth), maxWidth)}})
 		answer := resp.Data.Answer
-		resp.Data.Answer, resp.Data.Results = "", nil // shown as they are where there is no terminal
+		resp.Data.Answer, resp.Data.Results = "", nil // printed without changes if the output is not a terminal
 		resp.Decision = nil
 		if err := printAnswer(&errOut, &errOut, &resp, someBase); err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func FuzzPrintResponse(f *testing.F) {
 		controls := func(r rune) bool { return r != '\n' && unicode.IsControl(r) }
 		for name, text := range map[string]string{"decision": out.String(), "complaints": errOut.String()} {
 			if i := strings.IndexFunc(text, controls); i >= 0 {
-				t.Errorf("%s of answer %q: a control character in %q", name, answer, text[max(i-20, 0):])
+				t.Errorf("%s of answer %q: got a control character in %q", name, answer, text[max(i-20, 0):])
 			}
 		}
 	})

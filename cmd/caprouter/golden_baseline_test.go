@@ -39,7 +39,7 @@ func TestPrintComparison_ListsRemovedCases(t *testing.T) {
 	}
 	flags.filter.IDs = []string{"case-00"}
 	if c := flags.compareBaseline(before, now); len(c.Gone) > 0 {
-		t.Errorf("of selected cases: got %q gone, want none", c.Gone)
+		t.Errorf("selected cases: got %q gone, want none", c.Gone)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestPrintComparison_WarnsOfOtherClassifier(t *testing.T) {
 	var out strings.Builder
 	printComparison(&out, before, now, new(golden.Comparison), 0)
 	if want := "warning: another reader than in the baseline: llm, p m, prompts v, was lexical\n"; !strings.HasPrefix(out.String(), want) {
-		t.Errorf("got %q, want it to begin with %q", out.String(), want)
+		t.Errorf("got %q, want the prefix %q", out.String(), want)
 	}
 }
 
@@ -58,13 +58,13 @@ func TestGoldenRun_RejectsBaselineOfOtherCases(t *testing.T) {
 	flags := runFlags{baseline: "b.json"}
 	others := []golden.Case{{ID: "x"}}
 	if err := flags.checkBaseline(before, others); err == nil || !strings.HasPrefix(err.Error(), "b.json: has none of these cases") {
-		t.Errorf("got %v, want that the baseline has none of them", err)
+		t.Errorf("got %v, want an error because no case is in the baseline", err)
 	}
 	if err := flags.checkBaseline(before, append(others, golden.Case{ID: "a"})); err != nil {
-		t.Errorf("one in common: got %v", err)
+		t.Errorf("one case in common: got %v", err)
 	}
 	flags.filter.Tags = []string{"new"}
 	if err := flags.checkBaseline(before, others); err != nil {
-		t.Errorf("selected cases: got %v, want none: they may all be new", err)
+		t.Errorf("selected cases: got %v, want no error, because they may all be new", err)
 	}
 }

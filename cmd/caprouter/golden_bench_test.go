@@ -25,7 +25,7 @@ func benchRows(t *testing.T, name, content string) string {
 const benchTrain = "turn on the lights\tlights_on\thome\nswitch the lamp on\tlights_on\thome\n" +
 	"play some jazz\tplay_music\tmedia\nput on the new album\tplay_music\tmedia\n"
 
-// goldenBench runs the command by itself.
+// goldenBench runs the command.
 func goldenBench(t *testing.T, args ...string) (out, errOut string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -43,7 +43,7 @@ func TestGoldenBench(t *testing.T) {
 	test := benchRows(t, "test.tsv", "switch on the lights\tlights_on\thome\nthe new jazz album\torder_food\tfood\n")
 	out, errOut, code := goldenBench(t, "--train", train, "--test", test)
 	if code != exitOK || errOut != "" {
-		t.Fatalf("got exit code %d and %q, want 0 and nothing on stderr, which is no terminal", code, errOut)
+		t.Fatalf("got exit code %d and %q, want 0 and no output on stderr, which is not a terminal", code, errOut)
 	}
 	for _, want := range []string{
 		"2 intents", "4 examples", "2 in scope", "accuracy", "50.0 %", "unseen", "classify_us_p50", "order_food",
@@ -77,7 +77,7 @@ func TestGoldenBench_JSON(t *testing.T) {
 	}
 }
 
-func TestGoldenBench_ReportsMistakes(t *testing.T) {
+func TestGoldenBench_ReportsErrors(t *testing.T) {
 	train := benchRows(t, "train.tsv", benchTrain)
 	tests := []struct {
 		name string
@@ -86,10 +86,10 @@ func TestGoldenBench_ReportsMistakes(t *testing.T) {
 		want string
 	}{
 		{"no files", nil, exitUsage, "--train T.tsv --test S.tsv"},
-		{"an argument", []string{"x"}, exitUsage, "takes no arguments"},
+		{"argument", []string{"x"}, exitUsage, "takes no arguments"},
 		{"tools and multi", []string{"--tools", "x", "--multi"}, exitUsage, "--tools ranks by description alone"},
-		{"a file that is not there", []string{"--train", train, "--test", "absent.tsv"}, exitError, "absent.tsv"},
-		{"a column that is not there", []string{"--train", train, "--test", benchRows(t, "test.tsv", "a\tb\tc\na\tb\n")}, exitError, "test.tsv:2: has no column domain"},
+		{"missing file", []string{"--train", train, "--test", "absent.tsv"}, exitError, "absent.tsv"},
+		{"missing column", []string{"--train", train, "--test", benchRows(t, "test.tsv", "a\tb\tc\na\tb\n")}, exitError, "test.tsv:2: has no column domain"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestGoldenBench_ReportsMistakes(t *testing.T) {
 	}
 }
 
-func TestPrintBench_ExplainsThatNothingIsAccepted(t *testing.T) {
+func TestPrintBench_ExplainsMissingThreshold(t *testing.T) {
 	yes, no, some, none := true, false, 0.9, 0.0
 	tests := []struct {
 		name   string
@@ -109,9 +109,9 @@ func TestPrintBench_ExplainsThatNothingIsAccepted(t *testing.T) {
 		want   string
 	}{
 		{"too few examples", golden.BenchReport{Calibrated: &no, Coverage: &none}, "none too few examples"},
-		{"not sure enough", golden.BenchReport{Calibrated: &yes, Coverage: &none, AcceptSource: golden.AcceptFromTraining}, "none not sure enough"},
+		{"confidence too low", golden.BenchReport{Calibrated: &yes, Coverage: &none, AcceptSource: golden.AcceptFromTraining}, "none not sure enough"},
 		{"a threshold", golden.BenchReport{Calibrated: &yes, Coverage: &some, Accept: &some, AcceptSource: golden.AcceptFromTraining}, "chosen from: training"},
-		{"a threshold nothing reaches", golden.BenchReport{Calibrated: &yes, Coverage: &none, Accept: &some}, "none no row reaches it"},
+		{"threshold above all rows", golden.BenchReport{Calibrated: &yes, Coverage: &none, Accept: &some}, "none no row reaches it"},
 		{"tools", golden.BenchReport{}, ""},
 	}
 	for _, tt := range tests {

@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-// closedDir is a directory that nobody, not even root, can make a file in.
+// closedDir returns a directory in which no user, not even root, can create a file.
 func closedDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "closed")
@@ -29,15 +29,15 @@ func closedDir(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	t.Skip("every directory can be written here")
+	t.Skip("every directory is writable on this system")
 	return ""
 }
 
-// What cannot be kept is not asked.
+// The model is not called if its replies cannot be stored.
 func TestGoldenRecord_ChecksFileFirst(t *testing.T) {
 	closed := closedDir(t)
 	server := fakellm.Start(t, fakellm.Config{Script: func(*fakellm.Request) fakellm.Behaviour {
-		t.Error("the model was asked")
+		t.Error("got a call of the model, want none")
 		return fakellm.Text(codeReview)
 	}})
 	t.Setenv("CAPROUTER_LLM_BASE_URL", server.URL)
@@ -58,13 +58,13 @@ func TestGoldenRecord_ChecksFileFirst(t *testing.T) {
 		t.Errorf("got exit code %d and %q, want %d and %q…", code, errOut.String(), exitError, want)
 	}
 	if err := checkWritable(dir); err == nil {
-		t.Error("a directory in place of a file: got no error")
+		t.Error("directory in place of a file: got no error")
 	}
 	file := filepath.Join(dir, "new.cassette.jsonl")
 	if err := checkWritable(file); err != nil {
-		t.Errorf("a file that can be written: got %v", err)
+		t.Errorf("writable file: got %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
-		t.Errorf("got %v, error %v; want nothing left behind", left, err)
+		t.Errorf("got files %v, error %v; want none", left, err)
 	}
 }

@@ -25,8 +25,8 @@ const (
 	codeReview = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.93}`
 )
 
-// goldenDir is a directory with a registry and cases, and a model in the
-// environment that is interrupted while it is asked for the second time.
+// goldenDir returns a directory with a registry and cases, and a model in the environment that is
+// interrupted at its second call.
 func goldenDir(t *testing.T) (dir string, ctx context.Context) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -69,10 +69,10 @@ func TestGoldenRun_WritesReportWhenInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !r.Interrupted || r.Summary.Passed != 1 || r.Cases[0].ID != "a" {
-		t.Errorf("got %+v, want the first case, and that it was interrupted", r)
+		t.Errorf("got %+v, want the first case, interrupted", r)
 	}
 	if xml, err := os.ReadFile(junit); err != nil || !strings.Contains(string(xml), "interrupted: 1 of 3 cases were run") {
-		t.Errorf("JUnit: got %v and %s, want that it was interrupted", err, xml)
+		t.Errorf("JUnit: got %v and %s, want interrupted", err, xml)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestGoldenRecord_KeepsRepliesWhenInterrupted(t *testing.T) {
 	}
 }
 
-// A report that cannot be made leaves what was there, and keeps who may read it.
+// If a report cannot be written, the previous file and its mode are kept.
 func TestWriteReport(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.xml")
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
@@ -104,7 +104,7 @@ func TestWriteReport(t *testing.T) {
 		t.Errorf("got %v, want %v", err, broken)
 	}
 	if data, _ := os.ReadFile(path); string(data) != "old" {
-		t.Errorf("got %q, want the old report", data)
+		t.Errorf("got %q, want the previous report", data)
 	}
 	for _, file := range []string{path, path + ".new"} {
 		if err := writeReport(file, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
@@ -124,7 +124,7 @@ func TestWriteReport(t *testing.T) {
 	}
 }
 
-// Every flag of the commands that take cases is in the document.
+// Every flag of the commands with cases is documented.
 func TestGoldenFlags_AreDocumented(t *testing.T) {
 	text, err := docs.FS.ReadFile("golden.md")
 	if err != nil {
@@ -132,11 +132,11 @@ func TestGoldenFlags_AreDocumented(t *testing.T) {
 	}
 	for _, sub := range newGoldenCommand().Commands() {
 		if sub.Name() == "bench" {
-			continue // quality.md
+			continue // documented in quality.md
 		}
 		for _, m := range regexp.MustCompile("--[a-z-]+").FindAllString(sub.LocalFlags().FlagUsages(), -1) {
 			if !strings.Contains(string(text), "`"+m) {
-				t.Errorf("golden.md does not name %s of golden %s", m, sub.Name())
+				t.Errorf("golden.md: got no %s of golden %s", m, sub.Name())
 			}
 		}
 	}

@@ -34,13 +34,12 @@ func loadRendered(t *testing.T, cfg *config.Config) config.Config {
 	}
 	got, err := config.Load(path, nil)
 	if err != nil {
-		t.Fatalf("what init writes does not load: %v\n%s", err, data)
+		t.Fatalf("load the file of init: %v\n%s", err, data)
 	}
 	return got
 }
 
-// What init writes holds the defaults: with the file and without it the same
-// runs.
+// The file written by init contains the defaults.
 func TestInit_WritesDefaults(t *testing.T) {
 	want := starterDefaults()
 	got := loadRendered(t, &want)
@@ -62,8 +61,8 @@ func TestInit_WritesDefaults(t *testing.T) {
 	}
 }
 
-// Every key is in the file: a configuration in which each has another value than
-// its default comes back as it was.
+// Every key is in the file: a configuration with another value than the default for each key is
+// loaded without loss.
 func TestInit_WritesEveryKey(t *testing.T) {
 	want := config.Default()
 	changeAll(t, reflect.ValueOf(&want).Elem())
@@ -73,7 +72,7 @@ func TestInit_WritesEveryKey(t *testing.T) {
 	}
 }
 
-// changeAll gives every field of v another value than it has.
+// changeAll sets every field of v to another value.
 func changeAll(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {
@@ -103,7 +102,7 @@ func changeAll(t *testing.T, v reflect.Value) {
 		list.Index(1).SetString("@example.com")
 		v.Set(list)
 	default:
-		t.Fatalf("init cannot write keys of kind %s yet", v.Kind())
+		t.Fatalf("init cannot write keys of kind %s", v.Kind())
 	}
 }
 
@@ -139,8 +138,8 @@ func TestFormatYAML(t *testing.T) {
 	}
 }
 
-// The sample registry, as it is and with its commented agent, has no finding of lint,
-// and each of its examples is dispatched to its own agent.
+// The sample registry has no lint finding, with and without its commented agent, and each of its
+// examples is dispatched to its own agent.
 func TestInit_ExamplesAreDispatched(t *testing.T) {
 	asWritten := string(starterRegistry)
 	uncommented := regexp.MustCompile(`(?m)^  # (billing_agent:|  .*)$`).ReplaceAllString(asWritten, "  $1")
@@ -176,11 +175,11 @@ func TestInit_ExamplesAreDispatched(t *testing.T) {
 func TestInit_WritesAllOrNothing(t *testing.T) {
 	tests := []struct {
 		name    string
-		present string // a file that is there
+		present string // an existing file
 	}{
-		{"a configuration is there", config.DefaultFile},
-		{"a registry is there", config.DefaultRegistryFile},
-		{"golden cases are there", starterCasesFile},
+		{"existing configuration", config.DefaultFile},
+		{"existing registry", config.DefaultRegistryFile},
+		{"existing golden cases", starterCasesFile},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -192,7 +191,7 @@ func TestInit_WritesAllOrNothing(t *testing.T) {
 			var out bytes.Buffer
 			err := runInit(&out, dir)
 			if err == nil || !strings.HasPrefix(err.Error(), present+" exists: ") {
-				t.Errorf("got %v, want the file named", err)
+				t.Errorf("got %v, want an error with the file name", err)
 			}
 			if out.Len() > 0 {
 				t.Errorf("got output %q, want none", &out)
@@ -202,8 +201,7 @@ func TestInit_WritesAllOrNothing(t *testing.T) {
 	}
 }
 
-// A file that cannot be written takes back those before it, and no part of it
-// stays.
+// If a file cannot be written, the files written before are removed.
 func TestWriteNewFiles_RemovesFilesOnError(t *testing.T) {
 	dir := t.TempDir()
 	err := writeNewFiles([]fileContent{
@@ -211,12 +209,12 @@ func TestWriteNewFiles_RemovesFilesOnError(t *testing.T) {
 		{filepath.Join(dir, strings.Repeat("long", 100)), []byte("2")},
 	})
 	if err == nil || !strings.Contains(err.Error(), "file name too long") {
-		t.Errorf("got %v, want why the second cannot be written", err)
+		t.Errorf("got %v, want the error of the second file", err)
 	}
 	checkFiles(t, dir, map[string]string{})
 }
 
-// checkFiles compares what is in the directory, hidden files included.
+// checkFiles compares the files of the directory, including hidden ones.
 func checkFiles(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -247,9 +245,8 @@ func TestQuoteForShell(t *testing.T) {
 	}
 }
 
-// Of several that run at the same time, one init writes the files, and the others replace
-// nothing.
-func TestInit_AtTheSameTime(t *testing.T) {
+// If several init commands run at the same time, one writes the files, and the others replace none.
+func TestInit_Concurrent(t *testing.T) {
 	for range 10 {
 		dir := t.TempDir()
 		begin := make(chan struct{})
@@ -268,17 +265,17 @@ func TestInit_AtTheSameTime(t *testing.T) {
 			if err == nil {
 				written++
 			} else if !strings.Contains(err.Error(), "exists: move it away") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("got %v, want that a file exists", err)
+				t.Errorf("got %v, want an error because a file exists", err)
 			}
 		}
 		if written != 1 {
-			t.Fatalf("%d of %d wrote the files, want one", written, len(errs))
+			t.Fatalf("got files written by %d of %d, want one", written, len(errs))
 		}
 		if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
-			t.Errorf("got %q left, want no temporary file", left)
+			t.Errorf("got %q, want no temporary file", left)
 		}
 		if _, err := config.Load(filepath.Join(dir, config.DefaultFile), nil); err != nil {
-			t.Errorf("the configuration: %v", err)
+			t.Errorf("configuration: %v", err)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// SIGTERM during the start, which ends the context, is no failure.
+// A SIGTERM during the start, which ends the context, is not a failure.
 func TestServe_InterruptedStartSucceeds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

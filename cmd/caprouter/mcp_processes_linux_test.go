@@ -16,9 +16,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// Shells that start two processes that ignore SIGTERM, one of them below another shell, and
-// the sample server. The first one waits for all of them. The second one ends with the
-// server. A process is named sleep only after it ignores SIGTERM.
+// Shells that start two processes that ignore SIGTERM, one of them below another shell, and the
+// sample server. The first shell waits for all of them. The second one ends with the server. A
+// process is named sleep only after it ignores SIGTERM.
 const (
 	stubborn     = `(trap "" TERM HUP INT; exec sleep 1000) & (trap "" TERM HUP INT; sh -c "sleep 1000; true"; true) & `
 	waitingShell = "exec 3<&0; " + stubborn + `"$PROGRAM" mcp-sample weather <&3 & wait`
@@ -36,7 +36,7 @@ func shellEntries(t *testing.T, program string) mcpEntries {
 	return mcpEntries{"waiting": entry(waitingShell), "ending": entry(endingShell)}
 }
 
-// npxEntries returns a reference server of MCP that npx starts, or skips the test.
+// npxEntries returns a reference server of MCP that is started by npx, or skips the test.
 func npxEntries(t *testing.T, _ string) mcpEntries {
 	const variable = "CAPROUTER_NODE_MODULES" // see .ci/run
 	modules := os.Getenv(variable)
@@ -56,18 +56,18 @@ func npxEntries(t *testing.T, _ string) mcpEntries {
 	}}
 }
 
-// No descendant of an MCP server survives the router or the removal of the server from the
+// Every descendant of an MCP server ends with the router, or when the server is removed from the
 // registry file.
 func TestServe_EndsDescendantsOfMCPServers(t *testing.T) {
 	for _, servers := range []struct {
 		name    string
 		entries func(t *testing.T, program string) mcpEntries
-		sleeps  int // processes with the name sleep
+		sleeps  int // number of processes with the name sleep
 	}{{"below shells", shellEntries, 4}, {"below npx", npxEntries, 0}} {
 		for _, end := range []struct {
 			name string
 			end  func(r *router, file string, kept mcpEntries)
-			keep bool // the router and the server kept must survive
+			keep bool // the router and the server "kept" must not end
 		}{
 			{"SIGKILL", func(r *router, _ string, _ mcpEntries) { r.signal(syscall.SIGKILL) }, false},
 			{"SIGTERM", func(r *router, _ string, _ mcpEntries) { r.signal(syscall.SIGTERM) }, false},
@@ -113,7 +113,7 @@ func TestServe_EndsDescendantsOfMCPServers(t *testing.T) {
 					}
 				}
 				if alive != 2 || !r.isConnected("kept") {
-					t.Errorf("got %d processes of the server kept, want its supervisor and itself, connected", alive)
+					t.Errorf("got %d processes of the server \"kept\", want its supervisor and itself, connected", alive)
 				}
 				if got := r.stop(); got != 0 {
 					t.Errorf("got exit code %d, want 0\n%s", got, r.log)
@@ -155,7 +155,7 @@ func (r *router) isConnected(mcpServer string) bool {
 	return status == http.StatusOK && strings.Contains(body, `"status":"connected"`)
 }
 
-// process is a process of Linux. Its id may be used again, but not with the same start time.
+// process is a Linux process. Its id may be used again, but not with the same start time.
 type process struct {
 	pid, parent   int
 	name, command string
@@ -164,7 +164,7 @@ type process struct {
 
 func (p process) String() string { return fmt.Sprintf("%d (%s)", p.pid, p.command) }
 
-// readProcess reads /proc/PID, and returns false if there is no such process.
+// readProcess reads /proc/PID, and returns false if the process does not exist.
 func readProcess(pid int) (process, bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -180,7 +180,7 @@ func readProcess(pid int) (process, bool) {
 	return p, err == nil
 }
 
-// isAlive reports whether the process exists and is no zombie.
+// isAlive reports whether the process exists and is not a zombie.
 func (p process) isAlive() bool {
 	now, ok := readProcess(p.pid)
 	return ok && now.start == p.start && now.state != "Z" && now.state != "X"
@@ -193,7 +193,7 @@ func waitEnded(t *testing.T, processes []process) {
 	}
 }
 
-// descendants returns the processes below the one with the id.
+// descendants returns the child processes of the one with this id, and theirs.
 func descendants(t *testing.T, ancestor int) []process {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")

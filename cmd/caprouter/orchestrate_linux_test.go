@@ -19,8 +19,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// toolCounter is a server that counts the calls of each step, and reports each call before
-// it answers. A step that begins with heldPrefix is never answered.
+// toolCounter is a server that counts the calls of each step, and reports each call before it
+// answers. A step that starts with heldPrefix is never answered.
 type toolCounter struct {
 	mu     sync.Mutex
 	calls  map[string]int
@@ -65,19 +65,19 @@ const killedGoal = `{"goal":"count","constraints":{"plan":{"steps":[
 	{"id":"a","action":"counter.TOOL","arguments":{"step":"a"},"success_criteria":[{"contains":"done"}]},
 	{"id":"b","action":"counter.TOOL","arguments":{"step":"b"},"depends_on":["a"]}]}}}`
 
-// A router that is killed continues its runs after a restart. A call that must not be
-// repeated is not, and its run ends honestly.
+// A router that is killed continues its runs after a restart. A call of a tool that is not
+// repeatable is not repeated, and its run ends with an unknown outcome.
 func TestOrchestrations_SurviveKill(t *testing.T) {
 	for _, tt := range []struct {
 		name, tool string
-		killAt     string // the step whose call is in flight; "" = while the run waits for a person
+		killAt     string // the step whose call is in flight; "" = while the run waits for an approval
 		want       string
 		calls      [2]int
 	}{
 		{"first call in flight", "add", "a", "DEGRADED outcome_unknown", [2]int{1, 0}},
 		{"second call in flight", "add", "b", "DEGRADED outcome_unknown", [2]int{1, 1}},
 		{"repeatable call in flight", "read", "a", "DONE ", [2]int{2, 1}},
-		{"waiting for a person", "ask", "", "waiting_approval ", [2]int{0, 0}},
+		{"waiting for an approval", "ask", "", "waiting_approval ", [2]int{0, 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			counter := &toolCounter{calls: map[string]int{}, called: make(chan string, 16), answer: make(chan struct{}, 16)}
@@ -97,7 +97,7 @@ func TestOrchestrations_SurviveKill(t *testing.T) {
 			r := startRouter(t, dir, "--mcp", mcp)
 			id := r.orchestrate(strings.ReplaceAll(killedGoal, "TOOL", tt.tool))
 			if tt.killAt == "" {
-				testkit.Eventually(t, "the run waits", func() bool { return strings.HasPrefix(r.stateOf(id), "waiting_approval") })
+				testkit.Eventually(t, "the run waits for an approval", func() bool { return strings.HasPrefix(r.stateOf(id), "waiting_approval") })
 			} else {
 				for step := testkit.Receive(t, counter.called); step != tt.killAt; step = testkit.Receive(t, counter.called) {
 					counter.answer <- struct{}{}
@@ -111,7 +111,7 @@ func TestOrchestrations_SurviveKill(t *testing.T) {
 				counter.answer <- struct{}{}
 			}
 			r = startRouter(t, dir, "--mcp", mcp)
-			testkit.Eventually(t, "the run is as it should be", func() bool { return r.stateOf(id) == tt.want })
+			testkit.Eventually(t, "the run has the expected state", func() bool { return r.stateOf(id) == tt.want })
 			if got := [2]int{counter.count("a"), counter.count("b")}; got != tt.calls {
 				t.Errorf("got %v calls of the steps, want %v", got, tt.calls)
 			}
@@ -145,7 +145,7 @@ func (r *router) stateOf(id string) string {
 	return state
 }
 
-// readRun returns the status and reason of a run, and whether a process took it over.
+// readRun returns the status and reason of a run, and whether a process resumed it.
 func (r *router) readRun(id string) (state string, resumed bool) {
 	status, body := r.send("GET", "/api/v1/orchestrations/"+id, "")
 	var run contract.Orchestration
@@ -156,7 +156,7 @@ func (r *router) readRun(id string) (state string, resumed bool) {
 	return string(run.Status) + " " + string(run.Reason), resumed
 }
 
-// killsOr returns how often a test kills a router.
+// killsOr returns the number of kills, from the environment or the default.
 func killsOr(kills int) int {
 	if n, err := strconv.Atoi(os.Getenv("CAPROUTER_KILLS")); err == nil {
 		return n
@@ -164,20 +164,19 @@ func killsOr(kills int) int {
 	return kills
 }
 
-// killedEvent returns after which event of its run the n-th router is killed: after each in
-// turn.
+// killedEvent returns the event of its run after which the n-th router is killed: each one in turn.
 func killedEvent(n int) int {
 	const events = 17 // of the run; it has no common divisor with 5
 	return n*5%events + 1
 }
 
-// killedGoalOf returns a goal of two steps whose calls must not be repeated.
+// killedGoalOf returns a goal with two steps whose tools are not repeatable.
 func killedGoalOf(a, b string) string {
 	return strings.NewReplacer("TOOL", "add", `"a"`, `"`+a+`"`, `"b"`, `"`+b+`"`).Replace(killedGoal)
 }
 
-// serveCounter starts a server that answers at once, and returns it and the registry file
-// that declares it.
+// serveCounter starts a server that answers at once, and returns it and the registry file that
+// declares it.
 func serveCounter(t *testing.T, runs int) (counter *toolCounter, mcp string) {
 	t.Helper()
 	counter = &toolCounter{calls: map[string]int{}, called: make(chan string, 4*runs), answer: make(chan struct{})}
@@ -191,8 +190,8 @@ func serveCounter(t *testing.T, runs int) (counter *toolCounter, mcp string) {
 	return counter, mcp
 }
 
-// TestOrchestrations_SurviveKillAtEveryEvent kills the router after each event of a run in
-// turn. No call is repeated, and every run ends. CAPROUTER_KILLS is the number of runs.
+// TestOrchestrations_SurviveKillAtEveryEvent kills the router after each event of a run in turn. No
+// call is repeated, and every run ends. CAPROUTER_KILLS is the number of runs.
 func TestOrchestrations_SurviveKillAtEveryEvent(t *testing.T) {
 	kills := killsOr(3)
 	counter, mcp := serveCounter(t, kills)
@@ -209,24 +208,24 @@ func TestOrchestrations_SurviveKillAtEveryEvent(t *testing.T) {
 		_ = testkit.Receive(t, r.ended)
 		r = startRouter(t, dir, "--mcp", mcp)
 		var state string
-		testkit.Eventually(t, "the run ends", func() bool {
+		testkit.Eventually(t, "the run has ended", func() bool {
 			state = r.stateOf(id)
 			return state == "DONE " || state == "DEGRADED outcome_unknown"
 		})
 		ends[state]++
 		if counter.count(a) > 1 || counter.count(b) > 1 || state == "DONE " && counter.count(a)+counter.count(b) != 2 {
-			t.Errorf("kill %d: %s after %d and %d calls of the steps, want none repeated", n, state, counter.count(a), counter.count(b))
+			t.Errorf("kill %d: got %s after %d and %d calls of the steps, want none repeated", n, state, counter.count(a), counter.count(b))
 		}
 	}
 	t.Logf("ends of %d runs: %v", kills, ends)
 	r.stop()
 }
 
-// TestOrchestrations_SurviveKilledReplica kills replicas that share a store, each after
-// another event of its run or during a call. The replica that remains ends their runs, and
-// repeats no call. CAPROUTER_KILLS is the number of kills.
+// TestOrchestrations_SurviveKilledReplica kills replicas that share a store, each after another
+// event of its run or during a call. The remaining replica ends their runs, and repeats no call.
+// CAPROUTER_KILLS is the number of kills.
 func TestOrchestrations_SurviveKilledReplica(t *testing.T) {
-	const together = 6 // replicas that are killed before the runs of all are awaited
+	const together = 6 // replicas that are killed before their runs are awaited
 	kills := killsOr(together)
 	counter, mcp := serveCounter(t, kills)
 	srv := teststore.Serve(t, t.TempDir(), -1)
@@ -260,13 +259,13 @@ func TestOrchestrations_SurviveKilledReplica(t *testing.T) {
 		for n, run := range runs {
 			var state string
 			var resumed bool
-			testkit.Eventually(t, "the remaining replica ends the run", func() bool {
+			testkit.Eventually(t, "the remaining replica has ended the run", func() bool {
 				state, resumed = remains.readRun(run.id)
 				return state == "DONE " || state == "DEGRADED outcome_unknown"
 			})
 			a, b := counter.count(run.steps[0]), counter.count(run.steps[1])
 			if a > 1 || b > 1 || state == "DONE " && a+b != 2 || run.inFlight && (state == "DONE " || !resumed) {
-				t.Errorf("kill %d: %s after %d and %d calls of the steps %v, want none repeated", n, state, a, b, run.steps)
+				t.Errorf("kill %d: got %s after %d and %d calls of the steps %v, want none repeated", n, state, a, b, run.steps)
 			}
 			ends[state]++
 			if resumed {
@@ -285,8 +284,8 @@ type killedRun struct {
 	inFlight bool // during a call
 }
 
-// newKilledRun returns the n-th run: every third one is killed during a call, of the first
-// and the second step in turn.
+// newKilledRun returns the n-th run: every third one is killed during a call, of the first and the
+// second step in turn.
 func newKilledRun(n int) *killedRun {
 	k := &killedRun{steps: [2]string{fmt.Sprintf("a%d", n), fmt.Sprintf("b%d", n)}, inFlight: n%3 == 2}
 	if k.inFlight {

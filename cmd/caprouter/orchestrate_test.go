@@ -41,7 +41,8 @@ func TestRunView_PrintsEventsWithoutTrailingBlanks(t *testing.T) {
 	}
 }
 
-// The router answers before the run continues: its status is still that of before.
+// The response contains the status before the decision, because the router answers before the run
+// continues.
 func TestApproveRun_PrintsDecision(t *testing.T) {
 	tests := []struct {
 		name, status string

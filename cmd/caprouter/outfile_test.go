@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/golden"
 )
 
-// runGolden runs golden run in a directory of its own, with a registry and a
-// case that passes beside one that fails.
+// runGolden runs golden run in its own directory, with a registry, a case that passes and a case
+// that fails.
 func runGolden(t *testing.T, prepare func(dir string), args ...string) (dir, out, errOut string, code int) {
 	t.Helper()
 	dir = t.TempDir()
@@ -40,11 +40,10 @@ func runGolden(t *testing.T, prepare func(dir string), args ...string) (dir, out
 	return dir, stdout.String(), stderr.String(), code
 }
 
-// A report that cannot be written is said before the work, by the name the user
-// gave it.
+// A report that cannot be written is reported before the run, with the path that the user entered.
 func TestGoldenRun_ChecksOutputsFirst(t *testing.T) {
 	tests := []struct{ name, flag, path, want string }{
-		{"a directory that is not there", "--html", "none/report.html", "caprouter: none/report.html: no such file or directory\n"},
+		{"missing directory", "--html", "none/report.html", "caprouter: none/report.html: no such file or directory\n"},
 		{"below a file", "--junit", "registry.yaml/report.xml", "caprouter: registry.yaml/report.xml: not a directory\n"},
 		{"a directory", "--html", "cases", "caprouter: cases: is a directory\n"},
 	}
@@ -58,8 +57,7 @@ func TestGoldenRun_ChecksOutputsFirst(t *testing.T) {
 	}
 }
 
-// What can no longer be written when the work is done does not cost the report
-// that was paid for.
+// If a file cannot be written after the run, the report is still printed.
 func TestGoldenRun_PrintsBeforeWriting(t *testing.T) {
 	dir := t.TempDir()
 	gone := filepath.Join(dir, "gone", "report.html")
@@ -69,7 +67,7 @@ func TestGoldenRun_PrintsBeforeWriting(t *testing.T) {
 	cmd.SetOut(&out)
 	err := f.finishRun(cmd, &golden.Report{Summary: golden.Summary{Planned: 2, Total: 1}, Interrupted: true}, nil)
 	if err == nil {
-		t.Fatal("got no error")
+		t.Fatal("got no error, want one")
 	}
 	for _, want := range []string{gone + ": no such file or directory", "interrupted: 1 of 2 cases were run"} {
 		if !strings.Contains(err.Error(), want) {
@@ -82,11 +80,11 @@ func TestGoldenRun_PrintsBeforeWriting(t *testing.T) {
 	f.html = filepath.Join(dir, "gone", "report.html")
 	err = f.finishRun(cmd, &golden.Report{Summary: golden.Summary{Failed: 1}}, nil)
 	if code := reportError(io.Discard, err); err == nil || err.Error() == "" || code != exitError {
-		t.Errorf("got %v, want the file that was not written though a case failed too", err)
+		t.Errorf("got %v, want the file that was not written, although a case failed too", err)
 	}
 }
 
-// No output may take the place of an input or of the other output.
+// No output may replace an input or the other output.
 func TestGoldenRun_RejectsInputAsOutput(t *testing.T) {
 	prepare := func(dir string) {
 		if err := os.Symlink("registry.yaml", filepath.Join(dir, "link.html")); err != nil {
@@ -107,13 +105,13 @@ func TestGoldenRun_RejectsInputAsOutput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"two outputs", []string{"--html", "x.html", "--junit", "./x.html"}, "--html x.html and --junit ./x.html are the same file"},
+		{"same output twice", []string{"--html", "x.html", "--junit", "./x.html"}, "--html x.html and --junit ./x.html are the same file"},
 		{"a baseline", []string{"--junit", "b.json", "--baseline", "cases/../b.json"}, "--junit b.json and --baseline cases/../b.json are the same file"},
 		{"a cassette", []string{"--html", "c.jsonl", "--cassette", "c.jsonl"}, "--html c.jsonl and --cassette c.jsonl are the same file"},
-		{"the registry, by a link", []string{"--html", "link.html"}, "--html link.html and the registry registry.yaml are the same file"},
-		{"a case file", []string{"more.yaml", "--html", "more.yaml"}, "--html more.yaml and the case file more.yaml are the same file"},
-		{"a case file of a directory, by a link", []string{"--junit", "out.xml"}, "--junit out.xml and the case file cases/linked/c.yaml are the same file"},
-		{"a case file of a directory", []string{"--junit", "cases/a.yaml"}, "--junit cases/a.yaml and the case file cases/a.yaml are the same file"},
+		{"link to the registry", []string{"--html", "link.html"}, "--html link.html and the registry registry.yaml are the same file"},
+		{"case file", []string{"more.yaml", "--html", "more.yaml"}, "--html more.yaml and the case file more.yaml are the same file"},
+		{"link to a case file of a directory", []string{"--junit", "out.xml"}, "--junit out.xml and the case file cases/linked/c.yaml are the same file"},
+		{"case file of a directory", []string{"--junit", "cases/a.yaml"}, "--junit cases/a.yaml and the case file cases/a.yaml are the same file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -123,18 +121,18 @@ func TestGoldenRun_RejectsInputAsOutput(t *testing.T) {
 			}
 		})
 	}
-	t.Run("beside the cases, and a device twice", func(t *testing.T) {
+	t.Run("output next to the cases, and a device twice", func(t *testing.T) {
 		dir, _, errOut, code := runGolden(t, nil, "--junit", os.DevNull, "--html", os.DevNull)
 		if code != exitError || errOut != "" {
 			t.Errorf("got exit code %d and %q, want the failed case only", code, errOut)
 		}
 		if _, _, errOut, _ := runGolden(t, nil, "--html", "cases/report.html"); errOut != "" {
-			t.Errorf("%s: got %q, want no complaint of a report that is no case", dir, errOut)
+			t.Errorf("%s: got %q, want no error about a report that is not a case file", dir, errOut)
 		}
 	})
 }
 
-// A link stays one, and what it leads to is written, there or not.
+// A link is kept, and its target is written, even if it is missing.
 func TestWriteReport_FollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "real"), 0o750); err != nil {
@@ -155,17 +153,16 @@ func TestWriteReport_FollowsLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if to, err := os.Readlink(link); err != nil || to != filepath.Join("real", target) {
-			t.Errorf("%s: got a link to %q, error %v, want it as it was", link, to, err)
+			t.Errorf("%s: got a link to %q, error %v, want it unchanged", link, to, err)
 		}
 		if data, _ := os.ReadFile(file); string(data) != "written" {
-			t.Errorf("%s: got %q, want what was written", file, data)
+			t.Errorf("%s: got %q, want the written text", file, data)
 		}
 	}
 	checkFiles(t, filepath.Join(dir, "real"), map[string]string{"old.xml": "written", "new.xml": "written"})
 }
 
-// Looking whether a file can be written leaves nothing behind, and what is there
-// alone.
+// The check whether a file can be written changes no file and leaves none.
 func TestCheckWritable_LeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "old.xml")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// nobody is a user without rights, for a test that runs as root.
+// nobody is the id of an ordinary user, for a test that runs as root.
 const nobody = 65534
 
 // caprouter runs as an ordinary user.
@@ -49,17 +49,17 @@ func TestPermission_ErrorNamesDirectoryAndFix(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { // the ordinary user enters it
+	if err := os.Chmod(dir, 0o755); err != nil { // the ordinary user must be able to enter it
 		t.Fatal(err)
 	}
 	tests := []struct {
 		name, args string
 		want       []string
 	}{
-		{"a data directory", "token --sub a --data-dir data", []string{"may not enter the directory data; ", "change its owner or mode"}},
-		{"a signing key", "keys list --data-dir open", []string{"may not open agent-signing.key in the directory open; ", "run caprouter as the owner"}},
-		{"a registry", "validate open/capabilities.yaml", []string{"caprouter: open/capabilities.yaml: permission denied: ", "in the directory open; "}},
-		{"a new data directory", "serve --data-dir readonly/data", []string{"data_dir readonly/data cannot be made: permission denied: ", "make readonly writable"}},
+		{"data directory", "token --sub a --data-dir data", []string{"may not enter the directory data; ", "change its owner or mode"}},
+		{"signing key", "keys list --data-dir open", []string{"may not open agent-signing.key in the directory open; ", "run caprouter as the owner"}},
+		{"registry", "validate open/capabilities.yaml", []string{"caprouter: open/capabilities.yaml: permission denied: ", "in the directory open; "}},
+		{"new data directory", "serve --data-dir readonly/data", []string{"data_dir readonly/data cannot be made: permission denied: ", "make readonly writable"}},
 		{"new files", "init readonly/router", []string{"may not create files in the directory readonly; "}},
 	}
 	for _, tt := range tests {
@@ -71,7 +71,7 @@ func TestPermission_ErrorNamesDirectoryAndFix(t *testing.T) {
 			}
 			out, err := cmd.CombinedOutput()
 			if err == nil || strings.Count(string(out), "\n") != 1 {
-				t.Errorf("got %v and %q, want an error of one line", err, out)
+				t.Errorf("got %v and %q, want an error on one line", err, out)
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(string(out), want) {
@@ -82,7 +82,7 @@ func TestPermission_ErrorNamesDirectoryAndFix(t *testing.T) {
 	}
 }
 
-// copyExecutable copies this test binary, which is caprouter by its name, into dir.
+// copyExecutable copies this test binary to dir under the name caprouter.
 func copyExecutable(t *testing.T, dir string) string {
 	t.Helper()
 	self, err := os.Executable()

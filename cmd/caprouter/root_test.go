@@ -18,8 +18,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// The value of a flag has a name in capitals that the description uses, not the name of a
-// Go type.
+// The value of a flag has a name in capitals that occurs in the description, not the name of a Go
+// type.
 func TestHelp_NamesValuesOfFlags(t *testing.T) {
 	typeName := regexp.MustCompile(`--[\w-]+ [a-z]\S*  `)
 	var check func(cmd *cobra.Command)
@@ -44,15 +44,15 @@ func TestReportError(t *testing.T) {
 		want string
 	}{
 		{"no error", nil, exitOK, ""},
-		{"an error", errors.New("it broke"), exitError, "caprouter: it broke\n"},
-		{"an error of several lines", errors.Join(errors.New("one"), errors.New("two")), exitError, "caprouter: one; two\n"},
-		{"an error that paints", errors.New("\x1b[31mred"), exitError, "caprouter: \ufffd[31mred\n"},
-		{"an API error", &contract.Error{Code: contract.CodeForbidden, Message: "no"}, exitError, "caprouter: forbidden: no\n"},
-		{"a usage error", fmt.Errorf("while: %w", usageError{errors.New("what?")}), exitUsage, "caprouter: while: what?\n"},
-		{"already said", fmt.Errorf("while: %w", silentError{}), exitError, ""},
+		{"error", errors.New("it broke"), exitError, "caprouter: it broke\n"},
+		{"error with several lines", errors.Join(errors.New("one"), errors.New("two")), exitError, "caprouter: one; two\n"},
+		{"error with an escape sequence", errors.New("\x1b[31mred"), exitError, "caprouter: \ufffd[31mred\n"},
+		{"API error", &contract.Error{Code: contract.CodeForbidden, Message: "no"}, exitError, "caprouter: forbidden: no\n"},
+		{"usage error", fmt.Errorf("while: %w", usageError{errors.New("what?")}), exitUsage, "caprouter: while: what?\n"},
+		{"already reported", fmt.Errorf("while: %w", silentError{}), exitError, ""},
 		{"interrupted", fmt.Errorf("while: %w", context.Canceled), exitError, "caprouter: interrupted\n"},
 		{
-			"mistakes of a file",
+			"errors of a file",
 			fmt.Errorf("load: %w", strictyaml.Errors{{File: "f", Line: 1, Column: 2, Detail: "a"}, {File: "f", Line: 3, Column: 4, Detail: "b"}}),
 			exitError, "caprouter: f:1:2: a\ncaprouter: f:3:4: b\n",
 		},
@@ -82,10 +82,10 @@ func TestExplainMissingRegistry(t *testing.T) {
 		cfg  *config.Config
 		want string
 	}{
-		{"the default", missing(config.DefaultRegistryFile), &unnamed, "there is no registry file capabilities.yaml: name one"},
-		{"the named", missing("a.yaml"), &named, "there is no registry file a.yaml: name one"},
-		{"another file", missing("key.pem"), &named, "load: open key.pem: "},
-		{"another error", errors.New("broken"), &named, "broken"},
+		{"default file", missing(config.DefaultRegistryFile), &unnamed, "there is no registry file capabilities.yaml: name one"},
+		{"named file", missing("a.yaml"), &named, "there is no registry file a.yaml: name one"},
+		{"other file", missing("key.pem"), &named, "load: open key.pem: "},
+		{"other error", errors.New("broken"), &named, "broken"},
 	}
 	for _, tt := range tests {
 		if got := explainMissingRegistry(tt.err, tt.cfg); !strings.HasPrefix(got.Error(), tt.want) {
@@ -93,11 +93,11 @@ func TestExplainMissingRegistry(t *testing.T) {
 		}
 	}
 	if err := explainMissingRegistry(nil, &unnamed); err != nil {
-		t.Errorf("got %v for no error", err)
+		t.Errorf("no error: got %v", err)
 	}
 }
 
-// The help fits a terminal of 80 columns, except for what is copied.
+// The help fits a terminal of 80 columns, except for text to be copied.
 func TestFormatHelp_FitsWidth(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
@@ -116,22 +116,22 @@ func TestFormatHelp_FitsWidth(t *testing.T) {
 	walk(newRootCommand())
 }
 
-// Every command says what it does, and shows how where there are flags.
+// Every command has a summary, and an example if it has flags.
 func TestCommands_AreDescribed(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
-			t.Errorf("%s: got the summary %q, want a line without a full stop", cmd.CommandPath(), cmd.Short)
+			t.Errorf("%s: got summary %q, want a line without a full stop", cmd.CommandPath(), cmd.Short)
 		}
 		if cmd.Runnable() && cmd.HasLocalFlags() && cmd.Example == "" {
-			t.Errorf("%s: has flags and no example", cmd.CommandPath())
+			t.Errorf("%s: got flags and no example", cmd.CommandPath())
 		}
 		if cmd.Args == nil && cmd.Name() != "help" {
-			t.Errorf("%s: does not check its arguments", cmd.CommandPath())
+			t.Errorf("%s: got no check of the arguments", cmd.CommandPath())
 		}
 		for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.Example, "\n") {
 			if lipgloss.Width(line) > 110 {
-				t.Errorf("%s: a line of its help is %d columns wide: %q", cmd.CommandPath(), lipgloss.Width(line), line)
+				t.Errorf("%s: got a help line of %d columns: %q", cmd.CommandPath(), lipgloss.Width(line), line)
 			}
 		}
 		for _, sub := range cmd.Commands() {
@@ -145,7 +145,7 @@ func TestTokenCommand_DescribesEveryScope(t *testing.T) {
 	help := newTokenCommand().Long
 	for _, scope := range contract.Scopes() {
 		if scope != contract.ScopeAllAgents && !strings.Contains(help, scope) { // the flag --agent grants that one
-			t.Errorf("the help of the command does not contain the scope %s:\n%s", scope, help)
+			t.Errorf("got no scope %s in the help of the command:\n%s", scope, help)
 		}
 	}
 }

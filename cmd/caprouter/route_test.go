@@ -57,7 +57,7 @@ func TestReadPrompt(t *testing.T) {
 		{name: "standard input", arg: "-", stdin: "review\nthis\n", want: "review\nthis\n"},
 		{name: "longest", arg: "-", stdin: long, want: long},
 		{name: "too long", arg: "-", stdin: long + "é", err: "longer than 64 KiB: pass long material with --input NAME=@FILE"},
-		{name: "too long an argument", arg: long + "é", err: "longer than 64 KiB"},
+		{name: "argument too long", arg: long + "é", err: "longer than 64 KiB"},
 		{name: "not UTF-8", arg: "-", stdin: "a\xff", err: "is not UTF-8"},
 		{name: "empty", arg: "", err: "the text is empty"},
 		{name: "spaces", arg: "-", stdin: " \n", err: "the text is empty"},
@@ -120,7 +120,7 @@ func TestPrintAnswer(t *testing.T) {
 		out, complain string
 	}{
 		{
-			name: "answer, as it is",
+			name: "plain answer",
 			resp: contract.Response{Status: contract.StatusCompleted, Data: contract.ResponseData{Answer: "\x1b[1mbold\tone"}},
 			out:  "\x1b[1mbold\tone\n",
 		},
@@ -130,7 +130,7 @@ func TestPrintAnswer(t *testing.T) {
 			out:  "accepted: a, b\n",
 		},
 		{
-			name: "dry run of a router that shows no decision",
+			name: "dry run without a decision",
 			resp: contract.Response{Status: contract.StatusAccepted, Data: contract.ResponseData{DryRun: true}},
 		},
 		{
@@ -141,7 +141,7 @@ func TestPrintAnswer(t *testing.T) {
 			complain: "caprouter: unsupported (no_match): say more\n",
 		},
 		{
-			name: "tasks that failed, and what was left out",
+			name: "failed tasks and omitted subtasks",
 			resp: contract.Response{
 				Status: contract.StatusFailed,
 				Tasks: []contract.TaskReport{
@@ -162,14 +162,14 @@ func TestPrintAnswer(t *testing.T) {
 			out: "a: {\"b\":\"<\",\"n\":1}\n",
 		},
 		{
-			name: "a question of a running router",
+			name: "question of a running router",
 			resp: *clarification(), base: someBase,
 			complain: "caprouter: clarification_required (ambiguous): The request can be read in several ways. Which one is meant?\n" +
 				"caprouter: option 1: databricks review (databricks)\ncaprouter: option 2: cost analysis (databricks)\n" +
 				"caprouter: send the same request with --choose " + requestID + "=OPTION\n",
 		},
 		{
-			name: "a question that nobody remembers",
+			name: "question without a router",
 			resp: contract.Response{Status: contract.StatusClarify, Data: contract.ResponseData{
 				Mode: contract.DataClarification, Question: "Which?", Options: []contract.ClarificationOption{{ID: "1", Intent: "a", Domains: []string{"b"}}},
 			}},
@@ -177,18 +177,18 @@ func TestPrintAnswer(t *testing.T) {
 				"caprouter: name the wanted option in the text, or send the request to a running router (--url), which stores the question for --choose\n",
 		},
 		{
-			name: "a model's answer",
+			name: "answer of a model",
 			resp: *serverFallback(),
 			out:  serverFallback().Data.Answer + "\n",
 		},
 		{
-			name:     "an answer without a model",
+			name:     "answer without a model",
 			resp:     *degraded(),
 			out:      degraded().Data.Answer + "\n",
 			complain: "caprouter: no model has answered: llm_not_configured: no model is configured: set GEMINI_API_KEY, or llm in the configuration\n",
 		},
 		{
-			name: "a dry run that a model would answer",
+			name: "dry run that a model would answer",
 			resp: contract.Response{Status: contract.StatusCompleted, Decision: &contract.Decision{}, Data: contract.ResponseData{
 				Mode: contract.DataServerFallback, DryRun: true,
 			}},
@@ -205,7 +205,7 @@ func TestPrintAnswer(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.out)
 			}
 			if got := errOut.String(); got != tt.complain {
-				t.Errorf("complaints: got %q, want %q", got, tt.complain)
+				t.Errorf("messages: got %q, want %q", got, tt.complain)
 			}
 		})
 	}

@@ -9,8 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The files of init, of examples and of the demonstration are valid by their schemas. A
-// misspelt key, a word that is none of the known ones and a number out of range are not.
+// The files of init, of examples and of the demonstration are valid according to their schemas. A
+// misspelt key, an unknown word and a number out of range are not.
 func TestFileSchemas(t *testing.T) {
 	dir := t.TempDir()
 	if err := runInit(t.Output(), dir); err != nil {

@@ -27,28 +27,28 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestMain runs main if the test binary is called caprouter, so that scripts run the
-// command in processes of their own.
+// TestMain runs main if the test binary is called caprouter, so that scripts run the command in
+// separate processes.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"caprouter": main})
 }
 
-// TestScripts runs testdata/script/*.txtar. Besides testscript's own commands
+// TestScripts runs testdata/script/*.txtar. In addition to the commands of testscript,
 // they may use:
 //
 //	usage ARGS…         caprouter ARGS ends with exit code 2 and one line on stderr
-//	mistake FILE:L:C    caprouter validate ends with 1 and one line, of that place
+//	mistake FILE:L:C    caprouter validate ends with 1 and one line, for this position
 //	start NAME ARGS…    run caprouter in the background until it listens; ADDR
-//	                    becomes its address, NAME.log what it logs
+//	                    becomes its address, NAME.log its log
 //	signal NAME SIGNAL  send it TERM, INT or HUP
-//	ended NAME          wait for its end, which must be with exit code 0
+//	ended NAME          wait for its end, with exit code 0
 //	killed NAME         kill it and wait for its end
 //	eventually ARGS…    run caprouter ARGS until it ends with exit code 0
 //	agent               an agent is at $AGENT/PATH; see fakeAgent
 //	model FILE…         a Gemini is at $MODEL, with the key $MODEL_KEY, that replies
-//	                    with the files in turn; the last one goes on
+//	                    with the files in turn; the last one is repeated
 //	localmodel          a server with the API of OpenAI, without a key, is at $LOCAL_MODEL
-//	held, release       wait for a task at $AGENT/held, let it be answered
+//	held, release       wait for a task at $AGENT/held, answer it
 //	expand FILE…        replace $NAME in the files
 //	json FILE PATH WANT the JSON value at a.0.b of the file, stdout or stderr
 //	field NAME FILE PATH  $NAME becomes that value
@@ -62,7 +62,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every process takes a second to end under -race
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every process takes a second to end under -race
 			env.Values["agent"] = &fakeAgent{arrived: make(chan struct{}, 1), release: make(chan struct{})}
 			env.Values["servers"] = map[string]*background{}
 			return nil
@@ -114,8 +114,8 @@ func cmdMistake(ts *testscript.TestScript, neg bool, args []string) {
 	oneLineError(ts, exitError, "caprouter: "+args[0]+": ", []string{"validate", file})
 }
 
-// oneLineError runs a command that must fail with the exit code, print nothing,
-// and complain on one line that starts with the prefix.
+// oneLineError runs a command that must fail with the exit code, print nothing to stdout, and print
+// one line to stderr that starts with the prefix.
 func oneLineError(ts *testscript.TestScript, code int, prefix string, args []string) {
 	err := ts.Exec("caprouter", args...)
 	exit, ok := errors.AsType[*exec.ExitError](err)
@@ -130,15 +130,15 @@ func oneLineError(ts *testscript.TestScript, code int, prefix string, args []str
 	}
 }
 
-// background is a caprouter that serves.
+// background is a running caprouter server.
 type background struct {
 	cmd    *exec.Cmd
 	logged sync.WaitGroup // the log has been read to its end
 	log    *os.File
 }
 
-// cmdStart returns when the log says where the process listens. What it logs is
-// read while it runs, so there is nothing to poll.
+// cmdStart returns when the log contains the address of the process. The log is read while the
+// process runs, so polling is not necessary.
 func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: start NAME ARGS…")
@@ -176,7 +176,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ADDR", at)
 }
 
-// follow copies the log into its file and sends the address it names.
+// follow copies the log into its file and sends the address in it.
 func (b *background) follow(stderr io.Reader, addr chan<- string) {
 	defer close(addr)
 	told := false
@@ -207,7 +207,7 @@ func cmdKilled(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(b.cmd.Process.Kill())
 	b.logged.Wait()
 	ts.Check(b.log.Close())
-	_ = b.cmd.Wait() // it ends by the signal
+	_ = b.cmd.Wait() // it is ended by the signal
 	delete(ts.Value("servers").(map[string]*background), args[0])
 }
 
@@ -231,14 +231,14 @@ func serverOf(ts *testscript.TestScript, name string) *background {
 	return b
 }
 
-// fakeAgent answers tasks by the path it is called on:
+// fakeAgent answers tasks depending on the path:
 //
 //	/ok      "done: " and the subtask's title
 //	/data    no text, only data
 //	/escape  text with a terminal's escape sequence in it
-//	/fail    the agent's own failure
+//	/fail    a failure of the agent
 //	/broken  500
-//	/held    as /ok, after the script has released it
+//	/held    like /ok, after the script has released it
 type fakeAgent struct {
 	arrived, release chan struct{}
 }
@@ -327,12 +327,12 @@ func cmdMove(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	text := ts.ReadFile(args[0])
 	if !strings.Contains(text, args[1]) {
-		ts.Fatalf("%s lacks %s", args[0], args[1])
+		ts.Fatalf("%s: got no %s", args[0], args[1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.ReplaceAll(text, args[1], args[2])), 0o600))
 }
 
-// jsonAt is the value at a.0.b of a file.
+// jsonAt returns the value at a.0.b of a file.
 func jsonAt(ts *testscript.TestScript, file, path string) string {
 	var value any
 	if err := json.Unmarshal([]byte(ts.ReadFile(file)), &value); err != nil {
@@ -345,11 +345,11 @@ func jsonAt(ts *testscript.TestScript, file, path string) string {
 		case []any:
 			i, err := strconv.Atoi(step)
 			if err != nil || i >= len(v) {
-				ts.Fatalf("%s: no %s in %v", path, step, v)
+				ts.Fatalf("%s: got no %s in %v", path, step, v)
 			}
 			value = v[i]
 		default:
-			ts.Fatalf("%s: no %s in %v", path, step, v)
+			ts.Fatalf("%s: got no %s in %v", path, step, v)
 		}
 	}
 	return fmt.Sprint(value)

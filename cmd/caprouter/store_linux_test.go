@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Damage in the middle of the audit log prevents the start until it was repaired.
+// Damage in the middle of the audit log prevents the start until it is repaired.
 func TestStoreRepair_StartsAgain(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")

@@ -26,7 +26,7 @@ func (c cancelAt) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Ctrl-C at a question ends teach, although the input is blocked, and changes nothing.
+// Ctrl-C at a question ends teach, even if the input is blocked, and changes no file.
 func TestTeach_InterruptedLeavesFiles(t *testing.T) {
 	const registry = "clients:\n  payer:\n    match: { intent: [pay], domains: [bills] }\n"
 	for question, answers := range map[string]string{"Which agent": "", "Write?": "payer\n"} {
@@ -57,7 +57,7 @@ func TestTeach_InterruptedLeavesFiles(t *testing.T) {
 			t.Errorf("%s: got the registry %q, %v, want it unchanged", question, data, err)
 		}
 		if _, err := os.Stat("cases.yaml"); err == nil {
-			t.Errorf("%s: a case file was written", question)
+			t.Errorf("%s: got a case file, want none", question)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestApplyEdits_WritesAllOrNone(t *testing.T) {
 	write("b", "edited meanwhile")
 	a, b := fileEdit{"a", []byte("old"), []byte("new")}, fileEdit{"b", []byte("read"), []byte("new")}
 	if err := applyEdits(t.Context(), []fileEdit{a, b}); err == nil || !strings.Contains(err.Error(), "b was changed meanwhile") {
-		t.Errorf("got %v, want that b was changed", err)
+		t.Errorf("got %v, want an error because b was changed", err)
 	}
 	want("a", "old")
 	want("b", "edited meanwhile")
@@ -93,19 +93,19 @@ func TestApplyEdits_WritesAllOrNone(t *testing.T) {
 	want("b", "new")
 	want("c", "created")
 	if info, err := os.Stat("a"); err != nil || info.Mode().Perm() != 0o640 {
-		t.Errorf("got the mode %v, %v, want 0640 as before", info.Mode(), err)
+		t.Errorf("got mode %v, %v, want 0640 as before", info.Mode(), err)
 	}
 	if err := restoreFiles([]fileEdit{a, {"c", nil, nil}}); err != nil {
 		t.Fatal(err)
 	}
 	want("a", "old")
 	if _, err := os.Stat("c"); err == nil {
-		t.Error("c remains, want it removed")
+		t.Error("got c kept, want it removed")
 	}
 }
 
-// Commands that edit one file at the same time do not overwrite each other: each writes, or
-// fails because the file was changed meanwhile.
+// Concurrent commands that edit one file do not overwrite each other: each writes, or fails because
+// the file was changed meanwhile.
 func TestApplyEdits_ConcurrentCommands(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const commands, lines = 8, 4

@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// day is the day so many days before another.
+// dayBefore returns the count for the day this many days before.
 func dayBefore(now time.Time, days, count int) contract.DayCount {
 	return contract.DayCount{Day: now.AddDate(0, 0, -days).Format(time.DateOnly), Count: count}
 }
@@ -27,8 +27,8 @@ clients:
     match: { intent: [book_flight], domains: [flight] }
 `
 
-// ticketServer answers as a router with the tickets does, and keeps the last
-// request's line and body.
+// ticketServer answers like a router with these tickets, and stores the line and body of the last
+// request.
 type ticketServer struct {
 	*httptest.Server
 	tickets    []contract.Ticket
@@ -50,7 +50,7 @@ func (s *ticketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", typeJSON)
 	if r.URL.Path == ticketsPath {
 		page := contract.TicketPage{}
-		for i := range s.tickets { // a page for each
+		for i := range s.tickets { // one page for each
 			if cursor := r.URL.Query().Get("cursor"); cursor == "" && i == 0 || cursor == fmt.Sprint(i) {
 				page.Tickets = s.tickets[i : i+1]
 				if i+1 < len(s.tickets) {
@@ -72,7 +72,7 @@ func (s *ticketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"title":"Not found","status":404,"code":"not_found","detail":"there is no such ticket"}`)
 }
 
-// runTickets runs caprouter tickets ARGS… and returns what it prints.
+// runTickets runs caprouter tickets ARGS… and returns its output.
 func runTickets(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := newTicketsCommand()
@@ -114,7 +114,7 @@ func TestTickets_List(t *testing.T) {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	if want := "GET /api/v1/tickets?cursor=1&limit=99&status=open"; s.line != want {
-		t.Errorf("got %s as the last request, want %s", s.line, want)
+		t.Errorf("got last request %s, want %s", s.line, want)
 	}
 	if _, err := runTickets(t, "list", "--status", "all", "--limit", "1", "--json"); err != nil || s.line != "GET /api/v1/tickets?limit=1" {
 		t.Errorf("got %s (%v), want one page of any status", s.line, err)
@@ -151,7 +151,7 @@ suggested registry
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	if got, err := runTickets(t, "show", "--yaml", "t1"); err != nil || got != suggested {
-		t.Errorf("got %q (%v), want the registry alone", got, err)
+		t.Errorf("got %q (%v), want the registry only", got, err)
 	}
 	if _, err := runTickets(t, "show", "a/../b c"); err == nil || !strings.Contains(err.Error(), "not_found") {
 		t.Errorf("got %v, want not_found", err)
@@ -169,13 +169,13 @@ func TestTickets_Close(t *testing.T) {
 	}
 }
 
-// Where no router is, the address is named as it was given.
+// If no router is reachable, the error contains the address as entered.
 func TestTickets_WithoutRouter(t *testing.T) {
 	s := newTicketServer(t)
 	s.Close()
 	for _, args := range [][]string{{"list"}, {"demand"}, {"show", "t1"}} {
 		if _, err := runTickets(t, args...); err == nil || !strings.Contains(err.Error(), "no router answers at "+s.URL+": ") {
-			t.Errorf("%q: got %v, want the address %s alone", args, err, s.URL)
+			t.Errorf("%q: got %v, want the address %s only", args, err, s.URL)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func TestTickets_Usage(t *testing.T) {
 		{"other"},
 	} {
 		if _, err := runTickets(t, args...); err == nil {
-			t.Errorf("%q: got no error", args)
+			t.Errorf("%q: got no error, want one", args)
 		}
 	}
 	for args, want := range map[string]string{"list": "no tickets\n", "demand": "no open tickets: "} {
@@ -236,7 +236,7 @@ func TestRankDemand(t *testing.T) {
 		t.Errorf("ranking (-want +got):\n%s", diff)
 	}
 	if got := rankDemand(nil, now); len(got) != 0 {
-		t.Errorf("got %v of nothing", got)
+		t.Errorf("no tickets: got %v", got)
 	}
 }
 
@@ -265,6 +265,6 @@ func TestTickets_Demand(t *testing.T) {
 	}
 	var ranking struct{ Demand []rankedTicket }
 	if err := json.Unmarshal([]byte(got), &ranking); err != nil || len(ranking.Demand) != 1 || ranking.Demand[0].TicketID != "t1" {
-		t.Errorf("got %s (%v), want t1 alone", got, err)
+		t.Errorf("got %s (%v), want t1 only", got, err)
 	}
 }
