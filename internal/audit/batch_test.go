@@ -61,8 +61,7 @@ func TestBatch_RoundTrip(t *testing.T) {
 	})
 }
 
-// The hash covers the position and the facts of an entry, and not where its
-// content is stored.
+// The hash covers the position and the facts of an entry, but not the location of its content.
 func TestComputeHash_CoversEveryField(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
@@ -94,7 +93,7 @@ func TestComputeHash_CoversEveryField(t *testing.T) {
 			covered = false
 		}
 		if got := b.firstInvalid() >= 0; got != covered {
-			t.Fatalf("broken: got %t, want %t", got, covered)
+			t.Fatalf("got hash changed %t, want %t", got, covered)
 		}
 	})
 }
@@ -115,23 +114,23 @@ func TestDecodeBatch_RejectsDamage(t *testing.T) {
 		data []byte
 	}{
 		{"nothing", nil},
-		{"another magic", append([]byte("CRA2"), valid().encodeBatch()[4:]...)},
+		{"other magic", append([]byte("CRA2"), valid().encodeBatch()[4:]...)},
 		{"trailing data", append(valid().encodeBatch(), 0)},
 		{"cut short", valid().encodeBatch()[:len(valid().encodeBatch())-1]},
 		{"number 0", changed(func(b *batch) { b.number = 0 })},
 		{"position 0", changed(func(b *batch) { b.first = 0 })},
 		{"no entries", changed(func(b *batch) { b.entries = nil })},
 		{"too many entries", changed(func(b *batch) { b.entries = make([]batchEntry, maxEntries+1) })},
-		{"positions that overflow", changed(func(b *batch) { b.first = 1<<64 - 1 })},
-		{"an unknown state", changed(func(b *batch) { b.entries[0].content.state = contentStates })},
-		{"too long a writer", changed(func(b *batch) { b.writer = string(make([]byte, maxWriter+1)) })},
+		{"positions overflow", changed(func(b *batch) { b.first = 1<<64 - 1 })},
+		{"unknown state", changed(func(b *batch) { b.entries[0].content.state = contentStates })},
+		{"writer too long", changed(func(b *batch) { b.writer = string(make([]byte, maxWriter+1)) })},
 		{"too many facts", changed(func(b *batch) { b.entries[0].facts = make([]byte, maxFacts+1) })},
-		{"too long a content", changed(func(b *batch) { b.entries[0].content = newContent(make([]byte, maxInline+1)) })},
-		{"a content in no parts", changed(func(b *batch) { b.entries[0].content.state = contentSeparate })},
-		{"a content in too many parts", changed(func(b *batch) {
+		{"content too long", changed(func(b *batch) { b.entries[0].content = newContent(make([]byte, maxInline+1)) })},
+		{"content without parts", changed(func(b *batch) { b.entries[0].content.state = contentSeparate })},
+		{"content in too many parts", changed(func(b *batch) {
 			b.entries[0].content = entryContent{state: contentSeparate, parts: make([]uint64, maxParts+1)}
 		})},
-		{"a number in a longer encoding", bytes.Replace(valid().encodeBatch(), []byte("\x04main\x01"), []byte("\x04main\x81\x00"), 1)},
+		{"non-minimal number", bytes.Replace(valid().encodeBatch(), []byte("\x04main\x01"), []byte("\x04main\x81\x00"), 1)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -142,8 +141,8 @@ func TestDecodeBatch_RejectsDamage(t *testing.T) {
 	}
 }
 
-// FuzzDecodeBatch checks that no bytes panic or use much memory, and that a
-// decoded batch has only one encoding.
+// FuzzDecodeBatch checks that no input panics or uses much memory, and that a decoded batch has
+// only one encoding.
 func FuzzDecodeBatch(f *testing.F) {
 	c := newChain(f, 1)
 	c.add(decisionOf(epoch(), 1), outcomeOf(epoch(), 1))
@@ -164,7 +163,7 @@ func FuzzDecodeBatch(f *testing.F) {
 			return
 		}
 		if again := b.encodeBatch(); !bytes.Equal(again, data) {
-			t.Errorf("%x is decoded, and encoded as %x", data, again)
+			t.Errorf("got %x decoded, and encoded as %x", data, again)
 		}
 		_ = b.firstInvalid()
 		for i := range b.entries {
@@ -216,8 +215,7 @@ func TestHeadFile_KeepsLastValidHead(t *testing.T) {
 	}
 	check("another key", key("two"), 5, headUnknownKey)
 
-	// If the process dies during a write, one slot is torn, and the other one is
-	// used.
+	// If the process dies during a write, one slot is torn, and the other one is used.
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -239,8 +237,7 @@ func TestHeadFile_KeepsLastValidHead(t *testing.T) {
 	check("nonsense", testKey, 0, headInvalid)
 }
 
-// FuzzHead checks that no file panics, and that no head without a valid signature
-// is accepted.
+// FuzzHead checks that no input panics, and that no head without a valid signature is accepted.
 func FuzzHead(f *testing.F) {
 	path := filepath.Join(f.TempDir(), HeadFile)
 	file, err := openHeadFile(path)
@@ -248,7 +245,7 @@ func FuzzHead(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer file.file.Close()
-	// Nothing is random, so that every worker of the fuzzer signs the same data.
+	// The key is not random, so that every worker of the fuzzer signs the same data.
 	want := (&chainEnd{chain: chainID{1}, number: 1, last: 2, hash: digest{3}, seq: 4}).newHead(DefaultWriter, epoch())
 	if err := file.writeHead(&want, testKey); err != nil {
 		f.Fatal(err)
@@ -263,7 +260,7 @@ func FuzzHead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, _, how := chooseHead(data, testKey)
 		if how == headTrusted && !cmp.Equal(*h, want) {
-			t.Errorf("got head %+v accepted, but only %+v was signed", *h, want)
+			t.Errorf("got head %+v accepted, want only the signed %+v", *h, want)
 		}
 	})
 }

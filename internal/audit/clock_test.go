@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The clock of the first process is wrong by hours, and right again after a restart:
-// all answers are found, by the process that wrote them and by later ones.
+// The clock of the first process is wrong by hours, and correct again after a restart: all records
+// are found, by the process that wrote them and by later ones.
 func TestFind_AfterClockWasSetBack(t *testing.T) {
 	for _, ahead := range []time.Duration{20 * time.Minute, 3 * time.Hour, 100 * time.Hour} {
 		d := newLogFixture(t)
@@ -25,7 +25,7 @@ func TestFind_AfterClockWasSetBack(t *testing.T) {
 			t.Helper()
 			for n, id := range ids {
 				if found, err := auditLog.FindWithin(t.Context(), id, life); err != nil || found.Outcome == nil {
-					t.Errorf("%s ahead, %s: request %d: got %+v, %v, want its answer", ahead, when, n, found, err)
+					t.Errorf("%s ahead, %s: request %d: got %+v, %v, want its records", ahead, when, n, found, err)
 				}
 			}
 			page, err := auditLog.Read(t.Context(), Query{Since: now})

@@ -3,7 +3,7 @@ package audit
 import "testing"
 
 func TestOpenCopy_ReadsLogCompletely(t *testing.T) {
-	dir, requests := filled(t)
+	dir, requests := newFilledDir(t)
 	c, err := OpenCopy(t.Context(), dir, testRing)
 	if err != nil {
 		t.Fatal(err)
@@ -36,10 +36,10 @@ func TestOpenCopy_ReadsLogCompletely(t *testing.T) {
 		t.Fatal(err)
 	}
 	if outcomes != requests {
-		t.Errorf("walked over %d outcomes, want %d", outcomes, requests)
+		t.Errorf("got %d outcomes from the walk, want %d", outcomes, requests)
 	}
 	if c, err := OpenCopy(t.Context(), t.TempDir(), testRing); err == nil {
 		c.Close()
-		t.Error("a directory without a log: got no error")
+		t.Error("directory without a log: got no error, want one")
 	}
 }

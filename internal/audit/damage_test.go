@@ -24,14 +24,13 @@ func (d *logFixture) reopen() {
 	d.log = log
 }
 
-// TestLog_ContinuesAfterDamage flips one bit of a record in a closed log. Records
-// that are appended later are found and verified after every restart, after a
-// clean shutdown and after SIGKILL, when the engine's index is old; Verify always
-// reports the damage.
+// TestLog_ContinuesAfterDamage flips one bit of a record in a closed log. Records that are appended
+// later are found and verified after every restart, both after a clean shutdown and after SIGKILL,
+// when the engine's index is old. Verify always reports the damage.
 func TestLog_ContinuesAfterDamage(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		in   string // a text of the batch with the damaged record
+		in   string // a text in the batch with the damaged record
 		want []string
 		lost int // requests that are no longer found
 	}{
@@ -67,7 +66,7 @@ func TestLog_ContinuesAfterDamage(t *testing.T) {
 			appendTo(auditLog, 1, 40)
 			end(auditLog)
 			flipBit(t, block, tt.in)
-			if tt.lost > 0 { // not only the end, which the start would repair
+			if tt.lost > 0 { // the start repairs damage at the end
 				if _, err := store.Repair(ctx, store.RepairConfig{Dir: d.dir}); err != nil {
 					t.Fatal(err)
 				}
@@ -102,11 +101,11 @@ func TestLog_ContinuesAfterDamage(t *testing.T) {
 					t.Errorf("start %d: got problems %v, want %v", round, report.Problems, tt.want)
 				}
 				if want := uint64(50 + 10*round); report.Contents != want-min(1, uint64(tt.lost)) {
-					t.Errorf("start %d: %d contents are whole, want those of %d requests without the lost one", round, report.Contents, want)
+					t.Errorf("start %d: got %d contents, want those of %d requests without the lost one", round, report.Contents, want)
 				}
 			}
 			if !strings.Contains(d.lines.String(), "the audit log does not match its head") {
-				t.Errorf("got log %s, want the mismatch", d.lines.String())
+				t.Errorf("got log %s, want the mismatch in it", d.lines.String())
 			}
 		})
 	}

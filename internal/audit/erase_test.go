@@ -14,8 +14,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// onDisk reports whether the bytes can be decrypted in any file of the store, in contents of
-// these requests.
+// onDisk reports whether the bytes can be decrypted in any file of the store, in contents of these
+// requests.
 func (d *logFixture) onDisk(needle string, ids ...string) bool {
 	d.t.Helper()
 	var places []string
@@ -48,7 +48,7 @@ func recordsWithSecret(at time.Time, n int, secret string) []Record {
 func (d *logFixture) erase(auditLog *Log, id string, want int) {
 	d.t.Helper()
 	if got, err := auditLog.Erase(d.t.Context(), id, "ana"); err != nil || got != want {
-		d.t.Fatalf("erased %d contents of %s, error %v, want %d", got, id, err, want)
+		d.t.Fatalf("got %d contents of %s erased, error %v, want %d", got, id, err, want)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestErase_RemovesContents(t *testing.T) {
 			d.erase(auditLog, "not-an-id", 0)
 			d.erase(auditLog, uuid7(now, 2), 2)
 			if d.onDisk(kept, uuid7(now, 2)) {
-				t.Error("got the bytes of the other request on disk after its erasure")
+				t.Error("got the bytes of the other request on disk after its erasure, want none")
 			}
 			d.close(auditLog)
 			report := d.verify()
@@ -149,8 +149,7 @@ func TestErase_RemovesToolCalls(t *testing.T) {
 	}
 }
 
-// An erasure is interrupted after each of its steps, and the next one completes
-// it.
+// An erasure that is interrupted after any of its steps is completed by the next one.
 func TestErase_CompletesInterruptedErasure(t *testing.T) {
 	d := newLogFixture(t)
 	auditLog := d.open()
@@ -161,7 +160,7 @@ func TestErase_CompletesInterruptedErasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Write the copy without the content, and do not delete the original yet.
+	// Write the copy without the content, without deleting the original.
 	b.removeContent(int(auditLog.index.lookUp(uuid7(now, 1)).decision.pos - b.first))
 	if _, err := d.log.Append(t.Context(), fmt.Sprintf("%s%d", auditLog.subjects.withoutContents, b.number), b.encodeBatch(), store.AppendOptions{}); err != nil {
 		t.Fatal(err)
@@ -176,9 +175,8 @@ func TestErase_CompletesInterruptedErasure(t *testing.T) {
 	}
 }
 
-// Contents expire and the chain is trimmed step by step as time passes, with an
-// erasure in between; the chain verifies at every step, and no record is removed
-// too early.
+// Contents expire and the chain is trimmed step by step, with an erasure in between. The chain
+// verifies after every step, and no record is removed too early.
 func TestEnforceRetention_ExpiresContentsAndTrims(t *testing.T) {
 	d := newLogFixture(t)
 	const contents, keep = 100, 300 // in seconds
@@ -233,7 +231,7 @@ func TestEnforceRetention_ExpiresContentsAndTrims(t *testing.T) {
 		age := d.clock.Load() - r.second
 		rec := there[r.id]
 		switch {
-		case age == contents || age == keep: // on the limit: the real clock advances as well
+		case age == contents || age == keep: // at the limit, because the real clock advances as well
 		case age > keep && rec != nil:
 			t.Errorf("got the content of request %d, which is %d s old, want it expired", n, age)
 		case age < keep && rec == nil:
@@ -248,7 +246,7 @@ func TestEnforceRetention_ExpiresContentsAndTrims(t *testing.T) {
 	}
 }
 
-// Contents that are too old expire at once, not at the next interval.
+// Contents that are too old expire at the start, not at the next interval.
 func TestStartRetention_EnforcesRetention(t *testing.T) {
 	d := newLogFixture(t)
 	written := make(chan struct{}, 100)

@@ -15,12 +15,12 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// writeIn makes the test binary append to the log of that directory with many
-// callers, and print the number of each acknowledged record, until it is killed.
+// writeIn is the environment variable with which the test binary appends to the log of a directory
+// with many callers, and prints the number of each acknowledged record, until it is killed.
 const writeIn = "CAPROUTER_TEST_WRITE_TRAIL_IN"
 
-// writeForEver runs in the process that gets killed.
-func writeForEver(dir string) error {
+// appendUntilKilled runs in the process that is killed.
+func appendUntilKilled(dir string) error {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{Dir: dir, MinFree: 1})
 	if err != nil {
@@ -54,8 +54,8 @@ func writeForEver(dir string) error {
 	return nil
 }
 
-// A process that is killed while it writes loses no acknowledged record, writes
-// none twice, and leaves a chain that verifies.
+// A process that is killed while it writes loses no acknowledged record, writes no record twice,
+// and leaves a chain that verifies.
 func TestLog_SurvivesSIGKILL(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[string]int{}
@@ -80,7 +80,7 @@ func TestLog_SurvivesSIGKILL(t *testing.T) {
 			}
 		}
 		if err := cmd.Wait(); err == nil {
-			t.Fatal("the process ended without the kill")
+			t.Fatal("got the process ended before the kill")
 		}
 	}
 

@@ -81,8 +81,7 @@ func (d *logFixture) close(auditLog *Log) {
 	}
 }
 
-// kill ends a log as a crash does: without a closing record, and with the head as
-// it was last written.
+// kill ends a log like a crash: without a closing record, and with the last written head.
 func (d *logFixture) kill(auditLog *Log) {
 	auditLog.once.Do(func() {
 		auditLog.group.Stop(nil)
@@ -122,7 +121,7 @@ func (d *logFixture) verifySigned() (report *Report) {
 	return report
 }
 
-func (d *logFixture) wantGood(records int) *Report {
+func (d *logFixture) checkVerified(records int) *Report {
 	d.t.Helper()
 	report := d.verify()
 	for _, p := range report.Problems {
@@ -134,7 +133,7 @@ func (d *logFixture) wantGood(records int) *Report {
 	return report
 }
 
-// ignored are the fields that reading sets.
+// ignored lists the fields that are set on reading.
 var ignored = cmpopts.IgnoreFields(Record{}, "Position", "Writer")
 
 func TestAppend_RecordsAreFound(t *testing.T) {
@@ -151,13 +150,13 @@ func TestAppend_RecordsAreFound(t *testing.T) {
 			t.Errorf("%s: error %v, found (-want +got):\n%s", open, err, diff)
 		}
 		if _, err := auditLog.Find(t.Context(), uuid7(now, 3)); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("%s: got error %v of a request that never was, want %v", open, err, store.ErrNotFound)
+			t.Errorf("%s: got error %v for an unknown request, want %v", open, err, store.ErrNotFound)
 		}
 		d.close(auditLog)
 		auditLog = d.open()
 	}
 	d.close(auditLog)
-	d.wantGood(3 + 2*3) // every opening and every closing is a record
+	d.checkVerified(3 + 2*3) // each start and stop is a record
 }
 
 func TestAppend_RejectsInvalidRecords(t *testing.T) {
@@ -168,12 +167,12 @@ func TestAppend_RejectsInvalidRecords(t *testing.T) {
 		rec  Record
 	}{
 		{"no kind", Record{}},
-		{"an unknown kind", Record{Kind: "remark"}},
-		{"a record of the log itself", Record{Kind: KindAdmin, Event: EventErase}},
-		{"an event of the log itself", Record{Kind: KindOutcome, Event: EventStop}},
-		{"a mark of the log itself", Record{Kind: KindOutcome, UpTo: &ChainPosition{}}},
+		{"unknown kind", Record{Kind: "remark"}},
+		{"kind of the log itself", Record{Kind: KindAdmin, Event: EventErase}},
+		{"event of the log itself", Record{Kind: KindOutcome, Event: EventStop}},
+		{"mark of the log itself", Record{Kind: KindOutcome, UpTo: &ChainPosition{}}},
 		{"too many facts", Record{Kind: KindOutcome, Note: string(make([]byte, maxFacts))}},
-		{"too long a content", Record{Kind: KindOutcome, Content: make([]byte, MaxContentSize+1)}},
+		{"content too long", Record{Kind: KindOutcome, Content: make([]byte, MaxContentSize+1)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -186,7 +185,7 @@ func TestAppend_RejectsInvalidRecords(t *testing.T) {
 	if err := auditLog.Append(t.Context(), outcomeOf(time.Now(), 1)); !errors.Is(err, ErrClosed) || !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("after Close: got error %v, want %v", err, ErrClosed)
 	}
-	d.wantGood(2)
+	d.checkVerified(2)
 }
 
 func TestOpen_RejectsInvalidConfig(t *testing.T) {
@@ -199,8 +198,8 @@ func TestOpen_RejectsInvalidConfig(t *testing.T) {
 		{"no keys", func(c *Config) { c.Keys = nil }},
 		{"no signer", func(c *Config) { c.Signer = nil }},
 		{"no head file", func(c *Config) { c.HeadFile = "" }},
-		{"a head file that cannot be", func(c *Config) { c.HeadFile = filepath.Join(d.dir, "no", "folder") }},
-		{"a writer with a dot", func(c *Config) { c.Writer = "a.b" }},
+		{"head file in a missing directory", func(c *Config) { c.HeadFile = filepath.Join(d.dir, "no", "folder") }},
+		{"writer with a dot", func(c *Config) { c.Writer = "a.b" }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -240,13 +239,12 @@ func TestAppend_StoresContentsOfEverySize(t *testing.T) {
 		}
 	}
 	d.close(auditLog)
-	if report := d.wantGood(len(sizes) + 2); report.Contents != uint64(len(sizes)) {
+	if report := d.checkVerified(len(sizes) + 2); report.Contents != uint64(len(sizes)) {
 		t.Errorf("got %d contents, want %d", report.Contents, len(sizes))
 	}
 }
 
-// All waiting callers share messages within the size limits, and each record is
-// stored once.
+// All waiting callers share messages within the size limits, and each record is stored once.
 func TestAppend_GroupsCallers(t *testing.T) {
 	d := newLogFixture(t)
 	var batches, records atomic.Int64
@@ -279,7 +277,7 @@ func TestAppend_GroupsCallers(t *testing.T) {
 	if got := batches.Load(); got > callers*each/2 {
 		t.Errorf("got %[2]d messages for %[1]d records, want fewer", callers*each, got)
 	}
-	d.wantGood(callers*each + 2)
+	d.checkVerified(callers*each + 2)
 	seen := map[string]bool{}
 	page, err := auditLog.Read(t.Context(), Query{Limit: 10 * callers * each})
 	if err != nil {
@@ -293,7 +291,7 @@ func TestAppend_GroupsCallers(t *testing.T) {
 	}
 }
 
-func TestAppend_EndsWithItsContext(t *testing.T) {
+func TestAppend_EndsWithContext(t *testing.T) {
 	d := newLogFixture(t)
 	stuck, free := make(chan struct{}), make(chan struct{})
 	hold := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
@@ -310,12 +308,12 @@ func TestAppend_EndsWithItsContext(t *testing.T) {
 	testkit.WaitClosed(t, stuck)
 	cancel()
 	if err := testkit.Receive(t, got); !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("got error %v, want one that is %v and %v", err, context.Canceled, store.ErrUnavailable)
+		t.Errorf("got error %v, want both %v and %v", err, context.Canceled, store.ErrUnavailable)
 	}
 	close(free)
 	d.append(auditLog, outcomeOf(time.Now(), 2))
 	d.close(auditLog)
-	d.wantGood(4) // the first record was written nevertheless
+	d.checkVerified(4) // the first record was written in spite of it
 }
 
 func TestUnfinished_ReportsOpenRequests(t *testing.T) {
@@ -352,7 +350,7 @@ func TestUnfinished_ReportsOpenRequests(t *testing.T) {
 	auditLog = d.open()
 	check(auditLog, uuid7(now, 2), uuid7(now, 4))
 	d.append(auditLog, decisionOf(now, 5))
-	d.close(auditLog) // its own requests have ended, but it has not closed those of earlier processes
+	d.close(auditLog) // its own requests have ended, but those of earlier processes are open
 
 	auditLog = d.open()
 	check(auditLog, uuid7(now, 2), uuid7(now, 4))
@@ -361,8 +359,8 @@ func TestUnfinished_ReportsOpenRequests(t *testing.T) {
 	check(d.open())
 }
 
-// A trim that is interrupted, or has begun since, leaves rewritten batches whose outcomes
-// were removed with the others.
+// A trim that was interrupted, or is in progress, leaves rewritten batches whose outcomes were
+// removed with other batches.
 func TestUnfinished_IgnoresTrimmedDecisions(t *testing.T) {
 	for name, restart := range map[string]bool{"interrupted": true, "in progress": false} {
 		t.Run(name, func(t *testing.T) {
@@ -401,7 +399,7 @@ func TestUnfinished_IgnoresTrimmedDecisions(t *testing.T) {
 }
 
 // After each step of a trim, a kill leaves no decision without its outcome.
-func TestTrim_NeverLeavesDecisionsAlone(t *testing.T) {
+func TestTrim_KeepsOutcomesOfDecisions(t *testing.T) {
 	d := newLogFixture(t)
 	now := time.Now()
 	auditLog := d.open()
@@ -430,7 +428,7 @@ func TestTrim_NeverLeavesDecisionsAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if found.Decision != nil && found.Outcome == nil {
-				t.Errorf("after step %d of %+v: request %d has a decision and no outcome", i, plan.steps, n)
+				t.Errorf("after step %d of %+v: request %d: got a decision and no outcome", i, plan.steps, n)
 			}
 		}
 		if report := d.verify(); len(report.Problems) > 0 {

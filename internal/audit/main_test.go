@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(writeIn); dir != "" {
-		if err := writeForEver(dir); err != nil {
+		if err := appendUntilKilled(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(1)
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// key is a cheap Signer with the same behaviour for the log.
+// key is a fast Signer with the same behaviour for the log.
 type key string
 
 func (k key) KeyID() string { return "id-of-" + string(k) }
@@ -50,7 +50,7 @@ var testRing = teststore.Keys()
 // epoch is the time at which the chains in memory begin.
 func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// uuid7 returns the id of a request at a time; n makes it unique.
+// uuid7 returns the id of a request at this time; n makes it unique.
 func uuid7(at time.Time, n int) string {
 	ms := uint64(at.UnixMilli())
 	return fmt.Sprintf("%08x-%04x-7000-8000-%012x", ms>>16, ms&0xffff, n)

@@ -28,15 +28,14 @@ type modelled struct {
 	maybe             bool   // a write failed, so the record may be stored or not
 }
 
-// After any sequence of operations, acknowledged records are stored, erased
-// contents are not, and the log verifies.
+// After any sequence of operations, acknowledged records are stored, erased contents are not, and
+// the log verifies.
 func TestLog_MatchesModel(t *testing.T) {
 	d := newLogFixture(t)
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
-		// Each run has its own chain in one store, because opening a store is
-		// slow.
+		// Each run has its own chain in one store, because opening a store is slow.
 		writer := fmt.Sprintf("w%d", run)
 		m := &model{fixture: d, start: time.Now()}
 		open := func() {
@@ -114,7 +113,7 @@ func (m *model) fail(rt *rapid.T) {
 	rec := decisionOf(m.start, len(m.requests))
 	err := m.auditLog.Append(context.Background(), rec)
 	if arrives != (err == nil) {
-		rt.Fatalf("got error %v of a write that arrived: %t", err, arrives)
+		rt.Fatalf("got error %v of a write that was stored: %t", err, arrives)
 	}
 	r := &modelled{id: rec.RequestID}
 	if arrives {
@@ -134,7 +133,7 @@ func (m *model) erase(rt *rapid.T) {
 		}
 	}
 	if got, err := m.auditLog.Erase(context.Background(), r.id, "ana"); err != nil || got != want {
-		rt.Fatalf("erased %d contents of %s, error %v, want %d", got, r.id, err, want)
+		rt.Fatalf("got %d contents of %s erased, error %v, want %d", got, r.id, err, want)
 	}
 	r.erased = true
 }
@@ -145,7 +144,7 @@ func (m *model) check(rt *rapid.T, r *modelled) {
 	found, err := m.auditLog.Find(context.Background(), r.id)
 	if r.decision == nil && r.outcome == nil {
 		if !errors.Is(err, store.ErrNotFound) {
-			rt.Fatalf("request %s was never recorded: got %+v, error %v", r.id, found, err)
+			rt.Fatalf("request %s was not recorded: got %+v, error %v", r.id, found, err)
 		}
 		return
 	}
@@ -158,10 +157,10 @@ func (m *model) check(rt *rapid.T, r *modelled) {
 	}{{found.Decision, r.decision}, {found.Outcome, r.outcome}} {
 		switch {
 		case pair.want == nil && pair.rec != nil:
-			rt.Fatalf("request %s: got a %s that was never recorded", r.id, pair.rec.Kind)
+			rt.Fatalf("request %s: got a %s that was not recorded", r.id, pair.rec.Kind)
 		case pair.want == nil:
 		case pair.rec == nil:
-			rt.Fatalf("request %s: a record is missing", r.id)
+			rt.Fatalf("request %s: got no record, want one", r.id)
 		case r.erased != pair.rec.Erased, !r.erased && !bytes.Equal(pair.rec.Content, pair.want):
 			rt.Fatalf("request %s: got content %q, erased %t, want %q, %t", r.id, pair.rec.Content, pair.rec.Erased, pair.want, r.erased)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// While a batch is written, one tenant appends many large records and then another tenant
-// a small one: it is in the next batch.
+// While a batch is written, one tenant appends many large records and then another tenant a small
+// one, which must be in the next batch.
 func TestAppend_WritesRecordOfLightTenantInNextBatch(t *testing.T) {
 	const loud = 40
 	d := newLogFixture(t)
@@ -69,10 +69,10 @@ func TestAppend_WritesRecordOfLightTenantInNextBatch(t *testing.T) {
 	callers.Wait()
 	d.lose.Store(nil)
 	if len(batches) < 3 || batches[1]["quiet"] != 1 {
-		t.Errorf("got batches %v, want the record of the quiet tenant in the second one, and others behind it", batches)
+		t.Errorf("got batches %v, want the record of the quiet tenant in the second one, and others after it", batches)
 	}
 	d.close(auditLog)
-	d.wantGood(loud + 2 + 2)
+	d.checkVerified(loud + 2 + 2)
 }
 
 func awaitQueued(t *testing.T, auditLog *Log, want int) {

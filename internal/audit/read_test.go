@@ -28,7 +28,7 @@ func (d *logFixture) readAll(auditLog *Log, q Query) (ids []string, pages int) {
 			return ids, pages
 		}
 		if q.Cursor = page.Next; pages > 1000 {
-			d.t.Fatal("the cursor does not reach the end")
+			d.t.Fatal("got no end of the pages")
 		}
 	}
 }
@@ -57,16 +57,16 @@ func TestRead_FiltersRecords(t *testing.T) {
 		{"all", Query{}, all},
 		{"one by one", Query{Limit: 1}, all},
 		{"seven by seven", Query{Limit: 7}, all},
-		{"looking at three at a time", Query{MaxScan: 3}, all},
+		{"scanning three at a time", Query{MaxScan: 3}, all},
 		{"some", Query{Filter: even}, evens},
-		{"some, looking at few", Query{Filter: even, MaxScan: 5, Limit: 2}, evens},
+		{"filtered, scanning five at a time", Query{Filter: even, MaxScan: 5, Limit: 2}, evens},
 		{"since", Query{Since: now.Add(20 * time.Second), Limit: 3}, all[20:]},
 		{"since after all records", Query{Since: now.Add(time.Hour)}, nil},
 		{"none", Query{Filter: func(*Record) bool { return false }, MaxScan: 10}, nil},
 	}
 	rewrite := []func(){
 		func() {},
-		func() { // one in the middle, one at the beginning
+		func() { // one in the middle, one at the start
 			d.erase(auditLog, all[15], 2)
 			d.erase(auditLog, all[0], 2)
 		},
@@ -91,15 +91,14 @@ func TestRead_FiltersRecords(t *testing.T) {
 	}
 }
 
-// A reader at the end continues with new records, even if records that it has read
-// are rewritten meanwhile.
+// A reader at the end continues with new records, even if records that it has read are rewritten.
 func TestRead_ContinuesAtCursor(t *testing.T) {
 	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now()
 	page, err := auditLog.Read(t.Context(), Query{})
 	if err != nil || len(page.Records) > 0 || page.Next == "" {
-		t.Fatalf("of an empty log: got %d records, next %q, error %v", len(page.Records), page.Next, err)
+		t.Fatalf("empty log: got %d records, next %q, error %v", len(page.Records), page.Next, err)
 	}
 	for n := range 20 {
 		d.append(auditLog, outcomeOf(now, n))
@@ -190,6 +189,6 @@ func TestFind_SearchesBeyondTheIndex(t *testing.T) {
 	}
 	old := uuid7(now.Add(-30*time.Hour), 3)
 	if _, err := auditLog.Find(t.Context(), old); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a request of yesterday: got error %v, want %v", err, store.ErrNotFound)
+		t.Errorf("request of the previous day: got error %v, want %v", err, store.ErrNotFound)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// For records in any order and with different clocks, no stored request is
-// reported as unknown, and the memory does not grow.
+// For records in any order and with different clocks, no stored request is reported as unknown, and
+// the memory is bounded.
 func TestKnownRequests_HasNoFalseNegatives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(2, 20).Draw(t, "size")
@@ -30,7 +30,7 @@ func TestKnownRequests_HasNoFalseNegatives(t *testing.T) {
 			w.addRecords([]indexedRecord{{id: id, kind: KindOutcome}, {id: uuid7(now, 1000+n), kind: KindAdmin}}, now)
 			for _, id := range ids {
 				if wrote, all := w.lookUp(id); !wrote && all {
-					t.Fatalf("got %s unknown, but it was written", id)
+					t.Fatalf("got the stored %s unknown", id)
 				}
 			}
 			if kept := len(w.young.ids) + len(w.old.ids); kept > size {
@@ -40,8 +40,8 @@ func TestKnownRequests_HasNoFalseNegatives(t *testing.T) {
 	})
 }
 
-// TestFind_SkipsSearchForUnknownRequest occupies all searches, so that only
-// requests that need no search get an answer.
+// TestFind_SkipsSearchForUnknownRequest uses up all searches, so that only requests that need no
+// search get an answer.
 func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 	d := newLogFixture(t)
 	before := d.open()
@@ -63,15 +63,14 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 		id   string
 		want error
 	}{
-		"one of this process":                       {uuid7(at, 2), nil},
-		"unknown, and younger than it":              {uuid7(at, 3), store.ErrNotFound},
-		"unknown, and much younger":                 {uuid7(at.Add(time.Hour*10000), 3), store.ErrNotFound},
-		"one of the process before":                 {old, store.ErrUnavailable},
-		"unknown, and older":                        {uuid7(start, 3), store.ErrUnavailable},
-		"unknown, and as young as the clocks allow": {uuid7(d.now().Add(clockSlack-time.Minute), 3), store.ErrUnavailable},
+		"of this process":                     {uuid7(at, 2), nil},
+		"unknown, later than it":              {uuid7(at, 3), store.ErrNotFound},
+		"unknown, much later":                 {uuid7(at.Add(time.Hour*10000), 3), store.ErrNotFound},
+		"of the previous process":             {old, store.ErrUnavailable},
+		"unknown, earlier":                    {uuid7(start, 3), store.ErrUnavailable},
+		"unknown, within the clock tolerance": {uuid7(d.now().Add(clockSlack-time.Minute), 3), store.ErrUnavailable},
 	} {
-		// A cancelled caller that waits for a search gets ErrUnavailable; the
-		// others must not wait.
+		// A cancelled caller that waits for a search gets ErrUnavailable; the others must not wait.
 		if _, err := auditLog.Find(gone, tt.id); tt.want == store.ErrUnavailable && !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v, want %v, because it waits for a search", name, err, tt.want)
 		}
@@ -90,8 +89,8 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 	}
 }
 
-// A search ends at the time of the request; requests that this process wrote are
-// found wherever they are.
+// A search is limited to the time of the request; requests written by this process are found
+// anywhere.
 func TestFind_SearchesWithinTimeOfRequest(t *testing.T) {
 	d := newLogFixture(t)
 	at := d.now().Add(-10 * time.Hour)
@@ -111,7 +110,7 @@ func TestFind_SearchesWithinTimeOfRequest(t *testing.T) {
 	d.close(auditLog)
 	auditLog = d.open()
 	if found, err := auditLog.FindWithin(t.Context(), late.RequestID, time.Minute); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("within a minute: got %+v, %v, want nothing", found, err)
+		t.Errorf("within a minute: got %+v, %v, want none", found, err)
 	}
 	if found, err := auditLog.FindWithin(t.Context(), late.RequestID, 4*time.Hour); err != nil || found.Outcome == nil {
 		t.Errorf("within four hours: got %+v, %v, want the request", found, err)
@@ -121,12 +120,12 @@ func TestFind_SearchesWithinTimeOfRequest(t *testing.T) {
 	}
 }
 
-// A record whose write failed may be stored nevertheless, and is found then.
+// A record whose write failed may still be stored, and is found then.
 func TestFind_AfterFailedWrite(t *testing.T) {
 	d := newLogFixture(t)
 	auditLog := d.open()
 	d.append(auditLog, decisionOf(d.now(), 1))
-	at := d.now().Add(clockSlack) // the youngest id that can be found
+	at := d.now().Add(clockSlack) // the latest id that can be found
 	var late func()
 	d.lose.Store(new(appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 		late = func() {
@@ -137,7 +136,7 @@ func TestFind_AfterFailedWrite(t *testing.T) {
 		return 0, store.ErrUnavailable
 	})))
 	if err := auditLog.Append(t.Context(), outcomeOf(at, 2)); err == nil {
-		t.Fatal("got no error of an append that failed")
+		t.Fatal("got no error of a failed append, want one")
 	}
 	d.lose.Store(nil)
 	late()
@@ -155,10 +154,10 @@ func TestKnownRequests_DisabledByAnotherWriter(t *testing.T) {
 	w := newKnownRequests(10, epoch())
 	id := uuid7(epoch().Add(time.Hour), 1)
 	if _, all := w.lookUp(id); !all {
-		t.Error("got an id unknown that cannot have been written")
+		t.Error("got an id unknown, want it searched")
 	}
 	w.disable()
 	if _, all := w.lookUp(id); all {
-		t.Error("got all known of a chain that another one writes")
+		t.Error("got all ids known in a chain with another writer, want a search")
 	}
 }

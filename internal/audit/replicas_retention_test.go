@@ -24,7 +24,7 @@ func (f *replicaFixture) enforce(log *Log) {
 	}
 }
 
-// subjects counts the messages of a chain.
+// countMessages counts the messages of a chain.
 func (f *replicaFixture) countMessages(writer string) (n int) {
 	f.t.Helper()
 	for _, subject := range []string{"audit." + writer, "audit." + writer + ".>"} {
@@ -39,7 +39,7 @@ func (f *replicaFixture) countMessages(writer string) (n int) {
 	return n
 }
 
-func TestReplicas_RetentionOfGoneReplica(t *testing.T) {
+func TestReplicas_RetentionOfEndedReplica(t *testing.T) {
 	f := newReplicaFixture(t)
 	keep := func(c *Config) { c.Retention = Retention{Contents: 24 * time.Hour, Chain: 72 * time.Hour} }
 	a, b := f.replica("a", keep), f.replica("b", keep)
@@ -50,34 +50,34 @@ func TestReplicas_RetentionOfGoneReplica(t *testing.T) {
 	f.advance(24*time.Hour + time.Minute)
 	f.enforce(b) // within the delay, only its own chain
 	if found := f.find(b, uuid7(at, 1)); found.Decision.Erased {
-		t.Error("the contents of another replica were removed before it could do so")
+		t.Error("got the contents of another replica removed before the delay")
 	}
 	if found := f.find(b, uuid7(at, 2)); !found.Decision.Erased {
-		t.Error("the contents of its own chain were not removed")
+		t.Error("got the contents of its own chain kept")
 	}
 	f.advance(takeoverDelay)
 	f.enforce(b)
-	f.wantErased(b, uuid7(at, 1), "an old secret")
-	f.wantAllGood("a", "b")
+	f.checkErased(b, uuid7(at, 1), "an old secret")
+	f.checkAllVerified("a", "b")
 
 	f.advance(48 * time.Hour)
 	f.append(b, decisionOf(f.now(), 3))
 	f.enforce(b)
 	if n := f.countMessages("a"); n != 0 {
-		t.Errorf("the chain of the other replica still has %d messages", n)
+		t.Errorf("got %d messages in the chain of the other replica", n)
 	}
-	report := f.wantAllGood("b")
+	report := f.checkAllVerified("b")
 	if got := f.chainReport(report, "b").Records; got == 0 {
-		t.Error("the own chain is empty")
+		t.Error("got an empty chain of the replica")
 	}
 
-	// It returns after all.
+	// The replica returns.
 	a = f.replica("a", keep)
 	at = f.now()
 	f.append(a, decisionOf(at, 4))
-	f.wantAllGood("a", "b")
+	f.checkAllVerified("a", "b")
 	if found := f.find(b, uuid7(at, 4)); found.Decision == nil {
-		t.Error("a record of the replica that returned is not found")
+		t.Error("got no record of the replica that returned")
 	}
 }
 
@@ -113,7 +113,7 @@ func TestReplicas_EnforceRetentionAtTheSameTime(t *testing.T) {
 		}
 	}
 	if n := f.countMessages("a"); n != 0 {
-		t.Errorf("the chain of the gone replica still has %d messages", n)
+		t.Errorf("got %d messages in the chain of the ended replica", n)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestReplicas_SharesCountAllChains(t *testing.T) {
 	}
 	acme := quota.Owner{Tenant: "acme"}
 	if got := b.Usage()[acme]; got < 40*20<<10 {
-		t.Errorf("replica b counts %d bytes, want those of chain a, too", got)
+		t.Errorf("got %d bytes counted by replica b, want those of chain a as well", got)
 	}
 	f.kill(a)
 	if err := b.makeRoom(t.Context()); err != nil { // its share is 512 KiB
@@ -152,19 +152,19 @@ func TestReplicas_SharesCountAllChains(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := b.Usage()[acme]; got > 512<<10 {
-		t.Errorf("the tenant still has %d bytes, want at most its share", got)
+		t.Errorf("got %d bytes of the tenant, want at most its share", got)
 	}
 	if found := f.find(b, other.RequestID); found.Outcome == nil || found.Outcome.Erased {
 		t.Errorf("got %+v, want the content of the other tenant", found.Outcome)
 	}
-	report := f.wantAllGood("a", "b")
+	report := f.checkAllVerified("a", "b")
 	if got := f.chainReport(report, "a").EvictedContents; got == 0 {
-		t.Error("no content was evicted from the chain of the other replica")
+		t.Error("got no content evicted from the chain of the other replica")
 	}
 }
 
-// A replica counts what others have written, so that together they leave the space which
-// the removal of old records needs.
+// A replica counts the bytes written by others, so that together they leave the space that the
+// removal of old records needs.
 func TestReplicas_CountWritesOfOthers(t *testing.T) {
 	f := newReplicaFixture(t)
 	small := func(c *Config) { c.Retention = Retention{MaxBytes: 900 << 10, KeepFacts: true} }
@@ -191,7 +191,7 @@ func TestReplicas_CountWritesOfOthers(t *testing.T) {
 		t.Errorf("got error %v in a log that another replica has filled, want %v", err, store.ErrFull)
 	}
 	b.StartRetention()
-	testkit.Eventually(t, "the log has room", func() bool {
+	testkit.Eventually(t, "the log has space", func() bool {
 		return b.Append(t.Context(), outcomeOf(at, 3)) == nil
 	})
 }

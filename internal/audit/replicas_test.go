@@ -18,13 +18,13 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// replicaFixture is a store at a NATS server that several replicas use.
+// replicaFixture is a store on a NATS server that several replicas use.
 type replicaFixture struct {
 	*logFixture
 	heads *store.Bucket
 }
 
-// members accepts the signatures of the keys.
+// members verifies signatures of these keys.
 type members []key
 
 func (m members) verify(purpose, keyID string, data, sig []byte) bool {
@@ -78,7 +78,7 @@ func (f *replicaFixture) tryReplica(name string, change ...func(*Config)) (*Log,
 
 func (f *replicaFixture) headFile(name string) string { return filepath.Join(f.dir, "head."+name) }
 
-func TestReplicas_FindEachOthersRecordsAtOnce(t *testing.T) {
+func TestReplicas_FindRecordsOfOthersAtOnce(t *testing.T) {
 	f := newReplicaFixture(t)
 	at := time.Now()
 	a := f.replica("a")
@@ -95,10 +95,10 @@ func TestReplicas_FindEachOthersRecordsAtOnce(t *testing.T) {
 		}
 	}
 	if found := f.find(b, uuid7(at, 1)); found.Decision == nil || found.Outcome == nil {
-		t.Errorf("got %+v, want the records that were written before the start", found)
+		t.Errorf("got %+v, want the records written before the start", found)
 	}
 	if _, err := b.Find(t.Context(), uuid7(at, 99)); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a request that does not exist: got error %v, want %v", err, store.ErrNotFound)
+		t.Errorf("unknown request: got error %v, want %v", err, store.ErrNotFound)
 	}
 	b.index, a.index = newIndex(1), newIndex(1)
 	for n := 1; n < 50; n++ {
@@ -120,8 +120,8 @@ func TestReplicas_FenceSecondProcessWithSameWriter(t *testing.T) {
 	f.append(second, decisionOf(time.Now(), 3))
 }
 
-// erased reports whether both contents of a request are gone for a log.
-func (f *replicaFixture) wantErased(log *Log, id, secret string) {
+// checkErased checks that both contents of a request are erased.
+func (f *replicaFixture) checkErased(log *Log, id, secret string) {
 	f.t.Helper()
 	found := f.find(log, id)
 	for _, rec := range []*Record{found.Decision, found.Outcome} {
@@ -130,7 +130,7 @@ func (f *replicaFixture) wantErased(log *Log, id, secret string) {
 		}
 	}
 	if f.onDisk(secret, id) {
-		f.t.Errorf("the files contain %q", secret)
+		f.t.Errorf("got %q in the files", secret)
 	}
 }
 
@@ -141,19 +141,19 @@ func TestReplicas_EraseInChainOfAnother(t *testing.T) {
 	f.append(a, recordsWithSecret(at, 1, "the first secret")...)
 	f.append(a, recordsWithSecret(at, 2, "the second secret")...) // the last of its chain
 	f.erase(b, uuid7(at, 2), 2)
-	f.wantErased(a, uuid7(at, 2), "the second secret")
-	f.wantErased(b, uuid7(at, 2), "the second secret")
-	f.append(a, decisionOf(at, 3)) // the chain continues behind the removed message
+	f.checkErased(a, uuid7(at, 2), "the second secret")
+	f.checkErased(b, uuid7(at, 2), "the second secret")
+	f.append(a, decisionOf(at, 3)) // the chain continues after the removed message
 	if isClosed(a.Fenced()) {
-		t.Error("the writer of the chain was fenced")
+		t.Error("got the writer of the chain fenced")
 	}
 	f.kill(a)
 	f.erase(b, uuid7(at, 1), 2)
-	f.wantErased(b, uuid7(at, 1), "the first secret")
+	f.checkErased(b, uuid7(at, 1), "the first secret")
 	f.erase(b, uuid7(at, 3), 1)
-	a = f.replica("a") // its last batch is a rewritten one
+	a = f.replica("a") // its last batch was rewritten
 	f.append(a, outcomeOf(at, 3))
-	f.wantErased(a, uuid7(at, 1), "the first secret")
+	f.checkErased(a, uuid7(at, 1), "the first secret")
 }
 
 func TestReplicas_EraseSameBatchAtTheSameTime(t *testing.T) {
@@ -193,11 +193,11 @@ func TestReplicas_EraseSameBatchAtTheSameTime(t *testing.T) {
 		}
 	}
 	if together == 0 {
-		t.Error("no two requests were in one batch")
+		t.Error("got no two requests in one batch, want some")
 	}
 	for n := range 2 * rounds {
 		if f.onDisk(fmt.Sprintf("secret %04d", n), uuid7(at, n)) {
-			t.Errorf("the files contain the content of request %d", n)
+			t.Errorf("got the content of request %d in the files", n)
 		}
 		if found := f.find(b, uuid7(at, n)); found.Decision == nil || !found.Decision.Erased {
 			t.Errorf("request %d: got %+v, want an erased record", n, found)
@@ -247,7 +247,7 @@ func TestReplicas_CloseChainOnce(t *testing.T) {
 		}
 	}
 	if closed != requests-2 {
-		t.Errorf("closed %d requests, want %d", closed, requests-2)
+		t.Errorf("got %d requests closed, want %d", closed, requests-2)
 	}
 	outcomes := f.outcomes(c)
 	if len(outcomes) != requests {
@@ -255,7 +255,7 @@ func TestReplicas_CloseChainOnce(t *testing.T) {
 	}
 	for id, n := range outcomes {
 		if n != 1 {
-			t.Errorf("request %s has %d outcomes, want 1", id, n)
+			t.Errorf("request %s: got %d outcomes, want 1", id, n)
 		}
 	}
 	if left, err := f.replica("a").Unfinished(t.Context()); err != nil || len(left) != 0 {
@@ -287,25 +287,25 @@ func (f *replicaFixture) outcomes(log *Log) map[string]int {
 	return got
 }
 
-// A process that was only slow does not contradict those who took it for gone.
+// A process that was only slow is fenced after its chain was closed.
 func TestReplicas_ClosedChainFencesItsWriter(t *testing.T) {
 	f := newReplicaFixture(t)
 	at := time.Now()
 	a, b := f.replica("a"), f.replica("b")
 	f.append(a, decisionOf(at, 1))
 	if n, err := b.CloseChain(t.Context(), "a", interrupted); n != 1 || err != nil {
-		t.Fatalf("closed %d requests, error %v, want 1", n, err)
+		t.Fatalf("got %d requests closed, error %v, want 1", n, err)
 	}
 	err := a.Append(t.Context(), outcomeOf(at, 1))
 	if !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "replica b took this one for gone") {
-		t.Errorf("got error %v, want %v and the replica that has closed the chain", err, store.ErrConflict)
+		t.Errorf("got error %v, want %v with the replica that closed the chain", err, store.ErrConflict)
 	}
 	testkit.WaitClosed(t, a.Fenced())
 	if got := f.outcomes(b)[uuid7(at, 1)]; got != 1 {
 		t.Errorf("got %d outcomes, want 1", got)
 	}
 	if n, err := b.CloseChain(t.Context(), "c", interrupted); n != 0 || err != nil {
-		t.Errorf("a chain that does not exist: closed %d, error %v", n, err)
+		t.Errorf("unknown chain: got %d closed, error %v", n, err)
 	}
 }
 
@@ -339,7 +339,7 @@ func TestReplicas_ReadInOrder(t *testing.T) {
 				f.append(logs[n*n%3], outcomeOf(at, n))
 				want = append(want, uuid7(at, n))
 			}
-			f.erase(logs[0], want[59], 1) // the last of its chain
+			f.erase(logs[0], want[59], 1) // the last one of its chain
 			f.erase(logs[1], want[7], 1)
 			f.erase(logs[1], want[8], 1)
 			q := Query{Limit: 7}
@@ -362,17 +362,17 @@ func TestReplicas_ReadInOrder(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			// The cursor continues at every replica.
+			// The cursor is valid at every replica.
 			f.append(logs[0], outcomeOf(at, 61))
 			f.append(logs[2], outcomeOf(at, 62))
 			for _, log := range logs {
 				got, _ := f.read(log, Query{Cursor: cursor}, func(int) {})
 				if diff := cmp.Diff([]string{uuid7(at, 61), uuid7(at, 62)}, got); diff != "" {
-					t.Errorf("replica %s, behind the cursor (-want +got):\n%s", log.writer, diff)
+					t.Errorf("replica %s, after the cursor (-want +got):\n%s", log.writer, diff)
 				}
 			}
 			if _, err := logs[0].Read(t.Context(), Query{Cursor: "zzzzzz-1-a"}); err == nil {
-				t.Error("a cursor ahead of the log was accepted")
+				t.Error("got a cursor ahead of the log accepted")
 			}
 		})
 	}

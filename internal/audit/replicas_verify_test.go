@@ -38,7 +38,7 @@ func problems(report *LogReport) map[string][]string {
 	return found
 }
 
-func (f *replicaFixture) wantAllGood(writers ...string) *LogReport {
+func (f *replicaFixture) checkAllVerified(writers ...string) *LogReport {
 	f.t.Helper()
 	report := f.verifyAll()
 	var got []string
@@ -55,7 +55,7 @@ func (f *replicaFixture) chainReport(report *LogReport, writer string) *Report {
 	f.t.Helper()
 	i := slices.IndexFunc(report.Chains, func(c *Report) bool { return c.Writer == writer })
 	if i < 0 {
-		f.t.Fatalf("there is no report of chain %s", writer)
+		f.t.Fatalf("got no report of chain %s", writer)
 	}
 	return report.Chains[i]
 }
@@ -75,9 +75,9 @@ func TestVerifyReplicas(t *testing.T) {
 	f.kill(a)
 	f.erase(b, uuid7(at, 4), 2)
 	if n, err := b.CloseChain(t.Context(), "a", interrupted); n != 1 || err != nil {
-		t.Fatalf("closed %d requests, error %v, want 1", n, err)
+		t.Fatalf("got %d requests closed, error %v, want 1", n, err)
 	}
-	report := f.wantAllGood("a", "b")
+	report := f.checkAllVerified("a", "b")
 	if got := f.chainReport(report, "a").ErasedContents; got != 5 {
 		t.Errorf("got %d erased contents in chain a, want 5", got)
 	}
@@ -85,15 +85,15 @@ func TestVerifyReplicas(t *testing.T) {
 	f.append(a, decisionOf(at, 30))
 	f.close(a)
 	f.close(b)
-	f.wantAllGood("a", "b")
+	f.checkAllVerified("a", "b")
 	report = f.verifyAll(func(c *VerifyReplicasConfig) { c.HeadFile = f.headFile("a") })
 	if !report.OK() {
 		t.Errorf("with the head in the data directory: got %q", problems(report))
 	}
 }
 
-// The heads of a replica that is gone are trusted when its key no longer is.
-func TestVerifyReplicas_AfterKeyOfGoneReplica(t *testing.T) {
+// The heads of an ended replica are trusted when its key no longer is.
+func TestVerifyReplicas_AfterKeyOfEndedReplica(t *testing.T) {
 	f := newReplicaFixture(t)
 	at := time.Now()
 	a, b, c := f.replica("a"), f.replica("b"), f.replica("c")
@@ -104,7 +104,7 @@ func TestVerifyReplicas_AfterKeyOfGoneReplica(t *testing.T) {
 	}
 	if got := f.chainReport(f.verifyAll(onlyOf("b", "c")), "a").Problems; len(got) != 1 || got[0].Kind != ProblemHeadUnknownKey ||
 		!strings.HasSuffix(got[0].Detail, "verify the chain with the data directory of its writer") {
-		t.Errorf("got %v, want the head signed with an unknown key, and the remedy", got)
+		t.Errorf("got %v, want the head signed with an unknown key, and the fix", got)
 	}
 	if _, err := b.CloseChain(t.Context(), "a", interrupted); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestVerifyReplicas_AfterKeyOfGoneReplica(t *testing.T) {
 	}
 }
 
-// Verifying while the replicas write and erase reports nothing.
+// Verification while the replicas write and erase reports no problem.
 func TestVerifyReplicas_WhileInUse(t *testing.T) {
 	f := newReplicaFixture(t)
 	at := time.Now()
@@ -128,7 +128,7 @@ func TestVerifyReplicas_WhileInUse(t *testing.T) {
 	for i, log := range logs {
 		group.Go("use "+log.writer, func(ctx context.Context) error {
 			for n := i; ctx.Err() == nil; n += 2 {
-				_ = log.Append(ctx, decisionOf(at, n)) // fails when the test ends, which verifies the log
+				_ = log.Append(ctx, decisionOf(at, n)) // fails at the end of the test, which verifies the log
 				_, _ = logs[1-i].Erase(ctx, uuid7(at, n), "ana")
 			}
 			return nil
@@ -146,7 +146,7 @@ func TestVerifyReplicas_WhileInUse(t *testing.T) {
 	}
 }
 
-// forge appends a batch to a chain, as an attacker can who may write to the server.
+// forge appends a batch to a chain, as an attacker with write access to the server can.
 func (f *replicaFixture) forge(writer string, id chainID, records ...Record) {
 	f.t.Helper()
 	c := newStoredChain(f.log, testRing, writer)
@@ -174,7 +174,7 @@ func (f *replicaFixture) write(subject string, data []byte) {
 	}
 }
 
-// removeContents removes the contents of a request in a chain without an announcement.
+// removeContents removes the contents of a request in a chain without announcing it.
 func (f *replicaFixture) removeContents(writer, id string) {
 	f.t.Helper()
 	c := newStoredChain(f.log, testRing, writer)
@@ -287,14 +287,14 @@ func TestVerifyReplicas_DetectsTampering(t *testing.T) {
 				f.append(a, decisionOf(at, n), outcomeOf(at, n))
 				f.append(b, decisionOf(at, 10+n))
 			}
-			// The heads cover all records, and name the other chain.
+			// The heads cover all records and contain the other chain.
 			err := errors.Join(a.others.catchUp(t.Context()), b.others.catchUp(t.Context()))
 			f.kill(a)
 			f.kill(b)
 			if err := errors.Join(err, a.publishHead(t.Context()), b.publishHead(t.Context())); err != nil {
 				t.Fatal(err)
 			}
-			f.wantAllGood("a", "b")
+			f.checkAllVerified("a", "b")
 			tt.tamper(f)
 			got := f.chainReport(f.verifyAll(), tt.writer).Problems
 			if !slices.ContainsFunc(got, func(p Problem) bool { return p.Kind == tt.want }) {

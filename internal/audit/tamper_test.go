@@ -10,8 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// want lists the expected problems: only of this kind, and with these batches, all
-// or any of them.
+// want lists the expected problems: only of this kind, and with all or any of these batches.
 type want struct {
 	what    string
 	batches []uint64
@@ -20,7 +19,7 @@ type want struct {
 	record  uint64   // 0 = any
 }
 
-// tampering is one way to change a chain secretly.
+// tampering changes a chain without announcing it.
 type tampering struct {
 	name string
 	do   func(c *chain, other *chain, rng *rand.Rand) want
@@ -31,7 +30,7 @@ func middle(c *chain, rng *rand.Rand) int { return 1 + rng.IntN(len(c.messages)-
 
 func tamperings() []tampering {
 	return []tampering{
-		{"a bit is flipped", func(c, _ *chain, rng *rand.Rand) want {
+		{"bit flipped", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			n := c.read(i).number
 			data := bytes.Clone(c.messages[i].Data)
@@ -40,7 +39,7 @@ func tamperings() []tampering {
 			c.messages[i].Data = data
 			return want{what: ProblemAltered, batches: []uint64{n}}
 		}},
-		{"a fact is changed", func(c, _ *chain, rng *rand.Rand) want {
+		{"fact changed", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			b := c.read(i)
 			k := rng.IntN(len(b.entries))
@@ -48,7 +47,7 @@ func tamperings() []tampering {
 			c.messages[i].Data = b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{b.number}, record: b.first + uint64(k)}
 		}},
-		{"a fact is changed and the batch sealed anew", func(c, _ *chain, rng *rand.Rand) want {
+		{"fact changed and batch sealed again", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			b := c.read(i)
 			k := rng.IntN(len(b.entries))
@@ -57,7 +56,7 @@ func tamperings() []tampering {
 			c.messages[i].Data = b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{b.number}}
 		}},
-		{"a fact is changed and every later hash recomputed", func(c, _ *chain, rng *rand.Rand) want {
+		{"fact changed and later hashes recomputed", func(c, _ *chain, rng *rand.Rand) want {
 			from := rng.IntN(len(c.messages))
 			var prev digest
 			for i := from; i < len(c.messages); i++ {
@@ -73,7 +72,7 @@ func tamperings() []tampering {
 			}
 			return want{what: ProblemAltered, batches: []uint64{c.end.number}}
 		}},
-		{"a content is changed", func(c, _ *chain, rng *rand.Rand) want {
+		{"content changed", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			b := c.read(i)
 			k := rng.IntN(len(b.entries))
@@ -83,7 +82,7 @@ func tamperings() []tampering {
 			c.messages[i].Data = b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{b.number}, record: b.first + uint64(k)}
 		}},
-		{"two contents are swapped", func(c, _ *chain, rng *rand.Rand) want {
+		{"contents swapped", func(c, _ *chain, rng *rand.Rand) want {
 			i, k := rng.IntN(len(c.messages)), rng.IntN(len(c.messages))
 			a, b := c.read(i), c.read(k)
 			if i == k {
@@ -95,7 +94,7 @@ func tamperings() []tampering {
 			c.messages[i].Data, c.messages[k].Data = a.encodeBatch(), b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{a.number, b.number}}
 		}},
-		{"a content is removed", func(c, _ *chain, rng *rand.Rand) want {
+		{"content removed", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			b := c.read(i)
 			k := rng.IntN(len(b.entries))
@@ -108,36 +107,36 @@ func tamperings() []tampering {
 			}
 			return want{what: ProblemDeleted, batches: []uint64{b.number}, record: b.first + uint64(k)}
 		}},
-		{"records are cut out of a batch", func(c, _ *chain, rng *rand.Rand) want {
+		{"records removed from a batch", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			b := c.read(i)
 			b.entries = b.entries[:len(b.entries)-1]
 			c.messages[i].Data = b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{b.number}}
 		}},
-		{"a message is cut short", func(c, _ *chain, rng *rand.Rand) want {
+		{"message truncated", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			n := c.read(i).number
 			c.messages[i].Data = c.messages[i].Data[:rng.IntN(len(c.messages[i].Data))]
 			return want{what: ProblemAltered, batches: []uint64{n}}
 		}},
-		{"batches are deleted", func(c, _ *chain, rng *rand.Rand) want {
+		{"batches deleted", func(c, _ *chain, rng *rand.Rand) want {
 			i := middle(c, rng)
 			n := c.read(i).number
 			c.messages = slices.Delete(c.messages, i, i+1+rng.IntN(len(c.messages)-1-i))
 			return want{what: ProblemDeleted, batches: []uint64{n}}
 		}},
-		{"the beginning is deleted", func(c, _ *chain, rng *rand.Rand) want {
+		{"start deleted", func(c, _ *chain, rng *rand.Rand) want {
 			c.messages = c.messages[middle(c, rng):]
 			return want{what: ProblemDeleted, batches: []uint64{1}}
 		}},
-		{"the end is cut off", func(c, _ *chain, rng *rand.Rand) want {
+		{"end deleted", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			n := c.read(i).number
 			c.messages = c.messages[:i]
 			return want{what: ProblemTruncated, batches: []uint64{n}}
 		}},
-		{"two messages are swapped", func(c, _ *chain, rng *rand.Rand) want {
+		{"messages swapped", func(c, _ *chain, rng *rand.Rand) want {
 			i, k := rng.IntN(len(c.messages)), rng.IntN(len(c.messages)-1)
 			if k >= i {
 				k++
@@ -145,13 +144,13 @@ func tamperings() []tampering {
 			a, b := c.read(i).number, c.read(k).number
 			c.messages[i].Data, c.messages[k].Data = c.messages[k].Data, c.messages[i].Data
 			w := want{what: ProblemReordered, batches: []uint64{a, b}, any: true}
-			// In "c b a", any one may be reported as being in its place.
+			// In "c b a", any of them may be reported as correct.
 			for n := min(a, b) + 1; n < max(a, b) && max(a, b)-min(a, b) == 2; n++ {
 				w.others = append(w.others, n)
 			}
 			return w
 		}},
-		{"a message is moved under the subject of rewritten batches", func(c, _ *chain, rng *rand.Rand) want {
+		{"message moved to the subject of rewritten batches", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			m, n := c.messages[i], c.read(i).number
 			m.Subject = newChainSubjects(DefaultWriter).rewritten + fmt.Sprint(n)
@@ -159,7 +158,7 @@ func tamperings() []tampering {
 			renumber(c)
 			return want{what: ProblemReordered, batches: []uint64{n}}
 		}},
-		{"a message is duplicated", func(c, _ *chain, rng *rand.Rand) want {
+		{"message duplicated", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			n := c.read(i).number
 			at := rng.IntN(len(c.messages) + 1)
@@ -167,7 +166,7 @@ func tamperings() []tampering {
 			renumber(c)
 			return want{what: ProblemDuplicated, batches: []uint64{n}}
 		}},
-		{"batches are replaced by those of another chain", func(c, other *chain, rng *rand.Rand) want {
+		{"batches replaced by those of another chain", func(c, other *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			n := 1 + rng.IntN(len(c.messages)-i)
 			var batches []uint64
@@ -177,7 +176,7 @@ func tamperings() []tampering {
 			}
 			return want{what: ProblemForged, batches: batches}
 		}},
-		{"the end of another chain is appended", func(c, other *chain, rng *rand.Rand) want {
+		{"end of another chain appended", func(c, other *chain, rng *rand.Rand) want {
 			n := 1 + rng.IntN(3)
 			w := want{what: ProblemForged}
 			for i := len(other.messages) - n; i < len(other.messages); i++ {
@@ -187,7 +186,7 @@ func tamperings() []tampering {
 			renumber(c)
 			return w
 		}},
-		{"a made-up batch is inserted", func(c, _ *chain, rng *rand.Rand) want {
+		{"batch inserted", func(c, _ *chain, rng *rand.Rand) want {
 			i := middle(c, rng)
 			b := c.read(i)
 			b.entries[0].facts = bytes.Replace(b.entries[0].facts, []byte(`"ana"`), []byte(`"eve"`), 1)
@@ -225,7 +224,7 @@ func (w want) check(report *Report) error {
 	}
 	for _, n := range found {
 		if !slices.Contains(w.batches, n) && !slices.Contains(w.others, n) {
-			return fmt.Errorf("got %s of batches %d, want none but %d", w.what, found, w.batches)
+			return fmt.Errorf("got %s of batches %d, want only %d", w.what, found, w.batches)
 		}
 	}
 	if w.record != 0 && report.Problems[0].Record != w.record {
@@ -234,7 +233,7 @@ func (w want) check(report *Report) error {
 	return nil
 }
 
-// Tamper with a thousand chains in one way each: each change is reported.
+// Each of a thousand chains is changed in one way: each change is reported.
 func TestVerify_ReportsTampering(t *testing.T) {
 	ways := tamperings()
 	named := 0
@@ -257,7 +256,7 @@ func TestVerify_ReportsTampering(t *testing.T) {
 		named++
 	}
 	if named != 1000 {
-		t.Errorf("%d of 1000 were named right", named)
+		t.Errorf("got %d of 1000 problems located correctly", named)
 	}
 }
 
@@ -274,12 +273,12 @@ func TestVerify_ReportsRepeatedTampering(t *testing.T) {
 		first.do(c, other, rng)
 		second := ways[rng.IntN(len(ways))]
 		if !applicable(c) || len(c.messages) > len(other.messages) {
-			continue // the first change removed what the second one needs
+			continue // the first change removed the target of the second one
 		}
 		second.do(c, other, rng)
 		same := slices.EqualFunc(before, c.messages, func(a, b store.Message) bool { return bytes.Equal(a.Data, b.Data) })
 		if report := verify(c.messages, h, headTrusted); report.OK() && !same {
-			t.Errorf("seed %d: nothing was found after %q and %q", seed, first.name, second.name)
+			t.Errorf("seed %d: got no problem after %q and %q", seed, first.name, second.name)
 		}
 	}
 }

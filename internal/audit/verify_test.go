@@ -76,13 +76,13 @@ func TestVerify_ExplainsProblems(t *testing.T) {
 			c.admin(EventCheckpoint, "", c.read(4).endPosition())
 			c.messages = c.messages[7:]
 		}, []string{ProblemDeleted}, [2]uint64{}},
-		{"a checkpoint of another chain", func(c *chain) {
+		{"checkpoint of another chain", func(c *chain) {
 			mark := c.read(4).endPosition()
 			mark.Hash = digest{1}.String()
 			c.admin(EventCheckpoint, "", mark)
 			c.messages = c.messages[5:]
 		}, []string{ProblemAltered}, [2]uint64{}},
-		{"a copy of an interrupted rewrite", func(c *chain) {
+		{"copy of an interrupted rewrite", func(c *chain) {
 			b := c.read(4)
 			rec, _ := b.decodeRecord(0)
 			c.admin(EventErase, rec.RequestID, nil)
@@ -90,21 +90,21 @@ func TestVerify_ExplainsProblems(t *testing.T) {
 			b.removeContent(1)
 			c.append(newChainSubjects(DefaultWriter).withoutContents+fmt.Sprint(b.number), b)
 		}, nil, [2]uint64{2, 0}},
-		{"a damaged copy", func(c *chain) {
+		{"damaged copy", func(c *chain) {
 			b := c.read(4)
 			b.entries[0].facts = []byte(`{}`)
 			c.append(newChainSubjects(DefaultWriter).rewritten+fmt.Sprint(b.number), b)
 		}, []string{ProblemAltered}, [2]uint64{}},
-		{"a damaged copy alone", func(c *chain) {
+		{"damaged copy only", func(c *chain) {
 			b := c.read(4)
 			b.entries[0].facts = []byte(`{}`)
 			c.append(newChainSubjects(DefaultWriter).rewritten+fmt.Sprint(b.number), b)
 			c.messages = slices.Delete(c.messages, 4, 5)
 		}, []string{ProblemAltered}, [2]uint64{}},
-		{"a copy under another number", func(c *chain) {
+		{"copy under another number", func(c *chain) {
 			c.append(newChainSubjects(DefaultWriter).rewritten+"7", c.read(4))
 		}, []string{ProblemAltered}, [2]uint64{}},
-		{"messages that are none of the chain's", func(c *chain) {
+		{"foreign messages", func(c *chain) {
 			c.append("audit.main.content", c.read(2))
 			c.append("audit.mainly", c.read(2))
 			c.append("audit.other", c.read(2))
@@ -153,13 +153,13 @@ func TestVerify_ChecksHead(t *testing.T) {
 		{"a little behind", c.messages[:6], &behind, headTrusted, "", 1},
 		{"behind by seconds", c.messages, &behind, headTrusted, ProblemUnsigned, 4},
 		{"none", c.messages, nil, headAbsent, ProblemHeadMissing, 0},
-		{"none, and no chain", nil, nil, headAbsent, "", 0},
-		{"not genuine", c.messages, c.head(), headInvalid, ProblemForged, 0},
+		{"no head and no chain", nil, nil, headAbsent, "", 0},
+		{"invalid signature", c.messages, c.head(), headInvalid, ProblemForged, 0},
 		{"unreadable", c.messages, nil, headInvalid, ProblemForged, 0},
 		{"of another key", c.messages, c.head(), headUnknownKey, ProblemHeadUnknownKey, 0},
 		{"of another writer", c.messages, &strange, headTrusted, ProblemForged, 0},
 		{"of another chain", c.messages, other.head(), headTrusted, ProblemForged, 0},
-		{"and no chain", nil, c.head(), headTrusted, ProblemTruncated, 0},
+		{"head without a chain", nil, c.head(), headTrusted, ProblemTruncated, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestVerify_ChecksHead(t *testing.T) {
 	}
 }
 
-// filled returns a closed data directory with a log.
-func filled(t *testing.T) (dir string, requests int) {
+// newFilledDir returns a closed data directory with a log.
+func newFilledDir(t *testing.T) (dir string, requests int) {
 	t.Helper()
 	d := newLogFixture(t)
 	auditLog := d.open()
@@ -192,8 +192,8 @@ func filled(t *testing.T) (dir string, requests int) {
 	return d.dir, 21
 }
 
-// files returns the contents of the files of a directory by name.
-func files(t *testing.T, dir string) map[string][]byte {
+// readFiles returns the contents of the files of a directory by name.
+func readFiles(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -212,8 +212,8 @@ func files(t *testing.T, dir string) map[string][]byte {
 func TestVerifyOffline_ChangesNoFile(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	dir, requests := filled(t)
-	before := files(t, dir)
+	dir, requests := newFilledDir(t)
+	before := readFiles(t, dir)
 	var steps []uint64
 	report, err := Verify(t.Context(), VerifyConfig{
 		DataDir: dir, Signer: testKey, Progress: func(done, _ uint64) { steps = append(steps, done) },
@@ -222,15 +222,15 @@ func TestVerifyOffline_ChangesNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !report.OK() || report.Records != uint64(2*requests+3) || report.ErasedContents != 2 || report.Contents != uint64(2*requests-2) {
-		t.Errorf("got report %+v", report)
+		t.Errorf("got report %+v, want no problems", report)
 	}
 	if len(steps) == 0 || !slices.IsSorted(steps) {
-		t.Errorf("progress was %d", steps)
+		t.Errorf("got progress %d", steps)
 	}
-	after := files(t, dir)
+	after := readFiles(t, dir)
 	for path, data := range before {
 		if !bytes.Equal(after[path], data) {
-			t.Errorf("%s has changed", path)
+			t.Errorf("got a change of %s, want none", path)
 		}
 	}
 	if len(after) != len(before) {
@@ -272,17 +272,17 @@ func TestVerify_WhileRouterRuns(t *testing.T) {
 
 func TestVerify_RequiresSignerAndLog(t *testing.T) {
 	if _, err := Verify(t.Context(), VerifyConfig{DataDir: t.TempDir(), Signer: testKey}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of an empty directory: got error %v, want %v", err, fs.ErrNotExist)
+		t.Errorf("empty directory: got error %v, want %v", err, fs.ErrNotExist)
 	}
 	if _, err := Verify(t.Context(), VerifyConfig{DataDir: t.TempDir()}); err == nil {
-		t.Error("without a signer: got no error")
+		t.Error("without a signer: got no error, want one")
 	}
 }
 
-// Damage the files themselves. The engine drops what it cannot read, so that an
-// altered message may be reported as missing, but the chain never verifies.
+// The files themselves are damaged. The engine drops unreadable messages, so a changed message may
+// be reported as missing, but the chain never verifies.
 func TestVerify_ReportsDamagedFiles(t *testing.T) {
-	dir, _ := filled(t)
+	dir, _ := newFilledDir(t)
 	blocks, err := filepath.Glob(filepath.Join(streamDir(dir), "msgs", "*.blk"))
 	if err != nil || len(blocks) != 1 {
 		t.Fatalf("got block files %s, error %v, want one", blocks, err)
@@ -291,8 +291,7 @@ func TestVerify_ReportsDamagedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The positions of live messages; bytes that an erasure has overwritten may
-	// change.
+	// The positions of live messages; bytes overwritten by an erasure may change.
 	var spots []int
 	for at := 0; ; {
 		i := bytes.Index(whole[at:], []byte(`{"kind":"`))
@@ -319,7 +318,7 @@ func TestVerify_ReportsDamagedFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if report.OK() {
-				t.Error("nothing was found")
+				t.Error("got no problem, want one")
 			}
 			for _, p := range report.Problems {
 				if !slices.Contains([]string{ProblemAltered, ProblemDeleted, ProblemTruncated}, p.Kind) {
@@ -333,7 +332,7 @@ func TestVerify_ReportsDamagedFiles(t *testing.T) {
 	}
 }
 
-// An old head, which was signed once, must not permit to rewrite what follows it.
+// An old, signed head must not permit to rewrite later records.
 func TestVerify_ReportsOldHead(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		d := newLogFixture(t)

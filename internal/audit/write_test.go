@@ -20,8 +20,8 @@ var (
 	errFull = fmt.Errorf("no room: %w", store.ErrFull)
 )
 
-// The message is stored, but its acknowledgement is lost: the writer reads the
-// log, and returns the true result.
+// The message is stored, but its acknowledgement is lost: the writer reads the log, and returns the
+// actual result.
 func TestAppend_ToleratesLostAcknowledgement(t *testing.T) {
 	d := newLogFixture(t)
 	auditLog := d.open()
@@ -38,14 +38,14 @@ func TestAppend_ToleratesLostAcknowledgement(t *testing.T) {
 	d.lose.Store(nil)
 	d.append(auditLog, outcomeOf(now, 4))
 	if found, err := auditLog.Find(t.Context(), uuid7(now, 2)); err != nil || found.Outcome == nil {
-		t.Errorf("got %v, error %v: what was adopted must be found", found, err)
+		t.Errorf("got %v, error %v: want the stored record found", found, err)
 	}
 	d.close(auditLog)
-	d.wantGood(4 + 2)
+	d.checkVerified(4 + 2)
 }
 
-// The append of a message fails, but the message arrives after the next one was
-// tried. It becomes a part of the chain, and nothing is lost or stored twice.
+// The append of a message fails, but the message arrives after the next one was tried. It becomes a
+// part of the chain, and no record is lost or stored twice.
 func TestAppend_ToleratesLateMessage(t *testing.T) {
 	d := newLogFixture(t)
 	auditLog := d.open()
@@ -79,8 +79,8 @@ func TestAppend_ToleratesLateMessage(t *testing.T) {
 	}
 	d.append(auditLog, outcomeOf(now, 4))
 	d.close(auditLog)
-	// 1, the late 2, and 4; 3 never arrived
-	d.wantGood(3 + 2)
+	// 1, the late 2, and 4; 3 did not arrive
+	d.checkVerified(3 + 2)
 	page, err := auditLog.Read(t.Context(), Query{})
 	if err != nil || len(page.Records) != 3 {
 		t.Fatalf("got %d records, error %v, want 3", len(page.Records), err)
@@ -108,7 +108,7 @@ func TestAppend_FailsAfterAnotherWriter(t *testing.T) {
 	d.close(first)
 	d.close(second)
 	if got := strings.Count(d.lines.String(), "another writer"); got != 1 {
-		t.Errorf("got it logged %d times, want once:\n%s", got, d.lines.String())
+		t.Errorf("got %d log lines, want one:\n%s", got, d.lines.String())
 	}
 	report, err := Verify(t.Context(), VerifyConfig{Log: d.log, HeadFile: d.headFile() + "2", Signer: testKey})
 	if err != nil || report.Records != 3+1+3 {
@@ -116,15 +116,15 @@ func TestAppend_FailsAfterAnotherWriter(t *testing.T) {
 	}
 }
 
-// A full store rejects records, and accepts them again when space is free; no
-// rejected record is in the chain.
+// A full store rejects records, and accepts them again when space is free. No rejected record is in
+// the chain.
 func TestAppend_FailsWhenStoreIsFull(t *testing.T) {
 	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now()
 	full := appendFunc(func(context.Context, string, []byte, store.AppendOptions) (uint64, error) { return 0, errFull })
 	d.lose.Store(&full)
-	for n := range 100 { // including the first one: the record of the start is delayed
+	for n := range 100 { // including the record of the start, which is delayed
 		if err := auditLog.Append(t.Context(), outcomeOf(now, n)); !errors.Is(err, store.ErrFull) {
 			t.Fatalf("got error %v, want %v", err, store.ErrFull)
 		}
@@ -132,10 +132,10 @@ func TestAppend_FailsWhenStoreIsFull(t *testing.T) {
 	d.lose.Store(nil)
 	d.append(auditLog, outcomeOf(now, 100))
 	d.close(auditLog)
-	d.wantGood(1 + 2)
+	d.checkVerified(1 + 2)
 }
 
-// The same with a store that is really full.
+// The same with a store that is actually full.
 func TestAppend_RecoversFromFullStore(t *testing.T) {
 	d := newLogFixture(t, func(c *store.Config) { c.MaxBytes = 4 << 20 })
 	log, err := d.store.Log(t.Context(), LogConfig(0.25))
@@ -155,7 +155,7 @@ func TestAppend_RecoversFromFullStore(t *testing.T) {
 		t.Fatalf("after %d records: got error %v, want %v", written, err, store.ErrFull)
 	}
 	if _, err := auditLog.Find(t.Context(), rec.RequestID); err != nil {
-		t.Errorf("reading must go on: %v", err)
+		t.Errorf("read from a full store: %v", err)
 	}
 	if err := auditLog.EnforceRetention(t.Context()); err != nil {
 		t.Fatalf("trim a full log: %v", err)
@@ -163,12 +163,12 @@ func TestAppend_RecoversFromFullStore(t *testing.T) {
 	d.append(auditLog, outcomeOf(now, 2))
 	d.close(auditLog)
 	if report := d.verify(); !report.OK() || report.First == 1 {
-		t.Errorf("got problems %v, first record %d, want none, and a beginning that is trimmed", report.Problems, report.First)
+		t.Errorf("got problems %v, first record %d, want none, and a trimmed start", report.Problems, report.First)
 	}
 }
 
-// A full log keeps space for the record that announces a trim: without it, no room could be
-// made any more. A process that has just started does not know yet what is stored.
+// A full log reserves space for the record that announces a trim; without it, no space could be
+// freed. A process that has just started does not know the stored size yet.
 func TestAppend_KeepsSpaceToAnnounceTrim(t *testing.T) {
 	for _, facts := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keep facts %t", facts), func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestAppend_KeepsSpaceToAnnounceTrim(t *testing.T) {
 			}
 			auditLog := d.open(func(c *Config) { c.Retention.MaxBytes, c.Retention.KeepFacts = 900<<10, facts })
 			auditLog.StartRetention()
-			testkit.Eventually(t, "the log has room", func() bool {
+			testkit.Eventually(t, "the log has space", func() bool {
 				return auditLog.Append(t.Context(), outcomeOf(now, 2)) == nil
 			})
 			d.close(auditLog)
@@ -205,7 +205,7 @@ func TestAppend_KeepsSpaceToAnnounceTrim(t *testing.T) {
 	}
 }
 
-// A log without any space, of an earlier version, makes room after its limit was raised.
+// A log without free space, of an earlier version, frees space after its limit was raised.
 func TestStartRetention_RecoversAfterLimitIsRaised(t *testing.T) {
 	d := newLogFixture(t, func(c *store.Config) { c.MaxBytes = 4 << 20 })
 	limit := func(share float64) {
@@ -217,7 +217,7 @@ func TestStartRetention_RecoversAfterLimitIsRaised(t *testing.T) {
 		d.log = log
 	}
 	limit(0.25)
-	auditLog := d.open() // without a limit of its own, it uses all space
+	auditLog := d.open() // without its own limit, it uses all space
 	now := time.Now()
 	var err error
 	for n := 0; err == nil && n < 20_000; n++ {
@@ -248,10 +248,10 @@ func TestStartRetention_RecoversAfterLimitIsRaised(t *testing.T) {
 	}
 }
 
-// A tenant that fills the log faster than its contents are evicted is stopped before the
-// log is full, so that others can write, and nothing of them is trimmed.
+// A tenant that fills the log faster than its contents are evicted is rejected before the log is
+// full, so that others can write, and none of their records is trimmed.
 func TestAppend_StopsHeaviestTenantFirst(t *testing.T) {
-	d, auditLog := shareFixture(t)
+	d, auditLog := newShareFixture(t)
 	now := time.Now()
 	var err error
 	record := func(n int, tenant string, bytes int) Record {
@@ -279,7 +279,7 @@ func TestAppend_StopsHeaviestTenantFirst(t *testing.T) {
 	}
 	d.append(auditLog, record(30_000, "flooder", 20_000))
 	if got, err := auditLog.Find(t.Context(), quiet.RequestID); err != nil || got.Outcome == nil || got.Outcome.Content == nil {
-		t.Errorf("the first record of the other tenant: got %+v and error %v, want its content", got, err)
+		t.Errorf("first record of the other tenant: got %+v and error %v, want its content", got, err)
 	}
 	d.close(auditLog)
 	if report := d.verify(); !report.OK() || report.First != 1 {
@@ -287,8 +287,8 @@ func TestAppend_StopsHeaviestTenantFirst(t *testing.T) {
 	}
 }
 
-// shareFixture is a log of which a tenant may use a quarter, and that evicts only on request.
-func shareFixture(t *testing.T) (*logFixture, *Log) {
+// newShareFixture returns a log of which a tenant may use a quarter, and that evicts only on request.
+func newShareFixture(t *testing.T) (*logFixture, *Log) {
 	t.Helper()
 	d := newLogFixture(t, func(c *store.Config) { c.MaxBytes = 32 << 20 })
 	log, err := d.store.Log(t.Context(), LogConfig(0.25))
@@ -305,10 +305,10 @@ func shareFixture(t *testing.T) (*logFixture, *Log) {
 	return d, auditLog
 }
 
-// A tenant that writes faster than its contents are evicted waits when it exceeds its
-// share, not when the log is full: then others would wait as well.
+// A tenant that writes faster than its contents are evicted is rejected when it exceeds its share,
+// not when the log is full, because others would be rejected as well.
 func TestAdmit_RejectsTenantFarAboveItsShare(t *testing.T) {
-	d, auditLog := shareFixture(t)
+	d, auditLog := newShareFixture(t)
 	now := time.Now()
 	for n := range 150 { // 3 MB of 1.9
 		rec := outcomeOf(now, n)
@@ -317,22 +317,22 @@ func TestAdmit_RejectsTenantFarAboveItsShare(t *testing.T) {
 	}
 	flooder, quiet := &contract.Caller{Tenant: "flooder"}, &contract.Caller{Tenant: "quiet"}
 	if e, ok := errors.AsType[*contract.Error](auditLog.Admit(flooder)); !ok || e.Code != contract.CodeQuotaExceeded {
-		t.Errorf("the tenant above its share: got %v, want %s", e, contract.CodeQuotaExceeded)
+		t.Errorf("tenant above its share: got %v, want %s", e, contract.CodeQuotaExceeded)
 	}
 	if err := auditLog.Admit(quiet); err != nil {
-		t.Errorf("another tenant: got %v, want that it may write", err)
+		t.Errorf("another tenant: got %v, want it admitted", err)
 	}
 	if err := auditLog.EnforceRetention(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := auditLog.Admit(flooder); err != nil {
-		t.Errorf("after its contents were evicted: got %v, want that it may write", err)
+		t.Errorf("after its contents were evicted: got %v, want it admitted", err)
 	}
 }
 
-// Records that wait to be written need room, too: together they must not fill the log.
-func TestAppend_CountsRecordsThatWait(t *testing.T) {
-	d, auditLog := shareFixture(t)
+// Queued records count as well: together they must not fill the log.
+func TestAppend_CountsQueuedRecords(t *testing.T) {
+	d, auditLog := newShareFixture(t)
 	now := time.Now()
 	rec := outcomeOf(now, 0)
 	rec.Tenant, rec.Content = "flooder", make([]byte, 300_000)
@@ -357,7 +357,7 @@ func TestAppend_CountsRecordsThatWait(t *testing.T) {
 	}
 	testkit.Receive(t, blocked)
 	rejected := 0
-	for rejected < 30 { // before anything is written
+	for rejected < 30 { // before any record is written
 		if err := testkit.Receive(t, results); !errors.Is(err, store.ErrFull) {
 			t.Fatalf("got %v, want %v", err, store.ErrFull)
 		}
@@ -375,8 +375,8 @@ func TestAppend_CountsRecordsThatWait(t *testing.T) {
 	d.append(auditLog, quiet)
 }
 
-// The process dies at any moment: acknowledged records are stored, and the head is
-// never ahead of the chain.
+// The process is killed at any time: acknowledged records are stored, and the head is never ahead
+// of the chain.
 func TestOpen_ContinuesAfterKill(t *testing.T) {
 	d := newLogFixture(t)
 	now := time.Now()
@@ -388,17 +388,17 @@ func TestOpen_ContinuesAfterKill(t *testing.T) {
 			n++
 		}
 		d.kill(auditLog)
-		d.wantGood(n + n/3) // one start for every three records
+		d.checkVerified(n + n/3) // one start for every three records
 	}
 	auditLog := d.open()
 	d.close(auditLog)
-	if report := d.wantGood(n + n/3 + 2); report.Unsigned != 0 {
-		t.Errorf("after Close %d batches are unsigned, want none", report.Unsigned)
+	if report := d.checkVerified(n + n/3 + 2); report.Unsigned != 0 {
+		t.Errorf("after Close: got %d unsigned batches, want none", report.Unsigned)
 	}
 }
 
-// A problem that is found at the start is recorded in the chain, and stays visible
-// after the next head was signed.
+// A problem that is found at the start is recorded in the chain, and stays visible after the next
+// head was signed.
 func TestOpen_RecordsTampering(t *testing.T) {
 	now := time.Now()
 	lastOf := func(d *logFixture) store.Message {
@@ -413,11 +413,11 @@ func TestOpen_RecordsTampering(t *testing.T) {
 		do   func(d *logFixture)
 		want string
 	}{
-		{"the end is cut off", func(d *logFixture) { _ = d.log.Delete(t.Context(), lastOf(d).Seq) }, ProblemTruncated},
-		{"no message is left", func(d *logFixture) { _ = d.log.Purge(t.Context(), "audit.>") }, ProblemTruncated},
-		{"the head is missing", func(d *logFixture) { _ = os.Remove(d.headFile()) }, ProblemMismatch},
-		{"the head is made up", func(d *logFixture) { _ = os.WriteFile(d.headFile(), []byte(`{"head":"1"}`), 0o600) }, ProblemMismatch},
-		{"the last batch is written anew", func(d *logFixture) {
+		{"end deleted", func(d *logFixture) { _ = d.log.Delete(t.Context(), lastOf(d).Seq) }, ProblemTruncated},
+		{"no message left", func(d *logFixture) { _ = d.log.Purge(t.Context(), "audit.>") }, ProblemTruncated},
+		{"head missing", func(d *logFixture) { _ = os.Remove(d.headFile()) }, ProblemMismatch},
+		{"invalid head", func(d *logFixture) { _ = os.WriteFile(d.headFile(), []byte(`{"head":"1"}`), 0o600) }, ProblemMismatch},
+		{"last batch replaced", func(d *logFixture) {
 			m := lastOf(d)
 			b, err := decodeMessage(m)
 			if err != nil {
@@ -430,7 +430,7 @@ func TestOpen_RecordsTampering(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ProblemAltered},
-		{"the end of the chain is damaged", func(d *logFixture) {
+		{"end of the chain damaged", func(d *logFixture) {
 			m := lastOf(d)
 			_ = d.log.Delete(t.Context(), m.Seq)
 			if _, err := d.log.Append(t.Context(), m.Subject, []byte("CRA1 nonsense"), store.AppendOptions{}); err != nil {
@@ -455,11 +455,11 @@ func TestOpen_RecordsTampering(t *testing.T) {
 					found = found || p.Kind == tt.want
 				}
 				if !found {
-					t.Errorf("got problems %v, want one that is %q", report.Problems, tt.want)
+					t.Errorf("got problems %v, want one with %q", report.Problems, tt.want)
 				}
 			}
 			if !strings.Contains(d.lines.String(), "run caprouter audit verify") {
-				t.Errorf("got a log without it:\n%s", d.lines.String())
+				t.Errorf("got no log line about it:\n%s", d.lines.String())
 			}
 		})
 	}
@@ -482,7 +482,7 @@ func TestOpen_RecordsKeyChange(t *testing.T) {
 	}
 }
 
-// A log that lost acknowledged records is not mistaken for another writer.
+// A log that lost acknowledged records is not confused with another writer.
 func TestLog_ContinuesAfterLostEnd(t *testing.T) {
 	d := newLogFixture(t)
 	auditLog := d.open()
