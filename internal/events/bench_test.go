@@ -20,8 +20,7 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkFanOut measures one event until the last of its readers has received
-// it.
+// BenchmarkFanOut measures the time of one event until the last of its readers has received it.
 func BenchmarkFanOut(b *testing.B) {
 	for _, readers := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprint(readers), func(b *testing.B) {

@@ -39,7 +39,7 @@ func testConfig() Config {
 func startStream(t testing.TB, log eventLog) (s *Stream, stop func()) {
 	t.Helper()
 	s = newStream(testConfig(), log)
-	s.appendTimeout = testkit.Patience // else a stalled machine loses events
+	s.appendTimeout = testkit.Patience // otherwise a stalled machine loses events
 	return s, runStream(t, s)
 }
 
@@ -66,8 +66,8 @@ func publish(t testing.TB, s *Stream, id string, types ...contract.EventType) {
 	}
 }
 
-// publishNow publishes an event and returns after it, and those queued before, are in
-// the log or were dropped.
+// publishNow publishes an event and returns when it and all queued events are in the log or were
+// dropped.
 func publishNow(ctx context.Context, s *Stream, ev *contract.Event) error {
 	if _, err := encodeEvent(ev); err != nil {
 		return err
@@ -89,7 +89,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// eventRecorder contains the events that a reader received.
+// eventRecorder records the events that a reader received.
 type eventRecorder struct {
 	types []contract.EventType
 	seqs  []uint64
@@ -100,7 +100,7 @@ func (h *eventRecorder) record(seq uint64, ev *contract.Event) error {
 	return nil
 }
 
-// errEnough ends a reader that waits for no final event.
+// errEnough ends a reader that does not wait for a final event.
 var errEnough = errors.New("enough")
 
 // until returns record, limited to n events.

@@ -14,8 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// logView shows the contents of a log, with the sequences replaced by
-// the numbers of the appends.
+// logView prints the contents of a log, with the sequences replaced by the numbers of the appends.
 type logView struct {
 	log   eventLog
 	first uint64 // sequence of the first append
@@ -30,7 +29,7 @@ func (v logView) show(m store.Message, err error) string {
 	return fmt.Sprintf("%d %s %s", v.number(m.Seq), m.Subject, m.Data)
 }
 
-// state returns what readers of the log find.
+// state returns the results of reading the log.
 func (v logView) state(t *testing.T, subjects []string, from uint64) (found []string) {
 	t.Helper()
 	for _, subject := range append(subjects, allSubjects) {
@@ -46,8 +45,8 @@ func (v logView) state(t *testing.T, subjects []string, from uint64) (found []st
 	return found
 }
 
-// TestMemoryLog_IsLikeTheLogOfTheStore compares both implementations of eventLog.
-func TestMemoryLog_IsLikeTheLogOfTheStore(t *testing.T) {
+// TestMemoryLog_BehavesLikeStoreLog compares both implementations of eventLog.
+func TestMemoryLog_BehavesLikeStoreLog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	memory, shared := logView{log: newMemoryLog(maxMemoryLog, time.Now)}, logView{log: openSharedLog(t)}
 	subjects := []string{prefix + "a", prefix + "b", prefix + "c"}
@@ -84,7 +83,7 @@ func TestMemoryLog_IsLikeTheLogOfTheStore(t *testing.T) {
 	}
 }
 
-func TestMemoryLog_EvictsTheOldest(t *testing.T) {
+func TestMemoryLog_EvictsOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const kept = 4
 		message := store.Message{Subject: prefix + "a", Data: []byte("0")}

@@ -14,8 +14,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// stuckLog is a log whose appends wait until release is closed.
-func stuckLog(t *testing.T) (log *faultyLog, begun, release chan struct{}) {
+// newBlockedLog returns a log whose appends block until release is closed.
+func newBlockedLog(t *testing.T) (log *faultyLog, begun, release chan struct{}) {
 	begun, release = make(chan struct{}, 1), make(chan struct{})
 	return &faultyLog{eventLog: openLog(t), append: func() error {
 		select {
@@ -27,10 +27,10 @@ func stuckLog(t *testing.T) (log *faultyLog, begun, release chan struct{}) {
 	}}, begun, release
 }
 
-// TestEnqueue_DoesNotWaitForTheLog fills the queue while an append is stuck: every call
-// returns although nothing is appended.
-func TestEnqueue_DoesNotWaitForTheLog(t *testing.T) {
-	log, begun, release := stuckLog(t)
+// TestEnqueue_DoesNotWaitForLog fills the queue while an append blocks: every call returns
+// although no event is appended.
+func TestEnqueue_DoesNotWaitForLog(t *testing.T) {
+	log, begun, release := newBlockedLog(t)
 	s, _ := startStream(t, log)
 	s.Enqueue(event("r-0", decided))
 	testkit.Receive(t, begun)
@@ -63,10 +63,10 @@ func TestEnqueue_BoundsBytes(t *testing.T) {
 	}
 }
 
-// TestDelete_RemovesQueuedEvents deletes the events of a request while one of them is
-// being appended and others are queued.
+// TestDelete_RemovesQueuedEvents deletes the events of a request while one of them is being
+// appended and others are queued.
 func TestDelete_RemovesQueuedEvents(t *testing.T) {
-	log, begun, release := stuckLog(t)
+	log, begun, release := newBlockedLog(t)
 	s, _ := startStream(t, log)
 	s.Enqueue(event("r-1", decided))
 	testkit.Receive(t, begun)

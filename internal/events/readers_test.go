@@ -61,8 +61,8 @@ func TestRead_SlowReaderMissesNothing(t *testing.T) {
 	}
 }
 
-// Readers stop and resume at their position while events are published: together
-// they receive each event once and in order.
+// Readers stop and resume at their position while events are published: together they receive each
+// event once and in order.
 func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 	s, _ := startStream(t, openLog(t))
 	n := 0
@@ -112,8 +112,8 @@ func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 	})
 }
 
-// Ten thousand readers, half of which stop before the final event, leave nothing
-// behind: no goroutine is started for them, and none of them stays registered.
+// Of ten thousand readers, half stop before the final event: no goroutine is started for them, and
+// none of them stays registered.
 func TestRead_RemovesItsQueue(t *testing.T) {
 	const readers, requests = 10_000, 100
 	s, _ := startStream(t, openLog(t))
@@ -155,7 +155,7 @@ func TestRead_RemovesItsQueue(t *testing.T) {
 		}
 	}
 	if n := len(s.readers); n != 0 {
-		t.Errorf("%d requests still have readers, want none", n)
+		t.Errorf("got %d requests with readers, want none", n)
 	}
 	testkit.Eventually(t, "the goroutines of the readers have ended", func() bool {
 		return runtime.NumGoroutine() <= before+readers/100
@@ -179,10 +179,10 @@ func TestReader_QueueOverflows(t *testing.T) {
 		{"some", func(r *reader) { r.enqueue(item(1)); r.enqueue(item(2)) }, 2, nil},
 		{"full", fill, queueLength, nil},
 		{"over", func(r *reader) { fill(r); r.enqueue(item(99)) }, 0, errOverflow},
-		{"over, and on", func(r *reader) { fill(r); fill(r); fill(r) }, 0, errOverflow},
+		{"overflow twice", func(r *reader) { fill(r); fill(r); fill(r) }, 0, errOverflow},
 		{"behind", func(r *reader) { r.enqueue(item(1)); r.markOverflow() }, 0, errOverflow},
 		{"lost", func(r *reader) { r.enqueue(item(1)); r.markLost() }, 1, ErrGone},
-		{"lost and over", func(r *reader) { fill(r); r.enqueue(item(99)); r.markLost() }, 0, ErrGone},
+		{"lost and overflow", func(r *reader) { fill(r); r.enqueue(item(99)); r.markLost() }, 0, ErrGone},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -199,9 +199,9 @@ func TestReader_QueueOverflows(t *testing.T) {
 	}
 }
 
-// The process of a request may be killed before its final event is in the log, or the
-// log may be away: the reader of another process then learns that the request has ended,
-// after the events that are in the log.
+// The process of a request may be killed before its final event is in the log, or the log may be
+// unavailable: the reader of another process is then notified that the request has ended, after the
+// events in the log.
 func TestRead_EndsWithoutFinalEvent(t *testing.T) {
 	log := &faultyLog{eventLog: openLog(t)}
 	log.follow = func(store.Message) bool { return false } // misses the second event

@@ -34,7 +34,7 @@ func TestRead_ReturnsStoredEvents(t *testing.T) {
 	var all eventRecorder
 	must(t, s.Read(t.Context(), "r-1", 0, all.record))
 	if diff := cmp.Diff(whole, all.types); diff != "" {
-		t.Fatalf("from the beginning (-want +got):\n%s", diff)
+		t.Fatalf("from the start (-want +got):\n%s", diff)
 	}
 	for i, seq := range all.seqs {
 		for name, read := range map[string]readFunc{"Read": s.Read, "Follow": s.Follow} {
@@ -100,11 +100,11 @@ func TestPublish_KeepsEveryMember(t *testing.T) {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 	if got[2].Response == nil || got[2].Response.Status != contract.StatusCompleted {
-		t.Errorf("got the response %+v, want all of it", got[2].Response)
+		t.Errorf("got response %+v, want all of it", got[2].Response)
 	}
 }
 
-func TestPublish_OmitsTooLongResponse(t *testing.T) {
+func TestPublish_OmitsLongResponse(t *testing.T) {
 	s, _ := startStream(t, openLog(t))
 	ev := event("r-1", final)
 	ev.Response = &contract.Response{RequestID: "r-1", Status: contract.StatusCompleted}
@@ -112,16 +112,16 @@ func TestPublish_OmitsTooLongResponse(t *testing.T) {
 	must(t, publishNow(t.Context(), s, ev))
 	must(t, s.Read(t.Context(), "r-1", 0, func(_ uint64, got *contract.Event) error {
 		if got.Type != final || got.Response != nil {
-			t.Errorf("got %s with the response %v, want final without one", got.Type, got.Response)
+			t.Errorf("got %s with response %v, want final without one", got.Type, got.Response)
 		}
 		return nil
 	}))
 	if ev.Response == nil {
-		t.Error("the published event was changed: it has no response")
+		t.Error("got the published event changed, without its response")
 	}
 }
 
-func TestRead_ReportsGoneEvents(t *testing.T) {
+func TestRead_ReportsMissingEvents(t *testing.T) {
 	s, _ := startStream(t, openLog(t))
 	publish(t, s, "first", decided)
 	before, err := s.Position(t.Context())
@@ -136,19 +136,19 @@ func TestRead_ReportsGoneEvents(t *testing.T) {
 		after    uint64
 		want     error
 	}{
-		{"an unknown request", "r-9", 0, ErrGone},
-		{"an unknown request, resumed", "r-9", now, ErrGone},
+		{"unknown request", "r-9", 0, ErrGone},
+		{"unknown request, resumed", "r-9", now, ErrGone},
 		{"no id", "", 0, ErrGone},
-		{"a wildcard id", "*", 0, ErrGone},
-		{"an id for more", ">", 0, ErrGone},
-		{"an id in parts", "half.x", 0, ErrGone},
-		{"the beginning is missing", "headless", 0, ErrGone},
-		{"from a position after it", "headless", before, errEnough},
-		{"an earlier life", "half", 7, ErrGone},
-		{"a later position", "half", now + 1, ErrGone},
-		{"the maximum position", "half", ^uint64(0), ErrGone},
+		{"wildcard id", "*", 0, ErrGone},
+		{"multi-level wildcard id", ">", 0, ErrGone},
+		{"id with a dot", "half.x", 0, ErrGone},
+		{"start missing", "headless", 0, ErrGone},
+		{"from a position after the missing start", "headless", before, errEnough},
+		{"earlier life of the request", "half", 7, ErrGone},
+		{"later position", "half", now + 1, ErrGone},
+		{"maximum position", "half", ^uint64(0), ErrGone},
 		{"stored events", "half", 0, errEnough},
-		{"a final event only", "short", 0, nil},
+		{"final event only", "short", 0, nil},
 		{"after the final event", "short", now, nil},
 	}
 	for _, tt := range tests {
@@ -171,14 +171,14 @@ func TestDelete_EndsReaders(t *testing.T) {
 	}
 	publish(t, s, "r-1", progress, done)
 	must(t, log.Trim(t.Context(), h.seqs[1]+2)) // the progress event is too old
-	for name, after := range map[string]uint64{"the beginning": 0, "the first": h.seqs[0], "before what is gone": h.seqs[1]} {
+	for name, after := range map[string]uint64{"start": 0, "first event": h.seqs[0], "before the deleted events": h.seqs[1]} {
 		if err := s.Read(t.Context(), "r-1", after, h.record); !errors.Is(err, ErrGone) {
 			t.Errorf("from %s: got error %v, want %v", name, err, ErrGone)
 		}
 	}
 	var rest eventRecorder
 	if err := s.Read(t.Context(), "r-1", h.seqs[1]+1, rest.until(1)); !errors.Is(err, errEnough) {
-		t.Errorf("after it: got error %v, want the rest", err)
+		t.Errorf("after the deleted events: got error %v, want the rest", err)
 	}
 	must(t, s.Delete(t.Context(), "r-1"))
 	must(t, s.Delete(t.Context(), "no id"))
@@ -187,8 +187,8 @@ func TestDelete_EndsReaders(t *testing.T) {
 	}
 }
 
-// Follow starts at the given position, so that a caller that knows the state of a
-// request receives only newer events.
+// Follow starts at the given position, so that a caller that knows the state of a request receives
+// only newer events.
 func TestFollow_StartsAtPosition(t *testing.T) {
 	s, _ := startStream(t, openLog(t))
 	for _, id := range []string{"new", "old"} {
@@ -222,7 +222,7 @@ func TestRead_EndsWithContextAndCallback(t *testing.T) {
 		t.Errorf("reader whose callback fails: got error %v, want %v", err, errEnough)
 	}
 	if n := len(s.readers); n != 0 {
-		t.Errorf("%d requests still have readers, want none", n)
+		t.Errorf("got %d requests with readers, want none", n)
 	}
 }
 
@@ -245,19 +245,19 @@ func TestEnqueue_FailureReachesReaders(t *testing.T) {
 		t.Errorf("Err after the log has recovered: got %v, want none", err)
 	}
 	if err := publishNow(t.Context(), s, event("no id", final)); err == nil {
-		t.Error("an event without a valid id: got no error, want one")
+		t.Error("event without a valid id: got no error, want one")
 	}
 	bad := event("r-1", progress)
 	bad.Progress = &contract.Progress{Data: map[string]json.RawMessage{"x": json.RawMessage(`{`)}}
 	if err := publishNow(t.Context(), s, bad); err == nil {
-		t.Error("an event with invalid JSON: got no error, want one")
+		t.Error("event with invalid JSON: got no error, want one")
 	}
 }
 
-// If the log evicts messages faster than the follower reads, readers get them from the
-// log, or get ErrGone.
+// If the log evicts messages faster than the follower reads, readers get them from the log, or get
+// ErrGone.
 func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
-	for name, want := range map[string]error{"still kept": nil, "gone": ErrGone} {
+	for name, want := range map[string]error{"kept": nil, "evicted": ErrGone} {
 		t.Run(name, func(t *testing.T) {
 			log := openSharedLog(t)
 			missed := make(chan struct{})
@@ -291,8 +291,8 @@ func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 	}
 }
 
-// A restart of the engine loses all events, perhaps also the final one of a request. Its
-// readers get ErrGone, although no further event is published.
+// A restart of the engine loses all events, possibly including the final one of a request. Its
+// readers get ErrGone, even if no further event is published.
 func TestRun_LostLogEndsReaders(t *testing.T) {
 	log := openSharedLog(t)
 	lifetime, lose := context.WithCancel(t.Context())
@@ -311,13 +311,13 @@ func TestRun_LostLogEndsReaders(t *testing.T) {
 	must(t, log.Purge(t.Context(), allSubjects))
 	lose()
 
-	for name, reader := range map[string]*asyncReader{"a reader of stored events": waiting, "a reader from a position": following} {
+	for name, reader := range map[string]*asyncReader{"reader of stored events": waiting, "reader from a position": following} {
 		if err := testkit.Receive(t, reader.err); !errors.Is(err, ErrGone) {
 			t.Errorf("%s: got error %v, want %v", name, err, ErrGone)
 		}
 	}
 	if err := s.Follow(t.Context(), "r-1", from, nil); !errors.Is(err, ErrGone) {
-		t.Errorf("a position in the earlier log: got error %v, want %v", err, ErrGone)
+		t.Errorf("position in the earlier log: got error %v, want %v", err, ErrGone)
 	}
 	from, err = s.Position(t.Context())
 	must(t, err)
@@ -326,8 +326,7 @@ func TestRun_LostLogEndsReaders(t *testing.T) {
 	must(t, testkit.Receive(t, next.err))
 }
 
-// A reader that starts before Run, or waits while Run is restarted, misses
-// nothing.
+// A reader that starts before Run, or waits while Run is restarted, misses no event.
 func TestRun_MayStartLate(t *testing.T) {
 	s := newStream(testConfig(), openLog(t))
 	publish(t, s, "r-1", decided)
@@ -345,7 +344,7 @@ func TestRun_MayStartLate(t *testing.T) {
 	}
 }
 
-func TestRead_ReturnsErrorsOfTheStore(t *testing.T) {
+func TestRead_ReturnsStoreErrors(t *testing.T) {
 	broken := errors.New("broken")
 	m := &faultyLog{eventLog: openLog(t)}
 	s, stop := startStream(t, m)
@@ -355,7 +354,7 @@ func TestRead_ReturnsErrorsOfTheStore(t *testing.T) {
 	stop()
 	m.last = broken
 	if err := s.Read(t.Context(), "r-1", from, nil); !errors.Is(err, broken) {
-		t.Errorf("Read, at the newest event: got error %v, want %v", err, broken)
+		t.Errorf("Read at the newest event: got error %v, want %v", err, broken)
 	}
 	m.last = nil
 	m.next = broken
@@ -380,10 +379,10 @@ func TestRead_TreatsDamagedEventAsGone(t *testing.T) {
 	_, err := log.Append(t.Context(), prefix+"r-1", []byte("{"), store.AppendOptions{})
 	must(t, err)
 	if err := testkit.Receive(t, l.err); !errors.Is(err, ErrGone) {
-		t.Errorf("while reading new events: got error %v, want %v", err, ErrGone)
+		t.Errorf("reading new events: got error %v, want %v", err, ErrGone)
 	}
 	var h eventRecorder
 	if err := s.Read(t.Context(), "r-1", 0, h.record); !errors.Is(err, ErrGone) {
-		t.Errorf("while reading stored events: got error %v, want %v", err, ErrGone)
+		t.Errorf("reading stored events: got error %v, want %v", err, ErrGone)
 	}
 }

@@ -24,9 +24,9 @@ func BenchmarkHeartbeat(b *testing.B) {
 	}
 }
 
-// BenchmarkRegistration measures what one more registration costs: the entries of the
-// roster and the new version of the registry. It also reports what a registered agent
-// keeps in memory, besides its part of the match index (matcher.BenchmarkBuild).
+// BenchmarkRegistration measures the cost of another registration: the entries of the roster and
+// the new version of the registry. It also reports the memory of a registered agent, without its
+// part of the match index (matcher.BenchmarkBuild).
 func BenchmarkRegistration(b *testing.B) {
 	for _, agents := range []int{1000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(agents), func(b *testing.B) {
@@ -70,7 +70,7 @@ func benchInstance(i int) *instance {
 	}}
 }
 
-// heapBytes returns the bytes of the reachable objects.
+// heapBytes returns the size of the reachable heap.
 func heapBytes() float64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -19,7 +19,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// testFleet is a Fleet over a real store, with a clock that the test sets.
+// testFleet is a Fleet with a real store, and a clock that is set by the test.
 type testFleet struct {
 	*Fleet
 	t      *testing.T
@@ -46,7 +46,7 @@ grants: {w: {intents: [count_words], domains: [text]}, v: {intents: [x]}}
 	return f
 }
 
-// reopen replaces the Fleet by another one over the same store, as a restart does.
+// reopen replaces the Fleet by another one with the same store, as after a restart.
 func (f *testFleet) reopen() {
 	f.t.Helper()
 	var err error
@@ -88,7 +88,7 @@ func (f *testFleet) getNow() time.Time {
 	return f.now
 }
 
-// advance moves the clock, and ends the leases as Run does.
+// advance moves the clock, and ends the leases like Run.
 func (f *testFleet) advance(d time.Duration) {
 	f.mu.Lock()
 	f.now = f.now.Add(d)
@@ -96,8 +96,8 @@ func (f *testFleet) advance(d time.Duration) {
 	f.endLeases(f.t.Context())
 }
 
-// agents returns "id state instance:state …" of each agent, sorted, with the disabled
-// ones at the end.
+// agents returns "id state instance:state …" of each agent, sorted, with the disabled ones at the
+// end.
 func (f *testFleet) agents() []string {
 	f.t.Helper()
 	d, err := f.State()
@@ -120,15 +120,15 @@ func (f *testFleet) agents() []string {
 	return list
 }
 
-func (f *testFleet) wantAgents(want ...string) {
+func (f *testFleet) checkAgents(want ...string) {
 	f.t.Helper()
 	if diff := cmp.Diff(want, f.agents()); diff != "" {
 		f.t.Errorf("agents (-want +got):\n%s", diff)
 	}
 }
 
-// self is the agent with the token that the operator has issued for it.
-func self(id string) *contract.Caller { return &contract.Caller{Subject: id, Issuer: "router"} }
+// callerOf returns the agent with the token that the operator has issued for it.
+func callerOf(id string) *contract.Caller { return &contract.Caller{Subject: id, Issuer: "router"} }
 
 func wordCounter(instance string) contract.Registration {
 	return contract.Registration{
@@ -139,15 +139,15 @@ func wordCounter(instance string) contract.Registration {
 
 func (f *testFleet) register(id string, r contract.Registration) Registered {
 	f.t.Helper()
-	got, err := f.Register(f.t.Context(), id, r, self(id), "")
+	got, err := f.Register(f.t.Context(), id, r, callerOf(id), "")
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return got
 }
 
-// wantCode fails unless the error has the code, and a message that contains the text.
-func wantCode(t *testing.T, err error, code contract.Code, text string) {
+// checkCode checks that the error has this code, and a message that contains the text.
+func checkCode(t *testing.T, err error, code contract.Code, text string) {
 	t.Helper()
 	e, ok := errors.AsType[*contract.Error](err)
 	if !ok || e.Code != code || !strings.Contains(e.Message, text) {
@@ -168,18 +168,18 @@ func TestRegister_GrantsLease(t *testing.T) {
 	if diff := cmp.Diff(want, got.Lease); diff != "" || !got.Created {
 		t.Errorf("created %v, lease (-want +got):\n%s", got.Created, diff)
 	}
-	f.wantAgents("w active default:active")
+	f.checkAgents("w active default:active")
 	f.advance(5 * time.Second)
 	if again := f.register("w", r); again.Created || again.ETag != got.ETag || !again.Lease.ExpiresAt.Equal(f.now.Add(6*time.Second)) {
-		t.Errorf("the same registration again: got %+v, want a renewed lease and the ETag %s", again, got.ETag)
+		t.Errorf("same registration again: got %+v, want a renewed lease and the ETag %s", again, got.ETag)
 	}
 	r.Description = "another"
 	if changed := f.register("w", r); changed.Created || changed.ETag == got.ETag {
-		t.Errorf("a changed registration: got %+v, want another ETag", changed)
+		t.Errorf("changed registration: got %+v, want another ETag", changed)
 	}
 }
 
-func TestRegister_RejectsWhatIsNotAllowed(t *testing.T) {
+func TestRegister_ChecksCaller(t *testing.T) {
 	f := newTestFleet(t)
 	f.register("w", wordCounter("one"))
 	admin := &contract.Caller{Subject: "ops", Scopes: []string{contract.ScopeAdmin}}
@@ -189,13 +189,13 @@ func TestRegister_RejectsWhatIsNotAllowed(t *testing.T) {
 		code   contract.Code // "" = accepted
 		text   string
 	}{
-		"itself":            {"w", self("w"), "", ""},
-		"another agent":     {"w", self("v"), contract.CodeForbidden, "the token is for v and not for the agent w"},
+		"the agent itself":  {"w", callerOf("w"), "", ""},
+		"another agent":     {"w", callerOf("v"), contract.CodeForbidden, "the token is for v and not for the agent w"},
 		"another issuer":    {"w", &contract.Caller{Subject: "w", Issuer: "elsewhere"}, contract.CodeForbidden, "another issuer"},
-		"an operator":       {"w", admin, "", ""},
-		"no grant":          {"u", self("u"), contract.CodeForbidden, "grants nothing to u: add it there, for example grants: {u: {"},
-		"agent of the file": {"fixed", self("fixed"), contract.CodeConflict, "fixed is declared in the operator's registry file"},
-		"blocked address":   {"w", self("w"), contract.CodeInvalidRequest, "the registration is not valid"},
+		"operator":          {"w", admin, "", ""},
+		"no grant":          {"u", callerOf("u"), contract.CodeForbidden, "grants nothing to u: add it there, for example grants: {u: {"},
+		"agent of the file": {"fixed", callerOf("fixed"), contract.CodeConflict, "fixed is declared in the operator's registry file"},
+		"blocked address":   {"w", callerOf("w"), contract.CodeInvalidRequest, "the registration is not valid"},
 		"local principal":   {"v", &contract.Caller{Subject: "local", AllScopes: true}, "", ""},
 	} {
 		r := wordCounter("one")
@@ -206,16 +206,16 @@ func TestRegister_RejectsWhatIsNotAllowed(t *testing.T) {
 		if tc.code == "" && err == nil {
 			continue
 		}
-		t.Run(name, func(t *testing.T) { wantCode(t, err, tc.code, tc.text) })
+		t.Run(name, func(t *testing.T) { checkCode(t, err, tc.code, tc.text) })
 	}
 	for i := len(f.Leases("v")); i < maxInstances; i++ {
 		f.register("v", wordCounter(fmt.Sprintf("i%d", i)))
 	}
-	_, err := f.Register(t.Context(), "v", wordCounter("more"), self("v"), "")
-	wantCode(t, err, contract.CodeConflict, "has 100 instances")
+	_, err := f.Register(t.Context(), "v", wordCounter("more"), callerOf("v"), "")
+	checkCode(t, err, contract.CodeConflict, "has 100 instances")
 }
 
-func TestRegister_ReportsThatNothingIsGranted(t *testing.T) {
+func TestRegister_ReportsMissingGrant(t *testing.T) {
 	f := newTestFleet(t)
 	r := wordCounter("")
 	r.Match.Intent = []string{"pay"}
@@ -224,7 +224,7 @@ func TestRegister_ReportsThatNothingIsGranted(t *testing.T) {
 		t.Errorf("state %s, reasons (-want +got):\n%s", lease.State, diff)
 	}
 	f.setOperator("clients: {}\ngrants: {w: {intents: [pay], domains: [text]}}")
-	lease, err := f.Heartbeat(t.Context(), "w", "", self("w"))
+	lease, err := f.Heartbeat(t.Context(), "w", "", callerOf("w"))
 	if err != nil || len(lease.Reasons) > 0 {
 		t.Errorf("after the grant: got %v, %v, want no reasons", lease.Reasons, err)
 	}
@@ -235,11 +235,11 @@ func TestRegister_ComparesETag(t *testing.T) {
 	put := func(description, ifMatch string) (Registered, error) {
 		r := wordCounter("")
 		r.Description = description
-		return f.Register(t.Context(), "w", r, self("w"), ifMatch)
+		return f.Register(t.Context(), "w", r, callerOf("w"), ifMatch)
 	}
 	for _, absent := range []string{"*", `"1"`} {
 		_, err := put("a", absent)
-		wantCode(t, err, contract.CodePreconditionFailed, "If-Match")
+		checkCode(t, err, contract.CodePreconditionFailed, "If-Match")
 	}
 	first, err := put("a", "")
 	if err != nil {
@@ -251,10 +251,10 @@ func TestRegister_ComparesETag(t *testing.T) {
 	}
 	for _, other := range []string{first.ETag, first.ETag + `, "x"`, "W/" + second.ETag} {
 		_, err = put("c", other)
-		wantCode(t, err, contract.CodePreconditionFailed, "If-Match")
+		checkCode(t, err, contract.CodePreconditionFailed, "If-Match")
 	}
 	if _, err := put("c", first.ETag+`, "x,y" ,`+second.ETag); err != nil {
-		t.Errorf("the ETag in a list: %v", err)
+		t.Errorf("ETag in a list: %v", err)
 	}
 	if _, err := put("d", "*"); err != nil {
 		t.Errorf("If-Match *: %v", err)
@@ -266,53 +266,52 @@ func TestFleet_LeaseEndsWithoutHeartbeat(t *testing.T) {
 	f.register("w", wordCounter("one"))
 	f.register("w", wordCounter("two"))
 	f.advance(29 * time.Second)
-	if _, err := f.Heartbeat(t.Context(), "w", "one", self("w")); err != nil {
+	if _, err := f.Heartbeat(t.Context(), "w", "one", callerOf("w")); err != nil {
 		t.Fatal(err)
 	}
 	f.advance(time.Second)
-	f.wantAgents("w active one:active two:expired")
+	f.checkAgents("w active one:active two:expired")
 	f.advance(29 * time.Second)
-	f.wantAgents("w expired one:expired two:expired")
-	lease, err := f.Heartbeat(t.Context(), "w", "two", self("w"))
+	f.checkAgents("w expired one:expired two:expired")
+	lease, err := f.Heartbeat(t.Context(), "w", "two", callerOf("w"))
 	if err != nil || lease.State != contract.AgentActive {
-		t.Errorf("a late heartbeat: got %+v, %v, want an active lease", lease, err)
+		t.Errorf("late heartbeat: got %+v, %v, want an active lease", lease, err)
 	}
-	f.wantAgents("w active one:expired two:active")
+	f.checkAgents("w active one:expired two:active")
 	f.advance(keepExpired)
-	f.wantAgents("w expired two:expired")
-	_, err = f.Heartbeat(t.Context(), "w", "one", self("w"))
-	wantCode(t, err, contract.CodeNotFound, "instance one of agent w is not registered")
+	f.checkAgents("w expired two:expired")
+	_, err = f.Heartbeat(t.Context(), "w", "one", callerOf("w"))
+	checkCode(t, err, contract.CodeNotFound, "instance one of agent w is not registered")
 	f.advance(keepExpired)
-	f.wantAgents()
+	f.checkAgents()
 	if keys, err := f.registrations.Keys(t.Context()); err != nil || len(keys) != 0 {
 		t.Errorf("stored registrations: %q, %v, want none", keys, err)
 	}
 }
 
-// A process that was suspended for long does not delete the agents whose heartbeats it has
-// not received yet.
+// A process that was suspended does not delete agents whose heartbeats it has not received yet.
 func TestFleet_KeepsAgentsAfterSuspension(t *testing.T) {
 	f := newTestFleet(t)
 	f.register("w", wordCounter("one"))
 	f.advance(keepExpired + time.Hour)
-	f.wantAgents("w expired one:expired")
-	if _, err := f.Heartbeat(t.Context(), "w", "one", self("w")); err != nil {
-		t.Errorf("the heartbeat after the suspension: %v", err)
+	f.checkAgents("w expired one:expired")
+	if _, err := f.Heartbeat(t.Context(), "w", "one", callerOf("w")); err != nil {
+		t.Errorf("heartbeat after the suspension: %v", err)
 	}
-	f.wantAgents("w active one:active")
+	f.checkAgents("w active one:active")
 }
 
 func TestHeartbeat_EndsWithGrantOrEntryOfFile(t *testing.T) {
 	f := newTestFleet(t)
 	f.register("w", wordCounter(""))
 	f.setOperator("clients: {w: {match: {intent: [count_words]}}}\n")
-	_, err := f.Heartbeat(t.Context(), "w", "", self("w"))
-	wantCode(t, err, contract.CodeConflict, "w is declared in the operator's registry file")
+	_, err := f.Heartbeat(t.Context(), "w", "", callerOf("w"))
+	checkCode(t, err, contract.CodeConflict, "w is declared in the operator's registry file")
 	f.setOperator("clients: {}\n")
-	_, err = f.Heartbeat(t.Context(), "w", "", self("w"))
-	wantCode(t, err, contract.CodeForbidden, "grants nothing to w")
-	if err := f.Deregister(t.Context(), "w", "", self("w")); err != nil {
-		t.Errorf("without a grant an agent may leave: got %v", err)
+	_, err = f.Heartbeat(t.Context(), "w", "", callerOf("w"))
+	checkCode(t, err, contract.CodeForbidden, "grants nothing to w")
+	if err := f.Deregister(t.Context(), "w", "", callerOf("w")); err != nil {
+		t.Errorf("deregister without a grant: got %v, want no error", err)
 	}
 }
 
@@ -321,31 +320,31 @@ func TestFleet_DrainAndLeave(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		f.register("w", wordCounter(name))
 	}
-	lease, err := f.Drain(t.Context(), "w", "one", self("w"))
+	lease, err := f.Drain(t.Context(), "w", "one", callerOf("w"))
 	if err != nil || lease.State != contract.AgentDraining {
 		t.Fatalf("got %+v, %v, want a draining lease", lease, err)
 	}
-	f.wantAgents("w active one:draining three:active two:active")
-	if _, err := f.Heartbeat(t.Context(), "w", "one", self("w")); err != nil {
+	f.checkAgents("w active one:draining three:active two:active")
+	if _, err := f.Heartbeat(t.Context(), "w", "one", callerOf("w")); err != nil {
 		t.Errorf("heartbeat while draining: %v", err)
 	}
 	f.reopen()
-	f.wantAgents("w active one:draining three:active two:active")
-	if err := f.Deregister(t.Context(), "w", "one", self("w")); err != nil {
+	f.checkAgents("w active one:draining three:active two:active")
+	if err := f.Deregister(t.Context(), "w", "one", callerOf("w")); err != nil {
 		t.Fatal(err)
 	}
-	f.wantAgents("w active three:active two:active")
-	wantCode(t, f.Deregister(t.Context(), "w", "one", self("w")), contract.CodeNotFound, "instance one of agent w")
-	wantCode(t, f.Deregister(t.Context(), "w", "two", self("v")), contract.CodeForbidden, "the token is for v")
-	wantCode(t, f.Deregister(t.Context(), "nobody", "", self("v")), contract.CodeForbidden, "the token is for v")
-	_, err = f.Drain(t.Context(), "w", "one", self("w"))
-	wantCode(t, err, contract.CodeNotFound, "instance one of agent w")
-	if err := f.Deregister(t.Context(), "w", "", self("w")); err != nil {
+	f.checkAgents("w active three:active two:active")
+	checkCode(t, f.Deregister(t.Context(), "w", "one", callerOf("w")), contract.CodeNotFound, "instance one of agent w")
+	checkCode(t, f.Deregister(t.Context(), "w", "two", callerOf("v")), contract.CodeForbidden, "the token is for v")
+	checkCode(t, f.Deregister(t.Context(), "nobody", "", callerOf("v")), contract.CodeForbidden, "the token is for v")
+	_, err = f.Drain(t.Context(), "w", "one", callerOf("w"))
+	checkCode(t, err, contract.CodeNotFound, "instance one of agent w")
+	if err := f.Deregister(t.Context(), "w", "", callerOf("w")); err != nil {
 		t.Fatal(err)
 	}
-	f.wantAgents()
+	f.checkAgents()
 	f.register("w", wordCounter("one"))
-	f.wantAgents("w active one:active")
+	f.checkAgents("w active one:active")
 }
 
 func TestSetDisabled_SurvivesRestart(t *testing.T) {
@@ -354,27 +353,27 @@ func TestSetDisabled_SurvivesRestart(t *testing.T) {
 	admin := &contract.Caller{Subject: "ops", Scopes: []string{contract.ScopeAdmin}}
 	set := func(id string, disabled bool) {
 		t.Helper()
-		for range 2 { // the second time changes nothing
+		for range 2 { // the second call changes nothing
 			if err := f.SetDisabled(t.Context(), id, disabled, admin); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	set("fixed", true)
-	f.wantAgents("w active default:active", "disabled: fixed")
+	f.checkAgents("w active default:active", "disabled: fixed")
 	f.reopen()
-	f.wantAgents("w active default:active", "disabled: fixed")
+	f.checkAgents("w active default:active", "disabled: fixed")
 	set("fixed", false)
 	set("w", true)
-	if err := f.Deregister(t.Context(), "w", "", self("w")); err != nil {
+	if err := f.Deregister(t.Context(), "w", "", callerOf("w")); err != nil {
 		t.Fatal(err)
 	}
 	f.register("w", wordCounter("")) // does not enable it
-	f.wantAgents("w active default:active", "disabled: w")
-	wantCode(t, f.SetDisabled(t.Context(), "nobody", true, admin), contract.CodeNotFound, "no such agent")
+	f.checkAgents("w active default:active", "disabled: w")
+	checkCode(t, f.SetDisabled(t.Context(), "nobody", true, admin), contract.CodeNotFound, "no such agent")
 }
 
-// Run reports a registration, and the end of its lease, to the registry.
+// Run notifies the registry of a registration, and of the end of its lease.
 func TestRun_NotifiesRegistry(t *testing.T) {
 	f := newTestFleet(t)
 	f.cfg.Now = time.Now // the lease ends in real time
@@ -387,7 +386,7 @@ func TestRun_NotifiesRegistry(t *testing.T) {
 	r.LeaseTTLS = contract.MinLeaseTTLS
 	f.register("w", r)
 	for _, want := range []string{"w active default:active", "w expired default:expired"} {
-		for got := ""; got != want; { // the first notification may be of the empty fleet
+		for got := ""; got != want; { // the first notification may be about the empty fleet
 			if got = testkit.Receive(t, states); got != want && got != "" {
 				t.Fatalf("got %q, want %q", got, want)
 			}

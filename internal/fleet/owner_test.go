@@ -12,26 +12,26 @@ func TestDeregister_HidesOtherAgents(t *testing.T) {
 	f := newTestFleet(t)
 	for range 2 {
 		for _, name := range []string{"", "default"} {
-			wantCode(t, f.Deregister(t.Context(), "w", name, self("v")), contract.CodeForbidden, "the token is for v")
+			checkCode(t, f.Deregister(t.Context(), "w", name, callerOf("v")), contract.CodeForbidden, "the token is for v")
 		}
 		f.register("w", wordCounter(""))
 	}
 }
 
-// Subjects are unique for one issuer only, so the agent belongs to the first one that
-// registers it.
+// Subjects are unique for one issuer only, so the agent is bound to the first issuer that registers
+// it.
 func TestRegister_BindsAgentToIssuer(t *testing.T) {
 	f := newTestFleet(t)
 	admin := &contract.Caller{Subject: "ops", Issuer: "idp", Scopes: []string{contract.ScopeAdmin}}
 	if _, err := f.Register(t.Context(), "w", wordCounter("zero"), admin, ""); err != nil {
 		t.Fatal(err)
 	}
-	f.register("w", wordCounter("one")) // what an operator registers binds nobody
+	f.register("w", wordCounter("one")) // a registration by an operator does not bind the agent
 	other := &contract.Caller{Subject: "w", Issuer: "elsewhere"}
 	_, err := f.Register(t.Context(), "w", wordCounter("two"), other, "")
-	wantCode(t, err, contract.CodeForbidden, "w is registered with a token of another issuer")
-	wantCode(t, f.Deregister(t.Context(), "w", "", other), contract.CodeForbidden, "another issuer")
-	f.wantAgents("w active one:active zero:active")
+	checkCode(t, err, contract.CodeForbidden, "w is registered with a token of another issuer")
+	checkCode(t, f.Deregister(t.Context(), "w", "", other), contract.CodeForbidden, "another issuer")
+	f.checkAgents("w active one:active zero:active")
 	if err := f.Deregister(t.Context(), "w", "", admin); err != nil {
 		t.Fatal(err)
 	}
@@ -50,35 +50,35 @@ func TestRegister_LimitsBytesOfAgent(t *testing.T) {
 	}
 	f.register("w", large("one"))
 	f.register("w", large("two"))
-	_, err := f.Register(t.Context(), "w", large("three"), self("w"), "")
-	wantCode(t, err, contract.CodeQuotaExceeded, "the limit is 1048576: declare less, or let instances leave")
+	_, err := f.Register(t.Context(), "w", large("three"), callerOf("w"), "")
+	checkCode(t, err, contract.CodeQuotaExceeded, "the limit is 1048576: declare less, or let instances leave")
 	f.reopen()
-	if _, err := f.Register(t.Context(), "w", large("three"), self("w"), ""); err == nil {
+	if _, err := f.Register(t.Context(), "w", large("three"), callerOf("w"), ""); err == nil {
 		t.Error("after a restart: got no error, want the same limit")
 	}
 	f.register("w", large("two")) // replaces itself
 	f.register("v", large("one")) // another agent
-	if err := f.Deregister(t.Context(), "w", "one", self("w")); err != nil {
+	if err := f.Deregister(t.Context(), "w", "one", callerOf("w")); err != nil {
 		t.Fatal(err)
 	}
 	f.register("w", large("three"))
 }
 
-// The error leads to the name that the caller must use.
+// The error contains the names of the registered instances.
 func TestDrain_NamesRegisteredInstances(t *testing.T) {
 	f := newTestFleet(t)
-	wantCode(t, f.Deregister(t.Context(), "w", "", self("w")), contract.CodeNotFound, "agent w is not registered")
+	checkCode(t, f.Deregister(t.Context(), "w", "", callerOf("w")), contract.CodeNotFound, "agent w is not registered")
 	f.register("w", wordCounter("host-1"))
 	f.register("w", wordCounter("host-2"))
-	_, err := f.Drain(t.Context(), "w", "", self("w"))
-	wantCode(t, err, contract.CodeNotFound, "instance default of agent w is not registered; its instances: host-1, host-2")
+	_, err := f.Drain(t.Context(), "w", "", callerOf("w"))
+	checkCode(t, err, contract.CodeNotFound, "instance default of agent w is not registered; its instances: host-1, host-2")
 }
 
 func TestDrain_NamesAgentOfFile(t *testing.T) {
 	f := newTestFleet(t)
 	f.setOperator("clients: {w: {match: {intent: [count_words]}}}\n")
-	_, err := f.Drain(t.Context(), "w", "", self("w"))
-	wantCode(t, err, contract.CodeNotFound, "agent w is declared in the operator's registry file and has no instances; an operator can disable it")
-	_, err = f.Drain(t.Context(), "x", "", self("x"))
-	wantCode(t, err, contract.CodeNotFound, "instance default of agent x is not registered")
+	_, err := f.Drain(t.Context(), "w", "", callerOf("w"))
+	checkCode(t, err, contract.CodeNotFound, "agent w is declared in the operator's registry file and has no instances; an operator can disable it")
+	_, err = f.Drain(t.Context(), "x", "", callerOf("x"))
+	checkCode(t, err, contract.CodeNotFound, "instance default of agent x is not registered")
 }

@@ -23,7 +23,7 @@ func newPeer(t *testing.T, srv *teststore.Server, owner string) *testFleet {
 	t.Cleanup(func() {
 		cancel()
 		if err := testkit.Receive(t, ended); err != nil {
-			t.Errorf("the fleet stopped with %v", err)
+			t.Errorf("got the fleet stopped with %v", err)
 		}
 	})
 	return f
@@ -61,11 +61,11 @@ func TestPeers_FollowEachOther(t *testing.T) {
 	b.awaitAgents("w active one:active")
 	b.register("w", wordCounter("two"))
 	a.awaitAgents("w active one:active two:active")
-	if _, err := b.Drain(t.Context(), "w", "one", self("w")); err != nil {
+	if _, err := b.Drain(t.Context(), "w", "one", callerOf("w")); err != nil {
 		t.Fatal(err)
 	}
 	a.awaitAgents("w active one:draining two:active")
-	if err := a.Deregister(t.Context(), "w", "one", self("w")); err != nil {
+	if err := a.Deregister(t.Context(), "w", "one", callerOf("w")); err != nil {
 		t.Fatal(err)
 	}
 	b.awaitAgents("w active two:active")
@@ -88,11 +88,11 @@ func TestPeers_FollowDisabledAgents(t *testing.T) {
 		if err := a.SetDisabled(t.Context(), "w", disabled, admin); err != nil {
 			t.Fatal(err)
 		}
-		testkit.Eventually(t, "the other process knows", func() bool { return isDisabled(b) == disabled })
+		testkit.Eventually(t, "the other process has the change", func() bool { return isDisabled(b) == disabled })
 	}
 }
 
-// A heartbeat that one process accepts prolongs the lease at the other.
+// A heartbeat that one process accepts renews the lease at the others.
 func TestPeers_ShareHeartbeats(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a, b := newPeer(t, srv, "a"), newPeer(t, srv, "b")
@@ -110,8 +110,8 @@ func TestPeers_ShareHeartbeats(t *testing.T) {
 	before := expiry("one")
 	for range 3 {
 		b.advance(contract.DefaultLeaseTTLS / 2 * time.Second)
-		testkit.Eventually(t, "the lease is prolonged", func() bool {
-			if _, err := a.Heartbeat(t.Context(), "w", "one", self("w")); err != nil {
+		testkit.Eventually(t, "the lease is renewed", func() bool {
+			if _, err := a.Heartbeat(t.Context(), "w", "one", callerOf("w")); err != nil {
 				t.Fatal(err)
 			}
 			return expiry("one").After(before)
@@ -120,26 +120,26 @@ func TestPeers_ShareHeartbeats(t *testing.T) {
 	}
 	b.wakeRun()
 	b.awaitAgents("w active one:active two:expired")
-	a.wantAgents("w active one:active two:active")
+	a.checkAgents("w active one:active two:active")
 }
 
-// A process finds what another one registered a moment ago, even before it is told.
+// A process finds a registration of another one at once, even before it is notified.
 func TestPeers_AcceptHeartbeatAtOnce(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a, b := newPeer(t, srv, "a"), newPeer(t, srv, "b")
 	for range 10 {
 		a.register("w", wordCounter("one"))
-		if _, err := b.Heartbeat(t.Context(), "w", "one", self("w")); err != nil {
+		if _, err := b.Heartbeat(t.Context(), "w", "one", callerOf("w")); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Deregister(t.Context(), "w", "one", self("w")); err != nil {
+		if err := b.Deregister(t.Context(), "w", "one", callerOf("w")); err != nil {
 			t.Fatal(err)
 		}
 		a.awaitAgents()
 	}
 }
 
-// Of two processes with the same ETag, one wins.
+// Of two processes with the same ETag, one succeeds.
 func TestPeers_CompareETagWithStore(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	peers := []*testFleet{newPeer(t, srv, "a"), newPeer(t, srv, "b")}
@@ -152,7 +152,7 @@ func TestPeers_CompareETagWithStore(t *testing.T) {
 			wg.Go(func() {
 				r := wordCounter("one")
 				r.MaxInFlight = 2 + 2*round + i
-				results[i], errs[i] = f.Register(t.Context(), "w", r, self("w"), etag)
+				results[i], errs[i] = f.Register(t.Context(), "w", r, callerOf("w"), etag)
 			})
 		}
 		wg.Wait()
@@ -161,7 +161,7 @@ func TestPeers_CompareETagWithStore(t *testing.T) {
 		}
 		for i, err := range errs {
 			if err != nil {
-				wantCode(t, err, contract.CodePreconditionFailed, "If-Match")
+				checkCode(t, err, contract.CodePreconditionFailed, "If-Match")
 			} else {
 				etag = results[i].ETag
 			}
@@ -169,8 +169,8 @@ func TestPeers_CompareETagWithStore(t *testing.T) {
 	}
 }
 
-// A process that was disconnected for long does not receive what others deleted.
-func TestPeers_RemoveWhatTheStoreDoesNotHave(t *testing.T) {
+// A process that was disconnected does not receive deletions by others.
+func TestPeers_RemoveDeletedRecordsAfterReconnect(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a := newPeer(t, srv, "a")
 	a.register("w", wordCounter("one"))
@@ -181,14 +181,14 @@ func TestPeers_RemoveWhatTheStoreDoesNotHave(t *testing.T) {
 	if err := a.reconcile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	a.wantAgents("w active one:active")
+	a.checkAgents("w active one:active")
 	if d, err := a.State(); err != nil || d.Disabled["v"] {
 		t.Errorf("got disabled %v and error %v, want none", d.Disabled, err)
 	}
 }
 
-// An agent belongs to the issuer that registered it also for a process that has not heard of
-// the registration yet.
+// An agent is bound to the issuer that registered it, even at a process that has not received the
+// registration yet.
 func TestPeers_BindAgentToIssuer(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a := openPeer(t, srv, "a")
@@ -208,23 +208,23 @@ func TestPeers_BindAgentToIssuer(t *testing.T) {
 			if _, err := a.Register(t.Context(), "w", wordCounter("one"), caller, ""); err != nil {
 				t.Fatal(err)
 			}
-			wantCode(t, call(b), contract.CodeForbidden, "w is registered with a token of another issuer")
+			checkCode(t, call(b), contract.CodeForbidden, "w is registered with a token of another issuer")
 			if err := a.Deregister(t.Context(), "w", "one", caller); err != nil {
-				t.Errorf("the agent itself leaves: %v", err)
+				t.Errorf("deregister as the agent: %v", err)
 			}
 		})
 	}
 }
 
-// TestPeers_ChangeWhatAnotherOneHasJustRegistered changes agents at a process that has not
-// received the registration yet.
-func TestPeers_ChangeWhatAnotherOneHasJustRegistered(t *testing.T) {
+// TestPeers_ChangeLatestRegistration changes agents at a process that has not received the
+// registration yet.
+func TestPeers_ChangeLatestRegistration(t *testing.T) {
 	t.Run("leave with all instances", func(t *testing.T) {
 		srv := teststore.Serve(t, t.TempDir(), -1)
 		a, b := newPeer(t, srv, "a"), openPeer(t, srv, "b")
 		a.register("w", wordCounter("one"))
 		a.register("w", wordCounter("two"))
-		if err := b.Deregister(t.Context(), "w", "", self("w")); err != nil {
+		if err := b.Deregister(t.Context(), "w", "", callerOf("w")); err != nil {
 			t.Fatal(err)
 		}
 		a.awaitAgents()
@@ -241,12 +241,12 @@ func TestPeers_ChangeWhatAnotherOneHasJustRegistered(t *testing.T) {
 	})
 }
 
-// TestPeers_RegisterAgain registers an instance at a process that has not received what
-// another one has just changed about it.
+// TestPeers_RegisterAgain registers an instance at a process that has not received the last change
+// by another one.
 func TestPeers_RegisterAgain(t *testing.T) {
 	for name, change := range map[string]func(f *testFleet) error{
-		"after it left": func(f *testFleet) error { return f.Deregister(t.Context(), "w", "one", self("w")) },
-		"after a drain": func(f *testFleet) error { _, err := f.Drain(t.Context(), "w", "one", self("w")); return err },
+		"after it left": func(f *testFleet) error { return f.Deregister(t.Context(), "w", "one", callerOf("w")) },
+		"after a drain": func(f *testFleet) error { _, err := f.Drain(t.Context(), "w", "one", callerOf("w")); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := teststore.Serve(t, t.TempDir(), -1)
@@ -257,13 +257,13 @@ func TestPeers_RegisterAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.register("w", wordCounter("one"))
-			openPeer(t, srv, "c").wantAgents("w active one:active")
+			openPeer(t, srv, "c").checkAgents("w active one:active")
 			a.awaitAgents("w active one:active")
 		})
 	}
 }
 
-// A drain does not undo what another process has just registered.
+// A drain does not revert the latest registration at another process.
 func TestPeers_DrainLatestRegistration(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a := newPeer(t, srv, "a")
@@ -272,7 +272,7 @@ func TestPeers_DrainLatestRegistration(t *testing.T) {
 	moved := wordCounter("one")
 	moved.Endpoint.URL = "http://127.0.0.1:9102/"
 	a.register("w", moved)
-	if _, err := b.Drain(t.Context(), "w", "one", self("w")); err != nil {
+	if _, err := b.Drain(t.Context(), "w", "one", callerOf("w")); err != nil {
 		t.Fatal(err)
 	}
 	d, err := b.State()
@@ -281,8 +281,8 @@ func TestPeers_DrainLatestRegistration(t *testing.T) {
 	}
 }
 
-// TestPeers_CheckOtherInstances registers a further instance at a process that has not
-// received the agent's first one yet.
+// TestPeers_CheckOtherInstances registers a second instance at a process that has not received the
+// agent's first one yet.
 func TestPeers_CheckOtherInstances(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a := openPeer(t, srv, "a")
@@ -292,9 +292,9 @@ func TestPeers_CheckOtherInstances(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := b.Register(t.Context(), "w", wordCounter("two"), &contract.Caller{Subject: "w", Issuer: "elsewhere"}, "")
-	wantCode(t, err, contract.CodeForbidden, "w is registered with a token of another issuer")
+	checkCode(t, err, contract.CodeForbidden, "w is registered with a token of another issuer")
 	pull := wordCounter("two")
 	pull.Endpoint = contract.Endpoint{Protocol: contract.ProtocolPull}
 	_, err = c.Register(t.Context(), "w", pull, owner, "")
-	wantCode(t, err, contract.CodeConflict, "instance one of w has the protocol http")
+	checkCode(t, err, contract.CodeConflict, "instance one of w has the protocol http")
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// modelInstance is an instance of the reference implementation, which looks at every
-// lease all the time.
+// modelInstance is an instance of the reference implementation, which checks every lease at each
+// step.
 type modelInstance struct {
 	state     contract.AgentState
 	ttl       time.Duration
 	expiresAt time.Time
-	expiredAt time.Time // when it was found expired
+	expiredAt time.Time // the time of its expiry
 }
 
 type model map[instanceKey]*modelInstance
@@ -34,8 +34,8 @@ func (m model) advance(now time.Time) {
 	}
 }
 
-// Whatever happens in whatever order, the roster has the instances and the states of a
-// reference that looks at every lease all the time.
+// For any sequence of operations, the roster has the instances and states of a reference
+// implementation that checks every lease at each step.
 func TestRoster_AgreesWithModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, m := newRoster(), model{}
@@ -56,13 +56,13 @@ func TestRoster_AgreesWithModel(t *testing.T) {
 				key := drawKey(t)
 				i, want := r.find(key), m[key]
 				if (i == nil) != (want == nil) {
-					t.Fatalf("%v is registered: %v, want %v", key, i != nil, want != nil)
+					t.Fatalf("%v: got registered %v, want %v", key, i != nil, want != nil)
 				}
 				if i == nil {
 					return
 				}
 				if changed := r.renew(i, now); changed != (want.state == contract.AgentExpired) {
-					t.Fatalf("%v: the renewal changed the state: %v", key, changed)
+					t.Fatalf("%v: got the state changed by the renewal: %v", key, changed)
 				}
 				if want.state == contract.AgentExpired {
 					want.state = i.state() // active, or draining as before
@@ -93,7 +93,7 @@ func TestRoster_AgreesWithModel(t *testing.T) {
 				expired, removed := r.advance(now)
 				changed := len(expired)+len(removed) > 0
 				if want := !cmp.Equal(before, describeModel(m)); changed != want {
-					t.Fatalf("advance reported a change: %v, want %v", changed, want)
+					t.Fatalf("advance: got changed %v, want %v", changed, want)
 				}
 			},
 			"": func(t *rapid.T) {
@@ -105,11 +105,11 @@ func TestRoster_AgreesWithModel(t *testing.T) {
 					count += len(a.instances)
 				}
 				if len(r.timers) != count {
-					t.Fatalf("%d timers of %d instances", len(r.timers), count)
+					t.Fatalf("got %d timers of %d instances", len(r.timers), count)
 				}
 				for key, i := range m {
 					if at := r.nextTimer(); at.After(i.expiresAt) && i.state != contract.AgentExpired {
-						t.Fatalf("the next timer is at %v, after %v expires at %v", at, key, i.expiresAt)
+						t.Fatalf("got the next timer at %v, after %v expires at %v", at, key, i.expiresAt)
 					}
 				}
 			},
@@ -126,7 +126,7 @@ func describeModel(m model) []string {
 	return list
 }
 
-// describeEntries returns the instances as the registry gets them.
+// describeEntries returns the instances as the registry receives them.
 func describeEntries(r *roster) []string {
 	var list []string
 	for _, e := range r.entries() {
@@ -138,7 +138,7 @@ func describeEntries(r *roster) []string {
 	return list
 }
 
-// The entry of an agent is what the latest registration in the best state declares.
+// The entry of an agent is the declaration of the latest registration in the best state.
 func TestRoster_EntryIsOfLatestInstance(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	r := newRoster()
@@ -166,7 +166,7 @@ func TestRoster_EntryIsOfLatestInstance(t *testing.T) {
 	r.advance(now.Add(35 * time.Second))
 	want(contract.AgentExpired, "two", 5+contract.DefaultMaxInFlight)
 	if _, removed := r.advance(now.Add(time.Hour)); len(removed) != 2 || len(r.entries()) != 0 {
-		t.Errorf("removed %v and left %d agents, want two removed and none left", removed, len(r.entries()))
+		t.Errorf("got %v removed and %d agents left, want two removed and none left", removed, len(r.entries()))
 	}
 }
 
@@ -182,6 +182,6 @@ func TestRoster_IgnoresRemovedInstances(t *testing.T) {
 	again := r.put(&instance{key: instanceKey{"a", "one"}}, now)
 	r.remove(i)
 	if r.find(again.key) != again || again.draining {
-		t.Error("a change of the removed instance changed the one that has its key now")
+		t.Error("got the instance with the same key changed by the removed one")
 	}
 }
