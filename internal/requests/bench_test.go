@@ -15,8 +15,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// durable returns a store that syncs every write to disk.
-func durable(b *testing.B) *Store {
+// newDurableStore returns a store that syncs every write to disk.
+func newDurableStore(b *testing.B) *Store {
 	b.Helper()
 	s := teststore.Open(b, func(cfg *store.Config) { cfg.SyncEvery = 0 })
 	bucket, err := s.Bucket(b.Context(), store.BucketConfig{Name: "REQUESTS"})
@@ -26,15 +26,15 @@ func durable(b *testing.B) *Store {
 	return NewStore(bucket, quota.Unlimited())
 }
 
-// BenchmarkFsync measures the lower bound of a durable step: one record appended
-// to a file, and one fsync.
+// BenchmarkFsync measures the lower bound of a durable step: one record appended to a file, and one
+// fsync.
 func BenchmarkFsync(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	data, err := encodeRecord(testID, accepted(testID))
+	data, err := encodeRecord(testID, newRecord(testID))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -49,20 +49,20 @@ func BenchmarkFsync(b *testing.B) {
 }
 
 func BenchmarkCreate(b *testing.B) {
-	requests := durable(b)
+	requests := newDurableStore(b)
 	n := 0
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
-		if err := requests.Create(b.Context(), accepted(fmt.Sprint("r-", n))); err != nil {
+		if err := requests.Create(b.Context(), newRecord(fmt.Sprint("r-", n))); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkUpdate(b *testing.B) {
-	requests := durable(b)
-	if err := requests.Create(b.Context(), accepted(testID)); err != nil {
+	requests := newDurableStore(b)
+	if err := requests.Create(b.Context(), newRecord(testID)); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
@@ -73,15 +73,15 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeOver measures a start after a crash with 10,000 open requests:
-// reading the index, and one step for each request.
+// BenchmarkTakeOver measures a start after a crash with 10,000 open requests: reading the index,
+// and one step for each request.
 func BenchmarkTakeOver(b *testing.B) {
 	const n = 10_000
 	bucket := openBucket(b)
 	requests := NewStore(bucket, quota.Unlimited())
 	ctx := b.Context()
 	run.ForEach(ctx, 64, n, func(ctx context.Context, i int) {
-		if err := requests.Create(ctx, accepted(fmt.Sprint("r-", i))); err != nil {
+		if err := requests.Create(ctx, newRecord(fmt.Sprint("r-", i))); err != nil {
 			b.Error(err)
 		}
 	})
@@ -92,7 +92,7 @@ func BenchmarkTakeOver(b *testing.B) {
 			}
 		}
 	})
-	b.Run("one after the other", func(b *testing.B) { takeAll(b, requests, 1) })
+	b.Run("one at a time", func(b *testing.B) { takeAll(b, requests, 1) })
 	b.Run("64 at a time", func(b *testing.B) { takeAll(b, requests, 64) })
 }
 
@@ -112,7 +112,7 @@ func takeAll(b *testing.B, requests *Store, limit int) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	r := accepted(testID)
+	r := newRecord(testID)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := encodeRecord(r.ID, r); err != nil {
@@ -122,7 +122,7 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	data, err := encodeRecord(testID, accepted(testID))
+	data, err := encodeRecord(testID, newRecord(testID))
 	if err != nil {
 		b.Fatal(err)
 	}

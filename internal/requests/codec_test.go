@@ -16,7 +16,7 @@ import (
 // full returns a record with a value in every member.
 func full(t *testing.T) *Record {
 	t.Helper()
-	r := accepted(testID)
+	r := newRecord(testID)
 	r.Caller.AllAgents = true
 	r.Request.SessionID, r.Request.AgentID = "s1", new("quality")
 	r.History = []contract.Turn{{Role: "user", Content: "olá"}}
@@ -45,30 +45,30 @@ func full(t *testing.T) *Record {
 }
 
 func TestEncode_KeepsEveryMember(t *testing.T) {
-	for name, r := range map[string]*Record{"new": accepted(testID), "full": full(t)} {
+	for name, r := range map[string]*Record{"new": newRecord(testID), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {
 			data, err := encodeRecord(r.ID, r)
 			must(t, err)
 			got, err := decodeRecord(testID, data)
 			must(t, err)
 			if diff := cmp.Diff(r, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("the record read back (-want +got):\n%s", diff)
+				t.Errorf("decoded record (-want +got):\n%s", diff)
 			}
 			again, err := encodeRecord(got.ID, got)
 			must(t, err)
 			if !bytes.Equal(data, again) {
-				t.Errorf("encoded again it differs:\n%s\n%s", data, again)
+				t.Errorf("got another encoding the second time:\n%s\n%s", data, again)
 			}
 			old := append(bytes.TrimSuffix(data, []byte("}")), `,"write":"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}`...)
 			if _, err := decodeRecord(testID, old); err != nil {
-				t.Errorf("a record of an earlier version: %v", err)
+				t.Errorf("record of an earlier version: %v", err)
 			}
 		})
 	}
 }
 
 func TestDecode_RestoresIDsOfTheRequest(t *testing.T) {
-	data, err := encodeRecord(testID, accepted(testID))
+	data, err := encodeRecord(testID, newRecord(testID))
 	must(t, err)
 	got, err := decodeRecord(testID, data)
 	must(t, err)
@@ -77,29 +77,29 @@ func TestDecode_RestoresIDsOfTheRequest(t *testing.T) {
 	}
 }
 
-// No sequence of transitions leads to these records.
+// No sequence of transitions results in these records.
 func TestDecode_RejectsInconsistentRecords(t *testing.T) {
 	tests := []struct {
 		name, old, new string // old, a part of the full record, is replaced by new
 		want           string
 	}{
-		{"another version", `"version":1`, `"version":2`, "version 2"},
+		{"other version", `"version":1`, `"version":2`, "version 2"},
 		{"no version", `"version":1,`, ``, "version 0"},
 		{"no id", `"id":"` + testID + `"`, `"id":""`, "record of request"},
-		{"an id that is not a key", `"id":"` + testID + `"`, `"id":"a.b"`, "record of request"},
+		{"id with a dot", `"id":"` + testID + `"`, `"id":"a.b"`, "record of request"},
 		{"unknown state", `"state":"partial"`, `"state":""`, "unknown state"},
-		{"an invalid state", `"state":"partial"`, `"state":"done"`, "unknown state"},
-		{"an answer before the end", `"state":"partial"`, `"state":"running"`, "response"},
-		{"a negative epoch", `"epoch":1`, `"epoch":-1`, "epoch"},
-		{"a task without an id", `"id":"t1"`, `"id":""`, "no id"},
-		{"a task twice", `"id":"t1"`, `"id":"t2"`, "twice"},
-		{"a task of an unknown part", `"agent_id":"second","part":0`, `"agent_id":"second","part":7`, "unknown part 7"},
-		{"a task of a negative part", `"agent_id":"second","part":0`, `"agent_id":"second","part":-1`, "unknown part -1"},
-		{"a task without a state", `"state":"done"`, `"state":"lost"`, "unknown state"},
-		{"an outcome before its end", `"state":"done"`, `"state":"sent"`, "outcome"},
-		{"a result without a hash", `"result_hash":`, `"result_hash":"","x":`, "unknown"},
-		{"an unknown member", `"epoch":1`, `"epoch":1,"mood":"good"`, "unknown"},
-		{"a member twice", `"epoch":1`, `"epoch":1,"epoch":1`, "more than once"},
+		{"invalid state", `"state":"partial"`, `"state":"done"`, "unknown state"},
+		{"response before the end", `"state":"partial"`, `"state":"running"`, "response"},
+		{"negative epoch", `"epoch":1`, `"epoch":-1`, "epoch"},
+		{"task without an id", `"id":"t1"`, `"id":""`, "no id"},
+		{"duplicate task", `"id":"t1"`, `"id":"t2"`, "twice"},
+		{"task of an unknown part", `"agent_id":"second","part":0`, `"agent_id":"second","part":7`, "unknown part 7"},
+		{"task of a negative part", `"agent_id":"second","part":0`, `"agent_id":"second","part":-1`, "unknown part -1"},
+		{"task without a state", `"state":"done"`, `"state":"lost"`, "unknown state"},
+		{"outcome before the end", `"state":"done"`, `"state":"sent"`, "outcome"},
+		{"result without a hash", `"result_hash":`, `"result_hash":"","x":`, "unknown"},
+		{"unknown member", `"epoch":1`, `"epoch":1,"mood":"good"`, "unknown"},
+		{"duplicate member", `"epoch":1`, `"epoch":1,"epoch":1`, "more than once"},
 		{"truncated", `"epoch":1`, `"epoch`, ""},
 	}
 	data, err := encodeRecord(testID, full(t))
@@ -108,7 +108,7 @@ func TestDecode_RejectsInconsistentRecords(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			text := strings.Replace(string(data), tt.old, tt.new, 1)
 			if text == string(data) {
-				t.Fatalf("the record has no %s", tt.old)
+				t.Fatalf("got no %s in the record", tt.old)
 			}
 			_, err := decodeRecord(testID, []byte(text))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -123,13 +123,13 @@ func TestEncode_RejectsInconsistentRecords(t *testing.T) {
 		name   string
 		change func(*Record)
 	}{
-		{"an end without an answer", func(r *Record) { r.Response = nil }},
+		{"end without a response", func(r *Record) { r.Response = nil }},
 		{"parts without a decision", func(r *Record) { r.Decision = nil }},
-		{"a result and an error", func(r *Record) { r.Tasks[1].Err = &contract.TaskError{} }},
-		{"a result without a hash", func(r *Record) { r.Tasks[1].ResultHash = "" }},
-		{"a hash without a result", func(r *Record) { r.Tasks[0].ResultHash = "x" }},
+		{"result and error", func(r *Record) { r.Tasks[1].Err = &contract.TaskError{} }},
+		{"result without a hash", func(r *Record) { r.Tasks[1].ResultHash = "" }},
+		{"hash without a result", func(r *Record) { r.Tasks[0].ResultHash = "x" }},
 		{"done without an outcome", func(r *Record) { r.Tasks[0].Err = nil }},
-		{"a task without an agent", func(r *Record) { r.Tasks[0].AgentID = "" }},
+		{"task without an agent", func(r *Record) { r.Tasks[0].AgentID = "" }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,15 +149,15 @@ func TestCheckID_RejectsInvalidIDs(t *testing.T) {
 	}{
 		{"a UUID", testID, true},
 		{"letters and digits", "aZ09_-", true},
-		{"the longest", strings.Repeat("a", store.MaxIDLength), true},
+		{"maximum length", strings.Repeat("a", store.MaxIDLength), true},
 		{"longer", strings.Repeat("a", store.MaxIDLength+1), false},
 		{"nothing", "", false},
-		{"two keys", "a.b", false},
-		{"every key", ">", false},
-		{"any key", "*", false},
+		{"two tokens", "a.b", false},
+		{"all keys", ">", false},
+		{"wildcard", "*", false},
 		{"a path", "../x", false},
 		{"white space", "a b", false},
-		{"an accent", "é", false},
+		{"accent", "é", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -168,11 +168,11 @@ func TestCheckID_RejectsInvalidIDs(t *testing.T) {
 	}
 }
 
-// FuzzDecode decodes what a damaged store may contain. An accepted record must be
-// safe to read, to change and to encode again.
+// FuzzDecode decodes arbitrary bytes of a damaged store. An accepted record can be read, changed
+// and encoded again.
 func FuzzDecode(f *testing.F) {
 	t := new(testing.T)
-	for _, r := range []*Record{accepted(testID), inState(t, StatePlanned), inState(t, StateRunning), full(t)} {
+	for _, r := range []*Record{newRecord(testID), inState(t, StatePlanned), inState(t, StateRunning), full(t)} {
 		data, err := encodeRecord(r.ID, r)
 		if err != nil {
 			f.Fatal(err)
@@ -189,14 +189,14 @@ func FuzzDecode(f *testing.F) {
 		r.Snapshot()
 		again, err := encodeRecord(r.ID, r)
 		if err != nil {
-			t.Fatalf("a decoded record cannot be encoded: %v\n%s", err, data)
+			t.Fatalf("encode a decoded record: %v\n%s", err, data)
 		}
 		back, err := decodeRecord(r.ID, again)
 		if err != nil {
-			t.Fatalf("an encoded record cannot be decoded: %v\n%s", err, again)
+			t.Fatalf("decode an encoded record: %v\n%s", err, again)
 		}
 		if diff := cmp.Diff(r, back, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("the record read back (-want +got):\n%s", diff)
+			t.Fatalf("decoded again (-want +got):\n%s", diff)
 		}
 		for _, e := range events {
 			if err := e.do(r); err == nil && r.check(r.ID) != nil {

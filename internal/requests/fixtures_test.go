@@ -19,8 +19,8 @@ const (
 // now is the time of all events in these tests.
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// accepted returns a new record.
-func accepted(id string) *Record {
+// newRecord returns a new record.
+func newRecord(id string) *Record {
 	return &Record{
 		ID: id, TraceID: "4bf92f3577b34da6a3ce929d0e0e4736",
 		Caller: contract.Caller{Subject: "ana", Tenant: "acme", Scopes: []string{"route:submit"}},
@@ -53,11 +53,11 @@ func parts() []Part {
 	}
 }
 
-// inState returns a record that reached the state on the shortest way; a running
-// one has the task "t1" of part 0, sent.
+// inState returns a record that reached the state by the fewest transitions; a running one has the
+// task "t1" of part 0, sent.
 func inState(t *testing.T, s State) *Record {
 	t.Helper()
-	r := accepted(testID)
+	r := newRecord(testID)
 	if s == StateAccepted {
 		return r
 	}
@@ -105,10 +105,10 @@ func encodedText(t *testing.T, r *Record) string {
 	return string(data)
 }
 
-// wantUnchanged fails the test if the record differs from before.
-func wantUnchanged(t *testing.T, r *Record, before string) {
+// checkUnchanged fails if the record differs from before.
+func checkUnchanged(t *testing.T, r *Record, before string) {
 	t.Helper()
 	if diff := cmp.Diff(before, encodedText(t, r)); diff != "" {
-		t.Errorf("a rejected event changed the record (-want +got):\n%s", diff)
+		t.Errorf("got the record changed by a rejected event (-want +got):\n%s", diff)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (w *modelWorld) check(t *rapid.T) {
 	r := w.read(t)
 	if w.ends > 1 {
-		t.Fatalf("the request ended %d times", w.ends)
+		t.Fatalf("got %d ends of the request, want 1", w.ends)
 	}
 	if r.State.Terminal() {
 		data, err := strictjson.Marshal(r)
@@ -25,24 +25,24 @@ func (w *modelWorld) check(t *rapid.T) {
 			w.final = string(data)
 		}
 		if diff := cmp.Diff(w.final, string(data)); diff != "" {
-			t.Fatalf("the record changed after the end (-then +now):\n%s", diff)
+			t.Fatalf("got the record changed after the end (-then +now):\n%s", diff)
 		}
 	} else if w.final != "" {
-		t.Fatalf("the request is %s, and had ended", r.State)
+		t.Fatalf("got state %s after the end", r.State)
 	}
 	for id, says := range w.accepted {
 		task := r.FindTask(id)
 		if task == nil || task.ResultHash == "" || r.Response == nil && (task.Result == nil || task.Result.Text() != says) {
-			t.Fatalf("the result of task %s was accepted, but the record has %+v", id, task)
+			t.Fatalf("result of task %s was accepted: got %+v in the record", id, task)
 		}
 		if r.Response != nil && !shows(r.Response, id) {
-			t.Fatalf("the result of task %s was accepted, but the response does not contain it", id)
+			t.Fatalf("result of task %s was accepted: got no result in the response", id)
 		}
 	}
 	w.checkWork(t, len(r.Parts))
 }
 
-// checkWork compares the work that was done with the work that is allowed.
+// checkWork compares the executed tasks with the permitted ones.
 func (w *modelWorld) checkWork(t *rapid.T, parts int) {
 	for part := range parts {
 		var did []string
@@ -58,7 +58,7 @@ func (w *modelWorld) checkWork(t *rapid.T, parts int) {
 			}
 		}
 		if len(did) > 1 {
-			t.Fatalf("part %d was executed by the tasks %v, want one", part, did)
+			t.Fatalf("got part %d executed by the tasks %v, want one", part, did)
 		}
 	}
 }

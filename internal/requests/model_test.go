@@ -13,11 +13,10 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// TestStore_MatchesModel runs random operations on one request: processes that die
-// at any point, agents that answer late, twice or never, callers that cancel, and
-// a store that loses confirmations. The model records what really happened, which
-// agent did which work and which result was accepted, and checks the invariants
-// against it.
+// TestStore_MatchesModel runs random operations on one request: processes that are killed at any
+// time, agents that answer late, twice or not at all, callers that cancel, and a store that loses
+// confirmations. The model records the actual events, that is, which agent did which work and which
+// result was accepted, and checks the invariants.
 func TestStore_MatchesModel(t *testing.T) {
 	bucket := openBucket(t)
 	n := 0
@@ -37,14 +36,14 @@ func TestStore_MatchesModel(t *testing.T) {
 	})
 }
 
-// idempotent reports which agents execute a repeated task once.
+// idempotent contains the agents that execute a repeated task once.
 var idempotent = map[string]bool{"quality": false, "second": true, "costs": true}
 
-// modelProcess is a process that owns the request, or believes that it does.
+// modelProcess is a process that owns the request, or assumes that it does.
 type modelProcess struct {
 	owner      string
 	epoch      int
-	sent       []string // tasks that were sent and have no outcome yet
+	sent       []string // sent tasks without an outcome
 	unrecorded []string // tasks that could not be recorded and were not sent
 }
 
@@ -75,7 +74,7 @@ type modelWorld struct {
 func newWorld(t *rapid.T, b *store.Bucket, id string) *modelWorld {
 	w := &modelWorld{id: id, plain: NewStore(b, quota.Unlimited()), tasks: map[string]*agentWork{}, accepted: map[string]string{}, alive: modelProcess{owner: "p0"}}
 	w.faulty = withFaults(b,
-		func(string) error { // another writer comes first
+		func(string) error { // another writer is first
 			if !w.nested && rapid.IntRange(0, 3).Draw(t, "interrupted") == 0 {
 				w.nested = true
 				defer func() { w.nested = false }()
@@ -89,7 +88,7 @@ func newWorld(t *rapid.T, b *store.Bucket, id string) *modelWorld {
 			}
 			return nil
 		})
-	r := accepted(id)
+	r := newRecord(id)
 	r.Owner = w.alive.owner
 	err := w.plain.Create(t.Context(), r)
 	if err == nil && rapid.IntRange(0, 3).Draw(t, "running") > 0 {
@@ -103,7 +102,7 @@ func newWorld(t *rapid.T, b *store.Bucket, id string) *modelWorld {
 	return w
 }
 
-// as changes the request like a process that believes to own it.
+// as changes the request like a process that assumes to own it.
 func (w *modelWorld) as(t *rapid.T, p modelProcess, fn func(*Record) error) (*Record, error) {
 	return w.faulty.Update(t.Context(), w.id, func(r *Record) error {
 		if err := r.CheckOwner(p.owner, p.epoch); err != nil {
@@ -157,9 +156,9 @@ func (w *modelWorld) noteEnd(t *rapid.T, err error) {
 	}
 }
 
-// sendTask sends a task of a part to any of its agents, whatever the record
-// contains about it, and handles the tasks of the previous process: it sends a
-// task again if its agent is idempotent, and otherwise records an unknown outcome.
+// sendTask sends a task of a part to any of its agents, for any state of the record, and handles
+// the tasks of the previous process: it resends a task if its agent is idempotent, and otherwise
+// records an unknown outcome.
 func (w *modelWorld) sendTask(t *rapid.T) {
 	r := w.read(t)
 	if r.State != StateRunning || r.Epoch != w.alive.epoch {
@@ -187,7 +186,7 @@ func (w *modelWorld) send(t *rapid.T, part int, agent string) {
 	w.deliverToAgent(t, id)
 }
 
-// deliverToAgent simulates the network: the agent does the work, or never receives it.
+// deliverToAgent simulates the network: the agent does the work, or does not receive it.
 func (w *modelWorld) deliverToAgent(t *rapid.T, id string) {
 	if rapid.Bool().Draw(t, "reached") {
 		k := w.tasks[id]
@@ -205,7 +204,7 @@ func (w *modelWorld) recover(t *rapid.T, task *Task) {
 		if err != nil {
 			return
 		}
-		if w.tasks[task.ID] == nil { // recorded by a process that died before it sent the task
+		if w.tasks[task.ID] == nil { // recorded by a process that was killed before it sent the task
 			w.tasks[task.ID] = &agentWork{agent: task.AgentID, part: task.Part}
 		}
 		w.alive.sent = append(w.alive.sent, task.ID)
@@ -250,8 +249,7 @@ func (k *agentWork) result() *contract.Result {
 	return res
 }
 
-// callback is an agent that reports a result: its own, one of another task, or a
-// false one.
+// callback is an agent that posts a result: its own, that of another task, or a forged one.
 func (w *modelWorld) callback(t *rapid.T) {
 	if len(w.tasks) == 0 {
 		return
@@ -270,7 +268,7 @@ func (w *modelWorld) callback(t *rapid.T) {
 		res, honest = result("something else"), false
 	}
 	if !honest && agent == k.agent && w.accepted[id] == "" {
-		return // the first result counts, whatever it is
+		return // the first result is final
 	}
 	var fresh bool
 	_, err := w.faulty.Update(t.Context(), w.id, func(r *Record) (err error) {
@@ -281,13 +279,13 @@ func (w *modelWorld) callback(t *rapid.T) {
 	case err == nil && !honest:
 		t.Fatalf("got the result of another task accepted for task %s", id)
 	case err == nil && fresh && w.accepted[id] != "":
-		t.Fatalf("the result of task %s is new twice", id)
+		t.Fatalf("got the result of task %s new twice", id)
 	case err == nil:
 		w.accepted[id] = k.output
 	}
 }
 
-// killProcess ends a process at this point; another one takes over.
+// killProcess ends a process at this point; another one resumes the request.
 func (w *modelWorld) killProcess(t *rapid.T) {
 	w.dead = append(w.dead, w.alive)
 	next := modelProcess{owner: fmt.Sprint("p", len(w.dead))}
@@ -303,7 +301,7 @@ func (w *modelWorld) killProcess(t *rapid.T) {
 	w.alive = next
 }
 
-// zombie is a process that another one replaced, and that continues.
+// zombie is a process that continues after it was replaced.
 func (w *modelWorld) zombie(t *rapid.T) {
 	if len(w.dead) == 0 || w.read(t).State.Terminal() {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// ended ends the request with its tasks as they are.
-func ended(t *testing.T, r *Record) {
+// endRequest ends the request with its tasks as they are.
+func endRequest(t *testing.T, r *Record) {
 	must(t, r.End(contract.StatusCancelled, answer(contract.StatusCancelled), now))
 }
 
@@ -34,20 +34,20 @@ func TestDeliver_FirstResultStays(t *testing.T) {
 		want        error
 		fresh       bool
 	}{
-		{"a task that was sent", nil, "t1", "quality", result("x"), nil, true},
-		{"one that waits", steps(func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }), "t1", "quality", result("x"), nil, true},
-		{"the same again", steps(first), "t1", "quality", result("first"), nil, false},
+		{"sent task", nil, "t1", "quality", result("x"), nil, true},
+		{"waiting task", steps(func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }), "t1", "quality", result("x"), nil, true},
+		{"same result again", steps(first), "t1", "quality", result("first"), nil, false},
 		{"another", steps(first), "t1", "quality", result("second"), ErrDifferentResult, false},
-		{"the same as the direct reply", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("x"), nil, false},
-		{"different from the direct reply", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("y"), ErrDifferentResult, false},
+		{"same as the direct response", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("x"), nil, false},
+		{"other than the direct response", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("y"), ErrDifferentResult, false},
 		{"after an error", steps(did(failed(contract.TaskDeadlineExceeded))), "t1", "quality", result("x"), ErrDifferentResult, false},
-		{"the same after the end", steps(first, ended), "t1", "quality", result("first"), nil, false},
-		{"a different one after the end", steps(first, ended), "t1", "quality", result("second"), ErrEnded, false},
-		{"the first after the end", steps(ended), "t1", "quality", result("x"), ErrEnded, false},
-		{"an unknown task", nil, "t9", "quality", result("x"), ErrUnknownTask, false},
-		{"an unknown task after the end", steps(ended), "t9", "quality", result("x"), ErrUnknownTask, false},
-		{"another agent's task", nil, "t1", "second", result("x"), ErrUnknownTask, false},
-		{"another agent's, the same", steps(first), "t1", "second", result("first"), ErrUnknownTask, false},
+		{"same result after the end", steps(first, endRequest), "t1", "quality", result("first"), nil, false},
+		{"other result after the end", steps(first, endRequest), "t1", "quality", result("second"), ErrEnded, false},
+		{"first result after the end", steps(endRequest), "t1", "quality", result("x"), ErrEnded, false},
+		{"unknown task", nil, "t9", "quality", result("x"), ErrUnknownTask, false},
+		{"unknown task after the end", steps(endRequest), "t9", "quality", result("x"), ErrUnknownTask, false},
+		{"task of another agent", nil, "t1", "second", result("x"), ErrUnknownTask, false},
+		{"task of another agent, same result", steps(first), "t1", "second", result("first"), ErrUnknownTask, false},
 		{"nothing", nil, "t1", "quality", nil, ErrUnknownTask, false},
 	}
 	for _, tt := range tests {
@@ -62,7 +62,7 @@ func TestDeliver_FirstResultStays(t *testing.T) {
 				t.Fatalf("got fresh %t and error %v, want %t and %v", fresh, err, tt.fresh, tt.want)
 			}
 			if !tt.fresh {
-				wantUnchanged(t, r, before)
+				checkUnchanged(t, r, before)
 				return
 			}
 			if got := r.FindTask("t1"); got.State != TaskDone || got.Result != tt.result || got.ResultHash == "" {
@@ -83,14 +83,14 @@ func TestFinish_FirstOutcomeStays(t *testing.T) {
 		want error
 	}{
 		{"a result", nothing, "t1", Outcome{Result: result("x"), Attempts: 2, LatencyMS: 1.5}, nil},
-		{"an error", nothing, "t1", failed(contract.TaskAgentUnavailable), nil},
+		{"error", nothing, "t1", failed(contract.TaskAgentUnavailable), nil},
 		{"neither", nothing, "t1", Outcome{}, ErrTransition},
 		{"both", nothing, "t1", Outcome{Result: result("x"), Err: &contract.TaskError{}}, ErrTransition},
-		{"an unknown task", nothing, "t9", Outcome{Result: result("x")}, ErrUnknownTask},
-		{"another after a result", did(Outcome{Result: result("x")}), "t1", Outcome{Result: result("y")}, ErrDifferentResult},
-		{"an error after a result", did(Outcome{Result: result("x")}), "t1", failed(contract.TaskDeadlineExceeded), ErrDifferentResult},
-		{"an error after an error", did(failed(contract.TaskBadResult)), "t1", failed(contract.TaskBadResult), ErrDifferentResult},
-		{"a result after an error", did(failed(contract.TaskBadResult)), "t1", Outcome{Result: result("x")}, ErrDifferentResult},
+		{"unknown task", nothing, "t9", Outcome{Result: result("x")}, ErrUnknownTask},
+		{"other result after a result", did(Outcome{Result: result("x")}), "t1", Outcome{Result: result("y")}, ErrDifferentResult},
+		{"error after a result", did(Outcome{Result: result("x")}), "t1", failed(contract.TaskDeadlineExceeded), ErrDifferentResult},
+		{"error after an error", did(failed(contract.TaskBadResult)), "t1", failed(contract.TaskBadResult), ErrDifferentResult},
+		{"result after an error", did(failed(contract.TaskBadResult)), "t1", Outcome{Result: result("x")}, ErrDifferentResult},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestFinish_FirstOutcomeStays(t *testing.T) {
 				t.Fatalf("got error %v, want %v", err, tt.want)
 			}
 			if tt.want != nil {
-				wantUnchanged(t, r, before)
+				checkUnchanged(t, r, before)
 				return
 			}
 			got := *r.FindTask("t1")
@@ -112,7 +112,7 @@ func TestFinish_FirstOutcomeStays(t *testing.T) {
 				Result: tt.out.Result, Err: tt.out.Err, Uncertain: tt.out.Uncertain,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("the task (-want +got):\n%s", diff)
+				t.Errorf("task (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -141,7 +141,7 @@ func TestFinish_RejectsUnencodableResult(t *testing.T) {
 	if _, err := r.Deliver("t1", "quality", bad); err == nil {
 		t.Error("Deliver: got no error, want one")
 	}
-	wantUnchanged(t, r, before)
+	checkUnchanged(t, r, before)
 }
 
 func TestHashResult_CoversResult(t *testing.T) {
@@ -157,19 +157,19 @@ func TestHashResult_CoversResult(t *testing.T) {
 		a, b *contract.Result
 		same bool
 	}{
-		{"the same", with(`[1,{"a":null}]`), with(`[1,{"a":null}]`), true},
+		{"equal", with(`[1,{"a":null}]`), with(`[1,{"a":null}]`), true},
 		{"white space", with(`[1,{"a":null}]`), with("[ 1,\n{\"a\" : null}]"), true},
-		{"another order", with(`{"a":1,"b":{"c":2,"d":3}}`), with(`{"b":{"d":3,"c":2},"a":1}`), true},
-		{"another spelling of a number", with(`1`), with(`1.0`), true},
-		{"another spelling of a string", with(`"é"`), with(`"\u00e9"`), true},
-		{"with its task's id", with(`1`), named, true},
-		{"another value", with(`1`), with(`2`), false},
-		{"another order of a list", with(`[1,2]`), with(`[2,1]`), false},
-		{"a number in text", with(`1`), with(`"1"`), false},
-		{"another log", with(`1`), logged, false},
-		{"another status", with(`1`), &contract.Result{Status: contract.ResultPartial, Data: with(`1`).Data}, false},
-		{"more than a double holds", with(`1e999`), with(`1e999`), true},
-		{"more than a double holds, and another", with(`1e999`), with(`2e999`), false},
+		{"other order of members", with(`{"a":1,"b":{"c":2,"d":3}}`), with(`{"b":{"d":3,"c":2},"a":1}`), true},
+		{"other spelling of a number", with(`1`), with(`1.0`), true},
+		{"other spelling of a string", with(`"é"`), with(`"\u00e9"`), true},
+		{"with the task id", with(`1`), named, true},
+		{"other value", with(`1`), with(`2`), false},
+		{"other order of a list", with(`[1,2]`), with(`[2,1]`), false},
+		{"number as text", with(`1`), with(`"1"`), false},
+		{"other log", with(`1`), logged, false},
+		{"other status", with(`1`), &contract.Result{Status: contract.ResultPartial, Data: with(`1`).Data}, false},
+		{"number above the range of a double", with(`1e999`), with(`1e999`), true},
+		{"two numbers above the range of a double", with(`1e999`), with(`2e999`), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestHashResult_CoversResult(t *testing.T) {
 			b, err := hashResult(tt.b)
 			must(t, err)
 			if (a == b) != tt.same {
-				t.Errorf("got %s and %s, want the same: %t", a, b, tt.same)
+				t.Errorf("got %s and %s, want equal %t", a, b, tt.same)
 			}
 		})
 	}

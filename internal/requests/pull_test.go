@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// pulled returns a running record with a task that the agent "costs" pulls.
-func pulled(t *testing.T, idempotent bool) *Record {
+// newPulledRecord returns a running record with a task that the agent "costs" pulls.
+func newPulledRecord(t *testing.T, idempotent bool) *Record {
 	t.Helper()
 	r := inState(t, StateRunning)
 	must(t, r.Send(Task{
@@ -25,7 +25,7 @@ func pulled(t *testing.T, idempotent bool) *Record {
 func TestRecord_LeaseFollowsPhases(t *testing.T) {
 	at := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
 	for _, idempotent := range []bool{false, true} {
-		r := pulled(t, idempotent)
+		r := newPulledRecord(t, idempotent)
 		task := r.FindTask("p")
 		if task.State != TaskWaiting {
 			t.Errorf("got state %s, want waiting from the start", task.State)
@@ -41,7 +41,7 @@ func TestRecord_LeaseFollowsPhases(t *testing.T) {
 		}
 		must(t, r.Lease("p", "costs", "i", 30, at(19)))
 		if err := r.Lease("p", "costs", "j", 30, at(48)); !errors.Is(err, ErrNotLeasable) {
-			t.Errorf("while it is leased: got %v, want ErrNotLeasable", err)
+			t.Errorf("while leased: got %v, want ErrNotLeasable", err)
 		}
 		must(t, r.Renew("p", "costs", 1, at(48)))
 		if phase, until := r.FindTask("p").PhaseAt(at(77)); phase != PullLeased || !until.Equal(at(78)) {
@@ -79,7 +79,7 @@ func TestRecord_FinishIsUncertainAfterLease(t *testing.T) {
 	for _, tc := range []struct {
 		leased, idempotent, want bool
 	}{{false, false, false}, {true, false, true}, {true, true, false}} {
-		r := pulled(t, tc.idempotent)
+		r := newPulledRecord(t, tc.idempotent)
 		if tc.leased {
 			must(t, r.Lease("p", "costs", "i", 30, now))
 		}
@@ -94,10 +94,9 @@ func TestRecord_FinishIsUncertainAfterLease(t *testing.T) {
 	}
 }
 
-// Whatever the order in which workers lease a task, and its owner, who decides with an
-// older record, gives it up: an agent that is not idempotent gets it once, and no other
-// agent gets it afterwards.
-func TestRecord_PulledTaskIsNeverDoneTwice(t *testing.T) {
+// For any order in which workers lease a task and its owner, with an older record, gives it up: a
+// non-idempotent agent gets it once, and no other agent gets it afterwards.
+func TestRecord_PulledTaskIsExecutedOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		idempotent := rapid.Bool().Draw(rt, "idempotent")
 		r := inState(t, StateRunning)
@@ -131,12 +130,12 @@ func TestRecord_PulledTaskIsNeverDoneTwice(t *testing.T) {
 			},
 			"standby": func(rt *rapid.T) {
 				if offer("s", "second") == nil && leases > 0 && !idempotent {
-					rt.Fatalf("the standby got the task after %d leases: %+v", leases, r.Tasks)
+					rt.Fatalf("got the task at the standby after %d leases: %+v", leases, r.Tasks)
 				}
 			},
 			"": func(rt *rapid.T) {
 				if limit := map[bool]int{false: 1, true: contract.MaxTaskLeases}[idempotent]; leases > limit {
-					rt.Fatalf("%d leases, want at most %d", leases, limit)
+					rt.Fatalf("got %d leases, want at most %d", leases, limit)
 				}
 				if data, err := encodeRecord(r.ID, r); err != nil {
 					rt.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/internal/quota"
 )
 
-func TestUpdate_OneOfManyRacersWins(t *testing.T) {
+func TestUpdate_OneOfConcurrentCallersSucceeds(t *testing.T) {
 	const racers = 64
 	tests := []struct {
 		name string
@@ -21,7 +21,7 @@ func TestUpdate_OneOfManyRacersWins(t *testing.T) {
 		{"send", StateRunning, func(r *Record, i int) error {
 			return r.Send(Task{ID: fmt.Sprint("t2-", i), AgentID: "costs", Part: 1, SentAt: now})
 		}, ErrTransition},
-		{"end, all the same", StateRunning, func(r *Record, _ int) error {
+		{"end, equal", StateRunning, func(r *Record, _ int) error {
 			return r.End("cancelled", answer("cancelled"), now)
 		}, ErrEnded},
 		{"deliver", StateRunning, func(r *Record, i int) error {
@@ -48,7 +48,7 @@ func TestUpdate_OneOfManyRacersWins(t *testing.T) {
 				case err == nil:
 					won++
 				case !errors.Is(err, tt.lost):
-					t.Errorf("racer %d: got error %v, want %v", i, err, tt.lost)
+					t.Errorf("caller %d: got error %v, want %v", i, err, tt.lost)
 				}
 			}
 			if won != 1 {
@@ -72,7 +72,7 @@ func TestUpdate_SameResultIsFreshOnce(t *testing.T) {
 				return err
 			})
 			if err != nil {
-				t.Errorf("racer %d: got error %v, want none", i, err)
+				t.Errorf("caller %d: got error %v, want none", i, err)
 			}
 		})
 	}
@@ -84,6 +84,6 @@ func TestUpdate_SameResultIsFreshOnce(t *testing.T) {
 		}
 	}
 	if n != 1 {
-		t.Errorf("got fresh %d times, want once", n)
+		t.Errorf("got it new %d times, want once", n)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestSnapshot_BeforeTheEnd(t *testing.T) {
+func TestSnapshot_BeforeEnd(t *testing.T) {
 	tests := []struct {
 		name  string
 		state State
@@ -32,7 +32,7 @@ func TestSnapshot_BeforeTheEnd(t *testing.T) {
 	}
 }
 
-func TestSnapshot_IsTheResponseAfterTheEnd(t *testing.T) {
+func TestSnapshot_IsResponseAfterEnd(t *testing.T) {
 	r := inState(t, "completed")
 	if got := r.Snapshot(); got != r.Response {
 		t.Errorf("got %+v, want the stored response", got)
@@ -73,9 +73,9 @@ func TestReports_Status(t *testing.T) {
 		{"sent", nothing, contract.TaskRunning},
 		{"waiting", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, contract.TaskRunning},
 		{"done", did(Outcome{Result: result("x")}), contract.TaskSuccess},
-		{"half done", did(Outcome{Result: &contract.Result{Status: contract.ResultPartial}}), contract.TaskPartial},
-		{"failed, as the agent reports", did(Outcome{Result: &contract.Result{Status: contract.ResultFailure}}), contract.TaskFailure},
-		{"not done", did(failed(contract.TaskBadResult)), contract.TaskFailed},
+		{"partial", did(Outcome{Result: &contract.Result{Status: contract.ResultPartial}}), contract.TaskPartial},
+		{"failed, reported by the agent", did(Outcome{Result: &contract.Result{Status: contract.ResultFailure}}), contract.TaskFailure},
+		{"failed", did(failed(contract.TaskBadResult)), contract.TaskFailed},
 		{"outcome unknown", did(failed(contract.TaskOutcomeUnknown)), contract.TaskFailed},
 		{"cancelled", did(failed(contract.TaskWasCancelled)), contract.TaskCancelled},
 	}

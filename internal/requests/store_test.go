@@ -29,8 +29,8 @@ func openBucket(t testing.TB) *store.Bucket {
 // faultyTable is a table whose writes can be delayed or fail.
 type faultyTable struct {
 	recordTable
-	// before is called before a write; its error replaces the write. after is
-	// called after a successful write; its error replaces the confirmation.
+	// before is called before a write; its error replaces the write. after is called after a
+	// successful write; its error replaces the confirmation.
 	before, after func(op string) error
 }
 
@@ -55,7 +55,7 @@ func (f *faultyTable) Create(ctx context.Context, id string, r *Record) (uint64,
 func (f *faultyTable) Update(ctx context.Context, id string, change func(*Record) error) (store.Row[Record], error) {
 	var failed error
 	row, err := f.recordTable.Update(ctx, id, func(r *Record) error {
-		if failed != nil { // called again with the row as it is in the store
+		if failed != nil { // called again with the stored row
 			return failed
 		}
 		before, err := encodeRecord(id, r)
@@ -114,7 +114,7 @@ func TestStore_KeepsRecordsAndIndex(t *testing.T) {
 	ctx := t.Context()
 	var ids []string
 	for i := range 3 {
-		r := accepted(fmt.Sprintf("r-%d", 3-i)) // the order is that of creation, not of ids
+		r := newRecord(fmt.Sprintf("r-%d", 3-i)) // in the order of creation, not of ids
 		r.State = ""
 		must(t, b.Create(ctx, r))
 		ids = append(ids, r.ID)
@@ -125,8 +125,8 @@ func TestStore_KeepsRecordsAndIndex(t *testing.T) {
 
 	got, err := b.Get(ctx, "r-2")
 	must(t, err)
-	if diff := cmp.Diff(accepted("r-2"), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Record{}, "Version")); diff != "" {
-		t.Errorf("the record (-want +got):\n%s", diff)
+	if diff := cmp.Diff(newRecord("r-2"), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Record{}, "Version")); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
 	}
 
 	written, err := b.Update(ctx, "r-2", func(r *Record) error { return r.End("failed", answer("failed"), now) })
@@ -134,23 +134,23 @@ func TestStore_KeepsRecordsAndIndex(t *testing.T) {
 	got, err = b.Get(ctx, "r-2")
 	must(t, err)
 	if got.State != "failed" || written.State != "failed" {
-		t.Errorf("got %s, and %s was returned as written, want failed twice", got.State, written.State)
+		t.Errorf("got %s, and %s returned as written, want failed twice", got.State, written.State)
 	}
 	if diff := cmp.Diff(ids, open(t, b)); diff != "" {
-		t.Errorf("open after an end, before it is settled (-want +got):\n%s", diff)
+		t.Errorf("open after an end, before it was removed from the index (-want +got):\n%s", diff)
 	}
 	must(t, b.RemoveOpen(ctx, "r-2"))
 	must(t, b.RemoveOpen(ctx, "r-2"))
 	must(t, b.Delete(ctx, "r-1"))
 	must(t, b.Delete(ctx, "r-1"))
 	if diff := cmp.Diff([]string{"r-3"}, open(t, b)); diff != "" {
-		t.Errorf("open after one was settled and one deleted (-want +got):\n%s", diff)
+		t.Errorf("open after one was removed and one deleted (-want +got):\n%s", diff)
 	}
 	if _, err := b.Get(ctx, "r-1"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a record that was deleted: got error %v, want %v", err, store.ErrNotFound)
+		t.Errorf("deleted record: got error %v, want %v", err, store.ErrNotFound)
 	}
 	if _, err := b.Get(ctx, "r-2"); err != nil {
-		t.Errorf("a finished record: got error %v, want none", err)
+		t.Errorf("finished record: got error %v, want none", err)
 	}
 }
 
@@ -176,22 +176,22 @@ func TestCreate_RejectsExistingID(t *testing.T) {
 	bucket := openBucket(t)
 	b := NewStore(bucket, quota.Unlimited())
 	ctx := t.Context()
-	must(t, b.Create(ctx, accepted("r-1")))
-	if err := b.Create(ctx, accepted("r-1")); !errors.Is(err, store.ErrExists) {
-		t.Errorf("the same id again: got error %v, want %v", err, store.ErrExists)
+	must(t, b.Create(ctx, newRecord("r-1")))
+	if err := b.Create(ctx, newRecord("r-1")); !errors.Is(err, store.ErrExists) {
+		t.Errorf("same id again: got error %v, want %v", err, store.ErrExists)
 	}
 	over := inState(t, "completed")
 	must(t, b.Create(ctx, over))
 	if diff := cmp.Diff([]string{"r-1"}, open(t, b)); diff != "" {
 		t.Errorf("open, with one that had ended before it was written (-want +got):\n%s", diff)
 	}
-	if err := b.Create(ctx, accepted("no key")); err == nil {
-		t.Error("an id that is not a key: got no error, want one")
+	if err := b.Create(ctx, newRecord("no key")); err == nil {
+		t.Error("invalid id: got no error, want one")
 	}
 
 	down := withFaults(bucket, once("create", store.ErrUnavailable), nil)
-	if err := down.Create(ctx, accepted("r-3")); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("an unavailable store: got error %v, want %v", err, store.ErrUnavailable)
+	if err := down.Create(ctx, newRecord("r-3")); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("unavailable store: got error %v, want %v", err, store.ErrUnavailable)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestUpdate_RetriesAfterConflict(t *testing.T) {
 	bucket := openBucket(t)
 	other := NewStore(bucket, quota.Unlimited())
 	ctx := t.Context()
-	must(t, other.Create(ctx, accepted("r-1")))
+	must(t, other.Create(ctx, newRecord("r-1")))
 	meanwhile := func(string) error {
 		_, err := other.Update(ctx, "r-1", func(r *Record) error {
 			if r.Epoch < 3 {
@@ -217,24 +217,24 @@ func TestUpdate_RetriesAfterConflict(t *testing.T) {
 	})
 	must(t, err)
 	if diff := cmp.Diff([]int{0, 1, 2, 3}, saw); diff != "" || got.Epoch != 3 || got.State != "cancelled" {
-		t.Errorf("got %s in epoch %d after seeing the epochs (-want +got):\n%s", got.State, got.Epoch, diff)
+		t.Errorf("got %s in epoch %d after the epochs (-want +got):\n%s", got.State, got.Epoch, diff)
 	}
 }
 
 func TestUpdate_ReturnsStoredRecordWhenChangeFails(t *testing.T) {
 	b := NewStore(openBucket(t), quota.Unlimited())
 	ctx := t.Context()
-	must(t, b.Create(ctx, accepted("r-1")))
+	must(t, b.Create(ctx, newRecord("r-1")))
 	own := errors.New("no")
 	got, err := b.Update(ctx, "r-1", func(r *Record) error {
 		r.OnlyAgent = "half done"
 		return own
 	})
 	if !errors.Is(err, own) || got == nil || got.OnlyAgent != "" {
-		t.Errorf("got %+v and error %v, want the record as it was and %v", got, err, own)
+		t.Errorf("got %+v and error %v, want the stored record and %v", got, err, own)
 	}
 	if got, err = b.Get(ctx, "r-1"); err != nil || got.OnlyAgent != "" {
-		t.Errorf("in the store: got %+v and error %v, want the record as it was", got, err)
+		t.Errorf("in the store: got %+v and error %v, want the stored record", got, err)
 	}
 }
 
@@ -256,27 +256,27 @@ func TestUpdate_WritesNothingWithoutChange(t *testing.T) {
 		must(t, err)
 	}
 	if writes != 1 {
-		t.Errorf("got %d writes for a result that was delivered three times, want one", writes)
+		t.Errorf("got %d writes for a result delivered three times, want one", writes)
 	}
 }
 
-func TestUpdate_ReturnsErrorsOfTheStore(t *testing.T) {
+func TestUpdate_ReturnsStoreErrors(t *testing.T) {
 	b := withFaults(openBucket(t), once("update", store.ErrFull), nil)
 	ctx := t.Context()
-	must(t, b.Create(ctx, accepted("r-1")))
+	must(t, b.Create(ctx, newRecord("r-1")))
 	take := func(r *Record) error { return r.TakeOver(owner, now) }
 	if got, err := b.Update(ctx, "r-1", take); !errors.Is(err, store.ErrFull) || got != nil {
-		t.Errorf("a full store: got %+v and error %v, want nothing and %v", got, err, store.ErrFull)
+		t.Errorf("full store: got %+v and error %v, want none and %v", got, err, store.ErrFull)
 	}
 	if got, err := b.Update(ctx, "r-1", take); err != nil || got.Epoch != 1 {
-		t.Errorf("afterwards: got %+v and error %v, want epoch 1", got, err)
+		t.Errorf("next update: got %+v and error %v, want epoch 1", got, err)
 	}
 	_, err := b.Update(ctx, "r-1", func(r *Record) error {
 		r.Tasks = append(r.Tasks, Task{ID: "t1"})
 		return nil
 	})
 	if err == nil {
-		t.Error("an inconsistent record: got no error, want one")
+		t.Error("inconsistent record: got no error, want one")
 	}
 }
 
@@ -284,7 +284,7 @@ func TestGet_ReportsUnreadableRecords(t *testing.T) {
 	bucket := openBucket(t)
 	b := NewStore(bucket, quota.Unlimited())
 	ctx := t.Context()
-	data, err := encodeRecord("r-1", accepted("r-1"))
+	data, err := encodeRecord("r-1", newRecord("r-1"))
 	must(t, err)
 	for key, value := range map[string][]byte{"req.torn": data[:40], "req.other": data} {
 		_, err := bucket.Put(ctx, key, value)
@@ -292,16 +292,16 @@ func TestGet_ReportsUnreadableRecords(t *testing.T) {
 	}
 	for _, id := range []string{"torn", "other"} {
 		if r, err := b.Get(ctx, id); err == nil || errors.Is(err, store.ErrNotFound) {
-			t.Errorf("%s: got %+v and error %v, want an error that names the damage", id, r, err)
+			t.Errorf("%s: got %+v and error %v, want an error about the damage", id, r, err)
 		}
 	}
 }
 
-func TestAddOpen_RepairsTheIndex(t *testing.T) {
+func TestAddOpen_RepairsIndex(t *testing.T) {
 	bucket := openBucket(t)
 	b := NewStore(bucket, quota.Unlimited())
 	ctx := t.Context()
-	must(t, b.Create(ctx, accepted("r-1")))
+	must(t, b.Create(ctx, newRecord("r-1")))
 	must(t, bucket.Delete(ctx, "open.r-1")) // as after an interrupted Create
 	if got := open(t, b); len(got) != 0 {
 		t.Fatalf("open: got %v, want none", got)
@@ -314,9 +314,9 @@ func TestAddOpen_RepairsTheIndex(t *testing.T) {
 	}
 }
 
-func TestUpdate_EndsWithItsContext(t *testing.T) {
+func TestUpdate_EndsWithContext(t *testing.T) {
 	b := NewStore(openBucket(t), quota.Unlimited())
-	must(t, b.Create(t.Context(), accepted("r-1")))
+	must(t, b.Create(t.Context(), newRecord("r-1")))
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := b.Update(ctx, "r-1", func(r *Record) error { cancel(); return r.TakeOver(owner, now) })
 	if err == nil {
@@ -334,11 +334,10 @@ func TestHasCapacity_ComparesUsage(t *testing.T) {
 	}
 }
 
-// The owner completes the decision of a request that it has planned, while other
-// goroutines write the record.
-func TestUpdate_StoresTheDecisionAsItWasPlanned(t *testing.T) {
+// The owner completes the decision of a planned request, while other goroutines write the record.
+func TestUpdate_StoresPlannedDecision(t *testing.T) {
 	s := NewStore(openBucket(t), quota.Unlimited())
-	must(t, s.Create(t.Context(), accepted("r")))
+	must(t, s.Create(t.Context(), newRecord("r")))
 	planned := decision()
 	_, err := s.Update(t.Context(), "r", func(r *Record) error { return r.Plan(planned, parts(), nil) })
 	must(t, err)

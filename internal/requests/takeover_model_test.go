@@ -8,10 +8,9 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// TestRecord_TakeoverModel runs random schedules of several processes that share one
-// request: they crash, stall, are cut off from the store between a read and its write,
-// and judge each other. The membership is as good as it promises to be: it presumes only
-// processes dead that are dead or cut off.
+// TestRecord_TakeoverModel runs random schedules of several processes that share one request: they
+// crash, stall, are disconnected from the store between a read and its write, and judge each other.
+// The membership presumes only processes dead that are dead or disconnected.
 func TestRecord_TakeoverModel(t *testing.T) {
 	const schedules, steps = 10_000, 40
 	takeovers, ended := 0, 0
@@ -26,12 +25,12 @@ func TestRecord_TakeoverModel(t *testing.T) {
 		}
 	}
 	if takeovers < schedules/20 || ended < schedules/20 {
-		t.Errorf("the schedules had %d takeovers and %d ends, too few to prove anything", takeovers, ended)
+		t.Errorf("got %d takeovers and %d ends, want more", takeovers, ended)
 	}
 }
 
-// sharedProcess is one process. A stalled one does nothing; one that is cut off cannot
-// reach the store, but its agents.
+// sharedProcess is one process. A stalled one does nothing; a disconnected one cannot reach the
+// store, but its agents.
 type sharedProcess struct {
 	owner        string
 	dead, cutOff bool
@@ -43,7 +42,7 @@ type sharedProcess struct {
 	sent         map[string]bool
 }
 
-// pendingWrite is a change that was made to a record that was read before.
+// pendingWrite is a change of a record that was read before.
 type pendingWrite struct {
 	revision int
 	data     []byte
@@ -59,7 +58,7 @@ type takeoverWorld struct {
 	processes []*sharedProcess
 	started   int
 	executed  map[string]int // by task: how often its agent got it
-	partDone  map[int]int    // by part: how many agents executed it, if they are not idempotent
+	partDone  map[int]int    // by part: how many non-idempotent agents executed it
 	ends      int
 	takeovers int
 }
@@ -70,7 +69,7 @@ func newTakeoverWorld(t *testing.T, seed uint64) *takeoverWorld {
 		w.start()
 	}
 	first := w.processes[0]
-	rec := accepted("r-1")
+	rec := newRecord("r-1")
 	rec.Owner, first.owns = first.owner, true
 	w.store(rec)
 	return w
@@ -125,7 +124,7 @@ func (w *takeoverWorld) step() {
 	}
 }
 
-// judge updates what the process knows of another one.
+// judge updates the process's view of another one.
 func (w *takeoverWorld) judge(p *sharedProcess) {
 	other := w.processes[w.rng.IntN(len(w.processes))]
 	if other != p && !p.cutOff {
@@ -166,7 +165,7 @@ func (w *takeoverWorld) execute(task *Task) {
 	}
 }
 
-// decide reads the record and prepares the next change of it.
+// decide reads the record and prepares its next change.
 func (w *takeoverWorld) decide(p *sharedProcess) {
 	rec := w.record()
 	owner := rec.Owner

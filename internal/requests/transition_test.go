@@ -31,8 +31,8 @@ var events = []struct {
 	{eventDeliver, func(r *Record) error { _, err := r.Deliver("t1", "quality", result("x")); return err }},
 }
 
-// TestTransitions_FollowTheStateTable tries every event in every state.
-func TestTransitions_FollowTheStateTable(t *testing.T) {
+// TestTransitions_FollowStateTable tries every event in every state.
+func TestTransitions_FollowStateTable(t *testing.T) {
 	may := map[State][]event{
 		StateAccepted: {eventPlan, eventTakeOver, eventEnd},
 		StatePlanned:  {eventStart, eventTakeOver, eventEnd},
@@ -50,7 +50,7 @@ func TestTransitions_FollowTheStateTable(t *testing.T) {
 				case s.Terminal():
 					want = ErrEnded
 				case e.event == eventDeliver:
-					want = ErrUnknownTask // there is no task before the request runs
+					want = ErrUnknownTask // the request has no task before it runs
 				default:
 					want = ErrTransition
 				}
@@ -59,9 +59,9 @@ func TestTransitions_FollowTheStateTable(t *testing.T) {
 					t.Fatalf("got error %v, want %v", got, want)
 				}
 				if want != nil {
-					wantUnchanged(t, r, before)
+					checkUnchanged(t, r, before)
 				} else if encodedText(t, r) == before {
-					t.Error("the event did not change the record")
+					t.Error("got no change of the record by the event")
 				}
 			})
 		}
@@ -71,12 +71,12 @@ func TestTransitions_FollowTheStateTable(t *testing.T) {
 func TestState_Terminal(t *testing.T) {
 	for _, s := range terminals {
 		if !s.Terminal() {
-			t.Errorf("%s is not terminal, want it to be", s)
+			t.Errorf("%s: got not terminal, want terminal", s)
 		}
 	}
 	for _, s := range []State{"", StateAccepted, StatePlanned, StateRunning, "done"} {
 		if s.Terminal() {
-			t.Errorf("%q is terminal, want it not to be", s)
+			t.Errorf("%q: got terminal, want not terminal", s)
 		}
 	}
 }
@@ -107,10 +107,10 @@ func TestCheckOwner_RejectsOtherOwnerOrEpoch(t *testing.T) {
 		epoch       int
 		want        error
 	}{
-		{"the owner", "router-2", 1, nil},
-		{"the previous owner", owner, 0, ErrNotOwner},
-		{"the previous owner in this epoch", owner, 1, ErrNotOwner},
-		{"the owner with an old epoch", "router-2", 0, ErrNotOwner},
+		{"owner", "router-2", 1, nil},
+		{"previous owner", owner, 0, ErrNotOwner},
+		{"previous owner in this epoch", owner, 1, ErrNotOwner},
+		{"owner with an old epoch", "router-2", 0, ErrNotOwner},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestCheckOwner_RejectsOtherOwnerOrEpoch(t *testing.T) {
 				t.Errorf("Start: got %v, want %v", got, tt.want)
 			}
 			if tt.want != nil {
-				wantUnchanged(t, r, before)
+				checkUnchanged(t, r, before)
 			}
 		})
 	}
@@ -138,12 +138,12 @@ func TestSend_ChecksPartAndAgent(t *testing.T) {
 		task Task
 		want string // part of the error; "" = sent
 	}{
-		{"another part", nothing, Task{ID: "t2", AgentID: "costs", Part: 1}, ""},
+		{"other part", nothing, Task{ID: "t2", AgentID: "costs", Part: 1}, ""},
 		{"no id", nothing, Task{AgentID: "costs", Part: 1}, "no id"},
-		{"the same id", nothing, Task{ID: "t1", AgentID: "costs", Part: 1}, "sent before"},
-		{"no such part", nothing, Task{ID: "t2", AgentID: "costs", Part: 2}, "unknown part 2"},
+		{"same id", nothing, Task{ID: "t1", AgentID: "costs", Part: 1}, "sent before"},
+		{"unknown part", nothing, Task{ID: "t2", AgentID: "costs", Part: 2}, "unknown part 2"},
 		{"negative part", nothing, Task{ID: "t2", AgentID: "costs", Part: -1}, "unknown part -1"},
-		{"an agent that was not chosen", nothing, Task{ID: "t2", AgentID: "quality", Part: 1}, "not chosen"},
+		{"agent not chosen", nothing, Task{ID: "t2", AgentID: "quality", Part: 1}, "not chosen"},
 		{"while a task is sent", nothing, Task{ID: "t2", AgentID: "second"}, "is open at"},
 		{"while a task waits", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, Task{ID: "t2", AgentID: "second"}, "is open at"},
 		{"after a failure to reach it", did(failed(contract.TaskAgentUnavailable)), Task{ID: "t2", AgentID: "second"}, ""},
@@ -167,14 +167,14 @@ func TestSend_ChecksPartAndAgent(t *testing.T) {
 				must(t, err)
 				want := Task{ID: tt.task.ID, AgentID: tt.task.AgentID, Part: tt.task.Part, State: TaskSent, SentAt: now, Attempts: 1}
 				if diff := cmp.Diff(want, r.Tasks[len(r.Tasks)-1]); diff != "" {
-					t.Errorf("the task (-want +got):\n%s", diff)
+					t.Errorf("task (-want +got):\n%s", diff)
 				}
 				return
 			}
 			if !errors.Is(err, ErrTransition) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %v, want %v with %q", err, ErrTransition, tt.want)
 			}
-			wantUnchanged(t, r, before)
+			checkUnchanged(t, r, before)
 		})
 	}
 }
@@ -193,12 +193,12 @@ func TestResend_ChecksAttempt(t *testing.T) {
 		attempt int
 		want    error
 	}{
-		{"the next attempt", nothing, "t1", 2, nil},
-		{"a later one", nothing, "t1", 5, nil},
-		{"the same attempt", nothing, "t1", 1, ErrTransition},
-		{"an unknown task", nothing, "t9", 2, ErrUnknownTask},
-		{"a task that the agent accepted", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, "t1", 2, ErrTransition},
-		{"a task that has ended", did(failed(contract.TaskBadResult)), "t1", 2, ErrTransition},
+		{"next attempt", nothing, "t1", 2, nil},
+		{"later attempt", nothing, "t1", 5, nil},
+		{"same attempt", nothing, "t1", 1, ErrTransition},
+		{"unknown task", nothing, "t9", 2, ErrUnknownTask},
+		{"accepted task", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, "t1", 2, ErrTransition},
+		{"ended task", did(failed(contract.TaskBadResult)), "t1", 2, ErrTransition},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestResend_ChecksAttempt(t *testing.T) {
 				t.Fatalf("got error %v, want %v", err, tt.want)
 			}
 			if tt.want != nil {
-				wantUnchanged(t, r, before)
+				checkUnchanged(t, r, before)
 			} else if got := r.FindTask("t1").Attempts; got != tt.attempt {
 				t.Errorf("got %d attempts, want %d", got, tt.attempt)
 			}
@@ -226,7 +226,7 @@ func TestWait_ChecksState(t *testing.T) {
 			t.Errorf("Wait(%s): got error %v, want %v", task, err, want)
 		}
 	}
-	wantUnchanged(t, r, before)
+	checkUnchanged(t, r, before)
 }
 
 func TestPlan_RequiresDecision(t *testing.T) {
@@ -235,7 +235,7 @@ func TestPlan_RequiresDecision(t *testing.T) {
 	if err := r.Plan(nil, parts(), nil); !errors.Is(err, ErrTransition) {
 		t.Errorf("got error %v, want %v", err, ErrTransition)
 	}
-	wantUnchanged(t, r, before)
+	checkUnchanged(t, r, before)
 }
 
 func TestEnd_RequiresTerminalStatus(t *testing.T) {
@@ -244,11 +244,11 @@ func TestEnd_RequiresTerminalStatus(t *testing.T) {
 		status contract.Status
 		resp   *contract.Response
 	}{
-		{"no answer", contract.StatusFailed, nil},
+		{"no response", contract.StatusFailed, nil},
 		{"accepted", contract.StatusAccepted, answer(contract.StatusAccepted)},
 		{"running", contract.StatusRunning, answer(contract.StatusRunning)},
 		{"nothing", "", answer("")},
-		{"a state that is not terminal", "planned", answer("planned")},
+		{"state that is not terminal", "planned", answer("planned")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestEnd_RequiresTerminalStatus(t *testing.T) {
 			if err := r.End(tt.status, tt.resp, now); !errors.Is(err, ErrTransition) {
 				t.Errorf("got error %v, want %v", err, ErrTransition)
 			}
-			wantUnchanged(t, r, before)
+			checkUnchanged(t, r, before)
 		})
 	}
 }

@@ -71,8 +71,8 @@ var registry = &capabilities.Catalogue{
 	Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback(),
 }
 
-// demand is a request of a caller, written "tenant/subject".
-func demand(requestID, caller, prompt string) *tickets.Demand {
+// newDemand returns a request of a caller, written "tenant/subject".
+func newDemand(requestID, caller, prompt string) *tickets.Demand {
 	c := &contract.Caller{AllAgents: true}
 	for i, r := range caller {
 		if r == '/' {

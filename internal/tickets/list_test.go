@@ -30,7 +30,7 @@ func idsOf(page *contract.TicketPage) []string {
 func TestList_ReturnsPagesNewestFirst(t *testing.T) {
 	o := newServiceFixture(t)
 	for i, prompt := range topics(6) {
-		o.propose(t, demand(fmt.Sprint("r", i), []string{"acme/ana", "globex/bob", "/local"}[i%3], prompt))
+		o.propose(t, newDemand(fmt.Sprint("r", i), []string{"acme/ana", "globex/bob", "/local"}[i%3], prompt))
 	}
 	if _, err := o.Close(t.Context(), "id-004", "done"); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestList_ReturnsPagesNewestFirst(t *testing.T) {
 		{"all", tickets.ListQuery{AllTenants: true}, []string{"id-006", "id-005", "id-004", "id-003", "id-002", "id-001"}},
 		{"one tenant", tickets.ListQuery{Tenant: "acme"}, []string{"id-004", "id-001"}},
 		{"without a tenant", tickets.ListQuery{}, []string{"id-006", "id-003"}},
-		{"another tenant", tickets.ListQuery{Tenant: "nobody"}, []string{}},
+		{"other tenant", tickets.ListQuery{Tenant: "nobody"}, []string{}},
 		{"open", tickets.ListQuery{Tenant: "acme", Status: contract.TicketOpen}, []string{"id-001"}},
 		{"closed", tickets.ListQuery{AllTenants: true, Status: contract.TicketClosed}, []string{"id-004"}},
 	}
@@ -72,18 +72,17 @@ func TestList_ReturnsPagesNewestFirst(t *testing.T) {
 	}
 }
 
-// A ticket that is opened between two pages does not move the others; a deleted
-// one is left out.
+// A ticket that is opened between two pages does not move the others; a deleted one is omitted.
 func TestList_WhileTicketsChange(t *testing.T) {
 	o := newServiceFixture(t)
 	for i, prompt := range topics(4) {
-		o.propose(t, demand(fmt.Sprint("r", i), "acme/ana", prompt))
+		o.propose(t, newDemand(fmt.Sprint("r", i), "acme/ana", prompt))
 	}
 	first, err := o.List(t.Context(), tickets.ListQuery{Tenant: "acme", Limit: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.propose(t, demand("r9", "acme/ana", "measure the garden"))
+	o.propose(t, newDemand("r9", "acme/ana", "measure the garden"))
 	if err := o.bucket.Delete(t.Context(), tickets.Key("id-002")); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +91,7 @@ func TestList_WhileTicketsChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := append(idsOf(first), idsOf(second)...); !cmp.Equal(got, []string{"id-004", "id-003", "id-001"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want the remaining tickets", got)
 	}
 }
 
@@ -115,7 +114,7 @@ func TestList_RejectsInvalidQueries(t *testing.T) {
 
 func TestClose_ClosesTicketOnce(t *testing.T) {
 	o := newServiceFixture(t)
-	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	p := o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
 	got, err := o.Close(t.Context(), p.TicketID, " flight_agent is there now \n")
 	if err != nil || got.Status != contract.TicketClosed || got.ClosedAt == nil || got.Note != "flight_agent is there now" {
 		t.Errorf("got %+v (%v), want it closed with the note", got, err)
@@ -127,7 +126,7 @@ func TestClose_ClosesTicketOnce(t *testing.T) {
 	if diff := cmp.Diff(got, again); diff != "" {
 		t.Errorf("closed twice (-once +twice):\n%s", diff)
 	}
-	if p := o.propose(t, demand("r2", "acme/ana", "book a flight")); p.Joined {
+	if p := o.propose(t, newDemand("r2", "acme/ana", "book a flight")); p.Joined {
 		t.Errorf("got %+v, want a new ticket", p)
 	}
 	if _, err := o.Close(t.Context(), p.TicketID, strings.Repeat("x", 1001)); err == nil {
@@ -135,7 +134,7 @@ func TestClose_ClosesTicketOnce(t *testing.T) {
 	}
 }
 
-// An invalid id is not found, even if it were a valid key of the bucket.
+// An invalid id is not found, even if it is a valid key of the bucket.
 func TestGet_RejectsInvalidIDs(t *testing.T) {
 	o := newServiceFixture(t)
 	for _, id := range []string{"", "a.b", "*", ">", "a b", "../x", "é", strings.Repeat("x", 65), "id-404"} {
@@ -150,9 +149,9 @@ func TestGet_RejectsInvalidIDs(t *testing.T) {
 
 func TestEraseRequest_RemovesText(t *testing.T) {
 	o := newServiceFixture(t)
-	p := o.propose(t, demand("r1", "acme/ana", "book a flight to Wonderland"))
-	o.propose(t, demand("r2", "acme/bob", "book a flight for Monday"))
-	alone := o.propose(t, demand("r3", "acme/ana", "compose a lullaby"))
+	p := o.propose(t, newDemand("r1", "acme/ana", "book a flight to Wonderland"))
+	o.propose(t, newDemand("r2", "acme/bob", "book a flight for Monday"))
+	alone := o.propose(t, newDemand("r3", "acme/ana", "compose a lullaby"))
 
 	if err := o.EraseRequest(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
@@ -172,8 +171,8 @@ func TestEraseRequest_RemovesText(t *testing.T) {
 	if _, err := o.Get(t.Context(), alone.TicketID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("got %v, want %v", err, store.ErrNotFound)
 	}
-	// The text is also removed from a closed ticket, by a process that has not
-	// seen the request; of two requests only the count is left.
+	// The text is also removed from a closed ticket, by a process that has not seen the request; of
+	// two requests only the count remains.
 	if _, err := o.Close(t.Context(), p.TicketID, ""); err != nil {
 		t.Fatal(err)
 	}

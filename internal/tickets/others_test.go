@@ -14,17 +14,17 @@ import (
 	"github.com/caprouter/caprouter/internal/tickets"
 )
 
-// issued is a caller of an issuer, without a tenant.
-func issued(issuer string, scopes ...string) *contract.Caller {
+// callerOf returns a caller of an issuer, without a tenant.
+func callerOf(issuer string, scopes ...string) *contract.Caller {
 	return &contract.Caller{Subject: "eve", Issuer: issuer, Scopes: scopes, AllAgents: true}
 }
 
-// Requests of callers without a tenant share a ticket only if one issuer vouches
-// for both callers; a caller of another issuer cannot read it.
+// Requests of callers without a tenant share a ticket only if both callers have the same issuer; a
+// caller of another issuer cannot read it.
 func TestTickets_WithoutTenant(t *testing.T) {
 	o := newServiceFixture(t)
 	of := func(id, issuer string) *tickets.Demand {
-		d := demand(id, "/ana", "book a flight to rome")
+		d := newDemand(id, "/ana", "book a flight to rome")
 		d.Unmet.Caller.Issuer = issuer
 		return d
 	}
@@ -42,13 +42,13 @@ func TestTickets_WithoutTenant(t *testing.T) {
 		for issuer, want := range map[string]string{
 			"https://one.example": one.TicketID, "https://two.example": two.TicketID, "": local.TicketID, "https://three.example": "",
 		} {
-			c := issued(issuer, "tickets")
+			c := callerOf(issuer, "tickets")
 			page, err := o.Tickets(t.Context(), contract.TicketQuery{}, c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Join(idsOf(page), " "); got != want {
-				t.Errorf("%q lists %q, want %q", issuer, got, want)
+				t.Errorf("%q: got listed %q, want %q", issuer, got, want)
 			}
 			for _, id := range []string{one.TicketID, two.TicketID, local.TicketID} {
 				if _, err := o.Ticket(t.Context(), id, c); (err == nil) != (id == want) {
@@ -65,28 +65,28 @@ func TestTickets_WithoutTenant(t *testing.T) {
 // A ticket of a version without issuers has no issuer, and can still be read.
 func TestOpen_ReadsTicketsOfEarlierVersion(t *testing.T) {
 	o := newServiceFixture(t)
-	id := o.propose(t, demand("r1", "/ana", "book a flight to rome")).TicketID
+	id := o.propose(t, newDemand("r1", "/ana", "book a flight to rome")).TicketID
 	e, err := o.bucket.Get(t.Context(), "ticket."+id)
 	if err != nil || strings.Contains(string(e.Value), "issuer") {
 		t.Fatalf("got %s, %v, want a record without an issuer", e.Value, err)
 	}
 	o.reopen(t)
-	if _, err := o.Ticket(t.Context(), id, issued("", "tickets")); err != nil {
+	if _, err := o.Ticket(t.Context(), id, callerOf("", "tickets")); err != nil {
 		t.Errorf("got %v, want it", err)
 	}
 }
 
-// A caller without permission to read tickets receives its own request only,
-// neither the words of other callers nor their number.
+// A caller without permission to read tickets receives its own request only, neither the text of
+// other callers nor their number.
 func TestPropose_HidesRequestsOfOthers(t *testing.T) {
 	told := func(dry bool, scopes ...string) (string, *contract.Proposal) {
 		o := newServiceFixture(t)
 		for i, prompt := range []string{"book a flight to rome for miller", "book a flight to oslo for smith", "please book a flight to bern"} {
-			d := demand(fmt.Sprint("r", i), "acme/"+[]string{"bob", "carl", "dora"}[i], prompt)
+			d := newDemand(fmt.Sprint("r", i), "acme/"+[]string{"bob", "carl", "dora"}[i], prompt)
 			d.Locale, d.DataClasses = "it", []string{"iban"}
 			o.propose(t, d)
 		}
-		d := demand("mine", "acme/ana", "book a flight to paris")
+		d := newDemand("mine", "acme/ana", "book a flight to paris")
 		d.Unmet.Caller.Scopes, d.DryRun = scopes, dry
 		p := o.propose(t, d)
 		data, err := json.Marshal(p)
@@ -100,11 +100,11 @@ func TestPropose_HidesRequestsOfOthers(t *testing.T) {
 		text, p := told(dry, "route:submit")
 		for _, word := range others {
 			if strings.Contains(text, word) {
-				t.Errorf("dry run %t: got %q in the response, which the caller may not see: %s", dry, word, text)
+				t.Errorf("dry run %t: got %q of another caller in the response: %s", dry, word, text)
 			}
 		}
 		if !p.Joined || p.Count != 4 || !strings.Contains(p.SuggestedYAML, "paris") {
-			t.Errorf("dry run %t: got %+v, want the caller's own words, and the count", dry, p)
+			t.Errorf("dry run %t: got %+v, want the caller's own text, and the count", dry, p)
 		}
 		for _, scope := range []string{"tickets", "admin"} {
 			text, _ := told(dry, scope)
@@ -115,11 +115,10 @@ func TestPropose_HidesRequestsOfOthers(t *testing.T) {
 	}
 }
 
-// Agents that the caller may not see are left out of the proposal that it
-// receives, and stored in the ticket.
+// Agents that the caller may not see are omitted from its proposal, and stored in the ticket.
 func TestPropose_NamesVisibleAgentsOnly(t *testing.T) {
 	o := newServiceFixture(t)
-	d := demand("r1", "acme/ana", "book a flight to rome")
+	d := newDemand("r1", "acme/ana", "book a flight to rome")
 	d.Unmet.Decision.Classification.Intent = "open_vault"
 	d.Unmet.Reason = fallback.ReasonLowConfidence
 	seen := *d.Unmet

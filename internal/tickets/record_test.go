@@ -74,7 +74,7 @@ func TestAddRequest_HashesCallers(t *testing.T) {
 	}
 }
 
-// TestRecord_MatchesModel compares a ticket with a plain count of its requests.
+// TestRecord_MatchesModel compares a ticket with a list of its requests.
 func TestRecord_MatchesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecord("t", asked("", "", ""))
@@ -118,19 +118,19 @@ func checkRecord(t *rapid.T, r *ticketRecord, total, callers int, words map[stri
 	seen := map[string]bool{}
 	for i, e := range k.Examples {
 		if words[e.RequestID] != e.Prompt || seen[e.Prompt] {
-			t.Fatalf("example %+v is of an erased request, or a duplicate", e)
+			t.Fatalf("got example %+v of an erased request, or a duplicate", e)
 		}
 		if seen[e.Prompt] = true; i > 0 && e.At.After(k.Examples[i-1].At) {
 			t.Fatalf("got examples %v, want the newest first", k.Examples)
 		}
 	}
 	if r.TitleFrom != "" && words[r.TitleFrom] != k.Title {
-		t.Fatalf("the title %q is of the erased request %s", k.Title, r.TitleFrom)
+		t.Fatalf("got title %q of the erased request %s", k.Title, r.TitleFrom)
 	}
 }
 
-// FuzzDecode checks that no stored bytes panic, and that a decoded ticket can be
-// used, stored and decoded again.
+// FuzzDecode checks that no stored bytes panic, and that a decoded ticket can be used, stored and
+// decoded again.
 func FuzzDecode(f *testing.F) {
 	r := newRecord("t", asked("r1", "ana", "p"))
 	r.addRequest(asked("r1", "ana", "book a flight"), 1, noon)
@@ -176,7 +176,7 @@ func TestPromptExcerpt_IsBounded(t *testing.T) {
 func TestDeliveryQueue_ReturnsDueDeliveries(t *testing.T) {
 	q := newQueue(retryDelay)
 	if it, wait := q.nextDue(noon); it != nil || wait != idleWait {
-		t.Errorf("got %v, %s of an empty queue, want nothing for %s", it, wait, idleWait)
+		t.Errorf("empty queue: got %v, %s, want nothing for %s", it, wait, idleWait)
 	}
 	for i, id := range []string{"b", "a", "c"} {
 		q.add(delivery{notice: id, at: noon, due: noon.Add(time.Duration(i/2) * time.Minute)})
@@ -214,6 +214,6 @@ func TestRetryDelay_Grows(t *testing.T) {
 		t.Errorf("got %d attempts a day, want 8 to 20", tries)
 	}
 	if retryDelay(0) != retryDelay(1) || retryDelay(1000) != retryDelay(100) {
-		t.Error("got retryDelay unbounded at its ends, want it constant there")
+		t.Error("got retryDelay unbounded at its ends, want it constant")
 	}
 }

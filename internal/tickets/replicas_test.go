@@ -37,7 +37,7 @@ func (l *liveOwners) end(owner string) {
 	l.ended[owner] = true
 }
 
-// newReplicas opens services in one bucket of a server, as several processes do.
+// newReplicas opens services in one bucket of a server, like several processes.
 func newReplicas(t *testing.T, count int, change ...func(*tickets.Config)) ([]*serviceFixture, *liveOwners) {
 	t.Helper()
 	srv := teststore.Serve(t, t.TempDir(), -1)
@@ -92,8 +92,7 @@ func listed(t *testing.T, s *serviceFixture) map[string]int {
 	return list
 }
 
-// Similar requests that several replicas receive at the same time share one ticket, and
-// each is counted once.
+// Similar concurrent requests at several replicas share one ticket, and each is counted once.
 func TestReplicas_OpenOneTicket(t *testing.T) {
 	services, _ := newReplicas(t, 2)
 	const requests = 12
@@ -105,7 +104,7 @@ func TestReplicas_OpenOneTicket(t *testing.T) {
 	}
 	run.ForEach(t.Context(), 8, len(errs), func(ctx context.Context, i int) {
 		prompt := prompts[i/requests]
-		_, errs[i] = services[i%2].Propose(ctx, demand(fmt.Sprintf("r%d", i), "acme/ana", prompt))
+		_, errs[i] = services[i%2].Propose(ctx, newDemand(fmt.Sprintf("r%d", i), "acme/ana", prompt))
 	})
 	for _, err := range errs {
 		if err != nil {
@@ -132,23 +131,23 @@ func TestReplicas_FollowChanges(t *testing.T) {
 	i := 0
 	testkit.Eventually(t, "a ticket of the other replica is listed", func() bool {
 		i++
-		a.propose(t, demand(fmt.Sprint("r", i), fmt.Sprintf("tenant%d/ana", i), "book a flight to Lisbon"))
+		a.propose(t, newDemand(fmt.Sprint("r", i), fmt.Sprintf("tenant%d/ana", i), "book a flight to Lisbon"))
 		return len(listed(t, b)) > 0
 	})
-	p := a.propose(t, demand("r", "acme/ana", "book a flight to Lisbon"))
+	p := a.propose(t, newDemand("r", "acme/ana", "book a flight to Lisbon"))
 	testkit.Eventually(t, "the ticket is listed", func() bool { return listed(t, b)["acme: book a flight to Lisbon"] == 1 })
 	acme := quota.Owner{Tenant: "acme"}
 	if ledger.Usage()[acme] == 0 {
-		t.Error("the bytes of the other replica's ticket are not counted")
+		t.Error("got no count of the bytes of the other replica's ticket")
 	}
-	if joined := b.propose(t, demand("r2", "acme/bob", "book a flight to Porto")); joined.TicketID != p.TicketID {
-		t.Errorf("got ticket %s, want the request in that of the other replica, %s", joined.TicketID, p.TicketID)
+	if joined := b.propose(t, newDemand("r2", "acme/bob", "book a flight to Porto")); joined.TicketID != p.TicketID {
+		t.Errorf("got ticket %s, want that of the other replica, %s", joined.TicketID, p.TicketID)
 	}
 	if _, err := a.Close(t.Context(), p.TicketID, "done"); err != nil {
 		t.Fatal(err)
 	}
-	if next := b.propose(t, demand("r3", "acme/bob", "book a flight to Porto")); next.TicketID == p.TicketID {
-		t.Error("a request joined a ticket that another replica has closed")
+	if next := b.propose(t, newDemand("r3", "acme/bob", "book a flight to Porto")); next.TicketID == p.TicketID {
+		t.Error("got a request joined to a ticket that another replica has closed")
 	}
 	if err := a.EraseRequest(t.Context(), "r"); err != nil {
 		t.Fatal(err)
@@ -167,7 +166,7 @@ func TestReplicas_DeliverEachNoticeOnce(t *testing.T) {
 			return err == nil && len(pending) == 0
 		})
 	}
-	p := a.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon"))
+	p := a.propose(t, newDemand("r1", "acme/ana", "book a flight to Lisbon"))
 	b.reopen(t) // reads the pending notice
 	stopB := runService(t, b)
 	if _, err := b.Close(t.Context(), p.TicketID, "done"); err != nil {
@@ -176,14 +175,14 @@ func TestReplicas_DeliverEachNoticeOnce(t *testing.T) {
 	if got := testkit.Receive(t, in.messages); got.Type != "ticket.closed" {
 		t.Errorf("got %s, want the notice of the running replica", got.Type)
 	}
-	// The notice of a waits for it, or for its end.
+	// The notice of a is sent by a, or after its end.
 	stop := runService(t, a)
 	if got := testkit.Receive(t, in.messages); got.Type != "ticket.opened" {
 		t.Errorf("got %s, want the notice of the replica that was not running", got.Type)
 	}
 	delivered(p.TicketID)
 	stop()
-	p = a.propose(t, demand("r2", "acme/ana", "water the plants in the office"))
+	p = a.propose(t, newDemand("r2", "acme/ana", "water the plants in the office"))
 	live.end("owner-0")
 	stopB()
 	b.reopen(t)

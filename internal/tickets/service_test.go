@@ -18,28 +18,28 @@ import (
 	"github.com/caprouter/caprouter/internal/tickets"
 )
 
-// TestPropose_GroupsSimilarRequests follows one demand from its first request.
+// TestPropose_GroupsSimilarRequests follows one ticket from its first request.
 func TestPropose_GroupsSimilarRequests(t *testing.T) {
 	var told []bool
 	o := newServiceFixture(t, func(c *tickets.Config) { c.OnProposed = func(joined bool) { told = append(told, joined) } })
-	first := o.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon for [EMAIL_1]"))
+	first := o.propose(t, newDemand("r1", "acme/ana", "book a flight to Lisbon for [EMAIL_1]"))
 	if first.TicketID != "id-001" || first.Joined || first.Count != 1 || first.Similarity != 0 || first.Threshold != tickets.JoinThreshold {
 		t.Errorf("got %+v, want a new ticket", first)
 	}
-	second := demand("r2", "acme/bob", "please book me a flight for Monday")
+	second := newDemand("r2", "acme/bob", "please book me a flight for Monday")
 	second.Locale, second.DataClasses = "en", []string{"email"}
 	joined := o.propose(t, second)
 	if joined.TicketID != first.TicketID || !joined.Joined || joined.Count != 2 || joined.Similarity < tickets.JoinThreshold {
 		t.Errorf("got %+v, want it to join %s", joined, first.TicketID)
 	}
 	if !strings.Contains(joined.Detail, "ticket of 2 similar requests (similarity 0.") {
-		t.Errorf("got detail %q, want it to contain the similarity", joined.Detail)
+		t.Errorf("got detail %q, want the similarity in it", joined.Detail)
 	}
-	other := o.propose(t, demand("r3", "acme/ana", "translate the menu"))
+	other := o.propose(t, newDemand("r3", "acme/ana", "translate the menu"))
 	if other.TicketID == first.TicketID || other.Joined {
-		t.Errorf("got %+v, want a ticket of its own", other)
+		t.Errorf("got %+v, want a separate ticket", other)
 	}
-	elsewhere := o.propose(t, demand("r4", "globex/ana", "book a flight to Lisbon for [EMAIL_1]"))
+	elsewhere := o.propose(t, newDemand("r4", "globex/ana", "book a flight to Lisbon for [EMAIL_1]"))
 	if elsewhere.TicketID == first.TicketID || elsewhere.Similarity != 0 {
 		t.Errorf("got %+v, want a new ticket for another tenant", elsewhere)
 	}
@@ -71,8 +71,8 @@ func TestPropose_GroupsSimilarRequests(t *testing.T) {
 // The state of a service is rebuilt from the bucket.
 func TestOpen_RebuildsIndex(t *testing.T) {
 	o := newServiceFixture(t)
-	first := o.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon"))
-	closed := o.propose(t, demand("r2", "acme/ana", "translate the menu"))
+	first := o.propose(t, newDemand("r1", "acme/ana", "book a flight to Lisbon"))
+	closed := o.propose(t, newDemand("r2", "acme/ana", "translate the menu"))
 	if _, err := o.Close(t.Context(), closed.TicketID, "built"); err != nil {
 		t.Fatal(err)
 	}
@@ -80,37 +80,37 @@ func TestOpen_RebuildsIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := o.propose(t, func() *tickets.Demand {
-		d := demand("", "acme/bob", "book two flights")
+		d := newDemand("", "acme/bob", "book two flights")
 		d.DryRun = true
 		return d
 	}())
 	o.reopen(t)
-	after := o.propose(t, demand("r3", "acme/bob", "book two flights"))
+	after := o.propose(t, newDemand("r3", "acme/bob", "book two flights"))
 	if after.TicketID != first.TicketID || after.Similarity != before.Similarity {
 		t.Errorf("got %s with %v, want %s with %v", after.TicketID, after.Similarity, first.TicketID, before.Similarity)
 	}
-	if again := o.propose(t, demand("r4", "acme/bob", "translate the menu")); again.Joined {
-		t.Errorf("got %+v, want nothing to join a closed ticket", again)
+	if again := o.propose(t, newDemand("r4", "acme/bob", "translate the menu")); again.Joined {
+		t.Errorf("got %+v, want no request to join a closed ticket", again)
 	}
 	page, err := o.List(t.Context(), tickets.ListQuery{AllTenants: true})
 	if err != nil || len(page.Tickets) != 3 {
-		t.Errorf("got %d tickets (%v), want the 3 that can be read", len(page.Tickets), err)
+		t.Errorf("got %d tickets (%v), want the 3 readable ones", len(page.Tickets), err)
 	}
 }
 
 func TestPropose_DryRunStoresNothing(t *testing.T) {
 	o := newServiceFixture(t)
 	dry := func(prompt string) *contract.Proposal {
-		d := demand("r9", "acme/ana", prompt)
+		d := newDemand("r9", "acme/ana", prompt)
 		d.DryRun = true
 		return o.propose(t, d)
 	}
 	if p := dry("book a flight"); p.TicketID != "" || p.Joined || p.Count != 1 || !strings.Contains(p.Detail, "would open") {
 		t.Errorf("got %+v, want a new ticket that is not stored", p)
 	}
-	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	first := o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
 	if p := dry("book a flight to Rome"); p.TicketID != "" || !p.Joined || p.Count != 2 || !strings.Contains(p.Detail, "would join") {
-		t.Errorf("got %+v, want a detail that contains would join", p)
+		t.Errorf("got %+v, want a detail with would join", p)
 	}
 	if got := o.get(t, first.TicketID); got.Count != 1 {
 		t.Errorf("got a count of %d after dry runs, want 1", got.Count)
@@ -119,7 +119,7 @@ func TestPropose_DryRunStoresNothing(t *testing.T) {
 
 // Without tickets, the proposal contains only a suggestion.
 func TestPreview_PromisesNothingWithoutTickets(t *testing.T) {
-	p := tickets.Preview(demand("r1", "acme/ana", "book a flight"))
+	p := tickets.Preview(newDemand("r1", "acme/ana", "book a flight"))
 	if p.TicketID != "" || p.Count != 1 || p.SuggestedYAML == "" || strings.Contains(p.Detail, "would") || !strings.Contains(p.Detail, "not on record") {
 		t.Errorf("got %+v without tickets, want a suggestion only", p)
 	}
@@ -129,7 +129,7 @@ func TestPreview_PromisesNothingWithoutTickets(t *testing.T) {
 func TestPropose_WithoutSignificantWord(t *testing.T) {
 	o := newServiceFixture(t, func(c *tickets.Config) { c.OnProposed = func(bool) { t.Error("it was counted") } })
 	for i, prompt := range []string{"😀", "?!", "***", "[EMAIL_1]", "could you please", "帮我", "\u200b"} {
-		d := demand(fmt.Sprint("r", i), "acme/ana", prompt)
+		d := newDemand(fmt.Sprint("r", i), "acme/ana", prompt)
 		d.DryRun = i%2 == 1
 		if p := o.propose(t, d); p.TicketID != "" || p.Joined || p.SuggestedYAML == "" || !strings.Contains(p.Detail, "not on record: no word") {
 			t.Errorf("%q: got %+v, want a proposal without a ticket", prompt, p)
@@ -150,7 +150,7 @@ func TestPropose_SeparatesDemands(t *testing.T) {
 		"delete my bank account", "create a bank account", "close my bank account",
 		"translate the contract", "review the contract", "sign the contract",
 	} {
-		p := o.propose(t, demand(fmt.Sprint("r", i), "acme/ana", prompt))
+		p := o.propose(t, newDemand(fmt.Sprint("r", i), "acme/ana", prompt))
 		if before := seen[p.TicketID]; before != "" {
 			t.Errorf("got %q in the ticket of %q, want its own", prompt, before)
 		}
@@ -161,8 +161,8 @@ func TestPropose_SeparatesDemands(t *testing.T) {
 // A request that is proposed again, for example after a crash, counts once.
 func TestPropose_CountsRequestOnce(t *testing.T) {
 	o := newServiceFixture(t)
-	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
-	if again := o.propose(t, demand("r1", "acme/ana", "book a flight")); again.TicketID != first.TicketID || again.Count != 1 || again.Joined {
+	first := o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
+	if again := o.propose(t, newDemand("r1", "acme/ana", "book a flight")); again.TicketID != first.TicketID || again.Count != 1 || again.Joined {
 		t.Errorf("got %+v, want the first ticket, unchanged", again)
 	}
 }
@@ -174,7 +174,7 @@ func TestPropose_ConcurrentRequestsShareTicket(t *testing.T) {
 	var racing sync.WaitGroup
 	for i := range racers {
 		racing.Go(func() {
-			d := demand(fmt.Sprint("r", i), fmt.Sprintf("acme/user%d", i), fmt.Sprintf("book a flight to city%c", 'a'+i%26))
+			d := newDemand(fmt.Sprint("r", i), fmt.Sprintf("acme/user%d", i), fmt.Sprintf("book a flight to city%c", 'a'+i%26))
 			if _, err := o.Propose(context.WithoutCancel(t.Context()), d); err != nil {
 				t.Error(err)
 			}
@@ -195,7 +195,7 @@ func TestPropose_ConcurrentRequestsShareTicket(t *testing.T) {
 func TestPropose_TwoServicesLoseNoCount(t *testing.T) {
 	const each = 30
 	o := newServiceFixture(t)
-	first := o.propose(t, demand("r", "acme/ana", "book a flight"))
+	first := o.propose(t, newDemand("r", "acme/ana", "book a flight"))
 	second, err := tickets.Open(t.Context(), o.cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestPropose_TwoServicesLoseNoCount(t *testing.T) {
 	for name, service := range map[string]*tickets.Service{"a": o.Service, "b": second} {
 		racing.Go(func() {
 			for i := range each {
-				if _, err := service.Propose(context.WithoutCancel(t.Context()), demand(fmt.Sprint(name, i), "acme/ana", "book a flight")); err != nil {
+				if _, err := service.Propose(context.WithoutCancel(t.Context()), newDemand(fmt.Sprint(name, i), "acme/ana", "book a flight")); err != nil {
 					t.Error(err)
 				}
 			}
@@ -219,32 +219,32 @@ func TestPropose_TwoServicesLoseNoCount(t *testing.T) {
 func TestPropose_WhenTooManyAreOpen(t *testing.T) {
 	o := newServiceFixture(t)
 	o.SetMaxOpen(2)
-	gone := o.propose(t, demand("r1", "acme/ana", "book a flight"))
-	kept := o.propose(t, demand("r2", "acme/ana", "translate the menu"))
-	p := o.propose(t, demand("r3", "acme/ana", "water the plants"))
+	gone := o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
+	kept := o.propose(t, newDemand("r2", "acme/ana", "translate the menu"))
+	p := o.propose(t, newDemand("r3", "acme/ana", "water the plants"))
 	if p.TicketID != "" || p.SuggestedYAML == "" || !strings.Contains(p.Detail, "not on record") {
 		t.Errorf("got %+v, want a proposal without a ticket", p)
 	}
-	if p := o.propose(t, demand("r4", "acme/ana", "translate the menu")); p.TicketID != kept.TicketID {
+	if p := o.propose(t, newDemand("r4", "acme/ana", "translate the menu")); p.TicketID != kept.TicketID {
 		t.Errorf("got %+v, want requests to join as before", p)
 	}
 	// Simulate that the bucket has dropped the ticket because of its age.
 	if err := o.bucket.Delete(t.Context(), tickets.Key(gone.TicketID)); err != nil {
 		t.Fatal(err)
 	}
-	if p := o.propose(t, demand("r5", "acme/ana", "water the plants")); p.TicketID == "" {
+	if p := o.propose(t, newDemand("r5", "acme/ana", "water the plants")); p.TicketID == "" {
 		t.Errorf("got %+v, want a new ticket, because another one was deleted", p)
 	}
 }
 
-// The service notices a ticket that is gone or was closed by another process.
-func TestPropose_WhenNearestTicketIsGone(t *testing.T) {
+// The service detects a ticket that was deleted or closed by another process.
+func TestPropose_WhenNearestTicketIsDeleted(t *testing.T) {
 	o := newServiceFixture(t)
-	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	first := o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
 	if err := o.bucket.Delete(t.Context(), tickets.Key(first.TicketID)); err != nil {
 		t.Fatal(err)
 	}
-	second := o.propose(t, demand("r2", "acme/ana", "book a flight"))
+	second := o.propose(t, newDemand("r2", "acme/ana", "book a flight"))
 	if second.Joined || second.TicketID == first.TicketID {
 		t.Errorf("got %+v, want a new ticket", second)
 	}
@@ -255,16 +255,16 @@ func TestPropose_WhenNearestTicketIsGone(t *testing.T) {
 	if _, err := other.Close(t.Context(), second.TicketID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if third := o.propose(t, demand("r3", "acme/ana", "book a flight")); third.Joined {
+	if third := o.propose(t, newDemand("r3", "acme/ana", "book a flight")); third.Joined {
 		t.Errorf("got %+v, want a new ticket", third)
 	}
 }
 
-func TestPropose_ReturnsErrorsOfTheStore(t *testing.T) {
+func TestPropose_ReturnsStoreErrors(t *testing.T) {
 	o := newServiceFixture(t)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := o.Propose(ended, demand("r1", "acme/ana", "book a flight")); !errors.Is(err, context.Canceled) {
+	if _, err := o.Propose(ended, newDemand("r1", "acme/ana", "book a flight")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 	for name, cfg := range map[string]tickets.Config{
@@ -272,7 +272,7 @@ func TestPropose_ReturnsErrorsOfTheStore(t *testing.T) {
 		"no ids":    {Bucket: o.bucket},
 	} {
 		if _, err := tickets.Open(t.Context(), cfg); err == nil {
-			t.Errorf("%s: got no error", name)
+			t.Errorf("%s: got no error, want one", name)
 		}
 	}
 	if _, err := o.Get(t.Context(), "id-404"); !errors.Is(err, store.ErrNotFound) {
@@ -285,7 +285,7 @@ func TestAddRequest_BoundsTicket(t *testing.T) {
 	o := newServiceFixture(t)
 	var id string
 	for i := range 130 {
-		d := demand(fmt.Sprint("r", i), fmt.Sprint("acme/u", i), fmt.Sprintf("book a flight number %d %s", i, strings.Repeat("é", 600)))
+		d := newDemand(fmt.Sprint("r", i), fmt.Sprint("acme/u", i), fmt.Sprintf("book a flight number %d %s", i, strings.Repeat("é", 600)))
 		d.Locale = fmt.Sprintf("x%d", i)
 		id = o.propose(t, d).TicketID
 	}

@@ -18,12 +18,12 @@ func reader(tenant string, scopes ...string) *contract.Caller {
 	return &contract.Caller{Subject: "eve", Tenant: tenant, Scopes: scopes}
 }
 
-// A caller sees the tickets of its tenant, or all tickets if it may see all; a
-// ticket of another tenant looks like a missing one in every call.
+// A caller sees the tickets of its tenant, or all tickets if it may see all; a ticket of another
+// tenant looks like a missing one in every call.
 func TestPropose_SeparatesTenants(t *testing.T) {
 	o := newServiceFixture(t)
 	for i, prompt := range topics(4) {
-		o.propose(t, demand(fmt.Sprint("r", i), []string{"acme/ana", "globex/bob"}[i%2], prompt))
+		o.propose(t, newDemand(fmt.Sprint("r", i), []string{"acme/ana", "globex/bob"}[i%2], prompt))
 	}
 	admin := reader("", "admin")
 	for _, tt := range []struct {
@@ -34,7 +34,7 @@ func TestPropose_SeparatesTenants(t *testing.T) {
 		{"one tenant", reader("acme"), []string{"id-003", "id-001"}},
 		{"another", reader("globex"), []string{"id-004", "id-002"}},
 		{"without a tenant", reader(""), []string{}},
-		{"every agent is not every tenant", &contract.Caller{Tenant: "west", AllAgents: true}, []string{}},
+		{"every agent, no tenant", &contract.Caller{Tenant: "west", AllAgents: true}, []string{}},
 		{"all tenants", admin, []string{"id-004", "id-003", "id-002", "id-001"}},
 	} {
 		page, err := o.Tickets(t.Context(), contract.TicketQuery{}, tt.caller)
@@ -54,15 +54,15 @@ func TestPropose_SeparatesTenants(t *testing.T) {
 		}
 	}
 	if got := o.get(t, "id-002"); got.Status != contract.TicketOpen {
-		t.Errorf("another tenant's ticket was closed: %+v", got)
+		t.Errorf("got another tenant's ticket closed: %+v", got)
 	}
 	if got, err := o.CloseTicket(t.Context(), "id-002", "done", admin); err != nil || got.Status != contract.TicketClosed || got.Note != "done" {
 		t.Errorf("all tenants: got %+v, %v, want it closed", got, err)
 	}
 }
 
-// A ticket has requests of callers that may use different agents: a reader gets no
-// information about agents that it may not use.
+// A ticket has requests of callers that may use different agents: a reader gets no information
+// about agents that it may not use.
 func TestTickets_HideAgentsOfOthers(t *testing.T) {
 	seen := &capabilities.Catalogue{
 		Agents: []*contract.RegistryEntry{
@@ -72,7 +72,7 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 		Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback(),
 	}
 	proposed := func(o *serviceFixture) string {
-		d := demand("r1", "acme/ana", "book a flight")
+		d := newDemand("r1", "acme/ana", "book a flight")
 		d.Unmet.Catalogue = seen
 		d.Unmet.Decision = &contract.Decision{
 			Classification: contract.Classification{Intent: "xx_intent", Domains: []string{"xx_domain", "open_domain"}},
@@ -109,24 +109,23 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 		}
 		text, err := json.Marshal([]any{page, one, closed})
 		if err != nil || strings.Contains(string(text), "xx") {
-			t.Errorf("%s: %v, got a word of an agent that the reader may not use: %s", name, err, text)
+			t.Errorf("%s: %v, got a word of a hidden agent: %s", name, err, text)
 		}
 		if one.Intents[contract.Unknown] != 1 || one.Domains[contract.Unknown] != 1 || !strings.Contains(one.SuggestedYAML, "book_flight") {
-			t.Errorf("%s: got %+v, want the counts under unknown, and a suggestion of the requests' words", name, one)
+			t.Errorf("%s: got %+v, want the counts under unknown, and a suggestion from the requests' words", name, one)
 		}
 	}
 	if got, err := o.Ticket(t.Context(), id, reader("acme", "agent:open_agent")); err != nil || len(got.Nearest) != 1 || got.Domains["open_domain"] != 1 {
 		t.Errorf("got %+v, %v, want the agents that the reader may use", got, err)
 	}
 
-	// A new process has no registry before the first request, so it shows no
-	// agent.
+	// A new process has no registry before the first request, so it shows no agent.
 	o = newServiceFixture(t)
 	id = proposed(o)
 	o.reopen(t)
 	got, err := o.Ticket(t.Context(), id, reader("acme", "agent:open_agent"))
 	if err != nil || got.Intents[contract.Unknown] != 1 || got.Domains[contract.Unknown] != 1 || len(got.Domains) != 1 || len(got.Nearest) != 0 {
-		t.Errorf("without a registry: got %+v, %v, want no name at all", got, err)
+		t.Errorf("without a registry: got %+v, %v, want no names", got, err)
 	}
 }
 
@@ -135,7 +134,7 @@ func TestPropose_SeparatesIssuers(t *testing.T) {
 	o := newServiceFixture(t)
 	var id string
 	for i, issuer := range []string{"", "https://a.example", "https://b.example", "https://a.example"} {
-		d := demand(fmt.Sprint("r", i), "acme/ana", "book a flight")
+		d := newDemand(fmt.Sprint("r", i), "acme/ana", "book a flight")
 		d.Unmet.Caller.Issuer = issuer
 		id = o.propose(t, d).TicketID
 	}

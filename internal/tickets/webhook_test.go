@@ -35,8 +35,8 @@ type webhookMessage struct {
 	signed          bool
 }
 
-// webhookServer is a webhook server. It answers with the statuses in turn, and repeats the
-// last one.
+// webhookServer is a webhook server. It answers with the statuses in turn, and repeats the last
+// one.
 type webhookServer struct {
 	*httptest.Server
 	messages chan webhookMessage
@@ -81,7 +81,7 @@ func newWebhookServer(t *testing.T, statuses ...int) *webhookServer {
 	return in
 }
 
-// verified checks the signature as the specification describes it.
+// verified checks the signature as specified.
 func verified(r *http.Request, body []byte) bool {
 	id, at := r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp")
 	if _, err := strconv.ParseInt(at, 10, 64); err != nil || id == "" || r.Header.Get("Content-Type") != "application/json" {
@@ -102,8 +102,7 @@ func (in *webhookServer) next(t *testing.T) webhookMessage {
 	return l
 }
 
-// newWebhookFixture returns a service that sends to the URL, and the outcomes of its
-// deliveries.
+// newWebhookFixture returns a service that sends to the URL, and the outcomes of its deliveries.
 func newWebhookFixture(t *testing.T, url string) (*serviceFixture, chan string) {
 	t.Helper()
 	outcomes := make(chan string, 100)
@@ -149,7 +148,7 @@ func TestWebhook_ReceivesNotices(t *testing.T) {
 	defer stop()
 	var id string
 	for i := range 10 {
-		id = o.propose(t, demand(fmt.Sprint("r", i), "acme/ana", "book a flight")).TicketID
+		id = o.propose(t, newDemand(fmt.Sprint("r", i), "acme/ana", "book a flight")).TicketID
 	}
 	if _, err := o.Close(t.Context(), id, "built"); err != nil {
 		t.Fatal(err)
@@ -179,7 +178,7 @@ func TestWebhook_RetriesDelivery(t *testing.T) {
 	o, outcomes := newWebhookFixture(t, in.URL)
 	stop := o.runService(t)
 	defer stop()
-	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	p := o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
 	first := in.next(t)
 	for range 3 {
 		if again := in.next(t); again.ID != first.ID {
@@ -194,9 +193,8 @@ func TestWebhook_RetriesDelivery(t *testing.T) {
 	o.waitDelivered(t, p.TicketID)
 }
 
-// A message is sent to the configured address only, neither to a redirect nor to a
-// proxy of the environment. 0.0.0.0 reaches this machine, and net/http does not
-// exempt it from the proxy.
+// A message is sent to the configured address only, neither to a redirect nor to a proxy of the
+// environment. 0.0.0.0 is a loopback address, and net/http does not exempt it from the proxy.
 func TestWebhook_FollowsNoRedirect(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -207,7 +205,7 @@ func TestWebhook_FollowsNoRedirect(t *testing.T) {
 	at := strings.Replace(server.URL, "127.0.0.1", "0.0.0.0", 1)
 	proxy, err := http.ProxyFromEnvironment(httptest.NewRequest(http.MethodPost, at, http.NoBody))
 	if err != nil || proxy == nil {
-		t.Fatalf("the environment's proxy is %v (%v), want one", proxy, err)
+		t.Fatalf("environment's proxy: got %v (%v), want one", proxy, err)
 	}
 	var log bytes.Buffer
 	outcomes := make(chan string, 100)
@@ -223,26 +221,26 @@ func TestWebhook_FollowsNoRedirect(t *testing.T) {
 		}
 	})
 	stop := o.runService(t)
-	o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
 	if got := testkit.Receive(t, outcomes); got != tickets.DeliveredFailed {
 		t.Errorf("got outcome %s, want %s", got, tickets.DeliveredFailed)
 	}
 	stop()
 	if !strings.Contains(log.String(), "307") {
-		t.Errorf("log = %s\nwant the status of the redirect", log.String())
+		t.Errorf("got log %s\nwant the status of the redirect", log.String())
 	}
 	if n := trap.Caught(t); n != 0 {
-		t.Errorf("%d redirects were followed, want none", n)
+		t.Errorf("got %d redirects followed, want none", n)
 	}
 }
 
-// A delivery that one process could not complete is completed by the next one,
-// with the original text.
+// A delivery that one process could not complete is completed by the next one, with the original
+// text.
 func TestWebhook_DeliversAfterRestart(t *testing.T) {
 	in := newWebhookServer(t, http.StatusOK)
 	o, _ := newWebhookFixture(t, in.URL)
-	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
-	o.propose(t, demand("r2", "acme/ana", "book two flights"))
+	p := o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
+	o.propose(t, newDemand("r2", "acme/ana", "book two flights"))
 	if err := o.EraseRequest(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
 	}
@@ -250,12 +248,12 @@ func TestWebhook_DeliversAfterRestart(t *testing.T) {
 	stop := o.runService(t)
 	defer stop()
 	if l := in.next(t); l.Type != "ticket.opened" || l.Title != "book two flights" {
-		t.Errorf("got %+v, want ticket.opened without what was erased", l)
+		t.Errorf("got %+v, want ticket.opened without the erased text", l)
 	}
 	o.waitDelivered(t, p.TicketID)
 }
 
-// After a 410, this process sends nothing more, and no delivery is lost.
+// After a 410, this process sends no further message, and no delivery is lost.
 func TestWebhook_StopsAfter410(t *testing.T) {
 	in := newWebhookServer(t, http.StatusGone)
 	o, outcomes := newWebhookFixture(t, in.URL)
@@ -263,12 +261,12 @@ func TestWebhook_StopsAfter410(t *testing.T) {
 	o.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	o.reopen(t)
 	stop := o.runService(t)
-	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	p := o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
 	in.next(t)
 	if got := testkit.Receive(t, outcomes); got != tickets.DeliveredGone {
 		t.Errorf("got outcome %s, want %s", got, tickets.DeliveredGone)
 	}
-	o.propose(t, demand("r2", "acme/ana", "water the plants"))
+	o.propose(t, newDemand("r2", "acme/ana", "water the plants"))
 	stop()
 	if want := "no notices until the next start"; strings.Count(log.String(), want) != 1 {
 		t.Errorf("got log %s, want %q once", &log, want)
@@ -285,13 +283,13 @@ func TestWebhook_StopsAfter410(t *testing.T) {
 func TestWebhook_SkipsDeletedTicket(t *testing.T) {
 	in := newWebhookServer(t, http.StatusOK)
 	o, _ := newWebhookFixture(t, in.URL)
-	o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
 	if err := o.EraseRequest(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
 	}
 	stop := o.runService(t)
 	defer stop()
-	o.propose(t, demand("r2", "acme/ana", "water the plants"))
+	o.propose(t, newDemand("r2", "acme/ana", "water the plants"))
 	if l := in.next(t); l.Title != "water the plants" {
 		t.Errorf("got %+v, want the message of the other ticket", l)
 	}
@@ -300,7 +298,7 @@ func TestWebhook_SkipsDeletedTicket(t *testing.T) {
 func TestRun_WithoutWebhook(t *testing.T) {
 	o := newServiceFixture(t)
 	stop := o.runService(t)
-	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	p := o.propose(t, newDemand("r1", "acme/ana", "book a flight"))
 	stop()
 	if left, err := tickets.Pending(t.Context(), o.bucket, p.TicketID); err != nil || len(left) != 0 {
 		t.Errorf("got %v (%v), want no pending delivery", left, err)
@@ -325,7 +323,7 @@ func TestWebhook_RejectsInvalidConfig(t *testing.T) {
 		{name: "no secret", url: "https://hooks.example", want: "has 0 bytes"},
 		{name: "short", url: "https://hooks.example", secret: "short", want: "has 5 bytes"},
 		{name: "short base64", url: "https://hooks.example", secret: "whsec_c2hvcnQ=", want: "has 5 bytes"},
-		{name: "no base64", url: "https://hooks.example", secret: "whsec_!!", want: "not base64"},
+		{name: "not base64", url: "https://hooks.example", secret: "whsec_!!", want: "not base64"},
 	}
 	bucket := newBucket(t)
 	for _, tt := range tests {
@@ -340,7 +338,7 @@ func TestWebhook_RejectsInvalidConfig(t *testing.T) {
 			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 				t.Errorf("got error %v, want one with %q", err, tt.want)
 			case err != nil && tt.secret != "" && strings.Contains(err.Error(), tt.secret):
-				t.Errorf("got error %v with the secret, want it without", err)
+				t.Errorf("got the secret in error %v", err)
 			}
 		})
 	}
