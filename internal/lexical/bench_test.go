@@ -26,7 +26,7 @@ var benchCorpora = []struct {
 	}},
 }
 
-// maxShortIntents is the number of intents up to which a corpus is trained with -short.
+// maxShortIntents is the maximum number of intents of a corpus that is trained with -short.
 const maxShortIntents = 1_000
 
 func BenchmarkClassify(b *testing.B) {
@@ -87,8 +87,7 @@ func eachPiece(text string, do func(string)) {
 	}
 }
 
-// benchTexts are a request with words of the corpus, one without any, and one
-// of the maximum size.
+// benchTexts are a request with words of the corpus, one without, and one of the maximum size.
 func benchTexts(c lexical.Corpus) map[string]string {
 	own := "review this python code"
 	if e := c.Intents[len(c.Intents)/2].Examples; len(e) > 0 {

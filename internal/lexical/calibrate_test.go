@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFitIsotonic checks that the curve rises, stays within bounds and follows
-// the points.
+// TestFitIsotonic checks that the curve rises, stays within bounds and follows the points.
 func TestFitIsotonic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 400).Draw(t, "points")
@@ -33,9 +32,9 @@ func TestFitIsotonic(t *testing.T) {
 	})
 }
 
-// TestFitIsotonic_FollowsTheTrueShare checks that the curve approximates the
-// probability that many points were drawn from.
-func TestFitIsotonic_FollowsTheTrueShare(t *testing.T) {
+// TestFitIsotonic_ApproximatesProbability checks that the curve approximates the probability from
+// which many points were drawn.
+func TestFitIsotonic_ApproximatesProbability(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	truth := func(odds float64) float64 { return 0.1 + 0.85*sigmoid(2*odds-1) }
 	points := make([]labelledOdds, 20_000)
@@ -46,7 +45,7 @@ func TestFitIsotonic_FollowsTheTrueShare(t *testing.T) {
 	c := confidenceCalibration{knots: fitIsotonic(points, plattCurve{stretch: 1}, corpusSize{examples: math.Log1p(100)})}
 	for odds := -3.0; odds <= 3; odds += 0.5 {
 		if got, want := c.interpolate(odds), truth(odds); math.Abs(got-want) > 0.05 {
-			t.Errorf("at %v: got %v, want %v or nearly", odds, got, want)
+			t.Errorf("at %v: got %v, want about %v", odds, got, want)
 		}
 	}
 }
@@ -71,7 +70,7 @@ func TestLogistic(t *testing.T) {
 		t.Errorf("got weight %v of the informative feature, want about 1", w)
 	}
 	if w := weight[featMargin]; math.Abs(w) > 0.5 {
-		t.Errorf("got weight %v of one that tells nothing, want about 0", w)
+		t.Errorf("got weight %v of the uninformative feature, want about 0", w)
 	}
 	if w := weight[featEntropy]; math.Abs(w-0.5) > 1e-6 {
 		t.Errorf("got weight %v of one that never changes, want that of the prior", w)
@@ -84,8 +83,8 @@ func TestLogistic(t *testing.T) {
 	}
 }
 
-// TestChooseThresholds checks that the reject threshold loses few correct
-// answers, and that accepted answers have the target precision.
+// TestChooseThresholds checks that the reject threshold excludes few correct answers, and that
+// accepted answers have the target precision.
 func TestChooseThresholds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var trials []heldOutPrediction
@@ -134,8 +133,8 @@ func TestChooseThresholds(t *testing.T) {
 	}
 }
 
-// TestCrossFit checks that every example is predicted once in scope, those of
-// excluded intents once more and never correctly, and names never.
+// TestCrossFit checks that every example is predicted once in scope, those of excluded intents once
+// more and never correctly, and names never.
 func TestCrossFit(t *testing.T) {
 	docs := mergeIntents(trainedCorpus().Intents)
 	families := agentFamilies(docs)
@@ -195,7 +194,7 @@ func TestQuantize(t *testing.T) {
 		c.scoreClasses(&got, sums, s.features, values)
 		for class := range d.classes {
 			if off := math.Abs(float64(got.values[class] - want[class])); off > 0.6 {
-				t.Fatalf("sample %d, class %d: got score %v, want %v or nearly", i, class, got.values[class], want[class])
+				t.Fatalf("sample %d, class %d: got score %v, want about %v", i, class, got.values[class], want[class])
 			}
 		}
 	}
@@ -213,7 +212,7 @@ func TestFastLog(t *testing.T) {
 	})
 }
 
-// An intent of the right agent is right by agent.
+// An intent of the right agent counts as right for the agent.
 func TestNewReport_CountsRightAgents(t *testing.T) {
 	docs := []IntentDoc{{Name: "cancel", Agents: []string{"orders"}}, {Name: "pay", Agents: []string{"money"}}, {Name: "track", Agents: []string{"orders", "parcels"}}}
 	trials := []heldOutPrediction{

@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestClassify_Names checks that names alone are recognized by all their words
-// and not by one, and that a domain needs all its words.
+// TestClassify_Names checks that a name is recognized by all its words and not by one, and that a
+// domain needs all its words.
 func TestClassify_Names(t *testing.T) {
 	m := lexical.Train(sourceCorpus())
 	tests := []struct {
@@ -20,12 +20,12 @@ func TestClassify_Names(t *testing.T) {
 		intent  string
 		domains []string
 	}{
-		{"the whole name", "Please do a code review of this python module", "code_review", []string{"python"}},
-		{"the words of the name apart", "review this python code", "code_review", []string{"python"}},
-		{"a word that no other name has", "have a look at this code", "code_review", nil},
+		{"whole name", "Please do a code review of this python module", "code_review", []string{"python"}},
+		{"words of the name apart", "review this python code", "code_review", []string{"python"}},
+		{"word that no other name has", "have a look at this code", "code_review", nil},
 		{"case and punctuation", "REVIEW!!! this (Python) CODE...", "code_review", []string{"python"}},
-		{"the label itself", "code_review kb_internal", "code_review", []string{"kb_internal"}},
-		{"the label as one word", "codereview of kbinternal", "code_review", []string{"kb_internal"}},
+		{"label", "code_review kb_internal", "code_review", []string{"kb_internal"}},
+		{"label as one word", "codereview of kbinternal", "code_review", []string{"kb_internal"}},
 		{"other separators", "code-review for kb.internal", "code_review", []string{"kb_internal"}},
 		{"half of a domain is none", "cost analysis of internal things", "cost_analysis", nil},
 		{"plural", "cost analyses of our docs", "cost_analysis", []string{"docs"}},
@@ -53,11 +53,11 @@ func TestClassify_Names(t *testing.T) {
 		{"weather", "what's the weather like in Paris tomorrow?", contract.Unknown, nil},
 		{"sports", "who won the football match last night", contract.Unknown, nil},
 		{"one word of a name and another request", "delete my databricks workspace", contract.Unknown, []string{"databricks"}},
-		{"a question about a domain", "What is Databricks?", contract.Unknown, []string{"databricks"}},
+		{"question about a domain", "What is Databricks?", contract.Unknown, []string{"databricks"}},
 		{"a joke", "tell me a joke", contract.Unknown, nil},
-		{"a joke in Portuguese", "me conte uma piada", contract.Unknown, nil},
-		{"a joke in Spanish", "cuéntame un chiste", contract.Unknown, nil},
-		{"a joke in Chinese", "请给我讲个笑话", contract.Unknown, nil},
+		{"joke in Portuguese", "me conte uma piada", contract.Unknown, nil},
+		{"joke in Spanish", "cuéntame un chiste", contract.Unknown, nil},
+		{"joke in Chinese", "请给我讲个笑话", contract.Unknown, nil},
 		{"Costa Rica costs nothing", "a trip to Costa Rica", contract.Unknown, nil},
 	}
 	for _, tt := range tests {
@@ -76,7 +76,7 @@ func TestClassify_Names(t *testing.T) {
 	}
 }
 
-// TestClassify_Examples checks a few examples and keywords an intent.
+// TestClassify_Examples checks a few examples and keywords for each intent.
 func TestClassify_Examples(t *testing.T) {
 	m := lexical.Train(richCorpus())
 	tests := []struct {
@@ -91,18 +91,18 @@ func TestClassify_Examples(t *testing.T) {
 		{"in Spanish", "¿Puedes revisar este código?", "code_review"},
 		{"in Chinese", "请审查代码", "code_review"},
 		{"near in Chinese", "请审查这段代码", "code_review"},
-		{"the more specific example", "revise este notebook databricks", "databricks_review"},
+		{"more specific example", "revise este notebook databricks", "databricks_review"},
 		{"cost in Portuguese", "analise o custo no Azure", "cost_analysis"},
 		{"cost in Chinese", "分析云成本", "cost_analysis"},
 		{"near an example", "why did the bill for our cloud double", "cost_analysis"},
 		{"near in Spanish", "analiza el gasto", "cost_analysis"},
-		{"one common word is no paraphrase", "how do I look good in red", contract.Unknown},
-		{"a keyword with a word of the name", "the cost on this invoice", "cost_analysis"},
-		{"a keyword with a word of an example", "run pylint on my function", "code_review"},
-		{"a keyword of two words", "is there a code smell in the request", "code_review"},
-		{"a keyword alone", "finops", "cost_analysis"},
+		{"one common word", "how do I look good in red", contract.Unknown},
+		{"keyword with a word of the name", "the cost on this invoice", "cost_analysis"},
+		{"keyword with a word of an example", "run pylint on my function", "code_review"},
+		{"keyword with two words", "is there a code smell in the request", "code_review"},
+		{"keyword only", "finops", "cost_analysis"},
 		{"half a keyword", "a bad smell in the kitchen", contract.Unknown},
-		{"an example of stop words", "Who are you?", "retrieval_qa"},
+		{"example of stop words", "Who are you?", "retrieval_qa"},
 		{"its words in another request", "who are you going to vote for", contract.Unknown},
 		{"out of scope", "what is the weather in Lisbon", contract.Unknown},
 		{"out of scope in Portuguese", "quem ganhou o jogo de ontem", contract.Unknown},
@@ -118,8 +118,8 @@ func TestClassify_Examples(t *testing.T) {
 	}
 }
 
-// TestClassify_Alternatives checks that an intent which is only near is listed,
-// and that the chosen one is not among its alternatives.
+// TestClassify_Alternatives checks that a similar intent is listed, and that the chosen one is not
+// among its alternatives.
 func TestClassify_Alternatives(t *testing.T) {
 	m := lexical.Train(sourceCorpus())
 	got := m.Classify("review the code")
@@ -136,8 +136,8 @@ func TestClassify_Alternatives(t *testing.T) {
 	}
 }
 
-// TestClassify_ReadsBothEndsOfLongTexts checks that a document between the request and its
-// end does not change the classification.
+// TestClassify_ReadsBothEndsOfLongTexts checks that a document between two parts of a request does
+// not change the classification.
 func TestClassify_ReadsBothEndsOfLongTexts(t *testing.T) {
 	m := lexical.Train(sourceCorpus())
 	filler := strings.Repeat("lorem ipsum dolor sit amet ", 300)
@@ -148,7 +148,7 @@ func TestClassify_ReadsBothEndsOfLongTexts(t *testing.T) {
 		middle := strings.Repeat("analyse the azure costs ", 1000)
 		got, want := m.Classify(ends[0]+middle+ends[1]), m.Classify(ends[0]+ends[1])
 		if diff := cmp.Diff(want, got); diff != "" || got.BestIntent != "code_review" {
-			t.Errorf("a request at the %s: got %+v, and with a document in the middle (-without +with):\n%s", name, got, diff)
+			t.Errorf("request at the %s: got %+v, and with a document in the middle (-without +with):\n%s", name, got, diff)
 		}
 	}
 	unspaced := strings.Repeat("审查代码", 10_000)
@@ -214,8 +214,8 @@ func TestClassify_EmptyCorpus(t *testing.T) {
 	}
 }
 
-// TestClassify_LongText checks that a prompt of the maximum size is classified
-// by its words, and code in it is ignored.
+// TestClassify_LongText checks that a prompt of the maximum size is classified by its words, and
+// that code in it is ignored.
 func TestClassify_LongText(t *testing.T) {
 	m := lexical.Train(richCorpus())
 	for name, filler := range map[string]string{
@@ -255,7 +255,7 @@ func TestClassify_LongText(t *testing.T) {
 			switch name {
 			case "prose", "joints": // the request is one clause of thousands
 				got = m.Classify(parts[0])
-			case "ideograph": // no clause ends, so that nothing separates the request
+			case "ideograph": // no clause ends, so the request has no boundaries
 				return
 			}
 			if got.Intent != "code_review" || got.Confidence < lexical.MinActionConfidence {

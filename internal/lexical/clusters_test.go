@@ -28,7 +28,7 @@ func demands() map[string][]string {
 	}
 }
 
-func gathered(of map[string][]string) *lexical.ClusterIndex {
+func clusterTexts(of map[string][]string) *lexical.ClusterIndex {
 	g := lexical.NewClusterIndex()
 	for id, texts := range of {
 		g.Set(id, texts)
@@ -37,12 +37,12 @@ func gathered(of map[string][]string) *lexical.ClusterIndex {
 }
 
 func TestClusterIndex_Nearest(t *testing.T) {
-	g := gathered(demands())
+	g := clusterTexts(demands())
 	tests := []struct {
 		name, text, want string
 		joins            bool
 	}{
-		{"the same", "book a flight to Lisbon", "flights", true},
+		{"equal", "book a flight to Lisbon", "flights", true},
 		{"in other words", "please book me a flight for Tuesday", "flights", true},
 		{"inflected", "booking flights", "flights", true},
 		{"misspelt beside right words", "please book a flihgt to Lisbon on Monday", "flights", true},
@@ -55,9 +55,9 @@ func TestClusterIndex_Nearest(t *testing.T) {
 		{"accents and case", "REVISE ESTE CONTRATO", "contracts", true},
 		{"Chinese", "订一张去北京的机票", "tickets", true},
 		{"Chinese, another thing to do", "取消去上海的机票", "", false},
-		{"a word in common", "report a broken chair in the kitchen", "payroll", false},
+		{"common word", "report a broken chair in the kitchen", "payroll", false},
 		{"only what holds sentences together", "what is it for", "", false},
-		{"nothing in common", "translate the menu", "", false},
+		{"no common word", "translate the menu", "", false},
 		{"no words at all", "?! [PHONE_1]", "", false},
 		{"empty", "", "", false},
 	}
@@ -85,7 +85,7 @@ func TestClusterIndex_CommonWordsWeighLittle(t *testing.T) {
 }
 
 func TestClusterIndex_SetAndRemove(t *testing.T) {
-	g := gathered(demands())
+	g := clusterTexts(demands())
 	g.Set("flights", []string{"rent a car"})
 	if id, s := g.Nearest("book a flight to Lisbon"); id == "flights" {
 		t.Errorf("got %s with %.2f after it was set to something else", id, s)
@@ -104,7 +104,7 @@ func TestClusterIndex_SetAndRemove(t *testing.T) {
 	}
 }
 
-// Neither order nor removed clusters matter.
+// The result depends neither on the order nor on removed clusters.
 func TestClusterIndex_DoesNotDependOnOrder(t *testing.T) {
 	word := rapid.SampledFrom([]string{"book", "flight", "report", "the", "contrato", "机票", "[EMAIL_1]", "flights", "x"})
 	text := rapid.Custom(func(t *rapid.T) string {
@@ -128,7 +128,7 @@ func TestClusterIndex_DoesNotDependOnOrder(t *testing.T) {
 		}
 		var got, fresh answer
 		got.ID, got.Similarity = used.Nearest(ask)
-		fresh.ID, fresh.Similarity = gathered(want).Nearest(ask)
+		fresh.ID, fresh.Similarity = clusterTexts(want).Nearest(ask)
 		if diff := cmp.Diff(fresh, got); diff != "" {
 			t.Fatalf("%q among %v (-fresh +used):\n%s", ask, want, diff)
 		}
@@ -176,9 +176,8 @@ func TestContentWords(t *testing.T) {
 	}
 }
 
-// TestClusterIndex_PublicSets clusters requests of a few intents in random
-// order, like package tickets, and checks minimum values for the purity of the
-// clusters.
+// TestClusterIndex_PublicSets clusters requests of a few intents in random order, like package
+// tickets, and checks minimum values for the purity of the clusters.
 func TestClusterIndex_PublicSets(t *testing.T) {
 	tests := []struct {
 		name                  string
@@ -193,14 +192,14 @@ func TestClusterIndex_PublicSets(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			rows := readTSV(t, tt.file)
-			if p := gatherOften(rows, tt.intents, 3); !p.reaches(t, tt.precision, tt.right, tt.all) {
+			if p := clusterOften(rows, tt.intents, 3); !p.reaches(t, tt.precision, tt.right, tt.all) {
 				t.Errorf("want at least %v of the pairs, %v of the joins, %v together", tt.precision, tt.right, tt.all)
 			}
 		})
 	}
 }
 
-// TestClusterIndex_ShortRequests does the same with short requests, most of
+// TestClusterIndex_ShortRequests is like TestClusterIndex_PublicSets, with short requests, most of
 // which differ in one word: the action or its object.
 func TestClusterIndex_ShortRequests(t *testing.T) {
 	data, err := os.ReadFile("testdata/short_requests.tsv")
@@ -225,7 +224,7 @@ func TestClusterIndex_ShortRequests(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.language, func(t *testing.T) {
 			rows := byLanguage[tt.language]
-			if p := gatherOften(rows, len(rows), 20); !p.reaches(t, tt.precision, tt.right, tt.all) {
+			if p := clusterOften(rows, len(rows), 20); !p.reaches(t, tt.precision, tt.right, tt.all) {
 				t.Errorf("want at least %v of the pairs, %v of the joins, %v together", tt.precision, tt.right, tt.all)
 			}
 		})
@@ -240,12 +239,12 @@ func (p *purity) reaches(t *testing.T, precision, right, all float64) bool {
 	return p.precision >= precision && p.right >= right && p.all >= all
 }
 
-// gatherOften returns the mean over random orders.
-func gatherOften(rows []utterance, intents, rounds int) *purity {
+// clusterOften returns the mean over random orders.
+func clusterOften(rows []utterance, intents, rounds int) *purity {
 	var mean purity
 	n := float64(rounds)
 	for seed := range uint64(rounds) {
-		p := gather(rows, intents, rand.New(rand.NewPCG(seed, 1)))
+		p := clusterRequests(rows, intents, rand.New(rand.NewPCG(seed, 1)))
 		mean.precision += p.precision / n
 		mean.right += p.right / n
 		mean.all += p.all / n
@@ -254,7 +253,7 @@ func gatherOften(rows []utterance, intents, rounds int) *purity {
 	return &mean
 }
 
-func gather(rows []utterance, intents int, r *rand.Rand) purity {
+func clusterRequests(rows []utterance, intents int, r *rand.Rand) purity {
 	var names []string
 	for _, row := range rows {
 		if !slices.Contains(names, row.intent) {

@@ -46,8 +46,7 @@ func richCorpus() lexical.Corpus {
 	return c
 }
 
-// syntheticCorpus returns a registry of the given size with random words,
-// deterministic for a seed.
+// syntheticCorpus returns a registry of this size with random words that depend on the seed only.
 func syntheticCorpus(intents, examples, wordsEach int, seed uint64) lexical.Corpus {
 	random := rand.New(rand.NewPCG(seed, 1))
 	common := vocabulary(random, 200)
@@ -72,8 +71,8 @@ func syntheticCorpus(intents, examples, wordsEach int, seed uint64) lexical.Corp
 	return c
 }
 
-// vocabulary returns words of random open syllables, so that they share about
-// as many n-grams as those of a language.
+// vocabulary returns words of random open syllables, which share about as many n-grams as those of
+// a natural language.
 func vocabulary(random *rand.Rand, n int) []string {
 	const consonants, vowels = "bcdfghjklmnpqrstvwxz", "aeiou"
 	list := make([]string, n)

@@ -48,7 +48,7 @@ func TestClassify_ProposesDomains(t *testing.T) {
 		{"do a cost analysis of the invoice", "azure learned"},
 		{"do a cost analysis", ""},                                 // its examples name two domains
 		{"deploy the pipeline", ""},                                // the examples do not decide between agents
-		{"deploy the pipeline with the function", "azure learned"}, // a word does
+		{"deploy the pipeline with the function", "azure learned"}, // one word decides
 		{"deploy the notebook pipeline and function", ""},          // the words disagree
 		{"ghost code review", "python learned"},
 		{"tell me a joke about the weather", ""},
@@ -85,8 +85,7 @@ func TestClassify_ProposesDomains(t *testing.T) {
 	}
 }
 
-// A prediction does not depend on the order of the corpus, and proposes only
-// domains of the corpus.
+// A prediction does not depend on the order of the corpus, and proposes only domains of the corpus.
 func TestClassify_ProposesSameDomainsForAnyOrder(t *testing.T) {
 	c := domainCorpus()
 	m := Train(c)

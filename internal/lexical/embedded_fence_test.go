@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFenceAt marks in each text the info line (<…>) and the end (|) of the
-// first block.
+// TestFenceAt marks in each text the info line (<…>) and the end (|) of the first block.
 func TestFenceAt(t *testing.T) {
 	tests := []struct{ name, marked string }{
 		{"plain", "```<>\ncode\n```|"},
@@ -46,11 +45,11 @@ func mark(text string, f fencedBlock) string {
 
 func TestFenceAt_NoFence(t *testing.T) {
 	for name, text := range map[string]string{
-		"one backtick":                        "`code`",
-		"two":                                 "``code``",
-		"quoted on a line":                    "```code``` behind\n",
-		"quoted, and a block later":           "```code``` and\n```\nblock\n```",
-		"a stray one in the middle of a line": "use ``` for code\nand review it",
+		"one backtick":                "`code`",
+		"two":                         "``code``",
+		"quoted on a line":            "```code``` behind\n",
+		"quoted, and a block later":   "```code``` and\n```\nblock\n```",
+		"unpaired backtick in a line": "use ``` for code\nand review it",
 	} {
 		if f, ok := fenceAt(text, strings.Index(text, "`")); ok {
 			t.Errorf("%s: got block %+v in %q, want none", name, f, text)
@@ -58,8 +57,8 @@ func TestFenceAt_NoFence(t *testing.T) {
 	}
 }
 
-// TestFenceAt_StaysInsideText checks that a block is inside the text and not
-// shorter than its backticks, so that a scanner always advances.
+// TestFenceAt_StaysInsideText checks that a block is inside the text and not shorter than its
+// backticks, so that a scanner always advances.
 func TestFenceAt_StaysInsideText(t *testing.T) {
 	piece := rapid.SampledFrom([]string{"```", "````", "`", "a", " ", "\n", "é"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestEvidence checks evidence also for intents that a prediction rejects.
+// TestEvidence checks evidence, also for intents that a prediction rejects.
 func TestGatherEvidence(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{
 		Intents: []lexical.IntentDoc{
@@ -28,11 +28,11 @@ func TestGatherEvidence(t *testing.T) {
 		domains    string
 		sure       bool // the best has a confidence of at least 0.9
 	}{
-		{"a whole name", "code review in python", "code_review plan_review", "python", true},
+		{"whole name", "code review in python", "code_review plan_review", "python", true},
 		{"two whole names", "a poem and a code review", "code_review poem plan_review", "", true},
 		{"half of names", "a review", "code_review plan_review", "", false},
 		{"one word of an example", "the bill", "cost_analysis", "", false},
-		{"a keyword alone", "pylint", "code_review", "", true},
+		{"keyword only", "pylint", "code_review", "", true},
 		{"only a domain", "azure", "", "azure", false},
 		{"nothing", "tell me a joke", "", "", false},
 		{"only stop words", "what about it", "", "", false},
@@ -57,8 +57,8 @@ func TestGatherEvidence(t *testing.T) {
 	}
 }
 
-// TestGatherEvidence_IncludesPrediction checks that evidence includes the
-// prediction, is ordered, bounded and deterministic.
+// TestGatherEvidence_IncludesPrediction checks that evidence includes the prediction, is ordered,
+// bounded and deterministic.
 func TestGatherEvidence_IncludesPrediction(t *testing.T) {
 	m := lexical.Train(richCorpus())
 	word := rapid.SampledFrom([]string{"review", "code", "pull", "request", "cost", "cloud", "bill", "invoice", "azure", "the", "revise", "审查代码", "[EMAIL_1]", "x"})
@@ -85,8 +85,8 @@ func TestGatherEvidence_IncludesPrediction(t *testing.T) {
 	})
 }
 
-// TestTokenizer_SkipsPlaceholders checks that placeholders do not change the
-// result, wherever they are.
+// TestTokenizer_SkipsPlaceholders checks that placeholders in any position do not change the
+// result.
 func TestTokenizer_SkipsPlaceholders(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{
 		Intents: []lexical.IntentDoc{
@@ -112,8 +112,8 @@ func TestTokenizer_SkipsPlaceholders(t *testing.T) {
 	}
 }
 
-// TestGatherEvidence_StatisticalModel checks that the statistical prediction
-// counts as evidence, without a word of the name.
+// TestGatherEvidence_StatisticalModel checks that the statistical prediction counts as evidence,
+// without a word of the name.
 func TestGatherEvidence_StatisticalModel(t *testing.T) {
 	var c lexical.Corpus
 	for intent, things := range map[string][]string{

@@ -29,7 +29,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplain_FewExamples checks that words that another intent shares have the least weight.
+// TestExplain_FewExamples checks that words shared with another intent have the least weight.
 func TestExplain_FewExamples(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
 		{Name: "code_review", Examples: []string{"review my pull request"}}, {Name: "plan_review"},

@@ -12,8 +12,8 @@ func featuresOf(text string) featureExtractor {
 	return f
 }
 
-// TestFeatureExtractor checks the number of features of a text, and those that
-// two texts share.
+// TestFeatureExtractor checks the number of features of a text, and the number that two texts
+// share.
 func TestFeatureExtractor(t *testing.T) {
 	tests := []struct {
 		text         string

@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// indexCorpus has many examples that share two words and have four of their
-// own.
+// indexCorpus has many examples that share two words and have four words of their own.
 func indexCorpus(examples int) Corpus {
 	d := IntentDoc{Name: "order_status", Keywords: []string{"parcel tracking"}}
 	for i := range examples {
@@ -19,25 +18,25 @@ func indexCorpus(examples int) Corpus {
 	return Corpus{Intents: []IntentDoc{d, {Name: "code_review"}}, Domains: []string{"kb_internal", "internal_wiki", "docs"}}
 }
 
-// TestIndex_CommonWordHasFewPostings checks that a word of every example is
-// indexed only where a pattern needs it, so that its cost does not grow.
+// TestIndex_CommonWordHasFewPostings checks that a word of every example is indexed only for
+// patterns that need it, so that its cost does not grow.
 func TestIndex_CommonWordHasFewPostings(t *testing.T) {
 	for _, examples := range []int{10, 1000} {
 		m := Train(indexCorpus(examples))
 		for word, want := range map[string]int{
 			"show":  0, // in every example, next to rarer words
-			"order": 1, // likewise, but half of the name
+			"order": 1, // the same, but half of the name
 			"item7": 1,
 			"code":  1,
 		} {
 			if got := len(m.posts[m.words[stemOf(word)]]); got != want {
-				t.Errorf("%d examples: %s leads to %d patterns, want %d", examples, word, got, want)
+				t.Errorf("%d examples: got %s in %d patterns, want %d", examples, word, got, want)
 			}
 		}
 	}
 }
 
-// TestIndex_CandidatePatterns checks which patterns a text is compared with.
+// TestIndex_CandidatePatterns checks the patterns that a text is compared with.
 func TestIndex_CandidatePatterns(t *testing.T) {
 	m := Train(indexCorpus(100))
 	for text, want := range map[string]int{
@@ -57,8 +56,8 @@ func TestIndex_CandidatePatterns(t *testing.T) {
 	}
 }
 
-// TestIndex_Weights checks that words of fewer intents weigh more, and that
-// stop words and repetitions weigh nothing.
+// TestIndex_Weights checks that words of fewer intents have a larger weight, and that stop words
+// and repetitions have none.
 func TestIndex_Weights(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
 		{Name: "code_review", Examples: []string{"review the code", "review the review"}},
@@ -74,12 +73,12 @@ func TestIndex_Weights(t *testing.T) {
 	}
 	once, often := m.analyzeText("review"), m.analyzeText("the review of a review and reviews")
 	if once.weight != often.weight {
-		t.Errorf("got weight %v of the word said often, want %v", often.weight, once.weight)
+		t.Errorf("got weight %v of the repeated word, want %v", often.weight, once.weight)
 	}
 }
 
-// TestClassify_Allocations checks that analysis and scoring do not allocate,
-// independent of the sizes. (Classify allocates its results.)
+// TestClassify_Allocations checks that analysis and scoring do not allocate, independent of the
+// sizes. (Classify allocates its results.)
 func TestClassify_Allocations(t *testing.T) {
 	m := Train(indexCorpus(1000))
 	r := m.analyzeText("")

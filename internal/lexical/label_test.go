@@ -25,8 +25,8 @@ func labelCorpus() Corpus {
 	}
 }
 
-// TestLabels_AreNotRequests checks that names in the spelling of programs are
-// ignored next to other words.
+// TestLabels_AreNotRequests checks that names spelled as identifiers are ignored next to other
+// words.
 func TestLabels_AreNotRequests(t *testing.T) {
 	m := Train(labelCorpus())
 	const weather, pull = "will it rain in Lisbon? ", "review my pull request "
@@ -34,7 +34,7 @@ func TestLabels_AreNotRequests(t *testing.T) {
 		name, text, intent string
 		domains            string
 	}{
-		{"as the registry spells it", weather + "code_review", contract.Unknown, ""},
+		{"spelled as in the registry", weather + "code_review", contract.Unknown, ""},
 		{"beside a request", pull + "costAnalysis", "code_review", "cost_analysis"},
 		{"in capitals", weather + "CODE_REVIEW", contract.Unknown, ""},
 		{"in the other spelling", weather + "codeReview CodeReview cost_analysis", contract.Unknown, "cost_analysis"},
@@ -43,17 +43,17 @@ func TestLabels_AreNotRequests(t *testing.T) {
 		{"between marks", weather + "intent=code_review, [code_review] 'code_review'", contract.Unknown, ""},
 		{"behind ideographs", weather + "意图为code_review的", contract.Unknown, ""},
 		{"with accents", weather + "ANÁLISE_DE_RISCO", contract.Unknown, ""},
-		{"an agent, beside its keyword's company", weather + "the city billing_agent", contract.Unknown, ""},
+		{"agent next to its keyword", weather + "the city billing_agent", contract.Unknown, ""},
 		{"in quoted code", weather + "`code_review`", contract.Unknown, ""},
 
-		{"as people write it", weather + "code review", "code_review", ""},
+		{"spelled as words", weather + "code review", "code_review", ""},
 		{"with a hyphen", weather + "code-review", "code_review", ""},
 		{"in one word", weather + "codereview", "code_review", ""},
 		{"no label of this registry", weather + "review_code", "code_review", ""},
-		{"a name of one word", weather + "translate", "translate", ""},
-		{"an intent without examples", weather + "doc_answering", "doc_answering", ""},
-		{"an agent of an intent without examples", weather + "bare_agent_doc_answering", "doc_answering", ""},
-		{"what an example spells so", "when does spark_job run", "spark_job", ""},
+		{"name with one word", weather + "translate", "translate", ""},
+		{"intent without examples", weather + "doc_answering", "doc_answering", ""},
+		{"agent of an intent without examples", weather + "bare_agent_doc_answering", "doc_answering", ""},
+		{"spelled as in an example", "when does spark_job run", "spark_job", ""},
 		{"a domain", pull + "in kb_internal", "code_review", "kb_internal"},
 		{"by itself", "code_review", "code_review", ""},
 		{"by itself but for a domain", "please: code_review (python)", "code_review", "python"},
@@ -69,9 +69,9 @@ func TestLabels_AreNotRequests(t *testing.T) {
 	}
 }
 
-// bothKinds returns a model with rules and a statistical one, each with a
-// request and with the label of another intent.
-func bothKinds() []struct {
+// labelModels returns a model with rules and a statistical one, each with a request and with the
+// label of another intent.
+func labelModels() []struct {
 	name           string
 	m              *Model
 	request, label string
@@ -86,10 +86,9 @@ func bothKinds() []struct {
 	}
 }
 
-// TestLabels_WholeText checks that a prediction reports if it is based on a
-// label only.
+// TestLabels_WholeText checks that a prediction reports whether it is based on a label only.
 func TestLabels_WholeText(t *testing.T) {
-	for _, k := range bothKinds() {
+	for _, k := range labelModels() {
 		for text, want := range map[string]bool{
 			k.label:                               true,
 			"(" + strings.ToUpper(k.label):        true,
@@ -101,7 +100,7 @@ func TestLabels_WholeText(t *testing.T) {
 		} {
 			p := k.m.Classify(text)
 			if p.LabelOnly != want {
-				t.Errorf("%s, %q: got %v, want %v", k.name, text, p.LabelOnly, want)
+				t.Errorf("%s, %q: got label only %v, want %v", k.name, text, p.LabelOnly, want)
 			}
 			if known := p.Intent != contract.Unknown; known != (text != "") {
 				t.Errorf("%s, %q: got intent %s", k.name, text, p.Intent)
@@ -110,10 +109,10 @@ func TestLabels_WholeText(t *testing.T) {
 	}
 }
 
-// TestLabels_BesideARequest checks that labels, objects and comments change
-// neither the prediction, except that it tells of them, nor its explanation.
-func TestLabels_BesideARequest(t *testing.T) {
-	for _, k := range bothKinds() {
+// TestLabels_NextToRequest checks that labels, objects and comments change neither the prediction,
+// except for its report of them, nor its explanation.
+func TestLabels_NextToRequest(t *testing.T) {
+	for _, k := range labelModels() {
 		for _, beside := range []string{
 			k.label, strings.ToUpper(k.label) + "_v2",
 			`{"intent":"` + k.label + `","domains":["python"]}`, `{"a":{"b":"translate this, and order lunch`,
@@ -131,10 +130,10 @@ func TestLabels_BesideARequest(t *testing.T) {
 	}
 }
 
-// TestExplain_LabelOnly checks that the words of a label are the features if it
-// is the whole text.
+// TestExplain_LabelOnly checks that the words of a label are the features if the label is the whole
+// text.
 func TestExplain_LabelOnly(t *testing.T) {
-	for _, k := range bothKinds() {
+	for _, k := range labelModels() {
 		e := k.m.Explain(k.label)
 		if normalizeLabel(e.Intent) != k.label || len(e.Features) == 0 {
 			t.Errorf("%s, %q: got %+v, want its words as reasons", k.name, k.label, e)

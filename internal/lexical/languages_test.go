@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// officeCorpus is a realistic registry: a few intents with a handful of
-// examples in several languages, and keywords.
+// officeCorpus is a realistic registry: a few intents with a few examples in several languages, and
+// keywords.
 func officeCorpus() lexical.Corpus {
 	return lexical.Corpus{
 		Intents: []lexical.IntentDoc{
@@ -43,8 +43,8 @@ func officeCorpus() lexical.Corpus {
 	}
 }
 
-// TestClassify_Languages checks requests and other texts in the languages of
-// the registry and in others.
+// TestClassify_Languages checks requests and other texts in the languages of the registry and in
+// others.
 func TestClassify_Languages(t *testing.T) {
 	m := lexical.Train(officeCorpus())
 	for intent, texts := range map[string][]string{
@@ -110,7 +110,7 @@ func TestClassify_DomainsInLanguages(t *testing.T) {
 	}
 }
 
-// TestStopWords checks that stop words are not evidence in any number.
+// TestStopWords checks that any number of stop words is not evidence.
 func TestStopWords(t *testing.T) {
 	m := lexical.Train(officeCorpus())
 	for _, text := range []string{

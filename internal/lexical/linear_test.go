@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// TestWeighText checks that words and n-grams have their shares of a length
-// of 1, and that unknown features have a part of it.
+// TestWeighText checks that words and n-grams have their shares of a length of 1, including unknown
+// features.
 func TestWeighText(t *testing.T) {
 	w := idfWeights{idf: []float32{1, 2, 3, 4, 0}, unseenIDF: 5, flags: make([]featureFlags, 5)}
 	tests := []struct {
@@ -27,10 +27,10 @@ func TestWeighText(t *testing.T) {
 		{"all known", []int32{0, 1, 2, 3}, 2, unknownCount{}, 1, 0},
 		{"words alone", []int32{0, 1}, 2, unknownCount{}, wordNormShare, 0},
 		{"n-grams alone", []int32{2, 3}, 0, unknownCount{}, 1 - wordNormShare, 0},
-		{"an unknown word", []int32{0, 1, 2, 3}, 2, unknownCount{words: 1}, wordNormShare*5/30 + 1 - wordNormShare, 25.0 / 30},
-		{"an unknown n-gram", []int32{0, 1, 2, 3}, 2, unknownCount{ngrams: 1}, wordNormShare + (1-wordNormShare)*25/50, 0},
-		{"a word the fold has not seen", []int32{0, 1, 4, 2, 3}, 3, unknownCount{}, wordNormShare*5/30 + 1 - wordNormShare, 25.0 / 30},
-		{"nothing known", nil, 0, unknownCount{words: 2, ngrams: 3}, 0, 1},
+		{"unknown word", []int32{0, 1, 2, 3}, 2, unknownCount{words: 1}, wordNormShare*5/30 + 1 - wordNormShare, 25.0 / 30},
+		{"unknown n-gram", []int32{0, 1, 2, 3}, 2, unknownCount{ngrams: 1}, wordNormShare + (1-wordNormShare)*25/50, 0},
+		{"word missing in the fold", []int32{0, 1, 4, 2, 3}, 3, unknownCount{}, wordNormShare*5/30 + 1 - wordNormShare, 25.0 / 30},
+		{"no known feature", nil, 0, unknownCount{words: 2, ngrams: 3}, 0, 1},
 		{"nothing", nil, 0, unknownCount{}, 0, 0},
 	}
 	for _, tt := range tests {
@@ -72,7 +72,7 @@ func TestAgentFamilies(t *testing.T) {
 	}
 }
 
-// TestSolveCholesky checks that the solution solves the equations.
+// TestSolveCholesky checks that the solution satisfies the equations.
 func TestSolveCholesky(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -135,8 +135,8 @@ func TestFitLinear(t *testing.T) {
 	}
 }
 
-// TestExplain_WeightsAddUp checks that the feature weights add up to the
-// difference of the two scores, without biases.
+// TestExplain_WeightsAddUp checks that the feature weights add up to the difference of the two
+// scores, without biases.
 func TestExplain_WeightsAddUp(t *testing.T) {
 	m := Train(trainedCorpus())
 	for _, text := range []string{"please settle the invoice", "book a room for the lunch, and a pizza", "明天天气怎么样", "zebra printer zebra"} {

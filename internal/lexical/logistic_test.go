@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// The gradient of the posterior is 0 at the estimate, also if the prior is far from it.
-func TestFitLogistic_FindsTheMaximum(t *testing.T) {
+// The gradient of the posterior is 0 at the estimate, even if the prior is far from it.
+func TestFitLogistic_FindsMaximum(t *testing.T) {
 	testkit.SkipWithRace(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := range 200 {

@@ -39,8 +39,8 @@ func TestTrain_StatisticalModel(t *testing.T) {
 	}
 }
 
-// TestClassify_OtherLanguage checks that text in another language is rejected,
-// although it shares syllables with the examples.
+// TestClassify_OtherLanguage checks that text in another language is rejected, even if it shares
+// syllables with the examples.
 func TestClassify_OtherLanguage(t *testing.T) {
 	m := Train(trainedCorpus())
 	for _, text := range []string{
@@ -54,8 +54,8 @@ func TestClassify_OtherLanguage(t *testing.T) {
 	}
 }
 
-// TestTrain_StatisticalModelIgnoresOrder checks that the order of the corpus does not
-// matter.
+// TestTrain_StatisticalModelIgnoresOrder checks that the result does not depend on the order of the
+// corpus.
 func TestTrain_StatisticalModelIgnoresOrder(t *testing.T) {
 	want := Train(trainedCorpus())
 	for seed := range uint64(10) { // training takes too long for rapid.Check
@@ -158,10 +158,10 @@ func TestTrain_DegenerateCorpora(t *testing.T) {
 	}
 	same := texts(func(i int) string { return fmt.Sprint("number ", i) })
 	tests := map[string][2][]string{
-		"no words":           {texts(func(i int) string { return strings.Repeat("🎉", i+1) }), texts(func(i int) string { return strings.Repeat("-", i+1) })},
-		"the same in both":   {same, same},
-		"one word":           {texts(func(i int) string { return strings.Repeat("a ", i+1) }), texts(func(i int) string { return strings.Repeat("b ", i+1) })},
-		"very long examples": {texts(func(i int) string { return strings.Repeat(fmt.Sprint("word", i, " "), 500) }), same},
+		"no words":            {texts(func(i int) string { return strings.Repeat("🎉", i+1) }), texts(func(i int) string { return strings.Repeat("-", i+1) })},
+		"equal texts in both": {same, same},
+		"one word":            {texts(func(i int) string { return strings.Repeat("a ", i+1) }), texts(func(i int) string { return strings.Repeat("b ", i+1) })},
+		"very long examples":  {texts(func(i int) string { return strings.Repeat(fmt.Sprint("word", i, " "), 500) }), same},
 	}
 	for name, examples := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestTrain_DegenerateCorpora(t *testing.T) {
 	}
 }
 
-// TestClassify_KeywordSpeaksForAllIntentsOfItsAgents uses names and keywords alone.
-func TestClassify_KeywordSpeaksForAllIntentsOfItsAgents(t *testing.T) {
+// TestClassify_KeywordCountsForAllIntentsOfAgents uses names and keywords only.
+func TestClassify_KeywordCountsForAllIntentsOfAgents(t *testing.T) {
 	water, library := []string{"água", "leak"}, []string{"biblioteca", "book"}
 	m := Train(Corpus{
 		Intents: []IntentDoc{
@@ -199,7 +199,7 @@ func TestClassify_KeywordSpeaksForAllIntentsOfItsAgents(t *testing.T) {
 	for _, tt := range tests {
 		p := m.Classify(tt.text)
 		ok := p.Intent == tt.best
-		if tt.next != "" { // either may be the likelier one
+		if tt.next != "" { // either may be more likely
 			ok = len(p.Alternatives) > 0 && cmp.Diff([]string{tt.best, tt.next}, slices.Sorted(slices.Values([]string{p.Intent, p.Alternatives[0].Intent}))) == ""
 		}
 		if !ok {

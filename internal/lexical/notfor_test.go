@@ -22,7 +22,7 @@ func TestClassify_NotForLowersConfidence(t *testing.T) {
 		t.Errorf("got %s with confidence %v, and %v without the word of not_for, want at most 0.5 and clearly more",
 			with.BestIntent, with.Confidence, without.Confidence)
 	}
-	// A word that also occurs in an example does not speak against the intent.
+	// A word that also occurs in an example does not count against the intent.
 	corpus.Intents[0].Examples = append(corpus.Intents[0].Examples, "does this python script run without errors")
 	if got := lexical.Train(corpus).Classify("does this script run"); got.Intent != "code_review" || got.Confidence < 0.5 {
 		t.Errorf("a word of an example too: got %s with confidence %v, want code_review", got.Intent, got.Confidence)

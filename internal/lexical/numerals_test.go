@@ -22,21 +22,21 @@ func numeralCorpus() lexical.Corpus {
 	}}
 }
 
-// One numeral is as good as another if the registry declares neither.
-func TestClassify_IgnoresTheValueOfNumerals(t *testing.T) {
+// Numerals are equivalent if the registry declares none of them.
+func TestClassify_IgnoresValueOfNumerals(t *testing.T) {
 	m := lexical.Train(numeralCorpus())
 	for _, request := range []string{"locate truck %s", "where is van %s now?", "tyre change for truck %s", "send me invoice %s", "container TCLU%s?"} {
 		rapid.Check(t, func(t *rapid.T) {
 			unseen := rapid.StringMatching(`[3-9][0-9]{3,9}`).Filter(func(s string) bool { return s != "48821" && s != "99120" })
 			a, b := unseen.Draw(t, "a"), unseen.Draw(t, "b")
 			if diff := cmp.Diff(m.Classify(fmt.Sprintf(request, a)), m.Classify(fmt.Sprintf(request, b))); diff != "" {
-				t.Errorf("%q differs from %q (-want +got):\n%s", fmt.Sprintf(request, b), fmt.Sprintf(request, a), diff)
+				t.Errorf("prediction of %q and %q (-want +got):\n%s", fmt.Sprintf(request, b), fmt.Sprintf(request, a), diff)
 			}
 		})
 	}
 }
 
-// A request with another numeral than the example is read like the example.
+// A request with another numeral than the example is classified like the example.
 func TestClassify_Numerals(t *testing.T) {
 	m := lexical.Train(numeralCorpus())
 	for _, tt := range []struct{ text, intent string }{

@@ -50,8 +50,7 @@ func TestClassify_WellFormed(t *testing.T) {
 	})
 }
 
-// TestTrain_EndsEarly checks that a training which is given up ends soon, and without a
-// panic.
+// TestTrain_EndsEarly checks that a cancelled training ends soon, and without a panic.
 func TestTrain_EndsEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		corpus, calls := drawCorpus(t), rapid.IntRange(0, 200).Draw(t, "calls")
@@ -116,7 +115,7 @@ func checkSegments(t failer, m *Model, text string) {
 	}
 }
 
-// TestTrain_IgnoresOrder checks that the order of the corpus does not matter.
+// TestTrain_IgnoresOrder checks that the result does not depend on the order of the corpus.
 func TestTrain_IgnoresOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCorpus(t)
@@ -137,8 +136,8 @@ func TestTrain_IgnoresOrder(t *testing.T) {
 	})
 }
 
-// TestEvidence_GrowsWithName checks that adding an intent's full name never
-// lowers the evidence for it.
+// TestEvidence_GrowsWithName checks that adding an intent's full name does not lower the evidence
+// for it.
 func TestEvidence_GrowsWithName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCorpus(t)
@@ -160,8 +159,7 @@ func TestEvidence_GrowsWithName(t *testing.T) {
 	})
 }
 
-// overlapIn returns the greatest share of a declared text of an intent that the
-// text contains.
+// overlapIn returns the greatest share of a declared text of an intent that the text contains.
 func overlapIn(m *Model, text, intent string) float64 {
 	return overlapsOf(m, text, func(r *textAnalysis) []int32 { return r.candidatePatterns() })[intent]
 }
@@ -203,8 +201,8 @@ func overlapsOf(m *Model, text string, patterns func(*textAnalysis) []int32) map
 	return shares
 }
 
-// TestTextAnalysis_GenerationWrapsAround checks that an overflow of the
-// generation counter reuses no old entries.
+// TestTextAnalysis_GenerationWrapsAround checks that no old entries are reused after an overflow of
+// the generation counter.
 func TestTextAnalysis_GenerationWrapsAround(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}}, Domains: []string{"python"}})
 	r := m.analyzeText("code review of python")

@@ -40,15 +40,14 @@ func TestRanker(t *testing.T) {
 		}
 	}
 	if got := r.Rank("xyzzy"); len(got) != 0 {
-		t.Errorf("got %v for what no tool has, want none", got)
+		t.Errorf("got %v for a query that matches no tool, want none", got)
 	}
 	if got := lexical.NewRanker(nil).Rank("anything"); len(got) != 0 {
 		t.Errorf("got %v of no tools, want none", got)
 	}
 }
 
-// TestRanker_Order checks that scores are sorted and independent of the order
-// of the documents.
+// TestRanker_Order checks that scores are sorted and independent of the order of the documents.
 func TestRanker_Order(t *testing.T) {
 	word := rapid.SampledFrom([]string{"weather", "city", "unit", "convert", "the", "area", "天气", "when", "event", "x"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -20,40 +20,40 @@ func TestSynonyms_AreUnambiguous(t *testing.T) {
 		for word := range strings.FieldsSeq(line) {
 			stem := wordStem(word) // of a phrase, with its underscores
 			if other, ok := lines[stem]; ok && other != number {
-				t.Errorf("%q is in the lines %d and %d", word, other, number)
+				t.Errorf("got %q in the lines %d and %d, want one", word, other, number)
 			}
 			if lines[stem] = number; stops[word] {
-				t.Errorf("%q is a stop word", word)
+				t.Errorf("got the stop word %q", word)
 			}
 		}
 	}
 }
 
-// Each line is needed: its English word has a vector, and the others have none of their own.
+// Each line is needed: its English word has a vector, and the others have none.
 func TestTranslations_AddVectors(t *testing.T) {
 	stops, known, tokens, previous := newStopSet(), knownMeanings(), newTokenizer(), ""
 	for line := range strings.Lines(lexicon.Translations) {
 		words := strings.Fields(line)
 		if len(words) < 2 || words[0] <= previous {
-			t.Errorf("%q is not sorted, or has no translation", line)
+			t.Errorf("got %q not sorted, or without a translation", line)
 			continue
 		}
 		previous = words[0]
 		if _, ok := wordvectors.Lookup([]byte(words[0])); !ok || stops[words[0]] {
-			t.Errorf("%q has no vector, or is a stop word", words[0])
+			t.Errorf("got %q without a vector, or as a stop word", words[0])
 		}
 		for _, w := range words[1:] {
 			if _, english := wordvectors.Lookup([]byte(w)); english || stops[w] || known.vectors[wordStem(w)] != nil {
-				t.Errorf("%q of %q has a vector of its own, or is a stop word", w, words[0])
+				t.Errorf("got %q of %q with its own vector, or as a stop word", w, words[0])
 			}
 			if tokens.reset(w); !tokens.next() || string(tokens.word) != w {
-				t.Errorf("%q of %q is not folded", w, words[0])
+				t.Errorf("got %q of %q not folded", w, words[0])
 			}
 		}
 	}
 }
 
-// A word that neither the registry nor the list of synonyms contains has the vector of its
+// A word that is in neither the registry nor the list of synonyms has the vector of its
 // translations.
 func TestClassify_Translations(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
@@ -92,9 +92,8 @@ func TestClassify_Synonyms(t *testing.T) {
 	}
 }
 
-// TestClassify_SynonymOfADeclaredWord checks that a word which the corpus contains keeps
-// its own meaning.
-func TestClassify_SynonymOfADeclaredWord(t *testing.T) {
+// TestClassify_SynonymOfDeclaredWord checks that a word of the corpus keeps its own meaning.
+func TestClassify_SynonymOfDeclaredWord(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "send_invoice"}, {Name: "print_receipt"}}})
 	for text, want := range map[string]string{"the invoice please": "send_invoice", "the receipt please": "print_receipt"} {
 		if p := m.Classify(text); p.BestIntent != want {
@@ -132,8 +131,8 @@ func TestListEvidence_Synonym(t *testing.T) {
 	t.Errorf("got %+v, want the synonym password of reset_password", items)
 }
 
-// The singular by which words are compared, such as "invoic", is not shown.
-func TestListEvidence_SynonymIsAWordOfTheRegistry(t *testing.T) {
+// The singular by which words are compared, such as "invoic", is not printed.
+func TestListEvidence_SynonymIsWordOfRegistry(t *testing.T) {
 	for _, want := range []string{"invoice", "invoices"} {
 		m := Train(Corpus{Intents: []IntentDoc{{Name: "pay", Examples: []string{"explain the " + want}}, {Name: "book", Examples: []string{"reserve a cabin"}}}})
 		var got []string
@@ -148,7 +147,7 @@ func TestListEvidence_SynonymIsAWordOfTheRegistry(t *testing.T) {
 	}
 }
 
-// TestReplaceWord_LeavesCommonWords checks that a common word is no misspelling.
+// TestReplaceWord_LeavesCommonWords checks that a common word does not count as a misspelling.
 func TestReplaceWord_LeavesCommonWords(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "buy_shoes"}, {Name: "book_train"}}})
 	for word, want := range map[string]string{"shose": "shoes", "those": "", "show": "", "trian": "train"} {

@@ -21,7 +21,7 @@ func TestSplitRequests(t *testing.T) {
 		{"Chinese comma", "明天天气怎么样，reset my password", []string{"明天天气怎么样", "reset my password"}},
 		{"commas in an object", `pay the invoice {"a": 1, "book": "a room"}, order lunch`, []string{`pay the invoice {"a": 1, "book": "a room"}`, "order lunch"}},
 		{"commas in a comment", "pay the invoice <!-- book a room, reset my pin -->", []string{"pay the invoice <!-- book a room, reset my pin -->"}},
-		{"a label at a comma", "pay the invoice, book_room", []string{"pay the invoice, book_room"}},
+		{"label after a comma", "pay the invoice, book_room", []string{"pay the invoice, book_room"}},
 		{"nothing", "  ", nil},
 	}
 	for _, tt := range tests {
@@ -33,8 +33,8 @@ func TestSplitRequests(t *testing.T) {
 	}
 }
 
-// TestSplitRequests_KeepsText checks that the requests are parts of the text,
-// in order and not empty.
+// TestSplitRequests_KeepsText checks that the requests are parts of the text, in order and not
+// empty.
 func TestSplitRequests_KeepsText(t *testing.T) {
 	m := Train(trainedCorpus())
 	piece := rapid.SampledFrom([]string{"pay the invoice", ", ", " and ", "，", "book a room", "; ", "`a, b`", `{"a, b": "c, d"}`, `{"a": "b, `, "<!-- a, b -->", "<!--", "\n- ", "天气", "\xff", ",", " ", "、"})
@@ -51,8 +51,8 @@ func TestSplitRequests_KeepsText(t *testing.T) {
 	})
 }
 
-// TestText_Classify checks that a part of a text has the prediction that it has by
-// itself, and that a text of one clause is one request.
+// TestText_Classify checks that a part of a text has the same prediction as the part alone, and
+// that a text with one clause is one request.
 func TestText_Classify(t *testing.T) {
 	m := Train(trainedCorpus())
 	piece := rapid.SampledFrom([]string{
@@ -65,7 +65,7 @@ func TestText_Classify(t *testing.T) {
 		parts := append(whole.SplitRequests(), whole.Clauses()...)
 		for _, part := range append(parts, parts...) {
 			if diff := cmp.Diff(m.Classify(part), *whole.Classify(part)); diff != "" {
-				t.Fatalf("%q in %q (-by itself +in the text):\n%s", part, text, diff)
+				t.Fatalf("%q in %q (-alone +in the text):\n%s", part, text, diff)
 			}
 		}
 		if whole.IsOneClause() {
@@ -88,7 +88,7 @@ func TestRemoveClauses(t *testing.T) {
 		{text, []string{"Order lunch"}, []string{"pay the invoice, book a room and reset my password"}},
 		{text, []string{"reset my password"}, []string{"pay the invoice, book a room", "Order lunch"}},
 		{text, []string{"pay the invoice, book a room"}, []string{"reset my password. Order lunch"}},
-		{"book a room and reset my password", []string{"reset my password"}, []string{"book a room"}}, // begins inside a clause
+		{"book a room and reset my password", []string{"reset my password"}, []string{"book a room"}}, // starts inside a clause
 		{"book a room and reset my password", []string{"pay the invoice, book a room"}, []string{"book a room and reset my password"}},
 		{"Order lunch", []string{"Order lunch"}, nil},
 	}

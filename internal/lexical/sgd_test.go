@@ -6,9 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestComputeKeywordGradient_ProbabilityUnderflows checks that a keyword raises the
-// intents of its agents equally if the model is so sure of another intent that their
-// probability is 0.
+// TestComputeKeywordGradient_ProbabilityUnderflows checks that a keyword raises the intents of its
+// agents equally if the confidence in another intent is so high that their probability is 0.
 func TestComputeKeywordGradient_ProbabilityUnderflows(t *testing.T) {
 	d := &trainingSet{classes: 3, families: classFamilies{of: []int32{0, 0, 1}, tied: true}}
 	f := &sgdTrainer{set: d, model: &linearModel{bias: make([]float32, d.classes)}}

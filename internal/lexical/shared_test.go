@@ -14,9 +14,9 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestClassify_NaughtyStrings checks that strings that break other programs
-// neither panic nor match an intent.
-func TestClassify_NaughtyStrings(t *testing.T) {
+// TestClassify_UnusualStrings checks that strings that often cause errors neither panic nor match
+// an intent.
+func TestClassify_UnusualStrings(t *testing.T) {
 	data, err := os.ReadFile(testkit.Shared(t, "corpora", "naughty-strings", "blns.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -35,13 +35,13 @@ func TestClassify_NaughtyStrings(t *testing.T) {
 			continue
 		}
 		if got := m.Classify("code review of " + text); got.Intent != "code_review" || got.Confidence < lexical.MinActionConfidence {
-			t.Errorf("a request with %q: got %s with %v, want code_review", text, got.Intent, got.Confidence)
+			t.Errorf("request with %q: got %s with %v, want code_review", text, got.Intent, got.Confidence)
 		}
 	}
 }
 
-// TestClassify_PublicSets checks minimum values of the figures on public data
-// sets. (The command golden bench measures all of them.)
+// TestClassify_PublicSets checks minimum values of the figures on public data sets. (The command
+// golden bench measures all of them.)
 func TestClassify_PublicSets(t *testing.T) {
 	testkit.SkipWithRace(t)
 	tests := []struct {

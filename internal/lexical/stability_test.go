@@ -11,9 +11,9 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestTrain_OneMoreExampleMovesUnrelatedTextsLittle adds one example to a small corpus,
-// and compares the confidence in requests that share no word with it. The words are made
-// of random syllables, so that they share no parts of words either.
+// TestTrain_OneMoreExampleMovesUnrelatedTextsLittle adds one example to a small corpus, and
+// compares the confidence in requests that share no word with it. The words consist of random
+// syllables, so that they share no parts of words either.
 func TestTrain_OneMoreExampleMovesUnrelatedTextsLittle(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(prefix string) string {
@@ -63,7 +63,7 @@ func TestTrain_OneMoreExampleMovesUnrelatedTextsLittle(t *testing.T) {
 	}
 	slices.Sort(moves)
 	if p99 := moves[len(moves)*99/100]; p99 > 0.1 {
-		t.Errorf("the confidence of 1 %% of %d requests moves by more than %.3f, want at most 0.1 (median %.3f, most %.3f)",
+		t.Errorf("got the confidence of 1 %% of %d requests changed by more than %.3f, want at most 0.1 (median %.3f, maximum %.3f)",
 			len(moves), p99, moves[len(moves)/2], moves[len(moves)-1])
 	}
 }

@@ -123,8 +123,8 @@ func folded(word string) []byte {
 	return w.word
 }
 
-// TestClassify_UnknownVerb checks that a verb of a name that is a noun in the text does not
-// make up for the verb of the text, which the registry does not contain.
+// TestClassify_UnknownVerb checks that a verb of a name that is a noun in the text does not replace
+// the verb of the text, which is not in the registry.
 func TestClassify_UnknownVerb(t *testing.T) {
 	intents := []IntentDoc{
 		{Name: "book_container", Agents: []string{"booking"}},
@@ -142,7 +142,7 @@ func TestClassify_UnknownVerb(t *testing.T) {
 	tests := []struct {
 		text    string
 		intents []IntentDoc
-		want    bool // book_container is acted on
+		want    bool // book_container is the object
 	}{
 		{"cancel my booking", intents, false},
 		{"change the booking", intents, false},

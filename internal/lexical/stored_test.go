@@ -32,7 +32,7 @@ func (s *memoryStorage) Load(key string) []byte {
 
 func (s *memoryStorage) Store(key string, encode func() []byte) { s.data[key] = encode() }
 
-// storedCorpora have examples, names only, one agent for all intents, and nothing.
+// storedCorpora have examples, names only, one agent for all intents, and no intent.
 func storedCorpora() map[string]Corpus {
 	named := trainedCorpus()
 	for i := range named.Intents {
@@ -48,20 +48,20 @@ func storedCorpora() map[string]Corpus {
 	return map[string]Corpus{"examples": trainedCorpus(), "names": named, "descriptions": described, "empty": {}}
 }
 
-// A loaded model predicts what the trained one does.
-func TestTrainStored_LoadsTheTrainedModel(t *testing.T) {
+// A loaded model makes the same predictions as the trained one.
+func TestTrainStored_LoadsTrainedModel(t *testing.T) {
 	for name, corpus := range storedCorpora() {
 		t.Run(name, func(t *testing.T) {
 			s := &memoryStorage{data: map[string][]byte{}}
 			trained, loaded := TrainStored(corpus, s), TrainStored(corpus, s)
 			if s.loaded != 1 || len(s.data) != 1 {
-				t.Fatalf("loaded %d of %d models, want 1 of 1", s.loaded, len(s.data))
+				t.Fatalf("got %d of %d models loaded, want 1 of 1", s.loaded, len(s.data))
 			}
 			if diff := cmp.Diff(trained.Report(), loaded.Report(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("report (-trained +loaded):\n%s", diff)
 			}
 			if trained.RejectThreshold() != loaded.RejectThreshold() || trained.AcceptThreshold() != loaded.AcceptThreshold() {
-				t.Error("the thresholds differ")
+				t.Error("got different thresholds")
 			}
 			var words []string
 			for _, d := range trainedCorpus().Intents {
@@ -80,7 +80,7 @@ func TestTrainStored_LoadsTheTrainedModel(t *testing.T) {
 	}
 }
 
-// A corpus that differs anywhere has another key.
+// Any change of the corpus changes the key.
 func TestTrainStored_TrainsAnotherCorpus(t *testing.T) {
 	s := &memoryStorage{data: map[string][]byte{}}
 	changes := []func(*Corpus){
@@ -102,33 +102,33 @@ func TestTrainStored_TrainsAnotherCorpus(t *testing.T) {
 		change(&c)
 		TrainStored(c, s)
 		if len(s.data) != i+1 || s.loaded != 0 {
-			t.Fatalf("change %d: %d models are stored and %d were loaded, want %d and 0", i, len(s.data), s.loaded, i+1)
+			t.Fatalf("change %d: got %d models stored and %d loaded, want %d and 0", i, len(s.data), s.loaded, i+1)
 		}
 	}
 }
 
-// Data of another format, or of a corpus of another size, is not a model.
+// Data of another format, or of a corpus of another size, is rejected.
 func TestDecodeLearned_RejectsOtherData(t *testing.T) {
 	s := &memoryStorage{data: map[string][]byte{}}
 	intents := len(TrainStored(trainedCorpus(), s).intents)
 	for _, data := range s.data {
 		if decodeLearned(data, intents) == nil {
-			t.Error("the model itself was rejected")
+			t.Error("got the stored model rejected")
 		}
 		for _, other := range [][]byte{nil, {}, []byte("{}"), data[:len(data)/2], slices.Concat([]byte{1}, data)} {
 			if decodeLearned(other, intents) != nil {
-				t.Errorf("%d bytes were accepted", len(other))
+				t.Errorf("got %d bytes accepted", len(other))
 			}
 		}
 		if decodeLearned(data, intents+1) != nil {
-			t.Error("the model of fewer intents was accepted")
+			t.Error("got the model of fewer intents accepted")
 		}
 	}
 }
 
-// The hash changes if the training does. Then increase trainingVersion, so that models
-// that earlier versions have stored are not used.
-func TestTrainingVersion_ChangesWithTheTraining(t *testing.T) {
+// If the hash changes because the training has changed, increase trainingVersion, so that models
+// stored by earlier versions are not used.
+func TestTrainingVersion_ChangesWithTraining(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("floating-point results depend on the processor")
 	}
@@ -143,11 +143,11 @@ func TestTrainingVersion_ChangesWithTheTraining(t *testing.T) {
 		}
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != want[trainingVersion] {
-		t.Errorf("version %d of the training has the hash %s, want %s", trainingVersion, got, want[trainingVersion])
+		t.Errorf("version %d of the training: got hash %s, want %s", trainingVersion, got, want[trainingVersion])
 	}
 }
 
-// In a large corpus only candidates are scored, and predictions are those of all classes.
+// In a large corpus only candidates are scored. The predictions are the same as with all classes.
 func TestChooseCandidates_PredictsLikeAllClasses(t *testing.T) {
 	testkit.SkipWithRace(t)
 	words := func(i int) string { return fmt.Sprintf("w%dx y%dz", i%41, i%37) }
@@ -163,7 +163,7 @@ func TestChooseCandidates_PredictsLikeAllClasses(t *testing.T) {
 			s := &memoryStorage{data: map[string][]byte{}}
 			few, all := TrainStored(corpus, s), TrainStored(corpus, s)
 			if few.statistical.linear.order == nil {
-				t.Fatal("all classes are scored")
+				t.Fatal("got all classes scored, want candidates only")
 			}
 			all.statistical.linear.order = nil
 			near := cmpopts.EquateApprox(0, 2e-4)

@@ -6,8 +6,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// TestClassify_OwnDomain checks that the name of a domain counts if only the agents of the
-// intent have it and the text is like an example.
+// TestClassify_OwnDomain checks that the name of a domain counts if only the agents of the intent
+// declare it and the text is like an example.
 func TestClassify_OwnDomain(t *testing.T) {
 	weather := IntentDoc{
 		Name: "weather_forecast", Agents: []string{"weather"}, Domains: []string{"weather"},
@@ -20,9 +20,9 @@ func TestClassify_OwnDomain(t *testing.T) {
 		want       string
 	}{
 		{"like an example", "what is the weather in Porto?", []IntentDoc{weather}, "weather_forecast"},
-		{"a short one", "weather in Madrid", []IntentDoc{weather}, "weather_forecast"},
-		{"a domain of two agents", "the weather station of my uncle is for sale", []IntentDoc{weather, shared}, contract.Unknown},
-		{"nothing known", "tell me a joke", []IntentDoc{weather}, contract.Unknown},
+		{"short request", "weather in Madrid", []IntentDoc{weather}, "weather_forecast"},
+		{"domain of two agents", "the weather station of my uncle is for sale", []IntentDoc{weather, shared}, contract.Unknown},
+		{"no known word", "tell me a joke", []IntentDoc{weather}, contract.Unknown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,8 +8,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestTrain_MergesIntents checks that the data of several agents for one intent
-// are merged.
+// TestTrain_MergesIntents checks that the data of several agents for one intent are merged.
 func TestTrain_MergesIntents(t *testing.T) {
 	apart := lexical.Train(lexical.Corpus{Intents: []lexical.IntentDoc{
 		{Name: "b_intent", Examples: []string{"fly the kite"}, Keywords: []string{"string"}},

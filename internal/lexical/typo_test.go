@@ -6,8 +6,8 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestClassify_ReadsMisspeltWords misspells words of at least five letters by one edit:
-// a transposition, a deletion, an insertion and a substitution.
+// TestClassify_ReadsMisspeltWords misspells words of at least five letters by one edit: a
+// transposition, a deletion, an insertion or a substitution.
 func TestClassify_ReadsMisspeltWords(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{Intents: []lexical.IntentDoc{
 		{Name: "return_shoes", Agents: []string{"shop"}, Examples: []string{"I want to return my shoes", "send the shoes back"}},

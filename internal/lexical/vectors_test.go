@@ -18,8 +18,8 @@ func vectorCorpus() Corpus {
 	}}
 }
 
-// A word that the registry does not contain speaks for the intent with a similar word.
-func TestClassify_WordsSimilarToThoseOfTheRegistry(t *testing.T) {
+// A word that is not in the registry counts for the intent with a similar word.
+func TestClassify_SimilarWords(t *testing.T) {
 	m := Train(vectorCorpus())
 	for text, want := range map[string]string{
 		"my wages of the month and the pay":       "get_salary",
@@ -36,7 +36,7 @@ func TestClassify_WordsSimilarToThoseOfTheRegistry(t *testing.T) {
 	}
 }
 
-// Words that a long text repeats do not outweigh those of the registry.
+// Repeated words in a long text do not outweigh those of the registry.
 func TestClassify_RepeatedWords(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
 		{Name: "code_review", Agents: []string{"a"}},
@@ -64,7 +64,7 @@ func TestListEvidence_ListsSimilarWords(t *testing.T) {
 	}
 }
 
-// A word of another language has the vector of its meaning.
+// A word in another language has the vector of its meaning.
 func TestWordVector_OfSynonyms(t *testing.T) {
 	vectorOf := func(word string) *wordvectors.Vector {
 		v, _, ok := wordVector([]byte(word), []byte(wordStem(word)))
@@ -107,8 +107,8 @@ func TestQuantizedVectors_NoVectors(t *testing.T) {
 	}
 }
 
-// Quantized weights give nearly the scores of the exact ones, also for a long text.
-func TestQuantizedVectors_ScoreLikeTheWeights(t *testing.T) {
+// Scores with quantized weights are close to the exact ones, also for a long text.
+func TestQuantizedVectors_ScoreLikeWeights(t *testing.T) {
 	w := make(vectorWeights, 3)
 	for c := range w {
 		for k := range w[c] {
