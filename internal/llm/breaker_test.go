@@ -18,23 +18,23 @@ func TestClient_BreakerOpens(t *testing.T) {
 		do    step
 		opens bool
 	}{
-		"a timeout":                     {failing(llm.ReasonTimeout, 0), true},
-		"the deadline itself":           {step{takes: time.Minute}, true},
-		"429":                           {limited, true},
-		"5xx":                           {unavailable, true},
-		"no connection":                 {failing(llm.ReasonUnavailable, 0), true},
-		"a wrong key":                   {failing(llm.ReasonUnauthorized, 401), true},
-		"a model nobody has":            {failing(llm.ReasonRejected, 404), true},
-		"a redirect":                    {failing(llm.ReasonRejected, 307), true},
-		"a bad response":                {failing(llm.ReasonBadResponse, 200), true},
-		"an error nobody knows":         {step{err: errors.New("x")}, true},
-		"a request it does not take":    {failing(llm.ReasonRejected, 400), false},
-		"one that is too long for it":   {failing(llm.ReasonRejected, 413), false},
-		"held back by filters":          {blocked, false},
-		"nothing said":                  {failing(llm.ReasonEmpty, 200), false},
-		"cut off":                       {step{reply: &llm.Reply{Truncated: true}}, false},
-		"a caller who left":             {step{err: context.Canceled}, false},
-		"a caller who left, in between": {step{err: fmt.Errorf("x: %w", context.Canceled)}, false},
+		"timeout":                        {failing(llm.ReasonTimeout, 0), true},
+		"deadline exceeded":              {step{takes: time.Minute}, true},
+		"429":                            {limited, true},
+		"5xx":                            {unavailable, true},
+		"no connection":                  {failing(llm.ReasonUnavailable, 0), true},
+		"wrong key":                      {failing(llm.ReasonUnauthorized, 401), true},
+		"unknown model":                  {failing(llm.ReasonRejected, 404), true},
+		"redirect":                       {failing(llm.ReasonRejected, 307), true},
+		"bad response":                   {failing(llm.ReasonBadResponse, 200), true},
+		"unknown error":                  {step{err: errors.New("x")}, true},
+		"rejected request":               {failing(llm.ReasonRejected, 400), false},
+		"request too long":               {failing(llm.ReasonRejected, 413), false},
+		"held back by filters":           {blocked, false},
+		"empty reply":                    {failing(llm.ReasonEmpty, 200), false},
+		"cut off":                        {step{reply: &llm.Reply{Truncated: true}}, false},
+		"caller disconnected":            {step{err: context.Canceled}, false},
+		"caller disconnected in between": {step{err: fmt.Errorf("x: %w", context.Canceled)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestClient_BreakerOpens(t *testing.T) {
 					want = resilience.Open
 				}
 				if got := c.BreakerState(); got != want {
-					t.Fatalf("the breaker is %s after %d calls, want %s", got, len(p.calls), want)
+					t.Fatalf("got breaker %s after %d calls, want %s", got, len(p.calls), want)
 				}
 				if !tc.opens {
 					return
@@ -72,16 +72,16 @@ func TestClient_ShortTimeoutsDoNotOpenBreaker(t *testing.T) {
 		patience time.Duration
 		opens    bool
 	}{
-		"a classification in a hurry":            {0, contract.PurposeClassify, hurry, false},
-		"a classification":                       {0, contract.PurposeClassify, 2 * time.Second, true},
-		"a repair with what is left":             {0, contract.PurposeRepair, hurry, false},
-		"just fair":                              {0, contract.PurposeClassify, time.Second, true},
-		"just fair, but for the way to the call": {0, contract.PurposeClassify, 950 * time.Millisecond, true},
-		"a classifier with little time":          {hurry, contract.PurposeClassify, hurry, true},
-		"an answer in a hurry":                   {0, contract.PurposeAnswer, hurry, false},
-		"an answer in the time of a label":       {0, contract.PurposeAnswer, 2 * time.Second, false},
-		"the same, whatever the classifier gets": {hurry, contract.PurposeAnswer, 2 * time.Second, false},
-		"an answer":                              {0, contract.PurposeAnswer, 15 * time.Second, true},
+		"classification with a short deadline":        {0, contract.PurposeClassify, hurry, false},
+		"classification":                              {0, contract.PurposeClassify, 2 * time.Second, true},
+		"repair with the remaining time":              {0, contract.PurposeRepair, hurry, false},
+		"just fair":                                   {0, contract.PurposeClassify, time.Second, true},
+		"just fair, but for the way to the call":      {0, contract.PurposeClassify, 950 * time.Millisecond, true},
+		"classifier with a short timeout":             {hurry, contract.PurposeClassify, hurry, true},
+		"answer with a short deadline":                {0, contract.PurposeAnswer, hurry, false},
+		"answer with the timeout of a classification": {0, contract.PurposeAnswer, 2 * time.Second, false},
+		"answer with any timeout of the classifier":   {hurry, contract.PurposeAnswer, 2 * time.Second, false},
+		"answer": {0, contract.PurposeAnswer, 15 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestClient_ShortTimeoutsDoNotOpenBreaker(t *testing.T) {
 					want = resilience.Open
 				}
 				if got := c.BreakerState(); got != want {
-					t.Errorf("the breaker is %s after 5 timeouts of %v, want %s", got, tc.patience, want)
+					t.Errorf("got breaker %s after 5 timeouts of %v, want %s", got, tc.patience, want)
 				}
 			})
 		})
@@ -105,7 +105,7 @@ func TestClient_ShortTimeoutsDoNotOpenBreaker(t *testing.T) {
 }
 
 // A trial with a short deadline does not count: the next call is the trial.
-func TestClient_ShortTrialFreesThePermit(t *testing.T) {
+func TestClient_ShortTrialReleasesPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{{takes: time.Minute}}}
 		c := llm.NewClient(llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 1, OpenFor: time.Second}}, p)
@@ -123,21 +123,20 @@ func TestClient_BreakerCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{limited}}
 		c := llm.NewClient(llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 2, OpenFor: time.Second}}, p)
-		// The retry of the first request is the second failure, which opens the
-		// breaker.
+		// The retry of the first request is the second failure, which opens the breaker.
 		if _, err := c.Generate(within(t, 2*time.Second), &llm.Request{}); llm.ReasonOf(err) != llm.ReasonRateLimited {
 			t.Fatal(err)
 		}
 		<-time.After(time.Second)
 		if got := c.BreakerState(); got != resilience.HalfOpen {
-			t.Fatalf("the breaker is %s, want half open", got)
+			t.Fatalf("got breaker %s, want half open", got)
 		}
 		p.steps = []step{blocked}
 		if _, err := c.Generate(within(t, 2*time.Second), &llm.Request{}); llm.ReasonOf(err) != llm.ReasonBlocked {
 			t.Fatal(err)
 		}
 		if got := c.BreakerState(); got != resilience.Closed {
-			t.Errorf("the breaker is %s after the model did its part, want closed", got)
+			t.Errorf("got breaker %s after a successful call, want closed", got)
 		}
 	})
 }
@@ -165,7 +164,7 @@ func (p *panicker) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
 }
 
 // A panic during a trial must not keep the breaker half open.
-func TestClient_PanicFreesThePermit(t *testing.T) {
+func TestClient_PanicReleasesPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &panicker{}
 		c := llm.NewClient(llm.ClientConfig{MaxInFlight: 1, Breaker: resilience.BreakerConfig{Failures: 1, OpenFor: time.Second}}, p)

@@ -16,14 +16,14 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// ledger is a budget that grants a number of calls and records their tokens.
-type ledger struct {
+// fakeBudget is a budget that grants a number of calls and records their tokens.
+type fakeBudget struct {
 	calls   int
 	asked   []int // estimates
 	settled []int
 }
 
-func (l *ledger) Reserve(estimate int) (func(int), bool) {
+func (l *fakeBudget) Reserve(estimate int) (func(int), bool) {
 	l.asked = append(l.asked, estimate)
 	if l.calls == 0 {
 		return func(int) { panic("a refused reservation is settled") }, false
@@ -35,39 +35,39 @@ func (l *ledger) Reserve(estimate int) (func(int), bool) {
 // long returns a request with 101 bytes, estimated as 26 + 50 tokens.
 var long = &llm.Request{System: strings.Repeat("s", 40), User: strings.Repeat("u", 61), MaxOutputTokens: 50}
 
-// TestClient_TokensOfACall checks that a call is settled exactly once with the
-// known tokens.
-func TestClient_TokensOfACall(t *testing.T) {
+// TestClient_CountsTokensOfCall checks that each call is counted exactly once, with the known
+// tokens.
+func TestClient_CountsTokensOfCall(t *testing.T) {
 	const estimate = 76
 	replied := func(tokens contract.Tokens) step { return step{reply: &llm.Reply{Text: "x", Tokens: tokens}} }
 	for name, tc := range map[string]struct {
 		do   step
 		want int
 	}{
-		"as the provider counts":    {replied(contract.Tokens{Input: 30, Output: 20, Thinking: 15}), 50},
-		"more than was estimated":   {replied(contract.Tokens{Input: 300, Output: 20}), 320},
-		"cut off":                   {step{reply: &llm.Reply{Truncated: true, Tokens: contract.Tokens{Input: 1}}}, 1},
-		"nothing is said of it":     {replied(contract.Tokens{}), estimate},
-		"less than nothing":         {replied(contract.Tokens{Input: -100, Output: 20}), estimate},
-		"more than can be counted":  {replied(contract.Tokens{Input: math.MaxInt, Output: math.MaxInt}), estimate},
-		"no reply":                  {step{}, estimate},
-		"a timeout":                 {step{takes: time.Hour}, estimate},
-		"filters":                   {blocked, estimate},
-		"what is no reply":          {failing(llm.ReasonBadResponse, 200), estimate},
-		"a connection that is lost": {failing(llm.ReasonUnavailable, 0), estimate},
-		"an error of no reason":     {step{err: errors.New("x")}, estimate},
-		"one that was never made":   {step{err: &llm.Error{Reason: llm.ReasonUnavailable, Unsent: true}}, 0},
-		"a wrong key":               {failing(llm.ReasonUnauthorized, 401), 0},
-		"the server takes no more":  {wait(time.Hour), 0},
-		"the server has an error":   {step{err: &llm.Error{Reason: llm.ReasonUnavailable, Status: 500, RetryAfter: time.Hour}}, 0},
-		"a redirect":                {failing(llm.ReasonRejected, 308), 0},
+		"counted by the provider":  {replied(contract.Tokens{Input: 30, Output: 20, Thinking: 15}), 50},
+		"more than was estimated":  {replied(contract.Tokens{Input: 300, Output: 20}), 320},
+		"cut off":                  {step{reply: &llm.Reply{Truncated: true, Tokens: contract.Tokens{Input: 1}}}, 1},
+		"no usage":                 {replied(contract.Tokens{}), estimate},
+		"less than nothing":        {replied(contract.Tokens{Input: -100, Output: 20}), estimate},
+		"more than can be counted": {replied(contract.Tokens{Input: math.MaxInt, Output: math.MaxInt}), estimate},
+		"no reply":                 {step{}, estimate},
+		"timeout":                  {step{takes: time.Hour}, estimate},
+		"filters":                  {blocked, estimate},
+		"unusable reply":           {failing(llm.ReasonBadResponse, 200), estimate},
+		"connection lost":          {failing(llm.ReasonUnavailable, 0), estimate},
+		"error without a reason":   {step{err: errors.New("x")}, estimate},
+		"call not made":            {step{err: &llm.Error{Reason: llm.ReasonUnavailable, Unsent: true}}, 0},
+		"wrong key":                {failing(llm.ReasonUnauthorized, 401), 0},
+		"server overloaded":        {wait(time.Hour), 0},
+		"server error":             {step{err: &llm.Error{Reason: llm.ReasonUnavailable, Status: 500, RetryAfter: time.Hour}}, 0},
+		"redirect":                 {failing(llm.ReasonRejected, 308), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				if tc.do.err != nil {
-					tc.do.takes = 1900 * time.Millisecond // there is no time for a retry
+					tc.do.takes = 1900 * time.Millisecond // no time is left for a retry
 				}
-				l := &ledger{calls: 1}
+				l := &fakeBudget{calls: 1}
 				c := llm.NewClient(llm.ClientConfig{Budget: l}, &script{steps: []step{tc.do}})
 				_, _ = c.Generate(within(t, 2*time.Second), long)
 				if diff := cmp.Diff([]int{estimate}, l.asked); diff != "" {
@@ -82,8 +82,8 @@ func TestClient_TokensOfACall(t *testing.T) {
 }
 
 // A call that panics counts as sent.
-func TestClient_TokensOfAPanic(t *testing.T) {
-	l := &ledger{calls: 1}
+func TestClient_CountsTokensOfPanic(t *testing.T) {
+	l := &fakeBudget{calls: 1}
 	c := llm.NewClient(llm.ClientConfig{Budget: l}, panics{})
 	func() {
 		defer func() { _ = recover() }()
@@ -98,19 +98,19 @@ type panics struct{}
 
 func (panics) Generate(context.Context, *llm.Request) (*llm.Reply, error) { panic("an SDK's") }
 
-// TestClient_TokenBudgetExhausted checks that no call is made, no failure
-// recorded, and nothing retried.
+// TestClient_TokenBudgetExhausted checks that no call is made, no failure recorded, and no call
+// retried.
 func TestClient_TokenBudgetExhausted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []llm.Call
-		p, l := &script{steps: []step{fine}}, &ledger{}
+		p, l := &script{steps: []step{fine}}, &fakeBudget{}
 		c := llm.NewClient(llm.ClientConfig{
 			Budget: l, Breaker: resilience.BreakerConfig{Failures: 1}, Observe: func(call llm.Call) { seen = append(seen, call) },
 		}, p)
 		began := time.Now()
 		_, err := c.Generate(within(t, 2*time.Second), &llm.Request{Purpose: contract.PurposeAnswer})
 		if e, ok := errors.AsType[*llm.Error](err); !ok || e.Reason != llm.ReasonBudget || !strings.Contains(e.Detail, "limits.llm_tokens_per_hour") {
-			t.Errorf("got %v, want %s and what to change", err, llm.ReasonBudget)
+			t.Errorf("got %v, want %s with the setting to change", err, llm.ReasonBudget)
 		}
 		if len(p.calls) != 0 || len(l.asked) != 1 || time.Since(began) != 0 || c.BreakerState() != resilience.Closed {
 			t.Errorf("got %d calls, %d reservations, %v, a breaker that is %s; want none, one, at once, closed", len(p.calls), len(l.asked), time.Since(began), c.BreakerState())
@@ -126,21 +126,20 @@ func TestClient_TokenBudgetExhausted(t *testing.T) {
 }
 
 // Without tokens for a retry, the first error is returned.
-func TestClient_NoTokensForARetry(t *testing.T) {
+func TestClient_NoTokensForRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{limited, fine}}
-		c := llm.NewClient(llm.ClientConfig{Budget: &ledger{calls: 1}}, p)
+		c := llm.NewClient(llm.ClientConfig{Budget: &fakeBudget{calls: 1}}, p)
 		if _, err := c.Generate(within(t, 2*time.Second), &llm.Request{}); llm.ReasonOf(err) != llm.ReasonRateLimited || len(p.calls) != 1 {
 			t.Errorf("got %v after %d calls, want %s after one", err, len(p.calls), llm.ReasonRateLimited)
 		}
 	})
 }
 
-// Calls rejected for other reasons reserve no tokens, and a trial without
-// tokens does not count.
+// Calls rejected for other reasons reserve no tokens, and a trial without tokens does not count.
 func TestClient_TokenBudgetAndBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, l := &script{steps: []step{failing(llm.ReasonUnauthorized, 401)}}, &ledger{calls: 1}
+		p, l := &script{steps: []step{failing(llm.ReasonUnauthorized, 401)}}, &fakeBudget{calls: 1}
 		c := llm.NewClient(llm.ClientConfig{Budget: l, Breaker: resilience.BreakerConfig{Failures: 1, OpenFor: time.Second}}, p)
 		generate := func() string {
 			_, err := c.Generate(within(t, 500*time.Millisecond), &llm.Request{})
@@ -161,7 +160,7 @@ func TestClient_TokenBudgetAndBreaker(t *testing.T) {
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		if _, _ = c.Generate(gone, &llm.Request{}); len(l.asked) != 4 {
-			t.Error("a caller who has left sets tokens aside")
+			t.Error("got tokens reserved for a disconnected caller")
 		}
 	})
 }

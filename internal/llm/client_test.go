@@ -73,21 +73,21 @@ func TestClient_Retry(t *testing.T) {
 		reason string
 		least  time.Duration // between the two calls
 	}{
-		"no need":                          {[]step{fine}, 1, "", 0},
-		"429, then fine":                   {[]step{limited, fine}, 2, "", 50 * time.Millisecond},
-		"503, then fine":                   {[]step{unavailable, fine}, 2, "", 50 * time.Millisecond},
-		"never a third":                    {[]step{limited, unavailable, fine}, 2, llm.ReasonUnavailable, 0},
-		"as long as the server asks":       {[]step{wait(time.Second), fine}, 2, "", time.Second},
-		"not when that is too long":        {[]step{wait(3 * time.Second), fine}, 1, llm.ReasonRateLimited, 0},
-		"not after a timeout":              {[]step{failing(llm.ReasonTimeout, 0), fine}, 1, llm.ReasonTimeout, 0},
-		"not a wrong key":                  {[]step{failing(llm.ReasonUnauthorized, 401), fine}, 1, llm.ReasonUnauthorized, 0},
-		"not a wrong request":              {[]step{failing(llm.ReasonRejected, 400), fine}, 1, llm.ReasonRejected, 0},
-		"not what filters held back":       {[]step{blocked, fine}, 1, llm.ReasonBlocked, 0},
-		"not an empty reply":               {[]step{failing(llm.ReasonEmpty, 200), fine}, 1, llm.ReasonEmpty, 0},
-		"not a bad response":               {[]step{failing(llm.ReasonBadResponse, 200), fine}, 1, llm.ReasonBadResponse, 0},
-		"not what is no error of ours":     {[]step{{err: errors.New("x")}, fine}, 1, llm.ReasonUnavailable, 0},
-		"not when the first took too long": {[]step{{takes: 1950 * time.Millisecond, err: limited.err}, fine}, 1, llm.ReasonRateLimited, 0},
-		"nor a nil for a reply":            {[]step{{}, fine}, 1, llm.ReasonEmpty, 0},
+		"no need":                       {[]step{fine}, 1, "", 0},
+		"429, then fine":                {[]step{limited, fine}, 2, "", 50 * time.Millisecond},
+		"503, then fine":                {[]step{unavailable, fine}, 2, "", 50 * time.Millisecond},
+		"never a third":                 {[]step{limited, unavailable, fine}, 2, llm.ReasonUnavailable, 0},
+		"after the delay of the server": {[]step{wait(time.Second), fine}, 2, "", time.Second},
+		"delay too long":                {[]step{wait(3 * time.Second), fine}, 1, llm.ReasonRateLimited, 0},
+		"not after a timeout":           {[]step{failing(llm.ReasonTimeout, 0), fine}, 1, llm.ReasonTimeout, 0},
+		"not for a wrong key":           {[]step{failing(llm.ReasonUnauthorized, 401), fine}, 1, llm.ReasonUnauthorized, 0},
+		"not for a wrong request":       {[]step{failing(llm.ReasonRejected, 400), fine}, 1, llm.ReasonRejected, 0},
+		"not for a blocked reply":       {[]step{blocked, fine}, 1, llm.ReasonBlocked, 0},
+		"not for an empty reply":        {[]step{failing(llm.ReasonEmpty, 200), fine}, 1, llm.ReasonEmpty, 0},
+		"not for a bad response":        {[]step{failing(llm.ReasonBadResponse, 200), fine}, 1, llm.ReasonBadResponse, 0},
+		"not for a foreign error":       {[]step{{err: errors.New("x")}, fine}, 1, llm.ReasonUnavailable, 0},
+		"not after a slow call":         {[]step{{takes: 1950 * time.Millisecond, err: limited.err}, fine}, 1, llm.ReasonRateLimited, 0},
+		"nor a nil for a reply":         {[]step{{}, fine}, 1, llm.ReasonEmpty, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestClient_Retry(t *testing.T) {
 				}
 				if len(p.calls) == 2 {
 					if gap := p.calls[1].Sub(p.calls[0]); gap < tc.least || gap > tc.least+100*time.Millisecond {
-						t.Errorf("waited %v, want about %v", gap, tc.least)
+						t.Errorf("got a wait of %v, want about %v", gap, tc.least)
 					}
 				}
 			})
@@ -106,7 +106,7 @@ func TestClient_Retry(t *testing.T) {
 	}
 }
 
-// During a long failure, retries add at most a tenth.
+// During a long failure, retries add at most a tenth to the calls.
 func TestClient_RetryBudget(t *testing.T) {
 	for _, requests := range []int{20, 21, 40, 100, 1000} {
 		for name, do := range map[string]step{"429": limited, "503": unavailable, "429 with Retry-After": wait(time.Second)} {
@@ -149,8 +149,7 @@ func TestClient_RetryBudgetIsCapped(t *testing.T) {
 	})
 }
 
-// Cancelling during a call or a wait returns at once, and does not count for
-// the breaker.
+// Cancelling during a call or a wait returns at once, and does not count for the breaker.
 func TestClient_Cancel(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do   step
@@ -171,7 +170,7 @@ func TestClient_Cancel(t *testing.T) {
 					t.Errorf("got %v after %v, want %v after 1s", err, time.Since(began), tc.want)
 				}
 				if got := c.BreakerState(); got != resilience.Closed {
-					t.Errorf("the breaker is %s", got)
+					t.Errorf("got breaker %s", got)
 				}
 			})
 		})
@@ -241,8 +240,7 @@ func TestClient_Observe(t *testing.T) {
 	})
 }
 
-// An expired deadline is reported without a call, and does not count for the
-// breaker.
+// An expired deadline is reported without a call, and does not count for the breaker.
 func TestClient_NoTimeLeft(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
@@ -290,9 +288,9 @@ func TestClient_NamesAndClose(t *testing.T) {
 		t.Errorf("got %s, %s, %s", c.Provider(), c.Model(), c.BreakerState())
 	}
 	if err := c.Close(); err != nil || !p.closed {
-		t.Errorf("the provider was not closed (%v)", err)
+		t.Errorf("got the provider open (%v), want it closed", err)
 	}
 	if err := llm.NewClient(llm.ClientConfig{}, &p.script).Close(); err != nil {
-		t.Errorf("a provider without Close: %v", err)
+		t.Errorf("provider without Close: %v", err)
 	}
 }

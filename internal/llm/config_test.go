@@ -12,29 +12,29 @@ func TestConfig_Endpoint(t *testing.T) {
 	key := llm.NewSecret(testKey)
 	for name, tc := range map[string]struct {
 		cfg  llm.Config
-		want string // the URL, or with a ! a part of the error
+		want string // the URL, or ! and a part of the error
 	}{
-		"the maker's own":                {llm.Config{APIKey: key}, "https://maker.example/v1"},
-		"the maker's own without a key":  {llm.Config{}, "!llm.api_key_env"},
-		"one's own without a key":        {llm.Config{BaseURL: "http://10.0.0.5:8000/v1"}, "http://10.0.0.5:8000/v1"},
-		"a slash at the end":             {llm.Config{BaseURL: "http://localhost:11434/v1//"}, "http://localhost:11434/v1"},
-		"loopback over plain http":       {llm.Config{BaseURL: "http://127.0.0.1:8080", APIKey: key}, "http://127.0.0.1:8080"},
-		"another host over plain http":   {llm.Config{BaseURL: "http://10.0.0.5:8000/v1", APIKey: key}, "!plain http"},
-		"the same, allowed":              {llm.Config{BaseURL: "http://10.0.0.5/v1", APIKey: key, AllowPlainHTTP: true}, "http://10.0.0.5/v1"},
-		"another host over https":        {llm.Config{BaseURL: "https://llm.example/v1", APIKey: key}, "https://llm.example/v1"},
-		"a key and a comment":            {llm.Config{APIKey: llm.NewSecret("canary # mine")}, "!llm.api_key_env"},
-		"a key of two lines":             {llm.Config{APIKey: llm.NewSecret("canary\nx")}, "!llm.api_key_env"},
-		"a key in other letters":         {llm.Config{APIKey: llm.NewSecret("canary…")}, "!llm.api_key_env"},
-		"no URL":                         {llm.Config{BaseURL: "llm.example/v1"}, "!no URL"},
-		"no host":                        {llm.Config{BaseURL: "https:///v1"}, "!no URL"},
-		"no port":                        {llm.Config{BaseURL: "https://llm.example:port/v1"}, "!no URL"},
-		"another scheme":                 {llm.Config{BaseURL: "ftp://llm.example/v1"}, "!neither http nor https"},
-		"a key in the query":             {llm.Config{BaseURL: "https://llm.example/v1?key=" + testKey}, "!llm.api_key_env"},
-		"an empty query":                 {llm.Config{BaseURL: "https://llm.example/v1?"}, "!a query"},
-		"a key for a user":               {llm.Config{BaseURL: "https://canary@llm.example/v1"}, "!llm.api_key_env"},
-		"a key in a URL that is broken":  {llm.Config{BaseURL: "https://llm.example:x/?key=canary"}, "!no URL"},
-		"a key after the hash":           {llm.Config{BaseURL: "https://llm.example/v1#canary"}, "!llm.api_key_env"},
-		"an escaped path, of no meaning": {llm.Config{BaseURL: "https://llm.example/a%2Fb/"}, "https://llm.example/a/b"},
+		"default URL":                  {llm.Config{APIKey: key}, "https://maker.example/v1"},
+		"default URL without a key":    {llm.Config{}, "!llm.api_key_env"},
+		"one's own without a key":      {llm.Config{BaseURL: "http://10.0.0.5:8000/v1"}, "http://10.0.0.5:8000/v1"},
+		"trailing slash":               {llm.Config{BaseURL: "http://localhost:11434/v1//"}, "http://localhost:11434/v1"},
+		"loopback over plain http":     {llm.Config{BaseURL: "http://127.0.0.1:8080", APIKey: key}, "http://127.0.0.1:8080"},
+		"another host over plain http": {llm.Config{BaseURL: "http://10.0.0.5:8000/v1", APIKey: key}, "!plain http"},
+		"the same, allowed":            {llm.Config{BaseURL: "http://10.0.0.5/v1", APIKey: key, AllowPlainHTTP: true}, "http://10.0.0.5/v1"},
+		"another host over https":      {llm.Config{BaseURL: "https://llm.example/v1", APIKey: key}, "https://llm.example/v1"},
+		"key with a comment":           {llm.Config{APIKey: llm.NewSecret("canary # mine")}, "!llm.api_key_env"},
+		"key with two lines":           {llm.Config{APIKey: llm.NewSecret("canary\nx")}, "!llm.api_key_env"},
+		"key with other letters":       {llm.Config{APIKey: llm.NewSecret("canary…")}, "!llm.api_key_env"},
+		"no URL":                       {llm.Config{BaseURL: "llm.example/v1"}, "!no URL"},
+		"no host":                      {llm.Config{BaseURL: "https:///v1"}, "!no URL"},
+		"no port":                      {llm.Config{BaseURL: "https://llm.example:port/v1"}, "!no URL"},
+		"another scheme":               {llm.Config{BaseURL: "ftp://llm.example/v1"}, "!neither http nor https"},
+		"key in the query":             {llm.Config{BaseURL: "https://llm.example/v1?key=" + testKey}, "!llm.api_key_env"},
+		"empty query":                  {llm.Config{BaseURL: "https://llm.example/v1?"}, "!a query"},
+		"key as a user":                {llm.Config{BaseURL: "https://canary@llm.example/v1"}, "!llm.api_key_env"},
+		"key in an invalid URL":        {llm.Config{BaseURL: "https://llm.example:x/?key=canary"}, "!no URL"},
+		"key in the fragment":          {llm.Config{BaseURL: "https://llm.example/v1#canary"}, "!llm.api_key_env"},
+		"escaped path":                 {llm.Config{BaseURL: "https://llm.example/a%2Fb/"}, "https://llm.example/a/b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, err := tc.cfg.Endpoint("https://maker.example/v1")
@@ -43,7 +43,7 @@ func TestConfig_Endpoint(t *testing.T) {
 			case fails && (err == nil || !strings.Contains(err.Error(), want)):
 				t.Errorf("got %v, %v; want an error with %q", u, err, want)
 			case fails && strings.Contains(err.Error(), "canary"):
-				t.Errorf("the error repeats the key: %v", err)
+				t.Errorf("got the key in the error: %v", err)
 			case !fails && (err != nil || u.String() != want):
 				t.Errorf("got %v, %v; want %s", u, err, want)
 			}
@@ -72,7 +72,7 @@ func TestConfig_GeminiModel(t *testing.T) {
 				t.Errorf("got %q, %v; want %q", got, err, want)
 			}
 			if err != nil && !strings.Contains(err.Error(), "llm.model") {
-				t.Errorf("the error %q does not name the key", err)
+				t.Errorf("got no key name in the error %q", err)
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func TestConfig_RequestTemperature(t *testing.T) {
 		ok   bool
 	}{
 		"zero is sent":       {0, 0, true},
-		"the most":           {2, 2, true},
+		"maximum":            {2, 2, true},
 		"less than 0 is not": {-1, -1, true},
 		"too much":           {2.1, 0, false},
 		"no number":          {math.NaN(), 0, false},

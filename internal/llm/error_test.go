@@ -20,9 +20,9 @@ func TestReasonOf(t *testing.T) {
 	}{
 		"none":                {nil, ""},
 		"ours":                {blocked, llm.ReasonBlocked},
-		"ours, wrapped":       {fmt.Errorf("classify: %w", blocked), llm.ReasonBlocked},
+		"llm error, wrapped":  {fmt.Errorf("classify: %w", blocked), llm.ReasonBlocked},
 		"ours, of a deadline": {&llm.Error{Reason: llm.ReasonEmpty, Err: context.DeadlineExceeded}, llm.ReasonEmpty},
-		"a deadline":          {fmt.Errorf("x: %w", context.DeadlineExceeded), llm.ReasonTimeout},
+		"deadline":            {fmt.Errorf("x: %w", context.DeadlineExceeded), llm.ReasonTimeout},
 		"anything":            {errors.New("boom"), llm.ReasonUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestReasons_AreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range llm.Reasons() {
 		if seen[r] || !strings.HasPrefix(r, "llm_") {
-			t.Errorf("%q is listed twice, or no name of ours", r)
+			t.Errorf("got %q twice, or with an invalid name", r)
 		}
 		seen[r] = true
 	}
@@ -65,7 +65,7 @@ func TestWrapProviderError(t *testing.T) {
 	}
 	got := llm.WrapProviderError(t.Context(), errors.New("invalid character\n\x1b '<'"))
 	if llm.ReasonOf(got) != llm.ReasonBadResponse || strings.Contains(got.Error(), "invalid") {
-		t.Errorf("what an SDK cannot read: got %v", got)
+		t.Errorf("unreadable response: got %v", got)
 	}
 	if cause := errors.Unwrap(got); cause == nil || cause.Error() != "invalid character  '<'" {
 		t.Errorf("its cause: got %q", cause)
@@ -85,6 +85,6 @@ func TestRecoverPanic(t *testing.T) {
 		return context.Canceled
 	}
 	if err := quiet(); !errors.Is(err, context.Canceled) {
-		t.Errorf("without a panic: got %v, want the error as it is", err)
+		t.Errorf("no panic: got %v, want the error unchanged", err)
 	}
 }

@@ -55,7 +55,7 @@ func post(ctx context.Context, client *http.Client, target string) (string, erro
 	return string(body), err
 }
 
-func TestHTTPClient_KeyOnlyInItsHeader(t *testing.T) {
+func TestHTTPClient_KeyOnlyInHeader(t *testing.T) {
 	for header, want := range map[string]http.Header{
 		"x-goog-api-key": {"X-Goog-Api-Key": {testKey}, "User-Agent": {"caprouter/1.2.3"}},
 		"Authorization":  {"Authorization": {"Bearer " + testKey}, "User-Agent": {"caprouter/1.2.3"}},
@@ -105,10 +105,9 @@ func TestHTTPClient_NoKeyNoHeader(t *testing.T) {
 	}
 }
 
-// The client rejects requests of the SDK to other hosts, such as a metadata
-// server.
+// The client rejects requests of the SDK to other hosts, such as a metadata server.
 func TestHTTPClient_RejectsOtherHosts(t *testing.T) {
-	client, base := serve(t, llm.Protocol{}, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
+	client, base := serve(t, llm.Protocol{}, func(http.ResponseWriter, *http.Request) { t.Error("got a request at the server, want none") })
 	for _, target := range []string{
 		"http://169.254.169.254/computeMetadata/v1/", "https://" + base.Host, "http://localhost:" + base.Port(), "http://" + base.Host + "0",
 	} {
@@ -132,7 +131,7 @@ func TestHTTPClient_DoesNotFollowRedirects(t *testing.T) {
 		}
 	}
 	if n := trap.Caught(t); n != 0 {
-		t.Errorf("%d redirects were followed, want none", n)
+		t.Errorf("got %d redirects followed, want none", n)
 	}
 }
 
@@ -168,21 +167,21 @@ func TestHTTPClient_Responses(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		handler http.HandlerFunc
-		want    string // the body, or the error with a !
+		want    string // the body, or ! and the error
 	}{
-		"an object":                         {reply(200, ` {"a":1} `), ` {"a":1} `},
-		"an error of null":                  {reply(200, `{"a":1,"error":null}`), `{"a":1,"error":null}`},
-		"a web page as content type":        {reply(200, `{"a":1}`, "Content-Type", "text/html"), `{"a":1}`},
+		"object":                            {reply(200, ` {"a":1} `), ` {"a":1} `},
+		"null error":                        {reply(200, `{"a":1,"error":null}`), `{"a":1,"error":null}`},
+		"HTML content type":                 {reply(200, `{"a":1}`, "Content-Type", "text/html"), `{"a":1}`},
 		"1 MiB":                             {reply(200, fits), fits},
 		"more":                              {reply(200, big), "!llm_bad_response: the answer is larger than 1 MiB"},
-		"a web page":                        {reply(200, "\n<html>"), "!llm_bad_response: the answer is a web page, not JSON: is llm.base_url right?"},
-		"a list":                            {reply(200, `[]`), "!llm_bad_response: the answer is not the JSON of a model: must be an object, got an array"},
-		"a name twice":                      {reply(200, `{"a":1,"a":2}`), `!llm_bad_response: the answer is not the JSON of a model: /a: name "a" appears more than once`},
-		"an error with 200":                 {reply(200, google("INTERNAL", "try later", "")), "!llm_bad_response: an error with status 200: INTERNAL, try later"},
-		"an odd error with 200":             {reply(200, `{"error":true}`), "!llm_bad_response: an error with status 200"},
-		"an error in a word":                {reply(200, `{"error":"overloaded"}`), "!llm_bad_response: an error with status 200: overloaded"},
-		"an error with our key":             {reply(200, `{"error":"`+testKey+`"}`), "!llm_bad_response: an error with status 200: <redacted>"},
-		"a model nobody has":                {reply(404, google("NOT_FOUND", "models/x is not found", "")), "!llm_rejected: HTTP 404: NOT_FOUND, models/x is not found"},
+		"HTML":                              {reply(200, "\n<html>"), "!llm_bad_response: the answer is a web page, not JSON: is llm.base_url right?"},
+		"list":                              {reply(200, `[]`), "!llm_bad_response: the answer is not the JSON of a model: must be an object, got an array"},
+		"duplicate member":                  {reply(200, `{"a":1,"a":2}`), `!llm_bad_response: the answer is not the JSON of a model: /a: name "a" appears more than once`},
+		"error with 200":                    {reply(200, google("INTERNAL", "try later", "")), "!llm_bad_response: an error with status 200: INTERNAL, try later"},
+		"unusual error with 200":            {reply(200, `{"error":true}`), "!llm_bad_response: an error with status 200"},
+		"error as a string":                 {reply(200, `{"error":"overloaded"}`), "!llm_bad_response: an error with status 200: overloaded"},
+		"error with the key":                {reply(200, `{"error":"`+testKey+`"}`), "!llm_bad_response: an error with status 200: <redacted>"},
+		"unknown model":                     {reply(404, google("NOT_FOUND", "models/x is not found", "")), "!llm_rejected: HTTP 404: NOT_FOUND, models/x is not found"},
 		"OpenAI's words":                    {reply(404, `{"error":{"message":"no such model","type":"invalid_request_error","param":null,"code":"model_not_found"}}`), "!llm_rejected: HTTP 404: model_not_found, no such model"},
 		"vLLM's words":                      {reply(400, `{"object":"error","message":"too long","type":"BadRequestError","code":400}`), "!llm_rejected: HTTP 400: too long"},
 		"nobody's words":                    {reply(400, `<html>`), "!llm_rejected: HTTP 400"},
@@ -191,12 +190,12 @@ func TestHTTPClient_Responses(t *testing.T) {
 		"our key, escaped":                  {reply(400, google("INVALID_ARGUMENT", "key="+url.QueryEscape(testKey)+" "+testKey, "")), "!llm_rejected: HTTP 400: INVALID_ARGUMENT, key=<redacted> <redacted>"},
 		"our key, with a space of no width": {reply(400, `{"error":"sk-test\u200b/7Hq+2=canary"}`), "!llm_rejected: HTTP 400: <redacted>"},
 		"our key, cut in two":               {reply(400, `{"error":"`+strings.Repeat("a", 155)+testKey+`"}`), "!llm_rejected: HTTP 400: " + strings.Repeat("a", 155) + "<reda…"},
-		"a wrong key":                       {reply(401, google("UNAUTHENTICATED", "sk-te***ary is wrong", "")), "!llm_unauthorized: HTTP 401: the key was refused; see llm.api_key_env"},
-		"a key not allowed":                 {reply(403, ``), "!llm_unauthorized: HTTP 403: the key was refused; see llm.api_key_env"},
-		"a wrong key, as 400":               {reply(400, google("INVALID_ARGUMENT", "no", `{"reason":"API_KEY_INVALID"}`)), "!llm_unauthorized: HTTP 400: the key was refused; see llm.api_key_env"},
-		"an expired key, as 400":            {reply(400, google("INVALID_ARGUMENT", "API key expired. Please renew it.", "")), "!llm_unauthorized: HTTP 400: the key was refused; see llm.api_key_env"},
+		"wrong key":                         {reply(401, google("UNAUTHENTICATED", "sk-te***ary is wrong", "")), "!llm_unauthorized: HTTP 401: the key was refused; see llm.api_key_env"},
+		"key not permitted":                 {reply(403, ``), "!llm_unauthorized: HTTP 403: the key was refused; see llm.api_key_env"},
+		"wrong key, as 400":                 {reply(400, google("INVALID_ARGUMENT", "no", `{"reason":"API_KEY_INVALID"}`)), "!llm_unauthorized: HTTP 400: the key was refused; see llm.api_key_env"},
+		"expired key, as 400":               {reply(400, google("INVALID_ARGUMENT", "API key expired. Please renew it.", "")), "!llm_unauthorized: HTTP 400: the key was refused; see llm.api_key_env"},
 		"too many":                          {reply(429, google("RESOURCE_EXHAUSTED", "quota of project 12345", "")), "!llm_rate_limited: HTTP 429: RESOURCE_EXHAUSTED"},
-		"a fault":                           {reply(500, google("INTERNAL", "stack trace", "")), "!llm_unavailable: HTTP 500: INTERNAL"},
+		"server error":                      {reply(500, google("INTERNAL", "stack trace", "")), "!llm_unavailable: HTTP 500: INTERNAL"},
 		"too busy":                          {reply(503, ``), "!llm_unavailable: HTTP 503"},
 		"accepted, for later":               {reply(202, `{"a":1}`), "!llm_bad_response: HTTP 202"},
 		"moved":                             {reply(308, ``, "Location", "https://elsewhere.example/?key=x"), "!llm_rejected: HTTP 308: redirects are not followed: set llm.base_url to where it leads"},
@@ -226,12 +225,12 @@ func TestHTTPClient_RetryAfter(t *testing.T) {
 		"nothing":                {429, "", "", 0},
 		"seconds":                {429, "7", "", 7 * time.Second},
 		"seconds of a 503":       {503, " 7 ", "", 7 * time.Second},
-		"a date":                 {429, time.Now().Add(2 * time.Hour).UTC().Format(http.TimeFormat), "", -1},
-		"a date gone by":         {429, "Wed, 21 Oct 2015 07:28:00 GMT", "", 0},
+		"date":                   {429, time.Now().Add(2 * time.Hour).UTC().Format(http.TimeFormat), "", -1},
+		"date in the past":       {429, "Wed, 21 Oct 2015 07:28:00 GMT", "", 0},
 		"less than none":         {429, "-3", "", 0},
 		"no number":              {429, "1e3", "", 0},
-		"a number beyond years":  {429, "4294967295", "", 24 * time.Hour},
-		"a number beyond all":    {429, "99999999999999999999", "", 0},
+		"number of years":        {429, "4294967295", "", 24 * time.Hour},
+		"number out of range":    {429, "99999999999999999999", "", 0},
 		"in Gemini's body":       {429, "", `{"error":{"details":[{"@type":"x"},{"retryDelay":"36.5s"}]}}`, 36500 * time.Millisecond},
 		"both, the longer":       {429, "2", `{"error":{"details":[{"retryDelay":"36s"}]}}`, 36 * time.Second},
 		"no duration":            {429, "", `{"error":{"details":[{"retryDelay":"soon"}]}}`, 0},
@@ -257,14 +256,14 @@ func TestHTTPClient_RetryAfter(t *testing.T) {
 }
 
 // An error does not contain the prompt, even if the server repeats it.
-func TestHTTPClient_ErrorsDoNotRepeatThePrompt(t *testing.T) {
+func TestHTTPClient_ErrorsDoNotContainPrompt(t *testing.T) {
 	long := "Here is the request, which is rather long and holds a secret: the code is 4711."
 	for name, tc := range map[string]struct{ user, message, want string }{
-		"a short request":         {"code 4711", "cannot read code 4711, sorry", "llm_rejected: HTTP 400: INVALID_ARGUMENT"},
-		"a long one":              {long, "cannot read " + long, "llm_rejected: HTTP 400: INVALID_ARGUMENT"},
-		"a part of it":            {long, "near '" + long[40:70] + "'", "llm_rejected: HTTP 400: INVALID_ARGUMENT"},
+		"short prompt":            {"code 4711", "cannot read code 4711, sorry", "llm_rejected: HTTP 400: INVALID_ARGUMENT"},
+		"long prompt":             {long, "cannot read " + long, "llm_rejected: HTTP 400: INVALID_ARGUMENT"},
+		"part of the prompt":      {long, "near '" + long[40:70] + "'", "llm_rejected: HTTP 400: INVALID_ARGUMENT"},
 		"no part of it":           {long, "the schema is not supported", "llm_rejected: HTTP 400: INVALID_ARGUMENT, the schema is not supported"},
-		"an empty one":            {"", "contents is empty", "llm_rejected: HTTP 400: INVALID_ARGUMENT, contents is empty"},
+		"empty prompt":            {"", "contents is empty", "llm_rejected: HTTP 400: INVALID_ARGUMENT, contents is empty"},
 		"less than a part can be": {long, "request", "llm_rejected: HTTP 400: INVALID_ARGUMENT, request"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,8 +292,8 @@ func TestHTTPClient_Filter(t *testing.T) {
 	}
 }
 
-// silentServer accepts a connection and sends nothing. The deadline of the context is
-// the arrival of the first byte, however fast the machine is.
+// silentServer accepts a connection and sends nothing. The deadline of the context is the arrival
+// of the first byte, independent of the speed of the machine.
 func silentServer(t *testing.T) (addr string, deadline context.Context) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -353,13 +352,13 @@ func TestHTTPClient_ConnectionErrors(t *testing.T) {
 		unsent    bool
 		ctx       context.Context //nolint:containedctx // of the one call of the case; nil = the test's
 	}{
-		"nobody listens":         {"http://" + testkit.RefusingAddress, "llm_unavailable: the model's server refuses connections", true, nil},
-		"no such name":           {"http://caprouter.invalid", "llm_unavailable: the host of the model's server is not known", true, nil},
-		"a wrong certificate":    {tls.URL, "llm_unavailable: the certificate of the model's server is not valid", true, nil},
-		"http where TLS is":      {strings.Replace(tls.URL, "https", "http", 1), "llm_rejected: HTTP 400", false, nil},
-		"a handshake unanswered": {"https://" + muteTLS, "llm_timeout: no answer in time", true, handshakeEnds},
-		"a request unanswered":   {"http://" + mute, "llm_timeout: no answer in time", false, requestEnds},
-		"it hangs up":            {hangsUp.URL, "llm_unavailable: the connection to the model was lost", false, nil},
+		"no listener":       {"http://" + testkit.RefusingAddress, "llm_unavailable: the model's server refuses connections", true, nil},
+		"no such name":      {"http://caprouter.invalid", "llm_unavailable: the host of the model's server is not known", true, nil},
+		"wrong certificate": {tls.URL, "llm_unavailable: the certificate of the model's server is not valid", true, nil},
+		"http where TLS is": {strings.Replace(tls.URL, "https", "http", 1), "llm_rejected: HTTP 400", false, nil},
+		"no handshake":      {"https://" + muteTLS, "llm_timeout: no answer in time", true, handshakeEnds},
+		"no response":       {"http://" + mute, "llm_timeout: no answer in time", false, requestEnds},
+		"connection closed": {hangsUp.URL, "llm_unavailable: the connection to the model was lost", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, base, err := llm.NewHTTPClient(llm.Config{BaseURL: tc.url}, llm.Protocol{KeyHeader: "Authorization"})

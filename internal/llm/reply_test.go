@@ -19,16 +19,16 @@ func TestNewReply(t *testing.T) {
 		reason string
 		detail string
 	}{
-		"a text":                         {"hello", llm.FinishComplete, "STOP", &llm.Reply{Text: "hello", Tokens: used}, "", ""},
-		"white space stays":              {" hello\n", llm.FinishComplete, "STOP", &llm.Reply{Text: " hello\n", Tokens: used}, "", ""},
-		"cut off":                        {"hel", llm.FinishTruncated, "MAX_TOKENS", &llm.Reply{Text: "hel", Truncated: true, Tokens: used}, "", ""},
-		"cut off before anything":        {"", llm.FinishTruncated, "MAX_TOKENS", &llm.Reply{Truncated: true, Tokens: used}, "", ""},
-		"blocked":                        {"", llm.FinishBlocked, "SAFETY", nil, llm.ReasonBlocked, "the maker's filters held back the reply: SAFETY"},
-		"blocked, after some words":      {"hel", llm.FinishBlocked, "SAFETY", nil, llm.ReasonBlocked, "the maker's filters held back the reply: SAFETY"},
-		"nothing":                        {"", llm.FinishComplete, "", nil, llm.ReasonEmpty, "a reply without text"},
-		"nothing but white space":        {" \n\t", llm.FinishComplete, "STOP", nil, llm.ReasonEmpty, "a reply without text: STOP"},
-		"an odd reason, and nothing":     {"", llm.FinishComplete, "MALFORMED\x1b[2J", nil, llm.ReasonEmpty, "a reply without text: MALFORMED[2J"},
-		"an end we do not know, a reply": {"hello", llm.FinishComplete, "NEWLY_INVENTED", &llm.Reply{Text: "hello", Tokens: used}, "", ""},
+		"text":                      {"hello", llm.FinishComplete, "STOP", &llm.Reply{Text: "hello", Tokens: used}, "", ""},
+		"white space stays":         {" hello\n", llm.FinishComplete, "STOP", &llm.Reply{Text: " hello\n", Tokens: used}, "", ""},
+		"cut off":                   {"hel", llm.FinishTruncated, "MAX_TOKENS", &llm.Reply{Text: "hel", Truncated: true, Tokens: used}, "", ""},
+		"cut off before anything":   {"", llm.FinishTruncated, "MAX_TOKENS", &llm.Reply{Truncated: true, Tokens: used}, "", ""},
+		"blocked":                   {"", llm.FinishBlocked, "SAFETY", nil, llm.ReasonBlocked, "the maker's filters held back the reply: SAFETY"},
+		"blocked, after some words": {"hel", llm.FinishBlocked, "SAFETY", nil, llm.ReasonBlocked, "the maker's filters held back the reply: SAFETY"},
+		"nothing":                   {"", llm.FinishComplete, "", nil, llm.ReasonEmpty, "a reply without text"},
+		"white space only":          {" \n\t", llm.FinishComplete, "STOP", nil, llm.ReasonEmpty, "a reply without text: STOP"},
+		"unknown reason, no text":   {"", llm.FinishComplete, "MALFORMED\x1b[2J", nil, llm.ReasonEmpty, "a reply without text: MALFORMED[2J"},
+		"unknown reason, text":      {"hello", llm.FinishComplete, "NEWLY_INVENTED", &llm.Reply{Text: "hello", Tokens: used}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := llm.NewReply(tc.text, tc.end, tc.said, used)

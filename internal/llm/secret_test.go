@@ -20,13 +20,13 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 	type unexported struct{ key llm.Secret }
 	cfg := llm.Config{Provider: "openai", APIKey: secret}
 	for name, value := range map[string]any{
-		"itself":                    secret,
-		"a pointer to it":           &secret,
-		"in a configuration":        cfg,
-		"in a pointer to one":       &cfg,
-		"in a field nobody may see": unexported{secret},
-		"in a slice":                []llm.Secret{secret},
-		"in a map":                  map[string]llm.Secret{"key": secret},
+		"itself":              secret,
+		"pointer":             &secret,
+		"in a configuration":  cfg,
+		"in a pointer to one": &cfg,
+		"unexported field":    unexported{secret},
+		"in a slice":          []llm.Secret{secret},
+		"in a map":            map[string]llm.Secret{"key": secret},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -44,7 +44,7 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 			text := out.String() + string(std) + string(ours) + log.String()
 			for _, form := range []string{testKey, fmt.Sprintf("%x", testKey), fmt.Sprintf("%X", testKey), "canary"} {
 				if strings.Contains(text, form) {
-					t.Errorf("the key shows as %q in:\n%s", form, text)
+					t.Errorf("got the key as %q in:\n%s", form, text)
 				}
 			}
 		})
@@ -54,13 +54,13 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 func TestSecret(t *testing.T) {
 	none, some := llm.NewSecret(" \n"), llm.NewSecret(testKey+"\r\n")
 	if none.IsSet() || none.Reveal() != "" || none.String() != "" {
-		t.Errorf("no key: set %v, %q, prints %q; want none of it", none.IsSet(), none.Reveal(), none)
+		t.Errorf("no key: got set %v, %q, printed %q; want none of it", none.IsSet(), none.Reveal(), none)
 	}
 	if !some.IsSet() || some.Reveal() != testKey || some.String() != "<redacted>" {
-		t.Errorf("a key: set %v, %q, prints %q", some.IsSet(), some.Reveal(), some)
+		t.Errorf("key: got set %v, %q, printed %q", some.IsSet(), some.Reveal(), some)
 	}
 	if got := fmt.Sprintf("%v|%#v|%s", some, some, some); got != "<redacted>|<redacted>|<redacted>" {
-		t.Errorf("printed %q", got)
+		t.Errorf("got %q printed", got)
 	}
 }
 

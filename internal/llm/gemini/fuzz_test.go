@@ -7,8 +7,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// For any response, the SDK receives valid JSON with text parts and without
-// thoughts.
+// For any response, the SDK receives valid JSON with text parts and without thoughts.
 func FuzzFilterResponse(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"candidates":null}`, `{"candidates":[{"content":{"role":"model","parts":[{"text":"a"},{"text":"b","thought":true}]},"finishReason":"STOP"}]}`,
@@ -27,7 +26,7 @@ func FuzzFilterResponse(f *testing.F) {
 		}
 		var a responseBody
 		if err := strictjson.UnmarshalAllowUnknown(out, &a); err != nil {
-			t.Fatalf("got %s, which is not what it was: %v", out, err)
+			t.Fatalf("got %s, want the same content: %v", out, err)
 		}
 		for _, c := range a.Candidates {
 			for _, p := range c.Content.Parts {
@@ -37,10 +36,10 @@ func FuzzFilterResponse(f *testing.F) {
 			}
 		}
 		if again, err := filterResponse(out); err != nil || string(again) != string(out) {
-			t.Fatalf("a second time it is %s, %v; was %s", again, err, out)
+			t.Fatalf("second pass: got %s, %v; want %s", again, err, out)
 		}
 		if strings.Contains(string(out), `"thought":true`) && !strings.Contains(string(body), `\"thought\":true`) {
-			t.Fatalf("a thought is left in %s", out)
+			t.Fatalf("got a thought in %s", out)
 		}
 	})
 }

@@ -23,8 +23,8 @@ func TestNew_Rejects(t *testing.T) {
 	}{
 		"nothing":         {func(*llm.Config) {}, ""},
 		"no key":          {func(c *llm.Config) { c.APIKey = llm.Secret{} }, "llm.api_key_env"},
-		"a model's name":  {func(c *llm.Config) { c.Model = "a?b" }, "llm.model"},
-		"a temperature":   {func(c *llm.Config) { c.Temperature = 3 }, "llm.temperature"},
+		"model name":      {func(c *llm.Config) { c.Model = "a?b" }, "llm.model"},
+		"temperature":     {func(c *llm.Config) { c.Temperature = 3 }, "llm.temperature"},
 		"plain http":      {func(c *llm.Config) { c.BaseURL = "http://example.com" }, "llm.base_url"},
 		"odd thinking":    {func(c *llm.Config) { c.Thinking = "much" }, "llm.thinking"},
 		"any thinking":    {func(c *llm.Config) { c.Thinking = "low" }, "llm.provider: genai"},
@@ -49,8 +49,8 @@ func TestNew_Rejects(t *testing.T) {
 	}
 }
 
-// The environment changes neither key nor host, and no other host is contacted:
-// no metadata server, no gRPC.
+// The environment changes neither key nor host, and no other host is contacted, such as a metadata
+// server.
 func TestNew_IgnoresEnvironment(t *testing.T) {
 	var strangers atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
@@ -72,7 +72,7 @@ func TestNew_IgnoresEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strangers.Load(); got != 0 {
-		t.Errorf("%d requests went elsewhere", got)
+		t.Errorf("got %d requests at other servers, want none", got)
 	}
 	for _, r := range s.Requests() {
 		if r.Key != s.Key {
@@ -87,11 +87,11 @@ func TestProvider_Probe(t *testing.T) {
 		model  string
 		want   string
 	}{
-		"all is well":        {fakellm.Behaviour{}, "", ""},
-		"a wrong key":        {fakellm.KeyInvalid(), "", llm.ReasonUnauthorized},
-		"a model nobody has": {fakellm.Behaviour{}, "gemini-0", llm.ReasonRejected},
-		"down":               {fakellm.Status(503), "", llm.ReasonUnavailable},
-		"not reached":        {fakellm.Reset(), "", llm.ReasonUnavailable},
+		"all is well":   {fakellm.Behaviour{}, "", ""},
+		"wrong key":     {fakellm.KeyInvalid(), "", llm.ReasonUnauthorized},
+		"unknown model": {fakellm.Behaviour{}, "gemini-0", llm.ReasonRejected},
+		"down":          {fakellm.Status(503), "", llm.ReasonUnavailable},
+		"unreachable":   {fakellm.Reset(), "", llm.ReasonUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fakellm.Start(t, fakellm.Config{Models: fakellm.Always(tc.answer)})
@@ -129,24 +129,24 @@ func TestProvider_UnusualResponses(t *testing.T) {
 		want   llm.Reply
 		reason string
 	}{
-		"an end of a later version, by name":   {`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"INVENTED"}]}`, llm.Reply{Text: "a"}, ""},
-		"an end of a later version, by number": {`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":77}]}`, llm.Reply{Text: "a"}, ""},
-		"no end":                               {`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, llm.Reply{Text: "a"}, ""},
-		"an end of a later version, no text":   {`{"candidates":[{"finishReason":"INVENTED"}]}`, llm.Reply{}, llm.ReasonEmpty},
-		"SPII by name":                         {`{"candidates":[{"finishReason":"SPII"}]}`, llm.Reply{}, llm.ReasonBlocked},
-		"SPII by number":                       {`{"candidates":[{"finishReason":9}]}`, llm.Reply{}, llm.ReasonBlocked},
-		"a prompt blocked, for new reasons":    {`{"promptFeedback":{"blockReason":"JAILBREAK"}}`, llm.Reply{}, llm.ReasonBlocked},
-		"a prompt blocked, for none":           {`{"promptFeedback":{}}`, llm.Reply{}, llm.ReasonBlocked},
-		"feedback, and a reply":                {`{"promptFeedback":{"safetyRatings":[]},"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, llm.Reply{Text: "a"}, ""},
-		"a function call":                      {`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]},"finishReason":"STOP"}]}`, llm.Reply{}, llm.ReasonEmpty},
-		"a function's response":                {`{"candidates":[{"content":{"parts":[{"functionResponse":{"name":"f"}},{"text":"a"}]}}]}`, llm.Reply{Text: "a"}, ""},
-		"a part of nothing":                    {`{"candidates":[{"content":{"parts":[{},{"thoughtSignature":"x"},{"text":"a"},null]}}]}`, llm.Reply{Text: "a"}, ""},
-		"a thought between":                    {`{"candidates":[{"content":{"parts":[{"text":"a"},{"text":"no","thought":true},{"text":"b"}]}}]}`, llm.Reply{Text: "ab"}, ""},
-		"the first of two":                     {`{"candidates":[{"content":{"parts":[{"text":"a"}]}},{"content":{"parts":[{"text":"b"}]}}]}`, llm.Reply{Text: "a"}, ""},
-		"nonsense for an end":                  {`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":{"x":1}}]}`, llm.Reply{}, llm.ReasonBadResponse},
-		"nonsense for a thought":               {`{"candidates":[{"content":{"parts":[{"text":"a","thought":"yes"}]}}]}`, llm.Reply{}, llm.ReasonBadResponse},
-		"text twice":                           {`{"candidates":[{"content":{"parts":[{"text":"a","text":"b"}]}}]}`, llm.Reply{}, llm.ReasonBadResponse},
-		"text in another case":                 {`{"candidates":[{"content":{"parts":[{"Text":"a"}]}}]}`, llm.Reply{}, llm.ReasonBadResponse},
+		"finish reason of a later version, by name":   {`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"INVENTED"}]}`, llm.Reply{Text: "a"}, ""},
+		"finish reason of a later version, by number": {`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":77}]}`, llm.Reply{Text: "a"}, ""},
+		"no end": {`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, llm.Reply{Text: "a"}, ""},
+		"finish reason of a later version, no text": {`{"candidates":[{"finishReason":"INVENTED"}]}`, llm.Reply{}, llm.ReasonEmpty},
+		"SPII by name":                {`{"candidates":[{"finishReason":"SPII"}]}`, llm.Reply{}, llm.ReasonBlocked},
+		"SPII by number":              {`{"candidates":[{"finishReason":9}]}`, llm.Reply{}, llm.ReasonBlocked},
+		"prompt blocked, new reasons": {`{"promptFeedback":{"blockReason":"JAILBREAK"}}`, llm.Reply{}, llm.ReasonBlocked},
+		"prompt blocked, no reason":   {`{"promptFeedback":{}}`, llm.Reply{}, llm.ReasonBlocked},
+		"feedback, and a reply":       {`{"promptFeedback":{"safetyRatings":[]},"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, llm.Reply{Text: "a"}, ""},
+		"function call":               {`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]},"finishReason":"STOP"}]}`, llm.Reply{}, llm.ReasonEmpty},
+		"function response":           {`{"candidates":[{"content":{"parts":[{"functionResponse":{"name":"f"}},{"text":"a"}]}}]}`, llm.Reply{Text: "a"}, ""},
+		"empty part":                  {`{"candidates":[{"content":{"parts":[{},{"thoughtSignature":"x"},{"text":"a"},null]}}]}`, llm.Reply{Text: "a"}, ""},
+		"thought between parts":       {`{"candidates":[{"content":{"parts":[{"text":"a"},{"text":"no","thought":true},{"text":"b"}]}}]}`, llm.Reply{Text: "ab"}, ""},
+		"first of two candidates":     {`{"candidates":[{"content":{"parts":[{"text":"a"}]}},{"content":{"parts":[{"text":"b"}]}}]}`, llm.Reply{Text: "a"}, ""},
+		"nonsense for an end":         {`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":{"x":1}}]}`, llm.Reply{}, llm.ReasonBadResponse},
+		"nonsense for a thought":      {`{"candidates":[{"content":{"parts":[{"text":"a","thought":"yes"}]}}]}`, llm.Reply{}, llm.ReasonBadResponse},
+		"text twice":                  {`{"candidates":[{"content":{"parts":[{"text":"a","text":"b"}]}}]}`, llm.Reply{}, llm.ReasonBadResponse},
+		"text in another case":        {`{"candidates":[{"content":{"parts":[{"Text":"a"}]}}]}`, llm.Reply{}, llm.ReasonBadResponse},
 		"counts that do not add up": {
 			`{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"thoughtsTokenCount":3}}`,
 			llm.Reply{Text: "a", Tokens: contract.Tokens{Input: 5, Output: 5, Thinking: 3}},

@@ -22,12 +22,12 @@ func TestNew_Rejects(t *testing.T) {
 		change func(*llm.Config)
 		want   string
 	}{
-		"nothing":        {func(*llm.Config) {}, ""},
-		"no key":         {func(c *llm.Config) { c.APIKey = llm.Secret{} }, "llm.api_key_env"},
-		"a model's name": {func(c *llm.Config) { c.Model = "a?b" }, "llm.model"},
-		"a temperature":  {func(c *llm.Config) { c.Temperature = 3 }, "llm.temperature"},
-		"plain http":     {func(c *llm.Config) { c.BaseURL = "http://example.com" }, "llm.base_url"},
-		"odd thinking":   {func(c *llm.Config) { c.Thinking = "much" }, "llm.thinking"},
+		"nothing":      {func(*llm.Config) {}, ""},
+		"no key":       {func(c *llm.Config) { c.APIKey = llm.Secret{} }, "llm.api_key_env"},
+		"model name":   {func(c *llm.Config) { c.Model = "a?b" }, "llm.model"},
+		"temperature":  {func(c *llm.Config) { c.Temperature = 3 }, "llm.temperature"},
+		"plain http":   {func(c *llm.Config) { c.BaseURL = "http://example.com" }, "llm.base_url"},
+		"odd thinking": {func(c *llm.Config) { c.Thinking = "much" }, "llm.thinking"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := good
@@ -79,7 +79,7 @@ func TestThinkingConfig(t *testing.T) {
 			defer func() { _ = p.Close() }()
 			_, _ = p.Generate(t.Context(), &llm.Request{User: "hello"}) // a tuned model has another path
 			if got := thinkingOf(t, s.Requests()[0].Body); got != tc.want {
-				t.Errorf("sent %s, want %s", got, tc.want)
+				t.Errorf("got request %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -105,8 +105,8 @@ func thinkingOf(t *testing.T, body []byte) string {
 	return string(text)
 }
 
-// The environment, which the SDK reads for keys, hosts and backends, has no
-// effect, and no other host is contacted.
+// The environment, which the SDK reads for keys, hosts and backends, has no effect, and no other
+// host is contacted.
 func TestNew_IgnoresEnvironment(t *testing.T) {
 	var strangers atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
@@ -127,7 +127,7 @@ func TestNew_IgnoresEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strangers.Load(); got != 0 {
-		t.Errorf("%d requests went elsewhere", got)
+		t.Errorf("got %d requests at other servers, want none", got)
 	}
 	for _, r := range s.Requests() {
 		if r.Key != s.Key {
@@ -136,8 +136,7 @@ func TestNew_IgnoresEnvironment(t *testing.T) {
 	}
 }
 
-// Without a key none is sent, neither from the environment nor the SDK's
-// placeholder.
+// Without a key none is sent, neither from the environment nor the SDK's placeholder.
 func TestProvider_SendsNoKeyWithoutOne(t *testing.T) {
 	t.Setenv("GEMINI_API_KEY", "other")
 	s := fakellm.Start(t, fakellm.Config{NoKey: true})
@@ -156,11 +155,11 @@ func TestProvider_Probe(t *testing.T) {
 		model  string
 		want   string
 	}{
-		"all is well":        {fakellm.Behaviour{}, "", ""},
-		"a wrong key":        {fakellm.KeyInvalid(), "", llm.ReasonUnauthorized},
-		"a model nobody has": {fakellm.Behaviour{}, "gemini-0", llm.ReasonRejected},
-		"down":               {fakellm.Status(503), "", llm.ReasonUnavailable},
-		"not reached":        {fakellm.Reset(), "", llm.ReasonUnavailable},
+		"all is well":   {fakellm.Behaviour{}, "", ""},
+		"wrong key":     {fakellm.KeyInvalid(), "", llm.ReasonUnauthorized},
+		"unknown model": {fakellm.Behaviour{}, "gemini-0", llm.ReasonRejected},
+		"down":          {fakellm.Status(503), "", llm.ReasonUnavailable},
+		"unreachable":   {fakellm.Reset(), "", llm.ReasonUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fakellm.Start(t, fakellm.Config{Models: fakellm.Always(tc.answer)})
@@ -192,7 +191,7 @@ func TestProvider_MinimalRequest(t *testing.T) {
 }
 
 // The properties of a schema keep their order.
-func TestProvider_SchemaKeepsItsOrder(t *testing.T) {
+func TestProvider_SchemaKeepsOrder(t *testing.T) {
 	s := fakellm.Start(t, fakellm.Config{})
 	_, err := open(t, s).Generate(t.Context(), &llm.Request{User: "hello", Schema: &llm.Schema{Type: "object", Properties: []llm.Property{
 		{Name: "z", Schema: &llm.Schema{Type: "string"}}, {Name: "a", Schema: &llm.Schema{Type: "number"}},
@@ -201,7 +200,7 @@ func TestProvider_SchemaKeepsItsOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if body := string(s.Requests()[0].Body); !strings.Contains(body, `"propertyOrdering":["z","a"]`) {
-		t.Errorf("sent %s", body)
+		t.Errorf("got request %s", body)
 	}
 }
 
@@ -212,21 +211,21 @@ func TestProvider_UnusualResponses(t *testing.T) {
 		want   llm.Reply
 		reason string
 	}{
-		"an end of a later version":          {`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"INVENTED"}]}`, llm.Reply{Text: "a"}, ""},
-		"no end":                             {`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, llm.Reply{Text: "a"}, ""},
-		"an end of a later version, no text": {`{"candidates":[{"finishReason":"INVENTED"}]}`, llm.Reply{}, llm.ReasonEmpty},
-		"SPII":                               {`{"candidates":[{"finishReason":"SPII"}]}`, llm.Reply{}, llm.ReasonBlocked},
-		"a prompt blocked, for new reasons":  {`{"promptFeedback":{"blockReason":"JAILBREAK"}}`, llm.Reply{}, llm.ReasonBlocked},
-		"feedback, and a reply":              {`{"promptFeedback":{"safetyRatings":[]},"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, llm.Reply{Text: "a"}, ""},
-		"a function call":                    {`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]},"finishReason":"STOP"}]}`, llm.Reply{}, llm.ReasonEmpty},
-		"a part of nothing":                  {`{"candidates":[{"content":{"parts":[{},{"thoughtSignature":"AA=="},{"text":"a"},null]}}]}`, llm.Reply{Text: "a"}, ""},
-		"a thought between":                  {`{"candidates":[{"content":{"parts":[{"text":"a"},{"text":"no","thought":true},{"text":"b"}]}}]}`, llm.Reply{Text: "ab"}, ""},
-		"the first of two":                   {`{"candidates":[{"content":{"parts":[{"text":"a"}]}},{"content":{"parts":[{"text":"b"}]}}]}`, llm.Reply{Text: "a"}, ""},
-		"candidates that are no list":        {`{"candidates":{"a":1}}`, llm.Reply{}, llm.ReasonBadResponse},
-		"a candidate that is no object":      {`{"candidates":["a"]}`, llm.Reply{}, llm.ReasonBadResponse},
-		"citations that are no object":       {`{"candidates":[{"citationMetadata":[1]}]}`, llm.Reply{}, llm.ReasonBadResponse},
-		"nonsense for an end":                {`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":{"x":1}}]}`, llm.Reply{}, llm.ReasonBadResponse},
-		"text twice":                         {`{"candidates":[{"content":{"parts":[{"text":"a","text":"b"}]}}]}`, llm.Reply{}, llm.ReasonBadResponse},
+		"finish reason of a later version": {`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"INVENTED"}]}`, llm.Reply{Text: "a"}, ""},
+		"no end":                           {`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, llm.Reply{Text: "a"}, ""},
+		"finish reason of a later version, no text": {`{"candidates":[{"finishReason":"INVENTED"}]}`, llm.Reply{}, llm.ReasonEmpty},
+		"SPII":                         {`{"candidates":[{"finishReason":"SPII"}]}`, llm.Reply{}, llm.ReasonBlocked},
+		"prompt blocked, new reasons":  {`{"promptFeedback":{"blockReason":"JAILBREAK"}}`, llm.Reply{}, llm.ReasonBlocked},
+		"feedback, and a reply":        {`{"promptFeedback":{"safetyRatings":[]},"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, llm.Reply{Text: "a"}, ""},
+		"function call":                {`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]},"finishReason":"STOP"}]}`, llm.Reply{}, llm.ReasonEmpty},
+		"empty part":                   {`{"candidates":[{"content":{"parts":[{},{"thoughtSignature":"AA=="},{"text":"a"},null]}}]}`, llm.Reply{Text: "a"}, ""},
+		"thought between parts":        {`{"candidates":[{"content":{"parts":[{"text":"a"},{"text":"no","thought":true},{"text":"b"}]}}]}`, llm.Reply{Text: "ab"}, ""},
+		"first of two candidates":      {`{"candidates":[{"content":{"parts":[{"text":"a"}]}},{"content":{"parts":[{"text":"b"}]}}]}`, llm.Reply{Text: "a"}, ""},
+		"candidates that are no list":  {`{"candidates":{"a":1}}`, llm.Reply{}, llm.ReasonBadResponse},
+		"candidate is not an object":   {`{"candidates":["a"]}`, llm.Reply{}, llm.ReasonBadResponse},
+		"citations that are no object": {`{"candidates":[{"citationMetadata":[1]}]}`, llm.Reply{}, llm.ReasonBadResponse},
+		"nonsense for an end":          {`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":{"x":1}}]}`, llm.Reply{}, llm.ReasonBadResponse},
+		"text twice":                   {`{"candidates":[{"content":{"parts":[{"text":"a","text":"b"}]}}]}`, llm.Reply{}, llm.ReasonBadResponse},
 		"counts below nothing": {
 			`{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":-5,"candidatesTokenCount":2,"thoughtsTokenCount":-3}}`,
 			llm.Reply{Text: "a", Tokens: contract.Tokens{Output: 2}},

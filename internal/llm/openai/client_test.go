@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-// A silent model costs each caller its deadline until the breaker opens.
-func TestClient_BreakerOpensForASilentModel(t *testing.T) {
+// A server that does not respond costs each caller its deadline until the breaker opens.
+func TestClient_BreakerOpensForSilentModel(t *testing.T) {
 	const patience = 100 * time.Millisecond
 	for name, does := range map[string]fakellm.Behaviour{"silence": fakellm.Silence(), "drip": fakellm.SlowDrip(), "mute": fakellm.Hang()} {
 		t.Run(name, func(t *testing.T) {

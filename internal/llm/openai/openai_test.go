@@ -25,7 +25,7 @@ func TestNew_Rejects(t *testing.T) {
 		"no model":              {func(c *llm.Config) { c.Model = "" }, "llm.model"},
 		"no key for OpenAI":     {func(c *llm.Config) { c.APIKey = llm.Secret{} }, "llm.api_key_env"},
 		"no key for one's own":  {func(c *llm.Config) { c.APIKey, c.BaseURL = llm.Secret{}, "http://gpu1:8000/v1" }, ""},
-		"a temperature":         {func(c *llm.Config) { c.Temperature = 3 }, "llm.temperature"},
+		"temperature":           {func(c *llm.Config) { c.Temperature = 3 }, "llm.temperature"},
 		"plain http with a key": {func(c *llm.Config) { c.BaseURL = "http://gpu1:8000/v1" }, "llm.base_url"},
 		"odd thinking":          {func(c *llm.Config) { c.Thinking = "much" }, "llm.thinking"},
 		"thinking in tokens":    {func(c *llm.Config) { c.Thinking = "512" }, "llm.thinking"},
@@ -114,10 +114,10 @@ func TestProvider_ProposesFormat(t *testing.T) {
 		schema          *llm.Schema
 		want            bool
 	}{
-		"unsupported":         {"", "This response_format type is unavailable now", schema, true},
-		"without a schema":    {"", "This response_format type is unavailable now", nil, false},
-		"the format is set":   {llm.FormatJSONObject, "response_format: unavailable", schema, false},
-		"something unlike it": {"", "max_tokens is too large", schema, false},
+		"unsupported":       {"", "This response_format type is unavailable now", schema, true},
+		"without a schema":  {"", "This response_format type is unavailable now", nil, false},
+		"format configured": {llm.FormatJSONObject, "response_format: unavailable", schema, false},
+		"similar error":     {"", "max_tokens is too large", schema, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Script: fakellm.Always(fakellm.Body(400, "application/json", `{"error":{"message":"`+tc.message+`"}}`))})
@@ -148,14 +148,14 @@ func TestProvider_Probe(t *testing.T) {
 		want   string
 	}{
 		"all is well":        {fakellm.Behaviour{}, "", ""},
-		"a wrong key":        {fakellm.Status(401), "", llm.ReasonUnauthorized},
-		"a model nobody has": {fakellm.Behaviour{}, "no-such-model", llm.ReasonRejected},
+		"wrong key":          {fakellm.Status(401), "", llm.ReasonUnauthorized},
+		"unknown model":      {fakellm.Behaviour{}, "no-such-model", llm.ReasonRejected},
 		"Ollama's long name": {fakellm.Body(200, "application/json", `{"object":"list","data":[{"id":"qwen3:latest"}]}`), "qwen3", ""},
 		"no list of models":  {fakellm.Status(404), "", llm.ReasonRejected},
 		"another list":       {fakellm.Body(200, "application/json", `{"data":"none"}`), "", llm.ReasonBadResponse},
-		"an empty list":      {fakellm.Body(200, "application/json", `{"data":null}`), "", llm.ReasonRejected},
+		"empty list":         {fakellm.Body(200, "application/json", `{"data":null}`), "", llm.ReasonRejected},
 		"down":               {fakellm.Status(503), "", llm.ReasonUnavailable},
-		"not reached":        {fakellm.Reset(), "", llm.ReasonUnavailable},
+		"unreachable":        {fakellm.Reset(), "", llm.ReasonUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Models: fakellm.Always(tc.answer)})
@@ -175,7 +175,7 @@ func TestProvider_Probe(t *testing.T) {
 }
 
 // A base URL may have a path.
-func TestProvider_BaseURLWithAPath(t *testing.T) {
+func TestProvider_BaseURLWithPath(t *testing.T) {
 	path := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path <- r.URL.Path

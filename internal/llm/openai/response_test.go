@@ -29,32 +29,32 @@ func TestDecodeResponse(t *testing.T) {
 			`{"choices":[{"index":0,"message":{"role":"assistant","content":"a","reasoning_content":"no","tool_calls":[]},"logprobs":null,"finish_reason":"stop","stop_reason":null}],"usage":{"prompt_tokens":3,"completion_tokens":2,"completion_tokens_details":null}}`,
 			&llm.Reply{Text: "a", Tokens: contract.Tokens{Input: 3, Output: 2}}, "",
 		},
-		"Ollama's, with reasoning": {`{"choices":[{"message":{"role":"assistant","content":"a","reasoning":"no"},"finish_reason":"stop"}]}`, &llm.Reply{Text: "a"}, ""},
-		"no end":                   {`{"choices":[{"message":{"content":"a"},"finish_reason":null}]}`, &llm.Reply{Text: "a"}, ""},
-		"an end nobody knows":      {`{"choices":[{"message":{"content":"a"},"finish_reason":"eos"}]}`, &llm.Reply{Text: "a"}, ""},
-		"cut off":                  {`{"choices":[{"message":{"content":"a"},"finish_reason":"length"}]}`, &llm.Reply{Text: "a", Truncated: true}, ""},
-		"cut off while thinking":   {`{"choices":[{"message":{"content":"<think>let me"},"finish_reason":"length"}]}`, &llm.Reply{Truncated: true}, ""},
-		"thoughts in the text":     {`{"choices":[{"message":{"content":"\n<think>\nlet me\n</think>\n\n{\"a\":1}"},"finish_reason":"stop"}]}`, &llm.Reply{Text: `{"a":1}`}, ""},
-		"thoughts only":            {`{"choices":[{"message":{"content":"<think>let me</think>"},"finish_reason":"stop"}]}`, nil, llm.ReasonEmpty},
-		"a word on thoughts":       {`{"choices":[{"message":{"content":"<think> is a tag"},"finish_reason":"stop"}]}`, nil, llm.ReasonEmpty},
-		"the same, further on":     {`{"choices":[{"message":{"content":"the tag <think>a</think>"},"finish_reason":"stop"}]}`, &llm.Reply{Text: "the tag <think>a</think>"}, ""},
-		"filtered":                 {`{"choices":[{"message":{"content":"a"},"finish_reason":"content_filter"}]}`, nil, llm.ReasonBlocked},
-		"a refusal":                {`{"choices":[{"message":{"content":null,"refusal":"no"},"finish_reason":"stop"}]}`, nil, llm.ReasonBlocked},
-		"a refusal of nothing":     {`{"choices":[{"message":{"content":"a","refusal":""},"finish_reason":"stop"}]}`, &llm.Reply{Text: "a"}, ""},
-		"tool calls":               {`{"choices":[{"message":{"content":null,"tool_calls":[{"id":"x"}]},"finish_reason":"tool_calls"}]}`, nil, llm.ReasonEmpty},
-		"no text":                  {`{"choices":[{"message":{"content":""},"finish_reason":"stop"}]}`, nil, llm.ReasonEmpty},
-		"no message":               {`{"choices":[{}]}`, nil, llm.ReasonEmpty},
-		"no choices":               {`{"choices":[]}`, nil, llm.ReasonEmpty},
-		"null for choices":         {`{"choices":null}`, nil, llm.ReasonEmpty},
-		"counts below nothing":     {`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":-1,"completion_tokens":-1}}`, &llm.Reply{Text: "a"}, ""},
-		"a count that is a text":   {`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":"9"}}`, nil, llm.ReasonBadResponse},
-		"a count beyond numbers":   {`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1e400}}`, nil, llm.ReasonBadResponse},
-		"text in parts":            {`{"choices":[{"message":{"content":[{"type":"text","text":"a"}]}}]}`, nil, llm.ReasonBadResponse},
-		"choices twice":            {`{"choices":[],"choices":[]}`, nil, llm.ReasonBadResponse},
-		"choices in capitals":      {`{"CHOICES":[]}`, nil, llm.ReasonBadResponse},
-		"a list":                   {`[]`, nil, llm.ReasonBadResponse},
-		"two objects":              {`{}{}`, nil, llm.ReasonBadResponse},
-		"nothing":                  {``, nil, llm.ReasonBadResponse},
+		"Ollama's, with reasoning":         {`{"choices":[{"message":{"role":"assistant","content":"a","reasoning":"no"},"finish_reason":"stop"}]}`, &llm.Reply{Text: "a"}, ""},
+		"no end":                           {`{"choices":[{"message":{"content":"a"},"finish_reason":null}]}`, &llm.Reply{Text: "a"}, ""},
+		"unknown finish reason":            {`{"choices":[{"message":{"content":"a"},"finish_reason":"eos"}]}`, &llm.Reply{Text: "a"}, ""},
+		"cut off":                          {`{"choices":[{"message":{"content":"a"},"finish_reason":"length"}]}`, &llm.Reply{Text: "a", Truncated: true}, ""},
+		"cut off while thinking":           {`{"choices":[{"message":{"content":"<think>let me"},"finish_reason":"length"}]}`, &llm.Reply{Truncated: true}, ""},
+		"thoughts in the text":             {`{"choices":[{"message":{"content":"\n<think>\nlet me\n</think>\n\n{\"a\":1}"},"finish_reason":"stop"}]}`, &llm.Reply{Text: `{"a":1}`}, ""},
+		"thoughts only":                    {`{"choices":[{"message":{"content":"<think>let me</think>"},"finish_reason":"stop"}]}`, nil, llm.ReasonEmpty},
+		"reasoning text":                   {`{"choices":[{"message":{"content":"<think> is a tag"},"finish_reason":"stop"}]}`, nil, llm.ReasonEmpty},
+		"reasoning text in another member": {`{"choices":[{"message":{"content":"the tag <think>a</think>"},"finish_reason":"stop"}]}`, &llm.Reply{Text: "the tag <think>a</think>"}, ""},
+		"filtered":                         {`{"choices":[{"message":{"content":"a"},"finish_reason":"content_filter"}]}`, nil, llm.ReasonBlocked},
+		"refusal":                          {`{"choices":[{"message":{"content":null,"refusal":"no"},"finish_reason":"stop"}]}`, nil, llm.ReasonBlocked},
+		"empty refusal":                    {`{"choices":[{"message":{"content":"a","refusal":""},"finish_reason":"stop"}]}`, &llm.Reply{Text: "a"}, ""},
+		"tool calls":                       {`{"choices":[{"message":{"content":null,"tool_calls":[{"id":"x"}]},"finish_reason":"tool_calls"}]}`, nil, llm.ReasonEmpty},
+		"no text":                          {`{"choices":[{"message":{"content":""},"finish_reason":"stop"}]}`, nil, llm.ReasonEmpty},
+		"no message":                       {`{"choices":[{}]}`, nil, llm.ReasonEmpty},
+		"no choices":                       {`{"choices":[]}`, nil, llm.ReasonEmpty},
+		"null for choices":                 {`{"choices":null}`, nil, llm.ReasonEmpty},
+		"counts below nothing":             {`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":-1,"completion_tokens":-1}}`, &llm.Reply{Text: "a"}, ""},
+		"string as a count":                {`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":"9"}}`, nil, llm.ReasonBadResponse},
+		"count out of range":               {`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1e400}}`, nil, llm.ReasonBadResponse},
+		"text in parts":                    {`{"choices":[{"message":{"content":[{"type":"text","text":"a"}]}}]}`, nil, llm.ReasonBadResponse},
+		"choices twice":                    {`{"choices":[],"choices":[]}`, nil, llm.ReasonBadResponse},
+		"choices in capitals":              {`{"CHOICES":[]}`, nil, llm.ReasonBadResponse},
+		"list":                             {`[]`, nil, llm.ReasonBadResponse},
+		"two objects":                      {`{}{}`, nil, llm.ReasonBadResponse},
+		"nothing":                          {``, nil, llm.ReasonBadResponse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := decodeResponse([]byte(tc.body))
@@ -68,7 +68,7 @@ func TestDecodeResponse(t *testing.T) {
 	}
 }
 
-// OpenAI's newer models reject max_tokens; other servers may know only that.
+// OpenAI's newer models reject max_tokens; other servers may support only that.
 func TestProvider_TokenLimitName(t *testing.T) {
 	for base, newer := range map[string]bool{
 		"":                                     true,
@@ -83,7 +83,7 @@ func TestProvider_TokenLimitName(t *testing.T) {
 		}
 		q := p.newRequest(&llm.Request{User: "x", MaxOutputTokens: 7})
 		if got := q.MaxCompletionTokens == 7 && q.MaxTokens == 0; got != newer {
-			t.Errorf("%q: max_completion_tokens %d, max_tokens %d", base, q.MaxCompletionTokens, q.MaxTokens)
+			t.Errorf("%q: got max_completion_tokens %d, max_tokens %d", base, q.MaxCompletionTokens, q.MaxTokens)
 		}
 	}
 }
