@@ -49,8 +49,8 @@ func TestFindEmails(t *testing.T) {
 func TestFindIPs(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"four numbers", "10.0.0.7", "10.0.0.7"},
-		{"the greatest", "255.255.255.255", "255.255.255.255"},
-		{"one too great", "255.255.255.256", ""},
+		{"maximum", "255.255.255.255", "255.255.255.255"},
+		{"above the maximum", "255.255.255.256", ""},
 		{"leading zero", "10.0.0.07", ""},
 		{"five numbers", "1.2.3.4.5", ""},
 		{"three numbers", "1.2.3", ""},
@@ -100,11 +100,11 @@ func TestPlaceholderEnd(t *testing.T) {
 	for row := range detectors {
 		for _, n := range []int{1, 10, 999999} {
 			if p := formatPlaceholder(row, n); placeholderEnd(p, 0) != len(p) {
-				t.Errorf("%q is not read as a placeholder", p)
+				t.Errorf("got %q not parsed as a placeholder", p)
 			}
 		}
 		if len(detectors[row].label) > maxLabel {
-			t.Errorf("label %q is longer than any that is read", detectors[row].label)
+			t.Errorf("got label %q, longer than the maximum", detectors[row].label)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-// Different ways of masking must agree.
+// Different ways of masking must give the same result.
 
 var numbered = regexp.MustCompile(`\[(EMAIL|PHONE|CARD|IBAN|IP|CPF|CNPJ|NIF|DNI|SSN|SECRET)_[0-9]+\]`)
 
@@ -24,16 +24,15 @@ func TestRedactText_AgreesWithMaskText(t *testing.T) {
 		text := texts().Filter(func(s string) bool { return !numbered.MatchString(s) }).Draw(t, "text")
 		masked := r.StartMasking().MaskText(text)
 		if strings.Contains(masked, "[LITERAL_") {
-			t.Skip("Text leaves what looks like a placeholder")
+			t.Skip("RedactText does not mask text that looks like a placeholder")
 		}
 		if got, want := r.RedactText(text), numbered.ReplaceAllString(masked, "[$1]"); got != want {
-			t.Fatalf("%q: Text gives %q, Mask %q", text, got, masked)
+			t.Fatalf("%q: got %q from RedactText, want %q as from MaskText", text, got, masked)
 		}
 	})
 }
 
-// A kind that is not selected is not found, and Kinds lists the placeholders of
-// the text.
+// A kind that is not selected is not found, and Kinds lists the placeholders of the text.
 func TestFindValues_OnlySelectedKinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		asked := rapid.SliceOfNDistinct(rapid.SampledFrom(redact.Kinds()), 0, 3, rapid.ID[string]).Draw(t, "kinds")
@@ -47,14 +46,14 @@ func TestFindValues_OnlySelectedKinds(t *testing.T) {
 		found := m.Kinds()
 		for _, kind := range found {
 			if !slices.Contains(asked, kind) {
-				t.Fatalf("%q: found %q, asked for %v", text, kind, asked)
+				t.Fatalf("%q: got %q found, selected %v", text, kind, asked)
 			}
 			if !strings.Contains(masked, "["+strings.ToUpper(kind)+"_1]") {
-				t.Fatalf("%q: %q is said to be found, and not in %q", text, kind, masked)
+				t.Fatalf("%q: got %q found, which is not in %q", text, kind, masked)
 			}
 		}
 		if masked == text && len(found) > 0 {
-			t.Fatalf("%q: found %v, and nothing was masked", text, found)
+			t.Fatalf("%q: got %v found, and no text masked", text, found)
 		}
 	})
 }
@@ -68,7 +67,7 @@ func TestMaskJSON_AgreesWithMaskText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(raw, &[]*string{&text}); err != nil { // what is no UTF-8 has become so
+		if err := json.Unmarshal(raw, &[]*string{&text}); err != nil { // invalid UTF-8 was replaced
 			t.Fatal(err)
 		}
 		var got []string
@@ -76,12 +75,12 @@ func TestMaskJSON_AgreesWithMaskText(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := r.StartMasking().MaskText(text); got[0] != want {
-			t.Fatalf("%q: JSON gives %q, Mask %q", text, got[0], want)
+			t.Fatalf("%q: got %q from JSON, want %q as from MaskText", text, got[0], want)
 		}
 	})
 }
 
-// A member is masked alone as in its object.
+// A member alone is masked in the same way as in its object.
 func TestMaskMember_AgreesWithMaskJSON(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	names := []string{"password", "token", "phone", "note", "Cookie", "Authorization", "bob@example.com"}
@@ -106,13 +105,12 @@ func TestMaskMember_AgreesWithMaskJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(got, want[hidden]) {
-			t.Fatalf("%s: alone it is %q, in its object %q", name, got, want)
+			t.Fatalf("%s: got %q alone, want %q as in its object", name, got, want)
 		}
 	})
 }
 
-// Inputs of several agents are masked concurrently: a value keeps its
-// placeholder.
+// Inputs of several agents are masked concurrently: a value keeps its placeholder.
 func TestMaskMember_Concurrent(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	m.MaskText("bob@example.com")

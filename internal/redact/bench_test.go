@@ -7,7 +7,7 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-// prose is a typical request: a few numbers and nothing to mask.
+// prose is a typical request: a few numbers and no value to mask.
 const prose = "Please review the pull request for our python service: it adds 3 retries with a back-off of 200 ms, " +
 	"moves the parser into its own package and changes version 1.2.3 to 1.3.0. Tests are in tests/test_parser.py (12 of them). "
 
@@ -35,8 +35,7 @@ func BenchmarkMask(b *testing.B) {
 	}
 }
 
-// hostile are texts that are slow to scan: the cost per byte must not grow with
-// the length.
+// hostile are texts that are slow to scan: the cost per byte must not grow with the length.
 var hostile = []string{
 	"1 ", "1-", "4", "12 ", "4111 1111 1111 1111 ", "a@", "a@b.", "@", ".", "a.", "x@a.bc", "::", "1:", "a:", "1.", "1.1.1.1", "1.1.1.1.",
 	"=", ":", "password=", "password:a", `password="`, " is ", "password is ", "secret is a1b2c3", "://", "://a:b", "://a:b@", "AA00", "DE89 ", "GB82WEST",

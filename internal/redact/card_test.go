@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ends returns the end of the value that starts at ⟦, and the expected end ⟧,
-// or 0.
+// ends returns the end of the value that starts at ⟦, and the expected end ⟧, or 0.
 func marked(text string) (plain string, start, end int) {
 	start = max(0, strings.Index(text, "⟦"))
 	plain = strings.Replace(text, "⟦", "", 1)
@@ -25,8 +24,7 @@ func digitsOf(s string) []byte {
 	return digits
 }
 
-// Networks with their lengths: other lengths do not match, even with a correct
-// check digit.
+// Networks with their lengths: other lengths do not match, even with a correct check digit.
 func TestIsNetworkNumber(t *testing.T) {
 	for _, tc := range []struct {
 		name, first string
@@ -81,7 +79,7 @@ func TestCheckLuhn(t *testing.T) {
 		}
 	})
 	if checkLuhn(make([]byte, 16)) {
-		t.Error("zeros alone: got true, want false")
+		t.Error("zeros only: got true, want false")
 	}
 }
 
@@ -141,7 +139,7 @@ func TestIBANEnd(t *testing.T) {
 	}
 	for country, n := range ibanLengths {
 		if n < 15 || n > 34 || len(country) != 2 || country != strings.ToUpper(country) {
-			t.Errorf("%q has %d characters: ISO 13616 allows 15 to 34", country, n)
+			t.Errorf("%q: got %d characters, want 15 to 34 (ISO 13616)", country, n)
 		}
 	}
 }

@@ -53,9 +53,8 @@ func (f *figure) add(hit bool) {
 
 func (f figure) share() float64 { return float64(f.hit) / float64(max(f.of, 1)) }
 
-// TestMaskText_SyntheticTexts measures sentences with values at known
-// positions. A value is found if nothing of it remains; masking other text is a
-// false positive.
+// TestMaskText_SyntheticTexts measures sentences with values at known positions. A value counts as
+// found if no part of it remains; masking other text is a false positive.
 func TestMaskText_SyntheticTexts(t *testing.T) {
 	type row struct {
 		Text  string
@@ -106,8 +105,8 @@ func TestMaskText_SyntheticTexts(t *testing.T) {
 	}
 }
 
-// TestMaskText_RecognizerCases checks difficult values and similar text. It skips
-// national phone numbers without context, because bare digits are ambiguous.
+// TestMaskText_RecognizerCases checks difficult values and similar text. It skips national phone
+// numbers without context, because digits alone are ambiguous.
 func TestMaskText_RecognizerCases(t *testing.T) {
 	type row struct {
 		Recognizer, Text string
@@ -146,8 +145,8 @@ func TestMaskText_RecognizerCases(t *testing.T) {
 	}
 }
 
-// TestMaskText_NationalIDs measures generated identifiers in sentences, and the same with
-// a wrong check digit.
+// TestMaskText_NationalIDs measures generated identifiers in sentences, and the same with a wrong
+// check digit.
 func TestMaskText_NationalIDs(t *testing.T) {
 	type row struct {
 		Kind, Text string
@@ -197,16 +196,16 @@ var notations = []string{
 	`"%_token" => "$"`, `setProperty("%_token", "$")`, `%Token,$,`, `%_TOKEN ::= $`, `%_TOKEN :::= $`, `%_TOKEN ?= $`, `%_TOKEN += $`,
 }
 
-// TestMaskText_SecretExamples measures the examples of a public list of rules, which make
-// masking generates. A secret is found if neither half of it remains.
+// TestMaskText_SecretExamples measures the examples of a public list of rules, which are generated
+// by "make masking". A secret counts as found if neither half of it remains.
 func TestMaskText_SecretExamples(t *testing.T) {
 	path := os.Getenv("SECRET_EXAMPLES")
 	if path == "" {
 		t.Skip("run make masking")
 	}
 	type row struct{ Rule, Text, Secret, Name string }
-	// Of these rules the secret is no kind of text that is masked: ids, values after the
-	// name of a service alone, any value in a Kubernetes secret.
+	// The secrets of these rules are not of a masked kind: ids, values after the name of a service
+	// only, any value in a Kubernetes secret.
 	unnamed := []string{
 		"azure-ad-client-secret", "cloudflare-api-key", "cloudflare-global-api-key", "cloudflare-origin-ca-key", "heroku-api-key", "hubspot-api-key",
 		"kubernetes-secret-yaml", "messagebird-client-id", "sidekiq-secret", "sidekiq-sensitive-url", "snyk-api-token", "sumologic-access-id",
@@ -252,9 +251,8 @@ func TestMaskText_SecretExamples(t *testing.T) {
 	}
 }
 
-// TestMaskText_OtherIdentifiers counts other kinds of numbers, mostly official
-// ids, that are mistaken for a kind. A few are correct, because a number may
-// also be valid for the kind.
+// TestMaskText_OtherIdentifiers counts other kinds of numbers, mostly official ids, that are
+// mistaken for a kind. A few are correct, because a number may also be valid for the kind.
 func TestMaskText_OtherIdentifiers(t *testing.T) {
 	type row struct{ Recognizer, Text string }
 	ours := []string{"email", "phone", "credit_card", "iban", "ip", "us_ssn", "es_nif", "es_nie", "ph_mobile_number", "tr_phone_number", "pattern", "url", "spacy", "stanza", "transformers"}
@@ -269,5 +267,5 @@ func TestMaskText_OtherIdentifiers(t *testing.T) {
 			t.Logf("%s: %q → %q", r.Recognizer, r.Text, masked)
 		}
 	})
-	t.Logf("other identifiers taken for ours: %.4f (%d of %d)", taken.share(), taken.hit, taken.of)
+	t.Logf("other identifiers masked: %.4f (%d of %d)", taken.share(), taken.hit, taken.of)
 }

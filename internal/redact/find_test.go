@@ -171,7 +171,7 @@ func TestNew_SelectsKinds(t *testing.T) {
 	}
 }
 
-// alike looks similar to the kinds but is not masked.
+// alike contains text that is similar to the kinds but not masked.
 var alike = []string{
 	"lodash@4.17.21", "actions/checkout@v4.1", "user@localhost", "@decorator.foo", "git@github.com:org/repo.git", "image@sha256:abcdef", "info@example.",
 	"a@b@c", "me @ example.com", "@",
@@ -219,7 +219,7 @@ func TestMaskText_Overlaps(t *testing.T) {
 		{"address in a password", "password=bob1@example.com!", "password=[SECRET]"},
 		{"address of a host in an address", "bob@10.0.0.7", "bob@[IP]"},
 		{"password of a URL, not an address", "ftp://ann:bob@example.com/x", "ftp://ann:[SECRET]@example.com/x"},
-		{"one after the other", "bob@example.com,ann@example.com;4111111111111111/10.0.0.7", "[EMAIL],[EMAIL];[CARD]/[IP]"},
+		{"adjacent", "bob@example.com,ann@example.com;4111111111111111/10.0.0.7", "[EMAIL],[EMAIL];[CARD]/[IP]"},
 		{"token in an assignment", "token=ghp_abcdefghijklmnopqrstuvwxyz0123456789", "token=[SECRET]"},
 		{"address of a network that could be a phone", "call 192.168.10.10", "call [IP]"},
 	} {

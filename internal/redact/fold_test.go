@@ -16,7 +16,7 @@ func TestFoldText(t *testing.T) {
 		{"ideographic blank", "a\u3000b", "a b"},
 		{"blanks of all widths", "a\u00a0b\u2003c\u202fd\u205fe", "a b c d e"},
 		{"dashes", "1‐2‑3‒4–5—6―7−8", "1-2-3-4-5-6-7-8"},
-		{"what nobody sees", "a\u200bb\u200cc\u200dd\u2060e\ufefff\u00adg\u202eh\ufe0fi\U000e0041j", "abcdefghij"},
+		{"invisible characters", "a\u200bb\u200cc\u200dd\u2060e\ufefff\u00adg\u202eh\ufe0fi\U000e0041j", "abcdefghij"},
 		{"Arabic digits", "٠١٢٣٤٥٦٧٨٩", "0123456789"},
 		{"Persian digits", "۰۱۲۳۴۵۶۷۸۹", "0123456789"},
 		{"Devanagari digits", "०१२३४५६७८९", "0123456789"},
@@ -36,8 +36,7 @@ func TestFoldText(t *testing.T) {
 	}
 }
 
-// Every decimal digit of Unicode has its value, because scripts assign them in
-// ascending order.
+// Every decimal digit of Unicode has its value, because scripts assign them in ascending order.
 func TestFoldText_EveryDigit(t *testing.T) {
 	run := rune(0)
 	for r := rune(0x660); r <= unicode.MaxRune; r++ {
@@ -62,16 +61,16 @@ func TestFoldText_PositionMap(t *testing.T) {
 		).Draw(t, "text")
 		f := foldText(text)
 		if len(f.starts) != len(f.text) || len(f.ends) != len(f.text) {
-			t.Fatalf("%q: %d bytes with %d starts and %d ends", text, len(f.text), len(f.starts), len(f.ends))
+			t.Fatalf("%q: got %d bytes with %d starts and %d ends", text, len(f.text), len(f.starts), len(f.ends))
 		}
 		last := 0
 		for i := range len(f.text) {
 			if f.starts[i] < last || f.ends[i] <= f.starts[i] || f.ends[i] > len(text) {
-				t.Fatalf("%q: byte %d of %q comes from %d to %d", text, i, f.text, f.starts[i], f.ends[i])
+				t.Fatalf("%q: byte %d of %q: got position %d to %d", text, i, f.text, f.starts[i], f.ends[i])
 			}
 			last = f.starts[i]
 			if r, n := utf8.DecodeRuneInString(text[f.starts[i]:]); n != f.ends[i]-f.starts[i] || foldRune(r) == runeDropped {
-				t.Fatalf("%q: byte %d of %q comes from %q", text, i, f.text, text[f.starts[i]:f.ends[i]])
+				t.Fatalf("%q: byte %d of %q: got %q", text, i, f.text, text[f.starts[i]:f.ends[i]])
 			}
 		}
 	})

@@ -32,8 +32,8 @@ func some(t *rapid.T, name, alphabet string, n int) string {
 	return string(rapid.SliceOfN(rapid.SampledFrom([]byte(alphabet)), n, n).Draw(t, name))
 }
 
-// wantMasked checks that a value in a sentence is masked as a whole.
-func wantMasked(t *rapid.T, r *Redactor, label, value string) {
+// checkMasked checks that a value in a sentence is masked as a whole.
+func checkMasked(t *rapid.T, r *Redactor, label, value string) {
 	for _, sentence := range []string{"%", "it is % or so", "(%)", "x: %, y", "\"%\"", "前%后"} {
 		before, after, _ := strings.Cut(sentence, "%")
 		if got, want := r.RedactText(before+value+after), before+"["+label+"]"+after; got != want {
@@ -56,7 +56,7 @@ func checkDigit(number string) byte {
 	return byte('0' + (10-sum%10)%10)
 }
 
-// grouped splits digits into groups of the given sizes.
+// grouped splits digits into groups of these sizes.
 func grouped(digits, separator string, sizes ...int) string {
 	var groups []string
 	for _, n := range sizes {
@@ -95,14 +95,14 @@ func TestGeneratedCards(t *testing.T) {
 				body := rapid.SampledFrom(n.prefix).Draw(t, "prefix")
 				body += some(t, "digits", decimalDigits, n.length-1-len(body))
 				check := checkDigit(body)
-				wantMasked(t, r, "CARD", body+string(check))
+				checkMasked(t, r, "CARD", body+string(check))
 				if n.length > 13 {
-					wantMasked(t, r, "CARD", grouped(body+string(check), " ", 4, 4, 4, 4))
-					wantMasked(t, r, "CARD", grouped(body+string(check), "-", 4, 6))
+					checkMasked(t, r, "CARD", grouped(body+string(check), " ", 4, 4, 4, 4))
+					checkMasked(t, r, "CARD", grouped(body+string(check), "-", 4, 6))
 				}
 				wrong := '0' + (check-'0'+byte(rapid.IntRange(1, 9).Draw(t, "off by")))%10
 				if got := r.RedactText(body + string(wrong)); strings.Contains(got, "[CARD]") {
-					t.Fatalf("%s%c fails its check: got %q", body, wrong, got)
+					t.Fatalf("%s%c: got %q, want a failed check", body, wrong, got)
 				}
 			})
 		})
@@ -115,8 +115,8 @@ func TestGeneratedIBANs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		country := rapid.SampledFrom(countries).Draw(t, "country")
 		account := some(t, "account", decimalDigits+decimalDigits+capital, int(ibanLengths[country])-4)
-		// Modulo 97 by the standard: letters as two digits, the first four
-		// characters at the end.
+		// Modulo 97 as in the standard: letters as two digits, the first four characters at the
+		// end.
 		rest := 0
 		for _, c := range account + country + "00" {
 			digits := string(c)
@@ -129,13 +129,13 @@ func TestGeneratedIBANs(t *testing.T) {
 		}
 		iban := fmt.Sprintf("%s%02d%s", country, 98-rest, account)
 		sizes := []int{4, 4, 4, 4, 4, 4, 4, 4}
-		wantMasked(t, r, "IBAN", iban)
-		wantMasked(t, r, "IBAN", grouped(iban, " ", sizes...))
-		wantMasked(t, r, "IBAN", grouped(iban, "-", sizes...))
-		wantMasked(t, r, "IBAN", strings.ToLower(iban))
+		checkMasked(t, r, "IBAN", iban)
+		checkMasked(t, r, "IBAN", grouped(iban, " ", sizes...))
+		checkMasked(t, r, "IBAN", grouped(iban, "-", sizes...))
+		checkMasked(t, r, "IBAN", strings.ToLower(iban))
 		wrong := fmt.Sprintf("%s%02d%s", country, (98-rest)%97+1, account)
 		if got := r.RedactText(wrong); strings.Contains(got, "[IBAN]") && wrong != iban {
-			t.Fatalf("%s fails its check: got %q", wrong, got)
+			t.Fatalf("%s: got %q, want a failed check", wrong, got)
 		}
 	})
 }
@@ -144,18 +144,18 @@ func TestGeneratedAddresses(t *testing.T) {
 	r := ofAllKinds(t)
 	rapid.Check(t, func(t *rapid.T) {
 		four := netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "four")))
-		wantMasked(t, r, "IP", four.String())
-		wantMasked(t, r, "IP", four.String()+"/"+fmt.Sprint(rapid.IntRange(0, 32).Draw(t, "bits")))
+		checkMasked(t, r, "IP", four.String())
+		checkMasked(t, r, "IP", four.String()+"/"+fmt.Sprint(rapid.IntRange(0, 32).Draw(t, "bits")))
 
 		bytes := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "six")
 		for i := range rapid.IntRange(0, 6).Draw(t, "zeros") {
 			bytes[4+2*i%12], bytes[5+2*i%12] = 0, 0
 		}
-		bytes[0], bytes[1] = 0x20, 0x01 // what is given out starts with a digit
+		bytes[0], bytes[1] = 0x20, 0x01 // assigned numbers start with a digit
 		six := netip.AddrFrom16([16]byte(bytes))
-		wantMasked(t, r, "IP", six.String())
-		wantMasked(t, r, "IP", six.StringExpanded())
-		wantMasked(t, r, "IP", strings.ToUpper(six.StringExpanded()))
+		checkMasked(t, r, "IP", six.String())
+		checkMasked(t, r, "IP", six.StringExpanded())
+		checkMasked(t, r, "IP", strings.ToUpper(six.StringExpanded()))
 	})
 }
 
@@ -169,7 +169,7 @@ func TestGeneratedEmails(t *testing.T) {
 		if strings.HasPrefix(address, "git@") || strings.Contains(r.RedactText(strings.Split(address, "@")[0]), "]") {
 			t.Skip("a repository, or a value in front of the @")
 		}
-		wantMasked(t, r, "EMAIL", address)
+		checkMasked(t, r, "EMAIL", address)
 	})
 }
 
@@ -187,7 +187,7 @@ func TestGeneratedPhones(t *testing.T) {
 			"(" + area + ") " + rest[:3] + "-" + rest[3:],
 			"0" + area + " " + rest,
 		} {
-			wantMasked(t, r, "PHONE", number)
+			checkMasked(t, r, "PHONE", number)
 		}
 		for _, lead := range []string{"call me at ", "phone: ", "meu telefone é ", "móvil ", "WhatsApp ", "sms to "} {
 			for _, number := range []string{area + rest, area + " " + rest, area + "." + rest, rest[:3] + " " + rest[3:]} {
@@ -206,8 +206,8 @@ func TestGeneratedTokens(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				n := max(s.minLength, minToken) + rapid.IntRange(0, 30).Draw(t, "more")
 				token := s.prefix + some(t, "digit", decimalDigits, 1) + some(t, "letter", small, 1) + some(t, "rest", decimalDigits+small+capital, n-2)
-				wantMasked(t, r, "SECRET", token)
-				wantMasked(t, r, "SECRET", token+some(t, "end", decimalDigits, 3))
+				checkMasked(t, r, "SECRET", token)
+				checkMasked(t, r, "SECRET", token+some(t, "end", decimalDigits, 3))
 			})
 		})
 	}
@@ -228,8 +228,8 @@ func TestGeneratedPasswords(t *testing.T) {
 	})
 }
 
-// Identifiers with correct check digits are masked in each notation, and not with another
-// check digit.
+// Identifiers with correct check digits are masked in each notation, and not with another check
+// digit.
 func TestGeneratedNationalIDs(t *testing.T) {
 	r := ofAllKinds(t)
 	eleven := func(t *rapid.T, body string, weights ...int) string {
@@ -241,22 +241,22 @@ func TestGeneratedNationalIDs(t *testing.T) {
 	}
 	wantWrong := func(t *rapid.T, label, value string) {
 		if got := r.RedactText(value); strings.Contains(got, "["+label+"]") {
-			t.Fatalf("%s fails its check: got %q", value, got)
+			t.Fatalf("%s: got %q, want a failed check", value, got)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		cpf := "1" + some(t, "cpf", decimalDigits, 7) + "2"
 		cpf = eleven(t, cpf, 10, 9, 8, 7, 6, 5, 4, 3, 2)
 		cpf = eleven(t, cpf, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)
-		wantMasked(t, r, "CPF", cpf)
-		wantMasked(t, r, "CPF", cpf[:3]+"."+cpf[3:6]+"."+cpf[6:9]+"-"+cpf[9:])
+		checkMasked(t, r, "CPF", cpf)
+		checkMasked(t, r, "CPF", cpf[:3]+"."+cpf[3:6]+"."+cpf[6:9]+"-"+cpf[9:])
 		wantWrong(t, "CPF", cpf[:10]+string('0'+(cpf[10]-'0'+1)%10))
 
 		cnpj := "1" + some(t, "cnpj", decimalDigits+capital, 10) + "2"
 		cnpj = eleven(t, cnpj, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2)
 		cnpj = eleven(t, cnpj, 6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2)
 		shown := cnpj[:2] + "." + cnpj[2:5] + "." + cnpj[5:8] + "/" + cnpj[8:12] + "-"
-		wantMasked(t, r, "CNPJ", shown+cnpj[12:])
+		checkMasked(t, r, "CNPJ", shown+cnpj[12:])
 		wantWrong(t, "CNPJ", shown+cnpj[12:13]+string('0'+(cnpj[13]-'0'+1)%10))
 
 		nif := eleven(t, "2"+some(t, "nif", decimalDigits, 7), 9, 8, 7, 6, 5, 4, 3, 2)
@@ -269,12 +269,12 @@ func TestGeneratedNationalIDs(t *testing.T) {
 		const letters = "TRWAGMYFPDXBNJZSQVHLCKE"
 		for prefix, first := range map[string]int{"4": 40_000_000, "X": 0, "Y": 10_000_000, "Z": 20_000_000} {
 			n := first + number
-			wantMasked(t, r, "DNI", fmt.Sprint(prefix, number, string(letters[n%23])))
-			wantMasked(t, r, "DNI", fmt.Sprint(prefix, number, "-", string(letters[n%23])))
+			checkMasked(t, r, "DNI", fmt.Sprint(prefix, number, string(letters[n%23])))
+			checkMasked(t, r, "DNI", fmt.Sprint(prefix, number, "-", string(letters[n%23])))
 			wantWrong(t, "DNI", fmt.Sprint(prefix, number, string(letters[(n+1)%23])))
 		}
 
 		ssn := "4" + some(t, "area", decimalDigits, 2) + "-1" + some(t, "group", decimalDigits, 1) + "-3" + some(t, "serial", decimalDigits, 3)
-		wantMasked(t, r, "SSN", ssn)
+		checkMasked(t, r, "SSN", ssn)
 	})
 }

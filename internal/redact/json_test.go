@@ -18,7 +18,7 @@ import (
 var none = contract.DataClasses{"none"}
 
 // The name of a member determines the kind of its whole value.
-func TestMaskMember_UsesItsName(t *testing.T) {
+func TestMaskMember_UsesName(t *testing.T) {
 	for _, tc := range []struct{ name, member, raw, want string }{
 		{"password", "password", `"hunter2abc9"`, `"[SECRET_1]"`},
 		{"short", "password", `"a"`, `"[SECRET_1]"`},
@@ -34,7 +34,7 @@ func TestMaskMember_UsesItsName(t *testing.T) {
 		{"long name, not ASCII", strings.Repeat("é", 99) + ".password", `"hunter2"`, `"[SECRET_1]"`},
 		{"array", "password", `["a","b",["a"]]`, `["[SECRET_1]","[SECRET_2]",["[SECRET_1]"]]`},
 		{"array with others", "passwords", `[1,null,"a"]`, `[1,null,"[SECRET_1]"]`},
-		{"an object has names of its own", "password", `{"hint":"my dog","password":"rex"}`, `{"hint":"my dog","password":"[SECRET_1]"}`},
+		{"object with its own names", "password", `{"hint":"my dog","password":"rex"}`, `{"hint":"my dog","password":"[SECRET_1]"}`},
 		{"behind an array", "x", `{"password":["a"],"b":"c"}`, `{"password":["[SECRET_1]"],"b":"c"}`},
 		{"behind an object", "password", `[{"x":"y"},"a"]`, `[{"x":"y"},"[SECRET_1]"]`},
 		{"key", "api_key", `"s3cr3tVal9"`, `"[SECRET_1]"`},
@@ -51,7 +51,7 @@ func TestMaskMember_UsesItsName(t *testing.T) {
 		{"filler", "password", `["string","null"]`, `["string","null"]`},
 		{"other name", "note", `"hunter2abc9"`, `"hunter2abc9"`},
 		{"count", "max_tokens", `"8000"`, `"8000"`},
-		{"a sentence about a token", "token", `"the 3rd of the line"`, `"the 3rd of the line"`},
+		{"sentence about a token", "token", `"the 3rd of the line"`, `"the 3rd of the line"`},
 		{"cookie, a word", "cookie", `"chocolate"`, `"chocolate"`},
 		{"closed too often", "x", `]}"a"`, `]}"a"`},
 	} {
@@ -76,8 +76,7 @@ func TestMaskMember_UsesItsName(t *testing.T) {
 	}
 }
 
-// unquoteAll removes escapes, because a value inserted into JSON text is not
-// escaped.
+// unquoteAll removes escapes, because a value inserted into JSON text is not escaped.
 func unquoteAll(s string) string {
 	return strings.NewReplacer(`\"`, `"`, `\n`, "\n").Replace(s)
 }
@@ -105,7 +104,7 @@ func TestMaskMember_KeepsWantedKinds(t *testing.T) {
 	}
 }
 
-// Kinds that are not selected and allowed values stay, also under names of
+// Values of kinds that are not selected, and allowed values, are not masked, even under names of
 // secrets.
 func TestMaskMember_Configuration(t *testing.T) {
 	for _, tc := range []struct {
@@ -150,12 +149,12 @@ func TestMaskMember_NamesStayDifferent(t *testing.T) {
 		for name, raw := range got {
 			var s string
 			if err := json.Unmarshal(raw, &s); err != nil {
-				t.Fatalf("%s is no JSON string: %v", raw, err)
+				t.Fatalf("%s: got invalid JSON string: %v", raw, err)
 			}
 			back[m.RestoreText(name, nil)] = m.RestoreText(s, nil)
 		}
 		if diff := cmp.Diff(in, back); diff != "" {
-			t.Fatalf("put back (-want +got):\n%s", diff)
+			t.Fatalf("restored (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -185,8 +184,8 @@ func TestMaskMember_MasksEveryPassword(t *testing.T) {
 	})
 }
 
-// A value restored next to other placeholders must not contain text that looks
-// like one, because the answer is restored again for the caller.
+// A value restored next to other placeholders must not contain text that looks like one, because
+// the answer is restored again for the caller.
 func TestRestoreText_MasksPlaceholdersInValues(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	const text = "-----BEGIN PRIVATE KEY----- [EMAIL_1] -----END PRIVATE KEY----- bob@example.com"

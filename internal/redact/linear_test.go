@@ -16,22 +16,20 @@ import (
 	"testing"
 )
 
-// Masking must take linear time for any text. Tests do not measure time, so this
-// one counts steps: it builds the package with a counter in each loop and before
-// each library search, and runs families of hostile texts. A text that is four
-// times as long must not take much more than four times as many steps, and the
-// steps per byte are bounded.
+// Masking must take linear time for any text. Tests do not measure time, so this one counts steps:
+// it builds the package with a counter in each loop and before each library search, and runs
+// families of hostile texts. A text that is four times as long must not take much more than four
+// times as many steps, and the steps per byte are bounded.
 
 // maxSteps bounds the loop iterations per byte of all detectors together.
 const maxSteps = 400
 
-// A family of texts: a head, a repeated unit and a repeated tail.
+// family describes texts: a head, a repeated unit and a repeated tail.
 type family struct{ Head, Unit, Tail string }
 
 func (f family) String() string { return fmt.Sprintf("%q + %q… + %q…", f.Head, f.Unit, f.Tail) }
 
-// families are single hostile units, each after names of secrets, and pairs of
-// delimiters.
+// families are single hostile units, each after names of secrets, and pairs of delimiters.
 func families() []family {
 	var all []family
 	for _, unit := range hostile {
@@ -58,12 +56,12 @@ func TestMaskingIsLinear(t *testing.T) {
 	const small, large = 1 << 12, 1 << 14
 	for i, got := range countSteps(t, all, small, large) {
 		short, long := got[0], got[1]
-		// Small counts are ignored, because the start dominates.
+		// Small counts are ignored, because the constant part dominates.
 		if long > 5*short && long > 100*large {
-			t.Errorf("%s: %d steps for %d bytes, %d for %d", all[i], short, small, long, large)
+			t.Errorf("%s: got %d steps for %d bytes, %d for %d", all[i], short, small, long, large)
 		}
 		if long > maxSteps*large {
-			t.Errorf("%s: %d steps a byte, want at most %d", all[i], long/large, maxSteps)
+			t.Errorf("%s: got %d steps for each byte, want at most %d", all[i], long/large, maxSteps)
 		}
 	}
 }
@@ -73,7 +71,7 @@ func countSteps(t *testing.T, all []family, sizes ...int) [][]int {
 	t.Helper()
 	gocmd, err := exec.LookPath("go")
 	if err != nil {
-		t.Skip("counting steps builds the package: no go command here")
+		t.Skip("counting steps builds the package: no go command on this system")
 	}
 	here, err := os.Getwd()
 	if err != nil {
@@ -109,8 +107,7 @@ func countSteps(t *testing.T, all []family, sizes ...int) [][]int {
 	return counts
 }
 
-// counting returns a file of the package with a counter in each loop and before
-// each search.
+// counting returns a file of the package with a counter in each loop and before each search.
 func counting(t *testing.T, name string) []byte {
 	t.Helper()
 	fset := token.NewFileSet()

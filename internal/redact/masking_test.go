@@ -15,7 +15,7 @@ import (
 func TestMaskText_NumbersValues(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	if diff := cmp.Diff([]string{}, m.Kinds()); diff != "" {
-		t.Errorf("kinds before anything (-want +got):\n%s", diff)
+		t.Errorf("kinds of an empty request (-want +got):\n%s", diff)
 	}
 	for _, step := range []struct{ text, want string }{
 		{"nothing here", "nothing here"},
@@ -66,11 +66,11 @@ func TestMaskText_PlaceholdersInText(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", step.text, got, step.want)
 		}
 		if back := m.RestoreText(got, nil); back != step.text {
-			t.Errorf("%q: restored as %q", step.text, back)
+			t.Errorf("%q: got %q restored", step.text, back)
 		}
 	}
 	if diff := cmp.Diff([]string{"email"}, m.Kinds()); diff != "" {
-		t.Errorf("a written placeholder is no kind (-want +got):\n%s", diff)
+		t.Errorf("kinds with a literal placeholder (-want +got):\n%s", diff)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestConfig_Allow(t *testing.T) {
 	m = r.StartMasking()
 	m.MaskText("bob@example.com")
 	if diff := cmp.Diff([]string{}, m.Kinds()); diff != "" {
-		t.Errorf("an allowed value is not found (-want +got):\n%s", diff)
+		t.Errorf("kinds with an allowed value (-want +got):\n%s", diff)
 	}
 }
 
@@ -174,9 +174,9 @@ func TestKinds(t *testing.T) {
 	if diff := cmp.Diff(want, redact.Kinds()); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
-	redact.Kinds()[0] = "changed" // is the caller's own
+	redact.Kinds()[0] = "changed" // belongs to the caller
 	if diff := cmp.Diff(want, redact.Kinds()); diff != "" {
-		t.Errorf("kinds, asked again (-want +got):\n%s", diff)
+		t.Errorf("kinds, second call (-want +got):\n%s", diff)
 	}
 }
 

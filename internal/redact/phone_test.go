@@ -17,7 +17,7 @@ func TestPhoneEnd(t *testing.T) {
 		{"no more than 15 digits", "⟦+1234567890123456"},
 		{"area in parentheses", "⟦(415) 555-0132⟧"},
 		{"parenthesis left open", "⟦(415 555-0132"},
-		{"a number in parentheses", "⟦(5550132)"},
+		{"number in parentheses", "⟦(5550132)"},
 		{"two blanks between groups", "⟦415  555  0132⟧"},
 		{"three blanks are two things", "⟦415   555   0132"},
 		{"trunk zero", "⟦0176 1234567⟧"},
@@ -26,13 +26,13 @@ func TestPhoneEnd(t *testing.T) {
 		{"with an extension", "⟦415-555-0132 ext. 77⟧"},
 		{"with x", "⟦415-555-0132x4587⟧"},
 		{"no extension of so many digits", "⟦415-555-0132⟧ ext 1234567"},
-		{"goes on behind a dash", "⟦415-555-0132-1"},
+		{"continued after a dash", "⟦415-555-0132-1"},
 		{"of a sum", "⟦415-555-0132*2"},
-		{"a part of it", "⟦+1 415 555 0132⟧ 7777777777"},
+		{"part of a number", "⟦+1 415 555 0132⟧ 7777777777"},
 		{"inside of a word", "a⟦4155550132"},
 		{"a price", "$⟦4155550132"},
 		{"a day", "call ⟦2024-01-15"},
-		{"a day, turned", "call ⟦15.01.2024"},
+		{"date in reverse order", "call ⟦15.01.2024"},
 		{"no day", "call ⟦15.13.2024⟧"},
 		{"called", "call ⟦4155550132⟧"},
 		{"named behind", "⟦4155550132⟧ mobile"},
@@ -99,8 +99,8 @@ func TestPastExtension(t *testing.T) {
 	}
 }
 
-// Hint words are in lower case and short enough for the lookup, and are either
-// positive or negative.
+// Hint words are in lower case and short enough for the lookup, and are either positive or
+// negative.
 func TestPhoneHint_WordsAreReachable(t *testing.T) {
 	for name, about := range map[string]func(string) wordHint{
 		"phone": phoneHint, "card": cardHint, "version": versionHint, "secret": secretHint, "web clients": webClientHint,
@@ -112,7 +112,7 @@ func TestPhoneHint_WordsAreReachable(t *testing.T) {
 			}
 		}
 		if got := about(""); got != hintNone {
-			t.Errorf("%s words: no word says %d", name, got)
+			t.Errorf("%s words: got no word with %d", name, got)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-// pieces are the parts of generated texts: values of every kind, parts of them,
-// separators and unknown placeholders.
+// pieces are the parts of generated texts: values of every kind, parts of them, separators and
+// unknown placeholders.
 var pieces = []string{
 	"bob@example.com", "Ana.Silva+x@mail.example.com.br", "josé@exämple.org", "用户@例子.公司", "git@github.com:a/b", "@", "a@b", ".com",
 	"4111 1111 1111 1111", "4111111111111111", "378282246310005", "4111", "1111", "5", "0",
@@ -61,7 +61,7 @@ func TestRestoreText_UndoesMaskText(t *testing.T) {
 	})
 }
 
-// A masked text contains nothing to mask.
+// A masked text contains no value to mask.
 func TestMaskText_IsComplete(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -70,16 +70,16 @@ func TestMaskText_IsComplete(t *testing.T) {
 		again := r.StartMasking()
 		again.MaskText(masked)
 		if left := again.Kinds(); len(left) > 0 {
-			t.Fatalf("%q → %q still holds %v", text, masked, left)
+			t.Fatalf("%q → %q: got %v in it", text, masked, left)
 		}
 		if plain := r.RedactText(text); plain != r.RedactText(plain) {
-			t.Fatalf("Text(%q) = %q, then %q", text, plain, r.RedactText(plain))
+			t.Fatalf("Text(%q): got %q, then %q", text, plain, r.RedactText(plain))
 		}
 	})
 }
 
-// Equal values have equal placeholders, different values different ones, and
-// masking is deterministic.
+// Equal values have equal placeholders, different values different ones, and masking is
+// deterministic.
 func TestMaskText_PlaceholdersAreStable(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -96,7 +96,7 @@ func TestMaskText_PlaceholdersAreStable(t *testing.T) {
 }
 
 // Masked JSON is valid, and its strings can be restored.
-func TestMaskJSON_KeepsItsShape(t *testing.T) {
+func TestMaskJSON_KeepsStructure(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.MapOfN(texts(), rapid.SliceOfN(texts(), 0, 3), 0, 4).Draw(t, "value")
@@ -111,7 +111,7 @@ func TestMaskJSON_KeepsItsShape(t *testing.T) {
 		m := r.StartMasking()
 		var got map[string][]string
 		if err := json.Unmarshal(m.MaskJSON(raw, want), &got); err != nil {
-			t.Fatalf("not JSON any more: %v", err)
+			t.Fatalf("got invalid JSON: %v", err)
 		}
 		back := map[string][]string{}
 		for name, list := range got {
@@ -151,12 +151,12 @@ func FuzzMask(f *testing.F) {
 			t.Errorf("second: got %q, want %q; masked %q", got, two, b)
 		}
 		if utf8.ValidString(one) && !utf8.ValidString(a) {
-			t.Errorf("%q is no UTF-8 any more: %q", one, a)
+			t.Errorf("%q: got invalid UTF-8: %q", one, a)
 		}
 		again := r.StartMasking()
 		again.MaskText(a)
 		if left := again.Kinds(); len(left) > 0 {
-			t.Errorf("%q → %q still holds %v", one, a, left)
+			t.Errorf("%q → %q: got %v in it", one, a, left)
 		}
 	})
 }
@@ -183,7 +183,7 @@ func FuzzJSON(f *testing.F) {
 			return
 		}
 		if !json.Valid(masked) {
-			t.Fatalf("%q is no JSON any more: %q", raw, masked)
+			t.Fatalf("%q: got invalid JSON: %q", raw, masked)
 		}
 		again := m.MaskJSON(raw, contract.DataClasses{"none"})
 		if string(again) != string(masked) {

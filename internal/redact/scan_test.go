@@ -14,21 +14,21 @@ func TestDetectors_Table(t *testing.T) {
 	names, labels := map[string]bool{}, map[string]bool{}
 	for row, k := range detectors {
 		if names[k.name] || labels[k.label] {
-			t.Errorf("row %d: name %q or label %q is there twice", row, k.name, k.label)
+			t.Errorf("row %d: got duplicate name %q or label %q", row, k.name, k.label)
 		}
 		names[k.name], labels[k.label] = true, true
 		if strings.ContainsFunc(k.label, func(r rune) bool { return !unicode.IsUpper(r) || r > 'Z' }) {
-			t.Errorf("row %d: label %q is not of capitals alone, as placeholders are read", row, k.label)
+			t.Errorf("row %d: got label %q, want capitals only, as parsed in placeholders", row, k.label)
 		}
 		if k.possible == nil || (k.find == nil) != (row == literalRow || nationalIDs.has(row)) {
-			t.Errorf("row %d, %s: has no scanner, or no reason to have one", row, k.label)
+			t.Errorf("row %d, %s: got no scanner, or no reason for it", row, k.label)
 		}
 		if k.name == "all" || k.name == "none" {
-			t.Errorf("row %d: %q has a meaning in restore already", row, k.name)
+			t.Errorf("row %d: got %q, which has another meaning in restore", row, k.name)
 		}
 	}
 	if len(detectors) > 32 {
-		t.Errorf("%d rows do not fit into a kindSet", len(detectors))
+		t.Errorf("got %d rows, which do not fit into a kindSet", len(detectors))
 	}
 }
 
@@ -40,13 +40,13 @@ func TestResolveOverlaps(t *testing.T) {
 	}{
 		{"apart", []span{{5, 9, card}, {0, 4, phone}}, []span{{0, 4, phone}, {5, 9, card}}},
 		{"side by side", []span{{0, 4, card}, {4, 8, phone}}, []span{{0, 4, card}, {4, 8, phone}}},
-		{"one inside the other", []span{{2, 4, secret}, {0, 9, phone}}, []span{{0, 9, phone}}},
-		{"the same", []span{{0, 9, phone}, {0, 9, card}}, []span{{0, 9, card}}},
+		{"nested", []span{{2, 4, secret}, {0, 9, phone}}, []span{{0, 9, phone}}},
+		{"equal", []span{{0, 9, phone}, {0, 9, card}}, []span{{0, 9, card}}},
 		{"same start", []span{{0, 5, secret}, {0, 9, phone}}, []span{{0, 9, phone}}},
-		{"the later is longer", []span{{0, 5, secret}, {4, 12, phone}}, []span{{4, 12, phone}}},
-		{"the earlier is longer", []span{{0, 9, phone}, {8, 12, secret}}, []span{{0, 9, phone}}},
-		{"as long, more specific", []span{{0, 5, phone}, {3, 8, card}}, []span{{3, 8, card}}},
-		{"as long, less specific", []span{{0, 5, card}, {3, 8, phone}}, []span{{0, 5, card}}},
+		{"later is longer", []span{{0, 5, secret}, {4, 12, phone}}, []span{{4, 12, phone}}},
+		{"earlier is longer", []span{{0, 9, phone}, {8, 12, secret}}, []span{{0, 9, phone}}},
+		{"equal length, more specific", []span{{0, 5, phone}, {3, 8, card}}, []span{{3, 8, card}}},
+		{"equal length, less specific", []span{{0, 5, card}, {3, 8, phone}}, []span{{0, 5, card}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, resolveOverlaps(tc.in), cmp.AllowUnexported(span{})); diff != "" {
@@ -56,7 +56,7 @@ func TestResolveOverlaps(t *testing.T) {
 	}
 }
 
-// No detector finds a value that byteCounts excludes, or exceeds the text.
+// No detector finds a value that byteCounts excludes, or that exceeds the text.
 func TestByteCounts_SkipNoValue(t *testing.T) {
 	parts := []string{
 		"bob@example.com", "4111111111111111", "DE89370400440532013000", "10.0.0.7", "::1", "2001:db8::1", "+14155550132", "call 5550132",
@@ -73,10 +73,10 @@ func TestByteCounts_SkipNoValue(t *testing.T) {
 			}
 			for _, s := range find(text, nil) {
 				if !k.possible(l) {
-					t.Fatalf("%s in %q: ruled out, and found: %q", k.name, text, text[s.start:s.end])
+					t.Fatalf("%s in %q: got it excluded, and found: %q", k.name, text, text[s.start:s.end])
 				}
 				if s.start < 0 || s.start >= s.end || s.end > len(text) {
-					t.Fatalf("row %d in %q: found from %d to %d", row, text, s.start, s.end)
+					t.Fatalf("row %d in %q: got %d to %d", row, text, s.start, s.end)
 				}
 			}
 		}
@@ -93,7 +93,7 @@ func TestSearchText_ScansGaps(t *testing.T) {
 		found := findValues(strings.Repeat(unit, 500), allKinds)
 		for i := 1; i < len(found); i++ {
 			if found[i].start < found[i-1].end {
-				t.Fatalf("%q: finds %v and %v overlap", unit, found[i-1], found[i])
+				t.Fatalf("%q: got overlapping finds %v and %v", unit, found[i-1], found[i])
 			}
 		}
 	}

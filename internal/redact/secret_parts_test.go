@@ -51,7 +51,7 @@ func TestLoginPassword(t *testing.T) {
 		"bob:a!bcd":           "a!bcd",
 		"bob:a:b:c":           "a:b:c",
 		"bob+x@h.com:hunter2": "hunter2",
-		"bob:swordfish":       "", // a group, as far as one can see
+		"bob:swordfish":       "", // may be a group
 		"1000:1000":           "",
 		"www-data:www-data":   "",
 		"a1:a1":               "",
@@ -247,7 +247,7 @@ func TestJoinsNext(t *testing.T) {
 	} {
 		a := valueReader{text: tc.text, separator: tc.by, quote: tc.quote}
 		if got := a.joinsNext(0); got != tc.want {
-			t.Errorf("%q behind %q: got %v, want %v", tc.text, tc.by, got, tc.want)
+			t.Errorf("%q after %q: got %v, want %v", tc.text, tc.by, got, tc.want)
 		}
 	}
 }

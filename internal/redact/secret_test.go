@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Texts of one line with the secret between ⟦ and ⟧; lines without one stay
-// unchanged.
+// Texts of one line with the secret between ⟦ and ⟧; lines without one are not changed.
 const someUUID = "12345678-1234-1234-1234-1234567890ab"
 
 var secretLines = []struct{ name, text string }{
@@ -16,11 +15,11 @@ var secretLines = []struct{ name, text string }{
 	{"dollars in quotes", `{"password":"⟦Pa$$w0rd9x⟧"}`},
 	{"brackets in quotes", `password = "⟦My<Secret>99⟧"`},
 	{"braces in quotes", `password: '⟦a{b}c{d}9⟧'`},
-	{"a dollar in front", `password=⟦$ecret123⟧`},
+	{"dollar before the value", `password=⟦$ecret123⟧`},
 	{"a hash", `password: "⟦$2b$12$abcdefghijklmnopqrstuv⟧"`},
 	{"part of it is a template", `password: "⟦s3cr3t-${SUFFIX}⟧"`},
 	{"brackets around marks", `password: "⟦<Xk9!z>⟧"`},
-	{"a figure in braces", `password: "⟦{abc12}⟧"`},
+	{"figure in braces", `password: "⟦{abc12}⟧"`},
 	{"brackets in front", `password: "⟦[abc]123x⟧"`},
 	{"variable in braces", `password: "${DB_PASSWORD}"`},
 	{"variable with a default", `password: "${DB_PASSWORD:-none}"`},
@@ -40,10 +39,10 @@ var secretLines = []struct{ name, text string }{
 	{"a pattern", `password: "^[A-Z]{2,}[0-9]$"`},
 
 	// Quotes.
-	{"an escaped quote", `{"password":"⟦abc\"def123secret⟧"}`},
-	{"an escaped quote at once", `{"password":"⟦\"abc9⟧", "user":"bob"}`},
-	{"an escaped backslash at the end", `{"password":"⟦abc9\\⟧", "user":"bob"}`},
-	{"an escaped line", `{"password":"⟦abc\ndef9⟧", "user":"bob"}`},
+	{"escaped quote", `{"password":"⟦abc\"def123secret⟧"}`},
+	{"escaped quote at the start", `{"password":"⟦\"abc9⟧", "user":"bob"}`},
+	{"escaped backslash at the end", `{"password":"⟦abc9\\⟧", "user":"bob"}`},
+	{"escaped line", `{"password":"⟦abc\ndef9⟧", "user":"bob"}`},
 	{"JSON in JSON", `"{\"password\":\"⟦abc9⟧\",\"user\":\"bob\"}"`},
 	{"escaped in JSON in JSON", `"{\"password\":\"⟦abc\\\"def9⟧\",\"user\":\"bob\"}"`},
 	{"another quote inside", `password = "⟦it's 9⟧", user = 'bob'`},
@@ -51,20 +50,20 @@ var secretLines = []struct{ name, text string }{
 
 	// Ends of values.
 	{"commas and semicolons inside", `DB_PASS=⟦s3cr3t,with;comma9⟧`},
-	{"an ampersand inside", `DB_PASSWORD=⟦ab9&cd⟧`},
-	{"the next of a list", `connect(password=⟦hunter2⟧,user=bob)`},
-	{"the next of a query", `password=⟦hunter2⟧&user=bob`},
-	{"the next of a connection", `Password=⟦hunter2⟧;User Id=bob;`},
-	{"the next of an object", `{password:⟦hunter2⟧,user:bob}`},
-	{"a comma of a sentence", `password: ⟦hunter2⟧, and so on`},
-	{"a semicolon of a program", `password=⟦hunter2⟧;`},
+	{"ampersand inside", `DB_PASSWORD=⟦ab9&cd⟧`},
+	{"next item of a list", `connect(password=⟦hunter2⟧,user=bob)`},
+	{"next parameter of a query", `password=⟦hunter2⟧&user=bob`},
+	{"next setting of a connection", `Password=⟦hunter2⟧;User Id=bob;`},
+	{"next member of an object", `{password:⟦hunter2⟧,user:bob}`},
+	{"comma of a sentence", `password: ⟦hunter2⟧, and so on`},
+	{"semicolon of a program", `password=⟦hunter2⟧;`},
 	{"of a program, spoken", `my password is ⟦hunter2⟧,ok`},
-	{"a token ends at a comma", `token=⟦abcd1234efgh⟧,next`},
-	{"the last @ of a URL", `postgres://u:⟦p@ss⟧@h/db`},
-	{"an @ behind the host", `postgres://u:⟦pass⟧@h/db?mail=@x`},
-	{"an @ behind a question mark", `postgres://u:⟦pass⟧@h?mail=@x`},
+	{"token before a comma", `token=⟦abcd1234efgh⟧,next`},
+	{"last @ of a URL", `postgres://u:⟦p@ss⟧@h/db`},
+	{"@ after the host", `postgres://u:⟦pass⟧@h/db?mail=@x`},
+	{"@ after a question mark", `postgres://u:⟦pass⟧@h?mail=@x`},
 	{"no user", `redis://:⟦hunter2⟧@h`},
-	{"a port and a path", `http://localhost:8080/a@b`},
+	{"port and path", `http://localhost:8080/a@b`},
 
 	// Positions of values.
 	{"element", `<password>⟦hunter2⟧</password>`},
@@ -84,7 +83,7 @@ var secretLines = []struct{ name, text string }{
 	{"login of letters", `curl -s -u bob:⟦swordfish⟧ http://x`},
 	{"login by an address", `curl -u bob@host:⟦hunter2⟧ http://x`},
 	{"a group", `docker run -u 1000:1000 image`},
-	{"a group by name", `docker run -u node:node image`},
+	{"named group", `docker run -u node:node image`},
 	{"a branch", `git push -u origin main:main`},
 	{"login of a variable", `curl -u $USER:$PASSWORD http://x`},
 	{"login of fillers", `curl -u user:password http://x`},
@@ -110,10 +109,10 @@ var secretLines = []struct{ name, text string }{
 	{"cookie, empty", `Cookie: a=`},
 
 	// Assignments of programs and of files.
-	{"a type before the value", `var xToken string = "⟦abcd1234efgh⟧"`},
-	{"a type after a colon", `let password: string = "⟦hunter2⟧";`},
-	{"a type and a default", `password: str = None`},
-	{"a type and a variable", `password: string = input`},
+	{"type before the value", `var xToken string = "⟦abcd1234efgh⟧"`},
+	{"type after a colon", `let password: string = "⟦hunter2⟧";`},
+	{"type and default", `password: str = None`},
+	{"type and variable", `password: string = input`},
 	{"make, if unset", `X_TOKEN ?= "⟦abcd1234efgh⟧"`},
 	{"make, at once", `X_TOKEN ::= ⟦abcd1234efgh⟧`},
 	{"make, of a shell", `X_TOKEN :::= "⟦abcd1234efgh⟧"`},
@@ -144,7 +143,7 @@ var secretLines = []struct{ name, text string }{
 		"Teams webhook", `"https://acme.webhook.office.com/webhookb2/⟦` + someUUID + `@` + someUUID + `/IncomingWebhook/abcd1234efgh5678abcd1234efgh5678/` + someUUID + `⟧"`,
 	},
 	{"documentation of webhooks", `see https://api.slack.com/messaging/webhooks/getting_started_with_them`},
-	{"a webhook to fill in", `https://hooks.slack.com/services/YOUR/WEBHOOK/URL_GOES_IN_HERE`},
+	{"webhook placeholder", `https://hooks.slack.com/services/YOUR/WEBHOOK/URL_GOES_IN_HERE`},
 	{"login of curl, far away", `curl -k -X POST -H 'Content-type: text/plain' -d 'some world of words' -u developer:⟦swordfish⟧ http://x`},
 	{"login of curl, after an equals sign", `curl --user=bob:⟦hunter2⟧ http://x`},
 	{"login of curl, quoted apart", `curl --user  kevin:'⟦hunter2⟧' http://x`},
@@ -181,7 +180,7 @@ func TestFindSecrets_NextLine(t *testing.T) {
 	}
 }
 
-// Tokens of known shapes are found directly after a letter.
+// Tokens with a known prefix are found directly after a letter.
 func TestFindSecrets_GluedTokens(t *testing.T) {
 	r := ofAllKinds(t)
 	for _, prefix := range []string{"ghp_", "glpat-", "npm_", "xoxb-"} {
@@ -233,8 +232,7 @@ func escaped(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// A password after "=" extends over punctuation, unless the next pair of a list
-// follows.
+// A password after "=" includes punctuation, unless the next pair of a list follows.
 func TestFindSecrets_Settings(t *testing.T) {
 	r := ofAllKinds(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -302,11 +300,11 @@ func TestTokenRun(t *testing.T) {
 		{"encrypted", "eyJ..c.d.e", "", "eyJ"},
 		{"encrypted, with a key", "eyJ.b.c.d.e f", "eyJ.b.c.d.e", "eyJ.b.c.d.e"},
 		{"more than any has", "eyJ.b.c.d.e.f.g", "eyJ.b.c.d.e", "eyJ.b.c.d.e"},
-		{"the end of a sentence", "eyJ.", "", "eyJ"},
+		{"end of a sentence", "eyJ.", "", "eyJ"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := tokenRun{text: tc.text, end: len("eyJ")}
-			for range 2 { // the second time as remembered
+			for range 2 { // the second time from the cache
 				if got := tc.text[:r.findJWTEnd()]; got != tc.jwt {
 					t.Errorf("as a JWT: got %q, want %q", got, tc.jwt)
 				}

@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// Decode the JSONTestSuite as free-form data: y_ files are accepted, n_ files are
-// rejected, i_ files may be either, and nothing panics.
+// Decode the JSONTestSuite as free-form data: y_ files are accepted, n_ files are rejected, i_
+// files may be either, and no file panics.
 func TestUnmarshal_JSONTestSuite(t *testing.T) {
 	dir := testkit.Shared(t, "corpora", "JSONTestSuite", "test_parsing")
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -27,8 +27,7 @@ func TestUnmarshal_JSONTestSuite(t *testing.T) {
 			t.Fatal(err)
 		}
 		counts[name[0]]++
-		// RFC 8259 allows a reader to reject duplicate names, and this package
-		// does.
+		// RFC 8259 permits a reader to reject duplicate names, as this package does.
 		wantRefused := name[0] == 'n' || strings.HasPrefix(name, "y_object_duplicated_key")
 		for target, v := range map[string]any{"any": new(any), "raw": new(json.RawMessage), "map": new(map[string]json.RawMessage)} {
 			for decoder, decode := range map[string]func([]byte, any) error{"own": Unmarshal, "foreign": UnmarshalAllowUnknown} {

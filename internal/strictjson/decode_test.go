@@ -18,7 +18,7 @@ func TestUnmarshal_AcceptsValidDocuments(t *testing.T) {
 		want       contract.Request
 	}{
 		{
-			"the one required member",
+			"required member only",
 			`{"content":{"prompt":"hi"}}`,
 			contract.Request{Content: contract.Content{Prompt: "hi"}},
 		},
@@ -40,7 +40,7 @@ func TestUnmarshal_AcceptsValidDocuments(t *testing.T) {
 			contract.Request{Content: contract.Content{Prompt: "x"}},
 		},
 		{
-			"the word null inside a string",
+			"word null inside a string",
 			`{"content":{"prompt":"null and nullable"}}`,
 			contract.Request{Content: contract.Content{Prompt: "null and nullable"}},
 		},
@@ -65,7 +65,7 @@ func TestUnmarshal_RejectsInvalidDocuments(t *testing.T) {
 	}{
 		{"nothing", "", Error{Detail: "is not JSON: it is empty", Syntax: true}},
 		{"only white space", " \n", Error{Detail: "is not JSON: it is empty", Syntax: true}},
-		{"a prompt instead of JSON", "review this", Error{
+		{"text instead of JSON", "review this", Error{
 			Detail: "is not JSON: invalid character 'r' at start of value at line 1, column 1", Syntax: true,
 		}},
 		{"cut off", `{"content":{"prompt":"x"`, Error{
@@ -226,8 +226,7 @@ func TestUnmarshal_RejectsDeepNesting(t *testing.T) {
 				checkError(t, decode(nested(1<<20), v), want)
 				checkError(t, decode([]byte(strings.Repeat(`{"a":`, 1<<18)), v), want)
 			}
-			// Many sibling brackets, and brackets inside strings, do not count as
-			// depth.
+			// Many sibling brackets, and brackets inside strings, do not count for the depth.
 			wide := []byte(`[` + strings.Repeat(`[],`, 1000) + `{"a\"[":"` + strings.Repeat("[{", 1000) + `\\"}]`)
 			if err := decode(wide, new(any)); err != nil {
 				t.Errorf("wide but shallow: got error %v, want none", err)
@@ -247,7 +246,7 @@ func TestError_TextIsBounded(t *testing.T) {
 		var r contract.Request
 		err := Unmarshal([]byte(body), &r)
 		if err == nil {
-			t.Errorf("%.40s…: got no error", body)
+			t.Errorf("%.40s…: got no error, want one", body)
 			continue
 		}
 		if n := len(err.Error()); n > 1024 {

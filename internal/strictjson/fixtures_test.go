@@ -6,7 +6,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// claims is an object defined elsewhere, which may have unknown members.
+// claims is an object with a foreign format, which may have unknown members.
 type claims struct {
 	Issuer   string   `json:"iss"`
 	Subject  string   `json:"sub"`

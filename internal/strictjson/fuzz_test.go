@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// FuzzUnmarshal checks that no input panics, that every error is an *Error, and
-// that accepted input is valid JSON that survives a round trip.
+// FuzzUnmarshal checks that no input panics, that every error is an *Error, and that accepted input
+// is valid JSON that is unchanged after a round trip.
 func FuzzUnmarshal(f *testing.F) {
 	for _, seed := range []string{
 		benchBody, benchForeign,
@@ -25,15 +25,15 @@ func FuzzUnmarshal(f *testing.F) {
 		var request contract.Request
 		if err := Unmarshal(data, &request); checked(t, err) {
 			if !json.Valid(data) {
-				t.Fatalf("accepted what is not JSON: %q", data)
+				t.Fatalf("got invalid JSON accepted: %q", data)
 			}
 			body, err := Marshal(request)
 			if err != nil {
-				t.Fatalf("marshal what was accepted: %v", err)
+				t.Fatalf("encode an accepted value: %v", err)
 			}
 			var again contract.Request
 			if err := Unmarshal(body, &again); err != nil {
-				t.Fatalf("Unmarshal(%s), our own words: %v", body, err)
+				t.Fatalf("decode an encoded value: Unmarshal(%s): %v", body, err)
 			}
 			if second, err := Marshal(again); err != nil || string(second) != string(body) {
 				t.Fatalf("after a round trip: got %s (%v), want %s", second, err, body)

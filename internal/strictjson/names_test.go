@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Documents that name a member twice or in another spelling, which a lenient
-// decoder accepts. The pointer names the invalid member.
+// Documents with a duplicate or misspelt member, which a lenient decoder accepts. The pointer names
+// the invalid member.
 func TestUnmarshal_RejectsAmbiguousNames(t *testing.T) {
 	const dup, unknown, variant = "appears more than once", "unknown member", "only by case"
 	type c struct{ body, pointer, detail string }
@@ -63,14 +63,14 @@ func TestUnmarshal_RejectsAmbiguousNames(t *testing.T) {
 			{`{"metadata":{"LOCALE":"en"}}`, "/metadata/LOCALE", unknown},
 			{`{" content":{}}`, "/ content", `did you mean "content"?`},
 		}},
-		{"an agent's result", Unmarshal, result, []c{
+		{"result of an agent", Unmarshal, result, []c{
 			{`{"status":"failure","status":"success"}`, "/status", dup},
 			{`{"Status":"success"}`, "/Status", unknown},
 			{`{"status":"success","data":{"answer":"a","answer":"b"}}`, "/data/answer", dup},
 			{`{"status":"success","metrics":{"tokens":1,"tokens":2}}`, "/metrics/tokens", dup},
 			{`{"status":"success","taſk_id":"t"}`, "/taſk_id", unknown},
 		}},
-		{"a registry entry", Unmarshal, entry, []c{
+		{"registry entry", Unmarshal, entry, []c{
 			{`{"match":{"intent":["a"],"INTENT":["b"]}}`, "/match/INTENT", unknown},
 			{`{"match":{"domains":[],"domainſ":[]}}`, "/match/domainſ", unknown},
 			{`{"examples":{"a":["x"],"a":["y"]}}`, "/examples/a", dup},
@@ -168,14 +168,14 @@ func TestFoldCase_MatchesEqualFold(t *testing.T) {
 	}
 }
 
-// encoding/json accepts all of these documents, which is why it is not used.
+// encoding/json accepts all of these documents, so it is not used.
 func TestUnmarshal_IsStricterThanStandardLibrary(t *testing.T) {
 	for _, body := range []string{`{"status":"failure","status":"success"}`, `{"STATUS":"success"}`, `{"ſtatus":"success"}`, `{"status":null}`} {
 		if err := json.Unmarshal([]byte(body), new(contract.Result)); err != nil {
-			t.Errorf("encoding/json on %s: got %v, want it accepted; the comparison has lost its point", body, err)
+			t.Errorf("encoding/json on %s: got %v, want it accepted, because this test compares with it", body, err)
 		}
 		if err := Unmarshal([]byte(body), new(contract.Result)); err == nil {
-			t.Errorf("Unmarshal(%s): got no error", body)
+			t.Errorf("Unmarshal(%s): got no error, want one", body)
 		}
 	}
 }

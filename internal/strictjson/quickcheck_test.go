@@ -31,7 +31,7 @@ type checkedOuter struct {
 	All      []*checkedOuter `json:"all" validate:"dive"`
 }
 
-// TestQuickCheck_AcceptsNothingInvalid checks that the validator accepts what the quick
+// TestQuickCheck_AcceptsNothingInvalid checks that the validator accepts everything that the quick
 // check accepts.
 func TestQuickCheck_AcceptsNothingInvalid(t *testing.T) {
 	text := rapid.SampledFrom([]string{"", "a", "b", "é", "éé", "ééé", "abcd", "user", "success", "\xff"})
@@ -74,22 +74,22 @@ func TestQuickCheck_AcceptsNothingInvalid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, v := range []any{outer(1).Draw(t, "outer"), inner.Draw(t, "inner"), request.Draw(t, "request"), result.Draw(t, "result")} {
 			if details := validateTags(v); len(details) > 0 && isQuicklyValid(v) {
-				t.Fatalf("accepted %+v, want %v", v, details)
+				t.Fatalf("got %+v accepted, want %v", v, details)
 			}
 		}
 	})
 }
 
-// TestQuickCheck_DecidesOrdinaryValues checks that the validator is not needed for them.
+// TestQuickCheck_DecidesOrdinaryValues checks that ordinary values do not need the validator.
 func TestQuickCheck_DecidesOrdinaryValues(t *testing.T) {
 	for name, v := range map[string]any{
-		"a prompt": &contract.Request{Content: contract.Content{Prompt: "x"}},
+		"prompt": &contract.Request{Content: contract.Content{Prompt: "x"}},
 		"everything": &contract.Request{
 			Content: contract.Content{Prompt: "x"}, History: []contract.Turn{{Role: "user", Content: "y"}}, SessionID: "s", AgentID: new("a"),
 			Metadata: contract.Metadata{Locale: "pt-BR"}, Clarification: &contract.ClarificationChoice{RequestID: "r", OptionID: "1"},
 			Options: contract.Options{Mode: contract.ModeSync, TimeoutMS: 1, Fallback: new("A")},
 		},
-		"a result": &contract.Result{Status: contract.ResultSuccess},
+		"result": &contract.Result{Status: contract.ResultSuccess},
 	} {
 		if !isQuicklyValid(v) {
 			t.Errorf("%s: got undecided, want valid", name)

@@ -102,11 +102,11 @@ func TestValidate_OtherTypes(t *testing.T) {
 	}
 }
 
-// A type that cannot be validated must not pass.
+// A type that cannot be validated must be rejected.
 func TestValidate_RejectsOtherThanStructs(t *testing.T) {
 	for name, v := range map[string]any{"nil": nil, "a string": "x", "a nil pointer": (*contract.Request)(nil)} {
 		if got := Validate(v); len(got) != 1 || !strings.Contains(got[0].Detail, "cannot be checked") {
-			t.Errorf("Validate(%s): got %v, want one detail that it cannot be checked", name, got)
+			t.Errorf("Validate(%s): got %v, want one detail about the unsupported type", name, got)
 		}
 	}
 }

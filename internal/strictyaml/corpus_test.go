@@ -10,9 +10,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// Parse the yaml-test-suite: nothing panics, every error has a position, and
-// invalid files are rejected, except for those that the underlying parser accepts
-// although YAML 1.2 does not; none of them is read as another value.
+// Parse the yaml-test-suite: no file panics, every error has a position, and invalid files are
+// rejected, except for those that the underlying parser accepts although YAML 1.2 does not; none of
+// them is read as another value.
 func TestParse_YAMLTestSuite(t *testing.T) {
 	lenient := []string{"9C9N", "9JBA", "CVW2", "DK95/01", "G5U8", "HRE5", "QB6E", "S98Z", "SU5Z", "X4QW", "Y79Y/003", "YJV2"}
 	data, err := os.ReadFile(testkit.Shared(t, "corpora", "yaml-test-suite", "cases.jsonl"))

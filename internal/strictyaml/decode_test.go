@@ -24,7 +24,7 @@ func TestDecode_SupportsAllTypes(t *testing.T) {
 		{"numbers", "version: -3\nratio: 1\nodd: {a: .5, b: 1e2, c: -0.25}\n", settings{
 			Version: -3, Ratio: 1, Odd: map[string]float32{"a": .5, "b": 100, "c": -.25},
 		}},
-		{"a word for a list", "words: all\n", settings{Words: words{"all"}}},
+		{"word instead of a list", "words: all\n", settings{Words: words{"all"}}},
 		{"flow and block", "clients: {a: {max_tokens: 1}, b: {intents: [x]}}\nnested:\n- max_tokens: 2\n- domains:\n  - y\n", settings{
 			Clients: map[string]limits{"a": {MaxTokens: 1}, "b": {Intents: []string{"x"}}},
 			Nested:  []limits{{MaxTokens: 2}, {Domains: []string{"y"}}},
@@ -34,7 +34,7 @@ func TestDecode_SupportsAllTypes(t *testing.T) {
 		{"pointers", "maybe: 0\nnext: {version: 2}\n", settings{Maybe: new(0.0), Next: &settings{Version: 2}}},
 		{"byte order mark, carriage returns, end marker", "\ufeff---\r\nversion: 1\r\nname: é\r\n...\r\n", settings{Version: 1, Name: "é"}},
 		{"comments", "# a: b\nversion: 1 # c\n\n# %YAML is only a comment here\n", settings{Version: 1}},
-		{"a percent sign inside the document", "name: |\n  a\n\n  %b\n", settings{Name: "a\n\n%b\n"}},
+		{"percent sign inside the document", "name: |\n  a\n\n  %b\n", settings{Name: "a\n\n%b\n"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,9 +102,9 @@ func TestDecode_RejectsWrongTypes(t *testing.T) {
 		{"hexadecimal float", "ratio: 0x1p-2\n", []string{`1:8: must be a number in decimal, got the text "0x1p-2"`}},
 		{"number in a block", "version: |\n  1\n", []string{"1:10: must be a whole number in decimal, got the text \"1\\n\""}},
 
-		{"nothing for text", "name:\n", []string{"1:6: " + empty + "text or remove the key"}},
-		{"nothing for a mapping of lists", "lists:\n", []string{"1:7: " + empty + "a mapping of lists (key: [value, …]) or remove the key"}},
-		{"nothing for a mapping", "limits:\n  # max_tokens: 1\nversion: 1\n", []string{"1:8: " + empty + "a mapping (key: value) or remove the key"}},
+		{"null instead of text", "name:\n", []string{"1:6: " + empty + "text or remove the key"}},
+		{"null instead of a mapping of lists", "lists:\n", []string{"1:7: " + empty + "a mapping of lists (key: [value, …]) or remove the key"}},
+		{"null instead of a mapping", "limits:\n  # max_tokens: 1\nversion: 1\n", []string{"1:8: " + empty + "a mapping (key: value) or remove the key"}},
 		{"null in a list", "words: [a, null, ~]\n", []string{"1:12: " + empty + "text or remove the key", "1:18: " + empty + "text or remove the key"}},
 		{"null in a mapping", "clients: {a: null}\n", []string{"1:14: " + empty + "a mapping (key: value) or remove the key"}},
 	}
@@ -127,7 +127,7 @@ func TestDecode_RejectsUnknownKeys(t *testing.T) {
 		{"hyphen", "limits: {max-tokens: 1}\n", `1:10: unknown key "max-tokens"; did you mean "max_tokens"?`},
 		{"key of a mapping further in", "max_tokens: 1\n", `1:1: unknown key "max_tokens"; it belongs below "limits"`},
 		{"no resemblance", "frobnicate: 1\n", `1:1: unknown key "frobnicate"; known here: ` + known},
-		{"one letter is like every short word", "xx: 1\n", `1:1: unknown key "xx"; known here: ` + known},
+		{"key of one letter", "xx: 1\n", `1:1: unknown key "xx"; known here: ` + known},
 		{"field that is not decoded", "hidden: 1\n", `1:1: unknown key "hidden"; known here: ` + known},
 		{"in a list of mappings", "nested:\n  - domains: []\n  - domain: []\n", `3:5: unknown key "domain"; did you mean "domains"?`},
 		{"in a mapping of mappings", "clients:\n  a:\n    intent: []\n", `3:5: unknown key "intent"; did you mean "intents"?`},
@@ -140,8 +140,8 @@ func TestDecode_RejectsUnknownKeys(t *testing.T) {
 	}
 }
 
-// All errors of a file are reported at once, in the order of the file, and valid
-// values are decoded nevertheless.
+// All errors of a file are reported at once, in the order of the file, and valid values are still
+// decoded.
 func TestDecode_ContinuesAfterError(t *testing.T) {
 	const file = `nam: x
 version: one
@@ -167,7 +167,7 @@ clients:
 		Clients: map[string]limits{"a": {Domains: []string{"d"}}, "b": {}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what was decoded (-want +got):\n%s", diff)
+		t.Errorf("decoded values (-want +got):\n%s", diff)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestDecode_AcceptsSynonyms(t *testing.T) {
 	checkErrors(t, d.Err(), "3:3: is short", "3:19: is small")
 }
 
-func TestDecode_RejectsKeyAndItsSynonym(t *testing.T) {
+func TestDecode_RejectsKeyWithSynonym(t *testing.T) {
 	for _, tt := range []struct{ name, file, want string }{
 		{"synonym last", "clients: {a: {}}\nagents: {b: {}}\n", `2:1: "agents" is another name for "clients", which is at 1:1; keep one of them`},
 		{"synonym first", "agents: {a: {}}\non: true\nclients: {b: {}}\n", `3:1: "clients" is another name for "agents", which is at 1:1; keep one of them`},

@@ -34,8 +34,8 @@ type limits struct {
 	Domains   []string `yaml:"domains"`
 }
 
-// checkErrors compares err, which must be Errors, with lines "line:column:
-// detail"; no lines mean no error.
+// checkErrors compares err, which must be Errors, with lines "line:column: detail"; no lines mean
+// no error.
 func checkErrors(t *testing.T, err error, want ...string) {
 	t.Helper()
 	var got []string

@@ -2,8 +2,8 @@ package strictyaml
 
 import "testing"
 
-// FuzzDecode checks that no input panics or hangs, that every error is Errors with
-// positions, and that decoding the same bytes twice gives the same result.
+// FuzzDecode checks that no input panics or blocks, that every error is Errors with positions, and
+// that decoding the same bytes twice gives the same result.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		placed,

@@ -37,7 +37,7 @@ func TestNumberAsText_AcceptsNumbers(t *testing.T) {
 }
 
 // Only NumberAsText accepts numbers; a plain string does not.
-func TestNumberAsText_OnlyForItsType(t *testing.T) {
+func TestNumberAsText_OnlyForThisType(t *testing.T) {
 	var got struct {
 		Accept acceptance `yaml:"accept"`
 		Name   string     `yaml:"name"`

@@ -65,8 +65,7 @@ func TestErrorf_ReportsPosition(t *testing.T) {
 	)
 }
 
-// If Decode rejected a value, Errorf reports no second error for the zero value in
-// its place.
+// If Decode rejected a value, Errorf reports no second error for its zero value.
 func TestErrorf_SkipsInvalidValues(t *testing.T) {
 	d := parsed(t, "version: x\nlimits:\n  intent: [a]\nclients: {a: {max_tokens: 1}, b: &b {max_tokens: 2}}\n")
 	var v settings
@@ -96,7 +95,7 @@ func TestIsInvalid_ConsidersNearestValue(t *testing.T) {
 		at   Path
 		want bool
 	}{
-		{At("limits", "intents"), true}, // absent beside a misspelt key
+		{At("limits", "intents"), true}, // absent, next to a misspelt key
 		{At("clients", "a", "max_tokens"), false},
 		{At("clients", "a", "priority"), false},
 		{At("clients", "b", "max_tokens"), true},

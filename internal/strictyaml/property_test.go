@@ -13,8 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Text that the library writes decodes to the same values: it quotes the same
-// words.
+// Text written by the library decodes to the same values: it quotes the same words.
 func TestDecode_RoundTrip(t *testing.T) {
 	text := rapid.OneOf(
 		rapid.StringOf(rapid.RuneFrom(nil, unicode.L, unicode.N, unicode.P, unicode.Zs)),
@@ -58,13 +57,13 @@ func TestDecode_RoundTrip(t *testing.T) {
 			t.Fatalf("%s\n%v", data, err)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("%s\nread back (-want +got):\n%s", data, diff)
+			t.Fatalf("%s\ndecoded (-want +got):\n%s", data, diff)
 		}
 	})
 }
 
-// drawn writes a random tree as block YAML and records the path to each of its
-// values, which are all different words.
+// drawn writes a random tree as block YAML and records the path to each of its values, which are
+// all different words.
 type drawn struct {
 	strings.Builder
 	paths []Path
