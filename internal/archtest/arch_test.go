@@ -6,7 +6,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// TestArchitecture holds this module to every rule.
+// TestArchitecture checks all rules of this module.
 func TestArchitecture(t *testing.T) {
 	testkit.SkipWithRace(t)
 	files := readModule(t)
@@ -21,7 +21,7 @@ func TestArchitecture(t *testing.T) {
 		{"files are short", checkLength(files)},
 		{"packages are documented", checkComments(files)},
 		{"tests do not sleep", checkSleeps(files)},
-		{"nothing runs on import", checkInit(files)},
+		{"no code runs on import", checkInit(files)},
 		{"package variables do not change", checkState(stateExceptions(), files)},
 		{"types, interfaces and packages are small", checkSizes(files)},
 		{"names are standard terms", checkIdentifiers(replacedWords(), nameExceptions(), files)},
@@ -39,15 +39,15 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// The walk must find the module: rules over no files hold always.
-func TestReadModuleFindsTheFiles(t *testing.T) {
+// readModule must find the files of the module, because rules without files always pass.
+func TestReadModule_FindsFiles(t *testing.T) {
 	found := map[string]bool{}
 	for _, f := range readModule(t) {
 		found[f.path] = true
 	}
 	for _, want := range []string{"contract/doc.go", "internal/run/group.go", "internal/archtest/arch_test.go"} {
 		if !found[want] {
-			t.Errorf("did not find %s among %d files", want, len(found))
+			t.Errorf("%s not found among %d files, want it", want, len(found))
 		}
 	}
 }

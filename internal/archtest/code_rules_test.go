@@ -33,7 +33,7 @@ func TestPlantedGoroutines(t *testing.T) {
 		{"in a test", "router/a_test.go", "func f() { go f() }", nil},
 		{"a Group's", "router/a.go", `func f() { g.Go("watch", watch) }`, nil},
 		{"named in a comment", "router/a.go", "// go f()\nfunc f() {}", nil},
-		{"a go statement", "router/a.go", "func f() { go f() }", []string{
+		{"go statement", "router/a.go", "func f() { go f() }", []string{
 			"router/a.go:2: go starts a goroutine outside internal/run: use a run.Group or run.Each",
 		}},
 		{"in a closure", "cmd/caprouter/a.go", "var f = func() {\n\tgo func() {}()\n}", []string{
@@ -48,7 +48,7 @@ func TestPlantedGoroutines(t *testing.T) {
 		{"a context's", "router/a.go", "import c \"context\"\nfunc f() { c.AfterFunc(nil, f) }", []string{
 			"router/a.go:3: context.AfterFunc starts a goroutine outside internal/run: use a run.Group or run.Each",
 		}},
-		{"a method of that name", "router/a.go", "func f() { clock.AfterFunc(0, f) }", nil},
+		{"method with that name", "router/a.go", "func f() { clock.AfterFunc(0, f) }", nil},
 	}, func(files []*file) []string { return checkGoroutines(nil, files) })
 }
 
@@ -65,7 +65,7 @@ func TestPlantedExceptions(t *testing.T) {
 		{"without a reason", []exception{{"dispatch/httptarget", "context.AfterFunc", ""}}, []string{
 			stillGo, "goroutines: the exception for dispatch/httptarget gives no reason",
 		}},
-		{"not needed", []exception{{"dispatch/httptarget", "context.AfterFunc", "one flag is set"}, {"router", "go", "none"}}, []string{
+		{"unnecessary", []exception{{"dispatch/httptarget", "context.AfterFunc", "one flag is set"}, {"router", "go", "none"}}, []string{
 			stillGo, "goroutines: the exception for router is not needed: remove it",
 		}},
 	}
@@ -81,7 +81,7 @@ func TestPlantedExceptions(t *testing.T) {
 
 func TestPlantedJSON(t *testing.T) {
 	runSourceCases(t, []sourceCase{
-		{"the raw type", "router/a.go", "import \"encoding/json\"\nvar raw json.RawMessage", nil},
+		{"raw type", "router/a.go", "import \"encoding/json\"\nvar raw json.RawMessage", nil},
 		{"in a test", "router/a_test.go", "import \"encoding/json\"\nvar b, _ = json.Marshal(1)", nil},
 		{"in strictjson", "internal/strictjson/a.go", "import \"encoding/json\"\nvar b, _ = json.Marshal(1)", nil},
 		{"another json", "router/a.go", "import \"example.com/json\"\nvar b, _ = json.Marshal(1)", nil},
@@ -97,7 +97,7 @@ func TestPlantedJSON(t *testing.T) {
 func TestPlantedSleeps(t *testing.T) {
 	runSourceCases(t, []sourceCase{
 		{"in production", "router/a.go", "import \"time\"\nfunc f() { time.Sleep(1) }", nil},
-		{"a timer in a test", "router/a_test.go", "import \"time\"\nfunc f() { <-time.After(1) }", nil},
+		{"timer in a test", "router/a_test.go", "import \"time\"\nfunc f() { <-time.After(1) }", nil},
 		{"in a test", "router/a_test.go", "import \"time\"\nfunc f() { time.Sleep(1) }", []string{
 			"router/a_test.go:3: time.Sleep in a test: wait for the event, use testing/synctest or an injected clock",
 		}},
@@ -124,18 +124,18 @@ func TestPlantedState(t *testing.T) {
 		return []string{"router/a.go:" + line + ": package variable " + name + " is changed here: put it into a struct"}
 	}
 	runSourceCases(t, []sourceCase{
-		{"a table that is read", "router/a.go", "var t = map[string]int{}\nfunc f() int { return t[\"a\"] }", nil},
-		{"an error", "router/a.go", "import \"errors\"\nvar errGone = errors.New(\"gone\")\nfunc f() error { return errGone }", nil},
-		{"an interface check", "router/a.go", "type i interface{}\ntype s struct{}\nvar _ i = (*s)(nil)", nil},
-		{"a local one of that name", "router/a.go", "var t = 1\nfunc f() { t := 2; t++; t = 3 }", nil},
-		{"a parameter of that name", "router/a.go", "var t []int\nfunc f(t []int) { t[0] = 1 }", nil},
-		{"a field of that name", "router/a.go", "var t = 1\ntype s struct{ t int }\nfunc (x *s) f() { x.t = 2 }", nil},
+		{"constant table", "router/a.go", "var t = map[string]int{}\nfunc f() int { return t[\"a\"] }", nil},
+		{"error", "router/a.go", "import \"errors\"\nvar errGone = errors.New(\"gone\")\nfunc f() error { return errGone }", nil},
+		{"interface check", "router/a.go", "type i interface{}\ntype s struct{}\nvar _ i = (*s)(nil)", nil},
+		{"local variable with that name", "router/a.go", "var t = 1\nfunc f() { t := 2; t++; t = 3 }", nil},
+		{"parameter with that name", "router/a.go", "var t []int\nfunc f(t []int) { t[0] = 1 }", nil},
+		{"field with that name", "router/a.go", "var t = 1\ntype s struct{ t int }\nfunc (x *s) f() { x.t = 2 }", nil},
 		{"in a test", "router/a_test.go", "var t = 1\nfunc f() { t = 2 }", nil},
 		{"with imports that are not loaded", "router/a.go", "import \"example.com/x\"\nvar t = x.New()\nfunc f() { y := x.Get(t); y.Z = 1 }", nil},
 		{"assigned", "router/a.go", "var t = 1\nfunc f() { t = 2 }", changed("3", "t")},
 		{"assigned among others", "router/a.go", "var t = 1\nfunc f() { a, t := 1, 2; _, _ = a, t }\nfunc g() { var a int; a, t = 1, 2; _ = a }", changed("4", "t")},
 		{"counted", "router/a.go", "var t int\nfunc f() { t++ }", changed("3", "t")},
-		{"an entry", "router/a.go", "var t = map[string][]int{}\nfunc f() { t[\"a\"][0] = 1 }", changed("3", "t")},
+		{"entry", "router/a.go", "var t = map[string][]int{}\nfunc f() { t[\"a\"][0] = 1 }", changed("3", "t")},
 		{"a field", "router/a.go", "var t struct{ a int }\nfunc f() { (t).a = 1 }", changed("3", "t")},
 		{"through a pointer", "router/a.go", "var t *int\nfunc f() { *t = 1 }", changed("3", "t")},
 		{"deleted from", "router/a.go", "var t = map[string]int{}\nfunc f() { delete(t, \"a\") }", changed("3", "t")},
@@ -146,7 +146,7 @@ func TestPlantedState(t *testing.T) {
 		{"a lock", "router/a.go", "import \"sync\"\nvar mu sync.Mutex", []string{
 			"router/a.go:3: package variable mu is a sync.Mutex, which is made to change: put it into a struct",
 		}},
-		{"an atomic", "router/a.go", "import \"sync/atomic\"\nvar n atomic.Int64", []string{
+		{"atomic", "router/a.go", "import \"sync/atomic\"\nvar n atomic.Int64", []string{
 			"router/a.go:3: package variable n is a atomic.Int64, which is made to change: put it into a struct",
 		}},
 	}, func(files []*file) []string { return checkState(nil, files) })
@@ -201,7 +201,7 @@ func TestPlantedComments(t *testing.T) {
 		want    []string
 	}{
 		{"one", map[string]string{"router/a.go": "// Package router is one.\npackage router", "router/b.go": "package router"}, nil},
-		{"a command", map[string]string{"cmd/caprouter/main.go": "// Command caprouter is one.\npackage main"}, nil},
+		{"command", map[string]string{"cmd/caprouter/main.go": "// Command caprouter is one.\npackage main"}, nil},
 		{"none", map[string]string{"router/a.go": "package router"}, []string{
 			"package router has no package comment: say what it owns and what it does not",
 		}},

@@ -21,8 +21,8 @@ func checkGoroutines(allowed []exception, files []*file) []string {
 			case *ast.GoStmt:
 				report(n, "go")
 			case *ast.CallExpr:
-				// sync.WaitGroup.Go and errgroup's take a function alone,
-				// run.Group.Go a name as well.
+				// sync.WaitGroup.Go and errgroup.Group.Go have a function as their only argument,
+				// run.Group.Go also has a name.
 				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Go" && len(n.Args) == 1 {
 					report(n, "WaitGroup.Go")
 				}
@@ -39,8 +39,8 @@ func checkGoroutines(allowed []exception, files []*file) []string {
 	return rule.messages()
 }
 
-// checkJSON finds uses of encoding/json, but for the type RawMessage, outside
-// internal/strictjson: it takes what we must refuse.
+// checkJSON finds uses of encoding/json outside internal/strictjson, except for the type
+// RawMessage: encoding/json accepts documents that the router must reject.
 func checkJSON(allowed []exception, files []*file) []string {
 	rule := newRuleReport("encoding/json", allowed)
 	for _, f := range files {
@@ -85,7 +85,7 @@ func checkInit(files []*file) []string {
 	return bad
 }
 
-// rule collects the messages of one rule and finds unused exceptions.
+// rule collects the messages of one rule and finds unnecessary exceptions.
 type rule struct {
 	name    string
 	allowed []exception
@@ -97,7 +97,7 @@ func newRuleReport(name string, allowed []exception) *rule {
 	return &rule{name: name, allowed: allowed, used: make([]bool, len(allowed))}
 }
 
-// report notes the text, unless an exception covers what f does.
+// report adds the text, unless an exception permits it in f.
 func (r *rule) report(f *file, what, text string) {
 	i := slices.IndexFunc(r.allowed, func(e exception) bool {
 		return (e.place == f.path || e.place == f.pkg) && e.what == what
@@ -109,7 +109,7 @@ func (r *rule) report(f *file, what, text string) {
 	r.bad = append(r.bad, text)
 }
 
-// messages adds the exceptions that nothing needs or that give no reason.
+// messages adds the exceptions that are unnecessary or give no reason.
 func (r *rule) messages() []string {
 	for i, e := range r.allowed {
 		if !r.used[i] {

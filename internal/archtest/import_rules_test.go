@@ -23,8 +23,8 @@ func smallTable() []level {
 	}
 }
 
-// whole returns one file for every package of smallTable, and more on top.
-func whole(more map[string]string) map[string]string {
+// withSmallTable returns one file for every package of smallTable, and the additional ones.
+func withSmallTable(more map[string]string) map[string]string {
 	sources := map[string]string{
 		"contract/a.go":         "package contract",
 		"internal/run/a.go":     "package run",
@@ -40,7 +40,7 @@ func whole(more map[string]string) map[string]string {
 	return sources
 }
 
-func importing(pkg, target string) string {
+func importSource(pkg, target string) string {
 	return "package " + pkg + "\n\nimport _ \"" + module + "/" + target + "\"\n"
 }
 
@@ -50,43 +50,43 @@ func TestPlantedImports(t *testing.T) {
 		sources map[string]string
 		want    []string
 	}{
-		{"as the table says", map[string]string{
-			"router/b.go":           importing("router", "internal/run"),
-			"agentkit/b.go":         importing("agentkit", "contract"),
-			"internal/demo/b.go":    importing("demo", "agentkit"),
-			"router/b_test.go":      importing("router_test", "router"),
-			"router/c_test.go":      importing("router", "agentkit"),
-			"internal/testkit/b.go": importing("testkit", "agentkit"),
+		{"imports that the table permits", map[string]string{
+			"router/b.go":           importSource("router", "internal/run"),
+			"agentkit/b.go":         importSource("agentkit", "contract"),
+			"internal/demo/b.go":    importSource("demo", "agentkit"),
+			"router/b_test.go":      importSource("router_test", "router"),
+			"router/c_test.go":      importSource("router", "agentkit"),
+			"internal/testkit/b.go": importSource("testkit", "agentkit"),
 		}, nil},
-		{"an import up", map[string]string{"contract/b.go": importing("contract", "router")}, []string{
+		{"import of a higher level", map[string]string{"contract/b.go": importSource("contract", "router")}, []string{
 			"contract/b.go:3: contract imports router: an import points up, from level 0 (words) to level 2 (pipeline)",
 		}},
-		{"an import up, in a test", map[string]string{"contract/b_test.go": importing("contract_test", "internal/run")}, []string{
+		{"import of a higher level, in a test", map[string]string{"contract/b_test.go": importSource("contract_test", "internal/run")}, []string{
 			"contract/b_test.go:3: contract imports internal/run: an import points up, from level 0 (words) to level 1 (plumbing)",
 		}},
-		{"the same level", map[string]string{"internal/auth/b.go": importing("auth", "internal/run")}, []string{
+		{"same level", map[string]string{"internal/auth/b.go": importSource("auth", "internal/run")}, []string{
 			"internal/auth/b.go:3: internal/auth imports internal/run: both are on level 1 (plumbing), and packages of one level do not know each other",
 		}},
-		{"more than it may", map[string]string{"agentkit/b.go": importing("agentkit", "internal/run")}, []string{
+		{"more than it may", map[string]string{"agentkit/b.go": importSource("agentkit", "internal/run")}, []string{
 			"agentkit/b.go:3: agentkit imports internal/run: of this module it may import contract, because: for other people's programs",
 		}},
-		{"more than nothing", map[string]string{"internal/demo/pycheck/b.go": importing("pycheck", "contract")}, []string{
+		{"more than nothing", map[string]string{"internal/demo/pycheck/b.go": importSource("pycheck", "contract")}, []string{
 			"internal/demo/pycheck/b.go:3: internal/demo/pycheck imports contract: of this module it may import nothing, because: an agent's own work",
 		}},
-		{"used by somebody else", map[string]string{"router/b.go": importing("router", "agentkit")}, []string{
+		{"import by a package that is not listed", map[string]string{"router/b.go": importSource("router", "agentkit")}, []string{
 			"router/b.go:3: router imports agentkit: only internal/demo may, because: for other people's programs",
 		}},
-		{"fakes in production", map[string]string{"internal/demo/b.go": importing("demo", "internal/testkit")}, []string{
+		{"fakes in production", map[string]string{"internal/demo/b.go": importSource("demo", "internal/testkit")}, []string{
 			"internal/demo/b.go:3: internal/demo imports internal/testkit: it is written for tests; only _test.go files import it",
 		}},
-		{"fakes in a test further down", map[string]string{"contract/b_test.go": importing("contract_test", "internal/testkit")}, nil},
-		{"a package without a row", map[string]string{"util/b.go": importing("util", "router")}, []string{
+		{"fakes in a test further down", map[string]string{"contract/b_test.go": importSource("contract_test", "internal/testkit")}, nil},
+		{"package without a row", map[string]string{"util/b.go": importSource("util", "router")}, []string{
 			"package util has no row in the import table: give it a level and a reason",
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := checkImports(smallTable(), nil, parseSources(t, whole(tt.sources)))
+			got := checkImports(smallTable(), nil, parseSources(t, withSmallTable(tt.sources)))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("messages (-want +got):\n%s", diff)
 			}
@@ -95,7 +95,7 @@ func TestPlantedImports(t *testing.T) {
 }
 
 func TestPlantedTable(t *testing.T) {
-	up := map[string]string{"contract/b.go": importing("contract", "router")}
+	up := map[string]string{"contract/b.go": importSource("contract", "router")}
 	tests := []struct {
 		name    string
 		table   []level
@@ -103,25 +103,25 @@ func TestPlantedTable(t *testing.T) {
 		sources map[string]string
 		want    []string
 	}{
-		{"an allowed arrow", smallTable(), []importException{{"contract", "router", "for now"}}, up, nil},
-		{"an allowed arrow nobody needs", smallTable(), []importException{{"contract", "router", "for now"}}, nil, []string{
+		{"exception", smallTable(), []importException{{"contract", "router", "for now"}}, up, nil},
+		{"unnecessary exception", smallTable(), []importException{{"contract", "router", "for now"}}, nil, []string{
 			"the import exception contract → router is not needed: remove it",
 		}},
 		{
-			"an arrow the levels allow anyway", smallTable(),
+			"exception for a permitted import", smallTable(),
 			[]importException{{"router", "contract", "no need"}},
-			map[string]string{"router/b.go": importing("router", "contract")},
+			map[string]string{"router/b.go": importSource("router", "contract")},
 			[]string{
 				"the import exception router → contract is not needed: remove it",
 			},
 		},
-		{"an arrow without a reason", smallTable(), []importException{{"contract", "router", ""}}, up, []string{
+		{"exception without a reason", smallTable(), []importException{{"contract", "router", ""}}, up, []string{
 			"the import exception contract → router gives no reason",
 		}},
-		{"a row nobody needs", append(smallTable(), level{"more", []row{{pkg: "gone", why: "was needed"}}}), nil, nil, []string{
+		{"row without a package", append(smallTable(), level{"more", []row{{pkg: "gone", why: "was needed"}}}), nil, nil, []string{
 			"the import table has a row for gone, which does not exist: remove the row",
 		}},
-		{"a row without a reason", append(smallTable(), level{"more", []row{{pkg: "docs"}}}), nil, map[string]string{"docs/a.go": "package docs"}, []string{
+		{"row without a reason", append(smallTable(), level{"more", []row{{pkg: "docs"}}}), nil, map[string]string{"docs/a.go": "package docs"}, []string{
 			"the row of docs in the import table gives no reason",
 		}},
 		{"two rows", append(smallTable(), level{"more", []row{{pkg: "router", why: "again"}}}), nil, nil, []string{
@@ -130,7 +130,7 @@ func TestPlantedTable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := checkImports(tt.table, tt.arrows, parseSources(t, whole(tt.sources)))
+			got := checkImports(tt.table, tt.arrows, parseSources(t, withSmallTable(tt.sources)))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("messages (-want +got):\n%s", diff)
 			}
@@ -158,7 +158,7 @@ func TestPlantedLibraries(t *testing.T) {
 		{"at home", "internal/rest/b.go", "github.com/labstack/echo/v4", nil},
 		{"at home, in a test", "internal/rest/b_test.go", "github.com/labstack/echo/v4", nil},
 		{"our own", "router/b.go", module + "/contract", nil},
-		{"the standard library", "router/b.go", "net/http", nil},
+		{"standard library", "router/b.go", "net/http", nil},
 		{"away from home", "router/b.go", "github.com/labstack/echo/v4", []string{
 			"router/b.go:3: github.com/labstack/echo/v4 is used outside its home internal/rest (the core knows no HTTP)",
 		}},
@@ -171,10 +171,10 @@ func TestPlantedLibraries(t *testing.T) {
 		{"another version is another library", "internal/rest/b.go", "github.com/labstack/echo/v5", []string{
 			"internal/rest/b.go:3: github.com/labstack/echo/v5 has no home: add a row with a reason",
 		}},
-		{"a library of tests in production", "router/b.go", "github.com/google/go-cmp/cmp", []string{
+		{"test library outside a test", "router/b.go", "github.com/google/go-cmp/cmp", []string{
 			"router/b.go:3: github.com/google/go-cmp/cmp is for tests (differences)",
 		}},
-		{"a library of one room's tests", "router/b_test.go", "github.com/getkin/kin-openapi/openapi3", []string{
+		{"test library of another package", "router/b_test.go", "github.com/getkin/kin-openapi/openapi3", []string{
 			"router/b_test.go:3: github.com/getkin/kin-openapi/openapi3 is used outside its home internal/rest (the document)",
 		}},
 	}
@@ -188,7 +188,7 @@ func TestPlantedLibraries(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a home nobody lives in, without a reason", func(t *testing.T) {
+	t.Run("row without an import and a reason", func(t *testing.T) {
 		got := checkLibraries(append(table, libraryRule{library: "example.com/gone"}), []string{"internal/testkit"}, parseSources(t, good))
 		want := []string{
 			"library example.com/gone has a home, but nothing imports it: remove the row",

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// packagePlace is where the table puts a package.
+// packagePlace is the position of a package in the table.
 type packagePlace struct {
 	row
 	level int
 	name  string // of the level
 }
 
-// checkImports holds the files to the import table, and the table to the files.
+// checkImports checks the files with the import table, and the table with the files.
 func checkImports(table []level, extra []importException, files []*file) []string {
 	places, bad := placePackages(table)
 	used := map[importException]bool{}
@@ -36,7 +36,7 @@ func checkImports(table []level, extra []importException, files []*file) []strin
 			}
 			to, ok := places[target]
 			if !ok {
-				continue // complained about above, or not there: the compiler says so
+				continue // reported above, or it does not exist: the compiler reports that
 			}
 			problem := checkImport(f, from, to)
 			if problem == "" {
@@ -52,7 +52,7 @@ func checkImports(table []level, extra []importException, files []*file) []strin
 	return append(bad, checkTable(places, extra, used, packages(files))...)
 }
 
-// checkImport says why f, of the package from, may not import to; "" if it may.
+// checkImport returns why f, of package from, may not import to, or "" if it may.
 func checkImport(f *file, from, to packagePlace) string {
 	testing := f.test || from.testsOnly
 	switch {
@@ -86,7 +86,7 @@ func placePackages(table []level) (map[string]packagePlace, []string) {
 	return places, bad
 }
 
-// checkTable finds rows that nothing needs and rows without a reason.
+// checkTable finds rows that are not needed and rows without a reason.
 func checkTable(places map[string]packagePlace, extra []importException, used map[importException]bool, pkgs []string) []string {
 	var bad []string
 	for _, pkg := range slices.Sorted(maps.Keys(places)) {
@@ -108,8 +108,8 @@ func checkTable(places map[string]packagePlace, extra []importException, used ma
 	return bad
 }
 
-// checkLibraries holds each library to its home. testPackages are those whose
-// every file is test code.
+// checkLibraries checks that each library is imported only by the packages of its row.
+// testPackages are packages with only test code.
 func checkLibraries(table []libraryRule, testPackages []string, files []*file) []string {
 	var bad []string
 	used := map[string]bool{}
@@ -117,7 +117,7 @@ func checkLibraries(table []libraryRule, testPackages []string, files []*file) [
 		testing := f.test || slices.Contains(testPackages, f.pkg)
 		for path, spec := range f.imports {
 			if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") || isBelow(path, module) {
-				continue // the standard library, or ours
+				continue // the standard library or this module
 			}
 			i := slices.IndexFunc(table, func(h libraryRule) bool { return isBelow(path, h.library) })
 			if i < 0 {
@@ -145,7 +145,7 @@ func checkLibraries(table []libraryRule, testPackages []string, files []*file) [
 	return bad
 }
 
-// isBelow reports whether an import path is root or below it.
+// isBelow reports whether an import path is root or is below it.
 func isBelow(path, root string) bool {
 	return path == root || strings.HasPrefix(path, root+"/")
 }

@@ -13,12 +13,12 @@ func TestCheckProse_CountsPerThousandWords(t *testing.T) {
 	tests := []struct {
 		name  string
 		texts []prose
-		want  []string // the start of each complaint
+		want  []string // the start of each message
 	}{
 		{"plain", []prose{{"a.go:1", plain}}, nil},
 		{"no text", nil, []string{"comments: found no text"}},
-		{"an indefinite person", []prose{{"a.go:1", plain}, {"b.go:2", "Nobody, or somebody."}}, []string{"comments: 2.4"}},
-		{"a program that speaks", []prose{{"a.go:1", plain}, {"b.go:2", "The file says so."}}, []string{"comments: 1.2"}},
+		{"indefinite person", []prose{{"a.go:1", plain}, {"b.go:2", "Nobody, or somebody."}}, []string{"comments: 2.4"}},
+		{"program that speaks", []prose{{"a.go:1", plain}, {"b.go:2", "The file says so."}}, []string{"comments: 1.2"}},
 		{"no conditions", []prose{{"a.go:1", "Return the value."}}, []string{"comments: \"if\" 0.00"}},
 	}
 	for _, tt := range tests {
@@ -41,18 +41,18 @@ func TestProse_SkipsCodeAndTests(t *testing.T) {
 		"router/a.go":      "package p\n\n// One.\n//\n//\tcode()\n//go:generate x\nvar s = \"one two three four\"\n\nvar short = \"one two\"\n",
 		"router/a_test.go": "package p\n\n// Skipped.\nvar u = \"one two three four\"\n",
 	})
-	if diff := cmp.Diff([]string{" One.", ""}, texts(commentProse(files))); diff != "" {
+	if diff := cmp.Diff([]string{" One.", ""}, textsOf(commentProse(files))); diff != "" {
 		t.Errorf("comments (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"one two three four"}, texts(messageProse(files))); diff != "" {
+	if diff := cmp.Diff([]string{"one two three four"}, textsOf(messageProse(files))); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"a", "b"}, texts(proseLines("x.md", "a\n```sh\nrm\n```\nb"))); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b"}, textsOf(proseLines("x.md", "a\n```sh\nrm\n```\nb"))); diff != "" {
 		t.Errorf("Markdown (-want +got):\n%s", diff)
 	}
 }
 
-func texts(list []prose) []string {
+func textsOf(list []prose) []string {
 	var out []string
 	for _, p := range list {
 		out = append(out, p.text)
@@ -64,12 +64,12 @@ func TestPlantedIdentifiers(t *testing.T) {
 	replaced := map[string]string{"sight": "visibility filter"}
 	runSourceCases(t, []sourceCase{
 		{"part of a name", "router/a.go", "type sightseeing struct{}", nil},
-		{"a local variable", "router/a.go", "func f() { sight := 1; _ = sight }", nil},
+		{"local variable", "router/a.go", "func f() { sight := 1; _ = sight }", nil},
 		{"in a test", "router/a_test.go", "type sight struct{}", nil},
-		{"a type", "router/a.go", "type sight struct{}", []string{"router/a.go:2: sight is a private word: the term is visibility filter"}},
-		{"an exported method", "router/a.go", "type s int\nfunc (s) Sight() {}", []string{"router/a.go:3: Sight is a private word: the term is visibility filter"}},
-		{"a field", "router/a.go", "type s struct{ sight int }", []string{"router/a.go:2: sight is a private word: the term is visibility filter"}},
-		{"a variable", "router/a.go", "var sight int", []string{"router/a.go:2: sight is a private word: the term is visibility filter"}},
+		{"type", "router/a.go", "type sight struct{}", []string{"router/a.go:2: sight is a private word: the term is visibility filter"}},
+		{"exported method", "router/a.go", "type s int\nfunc (s) Sight() {}", []string{"router/a.go:3: Sight is a private word: the term is visibility filter"}},
+		{"field", "router/a.go", "type s struct{ sight int }", []string{"router/a.go:2: sight is a private word: the term is visibility filter"}},
+		{"variable", "router/a.go", "var sight int", []string{"router/a.go:2: sight is a private word: the term is visibility filter"}},
 	}, func(files []*file) []string { return checkIdentifiers(replaced, nil, files) })
 }
 

@@ -35,7 +35,7 @@ func idioms() []phrase {
 // condition is the word that plain explanations of code use most.
 var condition = regexp.MustCompile(`(?i)\bif\b`)
 
-// word separates the words that are counted.
+// word separates the counted words.
 var word = regexp.MustCompile(`[A-Za-z']+`)
 
 // prose is one line of text and its place.
@@ -180,8 +180,8 @@ func proseLines(name, text string) []prose {
 	return out
 }
 
-// checkIdentifiers finds package-level names, methods and fields that are a whole
-// word of the private vocabulary this project once had.
+// checkIdentifiers finds package-level names, methods and fields that are a whole word
+// of the former private vocabulary of this project.
 func checkIdentifiers(replaced map[string]string, allowed []exception, files []*file) []string {
 	rule := newRuleReport("names", allowed)
 	for _, f := range files {
@@ -197,9 +197,8 @@ func checkIdentifiers(replaced map[string]string, allowed []exception, files []*
 	return rule.messages()
 }
 
-// checkOneWordNames bounds the share of functions, methods and types whose name
-// is a single lower-case word: such a name is hard to understand or to search for
-// outside its file.
+// checkOneWordNames limits the share of functions, methods and types whose name is a
+// single lower-case word: such a name is hard to understand or to find in other files.
 func checkOneWordNames(maxShare float64, files []*file) []string {
 	all, short := 0, []string{}
 	for _, f := range files {
@@ -270,8 +269,8 @@ func declaredNames(f *file) func(yield func(*ast.Ident) bool) {
 	}
 }
 
-// checkSizes bounds the methods of a type, the methods of an exported interface
-// and the files of a package.
+// checkSizes limits the methods of a type, the methods of an exported interface and the
+// files of a package.
 func checkSizes(files []*file) []string {
 	const (
 		maxMethods          = 40

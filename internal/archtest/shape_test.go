@@ -13,7 +13,7 @@ const (
 	maxMainLines = 60 // of cmd/*/main.go
 )
 
-// checkLength finds files that are too long to hold a single concern.
+// checkLength finds files that are too long for a single topic.
 func checkLength(files []*file) []string {
 	var bad []string
 	for _, f := range files {

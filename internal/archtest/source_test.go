@@ -17,17 +17,17 @@ import (
 	"testing"
 )
 
-// module is the path every import of our own begins with.
+// module is the prefix of the import paths of this module.
 const module = "github.com/caprouter/caprouter"
 
 // file is one parsed Go file of the module.
 type file struct {
-	path  string // from the module's root, with slashes: internal/run/group.go
+	path  string // from the root of the module, with slashes: internal/run/group.go
 	pkg   string // its directory: internal/run
 	test  bool   // ends in _test.go
 	lines int
 	ast   *ast.File
-	fset  *token.FileSet // one for the whole module
+	fset  *token.FileSet // shared by all files of the module
 }
 
 // position returns the position of a node for a message.
@@ -35,7 +35,7 @@ func (f *file) position(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", f.path, f.fset.Position(n.Pos()).Line)
 }
 
-// imports yields the paths the file imports, with their place.
+// imports yields the paths that the file imports, with their positions.
 func (f *file) imports(yield func(path string, spec *ast.ImportSpec) bool) {
 	for _, spec := range f.ast.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)
@@ -45,8 +45,8 @@ func (f *file) imports(yield func(path string, spec *ast.ImportSpec) bool) {
 	}
 }
 
-// localName returns the name the file knows an imported package by, "" when it
-// does not import it.
+// localName returns the name of an imported package in the file, or "" if the file does
+// not import it.
 func (f *file) localName(importPath string) string {
 	for p, spec := range f.imports {
 		switch {
@@ -90,7 +90,7 @@ func parseFile(fset *token.FileSet, name string, src []byte) (*file, error) {
 	}, nil
 }
 
-// packages returns the directories that hold Go files, sorted.
+// packages returns the directories with Go files, sorted.
 func packages(files []*file) []string {
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -99,8 +99,8 @@ func packages(files []*file) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// readModule parses every Go file of the module around this package, without
-// those of other modules below it, of testdata, and of hidden directories.
+// readModule parses every Go file of the module around this package, except those of
+// other modules below it, of testdata and of hidden directories.
 func readModule(t *testing.T) []*file {
 	t.Helper()
 	root := moduleRoot(t)
@@ -163,7 +163,7 @@ func moduleRoot(t *testing.T) string {
 	}
 }
 
-// parseSources parses sources written in a test, by path.
+// parseSources parses the sources of a test, by path.
 func parseSources(t *testing.T, sources map[string]string) []*file {
 	t.Helper()
 	fset := token.NewFileSet()

@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// checkState finds package variables that change: those the package itself
-// assigns to, changes in part or takes the address of, and those whose type is
-// made to change, from sync and sync/atomic.
+// checkState finds package variables that change: those that the package assigns to,
+// modifies in part or takes the address of, and those with a mutable type from sync and
+// sync/atomic.
 func checkState(allowed []exception, files []*file) []string {
 	rule := newRuleReport("package variables", allowed)
 	for _, pkg := range packages(files) {
@@ -64,9 +64,9 @@ func packageVars(f *file) func(yield func(*ast.ValueSpec) bool) {
 	}
 }
 
-// packageVarResolver tells package variables from local ones of the same name. It has the
-// type checker do the scoping, without the imports: what comes from them stays
-// unknown, which costs errors we do not look at, and no identifier of ours.
+// packageVarResolver distinguishes package variables from local variables with the same
+// name. It uses the scopes of the type checker, without imports: imported names remain
+// unknown, which causes errors that are ignored, but affects no identifier of the module.
 func packageVarResolver(files []*file) func(*ast.Ident) bool {
 	trees := make([]*ast.File, len(files))
 	for i, f := range files {

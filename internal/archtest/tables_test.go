@@ -7,18 +7,18 @@ type level struct {
 	rows []row
 }
 
-// row places one package.
+// row is the entry of one package.
 type row struct {
 	pkg string
 	why string
-	// only lists all it may import of this module, where its level would
-	// allow more.
+	// only lists all packages of this module that it may import, if its level would permit
+	// more.
 	only []string
-	// users lists all packages that may import it, where their level would
-	// allow more; tests always may.
+	// users lists all packages that may import it, if their level would permit more. Tests
+	// always may import it.
 	users []string
-	// testsOnly marks code that is written for tests: nothing else imports it,
-	// and it may use the libraries of tests.
+	// testsOnly marks code for tests: other code does not import it, and it may use test
+	// libraries.
 	testsOnly bool
 }
 
@@ -345,8 +345,8 @@ func stateExceptions() []exception {
 	}
 }
 
-// replacedWords are the words of this project's former private vocabulary that
-// must not come back as a whole name, each with the standard term.
+// replacedWords are words of the former private vocabulary of this project that must not
+// be a whole name again, each with the standard term.
 func replacedWords() map[string]string {
 	return map[string]string{
 		"sight": "visibility filter", "lost": "hidden", "forgotten": "hidden",

@@ -25,9 +25,9 @@ func TestRetryUntilDone_RetriesTemporaryErrorsOnly(t *testing.T) {
 		writes int
 	}{
 		{"success", []error{nil}, nil, 1},
-		{"the store recovers", []error{store.ErrUnavailable, store.ErrUnavailable, nil}, nil, 3},
-		{"a permanent error", []error{store.ErrUnavailable, permanent}, permanent, 2},
-		{"the request has ended", []error{requests.ErrEnded}, requests.ErrEnded, 1},
+		{"store recovers", []error{store.ErrUnavailable, store.ErrUnavailable, nil}, nil, 3},
+		{"permanent error", []error{store.ErrUnavailable, permanent}, permanent, 2},
+		{"request has ended", []error{requests.ErrEnded}, requests.ErrEnded, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestRunner_RetriesRecoveryStep(t *testing.T) {
 	})
 }
 
-// TestWroteEnd_RecognizesItsOwnEnd is about a write whose confirmation got lost: the retry
-// finds the request ended, and the end may be that of another process.
+// TestWroteEnd_RecognizesItsOwnEnd loses the confirmation of a write: the retry finds an
+// ended request, possibly ended by another process.
 func TestWroteEnd_RecognizesItsOwnEnd(t *testing.T) {
 	ended := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	owned := &execution.OwnedRequest{Owner: "me", Epoch: 2}
@@ -98,8 +98,8 @@ func TestWroteEnd_RecognizesItsOwnEnd(t *testing.T) {
 	}
 }
 
-// The end of a cancelled request is recorded before its context ends, so an error of
-// the pipeline afterwards is no failure.
+// The end of a cancelled request is recorded before its context ends, so a later error of
+// the pipeline is not a failure.
 func TestRunner_LogsNoErrorIfTheRequestWasCancelled(t *testing.T) {
 	var log bytes.Buffer
 	r := &Runner{cfg: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}}

@@ -19,7 +19,7 @@ func keyText(n byte) string {
 	return base64.StdEncoding.EncodeToString(secret) + "\n"
 }
 
-func parse(t *testing.T, text string) *Keyring {
+func parseKeyring(t *testing.T, text string) *Keyring {
 	t.Helper()
 	r, err := Parse(text, "the test")
 	if err != nil {
@@ -30,12 +30,12 @@ func parse(t *testing.T, text string) *Keyring {
 
 func TestKeyring_OpensWithEveryKeyOfTheRing(t *testing.T) {
 	associated, content := []byte("here"), []byte(`{"text":"hello"}`)
-	old, rotated, other := parse(t, keyText(1)), parse(t, "# comment\n\n"+keyText(2)+keyText(1)), parse(t, keyText(2))
+	old, rotated, other := parseKeyring(t, keyText(1)), parseKeyring(t, "# comment\n\n"+keyText(2)+keyText(1)), parseKeyring(t, keyText(2))
 	sealed := old.Seal(content, associated)
 	if bytes.Contains(sealed, []byte("hello")) {
 		t.Errorf("sealed is %q", sealed)
 	}
-	for name, ring := range map[string]*Keyring{"the same process": old, "the next process": parse(t, keyText(1)), "rotated": rotated} {
+	for name, ring := range map[string]*Keyring{"the same process": old, "the next process": parseKeyring(t, keyText(1)), "rotated": rotated} {
 		if got, err := ring.Open(sealed, associated); err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%s: got %q and error %v, want the content", name, got, err)
 		}
@@ -51,7 +51,7 @@ func TestKeyring_OpensWithEveryKeyOfTheRing(t *testing.T) {
 
 func TestKey_SealsAndIsWrapped(t *testing.T) {
 	associated, content := []byte("here"), []byte(`{"text":"hello"}`)
-	ring, key := parse(t, keyText(1)), NewKey()
+	ring, key := parseKeyring(t, keyText(1)), NewKey()
 	sealed := key.Seal(content, associated)
 	unwrapped, err := ring.Open(ring.Seal(key.Marshal(), associated), associated)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestKey_SealsAndIsWrapped(t *testing.T) {
 
 func TestOpen_RejectsEveryChange(t *testing.T) {
 	associated, content := []byte("here"), []byte("hello")
-	ring, key := parse(t, keyText(1)), NewKey()
+	ring, key := parseKeyring(t, keyText(1)), NewKey()
 	for name, c := range map[string]struct {
 		sealed []byte
 		open   func(sealed, associated []byte) ([]byte, error)
@@ -80,16 +80,16 @@ func TestOpen_RejectsEveryChange(t *testing.T) {
 		"by data key":   {key.Seal(content, associated), key.Open},
 	} {
 		if _, err := c.open(c.sealed, []byte("there")); err == nil {
-			t.Errorf("%s: it opens with other associated data", name)
+			t.Errorf("%s: opened with other associated data, want an error", name)
 		}
 		for i := range c.sealed {
 			if _, err := c.open(c.sealed[:i], associated); err == nil {
-				t.Errorf("%s: the first %d bytes open", name, i)
+				t.Errorf("%s: opened with only the first %d bytes, want an error", name, i)
 			}
 			changed := bytes.Clone(c.sealed)
 			changed[i] ^= 4
 			if _, err := c.open(changed, associated); err == nil {
-				t.Errorf("%s: it opens with another byte %d", name, i)
+				t.Errorf("%s: opened with byte %d changed, want an error", name, i)
 			}
 		}
 	}

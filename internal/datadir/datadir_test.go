@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/datadir"
 )
 
-func write(t *testing.T, dir, name, text string) {
+func writeFile(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestPrepare_ReportsEarlierUse(t *testing.T) {
 	}{
 		{"empty", nil, false, "format 1\nengine 2.15.9\ncreating\n"},
 		{"files of others", map[string]string{"notes.txt": ""}, false, "format 1\nengine 2.15.9\ncreating\n"},
-		{"an earlier version", map[string]string{"agent-signing.key": ""}, true, "format 1\nengine 2.15.2\n"},
+		{"earlier version", map[string]string{"agent-signing.key": ""}, true, "format 1\nengine 2.15.2\n"},
 		{"only a head", map[string]string{"audit.head": ""}, true, "format 1\nengine 2.15.2\n"},
 		{"killed while it was created", map[string]string{"FORMAT": "format 1\ncreating\n", "agent-signing.key": ""}, false, "format 1\ncreating\n"},
 		{"complete", map[string]string{"FORMAT": "format 1\nengine 2.15.0\n"}, true, "format 1\nengine 2.15.0\n"},
@@ -36,7 +36,7 @@ func TestPrepare_ReportsEarlierUse(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for name, text := range tt.files {
-				write(t, dir, name, text)
+				writeFile(t, dir, name, text)
 			}
 			used, err := datadir.Prepare(dir, "2.15.9")
 			if err != nil || used != tt.used {
@@ -70,7 +70,7 @@ func TestPrepare_RejectsUnknownFormat(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		write(t, dir, datadir.FormatFile, text)
+		writeFile(t, dir, datadir.FormatFile, text)
 		_, err := datadir.Prepare(dir, "2.15.9")
 		if got := strings.ReplaceAll(errorText(err), filepath.Dir(dir)+"/", ""); !strings.Contains(got, want) || strings.Contains(got, "\n") {
 			t.Errorf("%q: got error %q, want %q", text, got, want)
@@ -87,7 +87,7 @@ func TestOpenFile_RejectsFilesOfOtherUsers(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	write(t, dir, "file", "")
+	writeFile(t, dir, "file", "")
 	for _, tt := range []struct {
 		owner, file int
 		want        string
@@ -100,7 +100,7 @@ func TestOpenFile_RejectsFilesOfOtherUsers(t *testing.T) {
 			_ = f.Close()
 		}
 		if got := errorText(err); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
-			t.Errorf("a file of %d in a directory of %d: got error %q, want %q", tt.file, tt.owner, got, tt.want)
+			t.Errorf("file of user %d in a directory of user %d: got error %q, want %q", tt.file, tt.owner, got, tt.want)
 		}
 	}
 }

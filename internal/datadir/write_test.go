@@ -14,8 +14,8 @@ import (
 func TestWriteFile_ReplacesFileAndAbandonedTempFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	write(t, dir, "file", "old")
-	write(t, dir, "file.tmp", "half of what a killed process wrote, and longer than the new content")
+	writeFile(t, dir, "file", "old")
+	writeFile(t, dir, "file.tmp", "half of what a killed process wrote, and longer than the new content")
 	if err := os.Chmod(filepath.Join(dir, "file.tmp"), 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -131,9 +131,9 @@ func TestCodeBlock(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"none", "no code", ""},
 		{"one", "a\n```python\nx = 1\n```\nb", "x = 1\n"},
-		{"the first of two", "```\na\n```\n```\nb\n```", "a\n"},
+		{"first of two", "```\na\n```\n```\nb\n```", "a\n"},
 		{"indented fences", "  ```\n  a\n  ```", "  a\n"},
-		{"not closed", "```\na\nb", "a\nb"},
+		{"unterminated", "```\na\nb", "a\nb"},
 		{"empty", "```\n```", ""},
 		{"inline code", "run `x` now", ""},
 	}

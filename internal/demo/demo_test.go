@@ -36,9 +36,9 @@ func TestSteps_EndAsDeclared(t *testing.T) {
 	for _, step := range demo.Steps(false) {
 		t.Run(step.Title, func(t *testing.T) {
 			if step.ChosenIntent != "" && !step.ChooseOption(last) {
-				t.Fatalf("the step before offers no %s: %+v", step.ChosenIntent, last.Data.Options)
+				t.Fatalf("the previous step has no %s: %+v", step.ChosenIntent, last.Data.Options)
 			}
-			resp := post(t, base, &step.Request)
+			resp := postRequest(t, base, &step.Request)
 			last = resp
 			if resp.Status != step.Status {
 				t.Errorf("got status %s, want %s; decision %+v, tasks %+v", resp.Status, step.Status, resp.Decision, resp.Tasks)
@@ -97,7 +97,7 @@ func TestStep_ChooseOption(t *testing.T) {
 		intent string
 		want   *contract.ClarificationChoice
 	}{
-		{"the option of the intent", clarification, "b", &contract.ClarificationChoice{RequestID: "r", OptionID: "2"}},
+		{"option of the intent", clarification, "b", &contract.ClarificationChoice{RequestID: "r", OptionID: "2"}},
 		{"no such option", clarification, "c", nil},
 		{"no clarification", &contract.Response{Status: contract.StatusCompleted, Data: clarification.Data}, "b", nil},
 		{"no response", nil, "b", nil},
@@ -244,8 +244,8 @@ func startDemo(t *testing.T) string {
 	return base
 }
 
-// post sends a request and decodes the response, or the problem of fallback policy B.
-func post(t *testing.T, base string, req *contract.Request) *contract.Response {
+// postRequest sends a request and decodes the response, or the problem of fallback policy B.
+func postRequest(t *testing.T, base string, req *contract.Request) *contract.Response {
 	t.Helper()
 	body, err := json.Marshal(req)
 	if err != nil {

@@ -39,7 +39,7 @@ func sampleRegistry(t *testing.T) *capabilities.Snapshot {
 	return s
 }
 
-func load(t *testing.T, s *capabilities.Snapshot, paths ...string) []golden.Case {
+func loadCases(t *testing.T, s *capabilities.Snapshot, paths ...string) []golden.Case {
 	t.Helper()
 	cases, err := golden.LoadCases(paths, golden.NewDeclaredNames(s))
 	if err != nil {
@@ -49,7 +49,7 @@ func load(t *testing.T, s *capabilities.Snapshot, paths ...string) []golden.Case
 }
 
 func casesWithoutModel(t *testing.T, s *capabilities.Snapshot) []golden.Case {
-	return load(t, s, goldenCases, goldenLexicalCases)
+	return loadCases(t, s, goldenCases, goldenLexicalCases)
 }
 
 func runGolden(t *testing.T, cfg golden.Config) *golden.Report {
@@ -99,14 +99,14 @@ func TestGoldenCases_AreBalanced(t *testing.T) {
 	}
 }
 
-// A case passes or is a known failure. After a change of the classifier or the
-// registry, -update removes the marks of cases that pass and corrects the counts in the
-// documents. Add the other marks by hand, because their reasons need a look at the case.
+// A case passes or is a known failure. After a change of the classifier or the registry,
+// -update removes the marks of passing cases and corrects the counts in the documents. Add
+// other marks manually, because the reason of a failure must be examined.
 func TestGoldenCases_PassOrAreKnownFailures(t *testing.T) {
 	s := sampleRegistry(t)
 	report := runGolden(t, golden.Config{Registry: s, Cases: casesWithoutModel(t, s)})
 	outOfScope := 0
-	for _, c := range slices.Backward(report.Cases) { // so that removing a line does not move the cases to come
+	for _, c := range slices.Backward(report.Cases) { // backwards, so that removing a line does not move the remaining cases
 		switch {
 		case c.PassedDespiteMark() && *update:
 			removeMark(t, c.File, c.Line)
@@ -115,7 +115,7 @@ func TestGoldenCases_PassOrAreKnownFailures(t *testing.T) {
 		case c.PassedDespiteMark():
 			t.Errorf("remove known_failure from %s, %s:%d, which passes (-update does)", c.ID, c.File, c.Line)
 		case c.Failed():
-			t.Errorf("mend %s, %s:%d, or add known_failure with a reason: %s", c.ID, c.File, c.Line, strings.Join(c.Differences, "; "))
+			t.Errorf("fix %s, %s:%d, or add known_failure with a reason: %s", c.ID, c.File, c.Line, strings.Join(c.Differences, "; "))
 		}
 		if slices.Contains(c.Tags, "out-of-scope") && c.Actual.Outcome == golden.Dispatch {
 			outOfScope++
@@ -171,7 +171,7 @@ func checkCounts(t *testing.T, s *golden.Summary) {
 // Each case needs one reply, and its expected outcome must follow from that reply.
 func TestGoldenReplies_PassAllCases(t *testing.T) {
 	s := sampleRegistry(t)
-	replies := load(t, s, goldenReplies)
+	replies := loadCases(t, s, goldenReplies)
 	want := map[string]golden.Case{}
 	for _, c := range casesWithoutModel(t, s) {
 		want[c.ID] = c
@@ -201,14 +201,14 @@ func TestGoldenReplies_PassAllCases(t *testing.T) {
 func TestGoldenCassette_PassesAllCases(t *testing.T) {
 	s := sampleRegistry(t)
 	if *update {
-		lines := recordGolden(t, s, load(t, s, goldenReplies))
+		lines := recordGolden(t, s, loadCases(t, s, goldenReplies))
 		writeText(t, goldenCassette, strings.Join(lines, ""))
 	}
 	cassette, err := golden.ReadCassette(goldenCassette)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := golden.Config{Registry: s, Cases: load(t, s, goldenCases), Cassette: cassette}
+	cfg := golden.Config{Registry: s, Cases: loadCases(t, s, goldenCases), Cassette: cassette}
 	first, second := runGolden(t, cfg), runGolden(t, cfg)
 	wantAllPassed(t, first)
 	if diff := cmp.Diff(first, second); diff != "" {

@@ -47,7 +47,7 @@ func TestRegistry_RoutesPromptsInFourLanguages(t *testing.T) {
 	base := startDemo(t)
 	for _, tt := range tests {
 		t.Run(tt.prompt, func(t *testing.T) {
-			resp := post(t, base, &contract.Request{
+			resp := postRequest(t, base, &contract.Request{
 				Content: contract.Content{Prompt: tt.prompt}, Options: contract.Options{DryRun: true},
 			})
 			clf := resp.Decision.Classification

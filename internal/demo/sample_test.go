@@ -21,14 +21,14 @@ func TestCountWords(t *testing.T) {
 	}{
 		{"a sentence", "How many words are in this text: to be or not to be", "", contract.ResultSuccess, "6 words, 18 characters, 1 line"},
 		{"one word", "count: a", "", contract.ResultSuccess, "1 word, 1 character, 1 line"},
-		{"the first colon counts", "count: a: b", "", contract.ResultSuccess, "2 words, 4 characters, 1 line"},
+		{"first colon separates", "count: a: b", "", contract.ResultSuccess, "2 words, 4 characters, 1 line"},
 		{"lines", "count:\none\ntwo", "", contract.ResultSuccess, "2 words, 7 characters, 2 lines"},
-		{"an apostrophe and a hyphen are part of a word", "count: it's state-of-the-art", "", contract.ResultSuccess, "2 words, 21 characters, 1 line"},
+		{"apostrophe and hyphen inside a word", "count: it's state-of-the-art", "", contract.ResultSuccess, "2 words, 21 characters, 1 line"},
 		{"accents", "Conte as palavras: olá, você está bem?", "", contract.ResultSuccess, "4 words, 19 characters, 1 line"},
 		{"each Chinese character is a word", "数一数这段文字有多少个词：你好 world", "", contract.ResultSuccess, "3 words, 8 characters, 1 line"},
-		{"an input has precedence", "count: a", "one two", contract.ResultSuccess, "2 words, 7 characters, 1 line"},
+		{"input before prompt", "count: a", "one two", contract.ResultSuccess, "2 words, 7 characters, 1 line"},
 		{"no text", "How many words?", "", contract.ResultFailure, ""},
-		{"an empty text", "count: ", "", contract.ResultFailure, ""},
+		{"empty text", "count: ", "", contract.ResultFailure, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func newClient(t *testing.T, policy egress.AddressPolicy, change ...func(*http.T
 	return egress.NewClient(transport)
 }
 
-func trusting(server *httptest.Server) func(*http.Transport) {
+func withRootCA(server *httptest.Server) func(*http.Transport) {
 	return func(transport *http.Transport) {
 		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 		transport.TLSClientConfig.RootCAs.AddCert(server.Certificate())
@@ -52,7 +52,7 @@ func TestClient_DoesNotFollowRedirects(t *testing.T) {
 		client := newClient(t, policy)
 		for _, to := range []string{"http://127.0.0.1:" + trap.Port, "http://[::1]:" + trap.Port, "http://169.254.169.254/", "file:///etc/passwd", "/again", ""} {
 			asked.Store(0)
-			err := get(t.Context(), client, server.URL+"/?to="+url.QueryEscape(to))
+			err := getURL(t.Context(), client, server.URL+"/?to="+url.QueryEscape(to))
 			if err != nil || asked.Load() != 1 {
 				t.Errorf("%s: to %q: got %v after %d requests, want the redirect response after one", name, to, err, asked.Load())
 			}
@@ -74,8 +74,8 @@ func TestTransport_IgnoresProxies(t *testing.T) {
 		t.Fatalf("got proxy %v (%v), want the trap", proxy, err)
 	}
 	for name, policy := range map[string]egress.AddressPolicy{"guarded": egress.NewGuard(netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8")), "unrestricted": egress.Unrestricted{}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // the trap does not answer
-		if err := get(ctx, newClient(t, policy), target); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // the proxy trap does not answer
+		if err := getURL(ctx, newClient(t, policy), target); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
@@ -106,7 +106,7 @@ func TestTransport_LimitsHeadersAndVerifiesCertificates(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	client := newClient(t, egress.Unrestricted{}, trusting(server))
+	client := newClient(t, egress.Unrestricted{}, withRootCA(server))
 	resp, err := client.Get(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -115,10 +115,10 @@ func TestTransport_LimitsHeadersAndVerifiesCertificates(t *testing.T) {
 	if got := resp.Header.Get("X-Proto"); got != "HTTP/2.0" {
 		t.Errorf("got %s, want HTTP/2.0", got)
 	}
-	if err := get(t.Context(), client, server.URL+"/large"); err == nil {
+	if err := getURL(t.Context(), client, server.URL+"/large"); err == nil {
 		t.Error("a header of 80 KiB was read, want an error")
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](get(t.Context(), newClient(t, egress.Unrestricted{}), server.URL)); !ok {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](getURL(t.Context(), newClient(t, egress.Unrestricted{}), server.URL)); !ok {
 		t.Error("a certificate of an unknown authority was accepted")
 	}
 }
@@ -129,18 +129,18 @@ func TestTransport_RejectsOldTLS(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
-	if err := get(t.Context(), newClient(t, egress.Unrestricted{}, trusting(server)), server.URL); err == nil || !strings.Contains(err.Error(), "protocol version") {
+	if err := getURL(t.Context(), newClient(t, egress.Unrestricted{}, withRootCA(server)), server.URL); err == nil || !strings.Contains(err.Error(), "protocol version") {
 		t.Errorf("got %v, want the protocol version rejected", err)
 	}
 	old := func(transport *http.Transport) { transport.TLSClientConfig.MinVersion = tls.VersionTLS10 }
-	if err := get(t.Context(), newClient(t, egress.Unrestricted{}, trusting(server), old), server.URL); err != nil {
+	if err := getURL(t.Context(), newClient(t, egress.Unrestricted{}, withRootCA(server), old), server.URL); err != nil {
 		t.Errorf("a client that accepts TLS 1.0: %v", err)
 	}
 }
 
 // A blocked connection must not look temporary, so that no caller retries it.
 func TestBlockedError_IsNoTimeout(t *testing.T) {
-	err := get(t.Context(), newClient(t, egress.NewGuard()), "http://127.0.0.1:1/")
+	err := getURL(t.Context(), newClient(t, egress.NewGuard()), "http://127.0.0.1:1/")
 	timeout, ok := errors.AsType[net.Error](err)
 	if !isBlocked(err) || !ok || timeout.Timeout() {
 		t.Errorf("got %v, want a *BlockedError that is no timeout", err)

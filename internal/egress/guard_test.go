@@ -45,9 +45,9 @@ func TestGuard_BlocksSpecialAddresses(t *testing.T) {
 		{"ISATAP", "2606:4700::5efe:10.0.0.1 2606:4700::200:5efe:7f00:1", false},
 		{"almost ISATAP", "2606:4700::5eff:10.0.0.1 2606:4700::100:5efe:7f00:1", true},
 		// The destination of a translated address is unknown.
-		{"a public address inside one of IPv6", "::ffff:8.8.8.8 2002:808:808:: 64:ff9b::808:808 2606:4700::5efe:8.8.8.8", false},
-		{"the host of Azure's virtual machines", "168.63.129.16", false},
-		{"not for unicast", "100::1 4000::1 5f00::1 e000::1", false},
+		{"public address inside an IPv6 address", "::ffff:8.8.8.8 2002:808:808:: 64:ff9b::808:808 2606:4700::5efe:8.8.8.8", false},
+		{"Azure virtual machine host", "168.63.129.16", false},
+		{"not unicast", "100::1 4000::1 5f00::1 e000::1", false},
 	} {
 		t.Run(tc.what, func(t *testing.T) {
 			for s := range strings.FieldsSeq(tc.addrs) {
@@ -63,7 +63,7 @@ func TestGuard_BlocksSpecialAddresses(t *testing.T) {
 	}
 }
 
-func TestGuard_ControlBlocksWhatItCannotParse(t *testing.T) {
+func TestGuard_ControlBlocksUnparsableAddresses(t *testing.T) {
 	guard := egress.NewGuard(netip.MustParsePrefix("10.0.0.0/8"))
 	for _, tc := range []struct {
 		network, address string

@@ -71,8 +71,8 @@ func newClientTo(t *testing.T, policy egress.AddressPolicy, port string) *http.C
 	return egress.NewClient(transport)
 }
 
-// get requests the URL without changing it.
-func get(ctx context.Context, client *http.Client, url string) error {
+// getURL requests the URL without changing it.
+func getURL(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func reasonOf(err error) string {
 		return "refused"
 	case errors.As(err, &dns):
 		return "no name"
-	case errors.As(err, &op): // nobody listens on 127.0.0.2
+	case errors.As(err, &op): // no server listens on 127.0.0.2
 		return "public"
 	}
 	return "no URL"
@@ -134,7 +134,7 @@ func TestGuard_BlocksListedTargets(t *testing.T) {
 		if !ok {
 			want = "refused"
 		}
-		if err := get(t.Context(), client, target.URL); reasonOf(err) != want {
+		if err := getURL(t.Context(), client, target.URL); reasonOf(err) != want {
 			t.Errorf("%s %q: got %v (%s), want %s", target.Class, target.URL, err, reasonOf(err), want)
 		}
 		if n := trap.Caught(t); n != 0 {
@@ -153,7 +153,7 @@ func TestTrap_IsReachedWithoutGuard(t *testing.T) {
 		"http://127.0.0.1.nip.io/", "http://rebind.test/", "http://example.com@127.0.0.1/", "http://127.0.0.1#@example.com/", "http://:80/",
 	} {
 		// The trap closes the connection.
-		if err := get(t.Context(), client, url); reasonOf(err) == "refused" || trap.Caught(t) <= i {
+		if err := getURL(t.Context(), client, url); reasonOf(err) == "refused" || trap.Caught(t) <= i {
 			t.Fatalf("%s: got %v and %d connections, want one more than %d", url, err, trap.Caught(t), i)
 		}
 	}

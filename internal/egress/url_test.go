@@ -19,8 +19,8 @@ func TestGuard_CheckURL(t *testing.T) {
 		"https://93.184.215.14/":                  "",
 		"https://[2606:4700::1111]:8443/":         "",
 		"http://10.1.2.3:1/":                      "",
-		"http://localhost/":                       "", // a name: for the dialler
-		"http://2130706433/":                      "", // no address as we write them: for the dialler
+		"http://localhost/":                       "", // a name: checked by the dialler
+		"http://2130706433/":                      "", // not an address in standard notation: checked by the dialler
 		"http://10.2.2.3/":                        "no public address",
 		"http://127.0.0.1/":                       "no public address",
 		"http://[::1]/":                           "no public address",

@@ -15,9 +15,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// The result of a task that an agent has accepted is awaited although the record cannot
-// be changed: otherwise the request ends without it. A request that has ended, or is not
-// executed here any more, awaits nothing.
+// A result of a task that its agent has accepted is awaited even if the record cannot be
+// changed, because the request would otherwise end without it. A request that has ended or
+// moved to another process awaits nothing.
 func TestDurableRecorder_AwaitsResultIfRecordCannotBeChanged(t *testing.T) {
 	bucket, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "REQUESTS"})
 	if err != nil {
@@ -29,7 +29,7 @@ func TestDurableRecorder_AwaitsResultIfRecordCannotBeChanged(t *testing.T) {
 		change func(ctx context.Context, id string) error
 		await  bool
 	}{
-		{"as it was", func(context.Context, string) error { return nil }, true},
+		{"unchanged", func(context.Context, string) error { return nil }, true},
 		{"damaged", func(ctx context.Context, id string) error {
 			_, err := bucket.Put(ctx, "req."+id, []byte("{"))
 			return err
@@ -71,8 +71,8 @@ func TestDurableRecorder_AwaitsResultIfRecordCannotBeChanged(t *testing.T) {
 	}
 }
 
-// The result of the only task is stored with the end of its request. A result that an
-// agent posted before counts instead, because the agent was told that it is stored.
+// The result of the only task is stored with the end of its request. If an agent posted a
+// result before, that one counts, because the agent received a confirmation that it is stored.
 func TestDurableRecorder_StoresResultWithTheEnd(t *testing.T) {
 	records := openRecords(t)
 	answered, posted := newResult("answered"), newResult("posted")
@@ -84,24 +84,24 @@ func TestDurableRecorder_StoresResultWithTheEnd(t *testing.T) {
 		superseded bool
 		want       *contract.Result
 	}{
-		{name: "one part", parts: 1, state: requests.TaskSent, want: answered},
+		{name: "one subtask", parts: 1, state: requests.TaskSent, want: answered},
 		{name: "two parts", parts: 2, state: requests.TaskDone, want: answered},
-		{name: "the same result was posted", parts: 1, callback: answered, state: requests.TaskDone, want: answered},
+		{name: "same result posted", parts: 1, callback: answered, state: requests.TaskDone, want: answered},
 		{name: "another result was posted", parts: 1, callback: posted, state: requests.TaskDone, superseded: true, want: posted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := recordPlanned(t, records, fmt.Sprint("r-", i), tt.parts)
 			owned := d.owned
-			must(t, d.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a", SentAt: time.Now()}, false))
+			requireNoError(t, d.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a", SentAt: time.Now()}, false))
 			if out := d.Finished(t.Context(), "t", dispatch.Outcome{Result: answered}); out.Result == nil {
 				t.Fatalf("got %+v, want the result", out)
 			}
 			if tt.callback != nil {
 				results := &StoredResults{Store: records, Logger: owned.Logger}
-				must(t, results.StoreResult(t.Context(), contract.TaskGrant{TaskID: "t", RequestID: owned.ID, AgentID: "a"}, tt.callback))
+				requireNoError(t, results.StoreResult(t.Context(), contract.TaskGrant{TaskID: "t", RequestID: owned.ID, AgentID: "a"}, tt.callback))
 			}
 			stored, err := records.Get(t.Context(), owned.ID)
-			must(t, err)
+			requireNoError(t, err)
 			if got := stored.Tasks[0].State; got != tt.state || stored.State != requests.StateRunning {
 				t.Errorf("got a %s request with a task %s, want it running and %s", stored.State, got, tt.state)
 			}
@@ -110,7 +110,7 @@ func TestDurableRecorder_StoresResultWithTheEnd(t *testing.T) {
 				superseded = owned.IsSuperseded()
 				return rec.End(contract.StatusCompleted, &contract.Response{Status: contract.StatusCompleted}, time.Now())
 			})
-			must(t, err)
+			requireNoError(t, err)
 			if superseded != tt.superseded {
 				t.Errorf("got superseded: %v, want %v", superseded, tt.superseded)
 			}
@@ -126,20 +126,20 @@ func TestOwnedRequest_StoresTheResultWithoutTheEnd(t *testing.T) {
 	records := openRecords(t)
 	d := recordPlanned(t, records, "r", 1)
 	owned := d.owned
-	must(t, d.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a", SentAt: time.Now()}, false))
+	requireNoError(t, d.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a", SentAt: time.Now()}, false))
 	d.Finished(t.Context(), "t", dispatch.Outcome{Result: newResult("done")})
 	for range 2 {
 		owned.StoreDeferred(t.Context())
 		stored, err := records.Get(t.Context(), owned.ID)
-		must(t, err)
+		requireNoError(t, err)
 		if task := stored.Tasks[0]; task.State != requests.TaskDone || task.Result == nil {
 			t.Errorf("got the task %+v, want it done with its result", task)
 		}
 	}
 }
 
-// The record has more of a task than the result that was posted: how often its agent got
-// it, or that it waits.
+// The stored record has more about a task than the posted result: its number of attempts,
+// or that it waits.
 func TestDurableRecorder_StoresPostedResultAtOnce(t *testing.T) {
 	records := openRecords(t)
 	posted := newResult("posted")
@@ -149,17 +149,17 @@ func TestDurableRecorder_StoresPostedResultAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := recordPlanned(t, records, name, 1)
-			must(t, d.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a", SentAt: time.Now(), Pull: pull}, pull != nil))
+			requireNoError(t, d.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a", SentAt: time.Now(), Pull: pull}, pull != nil))
 			if pull == nil {
 				d.AwaitingCallback(t.Context(), "t")
 			} else {
 				_, err := records.Update(t.Context(), name, func(rec *requests.Record) error {
 					return rec.Lease("t", "a", "instance", 1, time.Now())
 				})
-				must(t, err)
+				requireNoError(t, err)
 			}
 			results := &StoredResults{Store: records, Logger: d.owned.Logger}
-			must(t, results.StoreResult(t.Context(), contract.TaskGrant{TaskID: "t", RequestID: name, AgentID: "a"}, posted))
+			requireNoError(t, results.StoreResult(t.Context(), contract.TaskGrant{TaskID: "t", RequestID: name, AgentID: "a"}, posted))
 			out := d.Finished(t.Context(), "t", dispatch.Outcome{Result: posted})
 			if out.Result == nil || out.Attempts != 1 {
 				t.Errorf("got %+v, want the result of attempt 1", out)
@@ -171,7 +171,7 @@ func TestDurableRecorder_StoresPostedResultAtOnce(t *testing.T) {
 func openRecords(t *testing.T) *requests.Store {
 	t.Helper()
 	bucket, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "REQUESTS"})
-	must(t, err)
+	requireNoError(t, err)
 	return requests.NewStore(bucket, quota.Unlimited())
 }
 
@@ -185,7 +185,7 @@ func recordPlanned(t *testing.T, records *requests.Store, id string, parts int) 
 	for range parts {
 		rec.Parts = append(rec.Parts, requests.Part{Agents: []string{"a"}})
 	}
-	must(t, records.Create(t.Context(), rec))
+	requireNoError(t, records.Create(t.Context(), rec))
 	return &DurableRecorder{
 		owned:    &OwnedRequest{Store: records, ID: id, Owner: "me", Epoch: 1, Permit: NoPermit{}, Logger: slog.New(slog.DiscardHandler)},
 		draining: func() bool { return false }, mayDefer: true,
@@ -196,7 +196,7 @@ func newResult(text string) *contract.Result {
 	return &contract.Result{TaskID: "t", Status: contract.ResultSuccess, Explanations: []string{text}}
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func newSyncRecorder(p *promoter) (*SyncRecorder, *Callbacks) {
 	return mode.Recorder.(*SyncRecorder), callbacks
 }
 
-func result(answer string) *contract.Result {
+func successResult(answer string) *contract.Result {
 	return &contract.Result{Status: contract.ResultSuccess, Explanations: []string{answer}}
 }
 
@@ -59,7 +59,7 @@ func TestSyncRecorder_PromotesWithAllTasksSoFar(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.calls != 0 {
-		t.Fatal("the request was promoted, although all is in memory")
+		t.Fatal("promoted the request although all tasks are in memory")
 	}
 	if out, done := s.AwaitingCallback(ctx, "waiting"); done {
 		t.Fatalf("got outcome %+v, want to wait", out)
@@ -124,7 +124,7 @@ func TestSyncRecorder_PromotesOnlyIfItWaits(t *testing.T) {
 	if out, done := s.AwaitingCallback(ended, "t"); done {
 		t.Errorf("after a disconnect: got %+v", out)
 	}
-	res := result("fast")
+	res := successResult("fast")
 	res.TaskID = "t"
 	if err := callbacks.AcceptResult(t.Context(), contract.TaskGrant{TaskID: "t", AgentID: "a"}, res); err != nil {
 		t.Fatal(err)
