@@ -76,7 +76,7 @@ func TestBatchQueue_SignalsItems(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := signalled(); got != step.want {
-			t.Errorf("%+v: got a signal: %v", step, got)
+			t.Errorf("%+v: got a signal (%v), want none", step, got)
 		}
 		if step.start {
 			q.StartDelay()

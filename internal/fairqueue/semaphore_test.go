@@ -22,7 +22,7 @@ func TestSemaphore_ServesOwnersInTurn(t *testing.T) {
 				mu.Unlock()
 				s.Release()
 			}()
-			synctest.Wait() // it waits for its turn
+			synctest.Wait() // waiting in the queue
 		}
 		s.Release()
 		synctest.Wait()
@@ -36,7 +36,7 @@ func TestSemaphore_ServesOwnersInTurn(t *testing.T) {
 	})
 }
 
-func TestSemaphore_SkipsWaiterWhoseContextEnded(t *testing.T) {
+func TestSemaphore_SkipsCanceledWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New[string](1)
 		s.Acquire(t.Context(), "loud")

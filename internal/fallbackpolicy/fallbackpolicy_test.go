@@ -13,7 +13,7 @@ func TestHandler_SelectsPolicy(t *testing.T) {
 		registry        string
 		answerByDefault bool
 		want            string
-		allowed         string // of the policies that a request may ask for
+		allowed         string // the policies that a request may select
 	}{
 		{capabilities.FallbackAnswer, false, "A", "AB"},
 		{capabilities.FallbackUnsupported, true, "B", "B"},

@@ -26,7 +26,7 @@ func TestOf_RecognizesExamples(t *testing.T) {
 	for text, want := range map[string]filekind.Kind{
 		"":                                     filekind.Unknown,
 		"hello: world\n":                       filekind.Unknown,
-		"clients: {}\nlisten: x\n":             filekind.Unknown, // as likely one as the other
+		"clients: {}\nlisten: x\n":             filekind.Unknown, // both kinds are equally likely
 		"clients: {}\nrouting: {}\nlisten: x":  filekind.Registry,
 		"# cases: no key\nlisten: x\n":         filekind.Config,
 		"cases:\n  - input: clients\n":         filekind.Cases,

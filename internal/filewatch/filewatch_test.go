@@ -22,8 +22,8 @@ type watchedFile struct {
 	reports chan string
 }
 
-// watch creates the file and a Watcher that has read it.
-func watch(t *testing.T, path, content string) *watchedFile {
+// newWatchedFile creates the file and a Watcher that has read it.
+func newWatchedFile(t *testing.T, path, content string) *watchedFile {
 	t.Helper()
 	w := &watchedFile{t: t, path: path, reports: make(chan string, 4096)}
 	if content != "" {
@@ -31,7 +31,7 @@ func watch(t *testing.T, path, content string) *watchedFile {
 	}
 	var err error
 	w.Watcher, err = New(Config{Path: path, Debounce: 5 * time.Millisecond, Poll: 20 * time.Millisecond, OnChange: w.report})
-	must(t, err)
+	requireNoError(t, err)
 	w.Check()
 	w.wantReport("first")
 	return w
@@ -48,7 +48,7 @@ func (w *watchedFile) report(content []byte, err error) {
 func (w *watchedFile) run() *watchedFile {
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(w.t.Context()) }()
-	w.t.Cleanup(func() { // the context has just ended
+	w.t.Cleanup(func() { // the context ended at this moment
 		if err := testkit.Receive(w.t, ended); err != nil {
 			w.t.Errorf("Run: got error %v, want none", err)
 		}
@@ -64,7 +64,7 @@ func (w *watchedFile) replace(content string) {
 	w.t.Helper()
 	next := filepath.Join(filepath.Dir(w.path), "next.tmp")
 	writeFile(w.t, next, content)
-	must(w.t, os.Rename(next, w.path))
+	requireNoError(w.t, os.Rename(next, w.path))
 }
 
 // wantReport waits for the next report.
@@ -100,10 +100,10 @@ func (w *watchedFile) wantNoReport() {
 
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()
-	must(t, os.WriteFile(path, []byte(content), 0o600))
+	requireNoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestNew_RequiresPathAndCallback(t *testing.T) {
 }
 
 func TestCheck_ReportsNewContentOnce(t *testing.T) {
-	w := watch(t, newPath(t), "first")
+	w := newWatchedFile(t, newPath(t), "first")
 	w.Check()
 	w.wantNoReport()
 	w.write("second")
@@ -132,8 +132,8 @@ func TestCheck_ReportsNewContentOnce(t *testing.T) {
 }
 
 func TestCheck_ReportsErrorOnce(t *testing.T) {
-	w := watch(t, newPath(t), "first")
-	must(t, os.Remove(w.path))
+	w := newWatchedFile(t, newPath(t), "first")
+	requireNoError(t, os.Remove(w.path))
 	for range 3 {
 		w.Check()
 	}
@@ -145,7 +145,7 @@ func TestCheck_ReportsErrorOnce(t *testing.T) {
 }
 
 func TestCheck_ReportsEachContentOnceToConcurrentCallers(t *testing.T) {
-	w := watch(t, newPath(t), "first").run()
+	w := newWatchedFile(t, newPath(t), "first").run()
 	w.replace("second")
 	var wg sync.WaitGroup
 	for range 8 {
@@ -165,12 +165,12 @@ func TestCheck_ReportsEachContentOnceToConcurrentCallers(t *testing.T) {
 func TestCheckIfTouched_TrustsAnOldStat(t *testing.T) {
 	path := newPath(t)
 	old := time.Now().Add(-time.Hour)
-	w := watch(t, path, "first")
-	must(t, os.Chtimes(path, old, old))
+	w := newWatchedFile(t, path, "first")
+	requireNoError(t, os.Chtimes(path, old, old))
 	w.Check() // with the old stat
 
 	w.write("other")
-	must(t, os.Chtimes(path, old, old))
+	requireNoError(t, os.Chtimes(path, old, old))
 	w.checkIfTouched()
 	w.wantNoReport()
 	w.Check()
@@ -186,16 +186,16 @@ func TestCheckIfTouched_TrustsAnOldStat(t *testing.T) {
 			return errors.Join(os.Chtimes(path+"2", old, old), os.Rename(path+"2", path))
 		}},
 	} {
-		must(t, change.make(change.content))
+		requireNoError(t, change.make(change.content))
 		w.checkIfTouched()
 		w.wantReport(change.content)
-		must(t, os.Chtimes(path, old, old))
+		requireNoError(t, os.Chtimes(path, old, old))
 		w.Check()
 	}
 }
 
 func TestRun_SeesRename(t *testing.T) {
-	w := watch(t, newPath(t), "first").run()
+	w := newWatchedFile(t, newPath(t), "first").run()
 	for i := range 5 {
 		content := fmt.Sprintf("content %d", i)
 		w.replace(content)
@@ -205,60 +205,60 @@ func TestRun_SeesRename(t *testing.T) {
 
 // A write in place empties the file first, which may be reported as well.
 func TestRun_SeesWriteInPlace(t *testing.T) {
-	w := watch(t, newPath(t), "first").run()
+	w := newWatchedFile(t, newPath(t), "first").run()
 	w.write("second")
 	w.waitForReport("second")
 }
 
 func TestRun_SeesSecondHalfOfFile(t *testing.T) {
-	w := watch(t, newPath(t), "first").run()
+	w := newWatchedFile(t, newPath(t), "first").run()
 	f, err := os.OpenFile(w.path, os.O_WRONLY|os.O_TRUNC, 0)
-	must(t, err)
+	requireNoError(t, err)
 	defer f.Close()
 	_, err = f.WriteString("half")
-	must(t, err)
+	requireNoError(t, err)
 	w.waitForReport("half")
 	_, err = f.WriteString(" and half")
-	must(t, err)
+	requireNoError(t, err)
 	w.wantReport("half and half")
 }
 
-// Kubernetes writes a volume into a directory of its own and swaps the link
-// "..data", through which the link of the file leads.
+// Kubernetes writes a volume into a new directory and changes the link "..data", which the
+// link of the file points through.
 func TestRun_SeesSwappedLink(t *testing.T) {
 	dir := t.TempDir()
 	volume := func(name, content string) {
-		must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		requireNoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 		writeFile(t, filepath.Join(dir, name, "file.yaml"), content)
-		must(t, os.Symlink(name, filepath.Join(dir, "..data_tmp")))
-		must(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+		requireNoError(t, os.Symlink(name, filepath.Join(dir, "..data_tmp")))
+		requireNoError(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
 	}
 	volume("..v1", "first")
 	path := filepath.Join(dir, "file.yaml")
-	must(t, os.Symlink(filepath.Join("..data", "file.yaml"), path))
+	requireNoError(t, os.Symlink(filepath.Join("..data", "file.yaml"), path))
 
-	w := watch(t, path, "").run()
+	w := newWatchedFile(t, path, "").run()
 	volume("..v2", "second")
 	w.wantReport("second")
 	volume("..v3", "third")
-	must(t, os.RemoveAll(filepath.Join(dir, "..v1")))
+	requireNoError(t, os.RemoveAll(filepath.Join(dir, "..v1")))
 	w.wantReport("third")
 }
 
-// A change behind a link into another directory has no event.
+// A change of a file in another directory, reached through a link, causes no event.
 func TestRun_Polls(t *testing.T) {
 	elsewhere := newPath(t)
 	writeFile(t, elsewhere, "first")
 	path := newPath(t)
-	must(t, os.Symlink(elsewhere, path))
-	w := watch(t, path, "").run()
+	requireNoError(t, os.Symlink(elsewhere, path))
+	w := newWatchedFile(t, path, "").run()
 	writeFile(t, elsewhere, "second")
 	w.waitForReport("second")
 }
 
 func TestRun_SeesRemovedAndCreatedFile(t *testing.T) {
-	w := watch(t, newPath(t), "first").run()
-	must(t, os.Remove(w.path))
+	w := newWatchedFile(t, newPath(t), "first").run()
+	requireNoError(t, os.Remove(w.path))
 	w.wantError("no such file")
 	w.replace("first")
 	w.wantReport("first")
@@ -266,19 +266,19 @@ func TestRun_SeesRemovedAndCreatedFile(t *testing.T) {
 
 func TestRun_SeesFileOfRecreatedDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "conf")
-	must(t, os.Mkdir(dir, 0o700))
-	w := watch(t, filepath.Join(dir, "file.yaml"), "first").run()
-	must(t, os.RemoveAll(dir))
+	requireNoError(t, os.Mkdir(dir, 0o700))
+	w := newWatchedFile(t, filepath.Join(dir, "file.yaml"), "first").run()
+	requireNoError(t, os.RemoveAll(dir))
 	w.wantError("no such file")
-	must(t, os.Mkdir(dir, 0o700))
+	requireNoError(t, os.Mkdir(dir, 0o700))
 	w.replace("second")
 	w.wantReport("second")
 	w.replace("third")
 	w.wantReport("third")
 }
 
-func TestRun_EndsWithTheLastOfManyVersions(t *testing.T) {
-	w := watch(t, newPath(t), "first").run()
+func TestRun_ReportsLastOfManyVersions(t *testing.T) {
+	w := newWatchedFile(t, newPath(t), "first").run()
 	for i := range 1000 {
 		if i%2 == 0 {
 			w.replace(fmt.Sprintf("content %d", i))
@@ -294,7 +294,7 @@ func TestRun_EndsWithTheLastOfManyVersions(t *testing.T) {
 
 // Changes between the first Check and Run are not lost.
 func TestRun_ChecksAtOnce(t *testing.T) {
-	w := watch(t, newPath(t), "first")
+	w := newWatchedFile(t, newPath(t), "first")
 	w.cfg.Poll = time.Hour
 	w.replace("second")
 	w.run().wantReport("second")

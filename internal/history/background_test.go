@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/history"
 )
 
-func encoded(id string) history.EncodedResponse {
+func newEncodedResponse(id string) history.EncodedResponse {
 	return history.EncodeResponse(history.Subject{Caller: &contract.Caller{Subject: "ana"}},
 		&contract.Response{RequestID: id, Status: contract.StatusCompleted})
 }
@@ -21,7 +21,7 @@ func TestJournal_LookupFindsResponseThatIsBeingRecorded(t *testing.T) {
 		f := newFixture(t)
 		f.log.proceed = make(chan struct{})
 		id := newID(t)
-		if err := f.journal.RecordInBackground(t.Context(), encoded(id)); err != nil {
+		if err := f.journal.RecordInBackground(t.Context(), newEncodedResponse(id)); err != nil {
 			t.Fatal(err)
 		}
 		statuses := make(chan contract.Status, 1)
@@ -46,7 +46,7 @@ func TestJournal_CloseWaitsForBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &fakeLog{proceed: make(chan struct{})}
 		j := history.NewJournal(log, "", false, slog.New(slog.DiscardHandler), time.Now)
-		if err := j.RecordInBackground(t.Context(), encoded("r")); err != nil {
+		if err := j.RecordInBackground(t.Context(), newEncodedResponse("r")); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -59,7 +59,7 @@ func TestJournal_CloseWaitsForBackground(t *testing.T) {
 			t.Errorf("got %v and %d records, want none and 1", err, len(log.records))
 		}
 		close(log.proceed)
-		if err := j.RecordInBackground(t.Context(), encoded("late")); err != nil || len(log.records) != 2 {
+		if err := j.RecordInBackground(t.Context(), newEncodedResponse("late")); err != nil || len(log.records) != 2 {
 			t.Errorf("after Close: got %v and %d records, want the record at once", err, len(log.records))
 		}
 	})
@@ -73,11 +73,11 @@ func TestJournal_BoundsBackground(t *testing.T) {
 		const limit = 256
 		returned := make(chan error, 1)
 		for range limit {
-			if err := j.RecordInBackground(t.Context(), encoded(newID(t))); err != nil {
+			if err := j.RecordInBackground(t.Context(), newEncodedResponse(newID(t))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		go func() { returned <- j.RecordInBackground(t.Context(), encoded("one more")) }()
+		go func() { returned <- j.RecordInBackground(t.Context(), newEncodedResponse("one more")) }()
 		synctest.Wait()
 		select {
 		case err := <-returned:

@@ -68,7 +68,7 @@ func TestJournal_CloseReplica(t *testing.T) {
 	isStored := func(_ context.Context, id string) (bool, error) { return id == stored, nil }
 	for _, want := range []int{1, 0} {
 		if got, err := journals["b"].CloseReplica(t.Context(), logs["b"], "a", isStored); got != want || err != nil {
-			t.Errorf("closed %d requests, error %v, want %d", got, err, want)
+			t.Errorf("closed %d requests, got error %v, want %d and no error", got, err, want)
 		}
 	}
 	found, err := logs["b"].Find(t.Context(), interrupted)
@@ -83,7 +83,7 @@ func TestJournal_CloseReplica(t *testing.T) {
 	if found, err := logs["b"].Find(t.Context(), stored); err != nil || found.Outcome != nil {
 		t.Errorf("a request with a record: got %+v and error %v, want no outcome", found, err)
 	}
-	// The replica was only slow.
+	// The replica was slow, not stopped.
 	err = journals["a"].RestoreResponse(t.Context(), history.Subject{Caller: alice}, &contract.Response{RequestID: interrupted, Status: contract.StatusCompleted})
 	if !errors.Is(err, store.ErrConflict) {
 		t.Errorf("got error %v, want %v", err, store.ErrConflict)

@@ -19,7 +19,7 @@ func sampleResponse(text string) *contract.Response {
 	}
 }
 
-func TestEncodeResponse_EncodesOnceWhatCallerAndLogGet(t *testing.T) {
+func TestEncodeResponse_EncodesOnceForCallerAndLog(t *testing.T) {
 	redactor, err := redact.New(redact.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -28,8 +28,8 @@ func TestEncodeResponse_EncodesOnceWhatCallerAndLogGet(t *testing.T) {
 		text   string
 		shared bool
 	}{
-		"nothing to mask":  {"the bill is paid", true},
-		"an email address": {"write to ana.souza@example.com", false},
+		"no data to mask": {"the bill is paid", true},
+		"email address":   {"write to ana.souza@example.com", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			masking := redactor.StartMasking()

@@ -41,7 +41,7 @@ type fakeLog struct {
 	erasedBy        []string
 	err             error
 	onFind          func()
-	proceed         chan struct{} // an append waits for it; nil = it does not wait
+	proceed         chan struct{} // if not nil, an append waits for it
 
 	mu sync.Mutex // serializes appends
 }
@@ -105,12 +105,12 @@ func (l *fakeLog) Append(_ context.Context, rec audit.Record) error {
 	return nil
 }
 
-// fakeTickets fails to erase with err.
+// fakeTickets returns err when it erases.
 type fakeTickets struct{ err error }
 
 func (f *fakeTickets) EraseRequest(context.Context, string) error { return f.err }
 
-// fakeCanceller returns a response, or nil to be called never.
+// fakeCanceller returns a response; if it is nil, no call is expected.
 type fakeCanceller struct {
 	response *contract.Response
 	err      error
@@ -212,7 +212,7 @@ func (f *fixture) recordDecision(t *testing.T, owner *contract.Caller, d *contra
 	return resp.RequestID
 }
 
-func code(err error) contract.Code {
+func errorCode(err error) contract.Code {
 	if e, ok := errors.AsType[*contract.Error](err); ok {
 		return e.Code
 	}
@@ -236,7 +236,7 @@ func TestService_ReturnsVisibleRequests(t *testing.T) {
 		{"another tenant", foreign, contract.CodeNotFound},
 	} {
 		resp, err := f.Request(t.Context(), id, tt.caller)
-		if code(err) != tt.want || err == nil && resp.Data.Answer != "paid" {
+		if errorCode(err) != tt.want || err == nil && resp.Data.Answer != "paid" {
 			t.Errorf("%s: got %+v, %v, want code %q", tt.name, resp, err, tt.want)
 		}
 		if tt.caller == bob && resp.Decision.Hidden != nil {
@@ -244,12 +244,12 @@ func TestService_ReturnsVisibleRequests(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"", "nonsense", strings.ToUpper(id), uuid.NewString(), newID(t)} {
-		if _, err := f.Request(t.Context(), id, alice); code(err) != contract.CodeNotFound {
+		if _, err := f.Request(t.Context(), id, alice); errorCode(err) != contract.CodeNotFound {
 			t.Errorf("%q: got %v, want not_found", id, err)
 		}
 	}
 	f.log.err = errors.New("broken")
-	if _, err := f.Request(t.Context(), id, alice); code(err) != contract.CodeOverloaded {
+	if _, err := f.Request(t.Context(), id, alice); errorCode(err) != contract.CodeOverloaded {
 		t.Errorf("got %v from a broken log, want overloaded", err)
 	}
 }
@@ -265,13 +265,13 @@ func TestService_BoundsSearchForUnknownRequest(t *testing.T) {
 		finds, searches int
 	}{
 		{"minutes old", with, 10 * time.Minute, 0, 1},
-		{"a day old", with, 24 * time.Hour, 0, 1},
+		{"one day old", with, 24 * time.Hour, 0, 1},
 		{"older than records are stored", with, 49 * time.Hour, 1, 0},
 		{"without asynchronous requests", without, time.Hour, 1, 0},
 		{"new", with, 0, 0, 2},
 	} {
 		tt.fixture.log = fakeLog{}
-		if _, err := tt.fixture.Request(t.Context(), idWithAge(t, tt.age), alice); code(err) != contract.CodeNotFound {
+		if _, err := tt.fixture.Request(t.Context(), idWithAge(t, tt.age), alice); errorCode(err) != contract.CodeNotFound {
 			t.Errorf("%s: got %v, want not_found", tt.name, err)
 		}
 		if l := &tt.fixture.log; l.finds != tt.finds || l.searches != tt.searches {
@@ -304,10 +304,10 @@ func TestService_CancelsRequestInFlight(t *testing.T) {
 		f.inflight.Remove(running, &contract.Response{RequestID: id, Status: contract.StatusCancelled})
 	})
 	f.inflight.Add(running)
-	if _, err := f.Cancel(t.Context(), id, bob); code(err) != contract.CodeForbidden {
+	if _, err := f.Cancel(t.Context(), id, bob); errorCode(err) != contract.CodeForbidden {
 		t.Errorf("a colleague: got %v, want forbidden", err)
 	}
-	if err := f.Erase(t.Context(), id, alice); code(err) != contract.CodeConflict {
+	if err := f.Erase(t.Context(), id, alice); errorCode(err) != contract.CodeConflict {
 		t.Errorf("erase: got %v, want conflict", err)
 	}
 	if resp, err := f.Cancel(t.Context(), id, alice); err != nil || resp.Status != contract.StatusCancelled {
@@ -335,14 +335,14 @@ func TestService_CancelsStoredRequest(t *testing.T) {
 		t.Errorf("cancelled before: got %+v, %v, want the same", resp, err)
 	}
 	f.canceller.response.Status = contract.StatusCompleted
-	if _, err := f.Cancel(t.Context(), rec.ID, alice); code(err) != contract.CodeConflict {
+	if _, err := f.Cancel(t.Context(), rec.ID, alice); errorCode(err) != contract.CodeConflict {
 		t.Errorf("ended: got %v, want conflict", err)
 	}
-	if err := f.Erase(t.Context(), rec.ID, alice); code(err) != contract.CodeConflict {
+	if err := f.Erase(t.Context(), rec.ID, alice); errorCode(err) != contract.CodeConflict {
 		t.Errorf("erase before the end: got %v, want conflict", err)
 	}
 	ended := f.record(t, alice)
-	if _, err := f.Cancel(t.Context(), ended, alice); code(err) != contract.CodeConflict {
+	if _, err := f.Cancel(t.Context(), ended, alice); errorCode(err) != contract.CodeConflict {
 		t.Errorf("ended synchronous request: got %v, want conflict", err)
 	}
 }
@@ -351,11 +351,11 @@ func TestService_ErasesContent(t *testing.T) {
 	f := newFixture(t)
 	issued := &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://id.example", AllAgents: true}
 	mine, theirs := f.record(t, alice), f.record(t, issued)
-	if err := f.Erase(t.Context(), mine, bob); code(err) != contract.CodeForbidden {
+	if err := f.Erase(t.Context(), mine, bob); errorCode(err) != contract.CodeForbidden {
 		t.Errorf("a colleague: got %v, want forbidden", err)
 	}
 	f.tickets.err = errors.New("broken")
-	if err := f.Erase(t.Context(), mine, alice); code(err) != contract.CodeOverloaded || !strings.Contains(err.Error(), "tickets") {
+	if err := f.Erase(t.Context(), mine, alice); errorCode(err) != contract.CodeOverloaded || !strings.Contains(err.Error(), "tickets") {
 		t.Errorf("got %v, want overloaded because of the tickets", err)
 	}
 	f.tickets.err = nil
@@ -437,13 +437,13 @@ func TestService_FiltersDecisions(t *testing.T) {
 		}
 	}
 	f.log.err = errors.New("broken")
-	if _, err := f.Decisions(t.Context(), contract.DecisionQuery{}, alice); code(err) != contract.CodeOverloaded {
+	if _, err := f.Decisions(t.Context(), contract.DecisionQuery{}, alice); errorCode(err) != contract.CodeOverloaded {
 		t.Errorf("got %v from a broken log, want overloaded", err)
 	}
 }
 
-// goneEvents has lost its events once, then follows with the final event, which is
-// too long to contain the response.
+// goneEvents loses its events once, then returns the final event, which is too long to
+// contain the response.
 type goneEvents struct {
 	history.NoEvents
 	followed uint64
@@ -496,7 +496,7 @@ func TestService_EmitsStateInsteadOfLostEvents(t *testing.T) {
 	if stream.followed != 7 {
 		t.Errorf("got events followed after %d, want 7", stream.followed)
 	}
-	if err := f.Events(t.Context(), ended, foreign, 0, nil); code(err) != contract.CodeNotFound {
+	if err := f.Events(t.Context(), ended, foreign, 0, nil); errorCode(err) != contract.CodeNotFound {
 		t.Errorf("another tenant: got %v, want not_found", err)
 	}
 }

@@ -22,7 +22,7 @@ var (
 	bob   = &contract.Caller{Subject: "bob", Tenant: "north"}
 )
 
-// fakeRequests is what is stored about the first request with a key.
+// fakeRequests is the stored state of the first request with a key.
 type fakeRequests struct {
 	state   idempotency.State
 	err     error
@@ -38,7 +38,7 @@ func (f *fakeRequests) Resume(_ context.Context, requestID string) error {
 	return nil
 }
 
-// fixture is a set of keys with a clock that the test moves.
+// fixture contains keys with a manual clock.
 type fixture struct {
 	*idempotency.Keys
 	bucket   teststore.MemoryBucket
@@ -56,7 +56,7 @@ func newFixture() *fixture {
 	return f
 }
 
-// restart makes the keys those of a new process.
+// restart replaces the keys by those of a new process.
 func (f *fixture) restart() {
 	f.starts++
 	f.owner = fmt.Sprint("process-", f.starts)
@@ -73,11 +73,11 @@ func (f *fixture) process(owner string) *idempotency.Keys {
 	})
 }
 
-func key(name, body string) *contract.Idempotency {
+func newKey(name, body string) *contract.Idempotency {
 	return &contract.Idempotency{Key: name, Body: sha256.Sum256([]byte(body))}
 }
 
-func code(err error) contract.Code {
+func errorCode(err error) contract.Code {
 	if e, ok := errors.AsType[*contract.Error](err); ok {
 		return e.Code
 	}
@@ -86,14 +86,14 @@ func code(err error) contract.Code {
 
 func (f *fixture) reserveFirst(t *testing.T) idempotency.Reservation {
 	t.Helper()
-	r, stored, err := f.Reserve(t.Context(), alice, key("k", "body"), "first")
+	r, stored, err := f.Reserve(t.Context(), alice, newKey("k", "body"), "first")
 	if err != nil || stored != nil || !r.Held() {
 		t.Fatalf("got %+v, %+v, %v, want the key reserved", r, stored, err)
 	}
 	return r
 }
 
-func TestKeys_ReplaysOrRejectsTheSecondRequest(t *testing.T) {
+func TestKeys_ReplaysOrRejectsSecondRequest(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		state    idempotency.State
@@ -123,8 +123,8 @@ func TestKeys_ReplaysOrRejectsTheSecondRequest(t *testing.T) {
 			if tt.restart {
 				f.restart()
 			}
-			r, stored, err := f.Reserve(t.Context(), alice, key("k", "body"), "second")
-			if code(err) != tt.want || (err != nil) != (tt.want != "") {
+			r, stored, err := f.Reserve(t.Context(), alice, newKey("k", "body"), "second")
+			if errorCode(err) != tt.want || (err != nil) != (tt.want != "") {
 				t.Fatalf("got error %v, want code %q", err, tt.want)
 			}
 			if tt.replayed != (stored != nil) || stored != nil && (!stored.Replayed || stored.RequestID != "first") {
@@ -140,8 +140,8 @@ func TestKeys_ReplaysOrRejectsTheSecondRequest(t *testing.T) {
 	}
 }
 
-// TestKeys_ProtectExecutedRequest checks a request about which nothing is stored any
-// more, in the process that executed it and in a later one.
+// TestKeys_ProtectExecutedRequest checks a request without stored data, in the process
+// that executed it and in a later one.
 func TestKeys_ProtectExecutedRequest(t *testing.T) {
 	end := func(f *fixture, r idempotency.Reservation) {
 		f.End(t.Context(), r, &contract.Response{RequestID: "first", Status: contract.StatusPartial})
@@ -173,7 +173,7 @@ func TestKeys_ProtectExecutedRequest(t *testing.T) {
 				if restart {
 					f.restart()
 				}
-				_, _, err := f.Reserve(t.Context(), alice, key("k", "body"), "second")
+				_, _, err := f.Reserve(t.Context(), alice, newKey("k", "body"), "second")
 				e, ok := errors.AsType[*contract.Error](err)
 				if !ok || e.Code != contract.CodeResultExpired || e.Ended.Status != tt.want || e.Ended.RequestID != "first" {
 					t.Errorf("got %v, want result_expired with %s", err, tt.want)
@@ -194,9 +194,9 @@ func TestKeys_LeavesRequestToLiveProcess(t *testing.T) {
 		want     contract.Code
 		replayed bool
 	}{
-		{name: "nothing stored, live", err: store.ErrNotFound, age: 5 * time.Minute, want: contract.CodeConflict},
-		{name: "nothing stored, live, but it must have ended", err: store.ErrNotFound, age: time.Hour},
-		{name: "nothing stored, gone", err: store.ErrNotFound, gone: true},
+		{name: "nothing stored, process live", err: store.ErrNotFound, age: 5 * time.Minute, want: contract.CodeConflict},
+		{name: "nothing stored, process live, deadline exceeded", err: store.ErrNotFound, age: time.Hour},
+		{name: "nothing stored, process ended", err: store.ErrNotFound, gone: true},
 		{name: "decision only, live", state: idempotency.Undecided, want: contract.CodeConflict},
 		{name: "decision only, gone", state: idempotency.Undecided, gone: true, replayed: true},
 	} {
@@ -207,15 +207,15 @@ func TestKeys_LeavesRequestToLiveProcess(t *testing.T) {
 			f.live["other"] = true
 			f.live[f.owner] = !tt.gone
 			f.requests.state, f.requests.err = tt.state, tt.err
-			r, stored, err := f.process("other").Reserve(t.Context(), alice, key("k", "body"), "second")
-			if code(err) != tt.want || (err != nil) != (tt.want != "") || tt.replayed != (stored != nil) {
+			r, stored, err := f.process("other").Reserve(t.Context(), alice, newKey("k", "body"), "second")
+			if errorCode(err) != tt.want || (err != nil) != (tt.want != "") || tt.replayed != (stored != nil) {
 				t.Fatalf("got %+v and error %v, want code %q and a response: %t", stored, err, tt.want, tt.replayed)
 			}
 			if err != nil || stored != nil {
 				return
 			}
 			// The first process cannot execute its request any more.
-			if err := f.Start(t.Context(), r, "first"); code(err) != contract.CodeOverloaded {
+			if err := f.Start(t.Context(), r, "first"); errorCode(err) != contract.CodeOverloaded {
 				t.Errorf("start of the first request: got %v, want an error", err)
 			}
 		})
@@ -232,21 +232,21 @@ func TestKeys_OneOfTwoProcessesReserves(t *testing.T) {
 	var both sync.WaitGroup
 	for i, keys := range processes {
 		both.Go(func() {
-			r, _, err := keys.Reserve(t.Context(), alice, key("k", "body"), fmt.Sprint("request-", i))
+			r, _, err := keys.Reserve(t.Context(), alice, newKey("k", "body"), fmt.Sprint("request-", i))
 			held[i], errs[i] = r.Held(), err
 		})
 	}
 	both.Wait()
-	if held[0] == held[1] || code(errors.Join(errs...)) != contract.CodeConflict {
+	if held[0] == held[1] || errorCode(errors.Join(errs...)) != contract.CodeConflict {
 		t.Errorf("got reserved %v with errors %v, want one reserved and one conflict", held, errs)
 	}
 }
 
-func TestKeys_StartFailsWithTheStore(t *testing.T) {
+func TestKeys_StartFailsIfStoreFails(t *testing.T) {
 	f := newFixture()
 	r := f.reserveFirst(t)
 	f.bucket.Err = errors.New("broken")
-	if err := f.Start(t.Context(), r, "first"); code(err) != contract.CodeOverloaded {
+	if err := f.Start(t.Context(), r, "first"); errorCode(err) != contract.CodeOverloaded {
 		t.Errorf("got %v, want overloaded", err)
 	}
 }
@@ -254,7 +254,7 @@ func TestKeys_StartFailsWithTheStore(t *testing.T) {
 func TestKeys_RejectsAnotherBody(t *testing.T) {
 	f := newFixture()
 	f.reserveFirst(t)
-	if _, _, err := f.Reserve(t.Context(), alice, key("k", "other"), "second"); code(err) != contract.CodeInvalidRequest {
+	if _, _, err := f.Reserve(t.Context(), alice, newKey("k", "other"), "second"); errorCode(err) != contract.CodeInvalidRequest {
 		t.Errorf("got %v, want invalid_request", err)
 	}
 }
@@ -262,7 +262,7 @@ func TestKeys_RejectsAnotherBody(t *testing.T) {
 func TestKeys_SeparatesCallers(t *testing.T) {
 	f := newFixture()
 	f.reserveFirst(t)
-	if r, stored, err := f.Reserve(t.Context(), bob, key("k", "other"), "second"); err != nil || stored != nil || !r.Held() {
+	if r, stored, err := f.Reserve(t.Context(), bob, newKey("k", "other"), "second"); err != nil || stored != nil || !r.Held() {
 		t.Errorf("got %+v, %+v, %v, want the key reserved for bob", r, stored, err)
 	}
 }
@@ -281,13 +281,13 @@ func TestKeys_ReportsStoreErrors(t *testing.T) {
 	f := newFixture()
 	f.reserveFirst(t)
 	f.bucket.Err = errors.New("broken")
-	if _, _, err := f.Reserve(t.Context(), alice, key("k", "body"), "second"); code(err) != contract.CodeOverloaded {
+	if _, _, err := f.Reserve(t.Context(), alice, newKey("k", "body"), "second"); errorCode(err) != contract.CodeOverloaded {
 		t.Errorf("got %v, want overloaded", err)
 	}
 }
 
 func TestNoKeys_RejectsKeys(t *testing.T) {
-	if _, _, err := (idempotency.NoKeys{}).Reserve(t.Context(), alice, key("k", "body"), "first"); code(err) != contract.CodeInvalidRequest {
+	if _, _, err := (idempotency.NoKeys{}).Reserve(t.Context(), alice, newKey("k", "body"), "first"); errorCode(err) != contract.CodeInvalidRequest {
 		t.Errorf("got %v, want invalid_request", err)
 	}
 }

@@ -36,9 +36,9 @@ func TestTable_FindsRequestUntilItIsRemoved(t *testing.T) {
 	}
 }
 
-// TestTable_KeepsNewerRequestWithTheSameID guards a request that was resumed before
-// the run of its previous owner ended.
-func TestTable_KeepsNewerRequestWithTheSameID(t *testing.T) {
+// TestTable_KeepsNewerRequestWithSameID checks a request that was resumed before the
+// run of its previous owner ended.
+func TestTable_KeepsNewerRequestWithSameID(t *testing.T) {
 	table := inflight.NewTable()
 	older := inflight.NewRequest("r", "trace", &contract.Caller{}, func(error) {})
 	newer := inflight.NewRequest("r", "trace", &contract.Caller{}, func(error) {})

@@ -18,12 +18,12 @@ import (
 
 var begin = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-func principal(n int) limits.Principal {
+func newPrincipal(n int) limits.Principal {
 	return limits.Principal{Issuer: "https://id.example", Subject: "user-" + strconv.Itoa(n)}
 }
 
-// TestLimiter_ReportsItsState: the state that Take returns predicts later calls.
-func TestLimiter_ReportsItsState(t *testing.T) {
+// TestLimiter_ReportsState checks that the state that Take returns predicts later calls.
+func TestLimiter_ReportsState(t *testing.T) {
 	l := limits.New("classify", limits.Rate{PerSecond: 2, Burst: 3})
 	state := func(remaining int, reset time.Duration) contract.Limit {
 		return contract.Limit{Policy: "classify", Quota: 3, Window: 1500 * time.Millisecond, Remaining: remaining, Reset: reset}
@@ -42,9 +42,9 @@ func TestLimiter_ReportsItsState(t *testing.T) {
 		{375 * ms, state(0, 125*ms), false},
 		{500 * ms, state(0, 500*ms), true},
 		{1250 * ms, state(0, 250*ms), true},
-		{time.Hour, state(2, 500*ms), true}, // no more than the burst is saved
+		{time.Hour, state(2, 500*ms), true}, // at most the burst is saved
 	} {
-		got, ok := l.Take(principal(1), begin.Add(step.at))
+		got, ok := l.Take(newPrincipal(1), begin.Add(step.at))
 		if diff := cmp.Diff(step.want, got); diff != "" || ok != step.ok {
 			t.Errorf("step %d at %v: got %v, want %v (-want +got):\n%s", i, step.at, ok, step.ok, diff)
 		}
@@ -59,7 +59,7 @@ func TestLimiter_WithoutRateIsUnlimited(t *testing.T) {
 			t.Errorf("%s: got a limit", name)
 		}
 		for range 100 {
-			if state, ok := l.Take(principal(1), begin); !ok || state != (contract.Limit{}) {
+			if state, ok := l.Take(newPrincipal(1), begin); !ok || state != (contract.Limit{}) {
 				t.Fatalf("%s: got %+v, %v, want no limit", name, state, ok)
 			}
 		}
@@ -68,14 +68,14 @@ func TestLimiter_WithoutRateIsUnlimited(t *testing.T) {
 
 func TestLimiter_BurstIsAtLeastOne(t *testing.T) {
 	l := limits.New("x", limits.Rate{PerSecond: 1e-4})
-	if _, ok := l.Take(principal(1), begin); !ok {
+	if _, ok := l.Take(newPrincipal(1), begin); !ok {
 		t.Error("the first Take was rejected")
 	}
-	if state, ok := l.Take(principal(1), begin); ok || state.Reset != 10_000*time.Second {
+	if state, ok := l.Take(newPrincipal(1), begin); ok || state.Reset != 10_000*time.Second {
 		t.Errorf("the second Take: got %+v, %v, want it rejected for 10,000 s", state, ok)
 	}
 	slow := limits.New("x", limits.Rate{PerSecond: 1e-300, Burst: math.MaxInt32})
-	if state, _ := slow.Take(principal(1), begin); state.Window <= 0 || state.Reset <= 0 {
+	if state, _ := slow.Take(newPrincipal(1), begin); state.Window <= 0 || state.Reset <= 0 {
 		t.Errorf("a tiny rate: got %+v, want long times", state)
 	}
 }
@@ -86,13 +86,13 @@ func TestPrincipalOf_DistinguishesIssuerTenantAndSubject(t *testing.T) {
 		caller *contract.Caller
 		fresh  bool
 	}{
-		"another issuer":         {&contract.Caller{Issuer: "b", Subject: "s"}, true},
-		"another subject":        {&contract.Caller{Issuer: "a", Subject: "t"}, true},
-		"the same concatenation": {&contract.Caller{Issuer: "as"}, true},
-		"empty":                  {&contract.Caller{}, true},
-		"other scopes":           {&contract.Caller{Issuer: "a", Subject: "s", Scopes: []string{"admin"}, AllAgents: true}, false},
-		"another tenant":         {&contract.Caller{Issuer: "a", Subject: "s", Tenant: "north"}, true},
-		"a long name":            {&contract.Caller{Subject: strings.Repeat("x", 1<<16)}, true},
+		"another issuer":     {&contract.Caller{Issuer: "b", Subject: "s"}, true},
+		"another subject":    {&contract.Caller{Issuer: "a", Subject: "t"}, true},
+		"same concatenation": {&contract.Caller{Issuer: "as"}, true},
+		"empty":              {&contract.Caller{}, true},
+		"other scopes":       {&contract.Caller{Issuer: "a", Subject: "s", Scopes: []string{"admin"}, AllAgents: true}, false},
+		"another tenant":     {&contract.Caller{Issuer: "a", Subject: "s", Tenant: "north"}, true},
+		"long name":          {&contract.Caller{Subject: strings.Repeat("x", 1<<16)}, true},
 	} {
 		l.Take(limits.Principal{Issuer: "a", Subject: "s"}, begin)
 		if _, ok := l.Take(limits.PrincipalOf(tc.caller), begin); ok != tc.fresh {
@@ -101,17 +101,17 @@ func TestPrincipalOf_DistinguishesIssuerTenantAndSubject(t *testing.T) {
 	}
 }
 
-// TestLimiter_AllowsAfterReset: a caller that waits for the reported Reset is not
-// rejected again.
+// TestLimiter_AllowsAfterReset checks that a caller that waits for the reported Reset is
+// accepted.
 func TestLimiter_AllowsAfterReset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := limits.New("x", drawRate(t))
 		now := begin
 		for range rapid.IntRange(1, 50).Draw(t, "takes") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "pause")))
-			if state, ok := l.Take(principal(1), now); !ok {
+			if state, ok := l.Take(newPrincipal(1), now); !ok {
 				now = now.Add(state.Reset)
-				if state, ok := l.Take(principal(1), now); !ok {
+				if state, ok := l.Take(newPrincipal(1), now); !ok {
 					t.Fatalf("rejected again after Reset: %+v", state)
 				}
 			}
@@ -126,8 +126,8 @@ func drawRate(t *rapid.T) limits.Rate {
 	}
 }
 
-// TestLimiter_NeverExceedsRate: for any order of times and principals, and with
-// too few buckets, no principal gets more than the burst and the refills since.
+// TestLimiter_NeverExceedsRate checks that no principal gets more than the burst and the
+// refills since, for any order of times and principals, and with too few buckets.
 func TestLimiter_NeverExceedsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRate(t)
@@ -142,7 +142,7 @@ func TestLimiter_NeverExceedsRate(t *testing.T) {
 				latest = now
 			}
 			who := rapid.IntRange(0, 7).Draw(t, "principal")
-			if _, ok := l.Take(principal(who), now); ok {
+			if _, ok := l.Take(newPrincipal(who), now); ok {
 				taken[who] = append(taken[who], latest)
 			}
 			if buckets, refills := l.Sizes(); buckets > 4 || refills != buckets {
@@ -162,8 +162,8 @@ func TestLimiter_NeverExceedsRate(t *testing.T) {
 	})
 }
 
-// TestLimiter_PrincipalsAreIndependent: while there are enough buckets, each
-// principal gets what it would get alone.
+// TestLimiter_PrincipalsAreIndependent checks that each principal gets the same as without
+// the others while there are enough buckets.
 func TestLimiter_PrincipalsAreIndependent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRate(t)
@@ -176,8 +176,8 @@ func TestLimiter_PrincipalsAreIndependent(t *testing.T) {
 			if alone[who] == nil {
 				alone[who] = limits.NewSmall(r, 1)
 			}
-			got, ok := l.Take(principal(who), now)
-			want, wantOK := alone[who].Take(principal(who), now)
+			got, ok := l.Take(newPrincipal(who), now)
+			want, wantOK := alone[who].Take(newPrincipal(who), now)
 			if diff := cmp.Diff(want, got); diff != "" || ok != wantOK {
 				t.Fatalf("%d: got %v, want %v (-alone +together):\n%s", who, ok, wantOK, diff)
 			}
@@ -185,36 +185,36 @@ func TestLimiter_PrincipalsAreIndependent(t *testing.T) {
 	})
 }
 
-// TestLimiter_EvictsFullBuckets: a full bucket is evicted even if another one was
-// used earlier. If there is none, new principals share one bucket.
+// TestLimiter_EvictsFullBuckets checks that a full bucket is evicted even if another one was
+// used earlier, and that new principals share one bucket if no bucket is full.
 func TestLimiter_EvictsFullBuckets(t *testing.T) {
 	l := limits.NewSmall(limits.Rate{PerSecond: 1, Burst: 4}, 2)
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 	for range 4 {
-		l.Take(principal(1), at(0)) // full at 4
+		l.Take(newPrincipal(1), at(0)) // full at 4
 	}
-	l.Take(principal(2), at(1)) // full at 2, although it was used later
+	l.Take(newPrincipal(2), at(1)) // full at 2, although it was used later
 	for n := range 4 {
-		if _, ok := l.Take(principal(10+n), at(1)); !ok {
+		if _, ok := l.Take(newPrincipal(10+n), at(1)); !ok {
 			t.Errorf("new principal %d was rejected, want a token of the shared bucket", n)
 		}
 	}
-	if _, ok := l.Take(principal(20), at(1)); ok {
+	if _, ok := l.Take(newPrincipal(20), at(1)); ok {
 		t.Error("got a token from the empty shared bucket")
 	}
-	if !l.HasBucket(principal(1)) || !l.HasBucket(principal(2)) {
+	if !l.HasBucket(newPrincipal(1)) || !l.HasBucket(newPrincipal(2)) {
 		t.Fatal("a bucket that is not full was evicted")
 	}
-	if _, ok := l.Take(principal(10), at(2)); !ok || l.HasBucket(principal(2)) || !l.HasBucket(principal(1)) || !l.HasBucket(principal(10)) {
+	if _, ok := l.Take(newPrincipal(10), at(2)); !ok || l.HasBucket(newPrincipal(2)) || !l.HasBucket(newPrincipal(1)) || !l.HasBucket(newPrincipal(10)) {
 		t.Error("the full bucket was not evicted")
 	}
-	if _, ok := l.Take(principal(10), at(2)); ok {
+	if _, ok := l.Take(newPrincipal(10), at(2)); ok {
 		t.Error("a principal got tokens of the shared bucket and a full one of its own")
 	}
-	if _, ok := l.Take(principal(1), at(2)); !ok {
+	if _, ok := l.Take(newPrincipal(1), at(2)); !ok {
 		t.Error("the first bucket was not refilled within two seconds")
 	}
-	if _, ok := l.Take(principal(11), at(100)); !ok {
+	if _, ok := l.Take(newPrincipal(11), at(100)); !ok {
 		t.Error("no bucket was evicted after a hundred seconds")
 	}
 }
@@ -232,7 +232,7 @@ func TestLimiter_MemoryIsBounded(t *testing.T) {
 			l := limits.New("x", limits.Rate{PerSecond: 0.5, Burst: 1})
 			taken := 0
 			for n := range tc.names {
-				if _, ok := l.Take(principal(n), begin.Add(time.Duration(n)*tc.pause)); ok {
+				if _, ok := l.Take(newPrincipal(n), begin.Add(time.Duration(n)*tc.pause)); ok {
 					taken++
 				}
 			}
@@ -246,9 +246,9 @@ func TestLimiter_MemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestLimiter_TenantsShareTheBuckets: however many principals of one tenant there are,
-// those of another get what they would get alone.
-func TestLimiter_TenantsShareTheBuckets(t *testing.T) {
+// TestLimiter_TenantsShareBuckets checks that the number of principals of one tenant does
+// not change the tokens of principals of another tenant.
+func TestLimiter_TenantsShareBuckets(t *testing.T) {
 	of := func(tenant string, n int) limits.Principal {
 		return limits.Principal{Tenant: tenant, Subject: strconv.Itoa(n)}
 	}
@@ -260,7 +260,7 @@ func TestLimiter_TenantsShareTheBuckets(t *testing.T) {
 		}
 	}
 	if taken != 4 { // two with a bucket, and two tokens for all others
-		t.Errorf("the flood took %d tokens, want 4", taken)
+		t.Errorf("one tenant's principals took %d tokens, want 4", taken)
 	}
 	for n := range 2 {
 		for range 2 {
@@ -285,7 +285,7 @@ func TestLimiter_ConcurrentTakes(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for n := range 4 * 2 * burst {
-				if _, ok := l.Take(principal(n%4), begin); ok {
+				if _, ok := l.Take(newPrincipal(n%4), begin); ok {
 					taken[n%4].Add(1)
 				}
 			}
@@ -310,7 +310,7 @@ func TestLimiter_DoesNotAllocate(t *testing.T) {
 func BenchmarkTake(b *testing.B) {
 	principals := make([]limits.Principal, 20_000)
 	for n := range principals {
-		principals[n] = principal(n)
+		principals[n] = newPrincipal(n)
 	}
 	rates := limits.Rate{PerSecond: 1000, Burst: 1000}
 	b.Run("known", func(b *testing.B) {

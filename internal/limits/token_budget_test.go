@@ -58,7 +58,7 @@ func TestTokenBudget_WithoutLimit(t *testing.T) {
 	}
 }
 
-// TestTokenBudget_BoundsAbsurdCounts: the counts come from outside.
+// TestTokenBudget_BoundsAbsurdCounts checks extreme counts, because they are external input.
 func TestTokenBudget_BoundsAbsurdCounts(t *testing.T) {
 	b := limits.NewTokenBudget(1000)
 	if _, ok := b.Reserve(math.MaxInt, begin); ok {
@@ -80,8 +80,8 @@ func TestTokenBudget_BoundsAbsurdCounts(t *testing.T) {
 	}
 }
 
-// TestTokenBudget_NeverExceedsHour: estimates in any 60 minutes stay within the
-// budget, and expired tokens become available again.
+// TestTokenBudget_NeverExceedsHour checks that estimates in any 60 minutes stay within the
+// budget, and that expired tokens become available again.
 func TestTokenBudget_NeverExceedsHour(t *testing.T) {
 	type use struct {
 		at             time.Time
@@ -120,8 +120,8 @@ func TestTokenBudget_NeverExceedsHour(t *testing.T) {
 	})
 }
 
-// TestTokenBudget_ConcurrentReserve: concurrent reservations stay within the
-// budget, and settled counts add up.
+// TestTokenBudget_ConcurrentReserve checks that concurrent reservations stay within the
+// budget and that the sum of settled counts is correct.
 func TestTokenBudget_ConcurrentReserve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perHour := rapid.IntRange(1, 500).Draw(t, "per hour")

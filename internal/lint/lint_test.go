@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lint"
 )
 
-func parse(t *testing.T, text string) *capabilities.Snapshot {
+func parseRegistry(t *testing.T, text string) *capabilities.Snapshot {
 	t.Helper()
 	s, err := capabilities.Parse("registry.yaml", []byte(text))
 	if err != nil {
@@ -22,18 +22,18 @@ func parse(t *testing.T, text string) *capabilities.Snapshot {
 	return s
 }
 
-func check(t *testing.T, text string, cfg lint.Config) *lint.Report {
+func runCheck(t *testing.T, text string, cfg lint.Config) *lint.Report {
 	t.Helper()
-	r, err := lint.Check(t.Context(), parse(t, text), cfg)
+	r, err := lint.Check(t.Context(), parseRegistry(t, text), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// Both agents declare two domains and no domain is implied, so that an example without
-// a domain is refused. The third agent requires a tenant and data that an example does
-// not contain; that is no mistake of its examples.
+// Both agents declare two domains and no domain is implied, so an example without a domain
+// is rejected. The third agent requires a tenant and data that the examples do not contain,
+// which is not an error of its examples.
 const registry = `
 clients:
   cost_agent:
@@ -55,7 +55,7 @@ routing: {implied_domains: false}
 func TestCheck_ReportsExamplesThatDoNotReachTheirAgent(t *testing.T) {
 	var got []string
 	progressed := 0
-	report := check(t, registry, lint.Config{Progress: func(done, total int) { progressed = max(progressed, done*10+total) }})
+	report := runCheck(t, registry, lint.Config{Progress: func(done, total int) { progressed = max(progressed, done*10+total) }})
 	for _, f := range report.Findings {
 		got = append(got, f.Severity+" "+f.Rule+" "+f.Message)
 		for _, e := range f.Examples {
@@ -81,8 +81,8 @@ func TestCheck_ReportsExamplesThatDoNotReachTheirAgent(t *testing.T) {
 	}
 }
 
-func TestCheck_ReportsTheOnlyExampleOfAnAgent(t *testing.T) {
-	report := check(t, `
+func TestCheck_ReportsOnlyExampleOfAgent(t *testing.T) {
+	report := runCheck(t, `
 clients:
   scan_agent: {match: {intent: [scan]}, examples: {scan: [scan it]}}
 `, lint.Config{})
@@ -99,7 +99,7 @@ clients:
 }
 
 func TestCheck_ReportsExampleOfTwoAgents(t *testing.T) {
-	report := check(t, `
+	report := runCheck(t, `
 clients:
   first: {match: {intent: [pay_bill], domains: [bills]}, examples: {pay_bill: ["settle the open invoice"]}, priority: 1}
   second: {match: {intent: [show_bill], domains: [bills]}, examples: {show_bill: ["settle the open invoice"]}}
@@ -114,22 +114,22 @@ clients:
 }
 
 func TestCheck_IsBounded(t *testing.T) {
-	report := check(t, registry, lint.Config{MaxExamples: 5})
+	report := runCheck(t, registry, lint.Config{MaxExamples: 5})
 	if n := len(report.Findings); report.Learning != nil || n != 1 || report.Findings[0].Rule != lint.RuleUncheckedExamples {
 		t.Errorf("got %+v, want only that there are too many examples", report)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := lint.Check(ctx, parse(t, registry), lint.Config{}); !errors.Is(err, context.Canceled) {
+	if _, err := lint.Check(ctx, parseRegistry(t, registry), lint.Config{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the error of the context", err)
 	}
 }
 
-func TestCheck_EndsTrainingWithItsContext(t *testing.T) {
+func TestCheck_EndsTrainingWithContext(t *testing.T) {
 	calls := func(stopAfter int) (n int, err error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		_, err = lint.Check(ctx, parse(t, registry), lint.Config{Pace: func() bool {
+		_, err = lint.Check(ctx, parseRegistry(t, registry), lint.Config{Pace: func() bool {
 			if n++; n == stopAfter {
 				cancel()
 			}

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fullJournal cannot write.
+// fullJournal fails to write.
 type fullJournal struct{}
 
 func (fullJournal) RecordToolCall(context.Context, *history.ToolCall, *redact.Masking) error {
@@ -35,8 +35,8 @@ type discardMeter struct{}
 func (discardMeter) ToolCall(string, string, string, time.Duration) {}
 func (discardMeter) MCPRegistryLoaded(bool)                         {}
 
-// A call that cannot be recorded is not made. The decision about a task is recorded
-// already, so the call for it is.
+// A call that cannot be recorded is not made. A call for a task does not depend on the
+// journal, because the decision about the task is already recorded.
 func TestCall_IsNotMadeUnrecorded(t *testing.T) {
 	var calls atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

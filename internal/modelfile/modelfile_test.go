@@ -14,23 +14,23 @@ import (
 	"github.com/caprouter/caprouter/internal/modelfile"
 )
 
-func open(t *testing.T) (dir *modelfile.Dir, path string, log *bytes.Buffer) {
+func openDir(t *testing.T) (dir *modelfile.Dir, path string, log *bytes.Buffer) {
 	t.Helper()
 	data := t.TempDir()
 	log = &bytes.Buffer{}
 	return modelfile.New(data, slog.New(slog.NewTextHandler(log, nil))), filepath.Join(data, "lexical"), log
 }
 
-func encoded(text string) func() []byte { return func() []byte { return []byte(text) } }
+func encodeText(text string) func() []byte { return func() []byte { return []byte(text) } }
 
-func TestDir_LoadsWhatWasStored(t *testing.T) {
-	d, path, log := open(t)
+func TestDir_LoadsStoredModel(t *testing.T) {
+	d, path, log := openDir(t)
 	if got := d.Load("a"); got != nil {
 		t.Errorf("got %q before anything was stored", got)
 	}
-	d.Store("a", encoded("first"))
-	d.Store("a", encoded("second"))
-	d.Store("b", encoded(""))
+	d.Store("a", encodeText("first"))
+	d.Store("a", encodeText("second"))
+	d.Store("b", encodeText(""))
 	if got := d.Load("a"); string(got) != "second" {
 		t.Errorf("got %q, want second", got)
 	}
@@ -48,9 +48,9 @@ func TestDir_LoadsWhatWasStored(t *testing.T) {
 
 // A damaged file is reported and can be replaced.
 func TestDir_IgnoresDamagedFiles(t *testing.T) {
-	d, path, log := open(t)
+	d, path, log := openDir(t)
 	file := filepath.Join(path, "a.model")
-	d.Store("a", encoded("a model"))
+	d.Store("a", encodeText("a model"))
 	whole, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -64,23 +64,23 @@ func TestDir_IgnoresDamagedFiles(t *testing.T) {
 			t.Errorf("damage %d: got %q and log %q, want none and a message", i, got, log)
 		}
 	}
-	d.Store("a", encoded("a model"))
+	d.Store("a", encodeText("a model"))
 	if got := d.Load("a"); string(got) != "a model" {
 		t.Errorf("got %q, want the new model", got)
 	}
 }
 
-func TestDir_KeepsTheModelsThatWereUsedLast(t *testing.T) {
-	d, path, _ := open(t)
+func TestDir_KeepsRecentlyUsedModels(t *testing.T) {
+	d, path, _ := openDir(t)
 	for i := range 4 {
-		d.Store(fmt.Sprint(i), encoded("model"))
+		d.Store(fmt.Sprint(i), encodeText("model"))
 		at := time.Now().Add(time.Duration(i-10) * time.Hour)
 		if err := os.Chtimes(filepath.Join(path, fmt.Sprint(i)+".model"), at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
 	d.Load("0")
-	d.Store("4", encoded("model"))
+	d.Store("4", encodeText("model"))
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		t.Fatal(err)
@@ -94,13 +94,13 @@ func TestDir_KeepsTheModelsThatWereUsedLast(t *testing.T) {
 	}
 }
 
-// A directory that cannot be used costs a message.
+// A directory that cannot be used causes a log message.
 func TestDir_ReportsThatItCannotStore(t *testing.T) {
-	d, path, log := open(t)
+	d, path, log := openDir(t)
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.Store("a", encoded("model"))
+	d.Store("a", encodeText("model"))
 	if got := d.Load("a"); got != nil || strings.Count(log.String(), "level=WARN") != 2 {
 		t.Errorf("got %q and log %q, want none and two warnings", got, log)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
-// runJournal records the ends of runs. It fails a number of times before.
+// runJournal records the ends of runs. The first attempts fail.
 type runJournal struct {
 	mu    sync.Mutex
 	fails int
@@ -71,8 +71,8 @@ func (noModels) Verifier(*contract.GoalConstraints) (orchestrator.Verifier, erro
 	return orchestrator.Deterministic{}, nil
 }
 
-// openService returns a Service that looks for runs without a process, and its journal, which
-// fails a number of times.
+// openService returns a Service that searches for runs without a process, and its journal,
+// whose first attempts fail.
 func openService(t *testing.T, servers MCPServers, fails int) (*Service, *runJournal) {
 	t.Helper()
 	st := teststore.Open(t)
@@ -108,7 +108,7 @@ func openService(t *testing.T, servers MCPServers, fails int) (*Service, *runJou
 	return s, journal
 }
 
-// newRunID returns the id of a run that begins now: the sweep removes an older one from the
+// newRunID returns the id of a run that starts now: the sweep removes an older one from the
 // index if it reads the index before the record is written.
 func newRunID() string {
 	ms := time.Now().UnixMilli()
@@ -157,7 +157,7 @@ func TestService_ConcludesLater(t *testing.T) {
 	waitConcluded(t, s, journal, submitGoal(t, s), "no_servers")
 }
 
-// A run that the store has accepted, but not in time for its process to begin it, is executed.
+// A run that the store accepted too late for its process to start it is executed.
 func TestService_ContinuesOwnRun(t *testing.T) {
 	s, journal := openService(t, noServers{}, 0)
 	id, now := newRunID(), time.Now()

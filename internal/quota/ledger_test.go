@@ -32,7 +32,7 @@ func TestOwnerOf(t *testing.T) {
 	}
 }
 
-// clock is a time that tests move.
+// clock is a manual clock.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -45,7 +45,7 @@ func newLedger(c *clock, change func(*quota.Config)) *quota.Ledger {
 	return quota.New(cfg)
 }
 
-func TestLedger_RejectsOwnerOverItsShare(t *testing.T) {
+func TestLedger_RejectsOwnerOverShare(t *testing.T) {
 	c := &clock{time.Unix(1e9, 0)}
 	l := newLedger(c, nil)
 	add := func(owner quota.Owner, key string) error {
@@ -97,7 +97,7 @@ func TestLedger_TrimsOldestFirst(t *testing.T) {
 		}
 	}
 	c.at = c.at.Add(time.Second)
-	l.Written("a", 700) // is newer than c now
+	l.Written("a", 700) // newer than c now
 	l.Count(rival, "f")
 	l.Release("f")
 	var removed []string
@@ -164,7 +164,7 @@ func TestLedger_Recounts(t *testing.T) {
 }
 
 // The counts are those of the stored values, whatever the order of the calls.
-func TestLedger_CountsWhatIsStored(t *testing.T) {
+func TestLedger_CountsStoredValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &clock{time.Unix(1e9, 0)}
 		l := newLedger(c, func(cfg *quota.Config) { cfg.Removable = true })
@@ -182,7 +182,7 @@ func TestLedger_CountsWhatIsStored(t *testing.T) {
 					delete(stored, k)
 				}
 			}
-			l.Usage() // drops the same
+			l.Usage() // removes the same values
 			switch rapid.SampledFrom([]string{"write", "write", "delete", "withdraw"}).Draw(t, "step") {
 			case "write":
 				owner := rapid.SampledFrom([]quota.Owner{acme, rival}).Draw(t, "owner")

@@ -36,7 +36,7 @@ func registryOf(agent string) string {
 func versionOf(t *testing.T, file string) string {
 	t.Helper()
 	s, err := capabilities.Parse("f.yaml", []byte(file))
-	must(t, err)
+	requireNoError(t, err)
 	return s.Catalogue.Version
 }
 
@@ -59,13 +59,13 @@ func newRegistry(t *testing.T, content string, others ...Source) *testRegistry {
 	r.write(content)
 	var err error
 	r.file, err = OpenFile(FileConfig{Path: r.path, Debounce: 5 * time.Millisecond, Poll: 20 * time.Millisecond})
-	must(t, err)
+	requireNoError(t, err)
 	r.Registry, err = New(Config{
 		Logger: slog.New(lineHandler{r.logged}),
 		Apply:  func(s *capabilities.Snapshot) { r.applied <- describeAgents(s) },
 		Report: func(_ *capabilities.Snapshot, err error) { r.reports <- err },
 	}, append([]Source{r.file}, others...)...)
-	must(t, err)
+	requireNoError(t, err)
 	testkit.Receive(t, r.applied)
 	r.wantReport(false)
 	return r
@@ -89,7 +89,7 @@ func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "capabilit
 func (r *testRegistry) run() {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(r.t.Context()) }()
-	r.t.Cleanup(func() { // the context has just ended
+	r.t.Cleanup(func() { // the context ended at this moment
 		if err := testkit.Receive(r.t, ended); err != nil {
 			r.t.Errorf("Run: got error %v, want none", err)
 		}
@@ -102,15 +102,15 @@ func (r *testRegistry) write(content string) { writeFile(r.t, r.path, content) }
 func (r *testRegistry) replace(content string) {
 	r.t.Helper()
 	writeFile(r.t, r.path+".tmp", content)
-	must(r.t, os.Rename(r.path+".tmp", r.path))
+	requireNoError(r.t, os.Rename(r.path+".tmp", r.path))
 }
 
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()
-	must(t, os.WriteFile(path, []byte(content), 0o600))
+	requireNoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func (r *testRegistry) wantReport(failed bool) {
 	}
 }
 
-// wantNothing fails if the test has not waited for something that happened.
+// wantNothing fails if an event occurred that the test has not waited for.
 func (r *testRegistry) wantNothing() {
 	r.t.Helper()
 	select {
@@ -170,8 +170,7 @@ func (lineHandler) Enabled(context.Context, slog.Level) bool { return true }
 func (h lineHandler) WithAttrs([]slog.Attr) slog.Handler     { return h }
 func (h lineHandler) WithGroup(string) slog.Handler          { return h }
 
-// registrations is a source of agents without a file, as agents that register
-// themselves will be.
+// registrations is a source of agents without a file, like self-registered agents.
 type registrations struct {
 	mu         sync.Mutex
 	definition *capabilities.Definition
@@ -210,7 +209,7 @@ func (s *registrations) set(err error, ids ...string) {
 	}
 }
 
-func TestOpenFile_NeedsAValidFile(t *testing.T) {
+func TestOpenFile_RequiresValidFile(t *testing.T) {
 	path := newPath(t)
 	if _, err := OpenFile(FileConfig{Path: path}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent file: got error %v, want %v", err, os.ErrNotExist)
@@ -225,13 +224,13 @@ func TestOpenFile_NeedsAValidFile(t *testing.T) {
 func TestFile_OptionalMayComeLaterButNotLeave(t *testing.T) {
 	path := newPath(t)
 	f, err := OpenFile(FileConfig{Path: path, Optional: true})
-	must(t, err)
+	requireNoError(t, err)
 	if d, err := f.State(); err != nil || len(d.Agents) != 0 {
 		t.Fatalf("absent file: got %v and error %v, want an empty registry", d, err)
 	}
 	writeFile(t, path, registryOf("a"))
-	must(t, f.Reload())
-	must(t, os.Remove(path))
+	requireNoError(t, f.Reload())
+	requireNoError(t, os.Remove(path))
 	if err := f.Reload(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("removed file: got error %v, want %v", err, os.ErrNotExist)
 	}
@@ -247,12 +246,12 @@ func TestRegistry_SeesCorrectedFileMode(t *testing.T) {
 	}
 	r := newRegistry(t, registryOf("first"))
 	r.write(registryOf("second"))
-	must(t, os.Chmod(r.path, 0))
+	requireNoError(t, os.Chmod(r.path, 0))
 	if err := r.file.Reload(); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("Reload: got error %v, want %v", err, os.ErrPermission)
 	}
-	must(t, os.Chmod(r.path, 0o600))
-	must(t, r.file.Reload())
+	requireNoError(t, os.Chmod(r.path, 0o600))
+	requireNoError(t, r.file.Reload())
 	r.wantApplied("second")
 }
 
@@ -260,21 +259,21 @@ func TestRegistry_StatusOfReloads(t *testing.T) {
 	path := newPath(t)
 	writeFile(t, path, registryOf("a"))
 	file, err := OpenFile(FileConfig{Path: path})
-	must(t, err)
+	requireNoError(t, err)
 	first := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	now := first
 	r, err := New(Config{Now: func() time.Time { return now }}, file)
-	must(t, err)
+	requireNoError(t, err)
 	if got, want := r.Status(), (Status{Version: versionOf(t, registryOf("a")), LoadedAt: first}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	now = first.Add(time.Hour)
-	must(t, file.Reload())
+	requireNoError(t, file.Reload())
 	if got := r.Status(); !got.LoadedAt.Equal(first) {
 		t.Errorf("no change: got %+v, want the time of the first load", got)
 	}
 	writeFile(t, path, registryOf("b"))
-	must(t, file.Reload())
+	requireNoError(t, file.Reload())
 	if got, want := r.Status(), (Status{Version: versionOf(t, registryOf("b")), LoadedAt: now}); got != want {
 		t.Errorf("reloaded: got %+v, want %+v", got, want)
 	}
@@ -285,15 +284,15 @@ func TestRegistry_StatusOfReloads(t *testing.T) {
 
 func TestRegistry_AppliesEachVersionOnce(t *testing.T) {
 	r := newRegistry(t, registryOf("first"))
-	must(t, r.file.Reload())
+	requireNoError(t, r.file.Reload())
 	r.wantNothing()
 
 	r.write(registryOf("first") + "# a comment\n")
-	must(t, r.file.Reload())
+	requireNoError(t, r.file.Reload())
 	r.wantNothing()
 
 	r.write(registryOf("second"))
-	must(t, r.file.Reload())
+	requireNoError(t, r.file.Reload())
 	r.wantApplied("second")
 	r.wantLogged(reloaded)
 	r.wantReport(false)
@@ -301,11 +300,11 @@ func TestRegistry_AppliesEachVersionOnce(t *testing.T) {
 }
 
 // A change of the fleet is a new version of the registry with the same catalogue.
-func TestRegistry_AppliesAChangeOfTheFleet(t *testing.T) {
+func TestRegistry_AppliesFleetChange(t *testing.T) {
 	r := newRegistry(t, registryOf("first"))
 	before := r.Current()
 	r.write(registryOf("first") + "    endpoint: {protocol: http, url: 'http://127.0.0.1:1/'}\n")
-	must(t, r.file.Reload())
+	requireNoError(t, r.file.Reload())
 	r.wantApplied("first")
 	after := r.Current()
 	if after.Catalogue.Version != before.Catalogue.Version || after.Fleet.Revision == before.Fleet.Revision {
@@ -343,14 +342,14 @@ func TestRegistry_LogsDistinctErrorsOnce(t *testing.T) {
 	fails("clients: []\n", "must be a mapping")
 	logged("must be a mapping")
 	fails("", "must be a mapping")
-	must(t, os.Remove(r.path))
+	requireNoError(t, os.Remove(r.path))
 	fails("", "no such file")
 	logged("no such file")
 	fails("clients: []\n", "must be a mapping")
 	logged("must be a mapping")
 	r.wantNothing()
 	r.write(registryOf("first"))
-	must(t, r.file.Reload())
+	requireNoError(t, r.file.Reload())
 	r.wantLogged(goodAgain)
 	r.wantReport(false)
 	if s := r.Status(); s.Err != nil {
@@ -359,7 +358,7 @@ func TestRegistry_LogsDistinctErrorsOnce(t *testing.T) {
 	r.wantNothing()
 }
 
-func TestRun_KeepsTheLastValidVersion(t *testing.T) {
+func TestRun_KeepsLastValidVersion(t *testing.T) {
 	r := newRegistry(t, registryOf("first"))
 	r.run()
 	r.replace(brokenRegistry)
@@ -388,16 +387,15 @@ func TestMerge_FileWinsOverRegistration(t *testing.T) {
 	agents.set(nil, "a", "c")
 	r.wantApplied("a,c(registration)")
 	r.write(registryOf("c"))
-	must(t, r.file.Reload())
+	requireNoError(t, r.file.Reload())
 	r.wantApplied("a(registration),c")
 	if got := r.Current().Fleet.Agent("c").Origin; got != contract.OriginFile {
 		t.Errorf("got origin %q of an agent that is in the file, want that of the file", got)
 	}
 }
 
-// A source that fails keeps its last valid content, and does not hold up the
-// others.
-func TestMerge_KeepsContentOfAFailingSource(t *testing.T) {
+// A source that fails keeps its last valid content and does not block the others.
+func TestMerge_KeepsContentOfFailingSource(t *testing.T) {
 	agents := &registrations{}
 	agents.set(nil, "b")
 	r := newRegistry(t, registryOf("a"), agents)
@@ -406,7 +404,7 @@ func TestMerge_KeepsContentOfAFailingSource(t *testing.T) {
 	r.wantLogged("unavailable")
 	r.wantReport(true)
 	r.write(registryOf("c"))
-	must(t, r.file.Reload())
+	requireNoError(t, r.file.Reload())
 	r.wantApplied("b(registration),c")
 	r.wantLogged(reloaded)
 	if err := r.Status().Err; !errors.Is(err, unavailable) {
@@ -418,7 +416,7 @@ func TestNew_NeedsValidSources(t *testing.T) {
 	path := newPath(t)
 	writeFile(t, path, registryOf("a"))
 	file, err := OpenFile(FileConfig{Path: path})
-	must(t, err)
+	requireNoError(t, err)
 	unavailable := errors.New("unavailable")
 	agents := &registrations{}
 	agents.set(unavailable)

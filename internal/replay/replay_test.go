@@ -40,7 +40,7 @@ const (
 	inForce = "clients:" + reviewer + biller + "\nfallback: {policy: B}\n"
 )
 
-func parse(t testing.TB, text string) *capabilities.Snapshot {
+func parseRegistry(t testing.TB, text string) *capabilities.Snapshot {
 	t.Helper()
 	s, err := capabilities.Parse("registry.yaml", []byte(text))
 	if err != nil {
@@ -88,7 +88,9 @@ func newRecorder(t *testing.T, registry string) *recorder {
 	return r
 }
 
-func (r *recorder) load(registry string) { r.router.SetView(router.NewView(parse(r.t, registry), r)) }
+func (r *recorder) load(registry string) {
+	r.router.SetView(router.NewView(parseRegistry(r.t, registry), r))
+}
 
 func (r *recorder) Classify(_ context.Context, in classifier.Input) contract.Classification {
 	if r.model != nil {
@@ -128,7 +130,7 @@ func (r *recorder) route(prompt string, caller *contract.Caller, change ...func(
 
 func (r *recorder) replay(registry string, change ...func(*replay.Config)) *replay.Report {
 	r.t.Helper()
-	cfg := replay.Config{Candidate: parse(r.t, registry), Reader: operator()}
+	cfg := replay.Config{Candidate: parseRegistry(r.t, registry), Reader: newOperator()}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -141,16 +143,16 @@ func (r *recorder) replay(registry string, change ...func(*replay.Config)) *repl
 	return report
 }
 
-func operator() *contract.Caller {
+func newOperator() *contract.Caller {
 	return &contract.Caller{Subject: "operator", AllScopes: true, AllAgents: true}
 }
 
-func member(tenant, subject string, scopes ...string) *contract.Caller {
+func newMember(tenant, subject string, scopes ...string) *contract.Caller {
 	return &contract.Caller{Subject: subject, Tenant: tenant, Scopes: scopes, AllAgents: len(scopes) == 0}
 }
 
-// format returns a line for each change: what, before, after.
-func format(r *replay.Report) string {
+// formatReport returns a line for each change: what, before, after.
+func formatReport(r *replay.Report) string {
 	show := func(o replay.Outcome) string {
 		text := o.Outcome + " " + o.Intent + " " + strings.Join(o.Agents, "+")
 		if o.Fallback != nil {
@@ -171,16 +173,16 @@ func format(r *replay.Report) string {
 
 func checkReport(t *testing.T, what string, got *replay.Report, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(strings.Join(want, "\n"), format(got)); diff != "" {
+	if diff := cmp.Diff(strings.Join(want, "\n"), formatReport(got)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
 func TestRun_ListsRequestsThatGoElsewhere(t *testing.T) {
 	r := newRecorder(t, inForce)
-	r.route("please review this python code of ana@example.com", operator())
-	r.route("settle this invoice", operator())
-	r.route("sing a song about the sea", operator())
+	r.route("please review this python code of ana@example.com", newOperator())
+	r.route("settle this invoice", newOperator())
+	r.route("sing a song about the sea", newOperator())
 	checkReport(t, "the registry in force", r.replay(inForce), "replayed 3, same 3, changed 0")
 
 	poet := `
@@ -207,19 +209,19 @@ func TestRun_ListsRequestsThatGoElsewhere(t *testing.T) {
 	if at := report.Changes[0].At; at.IsZero() || report.Changes[0].RequestID == "" || report.NextCursor != "" {
 		t.Errorf("got %+v, want the time and the id of the request, and no cursor", report)
 	}
-	// The text is masked in the report as in the log.
+	// The text is masked in the report as it is in the log.
 	report = r.replay("clients:" + biller)
 	if got := report.Changes[0].Prompt; got != "please review this python code of [EMAIL_1]" {
 		t.Errorf("got prompt %q, want it masked", got)
 	}
 }
 
-func TestRun_KeepsTheClassificationOfAModel(t *testing.T) {
+func TestRun_KeepsModelClassification(t *testing.T) {
 	r := newRecorder(t, inForce)
 	r.model = &contract.Classification{
 		Intent: "pay_bill", Domains: []string{"unknown"}, Subtasks: []contract.Subtask{}, Confidence: 0.9, Source: contract.SourceLLM,
 	}
-	r.route("words that no registry contains", operator())
+	r.route("words that no registry contains", newOperator())
 	checkReport(t, "the registry in force", r.replay(inForce), "replayed 1, same 1, changed 0")
 
 	// The candidate implies the domain of its own agent.
@@ -227,7 +229,7 @@ func TestRun_KeepsTheClassificationOfAModel(t *testing.T) {
 	checkReport(t, "another agent", r.replay(moved),
 		"words that no registry contains: agents: dispatch pay_bill biller -> dispatch pay_bill payer", "replayed 1, same 0, changed 1")
 
-	// The domain that the registry in force implied was not proposed.
+	// The domain that the current registry implied was not proposed by the classifier.
 	two := inForce[:len(inForce)-len("\nfallback: {policy: B}\n")] + strings.ReplaceAll(strings.ReplaceAll(biller, "biller:", "payer:"), "[bills]", "[money]")
 	checkReport(t, "two agents", r.replay(two),
 		"words that no registry contains: outcome agents: dispatch pay_bill biller -> clarify pay_bill ", "replayed 1, same 0, changed 1")
@@ -240,7 +242,7 @@ func TestRun_KeepsTheClassificationOfAModel(t *testing.T) {
 	}
 }
 
-func TestRun_AssumesWhatTheRecordShows(t *testing.T) {
+func TestRun_UsesRecordedConditions(t *testing.T) {
 	second := strings.ReplaceAll(reviewer, "reviewer:", "second:")
 	registry := "clients:" + strings.ReplaceAll(reviewer, "endpoint", "priority: 5\n    endpoint") + second
 	withKey := func(key string) string { return strings.ReplaceAll(registry, "priority: 5", "priority: 5\n    "+key) }
@@ -251,26 +253,26 @@ func TestRun_AssumesWhatTheRecordShows(t *testing.T) {
 		record   func(*recorder)
 		freed    string // a registry that does not exclude the agent
 	}{
-		{"an agent that the caller may not use", registry, func(r *recorder) { r.route(prompt, member("north", "ana", "agent:second")) }, ""},
-		{"an agent that was draining", registry, func(r *recorder) {
+		{"agent that the caller may not use", registry, func(r *recorder) { r.route(prompt, newMember("north", "ana", "agent:second")) }, ""},
+		{"draining agent", registry, func(r *recorder) {
 			r.live["reviewer"] = contract.AgentDraining
 			r.load(registry)
-			r.route(prompt, operator())
+			r.route(prompt, newOperator())
 		}, ""},
-		{"an agent that needs a scope", withKey("requires: {scopes: [gold]}"), func(r *recorder) { r.route(prompt, member("north", "ana")) }, registry},
-		{"an agent of another tenant", withKey("requires: {tenants: [south]}"), func(r *recorder) { r.route(prompt, member("north", "ana")) }, registry},
-		{"an agent of the caller's tenant", withKey("requires: {tenants: [north]}"), func(r *recorder) { r.route(prompt, member("north", "ana")) }, ""},
-		{"an agent that needs data", withKey("requires: {data_classes: [phone]}"), func(r *recorder) {
-			r.route(prompt+" of ana@example.com", operator())
+		{"agent that requires a scope", withKey("requires: {scopes: [gold]}"), func(r *recorder) { r.route(prompt, newMember("north", "ana")) }, registry},
+		{"agent of another tenant", withKey("requires: {tenants: [south]}"), func(r *recorder) { r.route(prompt, newMember("north", "ana")) }, registry},
+		{"agent of the caller's tenant", withKey("requires: {tenants: [north]}"), func(r *recorder) { r.route(prompt, newMember("north", "ana")) }, ""},
+		{"agent that requires data", withKey("requires: {data_classes: [phone]}"), func(r *recorder) {
+			r.route(prompt+" of ana@example.com", newOperator())
 		}, withKey("requires: {data_classes: [email]}")},
-		{"an agent that does not accept the inputs", withKey("accepts_data_classes: none"), func(r *recorder) {
-			r.route(prompt, operator(), func(req *contract.Request) {
+		{"agent that does not accept the inputs", withKey("accepts_data_classes: none"), func(r *recorder) {
+			r.route(prompt, newOperator(), func(req *contract.Request) {
 				req.Content.Inputs = map[string]json.RawMessage{"author": json.RawMessage(`"ana@example.com"`)}
 			})
 		}, registry},
-		{"a request that names its agent", registry, func(r *recorder) {
+		{"request for a named agent", registry, func(r *recorder) {
 			id := "second"
-			r.route(prompt, operator(), func(req *contract.Request) { req.AgentID = &id })
+			r.route(prompt, newOperator(), func(req *contract.Request) { req.AgentID = &id })
 		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -281,13 +283,13 @@ func TestRun_AssumesWhatTheRecordShows(t *testing.T) {
 				return
 			}
 			if got := r.replay(tt.freed); got.Changed != 1 || !cmp.Equal(got.Changes[0].After.Agents, []string{"reviewer"}) {
-				t.Errorf("got %s for a registry that does not exclude the agent, want reviewer", format(got))
+				t.Errorf("got %s for a registry that does not exclude the agent, want reviewer", formatReport(got))
 			}
 		})
 	}
 }
 
-// A question to the caller is an outcome, and its answer is replayed as it was chosen.
+// A question to the caller is an outcome, and its answer is replayed with the chosen option.
 func TestRun_ReplaysQuestionsAndChoices(t *testing.T) {
 	split := strings.ReplaceAll(biller, "biller:", "banker:")
 	split = strings.ReplaceAll(split, "domains: [bills]", "domains: [loans]")
@@ -296,11 +298,11 @@ func TestRun_ReplaysQuestionsAndChoices(t *testing.T) {
 	r.model = &contract.Classification{
 		Intent: "pay_bill", Domains: []string{"unknown"}, Subtasks: []contract.Subtask{}, Confidence: 0.9, Source: contract.SourceLLM,
 	}
-	question := r.route("settle this", operator())
+	question := r.route("settle this", newOperator())
 	if question.Status != contract.StatusClarify {
 		t.Fatalf("got status %s, want a question", question.Status)
 	}
-	r.route("settle this", operator(), func(req *contract.Request) {
+	r.route("settle this", newOperator(), func(req *contract.Request) {
 		req.Clarification = &contract.ClarificationChoice{RequestID: question.RequestID, OptionID: question.Data.Options[0].ID}
 	})
 	checkReport(t, "the same registry", r.replay(both), "replayed 2, same 2, changed 0")
@@ -310,26 +312,26 @@ func TestRun_ReplaysQuestionsAndChoices(t *testing.T) {
 		"replayed 2, same 0, changed 2")
 }
 
-func TestRun_CountsWhatCannotBeReplayed(t *testing.T) {
+func TestRun_CountsRequestsNotReplayed(t *testing.T) {
 	r := newRecorder(t, inForce)
-	erased := r.route("review this python code", operator())
-	if err := r.router.History().Erase(t.Context(), erased.RequestID, operator()); err != nil {
+	erased := r.route("review this python code", newOperator())
+	if err := r.router.History().Erase(t.Context(), erased.RequestID, newOperator()); err != nil {
 		t.Fatal(err)
 	}
-	r.route("settle this invoice", operator())
+	r.route("settle this invoice", newOperator())
 	r.live = map[string]contract.AgentState{"reviewer": contract.AgentDraining}
 	r.load(inForce)
-	r.route("review this python code", operator())
+	r.route("review this python code", newOperator())
 	checkReport(t, "without the agent that registered itself",
 		r.replay("clients:"+reviewer, func(cfg *replay.Config) { cfg.Registered = map[string]bool{"biller": true} }),
 		"replayed 0, same 0, changed 0, erased 1, no_agent 1, registered_agent 1")
 }
 
-func TestRun_ShowsEachTenantItsOwnDecisions(t *testing.T) {
+func TestRun_ShowsOnlyDecisionsOfTenant(t *testing.T) {
 	r := newRecorder(t, inForce)
-	r.route("review this python code", member("north", "ana"))
-	r.route("settle this invoice", member("north", "ana"))
-	r.route("review this python code", member("south", "ben"))
+	r.route("review this python code", newMember("north", "ana"))
+	r.route("settle this invoice", newMember("north", "ana"))
+	r.route("review this python code", newMember("south", "ben"))
 	without := "clients:" + strings.ReplaceAll(biller, "biller", "payer")
 	checkReport(t, "all", r.replay(without),
 		"review this python code: outcome agents: dispatch code_review reviewer -> fallback unknown B",
@@ -339,18 +341,18 @@ func TestRun_ShowsEachTenantItsOwnDecisions(t *testing.T) {
 	readAs := func(reader *contract.Caller) func(*replay.Config) {
 		return func(cfg *replay.Config) { cfg.Reader = reader }
 	}
-	checkReport(t, "south", r.replay(without, readAs(member("south", "eve"))),
+	checkReport(t, "south", r.replay(without, readAs(newMember("south", "eve"))),
 		"review this python code: outcome agents: dispatch code_review reviewer -> fallback unknown B", "replayed 1, same 0, changed 1")
-	// A reader that may use one agent sees its requests only, and no other agent of the candidate.
-	checkReport(t, "one agent", r.replay(without, readAs(member("north", "eve", "agent:biller"))),
+	// A reader that may use one agent sees only its requests, and no other agent of the candidate.
+	checkReport(t, "one agent", r.replay(without, readAs(newMember("north", "eve", "agent:biller"))),
 		"settle this invoice: outcome agents: dispatch pay_bill biller -> fallback pay_bill B", "replayed 1, same 0, changed 1")
-	checkReport(t, "another tenant", r.replay(without, readAs(member("west", "eve"))), "replayed 0, same 0, changed 0")
+	checkReport(t, "another tenant", r.replay(without, readAs(newMember("west", "eve"))), "replayed 0, same 0, changed 0")
 }
 
 func TestRun_IsBounded(t *testing.T) {
 	r := newRecorder(t, inForce)
 	for range 5 {
-		r.route("settle this invoice", operator())
+		r.route("settle this invoice", newOperator())
 	}
 	bounded := func(cursor string) func(*replay.Config) {
 		return func(cfg *replay.Config) { cfg.Limit, cfg.Cursor = 3, cursor }
@@ -371,23 +373,23 @@ func TestRun_IsBounded(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := 0
-	cfg := replay.Config{Candidate: parse(t, inForce), Reader: operator(), Progress: func(n, _ int) {
+	cfg := replay.Config{Candidate: parseRegistry(t, inForce), Reader: newOperator(), Progress: func(n, _ int) {
 		if done = n; n == 2 {
 			cancel()
 		}
 	}}
 	_, err := replay.Run(ctx, cfg, func(ctx context.Context, q contract.DecisionQuery) (*contract.DecisionPage, error) {
-		return r.router.History().Decisions(ctx, q, operator())
+		return r.router.History().Decisions(ctx, q, newOperator())
 	})
 	if !errors.Is(err, context.Canceled) || done != 2 {
 		t.Errorf("got %v after %d decisions, want the error of the context after 2", err, done)
 	}
 }
 
-// A log in which the reader may see nothing ends the replay, too.
+// A log without a record that the reader may see also ends the replay.
 func TestRun_BoundsReads(t *testing.T) {
 	reads := 0
-	report, err := replay.Run(t.Context(), replay.Config{Candidate: parse(t, inForce), Reader: operator(), Limit: 200},
+	report, err := replay.Run(t.Context(), replay.Config{Candidate: parseRegistry(t, inForce), Reader: newOperator(), Limit: 200},
 		func(context.Context, contract.DecisionQuery) (*contract.DecisionPage, error) {
 			reads++
 			return &contract.DecisionPage{NextCursor: fmt.Sprint(reads)}, nil
@@ -397,22 +399,22 @@ func TestRun_BoundsReads(t *testing.T) {
 	}
 }
 
-// A candidate that guesses a label does not reveal that a model recorded it.
+// A candidate registry that guesses a label does not reveal that a model recorded it.
 func TestRun_RevealsNoHiddenLabel(t *testing.T) {
 	r := newRecorder(t, inForce)
 	r.model = &contract.Classification{
 		Intent: "code_review", Domains: []string{"python"}, Subtasks: []contract.Subtask{}, Confidence: 0.9, Source: contract.SourceLLM,
 	}
-	ana := member("north", "ana", "route:read", "agent:biller")
+	ana := newMember("north", "ana", "route:read", "agent:biller")
 	r.route("settle this invoice", ana)
 	guess := "clients:" + strings.ReplaceAll(reviewer, "reviewer:", "biller:")
 	checkReport(t, "the caller", r.replay(guess, func(cfg *replay.Config) { cfg.Reader = ana }), "replayed 1, same 1, changed 0")
 	if got := r.replay(guess); got.Changed != 1 {
-		t.Errorf("got %s for the operator, want that the intent is known", format(got))
+		t.Errorf("got %s for the operator, want that the intent is known", formatReport(got))
 	}
 }
 
-func TestRun_BoundsTheReport(t *testing.T) {
+func TestRun_LimitsReport(t *testing.T) {
 	page := &contract.DecisionPage{NextCursor: "end"}
 	for range 1100 {
 		page.Decisions = append(page.Decisions, contract.DecisionEntry{
@@ -431,7 +433,7 @@ func TestRun_BoundsTheReport(t *testing.T) {
 		policy          string
 	}{{true, "A"}, {false, "B"}} {
 		report, err := replay.Run(t.Context(), replay.Config{
-			Candidate: parse(t, "clients:"+reviewer), Reader: operator(), Limit: replay.MaxLimit, AnswerByDefault: tt.answerByDefault,
+			Candidate: parseRegistry(t, "clients:"+reviewer), Reader: newOperator(), Limit: replay.MaxLimit, AnswerByDefault: tt.answerByDefault,
 		}, read)
 		if err != nil {
 			t.Fatal(err)

@@ -20,19 +20,19 @@ type process struct {
 	at      time.Duration // of its next step
 	step    func()
 	running bool
-	began   time.Duration            // the reading, by its clock
-	rows    map[string]row           // that it has read
-	silence map[string]time.Duration // of each owner when it was read
+	began   time.Duration            // start of the reading, by its clock
+	rows    map[string]row           // read so far
+	silence map[string]time.Duration // of each owner at the reading
 }
 
-// model simulates processes that beat to one store, and are delayed, suspended, killed
-// and restarted, while the store accepts no writes now and then.
+// model simulates processes that send heartbeats to one store and are delayed, suspended,
+// killed and restarted, while the store sometimes rejects writes.
 type model struct {
 	t         *testing.T
 	seed      uint64
 	rng       *rand.Rand
 	now       time.Duration
-	calm      bool // nothing fails any more
+	calm      bool // no more failures
 	downUntil time.Duration
 	rows      map[string]row // of the store
 	processes []*process
@@ -55,7 +55,7 @@ func (m *model) upTo(limit time.Duration) time.Duration {
 	return time.Duration(x * x * float64(limit))
 }
 
-// oneIn reports whether something that happens rarely happens now.
+// oneIn reports true once in n calls on average.
 func (m *model) oneIn(n int) bool { return !m.calm && m.rng.IntN(n) == 0 }
 
 // run executes the steps of all processes in the order of time.
@@ -131,24 +131,24 @@ func (m *model) read(p *process) {
 	m.next(p, m.delay(), m.endReading)
 }
 
-// endReading checks that every process that is taken for gone has ended, or had no
-// acknowledged beat for as long as a replica may be silent.
+// endReading checks that every process that is presumed ended has ended, or had no
+// acknowledged heartbeat for the maximum silence of a replica.
 func (m *model) endReading(p *process) {
 	for _, owner := range p.tracker.observe(p.began, m.now+p.offset, p.rows) {
 		for _, other := range m.processes {
 			if other.running && other.row.Owner == owner && p.silence[owner] < goneAfter {
-				m.t.Fatalf("seed %d: at %s, %s takes %s for gone, which was silent for %s", m.seed, m.now, p.name, other.name, p.silence[owner])
+				m.t.Fatalf("seed %d: at %s, %s presumes that %s ended, which was silent for %s", m.seed, m.now, p.name, other.name, p.silence[owner])
 			}
 		}
 	}
 	m.next(p, beatInterval+m.delay(), m.beat)
 }
 
-func TestTracker_NeverTakesBeatingReplicaForGone(t *testing.T) {
+func TestTracker_NeverPresumesActiveReplicaEnded(t *testing.T) {
 	for seed := range uint64(10_000) {
 		m := newModel(t, seed)
 		m.run(30 * time.Second)
-		// Nothing fails any more, except for one process, which does not start again.
+		// No more failures, except for one process, which does not start again.
 		m.calm = true
 		m.run(m.now + 15*time.Second)
 		dead := m.processes[0]
@@ -160,14 +160,14 @@ func TestTracker_NeverTakesBeatingReplicaForGone(t *testing.T) {
 					continue
 				}
 				if peer := p.tracker.peers[other.name]; peer == nil || peer.live != (other != dead) || peer.row.Owner != other.row.Owner {
-					t.Fatalf("seed %d: %s sees %s as %+v, want it live only if it is not %s", seed, p.name, other.name, peer, dead.name)
+					t.Fatalf("seed %d: %s reports %s as %+v, want it live only if it is not %s", seed, p.name, other.name, peer, dead.name)
 				}
 			}
 		}
 	}
 }
 
-// observed is what a tracker concludes from one row.
+// observed is the result of a tracker for one row.
 type observed struct {
 	begin, end time.Duration
 	row        *row // nil = expired
@@ -183,16 +183,16 @@ func TestTracker_Observe(t *testing.T) {
 		"silent for three seconds": {
 			{1 * s, 1 * s, &a, "", true}, {2 * s, 2 * s, &a, "", true}, {3 * s, 3 * s, &a, "", true}, {4 * s, 4 * s, &a, "a", false}, {5 * s, 5 * s, &a, "", false},
 		},
-		"the time of a reading does not count": {
+		"reading time is ignored": {
 			{1 * s, 2 * s, &a, "", true}, {3 * s, 4 * s, &a, "", true}, {5 * s, 6 * s, &a, "", true}, {7 * s, 7 * s, &a, "a", false},
 		},
-		"an outage begins the silence anew": {
+		"outage restarts the silence": {
 			{1 * s, 1 * s, &a, "", true}, {3 * s, 3 * s, &a, "", true}, {9 * s, 9 * s, &a, "", true}, {10 * s, 10 * s, &a, "", true}, {12 * s, 12 * s, &a, "a", false},
 		},
 		"another process with the name": {{1 * s, 1 * s, &a, "", true}, {2 * s, 2 * s, &b, "a", true}},
 		"closed":                        {{1 * s, 1 * s, &a, "", true}, {2 * s, 2 * s, &left, "a", false}},
 		"closed before":                 {{1 * s, 1 * s, &left, "", false}, {2 * s, 2 * s, nil, "", false}},
-		"the row expired":               {{1 * s, 1 * s, &a, "", true}, {2 * s, 2 * s, nil, "", true}, {4 * s, 4 * s, nil, "a", false}, {5 * s, 5 * s, &a, "", true}},
+		"row expired":                   {{1 * s, 1 * s, &a, "", true}, {2 * s, 2 * s, nil, "", true}, {4 * s, 4 * s, nil, "a", false}, {5 * s, 5 * s, &a, "", true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr := newTracker("self")
@@ -203,7 +203,7 @@ func TestTracker_Observe(t *testing.T) {
 				}
 				got := fmt.Sprint(tr.observe(step.begin, step.end, rows))
 				if want := fmt.Sprint(slices.DeleteFunc([]string{step.want}, func(s string) bool { return s == "" })); got != want {
-					t.Errorf("step %d: got %s gone, want %s", i, got, want)
+					t.Errorf("step %d: got %s ended, want %s", i, got, want)
 				}
 				if p := tr.peers["other"]; (p != nil && p.live) != step.live {
 					t.Errorf("step %d: got live %v, want %v", i, p != nil && p.live, step.live)

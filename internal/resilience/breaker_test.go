@@ -111,13 +111,13 @@ func TestBreaker_ProbeResultDecidesState(t *testing.T) {
 			}
 			p := mustAllow(t, b)
 			if !p.IsProbe() {
-				t.Error("the permit of a half-open breaker is not a probe")
+				t.Error("got a permit of a half-open breaker that is not a probe, want a probe")
 			}
 			wantRejected(t, b) // one probe at a time
 			tc.record(b, p)
 			wantState(t, b, tc.want)
 
-			tc.record(b, p) // a second record on one permit is ignored
+			tc.record(b, p) // a second result for one permit is ignored
 			wantState(t, b, tc.want)
 			switch tc.want {
 			case resilience.Closed:
@@ -136,7 +136,7 @@ func TestBreaker_ProbeResultDecidesState(t *testing.T) {
 	}
 }
 
-// A slow call from before the breaker opened must not decide for the probe.
+// A slow call that started before the breaker opened must not affect the probe.
 func TestBreaker_IgnoresResultsFromBeforeStateChange(t *testing.T) {
 	records := map[string]func(*resilience.Breaker, resilience.Permit){
 		"success": (*resilience.Breaker).RecordSuccess,
@@ -178,7 +178,7 @@ func TestBreaker_RecordErrorMapsErrorToResult(t *testing.T) {
 		want string
 	}{
 		{"nil", nil, resilience.Closed},
-		{"an error", errors.New("refused"), resilience.Open},
+		{"error", errors.New("refused"), resilience.Open},
 		{"a deadline", context.DeadlineExceeded, resilience.Open},
 		{"canceled by the caller", fmt.Errorf("post: %w", context.Canceled), resilience.HalfOpen},
 	} {

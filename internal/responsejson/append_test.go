@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// fill sets every member of a value, also the unknown ones, to something drawn.
-func fill(t *rapid.T, v reflect.Value, depth int) {
+// fillValue sets every member of a value, including unknown ones, to a drawn value.
+func fillValue(t *rapid.T, v reflect.Value, depth int) {
 	if v.Type() == reflect.TypeFor[json.RawMessage]() {
 		v.SetBytes(rapid.SampledFrom([][]byte{nil, []byte(`"x"`), []byte("{ \"a\" : [1.50, null] }"), []byte("-0"), []byte("\"\xff\"")}).Draw(t, "raw"))
 		return
@@ -30,7 +30,7 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 	case reflect.Pointer:
 		if depth > 0 && rapid.Bool().Draw(t, "set") {
 			v.Set(reflect.New(v.Type().Elem()))
-			fill(t, v.Elem(), depth-1)
+			fillValue(t, v.Elem(), depth-1)
 		}
 	case reflect.Slice:
 		if depth <= 0 {
@@ -39,19 +39,19 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 		n := rapid.IntRange(0, 2).Draw(t, "length")
 		v.Set(reflect.MakeSlice(v.Type(), n, n))
 		for i := range n {
-			fill(t, v.Index(i), depth-1)
+			fillValue(t, v.Index(i), depth-1)
 		}
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		for range rapid.IntRange(0, 3).Draw(t, "size") {
 			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 			key.SetString(rapid.StringMatching(`[a-zé"]{0,3}`).Draw(t, "key"))
-			fill(t, value, depth-1)
+			fillValue(t, value, depth-1)
 			v.SetMapIndex(key, value)
 		}
 	case reflect.Struct:
 		for _, field := range v.Fields() {
-			fill(t, field, depth)
+			fillValue(t, field, depth)
 		}
 	default:
 		t.Fatalf("no value for the kind %s", v.Kind())
@@ -63,20 +63,20 @@ const maxDepth = 8
 func TestAppend_EncodesLikeReflection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r contract.Response
-		fill(t, reflect.ValueOf(&r).Elem(), maxDepth)
-		compare(t, &r, Append)
+		fillValue(t, reflect.ValueOf(&r).Elem(), maxDepth)
+		requireSameEncoding(t, &r, Append)
 	})
 }
 
 func TestAppendDecision_EncodesLikeReflection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d contract.Decision
-		fill(t, reflect.ValueOf(&d).Elem(), maxDepth)
-		compare(t, &d, AppendDecision)
+		fillValue(t, reflect.ValueOf(&d).Elem(), maxDepth)
+		requireSameEncoding(t, &d, AppendDecision)
 	})
 }
 
-func compare[T any](t *rapid.T, v *T, appendTo func([]byte, *T) ([]byte, error)) {
+func requireSameEncoding[T any](t *rapid.T, v *T, appendTo func([]byte, *T) ([]byte, error)) {
 	want, wantErr := strictjson.Marshal(v)
 	got, err := appendTo(nil, v)
 	if (err != nil) != (wantErr != nil) {

@@ -21,7 +21,7 @@ func TestSide_ExplainsAgent(t *testing.T) {
 		d        contract.Decision
 		want     string
 	}{
-		{"not there", "poet", contract.Decision{}, "it is not in that registry"},
+		{"missing", "poet", contract.Decision{}, "it is not in that registry"},
 		{"no candidate", "rag_agent", contract.Decision{}, "no candidate: what it declares scores below the match threshold"},
 		{"behind another", "rag_agent", contract.Decision{Candidates: []contract.Candidate{candidate}}, "score 0.60 = intent 0.50 + domains 0.30 − constraints 0.20; eligible, behind another"},
 		{

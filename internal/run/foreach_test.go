@@ -50,7 +50,7 @@ func TestForEach_UsesLimit(t *testing.T) {
 		limit, n int
 		want     time.Duration // n calls of one second each
 	}{
-		{"one at a time", 1, 4, 4 * time.Second},
+		{"one call at a time", 1, 4, 4 * time.Second},
 		{"two at a time", 2, 4, 2 * time.Second},
 		{"uneven", 3, 4, 2 * time.Second},
 		{"more than calls", 9, 4, time.Second},
@@ -86,7 +86,7 @@ func TestForEach_PanicsInCaller(t *testing.T) {
 	for _, limit := range []int{1, 2, 8} {
 		synctest.Test(t, func(t *testing.T) {
 			var running, after atomic.Int64
-			got := caught(func() {
+			got := recoverFrom(func() {
 				run.ForEach(t.Context(), limit, 100, func(ctx context.Context, i int) {
 					running.Add(1)
 					defer running.Add(-1)
@@ -123,12 +123,12 @@ func TestForEach_ReportsGoexit(t *testing.T) {
 		var both sync.WaitGroup
 		both.Add(2)
 		caller := make(chan struct{}) // closed when the call in the caller's goroutine may return
-		got := caught(func() {
-			self := goroutine()
+		got := recoverFrom(func() {
+			self := goroutineHeader()
 			run.ForEach(t.Context(), 2, 2, func(context.Context, int) {
 				both.Done()
 				both.Wait()
-				if goroutine() == self {
+				if goroutineHeader() == self {
 					<-caller
 					return
 				}
@@ -172,15 +172,15 @@ func BenchmarkForEach(b *testing.B) {
 	}
 }
 
-// caught returns the value that fn panics with, or nil.
-func caught(fn func()) (value any) {
+// recoverFrom returns the value that fn panics with, or nil.
+func recoverFrom(fn func()) (value any) {
 	defer func() { value = recover() }()
 	fn()
 	return nil
 }
 
-// goroutine returns the header line of the stack, which names the goroutine.
-func goroutine() string {
+// goroutineHeader returns the header line of the stack, which names the goroutine.
+func goroutineHeader() string {
 	buf := make([]byte, 64)
 	id, _, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), "[")
 	return id

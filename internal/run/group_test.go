@@ -17,8 +17,8 @@ import (
 
 var errBroken = errors.New("broken")
 
-// untilDone has the form of most long-lived goroutines: it works until its context
-// ends, and returns why.
+// untilDone has the form of most long-lived goroutines: it runs until its context ends and
+// returns the reason.
 func untilDone(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
@@ -36,7 +36,7 @@ func TestGroup_WaitReturnsFirstError(t *testing.T) {
 			g.Go("a", func(context.Context) error { return nil })
 			g.Go("b", func(context.Context) error { return nil })
 		}, ""},
-		{"an error stops the others", func(g *run.Group) {
+		{"error stops the others", func(g *run.Group) {
 			g.Go("waits", untilDone)
 			g.Go("fails", func(context.Context) error { return errBroken })
 		}, "fails: broken"},
@@ -51,14 +51,14 @@ func TestGroup_WaitReturnsFirstError(t *testing.T) {
 			})
 			g.Stop(errStop)
 		}, ""},
-		{"an error while stopping counts", func(g *run.Group) {
+		{"error while stopping", func(g *run.Group) {
 			g.Go("flush", func(ctx context.Context) error {
 				<-ctx.Done()
 				return errBroken
 			})
 			g.Stop(errStop)
 		}, "flush: broken"},
-		{"a cancellation without Stop counts", func(g *run.Group) {
+		{"cancellation without Stop", func(g *run.Group) {
 			g.Go("dial", func(context.Context) error { return fmt.Errorf("dial: %w", context.Canceled) })
 		}, "dial: dial: context canceled"},
 		{"started by a goroutine of the group", func(g *run.Group) {
@@ -191,9 +191,9 @@ func TestGroup_ConvertsPanicToError(t *testing.T) {
 		is    error  // expected target of errors.Is
 	}{
 		{"a string", func(context.Context) error { panic("boom") }, "panic: boom", nil},
-		{"an error", func(context.Context) error { panic(errBroken) }, "panic: broken", errBroken},
+		{"error", func(context.Context) error { panic(errBroken) }, "panic: broken", errBroken},
 		{"nil", func(context.Context) error { panic(nil) }, "panic: panic called with nil argument", nil}, //nolint:govet // on purpose
-		{"a runtime error", func(context.Context) error { return overdue(nil) }, "panic: runtime error: invalid memory address", nil},
+		{"runtime error", func(context.Context) error { return overdue(nil) }, "panic: runtime error: invalid memory address", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -284,7 +284,7 @@ func overdue(deadline *time.Time) error {
 func ExampleGroup() {
 	g := run.New(context.Background())
 	g.Go("watch registry", func(ctx context.Context) error {
-		<-ctx.Done() // a real watcher works until its context ends
+		<-ctx.Done() // a real watcher runs until its context ends
 		return ctx.Err()
 	})
 	g.Go("serve http", func(context.Context) error {

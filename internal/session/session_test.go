@@ -13,9 +13,9 @@ import (
 
 func everyAgent(string) bool { return true }
 
-func unmasked(text string) string { return text }
+func noMask(text string) string { return text }
 
-func classification(intent string) *contract.Classification {
+func newClassification(intent string) *contract.Classification {
 	return &contract.Classification{
 		Intent: intent, Domains: []string{"azure"}, Subtasks: []contract.Subtask{{Title: "old title", Reason: "old reason"}},
 		Confidence: 0.9, Source: contract.SourceLLM, LatencyMS: 3, Alternatives: []contract.IntentScore{{Intent: "other"}},
@@ -24,13 +24,13 @@ func classification(intent string) *contract.Classification {
 
 func TestSession_PinsClassification(t *testing.T) {
 	waiting := session.Session{}.After(&session.Ended{
-		Prompt: "costs of azure", Response: &contract.Response{}, MaskText: unmasked, Classification: classification("cost"),
+		Prompt: "costs of azure", Response: &contract.Response{}, MaskText: noMask, Classification: newClassification("cost"),
 		Tasks: []session.Task{{AgentID: "asker", Intent: "cost", Domains: []string{"azure"}, Result: &contract.Result{
 			Data: map[string]json.RawMessage{"needs_input": json.RawMessage("true")},
 		}}},
 	})
 	served := session.Session{}.After(&session.Ended{
-		Prompt: "costs of azure", Response: &contract.Response{}, MaskText: unmasked, Classification: classification("cost"),
+		Prompt: "costs of azure", Response: &contract.Response{}, MaskText: noMask, Classification: newClassification("cost"),
 		Tasks: []session.Task{{AgentID: "asker", Result: &contract.Result{}}},
 	})
 	for _, tt := range []struct {
@@ -42,14 +42,14 @@ func TestSession_PinsClassification(t *testing.T) {
 	}{
 		{"empty session", session.Session{}, session.Next{Trigger: session.NewSession}, "", ""},
 		{"agent asked for input", waiting, session.Next{Trigger: session.EveryRequest}, session.ReasonNeedsInput, "asker"},
-		{"the caller names that agent", waiting, session.Next{OnlyAgent: "asker"}, session.ReasonNeedsInput, "asker"},
-		{"the caller names another agent", waiting, session.Next{Trigger: session.NewSession, OnlyAgent: "other"}, "", ""},
-		{"the agent is gone", waiting, session.Next{MayUse: func(string) bool { return false }}, "", ""},
+		{"caller names this agent", waiting, session.Next{OnlyAgent: "asker"}, session.ReasonNeedsInput, "asker"},
+		{"caller names another agent", waiting, session.Next{Trigger: session.NewSession, OnlyAgent: "other"}, "", ""},
+		{"agent removed", waiting, session.Next{MayUse: func(string) bool { return false }}, "", ""},
 		{"every request", served, session.Next{Trigger: session.EveryRequest, Prompt: "costs of azure"}, "", ""},
 		{"user turn, same prompt", served, session.Next{Trigger: session.UserTurn, Prompt: "costs of azure"}, session.ReasonSession, ""},
 		{"user turn, other prompt", served, session.Next{Trigger: session.UserTurn, Prompt: "costs"}, "", ""},
 		{"new session", served, session.Next{Trigger: session.NewSession, Prompt: "costs"}, session.ReasonSession, ""},
-		{"the caller names an agent", served, session.Next{Trigger: session.NewSession, OnlyAgent: "asker"}, "", ""},
+		{"caller names an agent", served, session.Next{Trigger: session.NewSession, OnlyAgent: "asker"}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.next.MayUse == nil {
@@ -79,9 +79,9 @@ func TestSession_PinsClassification(t *testing.T) {
 }
 
 func TestSession_KeepsWaitingAgentWithoutResult(t *testing.T) {
-	s := session.Session{WaitingAgent: "asker", WaitingFor: classification("cost")}
+	s := session.Session{WaitingAgent: "asker", WaitingFor: newClassification("cost")}
 	pinned, _ := s.Pin(session.Next{MayUse: everyAgent})
-	ended := &session.Ended{Response: &contract.Response{}, MaskText: unmasked, Pinned: pinned, Classification: classification("cost")}
+	ended := &session.Ended{Response: &contract.Response{}, MaskText: noMask, Pinned: pinned, Classification: newClassification("cost")}
 	if got := s.After(ended); got.WaitingAgent != "asker" {
 		t.Errorf("got waiting agent %q after a request without a result, want asker", got.WaitingAgent)
 	}

@@ -21,7 +21,7 @@ var (
 	bob   = &contract.Caller{Subject: "bob", Tenant: "north"}
 )
 
-func TestKey_DependsOnTheCaller(t *testing.T) {
+func TestKey_DependsOnCaller(t *testing.T) {
 	if got := session.Key(alice, ""); got != "" {
 		t.Errorf("got key %q without a session id, want none", got)
 	}
@@ -80,7 +80,7 @@ func TestStore_LoadsEmptySessionOnError(t *testing.T) {
 	}
 }
 
-func TestQuestions_AcceptsOptionOfItsCallerOnly(t *testing.T) {
+func TestQuestions_AcceptsOptionOfSameCaller(t *testing.T) {
 	b := &teststore.MemoryBucket{}
 	questions := session.NewQuestions(b, quota.Unlimited(), silent)
 	questions.Store(t.Context(), "r", alice, []contract.ClarificationOption{{ID: "1", Intent: "pay"}, {ID: "2", Intent: "sing", Domains: []string{"opera"}}})

@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 )
 
-func announced(issued time.Time, names ...string) *announcement {
+func newAnnouncement(issued time.Time, names ...string) *announcement {
 	a := &announcement{Issued: issued}
 	for _, n := range names {
 		a.Keys = append(a.Keys, keyring.PublicKey{Signing: []byte(n)})
@@ -25,27 +25,27 @@ func (p peerSet) names(now time.Time) string {
 	return strings.Join(list, " ")
 }
 
-func TestPeerSet_AcceptsTheLatestRow(t *testing.T) {
+func TestPeerSet_AcceptsLatestRow(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	p := peerSet{}
 	add := func(name string, a *announcement) error {
 		t.Helper()
 		return p.add(name, a, now)
 	}
-	stolen := announced(now.Add(-time.Minute), "a1", "a2")
-	if err := errors.Join(add("b", announced(now, "b1")), add("a", stolen), add("a", announced(now, "a2"))); err != nil {
+	stolen := newAnnouncement(now.Add(-time.Minute), "a1", "a2")
+	if err := errors.Join(add("b", newAnnouncement(now, "b1")), add("a", stolen), add("a", newAnnouncement(now, "a2"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := add("a", stolen); !errors.Is(err, errReplayed) {
 		t.Errorf("an earlier row: got error %v, want it rejected", err)
 	}
-	if err := add("c", announced(now.Add(clockLeeway+time.Second), "c1")); err == nil || !strings.Contains(err.Error(), "clocks") {
+	if err := add("c", newAnnouncement(now.Add(clockLeeway+time.Second), "c1")); err == nil || !strings.Contains(err.Error(), "clocks") {
 		t.Errorf("a row of the future: got error %v, want one about the clocks", err)
 	}
 	if got := p.names(now); got != "a2 b1" {
 		t.Errorf("got keys %s, want a2 b1", got)
 	}
-	if err := add("b", announced(now.Add(time.Minute), "b1")); err != nil {
+	if err := add("b", newAnnouncement(now.Add(time.Minute), "b1")); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.names(now.Add(keyLife)); got != "b1" {
@@ -56,7 +56,7 @@ func TestPeerSet_AcceptsTheLatestRow(t *testing.T) {
 	}
 }
 
-func TestPeerSet_RejectsKeysThatARunningReplicaLacks(t *testing.T) {
+func TestPeerSet_RejectsKeysMissingInRunningReplica(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	with := func(stopped bool, age time.Duration, ids ...string) *announcement {
 		return &announcement{Issued: now.Add(-age), Stopped: stopped, ContentKeys: ids}
@@ -67,13 +67,13 @@ func TestPeerSet_RejectsKeysThatARunningReplicaLacks(t *testing.T) {
 		own  []string
 		want string
 	}{
-		{"the same key", with(false, 0, "1"), []string{"1"}, ""},
-		{"the next key in a second line", with(false, 0, "1"), []string{"1", "2"}, ""},
-		{"the next key first, and known", with(false, 0, "1", "2"), []string{"2", "1"}, ""},
-		{"the next key first, and unknown", with(false, 0, "1"), []string{"2", "1"}, "replica a does not have the key 2"},
-		{"the old key removed too early", with(false, 0, "1", "2"), []string{"2"}, "encrypts with the key 1"},
-		{"a replica that was stopped", with(true, 0, "1"), []string{"2", "1"}, ""},
-		{"a replica that does not answer", with(false, runningFor, "1"), []string{"2", "1"}, ""},
+		{"same key", with(false, 0, "1"), []string{"1"}, ""},
+		{"next key in a second line", with(false, 0, "1"), []string{"1", "2"}, ""},
+		{"next key first, known", with(false, 0, "1", "2"), []string{"2", "1"}, ""},
+		{"next key first, unknown", with(false, 0, "1"), []string{"2", "1"}, "replica a does not have the key 2"},
+		{"old key removed too early", with(false, 0, "1", "2"), []string{"2"}, "encrypts with the key 1"},
+		{"stopped replica", with(true, 0, "1"), []string{"2", "1"}, ""},
+		{"replica that does not answer", with(false, runningFor, "1"), []string{"2", "1"}, ""},
 	} {
 		err := peerSet{"a": tt.peer}.checkContentKeys(tt.own, now)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

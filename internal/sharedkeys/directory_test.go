@@ -26,8 +26,8 @@ const (
 	audience = "caprouter"
 )
 
-// ring returns a keyring of keys that are all n, counted up.
-func ring(t *testing.T, ns ...byte) *contentkey.Keyring {
+// newKeyring returns a keyring of keys that are derived from n.
+func newKeyring(t *testing.T, ns ...byte) *contentkey.Keyring {
 	t.Helper()
 	var text strings.Builder
 	for _, n := range ns {
@@ -151,9 +151,9 @@ func (r *replica) put(name string, value []byte) {
 
 func TestDirectory_SharesKeys(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
-	a := newReplica(t, srv, "a", ring(t, 1)).start()
+	a := newReplica(t, srv, "a", newKeyring(t, 1)).start()
 	own := a.callerToken()
-	b := newReplica(t, srv, "b", ring(t, 1)).start()
+	b := newReplica(t, srv, "b", newKeyring(t, 1)).start()
 	if !b.publishes(a) || !b.acceptsCaller(own) || !b.acceptsTask(a.taskToken()) {
 		t.Error("a replica does not know the keys of the others when it has started")
 	}
@@ -164,7 +164,7 @@ func TestDirectory_SharesKeys(t *testing.T) {
 	// A replica that has stopped is still trusted for a while.
 	token := b.callerToken()
 	b.keys.Close(t.Context())
-	c := newReplica(t, srv, "c", ring(t, 1)).start()
+	c := newReplica(t, srv, "c", newKeyring(t, 1)).start()
 	if !c.publishes(b) || !c.acceptsCaller(token) {
 		t.Error("the keys of a replica that has stopped are not accepted")
 	}
@@ -172,7 +172,7 @@ func TestDirectory_SharesKeys(t *testing.T) {
 
 func TestDirectory_PublishesRotationAndRevocation(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
-	a, b := newReplica(t, srv, "a", ring(t, 1)).start(), newReplica(t, srv, "b", ring(t, 1)).start()
+	a, b := newReplica(t, srv, "a", newKeyring(t, 1)).start(), newReplica(t, srv, "b", newKeyring(t, 1)).start()
 	rotate := func(revoke bool) keyring.PublicKey {
 		t.Helper()
 		if _, err := keyring.Rotate(b.dir, revoke, time.Now()); err != nil {
@@ -210,16 +210,15 @@ func TestDirectory_PublishesRotationAndRevocation(t *testing.T) {
 	testkit.Eventually(t, "the replayed row is logged", func() bool { return strings.Contains(b.log.String(), errReplayed.Error()) })
 }
 
-// A program that can write to the store, and does not have the key of contents, cannot add
-// a key.
+// A program that can write to the store but does not have the content key cannot add a key.
 func TestDirectory_RejectsForgedRows(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	otherStore := teststore.Serve(t, t.TempDir(), -1)
-	a := newReplica(t, srv, "a", ring(t, 1)).start()
-	b := newReplica(t, srv, "b", ring(t, 1)).start()
-	foreign := newReplica(t, otherStore, "foreign", ring(t, 1)).start() // has the same key, and another store
-	attacker := newReplica(t, otherStore, "attacker", ring(t, 1))
-	forged := &envelope{keys: ring(t, 9), storeID: a.keys.envelope.storeID} // even if it knew the name of the store
+	a := newReplica(t, srv, "a", newKeyring(t, 1)).start()
+	b := newReplica(t, srv, "b", newKeyring(t, 1)).start()
+	foreign := newReplica(t, otherStore, "foreign", newKeyring(t, 1)).start() // has the same key, and another store
+	attacker := newReplica(t, otherStore, "attacker", newKeyring(t, 1))
+	forged := &envelope{keys: newKeyring(t, 9), storeID: a.keys.envelope.storeID} // with the name of the store as well
 	announcement := announcement{Issued: time.Now(), Keys: attacker.cfg.SigningKeys.PublicKeys()}
 	sealed := func(key string, record any) []byte {
 		t.Helper()
@@ -266,8 +265,8 @@ func TestDirectory_RejectsForgedRows(t *testing.T) {
 			t.Errorf("a row %s removed a key", row.name)
 		}
 	}
-	// A replica that starts now, before and after the writers have restored their rows.
-	c := newReplica(t, srv, "c", ring(t, 1)).start()
+	// A replica that starts now, before and after the other replicas have restored their rows.
+	c := newReplica(t, srv, "c", newKeyring(t, 1)).start()
 	testkit.Eventually(t, "the rows are restored", func() bool { return c.publishes(b) && c.acceptsTask(task) && a.acceptsTask(c.taskToken()) })
 	if c.publishes(attacker) || c.publishes(foreign) || c.acceptsTask(attacker.taskToken()) {
 		t.Error("a replica that starts later accepts a forged row")
@@ -290,7 +289,7 @@ func TestDirectory_RejectsForgedRows(t *testing.T) {
 
 func TestOpen_RefusesAnotherKeyring(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
-	first := newReplica(t, srv, "a", ring(t, 1)).start()
+	first := newReplica(t, srv, "a", newKeyring(t, 1)).start()
 	if !first.keys.ChoseKeyring() {
 		t.Error("the first replica did not choose the keyring")
 	}
@@ -299,29 +298,29 @@ func TestOpen_RefusesAnotherKeyring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, other := range map[string]*contentkey.Keyring{"another key": ring(t, 2), "no key": empty} {
+	for name, other := range map[string]*contentkey.Keyring{"another key": newKeyring(t, 2), "no key": empty} {
 		agreed, err := CheckKeyring(t.Context(), bucket, other)
 		if !agreed || !contentkey.IsUnknownKey(err) || !strings.Contains(err.Error(), "store.encryption.key_file") {
 			t.Errorf("%s: got %v and error %v, want one with the configuration", name, agreed, err)
 		}
 	}
-	refused := newReplica(t, srv, "b", ring(t, 2))
+	refused := newReplica(t, srv, "b", newKeyring(t, 2))
 	if _, err := Open(t.Context(), refused.cfg); !contentkey.IsUnknownKey(err) {
 		t.Errorf("got error %v, want the start refused", err)
 	}
-	if agreed, err := CheckKeyring(t.Context(), bucket, ring(t, 1)); !agreed || err != nil {
+	if agreed, err := CheckKeyring(t.Context(), bucket, newKeyring(t, 1)); !agreed || err != nil {
 		t.Errorf("the same key: got %v and error %v, want it accepted", agreed, err)
 	}
 	other := openBucket(t, teststore.Serve(t, t.TempDir(), -1))
-	if agreed, err := CheckKeyring(t.Context(), other, ring(t, 2)); agreed || err != nil {
+	if agreed, err := CheckKeyring(t.Context(), other, newKeyring(t, 2)); agreed || err != nil {
 		t.Errorf("a new store: got %v and error %v, want no keyring", agreed, err)
 	}
 }
 
-// TestOpen_RotatesTheKeyring restarts two replicas one after the other in each step.
-func TestOpen_RotatesTheKeyring(t *testing.T) {
+// TestOpen_RotatesKeyring restarts two replicas one after the other in each step.
+func TestOpen_RotatesKeyring(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
-	replicas := []*replica{newReplica(t, srv, "a", ring(t, 1)), newReplica(t, srv, "b", ring(t, 1))}
+	replicas := []*replica{newReplica(t, srv, "a", newKeyring(t, 1)), newReplica(t, srv, "b", newKeyring(t, 1))}
 	restart := func(r *replica, keys *contentkey.Keyring) error {
 		if r.keys != nil {
 			r.keys.Close(t.Context())
@@ -333,24 +332,24 @@ func TestOpen_RotatesTheKeyring(t *testing.T) {
 		}
 		return err
 	}
-	if err := errors.Join(restart(replicas[0], ring(t, 1)), restart(replicas[1], ring(t, 1))); err != nil {
+	if err := errors.Join(restart(replicas[0], newKeyring(t, 1)), restart(replicas[1], newKeyring(t, 1))); err != nil {
 		t.Fatal(err)
 	}
 	task := replicas[0].taskToken()
-	if err := restart(replicas[0], ring(t, 2, 1)); err == nil || !strings.Contains(err.Error(), "the running replica b does not have the key") {
+	if err := restart(replicas[0], newKeyring(t, 2, 1)); err == nil || !strings.Contains(err.Error(), "the running replica b does not have the key") {
 		t.Errorf("a key that the other replica does not have: got error %v, want the start refused", err)
 	}
 	for _, step := range [][]byte{{1, 2}, {2, 1}, {2}} {
 		for _, r := range replicas {
-			if err := restart(r, ring(t, step...)); err != nil {
+			if err := restart(r, newKeyring(t, step...)); err != nil {
 				t.Fatalf("replica %s with keys %v: %v", r.cfg.Replica, step, err)
 			}
 		}
 		if !replicas[1].acceptsTask(task) {
-			t.Errorf("with keys %v: a callback token is not accepted any more", step)
+			t.Errorf("with keys %v: callback token rejected, want it accepted", step)
 		}
 	}
-	if err := restart(replicas[0], ring(t, 1)); !contentkey.IsUnknownKey(err) {
+	if err := restart(replicas[0], newKeyring(t, 1)); !contentkey.IsUnknownKey(err) {
 		t.Errorf("the old key: got error %v, want the start refused", err)
 	}
 }
@@ -358,7 +357,7 @@ func TestOpen_RotatesTheKeyring(t *testing.T) {
 // Two replicas that start at the same time agree on one keyring and one secret.
 func TestOpen_FirstReplicasStartTogether(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
-	replicas := []*replica{newReplica(t, srv, "a", ring(t, 1)), newReplica(t, srv, "b", ring(t, 1))}
+	replicas := []*replica{newReplica(t, srv, "a", newKeyring(t, 1)), newReplica(t, srv, "b", newKeyring(t, 1))}
 	errs := make([]error, len(replicas))
 	run.ForEach(t.Context(), 2, 2, func(ctx context.Context, i int) { replicas[i].keys, errs[i] = Open(ctx, replicas[i].cfg) })
 	if err := errors.Join(errs...); err != nil {

@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-func accepts(secrets [][]byte, secret []byte) bool {
+func containsSecret(secrets [][]byte, secret []byte) bool {
 	return slices.ContainsFunc(secrets, func(s []byte) bool { return bytes.Equal(s, secret) })
 }
 
-// Replicas learn of changes within a minute. A token that any replica issued must be
-// accepted by all others until it expires, and by none after a revocation.
+// Replicas read changes within a minute. A token that any replica issued must be accepted by
+// all others until it expires, and by none after a revocation.
 func TestSecrets_AreAcceptedWhileTokensLive(t *testing.T) {
 	const delay = time.Minute
 	type token struct {
@@ -24,7 +24,7 @@ func TestSecrets_AreAcceptedWhileTokensLive(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1e9, 0)
-		var stored, before secretsRecord // in the store now, and a minute ago
+		var stored, before secretsRecord // the store now and one minute ago
 		stored.update(now, time.Time{})
 		before = stored
 		changed, revoked := now, time.Time{}
@@ -39,14 +39,14 @@ func TestSecrets_AreAcceptedWhileTokensLive(t *testing.T) {
 			}
 			if next := stored; next.update(now, revoked) {
 				if now.Equal(revoked) {
-					before = next // a revocation is not delayed here: its tokens are lost anyway
+					before = next // no delay for a revocation: it invalidates the tokens in any case
 				} else {
 					before = stored
 				}
 				stored, changed = next, now
 			}
 			if again := stored; again.update(now, revoked) {
-				t.Fatalf("a second replica changes the record again")
+				t.Fatalf("the record changed again by a second replica, want it unchanged")
 			}
 			for _, r := range []*secretsRecord{&before, &stored} {
 				use := r.inUse(now)
@@ -57,7 +57,7 @@ func TestSecrets_AreAcceptedWhileTokensLive(t *testing.T) {
 				if !now.Before(tk.expires) {
 					continue
 				}
-				if !accepts(stored.inUse(now), tk.secret) || !accepts(before.inUse(now), tk.secret) {
+				if !containsSecret(stored.inUse(now), tk.secret) || !containsSecret(before.inUse(now), tk.secret) {
 					t.Fatalf("at %s: a token of %s until %s is not accepted", now, tk.issued, tk.expires)
 				}
 			}
@@ -79,7 +79,7 @@ func TestSecrets_EndWithoutSuccessor(t *testing.T) {
 	old.update(now, time.Time{})
 	replayed := old
 	now = now.Add(secretLife)
-	if !replayed.update(now, time.Time{}) || len(replayed.Secrets) != 1 || accepts(replayed.inUse(now), old.Secrets[0].Secret) {
+	if !replayed.update(now, time.Time{}) || len(replayed.Secrets) != 1 || containsSecret(replayed.inUse(now), old.Secrets[0].Secret) {
 		t.Errorf("got %d secrets with the old one after %s, want a new one only", len(replayed.Secrets), secretLife)
 	}
 	if replayed.Changes != 2 {

@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Unknown label values do not create series: they count as "other".
+// Unknown label values do not create series: they are counted as "other".
 func TestMetricsLabelsAreClosed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tel := newTelemetry(t)
@@ -33,14 +33,14 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 		allowed := regexp.MustCompile(`^(|outcome="[a-z_]+"|policy="([ABC]|other)"|source="(llm|lexical|cache|pinned|other)"|` +
 			`status="(success|partial|failure|failed|cancelled|other)"|result="(ok|failed|exported|dropped)"|delivery="(first|again)"|` +
 			`reason="(llm_[a-z_]+|other)"|purpose="(classify|repair|more_tokens|answer|plan|verify|other)"|kind="(input|output|thinking)"|how="(opened|joined|other)"|part="(audit|requests|sessions|tickets|orchestrations|other)")$`)
-		for series := range scrape(t, tel) {
+		for series := range scrapeMetrics(t, tel) {
 			name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
 			if !strings.HasSuffix(name, "_bucket") && !allowed.MatchString(labels) {
-				t.Errorf("series %s: its labels are not in the closed set", series)
+				t.Errorf("series %s: got labels that are not in the closed set", series)
 			}
 		}
 		known := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v != "B" })
-		got := scrape(t, tel)
+		got := scrapeMetrics(t, tel)
 		if n := len(known); got[`caprouter_fallback_total{policy="B"}`] != itoa(n) {
 			t.Errorf("policy B: got %s, want %d", got[`caprouter_fallback_total{policy="B"}`], n)
 		}

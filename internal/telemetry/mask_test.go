@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
-// reason is a value of a closed list, like the reasons of the model.
+// reason is a value of a closed list, like the reasons of a model.
 type reason string
 
 // pointed is an error whose Error method panics if the pointer is nil.
@@ -91,7 +91,7 @@ func TestLogger_MasksErrors(t *testing.T) {
 
 // Without a Mask only the other rules apply.
 func TestLogger_WithoutMask(t *testing.T) {
-	got := logged(t, func(l *slog.Logger) {
+	got := logLine(t, func(l *slog.Logger) {
 		l.Error("m", "error", errors.New("no such file"), "reason", "llm_timeout", "detail", []string{"a", "b"})
 	})
 	want := map[string]any{"level": "ERROR", "msg": "m", "error": "no such file", "reason": "llm_timeout", "detail": []any{"a", "b"}}
@@ -100,9 +100,9 @@ func TestLogger_WithoutMask(t *testing.T) {
 	}
 }
 
-// An error whose text cannot be read must not end the process.
+// An error whose text cannot be read must not stop the process.
 func TestLogger_SurvivesErrorThatPanics(t *testing.T) {
-	got := logged(t, func(l *slog.Logger) { l.Error("m", "error", (*pointed)(nil)) })
+	got := logLine(t, func(l *slog.Logger) { l.Error("m", "error", (*pointed)(nil)) })
 	if want := "<*telemetry_test.pointed>"; got["error"] != want {
 		t.Errorf("error: got %v, want %v", got["error"], want)
 	}

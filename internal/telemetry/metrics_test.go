@@ -33,9 +33,9 @@ func newTelemetry(t fataler) *telemetry.Telemetry {
 	return tel
 }
 
-// scrape returns the values of the samples of this program by series, and the
+// scrapeMetrics returns the values of the samples of this program by series, and the
 // comments by their first two words.
-func scrape(t fataler, tel *telemetry.Telemetry) map[string]string {
+func scrapeMetrics(t fataler, tel *telemetry.Telemetry) map[string]string {
 	t.Helper()
 	rec := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -67,7 +67,7 @@ func TestMetrics_NamesAndKinds(t *testing.T) {
 	m.ToolCall("weather", "query", "OK", time.Second)
 
 	got := map[string]string{}
-	for series, kind := range scrape(t, tel) {
+	for series, kind := range scrapeMetrics(t, tel) {
 		if name, ok := strings.CutPrefix(series, "# TYPE "); ok {
 			got[name] = kind
 		}
@@ -118,7 +118,7 @@ func TestMetrics_Record(t *testing.T) {
 		record func(m *telemetry.Metrics)
 		want   map[string]string
 	}{
-		{"nothing yet: counters stand at 0", func(*telemetry.Metrics) {}, map[string]string{
+		{"no event, counters at 0", func(*telemetry.Metrics) {}, map[string]string{
 			`caprouter_requests_total{outcome="completed"}`:     "0",
 			`caprouter_requests_total{outcome="overloaded"}`:    "0",
 			`caprouter_fallback_total{policy="B"}`:              "0",
@@ -196,7 +196,7 @@ func TestMetrics_Record(t *testing.T) {
 			`caprouter_classify_stand_ins_total{reason="llm_not_configured"}`: "0",
 			`caprouter_llm_breaker_open`:                                      "1",
 		}},
-		{"the cascade", func(m *telemetry.Metrics) {
+		{"cascade", func(m *telemetry.Metrics) {
 			m.Cascade(telemetry.CascadeSpared, 0.99)
 			m.Cascade(telemetry.CascadeSpared, 0.97)
 			m.Cascade(telemetry.CascadeDisagreed, 0.6)
@@ -226,13 +226,13 @@ func TestMetrics_Record(t *testing.T) {
 			m.InFlight(1)
 			m.InFlight(-1)
 		}, map[string]string{`caprouter_requests_in_flight`: "1"}},
-		{"the registry is loaded", func(m *telemetry.Metrics) { m.RegistryLoaded(true, 3) }, map[string]string{
+		{"registry loaded", func(m *telemetry.Metrics) { m.RegistryLoaded(true, 3) }, map[string]string{
 			`caprouter_registry_agents`:                         "3",
 			`caprouter_registry_stale`:                          "0",
 			`caprouter_registry_reloads_total{result="ok"}`:     "1",
 			`caprouter_registry_reloads_total{result="failed"}`: "0",
 		}},
-		{"a bad registry keeps the agents and is stale", func(m *telemetry.Metrics) {
+		{"invalid registry", func(m *telemetry.Metrics) {
 			m.RegistryLoaded(true, 3)
 			m.RegistryLoaded(false, 0)
 		}, map[string]string{
@@ -240,7 +240,7 @@ func TestMetrics_Record(t *testing.T) {
 			`caprouter_registry_stale`:                          "1",
 			`caprouter_registry_reloads_total{result="failed"}`: "1",
 		}},
-		{"a good one after a bad one is not stale", func(m *telemetry.Metrics) {
+		{"valid registry after an invalid one", func(m *telemetry.Metrics) {
 			m.RegistryLoaded(false, 0)
 			m.RegistryLoaded(true, 2)
 		}, map[string]string{
@@ -273,7 +273,7 @@ func TestMetrics_Record(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tel := newTelemetry(t)
 			tt.record(tel.Metrics())
-			all := scrape(t, tel)
+			all := scrapeMetrics(t, tel)
 			got := map[string]string{}
 			for series := range tt.want {
 				got[series] = all[series]
@@ -297,8 +297,8 @@ func TestMetrics_KnowEveryStatusAndCode(t *testing.T) {
 	for _, c := range []contract.Code{contract.CodeInternal, contract.CodeInvalidRequest, contract.CodeRateLimited, contract.CodeNotFound} {
 		m.Request(string(c), 0)
 	}
-	if got, ok := scrape(t, tel)[`caprouter_requests_total{outcome="other"}`]; ok {
-		t.Errorf("%s requests counted as other, want none", got)
+	if got, ok := scrapeMetrics(t, tel)[`caprouter_requests_total{outcome="other"}`]; ok {
+		t.Errorf("got %s requests counted as other, want none", got)
 	}
 }
 
@@ -331,11 +331,11 @@ func TestMetrics_ConcurrentUse(t *testing.T) {
 	}
 	wg.Go(func() {
 		for range 20 {
-			scrape(t, tel)
+			scrapeMetrics(t, tel)
 		}
 	})
 	wg.Wait()
-	got := scrape(t, tel)
+	got := scrapeMetrics(t, tel)
 	if want := itoa(workers * each); got[`caprouter_requests_total{outcome="completed"}`] != want {
 		t.Errorf("requests: got %s, want %s", got[`caprouter_requests_total{outcome="completed"}`], want)
 	}

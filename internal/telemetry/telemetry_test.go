@@ -25,8 +25,8 @@ const marker = "the caller's own words"
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// logged returns the members of the line that log writes, without the time.
-func logged(t *testing.T, log func(l *slog.Logger)) map[string]any {
+// logLine returns the members of the line that log writes, without the time.
+func logLine(t *testing.T, log func(l *slog.Logger)) map[string]any {
 	t.Helper()
 	var buf bytes.Buffer
 	tel, err := telemetry.New(telemetry.Config{LogLevel: "debug", Output: &buf})
@@ -50,7 +50,7 @@ type valuer struct{ id, prompt string }
 
 func (v valuer) LogValue() slog.Value { return slog.StringValue(v.id) }
 
-// caller is a struct that could be logged by mistake.
+// caller is a struct that could be logged by accident.
 type caller struct{ Name, Prompt string }
 
 func TestLogger_WritesPlainValues(t *testing.T) {
@@ -73,7 +73,7 @@ func TestLogger_WritesPlainValues(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := logged(t, func(l *slog.Logger) { l.Info("routed", "value", tt.value) })
+			got := logLine(t, func(l *slog.Logger) { l.Info("routed", "value", tt.value) })
 			want := map[string]any{"level": "INFO", "msg": "routed", "value": tt.want}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("line (-want +got):\n%s", diff)
@@ -101,7 +101,7 @@ func TestLogger_ShowsOnlyTypeOfComposites(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := logged(t, func(l *slog.Logger) { l.Info("routed", "value", tt.value) })
+			got := logLine(t, func(l *slog.Logger) { l.Info("routed", "value", tt.value) })
 			if got["value"] != tt.want {
 				t.Errorf("value: got %v, want %s", got["value"], tt.want)
 			}
@@ -116,15 +116,15 @@ func TestLogger_RedactsSecretKeys(t *testing.T) {
 	} {
 		t.Run(key, func(t *testing.T) {
 			for _, got := range []map[string]any{
-				logged(t, func(l *slog.Logger) { l.Info("m", key, marker) }),
-				logged(t, func(l *slog.Logger) { l.With(key, marker).Info("m") }),
-				logged(t, func(l *slog.Logger) { l.LogAttrs(t.Context(), slog.LevelInfo, "m", slog.String(key, marker)) }),
+				logLine(t, func(l *slog.Logger) { l.Info("m", key, marker) }),
+				logLine(t, func(l *slog.Logger) { l.With(key, marker).Info("m") }),
+				logLine(t, func(l *slog.Logger) { l.LogAttrs(t.Context(), slog.LevelInfo, "m", slog.String(key, marker)) }),
 			} {
 				if got[key] != "<redacted>" {
 					t.Errorf("%s: got %v, want <redacted>", key, got[key])
 				}
 			}
-			inGroup := logged(t, func(l *slog.Logger) { l.WithGroup("clf").Info("m", key, marker) })
+			inGroup := logLine(t, func(l *slog.Logger) { l.WithGroup("clf").Info("m", key, marker) })
 			if diff := cmp.Diff(map[string]any{key: "<redacted>"}, inGroup["clf"]); diff != "" {
 				t.Errorf("in a group (-want +got):\n%s", diff)
 			}
@@ -134,7 +134,7 @@ func TestLogger_RedactsSecretKeys(t *testing.T) {
 
 func TestLogger_KeepsSimilarKeys(t *testing.T) {
 	for _, key := range []string{"tokens", "prompt_bytes", "body_bytes", "intent", "kid", "msg", "key"} {
-		got := logged(t, func(l *slog.Logger) { l.Info("m", slog.Group("g", key, "v")) })
+		got := logLine(t, func(l *slog.Logger) { l.Info("m", slog.Group("g", key, "v")) })
 		if diff := cmp.Diff(map[string]any{key: "v"}, got["g"]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", key, diff)
 		}
@@ -222,7 +222,7 @@ func TestNew_RegistriesAreIndependent(t *testing.T) {
 	a, b := newTelemetry(t), newTelemetry(t)
 	a.Metrics().Fallback("B")
 	const series = `caprouter_fallback_total{policy="B"}`
-	if got := scrape(t, b)[series]; got != "0" {
+	if got := scrapeMetrics(t, b)[series]; got != "0" {
 		t.Errorf("%s of the other instance: got %s, want 0", series, got)
 	}
 }

@@ -24,7 +24,7 @@ func newTracing(t *testing.T, endpoint string) *telemetry.Telemetry {
 	return tel
 }
 
-// Without a trace, spans cost nothing.
+// Without a trace, spans cost no allocation.
 func TestStartSpan_DoesNotAllocateWithoutTrace(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -46,7 +46,7 @@ func TestStartSpan_DoesNotAllocateWithoutTrace(t *testing.T) {
 	}
 }
 
-// The state of other systems in the trace is passed on.
+// The trace state of other systems is forwarded.
 func TestInjectHeaders_KeepsTracestate(t *testing.T) {
 	receiver := fakeotlp.Start(t)
 	tel := newTracing(t, receiver.URL)
@@ -60,8 +60,8 @@ func TestInjectHeaders_KeepsTracestate(t *testing.T) {
 	}
 }
 
-// Spans that cannot be exported in time are dropped and counted, and no caller waits. An
-// export that hangs ends when Close has waited long enough.
+// Spans that cannot be exported in time are dropped and counted, and no caller waits. Close
+// ends an export that hangs when its timeout is over.
 func TestTracer_DropsSpansOfFullQueue(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10") // ms
 	received, hold := make(chan struct{}, 1), make(chan struct{})
@@ -87,13 +87,13 @@ func TestTracer_DropsSpansOfFullQueue(t *testing.T) {
 	end(1)
 	testkit.Receive(t, received)
 	end(2048 + 10)
-	if got := scrape(t, tel)[`caprouter_spans_total{result="dropped"}`]; got != "11" {
+	if got := scrapeMetrics(t, tel)[`caprouter_spans_total{result="dropped"}`]; got != "11" {
 		t.Errorf("got %s dropped spans, want 11", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	tel.Close(ctx)
 	testkit.Eventually(t, "the spans have failed", func() bool {
-		return scrape(t, tel)[`caprouter_spans_total{result="failed"}`] == "2048"
+		return scrapeMetrics(t, tel)[`caprouter_spans_total{result="failed"}`] == "2048"
 	})
 }

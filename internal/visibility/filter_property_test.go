@@ -14,9 +14,9 @@ import (
 	"github.com/caprouter/caprouter/internal/visibility"
 )
 
-// scene is a registry of unique words and a stored response of one of its callers.
-// A model that obeys an attacker may repeat every word of its prompt, so each of its
-// texts contains all words.
+// scene is a registry of unique words and a stored response of one of its callers. A model
+// that follows an attacker may repeat every word of its prompt, so each of its texts contains
+// all words.
 type scene struct {
 	*rapid.T
 	catalogue capabilities.Catalogue
@@ -27,7 +27,7 @@ type scene struct {
 func TestFilter_RevealsNoHiddenWord(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawScene(rt)
-		before := encode(rt, s.response)
+		before := mustMarshal(rt, s.response)
 		colleague := &contract.Caller{Subject: "colleague", Tenant: "north"}
 		for _, owner := range []*contract.Caller{s.caller, colleague} {
 			filter := visibility.NewFilter(&s.catalogue, s.caller, owner)
@@ -44,12 +44,12 @@ func TestFilter_RevealsNoHiddenWord(t *testing.T) {
 				s.check("Event", events.Event(&contract.Event{Type: contract.EventFinal, Response: s.response}))
 			}
 		}
-		if after := encode(rt, s.response); after != before {
+		if after := mustMarshal(rt, s.response); after != before {
 			rt.Fatalf("the filter changed the stored response from %s to %s", before, after)
 		}
 		admin := &contract.Caller{Subject: "root", Scopes: []string{contract.ScopeAdmin}}
 		if got := visibility.NewFilter(&s.catalogue, admin, s.caller).Response(s.response); got != s.response {
-			rt.Fatalf("got %s for an administrator, want the stored response", encode(rt, got))
+			rt.Fatalf("got %s for an administrator, want the stored response", mustMarshal(rt, got))
 		}
 		everyAgent := &contract.Caller{Subject: "other", Tenant: "north", AllAgents: true}
 		got := *visibility.NewFilter(&s.catalogue, everyAgent, s.caller).Response(s.response)
@@ -58,8 +58,8 @@ func TestFilter_RevealsNoHiddenWord(t *testing.T) {
 		want.Decision = &decision
 		hidden := &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "no agent"}
 		want.Tasks = []contract.TaskReport{{SubtaskTitle: want.Tasks[0].SubtaskTitle, Error: hidden, FailedOver: []contract.FailedAttempt{{Error: hidden}}}}
-		if encode(rt, &got) != encode(rt, &want) {
-			rt.Fatalf("got %s for a caller with every agent, want all except the hidden agents of the owner", encode(rt, &got))
+		if mustMarshal(rt, &got) != mustMarshal(rt, &want) {
+			rt.Fatalf("got %s for a caller with every agent, want all except the hidden agents of the owner", mustMarshal(rt, &got))
 		}
 	})
 }
@@ -180,7 +180,7 @@ func (s *scene) hiddenWords() []string {
 
 func (s *scene) check(where string, filtered any) {
 	s.Helper()
-	text := encode(s.T, filtered)
+	text := mustMarshal(s.T, filtered)
 	for _, word := range append(s.hiddenWords(), `"hidden"`) {
 		if strings.Contains(text, word) {
 			s.Fatalf("got %s in the result of %s for the scopes %v: %s", word, where, s.caller.Scopes, text)
@@ -188,7 +188,7 @@ func (s *scene) check(where string, filtered any) {
 	}
 }
 
-func encode(t *rapid.T, v any) string {
+func mustMarshal(t *rapid.T, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTable_HasItsFormat(t *testing.T) {
+func TestTable_Format(t *testing.T) {
 	if !strings.HasPrefix(table, Format) {
 		t.Fatalf("got a table that starts with %q, want %q", table[:len(Format)], Format)
 	}
@@ -62,7 +62,7 @@ func TestLookup_VectorsHaveOneLength(t *testing.T) {
 		}
 	})
 	if found == 0 {
-		t.Log("no word was found")
+		t.Log("got no word, want at least one")
 	}
 }
 

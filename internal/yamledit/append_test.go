@@ -72,12 +72,12 @@ func TestAppend_KeepsRestOfText(t *testing.T) {
 	}
 }
 
-func TestAppend_RejectsWhatItCannotChange(t *testing.T) {
+func TestAppend_RejectsUnsupportedDocuments(t *testing.T) {
 	for name, text := range map[string]string{
 		"not YAML":                     "a: [",
-		"a scalar":                     "a: x\n",
-		"a mapping":                    "a: { b: c }\n",
-		"an alias":                     "x: &x [1]\na: *x\n",
+		"scalar":                       "a: x\n",
+		"mapping":                      "a: { b: c }\n",
+		"alias":                        "x: &x [1]\na: *x\n",
 		"comment at the end of a text": "a:\n  - |\n    text\n    # text\n",
 		"list at the root":             "- x\n",
 	} {
