@@ -13,13 +13,13 @@ func TestCategorize_InnermostNamedFunctionDecides(t *testing.T) {
 		stack []string
 		want  category
 	}{
-		"an allocation of the encoder": {
+		"allocation in the encoder": {
 			[]string{"runtime.nextFreeFast", "runtime.mallocgc", "runtime.growslice", "github.com/go-json-experiment/json/jsontext.AppendQuote", modulePath + "internal/audit.(*Log).Append", server}, categoryJSON,
 		},
-		"an allocation of the audit log": {
+		"allocation in the audit log": {
 			[]string{"runtime.memclrNoHeapPointers", "runtime.mallocgc", "runtime.makeslice", modulePath + "internal/audit.(*Log).Append", server}, categoryRecords,
 		},
-		"a copy into a batch of the engine": {
+		"copy into a batch of the engine": {
 			[]string{"runtime.memmove", "github.com/nats-io/nats%2ego.(*Conn).publish", modulePath + "internal/store.(*Store).publish", server}, categoryJetStream,
 		},
 		"collection on allocation": {
@@ -28,28 +28,28 @@ func TestCategorize_InnermostNamedFunctionDecides(t *testing.T) {
 		"collection in the background": {
 			[]string{"runtime.scanobject", "runtime.gcDrain", "runtime.gcBgMarkWorker.func2", "runtime.systemstack", "runtime.gcBgMarkWorker"}, categoryGC,
 		},
-		"a sweep on allocation": {
+		"sweep on allocation": {
 			[]string{"runtime.(*sweepLocked).sweep", "runtime.(*mcentral).cacheSpan", "runtime.mallocgc", "fmt.Sprintf", server}, categoryGC,
 		},
-		"the search for work": {
+		"search for work": {
 			[]string{"internal/runtime/syscall/linux.Syscall6", "runtime.netpoll", "runtime.findRunnable", "runtime.schedule", "runtime.park_m", "runtime.mcall"}, categoryScheduler,
 		},
 		"waking another goroutine": {
 			[]string{"runtime.futex", "runtime.futexwakeup", "runtime.ready", "runtime.chansend", "github.com/nats-io/nats-server/v2/server.(*ipQueue).push"}, categoryScheduler,
 		},
-		"a write of the server": {
+		"write by the server": {
 			[]string{"internal/runtime/syscall/linux.Syscall6", "syscall.write", "internal/poll.(*FD).Write", "net.(*conn).Write", "net/http.checkConnErrorWriter.Write", "bufio.(*Writer).Flush", server}, categoryServer,
 		},
-		"a write of the client": {
+		"write by the client": {
 			[]string{"internal/runtime/syscall/linux.Syscall6", "syscall.write", "net.(*conn).Write", "net/http.persistConnWriter.Write", "bufio.(*Writer).Flush", "net/http.(*persistConn).writeLoop"}, categoryClient,
 		},
 		"fsync of the engine": {
 			[]string{"syscall.Syscall", "syscall.Fsync", "internal/poll.(*FD).Fsync", "os.(*File).Sync", "github.com/nats-io/nats-server/v2/server.(*msgBlock).flush"}, categoryFsync,
 		},
-		"the hash of a signature": {
+		"hash of a signature": {
 			[]string{"crypto/internal/fips140/sha512.blockAVX2", "crypto/internal/fips140/ed25519.signWithDom", "github.com/golang-jwt/jwt/v5.(*SigningMethodEd25519).Sign", modulePath + "internal/auth/issuance.(*Issuer).TaskToken", server}, categorySigning,
 		},
-		"the hash of a content": {
+		"hash of a content": {
 			[]string{"crypto/internal/fips140/sha256.blockSHANI", "crypto/sha256.Sum256", modulePath + "internal/audit.sealContent", server}, categoryContents,
 		},
 		"masking": {
@@ -58,10 +58,10 @@ func TestCategorize_InnermostNamedFunctionDecides(t *testing.T) {
 		"a log line": {
 			[]string{"strconv.AppendQuote", "log/slog.(*handleState).appendString", modulePath + "internal/decisionlog.Write", server}, categoryTelemetry,
 		},
-		"the router itself, inside of the server": {
+		"router in the server": {
 			[]string{"runtime.mapassign", "maps.Copy", modulePath + "router.(*Router).Route", modulePath + "internal/rest.route", server}, categoryRest,
 		},
-		"a handler without a rule": {
+		"handler without a rule": {
 			[]string{"io.Copy", "main.newGateway.func1", server}, categoryServer,
 		},
 		"unknown": {[]string{"runtime.sigprof", "runtime.goexit"}, categoryRest},
@@ -94,7 +94,7 @@ func TestCategories_NameEveryRule(t *testing.T) {
 	}
 	for _, r := range rules() {
 		if !named[r.category] {
-			t.Errorf("category %s is not in the table", r.category)
+			t.Errorf("got category %s, want one of the table", r.category)
 		}
 	}
 }

@@ -31,13 +31,13 @@ func TestScenarios_FollowTheirFloors(t *testing.T) {
 	seen := map[string]bool{"": true}
 	for _, s := range scenarios() {
 		if !seen[s.floor] {
-			t.Errorf("%s: no floor %q before it", s.name, s.floor)
+			t.Errorf("%s: got no floor %q before it, want one", s.name, s.floor)
 		}
 		seen[s.name] = true
 	}
 }
 
-func TestPrintTables_ComparesEachRoundWithItsFloor(t *testing.T) {
+func TestPrintTables_ComparesEachRoundWithFloor(t *testing.T) {
 	floor := result{scenario: scenario{name: "floor", title: "a floor"}, startMillis: 5, rounds: []sample{{CPUMicros: 10}, {CPUMicros: 20}, {CPUMicros: 10}}}
 	route := result{
 		scenario: scenario{name: "route", title: "a route", floor: "floor", sequential: true}, startMillis: 30,
@@ -57,7 +57,7 @@ func TestPrintTables_ComparesEachRoundWithItsFloor(t *testing.T) {
 	}
 }
 
-func TestAppendGoBenchmarks_WritesALinePerRound(t *testing.T) {
+func TestAppendGoBenchmarks_WritesOneLinePerRound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bench.txt")
 	round := sample{CPUMicros: 1.5, P50Millis: 0.25, P99Millis: 1, Allocs: 7.25, AllocKiB: 2, RSSMiB: 1}
 	results := []result{

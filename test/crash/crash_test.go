@@ -50,7 +50,7 @@ func TestTestbed_WithRouter(t *testing.T) {
 		run  func(t *testing.T, binary string)
 	}{
 		{"lost data is found", testLostData},
-		{"an interrupted run stops the router", testInterrupted},
+		{"interrupted run stops the router", testInterrupted},
 		{"planted errors are found", testPlantedErrors},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, binary) })
@@ -72,7 +72,7 @@ func testLostData(t *testing.T, binary string) {
 		t.Fatal(err)
 	}
 	if !w.load.Callers.SubmitOrder(t.Context(), workload.NewOrder("code review of python module", "key", workload.RequestTimeoutMS, true)) {
-		t.Fatal("the request was not accepted")
+		t.Fatal("the request was rejected, want it accepted")
 	}
 	if err := w.killRouter(); err != nil {
 		t.Fatal(err)
@@ -89,8 +89,8 @@ func testLostData(t *testing.T, binary string) {
 	}
 }
 
-// The checks must find each planted error, and nothing in a router without one. The outcome
-// that was not recorded is missing at the end, or the next start has recorded another one.
+// The checks must find each planted error, and no error in an unmodified router. If an outcome
+// was not recorded, it is missing at the end, or the next start has recorded another one.
 func testPlantedErrors(t *testing.T, binary string) {
 	for planted, anyOf := range map[string][]string{
 		"":                                      nil,
@@ -129,6 +129,6 @@ func testInterrupted(t *testing.T, binary string) {
 		t.Errorf("close: got %v, want nil", err)
 	}
 	if syscall.Kill(pid, 0) == nil {
-		t.Errorf("the router, process %d, still runs", pid)
+		t.Errorf("process %d of the router is still running", pid)
 	}
 }

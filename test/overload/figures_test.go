@@ -138,7 +138,7 @@ func TestRecoveryTime(t *testing.T) {
 				s.outcome = outcomeShed
 			}
 		}, 0, false},
-		{"what was not sent is not normal", func(_ time.Duration, s *sample) { s.outcome = outcomeUnsent }, 0, false},
+		{"unsent requests are not normal", func(_ time.Duration, s *sample) { s.outcome = outcomeUnsent }, 0, false},
 	} {
 		after, ok := recoveryTime(steady(tt.how), 10*time.Second, 15*time.Second, 50*ms)
 		if after != tt.after || ok != tt.ok {

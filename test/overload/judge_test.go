@@ -33,7 +33,7 @@ func TestJudge_ComparesWithBaseline(t *testing.T) {
 		{"requests of a neighbour that were not sent", func(r *report) { r.neighbour.counts[outcomeUnsent] = 2 }, "99.80 % of the requests"},
 		{"one failure in a thousand", func(r *report) { r.neighbour.counts[outcomeShed] = 1 }, ""},
 		{"late beside a flood", func(r *report) { r.neighbour.beside.p99 = 76 * ms }, "beside a flood: p99 76.0 ms, at most 75.0"},
-		{"a busy machine", func(r *report) { r.foreignCPU, r.routes.goodput, r.neighbour.beside.p99 = 0.2, 100, time.Second }, ""},
+		{"busy machine", func(r *report) { r.foreignCPU, r.routes.goodput, r.neighbour.beside.p99 = 0.2, 100, time.Second }, ""},
 		{"records are missing on a busy machine", func(r *report) { r.foreignCPU, r.neighbour.missing = 0.2, 1 }, "1 of 90 records"},
 		{"records are missing", func(r *report) { r.neighbour.missing = 1 }, "1 of 90 records"},
 	} {

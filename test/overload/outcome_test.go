@@ -19,27 +19,27 @@ func TestClassifyResponse(t *testing.T) {
 		name string
 		r    response
 		want outcome
-		why  string // is in what it says
+		why  string // part of the reason
 	}{
 		{"done", ok(`{"request_id":"r","status":"completed","tasks":[{"status":"failed"}]}`), outcomeGood, ""},
 		{"failed", ok(`{"request_id":"r","status":"failed","tasks":[{"status":"completed"}]}`), outcomeInvalid, `"failed"`},
 		{"no status", ok(`{}`), outcomeInvalid, `""`},
 		{"no JSON", ok(`<html>`), outcomeInvalid, "invalid body"},
-		{"half of an answer", ok(`{"status":"completed"`), outcomeInvalid, "invalid body"},
+		{"truncated answer", ok(`{"status":"completed"`), outcomeInvalid, "invalid body"},
 		{"overloaded", refused(503, "1", "application/problem+json", overloaded), outcomeShed, ""},
 		{"overloaded, with a charset", refused(503, "30", "application/problem+json; charset=utf-8", overloaded), outcomeShed, ""},
 		{"rate limited", refused(429, "2", "application/problem+json", `{"status":429,"code":"rate_limited"}`), outcomeShed, ""},
-		{"no time to come again", refused(503, "", "application/problem+json", overloaded), outcomeInvalid, "Retry-After"},
-		{"come again at once", refused(503, "0", "application/problem+json", overloaded), outcomeInvalid, "Retry-After"},
-		{"come again some day", refused(503, "soon", "application/problem+json", overloaded), outcomeInvalid, "Retry-After"},
-		{"no problem", refused(503, "1", "application/json", overloaded), outcomeInvalid, "of the type"},
+		{"no Retry-After", refused(503, "", "application/problem+json", overloaded), outcomeInvalid, "Retry-After"},
+		{"zero Retry-After", refused(503, "0", "application/problem+json", overloaded), outcomeInvalid, "Retry-After"},
+		{"invalid Retry-After", refused(503, "soon", "application/problem+json", overloaded), outcomeInvalid, "Retry-After"},
+		{"not a problem", refused(503, "1", "application/json", overloaded), outcomeInvalid, "of the type"},
 		{"no type", refused(503, "1", "", overloaded), outcomeInvalid, "of the type"},
 		{"another problem", refused(503, "5", "application/problem+json", `{"status":503,"code":"audit_unavailable"}`), outcomeInvalid, "audit_unavailable"},
-		{"a problem without a code", refused(503, "1", "application/problem+json", `{"status":503}`), outcomeInvalid, "without a code"},
+		{"problem without a code", refused(503, "1", "application/problem+json", `{"status":503}`), outcomeInvalid, "without a code"},
 		{"another status in the problem", refused(503, "1", "application/problem+json", `{"status":500,"code":"overloaded"}`), outcomeInvalid, "500"},
-		{"a problem that breaks off", refused(503, "1", "application/problem+json", `{"status":503`), outcomeInvalid, "invalid body"},
-		{"the other one's code", refused(429, "1", "application/problem+json", `{"status":429,"code":"overloaded"}`), outcomeInvalid, "overloaded"},
-		{"an internal error", response{status: 500, body: []byte("oops")}, outcomeInvalid, "500: oops"},
+		{"truncated problem", refused(503, "1", "application/problem+json", `{"status":503`), outcomeInvalid, "invalid body"},
+		{"code of another status", refused(429, "1", "application/problem+json", `{"status":429,"code":"overloaded"}`), outcomeInvalid, "overloaded"},
+		{"internal error", response{status: 500, body: []byte("oops")}, outcomeInvalid, "500: oops"},
 		{"accepted, not answered", response{status: 202, body: []byte(`{"status":"completed"}`)}, outcomeInvalid, "202"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 // A run must fail if its router dies. The driver itself is a command,
 // and .ci/run makes a short run of it.
-func TestTestbed_ReportsADeadRouter(t *testing.T) {
+func TestTestbed_ReportsDeadRouter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the router and measures it")
 	}

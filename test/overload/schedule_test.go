@@ -13,7 +13,7 @@ func TestSchedule_ArrivalTimes(t *testing.T) {
 		t.Errorf("got %d arrivals, want 210", got)
 	}
 	if got := s.maxRate(); got != 100 {
-		t.Errorf("the greatest rate is %v, want 100", got)
+		t.Errorf("got maximum rate %v, want 100", got)
 	}
 	for _, tt := range []struct {
 		i        int

@@ -39,7 +39,7 @@ func startServer(t *testing.T, server *http.Server) (addr string) {
 	return listener.Addr().String()
 }
 
-func handle(t *testing.T, h http.Handler) (addr string) {
+func handleConnection(t *testing.T, h http.Handler) (addr string) {
 	return startServer(t, &http.Server{Handler: h, ReadHeaderTimeout: process.IOTimeout})
 }
 
@@ -49,7 +49,7 @@ func subjectAt(addr string, connections int) *subject {
 
 func TestBareServer_RejectsBeyondLimit(t *testing.T) {
 	bare := &bareServer{work: time.Hour, limit: 2}
-	addr := handle(t, bare)
+	addr := handleConnection(t, bare)
 	ctx, cancel := context.WithCancel(t.Context())
 	group := run.New(ctx)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -75,7 +75,7 @@ func TestBareServer_RejectsBeyondLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, why := classifyResponse(r, contract.StatusCompleted); got != outcomeShed {
-		t.Errorf("the third got %s, %s, want shed", got, why)
+		t.Errorf("third request: got %s, %s, want shed", got, why)
 	}
 	cancel()
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -127,7 +127,7 @@ func TestConnection_IsReused(t *testing.T) {
 
 func TestOpenLoop_SendsEverythingOnce(t *testing.T) {
 	var asked, now, most atomic.Int64
-	addr := handle(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := handleConnection(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer now.Add(-1)
 		most.Store(max(most.Load(), now.Add(1)))
 		switch asked.Add(1) % 4 {
@@ -146,7 +146,7 @@ func TestOpenLoop_SendsEverythingOnce(t *testing.T) {
 	}
 	c := countOutcomes(samples)
 	if len(samples) != 300 || int64(c.countSent()) != asked.Load() || most.Load() > 8 {
-		t.Errorf("%d samples, %d of them sent, %d asked, %d at a time, want 300, as many asked as sent, at most 8", len(samples), c.countSent(), asked.Load(), most.Load())
+		t.Errorf("got %d samples, %d of them sent, %d requests received, %d at a time, want 300, as many received as sent, at most 8 at a time", len(samples), c.countSent(), asked.Load(), most.Load())
 	}
 	wrong, _ := s.failures.list()
 	if c[outcomeGood] == 0 || c[outcomeShed] == 0 || c[outcomeInvalid] == 0 || c[outcomeBroken] != 0 || wrong != c[outcomeInvalid] {
@@ -161,7 +161,7 @@ func TestOpenLoop_SendsEverythingOnce(t *testing.T) {
 
 func TestOpenLoop_SkipsRequestsOfEndedSegment(t *testing.T) {
 	var seen atomic.Int64
-	addr := handle(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := handleConnection(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen.Add(1)
 		(&bareServer{work: 50 * time.Millisecond, limit: 1}).ServeHTTP(w, r)
 	}))
@@ -179,7 +179,7 @@ func TestOpenLoop_SkipsRequestsOfEndedSegment(t *testing.T) {
 func TestOpenLoop_FailsWithoutServer(t *testing.T) {
 	const addr = testkit.RefusingAddress
 	if _, err := subjectAt(addr, 8).runOpenLoop(t.Context(), schedule{{100, 100 * time.Millisecond}}); err == nil {
-		t.Error("got nil, want an error: nobody listens")
+		t.Error("got nil, want an error: no server listens")
 	}
 	if _, err := subjectAt(addr, 8).measure(t.Context(), time.Second); err == nil || !strings.Contains(err.Error(), "no good answer") {
 		t.Errorf("got %v, want no peak", err)
@@ -188,7 +188,7 @@ func TestOpenLoop_FailsWithoutServer(t *testing.T) {
 
 func TestClosedLoop_PausesAfterRejection(t *testing.T) {
 	var asked atomic.Int64
-	addr := handle(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := handleConnection(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		(&bareServer{}).ServeHTTP(w, r)
 	}))
@@ -225,9 +225,9 @@ func TestSlowConnections_EndByServer(t *testing.T) {
 		want   string
 	}{
 		{"headers that do not end", headers, &http.Server{ReadHeaderTimeout: limit}, endClosed},
-		{"a body that does not end", body, &http.Server{ReadTimeout: limit, ReadHeaderTimeout: limit, Handler: drain}, "answered 400"},
-		{"a body that is not waited for", body, &http.Server{ReadHeaderTimeout: limit, Handler: refuse}, "answered 503"},
-		{"an answer that is not read", reading, &http.Server{ReadHeaderTimeout: limit, WriteTimeout: limit, Handler: flood}, endClosed},
+		{"body that does not end", body, &http.Server{ReadTimeout: limit, ReadHeaderTimeout: limit, Handler: drain}, "answered 400"},
+		{"body without Expect", body, &http.Server{ReadHeaderTimeout: limit, Handler: refuse}, "answered 503"},
+		{"answer that is not read", reading, &http.Server{ReadHeaderTimeout: limit, WriteTimeout: limit, Handler: flood}, endClosed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.kind.holdConnection(t.Context(), startServer(t, tt.server)); got != tt.want {
@@ -241,7 +241,7 @@ func TestSlowConnections_StopEndsAll(t *testing.T) {
 	const many = 20
 	var asked atomic.Int64
 	all := make(chan struct{})
-	addr := handle(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	addr := handleConnection(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) == many {
 			close(all)
 		}

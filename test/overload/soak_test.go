@@ -22,9 +22,9 @@ func TestJudgeSoak(t *testing.T) {
 		want string
 	}{
 		{"flat", samplesOf(func(int) float64 { return 60 }), ""},
-		{"it grows in the first half", samplesOf(func(i int) float64 { return 20 + float64(min(i, 40)) }), ""},
+		{"growth in the first half", samplesOf(func(i int) float64 { return 20 + float64(min(i, 40)) }), ""},
 		{"a few high samples", samplesOf(func(i int) float64 { return 60 + float64(i%10/9*200) }), ""},
-		{"it grows", samplesOf(func(i int) float64 { return 20 + float64(i) }), "90 MiB in the last quarter, at most 81 expected after 70"},
+		{"growth", samplesOf(func(i int) float64 { return 20 + float64(i) }), "90 MiB in the last quarter, at most 81 expected after 70"},
 		{"too few samples", &soakResult{samples: make([]resourceUsage, 7)}, "too few samples"},
 	} {
 		got := strings.Join(judgeSoak(tt.got), "; ")

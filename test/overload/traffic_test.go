@@ -20,7 +20,7 @@ func TestTraffic_CountsAnswersByOperation(t *testing.T) {
 	defer cancel()
 	var mu sync.Mutex
 	bodies, tokens := map[string]bool{}, map[string]bool{}
-	addr := handle(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := handleConnection(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var req contract.Request
 		if r.URL.Path == routePath {
@@ -52,7 +52,7 @@ func TestStoredRecord_FindsRequestKeyAndTicket(t *testing.T) {
 		{"executed a second time", "other", "with request other, not r"},
 	} {
 		var paths []string
-		addr := handle(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		addr := handleConnection(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			paths = append(paths, r.Method+" "+r.URL.Path+" "+r.Header.Get("Idempotency-Key"))
 			fmt.Fprintf(w, `{"request_id":%q,"status":"completed","decision":null,"tasks":[],"omitted":[],"data":{}}`, tt.replayed)
 		}))

@@ -11,7 +11,7 @@ func TestParseUsage(t *testing.T) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	if _, err := parseUsage([]byte("not metrics")); err == nil {
-		t.Error("got nil of what is no metrics")
+		t.Error("got nil for an invalid metrics text, want an error")
 	}
 }
 
@@ -22,7 +22,7 @@ func TestCheckReleased(t *testing.T) {
 		now  resourceUsage
 		want string
 	}{
-		{"as before", before, ""},
+		{"unchanged", before, ""},
 		{"connections to the agent", resourceUsage{goroutines: 60 + 2*64, files: 15 + 64, rssMiB: 150}, ""},
 		{"goroutines are left", resourceUsage{goroutines: 60 + allowedGoroutines + 1, files: 15, rssMiB: 40}, "253 goroutines"},
 		{"files are left", resourceUsage{goroutines: 60, files: 15 + allowedFiles + 1, rssMiB: 40}, "112 files"},

@@ -87,7 +87,7 @@ func TestLog_IgnoresUnfinishedLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l.wasSeen(LogListening) {
-		t.Error("an unfinished line was read")
+		t.Error("an incomplete line was read")
 	}
 }
 
@@ -141,7 +141,7 @@ func TestWritePatched_SelectsPatchedFiles(t *testing.T) {
 	for name, p := range map[string]Patch{
 		"text that does not occur": {Package: pkg, File: "group.go", Old: "no such text"},
 		"text that is repeated":    {Package: pkg, File: "group.go", Old: "func"},
-		"a file that exists":       {Package: pkg, File: "group.go", New: "package run"},
+		"existing file":            {Package: pkg, File: "group.go", New: "package run"},
 	} {
 		if _, err := writePatched(t.Context(), t.TempDir(), []Patch{p}); err == nil || !strings.Contains(err.Error(), "group.go") {
 			t.Errorf("%s: got %v, want an error with the name of the file", name, err)

@@ -112,7 +112,7 @@ func TestAgents_RecordInvalidTasks(t *testing.T) {
 	}
 }
 
-func TestUnreliableAgent_RecordsItsFailures(t *testing.T) {
+func TestUnreliableAgent_RecordsFailures(t *testing.T) {
 	a := newTestAgents(t, nil)
 	failed := 0
 	const times = 40

@@ -26,7 +26,7 @@ func TestCheckAudit_ReportsViolations(t *testing.T) {
 		{"two decisions", auditedRequest{decisions: []uint64{6, 7}, outcomes: []uint64{8}}, true, time.Time{}, map[string][]string{noDecision: {id + ": decision records [6 7], outcome records [8]"}}},
 		{"no outcome", auditedRequest{decisions: []uint64{7}}, true, time.Time{}, map[string][]string{noOutcome: {id + ": decision records [7], outcome records []"}}},
 		{"two outcomes", auditedRequest{decisions: []uint64{7}, outcomes: []uint64{8, 9}}, true, time.Time{}, map[string][]string{noOutcome: {id + ": decision records [7], outcome records [8 9]"}}},
-		{"the outcome first", auditedRequest{decisions: []uint64{9}, outcomes: []uint64{8}}, true, time.Time{}, map[string][]string{noOutcome: {id + ": decision records [9], outcome records [8]"}}},
+		{"outcome before the decision", auditedRequest{decisions: []uint64{9}, outcomes: []uint64{8}}, true, time.Time{}, map[string][]string{noOutcome: {id + ": decision records [9], outcome records [8]"}}},
 		{"another status", auditedRequest{decisions: []uint64{7}, outcomes: []uint64{8}, status: contract.StatusFailed}, true, time.Time{}, map[string][]string{otherStatus: {id + ": failed in the audit log, completed in the response"}}},
 		{"trimmed", auditedRequest{}, true, born, nil},
 		{"trimmed up to the outcome", auditedRequest{outcomes: []uint64{8}}, true, born, nil},

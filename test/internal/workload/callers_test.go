@@ -38,19 +38,19 @@ func TestSubmitOrder_RecordsAnswer(t *testing.T) {
 		location string
 		body     string
 
-		last      bool // the last word
+		last      bool // the answer is final
 		all, open []string
 		odd       int
 	}{
 		{"accepted", "", 202, requestsPath + "r", accepted, true, []string{"r"}, []string{"r"}, 0},
 		{"accepted, with a key", "k", 202, requestsPath + "r", accepted, true, []string{"r"}, []string{"r"}, 0},
-		{"the end of it, for a key", "k", 200, "", completed, true, []string{"r"}, nil, 0},
-		{"being worked on", "k", 409, "", "", false, nil, nil, 0},
-		{"a conflict without a key", "", 409, "", "", true, nil, nil, 1},
+		{"end of a request, for a key", "k", 200, "", completed, true, []string{"r"}, nil, 0},
+		{"in progress", "k", 409, "", "", false, nil, nil, 0},
+		{"conflict without a key", "", 409, "", "", true, nil, nil, 1},
 		{"overloaded", "", 503, "", "", false, nil, nil, 0},
 		{"too many", "k", 429, "", "", false, nil, nil, 0},
-		{"an end though nobody waits", "", 200, "", completed, true, nil, nil, 1},
-		{"accepted nowhere", "", 202, "", accepted, true, nil, nil, 1},
+		{"end without a waiting caller", "", 200, "", completed, true, nil, nil, 1},
+		{"accepted without a location", "", 202, "", accepted, true, nil, nil, 1},
 		{"accepted, and no JSON", "", 202, requestsPath + "r", "{", true, []string{"r"}, []string{"r"}, 1},
 		{"broken", "k", 500, "", "", true, nil, nil, 1},
 	}
@@ -88,7 +88,7 @@ func TestSubmitOrder_RecordsAnswer(t *testing.T) {
 	}
 }
 
-// The status accepts the request, even if the router dies before it sends the body.
+// The status counts as accepted even if the router is killed before it sends the body.
 func TestSubmitOrder_RecordsAcceptanceWithoutBody(t *testing.T) {
 	c := newTestCallers(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", requestsPath+"r")
@@ -123,7 +123,7 @@ func TestFetchRequest_RecordsResponse(t *testing.T) {
 		want    string   // of the finding; "" = none
 	}{
 		{"ended", []string{answer("running"), answer("completed"), answer("completed")}, ""},
-		{"not there", []string{"404", answer("completed")}, "without an end"},
+		{"missing", []string{"404", answer("completed")}, "without an end"},
 		{"changed", []string{answer("completed"), answer("failed")}, "response changed"},
 		{"not ended", []string{answer("running")}, "without an end"},
 		{"overloaded for a moment", []string{"503", answer("completed")}, ""},

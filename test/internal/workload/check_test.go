@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	sound = "a" // a request everything is right with
-	bad   = "b" // the one something is done to
+	sound = "a" // a request without violations
+	bad   = "b" // the request that a case modifies
 )
 
 // responseWith returns a terminal response with the results.
@@ -34,7 +34,7 @@ func changedTo(status contract.Status) string {
 	return fmt.Sprintf("%s: %s, then %s", bad, encodeJSON(responseWith(bad)), encodeJSON(changed))
 }
 
-// see records the response as a caller does.
+// see records the response, like a caller.
 func (l *Ledger) see(resp *contract.Response) {
 	l.recordResponse(resp.RequestID, resp, encodeJSON(resp))
 }
@@ -73,8 +73,8 @@ func TestChecks_PassCorrectLedger(t *testing.T) {
 	}
 }
 
-// A kill may prevent the record of an answer that its caller had already, but only if the
-// router need not have recorded it before.
+// A kill may prevent the record of a response that its caller has received, but only if the
+// router may answer before it records.
 func TestChecks_AcceptInterruptedResponseAfterEarlyAnswer(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		l := NewLedger()
@@ -138,7 +138,7 @@ func TestChecks_ReportViolations(t *testing.T) {
 			l.recordStream(bad, 9, 2, contract.StatusCompleted)
 			l.recordStream(bad, 9, 0, "")
 		}, "two final events", []string{bad}},
-		{"a final that the answer contradicts", func(l *Ledger) {
+		{"final event contradicts the answer", func(l *Ledger) {
 			resultOf(l)
 			l.recordStream(bad, 9, 1, contract.StatusFailed)
 		}, "two final events", []string{bad}},
@@ -152,26 +152,26 @@ func TestChecks_ReportViolations(t *testing.T) {
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusOK})
 			l.recordCallback(callback{subtask: at, task: "u", mark: "y", status: http.StatusOK})
 		}, "two results of one subtask", []string{bad}},
-		{"the same agent was given the work twice", func(l *Ledger) {
+		{"same agent got the work twice", func(l *Ledger) {
 			resultOf(l)
 			l.recordExecution(execution{subtask: at, task: "t", agent: AsyncAgent, mark: "x"})
 			l.recordExecution(execution{subtask: at, task: "u", agent: AsyncAgent, mark: "y"})
 		}, "was repeated", []string{bad}},
-		{"the same agent, which had failed", func(l *Ledger) {
+		{"same agent, after its failure", func(l *Ledger) {
 			resultOf(l)
 			l.recordExecution(execution{subtask: at, task: "t", agent: OnceAgent, mark: "x", failed: true})
 			l.recordExecution(execution{subtask: at, task: "t", agent: OnceAgent, mark: "y"})
 		}, "was repeated", []string{bad}},
-		{"a standby though the first did not fail", func(l *Ledger) {
+		{"standby without a failure of the first agent", func(l *Ledger) {
 			resultOf(l)
 			l.recordExecution(execution{subtask: at, task: "t", agent: OnceAgent, mark: "x"})
 			l.recordExecution(execution{subtask: at, task: "u", agent: OnceStandby, mark: "y"})
 		}, "was repeated", []string{bad}},
-		{"an accepted result is not in the answer", func(l *Ledger) {
+		{"accepted result missing in the answer", func(l *Ledger) {
 			resultOf(l)
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusOK})
 		}, "missing in the response", []string{bad}},
-		{"an accepted result of a request without a 202", func(l *Ledger) {
+		{"accepted result of a request without a 202", func(l *Ledger) {
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusOK})
 		}, "without an end", []string{"b: accepted"}},
 		{"no end, though an agent was at work", func(l *Ledger) {
@@ -179,22 +179,22 @@ func TestChecks_ReportViolations(t *testing.T) {
 			l.recordKey("k", bad)
 			l.recordExecution(execution{subtask: at, task: "t", agent: AsyncAgent, mark: "x"})
 		}, "without an end", []string{"b: accepted, k, sent to later_agent"}},
-		{"a result of no agent", func(l *Ledger) { resultOf(l, "x") }, "no agent sent", []string{bad}},
-		{"a result of another request", func(l *Ledger) { resultOf(l, "m1") }, "no agent sent", []string{bad}},
-		{"a key with two requests", func(l *Ledger) { l.recordKey("key", bad) }, "Idempotency-Key", []string{"key: [a b]"}},
-		{"a callback that is refused", func(l *Ledger) {
+		{"result of no agent", func(l *Ledger) { resultOf(l, "x") }, "no agent sent", []string{bad}},
+		{"result of another request", func(l *Ledger) { resultOf(l, "m1") }, "no agent sent", []string{bad}},
+		{"one key, two requests", func(l *Ledger) { l.recordKey("key", bad) }, "Idempotency-Key", []string{"key: [a b]"}},
+		{"rejected callback", func(l *Ledger) {
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusUnauthorized})
 		}, "refused without reason", []string{"b: task t was answered 401"}},
-		{"a callback to an unknown task", func(l *Ledger) {
+		{"callback for an unknown task", func(l *Ledger) {
 			l.recordCallback(callback{subtask: at, task: "t", mark: "x", status: http.StatusNotFound})
 		}, "refused without reason", []string{"b: task t was answered 404"}},
-		{"an unknown outcome of an idempotent agent", func(l *Ledger) { endUnknown(l, "t", PlainAgent) }, "that is idempotent", []string{bad}},
+		{"unknown outcome of an idempotent agent", func(l *Ledger) { endUnknown(l, "t", PlainAgent) }, "that is idempotent", []string{bad}},
 		{"cancelled, then completed", func(l *Ledger) {
 			resultOf(l)
 			l.recordCancelled(bad, contract.StatusCancelled)
 		}, "ended otherwise", []string{bad}},
-		{"a turn without the turn before", func(l *Ledger) { l.recordTurn(bad, false) }, "turn before", []string{bad}},
-		{"an odd answer", func(l *Ledger) { l.RecordUnexpected(bad, "500") }, "unexpected answer", []string{"b: 500"}},
+		{"turn without the previous turn", func(l *Ledger) { l.recordTurn(bad, false) }, "turn before", []string{bad}},
+		{"unexpected answer", func(l *Ledger) { l.RecordUnexpected(bad, "500") }, "unexpected answer", []string{"b: 500"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestChecks_ReportViolations(t *testing.T) {
 	}
 }
 
-func TestChecks_EachHasAViolationInTests(t *testing.T) {
+func TestChecks_EachHasTestedViolation(t *testing.T) {
 	l := correctLedger()
 	at := subtask{bad, "travel_booking"}
 	l.recordAccepted("never")
@@ -247,7 +247,7 @@ func TestChecks_EachHasAViolationInTests(t *testing.T) {
 	}
 }
 
-func TestChecks_PermitWhatIsCorrect(t *testing.T) {
+func TestChecks_AcceptCorrectLedger(t *testing.T) {
 	for name, add := range map[string]func(l *Ledger){
 		"unknown outcomes of an agent that is not idempotent, and of an interrupted request": func(l *Ledger) {
 			l.requests[sound].answer.Tasks = []contract.TaskReport{
@@ -255,7 +255,7 @@ func TestChecks_PermitWhatIsCorrect(t *testing.T) {
 				{TaskID: sound, AgentID: PlainAgent, Error: &contract.TaskError{Code: contract.TaskOutcomeUnknown}},
 			}
 		},
-		"an answer that was deleted from a full store": func(l *Ledger) {
+		"answer deleted from a full store": func(l *Ledger) {
 			l.Trims = true
 			l.recordNotFound(sound)
 			l.recordExpired("key")
