@@ -168,7 +168,7 @@ func (s *scenarioRun) Invoke(_ context.Context, call *orchestrator.Call) (*contr
 	s.calls[k] = append(made, outcome)
 	s.mu.Unlock()
 	if !slices.Contains(allowed, "policy_allow") || spec.Effect == policy.Deny || spec.Effect == policy.Gate && (spec.Decision != contract.GateApprove || !slices.Contains(allowed, "gate_approved")) {
-		s.problem("the call of %s was made after the audited events %v; the policy says %s, and the person %q", k, allowed, spec.Effect, spec.Decision)
+		s.problem("the call of %s was made after the audited events %v; the policy effect is %s and the decision of the person %q", k, allowed, spec.Effect, spec.Decision)
 	}
 	if outcome == resultGood || outcome == resultBad {
 		return textResult(outcome), nil

@@ -84,7 +84,7 @@ func TestCallbacks_EmitProgress(t *testing.T) {
 	}
 	want := []string{"decision", "task.started", "task.progress", "half", "task.done"}
 	if diff := cmp.Diff(want, seen); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(started, progressOf); diff != "" || started.SubtaskTitle == "" || started.Attempts == 0 {
 		t.Errorf("task of the progress events and of task.started (-want +got):\n%s", diff)

@@ -145,7 +145,7 @@ func divergent() []faultCase {
 		served(billing, rag).with("divergent: none of them the main intent", partsReply("0.93", costPart+","+docsPart)),
 		served(quality).with("divergent: intents of one agent", partsReply("0.93", reviewPart+","+notebookPart)),
 		three.with("divergent: more agents than topk", partsReply("0.93", reviewPart+","+costPart+","+docsPart)),
-		strange.with("divergent: one of them nobody's", partsReply("0.93", reviewPart+","+strangePart)),
+		strange.with("divergent: one part without an agent", partsReply("0.93", reviewPart+","+strangePart)),
 		asked.with("divergent: not to be split", partsReply("0.93", reviewPart+","+costPart)),
 		oneAgent.with("divergent: one intent twice is none", partsReply("0.93", reviewPart+","+reviewPart)),
 	}

@@ -78,7 +78,7 @@ func entitledTo(c *contract.Caller, id string) bool {
 	return c.AllScopes || c.AllAgents || slices.Contains(c.Scopes, "agent:"+id)
 }
 
-func sees(c *contract.Caller, id string) bool {
+func maySee(c *contract.Caller, id string) bool {
 	return entitledTo(c, id) || slices.Contains(c.Scopes, "admin")
 }
 
@@ -173,7 +173,7 @@ func (o *oracle) violations(q *observedRequest) (wrong []string) {
 		fail("%q are chosen, want at most %d distinct agents", d.Chosen, o.registry.Routing.TopK)
 	}
 	if q.req.Options.DryRun && len(anywhere) > 0 && len(d.Chosen) == 0 && q.resp.Status != contract.StatusClarify {
-		fail("nobody is chosen, want one of %v", anywhere)
+		fail("no agent is chosen, want one of %v", anywhere)
 	}
 	if q.resp.Status == contract.StatusClarify && len(d.Chosen)+len(q.resp.Tasks) > 0 {
 		fail("%q are chosen while the caller is asked", d.Chosen)
@@ -259,16 +259,16 @@ func shownAgents(resp *contract.Response) []string {
 }
 
 // leaks returns the agents named in the response that the caller may not see. A name counts
-// anywhere in the response, except in the text of the caller or of the model (said), which is
+// anywhere in the response, except in the text of the caller or of the model (quoted), which is
 // returned as a quotation.
-func (o *oracle) leaks(q *observedRequest, answer, said string) (leaked []string) {
+func (o *oracle) leaks(q *observedRequest, answer, quoted string) (leaked []string) {
 	for _, id := range shownAgents(q.resp) {
-		if !sees(q.caller, id) {
+		if !maySee(q.caller, id) {
 			leaked = append(leaked, id+" as an agent")
 		}
 	}
 	for _, a := range o.registry.Agents {
-		if !sees(q.caller, a.ID) && strings.Contains(answer, a.ID) && !strings.Contains(said, a.ID) {
+		if !maySee(q.caller, a.ID) && strings.Contains(answer, a.ID) && !strings.Contains(quoted, a.ID) {
 			leaked = append(leaked, a.ID+" in the text")
 		}
 	}

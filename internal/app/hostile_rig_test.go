@@ -38,13 +38,13 @@ type agentCall struct{ agent, audience, subject string }
 
 // tally counts requests and decisions.
 type tally struct {
-	requests, chosen, believed, violations, repeated int
+	requests, chosen, accepted, violations, repeated int
 	agents                                           map[string]int // how often each was chosen
 }
 
 func (y *tally) String() string {
-	return fmt.Sprintf("%d requests, the model believed in %d, somebody chosen in %d (%v), words of a model or an agent name one that is not to be seen in %d; %d violations",
-		y.requests, y.believed, y.chosen, y.agents, y.repeated, y.violations)
+	return fmt.Sprintf("%d requests, the reply of the model used in %d, an agent chosen in %d (%v), text of a model or an agent names a hidden agent in %d; %d violations",
+		y.requests, y.accepted, y.chosen, y.agents, y.repeated, y.violations)
 }
 
 // cardNumber is data of the class that refund_agent requires.
@@ -53,7 +53,7 @@ const cardNumber = "4111 1111 1111 1111"
 func startHostile(t *testing.T, provider, routing string) *hostileHarness {
 	t.Helper()
 	model := fakellm.Start(t, fakellm.Config{Protocol: providers()[provider], Script: fakellm.ObeyInjections()})
-	r := &hostileHarness{model: model, result: func(string) contract.Result { return said("done") }, tally: tally{agents: map[string]int{}}}
+	r := &hostileHarness{model: model, result: func(string) contract.Result { return resultWithText("done") }, tally: tally{agents: map[string]int{}}}
 	agents := map[string]*testAgent{}
 	registry := registryWith(routing, func(id string) string {
 		if agents[id] == nil {
@@ -82,8 +82,8 @@ func startHostile(t *testing.T, provider, routing string) *hostileHarness {
 	return r
 }
 
-// said returns a result with a text.
-func said(text string) contract.Result {
+// resultWithText returns a result with a text.
+func resultWithText(text string) contract.Result {
 	return contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": quotedJSON(text)}}
 }
 
@@ -177,7 +177,7 @@ func (r *hostileHarness) count(q *observedRequest, wrong int) {
 	y := &r.tally
 	y.requests++
 	if src := q.resp.Decision.Classification.Source; src == contract.SourceLLM || src == contract.SourceCache {
-		y.believed++
+		y.accepted++
 	}
 	if len(q.resp.Decision.Chosen) > 0 {
 		y.chosen++
@@ -222,7 +222,7 @@ func (r *hostileHarness) leaks(q *observedRequest) []string {
 	}
 	known, bySomebody := wordsOfCaller(q.req), wordsOfOthers(q.resp)
 	for _, a := range r.oracle.registry.Agents {
-		if !sees(q.caller, a.ID) && strings.Contains(bySomebody, a.ID) && !strings.Contains(known, a.ID) {
+		if !maySee(q.caller, a.ID) && strings.Contains(bySomebody, a.ID) && !strings.Contains(known, a.ID) {
 			r.tally.repeated++
 			break
 		}

@@ -108,7 +108,7 @@ func TestRun_FailsOnUnusableDataDir(t *testing.T) {
 		if err := os.Mkdir(readOnly, 0o500); err != nil {
 			t.Fatal(err)
 		}
-		dirs["below what is not ours to write"] = filepath.Join(readOnly, "d")
+		dirs["below a read-only directory"] = filepath.Join(readOnly, "d")
 	}
 	for name, dir := range dirs {
 		t.Run(name, func(t *testing.T) {

@@ -60,7 +60,7 @@ func TestAgentFamilies(t *testing.T) {
 		{"one for each", []IntentDoc{doc("a"), doc("b"), doc("c")}, []int32{0, 1, 2}, 0},
 		{"two", []IntentDoc{doc("a"), doc("b"), doc("a")}, []int32{0, 1, 0}, 2},
 		{"sets, in any order", []IntentDoc{doc("a", "b"), doc("b", "a", "b"), doc("b")}, []int32{0, 0, 1}, 2},
-		{"nobody's", []IntentDoc{doc(), doc(), doc("a")}, []int32{0, 0, 1}, 2},
+		{"intents without an agent", []IntentDoc{doc(), doc(), doc("a")}, []int32{0, 0, 1}, 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

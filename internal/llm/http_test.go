@@ -184,7 +184,7 @@ func TestHTTPClient_Responses(t *testing.T) {
 		"unknown model":                     {reply(404, google("NOT_FOUND", "models/x is not found", "")), "!llm_rejected: HTTP 404: NOT_FOUND, models/x is not found"},
 		"OpenAI's words":                    {reply(404, `{"error":{"message":"no such model","type":"invalid_request_error","param":null,"code":"model_not_found"}}`), "!llm_rejected: HTTP 404: model_not_found, no such model"},
 		"vLLM's words":                      {reply(400, `{"object":"error","message":"too long","type":"BadRequestError","code":400}`), "!llm_rejected: HTTP 400: too long"},
-		"nobody's words":                    {reply(400, `<html>`), "!llm_rejected: HTTP 400"},
+		"unknown error format":              {reply(400, `<html>`), "!llm_rejected: HTTP 400"},
 		"terminal codes":                    {reply(400, `{"error":"a\u001b[2Jb\nc\u202ed"}`), "!llm_rejected: HTTP 400: a[2Jb cd"},
 		"many words":                        {reply(400, `{"error":"`+strings.Repeat("é", 200)+`"}`), "!llm_rejected: HTTP 400: " + strings.Repeat("é", 80) + "…"},
 		"our key, escaped":                  {reply(400, google("INVALID_ARGUMENT", "key="+url.QueryEscape(testKey)+" "+testKey, "")), "!llm_rejected: HTTP 400: INVALID_ARGUMENT, key=<redacted> <redacted>"},
