@@ -96,8 +96,8 @@ func TestAgent_AcceptsNumbersOfAnySize(t *testing.T) {
 		got = string(task.Inputs["n"])
 		return contract.Result{}, nil
 	})
-	task := goodTask().with("inputs", object{"prompt": "x", "n": json.RawMessage("[1e400,-1e-400]")})
-	result(t, serve(h, post("/", router.token(goodClaims()), task.json())))
+	task := validTask().with("inputs", object{"prompt": "x", "n": json.RawMessage("[1e400,-1e-400]")})
+	result(t, serve(h, post("/", router.token(validClaims()), task.json())))
 	if want := "[1e400,-1e-400]"; got != want {
 		t.Errorf("got input %q, want %q", got, want)
 	}

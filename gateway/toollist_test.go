@@ -117,7 +117,7 @@ func TestGateway_LeavesOutInvalidTools(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server.ID = "s"
 			log := &testkit.LogBuffer{}
-			g := start(t, gateway.Config{Client: mcpclient.Config{Logger: log.Logger()}}, server)
+			g := startGateway(t, gateway.Config{Client: mcpclient.Config{Logger: log.Logger()}}, server)
 			info := g.Servers()[0]
 			got := map[string]string{}
 			for _, tool := range info.Tools {
