@@ -119,7 +119,9 @@ func TestRouter_CancelKeepsDeliveredResults(t *testing.T) {
 			h.classifier.proposal.Subtasks = []contract.Subtask{
 				{Title: "count", Intent: "count", Domains: []string{"words"}}, {Title: "pay", Intent: "pay", Domains: []string{"bills"}},
 			}
+			counted := make(chan bool, 1)
 			h.target.setBehaviour("counter", func(context.Context, dispatch.Call) dispatch.Outcome {
+				defer func() { counted <- true }()
 				return dispatch.Outcome{Result: success("12 words"), Attempts: 1}
 			})
 			h.target.setBehaviour("payer", h.target.hang)
@@ -133,7 +135,9 @@ func TestRouter_CancelKeepsDeliveredResults(t *testing.T) {
 				}()
 			}
 			id := testkit.Receive(t, h.target.begun).Task.RequestID
-			testkit.Eventually(t, "the first agent returned its result", func() bool {
+			testkit.Receive(t, counted)
+			testkit.Receive(t, h.target.begun) // the second agent has its task
+			testkit.Eventually(t, "the result of the first agent is stored", func() bool {
 				resp, err := h.Request(t.Context(), id, alice)
 				return mode == contract.ModeSync || err == nil && len(resp.Tasks) > 0 && resp.Tasks[0].Status == contract.TaskSuccess
 			})
