@@ -109,11 +109,11 @@ func (h *harness) open() {
 	var err error
 	h.store, err = store.Open(ctx, store.Config{
 		Dir: h.dir, URL: h.url, Owner: "test", SyncEvery: time.Minute, // no test simulates a power failure
-		FreeSpace: func() (int64, error) {
+		FreeSpace: func() (store.Space, error) {
 			if h.full.Load() {
-				return 0, nil
+				return store.Space{}, nil
 			}
-			return 1 << 40, nil
+			return store.Space{Bytes: 1 << 40, Files: -1}, nil
 		},
 	})
 	h.must(err)

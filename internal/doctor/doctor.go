@@ -254,9 +254,9 @@ func (d *diagnosis) checkStore(context.Context) Finding {
 			f.Fix = "audit.required: true rejects them"
 		}
 	}
-	if free, err := store.FreeSpace(d.DataDir); err == nil && free < store.DefaultMinFree {
+	if free, err := store.FreeSpace(d.DataDir); err == nil && free.Bytes < store.DefaultMinFree {
 		detail := "the disk of %s has %d MiB left, and the store accepts no writes below %d"
-		return checkFailed(fmt.Sprintf(detail, d.DataDir, free>>20, store.DefaultMinFree>>20), "free space, or name another data_dir")
+		return checkFailed(fmt.Sprintf(detail, d.DataDir, free.Bytes>>20, store.DefaultMinFree>>20), "free space, or name another data_dir")
 	}
 	return f
 }

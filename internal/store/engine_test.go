@@ -185,7 +185,7 @@ func TestStatus_ReportsHealth(t *testing.T) {
 	var free atomic.Int64
 	free.Store(1 << 40)
 	s := teststore.Open(t, func(c *store.Config) {
-		c.FreeSpace = func() (int64, error) { return free.Load(), nil }
+		c.FreeSpace = func() (store.Space, error) { return store.Space{Bytes: free.Load(), Files: -1}, nil }
 		c.MaxBytes = 1 << 20
 	})
 	b := bucket(t, s, store.BucketConfig{})

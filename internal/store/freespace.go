@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -13,16 +14,37 @@ const DefaultMinFree = 64 << 20
 // time are far smaller than DefaultMinFree.
 const freeSpaceValidity = 20 * time.Millisecond
 
+// Space is what a process may still write to a file system.
+type Space struct {
+	Bytes int64
+	Files int64 // that can be created; −1 = the file system has no limit
+}
+
+// check returns an error that wraps ErrFull if less than minBytes or minFiles is free.
+func (s Space) check(minBytes int64) error {
+	switch {
+	case s.Bytes < minBytes:
+		return fmt.Errorf("%w: the disk has %d bytes free, and %d are reserved", ErrFull, s.Bytes, minBytes)
+	case s.Files >= 0 && s.Files < minFiles:
+		return fmt.Errorf("%w: the file system has %d inodes free, and %d are reserved", ErrFull, s.Files, minFiles)
+	}
+	return nil
+}
+
+// minFiles is how many files the engine must be able to create: the next file of each
+// stream, and replacements of the files with the state.
+const minFiles = 64
+
 // cachedFreeSpace returns a function that returns the free space of a directory, and
 // reads it once in freeSpaceValidity.
-func cachedFreeSpace(dir string) func() (int64, error) {
+func cachedFreeSpace(dir string) func() (Space, error) {
 	type reading struct {
 		at   time.Time // of the monotonic clock
-		free int64
+		free Space
 		err  error
 	}
 	var last atomic.Pointer[reading]
-	return func() (int64, error) {
+	return func() (Space, error) {
 		if r := last.Load(); r != nil && time.Since(r.at) < freeSpaceValidity {
 			return r.free, r.err
 		}

@@ -4,11 +4,15 @@ package store
 
 import "golang.org/x/sys/unix"
 
-// FreeSpace is how much this process may still write to the disk of dir.
-func FreeSpace(dir string) (int64, error) {
+// FreeSpace returns the free space of the file system of dir.
+func FreeSpace(dir string) (Space, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, err
+		return Space{}, err
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // of other types on other systems
+	free := Space{Bytes: int64(st.Bavail) * int64(st.Bsize), Files: -1} //nolint:unconvert // of other types on other systems
+	if st.Files > 0 {
+		free.Files = int64(st.Ffree) //nolint:unconvert // likewise
+	}
+	return free, nil
 }

@@ -2,15 +2,15 @@ package store
 
 import "golang.org/x/sys/windows"
 
-// FreeSpace is how much this process may still write to the disk of dir.
-func FreeSpace(dir string) (int64, error) {
+// FreeSpace returns the free space of the file system of dir.
+func FreeSpace(dir string) (Space, error) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
-		return 0, err
+		return Space{}, err
 	}
 	var free uint64
 	if err := windows.GetDiskFreeSpaceEx(path, &free, nil, nil); err != nil {
-		return 0, err
+		return Space{}, err
 	}
-	return int64(free), nil
+	return Space{Bytes: int64(free), Files: -1}, nil
 }

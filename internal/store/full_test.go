@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -16,7 +17,7 @@ func TestStore_FullDiskRejectsWritesOnly(t *testing.T) {
 	free.Store(1 << 40)
 	s := teststore.Open(t, func(c *store.Config) {
 		c.MinFree = 1 << 20
-		c.FreeSpace = func() (int64, error) { return free.Load(), nil }
+		c.FreeSpace = func() (store.Space, error) { return store.Space{Bytes: free.Load(), Files: -1}, nil }
 	})
 	b := bucket(t, s, store.BucketConfig{})
 	l := openLog(t, s, store.LogConfig{})
@@ -64,7 +65,9 @@ func TestOpen_NoFreeSpaceServesReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	var free atomic.Int64
-	s = open(t, dir, func(c *store.Config) { c.FreeSpace = func() (int64, error) { return free.Load(), nil } })
+	s = open(t, dir, func(c *store.Config) {
+		c.FreeSpace = func() (store.Space, error) { return store.Space{Bytes: free.Load(), Files: -1}, nil }
+	})
 	b, l := bucket(t, s, store.BucketConfig{}), openLog(t, s, store.LogConfig{})
 	if got := must[store.Entry](t)(b.Get(ctx, "a")); string(got.Value) != "1" {
 		t.Errorf("get: got %q, want 1", got.Value)
@@ -158,4 +161,27 @@ func TestStore_FullRejectsWrites(t *testing.T) {
 	if s.Restarts() != 0 {
 		t.Error("a full store made the engine restart")
 	}
+}
+
+// Without inodes the engine could not create its next file, and would stop.
+func TestStore_RejectsWritesWithoutInodes(t *testing.T) {
+	ctx := t.Context()
+	var inodes atomic.Int64
+	inodes.Store(1 << 20)
+	s := teststore.Open(t, func(c *store.Config) {
+		c.FreeSpace = func() (store.Space, error) { return store.Space{Bytes: 1 << 40, Files: inodes.Load()}, nil }
+	})
+	b := bucket(t, s, store.BucketConfig{})
+	must[uint64](t)(b.Put(ctx, "a", []byte("1")))
+	inodes.Store(3)
+	_, err := b.Put(ctx, "a", []byte("2"))
+	wantErr(t, "put", err, store.ErrFull)
+	if status := s.Status(); status.Ready || !strings.Contains(fmt.Sprint(status.Err), "3 inodes") {
+		t.Errorf("got status %+v, want the free inodes", status)
+	}
+	if got, err := b.Get(ctx, "a"); err != nil || string(got.Value) != "1" {
+		t.Errorf("get: got %q and error %v, want 1", got.Value, err)
+	}
+	inodes.Store(1 << 20)
+	must[uint64](t)(b.Put(ctx, "a", []byte("2")))
 }

@@ -44,9 +44,9 @@ type Config struct {
 	// copies. Otherwise only a damaged end is removed, and Open returns repair.ErrNeeded.
 	RepairAll bool
 
-	// FreeSpace returns the free bytes of the disk. Nil = the file system of Dir;
+	// FreeSpace returns the free space of the disk. Nil = the file system of Dir;
 	// tests replace it.
-	FreeSpace func() (int64, error)
+	FreeSpace func() (Space, error)
 	Logger    *slog.Logger
 	Now       func() time.Time
 }
@@ -190,7 +190,8 @@ func (s *Store) Status() Status {
 		st.Mode = "external"
 	}
 	if s.cfg.FreeSpace != nil {
-		st.Free, _ = s.cfg.FreeSpace()
+		free, _ := s.cfg.FreeSpace()
+		st.Free = free.Bytes
 	}
 	st.Err = s.checkWritable()
 	if st.Err == nil {
@@ -228,10 +229,11 @@ func (s *Store) checkWritable() error {
 		return nil
 	}
 	// If the free space is not known, the engine reports the error.
-	if free, err := s.cfg.FreeSpace(); err == nil && free < s.cfg.MinFree {
-		return fmt.Errorf("%w: the disk has %d bytes free, and %d are reserved", ErrFull, free, s.cfg.MinFree)
+	free, err := s.cfg.FreeSpace()
+	if err != nil {
+		return nil //nolint:nilerr // see above
 	}
-	return nil
+	return free.check(s.cfg.MinFree)
 }
 
 // checkOwned returns an error if nothing may be changed. Unlike checkWritable it
