@@ -78,9 +78,32 @@ func (a *explainer) suggestChange() string {
 		})
 		steps = a.appendStep(steps, a.texts.noDomain, others)
 	default:
-		steps = a.appendStep(steps, a.texts.noIntent, slices.Sorted(slices.Values(agent.Match.Intent)))
+		steps = a.appendStep(steps, a.texts.noIntent, a.nearestIntents())
 	}
 	return strings.Join(steps, a.texts.stepSeparator)
+}
+
+// nearestIntents returns the intents of all agents that are as near as the nearest one,
+// sorted: the domain alone does not tell which of them is meant.
+func (a *explainer) nearestIntents() []string {
+	intents := map[string]bool{}
+	for i := range a.Decision.Candidates {
+		c := &a.Decision.Candidates[i]
+		if !a.usable.Has(c.AgentID) || c.Parts != a.nearestCandidate.Parts || !isSameSubtask(c, a.nearestCandidate) {
+			continue
+		}
+		for _, intent := range a.Catalogue.Agent(c.AgentID).Match.Intent {
+			intents[intent] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(intents))
+}
+
+func isSameSubtask(a, b *contract.Candidate) bool {
+	if a.Subtask == nil || b.Subtask == nil {
+		return a.Subtask == b.Subtask
+	}
+	return *a.Subtask == *b.Subtask
 }
 
 // explainNotUnderstood is for a request without a near agent. A caller that may not use

@@ -125,6 +125,16 @@ func TestUnsupported_Detail(t *testing.T) {
 			want: "it is not clear what is to be done: ask for one of doc_answering, retrieval_qa",
 		},
 		{
+			name: "intent missing, two agents equally near", reason: fallback.ReasonNoMatch, clf: unknown,
+			near: []contract.Candidate{nearMiss("rag_agent", 0, 0.3, 0, "docs"), nearMiss("quality_agent", 0, 0.3, 0, "python")},
+			want: "it is not clear what is to be done: ask for one of code_review, databricks_review, doc_answering, retrieval_qa, serverless_review",
+		},
+		{
+			name: "intent missing, caller may use one of two agents", reason: fallback.ReasonNoMatch, clf: unknown, caller: callerOf("rag_agent"),
+			near: []contract.Candidate{nearMiss("rag_agent", 0, 0.3, 0, "docs"), nearMiss("quality_agent", 0, 0.3, 0, "python")},
+			want: "it is not clear what is to be done: ask for one of doc_answering, retrieval_qa",
+		},
+		{
 			name: "out of scope", reason: fallback.ReasonNoMatch, clf: unknown,
 			want: "nothing that is served here fits the request: ask for one of code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
 		},
