@@ -109,7 +109,8 @@ func distinctLabels(uses []occurrence) (intents, agents []string) {
 }
 
 // findMissingExamples finds intents without an example, which the lexical classifier
-// recognizes only by their names. One finding lists all of them.
+// recognizes only by their names, and by the keywords of their agents. One finding lists
+// all of them.
 func (l *linter) findMissingExamples() {
 	has, agents := map[string]bool{}, map[string]bool{}
 	for _, a := range l.Agents {
@@ -121,17 +122,23 @@ func (l *linter) findMissingExamples() {
 	if len(missing) == 0 {
 		return
 	}
+	hasKeywords := false
 	for _, a := range l.Agents {
 		if slices.ContainsFunc(a.Match.Intent, func(intent string) bool { return !has[intent] }) {
 			agents[a.ID] = true
+			hasKeywords = hasKeywords || len(a.Keywords) > 0
 		}
 	}
 	ids := slices.Sorted(maps.Keys(agents))
+	one, several := "its name alone", "their names alone"
+	if hasKeywords {
+		one, several = "its name and the keywords of its agent", "their names and the keywords of their agents"
+	}
 	if len(missing) == 1 {
-		l.report(ids, "intent %q has no examples: without a model it is recognised by its name alone", missing[0])
+		l.report(ids, "intent %q has no examples: without a model it is recognised by %s", missing[0], one)
 		return
 	}
-	l.report(ids, "%d of %d intents have no examples, %s: without a model they are recognised by their names alone", len(missing), len(l.Intents), joinNames(missing))
+	l.report(ids, "%d of %d intents have no examples, %s: without a model they are recognised by %s", len(missing), len(l.Intents), joinNames(missing), several)
 }
 
 func (l *linter) findRepeatedKeywords() {
