@@ -51,7 +51,7 @@ func (r *ticketRecord) newProposal(d *Demand, how assignment) *contract.Proposal
 
 // describe returns a sentence about the assignment, with the similarity.
 func (how assignment) describe(count int) string {
-	against := fmt.Sprintf("%.2f of the %.2f needed", how.similarity, JoinThreshold)
+	against := fmt.Sprintf("%.2f, and %.2f is needed", how.similarity, JoinThreshold)
 	switch {
 	case how.notStored != "":
 		return how.notStored
