@@ -103,10 +103,7 @@ const starterPrompt = "How many words are in this text: to be or not to be"
 
 func printNextSteps(out io.Writer, dir, keyEnv string) {
 	fmt.Fprintln(out, "\nRun the router, and the agent of the registry:")
-	program := "caprouter"
-	if dir == "." {
-		program = programName()
-	}
+	program := programNameIn(dir, os.Args[0])
 	if dir != "." {
 		fmt.Fprintf(out, "  cd %s\n", quoteForShell(dir))
 	}
@@ -129,14 +126,24 @@ func printCommands(out io.Writer, commands [][2]string) {
 }
 
 // programName returns how the user has called this program from the current directory.
-func programName() string {
+func programName() string { return programNameIn(".", os.Args[0]) }
+
+// programNameIn returns how to call the program, which was called as called, in the
+// directory dir.
+func programNameIn(dir, called string) string {
 	switch {
-	case strings.Contains(os.Args[0], "go-build"):
+	case strings.Contains(called, "go-build") && dir == ".":
 		return "go run ./cmd/caprouter"
-	case strings.ContainsRune(os.Args[0], filepath.Separator): // perhaps in no directory of PATH
-		return quoteForShell(os.Args[0])
+	case strings.Contains(called, "go-build") || !strings.ContainsRune(called, filepath.Separator):
+		return "caprouter"
+	case dir == ".": // perhaps in no directory of PATH
+		return quoteForShell(called)
 	}
-	return "caprouter"
+	path, err := filepath.Abs(called)
+	if err != nil {
+		return "caprouter"
+	}
+	return quoteForShell(path)
 }
 
 // quoteForShell returns a path as one word of a shell that is not taken for an option.

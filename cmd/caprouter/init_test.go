@@ -279,3 +279,26 @@ func TestInit_Concurrent(t *testing.T) {
 		}
 	}
 }
+
+// The commands that init prints work in its directory, also if the program was called
+// by a relative path.
+func TestInit_NamesTheProgramInItsDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ dir, called, want string }{
+		{".", "caprouter", "caprouter"},
+		{".", "./caprouter", "./caprouter"},
+		{".", "/tmp/go-build1/b001/exe/caprouter", "go run ./cmd/caprouter"},
+		{"sub", "caprouter", "caprouter"},
+		{"sub", "./caprouter", filepath.Join(wd, "caprouter")},
+		{"sub", "/opt/caprouter", "/opt/caprouter"},
+		{"sub", "/tmp/go-build1/b001/exe/caprouter", "caprouter"},
+	} {
+		if got := programNameIn(tt.dir, tt.called); got != tt.want {
+			t.Errorf("%s in %s: got %s, want %s", tt.called, tt.dir, got, tt.want)
+		}
+	}
+}
