@@ -65,6 +65,11 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	if err != nil {
 		return explainMissingRegistry(err, &cfg)
 	}
+	for _, word := range flags.expect {
+		if len(flags.expect) > 1 && isOutcome(word) && registry.Catalogue.Agent(word) == nil {
+			return usageErrorf(cmd, "--expect %s is an outcome: name it alone, or agents only", word)
+		}
+	}
 	c, err := flags.newClient(cmd)
 	if err != nil {
 		return err
@@ -105,11 +110,16 @@ func addCase(file string, c *golden.Case, names *golden.DeclaredNames) (fileEdit
 
 // parseExpect returns the expectation of an outcome, or of agents.
 func parseExpect(words []string) golden.Expect {
-	outcomes := []golden.Outcome{golden.Clarify, golden.AnyFallback, golden.FallbackA, golden.FallbackB, golden.FallbackC}
-	if o := golden.Outcome(words[0]); len(words) == 1 && slices.Contains(outcomes, o) {
-		return golden.Expect{Outcome: o}
+	if len(words) == 1 && isOutcome(words[0]) {
+		return golden.Expect{Outcome: golden.Outcome(words[0])}
 	}
 	return golden.Expect{Outcome: golden.Dispatch, Agents: words}
+}
+
+// isOutcome reports whether the word is an outcome without agents.
+func isOutcome(word string) bool {
+	outcomes := []golden.Outcome{golden.Clarify, golden.AnyFallback, golden.FallbackA, golden.FallbackB, golden.FallbackC}
+	return slices.Contains(outcomes, golden.Outcome(word))
 }
 
 // placeholder matches what masking leaves of personal data and secrets, e.g. [EMAIL_1].
