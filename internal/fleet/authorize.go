@@ -17,7 +17,7 @@ func (f *Fleet) authorize(key instanceKey, caller *contract.Caller) (*contract.G
 	if declared {
 		return nil, &contract.Error{
 			Code:    contract.CodeConflict,
-			Message: key.agentID + " is declared in the operator's registry file, which has precedence: remove it there, or register another id",
+			Message: key.agentID + " is declared in the operator's registry file, which has precedence, so that it needs no registration: remove it there, or register another id",
 		}
 	}
 	grant := f.cfg.grantOf(key.agentID)

@@ -194,7 +194,7 @@ func TestRegister_ChecksCaller(t *testing.T) {
 		"another issuer":    {"w", &contract.Caller{Subject: "w", Issuer: "elsewhere"}, contract.CodeForbidden, "another issuer"},
 		"operator":          {"w", admin, "", ""},
 		"no grant":          {"u", callerOf("u"), contract.CodeForbidden, "grants nothing to u: add it there, for example grants: {u: {"},
-		"agent of the file": {"fixed", callerOf("fixed"), contract.CodeConflict, "fixed is declared in the operator's registry file"},
+		"agent of the file": {"fixed", callerOf("fixed"), contract.CodeConflict, "fixed is declared in the operator's registry file, which has precedence, so that it needs no registration: "},
 		"blocked address":   {"w", callerOf("w"), contract.CodeInvalidRequest, "the registration is not valid"},
 		"local principal":   {"v", &contract.Caller{Subject: "local", AllScopes: true}, "", ""},
 	} {

@@ -58,6 +58,8 @@ def keep_registered(stop):
                 "endpoint": {"protocol": "pull"},
             })
             print("registration", status, reply, flush=True)
+            # 409: the registry file declares the agent, which then pulls its tasks without a registration.
+            pause = 30 if status == 409 else 1
             if status not in (200, 201):
                 status = 404  # try again
         else:
