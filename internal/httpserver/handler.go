@@ -216,7 +216,8 @@ func (c *Context) publicError(err error) *contract.Error {
 // routingError translates the errors that echo creates.
 func (c *Context) routingError(e *echo.HTTPError) *contract.Error {
 	if e.Code == http.StatusMethodNotAllowed {
-		return &contract.Error{Code: contract.CodeMethodNotAllowed, Message: "the Allow header lists the methods of this path"}
+		allow := c.Header().Get("Allow")
+		return &contract.Error{Code: contract.CodeMethodNotAllowed, Message: "the methods of this path are " + allow}
 	}
 	return &contract.Error{Code: contract.CodeNotFound, Message: c.errorAPI().NotFound}
 }

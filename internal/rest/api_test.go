@@ -180,6 +180,16 @@ func TestAPI_PathsAndMethods(t *testing.T) {
 			if diff := cmp.Diff(c.allow, allow); diff != "" {
 				t.Errorf("Allow differs (-want +got):\n%s", diff)
 			}
+			if c.status == http.StatusMethodNotAllowed && c.method != "HEAD" {
+				var p Problem
+				if err := json.Unmarshal(got.body, &p); err != nil {
+					t.Fatal(err)
+				}
+				want := "the methods of this path are " + got.Header.Get("Allow")
+				if diff := cmp.Diff(want, p.Detail); diff != "" {
+					t.Errorf("detail (-want +got):\n%s", diff)
+				}
+			}
 			if c.method == "HEAD" && (len(got.body) != 0 || got.ContentLength <= 0) {
 				t.Errorf("got %d bytes of body and Content-Length %d, want none and the length of GET's", len(got.body), got.ContentLength)
 			}
