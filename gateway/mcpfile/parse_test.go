@@ -87,7 +87,7 @@ func TestParse_Errors(t *testing.T) {
 		{"unknown key like command, stdio", `{"servers": [{"id": "a", "type": "stdio", "comand": "x"}]}`, []string{`m.json:1:53: unknown key "comand"; did you mean "command"?`}},
 		{"unknown key like command, mcpServers", `{"mcpServers": {"a": {"comand": "x"}}}`, []string{`m.json:1:33: unknown key "comand"; did you mean "command"?`}},
 		{"unknown key like url", `{"servers": [{"id": "a", "type": "http", "ulr": "http://h/"}]}`, []string{`m.json:1:49: unknown key "ulr"; did you mean "url"?`}},
-		{"unknown key and no url", `{"servers": [{"id": "a", "hedaers": {}}]}`, []string{`m.json:1:14: server "a" needs a url`, `m.json:1:37: unknown key "hedaers"; did you mean "headers"?`}},
+		{"unknown key and no url", `{"servers": [{"id": "a", "hedaers": {}}]}`, []string{`m.json:1:14: server "a" needs a command or a url`, `m.json:1:37: unknown key "hedaers"; did you mean "headers"?`}},
 		{"unknown key of an action", `{"plugins": [{"id": "a", "endpoint": "http://h/", "actions": [{"name": "a.b", "timeout": 1, "zzzzzz": 1}]}]}`, []string{
 			`m.json:1:90: unknown key "timeout"; did you mean "timeout_ms"?`,
 			`m.json:1:103: unknown key "zzzzzz"; known here: name, description, input_schema, output_schema, timeout_ms, retry, rate_limit`,
@@ -107,6 +107,8 @@ func TestParse_Errors(t *testing.T) {
 		{"control character in an id", `{"mcpServers": {"a\u0007": {"url": "http://h/"}}}`, []string{`m.json:1:28: the id "a\a" must not contain control characters, or blanks at its ends`}},
 		{"no command", `{"servers": [{"id": "a", "transport": "stdio"}]}`, []string{`m.json:1:14: server "a" needs a command`}},
 		{"no url", `{"servers": [{"id": "a", "transport": "sse"}]}`, []string{`m.json:1:14: server "a" needs a url`}},
+		{"no command and no url", `{"servers": [{"id": "a"}]}`, []string{`m.json:1:14: server "a" needs a command or a url`}},
+		{"remote server without a url", `{"servers": [{"id": "a", "transport": "remote"}]}`, []string{`m.json:1:14: server "a" needs a url`}},
 		{"command and url", `{"servers": [{"id": "a", "command": "x", "url": "http://h/"}]}`, []string{`m.json:1:14: server "a" has both a command and a url: remove one of them`}},
 		{"scheme", `{"servers": [{"id": "a", "url": "ftp://h/"}]}`, []string{"m.json:1:33: url must be an absolute http or https URL"}},
 		{"a transport", `{"servers": [{"id": "a", "transport": "grpc", "url": "http://h/"}]}`, []string{

@@ -169,6 +169,8 @@ func (o *object) checkTarget(form format, s *Server) {
 	switch {
 	case needsCommand:
 		o.errorf(o.at, "server %q needs a command", s.ID)
+	case needsURL && s.Transport == Auto && o.members["transport"] == nil && o.members["type"] == nil:
+		o.errorf(o.at, "server %q needs a command or a url", s.ID)
 	case needsURL:
 		o.errorf(o.at, "server %q needs a url", s.ID)
 	}

@@ -379,7 +379,7 @@ func TestRun_MCP(t *testing.T) {
 	}{
 		"valid file":           {agent, good, LevelOK, "mcp.json: 2 servers"},
 		"no file":              {modelRegistry, "", LevelSkip, "there is no mcp.json"},
-		"invalid file":         {modelRegistry, `{"servers": [{"id": "a"}]}`, LevelFail, `server "a" needs a url`},
+		"invalid file":         {modelRegistry, `{"servers": [{"id": "a"}]}`, LevelFail, `server "a" needs a command or a url`},
 		"unset variable":       {modelRegistry, `{"servers": [{"id": "a", "url": "http://h/${NOT_SET}"}]}`, LevelWarn, `server "a" is blocked: environment variable NOT_SET is not set`},
 		"unknown command":      {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program"}]}`, LevelWarn, `"no-such-program" of server "a" is not found`},
 		"relative command":     {modelRegistry, `{"servers": [{"id": "a", "command": "./no-such-program", "cwd": "/"}]}`, LevelWarn, `"./no-such-program" of server "a" is not found`},
