@@ -144,7 +144,11 @@ func (c *agentCall) readResult(ctx context.Context, resp *http.Response) (*contr
 func (c *agentCall) decodeResult(data []byte) (*contract.Result, *attempt.Error) {
 	var r contract.Result
 	if err := strictjson.Unmarshal(data, &r); err != nil {
-		return nil, c.policy.BadResult("sent no Result: "+sanitizeText(err.Error()), err)
+		what := "sent no Result: "
+		if e, ok := errors.AsType[*strictjson.Error](err); ok && e.Pointer == "" { // the detail is a predicate
+			what += "the reply "
+		}
+		return nil, c.policy.BadResult(what+sanitizeText(err.Error()), err)
 	}
 	if details := strictjson.Validate(&r); len(details) > 0 {
 		return nil, c.policy.BadResult("sent no Result: "+sanitizeText(details[0].Pointer+" "+details[0].Detail), nil)

@@ -138,11 +138,11 @@ func TestTarget_RejectsInvalidResult(t *testing.T) {
 		answer http.HandlerFunc
 		detail string
 	}{
-		{"nothing", ok(""), "sent no Result: is not JSON"},
-		{"HTML", ok("<!doctype html><title>login</title>"), "sent no Result: is not JSON"},
-		{"a list", ok("[]"), "must be an object"},
+		{"nothing", ok(""), "sent no Result: the reply is not JSON"},
+		{"HTML", ok("<!doctype html><title>login</title>"), "sent no Result: the reply is not JSON"},
+		{"a list", ok("[]"), "sent no Result: the reply must be an object"},
 		{"null", ok("null"), "sent no Result"},
-		{"two values", ok(successBody + successBody), "sent no Result: is not JSON"},
+		{"two values", ok(successBody + successBody), "sent no Result: the reply is not JSON"},
 		{"truncated JSON", ok(successBody[:20]), "ends too early"},
 		{"not UTF-8", ok(`{"status":"success","logs":["` + "\xff" + `"]}`), "invalid UTF-8"},
 		{"no status", ok(`{"data":{}}`), "/status is required"},
