@@ -65,6 +65,7 @@ func TestInvoke_Errors(t *testing.T) {
 		want          contract.ActionError
 	}{
 		{"system.ecko", `{}`, contract.ActionError{Code: "ACTION_NOT_FOUND", Message: `there is no action "system.ecko"`, Suggestion: "did you mean system.echo?", Severity: "WARNING"}},
+		{"echo", `{}`, contract.ActionError{Code: "ACTION_NOT_FOUND", Message: `there is no action "echo"`, Suggestion: "did you mean system.echo?", Severity: "WARNING"}},
 		{"none", `{}`, contract.ActionError{Code: "ACTION_NOT_FOUND", Message: `there is no action "none"`, Suggestion: "list the actions: caprouter mcp list, or GET /api/v1/mcp/registry", Severity: "WARNING"}},
 		{"system.echo", `{"txt":1}`, contract.ActionError{
 			Code: "INVALID_INPUT", Message: "the input of system.echo does not match its schema: missing property 'text'; additional properties 'txt' not allowed", Severity: "WARNING",

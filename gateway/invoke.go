@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -233,10 +234,23 @@ func (g *Gateway) resolveOnce(ctx context.Context, action string) (*server, *too
 		return nil, nil, severeError(contract.ActionUnavailable, fmt.Sprintf("server %q is not connected", down.declared.ID), reason.Error())
 	}
 	suggestion := "list the actions: caprouter mcp list, or GET /api/v1/mcp/registry"
-	if near := strictyaml.Nearest(action, g.actionNames()); near != "" {
+	if near := nearestAction(action, g.actionNames()); near != "" {
 		suggestion = fmt.Sprintf("did you mean %s?", near)
 	}
 	return nil, nil, warningError(contract.ActionNotFound, fmt.Sprintf("there is no action %q", action), suggestion)
+}
+
+// nearestAction returns the action with a similar name, or else the only one of a tool with
+// this name; "" if there is none.
+func nearestAction(action string, names []string) string {
+	if near := strictyaml.Nearest(action, names); near != "" {
+		return near
+	}
+	ofTool := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasSuffix(name, "."+action) })
+	if len(ofTool) == 1 {
+		return ofTool[0]
+	}
+	return ""
 }
 
 // currentTool returns the tool with the name, or nil if the server has none. The error is
