@@ -201,7 +201,7 @@ func formatClarificationReason(d *contract.ResponseData) string {
 		if len(d.Options) > 0 && !slices.ContainsFunc(d.Options, other) {
 			return "several agents serve the intent, and the text names none of their domains"
 		}
-		return "several intents are about equally likely, and different agents serve them"
+		return "several intents are about equally likely, and the text does not tell which is meant"
 	case fallback.ReasonDivergent:
 		return "it contains several requests, and this registry does not split requests"
 	}
