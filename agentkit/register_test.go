@@ -82,6 +82,19 @@ func TestKeepRegistered_SendsDeclaration(t *testing.T) {
 	})
 }
 
+// The router rejects null where it expects a list.
+func TestKeepRegistered_SendsListsWithoutIntentsAndDomains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeRegistry()
+		if err := f.keepRegistered(t, nil, time.Second, func(c *agentkit.Config) { c.Registration.Match = contract.Match{} }); err != nil {
+			t.Fatal(err)
+		}
+		if body, want := f.received(callRegister)[0].Body, `"match":{"intent":[],"domains":[]}`; !strings.Contains(body, want) {
+			t.Errorf("got registration %s, want %s in it", body, want)
+		}
+	})
+}
+
 // Two agents on one host must have different instance names.
 func TestKeepRegistered_NamesInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

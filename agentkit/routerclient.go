@@ -35,7 +35,11 @@ func (a *Agent) newAgentClient(instance string) agentClient {
 
 // registerAgent creates or replaces the registration.
 func (c *agentClient) registerAgent(ctx context.Context, r *contract.Registration) (contract.Lease, error) {
-	body, err := json.Marshal(r)
+	sent := *r
+	// The router expects lists: a nil slice would be null.
+	sent.Match.Intent = append([]string{}, r.Match.Intent...)
+	sent.Match.Domains = append([]string{}, r.Match.Domains...)
+	body, err := json.Marshal(&sent)
 	if err != nil {
 		return contract.Lease{}, err
 	}
