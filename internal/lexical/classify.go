@@ -226,8 +226,23 @@ func (r *textAnalysis) jointConfidence(v *scoredClass) jointConfidence {
 	if together.total() < least {
 		return alone
 	}
-	together.share = min(v.tiedShare, alone.total()/together.total()) // the best one is no surer than by itself
+	// The best one is no surer than by itself; but the others are no surer than the best one,
+	// so that a smaller share than an equal one would lower the confidence in all of them.
+	equal := 1 / float64(r.countTied(v))
+	together.share = min(v.tiedShare, max(alone.total()/together.total(), equal))
 	return together
+}
+
+// countTied returns the number of intents that are tied, with the best one.
+func (r *textAnalysis) countTied(v *scoredClass) int {
+	x, n := &r.scratch.scores, 1
+	least := v.leastTied(x)
+	for _, c := range r.model.statistical.linear.membersWith(v.best) {
+		if int(c) != v.best && x.values[c] >= least {
+			n++
+		}
+	}
+	return n
 }
 
 // jointConfidence is the confidence in the best intent together with those tied with it.
@@ -263,10 +278,7 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, joint j
 // probability.
 func (r *textAnalysis) addAlternatives(p *Prediction, v *scoredClass, joint jointConfidence) {
 	x, families := &r.scratch.scores, &r.model.statistical.linear.classFamilies
-	leastTied := tieRatio * x.values[v.best]
-	if v.wide {
-		leastTied = 0
-	}
+	leastTied := v.leastTied(x)
 	tied := 0.0 // probability of the other tied intents
 	for _, c := range families.membersWith(v.best) {
 		if q := x.values[c]; int(c) != v.best && q >= leastTied {

@@ -75,6 +75,15 @@ func (v *scoredClass) widenTie(x *classScores, families *classFamilies) {
 	v.wide = true
 }
 
+// leastTied returns the probability from which an intent of the same agents is tied with
+// the best.
+func (v *scoredClass) leastTied(x *classScores) float32 {
+	if v.wide {
+		return 0
+	}
+	return tieRatio * x.values[v.best]
+}
+
 // rankScores finds the best class, turns the scores of the classes into probabilities in
 // place, and computes the confidence features of both. features is the number of known
 // features of the text.

@@ -207,3 +207,44 @@ func TestClassify_KeywordCountsForAllIntentsOfAgents(t *testing.T) {
 		}
 	}
 }
+
+// A text that is a keyword of one agent only, perhaps beside stop words, is for this agent,
+// however many agents and keywords there are.
+func TestClassify_KeywordAloneIsForItsAgent(t *testing.T) {
+	agents := []struct {
+		name              string
+		intents, keywords []string
+	}{
+		{"registry_agent", []string{"residence_certificate", "marriage_booking", "birth_record"}, []string{"padrón", "empadronamiento", "boda", "certificate"}},
+		{"streets_agent", []string{"report_pothole", "report_broken_streetlight", "request_street_cleaning"}, []string{"bache", "farola", "pothole", "streetlight", "hole", "limpieza"}},
+		{"taxes_agent", []string{"property_tax", "tax_exemption", "pay_tax_bill"}, []string{"IBI", "recibo", "impuesto", "tax", "bonificación"}},
+		{"traffic_agent", []string{"find_towed_car", "pay_traffic_fine", "resident_parking_permit"}, []string{"multa", "grúa", "fine", "tow", "zona azul", "parking"}},
+		{"waste_agent", []string{"bulky_waste_pickup", "missed_collection"}, []string{"basura", "muebles", "contenedor", "rubbish", "furniture"}},
+	}
+	var c Corpus
+	for _, a := range agents {
+		for _, intent := range a.intents {
+			c.Intents = append(c.Intents, IntentDoc{Name: intent, Agents: []string{a.name}, Keywords: a.keywords})
+		}
+	}
+	m := Train(c)
+	for _, a := range agents {
+		for _, keyword := range a.keywords {
+			for _, text := range []string{keyword, "la " + keyword, "the " + keyword + "?"} {
+				p := m.Classify(text)
+				together := 0.0
+				if slices.Contains(a.intents, p.Intent) {
+					together = p.Confidence
+				}
+				for _, other := range p.Alternatives {
+					if slices.Contains(a.intents, other.Intent) {
+						together += other.Confidence
+					}
+				}
+				if together < 0.7 {
+					t.Errorf("%q: got %s with %v and %v, want intents of %s with at least 0.7 together", text, p.Intent, p.Confidence, p.Alternatives, a.name)
+				}
+			}
+		}
+	}
+}
