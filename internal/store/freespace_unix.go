@@ -12,7 +12,7 @@ func FreeSpace(dir string) (Space, error) {
 	}
 	free := Space{Bytes: int64(st.Bavail) * int64(st.Bsize), Files: -1} //nolint:unconvert // of other types on other systems
 	if st.Files > 0 {
-		free.Files = int64(st.Ffree) //nolint:unconvert // likewise
+		free.Files = int64(st.Ffree)
 	}
 	return free, nil
 }
