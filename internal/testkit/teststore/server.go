@@ -16,6 +16,10 @@ import (
 
 const startTimeout = time.Minute
 
+// maxStore is the limit of a server. By default it is three quarters of the free space of
+// the disk, and several routers reserve 10 GiB each.
+const maxStore = 1 << 40
+
 // Server is a NATS server on a loopback port, as an operator runs it for an external store.
 type Server struct {
 	URL string
@@ -39,7 +43,7 @@ func Serve(t testing.TB, dir string, port int) *Server {
 func serve(t testing.TB, dir string, port int) *server.Server {
 	t.Helper()
 	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
+		Host: "127.0.0.1", Port: port, JetStream: true, JetStreamMaxStore: maxStore, StoreDir: dir, NoSigs: true, NoLog: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +90,7 @@ func ServeCluster(t testing.TB) string {
 			t.Fatal(err)
 		}
 		srv, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprintf("n%d", i+1), Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+			ServerName: fmt.Sprintf("n%d", i+1), Host: "127.0.0.1", Port: -1, JetStream: true, JetStreamMaxStore: maxStore, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
 			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}, Routes: routes,
 		})
 		if err != nil {
