@@ -1,6 +1,7 @@
 package pulltarget
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -132,8 +133,15 @@ func (o *Offers) beginPoll(agentID string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.agentOf(agentID).polls++
+	if len(o.polled) >= maxPolled {
+		maps.DeleteFunc(o.polled, func(_ string, last time.Time) bool { return now.Sub(last) > time.Hour })
+	}
 	o.polled[agentID] = now
 }
+
+// maxPolled is the number of agents from which the times of polls more than an hour ago are
+// forgotten: ids of agents that registered themselves may never occur again.
+const maxPolled = 10_000
 
 func (o *Offers) endPoll(agentID string, now time.Time) {
 	o.mu.Lock()
