@@ -206,6 +206,9 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 	}
 	if v.features[featKeyword] > 0 && s.linear.tied {
 		v.widenTie(&r.scratch.scores, &s.linear.classFamilies)
+		if !r.prefersMember(v.best) {
+			v.equalizeTie(&r.scratch.scores, &s.linear.classFamilies)
+		}
 	}
 	joint := r.jointConfidence(&v)
 	joint.factor *= r.notForFactor(v.best)
@@ -213,36 +216,60 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 }
 
 // jointConfidence returns the confidence in the best intent alone or, if that is too low to
-// act on it, in all tied intents if theirs is not.
+// act on it, in all tied intents if theirs is not. If the tied intents are equally likely,
+// there is no confidence in one alone.
 func (r *textAnalysis) jointConfidence(v *scoredClass) jointConfidence {
 	s := r.model.statistical
 	alone := jointConfidence{s.calibration.confidence(&v.features), r.supportFactor(v.best, &v.features, false), 1}
 	least := max(s.rejectThreshold, MinActionConfidence)
-	if v.tiedShare >= 1 || alone.total() >= least {
+	if v.tiedShare >= 1 || alone.total() >= least && !v.equal {
 		return alone
 	}
 	features := v.withTies()
 	together := jointConfidence{s.calibration.confidence(&features), r.supportFactor(v.best, &features, true), 1}
-	if together.total() < least {
+	n, tied := r.tiedRunnersUp(v)
+	equal := 1 / float64(1+n)
+	switch {
+	case v.equal:
+		together.share = equal
+		return together
+	case together.total() < least:
 		return alone
 	}
 	// The best one is no surer than by itself; but the others are no surer than the best one,
 	// so that a smaller share than an equal one would lower the confidence in all of them.
-	equal := 1 / float64(r.countTied(v))
-	together.share = min(v.tiedShare, max(alone.total()/together.total(), equal))
+	best := float64(r.scratch.scores.values[v.best])
+	together.share = min(best/(best+tied), max(alone.total()/together.total(), equal))
 	return together
 }
 
-// countTied returns the number of intents that are tied, with the best one.
-func (r *textAnalysis) countTied(v *scoredClass) int {
-	x, n := &r.scratch.scores, 1
+// tiedRunnersUp returns how many of the alternatives are tied with the best intent, and their
+// probability. They share the joint confidence with it, and those that are not listed have no
+// part in it.
+func (r *textAnalysis) tiedRunnersUp(v *scoredClass) (n int, probability float64) {
+	x, families := &r.scratch.scores, &r.model.statistical.linear.classFamilies
 	least := v.leastTied(x)
-	for _, c := range r.model.statistical.linear.membersWith(v.best) {
-		if int(c) != v.best && x.values[c] >= least {
-			n++
+	for _, c := range x.runnersUp(v.best, maxAlternatives) {
+		if x.values[c] >= least && families.tie(int(c), v.best) {
+			n, probability = n+1, probability+float64(x.values[c])
 		}
 	}
-	return n
+	return n, probability
+}
+
+// prefersMember reports whether a content word of the text is in the name or the examples of
+// some intents of a family, and not of all.
+func (r *textAnalysis) prefersMember(class int) bool {
+	members := r.model.statistical.linear.membersWith(class)
+	return slices.ContainsFunc(r.knownWords, func(w int32) bool {
+		n := 0
+		for _, c := range members {
+			if r.inVocabulary(w, int(c), false) {
+				n++
+			}
+		}
+		return !r.model.info[w].stop && n > 0 && n < len(members)
+	})
 }
 
 // jointConfidence is the confidence in the best intent together with those tied with it.
@@ -279,12 +306,7 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, joint j
 func (r *textAnalysis) addAlternatives(p *Prediction, v *scoredClass, joint jointConfidence) {
 	x, families := &r.scratch.scores, &r.model.statistical.linear.classFamilies
 	leastTied := v.leastTied(x)
-	tied := 0.0 // probability of the other tied intents
-	for _, c := range families.membersWith(v.best) {
-		if q := x.values[c]; int(c) != v.best && q >= leastTied {
-			tied += float64(q)
-		}
-	}
+	_, tied := r.tiedRunnersUp(v)
 	rest := 1 - float64(x.values[v.best])
 	if joint.share < 1 {
 		rest -= tied

@@ -46,6 +46,7 @@ type scoredClass struct {
 	tiedShare float64
 	tied      tiedFeatures
 	wide      bool // all classes of the family are tied, not only near ones
+	equal     bool // and they are equally likely
 }
 
 // tiedFeatures are the features of tied classes as one.
@@ -73,6 +74,16 @@ func (v *scoredClass) widenTie(x *classScores, families *classFamilies) {
 	v.tiedShare = p / whole
 	v.tied = tiedFeatures{min(math.Log(whole/max(1-whole, 1e-9)), maxLogOdds), math.Log(p / max(float64(outside), 1e-9))}
 	v.wide = true
+}
+
+// equalizeTie makes the classes of a wide tie equally likely.
+func (v *scoredClass) equalizeTie(x *classScores, families *classFamilies) {
+	members := families.membersWith(v.best)
+	each := float32(float64(x.values[v.best]) / v.tiedShare / float64(len(members)))
+	for _, c := range members {
+		x.values[c] = each
+	}
+	v.equal, v.tiedShare = true, 1/float64(len(members))
 }
 
 // leastTied returns the probability from which an intent of the same agents is tied with

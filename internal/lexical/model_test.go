@@ -248,3 +248,44 @@ func TestClassify_KeywordAloneIsForItsAgent(t *testing.T) {
 		}
 	}
 }
+
+// A keyword is declared for all intents of an agent, so that it is no reason to prefer one.
+func TestClassify_KeywordAloneTiesIntentsOfItsAgent(t *testing.T) {
+	agents := []struct {
+		name              string
+		intents, keywords []string
+	}{
+		{"taxes_agent", []string{"pay_tax_bill", "tax_certificate", "tax_deferral", "tax_refund", "appeal_tax_assessment", "change_tax_address", "tax_exemption"}, []string{"IBI", "plusvalía"}},
+		{"permits_agent", []string{"building_permit", "event_permit"}, []string{"licencia", "obra"}},
+		{"traffic_agent", []string{"pay_fine", "appeal_fine", "resident_parking"}, []string{"multa", "zona azul"}},
+		{"waste_agent", []string{"report_missed_collection", "bulky_waste_pickup"}, []string{"contenedor"}},
+		{"library_agent", []string{"renew_book", "reserve_room", "library_hours"}, []string{"biblioteca"}},
+	}
+	var c Corpus
+	for _, a := range agents {
+		for _, intent := range a.intents {
+			c.Intents = append(c.Intents, IntentDoc{Name: intent, Agents: []string{a.name}, Keywords: a.keywords})
+		}
+	}
+	m := Train(c)
+	for _, a := range agents {
+		listed := min(len(a.intents), 1+maxAlternatives)
+		for _, keyword := range a.keywords {
+			for _, text := range []string{keyword, "la " + keyword} {
+				p := m.Classify(text)
+				tied := append([]contract.IntentScore{{Intent: p.Intent, Confidence: p.Confidence}}, p.Alternatives...)[:listed]
+				together := 0.0
+				for _, next := range tied {
+					if !slices.Contains(a.intents, next.Intent) || math.Abs(next.Confidence-p.Confidence) > 2e-4 { // they are rounded
+						t.Errorf("%q: got %v, want intents of %s that are equally likely", text, tied, a.name)
+						break
+					}
+					together += next.Confidence
+				}
+				if together < 0.7 {
+					t.Errorf("%q: got %v, want at least 0.7 together", text, tied)
+				}
+			}
+		}
+	}
+}
