@@ -33,6 +33,9 @@ const (
 	// weakSimilarity is a similarity to the intent's name or an example below which it
 	// does not make up for a missing second word.
 	weakSimilarity = 0.4
+	// nearlyExample is a similarity to an example from which a text has most of its words, and
+	// few others: "where is my order 77120".
+	nearlyExample = 0.6
 	// ownDomainSimilarity is the similarity to an example from which the name of a domain
 	// that only the agents of the intent have speaks for it.
 	ownDomainSimilarity = 0.3
@@ -57,6 +60,8 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 		return min(1, max(0, m.statistical.rejectThreshold-1e-4)) // no content word is known
 	case s.content+r.misspelt == 0:
 		enough, factor = supportedPhrases, stopWordsFactor
+	case s.content > 0 && f[featNearest] >= nearlyExample:
+		return 1
 	case s.total > 1.999, s.total > 0.999 && tied && r.unknown == 0:
 		return 1
 	case s.total > 0.999 && r.isEnough(f):

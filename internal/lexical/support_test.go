@@ -33,3 +33,35 @@ func TestClassify_OwnDomain(t *testing.T) {
 		})
 	}
 }
+
+// An example with a number, a greeting or an abbreviation is still that example, although its
+// only content word is a domain's name that several agents use.
+func TestClassify_ExampleWithFewMoreWords(t *testing.T) {
+	m := Train(Corpus{
+		Intents: []IntentDoc{
+			{Name: "track_order", Agents: []string{"order_agent"}, Domains: []string{"orders"}, Examples: []string{
+				"Where is my order?", "Track my package please", "When will the parcel arrive?", "Has my purchase been shipped?", "The delivery is late",
+			}},
+			{Name: "cancel_order", Agents: []string{"order_agent"}, Domains: []string{"orders"}, Examples: []string{
+				"Please cancel my order", "I changed my mind, stop the purchase", "I ordered it twice", "I do not want it any more",
+			}},
+			{Name: "resend_invoice", Agents: []string{"payment_agent"}, Domains: []string{"payments"}, Examples: []string{
+				"Send me the invoice of my order", "I need a copy of the invoice", "The invoice has the wrong name", "No invoice came with it",
+			}},
+			{Name: "dispute_charge", Agents: []string{"payment_agent"}, Domains: []string{"payments"}, Examples: []string{
+				"I was charged twice for one order", "I do not recognise this charge", "My card was charged", "Dispute this payment",
+			}},
+		},
+		Domains: []string{"orders", "payments"},
+	})
+	for _, text := range []string{"where is my order 77120", "Where is my order???", "hi, where is my order", "hello, where is my order please, ty"} {
+		if p := m.Classify(text); p.Intent != "track_order" || p.Confidence < 0.7 {
+			t.Errorf("%q: got %s with %v, want track_order with at least 0.7", text, p.Intent, p.Confidence)
+		}
+	}
+	for _, text := range []string{"what is an order", "order a pizza", "the order of the items in this list"} {
+		if p := m.Classify(text); p.Intent != contract.Unknown && p.Confidence >= MinActionConfidence {
+			t.Errorf("%q: got %s with %v, want a confidence below %v", text, p.Intent, p.Confidence, MinActionConfidence)
+		}
+	}
+}
