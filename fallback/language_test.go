@@ -294,7 +294,7 @@ func ExampleUnsupported() {
 		Decision: &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}},
 	})
 	fmt.Println(facts.Detail)
-	// Output: nothing that is served here fits the request: ask for one of code_review
+	// Output: no agent here serves such a request: ask for one of code_review
 }
 
 func BenchmarkDetect(b *testing.B) {

@@ -60,7 +60,7 @@ func refusalTexts() map[string]*refusalText {
 			namedHidden:   "the request names the agent %s, which is no agent that you may use: name another, or leave agent_id out",
 			namedUnfit:    "the request names the agent %s, which does not serve it: leave agent_id out, or ask for one of %s",
 			severalTasks:  "the request asks for several things%s, and requests are not split here: send one request for each",
-			nothingFits:   "nothing that is served here fits the request",
+			nothingFits:   "no agent here serves such a request",
 			noneServes:    "no agent that you may use serves this request",
 			nearest:       "; %s is the nearest",
 			askFor:        ": ask for one of %s",

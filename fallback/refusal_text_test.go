@@ -29,7 +29,7 @@ func TestUnsupported_UsesCallersLanguage(t *testing.T) {
 		{
 			name: "out of scope", reason: fallback.ReasonNoMatch, registry: shared, clf: contract.Classification{Intent: contract.Unknown},
 			want: [4]string{
-				"nothing that is served here fits the request: ask for one of review",
+				"no agent here serves such a request: ask for one of review",
 				"nada do que se atende aqui corresponde ao pedido: peça uma destas intenções: review",
 				"nada de lo que se atiende aquí corresponde a la solicitud: pida una de estas intenciones: review",
 				"这里没有适合此请求的服务：请求以下意图之一：review",

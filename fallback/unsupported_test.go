@@ -136,7 +136,7 @@ func TestUnsupported_Detail(t *testing.T) {
 		},
 		{
 			name: "out of scope", reason: fallback.ReasonNoMatch, clf: unknown,
-			want: "nothing that is served here fits the request: ask for one of code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
+			want: "no agent here serves such a request: ask for one of code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
 		},
 		{
 			name: "out of scope, near miss", reason: fallback.ReasonNoMatch, caller: callerOf("rag_agent"),

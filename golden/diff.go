@@ -96,7 +96,7 @@ func compareCase(ctx context.Context, c *Case, a, b *routingSetup) (*Change, err
 		return nil, fmt.Errorf("case %s: %w", c.ID, err)
 	}
 	if isUnrecorded(&respA.Decision.Classification) || isUnrecorded(&respB.Decision.Classification) {
-		return nil, fmt.Errorf("case %s: the cassette has no reply for one of the registries, which are part of the question: record it with both, or compare without a model", c.ID)
+		return nil, fmt.Errorf("case %s: the cassette has no reply for one of the two registries: record it with both, or compare without a model", c.ID)
 	}
 	ch := &Change{ID: c.ID, Input: c.Input, A: actualOf(respA), B: actualOf(respB), DecisionA: respA.Decision, DecisionB: respB.Decision}
 	sideA, sideB := newSide("by A", &ch.A, respA.Decision, a), newSide("by B", &ch.B, respB.Decision, b)

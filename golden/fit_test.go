@@ -263,7 +263,7 @@ func TestDiffRegistries_Rejects(t *testing.T) {
 	cases := parse(t, recordedCases)
 	c := record(t, &fakeModel{say: recordedReplies}, RecordConfig{}, cases[:1]).Cassette
 	b := changedRegistry(t, func(s *capabilities.Catalogue) { s.Agents, s.Learned = s.Agents[1:], s.Learned[1:] })
-	if _, err := DiffRegistries(t.Context(), Config{Registry: a, Cases: cases[:1], Cassette: c}, b); err == nil || !strings.Contains(err.Error(), "the cassette has no reply for one of the registries") {
+	if _, err := DiffRegistries(t.Context(), Config{Registry: a, Cases: cases[:1], Cassette: c}, b); err == nil || !strings.Contains(err.Error(), "the cassette has no reply for one of the two registries") {
 		t.Errorf("got %v, want an error because the cassette fits one registry only", err)
 	}
 }

@@ -33,7 +33,7 @@ func newAgentsExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print the registry in force as a registry file, with the agents that registered themselves",
-		Long: "Print the registry in force as a registry file in JSON, which is YAML, too. It contains the agents of\n" +
+		Long: "Print the registry in force as a registry file in JSON, which YAML parsers accept. It contains the agents of\n" +
 			"the router's file and those that registered themselves, within their grants, so that golden cases,\n" +
 			"lint and route --dry-run can be about both.",
 		Example: `  caprouter agents export > registry.json

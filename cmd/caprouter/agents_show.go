@@ -155,7 +155,7 @@ func newAgentsDrainCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().StringVar(&instance, "instance", "", "`NAME` of the instance; see caprouter agents show")
+	cmd.Flags().StringVar(&instance, "instance", "", "`NAME` of the instance, as caprouter agents show prints it")
 	return cmd
 }
 

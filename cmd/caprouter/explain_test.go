@@ -376,7 +376,7 @@ func proposed() *contract.Response {
 		RequestID: requestID, Status: contract.StatusProposed, Decision: d,
 		Data: contract.ResponseData{Mode: contract.DataAgentProposal, Proposal: &contract.Proposal{
 			TicketID: "01980c1a-7c00-7a3e-9d41-5f2b6c7d8e91", Joined: true, Count: 3, Similarity: 0.62, Threshold: 0.3,
-			Detail:        "no intent fits. The demand is on record in a ticket of 3 similar requests (similarity 0.62, and 0.30 is needed)",
+			Detail:        "no intent fits. The request was added to a ticket of 3 similar requests (similarity 0.62, and 0.30 is needed)",
 			SuggestedYAML: "version: 1\nclients:\n  book_flight_agent:\n    match: {}\n",
 			Requirements:  []string{"serve the intent book_flight"}, Risks: []string{"few examples"},
 		}},

@@ -25,7 +25,7 @@ func (f *runFlags) checkBaseline(baseline *golden.Report, cases []golden.Case) e
 	if baseline == nil || f.selectsCases() || baseline.HasAny(cases) {
 		return nil
 	}
-	return fmt.Errorf("%s: has none of these cases (it begins with %q, they begin with %q): it is the report of others; make it again with golden run --json",
+	return fmt.Errorf("%s: has none of these cases (its first is %q, theirs is %q): it is the report of other cases; write a new one with golden run --json",
 		f.baseline, truncate(oneLine(baseline.Cases[0].ID), defaultWidth), truncate(oneLine(cases[0].ID), defaultWidth))
 }
 

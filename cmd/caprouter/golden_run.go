@@ -50,7 +50,7 @@ func newGoldenRunCommand() *cobra.Command {
 	f.StringVar(&flags.junit, "junit", "", "write JUnit XML to `FILE`")
 	f.StringVar(&flags.html, "html", "", "write an HTML page with plots and the decisions of failures to `FILE`")
 	f.StringVar(&flags.baseline, "baseline", "", "compare with the report in `FILE`")
-	f.IntVar(&flags.maxNewFailures, "max-new-failures", 0, "with --baseline, number `N` of new cases that may fail")
+	f.IntVar(&flags.maxNewFailures, "max-new-failures", 0, "with --baseline, number `N` of new cases that may fail (default 0)")
 	mustSucceed(cmd.MarkFlagFilename("junit", "xml"))
 	mustSucceed(cmd.MarkFlagFilename("html", "html"))
 	mustSucceed(cmd.MarkFlagFilename("baseline", "json"))

@@ -28,9 +28,9 @@ func newKeysListCommand() *cobra.Command {
 		Long: "List the keys of a data directory, newest first:\n\n" +
 			"  next      published, and signs after agents had time to fetch it\n" +
 			"  signing   signs new tokens\n" +
-			"  retired   signs no more; its tokens are valid until they expire\n" +
+			"  retired   no longer signs; its tokens are valid until they expire\n" +
 			"  old       its tokens have expired; it verifies the audit log\n" +
-			"  revoked   its tokens count no more; it verifies the audit trail\n\n" +
+			"  revoked   its tokens are invalid; it verifies the audit log\n\n" +
 			"KEY is the key id of an Ed25519 key. ES256 KEY is that of the P-256 key that belongs to it, which signs\n" +
 			"the tokens for agents if auth.agent_tokens.alg is ES256. Both are published, rotated and revoked together.",
 		Example: `  caprouter keys list

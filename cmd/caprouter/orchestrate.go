@@ -22,7 +22,8 @@ func newOrchestrateCommand() *cobra.Command {
 		Use:   "orchestrate GOAL",
 		Short: "Pursue a goal with the tools of MCP servers",
 		Long: "Plan a goal, call the tools of the router's MCP servers under its policy, and verify their outputs. The steps\n" +
-			"are printed while they happen. A call that needs an approval waits for caprouter orchestrate approve.\n\n" +
+			"are printed as they happen. If a call needs an approval, the run waits until another caller runs\n" +
+			"caprouter orchestrate approve.\n\n" +
 			"caprouter \"mcp GOAL\" and caprouter mcp: GOAL are the same command. Exit code 1 unless the goal is reached.",
 		Example: `  caprouter orchestrate "list the files of the project" --plan plan.json
   caprouter orchestrate "summarise the open issues" --plan-only

@@ -51,8 +51,8 @@ func newRouteCommand() *cobra.Command {
 	f.StringVar(&flags.locale, "locale", "", "`LANGUAGE` of the text, e.g. pt-BR")
 	f.StringVar(&flags.session, "session", "", "`ID` of the conversation on a running router")
 	f.StringVar(&flags.choose, "choose", "", "answer the clarification of a running router with `REQUEST=OPTION`")
-	f.StringVar(&flags.fallback, "fallback", "", "`POLICY` without an eligible agent: A (a model answers), B (refuse) or C (open a ticket)")
-	f.DurationVar(&flags.timeout, "timeout", 0, "maximum `TIME` of the request, e.g. 10s")
+	f.StringVar(&flags.fallback, "fallback", "", "`POLICY` if no agent is eligible: A (a model answers), B (refuse) or C (open a ticket) (default that of the registry)")
+	f.DurationVar(&flags.timeout, "timeout", 0, "maximum `TIME` of the request, e.g. 10s (default dispatch.timeout_ms)")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "decide without dispatching")
 	f.BoolVar(&flags.explain, "explain", false, "print the decision: model, classification, scores, gates, tasks")
 	f.BoolVar(&flags.asJSON, "json", false, "print the response as JSON")
@@ -110,7 +110,7 @@ func (f *routeFlags) sendRequest(cmd *cobra.Command, base string, req *contract.
 		return c.routeRequest(cmd.Context(), req)
 	}
 	if f.choose != "" || f.session != "" {
-		return nil, usageErrorf(cmd, "--choose and --session are for a running router, named with --url: one in this process remembers nothing")
+		return nil, usageErrorf(cmd, "--choose and --session need a running router: name it with --url")
 	}
 	cfg, err := f.loadConfig()
 	if err != nil {

@@ -26,8 +26,8 @@ func newStoreRepairCommand() *cobra.Command {
 		Use:   "repair",
 		Short: "Remove damaged records from the files of the store",
 		Long: "Check all files of the store in a data directory, remove what cannot be read, and keep the other\n" +
-			"records. The damaged files are kept as store/damaged/*.damaged. The router must be stopped. At its start\n" +
-			"it removes only a damaged end by itself, and refuses other damage with this command.\n\n" +
+			"records. The damaged files are kept as store/damaged/*.damaged. The router must be stopped. A router\n" +
+			"that starts removes a damaged end by itself; if it finds other damage, it does not start.\n\n" +
 			"Exit code 1 if the repair fails, or, with --dry-run, if there is damage.",
 		Example: `  caprouter store repair --dry-run
   caprouter store repair --data-dir /var/lib/caprouter`,

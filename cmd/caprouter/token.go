@@ -106,7 +106,7 @@ func newTokenCommand() *cobra.Command {
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if grant.Subject == "" {
-				return usageErrorf(cmd, "token needs --sub NAME, whom it is for")
+				return usageErrorf(cmd, "token needs --sub NAME, the name of the caller")
 			}
 			grant.Scopes = defaultScopes()
 			if cmd.Flags().Changed("scope") {
@@ -123,7 +123,7 @@ func newTokenCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().StringVar(&grant.Subject, "sub", "", "`NAME` of the caller")
+	cmd.Flags().StringVar(&grant.Subject, "sub", "", "`NAME` of the caller (required)")
 	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPES` of the token, separated by spaces (repeatable)")
 	cmd.Flags().StringArrayVar(&agents, "agent", nil, "`ID` of an agent that the caller may use, '*' for all (repeatable)")
 	cmd.Flags().StringVar(&grant.Tenant, "tenant", "", "`NAME` of the tenant of the caller")

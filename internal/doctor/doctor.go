@@ -153,7 +153,7 @@ func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
 		return checkWarned(detail+"; fallback policy A has no model", "configure a model, or set fallback.policy to B or C in "+path)
 	}
 	if n := len(report.Findings); n > 0 {
-		return checkWarned(fmt.Sprintf("%s; lint has %s", detail, countNoun(n, "remark")), "caprouter lint "+path+" explains them")
+		return checkWarned(fmt.Sprintf("%s; lint has %s", detail, countNoun(n, "finding")), "caprouter lint "+path+" explains them")
 	}
 	return checkPassed(detail)
 }
@@ -239,7 +239,7 @@ func (d *diagnosis) findUnknownActions(path string, servers []mcpfile.Server) []
 // checkStore reports the kind of the store and which writes it can lose. It does not
 // open the store, because only one process can.
 func (d *diagnosis) checkStore(context.Context) Finding {
-	f := checkPassed("embedded; every write is on disk before it counts")
+	f := checkPassed("embedded; every write is synced to disk before it is acknowledged")
 	switch {
 	case d.Store.URL != "":
 		f = checkWarned("on an external server: whether it forces writes to disk cannot be checked",

@@ -42,7 +42,7 @@ func (d *diagnosis) checkModel(ctx context.Context) Finding {
 		}
 		return checkPassed(detail)
 	}
-	return checkPassed(name + " is reachable and takes the key")
+	return checkPassed(name + " is reachable and accepts the key")
 }
 
 // suggestModelFix returns an action for a model that cannot be used.

@@ -129,7 +129,7 @@ func (s *Server) authorizeRequest(c *Context) error {
 		if c.route.MissingScope != nil {
 			return c.route.MissingScope
 		}
-		return &contract.Error{Code: contract.CodeForbidden, Message: "this needs the scope " + scope}
+		return &contract.Error{Code: contract.CodeForbidden, Message: "the token lacks the scope " + scope}
 	}
 	c.Caller, c.MemoryOwner = caller, memoryOwnerOf(caller)
 	return nil

@@ -59,7 +59,7 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 	if cfg.NoModel && s.Catalogue.Fallback.Policy == capabilities.FallbackAnswer {
 		r.Findings = append(r.Findings, capabilities.Finding{
 			Rule: RuleUnansweredFallback, Severity: capabilities.SeverityWarning, Agents: []string{},
-			Message: "fallback.policy is A, and no model is configured: a request without an agent gets a text that nothing answers it. " +
+			Message: "fallback.policy is A, and no model is configured: a request without an eligible agent is answered with the reason and the accepted intents only. " +
 				"Configure a model, or write B (refuse) or C (ticket)",
 		})
 	}

@@ -207,7 +207,7 @@ func (c *Client) callOnce(ctx context.Context, req *Request, retry bool) (reply 
 func (c *Client) acquirePermits(req *Request) (permit resilience.Permit, settle func(*Reply, error), refusal *Error) {
 	permit, ok := c.breaker.Allow()
 	if !ok {
-		return permit, nil, &Error{Reason: ReasonBreakerOpen, Detail: "the model failed repeatedly and is left alone for a while"}
+		return permit, nil, &Error{Reason: ReasonBreakerOpen, Detail: "the circuit breaker is open after repeated failures of the model"}
 	}
 	estimate := req.estimateTokens()
 	book, ok := c.tokenBudget.Reserve(estimate)

@@ -122,7 +122,7 @@ func TestRegistrations_OverHTTP(t *testing.T) {
 		{"leave with an empty name", "DELETE", "word_counter?instance=", "", "", 422, "must not be empty; without it, all instances leave"},
 		{"leave", "DELETE", "word_counter?instance=pod-1", "", "", 204, ""},
 		{"leave again", "DELETE", "word_counter", "", "", 404, "not registered"},
-		{"disable as an agent", "POST", "word_counter/disable", "", "", 403, "this needs the scope admin"},
+		{"disable as an agent", "POST", "word_counter/disable", "", "", 403, "the token lacks the scope admin"},
 	} {
 		w := s.do(step.method, step.path, step.body, strings.Replace(step.ifMatch, "etag", etag, 1))
 		if w.Code != step.status || !strings.Contains(w.Body.String(), step.text) {

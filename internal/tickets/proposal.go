@@ -56,13 +56,13 @@ func (how assignment) describe(count int) string {
 	case how.notStored != "":
 		return how.notStored
 	case how.joined && how.stored:
-		return fmt.Sprintf("The demand is on record in a ticket of %d similar requests (similarity %s)", count, against)
+		return fmt.Sprintf("The request was added to a ticket of %d similar requests (similarity %s)", count, against)
 	case how.joined:
 		return fmt.Sprintf("It would join a ticket, as the request number %d (similarity %s)", count, against)
 	case how.stored && how.similarity > 0:
-		return fmt.Sprintf("The demand is on record in a new ticket: the most similar open one reaches %s", against)
+		return fmt.Sprintf("The request opened a new ticket: the most similar open ticket reaches %s", against)
 	case how.stored:
-		return "The demand is on record in a new ticket: no open one is similar"
+		return "The request opened a new ticket: no open ticket is similar"
 	}
 	return "It would open a new ticket"
 }
