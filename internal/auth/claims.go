@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/auth/strictjwt"
 )
 
 const (
-	// maxLifetime bounds the lifetime of a token.
-	maxLifetime = 24 * time.Hour
 	// clockLeeway is the clock skew that is permitted for the time of issue. There
 	// is none for the expiry, which the router's clock decides.
 	clockLeeway = time.Minute
@@ -112,8 +111,8 @@ func (c *claimSet) checkTrust(t *trustedKey, now clockReading) error {
 		return errors.New("is for another audience")
 	case c.expires <= c.issued:
 		return errors.New("expires before it was issued")
-	case c.expires-c.issued > int64(maxLifetime/time.Second):
-		return fmt.Errorf("is good for longer than %d hours", maxLifetime/time.Hour)
+	case c.expires-c.issued > int64(keyring.MaxCallerTokenLife/time.Second):
+		return fmt.Errorf("is good for longer than %d hours", keyring.MaxCallerTokenLife/time.Hour)
 	}
 	return c.checkTime(now)
 }

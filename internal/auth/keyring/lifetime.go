@@ -16,7 +16,8 @@ const (
 	// second.
 	keyOverlap = 2 * time.Minute
 
-	// MaxCallerTokenLife is the maximum lifetime of a caller's token.
+	// MaxCallerTokenLife is the maximum lifetime of a caller's token, whichever issuer
+	// signs it. Retired keys verify for this time and longer.
 	MaxCallerTokenLife = 24 * time.Hour
 	maxRequestLife     = contract.MaxAsyncTimeoutMS * time.Millisecond
 	// keyClockLeeway covers clock skew and the time that tokens outlive their
