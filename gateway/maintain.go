@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/caprouter/caprouter/gateway/mcpclient"
@@ -55,7 +54,7 @@ func (s *server) maintain(ctx context.Context) {
 		default:
 			s.setStatus(StatusError, "", err, nil)
 		}
-		delay := backoffDelay(s.cfg.MinBackoff, failures, rand.Float64()) //nolint:gosec // jitter need not be secret
+		delay := resilience.AddJitter(backoffDelay(s.cfg.MinBackoff, failures))
 		s.log.Warn("MCP server is not connected", "error", err, "retry_in_ms", delay.Milliseconds())
 		s.cfg.wait(ctx, delay)
 	}
@@ -65,14 +64,13 @@ func (s *server) maintain(ctx context.Context) {
 // maxBackoff bounds the delay between two attempts to connect.
 const maxBackoff = 2 * time.Minute
 
-// backoffDelay returns the delay after a number of failures. random is from 0 to 1 and selects
-// the upper half of the delay.
-func backoffDelay(least time.Duration, failures int, random float64) time.Duration {
+// backoffDelay returns the delay after a number of failures, without jitter.
+func backoffDelay(least time.Duration, failures int) time.Duration {
 	delay := least
 	for range failures - 1 {
 		delay = min(2*delay, maxBackoff)
 	}
-	return time.Duration(float64(delay) * (0.5 + random/2))
+	return delay
 }
 
 // connect connects once, and reports whether it was connected and why the connection

@@ -2,7 +2,6 @@ package execution
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -29,11 +28,10 @@ func (p *partExecution) waitForNextRound(ctx context.Context, round int) bool {
 		longest = maxBusyPause
 	}
 	pause := min(firstRoundPause<<min(round, 20), longest)
-	pause = pause/2 + rand.N(pause/2+1) //nolint:gosec // jitter, so that not all parts return at once
 
 	p.run.Permit.Release()
 	defer p.run.Permit.Acquire(ctx)
-	return resilience.Sleep(ctx, pause)
+	return resilience.Sleep(ctx, resilience.AddJitter(pause))
 }
 
 func (p *partExecution) hasAgentsLeft() bool {

@@ -50,13 +50,21 @@ func (cfg *RetryConfig) nextDelay(err error, attempt int) time.Duration {
 	for range attempt - 1 {
 		d = min(2*d, max(cfg.Backoff, cfg.MaxBackoff))
 	}
-	if half := d / 2; half > 0 {
-		d = half + rand.N(half+1) //nolint:gosec // jitter need not be secret
-	}
+	d = AddJitter(d)
 	if cfg.MinDelay != nil {
 		d = max(d, cfg.MinDelay(err))
 	}
 	return d
+}
+
+// AddJitter returns a random duration between half of d and d, so that callers that
+// failed at the same time do not retry at the same time.
+func AddJitter(d time.Duration) time.Duration {
+	half := d / 2
+	if half <= 0 {
+		return d
+	}
+	return half + rand.N(half+1) //nolint:gosec // need not be secret
 }
 
 // Backoff is an exponential backoff for a loop that repeats something until it succeeds or

@@ -195,6 +195,16 @@ func BenchmarkRetryNotNeeded(b *testing.B) {
 	}
 }
 
+func TestAddJitter_KeepsHalf(t *testing.T) {
+	for _, d := range []time.Duration{0, 1, 2, 3, time.Second, time.Hour} {
+		for range 100 {
+			if got := resilience.AddJitter(d); got < d/2 || got > d {
+				t.Fatalf("AddJitter(%s) = %s, want between %s and %s", d, got, d/2, d)
+			}
+		}
+	}
+}
+
 func TestBackoff_DoublesUpToMax(t *testing.T) {
 	b := resilience.Backoff{Min: time.Second, Max: 5 * time.Second}
 	var got []time.Duration
