@@ -32,12 +32,12 @@ type forgery struct{ token, why string }
 
 type forgeries map[string]forgery
 
-func (w *world) checkForgeries(t *testing.T, list forgeries) {
+func (fx *verifierFixture) checkForgeries(t *testing.T, list forgeries) {
 	for name, f := range list {
 		t.Run(name, func(t *testing.T) {
-			w.t = t
+			fx.t = t
 			for range 2 { // a rejected token is not cached
-				w.rejects(f.token, f.why)
+				fx.wantRejected(f.token, f.why)
 			}
 		})
 	}
@@ -45,12 +45,12 @@ func (w *world) checkForgeries(t *testing.T, list forgeries) {
 
 // Malformed variants of a valid token.
 func TestVerify_RejectsMalformedTokens(t *testing.T) {
-	w := newWorld(t)
-	good := w.ed.token(t, w.claims())
-	w.accepts(good) // or the rejections below prove nothing
+	fx := newVerifierFixture(t)
+	good := fx.ed.token(t, fx.claims())
+	fx.mustVerify(good) // or the rejections below prove nothing
 	p := strings.Split(good, ".")
-	signed := func(header, claims string) string { return w.ed.signSegments(t, header+"."+claims) }
-	w.checkForgeries(t, forgeries{
+	signed := func(header, claims string) string { return fx.ed.signSegments(t, header+"."+claims) }
+	fx.checkForgeries(t, forgeries{
 		"nothing":                      {"", notThreeParts},
 		"a word":                       {"Bearer", notThreeParts},
 		"the scheme before it":         {"Bearer " + good, notBase64},
@@ -69,48 +69,48 @@ func TestVerify_RejectsMalformedTokens(t *testing.T) {
 		"a line break inside":          {signed(p[0], p[1][:8]+"\r\n"+p[1][8:]), notBase64},
 		"padding":                      {signed(p[0]+"==", p[1]), notBase64},
 		"padding of the signature":     {good + "==", notBase64},
-		"base64 that is not base64url": {signed(base64.RawStdEncoding.EncodeToString([]byte(w.ed.header().with("x", `"ÿ>?~~~>>>???"`).text())), p[1]), notBase64},
+		"base64 that is not base64url": {signed(base64.RawStdEncoding.EncodeToString([]byte(fx.ed.header().with("x", `"ÿ>?~~~>>>???"`).text())), p[1]), notBase64},
 		"stray bits of the signature":  {good[:len(good)-1] + string(rune(good[len(good)-1]+1)), notBase64},
-		"stray bits of the claims":     {strayBits(w, t), notBase64},
+		"stray bits of the claims":     {signWithTrailingBits(fx, t), notBase64},
 		"a NUL inside":                 {p[0] + "." + p[1][:4] + "\x00" + p[1][4:] + "." + p[2], notBase64},
-		"longer than 8 KiB":            {w.ed.token(t, w.claims().with("x", q(strings.Repeat("x", 8<<10)))), "is longer than 8192 bytes"},
+		"longer than 8 KiB":            {fx.ed.token(t, fx.claims().with("x", quote(strings.Repeat("x", 8<<10)))), "is longer than 8192 bytes"},
 		"the JSON form":                {`{"protected":"` + p[0] + `","payload":"` + p[1] + `","signature":"` + p[2] + `"}`, notThreeParts},
-		"a header that is a list":      {w.ed.sign(t, `[]`, w.claims().text()), badHeader},
-		"a header that is null":        {w.ed.sign(t, `null`, w.claims().text()), badHeader},
-		"text behind the header":       {w.ed.sign(t, w.ed.header().text()+`{}`, w.claims().text()), badHeader},
-		"claims that are a list":       {w.ed.sign(t, w.ed.header().text(), `[`+w.claims().text()+`]`), badClaims},
-		"claims that are null":         {w.ed.sign(t, w.ed.header().text(), `null`), badClaims},
-		"claims that are text":         {w.ed.sign(t, w.ed.header().text(), q("alice")), badClaims},
-		"text behind the claims":       {w.ed.sign(t, w.ed.header().text(), w.claims().text()+`{"sub":"root"}`), badClaims},
-		"a NUL behind the claims":      {w.ed.sign(t, w.ed.header().text(), w.claims().text()+"\x00"), badClaims},
-		"a byte order mark":            {w.ed.sign(t, w.ed.header().text(), "\ufeff"+w.claims().text()), badClaims},
-		"a comma too many":             {w.ed.sign(t, w.ed.header().text(), `{"x":1,}`), badClaims},
-		"single quotes":                {w.ed.sign(t, w.ed.header().text(), strings.ReplaceAll(w.claims().text(), `"`, `'`)), badClaims},
-		"claims that are not UTF-8":    {w.ed.token(t, w.claims().with("sub", "\"\xff\"")), badClaims},
-		"half a surrogate pair":        {w.ed.token(t, w.claims().with("sub", `"\ud800"`)), badClaims},
-		"a token inside":               {w.ed.sign(t, w.ed.header().text(), good), badClaims},
-		"nested deeper than anything":  {w.ed.token(t, w.claims().with("x", strings.Repeat("[", 300)+strings.Repeat("]", 300))), badClaims},
+		"a header that is a list":      {fx.ed.sign(t, `[]`, fx.claims().text()), badHeader},
+		"a header that is null":        {fx.ed.sign(t, `null`, fx.claims().text()), badHeader},
+		"text behind the header":       {fx.ed.sign(t, fx.ed.header().text()+`{}`, fx.claims().text()), badHeader},
+		"claims that are a list":       {fx.ed.sign(t, fx.ed.header().text(), `[`+fx.claims().text()+`]`), badClaims},
+		"claims that are null":         {fx.ed.sign(t, fx.ed.header().text(), `null`), badClaims},
+		"claims that are text":         {fx.ed.sign(t, fx.ed.header().text(), quote("alice")), badClaims},
+		"text behind the claims":       {fx.ed.sign(t, fx.ed.header().text(), fx.claims().text()+`{"sub":"root"}`), badClaims},
+		"a NUL behind the claims":      {fx.ed.sign(t, fx.ed.header().text(), fx.claims().text()+"\x00"), badClaims},
+		"a byte order mark":            {fx.ed.sign(t, fx.ed.header().text(), "\ufeff"+fx.claims().text()), badClaims},
+		"a comma too many":             {fx.ed.sign(t, fx.ed.header().text(), `{"x":1,}`), badClaims},
+		"single quotes":                {fx.ed.sign(t, fx.ed.header().text(), strings.ReplaceAll(fx.claims().text(), `"`, `'`)), badClaims},
+		"claims that are not UTF-8":    {fx.ed.token(t, fx.claims().with("sub", "\"\xff\"")), badClaims},
+		"half a surrogate pair":        {fx.ed.token(t, fx.claims().with("sub", `"\ud800"`)), badClaims},
+		"a token inside":               {fx.ed.sign(t, fx.ed.header().text(), good), badClaims},
+		"nested deeper than anything":  {fx.ed.token(t, fx.claims().with("x", strings.Repeat("[", 300)+strings.Repeat("]", 300))), badClaims},
 	})
 }
 
-// strayBits returns a signed token with another spelling of the last byte of its
+// signWithTrailingBits returns a signed token with another spelling of the last byte of its
 // claims.
-func strayBits(w *world, t *testing.T) string {
-	claims := w.claims().text()
+func signWithTrailingBits(fx *verifierFixture, t *testing.T) string {
+	claims := fx.claims().text()
 	for len(claims)%3 == 0 {
 		claims += " "
 	}
-	part := seg(claims)
-	return w.ed.signSegments(t, seg(w.ed.header().text())+"."+part[:len(part)-1]+string(rune(part[len(part)-1]+1)))
+	part := encodeSegment(claims)
+	return fx.ed.signSegments(t, encodeSegment(fx.ed.header().text())+"."+part[:len(part)-1]+string(rune(part[len(part)-1]+1)))
 }
 
 func TestVerify_RejectsForgedHeaders(t *testing.T) {
-	w := newWorld(t)
-	w.accepts(w.ed.token(t, w.claims()))
-	header := func(m members) string { return w.ed.sign(t, m.text(), w.claims().text()) }
-	h := w.ed.header()
+	fx := newVerifierFixture(t)
+	fx.mustVerify(fx.ed.token(t, fx.claims()))
+	header := func(m jsonMembers) string { return fx.ed.sign(t, m.text(), fx.claims().text()) }
+	h := fx.ed.header()
 	unsigned := func(alg string) string {
-		return seg(h.with("alg", q(alg)).text()) + "." + seg(w.claims().text()) + "."
+		return encodeSegment(h.with("alg", quote(alg)).text()) + "." + encodeSegment(fx.claims().text()) + "."
 	}
 	list := forgeries{
 		"alg none, signed":             {header(h.with("alg", `"none"`)), otherAlg},
@@ -123,12 +123,12 @@ func TestVerify_RejectsForgedHeaders(t *testing.T) {
 		"alg HS512":                    {header(h.with("alg", `"HS512"`)), otherAlg},
 		"alg PS256":                    {header(h.with("alg", `"PS256"`)), otherAlg},
 		"a number beyond numbers":      {header(h.with("x", "1e400")), "has a header that cannot be decoded"},
-		"alg twice":                    {header(h.plus("alg", `"none"`)), badHeader},
-		"alg twice, one escaped":       {header(h.plus(`\u0061lg`, `"none"`)), badHeader},
-		"ALG beside alg":               {header(h.plus("ALG", `"none"`)), otherCase},
+		"alg twice":                    {header(h.prepend("alg", `"none"`)), badHeader},
+		"alg twice, one escaped":       {header(h.prepend(`\u0061lg`, `"none"`)), badHeader},
+		"ALG beside alg":               {header(h.prepend("ALG", `"none"`)), otherCase},
 		"Alg alone":                    {header(h.without("alg").with("Alg", `"EdDSA"`)), otherCase},
 		"Kid alone":                    {header(h.without("kid").with("Kid", `"ed"`)), otherCase},
-		"a Kelvin sign for a k":        {header(h.plus("\u212aid", `"x"`)), otherCase},
+		"a Kelvin sign for a k":        {header(h.prepend("\u212aid", `"x"`)), otherCase},
 		"no typ":                       {header(h.without("typ")), "has another typ"},
 		"typ jwt":                      {header(h.with("typ", `"jwt"`)), "has another typ"},
 		"typ AT+JWT":                   {header(h.with("typ", `"AT+JWT"`)), "has another typ"},
@@ -153,8 +153,8 @@ func TestVerify_RejectsForgedHeaders(t *testing.T) {
 		"kid with a NUL":               {header(h.with("kid", `"ed\u0000"`)), badKID},
 		"kid with a line break":        {header(h.with("kid", `"ed\n"`)), badKID},
 		"kid that is not ASCII":        {header(h.with("kid", `"éd"`)), badKID},
-		"kid of 257 bytes":             {header(h.with("kid", q(strings.Repeat("k", 257)))), badKID},
-		"kid twice":                    {header(h.plus("kid", `"ed2"`)), badHeader},
+		"kid of 257 bytes":             {header(h.with("kid", quote(strings.Repeat("k", 257)))), badKID},
+		"kid twice":                    {header(h.prepend("kid", `"ed2"`)), badHeader},
 		"no kid, and several keys":     {header(h.without("kid")), unknownKey},
 	}
 	for _, alg := range []string{"none", "None", "NONE", "nOnE", "", " none", "none\u0000", "HS256 "} {
@@ -173,22 +173,22 @@ func TestVerify_RejectsForgedHeaders(t *testing.T) {
 			list[name+" "+value] = forgery{header(h.with(name, value)), "has " + name + " in its header"}
 		}
 	}
-	public := base64.RawURLEncoding.EncodeToString(w.ed.public.(ed25519.PublicKey))
+	public := base64.RawURLEncoding.EncodeToString(fx.ed.public.(ed25519.PublicKey))
 	list["a key of its own"] = forgery{header(h.with("jwk", `{"kty":"OKP","crv":"Ed25519","x":"`+public+`"}`)), "has jwk in its header"}
-	w.checkForgeries(t, list)
+	fx.checkForgeries(t, list)
 }
 
 // An attacker uses a public key as the secret of an HMAC.
 func TestVerify_RejectsAlgorithmConfusion(t *testing.T) {
-	w := newWorld(t)
+	fx := newVerifierFixture(t)
 	list := forgeries{}
-	for _, k := range []mintKey{w.ed, w.es, w.rs, w.own, w.idp} {
-		claims, why := w.claims(), unknownKey
+	for _, k := range []testKey{fx.ed, fx.es, fx.rs, fx.own, fx.idp} {
+		claims, why := fx.claims(), unknownKey
 		switch k.kid {
-		case w.own.kid:
-			claims, why = claims.with("iss", q(ourIssuer)), otherAlg
-		case w.idp.kid:
-			claims, why = w.idpClaims(), otherAlg
+		case fx.own.kid:
+			claims, why = claims.with("iss", quote(routerIssuer)), otherAlg
+		case fx.idp.kid:
+			claims, why = fx.idpClaims(), otherAlg
 		}
 		der := k.der(t)
 		for name, secret := range map[string][]byte{
@@ -199,21 +199,21 @@ func TestVerify_RejectsAlgorithmConfusion(t *testing.T) {
 			"base64 of DER":                []byte(base64.StdEncoding.EncodeToString(der)),
 			"nothing":                      {},
 		} {
-			forger := mintKey{k.kid, jwt.SigningMethodHS256, secret, nil}
+			forger := testKey{k.kid, jwt.SigningMethodHS256, secret, nil}
 			list[k.kid+": "+name] = forgery{forger.token(t, claims), why}
-			named := k.sign(t, forger.header().with("alg", q(k.method.Alg())).text(), claims.text())
-			w.accepts(named) // the header alone makes the tokens above invalid
+			named := k.sign(t, forger.header().with("alg", quote(k.method.Alg())).text(), claims.text())
+			fx.mustVerify(named) // the header alone makes the tokens above invalid
 			forger.method = jwt.SigningMethodHS512
 			list[k.kid+": "+name+", HS512"] = forgery{forger.token(t, claims), otherAlg}
 		}
 	}
-	w.checkForgeries(t, list)
+	fx.checkForgeries(t, list)
 }
 
 func TestVerify_RejectsForgedSignatures(t *testing.T) {
-	w := newWorld(t)
-	swap := func(k mintKey, change func(signature []byte) []byte) string {
-		token := k.token(t, w.claims())
+	fx := newVerifierFixture(t)
+	swap := func(k testKey, change func(signature []byte) []byte) string {
+		token := k.token(t, fx.claims())
 		i := strings.LastIndex(token, ".") + 1
 		signature, err := base64.RawURLEncoding.DecodeString(token[i:])
 		if err != nil {
@@ -227,7 +227,7 @@ func TestVerify_RejectsForgedSignatures(t *testing.T) {
 	zeroBefore := func(s []byte) []byte { return append([]byte{0}, s...) }
 	none := func([]byte) []byte { return nil }
 	list := forgeries{}
-	for _, k := range []mintKey{w.ed, w.es, w.rs, w.hs} {
+	for _, k := range []testKey{fx.ed, fx.es, fx.rs, fx.hs} {
 		for name, change := range map[string]func([]byte) []byte{
 			"zeros": zeros, "half of it": half, "a byte more": longer, "a zero before it": zeroBefore, "none": none,
 		} {
@@ -242,7 +242,7 @@ func TestVerify_RejectsForgedSignatures(t *testing.T) {
 	halves := func(b []byte) (r, s *big.Int) {
 		return new(big.Int).SetBytes(b[:32]), new(big.Int).SetBytes(b[32:])
 	}
-	add("ES256 in DER", swap(w.es, func(b []byte) []byte {
+	add("ES256 in DER", swap(fx.es, func(b []byte) []byte {
 		r, s := halves(b)
 		der, err := asn1.Marshal(struct{ R, S *big.Int }{r, s})
 		if err != nil {
@@ -250,36 +250,36 @@ func TestVerify_RejectsForgedSignatures(t *testing.T) {
 		}
 		return der
 	}), badSignature)
-	add("ES256 with r = 0", swap(w.es, func(b []byte) []byte { _, s := halves(b); return rs(new(big.Int), s) }), badSignature)
-	add("ES256 with s = 0", swap(w.es, func(b []byte) []byte { r, _ := halves(b); return rs(r, new(big.Int)) }), badSignature)
-	add("ES256 with r = s = n", swap(w.es, func([]byte) []byte { return rs(n, n) }), badSignature)
-	add("ES256 with r = s = 1", swap(w.es, func([]byte) []byte { return rs(big.NewInt(1), big.NewInt(1)) }), badSignature)
-	add("ES256 with its halves swapped", swap(w.es, func(b []byte) []byte { r, s := halves(b); return rs(s, r) }), badSignature)
-	add("EdDSA with s plus the order", swap(w.ed, unreduced), badSignature)
-	add("RS256 of the bare hash", swap(w.rs, func([]byte) []byte {
+	add("ES256 with r = 0", swap(fx.es, func(b []byte) []byte { _, s := halves(b); return rs(new(big.Int), s) }), badSignature)
+	add("ES256 with s = 0", swap(fx.es, func(b []byte) []byte { r, _ := halves(b); return rs(r, new(big.Int)) }), badSignature)
+	add("ES256 with r = s = n", swap(fx.es, func([]byte) []byte { return rs(n, n) }), badSignature)
+	add("ES256 with r = s = 1", swap(fx.es, func([]byte) []byte { return rs(big.NewInt(1), big.NewInt(1)) }), badSignature)
+	add("ES256 with its halves swapped", swap(fx.es, func(b []byte) []byte { r, s := halves(b); return rs(s, r) }), badSignature)
+	add("EdDSA with s plus the order", swap(fx.ed, addGroupOrder), badSignature)
+	add("RS256 of the bare hash", swap(fx.rs, func([]byte) []byte {
 		sum := sha256.Sum256([]byte("x"))
 		return append(make([]byte, 224), sum[:]...)
 	}), badSignature)
-	pss := mintKey{w.rs.kid, jwt.SigningMethodPS256, w.rs.private, w.rs.public}
-	add("a PSS signature under RS256", pss.sign(t, w.rs.header().text(), w.claims().text()), badSignature)
-	rs512 := mintKey{w.rs.kid, jwt.SigningMethodRS512, w.rs.private, w.rs.public}
-	add("an RS512 signature under RS256", rs512.sign(t, w.rs.header().text(), w.claims().text()), badSignature)
-	one := w.ed.token(t, w.claims())
-	two := w.ed.token(t, w.claims().with("sub", `"root"`))
+	pss := testKey{fx.rs.kid, jwt.SigningMethodPS256, fx.rs.private, fx.rs.public}
+	add("a PSS signature under RS256", pss.sign(t, fx.rs.header().text(), fx.claims().text()), badSignature)
+	rs512 := testKey{fx.rs.kid, jwt.SigningMethodRS512, fx.rs.private, fx.rs.public}
+	add("an RS512 signature under RS256", rs512.sign(t, fx.rs.header().text(), fx.claims().text()), badSignature)
+	one := fx.ed.token(t, fx.claims())
+	two := fx.ed.token(t, fx.claims().with("sub", `"root"`))
 	add("claims of another token", strings.Split(one, ".")[0]+"."+strings.Split(two, ".")[1]+"."+strings.Split(one, ".")[2], badSignature)
 	add("signature of another token", one[:strings.LastIndex(one, ".")]+two[strings.LastIndex(two, "."):], badSignature)
-	w.accepts(one)
-	add("a kid of another key, after the true one was seen", w.ed2.sign(t, w.ed.header().text(), w.claims().text()), badSignature)
-	w.checkForgeries(t, list)
+	fx.mustVerify(one)
+	add("a kid of another key, after the true one was seen", fx.ed2.sign(t, fx.ed.header().text(), fx.claims().text()), badSignature)
+	fx.checkForgeries(t, list)
 
 	// Unusual, but not a forgery: JWS does not require a low s.
-	w.t = t
-	w.accepts(swap(w.es, func(b []byte) []byte { r, s := halves(b); return rs(r, s.Sub(n, s)) }))
+	fx.t = t
+	fx.mustVerify(swap(fx.es, func(b []byte) []byte { r, s := halves(b); return rs(r, s.Sub(n, s)) }))
 }
 
-// unreduced adds the group order to the second half of an Ed25519 signature, which
+// addGroupOrder adds the group order to the second half of an Ed25519 signature, which
 // some verifiers do not notice.
-func unreduced(signature []byte) []byte {
+func addGroupOrder(signature []byte) []byte {
 	order, _ := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10)
 	le := bytes.Clone(signature[32:])
 	reverse(le)

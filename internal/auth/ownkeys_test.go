@@ -11,11 +11,11 @@ import (
 
 func TestVerify_AcceptsTokensOfPeers(t *testing.T) {
 	a, b := newRing(t), newRing(t)
-	v, err := NewVerifier(VerifierConfig{Audience: ourAudience, Issuer: ourIssuer, Own: a})
+	v, err := NewVerifier(VerifierConfig{Audience: routerAudience, Issuer: routerIssuer, Own: a})
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := newIssuer(t, b).CallerToken(issuance.CallerGrant{Issuer: ourIssuer, Audience: ourAudience, Subject: "alice", Expires: time.Now().Add(time.Hour)})
+	token, err := newIssuer(t, b).CallerToken(issuance.CallerGrant{Issuer: routerIssuer, Audience: routerAudience, Subject: "alice", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}

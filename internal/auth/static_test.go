@@ -51,7 +51,7 @@ func verifySignature(k *verifyKey, token string) error {
 
 func TestNewStaticKey_AcceptsEveryAlgorithm(t *testing.T) {
 	for _, alg := range strictjwt.Algorithms() {
-		k := newMintKey(t, "k", alg)
+		k := newTestKey(t, "k", alg)
 		key := k.static(t).key
 		token := k.sign(t, k.header().text(), "{}")
 		if err := verifySignature(key, token); err != nil {
@@ -65,7 +65,7 @@ func TestNewStaticKey_AcceptsEveryAlgorithm(t *testing.T) {
 		}
 	}
 	// The caller may overwrite the key afterwards.
-	secret := newMintKey(t, "k", "HS256")
+	secret := newTestKey(t, "k", "HS256")
 	key := secret.static(t).key
 	token := secret.sign(t, secret.header().text(), "{}")
 	clear(secret.public.([]byte))
@@ -75,7 +75,7 @@ func TestNewStaticKey_AcceptsEveryAlgorithm(t *testing.T) {
 }
 
 func TestNewStaticKey_RejectsInvalidKeys(t *testing.T) {
-	ed, es, rs := newMintKey(t, "k", "EdDSA"), newMintKey(t, "k", "ES256"), newMintKey(t, "k", "RS256")
+	ed, es, rs := newTestKey(t, "k", "EdDSA"), newTestKey(t, "k", "ES256"), newTestKey(t, "k", "RS256")
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

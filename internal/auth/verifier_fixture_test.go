@@ -25,42 +25,42 @@ import (
 )
 
 const (
-	ourAudience = "caprouter"
-	ourIssuer   = "https://router.example"
-	idp         = "https://idp.example"
-	otherIDP    = "https://other-idp.example"
-	idpAudience = "router-at-idp"
+	routerAudience = "caprouter"
+	routerIssuer   = "https://router.example"
+	idp            = "https://idp.example"
+	otherIDP       = "https://other-idp.example"
+	idpAudience    = "router-at-idp"
 )
 
-// mintKey is a key that signs, with its verification key.
-type mintKey struct {
+// testKey is a key that signs, with its verification key.
+type testKey struct {
 	kid     string
 	method  jwt.SigningMethod
 	private any
 	public  any
 }
 
-func newMintKey(t testing.TB, kid, alg string) mintKey {
+func newTestKey(t testing.TB, kid, alg string) testKey {
 	t.Helper()
-	var k mintKey
+	var k testKey
 	var err error
 	switch alg {
 	case "EdDSA":
 		var private ed25519.PrivateKey
 		_, private, err = ed25519.GenerateKey(rand.Reader)
-		k = mintKey{kid, jwt.SigningMethodEdDSA, private, private.Public()}
+		k = testKey{kid, jwt.SigningMethodEdDSA, private, private.Public()}
 	case "ES256":
 		var private *ecdsa.PrivateKey
 		private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		k = mintKey{kid, jwt.SigningMethodES256, private, &private.PublicKey}
+		k = testKey{kid, jwt.SigningMethodES256, private, &private.PublicKey}
 	case "RS256":
 		var private *rsa.PrivateKey
 		private, err = rsa.GenerateKey(rand.Reader, 2048)
-		k = mintKey{kid, jwt.SigningMethodRS256, private, &private.PublicKey}
+		k = testKey{kid, jwt.SigningMethodRS256, private, &private.PublicKey}
 	case "HS256":
 		secret := make([]byte, 32)
 		_, _ = rand.Read(secret)
-		k = mintKey{kid, jwt.SigningMethodHS256, secret, secret}
+		k = testKey{kid, jwt.SigningMethodHS256, secret, secret}
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -69,12 +69,12 @@ func newMintKey(t testing.TB, kid, alg string) mintKey {
 }
 
 // pem returns the public key in the form of an operator's key file.
-func (k mintKey) pem(t testing.TB) []byte {
+func (k testKey) pem(t testing.TB) []byte {
 	t.Helper()
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: k.der(t)})
 }
 
-func (k mintKey) der(t testing.TB) []byte {
+func (k testKey) der(t testing.TB) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(k.public)
 	if err != nil {
@@ -83,7 +83,7 @@ func (k mintKey) der(t testing.TB) []byte {
 	return der
 }
 
-func (k mintKey) static(t testing.TB) StaticKey {
+func (k testKey) static(t testing.TB) StaticKey {
 	t.Helper()
 	material, isSecret := k.public.([]byte)
 	if !isSecret {
@@ -96,15 +96,15 @@ func (k mintKey) static(t testing.TB) StaticKey {
 	return static
 }
 
-func seg(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+func encodeSegment(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
 // sign signs a token with this header and these claims, both JSON texts.
-func (k mintKey) sign(t testing.TB, header, claims string) string {
+func (k testKey) sign(t testing.TB, header, claims string) string {
 	t.Helper()
-	return k.signSegments(t, seg(header)+"."+seg(claims))
+	return k.signSegments(t, encodeSegment(header)+"."+encodeSegment(claims))
 }
 
-func (k mintKey) signSegments(t testing.TB, signed string) string {
+func (k testKey) signSegments(t testing.TB, signed string) string {
 	t.Helper()
 	signature, err := k.method.Sign(signed, k.private)
 	if err != nil {
@@ -113,23 +113,23 @@ func (k mintKey) signSegments(t testing.TB, signed string) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-func (k mintKey) header() members {
-	return members{{"typ", `"at+jwt"`}, {"alg", q(k.method.Alg())}, {"kid", q(k.kid)}}
+func (k testKey) header() jsonMembers {
+	return jsonMembers{{"typ", `"at+jwt"`}, {"alg", quote(k.method.Alg())}, {"kid", quote(k.kid)}}
 }
 
 // token returns a token with these claims and a valid header.
-func (k mintKey) token(t testing.TB, claims members) string {
+func (k testKey) token(t testing.TB, claims jsonMembers) string {
 	t.Helper()
 	return k.sign(t, k.header().text(), claims.text())
 }
 
-func q(s string) string { return `"` + s + `"` }
+func quote(s string) string { return `"` + s + `"` }
 
-// members is a JSON object that a test changes; the order stays.
-type members [][2]string
+// jsonMembers is a JSON object that a test changes; the order stays.
+type jsonMembers [][2]string
 
-func (m members) with(name, value string) members {
-	changed, found := members{}, false
+func (m jsonMembers) with(name, value string) jsonMembers {
+	changed, found := jsonMembers{}, false
 	for _, have := range m {
 		if have[0] == name {
 			have[1], found = value, true
@@ -142,8 +142,8 @@ func (m members) with(name, value string) members {
 	return changed
 }
 
-func (m members) without(name string) members {
-	changed := members{}
+func (m jsonMembers) without(name string) jsonMembers {
+	changed := jsonMembers{}
 	for _, have := range m {
 		if have[0] != name {
 			changed = append(changed, have)
@@ -152,31 +152,31 @@ func (m members) without(name string) members {
 	return changed
 }
 
-// plus adds a member, even if the name exists; the name may contain escapes.
-func (m members) plus(name, value string) members {
-	return append(members{{name, value}}, m...)
+// prepend adds a member, even if the name exists; the name may contain escapes.
+func (m jsonMembers) prepend(name, value string) jsonMembers {
+	return append(jsonMembers{{name, value}}, m...)
 }
 
-func (m members) text() string {
+func (m jsonMembers) text() string {
 	var parts []string
 	for _, have := range m {
-		parts = append(parts, q(have[0])+":"+have[1])
+		parts = append(parts, quote(have[0])+":"+have[1])
 	}
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// keyList is a key source whose keys a test replaces.
-type keyList struct {
-	mu    sync.Mutex
-	keys  []*verifyKey
-	err   error
-	asked int
+// fakeKeySource is a key source whose keys a test replaces.
+type fakeKeySource struct {
+	mu      sync.Mutex
+	keys    []*verifyKey
+	err     error
+	lookups int
 }
 
-func (l *keyList) findKey(_ context.Context, kid, _ string, _ time.Time) (*verifyKey, error) {
+func (l *fakeKeySource) findKey(_ context.Context, kid, _ string, _ time.Time) (*verifyKey, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked++
+	l.lookups++
 	for _, k := range l.keys {
 		if k.kid == kid { // for any algorithm
 			return k, l.err
@@ -185,124 +185,124 @@ func (l *keyList) findKey(_ context.Context, kid, _ string, _ time.Time) (*verif
 	return nil, l.err
 }
 
-func (l *keyList) isValid(k *verifyKey, _ time.Time) bool {
+func (l *fakeKeySource) isValid(k *verifyKey, _ time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Contains(l.keys, k)
 }
 
-func (l *keyList) isRevoked(kid string, _ time.Time) bool {
+func (l *fakeKeySource) isRevoked(kid string, _ time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !slices.ContainsFunc(l.keys, func(k *verifyKey) bool { return k.kid == kid })
 }
 
-func (l *keyList) set(keys ...*verifyKey) {
+func (l *fakeKeySource) set(keys ...*verifyKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keys = keys
 }
 
-func (l *keyList) count() int {
+func (l *fakeKeySource) lookupCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.asked
+	return l.lookups
 }
 
-// world is a verifier with every kind of key source and its own clock.
-type world struct {
+// verifierFixture is a verifier with every kind of key source and its own clock.
+type verifierFixture struct {
 	t   testing.TB
 	now time.Time
 	*Verifier
 
-	ed, ed2, es, rs, hs mintKey // static keys
-	own                 mintKey
-	idp, otherIDP       mintKey // both with the kid "shared"
-	staticShared        mintKey // static, with the kid "shared" as well
-	ownKeys, idpKeys    *keyList
+	ed, ed2, es, rs, hs testKey // static keys
+	own                 testKey
+	idp, otherIDP       testKey // both with the kid "shared"
+	staticShared        testKey // static, with the kid "shared" as well
+	ownKeys, idpKeys    *fakeKeySource
 }
 
-func newWorld(t testing.TB) *world {
+func newVerifierFixture(t testing.TB) *verifierFixture {
 	t.Helper()
-	w := &world{
+	fx := &verifierFixture{
 		t: t, now: time.Unix(1_790_000_000, 0),
-		ed: newMintKey(t, "ed", "EdDSA"), ed2: newMintKey(t, "ed2", "EdDSA"), es: newMintKey(t, "es", "ES256"),
-		rs: newMintKey(t, "rs", "RS256"), hs: newMintKey(t, "hs", "HS256"),
-		own: newMintKey(t, "own", "EdDSA"), staticShared: newMintKey(t, "shared", "EdDSA"),
-		idp: newMintKey(t, "shared", "EdDSA"), otherIDP: newMintKey(t, "shared", "EdDSA"),
-		ownKeys: &keyList{}, idpKeys: &keyList{},
+		ed: newTestKey(t, "ed", "EdDSA"), ed2: newTestKey(t, "ed2", "EdDSA"), es: newTestKey(t, "es", "ES256"),
+		rs: newTestKey(t, "rs", "RS256"), hs: newTestKey(t, "hs", "HS256"),
+		own: newTestKey(t, "own", "EdDSA"), staticShared: newTestKey(t, "shared", "EdDSA"),
+		idp: newTestKey(t, "shared", "EdDSA"), otherIDP: newTestKey(t, "shared", "EdDSA"),
+		ownKeys: &fakeKeySource{}, idpKeys: &fakeKeySource{},
 	}
-	w.ownKeys.set(&verifyKey{kid: w.own.kid, alg: w.own.method.Alg(), key: w.own.public})
-	w.idpKeys.set(remoteKey(w.idp, idp, "org"))
-	other := &keyList{}
-	other.set(remoteKey(w.otherIDP, otherIDP, ""))
+	fx.ownKeys.set(&verifyKey{kid: fx.own.kid, alg: fx.own.method.Alg(), key: fx.own.public})
+	fx.idpKeys.set(remoteKey(fx.idp, idp, "org"))
+	other := &fakeKeySource{}
+	other.set(remoteKey(fx.otherIDP, otherIDP, ""))
 	v := &Verifier{
-		audience: ourAudience, issuer: ourIssuer, own: w.ownKeys,
-		remote: map[string]keySource{idp: w.idpKeys, otherIDP: other},
+		audience: routerAudience, issuer: routerIssuer, own: fx.ownKeys,
+		remote: map[string]keySource{idp: fx.idpKeys, otherIDP: other},
 	}
-	for _, k := range []mintKey{w.ed, w.ed2, w.es, w.rs, w.hs, w.staticShared} {
+	for _, k := range []testKey{fx.ed, fx.ed2, fx.es, fx.rs, fx.hs, fx.staticShared} {
 		v.static = append(v.static, k.static(t).key)
 	}
-	if err := cmp.Or(v.check(), v.initialize(func() time.Time { return w.now }, tokenCacheBytes)); err != nil {
+	if err := cmp.Or(v.check(), v.initialize(func() time.Time { return fx.now }, tokenCacheBytes)); err != nil {
 		t.Fatal(err)
 	}
-	w.Verifier = v
-	return w
+	fx.Verifier = v
+	return fx
 }
 
-func remoteKey(k mintKey, issuer, tenantClaim string) *verifyKey {
+func remoteKey(k testKey, issuer, tenantClaim string) *verifyKey {
 	return &verifyKey{kid: k.kid, alg: k.method.Alg(), key: k.public, issuer: issuer, audience: idpAudience, tenantClaim: tenantClaim}
 }
 
-func number(at time.Time) string { return fmt.Sprint(at.Unix()) }
+func unixSeconds(at time.Time) string { return fmt.Sprint(at.Unix()) }
 
 // claims returns valid claims for a static key.
-func (w *world) claims() members {
-	return members{
+func (fx *verifierFixture) claims() jsonMembers {
+	return jsonMembers{
 		{"iss", `"https://some.example"`},
 		{"sub", `"alice"`},
-		{"aud", q(ourAudience)},
-		{"iat", number(w.now)},
-		{"exp", number(w.now.Add(time.Hour))},
+		{"aud", quote(routerAudience)},
+		{"iat", unixSeconds(fx.now)},
+		{"exp", unixSeconds(fx.now.Add(time.Hour))},
 		{"jti", `"1"`},
 		{"scope", `"route:submit agent:quality_agent"`},
 		{"tenant", `"acme"`},
 	}
 }
 
-func (w *world) idpClaims() members {
-	return w.claims().with("iss", q(idp)).with("aud", q(idpAudience)).with("org", `"globex"`)
+func (fx *verifierFixture) idpClaims() jsonMembers {
+	return fx.claims().with("iss", quote(idp)).with("aud", quote(idpAudience)).with("org", `"globex"`)
 }
 
-// accepts returns the caller of a valid token.
-func (w *world) accepts(token string) *contract.Caller {
-	w.t.Helper()
-	caller, err := w.Verify(w.t.Context(), token)
+// mustVerify returns the caller of a valid token.
+func (fx *verifierFixture) mustVerify(token string) *contract.Caller {
+	fx.t.Helper()
+	caller, err := fx.Verify(fx.t.Context(), token)
 	if err != nil {
-		w.t.Fatalf("Verify: %v, want a caller", err)
+		fx.t.Fatalf("Verify: %v, want a caller", err)
 	}
 	return caller
 }
 
-// rejects checks that a token is rejected for the given reason, with an error that
+// wantRejected checks that a token is rejected for the given reason, with an error that
 // does not contain the token.
-func (w *world) rejects(token, why string) {
-	w.t.Helper()
-	caller, err := w.Verify(w.t.Context(), token)
+func (fx *verifierFixture) wantRejected(token, why string) {
+	fx.t.Helper()
+	caller, err := fx.Verify(fx.t.Context(), token)
 	if err == nil {
-		w.t.Errorf("token %s: got caller %+v, want an error", token, caller)
+		fx.t.Errorf("token %s: got caller %+v, want an error", token, caller)
 		return
 	}
 	var e *contract.Error
 	if !errors.As(err, &e) || e.Code != contract.CodeUnauthenticated || caller != nil {
-		w.t.Errorf("Verify = %v, %#v; want no caller and code %s", caller, err, contract.CodeUnauthenticated)
+		fx.t.Errorf("Verify = %v, %#v; want no caller and code %s", caller, err, contract.CodeUnauthenticated)
 	}
 	if !strings.Contains(err.Error(), why) {
-		w.t.Errorf("got error %v, want one with %q", err, why)
+		fx.t.Errorf("got error %v, want one with %q", err, why)
 	}
 	for part := range strings.SplitSeq(token, ".") {
 		if len(part) > 12 && strings.Contains(err.Error(), part) {
-			w.t.Errorf("got an error that contains the token: %v", err)
+			fx.t.Errorf("got an error that contains the token: %v", err)
 		}
 	}
 }

@@ -18,15 +18,15 @@ import (
 
 // No changed byte is accepted, whether the token is cached or not.
 func TestVerify_RejectsMutations(t *testing.T) {
-	w := newWorld(t)
-	for _, k := range []mintKey{w.ed, w.es, w.rs, w.hs} {
-		token := k.token(t, w.claims())
-		w.accepts(token)
+	fx := newVerifierFixture(t)
+	for _, k := range []testKey{fx.ed, fx.es, fx.rs, fx.hs} {
+		token := k.token(t, fx.claims())
+		fx.mustVerify(token)
 		rapid.Check(t, func(rt *rapid.T) {
 			i := rapid.IntRange(0, len(token)-1).Draw(rt, "at")
 			c := rapid.Byte().Draw(rt, "byte")
 			changed := token[:i] + string([]byte{c}) + token[i+1:]
-			if _, err := w.Verify(t.Context(), changed); err == nil && changed != token {
+			if _, err := fx.Verify(t.Context(), changed); err == nil && changed != token {
 				rt.Fatalf("got %q accepted, a change of %q", changed, token)
 			}
 		})
@@ -34,23 +34,23 @@ func TestVerify_RejectsMutations(t *testing.T) {
 }
 
 func FuzzVerify(f *testing.F) {
-	w := newWorld(f)
+	fx := newVerifierFixture(f)
 	good := map[string]bool{}
-	for _, k := range []mintKey{w.ed, w.es, w.rs, w.hs} {
-		token := k.token(f, w.claims())
+	for _, k := range []testKey{fx.ed, fx.es, fx.rs, fx.hs} {
+		token := k.token(f, fx.claims())
 		good[token] = true
 		f.Add(token)
 		f.Add(token[:len(token)/2])
-		f.Add(k.sign(f, k.header().with("crit", `["b64"]`).text(), w.claims().text()))
-		f.Add(k.token(f, w.claims().with("aud", `["caprouter","x"]`)))
-		f.Add(k.token(f, w.claims().plus(`\u0069ss`, `"x"`)))
+		f.Add(k.sign(f, k.header().with("crit", `["b64"]`).text(), fx.claims().text()))
+		f.Add(k.token(f, fx.claims().with("aud", `["caprouter","x"]`)))
+		f.Add(k.token(f, fx.claims().prepend(`\u0069ss`, `"x"`)))
 	}
-	f.Add(seg(`{"alg":"none","typ":"JWT"}`) + "." + seg(w.claims().text()) + ".")
-	for _, seed := range []string{"", "..", "...", "a.b.c", seg("{}") + "." + seg("{}") + "."} {
+	f.Add(encodeSegment(`{"alg":"none","typ":"JWT"}`) + "." + encodeSegment(fx.claims().text()) + ".")
+	for _, seed := range []string{"", "..", "...", "a.b.c", encodeSegment("{}") + "." + encodeSegment("{}") + "."} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, token string) {
-		caller, err := w.Verify(t.Context(), token)
+		caller, err := fx.Verify(t.Context(), token)
 		if (err == nil) != good[token] || (caller == nil) != (err != nil) {
 			t.Errorf("Verify(%q) = %v, %v", token, caller, err)
 		}
@@ -59,17 +59,17 @@ func FuzzVerify(f *testing.F) {
 
 // FuzzClaims parses claims with a valid signature.
 func FuzzClaims(f *testing.F) {
-	w := newWorld(f)
-	for _, seed := range []members{
-		w.claims(), w.claims().with("exp", "1e400"), w.claims().plus("Sub", "1"), w.claims().with("nbf", "1.5"),
-		w.claims().with("aud", `["caprouter"]`), w.claims().with("scope", `"a  b"`), w.claims().with("tenant", `{}`),
-		w.claims().with("sub", `"\u0061\ud83d\ude00\/"`), w.claims().with("exp", "1.79000001e9"), w.claims().with("x", `[1e400,{"sub":"x"}]`),
+	fx := newVerifierFixture(f)
+	for _, seed := range []jsonMembers{
+		fx.claims(), fx.claims().with("exp", "1e400"), fx.claims().prepend("Sub", "1"), fx.claims().with("nbf", "1.5"),
+		fx.claims().with("aud", `["caprouter"]`), fx.claims().with("scope", `"a  b"`), fx.claims().with("tenant", `{}`),
+		fx.claims().with("sub", `"\u0061\ud83d\ude00\/"`), fx.claims().with("exp", "1.79000001e9"), fx.claims().with("x", `[1e400,{"sub":"x"}]`),
 	} {
-		f.Add(w.hs.header().text(), seed.text())
+		f.Add(fx.hs.header().text(), seed.text())
 	}
 	f.Add(`{"alg":"HS256","typ":"JWT","kid":["hs"]}`, "[]")
 	f.Fuzz(func(t *testing.T, header, claims string) {
-		caller, err := w.Verify(t.Context(), w.hs.sign(t, header, claims))
+		caller, err := fx.Verify(t.Context(), fx.hs.sign(t, header, claims))
 		if err != nil {
 			return
 		}
@@ -108,7 +108,7 @@ func decodeCaller(t *testing.T, claims string) *contract.Caller {
 
 // The parser and the strict decoder read the same claims, however these are written.
 func TestVerify_DecodesClaimsLikeStrictDecoder(t *testing.T) {
-	w := newWorld(t)
+	fx := newVerifierFixture(t)
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("aZé中😀  /\"<>&")), 1, 20, -1)
 	rapid.Check(t, func(rt *rapid.T) {
 		encode := func(name, s string) string {
@@ -122,10 +122,10 @@ func TestVerify_DecodesClaimsLikeStrictDecoder(t *testing.T) {
 			return string(data)
 		}
 		subject, tenant := text.Draw(rt, "subject"), text.Draw(rt, "tenant")
-		claims := w.claims().with("sub", encode("subject", subject)).with("tenant", encode("tenant", tenant)).
+		claims := fx.claims().with("sub", encode("subject", subject)).with("tenant", encode("tenant", tenant)).
 			with("scope", encode("scope", rapid.SampledFrom([]string{"", "a", "agent:* b"}).Draw(rt, "scope"))).
 			with("x", rapid.SampledFrom([]string{"1e400", "null", `{"sub":"root"}`, `[[]]`}).Draw(rt, "another claim"))
-		got := w.accepts(w.hs.token(t, claims))
+		got := fx.mustVerify(fx.hs.token(t, claims))
 		if got.Subject != subject || got.Tenant != tenant {
 			rt.Errorf("%s: got subject %q of tenant %q, want %q of %q", claims.text(), got.Subject, got.Tenant, subject, tenant)
 		}
@@ -141,5 +141,5 @@ func escapeJSON(s string) string {
 	for _, unit := range utf16.Encode([]rune(s)) {
 		fmt.Fprintf(&b, `\u%04x`, unit)
 	}
-	return q(b.String())
+	return quote(b.String())
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestVerify_AcceptsEverySource(t *testing.T) {
-	w := newWorld(t)
+	fx := newVerifierFixture(t)
 	alice := contract.Caller{
 		Issuer: "https://some.example", Subject: "alice", Tenant: "acme",
 		Scopes: []string{"route:submit", "agent:quality_agent"},
@@ -26,49 +26,49 @@ func TestVerify_AcceptsEverySource(t *testing.T) {
 		token string
 		want  contract.Caller
 	}{
-		{"EdDSA", w.ed.token(t, w.claims()), alice},
-		{"ES256", w.es.token(t, w.claims()), alice},
-		{"RS256", w.rs.token(t, w.claims()), alice},
-		{"HS256", w.hs.token(t, w.claims()), alice},
-		{"typ JWT", w.ed.sign(t, w.ed.header().with("typ", `"JWT"`).text(), w.claims().text()), alice},
-		{"no kid, and one key of the algorithm", w.es.sign(t, w.es.header().without("kid").text(), w.claims().text()), alice},
-		{"unknown header parameters", w.ed.sign(t, w.ed.header().with("x", `{"y":[1]}`).text(), w.claims().text()), alice},
-		{"unknown claims", w.ed.token(t, w.claims().with("nonce", `{"iss":"x"}`).with("admin", "true").with("scp", `["admin"]`)), alice},
-		{"names written with escapes", w.ed.sign(t, strings.Replace(w.ed.header().text(), `"kid"`, `"\u006bid"`, 1),
-			strings.Replace(w.claims().text(), `"iss"`, `"\u0069ss"`, 1)), alice},
-		{"spaces around the JSON", w.ed.sign(t, " "+w.ed.header().text()+"\n", "\t"+w.claims().text()+" "), alice},
-		{"a list of one audience", w.ed.token(t, w.claims().with("aud", `["caprouter"]`)), alice},
+		{"EdDSA", fx.ed.token(t, fx.claims()), alice},
+		{"ES256", fx.es.token(t, fx.claims()), alice},
+		{"RS256", fx.rs.token(t, fx.claims()), alice},
+		{"HS256", fx.hs.token(t, fx.claims()), alice},
+		{"typ JWT", fx.ed.sign(t, fx.ed.header().with("typ", `"JWT"`).text(), fx.claims().text()), alice},
+		{"no kid, and one key of the algorithm", fx.es.sign(t, fx.es.header().without("kid").text(), fx.claims().text()), alice},
+		{"unknown header parameters", fx.ed.sign(t, fx.ed.header().with("x", `{"y":[1]}`).text(), fx.claims().text()), alice},
+		{"unknown claims", fx.ed.token(t, fx.claims().with("nonce", `{"iss":"x"}`).with("admin", "true").with("scp", `["admin"]`)), alice},
+		{"names written with escapes", fx.ed.sign(t, strings.Replace(fx.ed.header().text(), `"kid"`, `"\u006bid"`, 1),
+			strings.Replace(fx.claims().text(), `"iss"`, `"\u0069ss"`, 1)), alice},
+		{"spaces around the JSON", fx.ed.sign(t, " "+fx.ed.header().text()+"\n", "\t"+fx.claims().text()+" "), alice},
+		{"a list of one audience", fx.ed.token(t, fx.claims().with("aud", `["caprouter"]`)), alice},
 		{
-			"every agent", w.ed.token(t, w.claims().with("scope", `"agent:*"`)),
+			"every agent", fx.ed.token(t, fx.claims().with("scope", `"agent:*"`)),
 			with(func(c *contract.Caller) { c.Scopes, c.AllAgents = []string{"agent:*"}, true }),
 		},
 		{
-			"every scope is a scope like others", w.ed.token(t, w.claims().with("scope", `"* admin"`)),
+			"every scope is a scope like others", fx.ed.token(t, fx.claims().with("scope", `"* admin"`)),
 			with(func(c *contract.Caller) { c.Scopes = []string{"*", "admin"} }),
 		},
-		{"no scope", w.ed.token(t, w.claims().without("scope")), with(func(c *contract.Caller) { c.Scopes = nil })},
-		{"an empty scope", w.ed.token(t, w.claims().with("scope", `""`)), with(func(c *contract.Caller) { c.Scopes = nil })},
-		{"no tenant of our own", w.own.token(t, w.claims().with("iss", q(ourIssuer)).without("tenant")), with(func(c *contract.Caller) { c.Issuer, c.Tenant = ourIssuer, "" })},
-		{"no tenant", w.ed.token(t, w.claims().without("tenant")), with(func(c *contract.Caller) { c.Tenant = "" })},
+		{"no scope", fx.ed.token(t, fx.claims().without("scope")), with(func(c *contract.Caller) { c.Scopes = nil })},
+		{"an empty scope", fx.ed.token(t, fx.claims().with("scope", `""`)), with(func(c *contract.Caller) { c.Scopes = nil })},
+		{"no tenant of our own", fx.own.token(t, fx.claims().with("iss", quote(routerIssuer)).without("tenant")), with(func(c *contract.Caller) { c.Issuer, c.Tenant = routerIssuer, "" })},
+		{"no tenant", fx.ed.token(t, fx.claims().without("tenant")), with(func(c *contract.Caller) { c.Tenant = "" })},
 		{
-			"a subject of 256 bytes", w.ed.token(t, w.claims().with("sub", q(strings.Repeat("é", 128)))),
+			"a subject of 256 bytes", fx.ed.token(t, fx.claims().with("sub", quote(strings.Repeat("é", 128)))),
 			with(func(c *contract.Caller) { c.Subject = strings.Repeat("é", 128) }),
 		},
-		{"our own", w.own.token(t, w.claims().with("iss", q(ourIssuer))), with(func(c *contract.Caller) { c.Issuer = ourIssuer })},
+		{"our own", fx.own.token(t, fx.claims().with("iss", quote(routerIssuer))), with(func(c *contract.Caller) { c.Issuer = routerIssuer })},
 		{
-			"an identity provider's", w.idp.token(t, w.idpClaims()),
+			"an identity provider's", fx.idp.token(t, fx.idpClaims()),
 			with(func(c *contract.Caller) { c.Issuer, c.Tenant = idp, "globex" }),
 		},
 		{
-			"of a provider without tenants", w.otherIDP.token(t, w.idpClaims().with("iss", q(otherIDP))),
+			"of a provider without tenants", fx.otherIDP.token(t, fx.idpClaims().with("iss", quote(otherIDP))),
 			with(func(c *contract.Caller) { c.Issuer, c.Tenant = otherIDP, "" }),
 		},
-		{"of a static key with the kid of a provider's", w.staticShared.token(t, w.claims()), alice},
+		{"of a static key with the kid of a provider's", fx.staticShared.token(t, fx.claims()), alice},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w.t = t
+			fx.t = t
 			for _, visit := range []string{"first", "remembered"} {
-				got := *w.accepts(tc.token)
+				got := *fx.mustVerify(tc.token)
 				if got.KeyID == "" {
 					t.Errorf("%s: got no key id", visit)
 				}
@@ -84,8 +84,8 @@ func TestVerify_AcceptsEverySource(t *testing.T) {
 // The limits of a token's validity, to the second: no tolerance at its expiry, and
 // a minute where the clock of the issuer may differ.
 func TestVerify_ChecksTimes(t *testing.T) {
-	w := newWorld(t)
-	date := func(d time.Duration) string { return number(w.now.Add(d)) }
+	fx := newVerifierFixture(t)
+	date := func(d time.Duration) string { return unixSeconds(fx.now.Add(d)) }
 	for _, tc := range []struct {
 		name          string
 		iat, nbf, exp string
@@ -111,21 +111,21 @@ func TestVerify_ChecksTimes(t *testing.T) {
 		{"a negative number", "-1", "", date(time.Hour), "no iat that is a number"},
 		{"zero", "0", "", date(time.Hour), "no iat that is a number"},
 		{"nearly zero", "1e-400", "", date(time.Hour), "no iat that is a number"},
-		{"a text", date(0), "", q(date(time.Hour)), "no exp that is a number"},
+		{"a text", date(0), "", quote(date(time.Hour)), "no exp that is a number"},
 		{"null", date(0), "null", date(time.Hour), "no nbf that is a number"},
 		{"true", date(0), "true", date(time.Hour), "no nbf that is a number"},
 		{"a list", date(0), "", "[" + date(time.Hour) + "]", "no exp that is a number"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w.t = t
-			claims := w.claims().with("iat", tc.iat).with("exp", tc.exp)
+			fx.t = t
+			claims := fx.claims().with("iat", tc.iat).with("exp", tc.exp)
 			if tc.nbf != "" {
 				claims = claims.with("nbf", tc.nbf)
 			}
-			if token := w.ed.token(t, claims); tc.why == "" {
-				w.accepts(token)
+			if token := fx.ed.token(t, claims); tc.why == "" {
+				fx.mustVerify(token)
 			} else {
-				w.rejects(token, tc.why)
+				fx.wantRejected(token, tc.why)
 			}
 		})
 	}
@@ -133,48 +133,48 @@ func TestVerify_ChecksTimes(t *testing.T) {
 
 // An error contains no claim of a token with an invalid signature.
 func TestVerify_DisclosesNoUnsignedClaims(t *testing.T) {
-	w := newWorld(t)
-	stranger := newMintKey(t, "ed", "EdDSA")
-	for _, claims := range []members{
-		w.claims(),
-		w.claims().with("aud", `"other"`),
-		w.claims().with("exp", "1"),
-		w.claims().with("exp", `"x"`),
-		w.claims().without("sub"),
-		w.claims().with("scope", `"\""`),
-		w.claims().with("iat", number(w.now.Add(time.Hour))),
+	fx := newVerifierFixture(t)
+	stranger := newTestKey(t, "ed", "EdDSA")
+	for _, claims := range []jsonMembers{
+		fx.claims(),
+		fx.claims().with("aud", `"other"`),
+		fx.claims().with("exp", "1"),
+		fx.claims().with("exp", `"x"`),
+		fx.claims().without("sub"),
+		fx.claims().with("scope", `"\""`),
+		fx.claims().with("iat", unixSeconds(fx.now.Add(time.Hour))),
 	} {
-		w.rejects(stranger.token(t, claims), "has a signature that does not hold")
+		fx.wantRejected(stranger.token(t, claims), "has a signature that does not hold")
 	}
 }
 
 // If the keys of an identity provider are not available, its tokens are rejected.
 func TestVerify_RejectsWithoutRemoteKeys(t *testing.T) {
-	w := newWorld(t)
-	token := w.idp.token(t, w.idpClaims())
-	w.idpKeys.err = errors.New("no route to https://10.0.0.1/keys")
-	w.rejects(token, "cannot be checked: the keys of its issuer are not available now")
-	if _, err := w.Verify(t.Context(), token); strings.Contains(err.Error(), "10.0.0.1") {
+	fx := newVerifierFixture(t)
+	token := fx.idp.token(t, fx.idpClaims())
+	fx.idpKeys.err = errors.New("no route to https://10.0.0.1/keys")
+	fx.wantRejected(token, "cannot be checked: the keys of its issuer are not available now")
+	if _, err := fx.Verify(t.Context(), token); strings.Contains(err.Error(), "10.0.0.1") {
 		t.Errorf("got an error that contains a network address: %v", err)
 	}
-	w.idpKeys.err = nil
-	w.accepts(token)
+	fx.idpKeys.err = nil
+	fx.mustVerify(token)
 }
 
 // Every key source, configured as in production.
 func TestNewVerifier_SupportsEverySource(t *testing.T) {
 	own := newRing(t)
 	remote := mustRemote(t, idp)
-	static := newMintKey(t, "ed", "EdDSA")
+	static := newTestKey(t, "ed", "EdDSA")
 	v, err := NewVerifier(VerifierConfig{
-		Audience: ourAudience, Keys: []StaticKey{static.static(t)},
-		Own: own, Issuer: ourIssuer, Issuers: []*RemoteKeys{remote},
+		Audience: routerAudience, Keys: []StaticKey{static.static(t)},
+		Own: own, Issuer: routerIssuer, Issuers: []*RemoteKeys{remote},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	token, err := newIssuer(t, own).CallerToken(issuance.CallerGrant{
-		Issuer: ourIssuer, Audience: ourAudience, Subject: "bob", Tenant: "acme", Scopes: []string{"agent:*"}, Expires: time.Now().Add(time.Hour),
+		Issuer: routerIssuer, Audience: routerAudience, Subject: "bob", Tenant: "acme", Scopes: []string{"agent:*"}, Expires: time.Now().Add(time.Hour),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 	if err != nil {
 		t.Fatalf("own token: %v", err)
 	}
-	want := &contract.Caller{Subject: "bob", Issuer: ourIssuer, Tenant: "acme", Scopes: []string{"agent:*"}, AllAgents: true}
+	want := &contract.Caller{Subject: "bob", Issuer: routerIssuer, Tenant: "acme", Scopes: []string{"agent:*"}, AllAgents: true}
 	want.KeyID = caller.KeyID // of a derived key
 	if diff := cmp.Diff(want, caller); diff != "" {
 		t.Errorf("caller (-want +got):\n%s", diff)
@@ -192,9 +192,9 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 		issuer, kid string
 		want        bool
 	}{
-		{ourIssuer, caller.KeyID, false},
-		{ourIssuer, "ed", false},
-		{ourIssuer, "gone", true},
+		{routerIssuer, caller.KeyID, false},
+		{routerIssuer, "ed", false},
+		{routerIssuer, "gone", true},
 		{"any", "ed", false},
 		{"any", caller.KeyID, true},
 		{"any", "", false},
@@ -204,28 +204,28 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 			t.Errorf("IsKeyRevoked(%s, %s) = %v, want %v", tt.issuer, tt.kid, got, tt.want)
 		}
 	}
-	agentToken, err := newIssuer(t, own).AgentToken(issuance.AgentGrant{Issuer: ourIssuer, AgentID: ourAudience, Subject: "bob", Expires: time.Now().Add(time.Hour)})
+	agentToken, err := newIssuer(t, own).AgentToken(issuance.AgentGrant{Issuer: routerIssuer, AgentID: routerAudience, Subject: "bob", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	taskToken, err := newIssuer(t, own).TaskToken(ourAudience, contract.TaskGrant{AgentID: "a", RequestID: "r", TaskID: "t", Expires: time.Now().Add(time.Hour)})
+	taskToken, err := newIssuer(t, own).TaskToken(routerAudience, contract.TaskGrant{AgentID: "a", RequestID: "r", TaskID: "t", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, Verifier: v, now: time.Now()}
-	w.rejects(agentToken, "not known here")
-	w.rejects(taskToken, "is not known here")
-	w.accepts(static.token(t, w.claims()))
+	fx := &verifierFixture{t: t, Verifier: v, now: time.Now()}
+	fx.wantRejected(agentToken, "not known here")
+	fx.wantRejected(taskToken, "is not known here")
+	fx.mustVerify(static.token(t, fx.claims()))
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := v.Verify(done, newMintKey(t, "x", "EdDSA").token(t, w.idpClaims())); err == nil || !strings.Contains(err.Error(), "not available now") {
+	if _, err := v.Verify(done, newTestKey(t, "x", "EdDSA").token(t, fx.idpClaims())); err == nil || !strings.Contains(err.Error(), "not available now") {
 		t.Errorf("Verify = %v for keys that are not fetched, want an error", err)
 	}
 }
 
 func mustRemote(t *testing.T, issuer string) *RemoteKeys {
 	t.Helper()
-	r, err := NewRemoteKeys(RemoteConfig{Issuer: issuer, URL: "https://idp.example/keys", Audience: ourAudience})
+	r, err := NewRemoteKeys(RemoteConfig{Issuer: issuer, URL: "https://idp.example/keys", Audience: routerAudience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func mustRemote(t *testing.T, issuer string) *RemoteKeys {
 
 func TestNewVerifier_RejectsInvalidConfig(t *testing.T) {
 	own := newRing(t)
-	key := newMintKey(t, "a", "EdDSA").static(t)
+	key := newTestKey(t, "a", "EdDSA").static(t)
 	for _, tc := range []struct {
 		name string
 		cfg  VerifierConfig
@@ -243,7 +243,7 @@ func TestNewVerifier_RejectsInvalidConfig(t *testing.T) {
 		{"no audience", VerifierConfig{Keys: []StaticKey{key}}, "no audience"},
 		{"no keys", VerifierConfig{Audience: "a"}, "no keys"},
 		{"an empty key", VerifierConfig{Audience: "a", Keys: []StaticKey{{}}}, "without a key"},
-		{"one kid twice", VerifierConfig{Audience: "a", Keys: []StaticKey{key, newMintKey(t, "a", "HS256").static(t)}}, `two keys have the kid "a"`},
+		{"one kid twice", VerifierConfig{Audience: "a", Keys: []StaticKey{key, newTestKey(t, "a", "HS256").static(t)}}, `two keys have the kid "a"`},
 		{"no issuer of our own", VerifierConfig{Audience: "a", Own: own}, "no issuer for our own tokens"},
 		{"a provider that is us", VerifierConfig{Audience: "a", Own: own, Issuer: idp, Issuers: []*RemoteKeys{mustRemote(t, idp)}}, "is our own"},
 		{"an audience no token names", VerifierConfig{Audience: strings.Repeat("a", 257), Keys: []StaticKey{key}}, "no token could be for the audience"},
@@ -263,9 +263,9 @@ func TestNewVerifier_RejectsInvalidConfig(t *testing.T) {
 
 // Printing a value that contains a secret must not print the secret.
 func TestSecrets_AreRedacted(t *testing.T) {
-	w := newWorld(t)
-	secret := w.hs.public.([]byte)
-	key := w.hs.static(t)
+	fx := newVerifierFixture(t)
+	secret := fx.hs.public.([]byte)
+	key := fx.hs.static(t)
 	holder := struct {
 		Name string
 		key  StaticKey
@@ -273,9 +273,9 @@ func TestSecrets_AreRedacted(t *testing.T) {
 		p    *StaticKey
 		v    *Verifier
 		cfg  VerifierConfig
-	}{"x", key, []StaticKey{key}, &key, w.Verifier, VerifierConfig{Keys: []StaticKey{key}}}
+	}{"x", key, []StaticKey{key}, &key, fx.Verifier, VerifierConfig{Keys: []StaticKey{key}}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, v := range []any{key, &key, holder, &holder, w.Verifier, *w.Verifier} {
+		for _, v := range []any{key, &key, holder, &holder, fx.Verifier, *fx.Verifier} {
 			text := fmt.Sprintf(verb, v)
 			for _, spelled := range []string{string(secret), fmt.Sprintf("%x", secret), fmt.Sprintf("%d", secret)} {
 				if strings.Contains(text, spelled) {
