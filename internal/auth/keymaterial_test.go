@@ -35,32 +35,32 @@ func TestReadKeyFile_ChecksFile(t *testing.T) {
 		want string
 		err  string
 	}{
-		{"a secret", ReadSecretFile, write("a", "s3", 0o600), "s3", ""},
-		{"a read-only secret", ReadSecretFile, write("b", "s3", 0o400), "s3", ""},
-		{"a secret with a line end", ReadSecretFile, write("c", "s3\n", 0o600), "s3", ""},
-		{"a secret with a line end of Windows", ReadSecretFile, write("d", "s3\r\n", 0o600), "s3", ""},
-		{"a secret with spaces, which are its own", ReadSecretFile, write("e", " s3 \n\n", 0o600), " s3 \n", ""},
-		{"a mounted secret", ReadSecretFile, link, "s", ""},
-		{"an empty file", ReadSecretFile, write("f", "", 0o600), "", ""},
-		{"a world-readable secret", ReadSecretFile, write("g", "s", 0o644), "", "run chmod 0600"},
-		{"a secret the group reads", ReadSecretFile, write("h", "s", 0o640), "", "run chmod 0600"},
-		{"a world-writable secret", ReadSecretFile, write("i", "s", 0o602), "", "run chmod 0600"},
-		{"a mounted world-readable secret", ReadSecretFile, open, "", "mode 0644"},
-		{"a device", ReadSecretFile, os.DevNull, "", "not a regular file"},
-		{"a directory", ReadSecretFile, dir, "", "not a regular file"},
-		{"nothing", ReadSecretFile, filepath.Join(dir, "nothing"), "", "no such file"},
-		{"a long file", ReadSecretFile, write("j", strings.Repeat("x", 20000), 0o600), "", "is 20000 bytes long"},
-		{"a public key", ReadPublicKeyFile, write("k", "key\n", 0o644), "key\n", ""},
-		{"a public key the group writes", ReadPublicKeyFile, write("l", "key", 0o664), "key", ""},
-		{"a world-writable public key", ReadPublicKeyFile, write("m", "key", 0o646), "", "run chmod 0644"},
+		{"secret", ReadSecretFile, write("a", "s3", 0o600), "s3", ""},
+		{"read-only secret", ReadSecretFile, write("b", "s3", 0o400), "s3", ""},
+		{"secret with a newline", ReadSecretFile, write("c", "s3\n", 0o600), "s3", ""},
+		{"secret with CRLF", ReadSecretFile, write("d", "s3\r\n", 0o600), "s3", ""},
+		{"secret that contains spaces and a newline", ReadSecretFile, write("e", " s3 \n\n", 0o600), " s3 \n", ""},
+		{"symbolic link to a secret", ReadSecretFile, link, "s", ""},
+		{"empty file", ReadSecretFile, write("f", "", 0o600), "", ""},
+		{"world-readable secret", ReadSecretFile, write("g", "s", 0o644), "", "run chmod 0600"},
+		{"group-readable secret", ReadSecretFile, write("h", "s", 0o640), "", "run chmod 0600"},
+		{"world-writable secret", ReadSecretFile, write("i", "s", 0o602), "", "run chmod 0600"},
+		{"symbolic link to a world-readable secret", ReadSecretFile, open, "", "mode 0644"},
+		{"device", ReadSecretFile, os.DevNull, "", "not a regular file"},
+		{"directory", ReadSecretFile, dir, "", "not a regular file"},
+		{"missing file", ReadSecretFile, filepath.Join(dir, "nothing"), "", "no such file"},
+		{"file too long", ReadSecretFile, write("j", strings.Repeat("x", 20000), 0o600), "", "is 20000 bytes long"},
+		{"public key", ReadPublicKeyFile, write("k", "key\n", 0o644), "key\n", ""},
+		{"group-writable public key", ReadPublicKeyFile, write("l", "key", 0o664), "key", ""},
+		{"world-writable public key", ReadPublicKeyFile, write("m", "key", 0o646), "", "run chmod 0644"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := tc.read(tc.path)
 			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
-				t.Fatalf("error %v, want one with %q", err, tc.err)
+				t.Fatalf("got error %v, want one with %q", err, tc.err)
 			}
 			if !bytes.Equal(got, []byte(tc.want)) {
-				t.Errorf("content %q, want %q", got, tc.want)
+				t.Errorf("got content %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -34,14 +34,14 @@ func TestVerify_AcceptsTokensOfPeers(t *testing.T) {
 			}
 		}
 		if v.own.isRevoked(kid, time.Now()) == want {
-			t.Errorf("%s: got revoked %v", when, !want)
+			t.Errorf("%s: isRevoked = %v, want %v", when, want, !want)
 		}
 	}
-	wantVerified("before the keys are known", false)
+	wantVerified("without the keys of the peer", false)
 	setPeers(b.PublicKeys()...)
-	wantVerified("with the keys", true)
+	wantVerified("with the keys of the peer", true)
 	setPeers()
-	wantVerified("after the keys were removed", false)
+	wantVerified("after the keys of the peer were removed", false)
 }
 
 func newRing(t testing.TB) *keyring.Ring {

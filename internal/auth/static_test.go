@@ -41,7 +41,7 @@ func pkcs8PEM(t *testing.T, private any) []byte {
 	return pemOf("PRIVATE KEY", der)
 }
 
-// verifySignature verifies a token with one key, except its claims.
+// verifySignature verifies the form and the signature of a token, but not its claims.
 func verifySignature(k *verifyKey, token string) error {
 	_, err := strictjwt.NewParser().Parse(token, func(*strictjwt.Header, strictjwt.Claims) (strictjwt.Key, error) {
 		return strictjwt.Key{Algorithm: k.alg, Material: k.material()}, nil
@@ -58,10 +58,10 @@ func TestNewStaticKey_AcceptsEveryAlgorithm(t *testing.T) {
 			t.Errorf("%s: verifySignature: %v", alg, err)
 		}
 		if key.kid != "k" || key.issuer != "" || key.tenantClaim != "tenant" {
-			t.Errorf("%s: kid %q, issuer %q, tenant claim %q", alg, key.kid, key.issuer, key.tenantClaim)
+			t.Errorf("%s: got kid %q, issuer %q, tenant claim %q; want k, no issuer and tenant", alg, key.kid, key.issuer, key.tenantClaim)
 		}
 		if _, err := jwt.GetSigningMethod(key.alg).Sign("x", key.key); err == nil {
-			t.Errorf("%s: got a signer from a key for verification", alg)
+			t.Errorf("%s: the verification key can sign, want an error", alg)
 		}
 	}
 	// The caller may overwrite the key afterwards.
@@ -70,7 +70,7 @@ func TestNewStaticKey_AcceptsEveryAlgorithm(t *testing.T) {
 	token := secret.sign(t, secret.header().text(), "{}")
 	clear(secret.public.([]byte))
 	if err := verifySignature(key, token); err != nil {
-		t.Errorf("secret overwritten after NewStaticKey: got %v", err)
+		t.Errorf("secret overwritten after NewStaticKey: verifySignature = %v, want nil", err)
 	}
 }
 
@@ -94,30 +94,30 @@ func TestNewStaticKey_RejectsInvalidKeys(t *testing.T) {
 		want     string
 	}{
 		{"no kid", "", "EdDSA", ed.pem(t), "a kid is 1 to 256"},
-		{"a kid with a line break", "a\nb", "EdDSA", ed.pem(t), "a kid is 1 to 256"},
-		{"a kid that is not ASCII", "ké", "EdDSA", ed.pem(t), "a kid is 1 to 256"},
-		{"a kid of 257 bytes", strings.Repeat("k", 257), "EdDSA", ed.pem(t), "a kid is 1 to 256"},
+		{"kid with a line break", "a\nb", "EdDSA", ed.pem(t), "a kid is 1 to 256"},
+		{"kid is not ASCII", "ké", "EdDSA", ed.pem(t), "a kid is 1 to 256"},
+		{"kid of 257 bytes", strings.Repeat("k", 257), "EdDSA", ed.pem(t), "a kid is 1 to 256"},
 		{"no algorithm", "k", "", ed.pem(t), "is not one of"},
 		{"alg none", "k", "none", nil, "is not one of"},
 		{"alg PS256", "k", "PS256", rs.pem(t), "is not one of"},
 		{"alg in lower case", "k", "eddsa", ed.pem(t), "is not one of"},
-		{"no file", "k", "EdDSA", nil, notOne},
-		{"no PEM", "k", "EdDSA", ed.der(t), notOne},
+		{"empty file", "k", "EdDSA", nil, notOne},
+		{"DER", "k", "EdDSA", ed.der(t), notOne},
 		{"two keys", "k", "EdDSA", append(ed.pem(t), ed.pem(t)...), notOne},
-		{"text behind it", "k", "EdDSA", append(ed.pem(t), "x"...), notOne},
-		{"text before it", "k", "EdDSA", append([]byte("x\n"), ed.pem(t)...), notOne},
-		{"a cut file", "k", "EdDSA", ed.pem(t)[:60], notOne},
-		{"no key in it", "k", "EdDSA", pemOf("PUBLIC KEY", []byte("x")), "no public key that can be read"},
-		{"a private key", "k", "EdDSA", pkcs8PEM(t, ed.private), private},
-		{"a private key of the older form", "k", "ES256", pemOf("EC PRIVATE KEY", ecDER), private},
-		{"a private key of RSA", "k", "RS256", pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rs.private.(*rsa.PrivateKey))), private},
-		{"an encrypted private key", "k", "RS256", pemOf("ENCRYPTED PRIVATE KEY", []byte("x")), private},
-		{"both halves", "k", "EdDSA", append(ed.pem(t), pkcs8PEM(t, ed.private)...), private},
-		{"a certificate", "k", "EdDSA", pemOf("CERTIFICATE", []byte("x")), "openssl x509"},
-		{"RSA in the older form", "k", "RS256", pemOf("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(rs.public.(*rsa.PublicKey))), "older form"},
-		{"something else", "k", "RS256", pemOf("X509 CRL", []byte("x")), `"X509 CRL"`},
-		{"a key for another algorithm", "k", "ES256", ed.pem(t), "a key for EdDSA, not ES256"},
-		{"an RSA key for EdDSA", "k", "EdDSA", rs.pem(t), "a key for RS256, not EdDSA"},
+		{"text after the key", "k", "EdDSA", append(ed.pem(t), "x"...), notOne},
+		{"text before the key", "k", "EdDSA", append([]byte("x\n"), ed.pem(t)...), notOne},
+		{"truncated file", "k", "EdDSA", ed.pem(t)[:60], notOne},
+		{"PEM block without a key", "k", "EdDSA", pemOf("PUBLIC KEY", []byte("x")), "no public key that can be read"},
+		{"private key", "k", "EdDSA", pkcs8PEM(t, ed.private), private},
+		{"EC private key in SEC 1 form", "k", "ES256", pemOf("EC PRIVATE KEY", ecDER), private},
+		{"RSA private key in PKCS #1 form", "k", "RS256", pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rs.private.(*rsa.PrivateKey))), private},
+		{"encrypted private key", "k", "RS256", pemOf("ENCRYPTED PRIVATE KEY", []byte("x")), private},
+		{"public and private key", "k", "EdDSA", append(ed.pem(t), pkcs8PEM(t, ed.private)...), private},
+		{"certificate", "k", "EdDSA", pemOf("CERTIFICATE", []byte("x")), "openssl x509"},
+		{"RSA public key in PKCS #1 form", "k", "RS256", pemOf("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(rs.public.(*rsa.PublicKey))), "older form"},
+		{"unknown PEM type", "k", "RS256", pemOf("X509 CRL", []byte("x")), `"X509 CRL"`},
+		{"key for another algorithm", "k", "ES256", ed.pem(t), "a key for EdDSA, not ES256"},
+		{"RSA key for EdDSA", "k", "EdDSA", rs.pem(t), "a key for RS256, not EdDSA"},
 		{"P-384", "k", "ES256", pkixPEM(t, &p384.PublicKey), "not P-256"},
 		{"RSA of 2047 bits", "k", "RS256", pkixPEM(t, &rsa.PublicKey{N: short, E: 65537}), "2047 bits"},
 		{"RSA of 8193 bits", "k", "RS256", pkixPEM(t, &rsa.PublicKey{N: new(big.Int).Add(new(big.Int).Lsh(big.NewInt(1), 8192), big.NewInt(1)), E: 65537}), "8193 bits"},
@@ -133,7 +133,7 @@ func TestNewStaticKey_RejectsInvalidKeys(t *testing.T) {
 			}
 			for line := range bytes.Lines(tc.material) {
 				if line = bytes.TrimSpace(line); len(line) > 20 && !bytes.HasPrefix(line, []byte("-----")) && strings.Contains(err.Error(), string(line)) {
-					t.Errorf("got an error that contains the file: %v", err)
+					t.Errorf("got error %v, want one without the content of the file", err)
 				}
 			}
 		})

@@ -19,11 +19,11 @@ func TestTokenCache_SkipsLookupForCachedToken(t *testing.T) {
 	first := fx.mustVerify(token)
 	for range 3 {
 		if got := fx.mustVerify(token); got != first {
-			t.Errorf("got another caller for a cached token")
+			t.Error("got another caller for a cached token, want the same")
 		}
 	}
 	if got := fx.idpKeys.lookupCount(); got != 1 {
-		t.Errorf("the key was looked up %d times, want once", got)
+		t.Errorf("got %d key lookups, want 1", got)
 	}
 }
 
@@ -33,10 +33,10 @@ func TestTokenCache_StoresNoRejectedToken(t *testing.T) {
 	fx.wantRejected(token, "not valid yet")
 	fx.wantRejected(token, "not valid yet")
 	if got := fx.idpKeys.lookupCount(); got != 2 {
-		t.Errorf("the key was looked up %d times, want each time", got)
+		t.Errorf("got %d key lookups, want 2", got)
 	}
 	fx.now = fx.now.Add(2 * time.Minute)
-	fx.mustVerify(token) // the rejection is not cached either
+	fx.mustVerify(token) // so the rejection is not cached
 }
 
 func TestTokenCache_TokenExpires(t *testing.T) {
@@ -90,8 +90,8 @@ func TestTokenCache_ClockSetBack(t *testing.T) {
 	fx.mustVerify(later)
 }
 
-// A clock that was ahead for a while and is correct again rejects no valid token.
-func TestTokenCache_ClockAheadForAWhile(t *testing.T) {
+// If a clock that was ahead is corrected, valid tokens are accepted again.
+func TestTokenCache_ClockCorrected(t *testing.T) {
 	fx := newVerifierFixture(t)
 	fx.clock.passed = func(time.Time) time.Duration { return 0 }
 	token := fx.ed.token(t, fx.claims())
@@ -117,7 +117,7 @@ func TestTokenCache_ChangesNoResult(t *testing.T) {
 	key := fx.idpKeys.keys[0]
 	rapid.Check(t, func(rt *rapid.T) {
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
-			switch rapid.IntRange(0, 4).Draw(rt, "what") {
+			switch rapid.IntRange(0, 4).Draw(rt, "action") {
 			case 0:
 				fx.now = start.Add(time.Duration(rapid.IntRange(-200, 400).Draw(rt, "clock")) * time.Second)
 			case 1:
@@ -129,7 +129,7 @@ func TestTokenCache_ChangesNoResult(t *testing.T) {
 				_, got := fx.Verify(t.Context(), token)
 				_, want := fx.verifyToken(t.Context(), token, fx.clock.readClock())
 				if (got == nil) != (want == nil) {
-					rt.Fatalf("at %v: Verify = %v, and without a cache %v", fx.now, got, want)
+					rt.Fatalf("at %v: got error %v, want %v as without a cache", fx.now, got, want)
 				}
 			}
 		}
@@ -138,23 +138,23 @@ func TestTokenCache_ChangesNoResult(t *testing.T) {
 
 func TestTokenCache_IsBounded(t *testing.T) {
 	fx := newVerifierFixture(t)
-	const bound = 64 << 10
+	const limit = 64 << 10
 	var err error
-	if fx.cache, err = newTokenCache(bound, fx.clock); err != nil {
+	if fx.cache, err = newTokenCache(limit, fx.clock); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 500 {
 		fx.mustVerify(fx.hs.token(t, fx.claims().with("jti", quote(fmt.Sprint(i)))))
 	}
 	fx.cache.entries.CleanUp()
-	if got := fx.cache.entries.WeightedSize(); got > bound || got < bound/2 {
-		t.Errorf("got a cache size of %d, want at most %d", got, bound)
+	if got := fx.cache.entries.WeightedSize(); got > limit || got < limit/2 {
+		t.Errorf("got a cache size of %d, want %d to %d", got, limit/2, limit)
 	}
-	// The cost of a token in the cache is its memory, not only its length.
+	// The weight of a cached token is its memory, not only its length.
 	many := fx.claims().with("scope", quote(strings.TrimSpace(strings.Repeat("a ", 2000))))
 	token := fx.hs.token(t, many)
 	if got, want := entryWeight(token, &verifiedToken{caller: fx.mustVerify(token)}), uint32(len(token)+16*2000); got < want {
-		t.Errorf("got a size of %d for a token of 2,000 scopes, want at least %d", got, want)
+		t.Errorf("got a weight of %d for a token of 2,000 scopes, want at least %d", got, want)
 	}
 }
 
@@ -172,17 +172,17 @@ func TestTokenCache_EvictsExpiredTokens(t *testing.T) {
 	}
 }
 
-func TestTokenCache_HitAllocatesNothing(t *testing.T) {
+func TestTokenCache_HitRarelyAllocates(t *testing.T) {
 	fx := newVerifierFixture(t)
 	token := fx.rs.token(t, fx.claims())
 	fx.mustVerify(token)
 	if got := testing.AllocsPerRun(1000, func() { _, _ = fx.Verify(t.Context(), token) }); got > 1 {
-		t.Errorf("got %v allocations for a cached token, want none", got)
+		t.Errorf("got %v allocations for a cached token, want at most 1", got)
 	}
 }
 
-// Many concurrent callers, changing keys and a small cache: each result is one of
-// the two possible ones, and belongs to the caller.
+// With many concurrent callers, changing keys and a small cache, Verify returns the caller of
+// the token or a contract.Error.
 func TestVerify_IsSafeForConcurrentUse(t *testing.T) {
 	fx := newVerifierFixture(t)
 	var err error
@@ -236,7 +236,7 @@ func BenchmarkVerify(b *testing.B) {
 		})
 	}
 	// The cost of a rejection without a signature check.
-	forged := fx.ed.sign(b, fx.ed.header().with("kid", `"nobody"`).text(), fx.claims().text())
+	forged := fx.ed.sign(b, fx.ed.header().with("kid", `"unknown"`).text(), fx.claims().text())
 	b.Run("unknown-kid", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

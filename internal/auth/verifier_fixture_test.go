@@ -32,7 +32,7 @@ const (
 	idpAudience    = "router-at-idp"
 )
 
-// testKey is a key that signs, with its verification key.
+// testKey is a signing key with its verification key.
 type testKey struct {
 	kid     string
 	method  jwt.SigningMethod
@@ -125,7 +125,7 @@ func (k testKey) token(t testing.TB, claims jsonMembers) string {
 
 func quote(s string) string { return `"` + s + `"` }
 
-// jsonMembers is a JSON object that a test changes; the order stays.
+// jsonMembers are the names and values of a JSON object, in order. A value is JSON text.
 type jsonMembers [][2]string
 
 func (m jsonMembers) with(name, value string) jsonMembers {
@@ -152,7 +152,8 @@ func (m jsonMembers) without(name string) jsonMembers {
 	return changed
 }
 
-// prepend adds a member, even if the name exists; the name may contain escapes.
+// prepend adds a member at the beginning, also if the name exists already. The name may
+// contain escapes.
 func (m jsonMembers) prepend(name, value string) jsonMembers {
 	return append(jsonMembers{{name, value}}, m...)
 }
@@ -165,7 +166,7 @@ func (m jsonMembers) text() string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// fakeKeySource is a key source whose keys a test replaces.
+// fakeKeySource is a key source with replaceable keys.
 type fakeKeySource struct {
 	mu      sync.Mutex
 	keys    []*verifyKey
@@ -209,7 +210,7 @@ func (l *fakeKeySource) lookupCount() int {
 	return l.lookups
 }
 
-// verifierFixture is a verifier with every kind of key source and its own clock.
+// verifierFixture is a verifier with every kind of key source and an adjustable clock.
 type verifierFixture struct {
 	t   testing.TB
 	now time.Time
@@ -279,7 +280,7 @@ func (fx *verifierFixture) mustVerify(token string) *contract.Caller {
 	fx.t.Helper()
 	caller, err := fx.Verify(fx.t.Context(), token)
 	if err != nil {
-		fx.t.Fatalf("Verify: %v, want a caller", err)
+		fx.t.Fatalf("Verify = %v, want a caller", err)
 	}
 	return caller
 }
@@ -290,7 +291,7 @@ func (fx *verifierFixture) wantRejected(token, why string) {
 	fx.t.Helper()
 	caller, err := fx.Verify(fx.t.Context(), token)
 	if err == nil {
-		fx.t.Errorf("token %s: got caller %+v, want an error", token, caller)
+		fx.t.Errorf("Verify(%s) = %+v, want an error", token, caller)
 		return
 	}
 	var e *contract.Error

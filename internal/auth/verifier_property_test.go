@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// No changed byte is accepted, whether the token is cached or not.
+// A token with a changed byte is rejected, also if the original token is cached.
 func TestVerify_RejectsMutations(t *testing.T) {
 	fx := newVerifierFixture(t)
 	for _, k := range []testKey{fx.ed, fx.es, fx.rs, fx.hs} {
@@ -27,7 +27,7 @@ func TestVerify_RejectsMutations(t *testing.T) {
 			c := rapid.Byte().Draw(rt, "byte")
 			changed := token[:i] + string([]byte{c}) + token[i+1:]
 			if _, err := fx.Verify(t.Context(), changed); err == nil && changed != token {
-				rt.Fatalf("got %q accepted, a change of %q", changed, token)
+				rt.Fatalf("Verify(%q) = nil, want an error: the valid token is %q", changed, token)
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func FuzzVerify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) {
 		caller, err := fx.Verify(t.Context(), token)
 		if (err == nil) != good[token] || (caller == nil) != (err != nil) {
-			t.Errorf("Verify(%q) = %v, %v", token, caller, err)
+			t.Errorf("Verify(%q) = %v, %v; want a caller: %v", token, caller, err, good[token])
 		}
 	})
 }
@@ -74,15 +74,15 @@ func FuzzClaims(f *testing.F) {
 			return
 		}
 		if caller.Subject == "" || caller.Issuer == "" || len(caller.Subject) > strictjwt.MaxNameBytes || len(caller.Tenant) > strictjwt.MaxNameBytes {
-			t.Errorf("%s: caller %+v", claims, caller)
+			t.Errorf("%s: got caller %+v, want a subject, an issuer and names of at most %d bytes", claims, caller, strictjwt.MaxNameBytes)
 		}
 		for _, scope := range caller.Scopes {
 			if scope == "" || strings.ContainsAny(scope, " \"\\") {
-				t.Errorf("%s: scope %q", claims, scope)
+				t.Errorf("%s: got scope %q, want one without spaces, quotes and backslashes", claims, scope)
 			}
 		}
 		if diff := cmp.Diff(decodeCaller(t, claims), caller, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(contract.Caller{}, "KeyID")); diff != "" {
-			t.Errorf("%s: caller (-by the strict decoder +by the parser):\n%s", claims, diff)
+			t.Errorf("%s: caller (-strict decoder +parser):\n%s", claims, diff)
 		}
 	})
 }
@@ -106,7 +106,7 @@ func decodeCaller(t *testing.T, claims string) *contract.Caller {
 	}
 }
 
-// The parser and the strict decoder read the same claims, however these are written.
+// The parser and the strict decoder return the same claims for any encoding of them.
 func TestVerify_DecodesClaimsLikeStrictDecoder(t *testing.T) {
 	fx := newVerifierFixture(t)
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("aZé中😀  /\"<>&")), 1, 20, -1)
@@ -130,7 +130,7 @@ func TestVerify_DecodesClaimsLikeStrictDecoder(t *testing.T) {
 			rt.Errorf("%s: got subject %q of tenant %q, want %q of %q", claims.text(), got.Subject, got.Tenant, subject, tenant)
 		}
 		if diff := cmp.Diff(decodeCaller(t, claims.text()), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(contract.Caller{}, "KeyID")); diff != "" {
-			rt.Errorf("%s: caller (-by the strict decoder +by the parser):\n%s", claims.text(), diff)
+			rt.Errorf("%s: caller (-strict decoder +parser):\n%s", claims.text(), diff)
 		}
 	})
 }

@@ -31,58 +31,58 @@ func TestVerify_AcceptsEverySource(t *testing.T) {
 		{"RS256", fx.rs.token(t, fx.claims()), alice},
 		{"HS256", fx.hs.token(t, fx.claims()), alice},
 		{"typ JWT", fx.ed.sign(t, fx.ed.header().with("typ", `"JWT"`).text(), fx.claims().text()), alice},
-		{"no kid, and one key of the algorithm", fx.es.sign(t, fx.es.header().without("kid").text(), fx.claims().text()), alice},
+		{"no kid, one key for the algorithm", fx.es.sign(t, fx.es.header().without("kid").text(), fx.claims().text()), alice},
 		{"unknown header parameters", fx.ed.sign(t, fx.ed.header().with("x", `{"y":[1]}`).text(), fx.claims().text()), alice},
 		{"unknown claims", fx.ed.token(t, fx.claims().with("nonce", `{"iss":"x"}`).with("admin", "true").with("scp", `["admin"]`)), alice},
-		{"names written with escapes", fx.ed.sign(t, strings.Replace(fx.ed.header().text(), `"kid"`, `"\u006bid"`, 1),
+		{"escaped names", fx.ed.sign(t, strings.Replace(fx.ed.header().text(), `"kid"`, `"\u006bid"`, 1),
 			strings.Replace(fx.claims().text(), `"iss"`, `"\u0069ss"`, 1)), alice},
 		{"spaces around the JSON", fx.ed.sign(t, " "+fx.ed.header().text()+"\n", "\t"+fx.claims().text()+" "), alice},
-		{"a list of one audience", fx.ed.token(t, fx.claims().with("aud", `["caprouter"]`)), alice},
+		{"list with one audience", fx.ed.token(t, fx.claims().with("aud", `["caprouter"]`)), alice},
 		{
-			"every agent", fx.ed.token(t, fx.claims().with("scope", `"agent:*"`)),
+			"scope for every agent", fx.ed.token(t, fx.claims().with("scope", `"agent:*"`)),
 			with(func(c *contract.Caller) { c.Scopes, c.AllAgents = []string{"agent:*"}, true }),
 		},
 		{
-			"every scope is a scope like others", fx.ed.token(t, fx.claims().with("scope", `"* admin"`)),
+			"scope * has no special meaning", fx.ed.token(t, fx.claims().with("scope", `"* admin"`)),
 			with(func(c *contract.Caller) { c.Scopes = []string{"*", "admin"} }),
 		},
 		{"no scope", fx.ed.token(t, fx.claims().without("scope")), with(func(c *contract.Caller) { c.Scopes = nil })},
-		{"an empty scope", fx.ed.token(t, fx.claims().with("scope", `""`)), with(func(c *contract.Caller) { c.Scopes = nil })},
-		{"no tenant of our own", fx.own.token(t, fx.claims().with("iss", quote(routerIssuer)).without("tenant")), with(func(c *contract.Caller) { c.Issuer, c.Tenant = routerIssuer, "" })},
+		{"empty scope", fx.ed.token(t, fx.claims().with("scope", `""`)), with(func(c *contract.Caller) { c.Scopes = nil })},
+		{"router key, no tenant", fx.own.token(t, fx.claims().with("iss", quote(routerIssuer)).without("tenant")), with(func(c *contract.Caller) { c.Issuer, c.Tenant = routerIssuer, "" })},
 		{"no tenant", fx.ed.token(t, fx.claims().without("tenant")), with(func(c *contract.Caller) { c.Tenant = "" })},
 		{
-			"a subject of 256 bytes", fx.ed.token(t, fx.claims().with("sub", quote(strings.Repeat("é", 128)))),
+			"subject of 256 bytes", fx.ed.token(t, fx.claims().with("sub", quote(strings.Repeat("é", 128)))),
 			with(func(c *contract.Caller) { c.Subject = strings.Repeat("é", 128) }),
 		},
-		{"our own", fx.own.token(t, fx.claims().with("iss", quote(routerIssuer))), with(func(c *contract.Caller) { c.Issuer = routerIssuer })},
+		{"router key", fx.own.token(t, fx.claims().with("iss", quote(routerIssuer))), with(func(c *contract.Caller) { c.Issuer = routerIssuer })},
 		{
-			"an identity provider's", fx.idp.token(t, fx.idpClaims()),
+			"identity provider", fx.idp.token(t, fx.idpClaims()),
 			with(func(c *contract.Caller) { c.Issuer, c.Tenant = idp, "globex" }),
 		},
 		{
-			"of a provider without tenants", fx.otherIDP.token(t, fx.idpClaims().with("iss", quote(otherIDP))),
+			"provider without tenants", fx.otherIDP.token(t, fx.idpClaims().with("iss", quote(otherIDP))),
 			with(func(c *contract.Caller) { c.Issuer, c.Tenant = otherIDP, "" }),
 		},
-		{"of a static key with the kid of a provider's", fx.staticShared.token(t, fx.claims()), alice},
+		{"static key with the kid of a provider's key", fx.staticShared.token(t, fx.claims()), alice},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fx.t = t
-			for _, visit := range []string{"first", "remembered"} {
+			for _, call := range []string{"first call", "cached"} {
 				got := *fx.mustVerify(tc.token)
 				if got.KeyID == "" {
-					t.Errorf("%s: got no key id", visit)
+					t.Errorf("%s: got no key id", call)
 				}
-				got.KeyID = "" // tested for each source below
+				got.KeyID = "" // TestNewVerifier_SupportsEverySource tests it
 				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("caller, %s (-want +got):\n%s", visit, diff)
+					t.Errorf("caller, %s (-want +got):\n%s", call, diff)
 				}
 			}
 		})
 	}
 }
 
-// The limits of a token's validity, to the second: no tolerance at its expiry, and
-// a minute where the clock of the issuer may differ.
+// A token is valid until exactly its expiry. The other times have a tolerance of a minute,
+// because the clock of the issuer may differ.
 func TestVerify_ChecksTimes(t *testing.T) {
 	fx := newVerifierFixture(t)
 	date := func(d time.Duration) string { return unixSeconds(fx.now.Add(d)) }
@@ -91,8 +91,8 @@ func TestVerify_ChecksTimes(t *testing.T) {
 		iat, nbf, exp string
 		why           string // "" = accepted
 	}{
-		{"for a day", date(0), "", date(24 * time.Hour), ""},
-		{"for a day and a second", date(0), "", date(24*time.Hour + time.Second), "good for longer than 24 hours"},
+		{"lifetime of a day", date(0), "", date(24 * time.Hour), ""},
+		{"lifetime of a day and a second", date(0), "", date(24*time.Hour + time.Second), "good for longer than 24 hours"},
 		{"expires in a second", date(-time.Hour), "", date(time.Second), ""},
 		{"expires now", date(-time.Hour), "", date(0), "has expired"},
 		{"expired a second ago", date(-time.Hour), "", date(-time.Second), "has expired"},
@@ -103,18 +103,18 @@ func TestVerify_ChecksTimes(t *testing.T) {
 		{"valid in a minute", date(0), date(time.Minute), date(time.Hour), ""},
 		{"valid in 61 s", date(0), date(61 * time.Second), date(time.Hour), "not valid yet"},
 		{"valid since yesterday", date(0), date(-24 * time.Hour), date(time.Hour), ""},
-		{"fractions", date(0) + ".25", date(0) + ".99", date(time.Second) + ".5", ""},
-		{"a fraction that does not count", date(-time.Hour), "", date(0) + ".999", "has expired"},
-		{"an exponent", "1.79e9", "", "1.790003600e9", ""},
-		{"the end of the year 10000", date(0), "", "253402300800", "no exp that is a number"},
-		{"a number beyond numbers", date(0), "", "1e400", "no exp that is a number"},
-		{"a negative number", "-1", "", date(time.Hour), "no iat that is a number"},
+		{"fractions of seconds", date(0) + ".25", date(0) + ".99", date(time.Second) + ".5", ""},
+		{"fraction does not extend the lifetime", date(-time.Hour), "", date(0) + ".999", "has expired"},
+		{"exponent", "1.79e9", "", "1.790003600e9", ""},
+		{"year 10000", date(0), "", "253402300800", "no exp that is a number"},
+		{"number out of range", date(0), "", "1e400", "no exp that is a number"},
+		{"negative number", "-1", "", date(time.Hour), "no iat that is a number"},
 		{"zero", "0", "", date(time.Hour), "no iat that is a number"},
 		{"nearly zero", "1e-400", "", date(time.Hour), "no iat that is a number"},
-		{"a text", date(0), "", quote(date(time.Hour)), "no exp that is a number"},
+		{"string", date(0), "", quote(date(time.Hour)), "no exp that is a number"},
 		{"null", date(0), "null", date(time.Hour), "no nbf that is a number"},
 		{"true", date(0), "true", date(time.Hour), "no nbf that is a number"},
-		{"a list", date(0), "", "[" + date(time.Hour) + "]", "no exp that is a number"},
+		{"list", date(0), "", "[" + date(time.Hour) + "]", "no exp that is a number"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fx.t = t
@@ -134,7 +134,7 @@ func TestVerify_ChecksTimes(t *testing.T) {
 // An error contains no claim of a token with an invalid signature.
 func TestVerify_DisclosesNoUnsignedClaims(t *testing.T) {
 	fx := newVerifierFixture(t)
-	stranger := newTestKey(t, "ed", "EdDSA")
+	unknown := newTestKey(t, "ed", "EdDSA")
 	for _, claims := range []jsonMembers{
 		fx.claims(),
 		fx.claims().with("aud", `"other"`),
@@ -144,7 +144,7 @@ func TestVerify_DisclosesNoUnsignedClaims(t *testing.T) {
 		fx.claims().with("scope", `"\""`),
 		fx.claims().with("iat", unixSeconds(fx.now.Add(time.Hour))),
 	} {
-		fx.wantRejected(stranger.token(t, claims), "has a signature that does not hold")
+		fx.wantRejected(unknown.token(t, claims), "has a signature that does not hold")
 	}
 }
 
@@ -161,7 +161,7 @@ func TestVerify_RejectsWithoutRemoteKeys(t *testing.T) {
 	fx.mustVerify(token)
 }
 
-// Every key source, configured as in production.
+// NewVerifier is used with every key source, as in production.
 func TestNewVerifier_SupportsEverySource(t *testing.T) {
 	own := newRing(t)
 	remote := mustRemote(t, idp)
@@ -216,10 +216,10 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 	fx.wantRejected(agentToken, "not known here")
 	fx.wantRejected(taskToken, "is not known here")
 	fx.mustVerify(static.token(t, fx.claims()))
-	done, cancel := context.WithCancel(t.Context())
+	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := v.Verify(done, newTestKey(t, "x", "EdDSA").token(t, fx.idpClaims())); err == nil || !strings.Contains(err.Error(), "not available now") {
-		t.Errorf("Verify = %v for keys that are not fetched, want an error", err)
+	if _, err := v.Verify(cancelled, newTestKey(t, "x", "EdDSA").token(t, fx.idpClaims())); err == nil || !strings.Contains(err.Error(), "not available now") {
+		t.Errorf("Verify without fetched keys = %v, want an error with %q", err, "not available now")
 	}
 }
 
@@ -242,16 +242,16 @@ func TestNewVerifier_RejectsInvalidConfig(t *testing.T) {
 	}{
 		{"no audience", VerifierConfig{Keys: []StaticKey{key}}, "no audience"},
 		{"no keys", VerifierConfig{Audience: "a"}, "no keys"},
-		{"an empty key", VerifierConfig{Audience: "a", Keys: []StaticKey{{}}}, "without a key"},
-		{"one kid twice", VerifierConfig{Audience: "a", Keys: []StaticKey{key, newTestKey(t, "a", "HS256").static(t)}}, `two keys have the kid "a"`},
-		{"no issuer of our own", VerifierConfig{Audience: "a", Own: own}, "no issuer for our own tokens"},
-		{"a provider that is us", VerifierConfig{Audience: "a", Own: own, Issuer: idp, Issuers: []*RemoteKeys{mustRemote(t, idp)}}, "is our own"},
-		{"an audience no token names", VerifierConfig{Audience: strings.Repeat("a", 257), Keys: []StaticKey{key}}, "no token could be for the audience"},
-		{"an audience with a line break", VerifierConfig{Audience: "a\n", Keys: []StaticKey{key}}, "no token could be for the audience"},
-		{"an audience that is no text", VerifierConfig{Audience: "\xff", Keys: []StaticKey{key}}, "no token could be for the audience"},
-		{"an issuer no token names", VerifierConfig{Audience: "a", Own: own, Issuer: strings.Repeat("i", 257)}, "no token could be of the issuer"},
-		{"an issuer with a NUL", VerifierConfig{Audience: "a", Own: own, Issuer: "i\x00"}, "no token could be of the issuer"},
-		{"a provider twice", VerifierConfig{Audience: "a", Issuers: []*RemoteKeys{mustRemote(t, idp), mustRemote(t, idp)}}, "configured twice"},
+		{"empty key", VerifierConfig{Audience: "a", Keys: []StaticKey{{}}}, "without a key"},
+		{"duplicate kid", VerifierConfig{Audience: "a", Keys: []StaticKey{key, newTestKey(t, "a", "HS256").static(t)}}, `two keys have the kid "a"`},
+		{"no issuer of the router", VerifierConfig{Audience: "a", Own: own}, "no issuer for our own tokens"},
+		{"provider with the issuer of the router", VerifierConfig{Audience: "a", Own: own, Issuer: idp, Issuers: []*RemoteKeys{mustRemote(t, idp)}}, "is our own"},
+		{"audience too long", VerifierConfig{Audience: strings.Repeat("a", 257), Keys: []StaticKey{key}}, "no token could be for the audience"},
+		{"audience with a line break", VerifierConfig{Audience: "a\n", Keys: []StaticKey{key}}, "no token could be for the audience"},
+		{"audience is not UTF-8", VerifierConfig{Audience: "\xff", Keys: []StaticKey{key}}, "no token could be for the audience"},
+		{"issuer too long", VerifierConfig{Audience: "a", Own: own, Issuer: strings.Repeat("i", 257)}, "no token could be of the issuer"},
+		{"issuer with a NUL", VerifierConfig{Audience: "a", Own: own, Issuer: "i\x00"}, "no token could be of the issuer"},
+		{"duplicate provider", VerifierConfig{Audience: "a", Issuers: []*RemoteKeys{mustRemote(t, idp), mustRemote(t, idp)}}, "configured twice"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, err := NewVerifier(tc.cfg); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -277,9 +277,9 @@ func TestSecrets_AreRedacted(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		for _, v := range []any{key, &key, holder, &holder, fx.Verifier, *fx.Verifier} {
 			text := fmt.Sprintf(verb, v)
-			for _, spelled := range []string{string(secret), fmt.Sprintf("%x", secret), fmt.Sprintf("%d", secret)} {
-				if strings.Contains(text, spelled) {
-					t.Errorf("%s of a %T prints the secret: %s", verb, v, text)
+			for _, encoded := range []string{string(secret), fmt.Sprintf("%x", secret), fmt.Sprintf("%d", secret)} {
+				if strings.Contains(text, encoded) {
+					t.Errorf("%s of a %T = %s, want no secret", verb, v, text)
 				}
 			}
 		}
