@@ -18,17 +18,17 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/testjwk"
 )
 
-// canary starts a server that must not be called.
-func canary(t *testing.T) (url string, visits *atomic.Int64) {
+// newForbiddenServer starts a server that must not be called, and counts its calls.
+func newForbiddenServer(t *testing.T) (url string, calls *atomic.Int64) {
 	t.Helper()
-	visits = new(atomic.Int64)
-	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
+	calls = new(atomic.Int64)
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
 	t.Cleanup(s.Close)
-	return s.URL, visits
+	return s.URL, calls
 }
 
-// remoteOf returns the keys of a real server, and their log.
-func remoteOf(t *testing.T, url string, client *http.Client) (*RemoteKeys, *bytes.Buffer) {
+// newLoggedRemoteKeys returns the keys of a real server, and their log.
+func newLoggedRemoteKeys(t *testing.T, url string, client *http.Client) (*RemoteKeys, *bytes.Buffer) {
 	t.Helper()
 	log, now := new(bytes.Buffer), time.Now() // the clock does not advance
 	r, err := NewRemoteKeys(RemoteConfig{
@@ -56,38 +56,38 @@ func TestRemoteKeys_SendsPlainRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, client := range map[string]*http.Client{"its own client": nil, "a client with cookies": {Jar: jar}} {
+	for name, client := range map[string]*http.Client{"default client": nil, "client with a cookie jar": {Jar: jar}} {
 		t.Run(name, func(t *testing.T) {
-			r, log := remoteOf(t, s.URL+"/keys?app=1", client)
+			r, log := newLoggedRemoteKeys(t, s.URL+"/keys?app=1", client)
 			for range 2 {
 				r.refreshSet(t.Context())
 				wantKey(t, r, "k", key)
 				if got.Method != http.MethodGet || got.RequestURI != "/keys?app=1" || got.Header.Get("Accept") != "application/jwk-set+json, application/json" {
-					t.Errorf("got %s %s, Accept %q", got.Method, got.RequestURI, got.Header.Get("Accept"))
+					t.Errorf("got %s %s, Accept %q; want GET /keys?app=1 that accepts a key set", got.Method, got.RequestURI, got.Header.Get("Accept"))
 				}
 				if len(got.Cookies()) != 0 || got.Header.Get("Authorization") != "" {
 					t.Errorf("got credentials %v, want none", got.Header)
 				}
 			}
 			if log.Len() != 0 {
-				t.Errorf("logged on success:\n%s", log)
+				t.Errorf("got a log on success, want none:\n%s", log)
 			}
 		})
 	}
 	transport, ok := keySetClient(nil).Transport.(*http.Transport)
 	if !ok || transport.Proxy != nil {
-		t.Error("got a transport that uses the proxy of the environment") // loopback addresses do not use a proxy, so check the setting
+		t.Error("got a transport with a proxy, want none") // a test on loopback cannot observe a proxy, so check the setting
 	}
 }
 
 func TestRemoteKeys_RejectsInvalidResponses(t *testing.T) {
-	key, elsewhere := testjwk.Ed25519(t), testjwk.Ed25519(t)
-	good, forged := testjwk.SetText(t, testjwk.Of(t, "k", key)), testjwk.SetText(t, testjwk.Of(t, "k", elsewhere))
-	trap, visits := canary(t)
-	var sent atomic.Int64 // bytes of the endless response
-	answers := map[string]struct {
-		answer func(http.ResponseWriter, *http.Request)
-		want   string // part of the log
+	key, forgedKey := testjwk.Ed25519(t), testjwk.Ed25519(t)
+	good, forged := testjwk.SetText(t, testjwk.Of(t, "k", key)), testjwk.SetText(t, testjwk.Of(t, "k", forgedKey))
+	forbidden, calls := newForbiddenServer(t)
+	var sent atomic.Int64 // bytes of the endless body
+	responses := map[string]struct {
+		respond func(http.ResponseWriter, *http.Request)
+		want    string // part of the log
 	}{
 		"not found": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
@@ -97,18 +97,20 @@ func TestRemoteKeys_RejectsInvalidResponses(t *testing.T) {
 			w.WriteHeader(http.StatusCreated)
 			_, _ = io.WriteString(w, forged)
 		}, "answered 201"},
-		"no content":             {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "answered 204"},
-		"a redirect":             {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, trap, http.StatusFound) }, "answered 302, and redirects are not followed: set jwks_url to the final address"},
-		"a redirect for good":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, trap, http.StatusPermanentRedirect) }, "answered 308"},
-		"nothing":                {func(http.ResponseWriter, *http.Request) {}, "is not JSON: it is empty; set jwks_url to the jwks_uri"},
-		"a page":                 {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "at line 1, column 1; set jwks_url to the jwks_uri"},
-		"an error with code 200": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"error":"x"}`) }, "has no member keys; set jwks_url to the jwks_uri"},
-		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
+		"no content":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "answered 204"},
+		"temporary redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, forbidden, http.StatusFound) }, "answered 302, and redirects are not followed: set jwks_url to the final address"},
+		"permanent redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, forbidden, http.StatusPermanentRedirect)
+		}, "answered 308"},
+		"empty body":            {func(http.ResponseWriter, *http.Request) {}, "is not JSON: it is empty; set jwks_url to the jwks_uri"},
+		"HTML page":             {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "at line 1, column 1; set jwks_url to the jwks_uri"},
+		"error with status 200": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"error":"x"}`) }, "has no member keys; set jwks_url to the jwks_uri"},
+		"truncated body": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, forged)
 		}, "unexpected EOF"},
-		"no answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
-		"an endless answer": {func(w http.ResponseWriter, _ *http.Request) {
+		"aborted connection": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		"endless body": {func(w http.ResponseWriter, _ *http.Request) {
 			for {
 				n, err := io.WriteString(w, strings.Repeat(" ", 64<<10))
 				sent.Add(int64(n))
@@ -118,18 +120,18 @@ func TestRemoteKeys_RejectsInvalidResponses(t *testing.T) {
 			}
 		}, "longer than 262144 bytes; set jwks_url to the jwks_uri"},
 	}
-	for name, tt := range answers {
+	for name, tt := range responses {
 		t.Run(name, func(t *testing.T) {
-			answer := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, good) }
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+			respond := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, good) }
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r) }))
 			defer s.Close()
-			r, log := remoteOf(t, s.URL, nil)
+			r, log := newLoggedRemoteKeys(t, s.URL, nil)
 			r.refreshSet(t.Context())
 			k := wantKey(t, r, "k", key)
-			answer = tt.answer
+			respond = tt.respond
 			r.refreshSet(t.Context())
 			if !r.isValid(k, time.Now()) {
-				t.Error("the set is gone that was there before")
+				t.Error("isValid = false for the key of the earlier set, want true")
 			}
 			wantKey(t, r, "k", key)
 			if text := log.String(); !strings.Contains(text, tt.want) || strings.Count(text, "level=WARN") != 1 {
@@ -137,11 +139,11 @@ func TestRemoteKeys_RejectsInvalidResponses(t *testing.T) {
 			}
 		})
 	}
-	if visits.Load() != 0 {
-		t.Errorf("%d redirects were followed", visits.Load())
+	if calls.Load() != 0 {
+		t.Errorf("got %d calls of the target of redirects, want none", calls.Load())
 	}
 	if got := sent.Load(); got > 64<<20 {
-		t.Errorf("got %d bytes of an endless response read", got)
+		t.Errorf("got %d bytes of an endless body sent, want at most %d", got, 64<<20)
 	}
 }
 
@@ -153,7 +155,7 @@ func TestRemoteKeys_LogsUnusedKeys(t *testing.T) {
 	body.Store(&set)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, *body.Load()) }))
 	defer s.Close()
-	r, log := remoteOf(t, s.URL, nil)
+	r, log := newLoggedRemoteKeys(t, s.URL, nil)
 	r.refreshSet(t.Context())
 	for _, want := range []string{
 		`level=DEBUG msg="a key of the issuer is not used" issuer=https://idp.example url=` + s.URL + ` index=1 kid=enc reason="its use is`,
@@ -166,12 +168,12 @@ func TestRemoteKeys_LogsUnusedKeys(t *testing.T) {
 		}
 	}
 	if strings.Contains(log.String(), "c2VjcmV0") || strings.Contains(log.String(), "kid=sound") {
-		t.Errorf("got a log with too much:\n%s", log)
+		t.Errorf("got a log with a secret or a valid key:\n%s", log)
 	}
 	log.Reset()
 	r.refreshSet(t.Context())
 	if log.Len() != 0 {
-		t.Errorf("got the same set logged again:\n%s", log)
+		t.Errorf("got a log for the same set, want none:\n%s", log)
 	}
 	for set, want := range map[string]string{
 		`{"keys":[]}`: `keys=0 reason="the set is empty"`,
@@ -180,7 +182,7 @@ func TestRemoteKeys_LogsUnusedKeys(t *testing.T) {
 		body.Store(&set)
 		log.Reset()
 		r.refreshSet(t.Context())
-		wantNone(t, r, "sound", false)
+		wantNoKey(t, r, "sound", false)
 		want = `level=WARN msg="the issuer's tokens are rejected: its set has no key for EdDSA, ES256 or RS256; ` +
 			`correct jwks_url, or publish such a key" issuer=https://idp.example url=` + s.URL + " " + want
 		if !strings.Contains(log.String(), want) {
@@ -197,23 +199,23 @@ func TestRemoteKeys_WarnsAboutFaultyKeys(t *testing.T) {
 		key  testjwk.Members
 		want string
 	}{
-		"a weak key":             {testjwk.Of(t, "k", testjwk.RSA(t, 1024)), "WARN"},
-		"a point of small order": {ed.With("x", testjwk.Base64URL(make([]byte, 32))), "WARN"},
-		"a shared secret":        {testjwk.Members{"kty": "oct"}, "WARN"},
-		"a private key":          {ed.With("d", "AA"), "WARN"},
-		"a malformed key":        {ed.With("x", "!"), "WARN"},
-		"half a key":             {rs.With("e", nil), "WARN"},
-		"for encryption":         {rs.With("use", "enc"), "DEBUG"},
-		"another algorithm":      {rs.With("alg", "PS256"), "DEBUG"},
-		"another operation":      {rs.With("key_ops", []string{"wrapKey"}), "DEBUG"},
-		"another curve":          {ed.With("crv", "X25519"), "DEBUG"},
-		"another type":           {ed.With("kty", "AKP"), "DEBUG"},
+		"weak key":             {testjwk.Of(t, "k", testjwk.RSA(t, 1024)), "WARN"},
+		"point of small order": {ed.With("x", testjwk.Base64URL(make([]byte, 32))), "WARN"},
+		"shared secret":        {testjwk.Members{"kty": "oct"}, "WARN"},
+		"private key":          {ed.With("d", "AA"), "WARN"},
+		"malformed key":        {ed.With("x", "!"), "WARN"},
+		"missing exponent":     {rs.With("e", nil), "WARN"},
+		"key for encryption":   {rs.With("use", "enc"), "DEBUG"},
+		"another algorithm":    {rs.With("alg", "PS256"), "DEBUG"},
+		"another operation":    {rs.With("key_ops", []string{"wrapKey"}), "DEBUG"},
+		"another curve":        {ed.With("crv", "X25519"), "DEBUG"},
+		"another type":         {ed.With("kty", "AKP"), "DEBUG"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := testjwk.SetText(t, tt.key, testjwk.Of(t, "sound", testjwk.Ed25519(t)))
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, set) }))
 			defer s.Close()
-			r, log := remoteOf(t, s.URL, nil)
+			r, log := newLoggedRemoteKeys(t, s.URL, nil)
 			r.refreshSet(t.Context())
 			if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level="+tt.want) {
 				t.Errorf("want one line with level %s, got:\n%s", tt.want, got)
@@ -225,7 +227,7 @@ func TestRemoteKeys_WarnsAboutFaultyKeys(t *testing.T) {
 // URLs of keys in a token, or in a key of the set, are never fetched, and such a
 // token is not accepted.
 func TestRemoteKeys_IgnoresKeyURLs(t *testing.T) {
-	trap, visits := canary(t)
+	forbidden, calls := newForbiddenServer(t)
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -233,10 +235,10 @@ func TestRemoteKeys_IgnoresKeyURLs(t *testing.T) {
 	var fetches atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fetches.Add(1)
-		_, _ = io.WriteString(w, testjwk.SetText(t, testjwk.Of(t, "k", public).With("x5u", trap).With("jku", trap).With("iss", trap)))
+		_, _ = io.WriteString(w, testjwk.SetText(t, testjwk.Of(t, "k", public).With("x5u", forbidden).With("jku", forbidden).With("iss", forbidden)))
 	}))
 	defer s.Close()
-	r, _ := remoteOf(t, s.URL, nil)
+	r, _ := newLoggedRemoteKeys(t, s.URL, nil)
 	g := run.New(t.Context())
 	g.Go("keep keys fresh", r.Run)
 	defer func() {
@@ -252,7 +254,7 @@ func TestRemoteKeys_IgnoresKeyURLs(t *testing.T) {
 	now := time.Now().Unix()
 	token := func(header map[string]any, issuer string) string {
 		header["alg"], header["typ"] = "EdDSA", "at+jwt"
-		claims := map[string]any{"iss": issuer, "sub": "alice", "aud": "caprouter", "iat": now, "exp": now + 60, "jti": "1", "jku": trap}
+		claims := map[string]any{"iss": issuer, "sub": "alice", "aud": "caprouter", "iat": now, "exp": now + 60, "jti": "1", "jku": forbidden}
 		signed := testjwk.Base64URL([]byte(testjwk.Text(t, header))) + "." + testjwk.Base64URL([]byte(testjwk.Text(t, claims)))
 		return signed + "." + testjwk.Base64URL(ed25519.Sign(private, []byte(signed)))
 	}
@@ -260,12 +262,12 @@ func TestRemoteKeys_IgnoresKeyURLs(t *testing.T) {
 		t.Fatalf("valid token: %v", err)
 	}
 	for name, forged := range map[string]string{
-		"jku":                   token(map[string]any{"kid": "k", "jku": trap}, remoteIssuer),
-		"x5u":                   token(map[string]any{"kid": "k", "x5u": trap}, remoteIssuer),
-		"jwk":                   token(map[string]any{"kid": "k", "jwk": testjwk.Of(t, "k", public)}, remoteIssuer),
-		"an address as kid":     token(map[string]any{"kid": trap}, remoteIssuer),
-		"an address as iss":     token(map[string]any{"kid": "k"}, trap),
-		"an iss a slash longer": token(map[string]any{"kid": "k"}, remoteIssuer+"/"),
+		"jku":                       token(map[string]any{"kid": "k", "jku": forbidden}, remoteIssuer),
+		"x5u":                       token(map[string]any{"kid": "k", "x5u": forbidden}, remoteIssuer),
+		"jwk":                       token(map[string]any{"kid": "k", "jwk": testjwk.Of(t, "k", public)}, remoteIssuer),
+		"URL as kid":                token(map[string]any{"kid": forbidden}, remoteIssuer),
+		"URL as iss":                token(map[string]any{"kid": "k"}, forbidden),
+		"iss with a trailing slash": token(map[string]any{"kid": "k"}, remoteIssuer+"/"),
 	} {
 		if caller, err := v.Verify(t.Context(), forged); err == nil {
 			t.Errorf("%s: got caller %v, want an error", name, caller)
@@ -276,10 +278,10 @@ func TestRemoteKeys_IgnoresKeyURLs(t *testing.T) {
 	for i := range 10_000 {
 		header := fmt.Sprintf(`{"alg":"EdDSA","typ":"at+jwt","kid":"random-%d"}`, i)
 		if _, err := v.Verify(t.Context(), testjwk.Base64URL([]byte(header))+"."+claims+"."+signature); err == nil {
-			t.Fatal("got a token of an unknown key accepted")
+			t.Fatalf("kid random-%d: got no error, want one", i)
 		}
 	}
-	if fetches.Load() != 1 || visits.Load() != 0 {
-		t.Errorf("%d fetches and %d visits to the address in the tokens, want 1 and 0", fetches.Load(), visits.Load())
+	if fetches.Load() != 1 || calls.Load() != 0 {
+		t.Errorf("got %d fetches and %d calls of the URL in the tokens, want 1 and 0", fetches.Load(), calls.Load())
 	}
 }

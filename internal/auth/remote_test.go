@@ -23,8 +23,9 @@ const (
 	remoteURL    = "https://idp.example/jwks"
 )
 
-// keyHost is an identity provider without a network.
-type keyHost struct {
+// fakeKeyServer is the key set endpoint of an identity provider, without a network. It also
+// collects the log of the RemoteKeys.
+type fakeKeyServer struct {
 	mu      sync.Mutex
 	body    string
 	err     error
@@ -33,19 +34,19 @@ type keyHost struct {
 	log     bytes.Buffer // of the RemoteKeys
 }
 
-func (h *keyHost) serve(body string, err error) {
+func (h *fakeKeyServer) setResponse(body string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.body, h.err = body, err
 }
 
-func (h *keyHost) count() int {
+func (h *fakeKeyServer) fetchCount() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.fetches)
 }
 
-func (h *keyHost) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h *fakeKeyServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.mu.Lock()
 	h.fetches = append(h.fetches, time.Now())
 	body, err, delay := h.body, h.err, h.delay
@@ -61,20 +62,20 @@ func (h *keyHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}}, nil
 }
 
-// Write records the log.
-func (h *keyHost) Write(p []byte) (int, error) {
+// Write collects the log.
+func (h *fakeKeyServer) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.log.Write(p)
 }
 
-func (h *keyHost) logged(text string) int {
+func (h *fakeKeyServer) logCount(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Count(h.log.String(), text)
 }
 
-func (h *keyHost) keys(t testing.TB) *RemoteKeys {
+func (h *fakeKeyServer) newRemoteKeys(t testing.TB) *RemoteKeys {
 	t.Helper()
 	r, err := NewRemoteKeys(RemoteConfig{
 		Issuer: remoteIssuer, URL: remoteURL, Audience: "caprouter", TenantClaim: "tenant",
@@ -86,10 +87,10 @@ func (h *keyHost) keys(t testing.TB) *RemoteKeys {
 	return r
 }
 
-// start returns keys that are refreshed until the test ends.
-func (h *keyHost) start(t *testing.T) *RemoteKeys {
+// startRemoteKeys returns keys that are refreshed until the test ends.
+func (h *fakeKeyServer) startRemoteKeys(t *testing.T) *RemoteKeys {
 	t.Helper()
-	r := h.keys(t)
+	r := h.newRemoteKeys(t)
 	startRun(t, r)
 	return r
 }
@@ -106,7 +107,7 @@ func startRun(t *testing.T, r *RemoteKeys) {
 	})
 }
 
-// advance waits in the time of the bubble.
+// advance advances the fake clock of the synctest bubble.
 func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -117,30 +118,30 @@ func wantKey(t *testing.T, r *RemoteKeys, kid string, want crypto.PublicKey) *ve
 	t.Helper()
 	k, err := r.findKey(t.Context(), kid, "EdDSA", time.Now())
 	if err != nil || k == nil || !equalKeys(k.key, want) {
-		t.Fatalf("find(%q) = %v, error %v; want the key", kid, k, err)
+		t.Fatalf("findKey(%q) = %v, error %v; want the key", kid, k, err)
 	}
 	return k
 }
 
-// wantNone looks up a key that must not exist, or cannot be looked up now if
-// cannotTell is set.
-func wantNone(t *testing.T, r *RemoteKeys, kid string, cannotTell bool) {
+// wantNoKey looks up a key that must not be found. The lookup must return an error if wantErr
+// is set, because the key may exist.
+func wantNoKey(t *testing.T, r *RemoteKeys, kid string, wantErr bool) {
 	t.Helper()
 	k, err := r.findKey(t.Context(), kid, "EdDSA", time.Now())
-	if k != nil || (err != nil) != cannotTell {
-		t.Fatalf("find(%q) = %v, error %v; want no key, an error: %v", kid, k, err, cannotTell)
+	if k != nil || (err != nil) != wantErr {
+		t.Fatalf("findKey(%q) = %v, error %v; want no key, an error: %v", kid, k, err, wantErr)
 	}
 	if err != nil && (!strings.Contains(err.Error(), remoteIssuer) || strings.Contains(err.Error(), remoteURL)) {
-		t.Errorf("error %v, want one that names the issuer only", err)
+		t.Errorf("got error %v, want one with the issuer and without the URL", err)
 	}
 }
 
-func TestRemoteKeys_FindsKeyWithItsIssuer(t *testing.T) {
+func TestRemoteKeys_FindsKeysByIDOrAlgorithm(t *testing.T) {
 	ed, ec, rs := testjwk.Ed25519(t), testjwk.P256(t), testjwk.RSA(t, 2048)
 	synctest.Test(t, func(t *testing.T) {
-		h := &keyHost{delay: time.Second}
-		h.serve(testjwk.SetText(t, testjwk.Of(t, "ed", ed), testjwk.Of(t, "ec", ec), testjwk.Of(t, "rs", rs), testjwk.Of(t, "rs2", rs)), nil)
-		r := h.start(t)
+		h := &fakeKeyServer{delay: time.Second}
+		h.setResponse(testjwk.SetText(t, testjwk.Of(t, "ed", ed), testjwk.Of(t, "ec", ec), testjwk.Of(t, "rs", rs), testjwk.Of(t, "rs2", rs)), nil)
+		r := h.startRemoteKeys(t)
 		k := wantKey(t, r, "ed", ed)
 		if k.issuer != remoteIssuer || k.audience != "caprouter" || k.tenantClaim != "tenant" {
 			t.Errorf("got key for %q, %q, %q; want the configured values", k.issuer, k.audience, k.tenantClaim)
@@ -159,35 +160,35 @@ func TestRemoteKeys_FindsKeyWithItsIssuer(t *testing.T) {
 		} {
 			k, err := r.findKey(t.Context(), tt.kid, tt.alg, time.Now())
 			if err != nil || (k == nil) != (tt.want == nil) || k != nil && !equalKeys(k.key, tt.want) {
-				t.Errorf("find(%q, %q) = %v, error %v; want %v", tt.kid, tt.alg, k, err, tt.want)
+				t.Errorf("findKey(%q, %q) = %v, error %v; want %v", tt.kid, tt.alg, k, err, tt.want)
 			}
 		}
-		if got := h.count(); got != 1 {
-			t.Errorf("%d fetches, want 1", got)
+		if got := h.fetchCount(); got != 1 {
+			t.Errorf("got %d fetches, want 1", got)
 		}
 	})
 }
 
 func TestRemoteKeys_UnknownKIDsFetchOnceAMinute(t *testing.T) {
 	key := testjwk.Ed25519(t)
-	for _, atOnce := range []int{1, 100} {
-		t.Run(fmt.Sprint(atOnce, " at once"), func(t *testing.T) {
+	for _, concurrent := range []int{1, 100} {
+		t.Run(fmt.Sprint(concurrent, " concurrent"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &keyHost{delay: time.Second}
-				h.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
-				r := h.start(t)
-				ask := func() {
-					run.ForEach(t.Context(), atOnce, 10_000, func(ctx context.Context, i int) {
+				h := &fakeKeyServer{delay: time.Second}
+				h.setResponse(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
+				r := h.startRemoteKeys(t)
+				findRandomKIDs := func() {
+					run.ForEach(t.Context(), concurrent, 10_000, func(ctx context.Context, i int) {
 						if k, err := r.findKey(ctx, fmt.Sprint("random-", i), "EdDSA", time.Now()); k != nil || err != nil {
-							t.Errorf("find of a random kid = %v, error %v; want none", k, err)
+							t.Errorf("findKey of a random kid = %v, error %v; want none", k, err)
 						}
 					})
 				}
 				for minute := range 3 {
 					began := time.Now()
-					ask()
-					if got := h.count(); got != minute+1 {
-						t.Errorf("minute %d: %d fetches, want %d", minute, got, minute+1)
+					findRandomKIDs()
+					if got := h.fetchCount(); got != minute+1 {
+						t.Errorf("minute %d: got %d fetches, want %d", minute, got, minute+1)
 					}
 					wantKey(t, r, "k", key)
 					advance(time.Minute + time.Second - time.Since(began))
@@ -200,52 +201,52 @@ func TestRemoteKeys_UnknownKIDsFetchOnceAMinute(t *testing.T) {
 func TestRemoteKeys_FollowsKeyRotation(t *testing.T) {
 	first, second, other := testjwk.Ed25519(t), testjwk.Ed25519(t), testjwk.Ed25519(t)
 	synctest.Test(t, func(t *testing.T) {
-		h := &keyHost{}
-		h.serve(testjwk.SetText(t, testjwk.Of(t, "1", first), testjwk.Of(t, "stays", other)), nil)
-		r := h.start(t)
+		h := &fakeKeyServer{}
+		h.setResponse(testjwk.SetText(t, testjwk.Of(t, "1", first), testjwk.Of(t, "stays", other)), nil)
+		r := h.startRemoteKeys(t)
 		old, stays := wantKey(t, r, "1", first), wantKey(t, r, "stays", other)
-		h.serve(testjwk.SetText(t, testjwk.Of(t, "stays", other), testjwk.Of(t, "2", second)), nil)
-		wantNone(t, r, "2", false)
+		h.setResponse(testjwk.SetText(t, testjwk.Of(t, "stays", other), testjwk.Of(t, "2", second)), nil)
+		wantNoKey(t, r, "2", false)
 		advance(time.Minute)
 		if !r.isValid(old, time.Now()) {
-			t.Error("got a key not held before another one was looked up")
+			t.Error("isValid = false for a removed key before the next fetch, want true")
 		}
 		wantKey(t, r, "2", second)
 		if r.isValid(old, time.Now()) {
-			t.Error("a key holds that has left the set")
+			t.Error("isValid = true for a removed key, want false")
 		}
-		if again := wantKey(t, r, "stays", other); again != stays || !r.isValid(stays, time.Now()) {
-			t.Error("got a key of the set that is another one, or not held")
+		if found := wantKey(t, r, "stays", other); found != stays || !r.isValid(stays, time.Now()) {
+			t.Error("got another or an invalid key for a kid that stayed in the set, want the same key")
 		}
-		wantNone(t, r, "1", false)
+		wantNoKey(t, r, "1", false)
 
-		// The kid is unchanged, but the key is another one.
-		h.serve(testjwk.SetText(t, testjwk.Of(t, "stays", first)), nil)
+		// The set has another key for the same kid.
+		h.setResponse(testjwk.SetText(t, testjwk.Of(t, "stays", first)), nil)
 		advance(time.Minute)
-		wantNone(t, r, "3", false)
+		wantNoKey(t, r, "3", false)
 		if r.isValid(stays, time.Now()) {
-			t.Error("got a key held whose kid belongs to another one now")
+			t.Error("isValid = true for a key whose kid has another key now, want false")
 		}
-		if got := h.count(); got != 3 {
-			t.Errorf("%d fetches, want 3", got)
+		if got := h.fetchCount(); got != 3 {
+			t.Errorf("got %d fetches, want 3", got)
 		}
 	})
 }
 
-func TestRemoteKeys_HoldsOwnKeysOnly(t *testing.T) {
+func TestRemoteKeys_IsValidOnlyForOwnKeys(t *testing.T) {
 	key := testjwk.Ed25519(t)
 	synctest.Test(t, func(t *testing.T) {
-		h, other := &keyHost{}, &keyHost{}
-		h.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
-		other.serve(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
-		r, s := h.start(t), other.start(t)
+		h, other := &fakeKeyServer{}, &fakeKeyServer{}
+		h.setResponse(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
+		other.setResponse(testjwk.SetText(t, testjwk.Of(t, "k", key)), nil)
+		r, s := h.startRemoteKeys(t), other.startRemoteKeys(t)
 		k := wantKey(t, r, "k", key)
 		wantKey(t, s, "k", key)
 		if s.isValid(k, time.Now()) {
-			t.Error("got a key of another issuer held")
+			t.Error("isValid = true for a key of another issuer, want false")
 		}
 		if n := testing.AllocsPerRun(100, func() { r.isValid(k, time.Time{}) }); n != 0 {
-			t.Errorf("holds allocates %v times, want 0", n)
+			t.Errorf("got %v allocations by isValid, want 0", n)
 		}
 	})
 }
@@ -257,23 +258,23 @@ func TestNewRemoteKeys_RejectsInvalidConfig(t *testing.T) {
 		change func(*RemoteConfig)
 		want   string // "" = valid
 	}{
-		{"nothing wrong", func(*RemoteConfig) {}, ""},
+		{"valid", func(*RemoteConfig) {}, ""},
 		{"loopback", func(c *RemoteConfig) { c.URL = "http://127.0.0.1:80/jwks" }, ""},
 		{"no issuer", func(c *RemoteConfig) { c.Issuer = "" }, "has no name"},
 		{"no audience", func(c *RemoteConfig) { c.Audience = "" }, "no audience"},
 		{"no URL", func(c *RemoteConfig) { c.URL = "" }, "is not the https URL"},
-		{"a path", func(c *RemoteConfig) { c.URL = "/jwks" }, "is not the https URL"},
-		{"a file", func(c *RemoteConfig) { c.URL = "file:///jwks" }, "is not the https URL"},
+		{"URL is a path", func(c *RemoteConfig) { c.URL = "/jwks" }, "is not the https URL"},
+		{"file URL", func(c *RemoteConfig) { c.URL = "file:///jwks" }, "is not the https URL"},
 		{"no host", func(c *RemoteConfig) { c.URL = "https://:443/jwks" }, "is not the https URL"},
 		{"plain http", func(c *RemoteConfig) { c.URL = "http://idp.example/jwks" }, "use https"},
-		{"a tenant claim", func(c *RemoteConfig) { c.TenantClaim = "https://idp.example/org id" }, ""},
-		{"a tenant claim with a space before it", func(c *RemoteConfig) { c.TenantClaim = " org" }, `tenant claim " org"`},
-		{"a tenant claim with a space behind it", func(c *RemoteConfig) { c.TenantClaim = "org\u00a0" }, "tenant claim"},
-		{"a tenant claim of spaces", func(c *RemoteConfig) { c.TenantClaim = "  " }, "tenant claim"},
-		{"a tenant claim with a line break", func(c *RemoteConfig) { c.TenantClaim = "or\ng" }, `tenant claim "or\ng"`},
-		{"a tenant claim that is no text", func(c *RemoteConfig) { c.TenantClaim = "\xff" }, "tenant claim"},
-		{"an issuer no token names", func(c *RemoteConfig) { c.Issuer = "https://idp.example\x00" }, "no token could name it"},
-		{"a password", func(c *RemoteConfig) { c.URL = "https://u:p@idp.example/jwks" }, "user name or password"},
+		{"tenant claim", func(c *RemoteConfig) { c.TenantClaim = "https://idp.example/org id" }, ""},
+		{"tenant claim with a leading space", func(c *RemoteConfig) { c.TenantClaim = " org" }, `tenant claim " org"`},
+		{"tenant claim with a trailing no-break space", func(c *RemoteConfig) { c.TenantClaim = "org\u00a0" }, "tenant claim"},
+		{"tenant claim of spaces", func(c *RemoteConfig) { c.TenantClaim = "  " }, "tenant claim"},
+		{"tenant claim with a line break", func(c *RemoteConfig) { c.TenantClaim = "or\ng" }, `tenant claim "or\ng"`},
+		{"tenant claim is not UTF-8", func(c *RemoteConfig) { c.TenantClaim = "\xff" }, "tenant claim"},
+		{"issuer with a NUL", func(c *RemoteConfig) { c.Issuer = "https://idp.example\x00" }, "no token could name it"},
+		{"URL with a password", func(c *RemoteConfig) { c.URL = "https://u:p@idp.example/jwks" }, "user name or password"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := good
