@@ -55,10 +55,10 @@ func callerGrant() issuance.CallerGrant {
 	}
 }
 
-// The longest token that can be issued is accepted by a verifier.
+// A verifier accepts the longest token that can be issued.
 func TestCallerToken_LongestIsVerified(t *testing.T) {
-	s, worst := newRouter(t), strings.Repeat(`"`, 256) // each quote is encoded in two characters
-	g := issuance.CallerGrant{Issuer: worst, Audience: worst, Subject: worst, Tenant: worst, Expires: time.Now().Add(time.Hour)}
+	s, longest := newRouter(t), strings.Repeat(`"`, 256) // JSON encodes each quote in two characters
+	g := issuance.CallerGrant{Issuer: longest, Audience: longest, Subject: longest, Tenant: longest, Expires: time.Now().Add(time.Hour)}
 	for range 3 {
 		g.Scopes = append(g.Scopes, strings.Repeat("s", 1023))
 	}
@@ -66,7 +66,7 @@ func TestCallerToken_LongestIsVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := auth.NewVerifier(auth.VerifierConfig{Audience: worst, Issuer: worst, Own: s.Ring})
+	v, err := auth.NewVerifier(auth.VerifierConfig{Audience: longest, Issuer: longest, Own: s.Ring})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestCallerToken_LongestIsVerified(t *testing.T) {
 	}
 }
 
-// For any grant, an issued token is accepted and carries the same values.
+// For any grant, an issued token is accepted, and its claims are those of the grant.
 func TestCallerToken_IsVerifiedOrNotIssued(t *testing.T) {
 	s := newRouter(t)
 	names := rapid.OneOf(
@@ -83,7 +83,7 @@ func TestCallerToken_IsVerifiedOrNotIssued(t *testing.T) {
 		rapid.SampledFrom([]string{"alice", strings.Repeat("a", 256), strings.Repeat("a", 257), "a\x00", "\xff", "\u200b", " "}),
 	)
 	scopes := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(contract.Scopes()), rapid.StringN(0, 5, 10)), 0, 4)
-	made := 0
+	issued := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		g := issuance.CallerGrant{
 			Issuer: "caprouter", Audience: "routers", Subject: names.Draw(rt, "sub"), Tenant: names.Draw(rt, "tenant"),
@@ -106,7 +106,7 @@ func TestCallerToken_IsVerifiedOrNotIssued(t *testing.T) {
 		if newErr != nil {
 			rt.Fatalf("NewVerifier: got error %v, but a token was issued for it", newErr)
 		}
-		made++
+		issued++
 		got, err := v.Verify(t.Context(), token)
 		if err != nil {
 			rt.Fatalf("Verify of a token for %+v: got error %v", g, err)
@@ -115,14 +115,13 @@ func TestCallerToken_IsVerifiedOrNotIssued(t *testing.T) {
 			rt.Fatalf("got caller %+v from a token for %+v", got, g)
 		}
 	})
-	if made == 0 {
-		t.Error("got no token in any run, want some")
+	if issued == 0 {
+		t.Error("got no issued token for any grant, want some")
 	}
 }
 
-// A caller token is accepted by the verifier only, not where other tokens are
-// expected.
-func TestCallerToken_IsVerifiedByVerifierOnly(t *testing.T) {
+// The verifier accepts caller tokens, and no tokens of other kinds or of other routers.
+func TestVerifier_AcceptsCallerTokensOnly(t *testing.T) {
 	dir := t.TempDir()
 	s, g := openRouter(t, dir), callerGrant()
 	v, err := auth.NewVerifier(auth.VerifierConfig{Audience: "routers", Issuer: "caprouter", Own: s.Ring})
@@ -157,12 +156,12 @@ func TestCallerToken_IsVerifiedByVerifierOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, token := range map[string]string{
-		"a token for an agent that is called like the router": agent,
-		"a token of a task":                            task,
-		"a token of another router with the same name": other,
+		"agent token whose agent has the id of the audience": agent,
+		"task token": task,
+		"token of another router with the same issuer": other,
 	} {
 		if got, err := v.Verify(t.Context(), token); err == nil {
-			t.Errorf("%s: got %+v, want an error", name, got)
+			t.Errorf("%s: Verify = %+v, want an error", name, got)
 		}
 	}
 
@@ -171,20 +170,20 @@ func TestCallerToken_IsVerifiedByVerifierOnly(t *testing.T) {
 	}
 	reload(t, s)
 	if _, err := v.Verify(t.Context(), token); err != nil {
-		t.Errorf("Verify after a rotation = %v, want the caller", err)
+		t.Errorf("after a rotation: Verify = %v, want the caller", err)
 	}
 	if _, err := keyring.Rotate(dir, true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	reload(t, s)
 	if got, err := v.Verify(t.Context(), token); err == nil {
-		t.Errorf("token of a revoked key: got %+v, want an error", got)
+		t.Errorf("after the revocation: Verify = %+v, want an error", got)
 	}
 	if token, err = s.CallerToken(g); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := v.Verify(t.Context(), token); err != nil {
-		t.Errorf("Verify of a token of the new key = %v, want the caller immediately", err)
+		t.Errorf("token of the new key: Verify = %v, want the caller immediately", err)
 	}
 }
 

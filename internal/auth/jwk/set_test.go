@@ -27,13 +27,13 @@ func TestKeySet_DropsKeysWithSameKID(t *testing.T) {
 		usable   []string
 		unusable []int
 	}{
-		{"two", []testjwk.Members{a, c, b}, []string{"other"}, []int{0, 2}},
+		{"two keys", []testjwk.Members{a, c, b}, []string{"other"}, []int{0, 2}},
 		{"one key twice", []testjwk.Members{a, a, c}, []string{"other"}, []int{0, 1}},
-		{"the other is of no use", []testjwk.Members{a, b.With("use", "enc"), c}, []string{"other"}, []int{1, 0}},
-		{"none has a kid", []testjwk.Members{a.With("kid", nil), b.With("kid", nil)}, []string{"", ""}, nil},
+		{"other key is unusable", []testjwk.Members{a, b.With("use", "enc"), c}, []string{"other"}, []int{1, 0}},
+		{"no kids", []testjwk.Members{a.With("kid", nil), b.With("kid", nil)}, []string{"", ""}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			keys, left, err := ParseSet([]byte(testjwk.SetText(t, tt.keys...)), weakkey.CheckPublic)
+			keys, rejected, err := ParseSet([]byte(testjwk.SetText(t, tt.keys...)), weakkey.CheckPublic)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,17 +42,17 @@ func TestKeySet_DropsKeysWithSameKID(t *testing.T) {
 				usable = append(usable, k.ID)
 			}
 			var unusable []int
-			for _, u := range left {
+			for _, u := range rejected {
 				unusable = append(unusable, u.Index)
 			}
 			if diff := cmp.Diff(tt.usable, usable); diff != "" {
-				t.Errorf("usable (-want +got):\n%s", diff)
+				t.Errorf("usable kids (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.unusable, unusable); diff != "" {
-				t.Errorf("unusable (-want +got):\n%s", diff)
+				t.Errorf("indexes of unusable keys (-want +got):\n%s", diff)
 			}
-			if n := len(left); n > 0 && !errors.Is(left[n-1].Reason, errSharedID) {
-				t.Errorf("got reason %v, want the shared kid", left[n-1].Reason)
+			if n := len(rejected); n > 0 && !errors.Is(rejected[n-1].Reason, errSharedID) {
+				t.Errorf("got reason %v, want %v", rejected[n-1].Reason, errSharedID)
 			}
 		})
 	}
@@ -62,22 +62,22 @@ func TestKeySet_RejectsInvalidSets(t *testing.T) {
 	key := testjwk.Of(t, "", testjwk.Ed25519(t)).With("kid", nil)
 	text := testjwk.Text(t, key)
 	for _, tt := range []struct{ name, text, want string }{
-		{"nothing", "", "is not JSON"},
-		{"a page", "<html>", "is not JSON"},
-		{"an array", "[" + text + "]", "must be an object"},
-		{"a key", text, "has no member keys"},
-		{"a discovery document", `{"issuer":"https://idp.example","jwks_uri":"https://idp.example/keys"}`, `set jwks_url to its jwks_uri, "https://idp.example/keys"`},
-		{"a long discovery document", `{"jwks_uri":"` + strings.Repeat("x", 10_000) + `"}`, "it is the discovery document"},
-		{"an error of a gateway", `{"error":"unavailable"}`, "has no member keys"},
-		{"null for the keys", `{"keys":null}`, "has no member keys"},
-		{"an object for the keys", `{"keys":{}}`, "must be an array"},
-		{"the keys twice", `{"keys":[],"keys":[]}`, "more than once"},
-		{"another case of keys", `{"keys":[],"Keys":[]}`, "only by case"},
-		{"a member twice in a key", `{"keys":[{"kid":"a","kid":"b"}]}`, "more than once"},
-		{"an unknown member twice in a key", `{"keys":[{"z":1,"z":1}]}`, "more than once"},
+		{"empty", "", "is not JSON"},
+		{"HTML page", "<html>", "is not JSON"},
+		{"array", "[" + text + "]", "must be an object"},
+		{"key instead of a set", text, "has no member keys"},
+		{"discovery document", `{"issuer":"https://idp.example","jwks_uri":"https://idp.example/keys"}`, `set jwks_url to its jwks_uri, "https://idp.example/keys"`},
+		{"long discovery document", `{"jwks_uri":"` + strings.Repeat("x", 10_000) + `"}`, "it is the discovery document"},
+		{"error of a gateway", `{"error":"unavailable"}`, "has no member keys"},
+		{"keys is null", `{"keys":null}`, "has no member keys"},
+		{"keys is an object", `{"keys":{}}`, "must be an array"},
+		{"duplicate keys member", `{"keys":[],"keys":[]}`, "more than once"},
+		{"keys and Keys", `{"keys":[],"Keys":[]}`, "only by case"},
+		{"duplicate member in a key", `{"keys":[{"kid":"a","kid":"b"}]}`, "more than once"},
+		{"duplicate unknown member in a key", `{"keys":[{"z":1,"z":1}]}`, "more than once"},
 		{"101 keys", `{"keys":[` + strings.Repeat(text+",", 100) + text + `]}`, "has 101 keys, more than 100"},
 		{"more than 256 KiB", `{"keys":[]}` + strings.Repeat(" ", 256<<10), "longer than 262144 bytes"},
-		{"a second document", `{"keys":[]}{"keys":[]}`, "is not JSON"},
+		{"second document", `{"keys":[]}{"keys":[]}`, "is not JSON"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			keys, _, err := ParseSet([]byte(tt.text), weakkey.CheckPublic)
@@ -85,7 +85,7 @@ func TestKeySet_RejectsInvalidSets(t *testing.T) {
 				t.Errorf("got %d keys, error %v; want an error with %q", len(keys), err, tt.want)
 			}
 			if text := fmt.Sprint(err); len(text) > 400 {
-				t.Errorf("got an error of %d bytes", len(text))
+				t.Errorf("got an error of %d bytes, want at most 400", len(text))
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestKeySet_RejectsInvalidSets(t *testing.T) {
 
 // In any set, a key is used if and only if it is valid and its kid is unique.
 func TestKeySet_UsesValidUniqueKeys(t *testing.T) {
-	sound := []testjwk.Members{testjwk.Of(t, "", testjwk.Ed25519(t)), testjwk.Of(t, "", testjwk.P256(t)), testjwk.Of(t, "", testjwk.RSA(t, 2048))}
+	valid := []testjwk.Members{testjwk.Of(t, "", testjwk.Ed25519(t)), testjwk.Of(t, "", testjwk.P256(t)), testjwk.Of(t, "", testjwk.RSA(t, 2048))}
 	faults := []func(testjwk.Members) testjwk.Members{
 		func(m testjwk.Members) testjwk.Members { return m.With("use", "enc") },
 		func(m testjwk.Members) testjwk.Members { return m.With("alg", "none") },
@@ -112,31 +112,31 @@ func TestKeySet_UsesValidUniqueKeys(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		var (
-			set  []testjwk.Members
-			good = map[int]bool{}
-			kids = map[string]int{}
+			set     []testjwk.Members
+			isValid = map[int]bool{}
+			kids    = map[string]int{}
 		)
 		for i := range rapid.IntRange(0, 12).Draw(rt, "keys") {
 			kid := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f"}).Draw(rt, "kid")
-			key := rapid.SampledFrom(sound).Draw(rt, "key").With("kid", kid)
+			key := rapid.SampledFrom(valid).Draw(rt, "key").With("kid", kid)
 			fault := rapid.IntRange(-len(faults), len(faults)-1).Draw(rt, "fault")
 			if fault >= 0 {
 				key = faults[fault](key)
 			}
-			good[i] = fault < 0
+			isValid[i] = fault < 0
 			kids[kid]++
 			set = append(set, key)
 		}
 		var want []string
 		for i, key := range set {
 			kid, _ := key["kid"].(string)
-			if good[i] && (kid == "" || kids[kid] == 1) {
+			if isValid[i] && (kid == "" || kids[kid] == 1) {
 				want = append(want, fmt.Sprint(kid, key["alg"]))
 			}
 		}
 		usable, unusable, err := ParseSet([]byte(testjwk.SetText(t, set...)), weakkey.CheckPublic)
 		if err != nil || len(usable)+len(unusable) != len(set) {
-			rt.Fatalf("%d + %d of %d keys, error %v", len(usable), len(unusable), len(set), err)
+			rt.Fatalf("got %d usable and %d unusable of %d keys, error %v", len(usable), len(unusable), len(set), err)
 		}
 		var got []string
 		for _, k := range usable {
@@ -169,7 +169,7 @@ func FuzzKeySet(f *testing.F) {
 			Keys []any `json:"keys"`
 		}
 		if err := strictjson.UnmarshalAllowUnknown(data, &set); err == nil && len(usable)+len(unusable) != len(set.Keys) {
-			t.Errorf("%d + %d of %d keys", len(usable), len(unusable), len(set.Keys))
+			t.Errorf("got %d usable and %d unusable of %d keys", len(usable), len(unusable), len(set.Keys))
 		}
 		kids := map[string]bool{}
 		for _, k := range usable {
@@ -182,26 +182,26 @@ func FuzzKeySet(f *testing.F) {
 	})
 }
 
-// checkUsable checks the properties that all keys of sets have.
+// checkUsable checks that a key can verify tokens: its type, size and algorithm.
 func checkUsable(t *testing.T, k *Key) {
 	t.Helper()
 	switch key := k.Public.(type) {
 	case ed25519.PublicKey:
 		if k.Algorithm != "EdDSA" || len(key) != ed25519.PublicKeySize {
-			t.Errorf("an Ed25519 key of %d bytes for %s", len(key), k.Algorithm)
+			t.Errorf("got an Ed25519 key of %d bytes for %s", len(key), k.Algorithm)
 		}
 	case *ecdsa.PublicKey:
 		if _, err := key.Bytes(); err != nil || k.Algorithm != "ES256" || key.Curve != elliptic.P256() {
-			t.Errorf("a key on %s for %s: %v", key.Params().Name, k.Algorithm, err)
+			t.Errorf("got a key on %s for %s: %v", key.Params().Name, k.Algorithm, err)
 		}
 	case *rsa.PublicKey:
 		if size := key.N.BitLen(); k.Algorithm != "RS256" || size < 2048 || size > 8192 || key.E < 65537 || key.E%2 == 0 {
-			t.Errorf("an RSA key of %d bits with exponent %d for %s", size, key.E, k.Algorithm)
+			t.Errorf("got an RSA key of %d bits with exponent %d for %s", size, key.E, k.Algorithm)
 		}
 	default:
-		t.Errorf("a %T", k.Public)
+		t.Errorf("got a key of type %T", k.Public)
 	}
 	if !equalKeys(k.Public, k.Public) {
-		t.Errorf("got a %T that is not equal to itself", k.Public)
+		t.Errorf("got a %T that is not equal to itself, want a comparable key", k.Public)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// verifySignature checks everything about a token except its claims and its type,
-// as every user of JWS signatures must. Parse does not accept a content that is not an
-// object, as in many examples, so the method of the library verifies that directly.
+// verifySignature verifies a JWS without its claims and its type. Parse accepts only payloads
+// that are JSON objects. For another payload, as in many examples, verifySignature checks the
+// algorithm like Parse, and calls the signature method of the library.
 func verifySignature(k Key, token string) error {
 	c, err := parseCompact(token)
 	if err != nil {
@@ -37,8 +37,7 @@ func verifySignature(k Key, token string) error {
 	return jwt.GetSigningMethod(k.Algorithm).Verify(token[:i], signature, k.Material)
 }
 
-// The examples of the RFCs are signed correctly, but are not tokens of this
-// service.
+// The examples of the RFCs have valid signatures, but are not access tokens.
 func TestVerifySignature_AcceptsRFCExamples(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -64,15 +63,15 @@ func TestVerifySignature_AcceptsRFCExamples(t *testing.T) {
 				t.Errorf("verifySignature: %v", err)
 			}
 			i := strings.LastIndex(tc.token, ".") + 2
-			changed := tc.token[:i] + flipLetter(tc.token[i:i+1]) + tc.token[i+1:]
+			changed := tc.token[:i] + otherLetter(tc.token[i:i+1]) + tc.token[i+1:]
 			if err := verifySignature(tc.key, changed); err == nil {
-				t.Error("got a changed signature accepted, want an error")
+				t.Errorf("verifySignature(%s) = nil for a changed signature, want an error", changed)
 			}
 		})
 	}
 }
 
-func flipLetter(s string) string {
+func otherLetter(s string) string {
 	if s == "A" {
 		return "B"
 	}
@@ -115,7 +114,7 @@ func TestVerifySignature_RejectsOtherAlgorithm(t *testing.T) {
 		for _, other := range Algorithms() {
 			err := verifySignature(Key{other, keys[alg].public}, token)
 			if (err == nil) != (other == alg) {
-				t.Errorf("%s token, %s key: %v", alg, other, err)
+				t.Errorf("%s token, %s key: verifySignature = %v, want success: %v", alg, other, err, other == alg)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// vectorFile is one file of signature vectors. A group has one key or a key set.
+// vectorFile is a file of signature vectors. Each group has one key or a key set.
 type vectorFile struct {
 	Groups []vectorGroup `json:"testGroups"`
 }
@@ -23,7 +23,7 @@ type vectorFile struct {
 type vectorGroup struct {
 	Comment string          `json:"comment"`
 	Public  json.RawMessage `json:"public"`
-	Private json.RawMessage `json:"private"` // a secret has no public half
+	Private json.RawMessage `json:"private"` // read for a shared secret, which has no public key
 	Tests   []vector        `json:"tests"`
 }
 
@@ -34,7 +34,7 @@ type vector struct {
 	Result  string          `json:"result"`
 }
 
-// token returns the token in compact form, or the JSON text of the other form.
+// token returns the token in compact serialization, or the JSON text of the JSON serialization.
 func (v *vector) token(t *testing.T) string {
 	t.Helper()
 	if v.JWS[0] == '{' {
@@ -47,7 +47,7 @@ func (v *vector) token(t *testing.T) string {
 	return text
 }
 
-// key returns the public half of the group's key or key set.
+// key returns the public key, the key set or the shared secret of the group.
 func (g *vectorGroup) key() json.RawMessage {
 	if len(g.Public) > 0 {
 		return g.Public
@@ -84,7 +84,7 @@ func signatureGroups(t *testing.T, name string, sets bool) []vectorGroup {
 	})
 }
 
-// vectorKey is a key of the vectors.
+// vectorKey is the JSON Web Key of a group.
 type vectorKey struct {
 	Type       string   `json:"kty"`
 	ID         string   `json:"kid"`
@@ -111,7 +111,7 @@ func (k *vectorKey) secret(t *testing.T) (Key, error) {
 	}
 	if k.Algorithm != nil && *k.Algorithm != "HS256" || k.Use != nil && *k.Use != "sig" ||
 		k.Operations != nil && !slices.Contains(k.Operations, "verify") {
-		err = errors.New("for something else")
+		err = errors.New("not for verification with HS256")
 	}
 	return Key{"HS256", secret}, err
 }
@@ -139,33 +139,33 @@ func decodeVectorKey(t *testing.T, data []byte) (Key, error) {
 }
 
 // vectorCounts counts the results for the vectors of a file.
-type vectorCounts struct{ accepted, refused, otherAlgorithm, exceptions int }
+type vectorCounts struct{ accepted, rejected, otherAlgorithm, exceptions int }
 
-func (c *vectorCounts) add(valid, ours, exception bool) {
+func (c *vectorCounts) add(valid, supported, exception bool) {
 	switch {
 	case exception:
 		c.exceptions++
-	case valid && ours:
+	case valid && supported:
 		c.accepted++
 	case valid:
 		c.otherAlgorithm++
 	default:
-		c.refused++
+		c.rejected++
 	}
 }
 
-// The signature vectors, without any check of claims: a valid one is accepted if
-// its algorithm is supported, and everything else is rejected.
+// A valid signature vector is accepted if its algorithm is supported. All others are rejected.
+// Claims are not checked.
 func TestVerifySignature_Wycheproof(t *testing.T) {
 	for file, tt := range map[string]struct {
 		want       vectorCounts
-		exceptions map[int]string // labelled wrongly, with the reason
+		exceptions map[int]string // incorrect labels, with the reason
 	}{
 		"json_web_signature_test.json": {vectorCounts{18, 353, 26, 4}, map[int]string{
-			367: `labelled invalid for padding that it does not have: it is 357, which is valid, to the byte`,
-			370: `labelled invalid for padding that it does not have: it is 357, which is valid, to the byte`,
-			372: `labelled valid with a "?" in its header, which is no base64url`,
-			373: `labelled valid with a "?" in its payload, which is no base64url`,
+			367: `labelled invalid because of padding, but has none: identical to 357, which is valid`,
+			370: `labelled invalid because of padding, but has none: identical to 357, which is valid`,
+			372: `labelled valid with a "?" in its header, which is not base64url`,
+			373: `labelled valid with a "?" in its payload, which is not base64url`,
 		}},
 		"json_web_crypto_test.json": {vectorCounts{3, 43, 0, 0}, nil},
 	} {
@@ -173,7 +173,7 @@ func TestVerifySignature_Wycheproof(t *testing.T) {
 			var got vectorCounts
 			for _, g := range signatureGroups(t, file, false) {
 				k := parseVectorKey(t, g.key())
-				ours := k.Algorithm != nil && slices.Contains(Algorithms(), *k.Algorithm)
+				supported := k.Algorithm != nil && slices.Contains(Algorithms(), *k.Algorithm)
 				key, unusable := decodeVectorKey(t, g.key())
 				for _, v := range g.Tests {
 					err := unusable
@@ -182,10 +182,10 @@ func TestVerifySignature_Wycheproof(t *testing.T) {
 					}
 					_, exception := tt.exceptions[v.ID]
 					valid := v.Result == "valid"
-					if accepted := err == nil; accepted != (valid && ours != exception || !valid && exception) {
-						t.Errorf("%d, %s (%s: %s), an exception: %v: got error %v", v.ID, v.Result, g.Comment, v.Comment, exception, err)
+					if accepted := err == nil; accepted != (valid && supported != exception || !valid && exception) {
+						t.Errorf("vector %d, %s (%s: %s), exception %v: got error %v", v.ID, v.Result, g.Comment, v.Comment, exception, err)
 					}
-					got.add(valid, ours, exception)
+					got.add(valid, supported, exception)
 				}
 			}
 			t.Logf("%+v", got)
@@ -196,10 +196,10 @@ func TestVerifySignature_Wycheproof(t *testing.T) {
 	}
 }
 
-// A key without a declared algorithm gets the supported one, and a token that the
-// same key signed with another algorithm is rejected.
+// A key without a declared algorithm verifies the supported algorithm of its type only. Tokens
+// that the same key signed with another algorithm are rejected.
 func TestVerifySignature_WycheproofOtherAlgorithms(t *testing.T) {
-	refused := 0
+	rejected := 0
 	for _, g := range signatureGroups(t, "json_web_signature_test.json", false) {
 		k := parseVectorKey(t, g.key())
 		if k.Type != "RSA" || k.Algorithm == nil || *k.Algorithm == "RS256" {
@@ -222,15 +222,15 @@ func TestVerifySignature_WycheproofOtherAlgorithms(t *testing.T) {
 			if v.Result != "valid" {
 				continue // some are invalid only because their algorithm is RS256
 			}
-			refused++
+			rejected++
 			if err := verifySignature(key, v.token(t)); err == nil {
-				t.Errorf("%d (%s: %s): got it accepted, want an error", v.ID, g.Comment, v.Comment)
+				t.Errorf("vector %d (%s: %s): got no error, want one", v.ID, g.Comment, v.Comment)
 			}
 		}
 	}
-	t.Logf("%d refused", refused)
-	if refused == 0 {
-		t.Error("no such vectors")
+	t.Logf("%d rejected", rejected)
+	if rejected == 0 {
+		t.Error("got no vector with another algorithm, want some")
 	}
 }
 
@@ -249,13 +249,13 @@ func TestKeySet_Wycheproof(t *testing.T) {
 			for _, g := range signatureGroups(t, file, true) {
 				keys, unusable, err := jwk.ParseSet(g.key(), weakkey.CheckPublic)
 				if err != nil || len(keys)+len(unusable) == 0 {
-					t.Fatalf("%s: %d + %d keys, error %v", g.Comment, len(keys), len(unusable), err)
+					t.Fatalf("%s: got %d usable and %d unusable keys, error %v; want keys", g.Comment, len(keys), len(unusable), err)
 				}
 				for _, v := range g.Tests {
 					accepted := acceptedBySet(keys, v.token(t))
 					valid, secret := v.Result == "valid", slices.Contains(tt.secrets, v.ID)
 					if accepted != (valid && !secret) || secret && !valid {
-						t.Errorf("%d, %s (%s: %s), under a secret: %v: accepted: %v", v.ID, v.Result, g.Comment, v.Comment, secret, accepted)
+						t.Errorf("vector %d, %s (%s: %s), shared secret %v: got accepted %v", v.ID, v.Result, g.Comment, v.Comment, secret, accepted)
 					}
 					got.add(valid, !secret, false)
 				}
@@ -268,8 +268,8 @@ func TestKeySet_Wycheproof(t *testing.T) {
 	}
 }
 
-// acceptedBySet verifies a token with the key of the set that its kid names or, without
-// a kid, with the only key of its algorithm.
+// acceptedBySet verifies a token with the key that has its kid or, if the token has no kid,
+// with the only key for its algorithm.
 func acceptedBySet(keys []*jwk.Key, token string) bool {
 	c, err := parseCompact(token)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestCheckPublic_RejectsSmallOrderKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := weakkey.CheckPublic(public); err != nil {
-			t.Errorf("%x: %v", public, err)
+			t.Errorf("%x: CheckPublic = %v, want nil for a random key", public, err)
 		}
 	}
 }

@@ -37,17 +37,17 @@ func TestCheckSecret_RejectsWeakSecrets(t *testing.T) {
 	for i := range ascending {
 		ascending[i] = byte(3 * i)
 	}
-	const again, sequence, words, known, file = "again and again", "a sequence", "made of words", "which is published", "a key file"
+	const repetition, sequence, words, published, keyFile = "again and again", "a sequence", "made of words", "which is published", "a key file"
 	for secret, want := range map[string]string{
 		"":                                                      "is empty",
 		"short":                                                 "is 5 bytes long, HS256 needs 32 or more",
 		"0123456789abcdef0123456789abcde":                       "is 31 bytes long",
-		strings.Repeat("\x00", 32):                              again,
-		strings.Repeat("a", 64):                                 again,
-		strings.Repeat("Xk9!", 8):                               again,
-		"changemechangemechangemechangeme":                      again,
-		"0123456789abcdef0123456789abcdef":                      again,
-		"1f3c9d77aa1f3c9d77aa1f3c9d77aa1f3c":                    again,
+		strings.Repeat("\x00", 32):                              repetition,
+		strings.Repeat("a", 64):                                 repetition,
+		strings.Repeat("Xk9!", 8):                               repetition,
+		"changemechangemechangemechangeme":                      repetition,
+		"0123456789abcdef0123456789abcdef":                      repetition,
+		"1f3c9d77aa1f3c9d77aa1f3c9d77aa1f3c":                    repetition,
 		"0123456789abcdefghijklmnopqrstuvwxyz":                  sequence,
 		"abcdefghijklmnopqrstuvwxyz123456":                      sequence,
 		"ZYXWVUTSRQPONMLKJIHGFEDCBA987654":                      sequence,
@@ -69,12 +69,12 @@ func TestCheckSecret_RejectsWeakSecrets(t *testing.T) {
 		"La vida es sueno y los suenos, suenos son siempre":     words,
 		"WirSindDieGuterRitterUndWirReitenMorgenFort2024":       words,
 		"we hold these truths to be self-evident, that all men are created equal, that they are endowed by their creator": words,
-		rfc7515Secret:                                              known,
-		string(decodeBase64(t, rfc7515Secret)):                     known,
-		"hJtXIZ2uSN5kbQfbtTNWbpdmhkV8FJG-Onbc6mxCcYg":              known,
-		encodePEM("PUBLIC KEY", public):                            file,
-		string(public):                                             file,
-		"some text and then\n" + encodePEM("PRIVATE KEY", private): file,
+		rfc7515Secret:                                              published,
+		string(decodeBase64(t, rfc7515Secret)):                     published,
+		"hJtXIZ2uSN5kbQfbtTNWbpdmhkV8FJG-Onbc6mxCcYg":              published,
+		encodePEM("PUBLIC KEY", public):                            keyFile,
+		string(public):                                             keyFile,
+		"some text and then\n" + encodePEM("PRIVATE KEY", private): keyFile,
 		strings.Repeat("0123456789abcdefXYZ", 1000):                "is longer than",
 	} {
 		err := weakkey.CheckSecret([]byte(secret))
@@ -83,7 +83,7 @@ func TestCheckSecret_RejectsWeakSecrets(t *testing.T) {
 			continue
 		}
 		if len(secret) > 5 && strings.Contains(err.Error(), secret) {
-			t.Errorf("%.60q: %v, want an error without the secret", secret, err)
+			t.Errorf("%.60q: CheckSecret = %v, want an error without the secret", secret, err)
 		}
 	}
 }
@@ -94,12 +94,12 @@ func TestCheckSecret_AcceptsRandomSecrets(t *testing.T) {
 		_, _ = rand.Read(raw)
 		for _, secret := range [][]byte{raw, []byte(base64.StdEncoding.EncodeToString(raw)), []byte(hex.EncodeToString(raw)), []byte(rand.Text() + rand.Text())} {
 			if err := weakkey.CheckSecret(secret); err != nil {
-				t.Fatalf("%q: %v", secret, err)
+				t.Fatalf("%q: CheckSecret = %v, want nil for a random secret", secret, err)
 			}
 		}
 	}
-	// A word before a random secret does not weaken it.
+	// Words before a random secret do not weaken it.
 	if err := weakkey.CheckSecret([]byte("production-signing-secret-" + rand.Text() + rand.Text())); err != nil {
-		t.Error(err)
+		t.Errorf("words before a random secret: CheckSecret = %v, want nil", err)
 	}
 }
