@@ -28,7 +28,7 @@ import (
 	"github.com/caprouter/caprouter/internal/auth/weakkey"
 )
 
-func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+func encodeBase64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 // testRouter is a router with its keys and its issuer of tokens.
 type testRouter struct {
@@ -42,7 +42,7 @@ func newRouter(t testing.TB) *testRouter {
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
-	return withAlgorithm(t, keys, jwk.EdDSA)
+	return newRouterWithAlgorithm(t, keys, jwk.EdDSA)
 }
 
 func openRouter(t testing.TB, dir string) *testRouter {
@@ -51,11 +51,11 @@ func openRouter(t testing.TB, dir string) *testRouter {
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
-	return withAlgorithm(t, keys, jwk.EdDSA)
+	return newRouterWithAlgorithm(t, keys, jwk.EdDSA)
 }
 
-// openSeed returns a router whose Ed25519 key has this seed.
-func openSeed(t testing.TB, seed []byte) *testRouter {
+// openRouterWithSeed returns a router whose Ed25519 key has this seed.
+func openRouterWithSeed(t testing.TB, seed []byte) *testRouter {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(seed))
 	if err != nil {
@@ -68,8 +68,8 @@ func openSeed(t testing.TB, seed []byte) *testRouter {
 	return openRouter(t, dir)
 }
 
-// withAlgorithm returns a router whose tokens for agents have the algorithm.
-func withAlgorithm(t testing.TB, keys *keyring.Ring, alg string) *testRouter {
+// newRouterWithAlgorithm returns a router that signs agent tokens with the algorithm.
+func newRouterWithAlgorithm(t testing.TB, keys *keyring.Ring, alg string) *testRouter {
 	t.Helper()
 	tokens, err := issuance.New(keys, alg)
 	if err != nil {
@@ -87,7 +87,7 @@ func publicKey(t testing.TB, s *testRouter, alg string) crypto.PublicKey {
 	}
 	keys = slices.DeleteFunc(keys, func(k *jwk.Key) bool { return k.Algorithm != alg })
 	if len(keys) != 1 {
-		t.Fatalf("got %d keys for %s in %s, want one", len(keys), alg, s.JWKS())
+		t.Fatalf("got %d keys for %s in %s, want 1", len(keys), alg, s.JWKS())
 	}
 	return keys[0].Public
 }
@@ -102,14 +102,14 @@ func p256Key(t testing.TB, s *testRouter) *ecdsa.PublicKey {
 	return publicKey(t, s, jwk.ES256).(*ecdsa.PublicKey)
 }
 
-func grant() issuance.AgentGrant {
+func agentGrant() issuance.AgentGrant {
 	return issuance.AgentGrant{
 		Issuer: "caprouter", AgentID: "quality_agent", Subject: "alice", TaskID: "0195f3a0",
 		Expires: time.Now().Add(time.Minute),
 	}
 }
 
-// parse verifies the token with an independent library.
+// parse verifies the token with the JWT library.
 func parse(t testing.TB, s *testRouter, token string) *jwt.Token {
 	t.Helper()
 	key := ed25519Key(t, s)
@@ -136,7 +136,7 @@ func TestAgentToken_CarriesClaims(t *testing.T) {
 		{"for a caller with both", "", "acme", "https://idp.example"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := grant()
+			g := agentGrant()
 			g.TaskID, g.Tenant, g.SubjectIssuer = tc.task, tc.tenant, tc.issuer
 			before := time.Now().Unix()
 			token, err := s.AgentToken(g)
@@ -180,7 +180,7 @@ func TestAgentToken_CarriesClaims(t *testing.T) {
 }
 
 func TestAgentToken_IsUnique(t *testing.T) {
-	s, g := newRouter(t), grant()
+	s, g := newRouter(t), agentGrant()
 	seen := map[string]bool{}
 	for range 100 {
 		token, err := s.AgentToken(g)
@@ -188,13 +188,13 @@ func TestAgentToken_IsUnique(t *testing.T) {
 			t.Fatal(err)
 		}
 		if seen[token] {
-			t.Fatal("the same token was minted twice")
+			t.Fatalf("got token %s twice, want unique tokens", token)
 		}
 		seen[token] = true
 	}
 }
 
-func TestAgentToken_RejectsEmptyGrant(t *testing.T) {
+func TestAgentToken_RejectsInvalidGrants(t *testing.T) {
 	s := newRouter(t)
 	for _, tc := range []struct {
 		name   string
@@ -209,7 +209,7 @@ func TestAgentToken_RejectsEmptyGrant(t *testing.T) {
 		{"expired", func(g *issuance.AgentGrant) { g.Expires = time.Now().Add(-time.Second) }, "expired already"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := grant()
+			g := agentGrant()
 			tc.change(&g)
 			token, err := s.AgentToken(g)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -219,11 +219,11 @@ func TestAgentToken_RejectsEmptyGrant(t *testing.T) {
 	}
 }
 
-// The claims contain the subject unchanged, whatever characters it has.
+// The claims contain any subject unchanged, except that invalid UTF-8 is replaced.
 func TestAgentToken_KeepsSubject(t *testing.T) {
 	s := newRouter(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		g := grant()
+		g := agentGrant()
 		g.Subject = rapid.StringN(1, 40, 200).Draw(rt, "subject")
 		token, err := s.AgentToken(g)
 		if err != nil {
@@ -236,8 +236,8 @@ func TestAgentToken_KeepsSubject(t *testing.T) {
 }
 
 func TestAgentToken_SignsWithES256(t *testing.T) {
-	s := withAlgorithm(t, newRouter(t).Ring, jwk.ES256)
-	token, err := s.AgentToken(grant())
+	s := newRouterWithAlgorithm(t, newRouter(t).Ring, jwk.ES256)
+	token, err := s.AgentToken(agentGrant())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,58 +251,58 @@ func TestAgentToken_SignsWithES256(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"typ": "at+jwt", "alg": "ES256", "kid": s.TokenKeys(time.Now()).ES256.ID}, parsed.Header); diff != "" {
 		t.Errorf("header (-want +got):\n%s", diff)
 	}
-	// The same bytes with a library function that knows no tokens.
+	// Verify the signature of RFC 7518 without the JWT library.
 	parts := strings.Split(token, ".")
 	digest := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
-	sig := unb64(t, parts[2])
+	sig := decodeBase64(t, parts[2])
 	if len(sig) != 64 || !ecdsa.Verify(key, digest[:], new(big.Int).SetBytes(sig[:32]), new(big.Int).SetBytes(sig[32:])) {
 		t.Errorf("got the signature %x, want r and s of 32 bytes each (RFC 7518, section 3.4)", sig)
 	}
 }
 
-// Only tokens for agents change: everything else is signed as before.
+// The algorithm applies to agent tokens. Other tokens and signatures do not change.
 func TestNew_AlgorithmChangesAgentTokensOnly(t *testing.T) {
 	plain := newRouter(t)
-	s := withAlgorithm(t, plain.Ring, jwk.ES256)
+	s := newRouterWithAlgorithm(t, plain.Ring, jwk.ES256)
 	if string(s.JWKS()) != string(plain.JWKS()) || s.Ring.KeyID() != plain.Ring.KeyID() {
-		t.Error("got other keys, want the same")
+		t.Error("got other keys than with EdDSA, want the same")
 	}
 	id, sig := s.Sign("audit head", []byte("head"))
 	if public := ed25519Key(t, s); id != plain.Ring.KeyID() || !ed25519.Verify(public, []byte("caprouter/audit head\x00head"), sig) {
-		t.Error("got another signature over data, want Ed25519")
+		t.Error("got another signature of data than with EdDSA, want the same")
 	}
 	token, err := s.CallerToken(callerGrant())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, got := range map[string]struct {
+	for kind, got := range map[string]struct {
 		token string
 		want  string
 	}{"caller": {token, "EdDSA"}, "task": {taskToken(t, s, taskGrant()), "HS256"}} {
 		parsed, _, err := jwt.NewParser().ParseUnverified(got.token, jwt.MapClaims{})
 		if err != nil || parsed.Header["alg"] != got.want {
-			t.Errorf("%s token: got header %v (%v), want alg %s", what, parsed.Header, err, got.want)
+			t.Errorf("%s token: got header %v (%v), want alg %s", kind, parsed.Header, err, got.want)
 		}
 	}
-	if token, err = plain.AgentToken(grant()); err != nil {
+	if token, err = plain.AgentToken(agentGrant()); err != nil {
 		t.Fatal(err)
 	}
-	parse(t, plain, token) // EdDSA, in the same process
+	parse(t, plain, token) // with EdDSA
 }
 
 func TestNew_RejectsOtherAlgorithms(t *testing.T) {
 	s := newRouter(t)
 	for _, alg := range []string{"", "none", "HS256", "RS256", "es256", "ES384"} {
 		if got, err := issuance.New(s.Ring, alg); err == nil || !strings.Contains(err.Error(), "EdDSA or ES256") {
-			t.Errorf("New(%q) = %v, %v; want an error with the two algorithms", alg, got, err)
+			t.Errorf("New(%q) = %v, %v; want an error with both algorithms", alg, got, err)
 		}
 	}
 }
 
-// Neither key verifies what the other one signed.
+// Each key verifies only its own signatures.
 func TestAgentToken_KeysAreSeparate(t *testing.T) {
 	plain := newRouter(t)
-	s := withAlgorithm(t, plain.Ring, jwk.ES256)
+	s := newRouterWithAlgorithm(t, plain.Ring, jwk.ES256)
 	ed := ed25519Key(t, s)
 	ec := p256Key(t, s)
 	for name, tc := range map[string]struct {
@@ -313,23 +313,23 @@ func TestAgentToken_KeysAreSeparate(t *testing.T) {
 		"ES256 token, Ed25519 key": {s, ed, "EdDSA"},
 		"EdDSA token, P-256 key":   {plain, ec, "ES256"},
 	} {
-		token, err := tc.router.AgentToken(grant())
+		token, err := tc.router.AgentToken(agentGrant())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, alg := range []string{tc.alg, "EdDSA", "ES256"} { // the verifier's, and either
+		for _, alg := range []string{tc.alg, "EdDSA", "ES256"} { // the algorithm of the key, and both
 			parser := jwt.NewParser(jwt.WithValidMethods([]string{alg}))
 			if _, err := parser.Parse(token, func(*jwt.Token) (any, error) { return tc.key, nil }); err == nil {
-				t.Errorf("%s: got it accepted as %s", name, alg)
+				t.Errorf("%s, parsed as %s: got no error, want one", name, alg)
 			}
 		}
 	}
 }
 
-// A signature over data is never a valid token, whatever the data is.
+// A signature of data is not a valid signature of a token, and the reverse.
 func TestAgentToken_IsNotASignatureOfData(t *testing.T) {
 	s := newRouter(t)
-	token, err := s.AgentToken(grant())
+	token, err := s.AgentToken(agentGrant())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,15 +337,15 @@ func TestAgentToken_IsNotASignatureOfData(t *testing.T) {
 	public := ed25519Key(t, s)
 	_, sig := s.Sign("", []byte(signed))
 	if ed25519.Verify(public, []byte(signed), sig) {
-		t.Error("Sign signs a token")
+		t.Error("got a signature of data that verifies a token, want them separate")
 	}
-	if s.Verify("", s.Ring.KeyID(), []byte(signed), unb64(t, token[len(signed)+1:])) {
-		t.Error("got the signature of a token accepted")
+	if s.Verify("", s.Ring.KeyID(), []byte(signed), decodeBase64(t, token[len(signed)+1:])) {
+		t.Error("got the signature of a token accepted for data, want it rejected")
 	}
 }
 
 func BenchmarkAgentToken(b *testing.B) {
-	s, g := newRouter(b), grant()
+	s, g := newRouter(b), agentGrant()
 	g.Expires = time.Now().Add(time.Hour)
 	for _, alg := range []string{jwk.EdDSA, jwk.ES256} {
 		b.Run(alg, func(b *testing.B) {
@@ -363,8 +363,8 @@ func BenchmarkAgentToken(b *testing.B) {
 	}
 }
 
-// BenchmarkSignFloor measures the signature that every AgentToken needs.
-func BenchmarkSignFloor(b *testing.B) {
+// BenchmarkSignOnly measures the signature without the token, the lower bound of AgentToken.
+func BenchmarkSignOnly(b *testing.B) {
 	message := make([]byte, 400)
 	b.Run("EdDSA", func(b *testing.B) {
 		key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
