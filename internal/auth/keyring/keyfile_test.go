@@ -38,7 +38,7 @@ func TestOpen_CreatesKeyOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := info.Mode(); got != 0o600 {
-		t.Errorf("mode of the key file = %v, want 0600", got)
+		t.Errorf("got mode %v of the key file, want 0600", got)
 	}
 	before, err := os.ReadFile(path)
 	if err != nil {
@@ -50,15 +50,16 @@ func TestOpen_CreatesKeyOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(before, after) {
-		t.Error("the second start changed the key file")
+		t.Error("got another key file after the second Open, want it unchanged")
 	}
 	if diff := cmp.Diff(string(first.JWKS()), string(second.JWKS())); diff != "" {
-		t.Errorf("key sets of two starts (-first +second):\n%s", diff)
+		t.Errorf("key sets of two calls of Open (-first +second):\n%s", diff)
 	}
-	onlyTheKey(t, dir)
+	wantOnlyKeyFile(t, dir)
 }
 
-func onlyTheKey(t *testing.T, dir string) {
+// wantOnlyKeyFile checks that dir contains no file except the key.
+func wantOnlyKeyFile(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -73,12 +74,12 @@ func onlyTheKey(t *testing.T, dir string) {
 	}
 }
 
-func TestOpen_AcceptsKeyOfOtherTool(t *testing.T) {
+func TestOpen_AcceptsPlainPKCS8Key(t *testing.T) {
 	dir := t.TempDir()
 	_, key, _ := ed25519.GenerateKey(rand.Reader)
-	write(t, dir, pkcs8(t, key), 0o400)
-	if !strings.Contains(string(openDir(t, dir).JWKS()), b64(key.Public().(ed25519.PublicKey))) {
-		t.Error("the key set does not hold the key of the file")
+	writeKeyFile(t, dir, encodePKCS8(t, key), 0o400)
+	if !strings.Contains(string(openDir(t, dir).JWKS()), encodeBase64(key.Public().(ed25519.PublicKey))) {
+		t.Error("got a key set without the key of the file, want it published")
 	}
 }
 
@@ -106,7 +107,7 @@ func TestOpen_ConcurrentCallsShareKey(t *testing.T) {
 		if len(sets) != 1 {
 			t.Fatalf("got %d different keys from concurrent calls, want 1", len(sets))
 		}
-		onlyTheKey(t, dir)
+		wantOnlyKeyFile(t, dir)
 	}
 }
 
@@ -132,15 +133,15 @@ func TestOpen_ConcurrentProcessesShareKey(t *testing.T) {
 	wg.Wait()
 	for i, got := range outputs {
 		if got != outputs[0] || got == "" {
-			t.Errorf("process %d has the key set %q, process 0 %q; want the same", i, got, outputs[0])
+			t.Errorf("process %d: got key set %q, want %q as in process 0", i, got, outputs[0])
 		}
 	}
-	onlyTheKey(t, dir)
+	wantOnlyKeyFile(t, dir)
 }
 
 func TestOpen_RejectsInvalidKeyFiles(t *testing.T) {
 	_, good, _ := ed25519.GenerateKey(rand.Reader)
-	goodPEM := pkcs8(t, good)
+	goodPEM := encodePKCS8(t, good)
 	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	rsaKey, _ := rsa.GenerateKey(rand.Reader, 2048)
 	dh, _ := ecdh.X25519().GenerateKey(rand.Reader)
@@ -152,52 +153,52 @@ func TestOpen_RejectsInvalidKeyFiles(t *testing.T) {
 		mode    os.FileMode
 		want    string // part of the error: the problem and its fix
 	}{
-		{"readable by the group", goodPEM, 0o640, "may be used by others (mode 0640); run: chmod 600"},
+		{"group-readable", goodPEM, 0o640, "may be used by others (mode 0640); run: chmod 600"},
 		{"world-readable", goodPEM, 0o604, "may be used by others (mode 0604); run: chmod 600"},
-		{"writable by the group", goodPEM, 0o620, "may be used by others (mode 0620); run: chmod 600"},
+		{"group-writable", goodPEM, 0o620, "may be used by others (mode 0620); run: chmod 600"},
 		{"empty", nil, 0o600, "is empty; delete it"},
 		{"garbage", []byte("not a key\x00\xff"), 0o600, "is not one PEM block"},
-		{"a public key", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600, "is not one PEM block"},
+		{"public key", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600, "is not one PEM block"},
 		{"two keys", append(append([]byte{}, goodPEM...), goodPEM...), 0o600, "is not one PEM block"},
-		{"cut short", goodPEM[:len(goodPEM)/2], 0o600, "is not one PEM block"},
+		{"truncated", goodPEM[:len(goodPEM)/2], 0o600, "is not one PEM block"},
 		{"PEM around garbage", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("garbage")}), 0o600, "is not a PKCS#8 key; delete it"},
-		{"an ECDSA key", pkcs8(t, ec), 0o600, "is a *ecdsa.PrivateKey, not an Ed25519 key; delete it"},
-		{"an RSA key", pkcs8(t, rsaKey), 0o600, "is a *rsa.PrivateKey, not an Ed25519 key; delete it"},
-		{"an X25519 key", pkcs8(t, dh), 0o600, "not an Ed25519 key; delete it"},
-		{"huge", bytes.Repeat([]byte("x"), 1<<20), 0o600, "is 1048576 bytes long"},
+		{"ECDSA key", encodePKCS8(t, ec), 0o600, "is a *ecdsa.PrivateKey, not an Ed25519 key; delete it"},
+		{"RSA key", encodePKCS8(t, rsaKey), 0o600, "is a *rsa.PrivateKey, not an Ed25519 key; delete it"},
+		{"X25519 key", encodePKCS8(t, dh), 0o600, "not an Ed25519 key; delete it"},
+		{"file too long", bytes.Repeat([]byte("x"), 1<<20), 0o600, "is 1048576 bytes long"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, dir, tc.content, tc.mode)
+			writeKeyFile(t, dir, tc.content, tc.mode)
 			wantOpenError(t, dir, tc.want)
 			after, err := os.ReadFile(filepath.Join(dir, File))
 			if err != nil || !bytes.Equal(after, tc.content) {
-				t.Errorf("the rejected file was changed (read error %v)", err)
+				t.Errorf("got content %q (%v) after the rejection, want it unchanged", after, err)
 			}
 		})
 	}
 }
 
-func TestOpen_RejectsOtherThanRegularFiles(t *testing.T) {
+func TestOpen_RejectsIrregularFiles(t *testing.T) {
 	_, key, _ := ed25519.GenerateKey(rand.Reader)
 	for _, tc := range []struct {
 		name string
 		make func(t *testing.T, path string) error
 		want string
 	}{
-		{"a link to a good key", func(t *testing.T, path string) error {
-			elsewhere := t.TempDir()
-			write(t, elsewhere, pkcs8(t, key), 0o600)
-			return os.Symlink(filepath.Join(elsewhere, File), path)
+		{"symbolic link to a valid key", func(t *testing.T, path string) error {
+			target := t.TempDir()
+			writeKeyFile(t, target, encodePKCS8(t, key), 0o600)
+			return os.Symlink(filepath.Join(target, File), path)
 		}, "is a symbolic link; put the file itself there"},
-		{"a dangling link", func(_ *testing.T, path string) error {
+		{"dangling symbolic link", func(_ *testing.T, path string) error {
 			return os.Symlink("nowhere", path)
 		}, "is a symbolic link"},
-		{"a second name of a key", func(t *testing.T, path string) error {
-			write(t, filepath.Dir(path), pkcs8(t, key), 0o600)
+		{"hard link", func(t *testing.T, path string) error {
+			writeKeyFile(t, filepath.Dir(path), encodePKCS8(t, key), 0o600)
 			return os.Link(path, path+".copy")
 		}, "has another name (hard link), by which it can be changed; replace it by a copy: cp -p "},
-		{"a directory", func(_ *testing.T, path string) error {
+		{"directory", func(_ *testing.T, path string) error {
 			return os.Mkdir(path, 0o700)
 		}, "is not a regular file"},
 	} {
@@ -209,7 +210,7 @@ func TestOpen_RejectsOtherThanRegularFiles(t *testing.T) {
 			wantOpenError(t, dir, tc.want)
 		})
 	}
-	t.Run("a file where the directory should be", func(t *testing.T) {
+	t.Run("file instead of the data directory", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(dir, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -218,7 +219,7 @@ func TestOpen_RejectsOtherThanRegularFiles(t *testing.T) {
 	})
 }
 
-// wantOpenError opens dir, which must fail with one line that contains want.
+// wantOpenError opens dir, and expects an error of one line that contains want.
 func wantOpenError(t *testing.T, dir, want string) {
 	t.Helper()
 	s, err := Open(dir)
@@ -226,11 +227,11 @@ func wantOpenError(t *testing.T, dir, want string) {
 		t.Fatalf("Open = %v, want an error with %q", s, want)
 	}
 	if got := err.Error(); !strings.Contains(got, want) || strings.Contains(got, "\n") {
-		t.Errorf("error = %q, want one line with %q", got, want)
+		t.Errorf("got error %q, want one line with %q", got, want)
 	}
 }
 
-func write(t *testing.T, dir string, content []byte, mode os.FileMode) {
+func writeKeyFile(t *testing.T, dir string, content []byte, mode os.FileMode) {
 	t.Helper()
 	path := filepath.Join(dir, File)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -241,7 +242,7 @@ func write(t *testing.T, dir string, content []byte, mode os.FileMode) {
 	}
 }
 
-func pkcs8(t *testing.T, key any) []byte {
+func encodePKCS8(t *testing.T, key any) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// openInEnv makes the test binary open the ring of that directory, print its key
-// set and exit: the other processes of TestOpen_ConcurrentProcessesShareKey.
+// openInEnv is an environment variable with a directory. If it is set, the test binary opens the
+// ring in the directory, prints its key set and exits. TestOpen_ConcurrentProcessesShareKey
+// starts such processes.
 const openInEnv = "CAPROUTER_TEST_OPEN_RING_IN"
 
 func TestMain(m *testing.M) {

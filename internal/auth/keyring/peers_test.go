@@ -49,7 +49,7 @@ func TestPeerKeys_AreInTheKeySet(t *testing.T) {
 	want := slices.Concat(publishedKIDs(t, a.JWKS()), publishedKIDs(t, b.JWKS()))
 	slices.Sort(want)
 	if len(want) != 6 {
-		t.Fatalf("got %d keys before, want two and four", len(want))
+		t.Fatalf("got %d keys of both rings, want 2 and 4", len(want))
 	}
 	own := a.JWKS()
 	setPeers(t, a, b, b)
@@ -58,56 +58,56 @@ func TestPeerKeys_AreInTheKeySet(t *testing.T) {
 	}
 	for member := range bytes.SplitSeq(bytes.TrimSuffix(bytes.TrimPrefix(b.JWKS(), []byte(`{"keys":[`)), []byte(jwksEnd)), []byte("},{")) {
 		if !bytes.Contains(a.JWKS(), bytes.Trim(member, "{}")) {
-			t.Errorf("the key set contains %s in another form", member)
+			t.Errorf("got a key set without %s, want the key as the peer publishes it", member)
 		}
 	}
 	setPeers(t, a)
 	if !bytes.Equal(own, a.JWKS()) {
-		t.Errorf("got key set %s without peers, want the own one", a.JWKS())
+		t.Errorf("without peers: got key set %s, want %s", a.JWKS(), own)
 	}
 }
 
-// The key of a replica for agents must not verify tokens of callers, and the reverse.
-func TestPeerKeys_AreForOnePurpose(t *testing.T) {
+// Each key of a peer verifies signatures of its own kind only.
+func TestPeerKeys_HaveOnePurpose(t *testing.T) {
 	a, b := newRing(t), newRing(t)
 	setPeers(t, a, b)
-	items := makeAll(t, b)
+	items := signAll(t, b)
 	if strings.Contains(string(a.JWKS()), items.caller.kid) {
-		t.Error("the key set contains the key of tokens for callers")
+		t.Error("got the key of caller tokens in the key set, want it unpublished")
 	}
 	for name, item := range map[string]signed{"agent": items.agent, "agent with ES256": items.es256} {
 		if k := a.CallerPublicKey(item.kid, time.Now()); k != nil {
-			t.Errorf("token for an %s: got key %v for callers, want none", name, k)
+			t.Errorf("key of tokens for an %s: CallerPublicKey = %v, want none", name, k)
 		}
 	}
 	if a.VerifyTaskMAC("signed", items.task, time.Now()) {
-		t.Error("the MAC of another router is accepted without a shared secret")
+		t.Error("VerifyTaskMAC = true for the MAC of a peer without a shared secret, want false")
 	}
 	if a.Verify("audit-head", items.keyID, []byte("head"), items.sig) {
-		t.Error("Verify accepts the signature of another replica")
+		t.Error("Verify = true for the signature of a peer, want false")
 	}
 	if !a.VerifyPeer("audit-head", items.keyID, []byte("head"), items.sig) || a.VerifyPeer("audit", items.keyID, []byte("head"), items.sig) {
-		t.Error("VerifyPeer: want the signature accepted for its purpose only")
+		t.Error("VerifyPeer: got another result, want true for the purpose of the signature only")
 	}
-	if own := makeAll(t, a); a.VerifyPeer("audit-head", own.keyID, []byte("head"), own.sig) {
-		t.Error("VerifyPeer accepts an own signature")
+	if own := signAll(t, a); a.VerifyPeer("audit-head", own.keyID, []byte("head"), own.sig) {
+		t.Error("VerifyPeer = true for a signature of the ring itself, want false")
 	}
 }
 
-// A key that was revoked here stays revoked, whatever other replicas publish.
+// A key that this ring revoked stays revoked if a peer publishes it.
 func TestPeerKeys_DoNotRestoreRevokedKeys(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	before := openAt(t, dir, now)
-	stolen := makeAll(t, before)
+	revoked := signAll(t, before)
 	published := before.PublicKeys()
 	rotate(t, dir, true, now)
 	s := openAt(t, dir, now)
 	if err := s.SetPeerKeys(published); err != nil {
 		t.Fatal(err)
 	}
-	wantCounts(t, s, &stolen, now, "signature") // of earlier records in the audit log
-	if slices.Contains(publishedKIDs(t, s.JWKS()), stolen.agent.kid) || s.VerifyPeer("audit-head", stolen.keyID, []byte("head"), stolen.sig) {
-		t.Error("the revoked key is accepted as that of a replica")
+	wantAccepted(t, s, &revoked, now, "signature") // verifies earlier records of the audit log
+	if slices.Contains(publishedKIDs(t, s.JWKS()), revoked.agent.kid) || s.VerifyPeer("audit-head", revoked.keyID, []byte("head"), revoked.sig) {
+		t.Error("got the revoked key accepted as a key of a peer, want it rejected")
 	}
 }
 
@@ -116,27 +116,27 @@ func TestSetPeerKeys_RejectsInvalidKeys(t *testing.T) {
 	setPeers(t, a, b)
 	want := a.JWKS()
 	for name, change := range map[string]func(*PublicKey){
-		"no signing key":       func(k *PublicKey) { k.Signing = nil },
-		"a point of low order": func(k *PublicKey) { k.Signing = make([]byte, ed25519.PublicKeySize) },
-		"no key of callers":    func(k *PublicKey) { k.Caller = nil },
-		"no P-256 key":         func(k *PublicKey) { k.ES256 = nil },
-		"not on the curve":     func(k *PublicKey) { k.ES256 = bytes.Clone(k.ES256); k.ES256[64] ^= 1 },
+		"no signing key":          func(k *PublicKey) { k.Signing = nil },
+		"point of low order":      func(k *PublicKey) { k.Signing = make([]byte, ed25519.PublicKeySize) },
+		"no key of caller tokens": func(k *PublicKey) { k.Caller = nil },
+		"no P-256 key":            func(k *PublicKey) { k.ES256 = nil },
+		"point not on the curve":  func(k *PublicKey) { k.ES256 = bytes.Clone(k.ES256); k.ES256[64] ^= 1 },
 	} {
 		keys := newRing(t).PublicKeys()
 		change(&keys[0])
 		if err := a.SetPeerKeys(keys); err == nil || !strings.Contains(err.Error(), "public key 0") {
-			t.Errorf("%s: got error %v, want one with the key", name, err)
+			t.Errorf("%s: got error %v, want one with the index of the key", name, err)
 		}
 	}
 	if !bytes.Equal(want, a.JWKS()) {
-		t.Error("rejected keys changed the key set")
+		t.Error("got another key set after rejected keys, want it unchanged")
 	}
 }
 
 func TestTaskSecrets_VerifyOnAllReplicas(t *testing.T) {
 	a, b := newRing(t), newRing(t)
 	secret, next := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
-	earlier := makeAll(t, a).task // with the key derived from the signing key
+	earlier := signAll(t, a).task // with the key derived from the signing key
 	set := func(s *Ring, secrets ...[]byte) {
 		t.Helper()
 		if err := s.SetTaskSecrets(secrets); err != nil {
@@ -145,35 +145,35 @@ func TestTaskSecrets_VerifyOnAllReplicas(t *testing.T) {
 	}
 	set(a, secret)
 	set(b, secret)
-	task := makeAll(t, a).task
-	wantAccepted := func(when string, s *Ring, mac string, want bool) {
+	task := signAll(t, a).task
+	wantMACAccepted := func(when string, s *Ring, mac string, want bool) {
 		t.Helper()
 		if got := s.VerifyTaskMAC("signed", mac, time.Now()); got != want {
 			t.Errorf("%s: got accepted: %v, want %v", when, got, want)
 		}
 	}
-	wantAccepted("by another replica", b, task, true)
-	wantAccepted("issued before there was a secret", a, earlier, true)
-	wantAccepted("issued before there was a secret, by another replica", b, earlier, false)
+	wantMACAccepted("MAC of a replica with the same secret", b, task, true)
+	wantMACAccepted("MAC from before the secret was set", a, earlier, true)
+	wantMACAccepted("MAC of a replica from before the secret was set", b, earlier, false)
 	set(a, next, secret)
-	wantAccepted("after a rotation", a, task, true)
-	wantAccepted("the next secret, not known yet", b, makeAll(t, a).task, false)
+	wantMACAccepted("MAC with the older of two secrets", a, task, true)
+	wantMACAccepted("MAC with an unknown secret", b, signAll(t, a).task, false)
 	set(b, secret, next)
-	wantAccepted("the next secret, known", b, makeAll(t, a).task, true)
+	wantMACAccepted("MAC with the second of two secrets", b, signAll(t, a).task, true)
 	set(a, next)
-	wantAccepted("after the secret has ended", a, task, false)
+	wantMACAccepted("MAC with a removed secret", a, task, false)
 	for _, secrets := range [][][]byte{nil, {}, {next, secret[:31]}} {
 		if err := a.SetTaskSecrets(secrets); err == nil {
-			t.Errorf("%d secrets: got no error", len(secrets))
+			t.Errorf("SetTaskSecrets with %d secrets = nil, want an error", len(secrets))
 		}
 	}
 	if err := a.SetPeerKeys(b.PublicKeys()); err != nil {
 		t.Fatal(err)
 	}
-	// A public key is no secret.
+	// The keys of the peer must not become secrets of the MAC.
 	forged := newRing(t)
 	set(forged, b.PublicKeys()[0].Signing)
-	wantAccepted("a MAC with a public key", a, makeAll(t, forged).task, false)
+	wantMACAccepted("MAC with a public key", a, signAll(t, forged).task, false)
 }
 
 func newRing(t testing.TB) *Ring {

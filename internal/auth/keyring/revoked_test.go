@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A revoked key that is restored from a backup is accepted again, like the key of
-// an interrupted revocation, and is reported as such.
-func TestRevokedKey_CountsAfterRestoredBackup(t *testing.T) {
+// A revoked key that is restored from a backup is accepted again, as after an interrupted
+// revocation, and RevocationFailed reports it.
+func TestRevokedKey_IsAcceptedAfterRestoredBackup(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	path := filepath.Join(dir, File)
 	first := openAt(t, dir, now)
@@ -26,34 +26,34 @@ func TestRevokedKey_CountsAfterRestoredBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = revoked.Add(time.Hour)
-	again := currentInfo(first)
-	again.Revoked = revoked
+	restored := currentInfo(first)
+	restored.Revoked = revoked
 	s := openAt(t, dir, now)
-	wantKeys(t, dir, s, now, again)
-	if !again.RevocationFailed() {
-		t.Error("got RevocationFailed false for a revoked key that signs")
+	wantKeys(t, dir, s, now, restored)
+	if !restored.RevocationFailed() {
+		t.Error("RevocationFailed = false for a revoked key that signs, want true")
 	}
-	m := makeAll(t, s)
-	wantCounts(t, s, &m, now, everything()...)
+	m := signAll(t, s)
+	wantAccepted(t, s, &m, now, allKinds()...)
 
 	// A rotation without revocation keeps the revocation time.
 	done := rotate(t, dir, false, now)
-	old := again
+	old := restored
 	old.Until = now.Add(keyOverlap + retiredKeyLife)
 	wantKeys(t, dir, openAt(t, dir, now), now, done.New, old)
 	later := now.Add(keyOverlap)
 	old.State, done.New.State, done.New.SignsFrom = StateRetired, StateSigning, time.Time{}
 	wantKeys(t, dir, openAt(t, dir, later), later, done.New, old)
 	if !old.RevocationFailed() {
-		t.Error("got RevocationFailed false for a revoked key whose tokens count")
+		t.Error("RevocationFailed = false for a revoked key whose tokens are accepted, want true")
 	}
 
 	done = rotate(t, dir, true, later)
 	s = openAt(t, dir, later)
-	wantCounts(t, s, &m, later, "signature")
+	wantAccepted(t, s, &m, later, "signature")
 	for _, k := range s.Keys(later) {
 		if want := k.ID != done.New.ID; k.Revoked.IsZero() == want || k.RevocationFailed() {
-			t.Errorf("key %+v, want all but the new one revoked", k)
+			t.Errorf("got key %+v, want all except the new one revoked", k)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestRevokedKey_AfterInterruptedRevocation(t *testing.T) {
 	dir, now := t.TempDir(), base().Add(time.Hour)
 	openAt(t, dir, base())
 	r := newRotation(dir, now)
-	r.afterStep = func(string) error { return errCrash } // after the first public half
+	r.afterStep = func(string) error { return errCrash } // after the first public key is written
 	if _, err := r.rotate(true); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
@@ -72,7 +72,8 @@ func TestRevokedKey_AfterInterruptedRevocation(t *testing.T) {
 	wantKeys(t, dir, s, now, want)
 }
 
-// The line in the file marks the key as revoked even if its public half is lost.
+// The line in the key file marks the key as revoked, also if the file of its public key is
+// missing.
 func TestRevokedKey_IsMarkedInItsFile(t *testing.T) {
 	dir, now := t.TempDir(), base().Add(time.Hour)
 	openAt(t, dir, base())

@@ -21,16 +21,16 @@ type signed struct {
 	sig []byte
 }
 
-// signedItems holds one signature of every kind that a Ring makes.
+// signedItems are one signature or MAC of every kind that a Ring creates.
 type signedItems struct {
 	agent, es256, caller signed
 	task                 string // MAC
-	keyID                string
-	sig                  []byte
+	keyID                string // of sig
+	sig                  []byte // of the data "head" for the purpose "audit-head"
 	at                   time.Time
 }
 
-func makeAll(t testing.TB, r *Ring) signedItems {
+func signAll(t testing.TB, r *Ring) signedItems {
 	t.Helper()
 	m := signedItems{at: r.store.now()}
 	keys := r.TokenKeys(m.at)
@@ -46,37 +46,38 @@ func makeAll(t testing.TB, r *Ring) signedItems {
 	return m
 }
 
-// counts returns the names of those that a Ring accepts.
-func (m *signedItems) counts(t testing.TB, r *Ring, now time.Time) []string {
+// accepted returns the kinds that a Ring accepts at now.
+func (m *signedItems) accepted(t testing.TB, r *Ring, now time.Time) []string {
 	t.Helper()
-	var what []string
+	var kinds []string
 	jwks := string(r.store.viewAt(now).jwks)
 	if strings.Contains(jwks, `"kid":"`+m.agent.kid+`"`) {
-		what = append(what, "agent")
+		kinds = append(kinds, "agent")
 	}
 	if strings.Contains(jwks, `"kid":"`+m.es256.kid+`"`) {
-		what = append(what, "agent with ES256")
+		kinds = append(kinds, "agent with ES256")
 	}
 	if r.VerifyTaskMAC("signed", m.task, now) {
-		what = append(what, "task")
+		kinds = append(kinds, "task")
 	}
 	if k := r.CallerPublicKey(m.caller.kid, now); k != nil && ed25519.Verify(k, []byte("signed"), m.caller.sig) {
-		what = append(what, "caller")
+		kinds = append(kinds, "caller")
 	}
 	if r.Verify("audit-head", m.keyID, []byte("head"), m.sig) {
-		what = append(what, "signature")
+		kinds = append(kinds, "signature")
 	}
-	return what
+	return kinds
 }
 
-func wantCounts(t testing.TB, s *Ring, m *signedItems, now time.Time, want ...string) {
+// wantAccepted checks which kinds the ring accepts at now.
+func wantAccepted(t testing.TB, s *Ring, m *signedItems, now time.Time, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, m.counts(t, s, now)); diff != "" {
-		t.Errorf("what counts at %s of what was made at %s (-want +got):\n%s", now, m.at, diff)
+	if diff := cmp.Diff(want, m.accepted(t, s, now)); diff != "" {
+		t.Errorf("accepted at %s of those signed at %s (-want +got):\n%s", now, m.at, diff)
 	}
 }
 
-func everything() []string {
+func allKinds() []string {
 	return []string{"agent", "agent with ES256", "task", "caller", "signature"}
 }
 
@@ -109,7 +110,7 @@ func retiredFiles(t testing.TB, dir string) []string {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || info.Mode() != 0o600 {
-			t.Errorf("%s has the mode %v (%v), want 0600", e.Name(), info.Mode(), err)
+			t.Errorf("%s: got mode %v (%v), want 0600", e.Name(), info.Mode(), err)
 		}
 		if e.Name() != keyringLockFile {
 			names = append(names, e.Name())
@@ -121,7 +122,7 @@ func retiredFiles(t testing.TB, dir string) []string {
 func TestRotate_ReplacesKey(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	first := openAt(t, dir, now)
-	before := makeAll(t, first)
+	before := signAll(t, first)
 
 	now = now.Add(time.Hour)
 	done := rotate(t, dir, false, now)
@@ -138,107 +139,108 @@ func TestRotate_ReplacesKey(t *testing.T) {
 	}
 
 	s := openAt(t, dir, now)
-	wantCounts(t, s, &before, now, everything()...)
-	if got := makeAll(t, s); got.keyID != old {
-		t.Errorf("got signing key %s, want the old one until the new one is distributed", got.keyID)
+	wantAccepted(t, s, &before, now, allKinds()...)
+	if got := signAll(t, s); got.keyID != old {
+		t.Errorf("got signing key %s, want the old key during the overlap", got.keyID)
 	}
 	s = openAt(t, dir, now.Add(keyOverlap))
-	after := makeAll(t, s)
+	after := signAll(t, s)
 	if after.keyID != next || after.es256.kid != done.New.ES256ID {
 		t.Errorf("got signing keys %s and %s, want the new ones", after.keyID, after.es256.kid)
 	}
-	wantCounts(t, s, &before, now.Add(keyOverlap), everything()...)
-	wantCounts(t, s, &after, now.Add(keyOverlap), everything()...)
-	wantCounts(t, first, &after, now.Add(keyOverlap)) // which has not reloaded since
+	wantAccepted(t, s, &before, now.Add(keyOverlap), allKinds()...)
+	wantAccepted(t, s, &after, now.Add(keyOverlap), allKinds()...)
+	wantAccepted(t, first, &after, now.Add(keyOverlap)) // first was not reloaded
 }
 
 func TestRotate_RevokesKey(t *testing.T) {
 	dir, now := t.TempDir(), base()
-	first := makeAll(t, openAt(t, dir, now))
+	first := signAll(t, openAt(t, dir, now))
 	now = now.Add(time.Hour)
 	rotate(t, dir, false, now)
 	now = now.Add(time.Hour)
-	second := makeAll(t, openAt(t, dir, now))
+	second := signAll(t, openAt(t, dir, now))
 	done := rotate(t, dir, true, now)
 
 	s := openAt(t, dir, now)
-	wantCounts(t, s, &first, now, "signature")
-	wantCounts(t, s, &second, now, "signature")
-	third := makeAll(t, s)
-	wantCounts(t, s, &third, now, everything()...)
+	wantAccepted(t, s, &first, now, "signature")
+	wantAccepted(t, s, &second, now, "signature")
+	third := signAll(t, s)
+	wantAccepted(t, s, &third, now, allKinds()...)
 	if third.keyID != done.New.ID || done.New.State != StateSigning {
-		t.Errorf("got signing key %s, want the new one, %s, immediately", third.keyID, done.New.State)
+		t.Errorf("got signing key %s and state %s of the new key, want the new key to sign immediately", third.keyID, done.New.State)
 	}
 	for _, name := range retiredFiles(t, dir) {
 		if !strings.HasSuffix(name, publicSuffix) {
-			t.Errorf("got %s, want it removed", name)
+			t.Errorf("got file %s, want only public keys", name)
 		}
 	}
 	if n := len(kids(t, s.store.viewAt(now))); n != 1 {
-		t.Errorf("got %d published keys, want the new one", n)
+		t.Errorf("got %d published keys, want 1", n)
 	}
 }
 
-// Signatures of a retired key are accepted until its end; then its file is
-// replaced by its public half, with which the audit log can always be verified.
+// Signatures of a retired key are accepted for a limited time. Then its public key replaces its
+// file, so that old records of the audit log can still be verified.
 func TestRotate_RemovesEndedKeys(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	s := openAt(t, dir, now)
-	m := makeAll(t, s)
+	m := signAll(t, s)
 	rotate(t, dir, false, now)
 	end := now.Add(keyOverlap + retiredKeyLife)
 	if _, err := s.Reload(end.Add(-1)); err != nil {
 		t.Fatal(err)
 	}
 	if s.CallerPublicKey(m.caller.kid, end.Add(-1)) == nil {
-		t.Error("the caller's key is gone before its end")
+		t.Error("before the end: got no key for callers, want the retired one")
 	}
 	if diff := cmp.Diff([]string{m.keyID + ".key"}, retiredFiles(t, dir)); diff != "" {
-		t.Errorf("before its end (-want +got):\n%s", diff)
+		t.Errorf("retired files before the end (-want +got):\n%s", diff)
 	}
 	if _, err := s.Reload(end); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{m.keyID + ".pub"}, retiredFiles(t, dir)); diff != "" {
-		t.Errorf("at its end (-want +got):\n%s", diff)
+		t.Errorf("retired files at the end (-want +got):\n%s", diff)
 	}
-	wantCounts(t, s, &m, end, "signature")
-	wantCounts(t, openAt(t, dir, end), &m, end, "signature")
+	wantAccepted(t, s, &m, end, "signature")
+	wantAccepted(t, openAt(t, dir, end), &m, end, "signature")
 	list, err := List(dir, end)
 	if err != nil || len(list) != 2 || list[1].State != StateOld || !list[1].Created.Equal(base()) {
-		t.Errorf("Keys = %v, %v; want the old one last, made at %s", list, err, base())
+		t.Errorf("List = %v, %v; want the old key last, created at %s", list, err, base())
 	}
 }
 
-var errCrash = errors.New("the process ended here")
+var errCrash = errors.New("simulated crash")
 
-// A rotation that is interrupted after any step leaves a valid keyring, and the
-// next rotation succeeds.
+// A crash after any step of a rotation leaves a valid keyring, and the next rotation succeeds.
 func TestRotate_SurvivesInterruption(t *testing.T) {
 	for _, revoke := range []bool{false, true} {
 		for _, then := range []bool{false, true} {
-			for stop, whole := 1, false; !whole; stop++ {
+			for stop, completed := 1, false; !completed; stop++ {
 				t.Run(fmt.Sprintf("revoke %v, after step %d, then revoke %v", revoke, stop, then), func(t *testing.T) {
-					whole = interrupted(t, revoke, stop, then)
+					completed = checkInterruptedRotation(t, revoke, stop, then)
 				})
 				if stop > 100 {
-					t.Fatal("a rotation has no end")
+					t.Fatal("got more than 100 steps of a rotation, want fewer")
 				}
 			}
 		}
 	}
 }
 
-// interrupted reports whether the rotation has fewer steps than stop.
-func interrupted(t *testing.T, revoke bool, stop int, then bool) (whole bool) {
+// checkInterruptedRotation interrupts a rotation after step stop, and rotates again. It reports
+// whether the first rotation was completed, because it has fewer steps.
+func checkInterruptedRotation(t *testing.T, revoke bool, stop int, then bool) (completed bool) {
+	t.Helper()
 	dir, now := t.TempDir(), base()
 	var all []signedItems
-	for range 3 { // the first of them has ended before the next rotation
-		all = append(all, makeAll(t, openAt(t, dir, now)))
+	for range 3 { // the retired life of the first key ends before the next rotation
+		all = append(all, signAll(t, openAt(t, dir, now)))
 		rotate(t, dir, false, now)
 		now = now.Add(retiredKeyLife)
 	}
-	all = append(all, makeAll(t, openAt(t, dir, now)))
+	all = append(all, signAll(t, openAt(t, dir, now)))
 	steps := 0
 	r := newRotation(dir, now)
 	r.afterStep = func(string) error {
@@ -248,43 +250,42 @@ func interrupted(t *testing.T, revoke bool, stop int, then bool) (whole bool) {
 		return nil
 	}
 	_, err := r.rotate(revoke)
-	if whole = err == nil; !whole && !errors.Is(err, errCrash) {
+	if completed = err == nil; !completed && !errors.Is(err, errCrash) {
 		t.Fatalf("rotation: %v", err)
 	}
 
 	s := openAt(t, dir, now)
 	for i := range all {
 		if !s.Verify("audit-head", all[i].keyID, []byte("head"), all[i].sig) {
-			t.Errorf("got the signature of key %d rejected, want it verified", i)
+			t.Errorf("signature of key %d: Verify = false, want true", i)
 		}
 	}
 	if !revoke {
-		wantCounts(t, s, &all[2], now, everything()...)
-		wantCounts(t, s, &all[3], now, everything()...)
+		wantAccepted(t, s, &all[2], now, allKinds()...)
+		wantAccepted(t, s, &all[3], now, allKinds()...)
 	}
-	more := makeAll(t, s)
-	wantCounts(t, s, &more, now, everything()...)
+	latest := signAll(t, s)
+	wantAccepted(t, s, &latest, now, allKinds()...)
 
 	rotate(t, dir, then, now)
 	s = openAt(t, dir, now)
-	for i, m := range append(all, more) {
+	for i, m := range append(all, latest) {
 		if !s.Verify("audit-head", m.keyID, []byte("head"), m.sig) {
-			t.Errorf("got the signature of key %d rejected after another rotation", i)
+			t.Errorf("signature of key %d after another rotation: Verify = false, want true", i)
 		}
 		if then {
-			wantCounts(t, s, &m, now, "signature")
+			wantAccepted(t, s, &m, now, "signature")
 		}
 	}
 	if !then {
-		wantCounts(t, s, &more, now, everything()...)
+		wantAccepted(t, s, &latest, now, allKinds()...)
 	}
-	return whole
+	return completed
 }
 
-// Concurrent rotations lose no key.
-func TestRotate_ConcurrentRotationsLoseNoKey(t *testing.T) {
+func TestRotate_ConcurrentRotationsKeepAllKeys(t *testing.T) {
 	dir, now := t.TempDir(), base()
-	first := makeAll(t, openAt(t, dir, now))
+	first := signAll(t, openAt(t, dir, now))
 	const rotations = 8
 	ids := make([]string, rotations)
 	var wg sync.WaitGroup
@@ -303,17 +304,17 @@ func TestRotate_ConcurrentRotationsLoseNoKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]bool{}
+	listed := map[string]bool{}
 	for _, k := range list {
-		there[k.ID] = true
+		listed[k.ID] = true
 	}
 	for _, id := range slices.Concat(ids, []string{first.keyID}) {
-		if !there[id] {
-			t.Errorf("key %s is lost", id)
+		if !listed[id] {
+			t.Errorf("got no key %s, want it listed", id)
 		}
 	}
 	if len(list) != rotations+1 {
-		t.Errorf("%d keys, want %d", len(list), rotations+1)
+		t.Errorf("got %d keys, want %d", len(list), rotations+1)
 	}
 }
 
@@ -327,17 +328,17 @@ func TestRotate_RejectsInvalidDirectories(t *testing.T) {
 			t.Errorf("got files %v, want none", entries)
 		}
 	})
-	for name, spoil := range map[string]func(dir, retired string) error{
-		"a key that others may read": func(_, retired string) error { return os.Chmod(retired, 0o644) },
-		"a directory others may use": func(dir, _ string) error { return os.Chmod(filepath.Join(dir, retiredDir), 0o755) },
-		"an empty key":               func(_, retired string) error { return os.Truncate(retired, 0) },
-		"a key under the name of another one": func(_, retired string) error {
+	for name, damage := range map[string]func(dir, retired string) error{
+		"world-readable key":       func(_, retired string) error { return os.Chmod(retired, 0o644) },
+		"world-readable directory": func(dir, _ string) error { return os.Chmod(filepath.Join(dir, retiredDir), 0o755) },
+		"empty key":                func(_, retired string) error { return os.Truncate(retired, 0) },
+		"file name with another kid": func(_, retired string) error {
 			return os.Rename(retired, filepath.Join(filepath.Dir(retired), "kid.key"))
 		},
-		"a link": func(_, retired string) error {
+		"symbolic link": func(_, retired string) error {
 			return errors.Join(os.Rename(retired, retired+".bak"), os.Symlink(retired+".bak", retired))
 		},
-		"a private half named public": func(_, retired string) error {
+		"private key with the name of a public key": func(_, retired string) error {
 			return os.Rename(retired, strings.TrimSuffix(retired, ".key")+".pub")
 		},
 	} {
@@ -345,20 +346,20 @@ func TestRotate_RejectsInvalidDirectories(t *testing.T) {
 			dir := t.TempDir()
 			s := openAt(t, dir, base())
 			rotate(t, dir, false, base())
-			if err := spoil(dir, filepath.Join(dir, retiredDir, s.KeyID()+".key")); err != nil {
+			if err := damage(dir, filepath.Join(dir, retiredDir, s.KeyID()+".key")); err != nil {
 				t.Fatal(err)
 			}
 			_, rotateErr := Rotate(dir, false, base())
 			_, openErr := Open(dir)
 			_, reloadErr := s.Reload(base())
-			for what, err := range map[string]error{
+			for call, err := range map[string]error{
 				"Rotate": rotateErr, "Open": openErr, "Check": Check(dir), "Reload": reloadErr,
 			} {
 				if err == nil || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
-					t.Errorf("%s = %v, want one line that names the file", what, err)
+					t.Errorf("%s = %v, want one line with the path of the file", call, err)
 				}
 			}
-			makeAll(t, s) // works as before
+			signAll(t, s) // the ring in memory still signs
 		})
 	}
 }

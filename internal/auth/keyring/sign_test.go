@@ -11,12 +11,12 @@ func TestSign_SignsForPurpose(t *testing.T) {
 	s := newRing(t)
 	member, public := ed25519Member(t, s)
 	if s.KeyID() != member["kid"] {
-		t.Errorf("KeyID = %q, want the kid of the key set, %q", s.KeyID(), member["kid"])
+		t.Errorf("KeyID = %q, want %q as in the key set", s.KeyID(), member["kid"])
 	}
 	data := []byte("head 17")
 	_, sig := s.Sign("audit head", data)
 	if !ed25519.Verify(public, []byte("caprouter/audit head\x00head 17"), sig) {
-		t.Error("the signature is not one over the purpose and the data")
+		t.Error("got another signature, want one over the purpose and the data")
 	}
 	changed := append([]byte{}, sig...)
 	changed[0] ^= 1
@@ -30,11 +30,11 @@ func TestSign_SignsForPurpose(t *testing.T) {
 		{"other data", "audit head", s.KeyID(), []byte("head 18"), sig, false},
 		{"no data", "audit head", s.KeyID(), nil, sig, false},
 		{"another purpose", "audit", s.KeyID(), data, sig, false},
-		{"a purpose that goes on in the data", "audit", s.KeyID(), []byte(" head\x00head 17"), sig, false},
-		{"another key's name", "audit head", newRing(t).KeyID(), data, sig, false},
-		{"no key's name", "audit head", "", data, sig, false},
-		{"a changed signature", "audit head", s.KeyID(), data, changed, false},
-		{"half a signature", "audit head", s.KeyID(), data, sig[:32], false},
+		{"end of the purpose moved into the data", "audit", s.KeyID(), []byte(" head\x00head 17"), sig, false},
+		{"another key id", "audit head", newRing(t).KeyID(), data, sig, false},
+		{"no key id", "audit head", "", data, sig, false},
+		{"changed signature", "audit head", s.KeyID(), data, changed, false},
+		{"half of the signature", "audit head", s.KeyID(), data, sig[:32], false},
 		{"no signature", "audit head", s.KeyID(), data, nil, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestSign_SignsForPurpose(t *testing.T) {
 		})
 	}
 	if newRing(t).Verify("audit head", s.KeyID(), data, sig) {
-		t.Error("got the signature accepted by another key")
+		t.Error("another key: Verify = true, want false")
 	}
 }
 
@@ -52,7 +52,7 @@ func TestSign_RejectsNULInPurpose(t *testing.T) {
 	s := newRing(t)
 	defer func() {
 		if recover() == nil {
-			t.Error("got no error for a purpose with a NUL")
+			t.Error("purpose with a NUL: got no panic, want one")
 		}
 	}()
 	s.Sign("a\x00b", nil)

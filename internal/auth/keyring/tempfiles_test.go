@@ -13,9 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A process that was killed while it created a key may leave the key under a
-// temporary name, which is removed. Files of an operator have other names and
-// stay.
+// A process that was killed while it created a key may leave a temporary file, which is removed.
+// Files of an operator have other names, and are kept.
 func TestOpen_RemovesTempFiles(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Open(dir); err != nil {
@@ -23,11 +22,11 @@ func TestOpen_RemovesTempFiles(t *testing.T) {
 	}
 	old := time.Now().Add(-time.Hour)
 	want := map[string]bool{File: true}
-	for name, stays := range map[string]bool{
+	for name, kept := range map[string]bool{
 		firstKeyTemp + "1.tmp":          false,
 		firstKeyTemp + "4294967295.tmp": false,
 		keyringTemp + "1.tmp":           false,
-		keyringTemp + "12345678901.tmp": true, // longer than any name created here
+		keyringTemp + "12345678901.tmp": true, // longer than any temporary name
 		keyringTemp + ".tmp":            true,
 		keyringTemp + "2026-11-22.tmp":  true,
 		keyringTemp + "1.tmp.bak":       true,
@@ -44,7 +43,7 @@ func TestOpen_RemovesTempFiles(t *testing.T) {
 		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, old, old)); err != nil {
 			t.Fatal(err)
 		}
-		want[name] = stays
+		want[name] = kept
 	}
 	for _, name := range []string{firstKeyTemp + "2.tmp", keyringTemp + "2.tmp"} { // another process may be writing them
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
@@ -55,16 +54,15 @@ func TestOpen_RemovesTempFiles(t *testing.T) {
 	if _, err := Open(dir); err != nil {
 		t.Fatal(err)
 	}
-	for name, stays := range want {
-		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != stays {
-			t.Errorf("%s is there: %v, want %v", name, err == nil, stays)
+	for name, kept := range want {
+		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != kept {
+			t.Errorf("%s: got kept %v, want %v", name, err == nil, kept)
 		}
 	}
 }
 
-// The holder of the keyring lock has exclusive access, so any temporary file was
-// left by a killed process, and may be the private half of a key that is revoked
-// now.
+// The holder of the keyring lock has exclusive access. Any temporary file is thus from a killed
+// process, and may contain the private key of a key that is being revoked.
 func TestRotate_RemovesTempFiles(t *testing.T) {
 	for _, revoke := range []bool{false, true} {
 		t.Run(fmt.Sprint("revoke ", revoke), func(t *testing.T) {
@@ -89,7 +87,7 @@ func TestRotate_RemovesTempFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if ago := time.Now().Add(-time.Hour); os.Chtimes(old, ago, ago) != nil {
-				t.Fatal("the time of a file cannot be set")
+				t.Fatal("got an error of Chtimes, want the time of the file changed")
 			}
 			starting, err := writeTemp(dir, firstKeyTemp, secret) // of a process that starts without the lock
 			if err != nil {
@@ -105,13 +103,13 @@ func TestRotate_RemovesTempFiles(t *testing.T) {
 				left = append(left, found...)
 			}
 			if diff := cmp.Diff([]string{starting}, left); diff != "" {
-				t.Errorf("files under construction (-want +got):\n%s", diff)
+				t.Errorf("temporary files (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Reload takes the lock to remove ended keys, and removes temporary files as well.
+// When Reload holds the lock to remove ended keys, it also removes temporary files.
 func TestReload_RemovesTempFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir, base())
@@ -124,18 +122,18 @@ func TestReload_RemovesTempFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(temp); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %s (%v), want it removed", temp, err)
+		t.Errorf("Lstat of %s = %v, want it removed", temp, err)
 	}
 }
 
-func TestOpen_RejectsDirectoryThatOthersMayChange(t *testing.T) {
+func TestOpen_RejectsWritableDirectory(t *testing.T) {
 	for _, mode := range []os.FileMode{0o775, 0o777, 0o777 | os.ModeSticky} {
 		dir := t.TempDir()
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
-			t.Errorf("mode %v: got %v, want an error with the fix", mode, err)
+			t.Errorf("mode %v: Open = %v, want an error with the command that corrects it", mode, err)
 		}
 	}
 }
