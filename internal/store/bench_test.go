@@ -107,7 +107,7 @@ func BenchmarkOpenChecks(b *testing.B) {
 	s := open(b, dir)
 	for _, name := range []string{"A", "B"} {
 		l := openLog(b, s, store.LogConfig{Name: name, Subjects: []string{name + ".>"}})
-		data := noise(64 << 10)
+		data := randomBytes(64 << 10)
 		for range 512 {
 			must[uint64](b)(l.Append(b.Context(), name+".x", data, store.AppendOptions{}))
 		}
@@ -120,7 +120,7 @@ func BenchmarkOpenChecks(b *testing.B) {
 			b.Run("all", func(b *testing.B) {
 				for b.Loop() {
 					b.StopTimer()
-					loseIndex(b, dir, killed)
+					removeIndex(b, dir, killed)
 					b.StartTimer()
 					s, err := store.Open(b.Context(), store.Config{Dir: dir, SyncEvery: time.Minute})
 					if err != nil {
@@ -134,7 +134,7 @@ func BenchmarkOpenChecks(b *testing.B) {
 				}
 			})
 			b.Run("the check", func(b *testing.B) {
-				loseIndex(b, dir, killed)
+				removeIndex(b, dir, killed)
 				for b.Loop() {
 					if damage, err := store.RepairAtStart(dir); len(damage) > 0 || err != nil {
 						b.Fatal(damage, err)
@@ -145,8 +145,8 @@ func BenchmarkOpenChecks(b *testing.B) {
 	}
 }
 
-// loseIndex removes what the engine cannot write after SIGKILL.
-func loseIndex(b *testing.B, dir string, killed bool) {
+// removeIndex removes what the engine cannot write after SIGKILL.
+func removeIndex(b *testing.B, dir string, killed bool) {
 	if !killed {
 		return
 	}

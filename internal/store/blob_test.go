@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// noise returns a value that does not compress.
-func noise(size int) []byte {
+// randomBytes returns a value that does not compress.
+func randomBytes(size int) []byte {
 	data := make([]byte, size)
 	_, _ = rand.Read(data)
 	return data
@@ -27,14 +27,14 @@ func TestBlob_StoresLargeValues(t *testing.T) {
 	for _, size := range []int{0, 512<<10 - 1, 512 << 10, 512<<10 + 1, 768 << 10, 768<<10 + 1, 5_000_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			key := fmt.Sprintf("size.%d", size)
-			value := noise(size)
+			value := randomBytes(size)
 			rev := must[uint64](t)(b.Create(ctx, key, value))
 			_, err := b.Create(ctx, key, value)
 			wantErr(t, "second create", err, store.ErrExists)
 			if got := must[store.Entry](t)(b.Get(ctx, key)); !bytes.Equal(got.Value, value) || got.Revision != rev {
 				t.Errorf("got %d bytes at revision %d, want what was written", len(got.Value), got.Revision)
 			}
-			other := noise(700 << 10)
+			other := randomBytes(700 << 10)
 			second := must[uint64](t)(b.Update(ctx, key, other, rev))
 			_, err = b.Update(ctx, key, value, rev)
 			wantErr(t, "update from an old revision", err, store.ErrConflict)
@@ -118,8 +118,8 @@ func TestBlob_RemovesOldOrphans(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	b := bucket(t, s, store.BucketConfig{})
-	must[uint64](t)(b.Put(ctx, "kept.a", noise(600<<10)))
-	if err := b.Orphan(ctx, "lost.a", noise(600<<10)); err != nil {
+	must[uint64](t)(b.Put(ctx, "kept.a", randomBytes(600<<10)))
+	if err := b.StoreOrphanBlob(ctx, "lost.a", randomBytes(600<<10)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -152,9 +152,9 @@ func TestBlob_RemovesOldOrphans(t *testing.T) {
 func TestBlob_ReportsDamage(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
-	must[uint64](t)(b.Put(ctx, "a", noise(600<<10)))
+	must[uint64](t)(b.Put(ctx, "a", randomBytes(600<<10)))
 	must[uint64](t)(b.Put(ctx, "b", []byte("fine")))
-	b.LoseBlobs(ctx)
+	b.DeleteBlobs(ctx)
 	_, err := b.Get(ctx, "a")
 	wantErr(t, "get", err, store.ErrDamaged)
 	wantErr(t, "scan", b.Scan(ctx, "", func(store.Entry) error { return nil }), store.ErrDamaged)

@@ -22,16 +22,16 @@ func runChild(role string) int {
 		fmt.Println("open")
 		select {}
 	case "limit":
-		return meetLimit(s)
+		return exceedFileSizeLimit(s)
 	case "write":
-		return writeForEver(s)
+		return writeUntilKilled(s)
 	}
 	return 2
 }
 
-// writeForEver writes keys and messages from several goroutines, and prints each
+// writeUntilKilled writes keys and messages from several goroutines, and prints each
 // acknowledged one, until the process is killed.
-func writeForEver(s *store.Store) int {
+func writeUntilKilled(s *store.Store) int {
 	ctx := context.Background()
 	b, err := s.Bucket(ctx, store.BucketConfig{Name: "BUCKET"})
 	if err != nil {

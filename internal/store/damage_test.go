@@ -43,12 +43,12 @@ func TestStore_OpensDamagedFiles(t *testing.T) {
 		pattern string
 		change  func([]byte) []byte
 		least   int // of 1,000 messages
-		said    bool
+		logged  bool
 		refuse  bool // the start refuses to repair it
 	}{
 		{"torn tail", "LOG/msgs/*.blk", func(d []byte) []byte { return d[:len(d)-70] }, 998, false, false},
 		{"torn in the middle", "LOG/msgs/*.blk", func(d []byte) []byte { return d[:len(d)/2] }, 450, false, false},
-		{"garbage behind the end", "LOG/msgs/*.blk", func(d []byte) []byte { return append(d, noise(300)...) }, 1000, false, false},
+		{"garbage behind the end", "LOG/msgs/*.blk", func(d []byte) []byte { return append(d, randomBytes(300)...) }, 1000, false, false},
 		{"byte flipped in the middle", "LOG/msgs/*.blk", flip(middle), 450, true, true},
 		{"byte flipped at the end", "LOG/msgs/*.blk", flip(func(size int) int { return size - 3 }), 998, true, false},
 		{"empty block", "LOG/msgs/*.blk", func([]byte) []byte { return nil }, 0, false, false},
@@ -63,7 +63,7 @@ func TestStore_OpensDamagedFiles(t *testing.T) {
 			s := open(t, dir)
 			l := openLog(t, s, store.LogConfig{})
 			for i := range 1000 {
-				add(t, l, fmt.Sprintf("log.%d", i%10), fmt.Sprintf("message number %04d", i))
+				appendText(t, l, fmt.Sprintf("log.%d", i%10), fmt.Sprintf("message number %04d", i))
 			}
 			neighbour := bucket(t, s, store.BucketConfig{})
 			must[uint64](t)(neighbour.Put(ctx, "a", []byte("1")))
@@ -72,11 +72,11 @@ func TestStore_OpensDamagedFiles(t *testing.T) {
 			}
 			damage(t, dir, tt.pattern, tt.change)
 
-			var said journal
+			var log engineLog
 			if tt.refuse {
-				repairRefused(t, dir, said.logger(slog.LevelWarn))
+				checkRefusalAndRepair(t, dir, log.logger(slog.LevelWarn))
 			}
-			s = open(t, dir, func(c *store.Config) { c.Logger = said.logger(slog.LevelWarn) })
+			s = open(t, dir, func(c *store.Config) { c.Logger = log.logger(slog.LevelWarn) })
 			l = openLog(t, s, store.LogConfig{})
 			got := texts(t, l, store.ReadFrom{})
 			if len(got) < tt.least {
@@ -88,7 +88,7 @@ func TestStore_OpensDamagedFiles(t *testing.T) {
 					t.Fatalf("message %d is %q, after %q", i, text, got[max(i-1, 0)])
 				}
 			}
-			add(t, l, "log.new", "message number 9999")
+			appendText(t, l, "log.new", "message number 9999")
 			if got := must[store.Message](t)(l.Last(ctx, "log.>")); string(got.Data) != "message number 9999" {
 				t.Errorf("last: got %q, want what was appended after the damage", got.Data)
 			}
@@ -98,8 +98,8 @@ func TestStore_OpensDamagedFiles(t *testing.T) {
 			if got := must[store.Entry](t)(bucket(t, s, store.BucketConfig{}).Get(ctx, "a")); string(got.Value) != "1" {
 				t.Errorf("the neighbour: got %q, want 1", got.Value)
 			}
-			if tt.said && !strings.Contains(said.String(), "LOG") {
-				t.Errorf("got log %q, want the damage in it", said.String())
+			if tt.logged && !strings.Contains(log.String(), "LOG") {
+				t.Errorf("got log %q, want the damage in it", log.String())
 			}
 		})
 	}

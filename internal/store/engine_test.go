@@ -20,14 +20,14 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// journal collects the output of a log handler, and can be read meanwhile.
-type journal struct {
+// engineLog collects the output of a log handler, and can be read meanwhile.
+type engineLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
 // Write drops what the engine reports about the speed of the machine.
-func (j *journal) Write(p []byte) (int, error) {
+func (j *engineLog) Write(p []byte) (int, error) {
 	if bytes.Contains(p, []byte("took too long")) || bytes.Contains(p, []byte("Readloop processing time")) {
 		return len(p), nil
 	}
@@ -36,29 +36,29 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.buf.Write(p)
 }
 
-func (j *journal) String() string {
+func (j *engineLog) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.buf.String()
 }
 
-func (j *journal) logger(level slog.Level) *slog.Logger {
+func (j *engineLog) logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: level}))
 }
 
 func TestEngine_HandlesSurviveRestart(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	var said journal
-	s := teststore.Open(t, func(c *store.Config) { c.Logger = said.logger(slog.LevelInfo) })
+	var log engineLog
+	s := teststore.Open(t, func(c *store.Config) { c.Logger = log.logger(slog.LevelInfo) })
 	b := bucket(t, s, store.BucketConfig{})
 	l := openLog(t, s, store.LogConfig{})
 	events := openLog(t, s, store.LogConfig{Name: "EVENTS", Subjects: []string{"events.>"}, Memory: true})
 	rev := must[uint64](t)(b.Create(ctx, "a", []byte("1")))
 	big := bytes.Repeat([]byte("big"), 300_000)
 	must[uint64](t)(b.Create(ctx, "big", big))
-	add(t, l, "log.a", "1")
-	before := add(t, events, "events.a", "1")
+	appendText(t, l, "log.a", "1")
+	before := appendText(t, events, "events.a", "1")
 
 	memory, files := events.Lifetime(), l.Lifetime()
 
@@ -74,19 +74,19 @@ func TestEngine_HandlesSurviveRestart(t *testing.T) {
 	if got := must[store.Entry](t)(b.Get(ctx, "big")); !bytes.Equal(got.Value, big) {
 		t.Errorf("large value: got %d bytes, want %d", len(got.Value), len(big))
 	}
-	add(t, l, "log.a", "2")
+	appendText(t, l, "log.a", "2")
 	if diff := cmp.Diff([]string{"1", "2"}, texts(t, l, store.ReadFrom{})); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
-	if after := add(t, events, "events.a", "2"); after <= before {
+	if after := appendText(t, events, "events.a", "2"); after <= before {
 		t.Errorf("log in memory: got sequence %d after %d, want a larger one", after, before)
 	}
 	if diff := cmp.Diff([]string{"2"}, texts(t, events, store.ReadFrom{})); diff != "" {
 		t.Errorf("log in memory (-want +got):\n%s", diff)
 	}
 	for _, want := range []string{"the engine failed", "simulated by a test", "the engine is running again"} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("got a log without %q:\n%s", want, said.String())
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("got a log without %q:\n%s", want, log.String())
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestEngine_FollowerSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	s := teststore.Open(t)
 	l := openLog(t, s, store.LogConfig{})
-	add(t, l, "log.a", "0")
+	appendText(t, l, "log.a", "0")
 	got := make(chan string, 100)
 	done := make(chan error, 1)
 	go func() {
@@ -113,7 +113,7 @@ func TestEngine_FollowerSurvivesRestart(t *testing.T) {
 		}
 		if i < 3 {
 			s.FailEngine("simulated by a test")
-			add(t, l, "log.a", fmt.Sprint(i+1))
+			appendText(t, l, "log.a", fmt.Sprint(i+1))
 		}
 	}
 	if err := testkit.Receive(t, done); err != nil {
@@ -211,7 +211,7 @@ func TestClose_EndsCallsInProgress(t *testing.T) {
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{})
 	l := openLog(t, s, store.LogConfig{})
-	add(t, l, "log.a", "1")
+	appendText(t, l, "log.a", "1")
 	following := make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
@@ -253,8 +253,8 @@ func TestStore_CallsEndWithTheirContext(t *testing.T) {
 }
 
 func TestEngine_IsQuietAndDoesNotListen(t *testing.T) {
-	var said journal
-	s := teststore.Open(t, func(c *store.Config) { c.Logger = said.logger(slog.LevelDebug) })
+	var log engineLog
+	s := teststore.Open(t, func(c *store.Config) { c.Logger = log.logger(slog.LevelDebug) })
 	must[uint64](t)(bucket(t, s, store.BucketConfig{}).Put(t.Context(), "a", []byte("canary-51c2")))
 	if conn, err := net.Dial("tcp", "127.0.0.1:4222"); err == nil {
 		_ = conn.Close()
@@ -264,11 +264,11 @@ func TestEngine_IsQuietAndDoesNotListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, never := range []string{"canary-51c2", "level=WARN", "level=ERROR", "Listening"} {
-		if strings.Contains(said.String(), never) {
-			t.Errorf("the log says %q:\n%s", never, said.String())
+		if strings.Contains(log.String(), never) {
+			t.Errorf("the log says %q:\n%s", never, log.String())
 		}
 	}
-	if !strings.Contains(said.String(), "level=DEBUG") {
+	if !strings.Contains(log.String(), "level=DEBUG") {
 		t.Error("the engine's notices do not reach the log at all")
 	}
 }

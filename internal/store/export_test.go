@@ -58,8 +58,8 @@ func Matches(pattern, subject string) bool { return subjectMatches(pattern, subj
 
 const OrphanAge = orphanAge
 
-// Orphan stores a large value without its key, as after a crash between both.
-func (b *Bucket) Orphan(ctx context.Context, key string, value []byte) error {
+// StoreOrphanBlob stores a large value without its key, as after a crash between both.
+func (b *Bucket) StoreOrphanBlob(ctx context.Context, key string, value []byte) error {
 	if err := b.ensureBlobs(ctx); err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func (b *Bucket) Orphan(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// LoseBlobs removes all large values and keeps their keys.
-func (b *Bucket) LoseBlobs(ctx context.Context) { _ = b.blobs.stream.Purge(ctx) }
+// DeleteBlobs removes all large values and keeps their keys.
+func (b *Bucket) DeleteBlobs(ctx context.Context) { _ = b.blobs.stream.Purge(ctx) }
 
 // RepairAtStart checks the files of a directory that no store has open, as Open does.
 func RepairAtStart(dir string) (map[string][]repair.Damage, error) {
@@ -99,13 +99,13 @@ func (b *Bucket) ResendUpdate(ctx context.Context, key string, value []byte, rev
 	return first, second, err
 }
 
-// LoseDataKeys removes the data keys of a value, as if they had not been written.
-func (b *Bucket) LoseDataKeys(ctx context.Context, key string) error {
+// DeleteDataKeys removes the data keys of a value, as if they had not been written.
+func (b *Bucket) DeleteDataKeys(ctx context.Context, key string) error {
 	return b.sealer.eraseKeys(ctx, key, func(contentkey.ID) bool { return true })
 }
 
-// ForgetDataKeys empties the cache of data keys.
-func (b *Bucket) ForgetDataKeys() {
+// ClearDataKeyCache empties the cache of data keys.
+func (b *Bucket) ClearDataKeyCache() {
 	b.sealer.mu.Lock()
 	defer b.sealer.mu.Unlock()
 	clear(b.sealer.known)

@@ -23,7 +23,7 @@ func TestExternalStore_BehavesLikeEmbedded(t *testing.T) {
 	rev := must[uint64](t)(b.Create(ctx, "req.1", []byte("1")))
 	_, err := b.Create(ctx, "req.1", nil)
 	wantErr(t, "second create", err, store.ErrExists)
-	large := noise(2_000_000)
+	large := randomBytes(2_000_000)
 	rev = must[uint64](t)(b.Update(ctx, "req.1", large, rev))
 	_, err = b.Update(ctx, "req.1", nil, rev-1)
 	wantErr(t, "update from an old revision", err, store.ErrConflict)
@@ -35,7 +35,7 @@ func TestExternalStore_BehavesLikeEmbedded(t *testing.T) {
 	}
 	l := openLog(t, s, store.LogConfig{})
 	for _, text := range []string{"1", "2", "3"} {
-		add(t, l, "log.a", text)
+		appendText(t, l, "log.a", text)
 	}
 	if err := l.Delete(ctx, 2); err != nil {
 		t.Error(err)
@@ -122,7 +122,7 @@ func TestExternalStore_RecreatesMemoryLogAfterServerRestart(t *testing.T) {
 	srv := teststore.Serve(t, dir, port)
 	s := teststore.OpenShared(t, srv, "a")
 	l := openLog(t, s, store.LogConfig{Memory: true})
-	add(t, l, "log.a", "before")
+	appendText(t, l, "log.a", "before")
 	followed := make(chan string, 10)
 	go func() {
 		_ = l.Follow(t.Context(), 1, func(m store.Message) error {
@@ -135,7 +135,7 @@ func TestExternalStore_RecreatesMemoryLogAfterServerRestart(t *testing.T) {
 	}
 	srv.Stop()
 	teststore.Serve(t, dir, port)
-	add(t, l, "log.a", "after")
+	appendText(t, l, "log.a", "after")
 	if got := testkit.Receive(t, followed); got != "after" {
 		t.Errorf("got %q, want the message after the restart", got)
 	}

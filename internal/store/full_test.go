@@ -23,7 +23,7 @@ func TestStore_FullDiskRejectsWritesOnly(t *testing.T) {
 	l := openLog(t, s, store.LogConfig{})
 	rev := must[uint64](t)(b.Put(ctx, "a", []byte("1")))
 	must[uint64](t)(b.Put(ctx, "b", []byte("1")))
-	add(t, l, "log.a", "1")
+	appendText(t, l, "log.a", "1")
 
 	free.Store(1<<20 - 1)
 	_, create := b.Create(ctx, "new", nil)
@@ -60,7 +60,7 @@ func TestOpen_NoFreeSpaceServesReads(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := open(t, dir)
 	must[uint64](t)(bucket(t, s, store.BucketConfig{}).Put(ctx, "a", []byte("1")))
-	add(t, openLog(t, s, store.LogConfig{}), "log.a", "1")
+	appendText(t, openLog(t, s, store.LogConfig{}), "log.a", "1")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestLog_FullKeepsMessages(t *testing.T) {
 	if err := l.Trim(t.Context(), uint64(n/2)); err != nil {
 		t.Fatal(err)
 	}
-	add(t, l, "log.a", "in the room that was made")
+	appendText(t, l, "log.a", "in the room that was made")
 }
 
 func TestStore_FullRejectsWrites(t *testing.T) {

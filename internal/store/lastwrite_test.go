@@ -25,8 +25,8 @@ func TestLog_ComparesExpectedSequences(t *testing.T) {
 	}{
 		{name: "first", before: func() {}, byEngine: true},
 		{name: "second", before: func() {}},
-		{name: "after a write to another subject", before: func() { add(t, other, "log.b", "x") }},
-		{name: "after a write to the subject", before: func() { add(t, other, "log.a", "x") }, conflict: true},
+		{name: "after a write to another subject", before: func() { appendText(t, other, "log.b", "x") }},
+		{name: "after a write to the subject", before: func() { appendText(t, other, "log.a", "x") }, conflict: true},
 		{name: "after the conflict", before: func() { last = must[store.Message](t)(l.Last(t.Context(), "log.a")).Seq }, byEngine: true},
 		{name: "after a purge", before: func() {
 			if err := other.Purge(t.Context(), "log.a"); err != nil {

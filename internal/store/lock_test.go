@@ -26,7 +26,7 @@ func startChild(t *testing.T, role, dir string) *process {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), child+"="+role, "STORE_DIR="+dir)
+	cmd.Env = append(os.Environ(), childRoleEnv+"="+role, "STORE_DIR="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

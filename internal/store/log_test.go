@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-func eachLog(t *testing.T, test func(t *testing.T, l *store.Log)) {
+func forEachLog(t *testing.T, test func(t *testing.T, l *store.Log)) {
 	for _, memory := range []bool{false, true} {
 		t.Run(fmt.Sprintf("memory=%t", memory), func(t *testing.T) {
 			test(t, openLog(t, teststore.Open(t), store.LogConfig{Name: "LOG", Subjects: []string{"log.>", "extra"}, Memory: memory}))
@@ -25,13 +25,13 @@ func eachLog(t *testing.T, test func(t *testing.T, l *store.Log)) {
 	}
 }
 
-func add(t testing.TB, l *store.Log, subject, text string) uint64 {
+func appendText(t testing.TB, l *store.Log, subject, text string) uint64 {
 	t.Helper()
 	return must[uint64](t)(l.Append(t.Context(), subject, []byte(text), store.AppendOptions{}))
 }
 
 func TestLog_AppendsInOrder(t *testing.T) {
-	eachLog(t, func(t *testing.T, l *store.Log) {
+	forEachLog(t, func(t *testing.T, l *store.Log) {
 		ctx := t.Context()
 		empty := must[store.LogInfo](t)(l.Info(ctx))
 		if empty.Msgs != 0 || !empty.LastAt.IsZero() {
@@ -40,9 +40,9 @@ func TestLog_AppendsInOrder(t *testing.T) {
 		_, err := l.Last(ctx, "log.>")
 		wantErr(t, "last of nothing", err, store.ErrNotFound)
 
-		first := add(t, l, "log.a", "1")
-		second := add(t, l, "log.b", "2")
-		third := add(t, l, "log.a", "3")
+		first := appendText(t, l, "log.a", "1")
+		second := appendText(t, l, "log.b", "2")
+		third := appendText(t, l, "log.a", "3")
 		if second != first+1 || third != second+1 {
 			t.Errorf("sequences %d, %d, %d, want them one apart", first, second, third)
 		}
@@ -76,7 +76,7 @@ func TestLog_AppendsInOrder(t *testing.T) {
 }
 
 func TestLog_AppendIsConditional(t *testing.T) {
-	eachLog(t, func(t *testing.T, l *store.Log) {
+	forEachLog(t, func(t *testing.T, l *store.Log) {
 		ctx := t.Context()
 		appendTo := func(after *uint64, id string) (uint64, error) {
 			return l.Append(ctx, "log.w", []byte("x"), store.AppendOptions{ID: id, ExpectLast: after})
@@ -87,7 +87,7 @@ func TestLog_AppendIsConditional(t *testing.T) {
 		}
 		_, err := appendTo(new(uint64(0)), "w:2")
 		wantErr(t, "after nothing", err, store.ErrConflict)
-		add(t, l, "log.other", "between")
+		appendText(t, l, "log.other", "between")
 		if _, err := appendTo(&first, "w:2"); err != nil {
 			t.Errorf("after the subject's last: %v", err)
 		}
@@ -135,13 +135,13 @@ func TestLog_RejectsInvalidSubjects(t *testing.T) {
 }
 
 func TestLog_Reads(t *testing.T) {
-	eachLog(t, func(t *testing.T, l *store.Log) {
+	forEachLog(t, func(t *testing.T, l *store.Log) {
 		ctx := t.Context()
 		var seqs []uint64
 		var want []string
 		for i := range 260 {
 			text := fmt.Sprint(i)
-			seqs = append(seqs, add(t, l, fmt.Sprintf("log.%d", i%2), text))
+			seqs = append(seqs, appendText(t, l, fmt.Sprintf("log.%d", i%2), text))
 			want = append(want, text)
 		}
 		for _, tt := range []struct {
@@ -174,17 +174,17 @@ func TestLog_Reads(t *testing.T) {
 		if err != nil || seen != 1 {
 			t.Errorf("stopped read: got %d messages and error %v, want 1 and nil", seen, err)
 		}
-		boom := errors.New("boom")
-		wantErr(t, "read whose callback fails", l.Read(ctx, store.ReadFrom{}, func(store.Message) error { return boom }), boom)
+		errCallback := errors.New("callback")
+		wantErr(t, "read whose callback fails", l.Read(ctx, store.ReadFrom{}, func(store.Message) error { return errCallback }), errCallback)
 	})
 }
 
 func TestLog_RemovesMessages(t *testing.T) {
-	eachLog(t, func(t *testing.T, l *store.Log) {
+	forEachLog(t, func(t *testing.T, l *store.Log) {
 		ctx := t.Context()
 		var seqs []uint64
 		for i := range 8 {
-			seqs = append(seqs, add(t, l, fmt.Sprintf("log.%d", i%2), fmt.Sprint(i)))
+			seqs = append(seqs, appendText(t, l, fmt.Sprintf("log.%d", i%2), fmt.Sprint(i)))
 		}
 		for range 2 {
 			if err := l.Delete(ctx, seqs[3]); err != nil {
@@ -222,9 +222,9 @@ func TestLog_RemovesMessages(t *testing.T) {
 }
 
 func TestLog_Follows(t *testing.T) {
-	eachLog(t, func(t *testing.T, l *store.Log) {
+	forEachLog(t, func(t *testing.T, l *store.Log) {
 		for i := range 600 { // more than two fetches
-			add(t, l, "log.a", fmt.Sprint(i))
+			appendText(t, l, "log.a", fmt.Sprint(i))
 		}
 		got := make(chan string, 2000)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -233,7 +233,7 @@ func TestLog_Follows(t *testing.T) {
 			done <- l.Follow(ctx, 1, func(m store.Message) error { got <- string(m.Data); return nil })
 		}()
 		for i := 600; i < 1200; i++ {
-			add(t, l, "log.a", fmt.Sprint(i))
+			appendText(t, l, "log.a", fmt.Sprint(i))
 		}
 		for i := range 1200 {
 			if text := testkit.Receive(t, got); text != fmt.Sprint(i) {
@@ -253,7 +253,7 @@ func TestLog_Follows(t *testing.T) {
 			})
 		}()
 		testkit.Eventually(t, "a follower of new messages receives one", func() bool {
-			add(t, l, "log.a", "later")
+			appendText(t, l, "log.a", "later")
 			select {
 			case err := <-fromNow:
 				if err != nil {
@@ -264,8 +264,8 @@ func TestLog_Follows(t *testing.T) {
 				return false
 			}
 		})
-		boom := errors.New("boom")
-		wantErr(t, "follow whose callback fails", l.Follow(t.Context(), 1, func(store.Message) error { return boom }), boom)
+		errCallback := errors.New("callback")
+		wantErr(t, "follow whose callback fails", l.Follow(t.Context(), 1, func(store.Message) error { return errCallback }), errCallback)
 	})
 }
 
@@ -273,9 +273,9 @@ func TestLog_DeleteOverwritesBytes(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	l := openLog(t, s, store.LogConfig{})
-	add(t, l, "log.a", "before")
-	seq := add(t, l, "log.a", "canary-7f3a")
-	add(t, l, "log.a", "after")
+	appendText(t, l, "log.a", "before")
+	seq := appendText(t, l, "log.a", "canary-7f3a")
+	appendText(t, l, "log.a", "after")
 	if err := l.Delete(t.Context(), seq); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestLog_MemorySequencesNeverRepeat(t *testing.T) {
 	dir := t.TempDir()
 	memory := store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Memory: true}
 	s := open(t, dir)
-	before := add(t, openLog(t, s, memory), "log.a", "1")
+	before := appendText(t, openLog(t, s, memory), "log.a", "1")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestLog_MemorySequencesNeverRepeat(t *testing.T) {
 	if got := texts(t, l, store.ReadFrom{}); got != nil {
 		t.Errorf("got %q of an earlier life, want none", got)
 	}
-	if after := add(t, l, "log.a", "2"); after <= before {
+	if after := appendText(t, l, "log.a", "2"); after <= before {
 		t.Errorf("got sequence %d after %d before the restart, want a larger one", after, before)
 	}
 }
@@ -313,7 +313,7 @@ func TestLog_EvictsOldest(t *testing.T) {
 	})
 	var last uint64
 	for i := range 200 {
-		last = add(t, l, "log.a", strings.Repeat(fmt.Sprint(i%10), 1000))
+		last = appendText(t, l, "log.a", strings.Repeat(fmt.Sprint(i%10), 1000))
 	}
 	info := must[store.LogInfo](t)(l.Info(t.Context()))
 	if info.Last != last || info.Msgs >= 200 || info.Msgs < 50 || info.Bytes > 1<<20/10 {
@@ -348,7 +348,7 @@ func TestLog_AppendExpectsLastOfPattern(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := openLog(t, s, store.LogConfig{})
-			original := add(t, l, "log.a", "original")
+			original := appendText(t, l, "log.a", "original")
 			first := must[uint64](t)(l.Append(t.Context(), "log.a.some.1", []byte("1"), store.AppendOptions{
 				ExpectLast: new(uint64(0)), ExpectFor: "log.a.*.1", Origin: original,
 			}))

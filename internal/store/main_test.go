@@ -11,12 +11,12 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// child is the environment variable that makes this binary run as another process
+// childRoleEnv is the environment variable that makes this binary run as another process
 // of a test.
-const child = "CAPROUTER_STORE_TEST_CHILD"
+const childRoleEnv = "CAPROUTER_STORE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(child); role != "" {
+	if role := os.Getenv(childRoleEnv); role != "" {
 		os.Exit(runChild(role))
 	}
 	goleak.VerifyTestMain(m)

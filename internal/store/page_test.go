@@ -32,7 +32,7 @@ func TestLog_ReadContinuesAnInterruptedPage(t *testing.T) {
 	var want []string
 	for i := range messages {
 		text := fmt.Sprint(i, " ")
-		add(t, l, "log.a", text+strings.Repeat("x", size))
+		appendText(t, l, "log.a", text+strings.Repeat("x", size))
 		want = append(want, text)
 	}
 	var got []string

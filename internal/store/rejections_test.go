@@ -36,7 +36,7 @@ func TestStatus_NamesFullBucket(t *testing.T) {
 		}},
 		{"large values of a bucket", "BUCKET", func(s *store.Store) (func() error, func() error) {
 			b := bucket(t, s, store.BucketConfig{Share: 0.1})
-			large, n := noise(600_000), 0
+			large, n := randomBytes(600_000), 0
 			write := func() error { n++; _, err := b.Put(ctx, strings.Repeat("a", n), large); return err }
 			return write, func() error { return b.Delete(ctx, "a") }
 		}},
@@ -81,7 +81,7 @@ func TestStatus_AfterSmallerWrite(t *testing.T) {
 	if got := s.Status(); got.Ready {
 		t.Error("full: got ready, want not ready")
 	}
-	add(t, l, "log.a", "a short one")
+	appendText(t, l, "log.a", "a short one")
 	if got := s.Status(); !got.Ready {
 		t.Errorf("a write succeeded: got %+v, want it ready", got)
 	}

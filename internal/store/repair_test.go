@@ -53,18 +53,18 @@ func recordAt(t testing.TB, block []byte, text string) (begin, data, end int) {
 	return 0, 0, 0
 }
 
-func number(n int) string { return fmt.Sprintf("message number %04d", n) }
+func numberedText(n int) string { return fmt.Sprintf("message number %04d", n) }
 
-// numbered appends messages that contain their number.
-func numbered(t testing.TB, l *store.Log, from, to int) {
+// appendNumbered appends messages that contain their number.
+func appendNumbered(t testing.TB, l *store.Log, from, to int) {
 	t.Helper()
 	for n := from; n < to; n++ {
-		add(t, l, fmt.Sprintf("log.%d", n%10), number(n))
+		appendText(t, l, fmt.Sprintf("log.%d", n%10), numberedText(n))
 	}
 }
 
-// missing returns the messages up to n that the log does not contain.
-func missing(t testing.TB, l *store.Log, n int) []int {
+// missingNumbers returns the messages up to n that the log does not contain.
+func missingNumbers(t testing.TB, l *store.Log, n int) []int {
 	t.Helper()
 	got := texts(t, l, store.ReadFrom{})
 	if !slices.IsSorted(got) {
@@ -72,25 +72,25 @@ func missing(t testing.TB, l *store.Log, n int) []int {
 	}
 	list := []int{}
 	for i := range n {
-		if _, ok := slices.BinarySearch(got, number(i)); !ok {
+		if _, ok := slices.BinarySearch(got, numberedText(i)); !ok {
 			list = append(list, i)
 		}
 	}
 	return list
 }
 
-// repairRefused opens a damaged store, which must fail without a change, and repairs
+// checkRefusalAndRepair opens a damaged store, which must fail without a change, and repairs
 // it.
-func repairRefused(t *testing.T, dir string, log *slog.Logger) {
+func checkRefusalAndRepair(t *testing.T, dir string, log *slog.Logger) {
 	t.Helper()
-	before := blocks(t, dir)
+	before := readBlocks(t, dir)
 	_, err := store.Open(t.Context(), store.Config{Dir: dir})
 	wantErr(t, "open", err, repair.ErrNeeded)
 	if want := "run: caprouter store repair --data-dir " + dir; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got error %v, want it to end with %q", err, want)
 	}
 	planned := must[[]repair.Stream](t)(store.Repair(t.Context(), store.RepairConfig{Dir: dir, DryRun: true}))
-	if !maps.Equal(before, blocks(t, dir)) {
+	if !maps.Equal(before, readBlocks(t, dir)) {
 		t.Error("files were changed before the repair")
 	}
 	done := must[[]repair.Stream](t)(store.Repair(t.Context(), store.RepairConfig{Dir: dir, Logger: log}))
@@ -129,12 +129,12 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 	inSubjectLength := func(begin, _, _ int) int { return begin + 20 }
 	inHeaderLength := func(begin, _, _ int) int { return begin + 22 + len("log.0") }
 	inHash := func(_, _, end int) int { return end - 1 }
-	middle, last := number(500), number(999)
+	middle, last := numberedText(500), numberedText(999)
 	for _, tt := range []struct {
 		name   string
 		change func(*testing.T, []byte) []byte
 		lost   span
-		said   string
+		logged string
 		refuse bool // the start refuses to repair it
 	}{
 		{"nothing", func(_ *testing.T, b []byte) []byte { return b }, none, "", false},
@@ -144,7 +144,7 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 		{"the length of a subject", flip(middle, inSubjectLength), span{500, 500}, "from=501 to=501", true},
 		{"the length of headers", flip(middle, inHeaderLength), span{500, 500}, "from=501 to=501", true},
 		{"a hash", flip(middle, inHash), span{500, 500}, "from=501 to=501", true},
-		{"the first text", flip(number(0), inText), span{0, 0}, "from=1 to=1", true},
+		{"the first text", flip(numberedText(0), inText), span{0, 0}, "from=1 to=1", true},
 		{"the last text", flip(last, inText), span{999, 999}, "from=1000 to=1000", false},
 		{"the last length", flip(last, inLength), span{999, 999}, "from=1000 to=1000", false},
 		{"the last hash", flip(last, inHash), span{999, 999}, "from=1000 to=1000", false},
@@ -159,38 +159,38 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 			clear(b[begin+10 : begin+4106])
 			return b
 		}, span{500, 540}, "from=501", true},
-		{"all of it", func(_ *testing.T, b []byte) []byte { return noise(len(b)) }, span{0, 999}, "stream=LOG", true},
-		{"behind the end", func(_ *testing.T, b []byte) []byte { return append(b, noise(300)...) }, none, "", false},
+		{"all of it", func(_ *testing.T, b []byte) []byte { return randomBytes(len(b)) }, span{0, 999}, "stream=LOG", true},
+		{"behind the end", func(_ *testing.T, b []byte) []byte { return append(b, randomBytes(300)...) }, none, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			block, index := streamFile(dir, "LOG", "1.blk"), streamFile(dir, "LOG", "index.db")
 			s := open(t, dir)
-			numbered(t, openLog(t, s, store.LogConfig{}), 0, 1000)
+			appendNumbered(t, openLog(t, s, store.LogConfig{}), 0, 1000)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 			writeFile(t, block, tt.change(t, readFile(t, block)))
 
-			var said journal
+			var log engineLog
 			if tt.refuse {
-				repairRefused(t, dir, said.logger(slog.LevelError))
+				checkRefusalAndRepair(t, dir, log.logger(slog.LevelError))
 			}
-			s = open(t, dir, func(c *store.Config) { c.Logger = said.logger(slog.LevelError) })
+			s = open(t, dir, func(c *store.Config) { c.Logger = log.logger(slog.LevelError) })
 			l := openLog(t, s, store.LogConfig{})
-			lost := missing(t, l, 1000)
+			lost := missingNumbers(t, l, 1000)
 			if out := slices.DeleteFunc(slices.Clone(lost), func(n int) bool { return n >= tt.lost[0] && n <= tt.lost[1] }); len(out) > 0 {
 				t.Errorf("lost %d messages that are whole: %v", len(out), out)
 			}
-			if text := said.String(); !strings.Contains(text, tt.said) || tt.said == "" && text != "" {
-				t.Errorf("logged %q, want %q", text, tt.said)
+			if text := log.String(); !strings.Contains(text, tt.logged) || tt.logged == "" && text != "" {
+				t.Errorf("logged %q, want %q", text, tt.logged)
 			}
 			if damage := l.Damage(); (len(damage) > 0) != (len(lost) > 0) {
 				t.Errorf("got damage %v, lost are %v", damage, lost)
 			}
 			old, _ := os.ReadFile(index) // nil if it was removed
-			numbered(t, l, 1000, 1020)
+			appendNumbered(t, l, 1000, 1020)
 			if info := must[store.LogInfo](t)(l.Info(t.Context())); info.Last != 1020 {
 				t.Errorf("got last sequence %d, want 1020, because none is reused", info.Last)
 			}
@@ -203,7 +203,7 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 				}
 				s = open(t, dir)
 				l = openLog(t, s, store.LogConfig{})
-				if diff := cmp.Diff(lost, missing(t, l, 1020)); diff != "" {
+				if diff := cmp.Diff(lost, missingNumbers(t, l, 1020)); diff != "" {
 					t.Errorf("after a restart (killed: %v) others are missing (-before +after):\n%s", kill, diff)
 				}
 				if damage := l.Damage(); len(damage) > 0 {
@@ -235,7 +235,7 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, dir)
 			l := openLog(t, s, store.LogConfig{})
-			write := func(n int) { add(t, l, "log.a", number(n)+string(make([]byte, 100_000))) }
+			write := func(n int) { appendText(t, l, "log.a", numberedText(n)+string(make([]byte, 100_000))) }
 			for n := range 200 {
 				write(n)
 			}
@@ -246,7 +246,7 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 			for _, path := range must[[]string](t)(filepath.Glob(streamFile(dir, "LOG", "*.blk"))) {
 				data := readFile(t, path)
 				for _, n := range tt.at {
-					if at := bytes.Index(data, []byte(number(n))); at >= 0 {
+					if at := bytes.Index(data, []byte(numberedText(n))); at >= 0 {
 						data[at] ^= 1
 					}
 				}
@@ -256,7 +256,7 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 				writeFile(t, index, nil)
 			}
 			if tt.name != "far" {
-				repairRefused(t, dir, nil)
+				checkRefusalAndRepair(t, dir, nil)
 			}
 			s = open(t, dir)
 			l = openLog(t, s, store.LogConfig{})
@@ -271,7 +271,7 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 				s = open(t, dir)
 				l = openLog(t, s, store.LogConfig{})
 				got := texts(t, l, store.ReadFrom{})
-				if want := 201 - len(tt.at); len(got) != want || !strings.HasPrefix(got[want-1], number(200)) {
+				if want := 201 - len(tt.at); len(got) != want || !strings.HasPrefix(got[want-1], numberedText(200)) {
 					t.Errorf("got %d messages, the last of them %.20q, want %d and the newest", len(got), got[len(got)-1], want)
 				}
 			}
@@ -288,17 +288,17 @@ func TestRepair_DamagedBucket(t *testing.T) {
 	s := open(t, dir)
 	b := bucket(t, s, store.BucketConfig{})
 	for i := range 100 {
-		must[uint64](t)(b.Put(ctx, fmt.Sprint("key.", i), []byte(number(i))))
+		must[uint64](t)(b.Put(ctx, fmt.Sprint("key.", i), []byte(numberedText(i))))
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	path := streamFile(dir, "KV_BUCKET", "1.blk")
 	data := readFile(t, path)
-	_, at, _ := recordAt(t, data, number(70))
+	_, at, _ := recordAt(t, data, numberedText(70))
 	data[at] ^= 1
 	writeFile(t, path, data)
-	repairRefused(t, dir, nil)
+	checkRefusalAndRepair(t, dir, nil)
 
 	for round := range 3 {
 		s = open(t, dir)
@@ -369,16 +369,16 @@ func TestRepair_DeletedKeyStaysDeletedAfterKill(t *testing.T) {
 // erased, trimmed, purged and compacted messages, values and markers.
 func TestRepair_KeepsIntactFiles(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	var said journal
-	logged := func(c *store.Config) { c.Logger = said.logger(slog.LevelWarn) }
+	var log engineLog
+	logged := func(c *store.Config) { c.Logger = log.logger(slog.LevelWarn) }
 	s := open(t, dir, logged)
 	l := openLog(t, s, store.LogConfig{Share: 0.01})
 	b := bucket(t, s, store.BucketConfig{Share: 0.01})
 	for i := range 300 {
-		add(t, l, fmt.Sprintf("log.%d", i%10), string(noise(10_000)))
-		must[uint64](t)(b.Put(ctx, fmt.Sprint("key.", i%20), noise(20_000)))
+		appendText(t, l, fmt.Sprintf("log.%d", i%10), string(randomBytes(10_000)))
+		must[uint64](t)(b.Put(ctx, fmt.Sprint("key.", i%20), randomBytes(20_000)))
 	}
-	must[uint64](t)(b.Put(ctx, "large", noise(2_000_000)))
+	must[uint64](t)(b.Put(ctx, "large", randomBytes(2_000_000)))
 	must[uint64](t)(b.Put(ctx, "once", nil))
 	for _, seq := range []uint64{5, 100, 299, 300} {
 		if err := l.Delete(ctx, seq); err != nil {
@@ -395,7 +395,7 @@ func TestRepair_KeepsIntactFiles(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		before := blocks(t, dir)
+		before := readBlocks(t, dir)
 		if damage, err := store.RepairAtStart(dir); len(damage) > 0 || err != nil {
 			t.Fatalf("got damage %v and error %v, want none", damage, err)
 		}
@@ -410,7 +410,7 @@ func TestRepair_KeepsIntactFiles(t *testing.T) {
 		for path, index := range indexes {
 			writeFile(t, path, index)
 		}
-		if !maps.Equal(before, blocks(t, dir)) {
+		if !maps.Equal(before, readBlocks(t, dir)) {
 			t.Fatal("whole files were changed")
 		}
 		s = open(t, dir, logged)
@@ -422,13 +422,13 @@ func TestRepair_KeepsIntactFiles(t *testing.T) {
 			t.Errorf("keys (-want +got):\n%s", diff)
 		}
 	}
-	if said.String() != "" {
-		t.Errorf("logged %q, want nothing", said.String())
+	if log.String() != "" {
+		t.Errorf("logged %q, want nothing", log.String())
 	}
 }
 
-// blocks reads all message files.
-func blocks(t testing.TB, dir string) map[string]string {
+// readBlocks reads all message files.
+func readBlocks(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, path := range must[[]string](t)(filepath.Glob(streamFile(dir, "*", "*.blk"))) {

@@ -25,7 +25,7 @@ func TestReplicatedStore_ReadsWhatOneServerDoesNotHaveYet(t *testing.T) {
 	rev := must[uint64](t)(b.Create(ctx, "key", []byte("value")))
 	l := openLog(t, s, store.LogConfig{})
 	for _, text := range []string{"1", "2", "3"} {
-		add(t, l, "log.a", text)
+		appendText(t, l, "log.a", text)
 	}
 
 	conn, err := nats.Connect(urls)

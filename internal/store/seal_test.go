@@ -172,11 +172,11 @@ func TestSealedBucket_ExpiryErasesEveryRevision(t *testing.T) {
 			strings.Contains(readable.String(), "canary-kept")
 	})
 	testkit.Eventually(t, "the data key that moved is erased", func() bool {
-		return !slicesContain(remnants.Read(t, dir, ring), "canary-kept")
+		return !containsText(remnants.Read(t, dir, ring), "canary-kept")
 	})
 }
 
-func slicesContain(found []remnants.Remnant, text string) bool {
+func containsText(found []remnants.Remnant, text string) bool {
 	for _, r := range found {
 		if bytes.Contains(r.Data, []byte(text)) {
 			return true
@@ -248,7 +248,7 @@ func TestSealedBucket_ReplacesAValueWithoutDataKey(t *testing.T) {
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{Keys: ring})
 	must[uint64](t)(b.Create(ctx, "a", canary("one", 10)))
-	if err := b.LoseDataKeys(ctx, "a"); err != nil { // as if the process had been killed between both writes
+	if err := b.DeleteDataKeys(ctx, "a"); err != nil { // as if the process had been killed between both writes
 		t.Fatal(err)
 	}
 	_, err := b.Get(ctx, "a")
@@ -294,7 +294,7 @@ func TestSealedBucket_KeepsEveryUpdate(t *testing.T) {
 		func() error { return b.EraseHistory(ctx, "counter.0") },
 		func() error { return b.EraseHistory(ctx, "counter.0") },
 		func() error { return b.MoveDataKeys(ctx) },
-		func() error { b.ForgetDataKeys(); return nil },
+		func() error { b.ClearDataKeyCache(); return nil },
 		func() error {
 			_, err := b.Create(ctx, "other", []byte("x"))
 			return errors.Join(err, b.Delete(ctx, "other"))
@@ -316,7 +316,7 @@ func TestSealedBucket_KeepsEveryUpdate(t *testing.T) {
 	work.Wait()
 	close(stop)
 	disturb.Wait()
-	b.ForgetDataKeys()
+	b.ClearDataKeyCache()
 	for _, key := range []string{"counter.0", "counter.1"} {
 		if got := must[store.Entry](t)(b.Get(ctx, key)); string(got.Value) != strconv.Itoa(writers/2*updates) {
 			t.Errorf("%s is %s, want %d", key, got.Value, writers/2*updates)

@@ -40,7 +40,7 @@ func TestSharedBucket_ReadsValuesOfEpochsOfOthers(t *testing.T) {
 		if err := a.MoveDataKeys(ctx); err != nil { // ends the epochs before
 			t.Fatal(err)
 		}
-		b.ForgetDataKeys()
+		b.ClearDataKeyCache()
 		for j := range i + 1 {
 			wantValue(t, b, fmt.Sprint("k", j), "of b")
 		}
@@ -52,7 +52,7 @@ func TestSharedBucket_ReadsValuesOfEpochsOfOthers(t *testing.T) {
 		if err := a.MoveDataKeys(ctx); err != nil {
 			t.Fatal(err)
 		}
-		a.ForgetDataKeys()
+		a.ClearDataKeyCache()
 		for j := range i + 1 {
 			wantValue(t, a, fmt.Sprint("late", j), "late")
 		}
@@ -104,7 +104,7 @@ func TestSharedBucket_RemovesBlobsOfOthers(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a := bucket(t, teststore.OpenShared(t, srv, "a"), store.BucketConfig{})
 	b := bucket(t, teststore.OpenShared(t, srv, "b"), store.BucketConfig{})
-	ctx, large := t.Context(), noise(1_000_000)
+	ctx, large := t.Context(), randomBytes(1_000_000)
 	must[uint64](t)(a.Create(ctx, "deleted", large))
 	rev := must[uint64](t)(a.Create(ctx, "updated", large))
 	if err := b.Delete(ctx, "deleted"); err != nil {

@@ -4,5 +4,5 @@ package store_test
 
 import "github.com/caprouter/caprouter/internal/store"
 
-// meetLimit needs Linux: TestStore_RecoversFromWriteErrors does not exist here.
-func meetLimit(*store.Store) int { return 2 }
+// exceedFileSizeLimit needs Linux: TestStore_RecoversFromWriteErrors does not exist here.
+func exceedFileSizeLimit(*store.Store) int { return 2 }

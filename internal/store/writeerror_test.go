@@ -28,8 +28,8 @@ func TestStore_RecoversFromWriteErrors(t *testing.T) {
 	}
 }
 
-// meetLimit writes until an error, raises the limit, and writes again.
-func meetLimit(s *store.Store) int {
+// exceedFileSizeLimit writes until an error, raises the limit, and writes again.
+func exceedFileSizeLimit(s *store.Store) int {
 	signal.Ignore(syscall.SIGXFSZ)
 	ctx := context.Background()
 	b, err := s.Bucket(ctx, store.BucketConfig{Name: "BUCKET"})
