@@ -15,10 +15,10 @@ import (
 
 func durable(c *store.Config) { c.SyncEvery = 0 }
 
-// BenchmarkFsync measures the lower bound of a durable write: a file that grows by
-// the same size, synced each time.
+// BenchmarkFsync appends as many bytes to a file and syncs it, which is the lower bound of a
+// durable append.
 func BenchmarkFsync(b *testing.B) {
-	file, err := os.Create(filepath.Join(b.TempDir(), "floor"))
+	file, err := os.Create(filepath.Join(b.TempDir(), "lower-bound"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func BenchmarkScan(b *testing.B) {
 		n := 0
 		err := bk.Scan(b.Context(), "open.", func(store.Entry) error { n++; return nil })
 		if err != nil || n != 10_000 {
-			b.Fatalf("got %d keys and error %v", n, err)
+			b.Fatalf("got %d keys and error %v, want 10000 and nil", n, err)
 		}
 	}
 }
@@ -100,8 +100,8 @@ func BenchmarkOpenAndClose(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenChecks opens a store with 64 MiB in two logs. It checks the newest
-// 8 MiB of each, or all of them if the index is not valid.
+// BenchmarkOpenChecks opens a store with 64 MiB in two logs. Open checks the newest 8 MiB of
+// each, or all of them if there is no valid index.
 func BenchmarkOpenChecks(b *testing.B) {
 	dir := b.TempDir()
 	s := open(b, dir)
@@ -117,7 +117,7 @@ func BenchmarkOpenChecks(b *testing.B) {
 	}
 	for _, killed := range []bool{false, true} {
 		b.Run(fmt.Sprintf("killed=%v", killed), func(b *testing.B) {
-			b.Run("all", func(b *testing.B) {
+			b.Run("open", func(b *testing.B) {
 				for b.Loop() {
 					b.StopTimer()
 					removeIndex(b, dir, killed)
@@ -133,7 +133,7 @@ func BenchmarkOpenChecks(b *testing.B) {
 					b.StartTimer()
 				}
 			})
-			b.Run("the check", func(b *testing.B) {
+			b.Run("check", func(b *testing.B) {
 				removeIndex(b, dir, killed)
 				for b.Loop() {
 					if damage, err := store.RepairAtStart(dir); len(damage) > 0 || err != nil {
@@ -145,7 +145,8 @@ func BenchmarkOpenChecks(b *testing.B) {
 	}
 }
 
-// removeIndex removes what the engine cannot write after SIGKILL.
+// removeIndex removes the indexes if killed is set, because an engine writes none if it is killed
+// by SIGKILL.
 func removeIndex(b *testing.B, dir string, killed bool) {
 	if !killed {
 		return

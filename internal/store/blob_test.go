@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// randomBytes returns a value that does not compress.
+// randomBytes returns random data, which does not compress.
 func randomBytes(size int) []byte {
 	data := make([]byte, size)
 	_, _ = rand.Read(data)
@@ -32,14 +32,14 @@ func TestBlob_StoresLargeValues(t *testing.T) {
 			_, err := b.Create(ctx, key, value)
 			wantErr(t, "second create", err, store.ErrExists)
 			if got := must[store.Entry](t)(b.Get(ctx, key)); !bytes.Equal(got.Value, value) || got.Revision != rev {
-				t.Errorf("got %d bytes at revision %d, want what was written", len(got.Value), got.Revision)
+				t.Errorf("got %d bytes at revision %d, want the %d written bytes at %d", len(got.Value), got.Revision, size, rev)
 			}
 			other := randomBytes(700 << 10)
 			second := must[uint64](t)(b.Update(ctx, key, other, rev))
 			_, err = b.Update(ctx, key, value, rev)
 			wantErr(t, "update from an old revision", err, store.ErrConflict)
 			if got := must[store.Entry](t)(b.Get(ctx, key)); !bytes.Equal(got.Value, other) {
-				t.Error("the second value is another than what was written")
+				t.Errorf("got %d bytes after the update, want the %d written ones", len(got.Value), len(other))
 			}
 			scanned := false
 			err = b.Scan(ctx, "size.", func(e store.Entry) error {
@@ -47,29 +47,28 @@ func TestBlob_StoresLargeValues(t *testing.T) {
 				return nil
 			})
 			if err != nil || !scanned {
-				t.Errorf("scan: got the value %t and error %v", scanned, err)
+				t.Errorf("scan: got the value: %t, error %v; want the value and nil", scanned, err)
 			}
 			if got := b.BlobBytes(); got < 700<<10 || got > 710<<10 {
-				t.Errorf("%d bytes of large values are kept, want those of one", got)
+				t.Errorf("got %d bytes of large values stored, want those of one", got)
 			}
 			must[uint64](t)(b.Update(ctx, key, []byte("small"), second))
 			if got := b.BlobBytes(); got != 0 {
-				t.Errorf("%d bytes are kept when the value is small again, want 0", got)
+				t.Errorf("got %d bytes of large values stored after an update with a small one, want 0", got)
 			}
 			must[uint64](t)(b.Put(ctx, key, value))
 			if err := b.Delete(ctx, key); err != nil {
 				t.Fatal(err)
 			}
 			if got := b.BlobBytes(); got != 0 {
-				t.Errorf("got %d bytes stored after the key was deleted, want 0", got)
+				t.Errorf("got %d bytes of large values stored after the delete, want 0", got)
 			}
 		})
 	}
 }
 
-// TestBlob_IsReplacedWhileRead replaces a value under concurrent readers: each one
-// gets a whole value, the old or the new one.
-func TestBlob_IsReplacedWhileRead(t *testing.T) {
+// Readers that are concurrent with an update get the complete old or new value.
+func TestBlob_UpdateIsAtomicForReaders(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	value := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 600<<10) }
@@ -87,7 +86,7 @@ func TestBlob_IsReplacedWhileRead(t *testing.T) {
 					got, err = b.Get(ctx, "a")
 				}
 				if err != nil || len(got.Value) != 600<<10 || !bytes.Equal(got.Value, value(int(got.Value[0]))) {
-					t.Errorf("got %d bytes and error %v, want a whole value", len(got.Value), err)
+					t.Errorf("got %d bytes and error %v, want a complete value", len(got.Value), err)
 					return
 				}
 			}
@@ -100,16 +99,16 @@ func TestBlob_IsReplacedWhileRead(t *testing.T) {
 	wg.Wait()
 }
 
-func TestBlob_CountsInTheShare(t *testing.T) {
+func TestBlob_CountsInShare(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 20 << 20 })
 	b := bucket(t, s, store.BucketConfig{Share: 0.25})
 	n := fill(t, func(i int) error { _, err := b.Create(ctx, fmt.Sprint(i), make([]byte, 1<<20)); return err })
 	if n != 4 {
-		t.Errorf("a share of 5 MiB held %d values of 1 MiB, want 4", n)
+		t.Errorf("got %d values of 1 MiB in a share of 5 MiB, want 4", n)
 	}
 	if got := b.BlobBytes(); got > 4<<20+10_000 {
-		t.Errorf("got %d bytes stored, want those of 4 values, because a rejected one leaves nothing", got)
+		t.Errorf("got %d bytes stored, want those of 4 values: the rejected one must not be stored", got)
 	}
 }
 
@@ -119,7 +118,7 @@ func TestBlob_RemovesOldOrphans(t *testing.T) {
 	s := open(t, dir)
 	b := bucket(t, s, store.BucketConfig{})
 	must[uint64](t)(b.Put(ctx, "kept.a", randomBytes(600<<10)))
-	if err := b.StoreOrphanBlob(ctx, "lost.a", randomBytes(600<<10)); err != nil {
+	if err := b.StoreOrphanBlob(ctx, "orphan.a", randomBytes(600<<10)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -137,10 +136,10 @@ func TestBlob_RemovesOldOrphans(t *testing.T) {
 			s := open(t, dir, func(c *store.Config) { c.Now = func() time.Time { return time.Now().Add(tt.later) } })
 			b := bucket(t, s, store.BucketConfig{})
 			if got := b.BlobBytes() / (600 << 10); got != tt.want {
-				t.Errorf("%d large values are kept, want %d", got, tt.want)
+				t.Errorf("got %d large values stored, want %d", got, tt.want)
 			}
 			if got, err := b.Get(ctx, "kept.a"); err != nil || len(got.Value) != 600<<10 {
-				t.Errorf("the one with a key: got %d bytes and error %v", len(got.Value), err)
+				t.Errorf("value with a key: got %d bytes and error %v, want %d and nil", len(got.Value), err, 600<<10)
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
@@ -159,28 +158,27 @@ func TestBlob_ReportsDamage(t *testing.T) {
 	wantErr(t, "get", err, store.ErrDamaged)
 	wantErr(t, "scan", b.Scan(ctx, "", func(store.Entry) error { return nil }), store.ErrDamaged)
 	if _, err := b.Put(ctx, "a", []byte("again")); err != nil {
-		t.Errorf("put of another value: %v", err)
+		t.Errorf("put after the damage: got error %v, want nil", err)
 	}
 	if got := keys(t, b, ""); len(got) != 2 {
 		t.Errorf("got keys %q, want both", got)
 	}
 }
 
-// The usage of a bucket includes its large values.
-func TestBucket_Usage(t *testing.T) {
+func TestBucket_UsageIncludesLargeValues(t *testing.T) {
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 64 << 20 })
-	filled := func(b *store.Bucket) float64 { return must[float64](t)(b.Usage(t.Context())) }
+	usage := func(b *store.Bucket) float64 { return must[float64](t)(b.Usage(t.Context())) }
 	b := bucket(t, s, store.BucketConfig{Name: "A", Share: 0.5})
-	if got := filled(b); got != 0 {
-		t.Errorf("an empty one is filled by %g, want 0", got)
+	if got := usage(b); got != 0 {
+		t.Errorf("empty bucket: got usage %g, want 0", got)
 	}
 	must[uint64](t)(b.Put(t.Context(), "small", make([]byte, 100<<10)))
-	small := filled(b)
+	small := usage(b)
 	must[uint64](t)(b.Put(t.Context(), "large", make([]byte, 16<<20)))
-	if got := filled(b); small <= 0 || small > 0.01 || got < 0.5 || got > 0.6 {
-		t.Errorf("got %g and then %g, want a little, and then a half", small, got)
+	if got := usage(b); small <= 0 || small > 0.01 || got < 0.5 || got > 0.6 {
+		t.Errorf("got usage %g and then %g, want up to 0.01 and then 0.5 to 0.6", small, got)
 	}
-	if got := filled(bucket(t, s, store.BucketConfig{Name: "B"})); got != 0 {
-		t.Errorf("one without a share is filled by %g, want 0", got)
+	if got := usage(bucket(t, s, store.BucketConfig{Name: "B"})); got != 0 {
+		t.Errorf("bucket without a share: got usage %g, want 0", got)
 	}
 }

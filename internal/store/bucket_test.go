@@ -23,9 +23,9 @@ func TestBucket_ComparesAndSets(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{Share: 0.5})
 	_, err := b.Get(ctx, "a")
-	wantErr(t, "get of nothing", err, store.ErrNotFound)
+	wantErr(t, "get of a missing key", err, store.ErrNotFound)
 	_, err = b.Update(ctx, "a", []byte("0"), 1)
-	wantErr(t, "update of nothing", err, store.ErrConflict)
+	wantErr(t, "update of a missing key", err, store.ErrConflict)
 	_, err = b.Update(ctx, "a", []byte("0"), 0)
 	wantErr(t, "update from revision 0", err, store.ErrConflict)
 
@@ -50,11 +50,11 @@ func TestBucket_ComparesAndSets(t *testing.T) {
 		}
 	}
 	_, err = b.Get(ctx, "a")
-	wantErr(t, "get of what was deleted", err, store.ErrNotFound)
+	wantErr(t, "get of a deleted key", err, store.ErrNotFound)
 	_, err = b.Update(ctx, "a", []byte("5"), third)
-	wantErr(t, "update of what was deleted", err, store.ErrConflict)
+	wantErr(t, "update of a deleted key", err, store.ErrConflict)
 	if got := must[uint64](t)(b.Create(ctx, "a", []byte("6"))); got <= third {
-		t.Errorf("revision %d after %d, want revisions to grow", got, third)
+		t.Errorf("got revision %d after %d, want a larger one", got, third)
 	}
 }
 
@@ -67,9 +67,9 @@ func TestBucket_RejectsInvalidNames(t *testing.T) {
 			_, get := b.Get(ctx, key)
 			_, create := b.Create(ctx, key, nil)
 			_, put := b.Put(ctx, key, nil)
-			for what, err := range map[string]error{"get": get, "create": create, "put": put, "delete": b.Delete(ctx, key)} {
+			for call, err := range map[string]error{"get": get, "create": create, "put": put, "delete": b.Delete(ctx, key)} {
 				if err == nil || !strings.Contains(err.Error(), "want at most 512") {
-					t.Errorf("%s: got error %v, want one about the key", what, err)
+					t.Errorf("%s: got error %v, want one with the limit of keys", call, err)
 				}
 			}
 		})
@@ -86,26 +86,26 @@ func TestBucket_RejectsInvalidNames(t *testing.T) {
 	}
 }
 
-func TestBucket_OneOfManyWritersWins(t *testing.T) {
+func TestBucket_AcceptsOneOfConcurrentWriters(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	rev := must[uint64](t)(b.Create(ctx, "contested", []byte("start")))
-	race := func(what string, write func(i int) error, lost error) {
-		var winners, losers atomic.Int64
+	race := func(call string, write func(i int) error, wantLoss error) {
+		var accepted, rejected atomic.Int64
 		var wg sync.WaitGroup
 		for i := range 64 {
 			wg.Go(func() {
 				if err := write(i); err == nil {
-					winners.Add(1)
+					accepted.Add(1)
 				} else {
-					losers.Add(1)
-					wantErr(t, what, err, lost)
+					rejected.Add(1)
+					wantErr(t, call, err, wantLoss)
 				}
 			})
 		}
 		wg.Wait()
-		if winners.Load() != 1 || losers.Load() != 63 {
-			t.Errorf("%s: %d won and %d lost, want 1 and 63", what, winners.Load(), losers.Load())
+		if accepted.Load() != 1 || rejected.Load() != 63 {
+			t.Errorf("%s: got %d accepted and %d rejected, want 1 and 63", call, accepted.Load(), rejected.Load())
 		}
 	}
 	race("update", func(i int) error {
@@ -118,11 +118,11 @@ func TestBucket_OneOfManyWritersWins(t *testing.T) {
 	}, store.ErrExists)
 }
 
-func TestBucket_ScansInOrderOfRevisions(t *testing.T) {
+func TestBucket_ScansInRevisionOrder(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	var want []string
-	for i := range 10_400 { // more messages than a page has
+	for i := range 10_400 { // more keys than a page
 		key := fmt.Sprintf("open.%d", i)
 		must[uint64](t)(b.Put(ctx, key, []byte("x")))
 		if i%50 == 0 {
@@ -133,7 +133,7 @@ func TestBucket_ScansInOrderOfRevisions(t *testing.T) {
 	must[uint64](t)(b.Put(ctx, "open.7", []byte("again")))
 	want = append(slices.Delete(want, 7, 8), "open.7")
 	if diff := cmp.Diff(want, keys(t, b, "open.")); diff != "" {
-		t.Errorf("keys in the order of their revisions (-want +got):\n%s", diff)
+		t.Errorf("keys in revision order (-want +got):\n%s", diff)
 	}
 	if got := len(keys(t, b, "")); got != 10_402 {
 		t.Errorf("scan of all: got %d keys, want 10402", got)
@@ -152,21 +152,21 @@ func TestBucket_ScansInOrderOfRevisions(t *testing.T) {
 	if err != nil || seen != 3 {
 		t.Errorf("stopped scan: got %d keys and error %v, want 3 and nil", seen, err)
 	}
-	wantErr(t, "scan whose callback fails", b.Scan(ctx, "", func(store.Entry) error { return context.Canceled }), context.Canceled)
+	wantErr(t, "scan with an error of the callback", b.Scan(ctx, "", func(store.Entry) error { return context.Canceled }), context.Canceled)
 }
 
 func TestBucket_ScanSeesConcurrentWrites(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	padding := make([]byte, 8<<10)
-	for i := range 1_100 { // more bytes than a page has
+	for i := range 1_100 { // more bytes than a page
 		must[uint64](t)(b.Put(ctx, fmt.Sprintf("k.%d", i), append([]byte("old"), padding...)))
 	}
 	got := map[string]string{}
-	moved := false
+	rewritten := false
 	err := b.Scan(ctx, "k.", func(e store.Entry) error {
-		if !moved { // before the last page is read, move its keys to the end
-			moved = true
+		if !rewritten { // before the last page is read, rewrite its keys, which moves them to the end
+			rewritten = true
 			for i := 1_000; i < 1_100; i++ {
 				if _, err := b.Put(ctx, fmt.Sprintf("k.%d", i), append([]byte("new"), padding...)); err != nil {
 					return err
@@ -191,7 +191,7 @@ func TestBucket_DropsKeysByAge(t *testing.T) {
 		return err != nil
 	})
 	if _, err := b.Create(ctx, "a", nil); err != nil {
-		t.Errorf("create of what has expired: %v", err)
+		t.Errorf("create after the expiry: got error %v, want nil", err)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestBucket_KeepsKeysWhenConfigurationChanges(t *testing.T) {
 	}
 }
 
-// TestBucket_MatchesModel compares a bucket with a map after random operations.
+// After random operations, a bucket has the content of a map.
 func TestBucket_MatchesModel(t *testing.T) {
 	t.Parallel()
 	ring, _ := newRing(t, "")
@@ -223,39 +223,39 @@ func checkModel(t *testing.T, cfg store.BucketConfig) {
 		round++
 		cfg.Name = fmt.Sprintf("M%d", round)
 		b := bucket(t, s, cfg)
-		type held struct {
+		type storedValue struct {
 			value string
 			rev   uint64
 		}
-		model := map[string]held{}
+		model := map[string]storedValue{}
 		key := rapid.SampledFrom([]string{"a", "a.b", "a.c", "b", "b.=_-"})
 		value := rapid.StringN(0, 5, 20)
 		rt.Repeat(map[string]func(*rapid.T){
 			"put": func(rt *rapid.T) {
 				k, v := key.Draw(rt, "key"), value.Draw(rt, "value")
-				model[k] = held{v, must[uint64](t)(b.Put(ctx, k, []byte(v)))}
+				model[k] = storedValue{v, must[uint64](t)(b.Put(ctx, k, []byte(v)))}
 			},
 			"create": func(rt *rapid.T) {
 				k, v := key.Draw(rt, "key"), value.Draw(rt, "value")
 				rev, err := b.Create(ctx, k, []byte(v))
-				if _, there := model[k]; there {
+				if _, exists := model[k]; exists {
 					wantErr(rt, "create", err, store.ErrExists)
 				} else if err != nil {
 					rt.Fatal(err)
 				} else {
-					model[k] = held{v, rev}
+					model[k] = storedValue{v, rev}
 				}
 			},
 			"update": func(rt *rapid.T) {
 				k, v := key.Draw(rt, "key"), value.Draw(rt, "value")
-				from := model[k].rev + rapid.Uint64Range(0, 1).Draw(rt, "wrong by")
+				from := model[k].rev + rapid.Uint64Range(0, 1).Draw(rt, "revision offset")
 				rev, err := b.Update(ctx, k, []byte(v), from)
-				if have, there := model[k]; !there || have.rev != from {
+				if have, exists := model[k]; !exists || have.rev != from {
 					wantErr(rt, "update", err, store.ErrConflict)
 				} else if err != nil {
 					rt.Fatal(err)
 				} else {
-					model[k] = held{v, rev}
+					model[k] = storedValue{v, rev}
 				}
 			},
 			"delete": func(rt *rapid.T) {
@@ -266,9 +266,9 @@ func checkModel(t *testing.T, cfg store.BucketConfig) {
 				delete(model, k)
 			},
 			"": func(rt *rapid.T) {
-				got := map[string]held{}
+				got := map[string]storedValue{}
 				err := b.Scan(ctx, "", func(e store.Entry) error {
-					got[e.Key] = held{string(e.Value), e.Revision}
+					got[e.Key] = storedValue{string(e.Value), e.Revision}
 					return nil
 				})
 				if err != nil || !maps.Equal(got, model) {
@@ -282,9 +282,9 @@ func checkModel(t *testing.T, cfg store.BucketConfig) {
 	})
 }
 
-// If the first attempt of a write was stored but not confirmed, the retry finds
-// its own message and reports no conflict.
-func TestBucket_RecognizesItsOwnWrite(t *testing.T) {
+// If the first attempt of an update is stored but not confirmed, the retry finds its message, and
+// returns its revision instead of a conflict.
+func TestBucket_RetryFindsOwnWrite(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	created := must[uint64](t)(b.Create(ctx, "a", []byte("1")))
@@ -294,5 +294,5 @@ func TestBucket_RecognizesItsOwnWrite(t *testing.T) {
 	}
 	must[uint64](t)(b.Create(ctx, "b", []byte("1")))
 	_, _, err = b.ResendUpdate(ctx, "a", []byte("3"), created)
-	wantErr(t, "an update from an old revision", err, store.ErrConflict)
+	wantErr(t, "update from an old revision", err, store.ErrConflict)
 }

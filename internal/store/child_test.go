@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// runChild runs this binary as the other process of a test.
+// runChild executes a role of a child process, and returns the exit code.
 func runChild(role string) int {
 	s, err := store.Open(context.Background(), store.Config{Dir: os.Getenv("STORE_DIR"), Owner: "child"})
 	if err != nil {
@@ -29,8 +29,8 @@ func runChild(role string) int {
 	return 2
 }
 
-// writeUntilKilled writes keys and messages from several goroutines, and prints each
-// acknowledged one, until the process is killed.
+// writeUntilKilled writes keys and messages from several goroutines until the process is killed,
+// and prints each acknowledged key.
 func writeUntilKilled(s *store.Store) int {
 	ctx := context.Background()
 	b, err := s.Bucket(ctx, store.BucketConfig{Name: "BUCKET"})
@@ -43,7 +43,7 @@ func writeUntilKilled(s *store.Store) int {
 	}
 	out := bufio.NewWriter(os.Stdout)
 	var mu sync.Mutex
-	say := func(line string) {
+	printLine := func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
 		_, _ = out.WriteString(line + "\n")
@@ -64,7 +64,7 @@ func writeUntilKilled(s *store.Store) int {
 				if err != nil {
 					return
 				}
-				say(key)
+				printLine(key)
 			}
 		})
 	}

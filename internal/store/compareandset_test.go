@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// delayedBucket is a Versioned whose leader has received a write that is not stored by
-// the other servers yet: readers do not get it until then, and further writes conflict.
+// delayedBucket is a Versioned of a cluster. Its leader has accepted a write that the other
+// servers have not stored yet: until then, reads return the old value and further writes conflict.
 type delayedBucket struct {
-	stored time.Time // when it is
+	stored time.Time // when the other servers have the write
 	writes int
 }
 
@@ -32,17 +32,17 @@ func (b *delayedBucket) Update(_ context.Context, _ string, _ []byte, revision u
 	return 3, nil
 }
 
-// A write that was faster, and cannot be read yet, is waited for: a cluster may take a
-// second to store it, in which as many attempts as there are would all conflict.
-func TestCompareAndSet_WaitsForWriteThatCannotBeReadYet(t *testing.T) {
+// A cluster may take a second to store a concurrent write. Until then, all attempts conflict, so
+// CompareAndSet pauses between them.
+func TestCompareAndSet_WaitsForConcurrentWrite(t *testing.T) {
 	change := func(Entry) ([]byte, error) { return nil, nil }
 	synctest.Test(t, func(t *testing.T) {
 		b := &delayedBucket{stored: time.Now().Add(2 * time.Second)}
 		if revision, err := CompareAndSet(t.Context(), b, "k", change); revision != 3 || err != nil {
-			t.Errorf("got revision %d, %v, want 3", revision, err)
+			t.Errorf("got revision %d and error %v, want 3 and nil", revision, err)
 		}
 		if b.writes > 50 {
-			t.Errorf("got %d attempts, want pauses between them", b.writes)
+			t.Errorf("got %d attempts, want at most 50, with pauses between them", b.writes)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

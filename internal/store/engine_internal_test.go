@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// A machine that stalls for seconds while the store opens is slow, not broken.
-func TestOpen_WaitsForItsConnections(t *testing.T) {
+// Open waits long enough for its connections, because a busy machine may stall for seconds.
+func TestOpen_WaitsForConnections(t *testing.T) {
 	s, err := Open(t.Context(), Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
 	if got := s.engine.main.Opts.Timeout; got != startTimeout {
-		t.Errorf("got a timeout of %v to connect to the engine, want %v", got, startTimeout)
+		t.Errorf("got connection timeout %v, want %v", got, startTimeout)
 	}
 }
 
-// A stream that has its configuration is not configured again: the engine would write and
-// sync files for it, and a start opens many streams.
+// A stream that already has its configuration is not updated. An update writes and syncs files,
+// and a start opens many streams.
 func TestEnsureStream_LeavesUnchangedStreams(t *testing.T) {
 	s, err := Open(t.Context(), Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	if err != nil {
@@ -57,7 +57,7 @@ func TestEnsureStream_LeavesUnchangedStreams(t *testing.T) {
 		}
 		sp.MaxBytes += 100
 		if sp.isConfigOf(stream) {
-			t.Errorf("%s: another limit is not seen", name)
+			t.Errorf("%s: isConfigOf = true with another MaxBytes, want false", name)
 		}
 	}
 }

@@ -20,30 +20,30 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// engineLog collects the output of a log handler, and can be read meanwhile.
+// engineLog collects the log of a store. It is safe for concurrent use.
 type engineLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-// Write drops what the engine reports about the speed of the machine.
-func (j *engineLog) Write(p []byte) (int, error) {
+// Write drops the warnings of the engine about a slow machine.
+func (l *engineLog) Write(p []byte) (int, error) {
 	if bytes.Contains(p, []byte("took too long")) || bytes.Contains(p, []byte("Readloop processing time")) {
 		return len(p), nil
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.Write(p)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
 }
 
-func (j *engineLog) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.String()
+func (l *engineLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
 }
 
-func (j *engineLog) logger(level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: level}))
+func (l *engineLog) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
 }
 
 func TestEngine_HandlesSurviveRestart(t *testing.T) {
@@ -66,7 +66,7 @@ func TestEngine_HandlesSurviveRestart(t *testing.T) {
 
 	testkit.WaitClosed(t, memory.Done())
 	if files.Err() != nil || events.Lifetime().Err() != nil {
-		t.Errorf("got ends %v of the log in files and %v of the new log in memory, want none", files.Err(), events.Lifetime().Err())
+		t.Errorf("got lifetime errors %v of the log in files and %v of the new log in memory, want none", files.Err(), events.Lifetime().Err())
 	}
 	if _, err := b.Update(ctx, "a", []byte("2"), rev); err != nil {
 		t.Errorf("update: %v", err)
@@ -121,8 +121,8 @@ func TestEngine_FollowerSurvivesRestart(t *testing.T) {
 	}
 }
 
-// TestEngine_WritersSurviveRestart restarts the engine under concurrent writers:
-// each write is acknowledged once and stored once.
+// If the engine restarts during concurrent writes, each write is acknowledged once and stored
+// once.
 func TestEngine_WritersSurviveRestart(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -150,7 +150,7 @@ func TestEngine_WritersSurviveRestart(t *testing.T) {
 					})
 				}
 				if err != nil {
-					t.Errorf("writer %d, write %d: %v", w, i, err)
+					t.Errorf("writer %d, write %d: got error %v, want nil", w, i, err)
 					return
 				}
 				written.Add(1)
@@ -169,7 +169,7 @@ func TestEngine_WritersSurviveRestart(t *testing.T) {
 		got := texts(t, l, store.ReadFrom{Subject: fmt.Sprint("log.", w)})
 		for i := range got {
 			if got[i] != fmt.Sprint(i) {
-				t.Fatalf("message %d of writer %d: got %s", i, w, got[i])
+				t.Fatalf("message %d of writer %d: got %s, want %d", i, w, got[i], i)
 			}
 		}
 		if len(got) != each {
@@ -177,7 +177,7 @@ func TestEngine_WritersSurviveRestart(t *testing.T) {
 		}
 	}
 	if s.Restarts() == 0 {
-		t.Error("got no restart of the engine, want some")
+		t.Error("got no restart of the engine, want at least one")
 	}
 }
 
@@ -192,18 +192,18 @@ func TestStatus_ReportsHealth(t *testing.T) {
 	must[uint64](t)(b.Put(t.Context(), "a", make([]byte, 1000)))
 	got := s.Status()
 	if !got.Ready || got.Err != nil || got.Used < 1000 || got.Cap != 1<<20 || got.Free != 1<<40 || got.Mode != "embedded" {
-		t.Errorf("healthy store: got %+v", got)
+		t.Errorf("healthy store: got %+v, want it ready, with its usage", got)
 	}
 	free.Store(1)
 	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrFull) {
-		t.Errorf("full disk: got %+v", got)
+		t.Errorf("full disk: got %+v, want it not ready and %v", got, store.ErrFull)
 	}
 	free.Store(1 << 40)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrUnavailable) {
-		t.Errorf("closed: got %+v", got)
+		t.Errorf("closed store: got %+v, want it not ready and %v", got, store.ErrUnavailable)
 	}
 }
 
@@ -227,16 +227,16 @@ func TestClose_EndsCallsInProgress(t *testing.T) {
 	_, get := b.Get(t.Context(), "a")
 	_, put := b.Put(t.Context(), "a", nil)
 	_, info := l.Info(t.Context())
-	_, another := s.Bucket(t.Context(), store.BucketConfig{Name: "B"})
-	for what, err := range map[string]error{
-		"get": get, "put": put, "info": info, "bucket": another, "delete": b.Delete(t.Context(), "a"),
+	_, openBucket := s.Bucket(t.Context(), store.BucketConfig{Name: "B"})
+	for call, err := range map[string]error{
+		"get": get, "put": put, "info": info, "bucket": openBucket, "delete": b.Delete(t.Context(), "a"),
 		"scan": b.Scan(t.Context(), "", nil),
 	} {
-		wantErr(t, what+" of a closed store", err, store.ErrUnavailable)
+		wantErr(t, call+" of a closed store", err, store.ErrUnavailable)
 	}
 }
 
-func TestStore_CallsEndWithTheirContext(t *testing.T) {
+func TestStore_CallsEndWithContext(t *testing.T) {
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -252,23 +252,23 @@ func TestStore_CallsEndWithTheirContext(t *testing.T) {
 	wantErr(t, "get after the deadline", err, context.DeadlineExceeded)
 }
 
-func TestEngine_IsQuietAndDoesNotListen(t *testing.T) {
+func TestEngine_LogsNoWarningsAndDoesNotListen(t *testing.T) {
 	var log engineLog
 	s := teststore.Open(t, func(c *store.Config) { c.Logger = log.logger(slog.LevelDebug) })
 	must[uint64](t)(bucket(t, s, store.BucketConfig{}).Put(t.Context(), "a", []byte("canary-51c2")))
 	if conn, err := net.Dial("tcp", "127.0.0.1:4222"); err == nil {
 		_ = conn.Close()
-		t.Skip("another server listens on the engine's usual port")
+		t.Skip("another server listens on the default port of the engine")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, never := range []string{"canary-51c2", "level=WARN", "level=ERROR", "Listening"} {
-		if strings.Contains(log.String(), never) {
-			t.Errorf("the log says %q:\n%s", never, log.String())
+	for _, unwanted := range []string{"canary-51c2", "level=WARN", "level=ERROR", "Listening"} {
+		if strings.Contains(log.String(), unwanted) {
+			t.Errorf("got a log with %q:\n%s", unwanted, log.String())
 		}
 	}
 	if !strings.Contains(log.String(), "level=DEBUG") {
-		t.Error("the engine's notices do not reach the log at all")
+		t.Error("got no debug message of the engine, want some")
 	}
 }

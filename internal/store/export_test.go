@@ -22,18 +22,18 @@ func (s *Store) FailEngine(why string) {
 	select {
 	case s.engine.failures <- why:
 	case <-limit:
-		panic("the engine accepts no failure in time")
+		panic("the engine did not accept the failure in time")
 	}
 	for s.engine.restarts.Load() == before || s.Status().Err != nil {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-limit:
-			panic("the engine is not restarted in time")
+			panic("the engine was not restarted in time")
 		}
 	}
 }
 
-// Restarts returns how often the engine was restarted.
+// Restarts returns the number of restarts of the engine.
 func (s *Store) Restarts() int64 { return s.engine.restarts.Load() }
 
 // BlobBytes returns the size of a bucket's large values.
@@ -58,7 +58,8 @@ func Matches(pattern, subject string) bool { return subjectMatches(pattern, subj
 
 const OrphanAge = orphanAge
 
-// StoreOrphanBlob stores a large value without its key, as after a crash between both.
+// StoreOrphanBlob stores a large value without its key, as if the process had crashed between
+// both writes.
 func (b *Bucket) StoreOrphanBlob(ctx context.Context, key string, value []byte) error {
 	if err := b.ensureBlobs(ctx); err != nil {
 		return err
@@ -67,10 +68,10 @@ func (b *Bucket) StoreOrphanBlob(ctx context.Context, key string, value []byte) 
 	return err
 }
 
-// DeleteBlobs removes all large values and keeps their keys.
+// DeleteBlobs deletes all large values and keeps their keys.
 func (b *Bucket) DeleteBlobs(ctx context.Context) { _ = b.blobs.stream.Purge(ctx) }
 
-// RepairAtStart checks the files of a directory that no store has open, as Open does.
+// RepairAtStart checks the files of a directory like Open. No store may have it open.
 func RepairAtStart(dir string) (map[string][]repair.Damage, error) {
 	cfg := Config{Dir: dir}.withDefaults()
 	return cfg.engineFiles().RepairAtStart(context.Background(), false)
@@ -87,8 +88,8 @@ func (s *Store) CreateLegacyLease(ctx context.Context, owner string) {
 	}
 }
 
-// ResendUpdate writes an update twice with one message id, like a retry after a
-// lost confirmation, and returns both revisions.
+// ResendUpdate writes an update twice with the same message id, like a retry after the
+// confirmation was lost, and returns both revisions.
 func (b *Bucket) ResendUpdate(ctx context.Context, key string, value []byte, revision uint64) (first, second uint64, err error) {
 	w := pendingWrite{stream: b.streamName, subject: b.prefix + key, data: value, messageID: "resend-" + key, expectLast: &revision}
 	if first, err = b.store.publish(ctx, w); err != nil {
@@ -99,7 +100,8 @@ func (b *Bucket) ResendUpdate(ctx context.Context, key string, value []byte, rev
 	return first, second, err
 }
 
-// DeleteDataKeys removes the data keys of a value, as if they had not been written.
+// DeleteDataKeys deletes the data keys of a value, as if the process had crashed before it wrote
+// them.
 func (b *Bucket) DeleteDataKeys(ctx context.Context, key string) error {
 	return b.sealer.eraseKeys(ctx, key, func(contentkey.ID) bool { return true })
 }
@@ -111,7 +113,8 @@ func (b *Bucket) ClearDataKeyCache() {
 	clear(b.sealer.known)
 }
 
-// MoveDataKeys begins an epoch and ends those before it, as if their values had expired.
+// MoveDataKeys begins an epoch of data keys and ends all earlier ones, as if their values had
+// expired.
 func (b *Bucket) MoveDataKeys(ctx context.Context) error {
 	v := b.sealer
 	if err := v.beginEpoch(ctx); err != nil {
@@ -128,10 +131,10 @@ func (b *Bucket) MoveDataKeys(ctx context.Context) error {
 	return nil
 }
 
-// BeginEpoch begins an epoch of data keys, and ends none.
+// BeginEpoch begins an epoch of data keys, and does not end earlier ones.
 func (b *Bucket) BeginEpoch(ctx context.Context) error { return b.sealer.beginEpoch(ctx) }
 
-// CountDisconnect changes the state of the connection as its end does.
+// CountDisconnect marks the connection as interrupted.
 func (s *Store) CountDisconnect() { s.engine.disconnects.Add(1) }
 
 // SignalReconnect signals that the connection was restored.

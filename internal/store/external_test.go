@@ -28,7 +28,7 @@ func TestExternalStore_BehavesLikeEmbedded(t *testing.T) {
 	_, err = b.Update(ctx, "req.1", nil, rev-1)
 	wantErr(t, "update from an old revision", err, store.ErrConflict)
 	if got := must[store.Entry](t)(b.Get(ctx, "req.1")); !bytes.Equal(got.Value, large) || got.Revision != rev {
-		t.Errorf("got %d bytes at revision %d, want what was written", len(got.Value), got.Revision)
+		t.Errorf("got %d bytes at revision %d, want the %d written bytes at %d", len(got.Value), got.Revision, len(large), rev)
 	}
 	if diff := cmp.Diff([]string{"req.1"}, keys(t, b, "")); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
@@ -51,7 +51,7 @@ func TestExternalStore_BehavesLikeEmbedded(t *testing.T) {
 		t.Errorf("follow: error %v (-want +got):\n%s", err, diff)
 	}
 	if got := s.Status(); !got.Ready || got.Mode != "external" || got.Used < 2_000_000 || got.Free != 0 {
-		t.Errorf("status: got %+v", got)
+		t.Errorf("status: got %+v, want it ready and external", got)
 	}
 }
 
@@ -62,16 +62,16 @@ func TestExternalStore_IsSharedByProcesses(t *testing.T) {
 	second := bucket(t, teststore.OpenShared(t, srv, "second"), store.BucketConfig{})
 	rev := must[uint64](t)(first.Create(ctx, "a", []byte("1")))
 	_, err := second.Create(ctx, "a", []byte("2"))
-	wantErr(t, "create of a key that the other process created", err, store.ErrExists)
+	wantErr(t, "create of an existing key of the other process", err, store.ErrExists)
 	must[uint64](t)(second.Update(ctx, "a", []byte("3"), rev))
 	_, err = first.Update(ctx, "a", []byte("4"), rev)
-	wantErr(t, "update after one of the other process", err, store.ErrConflict)
+	wantErr(t, "update after an update of the other process", err, store.ErrConflict)
 	if got := must[store.Entry](t)(first.Get(ctx, "a")); string(got.Value) != "3" {
 		t.Errorf("got %q, want the update of the other process", got.Value)
 	}
 }
 
-func TestExternalStore_RefusesWhileEarlierReleaseOwnsIt(t *testing.T) {
+func TestExternalStore_OpenRejectsActiveLegacyLease(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	teststore.OpenShared(t, srv, "a").CreateLegacyLease(t.Context(), "ab12 (pid 7)")
 	cfg := store.Config{URL: srv.URL, Owner: "new"}
@@ -81,7 +81,7 @@ func TestExternalStore_RefusesWhileEarlierReleaseOwnsIt(t *testing.T) {
 	}
 	wantErr(t, "open", err, store.ErrLocked)
 	if err != nil && !strings.Contains(err.Error(), "ab12 (pid 7), uses "+srv.URL) {
-		t.Errorf("got %q, want the owner and the server named", err)
+		t.Errorf("got error %q, want one with the owner and the server", err)
 	}
 	testkit.Eventually(t, "the store opens after the lease has expired", func() bool {
 		s, err := store.Open(t.Context(), cfg)
@@ -105,16 +105,16 @@ func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 	_, err := b.Get(ctx, "a")
 	wantErr(t, "get without the server", err, store.ErrUnavailable)
 	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrUnavailable) {
-		t.Errorf("status without the server: got %+v", got)
+		t.Errorf("status without the server: got %+v, want it not ready and %v", got, store.ErrUnavailable)
 	}
 	teststore.Serve(t, dir, port)
 	if got, err := b.Get(t.Context(), "a"); err != nil || string(got.Value) != "1" {
-		t.Errorf("get after the server's restart: got %q and error %v, want 1", got.Value, err)
+		t.Errorf("get after the restart of the server: got %q and error %v, want 1", got.Value, err)
 	}
 }
 
-// TestExternalStore_RecreatesMemoryLogAfterServerRestart restarts the server, whose
-// logs in memory are gone then, while one is followed.
+// A restarted server has no logs in memory. The store creates them again, and a follower
+// continues.
 func TestExternalStore_RecreatesMemoryLogAfterServerRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -141,8 +141,9 @@ func TestExternalStore_RecreatesMemoryLogAfterServerRestart(t *testing.T) {
 	}
 }
 
-// A bucket of an earlier version can be watched after it was opened with KeyTTL.
-func TestBucket_AdaptsToKeyTTL(t *testing.T) {
+// A bucket that was created without KeyTTL, as by an earlier version, can be opened with KeyTTL
+// and watched.
+func TestBucket_EnablesKeyTTL(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	before := bucket(t, teststore.OpenShared(t, srv, "before"), store.BucketConfig{Share: 0.1})
 	must[uint64](t)(before.Put(t.Context(), "a", []byte("1")))

@@ -30,10 +30,10 @@ func TestStore_FullDiskRejectsWritesOnly(t *testing.T) {
 	_, update := b.Update(ctx, "a", nil, rev)
 	_, put := b.Put(ctx, "a", make([]byte, 1<<20))
 	_, appended := l.Append(ctx, "log.a", nil, store.AppendOptions{})
-	for what, err := range map[string]error{
+	for call, err := range map[string]error{
 		"create": create, "update": update, "put of a large value": put, "append": appended,
 	} {
-		wantErr(t, what, err, store.ErrFull)
+		wantErr(t, call, err, store.ErrFull)
 	}
 	if got, err := b.Get(ctx, "a"); err != nil || string(got.Value) != "1" {
 		t.Errorf("get: got %q and error %v, want 1", got.Value, err)
@@ -50,12 +50,12 @@ func TestStore_FullDiskRejectsWritesOnly(t *testing.T) {
 
 	free.Store(1 << 20)
 	if _, err := b.Update(ctx, "a", []byte("2"), rev); err != nil {
-		t.Errorf("update when space is free: %v", err)
+		t.Errorf("update with free space: got error %v, want nil", err)
 	}
 }
 
-// A store that is opened without any free space serves reads, and accepts writes when
-// there is space.
+// A store that is opened without free space serves reads. It accepts writes as soon as there is
+// space.
 func TestOpen_NoFreeSpaceServesReads(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := open(t, dir)
@@ -91,7 +91,7 @@ func fill(t *testing.T, write func(i int) error) int {
 			t.Fatal(err)
 		}
 	}
-	t.Fatal("got no error, want the store to become full")
+	t.Fatalf("got no error after 100,000 writes, want %v", store.ErrFull)
 	return 0
 }
 
@@ -103,22 +103,22 @@ func TestBucket_FullKeepsValues(t *testing.T) {
 	value := make([]byte, 10_000)
 	n := fill(t, func(i int) error { _, err := b.Create(ctx, fmt.Sprint(i), value); return err })
 	if n < 80 || n > 105 {
-		t.Errorf("a share of 1 MiB held %d values of 10 kB", n)
+		t.Errorf("got %d values of 10 kB in a share of 1 MiB, want 80 to 105", n)
 	}
 	if got := len(keys(t, b, "")); got != n {
-		t.Errorf("got %d keys, want the %d that were acknowledged", got, n)
+		t.Errorf("got %d keys, want the %d acknowledged ones", got, n)
 	}
 	if _, err := other.Put(ctx, "a", value); err != nil {
-		t.Errorf("the neighbour's own share: %v", err)
+		t.Errorf("put into a bucket with another share: got error %v, want nil", err)
 	}
 	if err := b.Delete(ctx, "0"); err != nil {
 		t.Errorf("delete: %v", err)
 	}
 	if _, err := b.Create(ctx, "new", value); err != nil {
-		t.Errorf("create in the room that was made: %v", err)
+		t.Errorf("create after the delete: got error %v, want nil", err)
 	}
 	if _, err := s.Bucket(ctx, store.BucketConfig{Name: "MORE", Share: 0.75}); !errors.Is(err, store.ErrFull) {
-		t.Errorf("a share larger than the free space: got error %v, want %v", err, store.ErrFull)
+		t.Errorf("share larger than the remaining space: got error %v, want %v", err, store.ErrFull)
 	}
 }
 
@@ -131,12 +131,12 @@ func TestLog_FullKeepsMessages(t *testing.T) {
 	})
 	info := must[store.LogInfo](t)(l.Info(t.Context()))
 	if info.Msgs != uint64(n) || info.First != 1 {
-		t.Errorf("got %+v, want the %d messages that were acknowledged", info, n)
+		t.Errorf("got %+v, want the %d acknowledged messages", info, n)
 	}
 	if err := l.Trim(t.Context(), uint64(n/2)); err != nil {
 		t.Fatal(err)
 	}
-	appendText(t, l, "log.a", "in the room that was made")
+	appendText(t, l, "log.a", "after the trim")
 }
 
 func TestStore_FullRejectsWrites(t *testing.T) {
@@ -156,14 +156,14 @@ func TestStore_FullRejectsWrites(t *testing.T) {
 		}
 	}
 	if _, err := b.Create(ctx, "new", nil); err != nil {
-		t.Errorf("create in the room that was made: %v", err)
+		t.Errorf("create after the delete: got error %v, want nil", err)
 	}
 	if s.Restarts() != 0 {
-		t.Error("a full store made the engine restart")
+		t.Errorf("got %d restarts of the engine, want none because the store is full", s.Restarts())
 	}
 }
 
-// Without inodes the engine could not create its next file, and would stop.
+// Without free inodes, the engine could not create its next file and would stop.
 func TestStore_RejectsWritesWithoutInodes(t *testing.T) {
 	ctx := t.Context()
 	var inodes atomic.Int64
@@ -177,7 +177,7 @@ func TestStore_RejectsWritesWithoutInodes(t *testing.T) {
 	_, err := b.Put(ctx, "a", []byte("2"))
 	wantErr(t, "put", err, store.ErrFull)
 	if status := s.Status(); status.Ready || !strings.Contains(fmt.Sprint(status.Err), "3 inodes") {
-		t.Errorf("got status %+v, want the free inodes", status)
+		t.Errorf("got status %+v, want it not ready, with the number of inodes", status)
 	}
 	if got, err := b.Get(ctx, "a"); err != nil || string(got.Value) != "1" {
 		t.Errorf("get: got %q and error %v, want 1", got.Value, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// The engine compares an expected sequence only if the process does not know the newest
-// message of the subject.
+// The process compares an expected sequence if it knows the newest message of the subject.
+// Otherwise, the engine compares it.
 func TestLog_ComparesExpectedSequences(t *testing.T) {
 	t.Parallel()
 	s := teststore.Open(t)
@@ -54,13 +54,13 @@ func TestLog_ComparesExpectedSequences(t *testing.T) {
 		}
 		last = seq
 		if got := must[store.Message](t)(l.Get(t.Context(), seq)).ComparedByEngine(); got != step.byEngine {
-			t.Errorf("%s: compared by the engine: got %t, want %t", step.name, got, step.byEngine)
+			t.Errorf("%s: got compared by the engine %t, want %t", step.name, got, step.byEngine)
 		}
 	}
 }
 
-// Writers that expect a sequence never both succeed, also beside writers that do not, and
-// beside changes of other messages.
+// Of concurrent writers that expect the same sequence, at most one succeeds. Other writers expect
+// no sequence or change other messages.
 func TestLog_AcceptsOneOfConcurrentExpectations(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		t.Run(fmt.Sprint("others ", others), func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestLog_AcceptsOneOfConcurrentExpectations(t *testing.T) {
 						}
 						mu.Lock()
 						if other, ok := after[expect]; ok || !others && seq != expect+1 {
-							t.Errorf("message %d was accepted after %d, and %d as well", seq, expect, other)
+							t.Errorf("got message %d accepted after %d, and also message %d; want one", seq, expect, other)
 						}
 						after[expect] = seq
 						mu.Unlock()

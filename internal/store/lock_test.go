@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// process is another process of a test: this binary in a role.
+// process is a child process that runs this test binary in a role.
 type process struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
@@ -46,7 +46,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// expect waits for a line of the process's output.
+// expect reads lines of the process until one of them is want.
 func (p *process) expect(t *testing.T, want string) {
 	t.Helper()
 	for p.lines.Scan() {
@@ -54,10 +54,10 @@ func (p *process) expect(t *testing.T, want string) {
 			return
 		}
 	}
-	t.Fatalf("the other process ended without saying %q", want)
+	t.Fatalf("got the end of the child process, want the line %q before", want)
 }
 
-// grep returns the first file below dir that contains the text, or "".
+// grep returns a file below dir that contains the text, or "".
 func grep(t *testing.T, dir, text string) string {
 	t.Helper()
 	found := ""
@@ -79,7 +79,7 @@ func grep(t *testing.T, dir, text string) string {
 
 func TestOpen_RejectsLockedDirectory(t *testing.T) {
 	dir := t.TempDir()
-	refused := func(pid int) {
+	wantLocked := func(pid int) {
 		t.Helper()
 		s, err := store.Open(t.Context(), store.Config{Dir: dir})
 		if err == nil {
@@ -88,28 +88,28 @@ func TestOpen_RejectsLockedDirectory(t *testing.T) {
 		wantErr(t, "second open", err, store.ErrLocked)
 		want := fmt.Sprintf("%s is held by pid %d: stop it, or choose another --data-dir", filepath.Join(dir, "lock"), pid)
 		if err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n")) {
-			t.Errorf("got %q, want one line with %q", err, want)
+			t.Errorf("got error %q, want one line with %q", err, want)
 		}
 	}
 	s := open(t, dir)
-	refused(os.Getpid())
+	wantLocked(os.Getpid())
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 
 	other := startChild(t, "hold", dir)
 	other.expect(t, "open")
-	refused(other.cmd.Process.Pid)
+	wantLocked(other.cmd.Process.Pid)
 	other.kill()
-	open(t, dir) // the lock of a killed process is free
+	open(t, dir) // a killed process releases the lock
 }
 
-func TestOpen_FailureLeavesNothing(t *testing.T) {
+func TestOpen_FailureReleasesLock(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	blocked := t.TempDir() // a file in the place of the engine's directory
+	blocked := t.TempDir() // has a file instead of the directory of the engine
 	if err := os.WriteFile(filepath.Join(blocked, "store"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -127,12 +127,12 @@ func TestOpen_FailureLeavesNothing(t *testing.T) {
 				t.Fatal("got no error, want one")
 			}
 			if strings.Contains(err.Error(), "secret") {
-				t.Errorf("got an error that contains a password: %v", err)
+				t.Errorf("got error %v, want one without the password", err)
 			}
 		})
 	}
 	if err := os.Remove(filepath.Join(blocked, "store")); err != nil {
 		t.Fatal(err)
 	}
-	open(t, blocked) // the failed open left no lock
+	open(t, blocked) // the directory is not locked
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
+// forEachLog runs a test with a log in files and with one in memory.
 func forEachLog(t *testing.T, test func(t *testing.T, l *store.Log)) {
 	for _, memory := range []bool{false, true} {
 		t.Run(fmt.Sprintf("memory=%t", memory), func(t *testing.T) {
@@ -35,24 +36,24 @@ func TestLog_AppendsInOrder(t *testing.T) {
 		ctx := t.Context()
 		empty := must[store.LogInfo](t)(l.Info(ctx))
 		if empty.Msgs != 0 || !empty.LastAt.IsZero() {
-			t.Errorf("info of an empty log: got %+v", empty)
+			t.Errorf("info of an empty log: got %+v, want no messages and no time", empty)
 		}
 		_, err := l.Last(ctx, "log.>")
-		wantErr(t, "last of nothing", err, store.ErrNotFound)
+		wantErr(t, "last of an empty log", err, store.ErrNotFound)
 
 		first := appendText(t, l, "log.a", "1")
 		second := appendText(t, l, "log.b", "2")
 		third := appendText(t, l, "log.a", "3")
 		if second != first+1 || third != second+1 {
-			t.Errorf("sequences %d, %d, %d, want them one apart", first, second, third)
+			t.Errorf("got sequences %d, %d, %d, want consecutive ones", first, second, third)
 		}
-		for what, got := range map[string]store.Message{
+		for call, got := range map[string]store.Message{
 			"get":              must[store.Message](t)(l.Get(ctx, first)),
 			"first of subject": must[store.Message](t)(l.Next(ctx, "log.a", 0)),
 			"next at":          must[store.Message](t)(l.Next(ctx, "log.*", first)),
 		} {
 			if got.Seq != first || string(got.Data) != "1" || got.Subject != "log.a" {
-				t.Errorf("%s: got %+v, want the first message", what, got)
+				t.Errorf("%s: got %+v, want the first message", call, got)
 			}
 		}
 		if got := must[store.Message](t)(l.Next(ctx, "log.a", second)); got.Seq != third {
@@ -66,16 +67,16 @@ func TestLog_AppendsInOrder(t *testing.T) {
 			wantErr(t, fmt.Sprint("get ", seq), err, store.ErrNotFound)
 		}
 		_, err = l.Next(ctx, "log.a", third+1)
-		wantErr(t, "next behind the end", err, store.ErrNotFound)
+		wantErr(t, "next after the end", err, store.ErrNotFound)
 
 		info := must[store.LogInfo](t)(l.Info(ctx))
 		if info.First != first || info.Last != third || info.Msgs != 3 || info.Bytes == 0 || info.LastAt.IsZero() {
-			t.Errorf("info: got %+v", info)
+			t.Errorf("info: got %+v, want 3 messages from %d to %d", info, first, third)
 		}
 	})
 }
 
-func TestLog_AppendIsConditional(t *testing.T) {
+func TestLog_AppendChecksIDAndExpectedSequence(t *testing.T) {
 	forEachLog(t, func(t *testing.T, l *store.Log) {
 		ctx := t.Context()
 		appendTo := func(after *uint64, id string) (uint64, error) {
@@ -83,16 +84,16 @@ func TestLog_AppendIsConditional(t *testing.T) {
 		}
 		first := must[uint64](t)(appendTo(new(uint64(0)), "w:1"))
 		if again := must[uint64](t)(appendTo(new(uint64(0)), "w:1")); again != first {
-			t.Errorf("the same ID again: got sequence %d, want %d", again, first)
+			t.Errorf("append with the same ID: got sequence %d, want %d", again, first)
 		}
 		_, err := appendTo(new(uint64(0)), "w:2")
-		wantErr(t, "after nothing", err, store.ErrConflict)
+		wantErr(t, "append that expects an empty subject", err, store.ErrConflict)
 		appendText(t, l, "log.other", "between")
 		if _, err := appendTo(&first, "w:2"); err != nil {
-			t.Errorf("after the subject's last: %v", err)
+			t.Errorf("append that expects the newest message of the subject: got error %v, want nil", err)
 		}
 		_, err = appendTo(&first, "w:3")
-		wantErr(t, "after what is not the last", err, store.ErrConflict)
+		wantErr(t, "append that expects an older message", err, store.ErrConflict)
 		if got := must[store.LogInfo](t)(l.Info(ctx)).Msgs; got != 3 {
 			t.Errorf("got %d messages, want 3", got)
 		}
@@ -105,23 +106,23 @@ func TestLog_RejectsInvalidSubjects(t *testing.T) {
 	l := openLog(t, s, store.LogConfig{})
 	for _, subject := range []string{"", "log", "log.", "log..a", "other.a", "log.*", "log.>", "log.a b", "$JS.API.INFO", "log.a\r\n"} {
 		if _, err := l.Append(ctx, subject, nil, store.AppendOptions{}); err == nil || !strings.Contains(err.Error(), "subject") {
-			t.Errorf("append to %q: got error %v, want one about the subject", subject, err)
+			t.Errorf("append to %q: got error %v, want one with the subject", subject, err)
 		}
 	}
 	_, err := l.Append(ctx, "log.a", make([]byte, 1<<20), store.AppendOptions{})
-	wantErr(t, "a message of 1 MiB", err, store.ErrTooLarge)
+	wantErr(t, "append of 1 MiB", err, store.ErrTooLarge)
 	if _, err := l.Append(ctx, "log.a", make([]byte, 1000<<10), store.AppendOptions{}); err != nil {
-		t.Errorf("a message of 1000 KiB: %v", err)
+		t.Errorf("append of 1000 KiB: got error %v, want nil", err)
 	}
 	_, last := l.Last(ctx, "a..b")
 	_, next := l.Next(ctx, "", 1)
-	for what, err := range map[string]error{
+	for call, err := range map[string]error{
 		"last": last, "next": next,
 		"purge": l.Purge(ctx, ""),
 		"read":  l.Read(ctx, store.ReadFrom{Subject: "a b"}, nil),
 	} {
 		if err == nil {
-			t.Errorf("%s with a bad subject: got no error", what)
+			t.Errorf("%s with an invalid subject: got no error, want one", call)
 		}
 	}
 	for _, cfg := range []store.LogConfig{{Name: "a.b"}, {Name: "KV_X"}, {Name: "L", Share: 2}} {
@@ -130,7 +131,7 @@ func TestLog_RejectsInvalidSubjects(t *testing.T) {
 		}
 	}
 	if _, err := s.Log(ctx, store.LogConfig{Name: "OVERLAP", Subjects: []string{"log.a"}}); err == nil || errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("a log over another's subjects: got error %v, want one that is for good", err)
+		t.Errorf("log with a subject of another log: got error %v, want a permanent one", err)
 	}
 }
 
@@ -152,12 +153,12 @@ func TestLog_Reads(t *testing.T) {
 			{"all", store.ReadFrom{}, want},
 			{"from a sequence", store.ReadFrom{Seq: seqs[250]}, want[250:]},
 			{"from before the first", store.ReadFrom{Seq: 1}, want},
-			{"behind the end", store.ReadFrom{Seq: seqs[259] + 1}, nil},
+			{"after the end", store.ReadFrom{Seq: seqs[259] + 1}, nil},
 			{"since an hour ago", store.ReadFrom{Since: time.Now().Add(-time.Hour)}, want},
 			{"since a later time", store.ReadFrom{Since: time.Now().Add(time.Hour)}, nil},
-			{"a subject", store.ReadFrom{Seq: seqs[250], Subject: "log.1"}, []string{"251", "253", "255", "257", "259"}},
-			{"an unused subject", store.ReadFrom{Subject: "log.9"}, nil},
-			{"the sequence is used, not the time", store.ReadFrom{Seq: seqs[259], Since: time.Now().Add(time.Hour)}, want[259:]},
+			{"subject", store.ReadFrom{Seq: seqs[250], Subject: "log.1"}, []string{"251", "253", "255", "257", "259"}},
+			{"unused subject", store.ReadFrom{Subject: "log.9"}, nil},
+			{"sequence takes precedence over time", store.ReadFrom{Seq: seqs[259], Since: time.Now().Add(time.Hour)}, want[259:]},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
 				if diff := cmp.Diff(tt.want, texts(t, l, tt.from)); diff != "" {
@@ -167,7 +168,7 @@ func TestLog_Reads(t *testing.T) {
 		}
 		at := must[store.Message](t)(l.Get(ctx, seqs[240])).At
 		if got := texts(t, l, store.ReadFrom{Since: at}); got[0] != "240" {
-			t.Errorf("since the moment of 240: got %s first", got[0])
+			t.Errorf("since the time of message 240: got %s first, want 240", got[0])
 		}
 		seen := 0
 		err := l.Read(ctx, store.ReadFrom{}, func(store.Message) error { seen++; return store.ErrStop })
@@ -175,7 +176,7 @@ func TestLog_Reads(t *testing.T) {
 			t.Errorf("stopped read: got %d messages and error %v, want 1 and nil", seen, err)
 		}
 		errCallback := errors.New("callback")
-		wantErr(t, "read whose callback fails", l.Read(ctx, store.ReadFrom{}, func(store.Message) error { return errCallback }), errCallback)
+		wantErr(t, "read with an error of the callback", l.Read(ctx, store.ReadFrom{}, func(store.Message) error { return errCallback }), errCallback)
 	})
 }
 
@@ -192,7 +193,7 @@ func TestLog_RemovesMessages(t *testing.T) {
 			}
 		}
 		if err := l.Delete(ctx, seqs[7]+100); err != nil {
-			t.Errorf("delete of what never was: got %v, want nil", err)
+			t.Errorf("delete of a missing message: got %v, want nil", err)
 		}
 		if diff := cmp.Diff([]string{"0", "1", "2", "4", "5", "6", "7"}, texts(t, l, store.ReadFrom{})); diff != "" {
 			t.Errorf("after delete (-want +got):\n%s", diff)
@@ -216,7 +217,7 @@ func TestLog_RemovesMessages(t *testing.T) {
 		}
 		info := must[store.LogInfo](t)(l.Info(ctx))
 		if info.Msgs != 0 || info.First != info.Last+1 || info.Last != seqs[7] {
-			t.Errorf("info of an emptied log: got %+v, want first = last + 1", info)
+			t.Errorf("info after all messages were removed: got %+v, want first = last + 1", info)
 		}
 	})
 }
@@ -241,7 +242,7 @@ func TestLog_Follows(t *testing.T) {
 			}
 		}
 		cancel()
-		wantErr(t, "follow that is cancelled", testkit.Receive(t, done), context.Canceled)
+		wantErr(t, "cancelled follow", testkit.Receive(t, done), context.Canceled)
 
 		fromNow := make(chan error, 1)
 		go func() {
@@ -265,7 +266,7 @@ func TestLog_Follows(t *testing.T) {
 			}
 		})
 		errCallback := errors.New("callback")
-		wantErr(t, "follow whose callback fails", l.Follow(t.Context(), 1, func(store.Message) error { return errCallback }), errCallback)
+		wantErr(t, "follow with an error of the callback", l.Follow(t.Context(), 1, func(store.Message) error { return errCallback }), errCallback)
 	})
 }
 
@@ -283,10 +284,10 @@ func TestLog_DeleteOverwritesBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := grep(t, dir, "canary-7f3a"); found != "" {
-		t.Errorf("the erased bytes are in %s", found)
+		t.Errorf("got the deleted message in file %s, want it erased", found)
 	}
 	if grep(t, dir, "before") == "" || grep(t, dir, "after") == "" {
-		t.Error("the neighbours are not found, so the search does not work")
+		t.Error("got no file with the other messages, want them found by the same search")
 	}
 }
 
@@ -300,7 +301,7 @@ func TestLog_MemorySequencesNeverRepeat(t *testing.T) {
 	}
 	l := openLog(t, open(t, dir), memory)
 	if got := texts(t, l, store.ReadFrom{}); got != nil {
-		t.Errorf("got %q of an earlier life, want none", got)
+		t.Errorf("got messages %q from before the restart, want none", got)
 	}
 	if after := appendText(t, l, "log.a", "2"); after <= before {
 		t.Errorf("got sequence %d after %d before the restart, want a larger one", after, before)
@@ -317,17 +318,16 @@ func TestLog_EvictsOldest(t *testing.T) {
 	}
 	info := must[store.LogInfo](t)(l.Info(t.Context()))
 	if info.Last != last || info.Msgs >= 200 || info.Msgs < 50 || info.Bytes > 1<<20/10 {
-		t.Errorf("got %+v, want the newest within a tenth of 1 MiB", info)
+		t.Errorf("got %+v, want the newest messages, within a tenth of 1 MiB", info)
 	}
 }
 
-// TestSubjectMatches_FollowsPattern compares the pattern match with a regular
-// expression.
+// A pattern matches the same subjects as an equivalent regular expression.
 func TestSubjectMatches_FollowsPattern(t *testing.T) {
 	part := rapid.SampledFrom([]string{"a", "b", "ab"})
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "*"}), 1, 4).Draw(t, "pattern")
-		if rapid.Bool().Draw(t, "open end") {
+		if rapid.Bool().Draw(t, "with tail wildcard") {
 			pattern = append(pattern, ">")
 		}
 		subject := strings.Join(rapid.SliceOfN(part, 1, 5).Draw(t, "subject"), ".")
@@ -340,8 +340,8 @@ func TestSubjectMatches_FollowsPattern(t *testing.T) {
 	})
 }
 
-// A message that replaces others is written only if they are still the newest, of any of
-// their subjects.
+// An append with ExpectFor succeeds only if the expected message is the newest one of all
+// subjects that match the pattern.
 func TestLog_AppendExpectsLastOfPattern(t *testing.T) {
 	for name, s := range map[string]*store.Store{
 		"embedded": open(t, t.TempDir()), "external": teststore.OpenShared(t, teststore.Serve(t, t.TempDir(), -1), "a"),
@@ -353,10 +353,10 @@ func TestLog_AppendExpectsLastOfPattern(t *testing.T) {
 				ExpectLast: new(uint64(0)), ExpectFor: "log.a.*.1", Origin: original,
 			}))
 			_, err := l.Append(t.Context(), "log.a.none.1", nil, store.AppendOptions{ExpectLast: new(uint64(0)), ExpectFor: "log.a.*.1"})
-			wantErr(t, "append from the original", err, store.ErrConflict)
+			wantErr(t, "append that expects no copy", err, store.ErrConflict)
 			second := must[uint64](t)(l.Append(t.Context(), "log.a.none.1", nil, store.AppendOptions{ExpectLast: &first, ExpectFor: "log.a.*.1"}))
 			_, err = l.Append(t.Context(), "log.a.some.1", nil, store.AppendOptions{ExpectLast: &first, ExpectFor: "log.a.*.1"})
-			wantErr(t, "append from the first copy", err, store.ErrConflict)
+			wantErr(t, "append that expects the first copy", err, store.ErrConflict)
 			if m := must[store.Message](t)(l.Get(t.Context(), first)); m.Origin != original {
 				t.Errorf("got origin %d, want %d", m.Origin, original)
 			}
