@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// childRoleEnv is the environment variable that makes this binary run as another process
-// of a test.
+// childRoleEnv is an environment variable. If it is set, the test binary runs as a child process
+// in this role.
 const childRoleEnv = "CAPROUTER_STORE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -49,14 +49,16 @@ func openLog(t testing.TB, s *store.Store, cfg store.LogConfig) *store.Log {
 func wantErr(t interface {
 	Helper()
 	Errorf(string, ...any)
-}, what string, got, want error,
+}, call string, got, want error,
 ) {
 	t.Helper()
 	if !errors.Is(got, want) {
-		t.Errorf("%s: got error %v, want %v", what, got, want)
+		t.Errorf("%s: got error %v, want %v", call, got, want)
 	}
 }
 
+// must returns a function that fails the test if its second argument is an error, and returns
+// the first one otherwise.
 func must[T any](t testing.TB) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -81,7 +83,7 @@ func keys(t testing.TB, b *store.Bucket, prefix string) []string {
 	return got
 }
 
-// texts returns the messages of a log.
+// texts returns the data of the messages in a log.
 func texts(t testing.TB, l *store.Log, from store.ReadFrom) []string {
 	t.Helper()
 	var got []string
@@ -95,7 +97,7 @@ func texts(t testing.TB, l *store.Log, from store.ReadFrom) []string {
 	return got
 }
 
-// open opens a store in a directory that a test opens several times.
+// open opens a store in dir, so that a test can open the same directory several times.
 func open(t testing.TB, dir string, change ...func(*store.Config)) *store.Store {
 	t.Helper()
 	return teststore.Open(t, append([]func(*store.Config){func(c *store.Config) { c.Dir = dir }}, change...)...)

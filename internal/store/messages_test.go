@@ -13,9 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// subscribe receives the messages of a topic in the background. A message "ready" is
-// sent by the other store until it arrives, because a message before the subscription
-// would be lost.
+// subscribe receives the messages of a topic in the background. Until the subscription is
+// active, messages are not delivered. Therefore sender sends "ready" until it arrives.
 func subscribe(t *testing.T, s, sender *store.Store, topic string) <-chan string {
 	t.Helper()
 	got := make(chan string, 100)
@@ -95,7 +94,7 @@ func TestSubscribe_SurvivesServerRestart(t *testing.T) {
 	a := teststore.OpenShared(t, srv, "a")
 	got := subscribe(t, teststore.OpenShared(t, srv, "b"), a, "requests")
 	srv.Stop()
-	testkit.Eventually(t, "the lost connection is noticed", func() bool { return a.Broadcast("requests", nil) != nil })
+	testkit.Eventually(t, "the connection is interrupted", func() bool { return a.Broadcast("requests", nil) != nil })
 	wantErr(t, "broadcast without the server", a.Broadcast("requests", nil), store.ErrUnavailable)
 	teststore.Serve(t, dir, port)
 	testkit.Eventually(t, "a message arrives after the restart", func() bool {
@@ -124,19 +123,19 @@ func TestBroadcast_RejectsInvalidMessages(t *testing.T) {
 	wantErr(t, "2 MiB", s.Broadcast("requests", make([]byte, 2<<20)), store.ErrTooLarge)
 	for _, topic := range []string{"", "a b", "a..b", "a.*"} {
 		if err := s.Broadcast(topic, nil); err == nil {
-			t.Errorf("topic %q: got no error", topic)
+			t.Errorf("topic %q: got no error, want one", topic)
 		}
 	}
 }
 
-func TestBroadcast_DoesNothingInEmbeddedStore(t *testing.T) {
+func TestBroadcast_IsIgnoredByEmbeddedStore(t *testing.T) {
 	s := open(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Subscribe(ctx, "requests", func([]byte) { t.Error("got a message of this process") })
+		ended <- s.Subscribe(ctx, "requests", func([]byte) { t.Error("got a message of the same process, want none") })
 	}()
-	broadcast(t, s, "requests", "nobody else is there")
+	broadcast(t, s, "requests", "no other process")
 	cancel()
 	wantErr(t, "subscribe", testkit.Receive(t, ended), context.Canceled)
 }

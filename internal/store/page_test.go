@@ -13,14 +13,14 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// A page that one attempt cannot read completely, because the machine or the network is
-// slow, is not read from its beginning for ever.
-func TestLog_ReadContinuesAnInterruptedPage(t *testing.T) {
+// If a connection ends within a page, the next attempt continues after the messages that were
+// read. Otherwise a slow network could prevent that a page is ever read.
+func TestLog_ReadContinuesInterruptedPage(t *testing.T) {
 	t.Parallel()
 	const messages, size = 40, 64 << 10 // less than a page
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	addr := startProxy(t, strings.TrimPrefix(srv.URL, "nats://"), func(client, server net.Conn) {
-		_, _ = io.CopyN(client, server, messages*size*2/3) // of each connection
+		_, _ = io.CopyN(client, server, messages*size*2/3) // per connection
 		_, _ = client.Close(), server.Close()
 	}, func(server, client net.Conn) { _, _ = io.Copy(server, client) })
 	s, err := store.Open(t.Context(), store.Config{URL: "nats://" + addr, Owner: "a"})
@@ -42,7 +42,7 @@ func TestLog_ReadContinuesAnInterruptedPage(t *testing.T) {
 		return nil
 	})
 	if err != nil {
-		t.Errorf("read: %v", err)
+		t.Errorf("read: got error %v, want nil", err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)

@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// startProxy returns the address of a proxy for a server. For each connection it calls
-// both functions, which forward to the client and to the server.
+// startProxy starts a TCP proxy for a server, and returns its address. For each connection it
+// calls toClient and toServer, which forward the data.
 func startProxy(t *testing.T, server string, toClient func(client, server net.Conn), toServer func(server, client net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

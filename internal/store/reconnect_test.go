@@ -9,9 +9,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// A store is not ready from the end of a connection until the streams in memory, which the
-// server may have lost, were created again.
-func TestStatus_IsNotReadyBeforeMemoryStreamsAreThere(t *testing.T) {
+// After a disconnect, the store is not ready until it has created the streams in memory again,
+// because a restarted server does not have them.
+func TestStatus_IsNotReadyUntilMemoryStreamsAreRecreated(t *testing.T) {
 	s := teststore.OpenShared(t, teststore.Serve(t, t.TempDir(), -1), "a")
 	s.CountDisconnect()
 	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrUnavailable) {

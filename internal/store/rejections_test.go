@@ -9,21 +9,21 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// The whole store need not be full for a log or a bucket to be full.
-func TestStatus_NamesFullBucket(t *testing.T) {
+// A log or a bucket may be full although the store is not.
+func TestStatus_ReportsFullBucket(t *testing.T) {
 	ctx := t.Context()
 	data := make([]byte, 10_000)
 	for _, tt := range []struct {
 		name  string
-		names string
-		fill  func(s *store.Store) (write func() error, room func() error)
+		full  string // name of the log or the bucket
+		setUp func(s *store.Store) (write, free func() error)
 	}{
 		{"log", "LOG", func(s *store.Store) (func() error, func() error) {
 			l := openLog(t, s, store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Share: 0.1})
 			write := func() error { _, err := l.Append(ctx, "log.a", data, store.AppendOptions{}); return err }
 			return write, func() error { return l.Trim(ctx, 10) }
 		}},
-		{"log, by erasing", "LOG", func(s *store.Store) (func() error, func() error) {
+		{"log, deleted messages", "LOG", func(s *store.Store) (func() error, func() error) {
 			l := openLog(t, s, store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Share: 0.1})
 			write := func() error { _, err := l.Append(ctx, "log.a", data, store.AppendOptions{}); return err }
 			return write, func() error { return errors.Join(l.Delete(ctx, 1), l.Delete(ctx, 2)) }
@@ -43,24 +43,24 @@ func TestStatus_NamesFullBucket(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 10 << 20 })
-			write, room := tt.fill(s)
+			write, free := tt.setUp(s)
 			if got := s.Status(); !got.Ready {
-				t.Fatalf("before: got %+v, want it ready", got)
+				t.Fatalf("empty: got %+v, want it ready", got)
 			}
 			fill(t, func(int) error { return write() })
-			for range 2 { // Status itself does not change the result
-				if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrFull) || !strings.Contains(got.Err.Error(), tt.names) {
-					t.Errorf("full: got %+v, want an error that names %s", got, tt.names)
+			for range 2 { // Status does not change the status
+				if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrFull) || !strings.Contains(got.Err.Error(), tt.full) {
+					t.Errorf("full: got %+v, want an error that names %s", got, tt.full)
 				}
 			}
-			if err := room(); err != nil {
+			if err := free(); err != nil {
 				t.Fatal(err)
 			}
 			if got := s.Status(); !got.Ready {
-				t.Errorf("with free space: got %+v, want it ready, because an idle router writes nothing", got)
+				t.Errorf("with free space: got %+v, want it ready without another write", got)
 			}
 			if err := write(); err != nil {
-				t.Errorf("write with free space: %v", err)
+				t.Errorf("write with free space: got error %v, want nil", err)
 			}
 			if got := s.Status(); !got.Ready {
 				t.Errorf("after a write: got %+v, want it ready", got)
@@ -69,9 +69,9 @@ func TestStatus_NamesFullBucket(t *testing.T) {
 	}
 }
 
-// A smaller write that succeeds clears the status, even if the rejected one is
-// never repeated.
-func TestStatus_AfterSmallerWrite(t *testing.T) {
+// A smaller write that succeeds makes the store ready, also if the rejected write is not
+// repeated.
+func TestStatus_IsReadyAfterSmallerWrite(t *testing.T) {
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 10 << 20 })
 	l := openLog(t, s, store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Share: 0.1})
 	fill(t, func(int) error {
@@ -81,8 +81,8 @@ func TestStatus_AfterSmallerWrite(t *testing.T) {
 	if got := s.Status(); got.Ready {
 		t.Error("full: got ready, want not ready")
 	}
-	appendText(t, l, "log.a", "a short one")
+	appendText(t, l, "log.a", "smaller")
 	if got := s.Status(); !got.Ready {
-		t.Errorf("a write succeeded: got %+v, want it ready", got)
+		t.Errorf("after a smaller write: got %+v, want it ready", got)
 	}
 }

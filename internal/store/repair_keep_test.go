@@ -10,7 +10,8 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// A damaged file is kept as it was, and the files of another engine are not touched.
+// Open keeps the original of a damaged file, and does not change files of another version of
+// the engine.
 func TestOpen_KeepsDamagedFiles(t *testing.T) {
 	for engine, want := range map[string]int{"2.14.9": 0, store.EngineVersion: 1} {
 		dir := t.TempDir()
@@ -21,7 +22,7 @@ func TestOpen_KeepsDamagedFiles(t *testing.T) {
 		}
 		blocks, err := filepath.Glob(filepath.Join(dir, "store", "jetstream", "$G", "streams", "KV_*", "msgs", "1.blk"))
 		if err != nil || len(blocks) != 1 {
-			t.Fatalf("got blocks %q, %v, want one", blocks, err)
+			t.Fatalf("got blocks %q and error %v, want one block", blocks, err)
 		}
 		torn := append(must[[]byte](t)(os.ReadFile(blocks[0])), "an unfinished write"...)
 		if err := os.WriteFile(blocks[0], torn, 0o600); err != nil {
@@ -40,7 +41,7 @@ func TestOpen_KeepsDamagedFiles(t *testing.T) {
 		}
 		for _, path := range kept {
 			if data, err := os.ReadFile(path); err != nil || !bytes.Equal(data, torn) {
-				t.Errorf("engine %s: got %q, %v, want the file as it was", engine, data, err)
+				t.Errorf("engine %s: got %d bytes and error %v, want the %d original ones", engine, len(data), err, len(torn))
 			}
 		}
 	}

@@ -35,12 +35,12 @@ func writeFile(t testing.TB, path string, data []byte) {
 	}
 }
 
-// recordAt finds the record of a message in a block by its text, and returns where
-// the record begins, where its text begins, and where the next record begins.
+// recordAt finds the record of a message in a block by its text. It returns the offsets of the
+// record, of its text, and of the next record.
 func recordAt(t testing.TB, block []byte, text string) (begin, data, end int) {
 	t.Helper()
 	if data = bytes.Index(block, []byte(text)); data < 0 {
-		t.Fatalf("no record with %q", text)
+		t.Fatalf("got no %q in the block, want a record with it", text)
 	}
 	for at := 0; at < len(block); {
 		size := int(binary.LittleEndian.Uint32(block[at:]) &^ (1 << 31))
@@ -49,13 +49,13 @@ func recordAt(t testing.TB, block []byte, text string) (begin, data, end int) {
 		}
 		at += size
 	}
-	t.Fatalf("no record holds %q", text)
+	t.Fatalf("got no record around %q, want one", text)
 	return 0, 0, 0
 }
 
 func numberedText(n int) string { return fmt.Sprintf("message number %04d", n) }
 
-// appendNumbered appends messages that contain their number.
+// appendNumbered appends the messages from number from up to number to, exclusive.
 func appendNumbered(t testing.TB, l *store.Log, from, to int) {
 	t.Helper()
 	for n := from; n < to; n++ {
@@ -63,12 +63,12 @@ func appendNumbered(t testing.TB, l *store.Log, from, to int) {
 	}
 }
 
-// missingNumbers returns the messages up to n that the log does not contain.
+// missingNumbers returns the numbers below n whose messages the log does not contain.
 func missingNumbers(t testing.TB, l *store.Log, n int) []int {
 	t.Helper()
 	got := texts(t, l, store.ReadFrom{})
 	if !slices.IsSorted(got) {
-		t.Error("the messages are not in order")
+		t.Error("got unsorted messages, want them in order")
 	}
 	list := []int{}
 	for i := range n {
@@ -79,8 +79,8 @@ func missingNumbers(t testing.TB, l *store.Log, n int) []int {
 	return list
 }
 
-// checkRefusalAndRepair opens a damaged store, which must fail without a change, and repairs
-// it.
+// checkRefusalAndRepair opens a damaged store, which must return ErrNeeded without a change of
+// files, and repairs it.
 func checkRefusalAndRepair(t *testing.T, dir string, log *slog.Logger) {
 	t.Helper()
 	before := readBlocks(t, dir)
@@ -91,7 +91,7 @@ func checkRefusalAndRepair(t *testing.T, dir string, log *slog.Logger) {
 	}
 	planned := must[[]repair.Stream](t)(store.Repair(t.Context(), store.RepairConfig{Dir: dir, DryRun: true}))
 	if !maps.Equal(before, readBlocks(t, dir)) {
-		t.Error("files were changed before the repair")
+		t.Error("got changed files before the repair, want them unchanged")
 	}
 	done := must[[]repair.Stream](t)(store.Repair(t.Context(), store.RepairConfig{Dir: dir, Logger: log}))
 	found := 0
@@ -99,23 +99,23 @@ func checkRefusalAndRepair(t *testing.T, dir string, log *slog.Logger) {
 		for j := range done[i].Damage {
 			d := &done[i].Damage[j]
 			if kept, err := os.ReadFile(d.Kept); err != nil || string(kept) != before[d.File] {
-				t.Errorf("%s: got the kept file %q with error %v, want the original", d.File, d.Kept, err)
+				t.Errorf("%s: got another kept file %q or error %v, want the original", d.File, d.Kept, err)
 			}
-			d.Kept = "" // which a dry run does not have
+			d.Kept = "" // a dry run has no kept files
 			found++
 		}
 	}
 	if diff := cmp.Diff(planned, done); diff != "" || found == 0 {
-		t.Errorf("repaired %d places, and the dry run differs (-dry +repair):\n%s", found, diff)
+		t.Errorf("got %d repaired places, want some, as in the dry run (-dry +repair):\n%s", found, diff)
 	}
 }
 
-// TestRepair_DamageNearTheEnd changes a file of a closed store and compares which
-// of 1,000 messages, and of 20 appended ones, are lost after two restarts: one
-// after a clean shutdown, and one after SIGKILL, when the engine's index is old.
-func TestRepair_DamageNearTheEnd(t *testing.T) {
+// TestRepair_DamageNearEnd changes a file of a closed store with 1,000 messages, and appends 20.
+// It compares which messages are missing after the repair, after a clean restart, and after a
+// restart with an outdated index, as after SIGKILL.
+func TestRepair_DamageNearEnd(t *testing.T) {
 	t.Parallel()
-	type span = [2]int // first and last message that may be lost
+	type span = [2]int // first and last message that may be missing
 	none := span{1, 0}
 	flip := func(text string, where func(begin, data, end int) int) func(*testing.T, []byte) []byte {
 		return func(t *testing.T, block []byte) []byte {
@@ -131,36 +131,36 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 	inHash := func(_, _, end int) int { return end - 1 }
 	middle, last := numberedText(500), numberedText(999)
 	for _, tt := range []struct {
-		name   string
-		change func(*testing.T, []byte) []byte
-		lost   span
-		logged string
-		refuse bool // the start refuses to repair it
+		name    string
+		change  func(*testing.T, []byte) []byte
+		lost    span
+		logged  string
+		refused bool // Open requires a repair by the operator
 	}{
-		{"nothing", func(_ *testing.T, b []byte) []byte { return b }, none, "", false},
-		{"a text", flip(middle, inText), span{500, 500}, "from=501 to=501", true},
-		{"a length", flip(middle, inLength), span{500, 500}, "from=501 to=501", true},
-		{"a sequence", flip(middle, inSequence), span{500, 500}, "from=501 to=501", true},
-		{"the length of a subject", flip(middle, inSubjectLength), span{500, 500}, "from=501 to=501", true},
-		{"the length of headers", flip(middle, inHeaderLength), span{500, 500}, "from=501 to=501", true},
-		{"a hash", flip(middle, inHash), span{500, 500}, "from=501 to=501", true},
-		{"the first text", flip(numberedText(0), inText), span{0, 0}, "from=1 to=1", true},
-		{"the last text", flip(last, inText), span{999, 999}, "from=1000 to=1000", false},
-		{"the last length", flip(last, inLength), span{999, 999}, "from=1000 to=1000", false},
-		{"the last hash", flip(last, inHash), span{999, 999}, "from=1000 to=1000", false},
-		{"torn", func(_ *testing.T, b []byte) []byte { return b[:len(b)-30] }, span{999, 999}, "from=1000 to=1000", false},
-		{"torn and flipped", func(t *testing.T, b []byte) []byte {
+		{"no damage", func(_ *testing.T, b []byte) []byte { return b }, none, "", false},
+		{"text", flip(middle, inText), span{500, 500}, "from=501 to=501", true},
+		{"record length", flip(middle, inLength), span{500, 500}, "from=501 to=501", true},
+		{"sequence", flip(middle, inSequence), span{500, 500}, "from=501 to=501", true},
+		{"subject length", flip(middle, inSubjectLength), span{500, 500}, "from=501 to=501", true},
+		{"header length", flip(middle, inHeaderLength), span{500, 500}, "from=501 to=501", true},
+		{"hash", flip(middle, inHash), span{500, 500}, "from=501 to=501", true},
+		{"text of the first record", flip(numberedText(0), inText), span{0, 0}, "from=1 to=1", true},
+		{"text of the last record", flip(last, inText), span{999, 999}, "from=1000 to=1000", false},
+		{"length of the last record", flip(last, inLength), span{999, 999}, "from=1000 to=1000", false},
+		{"hash of the last record", flip(last, inHash), span{999, 999}, "from=1000 to=1000", false},
+		{"torn tail", func(_ *testing.T, b []byte) []byte { return b[:len(b)-30] }, span{999, 999}, "from=1000 to=1000", false},
+		{"torn tail and flipped byte", func(t *testing.T, b []byte) []byte {
 			_, data, _ := recordAt(t, b, middle)
 			b[data] ^= 1
 			return b[:len(b)-30]
 		}, span{500, 999}, "from=501 to=501", true},
-		{"a page of zeros", func(t *testing.T, b []byte) []byte {
+		{"page of zeros", func(t *testing.T, b []byte) []byte {
 			begin, _, _ := recordAt(t, b, middle)
 			clear(b[begin+10 : begin+4106])
 			return b
 		}, span{500, 540}, "from=501", true},
-		{"all of it", func(_ *testing.T, b []byte) []byte { return randomBytes(len(b)) }, span{0, 999}, "stream=LOG", true},
-		{"behind the end", func(_ *testing.T, b []byte) []byte { return append(b, randomBytes(300)...) }, none, "", false},
+		{"random bytes", func(_ *testing.T, b []byte) []byte { return randomBytes(len(b)) }, span{0, 999}, "stream=LOG", true},
+		{"garbage after the end", func(_ *testing.T, b []byte) []byte { return append(b, randomBytes(300)...) }, none, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -174,25 +174,25 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 			writeFile(t, block, tt.change(t, readFile(t, block)))
 
 			var log engineLog
-			if tt.refuse {
+			if tt.refused {
 				checkRefusalAndRepair(t, dir, log.logger(slog.LevelError))
 			}
 			s = open(t, dir, func(c *store.Config) { c.Logger = log.logger(slog.LevelError) })
 			l := openLog(t, s, store.LogConfig{})
 			lost := missingNumbers(t, l, 1000)
 			if out := slices.DeleteFunc(slices.Clone(lost), func(n int) bool { return n >= tt.lost[0] && n <= tt.lost[1] }); len(out) > 0 {
-				t.Errorf("lost %d messages that are whole: %v", len(out), out)
+				t.Errorf("got %d undamaged messages missing: %v", len(out), out)
 			}
 			if text := log.String(); !strings.Contains(text, tt.logged) || tt.logged == "" && text != "" {
-				t.Errorf("logged %q, want %q", text, tt.logged)
+				t.Errorf("got log %q, want one with %q", text, tt.logged)
 			}
 			if damage := l.Damage(); (len(damage) > 0) != (len(lost) > 0) {
-				t.Errorf("got damage %v, lost are %v", damage, lost)
+				t.Errorf("got damage %v, want it to report the missing messages %v", damage, lost)
 			}
-			old, _ := os.ReadFile(index) // nil if it was removed
+			old, _ := os.ReadFile(index) // nil if the repair removed it
 			appendNumbered(t, l, 1000, 1020)
 			if info := must[store.LogInfo](t)(l.Info(t.Context())); info.Last != 1020 {
-				t.Errorf("got last sequence %d, want 1020, because none is reused", info.Last)
+				t.Errorf("got last sequence %d, want 1020: sequences are not reused", info.Last)
 			}
 			for _, kill := range []bool{false, true} {
 				if err := s.Close(); err != nil {
@@ -204,7 +204,7 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 				s = open(t, dir)
 				l = openLog(t, s, store.LogConfig{})
 				if diff := cmp.Diff(lost, missingNumbers(t, l, 1020)); diff != "" {
-					t.Errorf("after a restart (killed: %v) others are missing (-before +after):\n%s", kill, diff)
+					t.Errorf("missing messages after a restart, killed: %v (-before +after):\n%s", kill, diff)
 				}
 				if damage := l.Damage(); len(damage) > 0 {
 					t.Errorf("after a restart: got damage %v, want none after the repair", damage)
@@ -214,16 +214,15 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 	}
 }
 
-// Damage before the newest bytes is found only if the engine reads the whole file
-// as well, because its index is not valid. In both cases only the damaged message
-// is lost.
-func TestRepair_DamageFarFromTheEnd(t *testing.T) {
+// Open checks only the newest bytes of a file, unless the index is invalid: then the engine reads
+// the whole file, too. In both cases, only the damaged messages are missing.
+func TestRepair_DamageFarFromEnd(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		at     []int // the damaged messages
 		killed bool
-		found  int // of them, when the store is opened
+		found  int // number of them that are found when the store is opened
 	}{
 		{"far", []int{10}, false, 0},
 		{"far, and the index is old", []int{10}, true, 1},
@@ -235,9 +234,9 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, dir)
 			l := openLog(t, s, store.LogConfig{})
-			write := func(n int) { appendText(t, l, "log.a", numberedText(n)+string(make([]byte, 100_000))) }
+			appendLarge := func(n int) { appendText(t, l, "log.a", numberedText(n)+string(make([]byte, 100_000))) }
 			for n := range 200 {
-				write(n)
+				appendLarge(n)
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
@@ -261,9 +260,9 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 			s = open(t, dir)
 			l = openLog(t, s, store.LogConfig{})
 			if got := l.Damage(); len(got) != tt.found {
-				t.Errorf("got damage %v, want %d of them", got, tt.found)
+				t.Errorf("got damage %v, want %d places", got, tt.found)
 			}
-			write(200)
+			appendLarge(200)
 			for range 2 {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
@@ -272,17 +271,17 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 				l = openLog(t, s, store.LogConfig{})
 				got := texts(t, l, store.ReadFrom{})
 				if want := 201 - len(tt.at); len(got) != want || !strings.HasPrefix(got[want-1], numberedText(200)) {
-					t.Errorf("got %d messages, the last of them %.20q, want %d and the newest", len(got), got[len(got)-1], want)
+					t.Errorf("got %d messages, the last one %.20q; want %d and the appended one", len(got), got[len(got)-1], want)
 				}
 			}
 			if info := must[store.LogInfo](t)(l.Info(t.Context())); !tt.killed && info.Last != 201 {
-				t.Errorf("got last sequence %d, want 201, because none is reused", info.Last)
+				t.Errorf("got last sequence %d, want 201: sequences are not reused", info.Last)
 			}
 		})
 	}
 }
 
-// TestRepair_DamagedBucket loses the damaged value only.
+// A repair of a bucket removes only the damaged value.
 func TestRepair_DamagedBucket(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := open(t, dir)
@@ -307,7 +306,7 @@ func TestRepair_DamagedBucket(t *testing.T) {
 			t.Errorf("start %d: got %d keys, want %d", round, got, want)
 		}
 		_, err := b.Get(ctx, "key.70")
-		wantErr(t, "the damaged value", err, store.ErrNotFound)
+		wantErr(t, "get of the damaged value", err, store.ErrNotFound)
 		must[uint64](t)(b.Create(ctx, fmt.Sprint("new.", round), nil))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -315,15 +314,15 @@ func TestRepair_DamagedBucket(t *testing.T) {
 	}
 }
 
-// When the engine rebuilds its index, it finds old values of a key that was
-// written several times.
+// When the engine rebuilds its index after SIGKILL, its files contain old values of keys that were
+// written several times or deleted.
 func TestRepair_DeletedKeyStaysDeletedAfterKill(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := open(t, dir)
 	b := bucket(t, s, store.BucketConfig{})
 	index := streamFile(dir, "KV_BUCKET", "index.db")
 	put := func(key, value string) { must[uint64](t)(b.Put(ctx, key, []byte(value))) }
-	drop := func(key string) {
+	remove := func(key string) {
 		if err := b.Delete(ctx, key); err != nil {
 			t.Fatal(err)
 		}
@@ -341,12 +340,12 @@ func TestRepair_DeletedKeyStaysDeletedAfterKill(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"deleted", "again", "twice"} {
-		drop(key)
+		remove(key)
 	}
 	put("again", "new")
 	put("twice", "new")
 	put("twice", "newer")
-	drop("twice")
+	remove("twice")
 	for range 2 {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -365,8 +364,8 @@ func TestRepair_DeletedKeyStaysDeletedAfterKill(t *testing.T) {
 	}
 }
 
-// TestRepair_KeepsIntactFiles checks every kind of file that the engine writes:
-// erased, trimmed, purged and compacted messages, values and markers.
+// The repair does not change intact files. They contain all kinds of records that the engine
+// writes: erased, trimmed, purged and compacted messages, values and delete markers.
 func TestRepair_KeepsIntactFiles(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	var log engineLog
@@ -402,7 +401,7 @@ func TestRepair_KeepsIntactFiles(t *testing.T) {
 		indexes := map[string][]byte{}
 		for _, path := range must[[]string](t)(filepath.Glob(streamFile(dir, "*", "index.db"))) {
 			indexes[path] = readFile(t, path)
-			writeFile(t, path, nil) // so that all blocks are checked
+			writeFile(t, path, nil) // without an index, all blocks are checked
 		}
 		if damage, err := store.RepairAtStart(dir); len(damage) > 0 || err != nil {
 			t.Fatalf("without an index: got damage %v and error %v, want none", damage, err)
@@ -411,7 +410,7 @@ func TestRepair_KeepsIntactFiles(t *testing.T) {
 			writeFile(t, path, index)
 		}
 		if !maps.Equal(before, readBlocks(t, dir)) {
-			t.Fatal("whole files were changed")
+			t.Fatal("got changed files, want intact files unchanged")
 		}
 		s = open(t, dir, logged)
 		l, b = openLog(t, s, store.LogConfig{Share: 0.01}), bucket(t, s, store.BucketConfig{Share: 0.01})
@@ -423,11 +422,11 @@ func TestRepair_KeepsIntactFiles(t *testing.T) {
 		}
 	}
 	if log.String() != "" {
-		t.Errorf("logged %q, want nothing", log.String())
+		t.Errorf("got log %q, want none", log.String())
 	}
 }
 
-// readBlocks reads all message files.
+// readBlocks returns the content of all message files by path.
 func readBlocks(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

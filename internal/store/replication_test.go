@@ -11,9 +11,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// A server of a stream may be behind its leader, and answer reads nevertheless. Here a
-// client does that: it answers that there are no messages.
-func TestReplicatedStore_ReadsWhatOneServerDoesNotHaveYet(t *testing.T) {
+// A server may answer direct reads although it is behind the leader of the stream. In this test, a
+// client answers like such a server: it has no messages.
+func TestReplicatedStore_ReadsFromLeader(t *testing.T) {
 	t.Parallel()
 	ctx, urls := t.Context(), teststore.ServeCluster(t)
 	s, err := store.Open(ctx, store.Config{URL: urls, Owner: "a", Replication: 3})
@@ -50,7 +50,7 @@ func TestReplicatedStore_ReadsWhatOneServerDoesNotHaveYet(t *testing.T) {
 		if cfg.Replicas != 3 {
 			t.Errorf("%s: got %d replicas, want 3", name, cfg.Replicas)
 		}
-		cfg.AllowDirect = false // so that only the server below answers
+		cfg.AllowDirect = false // so that only the client below answers direct reads
 		if _, err := js.UpdateStream(ctx, cfg); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestReplicatedStore_ReadsWhatOneServerDoesNotHaveYet(t *testing.T) {
 	}
 
 	if got, err := b.Get(ctx, "key"); err != nil || string(got.Value) != "value" || got.Revision != rev {
-		t.Errorf("Get: got %q at revision %d, %v, want what was written", got.Value, got.Revision, err)
+		t.Errorf("Get: got %q at revision %d and error %v, want value at %d", got.Value, got.Revision, err, rev)
 	}
 	if diff := cmp.Diff([]string{"key"}, keys(t, b, "")); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)

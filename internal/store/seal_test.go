@@ -20,7 +20,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// newRing returns a ring with a new key before those of the text, and its text.
+// newRing returns a keyring whose current key is new, and its text. older is the text of the
+// other keys.
 func newRing(t testing.TB, older string) (*contentkey.Keyring, string) {
 	t.Helper()
 	secret := make([]byte, 32)
@@ -29,12 +30,13 @@ func newRing(t testing.TB, older string) (*contentkey.Keyring, string) {
 	return must[*contentkey.Keyring](t)(contentkey.Parse(text, "the test")), text
 }
 
-// canary returns a value with a text that occurs nowhere else.
+// canary returns a value with a unique text, which wantRemnants finds in files.
 func canary(name string, size int) []byte {
 	return append([]byte(`{"text":"canary-`+name+`"`), append(bytes.Repeat([]byte(" "), size), '}')...)
 }
 
-// wantRemnants checks which canaries can be read in the files, in clear and decrypted.
+// wantRemnants checks that the ring decrypts exactly these canaries in the files, and that no
+// canary is in clear.
 func wantRemnants(t *testing.T, dir string, ring *contentkey.Keyring, decrypted ...string) {
 	t.Helper()
 	found := map[string]bool{}
@@ -46,19 +48,19 @@ func wantRemnants(t *testing.T, dir string, ring *contentkey.Keyring, decrypted 
 			}
 			name, _, _ := bytes.Cut(after, []byte(`"`))
 			if rest = after; !r.Decrypted {
-				t.Errorf("%s contains canary %s in clear", r.Where, name)
+				t.Errorf("%s: got canary %s in clear, want it encrypted", r.Where, name)
 			}
 			found[string(name)] = true
 		}
 	}
 	for _, name := range decrypted {
 		if !found[name] {
-			t.Errorf("canary %s cannot be decrypted", name)
+			t.Errorf("got no canary %s, want it decrypted", name)
 		}
 		delete(found, name)
 	}
 	for name := range found {
-		t.Errorf("canary %s can still be decrypted", name)
+		t.Errorf("got canary %s decrypted, want it erased", name)
 	}
 }
 
@@ -87,7 +89,7 @@ func TestSealedBucket_StoresNothingInClear(t *testing.T) {
 			t.Errorf("%s: got %.80q, want %.80q", key, got.Value, want)
 		}
 	}
-	// An update without a read before uses the same data key.
+	// An update uses the same data key, also if the value was not read before.
 	must[uint64](t)(b.Update(ctx, "a", canary("four", 10), first+1))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -119,7 +121,7 @@ func TestSealedBucket_DeleteErasesEveryRevision(t *testing.T) {
 	wantRemnants(t, dir, ring, "a4", "b1", "b3")
 }
 
-func TestSealedBucket_EraseHistoryKeepsTheValue(t *testing.T) {
+func TestSealedBucket_EraseHistoryKeepsCurrentValue(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	ring, _ := newRing(t, "")
 	s := teststore.Open(t, func(c *store.Config) { c.Dir = dir })
@@ -137,7 +139,7 @@ func TestSealedBucket_EraseHistoryKeepsTheValue(t *testing.T) {
 	}
 	must[uint64](t)(b.Update(ctx, "a", canary("three", 10), entry.Revision))
 	if err := b.EraseHistory(ctx, "none"); err != nil {
-		t.Errorf("erase the history of nothing: got %v, want nil", err)
+		t.Errorf("erase the history of a missing key: got error %v, want nil", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -156,10 +158,10 @@ func TestSealedBucket_ExpiryErasesEveryRevision(t *testing.T) {
 	must[uint64](t)(b.Update(ctx, "a", canary("two", 10), rev))
 	rev = must[uint64](t)(b.Create(ctx, "kept", canary("kept", 10)))
 	start := time.Now()
-	testkit.Eventually(t, "the data keys of expired values are erased, and others stay", func() bool {
-		entry, err := b.Get(ctx, "kept") // renewed, so that its data key has to move
+	testkit.Eventually(t, "the data keys of expired values are erased, and the others are kept", func() bool {
+		entry, err := b.Get(ctx, "kept") // updated before it expires, so that its data key moves to a new epoch
 		if err != nil {
-			t.Fatalf("the renewed value: %v", err)
+			t.Fatalf("get of the updated value: got error %v, want nil", err)
 		}
 		rev = must[uint64](t)(b.Update(ctx, "kept", entry.Value, rev))
 		var readable strings.Builder
@@ -171,7 +173,7 @@ func TestSealedBucket_ExpiryErasesEveryRevision(t *testing.T) {
 		return time.Since(start) > 2*maxAge && !strings.Contains(readable.String(), "canary-one") && !strings.Contains(readable.String(), "canary-two") &&
 			strings.Contains(readable.String(), "canary-kept")
 	})
-	testkit.Eventually(t, "the data key that moved is erased", func() bool {
+	testkit.Eventually(t, "the data key of the last value is erased", func() bool {
 		return !containsText(remnants.Read(t, dir, ring), "canary-kept")
 	})
 }
@@ -185,7 +187,7 @@ func containsText(found []remnants.Remnant, text string) bool {
 	return false
 }
 
-func TestSealedBucket_NamesAMissingMasterKey(t *testing.T) {
+func TestSealedBucket_ReportsMissingMasterKey(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	first, text := newRing(t, "")
 	s := teststore.Open(t, func(c *store.Config) { c.Dir = dir })
@@ -199,7 +201,7 @@ func TestSealedBucket_NamesAMissingMasterKey(t *testing.T) {
 	s = teststore.Open(t, func(c *store.Config) { c.Dir = dir })
 	_, err := s.Bucket(ctx, store.BucketConfig{Name: "BUCKET", Keys: other})
 	if !contentkey.IsUnknownKey(err) || !strings.Contains(err.Error(), first.CurrentID()) || !strings.Contains(err.Error(), other.CurrentID()) {
-		t.Errorf("got error %v, want one that names both keys", err)
+		t.Errorf("got error %v, want one with the ids of both keys", err)
 	}
 
 	rotated, _ := newRing(t, text)
@@ -211,7 +213,7 @@ func TestSealedBucket_NamesAMissingMasterKey(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantRemnants(t, dir, first, "one") // the first key does not decrypt what came later
+	wantRemnants(t, dir, first, "one") // the first key does not decrypt later values
 }
 
 func TestSealedBucket_ReadsValuesOfEarlierVersions(t *testing.T) {
@@ -237,23 +239,23 @@ func TestSealedBucket_ReadsValuesOfEarlierVersions(t *testing.T) {
 	}
 	for _, r := range remnants.Read(t, dir, ring) {
 		if bytes.Contains(r.Data, []byte("canary-two")) {
-			t.Errorf("%s contains a deleted value", r.Where)
+			t.Errorf("%s: got a deleted value, want it erased", r.Where)
 		}
 	}
 }
 
-func TestSealedBucket_ReplacesAValueWithoutDataKey(t *testing.T) {
+func TestSealedBucket_ReplacesValueWithoutDataKey(t *testing.T) {
 	ctx := t.Context()
 	ring, _ := newRing(t, "")
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{Keys: ring})
 	must[uint64](t)(b.Create(ctx, "a", canary("one", 10)))
-	if err := b.DeleteDataKeys(ctx, "a"); err != nil { // as if the process had been killed between both writes
+	if err := b.DeleteDataKeys(ctx, "a"); err != nil { // as if the process had been killed before it wrote the data key
 		t.Fatal(err)
 	}
 	_, err := b.Get(ctx, "a")
 	wantErr(t, "get", err, store.ErrNotFound)
-	if err := b.Scan(ctx, "", func(e store.Entry) error { return fmt.Errorf("scanned %s", e.Key) }); err != nil {
+	if err := b.Scan(ctx, "", func(e store.Entry) error { return fmt.Errorf("got key %s, want none", e.Key) }); err != nil {
 		t.Error(err)
 	}
 	must[uint64](t)(b.Create(ctx, "a", canary("two", 10)))
@@ -262,15 +264,15 @@ func TestSealedBucket_ReplacesAValueWithoutDataKey(t *testing.T) {
 	}
 }
 
-// No update is lost while the history is erased, values are deleted and data keys move.
-func TestSealedBucket_KeepsEveryUpdate(t *testing.T) {
+// Concurrent erasure of histories, deletes and moves of data keys lose no update.
+func TestSealedBucket_KeepsAllConcurrentUpdates(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	ring, _ := newRing(t, "")
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{Keys: ring, MaxAge: time.Hour})
 	const writers, updates = 4, 50
-	var work sync.WaitGroup
+	var updaters sync.WaitGroup
 	report := func(err error) {
 		if err != nil {
 			t.Error(err)
@@ -278,7 +280,7 @@ func TestSealedBucket_KeepsEveryUpdate(t *testing.T) {
 	}
 	for w := range writers {
 		key := "counter." + strconv.Itoa(w%2)
-		work.Go(func() {
+		updaters.Go(func() {
 			for range updates {
 				_, err := store.CompareAndSet(ctx, b, key, func(e store.Entry) ([]byte, error) {
 					n, _ := strconv.Atoi(string(e.Value))
@@ -289,7 +291,7 @@ func TestSealedBucket_KeepsEveryUpdate(t *testing.T) {
 		})
 	}
 	stop := make(chan struct{})
-	var disturb sync.WaitGroup
+	var background sync.WaitGroup
 	for _, step := range []func() error{
 		func() error { return b.EraseHistory(ctx, "counter.0") },
 		func() error { return b.EraseHistory(ctx, "counter.0") },
@@ -300,7 +302,7 @@ func TestSealedBucket_KeepsEveryUpdate(t *testing.T) {
 			return errors.Join(err, b.Delete(ctx, "other"))
 		},
 	} {
-		disturb.Go(func() {
+		background.Go(func() {
 			for {
 				select {
 				case <-stop:
@@ -313,13 +315,13 @@ func TestSealedBucket_KeepsEveryUpdate(t *testing.T) {
 			}
 		})
 	}
-	work.Wait()
+	updaters.Wait()
 	close(stop)
-	disturb.Wait()
+	background.Wait()
 	b.ClearDataKeyCache()
 	for _, key := range []string{"counter.0", "counter.1"} {
 		if got := must[store.Entry](t)(b.Get(ctx, key)); string(got.Value) != strconv.Itoa(writers/2*updates) {
-			t.Errorf("%s is %s, want %d", key, got.Value, writers/2*updates)
+			t.Errorf("%s: got %s, want %d", key, got.Value, writers/2*updates)
 		}
 	}
 }

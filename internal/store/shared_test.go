@@ -28,7 +28,7 @@ func wantValue(t *testing.T, b *store.Bucket, key, want string) store.Entry {
 	return got
 }
 
-func TestSharedBucket_ReadsValuesOfEpochsOfOthers(t *testing.T) {
+func TestSharedBucket_ReadsEpochsOfOtherProcess(t *testing.T) {
 	a, b := openEncrypted(t, 0)
 	ctx := t.Context()
 	for i := range 3 {
@@ -37,14 +37,14 @@ func TestSharedBucket_ReadsValuesOfEpochsOfOthers(t *testing.T) {
 		wantValue(t, b, key, "of a")
 		must[uint64](t)(b.Update(ctx, key, []byte("of b"), rev))
 		wantValue(t, a, key, "of b")
-		if err := a.MoveDataKeys(ctx); err != nil { // ends the epochs before
+		if err := a.MoveDataKeys(ctx); err != nil { // ends the earlier epochs
 			t.Fatal(err)
 		}
 		b.ClearDataKeyCache()
 		for j := range i + 1 {
 			wantValue(t, b, fmt.Sprint("k", j), "of b")
 		}
-		// b does not know of the next epoch, and still uses the one before.
+		// b has not read the next epoch yet, and encrypts with the earlier one.
 		if err := a.BeginEpoch(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestSharedBucket_ReadsValuesOfEpochsOfOthers(t *testing.T) {
 	}
 }
 
-func TestSharedBucket_ErasesForAll(t *testing.T) {
+func TestSharedBucket_DeleteErasesForAllProcesses(t *testing.T) {
 	a, b := openEncrypted(t, 0)
 	ctx := t.Context()
 	must[uint64](t)(a.Create(ctx, "k", []byte("secret")))
@@ -73,8 +73,8 @@ func TestSharedBucket_ErasesForAll(t *testing.T) {
 	wantValue(t, b, "k", "new")
 }
 
-// Of two processes that create a key at the same time, one wins, and both read its value.
-func TestSharedBucket_CreatesOnce(t *testing.T) {
+// If two processes create a key at the same time, one of them succeeds, and both read its value.
+func TestSharedBucket_CreateSucceedsOnce(t *testing.T) {
 	a, b := openEncrypted(t, time.Hour)
 	buckets := []*store.Bucket{a, b}
 	for i := range 50 {
@@ -86,7 +86,7 @@ func TestSharedBucket_CreatesOnce(t *testing.T) {
 		}
 		wg.Wait()
 		if (errs[0] == nil) == (errs[1] == nil) {
-			t.Fatalf("%s: got errors %v and %v, want one", key, errs[0], errs[1])
+			t.Fatalf("%s: got errors %v and %v, want exactly one error", key, errs[0], errs[1])
 		}
 		winner := 0
 		if errs[0] != nil {
@@ -98,9 +98,8 @@ func TestSharedBucket_CreatesOnce(t *testing.T) {
 	}
 }
 
-// A large value that one process wrote is replaced and deleted by another one, with its
-// blob.
-func TestSharedBucket_RemovesBlobsOfOthers(t *testing.T) {
+// If a process updates or deletes a large value of another process, the blob is deleted.
+func TestSharedBucket_RemovesBlobsOfOtherProcess(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a := bucket(t, teststore.OpenShared(t, srv, "a"), store.BucketConfig{})
 	b := bucket(t, teststore.OpenShared(t, srv, "b"), store.BucketConfig{})
@@ -119,8 +118,8 @@ func TestSharedBucket_RemovesBlobsOfOthers(t *testing.T) {
 	}
 }
 
-// Processes that start at the same time open the same log in memory.
-func TestSharedLog_IsCreatedOnce(t *testing.T) {
+// Processes that start at the same time can open the same log in memory.
+func TestSharedLog_IsCreatedConcurrently(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	stores := []*store.Store{teststore.OpenShared(t, srv, "a"), teststore.OpenShared(t, srv, "b"), teststore.OpenShared(t, srv, "c")}
 	for i := range 10 {

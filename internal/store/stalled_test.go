@@ -15,9 +15,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// A connection delivers its messages in order. One that does not get on, because the
-// messages of one tenant are large and many, must not hold up another stream.
-func TestLog_AppendsWhileTheMessagesOfAnotherLogAreStalled(t *testing.T) {
+// A connection delivers its messages in order. If large messages of one stream stall it, writes to
+// other streams must not wait.
+func TestLog_AppendsWhileAnotherLogIsStalled(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	stalled := make(chan struct{}, 1)
 	addr := startProxy(t, strings.TrimPrefix(srv.URL, "nats://"),
@@ -38,12 +38,12 @@ func TestLog_AppendsWhileTheMessagesOfAnotherLogAreStalled(t *testing.T) {
 		return nil
 	})
 	testkit.Receive(t, stalled)
-	bounded, done := context.WithTimeout(ctx, 10*time.Second)
+	limited, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
-	if _, err := fast.Append(bounded, "other.a", []byte("2"), store.AppendOptions{}); err != nil {
-		t.Errorf("got %v, want that the other log does not wait", err)
-	} else if got, err := fast.Get(bounded, 1); err != nil || string(got.Data) != "2" {
-		t.Errorf("got %q and %v, want what was appended", got.Data, err)
+	if _, err := fast.Append(limited, "other.a", []byte("2"), store.AppendOptions{}); err != nil {
+		t.Errorf("append to the other log: got error %v, want nil", err)
+	} else if got, err := fast.Get(limited, 1); err != nil || string(got.Data) != "2" {
+		t.Errorf("got %q and error %v, want the appended message", got.Data, err)
 	}
 	cancel()
 	group.Stop(nil)
@@ -52,8 +52,8 @@ func TestLog_AppendsWhileTheMessagesOfAnotherLogAreStalled(t *testing.T) {
 	}
 }
 
-// forwardUntil copies until a read contains the text, which it does not forward, and then
-// sends to the channel.
+// forwardUntil copies until a read contains the text. It does not forward the text, and sends to
+// stalled.
 func forwardUntil(to io.Writer, from io.Reader, text []byte, stalled chan<- struct{}) {
 	buf := make([]byte, 64<<10)
 	for {

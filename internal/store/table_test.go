@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// lease is the row value in these tests.
+// lease is the value of the rows in these tests.
 type lease struct {
 	Holder string `json:"holder"`
 	Count  int    `json:"count"`
@@ -99,11 +99,11 @@ func TestTable_UpdateRetriesAfterConflict(t *testing.T) {
 		return err
 	})
 	if !errors.Is(err, store.ErrConflict) || calls > 1000 {
-		t.Errorf("a row that always changes: got error %v after %d calls, want %v", err, calls, store.ErrConflict)
+		t.Errorf("row that changes during each attempt: got error %v after %d calls, want %v after at most 1000", err, calls, store.ErrConflict)
 	}
 }
 
-func TestTable_UpdateWritesNothing(t *testing.T) {
+func TestTable_UpdateWithoutChangeWritesNothing(t *testing.T) {
 	ctx := t.Context()
 	table := openTable(t, store.BucketConfig{})
 	_, err := table.Update(ctx, "a", func(*lease) error { t.Error("change was called for a missing row"); return nil })
@@ -114,9 +114,9 @@ func TestTable_UpdateWritesNothing(t *testing.T) {
 	if err != nil || row.Revision != revision {
 		t.Errorf("no change: got revision %d and error %v, want %d", row.Revision, err, revision)
 	}
-	refused := errors.New("refused")
-	row, err = table.Update(ctx, "a", func(l *lease) error { l.Holder = "half done"; return refused })
-	if !errors.Is(err, refused) || row.Value == nil || row.Value.Holder != "ana" || row.Revision != revision {
+	errRejected := errors.New("rejected by the change")
+	row, err = table.Update(ctx, "a", func(l *lease) error { l.Holder = "not stored"; return errRejected })
+	if !errors.Is(err, errRejected) || row.Value == nil || row.Value.Holder != "ana" || row.Revision != revision {
 		t.Errorf("rejected change: got %+v and error %v, want the row as stored", row, err)
 	}
 	if diff := cmp.Diff([]string{"a"}, must[[]string](t)(table.Keys(ctx))); diff != "" {
@@ -142,12 +142,12 @@ func TestCompareAndSet_CreatesMissingKey(t *testing.T) {
 	}
 }
 
-func TestTable_RejectsTTL(t *testing.T) {
+func TestTable_RejectsInvalidTTL(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t)
 	plain := store.NewTable(bucket(t, s, store.BucketConfig{Name: "PLAIN"}), leases(true))
 	if _, err := plain.Create(ctx, "a", &lease{TTLSec: 2}); err == nil || !strings.Contains(err.Error(), "KeyTTL") {
-		t.Errorf("a bucket without KeyTTL: got error %v, want one that names KeyTTL", err)
+		t.Errorf("create without KeyTTL: got error %v, want one that names KeyTTL", err)
 	}
 	if err := plain.Watch(ctx, nil); err == nil || !strings.Contains(err.Error(), "KeyTTL") {
 		t.Errorf("watch without KeyTTL: got error %v, want one that names KeyTTL", err)
@@ -156,16 +156,17 @@ func TestTable_RejectsTTL(t *testing.T) {
 	cfg.TTL = func(*lease) time.Duration { return 999 * time.Millisecond }
 	short := store.NewTable(bucket(t, s, store.BucketConfig{Name: "SHORT", KeyTTL: true}), cfg)
 	if _, err := short.Create(ctx, "a", &lease{}); err == nil || !strings.Contains(err.Error(), "shorter than 1s") {
-		t.Errorf("a TTL under a second: got error %v, want one that names the limit", err)
+		t.Errorf("TTL below a second: got error %v, want one that names the limit", err)
 	}
 }
 
-// watchEvent is a change in a form that can be compared.
+// watchEvent is a comparable form of a change.
 type watchEvent struct {
 	Key    string
 	Holder string // "" = the row was deleted
 }
 
+// watch returns the changes of a table until the test ends.
 func watch(t *testing.T, table *store.Table[lease]) <-chan watchEvent {
 	t.Helper()
 	events := make(chan watchEvent, 64)
@@ -235,9 +236,8 @@ func TestTable_WatchReportsChanges(t *testing.T) {
 	wantEvents(t, events, watchEvent{"b", "bea"})
 }
 
-// TestTable_RowExpires waits for the engine's real clock: the watch event of the
-// expiry is the signal. An update must set the TTL again, because the engine drops
-// the one of the previous value.
+// The engine expires rows with the real clock, so the test waits for the watch event. An update
+// must set the TTL again, because the engine drops that of the previous value.
 func TestTable_RowExpires(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -255,10 +255,10 @@ func TestTable_RowExpires(t *testing.T) {
 	must[uint64](t)(table.Create(ctx, "expires", &lease{Holder: "new", TTLSec: 3600}))
 	wantEvents(t, events, watchEvent{"expires", "new"})
 
-	// Writing an unchanged value renews its TTL.
+	// An update without a change is written, because it renews the TTL.
 	before := must[store.Row[lease]](t)(table.Get(ctx, "stays")).Revision
 	row := must[store.Row[lease]](t)(table.Update(ctx, "stays", func(*lease) error { return nil }))
 	if row.Revision <= before {
-		t.Errorf("got revision %d after %d, want a renewal to write", row.Revision, before)
+		t.Errorf("got revision %d after %d, want a larger one, because an update renews the TTL", row.Revision, before)
 	}
 }

@@ -4,5 +4,5 @@ package store_test
 
 import "github.com/caprouter/caprouter/internal/store"
 
-// exceedFileSizeLimit needs Linux: TestStore_RecoversFromWriteErrors does not exist here.
+// exceedFileSizeLimit is not called: TestStore_RecoversFromWriteErrors runs only on Linux.
 func exceedFileSizeLimit(*store.Store) int { return 2 }

@@ -14,8 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// TestStore_RecoversFromWriteErrors causes real write errors in another process
-// with a limit on the size of its files.
+// A child process limits the size of its files, so that writes fail.
 func TestStore_RecoversFromWriteErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -28,7 +27,8 @@ func TestStore_RecoversFromWriteErrors(t *testing.T) {
 	}
 }
 
-// exceedFileSizeLimit writes until an error, raises the limit, and writes again.
+// exceedFileSizeLimit lowers the limit of the file size until a write fails, restores it, and
+// writes again.
 func exceedFileSizeLimit(s *store.Store) int {
 	signal.Ignore(syscall.SIGXFSZ)
 	ctx := context.Background()
@@ -50,14 +50,14 @@ func exceedFileSizeLimit(s *store.Store) int {
 	_, err = b.Put(short, "during", make([]byte, 1000))
 	cancel()
 	if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull) {
-		fmt.Println("a write beyond the limit:", err)
+		fmt.Println("write beyond the limit:", err)
 		return 1
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
 		return 1
 	}
 	if _, err := b.Put(ctx, "after", nil); err != nil {
-		fmt.Println("a write without the limit:", err)
+		fmt.Println("write without the limit:", err)
 		return 1
 	}
 	fmt.Println("recovered")

@@ -20,7 +20,7 @@ func acquire(t *testing.T, dir string) *dirlock.Lock {
 	return lock
 }
 
-func TestAcquire_NamesTheHolder(t *testing.T) {
+func TestAcquire_ReportsHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "created")
 	lock := acquire(t, dir)
 	_, err := dirlock.Acquire(dir, "second")
@@ -32,7 +32,7 @@ func TestAcquire_NamesTheHolder(t *testing.T) {
 	acquire(t, dir)
 }
 
-func TestAcquire_IgnoresTheFileOfAnEndedProcess(t *testing.T) {
+func TestAcquire_IgnoresUnlockedFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "lock"), []byte("pid 1 owner other\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestAcquire_IgnoresTheFileOfAnEndedProcess(t *testing.T) {
 	acquire(t, dir)
 }
 
-func TestLock_DescribesTheLockedFile(t *testing.T) {
+func TestLock_StatReturnsLockedFile(t *testing.T) {
 	dir := t.TempDir()
 	lock := acquire(t, dir)
 	locked, err := lock.Stat()
@@ -61,7 +61,7 @@ func TestLock_DescribesTheLockedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := os.SameFile(locked, named); got == replaced {
-			t.Errorf("the file was replaced: %v, but it is the locked one: %v", replaced, got)
+			t.Errorf("file replaced %v: got locked file at the path %v, want %v", replaced, got, !replaced)
 		}
 	}
 }

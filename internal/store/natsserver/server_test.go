@@ -24,7 +24,7 @@ func newServer(t *testing.T, dir string, log *testkit.LogBuffer) *natsserver.Ser
 	return srv
 }
 
-func TestServer_AcceptsConnectionsInThisProcess(t *testing.T) {
+func TestServer_AcceptsInProcessConnections(t *testing.T) {
 	var log testkit.LogBuffer
 	srv := newServer(t, t.TempDir(), &log)
 	if err := srv.Start(t.Context()); err != nil {
@@ -43,16 +43,16 @@ func TestServer_AcceptsConnectionsInThisProcess(t *testing.T) {
 	}
 	srv.Stop()
 	if srv.IsHealthy() {
-		t.Error("the server is healthy after Stop")
+		t.Error("after Stop: IsHealthy = true, want false")
 	}
-	for _, never := range []string{`"level":"WARN"`, `"level":"ERROR"`, "Listening"} {
-		if strings.Contains(log.String(), never) {
-			t.Errorf("the log contains %s:\n%s", never, log.String())
+	for _, unwanted := range []string{`"level":"WARN"`, `"level":"ERROR"`, "Listening"} {
+		if strings.Contains(log.String(), unwanted) {
+			t.Errorf("got a log with %s:\n%s", unwanted, log.String())
 		}
 	}
 }
 
-func TestStart_ReturnsTheLastMessage(t *testing.T) {
+func TestStart_ErrorContainsLastMessage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestStart_ReturnsTheLastMessage(t *testing.T) {
 	}
 }
 
-func TestStart_EndsWithItsContext(t *testing.T) {
+func TestStart_EndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var log testkit.LogBuffer

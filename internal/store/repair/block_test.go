@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// append adds a record in the engine's format. The tests that damage its files
-// cover the engine's own records.
+// append appends a record in the format of the engine, and returns its offset. Tests of package
+// store damage records that the engine wrote.
 func (b *block) append(seq uint64, subject, headers, data string) (begin int) {
 	begin = len(b.data)
 	length := uint32(recordHead + len(subject) + len(data) + recordHash)
@@ -43,31 +43,30 @@ func emptyBlock(t interface{ Fatal(...any) }) *block {
 	return b
 }
 
-// TestFindDamage_KeepsIntactRecords changes random bytes of some records, and
-// finds all others.
+// Random bytes of some records are changed. All other records are kept.
 func TestFindDamage_KeepsIntactRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := emptyBlock(t)
 		n := rapid.IntRange(1, 30).Draw(t, "records")
-		begins := []int{}
+		offsets := []int{}
 		for i := range n {
 			headers := rapid.SampledFrom([]string{"", "NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n"}).Draw(t, "headers")
 			text := fmt.Sprintf(`{"n":%d,"text":%q}`, i, rapid.StringN(0, 60, 200).Draw(t, "text"))
-			begins = append(begins, b.append(uint64(i+1), "log.a", headers, text))
+			offsets = append(offsets, b.append(uint64(i+1), "log.a", headers, text))
 		}
-		begins = append(begins, len(b.data))
-		whole := bytes.Clone(b.data)
-		hit := rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 0, min(3, n), rapid.ID[int]).Draw(t, "damaged")
-		for _, i := range hit {
-			// Exclude the lengths, which no hash covers: the tests with the
-			// engine's files damage them.
-			at := rapid.IntRange(begins[i]+4, begins[i]+19).Draw(t, "at")
+		offsets = append(offsets, len(b.data))
+		intact := bytes.Clone(b.data)
+		damaged := rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 0, min(3, n), rapid.ID[int]).Draw(t, "damaged")
+		for _, i := range damaged {
+			// Exclude the record lengths, because no hash covers them. Tests of package store
+			// damage them.
+			at := rapid.IntRange(offsets[i]+4, offsets[i]+19).Draw(t, "at")
 			b.data[at] ^= rapid.ByteRange(1, 255).Draw(t, "with")
 		}
 		var want []byte
 		for i := range n {
-			if !slices.Contains(hit, i) {
-				want = append(want, whole[begins[i]:begins[i+1]]...)
+			if !slices.Contains(damaged, i) {
+				want = append(want, intact[offsets[i]:offsets[i+1]]...)
 			}
 		}
 		if got := b.withoutRanges(b.findDamage()); !bytes.Equal(got, want) {
@@ -81,28 +80,28 @@ func TestFindDamage_ReportsDamagedRanges(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(b *block, second int)
-		want   []damagedRange // end is the file size if given, begin is not compared
+		want   []damagedRange // end is the size of the range, 0 = any; begin and a claimedSeq of 0 are not compared
 	}{
-		{"whole", func(*block, int) {}, nil},
+		{"intact", func(*block, int) {}, nil},
 		{"empty", func(b *block, _ int) { b.data = nil }, nil},
 		{"compressed by the engine", func(b *block, _ int) { b.data = []byte("cmp\x01 data") }, nil},
 		{"data", func(b *block, at int) { b.data[at+70] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 2}}},
 		{"length", func(b *block, at int) { b.data[at+1] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 2}}},
-		{"length of the headers", func(b *block, at int) { b.data[at+recordHead+5] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 2}}},
+		{"header length", func(b *block, at int) { b.data[at+recordHead+5] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 2}}},
 		{"sequence", func(b *block, at int) { b.data[at+4] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 3}}},
 		{"first and last", func(b *block, _ int) { b.data[30] ^= 1; b.data[len(b.data)-1] ^= 1 }, []damagedRange{
 			{before: 2, claimedSeq: 1},
 			{after: 2, claimedSeq: 3},
 		}},
-		{"cut short", func(b *block, at int) { b.data = b.data[:at+10] }, []damagedRange{{after: 1}}},
-		{"a mark of a deletion", func(b *block, _ int) { b.append(2|sequenceDeleted, "", "", "") }, nil},
-		{"an erased message", func(b *block, _ int) { b.append(4|sequenceErased, "log.a", "", "xxxxx") }, nil},
-		{"the same again", func(b *block, _ int) { b.append(3, "log.a", "", "again") }, nil},
-		{"a mark of a deletion behind damage", func(b *block, _ int) {
+		{"truncated", func(b *block, at int) { b.data = b.data[:at+10] }, []damagedRange{{after: 1}}},
+		{"delete marker", func(b *block, _ int) { b.append(2|sequenceDeleted, "", "", "") }, nil},
+		{"erased message", func(b *block, _ int) { b.append(4|sequenceErased, "log.a", "", "xxxxx") }, nil},
+		{"duplicate sequence", func(b *block, _ int) { b.append(3, "log.a", "", "again") }, nil},
+		{"delete marker after damage", func(b *block, _ int) {
 			b.data[len(b.data)-1] ^= 1
 			b.append(1|sequenceDeleted, "", "", "")
 		}, []damagedRange{{after: 2, claimedSeq: 3, end: recordHead + 5 + 4 + len(id) + len("the third") + recordHash}}},
-		{"an old one behind damage", func(b *block, _ int) {
+		{"older sequence after damage", func(b *block, _ int) {
 			b.data = append(b.data, "garbage"...)
 			b.append(2, "log.a", "", "old")
 		}, []damagedRange{{after: 3}}},
@@ -115,7 +114,7 @@ func TestFindDamage_ReportsDamagedRanges(t *testing.T) {
 			tt.change(b, second)
 			got := b.findDamage()
 			if len(got) != len(tt.want) {
-				t.Fatalf("got holes %+v, want %+v", got, tt.want)
+				t.Fatalf("got damage %+v, want %+v", got, tt.want)
 			}
 			for i, h := range got {
 				h.begin, h.end = 0, h.end-h.begin
@@ -126,7 +125,7 @@ func TestFindDamage_ReportsDamagedRanges(t *testing.T) {
 					h.claimedSeq = 0
 				}
 				if h != tt.want[i] {
-					t.Errorf("got hole %+v, want %+v", h, tt.want[i])
+					t.Errorf("got damaged range %+v, want %+v", h, tt.want[i])
 				}
 			}
 		})
@@ -149,14 +148,14 @@ func FuzzFindDamage(f *testing.F) {
 		at := 0
 		for _, h := range b.findDamage() {
 			if h.begin < at || h.end <= h.begin || h.end > len(data) || h.before != 0 && h.before <= h.after {
-				t.Fatalf("hole %+v in %d bytes, behind %d", h, len(data), at)
+				t.Fatalf("got damaged range %+v in %d bytes, want it after offset %d and in order", h, len(data), at)
 			}
 			at = h.end
 		}
 		if !bytes.HasPrefix(data, compressed) {
 			b.data = b.withoutRanges(b.findDamage())
 			if again := b.findDamage(); len(again) != 0 {
-				t.Fatalf("what is mended has holes again: %+v", again)
+				t.Fatalf("got damage %+v without the damaged ranges, want none", again)
 			}
 		}
 	})

@@ -47,8 +47,8 @@ func readTestFile(t *testing.T, path string) string {
 	return string(data)
 }
 
-// threeRecords returns a block with three records, and where the last two begin.
-func threeRecords(t *testing.T) (b *block, second, third int) {
+// newThreeRecords returns a block with three records, and the offsets of the last two.
+func newThreeRecords(t *testing.T) (b *block, second, third int) {
 	t.Helper()
 	b = emptyBlock(t)
 	b.append(1, "log.a", "", "the first")
@@ -57,8 +57,8 @@ func threeRecords(t *testing.T) (b *block, second, third int) {
 	return b, second, third
 }
 
-func TestFiles_RefuseDamageBeforeTheEnd(t *testing.T) {
-	b, second, third := threeRecords(t)
+func TestFiles_RepairAtStartRefusesDamageBeforeEnd(t *testing.T) {
+	b, second, third := newThreeRecords(t)
 	intact := string(b.data[:second]) + string(b.data[third:])
 	b.data[second+recordHead+8] ^= 1
 	damaged := string(b.data)
@@ -66,7 +66,7 @@ func TestFiles_RefuseDamageBeforeTheEnd(t *testing.T) {
 
 	_, err := files.RepairAtStart(t.Context(), false)
 	if !errors.Is(err, ErrNeeded) || !strings.Contains(err.Error(), "a repair would remove message 2 (45 bytes) of log LOG") {
-		t.Errorf("at the start: got error %v, want ErrNeeded with the message", err)
+		t.Errorf("at the start: got error %v, want ErrNeeded with the damaged message", err)
 	}
 	planned, err := files.RepairAll(t.Context(), true)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestFiles_RefuseDamageBeforeTheEnd(t *testing.T) {
 		t.Errorf("dry run (-want +got):\n%s", diff)
 	}
 	if readTestFile(t, path) != damaged {
-		t.Error("the file was changed before the repair")
+		t.Error("got a changed file before the repair, want it unchanged")
 	}
 
 	done, err := files.RepairAll(t.Context(), false)
@@ -97,8 +97,8 @@ func TestFiles_RefuseDamageBeforeTheEnd(t *testing.T) {
 	}
 }
 
-func TestFiles_ListRepairedDamageUntilItIsForgotten(t *testing.T) {
-	b, second, _ := threeRecords(t)
+func TestFiles_RepairedListsDamageUntilForgotten(t *testing.T) {
+	b, second, _ := newThreeRecords(t)
 	b.data[second+recordHead+8] ^= 1
 	files, _ := newFiles(t, b)
 	if _, err := files.RepairAll(t.Context(), false); err != nil {
@@ -118,21 +118,21 @@ func TestFiles_ListRepairedDamageUntilItIsForgotten(t *testing.T) {
 	}
 }
 
-func TestFiles_RemoveAnUnfinishedEnd(t *testing.T) {
-	b, _, third := threeRecords(t)
+func TestFiles_RepairAtStartRemovesUnfinishedEnd(t *testing.T) {
+	b, _, third := newThreeRecords(t)
 	intact := string(b.data[:third])
 	b.data = b.data[:len(b.data)-4]
 	files, path := newFiles(t, b)
 	if got, err := files.RepairAtStart(t.Context(), false); err != nil || len(got) > 0 {
-		t.Errorf("got damage %v and error %v, want none, because nothing was acknowledged", got, err)
+		t.Errorf("got damage %v and error %v, want none: an unfinished write was not acknowledged", got, err)
 	}
 	if got := readTestFile(t, path); got != intact {
 		t.Errorf("got %d bytes, want the %d of the intact records", len(got), len(intact))
 	}
 }
 
-func TestFiles_LeaveThoseOfAnotherEngine(t *testing.T) {
-	b, second, _ := threeRecords(t)
+func TestFiles_KeepFilesOfOtherEngine(t *testing.T) {
+	b, second, _ := newThreeRecords(t)
 	b.data[second+recordHead+8] ^= 1
 	files, path := newFiles(t, b)
 	files.Engine = "2.16.0"
@@ -144,6 +144,6 @@ func TestFiles_LeaveThoseOfAnotherEngine(t *testing.T) {
 		t.Errorf("got error %v, want %s", err, want)
 	}
 	if readTestFile(t, path) != string(b.data) {
-		t.Error("the file was changed")
+		t.Error("got a changed file, want it unchanged")
 	}
 }
