@@ -15,7 +15,7 @@ func TestArchitecture(t *testing.T) {
 		bad  []string
 	}{
 		{"imports point down", checkImports(levels(), importExceptions(), files)},
-		{"each library has one home", checkLibraries(libraryRules(), testPackages(levels()), files)},
+		{"libraries are imported by the packages of their row", checkLibraries(libraryRules(), testPackages(levels()), files)},
 		{"goroutines start in internal/run", checkGoroutines(goroutineExceptions(), files)},
 		{"JSON goes through internal/strictjson", checkJSON(jsonExceptions(), files)},
 		{"files are short", checkLength(files)},
@@ -47,7 +47,7 @@ func TestReadModule_FindsFiles(t *testing.T) {
 	}
 	for _, want := range []string{"contract/doc.go", "internal/run/group.go", "internal/archtest/arch_test.go"} {
 		if !found[want] {
-			t.Errorf("%s not found among %d files, want it", want, len(found))
+			t.Errorf("got %d files without %s, want it", len(found), want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestPlantedGoroutines(t *testing.T) {
 	runSourceCases(t, []sourceCase{
 		{"in internal/run", "internal/run/a.go", "func f() { go f() }", nil},
 		{"in a test", "router/a_test.go", "func f() { go f() }", nil},
-		{"a Group's", "router/a.go", `func f() { g.Go("watch", watch) }`, nil},
+		{"run.Group", "router/a.go", `func f() { g.Go("watch", watch) }`, nil},
 		{"named in a comment", "router/a.go", "// go f()\nfunc f() {}", nil},
 		{"go statement", "router/a.go", "func f() { go f() }", []string{
 			"router/a.go:2: go starts a goroutine outside internal/run: use a run.Group or run.Each",
@@ -39,13 +39,13 @@ func TestPlantedGoroutines(t *testing.T) {
 		{"in a closure", "cmd/caprouter/a.go", "var f = func() {\n\tgo func() {}()\n}", []string{
 			"cmd/caprouter/a.go:3: go starts a goroutine outside internal/run: use a run.Group or run.Each",
 		}},
-		{"a WaitGroup's", "router/a.go", "import \"sync\"\nfunc f() {\n\tvar wg sync.WaitGroup\n\twg.Go(f)\n}", []string{
+		{"sync.WaitGroup", "router/a.go", "import \"sync\"\nfunc f() {\n\tvar wg sync.WaitGroup\n\twg.Go(f)\n}", []string{
 			"router/a.go:5: WaitGroup.Go starts a goroutine outside internal/run: use a run.Group or run.Each",
 		}},
-		{"a timer's", "router/a.go", "import \"time\"\nfunc f() { time.AfterFunc(0, f) }", []string{
+		{"time.AfterFunc", "router/a.go", "import \"time\"\nfunc f() { time.AfterFunc(0, f) }", []string{
 			"router/a.go:3: time.AfterFunc starts a goroutine outside internal/run: use a run.Group or run.Each",
 		}},
-		{"a context's", "router/a.go", "import c \"context\"\nfunc f() { c.AfterFunc(nil, f) }", []string{
+		{"context.AfterFunc", "router/a.go", "import c \"context\"\nfunc f() { c.AfterFunc(nil, f) }", []string{
 			"router/a.go:3: context.AfterFunc starts a goroutine outside internal/run: use a run.Group or run.Each",
 		}},
 		{"method with that name", "router/a.go", "func f() { clock.AfterFunc(0, f) }", nil},
@@ -86,10 +86,10 @@ func TestPlantedJSON(t *testing.T) {
 		{"in strictjson", "internal/strictjson/a.go", "import \"encoding/json\"\nvar b, _ = json.Marshal(1)", nil},
 		{"another json", "router/a.go", "import \"example.com/json\"\nvar b, _ = json.Marshal(1)", nil},
 		{"decoding", "router/a.go", "import \"encoding/json\"\nfunc f() { _ = json.Unmarshal(nil, nil) }", []string{
-			"router/a.go:3: json.Unmarshal takes duplicate names and trailing text: use internal/strictjson",
+			"router/a.go:3: json.Unmarshal accepts duplicate names and trailing text: use internal/strictjson",
 		}},
 		{"under another name", "router/a.go", "import j \"encoding/json\"\nfunc f() { j.NewDecoder(nil) }", []string{
-			"router/a.go:3: json.NewDecoder takes duplicate names and trailing text: use internal/strictjson",
+			"router/a.go:3: json.NewDecoder accepts duplicate names and trailing text: use internal/strictjson",
 		}},
 	}, func(files []*file) []string { return checkJSON(nil, files) })
 }
@@ -144,10 +144,10 @@ func TestPlantedState(t *testing.T) {
 		{"its address", "router/a.go", "var t int\nfunc f() *int { return &t }", changed("3", "t")},
 		{"appended to", "router/a.go", "var t []int\nfunc f() { t = append(t, 1) }", changed("3", "t")},
 		{"a lock", "router/a.go", "import \"sync\"\nvar mu sync.Mutex", []string{
-			"router/a.go:3: package variable mu is a sync.Mutex, which is made to change: put it into a struct",
+			"router/a.go:3: package variable mu is a sync.Mutex, which is mutable: put it into a struct",
 		}},
 		{"atomic", "router/a.go", "import \"sync/atomic\"\nvar n atomic.Int64", []string{
-			"router/a.go:3: package variable n is a atomic.Int64, which is made to change: put it into a struct",
+			"router/a.go:3: package variable n is a atomic.Int64, which is mutable: put it into a struct",
 		}},
 	}, func(files []*file) []string { return checkState(nil, files) })
 
@@ -200,25 +200,25 @@ func TestPlantedComments(t *testing.T) {
 		sources map[string]string
 		want    []string
 	}{
-		{"one", map[string]string{"router/a.go": "// Package router is one.\npackage router", "router/b.go": "package router"}, nil},
-		{"command", map[string]string{"cmd/caprouter/main.go": "// Command caprouter is one.\npackage main"}, nil},
-		{"none", map[string]string{"router/a.go": "package router"}, []string{
-			"package router has no package comment: say what it owns and what it does not",
+		{"one comment", map[string]string{"router/a.go": "// Package router is one.\npackage router", "router/b.go": "package router"}, nil},
+		{"comment of a command", map[string]string{"cmd/caprouter/main.go": "// Command caprouter is one.\npackage main"}, nil},
+		{"no comment", map[string]string{"router/a.go": "package router"}, []string{
+			"package router has no package comment: describe its responsibility and its limits",
 		}},
 		{"in a test only", map[string]string{"router/a.go": "package router", "router/a_test.go": "// Package router is one.\npackage router"}, []string{
-			"package router has no package comment: say what it owns and what it does not",
+			"package router has no package comment: describe its responsibility and its limits",
 		}},
 		{"detached", map[string]string{"router/a.go": "// Package router is one.\n\npackage router"}, []string{
-			"package router has no package comment: say what it owns and what it does not",
+			"package router has no package comment: describe its responsibility and its limits",
 		}},
-		{"two", map[string]string{"router/a.go": "// Package router is one.\npackage router", "router/b.go": "// Package router is two.\npackage router"}, []string{
+		{"two comments", map[string]string{"router/a.go": "// Package router is one.\npackage router", "router/b.go": "// Package router is two.\npackage router"}, []string{
 			"package router has package comments in router/a.go and router/b.go: keep one",
 		}},
-		{"begins otherwise", map[string]string{"router/a.go": "// The router.\npackage router"}, []string{
+		{"other beginning", map[string]string{"router/a.go": "// The router.\npackage router"}, []string{
 			`router/a.go: the package comment must begin "Package router "`,
 		}},
 		{"tests only", map[string]string{"router/a_test.go": "package router"}, []string{
-			"package router holds tests only: give it a doc.go that says what they hold",
+			"package router contains only tests: add a doc.go that describes what they check",
 		}},
 	}
 	for _, tt := range tests {

@@ -49,7 +49,7 @@ func checkJSON(allowed []exception, files []*file) []string {
 		}
 		for name, at := range f.selections("encoding/json") {
 			if name != "RawMessage" {
-				rule.report(f, "", fmt.Sprintf("%s: json.%s takes duplicate names and trailing text: use internal/strictjson", f.position(at), name))
+				rule.report(f, "", fmt.Sprintf("%s: json.%s accepts duplicate names and trailing text: use internal/strictjson", f.position(at), name))
 			}
 		}
 	}

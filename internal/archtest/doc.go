@@ -15,5 +15,5 @@
 // violation.
 //
 // The tests read the files in this process and not with `go list`, because the test
-// cache does not know the files that a child process reads.
+// cache does not track the files that a child process reads.
 package archtest

@@ -10,16 +10,16 @@ import (
 // smallTable is an import table with one row of each kind.
 func smallTable() []level {
 	return []level{
-		{"words", []row{{pkg: "contract", why: "shared by all"}}},
-		{"plumbing", []row{
+		{"shared types", []row{{pkg: "contract", why: "shared by all"}}},
+		{"libraries", []row{
 			{pkg: "internal/run", why: "goroutines"},
 			{pkg: "internal/auth", why: "tokens"},
-			{pkg: "agentkit", why: "for other people's programs", only: []string{"contract"}, users: []string{"internal/demo"}},
+			{pkg: "agentkit", why: "for programs outside this module", only: []string{"contract"}, users: []string{"internal/demo"}},
 		}},
-		{"pipeline", []row{{pkg: "router", why: "the one way"}}},
-		{"fakes", []row{{pkg: "internal/testkit", why: "stand-ins", testsOnly: true}}},
+		{"pipeline", []row{{pkg: "router", why: "the stages of a request"}}},
+		{"shared by tests", []row{{pkg: "internal/testkit", why: "helpers", testsOnly: true}}},
 		{"demonstration", []row{{pkg: "internal/demo", why: "sample agents"}}},
-		{"agents", []row{{pkg: "internal/demo/pycheck", why: "an agent's own work", only: []string{}}}},
+		{"agents", []row{{pkg: "internal/demo/pycheck", why: "independent of the router", only: []string{}}}},
 	}
 }
 
@@ -59,27 +59,27 @@ func TestPlantedImports(t *testing.T) {
 			"internal/testkit/b.go": importSource("testkit", "agentkit"),
 		}, nil},
 		{"import of a higher level", map[string]string{"contract/b.go": importSource("contract", "router")}, []string{
-			"contract/b.go:3: contract imports router: an import points up, from level 0 (words) to level 2 (pipeline)",
+			"contract/b.go:3: contract imports router: an import of a higher level, from level 0 (shared types) to level 2 (pipeline)",
 		}},
 		{"import of a higher level, in a test", map[string]string{"contract/b_test.go": importSource("contract_test", "internal/run")}, []string{
-			"contract/b_test.go:3: contract imports internal/run: an import points up, from level 0 (words) to level 1 (plumbing)",
+			"contract/b_test.go:3: contract imports internal/run: an import of a higher level, from level 0 (shared types) to level 1 (libraries)",
 		}},
 		{"same level", map[string]string{"internal/auth/b.go": importSource("auth", "internal/run")}, []string{
-			"internal/auth/b.go:3: internal/auth imports internal/run: both are on level 1 (plumbing), and packages of one level do not know each other",
+			"internal/auth/b.go:3: internal/auth imports internal/run: both are on level 1 (libraries), and packages of the same level must not import each other",
 		}},
-		{"more than it may", map[string]string{"agentkit/b.go": importSource("agentkit", "internal/run")}, []string{
-			"agentkit/b.go:3: agentkit imports internal/run: of this module it may import contract, because: for other people's programs",
+		{"import that is not listed", map[string]string{"agentkit/b.go": importSource("agentkit", "internal/run")}, []string{
+			"agentkit/b.go:3: agentkit imports internal/run: of this module, it may import contract, because: for programs outside this module",
 		}},
-		{"more than nothing", map[string]string{"internal/demo/pycheck/b.go": importSource("pycheck", "contract")}, []string{
-			"internal/demo/pycheck/b.go:3: internal/demo/pycheck imports contract: of this module it may import nothing, because: an agent's own work",
+		{"import although none is listed", map[string]string{"internal/demo/pycheck/b.go": importSource("pycheck", "contract")}, []string{
+			"internal/demo/pycheck/b.go:3: internal/demo/pycheck imports contract: of this module, it may import no package, because: independent of the router",
 		}},
 		{"import by a package that is not listed", map[string]string{"router/b.go": importSource("router", "agentkit")}, []string{
-			"router/b.go:3: router imports agentkit: only internal/demo may, because: for other people's programs",
+			"router/b.go:3: router imports agentkit: only internal/demo may import it, because: for programs outside this module",
 		}},
-		{"fakes in production", map[string]string{"internal/demo/b.go": importSource("demo", "internal/testkit")}, []string{
-			"internal/demo/b.go:3: internal/demo imports internal/testkit: it is written for tests; only _test.go files import it",
+		{"test package outside a test", map[string]string{"internal/demo/b.go": importSource("demo", "internal/testkit")}, []string{
+			"internal/demo/b.go:3: internal/demo imports internal/testkit: it is test code: only _test.go files may import it",
 		}},
-		{"fakes in a test further down", map[string]string{"contract/b_test.go": importSource("contract_test", "internal/testkit")}, nil},
+		{"test package in a test of a lower level", map[string]string{"contract/b_test.go": importSource("contract_test", "internal/testkit")}, nil},
 		{"package without a row", map[string]string{"util/b.go": importSource("util", "router")}, []string{
 			"package util has no row in the import table: give it a level and a reason",
 		}},
@@ -99,7 +99,7 @@ func TestPlantedTable(t *testing.T) {
 	tests := []struct {
 		name    string
 		table   []level
-		arrows  []importException
+		extra   []importException
 		sources map[string]string
 		want    []string
 	}{
@@ -130,7 +130,7 @@ func TestPlantedTable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := checkImports(tt.table, tt.arrows, parseSources(t, withSmallTable(tt.sources)))
+			got := checkImports(tt.table, tt.extra, parseSources(t, withSmallTable(tt.sources)))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("messages (-want +got):\n%s", diff)
 			}
@@ -140,7 +140,7 @@ func TestPlantedTable(t *testing.T) {
 
 func TestPlantedLibraries(t *testing.T) {
 	table := []libraryRule{
-		{library: "github.com/labstack/echo/v4", in: []string{"internal/rest"}, why: "the core knows no HTTP"},
+		{library: "github.com/labstack/echo/v4", in: []string{"internal/rest"}, why: "the core is independent of HTTP"},
 		{library: "github.com/google/go-cmp", tests: true, why: "differences"},
 		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"internal/rest"}, why: "the document"},
 	}
@@ -155,27 +155,27 @@ func TestPlantedLibraries(t *testing.T) {
 		lib  string
 		want []string
 	}{
-		{"at home", "internal/rest/b.go", "github.com/labstack/echo/v4", nil},
-		{"at home, in a test", "internal/rest/b_test.go", "github.com/labstack/echo/v4", nil},
-		{"our own", "router/b.go", module + "/contract", nil},
+		{"permitted package", "internal/rest/b.go", "github.com/labstack/echo/v4", nil},
+		{"test of a permitted package", "internal/rest/b_test.go", "github.com/labstack/echo/v4", nil},
+		{"package of this module", "router/b.go", module + "/contract", nil},
 		{"standard library", "router/b.go", "net/http", nil},
-		{"away from home", "router/b.go", "github.com/labstack/echo/v4", []string{
-			"router/b.go:3: github.com/labstack/echo/v4 is used outside its home internal/rest (the core knows no HTTP)",
+		{"other package", "router/b.go", "github.com/labstack/echo/v4", []string{
+			"router/b.go:3: github.com/labstack/echo/v4 is imported outside internal/rest (the core is independent of HTTP)",
 		}},
-		{"away from home, in a test", "router/b_test.go", "github.com/labstack/echo/v4", []string{
-			"router/b_test.go:3: github.com/labstack/echo/v4 is used outside its home internal/rest (the core knows no HTTP)",
+		{"test of another package", "router/b_test.go", "github.com/labstack/echo/v4", []string{
+			"router/b_test.go:3: github.com/labstack/echo/v4 is imported outside internal/rest (the core is independent of HTTP)",
 		}},
-		{"homeless", "router/b.go", "github.com/pkg/errors", []string{
-			"router/b.go:3: github.com/pkg/errors has no home: add a row with a reason",
+		{"library without a row", "router/b.go", "github.com/pkg/errors", []string{
+			"router/b.go:3: github.com/pkg/errors has no row in the library table: add one with a reason",
 		}},
 		{"another version is another library", "internal/rest/b.go", "github.com/labstack/echo/v5", []string{
-			"internal/rest/b.go:3: github.com/labstack/echo/v5 has no home: add a row with a reason",
+			"internal/rest/b.go:3: github.com/labstack/echo/v5 has no row in the library table: add one with a reason",
 		}},
 		{"test library outside a test", "router/b.go", "github.com/google/go-cmp/cmp", []string{
-			"router/b.go:3: github.com/google/go-cmp/cmp is for tests (differences)",
+			"router/b.go:3: github.com/google/go-cmp/cmp is a test library (differences)",
 		}},
 		{"test library of another package", "router/b_test.go", "github.com/getkin/kin-openapi/openapi3", []string{
-			"router/b_test.go:3: github.com/getkin/kin-openapi/openapi3 is used outside its home internal/rest (the document)",
+			"router/b_test.go:3: github.com/getkin/kin-openapi/openapi3 is imported outside internal/rest (the document)",
 		}},
 	}
 	for _, tt := range tests {
@@ -191,7 +191,7 @@ func TestPlantedLibraries(t *testing.T) {
 	t.Run("row without an import and a reason", func(t *testing.T) {
 		got := checkLibraries(append(table, libraryRule{library: "example.com/gone"}), []string{"internal/testkit"}, parseSources(t, good))
 		want := []string{
-			"library example.com/gone has a home, but nothing imports it: remove the row",
+			"library example.com/gone has a row in the library table, but no package imports it: remove the row",
 			"the row of library example.com/gone gives no reason",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

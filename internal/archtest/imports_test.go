@@ -57,17 +57,17 @@ func checkImport(f *file, from, to packagePlace) string {
 	testing := f.test || from.testsOnly
 	switch {
 	case to.testsOnly && !f.test:
-		return "it is written for tests; only _test.go files import it"
+		return "it is test code: only _test.go files may import it"
 	case to.testsOnly:
 		return ""
 	case from.only != nil && !f.test && !slices.Contains(from.only, to.pkg):
-		return fmt.Sprintf("of this module it may import %s, because: %s", cmp.Or(strings.Join(from.only, ", "), "nothing"), from.why)
+		return fmt.Sprintf("of this module, it may import %s, because: %s", cmp.Or(strings.Join(from.only, ", "), "no package"), from.why)
 	case to.users != nil && !testing && !slices.Contains(to.users, from.pkg):
-		return fmt.Sprintf("only %s may, because: %s", strings.Join(to.users, ", "), to.why)
+		return fmt.Sprintf("only %s may import it, because: %s", strings.Join(to.users, ", "), to.why)
 	case to.level == from.level:
-		return fmt.Sprintf("both are on level %d (%s), and packages of one level do not know each other", to.level, to.name)
+		return fmt.Sprintf("both are on level %d (%s), and packages of the same level must not import each other", to.level, to.name)
 	case to.level > from.level:
-		return fmt.Sprintf("an import points up, from level %d (%s) to level %d (%s)", from.level, from.name, to.level, to.name)
+		return fmt.Sprintf("an import of a higher level, from level %d (%s) to level %d (%s)", from.level, from.name, to.level, to.name)
 	}
 	return ""
 }
@@ -121,22 +121,22 @@ func checkLibraries(table []libraryRule, testPackages []string, files []*file) [
 			}
 			i := slices.IndexFunc(table, func(h libraryRule) bool { return isBelow(path, h.library) })
 			if i < 0 {
-				bad = append(bad, fmt.Sprintf("%s: %s has no home: add a row with a reason", f.position(spec), path))
+				bad = append(bad, fmt.Sprintf("%s: %s has no row in the library table: add one with a reason", f.position(spec), path))
 				continue
 			}
 			h := table[i]
 			used[h.library] = true
 			switch {
 			case h.tests && !testing:
-				bad = append(bad, fmt.Sprintf("%s: %s is for tests (%s)", f.position(spec), path, h.why))
+				bad = append(bad, fmt.Sprintf("%s: %s is a test library (%s)", f.position(spec), path, h.why))
 			case len(h.in) > 0 && !slices.Contains(h.in, f.pkg):
-				bad = append(bad, fmt.Sprintf("%s: %s is used outside its home %s (%s)", f.position(spec), path, strings.Join(h.in, ", "), h.why))
+				bad = append(bad, fmt.Sprintf("%s: %s is imported outside %s (%s)", f.position(spec), path, strings.Join(h.in, ", "), h.why))
 			}
 		}
 	}
 	for _, h := range table {
 		if !used[h.library] {
-			bad = append(bad, fmt.Sprintf("library %s has a home, but nothing imports it: remove the row", h.library))
+			bad = append(bad, fmt.Sprintf("library %s has a row in the library table, but no package imports it: remove the row", h.library))
 		}
 		if h.why == "" {
 			bad = append(bad, fmt.Sprintf("the row of library %s gives no reason", h.library))

@@ -25,7 +25,7 @@ func TestCheckProse_CountsPerThousandWords(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := checkProse(limits, tt.texts)
 			if len(got) != len(tt.want) {
-				t.Fatalf("got %q, want %d complaints", got, len(tt.want))
+				t.Fatalf("got %q, want %d messages", got, len(tt.want))
 			}
 			for i, want := range tt.want {
 				if !strings.HasPrefix(got[i], want) {
@@ -66,10 +66,10 @@ func TestPlantedIdentifiers(t *testing.T) {
 		{"part of a name", "router/a.go", "type sightseeing struct{}", nil},
 		{"local variable", "router/a.go", "func f() { sight := 1; _ = sight }", nil},
 		{"in a test", "router/a_test.go", "type sight struct{}", nil},
-		{"type", "router/a.go", "type sight struct{}", []string{"router/a.go:2: sight is a private word: the term is visibility filter"}},
-		{"exported method", "router/a.go", "type s int\nfunc (s) Sight() {}", []string{"router/a.go:3: Sight is a private word: the term is visibility filter"}},
-		{"field", "router/a.go", "type s struct{ sight int }", []string{"router/a.go:2: sight is a private word: the term is visibility filter"}},
-		{"variable", "router/a.go", "var sight int", []string{"router/a.go:2: sight is a private word: the term is visibility filter"}},
+		{"type", "router/a.go", "type sight struct{}", []string{"router/a.go:2: sight is not a standard term: use visibility filter"}},
+		{"exported method", "router/a.go", "type s int\nfunc (s) Sight() {}", []string{"router/a.go:3: Sight is not a standard term: use visibility filter"}},
+		{"field", "router/a.go", "type s struct{ sight int }", []string{"router/a.go:2: sight is not a standard term: use visibility filter"}},
+		{"variable", "router/a.go", "var sight int", []string{"router/a.go:2: sight is not a standard term: use visibility filter"}},
 	}, func(files []*file) []string { return checkIdentifiers(replaced, nil, files) })
 }
 
@@ -79,7 +79,7 @@ func TestPlantedOneWordNames(t *testing.T) {
 		t.Errorf("got %q, want none: one of four names is one word", got)
 	}
 	if got := checkOneWordNames(0.2, files); len(got) != 1 || !strings.Contains(got[0], "router/a.go:3 reader") {
-		t.Errorf("got %q, want a complaint that names reader", got)
+		t.Errorf("got %q, want a message with reader", got)
 	}
 }
 

@@ -181,7 +181,7 @@ func proseLines(name, text string) []prose {
 }
 
 // checkIdentifiers finds package-level names, methods and fields that are a whole word
-// of the former private vocabulary of this project.
+// of a former vocabulary of this project.
 func checkIdentifiers(replaced map[string]string, allowed []exception, files []*file) []string {
 	rule := newRuleReport("names", allowed)
 	for _, f := range files {
@@ -190,7 +190,7 @@ func checkIdentifiers(replaced map[string]string, allowed []exception, files []*
 		}
 		for id := range declaredNames(f) {
 			if term, ok := replaced[strings.ToLower(id.Name)]; ok {
-				rule.report(f, id.Name, fmt.Sprintf("%s: %s is a private word: the term is %s", f.position(id), id.Name, term))
+				rule.report(f, id.Name, fmt.Sprintf("%s: %s is not a standard term: use %s", f.position(id), id.Name, term))
 			}
 		}
 	}

@@ -54,9 +54,9 @@ func checkComments(files []*file) []string {
 		}
 		switch {
 		case !code:
-			bad = append(bad, fmt.Sprintf("package %s holds tests only: give it a doc.go that says what they hold", pkg))
+			bad = append(bad, fmt.Sprintf("package %s contains only tests: add a doc.go that describes what they check", pkg))
 		case len(commented) == 0:
-			bad = append(bad, fmt.Sprintf("package %s has no package comment: say what it owns and what it does not", pkg))
+			bad = append(bad, fmt.Sprintf("package %s has no package comment: describe its responsibility and its limits", pkg))
 		case len(commented) > 1:
 			bad = append(bad, fmt.Sprintf("package %s has package comments in %s: keep one", pkg, strings.Join(commented, " and ")))
 		}

@@ -30,7 +30,7 @@ func checkPackageState(rule *rule, files []*file) {
 				x, _ := sel.X.(*ast.Ident)
 				if x != nil && (x.Name == "sync" || x.Name == "atomic") {
 					what := spec.Names[0].Name
-					rule.report(f, what, fmt.Sprintf("%s: package variable %s is a %s.%s, which is made to change: put it into a struct", f.position(spec), what, x.Name, sel.Sel.Name))
+					rule.report(f, what, fmt.Sprintf("%s: package variable %s is a %s.%s, which is mutable: put it into a struct", f.position(spec), what, x.Name, sel.Sel.Name))
 				}
 			}
 		}

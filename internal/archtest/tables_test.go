@@ -26,7 +26,7 @@ type row struct {
 func levels() []level {
 	return []level{
 		{"shared types", []row{
-			{pkg: "contract", why: "the types all packages share; any import would be imported everywhere"},
+			{pkg: "contract", why: "types that all packages share; all packages would depend on its imports"},
 			{pkg: "docs", why: "the documents, embedded; no code"},
 			{pkg: "internal/archtest", why: "reads the source of the other packages and links none of them"},
 		}},
@@ -36,72 +36,72 @@ func levels() []level {
 			{pkg: "internal/strictyaml", why: "the YAML decoder"},
 			{pkg: "internal/yamledit", why: "appends to lists in YAML text; independent of its meaning"},
 			{pkg: "internal/resilience", why: "circuit breaker and retry"},
-			{pkg: "internal/egress", why: "the guard for outgoing connections; used by configuration, lint, the HTTP server and every client"},
+			{pkg: "internal/egress", why: "checks the addresses of outgoing connections; used by configuration, lint, the HTTP server and every client"},
 			{pkg: "internal/auth/weakkey", why: "rejects keys and secrets that can be computed or guessed; independent of how they are encoded"},
-			{pkg: "internal/datadir", why: "checks, opens and marks what is in the data directory; independent of its content"},
-			{pkg: "internal/filewatch", why: "reports changes of a file, whatever it contains"},
+			{pkg: "internal/datadir", why: "checks and opens the data directory, and marks its format; independent of its content"},
+			{pkg: "internal/filewatch", why: "reports changes of a file; independent of its content"},
 			{pkg: "internal/limits", why: "rate limits of callers and the token budget of the model; independent of HTTP and of models"},
-			{pkg: "internal/fairqueue", why: "divides permits between tenants; independent of what a permit is for"},
-			{pkg: "internal/quota", why: "divides parts of the store between tenants; independent of what is stored", only: []string{"contract"}},
+			{pkg: "internal/fairqueue", why: "divides permits between tenants; independent of the use of a permit"},
+			{pkg: "internal/quota", why: "divides parts of the store between tenants; independent of the stored data", only: []string{"contract"}},
 			{
-				pkg: "agentkit", why: "part of agents' programs, so it must not import the internals of the router",
+				pkg: "agentkit", why: "part of the programs of agents, so it must not import internals of the router",
 				only:  []string{"contract"},
 				users: []string{"internal/demo", "examples/agent", "examples/agents/go"},
 			},
 		}},
 		{"the form of keys", []row{
-			{pkg: "internal/auth/jwk", why: "decodes and encodes public keys and sets of them; whether a key is strong is internal/auth/weakkey's", only: []string{"internal/strictjson"}},
+			{pkg: "internal/auth/jwk", why: "decodes and encodes public keys and sets of them; internal/auth/weakkey checks the strength of keys", only: []string{"internal/strictjson"}},
 		}},
 		{"the form of tokens", []row{
-			{pkg: "internal/auth/strictjwt", why: "verifies the form and the signature of tokens; which keys are trusted is internal/auth's", only: []string{"internal/strictjson"}},
+			{pkg: "internal/auth/strictjwt", why: "verifies the form and the signature of tokens; internal/auth decides which keys are trusted", only: []string{"internal/strictjson"}},
 		}},
 		{"between the router and a model", []row{
 			{pkg: "internal/redact", why: "masks personal data and secrets; the registry refers to its kinds"},
-			{pkg: "internal/responsejson", why: "encodes decisions and responses; independent of where they go", only: []string{"contract", "internal/strictjson"}},
+			{pkg: "internal/responsejson", why: "encodes decisions and responses; independent of their destination", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
 			{pkg: "internal/lexical/lexicon", why: "synonyms, common words and stop words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
 			{pkg: "internal/wordvectors", why: "vectors of English words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
-			{pkg: "internal/llm", why: "the interface to language models; its reasons are metric labels and decision reasons"},
+			{pkg: "internal/llm", why: "the interface to language models; its error reasons are metric labels and decision reasons"},
 		}},
 		{"keys in the data directory", []row{
 			{pkg: "internal/auth/keyring", why: "holds, stores and rotates the signing keys; independent of the form of the tokens that they sign", only: []string{"contract", "internal/auth/jwk", "internal/auth/weakkey", "internal/datadir"}},
-			{pkg: "internal/contentkey", why: "encrypts stored contents; independent of where they are stored"},
+			{pkg: "internal/contentkey", why: "encrypts stored contents; independent of the place of storage"},
 		}},
 		{"the router's tokens", []row{
 			{
-				pkg: "internal/auth/issuance", why: "issues the tokens for agents, tasks and callers; the keys are internal/auth/keyring's",
+				pkg: "internal/auth/issuance", why: "issues tokens for agents, tasks and callers with the keys of internal/auth/keyring",
 				only: []string{"contract", "internal/auth/jwk", "internal/auth/keyring", "internal/auth/strictjwt", "internal/strictjson"},
 			},
 		}},
 		{"parts of the store", []row{
-			{pkg: "internal/store/dirlock", why: "locks a data directory for one process; independent of what is in it", only: []string{"internal/datadir"}, users: []string{"internal/store"}},
-			{pkg: "internal/store/repair", why: "finds and removes damage in the engine's files; knows their format, and uses no engine", only: []string{"internal/datadir", "internal/strictjson"}, users: []string{"internal/store", "cmd/caprouter"}},
-			{pkg: "internal/store/natsserver", why: "runs a NATS server in this process; independent of what it stores", only: []string{}, users: []string{"internal/store"}},
+			{pkg: "internal/store/dirlock", why: "locks a data directory for one process; independent of its content", only: []string{"internal/datadir"}, users: []string{"internal/store"}},
+			{pkg: "internal/store/repair", why: "finds and removes damage in the files of the engine; reads their format without the engine", only: []string{"internal/datadir", "internal/strictjson"}, users: []string{"internal/store", "cmd/caprouter"}},
+			{pkg: "internal/store/natsserver", why: "runs a NATS server in this process; independent of the stored data", only: []string{}, users: []string{"internal/store"}},
 		}},
 		{"libraries of one subject", []row{
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
-			{pkg: "internal/modelfile", why: "keeps trained models in the data directory; independent of what they contain", only: []string{"internal/datadir"}},
-			{pkg: "internal/filekind", why: "recognizes which of the operator's files one is; independent of their decoders", only: []string{"internal/strictyaml"}},
+			{pkg: "internal/modelfile", why: "stores trained models in the data directory; independent of their content", only: []string{"internal/datadir"}},
+			{pkg: "internal/filekind", why: "recognizes the kind of a file of the operator; independent of the decoders", only: []string{"internal/strictyaml"}},
 			{pkg: "internal/telemetry", why: "log, metrics and spans; labels are statuses and codes of contract and reasons of llm"},
-			{pkg: "internal/auth", why: "verifies callers' tokens"},
-			{pkg: "gateway/schema", why: "compiles untrusted JSON Schemas within limits; independent of where they come from", only: []string{"contract", "internal/strictjson"}},
+			{pkg: "internal/auth", why: "verifies the tokens of callers"},
+			{pkg: "gateway/schema", why: "compiles untrusted JSON Schemas within limits; independent of their source", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "gateway/redaction", why: "replaces values by rules of the operator; independent of tools", only: []string{"contract", "internal/redact", "internal/strictjson"}},
-			{pkg: "orchestrator/policy", why: "decides whether a tool may be called; pure, independent of runs and of how tools are called", only: []string{"contract", "internal/redact", "internal/strictjson", "internal/strictyaml"}},
-			{pkg: "gateway/subprocess", why: "starts MCP servers and ends their process groups; does not know the protocol", users: []string{"gateway/mcpclient", "cmd/caprouter"}},
+			{pkg: "orchestrator/policy", why: "decides whether a tool may be called; pure; independent of runs and of the protocol of tools", only: []string{"contract", "internal/redact", "internal/strictjson", "internal/strictyaml"}},
+			{pkg: "gateway/subprocess", why: "starts MCP servers and ends their process groups; independent of the protocol", users: []string{"gateway/mcpclient", "cmd/caprouter"}},
 			{pkg: "internal/mcpsample", why: "MCP servers for first steps and for tests", only: []string{"internal/strictjson"}},
 			{pkg: "internal/store", why: "durable tables, logs and blobs; independent of their content"},
 		}},
 		{"definitions of tools", []row{
-			{pkg: "gateway/pins", why: "remembers and compares definitions of tools; independent of connections", only: []string{"internal/store", "internal/strictjson"}},
+			{pkg: "gateway/pins", why: "stores and compares definitions of tools; independent of connections", only: []string{"internal/store", "internal/strictjson"}},
 		}},
 		{"files of MCP servers", []row{
-			{pkg: "gateway/mcpfile", why: "reads the registry files of MCP servers in all their formats; starts and calls nothing"},
+			{pkg: "gateway/mcpfile", why: "reads the registry files of MCP servers in all their formats; starts and calls no server"},
 		}},
 		{"connections to MCP servers", []row{
 			{pkg: "gateway/mcpclient", why: "one connection to one MCP server; does not retry or validate", users: []string{"gateway", "cmd/caprouter", "internal/app"}},
 		}},
 		{"the MCP gateway", []row{
-			{pkg: "gateway", why: "the one way to a tool: connections, validation, retry, normalization"},
+			{pkg: "gateway", why: "connections, validation, retry and normalization of all calls of tools"},
 		}},
 		{"model providers", []row{
 			{pkg: "internal/llm/gemini", why: "implements llm.Provider", users: []string{"internal/app"}},
@@ -109,7 +109,7 @@ func levels() []level {
 			{pkg: "internal/llm/openai", why: "implements llm.Provider", users: []string{"internal/app"}},
 		}},
 		{"state of requests", []row{
-			{pkg: "internal/audit", why: "the audit log, a hash chain; drives no work"},
+			{pkg: "internal/audit", why: "the audit log, a hash chain; starts no work"},
 			{pkg: "internal/requests", why: "records of asynchronous requests and their transitions"},
 			{pkg: "internal/events", why: "events of requests, in memory"},
 			{pkg: "internal/sharedkeys", why: "the keys that routers with one store share: signing keys, the secret of callback tokens, the keyring of contents"},
@@ -121,24 +121,24 @@ func levels() []level {
 		}},
 		{"propose and decide", []row{
 			{pkg: "matcher", why: "arithmetic over the registry; independent of the source of a classification"},
-			{pkg: "classifier", why: "classifies; does not know which agents are eligible"},
-			{pkg: "internal/fleet", why: "registrations of agents and their leases; independent of how agents are reached"},
+			{pkg: "classifier", why: "classifies requests; independent of eligible agents"},
+			{pkg: "internal/fleet", why: "registrations of agents and their leases; independent of the protocol of agents"},
 			{pkg: "internal/registry", why: "merges the sources of the registry; independent of the use of a version"},
 		}},
 		{"visibility", []row{
-			{pkg: "internal/visibility", why: "the visibility filter of every door; pure; uses the texts of classifier and matcher for hidden classifications"},
+			{pkg: "internal/visibility", why: "the visibility filter of all interfaces; pure; uses the texts of classifier and matcher for hidden classifications"},
 		}},
 		{"after a decision", []row{
 			{pkg: "fallback", why: "policies A, B and C, based on the matcher's near misses"},
 			{pkg: "dispatch", why: "sends tasks; owns the live state that the matcher reads"},
 			{pkg: "internal/idempotency", why: "idempotency keys: reserve, replay, release"},
-			{pkg: "internal/session", why: "stores what the next request of a session needs"},
+			{pkg: "internal/session", why: "stores the context for the next request of a session"},
 		}},
 		{"tickets", []row{
 			{pkg: "internal/tickets", why: "groups unmet requests with lexical and describes them with fallback"},
 		}},
 		{"rules for calling an agent", []row{
-			{pkg: "dispatch/attempt", why: "time limits, retry and meaning of failures, the same for every protocol"},
+			{pkg: "dispatch/attempt", why: "time limits, retry and classification of failures for all protocols"},
 		}},
 		{"target protocols", []row{
 			{pkg: "dispatch/httptarget", why: "implements dispatch.Target"},
@@ -150,26 +150,26 @@ func levels() []level {
 		}},
 		{"goals as tasks", []row{
 			{
-				pkg: "dispatch/orchestratortarget", why: "implements dispatch.Target; goals are pursued through its Runner",
+				pkg: "dispatch/orchestratortarget", why: "implements dispatch.Target; goals are executed through its Runner",
 				only: []string{"contract", "dispatch", "dispatch/attempt", "internal/strictjson"},
 			},
 		}},
 		{"stored requests as their callers see them", []row{
-			{pkg: "internal/history", why: "writes what remains of a request, and returns, cancels and erases it for its callers; decides nothing about routing"},
+			{pkg: "internal/history", why: "writes the record of a request, and returns, cancels and erases it for callers; makes no routing decision"},
 		}},
 		{"the MCP gateway in the router", []row{
-			{pkg: "internal/mcphost", why: "which callers may call which tools; records calls and reloads the file; connections are the gateway's"},
+			{pkg: "internal/mcphost", why: "decides which callers may call which tools, records calls and reloads the file; package gateway owns the connections"},
 		}},
 		{"planning", []row{
 			{pkg: "internal/routediff", why: "explains the differences of two decisions; pure"},
 			{pkg: "router/plan", why: "decides which agents execute a request and aggregates their results; pure"},
 		}},
 		{"executing a plan", []row{
-			{pkg: "internal/execution", why: "attempts, failover, callbacks and cancellation of tasks; decides nothing"},
+			{pkg: "internal/execution", why: "attempts, failover, callbacks and cancellation of tasks; makes no routing decision"},
 		}},
 		{"answering without an agent", []row{
-			{pkg: "internal/fallbackpolicy", why: "applies policy A, B or C to a request without an eligible agent; the texts are package fallback's"},
-			{pkg: "internal/decisionlog", why: "measures the stages of requests, logs and counts decisions; decides nothing"},
+			{pkg: "internal/fallbackpolicy", why: "applies policy A, B or C to a request without an eligible agent; package fallback contains the texts"},
+			{pkg: "internal/decisionlog", why: "measures the stages of requests, logs and counts decisions; makes no decision"},
 		}},
 		{"accepting requests", []row{
 			{pkg: "internal/acceptance", why: "validates and masks requests and loads their session; does not classify"},
@@ -178,17 +178,17 @@ func levels() []level {
 			{pkg: "internal/asyncrun", why: "runs and resumes stored requests; calls the pipeline through a function value"},
 		}},
 		{"the pipeline", []row{
-			{pkg: "router", why: "the order of the stages of a request; everything it calls is below"},
+			{pkg: "router", why: "the order of the stages of a request; the stages are packages of lower levels"},
 			{pkg: "orchestrator", why: "goal, plan, execution and verification; servers, tools and models are behind its interfaces"},
 		}},
 		{"orchestrations in the router", []row{
-			{pkg: "internal/orchestrations", why: "stores and executes runs, for their callers and after a restart; how a goal is pursued is package orchestrator's"},
+			{pkg: "internal/orchestrations", why: "stores and executes runs, for their callers and after a restart; package orchestrator executes the goals"},
 		}},
 		{"planning orchestrations with a model", []row{
 			{pkg: "orchestrator/planner", why: "plans and verifies with a language model; providers are opened through a function value", users: []string{"internal/app", "cmd/caprouter"}},
 		}},
 		{"checking a registry", []row{
-			{pkg: "internal/lint", why: "routes the examples of a registry and reports what is learned from them; the rules about declarations are package capabilities'"},
+			{pkg: "internal/lint", why: "routes the examples of a registry and reports findings; package capabilities contains the rules about declarations"},
 		}},
 		{"replaying decisions", []row{
 			{pkg: "internal/replay", why: "routes recorded decisions with another registry; reads the log through a function value"},
@@ -196,49 +196,49 @@ func levels() []level {
 		{"shared by tests", []row{
 			{pkg: "internal/testkit", why: "helpers for tests of several packages", testsOnly: true},
 			{pkg: "internal/testkit/fakellm", why: "fake servers of language model APIs", testsOnly: true},
-			{pkg: "internal/testkit/fakenet", why: "a name server and a trap for outgoing connections", testsOnly: true},
+			{pkg: "internal/testkit/fakenet", why: "a DNS server and a listener that counts connections", testsOnly: true},
 			{pkg: "internal/testkit/fakeotlp", why: "a receiver of spans", testsOnly: true},
 			{pkg: "internal/testkit/serversuite", why: "the suite of all registries of servers of the orchestrator", testsOnly: true},
-			{pkg: "internal/testkit/remnants", why: "what can be read in the files of a data directory", testsOnly: true},
+			{pkg: "internal/testkit/remnants", why: "finds readable and decryptable data in the files of a data directory", testsOnly: true},
 			{pkg: "internal/testkit/testjwk", why: "public keys and key sets", testsOnly: true},
 			{pkg: "internal/testkit/teststore", why: "an embedded store in a temporary directory, and a server for a shared one", testsOnly: true},
 		}},
 		{"HTTP server", []row{
-			{pkg: "internal/httpserver", why: "guards every HTTP interface; does not know what a request means"},
+			{pkg: "internal/httpserver", why: "limits and checks all HTTP interfaces; independent of the meaning of requests"},
 		}},
-		{"doors and golden tests", []row{
+		{"interfaces and golden tests", []row{
 			{pkg: "golden", why: "routing tests; needs the whole pipeline and no server"},
 			{pkg: "internal/rest", why: "decodes requests, calls the router, encodes responses"},
 		}},
 		{"golden cases in go test", []row{
-			{pkg: "golden/goldentest", why: "golden cases in a go test; imports testing, which the binary must not", users: []string{"examples/golden"}},
+			{pkg: "golden/goldentest", why: "golden cases in a go test; imports testing, which the binary must not import", users: []string{"examples/golden"}},
 		}},
 		{"configuration", []row{
-			{pkg: "internal/config", why: "keys and defaults of the configuration file; opens nothing but key files"},
+			{pkg: "internal/config", why: "keys and defaults of the configuration file; opens only key files"},
 		}},
 		{"composition", []row{
 			{pkg: "internal/app", why: "composes all packages"},
 		}},
 		{"the demonstration and the checks before a start", []row{
 			{pkg: "internal/demo", why: "an app with sample agents"},
-			{pkg: "internal/doctor", why: "checks what an app needs", users: []string{"cmd/caprouter"}},
+			{pkg: "internal/doctor", why: "checks the requirements of an app", users: []string{"cmd/caprouter"}},
 		}},
 		{"processes of drivers", []row{
-			{pkg: "test/internal/process", why: "starts and stops processes for the drivers and knows nothing of routing", only: []string{"internal/resilience", "internal/run", "internal/strictjson"}},
+			{pkg: "test/internal/process", why: "starts and stops processes for the drivers; independent of routing", only: []string{"internal/resilience", "internal/run", "internal/strictjson"}},
 		}},
 		{"load of drivers", []row{
-			{pkg: "test/internal/workload", why: "callers, agents and the checks of what was promised to them; it uses a router only over HTTP, and reads the audit log of a stopped one", only: []string{"contract", "internal/audit", "internal/contentkey", "internal/resilience", "internal/run", "internal/strictjson", "test/internal/process"}},
+			{pkg: "test/internal/workload", why: "callers, agents and checks of the guarantees to them; uses a router only over HTTP, and reads the audit log of a stopped router", only: []string{"contract", "internal/audit", "internal/contentkey", "internal/resilience", "internal/run", "internal/strictjson", "test/internal/process"}},
 		}},
 		{"commands", []row{
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
-			{pkg: "test/crash", why: "kills whole processes and checks that nothing is lost", only: []string{"internal/resilience", "internal/run", "test/internal/process", "test/internal/workload"}},
+			{pkg: "test/crash", why: "kills processes and checks that they lose no acknowledged data", only: []string{"internal/resilience", "internal/run", "test/internal/process", "test/internal/workload"}},
 			{pkg: "test/cluster", why: "ends and suspends routers that share a cluster of NATS servers; it uses a router only over HTTP", only: []string{"internal/resilience", "internal/run", "test/internal/process", "test/internal/workload"}},
 			{pkg: "test/fleet", why: "routes while thousands of agents register and send heartbeats; it uses a router only over HTTP"},
 			{pkg: "test/overload", why: "overloads whole processes; it uses a router only over HTTP", only: []string{"contract", "internal/resilience", "internal/run", "internal/strictjson", "test/internal/process"}},
 			{pkg: "internal/wordvectors/generate", why: "writes the table of word vectors", only: []string{"internal/lexical/lexicon", "internal/wordvectors"}},
 			{pkg: "test/bench", why: "measures whole processes, which it starts through app"},
-			{pkg: "examples/agent", why: "an example of an agent in a program of its own", only: []string{"agentkit", "contract"}},
-			{pkg: "examples/agents/go", why: "the same, registering itself", only: []string{"agentkit", "contract"}},
+			{pkg: "examples/agent", why: "an example of an agent as a separate program", only: []string{"agentkit", "contract"}},
+			{pkg: "examples/agents/go", why: "an example of an agent that registers itself", only: []string{"agentkit", "contract"}},
 			{pkg: "examples/golden", why: "an example of routing tests", only: []string{}},
 			{pkg: "examples", why: "files to copy; its tests compare them and the documents with the code", only: []string{}},
 		}},
@@ -267,8 +267,8 @@ func libraryRules() []libraryRule {
 		{library: "github.com/labstack/echo/v4", in: []string{"internal/httpserver"}, why: "the core is tested without HTTP"},
 		{library: "github.com/go-json-experiment/json", in: []string{"internal/strictjson", "internal/responsejson"}, why: "encoding/json accepts duplicate names and names in another case"},
 		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson", "internal/strictyaml"}, why: "one package maps tags to JSON pointers, one to positions in a file"},
-		{library: "gopkg.in/yaml.v3", in: []string{"cmd/caprouter", "internal/strictyaml", "internal/yamledit"}, why: "accepts aliases, merge keys and several documents by default; yamledit needs the places of nodes, a test of cmd/caprouter reads files as an editor does"},
-		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth", "internal/auth/issuance", "internal/auth/keyring", "internal/auth/strictjwt"}, why: "strictjwt verifies tokens, and keyring signs with ES256; the others make and verify tokens in tests"},
+		{library: "gopkg.in/yaml.v3", in: []string{"cmd/caprouter", "internal/strictyaml", "internal/yamledit"}, why: "accepts aliases, merge keys and several documents by default; yamledit needs the positions of nodes, and a test of cmd/caprouter reads files like an editor"},
+		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth", "internal/auth/issuance", "internal/auth/keyring", "internal/auth/strictjwt"}, why: "strictjwt verifies tokens, and keyring signs with ES256; tests of the others create and verify tokens"},
 		{library: "github.com/MicahParks/jwkset", in: []string{"internal/auth/jwk"}, why: "decodes the keys of key sets"},
 		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one package per provider"},
 		{library: "google.golang.org/api", in: []string{"internal/llm/gemini"}, why: "required by the SDK"},
@@ -279,18 +279,18 @@ func libraryRules() []libraryRule {
 		{library: "github.com/prometheus/client_golang", in: []string{"internal/telemetry"}, why: "the same"},
 		{library: "github.com/spf13/cobra", in: []string{"cmd/caprouter"}, why: "only commands parse flags"},
 		{library: "github.com/nats-io/nats-server/v2", in: []string{"internal/store/natsserver", "internal/testkit/teststore", "test/crash"}, why: "other packages use tables and logs; tests and the crash driver run a server as the external store"},
-		{library: "github.com/nats-io/nats.go", in: []string{"internal/store", "test/internal/process"}, why: "other packages use tables and logs; a test is a client of a cluster"},
+		{library: "github.com/nats-io/nats.go", in: []string{"internal/store", "test/internal/process"}, why: "other packages use tables and logs; one test is a client of a cluster"},
 		{library: "github.com/nats-io/nuid", in: []string{"internal/store"}, why: "the same"},
 		{library: "github.com/minio/highwayhash", in: []string{"internal/store/repair"}, why: "the hash of the engine's records"},
 		{library: "golang.org/x/sys", in: []string{"internal/store", "internal/store/dirlock"}, why: "reads the free space of a disk; locks a directory"},
-		{library: "github.com/google/uuid", in: []string{"router", "internal/history"}, why: "router.NewID makes every id; history reads the time in it"},
-		{library: "github.com/modelcontextprotocol/go-sdk", in: []string{"gateway", "gateway/mcpclient", "internal/mcpsample"}, why: "one package is the client and one the sample servers; tests of the gateway run servers"},
+		{library: "github.com/google/uuid", in: []string{"router", "internal/history"}, why: "router.NewID creates all ids; history reads their time"},
+		{library: "github.com/modelcontextprotocol/go-sdk", in: []string{"gateway", "gateway/mcpclient", "internal/mcpsample"}, why: "mcpclient is the client, mcpsample contains sample servers; tests of the gateway run servers"},
 		{library: "golang.org/x/time", in: []string{"internal/limits"}, why: "one implementation of the token bucket"},
-		{library: "code.dny.dev/ssrf", in: []string{"internal/egress"}, why: "one guard for every address from outside"},
+		{library: "code.dny.dev/ssrf", in: []string{"internal/egress"}, why: "one check for all addresses from outside"},
 		{library: "github.com/charmbracelet/lipgloss", in: []string{"cmd/caprouter"}, why: "only the command formats text for a terminal"},
 		{library: "github.com/charmbracelet/x/ansi", in: []string{"cmd/caprouter"}, why: "the same"},
 		{library: "github.com/muesli/termenv", in: []string{"cmd/caprouter"}, why: "the same"},
-		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "colours and width are for a terminal only"},
+		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "only the command formats text for a terminal"},
 		{library: "golang.org/x/text", in: []string{"gateway/schema", "internal/lexical"}, why: "Unicode folding of text to classify; the language of the messages of jsonschema"},
 		{library: "github.com/santhosh-tekuri/jsonschema/v6", in: []string{"gateway/schema"}, why: "without limits, a schema can stop the process or read files"},
 		{library: "github.com/google/pprof", in: []string{"test/bench"}, why: "reads the profiles that the driver takes"},
@@ -300,7 +300,7 @@ func libraryRules() []libraryRule {
 		{library: "google.golang.org/protobuf", tests: true, in: []string{"internal/testkit/fakeotlp"}, why: "the same"},
 		{library: "pgregory.net/rapid", tests: true, why: "property tests"},
 		{library: "go.uber.org/goleak", tests: true, why: "goroutine leaks"},
-		{library: "github.com/rogpeppe/go-internal/testscript", tests: true, in: []string{"cmd/caprouter"}, why: "commands as a user types them"},
+		{library: "github.com/rogpeppe/go-internal/testscript", tests: true, in: []string{"cmd/caprouter"}, why: "runs commands as a user enters them"},
 		{library: "github.com/rogpeppe/go-internal/txtar", tests: true, why: "one file per case"},
 		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"cmd/caprouter", "internal/rest"}, why: "validates real responses against openapi.yaml, and files against their schemas"},
 	}
@@ -320,7 +320,7 @@ func goroutineExceptions() []exception {
 		{place: "agentkit", what: "go", why: "the same"},
 		{place: "examples/agent", what: "go", why: "an example program, which cannot import internal/run"},
 		{place: "dispatch/httptarget/reply.go", what: "time.AfterFunc", why: "bounds the read of an excerpt; the function only closes a connection"},
-		{place: "internal/events/stream.go", what: "context.AfterFunc", why: "ends the follower of a log that is lost; the function only cancels"},
+		{place: "internal/events/stream.go", what: "context.AfterFunc", why: "ends the follower of a log that no longer exists; the function only cancels"},
 		{place: "internal/store", what: "context.AfterFunc", why: "cancels calls to a stopped engine; the function only cancels"},
 	}
 }
@@ -328,7 +328,7 @@ func goroutineExceptions() []exception {
 // jsonExceptions may use more of encoding/json than its RawMessage.
 func jsonExceptions() []exception {
 	return []exception{
-		{place: "gateway/mcpclient/callerror.go", why: "recognizes the errors of the library; decodes nothing"},
+		{place: "gateway/mcpclient/callerror.go", why: "recognizes the errors of the library; decodes no JSON"},
 		{place: "contract", why: "decodes one optional member of any type; imports the standard library only"},
 		{place: "gateway/schema", why: "json.Number is how the library represents numbers"},
 		{place: "test/bench", why: "the baselines are programs without caprouter"},
@@ -341,11 +341,11 @@ func jsonExceptions() []exception {
 func stateExceptions() []exception {
 	return []exception{
 		{place: "internal/strictjson", what: "shapes", why: "a cache of a pure function of types, as in encoding/json"},
-		{place: "internal/strictjson", what: "quickChecks", why: "likewise"},
+		{place: "internal/strictjson", what: "quickChecks", why: "the same"},
 	}
 }
 
-// replacedWords are words of the former private vocabulary of this project that must not
+// replacedWords are words of a former vocabulary of this project that must not
 // be a whole name again, each with the standard term.
 func replacedWords() map[string]string {
 	return map[string]string{
