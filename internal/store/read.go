@@ -57,6 +57,16 @@ func (s *Store) readMessage(ctx context.Context, stream string, q directGet) (Me
 	return m, err
 }
 
+// messageWalk is the state of a walk between two pages.
+type messageWalk struct {
+	store       *Store
+	stream      string
+	next        directGet // the next page
+	fn          func(Message) error
+	more        bool // the last page reported more messages
+	interrupted bool // the last page was not read to its end
+}
+
 // walkMessages calls fn for every message from q.Seq or q.StartTime on that matches
 // q.NextFor, in order, up to the end at that time.
 func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn func(Message) error) error {
@@ -65,56 +75,76 @@ func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn
 		return err
 	}
 	q.Batch, q.MaxBytes = pageMessages, pageBytes
-	var more, interrupted bool // the page before reported more messages; it was not read to its end
+	w := messageWalk{store: s, stream: stream, next: q, fn: fn}
 	for {
-		var page []*nats.Msg
-		promised := more && !interrupted
-		err := s.retry(ctx, "read", func(attempt context.Context) (err error) {
-			page, more, err = s.fetchPage(attempt, stream, q)
-			// A retry must not begin the page again: it may need more time than an attempt has.
-			if interrupted = err != nil && len(page) > 0 && ctx.Err() == nil; interrupted {
-				more, err = true, nil
-			}
-			return err
-		})
-		if err != nil {
-			return err
+		err := w.walkPage(ctx)
+		if err == nil && !w.more && w.next.Seq <= last {
+			err = w.walkOnLeader(ctx)
 		}
-		if promised && len(page) == 0 && s.cfg.Replication == 1 && !isBlobStream(stream) { // a blob that is replaced meanwhile is not damage
-			if q.Seq, more = s.skipDamage(ctx, stream, q); more {
-				continue
-			}
-		}
-		for _, raw := range page {
-			m, err := parseMessage(raw)
-			if err != nil {
-				return err
-			}
-			q.Seq, q.StartTime = m.Seq+1, nil
-			if err := fn(m); err != nil {
-				return ignoreStop(err)
-			}
-		}
-		if !more && q.Seq <= last {
-			m, err := readNextFromLeader(ctx, s, stream, q)
-			if errors.Is(err, ErrNotFound) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			q.Seq, q.StartTime, more = m.Seq+1, nil, true
-			if err := fn(m); err != nil {
-				return ignoreStop(err)
-			}
-		}
-		if !more {
-			return nil
+		if err != nil || !w.more {
+			return ignoreStop(err)
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
+}
+
+// walkPage reads a page and calls fn for its messages. If the page before reported more
+// messages and there are none, it skips the damage that stopped the engine.
+func (w *messageWalk) walkPage(ctx context.Context) error {
+	promised := w.more && !w.interrupted
+	page, err := w.readPage(ctx)
+	if err != nil {
+		return err
+	}
+	if promised && len(page) == 0 && w.store.cfg.Replication == 1 && !isBlobStream(w.stream) { // a blob that is replaced meanwhile is not damage
+		w.next.Seq, w.more = w.store.skipDamage(ctx, w.stream, w.next)
+	}
+	for _, raw := range page {
+		m, err := parseMessage(raw)
+		if err != nil {
+			return err
+		}
+		if err := w.deliver(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readPage reads the messages of a page. If an attempt ends within the page, it returns
+// those that were read: a retry must not begin the page again, because it may need more
+// time than an attempt has.
+func (w *messageWalk) readPage(ctx context.Context) (page []*nats.Msg, err error) {
+	err = w.store.retry(ctx, "read", func(attempt context.Context) (err error) {
+		page, w.more, err = w.store.fetchPage(attempt, w.stream, w.next)
+		if w.interrupted = err != nil && len(page) > 0 && ctx.Err() == nil; w.interrupted {
+			w.more, err = true, nil
+		}
+		return err
+	})
+	return page, err
+}
+
+// walkOnLeader reads the next message from the leader, if there is one, because the server
+// that returned the last page may be behind it.
+func (w *messageWalk) walkOnLeader(ctx context.Context) error {
+	m, err := readNextFromLeader(ctx, w.store, w.stream, w.next)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.more = true
+	return w.deliver(m)
+}
+
+// deliver calls fn, and continues the walk behind the message.
+func (w *messageWalk) deliver(m Message) error {
+	w.next.Seq, w.next.StartTime = m.Seq+1, nil
+	return w.fn(m)
 }
 
 // skipDamage finds the first readable message behind a place where the engine stops
