@@ -75,18 +75,7 @@ func (j *chainVerifier) newestPosition(event Event) ChainPosition {
 func (j *chainVerifier) explainGaps() {
 	trimmed := j.newestPosition(EventCheckpoint)
 	if trimmed.Batch > 0 {
-		note := fmt.Sprintf("trimmed up to batch %d, record %d", trimmed.Batch, trimmed.Record)
-		early := ""
-		j.adminRecords(EventCheckpoint, func(_ *batchSummary, rec *Record) {
-			if early == "" && rec.Note != "" { // the newest
-				early = fmt.Sprintf("; on %s, %s", rec.At.Format(time.RFC3339), rec.Note)
-			}
-		})
-		note += early
-		j.report.Notes = append(j.report.Notes, note)
-		if e := j.selectedBatch(trimmed.Batch + 1); e != nil && e.prev.String() != trimmed.Hash {
-			j.addProblem(ProblemAltered, e, e.first, "it does not connect to the checkpoint")
-		}
+		j.explainTrim(trimmed)
 	}
 	// The mismatches that a start has recorded, by batch.
 	lost := map[uint64]bool{}
@@ -106,6 +95,30 @@ func (j *chainVerifier) explainGaps() {
 		}
 		j.explainGap(g, what)
 	}
+	j.explainUnassigned()
+	j.reportMismatches(lost)
+	j.noteRekeys()
+}
+
+// explainTrim notes up to which position the chain was trimmed, and checks that the rest
+// continues it.
+func (j *chainVerifier) explainTrim(trimmed ChainPosition) {
+	note := fmt.Sprintf("trimmed up to batch %d, record %d", trimmed.Batch, trimmed.Record)
+	early := ""
+	j.adminRecords(EventCheckpoint, func(_ *batchSummary, rec *Record) {
+		if early == "" && rec.Note != "" { // the newest
+			early = fmt.Sprintf("; on %s, %s", rec.At.Format(time.RFC3339), rec.Note)
+		}
+	})
+	note += early
+	j.report.Notes = append(j.report.Notes, note)
+	if e := j.selectedBatch(trimmed.Batch + 1); e != nil && e.prev.String() != trimmed.Hash {
+		j.addProblem(ProblemAltered, e, e.first, "it does not connect to the checkpoint")
+	}
+}
+
+// explainUnassigned reports the batches that fill no gap.
+func (j *chainVerifier) explainUnassigned() {
 	for _, e := range j.unassigned {
 		switch {
 		case e == nil:
@@ -115,13 +128,21 @@ func (j *chainVerifier) explainGaps() {
 			j.reportUnassigned(e, ProblemForged, "and no batch is missing at its place")
 		}
 	}
+}
+
+// reportMismatches reports the recorded mismatches of the batches that no gap explains.
+func (j *chainVerifier) reportMismatches(batches map[uint64]bool) {
 	j.adminRecords(EventMismatch, func(e *batchSummary, rec *Record) {
-		if lost[e.number] {
+		if batches[e.number] {
 			j.report.Problems = append(j.report.Problems, Problem{
 				Kind: ProblemMismatch, Batch: e.number, Record: rec.Position, At: rec.At, Detail: rec.Note,
 			})
 		}
 	})
+}
+
+// noteRekeys notes the changes of the signing key.
+func (j *chainVerifier) noteRekeys() {
 	j.adminRecords(EventRekey, func(e *batchSummary, rec *Record) {
 		j.report.Notes = append(j.report.Notes, fmt.Sprintf("the signing key changed before batch %d (%s)",
 			e.number, rec.At.Format(time.RFC3339)))
