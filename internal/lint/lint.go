@@ -64,21 +64,9 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 		})
 	}
 	examples := collectExamples(s)
-	for _, bound := range []struct {
-		noun      string
-		have, max int
-	}{
-		{"agents", len(s.Catalogue.Agents), cfg.MaxAgents},
-		{"intents", len(s.Catalogue.Intents), cfg.MaxIntents},
-		{"examples", len(examples), cfg.MaxExamples},
-	} {
-		if bound.max > 0 && bound.have > bound.max {
-			r.Findings = append(r.Findings, capabilities.Finding{
-				Rule: RuleUncheckedExamples, Severity: capabilities.SeverityInfo, Agents: []string{},
-				Message: fmt.Sprintf("the registry has %d %s, and examples of at most %d are routed here: check the file with caprouter lint", bound.have, bound.noun, bound.max),
-			})
-			return r, nil
-		}
+	if finding := cfg.checkSize(s.Catalogue, len(examples)); finding != nil {
+		r.Findings = append(r.Findings, *finding)
+		return r, nil
 	}
 	corpus := classifier.BuildCorpus(s.Catalogue)
 	corpus.Pace = cfg.Pace
@@ -88,6 +76,40 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 	}
 	view := router.NewTrainedView(s, model, noDispatcher{})
 	r.Learning = Describe(s.Catalogue, view.Lexical)
+	found, err := routeWithView(ctx, view, examples, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	r.Findings = append(r.Findings, found...)
+	r.Findings = append(r.Findings, r.Learning.findConfusions(s.Catalogue)...)
+	slices.SortStableFunc(r.Findings, func(a, b capabilities.Finding) int {
+		return strings.Compare(b.Severity, a.Severity) // warnings first
+	})
+	return r, nil
+}
+
+// checkSize returns a finding if the registry is larger than cfg permits, or nil.
+func (cfg *Config) checkSize(catalogue *capabilities.Catalogue, examples int) *capabilities.Finding {
+	for _, bound := range []struct {
+		noun      string
+		have, max int
+	}{
+		{"agents", len(catalogue.Agents), cfg.MaxAgents},
+		{"intents", len(catalogue.Intents), cfg.MaxIntents},
+		{"examples", examples, cfg.MaxExamples},
+	} {
+		if bound.max > 0 && bound.have > bound.max {
+			return &capabilities.Finding{
+				Rule: RuleUncheckedExamples, Severity: capabilities.SeverityInfo, Agents: []string{},
+				Message: fmt.Sprintf("the registry has %d %s, and examples of at most %d are routed here: check the file with caprouter lint", bound.have, bound.noun, bound.max),
+			}
+		}
+	}
+	return nil
+}
+
+// routeWithView routes the examples with the lexical classifier and a router of their own.
+func routeWithView(ctx context.Context, view *router.View, examples []example, cfg *Config) ([]capabilities.Finding, error) {
 	c, err := classifier.New(classifier.Config{Mode: classifier.ModeLexical})
 	if err != nil {
 		return nil, err
@@ -98,16 +120,7 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 		return nil, err
 	}
 	rt.SetView(view)
-	found, err := routeExamples(ctx, rt, examples, &cfg)
-	if err != nil {
-		return nil, err
-	}
-	r.Findings = append(r.Findings, found...)
-	r.Findings = append(r.Findings, r.Learning.findConfusions(s.Catalogue)...)
-	slices.SortStableFunc(r.Findings, func(a, b capabilities.Finding) int {
-		return strings.Compare(b.Severity, a.Severity) // warnings first
-	})
-	return r, nil
+	return routeExamples(ctx, rt, examples, cfg)
 }
 
 // noDispatcher is the dispatcher of a router that only decides. All agents count as
