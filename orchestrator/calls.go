@@ -149,14 +149,8 @@ func (x *execution) call(ctx context.Context, c *preparedCall) error {
 		} else if err != nil {
 			return err
 		}
-		rec := x.record()
-		result, err := x.o.cfg.Invoker.Invoke(ctx, &Call{
-			RunID: rec.ID, TraceID: rec.TraceID, StepID: c.plan.ID, Caller: &rec.Caller, Agent: rec.Agent, Restricted: rec.Restricted, Action: c.plan.Action, Input: c.input,
-		})
+		result, err := x.invoke(ctx, c)
 		out.LatencyMS = time.Since(start).Milliseconds()
-		if err == nil && len(result.Content)+len(result.Structured) > maxOutput {
-			err = &contract.ActionError{Code: contract.ActionBadResult, Severity: contract.SeveritySevere, Message: fmt.Sprintf("the result is larger than %d bytes", maxOutput)}
-		}
 		if err == nil {
 			out.Status, out.Result, out.Error = contract.OutputOK, result, nil
 			return x.endCall(c.step, EventCallOK, StepDone, "", out)
@@ -202,6 +196,19 @@ func errUnlessEnded(ctx context.Context) error {
 
 // maxOutput bounds a result, because the record contains it.
 const maxOutput = 1 << 20
+
+// invoke makes one attempt of a call. The error is an *contract.ActionError unless ctx has
+// ended.
+func (x *execution) invoke(ctx context.Context, c *preparedCall) (*contract.ActionResult, error) {
+	rec := x.record()
+	result, err := x.o.cfg.Invoker.Invoke(ctx, &Call{
+		RunID: rec.ID, TraceID: rec.TraceID, StepID: c.plan.ID, Caller: &rec.Caller, Agent: rec.Agent, Restricted: rec.Restricted, Action: c.plan.Action, Input: c.input,
+	})
+	if err == nil && len(result.Content)+len(result.Structured) > maxOutput {
+		err = &contract.ActionError{Code: contract.ActionBadResult, Severity: contract.SeveritySevere, Message: fmt.Sprintf("the result is larger than %d bytes", maxOutput)}
+	}
+	return result, err
+}
 
 // classifyFailure returns the reason of a step whose call has failed, and whether the call may be
 // repeated.

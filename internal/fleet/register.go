@@ -43,16 +43,10 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 		return Registered{}, err
 	}
 	f.mu.Lock()
-	current, full := f.roster.find(key), f.roster.isFull(agentID)
+	current, err := f.roster.findReplaced(key, ifMatch)
 	f.mu.Unlock()
-	switch {
-	case ifMatch != "" && (current == nil || !matchesETag(ifMatch, current.revision)):
-		return Registered{}, errPrecondition()
-	case current == nil && full:
-		return Registered{}, &contract.Error{
-			Code:    contract.CodeConflict,
-			Message: fmt.Sprintf("%s has %d instances, which is the limit: let some leave or expire", agentID, maxInstances),
-		}
+	if err != nil {
+		return Registered{}, err
 	}
 	record := registrationRecord{Registration: r}
 	if caller.Subject == agentID { // else it is an operator
@@ -123,6 +117,22 @@ func (f *Fleet) checkEndpoint(key instanceKey, e *contract.Endpoint) error {
 		}
 	}
 	return nil
+}
+
+// findReplaced returns the instance that a registration replaces, or nil if there is none.
+// It checks the ETag, and that the agent may have another instance.
+func (r *roster) findReplaced(key instanceKey, ifMatch string) (*instance, error) {
+	current := r.find(key)
+	switch {
+	case ifMatch != "" && (current == nil || !matchesETag(ifMatch, current.revision)):
+		return nil, errPrecondition()
+	case current == nil && r.isFull(key.agentID):
+		return nil, &contract.Error{
+			Code:    contract.CodeConflict,
+			Message: fmt.Sprintf("%s has %d instances, which is the limit: let some leave or expire", key.agentID, maxInstances),
+		}
+	}
+	return current, nil
 }
 
 // hasContent reports whether the instance has registered the same already.
