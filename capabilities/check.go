@@ -3,14 +3,11 @@ package capabilities
 import (
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/redact"
@@ -162,72 +159,6 @@ func (c checker) checkID(id string) {
 	}
 }
 
-// nameProblem returns why a text is not a valid name; "" if it is one.
-func nameProblem(name string) string {
-	switch {
-	case name == "":
-		return "must not be empty"
-	case utf8.RuneCountInString(name) > maxNameLength:
-		return fmt.Sprintf("is longer than %d characters", maxNameLength)
-	case strings.TrimSpace(name) != name:
-		return fmt.Sprintf("%q starts or ends with white space", name)
-	}
-	for _, r := range name {
-		if !unicode.IsPrint(r) {
-			return fmt.Sprintf("%+q contains an invisible character", name)
-		}
-	}
-	return ""
-}
-
-func domainProblem(name string) string {
-	if strings.EqualFold(name, contract.Unknown) {
-		return fmt.Sprintf("%q is reserved for requests that match no agent", name)
-	}
-	return nameProblem(name)
-}
-
-func intentProblem(name string) string {
-	if name == contract.AnyDomain {
-		return `"*" means any domain; an intent must be named`
-	}
-	return domainProblem(name)
-}
-
-// kindProblem returns why a text is none of the known kinds of masked text; "" if it is
-// one.
-func kindProblem(name string, known []string) string {
-	if name == "" || slices.Contains(known, name) {
-		return nameProblem(name)
-	}
-	if near := strictyaml.Nearest(name, known); near != "" {
-		return fmt.Sprintf("%q is not a kind of text that is masked; did you mean %q?", truncateText(name), near)
-	}
-	return fmt.Sprintf("%q is not a kind of text that is masked; known kinds: %s", truncateText(name), strings.Join(known, ", "))
-}
-
-// textProblem returns why a text is empty, too long or has control characters; "" if
-// it is valid.
-func textProblem(s string, most int) string {
-	switch {
-	case strings.TrimSpace(s) == "":
-		return "must not be empty"
-	case utf8.RuneCountInString(s) > most:
-		return fmt.Sprintf("is longer than %d characters", most)
-	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
-		return "contains control characters"
-	}
-	return ""
-}
-
-// truncateText shortens a value of the file that an error text repeats.
-func truncateText(s string) string {
-	if utf8.RuneCountInString(s) <= maxNameLength {
-		return s
-	}
-	return string([]rune(s)[:maxNameLength]) + "…"
-}
-
 // checkEntry validates one value under `clients:`.
 func (c checker) checkEntry(id string, e *contract.RegistryEntry) {
 	c.checkID(id)
@@ -262,106 +193,6 @@ func (c checker) checkExamples(e *contract.RegistryEntry) {
 			}
 		}
 	}
-}
-
-func (c checker) checkEndpoint(e *contract.Endpoint) {
-	protocols := []string{contract.ProtocolHTTP, contract.ProtocolPull, contract.ProtocolMCP, contract.ProtocolOrchestrator}
-	switch {
-	case e.IsZero(): // Lint reports a missing endpoint
-	case e.Protocol == "":
-		c.report("has no protocol: write "+strings.Join(protocols, ", "), "protocol")
-	case !slices.Contains(protocols, e.Protocol): // checkShape reports it
-	case e.Protocol == contract.ProtocolHTTP:
-		if t := urlProblem(e.URL); t != "" {
-			c.report(t, "url")
-		}
-	case e.URL != "":
-		c.report("is for protocol http only; protocol "+e.Protocol+" has none", "url")
-	}
-	if e.Protocol == contract.ProtocolMCP {
-		c.checkAction(e)
-		return
-	}
-	if e.Action != "" {
-		c.report("is for protocol mcp only", "action")
-	}
-	if e.Arguments != nil {
-		c.report("is for protocol mcp only", "arguments")
-	}
-}
-
-// checkAction validates the tool of an endpoint of protocol mcp, and its arguments. Whether
-// there is such a tool is known when the servers are connected.
-func (c checker) checkAction(e *contract.Endpoint) {
-	server, tool, _ := strings.Cut(e.Action, ".")
-	if server == "" || tool == "" {
-		c.report(fmt.Sprintf("protocol mcp needs an action: the name of an MCP server and that of its tool, such as weather.query, got %q", truncateText(e.Action)), "action")
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.Arguments)) {
-		a := e.Arguments[name]
-		at := c.below("arguments", name)
-		if t := nameProblem(name); t != "" {
-			c.mistakes.KeyErrorf(at.at, "%s", t)
-		}
-		if t := sourceProblem(&a); t != "" {
-			at.report(t, "from")
-		}
-		if a.Match != "" {
-			at.checkMatch(&a)
-		}
-		at.checkShape(&a)
-		if _, err := a.Convert(a.Default); a.Default != "" && err != nil {
-			at.report(err.Error(), "default")
-		}
-	}
-}
-
-// sourceProblem returns why the source of an argument is not valid; "" if it is.
-func sourceProblem(a *contract.Argument) string {
-	sources := contract.ArgumentSources()
-	input, isInput := strings.CutPrefix(a.From, contract.FromInputPrefix)
-	switch {
-	case a.From == "" && a.Default == "":
-		return "the argument has no value: write from or default"
-	case a.From == "", slices.Contains(sources, a.From), isInput && input != "":
-		return ""
-	}
-	if near := strictyaml.Nearest(a.From, sources); near != "" {
-		return fmt.Sprintf("%q is no part of a task; did you mean %q?", truncateText(a.From), near)
-	}
-	return fmt.Sprintf("%q is no part of a task; write %s or inputs.NAME", truncateText(a.From), strings.Join(sources, ", "))
-}
-
-func (c checker) checkMatch(a *contract.Argument) {
-	switch expression, err := regexp.Compile(a.Match); {
-	case a.From == "":
-		c.report("needs from", "match")
-	case err != nil:
-		c.report(fmt.Sprintf("is no regular expression: %v", err), "match")
-	case expression.NumSubexp() > 1:
-		c.report("has several groups; write (?:…) for those that are not the value", "match")
-	}
-}
-
-// urlProblem returns why a text cannot be the address of an agent; "" if it can.
-func urlProblem(address string) string {
-	if address == "" {
-		return "protocol http needs a url"
-	}
-	u, err := url.Parse(address)
-	port := 1
-	if err == nil && u.Port() != "" {
-		port, err = strconv.Atoi(u.Port())
-	}
-	switch {
-	case strings.Contains(address, "@") && (err != nil || u.User != nil): // the error text must not repeat a password
-		return "must not contain a user name or password; tasks carry a token instead"
-	case err != nil, u.Hostname() == "", port < 1, port > 65535, u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Sprintf("must be an absolute http or https URL such as http://127.0.0.1:9101/tasks, got %q", truncateText(address))
-	case u.Fragment != "" || strings.HasSuffix(address, "#"):
-		return "must not contain a fragment (#…)"
-	}
-	return ""
 }
 
 // checkClasses accepts a word or a list of kinds.
