@@ -255,7 +255,7 @@ func TestStart_RejectsDangerousIssuerOptions(t *testing.T) {
 		`"jku" is never tolerated`:                func(c *config.Issuer) { c.ToleratedHeaders = []string{"jku"} },
 		"set audience or audiences, not both":     func(c *config.Issuer) { c.Audience, c.Audiences = "a", []string{"b"} },
 		`default scope "a b"`:                     func(c *config.Issuer) { c.DefaultScopes = []string{"a b"} },
-		`no token could be for the audience ""`:   func(c *config.Issuer) { c.Audiences = []string{""} },
+		`the audience "" cannot be in a token`:    func(c *config.Issuer) { c.Audiences = []string{""} },
 		`scope claim " scp" is not the name of a`: func(c *config.Issuer) { c.ScopeClaim = " scp" },
 	} {
 		cfg := config.Default()

@@ -63,7 +63,7 @@ func readClaims(m strictjwt.Claims, t *trustedKey) (*claimSet, error) {
 	// Without this check, all callers whose tenant is missing would share their
 	// data.
 	if t.needsTenant && c.tenant == "" {
-		return nil, fmt.Errorf("names no tenant: its claim %q is missing or empty", t.tenantClaim)
+		return nil, fmt.Errorf("has no tenant: its claim %q is missing or empty", t.tenantClaim)
 	}
 	return c, nil
 }
@@ -106,13 +106,13 @@ func tenantClaim(m strictjwt.Claims, claim string) (string, error) {
 func (c *claimSet) checkTrust(t *trustedKey, now clockReading) error {
 	switch {
 	case t.issuer != "" && c.issuer != t.issuer:
-		return errors.New("names another issuer than its key belongs to")
+		return errors.New("has another iss than the issuer of its key")
 	case t.key.profile.Audiences == nil && c.audience != t.audience:
 		return errors.New("is for another audience")
 	case c.expires <= c.issued:
 		return errors.New("expires before it was issued")
 	case c.expires-c.issued > int64(keyring.MaxCallerTokenLife/time.Second):
-		return fmt.Errorf("is good for longer than %d hours", keyring.MaxCallerTokenLife/time.Hour)
+		return fmt.Errorf("is valid for more than %d hours", keyring.MaxCallerTokenLife/time.Hour)
 	}
 	return c.checkTime(now)
 }

@@ -24,7 +24,7 @@ const (
 	otherAlg      = "has another algorithm in its header"
 	badKID        = "has a kid that is not"
 	unknownKey    = "is signed with a key that is not known here"
-	badSignature  = "has a signature that does not hold"
+	badSignature  = "has an invalid signature"
 	otherAudience = "is for another audience"
 )
 

@@ -42,7 +42,7 @@ func (p *TokenProfile) validate() error {
 	}
 	for _, audience := range p.Audiences {
 		if audience == "" || strictjwt.CheckName(audience) != nil {
-			return fmt.Errorf("no token could be for the audience %.64q", audience)
+			return fmt.Errorf("the audience %.64q cannot be in a token", audience)
 		}
 	}
 	if strictjwt.CheckName(p.ScopeClaim) != nil || strings.TrimSpace(p.ScopeClaim) != p.ScopeClaim {
@@ -62,7 +62,7 @@ func (p *TokenProfile) checkHeader(h *strictjwt.Header) error {
 	}
 	for _, name := range h.Hashes {
 		if !slices.Contains(p.TolerateHeaders, name) {
-			return fmt.Errorf("has %s in its header, which is not taken", name)
+			return fmt.Errorf("has %s in its header, which is not accepted", name)
 		}
 	}
 	return nil

@@ -121,7 +121,7 @@ func (c *RemoteConfig) validate() error {
 	case c.Issuer == "":
 		return errors.New("it has no name: set the iss of its tokens")
 	case strictjwt.CheckName(c.Issuer) != nil:
-		return fmt.Errorf("no token could name it: it %w", strictjwt.CheckName(c.Issuer))
+		return fmt.Errorf("its name cannot be in a token: it %w", strictjwt.CheckName(c.Issuer))
 	case c.Audience == "":
 		return errors.New("no audience: its tokens for other services would be accepted")
 	case strictjwt.CheckName(c.TenantClaim) != nil || strings.TrimSpace(c.TenantClaim) != c.TenantClaim:

@@ -273,7 +273,7 @@ func TestNewRemoteKeys_RejectsInvalidConfig(t *testing.T) {
 		{"tenant claim of spaces", func(c *RemoteConfig) { c.TenantClaim = "  " }, "tenant claim"},
 		{"tenant claim with a line break", func(c *RemoteConfig) { c.TenantClaim = "or\ng" }, `tenant claim "or\ng"`},
 		{"tenant claim is not UTF-8", func(c *RemoteConfig) { c.TenantClaim = "\xff" }, "tenant claim"},
-		{"issuer with a NUL", func(c *RemoteConfig) { c.Issuer = "https://idp.example\x00" }, "no token could name it"},
+		{"issuer with a NUL", func(c *RemoteConfig) { c.Issuer = "https://idp.example\x00" }, "its name cannot be in a token"},
 		{"URL with a password", func(c *RemoteConfig) { c.URL = "https://u:p@idp.example/jwks" }, "user name or password"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func NewStaticKey(kid, alg string, material []byte) (StaticKey, error) {
 // ForIssuer returns the key for tokens of one issuer only; "" is any issuer.
 func (k StaticKey) ForIssuer(issuer string) (StaticKey, error) {
 	if err := strictjwt.CheckName(issuer); err != nil {
-		return StaticKey{}, fmt.Errorf("key %q: no token could be of the issuer %.64q: it %w", k.key.kid, issuer, err)
+		return StaticKey{}, fmt.Errorf("key %q: the issuer %.64q cannot be in a token: it %w", k.key.kid, issuer, err)
 	}
 	restricted := *k.key
 	restricted.issuer = issuer

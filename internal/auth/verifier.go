@@ -79,11 +79,11 @@ func (v *Verifier) check() error {
 	case v.audience == "":
 		return errors.New("no audience: tokens for other services would be accepted")
 	case strictjwt.CheckName(v.audience) != nil:
-		return fmt.Errorf("no token could be for the audience %.64q: it %w", v.audience, strictjwt.CheckName(v.audience))
+		return fmt.Errorf("the audience %.64q cannot be in a token: it %w", v.audience, strictjwt.CheckName(v.audience))
 	case v.own != nil && v.issuer == "":
 		return errors.New("no issuer for our own tokens")
 	case v.own != nil && strictjwt.CheckName(v.issuer) != nil:
-		return fmt.Errorf("no token could be of the issuer %.64q: it %w", v.issuer, strictjwt.CheckName(v.issuer))
+		return fmt.Errorf("the issuer %.64q cannot be in a token: it %w", v.issuer, strictjwt.CheckName(v.issuer))
 	case v.own != nil && taken:
 		return fmt.Errorf("issuer %q is our own: an identity provider needs another", v.issuer)
 	case nameless:

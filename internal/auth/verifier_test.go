@@ -92,7 +92,7 @@ func TestVerify_ChecksTimes(t *testing.T) {
 		why           string // "" = accepted
 	}{
 		{"lifetime of a day", date(0), "", date(24 * time.Hour), ""},
-		{"lifetime of a day and a second", date(0), "", date(24*time.Hour + time.Second), "good for longer than 24 hours"},
+		{"lifetime of a day and a second", date(0), "", date(24*time.Hour + time.Second), "valid for more than 24 hours"},
 		{"expires in a second", date(-time.Hour), "", date(time.Second), ""},
 		{"expires now", date(-time.Hour), "", date(0), "has expired"},
 		{"expired a second ago", date(-time.Hour), "", date(-time.Second), "has expired"},
@@ -144,7 +144,7 @@ func TestVerify_DisclosesNoUnsignedClaims(t *testing.T) {
 		fx.claims().with("scope", `"\""`),
 		fx.claims().with("iat", unixSeconds(fx.now.Add(time.Hour))),
 	} {
-		fx.wantRejected(unknown.token(t, claims), "has a signature that does not hold")
+		fx.wantRejected(unknown.token(t, claims), "has an invalid signature")
 	}
 }
 
@@ -246,11 +246,11 @@ func TestNewVerifier_RejectsInvalidConfig(t *testing.T) {
 		{"duplicate kid", VerifierConfig{Audience: "a", Keys: []StaticKey{key, newTestKey(t, "a", "HS256").static(t)}}, `two keys have the kid "a"`},
 		{"no issuer of the router", VerifierConfig{Audience: "a", Own: own}, "no issuer for our own tokens"},
 		{"provider with the issuer of the router", VerifierConfig{Audience: "a", Own: own, Issuer: idp, Issuers: []*RemoteKeys{mustRemote(t, idp)}}, "is our own"},
-		{"audience too long", VerifierConfig{Audience: strings.Repeat("a", 257), Keys: []StaticKey{key}}, "no token could be for the audience"},
-		{"audience with a line break", VerifierConfig{Audience: "a\n", Keys: []StaticKey{key}}, "no token could be for the audience"},
-		{"audience is not UTF-8", VerifierConfig{Audience: "\xff", Keys: []StaticKey{key}}, "no token could be for the audience"},
-		{"issuer too long", VerifierConfig{Audience: "a", Own: own, Issuer: strings.Repeat("i", 257)}, "no token could be of the issuer"},
-		{"issuer with a NUL", VerifierConfig{Audience: "a", Own: own, Issuer: "i\x00"}, "no token could be of the issuer"},
+		{"audience too long", VerifierConfig{Audience: strings.Repeat("a", 257), Keys: []StaticKey{key}}, "cannot be in a token: it "},
+		{"audience with a line break", VerifierConfig{Audience: "a\n", Keys: []StaticKey{key}}, "cannot be in a token: it "},
+		{"audience is not UTF-8", VerifierConfig{Audience: "\xff", Keys: []StaticKey{key}}, "cannot be in a token: it "},
+		{"issuer too long", VerifierConfig{Audience: "a", Own: own, Issuer: strings.Repeat("i", 257)}, "cannot be in a token: it "},
+		{"issuer with a NUL", VerifierConfig{Audience: "a", Own: own, Issuer: "i\x00"}, "cannot be in a token: it "},
 		{"duplicate provider", VerifierConfig{Audience: "a", Issuers: []*RemoteKeys{mustRemote(t, idp), mustRemote(t, idp)}}, "configured twice"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func (g *CallerGrant) Check(now time.Time) error {
 	case life <= 0:
 		return errors.New("it would have expired already")
 	case life > int64(keyring.MaxCallerTokenLife/time.Second):
-		return fmt.Errorf("it would live longer than %s", keyring.MaxCallerTokenLife)
+		return fmt.Errorf("it would be valid for more than %s", keyring.MaxCallerTokenLife)
 	}
 	for _, claim := range [][2]string{{"iss", g.Issuer}, {"aud", g.Audience}, {"sub", g.Subject}, {"tenant", g.Tenant}} {
 		if err := strictjwt.CheckName(claim[1]); err != nil {

@@ -107,7 +107,7 @@ func TestCallerToken_RejectsInvalidGrants(t *testing.T) {
 		{"no expiry", func(g *issuance.CallerGrant) { g.Expires = time.Time{} }, "expired already"},
 		{"expired", func(g *issuance.CallerGrant) { g.Expires = time.Now().Add(-time.Second) }, "expired already"},
 		{"lifetime of zero", func(g *issuance.CallerGrant) { g.Expires = time.Now() }, "expired already"},
-		{"lifetime of more than a day", func(g *issuance.CallerGrant) { g.Expires = time.Now().Add(24*time.Hour + 2*time.Second) }, "longer than 24h"},
+		{"lifetime of more than a day", func(g *issuance.CallerGrant) { g.Expires = time.Now().Add(24*time.Hour + 2*time.Second) }, "more than 24h"},
 		{"two scopes in one string", func(g *issuance.CallerGrant) { g.Scopes = []string{"a admin"} }, "a scope is printable ASCII"},
 		{"empty scope", func(g *issuance.CallerGrant) { g.Scopes = []string{"a", ""} }, "a scope is printable ASCII"},
 		{"scope with a quote", func(g *issuance.CallerGrant) { g.Scopes = []string{`a"`} }, "a scope is printable ASCII"},

@@ -105,7 +105,7 @@ func (i *Issuer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 		return none, err
 	}
 	if c.Issuer != issuer || c.Audience != issuer || c.Scope != scopeTasksWork || c.ID == "" {
-		return none, errors.New("made for something else")
+		return none, errors.New("issued for another purpose")
 	}
 	g := contract.TaskGrant{AgentID: c.Subject, RequestID: c.RequestID, TaskID: c.TaskID, Lease: c.Lease, Expires: time.Unix(c.Expires, 0)}
 	if err := checkTaskGrant(issuer, g, now); err != nil {
@@ -139,7 +139,7 @@ func checkTaskGrant(issuer string, g contract.TaskGrant, now time.Time) error {
 	case !contract.ValidAgentID(g.AgentID):
 		return errors.New("not an agent id")
 	case g.TaskID == "" || g.RequestID == "":
-		return errors.New("it names no task of a request")
+		return errors.New("it has no request or task")
 	case g.Lease < 0:
 		return errors.New("negative number of a lease")
 	case !g.Expires.After(now):

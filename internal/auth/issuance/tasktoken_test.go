@@ -117,8 +117,8 @@ func TestTaskToken_RejectsInvalidGrants(t *testing.T) {
 		{"no issuer", "", func(*contract.TaskGrant) {}, "no issuer"},
 		{"no agent", issuer, func(g *contract.TaskGrant) { g.AgentID = "" }, "not an agent id"},
 		{"two agents", issuer, func(g *contract.TaskGrant) { g.AgentID = "a b" }, "not an agent id"},
-		{"no task", issuer, func(g *contract.TaskGrant) { g.TaskID = "" }, "names no task"},
-		{"no request", issuer, func(g *contract.TaskGrant) { g.RequestID = "" }, "names no task"},
+		{"no task", issuer, func(g *contract.TaskGrant) { g.TaskID = "" }, "no request or task"},
+		{"no request", issuer, func(g *contract.TaskGrant) { g.RequestID = "" }, "no request or task"},
 		{"no expiry", issuer, func(g *contract.TaskGrant) { g.Expires = time.Time{} }, "expired"},
 		{"expired", issuer, func(g *contract.TaskGrant) { g.Expires = time.Now().Add(-time.Second) }, "expired"},
 	} {

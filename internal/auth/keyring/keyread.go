@@ -194,7 +194,7 @@ func readKeyFiles(dir string, known keyFiles) (files keyFiles, err error) {
 		}
 		known = files
 	}
-	return nil, cmp.Or(err, fmt.Errorf("the keys in %s change all the time; start again", dir))
+	return nil, cmp.Or(err, fmt.Errorf("the keys in %s change while they are read; start again", dir))
 }
 
 // readKeyFilesOnce is one attempt of readKeyFiles. changed reports that the directory changed

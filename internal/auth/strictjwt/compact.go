@@ -95,7 +95,7 @@ func (h *Header) decode(data []byte) error {
 		if _, ok := o[name]; ok && slices.Contains(CertificateHashes(), name) {
 			h.Hashes = append(h.Hashes, name)
 		} else if ok {
-			return fmt.Errorf("has %s in its header, which is not taken", name)
+			return fmt.Errorf("has %s in its header, which is not accepted", name)
 		}
 	}
 	if h.Algorithm, err = o.stringMember("alg"); err != nil || !slices.Contains(Algorithms(), h.Algorithm) {

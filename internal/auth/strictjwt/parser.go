@@ -56,7 +56,7 @@ func (p *Parser) Parse(token string, find KeyFunc) (Claims, error) {
 	case rejected != nil: // the library adds its own text to it
 		return nil, rejected
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
-		return nil, errors.New("has a signature that does not hold")
+		return nil, errors.New("has an invalid signature")
 	case err != nil:
 		return nil, errors.New("has a header that cannot be decoded")
 	}

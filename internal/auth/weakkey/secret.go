@@ -36,7 +36,7 @@ func CheckSecret(secret []byte) error {
 	}
 	switch {
 	case isRepetition(secret):
-		return errors.New("the secret is a short text again and again")
+		return errors.New("the secret repeats a short text")
 	case isSequence(secret):
 		return errors.New("the secret is a sequence")
 	case countDistinct(secret) < minDistinctBytes:

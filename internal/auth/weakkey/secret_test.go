@@ -37,7 +37,7 @@ func TestCheckSecret_RejectsWeakSecrets(t *testing.T) {
 	for i := range ascending {
 		ascending[i] = byte(3 * i)
 	}
-	const repetition, sequence, words, published, keyFile = "again and again", "a sequence", "made of words", "which is published", "a key file"
+	const repetition, sequence, words, published, keyFile = "repeats a short text", "a sequence", "made of words", "which is published", "a key file"
 	for secret, want := range map[string]string{
 		"":                                                      "is empty",
 		"short":                                                 "is 5 bytes long, HS256 needs 32 or more",
