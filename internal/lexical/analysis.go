@@ -143,11 +143,10 @@ func (r *textAnalysis) resetState() {
 	r.wordCounts, r.hasLabel = wordCounts{}, false
 }
 
-// addWord records the current word, which is at position at. An unknown word that is a
-// synonym of a word of the registry, or misspells one, counts as that word, and otherwise
-// each time it occurs, because it has no number. An unknown numeral does not count. If it ends a phrase that means the same as
-// a word of the registry, that word counts too. A label can name a domain, and is ignored
-// otherwise.
+// addWord records the current word, which is at position at. An unknown word counts as the
+// word of the registry that it is a synonym or a misspelling of; if there is none, every
+// occurrence counts as unknown, except for numerals. If the word ends a phrase that means a
+// word of the registry, that word counts too. A label only names a domain.
 func (r *textAnalysis) addWord(at int32) {
 	label := r.tokens.current != nil
 	if !label {
