@@ -56,6 +56,7 @@ func TestRequest_Validate(t *testing.T) {
 		{"least", contract.Request{Content: contract.Content{Prompt: "x"}}, nil},
 		{"longest", contract.Request{Content: contract.Content{Prompt: strings.Repeat("x", contract.MaxPromptBytes)}}, nil},
 		{"no prompt", contract.Request{}, []string{"/content/prompt"}},
+		{"blank prompt", contract.Request{Content: contract.Content{Prompt: " \n\u00a0"}}, []string{"/content/prompt"}},
 		{"prompt too long", contract.Request{Content: contract.Content{Prompt: strings.Repeat("x", contract.MaxPromptBytes+1)}}, []string{"/content/prompt"}},
 		{"limit in bytes", contract.Request{Content: contract.Content{Prompt: strings.Repeat("é", contract.MaxPromptBytes/2+1)}}, []string{"/content/prompt"}},
 		{"input with a name like prompt", contract.Request{

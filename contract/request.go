@@ -102,7 +102,7 @@ func (r *Request) Validate() *Error {
 
 func (r *Request) invalidMembers() []ErrorDetail {
 	var e Error
-	if r.Content.Prompt == "" {
+	if strings.TrimSpace(r.Content.Prompt) == "" {
 		e.Add("/content/prompt", "is required")
 	}
 	if n := len(r.Content.Prompt); n > MaxPromptBytes {

@@ -75,6 +75,7 @@ func TestHandleRoute_RejectsInvalidBodies(t *testing.T) {
 		{"no content", `{}`, 422, []string{"/content/prompt"}, "is required"},
 		{"no prompt", `{"content":{}}`, 422, []string{"/content/prompt"}, "is required"},
 		{"empty prompt", `{"content":{"prompt":""}}`, 422, []string{"/content/prompt"}, "is required"},
+		{"blank prompt", `{"content":{"prompt":" \t\n\u00a0"}}`, 422, []string{"/content/prompt"}, "is required"},
 		{"null content", `{"content":null}`, 422, []string{"/content"}, "got null"},
 		{"null prompt", `{"content":{"prompt":null}}`, 422, []string{"/content/prompt"}, "got null"},
 		{"null options", `{"content":{"prompt":"p"},"options":null}`, 422, []string{"/options"}, "got null"},
