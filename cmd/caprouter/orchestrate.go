@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 const runsPath = "/api/v1/orchestrations"
@@ -68,12 +70,33 @@ func newOrchestrateCommand() *cobra.Command {
 	return cmd
 }
 
-// readPlan reads a plan, which the router checks.
+// readPlan reads a plan, which must be JSON. The router checks its content.
 func readPlan(cmd *cobra.Command, file string) ([]byte, error) {
-	if file != "-" {
-		return os.ReadFile(file)
+	name := file
+	var raw []byte
+	var err error
+	if file == "-" {
+		name = "standard input"
+		raw, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), contract.MaxPlanBytes+1))
+	} else {
+		raw, err = os.ReadFile(file)
 	}
-	return io.ReadAll(io.LimitReader(cmd.InOrStdin(), contract.MaxPlanBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	var plan any
+	var mistake *strictjson.Error
+	if err := strictjson.Unmarshal(raw, &plan); errors.As(err, &mistake) {
+		line, column, detail := mistake.Locate(raw)
+		if mistake.Offset > 0 {
+			name = fmt.Sprintf("%s:%d:%d", name, line, column)
+		}
+		if mistake.Syntax {
+			return nil, fmt.Errorf("%s: the plan %s", name, detail)
+		}
+		return nil, fmt.Errorf("%s: the plan has a mistake: %s", name, detail)
+	}
+	return raw, nil
 }
 
 func newApproveRunCommand() *cobra.Command {

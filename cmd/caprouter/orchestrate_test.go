@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -69,6 +70,28 @@ func TestApproveRun_PrintsDecision(t *testing.T) {
 			}
 			if out.String() != tt.want {
 				t.Errorf("got %q, want %q", out.String(), tt.want)
+			}
+		})
+	}
+}
+
+// A plan that is not JSON is rejected with its place, before the router is called.
+func TestOrchestrate_RejectsPlanThatIsNotJSON(t *testing.T) {
+	for _, tt := range []struct{ name, plan, want string }{
+		{"cut off", "{\n  \"steps\": [", "plan.json:2:13: the plan is not JSON: the text ends too early"},
+		{"empty", "", "plan.json: the plan is not JSON: it is empty"},
+		{"duplicate member", `{"steps": [], "steps": []}`, `plan.json:1:15: the plan has a mistake: name "steps" appears more than once`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("plan.json", []byte(tt.plan), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			root := newRootCommand()
+			root.SetArgs([]string{"orchestrate", "a goal", "--plan", "plan.json", "--url", "http://127.0.0.1:1"})
+			err := root.ExecuteContext(t.Context())
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})
 	}
