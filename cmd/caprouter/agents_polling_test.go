@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -31,5 +32,14 @@ func TestPrintAgents_ShowsWorkersOfPullAgents(t *testing.T) {
 	var shown bytes.Buffer
 	if err := printAgent(&shown, &rest.Agent{Polling: &rest.Polling{Polls: 2}}, now); err != nil || !strings.Contains(shown.String(), "2 waiting") {
 		t.Errorf("show: got %v\n%s\nwant the workers that wait", err, shown.String())
+	}
+}
+
+// An operator sees which tool an agent with the protocol mcp calls.
+func TestPrintAgent_ShowsActionOfTool(t *testing.T) {
+	agent := rest.Agent{Entry: contract.RegistryEntry{Endpoint: contract.Endpoint{Protocol: contract.ProtocolMCP, Action: "files.read"}}}
+	var shown bytes.Buffer
+	if err := printAgent(&shown, &agent, time.Now()); err != nil || !regexp.MustCompile(`(?m)^action +files\.read$`).MatchString(shown.String()) {
+		t.Errorf("got %v\n%s\nwant the action", err, shown.String())
 	}
 }

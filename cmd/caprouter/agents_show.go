@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/rest"
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 const agentsPath = "/api/v1/agents"
@@ -33,7 +37,7 @@ func newAgentsShowCommand() *cobra.Command {
 			}
 			var agent rest.Agent
 			if err := c.getResource(cmd.Context(), agentPath(args[0]), nil, &agent); err != nil {
-				return err
+				return c.explainUnknownAgent(cmd.Context(), args[0], err)
 			}
 			return printOutput(cmd, flags.asJSON, agent, func(out io.Writer) error { return printAgent(out, &agent, time.Now()) })
 		},
@@ -41,6 +45,42 @@ func newAgentsShowCommand() *cobra.Command {
 	flags.register(cmd)
 	addJSONFlag(cmd, &flags.asJSON)
 	return cmd
+}
+
+// explainUnknownAgent adds the nearest id to the error of an agent that the router does not
+// have. Other errors are returned as they are.
+func (c *client) explainUnknownAgent(ctx context.Context, id string, err error) error {
+	problem, ok := errors.AsType[*contract.Error](err)
+	if !ok || problem.Code != contract.CodeNotFound {
+		return err
+	}
+	hint, unknown := c.suggestAgent(ctx, id)
+	if !unknown {
+		return err
+	}
+	explained := *problem
+	explained.Message += hint
+	return &explained
+}
+
+// suggestAgent reports that the router has no agent with the id, and returns a text that
+// follows such an error. If the caller may not list the agents, it is not known.
+func (c *client) suggestAgent(ctx context.Context, id string) (hint string, unknown bool) {
+	var list rest.AgentList
+	if err := c.getResource(ctx, agentsPath, nil, &list); err != nil {
+		return "", false
+	}
+	ids := make([]string, len(list.Agents))
+	for i := range list.Agents {
+		ids[i] = list.Agents[i].ID
+	}
+	if slices.Contains(ids, id) {
+		return "", false
+	}
+	if near := strictyaml.Nearest(id, ids); near != "" {
+		return "; did you mean " + near + "?", true
+	}
+	return ": caprouter agents lists them", true
 }
 
 func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
@@ -65,6 +105,7 @@ func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
 	if len(a.Instances) == 0 {
 		field("url", a.Entry.Endpoint.URL)
 	}
+	field("action", a.Entry.Endpoint.Action)
 	for _, sentence := range a.Refused {
 		field("refused", sentence)
 	}
@@ -148,7 +189,7 @@ func newAgentsDrainCommand() *cobra.Command {
 			}
 			var lease contract.Lease
 			if err := c.post(cmd.Context(), c.base.JoinPath(agentPath(args[0]), "drain"), rest.InstanceName{Instance: instance}, &lease); err != nil {
-				return err
+				return c.explainUnknownAgent(cmd.Context(), args[0], err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "instance %s of %s drains\n", oneLine(lease.Instance), oneLine(lease.AgentID))
 			return err
@@ -174,7 +215,7 @@ func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
 				return err
 			}
 			if err := c.post(cmd.Context(), c.base.JoinPath(agentPath(args[0]), verb), nil, nil); err != nil {
-				return err
+				return c.explainUnknownAgent(cmd.Context(), args[0], err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", oneLine(args[0]), done)
 			return err

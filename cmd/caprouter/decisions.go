@@ -19,8 +19,6 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/history"
-	"github.com/caprouter/caprouter/internal/rest"
-	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 const decisionsPath = "/api/v1/decisions"
@@ -77,22 +75,9 @@ func hintUnknownAgent(cmd *cobra.Command, flags *serverFlags, id string) {
 	if err != nil {
 		return
 	}
-	var list rest.AgentList
-	if err := c.getResource(cmd.Context(), agentsPath, nil, &list); err != nil {
-		return
+	if hint, unknown := c.suggestAgent(cmd.Context(), id); unknown {
+		printError(cmd.ErrOrStderr(), "there is no agent "+id+" now"+hint)
 	}
-	ids := make([]string, len(list.Agents))
-	for i := range list.Agents {
-		ids[i] = list.Agents[i].ID
-	}
-	if slices.Contains(ids, id) {
-		return
-	}
-	hint := ": caprouter agents lists them"
-	if near := strictyaml.Nearest(id, ids); near != "" {
-		hint = "; did you mean " + near + "?"
-	}
-	printError(cmd.ErrOrStderr(), "there is no agent "+id+" now"+hint)
 }
 
 // readDecisionLog reads the log of the running router, or of a data directory if dir is
