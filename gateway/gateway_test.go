@@ -184,6 +184,18 @@ func TestGateway_ReportsServersThatFail(t *testing.T) {
 	}
 }
 
+// Node.js prints the error, then a stack trace and its own version.
+func TestGateway_ReportsErrorOfNodeServer(t *testing.T) {
+	node := testServer("node", "crash", "-")
+	node.Env = map[string]string{"CRASH_REST": "\n\nError [ERR_MODULE_NOT_FOUND]: Cannot find package 'x'\n    at resolve (node:internal/modules:873:9) {\n" +
+		"  code: 'ERR_MODULE_NOT_FOUND'\n}\n\nNode.js v20.20.2"}
+	g := startGateway(t, gateway.Config{MinBackoff: time.Hour}, node)
+	want := "the process exited with code 1; its error output ends with: Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'x'"
+	if s := g.Servers(); len(s) != 1 || s[0].Error != want {
+		t.Errorf("got %+v, want error %q", s, want)
+	}
+}
+
 func TestGateway_FollowsChangedTools(t *testing.T) {
 	g := startGateway(t, gateway.Config{}, testServer("d", "difficult", "-"))
 	if _, err := g.Invoke(t.Context(), contract.Action{Action: "d.add"}); err != nil {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 			if file := os.Getenv("STARTS"); file != "" {
 				_ = appendLine(file)
 			}
-			fmt.Fprintln(os.Stderr, "the token "+os.Getenv("CRASH_TOKEN")+" is wrong")
+			fmt.Fprintln(os.Stderr, "the token "+os.Getenv("CRASH_TOKEN")+" is wrong"+os.Getenv("CRASH_REST"))
 			os.Exit(1)
 		case "poisoned":
 			runPoisonedServer()

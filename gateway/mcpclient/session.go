@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -122,7 +124,7 @@ func (s *Session) openProcess(ctx context.Context, cfg Config) error {
 
 // withStderr adds the end of the error output of the process.
 func (s *Session) withStderr(text string) error {
-	if last := lastLine(s.process.Stderr()); last != "" && !strings.Contains(text, last) {
+	if last := errorLine(s.process.Stderr()); last != "" && !strings.Contains(text, last) {
 		text += "; its error output ends with: " + last
 	}
 	return errors.New(text)
@@ -130,9 +132,25 @@ func (s *Session) withStderr(text string) error {
 
 const maxLastLine = 300
 
-func lastLine(text string) string {
+// Node.js ends the report of an exception with its version, after a stack trace.
+var (
+	nodeVersion = regexp.MustCompile(`^Node\.js v\d`)
+	nodeError   = regexp.MustCompile(`^\w*Error( \[\w+\])?: `)
+)
+
+// errorLine returns the last line of an error output or, if that is a report of Node.js,
+// the line that contains the error.
+func errorLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
+	if nodeVersion.MatchString(last) {
+		for _, line := range slices.Backward(lines) {
+			if nodeError.MatchString(line) {
+				last = strings.TrimSpace(line)
+				break
+			}
+		}
+	}
 	return strings.ToValidUTF8(last[max(0, len(last)-maxLastLine):], "")
 }
 
