@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 // listServers returns the servers that the goal permits.
@@ -26,16 +27,38 @@ func (x *execution) discover(ctx context.Context) error {
 		return x.abort(ctx, err)
 	}
 	if len(servers) == 0 {
-		return x.fail(EventNoServers, contract.RunError{
-			Reason: contract.ReasonNoServers, Message: "no MCP server is available",
-			Suggestion: "declare servers in the registry file of MCP servers, and check their status: caprouter mcp list",
-		})
+		return x.failWithoutServer(ctx)
 	}
 	names := make([]string, len(servers))
 	for i, s := range servers {
 		names[i] = s.Name
 	}
 	return x.advance(EventServersListed, contract.RunEvent{Detail: strings.Join(names, ", ")}, nil)
+}
+
+// failWithoutServer ends the run because no server is connected, or none of those that the
+// goal names.
+func (x *execution) failWithoutServer(ctx context.Context) error {
+	e := contract.RunError{
+		Reason: contract.ReasonNoServers, Message: "no MCP server is available",
+		Suggestion: "declare servers in the registry file of MCP servers, and check their status: caprouter mcp list",
+	}
+	all, err := x.o.cfg.Registry.ListServers(ctx)
+	if err != nil {
+		return x.abort(ctx, fmt.Errorf("list the MCP servers: %w", err))
+	}
+	if wanted := x.rec.Goal.AvailableServers; len(wanted) > 0 && len(all) > 0 {
+		names := make([]string, len(all))
+		for i, s := range all {
+			names[i] = s.Name
+		}
+		e.Message = "no server of available_servers is connected: " + strings.Join(wanted, ", ")
+		e.Suggestion = "connected are " + strings.Join(names, ", ")
+		if near := strictyaml.Nearest(wanted[0], names); near != "" {
+			e.Suggestion = "did you mean " + near + "?"
+		}
+	}
+	return x.fail(EventNoServers, e)
 }
 
 func (x *execution) authorize(ctx context.Context) error {

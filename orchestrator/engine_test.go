@@ -161,6 +161,28 @@ func TestRun_EndsWithReason(t *testing.T) {
 	}
 }
 
+// A misspelt name in available_servers is reported as such, because servers are there.
+func TestRun_SuggestsServerForUnknownOne(t *testing.T) {
+	for wanted, suggestion := range map[string]string{
+		"flies":    "did you mean files?",
+		"database": "connected are files, mail",
+	} {
+		t.Run(wanted, inBubble(func(t *testing.T) {
+			rec := newRecord(oneRead)
+			rec.Goal.AvailableServers = []string{wanted}
+			r := newHarness(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+				return textResult("hello"), nil
+			})
+			want := []contract.RunError{{
+				Reason: contract.ReasonNoServers, Message: "no server of available_servers is connected: " + wanted, Suggestion: suggestion,
+			}}
+			if diff := cmp.Diff(want, r.run(t).Errors); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+		}))
+	}
+}
+
 // inBubble returns the test in a synctest bubble, so that its waits take no time.
 func inBubble(test func(*testing.T)) func(*testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
