@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
 )
 
@@ -31,7 +33,8 @@ func newGoldenAddCommand() *cobra.Command {
 		Short: "Turn a decision of a running router into a golden case",
 		Long: "Read the decision on a request from a running router (caprouter decisions lists them), and append a case\n" +
 			"with its prompt to a YAML case file. Comments and formatting of the file survive. The stored prompt is\n" +
-			"masked: replace its placeholders in the file, or pass the text with --input.\n\n" +
+			"masked: replace its placeholders in the file, or pass the text with --input. The case is then run without\n" +
+			"a model; the exit code is 0 also if it fails.\n\n" +
 			"--expect is an agent, several agents with commas between them, or an outcome: clarify, fallback,\n" +
 			"fallback_a, fallback_b or fallback_c.",
 		Example: `  caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect quality_agent
@@ -91,7 +94,34 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	if masked := findPlaceholders(added.Input); len(masked) > 0 {
 		fmt.Fprintf(out, "the stored prompt is masked: replace %s in the file by invented values\n", strings.Join(masked, ", "))
 	}
-	return nil
+	return checkAddedCase(cmd, flags, added.ID)
+}
+
+// checkAddedCase runs the case of the file that has the id, and prints whether it passes. A
+// case that fails is no error: it contains the correct outcome.
+func checkAddedCase(cmd *cobra.Command, flags *goldenAddFlags, id string) error {
+	g, err := (&goldenFlags{configFlags: flags.configFlags, filter: golden.Filter{IDs: []string{id}}}).
+		openCases(cmd, []string{flags.file}, app.GoldenLexical)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	r, err := golden.Run(cmd.Context(), g.Config)
+	if err != nil {
+		return err
+	}
+	p := newPrinter(detectLines(cmd.OutOrStdout()))
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		if !c.Failed() {
+			p.WriteString("the case passes now, without a model\n")
+			continue
+		}
+		printCase(p, c)
+		p.WriteString("the case fails now, without a model: to correct the reading, give the right agent more examples\n")
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), p.String())
+	return err
 }
 
 func registryFile(cfg *config.Config) string {
