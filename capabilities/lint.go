@@ -81,7 +81,7 @@ func lintRules() []struct {
 // the same findings in the same order.
 func Lint(s *Snapshot) []Finding {
 	l := linter{
-		Catalogue: s.Catalogue, Agents: s.Entries(), threshold: s.Catalogue.Routing.ThresholdHundredths(),
+		Catalogue: s.Catalogue, Agents: s.Entries(), grants: s.Fleet.Grants, threshold: s.Catalogue.Routing.ThresholdHundredths(),
 		domainSets: map[string]map[string]bool{},
 	}
 	var all []Finding
@@ -103,6 +103,7 @@ func Lint(s *Snapshot) []Finding {
 type linter struct {
 	*Catalogue
 	Agents     []*contract.RegistryEntry // complete entries, in place of the catalogue's
+	grants     map[string]contract.Grant // by the id of the agent
 	threshold  int                       // hundredths
 	findings   []Finding
 	domainSets map[string]map[string]bool // by agent; see domainsOf

@@ -30,7 +30,7 @@ func normalizeName(name string) string {
 	}, name)
 }
 
-// findSimilarNames finds names that differ only by case or separators.
+// findSimilarNames finds names of agents and grants that differ only by case or separators.
 func (l *linter) findSimilarNames() {
 	l.compareNames("intents", func(m contract.Match) []string { return m.Intent })
 	l.compareNames("domains", func(m contract.Match) []string { return m.Domains })
@@ -38,15 +38,21 @@ func (l *linter) findSimilarNames() {
 
 func (l *linter) compareNames(kind string, names func(contract.Match) []string) {
 	declared, alike := map[string][]string{}, map[string]map[string]bool{}
-	for _, a := range l.Agents {
-		for _, name := range names(a.Match) {
-			declared[name] = append(declared[name], a.ID)
+	collect := func(id string, m contract.Match) {
+		for _, name := range names(m) {
+			declared[name] = append(declared[name], id)
 			group := normalizeName(name)
 			if alike[group] == nil {
 				alike[group] = map[string]bool{}
 			}
 			alike[group][name] = true
 		}
+	}
+	for _, a := range l.Agents {
+		collect(a.ID, a.Match)
+	}
+	for id, g := range l.grants {
+		collect(id, contract.Match{Intent: g.Intents, Domains: g.Domains})
 	}
 	for _, group := range alike {
 		if len(group) < 2 {

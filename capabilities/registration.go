@@ -105,8 +105,8 @@ func LimitToGrant(e *contract.RegistryEntry, g *contract.Grant) (limited *contra
 	}
 	granted := *e
 	granted.Match = contract.Match{
-		Intent:  keepGranted("intent", e.Match.Intent, func(name string) bool { return slices.Contains(g.Intents, name) }, &refused),
-		Domains: keepGranted("domain", e.Match.Domains, g.GrantsDomain, &refused),
+		Intent:  keepGranted("intent", e.Match.Intent, g.Intents, func(name string) bool { return slices.Contains(g.Intents, name) }, &refused),
+		Domains: keepGranted("domain", e.Match.Domains, g.Domains, g.GrantsDomain, &refused),
 	}
 	granted.Examples = map[string][]string{}
 	for _, intent := range granted.Match.Intent {
@@ -121,14 +121,19 @@ func LimitToGrant(e *contract.RegistryEntry, g *contract.Grant) (limited *contra
 	return &granted, refused
 }
 
-func keepGranted(kind string, declared []string, isGranted func(string) bool, refused *[]string) []string {
+func keepGranted(kind string, declared, granted []string, isGranted func(string) bool, refused *[]string) []string {
 	kept := make([]string, 0, len(declared))
 	for _, name := range declared {
 		if isGranted(name) {
 			kept = append(kept, name)
-		} else {
-			*refused = append(*refused, fmt.Sprintf("%s %s is not granted", kind, name))
+			continue
 		}
+		sentence := fmt.Sprintf("%s %s is not granted", kind, name)
+		normalized := normalizeName(name)
+		if i := slices.IndexFunc(granted, func(other string) bool { return normalizeName(other) == normalized }); i >= 0 {
+			sentence += "; the grant contains " + granted[i]
+		}
+		*refused = append(*refused, sentence)
 	}
 	return kept
 }

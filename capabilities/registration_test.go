@@ -148,6 +148,16 @@ func TestSnapshot_LimitsRegisteredAgents(t *testing.T) {
 			7, none, none,
 			[]string{"intent pay is not granted", "domain * is not granted", "domain money is not granted"},
 		},
+		"another case": {
+			"clients: {}\ngrants: {w: {intents: [X, Pay], domains: [d]}}\n",
+			[]string{},
+			[]string{"d"},
+			0, none, none,
+			[]string{
+				"intent pay is not granted; the grant contains Pay", "intent x is not granted; the grant contains X",
+				"domain * is not granted", "domain money is not granted",
+			},
+		},
 		"any domain": {
 			"clients: {}\ngrants: {w: {intents: [x, pay], domains: ['*'], accepts_data_classes: [email], restore: all}}\n",
 			[]string{"pay", "x"},
