@@ -119,7 +119,7 @@ func (q *queryParser) confidenceParam(name string) float64 {
 	var number float64
 	q.param(name, func(s string) bool {
 		n, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(n > 0 && n <= 1) {
+		if err != nil || strings.ContainsAny(s, "xX") || !(n > 0 && n <= 1) { // ParseFloat accepts hexadecimal numbers
 			return false
 		}
 		number = n

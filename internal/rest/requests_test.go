@@ -227,6 +227,7 @@ func TestHandleDecisions_ParsesQuery(t *testing.T) {
 		{query: "below=0&fallback=D&source=model&intent=&request_id=%2F", pointers: []string{"/below", "/fallback", "/intent", "/request_id", "/source"}},
 		{query: "below=1.1", pointers: []string{"/below"}},
 		{query: "below=NaN", pointers: []string{"/below"}},
+		{query: "below=0x1p-2", pointers: []string{"/below"}},
 		{query: "intent=%ff", pointers: []string{"/intent"}},
 		{query: "intent=" + strings.Repeat("a", 65), pointers: []string{"/intent"}},
 		{query: "since=yesterday", pointers: []string{"/since"}},
