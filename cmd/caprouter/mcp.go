@@ -20,6 +20,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/subprocess"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/mcpsample"
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 func newMCPCommand() *cobra.Command {
@@ -292,13 +293,22 @@ func newMCPTestCommand() *cobra.Command {
   caprouter mcp test weather --timeout 5s`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			selected := func(id string, _ []string) bool { return len(args) == 0 || slices.Contains(args, id) }
+			var known []string
+			selected := func(id string, ids []string) bool {
+				known = ids
+				return len(args) == 0 || slices.Contains(args, id)
+			}
 			return flags.withGateway(cmd, selected, func(_ context.Context, g *gateway.Gateway) error {
 				servers := g.Servers()
 				for _, name := range args {
-					if !slices.ContainsFunc(servers, func(s gateway.ServerInfo) bool { return s.Name == name }) {
-						return fmt.Errorf("%s has no server %q", flags.path(), name)
+					if slices.Contains(known, name) {
+						continue
 					}
+					hint := ": caprouter mcp list lists them"
+					if near := strictyaml.Nearest(name, known); near != "" {
+						hint = "; did you mean " + near + "?"
+					}
+					return fmt.Errorf("%s has no server %q%s", flags.path(), name, hint)
 				}
 				err := printOutput(cmd, flags.asJSON, servers, func(out io.Writer) error { return printMCPServers(out, servers) })
 				if err == nil && slices.ContainsFunc(servers, hasMCPProblem) {
