@@ -114,8 +114,8 @@ func (a *explainer) explainNotUnderstood() string {
 	if understood || !a.usable.All() {
 		text = a.texts.noneServes
 	}
-	if near, ok := a.visibleAlternative(); ok && !understood && near.Confidence >= minNearIntent {
-		text += fmt.Sprintf(a.texts.nearest, near.Intent)
+	if near, ok := a.nearestIntent(); ok {
+		text += fmt.Sprintf(a.texts.nearest, near)
 	}
 	return text + fmt.Sprintf(a.texts.askFor, a.texts.joinNames(a.intents))
 }
@@ -176,6 +176,12 @@ func (a *explainer) visibleAlternative() (contract.IntentScore, bool) {
 		}
 	}
 	return contract.IntentScore{}, false
+}
+
+// nearestIntent is the intent that a request that was not understood probably means.
+func (a *explainer) nearestIntent() (intent string, ok bool) {
+	near, ok := a.visibleAlternative()
+	return near.Intent, ok && !a.isUnderstood() && near.Confidence >= minNearIntent
 }
 
 func (a *explainer) explainDivergence() string {

@@ -137,7 +137,7 @@ func (a *explainer) missingScore(c *contract.Candidate) float64 {
 }
 
 // pickExamples returns the declared examples nearest to the prompt. If there are too few,
-// one of each intent is added, those of the nearest agents first. Examples that no agent
+// one of each intent is added, those of the nearest intent and agents first. Examples that no agent
 // would get, and the prompt itself, are left out.
 func (a *explainer) pickExamples() []string {
 	texts := []string{}
@@ -157,13 +157,21 @@ func (a *explainer) pickExamples() []string {
 			add(text)
 		}
 	}
+	addOfIntent := func(agent *contract.RegistryEntry, intent string) (found bool) {
+		list := agent.Examples[intent]
+		return slices.ContainsFunc(list[:min(len(list), maxTriedOfIntent)], func(text string) bool {
+			return slices.Contains(texts, text) || add(text)
+		})
+	}
 	addOfEachIntent := func(agent *contract.RegistryEntry) {
 		for _, intent := range agent.Match.Intent {
-			list := agent.Examples[intent]
-			for _, text := range list[:min(len(list), maxTriedOfIntent)] {
-				if slices.Contains(texts, text) || add(text) {
-					break
-				}
+			addOfIntent(agent, intent)
+		}
+	}
+	if near, ok := a.nearestIntent(); ok && a.nearestCandidate == nil {
+		for _, agent := range a.usable.List() {
+			if addOfIntent(agent, near) {
+				break
 			}
 		}
 	}

@@ -277,6 +277,18 @@ func TestUnsupported_PicksExamples(t *testing.T) {
 	}
 }
 
+// The detail names the nearest intent, so the examples begin with one of it.
+func TestUnsupported_BeginsWithExampleOfNearestIntent(t *testing.T) {
+	for confidence, want := range map[float64]string{0.39: "what do the docs say about retries", 0.1: "why did our cloud bill go up"} {
+		got := fallback.Unsupported(unmet(registry(), local, "prompt", fallback.ReasonNoMatch, contract.Classification{
+			Intent: contract.Unknown, Alternatives: []contract.IntentScore{{Intent: "doc_answering", Confidence: confidence}},
+		}))
+		if named := strings.Contains(got.Detail, "doc_answering is the nearest"); len(got.Examples) == 0 || got.Examples[0] != want || named != (confidence > 0.3) {
+			t.Errorf("confidence %v: got %q with the examples %q, want %q first", confidence, got.Detail, got.Examples, want)
+		}
+	}
+}
+
 // An example is listed only if an agent of the caller declares it itself, even if another agent
 // declares the same intent.
 func TestUnsupported_HidesExamplesOfSharedIntent(t *testing.T) {
