@@ -187,6 +187,28 @@ func TestOrchestrations_Gate(t *testing.T) {
 	}
 }
 
+// A decision about a step without a gate is answered with the steps that wait for one.
+func TestOrchestrations_DecisionAboutAnotherStep(t *testing.T) {
+	s := newRunServer(t)
+	bob := s.token("bob", "orchestrate:approve", map[string]any{"tenant": "acme"})
+	body := `{"goal":"count","constraints":{` + planOf(stepOf("a", "ask", `{}`, "")) + `}}`
+	_, run := s.send(t, "POST", "/api/v1/orchestrations", s.ana(), body)
+	approve := call{method: "POST", path: "/api/v1/orchestrations/" + run.OrchestrationID + "/approve", token: bob, body: `{"step":"b","decision":"approve"}`}
+	for _, want := range []string{
+		`step \"b\" does not wait for a decision; waiting: a`,
+		`step \"b\" does not wait for a decision; the run is FAILED`,
+	} {
+		if got := s.do(approve); got.status != http.StatusConflict || !strings.Contains(string(got.body), want) {
+			t.Errorf("got %d %s, want 409 with %s", got.status, got.body, want)
+		}
+		s.send(t, "POST", "/api/v1/orchestrations/"+run.OrchestrationID+"/cancel", s.ana(), "")
+		testkit.Eventually(t, "the run has ended", func() bool {
+			_, run = s.send(t, "GET", "/api/v1/orchestrations/"+run.OrchestrationID, s.ana(), "")
+			return run.Status.Terminal()
+		})
+	}
+}
+
 func TestOrchestrations_GateExpiresOrBlocks(t *testing.T) {
 	t.Parallel()
 	body := `{"goal":"count","constraints":{` + planOf(stepOf("a", "ask", `{}`, "")) + `}}`

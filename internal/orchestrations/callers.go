@@ -3,6 +3,8 @@ package orchestrations
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -110,10 +112,26 @@ func (s *Service) Complete(ctx context.Context, sub Submission) (*contract.Orche
 
 // Errors of a decision.
 var (
-	errNoGate  = &contract.Error{Code: contract.CodeConflict, Message: "the step does not wait for a decision"}
 	errExpired = &contract.Error{Code: contract.CodeConflict, Message: "the time to decide about the step has passed"}
 	errOwnRun  = &contract.Error{Code: contract.CodeForbidden, Message: "another person than the caller of the run must decide"}
 )
+
+// noGateError returns the error of a decision about a step that does not wait for one.
+func noGateError(r *orchestrator.Record, step string) error {
+	var waiting []string
+	for i := range r.Gates {
+		if id := r.Gates[i].StepID; r.OpenGate(id) != nil {
+			waiting = append(waiting, id)
+		}
+	}
+	text := fmt.Sprintf("step %q does not wait for a decision; ", step)
+	if len(waiting) > 0 {
+		text += "waiting: " + strings.Join(waiting, ", ")
+	} else {
+		text += "the run is " + string(r.Status())
+	}
+	return &contract.Error{Code: contract.CodeConflict, Message: text}
+}
 
 // Approve decides about a call that waits for a person. Errors are *contract.Error.
 func (s *Service) Approve(ctx context.Context, id string, approval contract.Approval, caller *contract.Caller) (*contract.Orchestration, error) {
@@ -128,7 +146,7 @@ func (s *Service) Approve(ctx context.Context, id string, approval contract.Appr
 		g := r.OpenGate(approval.Step)
 		switch {
 		case g == nil:
-			return errNoGate
+			return noGateError(r, approval.Step)
 		case !time.Now().Before(g.ExpiresAt):
 			return errExpired
 		}
