@@ -62,8 +62,14 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 	if failure.Code == contract.TaskWasCancelled {
 		level = slog.LevelDebug
 	}
-	t.log.Log(ctx, level, "task not done", "agent", c.Agent.ID, "task_id", c.Task.TaskID, "trace_id", c.Task.TraceID,
-		"attempts", attempts, "code", failure.Code, "detail", failure.Detail, "action", c.Agent.Endpoint.Action)
+	attributes := []any{
+		"agent", c.Agent.ID, "task_id", c.Task.TaskID, "trace_id", c.Task.TraceID,
+		"attempts", attempts, "code", failure.Code, "detail", failure.Detail, "action", c.Agent.Endpoint.Action,
+	}
+	if e, ok := errors.AsType[*contract.ActionError](failure.Cause); ok && e.Suggestion != "" {
+		attributes = append(attributes, "suggestion", e.Suggestion)
+	}
+	t.log.Log(ctx, level, "task not done", attributes...)
 	return policy.Outcome(attempts, failure)
 }
 
@@ -139,7 +145,9 @@ func (c *toolCall) mapError(e *contract.ActionError) *attempt.Error {
 	case contract.ActionNotRecorded:
 		return c.policy.NotSent(e.Message, e)
 	case contract.ActionInvalidInput, contract.ActionForbidden, contract.ActionNotFound, contract.ActionAmbiguous, contract.ActionQuarantined:
-		return c.policy.Rejected("cannot be called: " + e.Message)
+		f := c.policy.Rejected("cannot be called: " + e.Message)
+		f.Cause = e
+		return f
 	}
 	c.result = newFailure(c.Task.TaskID, e)
 	return nil

@@ -3,6 +3,7 @@ package mcptarget_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,25 @@ func TestExecute_Failures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The suggestion may name tools that the caller may not know, so only the log contains it.
+func TestExecute_LogsSuggestion(t *testing.T) {
+	var log strings.Builder
+	notFound := &contract.ActionError{
+		Code: contract.ActionNotFound, Message: `there is no action "weather.query"`, Suggestion: "did you mean weather.forecast?", Severity: "WARNING",
+	}
+	target, err := mcptarget.New(&invoker{results: []any{notFound}}, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := target.Execute(t.Context(), newCall(nil))
+	if out.Err == nil || strings.Contains(out.Err.Detail, "forecast") {
+		t.Errorf("got %+v, want an error without the suggestion", out.Err)
+	}
+	if want := `suggestion="did you mean weather.forecast?"`; !strings.Contains(log.String(), want) {
+		t.Errorf("got log %s, want %s", log.String(), want)
 	}
 }
 
