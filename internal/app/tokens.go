@@ -93,6 +93,9 @@ func (e *ScopeError) Error() string {
 	if e.Near != "" {
 		return fmt.Sprintf("unknown scope %q, did you mean %s?", e.Scope, e.Near)
 	}
+	if strings.HasPrefix(e.Scope, contract.ScopeInvokePrefix) && strings.Contains(e.Scope, "*") {
+		return fmt.Sprintf("unknown scope %q: it names one tool, and there is no wildcard: add a scope for each tool", e.Scope)
+	}
 	return fmt.Sprintf("unknown scope %q: the scopes are %s, agent:ID, mcp:invoke:ACTION, and what agents of the registry require",
 		e.Scope, strings.Join(contract.Scopes(), ", "))
 }
