@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -363,11 +364,15 @@ func TestTarget_ReusesConnectionsOfManyConcurrentCalls(t *testing.T) {
 	defer agent.Close()
 	defer close(release) // of calls that a failure leaves behind
 	target := newTarget(t)
+	idle := make(chan error, calls) // a call may return before its connection is idle
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{PutIdleConn: func(err error) { idle <- err }})
 	for range rounds {
 		var running sync.WaitGroup
 		for range calls {
 			running.Go(func() {
-				checkOutcome(t, execute(t, target, newCall(agent.URL)), want{attempts: 1, health: dispatch.HealthGood})
+				ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+				defer cancel()
+				checkOutcome(t, target.Execute(ctx, newCall(agent.URL)), want{attempts: 1, health: dispatch.HealthGood})
 			})
 		}
 		for range calls { // each needs its own connection
@@ -377,9 +382,13 @@ func TestTarget_ReusesConnectionsOfManyConcurrentCalls(t *testing.T) {
 			release <- struct{}{}
 		}
 		running.Wait()
+		for range calls {
+			if err := testkit.Receive(t, idle); err != nil {
+				t.Errorf("got a connection that is not kept: %v", err)
+			}
+		}
 	}
-	// A few more may be opened, because a call returns before its connection is idle again.
-	if got := opened.Load(); got > calls+calls/4 {
-		t.Errorf("got %d connections for %d rounds of %d calls, want about one for each call of a round", got, rounds, calls)
+	if got := opened.Load(); got != calls {
+		t.Errorf("got %d connections for %d rounds of %d calls, want one for each call of a round", got, rounds, calls)
 	}
 }
