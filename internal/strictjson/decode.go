@@ -8,9 +8,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth bounds the nesting of arrays and objects. Real documents are far below
-// it, and it keeps the pointers in errors short.
-const MaxDepth = 256
+// Bounds of the nesting of arrays and objects. Real documents are far below them, and
+// they keep the pointers in errors short.
+const (
+	MaxDepth = 256
+	// maxDeepDepth is that of documents which contain others, each of which nests up to
+	// MaxDepth.
+	maxDeepDepth = 4 * MaxDepth
+)
 
 // The library rejects duplicate names, known names in another case, invalid UTF-8
 // and trailing bytes by default.
@@ -25,8 +30,15 @@ var (
 // one JSON value that matches v in every name and type; null is accepted only for a
 // pointer, an interface or a raw value. Errors are of type [*Error]; the content of
 // the variable is then undefined.
-func Unmarshal(data []byte, v any) error {
-	if e := checkDepth(data); e != nil {
+func Unmarshal(data []byte, v any) error { return unmarshal(data, v, MaxDepth) }
+
+// UnmarshalDeep is Unmarshal for documents that the project has written around documents
+// of others, for example the record of a request, which contains inputs of the caller and
+// results of agents. Such a document nests deeper than those in it.
+func UnmarshalDeep(data []byte, v any) error { return unmarshal(data, v, maxDeepDepth) }
+
+func unmarshal(data []byte, v any, maxDepth int) error {
+	if e := checkDepth(data, maxDepth); e != nil {
 		return e
 	}
 	if err := json.Unmarshal(data, v, strictOptions); err != nil {
@@ -45,7 +57,17 @@ func Unmarshal(data []byte, v any) error {
 // differ from a known one only by case, invalid UTF-8 and trailing bytes are errors,
 // because a forged document could use them to be read differently elsewhere.
 func UnmarshalAllowUnknown(data []byte, v any) error {
-	if e := checkDepth(data); e != nil {
+	return unmarshalAllowUnknown(data, v, MaxDepth)
+}
+
+// UnmarshalDeepAllowUnknown is UnmarshalAllowUnknown for the documents of UnmarshalDeep,
+// which a newer version may have written.
+func UnmarshalDeepAllowUnknown(data []byte, v any) error {
+	return unmarshalAllowUnknown(data, v, maxDeepDepth)
+}
+
+func unmarshalAllowUnknown(data []byte, v any, maxDepth int) error {
+	if e := checkDepth(data, maxDepth); e != nil {
 		return e
 	}
 	if err := json.Unmarshal(data, v, lenientOptions); err != nil {
@@ -54,10 +76,10 @@ func UnmarshalAllowUnknown(data []byte, v any) error {
 	return walkDocument(data, v, secondPass{rejectCaseVariants: true})
 }
 
-// checkDepth rejects nesting deeper than MaxDepth, because the library's own limit
-// is 10,000. Documents with fewer brackets than MaxDepth are not scanned.
-func checkDepth(data []byte) *Error {
-	if bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) <= MaxDepth {
+// checkDepth rejects nesting deeper than limit, because the library's own limit is
+// 10,000. Documents with no more brackets than that are not scanned.
+func checkDepth(data []byte, limit int) *Error {
+	if bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) <= limit {
 		return nil
 	}
 	depth, quoted := 0, false
@@ -69,8 +91,8 @@ func checkDepth(data []byte) *Error {
 			quoted = !quoted
 		case quoted:
 		case c == '[', c == '{':
-			if depth++; depth > MaxDepth {
-				return &Error{Detail: fmt.Sprintf("nests deeper than %d levels", MaxDepth), Offset: int64(i)}
+			if depth++; depth > limit {
+				return &Error{Detail: fmt.Sprintf("nests deeper than %d levels", limit), Offset: int64(i)}
 			}
 		case c == ']', c == '}':
 			depth--

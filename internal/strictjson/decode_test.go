@@ -3,6 +3,7 @@ package strictjson
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -215,14 +216,21 @@ func TestUnmarshal_RejectsDeepNesting(t *testing.T) {
 	nested := func(depth int) []byte {
 		return []byte(strings.Repeat("[", depth) + strings.Repeat("]", depth))
 	}
-	for name, decode := range map[string]func([]byte, any) error{"own": Unmarshal, "foreign": UnmarshalAllowUnknown} {
+	for name, tt := range map[string]struct {
+		decode func([]byte, any) error
+		limit  int
+	}{
+		"own": {Unmarshal, 256}, "foreign": {UnmarshalAllowUnknown, 256},
+		"own, deep": {UnmarshalDeep, 1024}, "deep, of a newer version": {UnmarshalDeepAllowUnknown, 1024},
+	} {
 		t.Run(name, func(t *testing.T) {
+			decode := tt.decode
 			for _, v := range []any{new(any), new(json.RawMessage)} {
-				if err := decode(nested(MaxDepth), v); err != nil {
-					t.Errorf("%d levels into %T: got error %v, want none", MaxDepth, v, err)
+				if err := decode(nested(tt.limit), v); err != nil {
+					t.Errorf("%d levels into %T: got error %v, want none", tt.limit, v, err)
 				}
-				want := Error{Detail: "nests deeper than 256 levels"}
-				checkError(t, decode(nested(MaxDepth+1), v), want)
+				want := Error{Detail: fmt.Sprintf("nests deeper than %d levels", tt.limit)}
+				checkError(t, decode(nested(tt.limit+1), v), want)
 				checkError(t, decode(nested(1<<20), v), want)
 				checkError(t, decode([]byte(strings.Repeat(`{"a":`, 1<<18)), v), want)
 			}

@@ -15,8 +15,11 @@
 //
 // [Unmarshal] is for the project's own documents and rejects unknown names as well.
 // [UnmarshalAllowUnknown] is for documents of other systems (token claims, key
-// sets), which may have additional members. Both return an [*Error] with a JSON
-// pointer (RFC 6901) and a sentence such as "must be a string, got a number".
+// sets), which may have additional members. [UnmarshalDeep] and
+// [UnmarshalDeepAllowUnknown] are for the project's documents that contain documents of
+// others, for example stored records, and permit four times the nesting. All return an
+// [*Error] with a JSON pointer (RFC 6901) and a sentence such as "must be a string, got a
+// number".
 //
 // Free-form parts (json.RawMessage, any) are checked for duplicate names, UTF-8 and
 // depth, but may contain null and names in any case.
