@@ -2,16 +2,20 @@ package router_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/router"
 )
@@ -186,5 +190,33 @@ func TestHistory_FindsOutcomeOfLongRequest(t *testing.T) {
 	}
 	if _, err := h.Request(t.Context(), idOf(created), alice); code(err) != contract.CodeNotFound || errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want not_found", err)
+	}
+}
+
+// A reply of an agent nests at most as deep as strictjson.MaxDepth, and the stored response
+// around it deeper.
+func TestRouter_ReadsStoredResponseWithDeepResult(t *testing.T) {
+	const levels = strictjson.MaxDepth - 2 // the reply is an object, and so is its data
+	deep := json.RawMessage(strings.Repeat("[", levels) + strings.Repeat("]", levels))
+	h := newHarness(t)
+	h.target.setBehaviour("payer", func(_ context.Context, c dispatch.Call) dispatch.Outcome {
+		res := success("paid")
+		res.Data["deep"] = deep
+		return dispatch.Outcome{Result: res, Attempts: 1, Health: dispatch.HealthGood}
+	})
+	direct, err := h.Handle(t.Context(), newRequest(), alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := h.final(h.submit().RequestID)
+	for _, want := range []*contract.Response{direct, later} {
+		got, err := h.Request(t.Context(), want.RequestID, alice)
+		if err != nil {
+			t.Errorf("got error %v, want the response", err)
+			continue
+		}
+		if diff := cmp.Diff(want.Data, got.Data); diff != "" {
+			t.Errorf("answer and later lookup differ (-answer +lookup):\n%s", diff)
+		}
 	}
 }

@@ -244,7 +244,7 @@ func (c *client) decodeResponse(resp *http.Response, v any) (*rest.UnsupportedPr
 
 // decodeBody ignores unknown members, because the server may be newer.
 func (c *client) decodeBody(data []byte, v any, resp *http.Response) error {
-	if err := strictjson.UnmarshalAllowUnknown(data, v); err != nil {
+	if err := strictjson.UnmarshalDeepAllowUnknown(data, v); err != nil {
 		return fmt.Errorf("%s answered %s with something that is not a caprouter answer: %w", c.base, resp.Status, err)
 	}
 	return nil

@@ -165,7 +165,7 @@ func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, exec
 	for {
 		err := p.cfg.Messages.Subscribe(ctx, topic, func(data []byte) {
 			var m message
-			if err := strictjson.Unmarshal(data, &m); err != nil {
+			if err := strictjson.UnmarshalDeep(data, &m); err != nil {
 				p.cfg.Logger.Debug("a message of another replica cannot be read", "error", err)
 				return
 			}

@@ -268,7 +268,7 @@ func (s *Stream) markReadersLost(requestID string) {
 // decodeEvent decodes an event. An invalid one counts as gone.
 func decodeEvent(m store.Message) (*contract.Event, error) {
 	ev := new(contract.Event)
-	if err := strictjson.Unmarshal(m.Data, ev); err != nil {
+	if err := strictjson.UnmarshalDeep(m.Data, ev); err != nil {
 		return nil, fmt.Errorf("event %d: %w: %w", m.Seq, ErrGone, err)
 	}
 	return ev, nil

@@ -123,7 +123,7 @@ func newEntry(rec *audit.Record) (contract.DecisionEntry, error) {
 		return e, nil
 	}
 	var c Content
-	if err := strictjson.Unmarshal(rec.Content, &c); err != nil {
+	if err := strictjson.UnmarshalDeep(rec.Content, &c); err != nil {
 		return e, fmt.Errorf("read the decision of request %s: %w", rec.RequestID, err)
 	}
 	e.Prompt = c.Prompt

@@ -71,7 +71,7 @@ func NewJournal(log Appender, owner string, optional bool, logger *slog.Logger, 
 // does not contain it.
 func DecidedBy(decision *audit.Record) string {
 	var c Content
-	if decision == nil || decision.Content == nil || strictjson.Unmarshal(decision.Content, &c) != nil {
+	if decision == nil || decision.Content == nil || strictjson.UnmarshalDeep(decision.Content, &c) != nil {
 		return ""
 	}
 	return c.Owner
@@ -114,7 +114,7 @@ func (j *Journal) CloseInterrupted(ctx context.Context, decision *audit.Record) 
 func (j *Journal) interruptedRecord(ctx context.Context, decision *audit.Record) audit.Record {
 	var c Content
 	if decision.Content != nil { // nil after it was erased
-		if err := strictjson.Unmarshal(decision.Content, &c); err != nil {
+		if err := strictjson.UnmarshalDeep(decision.Content, &c); err != nil {
 			j.logger.ErrorContext(ctx, "cannot read the decision of an interrupted request", "request_id", decision.RequestID, "error", err)
 		}
 	}

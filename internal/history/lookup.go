@@ -179,13 +179,13 @@ func (f *storedRequest) response() (*contract.Response, error) {
 	rec := cmp.Or(f.outcome, f.decision, f.toolCall)
 	var c Content
 	if rec.Content != nil && rec.Kind != audit.KindToolCall && rec.Kind != audit.KindRun {
-		if err := strictjson.Unmarshal(rec.Content, &c); err != nil {
+		if err := strictjson.UnmarshalDeep(rec.Content, &c); err != nil {
 			return nil, fmt.Errorf("read the response of request %s: %w", f.id, err)
 		}
 	}
 	if c.Response != nil && rec.Answer != nil {
 		var answer clearAnswer
-		if err := strictjson.Unmarshal(rec.Answer, &answer); err != nil {
+		if err := strictjson.UnmarshalDeep(rec.Answer, &answer); err != nil {
 			return nil, fmt.Errorf("read the answer of request %s: %w", f.id, err)
 		}
 		c.Response.Tasks, c.Response.Data = answer.Tasks, answer.Data
@@ -218,7 +218,7 @@ func (f *storedRequest) sessionKey() string {
 		return session.Key(&f.record.Caller, f.record.Request.SessionID)
 	}
 	var c Content
-	if f.outcome == nil || f.outcome.Content == nil || strictjson.Unmarshal(f.outcome.Content, &c) != nil {
+	if f.outcome == nil || f.outcome.Content == nil || strictjson.UnmarshalDeep(f.outcome.Content, &c) != nil {
 		return ""
 	}
 	return c.Session

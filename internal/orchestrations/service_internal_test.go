@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 	"github.com/caprouter/caprouter/orchestrator"
@@ -131,8 +133,13 @@ func waitConcluded(t *testing.T, s *Service, journal *runJournal, id, event stri
 
 func submitGoal(t *testing.T, s *Service) (id string) {
 	t.Helper()
+	return submitGoalIn(t, s, nil)
+}
+
+func submitGoalIn(t *testing.T, s *Service, env json.RawMessage) (id string) {
+	t.Helper()
 	id = newRunID()
-	goal := &contract.Goal{Goal: "a goal", Constraints: contract.GoalConstraints{Plan: json.RawMessage(
+	goal := &contract.Goal{Goal: "a goal", EnvContext: env, Constraints: contract.GoalConstraints{Plan: json.RawMessage(
 		`{"steps":[{"id":"a","action":"x.y","success_criteria":[{"contains":"z"}]}]}`)}}
 	if _, err := s.Submit(t.Context(), Submission{Goal: goal, Caller: &contract.Caller{Subject: "ana"}, ID: id}); err != nil {
 		t.Fatal(err)
@@ -169,4 +176,16 @@ func TestService_ContinuesOwnRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitConcluded(t, s, journal, id, "no_servers")
+}
+
+// A goal that nests as deep as a body may is stored in a record that nests deeper.
+func TestService_EndsRunWithDeepGoal(t *testing.T) {
+	const levels = strictjson.MaxDepth - 2 // the body is an object, and so is its member
+	env := json.RawMessage(`{"deep":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `}`)
+	s, journal := openService(t, noServers{}, 0)
+	id := submitGoalIn(t, s, env)
+	waitConcluded(t, s, journal, id, "no_servers")
+	if _, err := s.Get(t.Context(), id, &contract.Caller{Subject: "ana"}); err != nil {
+		t.Errorf("got error %v, want the run", err)
+	}
 }

@@ -43,7 +43,7 @@ func encodeRecord(id string, r *orchestrator.Record) ([]byte, error) {
 
 func decodeRecord(id string, data []byte) (*orchestrator.Record, error) {
 	r := new(orchestrator.Record)
-	if err := strictjson.Unmarshal(data, r); err != nil {
+	if err := strictjson.UnmarshalDeep(data, r); err != nil {
 		return nil, err
 	}
 	if err := r.Check(id); err != nil {
@@ -130,7 +130,7 @@ func (s *runStore) loadQuota(ctx context.Context) error {
 		var rec struct {
 			Caller contract.Caller `json:"caller"`
 		}
-		if strictjson.UnmarshalAllowUnknown(e.Value, &rec) != nil {
+		if strictjson.UnmarshalDeepAllowUnknown(e.Value, &rec) != nil {
 			return nil //nolint:nilerr // it belongs to no caller
 		}
 		s.quota.Load(quota.OwnerOf(&rec.Caller), e.Key, len(e.Value), e.At)

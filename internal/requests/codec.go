@@ -31,7 +31,7 @@ func encodeRecord(id string, r *Record) ([]byte, error) {
 // transition relies on that.
 func decodeRecord(id string, data []byte) (*Record, error) {
 	s := storedRecord{Record: new(Record)}
-	if err := strictjson.Unmarshal(data, &s); err != nil {
+	if err := strictjson.UnmarshalDeep(data, &s); err != nil {
 		return nil, err
 	}
 	r := s.Record
@@ -125,7 +125,7 @@ func encodeCanonical(res *contract.Result) ([]byte, error) {
 		return nil, err
 	}
 	var value any
-	if strictjson.Unmarshal(data, &value) == nil {
+	if strictjson.UnmarshalDeep(data, &value) == nil {
 		return strictjson.Marshal(value)
 	}
 	return data, nil

@@ -19,7 +19,7 @@ func (s *Store) LoadQuota(ctx context.Context, b *store.Bucket) error {
 			Caller contract.Caller `json:"caller"`
 			State  State           `json:"state"`
 		}
-		if strictjson.UnmarshalAllowUnknown(e.Value, &rec) != nil {
+		if strictjson.UnmarshalDeepAllowUnknown(e.Value, &rec) != nil {
 			return nil //nolint:nilerr // it belongs to no caller
 		}
 		s.quota.Load(quota.OwnerOf(&rec.Caller), e.Key, len(e.Value), e.At)
