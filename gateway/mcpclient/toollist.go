@@ -1,13 +1,11 @@
 package mcpclient
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -136,64 +134,4 @@ func (c lenientConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		response.Result = replaceInvalidTools(response.Result)
 	}
 	return msg, err
-}
-
-// lenientBody is the body of a reply to tools/list, in which invalid tools are replaced. The
-// goroutine that reads it owns it.
-type lenientBody struct {
-	io.Closer
-	in     *bufio.Reader
-	stream bool   // of events (HTML §9.2), else one message
-	out    []byte // replaced and not yet read
-	err    error  // of in
-}
-
-func newLenientBody(body io.ReadCloser, stream bool) *lenientBody {
-	return &lenientBody{Closer: body, in: bufio.NewReader(body), stream: stream}
-}
-
-// Read implements io.Reader.
-func (b *lenientBody) Read(p []byte) (int, error) {
-	for len(b.out) == 0 {
-		if b.err != nil {
-			return 0, b.err
-		}
-		if b.stream {
-			b.readEvent()
-			continue
-		}
-		b.out, b.err = io.ReadAll(b.in)
-		if b.err == nil {
-			b.out, b.err = replaceInMessage(b.out), io.EOF
-		}
-	}
-	n := copy(p, b.out)
-	b.out = b.out[n:]
-	return n, nil
-}
-
-// readEvent reads one event. Its data follow its other lines.
-func (b *lenientBody) readEvent() {
-	var event, data []byte
-	for b.err == nil {
-		var line []byte
-		line, b.err = b.in.ReadBytes('\n')
-		if len(event)+len(data)+len(line) > maxBody {
-			b.err = fmt.Errorf("the server sent an event of more than %d bytes", maxBody)
-			return
-		}
-		if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			data = append(data, value...)
-			continue
-		}
-		if len(bytes.TrimRight(line, "\r\n")) == 0 {
-			break
-		}
-		event = append(event, line...)
-	}
-	if data = bytes.TrimSpace(data); len(data) > 0 {
-		data = bytes.ReplaceAll(replaceInMessage(data), []byte("\n"), []byte("\ndata:"))
-		event = append(append(append(event, "data: "...), data...), '\n')
-	}
-	b.out = append(event, '\n')
 }

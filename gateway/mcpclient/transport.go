@@ -100,7 +100,7 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxBody}
 	}
 	if isLenient(req.Context()) {
-		resp.Body, resp.ContentLength = newLenientBody(resp.Body, isStream), -1
+		resp.Body, resp.ContentLength = newRewritingBody(resp.Body, isStream, replaceInMessage), -1
 		resp.Header.Del("Content-Length")
 	}
 	return resp, nil

@@ -1,0 +1,69 @@
+package mcpclient
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// rewritingBody is the body of a reply whose messages are rewritten before the library reads
+// them. The goroutine that reads it owns it.
+type rewritingBody struct {
+	io.Closer
+	in      *bufio.Reader
+	stream  bool // of events (HTML §9.2), else one message
+	rewrite func(message []byte) []byte
+	out     []byte // rewritten and not yet read
+	err     error  // of in
+}
+
+func newRewritingBody(body io.ReadCloser, stream bool, rewrite func([]byte) []byte) *rewritingBody {
+	return &rewritingBody{Closer: body, in: bufio.NewReader(body), stream: stream, rewrite: rewrite}
+}
+
+// Read implements io.Reader.
+func (b *rewritingBody) Read(p []byte) (int, error) {
+	for len(b.out) == 0 {
+		if b.err != nil {
+			return 0, b.err
+		}
+		if b.stream {
+			b.readEvent()
+			continue
+		}
+		b.out, b.err = io.ReadAll(b.in)
+		if b.err == nil {
+			b.out, b.err = b.rewrite(b.out), io.EOF
+		}
+	}
+	n := copy(p, b.out)
+	b.out = b.out[n:]
+	return n, nil
+}
+
+// readEvent reads one event. Its data follow its other lines.
+func (b *rewritingBody) readEvent() {
+	var event, data []byte
+	for b.err == nil {
+		var line []byte
+		line, b.err = b.in.ReadBytes('\n')
+		if len(event)+len(data)+len(line) > maxBody {
+			b.err = fmt.Errorf("the server sent an event of more than %d bytes", maxBody)
+			return
+		}
+		if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			data = append(data, value...)
+			continue
+		}
+		if len(bytes.TrimRight(line, "\r\n")) == 0 {
+			break
+		}
+		event = append(event, line...)
+	}
+	if data = bytes.TrimSpace(data); len(data) > 0 {
+		data = bytes.ReplaceAll(b.rewrite(data), []byte("\n"), []byte("\ndata:"))
+		event = append(append(append(event, "data: "...), data...), '\n')
+	}
+	b.out = append(event, '\n')
+}
