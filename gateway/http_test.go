@@ -68,10 +68,14 @@ func TestInvoke_OverHTTP(t *testing.T) {
 func TestInvoke_ReconnectsAfterRestartOverHTTP(t *testing.T) {
 	system := newSystem(nil)
 	var current atomic.Pointer[http.Handler]
-	restart := func() { // drops all sessions
+	closeSessions := func() {
 		for session := range system.Sessions() {
 			_ = session.Close()
 		}
+	}
+	t.Cleanup(closeSessions) // the gateway may have opened one that the next handler does not know
+	restart := func() {
+		closeSessions()
 		var h http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return system }, nil)
 		current.Store(&h)
 	}
