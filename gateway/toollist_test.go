@@ -23,17 +23,22 @@ import (
 
 // invalidTools is a result of tools/list with one valid tool, and others that are no tools of
 // the protocol.
-const invalidTools = `{"tools":[` +
+var invalidTools = `{"tools":[` +
 	`{"name":"description","description":7,"inputSchema":{"type":"object"}},` +
 	`{"name":"hints","annotations":{"readOnlyHint":"yes"},"inputSchema":{"type":"object"}},` +
 	`{"name":"good","inputSchema":{"type":"object"}},` +
+	`{"name":"deep_result","inputSchema":{"type":"object"}},` +
 	`{"name":"icons","icons":[{"src":"a:b","sizes":"any"}],"inputSchema":{"type":"object"}},` +
 	`{"name":"infinite","inputSchema":{"maximum":1e400}},` +
 	`{"name":7,"inputSchema":{"type":"object"}},` +
+	`{"name":"deep","inputSchema":` + deepValue + `},` +
 	`{"name":"","inputSchema":{"type":"object"}},` +
 	`{"name":"line\u000abreak","inputSchema":{"type":"object"}},` +
 	`{"name":"` + longName + `","inputSchema":{"type":"object"}},` +
 	`"text"]}`
+
+// deepValue nests deeper than the library decodes.
+var deepValue = strings.Repeat(`{"not":`, 1100) + `{}` + strings.Repeat(`}`, 1100)
 
 // longName is longer than the name of an action may be.
 const longName = fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes + fortyBytes
@@ -58,6 +63,9 @@ func answerInvalidTools(message []byte) string {
 		answer = `"result":` + invalidTools
 	case "tools/call":
 		answer = `"result":{"content":[{"type":"text","text":"called"}]}`
+		if strings.Contains(string(message), `"deep_result"`) {
+			answer = `"result":{"content":[],"structuredContent":` + deepValue + `}`
+		}
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, request.ID, answer)
 }
@@ -124,13 +132,15 @@ func TestGateway_LeavesOutInvalidTools(t *testing.T) {
 				got[tool.Action] = tool.Error
 			}
 			want := map[string]string{
+				"s.deep":        "its input schema nests deeper than 64 levels",
+				"s.deep_result": "",
 				"s.description": "its description must be a string, got a number",
 				"s.good":        "",
 				"s.hints":       "its annotations/readOnlyHint must be true or false, got a string",
 				"s.icons":       "its icons/0/sizes must be an array, got a string",
 				"s.infinite":    "its inputSchema/maximum is out of range: 1e400",
-				"s.tools/5":     "its name must be a string, got a number",
-				"s.tools/9":     "must be an object, got a string",
+				"s.tools/6":     "its name must be a string, got a number",
+				"s.tools/11":    "must be an object, got a string",
 
 				"s.":            "its name is empty",
 				"s.line\nbreak": "its name contains a control character",
@@ -139,6 +149,10 @@ func TestGateway_LeavesOutInvalidTools(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("server %s %q: tools and their errors (-want +got):\n%s", info.Status, info.Error, diff)
+			}
+			_, err := g.Invoke(t.Context(), contract.Action{Action: "s.deep_result", Input: json.RawMessage(`{}`)})
+			if codeOf(err) != contract.ActionBadResult {
+				t.Errorf("a result that nests too deep: got error %v, want %s", err, contract.ActionBadResult)
 			}
 			if _, err := g.Invoke(t.Context(), contract.Action{Action: "s.good", Input: json.RawMessage(`{}`)}); err != nil {
 				t.Errorf("the valid tool: got error %v, want a result", err)

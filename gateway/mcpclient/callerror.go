@@ -115,6 +115,9 @@ func describeInvalid(err error) string {
 	if corrupt, ok := errors.AsType[base64.CorruptInputError](err); ok {
 		return fmt.Sprintf("the data of a content is not base64: %v", corrupt)
 	}
+	if text := describeTooDeep(err); text != "" {
+		return text
+	}
 	text := strings.TrimPrefix(err.Error(), `calling "tools/call": `)
 	for _, prefix := range []string{"unrecognized content type", "invalid content type", "nil content", "tool_result nested content"} {
 		if strings.HasPrefix(text, prefix) {

@@ -99,8 +99,12 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	} else {
 		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxBody}
 	}
-	if isLenient(req.Context()) {
-		resp.Body, resp.ContentLength = newRewritingBody(resp.Body, isStream, replaceInMessage), -1
+	if isStream || mediaType == "application/json" {
+		rewrite := boundDepth
+		if isLenient(req.Context()) {
+			rewrite = func(message []byte) []byte { return replaceInMessage(boundDepth(message)) }
+		}
+		resp.Body, resp.ContentLength = newRewritingBody(resp.Body, isStream, rewrite), -1
 		resp.Header.Del("Content-Length")
 	}
 	return resp, nil

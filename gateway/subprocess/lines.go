@@ -23,12 +23,16 @@ var errLineTooLong = fmt.Errorf("the server sent a line of more than %d bytes", 
 type messageReader struct {
 	source  io.Closer
 	lines   *bufio.Reader
+	rewrite func(line []byte) []byte
 	pending []byte // of the current message
 	dropped atomic.Int64
 }
 
-func newMessageReader(source io.ReadCloser) *messageReader {
-	return &messageReader{source: source, lines: bufio.NewReaderSize(source, 64<<10)}
+func newMessageReader(source io.ReadCloser, rewrite func([]byte) []byte) *messageReader {
+	if rewrite == nil {
+		rewrite = func(line []byte) []byte { return line }
+	}
+	return &messageReader{source: source, lines: bufio.NewReaderSize(source, 64<<10), rewrite: rewrite}
 }
 
 // Read implements io.Reader.
@@ -38,7 +42,7 @@ func (m *messageReader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if isMessage(line) {
+		if line = m.rewrite(line); isMessage(line) {
 			m.pending = append(line, '\n')
 		} else if len(line) > 0 {
 			m.dropped.Add(1)

@@ -34,6 +34,8 @@ type Config struct {
 	Command    []string
 	Env        map[string]string // in addition to the allowlist
 	Dir        string
+	// Rewrite changes a line of the output before it is examined. Nil = no change.
+	Rewrite func(line []byte) []byte
 }
 
 // inherited are the variables that a server inherits. The environment of the router
@@ -81,7 +83,7 @@ func Start(cfg Config) (*Process, error) {
 	}
 	files.keep(input, output, holder)
 	p.Input, p.lifeline = &inputWriter{input}, holder
-	p.output = newMessageReader(output)
+	p.output = newMessageReader(output, cfg.Rewrite)
 	p.Output = p.output
 	p.group = run.New(context.Background())
 	p.group.Go("wait for MCP server", func(context.Context) error {
