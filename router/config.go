@@ -114,7 +114,7 @@ func (s *Storage) eventLog() eventLog {
 type AuditLog interface {
 	// Admit returns quota_exceeded if a request of the caller cannot be recorded.
 	Admit(caller *contract.Caller) error
-	history.Appender
+	history.JournalLog
 	history.Log
 	asyncrun.AuditLog
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -28,6 +29,10 @@ func (s *stuckAuditLog) Append(ctx context.Context, rec audit.Record) error {
 	s.until, _ = ctx.Deadline()
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+func (*stuckAuditLog) Find(context.Context, string) (audit.RequestRecords, error) {
+	return audit.RequestRecords{}, store.ErrUnavailable
 }
 
 // A synchronous caller gets the response at most 250 ms after the deadline, even if the write to

@@ -1,9 +1,11 @@
 package router_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -62,5 +64,55 @@ func TestRunner_RetriesWritesUntilDiskHasSpace(t *testing.T) {
 	}
 	if got := h.final(id); got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
 		t.Errorf("got %s with answer %q, want completed", got.Status, got.Data.Answer)
+	}
+}
+
+// A response that cannot be recorded is found nevertheless, and recorded when the disk has
+// space again, so that its caller can send the request again.
+func TestRouter_RecordsResponseWhenDiskHasSpaceAgain(t *testing.T) {
+	for name, answerFirst := range map[string]bool{"caller waits for the record": false, "caller does not wait": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.crash()
+			h.answerFirst = answerFirst
+			h.open()
+			h.target.setBehaviour("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
+				h.full.Store(true)
+				return dispatch.Outcome{Result: success("paid"), Attempts: 1, Health: dispatch.HealthGood}
+			})
+			var change []func(*contract.Request)
+			if !answerFirst {
+				change = append(change, keyed("k"))
+			}
+			resp, err := h.Handle(t.Context(), newRequest(change...), alice)
+			if err != nil || resp.Status != contract.StatusCompleted {
+				t.Fatalf("got %+v, %v, want a completed request", resp, err)
+			}
+			checkStored := func(when string) {
+				t.Helper()
+				got, err := h.Request(t.Context(), resp.RequestID, alice)
+				if err != nil || got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
+					t.Errorf("%s: got %+v, %v, want the response", when, got, err)
+				}
+			}
+			checkStored("without space")
+			if err := h.Erase(t.Context(), resp.RequestID, alice); code(err) != contract.CodeConflict {
+				t.Errorf("erase before it is recorded: got %v, want %s", err, contract.CodeConflict)
+			}
+			h.full.Store(false)
+			h.eventually(func() bool {
+				found, err := h.auditLog.Find(t.Context(), resp.RequestID)
+				return err == nil && found.Outcome != nil
+			})
+			h.restart()
+			checkStored("after a restart")
+			if answerFirst {
+				return
+			}
+			again, err := h.Handle(t.Context(), newRequest(change...), alice)
+			if err != nil || again.RequestID != resp.RequestID || !again.Replayed {
+				t.Errorf("sent again: got %+v, %v, want the first response", again, err)
+			}
+		})
 	}
 }

@@ -92,8 +92,12 @@ func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Respons
 	if s.router.cfg.Storage.AnswerFirst && s.decided && !s.run.reservation.Held() {
 		record = s.router.journal.RecordInBackground
 	}
-	if err := record(ctx, s.run.encoded); err != nil && !executed {
+	switch err := record(ctx, s.run.encoded); {
+	case err == nil:
+	case !executed:
 		return nil, err // nothing was done, so the caller may try again
+	default:
+		s.router.journal.RecordLater(s.run.encoded)
 	}
 	s.router.keys.End(ctx, s.run.reservation, resp)
 	return resp, nil

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -97,7 +98,9 @@ func (j *Journal) RecordInBackground(ctx context.Context, r EncodedResponse) err
 	started := j.background.start(r.record.RequestID, size, func() {
 		ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
 		defer cancel()
-		_ = j.RecordResponse(ctx, r) // it is logged, and the agents have done their work
+		if j.RecordResponse(ctx, r) != nil { // it is logged, and the agents have done their work
+			j.RecordLater(r)
+		}
 	})
 	if started {
 		return nil
@@ -113,5 +116,7 @@ func (j *Journal) Await(ctx context.Context, requestID string) error {
 }
 
 // Close waits until the responses that are written in the background are recorded, or ctx
-// ends. Responses may still be recorded.
-func (j *Journal) Close(ctx context.Context) error { return j.background.close(ctx) }
+// ends, and tries once more to record late ones. Responses may still be recorded.
+func (j *Journal) Close(ctx context.Context) error {
+	return errors.Join(j.background.close(ctx), j.backlog.close(ctx))
+}

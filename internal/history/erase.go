@@ -62,6 +62,9 @@ func (s *Service) checkEnded(ctx context.Context, found *storedRequest) error {
 	if found.inFlight != nil || found.elsewhere || found.record != nil && !found.record.State.Terminal() {
 		return &contract.Error{Code: contract.CodeConflict, Message: "the request has not ended: cancel it first"}
 	}
+	if found.unrecorded {
+		return &contract.Error{Code: contract.CodeConflict, Message: "the response is not recorded yet; try again"}
+	}
 	if found.record == nil {
 		return nil
 	}

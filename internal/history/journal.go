@@ -43,28 +43,32 @@ type Subject struct {
 	ShowLogs   bool            // the caller gets the logs of the agents
 }
 
-// Appender appends to the audit log. *audit.Log implements it.
-type Appender interface {
+// JournalLog is the audit log of a Journal. *audit.Log implements it.
+type JournalLog interface {
 	Append(ctx context.Context, rec audit.Record) error
+	Find(ctx context.Context, requestID string) (audit.RequestRecords, error)
 }
 
 // Journal writes decisions and responses to the audit log. It is safe for
 // concurrent use.
 type Journal struct {
-	log      Appender
+	log      JournalLog
 	owner    string
 	optional bool
 	logger   *slog.Logger
 	now      func() time.Time
 
 	background *background
+	backlog    *backlog
 }
 
 // NewJournal returns a Journal. If it is optional, requests are served although
 // their records cannot be written: errors are only logged. The owner names this process
 // in decisions; it is "" if no other process uses the store.
-func NewJournal(log Appender, owner string, optional bool, logger *slog.Logger, now func() time.Time) *Journal {
-	return &Journal{log: log, owner: owner, optional: optional, logger: logger, now: now, background: newBackground()}
+func NewJournal(log JournalLog, owner string, optional bool, logger *slog.Logger, now func() time.Time) *Journal {
+	j := &Journal{log: log, owner: owner, optional: optional, logger: logger, now: now, background: newBackground()}
+	j.backlog = newBacklog(j.recordLate)
+	return j
 }
 
 // DecidedBy returns the owner id of the process that made a decision, "" if the record

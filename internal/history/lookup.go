@@ -33,6 +33,8 @@ type storedRequest struct {
 	// elsewhere is set if another live process executes the request in memory: of this
 	// one only the decision is stored.
 	elsewhere bool
+	// unrecorded is set if the outcome is not in the audit log yet.
+	unrecorded bool
 }
 
 // Timing of lookups.
@@ -118,6 +120,7 @@ func (s *Service) lookupAudit(ctx context.Context, found *storedRequest, window 
 	if err := s.cfg.Recording.Await(ctx, found.id); err != nil {
 		return err
 	}
+	unrecorded := s.cfg.Recording.Unrecorded(found.id) // first: it may be written meanwhile
 	var records audit.RequestRecords
 	if window == anyAge {
 		records, err = s.cfg.Log.Find(ctx, found.id)
@@ -128,6 +131,9 @@ func (s *Service) lookupAudit(ctx context.Context, found *storedRequest, window 
 		return err
 	}
 	found.outcome, found.decision = records.Outcome, records.Decision
+	if found.outcome == nil && unrecorded != nil {
+		found.outcome, found.unrecorded = unrecorded, true
+	}
 	if found.outcome == nil && found.decision == nil {
 		found.toolCall = records.ToolCall
 	}

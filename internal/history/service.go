@@ -32,6 +32,8 @@ type Log interface {
 type Recording interface {
 	// Await waits for the response to a request, or with "" for those to all requests.
 	Await(ctx context.Context, requestID string) error
+	// Unrecorded returns the outcome of a request that could not be written yet, or nil.
+	Unrecorded(requestID string) *audit.Record
 }
 
 // EventLog contains the events of asynchronous requests. *events.Stream and

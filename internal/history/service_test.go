@@ -94,7 +94,7 @@ func (l *fakeLog) Erase(_ context.Context, id, by string) (int, error) {
 	return 1, nil
 }
 
-// Append implements history.Appender for the journal that writes the test's records.
+// Append implements history.JournalLog for the journal that writes the test's records.
 func (l *fakeLog) Append(_ context.Context, rec audit.Record) error {
 	if l.proceed != nil {
 		<-l.proceed
