@@ -91,6 +91,19 @@ func TestEngine_HandlesSurviveRestart(t *testing.T) {
 	}
 }
 
+// After a restart the engine is probed at once, so that writes are not rejected until the
+// next check of its health.
+func TestEngine_IsWritableAfterRestart(t *testing.T) {
+	t.Parallel()
+	s := teststore.Open(t)
+	if err := s.RestartAlone(t.Context(), "simulated by a test"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Status(); !got.Ready {
+		t.Errorf("got %+v, want it ready", got)
+	}
+}
+
 func TestEngine_FollowerSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	s := teststore.Open(t)

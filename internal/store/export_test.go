@@ -33,6 +33,17 @@ func (s *Store) FailEngine(why string) {
 	}
 }
 
+// RestartAlone restarts the engine while nothing supervises it. The store is not supervised
+// any more.
+func (s *Store) RestartAlone(ctx context.Context, why string) error {
+	s.group.Stop(nil)
+	if err := s.group.Wait(); err != nil {
+		return err
+	}
+	s.restartEngine(ctx, why)
+	return nil
+}
+
 // Restarts returns the number of restarts of the engine.
 func (s *Store) Restarts() int64 { return s.engine.restarts.Load() }
 

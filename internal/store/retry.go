@@ -91,12 +91,28 @@ func (s *Store) restartEngine(ctx context.Context, why string) {
 		}
 		if err == nil {
 			log.Info("store: the engine is running again")
+			s.probeAfterRestart(ctx)
 			return
 		}
 		pause := backoff.Next()
 		log.Error("store: the engine does not start", "error", err, "retry_in_ms", pause.Milliseconds())
 		s.engine.stopServer(err)
 		resilience.Sleep(ctx, pause)
+	}
+}
+
+// probeAfterRestart writes a probe as soon as the client is connected, so that writes are
+// not rejected until the next check of the engine's health. It ends with the first success
+// or failure of the engine.
+func (s *Store) probeAfterRestart(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, healthInterval)
+	defer cancel()
+	backoff := resilience.Backoff{Min: minPause, Max: maxPause}
+	for s.failedWrite.Load() != nil && len(s.engine.failures) == 0 && backoff.Sleep(ctx) {
+		// A probe gets no answer if the client has not noticed yet that its server is gone.
+		attempt, end := context.WithTimeout(ctx, healthInterval/10)
+		s.probeWrites(attempt)
+		end()
 	}
 }
 
