@@ -43,6 +43,8 @@ type engine struct {
 	err          error              // why server is nil
 	serverCtx    context.Context    //nolint:containedctx // ends with the server of the moment, as calls to it do
 	cancelServer context.CancelFunc
+	callCtx      context.Context //nolint:containedctx // as serverCtx; ends with each connection that is lost
+	cancelCalls  context.CancelFunc
 	damage       map[string][]repair.Damage // by stream: removed since the last store was closed
 
 	restarts atomic.Int64
@@ -53,7 +55,9 @@ type engine struct {
 }
 
 func newEngine(cfg Config) *engine {
-	return &engine{cfg: cfg, failures: make(chan string, 1), reconnected: make(chan struct{}, 1)}
+	e := &engine{cfg: cfg, failures: make(chan string, 1), reconnected: make(chan struct{}, 1)}
+	e.callCtx, e.cancelCalls = context.WithCancel(context.Background())
+	return e
 }
 
 // startEmbedded starts a server and connects to it inside the process.
@@ -104,6 +108,7 @@ func (e *engine) openConnections(options ...nats.Option) (err error) {
 			}
 			e.cfg.Logger.Warn("store: the connection reported an error", "subject", subject, "error", err)
 		}),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { e.cancelAttempts() }),
 	)
 	e.options = options
 	onReconnect := nats.ReconnectHandler(func(*nats.Conn) {
@@ -112,7 +117,10 @@ func (e *engine) openConnections(options ...nats.Option) (err error) {
 		default:
 		}
 	})
-	onDisconnect := nats.DisconnectErrHandler(func(*nats.Conn, error) { e.disconnects.Add(1) })
+	onDisconnect := nats.DisconnectErrHandler(func(*nats.Conn, error) {
+		e.disconnects.Add(1)
+		e.cancelAttempts()
+	})
 	if e.main, err = nats.Connect(e.cfg.URL, append(slices.Clip(options), onDisconnect, onReconnect)...); err != nil {
 		return err
 	}
@@ -207,6 +215,7 @@ func (e *engine) stop() {
 		e.main.Close()
 	}
 	e.streams.close()
+	e.cancelAttempts()
 	e.stopServer(fmt.Errorf("%w: the store is closed", ErrUnavailable))
 }
 
@@ -243,12 +252,25 @@ func (e *engine) usedBytes() int64 {
 	return int64(info.Store)
 }
 
-// attemptContext returns the context of one call, which ends after the limit or when
-// the current server stops.
+// attemptContext returns the context of one call, which ends after the limit, when the
+// current server stops, or when a connection is lost.
 func (e *engine) attemptContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	detach := e.cancelWithServer(cancel)
-	return ctx, func() { detach(); cancel() }
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	detachCall := context.AfterFunc(e.callCtx, cancel)
+	return ctx, func() { detach(); detachCall(); cancel() }
+}
+
+// cancelAttempts ends the calls in progress, because the answers to those of a lost
+// connection do not arrive any more. They are repeated, and those of other connections
+// need not be told apart: a repeated write changes nothing.
+func (e *engine) cancelAttempts() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cancelCalls()
+	e.callCtx, e.cancelCalls = context.WithCancel(context.Background())
 }
 
 // serverContext returns a context that ends when the current server stops.

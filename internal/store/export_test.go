@@ -67,7 +67,10 @@ func (m Message) ComparedByEngine() bool {
 // Matches reports whether a subject matches a pattern of a log.
 func Matches(pattern, subject string) bool { return subjectMatches(pattern, subject) }
 
-const OrphanAge = orphanAge
+const (
+	AttemptTimeout = attemptTimeout
+	OrphanAge      = orphanAge
+)
 
 // StoreOrphanBlob stores a large value without its key, as if the process had crashed between
 // both writes.
