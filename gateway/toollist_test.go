@@ -28,6 +28,8 @@ var invalidTools = `{"tools":[` +
 	`{"name":"hints","annotations":{"readOnlyHint":"yes"},"inputSchema":{"type":"object"}},` +
 	`{"name":"good","inputSchema":{"type":"object"}},` +
 	`{"name":"deep_result","inputSchema":{"type":"object"}},` +
+	`{"name":"no_json","inputSchema":{"type":"object"}},` +
+	`{"name":"no_utf8","inputSchema":{"type":"object"}},` +
 	`{"name":"icons","icons":[{"src":"a:b","sizes":"any"}],"inputSchema":{"type":"object"}},` +
 	`{"name":"infinite","inputSchema":{"maximum":1e400}},` +
 	`{"name":7,"inputSchema":{"type":"object"}},` +
@@ -63,8 +65,14 @@ func answerInvalidTools(message []byte) string {
 		answer = `"result":` + invalidTools
 	case "tools/call":
 		answer = `"result":{"content":[{"type":"text","text":"called"}]}`
-		if strings.Contains(string(message), `"deep_result"`) {
-			answer = `"result":{"content":[],"structuredContent":` + deepValue + `}`
+		for name, result := range map[string]string{
+			"deep_result": `{"content":[],"structuredContent":` + deepValue + `}`,
+			"no_json":     `{"content":[],"structuredContent":{"a":NaN}}`,
+			"no_utf8":     `{"content":[{"type":"text","text":"a` + "\xff" + `\ud800"}]}`,
+		} {
+			if strings.Contains(string(message), `"`+name+`"`) {
+				answer = `"result":` + result
+			}
 		}
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, request.ID, answer)
@@ -134,13 +142,15 @@ func TestGateway_LeavesOutInvalidTools(t *testing.T) {
 			want := map[string]string{
 				"s.deep":        "its input schema nests deeper than 64 levels",
 				"s.deep_result": "",
+				"s.no_json":     "",
+				"s.no_utf8":     "",
 				"s.description": "its description must be a string, got a number",
 				"s.good":        "",
 				"s.hints":       "its annotations/readOnlyHint must be true or false, got a string",
 				"s.icons":       "its icons/0/sizes must be an array, got a string",
 				"s.infinite":    "its inputSchema/maximum is out of range: 1e400",
-				"s.tools/6":     "its name must be a string, got a number",
-				"s.tools/11":    "must be an object, got a string",
+				"s.tools/8":     "its name must be a string, got a number",
+				"s.tools/13":    "must be an object, got a string",
 
 				"s.":            "its name is empty",
 				"s.line\nbreak": "its name contains a control character",
@@ -150,9 +160,14 @@ func TestGateway_LeavesOutInvalidTools(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("server %s %q: tools and their errors (-want +got):\n%s", info.Status, info.Error, diff)
 			}
-			_, err := g.Invoke(t.Context(), contract.Action{Action: "s.deep_result", Input: json.RawMessage(`{}`)})
-			if codeOf(err) != contract.ActionBadResult {
-				t.Errorf("a result that nests too deep: got error %v, want %s", err, contract.ActionBadResult)
+			for _, action := range []string{"s.deep_result", "s.no_json"} {
+				if _, err := g.Invoke(t.Context(), contract.Action{Action: action, Input: json.RawMessage(`{}`)}); codeOf(err) != contract.ActionBadResult {
+					t.Errorf("%s: got error %v, want %s", action, err, contract.ActionBadResult)
+				}
+			}
+			result, err := g.Invoke(t.Context(), contract.Action{Action: "s.no_utf8", Input: json.RawMessage(`{}`)})
+			if want := "\"a\uFFFD\uFFFD\""; err != nil || string(result.Content) != want {
+				t.Errorf("a result with invalid UTF-8: got %+v, %v, want %s", result, err, want)
 			}
 			if _, err := g.Invoke(t.Context(), contract.Action{Action: "s.good", Input: json.RawMessage(`{}`)}); err != nil {
 				t.Errorf("the valid tool: got error %v, want a result", err)

@@ -115,7 +115,7 @@ func describeInvalid(err error) string {
 	if corrupt, ok := errors.AsType[base64.CorruptInputError](err); ok {
 		return fmt.Sprintf("the data of a content is not base64: %v", corrupt)
 	}
-	if text := describeTooDeep(err); text != "" {
+	if text := describeReplaced(err); text != "" {
 		return text
 	}
 	text := strings.TrimPrefix(err.Error(), `calling "tools/call": `)

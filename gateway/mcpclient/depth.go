@@ -3,10 +3,7 @@ package mcpclient
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -14,10 +11,6 @@ import (
 // The library rejects a message that nests deeper than 1,000 levels as a whole, and over
 // HTTP ends the session because of it, with all calls in flight. Therefore such a message
 // is replaced before the library reads it.
-
-// codeTooDeep is the code of the error that replaces a result. It is no code of JSON-RPC or
-// of the library.
-const codeTooDeep = -32098
 
 var errTooDeep = fmt.Sprintf("nests deeper than %d levels", strictjson.MaxDepth)
 
@@ -47,13 +40,7 @@ func boundDepth(message []byte) []byte {
 	if isList || members.ID == nil || members.Method != "" {
 		return pruned
 	}
-	replacement, err := strictjson.Marshal(map[string]any{
-		"jsonrpc": "2.0", "id": members.ID, "error": jsonrpc.Error{Code: codeTooDeep, Message: errTooDeep},
-	})
-	if err != nil {
-		return message
-	}
-	return replacement
+	return invalidResult(members.ID, errTooDeep)
 }
 
 // prune returns the JSON document with null in the place of each array and object that is
@@ -86,13 +73,4 @@ func prune(doc []byte, limit int) (pruned []byte, changed bool) {
 		i += n - 1
 	}
 	return pruned, changed
-}
-
-// describeTooDeep returns what is wrong with a result that was replaced, or "" for any other
-// error.
-func describeTooDeep(err error) string {
-	if reply, ok := errors.AsType[*jsonrpc.Error](err); ok && reply.Code == codeTooDeep {
-		return "it " + errTooDeep
-	}
-	return ""
 }

@@ -103,7 +103,7 @@ func (s *Session) openProcess(ctx context.Context, cfg Config) error {
 	var err error
 	s.process, err = subprocess.Start(subprocess.Config{
 		Supervisor: cfg.Supervisor, Command: s.server.Command, Env: s.server.Env, Dir: s.server.Dir,
-		Rewrite: boundDepth,
+		Rewrite: repairLine,
 	})
 	if err != nil {
 		return err

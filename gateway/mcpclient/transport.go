@@ -100,9 +100,9 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxBody}
 	}
 	if isStream || mediaType == "application/json" {
-		rewrite := boundDepth
+		rewrite := repairMessage
 		if isLenient(req.Context()) {
-			rewrite = func(message []byte) []byte { return replaceInMessage(boundDepth(message)) }
+			rewrite = func(message []byte) []byte { return replaceInMessage(repairMessage(message)) }
 		}
 		resp.Body, resp.ContentLength = newRewritingBody(resp.Body, isStream, rewrite), -1
 		resp.Header.Del("Content-Length")

@@ -42,9 +42,17 @@ func (m *messageReader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if line = m.rewrite(line); isMessage(line) {
+		if len(line) == 0 {
+			continue
+		}
+		message := isMessage(line)
+		if !message {
+			line = m.rewrite(line)
+			message = isMessage(line)
+		}
+		if message {
 			m.pending = append(line, '\n')
-		} else if len(line) > 0 {
+		} else {
 			m.dropped.Add(1)
 		}
 	}

@@ -34,7 +34,8 @@ type Config struct {
 	Command    []string
 	Env        map[string]string // in addition to the allowlist
 	Dir        string
-	// Rewrite changes a line of the output before it is examined. Nil = no change.
+	// Rewrite returns the message in the place of a line of the output that is none; it may
+	// be the same. Nil = no change.
 	Rewrite func(line []byte) []byte
 }
 
