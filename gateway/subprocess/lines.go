@@ -38,7 +38,7 @@ func newMessageReader(source io.ReadCloser, rewrite func([]byte) []byte) *messag
 // Read implements io.Reader.
 func (m *messageReader) Read(p []byte) (int, error) {
 	for len(m.pending) == 0 {
-		line, err := m.readLine()
+		line, whole, err := m.readLine()
 		if err != nil {
 			return 0, err
 		}
@@ -46,7 +46,7 @@ func (m *messageReader) Read(p []byte) (int, error) {
 			continue
 		}
 		message := isMessage(line)
-		if !message {
+		if !message && whole {
 			line = m.rewrite(line)
 			message = isMessage(line)
 		}
@@ -64,20 +64,20 @@ func (m *messageReader) Read(p []byte) (int, error) {
 // Close implements io.Closer. It ends a Read that is blocked.
 func (m *messageReader) Close() error { return m.source.Close() }
 
-// readLine returns the next line without white space at its ends.
-func (m *messageReader) readLine() ([]byte, error) {
-	var line []byte
+// readLine returns the next line without white space at its ends. It is not whole if the
+// output ends in it: the server has written more, perhaps, when it was killed.
+func (m *messageReader) readLine() (line []byte, whole bool, err error) {
 	for {
 		part, err := m.lines.ReadSlice('\n')
 		if len(line)+len(part) > MaxLine {
-			return nil, errLineTooLong
+			return nil, false, errLineTooLong
 		}
 		line = append(line, part...)
 		switch {
 		case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
-			return bytes.TrimSpace(line), nil
+			return bytes.TrimSpace(line), err == nil, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
+			return nil, false, err
 		}
 	}
 }
