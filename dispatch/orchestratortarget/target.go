@@ -25,8 +25,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Runner pursues goals. It returns the run when it has ended, or the error of the context.
-// Other errors are *contract.Error.
+// Runner pursues goals. It returns the run when it has ended. A *contract.Error means that no
+// run has begun; after any other error, for example that of the context, one may go on.
 type Runner interface {
 	RunForTask(ctx context.Context, goal *contract.Goal, call dispatch.Call) (*contract.Orchestration, error)
 }
@@ -58,8 +58,11 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 		if e, ok := errors.AsType[*contract.Error](err); ok {
 			return policy.NotSent(c.Agent.ID+" cannot pursue the goal: "+e.Message, e)
 		}
-		if err != nil {
+		if err != nil && ctx.Err() != nil {
 			return policy.Ended(ctx, true)
+		}
+		if err != nil {
+			return policy.Unanswered("did not report the end of the run", err)
 		}
 		result = newResult(c.Task.TaskID, run)
 		return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,5 +85,24 @@ func TestExecute_UsesSubtaskAsGoal(t *testing.T) {
 	})
 	if diff := cmp.Diff(&contract.Goal{Goal: "will it rain"}, got); diff != "" {
 		t.Errorf("goal (-want +got):\n%s", diff)
+	}
+}
+
+// If it is not known whether a run goes on, the task must not be given to another agent.
+func TestExecute_IsUncertainIfRunIsNotKnown(t *testing.T) {
+	target, err := orchestratortarget.New(runnerFunc(func(context.Context, *contract.Goal) (*contract.Orchestration, error) {
+		return nil, errors.New("the run cannot be read")
+	}), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out := target.Execute(ctx, dispatch.Call{
+		Agent: &contract.RegistryEntry{ID: "doer", Endpoint: contract.Endpoint{Protocol: contract.ProtocolOrchestrator}}, Caller: &contract.Caller{},
+		Task: contract.Task{TaskID: "t1"},
+	})
+	if out.Err == nil || out.Err.Code != contract.TaskOutcomeUnknown || !out.MayHaveExecuted || !strings.Contains(out.Err.Detail, "did not report") {
+		t.Errorf("got %+v with error %+v, want outcome_unknown because the end of the run was not reported", out, out.Err)
 	}
 }

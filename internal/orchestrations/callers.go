@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/orchestrator"
 )
@@ -89,19 +90,24 @@ func (s *Service) follow(
 }
 
 // Complete submits a goal, unless its run exists already, and returns the run when it has
-// ended. If the context ends before, the run is cancelled, unless the process stops.
+// ended. If the context ends before, the run is cancelled, unless the process stops. A
+// *contract.Error means that the goal was not submitted; after any other error, the run may
+// go on.
 func (s *Service) Complete(ctx context.Context, sub Submission) (*contract.Orchestration, error) {
-	if _, err := s.store.get(ctx, sub.ID); errors.Is(err, store.ErrNotFound) {
+	switch _, err := s.store.get(ctx, sub.ID); {
+	case errors.Is(err, store.ErrNotFound):
 		if _, err := s.Submit(ctx, sub); err != nil {
 			return nil, err
 		}
-	}
-	result, err := s.Follow(ctx, sub.ID, sub.Caller, 0, func(contract.RunEvent) error { return nil })
-	switch {
 	case err != nil:
-		return nil, err
-	case result.Status.Terminal():
+		return nil, store.CallerError(ctx, s.cfg.Logger, "the orchestration cannot be read", err)
+	}
+	result, err := s.awaitEnd(ctx, sub.ID, sub.Caller)
+	switch {
+	case err == nil && result.Status.Terminal():
 		return result, nil
+	case err != nil && ctx.Err() == nil:
+		return nil, err
 	case !errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
 		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
 		defer cancel()
@@ -109,6 +115,28 @@ func (s *Service) Complete(ctx context.Context, sub Submission) (*contract.Orche
 	}
 	return nil, ctx.Err()
 }
+
+// awaitEnd is Follow for a run that this process has begun, or found. It repeats a read that
+// fails, because the run goes on meanwhile: if its task was given to another agent, the goal
+// would be pursued twice. For the same reason, no error is a *contract.Error.
+func (s *Service) awaitEnd(ctx context.Context, id string, caller *contract.Caller) (*contract.Orchestration, error) {
+	backoff := resilience.Backoff{Min: minReadPause, Max: maxReadPause}
+	for {
+		result, err := s.Follow(ctx, id, caller, 0, func(contract.RunEvent) error { return nil })
+		if err == nil {
+			return result, nil
+		}
+		if errors.Is(err, errNoRun) || !backoff.Sleep(ctx) {
+			return nil, fmt.Errorf("follow orchestration %s: %v", id, err) //nolint:errorlint // not a *contract.Error
+		}
+	}
+}
+
+// Pauses before a run is read again.
+const (
+	minReadPause = 100 * time.Millisecond
+	maxReadPause = 5 * time.Second
+)
 
 // Errors of a decision.
 var (

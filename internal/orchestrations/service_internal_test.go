@@ -73,12 +73,36 @@ func (noModels) Verifier(*contract.GoalConstraints) (orchestrator.Verifier, erro
 	return orchestrator.Deterministic{}, nil
 }
 
-// openService returns a Service that searches for runs without a process, and its journal,
-// whose first attempts fail.
-func openService(t *testing.T, servers MCPServers, fails int) (*Service, *runJournal) {
+// slowServers is a gateway without servers, whose list is available when ready is closed.
+type slowServers struct {
+	noServers
+	listing chan struct{} // receives when the list is requested
+	ready   chan struct{}
+}
+
+func newSlowServers() slowServers {
+	return slowServers{listing: make(chan struct{}, 1), ready: make(chan struct{})}
+}
+
+func (s slowServers) Servers() []gateway.ServerInfo {
+	s.listing <- struct{}{}
+	<-s.ready
+	return nil
+}
+
+// serviceConfig describes the Service of a test.
+type serviceConfig struct {
+	servers MCPServers
+	fails   int                        // attempts to record an end that fail
+	onWrite func(key string, size int) // of the bucket
+	log     testkit.LogBuffer
+}
+
+// openService returns a Service that searches for runs without a process, and its journal.
+func openService(t *testing.T, cfg *serviceConfig) (*Service, *runJournal) {
 	t.Helper()
 	st := teststore.Open(t)
-	bucket, err := st.Bucket(t.Context(), store.BucketConfig{Name: "ORCHESTRATIONS", Keys: teststore.Keys()})
+	bucket, err := st.Bucket(t.Context(), store.BucketConfig{Name: "ORCHESTRATIONS", Keys: teststore.Keys(), OnWrite: cfg.onWrite})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +115,10 @@ func openService(t *testing.T, servers MCPServers, fails int) (*Service, *runJou
 		t.Fatal(err)
 	}
 	const owner = "process-1"
-	journal := &runJournal{fails: fails}
-	log := &testkit.LogBuffer{}
+	journal := &runJournal{fails: cfg.fails}
 	s, err := New(t.Context(), Config{
 		Bucket: bucket, Quota: quota.New(quota.Config{}), Owner: owner, IsLive: func(o string) bool { return o == owner }, Messages: st,
-		Servers: servers, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute, Logger: log.Logger(),
+		Servers: cfg.servers, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute, Logger: cfg.log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -131,25 +154,24 @@ func waitConcluded(t *testing.T, s *Service, journal *runJournal, id, event stri
 	}
 }
 
-func submitGoal(t *testing.T, s *Service) (id string) {
-	t.Helper()
-	return submitGoalIn(t, s, nil)
+func newSubmission() Submission {
+	goal := &contract.Goal{Goal: "a goal", Constraints: contract.GoalConstraints{Plan: json.RawMessage(
+		`{"steps":[{"id":"a","action":"x.y","success_criteria":[{"contains":"z"}]}]}`)}}
+	return Submission{Goal: goal, Caller: &contract.Caller{Subject: "ana"}, ID: newRunID()}
 }
 
-func submitGoalIn(t *testing.T, s *Service, env json.RawMessage) (id string) {
+func submitGoal(t *testing.T, s *Service) (id string) {
 	t.Helper()
-	id = newRunID()
-	goal := &contract.Goal{Goal: "a goal", EnvContext: env, Constraints: contract.GoalConstraints{Plan: json.RawMessage(
-		`{"steps":[{"id":"a","action":"x.y","success_criteria":[{"contains":"z"}]}]}`)}}
-	if _, err := s.Submit(t.Context(), Submission{Goal: goal, Caller: &contract.Caller{Subject: "ana"}, ID: id}); err != nil {
+	sub := newSubmission()
+	if _, err := s.Submit(t.Context(), sub); err != nil {
 		t.Fatal(err)
 	}
-	return id
+	return sub.ID
 }
 
 // A panic ends the run in which it happens. The next run is executed.
 func TestService_EndsRunThatPanics(t *testing.T) {
-	s, journal := openService(t, faultyServers{}, 0)
+	s, journal := openService(t, &serviceConfig{servers: faultyServers{}})
 	waitConcluded(t, s, journal, submitGoal(t, s), "aborted")
 	testkit.Eventually(t, "the run is not executed any more", func() bool {
 		s.mu.Lock()
@@ -160,13 +182,13 @@ func TestService_EndsRunThatPanics(t *testing.T) {
 
 // The end of a run that cannot be recorded at first is recorded later, by the same process.
 func TestService_ConcludesLater(t *testing.T) {
-	s, journal := openService(t, noServers{}, 1)
+	s, journal := openService(t, &serviceConfig{servers: noServers{}, fails: 1})
 	waitConcluded(t, s, journal, submitGoal(t, s), "no_servers")
 }
 
 // A run that the store accepted too late for its process to start it is executed.
 func TestService_ContinuesOwnRun(t *testing.T) {
-	s, journal := openService(t, noServers{}, 0)
+	s, journal := openService(t, &serviceConfig{servers: noServers{}})
 	id, now := newRunID(), time.Now()
 	if err := s.store.create(t.Context(), &orchestrator.Record{
 		ID: id, State: orchestrator.StateInit, Owner: s.cfg.Owner, CreatedAt: now, Deadline: now.Add(time.Minute),
@@ -182,10 +204,53 @@ func TestService_ContinuesOwnRun(t *testing.T) {
 func TestService_EndsRunWithDeepGoal(t *testing.T) {
 	const levels = strictjson.MaxDepth - 2 // the body is an object, and so is its member
 	env := json.RawMessage(`{"deep":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `}`)
-	s, journal := openService(t, noServers{}, 0)
-	id := submitGoalIn(t, s, env)
+	s, journal := openService(t, &serviceConfig{servers: noServers{}})
+	sub := newSubmission()
+	sub.Goal.EnvContext = env
+	if _, err := s.Submit(t.Context(), sub); err != nil {
+		t.Fatal(err)
+	}
+	id := sub.ID
 	waitConcluded(t, s, journal, id, "no_servers")
 	if _, err := s.Get(t.Context(), id, &contract.Caller{Subject: "ana"}); err != nil {
 		t.Errorf("got error %v, want the run", err)
+	}
+}
+
+// A task whose run cannot be read for a moment is not reported as one that was not sent, because
+// another agent would get it while the run goes on.
+func TestService_CompleteRepeatsFailedRead(t *testing.T) {
+	servers := newSlowServers()
+	cfg := &serviceConfig{servers: servers}
+	s, _ := openService(t, cfg)
+	sub := newSubmission()
+	type completion struct {
+		run *contract.Orchestration
+		err error
+	}
+	completed := make(chan completion, 1)
+	run.New(t.Context()).Go("complete", func(ctx context.Context) error {
+		got, err := s.Complete(ctx, sub)
+		completed <- completion{got, err}
+		return nil
+	})
+	testkit.Receive(t, servers.listing)
+	bucket, key := s.cfg.Bucket, recordPrefix+sub.ID
+	stored, err := bucket.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := bucket.Update(t.Context(), key, []byte("{}"), stored.Revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.store.followers.notify(sub.ID)
+	testkit.Eventually(t, "a read has failed", func() bool { return strings.Contains(cfg.log.String(), "the orchestration cannot be read") })
+	if _, err := bucket.Update(t.Context(), key, stored.Value, revision); err != nil {
+		t.Fatal(err)
+	}
+	close(servers.ready)
+	if got := testkit.Receive(t, completed); got.err != nil || got.run.Reason != contract.ReasonNoServers {
+		t.Errorf("got run %+v and error %v, want the end of the run", got.run, got.err)
 	}
 }
