@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/orchestrator"
@@ -155,7 +156,11 @@ func (s *Service) Submit(ctx context.Context, sub Submission) (*contract.Orchest
 		return nil, err
 	}
 	if err := s.store.create(ctx, rec); err != nil {
-		s.release(rec.ID)
+		if errors.Is(err, store.ErrUnavailable) {
+			s.withdraw(rec.ID)
+		} else {
+			s.release(rec.ID)
+		}
 		if e, ok := errors.AsType[*contract.Error](err); ok {
 			return nil, e
 		}
@@ -164,6 +169,39 @@ func (s *Service) Submit(ctx context.Context, sub Submission) (*contract.Orchest
 	s.start(runCtx, rec)
 	return rec.Snapshot(), nil
 }
+
+// withdraw cancels a run that may be stored although its caller got an error, and then
+// releases it. Until then it counts as running, so that the sweep does not execute it.
+func (s *Service) withdraw(id string) {
+	s.group.Go("withdraw orchestration "+id, func(ctx context.Context) error {
+		defer s.release(id)
+		backoff := resilience.Backoff{Min: minWritePause, Max: maxWritePause}
+		for {
+			rec, err := s.store.cancelCreated(ctx, id, s.cfg.Owner)
+			if errors.Is(err, store.ErrNotFound) {
+				rec, err = nil, s.store.forget(ctx, id)
+			}
+			switch {
+			case rec != nil && err == nil:
+				s.conclude(ctx, rec)
+				return nil
+			case err == nil, errors.Is(err, orchestrator.ErrNotOwner):
+				return nil
+			case !store.IsTemporary(err):
+				s.cfg.Logger.Error("an orchestration whose caller got an error cannot be cancelled", "orchestration_id", id, "error", err)
+				return nil
+			case !backoff.Sleep(ctx):
+				return nil
+			}
+		}
+	})
+}
+
+// Pauses between two attempts to cancel a run.
+const (
+	minWritePause = 100 * time.Millisecond
+	maxWritePause = 5 * time.Second
+)
 
 // newRecord returns the record of a run that begins now.
 func (s *Service) newRecord(sub *Submission) *orchestrator.Record {

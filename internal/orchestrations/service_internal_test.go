@@ -90,6 +90,8 @@ func (s slowServers) Servers() []gateway.ServerInfo {
 	return nil
 }
 
+const testOwner = "process-1"
+
 // serviceConfig describes the Service of a test.
 type serviceConfig struct {
 	servers MCPServers
@@ -114,10 +116,9 @@ func openService(t *testing.T, cfg *serviceConfig) (*Service, *runJournal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const owner = "process-1"
 	journal := &runJournal{fails: cfg.fails}
 	s, err := New(t.Context(), Config{
-		Bucket: bucket, Quota: quota.New(quota.Config{}), Owner: owner, IsLive: func(o string) bool { return o == owner }, Messages: st,
+		Bucket: bucket, Quota: quota.New(quota.Config{}), Owner: testOwner, IsLive: func(o string) bool { return o == testOwner }, Messages: st,
 		Servers: cfg.servers, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute, Logger: cfg.log.Logger(),
 	})
 	if err != nil {
@@ -189,15 +190,20 @@ func TestService_ConcludesLater(t *testing.T) {
 // A run that the store accepted too late for its process to start it is executed.
 func TestService_ContinuesOwnRun(t *testing.T) {
 	s, journal := openService(t, &serviceConfig{servers: noServers{}})
-	id, now := newRunID(), time.Now()
-	if err := s.store.create(t.Context(), &orchestrator.Record{
-		ID: id, State: orchestrator.StateInit, Owner: s.cfg.Owner, CreatedAt: now, Deadline: now.Add(time.Minute),
-		Caller: contract.Caller{Subject: "ana"}, Goal: contract.Goal{Goal: "a goal"},
-		Planner: contract.RunModel{Kind: contract.PlannerStatic}, Verifier: contract.RunModel{Kind: contract.VerifierDeterministic},
-	}); err != nil {
+	sub := newSubmission()
+	if err := s.store.create(t.Context(), newStoredRecord(sub)); err != nil {
 		t.Fatal(err)
 	}
-	waitConcluded(t, s, journal, id, "no_servers")
+	waitConcluded(t, s, journal, sub.ID, "no_servers")
+}
+
+// newStoredRecord returns the record of a submission that has not begun.
+func newStoredRecord(sub Submission) *orchestrator.Record {
+	now := time.Now()
+	return &orchestrator.Record{
+		ID: sub.ID, State: orchestrator.StateInit, Owner: testOwner, CreatedAt: now, Deadline: now.Add(time.Minute), Caller: *sub.Caller, Goal: *sub.Goal,
+		Planner: contract.RunModel{Kind: contract.PlannerStatic}, Verifier: contract.RunModel{Kind: contract.VerifierDeterministic},
+	}
 }
 
 // A goal that nests as deep as a body may is stored in a record that nests deeper.
@@ -253,4 +259,42 @@ func TestService_CompleteRepeatsFailedRead(t *testing.T) {
 	if got := testkit.Receive(t, completed); got.err != nil || got.run.Reason != contract.ReasonNoServers {
 		t.Errorf("got run %+v and error %v, want the end of the run", got.run, got.err)
 	}
+}
+
+// A run that the store has accepted without a confirmation is cancelled, because its caller got
+// an error. The sweep does not execute it.
+func TestService_WithdrawsUnconfirmedRun(t *testing.T) {
+	sub := newSubmission()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var bucket *store.Bucket
+	servers := newSlowServers()
+	close(servers.ready)
+	cfg := &serviceConfig{servers: servers}
+	var created bool
+	cfg.onWrite = func(key string, _ int) {
+		if created || key != "open."+sub.ID {
+			return
+		}
+		created = true
+		// The record is stored, and the attempt of the caller to store it gets no answer.
+		data, err := encodeRecord(sub.ID, newStoredRecord(sub))
+		if err == nil {
+			_, err = bucket.Create(t.Context(), recordPrefix+sub.ID, data)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+	s, journal := openService(t, cfg)
+	bucket = s.cfg.Bucket
+	if _, err := s.Submit(ctx, sub); err == nil {
+		t.Fatal("got the run accepted, want an error")
+	}
+	waitConcluded(t, s, journal, sub.ID, "cancelled")
+	if n := len(servers.listing); n > 0 {
+		t.Error("got the run executed, want it cancelled")
+	}
+	testkit.Eventually(t, "the run is released", func() bool { return !s.isRunning(sub.ID) })
 }

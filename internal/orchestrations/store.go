@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/quota"
@@ -96,6 +97,32 @@ func (s *runStore) Update(ctx context.Context, id string, change func(*orchestra
 		s.followers.notify(id)
 	}
 	return row.Value, err
+}
+
+// cancelCreated ends a run that its owner has not begun. The error is store.ErrNotFound if it
+// is not stored, and orchestrator.ErrNotOwner if another process has taken it over.
+func (s *runStore) cancelCreated(ctx context.Context, id, owner string) (*orchestrator.Record, error) {
+	return s.Update(ctx, id, func(r *orchestrator.Record) error {
+		switch {
+		case r.Owner != owner:
+			return orchestrator.ErrNotOwner
+		case r.State.Terminal(): // an earlier attempt was not confirmed
+			return nil
+		}
+		r.Owner = "" // no process executes it, so it ends now
+		err := r.Cancel(r.Caller.Subject, time.Now())
+		r.Owner = owner
+		return err
+	})
+}
+
+// forget removes what create has written for a run that is not stored.
+func (s *runStore) forget(ctx context.Context, id string) error {
+	if err := s.open.Discard(ctx, id); err != nil {
+		return err
+	}
+	s.quota.Withdraw(recordPrefix + id)
+	return nil
 }
 
 // isOpen reports whether the index contains the run.
