@@ -38,7 +38,7 @@ func (r *Router) submitAsync(ctx context.Context, req *contract.Request, caller 
 		resp, err = r.async.Submit(ctx, asyncPipeline{r}.acceptedRun(run))
 	}
 	if err != nil && !errors.Is(err, asyncrun.ErrUncertain) {
-		r.keys.Release(ctx, run.reservation)
+		r.keys.Release(ctx, run.reservation, run.RequestID)
 	}
 	return resp, err
 }

@@ -16,7 +16,7 @@ type keyReserver interface {
 	Reserve(ctx context.Context, caller *contract.Caller, id *contract.Idempotency, requestID string) (idempotency.Reservation, *contract.Response, error)
 	Start(ctx context.Context, r idempotency.Reservation, requestID string) error
 	End(ctx context.Context, r idempotency.Reservation, resp *contract.Response)
-	Release(ctx context.Context, r idempotency.Reservation)
+	Release(ctx context.Context, r idempotency.Reservation, requestID string)
 }
 
 // reserveKey reserves the idempotency key of the request, if it has one. If the

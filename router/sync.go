@@ -86,7 +86,7 @@ func (r *Router) handleSync(
 		emit(ev)
 	}
 	if resp, err = r.serveSync(ctx, run); err != nil && !run.isStored() {
-		r.keys.Release(ctx, run.reservation)
+		r.keys.Release(ctx, run.reservation, run.RequestID)
 	}
 	return run, resp, err
 }

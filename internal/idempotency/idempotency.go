@@ -10,7 +10,7 @@
 //	err = keys.Start(ctx, reservation, request.RequestID)
 //	resp, err := execute(ctx, request)
 //	if err != nil {
-//		keys.Release(ctx, reservation) // nothing was done: it may be sent again
+//		keys.Release(ctx, reservation, request.RequestID) // nothing was done: it may be sent again
 //	}
 //	keys.End(ctx, reservation, resp)
 //
@@ -69,7 +69,7 @@ type Requests interface {
 // Bucket stores idempotency keys. *store.Bucket implements it.
 type Bucket interface {
 	store.Versioned
-	Delete(ctx context.Context, key string) error
+	DeleteRevision(ctx context.Context, key string, revision uint64) error
 }
 
 // Timing of reservations.
@@ -348,16 +348,38 @@ func (k *Keys) updateKey(ctx context.Context, r Reservation, requestID string, c
 }
 
 // Release gives up a reservation whose request was rejected before anything of it
-// was done. If ctx has ended, the key is released nevertheless.
-func (k *Keys) Release(ctx context.Context, r Reservation) {
+// was done, unless another request has taken the key over. If ctx has ended, the key
+// is released nevertheless.
+func (k *Keys) Release(ctx context.Context, r Reservation, requestID string) {
 	if !r.Held() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	if err := k.bucket.Delete(ctx, r.key); err != nil {
-		k.logger.WarnContext(ctx, "cannot release idempotency key", "error", err)
+	if err := k.deleteKey(ctx, r, requestID); err != nil {
+		k.logger.WarnContext(ctx, "cannot release idempotency key", "request_id", requestID, "error", err)
 	}
+}
+
+// deleteKey deletes the key, as long as it belongs to the request.
+func (k *Keys) deleteKey(ctx context.Context, r Reservation, requestID string) error {
+	entry, err := k.bucket.Get(ctx, r.key)
+	var rec keyRecord
+	if err == nil {
+		err = strictjson.Unmarshal(entry.Value, &rec)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case rec.RequestID != requestID:
+		return nil
+	}
+	if err := k.bucket.DeleteRevision(ctx, r.key, entry.Revision); !errors.Is(err, store.ErrConflict) {
+		return err
+	}
+	return nil // it was taken over since
 }
 
 func (k *Keys) storeError(ctx context.Context, operation string, err error) error {
@@ -402,4 +424,4 @@ func (NoKeys) Start(context.Context, Reservation, string) error { return nil }
 func (NoKeys) End(context.Context, Reservation, *contract.Response) {}
 
 // Release does nothing.
-func (NoKeys) Release(context.Context, Reservation) {}
+func (NoKeys) Release(context.Context, Reservation, string) {}

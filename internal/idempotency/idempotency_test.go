@@ -272,9 +272,25 @@ func TestKeys_ReservesReleasedKeyAgain(t *testing.T) {
 	r := f.reserveFirst(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	f.Release(ctx, r)
-	f.Release(ctx, idempotency.Reservation{})
+	f.Release(ctx, r, "first")
+	f.Release(ctx, r, "first")
+	f.Release(ctx, idempotency.Reservation{}, "first")
 	f.reserveFirst(t)
+}
+
+// A request that is rejected late does not release the key of the request that took it over.
+func TestKeys_ReleaseKeepsKeyOfSuccessor(t *testing.T) {
+	f := newFixture()
+	f.requests.err = store.ErrNotFound
+	first := f.reserveFirst(t)
+	f.now = f.now.Add(2 * time.Minute)
+	if r, _, err := f.Reserve(t.Context(), alice, newKey("k", "body"), "second"); err != nil || !r.Held() {
+		t.Fatalf("got %+v, %v, want the key taken over", r, err)
+	}
+	f.Release(t.Context(), first, "first")
+	if r, _, err := f.Reserve(t.Context(), alice, newKey("k", "body"), "third"); r.Held() || errorCode(err) != contract.CodeConflict {
+		t.Errorf("got %+v, %v, want a conflict with the second request", r, err)
+	}
 }
 
 func TestKeys_ReportsStoreErrors(t *testing.T) {

@@ -291,13 +291,39 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 // Discard removes a key as Delete does, and is faster: revisions of its value can be
 // decrypted until they would have expired, or until Delete is called.
 func (b *Bucket) Discard(ctx context.Context, key string) error {
+	return b.discard(ctx, key, b.removeKey)
+}
+
+// DeleteRevision removes a key as Delete does, unless it has a later revision: then it
+// returns ErrConflict. The bucket must have neither Keys nor KeyTTL.
+func (b *Bucket) DeleteRevision(ctx context.Context, key string, revision uint64) error {
+	return b.discard(ctx, key, func(ctx context.Context, key string) error {
+		if b.sealer != nil || b.keyTTL {
+			return errors.New("the bucket has keys or TTLs")
+		}
+		err := b.store.purgeMessages(ctx, b.stream, jetstream.WithPurgeSubject(b.prefix+key), jetstream.WithPurgeSequence(revision+1))
+		if err != nil {
+			return err
+		}
+		switch _, err := b.readLatest(ctx, key); {
+		case err == nil:
+			return ErrConflict
+		case !errors.Is(err, ErrNotFound):
+			return err
+		}
+		return nil
+	})
+}
+
+// discard removes a key with a function, and then its blob.
+func (b *Bucket) discard(ctx context.Context, key string, remove func(ctx context.Context, key string) error) error {
 	err := checkKey(key)
 	old := ""
 	if err == nil && (b.blobs.used.Load() || b.store.cfg.URL != "") { // another process may have written one
 		old, err = b.blobReference(ctx, key)
 	}
 	if err == nil {
-		if err = b.removeKey(ctx, key); err == nil {
+		if err = remove(ctx, key); err == nil {
 			b.onWrite(key, -1)
 		}
 	}

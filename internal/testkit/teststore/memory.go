@@ -62,6 +62,17 @@ func (b *MemoryBucket) Delete(_ context.Context, key string) error {
 	return nil
 }
 
+// DeleteRevision returns store.ErrConflict if the key has another revision.
+func (b *MemoryBucket) DeleteRevision(_ context.Context, key string, revision uint64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[key]; ok && e.Revision != revision {
+		return store.ErrConflict
+	}
+	delete(b.entries, key)
+	return nil
+}
+
 func (b *MemoryBucket) put(key string, value []byte) uint64 {
 	if b.entries == nil {
 		b.entries = map[string]store.Entry{}
