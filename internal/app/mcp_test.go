@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -357,6 +358,39 @@ func TestMCP_BindingRecovers(t *testing.T) {
 	}
 	if next := testkit.Receive(t, lines); !strings.Contains(next, contract.BindingBound) {
 		t.Errorf("got event %s, want %s", next, contract.BindingBound)
+	}
+}
+
+// The bindings of an agent end when it is removed from the registry, or no longer declares the
+// capability.
+func TestMCP_BindingEndsWithAgent(t *testing.T) {
+	_, change := useMCP(t, samples("system"))
+	other := entry("other", "plan_trip", "travel", "", ", mcp_capabilities: ['weather:read']")
+	planner := entry("planner", "plan_trip", "travel", "", ", mcp_capabilities: ['weather:read', 'system:read']")
+	s := startServer(t, "clients:\n"+planner+other, change)
+	for _, agent := range []string{"planner", "other"} {
+		s.mcp("POST", "/bind", fmt.Sprintf(`{"agent_id":%q,"capability":"weather:read"}`, agent), 200, nil)
+	}
+	s.mcp("POST", "/bind", `{"agent_id":"planner","capability":"system:read"}`, 200, nil)
+	for _, step := range []struct {
+		registry string
+		want     []string
+	}{
+		{planner, []string{"planner system:read", "planner weather:read"}},
+		{entry("planner", "plan_trip", "travel", "", ", mcp_capabilities: ['system:read']"), []string{"planner system:read"}},
+	} {
+		s.write("clients:\n" + step.registry)
+		if err := s.reload(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		testkit.Eventually(t, fmt.Sprintf("the bindings are %q", step.want), func() bool {
+			got = nil
+			for _, b := range s.core.mcp.Bindings() {
+				got = append(got, b.AgentID+" "+b.Capability)
+			}
+			return slices.Equal(got, step.want)
+		})
 	}
 }
 
