@@ -34,8 +34,11 @@ func (s *server) callWithRetries(ctx context.Context, t *tool, c *toolCall) (*re
 		return r, nil
 	}
 	failure, ok := errors.AsType[*attemptError](err)
-	if !ok {
+	switch {
+	case !ok:
 		return nil, err // of the context
+	case errors.Is(ctx.Err(), context.Canceled) && cfg.Retryable(failure): // while it waited for the connection, or to retry
+		return nil, ctx.Err()
 	}
 	return nil, failure.actionError(s, t, repeatable)
 }

@@ -185,6 +185,44 @@ func TestInvoke_ReopensExpiredSessions(t *testing.T) {
 	}
 }
 
+// A caller that cancels while its call waits for a new session gets the error of its context, and
+// the call is recorded as cancelled.
+func TestInvoke_CancelledBeforeReconnect(t *testing.T) {
+	s := newScriptedServer(t)
+	s.call = func(w http.ResponseWriter, _ string, id json.RawMessage) { reply(w, id, emptyResult) }
+	reconnecting, release := make(chan struct{}), make(chan struct{})
+	var lists atomic.Int32
+	s.list = func(w http.ResponseWriter, _ string, id json.RawMessage) {
+		if lists.Add(1) == 2 {
+			close(reconnecting)
+			<-release
+		}
+		reply(w, id, `"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`)
+	}
+	recorder := &memoryRecorder{}
+	g := startGateway(t, gateway.Config{MinBackoff: time.Millisecond, Recorder: recorder}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url})
+	defer close(release)
+	if _, err := g.Invoke(t.Context(), echo("first")); err != nil {
+		t.Fatal(err)
+	}
+	s.expire()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	result := make(chan error, 1)
+	go func() {
+		_, err := g.Invoke(ctx, echo("second"))
+		result <- err
+	}()
+	testkit.WaitClosed(t, reconnecting)
+	cancel()
+	if err := testkit.Receive(t, result); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	if records := recorder.ended; len(records) != 2 || records[1].Outcome != gateway.OutcomeCancelled {
+		t.Errorf("got the records %+v, want the second call cancelled", records)
+	}
+}
+
 // An invalid result is reported as such and not requested again, because the tool was executed and
 // would return the same.
 func TestInvoke_InvalidResults(t *testing.T) {
