@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,6 +80,46 @@ func TestRouter_CancelsRequestOfRevokedKeyBeforeNextSend(t *testing.T) {
 				t.Errorf("agents that got a task (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A request that is not stored ends without an error in the log.
+func TestRouter_StopRevokedEndsSynchronousRequest(t *testing.T) {
+	h := newHarness(t)
+	h.target.setBehaviour("payer", h.target.hang)
+	answers := h.handle(t.Context())
+	testkit.Receive(t, h.target.begun)
+	h.revoked.Store(true)
+	h.StopRevoked(t.Context())
+	if got := testkit.Receive(t, answers); got.err != nil || got.resp.Status != contract.StatusCancelled {
+		t.Errorf("got %+v, %v, want cancelled", got.resp, got.err)
+	}
+	if log := h.log.String(); strings.Contains(log, `"level":"ERROR"`) {
+		t.Errorf("got the log\n%s\nwant no error", log)
+	}
+}
+
+// A stored request goes on as long as its end cannot be recorded, and is ended by a later attempt.
+func TestRouter_StopRevokedRecordsEndFirst(t *testing.T) {
+	h := newHarness(t)
+	executing := make(chan context.Context, 1)
+	h.target.setBehaviour("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+		executing <- ctx
+		<-ctx.Done()
+		return dispatch.Outcome{Attempts: 1, MayHaveExecuted: true, Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller disconnected"}}
+	})
+	id := h.submit().RequestID
+	task := testkit.Receive(t, executing)
+	h.revoked.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the store cannot be written with it
+	h.StopRevoked(ctx)
+	if err := task.Err(); err != nil {
+		t.Fatalf("got the task ended with %v before the end of the request was recorded", context.Cause(task))
+	}
+	h.StopRevoked(t.Context())
+	if got := h.final(id); got.Status != contract.StatusCancelled {
+		t.Errorf("got %s, want cancelled", got.Status)
 	}
 }
 

@@ -63,6 +63,7 @@ type harness struct {
 	answerFirst bool
 	model       fallback.Model
 	answers     fallbackpolicy.AnswerLimit
+	log         testkit.LogBuffer // of the router
 
 	target     *agents
 	classifier *scriptedClassifier
@@ -146,7 +147,7 @@ func (h *harness) open() {
 		storage.IsLive, storage.Messages = h.members.isLive, h.store
 	}
 	h.Router, err = router.New(router.Config{
-		Model: h.model, Answers: h.answers, Storage: storage, IsRevoked: func(*contract.Caller) bool { return h.revoked.Load() },
+		Model: h.model, Answers: h.answers, Storage: storage, IsRevoked: func(*contract.Caller) bool { return h.revoked.Load() }, Logger: h.log.Logger(),
 	}, h.classifier, d)
 	h.must(err)
 	background.Go(func() { _ = h.FollowPeers(ctx) })

@@ -2,9 +2,12 @@ package router
 
 import (
 	"context"
+	"errors"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
@@ -43,10 +46,13 @@ func (s *sendCheck) Eligible(part *plan.Part, agentID string) (*contract.Registr
 
 const keyRevoked = "the key of the caller's token was revoked"
 
-// StopRevoked ends the requests in flight whose caller's key is revoked.
+// StopRevoked ends the requests in flight whose caller's key is revoked. A stored request
+// whose end cannot be recorded now is left to the next call: if only its context ended, it
+// would stay open, and no process would resume it.
 func (r *Router) StopRevoked(ctx context.Context) {
 	for _, request := range r.inflight.OfCallers(r.cfg.IsRevoked) {
-		if _, err := r.async.CancelStored(ctx, request.ID(), keyRevoked); err != nil { // not a stored request, or it has just ended
+		_, err := r.async.CancelStored(ctx, request.ID(), keyRevoked)
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, requests.ErrEnded) {
 			request.Cancel(inflight.ErrCancelled)
 		}
 	}

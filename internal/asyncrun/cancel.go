@@ -13,8 +13,8 @@ import (
 // CancelStored ends a stored request, whichever process executes it, and returns its
 // response, in which the results that were delivered count. The detail is the reason
 // in its tasks. A request that has ended before keeps its response, which is returned
-// with requests.ErrEnded. The end is recorded first, so that results which arrive
-// afterwards do not count.
+// with requests.ErrEnded. The error wraps store.ErrNotFound if the request is not stored. The
+// end is recorded first, so that results which arrive afterwards do not count.
 func (r *Runner) CancelStored(ctx context.Context, id, detail string) (*contract.Response, error) {
 	cancelled := contract.TaskError{Code: contract.TaskWasCancelled, Detail: detail}
 	why := &interruption{status: contract.TaskCancelled, sent: cancelled, notSent: cancelled}
@@ -34,7 +34,10 @@ func (r *Runner) CancelStored(ctx context.Context, id, detail string) (*contract
 			return rec.Snapshot(), requests.ErrEnded
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, err
+	case err != nil:
 		return nil, store.CallerError(ctx, r.cfg.Logger, "the request cannot be cancelled", err)
 	}
 	if executing := r.cfg.Inflight.Lookup(id); executing != nil {

@@ -51,7 +51,8 @@ type TicketEraser interface {
 }
 
 // Canceller cancels an asynchronous request in its record, and its tasks. If the
-// request has ended already, its response is returned with requests.ErrEnded.
+// request has ended already, its response is returned with requests.ErrEnded. The error wraps
+// store.ErrNotFound if the request has no record.
 type Canceller interface {
 	CancelStored(ctx context.Context, requestID, detail string) (*contract.Response, error)
 }
@@ -115,6 +116,8 @@ func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller
 	}
 	resp, err := s.cancel(ctx, found)
 	switch {
+	case errors.Is(err, store.ErrNotFound): // it was erased meanwhile
+		return nil, errNoSuchRequest()
 	case err != nil && !errors.Is(err, requests.ErrEnded):
 		return nil, err
 	case err != nil && resp.Status != contract.StatusCancelled:

@@ -338,6 +338,10 @@ func TestService_CancelsStoredRequest(t *testing.T) {
 	if _, err := f.Cancel(t.Context(), rec.ID, alice); errorCode(err) != contract.CodeConflict {
 		t.Errorf("ended: got %v, want conflict", err)
 	}
+	f.canceller.response, f.canceller.err = nil, store.ErrNotFound
+	if _, err := f.Cancel(t.Context(), rec.ID, alice); errorCode(err) != contract.CodeNotFound {
+		t.Errorf("erased meanwhile: got %v, want not_found", err)
+	}
 	if err := f.Erase(t.Context(), rec.ID, alice); errorCode(err) != contract.CodeConflict {
 		t.Errorf("erase before the end: got %v, want conflict", err)
 	}
