@@ -50,7 +50,10 @@ func BenchmarkInvoke(b *testing.B) {
 		})
 		b.Run(transport+"/gateway", func(b *testing.B) {
 			cfg := gateway.Config{Client: mcpclient.Config{Supervisor: []string{os.Args[0], "supervise"}, Version: "bench"}}
-			g := gateway.Start(context.WithoutCancel(b.Context()), []mcpfile.Server{declared[transport]}, cfg)
+			g, err := gateway.Start(context.WithoutCancel(b.Context()), []mcpfile.Server{declared[transport]}, cfg)
+			if err != nil {
+				b.Fatal(err)
+			}
 			defer g.Close()
 			g.WaitReady(b.Context())
 			action := contract.Action{Action: "system.echo", Input: json.RawMessage(`{"text":"x"}`)}

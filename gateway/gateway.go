@@ -97,8 +97,9 @@ type Gateway struct {
 }
 
 // Start connects to all servers of a file in the background. Close ends the connections;
-// they also end with the context.
-func Start(ctx context.Context, servers []mcpfile.Server, cfg Config) *Gateway {
+// they also end with the context. The declarations are those that package mcpfile has
+// accepted.
+func Start(ctx context.Context, servers []mcpfile.Server, cfg Config) (*Gateway, error) {
 	g := &Gateway{cfg: cfg.withDefaults(), group: run.New(ctx), events: newEventHub()}
 	g.bindings = newBindings(g)
 	g.servers.Store(&[]*server{})
@@ -106,11 +107,14 @@ func Start(ctx context.Context, servers []mcpfile.Server, cfg Config) *Gateway {
 	defer g.mu.Unlock()
 	list := make([]*server, len(servers))
 	for i, declared := range servers {
-		list[i] = g.newServer(declared, OriginFile)
+		var err error
+		if list[i], err = g.newServer(declared, OriginFile); err != nil {
+			return nil, err
+		}
 	}
 	g.setServers(list)
 	g.connect(list)
-	return g
+	return g, nil
 }
 
 // Close ends all connections, processes and subscriptions.

@@ -249,7 +249,10 @@ func TestStart_LogsDelayInMilliseconds(t *testing.T) {
 func startGateway(t *testing.T, cfg gateway.Config, servers ...mcpfile.Server) *gateway.Gateway {
 	t.Helper()
 	cfg.Client = mcpclient.Config{Supervisor: []string{os.Args[0], "supervise"}, Version: "test", Logger: cfg.Client.Logger}
-	g := gateway.Start(t.Context(), servers, cfg)
+	g, err := gateway.Start(t.Context(), servers, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		closed := make(chan error, 1)
 		go func() { closed <- g.Close() }()

@@ -23,20 +23,22 @@ type callPolicy struct {
 	limiters map[string]*limits.Limiter // by tool
 }
 
-func newCallPolicy(declared *mcpfile.Server, cfg *Config) *callPolicy {
-	p := &callPolicy{limiters: map[string]*limits.Limiter{}, rules: &redaction.Rules{}}
+// newCallPolicy returns an error if a rule of redaction is not valid, because results must
+// not be returned without it.
+func newCallPolicy(declared *mcpfile.Server, cfg *Config) (*callPolicy, error) {
+	rules, err := redaction.Compile(declared.Redaction)
+	if err != nil {
+		return nil, fmt.Errorf("redaction: %w", err)
+	}
+	p := &callPolicy{limiters: map[string]*limits.Limiter{}, rules: rules}
 	breaker := cfg.Breaker
 	if declared.Breaker.Failures > 0 {
 		breaker.Failures = declared.Breaker.Failures
 	}
 	breaker.OpenFor = milliseconds(declared.Breaker.OpenMS, breaker.OpenFor)
 	p.breaker = resilience.NewBreaker(breaker)
-	// A declaration that package mcpfile has accepted compiles.
-	if rules, err := redaction.Compile(declared.Redaction); err == nil {
-		p.rules = rules
-	}
 	p.rate = func(tool string) limits.Rate { return rateOf(declared, tool, cfg.RateLimit) }
-	return p
+	return p, nil
 }
 
 // rateOf returns the rate of a tool: its own, or that of its server, or the default.

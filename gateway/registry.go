@@ -77,7 +77,8 @@ func (g *Gateway) find(name string) *server {
 // Register adds a server and returns before it is connected. The declaration is one that
 // package mcpfile has accepted, without environment variables. A server that is no process
 // must have an address that Config.Guard permits. The error is a *contract.Error, with
-// CodeConflict if the names of the server are those of another one.
+// CodeConflict if the names of the server are those of another one, and with
+// CodeInvalidRequest if a rule of redaction is not valid.
 //
 // A process is started with the rights of this one: an interface for others must accept
 // only servers that are no processes.
@@ -91,7 +92,10 @@ func (g *Gateway) Register(declared mcpfile.Server) error {
 	if err := checkConflicts(append(declarationsOf(servers), declared)); err != nil {
 		return err
 	}
-	s := g.newServer(declared, OriginRegistration)
+	s, err := g.newServer(declared, OriginRegistration)
+	if err != nil {
+		return err
+	}
 	g.setServers(append(slices.Clone(servers), s))
 	g.connect([]*server{s})
 	return nil
@@ -152,7 +156,8 @@ type Changes struct {
 // Reload replaces the servers of the previous file by those of another one. Servers whose
 // declaration is the same keep their connection. The others are connected anew, while the
 // calls in flight of their predecessors end. Servers that were registered stay. The error
-// is a *contract.Error with CodeConflict; then nothing changes.
+// is a *contract.Error, with CodeConflict or, as that of Register, CodeInvalidRequest; then
+// nothing changes.
 func (g *Gateway) Reload(file *mcpfile.File) (Changes, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -185,7 +190,10 @@ func (g *Gateway) Reload(file *mcpfile.File) (Changes, error) {
 		default:
 			changes.Added = append(changes.Added, declared.ID)
 		}
-		s := g.newServer(*declared, OriginFile)
+		s, err := g.newServer(*declared, OriginFile)
+		if err != nil {
+			return Changes{}, err
+		}
 		next, added = append(next, s), append(added, s)
 	}
 	g.setServers(next)

@@ -22,6 +22,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/gateway/redaction"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -116,6 +117,22 @@ func TestRegister_RestrictsServers(t *testing.T) {
 	err := permitting.Register(remote)
 	if e, ok := errors.AsType[*contract.Error](err); !ok || e.Code != contract.CodeInvalidRequest {
 		t.Errorf("got %v, want %s for a variable", err, contract.CodeInvalidRequest)
+	}
+}
+
+// A server is not called without the redaction that its declaration demands.
+func TestGateway_RejectsInvalidRedaction(t *testing.T) {
+	broken := mcpfile.Server{ID: "a", Transport: mcpfile.REST, URL: "https://example.com", Redaction: []redaction.Rule{{Pattern: "("}}}
+	g := startGateway(t, gateway.Config{})
+	_, reloadErr := g.Reload(&mcpfile.File{Servers: []mcpfile.Server{broken}})
+	_, startErr := gateway.Start(t.Context(), []mcpfile.Server{broken}, gateway.Config{})
+	for operation, err := range map[string]error{"Register": g.Register(broken), "Reload": reloadErr, "Start": startErr} {
+		if e, ok := errors.AsType[*contract.Error](err); !ok || e.Code != contract.CodeInvalidRequest || !strings.Contains(e.Message, "redaction") {
+			t.Errorf("%s: got %v, want %s because of the redaction", operation, err, contract.CodeInvalidRequest)
+		}
+	}
+	if got := names(g); len(got) != 0 {
+		t.Errorf("got servers %q, want none", got)
 	}
 }
 

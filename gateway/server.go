@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -84,18 +85,22 @@ type link interface {
 	call(ctx context.Context, t *tool, c *toolCall) (*reply, error)
 }
 
-// newServer returns a server that is not connected.
-func (g *Gateway) newServer(declared mcpfile.Server, origin string) *server {
+// newServer returns a server that is not connected. The error is a *contract.Error.
+func (g *Gateway) newServer(declared mcpfile.Server, origin string) (*server, error) {
+	policy, err := newCallPolicy(&declared, &g.cfg)
+	if err != nil {
+		return nil, &contract.Error{Code: contract.CodeInvalidRequest, Message: fmt.Sprintf("server %q: %v", declared.ID, err)}
+	}
 	client := g.cfg.Client
 	if origin == OriginRegistration {
 		client.Addresses = g.cfg.Guard
 	}
 	return &server{
 		declared: declared, origin: origin, cfg: &g.cfg, client: client, log: g.cfg.Client.Logger.With("server", declared.ID),
-		events: g.events, onStatus: g.bindings.update, policy: newCallPolicy(&declared, &g.cfg),
+		events: g.events, onStatus: g.bindings.update, policy: policy,
 		attempted: newLatch(), demanded: newLatch(), changed: make(chan struct{}),
 		connection: connection{status: StatusDisconnected, available: !declared.Disabled},
-	}
+	}, nil
 }
 
 // setStatus sets the state of the connection, and reports a change of the status.

@@ -160,11 +160,14 @@ func (f *mcpFlags) withGateway(cmd *cobra.Command, selected func(id string, ids 
 		ids[i] = file.Servers[i].ID
 	}
 	servers := slices.DeleteFunc(file.Servers, func(s mcpfile.Server) bool { return !selected(s.ID, ids) })
-	g := gateway.Start(cmd.Context(), servers, gateway.Config{
+	g, err := gateway.Start(cmd.Context(), servers, gateway.Config{
 		Client:         mcpclient.Config{Supervisor: supervisor, Version: buildVersion()},
 		ConnectTimeout: f.timeout,
 		CallTimeout:    f.timeout,
 	})
+	if err != nil {
+		return err
+	}
 	g.WaitReady(ctx)
 	return errors.Join(fn(ctx, g), g.Close())
 }

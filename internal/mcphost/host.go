@@ -64,7 +64,10 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 	if err := h.ReloadFile(); err != nil {
 		return nil, err
 	}
-	h.Gateway = gateway.Start(context.WithoutCancel(ctx), nil, cfg.Gateway)
+	h.Gateway, err = gateway.Start(context.WithoutCancel(ctx), nil, cfg.Gateway)
+	if err != nil {
+		return nil, err
+	}
 	return h, nil
 }
 

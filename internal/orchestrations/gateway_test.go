@@ -20,7 +20,10 @@ func TestGateway_IsRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := gateway.Start(t.Context(), file.Servers, gateway.Config{})
+	g, err := gateway.Start(t.Context(), file.Servers, gateway.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer func() {
 		if err := g.Close(); err != nil {
 			t.Error(err)

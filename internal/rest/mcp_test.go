@@ -81,7 +81,11 @@ func (f *fakeTools) Bind(agentID, capability string) (gateway.Binding, error) {
 func (f *fakeTools) Bindings() []gateway.Binding { return nil }
 
 func (f *fakeTools) Subscribe(buffer int) *gateway.Subscription {
-	return gateway.Start(context.Background(), nil, gateway.Config{}).Subscribe(buffer)
+	g, err := gateway.Start(context.Background(), nil, gateway.Config{})
+	if err != nil {
+		panic(err)
+	}
+	return g.Subscribe(buffer)
 }
 
 // Every error of a call has its status, its code, and the members of ActionError.
