@@ -64,6 +64,11 @@ func (m Message) ComparedByEngine() bool {
 	return m.header.Get(jetstream.ExpectedLastSubjSeqHeader) != ""
 }
 
+// SkipDamage searches for a readable message of the log behind a sequence.
+func (l *Log) SkipDamage(ctx context.Context, from uint64) (next uint64, err error) {
+	return l.store.skipDamage(ctx, l.name, directGet{Seq: from})
+}
+
 // Matches reports whether a subject matches a pattern of a log.
 func Matches(pattern, subject string) bool { return subjectMatches(pattern, subject) }
 

@@ -1,9 +1,13 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -46,5 +50,98 @@ func TestLog_ReadContinuesInterruptedPage(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// Messages that are deleted during a read are no damage.
+func TestLog_ReadEndsIfTheRestIsDeleted(t *testing.T) {
+	t.Parallel()
+	var log engineLog
+	s := open(t, t.TempDir(), func(c *store.Config) { c.Logger = log.logger(slog.LevelWarn) })
+	l := openLog(t, s, store.LogConfig{})
+	const messages = 80 // more than a page
+	for range messages {
+		appendText(t, l, "log.a", strings.Repeat("x", 64<<10))
+	}
+	for _, left := range []string{"log.b", ""} { // a later subject has messages, or there are none
+		if left != "" {
+			appendText(t, l, left, "the last one")
+		}
+		read := 0
+		err := l.Read(t.Context(), store.ReadFrom{Subject: "log.a"}, func(store.Message) error {
+			if read++; read == 1 {
+				return l.Purge(t.Context(), "log.a")
+			}
+			return nil
+		})
+		if err != nil || read == 0 || read == messages {
+			t.Errorf("got %d messages and error %v, want a part of %d without one", read, err, messages)
+		}
+		if text := log.String(); strings.Contains(text, "damaged") {
+			t.Errorf("got log %q, want no damage", text)
+		}
+		for range messages {
+			appendText(t, l, "log.a", strings.Repeat("x", 64<<10))
+		}
+	}
+}
+
+// If the files of the last messages are lost while the store runs, the read ends before them, and
+// the damage is logged.
+func TestLog_ReadReportsLostRest(t *testing.T) {
+	t.Parallel()
+	var log engineLog
+	dir := t.TempDir()
+	s := open(t, dir)
+	l := openLog(t, s, store.LogConfig{})
+	const messages = 200 // more than one file
+	for range messages {
+		appendText(t, l, "log.a", strings.Repeat("x", 64<<10))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = openLog(t, open(t, dir, func(c *store.Config) { c.Logger = log.logger(slog.LevelError) }), store.LogConfig{}) // it has read no file yet
+	files, err := filepath.Glob(filepath.Join(dir, "store", "jetstream", "$G", "streams", "LOG", "msgs", "*.blk"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("got files %q and error %v, want several", files, err)
+	}
+	if err := os.Remove(files[len(files)-1]); err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	err = l.Read(t.Context(), store.ReadFrom{}, func(store.Message) error {
+		read++
+		return nil
+	})
+	if err != nil || read == 0 || read == messages {
+		t.Errorf("got %d messages and error %v, want a part of %d without one", read, err, messages)
+	}
+	if text := log.String(); !strings.Contains(text, "the rest cannot be read") {
+		t.Errorf("got log %q, want the damage", text)
+	}
+}
+
+// A store that is not available is no damage: the search for the next readable message fails.
+func TestLog_SkipDamageReportsOutage(t *testing.T) {
+	t.Parallel()
+	var log engineLog
+	s := open(t, t.TempDir(), func(c *store.Config) { c.Logger = log.logger(slog.LevelWarn) })
+	l := openLog(t, s, store.LogConfig{})
+	for range 3 {
+		appendText(t, l, "log.a", "x")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if next, err := l.SkipDamage(ctx, 1); err == nil {
+		t.Errorf("cancelled: got %d without an error", next)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next, err := l.SkipDamage(t.Context(), 1)
+	wantErr(t, fmt.Sprint("search, which found ", next), err, store.ErrUnavailable)
+	if text := log.String(); strings.Contains(text, "damaged") {
+		t.Errorf("got log %q, want no damage", text)
 	}
 }

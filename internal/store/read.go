@@ -99,7 +99,13 @@ func (w *messageWalk) walkPage(ctx context.Context) error {
 		return err
 	}
 	if promised && len(page) == 0 && w.store.cfg.Replication == 1 && !isBlobStream(w.stream) { // a blob that is replaced meanwhile is not damage
-		w.next.Seq, w.more = w.store.skipDamage(ctx, w.stream, w.next)
+		next, err := w.store.skipDamage(ctx, w.stream, w.next)
+		if err != nil {
+			return err
+		}
+		if next > 0 {
+			w.next.Seq, w.more = next, true
+		}
 	}
 	for _, raw := range page {
 		m, err := parseMessage(raw)
@@ -148,33 +154,70 @@ func (w *messageWalk) deliver(m Message) error {
 }
 
 // skipDamage finds the first readable message behind a place where the engine stops
-// because a file is damaged. The messages in between are lost, which is logged.
-func (s *Store) skipDamage(ctx context.Context, stream string, q directGet) (uint64, bool) {
+// although it has promised more messages, because a file is damaged. The messages in between
+// are lost, which is logged. It returns 0 if there is none, because the rest is damaged, or
+// because the messages have expired or were deleted since.
+func (s *Store) skipDamage(ctx context.Context, stream string, q directGet) (next uint64, err error) {
+	if ended, err := hasEnded(ctx, s, stream, q); err != nil || ended {
+		return 0, err
+	}
 	readable := func(seq uint64) bool {
-		_, err := s.readMessage(ctx, stream, directGet{Seq: seq, NextFor: q.NextFor})
-		return err == nil
+		if err == nil {
+			_, err = s.readMessage(ctx, stream, directGet{Seq: seq, NextFor: q.NextFor})
+		}
+		found := err == nil
+		if errors.Is(err, ErrNotFound) {
+			err = nil
+		}
+		return found
 	}
 	bad, good := q.Seq, uint64(0)
-	for step := uint64(1); step < 1<<40 && good == 0; step *= 2 {
+	for step := uint64(1); step < 1<<40 && good == 0 && err == nil; step *= 2 {
 		if readable(q.Seq + step) {
 			good = q.Seq + step
 		} else {
 			bad = q.Seq + step
 		}
 	}
-	if good == 0 {
-		s.cfg.Logger.Error("store: damaged, the rest cannot be read", "stream", stream, "from", q.Seq)
-		return q.Seq, false
-	}
-	for good-bad > 1 {
+	for good-bad > 1 && good > 0 && err == nil {
 		if middle := bad + (good-bad)/2; readable(middle) {
 			good = middle
 		} else {
 			bad = middle
 		}
 	}
-	s.cfg.Logger.Error("store: damaged, what cannot be read is skipped", "stream", stream, "from", q.Seq, "to", good)
-	return good, true
+	switch {
+	case err != nil: // the store is not available, or the context has ended: this is not damage
+		return 0, err
+	case good == 0:
+		s.cfg.Logger.Error("store: damaged, the rest cannot be read", "stream", stream, "from", q.Seq)
+	default:
+		s.cfg.Logger.Error("store: damaged, what cannot be read is skipped", "stream", stream, "from", q.Seq, "to", good)
+	}
+	return good, nil
+}
+
+// hasEnded reports whether no message from q.Seq on matches q.NextFor, damaged or not.
+func hasEnded(ctx context.Context, s *Store, stream string, q directGet) (bool, error) {
+	filter := cmp.Or(q.NextFor, ">")
+	last, err := s.readMessage(ctx, stream, directGet{LastFor: filter})
+	if !errors.Is(err, ErrNotFound) {
+		return err == nil && last.Seq < q.Seq, err
+	}
+	// There is none, or the last one is damaged: then the engine still counts it.
+	handle, err := existingStream(ctx, s, stream)
+	if err != nil {
+		return false, err
+	}
+	var counted map[string]uint64
+	err = s.retry(ctx, "info", func(ctx context.Context) error {
+		info, err := handle.Info(ctx, jetstream.WithSubjectFilter(filter))
+		if err == nil {
+			counted = info.State.Subjects
+		}
+		return err
+	})
+	return len(counted) == 0, err
 }
 
 // fetchPage fetches the next messages; more reports whether there are others behind
