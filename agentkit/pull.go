@@ -159,15 +159,22 @@ func (a *Agent) executeLeased(ctx context.Context, leased *contract.LeasedTask) 
 	caller, err := a.verifier.verifyCaller(ctx, leased.Token, task.TaskID)
 	// A later lease is a task of its own, because this one may still be in progress.
 	key := jobKey{caller, task.TaskID + "#" + strconv.Itoa(task.Attempt)}
-	j, _ := a.tasks.startJob(key, cancel, true)
+	j, first := a.tasks.startJob(key, cancel, true)
 	a.tasks.acceptAsync(j)
 	sender.onCancelled = func() { a.tasks.cancelJob(key, nil) } // the job is known, so no answer is needed
 	stopHeartbeats := a.startTaskHeartbeats(ctx, leased, sender)
 	defer stopHeartbeats()
-	if err != nil { // the work must not begin without knowing its caller
+	switch {
+	case !first: // the router has repeated a lease, for example with an older copy of its store
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return
+		}
+	case err != nil: // the work must not begin without knowing its caller
 		a.log.Error("the token of a pulled task is not valid", "task_id", task.TaskID, "trace_id", task.TraceID, "error", err)
 		a.tasks.finishJob(j, a.encodeResult(task.TaskID, Failure(textFailed)))
-	} else {
+	default:
 		a.runJob(context.WithValue(ctx, taskContextKey{}, &taskContext{caller: caller, agent: a, job: j, sender: sender}), j, task)
 	}
 	a.deliverResult(ctx, j, task, sender)
