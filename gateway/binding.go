@@ -169,12 +169,12 @@ func (g *Gateway) findProvider(capability string) (id, suggestion string) {
 		if !coversAny(s.declared.Capabilities, capability) {
 			continue
 		}
-		info := s.info()
-		if !s.isAvailable() {
-			suggestion = fmt.Sprintf("server %q provides the capability and is not connected: %s", info.Name, cmp.Or(info.Error, info.Status))
+		available, degraded, reason := s.availability()
+		if !available {
+			suggestion = fmt.Sprintf("server %q provides the capability and is not connected: %s", s.declared.ID, reason)
 			continue
 		}
-		p := &provider{info.Name, s.declared.Priority, info.State == StateDegraded}
+		p := &provider{s.declared.ID, s.declared.Priority, degraded}
 		// The servers are in the order of their ids.
 		if best == nil || p.priority > best.priority || p.priority == best.priority && best.degraded && !p.degraded {
 			best = p

@@ -128,7 +128,8 @@ func (g *Gateway) Reset() {
 }
 
 // UpdateStatus sets the status that is shown of a server, until its connection changes it
-// again. Calls are not affected. The error is a *contract.Error.
+// again. Calls of a connected server are not affected; those that wait for the connection
+// fail if there is a failure. The error is a *contract.Error.
 func (g *Gateway) UpdateStatus(name, status, failure string) error {
 	s := g.find(name)
 	if s == nil {

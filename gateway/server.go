@@ -110,7 +110,11 @@ func (s *server) setStatus(status, state string, err error, l link) {
 	if status == StatusConnecting {
 		next.available = s.available
 	}
-	s.replaceConnection(next)
+	isNew := s.swapConnectionLocked(next)
+	s.mu.Unlock()
+	if isNew {
+		s.emitStatus(next)
+	}
 	if status != StatusConnecting {
 		s.attempted.set()
 	}
@@ -124,19 +128,24 @@ func (s *server) reportStatus(status, failure string) {
 	if failure != "" {
 		next.err = errors.New(failure)
 	}
-	s.replaceConnection(next)
+	isNew := s.swapConnectionLocked(next)
+	s.mu.Unlock()
+	if isNew {
+		s.emitStatus(next)
+	}
 }
 
-// replaceConnection sets the connection and reports a change of its status. The caller
-// holds mu, which replaceConnection releases.
-func (s *server) replaceConnection(next connection) {
-	isNew := next.status != s.status || next.state != s.state
+// swapConnectionLocked sets the connection, and reports whether its status is another one.
+// The caller holds mu.
+func (s *server) swapConnectionLocked(next connection) (isNew bool) {
+	isNew = next.status != s.status || next.state != s.state
 	s.connection = next
 	s.broadcast()
-	s.mu.Unlock()
-	if !isNew {
-		return
-	}
+	return isNew
+}
+
+// emitStatus emits the event of a new status. The caller does not hold mu.
+func (s *server) emitStatus(next connection) {
 	e := contract.GatewayEvent{Type: contract.ServerStatusEvent, Server: s.declared.ID, Status: next.status, State: next.state}
 	if next.err != nil {
 		e.Error = next.err.Error()
@@ -170,25 +179,15 @@ func (s *server) reportUnusable(before, tools map[string]*tool) {
 	}
 }
 
-// isAvailable reports whether calls of the server can be expected to succeed.
-func (s *server) isAvailable() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.available
-}
-
 func (s *server) info() ServerInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := ServerInfo{
 		Name: s.declared.ID, Transport: s.declared.Transport, Config: s.declared.Public(), Origin: s.origin,
-		Status: s.status, State: s.state, ToolCount: len(s.tools), Tools: []Tool{}, Capabilities: s.declared.Capabilities,
+		Status: s.status, State: s.stateLocked(), ToolCount: len(s.tools), Tools: []Tool{}, Capabilities: s.declared.Capabilities,
 	}
 	if s.err != nil {
 		info.Error = s.err.Error()
-	}
-	if s.status == StatusConnected && s.state == "" && (s.failedProbes > 0 || s.policy.breaker.State() != resilience.Closed) {
-		info.State = StateDegraded
 	}
 	if session, ok := s.link.(*sessionLink); ok {
 		info.Protocol = session.Protocol()
@@ -200,6 +199,26 @@ func (s *server) info() ServerInfo {
 	}
 	slices.SortFunc(info.Tools, func(a, b Tool) int { return cmp.Compare(a.Action, b.Action) })
 	return info
+}
+
+// stateLocked returns the state that is shown. The caller holds mu.
+func (s *server) stateLocked() string {
+	if s.status == StatusConnected && s.state == "" && (s.failedProbes > 0 || s.policy.breaker.State() != resilience.Closed) {
+		return StateDegraded
+	}
+	return s.state
+}
+
+// availability reports whether calls of the server can be expected to succeed, without
+// copying its tools. If they cannot, reason is why; degraded is true if the state is degraded.
+func (s *server) availability() (available, degraded bool, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reason = s.status
+	if s.err != nil {
+		reason = cmp.Or(s.err.Error(), s.status)
+	}
+	return s.available, s.stateLocked() == StateDegraded, reason
 }
 
 // findTool returns the tool, or nil.
