@@ -210,10 +210,10 @@ func dependenciesOf(s *contract.PlanStep) []string {
 	return ids
 }
 
-// CheckTools returns the mistakes in a plan for these tools: unknown actions, and
+// checkTools returns the mistakes in a plan for these tools: unknown actions, and
 // arguments that do not match the schema of the tool. Arguments with references are
 // checked when their values are known. The reason is that of the first mistake.
-func CheckTools(plan *contract.Plan, tools []*Tool) (contract.RunReason, []contract.ErrorDetail) {
+func checkTools(plan *contract.Plan, tools []*Tool) (contract.RunReason, []contract.ErrorDetail) {
 	var c planCheck
 	var reason contract.RunReason
 	byAction := map[string]*Tool{}

@@ -69,7 +69,7 @@ func (x *execution) makePlan(ctx context.Context, rules PlanRules) (*contract.Pl
 		return nil, &PlanError{Reason: contract.ReasonPlanInvalid, Message: "the plan is not valid", Details: mistakes}
 	}
 	// A tool that the caller excludes is known: it is the policy that denies its call.
-	if reason, mistakes := CheckTools(plan, x.tools.list); len(mistakes) > 0 {
+	if reason, mistakes := checkTools(plan, x.tools.list); len(mistakes) > 0 {
 		return nil, &PlanError{Reason: reason, Message: "the plan does not match the tools", Details: mistakes}
 	}
 	return plan, nil
