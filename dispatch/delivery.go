@@ -65,16 +65,7 @@ func (d *Dispatcher) assignLocked(s *delivery) (reason string) {
 	}
 	in := &list[c.index]
 	state := a.addState(in)
-	s.permit, s.breaker = resilience.Permit{}, state.breaker
-	if state.breaker != nil {
-		s.permit, _ = state.breaker.Allow() // admitsTask was true
-		if s.permit.IsProbe() {
-			// Until the probe ends, or takes longer than OpenFor, other instances and
-			// agents are preferred.
-			state.probing, state.openUntil = true, d.breaker.Now().Add(d.breaker.OpenFor).UnixMilli()
-			a.publishOpenUntil()
-		}
-	}
+	d.admitLocked(s, state)
 	state.inFlight++
 	if s.admitted = false; !state.counted {
 		a.live.Release()
@@ -91,6 +82,22 @@ func (d *Dispatcher) assignLocked(s *delivery) (reason string) {
 		s.call.Agent = atInstance(s.entry, in)
 	}
 	return ""
+}
+
+// admitLocked takes the permit of the circuit breaker of an instance that admits a task. The
+// caller holds mu.
+func (d *Dispatcher) admitLocked(s *delivery, state *instanceState) {
+	s.permit, s.breaker = resilience.Permit{}, state.breaker
+	if state.breaker == nil {
+		return
+	}
+	s.permit, _ = state.breaker.Allow()
+	if s.permit.IsProbe() {
+		// Until the probe ends, or takes longer than OpenFor, other instances and
+		// agents are preferred.
+		state.probing, state.openUntil = true, d.breaker.Now().Add(d.breaker.OpenFor).UnixMilli()
+		s.agent.publishOpenUntil()
+	}
 }
 
 // assignNext takes the task from its instance, which has certainly not executed it,

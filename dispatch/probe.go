@@ -207,18 +207,12 @@ func (d *Dispatcher) beginProbe(entry *contract.RegistryEntry, in *contract.Inst
 	state := a.addState(in)
 	state.probes++
 	a.calls++
-	s := &delivery{entry: entry, agent: a, instance: state, endpoint: in.Endpoint, breaker: state.breaker}
+	s := &delivery{entry: entry, agent: a, instance: state, endpoint: in.Endpoint}
 	if !state.admitsCall() {
 		d.leaveProbe(s)
 		return nil
 	}
-	if state.breaker != nil {
-		s.permit, _ = state.breaker.Allow() // admitsCall was true
-		if s.permit.IsProbe() {
-			state.probing, state.openUntil = true, d.breaker.Now().Add(d.breaker.OpenFor).UnixMilli()
-			a.publishOpenUntil()
-		}
-	}
+	d.admitLocked(s, state)
 	return s
 }
 
