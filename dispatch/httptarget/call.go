@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -21,9 +20,6 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
-
-// tasksPath is where agents send results and progress to the router.
-const tasksPath = "/api/v1/tasks/"
 
 // agentCall is the state of one Execute: a task for one agent, sent once or
 // twice. It belongs to the goroutine that calls Execute.
@@ -74,8 +70,7 @@ func (c *agentCall) newCallback() (*contract.Callback, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := url.PathEscape(c.Task.TaskID)
-	return &contract.Callback{URL: strings.TrimRight(public, "/") + tasksPath + id + "/result", Token: token}, nil
+	return dispatch.NewCallback(public, c.Task.TaskID, token), nil
 }
 
 // sendTask is the n-th attempt of the call.

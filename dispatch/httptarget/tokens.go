@@ -10,12 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/auth/issuance"
 )
 
-const (
-	// tokenSlack extends the life of a token beyond its deadline, for network
-	// delay, clock skew, and a cancel request after the deadline.
-	tokenSlack = 30 * time.Second
-	maxTokens  = 4096 // cached
-)
+const maxTokens = 4096 // cached
 
 // tokenCache mints the tokens for agents. If tokens are reused, it caches one
 // for each agent and caller, which names no task. It is safe for concurrent use.
@@ -55,7 +50,7 @@ func (t *tokenCache) agentToken(c dispatch.Call, deadline time.Time) (string, er
 		Subject: c.Caller.Subject, SubjectIssuer: c.Caller.Issuer, Tenant: c.Caller.Tenant,
 	}
 	if t.reuse == 0 {
-		grant.TaskID, grant.Expires = c.Task.TaskID, deadline.Add(tokenSlack)
+		grant.TaskID, grant.Expires = c.Task.TaskID, deadline.Add(dispatch.TokenSlack)
 		return t.source.AgentToken(grant)
 	}
 	key := tokenKey{
@@ -66,7 +61,7 @@ func (t *tokenCache) agentToken(c dispatch.Call, deadline time.Time) (string, er
 		return token, nil
 	}
 	renewAt := now.Add(t.reuse)
-	grant.Expires = renewAt.Add(tokenSlack)
+	grant.Expires = renewAt.Add(dispatch.TokenSlack)
 	token, err := t.source.AgentToken(grant) // concurrent calls may mint twice, which is cheaper than waiting
 	if err != nil {
 		return "", err
@@ -81,7 +76,7 @@ func (t *tokenCache) agentToken(c dispatch.Call, deadline time.Time) (string, er
 // valid for one task, so it is never reused.
 func (t *tokenCache) taskToken(c dispatch.Call, due time.Time) (string, error) {
 	return t.source.TaskToken(t.issuer, contract.TaskGrant{
-		AgentID: c.Agent.ID, RequestID: c.Task.RequestID, TaskID: c.Task.TaskID, Expires: due.Add(tokenSlack),
+		AgentID: c.Agent.ID, RequestID: c.Task.RequestID, TaskID: c.Task.TaskID, Expires: due.Add(dispatch.TokenSlack),
 	})
 }
 

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
@@ -65,10 +64,6 @@ func NewLeases(cfg Config) (*Leases, error) {
 	}
 	return &Leases{cfg}, nil
 }
-
-// tokenSlack extends the life of tokens beyond the deadline, for network delay and clock
-// skew.
-const tokenSlack = 30 * time.Second
 
 // Lease returns the next task of the agent and, if there is none, waits for one as long
 // as the request permits, but not after stop is closed. ok is false if none came, or ctx
@@ -198,7 +193,7 @@ func (l *Leases) buildTask(rec *requests.Record, task *requests.Task) (leased co
 		return leased, reason, nil
 	}
 	pulled.TaskID, pulled.Deadline, pulled.Attempt = task.ID, task.Pull.DueBy.UTC().Truncate(time.Millisecond), task.Pull.Leases+1
-	expires := task.Pull.DueBy.Add(tokenSlack)
+	expires := task.Pull.DueBy.Add(dispatch.TokenSlack)
 	report, err := l.cfg.Tokens.TaskToken(l.cfg.Issuer, contract.TaskGrant{
 		AgentID: task.AgentID, RequestID: rec.ID, TaskID: task.ID, Lease: pulled.Attempt, Expires: expires,
 	})
@@ -212,9 +207,7 @@ func (l *Leases) buildTask(rec *requests.Record, task *requests.Task) (leased co
 	if err != nil {
 		return leased, "", fmt.Errorf("token of a pulled task: %w", err)
 	}
-	pulled.Callback = &contract.Callback{
-		URL: strings.TrimRight(l.cfg.PublicURL(), "/") + "/api/v1/tasks/" + url.PathEscape(task.ID) + "/result", Token: report,
-	}
+	pulled.Callback = dispatch.NewCallback(l.cfg.PublicURL(), task.ID, report)
 	return contract.LeasedTask{Task: pulled, Token: token}, "", nil
 }
 
