@@ -10,10 +10,10 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// openKeys opens the signing keys in the data directory. It creates both if they do
+// openSigningKeys opens the signing keys in the data directory. It creates both if they do
 // not exist, accessible only by their owner. use reports whether a router has used the
 // directory before.
-func openKeys(dataDir string) (keys *keyring.Ring, use storeUse, err error) {
+func openSigningKeys(dataDir string) (keys *keyring.Ring, use storeUse, err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, noStore, fmt.Errorf("data_dir %s cannot be made: %w: name another with --data-dir, or make %s writable", dataDir, datadir.WithoutPath(err), filepath.Dir(filepath.Clean(dataDir)))
 	}

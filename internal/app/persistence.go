@@ -91,7 +91,7 @@ func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse,
 	if p.members, err = c.openMembership(ctx, opts, use); err != nil {
 		return err
 	}
-	if err := c.openKeys(ctx, opts); err != nil {
+	if err := c.openContentKeys(ctx, opts); err != nil {
 		return err
 	}
 	c.telemetry.Metrics().ObserveStore(func() telemetry.StoreState {

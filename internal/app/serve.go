@@ -41,7 +41,7 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Server, error
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	keys, use, err := openKeys(cfg.DataDir)
+	keys, use, err := openSigningKeys(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func TestStart_RejectsInvalidConfig(t *testing.T) {
 		{"named registry missing", func(t *testing.T, c *config.Config) { c.Registry.File = filepath.Join(t.TempDir(), "none.yaml") }, "none.yaml"},
 		{"classifier not available", func(_ *testing.T, c *config.Config) { c.Classifier.Mode = "llm" }, "classifier.mode"},
 		{"readable key", func(t *testing.T, c *config.Config) {
-			signer, _, err := openKeys(c.DataDir)
+			signer, _, err := openSigningKeys(c.DataDir)
 			if err != nil || signer == nil {
 				t.Fatal(err)
 			}
