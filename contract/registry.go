@@ -38,11 +38,13 @@ type RegistryEntry struct {
 	// agent.
 	AcceptsDataClasses DataClasses `json:"accepts_data_classes,omitempty" yaml:"accepts_data_classes" validate:"unique,dive,kind=all none"`
 	Endpoint           Endpoint    `json:"endpoint,omitzero" yaml:"endpoint"`
-	MCPCapabilities    []string    `json:"mcp_capabilities,omitempty" yaml:"mcp_capabilities" validate:"unique,dive,name"`
-	Restore            DataClasses `json:"restore,omitempty" yaml:"restore" validate:"unique,dive,kind=all none"` // kinds that the agent receives unmasked; absent = all
-	Health             Health      `json:"health,omitzero" yaml:"health"`
-	MaxInFlight        int         `json:"max_in_flight,omitzero" yaml:"max_in_flight" validate:"range=0 100000"` // 0 = DefaultMaxInFlight
-	Priority           int         `json:"priority,omitzero" yaml:"priority" validate:"range=-1000000 1000000"`
+	// MCPCapabilities limit the MCP servers whose tools the agent may use. Absent means all;
+	// a registration cannot set them.
+	MCPCapabilities []string    `json:"mcp_capabilities,omitempty" yaml:"mcp_capabilities" validate:"unique,dive,name"`
+	Restore         DataClasses `json:"restore,omitempty" yaml:"restore" validate:"unique,dive,kind=all none"` // kinds that the agent receives unmasked; absent = all
+	Health          Health      `json:"health,omitzero" yaml:"health"`
+	MaxInFlight     int         `json:"max_in_flight,omitzero" yaml:"max_in_flight" validate:"range=0 100000"` // 0 = DefaultMaxInFlight
+	Priority        int         `json:"priority,omitzero" yaml:"priority" validate:"range=-1000000 1000000"`
 	// Origin is the source of the entry. It and the fields below cannot be set in a
 	// file or body.
 	Origin Origin `json:"-" yaml:"-"`
