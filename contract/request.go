@@ -172,7 +172,7 @@ func (c *Caller) MayUse(agentID string) bool {
 		return true
 	}
 	return slices.ContainsFunc(c.Scopes, func(scope string) bool {
-		id, ok := strings.CutPrefix(scope, "agent:")
+		id, ok := strings.CutPrefix(scope, ScopeAgentPrefix)
 		return ok && id == agentID
 	})
 }

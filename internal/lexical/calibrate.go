@@ -15,13 +15,12 @@ const (
 	minBinSize = 60
 	minBins    = 3
 	maxBins    = 25
-	// binObservations is the weight by which a bin is shrunk towards the Platt curve,
-	// priorObservations the weight of the prior of the ranking, and plattObservations
-	// that of the Platt curve, all in predictions: least in a corpus with many examples,
-	// most in one without (priorWeight).
-	leastBinObservations, mostBinObservations     = 10.0, 1_000.0
-	leastPriorObservations, mostPriorObservations = 30.0, 2_000.0
-	leastPlattObservations, mostPlattObservations = 20.0, 4_000.0
+	// The weight by which a bin is shrunk towards the Platt curve, and those of the priors of
+	// the ranking and of the Platt curve, in predictions: the first constant is for a corpus
+	// with many examples, the second for one without (see priorWeight).
+	minBinObservations, maxBinObservations     = 10.0, 1_000.0
+	minPriorObservations, maxPriorObservations = 30.0, 2_000.0
+	minPlattObservations, maxPlattObservations = 20.0, 4_000.0
 	// reliableExamples is the number of examples of an intent, and reliableTrials that of
 	// predictions, over which the weight of the prior falls by a factor of e.
 	reliableExamples = 6.0
@@ -69,7 +68,7 @@ func fitCalibration(trials []heldOutPrediction, size corpusSize) confidenceCalib
 	var mean, precision confidenceFeatures
 	for a := range mean {
 		mean[a] = priorRanking[a].at(size)
-		precision[a] = size.priorWeight(leastPriorObservations, mostPriorObservations, len(trials)) * typicalSpread[a] * typicalSpread[a]
+		precision[a] = size.priorWeight(minPriorObservations, maxPriorObservations, len(trials)) * typicalSpread[a] * typicalSpread[a]
 	}
 	mean[featConstant] += vectorConstant * size.vectors * size.examples
 	c := confidenceCalibration{ranking: fitLogistic(trials, func(t *heldOutPrediction) float64 {
@@ -108,14 +107,14 @@ func fitIsotonic(points []labelledOdds, prior plattCurve, size corpusSize) []cur
 		}
 		return cmp.Compare(a.logOdds, b.logOdds)
 	})
-	smooth := fitPlatt(points, prior, size.priorWeight(leastPlattObservations, mostPlattObservations, len(points)))
+	smooth := fitPlatt(points, prior, size.priorWeight(minPlattObservations, maxPlattObservations, len(points)))
 	n := len(points)
 	bins := min(maxBins, n/minBinSize)
 	if bins < minBins {
 		return smooth.knots()
 	}
 	var pools []isotonicBlock
-	weight := size.priorWeight(leastBinObservations, mostBinObservations, n)
+	weight := size.priorWeight(minBinObservations, maxBinObservations, n)
 	for k := range bins {
 		p := isotonicBlock{bins: 1, weight: weight}
 		in := points[k*n/bins : (k+1)*n/bins]

@@ -111,7 +111,7 @@ func (m *Model) Classify(text string) Prediction {
 	p := Prediction{Intent: contract.Unknown, LabelOnly: r.labelOnly, Labelled: r.hasLabel, BareDomain: r.isBareDomain()}
 	r.proposeDomains(&p)
 	r.predictIntent(&p)
-	r.learnDomain(&p)
+	r.applyLearnedDomain(&p)
 	return p
 }
 

@@ -91,7 +91,7 @@ func (t *indexBuilder) addAliases(aliases map[string][]string) {
 }
 
 // proposeDomains sets the domains that the text names or, if there are none, those
-// with an alias in the text. It keeps the learned ones for learnedDomain.
+// with an alias in the text. It keeps the learned ones for applyLearnedDomain.
 func (r *textAnalysis) proposeDomains(p *Prediction) {
 	p.Domains = []string{}
 	best := evidenceLearned
@@ -121,10 +121,10 @@ func (r *textAnalysis) proposeDomains(p *Prediction) {
 	}
 }
 
-// learnDomain sets the domain that the examples propose for an accepted intent, if
+// applyLearnedDomain sets the domain that the examples propose for an accepted intent, if
 // the text proposes none: the domain of its words if they agree, else that of the
 // intent. Only a domain of the intent's agents is proposed.
-func (r *textAnalysis) learnDomain(p *Prediction) {
+func (r *textAnalysis) applyLearnedDomain(p *Prediction) {
 	if len(p.Domains) > 0 || p.Intent == contract.Unknown {
 		return
 	}

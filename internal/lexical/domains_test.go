@@ -79,7 +79,7 @@ func TestClassify_ProposesDomains(t *testing.T) {
 		r.analyze("review this notebook")
 		r.proposeDomains(&p)
 		r.predictIntent(&p)
-		r.learnDomain(&p)
+		r.applyLearnedDomain(&p)
 	}); n > 2 {
 		t.Errorf("got %v allocations for a learned domain, want at most 2", n)
 	}

@@ -122,7 +122,7 @@ func TestClassify_StatisticalAllocations(t *testing.T) {
 			p := Prediction{Intent: contract.Unknown}
 			r.proposeDomains(&p)
 			r.predictIntent(&p)
-			r.learnDomain(&p)
+			r.applyLearnedDomain(&p)
 		}
 		work() // grows the buffers
 		if got := testing.AllocsPerRun(50, work); got > 2 {
