@@ -26,11 +26,11 @@ type Wait struct {
 	Now      func() time.Time
 }
 
-// Pauses between two looks at a task that nothing happens to. They grow, because many
+// Intervals between two reads of a task whose record does not change. They grow, because many
 // tasks may wait for a long time.
 const (
-	firstLook = time.Second
-	maxLook   = 30 * time.Second
+	firstPollInterval = time.Second
+	maxPollInterval   = 30 * time.Second
 )
 
 // Await offers the task to its agent, again if a lease expires and the agent is
@@ -40,7 +40,7 @@ func (o *Offers) Await(ctx context.Context, w *Wait) (out dispatch.Outcome, arri
 	defer o.Remove(w.Offer)
 	policy := attempt.NewPolicy(ctx, w.Call, w.SentAt)
 	leases := 0
-	for pause := firstLook; ; pause = min(2*pause, maxLook) {
+	for pause := firstPollInterval; ; pause = min(2*pause, maxPollInterval) {
 		next := w.Now().Add(pause)
 		task, err := w.Read(ctx)
 		switch {
@@ -51,7 +51,7 @@ func (o *Offers) Await(ctx context.Context, w *Wait) (out dispatch.Outcome, arri
 			return dispatch.Outcome{Result: task.Result, Err: task.Err, MayHaveExecuted: task.Uncertain, Attempts: task.Attempts}, false // stored elsewhere
 		default:
 			leases = task.Pull.Leases
-			failure, until := o.look(w, policy, task)
+			failure, until := o.checkTask(w, policy, task)
 			if failure != nil {
 				return policy.Outcome(leases, failure), false
 			}
@@ -59,7 +59,7 @@ func (o *Offers) Await(ctx context.Context, w *Wait) (out dispatch.Outcome, arri
 				next = until
 			}
 		}
-		timer := time.NewTimer(max(next.Sub(w.Now()), minLook))
+		timer := time.NewTimer(max(next.Sub(w.Now()), minPollInterval))
 		select {
 		case <-w.Arrived:
 			timer.Stop()
@@ -75,12 +75,12 @@ func (o *Offers) Await(ctx context.Context, w *Wait) (out dispatch.Outcome, arri
 	}
 }
 
-// minLook prevents a busy loop if clocks differ.
-const minLook = 10 * time.Millisecond
+// minPollInterval is the shortest wait, which prevents a busy loop if clocks differ.
+const minPollInterval = 10 * time.Millisecond
 
-// look offers a task that its agent may get, and returns when to look again, or why the
+// checkTask offers a task that its agent may get, and returns when to check it again, or why the
 // task is given up.
-func (o *Offers) look(w *Wait, policy *attempt.Policy, task *requests.Task) (failure *attempt.Error, until time.Time) {
+func (o *Offers) checkTask(w *Wait, policy *attempt.Policy, task *requests.Task) (failure *attempt.Error, until time.Time) {
 	now := w.Now()
 	phase, until := task.PhaseAt(now)
 	switch {

@@ -40,7 +40,7 @@ type offer struct {
 
 // announcementTTL is how long the announcement of another process counts. It is longer
 // than the longest pause between two of them.
-const announcementTTL = 2 * maxLook
+const announcementTTL = 2 * maxPollInterval
 
 // NewOffers returns Offers without any.
 func NewOffers() *Offers {
