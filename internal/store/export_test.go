@@ -122,14 +122,14 @@ func (b *Bucket) ResendUpdate(ctx context.Context, key string, value []byte, rev
 // DeleteDataKeys deletes the data keys of a value, as if the process had crashed before it wrote
 // them.
 func (b *Bucket) DeleteDataKeys(ctx context.Context, key string) error {
-	return b.sealer.eraseKeys(ctx, key, func(contentkey.ID) bool { return true })
+	return b.sealer.eraseDataKeys(ctx, key, func(contentkey.ID) bool { return true })
 }
 
 // ClearDataKeyCache empties the cache of data keys.
 func (b *Bucket) ClearDataKeyCache() {
 	b.sealer.mu.Lock()
 	defer b.sealer.mu.Unlock()
-	clear(b.sealer.known)
+	clear(b.sealer.cachedKeys)
 }
 
 // MoveDataKeys begins an epoch of data keys and ends all earlier ones, as if their values had

@@ -41,15 +41,15 @@ type valueSealer struct {
 	current *keyEpoch // changed while changing is held
 	checked time.Time // when current was read last, for a shared store; the same
 
-	mu      sync.Mutex
-	read    uint64 // the epoch of every data key up to this sequence was read
-	epochs  map[contentkey.ID]*keyEpoch
-	known   map[string]knownKey // of recent values
-	pending map[contentkey.ID]*pendingKey
+	mu         sync.Mutex
+	read       uint64 // the epoch of every data key up to this sequence was read
+	epochs     map[contentkey.ID]*keyEpoch
+	cachedKeys map[string]cachedKey // of recent values
+	pending    map[contentkey.ID]*pendingKey
 }
 
-// knownKey is the data key of a revision.
-type knownKey struct {
+// cachedKey is the data key of a revision.
+type cachedKey struct {
 	revision uint64
 	key      *contentkey.Key
 }
@@ -63,10 +63,10 @@ type pendingKey struct {
 }
 
 const (
-	keyLogPrefix = "KEYS_" // of streams of data keys
-	maxKnownKeys = 4096    // about 1 KiB each
-	minKeyEpoch  = time.Second
-	maxKeyEpoch  = time.Hour
+	keyLogPrefix  = "KEYS_" // of streams of data keys
+	maxCachedKeys = 4096    // about 1 KiB each
+	minKeyEpoch   = time.Second
+	maxKeyEpoch   = time.Hour
 )
 
 // errKeyErased is the error of a value whose data key does not exist.
@@ -84,7 +84,7 @@ func (s *Store) openSealer(ctx context.Context, b *Bucket, cfg *BucketConfig) (*
 	}
 	v := &valueSealer{
 		bucket: b, ring: cfg.Keys, log: log, maxAge: cfg.MaxAge,
-		epochs: map[contentkey.ID]*keyEpoch{}, known: map[string]knownKey{}, pending: map[contentkey.ID]*pendingKey{},
+		epochs: map[contentkey.ID]*keyEpoch{}, cachedKeys: map[string]cachedKey{}, pending: map[contentkey.ID]*pendingKey{},
 	}
 	for {
 		newest, err := v.readEpochs(ctx)
@@ -114,7 +114,7 @@ func (v *valueSealer) put(ctx context.Context, key string, value []byte, after *
 	if after == nil || *after == 0 {
 		return v.putWithNewKey(ctx, key, value, after)
 	}
-	dataKey, err := v.keyOf(ctx, key, *after)
+	dataKey, err := v.dataKeyOf(ctx, key, *after)
 	if err != nil {
 		return 0, err
 	}
@@ -128,9 +128,9 @@ func (v *valueSealer) put(ctx context.Context, key string, value []byte, after *
 	return revision, err
 }
 
-// keyOf returns the data key of a revision, nil if that is not encrypted, or ErrConflict
+// dataKeyOf returns the data key of a revision, nil if that is not encrypted, or ErrConflict
 // if it is not the latest.
-func (v *valueSealer) keyOf(ctx context.Context, key string, revision uint64) (*contentkey.Key, error) {
+func (v *valueSealer) dataKeyOf(ctx context.Context, key string, revision uint64) (*contentkey.Key, error) {
 	if k := v.lookUp(key); k.revision == revision {
 		return k.key, nil
 	}
@@ -170,7 +170,7 @@ func (v *valueSealer) putWithNewKey(ctx context.Context, key string, value []byt
 		defer cancel()
 	}
 	if after == nil || *after != 0 || v.isShared() {
-		if _, err := v.storeKey(ctx, v.keySubject("data", key), p.key); err != nil {
+		if _, err := v.storeDataKey(ctx, v.keySubject("data", key), p.key); err != nil {
 			return 0, err
 		}
 		return v.bucket.putStored(ctx, key, sealed, after, 0)
@@ -180,15 +180,15 @@ func (v *valueSealer) putWithNewKey(ctx context.Context, key string, value []byt
 		if i == 0 {
 			revision, errs[i] = v.bucket.putStored(ctx, key, sealed, after, 0)
 		} else {
-			_, errs[i] = v.storeKey(ctx, v.keySubject("data", key), p.key)
+			_, errs[i] = v.storeDataKey(ctx, v.keySubject("data", key), p.key)
 		}
 	})
 	return revision, cmp.Or(errs[0], errs[1])
 }
 
-// storeKey writes a data key, encrypted with the current epoch key, and returns its
+// storeDataKey writes a data key, encrypted with the current epoch key, and returns its
 // sequence.
-func (v *valueSealer) storeKey(ctx context.Context, subject string, dataKey *contentkey.Key) (uint64, error) {
+func (v *valueSealer) storeDataKey(ctx context.Context, subject string, dataKey *contentkey.Key) (uint64, error) {
 	if err := v.checkEpoch(ctx); err != nil {
 		return 0, err
 	}
@@ -204,7 +204,7 @@ func (v *valueSealer) open(ctx context.Context, key string, revision uint64, sto
 	if !sealed {
 		return stored, nil
 	}
-	dataKey, err := v.findKey(ctx, key, id)
+	dataKey, err := v.findDataKey(ctx, key, id)
 	if err != nil {
 		return nil, err
 	}
@@ -216,8 +216,8 @@ func (v *valueSealer) open(ctx context.Context, key string, revision uint64, sto
 	return value, nil
 }
 
-// findKey returns a data key of the key, or errKeyErased.
-func (v *valueSealer) findKey(ctx context.Context, key string, id contentkey.ID) (*contentkey.Key, error) {
+// findDataKey returns a data key of the key, or errKeyErased.
+func (v *valueSealer) findDataKey(ctx context.Context, key string, id contentkey.ID) (*contentkey.Key, error) {
 	if k := v.lookUp(key); k.key != nil && k.key.ID() == id {
 		return k.key, nil
 	}
@@ -237,7 +237,7 @@ func (v *valueSealer) findKey(ctx context.Context, key string, id contentkey.ID)
 	}
 	// Twice, because the first read may return a message whose epoch has just ended.
 	for range 2 {
-		stored, err := v.listKeys(ctx, key)
+		stored, err := v.listDataKeys(ctx, key)
 		if err != nil {
 			return nil, err
 		}
@@ -256,19 +256,19 @@ type storedKey struct {
 	key *contentkey.Key // nil = its epoch key was erased
 }
 
-// listKeys returns the stored data keys of a key.
-func (v *valueSealer) listKeys(ctx context.Context, key string) ([]storedKey, error) {
+// listDataKeys returns the stored data keys of a key.
+func (v *valueSealer) listDataKeys(ctx context.Context, key string) ([]storedKey, error) {
 	var keys []storedKey
 	err := v.log.Read(ctx, ReadFrom{Subject: v.keySubject("*", key)}, func(m Message) error {
-		dataKey, err := v.openKey(ctx, m)
+		dataKey, err := v.openDataKey(ctx, m)
 		keys = append(keys, storedKey{m.Seq, dataKey})
 		return err
 	})
 	return keys, err
 }
 
-// openKey decrypts a message with a data key. It returns nil if its epoch key was erased.
-func (v *valueSealer) openKey(ctx context.Context, m Message) (*contentkey.Key, error) {
+// openDataKey decrypts a message with a data key. It returns nil if its epoch key was erased.
+func (v *valueSealer) openDataKey(ctx context.Context, m Message) (*contentkey.Key, error) {
 	id, _ := contentkey.KeyOf(m.Data)
 	epoch, err := v.findEpoch(ctx, id, m.Seq)
 	if epoch == nil || err != nil {
@@ -281,26 +281,26 @@ func (v *valueSealer) openKey(ctx context.Context, m Message) (*contentkey.Key, 
 	return contentkey.ParseKey(data)
 }
 
-func (v *valueSealer) lookUp(key string) knownKey {
+func (v *valueSealer) lookUp(key string) cachedKey {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.known[key]
+	return v.cachedKeys[key]
 }
 
 func (v *valueSealer) remember(key string, revision uint64, dataKey *contentkey.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	have, ok := v.known[key]
+	have, ok := v.cachedKeys[key]
 	if ok && have.revision > revision {
 		return
 	}
-	if !ok && len(v.known) >= maxKnownKeys {
-		for other := range v.known { // any
-			delete(v.known, other)
+	if !ok && len(v.cachedKeys) >= maxCachedKeys {
+		for other := range v.cachedKeys { // any
+			delete(v.cachedKeys, other)
 			break
 		}
 	}
-	v.known[key] = knownKey{revision, dataKey}
+	v.cachedKeys[key] = cachedKey{revision, dataKey}
 }
 
 // replaceUnreadable writes a key whose value is unreadable, because its process was

@@ -193,7 +193,7 @@ func (v *valueSealer) expireKeys(ctx context.Context) error {
 		}
 	}
 	return v.log.Read(ctx, ReadFrom{Subject: v.keySubject("moved", ">")}, func(m Message) error {
-		return v.checkKey(ctx, m, func(_ string, _ *contentkey.Key, used bool) error {
+		return v.withDataKey(ctx, m, func(_ string, _ *contentkey.Key, used bool) error {
 			if used {
 				return nil
 			}
@@ -211,7 +211,7 @@ func (v *valueSealer) endEpoch(ctx context.Context, epoch, next *keyEpoch) error
 		if id, _ := contentkey.KeyOf(m.Data); m.Seq > next.seq && id != epoch.key.ID() {
 			return nil
 		}
-		return v.checkKey(ctx, m, func(key string, dataKey *contentkey.Key, used bool) error {
+		return v.withDataKey(ctx, m, func(key string, dataKey *contentkey.Key, used bool) error {
 			if !used {
 				return nil
 			}
@@ -231,9 +231,9 @@ func (v *valueSealer) endEpoch(ctx context.Context, epoch, next *keyEpoch) error
 }
 
 // moveKey stores a data key with the current epoch. If another process has erased it
-// meanwhile, it is erased there as well; see eraseKeys.
+// meanwhile, it is erased there as well; see eraseDataKeys.
 func (v *valueSealer) moveKey(ctx context.Context, m Message, key string, dataKey *contentkey.Key) error {
-	moved, err := v.storeKey(ctx, v.keySubject("moved", key), dataKey)
+	moved, err := v.storeDataKey(ctx, v.keySubject("moved", key), dataKey)
 	if err != nil || !v.isShared() {
 		return err
 	}
@@ -243,12 +243,12 @@ func (v *valueSealer) moveKey(ctx context.Context, m Message, key string, dataKe
 	return err
 }
 
-// checkKey calls fn with a stored data key, unless it was erased meanwhile, and whether its
+// withDataKey calls fn with a stored data key, unless it was erased meanwhile, and whether its
 // value exists. It is not erased while fn runs.
-func (v *valueSealer) checkKey(ctx context.Context, m Message, fn func(key string, dataKey *contentkey.Key, used bool) error) error {
+func (v *valueSealer) withDataKey(ctx context.Context, m Message, fn func(key string, dataKey *contentkey.Key, used bool) error) error {
 	v.erasing.Lock()
 	defer v.erasing.Unlock()
-	dataKey, err := v.openKey(ctx, m)
+	dataKey, err := v.openDataKey(ctx, m)
 	if err != nil || dataKey == nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (v *valueSealer) erase(ctx context.Context, key string) error {
 	case err != nil:
 		return err
 	}
-	return v.eraseKeys(ctx, key, func(contentkey.ID) bool { return true })
+	return v.eraseDataKeys(ctx, key, func(contentkey.ID) bool { return true })
 }
 
 // eraseClear overwrites a value that an earlier version stored in clear.
@@ -44,7 +44,7 @@ func (v *valueSealer) eraseHistory(ctx context.Context, key string) error {
 		err := v.waitPending(ctx, key)
 		var old []storedKey
 		if err == nil {
-			old, err = v.listKeys(ctx, key)
+			old, err = v.listDataKeys(ctx, key)
 		}
 		var m Message
 		if err == nil {
@@ -64,7 +64,7 @@ func (v *valueSealer) eraseHistory(ctx context.Context, key string) error {
 			return err
 		}
 		// A later write uses the new data key, or one that is not listed.
-		return v.eraseKeys(ctx, key, func(id contentkey.ID) bool {
+		return v.eraseDataKeys(ctx, key, func(id contentkey.ID) bool {
 			return slices.ContainsFunc(old, func(k storedKey) bool { return k.key != nil && k.key.ID() == id })
 		})
 	}
@@ -91,13 +91,13 @@ func (v *valueSealer) waitPending(ctx context.Context, key string) error {
 	return nil
 }
 
-// eraseKeys overwrites the selected data keys of a key, until none is left: another
+// eraseDataKeys overwrites the selected data keys of a key, until none is left: another
 // process may move one to another epoch meanwhile.
-func (v *valueSealer) eraseKeys(ctx context.Context, key string, selects func(contentkey.ID) bool) error {
+func (v *valueSealer) eraseDataKeys(ctx context.Context, key string, selects func(contentkey.ID) bool) error {
 	v.erasing.Lock()
 	defer v.erasing.Unlock()
 	for more := true; more; {
-		keys, err := v.listKeys(ctx, key)
+		keys, err := v.listDataKeys(ctx, key)
 		if err != nil {
 			return err
 		}
@@ -114,8 +114,8 @@ func (v *valueSealer) eraseKeys(ctx context.Context, key string, selects func(co
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if k := v.known[key]; k.key != nil && selects(k.key.ID()) {
-		delete(v.known, key)
+	if k := v.cachedKeys[key]; k.key != nil && selects(k.key.ID()) {
+		delete(v.cachedKeys, key)
 	}
 	return nil
 }
