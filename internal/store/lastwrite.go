@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// lastWrite is the newest message of the subject of a log that was last written with an
+// lastWrite caches the newest message of the subject of a log that was last written with an
 // expected sequence. All writes of an embedded store come from this process, so the
 // sequence can be compared here. The engine would read the message to compare it, and
 // keeps each block of messages in memory for ten seconds after it was read: all that was
@@ -19,13 +19,13 @@ type lastWrite struct {
 	order sync.RWMutex
 
 	mu       sync.Mutex
-	known    known          // zero = nothing is known
+	newest   newestMessage  // zero = nothing is known
 	changing map[string]int // patterns of other subjects that are changed now
 	changed  uint64         // how many such changes have ended
 }
 
-// known is the newest message of a subject.
-type known struct {
+// newestMessage is the newest message of a subject.
+type newestMessage struct {
 	subject  string
 	seq      uint64
 	restarts int64 // of the engine, which may lose the end of a log
@@ -52,7 +52,7 @@ func (l *lastWrite) append(ctx context.Context, s *Store, w pendingWrite) (seq u
 	}
 	l.order.Lock()
 	defer l.order.Unlock()
-	before := known{w.subject, *w.expectLast, s.engine.restarts.Load()}
+	before := newestMessage{w.subject, *w.expectLast, s.engine.restarts.Load()}
 	isKnown, changed := l.compare(before)
 	if isKnown {
 		w.expectationHolds = func() bool { return s.engine.restarts.Load() == before.restarts }
@@ -60,19 +60,19 @@ func (l *lastWrite) append(ctx context.Context, s *Store, w pendingWrite) (seq u
 	seq, err = s.publish(ctx, w)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.known = known{w.subject, seq, before.restarts}
+	l.newest = newestMessage{w.subject, seq, before.restarts}
 	if err != nil || !isKnown && (l.changed != changed || l.isChanging(w.subject)) {
-		l.known = known{}
+		l.newest = newestMessage{}
 	}
 	return seq, err
 }
 
 // compare reports whether this is the known message, and how many changes of others have
 // ended.
-func (l *lastWrite) compare(message known) (isKnown bool, changed uint64) {
+func (l *lastWrite) compare(message newestMessage) (isKnown bool, changed uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.known == message, l.changed
+	return l.newest == message, l.changed
 }
 
 // isChanging reports whether a change in progress may concern the subject.
@@ -100,7 +100,7 @@ func (l *lastWrite) change(pattern string, fn func() error) error {
 func (l *lastWrite) beginChange(pattern string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.known.subject != "" && subjectMatches(pattern, l.known.subject) {
+	if l.newest.subject != "" && subjectMatches(pattern, l.newest.subject) {
 		return true
 	}
 	l.changing[pattern]++
@@ -128,7 +128,7 @@ func (l *lastWrite) removeBefore(seq uint64, fn func() error) error {
 func (l *lastWrite) isKnownFrom(seq uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.known.subject != "" && l.known.seq >= seq
+	return l.newest.subject != "" && l.newest.seq >= seq
 }
 
 // changeKnown calls a function that may change the known message.
@@ -138,7 +138,7 @@ func (l *lastWrite) changeKnown(fn func() error) error {
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.known = known{}
+		l.newest = newestMessage{}
 	}()
 	return fn()
 }

@@ -19,8 +19,8 @@ func TestLastWrite_LocksOutChangesOfKnownMessage(t *testing.T) {
 		{"known message", func(l *lastWrite, fn func() error) error { return l.removeBefore(6, fn) }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			message := known{"log.a", 5, 0}
-			l := &lastWrite{known: message, changing: map[string]int{}}
+			message := newestMessage{"log.a", 5, 0}
+			l := &lastWrite{newest: message, changing: map[string]int{}}
 			err := tt.change(l, func() error {
 				if unlocked := l.order.TryLock(); unlocked {
 					l.order.Unlock()
@@ -49,7 +49,7 @@ func TestLastWrite_LocksOutChangesOfKnownMessage(t *testing.T) {
 // to be the newest then.
 func TestLastWrite_RecordsChangesDuringWrite(t *testing.T) {
 	l := &lastWrite{changing: map[string]int{}}
-	_, changed := l.compare(known{})
+	_, changed := l.compare(newestMessage{})
 	err := l.change("log.a", func() error {
 		if !l.isChanging("log.a") || l.isChanging("log.b") {
 			t.Errorf("got changes %v, want those of log.a", l.changing)
@@ -59,7 +59,7 @@ func TestLastWrite_RecordsChangesDuringWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, after := l.compare(known{}); after == changed || l.isChanging("log.a") {
+	if _, after := l.compare(newestMessage{}); after == changed || l.isChanging("log.a") {
 		t.Errorf("got change count %d and changes %v in progress, want another count than %d and none", after, l.changing, changed)
 	}
 }
