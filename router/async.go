@@ -83,15 +83,15 @@ func (p asyncPipeline) Report(ctx context.Context, resp *contract.Response, acce
 // meanwhile. If the store rejects a write, it retries until ctx ends.
 func (r *Router) Resume(ctx context.Context) error { return r.async.ResumeAll(ctx) }
 
-// NoticeGone is to be called after other processes that share the store may have ended:
+// TriggerTakeOver is to be called after other processes that share the store may have ended:
 // TakeOver then looks for their requests. It does not wait.
-func (r *Router) NoticeGone() { r.async.NoticeGone() }
+func (r *Router) TriggerTakeOver() { r.async.TriggerTakeOver() }
 
 // TakeOver resumes the stored requests of other processes that end, until ctx ends.
 func (r *Router) TakeOver(ctx context.Context) error { return r.async.TakeOver(ctx) }
 
 // CloseReplica records in the log the ends of the synchronous requests that a replica
-// which is gone left without one, and returns their number. See history.Journal.
+// which is dead left without one, and returns their number. See history.Journal.
 func (r *Router) CloseReplica(ctx context.Context, log history.ChainCloser, replica string) (int, error) {
 	return r.journal.CloseReplica(ctx, log, replica, func(ctx context.Context, requestID string) (bool, error) {
 		_, err := r.cfg.Storage.Requests.Get(ctx, requestID)

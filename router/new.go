@@ -67,9 +67,9 @@ func newJournal(cfg *Config) *history.Journal {
 	return history.NewJournal(cfg.Storage.AuditLog, decidedBy, cfg.Storage.AuditOptional, cfg.Logger, cfg.Now)
 }
 
-// recordPoll is the first pause after which a request that waits for a callback reads
+// recordPollInterval is the first pause after which a request that waits for a callback reads
 // its record, if several processes share the store.
-const recordPoll = 3 * time.Second
+const recordPollInterval = 3 * time.Second
 
 func newCallbacks(cfg *Config, executing *inflight.Table, peers *asyncrun.Peers) *execution.Callbacks {
 	storage := &cfg.Storage
@@ -78,7 +78,7 @@ func newCallbacks(cfg *Config, executing *inflight.Table, peers *asyncrun.Peers)
 		Requests: storage.Requests, InFlight: executing, Owner: storage.Owner, Peers: execution.NoPeers{},
 	}
 	if storage.isShared() {
-		callbacks.Peers, callbacks.Poll = peers, recordPoll
+		callbacks.Peers, callbacks.Poll = peers, recordPollInterval
 	}
 	return execution.NewCallbacks(callbacks)
 }

@@ -195,7 +195,7 @@ func TestReplicas_TakeOverRequestsOfEndedProcessOnly(t *testing.T) {
 	go func() { watching <- b.TakeOver(ctx) }()
 	a.crash()
 	a.members.markDead(rec.Owner)
-	b.NoticeGone()
+	b.TriggerTakeOver()
 	testkit.Eventually(t, "the request has a new owner", func() bool {
 		now, err := b.requests.Get(t.Context(), id)
 		return err == nil && now.Owner != rec.Owner

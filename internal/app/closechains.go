@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// goneGrace is how long a replica must be gone before its chain of the audit log is
+	// closeChainAfter is how long a replica must be dead before its chain of the audit log is
 	// closed: one that was only suspended, and returns before, is not fenced.
-	goneGrace = time.Minute
-	// goneInterval is how often the replicas are looked at.
-	goneInterval = 10 * time.Second
+	closeChainAfter = time.Minute
+	// closeChainInterval is how often the replicas are checked.
+	closeChainInterval = 10 * time.Second
 )
 
-// chainCloser closes the chains of replicas that are gone, once for each of their
+// chainCloser closes the chains of replicas that are dead, once for each of their
 // processes. One goroutine uses it.
 type chainCloser struct {
 	closeChain func(ctx context.Context, replica string) (ended int, err error)
-	since      map[string]time.Time // when a process was first seen gone, by owner
+	since      map[string]time.Time // when a process was first seen dead, by owner
 	closed     map[string]bool      // owners whose chain was closed
 }
 
@@ -30,10 +30,10 @@ func newChainCloser(closeChain func(context.Context, string) (int, error)) *chai
 	return &chainCloser{closeChain: closeChain, since: map[string]time.Time{}, closed: map[string]bool{}}
 }
 
-// closeGone closes the chains of the members that are gone long enough, and returns the
+// closeDead closes the chains of the members that are dead long enough, and returns the
 // number of requests that it ended. If another replica is faster, the next call finds
 // nothing to do.
-func (c *chainCloser) closeGone(ctx context.Context, members []replicas.Member, now time.Time) (ended int, err error) {
+func (c *chainCloser) closeDead(ctx context.Context, members []replicas.Member, now time.Time) (ended int, err error) {
 	seen := make(map[string]bool, len(members))
 	for _, m := range members {
 		seen[m.Owner] = true
@@ -45,7 +45,7 @@ func (c *chainCloser) closeGone(ctx context.Context, members []replicas.Member, 
 		case !known:
 			c.since[m.Owner] = now
 			continue
-		case c.closed[m.Owner] || now.Sub(since) < goneGrace:
+		case c.closed[m.Owner] || now.Sub(since) < closeChainAfter:
 			continue
 		}
 		n, closeErr := c.closeChain(ctx, m.Name)
@@ -56,7 +56,7 @@ func (c *chainCloser) closeGone(ctx context.Context, members []replicas.Member, 
 			err = errors.Join(err, closeErr)
 		}
 	}
-	for owner := range c.since { // rows of processes that are gone expire
+	for owner := range c.since { // rows of processes that are dead expire
 		if !seen[owner] {
 			delete(c.since, owner)
 			delete(c.closed, owner)
@@ -65,19 +65,19 @@ func (c *chainCloser) closeGone(ctx context.Context, members []replicas.Member, 
 	return ended, err
 }
 
-// closeGoneChains closes the chains of replicas that end while this one runs, until ctx
+// closeDeadChains closes the chains of replicas that end while this one runs, until ctx
 // ends. Another replica may do the same.
-func closeGoneChains(ctx context.Context, c *core) error {
+func closeDeadChains(ctx context.Context, c *core) error {
 	closer := newChainCloser(func(ctx context.Context, replica string) (int, error) {
 		return c.router.CloseReplica(ctx, c.persistence.auditLog, replica)
 	})
-	for now := range run.Ticks(ctx, goneInterval) {
-		ended, err := closer.closeGone(ctx, c.persistence.members.Members(), now)
+	for now := range run.Ticks(ctx, closeChainInterval) {
+		ended, err := closer.closeDead(ctx, c.persistence.members.Members(), now)
 		if ended > 0 {
-			c.log.InfoContext(ctx, "a replica that is gone left requests without an end; the audit log contains their ends", "requests", ended)
+			c.log.InfoContext(ctx, "a replica that is dead left requests without an end; the audit log contains their ends", "requests", ended)
 		}
 		if err != nil && ctx.Err() == nil {
-			c.log.WarnContext(ctx, "the audit log of a replica that is gone cannot be closed, trying again", "error", err)
+			c.log.WarnContext(ctx, "the audit log of a replica that is dead cannot be closed, trying again", "error", err)
 		}
 	}
 	return nil

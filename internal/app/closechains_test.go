@@ -43,7 +43,7 @@ func TestChainCloser_ClosesChainsOfEndedReplicas(t *testing.T) {
 		{"next process closed", at(200), []replicas.Member{again, b}, nil, "a", false},
 	} {
 		closed, failure = nil, step.failure
-		_, err := k.closeGone(t.Context(), step.members, step.now)
+		_, err := k.closeDead(t.Context(), step.members, step.now)
 		if got := strings.Join(closed, ","); got != step.want || (err != nil) != step.err {
 			t.Errorf("%s: got %q closed with %v, want %q", step.what, got, err, step.want)
 		}

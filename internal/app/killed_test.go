@@ -143,8 +143,8 @@ func TestChainCloser_ClosesChainOfKilledReplica(t *testing.T) {
 	for _, step := range []struct {
 		at   time.Duration
 		want int
-	}{{0, 0}, {goneGrace, 1}, {goneGrace + time.Minute, 0}} {
-		if ended, err := closer.closeGone(t.Context(), members.Members(), gone.Add(step.at)); ended != step.want || err != nil {
+	}{{0, 0}, {closeChainAfter, 1}, {closeChainAfter + time.Minute, 0}} {
+		if ended, err := closer.closeDead(t.Context(), members.Members(), gone.Add(step.at)); ended != step.want || err != nil {
 			t.Errorf("after %s: got %d chain ends, %v, want %d", step.at, ended, err, step.want)
 		}
 	}

@@ -111,9 +111,9 @@ func (s *Server) startBackground() {
 		_ = c.router.FollowPeers(ctx) // until ctx ends
 		return nil
 	})
-	c.persistence.members.OnGone(c.router.NoticeGone)
+	c.persistence.members.OnMemberDead(c.router.TriggerTakeOver)
 	if c.persistence.shared {
-		s.group.Go("audit logs of other replicas", func(ctx context.Context) error { return closeGoneChains(ctx, c) })
+		s.group.Go("audit logs of other replicas", func(ctx context.Context) error { return closeDeadChains(ctx, c) })
 	}
 	s.group.Go("open requests", func(ctx context.Context) error { return executeOpenRequests(ctx, c.router) })
 	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return reloadOnHangup(ctx, s.hangup, c.file.Reload, c.mcp.ReloadFile) })

@@ -24,10 +24,10 @@ type Messenger interface {
 	Subscribe(ctx context.Context, topic string, fn func(data []byte)) error
 }
 
-// topic is the topic of the messages about requests.
-const topic = "requests"
+// requestTopic is the topic of the messages about requests.
+const requestTopic = "requests"
 
-// message is what one process tells the others about a request. Only the process that
+// message is a notification about a request between the processes that share the store. Only the process that
 // executes the request acts on it, except for an offer.
 type message struct {
 	Kind      messageKind        `json:"kind"`
@@ -67,7 +67,7 @@ func NewPeers(cfg PeerConfig) *Peers { return &Peers{cfg} }
 func (p *Peers) broadcast(m message) {
 	data, err := strictjson.Marshal(m)
 	if err == nil {
-		err = p.cfg.Messages.Broadcast(topic, data)
+		err = p.cfg.Messages.Broadcast(requestTopic, data)
 	}
 	if err != nil {
 		p.cfg.Logger.Debug("a message to the other replicas was not sent", "request_id", m.RequestID, "kind", string(m.Kind), "error", err)
@@ -111,8 +111,8 @@ func (p *Peers) ForwardProgress(ctx context.Context, grant contract.TaskGrant, p
 
 // Bounds of AwaitRecord.
 const (
-	recordPatience = 2 * time.Second
-	recordPoll     = 25 * time.Millisecond
+	awaitRecordTimeout  = 2 * time.Second
+	awaitRecordInterval = 25 * time.Millisecond
 )
 
 // AwaitRecord implements execution.Peers.
@@ -120,11 +120,11 @@ func (p *Peers) AwaitRecord(ctx context.Context, grant contract.TaskGrant) error
 	if err := p.checkExecuting(ctx, grant.RequestID); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+	ctx, cancel := context.WithTimeout(ctx, awaitRecordTimeout)
 	defer cancel()
 	for {
 		p.broadcast(message{Kind: recordNeeded, RequestID: grant.RequestID, TaskID: grant.TaskID})
-		if !resilience.Sleep(ctx, recordPoll) {
+		if !resilience.Sleep(ctx, awaitRecordInterval) {
 			return &contract.Error{Code: contract.CodeOverloaded, Message: "another replica executes the request and has not stored it yet; try again"}
 		}
 		if _, err := p.cfg.Store.Get(ctx, grant.RequestID); !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
@@ -163,7 +163,7 @@ func (p *Peers) IsExecuting(owner string) bool {
 func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, executing *inflight.Table) error {
 	backoff := execution.NewWriteBackoff()
 	for {
-		err := p.cfg.Messages.Subscribe(ctx, topic, func(data []byte) {
+		err := p.cfg.Messages.Subscribe(ctx, requestTopic, func(data []byte) {
 			var m message
 			if err := strictjson.UnmarshalDeep(data, &m); err != nil {
 				p.cfg.Logger.Debug("a message of another replica cannot be read", "error", err)

@@ -51,22 +51,22 @@ func (r *Runner) ResumeAll(ctx context.Context) error {
 	return r.retryStep(ctx, "resume open requests", r.resumeOpen)
 }
 
-// NoticeGone is to be called after other processes may have ended. It does not wait.
-func (r *Runner) NoticeGone() {
+// TriggerTakeOver is to be called after other processes may have ended. It does not wait.
+func (r *Runner) TriggerTakeOver() {
 	select {
-	case r.ownersGone <- struct{}{}:
+	case r.takeOverSignal <- struct{}{}:
 	default: // TakeOver has not looked since
 	}
 }
 
 // TakeOver resumes the stored requests of processes that end while this one runs (see
-// NoticeGone), until ctx ends.
+// TriggerTakeOver), until ctx ends.
 func (r *Runner) TakeOver(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-r.ownersGone:
+		case <-r.takeOverSignal:
 		}
 		if err := r.retryStep(ctx, "take over requests", r.resumeOpen); err != nil {
 			return err

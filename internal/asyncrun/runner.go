@@ -77,20 +77,20 @@ const maxExecuting = 256
 
 // Runner runs asynchronous requests. It is safe for concurrent use.
 type Runner struct {
-	cfg        Config
-	pipeline   Pipeline
-	group      *run.Group
-	limiter    *execution.ConcurrencyLimiter
-	capacity   capacity
-	draining   atomic.Bool // no further task is sent
-	closing    sync.Once
-	ownersGone chan struct{} // capacity 1: see NoticeGone
+	cfg            Config
+	pipeline       Pipeline
+	group          *run.Group
+	limiter        *execution.ConcurrencyLimiter
+	capacity       capacity
+	draining       atomic.Bool // no further task is sent
+	closing        sync.Once
+	takeOverSignal chan struct{} // capacity 1: see TriggerTakeOver
 }
 
 // New returns a Runner that executes requests with the pipeline.
 func New(cfg Config, pipeline Pipeline) *Runner {
 	return &Runner{
-		cfg: cfg, pipeline: pipeline, group: run.New(context.Background()), ownersGone: make(chan struct{}, 1),
+		cfg: cfg, pipeline: pipeline, group: run.New(context.Background()), takeOverSignal: make(chan struct{}, 1),
 		limiter: execution.NewConcurrencyLimiter(maxExecuting), capacity: capacity{store: cfg.Store, logger: cfg.Logger},
 	}
 }

@@ -25,7 +25,7 @@ const (
 	// closeTimeout bounds the last write of a row.
 	closeTimeout = 3 * time.Second
 	// joinReads is how often a row is read before its process counts as ended.
-	joinReads = int(goneAfter/beatInterval) + 1
+	joinReads = int(deadAfter/beatInterval) + 1
 )
 
 // Config configures the membership of a store at a URL. Store, Name and Owner are
@@ -200,13 +200,13 @@ func (l *bucketLink) beat(ctx context.Context) error {
 	if own := rows[l.cfg.Name]; own.Owner != l.own.Owner || own.Beat != l.own.Beat {
 		return nil // read from a server that has not received the beat yet
 	}
-	gone := l.tracker.observe(begin, time.Since(l.started), rows)
+	dead := l.tracker.observe(begin, time.Since(l.started), rows)
 	l.m.publish(l.tracker, &l.own)
-	for _, owner := range gone {
-		l.cfg.Logger.InfoContext(ctx, "a replica is gone", "owner", owner)
+	for _, owner := range dead {
+		l.cfg.Logger.InfoContext(ctx, "a replica is dead", "owner", owner)
 	}
-	if len(gone) > 0 {
-		l.m.reportGone()
+	if len(dead) > 0 {
+		l.m.reportDead()
 	}
 	return nil
 }

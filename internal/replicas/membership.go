@@ -27,8 +27,8 @@ type Membership struct {
 
 	view atomic.Pointer[view]
 
-	mu     sync.Mutex
-	onGone []func()
+	mu           sync.Mutex
+	onMemberDead []func()
 }
 
 // view is an immutable state of the membership.
@@ -47,7 +47,7 @@ type noLink struct{}
 
 func (noLink) close(context.Context) error { return nil }
 
-// Alone returns the membership of an embedded store: every other owner is gone.
+// Alone returns the membership of an embedded store: every other owner is dead.
 func Alone(name, owner, version string) *Membership {
 	m := &Membership{link: noLink{}, self: Member{Name: name, Owner: owner, Version: version, Started: time.Now(), Live: true}}
 	m.view.Store(&view{members: []Member{m.self}})
@@ -70,15 +70,15 @@ func (m *Membership) Members() []Member { return m.view.Load().members }
 // CountLive returns the number of live replicas, this one included.
 func (m *Membership) CountLive() int { return len(m.view.Load().live) + 1 }
 
-// OnGone registers a function that is called after an owner was found to be gone, and
+// OnMemberDead registers a function that is called after an owner was found to be dead, and
 // must not block. IsLive returns false for it by then.
-func (m *Membership) OnGone(fn func()) {
+func (m *Membership) OnMemberDead(fn func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.onGone = append(m.onGone, fn)
+	m.onMemberDead = append(m.onMemberDead, fn)
 }
 
-// Close ends the membership: the others treat this process as gone, so it must have
+// Close ends the membership: the others treat this process as dead, so it must have
 // handed over its work before.
 func (m *Membership) Close(ctx context.Context) error { return m.link.close(ctx) }
 
@@ -98,10 +98,10 @@ func (m *Membership) publish(t *tracker, own *row) {
 	m.view.Store(v)
 }
 
-// reportGone calls the registered functions.
-func (m *Membership) reportGone() {
+// reportDead calls the registered functions.
+func (m *Membership) reportDead() {
 	m.mu.Lock()
-	list := slices.Clone(m.onGone)
+	list := slices.Clone(m.onMemberDead)
 	m.mu.Unlock()
 	for _, fn := range list {
 		fn()

@@ -40,9 +40,9 @@ func formatMembers(m *replicas.Membership) []string {
 	return got
 }
 
-func onGone(m *replicas.Membership) <-chan struct{} {
+func onMemberDead(m *replicas.Membership) <-chan struct{} {
 	gone := make(chan struct{}, 100)
-	m.OnGone(func() { gone <- struct{}{} })
+	m.OnMemberDead(func() { gone <- struct{}{} })
 	return gone
 }
 
@@ -60,7 +60,7 @@ func TestMembership_KnowsLiveReplicas(t *testing.T) {
 			t.Errorf("members of %s (-want +got):\n%s", name, diff)
 		}
 	}
-	gone := onGone(a)
+	gone := onMemberDead(a)
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestMembership_PresumesSilentReplicaEnded(t *testing.T) {
 	a, _ := openMembership(t, srv, "r-a", "1")
 	_, killed := openMembership(t, srv, "r-b", "2")
 	testkit.Eventually(t, "the other replica is known", func() bool { return a.IsLive("2") })
-	gone := onGone(a)
+	gone := onMemberDead(a)
 	if err := killed.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestMembership_SurvivesServerRestart(t *testing.T) {
 	a, _ := openMembership(t, srv, "r-a", "1")
 	b, _ := openMembership(t, srv, "r-b", "2")
 	testkit.Eventually(t, "the other replica is known", func() bool { return a.IsLive("2") })
-	gone := onGone(a)
+	gone := onMemberDead(a)
 	srv.Stop()
 	srv = teststore.Serve(t, dir, port)
 	// A third replica is seen only after beats of both that the new server accepted.
@@ -159,7 +159,7 @@ func TestMembership_StopsIfNameIsTaken(t *testing.T) {
 
 func TestAlone_KnowsOnlyItself(t *testing.T) {
 	m := replicas.Alone("main", "1", "v1")
-	m.OnGone(func() { t.Error("got an owner gone") })
+	m.OnMemberDead(func() { t.Error("got an owner gone") })
 	if !m.IsLive("1") || m.IsLive("2") || m.Name() != "main" || m.CountLive() != 1 {
 		t.Errorf("got %v %v %s %d, want only owner 1 live", m.IsLive("1"), m.IsLive("2"), m.Name(), m.CountLive())
 	}

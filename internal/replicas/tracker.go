@@ -8,10 +8,10 @@ import (
 const (
 	// beatInterval is the pause between two beats.
 	beatInterval = 700 * time.Millisecond
-	// goneAfter is how long a replica may be silent.
-	goneAfter = 3 * time.Second
+	// deadAfter is how long a replica may be silent.
+	deadAfter = 3 * time.Second
 	// maxGap is how long this process may be without an acknowledged beat before the
-	// silence of all others counts from the beginning. It is shorter than goneAfter,
+	// silence of all others counts from the beginning. It is shorter than deadAfter,
 	// because the others wait for the same store.
 	maxGap = 2 * time.Second
 )
@@ -44,12 +44,12 @@ type tracker struct {
 func newTracker(self string) *tracker { return &tracker{self: self, peers: map[string]*peer{}} }
 
 // observe takes the rows, which were read from begin to end after a beat of this process
-// was acknowledged, and returns the owners that are gone now.
+// was acknowledged, and returns the owners that are dead now.
 //
 // The time from the end of the reading before to the begin of this one counts for each
-// replica whose row is the same, so that a replica is gone only if it had no beat for
-// at least goneAfter.
-func (t *tracker) observe(begin, end time.Duration, rows map[string]row) (gone []string) {
+// replica whose row is the same, so that a replica is dead only if it had no beat for
+// at least deadAfter.
+func (t *tracker) observe(begin, end time.Duration, rows map[string]row) (dead []string) {
 	elapsed := begin - t.before
 	t.before = end
 	if elapsed > maxGap {
@@ -64,7 +64,7 @@ func (t *tracker) observe(begin, end time.Duration, rows map[string]row) (gone [
 			r = p.row // it has expired, and counts as unchanged
 		}
 		if owner, ended := p.observe(&r, elapsed); ended {
-			gone = append(gone, owner)
+			dead = append(dead, owner)
 		}
 		if !exists && !p.live {
 			delete(t.peers, name)
@@ -75,7 +75,7 @@ func (t *tracker) observe(begin, end time.Duration, rows map[string]row) (gone [
 			t.peers[name] = &peer{row: r, live: !r.Left}
 		}
 	}
-	return gone
+	return dead
 }
 
 // observe takes the row after the counted time. It returns the owner of the row before,
@@ -87,7 +87,7 @@ func (p *peer) observe(r *row, elapsed time.Duration) (owner string, ended bool)
 		p.row, p.silent, p.live = *r, 0, !r.Left
 	case p.live:
 		p.silent += elapsed
-		p.live = p.silent < goneAfter
+		p.live = p.silent < deadAfter
 	}
 	return owner, before && (!p.live || r.Owner != owner)
 }

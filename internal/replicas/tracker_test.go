@@ -136,7 +136,7 @@ func (m *model) read(p *process) {
 func (m *model) endReading(p *process) {
 	for _, owner := range p.tracker.observe(p.began, m.now+p.offset, p.rows) {
 		for _, other := range m.processes {
-			if other.running && other.row.Owner == owner && p.silence[owner] < goneAfter {
+			if other.running && other.row.Owner == owner && p.silence[owner] < deadAfter {
 				m.t.Fatalf("seed %d: at %s, %s presumes that %s ended, which was silent for %s", m.seed, m.now, p.name, other.name, p.silence[owner])
 			}
 		}
