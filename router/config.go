@@ -37,7 +37,7 @@ type Config struct {
 	Storage        Storage
 	Model          fallback.Model             // answers directly by policy A; nil = none
 	Answers        fallbackpolicy.AnswerLimit // nil = no limit
-	// AnswerByDefault makes A the policy of a registry that leaves the choice.
+	// AnswerByDefault selects policy A for a registry whose policy is auto.
 	AnswerByDefault bool
 
 	// IsRevoked reports whether the token of a caller was signed by a key that is
@@ -55,17 +55,17 @@ type Config struct {
 // enough for a command that routes one request: there are no sessions, asynchronous
 // requests, stored responses and tickets.
 type Storage struct {
-	AuditLog      AuditLog
-	AuditOptional bool            // serve requests even if they cannot be recorded (audit.required: false)
-	AnswerFirst   bool            // respond before the response is recorded, if the decision is (audit.outcome: background)
-	Requests      *requests.Store // asynchronous requests
-	Events        *events.Stream  // of asynchronous requests
-	Sessions      *store.Bucket   // sessions and open clarifications; its age limit is theirs
-	Keys          *store.Bucket   // idempotency keys
-	KeyQuota      *quota.Ledger   // of Keys; nil = no limit
-	SessionQuota  *quota.Ledger   // of Sessions; nil = no limit
-	Tickets       Tickets         // policy C
-	Owner         string          // names this process in stored requests
+	AuditLog         AuditLog
+	AuditOptional    bool            // serve requests even if they cannot be recorded (audit.required: false)
+	AnswerFirst      bool            // respond before the response is recorded, if the decision is (audit.outcome: background)
+	Requests         *requests.Store // asynchronous requests
+	Events           *events.Stream  // of asynchronous requests
+	Sessions         *store.Bucket   // sessions and open clarifications; its age limit is theirs
+	IdempotencyKeys  *store.Bucket
+	IdempotencyQuota *quota.Ledger // of IdempotencyKeys; nil = no limit
+	SessionQuota     *quota.Ledger // of Sessions; nil = no limit
+	Tickets          Tickets       // policy C
+	Owner            string        // names this process in stored requests
 	// IsLive reports whether the process with this owner id, which is this one or another
 	// one that uses the store, may execute requests; nil = no other process uses it.
 	IsLive func(owner string) bool
@@ -164,8 +164,8 @@ func (cfg *Config) setDefaults() error {
 		self := cfg.Storage.Owner
 		cfg.Storage.IsLive = func(owner string) bool { return owner == self }
 	}
-	if cfg.Storage.KeyQuota == nil {
-		cfg.Storage.KeyQuota = quota.Unlimited()
+	if cfg.Storage.IdempotencyQuota == nil {
+		cfg.Storage.IdempotencyQuota = quota.Unlimited()
 	}
 	if cfg.Storage.SessionQuota == nil {
 		cfg.Storage.SessionQuota = quota.Unlimited()

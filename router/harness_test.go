@@ -141,7 +141,7 @@ func (h *harness) open() {
 	h.must(err)
 	storage := router.Storage{
 		AuditLog: &watchedAuditLog{Log: h.auditLog, harness: h}, Requests: h.requests, Events: h.events, Sessions: h.bucket("SESSIONS"),
-		Keys: h.bucket("IDEMPOTENCY"), Tickets: h.tickets, Owner: router.NewID(), AnswerFirst: h.answerFirst,
+		IdempotencyKeys: h.bucket("IDEMPOTENCY"), Tickets: h.tickets, Owner: router.NewID(), AnswerFirst: h.answerFirst,
 	}
 	if h.members != nil {
 		storage.IsLive, storage.Messages = h.members.isLive, h.store

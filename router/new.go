@@ -101,11 +101,11 @@ func newRunner(r *Router, events asyncrun.Publisher) *asyncrun.Runner {
 
 func newKeys(r *Router) keyReserver {
 	storage := &r.cfg.Storage
-	if storage.Keys == nil {
+	if storage.IdempotencyKeys == nil {
 		return idempotency.NoKeys{}
 	}
 	return idempotency.New(idempotency.Config{
-		Bucket: storage.Keys, Shares: storage.KeyQuota, Requests: keyedRequests{r.history, storage.Requests, r.async},
+		Bucket: storage.IdempotencyKeys, Shares: storage.IdempotencyQuota, Requests: keyedRequests{r.history, storage.Requests, r.async},
 		Owner: storage.Owner, IsLive: storage.IsLive, Logger: r.cfg.Logger, Now: r.cfg.Now,
 	})
 }

@@ -222,7 +222,7 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 		Timeout:         c.cfg.Dispatch.Timeout(),
 		Redactor:        redactor,
 		SessionTrigger:  c.cfg.Session.ClassifyTrigger,
-		Storage:         c.persistence.routerConfig(c.cfg.Audit),
+		Storage:         c.persistence.routerStorage(c.cfg.Audit),
 		AnswerByDefault: c.answersByDefault(),
 		Logger:          c.log,
 		Metrics:         c.telemetry.Metrics(),

@@ -60,20 +60,20 @@ type buckets struct {
 // Shares of the store's bytes. Values that are too long for a message count in the share
 // that they belong to.
 const (
-	shareAudit    = 0.5
-	shareRequests = 0.2
-	shareSessions = 0.03
-	shareKeys     = 0.03
-	shareTickets  = 0.04
-	shareAgents   = 0.03
-	sharePins     = 0.02
-	shareRuns     = 0.04
+	shareAudit           = 0.5
+	shareRequests        = 0.2
+	shareSessions        = 0.03
+	shareIdempotencyKeys = 0.03
+	shareTickets         = 0.04
+	shareAgents          = 0.03
+	sharePins            = 0.02
+	shareRuns            = 0.04
 )
 
 // Retention of idempotency keys and tickets after their last use.
 const (
-	keyAge    = 24 * time.Hour
-	ticketAge = 365 * 24 * time.Hour
+	idempotencyKeyAge = 24 * time.Hour
+	ticketAge         = 365 * 24 * time.Hour
 )
 
 // openPersistence opens the store and its tables, and locks the data directory.
@@ -186,7 +186,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 			Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets, OnWrite: p.quotas.tickets.Written, Keys: p.contentKeys,
 		}},
 		// The others have no content of callers: they are not encrypted. Keys are hashes.
-		{&p.buckets.idempotencyKeys, store.BucketConfig{Name: "IDEMPOTENCY", MaxAge: keyAge, Share: shareKeys, OnWrite: p.quotas.keys.Written}},
+		{&p.buckets.idempotencyKeys, store.BucketConfig{Name: "IDEMPOTENCY", MaxAge: idempotencyKeyAge, Share: shareIdempotencyKeys, OnWrite: p.quotas.idempotencyKeys.Written}},
 		{&p.buckets.agents, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}}, // watched by replicas
 		{&p.buckets.pins, store.BucketConfig{Name: "MCP_PINS", Share: sharePins}},
 	}
@@ -238,15 +238,15 @@ func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.
 	return err
 }
 
-// routerConfig returns the durable dependencies of the router; the zero value without a
+// routerStorage returns the durable dependencies of the router; the zero value without a
 // store.
-func (p *persistence) routerConfig(cfg config.Audit) router.Storage {
+func (p *persistence) routerStorage(cfg config.Audit) router.Storage {
 	if p == nil {
 		return router.Storage{}
 	}
 	storage := router.Storage{
 		AuditLog: p.auditLog, AuditOptional: !cfg.Required, AnswerFirst: cfg.Outcome == config.OutcomeInBackground, Requests: p.requests, Events: p.events,
-		Sessions: p.buckets.sessions, SessionQuota: p.quotas.sessions, Keys: p.buckets.idempotencyKeys, KeyQuota: p.quotas.keys, Tickets: p.tickets, Owner: p.owner,
+		Sessions: p.buckets.sessions, SessionQuota: p.quotas.sessions, IdempotencyKeys: p.buckets.idempotencyKeys, IdempotencyQuota: p.quotas.idempotencyKeys, Tickets: p.tickets, Owner: p.owner,
 		IsLive: p.members.IsLive,
 	}
 	if p.shared {

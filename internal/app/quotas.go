@@ -18,7 +18,7 @@ import (
 
 // storeQuotas divide the parts of the store between tenants.
 type storeQuotas struct {
-	requests, sessions, keys, tickets, runs *quota.Ledger
+	requests, sessions, idempotencyKeys, tickets, runs *quota.Ledger
 }
 
 func (c *core) newQuotas() *storeQuotas {
@@ -33,7 +33,7 @@ func (c *core) newQuotas() *storeQuotas {
 			quota.Config{MaxAge: config.Duration(c.cfg.Store.Retention.Requests), Removable: true, Held: true}),
 		sessions: part("sessions", telemetry.PartSessions, shareSessions,
 			quota.Config{MaxAge: time.Duration(c.cfg.Session.TTLS) * time.Second, Removable: true}),
-		keys: part("idempotency keys", "", shareKeys, quota.Config{MaxAge: keyAge}),
+		idempotencyKeys: part("idempotency keys", "", shareIdempotencyKeys, quota.Config{MaxAge: idempotencyKeyAge}),
 		runs: part("orchestrations", telemetry.PartRuns, shareRuns,
 			quota.Config{MaxAge: config.Duration(c.cfg.Store.Retention.Requests), Removable: true, Held: true}),
 		tickets: part("tickets", telemetry.PartTickets, shareTickets, quota.Config{MaxAge: ticketAge, Removable: true, Held: true}),
@@ -73,7 +73,7 @@ const (
 func (c *core) countQuotas(ctx context.Context) error {
 	p := c.persistence
 	begin := time.Now()
-	c.reportCount(ctx, errors.Join(p.loadRequests(ctx), p.loadSessions(ctx), p.loadKeys(ctx), c.runs.LoadQuota(ctx)))
+	c.reportCount(ctx, errors.Join(p.loadRequests(ctx), p.loadSessions(ctx), p.loadIdempotencyKeys(ctx), c.runs.LoadQuota(ctx)))
 	for c.cfg.Store.URL != "" {
 		select {
 		case <-ctx.Done():
@@ -97,7 +97,7 @@ func (p *persistence) recount(ctx context.Context) error {
 	return errors.Join(
 		p.quotas.requests.Recount(func() error { return p.loadRequests(ctx) }),
 		p.quotas.sessions.Recount(func() error { return p.loadSessions(ctx) }),
-		p.quotas.keys.Recount(func() error { return p.loadKeys(ctx) }),
+		p.quotas.idempotencyKeys.Recount(func() error { return p.loadIdempotencyKeys(ctx) }),
 	)
 }
 
@@ -109,8 +109,8 @@ func (p *persistence) loadSessions(ctx context.Context) error {
 	return session.LoadQuota(ctx, p.buckets.sessions, p.quotas.sessions)
 }
 
-func (p *persistence) loadKeys(ctx context.Context) error {
-	return idempotency.LoadQuota(ctx, p.buckets.idempotencyKeys, p.quotas.keys)
+func (p *persistence) loadIdempotencyKeys(ctx context.Context) error {
+	return idempotency.LoadQuota(ctx, p.buckets.idempotencyKeys, p.quotas.idempotencyKeys)
 }
 
 // maxTenantLabels bounds the tenants in the metrics.
@@ -124,7 +124,7 @@ func (p *persistence) heaviestTenants() []telemetry.TenantBytes {
 			total[owner] += bytes
 		}
 	}
-	for _, part := range []*quota.Ledger{p.quotas.requests, p.quotas.sessions, p.quotas.keys, p.quotas.tickets, p.quotas.runs} {
+	for _, part := range []*quota.Ledger{p.quotas.requests, p.quotas.sessions, p.quotas.idempotencyKeys, p.quotas.tickets, p.quotas.runs} {
 		add(part.Usage())
 	}
 	if p.auditLog != nil {
