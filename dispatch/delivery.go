@@ -9,9 +9,8 @@ import (
 
 // delivery is one Send in progress. One goroutine owns it.
 //
-// Once admitted, the task counts for the limit of the agent. From when an instance
-// has it, it counts as long as the instance is active, and the state of the instance
-// keeps the account.
+// An admitted task counts towards the limit of the agent. While an instance has the task,
+// the state of the instance keeps that count, and only as long as the instance is active.
 type delivery struct {
 	call     Call                    // as the target gets it: its Agent has the endpoint of the instance
 	entry    *contract.RegistryEntry // as the caller knows it

@@ -21,8 +21,8 @@ import (
 type Invocation struct {
 	Caller  *contract.Caller // nil = this process, which may call everything
 	AgentID string           // the agent whose capabilities permit the call; "" = none
-	// Entitled means that the right of the caller has been checked: it uses an agent whose
-	// task is the call, and needs no scope of the action.
+	// Entitled skips the check of scopes: the call is the task of an agent that the caller
+	// may use.
 	Entitled bool
 	// OnProgress is called for the progress that the tool reports, one at a time. Nil =
 	// the tool need not report it.

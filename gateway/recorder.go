@@ -24,8 +24,8 @@ const (
 	OutcomeCancelled = "CANCELLED" // by the caller
 )
 
-// CallRecord describes a call. Inputs, results and errors are as the redaction rules for
-// logs permit. The recorder must not keep it after EndCall.
+// CallRecord describes a call. Inputs, results and errors are redacted by the server's rules
+// for logs. The recorder must not keep it after EndCall.
 type CallRecord struct {
 	ID      string           // set by the recorder, if it needs one
 	Caller  *contract.Caller // nil = this process

@@ -77,8 +77,9 @@ func (s *Session) hide(text string) string {
 	return s.server.Hide(text)
 }
 
-// delivery is what became of the message with a call. The error of a call does not tell: if
-// the session fails for another reason, all of its calls have the same error.
+// delivery records whether the message of a call was sent, and how the server responded. The
+// error of the call does not show this: if a session fails, all of its calls get the same
+// error.
 type delivery struct {
 	sent   atomic.Bool  // it may have been written
 	status atomic.Int32 // of the HTTP response to it; 0 = none yet, or another transport

@@ -61,7 +61,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 	return host, nil
 }
 
-// openRuns opens the orchestrations, and begins none.
+// openRuns creates the service of orchestrations. It starts no run.
 func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Redactor) (*orchestrations.Service, error) {
 	cfg, p := &c.cfg.Orchestrator, c.persistence
 	rules, err := policy.Default()

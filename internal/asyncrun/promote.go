@@ -37,8 +37,8 @@ type Promoted struct {
 }
 
 // Promote stores the record of a running synchronous request. Close must be called
-// when the request has ended. If Promote returns an error, whose cause is logged, the
-// request is not stored and its end is not that of a stored request.
+// when the request has ended. If Promote returns an error, which it has logged, the
+// caller ends the request as a synchronous one.
 //
 // The request was accepted, so only the store can reject it: it counts as open, but
 // the limits of new asynchronous requests do not apply.

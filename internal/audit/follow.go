@@ -25,7 +25,7 @@ type otherChains struct {
 	mu       sync.Mutex
 	chains   map[string]*storedChain
 	position uint64        // the last message that was followed
-	advanced chan struct{} // closed at the next one; nil = nobody waits
+	advanced chan struct{} // closed at the next one; nil = no reader waits
 }
 
 // followedSubjects are the batches of all chains, as first written and rewritten.

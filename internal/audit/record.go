@@ -88,7 +88,7 @@ type Record struct {
 	Answer []byte `json:"-"`
 	// Erased reports that the Content was erased or has expired. Append ignores it.
 	Erased bool `json:"-"`
-	// Delayed means that nobody waits for the record, so that Append may wait up to 2 ms for
+	// Delayed means that no caller waits for the record, so that Append may wait up to 2 ms for
 	// others to write with it.
 	Delayed bool `json:"-"`
 	// Position is the number of the record in the chain, from 1. It is set when a

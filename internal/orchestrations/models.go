@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/orchestrator"
 )
 
-// describeModels returns the planner and the verifier that the constraints lead to. What a
-// caller leaves open is as the operator has configured it.
+// describeModels returns the planner and the verifier of a run: those that the constraints
+// name, otherwise those of the operator.
 func (s *Service) describeModels(c *contract.GoalConstraints) (planner, verifier contract.RunModel, err error) {
 	planner = chooseModel(s.cfg.Planner, contract.RunModel{Kind: c.PlannerKind, Endpoint: c.PlannerEndpoint, Model: c.PlannerModel})
 	if c.PlannerKind == "" && len(c.Plan) > 0 || planner.Kind == contract.PlannerStatic {
