@@ -176,7 +176,7 @@ func (a *Agent) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }
 
-// serveCancel cancels a task. An unknown task is recorded as canceled, because
+// serveCancel cancels a task. An unknown task is recorded as cancelled, because
 // the cancel request may arrive before the task.
 func (a *Agent) serveCancel(w http.ResponseWriter, r *http.Request) {
 	token, refusal := a.verifier.verifyRequest(r)

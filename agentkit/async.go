@@ -87,7 +87,7 @@ func truncateMessage(message string) string {
 }
 
 // deliverResult sends the job's Result to its callback, unless it was written to a
-// connection or the task was canceled.
+// connection or the task was cancelled.
 func (a *Agent) deliverResult(ctx context.Context, j *job, task contract.Task, sender *callbackSender) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), task.Deadline.Add(finalGrace))
 	defer cancel()

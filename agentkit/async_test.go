@@ -154,7 +154,7 @@ func TestAgent_DeliversResultAfterConnectionLoss(t *testing.T) {
 	})
 }
 
-func TestAgent_DoesNotDeliverCanceledTask(t *testing.T) {
+func TestAgent_DoesNotDeliverCancelledTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
 		a := d.agent(t, nil, slow)

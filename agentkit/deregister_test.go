@@ -134,7 +134,7 @@ func TestKeepRegistered_StopsAfterExpiry(t *testing.T) {
 	})
 }
 
-// Tasks that are not done after DrainTimeout are canceled, both with an open connection and with a
+// Tasks that are not done after DrainTimeout are cancelled, both with an open connection and with a
 // callback.
 func TestKeepRegistered_CancelsTasksAfterDrainTimeout(t *testing.T) {
 	for name, callback := range map[string]any{"connection": nil, "callback": object{"url": resultURL, "token": "task-token"}} {
@@ -147,11 +147,11 @@ func TestKeepRegistered_CancelsTasksAfterDrainTimeout(t *testing.T) {
 					}
 					return nil, nil
 				}
-				var canceled time.Duration
+				var cancelled time.Duration
 				a := f.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 					agentkit.AcceptAsync(ctx)
 					<-ctx.Done()
-					canceled = time.Since(f.began)
+					cancelled = time.Since(f.began)
 					return contract.Result{}, ctx.Err()
 				}, func(c *agentkit.Config) { c.DrainTimeout = 8 * time.Second })
 				served := make(chan struct{})
@@ -173,8 +173,8 @@ func TestKeepRegistered_CancelsTasksAfterDrainTimeout(t *testing.T) {
 				if !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("KeepRegistered: got %v, want the drain timeout", err)
 				}
-				if canceled != 13*time.Second {
-					t.Errorf("got the task canceled after %v, want 8 s after the end of the context", canceled)
+				if cancelled != 13*time.Second {
+					t.Errorf("got the task cancelled after %v, want 8 s after the end of the context", cancelled)
 				}
 				calls := f.received("")
 				if last := calls[len(calls)-1]; last.Call != callDeregister || last.At > 15*time.Second {
@@ -185,7 +185,7 @@ func TestKeepRegistered_CancelsTasksAfterDrainTimeout(t *testing.T) {
 	}
 }
 
-// If the server cannot shut down, its tasks are canceled.
+// If the server cannot shut down, its tasks are cancelled.
 func TestKeepRegistered_CancelsTasksIfShutdownFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, d := newFakeRegistry(), newFakeCallbackServer()

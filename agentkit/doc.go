@@ -100,7 +100,7 @@
 //	accepted ─ the work returns ─ POST callback.url ──────┘
 //	  │ deadline, cancel: the context ends
 //	  ▼
-//	failure at the deadline; no result for a canceled task
+//	failure at the deadline; no result for a cancelled task
 //
 // [Progress] reports progress in both modes. Results and progress are sent only to
 // the origin of JWKSURL and to Config.CallbackHosts. A task without a callback is

@@ -221,10 +221,10 @@ func TestKeyCache_ConcurrentRequestsShareFetch(t *testing.T) {
 				}
 			})
 		}
-		canceled, giveUp := context.WithCancel(t.Context())
+		cancelled, giveUp := context.WithCancel(t.Context())
 		wg.Go(func() {
 			r := post("/"+taskID+"/cancel", k.token("k1"), "")
-			if got := serve(h, r.WithContext(canceled)).Code; got != http.StatusUnauthorized {
+			if got := serve(h, r.WithContext(cancelled)).Code; got != http.StatusUnauthorized {
 				t.Errorf("cancelled request: got %d, want 401", got)
 			}
 		})

@@ -30,7 +30,7 @@ const (
 // When ctx ends, KeepRegistered asks the router to send no more tasks, calls
 // shutdown, which must wait for the tasks in progress ([http.Server.Shutdown] does),
 // then [Agent.Shutdown], and ends the registration. shutdown has DrainTimeout; then
-// the remaining tasks are canceled.
+// the remaining tasks are cancelled.
 //
 // If the router rejects the first registration, for example because the operator has
 // granted nothing to the agent, KeepRegistered calls shutdown and returns an error

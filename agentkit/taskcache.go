@@ -28,8 +28,8 @@ type job struct {
 	// task has no callback.
 	accepted chan struct{}
 	// The task cache's mu guards these two.
-	isAccepted bool // accepted is closed
-	isCanceled bool // by the router
+	isAccepted  bool // accepted is closed
+	isCancelled bool // by the router
 }
 
 // taskCache contains the tasks in progress and the latest finished ones, so that
@@ -80,7 +80,7 @@ func (m *taskCache) acceptAsync(j *job) bool {
 func (m *taskCache) mustDeliver(j *job) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return j.isAccepted && !j.isCanceled
+	return j.isAccepted && !j.isCancelled
 }
 
 // cancelAll cancels all jobs.
@@ -106,7 +106,7 @@ func (m *taskCache) cancelJob(key jobKey, answer []byte) {
 	defer m.mu.Unlock()
 	j, known := m.jobs[key]
 	if known {
-		j.isCanceled = true
+		j.isCancelled = true
 		j.cancel()
 		return
 	}

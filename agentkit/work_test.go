@@ -206,7 +206,7 @@ func TestAgent_CancelsTask(t *testing.T) {
 	}
 	wg.Wait()
 	if err := g.ended.Load(); err == nil || !errors.Is(*err, context.Canceled) {
-		t.Errorf("context of the work: got %v, want canceled", err)
+		t.Errorf("context of the work: got %v, want cancelled", err)
 	}
 	want := contract.Result{TaskID: taskID, Status: contract.ResultFailure, Explanations: []string{"the task was cancelled"}}
 	if diff := cmp.Diff(want, res); diff != "" {

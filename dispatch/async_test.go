@@ -18,19 +18,19 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// cancelableTarget is a scripted target that supports cancellation.
-type cancelableTarget struct {
+// cancellableTarget is a scripted target that supports cancellation.
+type cancellableTarget struct {
 	scriptedTarget
-	canceled chan dispatch.Call
+	cancelled chan dispatch.Call
 }
 
-func (s *cancelableTarget) CancelTask(c dispatch.Call) { s.canceled <- c }
+func (s *cancellableTarget) CancelTask(c dispatch.Call) { s.cancelled <- c }
 
 // newPendingDispatcher returns a Dispatcher whose agents accept every task
 // asynchronously.
-func newPendingDispatcher(t testing.TB, change ...func(*dispatch.Config)) (*dispatch.Dispatcher, *cancelableTarget) {
+func newPendingDispatcher(t testing.TB, change ...func(*dispatch.Config)) (*dispatch.Dispatcher, *cancellableTarget) {
 	t.Helper()
-	target := &cancelableTarget{canceled: make(chan dispatch.Call, 8)}
+	target := &cancellableTarget{cancelled: make(chan dispatch.Call, 8)}
 	target.answer(dispatch.Outcome{Pending: true, Attempts: 2, Health: dispatch.HealthGood})
 	cfg := dispatch.Config{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: 10 * time.Second, Now: newClock().Now}}
 	for _, c := range change {
@@ -87,10 +87,10 @@ func TestDispatcher_AwaitsPendingResult(t *testing.T) {
 				if got.Latency != tc.latency {
 					t.Errorf("got latency %v, want the whole wait, %v", got.Latency, tc.latency)
 				}
-				if got := len(target.canceled); got != tc.stops {
+				if got := len(target.cancelled); got != tc.stops {
 					t.Fatalf("got %d cancellations, want %d", got, tc.stops)
 				}
-				if tc.stops > 0 && testkit.Receive(t, target.canceled).Task.TaskID != "t1" {
+				if tc.stops > 0 && testkit.Receive(t, target.cancelled).Task.TaskID != "t1" {
 					t.Error("got the cancellation of another task, want t1")
 				}
 			})
@@ -201,7 +201,7 @@ func TestDispatcher_LeavesTaskAfterHandover(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(dispatch.Outcome{}, "Latency")); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
-			if len(target.canceled) != 0 {
+			if len(target.cancelled) != 0 {
 				t.Error("got a cancellation, want none")
 			}
 			checkUnavailable(t, d.Send(ctx, c), "the router stopped before the task was sent")
@@ -231,7 +231,7 @@ func TestCancelTask_ReachesTarget(t *testing.T) {
 	d, target := newPendingDispatcher(t)
 	c := call(agent("a"))
 	d.CancelTask(c)
-	if got := testkit.Receive(t, target.canceled); got.Task.TaskID != c.Task.TaskID {
+	if got := testkit.Receive(t, target.cancelled); got.Task.TaskID != c.Task.TaskID {
 		t.Errorf("got the cancellation of task %s, want %s", got.Task.TaskID, c.Task.TaskID)
 	}
 	if got := d.AgentStatus("a").InFlight; got != 0 {
@@ -240,7 +240,7 @@ func TestCancelTask_ReachesTarget(t *testing.T) {
 	d.CancelTask(call(&contract.RegistryEntry{ID: "nowhere"}))                                          // an agent without a target
 	newTestDispatcher(t).CancelTask(c)                                                                  // a target without CancelTask
 	d.CancelTask(call(&contract.RegistryEntry{ID: "p", Endpoint: contract.Endpoint{Protocol: "pull"}})) // a protocol without a target
-	if len(target.canceled) != 0 {
+	if len(target.cancelled) != 0 {
 		t.Error("got another cancellation, want none")
 	}
 }

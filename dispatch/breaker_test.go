@@ -63,7 +63,7 @@ func TestDispatcher_ProbeDecidesBreakerState(t *testing.T) {
 	}{
 		{"success", success, resilience.Closed},
 		{"failure", unreachable, resilience.Open},
-		{"no result for the breaker", canceledTask, resilience.HalfOpen},
+		{"no result for the breaker", cancelledTask, resilience.HalfOpen},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newTestDispatcher(t)
@@ -118,7 +118,7 @@ func TestDispatcher_AdmitsNoSecondProbe(t *testing.T) {
 func TestDispatcher_ValidAnswersDoNotOpenBreaker(t *testing.T) {
 	failure := dispatch.Outcome{Result: &contract.Result{Status: contract.ResultFailure}, Attempts: 1, Health: dispatch.HealthGood}
 	refused := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable}, Attempts: 1, Health: dispatch.HealthGood}
-	for name, out := range map[string]dispatch.Outcome{"a Result with status failure": failure, "a refusal": refused, "a cancellation": canceledTask} {
+	for name, out := range map[string]dispatch.Outcome{"a Result with status failure": failure, "a refusal": refused, "a cancellation": cancelledTask} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestDispatcher(t)
 			b.target.answer(out)

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrHandedOver is the cause with which a context ends if another process takes
-// the task over: the agent continues and is not canceled. The outcome of a task
+// the task over: the agent continues and is not cancelled. The outcome of a task
 // that was sent, and not answered, is Pending.
 var ErrHandedOver = errors.New("the task was handed over to another process")
 
@@ -41,7 +41,7 @@ type Call struct {
 	// AwaitResult, if set, lets the agent accept the task and send its Result
 	// later. It returns the result, or an error if none will come, by the deadline
 	// of ctx. If its Outcome is Pending, another process waits for the result, and
-	// the agent is not canceled.
+	// the agent is not cancelled.
 	AwaitResult func(ctx context.Context) Outcome
 }
 
@@ -64,7 +64,7 @@ type Health uint8
 
 // The values of Health.
 const (
-	// HealthUnknown does not count: the task was canceled or never sent, or the
+	// HealthUnknown does not count: the task was cancelled or never sent, or the
 	// agent had too little time to answer.
 	HealthUnknown Health = iota
 	// HealthGood counts as a success. A Result with status failure and a refusal
@@ -88,8 +88,8 @@ type Target interface {
 	Execute(ctx context.Context, c Call) Outcome
 }
 
-// Canceler is a Target that can cancel a task at the agent.
-type Canceler interface {
+// Canceller is a Target that can cancel a task at the agent.
+type Canceller interface {
 	// CancelTask asks the agent to stop a task whose result is no longer awaited.
 	// It does not wait for the request to arrive.
 	CancelTask(c Call)

@@ -112,7 +112,7 @@ func endSpan(span telemetry.Span, c *Call, out *Outcome) {
 // waits for. It is unknown which instance has the task, so each is asked, also one whose
 // lease has ended, because it may still work; an agent ignores the cancellation of an
 // unknown task. CancelTask returns at once, and does nothing if the target is no
-// Canceler.
+// Canceller.
 func (d *Dispatcher) CancelTask(c Call) {
 	d.mu.Lock()
 	entry := d.entryInForce(c.Agent)
@@ -136,8 +136,8 @@ func (d *Dispatcher) CancelTask(c Call) {
 }
 
 func cancelTask(target Target, c Call) {
-	if canceler, ok := target.(Canceler); ok {
-		canceler.CancelTask(c)
+	if canceller, ok := target.(Canceller); ok {
+		canceller.CancelTask(c)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestNew_RejectsInvalidConfig(t *testing.T) {
 }
 
 func TestDispatcher_ReturnsOutcomeOfTarget(t *testing.T) {
-	for name, want := range map[string]dispatch.Outcome{"success": success, "broken": unreachable, "cancelled": canceledTask} {
+	for name, want := range map[string]dispatch.Outcome{"success": success, "broken": unreachable, "cancelled": cancelledTask} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestDispatcher(t)
 			b.target.answer(want)
@@ -325,7 +325,7 @@ func TestDispatcher_KeepsBoundsUnderConcurrency(t *testing.T) {
 		for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
 		}
 		defer now.Add(-1)
-		return []dispatch.Outcome{success, unreachable, canceledTask, success}[turn.Add(1)%4]
+		return []dispatch.Outcome{success, unreachable, cancelledTask, success}[turn.Add(1)%4]
 	}
 	var wg sync.WaitGroup
 	for i := range 16 {

@@ -210,7 +210,7 @@ func TestDispatcher_AllInstancesDead(t *testing.T) {
 	}
 	b.send(t, a)
 	until := b.clock.Now().Add(10 * time.Second)
-	b.target.answerBy(map[string]dispatch.Outcome{"i1": unreachable, "i2": canceledTask})
+	b.target.answerBy(map[string]dispatch.Outcome{"i1": unreachable, "i2": cancelledTask})
 	for range 2 { // the third failure of i1, which opens its breaker
 		b.send(t, a)
 	}
@@ -250,7 +250,7 @@ func TestDispatcher_TriesNextInstanceOnlyIfUnexecuted(t *testing.T) {
 		{"refused", refused, true},
 		{"may have executed it", maybe, false},
 		{"deadline exceeded", late, false},
-		{"canceled", canceledTask, false},
+		{"cancelled", cancelledTask, false},
 		{"result", success, false},
 		{"result with status failure", failure, false},
 	} {
@@ -429,8 +429,8 @@ func TestDispatcher_CancelsPendingTaskAtItsInstance(t *testing.T) {
 		return cancelled
 	}
 	d.Send(ctx, c)
-	if got := testkit.Receive(t, target.canceled); calledInstance(got) != "i2" || len(target.canceled) != 0 {
-		t.Errorf("got cancellation at %s and %d others, want i2 only", calledInstance(got), len(target.canceled))
+	if got := testkit.Receive(t, target.cancelled); calledInstance(got) != "i2" || len(target.cancelled) != 0 {
+		t.Errorf("got cancellation at %s and %d others, want i2 only", calledInstance(got), len(target.cancelled))
 	}
 	if got := d.ActiveAgents(); got != 0 {
 		t.Errorf("got %d agents with a state at the end, want 0", got)
@@ -444,13 +444,13 @@ func TestCancelTask_ReachesEveryInstance(t *testing.T) {
 	d.CancelTask(call(registered("a", instance("i0"))))
 	var got []string
 	for range a.Instances {
-		got = append(got, calledInstance(testkit.Receive(t, target.canceled)))
+		got = append(got, calledInstance(testkit.Receive(t, target.cancelled)))
 	}
-	if diff := cmp.Diff([]string{"i1", "i2", "i3"}, got); diff != "" || len(target.canceled) != 0 {
-		t.Errorf("got %d more cancellations; instances (-want +got):\n%s", len(target.canceled), diff)
+	if diff := cmp.Diff([]string{"i1", "i2", "i3"}, got); diff != "" || len(target.cancelled) != 0 {
+		t.Errorf("got %d more cancellations; instances (-want +got):\n%s", len(target.cancelled), diff)
 	}
 	d.CancelTask(call(registered("unknown", instance("i0"))))
-	if len(target.canceled) != 0 {
+	if len(target.cancelled) != 0 {
 		t.Error("got a cancellation at an agent that is not registered, want none")
 	}
 }

@@ -349,7 +349,7 @@ func TestDispatcher_KeepsInstanceInvariants(t *testing.T) {
 				if len(m.running) == 0 {
 					rt.Skip("no task is running")
 				}
-				out := rapid.SampledFrom([]dispatch.Outcome{success, unreachable, unreachable, canceledTask}).Draw(rt, "outcome")
+				out := rapid.SampledFrom([]dispatch.Outcome{success, unreachable, unreachable, cancelledTask}).Draw(rt, "outcome")
 				m.finish(rt, rapid.IntRange(0, len(m.running)-1).Draw(rt, "task"), out)
 			},
 			"wait": func(rt *rapid.T) {
@@ -390,7 +390,7 @@ func TestDispatcher_KeepsLimitsOfInstancesUnderConcurrency(t *testing.T) {
 		if got := n.Add(1); got > limit {
 			t.Errorf("got %d tasks at %s, want at most %d", got, calledInstance(c), limit)
 		}
-		return []dispatch.Outcome{success, unreachable, canceledTask, success}[turn.Add(1)%4]
+		return []dispatch.Outcome{success, unreachable, cancelledTask, success}[turn.Add(1)%4]
 	}
 	var wg sync.WaitGroup
 	for i := range 16 {

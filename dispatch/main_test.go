@@ -57,9 +57,9 @@ func (s *scriptedTarget) count() int {
 
 // Outcomes that most tests need.
 var (
-	success      = dispatch.Outcome{Result: &contract.Result{Status: contract.ResultSuccess}, Attempts: 1, Health: dispatch.HealthGood}
-	unreachable  = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "connection refused"}, Attempts: 2, Health: dispatch.HealthBad}
-	canceledTask = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "left"}, Attempts: 1, Health: dispatch.HealthUnknown}
+	success       = dispatch.Outcome{Result: &contract.Result{Status: contract.ResultSuccess}, Attempts: 1, Health: dispatch.HealthGood}
+	unreachable   = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "connection refused"}, Attempts: 2, Health: dispatch.HealthBad}
+	cancelledTask = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "left"}, Attempts: 1, Health: dispatch.HealthUnknown}
 )
 
 // testDispatcher is a Dispatcher with one scripted target for the protocol http.

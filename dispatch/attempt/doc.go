@@ -21,7 +21,7 @@
 //	BadResult   reply is no Result  bad_result (!)        bad_result              bad
 //	Ended       before it was sent  deadline_exceeded     deadline_exceeded       bad
 //	            no reply in time    outcome_unknown (!)   deadline_exceeded (r)   bad
-//	            canceled            cancelled (!)         cancelled               unknown
+//	            cancelled           cancelled (!)         cancelled               unknown
 //
 //	NotPulled   not in its share    agent_unavailable     agent_unavailable       bad
 //	LeasesExhausted                 -                     deadline_exceeded       bad

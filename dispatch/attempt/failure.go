@@ -18,7 +18,7 @@ type Error struct {
 	Address         string // for operators: the URL that was called, without credentials
 	Reply           string // for operators: the beginning of the reply, masked
 	MayHaveExecuted bool   // see dispatch.Outcome
-	Abandoned       bool   // the agent may still execute the task, so it should be canceled
+	Abandoned       bool   // the agent may still execute the task, so it should be cancelled
 	Retry           bool   // the task may be sent again, and that may succeed
 	RetryAfter      time.Duration
 	Health          dispatch.Health
@@ -81,10 +81,10 @@ func (p *Policy) BadResult(what string, cause error) *Error {
 }
 
 // Ended returns the failure of an attempt whose context ended: its deadline
-// passed or it was canceled. If part of the task was sent, sent is true.
+// passed or it was cancelled. If part of the task was sent, sent is true.
 func (p *Policy) Ended(ctx context.Context, sent bool) *Error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return p.canceled(context.Cause(ctx), sent)
+		return p.cancelled(context.Cause(ctx), sent)
 	}
 	if sent {
 		f := p.TimedOut()
@@ -102,7 +102,7 @@ func (p *Policy) Ended(ctx context.Context, sent bool) *Error {
 	return f
 }
 
-func (p *Policy) canceled(cause error, sent bool) *Error {
+func (p *Policy) cancelled(cause error, sent bool) *Error {
 	handedOver := errors.Is(cause, dispatch.ErrHandedOver)
 	if handedOver && !sent {
 		return p.NotSent("the router stopped before the task was sent to "+p.AgentID, cause)

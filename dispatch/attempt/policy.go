@@ -129,7 +129,7 @@ func (p *Policy) Run(ctx context.Context, send func(ctx context.Context, n int) 
 		return failure
 	})
 	if failure != nil {
-		// The process that takes over continues the task, so it must not be canceled.
+		// The process that takes over continues the task, so it must not be cancelled.
 		failure.Abandoned = abandoned && !errors.Is(failure.Cause, dispatch.ErrHandedOver)
 	}
 	return attempts, failure

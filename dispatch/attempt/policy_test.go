@@ -172,9 +172,9 @@ func TestPolicy_FailuresFollowTable(t *testing.T) {
 			verdict{unknown, true, true, false, bad},
 			verdict{timeout, false, true, true, bad},
 		},
-		{"canceled before the send", ended(false, context.Canceled), verdict{code: cancelled}, verdict{code: cancelled}},
+		{"cancelled before the send", ended(false, context.Canceled), verdict{code: cancelled}, verdict{code: cancelled}},
 		{
-			"canceled after the send", ended(true, context.Canceled),
+			"cancelled after the send", ended(true, context.Canceled),
 			verdict{cancelled, true, true, false, 0},
 			verdict{cancelled, false, true, false, 0},
 		},

@@ -103,7 +103,7 @@ func TestTarget_AcceptedTaskIsPending(t *testing.T) {
 
 // If an agent accepts a task without a callback, its result cannot be delivered, so the task is
 // cancelled.
-func TestTarget_AcceptedWithoutCallbackIsCanceled(t *testing.T) {
+func TestTarget_AcceptedWithoutCallbackIsCancelled(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*httptarget.Config)
@@ -401,7 +401,7 @@ func TestTarget_AsyncResultWithAgentkit(t *testing.T) {
 					t.Errorf("got %+v, want %s", out, tc.code)
 				}
 				if got := testkit.Receive(t, ended); !errors.Is(got, context.Canceled) {
-					t.Errorf("got work ended with %v, want canceled", got)
+					t.Errorf("got work ended with %v, want cancelled", got)
 				}
 			}
 			if err := agent.Shutdown(t.Context()); err != nil {

@@ -225,7 +225,7 @@ func TestTarget_CancelReachesAgentkit(t *testing.T) {
 			testkit.WaitClosed(t, begun)
 			leave()
 			if got := testkit.Receive(t, ended); got != context.Canceled {
-				t.Errorf("got work's context ended with %v, want canceled", got)
+				t.Errorf("got work's context ended with %v, want cancelled", got)
 			}
 			wg.Wait()
 		})

@@ -20,7 +20,7 @@
 // with which the agent sends the Result until the task is due. The deadline of
 // such a task is the request's, because the agent's timeout_ms and the share of an
 // attempt limit the time until the agent answers, not the accepted work. The body
-// of a 202 is ignored. An agent that answers 202 without a callback is canceled.
+// of a 202 is ignored. An agent that answers 202 without a callback is cancelled.
 //
 // # Addresses
 //

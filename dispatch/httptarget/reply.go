@@ -64,7 +64,7 @@ func (c *agentCall) readReply(ctx context.Context, resp *http.Response) (*contra
 }
 
 // handleAccepted handles a 202. Without a callback no result can arrive, so the
-// agent, which has begun to work, is canceled.
+// agent, which has begun to work, is cancelled.
 func (c *agentCall) handleAccepted() *attempt.Error {
 	if c.callback != nil {
 		c.accepted = true

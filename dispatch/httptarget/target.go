@@ -59,8 +59,8 @@ type Target struct {
 }
 
 var (
-	_ dispatch.Target   = (*Target)(nil)
-	_ dispatch.Canceler = (*Target)(nil)
+	_ dispatch.Target    = (*Target)(nil)
+	_ dispatch.Canceller = (*Target)(nil)
 )
 
 // New returns a Target whose tokens come from source.

@@ -10,7 +10,7 @@ import (
 )
 
 // Target offers tasks to agents that pull them. The zero value is ready for use. A task
-// is canceled at the agent by the reply to its next heartbeat.
+// is cancelled at the agent by the reply to its next heartbeat.
 type Target struct{}
 
 var _ dispatch.Target = Target{}

@@ -36,7 +36,7 @@ func TestSemaphore_ServesOwnersInTurn(t *testing.T) {
 	})
 }
 
-func TestSemaphore_SkipsCanceledWaiter(t *testing.T) {
+func TestSemaphore_SkipsCancelledWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New[string](1)
 		s.Acquire(t.Context(), "loud")
