@@ -79,8 +79,9 @@ func kindOf(doc json.RawMessage) byte {
 	return text[0]
 }
 
-// referencePrefix begins a reference to the output of a step.
-const referencePrefix = "${steps."
+// referenceStart is the beginning of a reference to the output of a step, also of one that is
+// misspelt.
+var referenceStart = regexp.MustCompile(`(?i)\$\{steps?\.`)
 
 var referencePattern = regexp.MustCompile(`\$\{steps\.([A-Za-z0-9_-]{1,64})\.output((?:\.[A-Za-z0-9_-]+|\[[0-9]{1,9}\]|\['[^'}]*'\])*)\}`)
 
@@ -91,8 +92,8 @@ type reference struct {
 	start, end int // in the string
 }
 
-// findReferences returns the references in a string. A string with an incomplete reference
-// is an error; other texts, such as ${HOME}, are not references.
+// findReferences returns the references in a string. A string with an incomplete or misspelt
+// reference is an error; other texts, such as ${HOME}, are not references.
 func findReferences(text string) ([]reference, error) {
 	var refs []reference
 	for _, m := range referencePattern.FindAllStringSubmatchIndex(text, -1) {
@@ -102,7 +103,7 @@ func findReferences(text string) ([]reference, error) {
 		}
 		refs = append(refs, reference{step: text[m[2]:m[3]], path: p, start: m[0], end: m[1]})
 	}
-	if strings.Count(text, referencePrefix) != len(refs) {
+	if len(referenceStart.FindAllStringIndex(text, -1)) != len(refs) {
 		return nil, fmt.Errorf("a reference must have the form ${steps.ID.output}, or ${steps.ID.output.PATH}")
 	}
 	return refs, nil

@@ -28,6 +28,7 @@ func TestCheckPlan_ReportsPointers(t *testing.T) {
 		{"forward", step("a", `,"arguments":{"x":["${steps.b.output.y}"]}`) + "," + step("b", ""), "/steps/0/arguments/x/0", "not an earlier step"},
 		{"unknown step", step("a", `,"arguments":{"x":"${steps.z.output}"}`), "/steps/0/arguments/x", "does not exist"},
 		{"invalid reference", step("a", `,"arguments":{"x":"${steps.a.result}"}`), "/steps/0/arguments/x", "must have the form"},
+		{"misspelt reference", step("a", `,"arguments":{"x":"${Step.a.output}"}`), "/steps/0/arguments/x", "must have the form"},
 		{"two criteria", step("a", `,"success_criteria":[{"contains":"x","equals":1}]`), "/steps/0/success_criteria/0", "one of"},
 		{"invalid path", step("a", `,"success_criteria":[{"jsonpath":"x","equals":1}]`), "/steps/0/success_criteria/0", "begin with $"},
 		{"invalid schema", step("a", `,"success_criteria":[{"schema":{"type":7}}]`), "/steps/0/success_criteria/0", "schema"},
