@@ -238,7 +238,17 @@ func testServer(id string, args ...string) mcpfile.Server {
 	return mcpfile.Server{ID: id, Transport: mcpfile.Stdio, Command: append([]string{os.Args[0]}, args...)}
 }
 
-// startGateway starts a gateway and waits until each server is connected or has failed.
+// A pattern that matches no tool is probably misspelt: an excluded tool could be called.
+func TestStart_LogsPatternsWithoutTool(t *testing.T) {
+	log := &testkit.LogBuffer{}
+	filtered := testServer("sample", "sample", "system")
+	filtered.Tools = mcpfile.ToolFilter{Include: []string{"ech*", "wirte_*"}, Exclude: []string{"delet_file"}}
+	startGateway(t, gateway.Config{Client: mcpclient.Config{Logger: log.Logger()}}, filtered)
+	if got := log.String(); !strings.Contains(got, `wirte_*`) || !strings.Contains(got, `delet_file`) || strings.Contains(got, `ech*`) {
+		t.Errorf("got log %q, want a warning about wirte_* and delet_file", got)
+	}
+}
+
 func TestStart_LogsDelayInMilliseconds(t *testing.T) {
 	log := &testkit.LogBuffer{}
 	startGateway(t, gateway.Config{Client: mcpclient.Config{Logger: log.Logger()}}, mcpfile.Server{ID: "a", Transport: mcpfile.SSE, URL: "http://127.0.0.1:1/"})
@@ -246,6 +256,7 @@ func TestStart_LogsDelayInMilliseconds(t *testing.T) {
 	testkit.Eventually(t, "the delay is logged", func() bool { return pattern.MatchString(log.String()) })
 }
 
+// startGateway starts a gateway and waits until each server is connected or has failed.
 func startGateway(t *testing.T, cfg gateway.Config, servers ...mcpfile.Server) *gateway.Gateway {
 	t.Helper()
 	cfg.Client = mcpclient.Config{Supervisor: []string{os.Args[0], "supervise"}, Version: "test", Logger: cfg.Client.Logger}

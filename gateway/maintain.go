@@ -104,6 +104,9 @@ func (s *server) listTools(ctx context.Context, session *mcpclient.Session) erro
 		}
 		return fmt.Errorf("list tools: %w", err)
 	}
+	if patterns := unmatched(s.declared.Tools, list); len(patterns) > 0 {
+		s.log.WarnContext(ctx, "patterns in tools.include or tools.exclude match no tool of the server", "patterns", patterns)
+	}
 	tools, err := newTools(&s.declared, list)
 	if err == nil {
 		err = s.checkPins(ctx, tools)

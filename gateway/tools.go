@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -189,6 +190,18 @@ func (t *tool) isRepeatable() bool {
 // isSelected reports whether the filter selects a tool.
 func isSelected(filter mcpfile.ToolFilter, name string) bool {
 	return (len(filter.Include) == 0 || matchesAny(filter.Include, name)) && !matchesAny(filter.Exclude, name)
+}
+
+// unmatched returns the patterns of the filter that match no tool of the server. They are
+// probably misspelt.
+func unmatched(filter mcpfile.ToolFilter, listed []mcpclient.Tool) []string {
+	var patterns []string
+	for _, pattern := range slices.Concat(filter.Include, filter.Exclude) {
+		if !slices.ContainsFunc(listed, func(t mcpclient.Tool) bool { return matchesAny([]string{pattern}, t.Name) }) {
+			patterns = append(patterns, pattern)
+		}
+	}
+	return patterns
 }
 
 // matchesAny reports whether one of the patterns matches the name.
