@@ -98,7 +98,7 @@ func newDifficultServer() *mcp.Server {
 		return hang(ctx) // until the signal arrives
 	})
 	add("long", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
-		return text(strings.Repeat("x", 100<<20)), nil
+		return text(strings.Repeat("x", subprocess.MaxLine)), nil
 	})
 	add("flood", nil, nil, func(context.Context) (*mcp.CallToolResult, error) {
 		for range 50_000 {
