@@ -32,7 +32,7 @@ func FuzzPrune(f *testing.F) {
 	f.Add(strings.Repeat("[", 40)+strings.Repeat("]", 40), 20)
 	f.Fuzz(func(t *testing.T, doc string, limit int) {
 		if limit < 1 || limit > 50 || strictjson.Unmarshal([]byte(doc), new(json.RawMessage)) != nil {
-			t.Skip()
+			t.Skip("no strict JSON, or an unusual limit")
 		}
 		pruned, changed := prune([]byte(doc), limit)
 		if strictjson.Unmarshal(pruned, new(json.RawMessage)) != nil {

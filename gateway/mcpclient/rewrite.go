@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // rewritingBody is the body of a reply whose messages are rewritten before the library reads
@@ -42,9 +44,10 @@ func (b *rewritingBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readEvent reads one event. Its data follow its other lines.
+// readEvent reads one event. Its data follow its other lines. An event in which the body ends
+// is not rewritten, unless its data are JSON: the server has not sent all of them.
 func (b *rewritingBody) readEvent() {
-	var event, data []byte
+	var event, data, raw []byte
 	for b.err == nil {
 		var line []byte
 		line, b.err = b.in.ReadBytes('\n')
@@ -52,6 +55,7 @@ func (b *rewritingBody) readEvent() {
 			b.err = fmt.Errorf("the server sent an event of more than %d bytes", maxBody)
 			return
 		}
+		raw = append(raw, line...)
 		if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 			data = append(data, value...)
 			continue
@@ -61,7 +65,12 @@ func (b *rewritingBody) readEvent() {
 		}
 		event = append(event, line...)
 	}
-	if data = bytes.TrimSpace(data); len(data) > 0 {
+	data = bytes.TrimSpace(data)
+	if b.err != nil && !strictjson.IsJSON(data) {
+		b.out = raw
+		return
+	}
+	if len(data) > 0 {
 		data = bytes.ReplaceAll(b.rewrite(data), []byte("\n"), []byte("\ndata:"))
 		event = append(append(append(event, "data: "...), data...), '\n')
 	}
