@@ -296,7 +296,7 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 		return nil, err
 	}
 	cfg := httpserver.Config{
-		NewID: router.NewID, MaxInFlight: c.cfg.Limits.MaxInFlight, TLS: c.access.certificate.tlsConfig(),
+		NewID: router.NewID, MaxInFlight: c.cfg.Limits.MaxInFlight, MaxSchedulingDelay: c.cfg.Limits.MaxSchedulingDelay(), TLS: c.access.certificate.tlsConfig(),
 		Logger: c.log, Meter: c.telemetry.Metrics(), Tracer: c.telemetry.Tracer(),
 	}
 	if c.access.verifier != nil {

@@ -4,19 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/caprouter/caprouter/internal/limits"
 )
 
 // Limits specifies rate limits and admission control.
 type Limits struct {
-	Classify         Rate `yaml:"classify"`                                 // route and classify requests of each caller
-	FallbackAnswer   Rate `yaml:"fallback_answer"`                          // answers of policy A for each caller
-	Check            Rate `yaml:"check"`                                    // checks of registry files of each caller
-	Read             Rate `yaml:"read"`                                     // reads of the decision log and of tickets of each caller
-	Register         Rate `yaml:"register"`                                 // registrations of each agent; heartbeats are not limited
-	MaxInFlight      int  `yaml:"max_in_flight" validate:"range=1 1000000"` // concurrent requests
-	LLMTokensPerHour int  `yaml:"llm_tokens_per_hour" validate:"range=0 1000000000000"`
+	Classify       Rate `yaml:"classify"`                                 // route and classify requests of each caller
+	FallbackAnswer Rate `yaml:"fallback_answer"`                          // answers of policy A for each caller
+	Check          Rate `yaml:"check"`                                    // checks of registry files of each caller
+	Read           Rate `yaml:"read"`                                     // reads of the decision log and of tickets of each caller
+	Register       Rate `yaml:"register"`                                 // registrations of each agent; heartbeats are not limited
+	MaxInFlight    int  `yaml:"max_in_flight" validate:"range=1 1000000"` // concurrent requests
+	// MaxSchedulingDelayMS is how long goroutines may wait for a processor before requests
+	// of the tenants that send the most are delayed. 0 delays none.
+	MaxSchedulingDelayMS int `yaml:"max_scheduling_delay_ms" validate:"range=0 10000"`
+	LLMTokensPerHour     int `yaml:"llm_tokens_per_hour" validate:"range=0 1000000000000"`
 }
 
 // Rate specifies the token bucket of one caller.
@@ -42,6 +46,8 @@ func defaultLimitsConfig() Limits {
 		Read:           Rate{RPS: frequencyAuto, Burst: 40},
 		Register:       Rate{RPS: frequencyAuto, Burst: 10},
 		MaxInFlight:    512,
+
+		MaxSchedulingDelayMS: 2,
 	}
 }
 
@@ -75,6 +81,11 @@ func (c *Config) CheckRate() limits.Rate {
 // RegisterRate returns the rate at which one agent may register.
 func (c *Config) RegisterRate() limits.Rate {
 	return c.Limits.Register.callerRate(c.Auth.Mode, autoRegister)
+}
+
+// MaxSchedulingDelay returns the scheduling delay from which requests are delayed.
+func (c *Limits) MaxSchedulingDelay() time.Duration {
+	return time.Duration(c.MaxSchedulingDelayMS) * time.Millisecond
 }
 
 func (c *Limits) validate() error {

@@ -9,7 +9,7 @@
 //	               │
 //	             echo              path and method; 404 and 405
 //	               │
-//	             guard             capacity, caller, scope, rate limit, body, admission
+//	             guard             capacity, caller, scope, rate limit, throttle, body, admission
 //	               │
 //	             Route.Handle ─▶ Context.WriteJSON     one response, or
 //	               │             Context.StreamEvents  text/event-stream

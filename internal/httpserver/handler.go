@@ -64,6 +64,11 @@ func (s *Server) guardRoute(route *mountedRoute) echo.HandlerFunc {
 				return err
 			}
 		}
+		if s.throttle != nil && route.Class == ClassWork && c.Caller != nil {
+			if err := s.throttle.wait(c.Request.Context(), c.Caller); err != nil {
+				return err
+			}
+		}
 		if route.Body.MaxBytes > 0 {
 			defer c.ReleaseBody()
 			if err := s.receiveBody(c, &route.Body); err != nil {

@@ -40,8 +40,12 @@ type Config struct {
 	// encrypted.
 	TLS *tls.Config
 
-	MaxInFlight  int           // ClassWork requests at a time; 0 = DefaultMaxInFlight
-	MaxReaders   int           // ClassStream requests at a time; 0 = DefaultMaxReaders
+	MaxInFlight int // ClassWork requests at a time; 0 = DefaultMaxInFlight
+	MaxReaders  int // ClassStream requests at a time; 0 = DefaultMaxReaders
+	// MaxSchedulingDelay is how long goroutines may wait for a processor (99th percentile)
+	// before requests of the tenants that send the most are delayed. 0 delays none.
+	MaxSchedulingDelay time.Duration
+
 	Heartbeat    time.Duration // interval between comments in event streams; 0 = DefaultHeartbeat
 	DrainTimeout time.Duration // time for running requests to end; 0 = DefaultDrainTimeout
 	DrainGrace   time.Duration // time after their contexts are cancelled; 0 = DefaultDrainGrace
@@ -56,11 +60,15 @@ type Config struct {
 type Meter interface {
 	// InFlight adds delta to the number of ClassWork requests in flight.
 	InFlight(delta int)
+	// Throttled counts a request of a tenant that sends more than others, which is
+	// delayed or rejected while the processors are overloaded.
+	Throttled(rejected bool)
 }
 
 type discardMeter struct{}
 
-func (discardMeter) InFlight(int) {}
+func (discardMeter) InFlight(int)   {}
+func (discardMeter) Throttled(bool) {}
 
 // API is one HTTP interface: routes that share an error format.
 type API struct {
@@ -139,6 +147,7 @@ type Server struct {
 
 	echo           *echo.Echo
 	crossOrigin    *http.CrossOriginProtection
+	throttle       *tenantThrottle // nil = there is one caller, or no limit
 	admission      *admissionController
 	requestMemory  *memoryBudget // bodies that are not decoded yet
 	responseMemory *memoryBudget // responses whose requests hold no permit any more
@@ -169,6 +178,9 @@ func New(cfg Config) (*Server, error) {
 		requestMemory:  newMemoryBudget(maxRequestMemory, maxRequestMemory/share),
 		responseMemory: newMemoryBudget(maxResponseMemory, maxResponseMemory/share),
 		shutdown:       shutdownSignal{started: make(chan struct{})},
+	}
+	if access.hasManyCallers() && cfg.MaxSchedulingDelay > 0 {
+		s.throttle = newTenantThrottle(&cfg)
 	}
 	s.echo.HTTPErrorHandler = func(err error, ec echo.Context) { s.writeError(contextOf(ec), err) }
 	return s, nil

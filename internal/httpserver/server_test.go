@@ -31,14 +31,24 @@ type fakeAPI struct {
 	stream func(c *Context) EventStream // handler of POST /stream and GET /events
 	limit  RateLimiter                  // limit of POST /work
 
-	handled  atomic.Int64 // requests that reached a handler
-	inFlight atomic.Int64
-	mu       sync.Mutex
-	outcomes []string // of failed POST /work requests
+	handled           atomic.Int64 // requests that reached a handler
+	inFlight          atomic.Int64
+	delayed, rejected atomic.Int64 // by the throttle
+	mu                sync.Mutex
+	outcomes          []string // of failed POST /work requests
 }
 
 // InFlight implements Meter.
 func (f *fakeAPI) InFlight(delta int) { f.inFlight.Add(int64(delta)) }
+
+// Throttled implements Meter.
+func (f *fakeAPI) Throttled(rejected bool) {
+	if rejected {
+		f.rejected.Add(1)
+	} else {
+		f.delayed.Add(1)
+	}
+}
 
 func (f *fakeAPI) observe(outcome string, _ time.Duration) {
 	f.mu.Lock()

@@ -55,6 +55,14 @@ const (
 
 func leaseDeliveries() []string { return []string{leaseFirst, leaseAgain} }
 
+// Values of the label "result" of throttled requests.
+const (
+	throttleDelayed  = "delayed"
+	throttleRejected = "rejected"
+)
+
+func throttleResults() []string { return []string{throttleDelayed, throttleRejected} }
+
 func resultValues() []string { return []string{resultOK, resultFailed} }
 
 // Values of the label "result" of spans.

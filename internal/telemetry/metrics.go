@@ -19,6 +19,7 @@ import (
 // "other".
 type Metrics struct {
 	requests         eventCounter
+	throttled        eventCounter
 	fallbacks        eventCounter
 	tasks            eventCounter
 	taskLeases       eventCounter
@@ -66,6 +67,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	mk := instrumentFactory{meter: provider.Meter(meterName)}
 	m := &Metrics{
 		requests:         mk.newCounter("requests", "Requests, by the status or the error code of the response.", "outcome", outcomeValues()),
+		throttled:        mk.newCounter("throttled_requests", "Requests of the tenants that send the most, while the processors are overloaded: delayed or rejected.", "result", throttleResults()),
 		requestTime:      mk.newHistogram("request_duration", "Time from the arrival of a request to its response."),
 		classifyTime:     mk.newTimer("classify_duration", "Time of a classification, by its source.", "source", sourceValues()),
 		fallbacks:        mk.newCounter("fallback", "Requests without an eligible agent, by fallback policy.", "policy", policyValues()),
@@ -99,6 +101,19 @@ func (m *Metrics) Request(outcome string, took time.Duration) {
 	}
 	m.requests.add(outcome)
 	m.requestTime.Record(context.Background(), took.Seconds())
+}
+
+// Throttled counts a request that was delayed or rejected because its tenant sends more
+// than others while the processors are overloaded.
+func (m *Metrics) Throttled(rejected bool) {
+	if m == nil {
+		return
+	}
+	result := throttleDelayed
+	if rejected {
+		result = throttleRejected
+	}
+	m.throttled.add(result)
 }
 
 // InFlight adds delta to the requests in flight: 1 when a request is admitted, −1

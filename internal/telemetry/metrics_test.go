@@ -78,6 +78,7 @@ func TestMetrics_NamesAndKinds(t *testing.T) {
 		"caprouter_request_duration_seconds":      "histogram",
 		"caprouter_requests_in_flight":            "gauge",
 		"caprouter_classify_duration_seconds":     "histogram",
+		"caprouter_throttled_requests_total":      "counter",
 		"caprouter_fallback_total":                "counter",
 		"caprouter_tasks_total":                   "counter",
 		"caprouter_task_leases_total":             "counter",
@@ -220,6 +221,14 @@ func TestMetrics_Record(t *testing.T) {
 			`caprouter_tasks_total{status="partial"}`:     "1",
 			`caprouter_agent_call_duration_seconds_count`: "2",
 			`caprouter_agent_call_duration_seconds_sum`:   "2",
+		}},
+		{"throttled requests", func(m *telemetry.Metrics) {
+			m.Throttled(false)
+			m.Throttled(false)
+			m.Throttled(true)
+		}, map[string]string{
+			`caprouter_throttled_requests_total{result="delayed"}`:  "2",
+			`caprouter_throttled_requests_total{result="rejected"}`: "1",
 		}},
 		{"requests in flight", func(m *telemetry.Metrics) {
 			m.InFlight(1)
@@ -377,6 +386,7 @@ func recordings() []recording {
 		{"Request", func(m *telemetry.Metrics) { m.Request("completed", time.Millisecond) }},
 		{"RequestOther", func(m *telemetry.Metrics) { m.Request("no such outcome", time.Millisecond) }},
 		{"InFlight", func(m *telemetry.Metrics) { m.InFlight(1) }},
+		{"Throttled", func(m *telemetry.Metrics) { m.Throttled(true) }},
 		{"Classify", func(m *telemetry.Metrics) { m.Classify("lexical", time.Millisecond) }},
 		{"Fallback", func(m *telemetry.Metrics) { m.Fallback("B") }},
 		{"TaskDone", func(m *telemetry.Metrics) { m.TaskDone("success", time.Millisecond) }},

@@ -1,0 +1,58 @@
+package httpserver
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
+	"github.com/caprouter/caprouter/internal/throttle"
+)
+
+// errThrottled rejects a request of a tenant that sends more than others while the
+// processors are overloaded.
+var errThrottled = &contract.Error{
+	Code:    contract.CodeOverloaded,
+	Message: "the router is busy, and this tenant sends more requests than others; try again later",
+}
+
+// warnInterval is the least time between two log lines about throttled requests.
+const warnInterval = time.Minute
+
+// tenantThrottle delays ClassWork requests of the tenants that send the most while the
+// processors are overloaded.
+type tenantThrottle struct {
+	throttle *throttle.Throttle[quota.Owner]
+	meter    Meter
+	log      *slog.Logger
+	warned   atomic.Int64 // Unix time of the last log line, in nanoseconds
+}
+
+func newTenantThrottle(cfg *Config) *tenantThrottle {
+	return &tenantThrottle{
+		throttle: throttle.New[quota.Owner](cfg.MaxSchedulingDelay, throttle.NewDelayMeter()),
+		meter:    cfg.Meter, log: cfg.Logger,
+	}
+}
+
+// wait delays a request of the caller, or returns an error. The request holds no permit, and
+// its body is not read yet.
+func (t *tenantThrottle) wait(ctx context.Context, caller *contract.Caller) error {
+	owner := quota.OwnerOf(caller)
+	waited, ok := t.throttle.Wait(ctx, owner)
+	if ok && waited == 0 {
+		return nil
+	}
+	t.meter.Throttled(!ok)
+	now := time.Now().UnixNano()
+	if last := t.warned.Load(); now-last >= int64(warnInterval) && t.warned.CompareAndSwap(last, now) {
+		t.log.WarnContext(ctx, "the processors are overloaded: requests of the tenant that sends the most are delayed or rejected",
+			"tenant", owner.String(), "delay_ms", waited.Milliseconds(), "rejected", !ok)
+	}
+	if !ok {
+		return errThrottled
+	}
+	return nil
+}

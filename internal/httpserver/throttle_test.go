@@ -1,0 +1,72 @@
+package httpserver
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
+	"github.com/caprouter/caprouter/internal/throttle"
+)
+
+// TestServer_ThrottlesTenantThatSendsMost: in a process that is always overloaded, the requests of
+// the tenant that sends the most wait or are rejected, and those of another are executed at once.
+func TestServer_ThrottlesTenantThatSendsMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, log := &fakeAPI{}, &bytes.Buffer{}
+		s := newServer(t, Config{Auth: tenantAuth{}, MaxSchedulingDelay: time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}, api)
+		s.throttle.throttle = throttle.New[quota.Owner](time.Millisecond, func() throttle.SchedulingDelay {
+			return throttle.SchedulingDelay{Waits: 1000, P99: time.Second}
+		})
+		var requests sync.WaitGroup
+		send := func(caller string) {
+			r := localRequest("POST", "/work", "{}")
+			r.Header.Set("Authorization", "Bearer "+caller)
+			start := time.Now()
+			got := serve(s, r)
+			switch {
+			case got.Code == http.StatusServiceUnavailable && caller != "quiet/a":
+				if got.Header().Get("Retry-After") != "1" || !strings.Contains(got.Body.String(), string(contract.CodeOverloaded)) {
+					t.Errorf("got %s with Retry-After %q, want overloaded and 1", got.Body, got.Header().Get("Retry-After"))
+				}
+			case got.Code != http.StatusOK:
+				t.Errorf("%s: got %d", caller, got.Code)
+			case caller == "quiet/a" && time.Since(start) > 0:
+				t.Errorf("%s: got a wait of %s, want none", caller, time.Since(start))
+			}
+		}
+		for i := range 3000 { // one of each caller in a millisecond
+			for _, caller := range []string{"loud/a", "loud/b"} {
+				requests.Go(func() { send(caller) })
+			}
+			if i%100 == 0 {
+				requests.Go(func() { send("quiet/a") })
+			}
+			<-time.After(time.Millisecond)
+		}
+		requests.Wait()
+		if api.delayed.Load() == 0 || api.rejected.Load() == 0 {
+			t.Errorf("got %d requests delayed and %d rejected, want some of both", api.delayed.Load(), api.rejected.Load())
+		}
+		if n := strings.Count(log.String(), "processors are overloaded"); n != 1 || !strings.Contains(log.String(), "tenant=loud") {
+			t.Errorf("got %d log lines, want one that names the tenant:\n%s", n, log)
+		}
+	})
+}
+
+func TestServer_ThrottlesOnlyWithSeveralCallers(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"one caller":     {MaxSchedulingDelay: time.Millisecond},
+		"not configured": {Auth: tenantAuth{}},
+	} {
+		if s := newServer(t, cfg, &fakeAPI{}); s.throttle != nil {
+			t.Errorf("%s: got a throttle, want none", name)
+		}
+	}
+}
