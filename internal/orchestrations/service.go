@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -226,10 +227,23 @@ func (s *Service) checkGoal(goal *contract.Goal) error {
 	if ms := goal.Constraints.TimeoutMS; time.Duration(ms)*time.Millisecond > s.cfg.Timeout {
 		invalid.Add("/constraints/timeout_ms", fmt.Sprintf("must be at most %d (orchestrator.budgets.timeout_ms)", s.cfg.Timeout.Milliseconds()))
 	}
+	addActionMistakes(invalid, "/constraints/allow/", goal.Constraints.Allow)
+	addActionMistakes(invalid, "/constraints/deny/", goal.Constraints.Deny)
 	if len(invalid.Details) > 0 {
 		return invalid
 	}
 	return nil
+}
+
+// addActionMistakes adds the patterns that cannot match any action, because the name of
+// an action is that of a server, a dot and that of a tool. Such a pattern in deny would
+// look as if it protected a tool.
+func addActionMistakes(invalid *contract.Error, pointer string, patterns []string) {
+	for i, pattern := range patterns {
+		if !strings.ContainsAny(pattern, ".*") {
+			invalid.Add(pointer+strconv.Itoa(i), fmt.Sprintf("%q matches no action: an action is SERVER.TOOL, and SERVER.* is all tools of a server", pattern))
+		}
+	}
 }
 
 // checkPlan checks the plan of a request as far as it is possible without the tools.

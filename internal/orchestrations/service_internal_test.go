@@ -298,3 +298,27 @@ func TestService_WithdrawsUnconfirmedRun(t *testing.T) {
 	}
 	testkit.Eventually(t, "the run is released", func() bool { return !s.isRunning(sub.ID) })
 }
+
+// TestService_RejectsPatternsWithoutActions: a name without a server would deny nothing.
+func TestService_RejectsPatternsWithoutActions(t *testing.T) {
+	s := &Service{cfg: Config{Timeout: time.Hour}}
+	for name, tc := range map[string]struct {
+		constraints contract.GoalConstraints
+		want        []string
+	}{
+		"patterns of actions": {contract.GoalConstraints{Allow: []string{"*"}, Deny: []string{"files.write", "files.*", "*.write", "fil*"}}, nil},
+		"tool only":           {contract.GoalConstraints{Deny: []string{"files.*", "write"}}, []string{"/constraints/deny/1"}},
+		"server only":         {contract.GoalConstraints{Allow: []string{"files"}, Deny: []string{""}}, []string{"/constraints/allow/0", "/constraints/deny/0"}},
+	} {
+		err := s.checkGoal(&contract.Goal{Goal: "x", Constraints: tc.constraints})
+		var got []string
+		if e, ok := errors.AsType[*contract.Error](err); ok {
+			for _, d := range e.Details {
+				got = append(got, d.Pointer)
+			}
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %v with mistakes at %q, want %q", name, err, got, tc.want)
+		}
+	}
+}
