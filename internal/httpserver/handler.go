@@ -65,7 +65,7 @@ func (s *Server) guardRoute(route *mountedRoute) echo.HandlerFunc {
 			}
 		}
 		if s.throttle != nil && route.Class == ClassWork && c.Caller != nil {
-			if err := s.throttle.wait(c.Request.Context(), c.Caller); err != nil {
+			if err := s.throttle.wait(c.Request.Context(), c.Caller, c.Request.ContentLength); err != nil {
 				return err
 			}
 		}

@@ -37,11 +37,28 @@ func newTenantThrottle(cfg *Config) *tenantThrottle {
 	}
 }
 
+// A request costs one more for each costBytes of its body, because most work, for example
+// masking, classification and encryption, grows with it. Greater bodies contain inputs,
+// which are not classified.
+const (
+	costBytes        = 8 << 10
+	maxCountedBytes  = 256 << 10
+	unknownBodyBytes = 64 << 10 // of a chunked body
+)
+
+// costOf returns the cost of a request whose body has this length; -1 = not known.
+func costOf(bodyBytes int64) int {
+	if bodyBytes < 0 {
+		bodyBytes = unknownBodyBytes
+	}
+	return 1 + int(min(bodyBytes, maxCountedBytes)/costBytes)
+}
+
 // wait delays a request of the caller, or returns an error. The request holds no permit, and
 // its body is not read yet.
-func (t *tenantThrottle) wait(ctx context.Context, caller *contract.Caller) error {
+func (t *tenantThrottle) wait(ctx context.Context, caller *contract.Caller, bodyBytes int64) error {
 	owner := quota.OwnerOf(caller)
-	waited, ok := t.throttle.Wait(ctx, owner)
+	waited, ok := t.throttle.Wait(ctx, owner, costOf(bodyBytes))
 	if ok && waited == 0 {
 		return nil
 	}

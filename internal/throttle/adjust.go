@@ -12,7 +12,7 @@ const (
 	memory = time.Minute
 	// fairShare is how many times the average of the others an owner may always send.
 	fairShare = 2
-	// minLimit is the number of requests per second that an owner may always send.
+	// minLimit is the cost of the requests per second that an owner may always send.
 	minLimit = 100
 	// rateWeight is the weight of one interval in the moving average of a rate.
 	rateWeight = 0.25
@@ -25,7 +25,7 @@ const (
 	maxDecrease = 0.5
 	minDecrease = 0.95
 	factor      = 1.02
-	increase    = 1 // request per second
+	increase    = 1 // per second
 )
 
 // endInterval adjusts the limits, and begins the next interval.

@@ -4,7 +4,7 @@
 // only way to shorten that queue is to begin fewer requests.
 //
 //	t := throttle.New[string](2*time.Millisecond, throttle.NewDelayMeter())
-//	if _, ok := t.Wait(ctx, tenant); !ok {
+//	if _, ok := t.Wait(ctx, tenant, 1); !ok {
 //		return errOverloaded
 //	}
 //
@@ -45,34 +45,35 @@ func New[Owner comparable](maxDelay time.Duration, measure func() SchedulingDela
 // load is what an owner sends, and its limit.
 type load struct {
 	latest  time.Time // request
-	started int       // requests in this interval
-	rate    float64   // of started requests per second; a moving average
+	started int       // cost of the requests that began in this interval
+	rate    float64   // of that cost per second; a moving average
 
-	limit  float64       // requests that may begin in a second; 0 = no limit
+	limit  float64       // cost of the requests that may begin in a second; 0 = no limit
 	next   time.Time     // from when the next request may begin
-	queued int           // requests that wait
+	queued int           // cost of the requests that wait
 	waited bool          // a request in this interval
 	turn   chan struct{} // holds a value while a request waits for next; others wait in order
 }
 
 // Wait returns when a request of the owner may begin, and how long it waited. It returns
-// false if the request must not begin: it would wait for too long, or ctx has ended.
-func (t *Throttle[Owner]) Wait(ctx context.Context, owner Owner) (waited time.Duration, ok bool) {
+// false if the request must not begin: it would wait for too long, or ctx has ended. cost is
+// the work for the request, compared with that for the smallest, which costs 1.
+func (t *Throttle[Owner]) Wait(ctx context.Context, owner Owner, cost int) (waited time.Duration, ok bool) {
 	arrived := time.Now()
-	l, wait, ok := t.enter(owner, arrived)
+	l, wait, ok := t.enter(owner, cost, arrived)
 	if !wait {
 		return 0, ok
 	}
 	ctx, cancel := context.WithDeadline(ctx, arrived.Add(maxWait))
 	defer cancel()
-	if ok = t.waitForTurn(ctx, l); !ok {
-		t.leave(l)
+	if ok = t.waitForTurn(ctx, l, cost); !ok {
+		t.leave(l, cost)
 	}
 	return time.Since(arrived), ok
 }
 
 // waitForTurn returns when a request may begin, or false if ctx ends before.
-func (t *Throttle[Owner]) waitForTurn(ctx context.Context, l *load) bool {
+func (t *Throttle[Owner]) waitForTurn(ctx context.Context, l *load, cost int) bool {
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
@@ -84,7 +85,7 @@ func (t *Throttle[Owner]) waitForTurn(ctx context.Context, l *load) bool {
 	for {
 		select {
 		case <-timer.C:
-			left := t.begin(l)
+			left := t.begin(l, cost)
 			if left == 0 {
 				return true
 			}
@@ -97,7 +98,7 @@ func (t *Throttle[Owner]) waitForTurn(ctx context.Context, l *load) bool {
 
 // enter counts a request. It returns wait if the request must wait for its turn, and
 // otherwise whether it may begin.
-func (t *Throttle[Owner]) enter(owner Owner, now time.Time) (l *load, wait, ok bool) {
+func (t *Throttle[Owner]) enter(owner Owner, cost int, now time.Time) (l *load, wait, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.began) >= interval {
@@ -112,49 +113,49 @@ func (t *Throttle[Owner]) enter(owner Owner, now time.Time) (l *load, wait, ok b
 		t.owners[owner] = l
 	}
 	l.latest = now
-	if l.queued == 0 && l.start(now) == 0 {
+	if l.queued == 0 && l.start(now, cost) == 0 {
 		return l, false, true
 	}
 	l.waited = true
 	if float64(l.queued) >= l.limit*maxWait.Seconds() {
 		return l, false, false
 	}
-	l.queued++
+	l.queued += cost
 	return l, true, true
 }
 
 // begin ends the wait of the request whose turn it is, or returns how long it must still
 // wait.
-func (t *Throttle[Owner]) begin(l *load) time.Duration {
+func (t *Throttle[Owner]) begin(l *load, cost int) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	left := l.start(time.Now())
+	left := l.start(time.Now(), cost)
 	if left == 0 {
-		l.queued--
+		l.queued -= cost
 	}
 	return left
 }
 
 // leave ends the wait of a request that does not begin.
-func (t *Throttle[Owner]) leave(l *load) {
+func (t *Throttle[Owner]) leave(l *load, cost int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l.queued--
+	l.queued -= cost
 }
 
 // start counts a request that begins, or returns how long it must still wait. A request
-// that begins late does not delay the next one.
-func (l *load) start(now time.Time) time.Duration {
+// that begins a little late does not delay the next one.
+func (l *load) start(now time.Time, cost int) time.Duration {
 	if l.limit > 0 {
 		if now.Before(l.next) {
 			return l.next.Sub(now)
 		}
-		gap := time.Duration(float64(time.Second) / l.limit)
+		gap := time.Duration(float64(time.Second) / l.limit) // after a request of cost 1
 		if earliest := now.Add(-gap); l.next.Before(earliest) {
 			l.next = earliest
 		}
-		l.next = l.next.Add(gap)
+		l.next = l.next.Add(time.Duration(cost) * gap)
 	}
-	l.started++
+	l.started += cost
 	return 0
 }

@@ -27,6 +27,7 @@ var overloaded = throttle.SchedulingDelay{Waits: 1000, P99: 20 * time.Millisecon
 type process struct {
 	throttle *throttle.Throttle[string]
 	capacity int
+	cost     map[string]int // of a request of an owner, besides 1
 	requests sync.WaitGroup
 
 	mu       sync.Mutex
@@ -60,7 +61,7 @@ func (p *process) reset() {
 }
 
 func (p *process) request(owner string) {
-	waited, ok := p.throttle.Wait(context.Background(), owner)
+	waited, ok := p.throttle.Wait(context.Background(), owner, p.cost[owner]+1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.longest[owner] = max(p.longest[owner], waited)
@@ -68,7 +69,7 @@ func (p *process) request(owner string) {
 		p.rejected[owner]++
 		return
 	}
-	p.begun++
+	p.begun += p.cost[owner] + 1
 	p.started[owner]++
 }
 
@@ -132,6 +133,28 @@ func TestThrottle_DelaysInsteadOfRejecting(t *testing.T) {
 		}
 		if n := p.started["loud"] / 20; n < 100 || n > 250 {
 			t.Errorf("got %d requests per second of the loud owner, want about what remains of 200", n)
+		}
+	})
+}
+
+// TestThrottle_CountsCost: an owner with few expensive requests is limited, and one with many cheap
+// ones that cost less is not.
+func TestThrottle_CountsCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProcess(20)
+		p.cost = map[string]int{"expensive": 9}
+		load := map[string]int{"expensive": 90, "cheap": 150}
+		p.run(5*time.Second, load)
+		p.reset()
+		p.run(10*time.Second, load)
+		if p.longest["cheap"] > 0 || p.rejected["cheap"] > 0 {
+			t.Errorf("got waits up to %s and %d requests rejected for cheap requests, want none", p.longest["cheap"], p.rejected["cheap"])
+		}
+		if n := p.started["expensive"]; n > 400 || n < 100 {
+			t.Errorf("got %d expensive requests in 10 s, want those for about what remains of 400 a second", n)
+		}
+		if w := p.longest["expensive"]; w == 0 || w > time.Second {
+			t.Errorf("got waits up to %s, want some, of at most a second", w)
 		}
 	})
 }
@@ -205,7 +228,7 @@ func TestThrottle_GivesUpWithContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 90 { // at the lowest limit, 100 per second, they wait for almost a second
 			p.requests.Go(func() {
-				if _, ok := p.throttle.Wait(ctx, "loud"); ok && ctx.Err() != nil {
+				if _, ok := p.throttle.Wait(ctx, "loud", 1); ok && ctx.Err() != nil {
 					t.Error("a cancelled request was admitted")
 				}
 			})
@@ -213,7 +236,7 @@ func TestThrottle_GivesUpWithContext(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		if waited, ok := p.throttle.Wait(t.Context(), "loud"); !ok || waited > 20*time.Millisecond {
+		if waited, ok := p.throttle.Wait(t.Context(), "loud", 1); !ok || waited > 20*time.Millisecond {
 			t.Errorf("got a wait of %s, %v behind cancelled requests, want the next turn", waited, ok)
 		}
 		p.requests.Wait()
@@ -261,7 +284,7 @@ func TestThrottle_Properties(t *testing.T) {
 				mu.Unlock()
 				slow := !time.Now().Before(next[s.owner])
 				requests.Go(func() {
-					waited, ok := tr.Wait(t.Context(), s.owner)
+					waited, ok := tr.Wait(t.Context(), s.owner, 1)
 					if waited > time.Second {
 						t.Errorf("got a wait of %s, want at most a second", waited)
 					}
