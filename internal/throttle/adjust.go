@@ -20,7 +20,8 @@ const (
 
 // The limits change by additive increase and multiplicative decrease: in each interval, a
 // limit is multiplied by a number between maxDecrease and minDecrease while the delay is too
-// long, depending on how long it is, and else it grows slowly.
+// long and the owner sends more than its fair share, depending on how long the delay is, and
+// else it grows slowly.
 const (
 	maxDecrease = 0.5
 	minDecrease = 0.95
@@ -34,11 +35,10 @@ func (t *Throttle[Owner]) endInterval(now time.Time) {
 	overloaded := delay.exceeds(t.maxDelay)
 	total, active := t.updateRates(now)
 	for _, l := range t.owners {
-		switch others := fairShare * (total - l.rate) / (active - 1); {
-		case !overloaded:
-			l.increaseLimit()
-		case active > 1 && l.rate > others:
+		if others := fairShare * (total - l.rate) / (active - 1); overloaded && active > 1 && l.rate > others {
 			l.decreaseLimit(float64(t.maxDelay)/float64(delay.P99), others)
+		} else {
+			l.increaseLimit() // also during an overload: the others may have stopped, or send more now
 		}
 		l.started, l.waited = 0, false
 	}

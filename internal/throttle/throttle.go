@@ -25,8 +25,8 @@ const maxWait = time.Second
 const maxOwners = 10_000
 
 // Throttle delays requests of the owners that send the most while the process is
-// overloaded, and rejects those that would wait for more than a second. An owner alone is
-// never limited. Its methods may be called from any goroutine.
+// overloaded, and rejects those that would wait for more than a second. An owner alone gets no
+// limit, and an earlier one ends within seconds. Its methods may be called from any goroutine.
 type Throttle[Owner comparable] struct {
 	maxDelay time.Duration
 	measure  func() SchedulingDelay

@@ -193,6 +193,28 @@ func TestThrottle_EndsLimit(t *testing.T) {
 	})
 }
 
+// TestThrottle_EndsLimitDuringOverload: a process that stays overloaded, because of other work, does
+// not limit an owner that is alone now, or sends less than another now.
+func TestThrottle_EndsLimitDuringOverload(t *testing.T) {
+	for name, then := range map[string]map[string]int{
+		"no other owner":   {"loud": 1000},
+		"other sends more": {"loud": 150, "quiet": 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newProcess(-1) // always overloaded
+				p.run(5*time.Second, map[string]int{"loud": 1000, "quiet": 40})
+				p.run(20*time.Second, then)
+				p.reset()
+				p.run(5*time.Second, then)
+				if p.rejected["loud"] > 0 || p.longest["loud"] > 0 {
+					t.Errorf("got %d requests rejected and waits up to %s, want none", p.rejected["loud"], p.longest["loud"])
+				}
+			})
+		})
+	}
+}
+
 func TestThrottle_LimitsNobodyElse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		maxDelay  time.Duration
