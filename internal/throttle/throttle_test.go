@@ -289,7 +289,7 @@ func TestThrottle_Properties(t *testing.T) {
 		}
 		steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 			return step{ms(50).Draw(t, "delay"), ms(15).Draw(t, "gap") * time.Duration(rapid.IntRange(0, 1).Draw(t, "pause")), max(0, rapid.IntRange(-5, 3).Draw(t, "owner"))}
-		}), 1, 600).Draw(rt, "steps")
+		}), 300, 600).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			delay := time.Duration(0)
