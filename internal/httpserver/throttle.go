@@ -62,6 +62,9 @@ func (t *tenantThrottle) wait(ctx context.Context, caller *contract.Caller, body
 	if ok && waited == 0 {
 		return nil
 	}
+	if !ok && ctx.Err() != nil {
+		return errThrottled // not read: the caller has cancelled the request
+	}
 	t.meter.Throttled(!ok)
 	now := time.Now().UnixNano()
 	if last := t.warned.Load(); now-last >= int64(warnInterval) && t.warned.CompareAndSwap(last, now) {

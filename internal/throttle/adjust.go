@@ -10,12 +10,14 @@ const (
 	// memory is how long a limit outlasts the owner's last request, so that a flood with
 	// pauses does not begin anew.
 	memory = time.Minute
-	// fairShare is how many times the average of the others an owner may always send.
-	fairShare = 2
+	// fairShare is how many times the average of the active owners one may always send.
+	fairShare = 1.25
 	// minLimit is the cost of the requests per second that an owner may always send.
 	minLimit = 100
 	// rateWeight is the weight of one interval in the moving average of a rate.
 	rateWeight = 0.25
+	// unusedLimit is how many times the owner's rate a limit is when it ends.
+	unusedLimit = 2
 )
 
 // The limits change by additive increase and multiplicative decrease: in each interval, a
@@ -34,9 +36,10 @@ func (t *Throttle[Owner]) endInterval(now time.Time) {
 	delay := t.measure()
 	overloaded := delay.exceeds(t.maxDelay)
 	total, active := t.updateRates(now)
+	share := fairShare * total / max(active, 1)
 	for _, l := range t.owners {
-		if others := fairShare * (total - l.rate) / (active - 1); overloaded && active > 1 && l.rate > others {
-			l.decreaseLimit(float64(t.maxDelay)/float64(delay.P99), others)
+		if overloaded && l.rate > share {
+			l.decreaseLimit(float64(t.maxDelay)/float64(delay.P99), share)
 		} else {
 			l.increaseLimit() // also during an overload: the others may have stopped, or send more now
 		}
@@ -78,7 +81,7 @@ func (l *load) increaseLimit() {
 	if l.limit == 0 || l.started == 0 {
 		return
 	}
-	if !l.waited && l.limit > fairShare*l.rate {
+	if !l.waited && l.limit > unusedLimit*l.rate {
 		l.limit = 0
 		return
 	}

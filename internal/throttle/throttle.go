@@ -64,33 +64,37 @@ func (t *Throttle[Owner]) Wait(ctx context.Context, owner Owner, cost int) (wait
 	if !wait {
 		return 0, ok
 	}
-	ctx, cancel := context.WithDeadline(ctx, arrived.Add(maxWait))
-	defer cancel()
 	if ok = t.waitForTurn(ctx, l, cost); !ok {
 		t.leave(l, cost)
 	}
 	return time.Since(arrived), ok
 }
 
-// waitForTurn returns when a request may begin, or false if ctx ends before.
+// waitForTurn returns when a request may begin, or false after maxWait or if ctx ends before.
 func (t *Throttle[Owner]) waitForTurn(ctx context.Context, l *load, cost int) bool {
+	deadline := time.NewTimer(maxWait)
+	defer deadline.Stop()
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
+	case <-deadline.C:
+		return false
 	case <-ctx.Done():
 		return false
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
+		left := t.begin(l, cost, time.Now())
+		if left == 0 {
+			return true
+		}
+		timer := time.NewTimer(left)
 		select {
 		case <-timer.C:
-			left := t.begin(l, cost)
-			if left == 0 {
-				return true
-			}
-			timer.Reset(left)
+		case <-deadline.C:
+			timer.Stop()
+			return false
 		case <-ctx.Done():
+			timer.Stop()
 			return false
 		}
 	}
@@ -126,10 +130,10 @@ func (t *Throttle[Owner]) enter(owner Owner, cost int, now time.Time) (l *load, 
 
 // begin ends the wait of the request whose turn it is, or returns how long it must still
 // wait.
-func (t *Throttle[Owner]) begin(l *load, cost int) time.Duration {
+func (t *Throttle[Owner]) begin(l *load, cost int, now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	left := l.start(time.Now(), cost)
+	left := l.start(now, cost)
 	if left == 0 {
 		l.queued -= cost
 	}
