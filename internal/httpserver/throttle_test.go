@@ -70,3 +70,45 @@ func TestServer_ThrottlesOnlyWithSeveralCallers(t *testing.T) {
 		}
 	}
 }
+
+// TestServer_ThrottlesByBytes: in a process that is always overloaded, a tenant with few large
+// requests is delayed, and one with many small requests is not.
+func TestServer_ThrottlesByBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, Config{Auth: tenantAuth{}, MaxSchedulingDelay: time.Millisecond}, &fakeAPI{})
+		s.throttle.throttle = throttle.New[quota.Owner](time.Millisecond, func() throttle.SchedulingDelay {
+			return throttle.SchedulingDelay{Waits: 1000, P99: time.Second}
+		})
+		waits := map[string]time.Duration{}
+		send := func(caller, body string) {
+			r := localRequest("POST", "/work", body)
+			r.Header.Set("Authorization", "Bearer "+caller)
+			start := time.Now()
+			if got := serve(s, r).Code; got != http.StatusOK && got != http.StatusServiceUnavailable {
+				t.Errorf("%s: got %d", caller, got)
+			}
+			waits[caller] += time.Since(start)
+		}
+		large := `"` + strings.Repeat("x", 200<<10) + `"`
+		for i := range 100 {
+			for range 3 {
+				send("small/a", "{}")
+			}
+			if i%3 == 0 {
+				send("large/a", large)
+			}
+			<-time.After(20 * time.Millisecond)
+		}
+		if waits["small/a"] > 0 || waits["large/a"] == 0 {
+			t.Errorf("got waits of %s for small requests and %s for large ones, want 0 and more", waits["small/a"], waits["large/a"])
+		}
+	})
+}
+
+func TestCostOf(t *testing.T) {
+	for bytes, want := range map[int64]int{0: 1, 8<<10 - 1: 1, 8 << 10: 2, 60 << 10: 8, 4 << 20: 33, -1: 9} {
+		if got := costOf(bytes); got != want {
+			t.Errorf("%d bytes: got %d, want %d", bytes, got, want)
+		}
+	}
+}

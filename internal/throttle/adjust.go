@@ -7,9 +7,9 @@ const (
 	interval = 50 * time.Millisecond
 	// activeTime is how long an owner counts as one of the others after a request.
 	activeTime = time.Second
-	// memory is how long a limit outlasts the owner's last request, so that a flood with
+	// limitMemory is how long a limit outlasts the owner's last request, so that a flood with
 	// pauses does not begin anew.
-	memory = time.Minute
+	limitMemory = time.Minute
 	// fairShare is how many times the average of the active owners one may always send.
 	fairShare = 1.25
 	// minLimit is the cost of the requests per second that an owner may always send.
@@ -27,8 +27,8 @@ const (
 const (
 	maxDecrease = 0.5
 	minDecrease = 0.95
-	factor      = 1.02
-	increase    = 1 // per second
+	growth      = 1.02
+	minGrowth   = 1 // per second, in addition
 )
 
 // endInterval adjusts the limits, and begins the next interval.
@@ -54,7 +54,7 @@ func (t *Throttle[Owner]) updateRates(now time.Time) (total, active float64) {
 	elapsed := now.Sub(t.began).Seconds()
 	for owner, l := range t.owners {
 		idle := now.Sub(l.latest)
-		if idle > memory {
+		if idle > limitMemory {
 			delete(t.owners, owner)
 			continue
 		}
@@ -81,9 +81,9 @@ func (l *load) increaseLimit() {
 	if l.limit == 0 || l.started == 0 {
 		return
 	}
-	if !l.waited && l.limit > unusedLimit*l.rate {
+	if !l.waited && l.queued == 0 && l.limit > unusedLimit*l.rate {
 		l.limit = 0
 		return
 	}
-	l.limit = l.limit*factor + increase
+	l.limit = l.limit*growth + minGrowth
 }

@@ -369,3 +369,16 @@ func TestDelayOf(t *testing.T) {
 		}
 	}
 }
+
+// TestLoad_KeepsLimitWhileRequestsWait: a limit that ended before they begin would reject the next
+// request, because the queue may hold what begins in a second.
+func TestLoad_KeepsLimitWhileRequestsWait(t *testing.T) {
+	l := &load{limit: 1000, rate: 1, started: 1, queued: 1}
+	if l.increaseLimit(); l.limit == 0 {
+		t.Error("the limit ended while a request waited")
+	}
+	l = &load{limit: 1000, rate: 1, started: 1}
+	if l.increaseLimit(); l.limit != 0 {
+		t.Errorf("got the limit %g without a request that waits, want none", l.limit)
+	}
+}
