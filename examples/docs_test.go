@@ -24,9 +24,9 @@ import (
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
-// operations.md must contain every key with its default and its variable.
+// configuration.md must contain every key with its default and its variable.
 func TestDocs_ContainConfiguration(t *testing.T) {
-	text := readDoc(t, "operations.md")
+	text := readDoc(t, "configuration.md")
 	defaults := reflect.ValueOf(config.Default())
 	for _, key := range keys(defaults.Type(), "") {
 		v := defaults
@@ -39,7 +39,7 @@ func TestDocs_ContainConfiguration(t *testing.T) {
 		}
 		variable := config.EnvPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 		if want := fmt.Sprintf("| %#q | %s | %#q |", key, shown, variable); !strings.Contains(text, want) {
-			t.Errorf("operations.md: got no row %s", want)
+			t.Errorf("configuration.md: got no row %s", want)
 		}
 	}
 }
@@ -154,20 +154,20 @@ func TestDocs_FullRegistryHasEveryKey(t *testing.T) {
 }
 
 func TestDocs_ContainMetrics(t *testing.T) {
-	text, exported := readDoc(t, "operations.md"), exportedMetrics(t)
+	text, exported := readDoc(t, "monitoring.md"), exportedMetrics(t)
 	for name, kind := range exported {
 		switch {
 		case strings.HasPrefix(name, "caprouter_"):
 			if !strings.Contains(text, "| `"+name+"` | "+kind+" |") {
-				t.Errorf("operations.md: got no row for the %s %s", kind, name)
+				t.Errorf("monitoring.md: got no row for the %s %s", kind, name)
 			}
 		case !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_"):
-			t.Errorf("operations.md: got no family of %s", name)
+			t.Errorf("monitoring.md: got no family of %s", name)
 		}
 	}
 	for _, name := range regexp.MustCompile("`caprouter_[a-z_]+`").FindAllString(text, -1) {
 		if exported[strings.Trim(name, "`")] == "" {
-			t.Errorf("operations.md: got %s, which is not exported", name)
+			t.Errorf("monitoring.md: got %s, which is not exported", name)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func docExceptions() []docException {
 	return []docException{
 		{"README.md", "go test ./...", "it is this test"},
 		{"agents.md", `curl -X POST "$CALLBACK_URL"`, "needs a task that an agent has accepted; the tests of agentkit post results"},
-		{"operations.md", "docker run", "needs docker, and an image from the Internet"},
+		{"monitoring.md", "docker run", "needs docker, and an image from the Internet"},
 		{"agents.md", `curl -X POST "${CALLBACK_URL%/result}/progress"`, "the same"},
 	}
 }
