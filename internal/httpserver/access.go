@@ -125,7 +125,7 @@ func (s *Server) authorizeRequest(c *Context) error {
 		return err
 	}
 	if !c.route.permits(caller) {
-		c.SetHeader("Www-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
+		c.challenge(`error="insufficient_scope"`, `scope="`+scope+`"`)
 		if c.route.MissingScope != nil {
 			return c.route.MissingScope
 		}
@@ -149,8 +149,17 @@ func (r *Route) permits(caller *contract.Caller) bool {
 // RequireToken returns the error of a request without a token, and asks for one
 // in a header (RFC 6750 §3).
 func (c *Context) RequireToken(message string) error {
-	c.SetHeader("Www-Authenticate", "Bearer")
+	c.challenge()
 	return &contract.Error{Code: contract.CodeUnauthenticated, Message: message}
+}
+
+// challenge asks for a token (RFC 6750 §3), and states where to get one if the API does
+// (RFC 9728 §5.1).
+func (c *Context) challenge(parameters ...string) {
+	if c.route != nil && c.route.api.ResourceMetadata != nil {
+		parameters = append(parameters, `resource_metadata="`+c.route.api.ResourceMetadata()+`"`)
+	}
+	c.SetHeader("Www-Authenticate", strings.TrimSuffix("Bearer "+strings.Join(parameters, ", "), " "))
 }
 
 // RejectToken returns err. If it is an authentication error, a header gives the
@@ -158,7 +167,7 @@ func (c *Context) RequireToken(message string) error {
 func (c *Context) RejectToken(err error) error {
 	if e, ok := errors.AsType[*contract.Error](err); ok && e.Code == contract.CodeUnauthenticated {
 		c.SetHeader("Connection", "close")
-		c.SetHeader("Www-Authenticate", `Bearer error="invalid_token", error_description="`+removeUnquotable(e.Message)+`"`)
+		c.challenge(`error="invalid_token"`, `error_description="`+removeUnquotable(e.Message)+`"`)
 	}
 	return err
 }

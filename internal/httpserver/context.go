@@ -117,10 +117,16 @@ func (r *responseWriter) Header() http.Header { return r.writer.Header() }
 func (r *responseWriter) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
-		// Writers without a connection, in tests, have no deadline to set.
-		_ = http.NewResponseController(r.writer).SetWriteDeadline(time.Now().Add(writeTimeout))
+		r.ExtendWriteDeadline()
 	}
 	r.writer.WriteHeader(status)
+}
+
+// ExtendWriteDeadline starts the write timeout again, for a response that is written in
+// several parts.
+func (r *responseWriter) ExtendWriteDeadline() {
+	// Writers without a connection, in tests, have no deadline to set.
+	_ = http.NewResponseController(r.writer).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
 // Write implements http.ResponseWriter.

@@ -86,6 +86,11 @@ type API struct {
 	// NotFound is the message of the error for a path without a route.
 	NotFound string
 
+	// ResourceMetadata returns the URL of the metadata of the API (RFC 9728), which names
+	// the servers that issue its tokens. Responses that ask for a token contain it. Nil =
+	// there are none.
+	ResourceMetadata func() string
+
 	// SuccessHeaders are headers, in canonical form, that handlers set and that an
 	// error response must not carry.
 	SuccessHeaders []string
