@@ -164,6 +164,7 @@ type ServerInfo struct {
 	Tools     []Tool         `json:"tools"`
 
 	Capabilities []string `json:"capabilities,omitempty"` // as its file declares them
+	Prefix       *string  `json:"-"`                      // of the names of its tools for MCP clients; nil = not declared
 }
 
 // actionNames returns the names of all actions.

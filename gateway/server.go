@@ -183,7 +183,7 @@ func (s *server) info() ServerInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := ServerInfo{
-		Name: s.declared.ID, Transport: s.declared.Transport, Config: s.declared.Public(), Origin: s.origin,
+		Name: s.declared.ID, Transport: s.declared.Transport, Config: s.declared.Public(), Origin: s.origin, Prefix: s.declared.Tools.Prefix,
 		Status: s.status, State: s.stateLocked(), ToolCount: len(s.tools), Tools: []Tool{}, Capabilities: s.declared.Capabilities,
 	}
 	if s.err != nil {

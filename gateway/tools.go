@@ -25,7 +25,8 @@ type Tool struct {
 	State       string          `json:"state,omitempty"` // ToolQuarantined if its definition is not approved
 	Findings    []pins.Finding  `json:"findings,omitempty"`
 
-	Annotations json.RawMessage `json:"-"` // as the server lists them; nil = none
+	Annotations  json.RawMessage `json:"-"` // as the server lists them; nil = none
+	OutputSchema json.RawMessage `json:"-"` // of structured content, as the server lists it; nil = none
 	// Repeatable means that a call may be repeated if its outcome is not known: the tool is
 	// read-only or idempotent, or its declaration permits it.
 	Repeatable bool `json:"-"`
@@ -177,6 +178,7 @@ func (t *tool) compile() {
 			t.Returns = nil
 		}
 	}
+	t.OutputSchema = t.Returns // of the server: the declared output_schema describes the whole result
 }
 
 // isRepeatable reports whether a call may be repeated if its outcome is not known.

@@ -105,6 +105,7 @@ func TestParse_Errors(t *testing.T) {
 		}},
 		{"no id", `{"servers": [{"url": "http://h/"}]}`, []string{"m.json:1:14: the server has no id"}},
 		{"control character in an id", `{"mcpServers": {"a\u0007": {"url": "http://h/"}}}`, []string{`m.json:1:28: the id "a\a" must not contain control characters, or blanks at its ends`}},
+		{"prefix", `{"servers": [{"id": "a", "url": "http://h/", "tools": {"prefix": "a.b "}}]}`, []string{`m.json:1:66: prefix must have at most 32 letters, digits, underscores and hyphens`}},
 		{"no command", `{"servers": [{"id": "a", "transport": "stdio"}]}`, []string{`m.json:1:14: server "a" needs a command`}},
 		{"no url", `{"servers": [{"id": "a", "transport": "sse"}]}`, []string{`m.json:1:14: server "a" needs a url`}},
 		{"no command and no url", `{"servers": [{"id": "a"}]}`, []string{`m.json:1:14: server "a" needs a command or a url`}},
@@ -175,7 +176,6 @@ func TestParse_Warnings(t *testing.T) {
 	want := []string{
 		`m.json:3:10: server "a" has a timeout of 60 milliseconds; if seconds are meant, write 60000`,
 		"m.json:3:22: command is one program without a shell: move its arguments to args",
-		"m.json:4:70: prefix has no effect: it is for the names of tools of caprouter as an MCP server, which this version is not",
 		`m.json:5:10: the URL of server "b" contains a literal credential`,
 		"m.json:5:65: Authorization contains a literal credential: write ${AUTHORIZATION} and set the environment variable",
 		`m.json:5:108: "envFile" is ignored`,

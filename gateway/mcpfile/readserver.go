@@ -51,8 +51,11 @@ func (o *object) readServer(form format, id string) Server {
 	if tools := o.getObject("tools"); tools != nil {
 		s.Tools = ToolFilter{Include: get[[]string](tools, "include"), Exclude: get[[]string](tools, "exclude")}
 		if _, raw := tools.find("prefix"); raw != nil {
-			_ = get[string](tools, "prefix") // reports another type
-			tools.warnf(tools.at+"/prefix", "prefix has no effect: it is for the names of tools of caprouter as an MCP server, which this version is not")
+			prefix := get[string](tools, "prefix")
+			if !validPrefix.MatchString(prefix) {
+				tools.errorf(tools.at+"/prefix", "prefix must have at most %d letters, digits, underscores and hyphens", maxPrefix)
+			}
+			s.Tools.Prefix = &prefix
 		}
 		tools.checkUnknown(form.foreign)
 	}
@@ -63,6 +66,11 @@ func (o *object) readServer(form format, id string) Server {
 }
 
 const maxID = 128
+
+// maxPrefix bounds a prefix of names of tools, which have 64 characters.
+const maxPrefix = 32
+
+var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{0,32}$`)
 
 func checkID(id string) string {
 	switch {

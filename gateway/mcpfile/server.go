@@ -108,6 +108,9 @@ type Action struct {
 type ToolFilter struct {
 	Include []string `json:"include,omitempty"` // empty = all
 	Exclude []string `json:"exclude,omitempty"`
+	// Prefix begins the names of the tools for MCP clients of caprouter. Nil = the id of
+	// the server and two underscores.
+	Prefix *string `json:"prefix,omitempty"`
 }
 
 // File is a registry file.
