@@ -209,6 +209,7 @@ func levels() []level {
 		}},
 		{"interfaces and golden tests", []row{
 			{pkg: "golden", why: "routing tests; needs the whole pipeline and no server"},
+			{pkg: "internal/mcpserver", why: "serves the tools of MCP servers and the router to MCP clients"},
 			{pkg: "internal/rest", why: "decodes requests, calls the router, encodes responses"},
 		}},
 		{"golden cases in go test", []row{
@@ -285,7 +286,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/minio/highwayhash", in: []string{"internal/store/repair"}, why: "the hash of the engine's records"},
 		{library: "golang.org/x/sys", in: []string{"internal/store", "internal/store/dirlock"}, why: "reads the free space of a disk; locks a directory"},
 		{library: "github.com/google/uuid", in: []string{"router", "internal/history"}, why: "router.NewID creates all ids; history reads their time"},
-		{library: "github.com/modelcontextprotocol/go-sdk", in: []string{"gateway", "gateway/mcpclient", "internal/mcpsample"}, why: "mcpclient is the client, mcpsample contains sample servers; tests of the gateway run servers"},
+		{library: "github.com/modelcontextprotocol/go-sdk", in: []string{"cmd/caprouter", "gateway", "gateway/mcpclient", "internal/app", "internal/mcpsample", "internal/mcpserver"}, why: "mcpclient is the client, mcpserver the server, mcpsample contains sample servers, the command relays standard input; tests run servers and clients"},
 		{library: "golang.org/x/time", in: []string{"internal/limits"}, why: "one implementation of the token bucket"},
 		{library: "code.dny.dev/ssrf", in: []string{"internal/egress"}, why: "one check for all addresses from outside"},
 		{library: "github.com/charmbracelet/lipgloss", in: []string{"cmd/caprouter"}, why: "only the command formats text for a terminal"},

@@ -1,0 +1,18 @@
+// Package mcpserver serves the tools of all MCP servers, and the router itself, to MCP
+// clients over the streamable HTTP transport:
+//
+//	MCP client ── POST /mcp ─▶ tools/list ─▶ tools that the caller may call
+//	                           tools/call ─▶ route_request ─────▶ router
+//	                                         list_capabilities ─▶ registry
+//	                                         SERVER__TOOL ──────▶ package mcphost ─▶ MCP server
+//
+// The server keeps no sessions: every request is complete in itself, so that any replica
+// can answer it. It therefore sends no notifications of its own, and the progress of a call
+// only on the response to this call. The protocol is that of the MCP SDK, in all versions
+// that the SDK negotiates.
+//
+// A caller sees the tools that it may call, and calls of other tools fail as those of
+// tools that do not exist. A call is one of package mcphost, with its checks, limits and
+// records; a routing request is the same as one to /api/v1/route. Errors of tools are
+// results with isError, so that a model can read them (MCP 2025-11-25, server/tools).
+package mcpserver
