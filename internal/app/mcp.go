@@ -15,7 +15,9 @@ import (
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/mcphost"
+	"github.com/caprouter/caprouter/internal/mcpserver"
 	"github.com/caprouter/caprouter/internal/orchestrations"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/resilience"
@@ -59,6 +61,23 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 	}
 	c.telemetry.Metrics().ObserveMCPServers(host.CountByStatus)
 	return host, nil
+}
+
+// newMCPAPIs returns the interface for MCP clients, and the metadata of it if tokens of other
+// issuers are accepted.
+func newMCPAPIs(c *core, version string) []httpserver.API {
+	cfg := mcpserver.Config{
+		Version: version, PublicURL: c.publicURL, RouteLimit: c.access.classifyLimit,
+		Tools: c.mcp, Router: c.router, Registry: c.snapshot, Meter: c.telemetry.Metrics(),
+	}
+	for i := range c.cfg.Auth.Issuers {
+		cfg.AuthorizationServers = append(cfg.AuthorizationServers, c.cfg.Auth.Issuers[i].Issuer)
+	}
+	apis := []httpserver.API{mcpserver.New(cfg)}
+	if metadata, ok := mcpserver.NewMetadata(cfg); ok {
+		apis = append(apis, metadata)
+	}
+	return apis
 }
 
 // openRuns creates the service of orchestrations. It starts no run.

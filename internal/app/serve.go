@@ -61,7 +61,7 @@ func newServer(ctx context.Context, c *core, opts Options) (*Server, error) {
 	if err := c.openRegistry(ctx); err != nil {
 		return nil, err
 	}
-	server, err := c.newHTTPServer()
+	server, err := c.newHTTPServer(opts.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -261,8 +261,8 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, reload ...func
 	}
 }
 
-// newHTTPServer returns the HTTP server with the REST interface mounted.
-func (c *core) newHTTPServer() (*httpserver.Server, error) {
+// newHTTPServer returns the HTTP server with the REST interface and that for MCP clients.
+func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 	leases, err := c.newLeases()
 	if err != nil {
 		return nil, err
@@ -306,8 +306,10 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := srv.Mount(api); err != nil {
-		return nil, err
+	for _, mounted := range append([]httpserver.API{api}, newMCPAPIs(c, version)...) {
+		if err := srv.Mount(mounted); err != nil {
+			return nil, err
+		}
 	}
 	return srv, nil
 }
