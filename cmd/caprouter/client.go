@@ -214,13 +214,18 @@ func (c *client) newRequest(ctx context.Context, method string, at *url.URL, bod
 // do sends a request. The caller closes the body of the response.
 func (c *client) do(by *http.Client, req *http.Request) (*http.Response, error) {
 	resp, err := by.Do(req)
-	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return nil, fmt.Errorf("the certificate of %s is not trusted: %w; SSL_CERT_FILE names a file with the certificates to trust", c.base, untrusted.Err)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)", c.base, rootCause(err))
+		return nil, c.connectionError(err)
 	}
 	return resp, nil
+}
+
+// connectionError returns the error of a request without a response.
+func (c *client) connectionError(err error) error {
+	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Errorf("the certificate of %s is not trusted: %w; SSL_CERT_FILE names a file with the certificates to trust", c.base, untrusted.Err)
+	}
+	return fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)", c.base, rootCause(err))
 }
 
 // decodeResponse decodes a 2xx response into v, and returns other responses as a problem.

@@ -29,7 +29,7 @@ func newMCPCommand() *cobra.Command {
 		Short: "Check MCP servers, list and call their tools",
 		Long: "Read a registry file of MCP servers in any of the usual formats, connect to the servers, and list and\n" +
 			"call their tools.",
-	}, newMCPListCommand(), newMCPValidateCommand(), newMCPTestCommand(), newMCPCallCommand(), newMCPApproveCommand(), newMCPImportCommand())
+	}, newMCPListCommand(), newMCPValidateCommand(), newMCPTestCommand(), newMCPCallCommand(), newMCPApproveCommand(), newMCPImportCommand(), newMCPServeCommand())
 }
 
 // superviseCommand is the name of the command that package subprocess runs.
