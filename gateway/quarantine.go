@@ -96,7 +96,7 @@ func (s *server) checkPins(ctx context.Context, tools map[string]*tool) error {
 		if t.definition == nil {
 			continue
 		}
-		v, err := s.cfg.Pins.Check(ctx, t.Action, t.definition)
+		v, err := s.cfg.Pins.Check(ctx, t.Action, t.definition, &s.firstUse)
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (s *server) checkQuarantine(ctx context.Context, t *tool) (*tool, error) {
 	if t.quarantine == nil {
 		return t, nil
 	}
-	if v, err := s.cfg.Pins.Check(ctx, t.Action, t.definition); err == nil && v.Allowed {
+	if v, err := s.cfg.Pins.Check(ctx, t.Action, t.definition, nil); err == nil && v.Allowed {
 		return s.releaseTool(t), nil
 	}
 	return nil, severeError(contract.ActionQuarantined, fmt.Sprintf("the definition of %s is not approved", t.Action), approveSuggestion(t))

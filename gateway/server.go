@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/gateway/pins"
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
@@ -44,6 +45,7 @@ type server struct {
 	onStatus func() // called after a change of the status
 	policy   *callPolicy
 	calls    callsInFlight
+	firstUse pins.Budget
 
 	attempted *latch // set after the first attempt to connect, or at once if that is lazy
 	demanded  *latch // set when a lazy server is needed

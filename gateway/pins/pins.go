@@ -5,8 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
 )
 
 // Modes of a Guard.
@@ -20,7 +24,8 @@ const (
 type Pin struct {
 	Action string `json:"action"`
 	Hash   string `json:"hash"` // hex SHA-256 of the definition
-	// Definition is absent if it is larger than maxStored.
+	// Definition is absent if it is larger than maxStored, or those of its server are larger
+	// than maxStoredByServer.
 	Definition json.RawMessage `json:"definition,omitempty"`
 	At         time.Time       `json:"at"`
 }
@@ -74,21 +79,68 @@ type Verdict struct {
 	Pinned  *Pin   // nil if there is none
 }
 
-// Check decides whether a tool with the definition may be called.
-func (g *Guard) Check(ctx context.Context, action string, definition json.RawMessage) (Verdict, error) {
+// Check decides whether a tool with the definition may be called. If the mode is FirstUse
+// and the tool has no pin, it gets one within the budget, and as long as the store has room.
+func (g *Guard) Check(ctx context.Context, action string, definition json.RawMessage, budget *Budget) (Verdict, error) {
 	v := Verdict{Hash: Hash(definition), Allowed: g.mode == Off}
 	if v.Allowed {
 		return v, nil
 	}
 	var err error
-	if v.Pinned, err = g.store.Get(ctx, action); err == nil && v.Pinned == nil && g.mode == FirstUse {
-		v.Pinned, err = g.store.Create(ctx, g.newPin(action, definition))
+	if v.Pinned, err = g.store.Get(ctx, action); err == nil && v.Pinned == nil && g.mode == FirstUse && budget.take() {
+		p := g.newPin(action, definition)
+		if !budget.takeBytes(len(p.Definition)) {
+			p.Definition = nil
+		}
+		v.Pinned, err = g.store.Create(ctx, p)
+		if errors.Is(err, store.ErrFull) { // the tools that are pinned can be called
+			v.Pinned, err = nil, nil
+		}
 	}
 	if err != nil {
 		return v, fmt.Errorf("read the pin of %s: %w", action, err)
 	}
 	v.Allowed = v.Pinned != nil && v.Pinned.Hash == v.Hash
 	return v, nil
+}
+
+// Limits of the pins that one server gets at first use while it is in force. Pins are stored
+// for good, and all servers share the store.
+const (
+	MaxFirstUse       = 2000
+	maxStoredByServer = 4 << 20
+)
+
+// Budget counts the pins that one server has got at first use. The zero value has none, nil
+// permits none. Its methods may be called from any goroutine.
+type Budget struct {
+	mu          sync.Mutex
+	pins, bytes int
+}
+
+// take counts a pin, and reports whether it is within the limit.
+func (b *Budget) take() bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pins == MaxFirstUse {
+		return false
+	}
+	b.pins++
+	return true
+}
+
+// takeBytes counts the bytes of a definition, and reports whether they are within the limit.
+func (b *Budget) takeBytes(n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.bytes+n > maxStoredByServer {
+		return false
+	}
+	b.bytes += n
+	return true
 }
 
 // Pin permits calls of a tool with the definition.

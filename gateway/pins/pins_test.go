@@ -1,7 +1,9 @@
 package pins_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,7 +39,7 @@ func TestGuard_Stores(t *testing.T) {
 			check(t, trusting, second, true)
 			check(t, trusting, first, false)
 			check(t, newGuard(t, pins.Off, s), first, true)
-			v, err := trusting.Check(t.Context(), "weather.query", first)
+			v, err := trusting.Check(t.Context(), "weather.query", first, nil)
 			if err != nil || v.Pinned == nil || string(v.Pinned.Definition) != string(second) || v.Pinned.Hash != pins.Hash(second) {
 				t.Errorf("got %+v, %v, want the second definition", v.Pinned, err)
 			}
@@ -65,10 +67,60 @@ func newGuard(t *testing.T, mode string, s pins.Store) *pins.Guard {
 
 func check(t *testing.T, g *pins.Guard, definition json.RawMessage, want bool) {
 	t.Helper()
-	v, err := g.Check(t.Context(), "weather.query", definition)
+	v, err := g.Check(t.Context(), "weather.query", definition, &pins.Budget{})
 	if err != nil || v.Allowed != want {
 		t.Errorf("%s, mode %s: got %t, %v, want %t", definition[:min(len(definition), 60)], g.Mode(), v.Allowed, err, want)
 	}
+}
+
+// A server that lists other tools every time gets a bounded number of pins, because they are
+// stored for good. The tools beyond it need an approval, and those with a pin can be called.
+func TestGuard_LimitsPinsOfServer(t *testing.T) {
+	memory := pins.NewMemory()
+	g, budget := newGuard(t, pins.FirstUse, memory), &pins.Budget{}
+	allowed, stored := 0, 0
+	for n := range pins.MaxFirstUse + 10 {
+		action := fmt.Sprintf("server.tool_%d", n)
+		definition := json.RawMessage(`"` + strings.Repeat("x", 60<<10) + `"`)
+		v, err := g.Check(t.Context(), action, definition, budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Allowed {
+			allowed++
+		}
+		p, err := memory.Get(t.Context(), action)
+		if err != nil || (p != nil) != v.Allowed {
+			t.Fatalf("%s: got the pin %t, %v, want %t", action, p != nil, err, v.Allowed)
+		}
+		if p != nil {
+			stored += len(p.Definition)
+		}
+	}
+	if allowed != pins.MaxFirstUse {
+		t.Errorf("got %d pins, want %d", allowed, pins.MaxFirstUse)
+	}
+	if limit := 4 << 20; stored == 0 || stored > limit {
+		t.Errorf("got %d bytes of definitions, want some, and at most %d", stored, limit)
+	}
+}
+
+// fullStore has no room for another pin.
+type fullStore struct{ *pins.Memory }
+
+func (fullStore) Create(context.Context, *pins.Pin) (*pins.Pin, error) {
+	return nil, fmt.Errorf("create a pin: %w", store.ErrFull)
+}
+
+// If there is no room for the pin of a new tool, only this tool cannot be called.
+func TestGuard_QuarantinesNewToolIfStoreIsFull(t *testing.T) {
+	full := fullStore{pins.NewMemory()}
+	g := newGuard(t, pins.FirstUse, full)
+	check(t, g, first, false)
+	if err := g.Pin(t.Context(), "weather.query", first); err != nil {
+		t.Fatal(err)
+	}
+	check(t, g, first, true)
 }
 
 func TestDiff(t *testing.T) {
