@@ -118,11 +118,19 @@ func (s *server) listTools(ctx context.Context, session *mcpclient.Session) erro
 	return nil
 }
 
+// A server that reports changes all the time is not listed all the time: between two lists there
+// is a multiple of the time that one takes. Calls wait for it.
+const (
+	listPause    = 9
+	maxListPause = 2 * time.Second
+)
+
 // watch returns when the connection is lost or the server does not answer.
 func (s *server) watch(ctx context.Context, session *mcpclient.Session) error {
 	probe := time.NewTicker(milliseconds(s.declared.Health.IntervalMS, s.cfg.ProbeInterval))
 	defer probe.Stop()
 	failed := 0
+	var earliest time.Time // of the next list
 	for {
 		select {
 		case <-ctx.Done():
@@ -130,13 +138,15 @@ func (s *server) watch(ctx context.Context, session *mcpclient.Session) error {
 		case <-session.Done():
 			return session.Err()
 		case <-session.Changed():
-			resilience.Sleep(ctx, changeDelay)
+			resilience.Sleep(ctx, max(changeDelay, time.Until(earliest)))
+			start := time.Now()
 			refreshCtx, cancel := context.WithTimeout(ctx, s.cfg.ConnectTimeout)
 			err := s.listTools(refreshCtx, session)
 			cancel()
 			if err != nil { // calls wait for the new definitions
 				return err
 			}
+			earliest = time.Now().Add(min(listPause*time.Since(start), maxListPause))
 		case <-probe.C:
 			err := s.probe(ctx, session)
 			if err == nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -109,16 +110,19 @@ func (s *server) checkPins(ctx context.Context, tools map[string]*tool) error {
 
 // reportQuarantined reports tools that were not quarantined with this definition before.
 func (s *server) reportQuarantined(before, tools map[string]*tool) {
+	var quarantined []*tool
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		t, old := tools[name], before[name]
 		if t.quarantine == nil || old != nil && old.quarantine != nil && old.quarantine.Hash == t.quarantine.Hash {
 			continue
 		}
-		s.log.Warn("the definition of a tool is not approved", "tool", t.Action, "hash", t.quarantine.Hash)
+		quarantined = append(quarantined, t)
 		s.events.emit(contract.GatewayEvent{
 			Type: contract.ToolQuarantinedEvent, Server: s.declared.ID, Tool: t.Action, Suggestion: approveSuggestion(t),
 		})
 	}
+	s.warnAbout(quarantined, "the definition of a tool is not approved", "the definitions of further tools are not approved",
+		func(t *tool) slog.Attr { return slog.String("hash", t.quarantine.Hash) })
 }
 
 // checkQuarantine returns the tool if it may be called. Another process that shares the

@@ -174,10 +174,26 @@ func (s *server) setTools(tools map[string]*tool, listed uint64) {
 
 // reportUnusable logs the tools that cannot be called, unless that was logged before.
 func (s *server) reportUnusable(before, tools map[string]*tool) {
+	var unusable []*tool
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		if t, old := tools[name], before[name]; t.Error != "" && (old == nil || old.Error != t.Error) {
-			s.log.Warn("a tool cannot be called", "tool", t.Action, "error", t.Error)
+			unusable = append(unusable, t)
 		}
+	}
+	s.warnAbout(unusable, "a tool cannot be called", "further tools cannot be called", func(t *tool) slog.Attr { return slog.String("error", t.Error) })
+}
+
+// maxLogged bounds the tools of one list that are logged one by one: a server may change all of
+// them several times a second.
+const maxLogged = 5
+
+// warnAbout logs the first tools one by one, and the number of the others.
+func (s *server) warnAbout(tools []*tool, text, further string, detail func(*tool) slog.Attr) {
+	for _, t := range tools[:min(len(tools), maxLogged)] {
+		s.log.Warn(text, "tool", t.Action, detail(t))
+	}
+	if n := len(tools) - maxLogged; n > 0 {
+		s.log.Warn(further, "tools", n)
 	}
 }
 

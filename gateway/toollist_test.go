@@ -87,6 +87,34 @@ func serveInvalidTools(in io.Reader, out io.Writer) {
 	}
 }
 
+// A server may change all of its tools several times a second, so the log contains the names of
+// the first ones and the number of the others.
+func TestGateway_LogsFewOfManyTools(t *testing.T) {
+	tools := make([]string, 50)
+	for i := range tools {
+		tools[i] = fmt.Sprintf(`{"name":"tool\u000a%d","inputSchema":{"type":"object"}}`, i)
+	}
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		answer := strings.Replace(answerInvalidTools(body), invalidTools, `{"tools":[`+strings.Join(tools, ",")+`]}`, 1)
+		if answer == "" {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, answer)
+	}))
+	log := &testkit.LogBuffer{}
+	g := startGateway(t, gateway.Config{Client: mcpclient.Config{Logger: log.Logger()}}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: server.URL})
+	if info := g.Servers()[0]; len(info.Tools) != len(tools) {
+		t.Fatalf("server %s %q: got %d tools, want %d", info.Status, info.Error, len(info.Tools), len(tools))
+	}
+	got := log.String()
+	if n := strings.Count(got, "a tool cannot be called"); n != 5 || !strings.Contains(got, "further tools cannot be called") || !strings.Contains(got, "45") {
+		t.Errorf("got %d lines about tools in log %q, want 5, and one about 45 further ones", n, got)
+	}
+}
+
 // TestGateway_LeavesOutInvalidTools lists tools that the library cannot decode. The others can
 // be called.
 func TestGateway_LeavesOutInvalidTools(t *testing.T) {
