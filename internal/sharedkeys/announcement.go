@@ -23,12 +23,16 @@ const (
 
 // announcement is the row of a replica.
 type announcement struct {
-	Issued      time.Time           `json:"issued"` // later than that of every earlier row
+	Issued      time.Time           `json:"issued"` // later than that of every earlier row, except for rows of the future
 	Stopped     bool                `json:"stopped,omitempty"`
 	ContentKeys []string            `json:"content_keys"` // names; the first one encrypts
 	Revoked     time.Time           `json:"revoked,omitzero"`
 	Keys        []keyring.PublicKey `json:"keys"`
 }
+
+// isFuture reports whether an announcement was issued by a clock that was ahead. Replicas ignore
+// it, unless their clocks were ahead as well.
+func isFuture(issued, now time.Time) bool { return issued.After(now.Add(clockLeeway)) }
 
 // errReplayed is an announcement that is older than a known one.
 var errReplayed = errors.New("it is older than one that was received before")
@@ -41,10 +45,10 @@ type peerSet map[string]*announcement
 func (p peerSet) add(name string, a *announcement, now time.Time) error {
 	known := p[name]
 	switch {
-	case a.Issued.After(now.Add(clockLeeway)):
+	case isFuture(a.Issued, now):
 		return fmt.Errorf("it was issued at %s, and the time is %s here: synchronize the clocks",
 			a.Issued.Format(time.RFC3339), now.Format(time.RFC3339))
-	case known != nil && a.Issued.Before(known.Issued):
+	case known != nil && !isFuture(known.Issued, now) && a.Issued.Before(known.Issued):
 		return errReplayed
 	}
 	p[name] = a

@@ -56,6 +56,23 @@ func TestPeerSet_AcceptsLatestRow(t *testing.T) {
 	}
 }
 
+// The clocks of two replicas were ahead, for example because they share a host, and are correct
+// again.
+func TestPeerSet_AcceptsRowsAfterClockWasSetBack(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	ahead := now.Add(6 * time.Hour)
+	p := peerSet{}
+	if err := errors.Join(p.add("a", newAnnouncement(ahead, "a1"), ahead), p.add("a", newAnnouncement(now, "a2"), now)); err != nil {
+		t.Errorf("the first row after the step: got error %v, want it accepted", err)
+	}
+	if err := p.add("a", newAnnouncement(now.Add(-time.Minute), "a1"), now); !errors.Is(err, errReplayed) {
+		t.Errorf("an earlier row: got error %v, want it rejected", err)
+	}
+	if got := p.names(now); got != "a2" {
+		t.Errorf("got keys %s, want a2", got)
+	}
+}
+
 func TestPeerSet_RejectsKeysMissingInRunningReplica(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	with := func(stopped bool, age time.Duration, ids ...string) *announcement {

@@ -257,7 +257,8 @@ func (d *Directory) mustPublish() bool {
 	_, data, err := d.newAnnouncement(false)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return err != nil || !bytes.Equal(data, d.published) || !d.cfg.Now().Before(d.issued.Add(renewInterval))
+	now := d.cfg.Now()
+	return err != nil || !bytes.Equal(data, d.published) || !now.Before(d.issued.Add(renewInterval)) || isFuture(d.issued, now)
 }
 
 // publish writes the own row.
@@ -271,7 +272,7 @@ func (d *Directory) publish(ctx context.Context, stopped bool) error {
 	now := d.cfg.Now()
 	d.mu.Lock()
 	a.Issued = now.UTC()
-	if !a.Issued.After(d.issued) { // the clock was set back
+	if !a.Issued.After(d.issued) && !isFuture(d.issued, now) { // the clock was set back a little
 		a.Issued = d.issued.Add(time.Nanosecond)
 	}
 	d.issued = a.Issued // before the row is written, because Follow may receive it earlier

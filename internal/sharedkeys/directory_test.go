@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,6 +168,31 @@ func TestDirectory_SharesKeys(t *testing.T) {
 	c := newReplica(t, srv, "c", newKeyring(t, 1)).start()
 	if !c.publishes(b) || !c.acceptsCaller(token) {
 		t.Error("the keys of a replica that has stopped are not accepted")
+	}
+}
+
+// The clock of a replica was ahead for a moment. Its keys are published with the correct time
+// again, because other replicas ignore a row of the future, and the last one before expires.
+func TestDirectory_PublishesAfterClockWasSetBack(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	var ahead atomic.Int64
+	a := newReplica(t, srv, "a", newKeyring(t, 1))
+	a.cfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	a.start()
+	published := func() time.Duration {
+		record := &announcement{}
+		if e := a.row("replica.a"); a.keys.envelope.open(e.Key, e.Value, record) != nil {
+			return 0
+		}
+		return time.Until(record.Issued)
+	}
+	ahead.Store(int64(6 * time.Hour))
+	testkit.Eventually(t, "the keys are published with the wrong time", func() bool { return published() > time.Hour })
+	ahead.Store(0)
+	testkit.Eventually(t, "the keys are published with the correct time", func() bool { return published() < time.Minute })
+	b := newReplica(t, srv, "b", newKeyring(t, 1)).start()
+	if !b.publishes(a) || !b.acceptsCaller(a.callerToken()) {
+		t.Errorf("the keys of the replica are not accepted: %s", b.log)
 	}
 }
 
