@@ -48,6 +48,21 @@ func (c *storedChain) reaches(from time.Time) bool {
 	return !c.newestTime().Before(from)
 }
 
+// isOlder reports whether a batch was written before the cutoff. A batch of the future was written
+// while the clock was ahead, so before the clock was set back for the next time.
+func (c *storedChain) isOlder(b *batch, cutoff, now time.Time) bool {
+	at := b.newestTime()
+	if at.After(now.Add(clockSlack)) {
+		for _, s := range c.clock.steps() {
+			if b.number < s.Batch {
+				at = s.To
+				break
+			}
+		}
+	}
+	return at.Before(cutoff)
+}
+
 // clockHistory contains the steps of the clock, oldest first. The writer changes it.
 type clockHistory struct{ list atomic.Pointer[[]clockStep] }
 

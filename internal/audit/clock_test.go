@@ -1,8 +1,13 @@
 package audit
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/internal/store"
 )
 
 // The clock of the first process is wrong by hours, and correct again after a restart: all records
@@ -47,5 +52,54 @@ func TestFind_AfterClockWasSetBack(t *testing.T) {
 		if report := d.verify(); !report.OK() {
 			t.Errorf("%s ahead: got problems %v, want none", ahead, report.Problems)
 		}
+	}
+}
+
+// The clock was ahead by years for a moment. What was recorded then does not keep the records before
+// and after it beyond their retention.
+func TestEnforceRetention_AfterClockWasSetBack(t *testing.T) {
+	const day = 24 * 3600
+	d := newLogFixture(t)
+	auditLog := d.open(func(c *Config) { c.Retention = Retention{Contents: day * time.Second, Chain: 3 * day * time.Second} })
+	var ids []string
+	record := func(second int64) {
+		d.clock.Store(second)
+		rec := outcomeOf(d.now(), len(ids))
+		d.append(auditLog, rec)
+		ids = append(ids, rec.RequestID)
+	}
+	check := func(when string, want ...string) {
+		t.Helper()
+		if err := auditLog.EnforceRetention(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, id := range ids {
+			switch found, err := auditLog.Find(t.Context(), id); {
+			case errors.Is(err, store.ErrNotFound):
+				got = append(got, "gone")
+			case err != nil:
+				t.Fatal(err)
+			case found.Outcome.Erased:
+				got = append(got, "facts")
+			default:
+				got = append(got, "whole")
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: records (-want +got):\n%s", when, diff)
+		}
+	}
+	record(0)
+	record(3650 * day)
+	record(60)
+	check("at once", "whole", "whole", "whole")
+	record(2 * day)
+	check("after two days", "facts", "facts", "facts", "whole")
+	record(6 * day)
+	check("after six days", "gone", "gone", "gone", "gone", "whole")
+	d.close(auditLog)
+	if report := d.verify(); !report.OK() {
+		t.Errorf("got problems %v, want none", report.Problems)
 	}
 }

@@ -152,7 +152,7 @@ func (r *retainer) expireContents(ctx context.Context) (more bool, err error) {
 
 func (r *retainer) expireIn(ctx context.Context, c *storedChain, cutoff time.Time) (more bool, err error) {
 	l := r.log
-	old, mark, err := c.findExpired(ctx, cutoff)
+	old, mark, err := c.findExpired(ctx, cutoff, l.cfg.Now())
 	if err != nil || len(old) == 0 {
 		return false, err
 	}
@@ -182,7 +182,7 @@ func (r *retainer) expireIn(ctx context.Context, c *storedChain, cutoff time.Tim
 // cutoff, and the newest of these batches. Batches without contents are stored under
 // another subject. The last batch of the chain may be included, because the
 // announcement makes it the last no longer.
-func (c *storedChain) findExpired(ctx context.Context, cutoff time.Time) (old []uint64, newest *ChainPosition, err error) {
+func (c *storedChain) findExpired(ctx context.Context, cutoff, now time.Time) (old []uint64, newest *ChainPosition, err error) {
 	for _, subject := range []string{c.subjects.rewritten + "*", c.subjects.chain} {
 		original := subject == c.subjects.chain
 		err := c.stream.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
@@ -190,7 +190,7 @@ func (c *storedChain) findExpired(ctx context.Context, cutoff time.Time) (old []
 			switch {
 			case !ok:
 				return nil
-			case !b.newestTime().Before(cutoff):
+			case !c.isOlder(b, cutoff, now):
 				if original {
 					return store.ErrStop // those behind it are newer
 				}

@@ -22,12 +22,12 @@ func (r *retainer) trimChain(ctx context.Context) (more bool, err error) {
 	if keep.Chain <= 0 && keep.MaxBytes <= 0 {
 		return false, nil
 	}
-	limits := trimLimits{end: l.end.Load().number}
+	limits := trimLimits{now: l.cfg.Now(), end: l.end.Load().number}
 	if limits.excess, err = l.excessBytes(ctx); err != nil || keep.Chain <= 0 && limits.excess <= 0 {
 		return false, err
 	}
 	if keep.Chain > 0 {
-		limits.cutoff = l.cfg.Now().Add(-keep.Chain)
+		limits.cutoff = limits.now.Add(-keep.Chain)
 	}
 	if l.others == nil {
 		return l.trim(ctx, l.storedChain, limits)
@@ -60,7 +60,7 @@ func (r *retainer) trimOthers(ctx context.Context, cutoff time.Time) (more bool,
 		if end == 0 || !l.usage.hasBefore(c.writer, cutoff) {
 			continue
 		}
-		limits := trimLimits{cutoff: cutoff, end: end}
+		limits := trimLimits{cutoff: cutoff, now: l.cfg.Now(), end: end}
 		if c.newestTime().Before(cutoff) {
 			limits.end = end + 1
 		}
@@ -153,7 +153,8 @@ func eraseMessages(ctx context.Context, log *store.Log, subject string) error {
 type trimLimits struct {
 	excess int64     // bytes to remove, of any age
 	cutoff time.Time // older batches are removed; zero = none
-	end    uint64    // the first batch that stays
+	now    time.Time
+	end    uint64 // the first batch that stays
 }
 
 // trimPlan is the start of a chain that a trim removes, up to mark.
@@ -189,7 +190,7 @@ func (p *trimPlan) addStep(b *batch) {
 func (c *storedChain) planTrim(ctx context.Context, limits trimLimits) (plan trimPlan, err error) {
 	excess := limits.excess
 	err = c.walkBatches(ctx, store.ReadFrom{}, func(*batch) bool { return true }, func(_ uint64, b *batch) error {
-		tooOld := b.newestTime().Before(limits.cutoff)
+		tooOld := c.isOlder(b, limits.cutoff, limits.now)
 		if b.number >= limits.end || plan.batches == maxBatchesPerPass || excess <= 0 && !tooOld {
 			return store.ErrStop
 		}
