@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -121,8 +120,13 @@ func (s *server) reportQuarantined(before, tools map[string]*tool) {
 			Type: contract.ToolQuarantinedEvent, Server: s.declared.ID, Tool: t.Action, Suggestion: approveSuggestion(t),
 		})
 	}
-	s.warnAbout(quarantined, "the definition of a tool is not approved", "the definitions of further tools are not approved",
-		func(t *tool) slog.Attr { return slog.String("hash", t.quarantine.Hash) })
+	logged, further := splitLogged(quarantined)
+	for _, t := range logged {
+		s.log.Warn("the definition of a tool is not approved", "tool", t.Action, "hash", t.quarantine.Hash)
+	}
+	if further > 0 {
+		s.log.Warn("the definitions of further tools are not approved", "tools", further)
+	}
 }
 
 // checkQuarantine returns the tool if it may be called. Another process that shares the

@@ -180,21 +180,23 @@ func (s *server) reportUnusable(before, tools map[string]*tool) {
 			unusable = append(unusable, t)
 		}
 	}
-	s.warnAbout(unusable, "a tool cannot be called", "further tools cannot be called", func(t *tool) slog.Attr { return slog.String("error", t.Error) })
+	logged, further := splitLogged(unusable)
+	for _, t := range logged {
+		s.log.Warn("a tool cannot be called", "tool", t.Action, "error", t.Error)
+	}
+	if further > 0 {
+		s.log.Warn("further tools cannot be called", "tools", further)
+	}
 }
 
 // maxLogged bounds the tools of one list that are logged one by one: a server may change all of
 // them several times a second.
 const maxLogged = 5
 
-// warnAbout logs the first tools one by one, and the number of the others.
-func (s *server) warnAbout(tools []*tool, text, further string, detail func(*tool) slog.Attr) {
-	for _, t := range tools[:min(len(tools), maxLogged)] {
-		s.log.Warn(text, "tool", t.Action, detail(t))
-	}
-	if n := len(tools) - maxLogged; n > 0 {
-		s.log.Warn(further, "tools", n)
-	}
+// splitLogged returns the tools that are logged one by one, and the number of the others.
+func splitLogged(tools []*tool) (logged []*tool, further int) {
+	n := min(len(tools), maxLogged)
+	return tools[:n], len(tools) - n
 }
 
 func (s *server) info() ServerInfo {
