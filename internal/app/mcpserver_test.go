@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // bearer is a transport that sends a token.
@@ -133,6 +134,40 @@ func TestMCPServer_RejectsArguments(t *testing.T) {
 		if result, text := callTool(t, session, tt.tool, tt.arguments); !result.IsError || !strings.Contains(text, tt.want) {
 			t.Errorf("%s: got %q, error %v, want %q", tt.tool, text, result.IsError, tt.want)
 		}
+	}
+}
+
+// A client that disconnects cancels its call.
+func TestMCPServer_CancelsCallsOfDisconnectedClients(t *testing.T) {
+	started, ended := make(chan struct{}, 1), make(chan struct{}, 1)
+	agent := startAgent(t, "greeter", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		started <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return contract.Result{}, ctx.Err()
+	})
+	s := startServer(t, "clients:\n"+entry("greeter", "greet", "people", agent.url))
+	agent.trust(s)
+	ctx, disconnect := context.WithCancel(t.Context())
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"route_request","arguments":{"prompt":"greet people"}}}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url("/mcp"), strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	failed := make(chan error, 1)
+	go func() {
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		failed <- err
+	}()
+	testkit.Receive(t, started)
+	disconnect()
+	testkit.Receive(t, ended)
+	if err := testkit.Receive(t, failed); err == nil {
+		t.Error("got a response, want the end of the connection")
 	}
 }
 

@@ -60,7 +60,7 @@ func (s *Server) guardRoute(route *mountedRoute) echo.HandlerFunc {
 			return err
 		}
 		if route.RateLimit != nil {
-			if err := c.TakeRateLimit(route.RateLimit); err != nil {
+			if err := c.takeRateLimit(route.RateLimit); err != nil {
 				return err
 			}
 		}

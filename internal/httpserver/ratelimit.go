@@ -14,9 +14,9 @@ type RateLimiter interface {
 	Take(caller *contract.Caller) (contract.Limit, bool)
 }
 
-// TakeRateLimit applies a rate limit to the caller, and sets headers with its
-// state. Routes with Route.RateLimit do so for each request.
-func (c *Context) TakeRateLimit(limiter RateLimiter) error {
+// takeRateLimit applies a rate limit to the caller, and sets headers with its
+// state.
+func (c *Context) takeRateLimit(limiter RateLimiter) error {
 	state, ok := limiter.Take(c.Caller)
 	if !ok {
 		return &contract.Error{Code: contract.CodeRateLimited, Message: "the caller exceeded its rate limit", Limit: &state}

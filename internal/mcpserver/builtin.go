@@ -94,9 +94,9 @@ func (c *call) tryRoute(ctx context.Context, arguments json.RawMessage) (*mcp.Ca
 			return nil, invalidArguments(err)
 		}
 	}
-	if c.server.cfg.RouteLimit != nil {
-		if err := c.http.TakeRateLimit(c.server.cfg.RouteLimit); err != nil {
-			return nil, err
+	if limiter := c.server.cfg.RouteLimit; limiter != nil {
+		if state, ok := limiter.Take(c.http.Caller); !ok {
+			return nil, &contract.Error{Code: contract.CodeRateLimited, Message: "the caller exceeded its rate limit", Limit: &state}
 		}
 	}
 	req := &contract.Request{
@@ -114,7 +114,7 @@ func (c *call) tryRoute(ctx context.Context, arguments json.RawMessage) (*mcp.Ca
 	if err != nil {
 		return nil, err
 	}
-	c.http.SetOutcome(string(resp.Status))
+	c.outcome.Store(new(string(resp.Status)))
 	result := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: responseText(resp)}}}
 	if result.StructuredContent = json.RawMessage(encoded); encoded == nil {
 		result.StructuredContent = resp

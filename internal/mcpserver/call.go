@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -31,10 +32,13 @@ const Instructions = "caprouter routes requests to the agents that may serve the
 	"Use route_request for a task in plain language; list_capabilities tells what the agents can do. " +
 	"The other tools are those of the MCP servers, named SERVER__TOOL."
 
-// call is an HTTP request with one message.
+// call is an HTTP request with one message. The SDK handles the message in a goroutine of its
+// own, which may outlive the request if the client disconnects, and must not write to the
+// HTTP response.
 type call struct {
-	server *Server
-	http   *httpserver.Context
+	server  *Server
+	http    *httpserver.Context
+	outcome atomic.Pointer[string] // of a routing request; nil = none
 }
 
 // newMCPServer returns the server for the message.
@@ -45,15 +49,13 @@ func (c *call) newMCPServer() *mcp.Server {
 	})
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			switch params := req.GetParams().(type) {
-			case *mcp.ListToolsParams:
-				if method == methodListTools {
-					return c.listTools(params), nil
-				}
-			case *mcp.CallToolParamsRaw:
-				if method == methodCallTool {
-					return c.callTool(ctx, req, params)
-				}
+			switch method {
+			case methodListTools:
+				params, _ := req.GetParams().(*mcp.ListToolsParams)
+				return c.listTools(params), nil
+			case methodCallTool:
+				params, _ := req.GetParams().(*mcp.CallToolParamsRaw)
+				return c.callTool(ctx, req, params)
 			}
 			return next(ctx, method, req)
 		}

@@ -169,13 +169,17 @@ func (s *Server) handleMessage(c *httpserver.Context) error {
 	if err := strictjson.UnmarshalAllowUnknown(c.Body(), &m); err != nil {
 		return &contract.Error{Code: contract.CodeInvalidRequest, Message: "the body " + describe(err) + ": it must be one JSON-RPC message"}
 	}
+	message := &call{server: s, http: c}
 	handler, w := s.whole, http.ResponseWriter(c)
 	if m.Params.Meta.ProgressToken != nil {
 		handler, w = s.stream, &streamWriter{c}
 	}
-	r := c.Request.WithContext(context.WithValue(c.Request.Context(), serverKey{}, (&call{server: s, http: c}).newMCPServer()))
+	r := c.Request.WithContext(context.WithValue(c.Request.Context(), serverKey{}, message.newMCPServer()))
 	r.Body = io.NopCloser(bytes.NewReader(c.Body()))
 	handler.ServeHTTP(w, r)
+	if outcome := message.outcome.Load(); outcome != nil {
+		c.SetOutcome(*outcome)
+	}
 	return nil
 }
 
