@@ -221,10 +221,17 @@ func (p *printer) writeAnswer(d *contract.ResponseData) {
 	}
 }
 
-// writeData lists the members of results without a text.
+// writeData lists the members of results without a text, and describes failures.
 func (p *printer) writeData(results []contract.AgentResult) {
-	for _, r := range results {
-		if len(r.Data) > 0 {
+	for i := range results {
+		switch r := &results[i]; {
+		case r.Status == contract.TaskFailure:
+			text := "none; " + r.AgentID + " returned a failure"
+			if detail := formatFailureDetail(r); detail != "" {
+				text += ": " + printable(detail)
+			}
+			p.writeField("answer", text, plain)
+		case len(r.Data) > 0:
 			p.writeField("answer", fmt.Sprintf("no text; %s returned %s", r.AgentID, strings.Join(slices.Sorted(maps.Keys(r.Data)), ", ")), plain)
 		}
 	}

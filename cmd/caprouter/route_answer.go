@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
@@ -46,14 +48,47 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 
 // formatFailure describes a failure that the agent itself reported.
 func formatFailure(t *contract.TaskReport, results []contract.AgentResult) string {
-	var text strings.Builder
-	text.WriteString(t.AgentID + ": the agent returned a failure")
 	for i := range results {
-		if r := &results[i]; r.AgentID == t.AgentID && r.SubtaskTitle == t.SubtaskTitle && len(r.Explanations) > 0 {
-			text.WriteString(": " + strings.Join(r.Explanations, "; "))
+		r := &results[i]
+		if r.AgentID != t.AgentID || r.SubtaskTitle != t.SubtaskTitle {
+			continue
+		}
+		if detail := formatFailureDetail(r); detail != "" {
+			return t.AgentID + ": the agent returned a failure: " + detail
 		}
 	}
-	return text.String()
+	return t.AgentID + ": the agent returned a failure"
+}
+
+// formatFailureDetail returns the explanations and the data of a failure, "" if it has none.
+// The data of a tool of an MCP server is a code, a severity and a suggestion.
+func formatFailureDetail(r *contract.AgentResult) string {
+	rest := maps.Clone(r.Data)
+	take := func(name string) string {
+		var text string
+		if raw, ok := rest[name]; ok && strictjson.Unmarshal(raw, &text) == nil {
+			delete(rest, name)
+		}
+		return text
+	}
+	code, suggestion := take("error_code"), take("suggestion")
+	if code != "" {
+		take("severity")
+	}
+	details := slices.Clone(r.Explanations)
+	if suggestion != "" {
+		details = append(details, suggestion)
+	}
+	if len(rest) > 0 && (&contract.Result{Data: r.Data}).Text() == "" { // a text is printed as the answer
+		if data, err := strictjson.Marshal(rest); err == nil {
+			details = append(details, string(data))
+		}
+	}
+	text := strings.Join(details, "; ")
+	if code != "" {
+		text = strings.TrimSuffix(code+": "+text, ": ")
+	}
+	return text
 }
 
 // printDryRun prints the agents that a request would be sent to.
@@ -79,8 +114,8 @@ func printClarification(errOut io.Writer, resp *contract.Response, base string) 
 	printError(errOut, formatHowToChoose(resp, base))
 }
 
-// printText prints the answer, or the data of the results if there is no text. On a
-// terminal it replaces control characters.
+// printText prints the answer, or the data of the results if there is no text, except that of
+// failures, which are no answers. On a terminal it replaces control characters.
 func printText(out io.Writer, d *contract.ResponseData) error {
 	safe := func(s string) string { return s }
 	if _, ok := asTerminal(out); ok {
@@ -91,7 +126,7 @@ func printText(out io.Writer, d *contract.ResponseData) error {
 		return err
 	}
 	for _, r := range d.Results {
-		if len(r.Data) == 0 {
+		if len(r.Data) == 0 || r.Status == contract.TaskFailure {
 			continue
 		}
 		data, err := strictjson.Marshal(r.Data)

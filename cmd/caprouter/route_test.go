@@ -162,6 +162,25 @@ func TestPrintAnswer(t *testing.T) {
 			out: "a: {\"b\":\"<\",\"n\":1}\n",
 		},
 		{
+			name: "data of a failure",
+			resp: contract.Response{
+				Status: contract.StatusFailed,
+				Tasks: []contract.TaskReport{
+					{AgentID: "a", Status: contract.TaskFailure}, {AgentID: "b", Status: contract.TaskFailure},
+				},
+				Data: contract.ResponseData{Results: []contract.AgentResult{
+					{
+						AgentID: "a", Status: contract.TaskFailure, Explanations: []string{"no such place"}, Data: map[string]json.RawMessage{
+							"error_code": json.RawMessage(`"PLACE_NOT_FOUND"`), "severity": json.RawMessage(`"WARNING"`), "suggestion": json.RawMessage(`"name a place"`),
+						},
+					},
+					{AgentID: "b", Status: contract.TaskFailure, Data: map[string]json.RawMessage{"row": json.RawMessage(`3`)}},
+				}},
+			},
+			complain: "caprouter: a: the agent returned a failure: PLACE_NOT_FOUND: no such place; name a place\n" +
+				"caprouter: b: the agent returned a failure: {\"row\":3}\n",
+		},
+		{
 			name: "question of a running router",
 			resp: *clarification(), base: someBase,
 			complain: "caprouter: clarification_required (ambiguous): The request can be read in several ways. Which one is meant?\n" +
