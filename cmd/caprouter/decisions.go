@@ -125,14 +125,15 @@ type decisionFilter struct {
 
 func (f *decisionFilter) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Float64Var(&f.below, "below", 0, "only with a lower confidence than `NUMBER`, e.g. 0.7")
+	addShareFlag(cmd, &f.below, "below", "only with a lower confidence than `NUMBER`, e.g. 0.7")
 	flags.StringVar(&f.agent, "agent", "", "only those for which the agent with this `ID` was chosen or tried")
 	flags.StringVar(&f.intent, "intent", "", "only those read as `INTENT`, or unknown")
 	flags.StringVar(&f.source, "source", "", "only classifications of this `SOURCE`: "+strings.Join(sourceNames(), ", "))
 	flags.StringVar(&f.fallback, "fallback", "", "only those that a fallback policy answered, or the `POLICY` A, B or C")
 	flags.StringVar(&f.outcome, "outcome", "", "only those that ended in this `STATUS`, e.g. clarification_required")
 	flags.StringVar(&f.since, "since", "7d", "only those from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
-	flags.IntVar(&f.limit, "limit", 100, "maximum number `N` of decisions")
+	f.limit = 100
+	addCountFlag(cmd, &f.limit, "limit", 1, 0, "maximum number `N` of decisions")
 	flags.Lookup("fallback").NoOptDefVal = contract.AnyFallback
 	mustSucceed(cmd.RegisterFlagCompletionFunc("source", cobra.FixedCompletions(sourceNames(), cobra.ShellCompDirectiveNoFileComp)))
 }
@@ -159,8 +160,6 @@ func (f *decisionFilter) newQuery(cmd *cobra.Command) (contract.DecisionQuery, e
 	switch {
 	case err != nil:
 		return query, usageErrorf(cmd, "--since %w", err)
-	case cmd.Flags().Changed("below") && !(f.below > 0 && f.below <= 1):
-		return query, usageErrorf(cmd, "--below is a confidence above 0 and up to 1, not %v", f.below)
 	case f.agent != "" && !contract.ValidAgentID(f.agent):
 		return query, usageErrorf(cmd, "--agent %q is not the id of an agent", f.agent)
 	case f.source != "" && !slices.Contains(sourceNames(), f.source):
@@ -169,8 +168,6 @@ func (f *decisionFilter) newQuery(cmd *cobra.Command) (contract.DecisionQuery, e
 		return query, usageErrorf(cmd, "--fallback takes no value, or =A, =B or =C, not %q", f.fallback)
 	case f.outcome != "" && !query.Outcome.Terminal():
 		return query, usageErrorf(cmd, "--outcome is the status of a request that has ended, e.g. completed, not %q", f.outcome)
-	case f.limit < 1:
-		return query, usageErrorf(cmd, "--limit is 1 or more, not %d", f.limit)
 	}
 	return query, nil
 }

@@ -19,7 +19,7 @@ import (
 func newDoctorCommand() *cobra.Command {
 	var flags configFlags
 	var asJSON, probe bool
-	var timeout time.Duration
+	timeout := 10 * time.Second
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that serve needs, with advice",
@@ -34,16 +34,13 @@ func newDoctorCommand() *cobra.Command {
   caprouter doctor --json`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if timeout <= 0 {
-				return usageErrorf(cmd, "--timeout %s is no time to wait", timeout)
-			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			return runDoctor(ctx, cmd.OutOrStdout(), &flags, probe, asJSON)
 		},
 	}
 	flags.register(cmd, true)
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "maximum `TIME` of the checks over the network")
+	addDurationFlag(cmd, &timeout, "timeout", time.Millisecond, 0, "maximum `TIME` of the checks over the network")
 	cmd.Flags().BoolVar(&probe, "probe", false, "classify one example with the model")
 	addJSONFlag(cmd, &asJSON)
 	return cmd

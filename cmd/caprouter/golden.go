@@ -44,7 +44,7 @@ func (f *goldenFlags) register(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.filter.Splits, "split", nil, "only cases of this `SPLIT`: train, validation or test (repeatable)")
 	flags.StringSliceVar(&f.filter.Tags, "tag", nil, "only cases with this `TAG` (repeatable; all must match)")
 	flags.StringSliceVar(&f.filter.IDs, "case", nil, "only the case with this `ID` (repeatable)")
-	flags.IntVar(&f.parallel, "parallel", 0, "number `N` of concurrent cases (default one per processor)")
+	addCountFlag(cmd, &f.parallel, "parallel", 0, 0, "number `N` of concurrent cases (default one per processor)")
 	mustSucceed(cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(
 		[]cobra.Completion{golden.Train, golden.Validation, golden.Test}, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -72,10 +72,7 @@ func (f *goldenFlags) classifierSource() app.GoldenClassifier {
 // openCases loads configuration, registry, cassette and cases. The cases may also name
 // agents of the other registries.
 func (f *goldenFlags) openCases(cmd *cobra.Command, paths []string, by app.GoldenClassifier, more ...*capabilities.Snapshot) (*app.Golden, error) {
-	switch {
-	case f.parallel < 0:
-		return nil, usageErrorf(cmd, "--parallel %d is no number of cases", f.parallel)
-	case f.live && f.cassette != "":
+	if f.live && f.cassette != "" {
 		return nil, usageErrorf(cmd, "--live and --cassette are two models: name one")
 	}
 	cfg, err := f.loadConfig()

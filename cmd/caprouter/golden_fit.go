@@ -29,16 +29,13 @@ func newGoldenFitCommand() *cobra.Command {
   caprouter golden fit golden/ --precision 0.95 --json`,
 		Args: caseArgs(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !(precision > 0 && precision <= 1) {
-				return usageErrorf(cmd, "--precision %v is not over 0 and at most 1", precision)
-			}
 			return goldenFit(cmd, args, &flags, precision, asJSON)
 		},
 	}
 	flags.register(cmd)
 	addRegistryFlag(cmd, &flags.registry)
 	flags.registerModel(cmd)
-	cmd.Flags().Float64Var(&precision, "precision", precision, "minimum `SHARE` of correct dispatches on split train")
+	addShareFlag(cmd, &precision, "precision", "minimum `SHARE` of correct dispatches on split train")
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }

@@ -50,7 +50,7 @@ func newGoldenRunCommand() *cobra.Command {
 	f.StringVar(&flags.junit, "junit", "", "write JUnit XML to `FILE`")
 	f.StringVar(&flags.html, "html", "", "write an HTML page with plots and the decisions of failures to `FILE`")
 	f.StringVar(&flags.baseline, "baseline", "", "compare with the report in `FILE`")
-	f.IntVar(&flags.maxNewFailures, "max-new-failures", 0, "with --baseline, number `N` of new cases that may fail (default 0)")
+	addCountFlag(cmd, &flags.maxNewFailures, "max-new-failures", 0, 0, "with --baseline, number `N` of new cases that may fail (default 0)")
 	mustSucceed(cmd.MarkFlagFilename("junit", "xml"))
 	mustSucceed(cmd.MarkFlagFilename("html", "html"))
 	mustSucceed(cmd.MarkFlagFilename("baseline", "json"))
@@ -58,8 +58,8 @@ func newGoldenRunCommand() *cobra.Command {
 }
 
 func runGoldenCases(cmd *cobra.Command, args []string, flags *runFlags) error {
-	if flags.maxNewFailures < 0 || flags.baseline == "" && cmd.Flags().Changed("max-new-failures") {
-		return usageErrorf(cmd, "--max-new-failures is a number from 0 up, and needs --baseline")
+	if flags.baseline == "" && cmd.Flags().Changed("max-new-failures") {
+		return usageErrorf(cmd, "--max-new-failures needs --baseline")
 	}
 	if err := flags.checkOutputs(cmd, args); err != nil { // before the run, which may be long and expensive
 		return err

@@ -86,7 +86,8 @@ type mcpFlags struct {
 
 func (f *mcpFlags) register(cmd *cobra.Command) {
 	addMCPFlag(cmd, &f.file)
-	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "maximum `TIME` to connect and to call")
+	f.timeout = time.Minute
+	addDurationFlag(cmd, &f.timeout, "timeout", time.Millisecond, 0, "maximum `TIME` to connect and to call")
 	addJSONFlag(cmd, &f.asJSON)
 }
 
@@ -142,9 +143,6 @@ func checkMCPFile(cmd *cobra.Command, path string) (*mcpfile.File, error) {
 // withGateway calls fn with a gateway for the servers that selected accepts, of all ids.
 // Each server has been tried when fn is called.
 func (f *mcpFlags) withGateway(cmd *cobra.Command, selected func(id string, ids []string) bool, fn func(ctx context.Context, g *gateway.Gateway) error) error {
-	if f.timeout <= 0 {
-		return usageErrorf(cmd, "--timeout %s is no time to wait", f.timeout)
-	}
 	file, err := loadMCPFile(f.path())
 	if err != nil {
 		return err

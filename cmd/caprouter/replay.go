@@ -48,7 +48,8 @@ func newReplayCommand() *cobra.Command {
 	addJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&flags.dataDir, "data-dir", "", "`DIR` whose audit log is read, instead of that of a running router")
 	cmd.Flags().StringVar(&flags.since, "since", "7d", "decisions from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
-	cmd.Flags().IntVar(&flags.limit, "limit", replay.DefaultLimit, fmt.Sprintf("maximum number `N` of decisions, up to %d", replay.MaxLimit))
+	flags.limit = replay.DefaultLimit
+	addCountFlag(cmd, &flags.limit, "limit", 1, replay.MaxLimit, fmt.Sprintf("maximum number `N` of decisions, up to %d", replay.MaxLimit))
 	cmd.Flags().BoolVar(&flags.failOnChange, "fail-on-change", false, "exit code 1 if a request would go elsewhere")
 	mustSucceed(cmd.MarkFlagDirname("data-dir"))
 	return cmd
@@ -59,8 +60,6 @@ func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error 
 	switch {
 	case err != nil:
 		return usageErrorf(cmd, "--since %w", err)
-	case flags.limit < 1 || flags.limit > replay.MaxLimit:
-		return usageErrorf(cmd, "--limit is 1 to %d, not %d", replay.MaxLimit, flags.limit)
 	case flags.dataDir != "" && flags.url != "":
 		return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
 	}

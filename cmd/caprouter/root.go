@@ -59,7 +59,9 @@ func newRootCommand() *cobra.Command {
 		newVersionCommand(),
 	)
 	root.SetVersionTemplate(versionLine() + "\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageErrorf(cmd, "%w%s", err, suggestFlag(cmd, err)) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageErrorf(cmd, "%w%s", explainFlagError(err), suggestFlag(cmd, err))
+	})
 	root.CompletionOptions.DisableDefaultCmd = true // see completion.go
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetHelpCommand(newHelpCommand())

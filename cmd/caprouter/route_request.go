@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -23,9 +22,6 @@ func (f *routeFlags) newRequest(cmd *cobra.Command, text string) (*contract.Requ
 	text, err := readPrompt(cmd, text)
 	if err != nil {
 		return nil, err
-	}
-	if f.timeout != 0 && (f.timeout < time.Millisecond || f.timeout > contract.MaxTimeoutMS*time.Millisecond) {
-		return nil, usageErrorf(cmd, "--timeout %s is not between 1ms and 10m", f.timeout)
 	}
 	inputs, err := parseInputs(cmd, f.inputs)
 	if err != nil {

@@ -34,7 +34,7 @@ const allStatuses = "all"
 func newTicketsListCommand() *cobra.Command {
 	var flags serverFlags
 	var status string
-	var limit int
+	limit := 100
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the tickets, newest first",
@@ -46,9 +46,6 @@ func newTicketsListCommand() *cobra.Command {
 			case contract.TicketOpen, contract.TicketClosed, allStatuses:
 			default:
 				return usageErrorf(cmd, "--status is open, closed or all, not %q", status)
-			}
-			if limit < 1 {
-				return usageErrorf(cmd, "--limit is 1 or more, not %d", limit)
 			}
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -64,7 +61,7 @@ func newTicketsListCommand() *cobra.Command {
 	flags.register(cmd)
 	addJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&status, "status", string(contract.TicketOpen), "`STATUS` of the tickets: open, closed or all")
-	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number `N` of tickets")
+	addCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of tickets")
 	mustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
 		[]cobra.Completion{string(contract.TicketOpen), string(contract.TicketClosed), allStatuses}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd

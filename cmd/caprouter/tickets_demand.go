@@ -19,7 +19,7 @@ const maxRankedTickets = 100_000
 
 func newTicketsDemandCommand() *cobra.Command {
 	var flags serverFlags
-	var limit int
+	limit := 20
 	cmd := &cobra.Command{
 		Use:   "demand",
 		Short: "Rank the open tickets: which agent to build next",
@@ -30,9 +30,6 @@ func newTicketsDemandCommand() *cobra.Command {
   caprouter tickets demand --limit 3 --json`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 {
-				return usageErrorf(cmd, "--limit is 1 or more, not %d", limit)
-			}
 			c, err := flags.newClient(cmd)
 			if err != nil {
 				return err
@@ -51,7 +48,7 @@ func newTicketsDemandCommand() *cobra.Command {
 	}
 	flags.register(cmd)
 	addJSONFlag(cmd, &flags.asJSON)
-	cmd.Flags().IntVar(&limit, "limit", 20, "maximum number `N` of tickets")
+	addCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of tickets")
 	return cmd
 }
 

@@ -22,14 +22,12 @@ type tokenFlags struct {
 
 func (f *tokenFlags) register(cmd *cobra.Command) {
 	f.configFlags.register(cmd, false)
-	cmd.Flags().DurationVar(&f.ttl, "ttl", time.Hour, "lifetime `TIME` of the token, at most 24h")
+	f.ttl = time.Hour
+	addDurationFlag(cmd, &f.ttl, "ttl", time.Second, 24*time.Hour, "lifetime `TIME` of the token, at most 24h")
 }
 
 // printToken prints only the token on stdout.
 func (f *tokenFlags) printToken(cmd *cobra.Command, g app.TokenGrant) error {
-	if f.ttl < time.Second || f.ttl > 24*time.Hour {
-		return usageErrorf(cmd, "--ttl is between 1s and 24h, not %s", f.ttl)
-	}
 	g.TTL = f.ttl
 	cfg, err := f.loadConfig()
 	if err != nil {
