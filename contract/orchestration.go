@@ -157,6 +157,31 @@ type Orchestration struct {
 	EndedAt         time.Time           `json:"ended_at,omitzero"`
 }
 
+// RunQuery filters orchestrations. Zero members select all.
+type RunQuery struct {
+	Status OrchestrationStatus
+	Limit  int    // 0 = 100
+	Cursor string // of the previous page
+}
+
+// RunSummary is an orchestration in a list.
+type RunSummary struct {
+	OrchestrationID string              `json:"orchestration_id"`
+	Status          OrchestrationStatus `json:"status"`
+	State           string              `json:"state"`
+	Reason          RunReason           `json:"reason,omitempty"`
+	Goal            string              `json:"goal"`            // cut after 200 characters
+	Gates           []ApprovalGate      `json:"gates,omitempty"` // those that wait for a person
+	CreatedAt       time.Time           `json:"created_at"`
+	EndedAt         time.Time           `json:"ended_at,omitzero"`
+}
+
+// RunPage is the response of GET /api/v1/orchestrations.
+type RunPage struct {
+	Orchestrations []RunSummary `json:"orchestrations"`
+	NextCursor     string       `json:"next_cursor"` // "" on the last page
+}
+
 // Statuses of a ToolOutput.
 const (
 	OutputOK      = "ok"

@@ -273,6 +273,7 @@ func authorizationTable() map[string]row {
 		"GET /api/v1/mcp/tools/pending":            {"admin", "", 200, fixed("/api/v1/mcp/tools/pending"), 0, hidden},
 		"POST /api/v1/mcp/tools/{name}/approve":    {"admin", `{"hash":"9f86d081884c"}`, 409, fixed("/api/v1/mcp/tools/plugin.echo/approve"), 0, hidden}, // it is not quarantined
 		"POST /api/v1/orchestrations":              {"orchestrate", `{"goal":"a goal without a plan"}`, 200, fixed("/api/v1/orchestrations"), 0, hidden},
+		"GET /api/v1/orchestrations":               {"orchestrate", "", 200, fixed("/api/v1/orchestrations"), 200, hidden},
 		"GET /api/v1/orchestrations/{id}":          {"orchestrate", "", 200, ofRun(""), 404, hidden},
 		"GET /api/v1/orchestrations/{id}/events":   {"orchestrate", "", 200, ofRun("/events"), 404, hidden},
 		"POST /api/v1/orchestrations/{id}/approve": {"orchestrate:approve", `{"step":"a","decision":"deny"}`, 409, ofRun("/approve"), 404, hidden}, // it does not wait

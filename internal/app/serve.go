@@ -283,6 +283,7 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 		MCPApprovals: c.mcp,
 		MCPBindings:  c.mcp,
 		Runs:         c.runs,
+		RunLister:    c.runs,
 		RunControl:   c.runs,
 		Registry:     c.snapshot,
 		AgentState:   c.agentState,

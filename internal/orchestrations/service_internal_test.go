@@ -97,6 +97,7 @@ type serviceConfig struct {
 	servers MCPServers
 	fails   int                        // attempts to record an end that fail
 	onWrite func(key string, size int) // of the bucket
+	live    bool                       // each other process is live
 	log     testkit.LogBuffer
 }
 
@@ -118,7 +119,7 @@ func openService(t *testing.T, cfg *serviceConfig) (*Service, *runJournal) {
 	}
 	journal := &runJournal{fails: cfg.fails}
 	s, err := New(t.Context(), Config{
-		Bucket: bucket, Quota: quota.New(quota.Config{}), Owner: testOwner, IsLive: func(o string) bool { return o == testOwner }, Messages: st,
+		Bucket: bucket, Quota: quota.New(quota.Config{}), Owner: testOwner, IsLive: func(o string) bool { return cfg.live || o == testOwner }, Messages: st,
 		Servers: cfg.servers, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute, Logger: cfg.log.Logger(),
 	})
 	if err != nil {

@@ -47,6 +47,7 @@ type Deps struct {
 	MCPApprovals MCPApprovals
 	MCPBindings  MCPBindings
 	Runs         Runs
+	RunLister    RunLister
 	RunControl   RunControl
 	Registry     func() *capabilities.Snapshot // returns the current snapshot
 	AgentState   func(id string) AgentState

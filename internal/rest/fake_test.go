@@ -56,6 +56,7 @@ func (f *fakeBackend) deps() Deps {
 		MCPApprovals: f.tools,
 		MCPBindings:  f.tools,
 		Runs:         fakeRuns{},
+		RunLister:    fakeRuns{},
 		RunControl:   fakeRuns{},
 		Router:       f,
 		Requests:     f,

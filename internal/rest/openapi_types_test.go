@@ -74,6 +74,7 @@ func schemaTypes() map[string]reflect.Type {
 		"Goal":               reflect.TypeFor[contract.Goal](),
 		"Plan":               reflect.TypeFor[contract.Plan](),
 		"Orchestration":      reflect.TypeFor[contract.Orchestration](),
+		"RunPage":            reflect.TypeFor[contract.RunPage](),
 		"Approval":           reflect.TypeFor[contract.Approval](),
 		"MCPTest":            reflect.TypeFor[MCPTest](),
 		"MCPTestResult":      reflect.TypeFor[MCPTestResult](),

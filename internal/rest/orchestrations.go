@@ -22,6 +22,11 @@ type Runs interface {
 	Follow(ctx context.Context, id string, caller *contract.Caller, after int, emit func(contract.RunEvent) error) (*contract.Orchestration, error)
 }
 
+// RunLister lists orchestrations. *orchestrations.Service implements it.
+type RunLister interface {
+	List(ctx context.Context, query contract.RunQuery, caller *contract.Caller) (*contract.RunPage, error)
+}
+
 // RunControl decides about orchestrations. *orchestrations.Service implements it.
 type RunControl interface {
 	Approve(ctx context.Context, id string, approval contract.Approval, caller *contract.Caller) (*contract.Orchestration, error)
@@ -31,6 +36,7 @@ type RunControl interface {
 // runAPI holds the handlers of orchestrations. It is immutable.
 type runAPI struct {
 	runs    Runs
+	lister  RunLister
 	control RunControl
 }
 
@@ -38,6 +44,7 @@ func (a *runAPI) routes(cfg *Config) []httpserver.Route {
 	const get, post = http.MethodGet, http.MethodPost
 	return []httpserver.Route{
 		{Method: post, Path: "/api/v1/orchestrations", Scope: contract.ScopeOrchestrate, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, Handle: a.handleOrchestrate},
+		{Method: get, Path: "/api/v1/orchestrations", Scope: contract.ScopeOrchestrate, HasScope: mayReadRuns, RateLimit: cfg.ReadLimit, Handle: a.handleRuns},
 		{Method: get, Path: "/api/v1/orchestrations/:id", Scope: contract.ScopeOrchestrate, HasScope: mayReadRuns, Handle: a.handleRun},
 		{Method: get, Path: "/api/v1/orchestrations/:id/events", Scope: contract.ScopeOrchestrate, HasScope: mayReadRuns, Class: httpserver.ClassStream, Handle: a.handleRunEvents},
 		{Method: post, Path: "/api/v1/orchestrations/:id/approve", Scope: contract.ScopeApprove, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: a.handleApprove},
@@ -97,6 +104,25 @@ func writeRun(c *httpserver.Context, run *contract.Orchestration) error {
 	}
 	c.SetOutcome(string(run.Status))
 	return c.WriteJSON(status, httpserver.MediaTypeJSON, run)
+}
+
+func (a *runAPI) handleRuns(c *httpserver.Context) error {
+	q := parseQuery(c.Request.URL.RawQuery, "status", "limit", "cursor")
+	query := contract.RunQuery{
+		Status: contract.OrchestrationStatus(q.enumParam("status",
+			string(contract.OrchestrationRunning), string(contract.OrchestrationWaiting), string(contract.OrchestrationDone),
+			string(contract.OrchestrationFailed), string(contract.OrchestrationBlocked), string(contract.OrchestrationDegraded))),
+		Limit:  q.limitParam(maxPageSize),
+		Cursor: q.cursorParam(),
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	page, err := a.lister.List(c.Request.Context(), query, c.Caller)
+	if err != nil {
+		return err
+	}
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, page)
 }
 
 func (a *runAPI) handleRun(c *httpserver.Context) error {

@@ -42,6 +42,23 @@ func (f fakeRuns) Get(_ context.Context, id string, _ *contract.Caller) (*contra
 	return f.load(id)
 }
 
+func (f fakeRuns) List(_ context.Context, query contract.RunQuery, _ *contract.Caller) (*contract.RunPage, error) {
+	page := &contract.RunPage{Orchestrations: []contract.RunSummary{}}
+	for _, name := range []string{"waiting", "running", "done", "failed", "blocked", "degraded"} {
+		run, err := f.load(name)
+		if err != nil {
+			return nil, err
+		}
+		if query.Status == "" || run.Status == query.Status {
+			page.Orchestrations = append(page.Orchestrations, contract.RunSummary{
+				OrchestrationID: run.OrchestrationID, Status: run.Status, State: run.State, Reason: run.Reason, Goal: run.Goal, Gates: run.Gates,
+				CreatedAt: run.CreatedAt, EndedAt: run.EndedAt,
+			})
+		}
+	}
+	return page, nil
+}
+
 func (f fakeRuns) Wait(_ context.Context, id string, _ *contract.Caller) (*contract.Orchestration, error) {
 	return f.load(id)
 }

@@ -230,6 +230,7 @@ func TestOpenAPI_ExamplesDecodeToTypes(t *testing.T) {
 		"decisions": func() any { return &contract.DecisionPage{} },
 		"ticket":    func() any { return &contract.Ticket{} }, "ticket_closed": func() any { return &contract.Ticket{} },
 		"tickets":    func() any { return &contract.TicketPage{} },
+		"runs":       func() any { return &contract.RunPage{} },
 		"agent_task": func() any { return &contract.Task{} }, "agent_task_callback": func() any { return &contract.Task{} },
 		"request_lease": func() any { return &contract.LeaseRequest{} }, "leased_task": func() any { return &contract.LeasedTask{} },
 		"task_lease": func() any { return &contract.TaskLease{} }, "task_lease_cancelled": func() any { return &contract.TaskLease{} },
