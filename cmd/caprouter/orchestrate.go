@@ -25,7 +25,7 @@ func newOrchestrateCommand() *cobra.Command {
 		Short: "Pursue a goal with the tools of MCP servers",
 		Long: "Plan a goal, call the tools of the router's MCP servers under its policy, and verify their outputs. The steps\n" +
 			"are printed as they happen. If a call needs an approval, the run waits until another caller runs\n" +
-			"caprouter orchestrate approve.\n\n" +
+			"caprouter orchestrate approve; caprouter orchestrate list --status waiting_approval lists such runs.\n\n" +
 			"caprouter \"mcp GOAL\" and caprouter mcp: GOAL are the same command. Exit code 1 unless the goal is reached.",
 		Example: `  caprouter orchestrate "list the files of the project" --plan plan.json
   caprouter orchestrate "summarise the open issues" --plan-only
@@ -66,7 +66,7 @@ func newOrchestrateCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&goal.Constraints.PlanOnly, "plan-only", false, "print the plan and call no tool")
 	cmd.Flags().StringSliceVar(&goal.AvailableServers, "server", nil, "`NAME` of an MCP server that may be used (repeatable; none = all)")
 	cmd.Flags().StringSliceVar(&goal.Constraints.Deny, "deny", nil, "`ACTION` that may not be called, for example files.write or files.* (repeatable)")
-	cmd.AddCommand(newApproveRunCommand(), newCancelRunCommand())
+	cmd.AddCommand(newListRunsCommand(), newShowRunCommand(), newApproveRunCommand(), newCancelRunCommand())
 	return cmd
 }
 
@@ -175,6 +175,14 @@ func (v *runView) print(id string, ev *contract.RunEvent) {
 		fmt.Fprintf(v.out, "orchestration %s\n", id)
 		v.started = true
 	}
+	fmt.Fprintln(v.out, formatRunEvent(ev))
+	if ev.Event == "gate_opened" {
+		fmt.Fprintf(v.out, "          waiting: caprouter orchestrate approve %s %s\n", id, printable(ev.StepID))
+	}
+}
+
+// formatRunEvent returns the line of an event.
+func formatRunEvent(ev *contract.RunEvent) string {
 	text := strings.TrimSpace(ev.StepID + " " + ev.Action)
 	if ev.Rule != "" {
 		text += " (" + ev.Rule + ")"
@@ -183,10 +191,7 @@ func (v *runView) print(id string, ev *contract.RunEvent) {
 		text += ": " + ev.Detail
 	}
 	line := fmt.Sprintf("%-9s %-19s %s", ev.State, ev.Event, printable(strings.TrimPrefix(text, ": ")))
-	fmt.Fprintln(v.out, strings.TrimRight(line, " "))
-	if ev.Event == "gate_opened" {
-		fmt.Fprintf(v.out, "          waiting: caprouter orchestrate approve %s %s\n", id, printable(ev.StepID))
-	}
+	return strings.TrimRight(line, " ")
 }
 
 // printRun prints the result of an orchestration.
@@ -240,7 +245,7 @@ func expandGoal(args []string) []string {
 		for len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
 			words, rest = append(words, rest[0]), rest[1:]
 		}
-		return append([]string{"orchestrate", strings.Join(words, " ")}, rest...)
+		return orchestrateArgs(strings.Join(words, " "), rest)
 	}
 	goal, ok := strings.CutPrefix(args[0], "mcp ")
 	if goal = strings.TrimSpace(goal); !ok || goal == "" {
@@ -250,5 +255,15 @@ func expandGoal(args []string) []string {
 	if slices.ContainsFunc(newMCPCommand().Commands(), isSubcommand) {
 		return append([]string{"mcp", goal}, args[1:]...)
 	}
-	return append([]string{"orchestrate", goal}, args[1:]...)
+	return orchestrateArgs(goal, args[1:])
+}
+
+// orchestrateArgs returns the arguments of orchestrate for a goal, which may also be the name
+// of a subcommand.
+func orchestrateArgs(goal string, flags []string) []string {
+	isSubcommand := func(c *cobra.Command) bool { return c.Name() == goal }
+	if slices.ContainsFunc(newOrchestrateCommand().Commands(), isSubcommand) {
+		return append(append([]string{"orchestrate"}, flags...), "--", goal)
+	}
+	return append([]string{"orchestrate", goal}, flags...)
 }

@@ -21,7 +21,9 @@ func TestExpandGoal_LeavesSubcommands(t *testing.T) {
 		{[]string{"mcp", "list"}, []string{"mcp", "list"}},
 		{[]string{"mcp:", "list", "files", "--plan", "a.json"}, []string{"orchestrate", "list files", "--plan", "a.json"}},
 		{[]string{"mcp:list files"}, []string{"orchestrate", "list files"}},
-		{[]string{"mcp: list"}, []string{"orchestrate", "list"}},
+		{[]string{"mcp: list"}, []string{"orchestrate", "--", "list"}},
+		{[]string{"mcp: cancel", "--json"}, []string{"orchestrate", "--json", "--", "cancel"}},
+		{[]string{"mcp show"}, []string{"orchestrate", "--", "show"}},
 		{[]string{"route", "mcp: x"}, []string{"route", "mcp: x"}},
 		{nil, nil},
 	} {

@@ -135,25 +135,14 @@ func ticketPath(id string) string { return ticketsPath + "/" + url.PathEscape(id
 
 // listTickets fetches at most limit tickets, page by page.
 func (c *client) listTickets(ctx context.Context, status string, limit int) ([]contract.Ticket, error) {
-	const maxPageSize = 1000
-	list := []contract.Ticket{}
-	for cursor := ""; ; {
-		query := url.Values{"limit": {strconv.Itoa(min(limit-len(list), maxPageSize))}}
+	return readPages(limit, func(query url.Values) ([]contract.Ticket, string, error) {
 		if status != allStatuses {
 			query.Set("status", status)
 		}
-		if cursor != "" {
-			query.Set("cursor", cursor)
-		}
 		var page contract.TicketPage
-		if err := c.getResource(ctx, ticketsPath, query, &page); err != nil {
-			return nil, err
-		}
-		list = append(list, page.Tickets...)
-		if cursor = page.NextCursor; cursor == "" || len(list) >= limit {
-			return list, nil
-		}
-	}
+		err := c.getResource(ctx, ticketsPath, query, &page)
+		return page.Tickets, page.NextCursor, err
+	})
 }
 
 // formatTickets returns two lines per ticket that fit 80 columns, except for long titles,

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// runStatuses are the values of --status.
+func runStatuses() []string {
+	return []string{
+		allStatuses, string(contract.OrchestrationRunning), string(contract.OrchestrationWaiting), string(contract.OrchestrationDone),
+		string(contract.OrchestrationFailed), string(contract.OrchestrationBlocked), string(contract.OrchestrationDegraded),
+	}
+}
+
+func newListRunsCommand() *cobra.Command {
+	var flags serverFlags
+	var status string
+	limit := 100
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the orchestrations, newest first",
+		Long: "List the orchestrations of the caller, or those of its tenant if it may approve: time (UTC), id, status, goal,\n" +
+			"and the steps that wait for an approval.",
+		Example: `  caprouter orchestrate list --status waiting_approval
+  caprouter orchestrate list --limit 500 --json`,
+		Args: argsBetween("no arguments", 0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			known := runStatuses()
+			i := slices.IndexFunc(known, func(s string) bool { return strings.EqualFold(s, status) })
+			if i < 0 {
+				return usageErrorf(cmd, "--status is one of %s, not %q", strings.Join(known, ", "), status)
+			}
+			c, err := flags.newClient(cmd)
+			if err != nil {
+				return err
+			}
+			list, err := c.listRuns(cmd.Context(), known[i], limit)
+			if err != nil {
+				return err
+			}
+			return printList(cmd, flags.asJSON, list, "orchestrations", formatRuns)
+		},
+	}
+	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
+	cmd.Flags().StringVar(&status, "status", allStatuses, "only those in this `STATUS`: "+strings.Join(runStatuses()[1:], ", "))
+	addCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of orchestrations")
+	mustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runStatuses(), cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func newShowRunCommand() *cobra.Command {
+	var flags serverFlags
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show an orchestration: its events, outputs and open approvals",
+		Example: `  caprouter orchestrate show 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90`,
+		Args:    argsBetween("the id of an orchestration", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.newClient(cmd)
+			if err != nil {
+				return err
+			}
+			var run contract.Orchestration
+			if err := c.getResource(cmd.Context(), runsPath+"/"+url.PathEscape(args[0]), nil, &run); err != nil {
+				return err
+			}
+			return printOutput(cmd, flags.asJSON, &run, func(out io.Writer) error { return printStoredRun(out, &run) })
+		},
+	}
+	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
+	return cmd
+}
+
+// listRuns fetches at most limit orchestrations, page by page.
+func (c *client) listRuns(ctx context.Context, status string, limit int) ([]contract.RunSummary, error) {
+	return readPages(limit, func(query url.Values) ([]contract.RunSummary, string, error) {
+		if status != allStatuses {
+			query.Set("status", status)
+		}
+		var page contract.RunPage
+		err := c.getResource(ctx, runsPath, query, &page)
+		return page.Orchestrations, page.NextCursor, err
+	})
+}
+
+// readPages returns at most limit entries of a list of the REST interface. read gets the
+// parameters of a page, and returns its entries and the next cursor.
+func readPages[T any](limit int, read func(query url.Values) (page []T, next string, err error)) ([]T, error) {
+	const maxPageSize = 1000
+	list := []T{}
+	for cursor := ""; ; {
+		query := url.Values{"limit": {strconv.Itoa(min(limit-len(list), maxPageSize))}}
+		if cursor != "" {
+			query.Set("cursor", cursor)
+		}
+		page, next, err := read(query)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, page...)
+		if cursor = next; cursor == "" || len(list) >= limit {
+			return list, nil
+		}
+	}
+}
+
+// formatRuns returns two lines or more per orchestration that fit 80 columns.
+func formatRuns(list []contract.RunSummary, opts outputOptions) string {
+	const timeLayout = "01-02 15:04"
+	opts.width = min(opts.width, defaultTableWidth)
+	p := newPrinter(opts)
+	var rows []tableRow
+	for i := range list {
+		r := &list[i]
+		row := tableRow{cells: []tableCell{
+			{text: r.CreatedAt.UTC().Format(timeLayout)}, {text: r.OrchestrationID}, {text: string(r.Status)},
+		}}
+		lines := []string{r.Goal}
+		if r.Reason != "" {
+			lines = append(lines, "reason: "+string(r.Reason))
+		}
+		for k := range r.Gates {
+			lines = append(lines, "waits: "+formatGate(&r.Gates[k]))
+		}
+		for _, line := range lines {
+			row.below = append(row.below, tableCell{text: truncate(oneLine(line), opts.width-len(timeLayout)-len(columnGap))})
+		}
+		rows = append(rows, row)
+	}
+	p.writeRecords([]string{"CREATED", "ORCHESTRATION", "STATUS"}, rows)
+	return p.String()
+}
+
+// formatGate returns the step and the call that wait, and until when.
+func formatGate(g *contract.ApprovalGate) string {
+	return fmt.Sprintf("step %s, %s, until %s (%s)", g.StepID, g.Action, formatMinute(g.ExpiresAt), g.Rule)
+}
+
+// printStoredRun prints an orchestration: its goal, its events as they are printed while it
+// runs, its result, and the approvals that it waits for.
+func printStoredRun(out io.Writer, run *contract.Orchestration) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	field := func(name, text string) { fmt.Fprintf(w, "%s\t%s\n", name, oneLine(text)) }
+	field("orchestration", run.OrchestrationID)
+	field("goal", run.Goal)
+	field("created", formatMinute(run.CreatedAt))
+	if !run.EndedAt.IsZero() {
+		field("ended", formatMinute(run.EndedAt))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for i := range run.AuditTrail {
+		fmt.Fprintln(out, formatRunEvent(&run.AuditTrail[i]))
+	}
+	if err := printRun(out, run); err != nil {
+		return err
+	}
+	for i := range run.Gates {
+		if g := &run.Gates[i]; g.Decision == "" && !run.Status.Terminal() {
+			_, err := fmt.Fprintf(out, "  waits: %s\n    %s\n    caprouter orchestrate approve %s %s\n",
+				printable(formatGate(g)), printable(g.Reason), printable(run.OrchestrationID), printable(g.StepID))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
