@@ -54,6 +54,26 @@ func markAmbiguous(infos []ServerInfo) {
 	}
 }
 
+// FindAction reports whether one of the servers has the action, or may have it, because a
+// server of its name is not connected. If not, similar is an action with a similar name, ""
+// if there is none.
+func FindAction(servers []ServerInfo, action string) (found bool, similar string) {
+	var names []string
+	for i := range servers {
+		s := &servers[i]
+		if strings.HasPrefix(action, s.Name+".") && s.Status != StatusConnected {
+			return true, ""
+		}
+		for j := range s.Tools {
+			names = append(names, s.Tools[j].Action)
+		}
+	}
+	if slices.Contains(names, action) {
+		return true, ""
+	}
+	return false, nearestAction(action, names)
+}
+
 // Get returns the state of the server with the name.
 func (g *Gateway) Get(name string) (ServerInfo, bool) {
 	servers := g.Servers()

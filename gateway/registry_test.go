@@ -365,3 +365,28 @@ func TestInvoke_CancelsOverStdio(t *testing.T) {
 		return err == nil
 	})
 }
+
+// An action exists, may exist because its server is not connected, or is missing.
+func TestFindAction(t *testing.T) {
+	servers := []gateway.ServerInfo{
+		{Name: "weather", Status: gateway.StatusConnected, Tools: []gateway.Tool{{Action: "weather.query"}, {Action: "weather.alerts"}}},
+		{Name: "files", Status: gateway.StatusConnecting},
+		{Name: "files.old", Status: gateway.StatusConnected, Tools: []gateway.Tool{{Action: "files.old.read"}}},
+	}
+	for _, tt := range []struct {
+		action  string
+		found   bool
+		similar string
+	}{
+		{"weather.query", true, ""},
+		{"files.read", true, ""},
+		{"files.old.reed", true, ""}, // of a server files that is not connected
+		{"weather.qurey", false, "weather.query"},
+		{"query", false, "weather.query"},
+		{"storage.read", false, ""},
+	} {
+		if found, similar := gateway.FindAction(servers, tt.action); found != tt.found || similar != tt.similar {
+			t.Errorf("%s: got %t and %q, want %t and %q", tt.action, found, similar, tt.found, tt.similar)
+		}
+	}
+}

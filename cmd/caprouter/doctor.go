@@ -24,9 +24,9 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check everything that serve needs, with advice",
 		Long: "Check what serve needs with the same flags: configuration, registry, MCP servers, data directory, address\n" +
-			"and model, including whether its key is accepted. No MCP server is started. Each problem is followed by\n" +
-			"advice. The key is never printed. --probe also classifies one example of the registry with the model, which\n" +
-			"takes tokens.\n\n" +
+			"and model, including whether its key is accepted. Each problem is followed by advice. The key is never\n" +
+			"printed. --probe also classifies one example of the registry with the model, which takes tokens, and\n" +
+			"connects to the MCP servers, which starts them, to check that they have the actions of the agents.\n\n" +
 			"Exit code 1 if a check fails, 0 if there are only warnings.",
 		Example: `  caprouter doctor
   caprouter doctor --config /etc/caprouter/caprouter.yaml --timeout 3s
@@ -41,7 +41,7 @@ func newDoctorCommand() *cobra.Command {
 	}
 	flags.register(cmd, true)
 	addDurationFlag(cmd, &timeout, "timeout", time.Millisecond, 0, "maximum `TIME` of the checks over the network")
-	cmd.Flags().BoolVar(&probe, "probe", false, "classify one example with the model")
+	cmd.Flags().BoolVar(&probe, "probe", false, "classify one example with the model, and look for the actions of agents on the MCP servers")
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
@@ -85,6 +85,10 @@ func runChecks(ctx context.Context, flags *configFlags, probe bool, report func(
 		return
 	}
 	opts := app.Options{LogOutput: io.Discard, Version: buildVersion()}
+	if opts.Supervisor, err = mcpSupervisor(); err != nil {
+		report(doctor.Finding{Check: "mcp", Level: doctor.LevelFail, Detail: err.Error()})
+		return
+	}
 	doctor.Run(ctx, cfg, opts, func(f doctor.Finding) {
 		if f.Check == "configuration" {
 			f.Detail = configSource(flags) + ": " + f.Detail
@@ -92,6 +96,9 @@ func runChecks(ctx context.Context, flags *configFlags, probe bool, report func(
 		report(f)
 	})
 	if probe {
+		if f := doctor.ProbeActions(ctx, cfg, opts); f.Level != doctor.LevelSkip {
+			report(f)
+		}
 		report(doctor.ProbeModel(ctx, cfg, opts))
 	}
 }

@@ -468,3 +468,29 @@ func TestMCP_RouteChecksAgentAndCapabilities(t *testing.T) {
 		})
 	}
 }
+
+// An agent whose action no server has causes one warning, with a similar action, when the
+// servers are connected, and again if the registry names another one.
+func TestMCP_WarnsOfMissingActions(t *testing.T) {
+	agent := func(action string) string {
+		return "clients:\n  a:\n    match: { intent: [talk], domains: [prose] }\n    endpoint: { protocol: mcp, action: " + action + " }\n"
+	}
+	_, change := useMCP(t, restPlugin(t, "plugin", "echo"))
+	var registry string
+	s := startServer(t, agent("plugin.ecko"), change, func(c *config.Config) { registry = c.Registry.File })
+	const text = "no MCP server has the action of an agent"
+	testkit.Eventually(t, "the misspelt action is logged", func() bool {
+		return strings.Contains(s.log.String(), `"action":"plugin.ecko","did_you_mean":"plugin.echo"`)
+	})
+	for _, action := range []string{"plugin.echo", "other.read"} {
+		if err := os.WriteFile(registry, []byte(agent(action)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, "the action of an unknown server is logged", func() bool {
+		return strings.Contains(s.log.String(), `"agent":"a","action":"other.read"`)
+	})
+	if n := strings.Count(s.log.String(), text); n != 2 {
+		t.Errorf("got %d warnings, want 2:\n%s", n, s.log.String())
+	}
+}

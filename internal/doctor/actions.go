@@ -1,0 +1,89 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
+)
+
+// ProbeActions connects to the MCP servers, which starts those that are processes, and reports
+// the agents whose action no server has. It calls no tool.
+func ProbeActions(ctx context.Context, cfg config.Config, opts app.Options) Finding {
+	f := probeActions(ctx, cfg, opts)
+	f.Check = "mcp actions"
+	return f
+}
+
+func probeActions(ctx context.Context, cfg config.Config, opts app.Options) Finding {
+	registry, _ := cfg.Registry.FilePath()
+	snapshot, err := capabilities.Load(registry)
+	if err != nil {
+		return checkSkipped("there is no registry with agents")
+	}
+	actions := map[string]string{} // of agents, by id
+	var ids []string
+	for _, a := range snapshot.Fleet.Agents {
+		if a.Endpoint.Protocol == contract.ProtocolMCP {
+			actions[a.ID], ids = a.Endpoint.Action, append(ids, a.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return checkSkipped("no agent is a tool of an MCP server")
+	}
+	path, _ := cfg.MCP.FilePath()
+	file, err := mcpfile.Load(path)
+	if err != nil {
+		return checkSkipped("there are no MCP servers to connect to")
+	}
+	connections := gateway.Config{Lookup: opts.EnvLookup()}
+	connections.Client.Supervisor, connections.Client.Version = opts.Supervisor, opts.Version
+	g, err := gateway.Start(ctx, file.Servers, connections)
+	if err != nil {
+		return checkFailed(err.Error(), "correct "+path)
+	}
+	servers := connectServers(ctx, g, ids, actions)
+	if err := g.Close(); err != nil {
+		return checkWarned("the MCP servers cannot be ended: "+err.Error(), "end their processes")
+	}
+	var problems []string
+	for i := range servers {
+		if s := &servers[i]; s.Error != "" && s.State != gateway.StateDisabled {
+			problems = append(problems, fmt.Sprintf("server %q is not connected, so that its tools are not known: %s", s.Name, s.Error))
+		}
+	}
+	for _, id := range ids {
+		found, similar := gateway.FindAction(servers, actions[id])
+		switch {
+		case found:
+		case similar != "":
+			problems = append(problems, fmt.Sprintf("no server has the action %s of agent %s, did you mean %s?", actions[id], id, similar))
+		default:
+			problems = append(problems, fmt.Sprintf("no server has the action %s of agent %s", actions[id], id))
+		}
+	}
+	if len(problems) > 0 {
+		return checkWarned(strings.Join(problems, "; "), "caprouter mcp list shows the actions of all servers; --timeout gives them more time")
+	}
+	return checkPassed(fmt.Sprintf("the servers have the actions of %s", countNoun(len(ids), "agent")))
+}
+
+// connectServers returns the state of the servers when each has been tried. Servers that are
+// started lazily are started if an agent uses them.
+func connectServers(ctx context.Context, g *gateway.Gateway, ids []string, actions map[string]string) []gateway.ServerInfo {
+	g.WaitReady(ctx)
+	for _, s := range g.Servers() {
+		for _, id := range ids {
+			if s.Status != gateway.StatusConnected && s.Error == "" && strings.HasPrefix(actions[id], s.Name+".") {
+				g.WaitServer(ctx, s.Name)
+			}
+		}
+	}
+	return g.Servers()
+}
