@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -27,10 +28,16 @@ func CheckRegistration(agentID string, r *contract.Registration) ([]contract.Err
 	found := &pointerMistakes{}
 	c := checker{mistakes: found, shape: shape}
 	entry := r.Entry(agentID)
+	if entry.Endpoint.Protocol != "" && !slices.Contains(registeredProtocols(), entry.Endpoint.Protocol) {
+		entry.Endpoint = contract.Endpoint{} // checkRegistered reports the protocol, on which all other keys depend
+	}
 	c.checkEntry(agentID, entry)
 	c.checkRegistered(r)
 	return found.details, nil
 }
+
+// registeredProtocols are the protocols of agents that register themselves.
+func registeredProtocols() []string { return []string{contract.ProtocolHTTP, contract.ProtocolPull} }
 
 // checkRegistered checks what only registrations have, or have with other limits.
 func (c checker) checkRegistered(r *contract.Registration) {
@@ -40,14 +47,15 @@ func (c checker) checkRegistered(r *contract.Registration) {
 	if r.LeaseTTLS != 0 && (r.LeaseTTLS < contract.MinLeaseTTLS || r.LeaseTTLS > contract.MaxLeaseTTLS) {
 		c.report(fmt.Sprintf("must be between %d and %d seconds, got %d", contract.MinLeaseTTLS, contract.MaxLeaseTTLS, r.LeaseTTLS), "lease_ttl_s")
 	}
-	switch r.Endpoint.Protocol {
-	case contract.ProtocolHTTP, contract.ProtocolPull:
-	case "":
-		if r.Endpoint.IsZero() { // checkEndpoint reports any other endpoint
-			c.report("is missing: an agent that registers itself must be reachable by protocol http, or pull its tasks (protocol pull)", "endpoint")
+	switch protocol := r.Endpoint.Protocol; {
+	case r.Endpoint.IsZero(): // checkEndpoint reports any other endpoint without a protocol
+		c.report("is missing: an agent that registers itself must be reachable by protocol http, or pull its tasks (protocol pull)", "endpoint")
+	case protocol != "" && !slices.Contains(registeredProtocols(), protocol):
+		text := fmt.Sprintf("must be %s for an agent that registers itself, got %q", strings.Join(registeredProtocols(), " or "), truncateText(protocol))
+		if near := strictyaml.Nearest(protocol, registeredProtocols()); near != "" {
+			text += fmt.Sprintf("; did you mean %q?", near)
 		}
-	default:
-		c.report(fmt.Sprintf("must be http or pull for an agent that registers itself, got %q", truncateText(r.Endpoint.Protocol)), "endpoint", "protocol")
+		c.report(text, "endpoint", "protocol")
 	}
 	for _, intent := range slices.Sorted(maps.Keys(r.Examples)) {
 		if n := len(r.Examples[intent]); n > maxRegisteredExamples {

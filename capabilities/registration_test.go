@@ -73,10 +73,13 @@ func TestCheckRegistration_ReportsMistakes(t *testing.T) {
 			func(r *contract.Registration) { r.Endpoint.URL = "" },
 			[]contract.ErrorDetail{{Pointer: "/endpoint/url", Detail: "protocol http needs a url"}},
 		},
+		"misspelt protocol": {
+			func(r *contract.Registration) { r.Endpoint.Protocol = "htttp" },
+			[]contract.ErrorDetail{{Pointer: "/endpoint/protocol", Detail: `must be http or pull for an agent that registers itself, got "htttp"; did you mean "http"?`}},
+		},
 		"protocol only for files": {
 			func(r *contract.Registration) { r.Endpoint = contract.Endpoint{Protocol: contract.ProtocolMCP} },
 			[]contract.ErrorDetail{
-				{Pointer: "/endpoint/action", Detail: "protocol mcp needs an action"},
 				{Pointer: "/endpoint/protocol", Detail: `must be http or pull for an agent that registers itself, got "mcp"`},
 			},
 		},
