@@ -223,7 +223,7 @@ func smallDisk(t *testing.T) (dir string, fill func() string) {
 }
 
 // A router starts without free disk space, serves reads, and accepts requests as soon as space is
-// free.
+// free. It does not log each rejected request.
 func TestServe_StartsOnFullDisk(t *testing.T) {
 	dir, fill := smallDisk(t)
 	r := startRouter(t, dir)
@@ -246,6 +246,16 @@ func TestServe_StartsOnFullDisk(t *testing.T) {
 	for _, body := range []string{syncBody, asyncBody} {
 		if status, got := r.send(http.MethodPost, "/api/v1/route", body); status != http.StatusServiceUnavailable {
 			t.Errorf("write: got %d %s, want 503", status, got)
+		}
+	}
+	for range 5 {
+		for _, body := range []string{syncBody, asyncBody} {
+			r.send(http.MethodPost, "/api/v1/route", body)
+		}
+	}
+	for _, line := range []string{`"msg":"cannot write the audit log"`, `"operation":"the request cannot be stored"`} {
+		if n := strings.Count(r.log.String(), line); n != 1 {
+			t.Errorf("got %d lines with %s for six rejected requests, want 1:\n%s", n, line, r.log)
 		}
 	}
 	if err := os.Remove(file); err != nil {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/idempotency"
+	"github.com/caprouter/caprouter/internal/loglimit"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/telemetry"
@@ -40,23 +40,14 @@ func (c *core) newQuotas() *storeQuotas {
 	}
 }
 
-// trimWarningInterval is the minimum time between two warnings about one part.
-const trimWarningInterval = time.Minute
-
 // reportTrim returns a function that counts the values that were removed before their
 // retention, and logs a warning now and then.
 func (c *core) reportTrim(part string) func(quota.Owner, int) {
-	var mu sync.Mutex
-	var next time.Time
+	ctx := loglimit.With(context.Background(), "trimmed "+part)
 	return func(owner quota.Owner, values int) {
 		c.telemetry.Metrics().TrimmedEarly(part, values)
-		mu.Lock()
-		defer mu.Unlock()
-		if now := time.Now(); now.After(next) {
-			next = now.Add(trimWarningInterval)
-			c.log.Warn("stored values were removed before their retention, to make room (store.tenant_share)",
-				"part", part, "tenant", owner.String(), "values", values)
-		}
+		c.log.WarnContext(ctx, "stored values were removed before their retention, to make room (store.tenant_share)",
+			"part", part, "tenant", owner.String(), "values", values)
 	}
 }
 

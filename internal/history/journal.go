@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/loglimit"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/responsejson"
@@ -159,7 +160,11 @@ func (j *Journal) appendRecord(ctx context.Context, rec audit.Record, retry resi
 	if ctx.Err() != nil {
 		j.logger.InfoContext(ctx, "the deadline passed before an audit record was stored", "request_id", rec.RequestID, "record", string(rec.Kind))
 	} else {
-		j.logger.ErrorContext(ctx, "cannot write the audit log", "request_id", rec.RequestID, "record", string(rec.Kind), "error", err)
+		logCtx := ctx
+		if store.IsTemporary(err) { // this would be one line for each request
+			logCtx = loglimit.With(ctx, "cannot write the audit log")
+		}
+		j.logger.ErrorContext(logCtx, "cannot write the audit log", "request_id", rec.RequestID, "record", string(rec.Kind), "error", err)
 	}
 	if j.optional {
 		return nil

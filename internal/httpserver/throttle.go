@@ -3,10 +3,9 @@ package httpserver
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
-	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/loglimit"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/throttle"
 )
@@ -18,16 +17,12 @@ var errThrottled = &contract.Error{
 	Message: "the router is busy, and this tenant sends more requests than others; try again later",
 }
 
-// warnInterval is the least time between two log lines about throttled requests.
-const warnInterval = time.Minute
-
 // tenantThrottle delays ClassWork requests of the tenants that send the most while the
 // processors are overloaded.
 type tenantThrottle struct {
 	throttle *throttle.Throttle[quota.Owner]
 	meter    Meter
 	log      *slog.Logger
-	warned   atomic.Int64 // Unix time of the last log line, in nanoseconds
 }
 
 func newTenantThrottle(cfg *Config) *tenantThrottle {
@@ -66,11 +61,9 @@ func (t *tenantThrottle) wait(ctx context.Context, caller *contract.Caller, body
 		return errThrottled // not read: the caller has cancelled the request
 	}
 	t.meter.Throttled(!ok)
-	now := time.Now().UnixNano()
-	if last := t.warned.Load(); now-last >= int64(warnInterval) && t.warned.CompareAndSwap(last, now) {
-		t.log.WarnContext(ctx, "the processors are overloaded: requests of the tenant that sends the most are delayed or rejected",
-			"tenant", owner.String(), "delay_ms", waited.Milliseconds(), "rejected", !ok)
-	}
+	t.log.WarnContext(loglimit.With(ctx, "throttled"),
+		"the processors are overloaded: requests of the tenant that sends the most are delayed or rejected",
+		"tenant", owner.String(), "delay_ms", waited.Milliseconds(), "rejected", !ok)
 	if !ok {
 		return errThrottled
 	}

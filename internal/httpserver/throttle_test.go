@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/loglimit"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/throttle"
 )
@@ -20,7 +21,7 @@ import (
 func TestServer_ThrottlesTenantThatSendsMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, log := &fakeAPI{}, &bytes.Buffer{}
-		s := newServer(t, Config{Auth: tenantAuth{}, MaxSchedulingDelay: time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}, api)
+		s := newServer(t, Config{Auth: tenantAuth{}, MaxSchedulingDelay: time.Millisecond, Logger: slog.New(loglimit.NewHandler(slog.NewTextHandler(log, nil)))}, api)
 		s.throttle.throttle = throttle.New[quota.Owner](time.Millisecond, func() throttle.SchedulingDelay {
 			return throttle.SchedulingDelay{Waits: 1000, P99: time.Second}
 		})

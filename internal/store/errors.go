@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/loglimit"
 )
 
 // Errors of a store. Every error of this package wraps one of them, or is a mistake
@@ -115,13 +116,17 @@ func ignoreStop(err error) error {
 
 // CallerError returns the error for the caller of a request that needs the store,
 // and logs its cause. The operation completes the sentence, for example "the
-// request cannot be stored".
+// request cannot be stored". While the store is full or not available, which would
+// be one line for each request, it logs one line a minute for each operation.
 func CallerError(ctx context.Context, logger *slog.Logger, operation string, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
 	case ctx.Err() != nil:
 		return &contract.Error{Code: contract.CodeOverloaded, Message: operation + " in the time the request has; try again with more"}
+	}
+	if IsTemporary(err) {
+		ctx = loglimit.With(ctx, "store: "+operation)
 	}
 	logger.ErrorContext(ctx, "store", "operation", operation, "error", err)
 	return &contract.Error{Code: contract.CodeOverloaded, Message: operation + " now; try again"}

@@ -7,12 +7,14 @@ import (
 	"os"
 	"reflect"
 	"strings"
+
+	"github.com/caprouter/caprouter/internal/loglimit"
 )
 
 // redactedText replaces a secret value.
 const redactedText = "<redacted>"
 
-// newLogger returns a logger that sanitizes all attributes.
+// newLogger returns a logger that sanitizes all attributes, and limits lines that repeat.
 func newLogger(cfg Config) (*slog.Logger, error) {
 	level, err := parseLevel(cfg.LogLevel)
 	if err != nil {
@@ -23,9 +25,9 @@ func newLogger(cfg Config) (*slog.Logger, error) {
 	case cfg.Output == nil:
 		return slog.New(slog.DiscardHandler), nil
 	case isTerminal(cfg.Output):
-		return slog.New(slog.NewTextHandler(cfg.Output, opts)), nil
+		return slog.New(loglimit.NewHandler(slog.NewTextHandler(cfg.Output, opts))), nil
 	default:
-		return slog.New(slog.NewJSONHandler(cfg.Output, opts)), nil
+		return slog.New(loglimit.NewHandler(slog.NewJSONHandler(cfg.Output, opts))), nil
 	}
 }
 
