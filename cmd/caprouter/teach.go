@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -89,7 +92,9 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	}
 	answers := run.New(cmd.Context())
 	defer answers.Stop(nil) // Wait would block while standard input is read
+	catalogue := snapshot.Catalogue
 	t := teacher{
+		lexical:  sync.OnceValue(func() *lexical.Model { return lexical.Train(classifier.BuildCorpus(catalogue)) }),
 		dialog:   newDialog(answers, cmd.InOrStdin(), out),
 		registry: registryFile(&cfg), cases: flags.file,
 		check: func() error { return checkCases(cmd, flags) },
@@ -220,8 +225,9 @@ func checkCases(cmd *cobra.Command, flags *teachFlags) error {
 // teacher asks for corrections and writes them.
 type teacher struct {
 	dialog          *dialog
-	registry, cases string       // files
-	check           func() error // runs after each change
+	registry, cases string                // files
+	lexical         func() *lexical.Model // of the registry before the first change
+	check           func() error          // runs after each change
 }
 
 // teachReading asks which agent is right for one reading and writes the correction. It
@@ -236,8 +242,9 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 		return false, err
 	}
 	t.printReading(r)
-	agents := orderAgents(snapshot, r.response.Decision)
-	answer, err := t.dialog.chooseAgent(ctx, agents, snapshot.Fleet.Grants)
+	likely := t.confidences(r)
+	agents := orderAgents(snapshot, r.response.Decision, likely)
+	answer, err := t.dialog.chooseAgent(ctx, agents, likely, snapshot.Fleet.Grants)
 	if err != nil || answer == answerSkip || answer == answerQuit {
 		return answer == answerSkip, err
 	}
@@ -286,18 +293,55 @@ func (t *teacher) printReading(r *reading) {
 	fmt.Fprintln(t.dialog.out, p.String())
 }
 
-// orderAgents returns the agents of the registry, those that were considered first.
-func orderAgents(s *capabilities.Snapshot, d *contract.Decision) []*contract.RegistryEntry {
-	agents := s.Entries()
-	if d == nil {
-		return agents
-	}
-	rank := map[string]int{}
-	for i := range d.Candidates {
-		if id := d.Candidates[i].AgentID; rank[id] == 0 {
-			rank[id] = len(d.Candidates) - i
+// confidences returns the confidence in the likeliest intents of a reading. A model that finds
+// no intent gives none: then they are those of the lexical classifier.
+func (t *teacher) confidences(r *reading) map[string]float64 {
+	likely := map[string]float64{}
+	var source contract.Source
+	add := func(scores []contract.IntentScore) {
+		for _, s := range scores {
+			likely[s.Intent] = max(likely[s.Intent], s.Confidence)
 		}
 	}
-	slices.SortStableFunc(agents, func(a, b *contract.RegistryEntry) int { return rank[b.ID] - rank[a.ID] })
+	if d := r.response.Decision; d != nil {
+		c := &d.Classification
+		source = c.Source
+		add(c.Alternatives)
+		add([]contract.IntentScore{{Intent: c.Intent, Confidence: c.Confidence}})
+		for i := range c.Subtasks {
+			add(c.Subtasks[i].Alternatives)
+			add([]contract.IntentScore{{Intent: c.Subtasks[i].Intent, Confidence: c.Subtasks[i].Confidence}})
+		}
+	}
+	delete(likely, contract.Unknown)
+	delete(likely, "") // of a subtask with the intent of the request
+	if len(likely) == 0 && source != contract.SourceLexical {
+		p := t.lexical().Classify(r.prompt)
+		add(append(p.Alternatives, contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence}))
+	}
+	return likely
+}
+
+// orderAgents returns the agents of the registry: those that were considered first, then those
+// with the likeliest intents.
+func orderAgents(s *capabilities.Snapshot, d *contract.Decision, likely map[string]float64) []*contract.RegistryEntry {
+	rank := map[string]int{}
+	if d != nil {
+		for i := range d.Candidates {
+			if id := d.Candidates[i].AgentID; rank[id] == 0 {
+				rank[id] = len(d.Candidates) - i
+			}
+		}
+	}
+	confidence := func(a *contract.RegistryEntry) (best float64) {
+		for _, intent := range a.Match.Intent {
+			best = max(best, likely[intent])
+		}
+		return best
+	}
+	agents := s.Entries()
+	slices.SortStableFunc(agents, func(a, b *contract.RegistryEntry) int {
+		return cmp.Or(cmp.Compare(rank[b.ID], rank[a.ID]), cmp.Compare(confidence(b), confidence(a)))
+	})
 	return agents
 }

@@ -93,16 +93,19 @@ func (d *dialog) confirm(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// chooseAgent returns the id of an agent, or one of the other answers. Agents that only
-// have a grant cannot be chosen, because their examples are in their registrations.
-func (d *dialog) chooseAgent(ctx context.Context, agents []*contract.RegistryEntry, grants map[string]contract.Grant) (string, error) {
+// chooseAgent returns the id of an agent, or one of the other answers. It prints the intents
+// with the confidence in them. Agents that only have a grant cannot be chosen, because their
+// examples are in their registrations.
+func (d *dialog) chooseAgent(
+	ctx context.Context, agents []*contract.RegistryEntry, likely map[string]float64, grants map[string]contract.Grant,
+) (string, error) {
 	ids := make([]string, len(agents))
 	var rows []tableRow
 	for i, a := range agents {
 		ids[i] = a.ID
 		if i < maxListedAgents {
 			rows = append(rows, tableRow{cells: []tableCell{
-				{text: strconv.Itoa(i + 1), right: true}, {text: a.ID, style: bold}, {text: strings.Join(a.Match.Intent, ", ")},
+				{text: strconv.Itoa(i + 1), right: true}, {text: a.ID, style: bold}, {text: formatIntents(a.Match.Intent, likely)},
 			}})
 		}
 	}
@@ -117,6 +120,18 @@ func (d *dialog) chooseAgent(ctx context.Context, agents []*contract.RegistryEnt
 		}
 		return suggestChoice("agent", answer, ids)
 	})
+}
+
+// formatIntents returns the intents with the confidence in those that are likely at all.
+func formatIntents(intents []string, likely map[string]float64) string {
+	const least = 0.005 // is printed as 0.01
+	texts := slices.Clone(intents)
+	for i, intent := range texts {
+		if c := likely[intent]; c >= least {
+			texts[i] = fmt.Sprintf("%s %.2f", intent, c)
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // chooseIntent returns an intent of the agent, or one of the other answers. It does not ask
