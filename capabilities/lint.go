@@ -42,6 +42,7 @@ const (
 	RuleUnreachable       = "agent-unreachable"      // no request can score enough for it
 	RuleMissingEndpoint   = "endpoint-missing"       // every task of the agent fails
 	RulePlainHTTP         = "plain-http"             // likewise, unless the configuration allows it
+	RuleASCIIMatch        = "match-ascii-only"       // a pattern of an argument cuts words such as Málaga
 	RuleAlwaysTie         = "always-tie"             // only the ids decide between the agents
 	RuleViolationOutranks = "violation-outranks"     // an agent over its limit precedes one within its limits
 	RuleSimilarNames      = "similar-names"          // names that differ by case or punctuation
@@ -65,6 +66,7 @@ func lintRules() []struct {
 		{RuleUnreachable, SeverityWarning, (*linter).findUnreachable},
 		{RuleMissingEndpoint, SeverityWarning, (*linter).findMissingEndpoints},
 		{RulePlainHTTP, SeverityWarning, (*linter).findPlainHTTP},
+		{RuleASCIIMatch, SeverityWarning, (*linter).findASCIIMatches},
 		{RuleAlwaysTie, SeverityWarning, (*linter).findTies},
 		{RuleViolationOutranks, SeverityWarning, (*linter).findOutranking},
 		{RuleSimilarNames, SeverityWarning, (*linter).findSimilarNames},

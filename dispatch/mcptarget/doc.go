@@ -8,7 +8,7 @@
 //	  protocol: mcp
 //	  action: weather.query
 //	  arguments:
-//	    ubicacion: { from: prompt, match: "(?i)weather in ([a-z ]+)", default: Madrid }
+//	    ubicacion: { from: prompt, match: '(?i)weather in ([\p{L}\p{M} ]+)', default: Madrid }
 //
 // # Results
 //

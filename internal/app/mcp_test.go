@@ -419,7 +419,7 @@ func weatherRegistry(more string) string {
       protocol: mcp
       action: weather.query
       arguments:
-        ubicacion: { from: prompt, match: "(?i)weather in ([a-z ]+)", default: Madrid }
+        ubicacion: { from: prompt, match: '(?i)weather in ([\p{L}\p{M} ]+)', default: Madrid }
 ` + more
 }
 
