@@ -71,7 +71,7 @@ func findingKinds() []findingKind {
 		{findPrivateAddress, Network, "an address of this machine or of its network"},
 		{findUnsafeURL, Network, "an address with another scheme than http or https, or with a user"},
 		{findPathTraversal, FilesystemRead, "the path leaves its directory"},
-		{findWriteOutside, FilesystemWrite, "the path is outside the roots of the policy file"},
+		{findWriteOutside, FilesystemWrite, "a file is written outside the declared roots: add its directory to roots in the file of orchestrator.policy_file"},
 		{findAutostartFile, FilesystemWrite, "a file whose content is executed later"},
 		{findCommand, Execution, "the tool executes a command or code"},
 		{findInjection, Execution, "an argument contains shell syntax or an option"},

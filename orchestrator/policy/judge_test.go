@@ -69,6 +69,24 @@ func TestJudge_OrderOfRules(t *testing.T) {
 	}
 }
 
+// A decision always has a reason: a rule without one is named, and a path outside the roots
+// states how to declare them, whether there is a policy file or not.
+func TestJudge_Reason(t *testing.T) {
+	move := policy.Call{Server: "fs", Tool: "write_file", Arguments: json.RawMessage(`{"path":"/opt/a","content":"x"}`)}
+	const outside = `a file is written outside the declared roots: add its directory to roots in the file of orchestrator.policy_file (argument "/path")`
+	for name, tc := range map[string]struct{ file, want string }{
+		"rule without a reason": {"rules: [{id: no_moves, when: {tools: ['write_*']}, effect: deny}]", "rule no_moves of the policy"},
+		"rule with a reason":    {"rules: [{id: no_moves, when: {tools: ['write_*']}, effect: deny, reason: it is read-only}]", "it is read-only"},
+		"rule about a finding":  {"rules: [{id: a, when: {findings: [write_outside_roots]}, effect: deny}]", outside},
+		"roots":                 {"roots: [/srv]", outside},
+		"no roots":              {"", outside},
+	} {
+		if got := parse(t, tc.file).Judge(&move).Reason; got != tc.want {
+			t.Errorf("%s: got reason %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // Conditions on destinations, with which an operator also restricts reads.
 func TestJudge_Destinations(t *testing.T) {
 	p := parse(t, `

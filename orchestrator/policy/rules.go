@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -180,12 +181,11 @@ func (p *Policy) isLifted(id string, r *compiledRule) bool {
 func (r *compiledRule) verdict(f *Finding) Verdict {
 	v := Verdict{Effect: r.Effect, Rule: r.ID, Category: Restriction, Reason: r.Reason}
 	if f == nil {
+		v.Reason = cmp.Or(v.Reason, "rule "+r.ID+" of the policy")
 		return v
 	}
 	v.Category = f.Category
-	if v.Reason == "" {
-		v.Reason = f.Detail
-	}
+	v.Reason = cmp.Or(v.Reason, f.Detail)
 	if f.Pointer != "" {
 		v.Reason += " (argument " + strconv.Quote(f.Pointer) + ")"
 	}
