@@ -299,13 +299,22 @@ func AnswerText(results []AgentResult) string {
 // Unsupported is the answer of policy B: why no agent is eligible, and what the
 // caller can ask instead. Lists contain only what the caller may use.
 type Unsupported struct {
-	Reason          string        `json:"reason"` // no_match, low_confidence, ambiguous, divergent, not_entitled, gated
-	Detail          string        `json:"detail"` // for an end user
-	Needed          Needed        `json:"needed"`
-	Nearest         []NearestMiss `json:"nearest"`
-	AcceptedIntents []string      `json:"accepted_intents"`
-	AcceptedDomains []string      `json:"accepted_domains"`
-	Examples        []string      `json:"examples"` // most similar declared utterances
+	Reason          string          `json:"reason"` // no_match, low_confidence, ambiguous, divergent, not_entitled, gated
+	Detail          string          `json:"detail"` // for an end user
+	Needed          Needed          `json:"needed"`
+	Nearest         []NearestMiss   `json:"nearest"`
+	NearestReading  *NearestReading `json:"nearest_reading,omitempty"`
+	AcceptedIntents []string        `json:"accepted_intents"`
+	AcceptedDomains []string        `json:"accepted_domains"`
+	Examples        []string        `json:"examples"` // most similar declared utterances
+}
+
+// NearestReading is the most likely reading that was not sure enough. If the agent serves such
+// requests already, the request is missing in its examples.
+type NearestReading struct {
+	AgentID    string  `json:"agent_id"`
+	Intent     string  `json:"intent"` // of the agent
+	Confidence float64 `json:"confidence"`
 }
 
 // Needed is what a request needs for an agent: the score of the agent and the

@@ -16,6 +16,8 @@ type Proposal struct {
 	SuggestedYAML string   `json:"suggested_yaml"` // a valid registry file
 	Requirements  []string `json:"requirements"`
 	Risks         []string `json:"risks"`
+	// NearestReading is the agent that may serve the request already.
+	NearestReading *NearestReading `json:"nearest_reading,omitempty"`
 }
 
 // TicketStatus is the state of a Ticket.
@@ -48,6 +50,8 @@ type Ticket struct {
 	Locales  map[string]int  `json:"locales"`  // if known
 	Examples []TicketExample `json:"examples"` // distinct, newest first, at most 20
 	Nearest  []NearestMiss   `json:"nearest"`  // of the newest request
+
+	NearestReading *NearestReading `json:"nearest_reading,omitempty"` // likewise
 
 	SuggestedYAML string   `json:"suggested_yaml"`
 	Requirements  []string `json:"requirements"`

@@ -20,6 +20,8 @@ type Suggestion struct {
 	Risks         []string // what to check before it is built
 	Detail        string   // why no agent serves the request, for its caller
 	Nearest       []contract.NearestMiss
+	// NearestReading is the agent that may serve the request already; nil if none is near.
+	NearestReading *contract.NearestReading
 }
 
 // Propose makes a suggestion from a request and its ticket, which includes the
@@ -37,7 +39,11 @@ func Propose(u *Unmet, t *contract.Ticket, kinds []string) Suggestion {
 	p := suggestionBuilder{explainer: newExplainer(&known, refusalTexts()["en"]), ticket: t, dataKinds: slices.Sorted(slices.Values(kinds))}
 	p.examples, p.exampleWords = usableExamples(t.Examples)
 	p.nameAgent()
-	return Suggestion{SuggestedYAML: p.renderYAML(), Requirements: p.listRequirements(), Risks: p.listRisks(), Detail: p.explain(), Nearest: p.nearMisses}
+	p.findReading()
+	return Suggestion{
+		SuggestedYAML: p.renderYAML(), Requirements: p.listRequirements(), Risks: p.listRisks(), Detail: p.explain(),
+		Nearest: p.nearMisses, NearestReading: p.reading,
+	}
 }
 
 // suggestionBuilder builds one Suggestion.
@@ -54,6 +60,17 @@ type suggestionBuilder struct {
 	agentDomains   []string
 	keywords       []string
 	inventedIntent bool // the intent is made of frequent words
+
+	reading *contract.NearestReading // of the request, else of the ticket
+}
+
+// findReading decides which existing agent may serve the requests already. A suggestion that
+// is made without a request has that of the ticket.
+func (p *suggestionBuilder) findReading() {
+	p.reading = p.nearestReading()
+	if p.reading == nil && p.hasReading(p.ticket.NearestReading) {
+		p.reading = p.ticket.NearestReading
+	}
 }
 
 func (p *suggestionBuilder) listRequirements() []string {
@@ -107,6 +124,9 @@ func (p *suggestionBuilder) listRisks() []string {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if len(p.dataKinds) > 0 {
 		add("the requests contain personal data (%s): agree on what may be stored before the agent gets any", strings.Join(p.dataKinds, ", "))
+	}
+	if r := p.reading; r != nil {
+		add("%s may serve these requests already, as %s: if so, add them to its examples (caprouter teach) in place of a new agent", r.AgentID, r.Intent)
 	}
 	for i := range p.nearMisses {
 		add("%s", p.describeOverlap(&p.nearMisses[i]))

@@ -213,6 +213,32 @@ func TestPropose_ListsRisks(t *testing.T) {
 	}
 }
 
+// A suggestion states which agent may serve the requests already, also if it is made of the
+// ticket alone, and only to those that may use the agent.
+func TestPropose_NamesAgentOfNearestReading(t *testing.T) {
+	unsure := contract.Classification{Intent: contract.Unknown, Alternatives: []contract.IntentScore{{Intent: "doc_answering", Confidence: 0.4}}}
+	reading := &contract.NearestReading{AgentID: "rag_agent", Intent: "doc_answering", Confidence: 0.4}
+	const risk = "rag_agent may serve these requests already, as doc_answering: if so, add them to its examples (caprouter teach) in place of a new agent"
+	ticket := ticketOf("is there a handbook")
+	ticket.NearestReading = reading
+	for name, u := range map[string]*fallback.Unmet{
+		"request":           unmet(registry(), local, "x", fallback.ReasonNoMatch, unsure),
+		"ticket":            unmet(registry(), local, "x", "", unknownRequest),
+		"one agent":         unmet(registry(), callerOf("rag_agent"), "x", "", unknownRequest),
+		"hidden":            unmet(registry(), callerOf("quality_agent"), "x", fallback.ReasonNoMatch, unsure),
+		"hidden, by ticket": unmet(registry(), callerOf("quality_agent"), "x", "", unknownRequest),
+	} {
+		want := reading
+		if strings.HasPrefix(name, "hidden") {
+			want = nil
+		}
+		got := fallback.Propose(u, ticket, nil)
+		if diff := cmp.Diff(want, got.NearestReading); diff != "" || slices.Contains(got.Risks, risk) != (want != nil) {
+			t.Errorf("%s: risks %q, nearest reading (-want +got):\n%s", name, got.Risks, diff)
+		}
+	}
+}
+
 func TestPropose_ListsRiskOfMissingName(t *testing.T) {
 	got := fallback.Propose(unmet(registry(), local, "x", fallback.ReasonNoMatch, unknownRequest), ticketOf("จองตั๋วเครื่องบินไปเชียงใหม่"), nil).Risks
 	want := "no word of the requests can be used as a name, for example because the script has no spaces: choose better names than new_request and general"

@@ -58,6 +58,7 @@ func Unsupported(u *Unmet) *contract.Unsupported {
 		Detail:          a.explain(),
 		Needed:          contract.Needed{Score: float64(u.Catalogue.Routing.ThresholdHundredths()) / 100, Confidence: a.minConfidence()},
 		Nearest:         a.nearMisses,
+		NearestReading:  a.nearestReading(),
 		AcceptedIntents: limitAccepted(a.intents),
 		AcceptedDomains: limitAccepted(a.domains),
 		Examples:        a.pickExamples(),

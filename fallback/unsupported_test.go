@@ -289,6 +289,41 @@ func TestUnsupported_BeginsWithExampleOfNearestIntent(t *testing.T) {
 	}
 }
 
+// The reading that was not sure enough is that of an agent of the caller, and only if an example
+// of the agent would be a remedy.
+func TestUnsupported_NearestReading(t *testing.T) {
+	unsure := contract.Classification{Intent: contract.Unknown, Alternatives: []contract.IntentScore{
+		{Intent: "cost_analysis", Confidence: 0.4}, {Intent: "retrieval_qa", Confidence: 0.3}, {Intent: "code_review", Confidence: 0.1},
+	}}
+	low := contract.Classification{Intent: "doc_answering", Confidence: 0.35}
+	second := &contract.NearestReading{AgentID: "rag_agent", Intent: "retrieval_qa", Confidence: 0.3}
+	for name, tc := range map[string]struct {
+		caller *contract.Caller
+		only   string
+		reason string
+		clf    contract.Classification
+		want   *contract.NearestReading
+	}{
+		"every agent":                {local, "", fallback.ReasonNoMatch, unsure, &contract.NearestReading{AgentID: "billing_agent", Intent: "cost_analysis", Confidence: 0.4}},
+		"second reading":             {callerOf("rag_agent"), "", fallback.ReasonNoMatch, unsure, second},
+		"named agent":                {local, "rag_agent", fallback.ReasonNoMatch, unsure, second},
+		"named agent without it":     {local, "quality_agent", fallback.ReasonNoMatch, unsure, nil},
+		"too unsure":                 {callerOf("quality_agent"), "", fallback.ReasonNoMatch, unsure, nil},
+		"no agents":                  {callerOf(), "", fallback.ReasonNoMatch, unsure, nil},
+		"low confidence":             {local, "", fallback.ReasonLowConfidence, low, &contract.NearestReading{AgentID: "rag_agent", Intent: "doc_answering", Confidence: 0.35}},
+		"low confidence, hidden":     {callerOf("quality_agent"), "", fallback.ReasonLowConfidence, low, nil},
+		"understood, without domain": {local, "", fallback.ReasonNoMatch, low, nil},
+		"without access":             {local, "", fallback.ReasonGated, unsure, nil},
+		"nothing near":               {local, "", fallback.ReasonNoMatch, unknownRequest, nil},
+	} {
+		u := unmet(registry(), tc.caller, "prompt", tc.reason, tc.clf)
+		u.OnlyAgent = tc.only
+		if diff := cmp.Diff(tc.want, fallback.Unsupported(u).NearestReading); diff != "" {
+			t.Errorf("%s: nearest reading (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // An example is listed only if an agent of the caller declares it itself, even if another agent
 // declares the same intent.
 func TestUnsupported_HidesExamplesOfSharedIntent(t *testing.T) {

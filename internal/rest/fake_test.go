@@ -176,7 +176,8 @@ func unsupportedResponse(req *contract.Request) *contract.Response {
 			Mode: contract.DataUnsupported, DryRun: req.Options.DryRun,
 			Unsupported: &contract.Unsupported{
 				Reason: "no_match", Detail: "no agent declares this",
-				Nearest: []contract.NearestMiss{{AgentID: "quality_agent", Score: 0.3, MissingScore: 0.35}},
+				Nearest:        []contract.NearestMiss{{AgentID: "quality_agent", Score: 0.3, MissingScore: 0.35}},
+				NearestReading: &contract.NearestReading{AgentID: "quality_agent", Intent: "code_review", Confidence: 0.41},
 			},
 		},
 	}

@@ -41,7 +41,7 @@ func (r *ticketRecord) newProposal(d *Demand, how assignment) *contract.Proposal
 	p := &contract.Proposal{
 		Joined: how.joined, Count: r.Ticket.Count, Similarity: roundSimilarity(how.similarity), Threshold: JoinThreshold,
 		Detail:        s.Detail + ". " + how.describe(r.Ticket.Count),
-		SuggestedYAML: s.SuggestedYAML, Requirements: s.Requirements, Risks: s.Risks,
+		SuggestedYAML: s.SuggestedYAML, Requirements: s.Requirements, Risks: s.Risks, NearestReading: s.NearestReading,
 	}
 	if how.stored {
 		p.TicketID = r.Ticket.TicketID

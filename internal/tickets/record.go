@@ -148,17 +148,19 @@ func (r *ticketRecord) addRequest(d *Demand, similarity float64, now time.Time) 
 		})
 		t.Examples = t.Examples[:min(len(t.Examples), maxExamples)]
 	}
-	t.Nearest = r.updateSuggestion(d.Unmet)
+	t.NearestReading = nil // that of the request replaces it
+	s := r.updateSuggestion(d.Unmet)
+	t.Nearest, t.NearestReading = s.Nearest, s.NearestReading
 }
 
 // updateSuggestion updates the stored suggestion, which is for readers that may see
-// every agent. It returns the near misses.
-func (r *ticketRecord) updateSuggestion(u *fallback.Unmet) []contract.NearestMiss {
+// every agent, and returns it.
+func (r *ticketRecord) updateSuggestion(u *fallback.Unmet) fallback.Suggestion {
 	known := *u
 	known.Caller = &contract.Caller{AllAgents: true}
 	s := fallback.Propose(&known, &r.Ticket, r.dataKinds())
 	r.Ticket.SuggestedYAML, r.Ticket.Requirements, r.Ticket.Risks = s.SuggestedYAML, s.Requirements, s.Risks
-	return s.Nearest
+	return s
 }
 
 // refreshSuggestion updates the suggestion without a request, from the last known

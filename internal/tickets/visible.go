@@ -83,6 +83,7 @@ func (r *ticketRecord) visibleTo(caller *contract.Caller, registry *capabilities
 	}}
 	s := fallback.Propose(&u, &t, r.dataKinds())
 	t.SuggestedYAML, t.Requirements, t.Risks, t.Nearest = s.SuggestedYAML, s.Requirements, s.Risks, s.Nearest
+	t.NearestReading = s.NearestReading
 	return t
 }
 

@@ -75,18 +75,21 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 		d := newDemand("r1", "acme/ana", "book a flight")
 		d.Unmet.Catalogue = seen
 		d.Unmet.Decision = &contract.Decision{
-			Classification: contract.Classification{Intent: "xx_intent", Domains: []string{"xx_domain", "open_domain"}},
+			Classification: contract.Classification{Intent: "xx_intent", Domains: []string{"xx_domain", "open_domain"}, Confidence: 0.4},
 			Candidates: []contract.Candidate{
 				{AgentID: "xx_agent", Score: 0.5, Gates: []contract.Gate{{Gate: "scopes", Reason: "needs scope xx"}}},
 				{AgentID: "open_agent", Score: 0.3, Gates: []contract.Gate{{Gate: "threshold", Reason: "too little"}}},
 			},
 		}
-		d.Unmet.Reason = fallback.ReasonGated
+		d.Unmet.Reason = fallback.ReasonLowConfidence
 		return o.propose(t, d).TicketID
 	}
 	o := newServiceFixture(t, func(c *tickets.Config) { c.Catalogue = func() *capabilities.Catalogue { return seen } })
 	id := proposed(o)
 	whole := o.get(t, id)
+	if r := whole.NearestReading; r == nil || r.AgentID != "xx_agent" {
+		t.Errorf("got nearest reading %+v, want that of xx_agent", r)
+	}
 
 	for name, c := range map[string]*contract.Caller{"every agent": {Tenant: "acme", AllAgents: true}, "all tenants": reader("", "admin")} {
 		got, err := o.Ticket(t.Context(), id, c)

@@ -134,6 +134,7 @@ func (s *scene) drawResponse(intents, domains, ids []string) *contract.Response 
 		candidate.MatchedDomains = slices.DeleteFunc(slices.Clone(c.Domains), func(d string) bool { return !slices.Contains(a.Match.Domains, d) })
 		d.Candidates, d.Hidden = append(d.Candidates, candidate), append(d.Hidden, candidate)
 		unsupported.Nearest = append(unsupported.Nearest, contract.NearestMiss{AgentID: a.ID})
+		unsupported.NearestReading = &contract.NearestReading{AgentID: a.ID, Intent: a.Match.Intent[0]}
 		unsupported.Examples = append(unsupported.Examples, a.Examples[a.Match.Intent[0]]...)
 	}
 	resp := &contract.Response{Decision: d, Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{}}

@@ -49,6 +49,7 @@ func (f *Filter) filterProposal(p *contract.Proposal) *contract.Proposal {
 	filtered := *p
 	filtered.Detail, filtered.SuggestedYAML = hiddenReason, ""
 	filtered.Requirements, filtered.Risks = []string{}, []string{}
+	filtered.NearestReading = nil
 	return &filtered
 }
 
@@ -58,6 +59,9 @@ func (f *Filter) filterProposal(p *contract.Proposal) *contract.Proposal {
 func (f *Filter) filterUnsupported(u *contract.Unsupported) (filtered *contract.Unsupported, complete bool) {
 	copied := *u
 	copied.Nearest = selectVisible(u.Nearest, func(n contract.NearestMiss) bool { return f.maySee(n.AgentID) })
+	if r := u.NearestReading; r != nil && (!f.maySee(r.AgentID) || f.maskIntent(r.Intent) != r.Intent) {
+		copied.NearestReading = nil
+	}
 	copied.AcceptedIntents = selectVisible(u.AcceptedIntents, func(label string) bool { return f.maskIntent(label) == label })
 	copied.AcceptedDomains = selectVisible(u.AcceptedDomains, func(label string) bool { return !f.hidesDomain([]string{label}) })
 	copied.Examples = selectVisible(u.Examples, f.agents.HasExample)
