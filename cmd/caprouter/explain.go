@@ -26,6 +26,7 @@ type explainOptions struct {
 	outputOptions
 	prompt string
 	base   string // URL of the router that answered, "" if it ran in this process
+	teach  string // the command that teaches the prompt, "" to give no such advice
 }
 
 // printResponse prints a decision and its outcome for a person:
@@ -53,8 +54,8 @@ func printResponse(w io.Writer, resp *contract.Response, opts explainOptions) {
 	p.writeClarification(resp, opts.base)
 	p.writeModel("answered by", resp.Data.AnsweredBy)
 	p.writeDegraded(&resp.Data)
-	p.writeUnsupported(resp.Data.Unsupported)
-	p.writeProposal(resp.Data.Proposal)
+	p.writeUnsupported(resp.Data.Unsupported, opts.teach)
+	p.writeProposal(resp.Data.Proposal, opts.teach)
 	p.writeAnswer(&resp.Data)
 	if d := resp.Decision; d != nil {
 		p.writeTimings(d.TimingsMS)
@@ -234,7 +235,7 @@ func (p *printer) writeChoice(d *contract.Decision) {
 	}
 }
 
-func (p *printer) writeUnsupported(u *contract.Unsupported) {
+func (p *printer) writeUnsupported(u *contract.Unsupported, teach string) {
 	if u == nil {
 		return
 	}
@@ -251,6 +252,13 @@ func (p *printer) writeUnsupported(u *contract.Unsupported) {
 		examples = append(examples, strconv.Quote(oneLine(e)))
 	}
 	p.writeFields("try", examples, cyan)
+	p.writeNearestReading(u.NearestReading, teach)
+}
+
+func (p *printer) writeNearestReading(r *contract.NearestReading, teach string) {
+	if text := formatNearestReading(r, teach); text != "" {
+		p.writeField("or", text, cyan)
+	}
 }
 
 // limitNames replaces the names beyond the first ones by their number.

@@ -25,8 +25,8 @@ func TestPrintResponse(t *testing.T) {
 		{"dry_run", dryRun(), explainOptions{prompt: "Please do a code review of this python module", outputOptions: outputOptions{width: 100}}},
 		{"tied", tied(), explainOptions{prompt: "Where is my order?", outputOptions: outputOptions{width: 100}}},
 		{"two_agents", twoAgents(), explainOptions{prompt: "Revise este notebook e o custo dele", outputOptions: outputOptions{width: 100}}},
-		{"unsupported", unsupported(), explainOptions{prompt: "Retrieval QA about azure", outputOptions: outputOptions{width: 100}}},
-		{"proposed", proposed(), explainOptions{prompt: "Book me a flight", outputOptions: outputOptions{width: 100}}},
+		{"unsupported", unsupported(), explainOptions{prompt: "Retrieval QA about azure", teach: `caprouter teach "…"`, outputOptions: outputOptions{width: 100}}},
+		{"proposed", proposed(), explainOptions{prompt: "Book me a flight", teach: `caprouter teach "…"`, outputOptions: outputOptions{width: 100}}},
 		{"nothing_near", nothingNear(), explainOptions{prompt: "Write a poem", outputOptions: outputOptions{width: 100}}},
 		{"failed", failed(), explainOptions{prompt: "code review of python", outputOptions: outputOptions{width: 100}}},
 		{"narrow", failed(), explainOptions{prompt: "请对这个 Python 模块做代码审查，并告诉我哪里写得不好", outputOptions: outputOptions{width: minWidth}}},
@@ -210,6 +210,7 @@ func unsupported() *contract.Response {
 			AcceptedIntents: []string{"code_review", "cost_analysis", "databricks_review", "doc_answering", "retrieval_qa", "serverless_review"},
 			AcceptedDomains: []string{"azure", "docs"},
 			Examples:        []string{"what do the docs say about limits?", "o que dizem os documentos?"},
+			NearestReading:  &contract.NearestReading{AgentID: "rag_agent", Intent: "doc_answering", Confidence: 0.4},
 		}},
 	}
 }
@@ -379,6 +380,7 @@ func proposed() *contract.Response {
 			Detail:        "no intent fits. The request was added to a ticket of 3 similar requests (similarity 0.62, and 0.30 is needed)",
 			SuggestedYAML: "version: 1\nclients:\n  book_flight_agent:\n    match: {}\n",
 			Requirements:  []string{"serve the intent book_flight"}, Risks: []string{"few examples"},
+			NearestReading: &contract.NearestReading{AgentID: "travel_agent", Intent: "book_trip", Confidence: 0.4},
 		}},
 	}
 }

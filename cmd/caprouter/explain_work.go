@@ -238,7 +238,7 @@ func (p *printer) writeData(results []contract.AgentResult) {
 }
 
 // writeProposal writes the ticket of fallback policy C and the suggested agent.
-func (p *printer) writeProposal(d *contract.Proposal) {
+func (p *printer) writeProposal(d *contract.Proposal, teach string) {
 	if d == nil {
 		return
 	}
@@ -246,6 +246,7 @@ func (p *printer) writeProposal(d *contract.Proposal) {
 	if d.TicketID != "" {
 		p.writeField("ticket", fmt.Sprintf("%s, %s", d.TicketID, formatCount(d.Count, "request")), plain)
 	}
+	p.writeNearestReading(d.NearestReading, teach)
 	p.writeFields("needed", d.Requirements, plain)
 	p.writeFields("risk", d.Risks, plain)
 	p.writeBlock("suggestion", 0, "")

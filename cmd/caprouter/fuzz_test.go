@@ -30,17 +30,19 @@ func FuzzPrintResponse(f *testing.F) {
 	f.Add(`{"tasks":[{}],"omitted":[{}],"data":{"answer":"- \n1. \n  ","results":[{"data":{"\u0007":1}}],"reason":"","nearest":[{}],"examples":["\n"]}}`, "", 50)
 	f.Add(`{"request_id":"\u001b[2J","data":{"mode":"clarification","question":"\n","because":"\u0007","options":[{"id":"\t","label":"\u001b"}]}}`, "", 50)
 	f.Add(`{"decision":{"classification":{"reason":"\u001b","provider":"\u001b","calls":[{"purpose":"\u0007","outcome":"\u0007","detail":"\n","reply":"{\r\n\u001b[8m"}]}}}`, "", 50)
+	f.Add(`{"data":{"mode":"agent_proposal","proposal":{"nearest_reading":{"agent_id":"\u001b[2J\n","intent":"\u0007"}}}}`, "\u001b[2J", 50)
 	f.Fuzz(func(t *testing.T, body, prompt string, width int) {
 		var resp contract.Response
 		if strictjson.UnmarshalAllowUnknown([]byte(body), &resp) != nil {
 			return
 		}
 		var out, errOut bytes.Buffer
-		printResponse(&out, &resp, explainOptions{prompt: prompt, base: someBase, outputOptions: outputOptions{width: min(max(width, minWidth), maxWidth)}})
+		teach := (&routeFlags{}).teachCommand(prompt, someBase)
+		printResponse(&out, &resp, explainOptions{prompt: prompt, base: someBase, teach: teach, outputOptions: outputOptions{width: min(max(width, minWidth), maxWidth)}})
 		answer := resp.Data.Answer
 		resp.Data.Answer, resp.Data.Results = "", nil // printed without changes if the output is not a terminal
 		resp.Decision = nil
-		if err := printAnswer(&errOut, &errOut, &resp, someBase); err != nil {
+		if err := printAnswer(&errOut, &errOut, &resp, someBase, teach); err != nil {
 			t.Fatal(err)
 		}
 		controls := func(r rune) bool { return r != '\n' && unicode.IsControl(r) }

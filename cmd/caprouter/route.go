@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,10 +95,42 @@ func (f *routeFlags) printResult(cmd *cobra.Command, resp *contract.Response, pr
 	case f.asJSON:
 		return printJSON(out, resp)
 	case f.explain:
-		printResponse(out, resp, explainOptions{outputOptions: detectOutput(out), prompt: prompt, base: base})
+		printResponse(out, resp, explainOptions{outputOptions: detectOutput(out), prompt: prompt, base: base, teach: f.teachCommand(prompt, base)})
 		return nil
 	}
-	return printAnswer(out, cmd.ErrOrStderr(), resp, base)
+	return printAnswer(out, cmd.ErrOrStderr(), resp, base, f.teachCommand(prompt, base))
+}
+
+// maxTaughtPrompt is the length of a prompt, in bytes, that a command repeats.
+const maxTaughtPrompt = 80
+
+// teachCommand returns the command that writes the prompt into the registry as an example.
+func (f *routeFlags) teachCommand(prompt, base string) string {
+	text := `"…"`
+	if prompt = strings.TrimSpace(prompt); len(prompt) <= maxTaughtPrompt && printable(prompt) == prompt && !strings.Contains(prompt, "\n") {
+		text = quoteForShell(prompt)
+		if !strings.ContainsAny(prompt, "\"$`\\!") {
+			text = `"` + prompt + `"`
+		}
+	}
+	words := []string{"caprouter teach", text}
+	for _, flag := range []struct{ name, value string }{{"config", f.config}, {"registry", f.registry}} {
+		if flag.value != "" {
+			words = append(words, "--"+flag.name, quoteForShell(flag.value))
+		}
+	}
+	if base != "" {
+		words = append(words, "(where the registry file of the router is)")
+	}
+	return strings.Join(words, " ")
+}
+
+// formatNearestReading returns how the reading is taught, or "" if there is none.
+func formatNearestReading(r *contract.NearestReading, teach string) string {
+	if r == nil || teach == "" {
+		return ""
+	}
+	return fmt.Sprintf("if %s already does this: %s", r.AgentID, teach)
 }
 
 // sendRequest sends the request to the router at base, or runs a router in this

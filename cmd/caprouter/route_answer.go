@@ -12,8 +12,8 @@ import (
 )
 
 // printAnswer prints the answer, and on errOut which parts are incomplete. base is the URL of
-// the router, or "" for a router in this process.
-func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) error {
+// the router, or "" for a router in this process; teach is the command that teaches the prompt.
+func printAnswer(out, errOut io.Writer, resp *contract.Response, base, teach string) error {
 	if resp.Data.DryRun {
 		printDryRun(out, resp)
 	}
@@ -29,8 +29,10 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 		printError(errOut, "no model has answered: "+joinReason(d.DegradedReason, formatReason(d.DegradedReason)))
 	case d.Proposal != nil:
 		printError(errOut, "proposed: "+d.Proposal.Detail)
+		printAdvice(errOut, formatNearestReading(d.Proposal.NearestReading, teach))
 	case d.Unsupported != nil && d.Mode != contract.DataServerFallback:
 		printError(errOut, fmt.Sprintf("unsupported (%s): %s", d.Reason, d.Detail))
+		printAdvice(errOut, formatNearestReading(d.NearestReading, teach))
 	}
 	for i := range resp.Tasks {
 		switch t := &resp.Tasks[i]; {
@@ -44,6 +46,13 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 		printError(errOut, fmt.Sprintf("left out: %s: %s", o.Title, formatOmitted(o.Reason)))
 	}
 	return nil
+}
+
+// printAdvice prints advice about an incomplete answer, if there is any.
+func printAdvice(errOut io.Writer, advice string) {
+	if advice != "" {
+		printError(errOut, advice)
+	}
 }
 
 // formatFailure describes a failure that the agent itself reported.

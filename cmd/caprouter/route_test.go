@@ -111,6 +111,26 @@ func TestParseInputs_ReadsFiles(t *testing.T) {
 	}
 }
 
+func TestTeachCommand(t *testing.T) {
+	for _, tt := range []struct {
+		flags              configFlags
+		prompt, base, want string
+	}{
+		{prompt: " my account is locked\n", want: `caprouter teach "my account is locked"`},
+		{prompt: `it's "locked"`, want: `caprouter teach 'it'\''s "locked"'`},
+		{prompt: "costs $5", want: `caprouter teach 'costs $5'`},
+		{prompt: "two\nlines", want: `caprouter teach "…"`},
+		{prompt: "\x1b[1mbold", want: `caprouter teach "…"`},
+		{prompt: strings.Repeat("long ", 20), want: `caprouter teach "…"`},
+		{flags: configFlags{config: "c.yaml", registry: "my registry.yaml"}, prompt: "x", want: `caprouter teach "x" --config c.yaml --registry 'my registry.yaml'`},
+		{prompt: "x", base: someBase, want: `caprouter teach "x" (where the registry file of the router is)`},
+	} {
+		if got := (&routeFlags{configFlags: tt.flags}).teachCommand(tt.prompt, tt.base); got != tt.want {
+			t.Errorf("%q: got %s, want %s", tt.prompt, got, tt.want)
+		}
+	}
+}
+
 func TestPrintAnswer(t *testing.T) {
 	chosen := &contract.Decision{Chosen: []string{"a", "b"}}
 	tests := []struct {
@@ -139,6 +159,20 @@ func TestPrintAnswer(t *testing.T) {
 				DryRun: true, Unsupported: &contract.Unsupported{Reason: "no_match", Detail: "say more"},
 			}},
 			complain: "caprouter: unsupported (no_match): say more\n",
+		},
+		{
+			name: "unsupported with a reading",
+			resp: contract.Response{Status: contract.StatusUnsupported, Data: contract.ResponseData{Mode: contract.DataUnsupported, Unsupported: &contract.Unsupported{
+				Reason: "no_match", Detail: "say more", NearestReading: &contract.NearestReading{AgentID: "it_agent", Intent: "reset_password", Confidence: 0.4},
+			}}},
+			complain: "caprouter: unsupported (no_match): say more\ncaprouter: if it_agent already does this: caprouter teach x\n",
+		},
+		{
+			name: "proposal with a reading",
+			resp: contract.Response{Status: contract.StatusProposed, Data: contract.ResponseData{Mode: contract.DataAgentProposal, Proposal: &contract.Proposal{
+				Detail: "no agent", NearestReading: &contract.NearestReading{AgentID: "it_agent", Intent: "reset_password", Confidence: 0.4},
+			}}},
+			complain: "caprouter: proposed: no agent\ncaprouter: if it_agent already does this: caprouter teach x\n",
 		},
 		{
 			name: "failed tasks and omitted subtasks",
@@ -217,7 +251,7 @@ func TestPrintAnswer(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
-			if err := printAnswer(&out, &errOut, &tt.resp, tt.base); err != nil {
+			if err := printAnswer(&out, &errOut, &tt.resp, tt.base, "caprouter teach x"); err != nil {
 				t.Fatal(err)
 			}
 			if got := out.String(); got != tt.out {

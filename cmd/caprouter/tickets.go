@@ -216,6 +216,9 @@ func printTicket(out io.Writer, t *contract.Ticket) error {
 	for _, n := range t.Nearest {
 		field("nearest", "%s %.2f: %s", n.AgentID, n.Score, formatMissing(&n))
 	}
+	if r := t.NearestReading; r != nil {
+		field("reading", "%s of %s, confidence %.2f: if the agent serves such requests, teach them (caprouter teach)", r.Intent, r.AgentID, r.Confidence)
+	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
