@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -22,6 +23,8 @@ type Error struct {
 	Retry           bool   // the task may be sent again, and that may succeed
 	RetryAfter      time.Duration
 	Health          dispatch.Health
+
+	silent bool // an idempotent agent did not answer within its share of the time
 }
 
 // Error implements error.
@@ -135,13 +138,30 @@ func (p *Policy) LeasesExhausted(what string) *Error {
 func (p *Policy) TimedOut() *Error {
 	f := &Error{
 		Code: contract.TaskDeadlineExceeded, Detail: p.AgentID + " did not answer in time", Health: p.TimeoutHealth(),
-		Abandoned: true, Retry: p.idempotent, MayHaveExecuted: !p.idempotent,
+		Abandoned: true, Retry: p.idempotent, MayHaveExecuted: !p.idempotent, silent: p.idempotent,
 	}
 	if !p.idempotent {
 		f.Code = contract.TaskOutcomeUnknown
 		f.Detail = p.AgentID + " was sent the task and did not answer by the deadline: it may have done it"
 	}
 	return f
+}
+
+// describeShares adds the time that each of several attempts was given, because an agent may need
+// less than its timeout, but more than a share of it.
+func (f *Error) describeShares(given []time.Duration) {
+	if !f.silent || len(given) < 2 {
+		return
+	}
+	times := make([]string, len(given))
+	for i, d := range given {
+		unit := 100 * time.Millisecond
+		if d < time.Second {
+			unit = 10 * time.Millisecond
+		}
+		times[i] = d.Truncate(unit).String()
+	}
+	f.Detail += fmt.Sprintf(": it had %s for %d attempts, which share the time of an idempotent agent", strings.Join(times, " and "), len(given))
 }
 
 // TimeoutHealth returns the health of an agent that did not reply in time: bad

@@ -107,6 +107,7 @@ func (p *Policy) PullLimits(now time.Time) (beginBy, dueBy time.Time) {
 // deadline of the policy.
 func (p *Policy) Run(ctx context.Context, send func(ctx context.Context, n int) *Error) (attempts int, failure *Error) {
 	abandoned := false
+	var given [MaxAttempts]time.Duration
 	_ = resilience.Retry(ctx, resilience.RetryConfig{
 		MaxAttempts: MaxAttempts,
 		Backoff:     retryBackoff,
@@ -122,6 +123,8 @@ func (p *Policy) Run(ctx context.Context, send func(ctx context.Context, n int) 
 			}
 		}
 		attempts = n
+		now := time.Now()
+		given[n-1] = p.Limits(now, n).ReplyBy.Sub(now)
 		if failure = send(ctx, n); failure == nil {
 			return nil
 		}
@@ -129,6 +132,7 @@ func (p *Policy) Run(ctx context.Context, send func(ctx context.Context, n int) 
 		return failure
 	})
 	if failure != nil {
+		failure.describeShares(given[:attempts])
 		// The process that takes over continues the task, so it must not be cancelled.
 		failure.Abandoned = abandoned && !errors.Is(failure.Cause, dispatch.ErrHandedOver)
 	}

@@ -243,6 +243,45 @@ func TestPolicy_RunCancelsAbandonedAttemptUnlessHandedOver(t *testing.T) {
 	})
 }
 
+// If an agent is silent in each of several attempts, the error contains how long each was given,
+// because an agent that answers within its timeout may need longer than its share.
+func TestPolicy_RunStatesTimeOfSilentAttempts(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		kind func(*dispatch.Call)
+		quit time.Duration // of the first attempt, which then fails otherwise; 0 = it is silent
+		want string
+	}{
+		{"idempotent", idempotent, 0, "quality_agent did not answer in time: it had 2.5s and 2.4s for 2 attempts, which share the time of an idempotent agent"},
+		{"first attempt failed", idempotent, time.Second, "quality_agent did not answer in time: it had 2.5s and 3.9s for 2 attempts, which share the time of an idempotent agent"},
+		{"not idempotent", func(*dispatch.Call) {}, 0, "quality_agent was sent the task and did not answer by the deadline: it may have done it"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := NewPolicy(t.Context(), newCall(tc.kind, func(c *dispatch.Call) { c.Agent.Endpoint.TimeoutMS = 5000 }), time.Now())
+				ctx, cancel := p.WithDeadline(t.Context())
+				defer cancel()
+				_, got := p.Run(ctx, func(ctx context.Context, n int) *Error {
+					by := p.Limits(time.Now(), n).ReplyBy
+					if tc.quit > 0 && n == 1 {
+						by = time.Now().Add(tc.quit)
+					}
+					ctx, cancel := context.WithDeadline(ctx, by)
+					defer cancel()
+					<-ctx.Done()
+					if tc.quit > 0 && n == 1 {
+						return p.Unanswered("closed the connection", nil)
+					}
+					return p.Ended(ctx, true)
+				})
+				if got == nil || got.Detail != tc.want {
+					t.Errorf("got %+v, want the detail %q", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
 // The second attempt may wait for its share of the time at most; after that a standby is preferred.
 func TestPolicy_RunDoesNotWaitLongerThanShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
