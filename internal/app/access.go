@@ -70,6 +70,7 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 	}
 	a.verifier, err = auth.NewVerifier(auth.VerifierConfig{
 		Audience: c.cfg.Auth.Audience, Keys: keys, Own: c.keys, Issuer: c.cfg.Auth.Issuer, Issuers: a.issuers,
+		Logger: c.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("auth: %w", err)

@@ -50,6 +50,24 @@ func (p *idp) token(header, claims map[string]any) string {
 	return signed + "." + b64(string(ed25519.Sign(p.key, []byte(signed))))
 }
 
+// The issuer of a rejected token is in the log, masked, and not in the answer.
+func TestServer_LogsIssuerThatIsNotConfigured(t *testing.T) {
+	provider := newIDP(t)
+	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", ""), func(c *config.Config) {
+		c.Auth.Mode = config.AuthJWT
+		c.Auth.Issuers = []config.Issuer{{Issuer: "https://idp.example", JWKSURL: provider.url, Audience: "caprouter"}}
+	})
+	claims := newTokenIssuer().claims("alice", everyScope, map[string]any{"iss": "https://idp.example/ana.costa@example.com"})
+	got := s.do(call{method: "GET", path: "/api/v1/agents", token: provider.token(nil, claims)})
+	if got.status != http.StatusUnauthorized || strings.Contains(string(got.body), "idp.example") {
+		t.Errorf("got %d %s, want 401 without the name of an issuer", got.status, got.body)
+	}
+	log := s.log.String()
+	if !strings.Contains(log, `"configured":["https://idp.example"]`) || !strings.Contains(log, `"iss":"https://idp.example/`) || strings.Contains(log, "ana.costa") {
+		t.Errorf("got log %s, want the masked issuer and the configured one", log)
+	}
+}
+
 // Invalid tokens sent over HTTP. The signature of most of them is valid.
 func TestServer_RejectsForgedTokens(t *testing.T) {
 	var canary atomic.Int64

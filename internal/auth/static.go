@@ -100,6 +100,11 @@ func (s staticKeys) findKey(_ context.Context, kid, alg string, _ time.Time) (*v
 	return found, nil
 }
 
+// hasIssuer reports whether one of the keys is for tokens of the issuer only.
+func (s staticKeys) hasIssuer(issuer string) bool {
+	return slices.ContainsFunc(s, func(k *verifyKey) bool { return k.issuer == issuer && issuer != "" })
+}
+
 func (staticKeys) isValid(*verifyKey, time.Time) bool { return true }
 
 func (s staticKeys) isRevoked(kid string, _ time.Time) bool {

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -19,6 +22,7 @@ type VerifierConfig struct {
 	Own      *keyring.Ring    // signs the router's own tokens for callers; nil = none
 	Issuer   string           // issuer of the tokens of Own
 	Issuers  []*RemoteKeys    // identity providers
+	Logger   *slog.Logger     // masks personal data and secrets; nil = silent
 	Now      func() time.Time // nil = time.Now
 }
 
@@ -32,6 +36,8 @@ type Verifier struct {
 	parser   *strictjwt.Parser
 	clock    *monotonicClock
 	cache    *tokenCache
+
+	unknownIssuers *unknownIssuerLog
 }
 
 // NewVerifier returns a Verifier, or an error if the configuration is ambiguous
@@ -56,6 +62,9 @@ func NewVerifier(cfg VerifierConfig) (*Verifier, error) {
 	}
 	if err := cmp.Or(v.check(), v.initialize(cfg.Now, tokenCacheBytes)); err != nil {
 		return nil, fmt.Errorf("verifier: %w", err)
+	}
+	if cfg.Logger != nil {
+		v.unknownIssuers.logger = cfg.Logger
 	}
 	return v, nil
 }
@@ -102,6 +111,7 @@ func (v *Verifier) initialize(now func() time.Time, cacheBytes uint64) error {
 	}
 	v.parser = strictjwt.NewParser()
 	v.clock = newMonotonicClock(now)
+	v.unknownIssuers = &unknownIssuerLog{logger: slog.New(slog.DiscardHandler), configured: slices.Sorted(maps.Keys(v.remote))}
 	var err error
 	v.cache, err = newTokenCache(cacheBytes, v.clock)
 	return err
@@ -221,6 +231,9 @@ func (v *Verifier) findKey(ctx context.Context, h *strictjwt.Header, issuer stri
 	}
 	k, err := v.static.findKey(ctx, h.KeyID, h.Algorithm, now.wall)
 	if err != nil || k == nil {
+		if issuer != v.issuer && !v.static.hasIssuer(issuer) {
+			v.unknownIssuers.report(ctx, issuer, now.wall)
+		}
 		return nil, errUnknownKey
 	}
 	return &trustedKey{keys: v.static, key: k, issuer: k.issuer, audience: v.audience, tenantClaim: k.tenantClaim}, nil

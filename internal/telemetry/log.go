@@ -89,11 +89,11 @@ func sanitizeAttr(mask func(string) string) func([]string, slog.Attr) slog.Attr 
 	}
 }
 
-// mayQuoteCaller reports whether the program logs error texts with the key. They may
-// quote a caller. Ids, labels and log messages come from the program itself.
+// mayQuoteCaller reports whether the program logs error texts with the key, which may quote
+// a caller, or a claim of a token that is not verified. Ids, labels and log messages come from the program itself.
 func mayQuoteCaller(key string) bool {
 	switch strings.ToLower(key) {
-	case "error", "warning", "detail", "reason":
+	case "error", "warning", "detail", "reason", "iss":
 		return true
 	}
 	return false

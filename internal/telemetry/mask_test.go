@@ -58,6 +58,7 @@ func TestLogger_MasksErrors(t *testing.T) {
 		{"joined errors", "error", errors.Join(errors.New("a"), errors.New(quote)), "a\ninvalid value: [MASKED]"},
 		{"error text", "error", quote, "invalid value: [MASKED]"},
 		{"warning", "warning", quote, "invalid value: [MASKED]"},
+		{"issuer of a token", "iss", marker, "[MASKED]"},
 		{"detail", "detail", quote, "invalid value: [MASKED]"},
 		{"reason", "reason", quote, "invalid value: [MASKED]"},
 		{"capitals", "Error", quote, "invalid value: [MASKED]"},
