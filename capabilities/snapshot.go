@@ -215,3 +215,13 @@ func findAgent(sorted []*contract.RegistryEntry, id string) *contract.RegistryEn
 }
 
 func compareIDs(a, b *contract.RegistryEntry) int { return cmp.Compare(a.ID, b.ID) }
+
+// WithProtocol returns the ids of the agents whose endpoint has the protocol, sorted.
+func (f *Fleet) WithProtocol(protocol string) (ids []string) {
+	for _, a := range f.Agents {
+		if a.Endpoint.Protocol == protocol {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}

@@ -299,3 +299,30 @@ func TestOrchestrations_WorkedExamples(t *testing.T) {
 		})
 	}
 }
+
+// Agents that turn their tasks into goals are logged if no model plans, also if a reload adds
+// them, and once.
+func TestOrchestrations_WarnOfMissingPlanner(t *testing.T) {
+	const doer = "clients:\n  doer: { match: { intent: [count_things], domains: [numbers] }, endpoint: { protocol: orchestrator } }\n"
+	const line = `"agents":["doer"]`
+	count := func(s *testServer) int { return strings.Count(s.log.String(), line) }
+	t.Run("planner", func(t *testing.T) {
+		s := startServer(t, doer, func(c *config.Config) { c.Orchestrator.Planner.Kind = contract.PlannerGemini })
+		if got := count(s); got != 0 {
+			t.Errorf("got %d lines, want none", got)
+		}
+	})
+	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", ""))
+	if got := count(s); got != 0 {
+		t.Errorf("without such an agent: got %d lines, want none", got)
+	}
+	for _, registry := range []string{doer, doer + entry("counter", "count_words", "prose", "")} {
+		s.write(registry)
+		if err := s.reload(); err != nil {
+			t.Fatal(err)
+		}
+		if got := count(s); got != 1 {
+			t.Errorf("got %d lines, want one", got)
+		}
+	}
+}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/lint"
@@ -174,11 +176,29 @@ func (c *core) installView(v *router.View) {
 			c.log.Warn("registry", "warning", w)
 		}
 	}
+	if !c.cfg.Orchestrator.Planner.IsModel() {
+		warnOfPlanner(c.log, previous, v)
+	}
 	if previous == nil || previous.Catalogue.Version != v.Catalogue.Version {
 		c.warnOfCascade(v)
 	}
 	if previous != nil && previous.Catalogue.Version != v.Catalogue.Version {
 		c.logLearning(v)
+	}
+}
+
+// warnOfPlanner logs which agents turn their tasks into goals, which no model plans, if these
+// agents have changed.
+func warnOfPlanner(logger *slog.Logger, previous, v *router.View) {
+	if previous != nil && previous.Fleet.Revision == v.Fleet.Revision {
+		return
+	}
+	var before []string
+	if previous != nil {
+		before = previous.Fleet.WithProtocol(contract.ProtocolOrchestrator)
+	}
+	if ids := v.Fleet.WithProtocol(contract.ProtocolOrchestrator); len(ids) > 0 && !slices.Equal(ids, before) {
+		logger.Warn("every task of agents with the protocol orchestrator ends with planner_not_configured: set orchestrator.planner.kind to gemini, genai or openai", "agents", ids)
 	}
 }
 

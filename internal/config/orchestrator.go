@@ -26,6 +26,10 @@ type Planner struct {
 	Model    string `yaml:"model"`                                                      // "" = llm.model
 }
 
+// IsModel reports whether a model plans. Otherwise only goals with a plan are pursued, and no
+// task of an agent with the protocol orchestrator.
+func (p *Planner) IsModel() bool { return p.Kind != "" && p.Kind != contract.PlannerStatic }
+
 // Verifier is what verifies the outputs: the success criteria of the plan, and a
 // model if one is configured.
 type Verifier struct {

@@ -92,6 +92,7 @@ func Run(ctx context.Context, cfg config.Config, opts app.Options, report func(F
 		{"configuration", d.checkVariables},
 		{"registry", d.checkRegistry},
 		{"mcp", d.checkMCP},
+		{"planner", d.checkPlanner},
 		{"data directory", d.checkDataDir},
 		{"store", d.checkStore},
 		{"tickets", d.checkWebhook},

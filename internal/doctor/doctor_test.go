@@ -67,6 +67,24 @@ func diagnosable(t *testing.T, registry string) config.Config {
 	return cfg
 }
 
+// Agents with the protocol orchestrator need a model that plans; other registries have no finding.
+func TestRun_ReportsMissingPlanner(t *testing.T) {
+	const goals = modelRegistry + "  doer: {match: {intent: [count], domains: [numbers]}, endpoint: {protocol: orchestrator}}\n"
+	for _, tt := range []struct{ name, registry, kind, level, detail string }{
+		{"no such agent", modelRegistry, "", "", ""},
+		{"no planner", goals, "", LevelWarn, "no model plans: every task of doer ends with planner_not_configured"},
+		{"plans of callers only", goals, "static", LevelWarn, "no model plans: every task of doer ends with planner_not_configured"},
+		{"planner", goals, "gemini", LevelOK, "gemini plans the tasks of doer"},
+	} {
+		cfg := diagnosable(t, tt.registry)
+		cfg.Orchestrator.Planner.Kind = tt.kind
+		f := findings(t, cfg, noEnv)["planner"]
+		if f.Level != tt.level || f.Detail != tt.detail || (f.Fix != "") != (tt.level == LevelWarn) {
+			t.Errorf("%s: got %+v, want %s %q", tt.name, f, tt.level, tt.detail)
+		}
+	}
+}
+
 // TestRun_LeavesNoFiles: no key is created in an existing directory, and a missing directory
 // is not created.
 func TestRun_LeavesNoFiles(t *testing.T) {
