@@ -183,6 +183,38 @@ func TestRun_SuggestsServerForUnknownOne(t *testing.T) {
 	}
 }
 
+// The mistake of a step names its tool, and the server that the caller's own goal leaves out. A
+// task of an agent has no goal of the caller.
+func TestRun_NamesToolThatIsNotThere(t *testing.T) {
+	for _, tt := range []struct {
+		name, action string
+		available    []string
+		agent        string
+		detail       string
+	}{
+		{"unknown tool", "files.rename_all", nil, "", `there is no tool "files.rename_all", or it may not be called`},
+		{"near tool", "files.raed", nil, "", `there is no tool "files.raed", or it may not be called; did you mean files.read?`},
+		{"server left out", "mail.send", []string{"files"}, "", `the server of "mail.send" is not in available_servers (--server)`},
+		{"unknown server left out", "secret.send", []string{"files"}, "", `the server of "secret.send" is not in available_servers (--server)`},
+		{"task of an agent", "mail.send", []string{"files"}, "doer", `there is no tool "mail.send", or it may not be called`},
+	} {
+		t.Run(tt.name, inBubble(func(t *testing.T) {
+			rec := newRecord(`{"steps":[{"id":"a","action":"` + tt.action + `","success_criteria":[{"contains":"x"}]}]}`)
+			rec.Goal.AvailableServers, rec.Agent = tt.available, tt.agent
+			r := newHarness(t, rec, func(context.Context, *orchestrator.Call) (*contract.ActionResult, error) {
+				return textResult("hello"), nil
+			})
+			want := []contract.RunError{{
+				Reason: contract.ReasonPlanInvalid, Message: "the plan does not match the tools",
+				Details: []contract.ErrorDetail{{Pointer: "/steps/0/action", Detail: tt.detail}},
+			}}
+			if diff := cmp.Diff(want, r.run(t).Errors); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+		}))
+	}
+}
+
 // inBubble returns the test in a synctest bubble, so that its waits take no time.
 func inBubble(test func(*testing.T)) func(*testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }

@@ -212,8 +212,9 @@ func dependenciesOf(s *contract.PlanStep) []string {
 
 // checkTools returns the mistakes in a plan for these tools: unknown actions, and
 // arguments that do not match the schema of the tool. Arguments with references are
-// checked when their values are known. The reason is that of the first mistake.
-func checkTools(plan *contract.Plan, tools []*Tool) (contract.RunReason, []contract.ErrorDetail) {
+// checked when their values are known. The reason is that of the first mistake. available are
+// the servers that the caller permits, all if there are none.
+func checkTools(plan *contract.Plan, tools []*Tool, available []string) (contract.RunReason, []contract.ErrorDetail) {
 	var c planCheck
 	var reason contract.RunReason
 	byAction := map[string]*Tool{}
@@ -225,7 +226,10 @@ func checkTools(plan *contract.Plan, tools []*Tool) (contract.RunReason, []contr
 		s := &plan.Steps[i]
 		t := byAction[s.Action]
 		if t == nil {
-			detail := "there is no such tool, or it may not be called"
+			detail := fmt.Sprintf("there is no tool %.70q, or it may not be called", s.Action)
+			if server, _, _ := strings.Cut(s.Action, "."); len(available) > 0 && !slices.Contains(available, server) {
+				detail = fmt.Sprintf("the server of %.70q is not in available_servers (--server)", s.Action)
+			}
 			if near := strictyaml.Nearest(s.Action, names); near != "" {
 				detail += fmt.Sprintf("; did you mean %s?", near)
 			}

@@ -68,8 +68,12 @@ func (x *execution) makePlan(ctx context.Context, rules PlanRules) (*contract.Pl
 	if mistakes := CheckPlan(plan, rules); len(mistakes) > 0 {
 		return nil, &PlanError{Reason: contract.ReasonPlanInvalid, Message: "the plan is not valid", Details: mistakes}
 	}
+	available := x.rec.Goal.AvailableServers
+	if x.rec.Agent != "" { // the caller has not written the goal
+		available = nil
+	}
 	// A tool that the caller excludes is known: it is the policy that denies its call.
-	if reason, mistakes := checkTools(plan, x.tools.list); len(mistakes) > 0 {
+	if reason, mistakes := checkTools(plan, x.tools.list, available); len(mistakes) > 0 {
 		return nil, &PlanError{Reason: reason, Message: "the plan does not match the tools", Details: mistakes}
 	}
 	return plan, nil
