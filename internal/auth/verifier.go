@@ -232,7 +232,7 @@ func (v *Verifier) findKey(ctx context.Context, h *strictjwt.Header, issuer stri
 	k, err := v.static.findKey(ctx, h.KeyID, h.Algorithm, now.wall)
 	if err != nil || k == nil {
 		if issuer != v.issuer && !v.static.hasIssuer(issuer) {
-			v.unknownIssuers.report(ctx, issuer, now.wall)
+			v.unknownIssuers.report(ctx, issuer)
 		}
 		return nil, errUnknownKey
 	}
