@@ -153,6 +153,7 @@ func (r *textAnalysis) addWord(at int32) {
 		r.textHash = hashWord(r.textHash, r.tokens.word)
 		r.scratch.features.addWord(r.tokens.word)
 	}
+	r.noteStopName(at)
 	r.word = append(r.word[:0], r.tokens.word...)
 	w, domain := r.lookUpWord()
 	if label {
@@ -220,6 +221,18 @@ func (r *textAnalysis) noteDomainWord(domain, at int32) {
 	if domain >= 0 && r.domainWordSeen[domain] != r.generation {
 		r.domainWordSeen[domain], r.domainWordAt[domain] = r.generation, at
 		r.domainWords = append(r.domainWords, domain)
+	}
+}
+
+// noteStopName records the current word if it is a stop word and written as the name of a
+// domain. It changes r.word.
+func (r *textAnalysis) noteStopName(at int32) {
+	if len(r.model.stopNames) == 0 {
+		return
+	}
+	r.word = append(r.word[:0], r.tokens.word...)
+	if name, ok := r.model.stopNames[string(foldNumber(r.word))]; ok && r.tokens.isWrittenAsName() {
+		r.noteDomainWord(name, at)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
@@ -51,6 +53,7 @@ func (e domainEvidence) origin() contract.OriginKind {
 type domainIndex struct {
 	domains     []string         // sorted
 	domainWords map[string]int32 // singular → number
+	stopNames   map[string]int32 // singular of a stop word → number; only for a word that is written as a name
 	domainPosts [][]domainName   // by number of the first word
 	learned     []learnedDomains // by intent
 }
@@ -62,28 +65,88 @@ func (m *Model) addDomainName(name domainName) {
 }
 
 // addDomainWord returns the number of a folded word of a domain.
-func (m *Model) addDomainWord(form []byte) int32 {
-	if w, ok := m.domainWords[string(form)]; ok {
+func (m *Model) addDomainWord(form []byte) int32 { return m.addWordOf(m.domainWords, form) }
+
+// addWordOf returns the number of a folded word in domainWords or stopNames.
+func (m *Model) addWordOf(words map[string]int32, form []byte) int32 {
+	if w, ok := words[string(form)]; ok {
 		return w
 	}
 	w := int32(len(m.domainPosts))
-	m.domainWords[string(form)] = w
+	words[string(form)] = w
 	m.domainPosts = append(m.domainPosts, nil)
 	return w
 }
+
+// domainNameWords returns the distinct words of the name or an alias of a domain. If all of
+// them are stop words, stop is true, and a text contains them only if it writes them as
+// names: "call IT", but not "repair it".
+func (t *indexBuilder) domainNameWords(name string) (words []int32, stop bool) {
+	numbers := t.model.domainWords
+	if stop = t.tokens.areStopWords(name); stop {
+		numbers = t.model.stopNames
+	}
+	for t.tokens.reset(name); t.tokens.next(); {
+		if w := t.model.addWordOf(numbers, foldNumber(t.tokens.word)); !slices.Contains(words, w) {
+			words = append(words, w)
+		}
+	}
+	return words, stop
+}
+
+var stopWords = sync.OnceValue(newStopSet)
+
+// areStopWords reports whether the text has words, all of them stop words.
+func (w *tokenizer) areStopWords(text string) bool {
+	n := 0
+	for w.reset(text); w.next(); n++ {
+		if !stopWords()[string(w.word)] {
+			return false
+		}
+	}
+	return n > 0
+}
+
+// IsStopName reports whether a name consists of stop words, so that a text contains it
+// whatever it is about.
+func IsStopName(name string) bool {
+	w := newTokenizer()
+	return w.areStopWords(splitCamel(name))
+}
+
+// isWrittenAsName reports whether the current word is written as a name: in upper case next to
+// a word that is not, joined by an underscore, or as the only word. A single vowel in upper
+// case is a word.
+func (w *tokenizer) isWrittenAsName() bool {
+	before, after := w.text[:w.start], w.text[w.pos:]
+	if strings.HasSuffix(before, "_") || strings.HasPrefix(after, "_") {
+		return true
+	}
+	isSeparator := func(r rune) bool { return !isWordRune(r) }
+	before, after = strings.TrimRightFunc(before, isSeparator), strings.TrimLeftFunc(after, isSeparator)
+	if before == "" && after == "" {
+		return true
+	}
+	name := w.text[w.start:w.pos]
+	if strings.ContainsFunc(name, isNoCapital) || len(w.word) == 1 && strings.IndexByte("aeiouy", w.word[0]) >= 0 {
+		return false
+	}
+	before = before[strings.LastIndexFunc(before, isSeparator)+1:]
+	if end := strings.IndexFunc(after, isSeparator); end >= 0 {
+		after = after[:end]
+	}
+	return strings.ContainsFunc(before, isNoCapital) || strings.ContainsFunc(after, isNoCapital)
+}
+
+// isNoCapital reports whether r is a letter, and not in upper case.
+func isNoCapital(r rune) bool { return unicode.IsLetter(r) && !unicode.IsUpper(r) }
 
 // addAliases indexes the aliases of the domains. The words of an alias can still
 // be evidence for an intent.
 func (t *indexBuilder) addAliases(aliases map[string][]string) {
 	for domain, name := range t.model.domains {
 		for _, alias := range aliases[name] {
-			var words []int32
-			for t.tokens.reset(alias); t.tokens.next(); {
-				if w := t.model.addDomainWord(foldNumber(t.tokens.word)); !slices.Contains(words, w) {
-					words = append(words, w)
-				}
-			}
-			if len(words) > 0 {
+			if words, _ := t.domainNameWords(alias); len(words) > 0 {
 				t.model.addDomainName(domainName{domain: int32(domain), words: words, evidence: evidenceAlias, text: alias})
 			}
 		}

@@ -85,6 +85,63 @@ func TestClassify_ProposesDomains(t *testing.T) {
 	}
 }
 
+// A domain whose name is a stop word is named only by a word that is written as a name.
+func TestClassify_DomainNamedLikeStopWord(t *testing.T) {
+	m := Train(Corpus{
+		Domains: []string{"building", "it", "about_us", "r"},
+		Aliases: map[string][]string{"building": {"house"}, "it": {"it support", "us"}},
+		Intents: []IntentDoc{
+			{Name: "report_repair", Agents: []string{"a", "b"}, Domains: []string{"building", "it"}, Examples: []string{"the door is broken", "my laptop does not start"}},
+			{Name: "show_page", Agents: []string{"c"}, Domains: []string{"about_us", "r"}, Examples: []string{"show the page"}},
+		},
+	})
+	tests := []struct{ text, want string }{
+		{"the door is broken, please repair it", ""},
+		{"the door is broken. It is urgent", ""},
+		{"THE DOOR IS BROKEN, PLEASE REPAIR IT", ""},
+		{"the door is broken. REPAIR IT NOW", ""},
+		{"IT'S BROKEN AGAIN", ""},
+		{"it is broken in the building", "building named"},
+		{"repair it in the house", "building alias"},
+		{"call IT, the door is broken", "it named"},
+		{"IT has to repair my laptop", "it named"},
+		{"IT部门", "it named"},
+		{"it", "it named"},
+		{"it_laptop is broken", "it named"},
+		{"ask support to repair it", "it alias"},
+		{"repair it for us", ""},
+		{"repair the laptop in the US", "it alias"},
+		{"tell us about the laptop", ""},
+		{"show about_us", "about_us named"},
+		{"what r the pages", ""},
+		{"show the page of R", "r named"},
+	}
+	for _, tt := range tests {
+		p := m.Classify(tt.text)
+		got := strings.Join(p.Domains, " ")
+		if p.DomainOrigin == contract.DomainLearned {
+			got = ""
+		}
+		if got != "" {
+			got += " " + string(p.DomainOrigin)
+		}
+		if got != tt.want {
+			t.Errorf("%q: got domains %q, want %q", tt.text, got, tt.want)
+		}
+	}
+	if p := m.Classify("repair it"); p.BareDomain || p.DomainOnly {
+		t.Errorf("got %+v for a stop word, want no name of a domain", p)
+	}
+}
+
+func TestIsStopName(t *testing.T) {
+	for name, want := range map[string]bool{"it": true, "IT": true, "about_us": true, "aboutUs": true, "não": true, "it_support": false, "azure": false, "法律": false, "": false} {
+		if got := IsStopName(name); got != want {
+			t.Errorf("%q: got %t, want %t", name, got, want)
+		}
+	}
+}
+
 // A prediction does not depend on the order of the corpus, and proposes only domains of the corpus.
 func TestClassify_ProposesSameDomainsForAnyOrder(t *testing.T) {
 	c := domainCorpus()

@@ -258,16 +258,11 @@ func (t *indexBuilder) addDomain(name string) {
 	t.model.domains = append(t.model.domains, name)
 	seen := [][]int32{}
 	for _, written := range []string{splitCamel(name), name, joinWords(name)} {
-		var all []int32
-		for t.tokens.reset(written); t.tokens.next(); {
+		all, stop := t.domainNameWords(written)
+		for t.tokens.reset(written); !stop && t.tokens.next(); {
 			t.spellings[string(t.tokens.word)]++
 			t.written[string(t.tokens.word)]++
-			form := foldNumber(t.tokens.word)
-			w := t.model.addDomainWord(form)
-			if !slices.Contains(all, w) {
-				all = append(all, w)
-			}
-			t.model.info[t.addWord(form)].domain = true
+			t.model.info[t.addWord(foldNumber(t.tokens.word))].domain = true
 		}
 		if len(all) == 0 || slices.ContainsFunc(seen, func(s []int32) bool { return slices.Equal(s, all) }) {
 			continue

@@ -17,9 +17,10 @@ import (
 //		use(w.word) // valid, and may be changed, until the next call
 //	}
 type tokenizer struct {
-	text string
-	pos  int
-	word []byte
+	text  string
+	start int // of the word, unless it is from a run of ideographs or kana
+	pos   int
+	word  []byte
 
 	// Inside a fenced block: the info line is read up to fenceInfoEnd, and
 	// scanning continues at fenceEnd.
@@ -125,6 +126,7 @@ func (w *tokenizer) skipBackticks() {
 // readWord reads the word at pos into w.word.
 func (w *tokenizer) readWord() {
 	start, ascii := w.pos, true
+	w.start = start
 	for w.pos < len(w.text) {
 		if c := w.text[w.pos]; c < utf8.RuneSelf {
 			if !isASCIIWord(c) {

@@ -42,7 +42,7 @@ func train(c Corpus, storage Storage) *Model {
 	docs, domains := mergeIntents(c.Intents), sortedUnique(c.Domains)
 	t := &indexBuilder{
 		model: &Model{
-			wordIndex: wordIndex{words: map[string]int32{}}, domainIndex: domainIndex{domainWords: map[string]int32{}},
+			wordIndex: wordIndex{words: map[string]int32{}}, domainIndex: domainIndex{domainWords: map[string]int32{}, stopNames: map[string]int32{}},
 			common: newCommonHashes(),
 		},
 		tokens: newTokenizer(), spellings: map[string]int{}, written: map[string]int{},
@@ -125,6 +125,9 @@ func trainStatistical(docs []IntentDoc, domains []string, pace func() bool) (*st
 	d.pace = pace
 	w := newTokenizer()
 	for _, name := range domains {
+		if IsStopName(name) {
+			continue
+		}
 		for w.reset(splitCamel(name)); w.next(); {
 			d.flagWord(string(w.word), flagDomain)
 		}

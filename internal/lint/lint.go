@@ -43,6 +43,9 @@ type Report struct {
 // RuleUnansweredFallback reports that fallback policy A has no model to answer.
 const RuleUnansweredFallback = "fallback-unanswered"
 
+// RuleStopName reports a domain or an intent whose name is a stop word.
+const RuleStopName = "name-stop-word"
+
 // Rules of the findings that result from routing examples without a model.
 const (
 	RuleExampleRefused    = "example-refused"      // no agent gets the request
@@ -63,6 +66,7 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 				"Configure a model, or write B (refuse) or C (ticket)",
 		})
 	}
+	r.Findings = append(r.Findings, findStopNames(s.Catalogue)...)
 	examples := collectExamples(s)
 	if finding := cfg.checkSize(s.Catalogue, len(examples)); finding != nil {
 		r.Findings = append(r.Findings, *finding)
@@ -86,6 +90,36 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 		return strings.Compare(b.Severity, a.Severity) // warnings first
 	})
 	return r, nil
+}
+
+// findStopNames reports domains and intents whose names are stop words, unless a text can mean
+// them by an alias or an example.
+func findStopNames(c *capabilities.Catalogue) (findings []capabilities.Finding) {
+	report := func(message string, declares func(m *contract.Match) bool) {
+		f := capabilities.Finding{Rule: RuleStopName, Severity: capabilities.SeverityWarning, Agents: []string{}, Message: message}
+		for _, agent := range c.Agents {
+			if len(f.Agents) < maxNamedAgents && declares(&agent.Match) {
+				f.Agents = append(f.Agents, agent.ID)
+			}
+		}
+		findings = append(findings, f)
+	}
+	for _, domain := range c.Domains {
+		hasAlias := slices.ContainsFunc(c.DomainAliases[domain], func(alias string) bool { return !lexical.IsStopName(alias) })
+		if lexical.IsStopName(domain) && !hasAlias {
+			report(fmt.Sprintf("domain %s is an everyday word: without a model, a request names it only in upper case (%s). Give it an alias, "+
+				"such as %s_team, or a longer name", domain, strings.ToUpper(domain), domain),
+				func(m *contract.Match) bool { return slices.Contains(m.Domains, domain) })
+		}
+	}
+	for _, intent := range c.Intents {
+		hasExamples := slices.ContainsFunc(c.Agents, func(e *contract.RegistryEntry) bool { return len(e.Examples[intent]) > 0 })
+		if lexical.IsStopName(intent) && !hasExamples {
+			report(fmt.Sprintf("intent %s is an everyday word: without a model, the name is no evidence for it. Give it examples, or a longer name", intent),
+				func(m *contract.Match) bool { return slices.Contains(m.Intent, intent) })
+		}
+	}
+	return findings
 }
 
 // checkSize returns a finding if the registry is larger than cfg permits, or nil.

@@ -113,6 +113,29 @@ clients:
 	}
 }
 
+func TestCheck_ReportsNamesThatAreStopWords(t *testing.T) {
+	report := runCheck(t, `
+clients:
+  it_agent: {match: {intent: [report_repair], domains: [it]}, examples: {report_repair: ["my laptop does not start"]}}
+  us_agent: {match: {intent: [list_sales, may, please], domains: [us]}, examples: {please: ["say the magic word"]}}
+domain_aliases: {us: [america], it: [or]}
+`, lint.Config{})
+	var got []string
+	for _, f := range report.Findings {
+		if f.Rule == lint.RuleStopName {
+			got = append(got, f.Severity+" "+strings.Join(f.Agents, " ")+" "+f.Message)
+		}
+	}
+	want := []string{
+		"warning it_agent domain it is an everyday word: without a model, a request names it only in upper case (IT). " +
+			"Give it an alias, such as it_team, or a longer name",
+		"warning us_agent intent may is an everyday word: without a model, the name is no evidence for it. Give it examples, or a longer name",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
 func TestCheck_IsBounded(t *testing.T) {
 	report := runCheck(t, registry, lint.Config{MaxExamples: 5})
 	if n := len(report.Findings); report.Learning != nil || n != 1 || report.Findings[0].Rule != lint.RuleUncheckedExamples {
