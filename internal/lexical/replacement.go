@@ -195,17 +195,19 @@ type recentWord struct {
 // newSynonyms builds the indexes from the folded words of a corpus and their counts.
 func newSynonyms(count map[string]int) (synonymIndex, phraseIndex) {
 	frequent := map[string]string{} // by stem: its most frequent spelling
+	known, listed := knownMeanings(), map[string]bool{}
 	for w, n := range count {
 		stem := wordStem(w)
+		listed[stem] = listed[stem] || known.contains([]byte(w), []byte(stem))
 		if best, ok := frequent[stem]; !ok || n > count[best] || n == count[best] && w < best {
 			frequent[stem] = w
 		}
 	}
 	synonyms, phrases := synonymIndex{}, phraseIndex{}
-	for _, m := range knownMeanings().list {
+	for _, m := range known.list {
 		meant := ""
 		for _, stem := range m.stems {
-			if own, ok := frequent[stem]; ok && (meant == "" || count[own] > count[meant]) {
+			if own := frequent[stem]; listed[stem] && (meant == "" || count[own] > count[meant]) {
 				meant = own
 			}
 		}
@@ -232,9 +234,10 @@ type meaning struct {
 
 // lexiconMeanings are all lines of lexicon.Synonyms, and the translations of other words.
 type lexiconMeanings struct {
-	words map[string]bool // in their spelling
-	list  []meaning
-	stems map[string]bool // of all words, those of phrases included
+	words   map[string]bool     // in their spelling
+	entries map[string][]string // the same by stem, without phrases
+	list    []meaning
+	stems   map[string]bool // of all words, those of phrases included
 	// vectors are those of the lines, by the stems of their words.
 	vectors map[string]*wordvectors.Vector
 	// translations are those of the other words in lexicon.Translations, by stem, separated
@@ -244,10 +247,11 @@ type lexiconMeanings struct {
 
 // knownMeanings returns the parsed lexicon.Synonyms and lexicon.Translations.
 var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
-	known := &lexiconMeanings{words: map[string]bool{}, stems: map[string]bool{}, vectors: map[string]*wordvectors.Vector{}, translations: map[string]string{}}
+	known := &lexiconMeanings{words: map[string]bool{}, entries: map[string][]string{}, stems: map[string]bool{}, vectors: map[string]*wordvectors.Vector{}, translations: map[string]string{}}
 	for line := range strings.Lines(lexicon.Synonyms) {
 		var m meaning
-		for entry := range strings.FieldsSeq(line) {
+		vectorWords, derived, _ := strings.Cut(line, "|")
+		for entry := range strings.FieldsSeq(vectorWords + derived) {
 			known.words[entry] = true
 			words := strings.Split(entry, "_")
 			for i, w := range words {
@@ -258,9 +262,10 @@ var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
 				m.phrases = append(m.phrases, words)
 			} else {
 				m.stems = append(m.stems, words[0])
+				known.entries[words[0]] = append(known.entries[words[0]], entry)
 			}
 		}
-		if vector, ok := meaningVector(line); ok {
+		if vector, ok := meaningVector(vectorWords); ok {
 			for _, stem := range m.stems {
 				if _, ok := known.vectors[stem]; !ok {
 					known.vectors[stem] = &vector
@@ -274,6 +279,14 @@ var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
 	known.addTranslations()
 	return known
 })
+
+// contains reports whether a folded word with the given stem is a word of lexicon.Synonyms, or
+// an inflection of one. Other words have the same stem by accident: "estación" (station) and
+// "estacionar" (to park), "train" and "training".
+func (l *lexiconMeanings) contains(word, stem []byte) bool {
+	return l.words[string(word)] ||
+		slices.ContainsFunc(l.entries[string(stem)], func(entry string) bool { return isInflection(word, []byte(entry), stem) })
+}
 
 // addTranslations adds lexicon.Translations.
 func (l *lexiconMeanings) addTranslations() {
@@ -333,8 +346,8 @@ func phraseKey(key, stem uint64) uint64 { return (key ^ stem) * textHashPrime }
 func (m *Model) replaceWord(word, stem []byte) (string, EvidenceKind) {
 	known := knownMeanings()
 	meant := m.synonyms[string(stem)]
-	if meant != "" && (known.words[string(word)] || !m.common.contains(wordHash(word))) {
-		return meant, EvidenceSynonym // and no common word that only has the same stem
+	if meant != "" && (known.words[string(word)] || !m.common.contains(wordHash(word)) && known.contains(word, stem)) {
+		return meant, EvidenceSynonym // and no other word that only has the same stem
 	}
 	if m.common.containsStem(stem) || known.stems[string(stem)] {
 		return "", "" // spelt correctly

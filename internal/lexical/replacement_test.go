@@ -17,7 +17,7 @@ func TestSynonyms_AreUnambiguous(t *testing.T) {
 	number := 0
 	for line := range strings.Lines(lexicon.Synonyms) {
 		number++
-		for word := range strings.FieldsSeq(line) {
+		for word := range strings.FieldsSeq(strings.ReplaceAll(line, "|", " ")) {
 			stem := wordStem(word) // of a phrase, with its underscores
 			if other, ok := lines[stem]; ok && other != number {
 				t.Errorf("got %q in the lines %d and %d, want one", word, other, number)
@@ -98,6 +98,63 @@ func TestClassify_SynonymOfDeclaredWord(t *testing.T) {
 	for text, want := range map[string]string{"the invoice please": "send_invoice", "the receipt please": "print_receipt"} {
 		if p := m.Classify(text); p.BestIntent != want {
 			t.Errorf("%q: got %s, want %s", text, p.BestIntent, want)
+		}
+	}
+}
+
+// A word that only has the stem of a synonym does not mean the same.
+func TestReplaceWord_SameStemByAccident(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{{
+		Name: "find_parking", Keywords: []string{"course", "invoice", "urn", "documents", "review", "website", "automobile", "assessment", "oncall", "folder", "contract"},
+	}}})
+	for word, want := range map[string]string{
+		"estacionar": "parking", "estaciono": "parking", "estacione": "parking", "estacion": "", "estaciones": "",
+		"training": "course", "trainings": "course", "train": "", "carpetas": "folder", "carpet": "", "rating": "assessment", "rat": "",
+		"revisa": "review", "revisen": "review", "revised": "review", "site": "website", "sitting": "", "cars": "automobile", "caring": "",
+		"plantao": "oncall", "planta": "", "acordos": "contract", "acordar": "", "diretorios": "folder", "diretoria": "", "docs": "documents", "doce": "",
+	} {
+		got, kind := m.replaceWord([]byte(word), []byte(wordStem(word)))
+		if kind == EvidenceTypo {
+			got = ""
+		}
+		if got != want && wordStem(got) != wordStem(want) {
+			t.Errorf("%q: got %q, want %q", word, got, want)
+		}
+	}
+	station := Train(Corpus{Intents: []IntentDoc{{Name: "find_estacion"}, {Name: "pay_invoice"}}})
+	if got, _ := station.replaceWord([]byte("parking"), []byte("park")); got != "" {
+		t.Errorf("got %q for parking in a registry with a station, want none", got)
+	}
+}
+
+func TestIsInflection(t *testing.T) {
+	tests := []struct {
+		listed     string
+		yes, other []string
+	}{
+		{"analisar", []string{"analisa", "analise", "analiso"}, []string{"analis", "analisao"}},
+		{"report", []string{"reports", "reported", "reporting", "reportar", "reporte"}, nil},
+		{"plan", []string{"plans", "planning", "planned"}, []string{"planing"}},
+		{"route", []string{"routing", "routed", "routes"}, []string{"routting"}},
+		{"car", []string{"cars"}, []string{"caring", "care", "cared"}},
+		{"recycling", []string{"recycle", "recycled"}, nil},
+		{"training", []string{"trained", "trainings"}, []string{"train"}},
+		{"mopping", []string{"mop", "mopped"}, []string{"moping", "mope"}},
+		{"abierto", []string{"abierta", "abiertas"}, nil},
+		{"cuenta", []string{"cuentas"}, []string{"cuento"}},
+		{"cidadao", []string{"cidadaos"}, []string{"cidade"}},
+		{"music", []string{"musica", "musicas"}, nil},
+		{"rede", []string{"redes"}, []string{"red"}},
+	}
+	for _, tt := range tests {
+		for i, words := range [][]string{tt.yes, tt.other} {
+			for _, word := range words {
+				same := wordStem(word) == wordStem(tt.listed)
+				got := same && isInflection([]byte(word), []byte(tt.listed), []byte(wordStem(word)))
+				if want := i == 0; got != want {
+					t.Errorf("%q of %q: got %t, want %t", word, tt.listed, got, want)
+				}
+			}
 		}
 	}
 }

@@ -2,9 +2,11 @@ package lexical
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
 // foldNumber removes the plural, so that queries equals query, funções função
@@ -56,6 +58,84 @@ func stemWord(b []byte) []byte {
 		b[len(b)-1] = 's'
 	}
 	return b
+}
+
+// isInflection reports whether a word is an inflection of a listed one with the same stem, or
+// the same word of a related language: "reported" of "report", "música" of "music", "analisa" of
+// "analisar". A word without an ending does not follow from one with an ending: "estación"
+// (station) from "estacionar" (to park), "carpet" from "carpeta" (folder). The exception is an
+// English verb with nearly the vector of the listed form: "recycle" and "recycling", but not
+// "train" and "training".
+func isInflection(word, listed, stem []byte) bool {
+	var buffers [2][maxTypoLetters]byte
+	w, l := foldNumber(append(buffers[0][:0], word...)), foldNumber(append(buffers[1][:0], listed...))
+	isNoun := hasSuffix(word, "ao") || hasSuffix(word, "oes") // and not a verb in -o
+	switch {
+	case bytes.Equal(w, l):
+		return len(stem) >= minUniqueStem || isPlural(word, listed) || isPlural(listed, word)
+	case isEnglishForm(l, stem) && isEnglishForm(w, stem):
+		return isDoubled(w, stem) == isDoubled(l, stem)
+	case isEnglishForm(l, stem):
+		return areSimilar(word, listed)
+	case isEnglishForm(w, stem):
+		return len(l) == len(stem) && isFormOf(isDoubled(w, stem), listed)
+	case isNoun:
+		return false
+	case hasSuffix(l, "ar") && len(l) == len(stem)+len("ar"):
+		return len(w) > len(stem) || hasSuffix(word, "e") || hasSuffix(word, "es") && !hasSuffix(word, "iones")
+	case len(l) > len(stem):
+		return slices.ContainsFunc(genderEndings, func(ending string) bool {
+			return hasSuffix(w[:len(w)-1], ending) && hasSuffix(l[:len(l)-1], ending)
+		})
+	}
+	return true
+}
+
+// minUniqueStem is the least length of a stem from which a final e does not distinguish words:
+// "site" and "sit".
+const minUniqueStem = 4
+
+// genderEndings precede a final -o or -a that only distinguishes the gender: abierto, cerrada,
+// enfermeira.
+var genderEndings = []string{"ad", "id", "rt", "eir", "er", "ic", "ari", "atori", "os"}
+
+// isPlural reports whether a word is the listed one with a plural ending.
+func isPlural(word, listed []byte) bool {
+	ending, ok := bytes.CutPrefix(word, listed)
+	return ok && (len(ending) == 0 || string(ending) == "s" || string(ending) == "es")
+}
+
+// isEnglishForm reports whether the ending -ing or -ed was removed from a word for its stem.
+func isEnglishForm(w, stem []byte) bool {
+	return len(w) > len(stem) && (hasSuffix(w, "ing") || hasSuffix(w, "ed"))
+}
+
+// isDoubled reports whether an English form has a consonant before its ending that its stem
+// has not: planned.
+func isDoubled(form, stem []byte) bool {
+	if hasSuffix(form, "ing") {
+		return len(form) > len(stem)+len("ing")
+	}
+	return len(form) > len(stem)+len("ed")
+}
+
+// isFormOf reports whether a form in -ing or -ed, with or without a doubled consonant, can be of
+// a verb: "planning" of "plan" and "routing" of "route", but not "sitting" of "site" or "caring"
+// of "car".
+func isFormOf(doubled bool, verb []byte) bool {
+	if doubled {
+		return !hasSuffix(verb, "e")
+	}
+	n := len(verb)
+	mustDouble := n >= 3 && n <= 4 && bytes.IndexAny(verb, "aeiou") == n-2 && !bytes.ContainsAny(verb[n-1:], "aeiouwxy")
+	return !mustDouble
+}
+
+// areSimilar reports whether two English words have nearly the same vector.
+func areSimilar(a, b []byte) bool {
+	v, ok := wordvectors.Lookup(a)
+	u, known := wordvectors.Lookup(b)
+	return ok && known && wordvectors.Cosine(&v, &u) >= minSimilarity
 }
 
 // isGerund reports whether a word without its plural has another stem only because of its

@@ -10,7 +10,8 @@ import _ "embed"
 // and a blank line between two fields of work. They let a registry be asked in words that it
 // does not contain, and in the other languages. Words with several frequent meanings (leave,
 // charge as a verb) are only in a line if the other meanings are rare in requests, and a word
-// is in one line only. Forms that have the same stem are not repeated.
+// is in one line only. Inflections of a word that have the same stem are not repeated. English
+// words after a bar do not count in the vector of the line (package wordvectors).
 //
 // The words of a phrase are joined by underscores: money_back. A phrase has two to four
 // words as they are tokenized, so that hasn't is two words, and it has its meaning without
