@@ -113,7 +113,7 @@ type Subtask struct {
 type DomainOrigin struct {
 	Domain string     `json:"domain"`
 	Origin OriginKind `json:"origin"`
-	Text   string     `json:"text,omitempty"` // for DomainAlias, the alias as the registry spells it
+	Text   string     `json:"text,omitempty"` // for DomainAlias, the alias as the registry spells it, or the synonym
 	// ReplacedBy is the implied domain that replaced this one, because a
 	// classification has at most MaxDomains. Domain is then not one of its domains.
 	ReplacedBy string `json:"replaced_by,omitempty"`
@@ -125,7 +125,7 @@ type OriginKind string
 // The origins of a domain.
 const (
 	DomainNamed   OriginKind = "named"   // the text contains the name
-	DomainAlias   OriginKind = "alias"   // the text contains an alias that the registry declares
+	DomainAlias   OriginKind = "alias"   // the text contains an alias that the registry declares, or a synonym of the name
 	DomainLearned OriginKind = "learned" // examples like the text name it
 	DomainImplied OriginKind = "implied" // the registry leaves only this one for the intent
 	DomainModel   OriginKind = "model"   // a model proposed it

@@ -200,7 +200,7 @@ func formatOrigins(origins []contract.DomainOrigin) string {
 func formatOrigin(o *contract.DomainOrigin) string {
 	switch o.Origin {
 	case contract.DomainAlias:
-		return "by its alias " + o.Text
+		return "meant by " + o.Text
 	case contract.DomainLearned:
 		return "learned from examples"
 	case contract.DomainImplied:

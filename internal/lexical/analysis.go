@@ -1,6 +1,7 @@
 package lexical
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -19,6 +20,7 @@ type textAnalysis struct {
 	textHash     uint64                     // of the words in order
 	knownWords   []int32                    // distinct, in order of appearance
 	replacements []wordReplacement          // words of the registry that others count as
+	synonymWords []int32                    // of knownWords, those of which the text has only a synonym
 	recent       [maxPhraseWords]recentWord // the last words, by position
 	notFor       []int32                    // intents that an unknown word speaks against
 	hasLabel     bool                       // the text contains a name label
@@ -53,7 +55,8 @@ type wordCounts struct {
 type domainScan struct {
 	domainWordSeen []uint32 // by domain word: generation
 	domainWordAt   []int32  // position of its first occurrence
-	domainWords    []int32  // in order of appearance
+	domainSynonyms []domainSynonym
+	domainWords    []int32 // in order of appearance
 	namedDomains   []namedDomain
 }
 
@@ -61,7 +64,14 @@ type domainScan struct {
 type namedDomain struct {
 	domain, at int32
 	evidence   domainEvidence
-	text       string // of an alias
+	text       string // of an alias or synonym
+	synonym    bool   // the text has a synonym of a word of the name or alias
+}
+
+// domainSynonym is a word of a domain name of which the text has only a synonym.
+type domainSynonym struct {
+	word int32
+	text string // as it is written
 }
 
 // analyzeText analyzes a text. The caller returns the analysis to the pool.
@@ -140,6 +150,7 @@ func (r *textAnalysis) resetState() {
 	}
 	r.knownWords, r.candidates, r.textHash = r.knownWords[:0], r.candidates[:0], textHashSeed
 	r.domainWords, r.namedDomains, r.notFor, r.replacements = r.domainWords[:0], r.namedDomains[:0], r.notFor[:0], r.replacements[:0]
+	r.domainSynonyms, r.synonymWords = r.domainSynonyms[:0], r.synonymWords[:0]
 	r.wordCounts, r.hasLabel = wordCounts{}, false
 }
 
@@ -163,19 +174,21 @@ func (r *textAnalysis) addWord(at int32) {
 	}
 	r.scratch.features.addStem(r.stem)
 	r.scratch.features.addVector(r.tokens.word, r.stem)
-	r.recent[at%maxPhraseWords] = recentWord{stem: hashWord(textHashSeed, r.stem)}
+	r.recent[at%maxPhraseWords] = recentWord{stem: hashWord(textHashSeed, r.stem), start: r.tokens.start}
+	synonym := ""
 	numeral := isNumeral(r.tokens.word)
 	if w < 0 && domain < 0 && !numeral {
 		if against, ok := r.model.notFor[string(r.stem)]; ok {
 			r.notFor = append(r.notFor, against...)
 		} else if meant, kind := r.model.replaceWord(r.tokens.word, r.stem); meant != "" {
 			w, domain = r.replaceBy(meant, kind)
+			if kind == EvidenceSynonym {
+				synonym = r.tokens.textFrom(r.tokens.start)
+			}
 		}
 	}
-	r.noteDomainWord(domain, at)
-	if w >= 0 {
-		r.noteWord(w)
-	} else if !numeral {
+	r.noteWords(w, domain, at, synonym)
+	if w < 0 && !numeral {
 		r.recent[at%maxPhraseWords].unknown = true
 		r.countUnknown(1)
 	}
@@ -195,10 +208,32 @@ func (r *textAnalysis) addPhrase(at int32) {
 		}
 	}
 	w, domain := r.replaceBy(meant, EvidenceSynonym)
-	r.noteDomainWord(domain, at-words+1)
-	if w >= 0 {
-		r.noteWord(w)
+	r.noteWords(w, domain, at-words+1, r.tokens.textFrom(r.recent[(at-words+1)%maxPhraseWords].start))
+}
+
+// noteWords records a word of the registry and of domain names, each -1 if it is none. The
+// synonym is what the text has instead, "" if it has the word.
+func (r *textAnalysis) noteWords(w, domain, at int32, synonym string) {
+	if domain >= 0 {
+		isNew := r.domainWordSeen[domain] != r.generation
+		switch {
+		case synonym == "":
+			r.domainSynonyms = slices.DeleteFunc(r.domainSynonyms, func(s domainSynonym) bool { return s.word == domain })
+		case isNew:
+			r.domainSynonyms = append(r.domainSynonyms, domainSynonym{domain, synonym})
+		}
+		r.noteDomainWord(domain, at)
 	}
+	if w < 0 {
+		return
+	}
+	switch {
+	case synonym == "":
+		r.synonymWords = slices.DeleteFunc(r.synonymWords, func(word int32) bool { return word == w })
+	case r.wordSeen[w] != r.generation:
+		r.synonymWords = append(r.synonymWords, w)
+	}
+	r.noteWord(w)
 }
 
 // replaceBy adds a word of the registry that words of the text count as, and returns its

@@ -56,9 +56,9 @@ type Prediction struct {
 	// rejected; "" if there is no evidence for any.
 	BestIntent string
 	// Domains are the domains that the text names, in order of appearance, at
-	// most contract.MaxDomains; else those with an alias in the text; else the one
+	// most contract.MaxDomains; else those with an alias or a synonym in the text; else the one
 	// that examples propose for the intent. DomainOrigin is the same for all, and
-	// DomainTexts are the aliases.
+	// DomainTexts are the aliases or synonyms.
 	Domains      []string
 	DomainOrigin contract.OriginKind
 	DomainTexts  [contract.MaxDomains]string

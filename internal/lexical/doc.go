@@ -96,7 +96,7 @@
 // # Text processing
 //
 // Domains (domains.go) are those whose name the text contains, all of its words;
-// else those with an alias in the text; else the one that the examples propose for
+// else those with an alias or a synonym in the text; else the one that the examples propose for
 // the accepted intent. Words are compared folded: case, accents, width, plural and
 // the most common verb endings do not matter (stem.go). Chinese and Japanese are
 // compared by pairs of characters. A word that is one edit away from a word of the

@@ -154,7 +154,7 @@ func (t *indexBuilder) addAliases(aliases map[string][]string) {
 }
 
 // proposeDomains sets the domains that the text names or, if there are none, those
-// with an alias in the text. It keeps the learned ones for applyLearnedDomain.
+// with an alias, or a synonym of the name, in the text. It keeps the learned ones for applyLearnedDomain.
 func (r *textAnalysis) proposeDomains(p *Prediction) {
 	p.Domains = []string{}
 	best := evidenceLearned
@@ -162,8 +162,12 @@ func (r *textAnalysis) proposeDomains(p *Prediction) {
 		for i := range r.model.domainPosts[first] {
 			name := &r.model.domainPosts[first][i]
 			if at, ok := r.findDomainName(name); ok {
-				r.namedDomains = append(r.namedDomains, namedDomain{domain: name.domain, at: at, evidence: name.evidence, text: name.text})
-				best = min(best, name.evidence)
+				named := namedDomain{domain: name.domain, at: at, evidence: name.evidence, text: name.text}
+				if synonym, ok := r.findDomainSynonym(name); ok && name.evidence != evidenceLearned {
+					named.evidence, named.text, named.synonym = evidenceAlias, synonym, true
+				}
+				r.namedDomains = append(r.namedDomains, named)
+				best = min(best, named.evidence)
 			}
 		}
 	}
@@ -182,6 +186,16 @@ func (r *textAnalysis) proposeDomains(p *Prediction) {
 			p.Domains = append(p.Domains, name)
 		}
 	}
+}
+
+// findDomainSynonym returns a synonym that the text has instead of a word of the name.
+func (s *domainScan) findDomainSynonym(name *domainName) (text string, ok bool) {
+	for _, synonym := range s.domainSynonyms {
+		if slices.Contains(name.words, synonym.word) {
+			return synonym.text, true
+		}
+	}
+	return "", false
 }
 
 // applyLearnedDomain sets the domain that the examples propose for an accepted intent, if

@@ -157,7 +157,7 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 		if p.text == "" || !keep(m.intents[p.intent]) {
 			continue
 		}
-		if o := r.measureOverlap(p); o.content > 0 && (p.kind != patternKeyword || o.words == len(p.words)) {
+		if o := r.withoutSynonyms(p, r.measureOverlap(p)); o.content > 0 && (p.kind != patternKeyword || o.words == len(p.words)) {
 			all = append(all, found{p, o.weight / p.weight})
 		}
 	}
@@ -177,6 +177,21 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 	return items
 }
 
+// withoutSynonyms removes the words from the overlap with a pattern of which the text has only
+// synonyms, which are evidence of their own.
+func (r *textAnalysis) withoutSynonyms(p *evidencePattern, o patternOverlap) patternOverlap {
+	for _, w := range r.synonymWords {
+		if slices.Contains(p.words, w) {
+			o.words--
+			if info := &r.model.info[w]; !info.stop {
+				o.content--
+				o.weight -= info.weight
+			}
+		}
+	}
+	return o
+}
+
 // listAliases returns the aliases that propose a domain of the agents of an intent.
 func (r *textAnalysis) listAliases(keep func(intent string) bool) (items []EvidenceItem) {
 	var p Prediction
@@ -187,6 +202,9 @@ func (r *textAnalysis) listAliases(keep func(intent string) bool) (items []Evide
 	}
 	for i, name := range p.Domains {
 		domain, _ := slices.BinarySearch(r.model.domains, name)
+		if slices.ContainsFunc(r.namedDomains, func(n namedDomain) bool { return n.domain == int32(domain) && n.text == p.DomainTexts[i] && n.synonym }) {
+			continue // listed as a synonym
+		}
 		for k, intent := range r.model.intents {
 			if slices.Contains(r.model.learned[k].declared, int32(domain)) && keep(intent) {
 				items = append(items, EvidenceItem{Kind: EvidenceAlias, Text: p.DomainTexts[i], Intent: intent, Strength: 1})
@@ -316,7 +334,7 @@ func (r *textAnalysis) missingWords(declared string) []string {
 	for w.reset(splitCamel(declared)); w.next(); {
 		word := string(w.word)
 		n, known := r.model.words[string(stemWord(foldNumber(w.word)))]
-		if known && !r.model.info[n].stop && r.wordSeen[n] != r.generation && !slices.Contains(missing, word) {
+		if known && !r.model.info[n].stop && (r.wordSeen[n] != r.generation || slices.Contains(r.synonymWords, n)) && !slices.Contains(missing, word) {
 			missing = append(missing, word)
 		}
 	}

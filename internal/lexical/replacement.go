@@ -189,6 +189,7 @@ type phraseEnd struct {
 // recentWord is a word of a text that may belong to a phrase.
 type recentWord struct {
 	stem    uint64 // hash
+	start   int    // in the text
 	unknown bool   // it counts as unknown
 }
 

@@ -1,6 +1,8 @@
 package lexical
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,6 +188,44 @@ func TestListEvidence_Synonym(t *testing.T) {
 		}
 	}
 	t.Errorf("got %+v, want the synonym password of reset_password", items)
+}
+
+// Evidence does not list a keyword or name as contained if the text only has a synonym of its
+// word, and the domain is not named.
+func TestClassify_SynonymIsNoName(t *testing.T) {
+	m := Train(Corpus{
+		Domains: []string{"appointments", "refunds"}, Aliases: map[string][]string{"refunds": {"repayment"}},
+		Intents: []IntentDoc{
+			{Name: "book_appointment", Keywords: []string{"appointment"}, Domains: []string{"appointments"}},
+			{Name: "request_refund", Keywords: []string{"refund"}, Domains: []string{"refunds"}},
+		},
+	})
+	tests := []struct{ text, domains, evidence string }{
+		{"book a meeting room", "appointments alias meeting", "synonym appointment 0.9, name book_appointment 0.5 without appointment"},
+		{"book a meeting for my appointment", "appointments named", "keyword appointment 1, name book_appointment 1, synonym appointment 0.9"},
+		{"the Money  back please", "refunds alias Money  back", "synonym refund 0.9"},
+		{"money\nback", "refunds alias back", "synonym refund 0.9"},
+	}
+	for _, tt := range tests {
+		p := m.Classify(tt.text)
+		if got := strings.TrimSpace(strings.Join(p.Domains, " ") + " " + string(p.DomainOrigin) + " " + p.DomainTexts[0]); got != tt.domains {
+			t.Errorf("%q: got domains %q, want %q", tt.text, got, tt.domains)
+		}
+		var got []string
+		for _, item := range m.ListEvidence(tt.text, 5, func(intent string) bool { return intent == p.BestIntent }) {
+			line := fmt.Sprintf("%s %s %.1g", item.Kind, item.Text, item.Strength)
+			if len(item.Missing) > 0 {
+				line += " without " + strings.Join(item.Missing, " ")
+			}
+			got = append(got, line)
+		}
+		slices.Sort(got)
+		want := strings.Split(tt.evidence, ", ")
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: evidence (-want +got):\n%s", tt.text, diff)
+		}
+	}
 }
 
 // The singular by which words are compared, such as "invoic", is not printed.

@@ -18,7 +18,7 @@ import (
 //	}
 type tokenizer struct {
 	text  string
-	start int // of the word, unless it is from a run of ideographs or kana
+	start int // of the word, or of its run of ideographs or kana
 	pos   int
 	word  []byte
 
@@ -228,6 +228,7 @@ func (w *tokenizer) appendRune(character string) {
 // readRun reads a run of ideographs or kana; nextInRun splits it into words.
 func (w *tokenizer) readRun() {
 	start := w.pos
+	w.start = start
 	for w.pos < len(w.text) {
 		r, size := utf8.DecodeRuneInString(w.text[w.pos:])
 		if !isUnspaced(r) {
@@ -319,4 +320,16 @@ func isUnspaced(r rune) bool {
 // pronouns, demonstratives, question and mood particles.
 func isParticle(r rune) bool {
 	return strings.ContainsRune("的了吗呢吧请我你您他她们这那把", r)
+}
+
+// maxSynonymText bounds the text of a synonym. A longer phrase has something else between its words.
+const maxSynonymText = 48
+
+// textFrom returns the text from a position to the end of the current word, or only this word
+// if the text between them is long or on several lines, or begins in another part of the text.
+func (w *tokenizer) textFrom(start int) string {
+	if start > w.start || w.pos-start > maxSynonymText || strings.Contains(w.text[start:w.pos], "\n") {
+		start = w.start
+	}
+	return w.text[start:w.pos]
 }
