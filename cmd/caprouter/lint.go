@@ -21,7 +21,7 @@ func newLintCommand() *cobra.Command {
 		Long: "Find probable mistakes in a valid registry, for example unreachable agents, pairs of agents that always\n" +
 			"tie, and overlapping examples. Each example is routed as without a model, and those that do not reach their\n" +
 			"agent are listed. The last line reports how many examples there are in which languages, and the accuracy\n" +
-			"to expect from them. FILE defaults to the registry of the configuration, which also states whether there\n" +
+			"of the best intent. FILE defaults to the registry of the configuration, which also states whether there\n" +
 			"is a model for fallback policy A. Exit code 1 if there are warnings, 0 if all findings have severity info.",
 		Example: `  caprouter lint
   caprouter lint capabilities.yaml --json`,

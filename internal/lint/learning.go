@@ -73,24 +73,25 @@ func (l *Learning) FormatExamples() string {
 // something.
 const minTrials = 10
 
-// FormatAccuracy returns the expected accuracy: "0.86 by agent and 0.71 by intent, of 52
-// held-out examples", or "" without an estimate.
+// FormatAccuracy returns how often the best intent is right, also where it would be rejected:
+// "0.86 by agent and 0.71 by intent, of 52 held-out examples, whatever the confidence", or ""
+// without an estimate.
 func (l *Learning) FormatAccuracy() string {
 	if l.Trials < minTrials {
 		return ""
 	}
-	return fmt.Sprintf("%.2f by agent and %.2f by intent, of %s", l.AgentAccuracy, l.Accuracy, countNoun(l.Trials, "held-out example"))
+	return fmt.Sprintf("%.2f by agent and %.2f by intent, of %s, whatever the confidence", l.AgentAccuracy, l.Accuracy, countNoun(l.Trials, "held-out example"))
 }
 
-// Advice returns what raises a low expected accuracy, or "".
+// Advice returns what raises a low accuracy, or "".
 func (l *Learning) Advice() string {
 	if l.Trials < minTrials || l.Accuracy >= weakAccuracy {
 		return ""
 	}
-	return "more examples raise the expected accuracy, first those of the weakest intents; with fewer than ten for an intent it is a rough estimate"
+	return "more examples raise the accuracy, first those of the weakest intents; with fewer than ten for an intent it is a rough estimate"
 }
 
-// Weakest returns the intents with the lowest expected accuracy, at most three.
+// Weakest returns the intents with the lowest accuracy, at most three.
 func (l *Learning) Weakest() []string {
 	weak := slices.DeleteFunc(slices.Clone(l.Intents), func(r lexical.IntentReport) bool {
 		return r.Trials < minIntentTrials || r.Accuracy >= weakAccuracy
@@ -120,7 +121,7 @@ func (l *Learning) MostConfused() []string {
 func (l *Learning) String() string {
 	parts := []string{l.FormatExamples()}
 	if accuracy := l.FormatAccuracy(); accuracy != "" {
-		parts = append(parts, "expected accuracy "+accuracy)
+		parts = append(parts, "best intent right "+accuracy)
 	}
 	if weak := l.Weakest(); len(weak) > 0 {
 		parts = append(parts, "weakest "+strings.Join(weak, ", "))

@@ -3,7 +3,7 @@
 //
 //	Snapshot ──▶ capabilities.Lint ──────────────────────▶ findings about declarations
 //	    └──▶ router with the lexical classifier ──▶ dry run of each example ──▶ findings about examples
-//	                └──▶ Learning: examples, languages, expected accuracy, confused intents
+//	                └──▶ Learning: examples, languages, accuracy, confused intents
 package lint
 
 import (
