@@ -49,10 +49,12 @@ func splitPrompt(prompt *lexical.Text, whole *lexical.Prediction) []promptPart {
 	for i := range parts {
 		intents[i] = parts[i].intent
 	}
-	if unknown := prompt.FindUnknownRequests(intents); len(unknown) > 0 {
-		for i := range parts {
-			parts[i].removeClauses(prompt, unknown)
-		}
+	unknown := prompt.FindUnknownRequests(intents)
+	for i := range parts {
+		parts[i].removeClauses(prompt, unknown)
+	}
+	parts, unknown = addUnderstoodClauses(prompt, parts, unknown)
+	if len(unknown) > 0 {
 		parts = append(parts, promptPart{title: joinTitles(unknown, contract.Unknown), intent: contract.Unknown, domains: []string{contract.Unknown}})
 	}
 	if len(parts) == 1 && (whole.Intent != contract.Unknown || whole.BestIntent != parts[0].intent) {
@@ -79,6 +81,45 @@ func understoodParts(prompt *lexical.Text, labelled bool) []promptPart {
 		}
 	}
 	return mergeByIntent(dropDomainMentions(parts))
+}
+
+// addUnderstoodClauses adds the clauses that have a sure intent by themselves to the parts, in
+// the order of the prompt, and returns the others. The prompt was not divided before them because
+// the text with them is understood with more confidence than two parts are.
+func addUnderstoodClauses(prompt *lexical.Text, parts []promptPart, clauses []string) (all []promptPart, others []string) {
+	known := len(parts)
+	for _, clause := range clauses {
+		p := prompt.Classify(clause)
+		if p.Intent == contract.Unknown || p.LabelOnly || p.DomainOnly || p.Confidence < lexical.MinActionConfidence {
+			others = append(others, clause)
+			continue
+		}
+		parts = append(parts, promptPart{
+			title: subtaskTitle(clause, p.Intent), segments: []string{clause}, intent: p.Intent, domains: p.Domains, origins: lexicalOrigins(p),
+			confidence: p.Confidence, runnersUp: p.Alternatives,
+		})
+	}
+	if len(parts) == known {
+		return parts, others
+	}
+	for i := range parts[:known] {
+		parts[i].narrowDomains(prompt)
+	}
+	slices.SortStableFunc(parts, func(a, b promptPart) int {
+		return cmp.Compare(prompt.Index(a.segments[0]), prompt.Index(b.segments[0]))
+	})
+	return mergeByIntent(parts), others
+}
+
+// narrowDomains sets the domains of a part that lost clauses to those of its own text, if this
+// has the same intent.
+func (p *promptPart) narrowDomains(prompt *lexical.Text) {
+	if len(p.segments) != 1 {
+		return
+	}
+	if own := prompt.Classify(p.segments[0]); own.Intent == p.intent {
+		p.domains, p.origins = own.Domains, lexicalOrigins(own)
+	}
 }
 
 // dropDomainMentions drops the parts that only name a domain, if there is a
@@ -207,14 +248,15 @@ func joinTitles(segments []string, intent string) string {
 	return truncateWords(strings.Join(titles, "; "), contract.MaxSubtaskTitle)
 }
 
-// removeClauses removes the clauses, which are another part of the prompt, from the title.
+// removeClauses removes the clauses, which are another part of the prompt, from the title and
+// the segments.
 func (p *promptPart) removeClauses(prompt *lexical.Text, clauses []string) {
 	var own []string
 	for _, segment := range p.segments {
 		own = append(own, prompt.RemoveClauses(segment, clauses)...)
 	}
-	if len(own) > 0 {
-		p.title = joinTitles(own, p.intent)
+	if len(clauses) > 0 && len(own) > 0 {
+		p.segments, p.title = own, joinTitles(own, p.intent)
 	}
 }
 

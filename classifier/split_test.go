@@ -1,6 +1,7 @@
 package classifier_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,55 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical"
 )
+
+// A request that is no segment by itself, because the text with it is understood as another one, is
+// classified before it counts as not understood.
+func TestSplit_RequestInsideConfidentSegment(t *testing.T) {
+	agent := func(id, domain string, examples map[string][]string) *contract.RegistryEntry {
+		e := &contract.RegistryEntry{ID: id, Match: contract.Match{Domains: []string{domain}}, Examples: examples}
+		for intent := range examples {
+			e.Match.Intent = append(e.Match.Intent, intent)
+		}
+		slices.Sort(e.Match.Intent)
+		return e
+	}
+	registry := snapshot(
+		agent("appointments", "appointments", map[string][]string{
+			"book_appointment":   {"I would like to see the doctor on Monday", "make an appointment with the dentist", "I need a visit next week"},
+			"cancel_appointment": {"cancel my appointment on Friday", "I can not come tomorrow", "please cancel the visit"},
+		}),
+		agent("insurance", "insurance", map[string][]string{
+			"insurance_coverage": {"is physiotherapy covered by my plan", "does my plan pay for glasses", "what does the insurance pay"},
+			"file_claim":         {"I want to send you a claim", "reimburse this bill of the pharmacy"},
+		}),
+		agent("parking", "parking", map[string][]string{"parking_permit": {"I need a parking permit", "where can visitors leave their car"}}),
+	)
+	tests := []struct {
+		prompt string
+		want   []string
+	}{
+		{"cancel my appointment and know whether my insurance covers the visit", []string{
+			"cancel my appointment: cancel_appointment [appointments]", "know whether my insurance covers the visit: insurance_coverage [insurance]",
+		}},
+		{"know whether my insurance covers the visit and cancel my appointment", []string{
+			"know whether my insurance covers the visit: insurance_coverage [insurance]", "cancel my appointment: cancel_appointment [appointments]",
+		}},
+		{"cancel my appointment and know whether my football club won the match", []string{
+			"cancel my appointment: cancel_appointment [appointments]", "know whether my football club won the match: unknown [unknown]",
+		}},
+	}
+	for _, tt := range tests {
+		clf := newClassifier(t).Classify(t.Context(), input(registry, tt.prompt))
+		var got []string
+		for _, sub := range clf.Subtasks {
+			got = append(got, fmt.Sprintf("%s: %s %v", sub.Title, sub.Intent, sub.Domains))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%q: subtasks (-want +got):\n%s", tt.prompt, diff)
+		}
+		checkValid(t, registry, &clf)
+	}
+}
 
 // TestSplit checks prompts with several requests, and similar ones with a
 // single request.

@@ -81,9 +81,9 @@ func TestSplit_TitlesAreOwnSegments(t *testing.T) {
 		{"unknown in the middle", "Cancel my order. Book me a flight to Paris. I do not want the order anymore", []string{
 			"cancel_order: Cancel my order; I do not want the order anymore", "unknown: Book me a flight to Paris",
 		}},
-		{"uncertain part", "cancel my order, then why is the pipeline slow today", []string{"cancel_order: cancel my order", "unknown: why is the pipeline slow today"}},
+		{"uncertain part", "cancel my order, then why is the pipeline slow today", []string{"cancel_order: cancel my order", "pipeline_failure: why is the pipeline slow today"}},
 		{"uncertain item of a list", "Track my order and check whether my boss approved the days off", []string{
-			"track_order: Track my order", "unknown: check whether my boss approved the days off",
+			"track_order: Track my order", "request_leave: check whether my boss approved the days off",
 		}},
 		{"rejected intent", "Delete my personal data and I want my money back from last week", []string{
 			"delete_personal_data: Delete my personal data", "unknown: I want my money back from last week",

@@ -64,6 +64,9 @@ func (t *Text) Classify(part string) *Prediction {
 	return &p
 }
 
+// Index returns the position of a part of the text.
+func (t *Text) Index(part string) int { return strings.Index(t.text, part) }
+
 // isWhole reports whether the part contains all words of the text: at most white space
 // and punctuation follow that end a clause.
 func (t *Text) isWhole(part string) bool {
