@@ -224,7 +224,7 @@ func (c *core) logLearning(v *router.View) {
 	}
 	args := []any{"examples", l.FormatExamples()}
 	for _, field := range [][2]string{
-		{"best_intent_right", l.FormatAccuracy()},
+		{"expected_accuracy", l.FormatAccuracy()},
 		{"weakest", strings.Join(l.Weakest(), ", ")},
 		{"confused", strings.Join(l.MostConfused(), ", ")},
 		{"registry_version", v.Catalogue.Version},

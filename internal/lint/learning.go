@@ -121,7 +121,7 @@ func (l *Learning) MostConfused() []string {
 func (l *Learning) String() string {
 	parts := []string{l.FormatExamples()}
 	if accuracy := l.FormatAccuracy(); accuracy != "" {
-		parts = append(parts, "best intent right "+accuracy)
+		parts = append(parts, "expected accuracy "+accuracy)
 	}
 	if weak := l.Weakest(); len(weak) > 0 {
 		parts = append(parts, "weakest "+strings.Join(weak, ", "))

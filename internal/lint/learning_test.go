@@ -25,7 +25,7 @@ func TestLearning_ReportsWeakAndConfusedIntents(t *testing.T) {
 			},
 		},
 	}
-	want := "21 examples (20 en, 1 of unknown language); best intent right 0.95 by agent and 0.76 by intent, of 21 held-out examples, whatever the confidence; weakest cancel_order 0.60; " +
+	want := "21 examples (20 en, 1 of unknown language); expected accuracy 0.95 by agent and 0.76 by intent, of 21 held-out examples, whatever the confidence; weakest cancel_order 0.60; " +
 		"confused cancel_order as track_order (4), pay as track_order (1), track_order as pay (1)"
 	if got := l.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
