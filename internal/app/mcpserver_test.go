@@ -62,13 +62,13 @@ func callTool(t *testing.T, session *mcp.ClientSession, name string, arguments a
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	text := ""
+	var text strings.Builder
 	for _, c := range result.Content {
 		if c, ok := c.(*mcp.TextContent); ok {
-			text += c.Text
+			text.WriteString(c.Text)
 		}
 	}
-	return result, text
+	return result, text.String()
 }
 
 func TestMCPServer_ServesToolsAndRoutes(t *testing.T) {
