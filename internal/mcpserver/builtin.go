@@ -80,11 +80,16 @@ type routeArguments struct {
 func (c *call) routeRequest(ctx context.Context, arguments json.RawMessage) (*mcp.CallToolResult, error) {
 	start := time.Now()
 	result, err := c.tryRoute(ctx, arguments)
-	if failed, ok := errors.AsType[*contract.Error](err); ok {
-		c.server.cfg.Meter.Request(string(failed.Code), time.Since(start))
-		return newRouteFailure(failed), nil
+	if err == nil {
+		return result, nil
 	}
-	return result, err
+	failed, ok := errors.AsType[*contract.Error](err)
+	if !ok {
+		c.server.cfg.Meter.Request(string(contract.CodeInternal), time.Since(start))
+		return nil, err
+	}
+	c.server.cfg.Meter.Request(string(failed.Code), time.Since(start))
+	return newRouteFailure(failed), nil
 }
 
 func (c *call) tryRoute(ctx context.Context, arguments json.RawMessage) (*mcp.CallToolResult, error) {

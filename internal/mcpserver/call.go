@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/mcphost"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // Methods of the protocol that this package handles. The SDK handles the others.
@@ -52,15 +54,46 @@ func (c *call) newMCPServer() *mcp.Server {
 			switch method {
 			case methodListTools:
 				params, _ := req.GetParams().(*mcp.ListToolsParams)
-				return c.listTools(params), nil
+				return handle(c, func() (*mcp.ListToolsResult, error) { return c.listTools(params), nil })
 			case methodCallTool:
 				params, _ := req.GetParams().(*mcp.CallToolParamsRaw)
-				return c.callTool(ctx, req, params)
+				return handle(c, func() (*mcp.CallToolResult, error) { return c.callTool(ctx, req, params) })
 			}
 			return next(ctx, method, req)
 		}
 	})
 	return server
+}
+
+// handle calls fn in the goroutine of the SDK, where a panic would end the process. The log
+// gets a panic and any other error that is not for clients.
+func handle[R mcp.Result](c *call, fn func() (R, error)) (mcp.Result, error) {
+	var result R
+	err := run.CatchPanic(func() (err error) {
+		result, err = fn()
+		return err
+	})
+	if err == nil {
+		return result, nil
+	}
+	if public, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return nil, public
+	}
+	ctx := c.http.Request.Context()
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		return nil, c.newError(codeServerError, contract.CodeOverloaded, "the request was cancelled before it was answered")
+	}
+	c.server.cfg.Logger.ErrorContext(ctx, "internal error", "request_id", c.http.ID, "error", err)
+	return nil, c.newError(jsonrpc.CodeInternalError, contract.CodeInternal, "internal error; the server log has the cause under this request_id")
+}
+
+// newError returns an error of the protocol.
+func (c *call) newError(rpcCode int64, code contract.Code, message string) error {
+	data, err := strictjson.Marshal(rpcErrorData{Code: code, RequestID: c.http.ID})
+	if err != nil {
+		return fmt.Errorf("encode an error: %w", err)
+	}
+	return &jsonrpc.Error{Code: rpcCode, Message: message, Data: data}
 }
 
 // maxConnect bounds how long a list waits for servers that are not connected yet.

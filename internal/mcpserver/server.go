@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -41,6 +42,7 @@ type Config struct {
 	Router   Router
 	Registry func() *capabilities.Snapshot // returns the current snapshot
 	Meter    Meter
+	Logger   *slog.Logger
 }
 
 // Tools calls tools of MCP servers. *mcphost.Host implements it.

@@ -1,0 +1,93 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/mcphost"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// fakeTools are tools of MCP servers.
+type fakeTools struct {
+	servers []gateway.ServerInfo
+	call    func() (*contract.ActionResult, error)
+}
+
+func (f *fakeTools) Servers() []gateway.ServerInfo { return f.servers }
+
+func (f *fakeTools) WaitServer(context.Context, string) (gateway.ServerInfo, bool) {
+	return gateway.ServerInfo{}, false
+}
+
+func (f *fakeTools) Call(context.Context, *mcphost.Call) (*contract.ActionResult, error) {
+	return f.call()
+}
+
+// fakeRouter answers with the function.
+type fakeRouter func() (*contract.Response, []byte, error)
+
+func (f fakeRouter) HandleJSON(context.Context, *contract.Request, *contract.Caller) (*contract.Response, []byte, error) {
+	return f()
+}
+
+// outcomes are the outcomes of routing requests.
+type outcomes []string
+
+func (o *outcomes) Request(outcome string, _ time.Duration) { *o = append(*o, outcome) }
+
+// post sends a message to a server, and returns its response.
+func post(t *testing.T, cfg Config, body string) string {
+	t.Helper()
+	srv, err := httpserver.New(httpserver.Config{NewID: func() string { return "r1" }})
+	if err == nil {
+		err = srv.Mount(New(cfg))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+Path, strings.NewReader(body))
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	w := httptest.NewRecorder()
+	srv.ServeHTTP(w, req)
+	return w.Body.String()
+}
+
+// The cause of an internal error is for the log, and a panic does not end the process.
+func TestServer_HidesInternalErrors(t *testing.T) {
+	const secret = "open /var/lib/caprouter: no space"
+	const want = `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"internal error; the server log has the cause under this request_id","data":{"code":"internal","request_id":"r1"}}}`
+	fail := func() (*contract.ActionResult, error) { return nil, errors.New(secret) }
+	for _, tt := range []struct {
+		name, tool string
+		tools      *fakeTools
+		router     fakeRouter
+		outcomes   int
+	}{
+		{"error of the router", toolRoute, &fakeTools{}, func() (*contract.Response, []byte, error) { return nil, nil, errors.New(secret) }, 1},
+		{"panic of the router", toolRoute, &fakeTools{}, func() (*contract.Response, []byte, error) { panic(secret) }, 0},
+		{"error of a call", "s__t", &fakeTools{servers: []gateway.ServerInfo{server("s", nil, "t")}, call: fail}, nil, 0},
+	} {
+		var log testkit.LogBuffer
+		var counted outcomes
+		cfg := Config{Tools: tt.tools, Router: tt.router, Meter: &counted, Logger: log.Logger()}
+		got := post(t, cfg, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tt.tool+`","arguments":{"prompt":"x"}}}`)
+		if got != want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, want)
+		}
+		if !strings.Contains(log.String(), secret) {
+			t.Errorf("%s: got log %q, want the cause", tt.name, log.String())
+		}
+		if len(counted) != tt.outcomes {
+			t.Errorf("%s: got outcomes %v, want %d", tt.name, counted, tt.outcomes)
+		}
+	}
+}
