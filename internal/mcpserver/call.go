@@ -168,7 +168,7 @@ func (c *call) callTool(ctx context.Context, req mcp.Request, params *mcp.CallTo
 	if err != nil {
 		return nil, err
 	}
-	return newToolResult(result)
+	return newToolResult(result), nil
 }
 
 // errUnknownTool is the error for a tool that does not exist, or that the caller may not

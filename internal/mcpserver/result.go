@@ -1,9 +1,11 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,12 +46,32 @@ func isObjectSchema(schema json.RawMessage) bool {
 	return strictjson.UnmarshalAllowUnknown(schema, &s) == nil && s.Type == "object"
 }
 
-// newToolResult converts the result of a tool.
-func newToolResult(r *contract.ActionResult) (*mcp.CallToolResult, error) {
-	result := &mcp.CallToolResult{}
-	if r.Structured != nil {
+// newToolResult converts the result of a tool. Structured content that is no object becomes
+// text, because clients reject a result with it (MCP 2025-11-25, schema, CallToolResult).
+func newToolResult(r *contract.ActionResult) *mcp.CallToolResult {
+	result := &mcp.CallToolResult{Content: newContent(r)}
+	switch {
+	case r.Structured == nil:
+	case isObject(r.Structured):
 		result.StructuredContent = r.Structured
+	case !slices.ContainsFunc(result.Content, isText):
+		result.Content = append(result.Content, &mcp.TextContent{Text: string(r.Structured)})
 	}
+	return result
+}
+
+// isObject reports whether a JSON value is an object.
+func isObject(value json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte("{"))
+}
+
+func isText(c mcp.Content) bool {
+	_, ok := c.(*mcp.TextContent)
+	return ok
+}
+
+// newContent returns the content of the result of a tool.
+func newContent(r *contract.ActionResult) []mcp.Content {
 	var text string
 	isText := strictjson.Unmarshal(r.Content, &text) == nil
 	switch r.Type {
@@ -57,28 +79,23 @@ func newToolResult(r *contract.ActionResult) (*mcp.CallToolResult, error) {
 		var blocks mcp.CallToolResult
 		content := `{"content":` + string(r.Content) + `}`
 		if strictjson.UnmarshalAllowUnknown([]byte(content), &blocks) == nil {
-			result.Content = blocks.Content
-			return result, nil
+			return blocks.Content
 		}
 	case contract.ActionImage, contract.ActionAudio:
 		if data, err := base64.StdEncoding.DecodeString(text); isText && err == nil {
 			if r.Type == contract.ActionImage {
-				result.Content = []mcp.Content{&mcp.ImageContent{Data: data, MIMEType: r.MIMEType}}
-			} else {
-				result.Content = []mcp.Content{&mcp.AudioContent{Data: data, MIMEType: r.MIMEType}}
+				return []mcp.Content{&mcp.ImageContent{Data: data, MIMEType: r.MIMEType}}
 			}
-			return result, nil
+			return []mcp.Content{&mcp.AudioContent{Data: data, MIMEType: r.MIMEType}}
 		}
 		if isText { // a server of transport rest may return the address
-			result.Content = []mcp.Content{&mcp.ResourceLink{URI: text, Name: r.Type, MIMEType: r.MIMEType}}
-			return result, nil
+			return []mcp.Content{&mcp.ResourceLink{URI: text, Name: r.Type, MIMEType: r.MIMEType}}
 		}
 	}
 	if !isText {
 		text = string(r.Content)
 	}
-	result.Content = []mcp.Content{&mcp.TextContent{Text: text}}
-	return result, nil
+	return []mcp.Content{&mcp.TextContent{Text: text}}
 }
 
 // metaError is the key of the *contract.ActionError in the metadata of a result.
