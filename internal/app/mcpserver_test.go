@@ -116,6 +116,17 @@ func TestMCPServer_ServesToolsAndRoutes(t *testing.T) {
 	}
 }
 
+// A client that knows the tools calls them without a list, for example after a restart of the
+// router. A server that starts lazily is then started by the call.
+func TestMCPServer_StartsServersForCalls(t *testing.T) {
+	_, change := useMCP(t, strings.Replace(samples("weather"), `"id":`, `"start":"lazy","id":`, 1))
+	s := startServer(t, "clients: {}\n", change)
+	session := s.connectMCP("", nil)
+	if result, text := callTool(t, session, "weather__query", map[string]any{"ubicacion": "Lugo"}); result.IsError || !strings.HasPrefix(text, "Lugo: lluvia") {
+		t.Errorf("got %q, error %v, want a forecast", text, result.IsError)
+	}
+}
+
 func TestMCPServer_RejectsArguments(t *testing.T) {
 	s := startServer(t, "clients: {}\n")
 	session := s.connectMCP("", nil)

@@ -154,8 +154,11 @@ func (c *call) callTool(ctx context.Context, req mcp.Request, params *mcp.CallTo
 		return tool.call(c.http.Request.Context(), params.Arguments)
 	}
 	tool, ok := c.tools()[params.Name]
-	if !ok {
-		return nil, errUnknownTool(params.Name)
+	if !ok { // the router may have been restarted since the client asked for the list
+		c.waitForServers()
+		if tool, ok = c.tools()[params.Name]; !ok {
+			return nil, errUnknownTool(params.Name)
+		}
 	}
 	call := &mcphost.Call{
 		Action: contract.Action{Action: tool.Action, Input: params.Arguments}, Caller: c.http.Caller,
