@@ -129,6 +129,12 @@ func (r *responseWriter) ExtendWriteDeadline() {
 	_ = http.NewResponseController(r.writer).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
+// ClearWriteDeadline stops the write timeout, while a response that is written in several
+// parts waits for the next one.
+func (r *responseWriter) ClearWriteDeadline() {
+	_ = http.NewResponseController(r.writer).SetWriteDeadline(time.Time{})
+}
+
 // Write implements http.ResponseWriter.
 func (r *responseWriter) Write(p []byte) (int, error) {
 	if r.status == 0 {

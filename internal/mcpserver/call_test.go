@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +20,7 @@ import (
 // fakeTools are tools of MCP servers.
 type fakeTools struct {
 	servers []gateway.ServerInfo
-	call    func() (*contract.ActionResult, error)
+	call    func(*mcphost.Call) (*contract.ActionResult, error)
 }
 
 func (f *fakeTools) Servers() []gateway.ServerInfo { return f.servers }
@@ -28,8 +29,8 @@ func (f *fakeTools) WaitServer(context.Context, string) (gateway.ServerInfo, boo
 	return gateway.ServerInfo{}, false
 }
 
-func (f *fakeTools) Call(context.Context, *mcphost.Call) (*contract.ActionResult, error) {
-	return f.call()
+func (f *fakeTools) Call(_ context.Context, call *mcphost.Call) (*contract.ActionResult, error) {
+	return f.call(call)
 }
 
 // fakeRouter answers with the function.
@@ -47,6 +48,14 @@ func (o *outcomes) Request(outcome string, _ time.Duration) { *o = append(*o, ou
 // post sends a message to a server, and returns its response.
 func post(t *testing.T, cfg Config, body string) string {
 	t.Helper()
+	w := httptest.NewRecorder()
+	postTo(t, w, cfg, body)
+	return w.Body.String()
+}
+
+// postTo sends a message to a server, which writes its response to w.
+func postTo(t *testing.T, w http.ResponseWriter, cfg Config, body string) {
+	t.Helper()
 	srv, err := httpserver.New(httpserver.Config{NewID: func() string { return "r1" }})
 	if err == nil {
 		err = srv.Mount(New(cfg))
@@ -56,16 +65,47 @@ func post(t *testing.T, cfg Config, body string) string {
 	}
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+Path, strings.NewReader(body))
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
-	w := httptest.NewRecorder()
 	srv.ServeHTTP(w, req)
-	return w.Body.String()
+}
+
+// deadlineRecorder records the write deadline.
+type deadlineRecorder struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (r *deadlineRecorder) SetWriteDeadline(deadline time.Time) error {
+	r.deadline = deadline
+	return nil
+}
+
+// Between two events of a stream there is no deadline, because HTTP/2 ends a stream whose
+// deadline passes. Each write has one.
+func TestServer_WaitsForEventsWithoutDeadline(t *testing.T) {
+	w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
+	var waiting time.Time
+	tools := &fakeTools{servers: []gateway.ServerInfo{server("s", nil, "t")}, call: func(call *mcphost.Call) (*contract.ActionResult, error) {
+		call.OnProgress(contract.ActionProgress{Progress: 1})
+		waiting = w.deadline
+		return &contract.ActionResult{Type: contract.ActionText, Content: json.RawMessage(`"done"`)}, nil
+	}}
+	postTo(t, w, Config{Tools: tools}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"s__t","_meta":{"progressToken":1}}}`)
+	if got := w.Body.String(); strings.Count(got, "event: message") != 2 {
+		t.Fatalf("got %q, want progress and the result", got)
+	}
+	if !waiting.IsZero() {
+		t.Errorf("got the deadline %s after the progress, want none", waiting)
+	}
+	if w.deadline.IsZero() {
+		t.Error("got no deadline for the end of the response")
+	}
 }
 
 // The cause of an internal error is for the log, and a panic does not end the process.
 func TestServer_HidesInternalErrors(t *testing.T) {
 	const secret = "open /var/lib/caprouter: no space"
 	const want = `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"internal error; the server log has the cause under this request_id","data":{"code":"internal","request_id":"r1"}}}`
-	fail := func() (*contract.ActionResult, error) { return nil, errors.New(secret) }
+	fail := func(*mcphost.Call) (*contract.ActionResult, error) { return nil, errors.New(secret) }
 	for _, tt := range []struct {
 		name, tool string
 		tools      *fakeTools

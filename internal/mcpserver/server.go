@@ -179,6 +179,7 @@ func (s *Server) handleMessage(c *httpserver.Context) error {
 	r := c.Request.WithContext(context.WithValue(c.Request.Context(), serverKey{}, message.newMCPServer()))
 	r.Body = io.NopCloser(bytes.NewReader(c.Body()))
 	handler.ServeHTTP(w, r)
+	c.ExtendWriteDeadline() // for the rest of the response
 	if outcome := message.outcome.Load(); outcome != nil {
 		c.SetOutcome(*outcome)
 	}
@@ -193,11 +194,20 @@ func describe(err error) string {
 }
 
 // streamWriter writes a stream of events, each of which has the time of a whole response.
+// Between two events there is no deadline, because HTTP/2 ends a stream whose write deadline
+// passes even if nothing is being written.
 type streamWriter struct{ *httpserver.Context }
 
 func (w *streamWriter) Write(p []byte) (int, error) {
 	w.ExtendWriteDeadline()
 	return w.Context.Write(p)
+}
+
+// FlushError sends an event.
+func (w *streamWriter) FlushError() error {
+	w.ExtendWriteDeadline()
+	defer w.ClearWriteDeadline()
+	return http.NewResponseController(w.Context).Flush()
 }
 
 // encodeError returns an error that precedes the protocol as a JSON-RPC error without an id.
