@@ -355,6 +355,20 @@ func (r *memoryRecorder) EndCall(_ context.Context, c *gateway.CallRecord) {
 	r.ended = append(r.ended, *c)
 }
 
+// A schema is not shown for results that may not match it.
+func TestServers_HidesSchemasOfRedactedResults(t *testing.T) {
+	for stage, want := range map[string]bool{redaction.Request: true, redaction.Response: false, redaction.Log: true} {
+		server := testServer("difficult", "difficult", "tools")
+		server.Redaction = []redaction.Rule{{Key: "count", In: []string{stage}}}
+		g := startGateway(t, gateway.Config{}, server)
+		info, _ := g.WaitServer(t.Context(), "difficult")
+		got := slices.ContainsFunc(info.Tools, func(t gateway.Tool) bool { return t.OutputSchema != nil })
+		if got != want {
+			t.Errorf("redaction of %s: got schemas %t, want %t", stage, got, want)
+		}
+	}
+}
+
 // Fields are redacted according to their rules, in the records as well.
 func TestInvokeFor_RedactsAndRecords(t *testing.T) {
 	server := testServer("system", "sample", "system")

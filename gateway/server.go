@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/pins"
+	"github.com/caprouter/caprouter/gateway/redaction"
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
@@ -215,6 +216,9 @@ func (s *server) info() ServerInfo {
 	for _, t := range s.tools {
 		shown := t.Tool
 		shown.Repeatable = t.isRepeatable()
+		if s.policy.rules.Has(redaction.Response) {
+			shown.OutputSchema = nil // a redacted result may not match it, and clients reject such a result
+		}
 		info.Tools = append(info.Tools, shown)
 	}
 	slices.SortFunc(info.Tools, func(a, b Tool) int { return cmp.Compare(a.Action, b.Action) })

@@ -26,7 +26,7 @@ type Tool struct {
 	Findings    []pins.Finding  `json:"findings,omitempty"`
 
 	Annotations  json.RawMessage `json:"-"` // as the server lists them; nil = none
-	OutputSchema json.RawMessage `json:"-"` // of structured content, as the server lists it; nil = none
+	OutputSchema json.RawMessage `json:"-"` // of structured content, as the server lists it; nil = none, or results are redacted
 	// Repeatable means that a call may be repeated if its outcome is not known: the tool is
 	// read-only or idempotent, or its declaration permits it.
 	Repeatable bool `json:"-"`
