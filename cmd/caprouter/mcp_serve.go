@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -12,7 +14,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/mcpserver"
+	"github.com/caprouter/caprouter/internal/rest"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 func newMCPServeCommand() *cobra.Command {
@@ -32,9 +37,11 @@ func newMCPServeCommand() *cobra.Command {
 			}
 			relay := newMCPRelay(c)
 			defer relay.close()
-			if _, err := relay.connect(cmd.Context()); err != nil {
+			session, err := relay.acquire(cmd.Context())
+			if err != nil {
 				return err
 			}
+			relay.release(session, false)
 			err = relay.server().Run(cmd.Context(), &mcp.StdioTransport{})
 			if errors.Is(err, context.Canceled) {
 				return nil
@@ -52,8 +59,16 @@ type mcpRelay struct {
 	http     *http.Client
 
 	mu      sync.Mutex
-	router  *mcp.ClientSession // nil = not connected
+	router  *routerSession     // nil = not connected
 	session *mcp.ServerSession // of the client; nil before its first call
+}
+
+// routerSession is a connection to the router. After a failure it gets no new calls, and is
+// closed when the others have ended. The mutex of the relay guards its fields.
+type routerSession struct {
+	*mcp.ClientSession
+	calls  int
+	failed bool
 }
 
 func newMCPRelay(c *client) *mcpRelay {
@@ -62,7 +77,8 @@ func newMCPRelay(c *client) *mcpRelay {
 	return &mcpRelay{endpoint: c.base.JoinPath(mcpserver.Path).String(), http: &authorized}
 }
 
-// relayTransport adds the token to each request. Its errors are *noResponseError.
+// relayTransport adds the token to each request. Its errors are *transportError, also for a
+// response that is no message of the protocol: the SDK would hide the reason.
 type relayTransport struct{ client *client }
 
 func (t relayTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -72,19 +88,55 @@ func (t relayTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.client.http.Transport.RoundTrip(req)
 	if err != nil {
-		return nil, &noResponseError{t.client.connectionError(err)}
+		return nil, &transportError{t.client.connectionError(err)}
 	}
+	if resp.StatusCode < http.StatusBadRequest {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	if err != nil {
+		return nil, &transportError{t.client.connectionError(err)}
+	}
+	if rejected := t.client.rejection(body); rejected != nil {
+		return nil, &transportError{rejected}
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
 }
 
-// noResponseError means that there is no response to a request.
-type noResponseError struct{ error }
+// maxErrorBody bounds the response to a request that failed.
+const maxErrorBody = 1 << 20
 
-func (e *noResponseError) Unwrap() error { return e.error }
+// rejection returns the error of a response to a request that the router has rejected before
+// it decoded the message, or nil.
+func (c *client) rejection(body []byte) error {
+	var resp struct {
+		ID    any `json:"id"`
+		Error struct {
+			Message string `json:"message"`
+			Data    struct {
+				Code contract.Code `json:"code"`
+			} `json:"data"`
+		} `json:"error"`
+	}
+	err := strictjson.UnmarshalAllowUnknown(body, &resp)
+	if err != nil || resp.ID != nil || resp.Error.Data.Code == "" {
+		return nil //nolint:nilerr // any other body is no such error
+	}
+	p := &rest.UnsupportedProblem{}
+	p.Code, p.Detail = resp.Error.Data.Code, resp.Error.Message
+	return c.problemError(p)
+}
+
+// transportError means that no message of the protocol answers a request.
+type transportError struct{ error }
+
+func (e *transportError) Unwrap() error { return e.error }
 
 // relayError returns the part of an error of the SDK that is for the client.
 func (r *mcpRelay) relayError(err error) error {
-	if failed, ok := errors.AsType[*noResponseError](err); ok {
+	if failed, ok := errors.AsType[*transportError](err); ok {
 		return failed.error
 	}
 	if answered, ok := errors.AsType[*jsonrpc.Error](err); ok {
@@ -96,13 +148,38 @@ func (r *mcpRelay) relayError(err error) error {
 // mcpConnectTimeout bounds the time to connect to the router.
 const mcpConnectTimeout = 30 * time.Second
 
-// connect returns the connection to the router, a new one if there is none.
-func (r *mcpRelay) connect(ctx context.Context) (*mcp.ClientSession, error) {
+// acquire returns the connection to the router for a call, a new one if there is none.
+func (r *mcpRelay) acquire(ctx context.Context) (*routerSession, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.router != nil {
-		return r.router, nil
+	if r.router == nil {
+		session, err := r.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.router = &routerSession{ClientSession: session}
 	}
+	r.router.calls++
+	return r.router, nil
+}
+
+// release ends a call, which failed if the connection did.
+func (r *mcpRelay) release(session *routerSession, failed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	session.calls--
+	if failed {
+		session.failed = true
+		if r.router == session {
+			r.router = nil
+		}
+	}
+	if session.failed && session.calls == 0 {
+		_ = session.Close() // the connection has failed already
+	}
+}
+
+func (r *mcpRelay) connect(ctx context.Context) (*mcp.ClientSession, error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "caprouter mcp serve", Version: buildVersion()}, &mcp.ClientOptions{
 		Capabilities:                &mcp.ClientCapabilities{},
 		ProgressNotificationHandler: r.reportProgress,
@@ -113,18 +190,7 @@ func (r *mcpRelay) connect(ctx context.Context) (*mcp.ClientSession, error) {
 	if err != nil {
 		return nil, r.relayError(err)
 	}
-	r.router = session
 	return session, nil
-}
-
-// disconnect closes a connection that has failed.
-func (r *mcpRelay) disconnect(failed *mcp.ClientSession) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.router == failed {
-		r.router = nil
-	}
-	_ = failed.Close() // the connection has failed already
 }
 
 func (r *mcpRelay) close() {
@@ -161,7 +227,10 @@ func (r *mcpRelay) server() *mcp.Server {
 					r.session = session
 					r.mu.Unlock()
 				}
-				call := &mcp.CallToolParams{Meta: params.Meta, Name: params.Name, Arguments: params.Arguments}
+				call := &mcp.CallToolParams{Meta: params.Meta, Name: params.Name}
+				if params.Arguments != nil { // a json.RawMessage that is nil would become null
+					call.Arguments = params.Arguments
+				}
 				return relayCall(ctx, r, call, (*mcp.ClientSession).CallTool)
 			}
 			return next(ctx, method, req)
@@ -173,17 +242,18 @@ func (r *mcpRelay) server() *mcp.Server {
 // relayCall sends a request to the router. If that fails, the next request connects again:
 // a call is not repeated, because it may have been executed.
 func relayCall[P any, R mcp.Result](ctx context.Context, r *mcpRelay, params P, send func(*mcp.ClientSession, context.Context, P) (R, error)) (mcp.Result, error) {
-	session, err := r.connect(ctx)
+	session, err := r.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	result, err := send(session, ctx, params)
+	result, err := send(session.ClientSession, ctx, params)
 	if err == nil {
+		r.release(session, false)
 		return result, nil
 	}
 	err = r.relayError(err)
-	if _, answered := errors.AsType[*jsonrpc.Error](err); !answered && ctx.Err() == nil {
-		r.disconnect(session)
-	}
+	_, answered := errors.AsType[*jsonrpc.Error](err)
+	_, rejected := errors.AsType[*contract.Error](err)
+	r.release(session, !answered && !rejected && ctx.Err() == nil)
 	return nil, err
 }

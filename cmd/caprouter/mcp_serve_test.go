@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// startRelay starts a relay for the router, which rejects messages that contain the word
+// "large", and returns the transport to the relay.
+func startRelay(t *testing.T, router *mcp.Server) mcp.Transport {
+	t.Helper()
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return router }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "large") {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"the limit is 1 byte","data":{"code":"payload_too_large","request_id":"r1"}}}`)
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	c, err := newClient(srv.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay := newMCPRelay(c)
+	t.Cleanup(relay.close)
+	near, far := mcp.NewInMemoryTransports()
+	if _, err := relay.server().Connect(t.Context(), near, nil); err != nil {
+		t.Fatal(err)
+	}
+	return far
+}
+
+// A call that the router rejects does not end the others, and its error has the reason.
+func TestMCPRelay_RejectedCallLeavesOthers(t *testing.T) {
+	started, proceed := make(chan struct{}, 1), make(chan struct{})
+	router := mcp.NewServer(&mcp.Implementation{Name: "router", Version: "1"}, nil)
+	mcp.AddTool(router, &mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		started <- struct{}{}
+		select {
+		case <-proceed:
+		case <-ctx.Done():
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, ctx.Err()
+	})
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "tests", Version: "1"}, nil).Connect(t.Context(), startRelay(t, router), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	ended := make(chan error, 1)
+	go func() {
+		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "wait"})
+		ended <- err
+	}()
+	testkit.Receive(t, started)
+	_, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "large"})
+	if err == nil || !strings.Contains(err.Error(), "the limit is 1 byte") {
+		t.Errorf("got error %v, want that of the router", err)
+	}
+	close(proceed)
+	if err := testkit.Receive(t, ended); err != nil {
+		t.Errorf("the other call: %v", err)
+	}
+}
+
+// A call without arguments has none for the router, either: null does not match the schema of
+// any tool.
+func TestMCPRelay_CallsWithoutArguments(t *testing.T) {
+	router := mcp.NewServer(&mcp.Implementation{Name: "router", Version: "1"}, nil)
+	router.AddTool(&mcp.Tool{Name: "show", InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(req.Params.Arguments)}}}, nil
+	})
+	// The client of the SDK always sends arguments.
+	conn, err := startRelay(t, router).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	var response jsonrpc.Message
+	for _, text := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"show"}}`,
+	} {
+		message, err := jsonrpc.DecodeMessage([]byte(text))
+		if err == nil {
+			err = conn.Write(t.Context(), message)
+		}
+		if req, ok := message.(*jsonrpc.Request); err == nil && ok && req.IsCall() {
+			response, err = conn.Read(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := jsonrpc.EncodeMessage(response); err != nil || !strings.Contains(string(got), `"text":"{}"`) {
+		t.Errorf("got %s, error %v, want empty arguments", got, err)
+	}
+}
