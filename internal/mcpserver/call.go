@@ -35,8 +35,7 @@ const Instructions = "caprouter routes requests to the agents that may serve the
 	"The other tools are those of the MCP servers, named SERVER__TOOL."
 
 // call is an HTTP request with one message. The SDK handles the message in a goroutine of its
-// own, which may outlive the request if the client disconnects, and must not write to the
-// HTTP response.
+// own, for which the HTTP response waits, and which must not write to it.
 type call struct {
 	server  *Server
 	http    *httpserver.Context

@@ -49,12 +49,12 @@ func (o *outcomes) Request(outcome string, _ time.Duration) { *o = append(*o, ou
 func post(t *testing.T, cfg Config, body string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	postTo(t, w, cfg, body)
+	postTo(t.Context(), t, w, cfg, body)
 	return w.Body.String()
 }
 
 // postTo sends a message to a server, which writes its response to w.
-func postTo(t *testing.T, w http.ResponseWriter, cfg Config, body string) {
+func postTo(ctx context.Context, t *testing.T, w http.ResponseWriter, cfg Config, body string) {
 	t.Helper()
 	srv, err := httpserver.New(httpserver.Config{NewID: func() string { return "r1" }})
 	if err == nil {
@@ -63,7 +63,7 @@ func postTo(t *testing.T, w http.ResponseWriter, cfg Config, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+Path, strings.NewReader(body))
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+Path, strings.NewReader(body))
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 	srv.ServeHTTP(w, req)
 }
@@ -89,7 +89,7 @@ func TestServer_WaitsForEventsWithoutDeadline(t *testing.T) {
 		waiting = w.deadline
 		return &contract.ActionResult{Type: contract.ActionText, Content: json.RawMessage(`"done"`)}, nil
 	}}
-	postTo(t, w, Config{Tools: tools}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"s__t","_meta":{"progressToken":1}}}`)
+	postTo(t.Context(), t, w, Config{Tools: tools}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"s__t","_meta":{"progressToken":1}}}`)
 	if got := w.Body.String(); strings.Count(got, "event: message") != 2 {
 		t.Fatalf("got %q, want progress and the result", got)
 	}
@@ -129,5 +129,21 @@ func TestServer_HidesInternalErrors(t *testing.T) {
 		if len(counted) != tt.outcomes {
 			t.Errorf("%s: got outcomes %v, want %d", tt.name, counted, tt.outcomes)
 		}
+	}
+}
+
+// A call that the shutdown cancels has an error as its response, not an empty one.
+func TestServer_AnswersCancelledCall(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tools := &fakeTools{servers: []gateway.ServerInfo{server("s", nil, "t")}, call: func(*mcphost.Call) (*contract.ActionResult, error) {
+		cancel()
+		return nil, ctx.Err()
+	}}
+	w := httptest.NewRecorder()
+	postTo(ctx, t, w, Config{Tools: tools}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"s__t"}}`)
+	want := `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"the request was cancelled before it was answered","data":{"code":"overloaded","request_id":"r1"}}}`
+	if got := w.Body.String(); got != want {
+		t.Errorf("got %q, want %s", got, want)
 	}
 }

@@ -131,7 +131,6 @@ func handlerOptions(whole bool) *mcp.StreamableHTTPOptions {
 		Stateless: true, JSONResponse: whole,
 		// The HTTP server has checked the host and the size of the body.
 		DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
-		PropagateRequestCancellation: true,
 	}
 }
 
@@ -176,7 +175,9 @@ func (s *Server) handleMessage(c *httpserver.Context) error {
 	if m.Params.Meta.ProgressToken != nil {
 		handler, w = s.stream, &streamWriter{c}
 	}
-	r := c.Request.WithContext(context.WithValue(c.Request.Context(), serverKey{}, message.newMCPServer()))
+	// The handlers end with the request. The SDK must not: it would end the response without
+	// the error if the shutdown cancels the request.
+	r := c.Request.WithContext(context.WithValue(context.WithoutCancel(c.Request.Context()), serverKey{}, message.newMCPServer()))
 	r.Body = io.NopCloser(bytes.NewReader(c.Body()))
 	handler.ServeHTTP(w, r)
 	c.ExtendWriteDeadline() // for the rest of the response
