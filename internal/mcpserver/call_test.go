@@ -56,16 +56,60 @@ func post(t *testing.T, cfg Config, body string) string {
 // postTo sends a message to a server, which writes its response to w.
 func postTo(ctx context.Context, t *testing.T, w http.ResponseWriter, cfg Config, body string) {
 	t.Helper()
-	srv, err := httpserver.New(httpserver.Config{NewID: func() string { return "r1" }})
+	newHTTPServer(t, cfg).ServeHTTP(w, newRequest(ctx, body))
+}
+
+// newHTTPServer returns a server that handles one request at a time.
+func newHTTPServer(t *testing.T, cfg Config) *httpserver.Server {
+	t.Helper()
+	srv, err := httpserver.New(httpserver.Config{NewID: func() string { return "r1" }, MaxInFlight: 1})
 	if err == nil {
 		err = srv.Mount(New(cfg))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return srv
+}
+
+func newRequest(ctx context.Context, body string) *http.Request {
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+Path, strings.NewReader(body))
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
-	srv.ServeHTTP(w, req)
+	return req
+}
+
+// slowReader calls a function while the response is being written to it.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	reading func()
+}
+
+func (r *slowReader) Write(p []byte) (int, error) {
+	r.reading()
+	return r.ResponseRecorder.Write(p)
+}
+
+// A client that reads its response slowly does not keep other requests from being admitted.
+func TestServer_AdmitsWhileResponseIsRead(t *testing.T) {
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	srv := newHTTPServer(t, Config{})
+	other := httptest.NewRecorder()
+	w := &slowReader{ResponseRecorder: httptest.NewRecorder(), reading: func() { srv.ServeHTTP(other, newRequest(t.Context(), ping)) }}
+	srv.ServeHTTP(w, newRequest(t.Context(), ping))
+	for _, got := range []*httptest.ResponseRecorder{w.ResponseRecorder, other} {
+		if got.Code != http.StatusOK || got.Body.String() != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+			t.Errorf("got %d %s, want a result", got.Code, got.Body)
+		}
+	}
+}
+
+// A notification has a response without a body.
+func TestServer_AcceptsNotification(t *testing.T) {
+	w := httptest.NewRecorder()
+	postTo(t.Context(), t, w, Config{}, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	if w.Code != http.StatusAccepted || w.Body.Len() != 0 {
+		t.Errorf("got %d %q, want 202 and no body", w.Code, w.Body)
+	}
 }
 
 // deadlineRecorder records the write deadline.

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,16 +172,16 @@ func (s *Server) handleMessage(c *httpserver.Context) error {
 		return &contract.Error{Code: contract.CodeInvalidRequest, Message: "the body " + describe(err) + ": it must be one JSON-RPC message"}
 	}
 	message := &call{server: s, http: c}
-	handler, w := s.whole, http.ResponseWriter(c)
+	handler, w := s.whole, &writer{Context: c}
 	if m.Params.Meta.ProgressToken != nil {
-		handler, w = s.stream, &streamWriter{c}
+		handler = s.stream
 	}
 	// The handlers end with the request. The SDK must not: it would end the response without
 	// the error if the shutdown cancels the request.
 	r := c.Request.WithContext(context.WithValue(context.WithoutCancel(c.Request.Context()), serverKey{}, message.newMCPServer()))
 	r.Body = io.NopCloser(bytes.NewReader(c.Body()))
 	handler.ServeHTTP(w, r)
-	c.ExtendWriteDeadline() // for the rest of the response
+	w.finish()
 	if outcome := message.outcome.Load(); outcome != nil {
 		c.SetOutcome(*outcome)
 	}
@@ -194,21 +195,47 @@ func describe(err error) string {
 	return "cannot be decoded"
 }
 
-// streamWriter writes a stream of events, each of which has the time of a whole response.
-// Between two events there is no deadline, because HTTP/2 ends a stream whose write deadline
-// passes even if nothing is being written.
-type streamWriter struct{ *httpserver.Context }
+// writer writes the response of the SDK, which is one document or a stream of events. While
+// the SDK handles the message, only its goroutine uses the writer.
+//
+// Each event has the time of a whole response. Between two events there is no deadline,
+// because HTTP/2 ends a stream whose write deadline passes even if nothing is being written.
+type writer struct {
+	*httpserver.Context
+	status  int // 0 = 200
+	written bool
+}
 
-func (w *streamWriter) Write(p []byte) (int, error) {
-	w.ExtendWriteDeadline()
-	return w.Context.Write(p)
+func (w *writer) WriteHeader(status int) { w.status = status }
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.written = true
+	if w.isStream() {
+		w.ExtendWriteDeadline()
+		return w.Context.Write(p)
+	}
+	w.WriteEncoded(cmp.Or(w.status, http.StatusOK), w.Header().Get("Content-Type"), p)
+	return len(p), nil
 }
 
 // FlushError sends an event.
-func (w *streamWriter) FlushError() error {
+func (w *writer) FlushError() error {
+	if !w.isStream() {
+		return nil
+	}
 	w.ExtendWriteDeadline()
 	defer w.ClearWriteDeadline()
 	return http.NewResponseController(w.Context).Flush()
+}
+
+func (w *writer) isStream() bool { return w.Header().Get("Content-Type") == httpserver.MediaTypeEvents }
+
+// finish ends the response.
+func (w *writer) finish() {
+	if w.status != 0 && !w.written {
+		w.Context.WriteHeader(w.status)
+	}
+	w.ExtendWriteDeadline() // for the rest of a stream
 }
 
 // encodeError returns an error that precedes the protocol as a JSON-RPC error without an id.
