@@ -156,7 +156,6 @@ func serverOf(r *http.Request) *mcp.Server {
 
 // envelope is what the server needs to know of a message before the SDK decodes it.
 type envelope struct {
-	Method string `json:"method"`
 	Params struct {
 		Meta struct {
 			ProgressToken any `json:"progressToken"`
