@@ -247,10 +247,10 @@ func encodeError(requestID string, e *contract.Error) (httpserver.EncodedError, 
 // codeServerError is the code of errors of servers (JSON-RPC 2.0 §5.1).
 const codeServerError = -32000
 
-// rpcError is the response to a message that was not decoded (JSON-RPC 2.0 §5).
+// rpcError is the response to a message that was not decoded. It has no id (MCP 2025-11-25,
+// schema: JSONRPCErrorResponse); clients do not accept null, which JSON-RPC prescribes.
 type rpcError struct {
 	Version string         `json:"jsonrpc"`
-	ID      *string        `json:"id"` // null
 	Error   rpcErrorDetail `json:"error"`
 }
 
