@@ -193,6 +193,8 @@ func TestMCPServer_RejectsMessages(t *testing.T) {
 		{"POST", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "must be an object, got an array: it must be one JSON-RPC message", http.StatusBadRequest},
 		{"POST", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}`, `name "method" appears more than once`, http.StatusBadRequest},
 		{"POST", `{"jsonrpc":"2.0","id":1,"method":"pin`, "must be one JSON-RPC message", http.StatusBadRequest},
+		{"POST", `{"jsonrpc":"2.0","id":"a","method":"no/such"}`, `"no/such" unsupported`, http.StatusBadRequest},
+		{"POST", `{"jsonrpc":"2.0","id":{},"method":"ping"}`, "invalid", http.StatusBadRequest},
 		{"GET", "", "the methods of this path are", http.StatusMethodNotAllowed},
 	} {
 		got := s.do(call{method: tt.method, path: "/mcp", body: tt.body, header: accept})
@@ -202,6 +204,10 @@ func TestMCPServer_RejectsMessages(t *testing.T) {
 		if err := json.Unmarshal(got.body, &e); err != nil || got.status != tt.status || !strings.Contains(e.Error.Message, tt.want) {
 			t.Errorf("%s %s: got %d %s, want %d %q", tt.method, tt.body, got.status, got.body, tt.status, tt.want)
 		}
+	}
+	got := s.do(call{method: "POST", path: "/mcp", body: `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`})
+	if got.status != http.StatusBadRequest || !strings.HasPrefix(string(got.body), `{"jsonrpc":"2.0","id":9007199254740993,"error":{"code":-32000,"message":"Accept must contain both`) {
+		t.Errorf("without Accept: got %d %s", got.status, got.body)
 	}
 	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + version + `","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -156,6 +158,7 @@ func serverOf(r *http.Request) *mcp.Server {
 
 // envelope is what the server needs to know of a message before the SDK decodes it.
 type envelope struct {
+	ID     json.RawMessage `json:"id"`
 	Params struct {
 		Meta struct {
 			ProgressToken any `json:"progressToken"`
@@ -181,8 +184,19 @@ func (s *Server) handleMessage(c *httpserver.Context) error {
 	r.Body = io.NopCloser(bytes.NewReader(c.Body()))
 	handler.ServeHTTP(w, r)
 	w.finish()
+	if w.rejection != "" {
+		return c.WriteJSON(http.StatusBadRequest, httpserver.MediaTypeJSON, newRPCError(m.validID(), c.ID, contract.CodeInvalidRequest, w.rejection))
+	}
 	if outcome := message.outcome.Load(); outcome != nil {
 		c.SetOutcome(*outcome)
+	}
+	return nil
+}
+
+// validID returns the id if it is a string or a number, and nil otherwise.
+func (m *envelope) validID() json.RawMessage {
+	if len(m.ID) > 0 && strings.IndexByte(`"-0123456789`, m.ID[0]) >= 0 {
+		return m.ID
 	}
 	return nil
 }
@@ -199,10 +213,14 @@ func describe(err error) string {
 //
 // Each event has the time of a whole response. Between two events there is no deadline,
 // because HTTP/2 ends a stream whose write deadline passes even if nothing is being written.
+//
+// The SDK rejects some messages in plain text, which clients of the protocol do not
+// understand. This is no response yet.
 type writer struct {
 	*httpserver.Context
-	status  int // 0 = 200
-	written bool
+	status    int // 0 = 200
+	written   bool
+	rejection string // why the SDK rejected the message; "" = it did not
 }
 
 func (w *writer) WriteHeader(status int) { w.status = status }
@@ -212,6 +230,10 @@ func (w *writer) Write(p []byte) (int, error) {
 	if w.isStream() {
 		w.ExtendWriteDeadline()
 		return w.Context.Write(p)
+	}
+	if w.status >= http.StatusBadRequest && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		w.rejection += strings.TrimSpace(string(p))
+		return len(p), nil
 	}
 	w.WriteEncoded(cmp.Or(w.status, http.StatusOK), w.Header().Get("Content-Type"), p)
 	return len(p), nil
@@ -240,18 +262,24 @@ func (w *writer) finish() {
 // encodeError returns an error that precedes the protocol as a JSON-RPC error without an id.
 func encodeError(requestID string, e *contract.Error) (httpserver.EncodedError, bool) {
 	status, ok := statuses[e.Code]
-	body := rpcError{Version: "2.0", Error: rpcErrorDetail{Code: codeServerError, Message: e.Message, Data: rpcErrorData{Code: e.Code, RequestID: requestID}}}
-	return httpserver.EncodedError{Status: status, ContentType: httpserver.MediaTypeJSON, Body: body}, ok
+	return httpserver.EncodedError{Status: status, ContentType: httpserver.MediaTypeJSON, Body: newRPCError(nil, requestID, e.Code, e.Message)}, ok
+}
+
+func newRPCError(id json.RawMessage, requestID string, code contract.Code, message string) rpcError {
+	data := rpcErrorData{Code: code, RequestID: requestID}
+	return rpcError{Version: "2.0", ID: id, Error: rpcErrorDetail{Code: codeServerError, Message: message, Data: data}}
 }
 
 // codeServerError is the code of errors of servers (JSON-RPC 2.0 §5.1).
 const codeServerError = -32000
 
-// rpcError is the response to a message that was not decoded. It has no id (MCP 2025-11-25,
-// schema: JSONRPCErrorResponse); clients do not accept null, which JSON-RPC prescribes.
+// rpcError is the response to a message that the SDK did not handle. If its id is not known,
+// it is left out (MCP 2025-11-25, schema: JSONRPCErrorResponse): clients do not accept null,
+// which JSON-RPC prescribes.
 type rpcError struct {
-	Version string         `json:"jsonrpc"`
-	Error   rpcErrorDetail `json:"error"`
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Error   rpcErrorDetail  `json:"error"`
 }
 
 type rpcErrorDetail struct {
