@@ -29,7 +29,7 @@ func TestInvoke_RejectsToolOfTwoServers(t *testing.T) {
 					return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name}}}, nil
 				})
 		}
-		return serve(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)).URL
+		return serve(t, streamableHTTP(t, func(*http.Request) *mcp.Server { return server }, nil)).URL
 	}
 	// In sequence, because the definition that is seen first is the approved one.
 	first := mcpfile.Server{ID: "a", Transport: mcpfile.HTTP, URL: provide("b.c", "d")}

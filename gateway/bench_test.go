@@ -21,7 +21,7 @@ import (
 // BenchmarkInvoke compares a call through the gateway with the same call by a client of the
 // library.
 func BenchmarkInvoke(b *testing.B) {
-	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(newSystem, nil))
+	server := httptest.NewServer(streamableHTTP(b, newSystem, nil))
 	b.Cleanup(server.Close)
 	direct := map[string]func() mcp.Transport{
 		"stdio": func() mcp.Transport {

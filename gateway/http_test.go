@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,8 +29,8 @@ import (
 
 // Every transport and every version of the protocol gives the same result.
 func TestInvoke_OverHTTP(t *testing.T) {
-	stateful := mcp.NewStreamableHTTPHandler(newSystem, nil)
-	stateless := mcp.NewStreamableHTTPHandler(newSystem, &mcp.StreamableHTTPOptions{Stateless: true})
+	stateful := streamableHTTP(t, newSystem, nil)
+	stateless := streamableHTTP(t, newSystem, &mcp.StreamableHTTPOptions{Stateless: true})
 	sse := mcp.NewSSEHandler(newSystem, nil)
 	tests := []struct {
 		name, transport string
@@ -282,6 +283,30 @@ func requireToken(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// streamableHTTP returns a handler of the servers, whose sessions end with the test. The gateway
+// asks a server to end its session, but may be closed before the request arrives.
+func streamableHTTP(tb testing.TB, provide func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
+	tb.Helper()
+	var mu sync.Mutex
+	servers := map[*mcp.Server]bool{}
+	tb.Cleanup(func() { // after the HTTP server has been closed
+		mu.Lock()
+		defer mu.Unlock()
+		for server := range servers {
+			for session := range server.Sessions() {
+				_ = session.Close()
+			}
+		}
+	})
+	return mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		server := provide(r)
+		mu.Lock()
+		defer mu.Unlock()
+		servers[server] = true
+		return server
+	}, opts)
 }
 
 func serve(t *testing.T, h http.Handler) *httptest.Server {

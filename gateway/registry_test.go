@@ -85,7 +85,7 @@ func TestGateway_RegistryOperations(t *testing.T) {
 // environment variable.
 func TestRegister_RestrictsServers(t *testing.T) {
 	var requests atomic.Int32
-	handler := mcp.NewStreamableHTTPHandler(newSystem, nil)
+	handler := streamableHTTP(t, newSystem, nil)
 	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		handler.ServeHTTP(w, r)
@@ -303,7 +303,7 @@ func TestInvoke_ForwardsProgress(t *testing.T) {
 	for _, server := range []mcpfile.Server{
 		testServer("d", "difficult", "-"),
 		{ID: "d", Transport: mcpfile.SSE, URL: serve(t, mcp.NewSSEHandler(provide, nil)).URL},
-		{ID: "d", Transport: mcpfile.HTTP, URL: serve(t, mcp.NewStreamableHTTPHandler(provide, nil)).URL},
+		{ID: "d", Transport: mcpfile.HTTP, URL: serve(t, streamableHTTP(t, provide, nil)).URL},
 	} {
 		g := startGateway(t, gateway.Config{}, server)
 		for range 50 { // a result is not always sent before its progress

@@ -55,7 +55,7 @@ func TestReload_LeaksNothing(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("the system does not list open files")
 	}
-	server := serve(t, mcp.NewStreamableHTTPHandler(newSystem, nil))
+	server := serve(t, streamableHTTP(t, newSystem, nil))
 	file := func(n int) *mcpfile.File {
 		local := testServer("local", "sample", "system")
 		local.Env = map[string]string{"N": strconv.Itoa(n)}
@@ -181,7 +181,7 @@ func TestInvoke_ExecutesAtMostOnce(t *testing.T) {
 		system.AddTool(&mcp.Tool{Name: "count", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return nil, appendLine(executed)
 		})
-		handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return system }, nil)
+		handler := streamableHTTP(t, func(*http.Request) *mcp.Server { return system }, nil)
 		server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			r.Body = io.NopCloser(bytes.NewReader(body))

@@ -34,7 +34,7 @@ func TestInvoke_PropagatesTrace(t *testing.T) {
 			received <- parents{inMessage, req.Extra.Header.Get("Traceparent")}
 			return &mcp.CallToolResult{}, nil
 		})
-	url := serve(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)).URL
+	url := serve(t, streamableHTTP(t, func(*http.Request) *mcp.Server { return server }, nil)).URL
 	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: url})
 	ctx, span := tel.Tracer().StartServerSpan(t.Context(), "POST /", "", "")
 	if _, err := g.Invoke(ctx, contract.Action{Action: "s.x"}); err != nil {
