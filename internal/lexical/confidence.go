@@ -102,7 +102,7 @@ func rankScores(x *classScores, families *classFamilies, features int, shares *w
 	best := x.bestCandidate()
 	n := x.normalize(best, families)
 	p := float64(x.values[best])
-	v := scoredClass{best: best, tiedShare: p / (p + n.rest - n.untied)}
+	v := scoredClass{best: best, tiedShare: p / (p + (n.rest - n.untied))} // 1 without a tie, whatever the rounding
 	v.features[featConstant] = 1
 	if classes := len(families.of); classes > 1 {
 		v.features[featLogOdds] = min(math.Log(p/max(n.rest, 1e-9)), maxLogOdds)
