@@ -80,6 +80,17 @@ type ErrorDetail struct {
 	Detail  string `json:"detail"`
 }
 
+// InvalidRequest returns an error with CodeInvalidRequest and one detail, which completes the
+// sentence that begins with the member at the JSON pointer. Pointer "" is the whole request.
+func InvalidRequest(pointer, detail string) *Error {
+	return InvalidRequestDetails([]ErrorDetail{{Pointer: pointer, Detail: detail}})
+}
+
+// InvalidRequestDetails is InvalidRequest for several details, or for ones that follow.
+func InvalidRequestDetails(details []ErrorDetail) *Error {
+	return &Error{Code: CodeInvalidRequest, Message: "the request is not valid", Details: details}
+}
+
 // Add appends a detail at the JSON pointer.
 func (e *Error) Add(pointer, detail string) {
 	e.Details = append(e.Details, ErrorDetail{Pointer: pointer, Detail: detail})

@@ -97,7 +97,7 @@ func (r *Request) Validate() *Error {
 	if len(details) == 0 {
 		return nil // and nothing is allocated for a valid request
 	}
-	return &Error{Code: CodeInvalidRequest, Message: "the request is not valid", Details: details}
+	return InvalidRequestDetails(details)
 }
 
 func (r *Request) invalidMembers() []ErrorDetail {

@@ -78,7 +78,7 @@ func (a *Acceptor) validateRequest(catalogue *capabilities.Catalogue, req *contr
 		return e
 	}
 	if e == nil {
-		e = &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
+		e = contract.InvalidRequestDetails(nil)
 	}
 	if req.Options.Mode == contract.ModeAsync && !a.cfg.Async {
 		e.Add("/options/mode", "async needs a server with a store: leave it out, or use sync")
@@ -109,9 +109,7 @@ func checkAgent(catalogue *capabilities.Catalogue, req *contract.Request, caller
 	if near := strictyaml.Nearest(*req.AgentID, usable); near != "" {
 		detail = fmt.Sprintf("is no agent that you may use; did you mean %q?", near)
 	}
-	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
-	e.Add("/agent_id", detail)
-	return e
+	return contract.InvalidRequest("/agent_id", detail)
 }
 
 // newTraceID begins a trace (W3C Trace Context §3.2.2.3).

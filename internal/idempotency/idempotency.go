@@ -403,9 +403,7 @@ func errExpired(first *keyRecord) error {
 }
 
 func errInvalid(detail string) error {
-	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
-	e.Add("", detail)
-	return e
+	return contract.InvalidRequest("", detail)
 }
 
 // NoKeys rejects idempotency keys: a router without a store cannot replay a

@@ -113,7 +113,7 @@ func (c *call) tryRoute(ctx context.Context, arguments json.RawMessage) (*mcp.Ca
 		return nil, e
 	}
 	if details := strictjson.Validate(req); len(details) > 0 {
-		return nil, &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid", Details: details}
+		return nil, contract.InvalidRequestDetails(details)
 	}
 	resp, encoded, err := c.server.cfg.Router.HandleJSON(ctx, req, c.http.Caller)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/pagination"
 	"github.com/caprouter/caprouter/orchestrator"
 )
 
@@ -120,7 +121,7 @@ func TestService_ListsPages(t *testing.T) {
 
 func TestService_ListRejectsInvalidQueries(t *testing.T) {
 	s, _ := openService(t, &serviceConfig{servers: noServers{}})
-	for _, q := range []contract.RunQuery{{Limit: -1}, {Limit: maxPageSize + 1}, {Cursor: "a"}, {Cursor: encodeCursor(position{id: "a b"})}} {
+	for _, q := range []contract.RunQuery{{Limit: -1}, {Limit: pagination.MaxSize + 1}, {Cursor: "a"}} {
 		if _, err := s.List(t.Context(), q, &contract.Caller{AllScopes: true}); err == nil {
 			t.Errorf("%+v: got no error", q)
 		}

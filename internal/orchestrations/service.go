@@ -220,7 +220,7 @@ func (s *Service) newRecord(sub *Submission) *orchestrator.Record {
 
 // checkGoal returns the mistakes in a goal that its struct tags do not report.
 func (s *Service) checkGoal(goal *contract.Goal) error {
-	invalid := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
+	invalid := contract.InvalidRequestDetails(nil)
 	if len(goal.EnvContext) > 0 && goal.EnvContext[0] != '{' {
 		invalid.Add("/env_context", "must be an object")
 	}

@@ -45,7 +45,7 @@ func invalidRequest(details []contract.ErrorDetail) error {
 	if len(details) == 0 {
 		return nil
 	}
-	return &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid", Details: details}
+	return contract.InvalidRequestDetails(details)
 }
 
 // decodeError maps an error of the decoder: a body that is not JSON is malformed
@@ -62,7 +62,7 @@ func decodeError(err error) error {
 			Message:   "the body " + e.Detail,
 		}
 	}
-	return invalidRequest([]contract.ErrorDetail{{Pointer: e.Pointer, Detail: e.Detail}})
+	return contract.InvalidRequest(e.Pointer, e.Detail)
 }
 
 // validateRequest returns the mistakes in a request, one per JSON pointer. If

@@ -308,7 +308,7 @@ func checkActionInput(input json.RawMessage) error {
 	if len(input) == 0 || bytes.HasPrefix(input, []byte("{")) {
 		return nil
 	}
-	return invalidRequest([]contract.ErrorDetail{{Pointer: "/input", Detail: "must be an object"}})
+	return contract.InvalidRequest("/input", "must be an object")
 }
 
 // newToolError returns the error of the REST interface for an error of a call. The codes of

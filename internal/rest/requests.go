@@ -135,7 +135,7 @@ func lastEventID(r *http.Request) (uint64, error) {
 	}
 	after, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || !isDigits(text) {
-		return 0, invalidRequest([]contract.ErrorDetail{{Pointer: pointer, Detail: what + "must be the id of an event that was sent"}})
+		return 0, contract.InvalidRequest(pointer, what+"must be the id of an event that was sent")
 	}
 	return after, nil
 }

@@ -50,7 +50,7 @@ func (a *api) handleResult(c *httpserver.Context) error {
 	}
 	grant := taskGrant(c)
 	if res.TaskID != grant.TaskID {
-		return invalidRequest([]contract.ErrorDetail{{Pointer: "/task_id", Detail: "must be the id of the task in the path"}})
+		return contract.InvalidRequest("/task_id", "must be the id of the task in the path")
 	}
 	if err := a.deps.Tasks.AcceptResult(c.Request.Context(), grant, &res); err != nil {
 		return err

@@ -65,7 +65,7 @@ func (q *Questions) Choose(ctx context.Context, caller *contract.Caller, choice 
 	if err != nil {
 		return nil, store.CallerError(ctx, q.logger, "the clarification cannot be read", err)
 	}
-	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
+	e := contract.InvalidRequestDetails(nil)
 	owner := contract.Caller{Tenant: asked.Tenant, Subject: asked.Subject, Issuer: asked.Issuer}
 	if len(asked.Options) == 0 || !owner.SamePrincipal(caller) {
 		e.Add("/clarification/request_id", "is not the id of an open clarification of yours, or it has expired; send the request again without clarification")

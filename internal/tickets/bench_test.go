@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/caprouter/caprouter/internal/pagination"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
@@ -73,7 +74,7 @@ func BenchmarkList(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if page, err := d.List(b.Context(), ListQuery{AllTenants: true}); err != nil || len(page.Tickets) != defaultPageSize {
+		if page, err := d.List(b.Context(), ListQuery{AllTenants: true}); err != nil || len(page.Tickets) != pagination.DefaultSize {
 			b.Fatalf("got %v (%v)", page, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/pagination"
 	"github.com/caprouter/caprouter/internal/quota"
 )
 
@@ -30,6 +31,10 @@ type indexEntry struct {
 	created  time.Time
 	last     time.Time
 	revision uint64
+}
+
+func (e *indexEntry) position() pagination.Position {
+	return pagination.Position{Created: e.created, ID: e.id}
 }
 
 func newIndex() *ticketIndex {
@@ -139,10 +144,6 @@ func (x *ticketIndex) listNewest(keep func(*indexEntry) bool) []indexEntry {
 			all = append(all, e)
 		}
 	}
-	slices.SortFunc(all, newestFirst)
+	slices.SortFunc(all, func(a, b indexEntry) int { return a.position().Compare(b.position()) })
 	return all
-}
-
-func newestFirst(a, b indexEntry) int {
-	return cmp.Or(b.created.Compare(a.created), cmp.Compare(b.id, a.id))
 }

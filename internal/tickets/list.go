@@ -3,14 +3,13 @@ package tickets
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/pagination"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -24,12 +23,6 @@ type ListQuery struct {
 	Cursor     string                // NextCursor of the previous page
 }
 
-// Limits of a page.
-const (
-	defaultPageSize = 100
-	maxPageSize     = 1000
-)
-
 // List returns a page of tickets, newest first. A ticket that is opened between two
 // pages does not move the others.
 func (s *Service) List(ctx context.Context, q ListQuery) (*contract.TicketPage, error) {
@@ -37,30 +30,28 @@ func (s *Service) List(ctx context.Context, q ListQuery) (*contract.TicketPage, 
 }
 
 func (s *Service) listPage(ctx context.Context, q ListQuery, show func(*ticketRecord) contract.Ticket) (*contract.TicketPage, error) {
-	after, err := parseCursor(q.Cursor)
+	after, err := pagination.ParseCursor(q.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case q.Limit == 0:
-		q.Limit = defaultPageSize
-	case q.Limit < 0, q.Limit > maxPageSize:
-		return nil, invalidQuery("/limit", fmt.Sprintf("must be from 1 to %d", maxPageSize))
+	size, err := pagination.Size(q.Limit)
+	if err != nil {
+		return nil, err
 	}
 	switch q.Status {
 	case "", contract.TicketOpen, contract.TicketClosed:
 	default:
-		return nil, invalidQuery("/status", "must be open or closed")
+		return nil, contract.InvalidRequest("/status", "must be open or closed")
 	}
 	of := ownerOf(&contract.Caller{Tenant: q.Tenant, Issuer: q.Issuer})
 	all := s.index.listNewest(func(e *indexEntry) bool {
 		return (q.AllTenants || e.of == of) && (q.Status == "" || e.status == q.Status) &&
-			(after.id == "" || newestFirst(after, *e) < 0)
+			after.Before(e.position())
 	})
 	page := &contract.TicketPage{Tickets: []contract.Ticket{}}
 	for i := range all {
-		if len(page.Tickets) == q.Limit {
-			page.NextCursor = encodeCursor(&all[i-1])
+		if len(page.Tickets) == size {
+			page.NextCursor = all[i-1].position().Cursor()
 			break
 		}
 		r, err := s.loadTicket(ctx, all[i].id)
@@ -97,7 +88,7 @@ func (s *Service) Close(ctx context.Context, id, note string) (*contract.Ticket,
 	}
 	note = strings.TrimSpace(note)
 	if n := utf8.RuneCountInString(note); n > maxNoteLength {
-		return nil, invalidQuery("/note", fmt.Sprintf("is %d characters long; at most %d are taken", n, maxNoteLength))
+		return nil, contract.InvalidRequest("/note", fmt.Sprintf("is %d characters long; at most %d are taken", n, maxNoteLength))
 	}
 	note = s.cfg.MaskText(note)
 	r, err := s.updateTicket(ctx, id, func(r *ticketRecord) error {
@@ -167,28 +158,4 @@ func (s *Service) eraseFromTicket(ctx context.Context, id, requestID string) err
 		_, err = s.updateTicket(ctx, id, func(r *ticketRecord) error { r.forgetRequest(requestID); return nil })
 	}
 	return err
-}
-
-// encodeCursor returns the cursor behind a ticket.
-func encodeCursor(e *indexEntry) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(e.created.Format(time.RFC3339Nano) + " " + e.id))
-}
-
-func parseCursor(text string) (indexEntry, error) {
-	if text == "" {
-		return indexEntry{}, nil
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	at, id, ok := strings.Cut(string(raw), " ")
-	created, badTime := time.Parse(time.RFC3339Nano, at)
-	if err != nil || !ok || badTime != nil || !store.ValidID(id) {
-		return indexEntry{}, invalidQuery("/cursor", "is not a cursor of an earlier page")
-	}
-	return indexEntry{id: id, created: created}, nil
-}
-
-func invalidQuery(pointer, detail string) error {
-	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
-	e.Add(pointer, detail)
-	return e
 }
