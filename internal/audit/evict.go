@@ -13,8 +13,8 @@ import (
 // evictContents removes the oldest contents of the owners that exceed their share, or of
 // the owners with the most bytes if the log exceeds its limit, and reports whether there
 // may be more to remove. The facts stay.
-func (e *shareEnforcer) evictContents(ctx context.Context) (more bool, err error) {
-	l := e.log
+func (r *retainer) evictContents(ctx context.Context) (more bool, err error) {
+	l := r.log
 	limit := l.cfg.Retention.MaxBytes
 	most := l.usage.heaviest()
 	if limit <= 0 || most == 0 {
@@ -24,10 +24,10 @@ func (e *shareEnforcer) evictContents(ctx context.Context) (more bool, err error
 	if err != nil {
 		return false, err
 	}
-	e.size.Store(int64(info.Bytes))
-	least, share := int64(heavyPart*float64(most)), l.shareBytes()
+	r.limiter.size.Store(int64(info.Bytes))
+	least, share := int64(heavyPart*float64(most)), r.limiter.shareBytes()
 	switch {
-	case int64(info.Bytes) > l.evictLimit():
+	case int64(info.Bytes) > r.limiter.evictLimit():
 		return false, nil // too slow: trim records
 	case most > share:
 		least = share
@@ -38,7 +38,7 @@ func (e *shareEnforcer) evictContents(ctx context.Context) (more bool, err error
 	if info.MaxBytes > 0 {
 		size.copied = min(size.copied, (info.MaxBytes-int64(info.Bytes))/2)
 	}
-	return l.evictFrom(ctx, l.usage.ownersAbove(least), size)
+	return r.evictFrom(ctx, l.usage.ownersAbove(least), size)
 }
 
 // evictionSize bounds a pass.
@@ -52,11 +52,11 @@ type evictionSize struct {
 // It works like the cleaner of a log-structured file system: it copies the oldest
 // messages of a subject, without these contents, to the end of the stream, and then
 // removes the originals in one step, because a delete of each of them takes much longer.
-func (e *shareEnforcer) evictFrom(ctx context.Context, owners map[quota.Owner]bool, size evictionSize) (more bool, err error) {
-	l := e.log
+func (r *retainer) evictFrom(ctx context.Context, owners map[quota.Owner]bool, size evictionSize) (more bool, err error) {
+	l := r.log
 	var pass evictionPass
 	for _, oldest := range l.usage.firstContents(owners) {
-		if pass, err = l.planEviction(ctx, oldest, owners, size); err != nil {
+		if pass, err = r.planEviction(ctx, oldest, owners, size); err != nil {
 			return false, err
 		}
 		if !pass.isEmpty() {
@@ -74,7 +74,7 @@ func (e *shareEnforcer) evictFrom(ctx context.Context, owners map[quota.Owner]bo
 			return false, err
 		}
 	}
-	parts, err := e.copyWithoutContents(ctx, &pass, owners)
+	parts, err := r.copyWithoutContents(ctx, &pass, owners)
 	if err != nil {
 		return false, err
 	}
@@ -94,8 +94,8 @@ func (e *shareEnforcer) evictFrom(ctx context.Context, owners map[quota.Owner]bo
 
 // copyWithoutContents appends the batches of the pass without the contents of the owners.
 // It returns the messages of the contents that were stored separately.
-func (e *shareEnforcer) copyWithoutContents(ctx context.Context, pass *evictionPass, owners map[quota.Owner]bool) (parts []uint64, err error) {
-	l, c := e.log, pass.chain
+func (r *retainer) copyWithoutContents(ctx context.Context, pass *evictionPass, owners map[quota.Owner]bool) (parts []uint64, err error) {
+	l, c := r.log, pass.chain
 	var mu sync.Mutex
 	errs := make([]error, len(pass.batches))
 	run.ForEach(ctx, evictionWriters, len(pass.batches), func(ctx context.Context, i int) {
@@ -110,7 +110,7 @@ func (e *shareEnforcer) copyWithoutContents(ctx context.Context, pass *evictionP
 			owner, ok := b.contentOwner(i)
 			return ok && owners[owner]
 		})
-		if _, errs[i] = l.appendRewritten(ctx, c, b, removed); l.others != nil && errors.Is(errs[i], store.ErrConflict) {
+		if _, errs[i] = l.rewriter.appendBatch(ctx, c, b, removed); l.others != nil && errors.Is(errs[i], store.ErrConflict) {
 			errs[i] = nil // another replica has rewritten it
 			return
 		}
@@ -145,8 +145,8 @@ const maxPassBytes = 64 << 20
 // planEviction selects the messages of the next pass in a chain, whose oldest contents of
 // the owners are in a segment: those of the chain, or of batches that were rewritten before,
 // if these contain the older contents.
-func (e *shareEnforcer) planEviction(ctx context.Context, oldest segmentKey, owners map[quota.Owner]bool, size evictionSize) (evictionPass, error) {
-	l := e.log
+func (r *retainer) planEviction(ctx context.Context, oldest segmentKey, owners map[quota.Owner]bool, size evictionSize) (evictionPass, error) {
+	l := r.log
 	pass := evictionPass{evicted: map[quota.Owner]int{}}
 	c, err := l.chainOf(ctx, oldest.writer)
 	if err != nil {
@@ -200,14 +200,4 @@ func (b *batch) contentOwner(i int) (quota.Owner, bool) {
 		return quota.Owner{}, false
 	}
 	return ownerOf(rec), true
-}
-
-// evictLimit returns the size above which evictions are too slow, so that records are
-// trimmed. If facts are kept, callers wait for evictions first: see checkRoom.
-func (e *shareEnforcer) evictLimit() int64 {
-	limit := e.log.cfg.Retention.MaxBytes
-	if e.log.cfg.Retention.KeepFacts {
-		return partOf(limit, reservedPart)
-	}
-	return partOf(limit, nearlyFullPart)
 }

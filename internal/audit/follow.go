@@ -207,7 +207,7 @@ func (o *otherChains) add(ctx context.Context, m store.Message) {
 	if !c.isPlausible(b) {
 		return
 	}
-	l.size.Add(b.streamSize(len(m.Data)))
+	l.limiter.size.Add(b.streamSize(len(m.Data)))
 	records := make([]indexedRecord, 0, len(b.entries))
 	for i := range b.entries {
 		rec, err := b.decodeRecord(i)

@@ -203,14 +203,6 @@ func (l *Log) publishHead(ctx context.Context) error {
 	return l.others.heads.publish(ctx, l.newHead(l.storedChain, l.end.Load()))
 }
 
-// publishLastHead stores the head after the stop record.
-func (l *Log) publishLastHead(ctx context.Context) error {
-	if l.others == nil || isClosed(l.fenced) {
-		return nil
-	}
-	return l.publishHead(ctx)
-}
-
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

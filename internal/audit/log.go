@@ -72,18 +72,17 @@ var ErrClosed = fmt.Errorf("the audit log is closed: %w", store.ErrUnavailable)
 
 // Log is an open audit log. Its methods may be called from any goroutine.
 type Log struct {
-	*shareEnforcer
-	*retainer
-
 	*storedChain // of this writer
 
 	cfg             Config
 	index           *recentIndex
 	known           *knownRequests
 	usage           *usageIndex
+	limiter         *sizeLimiter
+	retainer        *retainer
+	rewriter        *rewriter
 	searchSemaphore chan struct{} // of searches that read the stream
 	group           *run.Group
-	retention       *run.Group // of the retainer, which ends before the writer
 
 	queue   *recordQueue
 	closing chan struct{} // closed when no more records are accepted
@@ -95,11 +94,8 @@ type Log struct {
 	openedAt     uint64        // position of the last record before Open
 	openedBehind uint64        // last message of the stream before Open
 	headOutdated chan struct{} // capacity 1: the chain has grown, write the head
-	oversized    chan struct{} // capacity 1: the stream has grown much, check its size
 	head         *headFile
 	others       *otherChains // nil = there are none
-
-	rewriteMu sync.Mutex // serializes erasure and retention
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -156,9 +152,10 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 		storedChain: newStoredChain(cfg.Log, cfg.Keys, cfg.Writer), cfg: cfg, index: newIndex(indexSize),
 		usage: newUsageIndex(), searchSemaphore: make(chan struct{}, maxSearches),
 		queue: fairqueue.NewBatchQueue[quota.Owner, *pendingRecord](queueSize), closing: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}),
-		headOutdated: make(chan struct{}, 1), oversized: make(chan struct{}, 1),
+		headOutdated: make(chan struct{}, 1),
 	}
-	l.shareEnforcer, l.retainer = &shareEnforcer{log: l}, &retainer{log: l}
+	l.limiter = newSizeLimiter(&cfg, l.usage)
+	l.rewriter = &rewriter{shared: cfg.Heads != nil, limiter: l.limiter, usage: l.usage}
 	if cfg.Heads != nil {
 		l.shared = true
 		l.others = &otherChains{
@@ -172,12 +169,12 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 	if through == nil {
 		through = cfg.Log.Append
 	}
-	w := &batchWriter{log: l, append: l.watchSize(through)}
+	w := &batchWriter{log: l, append: l.limiter.watchSize(through)}
 	if err = l.continueChain(ctx, w); err != nil {
 		return nil, errors.Join(err, l.head.file.Close())
 	}
 	// The group outlives this call: Close ends it, not the caller's context.
-	l.group, l.retention = run.New(context.WithoutCancel(ctx)), run.New(context.WithoutCancel(ctx))
+	l.group, l.retainer = run.New(context.WithoutCancel(ctx)), newRetainer(context.WithoutCancel(ctx), l)
 	l.group.Go("write the audit log", w.run)
 	l.group.Go("sign the head of the audit log", l.writeHeads)
 	l.group.Go("sync the head of the audit log", func(ctx context.Context) error { return l.head.syncPeriodically(ctx, cfg.Logger) })
@@ -186,6 +183,21 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 		l.group.Go("store the head of the audit log", l.publishHeads)
 	}
 	return l, nil
+}
+
+// Admit returns quota_exceeded if the caller's requests may not be recorded now: the facts
+// of its tenant use up its share of the log, or the log is full of facts and no other
+// tenant has more, or the tenant writes faster than its contents are evicted. Contents do
+// not count otherwise.
+func (l *Log) Admit(caller *contract.Caller) error { return l.limiter.admit(quota.OwnerOf(caller)) }
+
+// Usage returns the stored bytes by owner.
+func (l *Log) Usage() map[quota.Owner]int64 {
+	usage := map[quota.Owner]int64{}
+	for owner, bytes := range l.usage.byOwner() {
+		usage[owner] = bytes.sum()
+	}
+	return usage
 }
 
 // Append writes the record durably, in one batch with other waiting records. If ctx
@@ -204,9 +216,9 @@ func (l *Log) Append(ctx context.Context, rec Record) error {
 	p, err := l.newPending(&rec)
 	if err == nil {
 		bytes := p.usage.bytes.sum()
-		l.queued.Add(bytes) // before the check, because others check at the same time
-		defer l.queued.Add(-bytes)
-		err = l.checkRoom(&rec)
+		l.limiter.queued.Add(bytes) // before the check, because others check at the same time
+		defer l.limiter.queued.Add(-bytes)
+		err = l.limiter.checkRoom(&rec)
 	}
 	if err == nil {
 		err = l.submitRecord(ctx, p)
@@ -284,8 +296,8 @@ func (l *Log) Fenced() <-chan struct{} { return l.fenced }
 // called again. If ctx ends first, queued records may be lost.
 func (l *Log) Close(ctx context.Context) error {
 	l.once.Do(func() {
-		l.retention.Stop(nil)
-		_ = l.retention.Wait() // its last pass may append a record; the group reports its error
+		l.retainer.group.Stop(nil)
+		_ = l.retainer.group.Wait() // its last pass may append a record; the group reports its error
 		l.queue.Close()
 		close(l.closing)
 		var late error
@@ -295,7 +307,11 @@ func (l *Log) Close(ctx context.Context) error {
 			late = fmt.Errorf("close the audit log: %w", context.Cause(ctx))
 		}
 		l.group.Stop(nil)
-		l.closed = errors.Join(late, l.group.Wait(), l.writeHead(), l.publishLastHead(ctx), l.head.sync(), l.head.file.Close())
+		l.closed = errors.Join(late, l.group.Wait(), l.writeHead())
+		if l.others != nil && !isClosed(l.fenced) {
+			l.closed = errors.Join(l.closed, l.publishHead(ctx))
+		}
+		l.closed = errors.Join(l.closed, l.head.sync(), l.head.file.Close())
 	})
 	return l.closed
 }

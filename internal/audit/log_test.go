@@ -377,14 +377,14 @@ func TestUnfinished_IgnoresTrimmedDecisions(t *testing.T) {
 				decided, err := auditLog.readBatch(t.Context(), auditLog.index.lookUp(uuid7(now, n)).decision)
 				must(t, err)
 				before, mark = decided.seq, decided.endPosition()
-				must(t, auditLog.rewriteBatch(t.Context(), auditLog.storedChain, decided, func(int) bool { return true }))
+				must(t, auditLog.rewriter.rewrite(t.Context(), auditLog.storedChain, decided, func(int) bool { return true }))
 			}
 			if !restart {
 				d.kill(auditLog)
 				auditLog = d.open()
 			}
 			must(t, auditLog.announce(t.Context(), &Record{Kind: KindAdmin, Event: EventCheckpoint, Chain: auditLog.writer, UpTo: mark}))
-			must(t, (&retainer{log: auditLog}).remove(t.Context(), auditLog.storedChain, trimStep{before: before}))
+			must(t, auditLog.retainer.remove(t.Context(), auditLog.storedChain, trimStep{before: before}))
 			if restart {
 				d.kill(auditLog)
 				auditLog = d.open()
@@ -410,7 +410,7 @@ func TestTrim_KeepsOutcomesOfDecisions(t *testing.T) {
 	for n := range requests {
 		decided, err := auditLog.readBatch(t.Context(), auditLog.index.lookUp(uuid7(now, n)).decision)
 		must(t, err)
-		must(t, auditLog.rewriteBatch(t.Context(), auditLog.storedChain, decided, func(int) bool { return true }))
+		must(t, auditLog.rewriter.rewrite(t.Context(), auditLog.storedChain, decided, func(int) bool { return true }))
 	}
 	plan, err := auditLog.planTrim(t.Context(), trimLimits{excess: 1 << 40, end: auditLog.end.Load().number})
 	must(t, err)
@@ -419,7 +419,7 @@ func TestTrim_KeepsOutcomesOfDecisions(t *testing.T) {
 	}
 	must(t, auditLog.announce(t.Context(), &Record{Kind: KindAdmin, Event: EventCheckpoint, Chain: auditLog.writer, UpTo: plan.mark}))
 	for i, step := range plan.steps {
-		must(t, (&retainer{log: auditLog}).remove(t.Context(), auditLog.storedChain, step))
+		must(t, auditLog.retainer.remove(t.Context(), auditLog.storedChain, step))
 		d.kill(auditLog)
 		auditLog = d.open()
 		for n := range requests {

@@ -263,8 +263,8 @@ func (l *Log) continueChain(ctx context.Context, w *batchWriter) error {
 	if err != nil {
 		return err
 	}
-	l.size.Store(int64(info.Bytes))
-	l.streamLimit = info.MaxBytes
+	l.limiter.size.Store(int64(info.Bytes))
+	l.limiter.streamLimit = info.MaxBytes
 	if l.others != nil {
 		l.openedBehind = info.Last
 		if err := l.others.open(ctx); err != nil {

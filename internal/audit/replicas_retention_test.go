@@ -16,7 +16,7 @@ func (f *replicaFixture) advance(by time.Duration) { f.clock.Add(int64(by / time
 
 func (f *replicaFixture) enforce(log *Log) {
 	f.t.Helper()
-	if err := log.loadUsage(f.t.Context()); err != nil {
+	if err := log.retainer.loadUsage(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}
 	if err := log.EnforceRetention(f.t.Context()); err != nil {
@@ -98,7 +98,7 @@ func TestReplicas_EnforceRetentionAtTheSameTime(t *testing.T) {
 		}
 		done := make(chan error, 2)
 		for _, log := range logs[1:] {
-			if err := log.loadUsage(t.Context()); err != nil {
+			if err := log.retainer.loadUsage(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			go func() { done <- log.EnforceRetention(t.Context()) }()
@@ -122,7 +122,7 @@ func TestReplicas_SharesCountAllChains(t *testing.T) {
 	keep := func(c *Config) { c.Retention = Retention{MaxBytes: 2 << 20, Share: 0.25} }
 	a, b := f.replica("a", keep), f.replica("b", keep)
 	at := f.now()
-	if err := b.loadUsage(t.Context()); err != nil {
+	if err := b.retainer.loadUsage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 40 {
@@ -142,13 +142,13 @@ func TestReplicas_SharesCountAllChains(t *testing.T) {
 		t.Errorf("got %d bytes counted by replica b, want those of chain a as well", got)
 	}
 	f.kill(a)
-	if err := b.makeRoom(t.Context()); err != nil { // its share is 512 KiB
+	if err := b.retainer.makeRoom(t.Context()); err != nil { // its share is 512 KiB
 		t.Fatal(err)
 	}
 	if err := b.others.catchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.recountContents(t.Context()); err != nil {
+	if err := b.retainer.recountContents(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.Usage()[acme]; got > 512<<10 {

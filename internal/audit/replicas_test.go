@@ -345,7 +345,7 @@ func TestReplicas_ReadInOrder(t *testing.T) {
 			q := Query{Limit: 7}
 			if since != 0 {
 				q.Since = at.Add(since)
-				if err := logs[2].loadUsage(t.Context()); err != nil {
+				if err := logs[2].retainer.loadUsage(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -16,33 +17,44 @@ const (
 	maxBatchesPerPass = 4096
 )
 
-// retainer removes old records and contents, and those beyond the limit, and counts the
-// stored bytes. It is a part of the Log.
-type retainer struct{ log *Log }
+// retainer removes old records and contents, and those beyond the limit, from a log.
+type retainer struct {
+	log     *Log
+	limiter *sizeLimiter
+	group   *run.Group // ends before that of the log, which writes what the retainer announces
+}
+
+func newRetainer(ctx context.Context, l *Log) *retainer {
+	return &retainer{log: l, limiter: l.limiter, group: run.New(ctx)}
+}
 
 // StartRetention enforces the retention, and makes room in a full log, until Close. It must
 // be called once at most. It first reads the whole log.
-func (r *retainer) StartRetention() {
-	r.log.retention.Go("enforce the retention", r.run)
-	r.log.group.Go("enforce the retention", func(context.Context) error { return r.log.retention.Wait() })
+func (l *Log) StartRetention() {
+	l.retainer.group.Go("enforce the retention", l.retainer.run)
+	l.group.Go("enforce the retention", func(context.Context) error { return l.retainer.group.Wait() })
 }
+
+// EnforceRetention removes contents that are too old, and trims the start of a chain that is
+// too old or too large. Each step is announced in the chain first.
+func (l *Log) EnforceRetention(ctx context.Context) error { return l.retainer.enforce(ctx) }
 
 // run enforces the retention until ctx ends. It logs errors and tries again after
 // the next interval.
 func (r *retainer) run(ctx context.Context) error {
-	l := r.log
+	logger := r.log.cfg.Logger
 	maintain, checkSize := time.NewTicker(retentionInterval), time.NewTicker(sizeInterval)
 	defer maintain.Stop()
 	defer checkSize.Stop()
-	if err := l.loadUsage(ctx); err != nil && ctx.Err() == nil {
-		l.cfg.Logger.ErrorContext(ctx, "the shares of tenants are not enforced", "error", err)
+	if err := r.loadUsage(ctx); err != nil && ctx.Err() == nil {
+		logger.ErrorContext(ctx, "the shares of tenants are not enforced", "error", err)
 	}
 	for {
-		err := l.EnforceRetention(ctx)
-		l.warnOfFullShares(ctx)
+		err := r.enforce(ctx)
+		r.limiter.warnOfFullShares(ctx)
 		for again := true; again; {
 			if err != nil && ctx.Err() == nil {
-				l.cfg.Logger.ErrorContext(ctx, "enforce the retention of the audit log", "error", err)
+				logger.ErrorContext(ctx, "enforce the retention of the audit log", "error", err)
 			}
 			select {
 			case <-ctx.Done():
@@ -50,66 +62,31 @@ func (r *retainer) run(ctx context.Context) error {
 			case <-maintain.C:
 				again = false
 			case <-checkSize.C:
-				err = l.makeRoom(ctx)
-			case <-l.oversized:
-				err = l.makeRoom(ctx)
+				err = r.makeRoom(ctx)
+			case <-r.limiter.oversized:
+				err = r.makeRoom(ctx)
 			}
 		}
-	}
-}
-
-// watchSize wraps an append function. It requests a check of the size after the
-// stream has grown by 1/50 of its limit or is full, because a burst must not wait
-// for the next interval.
-func (r *retainer) watchSize(through appendFunc) appendFunc {
-	l := r.log
-	grown := int64(0) // used by the writer goroutine only
-	return func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
-		seq, err := through(ctx, subject, data, opts)
-		if err == nil {
-			l.size.Add(int64(len(data)) + messageOverhead)
-		}
-		if grown += int64(len(data)); l.cfg.Retention.MaxBytes > 0 && grown > l.cfg.Retention.MaxBytes/50 || errors.Is(err, store.ErrFull) {
-			grown = 0
-			l.requestSizeCheck()
-		}
-		return seq, err
-	}
-}
-
-// messageOverhead is about what the stream stores beside the data of a message: subject,
-// headers and checksum.
-const messageOverhead = 256
-
-func (e *shareEnforcer) requestSizeCheck() {
-	select {
-	case e.log.oversized <- struct{}{}:
-	default: // a check is requested already
 	}
 }
 
 // makeRoom removes contents, and then records, if the log or the part of an owner is too
 // large.
 func (r *retainer) makeRoom(ctx context.Context) error {
-	l := r.log
-	if err := l.recountContents(ctx); err != nil {
+	if err := r.recountContents(ctx); err != nil {
 		return err
 	}
-	return l.runSteps(ctx, l.evictContents, l.trimChain)
+	return r.runSteps(ctx, r.evictContents, r.trimChain)
 }
 
-// EnforceRetention removes contents that are too old, and trims the start of a chain
-// that is too old or too large. Each step is announced in the chain first.
-func (r *retainer) EnforceRetention(ctx context.Context) error {
-	l := r.log
-	return l.runSteps(ctx, l.expireContents, l.evictContents, l.trimChain)
+func (r *retainer) enforce(ctx context.Context) error {
+	return r.runSteps(ctx, r.expireContents, r.evictContents, r.trimChain)
 }
 
 // runSteps repeats each step until it finds nothing more to do.
 func (r *retainer) runSteps(ctx context.Context, steps ...func(context.Context) (bool, error)) error {
-	l := r.log
-	l.rewriteMu.Lock()
-	defer l.rewriteMu.Unlock()
+	r.log.rewriter.mu.Lock()
+	defer r.log.rewriter.mu.Unlock()
 	for _, step := range steps {
 		for more := true; more; {
 			var err error
@@ -133,7 +110,7 @@ func (r *retainer) expireContents(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	cutoff := l.cfg.Now().Add(-l.cfg.Retention.Contents)
-	if more, err = l.expireIn(ctx, l.storedChain, cutoff); err != nil || l.others == nil {
+	if more, err = r.expireIn(ctx, l.storedChain, cutoff); err != nil || l.others == nil {
 		return more, err
 	}
 	cutoff = cutoff.Add(-takeoverDelay)
@@ -141,7 +118,7 @@ func (r *retainer) expireContents(ctx context.Context) (more bool, err error) {
 		if !l.usage.hasContentBefore(c.writer, cutoff) {
 			continue
 		}
-		again, err := l.expireIn(ctx, c, cutoff)
+		again, err := r.expireIn(ctx, c, cutoff)
 		if err != nil {
 			return false, err
 		}
@@ -169,7 +146,7 @@ func (r *retainer) expireIn(ctx context.Context, c *storedChain, cutoff time.Tim
 		}
 		b, err := decodeMessage(m)
 		if err == nil {
-			err = l.rewriteBatch(ctx, c, b, func(int) bool { return true })
+			err = l.rewriter.rewrite(ctx, c, b, func(int) bool { return true })
 		}
 		if err != nil {
 			return false, err

@@ -23,14 +23,14 @@ func (r *retainer) trimChain(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	limits := trimLimits{now: l.cfg.Now(), end: l.end.Load().number}
-	if limits.excess, err = l.excessBytes(ctx); err != nil || keep.Chain <= 0 && limits.excess <= 0 {
+	if limits.excess, err = r.excessBytes(ctx); err != nil || keep.Chain <= 0 && limits.excess <= 0 {
 		return false, err
 	}
 	if keep.Chain > 0 {
 		limits.cutoff = limits.now.Add(-keep.Chain)
 	}
 	if l.others == nil {
-		return l.trim(ctx, l.storedChain, limits)
+		return r.trim(ctx, l.storedChain, limits)
 	}
 	if key, ok := l.usage.oldestSegment(); ok && limits.excess > 0 && key.writer != l.writer {
 		c, err := l.others.chain(ctx, key.writer)
@@ -38,12 +38,12 @@ func (r *retainer) trimChain(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		limits.end = min(c.end.Load().number, key.firstBatch()+segmentBatches)
-		return l.trim(ctx, c, limits)
+		return r.trim(ctx, c, limits)
 	}
-	if more, err = l.trim(ctx, l.storedChain, limits); err != nil {
+	if more, err = r.trim(ctx, l.storedChain, limits); err != nil {
 		return false, err
 	}
-	again, err := l.trimOthers(ctx, limits.cutoff)
+	again, err := r.trimOthers(ctx, limits.cutoff)
 	return more || again, err
 }
 
@@ -64,7 +64,7 @@ func (r *retainer) trimOthers(ctx context.Context, cutoff time.Time) (more bool,
 		if c.newestTime().Before(cutoff) {
 			limits.end = end + 1
 		}
-		again, err := l.trim(ctx, c, limits)
+		again, err := r.trim(ctx, c, limits)
 		if err != nil {
 			return false, err
 		}
@@ -88,8 +88,8 @@ func (r *retainer) excessBytes(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	l.size.Store(int64(info.Bytes))
-	if int64(info.Bytes) <= l.trimLimit() {
+	r.limiter.size.Store(int64(info.Bytes))
+	if int64(info.Bytes) <= r.limiter.trimLimit() {
 		return 0, nil
 	}
 	return int64(info.Bytes) - l.cfg.Retention.MaxBytes/10*9, nil // free 10 % at once, not a batch at a time

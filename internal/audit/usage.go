@@ -271,16 +271,11 @@ func (x *usageIndex) mostFacts() (most int64) {
 	return most
 }
 
-// Usage returns the stored bytes by owner.
-func (e *shareEnforcer) Usage() map[quota.Owner]int64 {
-	l := e.log
-	l.usage.mu.Lock()
-	defer l.usage.mu.Unlock()
-	usage := make(map[quota.Owner]int64, len(l.usage.totals))
-	for owner, b := range l.usage.totals {
-		usage[owner] = b.sum()
-	}
-	return usage
+// byOwner returns the stored bytes by owner.
+func (x *usageIndex) byOwner() map[quota.Owner]ownerBytes {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return maps.Clone(x.totals)
 }
 
 // usageOfEntry returns what entry i adds to the index.

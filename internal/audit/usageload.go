@@ -14,7 +14,7 @@ import (
 func (r *retainer) loadUsage(ctx context.Context) error {
 	l := r.log
 	for _, c := range l.allChains() {
-		if err := l.loadUsageOf(ctx, c); err != nil {
+		if err := r.loadUsageOf(ctx, c); err != nil {
 			return fmt.Errorf("index the audit log: %w", err)
 		}
 	}

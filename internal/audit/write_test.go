@@ -299,7 +299,7 @@ func newShareFixture(t *testing.T) (*logFixture, *Log) {
 	auditLog := d.open(func(c *Config) {
 		c.Retention.MaxBytes, c.Retention.Share, c.Retention.KeepFacts = 7_500_000, 0.25, true
 	})
-	if err := auditLog.loadUsage(t.Context()); err != nil {
+	if err := auditLog.retainer.loadUsage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return d, auditLog
