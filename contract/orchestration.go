@@ -155,6 +155,8 @@ type Orchestration struct {
 	Errors          []RunError          `json:"errors"`
 	CreatedAt       time.Time           `json:"created_at"`
 	EndedAt         time.Time           `json:"ended_at,omitzero"`
+
+	Replayed bool `json:"-"` // run of an earlier goal with the same idempotency key
 }
 
 // RunQuery filters orchestrations. Zero members select all.

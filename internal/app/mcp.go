@@ -96,6 +96,7 @@ func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Reda
 	}
 	return orchestrations.New(ctx, orchestrations.Config{
 		Bucket: p.buckets.runs, Quota: p.quotas.runs, Owner: p.owner, IsLive: p.members.IsLive, Messages: p.store,
+		IdempotencyKeys: p.buckets.idempotencyKeys, IdempotencyQuota: p.quotas.idempotencyKeys,
 		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Redactor: redactor, Enforcer: rules,
 		Models:     models,
 		Planner:    contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: c.cfg.LLM.RunModelName(cfg.Planner.Kind, cfg.Planner.Model), PromptVersion: prompts.PlannerVersion},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/idempotency"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/resilience"
@@ -29,6 +30,9 @@ type Config struct {
 	Owner    string                  // names this process
 	IsLive   func(owner string) bool // whether the process with this owner id may execute runs
 	Messages Messenger
+	// IdempotencyKeys contains the keys of goals, and IdempotencyQuota counts their bytes.
+	IdempotencyKeys  *store.Bucket
+	IdempotencyQuota *quota.Ledger
 
 	Servers  MCPServers
 	Tools    ToolCaller
@@ -64,6 +68,7 @@ const maxRuns = 64
 type Service struct {
 	cfg    Config
 	store  *runStore
+	keys   *idempotency.Keys
 	engine *orchestrator.Orchestrator
 	group  *run.Group
 
@@ -79,6 +84,10 @@ type Service struct {
 // New returns a Service. Close must be called.
 func New(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{cfg: cfg, store: newRunStore(cfg.Bucket, cfg.Quota), running: map[string]context.CancelCauseFunc{}, idle: make(chan struct{})}
+	s.keys = idempotency.New(idempotency.Config{
+		Bucket: cfg.IdempotencyKeys, Shares: cfg.IdempotencyQuota, Requests: keyedRuns{s.store},
+		Owner: cfg.Owner, IsLive: cfg.IsLive, Logger: cfg.Logger, Now: time.Now,
+	})
 	var err error
 	s.engine, err = orchestrator.New(orchestrator.Config{
 		Registry: Gateway{cfg.Servers}, Invoker: toolInvoker{cfg.Tools}, Enforcer: cfg.Enforcer, Models: cfg.Models, Store: s.store,
@@ -131,13 +140,40 @@ type Submission struct {
 	Caller  *contract.Caller
 	ID      string
 	TraceID string
+	// Idempotency is the idempotency key of the caller; nil = none.
+	Idempotency *contract.Idempotency
 	// Agent is the agent of the registry whose task the goal is; "" = the caller's own goal.
 	Agent      string
 	Restricted bool // the agent declares mcp_capabilities
 }
 
-// Submit stores a goal and begins to pursue it. Errors are *contract.Error.
+// Submit stores a goal and begins to pursue it. If it was sent before with the same
+// idempotency key, it returns the run of that time instead, with Replayed set. Errors are
+// *contract.Error.
 func (s *Service) Submit(ctx context.Context, sub Submission) (*contract.Orchestration, error) {
+	rec, err := s.prepare(&sub)
+	if err != nil {
+		return nil, err
+	}
+	reservation, first, err := s.reserveKey(ctx, &sub)
+	if err != nil {
+		return nil, err
+	}
+	if first != "" {
+		replayed, err := s.Get(ctx, first, sub.Caller)
+		if err == nil {
+			replayed.Replayed = true
+		}
+		return replayed, err
+	}
+	if err := s.begin(ctx, rec, reservation); err != nil {
+		return nil, err
+	}
+	return rec.Snapshot(), nil
+}
+
+// prepare checks a submission, and returns the record of its run.
+func (s *Service) prepare(sub *Submission) (*orchestrator.Record, error) {
 	if err := s.checkGoal(sub.Goal); err != nil {
 		return nil, err
 	}
@@ -150,25 +186,38 @@ func (s *Service) Submit(ctx context.Context, sub Submission) (*contract.Orchest
 			return nil, err
 		}
 	}
-	rec := s.newRecord(&sub)
+	rec := s.newRecord(sub)
 	rec.Planner, rec.Verifier = planner, verifier
+	return rec, nil
+}
+
+// begin stores a run, and executes it in the background.
+func (s *Service) begin(ctx context.Context, rec *orchestrator.Record, reservation idempotency.Reservation) error {
 	runCtx, err := s.reserve(rec.ID, false)
 	if err != nil {
-		return nil, err
+		s.keys.Release(ctx, reservation, rec.ID)
+		return err
 	}
-	if err := s.store.create(ctx, rec); err != nil {
-		if errors.Is(err, store.ErrUnavailable) {
-			s.withdraw(rec.ID)
-		} else {
-			s.release(rec.ID)
-		}
-		if e, ok := errors.AsType[*contract.Error](err); ok {
-			return nil, e
-		}
-		return nil, store.CallerError(ctx, s.cfg.Logger, "the goal cannot be stored", err)
+	if err := s.keys.Start(ctx, reservation, rec.ID); err != nil {
+		s.release(rec.ID)
+		s.keys.Release(ctx, reservation, rec.ID)
+		return err
 	}
-	s.start(runCtx, rec)
-	return rec.Snapshot(), nil
+	err = s.store.create(ctx, rec)
+	if err == nil {
+		s.start(runCtx, rec)
+		return nil
+	}
+	if errors.Is(err, store.ErrUnavailable) {
+		s.withdraw(rec.ID) // it keeps its key, because it may be stored
+	} else {
+		s.release(rec.ID)
+		s.keys.Release(ctx, reservation, rec.ID)
+	}
+	if e, ok := errors.AsType[*contract.Error](err); ok {
+		return e
+	}
+	return store.CallerError(ctx, s.cfg.Logger, "the goal cannot be stored", err)
 }
 
 // withdraw cancels a run that may be stored although its caller got an error, and then

@@ -109,6 +109,10 @@ func openService(t *testing.T, cfg *serviceConfig) (*Service, *runJournal) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	keys, err := st.Bucket(t.Context(), store.BucketConfig{Name: "IDEMPOTENCY"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	redactor, err := redact.New(redact.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +124,7 @@ func openService(t *testing.T, cfg *serviceConfig) (*Service, *runJournal) {
 	journal := &runJournal{fails: cfg.fails}
 	s, err := New(t.Context(), Config{
 		Bucket: bucket, Quota: quota.New(quota.Config{}), Owner: testOwner, IsLive: func(o string) bool { return cfg.live || o == testOwner }, Messages: st,
+		IdempotencyKeys: keys, IdempotencyQuota: quota.Unlimited(),
 		Servers: cfg.servers, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute, Logger: cfg.log.Logger(),
 	})
 	if err != nil {

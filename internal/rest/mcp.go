@@ -275,6 +275,10 @@ func missingInvokeScope() *contract.Error {
 }
 
 func (m *mcpAPI) handleInvoke(c *httpserver.Context) error {
+	if _, present := c.Request.Header["Idempotency-Key"]; present {
+		return contract.InvalidRequest("", "the header Idempotency-Key has no effect on a call of a tool, which is executed each time: "+
+			"leave it out, or send the call as the plan of a goal to /api/v1/orchestrations")
+	}
 	var action contract.Action
 	if err := decodeBody(c, &action); err != nil {
 		return err

@@ -12,26 +12,32 @@ import (
 const maxIdempotencyKey = 255
 
 // applyRouteHeaders applies the headers Prefer and Idempotency-Key of a routing
-// request, and returns the mistakes in them. An idempotency key that is not
-// valid is an error, because the client relies on it.
+// request, and returns the mistakes in them.
 func applyRouteHeaders(c *httpserver.Context, req *contract.Request, body []byte) []contract.ErrorDetail {
 	h := c.Request.Header
 	// The mode in the body has precedence over a preference (RFC 7240 §2).
 	if req.Options.Mode == "" && !req.Options.DryRun && prefersAsync(h["Prefer"]) {
 		req.Options.Mode = contract.ModeAsync
 	}
-	keys, present := h["Idempotency-Key"]
+	var mistakes []contract.ErrorDetail
+	req.Idempotency, mistakes = idempotencyKey(c, req.Options.Mode == contract.ModeAsync, body)
+	return mistakes
+}
+
+// idempotencyKey returns the idempotency key in the header of a request, nil if there is
+// none, and the mistakes in it. A key that is not valid is a mistake, because the client
+// relies on it.
+func idempotencyKey(c *httpserver.Context, async bool, body []byte) (*contract.Idempotency, []contract.ErrorDetail) {
+	keys, present := c.Request.Header["Idempotency-Key"]
 	if !present {
-		return nil
+		return nil, nil
 	}
 	if len(keys) != 1 || !isPrintable(keys[0], maxIdempotencyKey) {
-		return []contract.ErrorDetail{{
+		return nil, []contract.ErrorDetail{{
 			Detail: "the header Idempotency-Key must be 1 to 255 printable ASCII characters, and there must be one",
 		}}
 	}
-	async := req.Options.Mode == contract.ModeAsync
-	req.Idempotency = &contract.Idempotency{Key: keys[0], Body: hashRequest(c.Request.URL.Path, async, body)}
-	return nil
+	return &contract.Idempotency{Key: keys[0], Body: hashRequest(c.Request.URL.Path, async, body)}, nil
 }
 
 // hashRequest returns a hash that distinguishes requests with the same

@@ -64,13 +64,20 @@ const (
 )
 
 func (a *runAPI) handleOrchestrate(c *httpserver.Context) error {
+	key, mistakes := idempotencyKey(c, false, c.Body())
 	var goal contract.Goal
 	if err := decodeBody(c, &goal); err != nil {
 		return err
 	}
-	started, err := a.runs.Submit(c.Request.Context(), orchestrations.Submission{Goal: &goal, Caller: c.Caller, ID: c.ID, TraceID: c.TraceID()})
+	if err := invalidRequest(mistakes); err != nil {
+		return err
+	}
+	started, err := a.runs.Submit(c.Request.Context(), orchestrations.Submission{Goal: &goal, Caller: c.Caller, ID: c.ID, TraceID: c.TraceID(), Idempotency: key})
 	if err != nil {
 		return err
+	}
+	if started.Replayed {
+		c.SetHeader("Idempotency-Replayed", "true")
 	}
 	c.SetHeader("Location", "/api/v1/orchestrations/"+started.OrchestrationID)
 	switch {

@@ -34,9 +34,13 @@ func (f fakeRuns) Submit(_ context.Context, sub orchestrations.Submission) (*con
 	run, err := f.load(sub.Goal.Goal)
 	if err == nil {
 		run.OrchestrationID = sub.Goal.Goal
+		run.Replayed = sub.Idempotency != nil && sub.Idempotency.Key == sentBefore
 	}
 	return run, err
 }
+
+// sentBefore is the idempotency key of a goal that was sent before.
+const sentBefore = "sent-before"
 
 func (f fakeRuns) Get(_ context.Context, id string, _ *contract.Caller) (*contract.Orchestration, error) {
 	return f.load(id)
@@ -98,6 +102,31 @@ func TestHandleRunEvents_Resumes(t *testing.T) {
 		events := testkit.ReadSSE(t, string(resp.body))
 		if len(events) != want || events[len(events)-1].Name != eventFinal || !strings.Contains(events[len(events)-1].Data, `"status":"DONE"`) {
 			t.Errorf("after %d: got %d events, want %d, the last one final", after, len(events), want)
+		}
+	}
+}
+
+func TestHandleOrchestrate_IdempotencyKey(t *testing.T) {
+	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
+	for name, tc := range map[string]struct {
+		path, body string
+		keys       []string
+		status     int
+		replayed   string
+	}{
+		"first":          {"/api/v1/orchestrations", `{"goal":"done"}`, []string{"new"}, http.StatusOK, ""},
+		"sent again":     {"/api/v1/orchestrations", `{"goal":"done"}`, []string{sentBefore}, http.StatusOK, "true"},
+		"two keys":       {"/api/v1/orchestrations", `{"goal":"done"}`, []string{"a", "b"}, http.StatusUnprocessableEntity, ""},
+		"empty key":      {"/api/v1/orchestrations", `{"goal":"done"}`, []string{""}, http.StatusUnprocessableEntity, ""},
+		"call of a tool": {"/api/v1/mcp/invoke", `{"action":"weather.query"}`, []string{"new"}, http.StatusUnprocessableEntity, ""},
+	} {
+		headers := []string{"Content-Type", "application/json"}
+		for _, key := range tc.keys {
+			headers = append(headers, "Idempotency-Key", key)
+		}
+		got := srv.send(t, http.MethodPost, tc.path, strings.NewReader(tc.body), headers...)
+		if replayed := got.Header.Get("Idempotency-Replayed"); got.StatusCode != tc.status || replayed != tc.replayed {
+			t.Errorf("%s: got %d and Idempotency-Replayed %q, want %d and %q: %s", name, got.StatusCode, replayed, tc.status, tc.replayed, got.body)
 		}
 	}
 }
