@@ -77,7 +77,7 @@ func TestMCPServer_ServesToolsAndRoutes(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("greeter", "greet", "people", agent.url), change)
 	agent.trust(s)
 	session := s.connectMCP("", nil)
-	want := []string{"list_capabilities", "route_request", "system__echo", "system__info", "weather__query"}
+	want := []string{"find_tools", "list_capabilities", "route_request", "system__echo", "system__info", "weather__query"}
 	if diff := cmp.Diff(want, toolNames(t, session)); diff != "" { // the list waits for the servers
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
@@ -141,9 +141,55 @@ func TestMCPServer_RejectsArguments(t *testing.T) {
 		{"route_request", map[string]any{"prompt": strings.Repeat("a", contract.MaxPromptBytes+1)}, "/content/prompt is 65537 bytes long"},
 		{"route_request", map[string]any{"prompt": "x", "session_id": strings.Repeat("a", 129)}, "/session_id"},
 		{"list_capabilities", map[string]any{"all": true}, `/all unknown member "all"`},
+		{"find_tools", map[string]any{}, "/query is required"},
+		{"find_tools", map[string]any{"query": strings.Repeat("a", 4097)}, "/query is 4097 bytes long"},
+		{"find_tools", map[string]any{"query": "x", "limit": 0}, "/limit must be from 1 to 50"},
+		{"find_tools", map[string]any{"query": "x", "limit": 51}, "/limit must be from 1 to 50"},
+		{"find_tools", map[string]any{"query": "x", "limit": "2"}, "/limit must be a whole number"},
 	} {
 		if result, text := callTool(t, session, tt.tool, tt.arguments); !result.IsError || !strings.Contains(text, tt.want) {
 			t.Errorf("%s: got %q, error %v, want %q", tt.tool, text, result.IsError, tt.want)
+		}
+	}
+}
+
+// The tools that are found have the definitions of the list, and are only those that the
+// caller may call.
+func TestMCPServer_FindsTools(t *testing.T) {
+	m := newTokenIssuer()
+	_, change := useMCP(t, samples("weather", "system"))
+	s := startGuarded(t, m, "clients: {}\n", change)
+	const allTools = "mcp:invoke:weather.query mcp:invoke:system.info mcp:invoke:system.echo"
+	for _, tt := range []struct {
+		scope, query string
+		limit        int
+		want         []string
+	}{
+		{allTools, "what is the weather forecast in Lugo?", 1, []string{"weather__query"}},
+		{allTools, "operating system of the machine", 1, []string{"system__info"}},
+		{allTools, "zzz", 5, nil},
+		{"mcp:invoke:system.echo", "return the forecast", 5, []string{"system__echo"}},
+	} {
+		session := s.connectMCP(m.token("ana", tt.scope, nil), nil)
+		list, err := session.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, text := callTool(t, session, "find_tools", map[string]any{"query": tt.query, "limit": tt.limit})
+		var found struct{ Tools []*mcp.Tool }
+		if err := json.Unmarshal([]byte(text), &found); err != nil || result.IsError {
+			t.Fatalf("got %q, %v", text, err)
+		}
+		var got []string
+		for _, tool := range found.Tools {
+			got = append(got, tool.Name)
+			listed := list.Tools[slices.IndexFunc(list.Tools, func(l *mcp.Tool) bool { return l.Name == tool.Name })]
+			if diff := cmp.Diff(listed, tool); diff != "" {
+				t.Errorf("definition (-list +found):\n%s", diff)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s for %q (-want +got):\n%s", tt.query, tt.scope, diff)
 		}
 	}
 }
@@ -227,15 +273,15 @@ func TestMCPServer_CallersUseTheirTools(t *testing.T) {
 		scope string
 		tools []string
 	}{
-		{invoke + "weather.query", []string{"weather__query"}},
+		{invoke + "weather.query", []string{"find_tools", "weather__query"}},
 		{contract.ScopeRouteSubmit, []string{"route_request"}},
-		{contract.ScopeAgentsRead + " " + invoke + "system.echo", []string{"list_capabilities", "system__echo"}},
+		{contract.ScopeAgentsRead + " " + invoke + "system.echo", []string{"find_tools", "list_capabilities", "system__echo"}},
 	} {
 		session := s.connectMCP(m.token("ana", tt.scope, nil), nil)
 		if diff := cmp.Diff(tt.tools, toolNames(t, session)); diff != "" {
 			t.Errorf("scope %s: tools (-want +got):\n%s", tt.scope, diff)
 		}
-		for _, name := range []string{"list_capabilities", "route_request", "system__echo", "system__info", "weather__query", "none__such"} {
+		for _, name := range []string{"find_tools", "list_capabilities", "route_request", "system__echo", "system__info", "weather__query", "none__such"} {
 			if slices.Contains(tt.tools, name) {
 				continue
 			}

@@ -19,6 +19,7 @@ import (
 const (
 	toolRoute        = "route_request"
 	toolCapabilities = "list_capabilities"
+	toolFind         = "find_tools"
 )
 
 // builtin is a tool of this server.
@@ -35,6 +36,9 @@ func (c *call) builtins() map[string]builtin {
 	}
 	if c.http.Caller.HasScope(contract.ScopeAgentsRead) {
 		tools[toolCapabilities] = builtin{capabilitiesTool, c.listCapabilities}
+	}
+	if c.http.Caller.MayInvoke("") {
+		tools[toolFind] = builtin{findTool, c.findTools}
 	}
 	return tools
 }

@@ -31,8 +31,8 @@ const maxPage = 250
 
 // Instructions tell a model what the server is for.
 const Instructions = "caprouter routes requests to the agents that may serve them, and calls tools of MCP servers. " +
-	"Use route_request for a task in plain language; list_capabilities tells what the agents can do. " +
-	"The other tools are those of the MCP servers, named SERVER__TOOL."
+	"Use route_request for a task in plain language; list_capabilities lists what the agents can do. " +
+	"The other tools are those of the MCP servers, named SERVER__TOOL; find_tools finds those that fit a task."
 
 // call is an HTTP request with one message. The SDK handles the message in a goroutine of its
 // own, for which the HTTP response waits, and which must not write to it.
@@ -104,11 +104,14 @@ const maxConnect = 2 * time.Second
 func (c *call) listTools(params *mcp.ListToolsParams) *mcp.ListToolsResult {
 	c.waitForServers()
 	tools := map[string]*mcp.Tool{}
-	for name, tool := range c.builtins() {
-		tools[name] = tool.definition
-	}
 	for name, tool := range c.tools() {
 		tools[name] = newTool(name, tool)
+	}
+	found := len(tools) > 0
+	for name, tool := range c.builtins() {
+		if name != toolFind || found {
+			tools[name] = tool.definition
+		}
 	}
 	result := &mcp.ListToolsResult{Tools: []*mcp.Tool{}, Cacheable: mcp.Cacheable{CacheScope: "private"}}
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
@@ -138,7 +141,7 @@ func (c *call) waitForServers() {
 
 // tools returns the tools of MCP servers that the caller may call, by name.
 func (c *call) tools() map[string]*gateway.Tool {
-	taken := map[string]bool{toolRoute: true, toolCapabilities: true}
+	taken := map[string]bool{toolRoute: true, toolCapabilities: true, toolFind: true}
 	names := toolNames(c.server.cfg.Tools.Servers(), taken)
 	maps.DeleteFunc(names, func(_ string, t *gateway.Tool) bool {
 		return t.Error != "" || t.State == gateway.ToolQuarantined || !c.http.Caller.MayInvoke(t.Action)

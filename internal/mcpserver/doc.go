@@ -4,6 +4,7 @@
 //	MCP client ── POST /mcp ─▶ tools/list ─▶ tools that the caller may call
 //	                           tools/call ─▶ route_request ─────▶ router
 //	                                         list_capabilities ─▶ registry
+//	                                         find_tools ────────▶ lexical
 //	                                         SERVER__TOOL ──────▶ package mcphost ─▶ MCP server
 //
 // The server keeps no sessions: every request is complete in itself, so that any replica
