@@ -94,7 +94,8 @@ func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Reda
 	if err != nil {
 		return nil, err
 	}
-	return orchestrations.New(ctx, orchestrations.Config{
+	metrics := c.telemetry.Metrics()
+	service, err := orchestrations.New(ctx, orchestrations.Config{
 		Bucket: p.buckets.runs, Quota: p.quotas.runs, Owner: p.owner, IsLive: p.members.IsLive, Messages: p.store,
 		IdempotencyKeys: p.buckets.idempotencyKeys, IdempotencyQuota: p.quotas.idempotencyKeys,
 		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Redactor: redactor, Enforcer: rules,
@@ -104,8 +105,12 @@ func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Reda
 		Budgets:    orchestrator.Budgets{Steps: cfg.Budgets.Steps, Replans: cfg.Budgets.Replans, Retries: cfg.Budgets.Retries},
 		Timeout:    time.Duration(cfg.Budgets.TimeoutMS) * time.Millisecond,
 		GateTTL:    time.Duration(cfg.GateTTLS) * time.Second,
-		BlockGates: cfg.OnGate == config.GateBlock, SelfApproval: cfg.ApproveOwn || c.cfg.Auth.Mode == config.AuthNone, Logger: c.log,
+		BlockGates: cfg.OnGate == config.GateBlock, SelfApproval: cfg.ApproveOwn || c.cfg.Auth.Mode == config.AuthNone, Meter: metrics, Logger: c.log,
 	})
+	if err == nil {
+		metrics.ObserveOpenRuns(service.CountOpen)
+	}
+	return service, err
 }
 
 // newToolJournal returns the journal of calls of tools and of what leads to them.

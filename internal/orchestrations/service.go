@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -50,7 +51,13 @@ type Config struct {
 	BlockGates bool          // end a run at a call that needs an approval, instead of waiting
 	// SelfApproval permits callers to decide about the gates of their own runs.
 	SelfApproval bool
+	Meter        Meter
 	Logger       *slog.Logger
+}
+
+// Meter counts the runs that end. *telemetry.Metrics implements it.
+type Meter interface {
+	RecordOrchestration(status contract.OrchestrationStatus, took time.Duration)
 }
 
 // Messenger sends messages to the other processes that share the store, which may be lost.
@@ -74,6 +81,8 @@ type Service struct {
 
 	newContext func() (context.Context, context.CancelCauseFunc) // of a run
 	stopRuns   context.CancelFunc
+
+	counts atomic.Pointer[map[contract.OrchestrationStatus]int] // of the last sweep
 
 	mu      sync.Mutex
 	running map[string]context.CancelCauseFunc
@@ -392,6 +401,7 @@ func (s *Service) conclude(ctx context.Context, rec *orchestrator.Record) {
 		s.cfg.Logger.Error("the end of an orchestration is not recorded yet", "orchestration_id", rec.ID, "error", err)
 		return
 	}
+	s.cfg.Meter.RecordOrchestration(rec.Status(), rec.EndedAt.Sub(rec.CreatedAt))
 	s.cfg.Logger.Info("orchestration", "orchestration_id", rec.ID, "status", rec.Status(), "reason", rec.Reason, "calls", rec.Calls,
 		"plans", rec.Plans, "took_ms", rec.EndedAt.Sub(rec.CreatedAt).Milliseconds())
 }

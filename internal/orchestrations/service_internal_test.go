@@ -30,6 +30,8 @@ type runJournal struct {
 	mu    sync.Mutex
 	fails int
 	ends  []string
+	// counted are the statuses of the runs that were counted.
+	counted []contract.OrchestrationStatus
 }
 
 func (j *runJournal) RecordRunEvent(_ context.Context, ev *history.RunEvent, _ *redact.Masking) error {
@@ -41,6 +43,15 @@ func (j *runJournal) RecordRunEvent(_ context.Context, ev *history.RunEvent, _ *
 	}
 	j.ends = append(j.ends, ev.RunID+" "+ev.Event.Event)
 	return nil
+}
+
+// runMeter counts the ends of runs in a journal.
+type runMeter struct{ *runJournal }
+
+func (m runMeter) RecordOrchestration(status contract.OrchestrationStatus, _ time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counted = append(m.counted, status)
 }
 
 func (j *runJournal) recorded() []string {
@@ -125,7 +136,8 @@ func openService(t *testing.T, cfg *serviceConfig) (*Service, *runJournal) {
 	s, err := New(t.Context(), Config{
 		Bucket: bucket, Quota: quota.New(quota.Config{}), Owner: testOwner, IsLive: func(o string) bool { return cfg.live || o == testOwner }, Messages: st,
 		IdempotencyKeys: keys, IdempotencyQuota: quota.Unlimited(),
-		Servers: cfg.servers, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute, Logger: cfg.log.Logger(),
+		Servers: cfg.servers, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute,
+		Meter: runMeter{journal}, Logger: cfg.log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -156,6 +168,14 @@ func waitConcluded(t *testing.T, s *Service, journal *runJournal, id, event stri
 		return err == nil && !open && len(journal.recorded()) > 0
 	})
 	s.sweep(t.Context())
+	journal.mu.Lock()
+	if len(journal.counted) != 1 || !journal.counted[0].Terminal() {
+		t.Errorf("got the statuses %q counted, want one", journal.counted)
+	}
+	journal.mu.Unlock()
+	if open := s.CountOpen(); len(open) != 0 {
+		t.Errorf("got open runs %v, want none", open)
+	}
 	if got := journal.recorded(); len(got) != 1 || got[0] != id+" "+event {
 		t.Errorf("got the ends %q, want one %s", got, event)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
@@ -133,22 +134,31 @@ func (s *Service) sweep(ctx context.Context) {
 		}
 		return
 	}
+	counts := map[contract.OrchestrationStatus]int{}
 	for _, id := range ids {
 		if ctx.Err() != nil {
 			return
 		}
-		if s.isRunning(id) {
-			s.checkCancelled(ctx, id)
-			continue
+		rec, err := s.store.get(ctx, id)
+		if err == nil && !rec.State.Terminal() {
+			counts[rec.Status()]++
 		}
-		s.tryResume(id)
+		switch {
+		case !s.isRunning(id):
+			s.tryResume(id)
+		case err == nil && rec.CancelledBy != "":
+			// Another process has recorded the cancellation, and its message may be lost.
+			s.cancelLocal(id, orchestrator.ErrCancelled)
+		}
 	}
+	s.counts.Store(&counts)
 }
 
-// checkCancelled cancels a run that this process executes if another one has recorded its
-// cancellation, because the message of the other one may be lost.
-func (s *Service) checkCancelled(ctx context.Context, id string) {
-	if rec, err := s.store.get(ctx, id); err == nil && rec.CancelledBy != "" {
-		s.cancelLocal(id, orchestrator.ErrCancelled)
+// CountOpen returns the number of runs in the store that have not ended, by status, as of the
+// last sweep.
+func (s *Service) CountOpen() map[contract.OrchestrationStatus]int {
+	if counts := s.counts.Load(); counts != nil {
+		return *counts
 	}
+	return nil
 }

@@ -33,6 +33,7 @@ type Metrics struct {
 	cascade          eventCounter
 	sparedConfidence metric.Float64Histogram
 	mcp              mcpMetrics
+	runs             runMetrics
 	spans            eventCounter
 
 	current gaugeValues
@@ -79,6 +80,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		model:            mk.newModelMetrics(),
 		store:            mk.newStoreMetrics(),
 		mcp:              mk.newMCPMetrics(),
+		runs:             mk.newRunMetrics(),
 		cascade:          mk.newCounter("cascade", "Requests in the mode cascade: the model was not called (spared), or it was called and agreed with the lexical classifier or not.", "outcome", cascadeOutcomes()),
 		sparedConfidence: mk.newShareHistogram("cascade_spared_confidence", "Confidence of lexical classifications without a call to the model; their mean is their expected precision."),
 		spans:            mk.newCounter("spans", "Spans of recorded traces, by result: exported, failed if the receiver did not accept them, dropped if too many waited.", "result", spanResults()),
@@ -90,6 +92,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	mk.newGauge("llm_breaker_open", "1 while the language model is not called because it failed repeatedly.", m.modelBreakerOpen)
 	mk.addStoreGauges(m)
 	mk.addMCPGauges(m)
+	mk.addRunGauges(m)
 	return m, mk.err
 }
 
