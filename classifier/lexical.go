@@ -1,6 +1,8 @@
 package classifier
 
 import (
+	"slices"
+
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical"
@@ -28,6 +30,9 @@ func ClassifyLexically(in *Input) contract.Classification {
 	switch parts := splitPrompt(prompt, &whole); len(parts) {
 	case 0:
 		acceptTogether(&whole, in.Catalogue.Routing.AmbiguityThreshold)
+		if prompt.IsOneClause() {
+			offerRival(&whole, in.Lexical.FindRival(in.Prompt, &whole))
+		}
 	case 1:
 		whole.Intent, whole.Confidence, whole.Alternatives = parts[0].intent, parts[0].confidence, parts[0].runnersUp
 	default:
@@ -66,6 +71,21 @@ func acceptTogether(p *lexical.Prediction, ambiguityThreshold float64) {
 	if near >= 2 && together >= lexical.MinActionConfidence {
 		p.Intent, p.Alternatives = p.BestIntent, p.Alternatives[1:]
 	}
+}
+
+// undecided is the confidence in each of two readings between which nothing decides. It is
+// too low to act on one of them.
+const undecided = lexical.MinActionConfidence - 0.01
+
+// offerRival makes an intent of other agents as likely as the predicted one, so that the
+// caller is asked. It does nothing if the rival is "".
+func offerRival(p *lexical.Prediction, rival string) {
+	if rival == "" || p.Intent == contract.Unknown {
+		return
+	}
+	p.Confidence = min(p.Confidence, undecided)
+	others := slices.DeleteFunc(p.Alternatives, func(a contract.IntentScore) bool { return a.Intent == rival || a.Confidence < minReading })
+	p.Alternatives = append([]contract.IntentScore{{Intent: rival, Confidence: p.Confidence}}, others...)
 }
 
 // lexicalOrigins returns the origins of the domains of a prediction.

@@ -57,7 +57,7 @@ func splitPrompt(prompt *lexical.Text, whole *lexical.Prediction) []promptPart {
 	if len(unknown) > 0 {
 		parts = append(parts, promptPart{title: joinTitles(unknown, contract.Unknown), intent: contract.Unknown, domains: []string{contract.Unknown}})
 	}
-	if len(parts) == 1 && (whole.Intent != contract.Unknown || whole.BestIntent != parts[0].intent) {
+	if len(parts) == 1 && !whole.Negated && (whole.Intent != contract.Unknown || whole.BestIntent != parts[0].intent) {
 		return nil
 	}
 	return parts

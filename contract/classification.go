@@ -81,6 +81,8 @@ const (
 	EvidenceTypo        EvidenceKind = "typo"    // a word of the registry that the request misspells
 	EvidenceSynonym     EvidenceKind = "synonym" // a word of the registry that means the same as a word of the request
 	EvidenceSimilar     EvidenceKind = "similar" // a word of the registry that occurs in the same contexts as a word of the request
+	// EvidenceNegation is a word of the intent's name that the request asks not to do.
+	EvidenceNegation EvidenceKind = "negation"
 )
 
 // Cascade describes whether the lexical classifier made the model call

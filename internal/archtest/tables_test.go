@@ -63,6 +63,7 @@ func levels() []level {
 			{pkg: "internal/responsejson", why: "encodes decisions and responses; independent of their destination", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
 			{pkg: "internal/lexical/lexicon", why: "synonyms, common words and stop words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
+			{pkg: "internal/lexical/negation", why: "finds negated verbs; independent of intents", only: []string{}, users: []string{"internal/lexical"}},
 			{pkg: "internal/wordvectors", why: "vectors of English words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
 			{pkg: "internal/llm", why: "the interface to language models; its error reasons are metric labels and decision reasons"},
 		}},

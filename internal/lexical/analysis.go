@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/caprouter/caprouter/internal/lexical/negation"
 )
 
 // textAnalysis is the state of one call: a text that is matched against a
@@ -23,8 +25,10 @@ type textAnalysis struct {
 	synonymWords []int32                    // of knownWords, those of which the text has only a synonym
 	recent       [maxPhraseWords]recentWord // the last words, by position
 	notFor       []int32                    // intents that an unknown word speaks against
-	hasLabel     bool                       // the text contains a name label
-	labelOnly    bool                       // the text is only a label, perhaps with a domain; its words are read
+	text         string
+	negator      bool // the text contains a word that may begin a negation
+	hasLabel     bool // the text contains a name label
+	labelOnly    bool // the text is only a label, perhaps with a domain; its words are read
 
 	wordSeen    []uint32 // by word: generation in which it was found
 	patternSeen []uint32 // by pattern: generation in which it became a candidate
@@ -98,7 +102,7 @@ func (m *Model) newAnalysis() *textAnalysis {
 // analyze splits labels into words only if the text contains nothing else that
 // counts.
 func (r *textAnalysis) analyze(text string) {
-	r.labelOnly = false
+	r.labelOnly, r.text = false, text
 	r.tokens.labels = r.model.labels
 	r.scanWords(text)
 	if r.hasLabel && r.nonDomain == 0 {
@@ -151,7 +155,7 @@ func (r *textAnalysis) resetState() {
 	r.knownWords, r.candidates, r.textHash = r.knownWords[:0], r.candidates[:0], textHashSeed
 	r.domainWords, r.namedDomains, r.notFor, r.replacements = r.domainWords[:0], r.namedDomains[:0], r.notFor[:0], r.replacements[:0]
 	r.domainSynonyms, r.synonymWords = r.domainSynonyms[:0], r.synonymWords[:0]
-	r.wordCounts, r.hasLabel = wordCounts{}, false
+	r.wordCounts, r.hasLabel, r.negator = wordCounts{}, false, false
 }
 
 // addWord records the current word, which is at position at. An unknown word counts as the
@@ -164,6 +168,7 @@ func (r *textAnalysis) addWord(at int32) {
 		r.textHash = hashWord(r.textHash, r.tokens.word)
 		r.scratch.features.addWord(r.tokens.word)
 	}
+	r.negator = r.negator || negation.MayBegin(r.tokens.word)
 	r.noteStopName(at)
 	r.word = append(r.word[:0], r.tokens.word...)
 	w, domain := r.lookUpWord()

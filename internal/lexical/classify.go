@@ -79,6 +79,11 @@ type Prediction struct {
 	// BareDomain reports that the text has names of domains, and no other content word
 	// that the corpus contains: "the domain is databricks".
 	BareDomain bool
+	// Negated reports that the text asks not to serve BestIntent: "don't cancel my order".
+	Negated bool
+
+	// NearExample reports that the text is an example of BestIntent, or nearly one.
+	NearExample bool
 }
 
 // RejectThreshold returns the confidence below which the intent is unknown.
@@ -199,6 +204,7 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 		return // no feature of the text is known
 	}
 	if verbatim >= 0 {
+		p.NearExample = true
 		v.best = int(verbatim)
 		confidence := max(s.calibration.confidence(&v.features), verbatimConfidence, s.rejectThreshold)
 		r.completePrediction(p, &v, jointConfidence{calibrated: confidence, factor: 1, share: 1})
@@ -212,6 +218,10 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 	}
 	joint := r.jointConfidence(&v)
 	joint.factor *= r.notForFactor(v.best)
+	if p.Negated = r.negator && r.model.findNegated(r.text, v.best) != ""; p.Negated {
+		joint.factor *= negatedFactor
+	}
+	p.NearExample = v.features[featNearest] >= nearlyExample
 	r.completePrediction(p, &v, joint)
 }
 

@@ -105,6 +105,9 @@
 // JSON objects, HTML comments and placeholders of masked values ([EMAIL_1]) are not
 // read, because they are not part of the request.
 //
+// A text that asks not to do what a word of the intent's name means ("don't cancel my order",
+// package negation) is not accepted.
+//
 // Names of intents and agents in the spelling of programs (code_review,
 // codeReview) are not read either if the intent has examples and none of them is
 // spelt so (label.go), unless such a name is the whole text.

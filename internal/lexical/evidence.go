@@ -127,6 +127,9 @@ const (
 	EvidenceTypo        EvidenceKind = "typo"    // a word of the registry, one edit away from a word of the text
 	EvidenceSynonym     EvidenceKind = "synonym" // a word of the registry that means the same as a word of the text
 	EvidenceSimilar     EvidenceKind = "similar" // a word of the registry that occurs in the same contexts as a word of the text
+	// EvidenceNegation is a word of the intent's name that the text asks not to do. It speaks
+	// against the intent.
+	EvidenceNegation EvidenceKind = "negation"
 )
 
 // EvidenceItem is a text of the registry that shares words with a request.
@@ -165,7 +168,11 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 		return cmp.Or(cmp.Compare(b.strength, a.strength), cmp.Compare(a.pattern.kind, b.pattern.kind),
 			strings.Compare(a.pattern.text, b.pattern.text), cmp.Compare(a.pattern.intent, b.pattern.intent))
 	})
-	items := slices.Concat(r.listAliases(keep), r.listReplaced(keep), r.listSimilar(text, keep))
+	var negated []EvidenceItem
+	if r.negator {
+		negated = m.listNegated(text, keep)
+	}
+	items := slices.Concat(negated, r.listAliases(keep), r.listReplaced(keep), r.listSimilar(text, keep))
 	items = items[:min(len(items), (limit+1)/2)] // the declared texts say more
 	for _, f := range all[:min(len(all), limit-len(items))] {
 		items = append(items, EvidenceItem{

@@ -1,6 +1,12 @@
 package lexical
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical/negation"
+)
 
 const (
 	// loneWordFactor is the factor of the confidence in an intent without
@@ -196,4 +202,91 @@ func (r *textAnalysis) notForFactor(intent int) float64 {
 		return notForFactor
 	}
 	return 1
+}
+
+// negatedFactor lowers the confidence in an intent that the text asks not to serve, so that
+// it is neither acted on nor offered as a reading.
+const negatedFactor = 0.2
+
+// findNegated returns the word of the intent's name, folded, that the text asks not to do, or
+// "": "don't cancel my order" asks not to serve cancel_order, and "do not review it" not to
+// serve code_review.
+func (m *Model) findNegated(text string, intent int) string {
+	var words []negation.Word
+	w := newTokenizer()
+	for _, part := range excerpt(text) {
+		end, begins := 0, true
+		for w.reset(part); w.next(); {
+			words = append(words, negation.Word{Text: string(w.word), Begins: begins || strings.ContainsAny(part[end:w.start], ".,;:!?¡¿\n()")})
+			end, begins = w.start, false
+		}
+	}
+	verbs := negation.FindVerbs(words)
+	if len(verbs) == 0 {
+		return ""
+	}
+	for w.reset(splitCamel(m.intents[intent])); w.next(); {
+		if word := string(w.word); slices.ContainsFunc(verbs, func(verb string) bool { return haveSameMeaning(verb, word) }) {
+			return word
+		}
+	}
+	return ""
+}
+
+// listNegated returns the words of the names of intents that the text asks not to do.
+func (m *Model) listNegated(text string, keep func(intent string) bool) (items []EvidenceItem) {
+	for i, name := range m.intents {
+		if !keep(name) {
+			continue
+		}
+		if word := m.findNegated(text, i); word != "" {
+			items = append(items, EvidenceItem{Kind: EvidenceNegation, Text: word, Intent: name, Strength: 1})
+		}
+	}
+	return items
+}
+
+// haveSameMeaning reports whether two folded words have the same stem, or are synonyms.
+func haveSameMeaning(a, b string) bool {
+	v, w := wordStem(a), wordStem(b)
+	return v == w || slices.ContainsFunc(knownMeanings().list, func(m meaning) bool {
+		return slices.Contains(m.stems, v) && slices.Contains(m.stems, w)
+	})
+}
+
+// FindRival returns an intent of other agents than those of the predicted one if the text
+// contains a keyword of these agents, and little decides between the two: the predicted
+// intent has few examples, and none is similar to the text. It returns "" if there is no such
+// intent.
+func (m *Model) FindRival(text string, p *Prediction) string {
+	best := m.intentNumber(p.BestIntent)
+	if best < 0 || p.NearExample || float64(m.report.Intents[best].Examples) >= supportedExamples {
+		return ""
+	}
+	r := m.analyzeText(text)
+	defer m.analyses.Put(r)
+	families := m.statistical.linear.of
+	rival := ""
+	for _, i := range r.candidatePatterns() {
+		k := &m.patterns[i]
+		if k.kind != patternKeyword || families[k.intent] == families[best] || !containsKeyword(r, k, best) {
+			continue
+		}
+		name := m.intents[k.intent]
+		if slices.ContainsFunc(p.Alternatives, func(a contract.IntentScore) bool { return a.Intent == name }) {
+			return name
+		}
+		if rival == "" {
+			rival = name
+		}
+	}
+	return rival
+}
+
+// containsKeyword reports whether the text contains a keyword, of which a word speaks for
+// none of the intents that the agents of another intent serve.
+func containsKeyword(r *textAnalysis, k *evidencePattern, other int) bool {
+	return r.measureOverlap(k).words == len(k.words) && slices.ContainsFunc(k.words, func(w int32) bool {
+		return !r.model.info[w].stop && !slices.Contains(r.synonymWords, w) && !r.inVocabulary(w, other, true)
+	})
 }

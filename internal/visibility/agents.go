@@ -150,7 +150,7 @@ func (a Agents) declares(e *contract.Evidence, origins []contract.DomainOrigin) 
 			return slices.ContainsFunc(origins, func(o contract.DomainOrigin) bool {
 				return o.Origin == contract.DomainAlias && o.Text == e.Text && slices.Contains(agent.Match.Domains, o.Domain)
 			})
-		case contract.EvidenceTypo, contract.EvidenceSynonym, contract.EvidenceSimilar:
+		case contract.EvidenceTypo, contract.EvidenceSynonym, contract.EvidenceSimilar, contract.EvidenceNegation:
 			return usesWord(agent, e)
 		}
 		return false

@@ -1,0 +1,58 @@
+package lexical
+
+import (
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+func negationModel() *Model {
+	return Train(Corpus{Intents: []IntentDoc{
+		{Name: "cancel_appointment", Agents: []string{"appointments"}, Examples: []string{"cancel my appointment", "anular mi cita de mañana"}},
+		{Name: "reschedule_appointment", Agents: []string{"appointments"}, Examples: []string{"move my appointment to another day", "cambiar la cita"}},
+		{Name: "pay_invoice", Agents: []string{"billing"}, Examples: []string{"how can I pay my invoice", "quiero pagar la factura"}},
+	}})
+}
+
+func TestClassify_Negation(t *testing.T) {
+	m := negationModel()
+	for text, want := range map[string]string{
+		"cancel my appointment":                      "cancel_appointment",
+		"why don't you cancel my appointment":        "cancel_appointment",
+		"I can't cancel my appointment":              "cancel_appointment",
+		"the website does not cancel my appointment": "cancel_appointment",
+		"I don't like it, cancel my appointment":     "cancel_appointment",
+		"no puedo pagar la factura":                  "pay_invoice",
+		"the website does not pay my invoice":        "pay_invoice",
+		"don't cancel my appointment":                contract.Unknown,
+		"Please do not cancel my appointment":        contract.Unknown,
+		"never cancel my appointment":                contract.Unknown,
+		"I'm late but don't cancel my appointment":   contract.Unknown,
+		"I don't want you to cancel my appointment":  contract.Unknown,
+		"we do not need to cancel the appointment":   contract.Unknown,
+		"no need to cancel my appointment":           contract.Unknown,
+		"no quiero cancelar mi cita":                 contract.Unknown,
+		"no canceles mi cita":                        contract.Unknown,
+		"por favor no me cancele la cita":            contract.Unknown,
+		"não quero pagar a fatura":                   contract.Unknown,
+		"não cancele meu appointment":                contract.Unknown,
+		"do not pay the invoice":                     contract.Unknown,
+		"no quiero que canceles mi cita":             contract.Unknown,
+		"DON’T cancel my appointment":                contract.Unknown,
+	} {
+		p := m.Classify(text)
+		if p.Intent != want || p.Negated != (want == contract.Unknown) {
+			t.Errorf("%s: got %s %.2f, negated %v, want %s", text, p.Intent, p.Confidence, p.Negated, want)
+		}
+		if p.Negated && p.Confidence >= 0.3 {
+			t.Errorf("%s: got confidence %.2f, which offers the reading", text, p.Confidence)
+		}
+	}
+}
+
+func TestListEvidence_Negation(t *testing.T) {
+	items := negationModel().ListEvidence("don't cancel my appointment", 5, func(intent string) bool { return intent == "cancel_appointment" })
+	if len(items) == 0 || items[0].Kind != EvidenceNegation || items[0].Text != "cancel" || items[0].Intent != "cancel_appointment" {
+		t.Errorf("got %+v, want the negation first", items)
+	}
+}
