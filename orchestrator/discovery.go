@@ -48,12 +48,16 @@ func (x *execution) failWithoutServer(ctx context.Context) error {
 		return x.abort(ctx, fmt.Errorf("list the MCP servers: %w", err))
 	}
 	if wanted := x.rec.Goal.AvailableServers; len(wanted) > 0 && len(all) > 0 {
-		names := make([]string, len(all))
-		for i, s := range all {
-			names[i] = s.Name
+		var names, connected []string
+		for _, s := range all {
+			if names = append(names, s.Name); !s.NeedsAuth {
+				connected = append(connected, s.Name)
+			}
 		}
 		e.Message = "no server of available_servers is connected: " + strings.Join(wanted, ", ")
-		e.Suggestion = "connected are " + strings.Join(names, ", ")
+		if len(connected) > 0 {
+			e.Suggestion = "connected are " + strings.Join(connected, ", ")
+		}
 		if near := strictyaml.Nearest(wanted[0], names); near != "" {
 			e.Suggestion = "did you mean " + near + "?"
 		}

@@ -17,8 +17,9 @@ import (
 type fileRegistry []fileServer
 
 type fileServer struct {
-	Name  string     `json:"name"`
-	Tools []fileTool `json:"tools"`
+	NeedsAuth bool       `json:"-"`
+	Name      string     `json:"name"`
+	Tools     []fileTool `json:"tools"`
 }
 
 type fileTool struct {
@@ -43,7 +44,7 @@ func registryOf(t testing.TB, text string) fileRegistry {
 func (f fileRegistry) ListServers(context.Context) ([]orchestrator.Server, error) {
 	list := make([]orchestrator.Server, len(f))
 	for i, s := range f {
-		list[i] = orchestrator.Server{Name: s.Name, Transport: "stdio"}
+		list[i] = orchestrator.Server{Name: s.Name, Transport: "stdio", NeedsAuth: s.NeedsAuth}
 	}
 	return list, nil
 }

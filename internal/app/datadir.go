@@ -14,6 +14,9 @@ import (
 // not exist, accessible only by their owner. use reports whether a router has used the
 // directory before.
 func openSigningKeys(dataDir string) (keys *keyring.Ring, use storeUse, err error) {
+	if info, err := os.Stat(dataDir); err == nil && !info.IsDir() {
+		return nil, noStore, fmt.Errorf("data_dir %s is a file: name a directory with --data-dir", dataDir)
+	}
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, noStore, fmt.Errorf("data_dir %s cannot be made: %w: name another with --data-dir, or make %s writable", dataDir, datadir.WithoutPath(err), filepath.Dir(filepath.Clean(dataDir)))
 	}
