@@ -73,12 +73,15 @@ func (s *LiveState) State() contract.AgentState {
 // Acquire counts one more task in flight, unless the limit is reached. If it returns
 // true, the caller must call Release once.
 func (s *LiveState) Acquire() bool {
-	n := s.inFlight.Add(1)
-	if limit := s.limit.Load(); limit > 0 && n > limit {
-		s.inFlight.Add(-1)
-		return false
+	for {
+		n := s.inFlight.Load()
+		if limit := s.limit.Load(); limit > 0 && n >= limit {
+			return false // and nothing was added meanwhile: another caller would be rejected for it
+		}
+		if s.inFlight.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	return true
 }
 
 // Release counts one task in flight less.

@@ -1,6 +1,7 @@
 package matcher_test
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,6 +107,36 @@ func TestLiveState_IsSafeForConcurrentUse(t *testing.T) {
 	wg.Wait()
 	if got := s.InFlight(); got != 0 {
 		t.Errorf("got %d in flight at the end, want 0", got)
+	}
+}
+
+// Only tasks in flight count against the limit, and not other calls of Acquire that are
+// about to be rejected: after the last Release, one of two calls succeeds.
+func TestLiveState_RejectsOnlyIfLimitIsReached(t *testing.T) {
+	for round := range 1000 {
+		var s matcher.LiveState
+		s.SetLimit(1)
+		s.Acquire()
+
+		var started, stop atomic.Bool
+		var other bool // the other goroutine acquired
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for !stop.Load() && !other {
+				other = s.Acquire()
+				started.Store(true)
+			}
+		})
+		for !started.Load() {
+			runtime.Gosched()
+		}
+		stop.Store(true) // so that the other goroutine calls Acquire at most once after Release
+		s.Release()
+		this := s.Acquire()
+		wg.Wait()
+		if this == other {
+			t.Fatalf("round %d: got results %t and %t with one free slot, want one success", round, this, other)
+		}
 	}
 }
 
