@@ -1,6 +1,10 @@
 package matcher
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/caprouter/caprouter/contract"
+)
 
 // Weights are the parts of a score in hundredths: Intent for the intent, Domain for
 // each matched domain up to DomainMax in total, and Violation, which is subtracted once
@@ -40,6 +44,10 @@ const (
 
 	hasDomains = hasDomain0 | hasDomain1 | hasDomain2
 )
+
+// With more domains in a query, hasDomain0<<i would set hasAny. This does not compile
+// then.
+var _ [3 - contract.MaxDomains]struct{}
 
 // baseScore returns the score before violations of an agent with the traits t, and the
 // number of domains that it matches of the distinct ones of the query.
