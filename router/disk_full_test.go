@@ -116,3 +116,40 @@ func TestRouter_RecordsResponseWhenDiskHasSpaceAgain(t *testing.T) {
 		})
 	}
 }
+
+// If the idempotency key cannot be stored after the decision, no task is sent, and the log
+// does not state that the agent may have executed it.
+func TestRouter_RecordsThatNothingWasSentIfDiskIsFullAfterDecision(t *testing.T) {
+	h := newHarness(t)
+	var id string
+	h.onDecision = func(requestID string) {
+		id = requestID
+		h.full.Store(true)
+	}
+	if _, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); code(err) != contract.CodeOverloaded {
+		t.Fatalf("got %v, want %s", err, contract.CodeOverloaded)
+	}
+	h.onDecision = nil
+	checkNotSent := func(when string) {
+		t.Helper()
+		got, err := h.Request(t.Context(), id, alice)
+		if err != nil || got.Status != contract.StatusFailed || len(got.Tasks) != 1 || got.Tasks[0].Error.Code != contract.TaskAgentUnavailable {
+			t.Errorf("%s: got %+v, %v, want a failed request whose task was not sent", when, got, err)
+		}
+	}
+	checkNotSent("without space")
+	h.full.Store(false)
+	h.eventually(func() bool {
+		found, err := h.auditLog.Find(t.Context(), id)
+		return err == nil && found.Outcome != nil
+	})
+	h.restart()
+	checkNotSent("after a restart")
+	if dispatched := h.target.dispatchedTo(); len(dispatched) != 0 {
+		t.Errorf("got tasks for %v, want none", dispatched)
+	}
+	again, err := h.Handle(t.Context(), newRequest(keyed("k")), alice)
+	if err != nil || again.Replayed || again.Status != contract.StatusCompleted {
+		t.Errorf("sent again: got %+v, %v, want it executed", again, err)
+	}
+}

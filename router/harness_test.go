@@ -55,6 +55,8 @@ type harness struct {
 	full    atomic.Bool // the disk
 	revoked atomic.Bool // the key of all callers
 	onFind  func()      // called once before the audit log is searched
+	// onDecision is called after a decision was written to the audit log.
+	onDecision func(requestID string)
 	// onOutcome is called before a response is written to the audit log.
 	onOutcome func()
 	registry  string // of the next start
@@ -184,7 +186,11 @@ func (w *watchedAuditLog) Append(ctx context.Context, rec audit.Record) error {
 	if hook := w.harness.onOutcome; hook != nil && rec.Kind == audit.KindOutcome {
 		hook()
 	}
-	return w.Log.Append(ctx, rec)
+	err := w.Log.Append(ctx, rec)
+	if hook := w.harness.onDecision; hook != nil && rec.Kind == audit.KindDecision && err == nil {
+		hook(rec.RequestID)
+	}
+	return err
 }
 
 // crash stops the process without a shutdown: nothing more is written.

@@ -110,6 +110,9 @@ func (s *syncRecorder) finish(ctx context.Context, resp *contract.Response, err 
 	promoted := s.promoted.Load()
 	switch {
 	case promoted == nil:
+		if err != nil && s.decided {
+			s.recordNotSent()
+		}
 	case errors.Is(err, requests.ErrEnded), errors.Is(err, requests.ErrNotOwner), errors.Is(err, dispatch.ErrHandedOver):
 		ctx, cancel := execution.Detach(ctx)
 		defer cancel()
@@ -122,6 +125,19 @@ func (s *syncRecorder) finish(ctx context.Context, resp *contract.Response, err 
 		promoted.Emit(&contract.Event{Type: contract.EventFinal, Response: resp})
 	}
 	return resp, err
+}
+
+// recordNotSent records the outcome of a request whose caller gets an error although the
+// decision is on record. Without an outcome, it would count as interrupted, and its
+// tasks as possibly executed.
+func (s *syncRecorder) recordNotSent() {
+	outcomes := make([]plan.Outcome, len(s.plan.Parts))
+	for i := range s.plan.Parts {
+		outcomes[i] = s.router.executor.NotSent(&s.plan.Parts[i], contract.TaskAgentUnavailable, "the router could not record that the task is sent")
+	}
+	resp := s.plan.Response(s.run.Request.Request)
+	s.plan.Aggregate(resp, outcomes)
+	s.router.journal.RecordLater(history.EncodeResponse(s.run.Subject(), resp))
 }
 
 // close releases what a promoted request holds.
