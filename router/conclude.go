@@ -21,7 +21,7 @@ func (r *Router) concludeRun(
 	}
 	run.timings.FinishTotal(resp.Decision)
 	run.emitDecision(resp.Decision)
-	resp, err := run.recordOutcome(ctx, resp, len(outcomes) > 0)
+	resp, err := run.recordOutcome(ctx, resp)
 	if err != nil {
 		return nil, err
 	}

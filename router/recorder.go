@@ -22,9 +22,8 @@ type recorder interface {
 	// task is sent.
 	RecordDecision(ctx context.Context, p *plan.Plan) error
 
-	// RecordOutcome returns the response that counts. executed reports whether the
-	// plan was executed, so that an error could not undo anything.
-	RecordOutcome(ctx context.Context, resp *contract.Response, executed bool) (*contract.Response, error)
+	// RecordOutcome returns the response that counts.
+	RecordOutcome(ctx context.Context, resp *contract.Response) (*contract.Response, error)
 }
 
 // noRecorder is the recorder of dry runs, which change nothing.
@@ -32,7 +31,7 @@ type noRecorder struct{}
 
 func (noRecorder) RecordDecision(context.Context, *plan.Plan) error { return nil }
 
-func (noRecorder) RecordOutcome(_ context.Context, resp *contract.Response, _ bool) (*contract.Response, error) {
+func (noRecorder) RecordOutcome(_ context.Context, resp *contract.Response) (*contract.Response, error) {
 	return resp, nil
 }
 
@@ -81,7 +80,7 @@ func (s *syncRecorder) publish(ev *contract.Event) {
 	}
 }
 
-func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Response, executed bool) (*contract.Response, error) {
+func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Response) (*contract.Response, error) {
 	ctx, cancel := s.run.detachedContext(ctx)
 	defer cancel()
 	if promoted := s.promoted.Load(); promoted != nil {
@@ -94,8 +93,8 @@ func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Respons
 	}
 	switch err := record(ctx, s.run.encoded); {
 	case err == nil:
-	case !executed:
-		return nil, err // nothing was done, so the caller may try again
+	case s.plan == nil:
+		return nil, err // no decision and no task, so the caller may try again
 	default:
 		s.router.journal.RecordLater(s.run.encoded)
 	}

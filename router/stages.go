@@ -155,8 +155,8 @@ func (run *requestRun) recordDecision(ctx context.Context, p *plan.Plan) error {
 }
 
 // recordOutcome makes the response durable, and returns the one that counts.
-func (run *requestRun) recordOutcome(ctx context.Context, resp *contract.Response, executed bool) (*contract.Response, error) {
+func (run *requestRun) recordOutcome(ctx context.Context, resp *contract.Response) (*contract.Response, error) {
 	ctx, span := telemetry.StartSpan(ctx, "record outcome")
 	defer span.End()
-	return run.recorder.RecordOutcome(ctx, resp, executed)
+	return run.recorder.RecordOutcome(ctx, resp)
 }

@@ -114,7 +114,7 @@ func retryUntilDone(ctx context.Context, write func(context.Context) error) erro
 // RecordOutcome ends the stored request with the response, and returns the response
 // that counts. If the request was cancelled meanwhile, it returns
 // requests.ErrEnded.
-func (r *Run) RecordOutcome(ctx context.Context, resp *contract.Response, _ bool) (*contract.Response, error) {
+func (r *Run) RecordOutcome(ctx context.Context, resp *contract.Response) (*contract.Response, error) {
 	return r.recordOutcomeAt(ctx, resp, r.runner.cfg.Now().UTC())
 }
 
