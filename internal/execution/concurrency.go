@@ -57,27 +57,52 @@ func (l *ConcurrencyLimiter) WaitIdle(ctx context.Context) {
 
 // RequestPermit is the permit of one request. It is held while at least one
 // subtask of the request executes, and shared by all of them.
-//
-// mu stays locked while Acquire waits: all subtasks of a request have the same
-// context, so goroutines queued on mu are released when that context ends.
 type RequestPermit struct {
 	limiter *ConcurrencyLimiter
 	owner   quota.Owner
 
-	mu       sync.Mutex
-	active   int // subtasks that execute
+	mu       sync.Mutex // not held while a subtask waits for the permit
+	active   int        // subtasks that execute, or wait in Acquire
 	acquired bool
+	// acquiring is not nil while a subtask waits for the permit, and closed when its
+	// wait has ended, with or without the permit.
+	acquiring chan struct{}
 }
 
-// Acquire counts one more executing subtask and, for the first one, waits for a
-// permit. If ctx ends first, the subtask proceeds without a permit, because all
+// Acquire counts one more executing subtask and, unless the request has a permit,
+// waits for it. If ctx ends first, the subtask proceeds without a permit, because all
 // that is left to do is to record its end.
 func (p *RequestPermit) Acquire(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.active++
-	if !p.acquired {
-		p.acquired = p.limiter.semaphore.Acquire(ctx, p.owner)
+	for !p.acquired && p.acquiring != nil {
+		if !p.await(ctx, p.acquiring) {
+			return
+		}
+	}
+	if p.acquired {
+		return
+	}
+	acquiring := make(chan struct{})
+	p.acquiring = acquiring
+	p.mu.Unlock()
+	acquired := p.limiter.semaphore.Acquire(ctx, p.owner)
+	p.mu.Lock()
+	p.acquired, p.acquiring = acquired, nil
+	close(acquiring)
+}
+
+// await waits until ch is closed, and reports whether it was before ctx ended. The
+// caller holds mu, which is unlocked meanwhile.
+func (p *RequestPermit) await(ctx context.Context, ch <-chan struct{}) bool {
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	select {
+	case <-ch:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
