@@ -45,7 +45,7 @@ func (f *Fleet) renewLease(key instanceKey, grant *contract.Grant) (contract.Lea
 	if f.cfg.isShared() {
 		f.beats.add(key)
 	}
-	return f.leaseOf(i, grant), nil
+	return leaseOf(i, grant), nil
 }
 
 // Leases returns the leases of the agent's instances, sorted by name.
@@ -56,7 +56,7 @@ func (f *Fleet) Leases(agentID string) []contract.Lease {
 	leases := make([]contract.Lease, 0, len(names))
 	for _, name := range names {
 		if i := f.roster.find(instanceKey{agentID, name}); i != nil {
-			leases = append(leases, f.leaseOf(i, grant))
+			leases = append(leases, leaseOf(i, grant))
 		}
 	}
 	return leases
@@ -64,7 +64,7 @@ func (f *Fleet) Leases(agentID string) []contract.Lease {
 
 // leaseOf describes the lease of an instance, whose agent has the grant or none (nil).
 // The caller holds mu.
-func (f *Fleet) leaseOf(i *instance, grant *contract.Grant) contract.Lease {
+func leaseOf(i *instance, grant *contract.Grant) contract.Lease {
 	limited, refused := capabilities.LimitToGrant(i.registration.Entry(i.key.agentID), grant)
 	if refused == nil {
 		refused = []string{}

@@ -69,7 +69,7 @@ func (f *Fleet) Register(ctx context.Context, agentID string, r contract.Registr
 	}
 	registered := Registered{ETag: etagOf(revision), Created: current == nil}
 	f.changeRoster(func(r *roster, now time.Time) {
-		registered.Lease = f.leaseOf(r.put(record.instance(key, revision), now), grant)
+		registered.Lease = leaseOf(r.put(record.instance(key, revision), now), grant)
 	})
 	f.cfg.Logger.InfoContext(ctx, "agent registered", "agent", agentID, "instance", key.name, "replaced", !registered.Created)
 	if slices.Contains(registered.Lease.Reasons, contract.ReasonNothingGranted) {

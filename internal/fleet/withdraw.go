@@ -39,7 +39,7 @@ func (f *Fleet) Drain(ctx context.Context, agentID, name string, caller *contrac
 	var lease contract.Lease
 	f.changeRoster(func(r *roster, _ time.Time) {
 		r.drain(i, row.Value.instance(key, row.Revision))
-		lease = f.leaseOf(i, f.cfg.grantOf(agentID))
+		lease = leaseOf(i, f.cfg.grantOf(agentID))
 	})
 	f.cfg.Logger.InfoContext(ctx, "agent drains", "agent", agentID, "instance", key.name)
 	f.cfg.OnChange(ctx, Change{ChangeDrain, agentID, key.name, caller})
