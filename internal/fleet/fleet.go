@@ -243,17 +243,13 @@ func (f *Fleet) deleteRecord(ctx context.Context, key instanceKey, revision uint
 	if again {
 		return
 	}
-	if f.cfg.isShared() { // another process may have deleted it, or stored a new registration
-		row, err := f.registrations.Get(ctx, key.String())
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			return
-		case err == nil && row.Revision > revision:
-			f.applyRecord(key, row.Value, row.Revision)
+	err := f.registrations.DeleteRevision(ctx, key.String(), revision)
+	if errors.Is(err, store.ErrConflict) { // registered again at another process
+		if err = f.syncInstance(ctx, key); err == nil {
 			return
 		}
 	}
-	if err := f.registrations.Delete(ctx, key.String()); err != nil {
+	if err != nil {
 		f.cfg.Logger.WarnContext(ctx, "an expired registration cannot be deleted", "agent", key.agentID, "instance", key.name, "error", err)
 		return
 	}

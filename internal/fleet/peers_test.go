@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -166,6 +167,75 @@ func TestPeers_CompareETagWithStore(t *testing.T) {
 				etag = results[i].ETag
 			}
 		}
+	}
+}
+
+// A process that deletes an expired registration does not delete a new one, which the agent
+// has made at another process at the same moment.
+func TestPeers_DeleteOnlyExpiredRegistration(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	a, b := openPeer(t, srv, "a"), openPeer(t, srv, "b")
+	key := instanceKey{"w", "one"}
+	for round := range 50 {
+		r := wordCounter("one")
+		r.MaxInFlight = 2 * round
+		b.register("w", r)
+		a.writing.Lock()
+		err := a.syncInstance(t.Context(), key)
+		a.writing.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.advance(contract.DefaultLeaseTTLS * time.Second)
+		a.checkAgents("w expired one:expired")
+
+		var wg sync.WaitGroup
+		wg.Go(func() { a.advance(keepExpired) })
+		wg.Go(func() {
+			r.MaxInFlight++
+			_, err = b.Register(t.Context(), "w", r, callerOf("w"), "")
+		})
+		wg.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, err := b.registrations.Get(t.Context(), key.String())
+		if err != nil || row.Value.Registration.MaxInFlight != r.MaxInFlight {
+			t.Fatalf("round %d: got %+v, %v, want the new registration", round, row.Value, err)
+		}
+	}
+}
+
+// A process that lets an instance leave does not delete a registration that another issuer
+// has made meanwhile at another process.
+func TestPeers_LeaveOnlyOfOwnRegistration(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	a, b := openPeer(t, srv, "a"), openPeer(t, srv, "b")
+	ours, theirs := &contract.Caller{Subject: "w", Issuer: "idp"}, &contract.Caller{Subject: "w", Issuer: "elsewhere"}
+	if _, err := a.Register(t.Context(), "w", wordCounter("one"), ours, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Deregister(t.Context(), "w", "one", ours); err != nil {
+		t.Fatal(err)
+	}
+	again, err := b.Register(t.Context(), "w", wordCounter("one"), theirs, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkCode(t, a.Deregister(t.Context(), "w", "one", ours), contract.CodeForbidden, "w is registered with a token of another issuer")
+	row, err := b.registrations.Get(t.Context(), "w.one")
+	if err != nil || etagOf(row.Revision) != again.ETag {
+		t.Errorf("got %+v, %v, want the registration of the other issuer", row, err)
+	}
+	// A later registration of the same agent leaves.
+	if _, err := b.Drain(t.Context(), "w", "one", theirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Deregister(t.Context(), "w", "one", theirs); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.registrations.Get(t.Context(), "w.one"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("got %v, want no registration", err)
 	}
 }
 

@@ -65,18 +65,13 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 	}
 	found := false
 	for _, name := range names {
-		key := instanceKey{agentID, name}
-		i, err := f.findOrSync(ctx, key, caller)
+		removed, err := f.removeInstance(ctx, instanceKey{agentID, name}, caller)
 		if err != nil {
 			return err
 		}
-		if i == nil {
+		if !removed {
 			continue
 		}
-		if err := f.registrations.Delete(ctx, key.String()); err != nil {
-			return f.storeError(ctx, err)
-		}
-		f.changeRoster(func(r *roster, _ time.Time) { r.remove(i) })
 		f.cfg.Logger.InfoContext(ctx, "agent left", "agent", agentID, "instance", name)
 		f.cfg.OnChange(ctx, Change{ChangeLeave, agentID, name, caller})
 		found = true
@@ -85,6 +80,37 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 		return f.notRegistered(instanceKey{agentID, name})
 	}
 	return nil
+}
+
+// maxRemovals bounds how often removeInstance tries again because another process has
+// stored a later registration.
+const maxRemovals = 10
+
+// removeInstance removes an instance, and reports whether there was one. If another process
+// has stored a later registration, that one is removed, unless the caller may not do so.
+// The caller of the function holds writing.
+func (f *Fleet) removeInstance(ctx context.Context, key instanceKey, caller *contract.Caller) (bool, error) {
+	for range maxRemovals {
+		i, err := f.findOrSync(ctx, key, caller)
+		if i == nil || err != nil {
+			return false, err
+		}
+		err = f.registrations.DeleteRevision(ctx, key.String(), i.revision)
+		switch {
+		case err == nil:
+			f.changeRoster(func(r *roster, _ time.Time) { r.remove(i) })
+			return true, nil
+		case !errors.Is(err, store.ErrConflict):
+			return false, f.storeError(ctx, err)
+		}
+		if err := f.syncInstance(ctx, key); err != nil {
+			return false, err
+		}
+		if err := f.authorizeOwner(key, caller); err != nil {
+			return false, err
+		}
+	}
+	return false, f.storeError(ctx, store.ErrConflict)
 }
 
 // SetDisabled takes an agent of any origin out of routing, or back in. It returns

@@ -295,14 +295,21 @@ func (b *Bucket) Discard(ctx context.Context, key string) error {
 }
 
 // DeleteRevision removes a key as Delete does, unless it has a later revision: then it
-// returns ErrConflict. The bucket must have neither Keys nor KeyTTL.
+// returns ErrConflict. The bucket must not have Keys.
 func (b *Bucket) DeleteRevision(ctx context.Context, key string, revision uint64) error {
 	return b.discard(ctx, key, func(ctx context.Context, key string) error {
-		if b.sealer != nil || b.keyTTL {
-			return errors.New("the bucket has keys or TTLs")
+		if b.sealer != nil {
+			return errors.New("the bucket has keys")
 		}
-		err := b.store.purgeMessages(ctx, b.stream, jetstream.WithPurgeSubject(b.prefix+key), jetstream.WithPurgeSequence(revision+1))
-		if err != nil {
+		var err error
+		if b.keyTTL {
+			if err = b.putDeleteMarker(ctx, key, &revision); err == nil {
+				return nil
+			}
+		} else {
+			err = b.store.purgeMessages(ctx, b.stream, jetstream.WithPurgeSubject(b.prefix+key), jetstream.WithPurgeSequence(revision+1))
+		}
+		if err != nil && !errors.Is(err, ErrConflict) {
 			return err
 		}
 		switch _, err := b.readLatest(ctx, key); {

@@ -59,25 +59,43 @@ func TestBucket_ComparesAndSets(t *testing.T) {
 }
 
 func TestBucket_DeletesRevision(t *testing.T) {
-	ctx := t.Context()
-	sizes := map[string]int{}
-	b := bucket(t, teststore.Open(t), store.BucketConfig{OnWrite: func(key string, size int) { sizes[key] = size }})
-	first := must[uint64](t)(b.Create(ctx, "a", []byte("1")))
-	other := must[uint64](t)(b.Create(ctx, "b", []byte("2")))
-	second := must[uint64](t)(b.Update(ctx, "a", []byte("345"), first))
-	wantErr(t, "delete of an old revision", b.DeleteRevision(ctx, "a", first), store.ErrConflict)
-	if got := must[store.Entry](t)(b.Get(ctx, "a")); got.Revision != second || sizes["a"] != 3 {
-		t.Errorf("got revision %d with a recorded size of %d, want %d with 3", got.Revision, sizes["a"], second)
-	}
-	for range 2 {
-		if err := b.DeleteRevision(ctx, "a", second); err != nil {
-			t.Errorf("delete: got %v, want nil", err)
-		}
-	}
-	_, err := b.Get(ctx, "a")
-	wantErr(t, "get of what was deleted", err, store.ErrNotFound)
-	if got := must[store.Entry](t)(b.Get(ctx, "b")); got.Revision != other || sizes["a"] != -1 {
-		t.Errorf("got revision %d of b and the size %d of a, want %d and -1", got.Revision, sizes["a"], other)
+	for name, keyTTL := range map[string]bool{"removed": false, "replaced by a marker": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			sizes := map[string]int{}
+			b := bucket(t, teststore.Open(t), store.BucketConfig{KeyTTL: keyTTL, OnWrite: func(key string, size int) { sizes[key] = size }})
+			first := must[uint64](t)(b.Create(ctx, "a", []byte("1")))
+			other := must[uint64](t)(b.Create(ctx, "b", []byte("2")))
+			second := must[uint64](t)(b.Update(ctx, "a", []byte("345"), first))
+			wantErr(t, "delete of an old revision", b.DeleteRevision(ctx, "a", first), store.ErrConflict)
+			if got := must[store.Entry](t)(b.Get(ctx, "a")); got.Revision != second || sizes["a"] != 3 {
+				t.Errorf("got revision %d with a recorded size of %d, want %d with 3", got.Revision, sizes["a"], second)
+			}
+			for range 2 { // the second time, there is no such key, or only a marker
+				if err := b.DeleteRevision(ctx, "a", second); err != nil {
+					t.Errorf("delete: got %v, want nil", err)
+				}
+			}
+			if err := b.DeleteRevision(ctx, "c", second); err != nil {
+				t.Errorf("delete of a key that never existed: got %v, want nil", err)
+			}
+			_, err := b.Get(ctx, "a")
+			wantErr(t, "get of what was deleted", err, store.ErrNotFound)
+			if got := must[store.Entry](t)(b.Get(ctx, "b")); got.Revision != other || sizes["a"] != -1 {
+				t.Errorf("got revision %d of b and the size %d of a, want %d and -1", got.Revision, sizes["a"], other)
+			}
+			third := must[uint64](t)(b.Create(ctx, "a", []byte("6")))
+			wantErr(t, "delete of a revision before the marker", b.DeleteRevision(ctx, "a", second), store.ErrConflict)
+			if got := must[store.Entry](t)(b.Get(ctx, "a")); got.Revision != third {
+				t.Errorf("got revision %d, want %d", got.Revision, third)
+			}
+			if err := b.Delete(ctx, "a"); err != nil { // an unconditional marker
+				t.Error(err)
+			}
+			if err := b.DeleteRevision(ctx, "a", third); err != nil {
+				t.Errorf("delete of a deleted key: got %v, want nil", err)
+			}
+		})
 	}
 }
 

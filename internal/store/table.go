@@ -200,6 +200,13 @@ func (t *Table[T]) Delete(ctx context.Context, key string) error {
 	return t.bucket.Delete(ctx, t.cfg.Prefix+key)
 }
 
+// DeleteRevision removes a row, unless it has a later revision: then it returns
+// ErrConflict. See Bucket.DeleteRevision.
+func (t *Table[T]) DeleteRevision(ctx context.Context, key string, revision uint64) error {
+	t.recent.take(key)
+	return t.bucket.DeleteRevision(ctx, t.cfg.Prefix+key, revision)
+}
+
 // Discard removes a row to make room; see Bucket.Discard.
 func (t *Table[T]) Discard(ctx context.Context, key string) error {
 	t.recent.take(key)

@@ -50,8 +50,14 @@ func (b *Bucket) removeKey(ctx context.Context, key string) error {
 	if !b.keyTTL {
 		return b.store.purgeMessages(ctx, b.stream, jetstream.WithPurgeSubject(b.prefix+key))
 	}
+	return b.putDeleteMarker(ctx, key, nil)
+}
+
+// putDeleteMarker replaces the message of a key by a delete marker, if it has the revision;
+// nil = any.
+func (b *Bucket) putDeleteMarker(ctx context.Context, key string, revision *uint64) error {
 	_, err := b.store.publish(ctx, pendingWrite{
-		stream: b.streamName, subject: b.prefix + key, messageID: nuid.Next(), ttl: markerTTL,
+		stream: b.streamName, subject: b.prefix + key, messageID: nuid.Next(), expectLast: revision, ttl: markerTTL,
 		header: nats.Header{operationHeader: {operationPurge}},
 	})
 	return err
