@@ -96,9 +96,8 @@ func (c *Callbacks) StoreRequest(ctx context.Context, taskID string) {
 	if task == nil {
 		return
 	}
-	if recorder, ok := task.run.Recorder.(*SyncRecorder); ok && recorder.lockUnlessPromoted() == nil {
-		defer recorder.mu.Unlock()
-		_ = recorder.promote(ctx) // the cause is logged
+	if recorder, ok := task.run.Recorder.(*SyncRecorder); ok {
+		_ = recorder.StoreNow(ctx) // the cause is logged
 	}
 }
 

@@ -126,6 +126,16 @@ func (s *SyncRecorder) StoreResult(ctx context.Context, grant contract.TaskGrant
 	return s.memory.StoreResult(ctx, grant, result)
 }
 
+// StoreNow promotes the request, unless it is stored already. The write may take until
+// the deadline of the request.
+func (s *SyncRecorder) StoreNow(ctx context.Context) error {
+	if s.lockUnlessPromoted() != nil {
+		return nil
+	}
+	defer s.mu.Unlock()
+	return s.promote(ctx)
+}
+
 // lockUnlessPromoted returns the recorder of a promoted request. If the request is not
 // promoted, it returns nil with mu locked.
 func (s *SyncRecorder) lockUnlessPromoted() *DurableRecorder {
