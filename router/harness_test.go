@@ -59,6 +59,9 @@ type harness struct {
 	onDecision func(requestID string)
 	// onOutcome is called before a response is written to the audit log.
 	onOutcome func()
+	// onStore is called after a request was written, with its key in the store, and before
+	// that is confirmed.
+	onStore   atomic.Pointer[func(key string)]
 	registry  string // of the next start
 	retention audit.Retention
 	// answerFirst is set if callers do not wait until the response is recorded.
@@ -132,7 +135,13 @@ func (h *harness) open() {
 	}
 	h.auditLog, err = audit.Open(ctx, auditConfig)
 	h.must(err)
-	h.requests = requests.NewStore(h.bucket("REQUESTS"), quota.Unlimited())
+	bucket, err := h.store.Bucket(ctx, store.BucketConfig{Name: "REQUESTS", MaxAge: time.Hour, OnWrite: func(key string, _ int) {
+		if hook := h.onStore.Load(); hook != nil {
+			(*hook)(key)
+		}
+	}})
+	h.must(err)
+	h.requests = requests.NewStore(bucket, quota.Unlimited())
 	h.events, err = events.Open(ctx, h.store, events.Config{HasEnded: h.requests.HasEnded, Logger: slog.New(slog.DiscardHandler)})
 	h.must(err)
 	var background sync.WaitGroup

@@ -142,6 +142,41 @@ func TestReplicas_CancelAnywhere(t *testing.T) {
 	}
 }
 
+// While a replica waits for a slow write of one request, it cancels another one.
+func TestReplicas_CancelWhilePromotionWaits(t *testing.T) {
+	a, b := newReplicas(t)
+	a.target.setBehaviour("payer", a.target.hang)
+	ctx, disconnect := context.WithCancel(t.Context())
+	defer disconnect()
+	slowAnswers := a.handle(ctx)
+	slow := testkit.Receive(t, a.target.begun)
+	answers := a.handle(t.Context())
+	id := testkit.Receive(t, a.target.begun).Task.RequestID
+
+	writing, confirm := make(chan struct{}), make(chan struct{})
+	hook := func(string) {
+		a.onStore.Store(nil)
+		close(writing)
+		<-confirm
+	}
+	a.onStore.Store(&hook)
+	release := sync.OnceFunc(func() { close(confirm) })
+	t.Cleanup(release)
+	if err := b.postResult(&slow, "paid"); err != nil { // the record is there, and not confirmed yet
+		t.Fatal(err)
+	}
+	testkit.WaitClosed(t, writing)
+	if got, err := b.Cancel(t.Context(), id, alice); err != nil || got.Status != contract.StatusCancelled {
+		t.Errorf("got %+v, %v, want cancelled", got, err)
+	}
+	if got := testkit.Receive(t, answers); got.err != nil || got.resp.Status != contract.StatusCancelled {
+		t.Errorf("got %+v, %v, want cancelled", got.resp, got.err)
+	}
+	release()
+	disconnect()
+	testkit.Receive(t, slowAnswers)
+}
+
 func TestReplicas_ForwardProgress(t *testing.T) {
 	a, b := newReplicas(t)
 	a.target.setBehaviour("payer", a.target.acceptLater)

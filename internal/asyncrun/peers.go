@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -159,8 +160,20 @@ func (p *Peers) IsExecuting(owner string) bool {
 	return owner != "" && owner != p.cfg.Owner && p.cfg.IsLive(owner)
 }
 
-// Follow acts on the messages of other processes until ctx ends.
+// Follow acts on the messages of other processes until ctx ends, and then waits for the
+// writes that they have caused.
 func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, executing *inflight.Table) error {
+	g := run.New(ctx)
+	handler := &messageHandler{callbacks: callbacks, executing: executing, work: newRequestWork(g, maxRequestWork), logger: p.cfg.Logger}
+	g.Go("receive messages of other replicas", func(ctx context.Context) error { return p.receiveMessages(ctx, handler) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// receiveMessages passes the messages of other processes to a handler until ctx ends.
+func (p *Peers) receiveMessages(ctx context.Context, handler *messageHandler) error {
 	backoff := execution.NewWriteBackoff()
 	for {
 		err := p.cfg.Messages.Subscribe(ctx, requestTopic, func(data []byte) {
@@ -170,7 +183,7 @@ func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, exec
 				return
 			}
 			backoff.Reset()
-			p.receive(ctx, &m, callbacks, executing)
+			handler.handle(&m)
 		})
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -182,24 +195,39 @@ func (p *Peers) Follow(ctx context.Context, callbacks *execution.Callbacks, exec
 	}
 }
 
-func (p *Peers) receive(ctx context.Context, m *message, callbacks *execution.Callbacks, executing *inflight.Table) {
-	request := executing.Lookup(m.RequestID)
+// messageHandler acts on messages of other processes.
+type messageHandler struct {
+	callbacks *execution.Callbacks
+	executing *inflight.Table
+	work      *requestWork
+	logger    *slog.Logger
+}
+
+// handle does not wait for the store.
+func (h *messageHandler) handle(m *message) {
+	request := h.executing.Lookup(m.RequestID)
 	switch {
 	case request == nil && m.Kind == taskOffered:
-		callbacks.Offers().Announced(pulltarget.Offer{AgentID: m.AgentID, RequestID: m.RequestID, TaskID: m.TaskID}, time.Now())
+		h.callbacks.Offers().Announced(pulltarget.Offer{AgentID: m.AgentID, RequestID: m.RequestID, TaskID: m.TaskID}, time.Now())
 		return
 	case request == nil:
 		return
 	}
 	switch m.Kind {
 	case recordChanged:
-		callbacks.Refresh(ctx, m.RequestID)
+		h.startWork(m, func(ctx context.Context) { h.callbacks.Refresh(ctx, m.RequestID) })
 	case recordNeeded:
-		callbacks.StoreRequest(ctx, m.TaskID)
+		h.startWork(m, func(ctx context.Context) { h.callbacks.StoreRequest(ctx, m.TaskID) })
 	case taskProgress:
-		callbacks.EmitProgress(contract.TaskGrant{RequestID: m.RequestID, TaskID: m.TaskID, AgentID: m.AgentID}, m.Progress)
+		h.callbacks.EmitProgress(contract.TaskGrant{RequestID: m.RequestID, TaskID: m.TaskID, AgentID: m.AgentID}, m.Progress)
 	case cancelRequest:
 		request.Cancel(inflight.ErrCancelled)
+	}
+}
+
+func (h *messageHandler) startWork(m *message, fn func(ctx context.Context)) {
+	if !h.work.start(workKey{m.Kind, m.RequestID}, fn) {
+		h.logger.Debug("a message of another replica was dropped, because too many requests wait for the store", "request_id", m.RequestID, "kind", string(m.Kind))
 	}
 }
 
