@@ -63,7 +63,7 @@ func (s *syncRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
 // Promote implements execution.Promoter.
 func (s *syncRecorder) Promote(ctx context.Context, addTasks func(*requests.Record) error) (*execution.OwnedRequest, error) {
 	promoted, err := s.router.async.Promote(ctx, &asyncrun.Promotion{
-		Accepted: asyncPipeline{s.router}.acceptedRun(s.run), Plan: s.plan, AddTasks: addTasks,
+		Request: s.run.Request, Timeout: s.router.acceptor.RequestTimeout(s.run.Request.Request), Plan: s.plan, AddTasks: addTasks,
 		Deadline: s.deadline, WriteUntil: s.deadline.Add(finalWriteGrace),
 	})
 	if err != nil {

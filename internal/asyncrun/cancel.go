@@ -22,7 +22,7 @@ func (r *Runner) CancelStored(ctx context.Context, id, detail string) (*contract
 	owner := ""
 	rec, err := r.cfg.Store.Update(ctx, id, func(rec *requests.Record) error {
 		accepted = r.pipeline.Restore(rec)
-		resp := r.interruptedResponse(rec, accepted, why)
+		resp := r.interruptedResponse(rec, accepted.Request, why)
 		owner = rec.Owner
 		if err := rec.End(resp.Status, resp, r.cfg.Now()); err != nil {
 			return err
@@ -47,6 +47,6 @@ func (r *Runner) CancelStored(ctx context.Context, id, detail string) (*contract
 	} else {
 		r.cfg.Executor.StopTasks(rec, accepted.Fleet)
 	}
-	r.concludeStored(ctx, accepted, rec, r.newEmitter(id))
+	r.concludeStored(ctx, accepted.Request, rec, r.newEmitter(id))
 	return rec.Response, nil
 }

@@ -2,6 +2,7 @@ package asyncrun
 
 import (
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/router/plan"
 )
@@ -14,7 +15,7 @@ type interruption struct {
 
 // interruptedResponse returns the response to a request that ends outside of the
 // pipeline. It is built as at any other end: results that were delivered count.
-func (r *Runner) interruptedResponse(rec *requests.Record, accepted *Accepted, why *interruption) *contract.Response {
+func (r *Runner) interruptedResponse(rec *requests.Record, req *execution.Request, why *interruption) *contract.Response {
 	if rec.Decision == nil || len(rec.Parts) == 0 {
 		resp := rec.Snapshot()
 		resp.Status = contract.StatusFailed
@@ -24,7 +25,7 @@ func (r *Runner) interruptedResponse(rec *requests.Record, accepted *Accepted, w
 		return resp
 	}
 	p := plan.Restore(rec)
-	resp := p.Response(accepted.Request.Request)
+	resp := p.Response(req.Request)
 	outcomes := make([]plan.Outcome, len(p.Parts))
 	for i := range p.Parts {
 		report, result := rec.PartOutcome(i)

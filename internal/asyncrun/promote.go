@@ -16,7 +16,8 @@ import (
 
 // Promotion is a synchronous request that is being executed and needs a stored record.
 type Promotion struct {
-	Accepted *Accepted
+	Request  *execution.Request
+	Timeout  time.Duration // from its acceptance to the Deadline
 	Plan     *plan.Plan
 	AddTasks func(*requests.Record) error // adds the tasks so far
 	Deadline time.Time
@@ -30,7 +31,7 @@ type Promotion struct {
 // over and completes it in the background.
 type Promoted struct {
 	runner    *Runner
-	accepted  *Accepted
+	request   *execution.Request
 	owned     *execution.OwnedRequest
 	emit      func(*contract.Event)
 	concluded atomic.Bool
@@ -43,8 +44,8 @@ type Promoted struct {
 // The request was accepted, so only the store can reject it: it counts as open, but
 // the limits of new asynchronous requests do not apply.
 func (r *Runner) Promote(ctx context.Context, p *Promotion) (*Promoted, error) {
-	rec := r.newRecord(p.Accepted)
-	rec.CreatedAt, rec.Deadline = p.Deadline.Add(-p.Accepted.Timeout).UTC(), p.Deadline.UTC()
+	rec := r.newRecord(p.Request, p.Timeout)
+	rec.CreatedAt, rec.Deadline = p.Deadline.Add(-p.Timeout).UTC(), p.Deadline.UTC()
 	err := rec.Plan(&p.Plan.Decision, p.Plan.StoredParts(), p.Plan.Omitted)
 	if err == nil {
 		err = rec.Start(rec.Owner, rec.Epoch)
@@ -62,7 +63,7 @@ func (r *Runner) Promote(ctx context.Context, p *Promotion) (*Promoted, error) {
 	r.capacity.force(&rec.Caller)
 	owned := r.ownedRequest(rec, nil, execution.NoPermit{})
 	owned.WriteUntil = p.WriteUntil
-	return &Promoted{runner: r, accepted: p.Accepted, owned: owned, emit: r.newEmitter(rec.ID)}, nil
+	return &Promoted{runner: r, request: p.Request, owned: owned, emit: r.newEmitter(rec.ID)}, nil
 }
 
 // storePromoted creates the record. A record that may be stored although the store did
@@ -101,7 +102,7 @@ func (p *Promoted) Conclude(ctx context.Context, resp *contract.Response) (*cont
 	switch {
 	case err == nil || wroteEnd(p.owned, rec, err, now):
 		resp = rec.Response
-		err = r.writeResponse(ctx, p.accepted.Request, resp)
+		err = r.writeResponse(ctx, p.request, resp)
 		if err == nil || !history.IsTemporary(err) {
 			return resp, nil
 		}
@@ -115,7 +116,7 @@ func (p *Promoted) Conclude(ctx context.Context, resp *contract.Response) (*cont
 // Close releases what the request holds. A request that was not concluded, because the
 // pipeline failed, is given up.
 func (p *Promoted) Close() {
-	p.runner.capacity.release(p.accepted.Caller)
+	p.runner.capacity.release(p.request.Caller)
 	if !p.concluded.Load() {
 		p.inBackground("give up", func(ctx context.Context, run *Run) { run.giveUp(ctx) })
 	}
@@ -126,7 +127,7 @@ func (p *Promoted) inBackground(name string, fn func(ctx context.Context, run *R
 	p.runner.group.Go(name+" request "+p.owned.ID, func(ctx context.Context) error {
 		owned := *p.owned
 		owned.Stopping, owned.WriteUntil = ctx.Done(), time.Time{}
-		fn(ctx, &Run{runner: p.runner, Accepted: p.accepted, owned: &owned, Emit: p.emit})
+		fn(ctx, &Run{runner: p.runner, Request: p.request, owned: &owned, Emit: p.emit})
 		return nil
 	})
 }

@@ -18,7 +18,7 @@ import (
 // Run is the execution of one asynchronous request by this process. It is owned by
 // the goroutine that serves the request.
 type Run struct {
-	Accepted *Accepted
+	Request  *execution.Request
 	Mode     execution.Mode
 	Emit     func(*contract.Event) // publishes an event; may be called from several goroutines
 	Inflight *inflight.Request
@@ -62,11 +62,10 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 		}))
 	}
 	if !r.started {
-		req := r.Accepted.Request
 		writes = append(writes,
 			func(ctx context.Context) error { return r.recordDecisionOnce(ctx, &p.Decision) },
 			func(ctx context.Context) error {
-				return r.runner.cfg.StartKey(ctx, req.KeyName, req.RequestID)
+				return r.runner.cfg.StartKey(ctx, r.Request.KeyName, r.Request.RequestID)
 			})
 	}
 	for _, write := range writes {
@@ -80,9 +79,8 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 // recordDecisionOnce writes the decision record, unless the process that made the plan
 // did so before it stopped.
 func (r *Run) recordDecisionOnce(ctx context.Context, d *contract.Decision) error {
-	req := r.Accepted.Request
 	if r.Plan != nil {
-		found, err := r.runner.cfg.AuditLog.Find(ctx, req.RequestID)
+		found, err := r.runner.cfg.AuditLog.Find(ctx, r.Request.RequestID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
@@ -90,7 +88,7 @@ func (r *Run) recordDecisionOnce(ctx context.Context, d *contract.Decision) erro
 			return nil
 		}
 	}
-	return r.runner.cfg.Journal.RecordDecision(ctx, req.Subject(), req.Request, d)
+	return r.runner.cfg.Journal.RecordDecision(ctx, r.Request.Subject(), r.Request.Request, d)
 }
 
 func (r *Run) changeRecord(change func(*requests.Record) error) func(context.Context) error {
@@ -124,7 +122,7 @@ func (r *Run) recordOutcomeAt(ctx context.Context, resp *contract.Response, now 
 	rec, err := r.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error {
 		response := resp
 		if r.owned.IsSuperseded() { // no task is open, so that the reason of an interruption does not matter
-			response = r.runner.interruptedResponse(rec, r.Accepted, &interruption{})
+			response = r.runner.interruptedResponse(rec, r.Request, &interruption{})
 		}
 		return rec.End(response.Status, response, now)
 	})
@@ -132,7 +130,7 @@ func (r *Run) recordOutcomeAt(ctx context.Context, resp *contract.Response, now 
 		return nil, err
 	}
 	for {
-		err := r.runner.recordResponse(ctx, r.Accepted.Request, rec.Response)
+		err := r.runner.recordResponse(ctx, r.Request, rec.Response)
 		if err == nil || !history.IsTemporary(err) || !r.owned.Pause(execution.MaxWritePause) {
 			return rec.Response, nil
 		}
@@ -149,7 +147,7 @@ func wroteEnd(owned *execution.OwnedRequest, rec *requests.Record, err error, no
 // a panic, or because the store accepts no write.
 func (r *Run) giveUp(ctx context.Context) {
 	rec, err := r.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error {
-		resp := r.runner.interruptedResponse(rec, r.Accepted, &interruption{
+		resp := r.runner.interruptedResponse(rec, r.Request, &interruption{
 			status: contract.TaskFailed,
 			sent: contract.TaskError{
 				Code: contract.TaskOutcomeUnknown, Detail: "the router failed while it executed the task",
@@ -163,5 +161,5 @@ func (r *Run) giveUp(ctx context.Context) {
 	if err != nil {
 		return // the cause is logged, and the next start tries again
 	}
-	r.runner.concludeStored(ctx, r.Accepted, rec, r.Emit)
+	r.runner.concludeStored(ctx, r.Request, rec, r.Emit)
 }

@@ -30,14 +30,17 @@ type Pipeline interface {
 	Report(ctx context.Context, resp *contract.Response, acceptedAt time.Time)
 }
 
-// Accepted is an accepted request and the pipeline for it. It is immutable.
+// Accepted is an asynchronous request and the pipeline for it. It is immutable.
 type Accepted struct {
 	*execution.Request
 	Timeout time.Duration
 	Fleet   *capabilities.Fleet // the agents when the request was accepted or restored
-	// Serve runs the pipeline. The goroutine that calls it owns the run.
-	Serve func(ctx context.Context, r *Run) (*contract.Response, error)
+	Serve   ServeFunc
 }
+
+// ServeFunc runs the pipeline for an accepted request. The goroutine that calls it owns
+// the run.
+type ServeFunc func(ctx context.Context, r *Run) (*contract.Response, error)
 
 // AuditLog is what a Runner reads of the audit log after a restart.
 type AuditLog interface {
@@ -127,7 +130,7 @@ func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 		defer span.End()
 		span.SetString(telemetry.AttrRequestID, rec.ID)
 		current := &Run{
-			Accepted: accepted, Mode: r.cfg.Executor.Asynchronous(owned, r.IsDraining), Emit: emit,
+			Request: accepted.Request, Mode: r.cfg.Executor.Asynchronous(owned, r.IsDraining), Emit: emit,
 			Inflight: inflight.NewRequest(rec.ID, rec.TraceID, accepted.Caller, cancelCause),
 			runner:   r, owned: owned,
 		}
@@ -136,7 +139,7 @@ func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 		var resp *contract.Response
 		defer func() { r.cfg.Inflight.Remove(current.Inflight, resp) }()
 		err := run.CatchPanic(func() (err error) {
-			resp, err = r.serveRun(ctx, current)
+			resp, err = r.serveRun(ctx, current, accepted.Serve)
 			return err
 		})
 		if resp != nil {
@@ -149,13 +152,13 @@ func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 
 // serveRun runs the pipeline as soon as there is a permit. It also serves a request
 // whose deadline has passed meanwhile, so that the outcome is recorded.
-func (r *Runner) serveRun(ctx context.Context, current *Run) (*contract.Response, error) {
+func (r *Runner) serveRun(ctx context.Context, current *Run, serve ServeFunc) (*contract.Response, error) {
 	current.Mode.Permit.Acquire(ctx)
 	defer current.Mode.Permit.Release()
 	if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) || r.IsDraining() {
 		return nil, dispatch.ErrHandedOver
 	}
-	return current.Accepted.Serve(ctx, current)
+	return serve(ctx, current)
 }
 
 // finishRun emits the final event of a request, or gives the request up if the
@@ -178,8 +181,8 @@ func (r *Runner) finishRun(ctx context.Context, current *Run, rec *requests.Reco
 
 // concludeStored does everything that follows from the end of a request outside of the
 // pipeline.
-func (r *Runner) concludeStored(ctx context.Context, accepted *Accepted, rec *requests.Record, emit func(*contract.Event)) {
-	_ = r.recordResponse(ctx, accepted.Request, rec.Response) // logged; the next start tries again
+func (r *Runner) concludeStored(ctx context.Context, req *execution.Request, rec *requests.Record, emit func(*contract.Event)) {
+	_ = r.recordResponse(ctx, req, rec.Response) // logged; the next start tries again
 	r.pipeline.Report(ctx, rec.Response, rec.CreatedAt)
 	emit(&contract.Event{Type: contract.EventFinal, Response: rec.Response})
 }

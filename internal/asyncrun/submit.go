@@ -36,7 +36,7 @@ func (r *Runner) Submit(ctx context.Context, accepted *Accepted) (*contract.Resp
 	if err := r.capacity.reserve(ctx, accepted.Caller); err != nil {
 		return nil, err
 	}
-	rec := r.newRecord(accepted)
+	rec := r.newRecord(accepted.Request, accepted.Timeout)
 	rec.Traceparent = telemetry.Traceparent(ctx)
 	if err := r.storeRequest(ctx, rec); err != nil {
 		r.capacity.release(&rec.Caller)
@@ -48,12 +48,12 @@ func (r *Runner) Submit(ctx context.Context, accepted *Accepted) (*contract.Resp
 }
 
 // newRecord returns everything that another process needs to resume the request.
-func (r *Runner) newRecord(a *Accepted) *requests.Record {
+func (r *Runner) newRecord(req *execution.Request, timeout time.Duration) *requests.Record {
 	now := r.cfg.Now().UTC()
 	return &requests.Record{
-		ID: a.RequestID, TraceID: a.TraceID, Caller: *a.Caller, Request: *a.Request.Request,
-		History: a.Turns, Pinned: (*requests.PinnedClassification)(a.Pinned), OnlyAgent: a.OnlyAgent, KeyName: a.KeyName,
-		CreatedAt: now, Deadline: now.Add(a.Timeout),
+		ID: req.RequestID, TraceID: req.TraceID, Caller: *req.Caller, Request: *req.Request,
+		History: req.Turns, Pinned: (*requests.PinnedClassification)(req.Pinned), OnlyAgent: req.OnlyAgent, KeyName: req.KeyName,
+		CreatedAt: now, Deadline: now.Add(timeout),
 		State: requests.StateAccepted, Owner: r.cfg.Owner, Epoch: 1,
 	}
 }
