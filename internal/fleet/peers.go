@@ -189,12 +189,14 @@ func (f *Fleet) reconcile(ctx context.Context) error {
 	f.mu.Lock()
 	instances, disabled := f.roster.keys(), maps.Clone(f.disabledIDs)
 	f.mu.Unlock()
-	if err := deleteKeys(ctx, f.registrations, func(key string) {
-		if k, ok := parseKey(key); ok {
-			delete(instances, k)
-		}
-	}); err != nil {
+	stored, err := f.registrations.Keys(ctx)
+	if err != nil {
 		return err
+	}
+	for _, text := range stored {
+		if key, ok := parseKey(text); ok {
+			delete(instances, key)
+		}
 	}
 	for key := range instances { // a record of the same key may have been written meanwhile
 		f.writing.Lock()
@@ -204,8 +206,11 @@ func (f *Fleet) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := deleteKeys(ctx, f.disabled, func(key string) { delete(disabled, key) }); err != nil {
+	if stored, err = f.disabled.Keys(ctx); err != nil {
 		return err
+	}
+	for _, id := range stored {
+		delete(disabled, id)
 	}
 	for id := range disabled {
 		if err := f.syncDisabled(ctx, id); err != nil {
@@ -213,15 +218,6 @@ func (f *Fleet) reconcile(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// deleteKeys calls remove for the key of each row.
-func deleteKeys[T any](ctx context.Context, t *store.Table[T], remove func(key string)) error {
-	keys, err := t.Keys(ctx)
-	for _, key := range keys {
-		remove(key)
-	}
-	return err
 }
 
 // syncDisabled reads whether an agent is disabled.
