@@ -90,8 +90,8 @@ func (r *Router) TriggerTakeOver() { r.async.TriggerTakeOver() }
 // TakeOver resumes the stored requests of other processes that end, until ctx ends.
 func (r *Router) TakeOver(ctx context.Context) error { return r.async.TakeOver(ctx) }
 
-// CloseReplica records in the log the ends of the synchronous requests that a replica
-// which is dead left without one, and returns their number. See history.Journal.
+// CloseReplica records an outcome for each synchronous request that a dead replica did not
+// complete, and returns their number. See history.Journal.
 func (r *Router) CloseReplica(ctx context.Context, log history.ChainCloser, replica string) (int, error) {
 	return r.journal.CloseReplica(ctx, log, replica, func(ctx context.Context, requestID string) (bool, error) {
 		_, err := r.cfg.Storage.Requests.Get(ctx, requestID)

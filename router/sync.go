@@ -37,7 +37,7 @@ func (r *Router) Stream(
 	ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event),
 ) (*contract.Response, error) {
 	filter := r.view.filter(caller)
-	// The decision comes first, so there is no other to learn the titles from.
+	// Titles come from the decision event, which is always first.
 	visible := filter.Events(func() *contract.Decision { return nil })
 	stream := &eventStream{emit: func(ev *contract.Event) { emit(visible.Event(ev)) }}
 	defer stream.close()

@@ -74,7 +74,7 @@ func closeDeadChains(ctx context.Context, c *core) error {
 	for now := range run.Ticks(ctx, closeChainInterval) {
 		ended, err := closer.closeDead(ctx, c.persistence.members.Members(), now)
 		if ended > 0 {
-			c.log.InfoContext(ctx, "a replica that is dead left requests without an end; the audit log contains their ends", "requests", ended)
+			c.log.InfoContext(ctx, "recorded outcomes for requests of a dead replica", "requests", ended)
 		}
 		if err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "the audit log of a replica that is dead cannot be closed, trying again", "error", err)

@@ -96,8 +96,8 @@ func (f *Fleet) syncRegistration(ctx context.Context, key instanceKey, protocol 
 }
 
 // checkEndpoint returns an error if the agent cannot be reached at the endpoint, or if its
-// other instances have another protocol: then it would depend on the instance what is
-// recorded before a task is given out.
+// other instances have another protocol, because pulled tasks must be stored before they
+// are offered, and others need not be.
 func (f *Fleet) checkEndpoint(key instanceKey, e *contract.Endpoint) error {
 	f.mu.Lock()
 	other := f.roster.findOtherProtocol(key, e.Protocol)

@@ -134,8 +134,8 @@ type ChainCloser interface {
 	CloseChain(ctx context.Context, writer string, end func(ctx context.Context, decision *audit.Record) (*audit.Record, error)) (int, error)
 }
 
-// CloseReplica writes the responses of the synchronous requests that a replica which is gone
-// left without one, and returns their number. isStored reports whether a request has a
+// CloseReplica records an outcome for each synchronous request that a dead replica did not
+// complete, and returns their number. isStored reports whether a request has a
 // record, which ends it. If the error is store.ErrConflict, another replica is doing the
 // same, or the replica has returned.
 func (j *Journal) CloseReplica(
