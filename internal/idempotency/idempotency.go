@@ -7,12 +7,16 @@
 //	if stored != nil || err != nil {
 //		return stored, err // it was sent before
 //	}
-//	err = keys.Start(ctx, reservation, request.RequestID)
-//	resp, err := execute(ctx, request)
+//	var resp *contract.Response
+//	if err = keys.Start(ctx, reservation, request.RequestID); err == nil {
+//		resp, err = execute(ctx, request)
+//	}
 //	if err != nil {
 //		keys.Release(ctx, reservation, request.RequestID) // nothing was done: it may be sent again
+//		return nil, err
 //	}
 //	keys.End(ctx, reservation, resp)
+//	return resp, nil
 //
 // A key contains no response. Responses are looked up where every response is
 // stored, so erasing one erases it for its key as well. A key contains how its
