@@ -28,14 +28,13 @@ type partExecution struct {
 	failed    []contract.FailedAttempt // attempts before the current one
 	excluded  []string                 // agents that do not get the part again
 	sends     int                      // how often the part was sent
-	latest    sendAttempt
 }
 
-// sendAttempt is the state of one attempt to send a part.
-type sendAttempt struct {
-	standbys int  // that can take over if it fails
-	sent     bool // it was recorded as sent
-	outdated bool // it was refused because the agent's entry has changed
+// attemptResult is the result of one attempt to send a part.
+type attemptResult struct {
+	ended    bool // the part has ended
+	sent     bool // the task was recorded as sent
+	outdated bool // the task was refused, because the agent's entry has changed
 }
 
 // executePart tries the agents of the part in turn, until one of them executes it or
@@ -47,8 +46,10 @@ func (p *partExecution) executePart(ctx context.Context) plan.Outcome {
 	if p.part.Down != nil {
 		return p.agentsDown()
 	}
-	for round := 0; !p.tryAgents(ctx) && p.waitForNextRound(ctx, round); {
-		round++
+	for round := 0; ; round++ {
+		if p.tryAgents(ctx) || !p.waitForNextRound(ctx, round) {
+			break
+		}
 	}
 	if !p.attempted {
 		return p.executor.NotSent(p.part, contract.TaskAgentUnavailable, "the plan names no agent")
@@ -66,10 +67,11 @@ func (p *partExecution) tryAgents(ctx context.Context) (ended bool) {
 				p.skipAgent(id, refusal)
 				break
 			}
-			if p.attemptAgent(ctx, agent, p.newTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent) {
+			attempt := p.attemptAgent(ctx, agent, p.newTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent)
+			if attempt.ended {
 				return true
 			}
-			if !p.latest.outdated {
+			if !attempt.outdated {
 				break
 			}
 		}
@@ -85,63 +87,66 @@ func (p *partExecution) skipAgent(agentID string, refusal *contract.TaskError) {
 }
 
 // recheckAgent returns why the agent may not be sent a task that was made with the
-// entry, "" if it may. A task that waited must not reach an address of the past, nor
-// contain data that the current entry withholds.
-func (p *partExecution) recheckAgent(entry *contract.RegistryEntry) (reason string) {
+// entry, "" if it may, and whether the reason is another entry. A task that waited must
+// not reach an address of the past, nor contain data that the current entry withholds.
+func (p *partExecution) recheckAgent(entry *contract.RegistryEntry) (reason string, outdated bool) {
 	current, refusal := p.run.Agents.Eligible(p.part, entry.ID)
 	switch {
 	case current == nil:
-		return refusal.Detail
+		return refusal.Detail, false
 	case current == entry, // the common case
 		current.Endpoint.Equal(&entry.Endpoint) && current.Origin == entry.Origin && slices.Equal(current.Restore, entry.Restore):
-		return ""
+		return "", false
 	}
-	p.latest.outdated = true
-	return "the registry entry of " + entry.ID + " has changed"
+	return "the registry entry of " + entry.ID + " has changed", true
 }
 
 // recordFunc records that a task is about to be sent.
-type recordFunc = func(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task) error
+type recordFunc = func(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task, standbys int) error
 
-// attemptAgent sends the task to the agent and reports whether the part has ended.
-// standbys is the number of agents that can still take over.
+// attemptAgent sends the task to the agent. standbys is the number of agents that can
+// still take over.
 func (p *partExecution) attemptAgent(
 	ctx context.Context, agent *contract.RegistryEntry, task contract.Task, standbys int, record recordFunc,
-) (ended bool) {
+) attemptResult {
 	pending := p.executor.callbacks.pending.add(p.newReport(agent, &task), p.run)
 	defer p.executor.callbacks.pending.remove(pending)
-	p.latest = sendAttempt{standbys: standbys}
+	var sent, outdated bool
 	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
 		Agent: agent, Caller: p.run.Request.Caller, Task: task, Divided: p.part.Subtask != plan.WholeRequest, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
-		Recheck: func() string { return p.recheckAgent(agent) },
+		Recheck: func() string {
+			reason, changed := p.recheckAgent(agent)
+			outdated = outdated || changed
+			return reason
+		},
 		BeforeSend: func(ctx context.Context) error {
-			err := record(ctx, agent, &task)
-			p.latest.sent = err == nil
+			err := record(ctx, agent, &task, standbys)
+			sent = err == nil
 			return err
 		},
 		AwaitResult: func(ctx context.Context) dispatch.Outcome {
 			if pullsTasks(agent) {
-				return p.awaitPulled(ctx, pending, agent, p.executor.now())
+				return p.awaitPulled(ctx, pending, agent, standbys, p.executor.now())
 			}
 			return p.awaitCallback(ctx, pending, agent)
 		},
 	})
-	if p.latest.sent && !out.Pending {
+	if sent && !out.Pending {
 		out = p.run.Recorder.Finished(ctx, task.TaskID, out)
 	}
-	if p.latest.outdated && !p.latest.sent && ctx.Err() == nil {
-		return false // nothing was sent, and the current entry gets the part at once
+	if outdated && !sent && ctx.Err() == nil {
+		return attemptResult{outdated: true} // the current entry gets the part at once
 	}
 	p.setOutcome(&task, agent.ID, out)
-	return p.hasEnded() || ctx.Err() != nil
+	return attemptResult{ended: p.hasEnded() || ctx.Err() != nil, sent: sent, outdated: outdated}
 }
 
 // recordSent records a new task.
-func (p *partExecution) recordSent(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task) error {
+func (p *partExecution) recordSent(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task, standbys int) error {
 	now := p.executor.now()
 	stored := storedTask(p.index, agent, task, now)
 	if pullsTasks(agent) { // from the stored record
-		stored.Pull = pulltarget.NewPull(ctx, p.newCall(agent, task), now)
+		stored.Pull = pulltarget.NewPull(ctx, p.newCall(agent, task, standbys), now)
 	}
 	if err := p.run.Recorder.Sent(ctx, stored, stored.Pull != nil); err != nil {
 		return err

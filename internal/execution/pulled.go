@@ -18,20 +18,21 @@ func pullsTasks(agent *contract.RegistryEntry) bool {
 	return agent.Endpoint.Protocol == contract.ProtocolPull
 }
 
-// newCall returns the call of the agent with a task of the part.
-func (p *partExecution) newCall(agent *contract.RegistryEntry, task *contract.Task) dispatch.Call {
-	return dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: *task, Standbys: p.latest.standbys}
+// newCall returns the call of the agent with a task of the part, which standbys can take
+// over.
+func (p *partExecution) newCall(agent *contract.RegistryEntry, task *contract.Task, standbys int) dispatch.Call {
+	return dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: *task, Standbys: standbys}
 }
 
 // awaitPulled offers a stored task to its agent and waits for the result. The permit is
 // released meanwhile, as in awaitCallback.
-func (p *partExecution) awaitPulled(ctx context.Context, pending *pendingTask, agent *contract.RegistryEntry, sentAt time.Time) dispatch.Outcome {
+func (p *partExecution) awaitPulled(ctx context.Context, pending *pendingTask, agent *contract.RegistryEntry, standbys int, sentAt time.Time) dispatch.Outcome {
 	p.run.Permit.Release()
 	defer p.run.Permit.Acquire(ctx)
 	callbacks, requestID := p.executor.callbacks, p.run.Request.RequestID
 	out, arrived := callbacks.offers.Await(ctx, &pulltarget.Wait{
 		Offer:  pulltarget.Offer{AgentID: agent.ID, RequestID: requestID, TaskID: pending.id},
-		Call:   p.newCall(agent, &contract.Task{TaskID: pending.id, RequestID: requestID}),
+		Call:   p.newCall(agent, &contract.Task{TaskID: pending.id, RequestID: requestID}, standbys),
 		SentAt: sentAt, Arrived: pending.done, Announce: callbacks.cfg.Peers.Offer, Now: p.executor.now,
 		Read: func(ctx context.Context) (*requests.Task, error) {
 			return callbacks.readTask(ctx, requestID, pending.id)

@@ -57,10 +57,11 @@ func (p *partExecution) resendTask(ctx context.Context, task *requests.Task) (en
 		}
 		again := p.newTask(ctx, agent)
 		again.TaskID, again.Attempt = task.ID, task.Attempts+1
-		if p.attemptAgent(ctx, agent, again, 0, p.recordResent) {
+		attempt := p.attemptAgent(ctx, agent, again, 0, p.recordResent)
+		if attempt.ended {
 			return true
 		}
-		if p.latest.sent {
+		if attempt.sent {
 			return false // it has certainly failed, so continue with the next agent
 		}
 		if !p.waitForNextRound(ctx, round) {
@@ -70,7 +71,7 @@ func (p *partExecution) resendTask(ctx context.Context, task *requests.Task) (en
 }
 
 // recordResent records that a task is sent again.
-func (p *partExecution) recordResent(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task) error {
+func (p *partExecution) recordResent(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task, _ int) error {
 	if err := p.run.Recorder.Resent(ctx, task.TaskID, task.Attempt); err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (p *partExecution) resumeWaiting(ctx context.Context, task *requests.Task, 
 	defer p.executor.callbacks.pending.remove(pending)
 	var out dispatch.Outcome
 	if task.Pull != nil {
-		out = p.awaitPulled(ctx, pending, agent, task.SentAt)
+		out = p.awaitPulled(ctx, pending, agent, 0, task.SentAt)
 	} else if out = p.awaitCallback(ctx, pending, agent); out.Result == nil && !out.Pending {
 		p.cancelTask(task.ID, agent)
 	}
