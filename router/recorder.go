@@ -16,8 +16,8 @@ import (
 	"github.com/caprouter/caprouter/router/plan"
 )
 
-// recorder makes the decision and the response of one request durable.
-type recorder interface {
+// outcomeRecorder makes the decision and the response of one request durable.
+type outcomeRecorder interface {
 	// RecordDecision is called before any task is sent. If it returns an error, no
 	// task is sent.
 	RecordDecision(ctx context.Context, p *plan.Plan) error
@@ -26,19 +26,19 @@ type recorder interface {
 	RecordOutcome(ctx context.Context, resp *contract.Response) (*contract.Response, error)
 }
 
-// noRecorder is the recorder of dry runs, which change nothing.
-type noRecorder struct{}
+// noOutcomeRecorder is the recorder of dry runs, which change nothing.
+type noOutcomeRecorder struct{}
 
-func (noRecorder) RecordDecision(context.Context, *plan.Plan) error { return nil }
+func (noOutcomeRecorder) RecordDecision(context.Context, *plan.Plan) error { return nil }
 
-func (noRecorder) RecordOutcome(_ context.Context, resp *contract.Response) (*contract.Response, error) {
+func (noOutcomeRecorder) RecordOutcome(_ context.Context, resp *contract.Response) (*contract.Response, error) {
 	return resp, nil
 }
 
-// syncRecorder is the recorder of synchronous requests: they are recorded in the
+// syncOutcomeRecorder is the recorder of synchronous requests: they are recorded in the
 // audit log and in their idempotency keys and, once they are promoted, in a stored
 // record.
-type syncRecorder struct {
+type syncOutcomeRecorder struct {
 	router   *Router
 	run      *requestRun
 	deadline time.Time
@@ -47,7 +47,7 @@ type syncRecorder struct {
 	promoted atomic.Pointer[asyncrun.Promoted] // nil until the request is promoted
 }
 
-func (s *syncRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
+func (s *syncOutcomeRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
 	s.plan = p
 	ctx, cancel := s.run.detachedContext(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ func (s *syncRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
 }
 
 // Promote implements execution.Promoter.
-func (s *syncRecorder) Promote(ctx context.Context, addTasks func(*requests.Record) error) (*execution.OwnedRequest, error) {
+func (s *syncOutcomeRecorder) Promote(ctx context.Context, addTasks func(*requests.Record) error) (*execution.OwnedRequest, error) {
 	promoted, err := s.router.async.Promote(ctx, &asyncrun.Promotion{
 		Request: s.run.Request, Timeout: s.router.acceptor.RequestTimeout(s.run.Request.Request), Plan: s.plan, AddTasks: addTasks,
 		Deadline: s.deadline, WriteUntil: s.deadline.Add(finalWriteGrace),
@@ -74,13 +74,13 @@ func (s *syncRecorder) Promote(ctx context.Context, addTasks func(*requests.Reco
 }
 
 // publish sends an event of a promoted request to the readers of its events.
-func (s *syncRecorder) publish(ev *contract.Event) {
+func (s *syncOutcomeRecorder) publish(ev *contract.Event) {
 	if promoted := s.promoted.Load(); promoted != nil {
 		promoted.Emit(ev)
 	}
 }
 
-func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Response) (*contract.Response, error) {
+func (s *syncOutcomeRecorder) RecordOutcome(ctx context.Context, resp *contract.Response) (*contract.Response, error) {
 	ctx, cancel := s.run.detachedContext(ctx)
 	defer cancel()
 	if promoted := s.promoted.Load(); promoted != nil {
@@ -105,7 +105,7 @@ func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Respons
 // finish returns what the caller gets. A promoted request may have ended elsewhere, or
 // another process may have taken it over because this one seemed to be dead: then the
 // caller gets the state of the stored request.
-func (s *syncRecorder) finish(ctx context.Context, resp *contract.Response, err error) (*contract.Response, error) {
+func (s *syncOutcomeRecorder) finish(ctx context.Context, resp *contract.Response, err error) (*contract.Response, error) {
 	promoted := s.promoted.Load()
 	switch {
 	case promoted == nil:
@@ -129,7 +129,7 @@ func (s *syncRecorder) finish(ctx context.Context, resp *contract.Response, err 
 // recordNotSent records the outcome of a request whose caller gets an error although the
 // decision is on record. Without an outcome, it would count as interrupted, and its
 // tasks as possibly executed.
-func (s *syncRecorder) recordNotSent() {
+func (s *syncOutcomeRecorder) recordNotSent() {
 	outcomes := make([]plan.Outcome, len(s.plan.Parts))
 	for i := range s.plan.Parts {
 		outcomes[i] = s.router.executor.NotSent(&s.plan.Parts[i], contract.TaskAgentUnavailable, "the router could not record that the task is sent")
@@ -140,7 +140,7 @@ func (s *syncRecorder) recordNotSent() {
 }
 
 // close releases what a promoted request holds.
-func (s *syncRecorder) close() {
+func (s *syncOutcomeRecorder) close() {
 	if promoted := s.promoted.Load(); promoted != nil {
 		promoted.Close()
 	}

@@ -40,7 +40,7 @@ type requestRun struct {
 
 	async     bool // no caller waits for the response
 	mode      execution.Mode
-	recorder  recorder
+	recorder  outcomeRecorder
 	emit      func(*contract.Event)
 	planned   *View           // the registry of the plan; nil for a restored plan
 	restored  *plan.Plan      // the plan of a resumed request; nil to make one
@@ -53,7 +53,7 @@ func (run *requestRun) isDryRun() bool { return run.Options.DryRun }
 
 // isStored reports whether the synchronous request was promoted to a stored one.
 func (run *requestRun) isStored() bool {
-	recorder, ok := run.recorder.(*syncRecorder)
+	recorder, ok := run.recorder.(*syncOutcomeRecorder)
 	return ok && recorder.promoted.Load() != nil
 }
 

@@ -101,7 +101,7 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	ctx, cancel := context.WithTimeout(ctx, r.acceptor.RequestTimeout(run.Request.Request))
 	defer cancel()
 	if run.isDryRun() {
-		run.recorder = noRecorder{}
+		run.recorder = noOutcomeRecorder{}
 		return r.runPipeline(ctx, run)
 	}
 	if err := r.cfg.Storage.AuditLog.Admit(run.Caller); err != nil {
@@ -110,7 +110,7 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	defer cancelCause(nil)
 	run.inflight = inflight.NewRequest(run.RequestID, run.TraceID, run.Caller, cancelCause)
-	recorder := &syncRecorder{router: r, run: run}
+	recorder := &syncOutcomeRecorder{router: r, run: run}
 	recorder.deadline, _ = ctx.Deadline()
 	run.recorder = recorder
 	run.mode = r.executor.InMemory()

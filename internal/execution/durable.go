@@ -150,7 +150,7 @@ func (e *Executor) Asynchronous(owned *OwnedRequest, draining func() bool) Mode 
 	}
 }
 
-// DurableRecorder is the Recorder of stored requests: it writes each step to the record
+// DurableRecorder is the TaskRecorder of stored requests: it writes each step to the record
 // before it takes effect.
 type DurableRecorder struct {
 	owned    *OwnedRequest
@@ -163,7 +163,7 @@ type DurableRecorder struct {
 	onlyTask string
 }
 
-// Sent implements Recorder. The first task starts the request.
+// Sent implements TaskRecorder. The first task starts the request.
 func (d *DurableRecorder) Sent(ctx context.Context, task requests.Task, _ bool) error {
 	parts := 0
 	err := d.beforeSend(ctx, func(rec *requests.Record) error {
@@ -181,7 +181,7 @@ func (d *DurableRecorder) Sent(ctx context.Context, task requests.Task, _ bool) 
 	return err
 }
 
-// Resent implements Recorder.
+// Resent implements TaskRecorder.
 func (d *DurableRecorder) Resent(ctx context.Context, taskID string, attempt int) error {
 	return d.beforeSend(ctx, func(rec *requests.Record) error { return rec.Resend(taskID, attempt) })
 }
@@ -194,7 +194,7 @@ func (d *DurableRecorder) beforeSend(ctx context.Context, change func(*requests.
 	return err
 }
 
-// AwaitingCallback implements Recorder. The result may have arrived before. It is awaited
+// AwaitingCallback implements TaskRecorder. The result may have arrived before. It is awaited
 // even if the record cannot be changed: the agent has the task.
 func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (dispatch.Outcome, bool) {
 	if d.onlyTask == taskID {
@@ -214,7 +214,7 @@ func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (
 	return dispatch.Outcome{}, false
 }
 
-// Finished implements Recorder.
+// Finished implements TaskRecorder.
 func (d *DurableRecorder) Finished(ctx context.Context, taskID string, out dispatch.Outcome) dispatch.Outcome {
 	if d.endsRequest(taskID, &out) {
 		d.owned.deferred = &deferredOutcome{taskID: taskID, outcome: newStoredOutcome(out)}

@@ -13,7 +13,7 @@
 // gets a task of its own, with its own id and token.
 //
 // A synchronous request keeps its tasks in memory until one of them is answered with 202
-// (SyncRecorder). An asynchronous request writes them to its stored record
+// (PromotingTaskRecorder). An asynchronous request writes them to its stored record
 // (DurableRecorder), from which another process can resume the execution. Package
 // execution does not know how agents are reached (dispatch), which agents are eligible
 // (router/plan), or when a request is executed (router, internal/asyncrun).
@@ -73,7 +73,7 @@ func (r *Request) Subject() history.Subject {
 // Mode is what differs between the execution of synchronous and of asynchronous
 // requests.
 type Mode struct {
-	Recorder Recorder
+	Recorder TaskRecorder
 	Results  ResultStore // where results go that agents post to the callback URL
 	Permit   Permit
 	// MaxSends bounds how often one part is sent if no agent executes it: after the first

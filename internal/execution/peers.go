@@ -96,7 +96,7 @@ func (c *Callbacks) StoreRequest(ctx context.Context, taskID string) {
 	if task == nil {
 		return
 	}
-	if recorder, ok := task.run.Recorder.(*SyncRecorder); ok {
+	if recorder, ok := task.run.Recorder.(*PromotingTaskRecorder); ok {
 		_ = recorder.StoreNow(ctx) // the cause is logged
 	}
 }

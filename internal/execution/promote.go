@@ -18,8 +18,8 @@ type Promoter interface {
 	Promote(ctx context.Context, addTasks func(*requests.Record) error) (*OwnedRequest, error)
 }
 
-// SyncRecorder is the Recorder of synchronous requests of a router with a store. Most
-// of them never need a record: their tasks are kept in memory. The request is promoted
+// PromotingTaskRecorder is the TaskRecorder of synchronous requests of a router with a
+// store. Most of them never need a record: their tasks are kept in memory. The request is promoted
 // to a stored one as soon as a result may arrive at, or must survive, another process:
 //
 //	in memory ──AwaitingCallback: an agent answered 202──────────▶ promoted
@@ -27,7 +27,7 @@ type Promoter interface {
 //	          ──the store rejects the record──▶ in memory; the task that needed it fails
 //
 // A promoted request is recorded as an asynchronous one is.
-type SyncRecorder struct {
+type PromotingTaskRecorder struct {
 	memory   MemoryRecorder
 	results  ResultStore // of promoted requests
 	promoter Promoter
@@ -48,12 +48,12 @@ type memoryTask struct {
 // that is necessary. Synchronous requests are bounded by admission control, need no
 // permit, and offer a part to each agent once.
 func (e *Executor) Synchronous(p Promoter) Mode {
-	recorder := &SyncRecorder{memory: MemoryRecorder{pending: e.callbacks.pending}, results: e.callbacks.cfg.Results, promoter: p}
+	recorder := &PromotingTaskRecorder{memory: MemoryRecorder{pending: e.callbacks.pending}, results: e.callbacks.cfg.Results, promoter: p}
 	return Mode{Recorder: recorder, Results: recorder, Permit: NoPermit{}}
 }
 
-// Sent implements Recorder.
-func (s *SyncRecorder) Sent(ctx context.Context, task requests.Task, stored bool) error {
+// Sent implements TaskRecorder.
+func (s *PromotingTaskRecorder) Sent(ctx context.Context, task requests.Task, stored bool) error {
 	if durable := s.lockUnlessPromoted(); durable != nil {
 		return durable.Sent(ctx, task, stored)
 	}
@@ -70,9 +70,9 @@ func (s *SyncRecorder) Sent(ctx context.Context, task requests.Task, stored bool
 	return err
 }
 
-// Resent implements Recorder. A request that is not promoted is not resumed, and so
+// Resent implements TaskRecorder. A request that is not promoted is not resumed, and so
 // sends no task again.
-func (s *SyncRecorder) Resent(ctx context.Context, taskID string, attempt int) error {
+func (s *PromotingTaskRecorder) Resent(ctx context.Context, taskID string, attempt int) error {
 	if durable := s.lockUnlessPromoted(); durable != nil {
 		return durable.Resent(ctx, taskID, attempt)
 	}
@@ -80,10 +80,10 @@ func (s *SyncRecorder) Resent(ctx context.Context, taskID string, attempt int) e
 	return nil
 }
 
-// AwaitingCallback implements Recorder. It promotes the request, unless there is
+// AwaitingCallback implements TaskRecorder. It promotes the request, unless there is
 // nothing to wait for: the result has arrived, or the caller has disconnected. If the
 // store rejects the record, the task fails, because its result could be stored nowhere.
-func (s *SyncRecorder) AwaitingCallback(ctx context.Context, taskID string) (dispatch.Outcome, bool) {
+func (s *PromotingTaskRecorder) AwaitingCallback(ctx context.Context, taskID string) (dispatch.Outcome, bool) {
 	if durable := s.lockUnlessPromoted(); durable != nil {
 		return durable.AwaitingCallback(ctx, taskID)
 	}
@@ -104,8 +104,8 @@ func (s *SyncRecorder) AwaitingCallback(ctx context.Context, taskID string) (dis
 	return dispatch.Outcome{}, false
 }
 
-// Finished implements Recorder.
-func (s *SyncRecorder) Finished(ctx context.Context, taskID string, out dispatch.Outcome) dispatch.Outcome {
+// Finished implements TaskRecorder.
+func (s *PromotingTaskRecorder) Finished(ctx context.Context, taskID string, out dispatch.Outcome) dispatch.Outcome {
 	if durable := s.lockUnlessPromoted(); durable != nil {
 		return durable.Finished(ctx, taskID, out)
 	}
@@ -118,7 +118,7 @@ func (s *SyncRecorder) Finished(ctx context.Context, taskID string, out dispatch
 }
 
 // StoreResult implements ResultStore.
-func (s *SyncRecorder) StoreResult(ctx context.Context, grant contract.TaskGrant, result *contract.Result) error {
+func (s *PromotingTaskRecorder) StoreResult(ctx context.Context, grant contract.TaskGrant, result *contract.Result) error {
 	if s.lockUnlessPromoted() != nil {
 		return s.results.StoreResult(ctx, grant, result)
 	}
@@ -128,7 +128,7 @@ func (s *SyncRecorder) StoreResult(ctx context.Context, grant contract.TaskGrant
 
 // StoreNow promotes the request, unless it is stored already. The write may take until
 // the deadline of the request.
-func (s *SyncRecorder) StoreNow(ctx context.Context) error {
+func (s *PromotingTaskRecorder) StoreNow(ctx context.Context) error {
 	if s.lockUnlessPromoted() != nil {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (s *SyncRecorder) StoreNow(ctx context.Context) error {
 
 // lockUnlessPromoted returns the recorder of a promoted request. If the request is not
 // promoted, it returns nil with mu locked.
-func (s *SyncRecorder) lockUnlessPromoted() *DurableRecorder {
+func (s *PromotingTaskRecorder) lockUnlessPromoted() *DurableRecorder {
 	s.mu.Lock()
 	if s.durable == nil {
 		return nil
@@ -148,7 +148,7 @@ func (s *SyncRecorder) lockUnlessPromoted() *DurableRecorder {
 }
 
 // promote stores the request. The caller holds mu.
-func (s *SyncRecorder) promote(ctx context.Context) error {
+func (s *PromotingTaskRecorder) promote(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
 	}
@@ -164,7 +164,7 @@ func (s *SyncRecorder) promote(ctx context.Context) error {
 
 // addTasks adds the tasks to a new record, with their outcomes and with the results
 // that have arrived by callback.
-func (s *SyncRecorder) addTasks(rec *requests.Record) error {
+func (s *PromotingTaskRecorder) addTasks(rec *requests.Record) error {
 	for i := range s.tasks {
 		task := &s.tasks[i].task
 		if err := rec.Send(*task); err != nil {
@@ -188,7 +188,7 @@ func (s *SyncRecorder) addTasks(rec *requests.Record) error {
 	return nil
 }
 
-func (s *SyncRecorder) find(taskID string) *memoryTask {
+func (s *PromotingTaskRecorder) find(taskID string) *memoryTask {
 	for i := range s.tasks {
 		if s.tasks[i].task.ID == taskID {
 			return &s.tasks[i]

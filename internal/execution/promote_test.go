@@ -31,10 +31,10 @@ func (p *promoter) Promote(_ context.Context, addTasks func(*requests.Record) er
 	return &OwnedRequest{Store: requests.Disabled(), Permit: NoPermit{}}, nil
 }
 
-func newSyncRecorder(p *promoter) (*SyncRecorder, *Callbacks) {
+func newPromotingTaskRecorder(p *promoter) (*PromotingTaskRecorder, *Callbacks) {
 	callbacks := newTestCallbacks(storedResults{})
 	mode := New(nil, callbacks, nil, nil).Synchronous(p)
-	return mode.Recorder.(*SyncRecorder), callbacks
+	return mode.Recorder.(*PromotingTaskRecorder), callbacks
 }
 
 func successResult(answer string) *contract.Result {
@@ -42,9 +42,9 @@ func successResult(answer string) *contract.Result {
 }
 
 // The record contains what happened before the promotion.
-func TestSyncRecorder_PromotesWithAllTasksSoFar(t *testing.T) {
+func TestPromotingTaskRecorder_PromotesWithAllTasksSoFar(t *testing.T) {
 	ctx, p := t.Context(), new(promoter)
-	s, callbacks := newSyncRecorder(p)
+	s, callbacks := newPromotingTaskRecorder(p)
 	sent := func(id, agent string, part int) {
 		callbacks.pending.add(contract.TaskReport{TaskID: id, AgentID: agent}, &Run{Mode: Mode{Results: s}})
 		if err := s.Sent(ctx, requests.Task{ID: id, AgentID: agent, Part: part}, false); err != nil {
@@ -80,9 +80,9 @@ func TestSyncRecorder_PromotesWithAllTasksSoFar(t *testing.T) {
 	}
 }
 
-func TestSyncRecorder_PromotesBeforeAgentPulls(t *testing.T) {
+func TestPromotingTaskRecorder_PromotesBeforeAgentPulls(t *testing.T) {
 	p := new(promoter)
-	s, _ := newSyncRecorder(p)
+	s, _ := newPromotingTaskRecorder(p)
 	if err := s.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a"}, true); err != nil {
 		t.Fatal(err)
 	}
@@ -91,9 +91,9 @@ func TestSyncRecorder_PromotesBeforeAgentPulls(t *testing.T) {
 	}
 }
 
-func TestSyncRecorder_RejectsTaskIfStoreRejectsRequest(t *testing.T) {
+func TestPromotingTaskRecorder_RejectsTaskIfStoreRejectsRequest(t *testing.T) {
 	ctx, p := t.Context(), &promoter{err: errors.New("full")}
-	s, _ := newSyncRecorder(p)
+	s, _ := newPromotingTaskRecorder(p)
 	if err := s.Sent(ctx, requests.Task{ID: "pulled", AgentID: "a"}, true); !errors.Is(err, p.err) {
 		t.Errorf("a task to pull: got %v, want the error of the store", err)
 	}
@@ -112,9 +112,9 @@ func TestSyncRecorder_RejectsTaskIfStoreRejectsRequest(t *testing.T) {
 }
 
 // If nothing will be awaited, no record is needed.
-func TestSyncRecorder_PromotesOnlyIfItWaits(t *testing.T) {
+func TestPromotingTaskRecorder_PromotesOnlyIfItWaits(t *testing.T) {
 	p := new(promoter)
-	s, callbacks := newSyncRecorder(p)
+	s, callbacks := newPromotingTaskRecorder(p)
 	callbacks.pending.add(contract.TaskReport{TaskID: "t", AgentID: "a"}, &Run{Mode: Mode{Results: s}})
 	if err := s.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a"}, false); err != nil {
 		t.Fatal(err)

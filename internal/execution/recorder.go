@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/internal/requests"
 )
 
-// Recorder records the progress of the tasks of one request.
-type Recorder interface {
+// TaskRecorder records the progress of the tasks of one request.
+type TaskRecorder interface {
 	// Sent records that a task is about to be sent. If stored is true, the task must be
 	// in a stored record when Sent returns, because its agent gets it from there, from
 	// whichever process. If Sent returns an error, the task is not sent.
@@ -37,7 +37,7 @@ func storedTask(part int, agent *contract.RegistryEntry, task *contract.Task, no
 	}
 }
 
-// MemoryRecorder is the Recorder of requests of a router without a store: their tasks
+// MemoryRecorder is the TaskRecorder of requests of a router without a store: their tasks
 // are known as long as this process waits for them.
 type MemoryRecorder struct{ pending *pendingTasks }
 
@@ -50,7 +50,7 @@ func (e *Executor) InMemory() Mode {
 // errNoStore rejects a task that must be stored.
 var errNoStore = errors.New("the router has no store")
 
-// Sent implements Recorder; there is nothing to write.
+// Sent implements TaskRecorder; there is nothing to write.
 func (MemoryRecorder) Sent(_ context.Context, _ requests.Task, stored bool) error {
 	if stored {
 		return errNoStore
@@ -58,15 +58,15 @@ func (MemoryRecorder) Sent(_ context.Context, _ requests.Task, stored bool) erro
 	return nil
 }
 
-// Resent implements Recorder; there is nothing to write.
+// Resent implements TaskRecorder; there is nothing to write.
 func (MemoryRecorder) Resent(context.Context, string, int) error { return nil }
 
-// AwaitingCallback implements Recorder.
+// AwaitingCallback implements TaskRecorder.
 func (MemoryRecorder) AwaitingCallback(context.Context, string) (dispatch.Outcome, bool) {
 	return dispatch.Outcome{}, false
 }
 
-// Finished implements Recorder.
+// Finished implements TaskRecorder.
 func (m MemoryRecorder) Finished(_ context.Context, taskID string, out dispatch.Outcome) dispatch.Outcome {
 	if task, _ := m.pending.lookup(taskID); task != nil {
 		return task.close(out)
