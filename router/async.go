@@ -53,7 +53,7 @@ func (p asyncPipeline) acceptedRun(run *requestRun) *asyncrun.Accepted {
 		Serve: func(ctx context.Context, stored *asyncrun.Run) (*contract.Response, error) {
 			run.async = true
 			run.view = p.router.view.get() // the registry may have changed while the request was queued
-			run.mode, run.recorder, run.emit, run.inflight = stored.Mode, stored, stored.Emit, stored.Inflight
+			run.persistence, run.recorder, run.emit, run.inflight = stored.Persistence, stored, stored.Emit, stored.Inflight
 			run.restored, run.previous = stored.Plan, stored.Previous
 			return p.router.runPipeline(ctx, run)
 		},

@@ -38,15 +38,15 @@ type requestRun struct {
 	inflight    *inflight.Request       // nil for a dry run, which cannot be looked up or cancelled
 	reservation idempotency.Reservation // of its idempotency key
 
-	async     bool // no caller waits for the response
-	mode      execution.Mode
-	recorder  outcomeRecorder
-	emit      func(*contract.Event)
-	planned   *View           // the registry of the plan; nil for a restored plan
-	restored  *plan.Plan      // the plan of a resumed request; nil to make one
-	previous  []requests.Task // the tasks of a resumed request
-	announced bool            // the decision was emitted
-	encoded   history.EncodedResponse
+	async       bool // no caller waits for the response
+	persistence execution.Persistence
+	recorder    outcomeRecorder
+	emit        func(*contract.Event)
+	planned     *View           // the registry of the plan; nil for a restored plan
+	restored    *plan.Plan      // the plan of a resumed request; nil to make one
+	previous    []requests.Task // the tasks of a resumed request
+	announced   bool            // the decision was emitted
+	encoded     history.EncodedResponse
 }
 
 func (run *requestRun) isDryRun() bool { return run.Options.DryRun }

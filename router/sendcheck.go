@@ -13,19 +13,19 @@ import (
 
 // sendCheck decides before each send of a task whether the agent may get it: a request
 // may wait for an agent, for a retry or for a restart, and the registry may change
-// meanwhile. It implements execution.Agents.
+// meanwhile. It implements execution.Registry.
 type sendCheck struct {
 	run       *requestRun
 	plan      *plan.Plan
 	isRevoked func(*contract.Caller) bool
 }
 
-// Entry implements execution.Agents.
+// Entry implements execution.Registry.
 func (s *sendCheck) Entry(agentID string) *contract.RegistryEntry {
 	return s.run.current.get().Fleet.Agent(agentID)
 }
 
-// Eligible implements execution.Agents. It costs a lookup if the registry is still that
+// Eligible implements execution.Registry. It costs a lookup if the registry is still that
 // of the plan.
 func (s *sendCheck) Eligible(part *plan.Part, agentID string) (*contract.RegistryEntry, *contract.TaskError) {
 	view := s.run.current.get()

@@ -135,7 +135,7 @@ func (r *Router) executePlan(ctx context.Context, run *requestRun, p *plan.Plan)
 	case err == nil:
 		run.emitDecision(&p.Decision)
 		return r.executor.Execute(ctx, &execution.Run{
-			Mode: run.mode, Request: run.Request, Agents: &sendCheck{run, p, r.cfg.IsRevoked}, Plan: p, Previous: run.previous, Emit: run.emit,
+			Persistence: run.persistence, Request: run.Request, Registry: &sendCheck{run, p, r.cfg.IsRevoked}, Plan: p, Previous: run.previous, Emit: run.emit,
 		}), nil
 	case !run.async && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		outcomes := make([]plan.Outcome, len(p.Parts))

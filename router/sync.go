@@ -113,9 +113,9 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	recorder := &syncOutcomeRecorder{router: r, run: run}
 	recorder.deadline, _ = ctx.Deadline()
 	run.recorder = recorder
-	run.mode = r.executor.InMemory()
+	run.persistence = r.executor.InMemory()
 	if r.cfg.Storage.Requests.Enabled() {
-		run.mode = r.executor.Synchronous(recorder)
+		run.persistence = r.executor.Synchronous(recorder)
 		emit := run.emit
 		run.emit = func(ev *contract.Event) {
 			recorder.publish(ev)

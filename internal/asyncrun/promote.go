@@ -60,7 +60,7 @@ func (r *Runner) Promote(ctx context.Context, p *Promotion) (*Promoted, error) {
 		r.cfg.Logger.ErrorContext(ctx, "cannot store a synchronous request whose result arrives later", "request_id", rec.ID, "error", err)
 		return nil, err
 	}
-	r.capacity.force(&rec.Caller)
+	r.capacity.addStored(&rec.Caller)
 	owned := r.ownedRequest(rec, nil, execution.NoPermit{})
 	owned.WriteUntil = p.WriteUntil
 	return &Promoted{runner: r, request: p.Request, owned: owned, emit: r.newEmitter(rec.ID)}, nil

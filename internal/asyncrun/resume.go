@@ -182,7 +182,7 @@ func (r *Runner) resume(ctx context.Context, id string) (resumed bool, err error
 	case rec.State.Terminal():
 		return true, retryUntilDone(ctx, func(ctx context.Context) error { return r.restoreOutcome(ctx, rec) })
 	}
-	r.capacity.force(&rec.Caller)
+	r.capacity.addStored(&rec.Caller)
 	r.startRun(r.pipeline.Restore(rec), rec)
 	return true, nil
 }

@@ -18,12 +18,12 @@ import (
 // Run is the execution of one asynchronous request by this process. It is owned by
 // the goroutine that serves the request.
 type Run struct {
-	Request  *execution.Request
-	Mode     execution.Mode
-	Emit     func(*contract.Event) // publishes an event; may be called from several goroutines
-	Inflight *inflight.Request
-	Plan     *plan.Plan      // restored from the stored request; nil if it is not planned
-	Previous []requests.Task // sent by an earlier process
+	Request     *execution.Request
+	Persistence execution.Persistence
+	Emit        func(*contract.Event) // publishes an event; may be called from several goroutines
+	Inflight    *inflight.Request
+	Plan        *plan.Plan      // restored from the stored request; nil if it is not planned
+	Previous    []requests.Task // sent by an earlier process
 
 	runner  *Runner
 	owned   *execution.OwnedRequest

@@ -116,7 +116,7 @@ func TestCapacity_RejectsRequestsBeyondTheLimit(t *testing.T) {
 	c := &capacity{store: requests.Disabled()}
 	c.checkedUntil.Store(time.Now().Add(time.Hour).UnixMilli()) // the store has space
 	for range maxOpen - 1 {
-		c.force(caller)
+		c.addStored(caller)
 	}
 	if err := c.reserve(t.Context(), caller); err != nil {
 		t.Errorf("the last one: got %v, want no error", err)

@@ -130,7 +130,7 @@ func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 		defer span.End()
 		span.SetString(telemetry.AttrRequestID, rec.ID)
 		current := &Run{
-			Request: accepted.Request, Mode: r.cfg.Executor.Asynchronous(owned, r.IsDraining), Emit: emit,
+			Request: accepted.Request, Persistence: r.cfg.Executor.Asynchronous(owned, r.IsDraining), Emit: emit,
 			Inflight: inflight.NewRequest(rec.ID, rec.TraceID, accepted.Caller, cancelCause),
 			runner:   r, owned: owned,
 		}
@@ -153,8 +153,8 @@ func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 // serveRun runs the pipeline as soon as there is a permit. It also serves a request
 // whose deadline has passed meanwhile, so that the outcome is recorded.
 func (r *Runner) serveRun(ctx context.Context, current *Run, serve ServeFunc) (*contract.Response, error) {
-	current.Mode.Permit.Acquire(ctx)
-	defer current.Mode.Permit.Release()
+	current.Persistence.Permit.Acquire(ctx)
+	defer current.Persistence.Permit.Release()
 	if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) || r.IsDraining() {
 		return nil, dispatch.ErrHandedOver
 	}

@@ -191,8 +191,8 @@ func (c *capacity) checkSpace(ctx context.Context, caller *contract.Caller) erro
 	return nil
 }
 
-// force admits a request that was stored before.
-func (c *capacity) force(caller *contract.Caller) {
+// addStored admits a request that was stored before.
+func (c *capacity) addStored(caller *contract.Caller) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.add(quota.OwnerOf(caller), 1)

@@ -62,7 +62,7 @@ func (p *partExecution) executePart(ctx context.Context) plan.Outcome {
 func (p *partExecution) tryAgents(ctx context.Context) (ended bool) {
 	for i, id := range p.part.Agents {
 		for !slices.Contains(p.excluded, id) {
-			agent, refusal := p.run.Agents.Eligible(p.part, id)
+			agent, refusal := p.run.Registry.Eligible(p.part, id)
 			if agent == nil {
 				p.skipAgent(id, refusal)
 				break
@@ -90,7 +90,7 @@ func (p *partExecution) skipAgent(agentID string, refusal *contract.TaskError) {
 // entry, "" if it may, and whether the reason is another entry. A task that waited must
 // not reach an address of the past, nor contain data that the current entry withholds.
 func (p *partExecution) recheckAgent(entry *contract.RegistryEntry) (reason string, outdated bool) {
-	current, refusal := p.run.Agents.Eligible(p.part, entry.ID)
+	current, refusal := p.run.Registry.Eligible(p.part, entry.ID)
 	switch {
 	case current == nil:
 		return refusal.Detail, false

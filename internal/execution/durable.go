@@ -141,10 +141,10 @@ func (o *OwnedRequest) Pause(d time.Duration) bool {
 // agent executes it.
 const maxSends = 20
 
-// Asynchronous returns the Mode of an asynchronous request, whose tasks are
+// Asynchronous returns the Persistence of an asynchronous request, whose tasks are
 // written to its record. If draining returns true, no further task is sent.
-func (e *Executor) Asynchronous(owned *OwnedRequest, draining func() bool) Mode {
-	return Mode{
+func (e *Executor) Asynchronous(owned *OwnedRequest, draining func() bool) Persistence {
+	return Persistence{
 		Recorder: &DurableRecorder{owned: owned, draining: draining, mayDefer: true},
 		Results:  e.callbacks.cfg.Results, Permit: owned.Permit, MaxSends: maxSends,
 	}

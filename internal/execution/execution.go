@@ -70,9 +70,9 @@ func (r *Request) Subject() history.Subject {
 	return history.Subject{Caller: r.Caller, Masking: r.Masking, Prompt: r.Prompt, SessionKey: r.SessionKey(), ShowLogs: r.Options.Logs}
 }
 
-// Mode is what differs between the execution of synchronous and of asynchronous
+// Persistence is what differs between the execution of synchronous and of asynchronous
 // requests.
-type Mode struct {
+type Persistence struct {
 	Recorder TaskRecorder
 	Results  ResultStore // where results go that agents post to the callback URL
 	Permit   Permit
@@ -83,10 +83,10 @@ type Mode struct {
 
 // Run is one execution of a plan.
 type Run struct {
-	Mode
-	Request *Request
-	Agents  Agents
-	Plan    *plan.Plan
+	Persistence
+	Request  *Request
+	Registry Registry
+	Plan     *plan.Plan
 	// Previous are the tasks that were sent before this process took over the
 	// request.
 	Previous []requests.Task
@@ -94,8 +94,8 @@ type Run struct {
 	Emit func(*contract.Event)
 }
 
-// Agents is the registry in force, which may change while a request waits.
-type Agents interface {
+// Registry is the registry in force, which may change while a request waits.
+type Registry interface {
 	// Entry returns the entry of an agent, or nil if it is not registered.
 	Entry(agentID string) *contract.RegistryEntry
 	// Eligible returns the entry of an agent of the part, or nil and the error of its

@@ -19,8 +19,9 @@ type Promoter interface {
 }
 
 // PromotingTaskRecorder is the TaskRecorder of synchronous requests of a router with a
-// store. Most of them never need a record: their tasks are kept in memory. The request is promoted
-// to a stored one as soon as a result may arrive at, or must survive, another process:
+// store. Most of them never need a record: their tasks are kept in memory. The request is
+// promoted to a stored one as soon as a result may arrive at, or must survive, another
+// process:
 //
 //	in memory ──AwaitingCallback: an agent answered 202──────────▶ promoted
 //	          ──Sent with stored: an agent is about to pull it──▶ promoted
@@ -44,12 +45,12 @@ type memoryTask struct {
 	out  dispatch.Outcome // of a task that is done
 }
 
-// Synchronous returns the Mode of a synchronous request, which the promoter stores if
+// Synchronous returns the Persistence of a synchronous request, which the promoter stores if
 // that is necessary. Synchronous requests are bounded by admission control, need no
 // permit, and offer a part to each agent once.
-func (e *Executor) Synchronous(p Promoter) Mode {
+func (e *Executor) Synchronous(p Promoter) Persistence {
 	recorder := &PromotingTaskRecorder{memory: MemoryRecorder{pending: e.callbacks.pending}, results: e.callbacks.cfg.Results, promoter: p}
-	return Mode{Recorder: recorder, Results: recorder, Permit: NoPermit{}}
+	return Persistence{Recorder: recorder, Results: recorder, Permit: NoPermit{}}
 }
 
 // Sent implements TaskRecorder.

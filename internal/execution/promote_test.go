@@ -33,8 +33,8 @@ func (p *promoter) Promote(_ context.Context, addTasks func(*requests.Record) er
 
 func newPromotingTaskRecorder(p *promoter) (*PromotingTaskRecorder, *Callbacks) {
 	callbacks := newTestCallbacks(storedResults{})
-	mode := New(nil, callbacks, nil, nil).Synchronous(p)
-	return mode.Recorder.(*PromotingTaskRecorder), callbacks
+	persistence := New(nil, callbacks, nil, nil).Synchronous(p)
+	return persistence.Recorder.(*PromotingTaskRecorder), callbacks
 }
 
 func successResult(answer string) *contract.Result {
@@ -46,7 +46,7 @@ func TestPromotingTaskRecorder_PromotesWithAllTasksSoFar(t *testing.T) {
 	ctx, p := t.Context(), new(promoter)
 	s, callbacks := newPromotingTaskRecorder(p)
 	sent := func(id, agent string, part int) {
-		callbacks.pending.add(contract.TaskReport{TaskID: id, AgentID: agent}, &Run{Mode: Mode{Results: s}})
+		callbacks.pending.add(contract.TaskReport{TaskID: id, AgentID: agent}, &Run{Persistence: Persistence{Results: s}})
 		if err := s.Sent(ctx, requests.Task{ID: id, AgentID: agent, Part: part}, false); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestPromotingTaskRecorder_RejectsTaskIfStoreRejectsRequest(t *testing.T) {
 func TestPromotingTaskRecorder_PromotesOnlyIfItWaits(t *testing.T) {
 	p := new(promoter)
 	s, callbacks := newPromotingTaskRecorder(p)
-	callbacks.pending.add(contract.TaskReport{TaskID: "t", AgentID: "a"}, &Run{Mode: Mode{Results: s}})
+	callbacks.pending.add(contract.TaskReport{TaskID: "t", AgentID: "a"}, &Run{Persistence: Persistence{Results: s}})
 	if err := s.Sent(t.Context(), requests.Task{ID: "t", AgentID: "a"}, false); err != nil {
 		t.Fatal(err)
 	}

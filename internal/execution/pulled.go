@@ -38,7 +38,7 @@ func (p *partExecution) awaitPulled(ctx context.Context, pending *pendingTask, a
 			return callbacks.readTask(ctx, requestID, pending.id)
 		},
 		Refusal: func() string {
-			if _, refusal := p.run.Agents.Eligible(p.part, agent.ID); refusal != nil {
+			if _, refusal := p.run.Registry.Eligible(p.part, agent.ID); refusal != nil {
 				return refusal.Detail
 			}
 			return ""

@@ -41,10 +41,10 @@ func storedTask(part int, agent *contract.RegistryEntry, task *contract.Task, no
 // are known as long as this process waits for them.
 type MemoryRecorder struct{ pending *pendingTasks }
 
-// InMemory returns the Mode of synchronous requests of a router without a store.
-func (e *Executor) InMemory() Mode {
+// InMemory returns the Persistence of synchronous requests of a router without a store.
+func (e *Executor) InMemory() Persistence {
 	recorder := MemoryRecorder{pending: e.callbacks.pending}
-	return Mode{Recorder: recorder, Results: recorder, Permit: NoPermit{}}
+	return Persistence{Recorder: recorder, Results: recorder, Permit: NoPermit{}}
 }
 
 // errNoStore rejects a task that must be stored.

@@ -26,7 +26,7 @@ func (p *partExecution) resumeTasks(ctx context.Context) (ended bool) {
 		if task.Part != p.index {
 			continue
 		}
-		agent := p.run.Agents.Entry(task.AgentID)
+		agent := p.run.Registry.Entry(task.AgentID)
 		switch {
 		case task.State == requests.TaskDone:
 			p.setOutcome(&contract.Task{TaskID: task.ID}, task.AgentID, storedOutcome(task))
@@ -50,7 +50,7 @@ func (p *partExecution) resumeTasks(ctx context.Context) (ended bool) {
 // resendTask sends the task again, as soon as its agent can take one.
 func (p *partExecution) resendTask(ctx context.Context, task *requests.Task) (ended bool) {
 	for round := 0; ; round++ {
-		agent, refusal := p.run.Agents.Eligible(p.part, task.AgentID)
+		agent, refusal := p.run.Registry.Eligible(p.part, task.AgentID)
 		if agent == nil {
 			p.excluded = append(p.excluded, task.AgentID)
 			return p.finishStored(ctx, task, dispatch.Outcome{Err: refusal})
