@@ -145,6 +145,12 @@ type Caller struct {
 	KeyID     string   `json:",omitzero"` // kid of the key that signed the token; "" if it has none
 }
 
+// LocalCaller returns the principal of this process, which is also the only one without
+// authentication. It holds every scope.
+func LocalCaller() *Caller {
+	return &Caller{Subject: "local", AllScopes: true, AllAgents: true}
+}
+
 // ScopeAdmin permits reading the records of all tenants and agents. It includes
 // no other scope and no entitlement to agents.
 const ScopeAdmin = "admin"

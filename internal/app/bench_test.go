@@ -38,7 +38,7 @@ func BenchmarkHandle(b *testing.B) {
 					Content: contract.Content{Prompt: "Please do a code review of this python module"},
 					Options: contract.Options{DryRun: dryRun},
 				}
-				if _, err := c.router.Handle(b.Context(), &req, LocalCaller()); err != nil {
+				if _, err := c.router.Handle(b.Context(), &req, contract.LocalCaller()); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -48,7 +48,7 @@ func countHijacks(t *testing.T, hijacks []hijack) {
 	cases, registry := goldenSet(t)
 	chosen := func(text string) []string {
 		req := &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true}}
-		resp, err := s.core.router.Handle(t.Context(), req, LocalCaller())
+		resp, err := s.core.router.Handle(t.Context(), req, contract.LocalCaller())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func RouteOnce(ctx context.Context, cfg config.Config, opts Options, req *contra
 	}
 	defer func() { _ = c.closeResources(ctx) }() // nothing is stored
 	c.installView(router.NewView(snapshot, c.dispatcher))
-	return c.router.Handle(ctx, req, LocalCaller())
+	return c.router.Handle(ctx, req, contract.LocalCaller())
 }
 
 // openRouteKeys opens the key of the data directory, which agents may know from a
@@ -43,9 +43,4 @@ func openRouteKeys(cfg config.Config, dryRun bool) (*keyring.Ring, error) {
 		return keyring.New()
 	}
 	return keyring.Open(cfg.DataDir)
-}
-
-// LocalCaller returns the only principal of auth.mode none.
-func LocalCaller() *contract.Caller {
-	return &contract.Caller{Subject: "local", AllScopes: true, AllAgents: true}
 }

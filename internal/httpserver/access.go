@@ -33,7 +33,7 @@ type accessPolicy interface {
 
 func newAccessPolicy(auth Authenticator) accessPolicy {
 	if auth == nil {
-		return &localAccess{caller: &contract.Caller{Subject: "local", AllScopes: true, AllAgents: true}}
+		return &localAccess{caller: contract.LocalCaller()}
 	}
 	return &tokenAccess{auth: auth}
 }
