@@ -17,9 +17,9 @@ import (
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
-// Invocation names the caller or the agent on whose behalf an action is called.
+// Invocation names the caller and the agent on whose behalf an action is called.
 type Invocation struct {
-	Caller  *contract.Caller // nil = this process, which may call everything
+	Caller  *contract.Caller // required
 	AgentID string           // the agent whose capabilities permit the call; "" = none
 	// Entitled skips the check of scopes: the call is the task of an agent that the caller
 	// may use.
@@ -51,10 +51,10 @@ type reply struct {
 // Invoke calls a tool on behalf of this process and returns its result. Errors are
 // *contract.ActionError, or that of the context if it was cancelled.
 func (g *Gateway) Invoke(ctx context.Context, action contract.Action) (*contract.ActionResult, error) {
-	return g.InvokeFor(ctx, action, Invocation{})
+	return g.InvokeFor(ctx, action, Invocation{Caller: contract.LocalCaller()})
 }
 
-// InvokeFor calls a tool on behalf of a caller or of an agent; see [Gateway.Invoke].
+// InvokeFor calls a tool on behalf of a caller; see [Gateway.Invoke].
 func (g *Gateway) InvokeFor(ctx context.Context, action contract.Action, by Invocation) (*contract.ActionResult, error) {
 	ctx, span := telemetry.StartClientSpan(ctx, methodCall)
 	defer span.End()
@@ -64,7 +64,7 @@ func (g *Gateway) InvokeFor(ctx context.Context, action contract.Action, by Invo
 	if len(c.input) == 0 {
 		c.input = json.RawMessage("{}")
 	}
-	if err := checkScope(&action, &by); err != nil {
+	if err := checkCaller(&action, &by); err != nil {
 		return nil, g.endCall(ctx, c, nil, nil, err)
 	}
 	s, t, err := g.resolve(ctx, action.Action)
@@ -130,10 +130,14 @@ func (s *server) networkTransport() string {
 	return "tcp"
 }
 
-// checkScope checks the scope of the caller.
-func checkScope(action *contract.Action, by *Invocation) error {
-	if scope := contract.ScopeInvokePrefix + action.Action; by.Caller != nil && !by.Entitled && !by.Caller.HasScope(scope) {
-		return warningError(contract.ActionForbidden, fmt.Sprintf("the caller may not call %q", action.Action), fmt.Sprintf("the token needs the scope %q", scope))
+// checkCaller checks that there is a caller, and its scope.
+func checkCaller(action *contract.Action, by *Invocation) error {
+	if by.Caller == nil {
+		return severeError(contract.ActionForbidden, fmt.Sprintf("the call of %q has no caller", action.Action), "")
+	}
+	if !by.Entitled && !by.Caller.MayInvoke(action.Action) {
+		return warningError(contract.ActionForbidden, fmt.Sprintf("the caller may not call %q", action.Action),
+			fmt.Sprintf("the token needs the scope %q", contract.ScopeInvokePrefix+action.Action))
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func TestReferenceServers_Stdio(t *testing.T) {
 	steps := 0
 	_, err := g.InvokeFor(t.Context(), contract.Action{
 		Action: "everything.trigger-long-running-operation", Input: json.RawMessage(`{"duration":0.2,"steps":2}`),
-	}, gateway.Invocation{OnProgress: func(contract.ActionProgress) { steps++ }})
+	}, gateway.Invocation{Caller: contract.LocalCaller(), OnProgress: func(contract.ActionProgress) { steps++ }})
 	if err != nil || steps != 2 {
 		t.Errorf("got %v and progress %d times, want 2 times", err, steps)
 	}

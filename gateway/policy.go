@@ -65,11 +65,7 @@ func (p *callPolicy) countCall(t *tool, by *Invocation) error {
 		p.limiters[t.Name] = limiter
 	}
 	p.mu.Unlock()
-	principal := limits.Principal{Subject: by.AgentID}
-	if by.Caller != nil {
-		principal = limits.PrincipalOf(by.Caller)
-	}
-	state, ok := limiter.Take(principal, time.Now())
+	state, ok := limiter.Take(limits.PrincipalOf(by.Caller), time.Now())
 	if ok {
 		return nil
 	}

@@ -292,19 +292,24 @@ func TestInvokeFor_Permissions(t *testing.T) {
 		by   gateway.Invocation
 		want string
 	}{
-		{"internal call", gateway.Invocation{}, ""},
+		{"no caller", gateway.Invocation{}, "FORBIDDEN"},
+		{"task without a caller", gateway.Invocation{Entitled: true}, "FORBIDDEN"},
 		{"local", gateway.Invocation{Caller: &contract.Caller{AllScopes: true}}, ""},
 		{"scope", gateway.Invocation{Caller: &contract.Caller{Scopes: []string{"mcp:invoke:system.info"}}}, ""},
 		{"another scope", gateway.Invocation{Caller: &contract.Caller{Scopes: []string{"mcp:invoke:system.echo"}}}, "FORBIDDEN"},
-		{"agent", gateway.Invocation{AgentID: "gis"}, ""},
-		{"another agent", gateway.Invocation{AgentID: "other"}, "FORBIDDEN"},
-		{"unknown agent", gateway.Invocation{AgentID: "x"}, "FORBIDDEN"},
+		{"agent without a caller", gateway.Invocation{AgentID: "gis"}, "FORBIDDEN"},
+		{"agent", gateway.Invocation{AgentID: "gis", Caller: contract.LocalCaller()}, ""},
+		{"another agent", gateway.Invocation{AgentID: "other", Caller: contract.LocalCaller()}, "FORBIDDEN"},
+		{"unknown agent", gateway.Invocation{AgentID: "x", Caller: contract.LocalCaller()}, "FORBIDDEN"},
 		{"agent without the scope", gateway.Invocation{AgentID: "gis", Caller: &contract.Caller{}}, "FORBIDDEN"},
 	}
 	for _, tt := range tests {
 		if _, err := g.InvokeFor(t.Context(), contract.Action{Action: "system.info"}, tt.by); codeOf(err) != tt.want {
 			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
 		}
+	}
+	if _, err := g.Invoke(t.Context(), contract.Action{Action: "system.info"}); err != nil {
+		t.Errorf("this process: got %v, want a result", err)
 	}
 }
 
@@ -393,7 +398,7 @@ func TestInvokeFor_RedactsAndRecords(t *testing.T) {
 	if codeOf(err) != "INVALID_INPUT" {
 		t.Errorf("got %v, want INVALID_INPUT", err)
 	}
-	_, _ = g.InvokeFor(t.Context(), contract.Action{Action: "none.x"}, gateway.Invocation{AgentID: "gis"})
+	_, _ = g.InvokeFor(t.Context(), contract.Action{Action: "none.x"}, gateway.Invocation{AgentID: "gis", Caller: caller})
 	recorder.err = errors.New("the disk is full")
 	_, err = g.InvokeFor(t.Context(), contract.Action{Action: "system.info"}, gateway.Invocation{Caller: caller})
 	if codeOf(err) != "AUDIT_UNAVAILABLE" {
@@ -413,7 +418,7 @@ func TestInvokeFor_RedactsAndRecords(t *testing.T) {
 			},
 		},
 		{Caller: caller, Action: "system.echo", Server: "system", Tool: "echo", Outcome: "INVALID_INPUT"},
-		{AgentID: "gis", Action: "none.x", Outcome: "ACTION_NOT_FOUND"},
+		{Caller: caller, AgentID: "gis", Action: "none.x", Outcome: "ACTION_NOT_FOUND"},
 		{ID: "2", Caller: caller, Action: "system.info", Server: "system", Tool: "info", Outcome: "AUDIT_UNAVAILABLE", Input: json.RawMessage(`{}`)},
 	}
 	ignore := cmp.Options{

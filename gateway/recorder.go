@@ -28,7 +28,7 @@ const (
 // for logs. The recorder must not keep it after EndCall.
 type CallRecord struct {
 	ID      string           // set by the recorder, if it needs one
-	Caller  *contract.Caller // nil = this process
+	Caller  *contract.Caller // nil if the call was rejected for that
 	AgentID string           // "" = not on behalf of an agent
 	Context contract.ActionContext
 	Action  string // as requested

@@ -264,7 +264,7 @@ func TestReload_DrainsCalls(t *testing.T) {
 	g := startGateway(t, gateway.Config{}, slow)
 	progress, result := make(chan struct{}), make(chan error, 1)
 	go func() {
-		_, err := g.InvokeFor(t.Context(), contract.Action{Action: "d.wait"}, gateway.Invocation{OnProgress: func(contract.ActionProgress) { close(progress) }})
+		_, err := g.InvokeFor(t.Context(), contract.Action{Action: "d.wait"}, gateway.Invocation{Caller: contract.LocalCaller(), OnProgress: func(contract.ActionProgress) { close(progress) }})
 		result <- err
 	}()
 	testkit.WaitClosed(t, progress)
@@ -309,7 +309,7 @@ func TestInvoke_ForwardsProgress(t *testing.T) {
 		for range 50 { // a result is not always sent before its progress
 			var got []contract.ActionProgress
 			result, err := g.InvokeFor(t.Context(), contract.Action{Action: "d.steps"}, gateway.Invocation{
-				OnProgress: func(p contract.ActionProgress) { got = append(got, p) },
+				Caller: contract.LocalCaller(), OnProgress: func(p contract.ActionProgress) { got = append(got, p) },
 			})
 			if err != nil || string(result.Content) != `"done"` {
 				t.Fatalf("%s: got %v, %v, want done", server.Transport, result, err)
@@ -354,7 +354,7 @@ func TestInvoke_CancelsOverStdio(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() {
-		_, err := g.InvokeFor(ctx, contract.Action{Action: "d.wait"}, gateway.Invocation{OnProgress: func(contract.ActionProgress) { cancel() }})
+		_, err := g.InvokeFor(ctx, contract.Action{Action: "d.wait"}, gateway.Invocation{Caller: contract.LocalCaller(), OnProgress: func(contract.ActionProgress) { cancel() }})
 		result <- err
 	}()
 	if err := testkit.Receive(t, result); !errors.Is(err, context.Canceled) {
