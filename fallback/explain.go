@@ -84,7 +84,7 @@ func (a *explainer) suggestChange() string {
 }
 
 // nearestIntents returns the intents of all agents that are as near as the nearest one,
-// sorted: the domain alone does not tell which of them is meant.
+// sorted. From the domain alone it is not known which of them is meant.
 func (a *explainer) nearestIntents() []string {
 	intents := map[string]bool{}
 	for i := range a.Decision.Candidates {

@@ -31,14 +31,14 @@ type intentPairs struct {
 
 func (p *intentPairs) agentsAt(i int) []int32 { return p.items[p.start[i]:p.start[i+1]] }
 
-// withAnyDomain and broad list the agents that declare "*" and those that are broad.
+// withAnyDomain and withBroadDomain list the agents that declare "*" and those that are broad.
 func (p *intentPairs) withAnyDomain() []int32   { return p.agentsAt(0) }
 func (p *intentPairs) withBroadDomain() []int32 { return p.agentsAt(1) }
 
 // withDomain lists the agents that declare the domain. The binary search is written
 // out without a branch to mispredict: it is where a match spends most of its time.
 func (p *intentPairs) withDomain(domain int32) []int32 {
-	i, n := 1, len(p.domain)-1 // domain[i] < domain, for broad is
+	i, n := 1, len(p.domain)-1 // entry 1 is broadDomains, which is less than every domain id
 	for n > 1 {
 		half := n / 2
 		below := int(p.domain[i+half]-domain) >> 63 // all ones when it is, else 0

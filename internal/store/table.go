@@ -67,7 +67,7 @@ func NewIndex(b *Bucket, prefix string) *Table[struct{}] {
 	})
 }
 
-// Get reads a row. ErrNotFound.
+// Get reads a row. It returns ErrNotFound if there is no such row.
 func (t *Table[T]) Get(ctx context.Context, key string) (Row[T], error) {
 	entry, err := t.bucket.Get(ctx, t.cfg.Prefix+key)
 	if err != nil {
@@ -86,8 +86,8 @@ func (t *Table[T]) decodeRow(e *Entry) (Row[T], error) {
 	return r, nil
 }
 
-// Create writes a row whose key does not exist, and returns its revision.
-// ErrExists.
+// Create writes a row whose key does not exist, and returns its revision. It returns
+// ErrExists if there is such a row.
 func (t *Table[T]) Create(ctx context.Context, key string, value *T) (uint64, error) {
 	data, err := t.cfg.Encode(key, value)
 	if err == nil {
@@ -131,7 +131,8 @@ func (b *ttlBucket) Update(ctx context.Context, key string, value []byte, revisi
 // If change returns an error, Update writes nothing and returns this error with the
 // row as stored. If change leaves the value as it was, Update writes nothing, unless
 // the table has a TTL to renew. After any other error it is not known whether the
-// change was written, except for ErrFull and ErrConflict. ErrNotFound.
+// change was written, except for ErrFull, ErrConflict, and ErrNotFound if there is no such
+// row.
 func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error) (Row[T], error) {
 	if row, done, err := t.updateRecent(ctx, key, change); done {
 		return row, err

@@ -127,7 +127,8 @@ func (s *Service) readTickets(ctx context.Context) error {
 	return nil
 }
 
-// refreshTicket reads a ticket into the index, or removes it from there: ErrNotFound.
+// refreshTicket reads a ticket into the index. If there is no such ticket, it removes the
+// one in the index and returns ErrNotFound.
 func (s *Service) refreshTicket(ctx context.Context, id string) error {
 	row, err := s.table.Get(ctx, id)
 	switch {

@@ -20,7 +20,7 @@ const fileName = "lock"
 type Lock struct{ file *os.File }
 
 // Acquire locks dir, which it creates if it does not exist, and writes the owner to the
-// file of the lock. It does not wait: ErrHeld.
+// file of the lock. It does not wait: it returns ErrHeld if another process holds the lock.
 func Acquire(dir, owner string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
