@@ -62,7 +62,7 @@ var routeTool = &mcp.Tool{
       "properties": {"request_id": {"type": "string"}, "option_id": {"type": "string"}},
       "required": ["request_id", "option_id"], "additionalProperties": false
     },
-    "dry_run": {"type": "boolean", "description": "only tell which agents would be chosen"}
+    "dry_run": {"type": "boolean", "description": "only return which agents would be chosen"}
   },
   "required": ["prompt"],
   "additionalProperties": false

@@ -29,7 +29,7 @@ const (
 // maxPage is the number of tools in a part of the list.
 const maxPage = 250
 
-// Instructions tell a model what the server is for.
+// Instructions describe the server to a model.
 const Instructions = "caprouter routes requests to the agents that may serve them, and calls tools of MCP servers. " +
 	"Use route_request for a task in plain language; list_capabilities lists what the agents can do. " +
 	"The other tools are those of the MCP servers, named SERVER__TOOL; find_tools finds those that fit a task."
