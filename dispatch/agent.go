@@ -70,7 +70,7 @@ func (a *agentState) setEntry(entry *contract.RegistryEntry) {
 			s.endpoint = in.Endpoint
 			s.closeBreaker()
 		}
-		s.mustPass = s.mustPass && entry.Health.IntervalS > 0
+		s.awaitsHealthCheck = s.awaitsHealthCheck && entry.Health.IntervalS > 0
 		switch active := listed && takesTasks(in.State); {
 		case active && !s.counted:
 			a.live.AddInFlight(s.inFlight)

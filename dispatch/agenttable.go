@@ -13,8 +13,8 @@ import (
 // consecutive tables share the states. A nil table is the one before the first
 // registry.
 type agentTable struct {
-	rows   []agentRow                // by id
-	probed []*contract.RegistryEntry // those that declare an interval of probes
+	rows    []agentRow                // by id
+	checked []*contract.RegistryEntry // those that declare an interval of health checks
 }
 
 // agentRow is one agent. A sorted list of rows takes a third of the memory of a
@@ -47,7 +47,7 @@ func (t *agentTable) nextTable(agents []*contract.RegistryEntry) (*agentTable, m
 	for i, e := range agents {
 		next.rows[i] = agentRow{id: e.ID, entry: e, ordinal: int32(i)} // an ordinal of the index
 		if e.Health.IntervalS > 0 {
-			next.probed = append(next.probed, e)
+			next.checked = append(next.checked, e)
 		}
 	}
 	byID := func(a, b agentRow) int { return strings.Compare(a.id, b.id) }

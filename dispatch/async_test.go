@@ -162,13 +162,13 @@ func TestDispatcher_AcceptedTaskCountsAsHealthy(t *testing.T) {
 	b.clock.Advance(10 * time.Second)
 	c.AwaitResult = func(context.Context) dispatch.Outcome {
 		if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
-			t.Errorf("breaker after an accepted probe: got %s, want closed", got)
+			t.Errorf("breaker after an accepted trial: got %s, want closed", got)
 		}
 		return delivered
 	}
 	b.target.answer(dispatch.Outcome{Pending: true, Attempts: 1, Health: dispatch.HealthGood})
 	if out := b.Send(t.Context(), c); out.Result == nil {
-		t.Errorf("probe: got %+v, want its result", out)
+		t.Errorf("trial: got %+v, want its result", out)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 			t.Errorf("breaker: got %s, want open, because the earlier failures still count", got)
 		}
 	})
-	t.Run("error permits another probe", func(t *testing.T) {
+	t.Run("error permits another trial", func(t *testing.T) {
 		b := newTestDispatcher(t)
 		a := agent("a")
 		b.recordFailures(t, a, 3)
@@ -313,7 +313,7 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 		checkUnavailable(t, b.Send(t.Context(), c), "could not be recorded")
 		b.clock.Advance(10 * time.Second)
 		if out := b.send(t, a); out.Result == nil {
-			t.Errorf("next probe: got %+v, want a result", out.Err)
+			t.Errorf("next trial: got %+v, want a result", out.Err)
 		}
 	})
 	for _, tc := range []struct {

@@ -48,14 +48,14 @@ func TestDispatcher_BreakerOpensAndCloses(t *testing.T) {
 		t.Errorf("after the open period: got %+v and %d open, want half open and none", s, b.OpenBreakers())
 	}
 	if got := b.send(t, a); got.Err != nil {
-		t.Fatalf("probe: got %+v, want a result", got.Err)
+		t.Fatalf("trial: got %+v, want a result", got.Err)
 	}
 	if s := b.AgentStatus("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
-		t.Errorf("after a successful probe: got %+v, open until %d; want closed", s, live[0].OpenUntil())
+		t.Errorf("after a successful trial: got %+v, open until %d; want closed", s, live[0].OpenUntil())
 	}
 }
 
-func TestDispatcher_ProbeDecidesBreakerState(t *testing.T) {
+func TestDispatcher_TrialDecidesBreakerState(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		out  dispatch.Outcome
@@ -81,13 +81,13 @@ func TestDispatcher_ProbeDecidesBreakerState(t *testing.T) {
 			wg.Go(func() { b.send(t, a) })
 			testkit.Receive(t, begun)
 			if now := b.clock.Now().UnixMilli(); live[0].OpenUntil() <= now {
-				t.Error("got a probed agent available to the matcher, want it excluded")
+				t.Error("got an agent whose trial is in flight available to the matcher, want it excluded")
 			}
 			checkUnavailable(t, b.send(t, a), "a has failed repeatedly")
 			close(end)
 			wg.Wait()
 			if s := b.AgentStatus("a"); s.Breaker != tc.want {
-				t.Errorf("after the probe: got %s, want %s", s.Breaker, tc.want)
+				t.Errorf("after the trial: got %s, want %s", s.Breaker, tc.want)
 			}
 			if open := live[0].OpenUntil() > b.clock.Now().UnixMilli(); open != (tc.want == resilience.Open) {
 				t.Errorf("live state: got open %v, want %v", open, !open)
@@ -96,9 +96,9 @@ func TestDispatcher_ProbeDecidesBreakerState(t *testing.T) {
 	}
 }
 
-// If a probe takes longer than the open period, the matcher can choose the agent again, but the
-// breaker admits no second probe.
-func TestDispatcher_AdmitsNoSecondProbe(t *testing.T) {
+// If a trial takes longer than the open period, the matcher can choose the agent again, but the
+// breaker admits no second trial.
+func TestDispatcher_AdmitsNoSecondTrial(t *testing.T) {
 	b := newTestDispatcher(t)
 	a := agent("a")
 	b.SetAgents([]*contract.RegistryEntry{a})

@@ -91,10 +91,10 @@ func (d *Dispatcher) admitLocked(s *delivery, state *instanceState) {
 		return
 	}
 	s.permit, _ = state.breaker.Allow()
-	if s.permit.IsProbe() {
-		// Until the probe ends, or takes longer than OpenFor, other instances and
+	if s.permit.IsTrial() {
+		// Until the trial ends, or takes longer than OpenFor, other instances and
 		// agents are preferred.
-		state.probing, state.openUntil = true, d.breaker.Now().Add(d.breaker.OpenFor).UnixMilli()
+		state.trialInFlight, state.openUntil = true, d.breaker.Now().Add(d.breaker.OpenFor).UnixMilli()
 		s.agent.publishOpenUntil()
 	}
 }

@@ -39,10 +39,10 @@ type Dispatcher struct {
 
 	reload sync.Mutex // serializes SetAgents; locked before mu
 
-	mu     sync.Mutex
-	agents *agentTable            // nil before the first SetAgents
-	active map[string]*agentState // of agents with tasks in flight or a breaker
-	probes bool                   // RunProbes is running
+	mu            sync.Mutex
+	agents        *agentTable            // nil before the first SetAgents
+	active        map[string]*agentState // of agents with tasks in flight or a breaker
+	checksRunning bool                   // RunHealthChecks is running
 }
 
 // New returns a Dispatcher with the targets by protocol.
@@ -177,7 +177,7 @@ func (d *Dispatcher) sendTask(ctx context.Context, s *delivery) Outcome {
 }
 
 // executeTask holds the semaphore while the target executes the task. It chooses the
-// instance last, so that a probe of its circuit breaker goes straight to the agent. If
+// instance last, so that a trial of its circuit breaker goes straight to the agent. If
 // an instance has certainly not executed the task, another one gets it.
 func (d *Dispatcher) executeTask(ctx context.Context, s *delivery) Outcome {
 	if err := d.acquireSemaphore(ctx); err != nil {
@@ -262,7 +262,7 @@ func (d *Dispatcher) findTarget(agentID string, endpoint *contract.Endpoint) (ta
 }
 
 // breakerDetail describes a rejection by the circuit breaker; until is zero while
-// a probe is in flight.
+// a trial is in flight.
 func breakerDetail(agentID string, until time.Time) string {
 	if until.IsZero() {
 		return agentID + " has failed repeatedly and is being tried again with another task"

@@ -11,25 +11,25 @@ import (
 // The only instance of an agent of the file has the name "". The dispatcher's mu
 // guards it.
 type instanceState struct {
-	name      string
-	endpoint  contract.Endpoint   // to which breaker applies
-	inFlight  int                 // tasks
-	probes    int                 // of its health, in progress
-	listed    bool                // in the entry in force
-	counted   bool                // listed as active, so that its tasks count for the limit of the agent
-	breaker   *resilience.Breaker // nil = no failure since the last success
-	probing   bool                // the breaker has admitted a probe that has not ended
-	mustPass  bool                // the breaker has opened, and no health check has succeeded since
-	openUntil int64               // Unix milliseconds: how long the matcher prefers other agents
+	name              string
+	endpoint          contract.Endpoint   // to which breaker applies
+	inFlight          int                 // tasks
+	healthChecks      int                 // in progress
+	listed            bool                // in the entry in force
+	counted           bool                // listed as active, so that its tasks count for the limit of the agent
+	breaker           *resilience.Breaker // nil = no failure since the last success
+	trialInFlight     bool                // of the breaker
+	awaitsHealthCheck bool                // the breaker has opened, and no health check has succeeded since
+	openUntil         int64               // Unix milliseconds: how long the matcher prefers other agents
 }
 
 // isIdle reports whether the state contains no information.
 func (s *instanceState) isIdle() bool {
-	return s.inFlight == 0 && s.probes == 0 && (s.breaker == nil || !s.listed)
+	return s.inFlight == 0 && s.healthChecks == 0 && (s.breaker == nil || !s.listed)
 }
 
 func (s *instanceState) closeBreaker() {
-	s.breaker, s.probing, s.mustPass, s.openUntil = nil, false, false, 0
+	s.breaker, s.trialInFlight, s.awaitsHealthCheck, s.openUntil = nil, false, false, 0
 }
 
 // breakerState returns the state of the circuit breaker, also for nil.
@@ -41,12 +41,12 @@ func (s *instanceState) breakerState() (state string, openUntil time.Time) {
 }
 
 // admitsTask reports whether the circuit breaker admits a task now.
-func (s *instanceState) admitsTask() bool { return s.admitsCall() && !s.mustPass }
+func (s *instanceState) admitsTask() bool { return s.admitsCall() && !s.awaitsHealthCheck }
 
 // admitsCall reports whether the circuit breaker admits a task or a health check now.
 func (s *instanceState) admitsCall() bool {
 	state, _ := s.breakerState()
-	return state == resilience.Closed || state == resilience.HalfOpen && !s.probing
+	return state == resilience.Closed || state == resilience.HalfOpen && !s.trialInFlight
 }
 
 // choice is the instance that gets a task.
@@ -131,11 +131,11 @@ func (d *Dispatcher) recordHealth(s *delivery, h Health) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	state := s.instance
-	if !state.endpoint.Equal(&s.endpoint) || s.permit.IsProbe() && state.breaker != s.breaker {
+	if !state.endpoint.Equal(&s.endpoint) || s.permit.IsTrial() && state.breaker != s.breaker {
 		return // a reload has changed the address, and closed the breaker
 	}
-	if s.permit.IsProbe() {
-		state.probing = false
+	if s.permit.IsTrial() {
+		state.trialInFlight = false
 	}
 	if state.breaker == nil {
 		if h != HealthBad {
@@ -153,11 +153,11 @@ func (d *Dispatcher) recordHealth(s *delivery, h Health) {
 	}
 	if state.breaker.IsFresh() {
 		state.closeBreaker()
-	} else if !state.probing {
+	} else if !state.trialInFlight {
 		state.openUntil = 0
 		if until := state.breaker.OpenUntil(); !until.IsZero() {
-			if state.mustPass = d.isProbed(s.agent.entry, &s.endpoint); state.mustPass {
-				until = until.Add(probeTick) // by then the health check has begun
+			if state.awaitsHealthCheck = d.isChecked(s.agent.entry, &s.endpoint); state.awaitsHealthCheck {
+				until = until.Add(healthCheckTick) // by then the health check has begun
 			}
 			state.openUntil = until.UnixMilli()
 		}

@@ -184,7 +184,7 @@ func TestDispatcher_OneDeadInstance(t *testing.T) {
 	}
 	b.clock.Advance(1)
 	if got := attemptsAtDead(20); got != 1 {
-		t.Errorf("got %d tasks at the dead instance after its breaker was open, want 1 probe", got)
+		t.Errorf("got %d tasks at the dead instance after its breaker was open, want 1 trial", got)
 	}
 	b.target.answer(success)
 	b.clock.Advance(10 * time.Second)

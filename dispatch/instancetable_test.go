@@ -140,10 +140,10 @@ func TestSetAgents_BreakerOfInstance(t *testing.T) {
 	}
 }
 
-// A failure or a probe of the old address does not count for the new one.
+// A failure or a trial of the old address does not count for the new one.
 func TestSetAgents_IgnoresOutcomeOfOldAddress(t *testing.T) {
 	moved := registered("a", instance("i1", func(in *contract.Instance) { in.Endpoint.URL = "http://127.0.0.1:2/i1" }))
-	for _, failures := range []int{2, 3} { // 3 = the next call is a probe
+	for _, failures := range []int{2, 3} { // 3 = the next call is a trial
 		t.Run(fmt.Sprintf("after %d failures", failures), func(t *testing.T) {
 			b := newTestDispatcher(t)
 			a := registered("a", instance("i1"))

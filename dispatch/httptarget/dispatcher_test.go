@@ -106,10 +106,10 @@ func TestTarget_BreakerOpensAndCloses(t *testing.T) {
 		t.Errorf("unhealthy agent: got %d tasks, want the 3 that opened the breaker", got)
 	}
 	clock.ns.Add(int64(10 * time.Second))
-	d.Send(t.Context(), newCall(a.URL)) // a probe that fails
+	d.Send(t.Context(), newCall(a.URL)) // a trial that fails
 	d.Send(t.Context(), newCall(a.URL))
 	if got := len(a.received()); got != 4 {
-		t.Errorf("after the open period: got %d tasks, want the probe as the 4th", got)
+		t.Errorf("after the open period: got %d tasks, want the trial as the 4th", got)
 	}
 	ill.Store(false)
 	clock.ns.Add(int64(10 * time.Second))

@@ -107,7 +107,7 @@ func (s *Server) startBackground() {
 	s.group.Go("check the actions of agents", c.actions.run)
 	s.group.Go("orchestrations", c.runs.Run)
 	s.group.Go("watch registry", c.watchRegistry)
-	s.group.Go("probe agents", c.dispatcher.RunProbes)
+	s.group.Go("check the health of agents", c.dispatcher.RunHealthChecks)
 	s.group.Go("messages of other replicas", func(ctx context.Context) error {
 		_ = c.router.FollowPeers(ctx) // until ctx ends
 		return nil

@@ -24,12 +24,12 @@ const (
 // zero value works.
 type BreakerConfig struct {
 	Failures int              // consecutive failures that open it; 0 = DefaultFailures
-	OpenFor  time.Duration    // before a probe is admitted; 0 = DefaultOpenFor
+	OpenFor  time.Duration    // before a trial is admitted; 0 = DefaultOpenFor
 	Now      func() time.Time // nil = time.Now
 }
 
 // Breaker is a circuit breaker: it rejects calls to a peer after consecutive
-// failures, and later admits one probe at a time to find out if the peer has
+// failures, and later admits one trial at a time to find out if the peer has
 // recovered. It is safe for concurrent use.
 type Breaker struct {
 	cfg BreakerConfig
@@ -38,17 +38,17 @@ type Breaker struct {
 	failures  int       // consecutive, while closed
 	tripped   bool      // open or half-open
 	openUntil time.Time // of a tripped breaker
-	probe     uint64    // number of the probe in flight; 0 = none
-	probes    uint64    // number of the latest probe
+	trial     uint64    // number of the trial in flight; 0 = none
+	trials    uint64    // number of the latest trial
 }
 
 // Permit admits one call. The zero value is the permit of a closed breaker.
 type Permit struct {
-	probe uint64 // 0 = an ordinary call
+	trial uint64 // 0 = an ordinary call
 }
 
-// IsProbe reports whether the outcome of the call decides if the breaker closes.
-func (p Permit) IsProbe() bool { return p.probe != 0 }
+// IsTrial reports whether the outcome of the call decides if the breaker closes.
+func (p Permit) IsTrial() bool { return p.trial != 0 }
 
 // NewBreaker returns a closed breaker.
 func NewBreaker(cfg BreakerConfig) *Breaker {
@@ -73,12 +73,12 @@ func (b *Breaker) Allow() (Permit, bool) {
 	switch {
 	case !b.tripped:
 		return Permit{}, true
-	case b.currentState() == Open || b.probe != 0:
+	case b.currentState() == Open || b.trial != 0:
 		return Permit{}, false
 	}
-	b.probes++
-	b.probe = b.probes
-	return Permit{probe: b.probe}, true
+	b.trials++
+	b.trial = b.trials
+	return Permit{trial: b.trial}, true
 }
 
 // RecordSuccess records that the peer did its part, which closes the breaker.
@@ -97,14 +97,14 @@ func (b *Breaker) RecordFailure(p Permit) {
 	if !b.consumePermit(p) {
 		return
 	}
-	if b.failures++; p.IsProbe() || b.failures >= b.cfg.Failures {
+	if b.failures++; p.IsTrial() || b.failures >= b.cfg.Failures {
 		b.tripped, b.openUntil = true, b.cfg.Now().Add(b.cfg.OpenFor)
 	}
 }
 
 // Release returns the permit without a result, because the call was cancelled or
-// its outcome does not depend on the peer. After a probe, the next call is the
-// probe.
+// its outcome does not depend on the peer. After a trial, the next call is a new
+// one.
 func (b *Breaker) Release(p Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,21 +124,21 @@ func (b *Breaker) RecordError(p Permit, err error) {
 	}
 }
 
-// consumePermit reports whether p counts in the present state, and ends the probe if
+// consumePermit reports whether p counts in the present state, and ends the trial if
 // p is its permit. The caller holds mu.
 func (b *Breaker) consumePermit(p Permit) bool {
-	if !p.IsProbe() {
+	if !p.IsTrial() {
 		return !b.tripped
 	}
-	if p.probe != b.probe {
+	if p.trial != b.trial {
 		return false
 	}
-	b.probe = 0
+	b.trial = 0
 	return true
 }
 
 // State returns Closed, Open or HalfOpen. A breaker is half-open as soon as its
-// time has passed, because the next call is the probe.
+// time has passed, because the next call is the trial.
 func (b *Breaker) State() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,13 +149,13 @@ func (b *Breaker) currentState() string {
 	switch {
 	case !b.tripped:
 		return Closed
-	case b.probe == 0 && b.cfg.Now().Before(b.openUntil):
+	case b.trial == 0 && b.cfg.Now().Before(b.openUntil):
 		return Open
 	}
 	return HalfOpen
 }
 
-// OpenUntil returns when the first probe is admitted, or the zero time if the
+// OpenUntil returns when the first trial is admitted, or the zero time if the
 // breaker is not open.
 func (b *Breaker) OpenUntil() time.Time {
 	b.mu.Lock()

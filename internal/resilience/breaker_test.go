@@ -91,7 +91,7 @@ func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
 	wantState(t, b, resilience.Open)
 }
 
-func TestBreaker_ProbeResultDecidesState(t *testing.T) {
+func TestBreaker_TrialResultDecidesState(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		record func(*resilience.Breaker, resilience.Permit)
@@ -110,10 +110,10 @@ func TestBreaker_ProbeResultDecidesState(t *testing.T) {
 				t.Errorf("OpenUntil() of a half-open breaker = %v, want zero", got)
 			}
 			p := mustAllow(t, b)
-			if !p.IsProbe() {
-				t.Error("got a permit of a half-open breaker that is not a probe, want a probe")
+			if !p.IsTrial() {
+				t.Error("got a permit of a half-open breaker that is not a trial, want a trial")
 			}
-			wantRejected(t, b) // one probe at a time
+			wantRejected(t, b) // one trial at a time
 			tc.record(b, p)
 			wantState(t, b, tc.want)
 
@@ -136,7 +136,7 @@ func TestBreaker_ProbeResultDecidesState(t *testing.T) {
 	}
 }
 
-// A slow call that started before the breaker opened must not affect the probe.
+// A slow call that started before the breaker opened must not affect the trial.
 func TestBreaker_IgnoresResultsFromBeforeStateChange(t *testing.T) {
 	records := map[string]func(*resilience.Breaker, resilience.Permit){
 		"success": (*resilience.Breaker).RecordSuccess,
@@ -149,15 +149,15 @@ func TestBreaker_IgnoresResultsFromBeforeStateChange(t *testing.T) {
 			slow := mustAllow(t, b)
 			recordFailures(t, b, 3)
 			c.Advance(10 * time.Second)
-			probe := mustAllow(t, b)
+			trial := mustAllow(t, b)
 			late(b, slow)
 			wantState(t, b, resilience.HalfOpen)
-			wantRejected(t, b) // the probe is in flight
-			b.RecordSuccess(probe)
+			wantRejected(t, b) // the trial is in flight
+			b.RecordSuccess(trial)
 			wantState(t, b, resilience.Closed)
 		})
 	}
-	t.Run("an older probe", func(t *testing.T) {
+	t.Run("an older trial", func(t *testing.T) {
 		b, c := newTestBreaker()
 		recordFailures(t, b, 3)
 		c.Advance(10 * time.Second)
@@ -213,7 +213,7 @@ func TestBreaker_IsFreshOnlyWithoutFailures(t *testing.T) {
 	p := mustAllow(t, b)
 	want("when half-open", false)
 	b.RecordSuccess(p)
-	want("after the probe succeeded", true)
+	want("after the trial succeeded", true)
 }
 
 func TestBreaker_ZeroConfigUsesDefaults(t *testing.T) {
@@ -233,12 +233,12 @@ type model struct {
 	failures  int
 	open      bool
 	openUntil time.Time
-	probe     int // index of the permit of the probe; -1 = none
+	trial     int // index of the permit of the trial; -1 = none
 }
 
 type issued struct {
 	permit resilience.Permit
-	probe  bool
+	trial  bool
 }
 
 func TestBreaker_MatchesModel(t *testing.T) {
@@ -246,19 +246,19 @@ func TestBreaker_MatchesModel(t *testing.T) {
 		limit := rapid.IntRange(1, 4).Draw(t, "failures")
 		c := newClock()
 		b := resilience.NewBreaker(resilience.BreakerConfig{Failures: limit, OpenFor: 10 * time.Second, Now: c.Now})
-		m := model{probe: -1}
+		m := model{trial: -1}
 		var out []issued // every permit, by index
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.SampledFrom([]string{"allow", "allow", "record", "record", "wait"}).Draw(t, "step") {
 			case "allow":
-				want := !m.open || m.probe < 0 && !c.Now().Before(m.openUntil)
+				want := !m.open || m.trial < 0 && !c.Now().Before(m.openUntil)
 				p, ok := b.Allow()
 				if ok != want {
 					t.Fatalf("Allow() = %v, want %v in %+v", ok, want, m)
 				}
 				if ok {
 					if m.open {
-						m.probe = len(out)
+						m.trial = len(out)
 					}
 					out = append(out, issued{p, m.open})
 				}
@@ -268,7 +268,7 @@ func TestBreaker_MatchesModel(t *testing.T) {
 				}
 				i := rapid.IntRange(0, len(out)-1).Draw(t, "permit")
 				result := rapid.SampledFrom([]string{"success", "failure", "release"}).Draw(t, "record")
-				m.record(i, out[i].probe, result, limit, c.Now())
+				m.record(i, out[i].trial, result, limit, c.Now())
 				switch result {
 				case "success":
 					b.RecordSuccess(out[i].permit)
@@ -290,19 +290,19 @@ func TestBreaker_MatchesModel(t *testing.T) {
 	})
 }
 
-func (m *model) record(permit int, probe bool, result string, limit int, now time.Time) {
+func (m *model) record(permit int, trial bool, result string, limit int, now time.Time) {
 	switch {
-	case probe && m.probe != permit, !probe && m.open:
+	case trial && m.trial != permit, !trial && m.open:
 		return // recorded too late
 	}
-	if probe {
-		m.probe = -1
+	if trial {
+		m.trial = -1
 	}
 	switch result {
 	case "success":
 		m.open, m.failures = false, 0
 	case "failure":
-		if m.failures++; probe || m.failures >= limit {
+		if m.failures++; trial || m.failures >= limit {
 			m.open, m.openUntil = true, now.Add(10*time.Second)
 		}
 	}
@@ -312,28 +312,28 @@ func (m *model) state(now time.Time) string {
 	switch {
 	case !m.open:
 		return resilience.Closed
-	case m.probe < 0 && now.Before(m.openUntil):
+	case m.trial < 0 && now.Before(m.openUntil):
 		return resilience.Open
 	}
 	return resilience.HalfOpen
 }
 
 // A half-open breaker admits one of many concurrent calls.
-func TestBreaker_AdmitsOneProbeUnderConcurrency(t *testing.T) {
+func TestBreaker_AdmitsOneTrialUnderConcurrency(t *testing.T) {
 	b, c := newTestBreaker()
 	for round := range 50 {
 		recordFailures(t, b, 3)
 		c.Advance(10 * time.Second)
 		var (
 			admitted atomic.Int64
-			probe    atomic.Pointer[resilience.Permit]
+			trial    atomic.Pointer[resilience.Permit]
 			wg       sync.WaitGroup
 		)
 		for range 16 {
 			wg.Go(func() {
 				if p, ok := b.Allow(); ok {
 					admitted.Add(1)
-					probe.Store(&p)
+					trial.Store(&p)
 				}
 				b.State()
 				b.OpenUntil()
@@ -343,7 +343,7 @@ func TestBreaker_AdmitsOneProbeUnderConcurrency(t *testing.T) {
 		if got := admitted.Load(); got != 1 {
 			t.Fatalf("round %d: admitted %d calls, want 1", round, got)
 		}
-		b.RecordSuccess(*probe.Load())
+		b.RecordSuccess(*trial.Load())
 	}
 }
 

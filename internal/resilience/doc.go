@@ -8,11 +8,11 @@
 //
 //	         consecutive failures
 //	closed ──────────────────────▶ open ◀──────────────┐
-//	  ▲                              │ OpenFor passed   │ the probe failed
-//	  │      the probe succeeded     ▼                  │
+//	  ▲                              │ OpenFor passed   │ the trial failed
+//	  │      the trial succeeded     ▼                  │
 //	  └────────────────────────── half_open ────────────┘
-//	                                 │  ▲ the probe was released without
-//	                                 └──┘ a result: the next call probes
+//	                                 │  ▲ the trial was released without
+//	                                 └──┘ a result: the next call is a trial
 //
 // Each admitted call holds a [Permit] and records one result on it:
 //

@@ -14,17 +14,17 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// probedTarget is a scripted target whose instances are healthy unless they are down.
-type probedTarget struct {
+// checkedTarget is a scripted target whose instances are healthy unless they are down.
+type checkedTarget struct {
 	scriptedTarget
-	probes atomic.Int64
+	checks atomic.Int64
 	mu     sync.Mutex
 	down   map[string]bool // by name
 	hangs  map[string]bool // names that never answer
 }
 
-func (p *probedTarget) Probe(ctx context.Context, agent *contract.RegistryEntry) error {
-	p.probes.Add(1)
+func (p *checkedTarget) CheckHealth(ctx context.Context, agent *contract.RegistryEntry) error {
+	p.checks.Add(1)
 	name := calledInstance(dispatch.Call{Agent: agent})
 	p.mu.Lock()
 	down, hangs := p.down[name], p.hangs[name]
@@ -39,23 +39,23 @@ func (p *probedTarget) Probe(ctx context.Context, agent *contract.RegistryEntry)
 	return nil
 }
 
-func (p *probedTarget) setDown(name string, down bool) {
+func (p *checkedTarget) setDown(name string, down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down[name] = down
 }
 
-func (p *probedTarget) setHanging(name string) {
+func (p *checkedTarget) setHanging(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hangs[name] = true
 }
 
-// startProbes runs the probes of a dispatcher until the test ends. It is for a synctest
+// startChecks runs the health checks of a dispatcher until the test ends. It is for a synctest
 // bubble.
-func startProbes(t *testing.T, agents ...*contract.RegistryEntry) (*dispatch.Dispatcher, *probedTarget) {
+func startChecks(t *testing.T, agents ...*contract.RegistryEntry) (*dispatch.Dispatcher, *checkedTarget) {
 	t.Helper()
-	target := &probedTarget{down: map[string]bool{}, hangs: map[string]bool{}}
+	target := &checkedTarget{down: map[string]bool{}, hangs: map[string]bool{}}
 	target.answer(success)
 	d, err := dispatch.New(dispatch.Config{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: 10 * time.Second}},
 		map[string]dispatch.Target{contract.ProtocolHTTP: target})
@@ -65,18 +65,18 @@ func startProbes(t *testing.T, agents ...*contract.RegistryEntry) (*dispatch.Dis
 	d.SetAgents(agents)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- d.RunProbes(ctx) }()
+	go func() { ended <- d.RunHealthChecks(ctx) }()
 	synctest.Wait()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("RunProbes: %v", err)
+			t.Errorf("RunHealthChecks: %v", err)
 		}
 	})
 	return d, target
 }
 
-func probed(interval int, instances ...contract.Instance) *contract.RegistryEntry {
+func checkedAgent(interval int, instances ...contract.Instance) *contract.RegistryEntry {
 	e := registered("a", instances...)
 	e.Health.IntervalS = interval
 	return e
@@ -88,11 +88,11 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// An instance that fails its probes gets no tasks, even if no task has failed.
-func TestRunProbes_OpensBreakerOfFailingInstance(t *testing.T) {
+// An instance that fails its health checks gets no tasks, even if no task has failed.
+func TestRunHealthChecks_OpensBreakerOfFailingInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := probed(2, instance("up"), instance("down"))
-		d, target := startProbes(t, a)
+		a := checkedAgent(2, instance("up"), instance("down"))
+		d, target := startChecks(t, a)
 		target.setDown("down", true)
 		advance(10 * time.Second)
 		status := d.AgentStatus("a")
@@ -114,10 +114,10 @@ func TestRunProbes_OpensBreakerOfFailingInstance(t *testing.T) {
 
 // While an instance is down, no task is the trial of its breaker; as soon as it has recovered, the
 // next task is.
-func TestRunProbes_GuardTheTrial(t *testing.T) {
+func TestRunHealthChecks_GuardTheTrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := probed(1, instance("one"))
-		d, target := startProbes(t, a)
+		a := checkedAgent(1, instance("one"))
+		d, target := startChecks(t, a)
 		target.setDown("one", true)
 		advance(time.Minute) // several open periods of the breaker
 		if out := d.Send(t.Context(), call(a)); out.Err == nil || len(target.calledInstances()) != 0 {
@@ -137,11 +137,11 @@ func TestRunProbes_GuardTheTrial(t *testing.T) {
 	})
 }
 
-// Successful probes do not close a breaker: a healthy agent may still fail its tasks.
-func TestRunProbes_SuccessDoesNotHideFailedTasks(t *testing.T) {
+// Successful health checks do not close a breaker: a healthy agent may still fail its tasks.
+func TestRunHealthChecks_SuccessDoesNotHideFailedTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := probed(1, instance("one"))
-		d, target := startProbes(t, a)
+		a := checkedAgent(1, instance("one"))
+		d, target := startChecks(t, a)
 		target.answer(unreachable)
 		for range 3 {
 			d.Send(t.Context(), call(a))
@@ -153,25 +153,25 @@ func TestRunProbes_SuccessDoesNotHideFailedTasks(t *testing.T) {
 	})
 }
 
-// Probes follow the registry: agents without an interval are not probed, and a new agent's first
-// probe is spread over its interval.
-func TestRunProbes_FollowRegistry(t *testing.T) {
+// Health checks follow the registry: agents without an interval are not checked, and a new agent's
+// first health check is spread over its interval.
+func TestRunHealthChecks_FollowRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, target := startProbes(t, probed(0, instance("one")))
+		d, target := startChecks(t, checkedAgent(0, instance("one")))
 		advance(time.Minute)
-		if n := target.probes.Load(); n != 0 {
-			t.Errorf("got %d probes without an interval, want 0", n)
+		if n := target.checks.Load(); n != 0 {
+			t.Errorf("got %d health checks without an interval, want 0", n)
 		}
-		d.SetAgents([]*contract.RegistryEntry{probed(10, instance("one"), instance("two", inState(contract.AgentDraining)))})
+		d.SetAgents([]*contract.RegistryEntry{checkedAgent(10, instance("one"), instance("two", inState(contract.AgentDraining)))})
 		advance(61 * time.Second)
-		if n := target.probes.Load(); n < 5 || n > 7 {
-			t.Errorf("got %d probes in a minute, want one of the active instance every 10 s", n)
+		if n := target.checks.Load(); n < 5 || n > 7 {
+			t.Errorf("got %d health checks in a minute, want one of the active instance every 10 s", n)
 		}
 		d.SetAgents(nil)
-		before := target.probes.Load()
+		before := target.checks.Load()
 		advance(time.Minute)
-		if n := target.probes.Load(); n != before {
-			t.Errorf("got %d probes of a removed agent, want 0", n-before)
+		if n := target.checks.Load(); n != before {
+			t.Errorf("got %d health checks of a removed agent, want 0", n-before)
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// An agent with many instances that never answer does not delay the probes of other agents.
-func TestRunProbes_HangingAgentDelaysNoOther(t *testing.T) {
+// An agent with many instances that never answer does not delay the health checks of other agents.
+func TestRunHealthChecks_HangingAgentDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var many []contract.Instance
 		for i := range 100 {
@@ -18,24 +18,24 @@ func TestRunProbes_HangingAgentDelaysNoOther(t *testing.T) {
 		}
 		hanging := registered("aaa", many...)
 		hanging.Health.IntervalS = 1
-		d, target := startProbes(t, hanging, probed(2, instance("down")))
+		d, target := startChecks(t, hanging, checkedAgent(2, instance("down")))
 		for _, in := range many {
 			target.setHanging(in.Name)
 		}
 		target.setDown("down", true)
 		advance(30 * time.Second)
 		if got := d.AgentStatus("a").Breaker; got == "closed" {
-			t.Errorf("breaker of the failing agent: got %s, want it opened by probes", got)
+			t.Errorf("breaker of the failing agent: got %s, want it opened by health checks", got)
 		}
 	})
 }
 
-// Even if probes are less frequent than the trials of the breaker, no task is the trial before a
-// probe has succeeded.
-func TestRunProbes_GuardTheTrialWithLongInterval(t *testing.T) {
+// Even if health checks are less frequent than the trials of the breaker, no task is the trial
+// before a health check has succeeded.
+func TestRunHealthChecks_GuardTheTrialWithLongInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := probed(60, instance("one"))
-		d, target := startProbes(t, a)
+		a := checkedAgent(60, instance("one"))
+		d, target := startChecks(t, a)
 		target.setDown("one", true)
 		target.answer(unreachable)
 		for range 3 {
@@ -48,7 +48,7 @@ func TestRunProbes_GuardTheTrialWithLongInterval(t *testing.T) {
 		advance(11 * time.Second)
 		d.Send(t.Context(), call(a))
 		if n := len(target.calledInstances()); n != 0 {
-			t.Errorf("got %d tasks at an instance that fails its probes, want 0", n)
+			t.Errorf("got %d tasks at an instance that fails its health checks, want 0", n)
 		}
 		target.setDown("one", false)
 		target.answer(success)

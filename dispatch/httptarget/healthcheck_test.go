@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-func TestTarget_Probe(t *testing.T) {
+func TestTarget_CheckHealth(t *testing.T) {
 	paths := make(chan string, 16)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" || r.Method != http.MethodGet {
@@ -41,7 +41,7 @@ func TestTarget_Probe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := newTarget(t, allowRanges())
-			err := target.Probe(t.Context(), &contract.RegistryEntry{
+			err := target.CheckHealth(t.Context(), &contract.RegistryEntry{
 				ID: "a", Origin: tc.origin, Endpoint: contract.Endpoint{URL: tc.url}, Health: contract.Health{Path: tc.path},
 			})
 			if (err == nil) != (tc.wantErr == "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {

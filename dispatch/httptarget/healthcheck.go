@@ -10,16 +10,16 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 )
 
-var _ dispatch.Prober = (*Target)(nil)
+var _ dispatch.HealthChecker = (*Target)(nil)
 
-// maxProbeReply bounds what is read of the reply to a probe, so that the connection
+// maxHealthReply bounds what is read of the reply to a health check, so that the connection
 // can be reused.
-const maxProbeReply = 4 << 10
+const maxHealthReply = 4 << 10
 
-// Probe sends GET to the agent's health.path, or contract.DefaultHealthPath, at the
+// CheckHealth sends GET to the agent's health.path, or contract.DefaultHealthPath, at the
 // host of its endpoint, and returns an error unless the status is 2xx. The request has
 // no token.
-func (t *Target) Probe(ctx context.Context, agent *contract.RegistryEntry) error {
+func (t *Target) CheckHealth(ctx context.Context, agent *contract.RegistryEntry) error {
 	at, err := parseEndpoint(agent.Endpoint.URL, t.plainHTTP)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (t *Target) Probe(ctx context.Context, agent *contract.RegistryEntry) error
 	req.Header["User-Agent"] = t.template.Header["User-Agent"]
 	resp, err := transport.RoundTrip(req)
 	if err == nil {
-		_, _ = io.CopyN(io.Discard, resp.Body, maxProbeReply)
+		_, _ = io.CopyN(io.Discard, resp.Body, maxHealthReply)
 		_ = resp.Body.Close()
 		if resp.StatusCode < 200 || resp.StatusCode > 299 {
 			err = fmt.Errorf("it answered %d", resp.StatusCode)
