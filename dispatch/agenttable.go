@@ -110,9 +110,9 @@ func (d *Dispatcher) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 }
 
 func newLiveState(entry *contract.RegistryEntry) *matcher.LiveState {
-	s := &matcher.LiveState{}
-	applyEntry(s, entry)
-	return s
+	live := &matcher.LiveState{}
+	applyEntry(live, entry)
+	return live
 }
 
 // applyEntry sets the limit and the state of an agent to those of its entry.

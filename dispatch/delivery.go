@@ -15,39 +15,43 @@ type delivery struct {
 	call     Call                    // as the target gets it: its Agent has the endpoint of the instance
 	entry    *contract.RegistryEntry // as the caller knows it
 	standbys int                     // other agents
-	agent    *agentState
-	admitted bool     // counts for the limit of the agent, and no instance has the task
-	tried    []string // instances that had the task before
-	recorded bool     // BeforeSend has succeeded
+	admitted bool                    // counts for the limit of the agent, and no instance has the task
+	tried    []string                // instances that had the task before
+	recorded bool                    // BeforeSend has succeeded
 
-	// Of the instance that has the task; nil = none.
-	instance *instanceState
-	target   Target
+	instanceCall // of the instance that has the task
+	target       Target
+}
+
+// instanceCall is the call of an instance: a task or a health check.
+type instanceCall struct {
+	agent    *agentState
+	instance *instanceState // nil = none
 	endpoint contract.Endpoint
 	permit   resilience.Permit
 	breaker  *resilience.Breaker // that gave the permit; nil = closed
 }
 
 // hasTried reports whether the instance had the task before.
-func (s *delivery) hasTried(name string) bool { return slices.Contains(s.tried, name) }
+func (dl *delivery) hasTried(name string) bool { return slices.Contains(dl.tried, name) }
 
 // assignInstance gives the task to an instance that can take it, or returns the reason
 // why none can.
-func (d *Dispatcher) assignInstance(s *delivery) (reason string) {
+func (d *Dispatcher) assignInstance(dl *delivery) (reason string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.assignLocked(s)
+	return d.assignLocked(dl)
 }
 
 // assignLocked is assignInstance for a caller that holds mu.
-func (d *Dispatcher) assignLocked(s *delivery) (reason string) {
-	a := s.agent
+func (d *Dispatcher) assignLocked(dl *delivery) (reason string) {
+	a := dl.agent
 	if refusal := refusalOf(a.live.State()); refusal != "" { // it may have changed while the task waited
-		return s.entry.ID + " " + refusal
+		return dl.entry.ID + " " + refusal
 	}
-	entry := d.entryInForce(s.entry)
+	entry := d.entryInForce(dl.entry)
 	if entry == nil {
-		return s.entry.ID + " has no active instance"
+		return dl.entry.ID + " has no active instance"
 	}
 	var buf [1]contract.Instance
 	var row *agentRow
@@ -58,84 +62,84 @@ func (d *Dispatcher) assignLocked(s *delivery) (reason string) {
 		}
 	}
 	list := listInstances(entry, &buf)
-	c := d.chooseInstance(s, list, turn)
+	c := d.chooseInstance(dl, list, turn)
 	if c.index < 0 {
 		return c.reason
 	}
 	in := &list[c.index]
 	state := a.addState(in)
-	d.admitLocked(s, state)
+	d.admitLocked(&dl.instanceCall, state)
 	state.inFlight++
-	if s.admitted = false; !state.counted {
+	if dl.admitted = false; !state.counted {
 		a.live.Release()
 	}
-	s.instance, s.target, s.endpoint = state, c.target, in.Endpoint
+	dl.instance, dl.target, dl.endpoint = state, c.target, in.Endpoint
 	if row != nil {
 		row.turn = uint32(c.index + 1) // the number of instances is small
 	}
-	s.call.Standbys = s.standbys
+	dl.call.Standbys = dl.standbys
 	if c.others { // it needs time to take over
-		s.call.Standbys++
+		dl.call.Standbys++
 	}
 	if len(entry.Instances) > 0 {
-		s.call.Agent = atInstance(s.entry, in)
+		dl.call.Agent = atInstance(dl.entry, in)
 	}
 	return ""
 }
 
 // admitLocked takes the permit of the circuit breaker of an instance that admits a task. The
 // caller holds mu.
-func (d *Dispatcher) admitLocked(s *delivery, state *instanceState) {
-	s.permit, s.breaker = resilience.Permit{}, state.breaker
+func (d *Dispatcher) admitLocked(call *instanceCall, state *instanceState) {
+	call.permit, call.breaker = resilience.Permit{}, state.breaker
 	if state.breaker == nil {
 		return
 	}
-	s.permit, _ = state.breaker.Allow()
-	if s.permit.IsTrial() {
+	call.permit, _ = state.breaker.Allow()
+	if call.permit.IsTrial() {
 		// Until the trial ends, or takes longer than OpenFor, other instances and
 		// agents are preferred.
 		state.trialInFlight, state.openUntil = true, d.breaker.Now().Add(d.breaker.OpenFor).UnixMilli()
-		s.agent.publishOpenUntil()
+		call.agent.publishOpenUntil()
 	}
 }
 
 // assignNext takes the task from its instance, which has certainly not executed it,
 // and gives it to another one. It reports whether there is one.
-func (d *Dispatcher) assignNext(s *delivery) bool {
+func (d *Dispatcher) assignNext(dl *delivery) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.tried = append(s.tried, s.instance.name)
-	d.leaveInstance(s)
-	if !s.admitted {
-		if !s.agent.live.Acquire() {
+	dl.tried = append(dl.tried, dl.instance.name)
+	d.leaveInstance(dl)
+	if !dl.admitted {
+		if !dl.agent.live.Acquire() {
 			return false
 		}
-		s.admitted = true
+		dl.admitted = true
 	}
-	return d.assignLocked(s) == ""
+	return d.assignLocked(dl) == ""
 }
 
 // leaveInstance takes the task from its instance. The caller holds mu.
-func (d *Dispatcher) leaveInstance(s *delivery) {
-	if s.instance == nil {
+func (d *Dispatcher) leaveInstance(dl *delivery) {
+	if dl.instance == nil {
 		return
 	}
-	s.instance.inFlight--
-	s.admitted = s.instance.counted
-	s.agent.dropStateIfIdle(s.instance)
-	s.instance = nil
+	dl.instance.inFlight--
+	dl.admitted = dl.instance.counted
+	dl.agent.dropStateIfIdle(dl.instance)
+	dl.instance = nil
 }
 
 // endDelivery ends what beginCall has begun.
-func (d *Dispatcher) endDelivery(s *delivery) {
+func (d *Dispatcher) endDelivery(dl *delivery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.leaveInstance(s)
-	if s.admitted {
-		s.agent.live.Release()
+	d.leaveInstance(dl)
+	if dl.admitted {
+		dl.agent.live.Release()
 	}
-	s.agent.calls--
-	d.dropIfIdle(s.agent)
+	dl.agent.calls--
+	d.dropIfIdle(dl.agent)
 }
 
 // entryInForce returns the entry with the instances that can get a task of the

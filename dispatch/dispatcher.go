@@ -83,10 +83,10 @@ func (d *Dispatcher) Send(ctx context.Context, c Call) Outcome {
 	ctx, cancel := d.withDeadline(ctx, c.Task.Deadline)
 	defer cancel()
 	ctx, span := telemetry.StartSpan(ctx, "dispatch")
-	s := delivery{call: c, entry: c.Agent, standbys: c.Standbys}
-	out := d.sendTask(ctx, &s)
+	dl := delivery{call: c, entry: c.Agent, standbys: c.Standbys}
+	out := d.sendTask(ctx, &dl)
 	out.Latency = time.Since(start)
-	out.Attempts = max(out.Attempts, s.call.Task.Attempt-1) // those before
+	out.Attempts = max(out.Attempts, dl.call.Task.Attempt-1) // those before
 	endSpan(span, &c, &out)
 	return out
 }
@@ -143,33 +143,33 @@ func cancelTask(target Target, c Call) {
 
 // sendTask makes the cheap checks first. The task counts against the bounds of its
 // agent and of its instance until the end, even while it is Pending.
-func (d *Dispatcher) sendTask(ctx context.Context, s *delivery) Outcome {
-	if len(s.entry.Instances) == 0 {
-		if target, reason := d.findTarget(s.entry.ID, &s.entry.Endpoint); target == nil {
+func (d *Dispatcher) sendTask(ctx context.Context, dl *delivery) Outcome {
+	if len(dl.entry.Instances) == 0 {
+		if target, reason := d.findTarget(dl.entry.ID, &dl.entry.Endpoint); target == nil {
 			return unavailableOutcome(reason)
 		}
 	}
-	s.agent = d.beginCall(s.entry)
-	defer d.endDelivery(s)
-	live := s.agent.live
+	dl.agent = d.beginCall(dl.entry)
+	defer d.endDelivery(dl)
+	live := dl.agent.live
 	if reason := refusalOf(live.State()); reason != "" {
-		return unavailableOutcome(s.entry.ID + " " + reason)
+		return unavailableOutcome(dl.entry.ID + " " + reason)
 	}
 	if until := live.OpenUntil(); until > d.breaker.Now().UnixMilli() {
-		return unavailableOutcome(breakerDetail(s.entry.ID, time.UnixMilli(until)))
+		return unavailableOutcome(breakerDetail(dl.entry.ID, time.UnixMilli(until)))
 	}
-	if s.admitted = live.Acquire(); !s.admitted {
-		return unavailableOutcome(fmt.Sprintf("%s is at its limit of %d tasks in flight (max_in_flight)", s.entry.ID, live.Limit()))
+	if dl.admitted = live.Acquire(); !dl.admitted {
+		return unavailableOutcome(fmt.Sprintf("%s is at its limit of %d tasks in flight (max_in_flight)", dl.entry.ID, live.Limit()))
 	}
-	out := d.executeTask(ctx, s)
+	out := d.executeTask(ctx, dl)
 	switch {
 	case out.Pending && out.Health == HealthLater:
 		health := HealthUnknown // if AwaitResult panics
-		defer func() { d.recordHealth(s, health) }()
-		out = awaitResult(ctx, s.call, s.target, out)
+		defer func() { d.recordHealth(&dl.instanceCall, health) }()
+		out = awaitResult(ctx, dl.call, dl.target, out)
 		health = out.Health
 	case out.Pending:
-		return awaitResult(ctx, s.call, s.target, out)
+		return awaitResult(ctx, dl.call, dl.target, out)
 	case out.Err != nil && out.Err.Code == contract.TaskWasCancelled && handedOver(ctx):
 		return Outcome{Pending: true, Attempts: out.Attempts}
 	}
@@ -179,20 +179,20 @@ func (d *Dispatcher) sendTask(ctx context.Context, s *delivery) Outcome {
 // executeTask holds the semaphore while the target executes the task. It chooses the
 // instance last, so that a trial of its circuit breaker goes straight to the agent. If
 // an instance has certainly not executed the task, another one gets it.
-func (d *Dispatcher) executeTask(ctx context.Context, s *delivery) Outcome {
+func (d *Dispatcher) executeTask(ctx context.Context, dl *delivery) Outcome {
 	if err := d.acquireSemaphore(ctx); err != nil {
 		return Outcome{Err: err}
 	}
 	defer func() { <-d.semaphore }()
-	if reason := d.assignInstance(s); reason != "" {
+	if reason := d.assignInstance(dl); reason != "" {
 		return unavailableOutcome(reason)
 	}
 	for {
-		out, sent := d.sendToInstance(ctx, s)
-		if out.Attempts >= max(s.call.Task.Attempt, 1) {
-			s.call.Task.Attempt = out.Attempts + 1
+		out, sent := d.sendToInstance(ctx, dl)
+		if out.Attempts >= max(dl.call.Task.Attempt, 1) {
+			dl.call.Task.Attempt = out.Attempts + 1
 		}
-		if !sent || !isUnexecuted(&out) || ctx.Err() != nil || !d.assignNext(s) {
+		if !sent || !isUnexecuted(&out) || ctx.Err() != nil || !d.assignNext(dl) {
 			return out
 		}
 	}
@@ -200,28 +200,28 @@ func (d *Dispatcher) executeTask(ctx context.Context, s *delivery) Outcome {
 
 // sendToInstance sends the task to the instance that has it. If the task may not be
 // sent to any instance, sent is false.
-func (d *Dispatcher) sendToInstance(ctx context.Context, s *delivery) (out Outcome, sent bool) {
+func (d *Dispatcher) sendToInstance(ctx context.Context, dl *delivery) (out Outcome, sent bool) {
 	health := HealthUnknown // if BeforeSend or Execute panics
 	defer func() {
 		if health != HealthLater {
-			d.recordHealth(s, health)
+			d.recordHealth(&dl.instanceCall, health)
 		}
 	}()
-	if s.call.Recheck != nil {
-		if reason := s.call.Recheck(); reason != "" {
+	if dl.call.Recheck != nil {
+		if reason := dl.call.Recheck(); reason != "" {
 			return unavailableOutcome(reason), false
 		}
 	}
-	if s.call.BeforeSend != nil && !s.recorded {
-		if err := s.call.BeforeSend(ctx); err != nil { // the caller has logged it
+	if dl.call.BeforeSend != nil && !dl.recorded {
+		if err := dl.call.BeforeSend(ctx); err != nil { // the caller has logged it
 			if ctx.Err() != nil {
 				return Outcome{Err: endedError(ctx)}, false
 			}
-			return unavailableOutcome("the task could not be recorded and was not sent to " + s.entry.ID), false
+			return unavailableOutcome("the task could not be recorded and was not sent to " + dl.entry.ID), false
 		}
-		s.recorded = true
+		dl.recorded = true
 	}
-	out = s.target.Execute(ctx, s.call)
+	out = dl.target.Execute(ctx, dl.call)
 	if health = out.Health; out.Pending && health != HealthLater {
 		health = HealthGood
 	}

@@ -182,13 +182,13 @@ func (d *Dispatcher) checkInstance(ctx context.Context, entry *contract.Registry
 	if !ok {
 		return
 	}
-	s := d.beginCheck(entry, in)
-	if s == nil {
+	call := d.beginCheck(entry, in)
+	if call == nil {
 		return
 	}
 	health := HealthUnknown
 	passed := false
-	defer func() { d.endCheck(s, health, passed) }()
+	defer func() { d.endCheck(call, health, passed) }()
 	err := checker.CheckHealth(ctx, atInstance(entry, in))
 	if passed = err == nil; !passed && ctx.Err() != context.Canceled {
 		health = HealthBad
@@ -197,7 +197,7 @@ func (d *Dispatcher) checkInstance(ctx context.Context, entry *contract.Registry
 
 // beginCheck asks the circuit breaker of the instance to admit a health check; nil = it is
 // open, or another registry is in force.
-func (d *Dispatcher) beginCheck(entry *contract.RegistryEntry, in *contract.Instance) *delivery {
+func (d *Dispatcher) beginCheck(entry *contract.RegistryEntry, in *contract.Instance) *instanceCall {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if row := d.agents.findRow(entry.ID); row == nil || row.entry != entry {
@@ -207,29 +207,29 @@ func (d *Dispatcher) beginCheck(entry *contract.RegistryEntry, in *contract.Inst
 	state := a.addState(in)
 	state.healthChecks++
 	a.calls++
-	s := &delivery{entry: entry, agent: a, instance: state, endpoint: in.Endpoint}
+	call := &instanceCall{agent: a, instance: state, endpoint: in.Endpoint}
 	if !state.admitsCall() {
-		d.leaveCheck(s)
+		d.leaveCheck(call)
 		return nil
 	}
-	d.admitLocked(s, state)
-	return s
+	d.admitLocked(call, state)
+	return call
 }
 
-func (d *Dispatcher) endCheck(s *delivery, h Health, passed bool) {
-	d.recordHealth(s, h)
+func (d *Dispatcher) endCheck(call *instanceCall, h Health, passed bool) {
+	d.recordHealth(call, h)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if passed && s.permit.IsTrial() && s.instance.breaker == s.breaker {
-		s.instance.awaitsHealthCheck = false
+	if passed && call.permit.IsTrial() && call.instance.breaker == call.breaker {
+		call.instance.awaitsHealthCheck = false
 	}
-	d.leaveCheck(s)
+	d.leaveCheck(call)
 }
 
 // leaveCheck ends what beginCheck has begun. The caller holds mu.
-func (d *Dispatcher) leaveCheck(s *delivery) {
-	s.instance.healthChecks--
-	s.agent.dropStateIfIdle(s.instance)
-	s.agent.calls--
-	d.dropIfIdle(s.agent)
+func (d *Dispatcher) leaveCheck(call *instanceCall) {
+	call.instance.healthChecks--
+	call.agent.dropStateIfIdle(call.instance)
+	call.agent.calls--
+	d.dropIfIdle(call.agent)
 }

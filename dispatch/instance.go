@@ -59,17 +59,17 @@ type choice struct {
 
 // chooseInstance returns the least busy instance that can take the task now, or the
 // reason why none can. The first one from turn on wins a tie. The caller holds mu.
-func (d *Dispatcher) chooseInstance(s *delivery, list []contract.Instance, turn int) choice {
+func (d *Dispatcher) chooseInstance(dl *delivery, list []contract.Instance, turn int) choice {
 	c := choice{index: -1}
 	var blocked rejections
-	a := s.agent
+	a := dl.agent
 	leastBusy, leastLimit, leastDistance := 0, 1, 0
 	for i := range list {
 		in := &list[i]
-		if !takesTasks(in.State) || s.hasTried(in.Name) {
+		if !takesTasks(in.State) || dl.hasTried(in.Name) {
 			continue
 		}
-		target, reason := d.findTarget(s.entry.ID, &in.Endpoint)
+		target, reason := d.findTarget(dl.entry.ID, &in.Endpoint)
 		if target == nil {
 			c.reason = reason
 			continue
@@ -83,7 +83,7 @@ func (d *Dispatcher) chooseInstance(s *delivery, list []contract.Instance, turn 
 				continue
 			}
 		}
-		if len(s.entry.Instances) > 0 && inFlight >= limit { // otherwise the limit is the agent's
+		if len(dl.entry.Instances) > 0 && inFlight >= limit { // otherwise the limit is the agent's
 			blocked.full = true
 			continue
 		}
@@ -96,7 +96,7 @@ func (d *Dispatcher) chooseInstance(s *delivery, list []contract.Instance, turn 
 		}
 	}
 	if c.index < 0 && c.reason == "" {
-		c.reason = blocked.describe(s.entry.ID)
+		c.reason = blocked.describe(dl.entry.ID)
 	}
 	return c
 }
@@ -127,14 +127,14 @@ func (r *rejections) describe(agentID string) string {
 }
 
 // recordHealth records the outcome of a call that was sent to an instance.
-func (d *Dispatcher) recordHealth(s *delivery, h Health) {
+func (d *Dispatcher) recordHealth(call *instanceCall, h Health) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	state := s.instance
-	if !state.endpoint.Equal(&s.endpoint) || s.permit.IsTrial() && state.breaker != s.breaker {
+	state := call.instance
+	if !state.endpoint.Equal(&call.endpoint) || call.permit.IsTrial() && state.breaker != call.breaker {
 		return // a reload has changed the address, and closed the breaker
 	}
-	if s.permit.IsTrial() {
+	if call.permit.IsTrial() {
 		state.trialInFlight = false
 	}
 	if state.breaker == nil {
@@ -145,22 +145,22 @@ func (d *Dispatcher) recordHealth(s *delivery, h Health) {
 	}
 	switch h {
 	case HealthGood:
-		state.breaker.RecordSuccess(s.permit)
+		state.breaker.RecordSuccess(call.permit)
 	case HealthBad:
-		state.breaker.RecordFailure(s.permit)
+		state.breaker.RecordFailure(call.permit)
 	default:
-		state.breaker.Release(s.permit)
+		state.breaker.Release(call.permit)
 	}
 	if state.breaker.IsFresh() {
 		state.closeBreaker()
 	} else if !state.trialInFlight {
 		state.openUntil = 0
 		if until := state.breaker.OpenUntil(); !until.IsZero() {
-			if state.awaitsHealthCheck = d.isChecked(s.agent.entry, &s.endpoint); state.awaitsHealthCheck {
+			if state.awaitsHealthCheck = d.isChecked(call.agent.entry, &call.endpoint); state.awaitsHealthCheck {
 				until = until.Add(healthCheckTick) // by then the health check has begun
 			}
 			state.openUntil = until.UnixMilli()
 		}
 	}
-	s.agent.publishOpenUntil()
+	call.agent.publishOpenUntil()
 }

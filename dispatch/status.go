@@ -90,7 +90,7 @@ func (a *agentState) breakerState() (state string, openUntil time.Time, degraded
 		if !takesTasks(list[i].State) {
 			continue
 		}
-		switch s, until := a.findState(list[i].Name).breakerState(); s {
+		switch state, until := a.findState(list[i].Name).breakerState(); state {
 		case resilience.Closed:
 			closed = true
 		case resilience.HalfOpen:
