@@ -8,6 +8,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/prompts"
 )
 
@@ -161,7 +162,7 @@ func checkReply(reply *llm.Reply, err error, restore func(string) string, maxTok
 	if reply == nil {
 		return "", llm.ReasonEmpty, "no reply"
 	}
-	text = cleanText(reply.Text)
+	text = plaintext.Clean(reply.Text)
 	if text == "" {
 		if reply.Truncated {
 			return "", llm.ReasonMaxTokens, "truncated before the first word"

@@ -3,7 +3,6 @@ package fallback
 // Exported for the external tests.
 var (
 	ParseLanguageTag = parseLanguageTag
-	CleanText        = cleanText
 	RestoreValues    = restoreValues
 	TruncateText     = truncateText
 	LocalizedTexts   = localizedTexts

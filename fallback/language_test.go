@@ -200,30 +200,6 @@ func TestLocalizedTexts_AreComplete(t *testing.T) {
 	}
 }
 
-func TestCleanText(t *testing.T) {
-	tests := []struct{ name, in, want string }{
-		{"words", "A mango has a stone.", "A mango has a stone."},
-		{"newlines and tabs", "a\n\tb\n", "a\n\tb"},
-		{"other newlines", "a\r\nb\u2028c\u0085d", "a\nb\nc\nd"},
-		{"terminal escapes", "a\x1b[31mred\x1b[0m\x07\x00b\u009b", "a[31mred[0mb"},
-		{"bidirectional marks", "a\u202eb\u2066c\u200fd", "abcd"},
-		{"carriage return", "book\ra flight", "book a flight"},
-		{"zero-width characters", "\ufeffbo\u200bok\u2060 a\u00ad\u180e", "book a"},
-		{"tag characters", "a\U000e0068\U000e0069b", "ab"},
-		{"joiners", "👩\u200d💻 می\u200cخواهم", "👩\u200d💻 می\u200cخواهم"},
-		{"surrounding space", "  \n a \n ", "a"},
-		{"nothing left", "\u202e\x00\n", ""},
-		{"not UTF-8", "a\xffb", "a\uFFFDb"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, fallback.CleanText(tt.in)); diff != "" {
-				t.Errorf("legible(%+q) (-want +got):\n%s", tt.in, diff)
-			}
-		})
-	}
-}
-
 func TestTruncateText(t *testing.T) {
 	long := strings.Repeat("word ", 100)
 	tests := []struct {

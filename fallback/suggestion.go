@@ -8,6 +8,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // Suggestion is the result of policy C: the missing agent, as a registry would
@@ -108,7 +109,7 @@ func (p *suggestionBuilder) listLanguages() string {
 // describeVolume states how often the agent would be used.
 func (p *suggestionBuilder) describeVolume() string {
 	t := p.ticket
-	text := "take " + pluralize(t.Count, "request") + " so far, from " + pluralize(t.Callers, "caller")
+	text := "take " + plaintext.CountNoun(t.Count, "request") + " so far, from " + plaintext.CountNoun(t.Callers, "caller")
 	busiest := 0
 	for _, day := range t.PerDay {
 		busiest = max(busiest, day.Count)
@@ -133,16 +134,16 @@ func (p *suggestionBuilder) listRisks() []string {
 	}
 	access := p.ticket.Reasons[ReasonGated] + p.ticket.Reasons[ReasonNotEntitled]
 	if access > 0 {
-		add("%s of %d fit an agent that may not serve them: granting access may be sufficient", pluralize(access, "request"), p.ticket.Count)
+		add("%s of %d fit an agent that may not serve them: granting access may be sufficient", plaintext.CountNoun(access, "request"), p.ticket.Count)
 	}
 	if n := p.ticket.Reasons[ReasonLowConfidence]; n > 0 {
-		add("%s of %d were understood with too little confidence: more examples for an existing intent may be sufficient", pluralize(n, "request"), p.ticket.Count)
+		add("%s of %d were understood with too little confidence: more examples for an existing intent may be sufficient", plaintext.CountNoun(n, "request"), p.ticket.Count)
 	}
 	if n := p.ticket.Reasons[ReasonAmbiguous] + p.ticket.Reasons[ReasonDivergent]; n > 0 {
-		add("%s of %d had several readings: they may belong to more than one agent", pluralize(n, "request"), p.ticket.Count)
+		add("%s of %d had several readings: they may belong to more than one agent", plaintext.CountNoun(n, "request"), p.ticket.Count)
 	}
 	if n := len(p.examples); n < minLexicalExamples {
-		add("%s only: without a model, the confidence of an intent is calibrated if it has at least %d", pluralize(n, "distinct example"), minLexicalExamples)
+		add("%s only: without a model, the confidence of an intent is calibrated if it has at least %d", plaintext.CountNoun(n, "distinct example"), minLexicalExamples)
 	}
 	if p.ticket.Callers == 1 && p.ticket.Count > 1 {
 		add("all requests are from one caller")
@@ -185,11 +186,4 @@ func sortByCount(counts map[string]int) []string {
 	names := slices.Sorted(maps.Keys(counts))
 	slices.SortStableFunc(names, func(a, b string) int { return counts[b] - counts[a] })
 	return names
-}
-
-func pluralize(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // Limits of a suggested agent.
@@ -221,15 +222,11 @@ func usableExamples(examples []contract.TicketExample) (texts []string, words []
 	return texts, words
 }
 
-// SingleLine returns the text on one line, without characters that control a terminal,
-// change the direction of writing or have no width.
-func SingleLine(text string) string { return strings.Join(strings.Fields(cleanText(text)), " ") }
-
 // formatExample turns a masked prompt into an example: "mail [EMAIL_1] the bill" becomes
 // "mail … the bill".
 func formatExample(prompt string) string {
 	var b strings.Builder
-	for text := cleanText(prompt); text != ""; {
+	for text := plaintext.Clean(prompt); text != ""; {
 		piece, bracketed := nextPiece(text)
 		text = text[len(piece):]
 		if bracketed && isPlaceholder(piece) {
@@ -237,7 +234,7 @@ func formatExample(prompt string) string {
 		}
 		b.WriteString(piece)
 	}
-	text := SingleLine(b.String())
+	text := plaintext.SingleLine(b.String())
 	for strings.Contains(text, ellipsis+" "+ellipsis) {
 		text = strings.ReplaceAll(text, ellipsis+" "+ellipsis, ellipsis)
 	}
@@ -261,7 +258,7 @@ func isPlaceholder(piece string) bool {
 func (p *suggestionBuilder) renderYAML() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# A suggestion made from %s that no agent serves yet. It loads as it is.", pluralize(p.ticket.Count, "request"))
+	line("# A suggestion made from %s that no agent serves yet. It loads as it is.", plaintext.CountNoun(p.ticket.Count, "request"))
 	line("# Fill in the url of the agent, check names and examples, then add the")
 	line("# agent to your registry.")
 	line("version: 1")

@@ -247,12 +247,6 @@ func TestPropose_ListsRiskOfMissingName(t *testing.T) {
 	}
 }
 
-func TestSingleLine(t *testing.T) {
-	if got, want := fallback.SingleLine("\ufeffbook\r\ta\u200b flight\n\x1b[31m"), "book a flight [31m"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // Registry and decision are missing if, for example, the content of a request was erased.
 func TestPropose_WithoutRequest(t *testing.T) {
 	got := fallback.Propose(&fallback.Unmet{Caller: local}, ticketOf("book a flight"), nil)

@@ -13,27 +13,6 @@ const bytesPerToken = 8
 // ellipsis marks a truncated text.
 const ellipsis = "…"
 
-// cleanText removes characters that control a terminal, change the direction of
-// writing, hide text or have no width. Line breaks, tabs and the joiners that many
-// scripts need stay.
-func cleanText(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case r == '\r': // removing it would join two words
-			return ' '
-		case r == '\u2028', r == '\u2029', r == '\u0085':
-			return '\n'
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r >= 0xe0000 && r <= 0xe007f,
-			r == '\u00ad', r == '\u180e', r == '\u200b', r >= '\u2060' && r <= '\u2064', r == '\ufeff':
-			return -1
-		}
-		return r
-	}, strings.ReplaceAll(s, "\r\n", "\n"))
-	return strings.TrimSpace(s)
-}
-
 // restoreValues replaces placeholders by the masked values until the text has
 // maxBytes: a reply may repeat a placeholder of a long value thousands of times. It
 // reports whether it stopped before a value that does not fit. A value that never

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // ReasonDisabled is the reason of the gate "state" if the agent is disabled.
@@ -121,7 +122,7 @@ func describeCapacity(s *LiveState) string {
 	if s == nil || s.Limit() <= 0 {
 		return "at its limit of tasks in flight"
 	}
-	return fmt.Sprintf("at its limit of %s in flight", countNoun(s.Limit(), "task"))
+	return fmt.Sprintf("at its limit of %s in flight", plaintext.CountNoun(s.Limit(), "task"))
 }
 
 func describeMissingScopes(required []string, c *contract.Caller) string {
@@ -190,7 +191,7 @@ func (x *Index) TieBreak(a, b *Candidate) *contract.TieBreak {
 	case a.Matched != b.Matched:
 		tie.Rule = "matched_domains"
 		why = fmt.Sprintf("%s matches %s of the request, %s matches %d",
-			tie.Winner, countNoun(int(a.Matched), "domain"), tie.Over, b.Matched)
+			tie.Winner, plaintext.CountNoun(int(a.Matched), "domain"), tie.Over, b.Matched)
 	case pa.declaresAny != pb.declaresAny:
 		tie.Rule = "specificity"
 		why = fmt.Sprintf("%s declares any domain (\"*\"), %s names its domains", tie.Over, tie.Winner)
@@ -206,13 +207,6 @@ func (x *Index) TieBreak(a, b *Candidate) *contract.TieBreak {
 	}
 	tie.Reason = fmt.Sprintf("both score %.2f: %s", toDecimal(int(a.Score)), why)
 	return &tie
-}
-
-func countNoun(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
 }
 
 // joinNames formats names as in a sentence: a, b and c.

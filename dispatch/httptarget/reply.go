@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/attempt"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -228,7 +229,7 @@ func (b *bufferPool) put(buf *bytes.Buffer) {
 func sanitizeText(s string) string {
 	const maxLen = 160
 	s = strings.Map(func(r rune) rune {
-		if isControl(r) {
+		if plaintext.IsControl(r) {
 			return -1
 		}
 		return r
@@ -242,13 +243,9 @@ func sanitizeText(s string) string {
 // removeControls replaces control and bidirectional formatting characters by spaces.
 func removeControls(s string) string {
 	return strings.Map(func(r rune) rune {
-		if isControl(r) {
+		if plaintext.IsControl(r) {
 			return ' '
 		}
 		return r
 	}, s)
-}
-
-func isControl(r rune) bool {
-	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff
 }

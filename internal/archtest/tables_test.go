@@ -44,6 +44,7 @@ func levels() []level {
 			{pkg: "internal/limits", why: "rate limits of callers and the token budget of the model; independent of HTTP and of models"},
 			{pkg: "internal/fairqueue", why: "divides permits between tenants; independent of the use of a permit"},
 			{pkg: "internal/throttle", why: "delays the tenants that send the most in a busy process; independent of HTTP"},
+			{pkg: "internal/plaintext", why: "formats text for people; independent of its meaning", only: []string{}},
 			{pkg: "internal/pagination", why: "divides lists into pages; independent of their entries", only: []string{"contract"}},
 			{pkg: "internal/quota", why: "divides parts of the store between tenants; independent of the stored data", only: []string{"contract"}},
 			{

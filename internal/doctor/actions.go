@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // ProbeActions connects to the MCP servers, which starts those that are processes, and reports
@@ -71,7 +72,7 @@ func probeActions(ctx context.Context, cfg config.Config, opts app.Options) Find
 	if len(problems) > 0 {
 		return checkWarned(strings.Join(problems, "; "), "caprouter mcp list shows the actions of all servers; --timeout gives them more time")
 	}
-	return checkPassed(fmt.Sprintf("the servers have the actions of %s", countNoun(len(ids), "agent")))
+	return checkPassed(fmt.Sprintf("the servers have the actions of %s", plaintext.CountNoun(len(ids), "agent")))
 }
 
 // connectServers returns the state of the servers when each has been tried. Servers that are

@@ -33,6 +33,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/tickets"
@@ -143,8 +144,8 @@ func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
 	case err != nil:
 		return checkFailed(err.Error(), "correct it; caprouter validate "+path+" shows every mistake")
 	}
-	detail := fmt.Sprintf("%s: %s, %s, %s", path, countNoun(len(s.Catalogue.Agents), "agent"),
-		countNoun(len(s.Catalogue.Intents), "intent"), countNoun(len(s.Catalogue.Domains), "domain"))
+	detail := fmt.Sprintf("%s: %s, %s, %s", path, plaintext.CountNoun(len(s.Catalogue.Agents), "agent"),
+		plaintext.CountNoun(len(s.Catalogue.Intents), "intent"), plaintext.CountNoun(len(s.Catalogue.Domains), "domain"))
 	report, err := lint.Check(ctx, s, lint.Config{NoModel: !d.LLM.IsUsable(d.key)})
 	if err != nil {
 		return checkWarned(fmt.Sprintf("%s; its examples cannot be routed: %v", detail, err), "caprouter lint "+path+" has more time")
@@ -154,7 +155,7 @@ func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
 		return checkWarned(detail+"; fallback policy A has no model", "configure a model, or set fallback.policy to B or C in "+path)
 	}
 	if n := len(report.Findings); n > 0 {
-		return checkWarned(fmt.Sprintf("%s; lint has %s", detail, countNoun(n, "finding")), "caprouter lint "+path+" explains them")
+		return checkWarned(fmt.Sprintf("%s; lint has %s", detail, plaintext.CountNoun(n, "finding")), "caprouter lint "+path+" explains them")
 	}
 	return checkPassed(detail)
 }
@@ -179,7 +180,7 @@ func (d *diagnosis) checkMCP(context.Context) Finding {
 		}
 	}
 	problems = append(problems, d.findUnknownActions(path, file.Servers)...)
-	detail := path + ": " + countNoun(len(file.Servers), "server")
+	detail := path + ": " + plaintext.CountNoun(len(file.Servers), "server")
 	if absent {
 		detail = "there is no " + path
 	}
@@ -311,7 +312,7 @@ func (d *diagnosis) checkCallers(context.Context) Finding {
 	if err != nil {
 		return checkFailed(err.Error(), "correct the key that it names; docs/security.md lists the requirements")
 	}
-	return checkPassed(fmt.Sprintf("tokens of %s and %s, and of caprouter token", countNoun(len(keys), "key"), countNoun(len(d.Auth.Issuers), "issuer")))
+	return checkPassed(fmt.Sprintf("tokens of %s and %s, and of caprouter token", plaintext.CountNoun(len(keys), "key"), plaintext.CountNoun(len(d.Auth.Issuers), "issuer")))
 }
 
 // findAgentsOfTenants returns the ids of the agents that only callers with a tenant can
@@ -328,13 +329,6 @@ func (d *diagnosis) findAgentsOfTenants() (ids []string) {
 		}
 	}
 	return ids
-}
-
-func countNoun(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func (d *diagnosis) checkTLS(context.Context) Finding {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/router"
 )
@@ -103,7 +104,7 @@ func groupFailures(rule, outcome string, list []example, failures []failure) (fi
 		if failed > 0 {
 			first := &f.Examples[0]
 			f.Message = fmt.Sprintf("%s: without a model, %d of %s are %s, for example %q (%s): %s",
-				agent.ID, failed, countNoun(total, "example"), outcome, contract.SubtaskTitle(first.Text), first.Intent, first.Because)
+				agent.ID, failed, plaintext.CountNoun(total, "example"), outcome, contract.SubtaskTitle(first.Text), first.Intent, first.Because)
 			if total == 1 {
 				f.Message = fmt.Sprintf("%s: without a model, its only example, %q (%s), is %s: %s",
 					agent.ID, contract.SubtaskTitle(first.Text), first.Intent, outcome, first.Because)

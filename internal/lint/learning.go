@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // Learning is what the lexical classifier learned from the examples of a registry,
@@ -66,7 +67,7 @@ func (l *Learning) FormatExamples() string {
 		}
 		counts = append(counts, fmt.Sprintf("%d %s", c.Examples, name))
 	}
-	return fmt.Sprintf("%s (%s)", countNoun(l.Examples, "example"), strings.Join(counts, ", "))
+	return fmt.Sprintf("%s (%s)", plaintext.CountNoun(l.Examples, "example"), strings.Join(counts, ", "))
 }
 
 // minTrials is how many held-out examples an accuracy or a confusion needs to mean
@@ -80,7 +81,7 @@ func (l *Learning) FormatAccuracy() string {
 	if l.Trials < minTrials {
 		return ""
 	}
-	return fmt.Sprintf("%.2f by agent and %.2f by intent, of %s, whatever the confidence", l.AgentAccuracy, l.Accuracy, countNoun(l.Trials, "held-out example"))
+	return fmt.Sprintf("%.2f by agent and %.2f by intent, of %s, whatever the confidence", l.AgentAccuracy, l.Accuracy, plaintext.CountNoun(l.Trials, "held-out example"))
 }
 
 // Advice returns what raises a low accuracy, or "".
@@ -165,11 +166,4 @@ func (l *Learning) findConfusions(c *capabilities.Catalogue) (findings []capabil
 		findings = append(findings, f)
 	}
 	return findings
-}
-
-func countNoun(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

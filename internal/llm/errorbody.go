@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -196,7 +197,7 @@ func sanitizeText(s string) string {
 		switch {
 		case r == '\n', r == '\t':
 			return ' '
-		case r < ' ', r >= 0x7f && r < 0xa0, r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff:
+		case plaintext.IsControl(r):
 			return -1
 		}
 		return r

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -177,7 +178,7 @@ func (r *ticketRecord) refreshSuggestion(seen *fallback.Unmet) {
 func (r *ticketRecord) dataKinds() []string { return slices.Sorted(maps.Keys(r.Kinds)) }
 
 func (r *ticketRecord) setTitle(requestID, text string) {
-	text = fallback.SingleLine(text)
+	text = plaintext.SingleLine(text)
 	if runes := []rune(text); len(runes) > maxTitleLength {
 		text = string(runes[:maxTitleLength-1]) + "…"
 	}
