@@ -152,7 +152,7 @@ type Input struct {
 func (c *Classifier) Classify(ctx context.Context, in Input) contract.Classification {
 	start := c.now()
 	clf := c.classifyByMode(ctx, &in)
-	clf.LatencyMS = toMilliseconds(c.now().Sub(start))
+	clf.LatencyMS = contract.ToMilliseconds(c.now().Sub(start))
 	return clf
 }
 
@@ -204,11 +204,6 @@ func (c *Classifier) cachedResult(stored contract.Classification) contract.Class
 	clf.Source = contract.SourceCache
 	clf.ModelUse = c.modelUse(nil)
 	return clf
-}
-
-// toMilliseconds converts d, rounded to the microsecond, to its wire form.
-func toMilliseconds(d time.Duration) float64 {
-	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
 // MinConfidence returns the confidence that a classification needs to be acted

@@ -54,7 +54,7 @@ func (f *inFlightCall) endCall(call *contract.ModelCall, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	call.Purpose, f.purpose = f.purpose, ""
-	call.LatencyMS = toMilliseconds(now.Sub(f.since))
+	call.LatencyMS = contract.ToMilliseconds(now.Sub(f.since))
 	f.calls = append(f.calls, *call)
 }
 
@@ -66,7 +66,7 @@ func (f *inFlightCall) callsSoFar(outcome, detail string, now time.Time) []contr
 	calls := slices.Clone(f.calls)
 	if f.purpose != "" {
 		calls = append(calls, contract.ModelCall{
-			Purpose: f.purpose, Outcome: outcome, Detail: detail, LatencyMS: toMilliseconds(now.Sub(f.since)),
+			Purpose: f.purpose, Outcome: outcome, Detail: detail, LatencyMS: contract.ToMilliseconds(now.Sub(f.since)),
 		})
 	}
 	return calls

@@ -127,7 +127,7 @@ func askModel(ctx context.Context, m Model, maxTokens int, language string, in *
 		Purpose: contract.PurposeAnswer, System: text.System, User: text.User, MaxOutputTokens: maxTokens,
 	})
 	call := contract.ModelCall{Purpose: contract.PurposeAnswer, Outcome: contract.OutcomeOK}
-	call.LatencyMS = float64(now().Sub(start).Round(time.Microsecond)) / float64(time.Millisecond)
+	call.LatencyMS = contract.ToMilliseconds(now().Sub(start))
 	if reply != nil {
 		call.Tokens = reply.Tokens
 	}

@@ -69,7 +69,7 @@ func (r *Reporter) ReportResponse(ctx context.Context, resp *contract.Response, 
 		slog.Any("chosen", d.Chosen),
 		slog.String("fallback_used", fallbackUsed),
 		slog.String("registry_version", d.RegistryVersion),
-		slog.Float64("total_ms", toMilliseconds(t.elapsedTime())),
+		slog.Float64("total_ms", contract.ToMilliseconds(t.elapsedTime())),
 	)
 }
 

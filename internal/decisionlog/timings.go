@@ -34,24 +34,19 @@ func (t *Timings) LastEnd() time.Time { return t.last }
 // EndStage records the time since the previous stage ended.
 func (t *Timings) EndStage(stage string) {
 	now := t.now()
-	t.ms[stage] = toMilliseconds(now.Sub(t.last))
+	t.ms[stage] = contract.ToMilliseconds(now.Sub(t.last))
 	t.last = now
 }
 
 // FinishTotal writes the stages and the total to the decision.
 func (t *Timings) FinishTotal(d *contract.Decision) {
 	t.last = t.now()
-	t.ms["total"] = toMilliseconds(t.elapsedTime())
+	t.ms["total"] = contract.ToMilliseconds(t.elapsedTime())
 	d.TimingsMS = t.ms
 }
 
 func (t *Timings) elapsedTime() time.Duration { return t.last.Sub(t.start) }
 
 func (t *Timings) stageDuration(name string) time.Duration { return fromMilliseconds(t.ms[name]) }
-
-// toMilliseconds rounds to microseconds, so that a decision stays readable.
-func toMilliseconds(d time.Duration) float64 {
-	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
-}
 
 func fromMilliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
