@@ -124,13 +124,16 @@ func (c *call) tryRoute(ctx context.Context, arguments json.RawMessage) (*mcp.Ca
 		return nil, err
 	}
 	c.outcome.Store(new(string(resp.Status)))
-	result := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: responseText(resp)}}}
+	text := responseText(resp)
+	result := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 	if result.StructuredContent = json.RawMessage(encoded); encoded == nil {
 		result.StructuredContent = resp
 	}
 	switch resp.Status {
-	case contract.StatusFailed, contract.StatusUnsupported, contract.StatusCancelled:
-		result.IsError = true
+	case contract.StatusUnsupported:
+		result.IsError, result.Meta = true, newErrorMeta(contract.CodeNoEligibleAgent, text)
+	case contract.StatusFailed, contract.StatusCancelled:
+		result.IsError = true // the response has an error for each task
 	}
 	return result, nil
 }
@@ -158,8 +161,12 @@ func newRouteFailure(e *contract.Error) *mcp.CallToolResult {
 	}
 	return &mcp.CallToolResult{
 		IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(lines, "\n")}},
-		Meta: mcp.Meta{metaError: map[string]any{"error_code": e.Code, "message": e.Message}},
+		Meta: newErrorMeta(e.Code, e.Message),
 	}
+}
+
+func newErrorMeta(code contract.Code, message string) mcp.Meta {
+	return mcp.Meta{metaError: map[string]any{"error_code": code, "message": message}}
 }
 
 // capabilitiesTool is read-only.

@@ -191,3 +191,29 @@ func TestServer_AnswersCancelledCall(t *testing.T) {
 		t.Errorf("got %q, want %s", got, want)
 	}
 }
+
+// A request that no agent serves has the code of the HTTP interface.
+func TestServer_NamesCodeOfUnsupportedRequest(t *testing.T) {
+	cfg := Config{
+		Tools: &fakeTools{}, Meter: &outcomes{},
+		Router: fakeRouter(func() (*contract.Response, []byte, error) {
+			return &contract.Response{RequestID: "r1", Status: contract.StatusUnsupported, Data: contract.ResponseData{Answer: "no agent"}}, nil, nil
+		}),
+	}
+	body := post(t, cfg, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"route_request","arguments":{"prompt":"x"}}}`)
+	var got struct {
+		Result struct {
+			IsError bool
+			Meta    map[string]struct {
+				Code    contract.Code `json:"error_code"`
+				Message string
+			} `json:"_meta"`
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if e := got.Result.Meta[metaError]; !got.Result.IsError || e.Code != contract.CodeNoEligibleAgent || e.Message != "no agent" {
+		t.Errorf("got %s, want the code %s", body, contract.CodeNoEligibleAgent)
+	}
+}
