@@ -45,7 +45,7 @@ func (t *agentTable) nextTable(agents []*contract.RegistryEntry) (*agentTable, m
 	live := make(matcher.Live, len(agents))
 	next := &agentTable{rows: make([]agentRow, len(agents))}
 	for i, e := range agents {
-		next.rows[i] = agentRow{id: e.ID, entry: e, ordinal: int32(i)} // an ordinal of the index
+		next.rows[i] = agentRow{id: e.ID, entry: e, ordinal: int32(i)}
 		if e.Health.IntervalS > 0 {
 			next.checked = append(next.checked, e)
 		}

@@ -3,7 +3,6 @@ package execution
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
@@ -253,7 +252,7 @@ func (p *partExecution) agentsDown() plan.Outcome {
 func newOutcome(task *contract.Task, agentID string, out dispatch.Outcome) plan.Outcome {
 	report := contract.TaskReport{
 		TaskID: task.TaskID, AgentID: agentID, SubtaskTitle: task.SubtaskTitle,
-		Attempts: out.Attempts, LatencyMS: toMilliseconds(out.Latency), Error: out.Err,
+		Attempts: out.Attempts, LatencyMS: contract.ToMilliseconds(out.Latency), Error: out.Err,
 	}
 	switch {
 	case out.Result != nil:
@@ -264,9 +263,4 @@ func newOutcome(task *contract.Task, agentID string, out dispatch.Outcome) plan.
 		report.Status = contract.TaskFailed
 	}
 	return plan.Outcome{Report: report, Result: out.Result}
-}
-
-// toMilliseconds rounds to microseconds, so that a report stays readable.
-func toMilliseconds(d time.Duration) float64 {
-	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }

@@ -259,7 +259,7 @@ func finishedTask(rec *requests.Record, taskID string) (dispatch.Outcome, bool) 
 
 func newStoredOutcome(out dispatch.Outcome) requests.Outcome {
 	return requests.Outcome{
-		Result: out.Result, Err: out.Err, Uncertain: out.MayHaveExecuted, Attempts: out.Attempts, LatencyMS: toMilliseconds(out.Latency),
+		Result: out.Result, Err: out.Err, Uncertain: out.MayHaveExecuted, Attempts: out.Attempts, LatencyMS: contract.ToMilliseconds(out.Latency),
 	}
 }
 
