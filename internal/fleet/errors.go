@@ -3,32 +3,18 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-func (f *Fleet) instanceNames(agentID string) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var names []string
-	if a := f.roster.agents[agentID]; a != nil {
-		for name := range a.instances {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // notRegistered returns the error for an instance that is not registered, or for an agent
 // without an instance if the name is "". The caller does not hold mu.
 func (f *Fleet) notRegistered(key instanceKey) error {
 	const most = 10 // names in the text
 	f.mu.Lock()
-	declared := f.isDeclared(key.agentID)
+	declared, names := f.isDeclared(key.agentID), f.roster.instanceNames(key.agentID)
 	f.mu.Unlock()
 	if declared {
 		return &contract.Error{
@@ -40,7 +26,7 @@ func (f *Fleet) notRegistered(key instanceKey) error {
 	if key.name != "" {
 		text = fmt.Sprintf("instance %s of %s", key.name, text)
 	}
-	if names := f.instanceNames(key.agentID); len(names) > 0 {
+	if len(names) > 0 {
 		text += "; its instances: " + strings.Join(names[:min(len(names), most)], ", ")
 		if len(names) > most {
 			text += ", …"

@@ -50,9 +50,10 @@ func (f *Fleet) renewLease(key instanceKey, grant *contract.Grant) (contract.Lea
 
 // Leases returns the leases of the agent's instances, sorted by name.
 func (f *Fleet) Leases(agentID string) []contract.Lease {
-	names, grant := f.instanceNames(agentID), f.cfg.grantOf(agentID)
+	grant := f.cfg.grantOf(agentID)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	names := f.roster.instanceNames(agentID)
 	leases := make([]contract.Lease, 0, len(names))
 	for _, name := range names {
 		if i := f.roster.find(instanceKey{agentID, name}); i != nil {

@@ -84,6 +84,15 @@ func (r *roster) find(k instanceKey) *instance {
 	return nil
 }
 
+// instanceNames returns the names of the agent's instances, sorted.
+func (r *roster) instanceNames(agentID string) []string {
+	a := r.agents[agentID]
+	if a == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(a.instances))
+}
+
 // isFull reports whether the agent may have no more instances.
 func (r *roster) isFull(agentID string) bool {
 	a := r.agents[agentID]

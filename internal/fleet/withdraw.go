@@ -56,7 +56,9 @@ func (f *Fleet) Deregister(ctx context.Context, agentID, name string, caller *co
 		if err := f.syncAgent(ctx, agentID); err != nil {
 			return err
 		}
-		names = f.instanceNames(agentID)
+		f.mu.Lock()
+		names = f.roster.instanceNames(agentID)
+		f.mu.Unlock()
 	}
 	for _, name := range append(names, name) { // also if there is none: the error must not depend on it
 		if err := f.authorizeOwner(instanceKey{agentID, name}, caller); err != nil {
