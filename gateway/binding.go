@@ -197,9 +197,16 @@ func coversAny(declared []string, capability string) bool {
 	})
 }
 
-// allows reports whether an agent with the capabilities may call tools of the server.
-func (s *server) allows(capabilities []string) bool {
-	return slices.ContainsFunc(s.declared.Capabilities, func(provided string) bool {
-		return coversAny(capabilities, provided) || slices.ContainsFunc(capabilities, func(c string) bool { return coversAny([]string{provided}, c) })
+// Permits reports whether an agent that declares mcp_capabilities may call tools of a server
+// that provides others: whether they have one in common.
+func Permits(declared, provided []string) bool {
+	return slices.ContainsFunc(provided, func(p string) bool {
+		return coversAny(declared, p) || slices.ContainsFunc(declared, func(d string) bool { return coversAny([]string{p}, d) })
 	})
+}
+
+// PermitsAgent reports whether the agent may call tools of the server.
+func (g *Gateway) PermitsAgent(agentID string, s *ServerInfo) bool {
+	declared, ok := g.cfg.Capabilities(agentID)
+	return ok && Permits(declared, s.Capabilities)
 }

@@ -146,8 +146,8 @@ func checkCaller(action *contract.Action, by *Invocation) error {
 func (s *server) callTool(ctx context.Context, t *tool, c *toolCall) (*contract.ActionResult, error) {
 	if c.by.AgentID != "" {
 		capabilities, ok := s.cfg.Capabilities(c.by.AgentID)
-		if !ok || !s.allows(capabilities) {
-			return nil, warningError(contract.ActionForbidden, fmt.Sprintf("agent %q may not call %s", c.by.AgentID, t.Action), "declare a capability of its server in mcp_capabilities of the agent")
+		if !ok || !Permits(capabilities, s.declared.Capabilities) {
+			return nil, s.forbiddenToAgent(c.by.AgentID, t)
 		}
 	}
 	if t.Error != "" {
@@ -185,6 +185,15 @@ func (s *server) callTool(ctx context.Context, t *tool, c *toolCall) (*contract.
 		return nil, err
 	}
 	return &r.result, nil
+}
+
+// forbiddenToAgent returns the error for an agent that declares no capability of the server.
+func (s *server) forbiddenToAgent(agentID string, t *tool) error {
+	suggestion := fmt.Sprintf("server %q provides no capability: declare some in its entry, and one of them in mcp_capabilities of the agent", s.declared.ID)
+	if provided := s.declared.Capabilities; len(provided) > 0 {
+		suggestion = fmt.Sprintf("the registry file must declare a capability of server %q in mcp_capabilities of the agent, such as %q", s.declared.ID, provided[0])
+	}
+	return warningError(contract.ActionForbidden, fmt.Sprintf("agent %q may not call %s", agentID, t.Action), suggestion)
 }
 
 func severeError(code, message, suggestion string) *contract.ActionError {

@@ -53,6 +53,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 			Capabilities: func(agentID string) ([]string, bool) { return mcpCapabilities(c.router.View(), agentID) },
 		},
 		Guard:    egress.NewGuard(append(private, c.cfg.LocalAddresses()...)...),
+		IsAgent:  func(caller *contract.Caller) bool { return c.fleet.IsAgent(caller) },
 		Journal:  newToolJournal(c),
 		Redactor: redactor, Meter: c.telemetry.Metrics(), Logger: c.log,
 	})

@@ -45,14 +45,38 @@ func (f *Fleet) authorizeOwner(key instanceKey, caller *contract.Caller) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	// Subjects are unique for one issuer only.
-	if a := f.roster.agents[key.agentID]; a != nil {
-		for _, i := range a.instances {
-			if i.issuer != "" && i.issuer != caller.Issuer {
-				return errOtherIssuer(key)
-			}
-		}
+	if a := f.roster.agents[key.agentID]; a != nil && a.hasOtherIssuer(caller.Issuer) {
+		return errOtherIssuer(key)
 	}
 	return nil
+}
+
+// hasOtherIssuer reports whether an instance was registered with a token of another issuer.
+func (a *agent) hasOtherIssuer(issuer string) bool {
+	for _, i := range a.instances {
+		if i.issuer != "" && i.issuer != issuer {
+			return true
+		}
+	}
+	return false
+}
+
+// IsAgent reports whether the caller is an agent: whether its subject is the id of one that
+// the operator's file declares or grants, or that is registered. An agent that has a grant
+// stays one when it has left, because its token may still be used. If its registration has
+// another issuer, the caller is not the agent.
+func (f *Fleet) IsAgent(caller *contract.Caller) bool {
+	id := caller.Subject
+	if caller.AllScopes {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	registered := f.roster.agents[id]
+	if registered != nil && registered.hasOtherIssuer(caller.Issuer) {
+		return false
+	}
+	return registered != nil || f.isDeclared(id) || f.cfg.grantOf(id) != nil
 }
 
 func errOtherIssuer(key instanceKey) *contract.Error {

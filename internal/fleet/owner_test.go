@@ -82,3 +82,32 @@ func TestDrain_NamesAgentOfFile(t *testing.T) {
 	_, err = f.Drain(t.Context(), "x", "", callerOf("x"))
 	checkCode(t, err, contract.CodeNotFound, "instance default of agent x is not registered")
 }
+
+// A caller is an agent if its subject is the id of one that the operator declares or grants,
+// or that is registered, unless the registration has another issuer.
+func TestIsAgent(t *testing.T) {
+	f := newTestFleet(t)
+	check := func(when string, caller *contract.Caller, want bool) {
+		t.Helper()
+		if got := f.IsAgent(caller); got != want {
+			t.Errorf("%s, subject %s, issuer %q: got %v, want %v", when, caller.Subject, caller.Issuer, got, want)
+		}
+	}
+	other := &contract.Caller{Subject: "w", Issuer: "elsewhere"}
+	check("declared", callerOf("fixed"), true)
+	check("declared", &contract.Caller{Subject: "fixed", Issuer: "elsewhere", Scopes: []string{contract.ScopeAdmin}}, true)
+	check("granted", callerOf("w"), true)
+	check("granted", other, true)
+	check("unknown", callerOf("ana"), false)
+	check("local caller", &contract.Caller{Subject: "fixed", AllScopes: true}, false)
+	f.register("w", wordCounter("one"))
+	check("registered", callerOf("w"), true)
+	check("registered", other, false)
+	f.setOperator("clients: {}\n")
+	check("without a grant", callerOf("w"), true)
+	if err := f.Deregister(t.Context(), "w", "", callerOf("w")); err != nil {
+		t.Fatal(err)
+	}
+	check("has left", callerOf("w"), false)
+	check("not declared any more", callerOf("fixed"), false)
+}

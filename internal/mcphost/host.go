@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/egress"
@@ -28,6 +29,10 @@ type Config struct {
 	Guard    *egress.Guard  // of the addresses of registered servers
 	// AllowPlainHTTP permits registered servers to get their headers over http.
 	AllowPlainHTTP bool
+
+	// IsAgent reports whether a caller is an agent of the registry, with its id as the
+	// subject. Gateway.Capabilities limit which tools it may call.
+	IsAgent func(caller *contract.Caller) bool
 
 	Journal  Journal
 	Redactor *redact.Redactor

@@ -54,7 +54,10 @@ func TestCall_IsNotMadeUnrecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &testkit.LogBuffer{}
-	h, err := mcphost.New(t.Context(), mcphost.Config{Path: path, Journal: fullJournal{}, Redactor: redactor, Meter: discardMeter{}, Logger: log.Logger()})
+	h, err := mcphost.New(t.Context(), mcphost.Config{
+		Path: path, IsAgent: func(*contract.Caller) bool { return false },
+		Journal: fullJournal{}, Redactor: redactor, Meter: discardMeter{}, Logger: log.Logger(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

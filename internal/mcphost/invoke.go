@@ -30,7 +30,8 @@ type Call struct {
 	RequestID string // of the request that it is a part of, or of its own
 	TraceID   string
 	// Agent is the agent of the registry whose task the call is. "" = the caller calls the
-	// tool, and needs the scope of the action.
+	// tool, and needs the scope of the action. If the caller is an agent itself, the server
+	// must provide one of its mcp_capabilities.
 	Agent string
 	// Restricted means that the agent declares mcp_capabilities: the server must provide one
 	// of them.
@@ -45,8 +46,11 @@ type callKey struct{}
 // context if it was cancelled.
 func (h *Host) Call(ctx context.Context, call *Call) (*contract.ActionResult, error) {
 	by := gateway.Invocation{Caller: call.Caller, Entitled: call.Agent != "", OnProgress: call.OnProgress}
-	if call.Restricted {
+	switch {
+	case call.Restricted:
 		by.AgentID = call.Agent
+	case call.Agent == "" && h.IsAgent(call.Caller):
+		by.AgentID = call.Caller.Subject
 	}
 	result, err := h.InvokeFor(context.WithValue(ctx, callKey{}, call), call.Action, by)
 	if failed, ok := errors.AsType[*contract.ActionError](err); ok && failed.Code == contract.ActionNotFound && !call.Caller.HasScope(contract.ScopeMCPRead) {
@@ -55,6 +59,15 @@ func (h *Host) Call(ctx context.Context, call *Call) (*contract.ActionResult, er
 		return nil, &hidden
 	}
 	return result, err
+}
+
+// IsAgent reports whether the caller is an agent of the registry.
+func (h *Host) IsAgent(caller *contract.Caller) bool { return h.cfg.IsAgent(caller) }
+
+// MayUseServer reports whether the caller may call tools of the server. It needs the scopes
+// of their actions as well.
+func (h *Host) MayUseServer(caller *contract.Caller, s *gateway.ServerInfo) bool {
+	return !h.IsAgent(caller) || h.PermitsAgent(caller.Subject, s)
 }
 
 // callRecorder records calls. It implements gateway.Recorder.

@@ -142,9 +142,19 @@ func (c *call) waitForServers() {
 // tools returns the tools of MCP servers that the caller may call, by name.
 func (c *call) tools() map[string]*gateway.Tool {
 	taken := map[string]bool{toolRoute: true, toolCapabilities: true, toolFind: true}
-	names := toolNames(c.server.cfg.Tools.Servers(), taken)
+	servers := c.server.cfg.Tools.Servers()
+	names := toolNames(servers, taken)
+	usable := map[*gateway.Tool]bool{}
+	for i := range servers {
+		if !c.server.cfg.Tools.MayUseServer(c.http.Caller, &servers[i]) {
+			continue
+		}
+		for k := range servers[i].Tools {
+			usable[&servers[i].Tools[k]] = true
+		}
+	}
 	maps.DeleteFunc(names, func(_ string, t *gateway.Tool) bool {
-		return t.Error != "" || t.State == gateway.ToolQuarantined || !c.http.Caller.MayInvoke(t.Action)
+		return t.Error != "" || t.State == gateway.ToolQuarantined || !usable[t] || !c.http.Caller.MayInvoke(t.Action)
 	})
 	return names
 }

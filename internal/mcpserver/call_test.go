@@ -29,6 +29,8 @@ func (f *fakeTools) WaitServer(context.Context, string) (gateway.ServerInfo, boo
 	return gateway.ServerInfo{}, false
 }
 
+func (f *fakeTools) MayUseServer(*contract.Caller, *gateway.ServerInfo) bool { return true }
+
 func (f *fakeTools) Call(_ context.Context, call *mcphost.Call) (*contract.ActionResult, error) {
 	return f.call(call)
 }

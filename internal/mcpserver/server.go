@@ -53,6 +53,9 @@ type Tools interface {
 	Servers() []gateway.ServerInfo
 	// WaitServer waits until the server is connected or has failed.
 	WaitServer(ctx context.Context, name string) (info gateway.ServerInfo, ok bool)
+	// MayUseServer reports whether the caller may call tools of the server, if it has the
+	// scopes of their actions.
+	MayUseServer(caller *contract.Caller, s *gateway.ServerInfo) bool
 	// Call returns a *contract.ActionError if there is no result.
 	Call(ctx context.Context, call *mcphost.Call) (*contract.ActionResult, error)
 }

@@ -26,6 +26,9 @@ type MCPBindings interface {
 	Bind(agentID, capability string) (gateway.Binding, error)
 	Bindings() []gateway.Binding
 	Subscribe(buffer int) *gateway.Subscription
+	// IsAgent reports whether the caller is an agent of the registry, with its id as the
+	// subject.
+	IsAgent(caller *contract.Caller) bool
 }
 
 // MCPPendingList is the response of GET /api/v1/mcp/tools/pending.
@@ -78,14 +81,29 @@ func (m *mcpAPI) handleApproveTool(c *httpserver.Context) error {
 	return nil
 }
 
-// handleBind binds a capability of an agent that the caller may use.
+// maySeeBindings reports whether the caller may bind capabilities of the agent, and see its
+// bindings: one that may use the agent, or the agent itself.
+func (m *mcpAPI) maySeeBindings(caller *contract.Caller, agentID string) bool {
+	return caller.MayUse(agentID) || caller.SeesAll() || m.isAgent(caller, agentID)
+}
+
+func (m *mcpAPI) isAgent(caller *contract.Caller, agentID string) bool {
+	return caller.Subject == agentID && m.bindings.IsAgent(caller)
+}
+
+// handleBind binds a capability of an agent.
 func (m *mcpAPI) handleBind(c *httpserver.Context) error {
 	var req MCPBindRequest
 	if err := decodeBody(c, &req); err != nil {
 		return err
 	}
-	undeclared := &contract.Error{Code: contract.CodeForbidden, Message: "there is no such agent, or it does not declare the capability in mcp_capabilities"}
-	if !c.Caller.MayUse(req.AgentID) && !c.Caller.SeesAll() {
+	undeclared := &contract.Error{
+		Code: contract.CodeForbidden, Message: "there is no such agent, the caller may not use it, or it does not declare the capability in mcp_capabilities",
+	}
+	if m.isAgent(c.Caller, req.AgentID) {
+		undeclared.Message = "agent " + req.AgentID + " does not declare the capability in mcp_capabilities"
+	}
+	if !m.maySeeBindings(c.Caller, req.AgentID) {
 		return undeclared
 	}
 	b, err := m.bindings.Bind(req.AgentID, req.Capability)
@@ -109,7 +127,7 @@ func (m *mcpAPI) handleMCPEvents(c *httpserver.Context) error {
 		events := m.bindings.Subscribe(maxGatewayEvents)
 		defer events.Close()
 		send := func(e contract.GatewayEvent) error {
-			if e.AgentID != "" && !c.Caller.MayUse(e.AgentID) && !c.Caller.SeesAll() {
+			if e.AgentID != "" && !m.maySeeBindings(c.Caller, e.AgentID) {
 				return nil
 			}
 			return emit(&httpserver.Event{Name: e.Type, Data: e})

@@ -80,6 +80,8 @@ func (f *fakeTools) Bind(agentID, capability string) (gateway.Binding, error) {
 
 func (f *fakeTools) Bindings() []gateway.Binding { return nil }
 
+func (f *fakeTools) IsAgent(*contract.Caller) bool { return false }
+
 func (f *fakeTools) Subscribe(buffer int) *gateway.Subscription {
 	g, err := gateway.Start(context.Background(), nil, gateway.Config{})
 	if err != nil {
