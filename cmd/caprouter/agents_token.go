@@ -9,23 +9,34 @@ import (
 
 func newAgentsTokenCommand() *cobra.Command {
 	var flags tokenFlags
+	var tools []string
 	cmd := &cobra.Command{
 		Use:   "token ID",
 		Short: "Issue a token that identifies an agent",
 		Long: "Issue a token for the agent ID with the key of the data directory, and print it. Its subject is the agent.\n" +
-			"The router may be running.",
+			"The router may be running. With --tool, the agent may call the tool, bind its mcp_capabilities and read the\n" +
+			"events of MCP servers; the server of the tool must provide one of the mcp_capabilities of the agent.",
 		Example: `  export TOKEN=$(caprouter agents token quality_agent)
-  caprouter agents token quality_agent --ttl 24h --data-dir /var/lib/caprouter`,
+  caprouter agents token quality_agent --ttl 24h --data-dir /var/lib/caprouter
+  caprouter agents token quality_agent --tool repo.read --tool repo.search`,
 		Args: argsBetween("one agent ID", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !contract.ValidAgentID(args[0]) {
 				return usageErrorf(cmd, "%q is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first", args[0])
 			}
-			return flags.printToken(cmd, app.TokenGrant{
-				Subject: args[0], Scopes: []string{contract.ScopeAgentsRegister, contract.ScopeTasksWork},
-			})
+			grant := app.TokenGrant{Subject: args[0], Scopes: []string{contract.ScopeAgentsRegister, contract.ScopeTasksWork}}
+			if len(tools) > 0 {
+				grant.Scopes = append(grant.Scopes, contract.ScopeMCPRead)
+			}
+			for _, action := range tools {
+				grant.Scopes = append(grant.Scopes, contract.ScopeInvokePrefix+action)
+			}
+			grant.Scopes = removeDuplicates(grant.Scopes)
+			return flags.printToken(cmd, grant)
 		},
 	}
 	flags.register(cmd)
+	addMCPFlag(cmd, &flags.mcp)
+	cmd.Flags().StringArrayVar(&tools, "tool", nil, "`ACTION` that the agent may call, such as weather.query (repeatable)")
 	return cmd
 }

@@ -40,6 +40,9 @@ func (f *tokenFlags) printToken(cmd *cobra.Command, g app.TokenGrant) error {
 	if agent, ok := errors.AsType[*app.AgentError](err); ok {
 		return usageErrorf(cmd, "%w", agent)
 	}
+	if tool, ok := errors.AsType[*app.ToolError](err); ok {
+		return usageErrorf(cmd, "%w", tool)
+	}
 	if claim, ok := errors.AsType[*issuance.ClaimError](err); ok {
 		if key, ok := nameConfigKey(claim.Claim); ok {
 			return fmt.Errorf("%s: %w", key, claim)

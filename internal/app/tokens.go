@@ -30,7 +30,8 @@ type TokenGrant struct {
 // MintCallerToken returns a token that a router with this data directory accepts. The
 // router may be running, because nothing is written and the store is not opened. The
 // error is a *ScopeError if a scope is unknown, an *AgentError if an agent is, and an
-// *issuance.ClaimError if a claim is not valid.
+// *issuance.ClaimError if a claim is not valid. It is a *ToolError if the token is for an
+// agent and names a tool that the agent may not call.
 func MintCallerToken(cfg config.Config, g TokenGrant) (string, error) {
 	now := time.Now()
 	grant := issuance.CallerGrant{
@@ -49,6 +50,9 @@ func MintCallerToken(cfg config.Config, g TokenGrant) (string, error) {
 		return "", err
 	}
 	if err := agents.checkIDs(agentsOf(g)); err != nil {
+		return "", err
+	}
+	if err := agents.checkTools(g, &cfg.MCP); err != nil {
 		return "", err
 	}
 	ring, err := keyring.Open(cfg.DataDir)
@@ -104,29 +108,36 @@ func (e *ScopeError) Error() string {
 // or grants.
 type tokenAgents struct {
 	path string // of the registry file
-	// requires returns what the agents require, by id. It loads the file once, because most
-	// tokens do not need it. A file that may be absent counts as empty.
-	requires func() (map[string]contract.Requires, error)
+	// load returns the agents by id. It reads the file once, because most tokens do not need
+	// it. A file that may be absent counts as empty.
+	load func() (map[string]tokenAgent, error)
+}
+
+// tokenAgent is what tokens depend on of an agent.
+type tokenAgent struct {
+	requires        contract.Requires
+	mcpCapabilities []string
+	declared        bool // false = it has a grant only
 }
 
 func newTokenAgents(registry *config.Registry) *tokenAgents {
 	path, optional := registry.FilePath()
-	return &tokenAgents{path: path, requires: sync.OnceValues(func() (map[string]contract.Requires, error) {
-		requires := map[string]contract.Requires{}
+	return &tokenAgents{path: path, load: sync.OnceValues(func() (map[string]tokenAgent, error) {
+		agents := map[string]tokenAgent{}
 		snapshot, err := capabilities.Load(path)
 		if optional && errors.Is(err, fs.ErrNotExist) {
-			return requires, nil
+			return agents, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		for id, g := range snapshot.Fleet.Grants {
-			requires[id] = g.Requires
+			agents[id] = tokenAgent{requires: g.Requires}
 		}
-		for _, a := range snapshot.Catalogue.Agents {
-			requires[a.ID] = a.Requires
+		for _, a := range snapshot.Entries() {
+			agents[a.ID] = tokenAgent{requires: a.Requires, mcpCapabilities: a.MCPCapabilities, declared: true}
 		}
-		return requires, nil
+		return agents, nil
 	})}
 }
 
@@ -137,13 +148,13 @@ func (t *tokenAgents) checkScopes(scopes []string) error {
 	if i < 0 {
 		return nil
 	}
-	requires, err := t.requires()
+	agents, err := t.load()
 	if err != nil {
 		return fmt.Errorf("scope %q is none of the router's, and what agents require cannot be read: %w", scopes[i], err)
 	}
 	var required []string
-	for _, id := range slices.Sorted(maps.Keys(requires)) {
-		required = append(required, requires[id].Scopes...)
+	for _, id := range slices.Sorted(maps.Keys(agents)) {
+		required = append(required, agents[id].requires.Scopes...)
 	}
 	for _, s := range scopes[i:] {
 		if !contract.ValidScope(s) && !slices.Contains(required, s) {
@@ -176,11 +187,16 @@ func agentsOf(g TokenGrant) []string {
 		switch {
 		case ok && id != "*":
 			ids = append(ids, id)
-		case s == contract.ScopeAgentsRegister || s == contract.ScopeTasksWork:
+		case isAgentScope(s):
 			ids = append(ids, g.Subject)
 		}
 	}
 	return ids
+}
+
+// isAgentScope reports whether a token with the scope is for an agent, its subject.
+func isAgentScope(scope string) bool {
+	return scope == contract.ScopeAgentsRegister || scope == contract.ScopeTasksWork
 }
 
 // checkIDs rejects agents that are neither declared nor granted, because they are probably
@@ -189,13 +205,13 @@ func (t *tokenAgents) checkIDs(ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	requires, err := t.requires()
+	agents, err := t.load()
 	if err != nil {
 		return fmt.Errorf("agent %q cannot be checked: %w", ids[0], err)
 	}
 	for _, id := range ids {
-		if _, known := requires[id]; !known {
-			return &AgentError{ID: id, Near: strictyaml.Nearest(id, slices.Sorted(maps.Keys(requires))), Registry: t.path}
+		if _, known := agents[id]; !known {
+			return &AgentError{ID: id, Near: strictyaml.Nearest(id, slices.Sorted(maps.Keys(agents))), Registry: t.path}
 		}
 	}
 	return nil
@@ -218,11 +234,11 @@ func FindMissingScopes(cfg *config.Config, scopes []string) ([]MissingScopes, er
 		if !ok || id == "*" {
 			continue
 		}
-		requires, err := agents.requires()
+		known, err := agents.load()
 		if err != nil {
 			return nil, err
 		}
-		missing := slices.DeleteFunc(slices.Clone(requires[id].Scopes), func(s string) bool { return slices.Contains(scopes, s) })
+		missing := slices.DeleteFunc(slices.Clone(known[id].requires.Scopes), func(s string) bool { return slices.Contains(scopes, s) })
 		if len(missing) > 0 {
 			list = append(list, MissingScopes{AgentID: id, Scopes: missing})
 		}

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/config"
+)
+
+// ToolError is a tool that an agent may not call, so that no token permits it.
+type ToolError struct{ Reason string }
+
+func (e *ToolError) Error() string { return e.Reason }
+
+// checkTools rejects tools that the agent may not call, if the token is for an agent: those
+// of servers that provide none of its mcp_capabilities.
+func (t *tokenAgents) checkTools(g TokenGrant, cfg *config.MCP) error {
+	if !slices.ContainsFunc(g.Scopes, isAgentScope) {
+		return nil
+	}
+	for _, s := range g.Scopes {
+		action, ok := strings.CutPrefix(s, contract.ScopeInvokePrefix)
+		if !ok {
+			continue
+		}
+		agents, err := t.load()
+		if err != nil {
+			return err
+		}
+		reason, err := explainForbiddenTool(g.Subject, agents[g.Subject], action, cfg)
+		if err != nil {
+			return fmt.Errorf("the tool %s cannot be checked: %w", action, err)
+		}
+		if reason != "" {
+			return &ToolError{Reason: reason}
+		}
+	}
+	return nil
+}
+
+// explainForbiddenTool returns why the agent may not call the tool, "" if it may.
+func explainForbiddenTool(id string, agent tokenAgent, action string, cfg *config.MCP) (string, error) {
+	switch {
+	case !agent.declared:
+		return id + " may call no tool: agents that register themselves declare no mcp_capabilities; declare the agent under clients", nil
+	case len(agent.mcpCapabilities) == 0:
+		return id + " may call no tool: it declares no mcp_capabilities", nil
+	}
+	path, optional := cfg.FilePath()
+	file, err := mcpfile.Load(path)
+	if optional && errors.Is(err, fs.ErrNotExist) {
+		file, err = &mcpfile.File{}, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	// Names of servers may contain dots, so that several may be the one of the action.
+	var owner *mcpfile.Server
+	for i := range file.Servers {
+		s := &file.Servers[i]
+		if !strings.HasPrefix(action, s.ID+".") {
+			continue
+		}
+		if owner = s; gateway.Permits(agent.mcpCapabilities, s.Capabilities) {
+			return "", nil
+		}
+	}
+	if owner == nil {
+		return fmt.Sprintf("no server of %s has the action %s; name the registry of MCP servers with --mcp", path, action), nil
+	}
+	provided := "no capability"
+	if len(owner.Capabilities) > 0 {
+		provided = strings.Join(owner.Capabilities, ", ")
+	}
+	return fmt.Sprintf("%s may not call %s: it declares %s, and the server %s provides %s", id, action, strings.Join(agent.mcpCapabilities, ", "), owner.ID, provided), nil
+}
