@@ -189,11 +189,15 @@ func (s *server) callTool(ctx context.Context, t *tool, c *toolCall) (*contract.
 
 // forbiddenToAgent returns the error for an agent that declares no capability of the server.
 func (s *server) forbiddenToAgent(agentID string, t *tool) error {
-	suggestion := fmt.Sprintf("server %q provides no capability: declare some in its entry, and one of them in mcp_capabilities of the agent", s.declared.ID)
+	return warningError(contract.ActionForbidden, fmt.Sprintf("agent %q may not call %s", agentID, t.Action), s.suggestCapability())
+}
+
+// suggestCapability returns what an agent that declares no capability of the server needs.
+func (s *server) suggestCapability() string {
 	if provided := s.declared.Capabilities; len(provided) > 0 {
-		suggestion = fmt.Sprintf("the registry file must declare a capability of server %q in mcp_capabilities of the agent, such as %q", s.declared.ID, provided[0])
+		return fmt.Sprintf("the registry file must declare a capability of server %q in mcp_capabilities of the agent, such as %q", s.declared.ID, provided[0])
 	}
-	return warningError(contract.ActionForbidden, fmt.Sprintf("agent %q may not call %s", agentID, t.Action), suggestion)
+	return fmt.Sprintf("server %q provides no capability: declare some in its entry, and one of them in mcp_capabilities of the agent", s.declared.ID)
 }
 
 func severeError(code, message, suggestion string) *contract.ActionError {

@@ -11,6 +11,10 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
+// errClosed is the error of a server that is not connected any more because it was removed,
+// or because the gateway was closed.
+var errClosed = errors.New("the gateway is closed")
+
 // maintain keeps the server connected until the context ends.
 func (s *server) maintain(ctx context.Context) {
 	if s.declared.Disabled {
@@ -58,7 +62,7 @@ func (s *server) maintain(ctx context.Context) {
 		s.log.Warn("MCP server is not connected", "error", err, "retry_in_ms", delay.Milliseconds())
 		s.cfg.wait(ctx, delay)
 	}
-	s.setStatus(StatusDisconnected, "", errors.New("the gateway is closed"), nil)
+	s.setStatus(StatusDisconnected, "", errClosed, nil)
 }
 
 // maxBackoff bounds the delay between two attempts to connect.

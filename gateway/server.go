@@ -110,7 +110,7 @@ func (g *Gateway) newServer(declared mcpfile.Server, origin string) (*server, er
 func (s *server) setStatus(status, state string, err error, l link) {
 	s.mu.Lock()
 	next := connection{status: status, state: state, err: err, link: l, available: l != nil}
-	if status == StatusConnecting {
+	if status == StatusConnecting || errors.Is(err, errClosed) { // bindings do not change with the end of the process
 		next.available = s.available
 	}
 	isNew := s.swapConnectionLocked(next)
@@ -171,6 +171,7 @@ func (s *server) setTools(tools map[string]*tool, listed uint64) {
 	s.mu.Unlock()
 	s.reportQuarantined(before, tools)
 	s.reportUnusable(before, tools)
+	s.onStatus()
 }
 
 // reportUnusable logs the tools that cannot be called, unless that was logged before.
