@@ -109,6 +109,17 @@ func (d *Dispatcher) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 	return live
 }
 
+// SetCallable sets whether the tool that the agent is can be called. An agent whose tool
+// cannot be called is not eligible. An agent of a later registry is callable until the next
+// call.
+func (d *Dispatcher) SetCallable(id string, callable bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if row := d.agents.findRow(id); row != nil {
+		row.live.SetCallable(callable)
+	}
+}
+
 func newLiveState(entry *contract.RegistryEntry) *matcher.LiveState {
 	live := &matcher.LiveState{}
 	applyEntry(live, entry)

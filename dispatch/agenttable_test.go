@@ -56,6 +56,28 @@ func TestSetAgents_KeepsStatesInOrder(t *testing.T) {
 	})
 }
 
+// An agent whose tool cannot be called stays so over a reload, and is callable if it is added
+// again.
+func TestSetCallable_IsKeptByReload(t *testing.T) {
+	b := newTestDispatcher(t)
+	tool := []*contract.RegistryEntry{agent("other"), agent("tool")}
+	b.SetAgents(tool)
+	b.SetCallable("tool", false)
+	b.SetCallable("unknown", false)
+	if live := b.SetAgents(tool); !live[0].Callable() || live[1].Callable() {
+		t.Errorf("after a reload: got callable %v and %v, want true and false", live[0].Callable(), live[1].Callable())
+	}
+	b.SetAgents(tool[:1])
+	if live := b.SetAgents(tool); !live[1].Callable() {
+		t.Error("after it was removed: got a tool that cannot be called, want one that can")
+	}
+	b.SetCallable("tool", false)
+	b.SetCallable("tool", true)
+	if live := b.SetAgents(tool); !live[1].Callable() {
+		t.Error("got a tool that cannot be called, want one that can")
+	}
+}
+
 func TestSetAgents_KeepsBreakerAfterReload(t *testing.T) {
 	b := newTestDispatcher(t)
 	a := agent("a")

@@ -81,6 +81,9 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 	if c.unavailable&unavailableBusy != 0 {
 		add("state", describeCapacity(state))
 	}
+	if c.unavailable&unavailableTool != 0 {
+		add("state", "its tool cannot be called")
+	}
 	if c.Failed.Has(GateScopes) {
 		add("scopes", describeMissingScopes(agent.Requires.Scopes, q.callerOrNone()))
 	}

@@ -69,6 +69,11 @@ func TestDescribe_GateReasons(t *testing.T) {
 			want: contract.Gate{Gate: "state", Reason: "draining: it takes no new tasks"},
 		},
 		{
+			name: "tool cannot be called",
+			live: func(s *matcher.LiveState) { s.SetCallable(false) },
+			want: contract.Gate{Gate: "state", Reason: "its tool cannot be called"},
+		},
+		{
 			name: "expired",
 			live: func(s *matcher.LiveState) { s.SetState(contract.AgentExpired) },
 			want: contract.Gate{Gate: "state", Reason: "expired: no heartbeat came in time"},

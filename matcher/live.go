@@ -15,6 +15,8 @@ type LiveState struct {
 	inFlight  atomic.Int64
 	limit     atomic.Int64
 	state     atomic.Uint32 // the bit of unavailability, 0 = active, or degraded
+
+	uncallable atomic.Bool // the tool that the agent is cannot be called
 }
 
 // degraded is the stored state of a degraded agent. It is outside of the bits of
@@ -70,6 +72,13 @@ func (s *LiveState) State() contract.AgentState {
 	return contract.AgentDisabled
 }
 
+// SetCallable sets whether the tool that the agent is can be called. An agent that is no
+// tool is callable.
+func (s *LiveState) SetCallable(callable bool) { s.uncallable.Store(!callable) }
+
+// Callable returns what SetCallable has set.
+func (s *LiveState) Callable() bool { return !s.uncallable.Load() }
+
 // Acquire counts one more task in flight, unless the limit is reached. If it returns
 // true, the caller must call Release once.
 func (s *LiveState) Acquire() bool {
@@ -103,6 +112,7 @@ const (
 	unavailableExpired
 	unavailableBreaker
 	unavailableBusy
+	unavailableTool
 )
 
 // unavailability returns why the agent with the ordinal takes no task now; 0 if it
@@ -118,6 +128,9 @@ func (l Live) unavailability(ordinal int32, nowMS int64) unavailability {
 	}
 	if limit := s.limit.Load(); limit > 0 && s.inFlight.Load() >= limit {
 		d |= unavailableBusy
+	}
+	if !s.Callable() {
+		d |= unavailableTool
 	}
 	return d
 }

@@ -169,6 +169,7 @@ func TestMatch_Gates(t *testing.T) {
 		{name: "no gate"},
 		{name: "disabled", live: inState(contract.AgentDisabled), want: matcher.GateState},
 		{name: "draining", live: inState(contract.AgentDraining), want: matcher.GateState},
+		{name: "tool cannot be called", live: func(s *matcher.LiveState) { s.SetCallable(false) }, want: matcher.GateState},
 		{name: "expired", live: inState(contract.AgentExpired), want: matcher.GateState},
 		{name: "unknown state", live: inState("paused"), want: matcher.GateState},
 		{name: "active", live: inState(contract.AgentActive)},
