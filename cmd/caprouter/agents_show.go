@@ -106,6 +106,7 @@ func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
 		field("url", a.Entry.Endpoint.URL)
 	}
 	field("action", a.Entry.Endpoint.Action)
+	field("missing capabilities", strings.Join(a.Missing, ", "))
 	for _, sentence := range a.Refused {
 		field("refused", sentence)
 	}

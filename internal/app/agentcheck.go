@@ -2,47 +2,49 @@ package app
 
 import (
 	"context"
-	"log/slog"
+	"slices"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/internal/mcphost"
 	"github.com/caprouter/caprouter/router"
 )
 
-// actionCheck logs the agents whose action no MCP server has.
-type actionCheck struct {
-	host    *mcphost.Host
-	view    func() *router.View // returns nil before the first one
-	log     *slog.Logger
-	changed chan struct{} // receives after a View was installed
+// agentCheck checks which MCP servers provide the capabilities and actions of agents. The
+// gateway reports what is missing. An agent whose action cannot be called gets no tasks.
+type agentCheck struct {
+	host       *mcphost.Host
+	dispatcher *dispatch.Dispatcher
+	view       func() *router.View // returns nil before the first one
+	changed    chan struct{}       // receives after a View was installed
 }
 
-func newActionCheck(c *core) *actionCheck {
-	return &actionCheck{host: c.mcp, view: c.router.View, log: c.log, changed: make(chan struct{}, 1)}
+func newAgentCheck(c *core) *agentCheck {
+	return &agentCheck{host: c.mcp, dispatcher: c.dispatcher, view: c.router.View, changed: make(chan struct{}, 1)}
 }
 
 // viewInstalled does not block.
-func (a *actionCheck) viewInstalled() {
+func (a *agentCheck) viewInstalled() {
 	select {
 	case a.changed <- struct{}{}:
 	default: // the last change is not read yet
 	}
 }
 
-// statusEvents is the number of events of servers that may wait for the check of actions.
-// Later ones replace them: the check reads the state of all servers.
+// statusEvents is the number of events of servers that may wait for the check. Later ones
+// replace them: the check reads the state of all servers.
 const statusEvents = 1
 
-// run logs each missing action once: when the servers have been tried, when the state of a
-// server changes, and when a View is installed. It returns when the context ends.
-func (a *actionCheck) run(ctx context.Context) error {
+// run checks the agents when the servers have been tried, when the state of a server or of a
+// capability changes, and when a View is installed. It returns when the context ends.
+func (a *agentCheck) run(ctx context.Context) error {
 	events := a.host.Subscribe(statusEvents)
 	defer events.Close()
 	a.host.WaitReady(ctx)
-	var warned map[string]bool
+	var uncallable []string
 	for {
-		warned = a.warnOfMissing(ctx, warned)
+		uncallable = a.check(uncallable)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -55,37 +57,38 @@ func (a *actionCheck) run(ctx context.Context) error {
 	}
 }
 
-// warnOfMissing logs the agents whose action no server has, except those of warned, and
-// returns all of them.
-func (a *actionCheck) warnOfMissing(ctx context.Context, warned map[string]bool) map[string]bool {
+// check checks the agents of the View, and returns those whose action cannot be called.
+// before are those of the previous check.
+func (a *agentCheck) check(before []string) (uncallable []string) {
 	view := a.view()
 	if view == nil {
-		return warned
+		return before
 	}
-	missing := map[string]bool{}
-	var servers []gateway.ServerInfo
+	var needs []gateway.AgentNeeds
 	for _, agent := range view.Fleet.Agents {
-		if agent.Endpoint.Protocol != contract.ProtocolMCP {
-			continue
+		if n := (gateway.AgentNeeds{ID: agent.ID, Capabilities: agent.MCPCapabilities, Action: actionOf(agent)}); n.Action != "" || len(n.Capabilities) > 0 {
+			needs = append(needs, n)
 		}
-		if servers == nil {
-			servers = a.host.Servers()
-		}
-		action := agent.Endpoint.Action
-		found, similar := gateway.FindAction(servers, action)
-		if found {
-			continue
-		}
-		key := agent.ID + " " + action
-		missing[key] = true
-		if warned[key] {
-			continue
-		}
-		attributes := []any{"agent", agent.ID, "action", action}
-		if similar != "" {
-			attributes = append(attributes, "did_you_mean", similar)
-		}
-		a.log.WarnContext(ctx, "no MCP server has the action of an agent, so that its tasks fail", attributes...)
 	}
-	return missing
+	a.host.CheckAgents(needs)
+	for i := range needs {
+		if n := &needs[i]; n.Action != "" && a.host.IsUncallable(n.ID, n.Action) {
+			a.dispatcher.SetCallable(n.ID, false)
+			uncallable = append(uncallable, n.ID)
+		}
+	}
+	for _, id := range before {
+		if !slices.Contains(uncallable, id) { // it may have another protocol now
+			a.dispatcher.SetCallable(id, true)
+		}
+	}
+	return uncallable
+}
+
+// actionOf returns the action of an agent that is a tool, "" for any other.
+func actionOf(agent *contract.RegistryEntry) string {
+	if agent.Endpoint.Protocol != contract.ProtocolMCP {
+		return ""
+	}
+	return agent.Endpoint.Action
 }

@@ -69,7 +69,7 @@ type core struct {
 	access      *accessControl          // of a core that serves
 	mcp         *mcphost.Host           // likewise
 	runs        *orchestrations.Service // likewise
-	actions     *actionCheck            // likewise
+	agentCheck  *agentCheck             // likewise
 	persistence *persistence            // nil in a core that routes one request
 	baseURL     atomic.Pointer[string]  // base URL of callbacks; nil = none
 }
@@ -137,7 +137,7 @@ func newCore(ctx context.Context, cfg config.Config, opts Options, keys *keyring
 		if c.mcp, err = c.openMCP(ctx, &opts, redactor); err != nil {
 			return nil, err
 		}
-		c.actions = newActionCheck(c)
+		c.agentCheck = newAgentCheck(c)
 		if c.runs, err = openRuns(ctx, c, &opts, redactor); err != nil {
 			return nil, err
 		}

@@ -11,6 +11,10 @@ func (c *core) agentState(id string) rest.AgentState {
 	s := c.dispatcher.AgentStatus(id)
 	state := rest.AgentState{State: s.State, Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight}
 	state.Polls, state.LastPoll = c.router.Callbacks().Offers().Polls(id)
+	if agent := c.snapshot().Fleet.Agent(id); agent != nil && c.mcp != nil {
+		state.MissingCapabilities = c.mcp.MissingCapabilities(id, agent.MCPCapabilities)
+		state.Uncallable = actionOf(agent) != "" && c.mcp.IsUncallable(id, actionOf(agent))
+	}
 	for _, i := range s.Instances {
 		state.Instances = append(state.Instances, rest.InstanceState{Name: i.Name, Breaker: i.Breaker, OpenUntil: i.OpenUntil, InFlight: i.InFlight})
 	}

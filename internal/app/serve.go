@@ -104,7 +104,7 @@ func (s *Server) startBackground() {
 	if c.cfg.MCP.HotReload {
 		s.group.Go("watch the registry of MCP servers", c.mcp.Watch)
 	}
-	s.group.Go("check the actions of agents", c.actions.run)
+	s.group.Go("check the capabilities of agents", c.agentCheck.run)
 	s.group.Go("orchestrations", c.runs.Run)
 	s.group.Go("watch registry", c.watchRegistry)
 	s.group.Go("check the health of agents", c.dispatcher.RunHealthChecks)

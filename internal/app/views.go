@@ -169,7 +169,7 @@ func (c *core) installView(v *router.View) {
 	c.router.SetView(v)
 	if c.mcp != nil {
 		c.mcp.RefreshBindings()
-		c.actions.viewInstalled()
+		c.agentCheck.viewInstalled()
 	}
 	if previous == nil || previous.Fleet.Revision != v.Fleet.Revision {
 		for _, w := range v.Fleet.Warnings {

@@ -20,6 +20,9 @@ type AgentState struct {
 	Instances []InstanceState     // of a registered agent
 	Polls     int                 // that wait for a task of an agent that pulls, at this process
 	LastPoll  time.Time           // the latest of them; zero = none since the start
+
+	MissingCapabilities []string // its mcp_capabilities that no MCP server provides
+	Uncallable          bool     // the action of its endpoint cannot be called
 }
 
 // InstanceState is the live state of an instance.
@@ -39,9 +42,10 @@ type Agent struct {
 	Breaker     Breaker                `json:"breaker"`
 	InFlight    int                    `json:"in_flight"`
 	MaxInFlight int                    `json:"max_in_flight"`
-	Instances   []Instance             `json:"instances,omitempty"` // of a registered agent, by name
-	Polling     *Polling               `json:"polling,omitempty"`   // of an agent that pulls its tasks
-	Refused     []string               `json:"refused,omitempty"`   // what it declares and is not granted
+	Instances   []Instance             `json:"instances,omitempty"`            // of a registered agent, by name
+	Polling     *Polling               `json:"polling,omitempty"`              // of an agent that pulls its tasks
+	Refused     []string               `json:"refused,omitempty"`              // what it declares and is not granted
+	Missing     []string               `json:"missing_capabilities,omitempty"` // its mcp_capabilities that no MCP server provides
 	Entry       contract.RegistryEntry `json:"entry"`
 }
 
@@ -100,6 +104,8 @@ type AgentList struct {
 const (
 	reasonBreakerOpen = "breaker_open"
 	reasonAtCapacity  = "at_capacity"
+	reasonCapability  = "capability_missing"
+	reasonAction      = "action_unavailable"
 
 	originFile         = "file"
 	originRegistration = "registration"
@@ -142,13 +148,20 @@ func (a *api) describeAgent(entry *contract.RegistryEntry, caller *contract.Call
 		Instances:   a.describeInstances(entry, live.Instances, caller),
 		Polling:     newPolling(entry, &live),
 		Refused:     a.deps.Registry().Fleet.Refused[entry.ID],
+		Missing:     live.MissingCapabilities,
 		Entry:       visibility.FilterEntry(entry, caller),
 	}
 	if agent.Breaker.State == breakerOpen {
 		agent.Reasons = append(agent.Reasons, reasonBreakerOpen)
-		if agent.State == contract.AgentActive {
-			agent.State = contract.AgentDegraded
-		}
+	}
+	if live.Uncallable {
+		agent.Reasons = append(agent.Reasons, reasonAction)
+	}
+	if len(live.MissingCapabilities) > 0 {
+		agent.Reasons = append(agent.Reasons, reasonCapability)
+	}
+	if len(agent.Reasons) > 0 && agent.State == contract.AgentActive {
+		agent.State = contract.AgentDegraded
 	}
 	if agent.Origin == originRegistration && len(entry.Match.Intent) == 0 {
 		agent.Reasons = append(agent.Reasons, contract.ReasonNothingGranted)

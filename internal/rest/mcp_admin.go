@@ -130,6 +130,9 @@ func (m *mcpAPI) handleMCPEvents(c *httpserver.Context) error {
 			if e.AgentID != "" && !m.maySeeBindings(c.Caller, e.AgentID) {
 				return nil
 			}
+			if e.Type == contract.AgentBriefingEvent && !c.Caller.SeesAll() {
+				hideAction(&e)
+			}
 			return emit(&httpserver.Event{Name: e.Type, Data: e})
 		}
 		for _, e := range m.presentState() {
@@ -153,6 +156,13 @@ func (m *mcpAPI) handleMCPEvents(c *httpserver.Context) error {
 	}})
 }
 
+// hideAction removes what a caller does not see of an agent that is a tool.
+func hideAction(e *contract.GatewayEvent) {
+	if e.Tool != "" {
+		e.Tool, e.Error, e.Suggestion = "", "", ""
+	}
+}
+
 // presentState returns the state of all servers and bindings as events.
 func (m *mcpAPI) presentState() []contract.GatewayEvent {
 	now := time.Now().UTC()
@@ -163,9 +173,7 @@ func (m *mcpAPI) presentState() []contract.GatewayEvent {
 		})
 	}
 	for _, b := range m.bindings.Bindings() {
-		events = append(events, contract.GatewayEvent{
-			Type: contract.AgentBriefingEvent, AgentID: b.AgentID, Capability: b.Capability, State: b.State, Suggestion: b.Suggestion, At: b.At,
-		})
+		events = append(events, b.Event())
 	}
 	return events
 }
