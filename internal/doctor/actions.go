@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -28,11 +29,11 @@ func probeActions(ctx context.Context, cfg config.Config, opts app.Options) Find
 	if err != nil {
 		return checkSkipped("there is no registry with agents")
 	}
-	actions := map[string]string{} // of agents, by id
+	actions, declared := map[string]string{}, map[string][]string{} // of agents, by id
 	var ids []string
 	for _, a := range snapshot.Fleet.Agents {
 		if a.Endpoint.Protocol == contract.ProtocolMCP {
-			actions[a.ID], ids = a.Endpoint.Action, append(ids, a.ID)
+			actions[a.ID], declared[a.ID], ids = a.Endpoint.Action, a.MCPCapabilities, append(ids, a.ID)
 		}
 	}
 	if len(ids) == 0 {
@@ -62,7 +63,9 @@ func probeActions(ctx context.Context, cfg config.Config, opts app.Options) Find
 	for _, id := range ids {
 		found, similar := gateway.FindAction(servers, actions[id])
 		switch {
+		case found && mayCall(servers, actions[id], declared[id]):
 		case found:
+			problems = append(problems, fmt.Sprintf("agent %s declares no capability that the server of its action %s provides", id, actions[id]))
 		case similar != "":
 			problems = append(problems, fmt.Sprintf("no server has the action %s of agent %s, did you mean %s?", actions[id], id, similar))
 		default:
@@ -73,6 +76,18 @@ func probeActions(ctx context.Context, cfg config.Config, opts app.Options) Find
 		return checkWarned(strings.Join(problems, "; "), "caprouter mcp list shows the actions of all servers; --timeout gives them more time")
 	}
 	return checkPassed(fmt.Sprintf("the servers have the actions of %s", plaintext.CountNoun(len(ids), "agent")))
+}
+
+// mayCall reports whether an agent with the mcp_capabilities, of which none permit every call,
+// may call the action. An action that no server has listed may be called as far as is known.
+func mayCall(servers []gateway.ServerInfo, action string, declared []string) bool {
+	for i := range servers {
+		isAction := func(t gateway.Tool) bool { return t.Action == action }
+		if slices.ContainsFunc(servers[i].Tools, isAction) {
+			return len(declared) == 0 || gateway.Permits(declared, servers[i].Capabilities)
+		}
+	}
+	return true
 }
 
 // connectServers returns the state of the servers when each has been tried. Servers that are

@@ -24,6 +24,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/auth"
@@ -179,7 +180,7 @@ func (d *diagnosis) checkMCP(context.Context) Finding {
 			problems = append(problems, problem)
 		}
 	}
-	problems = append(problems, d.findUnknownActions(path, file.Servers)...)
+	problems = append(problems, d.findUnmetAgents(path, file.Servers)...)
 	detail := path + ": " + plaintext.CountNoun(len(file.Servers), "server")
 	if absent {
 		detail = "there is no " + path
@@ -219,23 +220,53 @@ func checkServer(s *mcpfile.Server, lookup func(string) (string, bool)) string {
 	return ""
 }
 
-// findUnknownActions describes the agents whose tools are of no server. A registry that
-// cannot be loaded is another check.
-func (d *diagnosis) findUnknownActions(path string, servers []mcpfile.Server) []string {
+// findUnmetAgents describes the agents whose tools or capabilities are of no server. A
+// registry that cannot be loaded is another check.
+func (d *diagnosis) findUnmetAgents(path string, servers []mcpfile.Server) []string {
 	registry, _ := d.Registry.FilePath()
 	snapshot, err := capabilities.Load(registry)
 	if err != nil {
 		return nil
 	}
+	var provided []string
+	for i := range servers {
+		if !servers[i].Disabled {
+			provided = append(provided, servers[i].Capabilities...)
+		}
+	}
 	var problems []string
 	for _, a := range snapshot.Fleet.Agents {
-		action := a.Endpoint.Action
-		isOwner := func(s mcpfile.Server) bool { return strings.HasPrefix(action, s.ID+".") }
-		if a.Endpoint.Protocol == contract.ProtocolMCP && !slices.ContainsFunc(servers, isOwner) {
-			problems = append(problems, fmt.Sprintf("the action %s of agent %s is of no server in %s", action, a.ID, path))
+		for _, c := range a.MCPCapabilities {
+			if !gateway.Permits([]string{c}, provided) {
+				problems = append(problems, fmt.Sprintf("no server in %s provides the capability %s of agent %s", path, c, a.ID))
+			}
+		}
+		if a.Endpoint.Protocol == contract.ProtocolMCP {
+			if problem := checkOwner(a, path, servers); problem != "" {
+				problems = append(problems, problem)
+			}
 		}
 	}
 	return problems
+}
+
+// checkOwner returns why the agent, which is a tool, cannot be called at the server of its
+// action, "" if nothing is known. Names of servers may contain dots, so that several may be
+// the one of the action.
+func checkOwner(a *contract.RegistryEntry, path string, servers []mcpfile.Server) string {
+	owned := false
+	for i := range servers {
+		if !strings.HasPrefix(a.Endpoint.Action, servers[i].ID+".") {
+			continue
+		}
+		if owned = true; len(a.MCPCapabilities) == 0 || gateway.Permits(a.MCPCapabilities, servers[i].Capabilities) {
+			return ""
+		}
+	}
+	if !owned {
+		return fmt.Sprintf("the action %s of agent %s is of no server in %s", a.Endpoint.Action, a.ID, path)
+	}
+	return fmt.Sprintf("agent %s declares no capability that the server of its action %s provides", a.ID, a.Endpoint.Action)
 }
 
 // checkStore reports the kind of the store and which writes it can lose. It does not

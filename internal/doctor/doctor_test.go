@@ -287,6 +287,7 @@ func TestProbeActions(t *testing.T) {
 	}{
 		{"known action", "weather.query", servers, LevelOK, "the servers have the actions of 1 agent"},
 		{"misspelt tool", "weather.qurey", servers, LevelWarn, "no server has the action weather.qurey of agent weather_agent, did you mean weather.query?"},
+		{"server without the capability", "weather.query}, mcp_capabilities: ['gis:read'], health: {interval_s: 0", servers, LevelWarn, "agent weather_agent declares no capability that the server of its action weather.query provides"},
 		{"unknown server", "storage.read", servers, LevelWarn, "no server has the action storage.read of agent weather_agent"},
 		{"server that cannot be reached", "weather.query", `{"servers":[{"id":"weather","url":"http://127.0.0.1:1/"}]}`, LevelWarn, `server "weather" is not connected, so that its tools are not known`},
 		{"no servers", "weather.query", "", LevelSkip, "no MCP servers"},
@@ -420,6 +421,8 @@ func TestRun_CallersAndTLS(t *testing.T) {
 // TestRun_MCP: the file is loaded as by serve, and no server is started.
 func TestRun_MCP(t *testing.T) {
 	const agent = modelRegistry + "  weather_agent: {match: {intent: [forecast], domains: [weather]}, endpoint: {protocol: mcp, action: weather.query}}\n"
+	restricted := strings.Replace(agent, "endpoint:", "mcp_capabilities: ['weather:read'], endpoint:", 1)
+	const lacking = modelRegistry + "  planner: {match: {intent: [plan], domains: [travel]}, mcp_capabilities: ['gis:read'], endpoint: {protocol: pull}}\n"
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -438,6 +441,9 @@ func TestRun_MCP(t *testing.T) {
 		"other PATH":           {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program", "env": {"PATH": "/x"}}]}`, LevelOK, "1 server"},
 		"disabled server":      {modelRegistry, `{"servers": [{"id": "a", "command": "no-such-program", "enabled": false}]}`, LevelOK, "1 server"},
 		"unknown server":       {agent, `{"servers": [{"id": "wether", "url": "http://h/"}]}`, LevelWarn, "the action weather.query of agent weather_agent is of no server in mcp.json"},
+		"forbidden server":     {restricted, `{"servers": [{"id": "weather", "url": "http://h/", "capabilities": ["sky:read"]}]}`, LevelWarn, "agent weather_agent declares no capability that the server of its action weather.query provides"},
+		"capability provided":  {restricted, `{"servers": [{"id": "weather", "url": "http://h/", "capabilities": ["weather:*"]}]}`, LevelOK, "1 server"},
+		"capability missing":   {lacking, `{"servers": [{"id": "a", "url": "http://h/", "capabilities": ["gis:write"]}, {"id": "b", "url": "http://h/", "capabilities": ["gis:*"], "enabled": false}]}`, LevelWarn, "no server in mcp.json provides the capability gis:read of agent planner"},
 		"agent without a file": {agent, "", LevelWarn, "the action weather.query of agent weather_agent is of no server in mcp.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
