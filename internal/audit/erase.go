@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/caprouter/caprouter/internal/store"
 )
 
 // Erase removes the contents of a request's records, overwrites their bytes, and
 // returns their number. Facts and chain stay, and an admin record names the request,
-// the time and the person. It can be repeated, and completes an interrupted erasure.
-func (l *Log) Erase(ctx context.Context, requestID, by string) (count int, err error) {
+// the time and the person. It can be repeated, and completes an interrupted erasure. life
+// is how long the request took if it may be longer than the maximum duration of requests,
+// because an orchestration can wait for a person for days; 0 = it is not.
+func (l *Log) Erase(ctx context.Context, requestID, by string, life time.Duration) (count int, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("erase request %.64q from the audit log: %w", requestID, err)
@@ -20,7 +23,7 @@ func (l *Log) Erase(ctx context.Context, requestID, by string) (count int, err e
 	}()
 	l.rewriter.mu.Lock()
 	defer l.rewriter.mu.Unlock()
-	batches, err := l.findBatches(ctx, requestID)
+	batches, err := l.findBatches(ctx, requestID, max(life, maxRequestDuration))
 	if err != nil {
 		return 0, err
 	}
@@ -69,9 +72,9 @@ type chainBatch struct {
 	batch *batch
 }
 
-// findBatches returns the batches with records of a request. If the index contains
-// decision and outcome, it contains all records.
-func (l *Log) findBatches(ctx context.Context, id string) ([]chainBatch, error) {
+// findBatches returns the batches with records of a request that took at most this long. If
+// the index contains decision and outcome, it contains all records.
+func (l *Log) findBatches(ctx context.Context, id string, life time.Duration) ([]chainBatch, error) {
 	var batches []chainBatch
 	add := func(c *storedChain, b *batch) {
 		if !slices.ContainsFunc(batches, func(have chainBatch) bool { return have.chain == c && have.batch.number == b.number }) {
@@ -100,7 +103,7 @@ func (l *Log) findBatches(ctx context.Context, id string) ([]chainBatch, error) 
 	if known.decision != (recordRef{}) && known.outcome != (recordRef{}) {
 		return batches, nil
 	}
-	err := l.searchRecords(ctx, id, maxRequestDuration, func(c *storedChain, b *batch, _ int) error {
+	err := l.searchRecords(ctx, id, life, func(c *storedChain, b *batch, _ int) error {
 		add(c, b)
 		return nil
 	})

@@ -47,7 +47,7 @@ func recordsWithSecret(at time.Time, n int, secret string) []Record {
 
 func (d *logFixture) erase(auditLog *Log, id string, want int) {
 	d.t.Helper()
-	if got, err := auditLog.Erase(d.t.Context(), id, "ana"); err != nil || got != want {
+	if got, err := auditLog.Erase(d.t.Context(), id, "ana", 0); err != nil || got != want {
 		d.t.Fatalf("got %d contents of %s erased, error %v, want %d", got, id, err, want)
 	}
 }
@@ -146,6 +146,32 @@ func TestErase_RemovesToolCalls(t *testing.T) {
 				t.Errorf("got problems %v and %d erased contents, want none and 5", report.Problems, report.ErasedContents)
 			}
 		})
+	}
+}
+
+// An orchestration that waits for a person has records days after its id was made.
+func TestErase_RemovesLateContents(t *testing.T) {
+	d := newLogFixture(t)
+	auditLog := d.open()
+	begun, ended := d.now(), 72*time.Hour
+	const secret = "the-secret-of-a-late-call"
+	d.append(auditLog, toolCallOf(begun, 1, `{"a":"early"}`))
+	d.clock.Add(int64(ended / time.Second))
+	d.append(auditLog, outcomeOf(d.now(), 3)) // a search for a request ends here
+	late := toolCallOf(d.now(), 2, `{"b":"`+secret+`"}`)
+	late.RequestID = uuid7(begun, 1)
+	d.append(auditLog, late)
+	d.close(auditLog)
+	auditLog = d.open() // the index is empty
+	if got, err := auditLog.Erase(t.Context(), late.RequestID, "ana", ended); err != nil || got != 2 {
+		t.Errorf("got %d contents erased and error %v, want 2", got, err)
+	}
+	if d.onDisk(secret, late.RequestID) {
+		t.Error("got the erased bytes on disk")
+	}
+	d.close(auditLog)
+	if report := d.verify(); !report.OK() || report.ErasedContents != 2 {
+		t.Errorf("got problems %v and %d erased contents, want none and 2", report.Problems, report.ErasedContents)
 	}
 }
 

@@ -22,8 +22,8 @@ const (
 )
 
 // RequestRecords are the records of one request. Each may be nil: not every request
-// is dispatched, and not every one has ended. ToolCall is the last call of a tool, which
-// is the only record of a request that only calls a tool.
+// is dispatched, and not every one has ended. ToolCall is the last call of a tool, or the
+// last event of an orchestration, if the request has neither a decision nor an outcome.
 type RequestRecords struct{ Decision, Outcome, ToolCall *Record }
 
 // Find returns the records of a request, or store.ErrNotFound. The places of recent
@@ -71,6 +71,9 @@ func (l *Log) findRecords(ctx context.Context, id string, life time.Duration) (R
 	}
 	var decidedIn *storedChain
 	err = l.searchRecords(ctx, id, life, func(c *storedChain, b *batch, i int) error {
+		if facts, err := b.decodeRecord(i); err == nil && facts.isCall() && (found.Decision != nil || found.Outcome != nil) {
+			return nil // its content may be large
+		}
 		rec, err := c.loadRecord(ctx, b, i)
 		if err != nil {
 			return err
@@ -95,7 +98,11 @@ func (l *Log) findRecords(ctx context.Context, id string, life time.Duration) (R
 // findIndexed returns the records whose places are known.
 func (l *Log) findIndexed(ctx context.Context, id string) (found RequestRecords, err error) {
 	known := l.index.lookUp(id)
-	for _, r := range append([]recordRef{known.decision, known.outcome}, known.calls...) {
+	refs := []recordRef{known.decision, known.outcome}
+	if n := len(known.calls); n > 0 && refs[0] == (recordRef{}) && refs[1] == (recordRef{}) {
+		refs = known.calls[n-1:]
+	}
+	for _, r := range refs {
 		if r == (recordRef{}) {
 			continue
 		}
@@ -115,11 +122,13 @@ func (l *Log) findIndexed(ctx context.Context, id string) (found RequestRecords,
 func (f *RequestRecords) addRecord(rec *Record) {
 	switch rec.Kind {
 	case KindDecision:
-		f.Decision = rec
+		f.Decision, f.ToolCall = rec, nil
 	case KindOutcome:
-		f.Outcome = rec
+		f.Outcome, f.ToolCall = rec, nil
 	case KindToolCall, KindRun:
-		f.ToolCall = rec
+		if f.Decision == nil && f.Outcome == nil {
+			f.ToolCall = rec
+		}
 	}
 }
 

@@ -132,7 +132,7 @@ func (m *model) erase(rt *rapid.T) {
 			want++
 		}
 	}
-	if got, err := m.auditLog.Erase(context.Background(), r.id, "ana"); err != nil || got != want {
+	if got, err := m.auditLog.Erase(context.Background(), r.id, "ana", 0); err != nil || got != want {
 		rt.Fatalf("got %d contents of %s erased, error %v, want %d", got, r.id, err, want)
 	}
 	r.erased = true

@@ -71,7 +71,10 @@ type Record struct {
 	Agents          []string        `json:"agents,omitempty"`
 	FallbackUsed    string          `json:"fallback_used,omitempty"`
 	Action          string          `json:"action,omitempty"` // of a tool call: server and tool
-	Note            string          `json:"note,omitempty"`
+	// OrchestrationID is the id of an orchestration that is a task of RequestID; "" if
+	// RequestID is that of the orchestration, or there is none.
+	OrchestrationID string `json:"orchestration_id,omitempty"`
+	Note            string `json:"note,omitempty"`
 
 	// Event, Chain and UpTo belong to admin records. Chain is the writer of the chain that an
 	// expire, evict or checkpoint record is about; "" = the one that contains it.
@@ -97,6 +100,9 @@ type Record struct {
 	// Writer is the replica whose chain contains the record. It is set when a record is read.
 	Writer string `json:"-"`
 }
+
+// isCall reports whether the record is a part of a request, and not its decision or outcome.
+func (r *Record) isCall() bool { return r.Kind == KindToolCall || r.Kind == KindRun }
 
 // Limits of one record, in bytes.
 const (

@@ -129,7 +129,7 @@ func TestVerifyReplicas_WhileInUse(t *testing.T) {
 		group.Go("use "+log.writer, func(ctx context.Context) error {
 			for n := i; ctx.Err() == nil; n += 2 {
 				_ = log.Append(ctx, decisionOf(at, n)) // fails at the end of the test, which verifies the log
-				_, _ = logs[1-i].Erase(ctx, uuid7(at, n), "ana")
+				_, _ = logs[1-i].Erase(ctx, uuid7(at, n), "ana", 0)
 			}
 			return nil
 		})

@@ -42,7 +42,7 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 		note("requests of the session", s.cfg.Requests.EraseTurns(ctx, other))
 	}
 	if len(failed) == 0 {
-		_, err := s.cfg.Log.Erase(ctx, id, principalName(caller))
+		_, err := s.cfg.Log.Erase(ctx, id, principalName(caller), 0)
 		note("audit log", err)
 	}
 	note("tickets", s.cfg.Tickets.EraseRequest(ctx, id))

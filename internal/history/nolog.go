@@ -35,7 +35,7 @@ func (NoLog) Read(context.Context, audit.Query) (audit.Page, error) {
 }
 
 // Erase does nothing.
-func (NoLog) Erase(context.Context, string, string) (int, error) { return 0, nil }
+func (NoLog) Erase(context.Context, string, string, time.Duration) (int, error) { return 0, nil }
 
 // Unfinished returns nothing.
 func (NoLog) Unfinished(context.Context) ([]audit.Record, error) { return nil, nil }

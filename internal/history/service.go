@@ -25,7 +25,7 @@ type Log interface {
 	Find(ctx context.Context, requestID string) (audit.RequestRecords, error)
 	FindWithin(ctx context.Context, requestID string, life time.Duration) (audit.RequestRecords, error)
 	Read(ctx context.Context, q audit.Query) (audit.Page, error)
-	Erase(ctx context.Context, requestID, by string) (int, error)
+	Erase(ctx context.Context, requestID, by string, life time.Duration) (int, error)
 }
 
 // Recording are the responses that are being written to the log. *Journal implements it.

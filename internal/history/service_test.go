@@ -84,7 +84,7 @@ func (l *fakeLog) Read(_ context.Context, q audit.Query) (page audit.Page, err e
 	return page, l.err
 }
 
-func (l *fakeLog) Erase(_ context.Context, id, by string) (int, error) {
+func (l *fakeLog) Erase(_ context.Context, id, by string, _ time.Duration) (int, error) {
 	l.erasedBy = append(l.erasedBy, by)
 	for i := range l.records {
 		if l.records[i].RequestID == id {
