@@ -202,7 +202,8 @@ const maxOutput = 1 << 20
 func (x *execution) invoke(ctx context.Context, c *preparedCall) (*contract.ActionResult, error) {
 	rec := x.record()
 	result, err := x.o.cfg.Invoker.Invoke(ctx, &Call{
-		RunID: rec.ID, TraceID: rec.TraceID, StepID: c.plan.ID, Caller: &rec.Caller, Agent: rec.Agent, Restricted: rec.Restricted, Action: c.plan.Action, Input: c.input,
+		RunID: rec.ID, RequestID: rec.RequestID, TraceID: rec.TraceID, StepID: c.plan.ID, Caller: &rec.Caller, Agent: rec.Agent, Restricted: rec.Restricted,
+		Action: c.plan.Action, Input: c.input,
 	})
 	if err == nil && len(result.Content)+len(result.Structured) > maxOutput {
 		err = &contract.ActionError{Code: contract.ActionBadResult, Severity: contract.SeveritySevere, Message: fmt.Sprintf("the result is larger than %d bytes", maxOutput)}

@@ -52,11 +52,12 @@ type Invoker interface {
 
 // Call is one call of a tool.
 type Call struct {
-	RunID   string
-	TraceID string
-	StepID  string
-	Caller  *contract.Caller
-	Agent   string // the agent of the registry whose task the run is; "" = the caller's own
+	RunID     string
+	RequestID string // of the request whose task the run is; "" = the caller's own
+	TraceID   string
+	StepID    string
+	Caller    *contract.Caller
+	Agent     string // the agent of the registry whose task the run is; "" = the caller's own
 	// Restricted means that the agent may only use servers with its mcp_capabilities.
 	Restricted bool
 	Action     string

@@ -151,7 +151,7 @@ func (g goalRunner) RunForTask(ctx context.Context, goal *contract.Goal, call di
 	}
 	return g.core.runs.Complete(ctx, orchestrations.Submission{
 		Goal: goal, Caller: call.Caller, ID: call.Task.TaskID, TraceID: call.Task.TraceID,
-		Agent: call.Agent.ID, Restricted: len(call.Agent.MCPCapabilities) > 0,
+		Agent: call.Agent.ID, RequestID: call.Task.RequestID, Restricted: len(call.Agent.MCPCapabilities) > 0,
 	})
 }
 

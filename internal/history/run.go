@@ -13,12 +13,15 @@ import (
 // RunEvent is an event of an orchestration that leads to a call, prevents it, or ends the
 // orchestration.
 type RunEvent struct {
-	RunID   string
-	TraceID string
-	Caller  *contract.Caller
-	Agent   string // whose task it is; "" if it is the caller's own
-	Status  contract.Status
-	Event   contract.RunEvent
+	RunID string
+	// RequestID is the id of the request whose task the run is, so that the erasure of the
+	// request reaches the record; "" if the run is the caller's own.
+	RequestID string
+	TraceID   string
+	Caller    *contract.Caller
+	Agent     string // whose task it is; "" if it is the caller's own
+	Status    contract.Status
+	Event     contract.RunEvent
 }
 
 // runContent is the part of the record of a RunEvent that can be erased.
@@ -36,6 +39,9 @@ func (j *Journal) RecordRunEvent(ctx context.Context, ev *RunEvent, masking *red
 		Issuer: ev.Caller.Issuer, Action: ev.Event.Action, Status: ev.Status,
 		Note:    strings.TrimSpace(ev.Event.Event + " " + ev.Event.Rule),
 		Content: encodeJSON(runContent{Step: ev.Event.StepID, Detail: masking.MaskText(ev.Event.Detail), By: ev.Event.By}),
+	}
+	if ev.RequestID != "" {
+		rec.RequestID, rec.OrchestrationID = ev.RequestID, ev.RunID
 	}
 	if ev.Agent != "" {
 		rec.Agents = []string{ev.Agent}

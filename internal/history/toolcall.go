@@ -12,15 +12,16 @@ import (
 
 // ToolCall is a call of a tool. If Status is running, it has not ended.
 type ToolCall struct {
-	RequestID string // of the request that it is a part of, or of its own
-	TraceID   string
-	Caller    *contract.Caller
-	Agent     string // whose task it was; "" if the caller called the tool
-	Action    string
-	Status    contract.Status
-	Input     json.RawMessage
-	Result    *contract.ActionResult
-	Err       *contract.ActionError
+	RequestID       string // of the request that it is a part of, or of its own
+	OrchestrationID string // of the orchestration that it is a step of; "" = that is RequestID, or there is none
+	TraceID         string
+	Caller          *contract.Caller
+	Agent           string // whose task it was; "" if the caller called the tool
+	Action          string
+	Status          contract.Status
+	Input           json.RawMessage
+	Result          *contract.ActionResult
+	Err             *contract.ActionError
 }
 
 // toolCallContent is the part of the record of a ToolCall that can be erased.
@@ -34,7 +35,7 @@ type toolCallContent struct {
 // log has its cause.
 func (j *Journal) RecordToolCall(ctx context.Context, call *ToolCall, masking *redact.Masking) error {
 	rec := audit.Record{
-		Kind: audit.KindToolCall, RequestID: call.RequestID, TraceID: call.TraceID, Tenant: call.Caller.Tenant,
+		Kind: audit.KindToolCall, RequestID: call.RequestID, OrchestrationID: call.OrchestrationID, TraceID: call.TraceID, Tenant: call.Caller.Tenant,
 		Subject: call.Caller.Subject, Issuer: call.Caller.Issuer, Action: call.Action, Status: call.Status,
 	}
 	if call.Agent != "" {

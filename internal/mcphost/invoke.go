@@ -29,6 +29,9 @@ type Call struct {
 	Caller    *contract.Caller
 	RequestID string // of the request that it is a part of, or of its own
 	TraceID   string
+	// OrchestrationID is the id of the orchestration that the call is a step of, if that is
+	// not RequestID.
+	OrchestrationID string
 	// Agent is the agent of the registry whose task the call is. "" = the caller calls the
 	// tool, and needs the scope of the action. If the caller is an agent itself, the server
 	// must provide one of its mcp_capabilities.
@@ -124,7 +127,7 @@ func callOf(ctx context.Context) *Call {
 
 func newToolCall(call *Call, c *gateway.CallRecord) *history.ToolCall {
 	return &history.ToolCall{
-		RequestID: call.RequestID, TraceID: call.TraceID, Caller: call.Caller, Agent: call.Agent, Action: c.Server + "." + c.Tool,
-		Status: contract.StatusRunning, Input: c.Input, Result: c.Result, Err: c.Err,
+		RequestID: call.RequestID, OrchestrationID: call.OrchestrationID, TraceID: call.TraceID, Caller: call.Caller, Agent: call.Agent,
+		Action: c.Server + "." + c.Tool, Status: contract.StatusRunning, Input: c.Input, Result: c.Result, Err: c.Err,
 	}
 }

@@ -102,10 +102,14 @@ type toolInvoker struct{ tools ToolCaller }
 
 // Invoke implements orchestrator.Invoker.
 func (i toolInvoker) Invoke(ctx context.Context, c *orchestrator.Call) (*contract.ActionResult, error) {
-	return i.tools.Call(ctx, &mcphost.Call{
+	call := &mcphost.Call{
 		Action: contract.Action{Action: c.Action, Input: c.Input, Context: contract.ActionContext{TraceID: c.TraceID}},
 		Caller: c.Caller, RequestID: c.RunID, TraceID: c.TraceID, Agent: c.Agent, Restricted: c.Restricted,
-	})
+	}
+	if c.RequestID != "" {
+		call.RequestID, call.OrchestrationID = c.RequestID, c.RunID
+	}
+	return i.tools.Call(ctx, call)
 }
 
 // Journal writes to the audit log. *history.Journal implements it.
@@ -133,6 +137,6 @@ func (a auditor) RecordRunEvent(ctx context.Context, rec *orchestrator.Record, e
 		status = contract.StatusCancelled
 	}
 	return a.journal.RecordRunEvent(ctx, &history.RunEvent{
-		RunID: rec.ID, TraceID: rec.TraceID, Caller: &rec.Caller, Agent: rec.Agent, Status: status, Event: ev,
+		RunID: rec.ID, RequestID: rec.RequestID, TraceID: rec.TraceID, Caller: &rec.Caller, Agent: rec.Agent, Status: status, Event: ev,
 	}, a.redactor.StartMasking())
 }

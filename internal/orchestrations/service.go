@@ -151,9 +151,10 @@ type Submission struct {
 	TraceID string
 	// Idempotency is the idempotency key of the caller; nil = none.
 	Idempotency *contract.Idempotency
-	// Agent is the agent of the registry whose task the goal is; "" = the caller's own goal.
-	Agent      string
-	Restricted bool // the agent declares mcp_capabilities
+	// Agent is the agent of the registry whose task the goal is, and RequestID the request of
+	// the task; "" = the caller's own goal.
+	Agent, RequestID string
+	Restricted       bool // the agent declares mcp_capabilities
 }
 
 // Submit stores a goal and begins to pursue it. If it was sent before with the same
@@ -271,7 +272,7 @@ func (s *Service) newRecord(sub *Submission) *orchestrator.Record {
 	}
 	return &orchestrator.Record{
 		ID: sub.ID, TraceID: cmp.Or(sub.TraceID, strings.ReplaceAll(sub.ID, "-", "")),
-		Caller: *sub.Caller, Agent: sub.Agent, Restricted: sub.Restricted, Goal: *sub.Goal,
+		Caller: *sub.Caller, Agent: sub.Agent, RequestID: sub.RequestID, Restricted: sub.Restricted, Goal: *sub.Goal,
 		State: orchestrator.StateInit, Owner: s.cfg.Owner, CreatedAt: now, Deadline: now.Add(timeout),
 	}
 }
