@@ -66,7 +66,9 @@ type Storage struct {
 	IdempotencyQuota *quota.Ledger // of IdempotencyKeys; nil = no limit
 	SessionQuota     *quota.Ledger // of Sessions; nil = no limit
 	Tickets          Tickets       // policy C
-	Owner            string        // names this process in stored requests
+	// Runs erases the orchestrations of a request with it; nil = there are none.
+	Runs  history.RunEraser
+	Owner string // names this process in stored requests
 	// IsLive reports whether the process with this owner id, which is this one or another
 	// one that uses the store, may execute requests; nil = no other process uses it.
 	IsLive func(owner string) bool
@@ -173,6 +175,9 @@ func (cfg *Config) setDefaults() error {
 	}
 	if cfg.Storage.AuditLog == nil {
 		cfg.Storage.AuditLog = history.NoLog{}
+	}
+	if cfg.Storage.Runs == nil {
+		cfg.Storage.Runs = history.NoRuns{}
 	}
 	if cfg.Storage.Tickets == nil {
 		cfg.Storage.Tickets = fallbackpolicy.PreviewTickets{}

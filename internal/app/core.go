@@ -230,6 +230,9 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 		Metrics:         c.telemetry.Metrics(),
 		Tracer:          c.telemetry.Tracer(),
 	}
+	if c.persistence != nil {
+		cfg.Storage.Runs = runEraser{c} // which are opened after the router
+	}
 	if c.model != nil {
 		cfg.Model = telemetry.TracedModel{Client: c.model}
 	}

@@ -26,7 +26,8 @@ type storedRequest struct {
 	name, prompt, mode, key string
 	session                 string
 	id                      string
-	answers                 bool // the agent repeats the prompt
+	run                     string // id of its orchestration, "" = none
+	answers                 bool   // the agent repeats the prompt
 }
 
 func (r *storedRequest) canary() string { return "canary" + r.name }
@@ -74,8 +75,8 @@ func decryptedCanaries(t *testing.T, dir string, list []*storedRequest) map[stri
 	}
 	var places []string
 	for _, r := range list {
-		for _, place := range []string{"content decision ", "content outcome ", "answer outcome "} {
-			places = append(places, place+r.id)
+		for _, place := range []string{"content decision ", "content outcome ", "answer outcome ", "content run ", "content tool_call "} {
+			places = append(places, place+r.id, place+r.run)
 		}
 	}
 	found := map[string][]string{}

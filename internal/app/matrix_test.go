@@ -83,7 +83,9 @@ func documentedScope(scope string) string {
 // tokenWithout returns a token of tenant acme with all scopes and two agents, except the given scope.
 func (m *matrix) tokenWithout(without string, over map[string]any) string {
 	scopes := slices.DeleteFunc(strings.Fields(everyScope), func(s string) bool {
-		return documentedScope(s) == without || s == "orchestrate:approve" && without == "orchestrate" // which permits reading as well
+		// The other scopes that permit reading, or erasing, an orchestration as well.
+		other := s == "orchestrate:approve" || s == "route:submit"
+		return documentedScope(s) == without || other && without == "orchestrate"
 	})
 	all := map[string]any{"tenant": "acme"}
 	maps.Copy(all, over)
@@ -275,6 +277,7 @@ func authorizationTable() map[string]row {
 		"POST /api/v1/orchestrations":              {"orchestrate", `{"goal":"a goal without a plan"}`, 200, fixed("/api/v1/orchestrations"), 0, hidden},
 		"GET /api/v1/orchestrations":               {"orchestrate", "", 200, fixed("/api/v1/orchestrations"), 200, hidden},
 		"GET /api/v1/orchestrations/{id}":          {"orchestrate", "", 200, ofRun(""), 404, hidden},
+		"DELETE /api/v1/orchestrations/{id}":       {"orchestrate", "", 204, ofRun(""), 404, hidden},
 		"GET /api/v1/orchestrations/{id}/events":   {"orchestrate", "", 200, ofRun("/events"), 404, hidden},
 		"POST /api/v1/orchestrations/{id}/approve": {"orchestrate:approve", `{"step":"a","decision":"deny"}`, 409, ofRun("/approve"), 404, hidden}, // it does not wait
 		"POST /api/v1/orchestrations/{id}/cancel":  {"orchestrate", "", 409, ofRun("/cancel"), 404, hidden},

@@ -99,7 +99,7 @@ func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Reda
 	service, err := orchestrations.New(ctx, orchestrations.Config{
 		Bucket: p.buckets.runs, Quota: p.quotas.runs, Owner: p.owner, IsLive: p.members.IsLive, Messages: p.store,
 		IdempotencyKeys: p.buckets.idempotencyKeys, IdempotencyQuota: p.quotas.idempotencyKeys,
-		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Redactor: redactor, Enforcer: rules,
+		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Contents: p.auditLog, Redactor: redactor, Enforcer: rules,
 		Models:     models,
 		Planner:    contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: c.cfg.LLM.RunModelName(cfg.Planner.Kind, cfg.Planner.Model), PromptVersion: prompts.PlannerVersion},
 		Verifier:   contract.RunModel{Kind: cfg.Verifier.Kind, Endpoint: cfg.Verifier.Endpoint, Model: c.cfg.LLM.RunModelName(cfg.Verifier.Kind, cfg.Verifier.Model), PromptVersion: prompts.VerifierVersion},
@@ -153,6 +153,19 @@ func (g goalRunner) RunForTask(ctx context.Context, goal *contract.Goal, call di
 		Goal: goal, Caller: call.Caller, ID: call.Task.TaskID, TraceID: call.Task.TraceID,
 		Agent: call.Agent.ID, RequestID: call.Task.RequestID, Restricted: len(call.Agent.MCPCapabilities) > 0,
 	})
+}
+
+// runEraser erases the orchestrations of requests. It implements history.RunEraser.
+type runEraser struct{ core *core }
+
+// EndedRuns implements history.RunEraser.
+func (e runEraser) EndedRuns(ctx context.Context, requestID string) (history.EndedRuns, error) {
+	return e.core.runs.Eraser().EndedRuns(ctx, requestID)
+}
+
+// DeleteRun implements history.RunEraser.
+func (e runEraser) DeleteRun(ctx context.Context, id string) error {
+	return e.core.runs.Eraser().DeleteRun(ctx, id)
 }
 
 // mcpCapabilities returns the mcp_capabilities of an agent in a view, false if there is no

@@ -286,6 +286,7 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 		Runs:         c.runs,
 		RunLister:    c.runs,
 		RunControl:   c.runs,
+		RunEraser:    c.runs.Eraser(),
 		Registry:     c.snapshot,
 		AgentState:   c.agentState,
 		Readiness:    c.readiness,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
@@ -11,8 +12,8 @@ import (
 )
 
 // Erase removes the content of a request of the caller: prompt, decision, response,
-// turns of its session, events, and texts in tickets. The audit log keeps that the
-// request existed, when, whose it was, and its status.
+// turns of its session, events, orchestrations, and texts in tickets. The audit log keeps
+// that the request existed, when, whose it was, and its status.
 //
 // If a part cannot be erased, Erase returns overloaded; it is safe to call again.
 func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller) error {
@@ -24,6 +25,10 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 		return errNotOwner("erase")
 	}
 	if err := s.checkEnded(ctx, found); err != nil {
+		return err
+	}
+	runs, err := s.cfg.Runs.EndedRuns(ctx, id)
+	if err != nil {
 		return err
 	}
 	var failed []string
@@ -42,11 +47,18 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 		note("requests of the session", s.cfg.Requests.EraseTurns(ctx, other))
 	}
 	if len(failed) == 0 {
-		_, err := s.cfg.Log.Erase(ctx, id, principalName(caller), 0)
+		var life time.Duration
+		if !runs.At.IsZero() {
+			life = runs.At.Sub(TimeOfID(id))
+		}
+		_, err := s.cfg.Log.Erase(ctx, id, PrincipalName(caller), life)
 		note("audit log", err)
 	}
 	note("tickets", s.cfg.Tickets.EraseRequest(ctx, id))
 	note("events", s.cfg.Events.Delete(ctx, id))
+	for _, run := range runs.IDs {
+		note("orchestrations", s.cfg.Runs.DeleteRun(ctx, run))
+	}
 	if len(failed) == 0 { // also without a record, of which earlier revisions may remain
 		note("request", s.cfg.Requests.Delete(ctx, id))
 	}
@@ -78,8 +90,8 @@ func (s *Service) checkEnded(ctx context.Context, found *storedRequest) error {
 	return nil
 }
 
-// principalName is the name of the caller in the audit log.
-func principalName(caller *contract.Caller) string {
+// PrincipalName is the name of the caller in the audit log.
+func PrincipalName(caller *contract.Caller) string {
 	if caller.Issuer == "" {
 		return caller.Subject
 	}

@@ -50,6 +50,21 @@ type TicketEraser interface {
 	EraseRequest(ctx context.Context, requestID string) error
 }
 
+// RunEraser erases the orchestrations of a request: those that are its tasks, and the one that
+// has its id. orchestrations.Eraser and NoRuns implement it.
+type RunEraser interface {
+	// EndedRuns returns them. Errors are *contract.Error: conflict if one has not ended.
+	EndedRuns(ctx context.Context, requestID string) (EndedRuns, error)
+	// DeleteRun removes the record of one of them. It is no error if there is none.
+	DeleteRun(ctx context.Context, id string) error
+}
+
+// EndedRuns are orchestrations that have ended.
+type EndedRuns struct {
+	IDs []string
+	At  time.Time // when the last one ended; zero without one
+}
+
 // Canceller cancels an asynchronous request in its record, and its tasks. If the
 // request has ended already, its response is returned with requests.ErrEnded. The error wraps
 // store.ErrNotFound if the request has no record.
@@ -76,6 +91,7 @@ type Config struct {
 	Sessions  *session.Store
 	Questions *session.Questions
 	Tickets   TicketEraser
+	Runs      RunEraser
 	Canceller Canceller
 	Peers     Peers
 	// IsLive reports whether the process with this owner id may execute requests.
@@ -182,6 +198,15 @@ func errNoSuchRequest() error {
 func errNotOwner(operation string) error {
 	return &contract.Error{Code: contract.CodeForbidden, Message: "only the sender of the request, or an administrator, may " + operation + " it"}
 }
+
+// NoRuns are the orchestrations of a router without any.
+type NoRuns struct{}
+
+// EndedRuns returns none.
+func (NoRuns) EndedRuns(context.Context, string) (EndedRuns, error) { return EndedRuns{}, nil }
+
+// DeleteRun does nothing.
+func (NoRuns) DeleteRun(context.Context, string) error { return nil }
 
 // NoEvents is the event log of a router that stores no events.
 type NoEvents struct{}

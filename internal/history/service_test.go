@@ -39,6 +39,7 @@ type fakeLog struct {
 	records         []audit.Record
 	finds, searches int // of the whole log, and within a window
 	erasedBy        []string
+	erasedWithin    time.Duration // of the last erasure
 	err             error
 	onFind          func()
 	proceed         chan struct{} // if not nil, an append waits for it
@@ -84,7 +85,8 @@ func (l *fakeLog) Read(_ context.Context, q audit.Query) (page audit.Page, err e
 	return page, l.err
 }
 
-func (l *fakeLog) Erase(_ context.Context, id, by string, _ time.Duration) (int, error) {
+func (l *fakeLog) Erase(_ context.Context, id, by string, life time.Duration) (int, error) {
+	l.erasedWithin = life
 	l.erasedBy = append(l.erasedBy, by)
 	for i := range l.records {
 		if l.records[i].RequestID == id {
@@ -110,6 +112,25 @@ type fakeTickets struct{ err error }
 
 func (f *fakeTickets) EraseRequest(context.Context, string) error { return f.err }
 
+// fakeRuns are the orchestrations of all requests.
+type fakeRuns struct {
+	ended   history.EndedRuns
+	err     error // of EndedRuns
+	failed  error // of DeleteRun
+	deleted []string
+}
+
+func (f *fakeRuns) EndedRuns(context.Context, string) (history.EndedRuns, error) {
+	return f.ended, f.err
+}
+
+func (f *fakeRuns) DeleteRun(_ context.Context, id string) error {
+	if f.failed == nil {
+		f.deleted = append(f.deleted, id)
+	}
+	return f.failed
+}
+
 // fakeCanceller returns a response; if it is nil, no call is expected.
 type fakeCanceller struct {
 	response *contract.Response
@@ -127,6 +148,7 @@ type fixture struct {
 	book      *requests.Store
 	inflight  *inflight.Table
 	tickets   fakeTickets
+	runs      fakeRuns
 	canceller fakeCanceller
 	events    history.EventLog
 	live      map[string]bool // processes
@@ -151,7 +173,7 @@ func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 	f.Service = history.New(history.Config{
 		Log: &f.log, Recording: f.journal, Requests: f.book, InFlight: f.inflight, Events: f.events,
 		Sessions: session.NewStore(session.NoBucket{}, quota.Unlimited(), logger), Questions: session.NewQuestions(session.NoBucket{}, quota.Unlimited(), logger),
-		Tickets: &f.tickets, Canceller: &f.canceller, Logger: logger, Now: time.Now,
+		Tickets: &f.tickets, Runs: &f.runs, Canceller: &f.canceller, Logger: logger, Now: time.Now,
 		Peers:  &f.peers,
 		IsLive: func(owner string) bool { return f.live[owner] },
 		Catalogue: func() *capabilities.Catalogue {
@@ -348,6 +370,33 @@ func TestService_CancelsStoredRequest(t *testing.T) {
 	ended := f.record(t, alice)
 	if _, err := f.Cancel(t.Context(), ended, alice); errorCode(err) != contract.CodeConflict {
 		t.Errorf("ended synchronous request: got %v, want conflict", err)
+	}
+}
+
+// The orchestrations of a request are erased with it, if all have ended. If one cannot be
+// erased, the request can be erased again.
+func TestService_ErasesRuns(t *testing.T) {
+	f := newFixture(t)
+	id := f.record(t, alice)
+	f.runs.err = &contract.Error{Code: contract.CodeConflict, Message: "one has not ended"}
+	if err := f.Erase(t.Context(), id, alice); errorCode(err) != contract.CodeConflict {
+		t.Errorf("got %v, want conflict", err)
+	}
+	if resp, err := f.Request(t.Context(), id, alice); err != nil || resp.Data.Answer != "paid" {
+		t.Errorf("got %+v, %v, want nothing erased after a conflict", resp, err)
+	}
+	f.runs.err = nil
+	f.runs.ended = history.EndedRuns{IDs: []string{"run1", "run2"}, At: history.TimeOfID(id).Add(72 * time.Hour)}
+	f.runs.failed = store.ErrUnavailable
+	if err := f.Erase(t.Context(), id, alice); errorCode(err) != contract.CodeOverloaded || !strings.Contains(err.Error(), "orchestrations") {
+		t.Errorf("got %v, want overloaded because of the orchestrations", err)
+	}
+	f.runs.failed = nil
+	if err := f.Erase(t.Context(), id, alice); err != nil {
+		t.Errorf("got %v, want the rest erased", err)
+	}
+	if !slices.Equal(f.runs.deleted, f.runs.ended.IDs) || f.log.erasedWithin != 72*time.Hour {
+		t.Errorf("got %q deleted, and contents of %s erased, want both runs and 72h", f.runs.deleted, f.log.erasedWithin)
 	}
 }
 

@@ -38,6 +38,7 @@ type Config struct {
 	Servers  MCPServers
 	Tools    ToolCaller
 	Journal  Journal
+	Contents ContentEraser // of the audit log
 	Redactor *redact.Redactor
 	Enforcer orchestrator.Enforcer
 	Models   orchestrator.Models

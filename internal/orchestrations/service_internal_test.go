@@ -136,7 +136,7 @@ func openService(t *testing.T, cfg *serviceConfig) (*Service, *runJournal) {
 	s, err := New(t.Context(), Config{
 		Bucket: bucket, Quota: quota.New(quota.Config{}), Owner: testOwner, IsLive: func(o string) bool { return cfg.live || o == testOwner }, Messages: st,
 		IdempotencyKeys: keys, IdempotencyQuota: quota.Unlimited(),
-		Servers: cfg.servers, Journal: journal, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute,
+		Servers: cfg.servers, Journal: journal, Contents: &fakeContents{}, Redactor: redactor, Enforcer: rules, Models: noModels{}, Budgets: orchestrator.Budgets{Steps: 10}, Timeout: time.Minute,
 		Meter: runMeter{journal}, Logger: cfg.log.Logger(),
 	})
 	if err != nil {

@@ -27,6 +27,8 @@ func TestAPI_Scopes(t *testing.T) {
 		"events":   {"GET", "/api/v1/requests/" + testRequest + "/events", "", ""},
 		"cancel":   {"POST", "/api/v1/requests/" + testRequest + "/cancel", "", ""},
 		"erase":    {"DELETE", "/api/v1/requests/" + testRequest, "", ""},
+		"run":      {"GET", "/api/v1/orchestrations/done", "", ""},
+		"eraserun": {"DELETE", "/api/v1/orchestrations/done", "", ""},
 		"log":      {"GET", "/api/v1/decisions", "", ""},
 		"result":   {"POST", "/api/v1/tasks/" + testTask + "/result", `{"status":"success"}`, httpserver.MediaTypeJSON},
 		"progress": {"POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m"}`, httpserver.MediaTypeJSON},
@@ -65,7 +67,9 @@ func TestAPI_Scopes(t *testing.T) {
 	}{
 		{"unknown caller", staticAuth{err: unknown}, 401, public},
 		{"no scopes", staticAuth{caller: &contract.Caller{}}, 403, public},
-		{"route:submit", staticAuth{caller: &contract.Caller{Scopes: []string{"route:submit"}}}, 403, append([]string{"route", "classify", "cancel", "erase"}, public...)},
+		{"route:submit", staticAuth{caller: &contract.Caller{Scopes: []string{"route:submit"}}}, 403, append([]string{"route", "classify", "cancel", "erase", "eraserun"}, public...)},
+		{"orchestrate", staticAuth{caller: &contract.Caller{Scopes: []string{"orchestrate"}}}, 403, append([]string{"run", "eraserun"}, public...)},
+		{"orchestrate:approve", staticAuth{caller: &contract.Caller{Scopes: []string{"orchestrate:approve"}}}, 403, append([]string{"run"}, public...)},
 		{"route:read", staticAuth{caller: &contract.Caller{Scopes: []string{"route:read"}}}, 403, append([]string{"request", "events", "log", "diff"}, public...)},
 		{"tickets", staticAuth{caller: &contract.Caller{Scopes: []string{"tickets"}}}, 403, append([]string{"tickets", "ticket", "close"}, public...)},
 		// Task routes require the token of the task, for any scopes of the caller.

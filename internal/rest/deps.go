@@ -49,6 +49,7 @@ type Deps struct {
 	Runs         Runs
 	RunLister    RunLister
 	RunControl   RunControl
+	RunEraser    RunEraser
 	Registry     func() *capabilities.Snapshot // returns the current snapshot
 	AgentState   func(id string) AgentState
 	Readiness    func() Readiness

@@ -58,6 +58,7 @@ func (f *fakeBackend) deps() Deps {
 		Runs:         fakeRuns{},
 		RunLister:    fakeRuns{},
 		RunControl:   fakeRuns{},
+		RunEraser:    fakeRuns{},
 		Router:       f,
 		Requests:     f,
 		Decisions:    f,

@@ -33,19 +33,28 @@ type RunControl interface {
 	Cancel(ctx context.Context, id string, caller *contract.Caller) (*contract.Orchestration, error)
 }
 
+// RunEraser erases orchestrations. orchestrations.Eraser implements it.
+type RunEraser interface {
+	// Erase removes a run. It returns contract.CodeConflict while the run is in progress, or if
+	// it is erased with its request.
+	Erase(ctx context.Context, id string, caller *contract.Caller) error
+}
+
 // runAPI holds the handlers of orchestrations. It is immutable.
 type runAPI struct {
 	runs    Runs
 	lister  RunLister
 	control RunControl
+	eraser  RunEraser
 }
 
 func (a *runAPI) routes(cfg *Config) []httpserver.Route {
-	const get, post = http.MethodGet, http.MethodPost
+	const get, post, remove = http.MethodGet, http.MethodPost, http.MethodDelete
 	return []httpserver.Route{
 		{Method: post, Path: "/api/v1/orchestrations", Scope: contract.ScopeOrchestrate, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, Handle: a.handleOrchestrate},
 		{Method: get, Path: "/api/v1/orchestrations", Scope: contract.ScopeOrchestrate, HasScope: mayReadRuns, RateLimit: cfg.ReadLimit, Handle: a.handleRuns},
 		{Method: get, Path: "/api/v1/orchestrations/:id", Scope: contract.ScopeOrchestrate, HasScope: mayReadRuns, Handle: a.handleRun},
+		{Method: remove, Path: "/api/v1/orchestrations/:id", Scope: contract.ScopeOrchestrate, HasScope: mayEraseRuns, Handle: a.handleEraseRun},
 		{Method: get, Path: "/api/v1/orchestrations/:id/events", Scope: contract.ScopeOrchestrate, HasScope: mayReadRuns, Class: httpserver.ClassStream, Handle: a.handleRunEvents},
 		{Method: post, Path: "/api/v1/orchestrations/:id/approve", Scope: contract.ScopeApprove, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: a.handleApprove},
 		{Method: post, Path: "/api/v1/orchestrations/:id/cancel", Scope: contract.ScopeOrchestrate, Class: httpserver.ClassCompletion, Handle: a.handleCancelRun},
@@ -55,6 +64,12 @@ func (a *runAPI) routes(cfg *Config) []httpserver.Route {
 // mayReadRuns reports whether the caller may see any run. Which ones is checked by Runs.
 func mayReadRuns(caller *contract.Caller) bool {
 	return caller.HasScope(contract.ScopeOrchestrate) || caller.HasScope(contract.ScopeApprove)
+}
+
+// mayEraseRuns reports whether the caller may erase any run, as one that may erase requests
+// may. Which ones is checked by RunEraser.
+func mayEraseRuns(caller *contract.Caller) bool {
+	return caller.HasScope(contract.ScopeOrchestrate) || caller.HasScope(contract.ScopeRouteSubmit)
 }
 
 // Names of the events of a run.
@@ -205,4 +220,16 @@ func (a *runAPI) handleCancelRun(c *httpserver.Context) error {
 		return err
 	}
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, run)
+}
+
+func (a *runAPI) handleEraseRun(c *httpserver.Context) error {
+	id, err := pathID(c, "orchestration")
+	if err != nil {
+		return err
+	}
+	if err := a.eraser.Erase(c.Request.Context(), id, c.Caller); err != nil {
+		return err
+	}
+	c.WriteHeader(http.StatusNoContent)
+	return nil
 }

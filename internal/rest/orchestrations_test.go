@@ -94,6 +94,14 @@ func (f fakeRuns) Cancel(_ context.Context, id string, _ *contract.Caller) (*con
 	return f.load(id)
 }
 
+func (f fakeRuns) Erase(_ context.Context, id string, _ *contract.Caller) error {
+	if id == "running" {
+		return errLate
+	}
+	_, err := f.load(id)
+	return err
+}
+
 // The stream of a run resumes after any event, and ends with the run.
 func TestHandleRunEvents_Resumes(t *testing.T) {
 	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
