@@ -159,6 +159,17 @@ type Orchestration struct {
 	Replayed bool `json:"-"` // run of an earlier goal with the same idempotency key
 }
 
+// UndecidedGates returns the calls that wait for a person, or waited when the run ended.
+func (o *Orchestration) UndecidedGates() []ApprovalGate {
+	var gates []ApprovalGate
+	for i := range o.Gates {
+		if o.Gates[i].Decision == "" {
+			gates = append(gates, o.Gates[i])
+		}
+	}
+	return gates
+}
+
 // RunQuery filters orchestrations. Zero members select all.
 type RunQuery struct {
 	Status OrchestrationStatus

@@ -26,7 +26,8 @@ import (
 )
 
 // Runner pursues goals. It returns the run when it has ended. A *contract.Error means that no
-// run has begun; after any other error, for example that of the context, one may go on.
+// run has begun. If the context ends while the run only waits for an approval, the run is
+// cancelled, and returned with the error of the context. After any other error, one may go on.
 type Runner interface {
 	RunForTask(ctx context.Context, goal *contract.Goal, call dispatch.Call) (*contract.Orchestration, error)
 }
@@ -59,6 +60,9 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 			return policy.NotSent(c.Agent.ID+" cannot pursue the goal: "+e.Message, e)
 		}
 		if err != nil && ctx.Err() != nil {
+			if run != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return newNotApproved(&c, run, err)
+			}
 			return policy.Ended(ctx, true)
 		}
 		if err != nil {

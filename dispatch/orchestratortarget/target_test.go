@@ -106,3 +106,46 @@ func TestExecute_IsUncertainIfRunIsNotKnown(t *testing.T) {
 		t.Errorf("got %+v with error %+v, want outcome_unknown because the end of the run was not reported", out, out.Err)
 	}
 }
+
+// A run that waits for an approval at the deadline has not made the calls that wait. Another agent
+// may get the task unless the run has made others.
+func TestExecute_NamesGatesAtDeadline(t *testing.T) {
+	one := []contract.ApprovalGate{{StepID: "write", Action: "files.write", Rule: "writes"}, {StepID: "old", Decision: contract.GateApprove}}
+	two := []contract.ApprovalGate{one[0], {StepID: "send", Action: "mail.send", Rule: "mail"}}
+	for _, tt := range []struct {
+		name       string
+		gates      []contract.ApprovalGate
+		calls      int
+		idempotent bool
+		uncertain  bool
+		want       string
+	}{
+		{"first call", one, 0, false, false, `doer waited until the deadline for an approval of step "write" (files.write, rule writes), so it was not called: `},
+		{"after a call", one, 1, false, true, `doer made 1 call and waited until the deadline for an approval of step "write"`},
+		{"after two calls of an idempotent agent", one, 2, true, false, `doer made 2 calls and waited`},
+		{"two steps", two, 0, false, false, `of steps "write" (files.write, rule writes), "send" (mail.send, rule mail), so they were not called: `},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+			defer cancel()
+			target, err := orchestratortarget.New(runnerFunc(func(ctx context.Context, _ *contract.Goal) (*contract.Orchestration, error) {
+				return &contract.Orchestration{
+					Status: contract.OrchestrationFailed, Reason: contract.ReasonCancelled, Gates: tt.gates, Provenance: contract.Provenance{Calls: tt.calls},
+				}, ctx.Err()
+			}), slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := target.Execute(ctx, dispatch.Call{
+				Agent:  &contract.RegistryEntry{ID: "doer", Endpoint: contract.Endpoint{Protocol: contract.ProtocolOrchestrator, Idempotent: tt.idempotent}},
+				Caller: &contract.Caller{}, Task: contract.Task{TaskID: "t1"},
+			})
+			if out.Err == nil || out.Err.Code != contract.TaskDeadlineExceeded || !strings.Contains(out.Err.Detail, tt.want) || !strings.Contains(out.Err.Detail, "mode async") {
+				t.Fatalf("got error %+v, want deadline_exceeded with %q", out.Err, tt.want)
+			}
+			if out.MayHaveExecuted != tt.uncertain || out.Health != dispatch.HealthUnknown {
+				t.Errorf("got uncertain %t and health %v, want %t and unknown", out.MayHaveExecuted, out.Health, tt.uncertain)
+			}
+		})
+	}
+}

@@ -43,12 +43,13 @@ func (s *runServer) of(subject, scopes string) string {
 	return s.token(subject, scopes, map[string]any{"tenant": "acme"})
 }
 
-// routeTask routes a prompt to the agent doer, and returns the request when it has ended.
-func (s *runServer) routeTask(t *testing.T, token, prompt, mode string) *contract.Response {
+// routeTask routes a prompt to the agent doer with a timeout in milliseconds, 0 = that of the
+// router, and returns the request when it has ended.
+func (s *runServer) routeTask(t *testing.T, token, prompt, mode string, timeout int) *contract.Response {
 	t.Helper()
 	got := s.do(call{
 		method: "POST", path: "/api/v1/route", token: token,
-		body: fmt.Sprintf(`{"content":{"prompt":%q},"options":{"mode":%q}}`, prompt, mode),
+		body: fmt.Sprintf(`{"content":{"prompt":%q},"options":{"mode":%q,"timeout_ms":%d}}`, prompt, mode, timeout),
 	})
 	resp := new(contract.Response)
 	if err := json.Unmarshal(got.body, resp); err != nil || got.status >= 300 {
@@ -103,7 +104,7 @@ func TestErasure_ReachesOrchestrations(t *testing.T) {
 				r.id, r.run = run.OrchestrationID, run.OrchestrationID
 				continue
 			}
-			resp := s.routeTask(t, ana, "count the numbers "+r.canary(), r.mode)
+			resp := s.routeTask(t, ana, "count the numbers "+r.canary(), r.mode, 0)
 			if resp.Status != contract.StatusCompleted {
 				t.Fatalf("%s: got %s, want completed: %+v", r.name, resp.Status, resp.Tasks)
 			}
@@ -179,7 +180,7 @@ func TestErasure_OfOrchestrationsIsRestricted(t *testing.T) {
 	want("a second time, as a request", request, ana, http.StatusNoContent, "")
 
 	model.setReplies(fakellm.Text(`{"steps":[` + stepOf("a", "add", `{"n":1}`, "") + `]}`))
-	resp := s.routeTask(t, ana, "count the numbers", "sync")
+	resp := s.routeTask(t, ana, "count the numbers", "sync", 0)
 	want("a task", "/api/v1/orchestrations/"+resp.Tasks[0].TaskID, ana, http.StatusConflict, "request "+resp.RequestID)
 	want("a task, as a request", "/api/v1/requests/"+resp.Tasks[0].TaskID, ana, http.StatusNotFound, "")
 	s.erase(t, "/api/v1/requests/"+resp.RequestID, ana)

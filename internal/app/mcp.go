@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/mcptarget"
+	"github.com/caprouter/caprouter/dispatch/orchestratortarget"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/pins"
@@ -152,6 +153,9 @@ func (g goalRunner) RunForTask(ctx context.Context, goal *contract.Goal, call di
 	return g.core.runs.Complete(ctx, orchestrations.Submission{
 		Goal: goal, Caller: call.Caller, ID: call.Task.TaskID, TraceID: call.Task.TraceID,
 		Agent: call.Agent.ID, RequestID: call.Task.RequestID, Restricted: len(call.Agent.MCPCapabilities) > 0,
+	}, func(gate *contract.ApprovalGate) {
+		grant := contract.TaskGrant{AgentID: call.Agent.ID, RequestID: call.Task.RequestID, TaskID: call.Task.TaskID}
+		g.core.router.Callbacks().EmitProgress(grant, orchestratortarget.NewGateProgress(call.Task.TaskID, gate))
 	})
 }
 

@@ -90,10 +90,11 @@ func (s *Service) follow(
 }
 
 // Complete submits a goal, unless its run exists already, and returns the run when it has
-// ended. If the context ends before, the run is cancelled, unless the process stops. A
-// *contract.Error means that the goal was not submitted; after any other error, the run may
-// go on.
-func (s *Service) Complete(ctx context.Context, sub Submission) (*contract.Orchestration, error) {
+// ended. It calls onGate for each call that waits for a person. If the context ends before,
+// the run is cancelled, unless the process stops; if it only waited for a person, it is
+// returned with the error of the context. A *contract.Error means that the goal was not
+// submitted; after any other error without a run, the run may go on.
+func (s *Service) Complete(ctx context.Context, sub Submission, onGate func(*contract.ApprovalGate)) (*contract.Orchestration, error) {
 	switch _, err := s.store.get(ctx, sub.ID); {
 	case errors.Is(err, store.ErrNotFound):
 		if _, err := s.Submit(ctx, sub); err != nil {
@@ -102,7 +103,7 @@ func (s *Service) Complete(ctx context.Context, sub Submission) (*contract.Orche
 	case err != nil:
 		return nil, store.CallerError(ctx, s.cfg.Logger, "the orchestration cannot be read", err)
 	}
-	result, err := s.awaitEnd(ctx, sub.ID, sub.Caller)
+	result, err := s.awaitEnd(ctx, sub.ID, sub.Caller, onGate)
 	switch {
 	case err == nil && result.Status.Terminal():
 		return result, nil
@@ -111,7 +112,11 @@ func (s *Service) Complete(ctx context.Context, sub Submission) (*contract.Orche
 	case !errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
 		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
 		defer cancel()
-		_, _ = s.Cancel(detached, sub.ID, sub.Caller) // it may have ended meanwhile
+		run, err := s.Cancel(detached, sub.ID, sub.Caller)
+		// A run that no process executes ends at once. An error: it may have ended meanwhile.
+		if err == nil && run.Status.Terminal() && len(run.UndecidedGates()) > 0 {
+			return run, ctx.Err()
+		}
 	}
 	return nil, ctx.Err()
 }
@@ -119,10 +124,23 @@ func (s *Service) Complete(ctx context.Context, sub Submission) (*contract.Orche
 // awaitEnd is Follow for a run that this process has begun, or found. It repeats a read that
 // fails, because the run goes on meanwhile: if its task was given to another agent, the goal
 // would be pursued twice. For the same reason, no error is a *contract.Error.
-func (s *Service) awaitEnd(ctx context.Context, id string, caller *contract.Caller) (*contract.Orchestration, error) {
+func (s *Service) awaitEnd(ctx context.Context, id string, caller *contract.Caller, onGate func(*contract.ApprovalGate)) (*contract.Orchestration, error) {
 	backoff := resilience.Backoff{Min: minReadPause, Max: maxReadPause}
+	after := 0
 	for {
-		result, err := s.Follow(ctx, id, caller, 0, func(contract.RunEvent) error { return nil })
+		result, err := s.Follow(ctx, id, caller, after, func(ev contract.RunEvent) error {
+			after = ev.Seq
+			if ev.Event != string(orchestrator.EventGateOpened) {
+				return nil
+			}
+			// It may have got its decision: the events are also those of an earlier process.
+			if rec, err := s.store.get(ctx, id); err == nil {
+				if gate := rec.OpenGate(ev.StepID); gate != nil {
+					onGate(gate)
+				}
+			}
+			return nil
+		})
 		if err == nil {
 			return result, nil
 		}

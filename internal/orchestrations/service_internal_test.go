@@ -262,7 +262,7 @@ func TestService_CompleteRepeatsFailedRead(t *testing.T) {
 	}
 	completed := make(chan completion, 1)
 	run.New(t.Context()).Go("complete", func(ctx context.Context) error {
-		got, err := s.Complete(ctx, sub)
+		got, err := s.Complete(ctx, sub, func(*contract.ApprovalGate) {})
 		completed <- completion{got, err}
 		return nil
 	})
