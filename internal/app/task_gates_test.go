@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -99,4 +100,56 @@ func TestOrchestrations_ApproveWhileTaskWaits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A task that waits for an approval continues after a restart if its agent is idempotent, because
+// it is sent again and finds its run.
+func TestOrchestrations_TaskWaitsAcrossRestart(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	model := startModel(t, config.ProviderGemini, operatorsKey)
+	var resp contract.Response
+	run := func(name string, work func(t *testing.T, s *runServer)) {
+		t.Run(name, func(t *testing.T) {
+			entry := strings.Replace(doerEntry, "protocol: orchestrator", "protocol: orchestrator, idempotent: true", 1)
+			work(t, newDoerServer(t, model, func(c *config.Config) {
+				c.DataDir, c.Registry.File = dir, writeFile(t, "capabilities.yaml", entry)
+			}))
+		})
+	}
+	state := func(s *runServer) {
+		got := s.do(call{method: "GET", path: "/api/v1/requests/" + resp.RequestID, token: s.of("ana", doerScopes)})
+		if err := json.Unmarshal(got.body, &resp); err != nil {
+			t.Errorf("got %d %s", got.status, got.body)
+		}
+	}
+	waits := func(t *testing.T, s *runServer) bool {
+		state(s)
+		if len(resp.Tasks) == 0 {
+			return false
+		}
+		_, run := s.send(t, "GET", "/api/v1/orchestrations/"+resp.Tasks[0].TaskID, s.of("ana", doerScopes), "")
+		return run.Status == contract.OrchestrationWaiting
+	}
+	run("before", func(t *testing.T, s *runServer) {
+		model.setReplies(fakellm.Text(`{"steps":[` + stepOf("a", "ask", `{}`, "") + `]}`))
+		got := s.do(call{method: "POST", path: "/api/v1/route", token: s.of("ana", doerScopes), body: `{"content":{"prompt":"count the numbers"},"options":{"mode":"async","timeout_ms":120000}}`})
+		if err := json.Unmarshal(got.body, &resp); err != nil || got.status != http.StatusAccepted {
+			t.Fatalf("got %d %s", got.status, got.body)
+		}
+		testkit.Eventually(t, "the run waits", func() bool { return waits(t, s) })
+	})
+	run("after", func(t *testing.T, s *runServer) {
+		if !waits(t, s) || resp.Status != contract.StatusRunning {
+			t.Fatalf("got the request %s with tasks %+v, want it running", resp.Status, resp.Tasks)
+		}
+		path := "/api/v1/orchestrations/" + resp.Tasks[0].TaskID + "/approve"
+		if status, _ := s.send(t, "POST", path, s.of("bob", "orchestrate:approve"), `{"step":"a","decision":"approve"}`); status != http.StatusOK {
+			t.Fatalf("got %d, want the approval accepted", status)
+		}
+		testkit.Eventually(t, "the request has ended", func() bool { state(s); return resp.Status.Terminal() })
+		if resp.Status != contract.StatusCompleted || s.calls.Load() != 1 {
+			t.Errorf("got %s after %d calls, want completed after 1: %+v", resp.Status, s.calls.Load(), resp.Tasks)
+		}
+	})
 }
