@@ -206,7 +206,7 @@ func (l *Log) Usage() map[quota.Owner]int64 {
 // returns store.ErrConflict.
 func (l *Log) Append(ctx context.Context, rec Record) error {
 	switch rec.Kind {
-	case KindDecision, KindOutcome, KindToolCall, KindRun:
+	case KindDecision, KindOutcome, KindToolCall, KindRun, KindFeedback:
 	default:
 		return fmt.Errorf("append to the audit log: %w: kind %q", errInvalidRecord, rec.Kind)
 	}

@@ -159,6 +159,41 @@ func TestAppend_RecordsAreFound(t *testing.T) {
 	d.checkVerified(3 + 2*3) // each start and stop is a record
 }
 
+// A record of feedback is written long after its request, and is not one of the records that a
+// lookup of the request returns.
+func TestAppend_FeedbackIsNoOutcome(t *testing.T) {
+	d := newLogFixture(t)
+	auditLog := d.open()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	decision, outcome := decisionOf(now, 1), outcomeOf(now, 1)
+	feedback := Record{
+		Kind: KindFeedback, At: now.Add(48 * time.Hour), RequestID: decision.RequestID, Subject: "ana", Note: "misroute", Agents: []string{"expected"},
+	}
+	d.append(auditLog, decision, outcome, feedback)
+
+	want := RequestRecords{Decision: &decision, Outcome: &outcome}
+	for _, open := range []string{"by the index", "by a search"} {
+		found, err := auditLog.Find(t.Context(), decision.RequestID)
+		if diff := cmp.Diff(want, found, ignored); err != nil || diff != "" {
+			t.Errorf("%s: error %v, found (-want +got):\n%s", open, err, diff)
+		}
+		page, err := auditLog.Read(t.Context(), Query{})
+		if err != nil || len(page.Records) != 1 || page.Records[0].Kind != KindOutcome {
+			t.Errorf("%s: got records %+v, error %v, want the outcome", open, page.Records, err)
+		}
+		if left, err := auditLog.Unfinished(t.Context()); err != nil || len(left) != 0 {
+			t.Errorf("%s: got unfinished %+v, error %v, want none", open, left, err)
+		}
+		d.close(auditLog)
+		auditLog = d.open()
+	}
+	if n, err := auditLog.Erase(t.Context(), decision.RequestID, "ana", 0); err != nil || n != 2 {
+		t.Errorf("got %d contents erased, error %v, want 2", n, err)
+	}
+	d.close(auditLog)
+	d.checkVerified(3 + 2*3 + 1) // each start and stop is a record, and the erasure
+}
+
 func TestAppend_RejectsInvalidRecords(t *testing.T) {
 	d := newLogFixture(t)
 	auditLog := d.open()

@@ -41,7 +41,7 @@ func (w *knownRequests) addRecords(list []indexedRecord, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range list {
-		if p.id == "" || p.kind == KindAdmin {
+		if p.id == "" || p.kind == KindAdmin || p.kind == KindFeedback {
 			continue
 		}
 		id := maphash.String(w.seed, p.id)
@@ -117,7 +117,7 @@ func (x *recentIndex) addBatch(c *storedChain, b *batch, seq uint64, list []inde
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, p := range list {
-		if p.id == "" || p.kind == KindAdmin {
+		if p.id == "" || p.kind == KindAdmin || p.kind == KindFeedback { // these are not looked up
 			continue
 		}
 		r, known := x.refs[p.id]
