@@ -43,6 +43,8 @@ func sourceValues() []string {
 
 func policyValues() []string { return []string{"A", "B", "C"} }
 
+func verdictValues() []string { return toStrings(contract.VerdictCorrect, contract.VerdictMisroute) }
+
 func taskStatuses() []string {
 	return toStrings(contract.TaskSuccess, contract.TaskPartial, contract.TaskFailure, contract.TaskFailed, contract.TaskCancelled)
 }

@@ -29,12 +29,13 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 			m.Ticket(v)
 			m.RecordOrchestration(contract.OrchestrationStatus(v), 0)
 			m.Webhook(v)
+			m.RecordFeedback(contract.Verdict(v))
 			m.TrimmedEarly(v, 1)
 			m.ModelCall(contract.CallPurpose(v), v, contract.Tokens{Input: 1}, 0)
 		}
 		allowed := regexp.MustCompile(`^(|outcome="[a-z_]+"|policy="([ABC]|other)"|source="(llm|lexical|cache|pinned|other)"|` +
 			`status="(success|partial|failure|failed|cancelled|other|DONE|FAILED|BLOCKED|DEGRADED)"|result="(ok|failed|exported|dropped|delayed|rejected)"|delivery="(first|again)"|` +
-			`reason="(llm_[a-z_]+|other)"|purpose="(classify|repair|more_tokens|answer|plan|verify|other)"|kind="(input|output|thinking)"|how="(opened|joined|other)"|part="(audit|requests|sessions|tickets|orchestrations|other)")$`)
+			`reason="(llm_[a-z_]+|other)"|purpose="(classify|repair|more_tokens|answer|plan|verify|other)"|kind="(input|output|thinking)"|how="(opened|joined|other)"|verdict="(correct|misroute|other)"|part="(audit|requests|sessions|tickets|orchestrations|feedback|other)")$`)
 		for series := range scrapeMetrics(t, tel) {
 			name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
 			if !strings.HasSuffix(name, "_bucket") && !allowed.MatchString(labels) {

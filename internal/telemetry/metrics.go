@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/exemplar"
+
+	"github.com/caprouter/caprouter/contract"
 )
 
 // Metrics records the metrics. Its methods may be called from any goroutine, do not
@@ -34,6 +36,7 @@ type Metrics struct {
 	sparedConfidence metric.Float64Histogram
 	mcp              mcpMetrics
 	runs             runMetrics
+	feedback         eventCounter
 	spans            eventCounter
 
 	current gaugeValues
@@ -81,6 +84,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		store:            mk.newStoreMetrics(),
 		mcp:              mk.newMCPMetrics(),
 		runs:             mk.newRunMetrics(),
+		feedback:         mk.newCounter("feedback", "Verdicts of callers and operators on the routing of requests: correct or misroute.", "verdict", verdictValues()),
 		cascade:          mk.newCounter("cascade", "Requests in the mode cascade: the model was not called (spared), or it was called and agreed with the lexical classifier or not.", "outcome", cascadeOutcomes()),
 		sparedConfidence: mk.newShareHistogram("cascade_spared_confidence", "Confidence of lexical classifications without a call to the model; their mean is their expected precision."),
 		spans:            mk.newCounter("spans", "Spans of recorded traces, by result: exported, failed if the receiver did not accept them, dropped if too many waited.", "result", spanResults()),
@@ -143,6 +147,14 @@ func (m *Metrics) Fallback(policy string) {
 		return
 	}
 	m.fallbacks.add(policy)
+}
+
+// RecordFeedback counts a verdict on the routing of a request.
+func (m *Metrics) RecordFeedback(verdict contract.Verdict) {
+	if m == nil {
+		return
+	}
+	m.feedback.add(string(verdict))
 }
 
 // TaskDone counts a task that has ended, and records its time with one agent. After

@@ -27,6 +27,7 @@ const (
 	PartSessions = "sessions"
 	PartTickets  = "tickets"
 	PartRuns     = "orchestrations"
+	PartFeedback = "feedback"
 )
 
 // TenantBytes is what one tenant has stored.
@@ -58,7 +59,7 @@ func (mk *instrumentFactory) newStoreMetrics() storeMetrics {
 		tickets: mk.newCounter("tickets", "Requests recorded by fallback policy C, by whether they opened or joined a ticket.", "how", []string{TicketOpened, TicketJoined}),
 		webhook: mk.newCounter("ticket_webhook", "Calls to the webhook of tickets, by outcome.", "outcome", []string{WebhookOK, WebhookFailed, WebhookExpired, WebhookGone}),
 		trimmed: mk.newCounter("store_trimmed_early", "Stored values that were removed before their retention, to make room in a share of the store.",
-			"part", []string{PartAudit, PartRequests, PartSessions, PartTickets, PartRuns}),
+			"part", []string{PartAudit, PartRequests, PartSessions, PartTickets, PartRuns, PartFeedback}),
 		recordTime: mk.newHistogram("audit_append_duration", "Time until a batch of records of the audit log was durable."),
 	}
 }

@@ -82,6 +82,7 @@ func TestMetrics_NamesAndKinds(t *testing.T) {
 		"caprouter_classify_duration_seconds":      "histogram",
 		"caprouter_throttled_requests_total":       "counter",
 		"caprouter_fallback_total":                 "counter",
+		"caprouter_feedback_total":                 "counter",
 		"caprouter_tasks_total":                    "counter",
 		"caprouter_task_leases_total":              "counter",
 		"caprouter_agent_call_duration_seconds":    "histogram",
@@ -396,6 +397,7 @@ func recordings() []recording {
 		{"Fallback", func(m *telemetry.Metrics) { m.Fallback("B") }},
 		{"TaskDone", func(m *telemetry.Metrics) { m.TaskDone("success", time.Millisecond) }},
 		{"ToolCall", func(m *telemetry.Metrics) { m.ToolCall("weather", "query", "OK", time.Millisecond) }},
+		{"RecordFeedback", func(m *telemetry.Metrics) { m.RecordFeedback(contract.VerdictCorrect) }},
 		{"RegistryLoaded", func(m *telemetry.Metrics) { m.RegistryLoaded(true, 3) }},
 	}
 }

@@ -1,0 +1,33 @@
+package contract
+
+import "time"
+
+// Verdict states whether a request went to the right agents.
+type Verdict string
+
+// Verdicts of a Feedback.
+const (
+	VerdictCorrect  Verdict = "correct"
+	VerdictMisroute Verdict = "misroute"
+)
+
+// ValidVerdict reports whether v is a verdict.
+func ValidVerdict(v Verdict) bool { return v == VerdictCorrect || v == VerdictMisroute }
+
+// FeedbackRequest is the body of POST /api/v1/requests/{id}/feedback.
+type FeedbackRequest struct {
+	Verdict Verdict `json:"verdict" validate:"required,oneof=correct misroute"`
+	// ExpectedAgents are the agents that should have been chosen, if the verdict is misroute.
+	ExpectedAgents []string `json:"expected_agents,omitempty" validate:"max=20"`
+	Comment        string   `json:"comment,omitempty" validate:"max=1000"`
+}
+
+// Feedback is the verdict of one principal on the routing of a request.
+type Feedback struct {
+	Verdict        Verdict   `json:"verdict"`
+	ExpectedAgents []string  `json:"expected_agents"`
+	Comment        string    `json:"comment,omitempty"` // masked
+	Tenant         string    `json:"tenant,omitempty"`  // of the principal
+	Subject        string    `json:"subject"`
+	At             time.Time `json:"at"`
+}
