@@ -40,6 +40,7 @@ type DecisionEntry struct {
 	Decision  *Decision    `json:"decision"`         // null if it was erased
 	Tasks     []TaskReport `json:"tasks"`
 	Omitted   []Omitted    `json:"omitted"`
+	Feedback  []Feedback   `json:"feedback,omitempty"` // of the caller's tenant
 	Erased    bool         `json:"erased,omitzero"`
 }
 
@@ -55,6 +56,7 @@ type DecisionQuery struct {
 	Source   Source
 	Below    float64 // confidence is lower
 	Fallback string  // policy that answered, or AnyFallback
+	Feedback Verdict // there is feedback with this verdict
 
 	RequestID string
 	Limit     int    // 0 = 100

@@ -49,6 +49,8 @@ type Response struct {
 	Tasks     []TaskReport `json:"tasks"`
 	Omitted   []Omitted    `json:"omitted"`
 	Data      ResponseData `json:"data"`
+	// Feedback is set if a stored request is looked up: that of the caller's tenant.
+	Feedback []Feedback `json:"feedback,omitempty"`
 
 	Replayed bool `json:"-"` // stored answer to an earlier request with the same idempotency key
 }

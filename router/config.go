@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/asyncrun"
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/fallbackpolicy"
+	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/redact"
@@ -67,8 +68,9 @@ type Storage struct {
 	SessionQuota     *quota.Ledger // of Sessions; nil = no limit
 	Tickets          Tickets       // policy C
 	// Runs erases the orchestrations of a request with it; nil = there are none.
-	Runs  history.RunEraser
-	Owner string // names this process in stored requests
+	Runs     history.RunEraser
+	Feedback history.FeedbackStore
+	Owner    string // names this process in stored requests
 	// IsLive reports whether the process with this owner id, which is this one or another
 	// one that uses the store, may execute requests; nil = no other process uses it.
 	IsLive func(owner string) bool
@@ -178,6 +180,9 @@ func (cfg *Config) setDefaults() error {
 	}
 	if cfg.Storage.Runs == nil {
 		cfg.Storage.Runs = history.NoRuns{}
+	}
+	if cfg.Storage.Feedback == nil {
+		cfg.Storage.Feedback = feedback.NewStore(feedback.NoBucket{}, quota.Unlimited(), cfg.Logger)
 	}
 	if cfg.Storage.Tickets == nil {
 		cfg.Storage.Tickets = fallbackpolicy.PreviewTickets{}

@@ -50,8 +50,8 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	r.async = newRunner(r, events)
 	r.history = history.New(history.Config{
 		Log: storage.AuditLog, Recording: r.journal, Requests: storage.Requests, InFlight: r.inflight, Events: events,
-		Sessions: r.sessions, Questions: r.questions, Tickets: storage.Tickets, Runs: storage.Runs, Canceller: r.async, Peers: r.peers,
-		IsLive: storage.IsLive, Catalogue: r.view.catalogue, Logger: cfg.Logger, Now: cfg.Now,
+		Sessions: r.sessions, Questions: r.questions, Tickets: storage.Tickets, Runs: storage.Runs, Feedback: storage.Feedback, Canceller: r.async, Peers: r.peers,
+		IsLive: storage.IsLive, Catalogue: r.view.catalogue, OnFeedback: cfg.Metrics.RecordFeedback, MaskText: cfg.Redactor.RedactText, Logger: cfg.Logger, Now: cfg.Now,
 	})
 	r.keys = newKeys(r)
 	return r, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/datadir"
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
@@ -39,6 +40,7 @@ type persistence struct {
 	quotas      *storeQuotas
 	events      *events.Stream
 	tickets     *tickets.Service
+	feedback    *feedback.Store
 	sharedKeys  *sharedkeys.Directory // nil if the store is embedded
 	members     *replicas.Membership  // nil until opened
 	shared      bool                  // other processes may use the store
@@ -54,6 +56,7 @@ type buckets struct {
 	pins            *store.Bucket // of the definitions of tools
 	runs            *store.Bucket // orchestrations
 	tickets         *store.Bucket
+	feedback        *store.Bucket
 	sharedKeys      *store.Bucket // nil if the store is embedded
 }
 
@@ -68,6 +71,7 @@ const (
 	shareAgents          = 0.03
 	sharePins            = 0.02
 	shareRuns            = 0.04
+	shareFeedback        = 0.02
 )
 
 // Retention of idempotency keys and tickets after their last use.
@@ -185,6 +189,10 @@ func (c *core) openTables(ctx context.Context) (err error) {
 		{&p.buckets.tickets, store.BucketConfig{
 			Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets, OnWrite: p.quotas.tickets.Written, Keys: p.contentKeys,
 		}},
+		{&p.buckets.feedback, store.BucketConfig{
+			Name: "FEEDBACK", MaxAge: config.Duration(c.cfg.Store.Retention.Decisions), Share: shareFeedback,
+			OnWrite: p.quotas.feedback.Written, Keys: p.contentKeys,
+		}},
 		// The others have no content of callers: they are not encrypted. Keys are hashes.
 		{&p.buckets.idempotencyKeys, store.BucketConfig{Name: "IDEMPOTENCY", MaxAge: idempotencyKeyAge, Share: shareIdempotencyKeys, OnWrite: p.quotas.idempotencyKeys.Written}},
 		{&p.buckets.agents, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}}, // watched by replicas
@@ -200,6 +208,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 		}
 	}
 	p.requests = requests.NewStore(p.buckets.requests, p.quotas.requests)
+	p.feedback = feedback.NewStore(p.buckets.feedback, p.quotas.feedback, c.log)
 	p.events, err = events.Open(ctx, p.store, events.Config{HasEnded: p.requests.HasEnded, Logger: c.log})
 	return err
 }
@@ -246,7 +255,7 @@ func (p *persistence) routerStorage(cfg config.Audit) router.Storage {
 	}
 	storage := router.Storage{
 		AuditLog: p.auditLog, AuditOptional: !cfg.Required, AnswerFirst: cfg.Outcome == config.OutcomeInBackground, Requests: p.requests, Events: p.events,
-		Sessions: p.buckets.sessions, SessionQuota: p.quotas.sessions, IdempotencyKeys: p.buckets.idempotencyKeys, IdempotencyQuota: p.quotas.idempotencyKeys, Tickets: p.tickets, Owner: p.owner,
+		Sessions: p.buckets.sessions, SessionQuota: p.quotas.sessions, IdempotencyKeys: p.buckets.idempotencyKeys, IdempotencyQuota: p.quotas.idempotencyKeys, Tickets: p.tickets, Feedback: p.feedback, Owner: p.owner,
 		IsLive: p.members.IsLive,
 	}
 	if p.shared {

@@ -18,7 +18,7 @@ import (
 
 // storeQuotas divide the parts of the store between tenants.
 type storeQuotas struct {
-	requests, sessions, idempotencyKeys, tickets, runs *quota.Ledger
+	requests, sessions, idempotencyKeys, tickets, runs, feedback *quota.Ledger
 }
 
 func (c *core) newQuotas() *storeQuotas {
@@ -36,6 +36,8 @@ func (c *core) newQuotas() *storeQuotas {
 		idempotencyKeys: part("idempotency keys", "", shareIdempotencyKeys, quota.Config{MaxAge: idempotencyKeyAge}),
 		runs: part("orchestrations", telemetry.PartRuns, shareRuns,
 			quota.Config{MaxAge: config.Duration(c.cfg.Store.Retention.Requests), Removable: true, Held: true}),
+		feedback: part("feedback", telemetry.PartFeedback, shareFeedback,
+			quota.Config{MaxAge: config.Duration(c.cfg.Store.Retention.Decisions), Removable: true}),
 		tickets: part("tickets", telemetry.PartTickets, shareTickets, quota.Config{MaxAge: ticketAge, Removable: true, Held: true}),
 	}
 }
@@ -64,7 +66,7 @@ const (
 func (c *core) countQuotas(ctx context.Context) error {
 	p := c.persistence
 	begin := time.Now()
-	c.reportCount(ctx, errors.Join(p.loadRequests(ctx), p.loadSessions(ctx), p.loadIdempotencyKeys(ctx), c.runs.LoadQuota(ctx)))
+	c.reportCount(ctx, errors.Join(p.loadRequests(ctx), p.loadSessions(ctx), p.loadIdempotencyKeys(ctx), p.feedback.LoadQuota(ctx), c.runs.LoadQuota(ctx)))
 	for c.cfg.Store.URL != "" {
 		select {
 		case <-ctx.Done():
@@ -89,6 +91,7 @@ func (p *persistence) recount(ctx context.Context) error {
 		p.quotas.requests.Recount(func() error { return p.loadRequests(ctx) }),
 		p.quotas.sessions.Recount(func() error { return p.loadSessions(ctx) }),
 		p.quotas.idempotencyKeys.Recount(func() error { return p.loadIdempotencyKeys(ctx) }),
+		p.quotas.feedback.Recount(func() error { return p.feedback.LoadQuota(ctx) }),
 	)
 }
 
@@ -115,7 +118,7 @@ func (p *persistence) heaviestTenants() []telemetry.TenantBytes {
 			total[owner] += bytes
 		}
 	}
-	for _, part := range []*quota.Ledger{p.quotas.requests, p.quotas.sessions, p.quotas.idempotencyKeys, p.quotas.tickets, p.quotas.runs} {
+	for _, part := range []*quota.Ledger{p.quotas.requests, p.quotas.sessions, p.quotas.idempotencyKeys, p.quotas.tickets, p.quotas.runs, p.quotas.feedback} {
 		add(part.Usage())
 	}
 	if p.auditLog != nil {

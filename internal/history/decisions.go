@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/visibility"
 )
@@ -20,14 +22,57 @@ func (s *Service) Decisions(ctx context.Context, q contract.DecisionQuery, calle
 	if err := s.cfg.Recording.Await(ctx, q.RequestID); err != nil {
 		return nil, s.storeError(ctx, "the decision log cannot be read", err)
 	}
-	page, err := readDecisions(ctx, s.cfg.Log, s.cfg.Catalogue(), q, caller)
+	feedback, err := s.decisionFeedback(ctx, q, caller)
+	if err != nil {
+		return nil, err
+	}
+	page, err := readDecisions(ctx, s.cfg.Log, s.cfg.Catalogue(), q, caller, feedback)
 	if err != nil && !errors.Is(err, errUnreadableEntry) {
 		if e, ok := errors.AsType[*contract.Error](err); ok {
 			return nil, e
 		}
 		return nil, s.storeError(ctx, "the decision log cannot be read", err)
 	}
+	if err == nil && feedback == nil {
+		s.addFeedback(ctx, page.Decisions, caller)
+	}
 	return page, err
+}
+
+// decisionFeedback returns the feedback that the caller may see by request, if the query selects
+// by it; else nil.
+func (s *Service) decisionFeedback(ctx context.Context, q contract.DecisionQuery, caller *contract.Caller) (map[string][]contract.Feedback, error) {
+	if q.Feedback == "" {
+		return nil, nil
+	}
+	all, err := s.cfg.Feedback.All(ctx)
+	if err != nil {
+		return nil, s.storeError(ctx, "the feedback cannot be read", err)
+	}
+	visible := make(map[string][]contract.Feedback, len(all))
+	for id, entries := range all {
+		visible[id] = filterFeedback(entries, caller)
+	}
+	return visible, nil
+}
+
+// maxFeedbackReads bounds the concurrent reads for one page.
+const maxFeedbackReads = 16
+
+// addFeedback adds the feedback that the caller may see to the entries of a page. An error of
+// the store is logged: the decisions are more important.
+func (s *Service) addFeedback(ctx context.Context, entries []contract.DecisionEntry, caller *contract.Caller) {
+	var failed atomic.Pointer[error]
+	run.ForEach(ctx, maxFeedbackReads, len(entries), func(ctx context.Context, i int) {
+		list, err := s.cfg.Feedback.Of(ctx, entries[i].RequestID)
+		if err != nil {
+			failed.Store(&err)
+		}
+		entries[i].Feedback = filterFeedback(list, caller)
+	})
+	if err := failed.Load(); err != nil {
+		_ = s.storeError(ctx, "the feedback cannot be read", *err)
+	}
 }
 
 // Reader reads an audit log. *audit.Log and *audit.Copy implement it.
@@ -36,22 +81,23 @@ type Reader interface {
 }
 
 // ReadDecisions returns a page of a decision log with everything in it, for a person who
-// may read the files of the log.
+// may read the files of the log. Feedback is not in the log, so the query must not select by it.
 func ReadDecisions(ctx context.Context, log Reader, q contract.DecisionQuery) (*contract.DecisionPage, error) {
-	return readDecisions(ctx, log, &capabilities.Catalogue{}, q, &contract.Caller{AllScopes: true, AllAgents: true})
+	return readDecisions(ctx, log, &capabilities.Catalogue{}, q, &contract.Caller{AllScopes: true, AllAgents: true}, nil)
 }
 
 var errUnreadableEntry = errors.New("unreadable entry")
 
 func readDecisions(
 	ctx context.Context, log Reader, catalogue *capabilities.Catalogue, q contract.DecisionQuery, caller *contract.Caller,
+	feedback map[string][]contract.Feedback,
 ) (*contract.DecisionPage, error) {
 	var unreadable error
 	decisions := &contract.DecisionPage{Decisions: []contract.DecisionEntry{}}
 	page, err := log.Read(ctx, audit.Query{
 		Since: firstTime(q), Cursor: q.Cursor, Limit: q.Limit,
 		Filter: func(rec *audit.Record) bool {
-			if unreadable != nil || !selectsRecord(q, rec, caller) {
+			if unreadable != nil || !selectsFeedback(q, feedback[rec.RequestID]) || !selectsRecord(q, rec, caller) {
 				return false
 			}
 			entry, err := newEntry(rec)
@@ -59,6 +105,7 @@ func readDecisions(
 				unreadable = err
 				return false
 			}
+			entry.Feedback = feedback[rec.RequestID]
 			visibility.NewFilter(catalogue, caller, recordCaller(rec)).FilterLogEntry(&entry)
 			if !selectsDecision(q, entry.Decision) {
 				return false
@@ -112,6 +159,11 @@ func selectsDecision(q contract.DecisionQuery, d *contract.Decision) bool {
 		(q.Source == "" || q.Source == d.Classification.Source) &&
 		(q.Below == 0 || d.Classification.Confidence < q.Below) &&
 		(q.Fallback == "" || d.FallbackUsed != nil && (q.Fallback == contract.AnyFallback || q.Fallback == *d.FallbackUsed))
+}
+
+// selectsFeedback compares the feedback that the caller sees.
+func selectsFeedback(q contract.DecisionQuery, list []contract.Feedback) bool {
+	return q.Feedback == "" || slices.ContainsFunc(list, func(f contract.Feedback) bool { return f.Verdict == q.Feedback })
 }
 
 func newEntry(rec *audit.Record) (contract.DecisionEntry, error) {

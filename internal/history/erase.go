@@ -12,8 +12,8 @@ import (
 )
 
 // Erase removes the content of a request of the caller: prompt, decision, response,
-// turns of its session, events, orchestrations, and texts in tickets. The audit log keeps
-// that the request existed, when, whose it was, and its status.
+// turns of its session, events, orchestrations, feedback, and texts in tickets. The audit log
+// keeps that the request existed, when, whose it was, and its status.
 //
 // If a part cannot be erased, Erase returns overloaded; it is safe to call again.
 func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller) error {
@@ -59,8 +59,10 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 	for _, run := range runs.IDs {
 		note("orchestrations", s.cfg.Runs.DeleteRun(ctx, run))
 	}
+	note("feedback", s.cfg.Feedback.Erase(ctx, id))
 	if len(failed) == 0 { // also without a record, of which earlier revisions may remain
 		note("request", s.cfg.Requests.Delete(ctx, id))
+		note("feedback", s.cfg.Feedback.Erase(ctx, id)) // that was given since, while there was a record
 	}
 	if len(failed) > 0 {
 		return &contract.Error{Code: contract.CodeOverloaded, Message: "not all could be erased (" + strings.Join(failed, ", ") + "); try again"}

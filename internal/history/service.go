@@ -28,12 +28,14 @@ type Log interface {
 	Erase(ctx context.Context, requestID, by string, life time.Duration) (int, error)
 }
 
-// Recording are the responses that are being written to the log. *Journal implements it.
+// Recording writes the log, and knows the responses that are being written. *Journal implements it.
 type Recording interface {
 	// Await waits for the response to a request, or with "" for those to all requests.
 	Await(ctx context.Context, requestID string) error
 	// Unrecorded returns the outcome of a request that could not be written yet, or nil.
 	Unrecorded(requestID string) *audit.Record
+	// RecordFeedback writes a verdict on a request.
+	RecordFeedback(ctx context.Context, requestID, traceID string, f *contract.Feedback, caller *contract.Caller) error
 }
 
 // EventLog contains the events of asynchronous requests. *events.Stream and
@@ -92,13 +94,17 @@ type Config struct {
 	Questions *session.Questions
 	Tickets   TicketEraser
 	Runs      RunEraser
+	Feedback  FeedbackStore
 	Canceller Canceller
 	Peers     Peers
 	// IsLive reports whether the process with this owner id may execute requests.
 	IsLive    func(owner string) bool
 	Catalogue func() *capabilities.Catalogue // the one in use
-	Logger    *slog.Logger
-	Now       func() time.Time
+	// OnFeedback is called with a verdict that is new or differs from the caller's last one.
+	OnFeedback func(contract.Verdict)
+	MaskText   func(string) string // masks comments
+	Logger     *slog.Logger
+	Now        func() time.Time
 }
 
 // Service gives callers access to stored requests. A request that the caller may
@@ -116,7 +122,10 @@ func (s *Service) Request(ctx context.Context, id string, caller *contract.Calle
 		return nil, err
 	}
 	resp, err := found.response()
-	return s.filter(caller, found.owner).Response(resp), err
+	if err != nil {
+		return nil, err
+	}
+	return s.withFeedback(ctx, s.filter(caller, found.owner).Response(resp), caller), nil
 }
 
 // Cancel ends a request of the caller and cancels its tasks at their agents. The

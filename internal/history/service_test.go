@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/events"
+	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/quota"
@@ -63,7 +64,7 @@ func (l *fakeLog) find(id string) (found audit.RequestRecords, err error) {
 	}
 	for i := range l.records {
 		switch rec := &l.records[i]; {
-		case rec.RequestID != id:
+		case rec.RequestID != id, rec.Kind == audit.KindFeedback:
 		case rec.Kind == audit.KindOutcome:
 			found.Outcome = rec
 		default:
@@ -153,6 +154,8 @@ type fixture struct {
 	events    history.EventLog
 	live      map[string]bool // processes
 	peers     fakePeers
+	feedback  history.FeedbackStore
+	verdicts  []contract.Verdict // that were counted
 }
 
 // fakePeers are the other processes.
@@ -165,17 +168,20 @@ func (*fakePeers) Cancel(string) {}
 func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 	t.Helper()
 	f := &fixture{book: requests.Disabled(), inflight: inflight.NewTable(), events: history.NoEvents{}}
+	logger := slog.New(slog.DiscardHandler)
+	f.feedback = feedback.NewStore(feedback.NoBucket{}, quota.Unlimited(), logger)
 	for _, o := range options {
 		o(f)
 	}
-	logger := slog.New(slog.DiscardHandler)
 	f.journal = history.NewJournal(&f.log, "", false, logger, time.Now)
 	f.Service = history.New(history.Config{
 		Log: &f.log, Recording: f.journal, Requests: f.book, InFlight: f.inflight, Events: f.events,
 		Sessions: session.NewStore(session.NoBucket{}, quota.Unlimited(), logger), Questions: session.NewQuestions(session.NoBucket{}, quota.Unlimited(), logger),
-		Tickets: &f.tickets, Runs: &f.runs, Canceller: &f.canceller, Logger: logger, Now: time.Now,
-		Peers:  &f.peers,
-		IsLive: func(owner string) bool { return f.live[owner] },
+		Tickets: &f.tickets, Runs: &f.runs, Feedback: f.feedback, Canceller: &f.canceller, Logger: logger, Now: time.Now,
+		Peers:      &f.peers,
+		OnFeedback: func(v contract.Verdict) { f.verdicts = append(f.verdicts, v) },
+		MaskText:   func(s string) string { return strings.ReplaceAll(s, "ana@example.com", "[EMAIL]") },
+		IsLive:     func(owner string) bool { return f.live[owner] },
 		Catalogue: func() *capabilities.Catalogue {
 			return &capabilities.Catalogue{Agents: []*contract.RegistryEntry{{ID: "payer"}, {ID: "second"}}}
 		},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -16,6 +17,10 @@ import (
 func fillValue(t *rapid.T, v reflect.Value, depth int) {
 	if v.Type() == reflect.TypeFor[json.RawMessage]() {
 		v.SetBytes(rapid.SampledFrom([][]byte{nil, []byte(`"x"`), []byte("{ \"a\" : [1.50, null] }"), []byte("-0"), []byte("\"\xff\"")}).Draw(t, "raw"))
+		return
+	}
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()))
 		return
 	}
 	switch v.Kind() {

@@ -32,6 +32,9 @@ func (e *encoder) response(r *contract.Response) {
 	arrayMember(e, "tasks", r.Tasks, (*encoder).task)
 	arrayMember(e, "omitted", r.Omitted, (*encoder).omitted)
 	e.data(&r.Data)
+	if len(r.Feedback) > 0 {
+		e.valueMember("feedback", r.Feedback)
+	}
 	e.out = append(e.out, '}')
 }
 

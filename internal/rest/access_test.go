@@ -29,6 +29,7 @@ func TestAPI_Scopes(t *testing.T) {
 		"erase":    {"DELETE", "/api/v1/requests/" + testRequest, "", ""},
 		"run":      {"GET", "/api/v1/orchestrations/done", "", ""},
 		"eraserun": {"DELETE", "/api/v1/orchestrations/done", "", ""},
+		"feedback": {"POST", feedbackPath, `{"verdict":"correct"}`, httpserver.MediaTypeJSON},
 		"log":      {"GET", "/api/v1/decisions", "", ""},
 		"result":   {"POST", "/api/v1/tasks/" + testTask + "/result", `{"status":"success"}`, httpserver.MediaTypeJSON},
 		"progress": {"POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m"}`, httpserver.MediaTypeJSON},
@@ -67,7 +68,7 @@ func TestAPI_Scopes(t *testing.T) {
 	}{
 		{"unknown caller", staticAuth{err: unknown}, 401, public},
 		{"no scopes", staticAuth{caller: &contract.Caller{}}, 403, public},
-		{"route:submit", staticAuth{caller: &contract.Caller{Scopes: []string{"route:submit"}}}, 403, append([]string{"route", "classify", "cancel", "erase", "eraserun"}, public...)},
+		{"route:submit", staticAuth{caller: &contract.Caller{Scopes: []string{"route:submit"}}}, 403, append([]string{"route", "classify", "cancel", "erase", "eraserun", "feedback"}, public...)},
 		{"orchestrate", staticAuth{caller: &contract.Caller{Scopes: []string{"orchestrate"}}}, 403, append([]string{"run", "eraserun"}, public...)},
 		{"orchestrate:approve", staticAuth{caller: &contract.Caller{Scopes: []string{"orchestrate:approve"}}}, 403, append([]string{"run"}, public...)},
 		{"route:read", staticAuth{caller: &contract.Caller{Scopes: []string{"route:read"}}}, 403, append([]string{"request", "events", "log", "diff"}, public...)},

@@ -74,6 +74,7 @@ func (a *api) requestRoutes(cfg *Config) []httpserver.Route {
 		{Method: get, Path: "/api/v1/decisions", Scope: contract.ScopeRouteRead, RateLimit: cfg.ReadLimit, Handle: a.handleDecisions},
 		{Method: get, Path: "/api/v1/requests/:id/events", Scope: contract.ScopeRouteRead, Class: httpserver.ClassStream, Handle: a.handleEvents},
 		{Method: post, Path: "/api/v1/requests/:id/cancel", Scope: contract.ScopeRouteSubmit, Class: httpserver.ClassCompletion, Handle: a.handleCancel},
+		{Method: post, Path: "/api/v1/requests/:id/feedback", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ReadLimit, Handle: a.handleFeedback},
 	}
 }
 

@@ -237,13 +237,23 @@ func TestAPI_ConformsToDocument(t *testing.T) {
 		{"erase", &fakeBackend{}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 204},
 		{"erase unknown", &fakeBackend{later: notFoundLater}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 404},
 		{"erase while running", &fakeBackend{later: conflictLater}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 409},
+		{"request with feedback", &fakeBackend{later: fakeLater{stored: func(id string) (*contract.Response, error) {
+			resp := storedResponse(id)
+			resp.Feedback = []contract.Feedback{*testFeedback()}
+			return resp, nil
+		}}}, "GET", "/api/v1/requests/" + testRequest, "", nil, 200},
+		{"feedback", &fakeBackend{}, "POST", feedbackPath, `{"verdict":"misroute","expected_agents":["quality_agent"],"comment":"c"}`, asJSON, 200},
+		{"feedback on an unknown request", &fakeBackend{later: notFoundLater}, "POST", feedbackPath, `{"verdict":"correct"}`, asJSON, 404},
+		{"feedback before the decision", &fakeBackend{later: conflictLater}, "POST", feedbackPath, `{"verdict":"correct"}`, asJSON, 409},
+		{"feedback not valid", &fakeBackend{}, "POST", feedbackPath, `{"verdict":"perhaps"}`, asJSON, 422},
+		{"feedback not JSON", &fakeBackend{}, "POST", feedbackPath, `{`, asJSON, 400},
 		{"events", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events", "", nil, 200},
 		{"events after", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events?after=2", "", []string{"Last-Event-ID", "3"}, 200},
 		{"events of an unknown request", &fakeBackend{later: notFoundLater}, "GET", "/api/v1/requests/" + testRequest + "/events", "", nil, 404},
 		{"events with an invalid sequence", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events?after=x", "", nil, 422},
 		{"decisions", &fakeBackend{}, "GET", "/api/v1/decisions", "", nil, 200},
 		{"decisions filtered", &fakeBackend{}, "GET", "/api/v1/decisions?since=2026-01-02T15:04:05Z&agent=a&outcome=partial&limit=1000&cursor=c", "", nil, 200},
-		{"decisions to correct", &fakeBackend{}, "GET", "/api/v1/decisions?below=0.7&fallback=true&source=lexical&intent=unknown", "", nil, 200},
+		{"decisions to correct", &fakeBackend{}, "GET", "/api/v1/decisions?below=0.7&fallback=true&source=lexical&intent=unknown&feedback=misroute", "", nil, 200},
 		{"decisions with an invalid outcome", &fakeBackend{}, "GET", "/api/v1/decisions?outcome=running", "", nil, 422},
 		{"result", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"task_id":"` + testTask + `","status":"partial","data":{"a":1}}`, asAgent, 200},
 		{"result not JSON", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{`, asAgent, 400},

@@ -22,7 +22,7 @@ type Config struct {
 	// limit.
 	CheckLimit httpserver.RateLimiter
 	// ReadLimit limits how often a caller may read the decision log and the list of
-	// tickets. nil is no limit.
+	// tickets, and give feedback. nil is no limit.
 	ReadLimit httpserver.RateLimiter
 	// RegisterLimit limits how often a caller may register an agent. nil is no limit.
 	RegisterLimit httpserver.RateLimiter
@@ -38,6 +38,7 @@ type Deps struct {
 	Router       Router
 	Requests     Requests
 	Decisions    Decisions
+	Feedback     Feedback
 	Tasks        Tasks
 	Leases       Leases
 	Tickets      Tickets
@@ -107,6 +108,12 @@ type Requests interface {
 // may see.
 type Decisions interface {
 	Decisions(ctx context.Context, query contract.DecisionQuery, caller *contract.Caller) (*contract.DecisionPage, error)
+}
+
+// Feedback stores the verdict of the caller on the decision about a request. It returns
+// contract.CodeConflict if there is no decision.
+type Feedback interface {
+	AddFeedback(ctx context.Context, id string, req *contract.FeedbackRequest, caller *contract.Caller) (*contract.Feedback, error)
 }
 
 // Tasks accepts what agents report on tasks that they answered with 202. It

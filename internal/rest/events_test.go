@@ -94,6 +94,7 @@ func failWith(err error) fakeLater {
 		submit:    func(*contract.Request) (*contract.Response, error) { return nil, err },
 		stored:    func(string) (*contract.Response, error) { return nil, err },
 		erase:     func(string) error { return err },
+		feedback:  func(string, *contract.FeedbackRequest) (*contract.Feedback, error) { return nil, err },
 		events:    func(context.Context, uint64, func(uint64, *contract.Event) error) error { return err },
 		result:    func(contract.TaskGrant, *contract.Result) error { return err },
 		progress:  func(contract.TaskGrant, *contract.Progress) error { return err },

@@ -19,18 +19,20 @@ type fakeLater struct {
 	result   func(grant contract.TaskGrant, res *contract.Result) error
 	progress func(grant contract.TaskGrant, p *contract.Progress) error
 
+	feedback  func(id string, req *contract.FeedbackRequest) (*contract.Feedback, error)
 	decisions func(contract.DecisionQuery) (*contract.DecisionPage, error)
 	tickets   func(contract.TicketQuery) (*contract.TicketPage, error)
 	ticket    func(id, note string) (*contract.Ticket, error) // note is "" unless the ticket is closed
 }
 
 const (
-	testRequest = "01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90"
-	testTask    = "01980c1a-7c0b-7d10-a1b2-c3d4e5f60718"
-	testTicket  = "01980b90-1f00-7c55-8a10-0242ac120002"
-	eventsPath  = "/api/v1/requests/" + testRequest + "/events"
-	testToken   = "good-token"
-	testYAML    = "clients: {}\n"
+	testRequest  = "01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90"
+	testTask     = "01980c1a-7c0b-7d10-a1b2-c3d4e5f60718"
+	testTicket   = "01980b90-1f00-7c55-8a10-0242ac120002"
+	feedbackPath = "/api/v1/requests/" + testRequest + "/feedback"
+	eventsPath   = "/api/v1/requests/" + testRequest + "/events"
+	testToken    = "good-token"
+	testYAML     = "clients: {}\n"
 )
 
 var testTime = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -157,13 +159,24 @@ func (f *fakeBackend) AcceptProgress(_ context.Context, grant contract.TaskGrant
 	return nil
 }
 
+func (f *fakeBackend) AddFeedback(_ context.Context, id string, req *contract.FeedbackRequest, _ *contract.Caller) (*contract.Feedback, error) {
+	if f.later.feedback != nil {
+		return f.later.feedback(id, req)
+	}
+	return testFeedback(), nil
+}
+
+func testFeedback() *contract.Feedback {
+	return &contract.Feedback{Verdict: contract.VerdictMisroute, ExpectedAgents: []string{"quality_agent"}, Comment: "c", Tenant: "t", Subject: "s", At: testTime}
+}
+
 func (f *fakeBackend) Decisions(_ context.Context, query contract.DecisionQuery, _ *contract.Caller) (*contract.DecisionPage, error) {
 	if f.later.decisions != nil {
 		return f.later.decisions(query)
 	}
 	r := storedResponse(testRequest)
 	return &contract.DecisionPage{NextCursor: "next", Decisions: []contract.DecisionEntry{
-		{At: testTime, RequestID: r.RequestID, TraceID: r.TraceID, Subject: "s", Status: r.Status, Decision: r.Decision, Tasks: r.Tasks},
+		{At: testTime, RequestID: r.RequestID, TraceID: r.TraceID, Subject: "s", Status: r.Status, Decision: r.Decision, Tasks: r.Tasks, Feedback: []contract.Feedback{*testFeedback()}},
 		{At: testTime, RequestID: testTask, TraceID: r.TraceID, Subject: "s", Status: r.Status, Erased: true},
 	}}, nil
 }

@@ -48,6 +48,8 @@ func schemaTypes() map[string]reflect.Type {
 		"Progress":           reflect.TypeFor[contract.Progress](),
 		"ResultReceipt":      reflect.TypeFor[ResultReceipt](),
 		"DecisionPage":       reflect.TypeFor[contract.DecisionPage](),
+		"FeedbackRequest":    reflect.TypeFor[contract.FeedbackRequest](),
+		"Feedback":           reflect.TypeFor[contract.Feedback](),
 		"Ticket":             reflect.TypeFor[contract.Ticket](),
 		"TicketPage":         reflect.TypeFor[contract.TicketPage](),
 		"TicketClose":        reflect.TypeFor[TicketClose](),
@@ -84,7 +86,7 @@ func schemaTypes() map[string]reflect.Type {
 // isInbound reports whether clients send the schema. Its required members are those with a validate
 // tag; in other schemas a member is required unless it has omitempty.
 func isInbound(schema string) bool {
-	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose", "LeaseRequest", "Action", "MCPRegistration", "MCPTest", "MCPBindRequest", "MCPApproval", "Goal", "Approval"}, schema)
+	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose", "FeedbackRequest", "LeaseRequest", "Action", "MCPRegistration", "MCPTest", "MCPBindRequest", "MCPApproval", "Goal", "Approval"}, schema)
 }
 
 // The schemas of the document have exactly the JSON members of the Go types, with the same types.

@@ -49,6 +49,22 @@ func (a *api) handleErase(c *httpserver.Context) error {
 	return nil
 }
 
+func (a *api) handleFeedback(c *httpserver.Context) error {
+	id, err := pathID(c, "request")
+	if err != nil {
+		return err
+	}
+	var req contract.FeedbackRequest
+	if err := decodeBody(c, &req); err != nil {
+		return err
+	}
+	feedback, err := a.deps.Feedback.AddFeedback(c.Request.Context(), id, &req, c.Caller)
+	if err != nil {
+		return err
+	}
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, feedback)
+}
+
 // maxEventID is the id of an event "final" whose sequence number is unknown,
 // because the events of the request were deleted. No event follows it, so a
 // reader that resumes after it gets 204.
@@ -158,7 +174,7 @@ func sourceNames() []string {
 
 func (a *api) handleDecisions(c *httpserver.Context) error {
 	q := parseQuery(c.Request.URL.RawQuery,
-		"since", "agent", "outcome", "intent", "source", "below", "fallback", "request_id", "limit", "cursor")
+		"since", "agent", "outcome", "intent", "source", "below", "fallback", "feedback", "request_id", "limit", "cursor")
 	query := contract.DecisionQuery{
 		Since:     q.timeParam("since"),
 		Agent:     q.param("agent", contract.ValidAgentID, "is not an agent id ("+contract.AgentIDPattern+")"),
@@ -167,6 +183,7 @@ func (a *api) handleDecisions(c *httpserver.Context) error {
 		Source:    contract.Source(q.enumParam("source", sourceNames()...)),
 		Below:     q.confidenceParam("below"),
 		Fallback:  q.enumParam("fallback", contract.AnyFallback, capabilities.FallbackAnswer, capabilities.FallbackUnsupported, capabilities.FallbackPropose),
+		Feedback:  contract.Verdict(q.enumParam("feedback", string(contract.VerdictCorrect), string(contract.VerdictMisroute))),
 		RequestID: q.param("request_id", isValidID, "is not the id of a request"),
 		Limit:     q.limitParam(maxPageSize),
 		Cursor:    q.cursorParam(),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -222,6 +223,8 @@ func TestHandleDecisions_ParsesQuery(t *testing.T) {
 		{query: "below=0.7&fallback=true&source=lexical&intent=revis%C3%A3o", want: contract.DecisionQuery{
 			Below: 0.7, Fallback: contract.AnyFallback, Source: contract.SourceLexical, Intent: "revisão",
 		}},
+		{query: "feedback=misroute", want: contract.DecisionQuery{Feedback: contract.VerdictMisroute}},
+		{query: "feedback=true", pointers: []string{"/feedback"}},
 		{query: "below=1&fallback=B", want: contract.DecisionQuery{Below: 1, Fallback: "B"}},
 		{query: "request_id=" + testRequest, want: contract.DecisionQuery{RequestID: testRequest}},
 		{query: "below=0&fallback=D&source=model&intent=&request_id=%2F", pointers: []string{"/below", "/fallback", "/intent", "/request_id", "/source"}},
@@ -351,6 +354,49 @@ func TestHandleCloseTicket(t *testing.T) {
 			got := srv.post(t, "/api/v1/tickets/"+testTicket+"/close", c.body)
 			if got.StatusCode != c.status || note != c.note || (id == testTicket) != (c.status == 200) {
 				t.Errorf("got %d %s for ticket %q and note %q, want %d and %q", got.StatusCode, got.body, id, note, c.status, c.note)
+			}
+		})
+	}
+}
+
+func TestHandleFeedback(t *testing.T) {
+	var id string
+	var req *contract.FeedbackRequest
+	core := &fakeBackend{later: fakeLater{feedback: func(i string, r *contract.FeedbackRequest) (*contract.Feedback, error) {
+		id, req = i, r
+		return testFeedback(), nil
+	}}}
+	srv := startServer(t, httpserver.Config{}, core)
+	cases := []struct {
+		name, body string
+		status     int
+		want       *contract.FeedbackRequest
+		pointer    string
+	}{
+		{"correct", `{"verdict":"correct"}`, 200, &contract.FeedbackRequest{Verdict: contract.VerdictCorrect}, ""},
+		{"misroute", `{"verdict":"misroute","expected_agents":["a"],"comment":"c"}`, 200, &contract.FeedbackRequest{
+			Verdict: contract.VerdictMisroute, ExpectedAgents: []string{"a"}, Comment: "c",
+		}, ""},
+		{"not JSON", `correct`, 400, nil, ""},
+		{"no body", ``, 400, nil, ""},
+		{"no verdict", `{}`, 422, nil, "/verdict"},
+		{"another verdict", `{"verdict":"wrong"}`, 422, nil, "/verdict"},
+		{"unknown member", `{"verdict":"correct","expected_agent_id":"a"}`, 422, nil, "/expected_agent_id"},
+		{"long comment", `{"verdict":"correct","comment":"` + strings.Repeat("c", 1001) + `"}`, 422, nil, "/comment"},
+		{"many agents", `{"verdict":"misroute","expected_agents":["a"` + strings.Repeat(`,"a"`, 20) + `]}`, 422, nil, "/expected_agents"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			id, req = "", nil
+			got := srv.post(t, feedbackPath, c.body)
+			if got.StatusCode != c.status || (id == testRequest) != (c.status == 200) {
+				t.Errorf("got %d %s for request %q, want %d", got.StatusCode, got.body, id, c.status)
+			}
+			if diff := cmp.Diff(c.want, req); diff != "" {
+				t.Errorf("feedback (-want +got):\n%s", diff)
+			}
+			if c.pointer != "" && !slices.Equal(pointers(problemOf(t, got)), []string{c.pointer}) {
+				t.Errorf("got %s, want an error at %s", got.body, c.pointer)
 			}
 		})
 	}
