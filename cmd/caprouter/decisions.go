@@ -31,11 +31,13 @@ func newDecisionsCommand() *cobra.Command {
 		Use:   "decisions",
 		Short: "List decisions, for example uncertain ones",
 		Long: "List the newest decisions of a running router, or of a data directory: time (UTC), request, confidence,\n" +
-			"source of the classification, outcome, masked prompt, and reading → agents. Continue with `caprouter\n" +
-			"golden add REQUEST`, which turns a decision into a test, or `caprouter teach`.",
+			"source of the classification, outcome, masked prompt, reading → agents, and feedback, which a data\n" +
+			"directory does not show. Continue with `caprouter golden add REQUEST`, which turns a decision into a\n" +
+			"test, or `caprouter teach`.",
 		Example: `  caprouter decisions --below 0.7
   caprouter decisions --fallback --since 24h
   caprouter decisions --agent quality_agent --source llm --json
+  caprouter decisions --feedback misroute
   caprouter decisions --data-dir /var/lib/caprouter`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,6 +47,9 @@ func newDecisionsCommand() *cobra.Command {
 			}
 			if dataDir != "" && flags.url != "" {
 				return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
+			}
+			if dataDir != "" && query.Feedback != "" {
+				return usageErrorf(cmd, "--feedback needs a router that runs: feedback is not in the audit log of a data directory")
 			}
 			list, err := readDecisionLog(cmd, &flags, dataDir, query)
 			if err != nil {
@@ -119,6 +124,7 @@ func openLogCopy(ctx context.Context, dir string) (*audit.Copy, error) {
 type decisionFilter struct {
 	below                                    float64
 	agent, intent, source, fallback, outcome string
+	feedback                                 string
 	since                                    string
 	limit                                    int
 }
@@ -131,6 +137,7 @@ func (f *decisionFilter) register(cmd *cobra.Command) {
 	flags.StringVar(&f.source, "source", "", "only classifications of this `SOURCE`: "+strings.Join(sourceNames(), ", "))
 	flags.StringVar(&f.fallback, "fallback", "", "only those that a fallback policy answered, or the `POLICY` A, B or C")
 	flags.StringVar(&f.outcome, "outcome", "", "only those that ended in this `STATUS`, e.g. clarification_required")
+	flags.StringVar(&f.feedback, "feedback", "", "only those with feedback of this `VERDICT`: correct or misroute")
 	flags.StringVar(&f.since, "since", "7d", "only those from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
 	f.limit = 100
 	addCountFlag(cmd, &f.limit, "limit", 1, 0, "maximum number `N` of decisions")
@@ -140,7 +147,7 @@ func (f *decisionFilter) register(cmd *cobra.Command) {
 
 // selects reports whether the filter restricts the decisions, except by time and number.
 func (f *decisionFilter) selects() bool {
-	return f.below != 0 || f.agent != "" || f.intent != "" || f.source != "" || f.fallback != "" || f.outcome != ""
+	return f.below != 0 || f.agent != "" || f.intent != "" || f.source != "" || f.fallback != "" || f.outcome != "" || f.feedback != ""
 }
 
 func sourceNames() []string {
@@ -153,7 +160,7 @@ func sourceNames() []string {
 func (f *decisionFilter) newQuery(cmd *cobra.Command) (contract.DecisionQuery, error) {
 	query := contract.DecisionQuery{
 		Below: f.below, Agent: f.agent, Intent: f.intent, Source: contract.Source(f.source),
-		Fallback: f.fallback, Outcome: contract.Status(f.outcome), Limit: f.limit,
+		Fallback: f.fallback, Outcome: contract.Status(f.outcome), Feedback: contract.Verdict(f.feedback), Limit: f.limit,
 	}
 	var err error
 	query.Since, err = parseSince(f.since, time.Now())
@@ -166,6 +173,8 @@ func (f *decisionFilter) newQuery(cmd *cobra.Command) (contract.DecisionQuery, e
 		return query, usageErrorf(cmd, "--source is %s, not %q", strings.Join(sourceNames(), ", "), f.source)
 	case f.fallback != "" && !slices.Contains([]string{contract.AnyFallback, "A", "B", "C"}, f.fallback):
 		return query, usageErrorf(cmd, "--fallback takes no value, or =A, =B or =C, not %q", f.fallback)
+	case f.feedback != "" && !contract.ValidVerdict(query.Feedback):
+		return query, usageErrorf(cmd, "--feedback is correct or misroute, not %q", f.feedback)
 	case f.outcome != "" && !query.Outcome.Terminal():
 		return query, usageErrorf(cmd, "--outcome is the status of a request that has ended, e.g. completed, not %q", f.outcome)
 	}
@@ -226,6 +235,7 @@ func decisionParameters(q contract.DecisionQuery) url.Values {
 	parameters := url.Values{"limit": {strconv.Itoa(q.Limit)}}
 	for name, value := range map[string]string{
 		"agent": q.Agent, "outcome": string(q.Outcome), "intent": q.Intent, "source": string(q.Source), "fallback": q.Fallback,
+		"feedback":   string(q.Feedback),
 		"request_id": q.RequestID, "cursor": q.Cursor,
 	} {
 		if value != "" {
@@ -241,7 +251,8 @@ func decisionParameters(q contract.DecisionQuery) url.Values {
 	return parameters
 }
 
-// formatDecisions returns three lines per decision that fit 80 columns.
+// formatDecisions returns three lines per decision that fit 80 columns, and one for each
+// feedback.
 func formatDecisions(list []contract.DecisionEntry, opts outputOptions) string {
 	const timeLayout = "01-02 15:04"
 	opts.width = min(opts.width, defaultTableWidth)
@@ -257,6 +268,9 @@ func formatDecisions(list []contract.DecisionEntry, opts outputOptions) string {
 			row.cells[2].text = fmt.Sprintf("%.2f", d.Classification.Confidence)
 			row.cells[3].text = string(d.Classification.Source)
 			lines = []string{e.Prompt, formatReading(d)}
+		}
+		for i := range e.Feedback {
+			lines = append(lines, "feedback: "+formatVerdict(&e.Feedback[i]))
 		}
 		for _, line := range lines {
 			row.below = append(row.below, tableCell{text: truncate(oneLine(line), opts.width-len(timeLayout)-len(columnGap))})

@@ -36,7 +36,7 @@ func newGoldenAddCommand() *cobra.Command {
 			"masked: replace its placeholders in the file, or pass the text with --input. The case is then run without\n" +
 			"a model; the exit code is 0 also if it fails.\n\n" +
 			"--expect is an agent, several agents with commas between them, or an outcome: clarify, fallback,\n" +
-			"fallback_a, fallback_b or fallback_c.",
+			"fallback_a, fallback_b or fallback_c. Without it, the agents are those that feedback on the request expects.",
 		Example: `  caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect quality_agent
   caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect fallback --file golden/refused.yaml`,
 		Args: argsBetween("the id of a request", 1, 1),
@@ -58,7 +58,9 @@ func addCaseFileFlag(cmd *cobra.Command, file *string) {
 
 func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	if len(flags.expect) == 0 {
-		return usageErrorf(cmd, "--expect is missing: name the agent that is right, or clarify or fallback")
+		if err := flags.expectByFeedback(cmd, id); err != nil {
+			return err
+		}
 	}
 	cfg, err := flags.loadConfig()
 	if err != nil {
@@ -95,6 +97,22 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 		fmt.Fprintf(out, "the stored prompt is masked: replace %s in the file by invented values\n", strings.Join(masked, ", "))
 	}
 	return checkAddedCase(cmd, flags, added.ID)
+}
+
+// expectByFeedback sets --expect to the agents that the feedback on the request expects.
+func (f *goldenAddFlags) expectByFeedback(cmd *cobra.Command, id string) error {
+	c, err := f.newClient(cmd)
+	if err != nil {
+		return err
+	}
+	entry, err := c.findDecision(cmd.Context(), id)
+	if err != nil {
+		return err
+	}
+	if f.expect = expectedAgents(entry.Feedback); len(f.expect) == 0 {
+		return usageErrorf(cmd, "--expect is missing: name the agent that is right, or clarify or fallback")
+	}
+	return nil
 }
 
 // checkAddedCase runs the case of the file that has the id, and prints whether it passes. A

@@ -39,6 +39,7 @@ func newRootCommand() *cobra.Command {
 		newLintCommand(),
 		newDoctorCommand(),
 		newDecisionsCommand(),
+		newFeedbackCommand(),
 		newReplayCommand(),
 		newTeachCommand(),
 		newAgentsCommand(),

@@ -38,8 +38,9 @@ func newTeachCommand() *cobra.Command {
 			"by itself. Comments and formatting of the files survive, and both files are written or none.\n\n" +
 			"With TEXT, the request is read in this process. Without, teach walks through the decisions of the running\n" +
 			"router at --url (or CAPROUTER_URL): those that the filters select, else those with a confidence below\n" +
-			"0.7 and those that a fallback policy answered. Prompts that have a case already are left out. Stored\n" +
-			"prompts are masked: type the text anew, with invented values.",
+			"0.7, those that a fallback policy answered and those with feedback misroute, whose expected agents are\n" +
+			"the first choices. Prompts that have a case already are left out. Stored prompts are masked: type the\n" +
+			"text anew, with invented values.",
 		Example: `  caprouter teach "how much did we spend on azure?"
   caprouter teach
   caprouter teach --below 0.8 --since 24h --registry capabilities.yaml --file golden/cases.yaml`,
@@ -116,7 +117,7 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 // reading is a prompt and the decision on it.
 type reading struct {
 	prompt   string
-	response contract.Response // status and decision
+	response contract.Response // status, decision and feedback
 }
 
 // readText routes the text in this process as a dry run.
@@ -142,9 +143,9 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
 	}
 	filters := []decisionFilter{f.filter}
 	if !f.filter.selects() {
-		low, fallback := f.filter, f.filter
-		low.below, fallback.fallback = uncertain, contract.AnyFallback
-		filters = []decisionFilter{low, fallback}
+		low, fallback, misroute := f.filter, f.filter, f.filter
+		low.below, fallback.fallback, misroute.feedback = uncertain, contract.AnyFallback, string(contract.VerdictMisroute)
+		filters = []decisionFilter{low, fallback, misroute}
 	}
 	var entries []contract.DecisionEntry
 	for i := range filters {
@@ -171,7 +172,7 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
 			continue
 		}
 		known[prompt] = true
-		list = append(list, reading{e.Prompt, contract.Response{RequestID: e.RequestID, Status: e.Status, Decision: e.Decision}})
+		list = append(list, reading{e.Prompt, contract.Response{RequestID: e.RequestID, Status: e.Status, Decision: e.Decision, Feedback: e.Feedback}})
 	}
 	return list[:min(len(list), f.filter.limit)], nil
 }
@@ -243,7 +244,7 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 	}
 	t.printReading(r)
 	likely := t.confidences(r)
-	agents := orderAgents(snapshot, r.response.Decision, likely)
+	agents := expectedFirst(orderAgents(snapshot, r.response.Decision, likely), r.response.Feedback)
 	answer, err := t.dialog.chooseAgent(ctx, agents, likely, snapshot.Fleet.Grants)
 	if err != nil || answer == answerSkip || answer == answerQuit {
 		return answer == answerSkip, err
@@ -289,6 +290,9 @@ func (t *teacher) printReading(r *reading) {
 		p.writeCandidates(d)
 		p.writeChoice(d)
 	}
+	for i := range r.response.Feedback {
+		p.writeParagraph(plain, "feedback: "+formatVerdict(&r.response.Feedback[i]))
+	}
 	p.writeReferences(&r.response)
 	fmt.Fprintln(t.dialog.out, p.String())
 }
@@ -320,6 +324,20 @@ func (t *teacher) confidences(r *reading) map[string]float64 {
 		add(append(p.Alternatives, contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence}))
 	}
 	return likely
+}
+
+// expectedFirst moves the agents that feedback expects to the front.
+func expectedFirst(agents []*contract.RegistryEntry, feedback []contract.Feedback) []*contract.RegistryEntry {
+	expected := expectedAgents(feedback)
+	var first, others []*contract.RegistryEntry
+	for _, a := range agents {
+		if slices.Contains(expected, a.ID) {
+			first = append(first, a)
+		} else {
+			others = append(others, a)
+		}
+	}
+	return append(first, others...)
 }
 
 // orderAgents returns the agents of the registry: those that were considered first, then those

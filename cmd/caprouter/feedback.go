@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+func newFeedbackCommand() *cobra.Command {
+	var flags serverFlags
+	var correct, misroute bool
+	var body contract.FeedbackRequest
+	cmd := &cobra.Command{
+		Use:   "feedback REQUEST_ID --correct | --misroute",
+		Short: "Report whether a request went to the right agents",
+		Long: "Report whether a request went to the right agents. Your second feedback on a request replaces the first.\n" +
+			"`caprouter decisions --feedback misroute` lists the requests that went to wrong ones, and `caprouter teach`\n" +
+			"corrects their readings.",
+		Example: `  caprouter feedback 0198c0de-0000-7000-8000-000000000001 --correct
+  caprouter feedback 0198c0de-0000-7000-8000-000000000001 --misroute --expect quality_agent --comment "It is a review."`,
+		Args: argsBetween("the id of a request", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case correct == misroute:
+				return usageErrorf(cmd, "give either --correct or --misroute")
+			case correct && len(body.ExpectedAgents) > 0:
+				return usageErrorf(cmd, "--expect needs --misroute")
+			}
+			body.Verdict = contract.VerdictCorrect
+			if misroute {
+				body.Verdict = contract.VerdictMisroute
+			}
+			c, err := flags.newClient(cmd)
+			if err != nil {
+				return err
+			}
+			var stored contract.Feedback
+			if err := c.post(cmd.Context(), c.base.JoinPath("/api/v1/requests", args[0], "feedback"), body, &stored); err != nil {
+				return err
+			}
+			return printOutput(cmd, flags.asJSON, stored, func(out io.Writer) error {
+				_, err := fmt.Fprintf(out, "stored feedback on %s: %s\n", oneLine(args[0]), formatVerdict(&stored))
+				return err
+			})
+		},
+	}
+	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
+	cmd.Flags().BoolVar(&correct, "correct", false, "the chosen agents were right")
+	cmd.Flags().BoolVar(&misroute, "misroute", false, "the chosen agents were wrong, or none was chosen although one is right")
+	cmd.Flags().StringSliceVar(&body.ExpectedAgents, "expect", nil, "`AGENT` that is right (repeatable)")
+	cmd.Flags().StringVar(&body.Comment, "comment", "", "`TEXT` for readers, stored masked")
+	return cmd
+}
+
+// formatVerdict returns "misroute, expected quality_agent: It is a review."
+func formatVerdict(f *contract.Feedback) string {
+	text := string(f.Verdict)
+	if len(f.ExpectedAgents) > 0 {
+		text += ", expected " + strings.Join(f.ExpectedAgents, ", ")
+	}
+	if f.Comment != "" {
+		text += ": " + f.Comment
+	}
+	return oneLine(text)
+}
+
+// expectedAgents returns the agents that the last misroute in the feedback expects.
+func expectedAgents(feedback []contract.Feedback) []string {
+	var last contract.Feedback
+	for i := range feedback {
+		if f := &feedback[i]; len(f.ExpectedAgents) > 0 && f.At.After(last.At) {
+			last = *f
+		}
+	}
+	return last.ExpectedAgents
+}
