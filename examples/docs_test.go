@@ -189,6 +189,8 @@ func exportedMetrics(t *testing.T) map[string]string {
 	tel.Metrics().ObserveTenants(func() []telemetry.TenantBytes { return []telemetry.TenantBytes{{Tenant: "acme", Bytes: 1}} })
 	tel.Metrics().ToolCall("weather", "query", "OK", time.Millisecond)
 	tel.Metrics().ObserveMCPServers(func() map[string]int { return map[string]int{"connected": 1} })
+	tel.Metrics().RecordOrchestration(contract.OrchestrationDone, time.Millisecond)
+	tel.Metrics().ObserveOpenRuns(func() map[contract.OrchestrationStatus]int { return nil })
 	scrape := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	kinds := map[string]string{}
