@@ -2,6 +2,7 @@ package classifier_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +15,8 @@ import (
 // examples.
 func hospital(t *testing.T, examples ...string) *capabilities.Catalogue {
 	t.Helper()
-	registry := `clients:
+	var registry strings.Builder
+	registry.WriteString(`clients:
   appointments:
     match: { intent: [book_appointment], domains: [appointments] }
     keywords: [appointment]
@@ -23,14 +25,14 @@ func hospital(t *testing.T, examples ...string) *capabilities.Catalogue {
     match: { intent: [get_lab_results], domains: [laboratory] }
     keywords: [blood test]
     endpoint: { protocol: http, url: "http://127.0.0.1:2/" }
-`
+`)
 	if len(examples) > 0 {
-		registry += "    examples:\n      get_lab_results:\n"
+		registry.WriteString("    examples:\n      get_lab_results:\n")
 		for _, e := range examples {
-			registry += fmt.Sprintf("        - %q\n", e)
+			registry.WriteString(fmt.Sprintf("        - %q\n", e))
 		}
 	}
-	s, err := capabilities.Parse("hospital.yaml", []byte(registry))
+	s, err := capabilities.Parse("hospital.yaml", []byte(registry.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
