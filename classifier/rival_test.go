@@ -29,7 +29,7 @@ func hospital(t *testing.T, examples ...string) *capabilities.Catalogue {
 	if len(examples) > 0 {
 		registry.WriteString("    examples:\n      get_lab_results:\n")
 		for _, e := range examples {
-			registry.WriteString(fmt.Sprintf("        - %q\n", e))
+			fmt.Fprintf(&registry, "        - %q\n", e)
 		}
 	}
 	s, err := capabilities.Parse("hospital.yaml", []byte(registry.String()))

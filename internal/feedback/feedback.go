@@ -74,13 +74,15 @@ func (s *Store) Of(ctx context.Context, requestID string) ([]Entry, error) {
 	return rec.Entries, err
 }
 
-// All returns the feedback on all requests by their ids.
+// All returns the feedback on all requests by their ids. A value that is damaged is logged
+// and left out.
 func (s *Store) All(ctx context.Context) (map[string][]Entry, error) {
 	all := map[string][]Entry{}
 	err := s.bucket.Scan(ctx, "", func(entry store.Entry) error {
 		rec, err := decodeRecord(entry)
 		if err != nil {
-			return err
+			s.logger.ErrorContext(ctx, "feedback is damaged", "error", err)
+			return nil
 		}
 		all[entry.Key] = rec.Entries
 		return nil

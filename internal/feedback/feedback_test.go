@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
@@ -125,5 +126,26 @@ func TestStore_RemovesOldestFeedbackToMakeRoom(t *testing.T) {
 	}
 	if all["request-39"] == nil || all["request-00"] != nil {
 		t.Errorf("got the oldest value kept or the newest removed: %d values", len(all))
+	}
+}
+
+// One damaged value does not hide the feedback on other requests.
+func TestStore_AllLeavesOutDamagedValues(t *testing.T) {
+	bucket, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "FEEDBACK", Keys: teststore.Keys()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log testkit.LogBuffer
+	s := feedback.NewStore(bucket, quota.Unlimited(), log.Logger())
+	put(t, s, requestID, entryOf("alice", "", contract.VerdictCorrect, ""))
+	if _, err := bucket.Create(t.Context(), "damaged", []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.All(t.Context())
+	if err != nil || len(all) != 1 || len(all[requestID]) != 1 {
+		t.Errorf("got %v, %v, want the feedback on one request", all, err)
+	}
+	if !strings.Contains(log.String(), "damaged") {
+		t.Errorf("got the log %q, want the damaged value", log.String())
 	}
 }
