@@ -97,7 +97,7 @@ type sessionBucket interface {
 
 func (s *Storage) sessionBucket() sessionBucket {
 	if s.Sessions == nil {
-		return session.NoBucket{}
+		return store.NoBucket{}
 	}
 	return s.Sessions
 }
@@ -182,7 +182,7 @@ func (cfg *Config) setDefaults() error {
 		cfg.Storage.Runs = history.NoRuns{}
 	}
 	if cfg.Storage.Feedback == nil {
-		cfg.Storage.Feedback = feedback.NewStore(feedback.NoBucket{}, quota.Unlimited(), cfg.Logger)
+		cfg.Storage.Feedback = feedback.NewStore(store.NoBucket{}, quota.Unlimited(), cfg.Logger)
 	}
 	if cfg.Storage.Tickets == nil {
 		cfg.Storage.Tickets = fallbackpolicy.PreviewTickets{}

@@ -145,26 +145,3 @@ func decodeRecord(entry store.Entry) (rec record, err error) {
 	}
 	return rec, nil
 }
-
-// NoBucket is for a router without a store: it discards every value.
-type NoBucket struct{}
-
-// Get returns store.ErrNotFound.
-func (NoBucket) Get(context.Context, string) (store.Entry, error) {
-	return store.Entry{}, store.ErrNotFound
-}
-
-// Create discards the value.
-func (NoBucket) Create(context.Context, string, []byte) (uint64, error) { return 1, nil }
-
-// Update discards the value.
-func (NoBucket) Update(context.Context, string, []byte, uint64) (uint64, error) { return 1, nil }
-
-// Delete does nothing.
-func (NoBucket) Delete(context.Context, string) error { return nil }
-
-// Discard does nothing.
-func (NoBucket) Discard(context.Context, string) error { return nil }
-
-// Scan calls nothing.
-func (NoBucket) Scan(context.Context, string, func(store.Entry) error) error { return nil }

@@ -169,14 +169,14 @@ func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 	t.Helper()
 	f := &fixture{book: requests.Disabled(), inflight: inflight.NewTable(), events: history.NoEvents{}}
 	logger := slog.New(slog.DiscardHandler)
-	f.feedback = feedback.NewStore(feedback.NoBucket{}, quota.Unlimited(), logger)
+	f.feedback = feedback.NewStore(store.NoBucket{}, quota.Unlimited(), logger)
 	for _, o := range options {
 		o(f)
 	}
 	f.journal = history.NewJournal(&f.log, "", false, logger, time.Now)
 	f.Service = history.New(history.Config{
 		Log: &f.log, Recording: f.journal, Requests: f.book, InFlight: f.inflight, Events: f.events,
-		Sessions: session.NewStore(session.NoBucket{}, quota.Unlimited(), logger), Questions: session.NewQuestions(session.NoBucket{}, quota.Unlimited(), logger),
+		Sessions: session.NewStore(store.NoBucket{}, quota.Unlimited(), logger), Questions: session.NewQuestions(store.NoBucket{}, quota.Unlimited(), logger),
 		Tickets: &f.tickets, Runs: &f.runs, Feedback: f.feedback, Canceller: &f.canceller, Logger: logger, Now: time.Now,
 		Peers:      &f.peers,
 		OnFeedback: func(v contract.Verdict) { f.verdicts = append(f.verdicts, v) },

@@ -109,27 +109,3 @@ func (s *Store) EraseTurns(ctx context.Context, key, requestID string) (others [
 	}
 	return slices.Compact(others), s.bucket.EraseHistory(ctx, key)
 }
-
-// NoBucket is for a router without a store: it discards every value, so every
-// session is new and no clarification can be answered.
-type NoBucket struct{}
-
-// Get returns store.ErrNotFound.
-func (NoBucket) Get(context.Context, string) (store.Entry, error) {
-	return store.Entry{}, store.ErrNotFound
-}
-
-// Create discards the value.
-func (NoBucket) Create(context.Context, string, []byte) (uint64, error) { return 1, nil }
-
-// Update discards the value.
-func (NoBucket) Update(context.Context, string, []byte, uint64) (uint64, error) { return 1, nil }
-
-// Discard does nothing.
-func (NoBucket) Discard(context.Context, string) error { return nil }
-
-// EraseHistory does nothing.
-func (NoBucket) EraseHistory(context.Context, string) error { return nil }
-
-// Delete does nothing.
-func (NoBucket) Delete(context.Context, string) error { return nil }

@@ -110,7 +110,7 @@ func TestQuestions_AcceptsOptionOfSameCaller(t *testing.T) {
 }
 
 func TestNoBucket_DiscardsSessions(t *testing.T) {
-	sessions := session.NewStore(session.NoBucket{}, quota.Unlimited(), silent)
+	sessions := session.NewStore(store.NoBucket{}, quota.Unlimited(), silent)
 	if err := sessions.Update(t.Context(), &contract.Caller{Subject: "ana"}, "k", func(s session.Session) session.Session { return session.FromHistory([]contract.Turn{{Content: "hi"}}) }); err != nil {
 		t.Fatal(err)
 	}

@@ -423,3 +423,27 @@ func (b *Bucket) usedBytes(ctx context.Context) (taken uint64, err error) {
 	}
 	return taken, nil
 }
+
+// NoBucket is the bucket of a router without a store: it discards every value.
+type NoBucket struct{}
+
+// Get returns ErrNotFound.
+func (NoBucket) Get(context.Context, string) (Entry, error) { return Entry{}, ErrNotFound }
+
+// Create discards the value.
+func (NoBucket) Create(context.Context, string, []byte) (uint64, error) { return 1, nil }
+
+// Update discards the value.
+func (NoBucket) Update(context.Context, string, []byte, uint64) (uint64, error) { return 1, nil }
+
+// Delete does nothing.
+func (NoBucket) Delete(context.Context, string) error { return nil }
+
+// Discard does nothing.
+func (NoBucket) Discard(context.Context, string) error { return nil }
+
+// EraseHistory does nothing.
+func (NoBucket) EraseHistory(context.Context, string) error { return nil }
+
+// Scan calls nothing.
+func (NoBucket) Scan(context.Context, string, func(Entry) error) error { return nil }
