@@ -73,17 +73,12 @@ func acceptTogether(p *lexical.Prediction, ambiguityThreshold float64) {
 	}
 }
 
-// undecided is the confidence in each of two readings between which nothing decides. It is
-// too low to act on one of them.
-const undecided = lexical.MinActionConfidence - 0.01
-
-// offerRival makes an intent of other agents as likely as the predicted one, so that the
-// caller is asked. It does nothing if the rival is "".
+// offerRival makes an intent of other agents as likely as the predicted one, so that a caller
+// that may use both is asked. It does nothing if the rival is "".
 func offerRival(p *lexical.Prediction, rival string) {
 	if rival == "" || p.Intent == contract.Unknown {
 		return
 	}
-	p.Confidence = min(p.Confidence, undecided)
 	others := slices.DeleteFunc(p.Alternatives, func(a contract.IntentScore) bool { return a.Intent == rival || a.Confidence < minReading })
 	p.Alternatives = append([]contract.IntentScore{{Intent: rival, Confidence: p.Confidence}}, others...)
 }

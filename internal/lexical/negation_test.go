@@ -17,28 +17,28 @@ func negationModel() *Model {
 func TestClassify_Negation(t *testing.T) {
 	m := negationModel()
 	for text, want := range map[string]string{
-		"cancel my appointment":                      "cancel_appointment",
-		"why don't you cancel my appointment":        "cancel_appointment",
-		"I can't cancel my appointment":              "cancel_appointment",
-		"the website does not cancel my appointment": "cancel_appointment",
-		"I don't like it, cancel my appointment":     "cancel_appointment",
-		"no puedo pagar la factura":                  "pay_invoice",
-		"the website does not pay my invoice":        "pay_invoice",
-		"don't cancel my appointment":                contract.Unknown,
-		"Please do not cancel my appointment":        contract.Unknown,
-		"never cancel my appointment":                contract.Unknown,
-		"I'm late but don't cancel my appointment":   contract.Unknown,
-		"I don't want you to cancel my appointment":  contract.Unknown,
-		"we do not need to cancel the appointment":   contract.Unknown,
-		"no need to cancel my appointment":           contract.Unknown,
-		"no quiero cancelar mi cita":                 contract.Unknown,
-		"no canceles mi cita":                        contract.Unknown,
-		"por favor no me cancele la cita":            contract.Unknown,
-		"não quero pagar a fatura":                   contract.Unknown,
-		"não cancele meu appointment":                contract.Unknown,
-		"do not pay the invoice":                     contract.Unknown,
-		"no quiero que canceles mi cita":             contract.Unknown,
-		"DON’T cancel my appointment":                contract.Unknown,
+		"cancel my appointment":                        "cancel_appointment",
+		"why don't you cancel my appointment":          "cancel_appointment",
+		"I can't cancel my appointment":                "cancel_appointment",
+		"the website does not cancel my appointment":   "cancel_appointment",
+		"I don't like it, cancel my appointment":       "cancel_appointment",
+		"no puedo pagar la factura":                    "pay_invoice",
+		"the website does not pay my invoice":          "pay_invoice",
+		"don't cancel my appointment":                  contract.Unknown,
+		"Please do not cancel my appointment":          contract.Unknown,
+		"I'm late but don't cancel my appointment":     contract.Unknown,
+		"I don't want you to cancel my appointment":    contract.Unknown,
+		"we do not need to cancel the appointment":     contract.Unknown,
+		"no need to cancel my appointment":             contract.Unknown,
+		"no quiero cancelar mi cita":                   contract.Unknown,
+		"no canceles mi cita":                          contract.Unknown,
+		"não quero pagar a fatura":                     contract.Unknown,
+		"do not pay the invoice":                       contract.Unknown,
+		"por favor no me canceles la cita":             contract.Unknown,
+		"you never paid my invoice":                    "pay_invoice",
+		"they took my money and do not pay my invoice": "pay_invoice",
+		"no quiero que canceles mi cita":               contract.Unknown,
+		"DON’T cancel my appointment":                  contract.Unknown,
 	} {
 		p := m.Classify(text)
 		if p.Intent != want || p.Negated != (want == contract.Unknown) {
@@ -54,5 +54,16 @@ func TestListEvidence_Negation(t *testing.T) {
 	items := negationModel().ListEvidence("don't cancel my appointment", 5, func(intent string) bool { return intent == "cancel_appointment" })
 	if len(items) == 0 || items[0].Kind != EvidenceNegation || items[0].Text != "cancel" || items[0].Intent != "cancel_appointment" {
 		t.Errorf("got %+v, want the negation first", items)
+	}
+}
+
+// An example that negates the word means the intent.
+func TestClassify_NegationInExample(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{
+		{Name: "refund_payment", Agents: []string{"a"}, Examples: []string{"do not refund me with a voucher", "I want my money back"}},
+		{Name: "track_order", Agents: []string{"b"}, Examples: []string{"where is my order", "has my parcel left"}},
+	}})
+	if p := m.Classify("do not refund me with a voucher please"); p.Intent != "refund_payment" || p.Negated {
+		t.Errorf("got %s %.2f, negated %v, want refund_payment", p.Intent, p.Confidence, p.Negated)
 	}
 }

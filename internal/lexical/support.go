@@ -210,14 +210,24 @@ const negatedFactor = 0.2
 
 // findNegated returns the word of the intent's name, folded, that the text asks not to do, or
 // "": "don't cancel my order" asks not to serve cancel_order, and "do not review it" not to
-// serve code_review.
+// serve code_review. It returns "" if an example of the intent does the same.
 func (m *Model) findNegated(text string, intent int) string {
+	word := m.findNegatedWord(text, intent)
+	if word != "" && slices.ContainsFunc(m.patterns, func(p evidencePattern) bool {
+		return p.kind == patternExample && int(p.intent) == intent && m.findNegatedWord(p.text, intent) == word
+	}) {
+		return ""
+	}
+	return word
+}
+
+func (m *Model) findNegatedWord(text string, intent int) string {
 	var words []negation.Word
 	w := newTokenizer()
 	for _, part := range excerpt(text) {
 		end, begins := 0, true
 		for w.reset(part); w.next(); {
-			words = append(words, negation.Word{Text: string(w.word), Begins: begins || strings.ContainsAny(part[end:w.start], ".,;:!?¡¿\n()")})
+			words = append(words, negation.Word{Text: string(w.word), Begins: begins || strings.ContainsAny(part[end:w.start], ".,;:!?¡¿\n")})
 			end, begins = w.start, false
 		}
 	}
@@ -256,8 +266,8 @@ func haveSameMeaning(a, b string) bool {
 
 // FindRival returns an intent of other agents than those of the predicted one if the text
 // contains a keyword of these agents, and little decides between the two: the predicted
-// intent has few examples, and none is similar to the text. It returns "" if there is no such
-// intent.
+// intent has few examples, none is similar to the text, and the text does not contain the
+// word with which the intent's name begins. It returns "" if there is no such intent.
 func (m *Model) FindRival(text string, p *Prediction) string {
 	best := m.intentNumber(p.BestIntent)
 	if best < 0 || p.NearExample || float64(m.report.Intents[best].Examples) >= supportedExamples {
@@ -265,6 +275,9 @@ func (m *Model) FindRival(text string, p *Prediction) string {
 	}
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)
+	if containsFirstWord(r, m.intents[best]) {
+		return ""
+	}
 	families := m.statistical.linear.of
 	rival := ""
 	for _, i := range r.candidatePatterns() {
@@ -289,4 +302,16 @@ func containsKeyword(r *textAnalysis, k *evidencePattern, other int) bool {
 	return r.measureOverlap(k).words == len(k.words) && slices.ContainsFunc(k.words, func(w int32) bool {
 		return !r.model.info[w].stop && !slices.Contains(r.synonymWords, w) && !r.inVocabulary(w, other, true)
 	})
+}
+
+// containsFirstWord reports whether the text contains the word with which a name begins,
+// usually a verb.
+func containsFirstWord(r *textAnalysis, name string) bool {
+	w := newTokenizer()
+	w.reset(splitCamel(name))
+	if !w.next() {
+		return false
+	}
+	n, ok := r.model.words[wordStem(string(w.word))]
+	return ok && r.wordSeen[n] == r.generation
 }

@@ -19,7 +19,7 @@ type Word struct {
 // MayBegin reports whether a word may begin a negation.
 func MayBegin(word []byte) bool {
 	switch string(word) {
-	case "don", "dont", "didn", "do", "never", "no", "nao", "nunca":
+	case "don", "dont", "didn", "do", "no", "nao":
 		return true
 	}
 	return false
@@ -27,7 +27,7 @@ func MayBegin(word []byte) bool {
 
 // FindVerbs returns the negated verbs, in order.
 func FindVerbs(words []Word) (verbs []string) {
-	begins := false
+	begins, subject := false, false
 	for at, w := range words {
 		begins = begins || w.Begins
 		longest := 0
@@ -40,7 +40,8 @@ func FindVerbs(words []Word) (verbs []string) {
 		if longest > 0 {
 			verbs = append(verbs, words[at+longest].Text)
 		}
-		begins = slices.Contains(strings.Fields(connectives), w.Text)
+		subject = subject || slices.Contains(strings.Fields(subjects), w.Text)
+		begins = slices.Contains(strings.Fields(courtesies), w.Text) || !subject && slices.Contains(strings.Fields(connectives), w.Text)
 	}
 	return verbs
 }
@@ -53,14 +54,13 @@ type pattern struct {
 }
 
 // forms are the patterns, one a line: the words, and behind a colon the endings of the verb.
-// "^" is an imperative. "I do not receive it" and "no funciona" are complaints, so an
-// imperative must be at the beginning of a clause, and in Spanish and Portuguese the verb must
-// be in the subjunctive of the first conjugation.
+// "^" is an imperative. "I do not receive it", "you never refunded me" and "no funciona" are
+// complaints, so an imperative must be at the beginning of a clause, and in Spanish and
+// Portuguese only the second person (-es) is sure to be none.
 const forms = `
 ^ do not
 ^ don t
 ^ dont
-^ never
 do not WISH to
 don t WISH to
 dont WISH to
@@ -73,17 +73,19 @@ no WISH
 no WISH que
 nao WISH
 nao WISH que
-^ no : es e en
-^ no OBJECT : es e en
-^ nao : es e em
-^ nao OBJECT : es e em
-^ nunca : es e en em`
+^ no : es
+^ no OBJECT : es
+^ nao : es
+^ nao OBJECT : es`
 
-// Words that WISH and OBJECT stand for, and words that precede the first word of a clause.
+// Words that WISH and OBJECT stand for, words that precede the first word of a clause, and
+// subjects, to which a clause behind a connective belongs: "you charged me and do not refund".
 const (
 	wishes      = "want need wish have quiero quisiera necesito quero queria preciso precisa"
 	objects     = "you him her them us it anyone me se te lo la le les os nos o a"
-	connectives = "please pls but and so just por favor pero mas y e"
+	courtesies  = "please pls favor"
+	connectives = "but and pero mas y e"
+	subjects    = "they you he she it we who which that nobody el ella ellos ustedes ele ela eles voces"
 )
 
 // patterns returns the parsed forms.

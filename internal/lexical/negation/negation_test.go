@@ -29,7 +29,13 @@ func TestFindVerbs(t *testing.T) {
 		"i am late , do not cancel it":          {"cancel"},
 		"i am late but please do not cancel it": {"cancel"},
 		"i don t want you to cancel it":         {"cancel"},
-		"do not pay and never renew":            {"pay", "renew"},
+		"do not pay and do not renew":           {"pay", "renew"},
+		"they charged me and do not refund":     nil,
+		"you say that but do not refund":        nil,
+		"my emails just don t send":             nil,
+		"never refunded my payment":             nil,
+		"no imprime el documento":               nil,
+		"no pague la factura":                   nil,
 		"no quiero cancelar":                    {"cancelar"},
 		"no quiero que canceles":                {"canceles"},
 		"no me canceles":                        {"canceles"},
@@ -48,7 +54,7 @@ func TestFindVerbs(t *testing.T) {
 }
 
 func TestMayBegin(t *testing.T) {
-	for _, text := range []string{"don t cancel", "do not cancel", "dont cancel", "didn t want to cancel", "never cancel", "no need to cancel", "no quiero cancelar", "nao quero cancelar", "nunca canceles"} {
+	for _, text := range []string{"don t cancel", "do not cancel", "dont cancel", "didn t want to cancel", "no need to cancel", "no quiero cancelar", "nao quero cancelar", "nao canceles"} {
 		list := words(text)
 		if len(negation.FindVerbs(list)) == 0 || !negation.MayBegin([]byte(list[0].Text)) {
 			t.Errorf("%q: got no negation that the first word may begin", text)
