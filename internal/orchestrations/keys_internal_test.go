@@ -1,11 +1,13 @@
 package orchestrations
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/run"
 )
 
 // keyedSubmission is a goal with an idempotency key. The number distinguishes the ids.
@@ -77,5 +79,26 @@ func checkCode(t *testing.T, name string, err error, want contract.Code) {
 	e, ok := errors.AsType[*contract.Error](err)
 	if !ok || e.Code != want {
 		t.Errorf("%s: got %v, want %s", name, err, want)
+	}
+}
+
+// Goals that are sent at the same time with one key are one run, and conflicts.
+func TestService_ExecutesParallelGoalsOnce(t *testing.T) {
+	s, _ := openService(t, &serviceConfig{servers: noServers{}})
+	const goals = 6
+	errs, runs := make([]error, goals), make([]*contract.Orchestration, goals)
+	run.ForEach(t.Context(), goals, goals, func(ctx context.Context, i int) {
+		runs[i], errs[i] = s.Submit(ctx, keyedSubmission(i, 0))
+	})
+	ids := map[string]bool{}
+	for i, err := range errs {
+		if err == nil {
+			ids[runs[i].OrchestrationID] = true
+			continue
+		}
+		checkCode(t, "sent at the same time", err, contract.CodeConflict)
+	}
+	if len(ids) != 1 {
+		t.Errorf("got the runs %v, want one", ids)
 	}
 }

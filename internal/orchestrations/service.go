@@ -209,13 +209,13 @@ func (s *Service) begin(ctx context.Context, rec *orchestrator.Record, reservati
 		s.keys.Release(ctx, reservation, rec.ID)
 		return err
 	}
-	if err := s.keys.Start(ctx, reservation, rec.ID); err != nil {
-		s.release(rec.ID)
-		s.keys.Release(ctx, reservation, rec.ID)
-		return err
-	}
 	err = s.store.create(ctx, rec)
 	if err == nil {
+		// The key is marked afterwards: until then, the same goal is a conflict. If this fails,
+		// the stored run protects the goal, as long as it is stored.
+		if err := s.keys.Start(ctx, reservation, rec.ID); err != nil {
+			s.cfg.Logger.WarnContext(ctx, "an idempotency key is not marked as used", "orchestration_id", rec.ID, "error", err)
+		}
 		s.start(runCtx, rec)
 		return nil
 	}
