@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +24,7 @@ type router struct {
 	cmd   *exec.Cmd
 	url   string
 	ended chan error // receives the end of the process
-	log   *bytes.Buffer
+	log   *testkit.LogBuffer
 }
 
 const faultsRegistry = `clients:
@@ -36,7 +35,7 @@ fallback: { policy: B }
 // startRouter starts a process and returns when it listens.
 func startRouter(t *testing.T, dir string, args ...string) *router {
 	t.Helper()
-	r := &router{t: t, ended: make(chan error, 1), log: &bytes.Buffer{}}
+	r := &router{t: t, ended: make(chan error, 1), log: &testkit.LogBuffer{}}
 	registry := filepath.Join(dir, "capabilities.yaml")
 	if err := os.WriteFile(registry, []byte(faultsRegistry), 0o600); err != nil {
 		t.Fatal(err)
@@ -254,6 +253,7 @@ func TestServe_StartsOnFullDisk(t *testing.T) {
 		}
 	}
 	for _, line := range []string{`"msg":"cannot write the audit log"`, `"operation":"the request cannot be stored"`} {
+		testkit.Eventually(t, "the log has "+line, func() bool { return strings.Contains(r.log.String(), line) })
 		if n := strings.Count(r.log.String(), line); n != 1 {
 			t.Errorf("got %d lines with %s for six rejected requests, want 1:\n%s", n, line, r.log)
 		}

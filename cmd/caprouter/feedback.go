@@ -21,7 +21,7 @@ func newFeedbackCommand() *cobra.Command {
 			"`caprouter decisions --feedback misroute` lists the requests that went to wrong ones, and `caprouter teach`\n" +
 			"corrects their readings.",
 		Example: `  caprouter feedback 0198c0de-0000-7000-8000-000000000001 --correct
-  caprouter feedback 0198c0de-0000-7000-8000-000000000001 --misroute --expect quality_agent --comment "It is a review."`,
+  caprouter feedback 0198c0de-0000-7000-8000-000000000001 --misroute --expect quality_agent`,
 		Args: argsBetween("the id of a request", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

@@ -15,7 +15,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/testkit"
@@ -428,18 +431,26 @@ const askWeather = `{"content":{"prompt":"Weather forecast please: what is the w
 // A request in plain language is routed to a tool.
 func TestMCP_RouteReachesTool(t *testing.T) {
 	_, change := useMCP(t, samples("weather"))
-	s := startServer(t, weatherRegistry(""), change)
+	var dir string
+	s := startServer(t, weatherRegistry(""), change, func(c *config.Config) { dir = c.DataDir })
 	waitForServers(s, "weather")
 	resp := s.route(askWeather)
 	if resp.Status != contract.StatusCompleted || !strings.HasPrefix(resp.Data.Answer, "Lisbon: lluvia probable") || resp.Tasks[0].Attempts != 1 {
 		t.Fatalf("got status %s, answer %q, tasks %+v", resp.Status, resp.Data.Answer, resp.Tasks)
 	}
-	found, err := s.core.persistence.auditLog.Find(t.Context(), resp.RequestID)
+	log, err := audit.OpenCopy(t.Context(), dir, s.core.persistence.contentKeys)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rec := found.ToolCall; rec == nil || rec.Action != "weather.query" || len(rec.Agents) != 1 || rec.Agents[0] != "weather_agent" {
-		t.Errorf("got record %+v, want the call for the agent", rec)
+	defer log.Close()
+	var got []string
+	err = log.Walk(t.Context(), func(rec *audit.Record) {
+		if rec.Kind == audit.KindToolCall && rec.RequestID == resp.RequestID {
+			got = append(got, rec.Action+" "+strings.Join(rec.Agents, " "))
+		}
+	})
+	if diff := cmp.Diff([]string{"weather.query weather_agent"}, got); diff != "" || err != nil {
+		t.Errorf("calls in the audit log, error %v (-want +got):\n%s", err, diff)
 	}
 }
 
