@@ -26,7 +26,7 @@ type textAnalysis struct {
 	recent       [maxPhraseWords]recentWord // the last words, by position
 	notFor       []int32                    // intents that an unknown word speaks against
 	text         string
-	negator      bool // the text contains a word that may begin a negation
+	negator      bool // the text contains a word of which every negation has one
 	hasLabel     bool // the text contains a name label
 	labelOnly    bool // the text is only a label, perhaps with a domain; its words are read
 
@@ -168,7 +168,7 @@ func (r *textAnalysis) addWord(at int32) {
 		r.textHash = hashWord(r.textHash, r.tokens.word)
 		r.scratch.features.addWord(r.tokens.word)
 	}
-	r.negator = r.negator || negation.MayBegin(r.tokens.word)
+	r.negator = r.negator || negation.IsNegator(r.tokens.word)
 	r.noteStopName(at)
 	r.word = append(r.word[:0], r.tokens.word...)
 	w, domain := r.lookUpWord()

@@ -16,10 +16,10 @@ type Word struct {
 	Begins bool
 }
 
-// MayBegin reports whether a word may begin a negation.
-func MayBegin(word []byte) bool {
+// IsNegator reports whether a word is one of which every negation has one.
+func IsNegator(word []byte) bool {
 	switch string(word) {
-	case "don", "dont", "didn", "do", "no", "nao":
+	case "not", "don", "dont", "didn", "no", "nao":
 		return true
 	}
 	return false
@@ -27,11 +27,12 @@ func MayBegin(word []byte) bool {
 
 // FindVerbs returns the negated verbs, in order.
 func FindVerbs(words []Word) (verbs []string) {
+	g := parsedGrammar()
 	begins, subject := false, false
 	for at, w := range words {
 		begins = begins || w.Begins
 		longest := 0
-		for _, p := range patterns() {
+		for _, p := range g.patterns {
 			n := len(p.words)
 			if n > longest && at+n < len(words) && (begins || !p.imperative) && p.matches(words[at:at+n]) && p.mayNegate(words[at+n].Text) {
 				longest = n
@@ -40,17 +41,17 @@ func FindVerbs(words []Word) (verbs []string) {
 		if longest > 0 {
 			verbs = append(verbs, words[at+longest].Text)
 		}
-		subject = subject || slices.Contains(strings.Fields(subjects), w.Text)
-		begins = slices.Contains(strings.Fields(courtesies), w.Text) || !subject && slices.Contains(strings.Fields(connectives), w.Text)
+		subject = subject || slices.Contains(g.subjects, w.Text)
+		begins = slices.Contains(g.courtesies, w.Text) || !subject && slices.Contains(g.connectives, w.Text)
 	}
 	return verbs
 }
 
 // pattern is the part of a negation before its verb.
 type pattern struct {
-	words      []string
-	imperative bool     // it counts only at the beginning of a clause, or after a connective
-	endings    []string // of the verb; nil = any
+	words      [][]string // alternatives for each word
+	imperative bool       // it counts only at the beginning of a clause, or after a connective
+	endings    []string   // of the verb; nil = any
 }
 
 // forms are the patterns, one a line: the words, and behind a colon the endings of the verb.
@@ -88,33 +89,41 @@ const (
 	subjects    = "they you he she it we who which that nobody el ella ellos ustedes ele ela eles voces"
 )
 
-// patterns returns the parsed forms.
-var patterns = sync.OnceValue(func() (all []pattern) {
+// grammar is the parsed form of the constants. It is immutable.
+type grammar struct {
+	patterns                          []pattern
+	courtesies, connectives, subjects []string
+}
+
+var parsedGrammar = sync.OnceValue(func() *grammar {
+	g := &grammar{courtesies: strings.Fields(courtesies), connectives: strings.Fields(connectives), subjects: strings.Fields(subjects)}
 	for line := range strings.Lines(strings.TrimSpace(forms)) {
 		words, endings, limited := strings.Cut(line, ":")
-		p := pattern{words: strings.Fields(words)}
+		var p pattern
 		if limited {
 			p.endings = strings.Fields(endings)
 		}
-		if p.words[0] == "^" {
-			p.imperative, p.words = true, p.words[1:]
+		for word := range strings.FieldsSeq(words) {
+			switch word {
+			case "^":
+				p.imperative = true
+			case "WISH":
+				p.words = append(p.words, strings.Fields(wishes))
+			case "OBJECT":
+				p.words = append(p.words, strings.Fields(objects))
+			default:
+				p.words = append(p.words, []string{word})
+			}
 		}
-		all = append(all, p)
+		g.patterns = append(g.patterns, p)
 	}
-	return all
+	return g
 })
 
 // matches reports whether the words are those of the pattern.
 func (p *pattern) matches(words []Word) bool {
-	for i, want := range p.words {
-		alternatives := want
-		switch want {
-		case "WISH":
-			alternatives = wishes
-		case "OBJECT":
-			alternatives = objects
-		}
-		if !slices.Contains(strings.Fields(alternatives), words[i].Text) {
+	for i, alternatives := range p.words {
+		if !slices.Contains(alternatives, words[i].Text) {
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package negation_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,11 +54,15 @@ func TestFindVerbs(t *testing.T) {
 	}
 }
 
-func TestMayBegin(t *testing.T) {
+// A caller looks for negations only in a text that has a negator.
+func TestIsNegator(t *testing.T) {
+	isNegator := func(w negation.Word) bool { return negation.IsNegator([]byte(w.Text)) }
 	for _, text := range []string{"don t cancel", "do not cancel", "dont cancel", "didn t want to cancel", "no need to cancel", "no quiero cancelar", "nao quero cancelar", "nao canceles"} {
-		list := words(text)
-		if len(negation.FindVerbs(list)) == 0 || !negation.MayBegin([]byte(list[0].Text)) {
-			t.Errorf("%q: got no negation that the first word may begin", text)
+		if list := words(text); len(negation.FindVerbs(list)) == 0 || !slices.ContainsFunc(list, isNegator) {
+			t.Errorf("%q: got no negation with a negator", text)
 		}
+	}
+	if slices.ContainsFunc(words("do you know it"), isNegator) {
+		t.Error("got a negator in a question")
 	}
 }
