@@ -22,7 +22,8 @@ func newGoldenCommand() *cobra.Command {
 		Example: `  caprouter golden run cases.yaml
   caprouter golden run golden/ --baseline baseline.json --junit report.xml
   caprouter golden diff --registry-a old.yaml --registry-b new.yaml golden/`,
-	}, newGoldenRunCommand(), newGoldenRecordCommand(), newGoldenFitCommand(), newGoldenDiffCommand(), newGoldenBenchCommand(), newGoldenAddCommand())
+	}, newGoldenRunCommand(), newGoldenRecordCommand(), newGoldenFitCommand(), newGoldenDiffCommand(), newGoldenBenchCommand(),
+		newGoldenAddCommand(), newGoldenCandidatesCommand())
 }
 
 // goldenFlags are the flags of commands that take cases.
