@@ -79,7 +79,7 @@ func (c *core) openModel(opts *Options) (err error) {
 	c.model, err = newModelClient(&c.cfg, opts, llm.ClientConfig{
 		MinBreakerTime: min(llm.DefaultMinBreakerTime, c.cfg.Classifier.Timeout()),
 		Observe: func(call llm.Call) {
-			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
+			metrics.RecordModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
 		},
 		Budget: c.tokens,
 	})
@@ -115,7 +115,7 @@ func openRunModels(c *core, opts *Options, redactor *redact.Redactor) (*planner.
 			return openProvider(settings)
 		},
 		Observe: func(_ planner.ModelRef, call llm.Call) {
-			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
+			metrics.RecordModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
 		},
 	})
 }

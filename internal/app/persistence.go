@@ -163,7 +163,7 @@ func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
 		},
 		OnEvict: c.reportTrim(telemetry.PartAudit),
 		Used:    use == usedStore,
-		Logger:  c.log, OnWrite: c.telemetry.Metrics().Audited,
+		Logger:  c.log, OnWrite: c.telemetry.Metrics().RecordAuditWrite,
 	})
 	return err
 }
@@ -219,12 +219,12 @@ func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.
 		Bucket: c.persistence.buckets.tickets, Quota: c.persistence.quotas.tickets, NewID: router.NewID, Logger: c.log, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP, MaskText: redactor.RedactText,
 		OnProposed: func(joined bool) {
 			if joined {
-				m.Ticket(telemetry.TicketJoined)
+				m.RecordTicket(telemetry.TicketJoined)
 			} else {
-				m.Ticket(telemetry.TicketOpened)
+				m.RecordTicket(telemetry.TicketOpened)
 			}
 		},
-		OnDelivered: m.Webhook,
+		OnDelivered: m.RecordWebhook,
 		Catalogue: func() *capabilities.Catalogue { // determines what a reader may see
 			if c.router == nil || c.router.View() == nil { // not installed yet
 				return nil

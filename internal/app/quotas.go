@@ -47,7 +47,7 @@ func (c *core) newQuotas() *storeQuotas {
 func (c *core) reportTrim(part string) func(quota.Owner, int) {
 	ctx := loglimit.With(context.Background(), "trimmed "+part)
 	return func(owner quota.Owner, values int) {
-		c.telemetry.Metrics().TrimmedEarly(part, values)
+		c.telemetry.Metrics().RecordEarlyRemoval(part, values)
 		c.log.WarnContext(ctx, "stored values were removed before their retention, to make room (store.tenant_share)",
 			"part", part, "tenant", owner.String(), "values", values)
 	}

@@ -215,7 +215,7 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	reportReload := func(s *capabilities.Snapshot, err error) {
-		c.telemetry.Metrics().RegistryLoaded(err == nil, len(s.Catalogue.Agents))
+		c.telemetry.Metrics().RecordRegistryLoad(err == nil, len(s.Catalogue.Agents))
 	}
 	c.registry, err = registry.New(registry.Config{Apply: c.views.Update, Report: reportReload, Logger: c.log}, c.file, c.fleet)
 	if err != nil {
@@ -322,7 +322,7 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 func (c *core) newLeases() (*pulltarget.Leases, error) {
 	return pulltarget.NewLeases(pulltarget.Config{
 		Requests: c.persistence.requests, Offers: c.router.Callbacks().Offers(), Tasks: c.router, Tokens: c.issuer,
-		Issuer: c.cfg.Auth.Issuer, PublicURL: c.publicURL, OnLease: c.telemetry.Metrics().TaskLeased, Logger: c.log,
+		Issuer: c.cfg.Auth.Issuer, PublicURL: c.publicURL, OnLease: c.telemetry.Metrics().RecordTaskLease, Logger: c.log,
 	})
 }
 

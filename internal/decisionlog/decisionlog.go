@@ -33,7 +33,7 @@ func NewReporter(logger *slog.Logger, metrics *telemetry.Metrics) *Reporter {
 // contains no prompt text. A dry run is not counted, and is logged at debug level.
 func (r *Reporter) ReportResponse(ctx context.Context, resp *contract.Response, t *Timings, dryRun bool) {
 	if resp.Decision == nil {
-		r.metrics.Request(string(resp.Status), t.elapsedTime())
+		r.metrics.RecordRequest(string(resp.Status), t.elapsedTime())
 		r.logger.InfoContext(ctx, "request ended before a decision", "request_id", resp.RequestID, "status", string(resp.Status))
 		return
 	}
@@ -77,24 +77,24 @@ func (r *Reporter) ReportResponse(ctx context.Context, resp *contract.Response, 
 // layer.
 func (r *Reporter) countResponse(resp *contract.Response, t *Timings) {
 	m := r.metrics
-	m.Request(string(resp.Status), t.elapsedTime())
-	m.Classify(string(resp.Decision.Classification.Source), t.stageDuration("classify"))
+	m.RecordRequest(string(resp.Status), t.elapsedTime())
+	m.RecordClassification(string(resp.Decision.Classification.Source), t.stageDuration("classify"))
 	if reason := resp.Decision.Classification.Reason; strings.HasPrefix(reason, "llm_") {
-		m.StandIn(reason)
+		m.RecordModelFailure(reason)
 	}
 	if c := resp.Decision.Classification.Cascade; c != nil {
-		m.Cascade(cascadeOutcome(c), c.Confidence)
+		m.RecordCascade(cascadeOutcome(c), c.Confidence)
 	}
 	if f := resp.Decision.FallbackUsed; f != nil {
-		m.Fallback(*f)
+		m.RecordFallback(*f)
 	}
 	for i := range resp.Tasks {
 		task := &resp.Tasks[i]
 		for k := range task.FailedOver {
-			m.TaskDone(string(task.FailedOver[k].Status), fromMilliseconds(task.FailedOver[k].LatencyMS))
+			m.RecordTask(string(task.FailedOver[k].Status), fromMilliseconds(task.FailedOver[k].LatencyMS))
 		}
-		m.TaskDone(string(task.Status), fromMilliseconds(task.LatencyMS))
-		m.AgentTokens(string(task.Status), task.Metrics[contract.TokensMetric])
+		m.RecordTask(string(task.Status), fromMilliseconds(task.LatencyMS))
+		m.RecordAgentTokens(string(task.Status), task.Metrics[contract.TokensMetric])
 	}
 }
 

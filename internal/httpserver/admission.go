@@ -94,7 +94,7 @@ func (a *admissionController) acquire(class Class, caller *contract.Caller) (adm
 		return admissionPermit{}, err
 	}
 	if class == ClassWork {
-		a.meter.InFlight(1)
+		a.meter.AddInFlight(1)
 	}
 	return p, nil
 }
@@ -138,7 +138,7 @@ func (p *admissionPermit) release() {
 	}
 	a.classes[p.class].taken.Add(-1)
 	if p.class == ClassWork {
-		a.meter.InFlight(-1)
+		a.meter.AddInFlight(-1)
 	}
 }
 

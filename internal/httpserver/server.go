@@ -58,17 +58,17 @@ type Config struct {
 
 // Meter observes the load of the server.
 type Meter interface {
-	// InFlight adds delta to the number of ClassWork requests in flight.
-	InFlight(delta int)
-	// Throttled counts a request of a tenant that sends more than others, which is
+	// AddInFlight adds delta to the number of ClassWork requests in flight.
+	AddInFlight(delta int)
+	// RecordThrottled counts a request of a tenant that sends more than others, which is
 	// delayed or rejected while the processors are overloaded.
-	Throttled(rejected bool)
+	RecordThrottled(rejected bool)
 }
 
 type discardMeter struct{}
 
-func (discardMeter) InFlight(int)   {}
-func (discardMeter) Throttled(bool) {}
+func (discardMeter) AddInFlight(int)      {}
+func (discardMeter) RecordThrottled(bool) {}
 
 // API is one HTTP interface: routes that share an error format.
 type API struct {

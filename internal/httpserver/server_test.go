@@ -38,11 +38,11 @@ type fakeAPI struct {
 	outcomes          []string // of failed POST /work requests
 }
 
-// InFlight implements Meter.
-func (f *fakeAPI) InFlight(delta int) { f.inFlight.Add(int64(delta)) }
+// AddInFlight implements Meter.
+func (f *fakeAPI) AddInFlight(delta int) { f.inFlight.Add(int64(delta)) }
 
-// Throttled implements Meter.
-func (f *fakeAPI) Throttled(rejected bool) {
+// RecordThrottled implements Meter.
+func (f *fakeAPI) RecordThrottled(rejected bool) {
 	if rejected {
 		f.rejected.Add(1)
 	} else {

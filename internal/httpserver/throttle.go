@@ -60,7 +60,7 @@ func (t *tenantThrottle) wait(ctx context.Context, caller *contract.Caller, body
 	if !ok && ctx.Err() != nil {
 		return errThrottled // not read: the caller has cancelled the request
 	}
-	t.meter.Throttled(!ok)
+	t.meter.RecordThrottled(!ok)
 	t.log.WarnContext(loglimit.With(ctx, "throttled"),
 		"the processors are overloaded: requests of the tenant that sends the most are delayed or rejected",
 		"tenant", owner.String(), "delay_ms", waited.Milliseconds(), "rejected", !ok)

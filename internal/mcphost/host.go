@@ -125,7 +125,7 @@ func (h *Host) updateContent(content []byte, err error) {
 		}
 	}
 	h.err = err
-	h.cfg.Meter.MCPRegistryLoaded(err == nil)
+	h.cfg.Meter.RecordMCPRegistryLoad(err == nil)
 	if err != nil && h.started { // before, the caller of New reports the error
 		h.cfg.Logger.Error("the registry file of MCP servers cannot be loaded, the last valid one stays in use", "error", err)
 	}

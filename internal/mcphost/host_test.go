@@ -32,8 +32,8 @@ func (fullJournal) RecordToolCall(context.Context, *history.ToolCall, *redact.Ma
 
 type discardMeter struct{}
 
-func (discardMeter) ToolCall(string, string, string, time.Duration) {}
-func (discardMeter) MCPRegistryLoaded(bool)                         {}
+func (discardMeter) RecordToolCall(string, string, string, time.Duration) {}
+func (discardMeter) RecordMCPRegistryLoad(bool)                           {}
 
 // A call that cannot be recorded is not made. A call for a task does not depend on the
 // journal, because the decision about the task is already recorded.

@@ -19,8 +19,8 @@ type Journal interface {
 
 // Meter counts calls of tools and loads of the file. *telemetry.Metrics implements it.
 type Meter interface {
-	ToolCall(server, tool, outcome string, took time.Duration)
-	MCPRegistryLoaded(ok bool)
+	RecordToolCall(server, tool, outcome string, took time.Duration)
+	RecordMCPRegistryLoad(ok bool)
 }
 
 // Call is a call of a tool on behalf of a caller.
@@ -98,7 +98,7 @@ func (r *callRecorder) EndCall(ctx context.Context, c *gateway.CallRecord) {
 	if c.Server == "" {
 		return
 	}
-	r.meter.ToolCall(c.Server, c.Tool, c.Outcome, c.Latency)
+	r.meter.RecordToolCall(c.Server, c.Tool, c.Outcome, c.Latency)
 	call := callOf(ctx)
 	if call == nil {
 		return

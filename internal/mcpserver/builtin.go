@@ -89,10 +89,10 @@ func (c *call) routeRequest(ctx context.Context, arguments json.RawMessage) (*mc
 	}
 	failed, ok := errors.AsType[*contract.Error](err)
 	if !ok {
-		c.server.cfg.Meter.Request(string(contract.CodeInternal), time.Since(start))
+		c.server.cfg.Meter.RecordRequest(string(contract.CodeInternal), time.Since(start))
 		return nil, err
 	}
-	c.server.cfg.Meter.Request(string(failed.Code), time.Since(start))
+	c.server.cfg.Meter.RecordRequest(string(failed.Code), time.Since(start))
 	return newRouteFailure(failed), nil
 }
 

@@ -45,7 +45,7 @@ func (f fakeRouter) HandleJSON(context.Context, *contract.Request, *contract.Cal
 // outcomes are the outcomes of routing requests.
 type outcomes []string
 
-func (o *outcomes) Request(outcome string, _ time.Duration) { *o = append(*o, outcome) }
+func (o *outcomes) RecordRequest(outcome string, _ time.Duration) { *o = append(*o, outcome) }
 
 // post sends a message to a server, and returns its response.
 func post(t *testing.T, cfg Config, body string) string {

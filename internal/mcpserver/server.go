@@ -70,7 +70,7 @@ type Router interface {
 // Meter counts routing requests that end with an error instead of a response; the
 // router counts the others.
 type Meter interface {
-	Request(outcome string, took time.Duration)
+	RecordRequest(outcome string, took time.Duration)
 }
 
 // Server is the MCP server. It is immutable.

@@ -67,7 +67,7 @@ func optionalBody() httpserver.BodySpec {
 func (a *api) requestRoutes(cfg *Config) []httpserver.Route {
 	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
 	return []httpserver.Route{
-		{Method: post, Path: "/api/v1/route", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, ObserveError: a.deps.Meter.Request, Handle: a.handleRoute},
+		{Method: post, Path: "/api/v1/route", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, ObserveError: a.deps.Meter.RecordRequest, Handle: a.handleRoute},
 		{Method: post, Path: "/api/v1/classify", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: cfg.ClassifyLimit, Handle: a.handleClassify},
 		{Method: get, Path: "/api/v1/requests/:id", Scope: contract.ScopeRouteRead, Handle: a.handleRequest},
 		{Method: del, Path: "/api/v1/requests/:id", Scope: contract.ScopeRouteSubmit, Handle: a.handleErase},

@@ -144,8 +144,8 @@ type Tickets interface {
 // Meter counts routing requests that end with an error instead of a response; the
 // router counts the others.
 type Meter interface {
-	// Request counts one request. outcome is the code of the error.
-	Request(outcome string, took time.Duration)
+	// RecordRequest counts one request. outcome is the code of the error.
+	RecordRequest(outcome string, took time.Duration)
 }
 
 // check returns an error that names each missing dependency.

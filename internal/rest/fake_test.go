@@ -321,7 +321,7 @@ type outcomeRecorder struct {
 	outcomes []string
 }
 
-func (r *outcomeRecorder) Request(outcome string, _ time.Duration) {
+func (r *outcomeRecorder) RecordRequest(outcome string, _ time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outcomes = append(r.outcomes, outcome)

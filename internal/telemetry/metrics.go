@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Metrics records the metrics. Its methods may be called from any goroutine, do not
+// Metrics contains the metrics. Its methods may be called from any goroutine, do not
 // allocate, and do nothing on a nil *Metrics. Arguments that become a label are
 // constants of the program, never texts of a caller; unknown values count as
 // "other".
@@ -100,9 +100,9 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	return m, mk.err
 }
 
-// Request counts a request. outcome is the status of the response, or the code of
+// RecordRequest counts a request. outcome is the status of the response, or the code of
 // the error.
-func (m *Metrics) Request(outcome string, took time.Duration) {
+func (m *Metrics) RecordRequest(outcome string, took time.Duration) {
 	if m == nil {
 		return
 	}
@@ -110,9 +110,9 @@ func (m *Metrics) Request(outcome string, took time.Duration) {
 	m.requestTime.Record(context.Background(), took.Seconds())
 }
 
-// Throttled counts a request that was delayed or rejected because its tenant sends more
+// RecordThrottled counts a request that was delayed or rejected because its tenant sends more
 // than others while the processors are overloaded.
-func (m *Metrics) Throttled(rejected bool) {
+func (m *Metrics) RecordThrottled(rejected bool) {
 	if m == nil {
 		return
 	}
@@ -123,26 +123,26 @@ func (m *Metrics) Throttled(rejected bool) {
 	m.throttled.add(result)
 }
 
-// InFlight adds delta to the requests in flight: 1 when a request is admitted, −1
+// AddInFlight adds delta to the requests in flight: 1 when a request is admitted, −1
 // when it has ended.
-func (m *Metrics) InFlight(delta int) {
+func (m *Metrics) AddInFlight(delta int) {
 	if m == nil {
 		return
 	}
 	m.current.inFlight.Add(int64(delta))
 }
 
-// Classify records a classification by its source.
-func (m *Metrics) Classify(source string, took time.Duration) {
+// RecordClassification records a classification by its source.
+func (m *Metrics) RecordClassification(source string, took time.Duration) {
 	if m == nil {
 		return
 	}
 	m.classifyTime.record(source, took)
 }
 
-// Fallback counts a request without an eligible agent, by fallback policy (A, B or
+// RecordFallback counts a request without an eligible agent, by fallback policy (A, B or
 // C).
-func (m *Metrics) Fallback(policy string) {
+func (m *Metrics) RecordFallback(policy string) {
 	if m == nil {
 		return
 	}
@@ -157,9 +157,9 @@ func (m *Metrics) RecordFeedback(verdict contract.Verdict) {
 	m.feedback.add(string(verdict))
 }
 
-// TaskDone counts a task that has ended, and records its time with one agent. After
+// RecordTask counts a task that has ended, and records its time with one agent. After
 // a failover the task is counted once for each agent.
-func (m *Metrics) TaskDone(status string, took time.Duration) {
+func (m *Metrics) RecordTask(status string, took time.Duration) {
 	if m == nil {
 		return
 	}
@@ -167,9 +167,9 @@ func (m *Metrics) TaskDone(status string, took time.Duration) {
 	m.agentTime.Record(context.Background(), took.Seconds())
 }
 
-// TaskLeased counts a task that its agent has pulled; redelivered is true if a lease of the task
+// RecordTaskLease counts a task that its agent has pulled; redelivered is true if a lease of the task
 // has expired before.
-func (m *Metrics) TaskLeased(redelivered bool) {
+func (m *Metrics) RecordTaskLease(redelivered bool) {
 	if m == nil {
 		return
 	}
@@ -180,9 +180,9 @@ func (m *Metrics) TaskLeased(redelivered bool) {
 	}
 }
 
-// AgentTokens counts the tokens that an agent reported for a task. Values that are no
+// RecordAgentTokens counts the tokens that an agent reported for a task. Values that are no
 // count are ignored.
-func (m *Metrics) AgentTokens(status string, tokens float64) {
+func (m *Metrics) RecordAgentTokens(status string, tokens float64) {
 	if m == nil || !(tokens >= 1 && tokens <= maxAgentTokens) {
 		return
 	}
@@ -193,9 +193,9 @@ func (m *Metrics) AgentTokens(status string, tokens float64) {
 // overflow the counter.
 const maxAgentTokens = 1e9
 
-// RegistryLoaded records an attempt to load the registry. agents is the number of
+// RecordRegistryLoad records an attempt to load the registry. agents is the number of
 // agents in the new registry. If ok is false, the old registry remains in use.
-func (m *Metrics) RegistryLoaded(ok bool, agents int) {
+func (m *Metrics) RecordRegistryLoad(ok bool, agents int) {
 	if m == nil {
 		return
 	}

@@ -102,7 +102,7 @@ func (t *toolLabels) options(l toolLabel) *toolOptions {
 
 // ToolCall records a call of a tool that exists. outcome is "OK", "CANCELLED" or
 // the code of the error.
-func (m *Metrics) ToolCall(server, tool, outcome string, took time.Duration) {
+func (m *Metrics) RecordToolCall(server, tool, outcome string, took time.Duration) {
 	if m == nil {
 		return
 	}
@@ -111,9 +111,9 @@ func (m *Metrics) ToolCall(server, tool, outcome string, took time.Duration) {
 	m.mcp.callTime.Record(context.Background(), took.Seconds(), o.server...)
 }
 
-// MCPRegistryLoaded records an attempt to load the registry file of MCP servers. If ok is
+// RecordMCPRegistryLoad records an attempt to load the registry file of MCP servers. If ok is
 // false, the old servers remain in use.
-func (m *Metrics) MCPRegistryLoaded(ok bool) {
+func (m *Metrics) RecordMCPRegistryLoad(ok bool) {
 	if m == nil {
 		return
 	}

@@ -39,9 +39,9 @@ func purposeValues() []string {
 		contract.PurposePlan, contract.PurposeVerify)
 }
 
-// ModelCall records a call to the language model. outcome is contract.OutcomeOK,
+// RecordModelCall records a call to the language model. outcome is contract.OutcomeOK,
 // llm.OutcomeCancelled or a reason. took is 0 if the call was not sent.
-func (m *Metrics) ModelCall(purpose contract.CallPurpose, outcome string, tokens contract.Tokens, took time.Duration) {
+func (m *Metrics) RecordModelCall(purpose contract.CallPurpose, outcome string, tokens contract.Tokens, took time.Duration) {
 	if m == nil {
 		return
 	}
@@ -66,9 +66,9 @@ func cascadeOutcomes() []string {
 	return []string{CascadeSpared, CascadeAgreed, CascadeDisagreed, CascadeNoAnswer}
 }
 
-// Cascade counts a request in the mode cascade, with the confidence of the
+// RecordCascade counts a request in the mode cascade, with the confidence of the
 // lexical classifier.
-func (m *Metrics) Cascade(outcome string, confidence float64) {
+func (m *Metrics) RecordCascade(outcome string, confidence float64) {
 	if m == nil {
 		return
 	}
@@ -78,9 +78,9 @@ func (m *Metrics) Cascade(outcome string, confidence float64) {
 	}
 }
 
-// StandIn counts a classification by the lexical classifier because the model
+// RecordModelFailure counts a classification by the lexical classifier because the model
 // failed.
-func (m *Metrics) StandIn(reason string) {
+func (m *Metrics) RecordModelFailure(reason string) {
 	if m == nil {
 		return
 	}

@@ -71,8 +71,8 @@ func (mk *instrumentFactory) addStoreGauges(m *Metrics) {
 	mk.newGauge("requests_open", "Asynchronous requests that have not ended.", m.openRequests)
 }
 
-// Audited records a batch of records of the audit log.
-func (m *Metrics) Audited(records int, took time.Duration, err error) {
+// RecordAuditWrite records a batch of records of the audit log.
+func (m *Metrics) RecordAuditWrite(records int, took time.Duration, err error) {
 	if m == nil {
 		return
 	}
@@ -84,15 +84,15 @@ func (m *Metrics) Audited(records int, took time.Duration, err error) {
 	m.store.recordTime.Record(context.Background(), took.Seconds())
 }
 
-// Ticket counts a request that fallback policy C recorded.
-func (m *Metrics) Ticket(how string) {
+// RecordTicket counts a request that fallback policy C recorded.
+func (m *Metrics) RecordTicket(how string) {
 	if m != nil {
 		m.store.tickets.add(how)
 	}
 }
 
-// Webhook counts a call to the webhook of tickets.
-func (m *Metrics) Webhook(outcome string) {
+// RecordWebhook counts a call to the webhook of tickets.
+func (m *Metrics) RecordWebhook(outcome string) {
 	if m != nil {
 		m.store.webhook.add(outcome)
 	}
@@ -106,8 +106,8 @@ func (m *Metrics) ObserveStore(state func() StoreState) {
 	}
 }
 
-// TrimmedEarly counts values that were removed before their retention.
-func (m *Metrics) TrimmedEarly(part string, values int) {
+// RecordEarlyRemoval counts values that were removed before their retention.
+func (m *Metrics) RecordEarlyRemoval(part string, values int) {
 	if m != nil {
 		m.store.trimmed.addN(part, values)
 	}

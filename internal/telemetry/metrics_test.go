@@ -58,15 +58,15 @@ func scrapeMetrics(t fataler, tel *telemetry.Telemetry) map[string]string {
 func TestMetrics_NamesAndKinds(t *testing.T) {
 	tel := newTelemetry(t)
 	m := tel.Metrics()
-	m.Request("completed", time.Second)
-	m.Classify("lexical", time.Second)
-	m.TaskDone("partial", time.Second)
-	m.ModelCall(contract.PurposeClassify, contract.OutcomeOK, contract.Tokens{}, time.Second)
-	m.Cascade(telemetry.CascadeSpared, 0.99)
-	m.Audited(3, time.Second, nil)
+	m.RecordRequest("completed", time.Second)
+	m.RecordClassification("lexical", time.Second)
+	m.RecordTask("partial", time.Second)
+	m.RecordModelCall(contract.PurposeClassify, contract.OutcomeOK, contract.Tokens{}, time.Second)
+	m.RecordCascade(telemetry.CascadeSpared, 0.99)
+	m.RecordAuditWrite(3, time.Second, nil)
 	m.RecordOrchestration(contract.OrchestrationDone, time.Second)
 	m.ObserveOpenRuns(func() map[contract.OrchestrationStatus]int { return nil })
-	m.ToolCall("weather", "query", "OK", time.Second)
+	m.RecordToolCall("weather", "query", "OK", time.Second)
 
 	got := map[string]string{}
 	for series, kind := range scrapeMetrics(t, tel) {
@@ -136,9 +136,9 @@ func TestMetrics_Record(t *testing.T) {
 			`caprouter_registry_stale`:                          "0",
 		}},
 		{"a request", func(m *telemetry.Metrics) {
-			m.Request(string(contract.StatusCompleted), 1500*time.Millisecond)
-			m.Request(string(contract.StatusCompleted), 500*time.Millisecond)
-			m.Request(string(contract.CodeOverloaded), 0)
+			m.RecordRequest(string(contract.StatusCompleted), 1500*time.Millisecond)
+			m.RecordRequest(string(contract.StatusCompleted), 500*time.Millisecond)
+			m.RecordRequest(string(contract.CodeOverloaded), 0)
 		}, map[string]string{
 			`caprouter_requests_total{outcome="completed"}`:        "2",
 			`caprouter_requests_total{outcome="overloaded"}`:       "1",
@@ -149,17 +149,17 @@ func TestMetrics_Record(t *testing.T) {
 			`caprouter_request_duration_seconds_bucket{le="+Inf"}`: "3",
 		}},
 		{"groups of audit records", func(m *telemetry.Metrics) {
-			m.Audited(3, time.Millisecond, nil)
-			m.Audited(2, time.Second, errors.New("disk full"))
+			m.RecordAuditWrite(3, time.Millisecond, nil)
+			m.RecordAuditWrite(2, time.Second, errors.New("disk full"))
 		}, map[string]string{
 			`caprouter_audit_records_total{result="ok"}`:     "3",
 			`caprouter_audit_records_total{result="failed"}`: "2",
 			`caprouter_audit_append_duration_seconds_count`:  "2",
 		}},
 		{"tickets", func(m *telemetry.Metrics) {
-			m.Ticket(telemetry.TicketOpened)
-			m.Ticket(telemetry.TicketJoined)
-			m.Webhook(telemetry.WebhookGone)
+			m.RecordTicket(telemetry.TicketOpened)
+			m.RecordTicket(telemetry.TicketJoined)
+			m.RecordWebhook(telemetry.WebhookGone)
 		}, map[string]string{
 			`caprouter_tickets_total{how="opened"}`:          "1",
 			`caprouter_tickets_total{how="joined"}`:          "1",
@@ -168,7 +168,7 @@ func TestMetrics_Record(t *testing.T) {
 		{"a store", func(m *telemetry.Metrics) {
 			m.ObserveStore(func() telemetry.StoreState { return telemetry.StoreState{Writable: true, UsedBytes: 42} })
 			m.ObserveTenants(func() []telemetry.TenantBytes { return []telemetry.TenantBytes{{Tenant: "acme", Bytes: 7}} })
-			m.TrimmedEarly(telemetry.PartRequests, 3)
+			m.RecordEarlyRemoval(telemetry.PartRequests, 3)
 			m.ObserveOpen(func() int { return 7 })
 		}, map[string]string{
 			`caprouter_store_writable`:                             "1",
@@ -178,17 +178,17 @@ func TestMetrics_Record(t *testing.T) {
 			`caprouter_requests_open`:                              "7",
 		}},
 		{"a classification", func(m *telemetry.Metrics) {
-			m.Classify(string(contract.SourceLexical), 50*time.Microsecond)
+			m.RecordClassification(string(contract.SourceLexical), 50*time.Microsecond)
 		}, map[string]string{
 			`caprouter_classify_duration_seconds_bucket{source="lexical",le="1e-05"}`:  "0",
 			`caprouter_classify_duration_seconds_bucket{source="lexical",le="0.0001"}`: "1",
 			`caprouter_classify_duration_seconds_count{source="lexical"}`:              "1",
 		}},
 		{"calls to the model", func(m *telemetry.Metrics) {
-			m.ModelCall(contract.PurposeClassify, contract.OutcomeOK, contract.Tokens{Input: 300, Output: 40, Thinking: 10}, time.Second)
-			m.ModelCall(contract.PurposeRepair, llm.ReasonTimeout, contract.Tokens{}, 2*time.Second)
-			m.ModelCall(contract.PurposeRepair, llm.ReasonBreakerOpen, contract.Tokens{}, 0) // never sent
-			m.StandIn(llm.ReasonTimeout)
+			m.RecordModelCall(contract.PurposeClassify, contract.OutcomeOK, contract.Tokens{Input: 300, Output: 40, Thinking: 10}, time.Second)
+			m.RecordModelCall(contract.PurposeRepair, llm.ReasonTimeout, contract.Tokens{}, 2*time.Second)
+			m.RecordModelCall(contract.PurposeRepair, llm.ReasonBreakerOpen, contract.Tokens{}, 0) // never sent
+			m.RecordModelFailure(llm.ReasonTimeout)
 			m.ObserveModel(func() bool { return true })
 		}, map[string]string{
 			`caprouter_llm_calls_total{outcome="ok"}`:                         "1",
@@ -204,9 +204,9 @@ func TestMetrics_Record(t *testing.T) {
 			`caprouter_llm_breaker_open`:                                      "1",
 		}},
 		{"cascade", func(m *telemetry.Metrics) {
-			m.Cascade(telemetry.CascadeSpared, 0.99)
-			m.Cascade(telemetry.CascadeSpared, 0.97)
-			m.Cascade(telemetry.CascadeDisagreed, 0.6)
+			m.RecordCascade(telemetry.CascadeSpared, 0.99)
+			m.RecordCascade(telemetry.CascadeSpared, 0.97)
+			m.RecordCascade(telemetry.CascadeDisagreed, 0.6)
 		}, map[string]string{
 			`caprouter_cascade_total{outcome="spared"}`:             "2",
 			`caprouter_cascade_total{outcome="agreed"}`:             "0",
@@ -215,13 +215,13 @@ func TestMetrics_Record(t *testing.T) {
 			`caprouter_cascade_spared_confidence_sum`:               "1.96",
 			`caprouter_cascade_spared_confidence_bucket{le="0.98"}`: "1",
 		}},
-		{"a fallback", func(m *telemetry.Metrics) { m.Fallback("B") }, map[string]string{
+		{"a fallback", func(m *telemetry.Metrics) { m.RecordFallback("B") }, map[string]string{
 			`caprouter_fallback_total{policy="A"}`: "0",
 			`caprouter_fallback_total{policy="B"}`: "1",
 		}},
 		{"tasks: the partial share can be derived", func(m *telemetry.Metrics) {
-			m.TaskDone(string(contract.TaskSuccess), time.Second)
-			m.TaskDone(string(contract.TaskPartial), time.Second)
+			m.RecordTask(string(contract.TaskSuccess), time.Second)
+			m.RecordTask(string(contract.TaskPartial), time.Second)
 		}, map[string]string{
 			`caprouter_tasks_total{status="success"}`:     "1",
 			`caprouter_tasks_total{status="partial"}`:     "1",
@@ -229,46 +229,46 @@ func TestMetrics_Record(t *testing.T) {
 			`caprouter_agent_call_duration_seconds_sum`:   "2",
 		}},
 		{"throttled requests", func(m *telemetry.Metrics) {
-			m.Throttled(false)
-			m.Throttled(false)
-			m.Throttled(true)
+			m.RecordThrottled(false)
+			m.RecordThrottled(false)
+			m.RecordThrottled(true)
 		}, map[string]string{
 			`caprouter_throttled_requests_total{result="delayed"}`:  "2",
 			`caprouter_throttled_requests_total{result="rejected"}`: "1",
 		}},
 		{"requests in flight", func(m *telemetry.Metrics) {
-			m.InFlight(1)
-			m.InFlight(1)
-			m.InFlight(-1)
+			m.AddInFlight(1)
+			m.AddInFlight(1)
+			m.AddInFlight(-1)
 		}, map[string]string{`caprouter_requests_in_flight`: "1"}},
-		{"registry loaded", func(m *telemetry.Metrics) { m.RegistryLoaded(true, 3) }, map[string]string{
+		{"registry loaded", func(m *telemetry.Metrics) { m.RecordRegistryLoad(true, 3) }, map[string]string{
 			`caprouter_registry_agents`:                         "3",
 			`caprouter_registry_stale`:                          "0",
 			`caprouter_registry_reloads_total{result="ok"}`:     "1",
 			`caprouter_registry_reloads_total{result="failed"}`: "0",
 		}},
 		{"invalid registry", func(m *telemetry.Metrics) {
-			m.RegistryLoaded(true, 3)
-			m.RegistryLoaded(false, 0)
+			m.RecordRegistryLoad(true, 3)
+			m.RecordRegistryLoad(false, 0)
 		}, map[string]string{
 			`caprouter_registry_agents`:                         "3",
 			`caprouter_registry_stale`:                          "1",
 			`caprouter_registry_reloads_total{result="failed"}`: "1",
 		}},
 		{"valid registry after an invalid one", func(m *telemetry.Metrics) {
-			m.RegistryLoaded(false, 0)
-			m.RegistryLoaded(true, 2)
+			m.RecordRegistryLoad(false, 0)
+			m.RecordRegistryLoad(true, 2)
 		}, map[string]string{
 			`caprouter_registry_agents`: "2",
 			`caprouter_registry_stale`:  "0",
 		}},
 		{"calls of tools", func(m *telemetry.Metrics) {
-			m.ToolCall("weather", "query", "OK", time.Second)
-			m.ToolCall("weather", "query", "PLACE_NOT_FOUND", time.Second)
+			m.RecordToolCall("weather", "query", "OK", time.Second)
+			m.RecordToolCall("weather", "query", "PLACE_NOT_FOUND", time.Second)
 			for n := range 2000 {
-				m.ToolCall("hostile", itoa(n), "OK", 0)
+				m.RecordToolCall("hostile", itoa(n), "OK", 0)
 			}
-			m.MCPRegistryLoaded(false)
+			m.RecordMCPRegistryLoad(false)
 			m.ObserveMCPServers(func() map[string]int { return map[string]int{"connected": 2} })
 		}, map[string]string{
 			`caprouter_mcp_calls_total{outcome="OK",server="weather",tool="query"}`:         "1",
@@ -307,10 +307,10 @@ func TestMetrics_KnowEveryStatusAndCode(t *testing.T) {
 		contract.StatusAccepted, contract.StatusCompleted, contract.StatusPartial, contract.StatusFailed,
 		contract.StatusClarify, contract.StatusUnsupported, contract.StatusProposed, contract.StatusCancelled,
 	} {
-		m.Request(string(s), 0)
+		m.RecordRequest(string(s), 0)
 	}
 	for _, c := range []contract.Code{contract.CodeInternal, contract.CodeInvalidRequest, contract.CodeRateLimited, contract.CodeNotFound} {
-		m.Request(string(c), 0)
+		m.RecordRequest(string(c), 0)
 	}
 	if got, ok := scrapeMetrics(t, tel)[`caprouter_requests_total{outcome="other"}`]; ok {
 		t.Errorf("got %s requests counted as other, want none", got)
@@ -336,11 +336,11 @@ func TestMetrics_ConcurrentUse(t *testing.T) {
 	for range workers {
 		wg.Go(func() {
 			for i := range each {
-				m.InFlight(1)
-				m.Request("completed", time.Millisecond)
-				m.RegistryLoaded(i%2 == 0, i)
+				m.AddInFlight(1)
+				m.RecordRequest("completed", time.Millisecond)
+				m.RecordRegistryLoad(i%2 == 0, i)
 				m.ObserveBreakers(func() int { return i })
-				m.InFlight(-1)
+				m.AddInFlight(-1)
 			}
 		})
 	}
@@ -389,15 +389,15 @@ type recording struct {
 
 func recordings() []recording {
 	return []recording{
-		{"Request", func(m *telemetry.Metrics) { m.Request("completed", time.Millisecond) }},
-		{"RequestOther", func(m *telemetry.Metrics) { m.Request("no such outcome", time.Millisecond) }},
-		{"InFlight", func(m *telemetry.Metrics) { m.InFlight(1) }},
-		{"Throttled", func(m *telemetry.Metrics) { m.Throttled(true) }},
-		{"Classify", func(m *telemetry.Metrics) { m.Classify("lexical", time.Millisecond) }},
-		{"Fallback", func(m *telemetry.Metrics) { m.Fallback("B") }},
-		{"TaskDone", func(m *telemetry.Metrics) { m.TaskDone("success", time.Millisecond) }},
-		{"ToolCall", func(m *telemetry.Metrics) { m.ToolCall("weather", "query", "OK", time.Millisecond) }},
+		{"RecordRequest", func(m *telemetry.Metrics) { m.RecordRequest("completed", time.Millisecond) }},
+		{"RecordRequestOther", func(m *telemetry.Metrics) { m.RecordRequest("no such outcome", time.Millisecond) }},
+		{"AddInFlight", func(m *telemetry.Metrics) { m.AddInFlight(1) }},
+		{"RecordThrottled", func(m *telemetry.Metrics) { m.RecordThrottled(true) }},
+		{"RecordClassification", func(m *telemetry.Metrics) { m.RecordClassification("lexical", time.Millisecond) }},
+		{"RecordFallback", func(m *telemetry.Metrics) { m.RecordFallback("B") }},
+		{"RecordTask", func(m *telemetry.Metrics) { m.RecordTask("success", time.Millisecond) }},
+		{"RecordToolCall", func(m *telemetry.Metrics) { m.RecordToolCall("weather", "query", "OK", time.Millisecond) }},
 		{"RecordFeedback", func(m *telemetry.Metrics) { m.RecordFeedback(contract.VerdictCorrect) }},
-		{"RegistryLoaded", func(m *telemetry.Metrics) { m.RegistryLoaded(true, 3) }},
+		{"RecordRegistryLoad", func(m *telemetry.Metrics) { m.RecordRegistryLoad(true, 3) }},
 	}
 }

@@ -220,7 +220,7 @@ func TestHandler_ServesRuntimeMetrics(t *testing.T) {
 // Two instances in one process, as in tests and the demo, are independent.
 func TestNew_RegistriesAreIndependent(t *testing.T) {
 	a, b := newTelemetry(t), newTelemetry(t)
-	a.Metrics().Fallback("B")
+	a.Metrics().RecordFallback("B")
 	const series = `caprouter_fallback_total{policy="B"}`
 	if got := scrapeMetrics(t, b)[series]; got != "0" {
 		t.Errorf("%s of the other instance: got %s, want 0", series, got)
