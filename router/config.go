@@ -47,7 +47,7 @@ type Config struct {
 	IsRevoked func(*contract.Caller) bool
 
 	Logger  *slog.Logger       // nil = discard
-	Metrics *telemetry.Metrics // nil = none
+	Metrics *telemetry.Metrics // nil = telemetry.DiscardMetrics()
 	Tracer  *telemetry.Tracer  // of asynchronous requests; nil = their traces are not recorded
 	Now     func() time.Time   // nil = time.Now
 	NewID   func() string      // nil = NewID
@@ -149,6 +149,9 @@ func (cfg *Config) setDefaults() error {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = telemetry.DiscardMetrics()
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -24,7 +24,7 @@ type Reporter struct {
 	metrics *telemetry.Metrics
 }
 
-// NewReporter returns a Reporter. If metrics is nil, it only logs.
+// NewReporter returns a Reporter.
 func NewReporter(logger *slog.Logger, metrics *telemetry.Metrics) *Reporter {
 	return &Reporter{logger: logger, metrics: metrics}
 }

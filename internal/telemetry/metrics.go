@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 
@@ -16,9 +17,8 @@ import (
 )
 
 // Metrics contains the metrics. Its methods may be called from any goroutine, do not
-// allocate, and do nothing on a nil *Metrics. Arguments that become a label are
-// constants of the program, never texts of a caller; unknown values count as
-// "other".
+// allocate. Arguments that become a label are constants of the program, never texts
+// of a caller; unknown values count as "other".
 type Metrics struct {
 	requests         eventCounter
 	throttled        eventCounter
@@ -53,6 +53,12 @@ type gaugeValues struct {
 // meterName is the name of the OpenTelemetry meter.
 const meterName = "github.com/caprouter/caprouter"
 
+// DiscardMetrics returns Metrics that discard everything.
+func DiscardMetrics() *Metrics {
+	m, _ := newInstruments(noop.NewMeterProvider()) // instruments that do nothing have no errors
+	return m
+}
+
 // newMetrics creates all instruments and registers them.
 func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	exporter, err := otelprom.New(
@@ -68,6 +74,10 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		sdk.WithReader(exporter),
 		sdk.WithExemplarFilter(exemplar.AlwaysOffFilter),
 	)
+	return newInstruments(provider)
+}
+
+func newInstruments(provider metric.MeterProvider) (*Metrics, error) {
 	mk := instrumentFactory{meter: provider.Meter(meterName)}
 	m := &Metrics{
 		requests:         mk.newCounter("requests", "Requests, by the status or the error code of the response.", "outcome", outcomeValues()),
@@ -103,9 +113,6 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 // RecordRequest counts a request. outcome is the status of the response, or the code of
 // the error.
 func (m *Metrics) RecordRequest(outcome string, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.requests.add(outcome)
 	m.requestTime.Record(context.Background(), took.Seconds())
 }
@@ -113,9 +120,6 @@ func (m *Metrics) RecordRequest(outcome string, took time.Duration) {
 // RecordThrottled counts a request that was delayed or rejected because its tenant sends more
 // than others while the processors are overloaded.
 func (m *Metrics) RecordThrottled(rejected bool) {
-	if m == nil {
-		return
-	}
 	result := throttleDelayed
 	if rejected {
 		result = throttleRejected
@@ -126,43 +130,28 @@ func (m *Metrics) RecordThrottled(rejected bool) {
 // AddInFlight adds delta to the requests in flight: 1 when a request is admitted, −1
 // when it has ended.
 func (m *Metrics) AddInFlight(delta int) {
-	if m == nil {
-		return
-	}
 	m.current.inFlight.Add(int64(delta))
 }
 
 // RecordClassification records a classification by its source.
 func (m *Metrics) RecordClassification(source string, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.classifyTime.record(source, took)
 }
 
 // RecordFallback counts a request without an eligible agent, by fallback policy (A, B or
 // C).
 func (m *Metrics) RecordFallback(policy string) {
-	if m == nil {
-		return
-	}
 	m.fallbacks.add(policy)
 }
 
 // RecordFeedback counts a verdict on the routing of a request.
 func (m *Metrics) RecordFeedback(verdict contract.Verdict) {
-	if m == nil {
-		return
-	}
 	m.feedback.add(string(verdict))
 }
 
 // RecordTask counts a task that has ended, and records its time with one agent. After
 // a failover the task is counted once for each agent.
 func (m *Metrics) RecordTask(status string, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.tasks.add(status)
 	m.agentTime.Record(context.Background(), took.Seconds())
 }
@@ -170,9 +159,6 @@ func (m *Metrics) RecordTask(status string, took time.Duration) {
 // RecordTaskLease counts a task that its agent has pulled; redelivered is true if a lease of the task
 // has expired before.
 func (m *Metrics) RecordTaskLease(redelivered bool) {
-	if m == nil {
-		return
-	}
 	if redelivered {
 		m.taskLeases.add(leaseAgain)
 	} else {
@@ -183,7 +169,7 @@ func (m *Metrics) RecordTaskLease(redelivered bool) {
 // RecordAgentTokens counts the tokens that an agent reported for a task. Values that are no
 // count are ignored.
 func (m *Metrics) RecordAgentTokens(status string, tokens float64) {
-	if m == nil || !(tokens >= 1 && tokens <= maxAgentTokens) {
+	if !(tokens >= 1 && tokens <= maxAgentTokens) {
 		return
 	}
 	m.agentTokens.addN(status, int(tokens))
@@ -196,9 +182,6 @@ const maxAgentTokens = 1e9
 // RecordRegistryLoad records an attempt to load the registry. agents is the number of
 // agents in the new registry. If ok is false, the old registry remains in use.
 func (m *Metrics) RecordRegistryLoad(ok bool, agents int) {
-	if m == nil {
-		return
-	}
 	m.current.stale.Store(!ok)
 	if !ok {
 		m.reloads.add(resultFailed)
@@ -212,9 +195,6 @@ func (m *Metrics) RecordRegistryLoad(ok bool, agents int) {
 // breaker is open. It is called at each scrape, and must be fast and safe for
 // concurrent use. A later call replaces it.
 func (m *Metrics) ObserveBreakers(open func() int) {
-	if m == nil {
-		return
-	}
 	m.current.breakers.Store(&open)
 }
 

@@ -100,12 +100,9 @@ func (t *toolLabels) options(l toolLabel) *toolOptions {
 	return o
 }
 
-// ToolCall records a call of a tool that exists. outcome is "OK", "CANCELLED" or
+// RecordToolCall records a call of a tool that exists. outcome is "OK", "CANCELLED" or
 // the code of the error.
 func (m *Metrics) RecordToolCall(server, tool, outcome string, took time.Duration) {
-	if m == nil {
-		return
-	}
 	o := m.mcp.tools.options(toolLabel{server, tool})
 	m.mcp.calls.Add(context.Background(), 1, o.outcomes[ToolOutcome(outcome)]...)
 	m.mcp.callTime.Record(context.Background(), took.Seconds(), o.server...)
@@ -114,9 +111,6 @@ func (m *Metrics) RecordToolCall(server, tool, outcome string, took time.Duratio
 // RecordMCPRegistryLoad records an attempt to load the registry file of MCP servers. If ok is
 // false, the old servers remain in use.
 func (m *Metrics) RecordMCPRegistryLoad(ok bool) {
-	if m == nil {
-		return
-	}
 	m.mcp.stale.Store(!ok)
 	if ok {
 		m.mcp.reloads.add(resultOK)
@@ -128,9 +122,7 @@ func (m *Metrics) RecordMCPRegistryLoad(ok bool) {
 // ObserveMCPServers sets the function that returns the number of servers by status. It is
 // called at each scrape.
 func (m *Metrics) ObserveMCPServers(count func() map[string]int) {
-	if m != nil {
-		m.mcp.servers.Store(&count)
-	}
+	m.mcp.servers.Store(&count)
 }
 
 func (m *Metrics) mcpRegistryStale() int64 {

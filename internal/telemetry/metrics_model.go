@@ -42,9 +42,6 @@ func purposeValues() []string {
 // RecordModelCall records a call to the language model. outcome is contract.OutcomeOK,
 // llm.OutcomeCancelled or a reason. took is 0 if the call was not sent.
 func (m *Metrics) RecordModelCall(purpose contract.CallPurpose, outcome string, tokens contract.Tokens, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.model.calls.add(outcome)
 	if took > 0 {
 		m.model.callTime.record(string(purpose), took)
@@ -69,9 +66,6 @@ func cascadeOutcomes() []string {
 // RecordCascade counts a request in the mode cascade, with the confidence of the
 // lexical classifier.
 func (m *Metrics) RecordCascade(outcome string, confidence float64) {
-	if m == nil {
-		return
-	}
 	m.cascade.add(outcome)
 	if outcome == CascadeSpared {
 		m.sparedConfidence.Record(context.Background(), confidence)
@@ -81,9 +75,6 @@ func (m *Metrics) RecordCascade(outcome string, confidence float64) {
 // RecordModelFailure counts a classification by the lexical classifier because the model
 // failed.
 func (m *Metrics) RecordModelFailure(reason string) {
-	if m == nil {
-		return
-	}
 	m.model.lexicalFallbacks.add(reason)
 }
 
@@ -91,9 +82,6 @@ func (m *Metrics) RecordModelFailure(reason string) {
 // model is open. It is called at each scrape, and must be fast and safe for
 // concurrent use.
 func (m *Metrics) ObserveModel(open func() bool) {
-	if m == nil {
-		return
-	}
 	m.model.breaker.Store(&open)
 }
 

@@ -34,9 +34,6 @@ func (mk *instrumentFactory) addRunGauges(m *Metrics) {
 
 // RecordOrchestration counts an orchestration that has ended.
 func (m *Metrics) RecordOrchestration(status contract.OrchestrationStatus, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.runs.ended.add(string(status))
 	m.runs.duration.Record(context.Background(), took.Seconds())
 }
@@ -44,9 +41,7 @@ func (m *Metrics) RecordOrchestration(status contract.OrchestrationStatus, took 
 // ObserveOpenRuns sets the function that returns the number of orchestrations that have not
 // ended, by status. It is called at each scrape.
 func (m *Metrics) ObserveOpenRuns(count func() map[contract.OrchestrationStatus]int) {
-	if m != nil {
-		m.runs.open.Store(&count)
-	}
+	m.runs.open.Store(&count)
 }
 
 func (m *Metrics) observeOpenRuns(observe func(value string, n int64)) {

@@ -73,9 +73,6 @@ func (mk *instrumentFactory) addStoreGauges(m *Metrics) {
 
 // RecordAuditWrite records a batch of records of the audit log.
 func (m *Metrics) RecordAuditWrite(records int, took time.Duration, err error) {
-	if m == nil {
-		return
-	}
 	result := resultOK
 	if err != nil {
 		result = resultFailed
@@ -86,39 +83,29 @@ func (m *Metrics) RecordAuditWrite(records int, took time.Duration, err error) {
 
 // RecordTicket counts a request that fallback policy C recorded.
 func (m *Metrics) RecordTicket(how string) {
-	if m != nil {
-		m.store.tickets.add(how)
-	}
+	m.store.tickets.add(how)
 }
 
 // RecordWebhook counts a call to the webhook of tickets.
 func (m *Metrics) RecordWebhook(outcome string) {
-	if m != nil {
-		m.store.webhook.add(outcome)
-	}
+	m.store.webhook.add(outcome)
 }
 
 // ObserveStore sets the function that returns the state of the store. It is called
 // at each scrape, and must be fast and safe for concurrent use.
 func (m *Metrics) ObserveStore(state func() StoreState) {
-	if m != nil {
-		m.store.state.Store(&state)
-	}
+	m.store.state.Store(&state)
 }
 
 // RecordEarlyRemoval counts values that were removed before their retention.
 func (m *Metrics) RecordEarlyRemoval(part string, values int) {
-	if m != nil {
-		m.store.trimmed.addN(part, values)
-	}
+	m.store.trimmed.addN(part, values)
 }
 
 // ObserveTenants sets the function that returns the tenants with the most stored
 // bytes, at most ten, because each is a value of a label. It is called at each scrape.
 func (m *Metrics) ObserveTenants(heaviest func() []TenantBytes) {
-	if m != nil {
-		m.store.tenants.Store(&heaviest)
-	}
+	m.store.tenants.Store(&heaviest)
 }
 
 func (m *Metrics) observeTenants(observe func(value string, n int64)) {
@@ -132,9 +119,7 @@ func (m *Metrics) observeTenants(observe func(value string, n int64)) {
 // ObserveOpen sets the function that returns the number of asynchronous requests
 // that have not ended. It is called at each scrape.
 func (m *Metrics) ObserveOpen(open func() int) {
-	if m != nil {
-		m.store.open.Store(&open)
-	}
+	m.store.open.Store(&open)
 }
 
 func (m *Metrics) currentStoreState() StoreState {
