@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/modeltext"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/prompts"
 )
@@ -181,7 +182,7 @@ func TestAnswer_RestoresWholeValues(t *testing.T) {
 // A reply that repeats the placeholder of a long value must not use more memory than the limit of
 // an answer.
 func TestAnswer_BoundsRestoredValues(t *testing.T) {
-	const most = 600 * fallback.BytesPerToken
+	const most = 600 * 8 // tokens of the policy, bytes of a token
 	password := strings.Repeat("p", 60_000)
 	tests := []struct{ name, reply, want string }{
 		{"value above the limit", "[SECRET_1] is long.", "[SECRET_1] is long."},
@@ -316,7 +317,7 @@ func TestAnswer_CountsOneAnswer(t *testing.T) {
 		"no model":            {false, nil, unmetJoke(), false, llm.ReasonNotConfigured, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var m fallback.Model
+			var m modeltext.Model
 			if tc.m != nil {
 				m = tc.m
 			}

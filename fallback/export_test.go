@@ -3,13 +3,9 @@ package fallback
 // Exported for the external tests.
 var (
 	ParseLanguageTag = parseLanguageTag
-	RestoreValues    = restoreValues
-	TruncateText     = truncateText
 	LocalizedTexts   = localizedTexts
 	RefusalTexts     = refusalTexts
 )
-
-const BytesPerToken = bytesPerToken
 
 // ChooseLanguage returns the language tag for the model, and the preamble.
 func ChooseLanguage(configured, locale, prompt string) (tag, preamble string) {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -198,69 +197,6 @@ func TestLocalizedTexts_AreComplete(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestTruncateText(t *testing.T) {
-	long := strings.Repeat("word ", 100)
-	tests := []struct {
-		name      string
-		in        string
-		most      int
-		truncated bool
-		want      string
-	}{
-		{"whole", "One. Two.", 99, false, "One. Two."},
-		{"whole, at the limit", "abcd", 4, false, "abcd"},
-		{"truncated in a sentence", "First sentence here. Second o", 99, true, "First sentence here. …"},
-		{"truncated at the end of a sentence", "First sentence. Second!", 99, true, "First sentence. Second! …"},
-		{"truncated in the only sentence", "No sentence ends in thi", 99, true, "No sentence ends in…"},
-		{"truncated long after a sentence", "Yes. And then a very long sentence that went on and on", 99, true, "Yes. And then a very long sentence that went on and…"},
-		{"truncated in Chinese", "第一句话在这里。第二句", 99, true, "第一句话在这里。 …"},
-		{"truncated in a list", "- one thing\n- another thing\n- a thi", 99, true, "- one thing\n- another thing …"},
-		{"truncated after the number of an item", "1. one thing to do\n2.", 99, true, "1. one thing to do …"},
-		{"file name at the end", "You could first try to open main.go an", 99, true, "You could first try to open main.go…"},
-		{"number at the end", "It costs about twelve or 13. 5", 99, true, "It costs about twelve or 13.…"},
-		{"truncated in a code block", "Run this:\n```sh\nmake all\nmake ins", 99, true, "Run this:\n```sh\nmake all …\n```"},
-		{"truncated after a code block", "Do:\n```\nmake\n```\nThen wai", 99, true, "Do:\n```\nmake\n``` …"},
-		{"above the limit", long, 21, false, "word word word word…"},
-		{"above the limit, without a space", strings.Repeat("x", 50), 10, false, "xxxxxxxxxx…"},
-		{"above the limit, multi-byte characters", strings.Repeat("审", 10), 10, false, "审审审…"},
-		{"both", "First sentence. Second sentence. Third", 20, true, "First sentence. …"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, cut := fallback.TruncateText(tt.in, tt.most, tt.truncated)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if want := tt.truncated || len(tt.in) > tt.most; cut != want {
-				t.Errorf("got truncated %v, want %v", cut, want)
-			}
-		})
-	}
-}
-
-// A truncated text is a prefix of the text in whole characters, followed by a mark.
-func TestTruncateText_StaysWithinLimit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOfN(rapid.SampledFrom([]rune("ab.!? \n`é审。1")), 0, 200, -1).Draw(t, "text")
-		most, truncated := rapid.IntRange(1, 250).Draw(t, "most"), rapid.Bool().Draw(t, "truncated")
-		got, cut := fallback.TruncateText(text, most, truncated)
-		if !cut {
-			if got != text || truncated || len(text) > most {
-				t.Errorf("got %q not truncated, want it truncated or unchanged", got)
-			}
-			return
-		}
-		const marks = len(" …\n```")
-		if len(got) > most+marks || !utf8.ValidString(got) {
-			t.Errorf("got %d bytes (%q), want at most %d", len(got), got, most+marks)
-		}
-		got = strings.TrimSuffix(strings.TrimSuffix(got, "\n```"), "…")
-		if !strings.HasPrefix(text, strings.TrimSuffix(got, " ")) {
-			t.Errorf("got %q, want the beginning of %q", got, text)
-		}
-	})
 }
 
 func ExampleUnsupported() {

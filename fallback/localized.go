@@ -6,6 +6,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // localizedText contains the fixed sentences of an answer in one language: why no
@@ -164,7 +165,7 @@ func (w *localizedText) formatDegraded(u *Unmet, reason string, facts *contract.
 func (w *localizedText) joinNames(names []string) string {
 	text := strings.Join(names[:min(len(names), maxListedNames)], w.nameSeparator)
 	if len(names) > maxListedNames {
-		text += w.nameSeparator + ellipsis
+		text += w.nameSeparator + plaintext.Ellipsis
 	}
 	return text
 }

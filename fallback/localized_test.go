@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/modeltext"
 )
 
 // Preamble and model use the same language, by default that of the request.
@@ -85,7 +86,7 @@ func TestAnswer_DegradedText(t *testing.T) {
 	large := snapshot(&contract.RegistryEntry{ID: "a", Match: contract.Match{Intent: many}})
 	tests := []struct {
 		name, locale string
-		m            fallback.Model
+		m            modeltext.Model
 		u            *fallback.Unmet
 		want         string
 	}{

@@ -227,16 +227,16 @@ func usableExamples(examples []contract.TicketExample) (texts []string, words []
 func formatExample(prompt string) string {
 	var b strings.Builder
 	for text := plaintext.Clean(prompt); text != ""; {
-		piece, bracketed := nextPiece(text)
+		piece, bracketed := plaintext.CutBracketed(text)
 		text = text[len(piece):]
 		if bracketed && isPlaceholder(piece) {
-			piece = ellipsis
+			piece = plaintext.Ellipsis
 		}
 		b.WriteString(piece)
 	}
 	text := plaintext.SingleLine(b.String())
-	for strings.Contains(text, ellipsis+" "+ellipsis) {
-		text = strings.ReplaceAll(text, ellipsis+" "+ellipsis, ellipsis)
+	for strings.Contains(text, plaintext.Ellipsis+" "+plaintext.Ellipsis) {
+		text = strings.ReplaceAll(text, plaintext.Ellipsis+" "+plaintext.Ellipsis, plaintext.Ellipsis)
 	}
 	if runes := []rune(text); len(runes) > maxExampleLength {
 		text = string(runes[:maxExampleLength])

@@ -12,12 +12,12 @@ import (
 
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/asyncrun"
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/fallbackpolicy"
 	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/modeltext"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
@@ -37,7 +37,7 @@ type Config struct {
 	// session.EveryRequest (also if empty), UserTurn or NewSession.
 	SessionTrigger string
 	Storage        Storage
-	Model          fallback.Model             // answers directly by policy A; nil = none
+	Model          modeltext.Model            // answers directly by policy A; nil = none
 	Answers        fallbackpolicy.AnswerLimit // nil = no limit
 	// AnswerByDefault selects policy A for a registry whose policy is auto.
 	AnswerByDefault bool

@@ -6,8 +6,8 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/modeltext"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -59,7 +59,7 @@ func TestRouter_CancelsFallbackAnswerIfCallerDisconnects(t *testing.T) {
 }
 
 // newFallbackRouter returns a router with policy A, a classifier with one proposal, and a model.
-func newFallbackRouter(t *testing.T, clf contract.Classification, m fallback.Model) *router.Router {
+func newFallbackRouter(t *testing.T, clf contract.Classification, m modeltext.Model) *router.Router {
 	t.Helper()
 	agents := &scriptedAgents{t: t}
 	r, err := router.New(router.Config{Model: m, AnswerByDefault: true}, &scriptedClassifier{proposal: clf}, agents)

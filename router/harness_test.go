@@ -13,12 +13,12 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
-	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/fallbackpolicy"
 	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/modeltext"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
@@ -66,7 +66,7 @@ type harness struct {
 	retention audit.Retention
 	// answerFirst is set if callers do not wait until the response is recorded.
 	answerFirst bool
-	model       fallback.Model
+	model       modeltext.Model
 	answers     fallbackpolicy.AnswerLimit
 	log         testkit.LogBuffer // of the router
 

@@ -87,6 +87,7 @@ func levels() []level {
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
 			{pkg: "internal/modelfile", why: "stores trained models in the data directory; independent of their content", only: []string{"internal/datadir"}},
 			{pkg: "internal/filekind", why: "recognizes the kind of a file of the operator; independent of the decoders", only: []string{"internal/strictyaml"}},
+			{pkg: "internal/modeltext", why: "asks a model for a text that a caller reads; independent of the occasion", only: []string{"contract", "internal/llm", "internal/plaintext", "prompts"}},
 			{pkg: "internal/telemetry", why: "log, metrics and spans; labels are statuses and codes of contract and reasons of llm"},
 			{pkg: "internal/auth", why: "verifies the tokens of callers"},
 			{pkg: "gateway/schema", why: "compiles untrusted JSON Schemas within limits; independent of their source", only: []string{"contract", "internal/strictjson"}},

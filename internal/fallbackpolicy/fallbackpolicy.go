@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/modeltext"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/tickets"
 	"github.com/caprouter/caprouter/internal/visibility"
@@ -26,7 +27,7 @@ import (
 
 // Config is what a Handler works with. Model may be nil, all else is required.
 type Config struct {
-	Model           fallback.Model // nil = no direct answers
+	Model           modeltext.Model // nil = no direct answers
 	Answers         AnswerLimit
 	Tickets         Tickets
 	AnswerByDefault bool // policy A applies if the registry leaves the choice

@@ -45,3 +45,20 @@ func SingleLine(s string) string { return strings.Join(strings.Fields(Clean(s)),
 func IsControl(r rune) bool {
 	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff
 }
+
+// Ellipsis marks a text that was truncated.
+const Ellipsis = "…"
+
+// CutBracketed returns the bracketed word at the beginning of the text, or else the text
+// up to the next bracket. A placeholder of masked data is a bracketed word. The text must
+// not be empty.
+func CutBracketed(text string) (piece string, bracketed bool) {
+	end := strings.IndexAny(text[1:], "[]") + 1
+	switch {
+	case end == 0:
+		return text, false
+	case text[0] == '[' && text[end] == ']':
+		return text[:end+1], true
+	}
+	return text[:end], false
+}

@@ -1,17 +1,16 @@
-package fallback
+package modeltext
 
 import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // bytesPerToken bounds the length of an answer. It is more than any language needs,
 // so it only truncates an answer that exceeds its number of tokens.
 const bytesPerToken = 8
-
-// ellipsis marks a truncated text.
-const ellipsis = "…"
 
 // restoreValues replaces placeholders by the masked values until the text has
 // maxBytes: a reply may repeat a placeholder of a long value thousands of times. It
@@ -21,7 +20,7 @@ func restoreValues(text string, maxBytes int, restore func(string) string) (stri
 	var b strings.Builder
 	values := map[string]string{} // so that restore is called once for each
 	for text != "" && b.Len() <= maxBytes {
-		piece, bracketed := nextPiece(text)
+		piece, bracketed := plaintext.CutBracketed(text)
 		text = text[len(piece):]
 		if !bracketed {
 			b.WriteString(piece)
@@ -42,19 +41,6 @@ func restoreValues(text string, maxBytes int, restore func(string) string) (stri
 		}
 	}
 	return b.String(), false
-}
-
-// nextPiece returns the bracketed word at the beginning of the text, or else the text
-// up to the next bracket. A placeholder is a bracketed word.
-func nextPiece(text string) (piece string, bracketed bool) {
-	end := strings.IndexAny(text[1:], "[]") + 1
-	switch {
-	case end == 0:
-		return text, false
-	case text[0] == '[' && text[end] == ']':
-		return text[:end+1], true
-	}
-	return text[:end], false
 }
 
 // truncateText truncates the text to maxBytes, plus the marks of truncation. A text
@@ -79,12 +65,12 @@ func truncateText(text string, maxBytes int, truncated bool) (string, bool) {
 
 func cutAtSentence(text string) string {
 	if end := lastSentenceEnd(text); end > len(text)/2 {
-		return strings.TrimRightFunc(text[:end], unicode.IsSpace) + " " + ellipsis
+		return strings.TrimRightFunc(text[:end], unicode.IsSpace) + " " + plaintext.Ellipsis
 	}
 	if end := strings.LastIndexFunc(text, unicode.IsSpace); end > len(text)/2 {
 		text = strings.TrimRightFunc(text[:end], unicode.IsSpace)
 	}
-	return text + ellipsis
+	return text + plaintext.Ellipsis
 }
 
 // lastSentenceEnd returns the end of the last sentence or line, or 0.

@@ -1,0 +1,7 @@
+package modeltext
+
+// Exported for the external tests.
+var (
+	RestoreValues = restoreValues
+	TruncateText  = truncateText
+)
