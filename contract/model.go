@@ -35,6 +35,7 @@ const (
 	PurposeRepair     CallPurpose = "repair"      // the reply was invalid: ask again with the error
 	PurposeMoreTokens CallPurpose = "more_tokens" // the reply was cut off: ask again with a larger limit
 	PurposeAnswer     CallPurpose = "answer"      // fallback policy A
+	PurposeSummarize  CallPurpose = "summarize"   // of the results of several agents
 	PurposePlan       CallPurpose = "plan"        // of an orchestration
 	PurposeVerify     CallPurpose = "verify"      // of an orchestration
 )

@@ -237,8 +237,8 @@ type ResponseData struct {
 	// mode server_fallback: Answer, and
 	Classification *Classification `json:"classification,omitempty"`
 	Degraded       bool            `json:"degraded,omitzero"`         // no model replied: Answer reports this, and Unsupported lists supported requests
-	DegradedReason string          `json:"degraded_reason,omitempty"` // llm_not_configured, llm_timeout, rate_limited …
-	AnsweredBy     *ModelUse       `json:"answered_by,omitempty"`
+	DegradedReason string          `json:"degraded_reason,omitempty"` // llm_not_configured, llm_timeout, rate_limited …; in mode dispatch, why Answer is no summary
+	AnsweredBy     *ModelUse       `json:"answered_by,omitempty"`     // in mode dispatch, the model that was asked for a summary
 
 	// mode clarification: the caller picks an option with Request.Clarification
 	Question string                `json:"question,omitempty"`

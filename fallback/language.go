@@ -40,6 +40,12 @@ func chooseLanguage(configured, locale, prompt string) answerLanguage {
 	return answerLanguage{tag, all[primary], refusalTexts()[primary]}
 }
 
+// LanguageTag returns the language for a text of a model as a BCP 47 tag, "" for that of
+// the request: the configured one, or else that of the locale, or else that of the prompt.
+func LanguageTag(configured, locale, prompt string) string {
+	return chooseLanguage(configured, locale, prompt).tag
+}
+
 // parseLanguageTag returns the locale as a BCP 47 tag, or "" if it names no language. POSIX
 // locales (pt_BR.UTF-8) are accepted too.
 func parseLanguageTag(locale string) string {

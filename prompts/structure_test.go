@@ -34,8 +34,24 @@ func positions() map[string]func(text string) prompts.Messages {
 		change(p)
 		return p.Render()
 	}
+	summarize := func(change func(*prompts.SummarizeData)) prompts.Messages {
+		s := &prompts.SummarizeData{
+			Prompt: "p", Language: "en", Omitted: []string{"o"}, MaxTokens: 600,
+			Results: []prompts.AgentResult{{Title: "t", Agent: "a", Status: "success", Text: "x"}, {Title: "u", Agent: "b", Status: "partial", Text: "y"}},
+		}
+		change(s)
+		return s.Render()
+	}
 	return map[string]func(string) prompts.Messages{
-		"prompt": func(s string) prompts.Messages { return router(func(r *prompts.RouterData) { r.Prompt = s }) },
+		"request of a summary": func(s string) prompts.Messages { return summarize(func(d *prompts.SummarizeData) { d.Prompt = s }) },
+		"title of a result": func(s string) prompts.Messages {
+			return summarize(func(d *prompts.SummarizeData) { d.Results[1].Title = s })
+		},
+		"text of a result": func(s string) prompts.Messages {
+			return summarize(func(d *prompts.SummarizeData) { d.Results[0].Text = s })
+		},
+		"omitted subtask": func(s string) prompts.Messages { return summarize(func(d *prompts.SummarizeData) { d.Omitted[0] = s }) },
+		"prompt":          func(s string) prompts.Messages { return router(func(r *prompts.RouterData) { r.Prompt = s }) },
 		"history": func(s string) prompts.Messages {
 			return router(func(r *prompts.RouterData) { r.History[0].Content = s })
 		},

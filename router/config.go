@@ -37,8 +37,10 @@ type Config struct {
 	// session.EveryRequest (also if empty), UserTurn or NewSession.
 	SessionTrigger string
 	Storage        Storage
-	Model          modeltext.Model            // answers directly by policy A; nil = none
+	Model          modeltext.Model            // of direct answers (policy A) and summaries; nil = none
 	Answers        fallbackpolicy.AnswerLimit // nil = no limit
+	// SummarizeResults lets the model combine the results of several agents into the answer.
+	SummarizeResults bool
 	// AnswerByDefault selects policy A for a registry whose policy is auto.
 	AnswerByDefault bool
 

@@ -60,6 +60,7 @@ func (r *Router) runPipeline(ctx context.Context, run *requestRun) (*contract.Re
 	default:
 		outcomes, err = r.executePlan(ctx, run, p)
 		p.Aggregate(resp, outcomes)
+		r.summarizeResults(ctx, run, resp)
 	}
 	if err != nil {
 		return nil, err

@@ -165,10 +165,15 @@ func joinReason(reason, sentence string) string {
 	return reason + ": " + sentence
 }
 
-// writeDegraded writes why no model answered under fallback policy A.
+// writeDegraded writes why no model answered under fallback policy A, or summarized the
+// results.
 func (p *printer) writeDegraded(d *contract.ResponseData) {
+	label := "no summary"
 	if d.Degraded {
-		p.writeField("degraded", joinReason(d.DegradedReason, formatReason(d.DegradedReason)), yellow)
+		label = "degraded"
+	}
+	if d.DegradedReason != "" {
+		p.writeField(label, joinReason(d.DegradedReason, formatReason(d.DegradedReason)), yellow)
 	}
 }
 

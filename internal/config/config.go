@@ -73,7 +73,7 @@ func Default() Config {
 		Auth:         defaultAuthConfig(),
 		Classifier:   defaultClassifierConfig(),
 		LLM:          defaultLLMConfig(),
-		Dispatch:     Dispatch{TimeoutMS: 30_000, MaxInFlight: 256, AllowPrivate: StringList{}, Aggregate: "sections"},
+		Dispatch:     Dispatch{TimeoutMS: 30_000, MaxInFlight: 256, AllowPrivate: StringList{}, Aggregate: AggregateSections},
 		Limits:       defaultLimitsConfig(),
 		Store:        defaultStoreConfig(),
 		Audit:        Audit{Required: true, Outcome: OutcomeInBackground},

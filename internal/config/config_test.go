@@ -132,7 +132,7 @@ func TestValidate(t *testing.T) {
 		{"no algorithm", func(c *Config) { c.Auth.AgentTokens.Alg = "" }, "auth.agent_tokens.alg:"},
 		{"timeout", func(c *Config) { c.Dispatch.TimeoutMS = 0 }, "dispatch.timeout_ms:"},
 		{"log level", func(c *Config) { c.Telemetry.LogLevel = "loud" }, "telemetry.log_level:"},
-		{"aggregate", func(c *Config) { c.Dispatch.Aggregate = "llm_summary" }, "dispatch.aggregate:"},
+		{"aggregate", func(c *Config) { c.Dispatch.Aggregate = "joined" }, "dispatch.aggregate:"},
 		{"data dir", func(c *Config) { c.DataDir = "" }, "data_dir:"},
 		{"classifier mode", func(c *Config) { c.Classifier.Mode = "LLM" }, "classifier.mode:"},
 		{"classifier timeout", func(c *Config) { c.Classifier.TimeoutMS = 0 }, "classifier.timeout_ms:"},

@@ -13,8 +13,14 @@ type Dispatch struct {
 	TokenReuseS    int        `yaml:"token_reuse_s" validate:"range=0 3600"`   // 0 = one token a task
 	AllowPlainHTTP bool       `yaml:"allow_plain_http"`                        // send tokens to other hosts without TLS
 	AllowPrivate   StringList `yaml:"allow_private"`                           // private ranges that self-registered agents may use
-	Aggregate      string     `yaml:"aggregate" validate:"oneof=sections"`
+	Aggregate      string     `yaml:"aggregate" validate:"oneof=sections llm_summary"`
 }
+
+// Values of Dispatch.Aggregate: how the results of several agents become one answer.
+const (
+	AggregateSections = "sections"
+	AggregateSummary  = "llm_summary"
+)
 
 // Timeout returns TimeoutMS as a duration.
 func (c *Dispatch) Timeout() time.Duration {

@@ -222,7 +222,8 @@ func (c *Client) acquirePermits(req *Request) (permit resilience.Permit, settle 
 // count as a failure of the model. A tenth may have passed before the call.
 func (c *Client) countsAsTimeout(purpose contract.CallPurpose, given time.Duration) bool {
 	enough := c.minBreakerTime
-	if purpose == contract.PurposeAnswer || purpose == contract.PurposePlan || purpose == contract.PurposeVerify {
+	switch purpose {
+	case contract.PurposeAnswer, contract.PurposeSummarize, contract.PurposePlan, contract.PurposeVerify:
 		enough = minAnswerBreakerTime
 	}
 	return given >= enough-enough/10

@@ -36,7 +36,7 @@ func (mk *instrumentFactory) newModelMetrics() modelMetrics {
 
 func purposeValues() []string {
 	return toStrings(contract.PurposeClassify, contract.PurposeRepair, contract.PurposeMoreTokens, contract.PurposeAnswer,
-		contract.PurposePlan, contract.PurposeVerify)
+		contract.PurposeSummarize, contract.PurposePlan, contract.PurposeVerify)
 }
 
 // RecordModelCall records a call to the language model. outcome is contract.OutcomeOK,
