@@ -189,6 +189,7 @@ func (l *Log) readOne(ctx context.Context, what string, q directGet) (Message, e
 // ReadFrom selects the messages of a Read.
 type ReadFrom struct {
 	Seq     uint64    // the first sequence to read, or
+	Before  uint64    // the sequence behind the last one; 0 = to the end
 	Since   time.Time // the earliest time, used if Seq is 0
 	Subject string    // may have wildcards; "" = all
 }
@@ -208,11 +209,30 @@ func (l *Log) Read(ctx context.Context, from ReadFrom, fn func(Message) error) e
 	} else if err := checkSubject(q.NextFor, true); err != nil {
 		return err
 	}
+	if from.Before > 0 {
+		if q.Seq >= from.Before {
+			return nil
+		}
+		q.Batch, fn = int(min(pageMessages, from.Before-q.Seq)), stopBefore(from.Before, fn)
+	}
 	err := l.store.walkMessages(ctx, l.name, q, fn)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", l.name, err)
 	}
 	return nil
+}
+
+// stopBefore returns fn for the messages before a sequence, and ErrStop behind the last one.
+func stopBefore(seq uint64, fn func(Message) error) func(Message) error {
+	return func(m Message) error {
+		if m.Seq >= seq {
+			return ErrStop
+		}
+		if err := fn(m); err != nil || m.Seq+1 < seq {
+			return err
+		}
+		return ErrStop
+	}
 }
 
 // Delete erases one message: its bytes are overwritten, its sequence stays empty. It

@@ -74,7 +74,7 @@ func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn
 	if err != nil {
 		return err
 	}
-	q.Batch, q.MaxBytes = pageMessages, pageBytes
+	q.Batch, q.MaxBytes = cmp.Or(q.Batch, pageMessages), pageBytes
 	w := messageWalk{store: s, stream: stream, next: q, fn: fn}
 	for {
 		err := w.walkPage(ctx)
