@@ -40,6 +40,9 @@ func OpenCopy(ctx context.Context, dataDir string, keys *contentkey.Keyring) (*C
 // Read is Log.Read.
 func (c *Copy) Read(ctx context.Context, q Query) (Page, error) { return c.log.Read(ctx, q) }
 
+// List is Log.List.
+func (c *Copy) List(ctx context.Context, q ListQuery) (ListPage, error) { return c.log.List(ctx, q) }
+
 // Walk calls fn for every record, in the order of the chain and without contents.
 func (c *Copy) Walk(ctx context.Context, fn func(*Record)) error {
 	return c.log.walkBatches(ctx, store.ReadFrom{}, func(*batch) bool { return true }, func(_ uint64, b *batch) error {

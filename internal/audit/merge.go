@@ -9,10 +9,10 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// readMerged is Read for a log with several chains. Batches are ordered by the sequence of
+// readMerged is Log.Read for a log with several chains. Batches are ordered by the sequence of
 // their first message: the order in which they were written, whatever the clocks of the
 // replicas say, and also if they were rewritten since.
-func (l *Log) readMerged(ctx context.Context, q Query) (Page, error) {
+func readMerged(ctx context.Context, l *Log, q Query) (Page, error) {
 	own := l.end.Load() // before reading: records written meanwhile belong to the next page
 	info, err := l.stream.Info(ctx)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/pagination"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -124,7 +127,7 @@ func invalidCursor(detail string) error {
 // *contract.Error.
 func (l *Log) Read(ctx context.Context, q Query) (Page, error) {
 	if l.others != nil {
-		return l.readMerged(ctx, q)
+		return readMerged(ctx, l, q)
 	}
 	at := l.end.Load() // before reading: records written meanwhile belong to the next page
 	r := pageReader{log: l, chain: l.storedChain, query: q, next: pageCursor{seq: at.seq, pos: at.last + 1, writer: l.writer}}
@@ -221,4 +224,185 @@ func (r *pageReader) addBatch(ctx context.Context, seq uint64, b *batch) error {
 		}
 	}
 	return nil
+}
+
+// ListQuery selects records of every kind, newest first.
+type ListQuery struct {
+	Since, Until time.Time // by the time of the record, both included; zero = no limit
+	Cursor       string    // ListPage.Next of the previous page; "" = from the end of the log
+	Limit        int       // maximum records of a page; 0 = 100
+	// Filter reports whether a record is wanted; nil = all.
+	Filter func(*Record) bool
+	// MaxScan bounds the records that are read for one page; 0 = 10,000. A page that
+	// reaches it may be short or empty, and is not the last.
+	MaxScan int
+}
+
+// ListPage is a part of the answer. Next is "" if there are no older records.
+type ListPage struct {
+	Records []Record
+	Next    string
+}
+
+// List returns records without contents, in the reverse order of Read. The error for an
+// invalid cursor is a *contract.Error.
+func (l *Log) List(ctx context.Context, q ListQuery) (ListPage, error) {
+	at, err := pagination.ParseCursor(q.Cursor)
+	if err != nil {
+		return ListPage{}, err
+	}
+	r := listReader{log: l, query: q}
+	if at != (pagination.Position{}) {
+		if r.from, err = parseCursor(at.ID); err != nil {
+			return ListPage{}, err
+		}
+		info, err := l.stream.Info(ctx)
+		if err != nil {
+			return ListPage{}, fmt.Errorf("list the audit log: %w", err)
+		}
+		if r.from.seq > info.Last+1 {
+			return ListPage{}, invalidCursor("is ahead of the log")
+		}
+	}
+	if l.others != nil {
+		if err := l.others.catchUp(ctx); err != nil {
+			return ListPage{}, fmt.Errorf("list the audit log: %w", err)
+		}
+	}
+	r.query.Limit, r.query.MaxScan = cmp.Or(q.Limit, defaultLimit), cmp.Or(q.MaxScan, defaultMaxScan)
+	if err := r.merge(ctx); err != nil {
+		return ListPage{}, fmt.Errorf("list the audit log: %w", err)
+	}
+	return r.page, nil
+}
+
+// listReader reads a page of List.
+type listReader struct {
+	log     *Log
+	query   ListQuery
+	from    pageCursor // the record before the page; its batch is known by its first message
+	page    ListPage
+	scanned int
+	last    pagination.Position // of the last record that was read
+}
+
+// merge adds the batches of all chains, newest first.
+func (r *listReader) merge(ctx context.Context) error {
+	var chains []*mergedChain
+	defer func() {
+		for _, m := range chains {
+			m.stop()
+		}
+	}()
+	for _, c := range r.log.allChains() {
+		batches, err := r.batchesOf(ctx, c)
+		if err != nil {
+			return err
+		}
+		m := &mergedChain{chain: c}
+		m.next, m.stop = iter.Pull2(batches)
+		chains = append(chains, m)
+		if err := m.advance(); err != nil {
+			return err
+		}
+	}
+	for {
+		var newest *mergedChain
+		for _, m := range chains {
+			if m.head != nil && (newest == nil || m.head.origin > newest.head.origin) {
+				newest = m
+			}
+		}
+		if newest == nil {
+			return nil
+		}
+		full, err := r.addBatch(newest.chain.writer, newest.head)
+		if err == nil && !full {
+			err = newest.advance()
+		}
+		if err != nil || full {
+			return err
+		}
+	}
+}
+
+// batchesOf returns the batches of a chain that may contain records of the page.
+func (r *listReader) batchesOf(ctx context.Context, c *storedChain) (iter.Seq2[*batch, error], error) {
+	none := func(func(*batch, error) bool) {}
+	end := c.end.Load()
+	if end == nil || end.number == 0 {
+		return none, nil
+	}
+	newest, err := r.newestOf(ctx, c, batchPlace{end.number, end.seq})
+	if err != nil {
+		return nil, err
+	}
+	from, reached := store.ReadFrom{}, func(*batch) bool { return true }
+	if since := r.query.Since.Add(-clockSlack); !r.query.Since.IsZero() { // the times of a chain are only about in order
+		reached = func(b *batch) bool { return !b.newestTime().Before(since) }
+		if from, err = c.clock.findSince(ctx, c, since); err != nil {
+			return nil, err
+		}
+	}
+	oldest, found, err := c.findBatch(ctx, from, reached)
+	if err != nil || !found {
+		return none, err
+	}
+	return c.batchesBack(ctx, newest, oldest), nil
+}
+
+// newestOf returns the newest batch of a chain for the page.
+func (r *listReader) newestOf(ctx context.Context, c *storedChain, end batchPlace) (batchPlace, error) {
+	var from store.ReadFrom
+	var reached func(*batch) bool
+	switch until := r.query.Until.Add(clockSlack); {
+	case r.from != (pageCursor{}):
+		from = store.ReadFrom{Seq: max(r.from.seq, 1)}
+		reached = func(b *batch) bool {
+			if c.writer == r.from.writer {
+				return b.lastPosition() >= r.from.pos
+			}
+			return b.origin >= r.from.seq
+		}
+	case r.query.Until.IsZero() || len(c.clock.steps()) > 0: // later records may be older
+		return end, nil
+	default:
+		from = store.ReadFrom{Since: until}
+		reached = func(b *batch) bool { return !b.newestTime().Before(until) }
+	}
+	at, found, err := c.findBatch(ctx, from, reached)
+	if err != nil || !found {
+		return end, err
+	}
+	if r.from != (pageCursor{}) && c.writer != r.from.writer {
+		at.number--
+	}
+	return at, nil
+}
+
+// addBatch adds the records of a batch, and reports whether the page is full.
+func (r *listReader) addBatch(writer string, b *batch) (full bool, err error) {
+	for i := range slices.Backward(b.entries) {
+		pos := b.first + uint64(i)
+		if writer == r.from.writer && pos >= r.from.pos {
+			continue
+		}
+		if len(r.page.Records) == r.query.Limit || r.scanned == r.query.MaxScan {
+			r.page.Next = r.last.Cursor()
+			return true, nil
+		}
+		rec, err := b.decodeRecord(i)
+		if err != nil {
+			return false, err
+		}
+		r.scanned++
+		r.last = pagination.Position{Created: rec.At, ID: pageCursor{seq: b.origin, pos: pos, writer: writer}.String()}
+		if rec.At.Before(r.query.Since) || !r.query.Until.IsZero() && rec.At.After(r.query.Until) {
+			continue
+		}
+		if r.query.Filter == nil || r.query.Filter(rec) {
+			r.page.Records = append(r.page.Records, *rec)
+		}
+	}
+	return false, nil
 }
