@@ -122,7 +122,7 @@ type AuditLog interface {
 	// Admit returns quota_exceeded if a request of the caller cannot be recorded.
 	Admit(caller *contract.Caller) error
 	history.JournalLog
-	history.Log
+	history.AuditLog
 	asyncrun.AuditLog
 }
 

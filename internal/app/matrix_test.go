@@ -244,6 +244,7 @@ func authorizationTable() map[string]row {
 		"POST /api/v1/requests/{id}/cancel":        {"route:submit", "", 200, ofRequest(true, "/cancel"), 404, hidden},
 		"POST /api/v1/requests/{id}/feedback":      {"route:submit", `{"verdict":"correct"}`, 200, ofRequest(false, "/feedback"), 404, hidden},
 		"GET /api/v1/decisions":                    {"route:read", "", 200, fixed("/api/v1/decisions"), 200, hidden},
+		"GET /api/v1/audit":                        {"route:read", "", 200, fixed("/api/v1/audit"), 200, hidden},
 		"POST /api/v1/tasks/{id}/result":           {"tasks:work", `{"task_id":"TASK","status":"success"}`, 200, ofTask("/result"), 404, nil},
 		"POST /api/v1/tasks/{id}/progress":         {"tasks:work", `{"message":"half"}`, 204, ofTask("/progress"), 404, nil},
 		"POST /api/v1/tasks/{id}/heartbeat":        {"tasks:work", "", 200, ofPulledTask("/heartbeat"), 404, nil},

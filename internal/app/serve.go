@@ -275,6 +275,7 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 		Router:       c.router,
 		Requests:     c.router.History(),
 		Decisions:    c.router.History(),
+		AuditLog:     c.router.History(),
 		Feedback:     c.router.History(),
 		Tasks:        c.router.Callbacks(),
 		Leases:       leases,

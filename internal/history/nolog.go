@@ -34,6 +34,11 @@ func (NoLog) Read(context.Context, audit.Query) (audit.Page, error) {
 	return audit.Page{}, &contract.Error{Code: contract.CodeNotFound, Message: "no decisions are recorded here"}
 }
 
+// List returns not_found.
+func (NoLog) List(context.Context, audit.ListQuery) (audit.ListPage, error) {
+	return audit.ListPage{}, &contract.Error{Code: contract.CodeNotFound, Message: "nothing is recorded here"}
+}
+
 // Erase does nothing.
 func (NoLog) Erase(context.Context, string, string, time.Duration) (int, error) { return 0, nil }
 

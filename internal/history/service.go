@@ -20,7 +20,13 @@ import (
 	"github.com/caprouter/caprouter/internal/visibility"
 )
 
-// Log is the audit log. *audit.Log and NoLog implement it.
+// AuditLog is the audit log. *audit.Log and NoLog implement it.
+type AuditLog interface {
+	Log
+	Lister
+}
+
+// Log gives access to the records of requests.
 type Log interface {
 	Find(ctx context.Context, requestID string) (audit.RequestRecords, error)
 	FindWithin(ctx context.Context, requestID string, life time.Duration) (audit.RequestRecords, error)
@@ -85,7 +91,7 @@ type Peers interface {
 
 // Config is what a Service needs. All fields are required.
 type Config struct {
-	Log       Log
+	Log       AuditLog
 	Recording Recording
 	Requests  *requests.Store
 	InFlight  *inflight.Table

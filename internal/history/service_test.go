@@ -86,6 +86,17 @@ func (l *fakeLog) Read(_ context.Context, q audit.Query) (page audit.Page, err e
 	return page, l.err
 }
 
+// List returns the records that the query selects as one page.
+func (l *fakeLog) List(_ context.Context, q audit.ListQuery) (page audit.ListPage, err error) {
+	for i, rec := range slices.Backward(l.records) {
+		if q.Filter(&rec) {
+			rec.Writer, rec.Position = "main", uint64(i+1)
+			page.Records = append(page.Records, rec)
+		}
+	}
+	return page, l.err
+}
+
 func (l *fakeLog) Erase(_ context.Context, id, by string, life time.Duration) (int, error) {
 	l.erasedWithin = life
 	l.erasedBy = append(l.erasedBy, by)

@@ -31,6 +31,7 @@ func TestAPI_Scopes(t *testing.T) {
 		"eraserun": {"DELETE", "/api/v1/orchestrations/done", "", ""},
 		"feedback": {"POST", feedbackPath, `{"verdict":"correct"}`, httpserver.MediaTypeJSON},
 		"log":      {"GET", "/api/v1/decisions", "", ""},
+		"audit":    {"GET", "/api/v1/audit", "", ""},
 		"result":   {"POST", "/api/v1/tasks/" + testTask + "/result", `{"status":"success"}`, httpserver.MediaTypeJSON},
 		"progress": {"POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m"}`, httpserver.MediaTypeJSON},
 		"tickets":  {"GET", "/api/v1/tickets", "", ""},
@@ -71,7 +72,7 @@ func TestAPI_Scopes(t *testing.T) {
 		{"route:submit", staticAuth{caller: &contract.Caller{Scopes: []string{"route:submit"}}}, 403, append([]string{"route", "classify", "cancel", "erase", "eraserun", "feedback"}, public...)},
 		{"orchestrate", staticAuth{caller: &contract.Caller{Scopes: []string{"orchestrate"}}}, 403, append([]string{"run", "eraserun"}, public...)},
 		{"orchestrate:approve", staticAuth{caller: &contract.Caller{Scopes: []string{"orchestrate:approve"}}}, 403, append([]string{"run"}, public...)},
-		{"route:read", staticAuth{caller: &contract.Caller{Scopes: []string{"route:read"}}}, 403, append([]string{"request", "events", "log", "diff"}, public...)},
+		{"route:read", staticAuth{caller: &contract.Caller{Scopes: []string{"route:read"}}}, 403, append([]string{"request", "events", "log", "audit", "diff"}, public...)},
 		{"tickets", staticAuth{caller: &contract.Caller{Scopes: []string{"tickets"}}}, 403, append([]string{"tickets", "ticket", "close"}, public...)},
 		// Task routes require the token of the task, for any scopes of the caller.
 		{"tasks:work", staticAuth{caller: &contract.Caller{Scopes: []string{"tasks:work"}}}, 403, append([]string{"pull"}, public...)},

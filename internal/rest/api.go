@@ -45,8 +45,9 @@ func (a *api) routes(cfg *Config) []httpserver.Route {
 	mcp := &mcpAPI{tools: a.deps.Tools, servers: a.deps.MCPServers, approvals: a.deps.MCPApprovals, bindings: a.deps.MCPBindings}
 	runs := &runAPI{runs: a.deps.Runs, lister: a.deps.RunLister, control: a.deps.RunControl, eraser: a.deps.RunEraser}
 	tickets := &ticketAPI{tickets: a.deps.Tickets}
+	audit := &auditAPI{log: a.deps.AuditLog}
 	return slices.Concat(
-		a.requestRoutes(cfg), tickets.routes(cfg), a.agentRoutes(cfg), a.registryRoutes(cfg), a.taskRoutes(),
+		a.requestRoutes(cfg), audit.routes(cfg), tickets.routes(cfg), a.agentRoutes(cfg), a.registryRoutes(cfg), a.taskRoutes(),
 		mcp.routes(cfg), runs.routes(cfg), a.publicRoutes(),
 	)
 }

@@ -21,8 +21,8 @@ type Config struct {
 	// CheckLimit limits how often a caller may have a registry checked. nil is no
 	// limit.
 	CheckLimit httpserver.RateLimiter
-	// ReadLimit limits how often a caller may read the decision log and the list of
-	// tickets, and give feedback. nil is no limit.
+	// ReadLimit limits how often a caller may read the decision log, the audit log and the
+	// list of tickets, and give feedback. nil is no limit.
 	ReadLimit httpserver.RateLimiter
 	// RegisterLimit limits how often a caller may register an agent. nil is no limit.
 	RegisterLimit httpserver.RateLimiter
@@ -38,6 +38,7 @@ type Deps struct {
 	Router       Router
 	Requests     Requests
 	Decisions    Decisions
+	AuditLog     AuditLog
 	Feedback     Feedback
 	Tasks        Tasks
 	Leases       Leases

@@ -21,6 +21,7 @@ type fakeLater struct {
 
 	feedback  func(id string, req *contract.FeedbackRequest) (*contract.Feedback, error)
 	decisions func(contract.DecisionQuery) (*contract.DecisionPage, error)
+	audit     func(contract.AuditQuery) (*contract.AuditPage, error)
 	tickets   func(contract.TicketQuery) (*contract.TicketPage, error)
 	ticket    func(id, note string) (*contract.Ticket, error) // note is "" unless the ticket is closed
 }
@@ -178,6 +179,18 @@ func (f *fakeBackend) Decisions(_ context.Context, query contract.DecisionQuery,
 	return &contract.DecisionPage{NextCursor: "next", Decisions: []contract.DecisionEntry{
 		{At: testTime, RequestID: r.RequestID, TraceID: r.TraceID, Subject: "s", Status: r.Status, Decision: r.Decision, Tasks: r.Tasks, Feedback: []contract.Feedback{*testFeedback()}},
 		{At: testTime, RequestID: testTask, TraceID: r.TraceID, Subject: "s", Status: r.Status, Erased: true},
+	}}, nil
+}
+
+func (f *fakeBackend) AuditEntries(_ context.Context, query contract.AuditQuery, _ *contract.Caller) (*contract.AuditPage, error) {
+	if f.later.audit != nil {
+		return f.later.audit(query)
+	}
+	return &contract.AuditPage{NextCursor: "next", Entries: []contract.AuditEntry{
+		{ID: "main-4", Time: testTime, Kind: contract.AuditAdmin, Event: "disable", Actor: "s", Issuer: "i", Agents: []string{"quality_agent"}, Instance: "one"},
+		{ID: "main-3", Time: testTime, Kind: contract.AuditFeedback, RequestID: testRequest, Tenant: "t", Actor: "s", Verdict: contract.VerdictMisroute},
+		{ID: "main-2", Time: testTime, Kind: contract.AuditRun, Event: "policy_allow", RequestID: testRequest, OrchestrationID: testTask, Actor: "s", Tool: "files.read", Rule: "r"},
+		{ID: "main-1", Time: testTime, Kind: contract.AuditOutcome, RequestID: testRequest, Actor: "s", Status: contract.StatusCompleted, FallbackUsed: "B", Detail: "d", Erased: true},
 	}}, nil
 }
 

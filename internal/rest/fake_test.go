@@ -62,6 +62,7 @@ func (f *fakeBackend) deps() Deps {
 		Router:       f,
 		Requests:     f,
 		Decisions:    f,
+		AuditLog:     f,
 		Feedback:     f,
 		Tasks:        f,
 		Leases:       &f.leases,

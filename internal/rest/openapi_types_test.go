@@ -48,6 +48,7 @@ func schemaTypes() map[string]reflect.Type {
 		"Progress":           reflect.TypeFor[contract.Progress](),
 		"ResultReceipt":      reflect.TypeFor[ResultReceipt](),
 		"DecisionPage":       reflect.TypeFor[contract.DecisionPage](),
+		"AuditPage":          reflect.TypeFor[contract.AuditPage](),
 		"FeedbackRequest":    reflect.TypeFor[contract.FeedbackRequest](),
 		"Feedback":           reflect.TypeFor[contract.Feedback](),
 		"Ticket":             reflect.TypeFor[contract.Ticket](),
@@ -272,7 +273,7 @@ func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 func TestOpenAPI_EnumsMatchConstants(t *testing.T) {
 	constants := contractConstants(t)
 	doc := spec(t)
-	for _, name := range []string{"Status", "DataMode", "Role", "TaskStatus", "TaskCode", "Source", "CallPurpose", "Code", "EventType", "TicketStatus"} {
+	for _, name := range []string{"Status", "DataMode", "Role", "TaskStatus", "TaskCode", "Source", "CallPurpose", "Code", "EventType", "TicketStatus", "AuditKind"} {
 		t.Run(name, func(t *testing.T) {
 			var described []string
 			for _, v := range doc.Components.Schemas[name].Value.Enum {

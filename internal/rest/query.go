@@ -19,7 +19,8 @@ const (
 	maxPageSize  = 1000
 	maxCursorLen = 512
 	maxIDLen     = 64
-	maxLabelLen  = 64 // characters
+	maxLabelLen  = 64  // characters
+	maxNameLen   = 256 // of a subject or a tool
 )
 
 // queryParser parses the query parameters of a GET request. Its methods return
@@ -32,6 +33,11 @@ type queryParser struct {
 
 // parseQuery accepts the named parameters, each at most once, and no others.
 func parseQuery(raw string, names ...string) *queryParser {
+	return parseQueryLists(raw, nil, names...)
+}
+
+// parseQueryLists is parseQuery with some parameters that may be given several times.
+func parseQueryLists(raw string, lists []string, names ...string) *queryParser {
 	values, err := url.ParseQuery(raw)
 	q := &queryParser{values: values}
 	if err != nil {
@@ -43,7 +49,7 @@ func parseQuery(raw string, names ...string) *queryParser {
 		switch {
 		case !slices.Contains(names, name):
 			unknown = append(unknown, name)
-		case len(given) > 1:
+		case len(given) > 1 && !slices.Contains(lists, name):
 			q.addError(name, "is given more than once")
 		}
 	}
@@ -76,6 +82,22 @@ func (q *queryParser) param(name string, valid func(string) bool, detail string)
 
 func (q *queryParser) enumParam(name string, values ...string) string {
 	return q.param(name, func(s string) bool { return slices.Contains(values, s) }, "must be one of: "+strings.Join(values, ", "))
+}
+
+// enumListParam returns the values of a parameter that may be given several times.
+func (q *queryParser) enumListParam(name string, values ...string) (list []string) {
+	for _, value := range q.values[name] {
+		switch {
+		case !slices.Contains(values, value):
+			q.addError(name, "must be one of: "+strings.Join(values, ", "))
+			return nil
+		case slices.Contains(list, value):
+			q.addError(name, value+" is given twice")
+			return nil
+		}
+		list = append(list, value)
+	}
+	return list
 }
 
 // firstYear and lastYear bound times: nothing was stored before, and no correct

@@ -227,6 +227,7 @@ func TestOpenAPI_ExamplesDecodeToTypes(t *testing.T) {
 		"request_minimal": request, "request_clarification": request, "request_async": request,
 		"ready": func() any { return &Readiness{} }, "ready_store_full": func() any { return &Readiness{} },
 		"accepted": response, "running": response, "cancelled": response, "proposed": response, "stored_unsupported": response,
+		"audit":     func() any { return &contract.AuditPage{} },
 		"decisions": func() any { return &contract.DecisionPage{} },
 		"ticket":    func() any { return &contract.Ticket{} }, "ticket_closed": func() any { return &contract.Ticket{} },
 		"tickets":    func() any { return &contract.TicketPage{} },
