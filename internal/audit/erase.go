@@ -7,15 +7,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
 // Erase removes the contents of a request's records, overwrites their bytes, and
 // returns their number. Facts and chain stay, and an admin record names the request,
-// the time and the person. It can be repeated, and completes an interrupted erasure. life
+// the time and the caller. It can be repeated, and completes an interrupted erasure. life
 // is how long the request took if it may be longer than the maximum duration of requests,
 // because an orchestration can wait for a person for days; 0 = it is not.
-func (l *Log) Erase(ctx context.Context, requestID, by string, life time.Duration) (count int, err error) {
+func (l *Log) Erase(ctx context.Context, requestID string, by *contract.Caller, life time.Duration) (count int, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("erase request %.64q from the audit log: %w", requestID, err)
@@ -39,7 +40,7 @@ func (l *Log) Erase(ctx context.Context, requestID, by string, life time.Duratio
 		// Announce before removing, because a content that is missing without an
 		// announcement counts as tampering. The new record also keeps the batches
 		// below from being the last of the chain, which must not be rewritten.
-		rec := Record{Kind: KindAdmin, Event: EventErase, RequestID: requestID, Note: by}
+		rec := Record{Kind: KindAdmin, Event: EventErase, RequestID: requestID, Tenant: by.Tenant, Subject: by.Subject, Issuer: by.Issuer}
 		if err := l.announce(ctx, &rec); err != nil {
 			return 0, err
 		}

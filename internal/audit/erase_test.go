@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/remnants"
@@ -47,7 +48,7 @@ func recordsWithSecret(at time.Time, n int, secret string) []Record {
 
 func (d *logFixture) erase(auditLog *Log, id string, want int) {
 	d.t.Helper()
-	if got, err := auditLog.Erase(d.t.Context(), id, "ana", 0); err != nil || got != want {
+	if got, err := auditLog.Erase(d.t.Context(), id, &contract.Caller{Tenant: "acme", Subject: "ana"}, 0); err != nil || got != want {
 		d.t.Fatalf("got %d contents of %s erased, error %v, want %d", got, id, err, want)
 	}
 }
@@ -163,7 +164,7 @@ func TestErase_RemovesLateContents(t *testing.T) {
 	d.append(auditLog, late)
 	d.close(auditLog)
 	auditLog = d.open() // the index is empty
-	if got, err := auditLog.Erase(t.Context(), late.RequestID, "ana", ended); err != nil || got != 2 {
+	if got, err := auditLog.Erase(t.Context(), late.RequestID, &contract.Caller{Tenant: "acme", Subject: "ana"}, ended); err != nil || got != 2 {
 		t.Errorf("got %d contents erased and error %v, want 2", got, err)
 	}
 	if d.onDisk(secret, late.RequestID) {

@@ -106,7 +106,7 @@ func TestList_FiltersRecordsNewestFirst(t *testing.T) {
 		},
 		func() { // every batch except the last ones
 			for _, id := range erasable {
-				if _, err := auditLog.Erase(t.Context(), id, "ana", 0); err != nil {
+				if _, err := auditLog.Erase(t.Context(), id, &contract.Caller{Tenant: "acme", Subject: "ana"}, 0); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -173,7 +173,7 @@ func TestList_ReversesTheChain(t *testing.T) {
 			d.append(auditLog, outcomeOf(now, n))
 		}
 		for _, n := range rapid.SliceOfN(rapid.IntRange(0, 99), 0, 20).Draw(rt, "erased") {
-			if _, err := auditLog.Erase(t.Context(), uuid7(now, n), "ana", 0); err != nil {
+			if _, err := auditLog.Erase(t.Context(), uuid7(now, n), &contract.Caller{Tenant: "acme", Subject: "ana"}, 0); err != nil {
 				rt.Fatal(err)
 			}
 		}
@@ -332,4 +332,27 @@ func TestReplicas_ListAllChainsNewestFirst(t *testing.T) {
 		f.erase([]*Log{b, a}[n/3%2], uuid7(at, n), 1)
 	}
 	check("erased by the other one")
+}
+
+func TestErase_RecordsTheCaller(t *testing.T) {
+	d := newLogFixture(t)
+	auditLog := d.open()
+	now := time.Now()
+	d.append(auditLog, decisionOf(now, 1), outcomeOf(now, 1))
+	if _, err := auditLog.Erase(t.Context(), uuid7(now, 1), &contract.Caller{Tenant: "acme", Subject: "ana", Issuer: "idp"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	page, err := auditLog.List(t.Context(), ListQuery{Limit: 3})
+	if err != nil || len(page.Records) != 3 {
+		t.Fatalf("got %d records, error %v, want 3", len(page.Records), err)
+	}
+	rec := page.Records[0]
+	if rec.Event != EventErase || rec.RequestID != uuid7(now, 1) || rec.Tenant != "acme" || rec.Subject != "ana" || rec.Issuer != "idp" {
+		t.Errorf("got %+v, want the erasure by ana", rec)
+	}
+	for _, rec := range page.Records[1:] {
+		if rec.RequestID != uuid7(now, 1) || rec.Status != outcomeOf(now, 1).Status && rec.Kind == KindOutcome || !rec.Erased {
+			t.Errorf("got %+v, want the facts of the erased request", rec)
+		}
+	}
 }

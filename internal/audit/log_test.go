@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -187,7 +188,7 @@ func TestAppend_FeedbackIsNoOutcome(t *testing.T) {
 		d.close(auditLog)
 		auditLog = d.open()
 	}
-	if n, err := auditLog.Erase(t.Context(), decision.RequestID, "ana", 0); err != nil || n != 2 {
+	if n, err := auditLog.Erase(t.Context(), decision.RequestID, &contract.Caller{Tenant: "acme", Subject: "ana"}, 0); err != nil || n != 2 {
 		t.Errorf("got %d contents erased, error %v, want 2", n, err)
 	}
 	d.close(auditLog)

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -132,7 +133,7 @@ func (m *model) erase(rt *rapid.T) {
 			want++
 		}
 	}
-	if got, err := m.auditLog.Erase(context.Background(), r.id, "ana", 0); err != nil || got != want {
+	if got, err := m.auditLog.Erase(context.Background(), r.id, &contract.Caller{Tenant: "acme", Subject: "ana"}, 0); err != nil || got != want {
 		rt.Fatalf("got %d contents of %s erased, error %v, want %d", got, r.id, err, want)
 	}
 	r.erased = true

@@ -72,7 +72,7 @@ func TestRead_FiltersRecords(t *testing.T) {
 		},
 		func() { // all of them, except at the end
 			for _, id := range all {
-				if _, err := auditLog.Erase(t.Context(), id, "ana", 0); err != nil {
+				if _, err := auditLog.Erase(t.Context(), id, &contract.Caller{Tenant: "acme", Subject: "ana"}, 0); err != nil {
 					t.Fatal(err)
 				}
 			}

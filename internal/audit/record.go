@@ -32,7 +32,7 @@ type Event string
 const (
 	EventStart      Event = "start"      // a process opened the log
 	EventStop       Event = "stop"       // a process closed the log cleanly
-	EventErase      Event = "erase"      // the contents of RequestID are erased; Note: by whom
+	EventErase      Event = "erase"      // the contents of RequestID are erased by Subject; records of earlier versions name it in Note
 	EventExpire     Event = "expire"     // contents up to UpTo are removed because of their age
 	EventEvict      Event = "evict"      // contents up to UpTo of Tenant, or of Principal, are removed before their retention, to make room
 	EventCheckpoint Event = "checkpoint" // the chain is trimmed up to UpTo

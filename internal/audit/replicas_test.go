@@ -176,7 +176,7 @@ func TestReplicas_EraseSameBatchAtTheSameTime(t *testing.T) {
 		}
 		for log, n := range map[*Log]int{a: one, b: two} {
 			go func() {
-				_, err := log.Erase(t.Context(), uuid7(at, n), "ana", 0)
+				_, err := log.Erase(t.Context(), uuid7(at, n), &contract.Caller{Tenant: "acme", Subject: "ana"}, 0)
 				done <- err
 			}()
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -129,7 +130,7 @@ func TestVerifyReplicas_WhileInUse(t *testing.T) {
 		group.Go("use "+log.writer, func(ctx context.Context) error {
 			for n := i; ctx.Err() == nil; n += 2 {
 				_ = log.Append(ctx, decisionOf(at, n)) // fails at the end of the test, which verifies the log
-				_, _ = logs[1-i].Erase(ctx, uuid7(at, n), "ana", 0)
+				_, _ = logs[1-i].Erase(ctx, uuid7(at, n), &contract.Caller{Tenant: "acme", Subject: "ana"}, 0)
 			}
 			return nil
 		})

@@ -51,7 +51,7 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 		if !runs.At.IsZero() {
 			life = runs.At.Sub(TimeOfID(id))
 		}
-		_, err := s.cfg.Log.Erase(ctx, id, PrincipalName(caller), life)
+		_, err := s.cfg.Log.Erase(ctx, id, caller, life)
 		note("audit log", err)
 	}
 	note("tickets", s.cfg.Tickets.EraseRequest(ctx, id))
@@ -90,12 +90,4 @@ func (s *Service) checkEnded(ctx context.Context, found *storedRequest) error {
 		return &contract.Error{Code: contract.CodeConflict, Message: "the request is ending; try again"}
 	}
 	return nil
-}
-
-// PrincipalName is the name of the caller in the audit log.
-func PrincipalName(caller *contract.Caller) string {
-	if caller.Issuer == "" {
-		return caller.Subject
-	}
-	return caller.Subject + " (" + caller.Issuer + ")"
 }

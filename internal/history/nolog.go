@@ -40,7 +40,9 @@ func (NoLog) List(context.Context, audit.ListQuery) (audit.ListPage, error) {
 }
 
 // Erase does nothing.
-func (NoLog) Erase(context.Context, string, string, time.Duration) (int, error) { return 0, nil }
+func (NoLog) Erase(context.Context, string, *contract.Caller, time.Duration) (int, error) {
+	return 0, nil
+}
 
 // Unfinished returns nothing.
 func (NoLog) Unfinished(context.Context) ([]audit.Record, error) { return nil, nil }

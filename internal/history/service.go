@@ -31,7 +31,7 @@ type Log interface {
 	Find(ctx context.Context, requestID string) (audit.RequestRecords, error)
 	FindWithin(ctx context.Context, requestID string, life time.Duration) (audit.RequestRecords, error)
 	Read(ctx context.Context, q audit.Query) (audit.Page, error)
-	Erase(ctx context.Context, requestID, by string, life time.Duration) (int, error)
+	Erase(ctx context.Context, requestID string, by *contract.Caller, life time.Duration) (int, error)
 }
 
 // Recording writes the log, and knows the responses that are being written. *Journal implements it.

@@ -97,9 +97,13 @@ func (l *fakeLog) List(_ context.Context, q audit.ListQuery) (page audit.ListPag
 	return page, l.err
 }
 
-func (l *fakeLog) Erase(_ context.Context, id, by string, life time.Duration) (int, error) {
+func (l *fakeLog) Erase(_ context.Context, id string, by *contract.Caller, life time.Duration) (int, error) {
 	l.erasedWithin = life
-	l.erasedBy = append(l.erasedBy, by)
+	name := by.Subject
+	if by.Issuer != "" {
+		name += " (" + by.Issuer + ")"
+	}
+	l.erasedBy = append(l.erasedBy, name)
 	for i := range l.records {
 		if l.records[i].RequestID == id {
 			l.records[i].Content = nil

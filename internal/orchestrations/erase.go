@@ -16,7 +16,7 @@ import (
 
 // ContentEraser erases the contents of the audit log. *audit.Log implements it.
 type ContentEraser interface {
-	Erase(ctx context.Context, requestID, by string, life time.Duration) (int, error)
+	Erase(ctx context.Context, requestID string, by *contract.Caller, life time.Duration) (int, error)
 }
 
 // Eraser erases the runs of a Service. It is safe for concurrent use.
@@ -45,7 +45,7 @@ func (e Eraser) Erase(ctx context.Context, id string, caller *contract.Caller) e
 		return err
 	}
 	// The record comes last, because while it exists the caller can try again.
-	_, err = e.contents.Erase(ctx, id, history.PrincipalName(caller), rec.EndedAt.Sub(history.TimeOfID(id)))
+	_, err = e.contents.Erase(ctx, id, caller, rec.EndedAt.Sub(history.TimeOfID(id)))
 	if err == nil {
 		err = e.service.store.delete(ctx, id)
 	}

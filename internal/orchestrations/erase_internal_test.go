@@ -24,14 +24,14 @@ type fakeContents struct {
 	life   time.Duration
 }
 
-func (c *fakeContents) Erase(_ context.Context, id, by string, life time.Duration) (int, error) {
+func (c *fakeContents) Erase(_ context.Context, id string, by *contract.Caller, life time.Duration) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fails > 0 {
 		c.fails--
 		return 0, store.ErrUnavailable
 	}
-	c.erased, c.life = append(c.erased, id+" "+by), life
+	c.erased, c.life = append(c.erased, id+" "+by.Subject), life
 	return 1, nil
 }
 
@@ -121,7 +121,7 @@ func TestService_RepeatsErasure(t *testing.T) {
 		t.Errorf("got error %v, want overloaded", err)
 	}
 	// The process ended between the contents and the record.
-	if _, err := contents.Erase(t.Context(), id, "ana", 0); err != nil {
+	if _, err := contents.Erase(t.Context(), id, &contract.Caller{Subject: "ana"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Eraser().Erase(t.Context(), id, ana); err != nil {
