@@ -9,7 +9,7 @@ type AuditKind string
 const (
 	AuditDecision AuditKind = "decision"  // a decision, before its tasks are sent
 	AuditOutcome  AuditKind = "outcome"   // the response to a request
-	AuditToolCall AuditKind = "tool_call" // a call of a tool of an MCP server, after it has ended
+	AuditToolCall AuditKind = "tool_call" // the start or the end of a call of a tool of an MCP server
 	AuditRun      AuditKind = "run"       // an event of an orchestration
 	AuditFeedback AuditKind = "feedback"  // a verdict on a decision
 	AuditAdmin    AuditKind = "admin"     // an act of an administrator, an agent or the router

@@ -23,8 +23,8 @@ import (
 func newAuditCommand() *cobra.Command {
 	return newGroupCommand(&cobra.Command{
 		Use:   "audit",
-		Short: "Verify the audit log of all decisions",
-	}, newAuditVerifyCommand())
+		Short: "List and verify the audit log",
+	}, newAuditListCommand(), newAuditVerifyCommand())
 }
 
 func newAuditVerifyCommand() *cobra.Command {

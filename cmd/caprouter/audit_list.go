@@ -1,0 +1,273 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/history"
+)
+
+const auditPath = "/api/v1/audit"
+
+func newAuditListCommand() *cobra.Command {
+	var flags serverFlags
+	var filter auditFilter
+	var dataDir string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the records of the audit log, newest first",
+		Long: "List the facts of all records in the audit log of a running router, or of a data directory, newest first:\n" +
+			"time (UTC), kind, tenant and actor, what was done, outcome, and the number of the record; below them the\n" +
+			"request. Contents are not listed: caprouter decisions shows those of decisions.\n\n" +
+			"  decision   a decision, before its tasks are sent\n" +
+			"  outcome    the response to a request\n" +
+			"  tool_call  the start (running) or the end of a call of a tool of an MCP server\n" +
+			"  run        an event of an orchestration\n" +
+			"  feedback   a verdict on a decision\n" +
+			"  admin      an act of an administrator, an agent or the router",
+		Example: `  caprouter audit list --kind tool_call --kind admin --since 24h
+  caprouter audit list --actor ana --tool files.read
+  caprouter audit list --request 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90 --json
+  caprouter audit list --data-dir /var/lib/caprouter`,
+		Args: argsBetween("no arguments", 0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			query, err := filter.newQuery(cmd)
+			if err != nil {
+				return err
+			}
+			if dataDir != "" && flags.url != "" {
+				return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
+			}
+			list, err := readAuditLog(cmd, &flags, dataDir, query)
+			if err != nil {
+				return err
+			}
+			if err := printList(cmd, flags.asJSON, list, "records", formatAuditEntries); err != nil {
+				return err
+			}
+			if len(list) == 0 && query.Agent != "" && dataDir == "" {
+				hintUnknownAgent(cmd, &flags, query.Agent)
+			}
+			return nil
+		},
+	}
+	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "`DIR` whose audit log is read, instead of that of a running router")
+	mustSucceed(cmd.MarkFlagDirname("data-dir"))
+	filter.register(cmd)
+	return cmd
+}
+
+// auditFilter selects records of the audit log.
+type auditFilter struct {
+	kinds                       []string
+	since, until                string
+	actor, agent, tool, request string
+	limit                       int
+}
+
+func (f *auditFilter) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.kinds, "kind", nil, "only those of this `KIND`, may be repeated: "+strings.Join(auditKindNames(), ", "))
+	flags.StringVar(&f.since, "since", "7d", "only those from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
+	flags.StringVar(&f.until, "until", "", "only those up to this `TIME`, written like --since")
+	flags.StringVar(&f.actor, "actor", "", "only those of the caller with this `SUBJECT`")
+	flags.StringVar(&f.agent, "agent", "", "only those about the agent with this `ID`")
+	flags.StringVar(&f.tool, "tool", "", "only those about this `TOOL`: the server and the tool, for example files.read")
+	flags.StringVar(&f.request, "request", "", "only those about the request or orchestration with this `ID`")
+	f.limit = 100
+	addCountFlag(cmd, &f.limit, "limit", 1, 0, "maximum number `N` of records")
+	mustSucceed(cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(auditKindNames(), cobra.ShellCompDirectiveNoFileComp)))
+}
+
+func auditKindNames() []string {
+	var names []string
+	for _, kind := range contract.AuditKinds() {
+		names = append(names, string(kind))
+	}
+	return names
+}
+
+// newQuery checks the flags. The limit is that of the list, not of a page.
+func (f *auditFilter) newQuery(cmd *cobra.Command) (contract.AuditQuery, error) {
+	query := contract.AuditQuery{Actor: f.actor, Agent: f.agent, Tool: f.tool, RequestID: f.request, Limit: f.limit}
+	for _, name := range f.kinds {
+		kind := contract.AuditKind(name)
+		if !slices.Contains(contract.AuditKinds(), kind) {
+			return query, usageErrorf(cmd, "--kind is %s, not %q", strings.Join(auditKindNames(), ", "), name)
+		}
+		if !slices.Contains(query.Kinds, kind) {
+			query.Kinds = append(query.Kinds, kind)
+		}
+	}
+	now := time.Now()
+	var err error
+	if query.Since, err = parseSince(f.since, now); err != nil {
+		return query, usageErrorf(cmd, "--since %w", err)
+	}
+	if f.until != "" {
+		if query.Until, err = parseSince(f.until, now); err != nil {
+			return query, usageErrorf(cmd, "--until %w", err)
+		}
+	}
+	switch {
+	case f.until != "" && query.Until.Before(query.Since):
+		return query, usageErrorf(cmd, "--until %s is before --since %s", f.until, f.since)
+	case f.agent != "" && !contract.ValidAgentID(f.agent):
+		return query, usageErrorf(cmd, "--agent %q is not the id of an agent", f.agent)
+	}
+	return query, nil
+}
+
+// readAuditLog reads the log of the running router, or of a data directory if dir is not "".
+func readAuditLog(cmd *cobra.Command, flags *serverFlags, dir string, query contract.AuditQuery) ([]contract.AuditEntry, error) {
+	if dir == "" {
+		c, err := flags.newClient(cmd)
+		if err != nil {
+			return nil, err
+		}
+		return c.listAudit(cmd.Context(), query)
+	}
+	log, err := openLogCopy(cmd.Context(), dir)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	list, limit := []contract.AuditEntry{}, query.Limit
+	for {
+		query.Limit = limit - len(list)
+		page, err := history.ReadAuditEntries(cmd.Context(), log, query)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, page.Entries...)
+		if query.Cursor = page.NextCursor; query.Cursor == "" || len(list) == limit {
+			return list, nil
+		}
+	}
+}
+
+// listAudit fetches at most query.Limit entries, page by page.
+func (c *client) listAudit(ctx context.Context, query contract.AuditQuery) ([]contract.AuditEntry, error) {
+	return readPages(query.Limit, func(parameters url.Values) ([]contract.AuditEntry, string, error) {
+		addAuditParameters(parameters, query)
+		var page contract.AuditPage
+		err := c.getResource(ctx, auditPath, parameters, &page)
+		return page.Entries, page.NextCursor, err
+	})
+}
+
+// addAuditParameters adds the filters of the query to the parameters of the REST interface.
+func addAuditParameters(parameters url.Values, q contract.AuditQuery) {
+	for _, kind := range q.Kinds {
+		parameters.Add("kind", string(kind))
+	}
+	for name, value := range map[string]string{"actor": q.Actor, "agent": q.Agent, "tool": q.Tool, "request_id": q.RequestID} {
+		if value != "" {
+			parameters.Set(name, value)
+		}
+	}
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			parameters.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+}
+
+// Widths of the columns of a table of records.
+const (
+	maxWhoWidth     = 16
+	minWhatWidth    = 12
+	maxOutcomeWidth = 12
+)
+
+// formatAuditEntries returns one line for each entry that fits 80 columns, and one for its
+// request and further facts.
+func formatAuditEntries(list []contract.AuditEntry, opts outputOptions) string {
+	const timeLayout = "01-02 15:04"
+	const what = 3 // column
+	opts.width = min(opts.width, defaultTableWidth)
+	p := newPrinter(opts)
+	var rows []tableRow
+	for i := range list {
+		e := &list[i]
+		row := tableRow{cells: []tableCell{
+			{text: e.Time.UTC().Format(timeLayout)},
+			{text: string(e.Kind)},
+			{text: truncate(oneLine(formatActor(e)), maxWhoWidth)},
+			{text: formatAct(e)},
+			{text: truncate(formatOutcome(e), maxOutcomeWidth)},
+			{text: e.ID},
+		}}
+		if text := formatAuditDetails(e); text != "" {
+			row.below = append(row.below, tableCell{text: truncate(oneLine(text), opts.width-len(timeLayout)-len(columnGap))})
+		}
+		rows = append(rows, row)
+	}
+	header := []string{"TIME", "KIND", "WHO", "WHAT", "OUTCOME", "ID"}
+	room := opts.width
+	for k, width := range columnWidths(rows) {
+		if k != what {
+			room -= max(width, lipgloss.Width(header[k])) + len(columnGap)
+		}
+	}
+	for i := range rows {
+		cell := &rows[i].cells[what]
+		cell.text = truncate(oneLine(cell.text), max(room, minWhatWidth))
+	}
+	p.writeRecords(header, rows)
+	return p.String()
+}
+
+// formatActor returns the tenant and the subject, "-" for the router itself.
+func formatActor(e *contract.AuditEntry) string {
+	if e.Tenant != "" && e.Actor != "" {
+		return e.Tenant + "/" + e.Actor
+	}
+	return cmp.Or(e.Actor, e.Tenant, "-")
+}
+
+// formatAct returns what was done: the event, the tool, the agents, or the fallback policy.
+func formatAct(e *contract.AuditEntry) string {
+	parts := []string{e.Event, e.Tool}
+	if len(e.Agents) > 0 {
+		parts = append(parts, strings.Join(e.Agents, ", "))
+	}
+	if e.FallbackUsed != "" {
+		parts = append(parts, "fallback "+e.FallbackUsed)
+	}
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return cmp.Or(strings.Join(parts, " "), "-")
+}
+
+func formatOutcome(e *contract.AuditEntry) string {
+	return cmp.Or(string(e.Verdict), string(e.Status), "-")
+}
+
+// formatAuditDetails returns the facts of an entry that have no column.
+func formatAuditDetails(e *contract.AuditEntry) string {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	add("request", e.RequestID)
+	if e.Erased {
+		parts = append(parts, "(erased)")
+	}
+	add("rule", e.Rule)
+	add("instance", e.Instance)
+	parts = append(parts, e.Detail)
+	add("orchestration", e.OrchestrationID)
+	return strings.TrimSpace(strings.Join(parts, " "))
+}
