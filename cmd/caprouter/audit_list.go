@@ -29,7 +29,7 @@ func newAuditListCommand() *cobra.Command {
 			"request. Contents are not listed: caprouter decisions shows those of decisions.\n\n" +
 			"  decision   a decision, before its tasks are sent\n" +
 			"  outcome    the response to a request\n" +
-			"  tool_call  the start (running) or the end of a call of a tool of an MCP server\n" +
+			"  tool_call  the start (running) and the end of a call of a tool of an MCP server\n" +
 			"  run        an event of an orchestration\n" +
 			"  feedback   a verdict on a decision\n" +
 			"  admin      an act of an administrator, an agent or the router",
