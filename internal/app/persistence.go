@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/contentkey"
@@ -18,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/mcphost"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/replicas"
 	"github.com/caprouter/caprouter/internal/requests"
@@ -270,11 +272,32 @@ func (p *persistence) recordFleetChange(logger *slog.Logger) func(context.Contex
 	return func(ctx context.Context, change fleet.Change) {
 		ctx, cancel := execution.Detach(ctx)
 		defer cancel()
-		err := p.auditLog.AppendAgentChange(ctx, audit.Event(change.Kind), change.AgentID, change.Instance, change.Caller)
+		err := p.auditLog.AppendAct(ctx, audit.Act{Event: audit.Event(change.Kind), Agent: change.AgentID, Note: change.Instance}, change.Caller)
 		if err != nil {
 			logger.ErrorContext(ctx, "a change of a registration is not in the audit log", "agent", change.AgentID, "change", string(change.Kind), "error", err)
 		}
 	}
+}
+
+// toolApprovals records who approves a definition of a tool.
+type toolApprovals struct {
+	*mcphost.Host
+	auditLog *audit.Log
+	logger   *slog.Logger
+}
+
+// ApproveTool approves the definition, and writes that to the audit log. The approval is stored
+// already, so a failure to write is logged.
+func (a toolApprovals) ApproveTool(ctx context.Context, action, hash string, caller *contract.Caller) error {
+	if err := a.Host.ApproveTool(ctx, action, hash); err != nil {
+		return err
+	}
+	ctx, cancel := execution.Detach(ctx)
+	defer cancel()
+	if err := a.auditLog.AppendAct(ctx, audit.Act{Event: audit.EventApprove, Tool: action, Note: hash}, caller); err != nil {
+		a.logger.ErrorContext(ctx, "an approval of a tool is not in the audit log", "tool", action, "error", err)
+	}
+	return nil
 }
 
 // startTasks starts the background work of the store.

@@ -283,7 +283,7 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 		Fleet:        c.fleet,
 		Tools:        c.mcp,
 		MCPServers:   c.mcp,
-		MCPApprovals: c.mcp,
+		MCPApprovals: toolApprovals{c.mcp, c.persistence.auditLog, c.log},
 		MCPBindings:  c.mcp,
 		Runs:         c.runs,
 		RunLister:    c.runs,

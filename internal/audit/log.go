@@ -229,18 +229,19 @@ func (l *Log) Append(ctx context.Context, rec Record) error {
 	return nil
 }
 
-// AppendAgentChange writes that a caller has changed the registration of an agent, or taken
-// the agent out of routing or back in, as Append does.
-func (l *Log) AppendAgentChange(ctx context.Context, event Event, agentID, instance string, caller *contract.Caller) error {
-	switch event {
-	case EventRegister, EventDrain, EventLeave, EventDisable, EventEnable:
-	default:
-		return fmt.Errorf("append to the audit log: %w: event %q", errInvalidRecord, event)
+// AppendAct writes an act of a caller, as Append does.
+func (l *Log) AppendAct(ctx context.Context, act Act, caller *contract.Caller) error {
+	rec := Record{
+		Kind: KindAdmin, Event: act.Event, Action: act.Tool, Note: act.Note, Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer,
 	}
-	return l.appendAdmin(ctx, &Record{
-		Kind: KindAdmin, Event: event, Agents: []string{agentID}, Note: instance,
-		Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer,
-	})
+	switch act.Event {
+	case EventRegister, EventDrain, EventLeave, EventDisable, EventEnable:
+		rec.Agents = []string{act.Agent}
+	case EventApprove:
+	default:
+		return fmt.Errorf("append to the audit log: %w: event %q", errInvalidRecord, act.Event)
+	}
+	return l.appendAdmin(ctx, &rec)
 }
 
 func (l *Log) appendAdmin(ctx context.Context, rec *Record) error {

@@ -22,7 +22,7 @@ const (
 	KindToolCall Kind = "tool_call" // a call of a tool of an MCP server, after it has ended
 	KindRun      Kind = "run"       // an event of an orchestration; Note: the event, the effect and the rule of the policy
 	KindFeedback Kind = "feedback"  // a verdict on the decision; Note: the verdict, Agents: the expected ones. Its comment is not in the log
-	KindAdmin    Kind = "admin"     // an operation on the log, or on the registrations of agents: see Event
+	KindAdmin    Kind = "admin"     // an operation on the log, or an act of a caller: see Event
 )
 
 // Event is the operation of an admin record.
@@ -43,8 +43,17 @@ const (
 	EventLeave      Event = "leave"      // likewise: its registration was removed
 	EventDisable    Event = "disable"    // an operator took Agents out of routing
 	EventEnable     Event = "enable"     // and back in
+	EventApprove    Event = "approve"    // an operator approved the definition of the tool Action; Note: its hash, or the start of it
 	EventMismatch   Event = "mismatch"   // at a start the chain did not match its head, or its files were damaged; Note: details
 )
+
+// Act is an act of a caller on the registration of an agent, or on the definition of a tool.
+type Act struct {
+	Event Event
+	Agent string
+	Tool  string // server and tool, joined by a dot
+	Note  string // see Event
+}
 
 // ChainPosition is a position in the chain: the last record of a batch.
 type ChainPosition struct {

@@ -121,6 +121,8 @@ func newAuditEntry(rec *audit.Record, caller *contract.Caller) contract.AuditEnt
 		e.Verdict = contract.Verdict(rec.Note)
 	case rec.Kind == audit.KindAdmin && len(rec.Agents) > 0:
 		e.Instance = rec.Note
+	case rec.Event == audit.EventApprove:
+		e.Detail = "definition " + rec.Note
 	case rec.Kind == audit.KindAdmin:
 		e.Detail = describeRemoval(rec)
 	default:

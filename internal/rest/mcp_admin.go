@@ -12,12 +12,12 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// MCPApprovals holds the tools whose definitions wait for approval. *mcphost.Host
-// implements it.
+// MCPApprovals holds the tools whose definitions wait for approval.
 type MCPApprovals interface {
 	PendingTools() []gateway.PendingTool
-	// ApproveTool permits calls of a tool with the definition that has the hash.
-	ApproveTool(ctx context.Context, action, hash string) error
+	// ApproveTool permits calls of a tool with the definition that has the hash, and records
+	// the caller.
+	ApproveTool(ctx context.Context, action, hash string, caller *contract.Caller) error
 }
 
 // MCPBindings binds capabilities of agents to servers. *mcphost.Host implements it.
@@ -74,7 +74,7 @@ func (m *mcpAPI) handleApproveTool(c *httpserver.Context) error {
 	if err := decodeBody(c, &approval); err != nil {
 		return err
 	}
-	if err := m.approvals.ApproveTool(c.Request.Context(), c.PathParam("name"), approval.Hash); err != nil {
+	if err := m.approvals.ApproveTool(c.Request.Context(), c.PathParam("name"), approval.Hash, c.Caller); err != nil {
 		return err
 	}
 	c.WriteHeader(http.StatusNoContent)

@@ -64,7 +64,7 @@ func (f *fakeTools) PendingTools() []gateway.PendingTool {
 	return []gateway.PendingTool{{Action: "weather.query", Server: "weather", Hash: "5f2b6c7d8e90", Diff: []string{"-a", "+b"}}}
 }
 
-func (f *fakeTools) ApproveTool(_ context.Context, _, hash string) error {
+func (f *fakeTools) ApproveTool(_ context.Context, _, hash string, _ *contract.Caller) error {
 	if hash != "5f2b6c7d8e90" {
 		return &contract.Error{Code: contract.CodePreconditionFailed, Message: "m"}
 	}
