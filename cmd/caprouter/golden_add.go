@@ -131,12 +131,10 @@ func checkAddedCase(cmd *cobra.Command, flags *goldenAddFlags, id string) error 
 	p := newPrinter(detectLines(cmd.OutOrStdout()))
 	for i := range r.Cases {
 		c := &r.Cases[i]
-		if !c.Failed() {
-			p.WriteString("the case passes now, without a model\n")
-			continue
+		if c.Failed() {
+			printCase(p, c)
 		}
-		printCase(p, c)
-		p.WriteString("the case fails now, without a model: to correct the reading, give the right agent more examples\n")
+		printOutcome(p, "the case", c)
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), p.String())
 	return err

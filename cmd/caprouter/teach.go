@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -25,6 +28,8 @@ type teachFlags struct {
 	serverFlags
 
 	filter decisionFilter
+	all    bool
+	expect []string // agents, or answerNone
 	file   string
 }
 
@@ -35,19 +40,30 @@ func newTeachCommand() *cobra.Command {
 		Short: "Correct readings: write an example into the registry and a golden case",
 		Long: "Show how a request is read, ask which agent and intent are right, and write the request as an example\n" +
 			"into the registry file and as a golden case into the case file. A running router loads the registry again\n" +
-			"by itself. Comments and formatting of the files survive, and both files are written or none.\n\n" +
+			"by itself. Comments and formatting of the files survive, and both files are written or none. The cases are\n" +
+			"then run, without a model; the exit code is 0 also if the new one fails.\n\n" +
+			"A request may be for several agents: the case expects all of them, and each part of the request becomes\n" +
+			"an example of its agent. If the request is not split into such parts, only the case is written.\n\n" +
 			"With TEXT, the request is read in this process. Without, teach walks through the decisions of the running\n" +
-			"router at --url (or CAPROUTER_URL): those that the filters select, else those with a confidence below\n" +
-			"0.7, those that a fallback policy answered and those with feedback misroute, whose expected agents are\n" +
-			"the first choices. Prompts that have a case already are left out. Stored prompts are masked: type the\n" +
-			"text anew, with invented values.",
+			"router at --url (or CAPROUTER_URL): with --all, all of them; with filters, those that they select; else\n" +
+			"those with a confidence below 0.7, those that a fallback policy answered and those with feedback\n" +
+			"misroute, whose expected agents are the first choices. Prompts that have a case already are left out.\n" +
+			"Stored prompts are masked: type the text anew, with invented values.",
 		Example: `  caprouter teach "how much did we spend on azure?"
+  caprouter teach "review the module and list the cost of azure" --expect quality_agent --expect billing_agent
   caprouter teach
   caprouter teach --below 0.8 --since 24h --registry capabilities.yaml --file golden/cases.yaml`,
 		Args: argsBetween("one TEXT, in quotes", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && (flags.filter.selects() || flags.url != "") {
+			switch {
+			case len(args) == 1 && (flags.filter.selects() || flags.url != "" || flags.all):
 				return usageErrorf(cmd, "TEXT is read in this process: leave it out to walk through decisions of a router")
+			case len(args) == 0 && len(flags.expect) > 0:
+				return usageErrorf(cmd, "--expect needs TEXT: decisions of a router have different right agents")
+			case len(flags.expect) > 1 && slices.Contains(flags.expect, answerNone):
+				return usageErrorf(cmd, "--expect none stands alone, without agents")
+			case flags.all && flags.filter.selects():
+				return usageErrorf(cmd, "--all selects every decision: leave out the filters, except --since and --limit")
 			}
 			return teach(cmd, args, &flags)
 		},
@@ -55,6 +71,8 @@ func newTeachCommand() *cobra.Command {
 	addConfigFlag(cmd, &flags.config)
 	addRegistryFlag(cmd, &flags.registry)
 	addCaseFileFlag(cmd, &flags.file)
+	cmd.Flags().StringSliceVar(&flags.expect, "expect", nil, "`AGENT` that is right for TEXT, or none, instead of the question (repeatable)")
+	cmd.Flags().BoolVar(&flags.all, "all", false, "all decisions of --since, also confident ones")
 	flags.serverFlags.register(cmd)
 	flags.filter.register(cmd)
 	return cmd
@@ -77,6 +95,9 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	if err := checkCaseFile(cmd, flags.file, snapshot); err != nil {
 		return err
 	}
+	if err := checkExpected(flags.expect, snapshot); err != nil {
+		return err
+	}
 	var list []reading
 	if len(args) == 1 {
 		list, err = readText(cmd, cfg, args[0])
@@ -87,9 +108,11 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
+	if len(args) == 0 {
+		fmt.Fprintln(out, flags.describeSelection(len(list)))
+	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(out, "nothing to teach: no such decision without a case")
-		return err
+		return nil
 	}
 	answers := run.New(cmd.Context())
 	defer answers.Stop(nil) // Wait would block while standard input is read
@@ -97,8 +120,8 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	t := teacher{
 		lexical:  sync.OnceValue(func() *lexical.Model { return lexical.Train(classifier.BuildCorpus(catalogue)) }),
 		dialog:   newDialog(answers, cmd.InOrStdin(), out),
-		registry: registryFile(&cfg), cases: flags.file,
-		check: func() error { return checkCases(cmd, flags) },
+		registry: registryFile(&cfg), cases: flags.file, expect: flags.expect,
+		check: func(added string) error { return checkCases(cmd, flags, added) },
 	}
 	for i := range list {
 		if i > 0 {
@@ -142,7 +165,7 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
 		return nil, err
 	}
 	filters := []decisionFilter{f.filter}
-	if !f.filter.selects() {
+	if !f.all && !f.filter.selects() {
 		low, fallback, misroute := f.filter, f.filter, f.filter
 		low.below, fallback.fallback, misroute.feedback = uncertain, contract.AnyFallback, string(contract.VerdictMisroute)
 		filters = []decisionFilter{low, fallback, misroute}
@@ -177,6 +200,22 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
 	return list[:min(len(list), f.filter.limit)], nil
 }
 
+// describeSelection returns which decisions of a router are shown.
+func (f *teachFlags) describeSelection(n int) string {
+	text := "nothing to teach: no such decision without a case"
+	if n > 0 {
+		text = plaintext.CountNoun(n, "decision") + " without a case"
+	}
+	text += ", of those since " + f.filter.since
+	switch {
+	case f.all:
+		return text
+	case f.filter.selects():
+		return text + " that the filters select"
+	}
+	return text + fmt.Sprintf(" with a confidence below %.1f, with a fallback or with feedback misroute; --all shows confident ones as well", uncertain)
+}
+
 // readInputs returns the inputs of a case file, which need not exist.
 func readInputs(file string) (map[string]bool, error) {
 	data, err := readForEdit(file)
@@ -209,8 +248,23 @@ func checkCaseFile(cmd *cobra.Command, file string, registry *capabilities.Snaps
 	return err
 }
 
-// checkCases runs the cases of the file over the changed registry and prints failures.
-func checkCases(cmd *cobra.Command, flags *teachFlags) error {
+// checkExpected rejects expected agents that the registry does not have.
+func checkExpected(expected []string, s *capabilities.Snapshot) error {
+	var ids []string
+	for _, a := range s.Entries() {
+		ids = append(ids, a.ID)
+	}
+	for _, id := range expected {
+		if id != answerNone && !slices.Contains(ids, id) {
+			return errors.New("--expect: " + explainAgent(id, ids, s.Fleet.Grants))
+		}
+	}
+	return nil
+}
+
+// checkCases runs the cases of the file over the changed registry, and prints failures and whether
+// the added case passes. added is its id, or "" if there is none.
+func checkCases(cmd *cobra.Command, flags *teachFlags, added string) error {
 	g, err := (&goldenFlags{configFlags: flags.configFlags}).openCases(cmd, []string{flags.file}, app.GoldenLexical)
 	if err != nil {
 		return err
@@ -220,15 +274,26 @@ func checkCases(cmd *cobra.Command, flags *teachFlags) error {
 	if err != nil {
 		return err
 	}
-	return printReport(cmd.OutOrStdout(), r, false)
+	if err := printReport(cmd.OutOrStdout(), r, false); err != nil {
+		return err
+	}
+	p := newPrinter(detectLines(cmd.OutOrStdout()))
+	for i := range r.Cases {
+		if c := &r.Cases[i]; c.ID == added {
+			printOutcome(p, "the case "+oneLine(c.ID), c)
+		}
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), p.String())
+	return err
 }
 
 // teacher asks for corrections and writes them.
 type teacher struct {
 	dialog          *dialog
-	registry, cases string                // files
-	lexical         func() *lexical.Model // of the registry before the first change
-	check           func() error          // runs after each change
+	registry, cases string                   // files
+	lexical         func() *lexical.Model    // of the registry before the first change
+	expect          []string                 // answer to the question for the agent; empty if it is asked
+	check           func(added string) error // runs after each change, with the id of the new case or ""
 }
 
 // teachReading asks which agent is right for one reading and writes the correction. It
@@ -243,19 +308,25 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 		return false, err
 	}
 	t.printReading(r)
-	likely := t.confidences(r)
-	agents := expectedFirst(orderAgents(snapshot, r.response.Decision, likely), r.response.Feedback)
-	answer, err := t.dialog.chooseAgent(ctx, agents, likely, snapshot.Fleet.Grants)
-	if err != nil || answer == answerSkip || answer == answerQuit {
-		return answer == answerSkip, err
+	answer := t.expect
+	if len(answer) == 0 {
+		likely := t.confidences(r)
+		agents := expectedFirst(orderAgents(snapshot, r.response.Decision, likely), r.response.Feedback)
+		answer, err = t.dialog.chooseAgents(ctx, agents, likely, snapshot.Fleet.Grants)
+		if err != nil || answer[0] == answerSkip || answer[0] == answerQuit {
+			return err == nil && answer[0] == answerSkip, err
+		}
 	}
 	added := correction{prompt: r.prompt}
-	if answer != answerNone {
-		added.agent = answer
-		added.intent, err = t.dialog.chooseIntent(ctx, snapshot.Entry(answer))
-		if err != nil || added.intent == answerSkip || added.intent == answerQuit {
-			return added.intent == answerSkip, err
+	if answer[0] != answerNone {
+		added.agents = answer
+	}
+	if len(added.agents) == 1 {
+		intent, err := t.dialog.chooseIntent(ctx, snapshot.Entry(answer[0]))
+		if err != nil || intent == answerSkip || intent == answerQuit {
+			return intent == answerSkip, err
 		}
+		added.examples = []example{{answer[0], intent, r.prompt}}
 	}
 	if masked := findPlaceholders(r.prompt); len(masked) > 0 {
 		question := fmt.Sprintf("The text is masked: %s. Type it with invented values, or Enter to keep it: ", strings.Join(masked, ", "))
@@ -264,8 +335,18 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 			return false, err
 		}
 		added.prompt = cmp.Or(text, r.prompt)
+		for i := range added.examples {
+			added.examples[i].text = added.prompt
+		}
 	}
-	edits, err := t.planEdits(before, snapshot, &added)
+	if len(added.agents) > 1 {
+		var left string
+		added.examples, left, err = t.chooseExamples(ctx, snapshot, r, added.prompt, added.agents)
+		if err != nil || left == answerSkip || left == answerQuit {
+			return left == answerSkip, err
+		}
+	}
+	edits, id, err := t.planEdits(before, snapshot, &added)
 	if err != nil || len(edits) == 0 {
 		return err == nil, err
 	}
@@ -278,7 +359,7 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 	for _, e := range edits {
 		fmt.Fprintf(t.dialog.out, "wrote %s\n", e.path)
 	}
-	return true, t.check()
+	return true, t.check(id)
 }
 
 func (t *teacher) printReading(r *reading) {

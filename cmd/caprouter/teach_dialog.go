@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,12 +94,12 @@ func (d *dialog) confirm(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// chooseAgent returns the id of an agent, or one of the other answers. It prints the intents
+// chooseAgents returns the ids of agents, or one of the other answers. It prints the intents
 // with the confidence in them. Agents that only have a grant cannot be chosen, because their
 // examples are in their registrations.
-func (d *dialog) chooseAgent(
+func (d *dialog) chooseAgents(
 	ctx context.Context, agents []*contract.RegistryEntry, likely map[string]float64, grants map[string]contract.Grant,
-) (string, error) {
+) ([]string, error) {
 	ids := make([]string, len(agents))
 	var rows []tableRow
 	for i, a := range agents {
@@ -110,16 +111,53 @@ func (d *dialog) chooseAgent(
 		}
 	}
 	d.printChoices(rows, len(agents))
-	const question = "Which agent is right? Number or id, none, Enter to skip, q to quit: "
-	return d.choose(ctx, question, ids, []string{answerSkip, answerNone, answerQuit}, func(answer string) string {
-		if _, granted := grants[answer]; granted {
-			return answer + " registers itself: add the example to its registration"
+	const question = "Which agent is right? Number or id, several with commas, none, Enter to skip, q to quit: "
+	for {
+		answer, err := d.ask(ctx, question)
+		if err != nil {
+			return nil, err
 		}
-		if strings.Contains(answer, ",") {
-			return "name one agent: teach the parts of a request for several agents one by one"
+		if slices.Contains([]string{answerSkip, answerNone, answerQuit}, answer) {
+			return []string{answer}, nil
 		}
-		return suggestChoice("agent", answer, ids)
-	})
+		chosen, unknown := parseChoices(answer, ids)
+		if unknown == "" {
+			return chosen, nil
+		}
+		fmt.Fprintln(d.out, explainAgent(unknown, ids, grants))
+	}
+}
+
+// parseChoices returns the choices that the answer names, by number or name, with commas between
+// them, or the first word that names none.
+func parseChoices(answer string, choices []string) (chosen []string, unknown string) {
+	for word := range strings.SplitSeq(answer, ",") {
+		word = strings.TrimSpace(word)
+		choice, ok := parseChoice(word, choices)
+		if !ok {
+			return nil, cmp.Or(word, answer)
+		}
+		if !slices.Contains(chosen, choice) {
+			chosen = append(chosen, choice)
+		}
+	}
+	return chosen, ""
+}
+
+// parseChoice returns the choice that the word names, by number or name.
+func parseChoice(word string, choices []string) (string, bool) {
+	if n, err := strconv.Atoi(word); err == nil && n >= 1 && n <= len(choices) {
+		return choices[n-1], true
+	}
+	return word, slices.Contains(choices, word)
+}
+
+// explainAgent returns why the answer is no agent that can be taught.
+func explainAgent(answer string, ids []string, grants map[string]contract.Grant) string {
+	if _, granted := grants[answer]; granted {
+		return answer + " registers itself: add the example to its registration"
+	}
+	return suggestChoice("agent", answer, ids)
 }
 
 // formatIntents returns the intents with the confidence in those that are likely at all.
@@ -170,11 +208,8 @@ func (d *dialog) choose(ctx context.Context, question string, choices, others []
 		if err != nil {
 			return "", err
 		}
-		if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(choices) {
-			return choices[n-1], nil
-		}
-		if slices.Contains(choices, answer) || slices.Contains(others, answer) {
-			return answer, nil
+		if choice, ok := parseChoice(answer, choices); ok || slices.Contains(others, answer) {
+			return choice, nil
 		}
 		fmt.Fprintln(d.out, explain(answer))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -9,44 +10,56 @@ import (
 	"github.com/caprouter/caprouter/golden"
 )
 
-// correction is the agent and intent to write for a prompt. Without an agent, no agent
-// serves it.
-type correction struct{ prompt, agent, intent string }
+// correction is what is right for a prompt: its agents, none if no agent serves it, and the examples
+// to add.
+type correction struct {
+	prompt   string
+	agents   []string
+	examples []example
+}
 
 // planEdits returns the changes of both files, checked as far as possible, and prints
-// them. There are none if the files contain the correction.
-func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *correction) ([]fileEdit, error) {
-	var edits []fileEdit
+// them. There are none if the files contain the correction. id is the id of the new case, or "".
+func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *correction) (edits []fileEdit, id string, err error) {
 	out := t.dialog.out
-	switch {
-	case c.agent == "":
-	case slices.Contains(snapshot.Entry(c.agent).Examples[c.intent], c.prompt):
-		fmt.Fprintf(out, "  %s: %s has this example of %s already\n", t.registry, c.agent, c.intent)
-	default:
-		after, err := capabilities.AddExample(t.registry, before, c.agent, c.intent, c.prompt)
-		if err != nil {
-			return nil, err
+	after := before
+	for _, e := range c.examples {
+		detail := ""
+		if e.text != c.prompt {
+			detail = ": " + oneLine(e.text)
 		}
-		fmt.Fprintf(out, "  %s: + example of %s of %s\n", t.registry, c.intent, c.agent)
+		if slices.Contains(snapshot.Entry(e.agent).Examples[e.intent], e.text) {
+			fmt.Fprintf(out, "  %s: %s has this example of %s already%s\n", t.registry, e.agent, e.intent, detail)
+			continue
+		}
+		if after, err = capabilities.AddExample(t.registry, after, e.agent, e.intent, e.text); err != nil {
+			return nil, "", err
+		}
+		fmt.Fprintf(out, "  %s: + example of %s of %s%s\n", t.registry, e.intent, e.agent, detail)
+	}
+	if !bytes.Equal(before, after) {
 		if err := printNewFindings(out, t.registry, snapshot, after); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		edits = append(edits, fileEdit{t.registry, before, after})
 	}
 	added := golden.Case{Input: c.prompt, Expect: golden.Expect{Outcome: golden.AnyFallback}}
-	if c.agent != "" {
-		added.Expect = golden.Expect{Outcome: golden.Dispatch, Agents: []string{c.agent}, Intent: c.intent}
+	if len(c.agents) > 0 {
+		added.Expect = golden.Expect{Outcome: golden.Dispatch, Agents: c.agents}
+	}
+	if len(c.agents) == 1 {
+		added.Expect.Intent = c.examples[0].intent
 	}
 	edit, err := addCase(t.cases, &added, golden.NewDeclaredNames(snapshot))
 	if isDuplicate(err) {
 		fmt.Fprintf(out, "  %s\n", oneLine(err.Error()))
-		return edits, nil
+		return edits, "", nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	fmt.Fprintf(out, "  %s: + case %s\n", t.cases, added.ID)
-	return append(edits, edit), nil
+	return append(edits, edit), added.ID, nil
 }
 
 // printNewFindings prints the findings of lint that the change causes.

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/golden"
+)
+
+// printOutcome prints whether a case that was just written passes, and if not, what corrects the
+// reading.
+func printOutcome(p *printer, name string, c *golden.CaseResult) {
+	if !c.Failed() {
+		fmt.Fprintf(p, "%s passes now, without a model\n", name)
+		return
+	}
+	fmt.Fprintf(p, "%s fails now, without a model: %s\n", name, oneLine(suggestCorrection(c)))
+}
+
+// suggestCorrection returns what to do about a case that fails.
+func suggestCorrection(c *golden.CaseResult) string {
+	expected, actual := c.Expect.Agents, c.Actual.Agents
+	without := func(list, other []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(id string) bool { return slices.Contains(other, id) })
+	}
+	missing, wrong := without(expected, actual), without(actual, expected)
+	refused := slices.Contains([]golden.Outcome{golden.AnyFallback, golden.FallbackA, golden.FallbackB, golden.FallbackC}, c.Expect.Outcome)
+	names, others := strings.Join(missing, ", "), strings.Join(wrong, ", ")
+	switch {
+	case refused && len(actual) > 0:
+		return fmt.Sprintf("%s gets the request, and no agent should: list the request in its not_for, or give its intents more examples", others)
+	case refused && c.Actual.Outcome == golden.Clarify:
+		return "the caller is asked which agent is meant, and no agent should get the request: list it in the not_for of the agents that the question offers"
+	case len(expected) > 1 && len(missing) > 0:
+		return fmt.Sprintf("no part of the request goes to %s: word it as one request for each agent, with \"and\" or a full stop "+
+			"between them, or give %s more examples", names, names)
+	case len(missing) > 0 && len(wrong) > 0:
+		return fmt.Sprintf("%s gets the request: give %s more examples like it, or list it in the not_for of %s", others, names, others)
+	case len(missing) > 0:
+		return fmt.Sprintf("give %s more examples like it", names)
+	}
+	return "to correct the reading, give the right agent more examples"
+}
