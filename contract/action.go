@@ -88,6 +88,8 @@ type ActionError struct {
 	Suggestion string        `json:"suggestion,omitempty"`
 	Severity   string        `json:"severity"`
 	Details    []ErrorDetail `json:"details,omitempty"` // of invalid input
+	// Missing are the members of the input that the schema requires and the input lacks.
+	Missing []string `json:"-"`
 	// RetryAfterMS is when a call that was rate limited is permitted.
 	RetryAfterMS int64 `json:"retry_after_ms,omitzero"`
 }

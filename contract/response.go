@@ -210,6 +210,7 @@ const (
 	TaskBadResult        TaskCode = "bad_result"
 	TaskOutcomeUnknown   TaskCode = "outcome_unknown"
 	TaskWasCancelled     TaskCode = "cancelled"
+	TaskInvalidInput     TaskCode = "invalid_input" // the request lacks something that the agent needs
 )
 
 // OmittedNotUnderstood is the reason of a part of the request that asks for

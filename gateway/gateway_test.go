@@ -70,6 +70,7 @@ func TestInvoke_Errors(t *testing.T) {
 		{"system.echo", `{"txt":1}`, contract.ActionError{
 			Code: "INVALID_INPUT", Message: "the input of system.echo does not match its schema: missing property 'text'; additional properties 'txt' not allowed", Severity: "WARNING",
 			Details: []contract.ErrorDetail{{Detail: "missing property 'text'"}, {Detail: "additional properties 'txt' not allowed"}},
+			Missing: []string{"text"},
 		}},
 		{"weather.query", `{"ubicacion":" "}`, contract.ActionError{Code: "PLACE_NOT_FOUND", Message: "the tool reported an error", Suggestion: "name a place, for example Madrid", Severity: "WARNING"}},
 		{"d.error", `{}`, contract.ActionError{Code: "INCIDENT_NOT_FOUND", Message: "the tool reported an error", Suggestion: "Verify the Fire ID", Severity: "WARNING"}},

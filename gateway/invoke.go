@@ -298,7 +298,7 @@ func checkInput(t *tool, input json.RawMessage) error {
 	}
 	out := warningError(contract.ActionInvalidInput, fmt.Sprintf("the input of %s does not match its schema: %v", t.Action, err), "")
 	if invalid, ok := errors.AsType[*schema.InvalidError](err); ok {
-		out.Details = invalid.Details
+		out.Details, out.Missing = invalid.Details, invalid.Missing
 	}
 	return out
 }

@@ -16,6 +16,7 @@
 //	NotSent     by the router       agent_unavailable     agent_unavailable       unknown
 //	Unreachable nothing was sent    agent_unavailable (r) agent_unavailable (r)   bad
 //	Rejected    agent refuses       agent_unavailable     agent_unavailable       good
+//	InvalidInput  input is missing  invalid_input         invalid_input           good
 //	Busy        agent is overloaded agent_unavailable     agent_unavailable (r)   unknown
 //	Unanswered  connection lost     outcome_unknown (!)   agent_unavailable (r)   bad
 //	BadResult   reply is no Result  bad_result (!)        bad_result              bad

@@ -53,6 +53,11 @@ func (p *Policy) Rejected(what string) *Error {
 	return &Error{Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " " + what, Health: dispatch.HealthGood}
 }
 
+// InvalidInput returns the failure of a task that lacks something that the agent needs.
+func (p *Policy) InvalidInput(what string) *Error {
+	return &Error{Code: contract.TaskInvalidInput, Detail: p.AgentID + " " + what, Health: dispatch.HealthGood}
+}
+
 // Busy returns the failure of a task that an overloaded agent has not begun.
 func (p *Policy) Busy(what string, retryAfter time.Duration) *Error {
 	return &Error{

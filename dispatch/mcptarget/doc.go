@@ -24,6 +24,8 @@
 //	RATE_LIMITED                                Busy
 //	BAD_RESULT                                  BadResult
 //	AUDIT_UNAVAILABLE                           NotSent
+//	INVALID_INPUT, if the request has no value  InvalidInput
+//	for a required argument
 //	INVALID_INPUT, FORBIDDEN and the others     Rejected
 //	the context ended                           Ended
 package mcptarget

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -122,6 +124,28 @@ func (c *toolCall) send(ctx context.Context, n int) *attempt.Error {
 	return nil
 }
 
+// describeMissing returns which of the required arguments the request has no value for. It returns
+// "" unless that is so for all of them: an argument that the registry does not map is no mistake of
+// the caller.
+func (c *toolCall) describeMissing(required []string) string {
+	var missing []string
+	for _, name := range slices.Sorted(slices.Values(required)) {
+		a, mapped := c.Agent.Endpoint.Arguments[name]
+		if value, err := argumentValue(&c.Task, &a); !mapped || err != nil || value != nil {
+			return ""
+		}
+		if a.From == contract.FromPrompt || a.From == contract.FromSubtask {
+			missing = append(missing, name+": the prompt has none")
+		} else {
+			missing = append(missing, name+": the request has no "+a.From)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "needs a value for " + strings.Join(missing, "; and for ")
+}
+
 // maxResult bounds a Result, as in package httptarget.
 const maxResult = 4 << 20
 
@@ -146,6 +170,9 @@ func (c *toolCall) mapError(e *contract.ActionError) *attempt.Error {
 		return c.policy.NotSent(e.Message, e)
 	case contract.ActionInvalidInput, contract.ActionForbidden, contract.ActionNotFound, contract.ActionAmbiguous, contract.ActionQuarantined:
 		f := c.policy.Rejected("cannot be called: " + e.Message)
+		if why := c.describeMissing(e.Missing); why != "" {
+			f = c.policy.InvalidInput(why)
+		}
 		f.Cause = e
 		return f
 	}

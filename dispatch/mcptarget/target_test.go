@@ -92,6 +92,32 @@ func TestExecute_RejectsArgumentOfAnotherType(t *testing.T) {
 	}
 }
 
+// An argument that the tool requires, and for which the request has no value, is an error of the
+// caller. One that the registry does not map, and a value that does not match, are not.
+func TestExecute_NamesMissingArguments(t *testing.T) {
+	arguments := map[string]contract.Argument{
+		"city": {From: "prompt", Match: `near (\w+)`}, "unit": {From: "inputs.unit"}, "days": {From: "inputs.days"}, "who": {From: "session_id"},
+	}
+	for name, tc := range map[string]struct {
+		missing []string
+		want    contract.TaskError
+	}{
+		"of the prompt":      {[]string{"city"}, contract.TaskError{Code: "invalid_input", Detail: "weather_agent needs a value for city: the prompt has none"}},
+		"several":            {[]string{"unit", "city"}, contract.TaskError{Code: "invalid_input", Detail: "weather_agent needs a value for city: the prompt has none; and for unit: the request has no inputs.unit"}},
+		"not mapped":         {[]string{"city", "zip"}, contract.TaskError{Code: "agent_unavailable", Detail: "weather_agent cannot be called: m"}},
+		"of a nested object": {[]string{"days"}, contract.TaskError{Code: "agent_unavailable", Detail: "weather_agent cannot be called: m"}},
+		"none":               {nil, contract.TaskError{Code: "agent_unavailable", Detail: "weather_agent cannot be called: m"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := &invoker{results: []any{&contract.ActionError{Code: contract.ActionInvalidInput, Message: "m", Missing: tc.missing}}}
+			out := execute(t, i, newCall(arguments))
+			if diff := cmp.Diff(&tc.want, out.Err); diff != "" || out.MayHaveExecuted || out.Health != dispatch.HealthGood {
+				t.Errorf("got health %d, may have executed %v, error (-want +got):\n%s", out.Health, out.MayHaveExecuted, diff)
+			}
+		})
+	}
+}
+
 func TestExecute_Results(t *testing.T) {
 	for name, tc := range map[string]struct {
 		result any

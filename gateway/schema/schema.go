@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
@@ -26,6 +27,7 @@ type Schema struct {
 // takes too many steps.
 type InvalidError struct {
 	Details []contract.ErrorDetail // at most maxDetails
+	Missing []string               // required members that the value, an object, does not have
 }
 
 // Error returns the details on one line.
@@ -120,9 +122,23 @@ func (s *Schema) Validate(raw json.RawMessage) error {
 	}
 	err = s.compiled.Validate(v)
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		return &InvalidError{Details: describe(invalid)}
+		return &InvalidError{Details: describe(invalid), Missing: findMissing(invalid)}
 	}
 	return err
+}
+
+// findMissing returns the required members that the value itself lacks, sorted. Those of one of
+// several permitted forms are among them.
+func findMissing(err *jsonschema.ValidationError) []string {
+	var missing []string
+	if required, ok := err.ErrorKind.(*kind.Required); ok && len(err.InstanceLocation) == 0 {
+		missing = append(missing, required.Missing...)
+	}
+	for _, cause := range err.Causes {
+		missing = append(missing, findMissing(cause)...)
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing)
 }
 
 const maxDetails = 10
