@@ -8,6 +8,7 @@ import (
 
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical"
 )
 
 // maxListedNames is how many names a sentence lists.
@@ -109,6 +110,9 @@ func isSameSubtask(a, b *contract.Candidate) bool {
 // explainNotUnderstood is for a request without a near agent. A caller that may not use
 // every agent does not learn whether the request fits another agent.
 func (a *explainer) explainNotUnderstood() string {
+	if a.asksNothing() {
+		return a.explainGreeting()
+	}
 	text := a.texts.nothingFits
 	understood := a.isUnderstood()
 	if understood || !a.usable.All() {
@@ -132,11 +136,20 @@ func (a *explainer) explainNamedAgent() string {
 
 func (a *explainer) explainLowConfidence() string {
 	clf := &a.Decision.Classification
+	if a.asksNothing() {
+		return a.explainGreeting()
+	}
 	text := a.texts.unclear
 	if slices.Contains(a.intents, clf.Intent) {
 		text = fmt.Sprintf(a.texts.unclearIntent, clf.Intent)
 	}
 	return text + fmt.Sprintf(a.texts.describe, a.texts.joinNames(a.intents))
+}
+
+func (a *explainer) asksNothing() bool { return a.Prompt != "" && lexical.AsksNothing(a.Prompt) }
+
+func (a *explainer) explainGreeting() string {
+	return a.texts.asksNothing + fmt.Sprintf(a.texts.askFor, a.texts.joinNames(a.intents))
 }
 
 // explainAmbiguity names both readings if the caller may see both. If no other

@@ -24,6 +24,7 @@ type refusalText struct {
 	// nearest intent if there is one, then askFor.
 	nothingFits string
 	noneServes  string
+	asksNothing string // a greeting
 	nearest     string // intent
 	askFor      string // intents
 
@@ -62,6 +63,7 @@ func refusalTexts() map[string]*refusalText {
 			severalTasks:  "the request asks for several things%s, and requests are not split here: send one request for each",
 			nothingFits:   "no agent here serves such a request",
 			noneServes:    "no agent that you may use serves this request",
+			asksNothing:   "the request asks for nothing yet",
 			nearest:       "; %s is the nearest",
 			askFor:        ": ask for one of %s",
 			unclear:       "it is not clear enough what is to be done",
@@ -86,6 +88,7 @@ func refusalTexts() map[string]*refusalText {
 			severalTasks:  "o pedido contém várias tarefas%s, e aqui os pedidos não são divididos: envie um pedido para cada uma",
 			nothingFits:   "nada do que se atende aqui corresponde ao pedido",
 			noneServes:    "nenhum agente que você pode usar atende a este pedido",
+			asksNothing:   "o pedido ainda não pede nada",
 			nearest:       "; o mais próximo é %s",
 			askFor:        ": peça uma destas intenções: %s",
 			unclear:       "não está claro o suficiente o que deve ser feito",
@@ -116,6 +119,7 @@ func refusalTexts() map[string]*refusalText {
 			severalTasks:  "la solicitud contiene varias tareas%s, y aquí las solicitudes no se dividen: envíe una solicitud para cada una",
 			nothingFits:   "nada de lo que se atiende aquí corresponde a la solicitud",
 			noneServes:    "ningún agente que usted puede usar atiende esta solicitud",
+			asksNothing:   "la solicitud todavía no pide nada",
 			nearest:       "; lo más cercano es %s",
 			askFor:        ": pida una de estas intenciones: %s",
 			unclear:       "no queda suficientemente claro qué debe hacerse",
@@ -146,6 +150,7 @@ func refusalTexts() map[string]*refusalText {
 			severalTasks:  "此请求包含多项任务%s，而这里不拆分请求：请为每项任务单独发送请求",
 			nothingFits:   "这里没有适合此请求的服务",
 			noneServes:    "您可以使用的智能体都不能处理此请求",
+			asksNothing:   "此请求尚未提出任何要求",
 			nearest:       "；最接近的是 %s",
 			askFor:        "：请求以下意图之一：%s",
 			unclear:       "不够清楚要做什么",

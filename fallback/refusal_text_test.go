@@ -84,6 +84,22 @@ func TestUnsupported_UsesCallersLanguage(t *testing.T) {
 	}
 }
 
+// A greeting asks for nothing, also if it resembles an example.
+func TestUnsupported_GreetingAsksForNothing(t *testing.T) {
+	for prompt, want := range map[string]string{
+		"Good morning!":       "the request asks for nothing yet: ask for one of code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
+		"hola buenos días":    "la solicitud todavía no pide nada: pida una de estas intenciones: code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
+		"olá, muito obrigado": "o pedido ainda não pede nada: peça uma destas intenções: code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
+	} {
+		for _, reason := range []string{fallback.ReasonNoMatch, fallback.ReasonLowConfidence} {
+			u := unmet(registry(), local, prompt, reason, contract.Classification{Intent: contract.Unknown})
+			if got := fallback.Unsupported(u).Detail; got != want {
+				t.Errorf("%s, %s: got %q, want %q", prompt, reason, got, want)
+			}
+		}
+	}
+}
+
 // Every language has every text, with the verbs of the English one.
 func TestRefusalTexts_AreComplete(t *testing.T) {
 	all := fallback.RefusalTexts()

@@ -86,6 +86,19 @@ func HasContentWord(text string) bool {
 	return slices.ContainsFunc(words, func(f weightedFeature) bool { return f.weight == 1 })
 }
 
+// AsksNothing reports whether a text names nothing that it is about: it has no content word, or
+// only those of greetings, thanks and farewells.
+func AsksNothing(text string) bool {
+	g := NewClusterIndex()
+	w := &g.terms.tokens
+	for w.reset(text); w.next(); {
+		if word := string(w.word); !g.terms.stops[word] && !isListed(courtesyWords, word) {
+			return false
+		}
+	}
+	return true
+}
+
 // Len returns the number of clusters.
 func (g *ClusterIndex) Len() int { return len(g.clusters) }
 

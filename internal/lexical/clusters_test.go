@@ -161,6 +161,21 @@ func TestHasContentWord(t *testing.T) {
 	}
 }
 
+func TestAsksNothing(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": true, "?!": true, "please help me": true,
+		"hello": true, "Good morning!": true, "Thank you very much": true, "thanks, bye": true, "hi, how are you?": true,
+		"hola buenos días": true, "Hola, ¿qué tal?": true, "muchas gracias": true, "¡Buenas tardes!": true,
+		"olá, tudo bem?": true, "Bom dia": true, "boa noite, obrigada": true, "muito obrigado": true,
+		"good morning, cancel my order": false, "thanks for the invoice": false, "hello world program": false,
+		"hola, no funciona": false, "bom dia, quero um reembolso": false, "goodbye letter": false, "7": false, "订机票": false,
+	} {
+		if got := lexical.AsksNothing(text); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestContentWords(t *testing.T) {
 	got := lexical.ContentWords(
 		"Please book me a Flight, a flight to Lisbon",

@@ -11,12 +11,12 @@ import (
 const (
 	// courtesyWords are words without a request, in addition to lexicon.StopWords.
 	courtesyWords = `
-thank morning afternoon evening night day regards best cheers dear sincerely advance appreciate appreciated sorry great good ok
+thank morning afternoon evening night day regards best cheers dear howdy sincerely advance appreciate appreciated sorry great good ok
 okay sure yes nice team everyone everybody folks guys welcome bye goodbye greetings hope well much help something question urgent
 asap soon today possible quick quickly
-bom boa dia tarde noite abraco abracos atenciosamente cumprimentos desde caro cara pessoal tudo bem valeu agradeco ajuda ajudar
+bom boa dia tarde noite tchau adeus abraco abracos atenciosamente cumprimentos desde caro cara pessoal tudo bem valeu agradeco ajuda ajudar
 duvida pergunta urgente hoje possivel
-buenos buenas dias tardes noches saludos cordial cordiales atentamente antemano estimado estimada vale ayuda ayudar pregunta hoy
+buen buena buenos buenas dias tarde tardes noche noches tal adios saludos cordial cordiales atentamente antemano estimado estimada agradezco muchas vale ayuda ayudar pregunta hoy
 posible
 谢谢 你好 您好 早上 上好 感谢 非常 请问`
 	// subjectWords begin a statement or a noun phrase.

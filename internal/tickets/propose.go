@@ -34,12 +34,12 @@ func Preview(d *Demand) *contract.Proposal {
 }
 
 // Propose stores the request in a similar open ticket of its tenant, or else in a
-// new one, and returns the suggested agent. A request without a significant word is
-// not stored, because all such requests would be similar. An error wraps one of
+// new one, and returns the suggested agent. A request that asks nothing, such
+// as a greeting, is not stored. An error wraps one of
 // package store or of the context; then it is not known whether the request was
 // counted.
 func (s *Service) Propose(ctx context.Context, demand *Demand) (*contract.Proposal, error) {
-	if !lexical.HasContentWord(promptExcerpt(demand.Unmet.Prompt)) {
+	if lexical.AsksNothing(promptExcerpt(demand.Unmet.Prompt)) {
 		r := newRecord("", demand)
 		r.addRequest(demand, 1, s.cfg.Now())
 		return r.newProposal(demand, assignment{notStored: notStoredWordless}), nil
