@@ -18,7 +18,13 @@ func TestParse_RejectsUnsupportedYAML(t *testing.T) {
 
 		{"second document", "version: 1\n---\nversion: 2\n", []string{`2:1: a second document starts here; a file holds one: remove the "---"`}},
 		{"empty second document", "version: 1\n---\n", []string{`2:1: a second document starts here; a file holds one: remove the "---"`}},
-		{"broken second document", "version: 1\n---\na: [\n", []string{`3:1: a closing or separating character is in the place of a value (did not find expected node content)`}},
+		{"broken second document", "version: 1\n---\na: [\n", []string{`3:4: the list that [ opens here is not closed: add ], or remove the [ (did not find expected node content)`}},
+		{"list not closed at the end", "version: 1\nname: [ # all\n\n", []string{`2:7: the list that [ opens here is not closed: add ], or remove the [ (did not find expected node content)`}},
+		{"list not closed after a comma", "version: 1\nname: [\"[\", {a: b},\n", []string{`2:7: the list that [ opens here is not closed: add ], or remove the [ (did not find expected node content)`}},
+		{"mapping not closed at the end", "version: 1\nnested: [x, {\n", []string{`2:13: the mapping that { opens here is not closed: add }, or remove the { (did not find expected node content)`}},
+		{"list in the place of a key", "version: 1\n[\n", []string{`2:1: the list that [ opens here is not closed: add ], or remove the [ (could not find expected ':')`}},
+		{"list of several lines not closed", "nested:\n  a: see [1\n  b: [x,\n    # more\n    y,\n", []string{`3:6: the list that [ opens here is not closed: add ], or remove the [ (did not find expected node content)`}},
+		{"closing nothing after a bracket in a text", "name: see [1\non: ,\n", []string{`2:1: a closing or separating character is in the place of a value (did not find expected node content)`}},
 		{"directive", "# c\n\n%YAML 1.2\n---\nversion: 1\n", []string{"3:1: directives (%YAML) are not supported; remove the line"}},
 		{"tag directive", "%TAG ! tag:x,2000:\n---\nversion: 1\n", []string{"1:1: directives (%TAG) are not supported; remove the line"}},
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -111,12 +112,86 @@ func translateError(err error, data []byte) *Error {
 			return &Error{Line: at, Column: column, Detail: hint + " (" + message + ")"}
 		}
 	}
+	if strings.Contains(message, "node content") || strings.Contains(message, "expected ':'") {
+		if at, column, bracket := findOpenBracket(data, line); at > 0 {
+			hint := "the list that [ opens here is not closed: add ], or remove the ["
+			if bracket == '{' {
+				hint = "the mapping that { opens here is not closed: add }, or remove the {"
+			}
+			return &Error{Line: at, Column: column, Detail: hint + " (" + message + ")"}
+		}
+	}
 	line, text := lineOf(data, line)
 	column := 1 + indentOf(text)
 	if strings.Contains(message, "alphabetic or numeric") {
 		column = 1 + max(column-1, bytes.IndexAny(text, "*&"))
 	}
 	return &Error{Line: line, Column: column, Detail: describeParserError(message)}
+}
+
+// findOpenBracket returns the position of the innermost [ or {, at the line or before it, that
+// begins a value and that the file does not close, and the bracket; zeros if there is none. A file
+// that goes on after the line has another mistake.
+func findOpenBracket(data []byte, line int) (at, column int, bracket byte) {
+	const maxLines, maxBytes = 100, 16 << 10 // of a list or a mapping
+	size := 0
+	lines := slices.Collect(bytes.Lines(data))
+	last, _ := lineOf(data, len(lines))
+	if line < last {
+		return 0, 0, 0
+	}
+	for from := last; from > max(last-maxLines, 0); from-- {
+		if size += len(lines[from-1]); size > maxBytes {
+			break
+		}
+		type position struct {
+			line, column int
+			bracket      byte
+		}
+		var open []position
+		for n := from; n <= last; n++ {
+			previous := byte(':') // the last byte that is no white space
+			for i, b := range withoutQuoted(lines[n-1]) {
+				switch {
+				case (b == '[' || b == '{') && strings.IndexByte("[{,:-", previous) >= 0:
+					open = append(open, position{n, 1 + utf8.RuneCount(lines[n-1][:i]), b})
+				case b == ']' || b == '}':
+					open = open[:max(len(open)-1, 0)]
+				}
+				if b > ' ' {
+					previous = b
+				}
+			}
+		}
+		if len(open) > 0 {
+			p := open[len(open)-1]
+			return p.line, p.column, p.bracket
+		}
+	}
+	return 0, 0, 0
+}
+
+// withoutQuoted returns the line with quoted texts and the comment replaced by spaces.
+func withoutQuoted(line []byte) []byte {
+	out, quote := bytes.Clone(line), byte(0)
+	previous := byte(',') // the last byte that is no white space
+	for i, b := range line {
+		switch {
+		case quote != 0:
+			out[i] = ' '
+			if b == quote && (b == '\'' || line[i-1] != '\\') {
+				quote = 0
+			}
+		case b == '#' && (i == 0 || line[i-1] == ' '):
+			return out[:i]
+		case (b == '"' || b == '\'') && strings.IndexByte("[{,:-", previous) >= 0:
+			quote, out[i] = b, ' '
+		}
+		if b > ' ' {
+			previous = b
+		}
+	}
+	return out
 }
 
 // findQuestionMark returns the position of the first question mark in an unquoted text,
