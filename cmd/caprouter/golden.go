@@ -45,7 +45,7 @@ func (f *goldenFlags) register(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.filter.Splits, "split", nil, "only cases of this `SPLIT`: train, validation or test (repeatable)")
 	flags.StringSliceVar(&f.filter.Tags, "tag", nil, "only cases with this `TAG` (repeatable; all must match)")
 	flags.StringSliceVar(&f.filter.IDs, "case", nil, "only the case with this `ID` (repeatable)")
-	addCountFlag(cmd, &f.parallel, "parallel", 0, 0, "number `N` of concurrent cases (default one per processor)")
+	addCountFlag(cmd, &f.parallel, "parallel", 1, 0, "number `N` of concurrent cases (default one per processor)")
 	mustSucceed(cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(
 		[]cobra.Completion{golden.Train, golden.Validation, golden.Test}, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
