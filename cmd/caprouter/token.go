@@ -103,7 +103,7 @@ func newTokenCommand() *cobra.Command {
 			scopeHelp(),
 		Example: `  export TOKEN=$(caprouter token --sub alice --agent '*')
   caprouter token --sub ci --scope "route:submit route:read" --agent quality_agent --ttl 15m
-  caprouter token --sub ops --scope admin --scope tickets --data-dir /var/lib/caprouter`,
+  caprouter token --sub ops --scope "route:read agents:read tickets admin" --data-dir /var/lib/caprouter`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if grant.Subject == "" {
