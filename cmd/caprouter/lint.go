@@ -93,8 +93,10 @@ func printFindings(out io.Writer, file string, report *lint.Report) error {
 	p.margin = 0
 	p.writeTable("", rows)
 	p.writeParagraph(plain, fmt.Sprintf("%s: %s", file, report.Learning))
-	if advice := report.Learning.Advice(); advice != "" {
-		p.writeParagraph(dim, advice)
+	for _, text := range []string{report.Learning.ExplainAccuracy(), report.Learning.Advice()} {
+		if text != "" {
+			p.writeParagraph(dim, text)
+		}
 	}
 	_, err := io.WriteString(out, p.String())
 	return err

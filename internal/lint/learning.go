@@ -92,6 +92,19 @@ func (l *Learning) Advice() string {
 	return "more examples raise the accuracy, first those of the weakest intents; with fewer than ten for an intent it is a rough estimate"
 }
 
+// ExplainAccuracy returns what the expected accuracy is measured on, or why there is none; "" without
+// examples.
+func (l *Learning) ExplainAccuracy() string {
+	switch {
+	case l.Examples == 0:
+		return ""
+	case l.Trials < minTrials:
+		return fmt.Sprintf("no expected accuracy: it needs %d examples that can be held out, and there are %d", minTrials, l.Trials)
+	}
+	return fmt.Sprintf("each of the %d held-out examples is predicted by a model that was trained without it, and counts for %.2f: "+
+		"an unusual one, such as teach adds, lowers the accuracy until there are more like it", l.Trials, 1/float64(l.Trials))
+}
+
 // Weakest returns the intents with the lowest accuracy, at most three.
 func (l *Learning) Weakest() []string {
 	weak := slices.DeleteFunc(slices.Clone(l.Intents), func(r lexical.IntentReport) bool {

@@ -49,6 +49,18 @@ func TestLearning_ReportsWeakAndConfusedIntents(t *testing.T) {
 	if got := (&Learning{}).Advice(); got != "" {
 		t.Errorf("got the advice %q without held-out examples, want none", got)
 	}
+	for trials, want := range map[int]string{
+		4:  "no expected accuracy: it needs 10 examples that can be held out, and there are 4",
+		25: "each of the 25 held-out examples is predicted by a model that was trained without it, and counts for 0.04: an unusual one, such as teach adds, lowers the accuracy until there are more like it",
+	} {
+		l.Trials = trials
+		if got := l.ExplainAccuracy(); got != want {
+			t.Errorf("%d trials: got %q, want %q", trials, got, want)
+		}
+	}
+	if got := (&Learning{}).ExplainAccuracy(); got != "" {
+		t.Errorf("got %q without examples, want nothing", got)
+	}
 	if got := (&Learning{}).String(); got != "no examples" {
 		t.Errorf("got %q, want no examples", got)
 	}
