@@ -1,9 +1,11 @@
 package telemetry
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"reflect"
 	"strings"
@@ -76,7 +78,7 @@ func sanitizeAttr(mask func(string) string) func([]string, slog.Attr) slog.Attr 
 		case slog.KindAny:
 			v := a.Value.Any()
 			if err, ok := v.(error); ok {
-				return slog.String(a.Key, mask(textOf(err)))
+				return slog.String(a.Key, maskError(err, mask))
 			}
 			if !isPlainValue(v) {
 				return slog.String(a.Key, fmt.Sprintf("<%T>", v))
@@ -97,6 +99,33 @@ func mayQuoteCaller(key string) bool {
 		return true
 	}
 	return false
+}
+
+// maskError returns the masked text of an error. The address that the router could not connect to
+// stays: it is that of an agent or a server, which the same line names.
+func maskError(err error, mask func(string) string) string {
+	text, address := textOf(err), dialledAddress(err)
+	if address == "" {
+		return mask(text)
+	}
+	parts := strings.Split(text, address)
+	for i := range parts {
+		parts[i] = mask(parts[i])
+	}
+	return strings.Join(parts, address)
+}
+
+// dialledAddress returns the address of a failed connection, or "".
+func dialledAddress(err error) (address string) {
+	defer func() {
+		if p := recover(); p != nil { // of an error that is a nil pointer
+			address = ""
+		}
+	}()
+	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" && failed.Addr != nil {
+		return failed.Addr.String()
+	}
+	return ""
 }
 
 // textOf returns the text of an error. If Error panics, for example because of a nil

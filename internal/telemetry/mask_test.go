@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -42,6 +44,41 @@ func logMasked(t *testing.T, log func(l *slog.Logger)) map[string]any {
 	delete(line, "level")
 	delete(line, "msg")
 	return line
+}
+
+// dialError is what a transport returns if the address refuses the connection.
+func dialError(op, address string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Addr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)), Err: err}
+}
+
+// The address that the router could not connect to is that of an agent or a server. Others may be
+// of callers.
+func TestLogger_ShowsDialledAddress(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"dial", dialError("dial", "10.1.2.3:9101", errors.New("connection refused")), "dial tcp 10.1.2.3:9101: connection refused"},
+		{"wrapped", fmt.Errorf("call for 10.9.9.9: %w", dialError("dial", "10.1.2.3:9101", errors.New("connection refused"))), "call for [IP]: dial tcp 10.1.2.3:9101: connection refused"},
+		{"read", dialError("read", "10.1.2.3:9101", errors.New("connection reset")), "read tcp [IP]:9101: connection reset"},
+		{"unknown address", &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("lookup for 10.9.9.9")}, "dial tcp: lookup for [IP]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var buf bytes.Buffer
+			tel, err := telemetry.New(telemetry.Config{Output: &buf, Mask: func(s string) string {
+				return strings.NewReplacer("10.1.2.3", "[IP]", "10.9.9.9", "[IP]").Replace(s)
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tel.Logger().Error("m", "address", "http://10.1.2.3:9101/tasks", "error", tt.err)
+			var line struct{ Error string }
+			if err := json.Unmarshal(buf.Bytes(), &line); err != nil || line.Error != tt.want {
+				t.Errorf("got %q (%v), want %q", line.Error, err, tt.want)
+			}
+		})
+	}
 }
 
 func TestLogger_MasksErrors(t *testing.T) {
