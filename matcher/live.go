@@ -135,6 +135,9 @@ func (l Live) unavailability(ordinal int32, nowMS int64) unavailability {
 	return d
 }
 
+// Disabled reports whether an administrator has disabled the agent.
+func (c *Candidate) Disabled() bool { return c.unavailable&unavailableDisabled != 0 }
+
 // stateOf returns the state of the agent with the ordinal, or nil.
 func (l Live) stateOf(ordinal int32) *LiveState {
 	if int(ordinal) < len(l) {

@@ -154,6 +154,42 @@ func (p *planner) hasHit(q *matcher.Query) bool {
 	})
 }
 
+// dropDisabled returns the options without those that only disabled agents serve. If fewer than two
+// remained it returns all: without a question, the request would be sent to an agent that the text
+// does not clearly mean.
+func (p *planner) dropDisabled(options []contract.ClarificationOption) []contract.ClarificationOption {
+	var kept []contract.ClarificationOption
+	for _, o := range options {
+		q := p.query
+		q.Intent, q.Domains, q.Confidence = o.Intent, o.Domains, 1
+		if !p.servesDisabled(&q) {
+			o.ID = strconv.Itoa(len(kept) + 1)
+			kept = append(kept, o)
+		}
+	}
+	if len(kept) < 2 {
+		return options
+	}
+	return kept
+}
+
+// servesDisabled reports whether all agents whose scores reach the threshold are disabled, and there
+// is one.
+func (p *planner) servesDisabled(q *matcher.Query) (disabled bool) {
+	var res matcher.Result
+	p.in.Index.Match(q, p.in.Live, &res)
+	for _, c := range res.Best() {
+		switch {
+		case c.Failed.Has(matcher.GateThreshold):
+		case !c.Disabled():
+			return false
+		default:
+			disabled = true
+		}
+	}
+	return disabled
+}
+
 // canUse reports whether an agent that the caller may use, and did not exclude,
 // declares the intent.
 func (in *Input) canUse(intent string) bool {

@@ -104,6 +104,7 @@ func New(in *Input) *Plan {
 	if in.AlreadyAsked {
 		p.plan.Options = nil
 	}
+	p.plan.Options = p.dropDisabled(p.plan.Options)
 	if p.plan.Reason != "" {
 		p.showNearest()
 	}

@@ -173,6 +173,35 @@ func TestNew_AsksForDomain(t *testing.T) {
 	}
 }
 
+// An option that only disabled agents serve is not offered if others remain to choose from.
+func TestNew_OffersNoDisabledAgents(t *testing.T) {
+	const registry = apart + `  fourth: {match: {intent: [pay], domains: [fees]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
+`
+	pay := contract.Classification{Intent: "pay", Domains: []string{contract.Unknown}}
+	for _, tt := range []struct{ disabled, want string }{
+		{"", "1 pay (bills), 2 pay (fees), 3 pay (taxes), 4 pay (rent)"},
+		{"fourth", "1 pay (bills), 2 pay (taxes), 3 pay (rent)"},
+		{"third", "1 pay (bills), 2 pay (fees), 3 pay (taxes), 4 pay (rent)"},
+		{"first fourth", "1 pay (bills), 2 pay (fees), 3 pay (taxes), 4 pay (rent)"}, // one would remain
+	} {
+		in := newInputOf(t, registry, pay)
+		for _, a := range in.Index.Agents() {
+			state := &matcher.LiveState{}
+			if strings.Contains(tt.disabled, a.ID) {
+				state.SetState(contract.AgentDisabled)
+			}
+			in.Live = append(in.Live, state)
+		}
+		var labels []string
+		for _, o := range plan.New(in).Options {
+			labels = append(labels, o.ID+" "+o.Label)
+		}
+		if got := strings.Join(labels, ", "); got != tt.want {
+			t.Errorf("disabled %q: got %s, want %s", tt.disabled, got, tt.want)
+		}
+	}
+}
+
 // A domain that an intent implies is not part of the request: the options of other intents do not
 // contain it.
 func TestNew_OptionsHaveOwnImpliedDomains(t *testing.T) {
