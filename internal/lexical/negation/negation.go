@@ -19,7 +19,7 @@ type Word struct {
 // IsNegator reports whether a word is one of which every negation has one.
 func IsNegator(word []byte) bool {
 	switch string(word) {
-	case "not", "don", "dont", "didn", "no", "nao":
+	case "not", "don", "dont", "didn", "no", "nao", "never", "nunca", "jamas", "jamais":
 		return true
 	}
 	return false
@@ -34,7 +34,7 @@ func FindVerbs(words []Word) (verbs []string) {
 		longest := 0
 		for _, p := range g.patterns {
 			n := len(p.words)
-			if n > longest && at+n < len(words) && (begins || !p.imperative) && p.matches(words[at:at+n]) && p.mayNegate(words[at+n].Text) {
+			if n > longest && at+n < len(words) && (begins || !p.imperative) && p.matches(words[at:at+n]) && g.mayNegate(&p, words[at+n].Text) {
 				longest = n
 			}
 		}
@@ -51,13 +51,16 @@ func FindVerbs(words []Word) (verbs []string) {
 type pattern struct {
 	words      [][]string // alternatives for each word
 	imperative bool       // it counts only at the beginning of a clause, or after a connective
-	endings    []string   // of the verb; nil = any
+	endings    []string   // of the verb; nil = any. See mayNegate
 }
 
 // forms are the patterns, one a line: the words, and behind a colon the endings of the verb.
-// "^" is an imperative. "I do not receive it", "you never refunded me" and "no funciona" are
+// "^" is an imperative. The ending BASE is none of the past tense or the third person, and
+// "~en" is one of the requests below. "I do not receive it", "you never refunded me" and "no funciona" are
 // complaints, so an imperative must be at the beginning of a clause, and in Spanish and
-// Portuguese only the second person (-es) is sure to be none.
+// Portuguese only the second person (-es) is sure to be none. The polite imperative (cancelen,
+// cancele) has the endings of the indicative of other verbs (venden, recebe), so the verb must be
+// known, and without accents the Spanish singular is that of the past tense (cancelé).
 const forms = `
 ^ do not
 ^ don t
@@ -74,10 +77,17 @@ no WISH
 no WISH que
 nao WISH
 nao WISH que
-^ no : es
-^ no OBJECT : es
-^ nao : es
-^ nao OBJECT : es`
+^ no : es ~en
+^ no OBJECT : es ~en
+^ nao : es ~e ~em
+^ nao OBJECT : es ~e ~em
+^ never : BASE
+^ nunca : ~es ~en ~em
+^ nunca OBJECT : ~es ~en ~em
+^ jamas : ~es ~en
+^ jamas OBJECT : ~es ~en
+^ jamais : ~es ~e ~em
+^ jamais OBJECT : ~es ~e ~em`
 
 // Words that WISH and OBJECT stand for, words that precede the first word of a clause, and
 // subjects, to which a clause behind a connective belongs: "you charged me and do not refund".
@@ -86,17 +96,27 @@ const (
 	objects     = "you him her them us it anyone me se te lo la le les os nos o a"
 	courtesies  = "please pls favor"
 	connectives = "but and pero mas y e"
-	subjects    = "they you he she it we who which that nobody el ella ellos ustedes ele ela eles voces"
+	// requests are stems of Spanish and Portuguese verbs in -ar, as their imperatives have them.
+	requests = "activ agend anul apagu atualiz ativ actualic bloque bloquei borr cambi cancel cargu cerr cierr cobr compr " +
+		"confirm delet desactiv desativ descargu elimin envi factur fech llam mand modifiqu mud pagu program public publiqu " +
+		"reagend reembols renov renuev reprogram reserv revoqu"
+	// pasts are irregular past tenses.
+	pasts    = "been bought came did found gave got had kept left lost made paid saw sent sold told took went were was"
+	subjects = "they you he she it we who which that nobody el ella ellos ustedes ele ela eles voces"
 )
 
 // grammar is the parsed form of the constants. It is immutable.
 type grammar struct {
 	patterns                          []pattern
 	courtesies, connectives, subjects []string
+	requests, pasts                   []string
 }
 
 var parsedGrammar = sync.OnceValue(func() *grammar {
-	g := &grammar{courtesies: strings.Fields(courtesies), connectives: strings.Fields(connectives), subjects: strings.Fields(subjects)}
+	g := &grammar{
+		courtesies: strings.Fields(courtesies), connectives: strings.Fields(connectives), subjects: strings.Fields(subjects),
+		requests: strings.Fields(requests), pasts: strings.Fields(pasts),
+	}
 	for line := range strings.Lines(strings.TrimSpace(forms)) {
 		words, endings, limited := strings.Cut(line, ":")
 		var p pattern
@@ -131,6 +151,16 @@ func (p *pattern) matches(words []Word) bool {
 }
 
 // mayNegate reports whether the verb has one of the endings.
-func (p *pattern) mayNegate(verb string) bool {
-	return p.endings == nil || slices.ContainsFunc(p.endings, func(e string) bool { return strings.HasSuffix(verb, e) })
+func (g *grammar) mayNegate(p *pattern, verb string) bool {
+	return p.endings == nil || slices.ContainsFunc(p.endings, func(e string) bool {
+		if e == "BASE" {
+			third := strings.HasSuffix(verb, "s") && !strings.HasSuffix(verb, "ss")
+			return !third && !strings.HasSuffix(verb, "ed") && !slices.Contains(g.pasts, verb)
+		}
+		if ending, known := strings.CutPrefix(e, "~"); known {
+			stem, ok := strings.CutSuffix(verb, ending)
+			return ok && slices.Contains(g.requests, stem)
+		}
+		return strings.HasSuffix(verb, e)
+	})
 }

@@ -35,6 +35,32 @@ func TestFindVerbs(t *testing.T) {
 		"you say that but do not refund":        nil,
 		"my emails just don t send":             nil,
 		"never refunded my payment":             nil,
+		"never cancel it":                       {"cancel"},
+		"it works , so please never cancel it":  {"cancel"},
+		"never process it":                      {"process"},
+		"never sent the invoice":                nil,
+		"never arrives on time":                 nil,
+		"they never cancel it":                  nil,
+		"my order never arrived":                nil,
+		"never got a refund":                    nil,
+		"nunca canceles mi pedido":              {"canceles"},
+		"nunca me canceles la cita":             {"canceles"},
+		"jamas canceles mi pedido":              {"canceles"},
+		"nunca me devolvieron el dinero":        nil,
+		"nunca me devuelves el dinero":          nil,
+		"nunca cancele mi pedido":               nil, // or cancelé: I have never cancelled it
+		"no cancelen mi pedido":                 {"cancelen"},
+		"por favor no me paguen la factura":     {"paguen"},
+		"nunca envien el paquete":               {"envien"},
+		"no devuelven el dinero":                nil,
+		"no me venden la entrada":               nil,
+		"los pedidos no cancelen":               nil,
+		"nao cancele o pedido":                  {"cancele"},
+		"jamais cancele o pedido":               {"cancele"},
+		"nao cancelem o pedido":                 {"cancelem"},
+		"nao me cobrem a fatura":                {"cobrem"},
+		"nao recebe o pedido":                   nil,
+		"jamais recebem o pedido":               nil,
 		"no imprime el documento":               nil,
 		"no pague la factura":                   nil,
 		"no quiero cancelar":                    {"cancelar"},
@@ -57,7 +83,7 @@ func TestFindVerbs(t *testing.T) {
 // A caller looks for negations only in a text that has a negator.
 func TestIsNegator(t *testing.T) {
 	isNegator := func(w negation.Word) bool { return negation.IsNegator([]byte(w.Text)) }
-	for _, text := range []string{"don t cancel", "do not cancel", "dont cancel", "didn t want to cancel", "no need to cancel", "no quiero cancelar", "nao quero cancelar", "nao canceles"} {
+	for _, text := range []string{"don t cancel", "do not cancel", "dont cancel", "didn t want to cancel", "no need to cancel", "no quiero cancelar", "nao quero cancelar", "nao canceles", "never cancel", "nunca canceles", "jamas canceles", "jamais cancele"} {
 		if list := words(text); len(negation.FindVerbs(list)) == 0 || !slices.ContainsFunc(list, isNegator) {
 			t.Errorf("%q: got no negation with a negator", text)
 		}
