@@ -20,7 +20,8 @@ type RankedDocument struct {
 // Ranker orders agents or tools by the similarity of their names and
 // descriptions to a text. It is Okapi BM25 over stems and, with a smaller
 // weight, over the character n-grams of the words, so that a related word
-// counts a little ("triangular" for "triangle"). A name is split into words
+// counts a little ("triangular" for "triangle"). A word that no document contains
+// counts as the synonym or translation that one does. A name is split into words
 // (get_weather.byCity), which weigh more than those of the description. A
 // Ranker is immutable and safe for concurrent use.
 type Ranker struct {
@@ -30,6 +31,7 @@ type Ranker struct {
 	idf      []float64        // by term
 	stops    map[string]bool
 	hints    map[string]string
+	synonyms synonymIndex // of words of the documents
 }
 
 type termPosting struct {
@@ -42,6 +44,7 @@ const (
 	bm25K1         = 2.0
 	bm25B          = 0.6
 	hintWeight     = 0.5  // weight of a hint
+	synonymWeight  = 0.5  // weight of a synonym of a word that no document has
 	rankStopWeight = 0.15 // weight of a stop word
 	nameWeight     = 2.0  // a word of the name counts as often in the description
 	gramWeight     = 0.05
@@ -58,6 +61,7 @@ func NewRanker(docs []Document) *Ranker {
 	counts := make([]map[int32]float64, len(ordered))
 	lengths := make([]float64, len(ordered))
 	total := 0.0
+	words := map[string]int{}
 	read := termExtractor{tokens: newTokenizer(), stops: r.stops}
 	for i, d := range ordered {
 		r.names = append(r.names, d.Name)
@@ -73,6 +77,7 @@ func NewRanker(docs []Document) *Ranker {
 				counts[i][n] += times
 				if isWord {
 					lengths[i] += times
+					words[string(read.tokens.word)]++
 				}
 			}
 		}
@@ -80,6 +85,7 @@ func NewRanker(docs []Document) *Ranker {
 		read.forEachTerm(splitCamel(d.Description), take(1))
 		total += lengths[i]
 	}
+	r.synonyms, _ = newSynonyms(words)
 	mean := max(total/float64(max(len(ordered), 1)), 1)
 	for i, of := range counts {
 		slack := bm25K1 * (1 - bm25B + bm25B*lengths[i]/mean)
@@ -156,13 +162,25 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 			scores[p.doc] += weight * p.weight
 		}
 	}
-	var implied []string
+	var implied, meant []string
 	read.forEachTerm(splitCamel(text), func(hash uint32, isWord bool, share float64) {
 		if to := r.hints[string(read.tokens.word)]; isWord && to != "" {
 			implied = append(implied, to)
 		}
+		if _, known := r.terms[hash]; isWord && !known && share == 1 {
+			if word := r.synonyms[wordStem(string(read.tokens.word))]; word != "" {
+				meant = append(meant, word)
+			}
+		}
 		score(hash, isWord, share)
 	})
+	for _, word := range meant {
+		read.forEachTerm(word, func(hash uint32, isWord bool, share float64) {
+			if isWord {
+				score(hash, true, synonymWeight*share)
+			}
+		})
+	}
 	for _, to := range implied {
 		read.forEachTerm(to, func(hash uint32, isWord bool, share float64) {
 			if isWord {

@@ -33,6 +33,7 @@ func TestRanker(t *testing.T) {
 		"明天的天气":                             "查询天气",
 		"an empty thing":                    "empty",
 		"CurrencyExchange":                  "currency_exchange",
+		"quanta chuva vai cair":             "get_weather.byCity", // by a synonym
 	} {
 		got := r.Rank(text)
 		if len(got) == 0 || got[0].Name != want {
