@@ -103,8 +103,8 @@ func (g *Gateway) find(name string) *server {
 // A process is started with the rights of this one: an interface for others must accept
 // only servers that are no processes.
 func (g *Gateway) Register(declared mcpfile.Server) error {
-	if _, err := declared.Expand(noVariables); err != nil {
-		return &contract.Error{Code: contract.CodeInvalidRequest, Message: fmt.Sprintf("server %q uses environment variables, which only servers of the file may do: %v", declared.ID, err)}
+	if err := CheckVariables(&declared); err != nil {
+		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,6 +118,15 @@ func (g *Gateway) Register(declared mcpfile.Server) error {
 	}
 	g.setServers(append(slices.Clone(servers), s))
 	g.connect([]*server{s})
+	return nil
+}
+
+// CheckVariables returns a *contract.Error if the declaration of a server that is registered
+// uses environment variables of this process.
+func CheckVariables(declared *mcpfile.Server) error {
+	if _, err := declared.Expand(noVariables); err != nil {
+		return &contract.Error{Code: contract.CodeInvalidRequest, Message: fmt.Sprintf("server %q uses environment variables, which only servers of the file may do: %v", declared.ID, err)}
+	}
 	return nil
 }
 
