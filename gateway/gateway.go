@@ -165,6 +165,11 @@ type ServerInfo struct {
 
 	Capabilities []string `json:"capabilities,omitempty"` // as its file declares them
 	Prefix       *string  `json:"-"`                      // of the names of its tools for MCP clients; nil = not declared
+
+	// OverridesRegistration means that a server of this name was registered, and is not used
+	// because the file declares this one. A Gateway keeps no such registrations: its user sets
+	// the field.
+	OverridesRegistration bool `json:"overrides_registration,omitzero"`
 }
 
 // actionNames returns the names of all actions.

@@ -29,7 +29,8 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// openMCP loads the registry file of MCP servers, and starts none of them.
+// openMCP loads the registry file of MCP servers and the registered ones, and starts none of
+// them.
 func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Redactor) (*mcphost.Host, error) {
 	private, err := c.cfg.Dispatch.PrivatePrefixes()
 	if err != nil {
@@ -46,6 +47,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 	path, optional := c.cfg.MCP.FilePath()
 	host, err := mcphost.New(ctx, mcphost.Config{
 		Path: path, Optional: optional, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP,
+		Bucket: c.persistence.buckets.mcpServers, Keys: c.persistence.contentKeys, Shared: c.persistence.shared,
 		Gateway: gateway.Config{
 			Client: mcpclient.Config{
 				Supervisor: opts.Supervisor, Version: opts.Version,

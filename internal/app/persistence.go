@@ -56,6 +56,7 @@ type buckets struct {
 	idempotencyKeys *store.Bucket
 	agents          *store.Bucket // registrations
 	pins            *store.Bucket // of the definitions of tools
+	mcpServers      *store.Bucket // registrations
 	runs            *store.Bucket // orchestrations
 	tickets         *store.Bucket
 	feedback        *store.Bucket
@@ -74,6 +75,7 @@ const (
 	sharePins            = 0.02
 	shareRuns            = 0.04
 	shareFeedback        = 0.02
+	shareMCPServers      = 0.01
 )
 
 // Retention of idempotency keys and tickets after their last use.
@@ -199,6 +201,8 @@ func (c *core) openTables(ctx context.Context) (err error) {
 		{&p.buckets.idempotencyKeys, store.BucketConfig{Name: "IDEMPOTENCY", MaxAge: idempotencyKeyAge, Share: shareIdempotencyKeys, OnWrite: p.quotas.idempotencyKeys.Written}},
 		{&p.buckets.agents, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}}, // watched by replicas
 		{&p.buckets.pins, store.BucketConfig{Name: "MCP_PINS", Share: sharePins}},
+		// Its user encrypts the values, because replicas watch them.
+		{&p.buckets.mcpServers, store.BucketConfig{Name: "MCP_SERVERS", Share: shareMCPServers, KeyTTL: c.cfg.Store.URL != ""}},
 	}
 	errs := make([]error, len(tables))
 	run.ForEach(ctx, len(tables), len(tables), func(ctx context.Context, i int) {

@@ -104,6 +104,9 @@ func (s *Server) startBackground() {
 	if c.cfg.MCP.HotReload {
 		s.group.Go("watch the registry of MCP servers", c.mcp.Watch)
 	}
+	if c.persistence.shared {
+		s.group.Go("registered MCP servers of other replicas", c.mcp.FollowPeers)
+	}
 	s.group.Go("check the capabilities of agents", c.agentCheck.run)
 	s.group.Go("orchestrations", c.runs.Run)
 	s.group.Go("watch registry", c.watchRegistry)

@@ -12,7 +12,13 @@
 //
 // Callers can register servers with a URL, which are called through the guard for
 // outgoing connections. Only the file can declare commands, so no caller can start a
-// process.
+// process. Registrations are stored, and all processes that share the store use them:
+//
+//	bucket MCP_SERVERS
+//	  server.<name>   the registration, encrypted; "." in a name is "=" in its key
+//
+// A server of the file replaces a registered one of its name. A registration that cannot be
+// used is shown, and affects no other.
 //
 // Connections, validation, retry, limits, pins and bindings are those of package gateway.
 package mcphost

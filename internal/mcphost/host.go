@@ -12,14 +12,16 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
+	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/filekind"
 	"github.com/caprouter/caprouter/internal/filewatch"
 	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// Config of a Host. All fields but Optional and AllowPlainHTTP are required.
+// Config of a Host. All fields but Optional, Shared and AllowPlainHTTP are required.
 type Config struct {
 	Path string
 	// Optional means that the file may be created later. Until it exists for the first
@@ -27,6 +29,11 @@ type Config struct {
 	Optional bool
 	Gateway  gateway.Config // its Recorder and its Guard are set by New
 	Guard    *egress.Guard  // of the addresses of registered servers
+	// Bucket and Keys store the registrations of servers, encrypted. Shared means that other
+	// processes use the bucket, which must be opened with KeyTTL then.
+	Bucket *store.Bucket
+	Keys   *contentkey.Keyring
+	Shared bool
 	// AllowPlainHTTP permits registered servers to get their headers over http.
 	AllowPlainHTTP bool
 
@@ -47,26 +54,36 @@ type Host struct {
 
 	cfg     Config
 	watcher *filewatch.Watcher
+	records *store.Table[registrationRecord]
 
-	mu      sync.Mutex
-	started bool
-	existed bool          // the file, at some time
-	file    *mcpfile.File // the last valid one
-	err     error         // why the present content of the file is not in force
+	writing sync.Mutex // of the store and the registrations together; before mu
+
+	mu            sync.Mutex
+	started       bool
+	existed       bool          // the file, at some time
+	file          *mcpfile.File // the last valid one
+	err           error         // why the present content of the file is not in force
+	registrations map[string]*storedServer
 }
 
-// New loads the file. A file with mistakes is strictyaml.Errors. No server is started
+// New loads the file and the stored registrations. A file with mistakes is strictyaml.Errors. No server is started
 // before Start. Close must be called; the end of the context does not end the servers.
 func New(ctx context.Context, cfg Config) (*Host, error) {
 	cfg.Gateway.Client.Logger, cfg.Gateway.Guard = cfg.Logger, cfg.Guard
 	cfg.Gateway.Recorder = &callRecorder{journal: cfg.Journal, meter: cfg.Meter, redactor: cfg.Redactor, log: cfg.Logger}
-	h := &Host{cfg: cfg, file: &mcpfile.File{Name: cfg.Path}}
+	h := &Host{
+		cfg: cfg, file: &mcpfile.File{Name: cfg.Path},
+		records: newRecords(cfg.Bucket, cfg.Keys), registrations: map[string]*storedServer{},
+	}
 	var err error
 	h.watcher, err = filewatch.New(filewatch.Config{Path: cfg.Path, Read: strictyaml.ReadFile, OnChange: h.updateContent, Logger: cfg.Logger})
 	if err != nil {
 		return nil, err
 	}
 	if err := h.ReloadFile(); err != nil {
+		return nil, err
+	}
+	if err := h.openRegistrations(ctx); err != nil {
 		return nil, err
 	}
 	h.Gateway, err = gateway.Start(context.WithoutCancel(ctx), nil, cfg.Gateway)
@@ -82,6 +99,16 @@ func (h *Host) Start() {
 	defer h.mu.Unlock()
 	h.started = true
 	h.err = h.applyLocked()
+	h.useAllLocked()
+	if n := len(h.registrations); n > 0 {
+		used := 0
+		for _, s := range h.registrations {
+			if s.used {
+				used++
+			}
+		}
+		h.cfg.Logger.Info("registered MCP servers", "stored", n, "used", used)
+	}
 }
 
 // Watch reloads the file whenever it changes, until the context ends.
@@ -122,6 +149,7 @@ func (h *Host) updateContent(content []byte, err error) {
 			if err = h.applyLocked(); err != nil {
 				h.file = previous
 			}
+			h.useAllLocked()
 		}
 	}
 	h.err = err
@@ -144,14 +172,10 @@ func (h *Host) parseLocked(content []byte, err error) (*mcpfile.File, error) {
 }
 
 // applyLocked makes the servers of the file those in force. They replace registered ones
-// of the same names.
+// of the same names, which useAllLocked connects again if the file is rejected.
 func (h *Host) applyLocked() error {
 	for i := range h.file.Servers {
-		name := h.file.Servers[i].ID
-		if info, ok := h.Get(name); ok && info.Origin == gateway.OriginRegistration {
-			h.cfg.Logger.Warn("the registry file replaces a registered MCP server", "server", name)
-			_ = h.Gateway.Remove(name) // the only error is that it has been removed
-		}
+		h.withdrawLocked(h.file.Servers[i].ID)
 	}
 	changes, err := h.Reload(h.file)
 	if err != nil {

@@ -18,7 +18,9 @@ import (
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/mcphost"
 	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,8 +56,12 @@ func TestCall_IsNotMadeUnrecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &testkit.LogBuffer{}
+	bucket, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "MCP_SERVERS"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	h, err := mcphost.New(t.Context(), mcphost.Config{
-		Path: path, IsAgent: func(*contract.Caller) bool { return false },
+		Path: path, Bucket: bucket, Keys: teststore.Keys(), IsAgent: func(*contract.Caller) bool { return false },
 		Journal: fullJournal{}, Redactor: redactor, Meter: discardMeter{}, Logger: log.Logger(),
 	})
 	if err != nil {

@@ -1,16 +1,20 @@
 package mcphost
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/store"
 )
 
 // Registration is what a caller declares about a server. It has a URL and never a
@@ -19,7 +23,7 @@ type Registration struct {
 	Name      string            `json:"name" validate:"required,max=128"`
 	Type      string            `json:"type,omitempty" validate:"omitempty,max=32"` // "" = remote
 	URL       string            `json:"url" validate:"required,max=2048"`
-	Headers   map[string]string `json:"headers,omitempty"`                                // stored in memory, and never returned
+	Headers   map[string]string `json:"headers,omitempty"`                                // stored encrypted, and never returned
 	TimeoutMS int               `json:"timeout,omitzero" validate:"omitempty,max=600000"` // of an attempt to call a tool; 0 = the default
 }
 
@@ -44,42 +48,103 @@ func transportOf(kind string) (transport string, ok bool) {
 	return "", false
 }
 
-// Register adds a server, which is connected in the background and stays until it is
-// removed or the process ends, and returns its state. Errors are *contract.Error.
-func (h *Host) Register(r Registration) (gateway.ServerInfo, error) {
-	server, err := h.newServer(r)
-	if err != nil {
+// Register stores a server, which is connected in the background by each process that uses
+// the store, until it is removed, and returns its state. Errors are *contract.Error, or that
+// of the context.
+func (h *Host) Register(ctx context.Context, r Registration, caller *contract.Caller) (gateway.ServerInfo, error) {
+	if _, err := h.newServer(r); err != nil {
 		return gateway.ServerInfo{}, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	registered := 0
-	for _, s := range h.Servers() {
-		if s.Origin == gateway.OriginRegistration {
-			registered++
-		}
-	}
-	if registered >= maxRegistered {
-		return gateway.ServerInfo{}, &contract.Error{
-			Code: contract.CodeConflict, Message: fmt.Sprintf("there are %d registered servers, the maximum: remove one of them", maxRegistered),
-		}
-	}
-	if err := h.Gateway.Register(server); err != nil {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	if err := h.storeRegistration(ctx, r, caller); err != nil {
 		return gateway.ServerInfo{}, err
 	}
-	info, _ := h.Get(r.Name)
+	h.cfg.Logger.InfoContext(ctx, "MCP server registered", "server", r.Name, "by", caller.Subject)
+	info, _ := h.findServer(r.Name)
 	return info, nil
 }
 
-// Remove removes a registered server. Its calls in flight end before its connection does.
-// Errors are *contract.Error.
-func (h *Host) Remove(name string) error {
+// storeRegistration stores a registration and uses it. The caller holds writing.
+func (h *Host) storeRegistration(ctx context.Context, r Registration, caller *contract.Caller) error {
+	ctx, cancel := detach(ctx)
+	defer cancel()
+	if h.cfg.Shared { // another process may just have registered or removed it
+		if err := h.syncRegistration(ctx, r.Name); err != nil {
+			return store.CallerError(ctx, h.cfg.Logger, "the server cannot be registered", err)
+		}
+	}
+	if err := h.checkAvailable(r.Name); err != nil {
+		return err
+	}
+	record := &registrationRecord{Registration: r, By: caller.Subject, At: time.Now().UTC()}
+	revision, err := h.records.Create(ctx, recordKey(r.Name), record)
+	if errors.Is(err, store.ErrExists) { // another process was faster
+		if err = h.syncRegistration(ctx, r.Name); err == nil {
+			return errRegistered(r.Name)
+		}
+	}
+	if err != nil {
+		return store.CallerError(ctx, h.cfg.Logger, "the server cannot be registered", err)
+	}
+	h.putRegistration(store.Row[registrationRecord]{Key: recordKey(r.Name), Value: record, Revision: revision}, nil)
+	return nil
+}
+
+// checkAvailable returns an error if no server of the name can be registered.
+func (h *Host) checkAvailable(name string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if info, ok := h.Get(name); ok && info.Origin != gateway.OriginRegistration {
-		return &contract.Error{Code: contract.CodeConflict, Message: "the server is declared in the registry file: remove it there"}
+	switch {
+	case h.registrations[name] != nil || h.isDeclaredLocked(name):
+		return errRegistered(name)
+	case len(h.registrations) >= maxRegistered:
+		return &contract.Error{
+			Code: contract.CodeConflict, Message: fmt.Sprintf("there are %d registered servers, the maximum: remove one of them", maxRegistered),
+		}
 	}
-	return h.Gateway.Remove(name)
+	return nil
+}
+
+func errRegistered(name string) error {
+	return &contract.Error{Code: contract.CodeConflict, Message: fmt.Sprintf("server %q is already declared", name)}
+}
+
+// storeTimeout bounds a change of a registration, which must not be interrupted when the
+// caller disconnects: this process would not know whether it is stored.
+const storeTimeout = 10 * time.Second
+
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+}
+
+// Remove removes a registered server, also one that is not used. Its calls in flight end
+// before its connection does. Errors are *contract.Error.
+func (h *Host) Remove(ctx context.Context, name string, caller *contract.Caller) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	ctx, cancel := detach(ctx)
+	defer cancel()
+	if validName.MatchString(name) { // another process may just have registered or removed it
+		if err := h.syncRegistration(ctx, name); err != nil {
+			return store.CallerError(ctx, h.cfg.Logger, "the server cannot be removed", err)
+		}
+	}
+	h.mu.Lock()
+	stored, declared := h.registrations[name] != nil, h.isDeclaredLocked(name)
+	h.mu.Unlock()
+	switch {
+	case !stored && declared:
+		return &contract.Error{Code: contract.CodeConflict, Message: "the server is declared in the registry file: remove it there"}
+	case !stored:
+		return h.Gateway.Remove(name)
+	}
+	if err := h.records.Delete(ctx, recordKey(name)); err != nil {
+		return store.CallerError(ctx, h.cfg.Logger, "the server cannot be removed", err)
+	}
+	h.dropRegistration(name)
+	h.cfg.Logger.InfoContext(ctx, "registered MCP server removed", "server", name, "by", caller.Subject)
+	return nil
 }
 
 // newServer checks a registration. No address is looked up or connected to.
@@ -109,10 +174,14 @@ func (h *Host) newServer(r Registration) (mcpfile.Server, error) {
 	if len(invalid.Details) > 0 {
 		return mcpfile.Server{}, invalid
 	}
-	return mcpfile.Server{
+	server := mcpfile.Server{
 		ID: r.Name, Transport: transport, URL: r.URL, Headers: maps.Clone(r.Headers),
 		Timeouts: mcpfile.Timeouts{Call: r.TimeoutMS},
-	}, nil
+	}
+	if err := gateway.CheckVariables(&server); err != nil {
+		return mcpfile.Server{}, err
+	}
+	return server, nil
 }
 
 // checkURL returns why the URL may not be called, "" if it may, as far as this is known

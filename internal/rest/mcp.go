@@ -30,8 +30,8 @@ type MCPServers interface {
 	Servers() []gateway.ServerInfo
 	// WaitServer waits until the server is connected or has failed.
 	WaitServer(ctx context.Context, name string) (info gateway.ServerInfo, ok bool)
-	Register(r mcphost.Registration) (gateway.ServerInfo, error)
-	Remove(name string) error
+	Register(ctx context.Context, r mcphost.Registration, caller *contract.Caller) (gateway.ServerInfo, error)
+	Remove(ctx context.Context, name string, caller *contract.Caller) error
 }
 
 // MCPRegistry is the response of GET /api/v1/mcp/registry.
@@ -171,7 +171,7 @@ func (m *mcpAPI) handleRegisterMCPServer(c *httpserver.Context) error {
 	if err := decodeBody(c, &r); err != nil {
 		return err
 	}
-	info, err := m.servers.Register(r)
+	info, err := m.servers.Register(c.Request.Context(), r, c.Caller)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (m *mcpAPI) handleRegisterMCPServer(c *httpserver.Context) error {
 }
 
 func (m *mcpAPI) handleRemoveMCPServer(c *httpserver.Context) error {
-	if err := m.servers.Remove(c.PathParam("name")); err != nil {
+	if err := m.servers.Remove(c.Request.Context(), c.PathParam("name"), c.Caller); err != nil {
 		return err
 	}
 	c.WriteHeader(http.StatusNoContent)

@@ -46,14 +46,14 @@ func (f *fakeTools) WaitServer(_ context.Context, name string) (gateway.ServerIn
 	return f.Servers()[0], name == "weather"
 }
 
-func (f *fakeTools) Register(r mcphost.Registration) (gateway.ServerInfo, error) {
+func (f *fakeTools) Register(_ context.Context, r mcphost.Registration, _ *contract.Caller) (gateway.ServerInfo, error) {
 	if r.Name == "weather" {
 		return gateway.ServerInfo{}, &contract.Error{Code: contract.CodeConflict, Message: "m"}
 	}
 	return gateway.ServerInfo{Name: r.Name, Origin: "registration", Transport: "auto", Status: gateway.StatusDisconnected}, nil
 }
 
-func (f *fakeTools) Remove(name string) error {
+func (f *fakeTools) Remove(_ context.Context, name string, _ *contract.Caller) error {
 	if name != "weather" {
 		return errNoMCPServer
 	}

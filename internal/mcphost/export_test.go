@@ -1,0 +1,4 @@
+package mcphost
+
+// Reconcile is reconcile, for tests that cannot wait for it.
+var Reconcile = (*Host).reconcile
