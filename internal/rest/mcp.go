@@ -78,12 +78,14 @@ type MCPServer struct {
 	Protocol     string   `json:"protocol,omitempty"`
 	ToolCount    int      `json:"toolCount"`
 	Capabilities []string `json:"capabilities,omitempty"`
+
+	OverridesRegistration bool `json:"overrides_registration,omitzero"` // a stored registration of the name is not used
 }
 
 func newMCPServer(s *gateway.ServerInfo) MCPServer {
 	return MCPServer{
 		Name: s.Name, Origin: s.Origin, Transport: s.Transport, Status: s.Status, State: s.State, Error: s.Error, Protocol: s.Protocol,
-		ToolCount: s.ToolCount, Capabilities: s.Capabilities,
+		ToolCount: s.ToolCount, Capabilities: s.Capabilities, OverridesRegistration: s.OverridesRegistration,
 	}
 }
 
