@@ -19,7 +19,9 @@ import (
 // "large", and returns the transport to the relay.
 func startRelay(t *testing.T, router *mcp.Server) mcp.Transport {
 	t.Helper()
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return router }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return router }, &mcp.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true, // as the router does
+	})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if strings.Contains(string(body), "large") {
@@ -75,6 +77,38 @@ func TestMCPRelay_RejectedCallLeavesOthers(t *testing.T) {
 	close(proceed)
 	if err := testkit.Receive(t, ended); err != nil {
 		t.Errorf("the other call: %v", err)
+	}
+}
+
+// A client that cancels a call cancels it at the router, and can make other calls.
+func TestMCPRelay_PassesOnCancellation(t *testing.T) {
+	started, ended := make(chan struct{}, 1), make(chan struct{}, 1)
+	router := mcp.NewServer(&mcp.Implementation{Name: "router", Version: "1"}, nil)
+	mcp.AddTool(router, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		started <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return nil, nil, ctx.Err()
+	})
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "tests", Version: "1"}, nil).Connect(t.Context(), startRelay(t, router), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+		failed <- err
+	}()
+	testkit.Receive(t, started)
+	cancel()
+	testkit.Receive(t, ended)
+	if err := testkit.Receive(t, failed); err == nil {
+		t.Error("got a result, want an error")
+	}
+	if _, err := session.ListTools(t.Context(), nil); err != nil {
+		t.Errorf("after the cancellation: %v", err)
 	}
 }
 

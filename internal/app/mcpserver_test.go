@@ -31,10 +31,16 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 // connectMCP connects an MCP client to the server, which may have no token.
 func (s *testServer) connectMCP(token string, opts *mcp.ClientOptions) *mcp.ClientSession {
 	s.t.Helper()
+	return s.connectMCPVersion(token, "", opts)
+}
+
+// connectMCPVersion is connectMCP with a version of the protocol; "" = the latest.
+func (s *testServer) connectMCPVersion(token, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
+	s.t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "tests", Version: "1"}, opts)
 	session, err := client.Connect(s.t.Context(), &mcp.StreamableClientTransport{
 		Endpoint: s.url("/mcp"), HTTPClient: &http.Client{Transport: bearer(token)},
-	}, nil)
+	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -225,6 +231,47 @@ func TestMCPServer_CancelsCallsOfDisconnectedClients(t *testing.T) {
 	testkit.Receive(t, ended)
 	if err := testkit.Receive(t, failed); err == nil {
 		t.Error("got a response, want the end of the connection")
+	}
+}
+
+// A client that cancels a call of a tool cancels the call at the MCP server, whatever version of
+// the protocol it speaks, and can make other calls.
+func TestMCPServer_PassesOnCancellation(t *testing.T) {
+	started, ended := make(chan struct{}, 1), make(chan struct{}, 1)
+	tools := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
+	mcp.AddTool(tools, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		started <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return nil, nil, ctx.Err()
+	})
+	backend := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
+	t.Cleanup(backend.Close)
+	_, change := useMCP(t, `{"servers":{"tools":{"url":"`+backend.URL+`"}}}`)
+	s := startServer(t, "clients: {}\n", change)
+	for _, version := range []string{"2025-03-26", "2025-11-25", "2026-07-28"} {
+		for _, progress := range []bool{false, true} {
+			session := s.connectMCPVersion("", version, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			failed := make(chan error, 1)
+			go func() {
+				params := &mcp.CallToolParams{Name: "tools__hang"}
+				if progress {
+					params.SetProgressToken("token")
+				}
+				_, err := session.CallTool(ctx, params)
+				failed <- err
+			}()
+			testkit.Receive(t, started)
+			cancel()
+			testkit.Receive(t, ended)
+			if err := testkit.Receive(t, failed); err == nil {
+				t.Errorf("version %s, progress %t: got a result, want an error", version, progress)
+			}
+			if names := toolNames(t, session); !slices.Contains(names, "tools__hang") {
+				t.Errorf("version %s, progress %t: got tools %v after the cancellation, want tools__hang", version, progress, names)
+			}
+		}
 	}
 }
 
