@@ -206,13 +206,21 @@ func (h *Host) watchRegistrations(ctx context.Context) {
 		if !ok || h.isKnown(name, row.Revision) {
 			return nil
 		}
-		h.writing.Lock()
-		defer h.writing.Unlock()
-		return h.syncRegistration(ctx, name)
+		return h.syncPeer(ctx, name)
 	})
 	if ctx.Err() == nil {
 		h.cfg.Logger.ErrorContext(ctx, "cannot follow the registrations of MCP servers", "error", err)
 	}
+}
+
+// syncPeer takes over the record of a server that another process may have changed. Its time
+// is bounded, because callers wait for it.
+func (h *Host) syncPeer(ctx context.Context, name string) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return h.syncRegistration(ctx, name)
 }
 
 func (h *Host) isKnown(name string, revision uint64) bool {
@@ -237,10 +245,7 @@ func (h *Host) reconcile(ctx context.Context) error {
 		delete(missing, name)
 	}
 	for name := range missing { // a record of the same name may have been written meanwhile
-		h.writing.Lock()
-		err := h.syncRegistration(ctx, name)
-		h.writing.Unlock()
-		if err != nil {
+		if err := h.syncPeer(ctx, name); err != nil {
 			return err
 		}
 	}
