@@ -58,20 +58,21 @@ func (h *Host) Register(ctx context.Context, r Registration, caller *contract.Ca
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	if err := h.storeRegistration(ctx, r, caller); err != nil {
-		return gateway.ServerInfo{}, err
+		return gateway.ServerInfo{}, h.callerError(ctx, "the server cannot be registered", err)
 	}
 	h.cfg.Logger.InfoContext(ctx, "MCP server registered", "server", r.Name, "by", caller.Subject)
 	info, _ := h.findServer(r.Name)
 	return info, nil
 }
 
-// storeRegistration stores a registration and uses it. The caller holds writing.
+// storeRegistration stores a registration and uses it. Errors are *contract.Error, or of the
+// store. The caller of the function holds writing.
 func (h *Host) storeRegistration(ctx context.Context, r Registration, caller *contract.Caller) error {
 	ctx, cancel := detach(ctx)
 	defer cancel()
 	if h.cfg.Shared { // another process may just have registered or removed it
 		if err := h.syncRegistration(ctx, r.Name); err != nil {
-			return store.CallerError(ctx, h.cfg.Logger, "the server cannot be registered", err)
+			return err
 		}
 	}
 	if err := h.checkAvailable(r.Name); err != nil {
@@ -85,7 +86,7 @@ func (h *Host) storeRegistration(ctx context.Context, r Registration, caller *co
 		}
 	}
 	if err != nil {
-		return store.CallerError(ctx, h.cfg.Logger, "the server cannot be registered", err)
+		return err
 	}
 	h.putRegistration(store.Row[registrationRecord]{Key: recordKey(r.Name), Value: record, Revision: revision}, nil)
 	return nil
@@ -123,11 +124,29 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 func (h *Host) Remove(ctx context.Context, name string, caller *contract.Caller) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
+	if err := h.removeRegistration(ctx, name); err != nil {
+		return h.callerError(ctx, "the server cannot be removed", err)
+	}
+	h.cfg.Logger.InfoContext(ctx, "registered MCP server removed", "server", name, "by", caller.Subject)
+	return nil
+}
+
+// callerError returns an error for callers. The context is that of the request.
+func (h *Host) callerError(ctx context.Context, operation string, err error) error {
+	if public, ok := errors.AsType[*contract.Error](err); ok {
+		return public
+	}
+	return store.CallerError(ctx, h.cfg.Logger, operation, err)
+}
+
+// removeRegistration removes a stored registration. Errors are *contract.Error, or of the
+// store. The caller of the function holds writing.
+func (h *Host) removeRegistration(ctx context.Context, name string) error {
 	ctx, cancel := detach(ctx)
 	defer cancel()
 	if validName.MatchString(name) { // another process may just have registered or removed it
 		if err := h.syncRegistration(ctx, name); err != nil {
-			return store.CallerError(ctx, h.cfg.Logger, "the server cannot be removed", err)
+			return err
 		}
 	}
 	h.mu.Lock()
@@ -140,10 +159,9 @@ func (h *Host) Remove(ctx context.Context, name string, caller *contract.Caller)
 		return h.Gateway.Remove(name)
 	}
 	if err := h.records.Delete(ctx, recordKey(name)); err != nil {
-		return store.CallerError(ctx, h.cfg.Logger, "the server cannot be removed", err)
+		return err
 	}
 	h.dropRegistration(name)
-	h.cfg.Logger.InfoContext(ctx, "registered MCP server removed", "server", name, "by", caller.Subject)
 	return nil
 }
 

@@ -224,3 +224,26 @@ func TestHost_RejectsRegistrations(t *testing.T) {
 		t.Errorf("got %v, want a conflict", err)
 	}
 }
+
+// While the store does not answer, the registrations stay as they are.
+func TestHost_KeepsRegistrationsWithoutStore(t *testing.T) {
+	s := teststore.Open(t)
+	bucket, err := s.Bucket(t.Context(), store.BucketConfig{Name: "MCP_SERVERS", KeyTTL: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _ := startHost(t, bucket, oldKey)
+	register(t, h, "kept")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Register(t.Context(), mcphost.Registration{Name: "new", URL: refusing}, admin); codeOf(err) != contract.CodeOverloaded {
+		t.Errorf("register: got %v, want overloaded", err)
+	}
+	if err := h.Remove(t.Context(), "kept", admin); codeOf(err) != contract.CodeOverloaded {
+		t.Errorf("remove: got %v, want overloaded", err)
+	}
+	if _, others := blockedServers(h); len(others) != 1 || others[0] != "kept" {
+		t.Errorf("got %v, want the stored server", others)
+	}
+}
