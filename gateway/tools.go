@@ -25,6 +25,7 @@ type Tool struct {
 	State       string          `json:"state,omitempty"` // ToolQuarantined if its definition is not approved
 	Findings    []pins.Finding  `json:"findings,omitempty"`
 
+	Title        string          `json:"-"` // for people; "" = none
 	Annotations  json.RawMessage `json:"-"` // as the server lists them; nil = none
 	OutputSchema json.RawMessage `json:"-"` // of structured content, as the server lists it; nil = none, or results are redacted
 	// Repeatable means that a call may be repeated if its outcome is not known: the tool is
@@ -63,7 +64,7 @@ func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool
 		t := &tool{
 			Tool: Tool{
 				Action: server.ID + "." + l.Name, Description: l.Description,
-				Parameters: l.InputSchema, Returns: l.OutputSchema, ReadOnly: l.ReadOnly, Annotations: l.Annotations,
+				Parameters: l.InputSchema, Returns: l.OutputSchema, ReadOnly: l.ReadOnly, Title: l.Title, Annotations: l.Annotations,
 			},
 			Name: l.Name, idempotent: l.Idempotent, retry: server.Retry, timeoutMS: server.Timeouts.Call,
 			definition: l.Definition, invalid: cmp.Or(l.Invalid, describeName(server.ID, l.Name)),
@@ -75,7 +76,7 @@ func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool
 			t.Action = t.Action[:len(server.ID)] + "." + strings.ToValidUTF8(l.Name[:min(len(l.Name), maxShownName)], "") + "…"
 		}
 		if len(l.Definition) > maxDefinition {
-			t.Description, t.Parameters, t.Returns = "", nil, nil
+			t.Title, t.Description, t.Parameters, t.Returns = "", "", nil, nil
 			t.Error = fmt.Sprintf("its definition is larger than %d bytes", maxDefinition)
 		} else {
 			if l.Definition != nil {

@@ -383,6 +383,26 @@ func TestMCPServer_NamesIdentityProviders(t *testing.T) {
 	}
 }
 
+// A tool has the title that its server lists, which clients show to people.
+func TestMCPServer_ListsTitles(t *testing.T) {
+	tools := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
+	mcp.AddTool(tools, &mcp.Tool{Name: "work", Title: "Work slowly"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, &mcp.StreamableHTTPOptions{Stateless: true})
+	backend := httptest.NewServer(handler)
+	t.Cleanup(backend.Close)
+	_, change := useMCP(t, `{"servers":{"tools":{"url":"`+backend.URL+`"}}}`)
+	list, err := startServer(t, "clients: {}\n", change).connectMCP("", nil).ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list.Tools, func(tool *mcp.Tool) bool { return tool.Name == "tools__work" })
+	if i < 0 || list.Tools[i].Title != "Work slowly" {
+		t.Errorf("got tools %+v, want tools__work with its title", list.Tools)
+	}
+}
+
 // The progress of a tool reaches the client that asks for it, before the result.
 func TestMCPServer_ReportsProgress(t *testing.T) {
 	slow := mcp.NewServer(&mcp.Implementation{Name: "slow", Version: "1"}, nil)

@@ -18,7 +18,7 @@ import (
 
 // newTool returns the definition of a tool of an MCP server.
 func newTool(name string, t *gateway.Tool) *mcp.Tool {
-	tool := &mcp.Tool{Name: name, Description: t.Description, InputSchema: emptyObject}
+	tool := &mcp.Tool{Name: name, Title: t.Title, Description: t.Description, InputSchema: emptyObject}
 	if isObjectSchema(t.Parameters) {
 		tool.InputSchema = t.Parameters
 	}
