@@ -26,6 +26,8 @@ type Record struct {
 	Agent   string          `json:"agent,omitempty"` // of the registry, whose task the run is; "" = the caller's own
 	// RequestID is the id of the request that the task belongs to; "" if the run is no task.
 	RequestID string `json:"request_id,omitempty"`
+	// KeyName is the store's name of the idempotency key of the goal; "" = none.
+	KeyName string `json:"key,omitempty"`
 	// Restricted means that the agent declares mcp_capabilities, which limit its servers.
 	Restricted bool          `json:"restricted,omitzero"`
 	Goal       contract.Goal `json:"goal"`

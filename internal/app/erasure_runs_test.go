@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
@@ -185,4 +186,46 @@ func TestErasure_OfOrchestrationsIsRestricted(t *testing.T) {
 	want("a task, as a request", "/api/v1/requests/"+resp.Tasks[0].TaskID, ana, http.StatusNotFound, "")
 	s.erase(t, "/api/v1/requests/"+resp.RequestID, ana)
 	want("its request, a second time", "/api/v1/requests/"+resp.RequestID, ana, http.StatusNoContent, "")
+}
+
+// After an orchestration is erased, its idempotency key still reports how it ended.
+func TestErasure_OfOrchestrationKeepsOutcomeInKey(t *testing.T) {
+	s := newRunServer(t)
+	for _, tt := range []struct {
+		name, plan string
+		cancel     bool
+		want       contract.Status
+	}{
+		{name: "done", plan: planOf(stepOf("a", "add", `{"n":1}`, "")), want: contract.StatusCompleted},
+		{name: "blocked", plan: planOf(stepOf("a", "forbidden", `{}`, "")), want: contract.StatusFailed},
+		{name: "cancelled", plan: planOf(stepOf("a", "ask", `{}`, "")), cancel: true, want: contract.StatusCancelled},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			goal := call{
+				method: "POST", path: "/api/v1/orchestrations", token: s.ana(), body: `{"goal":"count","constraints":{` + tt.plan + `}}`,
+				header: http.Header{"Idempotency-Key": {tt.name}},
+			}
+			first, run := s.do(goal), contract.Orchestration{}
+			if err := json.Unmarshal(first.body, &run); err != nil {
+				t.Fatalf("got %d %s", first.status, first.body)
+			}
+			path := "/api/v1/orchestrations/" + run.OrchestrationID
+			if tt.cancel {
+				s.send(t, "POST", path+"/cancel", s.ana(), "")
+			}
+			s.erase(t, path, s.ana())
+			calls := s.calls.Load()
+			again := s.do(goal)
+			var problem rest.ExpiredProblem
+			if err := json.Unmarshal(again.body, &problem); err != nil || again.status != http.StatusGone {
+				t.Fatalf("sent again: got %d %s, want 410", again.status, again.body)
+			}
+			if problem.Outcome != tt.want || problem.Data.RequestID != run.OrchestrationID || problem.Data.EndedAt.IsZero() || problem.Data.AnswerSHA256 != "" {
+				t.Errorf("sent again: got %s, want the outcome %s of %s, its end, and no hash", again.body, tt.want, run.OrchestrationID)
+			}
+			if !strings.Contains(problem.Detail, "was executed before") || s.calls.Load() != calls {
+				t.Errorf("sent again: got %q after %d calls, want that it was executed before, and %d calls", problem.Detail, s.calls.Load(), calls)
+			}
+		})
+	}
 }

@@ -317,15 +317,21 @@ func (k *Keys) Start(ctx context.Context, r Reservation, requestID string) error
 // End records the response of the request with the key. If that fails, the error is
 // logged: the key then protects the request as one that was started.
 func (k *Keys) End(ctx context.Context, r Reservation, resp *contract.Response) {
-	err := k.updateKey(ctx, r, resp.RequestID, func(rec *keyRecord) {
-		rec.Progress, rec.Status, rec.EndedAt, rec.AnswerHash = progressEnded, resp.Status, k.now().UTC(), nil
-		if data, err := strictjson.Marshal(resp.Data); err == nil {
-			hash := sha256.Sum256(data)
-			rec.AnswerHash = hash[:]
-		}
+	ended := contract.EndedRequest{RequestID: resp.RequestID, Status: resp.Status, EndedAt: k.now().UTC()}
+	if data, err := strictjson.Marshal(resp.Data); err == nil {
+		hash := sha256.Sum256(data)
+		ended.AnswerHash = hash[:]
+	}
+	k.RecordEnd(ctx, r, &ended)
+}
+
+// RecordEnd is End for a request that has no contract.Response.
+func (k *Keys) RecordEnd(ctx context.Context, r Reservation, ended *contract.EndedRequest) {
+	err := k.updateKey(ctx, r, ended.RequestID, func(rec *keyRecord) {
+		rec.Progress, rec.Status, rec.EndedAt, rec.AnswerHash = progressEnded, ended.Status, ended.EndedAt, ended.AnswerHash
 	})
 	if err != nil {
-		k.logger.WarnContext(ctx, "cannot record the end of a request with an idempotency key", "request_id", resp.RequestID, "error", err)
+		k.logger.WarnContext(ctx, "cannot record the end of a request with an idempotency key", "request_id", ended.RequestID, "error", err)
 	}
 }
 

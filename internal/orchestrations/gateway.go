@@ -125,18 +125,22 @@ type auditor struct {
 
 // RecordRunEvent implements orchestrator.Auditor.
 func (a auditor) RecordRunEvent(ctx context.Context, rec *orchestrator.Record, ev contract.RunEvent) error {
-	status := contract.StatusRunning
+	return a.journal.RecordRunEvent(ctx, &history.RunEvent{
+		RunID: rec.ID, RequestID: rec.RequestID, TraceID: rec.TraceID, Caller: &rec.Caller, Agent: rec.Agent, Status: requestStatus(rec), Event: ev,
+	}, a.redactor.StartMasking())
+}
+
+// requestStatus returns the status of a run as that of a request.
+func requestStatus(rec *orchestrator.Record) contract.Status {
+	if rec.Reason == contract.ReasonCancelled {
+		return contract.StatusCancelled
+	}
 	switch rec.Status() {
 	case contract.OrchestrationDone:
-		status = contract.StatusCompleted
+		return contract.StatusCompleted
 	case contract.OrchestrationFailed, contract.OrchestrationBlocked, contract.OrchestrationDegraded:
-		status = contract.StatusFailed
+		return contract.StatusFailed
 	case contract.OrchestrationRunning, contract.OrchestrationWaiting:
 	}
-	if rec.Reason == contract.ReasonCancelled {
-		status = contract.StatusCancelled
-	}
-	return a.journal.RecordRunEvent(ctx, &history.RunEvent{
-		RunID: rec.ID, RequestID: rec.RequestID, TraceID: rec.TraceID, Caller: &rec.Caller, Agent: rec.Agent, Status: status, Event: ev,
-	}, a.redactor.StartMasking())
+	return contract.StatusRunning
 }

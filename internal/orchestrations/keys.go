@@ -5,6 +5,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/idempotency"
+	"github.com/caprouter/caprouter/orchestrator"
 )
 
 // keyedRuns finds the run of an idempotency key. It implements idempotency.Requests: the
@@ -34,4 +35,10 @@ func (s *Service) reserveKey(ctx context.Context, sub *Submission) (reservation 
 		first = stored.RequestID
 	}
 	return reservation, first, err
+}
+
+// recordEnd records the end of a run in its idempotency key, which still reports it when the
+// run is not stored any more.
+func (s *Service) recordEnd(ctx context.Context, rec *orchestrator.Record) {
+	s.keys.RecordEnd(ctx, idempotency.RestoreReservation(rec.KeyName), &contract.EndedRequest{RequestID: rec.ID, Status: requestStatus(rec), EndedAt: rec.EndedAt})
 }

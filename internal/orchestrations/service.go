@@ -177,6 +177,7 @@ func (s *Service) Submit(ctx context.Context, sub Submission) (*contract.Orchest
 		}
 		return replayed, err
 	}
+	rec.KeyName = reservation.Name()
 	if err := s.begin(ctx, rec, reservation); err != nil {
 		return nil, err
 	}
@@ -388,8 +389,8 @@ func (s *Service) execute(ctx context.Context, rec *orchestrator.Record) (done *
 // concludeTimeout bounds the writes after the end of a run.
 const concludeTimeout = 10 * time.Second
 
-// conclude writes the end of a run to the audit log, and removes it from the index of open
-// ones. If a write fails, the sweep concludes it.
+// conclude writes the end of a run to the audit log and to its idempotency key, and removes it
+// from the index of open ones. If the first or the last write fails, the sweep concludes it.
 func (s *Service) conclude(ctx context.Context, rec *orchestrator.Record) {
 	ctx, cancel := context.WithTimeout(ctx, concludeTimeout)
 	defer cancel()
@@ -397,6 +398,7 @@ func (s *Service) conclude(ctx context.Context, rec *orchestrator.Record) {
 	last.Rule, last.Action = string(rec.Reason), ""
 	err := auditor{s.cfg.Journal, s.cfg.Redactor}.RecordRunEvent(ctx, rec, last)
 	if err == nil {
+		s.recordEnd(ctx, rec)
 		err = s.store.close(ctx, rec.ID)
 	}
 	if err != nil {
