@@ -70,7 +70,7 @@ type Storage struct {
 	SessionQuota     *quota.Ledger // of Sessions; nil = no limit
 	Tickets          Tickets       // policy C
 	// Runs erases the orchestrations of a request with it; nil = there are none.
-	Runs     history.RunEraser
+	Runs     history.RequestRuns
 	Feedback history.FeedbackStore
 	Owner    string // names this process in stored requests
 	// IsLive reports whether the process with this owner id, which is this one or another

@@ -231,7 +231,7 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 		Tracer:          c.telemetry.Tracer(),
 	}
 	if c.persistence != nil {
-		cfg.Storage.Runs = runEraser{c} // which are opened after the router
+		cfg.Storage.Runs = requestRuns{c} // which are opened after the router
 	}
 	if cfg.SummarizeResults = c.cfg.Dispatch.Aggregate == config.AggregateSummary; cfg.SummarizeResults && c.model == nil {
 		c.log.Warn("the results of several agents are not summarized: dispatch.aggregate is llm_summary, but no model is configured")

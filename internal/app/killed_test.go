@@ -60,6 +60,14 @@ func startKillable(t *testing.T, store *teststore.Server, registry string) *kill
 			t.Fatal(err)
 		}
 	}
+	r.start(t)
+	return r
+}
+
+// start starts a process with the configuration file. It is killed at the end of the test at the
+// latest.
+func (r *killableReplica) start(t *testing.T) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], routerRole, r.config)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -79,7 +87,6 @@ func startKillable(t *testing.T, store *teststore.Server, registry string) *kill
 		t.Fatalf("start the replica: %v", err)
 	}
 	r.addr = strings.TrimSpace(line)
-	return r
 }
 
 // kill ends the replica with SIGKILL. A second call has no effect.

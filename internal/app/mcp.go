@@ -161,17 +161,17 @@ func (g goalRunner) RunForTask(ctx context.Context, goal *contract.Goal, call di
 	})
 }
 
-// runEraser erases the orchestrations of requests. It implements history.RunEraser.
-type runEraser struct{ core *core }
+// requestRuns are the orchestrations of requests. It implements history.RequestRuns.
+type requestRuns struct{ core *core }
 
-// EndedRuns implements history.RunEraser.
-func (e runEraser) EndedRuns(ctx context.Context, requestID string) (history.EndedRuns, error) {
-	return e.core.runs.Eraser().EndedRuns(ctx, requestID)
+// EndedRuns implements history.RequestRuns.
+func (r requestRuns) EndedRuns(ctx context.Context, requestID string) (history.EndedRuns, error) {
+	return r.core.runs.Eraser().EndedRuns(ctx, requestID)
 }
 
-// DeleteRun implements history.RunEraser.
-func (e runEraser) DeleteRun(ctx context.Context, id string) error {
-	return e.core.runs.Eraser().DeleteRun(ctx, id)
+// DeleteRun implements history.RequestRuns.
+func (r requestRuns) DeleteRun(ctx context.Context, id string) error {
+	return r.core.runs.Eraser().DeleteRun(ctx, id)
 }
 
 // mcpCapabilities returns the mcp_capabilities of an agent in a view, false if there is no

@@ -42,24 +42,31 @@ func newRunServer(t *testing.T, change ...func(*config.Config)) *runServer {
 func newRunServerIn(t *testing.T, lookup func(string) (string, bool), change ...func(*config.Config)) *runServer {
 	t.Helper()
 	s := &runServer{tokenIssuer: newTokenIssuer()}
+	file := startCounter(t, &s.calls)
+	s.testServer = startServerIn(t, lookup, "clients: {}\n", append([]func(*config.Config){s.guard(t), func(c *config.Config) {
+		c.MCP.File, c.Orchestrator.PolicyFile = file, writeFile(t, "policy.yaml", runPolicy)
+		c.Orchestrator.EndpointsAllowed = config.StringList{"https://models.example/v1"}
+	}}, change...)...)
+	return s
+}
+
+// startCounter starts the MCP server "counter", which counts its calls, and returns the registry
+// file with it.
+func startCounter(t *testing.T, calls *atomic.Int64) (file string) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var action contract.Action
 		if json.NewDecoder(r.Body).Decode(&action) != nil || strings.HasSuffix(action.Action, "fail") {
 			http.Error(w, "no", http.StatusInternalServerError)
-			s.calls.Add(1)
+			calls.Add(1)
 			return
 		}
-		_, _ = fmt.Fprintf(w, `{"type":"text","content":"%d calls","mime_type":"text/plain"}`, s.calls.Add(1))
+		_, _ = fmt.Fprintf(w, `{"type":"text","content":"%d calls","mime_type":"text/plain"}`, calls.Add(1))
 	}))
 	t.Cleanup(server.Close)
 	actions := `{"name":"add","input_schema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}},
 		{"name":"read"},{"name":"ask"},{"name":"forbidden"},{"name":"fail","retry":{"retries":0}}`
-	file := fmt.Sprintf(`{"plugins":[{"id":"counter","endpoint":%q,"actions":[%s]}]}`, server.URL, actions)
-	s.testServer = startServerIn(t, lookup, "clients: {}\n", append([]func(*config.Config){s.guard(t), func(c *config.Config) {
-		c.MCP.File, c.Orchestrator.PolicyFile = writeFile(t, "mcp.json", file), writeFile(t, "policy.yaml", runPolicy)
-		c.Orchestrator.EndpointsAllowed = config.StringList{"https://models.example/v1"}
-	}}, change...)...)
-	return s
+	return writeFile(t, "mcp.json", fmt.Sprintf(`{"plugins":[{"id":"counter","endpoint":%q,"actions":[%s]}]}`, server.URL, actions))
 }
 
 func (s *runServer) ana() string {

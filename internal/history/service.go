@@ -58,10 +58,10 @@ type TicketEraser interface {
 	EraseRequest(ctx context.Context, requestID string) error
 }
 
-// RunEraser erases the orchestrations of a request: those that are its tasks, and the one that
-// has its id. orchestrations.Eraser and NoRuns implement it.
-type RunEraser interface {
-	// EndedRuns returns them. Errors are *contract.Error: conflict if one has not ended.
+// RequestRuns are the orchestrations of requests: those that are tasks of a request, and the one
+// that has its id. orchestrations.Eraser and NoRuns implement it.
+type RequestRuns interface {
+	// EndedRuns returns those of a request. Errors are *contract.Error: conflict if one has not ended.
 	EndedRuns(ctx context.Context, requestID string) (EndedRuns, error)
 	// DeleteRun removes the record of one of them. It is no error if there is none.
 	DeleteRun(ctx context.Context, id string) error
@@ -99,7 +99,7 @@ type Config struct {
 	Sessions  *session.Store
 	Questions *session.Questions
 	Tickets   TicketEraser
-	Runs      RunEraser
+	Runs      RequestRuns
 	Feedback  FeedbackStore
 	Canceller Canceller
 	Peers     Peers

@@ -75,7 +75,7 @@ func (e Eraser) checkEnded(ctx context.Context, rec *orchestrator.Record) error 
 }
 
 // EndedRuns returns the runs of a request: those of its tasks, and the one with its id. It
-// implements history.RunEraser. The error is conflict if one of them has not ended.
+// implements history.RequestRuns. The error is conflict if one of them has not ended.
 func (e Eraser) EndedRuns(ctx context.Context, requestID string) (runs history.EndedRuns, err error) {
 	ids, err := e.service.store.findRuns(ctx, requestID)
 	if err != nil {
@@ -100,7 +100,7 @@ func (e Eraser) EndedRuns(ctx context.Context, requestID string) (runs history.E
 	return runs, nil
 }
 
-// DeleteRun removes the record of a run. It implements history.RunEraser.
+// DeleteRun removes the record of a run. It implements history.RequestRuns.
 func (e Eraser) DeleteRun(ctx context.Context, id string) error {
 	return e.service.store.delete(ctx, id)
 }
