@@ -164,6 +164,11 @@ func (g goalRunner) RunForTask(ctx context.Context, goal *contract.Goal, call di
 // requestRuns are the orchestrations of requests. It implements history.RequestRuns.
 type requestRuns struct{ core *core }
 
+// CancelRuns implements history.RequestRuns.
+func (r requestRuns) CancelRuns(ctx context.Context, requestID, by string) (bool, error) {
+	return r.core.runs.Eraser().CancelRuns(ctx, requestID, by)
+}
+
 // EndedRuns implements history.RequestRuns.
 func (r requestRuns) EndedRuns(ctx context.Context, requestID string) (history.EndedRuns, error) {
 	return r.core.runs.Eraser().EndedRuns(ctx, requestID)

@@ -13,7 +13,8 @@ import (
 
 // Erase removes the content of a request of the caller: prompt, decision, response,
 // turns of its session, events, orchestrations, feedback, and texts in tickets. The audit log
-// keeps that the request existed, when, whose it was, and its status.
+// keeps that the request existed, when, whose it was, and its status. Orchestrations that have
+// not ended although the request has are cancelled.
 //
 // If a part cannot be erased, Erase returns overloaded; it is safe to call again.
 func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller) error {
@@ -25,6 +26,9 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 		return errNotOwner("erase")
 	}
 	if err := s.checkEnded(ctx, found); err != nil {
+		return err
+	}
+	if _, err := s.cfg.Runs.CancelRuns(ctx, id, caller.Subject); err != nil {
 		return err
 	}
 	runs, err := s.cfg.Runs.EndedRuns(ctx, id)

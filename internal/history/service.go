@@ -61,6 +61,10 @@ type TicketEraser interface {
 // RequestRuns are the orchestrations of requests: those that are tasks of a request, and the one
 // that has its id. orchestrations.Eraser and NoRuns implement it.
 type RequestRuns interface {
+	// CancelRuns cancels the tasks' runs of a request that has ended, for the subject of a
+	// caller, and reports whether one had not ended. They may end a moment later. Errors are
+	// *contract.Error.
+	CancelRuns(ctx context.Context, requestID, by string) (cancelled bool, err error)
 	// EndedRuns returns those of a request. Errors are *contract.Error: conflict if one has not ended.
 	EndedRuns(ctx context.Context, requestID string) (EndedRuns, error)
 	// DeleteRun removes the record of one of them. It is no error if there is none.
@@ -136,7 +140,8 @@ func (s *Service) Request(ctx context.Context, id string, caller *contract.Calle
 
 // Cancel ends a request of the caller and cancels its tasks at their agents. The
 // response is partial if an agent has delivered a result already. Cancelling a
-// cancelled request succeeds; if it had ended otherwise, Cancel returns conflict.
+// cancelled request succeeds; if it had ended otherwise, Cancel returns conflict, unless an
+// orchestration of it had not ended: its process stopped, and the orchestration went on.
 func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller) (*contract.Response, error) {
 	found, err := s.findVisible(ctx, id, caller)
 	if err != nil {
@@ -146,12 +151,18 @@ func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller
 		return nil, errNotOwner("cancel")
 	}
 	resp, err := s.cancel(ctx, found)
+	ended := errors.Is(err, requests.ErrEnded)
 	switch {
 	case errors.Is(err, store.ErrNotFound): // it was erased meanwhile
 		return nil, errNoSuchRequest()
-	case err != nil && !errors.Is(err, requests.ErrEnded):
+	case err != nil && !ended:
 		return nil, err
-	case err != nil && resp.Status != contract.StatusCancelled:
+	}
+	cancelled, err := s.cfg.Runs.CancelRuns(ctx, id, caller.Subject)
+	switch {
+	case err != nil:
+		return nil, err
+	case ended && !cancelled && resp.Status != contract.StatusCancelled:
 		return nil, &contract.Error{Code: contract.CodeConflict, Message: "the request has ended already: " + string(resp.Status)}
 	}
 	return s.filter(caller, found.owner).Response(resp), nil
@@ -216,6 +227,9 @@ func errNotOwner(operation string) error {
 
 // NoRuns are the orchestrations of a router without any.
 type NoRuns struct{}
+
+// CancelRuns cancels none.
+func (NoRuns) CancelRuns(context.Context, string, string) (bool, error) { return false, nil }
 
 // EndedRuns returns none.
 func (NoRuns) EndedRuns(context.Context, string) (EndedRuns, error) { return EndedRuns{}, nil }

@@ -134,6 +134,22 @@ type fakeRuns struct {
 	err     error // of EndedRuns
 	failed  error // of DeleteRun
 	deleted []string
+
+	open        bool     // one has not ended, until CancelRuns
+	cancelled   []string // by these subjects
+	cancelFails error
+}
+
+func (f *fakeRuns) CancelRuns(_ context.Context, _, by string) (bool, error) {
+	if f.cancelFails != nil {
+		return false, f.cancelFails
+	}
+	open := f.open
+	f.open = false
+	if open {
+		f.cancelled = append(f.cancelled, by)
+	}
+	return open, nil
 }
 
 func (f *fakeRuns) EndedRuns(context.Context, string) (history.EndedRuns, error) {

@@ -221,12 +221,19 @@ func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller
 	case !rec.Caller.SamePrincipal(caller) && !caller.SeesAll():
 		return nil, &contract.Error{Code: contract.CodeForbidden, Message: "only the caller of the run may cancel it"}
 	}
-	rec, err = s.store.Update(ctx, id, func(r *orchestrator.Record) error { return r.Cancel(caller.Subject, time.Now()) })
+	return s.cancel(ctx, id, caller.Subject)
+}
+
+// cancel is Cancel for a caller who may cancel the run.
+func (s *Service) cancel(ctx context.Context, id, by string) (*contract.Orchestration, error) {
+	rec, err := s.store.Update(ctx, id, func(r *orchestrator.Record) error { return r.Cancel(by, time.Now()) })
 	switch {
 	case errors.Is(err, orchestrator.ErrEnded) && rec.Reason == contract.ReasonCancelled:
 		return rec.Snapshot(), nil
 	case errors.Is(err, orchestrator.ErrEnded):
 		return nil, &contract.Error{Code: contract.CodeConflict, Message: "the orchestration has ended with status " + string(rec.Status())}
+	case errors.Is(err, store.ErrNotFound): // it was erased meanwhile
+		return nil, errNoRun
 	case err != nil:
 		return nil, store.CallerError(ctx, s.cfg.Logger, "the orchestration cannot be cancelled", err)
 	case rec.State.Terminal():

@@ -61,7 +61,11 @@ func (e Eraser) callerError(ctx context.Context, operation string, err error) er
 
 // checkEnded returns conflict if the run has not ended, or its end is still being recorded.
 func (e Eraser) checkEnded(ctx context.Context, rec *orchestrator.Record) error {
-	if !rec.State.Terminal() {
+	ending := &contract.Error{Code: contract.CodeConflict, Message: "orchestration " + rec.ID + " is ending; try again"}
+	switch {
+	case !rec.State.Terminal() && rec.CancelledBy != "":
+		return ending
+	case !rec.State.Terminal():
 		return &contract.Error{Code: contract.CodeConflict, Message: "orchestration " + rec.ID + " has not ended: cancel it first"}
 	}
 	open, err := e.service.store.isOpen(ctx, rec.ID)
@@ -69,9 +73,35 @@ func (e Eraser) checkEnded(ctx context.Context, rec *orchestrator.Record) error 
 	case err != nil:
 		return e.callerError(ctx, "the orchestration cannot be erased", err)
 	case open:
-		return &contract.Error{Code: contract.CodeConflict, Message: "orchestration " + rec.ID + " is ending; try again"}
+		return ending
 	}
 	return nil
+}
+
+// CancelRuns cancels the runs of a request's tasks, and reports whether one had not ended. It
+// implements history.RequestRuns. A run in which a call is in flight ends a moment later.
+func (e Eraser) CancelRuns(ctx context.Context, requestID, by string) (cancelled bool, err error) {
+	var ids []string
+	err = e.service.store.scanOpen(ctx, func(rec *orchestrator.Record) {
+		if rec.RequestID == requestID && !rec.State.Terminal() {
+			ids = append(ids, rec.ID)
+		}
+	})
+	if err != nil {
+		return false, e.callerError(ctx, "the orchestrations of the request cannot be found", err)
+	}
+	for _, id := range ids {
+		_, err := e.service.cancel(ctx, id, by)
+		known, ok := errors.AsType[*contract.Error](err)
+		switch {
+		case err == nil:
+			cancelled = true
+		case ok && (known.Code == contract.CodeConflict || known.Code == contract.CodeNotFound): // it has ended meanwhile
+		default:
+			return cancelled, err
+		}
+	}
+	return cancelled, nil
 }
 
 // EndedRuns returns the runs of a request: those of its tasks, and the one with its id. It

@@ -192,3 +192,43 @@ func TestService_EraseEndsReaders(t *testing.T) {
 		t.Errorf("a second time: got error %v, want none", err)
 	}
 }
+
+// Only runs of the request's tasks are cancelled. The one that waits ends at once; the one of
+// another process is ending until that process ends it.
+func TestService_CancelRuns(t *testing.T) {
+	s, _ := openService(t, &serviceConfig{servers: noServers{}, live: true})
+	request := newRunID()
+	inProgress := func(requestID, owner string) func(r *orchestrator.Record) {
+		return func(r *orchestrator.Record) {
+			r.State, r.EndedAt, r.RequestID, r.Owner = orchestrator.StateExecute, time.Time{}, requestID, owner
+		}
+	}
+	addRun(t, s, 11, func(r *orchestrator.Record) { r.RequestID = request })
+	if cancelled, err := s.Eraser().CancelRuns(t.Context(), request, "ana"); cancelled || err != nil {
+		t.Errorf("got %t and error %v, want none cancelled, because the run has ended", cancelled, err)
+	}
+	waiting := addRun(t, s, 12, func(r *orchestrator.Record) { inProgress(request, "")(r); r.ParkedAt = time.Now() })
+	elsewhere := addRun(t, s, 13, inProgress(request, "another"))
+	others := []string{
+		addRun(t, s, 14, inProgress(newRunID(), "another")), addRun(t, s, 15, inProgress("", "another")),
+	}
+	for range 2 {
+		if cancelled, err := s.Eraser().CancelRuns(t.Context(), request, "ana"); !cancelled || err != nil {
+			t.Errorf("got %t and error %v, want runs cancelled", cancelled, err)
+		}
+	}
+	if rec, err := s.store.get(t.Context(), waiting); err != nil || rec.Reason != contract.ReasonCancelled || rec.CancelledBy != "ana" {
+		t.Errorf("got %+v and error %v, want the waiting run cancelled by ana", rec, err)
+	}
+	if rec, err := s.store.get(t.Context(), elsewhere); err != nil || rec.State.Terminal() || rec.CancelledBy != "ana" {
+		t.Errorf("got %+v and error %v, want the run elsewhere to be ended by its process", rec, err)
+	}
+	if _, err := s.Eraser().EndedRuns(t.Context(), request); errorCode(err) != contract.CodeConflict || !strings.Contains(err.Error(), elsewhere+" is ending") {
+		t.Errorf("got error %v, want that %s is ending", err, elsewhere)
+	}
+	for _, id := range others {
+		if rec, err := s.store.get(t.Context(), id); err != nil || rec.CancelledBy != "" {
+			t.Errorf("got %+v and error %v, want the run of another request unchanged", rec, err)
+		}
+	}
+}
