@@ -190,6 +190,16 @@ func (t *tool) isRepeatable() bool {
 	return t.idempotent
 }
 
+// MayHaveTool reports whether a server can have a tool, as far as its declaration determines
+// it: unless that contains actions, the tools are known only when the server is connected.
+func MayHaveTool(server *mcpfile.Server, name string) bool {
+	isREST := server.Transport == mcpfile.REST
+	if isREST || len(server.Actions) > 0 {
+		return slices.ContainsFunc(server.Actions, func(a mcpfile.Action) bool { return a.Name == name }) && (isREST || isSelected(server.Tools, name))
+	}
+	return describeName(server.ID, name) == "" && isSelected(server.Tools, name)
+}
+
 // isSelected reports whether the filter selects a tool.
 func isSelected(filter mcpfile.ToolFilter, name string) bool {
 	return (len(filter.Include) == 0 || matchesAny(filter.Include, name)) && !matchesAny(filter.Exclude, name)

@@ -15,7 +15,10 @@ func newAgentsTokenCommand() *cobra.Command {
 		Short: "Issue a token that identifies an agent",
 		Long: "Issue a token for the agent ID with the key of the data directory, and print it. Its subject is the agent.\n" +
 			"The router may be running. With --tool, the agent may call the tool, bind its mcp_capabilities and read the\n" +
-			"events of MCP servers; the server of the tool must provide one of the mcp_capabilities of the agent.",
+			"events of MCP servers; the server of the tool must provide one of the mcp_capabilities of the agent.\n\n" +
+			"The file of MCP servers is read, and no server is started: a tool must be one of the actions that the file\n" +
+			"declares for the server, if there are any, and be selected by its tools.include and tools.exclude. Tools that\n" +
+			"only the server itself lists are not checked; caprouter mcp list shows those of a running router.",
 		Example: `  export TOKEN=$(caprouter agents token quality_agent)
   caprouter agents token quality_agent --ttl 24h --data-dir /var/lib/caprouter
   caprouter agents token quality_agent --tool repo.read --tool repo.search`,
@@ -29,6 +32,9 @@ func newAgentsTokenCommand() *cobra.Command {
 				grant.Scopes = append(grant.Scopes, contract.ScopeMCPRead)
 			}
 			for _, action := range tools {
+				if !contract.ValidScope(contract.ScopeInvokePrefix + action) {
+					return usageErrorf(cmd, "--tool is one action, SERVER.TOOL, such as weather.query, not %q", action)
+				}
 				grant.Scopes = append(grant.Scopes, contract.ScopeInvokePrefix+action)
 			}
 			grant.Scopes = removeDuplicates(grant.Scopes)

@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 // ToolError is a tool that an agent may not call, so that no token permits it.
@@ -61,22 +62,73 @@ func explainForbiddenTool(id string, agent tokenAgent, action string, cfg *confi
 		return "", err
 	}
 	// Names of servers may contain dots, so that several may be the one of the action.
-	var owner *mcpfile.Server
+	var owner, without *mcpfile.Server
 	for i := range file.Servers {
 		s := &file.Servers[i]
-		if !strings.HasPrefix(action, s.ID+".") {
-			continue
-		}
-		if owner = s; gateway.Permits(agent.mcpCapabilities, s.Capabilities) {
+		tool, ok := strings.CutPrefix(action, s.ID+".")
+		switch {
+		case !ok || tool == "":
+		case !gateway.MayHaveTool(s, tool):
+			without = s
+		case gateway.Permits(agent.mcpCapabilities, s.Capabilities):
 			return "", nil
+		default:
+			owner = s
 		}
 	}
-	if owner == nil {
-		return fmt.Sprintf("no server of %s has the action %s; name the registry of MCP servers with --mcp", path, action), nil
+	switch {
+	case owner == nil && without == nil:
+		return explainUnknownServer(action, path, file.Servers), nil
+	case owner == nil:
+		return explainUnknownTool(without, strings.TrimPrefix(action, without.ID+"."), path), nil
 	}
 	provided := "no capability"
 	if len(owner.Capabilities) > 0 {
 		provided = strings.Join(owner.Capabilities, ", ")
 	}
 	return fmt.Sprintf("%s may not call %s: it declares %s, and the server %s provides %s", id, action, strings.Join(agent.mcpCapabilities, ", "), owner.ID, provided), nil
+}
+
+// explainUnknownServer returns the error for an action that no server of the file can have.
+func explainUnknownServer(action, path string, servers []mcpfile.Server) string {
+	reason := fmt.Sprintf("no server of %s has the action %s", path, action)
+	var ids []string
+	for i := range servers {
+		ids = append(ids, servers[i].ID)
+	}
+	for at := range len(action) - 1 { // names of servers may contain dots
+		if action[at] != '.' {
+			continue
+		}
+		if near := strictyaml.Nearest(action[:at], ids); near != "" {
+			return reason + ", did you mean " + near + action[at:] + "?"
+		}
+	}
+	return reason + "; name the registry of MCP servers with --mcp"
+}
+
+// explainUnknownTool returns the error for a tool that the declaration of its server excludes.
+func explainUnknownTool(server *mcpfile.Server, tool, path string) string {
+	reason := fmt.Sprintf("the server %s has no tool %s", server.ID, tool)
+	var declared []string
+	for i := range server.Actions {
+		declared = append(declared, server.Actions[i].Name)
+	}
+	if slices.Contains(declared, tool) || len(declared) == 0 && server.Transport != mcpfile.REST {
+		return reason + ": " + path + " selects others (tools.include, tools.exclude)"
+	}
+	if near := strictyaml.Nearest(tool, declared); near != "" {
+		return reason + ", did you mean " + server.ID + "." + near + "?"
+	}
+	return reason + ": " + path + " declares " + joinNames(declared)
+}
+
+// maxJoined is how many names an error contains.
+const maxJoined = 10
+
+func joinNames(names []string) string {
+	if len(names) > maxJoined {
+		names = append(slices.Clone(names[:maxJoined]), "…")
+	}
+	return strings.Join(names, ", ")
 }
