@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
@@ -152,4 +154,34 @@ func TestReplicas_SeeFeedbackOfEachOther(t *testing.T) {
 	}
 	want.Verdict = contract.VerdictCorrect
 	b.checkFeedback(id, want)
+}
+
+// Verdicts that one caller sends at the same time are counted as if they came one after the other:
+// the same verdict once.
+func TestFeedback_CountsParallelVerdictsOnce(t *testing.T) {
+	url, _ := countingAgent(t)
+	s := startServer(t, "clients:\n"+entry("counter", "count_words", "text", url))
+	const requests, parallel = 4, 8
+	for range requests {
+		_, _, data := s.send(http.MethodPost, "/api/v1/route", "", `{"content":{"prompt":"count words of this text"}}`)
+		var resp contract.Response
+		if err := json.Unmarshal(data, &resp); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitEnd(resp.RequestID)
+		statuses := make([]int, parallel)
+		run.ForEach(t.Context(), parallel, parallel, func(_ context.Context, i int) {
+			statuses[i], _, _ = s.send(http.MethodPost, "/api/v1/requests/"+resp.RequestID+"/feedback", "", fmt.Sprintf(`{"verdict":"misroute","comment":"%d"}`, i))
+		})
+		for _, status := range statuses {
+			if status != http.StatusOK {
+				t.Errorf("got status %d, want 200", status)
+			}
+		}
+	}
+	const series = `caprouter_feedback_total{verdict="misroute"} `
+	_, after, _ := strings.Cut(s.get("/metrics"), series)
+	if got, _, _ := strings.Cut(after, "\n"); got != fmt.Sprint(requests) {
+		t.Errorf("got %s%s, want %d", series, got, requests)
+	}
 }

@@ -5,7 +5,7 @@
 // are erased with the request.
 //
 //	verdicts := feedback.NewStore(bucket, shares, logger)
-//	err := verdicts.Put(ctx, requestID, owner, feedback.Entry{Feedback: f, Issuer: caller.Issuer})
+//	replaced, err := verdicts.Put(ctx, requestID, owner, feedback.Entry{Feedback: f, Issuer: caller.Issuer})
 package feedback
 
 import (
@@ -90,19 +90,22 @@ func (s *Store) All(ctx context.Context) (map[string][]Entry, error) {
 	return all, err
 }
 
-// Put stores the verdict of a principal instead of its earlier one. The caller of the request
-// owns the value. If the share of the owner's tenant is used up, its oldest values are removed.
-// The error is conflict if too many others have a verdict on the request.
-func (s *Store) Put(ctx context.Context, requestID string, owner *contract.Caller, e Entry) error {
+// Put stores the verdict of a principal instead of its earlier one, which it returns; nil if
+// there was none. Of verdicts that are stored at the same time, each replaces the one before.
+// The caller of the request owns the value. If the share of the owner's tenant is used up, its
+// oldest values are removed. The error is conflict if too many others have a verdict on the
+// request.
+func (s *Store) Put(ctx context.Context, requestID string, owner *contract.Caller, e Entry) (replaced *contract.Feedback, err error) {
 	payer := quota.OwnerOf(owner)
 	s.shares.Count(payer, requestID)
-	err := s.shares.MakeRoom(payer, requestID, func(key string) error { return s.bucket.Discard(ctx, key) })
+	err = s.shares.MakeRoom(payer, requestID, func(key string) error { return s.bucket.Discard(ctx, key) })
 	if err != nil {
 		s.logger.WarnContext(ctx, "cannot make room for feedback", "error", err)
 	}
 	author := e.Author()
 	_, err = store.CompareAndSet(ctx, s.bucket, requestID, func(entry store.Entry) ([]byte, error) {
 		rec := record{}
+		replaced = nil // by an attempt that lost a race
 		if entry.Revision != 0 {
 			var err error
 			if rec, err = decodeRecord(entry); err != nil {
@@ -112,7 +115,8 @@ func (s *Store) Put(ctx context.Context, requestID string, owner *contract.Calle
 		at := slices.IndexFunc(rec.Entries, func(known Entry) bool { return known.Author().SamePrincipal(author) })
 		switch {
 		case at >= 0:
-			rec.Entries[at] = e
+			earlier := rec.Entries[at].Feedback
+			replaced, rec.Entries[at] = &earlier, e
 		case len(rec.Entries) >= maxAuthors:
 			return nil, &contract.Error{Code: contract.CodeConflict, Message: fmt.Sprintf("the request has feedback of %d others already", maxAuthors)}
 		default:
@@ -121,7 +125,7 @@ func (s *Store) Put(ctx context.Context, requestID string, owner *contract.Calle
 		rec.Owner = payer
 		return strictjson.Marshal(rec)
 	})
-	return err
+	return replaced, err
 }
 
 // Erase removes the feedback on a request, and makes it unreadable in the files of the store.

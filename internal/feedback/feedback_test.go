@@ -56,7 +56,7 @@ func checkEntries(t *testing.T, s *feedback.Store, want ...feedback.Entry) {
 
 func put(t *testing.T, s *feedback.Store, id string, e feedback.Entry) {
 	t.Helper()
-	if err := s.Put(t.Context(), id, alice, e); err != nil {
+	if _, err := s.Put(t.Context(), id, alice, e); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,7 +70,9 @@ func TestStore_ReplacesFeedbackOfSamePrincipal(t *testing.T) {
 	put(t, s, requestID, other)
 	put(t, s, requestID, vouched)
 	checkEntries(t, s, first, other, vouched)
-	put(t, s, requestID, second)
+	if replaced, err := s.Put(t.Context(), requestID, alice, second); err != nil || replaced == nil || replaced.Verdict != contract.VerdictCorrect {
+		t.Errorf("got %+v and error %v replaced, want the first verdict", replaced, err)
+	}
 	checkEntries(t, s, second, other, vouched)
 
 	all, err := s.All(t.Context())
@@ -88,7 +90,7 @@ func TestStore_KeepsConcurrentFeedback(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range 8 {
 		wg.Go(func() {
-			if err := s.Put(t.Context(), requestID, alice, entryOf(fmt.Sprint("operator", n), "", contract.VerdictCorrect, "")); err != nil {
+			if _, err := s.Put(t.Context(), requestID, alice, entryOf(fmt.Sprint("operator", n), "", contract.VerdictCorrect, "")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -104,7 +106,7 @@ func TestStore_BoundsPrincipalsOfRequest(t *testing.T) {
 	for n := range 20 {
 		put(t, s, requestID, entryOf(fmt.Sprint("operator", n), "", contract.VerdictCorrect, ""))
 	}
-	err := s.Put(t.Context(), requestID, alice, entryOf("one more", "", contract.VerdictCorrect, ""))
+	_, err := s.Put(t.Context(), requestID, alice, entryOf("one more", "", contract.VerdictCorrect, ""))
 	if e, ok := errors.AsType[*contract.Error](err); !ok || e.Code != contract.CodeConflict {
 		t.Errorf("got error %v, want %s", err, contract.CodeConflict)
 	}

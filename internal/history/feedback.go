@@ -17,7 +17,7 @@ import (
 type FeedbackStore interface {
 	Of(ctx context.Context, requestID string) ([]feedback.Entry, error)
 	All(ctx context.Context) (map[string][]feedback.Entry, error)
-	Put(ctx context.Context, requestID string, owner *contract.Caller, e feedback.Entry) error
+	Put(ctx context.Context, requestID string, owner *contract.Caller, e feedback.Entry) (replaced *contract.Feedback, err error)
 	Erase(ctx context.Context, requestID string) error
 }
 
@@ -67,7 +67,8 @@ func (s *Service) AddFeedback(ctx context.Context, id string, req *contract.Feed
 	if err := s.cfg.Recording.RecordFeedback(ctx, id, resp.TraceID, &entry.Feedback, caller); err != nil {
 		return nil, err
 	}
-	if err := s.cfg.Feedback.Put(ctx, id, found.owner, entry); err != nil {
+	replaced, err := s.cfg.Feedback.Put(ctx, id, found.owner, entry)
+	if err != nil {
 		if e, ok := errors.AsType[*contract.Error](err); ok {
 			return nil, e
 		}
@@ -76,7 +77,7 @@ func (s *Service) AddFeedback(ctx context.Context, id string, req *contract.Feed
 	if err := s.eraseLateFeedback(ctx, id, caller); err != nil {
 		return nil, err
 	}
-	if earlier == nil || earlier.Verdict != entry.Feedback.Verdict {
+	if replaced == nil || replaced.Verdict != entry.Feedback.Verdict {
 		s.cfg.OnFeedback(entry.Feedback.Verdict)
 	}
 	return &entry.Feedback, nil

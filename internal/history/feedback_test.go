@@ -219,7 +219,7 @@ type erasingStore struct {
 	erase func()
 }
 
-func (s *erasingStore) Put(ctx context.Context, id string, owner *contract.Caller, e feedback.Entry) error {
+func (s *erasingStore) Put(ctx context.Context, id string, owner *contract.Caller, e feedback.Entry) (*contract.Feedback, error) {
 	s.erase()
 	return s.Store.Put(ctx, id, owner, e)
 }
