@@ -30,7 +30,7 @@ func OpenCopy(ctx context.Context, dataDir string, keys *contentkey.Keyring) (*C
 	l := &Log{storedChain: newStoredChain(files.log, keys, writer), usage: newUsageIndex()}
 	end, _, err := l.readTail(ctx)
 	if err != nil {
-		files.close()
+		files.Close()
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	l.end.Store(&end)
@@ -58,4 +58,4 @@ func (c *Copy) Walk(ctx context.Context, fn func(*Record)) error {
 }
 
 // Close deletes the copy.
-func (c *Copy) Close() { c.files.close() }
+func (c *Copy) Close() { c.files.Close() }

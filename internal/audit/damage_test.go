@@ -42,7 +42,7 @@ func TestLog_ContinuesAfterDamage(t *testing.T) {
 			ctx := t.Context()
 			d := newLogFixture(t)
 			files := streamDir(d.dir)
-			block, index := filepath.Join(files, "msgs", "1.blk"), filepath.Join(files, "msgs", indexFile)
+			block, index := filepath.Join(files, "msgs", "1.blk"), filepath.Join(files, "msgs", "index.db")
 			born := d.now()
 			ids := []string{}
 			appendTo := func(auditLog *Log, from, to int) {

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/datadir"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/store/storecopy"
 )
 
 // VerifyConfig selects the log to verify: the one in a data directory, or an open
@@ -69,7 +67,7 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Report, err error) {
 		if err != nil {
 			return nil, err
 		}
-		defer opened.close()
+		defer opened.Close()
 		log = opened.log
 	}
 	return verifyLog(ctx, cfg, log, h, how)
@@ -105,24 +103,16 @@ func verifyLog(ctx context.Context, cfg VerifyConfig, log *store.Log, h *chainHe
 	return x.buildReport(h, how), nil
 }
 
+// streamDir returns the directory of the stream's files.
+func streamDir(dataDir string) string { return storecopy.StreamDir(dataDir, LogConfig(0).Name) }
+
 // logCopy is an open copy of a log.
 type logCopy struct {
-	dir   string
-	store *store.Store
-	log   *store.Log
+	*storecopy.Copy
+	log *store.Log
 }
 
-// streamDir returns the directory of the stream's files.
-func streamDir(dataDir string) string {
-	return filepath.Join(dataDir, "store", "jetstream", "$G", "streams", LogConfig(0).Name)
-}
-
-// indexFile is rebuilt by the engine. In a copy of files that change meanwhile it
-// would not match.
-const indexFile = "index.db"
-
-// openCopy copies the files and opens the copy, because an engine that opens a
-// damaged file cuts it, which would destroy evidence.
+// openCopy copies the files and opens the copy.
 func openCopy(ctx context.Context, dataDir string) (_ *logCopy, err error) {
 	if err := datadir.Check(dataDir); err != nil {
 		return nil, err
@@ -130,77 +120,16 @@ func openCopy(ctx context.Context, dataDir string) (_ *logCopy, err error) {
 	if _, err := os.Stat(streamDir(dataDir)); err != nil {
 		return nil, fmt.Errorf("no audit log in %s: %w", dataDir, err)
 	}
-	c := &logCopy{}
-	if c.dir, err = os.MkdirTemp("", "caprouter-audit-*"); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			c.close()
-		}
-	}()
-	if err := copyTree(ctx, streamDir(c.dir), streamDir(dataDir)); err != nil {
-		return nil, err
-	}
-	c.store, err = store.Open(ctx, store.Config{
-		Dir: c.dir, Owner: "audit-verify", MinFree: 1, SyncEvery: time.Hour, MaxBytes: 1 << 50, RepairAll: true,
-		Logger: slog.New(slog.DiscardHandler),
-	})
+	files, err := storecopy.Open(ctx, dataDir, LogConfig(0).Name)
 	if err != nil {
 		return nil, err
 	}
-	c.log, err = c.store.Log(ctx, LogConfig(0))
-	return c, err
-}
-
-func (c *logCopy) close() {
-	if c.store != nil {
-		_ = c.store.Close()
-	}
-	_ = os.RemoveAll(c.dir)
-}
-
-func copyTree(ctx context.Context, to, from string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // deleted by the engine meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		name, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		switch target := filepath.Join(to, name); {
-		case entry.IsDir():
-			return os.MkdirAll(target, 0o700)
-		case !entry.Type().IsRegular(), entry.Name() == indexFile:
-			return nil
-		default:
-			return copyFile(target, path)
-		}
-	})
-}
-
-func copyFile(to, from string) error {
-	in, err := os.Open(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	log, err := files.Store.Log(ctx, LogConfig(0))
 	if err != nil {
-		return err
+		files.Close()
+		return nil, err
 	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return &logCopy{files, log}, nil
 }
 
 // Kinds of problems.

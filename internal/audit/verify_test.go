@@ -236,7 +236,7 @@ func TestVerifyOffline_ChangesNoFile(t *testing.T) {
 	if len(after) != len(before) {
 		t.Errorf("got %d files, want %d", len(after), len(before))
 	}
-	if left, _ := filepath.Glob(filepath.Join(temp, "caprouter-audit-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(temp, "caprouter-copy-*")); len(left) > 0 {
 		t.Errorf("got temporary copies %s, want none", left)
 	}
 }
