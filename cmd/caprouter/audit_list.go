@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/history"
 )
 
@@ -137,7 +139,11 @@ func readAuditLog(cmd *cobra.Command, flags *serverFlags, dir string, query cont
 		}
 		return c.listAudit(cmd.Context(), query)
 	}
-	log, err := openLogCopy(cmd.Context(), dir)
+	keys, err := config.ContentKeys(dir, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	log, err := openLogCopy(cmd.Context(), dir, keys)
 	if err != nil {
 		return nil, err
 	}

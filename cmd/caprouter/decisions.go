@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/history"
 )
 
@@ -31,14 +34,14 @@ func newDecisionsCommand() *cobra.Command {
 		Use:   "decisions",
 		Short: "List decisions, for example uncertain ones",
 		Long: "List the newest decisions of a running router, or of a data directory: time (UTC), request, confidence,\n" +
-			"source of the classification, outcome, masked prompt, reading → agents, and feedback, which a data\n" +
-			"directory does not show. Continue with `caprouter golden add REQUEST`, which turns a decision into a\n" +
-			"test, or `caprouter teach`.",
+			"source of the classification, outcome, masked prompt, reading → agents, and feedback. A router may use the\n" +
+			"data directory meanwhile. Continue with `caprouter golden add REQUEST`, which turns a decision into a test,\n" +
+			"or `caprouter teach`.",
 		Example: `  caprouter decisions --below 0.7
   caprouter decisions --fallback --since 24h
   caprouter decisions --agent quality_agent --source llm --json
   caprouter decisions --feedback misroute
-  caprouter decisions --data-dir /var/lib/caprouter`,
+  caprouter decisions --feedback misroute --data-dir /var/lib/caprouter`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			query, err := filter.newQuery(cmd)
@@ -47,9 +50,6 @@ func newDecisionsCommand() *cobra.Command {
 			}
 			if dataDir != "" && flags.url != "" {
 				return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
-			}
-			if dataDir != "" && query.Feedback != "" {
-				return usageErrorf(cmd, "--feedback needs a router that runs: feedback is not in the audit log of a data directory")
 			}
 			list, err := readDecisionLog(cmd, &flags, dataDir, query)
 			if err != nil {
@@ -66,7 +66,7 @@ func newDecisionsCommand() *cobra.Command {
 	}
 	flags.register(cmd)
 	addJSONFlag(cmd, &flags.asJSON)
-	cmd.Flags().StringVar(&dataDir, "data-dir", "", "`DIR` whose audit log is read, instead of that of a running router")
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "`DIR` whose files are read, instead of asking a running router")
 	mustSucceed(cmd.MarkFlagDirname("data-dir"))
 	filter.register(cmd)
 	return cmd
@@ -97,22 +97,26 @@ func readDecisionLog(
 		}
 		return c.listDecisions(cmd.Context(), query)
 	}
-	log, err := openLogCopy(cmd.Context(), dir)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	return listDecisions(query, func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
-		return history.ReadDecisions(cmd.Context(), log, q)
-	})
-}
-
-// openLogCopy opens a copy of the audit log of a data directory, which a router may use.
-func openLogCopy(ctx context.Context, dir string) (*audit.Copy, error) {
 	keys, err := config.ContentKeys(dir, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
+	log, err := openLogCopy(cmd.Context(), dir, keys)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	verdicts, err := feedback.ReadFiles(cmd.Context(), dir, keys, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+	if err != nil {
+		return nil, err
+	}
+	return listDecisions(query, func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
+		return history.ReadDecisions(cmd.Context(), log, verdicts, q)
+	})
+}
+
+// openLogCopy opens a copy of the audit log of a data directory, which a router may use.
+func openLogCopy(ctx context.Context, dir string, keys *contentkey.Keyring) (*audit.Copy, error) {
 	log, err := audit.OpenCopy(ctx, dir, keys)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, explainMissingLog(dir)

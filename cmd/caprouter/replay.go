@@ -15,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/replay"
 )
@@ -90,7 +91,11 @@ func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error 
 
 // replayFiles replays the log of a data directory, and shows progress on a terminal.
 func replayFiles(cmd *cobra.Command, candidate *capabilities.Snapshot, flags *replayFlags, since time.Time) (*replay.Report, error) {
-	log, err := openLogCopy(cmd.Context(), flags.dataDir)
+	keys, err := config.ContentKeys(flags.dataDir, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	log, err := openLogCopy(cmd.Context(), flags.dataDir, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +110,7 @@ func replayFiles(cmd *cobra.Command, candidate *capabilities.Snapshot, flags *re
 			}
 		},
 	}, func(ctx context.Context, q contract.DecisionQuery) (*contract.DecisionPage, error) {
-		return history.ReadDecisions(ctx, log, q)
+		return history.ReadDecisions(ctx, log, nil, q)
 	})
 }
 

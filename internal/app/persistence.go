@@ -194,7 +194,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 			Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets, OnWrite: p.quotas.tickets.Written, Keys: p.contentKeys,
 		}},
 		{&p.buckets.feedback, store.BucketConfig{
-			Name: "FEEDBACK", MaxAge: config.Duration(c.cfg.Store.Retention.Decisions), Share: shareFeedback,
+			Name: feedback.BucketName, MaxAge: config.Duration(c.cfg.Store.Retention.Decisions), Share: shareFeedback,
 			OnWrite: p.quotas.feedback.Written, Keys: p.contentKeys,
 		}},
 		// The others have no content of callers: they are not encrypted. Keys are hashes.

@@ -142,7 +142,7 @@ func levels() []level {
 			{pkg: "dispatch", why: "sends tasks; owns the live state that the matcher reads"},
 			{pkg: "internal/idempotency", why: "idempotency keys: reserve, replay, release"},
 			{pkg: "internal/session", why: "stores the context for the next request of a session"},
-			{pkg: "internal/feedback", why: "stores verdicts on requests; who may give and see them is decided above", only: []string{"contract", "internal/quota", "internal/store", "internal/strictjson"}},
+			{pkg: "internal/feedback", why: "stores verdicts on requests; who may give and see them is decided above", only: []string{"contract", "internal/contentkey", "internal/quota", "internal/store", "internal/store/storecopy", "internal/strictjson"}},
 		}},
 		{"tickets", []row{
 			{pkg: "internal/tickets", why: "groups unmet requests with lexical and describes them with fallback"},

@@ -29,6 +29,9 @@ type Bucket interface {
 	Scan(ctx context.Context, prefix string, fn func(store.Entry) error) error
 }
 
+// BucketName is the name of the bucket in the store.
+const BucketName = "FEEDBACK"
+
 // Entry is the verdict of one principal.
 type Entry struct {
 	Feedback contract.Feedback `json:"feedback"`

@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/visibility"
@@ -22,18 +23,18 @@ func (s *Service) Decisions(ctx context.Context, q contract.DecisionQuery, calle
 	if err := s.cfg.Recording.Await(ctx, q.RequestID); err != nil {
 		return nil, s.storeError(ctx, "the decision log cannot be read", err)
 	}
-	feedback, err := s.decisionFeedback(ctx, q, caller)
+	verdicts, err := s.decisionFeedback(ctx, q, caller)
 	if err != nil {
 		return nil, err
 	}
-	page, err := readDecisions(ctx, s.cfg.Log, s.cfg.Catalogue(), q, caller, feedback)
+	page, err := readDecisions(ctx, s.cfg.Log, s.cfg.Catalogue(), q, caller, verdicts)
 	if err != nil && !errors.Is(err, errUnreadableEntry) {
 		if e, ok := errors.AsType[*contract.Error](err); ok {
 			return nil, e
 		}
 		return nil, s.storeError(ctx, "the decision log cannot be read", err)
 	}
-	if err == nil && feedback == nil {
+	if err == nil && verdicts == nil {
 		s.addFeedback(ctx, page.Decisions, caller)
 	}
 	return page, err
@@ -49,11 +50,15 @@ func (s *Service) decisionFeedback(ctx context.Context, q contract.DecisionQuery
 	if err != nil {
 		return nil, s.storeError(ctx, "the feedback cannot be read", err)
 	}
+	return filterAllFeedback(all, caller), nil
+}
+
+func filterAllFeedback(all map[string][]feedback.Entry, caller *contract.Caller) map[string][]contract.Feedback {
 	visible := make(map[string][]contract.Feedback, len(all))
 	for id, entries := range all {
 		visible[id] = filterFeedback(entries, caller)
 	}
-	return visible, nil
+	return visible
 }
 
 // maxFeedbackReads bounds the concurrent reads for one page.
@@ -81,23 +86,24 @@ type Reader interface {
 }
 
 // ReadDecisions returns a page of a decision log with everything in it, for a person who
-// may read the files of the log. Feedback is not in the log, so the query must not select by it.
-func ReadDecisions(ctx context.Context, log Reader, q contract.DecisionQuery) (*contract.DecisionPage, error) {
-	return readDecisions(ctx, log, &capabilities.Catalogue{}, q, &contract.Caller{AllScopes: true, AllAgents: true}, nil)
+// may read the files of the log, and with this feedback, by the ids of requests.
+func ReadDecisions(ctx context.Context, log Reader, verdicts map[string][]feedback.Entry, q contract.DecisionQuery) (*contract.DecisionPage, error) {
+	reader := &contract.Caller{AllScopes: true, AllAgents: true}
+	return readDecisions(ctx, log, &capabilities.Catalogue{}, q, reader, filterAllFeedback(verdicts, reader))
 }
 
 var errUnreadableEntry = errors.New("unreadable entry")
 
 func readDecisions(
 	ctx context.Context, log Reader, catalogue *capabilities.Catalogue, q contract.DecisionQuery, caller *contract.Caller,
-	feedback map[string][]contract.Feedback,
+	verdicts map[string][]contract.Feedback,
 ) (*contract.DecisionPage, error) {
 	var unreadable error
 	decisions := &contract.DecisionPage{Decisions: []contract.DecisionEntry{}}
 	page, err := log.Read(ctx, audit.Query{
 		Since: firstTime(q), Cursor: q.Cursor, Limit: q.Limit,
 		Filter: func(rec *audit.Record) bool {
-			if unreadable != nil || !selectsFeedback(q, feedback[rec.RequestID]) || !selectsRecord(q, rec, caller) {
+			if unreadable != nil || !selectsFeedback(q, verdicts[rec.RequestID]) || !selectsRecord(q, rec, caller) {
 				return false
 			}
 			entry, err := newEntry(rec)
@@ -105,7 +111,7 @@ func readDecisions(
 				unreadable = err
 				return false
 			}
-			entry.Feedback = feedback[rec.RequestID]
+			entry.Feedback = verdicts[rec.RequestID]
 			visibility.NewFilter(catalogue, caller, recordCaller(rec)).FilterLogEntry(&entry)
 			if !selectsDecision(q, entry.Decision) {
 				return false

@@ -62,6 +62,12 @@ type Bucket struct {
 // bucketStream begins the names of streams of buckets.
 const bucketStream = "KV_"
 
+// BucketStreams returns the names of the streams of a bucket, in the order in which a copy of
+// their files is consistent: a value whose data key is not in the copy was erased meanwhile.
+func BucketStreams(name string) []string {
+	return []string{bucketStream + name, blobPrefix + name, keyLogPrefix + name}
+}
+
 // newBucket returns a bucket without its stream. The names are the engine's own
 // layout of a bucket, so that its tools can look into one.
 func newBucket(s *Store, name string) *Bucket {
