@@ -45,6 +45,10 @@ type Call struct {
 	AwaitResult func(ctx context.Context) Outcome
 }
 
+// MustResume reports whether the task was sent before, to an agent that is not idempotent: a
+// target may wait for the work that began then, and must not begin it again.
+func (c *Call) MustResume() bool { return c.Task.Attempt > 1 && !c.Agent.Endpoint.Idempotent }
+
 // Outcome is the outcome of a Call: a Result, an Err, or Pending.
 type Outcome struct {
 	Result   *contract.Result

@@ -6,8 +6,8 @@
 //	  endpoint: { protocol: orchestrator }
 //	  mcp_capabilities: ["files:read"]     # limits the servers
 //
-// The id of the task is that of the run, so that a task which is sent again after a restart
-// finds its run. The router pursues goals; this package maps tasks and results.
+// The id of the task is that of the run, so that a task which was sent before a restart finds
+// its run. Without one, only a task of an idempotent agent begins a run again. The router pursues goals; this package maps tasks and results.
 package orchestratortarget
 
 import (
@@ -28,6 +28,7 @@ import (
 // Runner pursues goals. It returns the run when it has ended. A *contract.Error means that no
 // run has begun. If the context ends while the run only waits for an approval, the run is
 // cancelled, and returned with the error of the context. After any other error, one may go on.
+// If the call must be resumed, no run is begun, and it is such an error if there is none.
 type Runner interface {
 	RunForTask(ctx context.Context, goal *contract.Goal, call dispatch.Call) (*contract.Orchestration, error)
 }
@@ -65,8 +66,14 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 			}
 			return policy.Ended(ctx, true)
 		}
+		if err != nil && c.MustResume() {
+			return newUncertain(&c, "and its run is not stored", err)
+		}
 		if err != nil {
 			return policy.Unanswered("did not report the end of the run", err)
+		}
+		if c.MustResume() && run.Reason == contract.ReasonOutcomeUnknown {
+			return newUncertain(&c, "and the outcome of a call is not known", nil)
 		}
 		result = newResult(c.Task.TaskID, run)
 		return nil
@@ -76,6 +83,14 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 	}
 	t.log.Warn("task not done", "agent", c.Agent.ID, "task_id", c.Task.TaskID, "trace_id", c.Task.TraceID, "code", failure.Code, "detail", failure.Detail)
 	return policy.Outcome(attempts, failure)
+}
+
+// newUncertain returns the failure of a task that was interrupted, and may have been done.
+func newUncertain(c *dispatch.Call, reason string, cause error) *attempt.Error {
+	return &attempt.Error{
+		Code: contract.TaskOutcomeUnknown, Cause: cause, MayHaveExecuted: true,
+		Detail: c.Agent.ID + " was sent the task before the router restarted, " + reason + ": it may have done it",
+	}
 }
 
 // newGoal returns the goal of a task: the prompt or, if other agents do parts of it, the

@@ -149,3 +149,41 @@ func TestExecute_NamesGatesAtDeadline(t *testing.T) {
 		})
 	}
 }
+
+// A task that was sent before a restart may have been done unless its run has a known outcome.
+func TestExecute_IsUncertainIfResumedRunIsUncertain(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		run        *contract.Orchestration
+		err        error
+		idempotent bool
+		want       string // in the error; "" = a Result
+	}{
+		{"ended", &contract.Orchestration{Status: contract.OrchestrationBlocked, Reason: contract.ReasonPolicyBlocked}, nil, false, ""},
+		{"call with an unknown outcome", &contract.Orchestration{Status: contract.OrchestrationDegraded, Reason: contract.ReasonOutcomeUnknown}, nil, false, "the outcome of a call is not known"},
+		{"no run", nil, errors.New("there is no such orchestration"), false, "its run is not stored"},
+		{"idempotent", &contract.Orchestration{Status: contract.OrchestrationDegraded, Reason: contract.ReasonOutcomeUnknown}, nil, true, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			target, err := orchestratortarget.New(runnerFunc(func(context.Context, *contract.Goal) (*contract.Orchestration, error) { return tt.run, tt.err }), slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := target.Execute(ctx, dispatch.Call{
+				Agent:  &contract.RegistryEntry{ID: "doer", Endpoint: contract.Endpoint{Protocol: contract.ProtocolOrchestrator, Idempotent: tt.idempotent}},
+				Caller: &contract.Caller{}, Task: contract.Task{TaskID: "t1", Attempt: 2},
+			})
+			if tt.want == "" {
+				if out.Result == nil || out.MayHaveExecuted {
+					t.Errorf("got %+v with error %+v, want a Result", out, out.Err)
+				}
+				return
+			}
+			if out.Err == nil || out.Err.Code != contract.TaskOutcomeUnknown || !out.MayHaveExecuted || !strings.Contains(out.Err.Detail, tt.want) {
+				t.Errorf("got %+v with error %+v, want outcome_unknown with %q", out, out.Err, tt.want)
+			}
+		})
+	}
+}

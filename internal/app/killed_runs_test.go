@@ -59,8 +59,31 @@ func (p *doerProcess) restart(t *testing.T, entry string, change ...func(*config
 	}}, change...)...)
 }
 
+// do sends a request and decodes the response into out. It reports whether the status is 2xx.
+func (p *doerProcess) do(t *testing.T, method, path, token, body string, out any) (ok bool) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, p.url(path), strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return false
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return true
+}
+
 // beginWaiting begins a synchronous request, and returns its id and that of its run when that
-// waits for an approval.
+// needs an approval.
 func (p *doerProcess) beginWaiting(t *testing.T, token string) (request, run string) {
 	t.Helper()
 	p.model.setReplies(fakellm.Text(`{"steps":[` + stepOf("a", "ask", `{}`, "") + `]}`))
@@ -91,6 +114,26 @@ func (p *doerProcess) beginWaiting(t *testing.T, token string) (request, run str
 	}
 }
 
+// beginAsync begins an asynchronous request, and returns it and the id of its run when that has
+// made a call and waits for an approval of another one.
+func (p *doerProcess) beginAsync(t *testing.T, token string) (resp *contract.Response, run string) {
+	t.Helper()
+	p.model.setReplies(fakellm.Text(`{"steps":[` + stepOf("b", "add", `{"n":1}`, "") + "," + stepOf("a", "ask", `{}`, `,"depends_on":["b"]`) + `]}`))
+	resp = new(contract.Response)
+	accepted := p.do(t, "POST", "/api/v1/route", token, `{"content":{"prompt":"count the numbers"},"options":{"mode":"async","timeout_ms":120000}}`, resp)
+	if !accepted {
+		t.Fatal("got the request rejected")
+	}
+	testkit.Eventually(t, "the run waits", func() bool {
+		if !p.do(t, "GET", "/api/v1/requests/"+resp.RequestID, token, "", resp) || len(resp.Tasks) == 0 {
+			return false
+		}
+		var state contract.Orchestration // the task is recorded first
+		return p.do(t, "GET", "/api/v1/orchestrations/"+resp.Tasks[0].TaskID, token, "", &state) && state.Status == contract.OrchestrationWaiting
+	})
+	return resp, resp.Tasks[0].TaskID
+}
+
 // A synchronous request whose process was killed leaves a run that waits for an approval. The
 // sender of the request can cancel it, or erase it, without the scope orchestrate.
 func TestRequests_EndRunsOfKilledProcess(t *testing.T) {
@@ -107,9 +150,10 @@ func TestRequests_EndRunsOfKilledProcess(t *testing.T) {
 	ana = s.of("ana", "route:submit route:read agent:doer")
 	observer := s.of("ana", doerScopes)
 	for _, w := range list {
-		if _, run := s.send(t, "GET", w.run, observer, ""); run.Status != contract.OrchestrationWaiting {
-			t.Fatalf("got the run %s (%s), want it waiting", run.Status, run.Reason)
-		}
+		testkit.Eventually(t, "the run waits", func() bool { // its process may have been killed before that
+			_, run := s.send(t, "GET", w.run, observer, "")
+			return run.Status == contract.OrchestrationWaiting
+		})
 	}
 	cancelled, erased := list[0], list[1]
 
@@ -180,5 +224,61 @@ func TestRequests_EraseCancelsCallOfKilledProcess(t *testing.T) {
 	}
 	if got := s.do(call{method: "GET", path: "/api/v1/requests/" + request, token: s.of("ana", doerScopes)}); got.status != http.StatusOK {
 		t.Errorf("got %d %s, want the status of the request", got.status, got.body)
+	}
+}
+
+// An asynchronous task whose process was killed waits for its run after the restart, although its
+// agent is not idempotent: the run continues, and repeats no call.
+func TestOrchestrations_TaskFindsRunOfKilledProcess(t *testing.T) {
+	t.Parallel()
+	for _, decision := range []string{"approve", "deny"} {
+		t.Run(decision, func(t *testing.T) {
+			t.Parallel()
+			p := startDoerProcess(t, doerEntry)
+			ana := p.token("ana", doerScopes, map[string]any{"tenant": "acme"})
+			resp, run := p.beginAsync(t, ana)
+			path := "/api/v1/requests/" + resp.RequestID
+			s := p.restart(t, doerEntry)
+			ana = s.of("ana", doerScopes)
+			state := func() bool {
+				got := s.do(call{method: "GET", path: path, token: ana})
+				return json.Unmarshal(got.body, resp) == nil && resp.Status.Terminal()
+			}
+			if state() {
+				t.Fatalf("got %s with tasks %+v after the restart, want the request running", resp.Status, resp.Tasks)
+			}
+			status, _ := s.send(t, "POST", "/api/v1/orchestrations/"+run+"/approve", s.of("bob", "orchestrate:approve"), fmt.Sprintf(`{"step":"a","decision":%q}`, decision))
+			if status != http.StatusOK {
+				t.Fatalf("got %d, want the decision accepted", status)
+			}
+			testkit.Eventually(t, "the request has ended", state)
+			want, calls := contract.StatusCompleted, int64(2)
+			if decision == "deny" {
+				want, calls = contract.StatusFailed, 1
+			}
+			if n := p.calls.Load() + s.calls.Load(); resp.Status != want || n != calls || resp.Tasks[0].TaskID != run {
+				t.Errorf("got %s after %d calls, want %s after %d: %+v", resp.Status, n, want, calls, resp.Tasks)
+			}
+		})
+	}
+}
+
+// If the agent may not get the task any more, it is not known whether the run continues. No other
+// agent gets the task.
+func TestOrchestrations_TaskLosesRunOfKilledProcess(t *testing.T) {
+	t.Parallel()
+	p := startDoerProcess(t, doerEntry)
+	resp, _ := p.beginAsync(t, p.token("ana", doerScopes, map[string]any{"tenant": "acme"}))
+	other := strings.TrimPrefix(strings.Replace(doerEntry, "doer:", "other:", 1), "clients:\n")
+	s := p.restart(t, strings.Replace(doerEntry, "endpoint:", "requires: { scopes: [more] }, endpoint:", 1)+other)
+	testkit.Eventually(t, "the request has ended", func() bool {
+		got := s.do(call{method: "GET", path: "/api/v1/requests/" + resp.RequestID, token: s.of("ana", doerScopes)})
+		return json.Unmarshal(got.body, resp) == nil && resp.Status.Terminal()
+	})
+	if task := &resp.Tasks[0]; len(resp.Tasks) != 1 || task.AgentID != "doer" || task.Error == nil || task.Error.Code != contract.TaskOutcomeUnknown {
+		t.Errorf("got %s with tasks %+v, want outcome_unknown of doer", resp.Status, resp.Tasks)
+	}
+	if n := p.calls.Load() + s.calls.Load(); n != 1 {
+		t.Errorf("got %d calls, want 1", n)
 	}
 }

@@ -155,6 +155,7 @@ func (g goalRunner) RunForTask(ctx context.Context, goal *contract.Goal, call di
 	return g.core.runs.Complete(ctx, orchestrations.Submission{
 		Goal: goal, Caller: call.Caller, ID: call.Task.TaskID, TraceID: call.Task.TraceID,
 		Agent: call.Agent.ID, RequestID: call.Task.RequestID, Restricted: len(call.Agent.MCPCapabilities) > 0,
+		MustResume: call.MustResume(),
 	}, func(gate *contract.ApprovalGate) {
 		grant := contract.TaskGrant{AgentID: call.Agent.ID, RequestID: call.Task.RequestID, TaskID: call.Task.TaskID}
 		g.core.router.Callbacks().EmitProgress(grant, orchestratortarget.NewGateProgress(call.Task.TaskID, gate))

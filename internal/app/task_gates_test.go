@@ -102,16 +102,27 @@ func TestOrchestrations_ApproveWhileTaskWaits(t *testing.T) {
 	}
 }
 
-// A task that waits for an approval continues after a restart if its agent is idempotent, because
-// it is sent again and finds its run.
+// A task that waits for an approval continues after a restart: it finds its run.
 func TestOrchestrations_TaskWaitsAcrossRestart(t *testing.T) {
 	t.Parallel()
+	for name, entry := range map[string]string{
+		"not idempotent": doerEntry,
+		"idempotent":     strings.Replace(doerEntry, "protocol: orchestrator", "protocol: orchestrator, idempotent: true", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testTaskWaitsAcrossRestart(t, entry)
+		})
+	}
+}
+
+func testTaskWaitsAcrossRestart(t *testing.T, entry string) {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	model := startModel(t, config.ProviderGemini, operatorsKey)
 	var resp contract.Response
 	run := func(name string, work func(t *testing.T, s *runServer)) {
 		t.Run(name, func(t *testing.T) {
-			entry := strings.Replace(doerEntry, "protocol: orchestrator", "protocol: orchestrator, idempotent: true", 1)
 			work(t, newDoerServer(t, model, func(c *config.Config) {
 				c.DataDir, c.Registry.File = dir, writeFile(t, "capabilities.yaml", entry)
 			}))

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"errors"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
@@ -15,6 +16,7 @@ import (
 //	done, failed                   continue with the next agent
 //	waiting                        wait for the callback, or for the agent to pull it
 //	sent, idempotent               send again under the same id
+//	sent to the orchestrator       wait for its run, which is stored under the same id
 //	sent, not idempotent           outcome_unknown: it may have been executed
 //
 // A task counts as idempotent if the registry declared it when the task was sent
@@ -35,16 +37,51 @@ func (p *partExecution) resumeTasks(ctx context.Context) (ended bool) {
 			ended = p.resumeWaiting(ctx, task, agent)
 		case task.Idempotent && (agent == nil || agent.Endpoint.Idempotent):
 			ended = p.resendTask(ctx, task)
+		case hasResumableRun(agent):
+			ended = p.resumeRun(ctx, task)
 		default:
-			ended = p.finishStored(ctx, task, dispatch.Outcome{MayHaveExecuted: true, Err: &contract.TaskError{
-				Code: contract.TaskOutcomeUnknown, Detail: task.AgentID + " was sent the task before the router restarted: it may have done it",
-			}})
+			ended = p.finishStored(ctx, task, unknownOutcome(task))
 		}
 		if ended {
 			return true
 		}
 	}
 	return false
+}
+
+// unknownOutcome is the outcome of a task that must not be sent again.
+func unknownOutcome(task *requests.Task) dispatch.Outcome {
+	return dispatch.Outcome{MayHaveExecuted: true, Err: &contract.TaskError{
+		Code: contract.TaskOutcomeUnknown, Detail: task.AgentID + " was sent the task before the router restarted: it may have done it",
+	}}
+}
+
+// hasResumableRun reports whether the tasks of the agent, nil if it has left the registry, are
+// stored runs that dispatch.Call.MustResume finds.
+func hasResumableRun(agent *contract.RegistryEntry) bool {
+	return agent != nil && agent.Endpoint.Protocol == contract.ProtocolOrchestrator && !agent.Endpoint.Idempotent
+}
+
+// resumeRun waits for the run of a task, as soon as its agent can take one. The target begins
+// no run. If the agent may not get the task any more, the run may continue.
+func (p *partExecution) resumeRun(ctx context.Context, task *requests.Task) (ended bool) {
+	for round := 0; ; round++ {
+		agent, _ := p.run.Registry.Eligible(p.part, task.AgentID)
+		if !hasResumableRun(agent) {
+			return p.finishStored(ctx, task, unknownOutcome(task))
+		}
+		again := p.newTask(ctx, agent)
+		again.TaskID, again.Attempt = task.ID, task.Attempts+1
+		attempt := p.attemptAgent(ctx, agent, again, 0, p.recordResent)
+		switch {
+		case attempt.sent:
+			return attempt.ended
+		case errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
+			return true // the record still has the task
+		case ctx.Err() != nil, !attempt.outdated && !p.waitForNextRound(ctx, round):
+			return p.finishStored(ctx, task, unknownOutcome(task))
+		}
+	}
 }
 
 // resendTask sends the task again, as soon as its agent can take one.

@@ -89,19 +89,21 @@ func (s *Service) follow(
 	}
 }
 
-// Complete submits a goal, unless its run exists already, and returns the run when it has
+// Complete submits a goal, unless its run exists already or must be resumed, and returns the run when it has
 // ended. It calls onGate for each call that waits for a person. If the context ends before,
 // the run is cancelled, unless the process stops; if it only waited for a person, it is
 // returned with the error of the context. A *contract.Error means that the goal was not
 // submitted; after any other error without a run, the run may go on.
 func (s *Service) Complete(ctx context.Context, sub Submission, onGate func(*contract.ApprovalGate)) (*contract.Orchestration, error) {
-	switch _, err := s.store.get(ctx, sub.ID); {
-	case errors.Is(err, store.ErrNotFound):
-		if _, err := s.Submit(ctx, sub); err != nil {
-			return nil, err
+	if !sub.MustResume {
+		switch _, err := s.store.get(ctx, sub.ID); {
+		case errors.Is(err, store.ErrNotFound):
+			if _, err := s.Submit(ctx, sub); err != nil {
+				return nil, err
+			}
+		case err != nil:
+			return nil, store.CallerError(ctx, s.cfg.Logger, "the orchestration cannot be read", err)
 		}
-	case err != nil:
-		return nil, store.CallerError(ctx, s.cfg.Logger, "the orchestration cannot be read", err)
 	}
 	result, err := s.awaitEnd(ctx, sub.ID, sub.Caller, onGate)
 	switch {

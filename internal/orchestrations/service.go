@@ -156,6 +156,9 @@ type Submission struct {
 	// the task; "" = the caller's own goal.
 	Agent, RequestID string
 	Restricted       bool // the agent declares mcp_capabilities
+	// MustResume means that the goal was submitted before, and must not be pursued again:
+	// Complete only waits for its run.
+	MustResume bool
 }
 
 // Submit stores a goal and begins to pursue it. If it was sent before with the same

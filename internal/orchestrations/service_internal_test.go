@@ -348,3 +348,24 @@ func TestService_RejectsPatternsWithoutActions(t *testing.T) {
 		}
 	}
 }
+
+// A goal that must be resumed is not pursued if its run is not stored, and the error is none of a
+// goal that was not submitted: another agent must not get its task.
+func TestService_CompleteBeginsNoRunThatMustBeResumed(t *testing.T) {
+	s, journal := openService(t, &serviceConfig{servers: noServers{}})
+	sub := newSubmission()
+	sub.MustResume = true
+	run, err := s.Complete(t.Context(), sub, func(*contract.ApprovalGate) {})
+	if _, ok := errors.AsType[*contract.Error](err); run != nil || err == nil || ok {
+		t.Errorf("got run %+v and error %v, want one that is no *contract.Error", run, err)
+	}
+	if _, err := s.store.get(t.Context(), sub.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("got error %v, want no run", err)
+	}
+	id := submitGoal(t, s)
+	waitConcluded(t, s, journal, id, "no_servers")
+	sub.ID = id
+	if run, err := s.Complete(t.Context(), sub, func(*contract.ApprovalGate) {}); err != nil || run.Status != contract.OrchestrationDegraded {
+		t.Errorf("got run %+v and error %v, want the one that has ended", run, err)
+	}
+}
