@@ -83,14 +83,14 @@ func understoodParts(prompt *lexical.Text, labelled bool) []promptPart {
 	return mergeByIntent(dropDomainMentions(parts))
 }
 
-// addUnderstoodClauses adds the clauses that have a sure intent by themselves to the parts, in
+// addUnderstoodClauses adds the clauses that are sure requests by themselves to the parts, in
 // the order of the prompt, and returns the others. The prompt was not divided before them because
 // the text with them is understood with more confidence than two parts are.
 func addUnderstoodClauses(prompt *lexical.Text, parts []promptPart, clauses []string) (all []promptPart, others []string) {
 	known := len(parts)
 	for _, clause := range clauses {
 		p := prompt.Classify(clause)
-		if p.Intent == contract.Unknown || p.LabelOnly || p.DomainOnly || p.Confidence < lexical.MinActionConfidence {
+		if p.Intent == contract.Unknown || p.LabelOnly || p.DomainOnly || p.JointConfidence < lexical.MinActionConfidence {
 			others = append(others, clause)
 			continue
 		}

@@ -52,6 +52,9 @@ type Prediction struct {
 	// refers to the best intent, which is the first of Alternatives.
 	Intent     string
 	Confidence float64
+	// JointConfidence is the confidence in the best intent or one of those that are tied
+	// with it, which the same agents serve: in the agents, whichever of them is meant.
+	JointConfidence float64
 	// BestIntent is the intent that Confidence refers to, also if it is
 	// rejected; "" if there is no evidence for any.
 	BestIntent string
@@ -297,9 +300,9 @@ func (j *jointConfidence) total() float64 { return j.calibrated * j.factor }
 // completePrediction sets intent, confidence and alternatives.
 func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, joint jointConfidence) {
 	p.BestIntent = r.model.intents[v.best]
-	p.Confidence = roundConfidence(joint.total() * joint.share)
+	p.Confidence, p.JointConfidence = roundConfidence(joint.total()*joint.share), roundConfidence(joint.total())
 	p.Alternatives = make([]contract.IntentScore, 0, maxAlternatives)
-	if roundConfidence(joint.total()) >= r.model.statistical.rejectThreshold {
+	if p.JointConfidence >= r.model.statistical.rejectThreshold {
 		p.Intent = p.BestIntent
 		p.DomainOnly = r.nonDomain == 0 && len(p.Domains) > 0
 	} else if p.Confidence > 0 && r.hasKnownContent() {

@@ -104,7 +104,8 @@ func (t *Text) SplitRequests() []string {
 		best[to] = math.Inf(-1)
 		for start := max(0, to-maxRequestPieces); start < to; start++ {
 			run := text[pieces[start].from:pieces[to-1].to]
-			if sum := best[start] + t.requestLogOdds(run) - boundaryCost; sum > best[to] {
+			clauses := pieces[start].begins && pieces[to-1].ends
+			if sum := best[start] + t.requestLogOdds(run, clauses) - boundaryCost; sum > best[to] {
 				best[to], from[to] = sum, start
 			}
 		}
@@ -136,16 +137,27 @@ func (t *Text) asksTheSame(a, b string) bool {
 }
 
 // requestLogOdds returns the confidence, in log odds, that the run of pieces is
-// one request.
-func (t *Text) requestLogOdds(run string) float64 {
+// one request. If it consists of whole clauses, it need not be sure which intent of its
+// agents is meant: "my bin was not emptied" is a request to the agent for waste. A comma
+// alone divides only sure intents: "locked out of my laptop, just came back from vacation".
+func (t *Text) requestLogOdds(run string, clauses bool) float64 {
 	p := t.Classify(run)
 	if p.Intent == contract.Unknown || p.LabelOnly {
 		return 0
 	}
-	return max(0, min(maxRequestLogOdds, logOdds(min(max(p.Confidence, 0.001), 0.999))))
+	confidence := p.Confidence
+	if clauses {
+		confidence = p.JointConfidence
+	}
+	return max(0, min(maxRequestLogOdds, logOdds(min(max(confidence, 0.001), 0.999))))
 }
 
-type textSpan struct{ from, to int }
+// textSpan is a part of a text between commas. begins and ends report whether a clause
+// begins and ends with it.
+type textSpan struct {
+	from, to     int
+	begins, ends bool
+}
 
 // splitPieces locates the clauses in the text, and splits them at commas.
 func splitPieces(text string, segments []string) []textSpan {
@@ -156,13 +168,14 @@ func splitPieces(text string, segments []string) []textSpan {
 		from := at + strings.Index(text[at:], s)
 		at = from + len(s)
 		if strings.Contains(s, "`") { // code may contain commas
-			list = append(list, textSpan{from, at})
+			list = append(list, textSpan{from, at, true, true})
 			continue
 		}
+		first := len(list)
 		for rest := from; rest < at; {
 			end := nextComma(&beside, rest, at)
 			if strings.TrimSpace(text[rest:end]) != "" {
-				list = append(list, textSpan{rest, end})
+				list = append(list, textSpan{from: rest, to: end})
 			}
 			rest = end
 			for rest < at && strings.ContainsRune(", ", rune(text[rest])) {
@@ -171,6 +184,9 @@ func splitPieces(text string, segments []string) []textSpan {
 			if strings.HasPrefix(text[rest:at], "，") || strings.HasPrefix(text[rest:at], "、") {
 				rest += len("，")
 			}
+		}
+		if first < len(list) {
+			list[first].begins, list[len(list)-1].ends = true, true
 		}
 	}
 	return list
