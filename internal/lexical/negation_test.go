@@ -72,3 +72,34 @@ func TestClassify_NegationInExample(t *testing.T) {
 		t.Errorf("got %s %.2f, negated %v, want refund_payment", p.Intent, p.Confidence, p.Negated)
 	}
 }
+
+// What a text asks not to do need not be in the name of the intent: it may be the verb of
+// an example, or the thing that the intent is about.
+func TestClassify_NegatedWish(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{
+		{Name: "dog_license", Agents: []string{"taxes"}, Examples: []string{"register my dog", "quiero registrar a mi perro"}},
+		{Name: "bus_pass", Agents: []string{"transit"}, Examples: []string{"monthly ticket for the bus", "necesito un abono de autobús"}},
+		{Name: "loan_renewal", Agents: []string{"library"}, Examples: []string{"extend my books", "I want to renew my library books"}},
+		{Name: "cancel_subscription", Agents: []string{"billing"}, Examples: []string{"end my subscription"}},
+	}})
+	for text, want := range map[string]string{
+		"register my dog":                         "dog_license",
+		"I don't want to register my dog":         contract.Unknown,
+		"please don't register my dog":            contract.Unknown,
+		"no quiero registrar a mi perro":          contract.Unknown,
+		"you did not register my dog":             "dog_license",
+		"I need a bus pass":                       "bus_pass",
+		"I don't want a bus pass":                 contract.Unknown,
+		"I do not need the pass for the bus":      contract.Unknown,
+		"I don't need my bus pass anymore":        "bus_pass",
+		"I don't have a bus pass":                 "bus_pass",
+		"I don't want my subscription":            "cancel_subscription",
+		"I don't want to renew my library books":  contract.Unknown,
+		"I don't want to wait, renew my bus pass": "bus_pass",
+		"why can't I renew my library books":      "loan_renewal",
+	} {
+		if p := m.Classify(text); p.Intent != want {
+			t.Errorf("%s: got %s %.2f, negated %v, want %s", text, p.Intent, p.Confidence, p.Negated, want)
+		}
+	}
+}

@@ -231,13 +231,46 @@ func (m *Model) findNegatedWord(text string, intent int) string {
 			end, begins = w.start, false
 		}
 	}
-	verbs := negation.FindVerbs(words)
-	if len(verbs) == 0 {
+	verbs, refused := negation.FindVerbs(words), negation.FindRefused(words)
+	if len(verbs) == 0 && len(refused) == 0 {
 		return ""
 	}
+	mentions := 0
+	var name []string
 	for w.reset(splitCamel(m.intents[intent])); w.next(); {
-		if word := string(w.word); slices.ContainsFunc(verbs, func(verb string) bool { return haveSameMeaning(verb, word) }) {
+		word := string(w.word)
+		if slices.ContainsFunc(verbs, func(verb string) bool { return haveSameMeaning(verb, word) }) {
 			return word
+		}
+		name = append(name, word)
+		if slices.ContainsFunc(refused, func(r negation.Word) bool { return haveSameMeaning(r.Text, word) }) {
+			mentions++
+		}
+	}
+	if len(name) > 0 && mentions == len(name) {
+		return name[0]
+	}
+	return m.findNegatedExample(verbs, intent)
+}
+
+// findNegatedExample returns the first of the verbs with which an example of the intent
+// begins, or "": "don't register my dog" asks not to do what "register my dog" asks.
+func (m *Model) findNegatedExample(verbs []string, intent int) string {
+	w := newTokenizer()
+	for i := range m.patterns {
+		p := &m.patterns[i]
+		if p.kind != patternExample || int(p.intent) != intent {
+			continue
+		}
+		for w.reset(p.text); w.next(); {
+			word := string(w.word)
+			if isListed(wishWords, word) || isListed(subjectWords, word) || word == "to" || word == "please" {
+				continue
+			}
+			if i := slices.IndexFunc(verbs, func(verb string) bool { return haveSameMeaning(verb, word) }); i >= 0 {
+				return verbs[i]
+			}
+			break
 		}
 	}
 	return ""

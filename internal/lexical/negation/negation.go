@@ -47,6 +47,34 @@ func FindVerbs(words []Word) (verbs []string) {
 	return verbs
 }
 
+// FindRefused returns the words of the first clause of the text that states what is not wanted,
+// behind the wish: "a bus pass" for "I don't want a bus pass". It returns none if the wish is to do
+// something (see FindVerbs), or if the text is about the end of what was wanted: "I don't
+// need it anymore".
+func FindRefused(words []Word) []Word {
+	g := parsedGrammar()
+	for at := range words {
+		if at > 0 && slices.Contains(g.endings, words[at-1].Text) {
+			continue
+		}
+		for _, p := range g.refusals {
+			n := len(p.words)
+			if at+n >= len(words) || !p.matches(words[at:at+n]) {
+				continue
+			}
+			rest := words[at+n:]
+			if end := slices.IndexFunc(rest, func(w Word) bool { return w.Begins }); end >= 0 {
+				rest = rest[:end]
+			}
+			if len(rest) == 0 || rest[0].Text == "to" || slices.ContainsFunc(rest, func(w Word) bool { return slices.Contains(g.endings, w.Text) }) {
+				return nil
+			}
+			return rest
+		}
+	}
+	return nil
+}
+
 // pattern is the part of a negation before its verb.
 type pattern struct {
 	words      [][]string // alternatives for each word
@@ -89,10 +117,20 @@ nao WISH que
 ^ jamais : ~es ~e ~em
 ^ jamais OBJECT : ~es ~e ~em`
 
-// Words that WISH and OBJECT stand for, words that precede the first word of a clause, and
+// refusals are the patterns before what is not wanted.
+const refusals = `
+do not WANT
+don t WANT
+dont WANT
+no WANT
+nao WANT`
+
+// Words that WISH, WANT and OBJECT stand for, words that end a wish of before, words that precede the first word of a clause, and
 // subjects, to which a clause behind a connective belongs: "you charged me and do not refund".
 const (
 	wishes      = "want need wish have quiero quisiera necesito quero queria preciso precisa"
+	wants       = "want need quiero quisiera necesito quero queria preciso"
+	endings     = "anymore more longer ya mas mais"
 	objects     = "you him her them us it anyone me se te lo la le les os nos o a"
 	courtesies  = "please pls favor"
 	connectives = "but and pero mas y e"
@@ -109,15 +147,21 @@ const (
 type grammar struct {
 	patterns                          []pattern
 	courtesies, connectives, subjects []string
-	requests, pasts                   []string
+	requests, pasts, endings          []string
+	refusals                          []pattern
 }
 
 var parsedGrammar = sync.OnceValue(func() *grammar {
 	g := &grammar{
 		courtesies: strings.Fields(courtesies), connectives: strings.Fields(connectives), subjects: strings.Fields(subjects),
-		requests: strings.Fields(requests), pasts: strings.Fields(pasts),
+		requests: strings.Fields(requests), pasts: strings.Fields(pasts), endings: strings.Fields(endings),
 	}
-	for line := range strings.Lines(strings.TrimSpace(forms)) {
+	g.patterns, g.refusals = parsePatterns(forms), parsePatterns(refusals)
+	return g
+})
+
+func parsePatterns(lines string) (patterns []pattern) {
+	for line := range strings.Lines(strings.TrimSpace(lines)) {
 		words, endings, limited := strings.Cut(line, ":")
 		var p pattern
 		if limited {
@@ -129,16 +173,18 @@ var parsedGrammar = sync.OnceValue(func() *grammar {
 				p.imperative = true
 			case "WISH":
 				p.words = append(p.words, strings.Fields(wishes))
+			case "WANT":
+				p.words = append(p.words, strings.Fields(wants))
 			case "OBJECT":
 				p.words = append(p.words, strings.Fields(objects))
 			default:
 				p.words = append(p.words, []string{word})
 			}
 		}
-		g.patterns = append(g.patterns, p)
+		patterns = append(patterns, p)
 	}
-	return g
-})
+	return patterns
+}
 
 // matches reports whether the words are those of the pattern.
 func (p *pattern) matches(words []Word) bool {

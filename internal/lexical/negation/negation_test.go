@@ -92,3 +92,29 @@ func TestIsNegator(t *testing.T) {
 		t.Error("got a negator in a question")
 	}
 }
+
+func TestFindRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"i don t want a bus pass":                    "a bus pass",
+		"i don t want a bus pass , i want the train": "a bus pass",
+		"we do not need the pass":                    "the pass",
+		"no quiero el abono":                         "el abono",
+		"nao preciso do passe":                       "do passe",
+		"i don t want to pay":                        "", // a verb
+		"i don t have a bus pass":                    "",
+		"i don t need my pass anymore":               "",
+		"i don t need it any more":                   "",
+		"ya no quiero mi abono":                      "",
+		"it does not want a pass":                    "",
+		"i want a pass":                              "",
+		"i don t want":                               "",
+	} {
+		var got []string
+		for _, w := range negation.FindRefused(words(text)) {
+			got = append(got, w.Text)
+		}
+		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
