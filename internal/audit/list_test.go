@@ -96,6 +96,9 @@ func TestList_FiltersRecordsNewestFirst(t *testing.T) {
 		"between":                 {Since: at(40), Until: at(60), Limit: 11},
 		"since after the end":     {Since: start.Add(2 * time.Hour)},
 		"until before the start":  {Until: start.Add(-time.Hour)},
+		"until the end of time":   {Until: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), Limit: 50},
+		"since the end of time":   {Since: time.Date(10889, 8, 2, 0, 0, 0, 0, time.UTC)},
+		"since, by another clock": {Since: at(50).In(time.FixedZone("", 24*3600))},
 	}
 	changes := []func(){
 		func() {},

@@ -238,6 +238,10 @@ type ListQuery struct {
 	MaxScan int
 }
 
+// afterAllRecords is a year in which no record can have been written. The store cannot
+// compare times after the year 9999.
+const afterAllRecords = 9000
+
 // ListPage is a part of the answer. Next is "" if there are no older records.
 type ListPage struct {
 	Records []Record
@@ -247,6 +251,13 @@ type ListPage struct {
 // List returns records without contents, in the reverse order of Read. The error for an
 // invalid cursor is a *contract.Error.
 func (l *Log) List(ctx context.Context, q ListQuery) (ListPage, error) {
+	q.Since, q.Until = q.Since.UTC(), q.Until.UTC()
+	switch {
+	case q.Since.Year() >= afterAllRecords:
+		return ListPage{}, nil
+	case q.Until.Year() >= afterAllRecords:
+		q.Until = time.Time{}
+	}
 	at, err := pagination.ParseCursor(q.Cursor)
 	if err != nil {
 		return ListPage{}, err
