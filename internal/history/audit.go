@@ -73,8 +73,7 @@ func maySeeRecord(caller *contract.Caller, rec *audit.Record) bool {
 		return maySeeAgents(caller, rec.Agents)
 	case audit.KindDecision: // a standby that the facts do not contain may still get a task
 		return caller.AllAgents
-	case audit.KindFeedback: // the facts do not contain whose request it is about
-		return caller.AllAgents
+	case audit.KindFeedback: // the facts do not contain whose request it is about: perhaps of another tenant
 	case audit.KindToolCall:
 		return maySeeAgents(caller, rec.Agents) && caller.MayInvoke(rec.Action)
 	case audit.KindRun:

@@ -92,7 +92,7 @@ func TestAuditEntries_AreLimitedToTheCaller(t *testing.T) {
 		{"another caller of the tenant", caller("acme", "ben"), []string{"no agent"}},
 		{"one that may use an agent", caller("acme", "ben", "agent:payer"), []string{"payer", "no agent"}},
 		{"one that may use two agents", caller("acme", "ben", "agent:payer", "agent:second"), []string{"payer", "two agents", "no agent", "other issuer"}},
-		{"one that may use every agent", everyAgent, []string{"decision", "payer", "two agents", "no agent", "other issuer", "feedback"}},
+		{"one that may use every agent", everyAgent, []string{"decision", "payer", "two agents", "no agent", "other issuer"}},
 		{"one that may call the tool", caller("acme", "ben", "mcp:invoke:files.read"), []string{"no agent", "tool"}},
 		{"one that may call another tool", caller("acme", "ben", "mcp:invoke:files.write"), []string{"no agent"}},
 		{"one that may approve", caller("acme", "ben", contract.ScopeApprove), []string{"no agent", "run"}},
