@@ -106,7 +106,7 @@ func checkReply(reply *llm.Reply, err error, q *Question) (text, reason, detail 
 	if reply == nil {
 		return "", llm.ReasonEmpty, "no reply"
 	}
-	text = plaintext.Clean(reply.Text)
+	text = removeImages(plaintext.Clean(reply.Text))
 	if text == "" {
 		if reply.Truncated {
 			return "", llm.ReasonMaxTokens, "truncated before the first word"

@@ -4,4 +4,5 @@ package modeltext
 var (
 	RestoreValues = restoreValues
 	TruncateText  = truncateText
+	RemoveImages  = removeImages
 )

@@ -1,12 +1,24 @@
 package modeltext
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
+
+// images matches images of Markdown, with the alternative text as the first group or the
+// second, and of HTML.
+var images = regexp.MustCompile(`!\[([^\]]*)\]\s?\([^)]*\)|!\[([^\]]*)\]\s?\[[^\]]*\]|(?i:<img\b[^>]*>?)`)
+
+// removeImages replaces images by their alternative text. A program that shows the text would
+// fetch them, and their addresses could contain masked values: a text that the model
+// read can make it write them.
+func removeImages(text string) string {
+	return strings.TrimSpace(images.ReplaceAllString(text, "$1$2"))
+}
 
 // bytesPerToken bounds the length of an answer. It is more than any language needs,
 // so it only truncates an answer that exceeds its number of tokens.

@@ -104,3 +104,21 @@ func TestTruncateText_StaysWithinLimit(t *testing.T) {
 		}
 	})
 }
+
+func TestRemoveImages(t *testing.T) {
+	for text, want := range map[string]string{
+		"no image":                           "no image",
+		"![x](https://evil.example/?[IP_1])": "x",
+		"a ![](u) b":                         "a  b",
+		"![a\nb] (u) c":                      "a\nb c",
+		"![logo][ref]\n\n[ref]: u":           "logo\n\n[ref]: u",
+		`<img src="u?[EMAIL_1]"> <IMG/x`:     "",
+		"[a link](https://example.com)":      "[a link](https://example.com)",
+		"wait![1] and x[0](y)":               "wait![1] and x[0](y)",
+		"<imgur>":                            "<imgur>",
+	} {
+		if got := modeltext.RemoveImages(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
