@@ -79,6 +79,9 @@ func TestLabelDecisions(t *testing.T) {
 		{"several agents", []contract.DecisionEntry{billing(1, "both", withFeedback(contract.VerdictMisroute, "billing_agent", "orders_agent"))}, nil, LeftSeveral},
 		{"agent that left", []contract.DecisionEntry{decided(1, "sing", "sing", "singer")}, nil, LeftUndeclared},
 		{"intent that left", []contract.DecisionEntry{billing(1, "how much", func(e *contract.DecisionEntry) { e.Decision.Classification.Intent = "forecast" })}, nil, LeftUndeclared},
+		{"agent with several intents, one of which was near", []contract.DecisionEntry{decided(1, "where is it", "cost_analysis", "billing_agent", withFeedback(contract.VerdictMisroute, "orders_agent"), func(e *contract.DecisionEntry) {
+			e.Decision.Classification.Alternatives = []contract.IntentScore{{Intent: "other", Confidence: 0.4}, {Intent: "track_order", Confidence: 0.3}, {Intent: "cancel_order", Confidence: 0.2}}
+		})}, []string{"where is it orders_agent track_order feedback"}, ""},
 		{"agent with several intents", []contract.DecisionEntry{billing(1, "where is it", withFeedback(contract.VerdictMisroute, "orders_agent"))}, nil, LeftIntent},
 	}
 	for _, tt := range tests {

@@ -36,7 +36,7 @@ const (
 	LeftMasked     = "masked"     // the record contains placeholders instead of personal data
 	LeftSeveral    = "several"    // feedback expects several agents
 	LeftUndeclared = "undeclared" // the registry file has no such agent, or the agent no such intent
-	LeftIntent     = "intent"     // feedback names the agent, which declares several intents
+	LeftIntent     = "intent"     // feedback names the agent, and the reading has none of its several intents
 	LeftInvalid    = "invalid"    // the registry does not accept the text, for example because it is too long
 )
 
@@ -92,14 +92,18 @@ func labelDecision(registry *capabilities.Snapshot, e *contract.DecisionEntry) (
 	if entry == nil {
 		return nil, LeftUndeclared
 	}
-	if intents := entry.Match.Intent; !slices.Contains(intents, label.Intent) {
-		switch {
-		case label.Origin == OriginModel:
-			return nil, LeftUndeclared
-		case len(intents) > 1:
+	switch intents := entry.Match.Intent; {
+	case slices.Contains(intents, label.Intent):
+	case label.Origin == OriginModel:
+		return nil, LeftUndeclared
+	case len(intents) == 1:
+		label.Intent = intents[0]
+	default:
+		near := slices.IndexFunc(d.Classification.Alternatives, func(a contract.IntentScore) bool { return slices.Contains(intents, a.Intent) })
+		if near < 0 {
 			return nil, LeftIntent
 		}
-		label.Intent = intents[0]
+		label.Intent = d.Classification.Alternatives[near].Intent
 	}
 	return label, ""
 }

@@ -183,7 +183,7 @@ func describeLeftOut(reason string) string {
 	case golden.LeftUndeclared:
 		return "the registry file does not declare the agent, or not with this intent"
 	case golden.LeftIntent:
-		return "the agent of the feedback declares several intents (teach asks for one)"
+		return "none of the intents of the agent was near (teach asks for one)"
 	case golden.LeftInvalid:
 		return "the registry does not accept the text as an example, for example because it is too long"
 	}
