@@ -139,3 +139,28 @@ func TestAudit_ListsFactsForTheCaller(t *testing.T) {
 		}
 	})
 }
+
+// Registrations of MCP servers are recorded with their caller.
+func TestAudit_RecordsServers(t *testing.T) {
+	model := startModel(t, config.ProviderGemini, operatorsKey)
+	s := newDoerServer(t, model, func(c *config.Config) { c.Dispatch.AllowPrivate = config.StringList{"127.0.0.1/32"} })
+	root := s.token("root", "route:read admin", map[string]any{"tenant": "ops"})
+	body := registration("extra", serveTool(t, "x"))
+	for _, c := range []struct {
+		call
+		want int
+	}{
+		{call{method: "POST", path: registeredServers, token: root, body: body}, http.StatusCreated},
+		{call{method: "POST", path: registeredServers, token: root, body: body}, http.StatusConflict},
+		{call{method: "DELETE", path: registeredServers + "/extra", token: root}, http.StatusNoContent},
+		{call{method: "DELETE", path: registeredServers + "/extra", token: root}, http.StatusNotFound},
+	} {
+		if got := s.do(c.call); got.status != c.want {
+			t.Fatalf("%s %s: got %d %s, want %d", c.method, c.path, got.status, got.body, c.want)
+		}
+	}
+	s.checkAudit("administrator", root, url.Values{"actor": {"root"}}, "admin ops/root remove_server", "admin ops/root register_server")
+	if list := s.listAudit(root, url.Values{"actor": {"root"}}); list[0].Detail != "server extra" {
+		t.Errorf("got the detail %q, want the server", list[0].Detail)
+	}
+}

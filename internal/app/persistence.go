@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/contentkey"
@@ -283,25 +284,48 @@ func (p *persistence) recordFleetChange(logger *slog.Logger) func(context.Contex
 	}
 }
 
-// toolApprovals records who approves a definition of a tool.
-type toolApprovals struct {
+// auditedHost records the acts of administrators on MCP servers and their tools. They are
+// stored already when they are recorded, so a failure to write is logged.
+type auditedHost struct {
 	*mcphost.Host
 	auditLog *audit.Log
 	logger   *slog.Logger
 }
 
-// ApproveTool approves the definition, and writes that to the audit log. The approval is stored
-// already, so a failure to write is logged.
-func (a toolApprovals) ApproveTool(ctx context.Context, action, hash string, caller *contract.Caller) error {
-	if err := a.Host.ApproveTool(ctx, action, hash); err != nil {
+// ApproveTool approves the definition of a tool.
+func (h auditedHost) ApproveTool(ctx context.Context, action, hash string, caller *contract.Caller) error {
+	if err := h.Host.ApproveTool(ctx, action, hash); err != nil {
 		return err
 	}
+	h.record(ctx, audit.Act{Event: audit.EventApprove, Tool: action, Note: hash}, caller)
+	return nil
+}
+
+// Register registers a server.
+func (h auditedHost) Register(ctx context.Context, r mcphost.Registration, caller *contract.Caller) (gateway.ServerInfo, error) {
+	info, err := h.Host.Register(ctx, r, caller)
+	if err == nil {
+		h.record(ctx, audit.Act{Event: audit.EventAddServer, Note: r.Name}, caller)
+	}
+	return info, err
+}
+
+// Remove removes the registration of a server.
+func (h auditedHost) Remove(ctx context.Context, name string, caller *contract.Caller) error {
+	if err := h.Host.Remove(ctx, name, caller); err != nil {
+		return err
+	}
+	h.record(ctx, audit.Act{Event: audit.EventDropServer, Note: name}, caller)
+	return nil
+}
+
+func (h auditedHost) record(ctx context.Context, act audit.Act, caller *contract.Caller) {
 	ctx, cancel := execution.Detach(ctx)
 	defer cancel()
-	if err := a.auditLog.AppendAct(ctx, audit.Act{Event: audit.EventApprove, Tool: action, Note: hash}, caller); err != nil {
-		a.logger.ErrorContext(ctx, "an approval of a tool is not in the audit log", "tool", action, "error", err)
+	if err := h.auditLog.AppendAct(ctx, act, caller); err != nil {
+		h.logger.ErrorContext(ctx, "an act of an administrator is not in the audit log",
+			"event", string(act.Event), "tool", act.Tool, "note", act.Note, "error", err)
 	}
-	return nil
 }
 
 // startTasks starts the background work of the store.

@@ -271,6 +271,7 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	servers := auditedHost{c.mcp, c.persistence.auditLog, c.log}
 	api, err := rest.New(rest.Config{
 		ClassifyLimit: c.access.classifyLimit, CheckLimit: c.access.checkLimit, ReadLimit: c.access.readLimit,
 		RegisterLimit: c.access.registerLimit, AnswerByDefault: c.answersByDefault(),
@@ -285,8 +286,8 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 		Tickets:      c.persistence.tickets,
 		Fleet:        c.fleet,
 		Tools:        c.mcp,
-		MCPServers:   c.mcp,
-		MCPApprovals: toolApprovals{c.mcp, c.persistence.auditLog, c.log},
+		MCPServers:   servers,
+		MCPApprovals: servers,
 		MCPBindings:  c.mcp,
 		Runs:         c.runs,
 		RunLister:    c.runs,

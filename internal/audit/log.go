@@ -237,7 +237,7 @@ func (l *Log) AppendAct(ctx context.Context, act Act, caller *contract.Caller) e
 	switch act.Event {
 	case EventRegister, EventDrain, EventLeave, EventDisable, EventEnable:
 		rec.Agents = []string{act.Agent}
-	case EventApprove:
+	case EventApprove, EventAddServer, EventDropServer:
 	default:
 		return fmt.Errorf("append to the audit log: %w: event %q", errInvalidRecord, act.Event)
 	}

@@ -30,24 +30,27 @@ type Event string
 
 // Events of admin records.
 const (
-	EventStart      Event = "start"      // a process opened the log
-	EventStop       Event = "stop"       // a process closed the log cleanly
-	EventErase      Event = "erase"      // the contents of RequestID are erased by Subject; records of earlier versions name it in Note
-	EventExpire     Event = "expire"     // contents up to UpTo are removed because of their age
-	EventEvict      Event = "evict"      // contents up to UpTo of Tenant, or of Principal, are removed before their retention, to make room
-	EventCheckpoint Event = "checkpoint" // the chain is trimmed up to UpTo
-	EventRekey      Event = "rekey"      // the head was signed with an unknown key
-	EventClose      Event = "close"      // another replica, named in Note, recorded the ends of requests that this one left, and ended the chain of its process
-	EventRegister   Event = "register"   // Agents registered, as the instance in Note
-	EventDrain      Event = "drain"      // likewise: it gets no new tasks
-	EventLeave      Event = "leave"      // likewise: its registration was removed
-	EventDisable    Event = "disable"    // an operator took Agents out of routing
-	EventEnable     Event = "enable"     // and back in
-	EventApprove    Event = "approve"    // an operator approved the definition of the tool Action; Note: its hash, or the start of it
-	EventMismatch   Event = "mismatch"   // at a start the chain did not match its head, or its files were damaged; Note: details
+	EventStart      Event = "start"           // a process opened the log
+	EventStop       Event = "stop"            // a process closed the log cleanly
+	EventErase      Event = "erase"           // the contents of RequestID are erased by Subject; records of earlier versions name it in Note
+	EventExpire     Event = "expire"          // contents up to UpTo are removed because of their age
+	EventEvict      Event = "evict"           // contents up to UpTo of Tenant, or of Principal, are removed before their retention, to make room
+	EventCheckpoint Event = "checkpoint"      // the chain is trimmed up to UpTo
+	EventRekey      Event = "rekey"           // the head was signed with an unknown key
+	EventClose      Event = "close"           // another replica, named in Note, recorded the ends of requests that this one left, and ended the chain of its process
+	EventRegister   Event = "register"        // Agents registered, as the instance in Note
+	EventDrain      Event = "drain"           // likewise: it gets no new tasks
+	EventLeave      Event = "leave"           // likewise: its registration was removed
+	EventDisable    Event = "disable"         // an operator took Agents out of routing
+	EventEnable     Event = "enable"          // and back in
+	EventAddServer  Event = "register_server" // an operator registered the MCP server in Note
+	EventDropServer Event = "remove_server"   // an operator removed the registration of the MCP server in Note
+	EventApprove    Event = "approve"         // an operator approved the definition of the tool Action; Note: its hash, or the start of it
+	EventMismatch   Event = "mismatch"        // at a start the chain did not match its head, or its files were damaged; Note: details
 )
 
-// Act is an act of a caller on the registration of an agent, or on the definition of a tool.
+// Act is an act of a caller on the registration of an agent or of an MCP server, or on the
+// definition of a tool.
 type Act struct {
 	Event Event
 	Agent string

@@ -122,6 +122,8 @@ func newAuditEntry(rec *audit.Record, caller *contract.Caller) contract.AuditEnt
 		e.Instance = rec.Note
 	case rec.Event == audit.EventApprove:
 		e.Detail = "definition " + rec.Note
+	case rec.Event == audit.EventAddServer, rec.Event == audit.EventDropServer:
+		e.Detail = "server " + rec.Note
 	case rec.Kind == audit.KindAdmin:
 		e.Detail = describeRemoval(rec)
 	default:
