@@ -122,6 +122,9 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 		dialog:   newDialog(answers, cmd.InOrStdin(), out),
 		registry: registryFile(&cfg), cases: flags.file, expect: flags.expect,
 		check: func(added string) error { return checkCases(cmd, flags, added) },
+		findBroken: func(registry *capabilities.Snapshot) ([]golden.CaseResult, error) {
+			return findBrokenCases(cmd, flags, registry)
+		},
 	}
 	for i := range list {
 		if i > 0 {
@@ -294,6 +297,8 @@ type teacher struct {
 	lexical         func() *lexical.Model    // of the registry before the first change
 	expect          []string                 // answer to the question for the agent; empty if it is asked
 	check           func(added string) error // runs after each change, with the id of the new case or ""
+	// findBroken returns the cases that pass now, and fail with the registry.
+	findBroken func(*capabilities.Snapshot) ([]golden.CaseResult, error)
 }
 
 // teachReading asks which agent is right for one reading and writes the correction. It
@@ -349,6 +354,9 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 	edits, id, err := t.planEdits(before, snapshot, &added)
 	if err != nil || len(edits) == 0 {
 		return err == nil, err
+	}
+	if err := t.printBroken(edits); err != nil {
+		return false, err
 	}
 	if yes, err := t.dialog.confirm(ctx, "Write? [Y/n] "); err != nil || !yes {
 		return err == nil, err

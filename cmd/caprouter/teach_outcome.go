@@ -5,7 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/app"
 )
 
 // printOutcome prints whether a case that was just written passes, and if not, what corrects the
@@ -41,4 +45,54 @@ func suggestCorrection(c *golden.CaseResult) string {
 		return fmt.Sprintf("give %s more examples like it", names)
 	}
 	return "to correct the reading, give the right agent more examples"
+}
+
+// printBroken prints the cases that pass now, and fail with the edited registry.
+func (t *teacher) printBroken(edits []fileEdit) error {
+	at := slices.IndexFunc(edits, func(e fileEdit) bool { return e.path == t.registry })
+	if at < 0 {
+		return nil
+	}
+	registry, err := capabilities.Parse(t.registry, edits[at].after)
+	if err != nil {
+		return err
+	}
+	broken, err := t.findBroken(registry)
+	if err != nil {
+		return err
+	}
+	for i := range broken {
+		c := &broken[i]
+		fmt.Fprintf(t.dialog.out, "  fails then: case %s: %s: %s\n", oneLine(c.ID), oneLine(c.Input), oneLine(strings.Join(c.Differences, "; ")))
+	}
+	return nil
+}
+
+// findBrokenCases runs the cases of the file with the registry file and with the changed
+// registry, and returns the results of those that pass with the first alone. There are none
+// if the case file does not exist yet.
+func findBrokenCases(cmd *cobra.Command, flags *teachFlags, changed *capabilities.Snapshot) (broken []golden.CaseResult, err error) {
+	if data, err := readForEdit(flags.file); err != nil || data == nil {
+		return nil, err
+	}
+	g, err := (&goldenFlags{configFlags: flags.configFlags}).openCases(cmd, []string{flags.file}, app.GoldenLexical)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	before, err := golden.Run(cmd.Context(), g.Config)
+	if err != nil {
+		return nil, err
+	}
+	g.Config.Registry = changed
+	after, err := golden.Run(cmd.Context(), g.Config)
+	if err != nil {
+		return nil, err
+	}
+	for i := range after.Cases {
+		if c := &after.Cases[i]; c.Failed() && !c.PassedDespiteMark() && i < len(before.Cases) && !before.Cases[i].Failed() {
+			broken = append(broken, *c)
+		}
+	}
+	return broken, nil
 }
