@@ -79,13 +79,6 @@ func NewClusterIndex() *ClusterIndex {
 	}
 }
 
-// HasContentWord reports whether the text has a content word, without which it
-// is similar to nothing.
-func HasContentWord(text string) bool {
-	words, _ := NewClusterIndex().extractFeatures(text)
-	return slices.ContainsFunc(words, func(f weightedFeature) bool { return f.weight == 1 })
-}
-
 // AsksNothing reports whether a text names nothing that it is about: it has no content word, or
 // only those of greetings, thanks and farewells.
 func AsksNothing(text string) bool {

@@ -140,7 +140,7 @@ func TestClusterIndex_DoesNotDependOnOrder(t *testing.T) {
 				continue
 			}
 			own := 0.0
-			if lexical.HasContentWord(texts[0]) {
+			if len(lexical.ContentWords(texts[0])[0]) > 0 {
 				own = 1
 			}
 			if _, s := used.Nearest(texts[0]); math.Abs(s-own) > 0.001 {
@@ -148,17 +148,6 @@ func TestClusterIndex_DoesNotDependOnOrder(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestHasContentWord(t *testing.T) {
-	for text, want := range map[string]bool{
-		"": false, "?!": false, "😀 ***": false, "[EMAIL_1]": false, "please help me with it": false, "quero": false, "帮我": false,
-		"flights": true, "help me pay": true, "7": true, "订机票": true, "с": true,
-	} {
-		if got := lexical.HasContentWord(text); got != want {
-			t.Errorf("%q: got %v, want %v", text, got, want)
-		}
-	}
 }
 
 func TestAsksNothing(t *testing.T) {
