@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/caprouter/caprouter/internal/routediff"
 	"github.com/caprouter/caprouter/internal/yamledit"
 )
 
@@ -30,7 +31,7 @@ func AppendCase(file string, data []byte, c *Case, names *DeclaredNames) ([]byte
 	for i := range existing {
 		switch other := &existing[i]; {
 		case len(other.History) == 0 && strings.TrimSpace(other.Input) == strings.TrimSpace(c.Input):
-			return nil, &DuplicateError{File: file, Line: other.Line, ID: other.ID}
+			return nil, &DuplicateError{File: file, Line: other.Line, ID: other.ID, Agrees: other.Expect.agreesWith(&c.Expect)}
 		case other.ID == c.ID:
 			return nil, fmt.Errorf("%s:%d: the id %q is taken: choose another", file, other.Line, c.ID)
 		}
@@ -55,10 +56,20 @@ type DuplicateError struct {
 	File string
 	Line int
 	ID   string
+	// Agrees reports whether the case expects the same outcome and agents.
+	Agrees bool
 }
 
 func (e *DuplicateError) Error() string {
+	if e.Agrees {
+		return fmt.Sprintf("%s:%d: the case %s has this input already, and expects the same", e.File, e.Line, e.ID)
+	}
 	return fmt.Sprintf("%s:%d: the case %s has this input already: change what it expects there", e.File, e.Line, e.ID)
+}
+
+// agreesWith reports whether both expect the same agents, or the same outcome without agents.
+func (e *Expect) agreesWith(other *Expect) bool {
+	return routediff.SameSet(e.Agents, other.Agents) && (len(e.Agents) > 0 || e.Outcome == other.Outcome)
 }
 
 func (c *Case) formatYAML() yamledit.Item {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -176,12 +175,6 @@ func findPlaceholders(text string) []string {
 	found := placeholder.FindAllString(text, -1)
 	slices.Sort(found)
 	return slices.Compact(found)
-}
-
-// isDuplicate reports whether a case was not added because the file has its input.
-func isDuplicate(err error) bool {
-	_, ok := errors.AsType[*golden.DuplicateError](err)
-	return ok
 }
 
 // findDecision returns the entry of a request in the decision log of the router.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -19,7 +20,8 @@ type correction struct {
 }
 
 // planEdits returns the changes of both files, checked as far as possible, and prints
-// them. There are none if the files contain the correction. id is the id of the new case, or "".
+// them. There are none if the files contain the correction. id is the id of the case that expects
+// the correction, or "".
 func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *correction) (edits []fileEdit, id string, err error) {
 	out := t.dialog.out
 	after := before
@@ -51,8 +53,11 @@ func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *c
 		added.Expect.Intent = c.examples[0].intent
 	}
 	edit, err := addCase(t.cases, &added, golden.NewDeclaredNames(snapshot))
-	if isDuplicate(err) {
+	if duplicate, ok := errors.AsType[*golden.DuplicateError](err); ok {
 		fmt.Fprintf(out, "  %s\n", oneLine(err.Error()))
+		if duplicate.Agrees {
+			return edits, duplicate.ID, nil
+		}
 		return edits, "", nil
 	}
 	if err != nil {

@@ -7,7 +7,8 @@
 //	  mcp_capabilities: ["files:read"]     # limits the servers
 //
 // The id of the task is that of the run, so that a task which was sent before a restart finds
-// its run. Without one, only a task of an idempotent agent begins a run again. The router pursues goals; this package maps tasks and results.
+// its run. Without one, only a task of an idempotent agent begins a run again. The router
+// pursues goals; this package maps tasks and results.
 package orchestratortarget
 
 import (

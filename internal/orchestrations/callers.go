@@ -89,11 +89,11 @@ func (s *Service) follow(
 	}
 }
 
-// Complete submits a goal, unless its run exists already or must be resumed, and returns the run when it has
-// ended. It calls onGate for each call that waits for a person. If the context ends before,
-// the run is cancelled, unless the process stops; if it only waited for a person, it is
-// returned with the error of the context. A *contract.Error means that the goal was not
-// submitted; after any other error without a run, the run may go on.
+// Complete submits a goal, unless its run exists already or must be resumed, and returns
+// the run when it has ended. It calls onGate for each call that waits for a person. If the
+// context ends before, the run is cancelled, unless the process stops; if it only waited
+// for a person, it is returned with the error of the context. A *contract.Error means that
+// the goal was not submitted; after any other error without a run, the run may go on.
 func (s *Service) Complete(ctx context.Context, sub Submission, onGate func(*contract.ApprovalGate)) (*contract.Orchestration, error) {
 	if !sub.MustResume {
 		switch _, err := s.store.get(ctx, sub.ID); {
