@@ -285,9 +285,14 @@ func formatDecisions(list []contract.DecisionEntry, opts outputOptions) string {
 	return p.String()
 }
 
-// formatReading returns intent, domains and agents: "code_review · python → quality_agent".
+// formatReading returns intent, domains and agents: "code_review · python → quality_agent". The
+// intent is tied if the agent serves several that are about as likely, and the confidences in
+// them were added up.
 func formatReading(d *contract.Decision) string {
 	text := formatIntent(d.Classification.Intent, d.Classification.Domains)
+	if d.Classification.Tied {
+		text += " (tied)"
+	}
 	if len(d.Chosen) > 0 {
 		text += " → " + strings.Join(d.Chosen, ", ")
 	}
