@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ const runsPath = "/api/v1/orchestrations"
 func newOrchestrateCommand() *cobra.Command {
 	var flags serverFlags
 	var planFile string
+	var timeout time.Duration
 	var goal contract.Goal
 	cmd := &cobra.Command{
 		Use:   "orchestrate GOAL",
@@ -32,7 +34,7 @@ func newOrchestrateCommand() *cobra.Command {
   caprouter "mcp summarise the open issues"`,
 		Args: argsBetween("one GOAL in quotes", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			goal.Goal = args[0]
+			goal.Goal, goal.Constraints.TimeoutMS = args[0], int(timeout.Milliseconds())
 			if planFile != "" {
 				raw, err := readPlan(cmd, planFile)
 				if err != nil {
@@ -65,7 +67,9 @@ func newOrchestrateCommand() *cobra.Command {
 	cmd.Flags().StringVar(&planFile, "plan", "", "JSON `FILE` with the plan; - = standard input")
 	cmd.Flags().BoolVar(&goal.Constraints.PlanOnly, "plan-only", false, "print the plan and call no tool")
 	cmd.Flags().StringSliceVar(&goal.AvailableServers, "server", nil, "`NAME` of an MCP server that may be used (repeatable; none = all)")
+	cmd.Flags().StringSliceVar(&goal.Constraints.Allow, "allow", nil, "`ACTION` that may be called, for example files.read or files.* (repeatable; none = all)")
 	cmd.Flags().StringSliceVar(&goal.Constraints.Deny, "deny", nil, "`ACTION` that may not be called, for example files.write or files.* (repeatable)")
+	addDurationFlag(cmd, &timeout, "timeout", time.Second, 24*time.Hour, "`TIME` after which the run ends (default that of the router)")
 	cmd.AddCommand(newListRunsCommand(), newShowRunCommand(), newApproveRunCommand(), newCancelRunCommand())
 	return cmd
 }
