@@ -221,8 +221,11 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 	}
 	joint := r.jointConfidence(&v)
 	joint.factor *= r.notForFactor(v.best)
-	if p.Negated = r.negator && r.model.findNegated(r.text, v.best) != ""; p.Negated {
-		joint.factor *= negatedFactor
+	if r.negator {
+		negated := readNegatedWords(r.text)
+		if p.Negated = r.model.findNegated(&negated, v.best) != ""; p.Negated {
+			joint.factor *= negatedFactor
+		}
 	}
 	p.NearExample = v.features[featNearest] >= nearlyExample
 	r.completePrediction(p, &v, joint)

@@ -170,7 +170,7 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 	})
 	var negated []EvidenceItem
 	if r.negator {
-		negated = m.listNegated(text, keep)
+		negated = m.listNegated(text, limit, keep)
 	}
 	items := slices.Concat(negated, r.listAliases(keep), r.listReplaced(keep), r.listSimilar(text, keep))
 	items = items[:min(len(items), (limit+1)/2)] // the declared texts say more

@@ -15,7 +15,7 @@ type wordIndex struct {
 	words    map[string]int32  // stem → number
 	info     []wordInfo        // by word
 	posts    [][]int32         // by word: patterns indexed under it
-	patterns []evidencePattern // by number
+	patterns []evidencePattern // by number, in the order of the intents
 
 	intentsWith   [][]int32 // by word: the intents with it in the name or an example, sorted
 	unknownWeight float64   // of a word that the corpus does not contain
@@ -42,6 +42,8 @@ type evidencePattern struct {
 	content int     // number of content words
 	weight  float64 // of the content words
 	text    string  // as declared; "" for another spelling of a name
+	verb    string  // with which an example begins, folded
+	negates bool    // the example may negate something
 }
 
 type patternKind uint8
@@ -171,7 +173,9 @@ func (t *indexBuilder) addIntent(d IntentDoc) {
 	}
 	for _, text := range sortedUnique(d.Examples) {
 		if all := t.wordNumbers(text); len(all) > 0 {
-			t.addPattern(evidencePattern{kind: patternExample, intent: intent, words: t.contentWords(all), text: text}, vocabulary)
+			p := evidencePattern{kind: patternExample, intent: intent, words: t.contentWords(all), text: text}
+			p.verb, p.negates = t.readExample(text)
+			t.addPattern(p, vocabulary)
 		}
 	}
 	for _, text := range sortedUnique(d.Keywords) {

@@ -1,6 +1,8 @@
 package lexical
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
@@ -101,5 +103,23 @@ func TestClassify_NegatedWish(t *testing.T) {
 		if p := m.Classify(text); p.Intent != want {
 			t.Errorf("%s: got %s %.2f, negated %v, want %s", text, p.Intent, p.Confidence, p.Negated, want)
 		}
+	}
+}
+
+// The negations of a text are read once, and not for each intent: the work must not grow with
+// the product of both.
+func TestListEvidence_ReadsNegationsOnce(t *testing.T) {
+	var c Corpus
+	for i := range 300 {
+		c.Intents = append(c.Intents, IntentDoc{Name: fmt.Sprintf("act%d", i), Agents: []string{"a"}, Examples: []string{fmt.Sprintf("handle the matter%d", i)}})
+	}
+	m := Train(c)
+	allocations := func(text string) float64 {
+		return testing.AllocsPerRun(3, func() { m.ListEvidence(text, 5, func(string) bool { return true }) })
+	}
+	const negation = "please don't frobnicate the thing. "
+	short, long := allocations(negation), allocations(strings.Repeat(negation, 100))
+	if limit := 100.0 * 50; long-short > limit { // a few for each word, and none for each intent
+		t.Errorf("got %.0f allocations for one negation and %.0f for 100, want at most %.0f more", short, long, limit)
 	}
 }

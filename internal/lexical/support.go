@@ -1,8 +1,10 @@
 package lexical
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/negation"
@@ -208,20 +210,10 @@ func (r *textAnalysis) notForFactor(intent int) float64 {
 // it is neither acted on nor offered as a reading.
 const negatedFactor = 0.2
 
-// findNegated returns the word of the intent's name, folded, that the text asks not to do, or
-// "": "don't cancel my order" asks not to serve cancel_order, and "do not review it" not to
-// serve code_review. It returns "" if an example of the intent does the same.
-func (m *Model) findNegated(text string, intent int) string {
-	word := m.findNegatedWord(text, intent)
-	if word != "" && slices.ContainsFunc(m.patterns, func(p evidencePattern) bool {
-		return p.kind == patternExample && int(p.intent) == intent && m.findNegatedWord(p.text, intent) == word
-	}) {
-		return ""
-	}
-	return word
-}
+// negatedWords are the verbs and the things that a text does not want.
+type negatedWords struct{ verbs, things meaningSet }
 
-func (m *Model) findNegatedWord(text string, intent int) string {
+func readNegatedWords(text string) (n negatedWords) {
 	var words []negation.Word
 	w := newTokenizer()
 	for _, part := range excerpt(text) {
@@ -231,71 +223,150 @@ func (m *Model) findNegatedWord(text string, intent int) string {
 			end, begins = w.start, false
 		}
 	}
-	verbs, refused := negation.FindVerbs(words), negation.FindRefused(words)
-	if len(verbs) == 0 && len(refused) == 0 {
+	for _, verb := range negation.FindVerbs(words) {
+		n.verbs.add(verb)
+	}
+	for _, thing := range negation.FindRefused(words) {
+		n.things.add(thing.Text)
+	}
+	return n
+}
+
+// findNegated returns the word of the intent's name, folded, or the verb of an example that
+// the text asks not to do, or "": "don't cancel my order" asks not to serve cancel_order,
+// and "don't register my dog" not to serve an intent with the example "register my dog". A thing
+// counts if it is the whole name. It returns "" if an example of the intent does the same.
+func (m *Model) findNegated(n *negatedWords, intent int) string {
+	if n.verbs.isEmpty() && n.things.isEmpty() {
 		return ""
 	}
-	mentions := 0
-	var name []string
-	for w.reset(splitCamel(m.intents[intent])); w.next(); {
+	examples := m.patternsOf(intent)
+	word := n.findInName(m.intents[intent])
+	if word == "" {
+		i := slices.IndexFunc(examples, func(p evidencePattern) bool { return p.verb != "" && n.verbs.contains(p.verb) })
+		if i < 0 {
+			return ""
+		}
+		word = examples[i].verb
+	}
+	if slices.ContainsFunc(examples, func(p evidencePattern) bool { return p.negates && p.doesNotWant(word) }) {
+		return ""
+	}
+	return word
+}
+
+// findInName returns the word of an intent's name that is a negated verb, or the first one
+// if all of them are things that are not wanted.
+func (n *negatedWords) findInName(name string) string {
+	first, wanted := "", false
+	w := newTokenizer()
+	for w.reset(splitCamel(name)); w.next(); {
 		word := string(w.word)
-		if slices.ContainsFunc(verbs, func(verb string) bool { return haveSameMeaning(verb, word) }) {
+		if n.verbs.contains(word) {
 			return word
 		}
-		name = append(name, word)
-		if slices.ContainsFunc(refused, func(r negation.Word) bool { return haveSameMeaning(r.Text, word) }) {
-			mentions++
+		if first == "" {
+			first = word
 		}
+		wanted = wanted || !n.things.contains(word)
 	}
-	if len(name) > 0 && mentions == len(name) {
-		return name[0]
+	if wanted {
+		return ""
 	}
-	return m.findNegatedExample(verbs, intent)
+	return first
 }
 
-// findNegatedExample returns the first of the verbs with which an example of the intent
-// begins, or "": "don't register my dog" asks not to do what "register my dog" asks.
-func (m *Model) findNegatedExample(verbs []string, intent int) string {
-	w := newTokenizer()
-	for i := range m.patterns {
-		p := &m.patterns[i]
-		if p.kind != patternExample || int(p.intent) != intent {
-			continue
+func (p *evidencePattern) doesNotWant(word string) bool {
+	n := readNegatedWords(p.text)
+	return n.verbs.contains(word) || n.things.contains(word)
+}
+
+// patternsOf returns the patterns of an intent.
+func (m *Model) patternsOf(intent int) []evidencePattern {
+	find := func(intent int) int {
+		at, _ := slices.BinarySearchFunc(m.patterns, int32(intent), func(p evidencePattern, n int32) int { return cmp.Compare(p.intent, n) })
+		return at
+	}
+	return m.patterns[find(intent):find(intent+1)]
+}
+
+// readExample returns the verb with which an example begins, behind words such as "I want
+// to", and whether it may negate something.
+func (t *indexBuilder) readExample(text string) (verb string, negates bool) {
+	for t.tokens.reset(text); t.tokens.next(); {
+		word := string(t.tokens.word)
+		negates = negates || negation.IsNegator(t.tokens.word)
+		if verb == "" && !leadingWords()[word] {
+			verb = word
 		}
-		for w.reset(p.text); w.next(); {
-			word := string(w.word)
-			if isListed(wishWords, word) || isListed(subjectWords, word) || word == "to" || word == "please" {
-				continue
-			}
-			if i := slices.IndexFunc(verbs, func(verb string) bool { return haveSameMeaning(verb, word) }); i >= 0 {
-				return verbs[i]
-			}
+	}
+	return verb, negates
+}
+
+// leadingWords precede the verb of a request.
+var leadingWords = sync.OnceValue(func() map[string]bool {
+	leading := map[string]bool{}
+	for word := range strings.FieldsSeq(wishWords + subjectWords + " to please") {
+		leading[word] = true
+	}
+	return leading
+})
+
+// listNegated returns at most limit words that the text asks not to do.
+func (m *Model) listNegated(text string, limit int, keep func(intent string) bool) (items []EvidenceItem) {
+	negated := readNegatedWords(text)
+	for i, name := range m.intents {
+		if len(items) == limit {
 			break
 		}
-	}
-	return ""
-}
-
-// listNegated returns the words of the names of intents that the text asks not to do.
-func (m *Model) listNegated(text string, keep func(intent string) bool) (items []EvidenceItem) {
-	for i, name := range m.intents {
 		if !keep(name) {
 			continue
 		}
-		if word := m.findNegated(text, i); word != "" {
+		if word := m.findNegated(&negated, i); word != "" {
 			items = append(items, EvidenceItem{Kind: EvidenceNegation, Text: word, Intent: name, Strength: 1})
 		}
 	}
 	return items
 }
 
-// haveSameMeaning reports whether two folded words have the same stem, or are synonyms.
-func haveSameMeaning(a, b string) bool {
-	v, w := wordStem(a), wordStem(b)
-	return v == w || slices.ContainsFunc(knownMeanings().list, func(m meaning) bool {
-		return slices.Contains(m.stems, v) && slices.Contains(m.stems, w)
-	})
+// meaningSet is a set of words, folded, which contains all words with the same stem as one
+// of them, and their synonyms.
+type meaningSet struct {
+	stems map[string]bool
+	lines map[int]bool // of the list of synonyms
 }
+
+func (s *meaningSet) isEmpty() bool { return len(s.stems) == 0 }
+
+func (s *meaningSet) add(word string) {
+	if s.stems == nil {
+		s.stems, s.lines = map[string]bool{}, map[int]bool{}
+	}
+	stem := wordStem(word)
+	s.stems[stem] = true
+	for _, line := range synonymLines()[stem] {
+		s.lines[line] = true
+	}
+}
+
+func (s *meaningSet) contains(word string) bool {
+	if s.isEmpty() {
+		return false
+	}
+	stem := wordStem(word)
+	return s.stems[stem] || slices.ContainsFunc(synonymLines()[stem], func(line int) bool { return s.lines[line] })
+}
+
+// synonymLines returns the lines of the list of synonyms that contain a stem.
+var synonymLines = sync.OnceValue(func() map[string][]int {
+	lines := map[string][]int{}
+	for i, m := range knownMeanings().list {
+		for _, stem := range m.stems {
+			lines[stem] = append(lines[stem], i)
+		}
+	}
+	return lines
+})
 
 // FindRival returns an intent of other agents than those of the predicted one if the text
 // contains a keyword of these agents, and little decides between the two: the predicted
