@@ -75,7 +75,7 @@ func (f *attemptError) actionError(s *server, t *tool, repeatable bool) *contrac
 	id := s.declared.ID
 	switch {
 	case f.invalid:
-		return severeError(contract.ActionBadResult, fmt.Sprintf("the result of %s is none of %s: %v", t.Action, methodCall, f.cause), "")
+		return severeError(contract.ActionBadResult, fmt.Sprintf("the result of %s is none of %s: %v", t.Action, t.method, f.cause), "")
 	case f.final:
 		return warningError(contract.ActionFailed, fmt.Sprintf("server %q rejected the call of %s", id, t.Action), f.cause.Error())
 	case f.notSent:

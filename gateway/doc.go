@@ -6,6 +6,8 @@
 //	ActionResult ◀─ record ◀─ redact ◀─ output schema ◀─ send ◀─ circuit breaker ◀──────────┘
 //	                                                      └─ retry ─▶┘
 //
+// [Gateway.Request] sends the other requests of MCP, for prompts and resources, in the same way.
+//
 // Each server has a goroutine of its own, which connects, lists the tools, checks that the
 // server answers, and connects again with backoff. A server that fails or hangs therefore
 // delays neither the start nor the calls of the others:

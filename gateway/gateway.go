@@ -163,6 +163,12 @@ type ServerInfo struct {
 	ToolCount int            `json:"toolCount"`
 	Tools     []Tool         `json:"tools"`
 
+	// Prompts and Resources report whether the server has some that are passed on, and
+	// Completions whether it completes their arguments.
+	Prompts     bool `json:"-"`
+	Resources   bool `json:"-"`
+	Completions bool `json:"-"`
+
 	Capabilities []string `json:"capabilities,omitempty"` // as its file declares them
 	Prefix       *string  `json:"-"`                      // of the names of its tools for MCP clients; nil = not declared
 

@@ -31,6 +31,7 @@ type Invocation struct {
 
 // toolCall is one call, the same in all attempts.
 type toolCall struct {
+	method     string // of MCP
 	action     *contract.Action
 	by         *Invocation
 	input      json.RawMessage
@@ -56,18 +57,25 @@ func (g *Gateway) Invoke(ctx context.Context, action contract.Action) (*contract
 
 // InvokeFor calls a tool on behalf of a caller; see [Gateway.Invoke].
 func (g *Gateway) InvokeFor(ctx context.Context, action contract.Action, by Invocation) (*contract.ActionResult, error) {
-	ctx, span := telemetry.StartClientSpan(ctx, methodCall)
+	return g.invoke(ctx, methodCall, &action, &by, func(ctx context.Context) (*server, *tool, error) { return g.resolve(ctx, action.Action) })
+}
+
+// invoke makes a call of what resolve returns, whose server has counted the call.
+func (g *Gateway) invoke(
+	ctx context.Context, method string, action *contract.Action, by *Invocation, resolve func(context.Context) (*server, *tool, error),
+) (*contract.ActionResult, error) {
+	ctx, span := telemetry.StartClientSpan(ctx, method)
 	defer span.End()
-	c := &toolCall{action: &action, by: &by, input: action.Input, span: span, record: &CallRecord{
+	c := &toolCall{method: method, action: action, by: by, input: action.Input, span: span, record: &CallRecord{
 		Caller: by.Caller, AgentID: by.AgentID, Context: action.Context, Action: action.Action, Start: time.Now(),
 	}}
 	if len(c.input) == 0 {
 		c.input = json.RawMessage("{}")
 	}
-	if err := checkCaller(&action, &by); err != nil {
+	if err := checkCaller(action, by); err != nil {
 		return nil, g.endCall(ctx, c, nil, nil, err)
 	}
-	s, t, err := g.resolve(ctx, action.Action)
+	s, t, err := resolve(ctx)
 	if err != nil {
 		return nil, g.endCall(ctx, c, nil, nil, err)
 	}
@@ -107,9 +115,11 @@ func (g *Gateway) endCall(ctx context.Context, c *toolCall, s *server, result *c
 
 // describeSpan sets the attributes of the span of a call that has ended.
 func (c *toolCall) describeSpan(s *server) {
-	c.span.SetString(telemetry.AttrMCPMethod, methodCall)
-	c.span.SetString(telemetry.AttrGenAIOp, "execute_tool")
-	c.span.SetString(telemetry.AttrGenAITool, c.record.Tool)
+	c.span.SetString(telemetry.AttrMCPMethod, c.method)
+	if c.method == methodCall {
+		c.span.SetString(telemetry.AttrGenAIOp, "execute_tool")
+		c.span.SetString(telemetry.AttrGenAITool, c.record.Tool)
+	}
 	c.span.SetString(telemetry.AttrServer, c.record.Server)
 	c.span.SetInt(telemetry.AttrAttempts, c.record.Attempts)
 	if s != nil {

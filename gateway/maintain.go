@@ -91,6 +91,7 @@ func (s *server) connect(ctx context.Context, expanded *mcpfile.Expanded) (conne
 	}
 	if err = s.listTools(connectCtx, session); err == nil {
 		connected = true
+		s.setOffers(session.Offers())
 		s.setStatus(StatusConnected, "", nil, &sessionLink{session})
 		err = s.watch(ctx, session)
 	}

@@ -54,6 +54,7 @@ type server struct {
 	mu sync.Mutex
 	connection
 	tools   map[string]*tool // by name; immutable; kept while the connection is lost
+	offers  mcpclient.Offers // kept while the connection is lost
 	listed  uint64           // changes that the server had reported before it listed the tools
 	changed chan struct{}    // closed when one of these values changes
 }
@@ -163,6 +164,12 @@ func (s *server) broadcast() {
 	s.changed = make(chan struct{})
 }
 
+func (s *server) setOffers(offers mcpclient.Offers) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offers = offers
+}
+
 func (s *server) setTools(tools map[string]*tool, listed uint64) {
 	s.mu.Lock()
 	before := s.tools
@@ -207,7 +214,9 @@ func (s *server) info() ServerInfo {
 	info := ServerInfo{
 		Name: s.declared.ID, Transport: s.declared.Transport, Config: s.declared.Public(), Origin: s.origin, Prefix: s.declared.Tools.Prefix,
 		Status: s.status, State: s.stateLocked(), ToolCount: len(s.tools), Tools: []Tool{}, Capabilities: s.declared.Capabilities,
+		Completions: s.offers.Completions,
 	}
+	info.Prompts, info.Resources = s.passedOn(s.offers)
 	if s.err != nil {
 		info.Error = s.err.Error()
 	}
@@ -321,6 +330,9 @@ const (
 type sessionLink struct{ *mcpclient.Session }
 
 func (l *sessionLink) call(ctx context.Context, t *tool, c *toolCall) (*reply, error) {
+	if t.method != methodCall {
+		return l.request(ctx, t.method, c.input)
+	}
 	result, err := l.Call(ctx, t.Name, c.input, c.onProgress)
 	if err != nil {
 		return nil, err

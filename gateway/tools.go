@@ -37,10 +37,12 @@ type Tool struct {
 // approved.
 const ToolQuarantined = "quarantined"
 
-// tool is a Tool with what a call of it needs. It is immutable.
+// tool is a Tool with what a call of it needs, or another request that a server can be sent.
+// It is immutable.
 type tool struct {
 	Tool
-	Name       string // for the server
+	Name       string // for the server; of another request, its method
+	method     string // of MCP, by which it is called
 	input      *schema.Schema
 	output     *schema.Schema // of structured content
 	response   *schema.Schema // of the whole result, declared by the operator
@@ -66,7 +68,7 @@ func newTools(server *mcpfile.Server, listed []mcpclient.Tool) (map[string]*tool
 				Action: server.ID + "." + l.Name, Description: l.Description,
 				Parameters: l.InputSchema, Returns: l.OutputSchema, ReadOnly: l.ReadOnly, Title: l.Title, Annotations: l.Annotations,
 			},
-			Name: l.Name, idempotent: l.Idempotent, retry: server.Retry, timeoutMS: server.Timeouts.Call,
+			Name: l.Name, method: methodCall, idempotent: l.Idempotent, retry: server.Retry, timeoutMS: server.Timeouts.Call,
 			definition: l.Definition, invalid: cmp.Or(l.Invalid, describeName(server.ID, l.Name)),
 		}
 		if t.invalid != "" {
@@ -129,7 +131,7 @@ func declaredTools(server *mcpfile.Server) map[string]*tool {
 	tools := map[string]*tool{}
 	for i := range server.Actions {
 		a := &server.Actions[i]
-		t := &tool{Tool: Tool{Action: server.ID + "." + a.Name}, Name: a.Name, retry: server.Retry, timeoutMS: server.Timeouts.Call}
+		t := &tool{Tool: Tool{Action: server.ID + "." + a.Name}, Name: a.Name, method: methodCall, retry: server.Retry, timeoutMS: server.Timeouts.Call}
 		tools[a.Name] = t.override(a)
 	}
 	return tools

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -34,7 +35,7 @@ type CallError struct {
 	// Reply means that the server answered with an error: it is alive, and the same
 	// call will probably fail again.
 	Reply bool
-	// Invalid means that the server answered with a result that is none of tools/call. Text
+	// Invalid means that the server answered with a result that is none of the method. Text
 	// names what is wrong with it.
 	Invalid bool
 	// NotSent means that the server has not received the call, or has rejected it because it
@@ -101,6 +102,9 @@ func deliveryOf(ctx context.Context) *delivery {
 	return nil
 }
 
+// callPrefix begins the errors of the library.
+var callPrefix = regexp.MustCompile(`^calling "[a-z/]+": `)
+
 // describeInvalid returns what is wrong with a result that cannot be decoded, or "" for any
 // other error. The error of the library contains the rest of the result.
 func describeInvalid(err error) string {
@@ -119,7 +123,7 @@ func describeInvalid(err error) string {
 	if text := describeReplaced(err); text != "" {
 		return text
 	}
-	text := strings.TrimPrefix(err.Error(), `calling "tools/call": `)
+	text := callPrefix.ReplaceAllString(err.Error(), "")
 	for _, prefix := range []string{"unrecognized content type", "invalid content type", "nil content", "tool_result nested content"} {
 		if strings.HasPrefix(text, prefix) {
 			return text

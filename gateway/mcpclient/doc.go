@@ -3,6 +3,7 @@
 //
 //	Connect ─▶ Session ─┬─ Tools    the tools with their schemas
 //	                    ├─ Call     one call of one tool
+//	                    ├─ Prompts, GetPrompt, Resources, ReadResource, Complete …
 //	                    ├─ Probe    whether the server answers
 //	                    └─ Done     closed when the connection is lost
 //

@@ -105,6 +105,7 @@ func TestParse_Errors(t *testing.T) {
 		}},
 		{"no id", `{"servers": [{"url": "http://h/"}]}`, []string{"m.json:1:14: the server has no id"}},
 		{"control character in an id", `{"mcpServers": {"a\u0007": {"url": "http://h/"}}}`, []string{`m.json:1:28: the id "a\a" must not contain control characters, or blanks at its ends`}},
+		{"prompts", `{"servers": [{"id": "a", "url": "http://h/", "prompts": "no"}]}`, []string{`m.json:1:57: prompts must be true or false, got a string`}},
 		{"prefix", `{"servers": [{"id": "a", "url": "http://h/", "tools": {"prefix": "a.b "}}]}`, []string{`m.json:1:66: prefix must have at most 32 letters, digits, underscores and hyphens`}},
 		{"no command", `{"servers": [{"id": "a", "transport": "stdio"}]}`, []string{`m.json:1:14: server "a" needs a command`}},
 		{"no url", `{"servers": [{"id": "a", "transport": "sse"}]}`, []string{`m.json:1:14: server "a" needs a url`}},

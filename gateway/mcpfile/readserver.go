@@ -59,6 +59,7 @@ func (o *object) readServer(form format, id string) Server {
 		}
 		tools.checkUnknown(form.foreign)
 	}
+	s.Prompts, s.Resources = get[*bool](o, "prompts"), get[*bool](o, "resources")
 	o.checkTarget(form, &s)
 	o.checkUnknown(form.foreign)
 	o.warnCredentials(&s)

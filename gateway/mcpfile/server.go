@@ -41,10 +41,27 @@ type Server struct {
 	Capabilities []string   `json:"capabilities,omitempty"` // for example incident:read
 	Actions      []Action   `json:"actions,omitempty"`      // if there are any, no other tools can be called
 	Tools        ToolFilter `json:"tools,omitzero"`
+	// Prompts and Resources declare whether those of the server are passed on to MCP clients.
+	// Nil = they are, unless Actions or Tools restrict its tools.
+	Prompts   *bool `json:"prompts,omitempty"`
+	Resources *bool `json:"resources,omitempty"`
 
 	Redaction []redaction.Rule `json:"redaction,omitempty"`
 
 	Line int `json:"-"` // in the file
+}
+
+// PassesPrompts reports whether the prompts of the server are passed on.
+func (s *Server) PassesPrompts() bool { return s.passes(s.Prompts) }
+
+// PassesResources reports whether the resources of the server are passed on.
+func (s *Server) PassesResources() bool { return s.passes(s.Resources) }
+
+func (s *Server) passes(declared *bool) bool {
+	if declared != nil {
+		return *declared
+	}
+	return len(s.Actions) == 0 && len(s.Tools.Include) == 0 && len(s.Tools.Exclude) == 0
 }
 
 // Auth is a credential in a header of each request.

@@ -2,6 +2,7 @@ package mcphost
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -48,6 +49,22 @@ type callKey struct{}
 // Call calls a tool and records the call. Errors are *contract.ActionError, or that of the
 // context if it was cancelled.
 func (h *Host) Call(ctx context.Context, call *Call) (*contract.ActionResult, error) {
+	result, err := h.InvokeFor(context.WithValue(ctx, callKey{}, call), call.Action, h.newInvocation(call))
+	if failed, ok := errors.AsType[*contract.ActionError](err); ok && failed.Code == contract.ActionNotFound && !call.Caller.HasScope(contract.ScopeMCPRead) {
+		hidden := *failed // the suggestion names another tool
+		hidden.Suggestion = ""
+		return nil, &hidden
+	}
+	return result, err
+}
+
+// Request sends a request other than the call of a tool to a server on behalf of a caller, and
+// records it like a call. The action of the call is not used. See [gateway.Gateway.Request].
+func (h *Host) Request(ctx context.Context, call *Call, server, method string, params json.RawMessage) (json.RawMessage, error) {
+	return h.Gateway.Request(context.WithValue(ctx, callKey{}, call), server, method, params, h.newInvocation(call))
+}
+
+func (h *Host) newInvocation(call *Call) gateway.Invocation {
 	by := gateway.Invocation{Caller: call.Caller, Entitled: call.Agent != "", OnProgress: call.OnProgress}
 	switch {
 	case call.Restricted:
@@ -55,13 +72,7 @@ func (h *Host) Call(ctx context.Context, call *Call) (*contract.ActionResult, er
 	case call.Agent == "" && h.IsAgent(call.Caller):
 		by.AgentID = call.Caller.Subject
 	}
-	result, err := h.InvokeFor(context.WithValue(ctx, callKey{}, call), call.Action, by)
-	if failed, ok := errors.AsType[*contract.ActionError](err); ok && failed.Code == contract.ActionNotFound && !call.Caller.HasScope(contract.ScopeMCPRead) {
-		hidden := *failed // the suggestion names another tool
-		hidden.Suggestion = ""
-		return nil, &hidden
-	}
-	return result, err
+	return by
 }
 
 // IsAgent reports whether the caller is an agent of the registry.
