@@ -26,7 +26,7 @@ func newMCPServeCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the tools of a running router on standard input and output",
 		Long: "Serve the tools of a running router to an MCP client that starts this command: those of its MCP servers,\n" +
-			"and route_request. A client that speaks MCP over HTTP needs no command: its address is that of the router\n" +
+			"with their prompts and resources, and route_request. A client that speaks MCP over HTTP needs no command: its address is that of the router\n" +
 			"with /mcp at the end.",
 		Example: `  caprouter mcp serve --url http://127.0.0.1:8080`,
 		Args:    argsBetween("no arguments", 0, 0),
@@ -214,7 +214,7 @@ func (r *mcpRelay) reportProgress(ctx context.Context, req *mcp.ProgressNotifica
 // server returns the server for the client.
 func (r *mcpRelay) server() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "caprouter", Title: "caprouter", Version: buildVersion()}, &mcp.ServerOptions{
-		Instructions: mcpserver.Instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		Instructions: mcpserver.Instructions, Capabilities: mcpserver.Capabilities(),
 	})
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -232,6 +232,18 @@ func (r *mcpRelay) server() *mcp.Server {
 					call.Arguments = params.Arguments
 				}
 				return relayCall(ctx, r, call, (*mcp.ClientSession).CallTool)
+			case *mcp.ListPromptsParams:
+				return relayCall(ctx, r, params, (*mcp.ClientSession).ListPrompts)
+			case *mcp.GetPromptParams:
+				return relayCall(ctx, r, params, (*mcp.ClientSession).GetPrompt)
+			case *mcp.ListResourcesParams:
+				return relayCall(ctx, r, params, (*mcp.ClientSession).ListResources)
+			case *mcp.ListResourceTemplatesParams:
+				return relayCall(ctx, r, params, (*mcp.ClientSession).ListResourceTemplates)
+			case *mcp.ReadResourceParams:
+				return relayCall(ctx, r, params, (*mcp.ClientSession).ReadResource)
+			case *mcp.CompleteParams:
+				return relayCall(ctx, r, params, (*mcp.ClientSession).Complete)
 			}
 			return next(ctx, method, req)
 		}

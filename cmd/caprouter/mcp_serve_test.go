@@ -146,3 +146,50 @@ func TestMCPRelay_CallsWithoutArguments(t *testing.T) {
 		t.Errorf("got %s, error %v, want empty arguments", got, err)
 	}
 }
+
+// Prompts, resources and completions of the router reach the client.
+func TestMCPRelay_PassesOnPromptsAndResources(t *testing.T) {
+	router := mcp.NewServer(&mcp.Implementation{Name: "router", Version: "1"}, &mcp.ServerOptions{
+		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"Ana"}}}, nil
+		},
+	})
+	router.AddPrompt(&mcp.Prompt{Name: "greet"}, func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		return &mcp.GetPromptResult{Description: "for " + req.Params.Arguments["name"]}, nil
+	})
+	read := func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: "text"}}}, nil
+	}
+	router.AddResource(&mcp.Resource{Name: "readme", URI: "lib://readme"}, read)
+	router.AddResourceTemplate(&mcp.ResourceTemplate{Name: "books", URITemplate: "lib://books/{id}"}, read)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "tests", Version: "1"}, nil).Connect(t.Context(), startRelay(t, router), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	prompts, err := session.ListPrompts(t.Context(), nil)
+	if err != nil || len(prompts.Prompts) != 1 {
+		t.Errorf("got prompts %+v, error %v, want one", prompts, err)
+	}
+	prompt, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "greet", Arguments: map[string]string{"name": "Ana"}})
+	if err != nil || prompt.Description != "for Ana" {
+		t.Errorf("got the prompt %+v, error %v, want that for Ana", prompt, err)
+	}
+	resources, err := session.ListResources(t.Context(), nil)
+	if err != nil || len(resources.Resources) != 1 {
+		t.Errorf("got resources %+v, error %v, want one", resources, err)
+	}
+	templates, err := session.ListResourceTemplates(t.Context(), nil)
+	if err != nil || len(templates.ResourceTemplates) != 1 {
+		t.Errorf("got templates %+v, error %v, want one", templates, err)
+	}
+	resource, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "lib://books/1"})
+	if err != nil || resource.Contents[0].Text != "text" {
+		t.Errorf("got the resource %+v, error %v, want its text", resource, err)
+	}
+	ref := &mcp.CompleteReference{Type: "ref/prompt", Name: "greet"}
+	completion, err := session.Complete(t.Context(), &mcp.CompleteParams{Ref: ref, Argument: mcp.CompleteParamsArgument{Name: "name", Value: "A"}})
+	if err != nil || len(completion.Completion.Values) != 1 {
+		t.Errorf("got the completion %+v, error %v, want one value", completion, err)
+	}
+}

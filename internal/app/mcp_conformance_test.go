@@ -14,9 +14,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// The scenarios of the official conformance suite for tools pass as they do against the reference
-// server of the SDK, whose tools are called through the router. Others need what the router does
-// not pass on: logs, sampling, elicitation, resources and prompts.
+// The scenarios of the official conformance suite for tools, prompts and resources pass as they do
+// against the reference server of the SDK, which is called through the router. Others need what the
+// router does not pass on: logs, sampling, elicitation and subscriptions.
 func TestMCPServer_Conforms(t *testing.T) {
 	dir := os.Getenv(nodeModules)
 	if dir == "" {
@@ -34,7 +34,9 @@ func TestMCPServer_Conforms(t *testing.T) {
 	for _, scenario := range []string{
 		"server-initialize", "ping", "tools-list", "tools-call-simple-text", "tools-call-image", "tools-call-audio",
 		"tools-call-embedded-resource", "tools-call-mixed-content", "tools-call-error", "tools-call-with-progress",
-		"json-schema-2020-12", "dns-rebinding-protection",
+		"json-schema-2020-12", "dns-rebinding-protection", "completion-complete",
+		"resources-list", "resources-read-text", "resources-read-binary", "resources-templates-read",
+		"prompts-list", "prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		cmd := exec.CommandContext(ctx, node, suite, "server", "--url", s.url("/mcp"), "--scenario", scenario)

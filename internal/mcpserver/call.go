@@ -20,13 +20,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Methods of the protocol that this package handles. The SDK handles the others.
-const (
-	methodListTools = "tools/list"
-	methodCallTool  = "tools/call"
-)
-
-// maxPage is the number of tools in a part of the list.
+// maxPage is the number of entries in a part of a list.
 const maxPage = 250
 
 // Instructions describe the server to a model.
@@ -46,22 +40,50 @@ type call struct {
 func (c *call) newMCPServer() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "caprouter", Title: "caprouter", Version: c.server.cfg.Version}, &mcp.ServerOptions{
 		Instructions: Instructions,
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		Capabilities: Capabilities(),
 	})
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			switch method {
-			case methodListTools:
-				params, _ := req.GetParams().(*mcp.ListToolsParams)
-				return handle(c, func() (*mcp.ListToolsResult, error) { return c.listTools(params), nil })
-			case methodCallTool:
-				params, _ := req.GetParams().(*mcp.CallToolParamsRaw)
+			switch params := req.GetParams().(type) {
+			case *mcp.ListToolsParams:
+				return handle(c, func() (*mcp.ListToolsResult, error) { return c.listTools(orZero(params).Cursor), nil })
+			case *mcp.CallToolParamsRaw:
 				return handle(c, func() (*mcp.CallToolResult, error) { return c.callTool(ctx, req, params) })
+			case *mcp.ListPromptsParams:
+				return handle(c, func() (*mcp.ListPromptsResult, error) { return c.listPrompts(orZero(params).Cursor) })
+			case *mcp.GetPromptParams:
+				return handle(c, func() (*mcp.GetPromptResult, error) { return c.getPrompt(params) })
+			case *mcp.ListResourcesParams:
+				return handle(c, func() (*mcp.ListResourcesResult, error) { return c.listResources(orZero(params).Cursor) })
+			case *mcp.ListResourceTemplatesParams:
+				return handle(c, func() (*mcp.ListResourceTemplatesResult, error) {
+					return c.listResourceTemplates(orZero(params).Cursor)
+				})
+			case *mcp.ReadResourceParams:
+				return handle(c, func() (*mcp.ReadResourceResult, error) { return c.readResource(params) })
+			case *mcp.CompleteParams:
+				return handle(c, func() (*mcp.CompleteResult, error) { return c.complete(params) })
 			}
 			return next(ctx, method, req)
 		}
 	})
 	return server
+}
+
+// orZero returns the parameters of a list, which a client may leave out.
+func orZero[P any](params *P) P {
+	if params == nil {
+		params = new(P)
+	}
+	return *params
+}
+
+// Capabilities returns what the server declares to clients.
+func Capabilities() *mcp.ServerCapabilities {
+	return &mcp.ServerCapabilities{
+		Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{}, Resources: &mcp.ResourceCapabilities{},
+		Completions: &mcp.CompletionCapabilities{},
+	}
 }
 
 // handle calls fn in the goroutine of the SDK, where a panic would end the process. The log
@@ -98,14 +120,13 @@ func (c *call) newError(rpcCode int64, code contract.Code, message string) error
 // maxConnect bounds how long a list waits for servers that are not connected yet.
 const maxConnect = 2 * time.Second
 
-// listTools returns the tools that the caller may call, ordered by name. The cursor is the
-// last name of the part before. Clients ask for the list once, when they start, so that it
+// listTools returns the tools that the caller may call, ordered by name. Clients ask for the list once, when they start, so that it
 // waits for servers that are not connected yet, and starts those that start lazily.
-func (c *call) listTools(params *mcp.ListToolsParams) *mcp.ListToolsResult {
+func (c *call) listTools(cursor string) *mcp.ListToolsResult {
 	c.waitForServers()
 	tools := map[string]*mcp.Tool{}
 	for name, tool := range c.tools() {
-		tools[name] = newTool(name, tool)
+		tools[name] = newTool(name, tool.Tool)
 	}
 	found := len(tools) > 0
 	for name, tool := range c.builtins() {
@@ -113,18 +134,29 @@ func (c *call) listTools(params *mcp.ListToolsParams) *mcp.ListToolsResult {
 			tools[name] = tool.definition
 		}
 	}
-	result := &mcp.ListToolsResult{Tools: []*mcp.Tool{}, Cacheable: mcp.Cacheable{CacheScope: "private"}}
-	for _, name := range slices.Sorted(maps.Keys(tools)) {
+	result := &mcp.ListToolsResult{Cacheable: private}
+	result.Tools, result.NextCursor = paginate(tools, cursor)
+	return result
+}
+
+// private is the scope in which clients may cache a list: it is that of the caller.
+var private = mcp.Cacheable{CacheScope: "private"}
+
+// paginate returns the part of a list, ordered by key, that is after the cursor: the last key
+// of the part before. next is the cursor of the next part, "" if there is none.
+func paginate[T any](list map[string]T, cursor string) (part []T, next string) {
+	part = []T{}
+	last := ""
+	for _, key := range slices.Sorted(maps.Keys(list)) {
 		switch {
-		case params != nil && name <= params.Cursor:
-		case len(result.Tools) == maxPage:
-			result.NextCursor = result.Tools[maxPage-1].Name
-			return result
+		case key <= cursor:
+		case len(part) == maxPage:
+			return part, last
 		default:
-			result.Tools = append(result.Tools, tools[name])
+			part, last = append(part, list[key]), key
 		}
 	}
-	return result
+	return part, ""
 }
 
 // waitForServers waits for the servers whose tools are not known.
@@ -140,21 +172,16 @@ func (c *call) waitForServers() {
 }
 
 // tools returns the tools of MCP servers that the caller may call, by name.
-func (c *call) tools() map[string]*gateway.Tool {
+func (c *call) tools() map[string]serverTool {
 	taken := map[string]bool{toolRoute: true, toolCapabilities: true, toolFind: true}
 	servers := c.server.cfg.Tools.Servers()
 	names := toolNames(servers, taken)
-	usable := map[*gateway.Tool]bool{}
+	usable := map[*gateway.ServerInfo]bool{}
 	for i := range servers {
-		if !c.server.cfg.Tools.MayUseServer(c.http.Caller, &servers[i]) {
-			continue
-		}
-		for k := range servers[i].Tools {
-			usable[&servers[i].Tools[k]] = true
-		}
+		usable[&servers[i]] = c.server.cfg.Tools.MayUseServer(c.http.Caller, &servers[i])
 	}
-	maps.DeleteFunc(names, func(_ string, t *gateway.Tool) bool {
-		return t.Error != "" || t.State == gateway.ToolQuarantined || !usable[t] || !c.http.Caller.MayInvoke(t.Action)
+	maps.DeleteFunc(names, func(_ string, t serverTool) bool {
+		return t.Error != "" || t.State == gateway.ToolQuarantined || !usable[t.server] || !c.http.Caller.MayInvoke(t.Action)
 	})
 	return names
 }
@@ -183,7 +210,9 @@ func (c *call) callTool(ctx context.Context, req mcp.Request, params *mcp.CallTo
 	if err != nil {
 		return nil, err
 	}
-	return newToolResult(result), nil
+	shown := newToolResult(result)
+	c.rewriteLinks(tool.server, shown.Content)
+	return shown, nil
 }
 
 // errUnknownTool is the error for a tool that does not exist, or that the caller may not

@@ -79,7 +79,7 @@ func (c *call) findTools(_ context.Context, arguments json.RawMessage) (*mcp.Cal
 		if len(found.Tools) == *a.Limit {
 			break
 		}
-		found.Tools = append(found.Tools, newTool(d.Name, tools[d.Name]))
+		found.Tools = append(found.Tools, newTool(d.Name, tools[d.Name].Tool))
 	}
 	text, err := strictjson.Marshal(found)
 	if err != nil {

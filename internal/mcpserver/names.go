@@ -18,49 +18,66 @@ const (
 	hashDigits = 8
 )
 
+// serverTool is a tool with its server.
+type serverTool struct {
+	*gateway.Tool
+	server *gateway.ServerInfo
+}
+
 // toolNames returns the tools of all servers by their names for clients. taken are the
-// names of the tools of this server. A tool gets its default name if its declared name is
-// taken or that of another tool.
-func toolNames(servers []gateway.ServerInfo, taken map[string]bool) map[string]*gateway.Tool {
-	count := map[string]int{} // of the tools that a name may be the name of
-	forEachTool(servers, func(s *gateway.ServerInfo, t *gateway.Tool) {
-		declared, unique := declaredName(s, t), defaultName(s.Name, toolName(s, t))
+// names of the tools of this server.
+func toolNames(servers []gateway.ServerInfo, taken map[string]bool) map[string]serverTool {
+	var tools []serverTool
+	var own []ownName
+	for i := range servers {
+		s := &servers[i]
+		for k := range s.Tools {
+			t := &s.Tools[k]
+			tools = append(tools, serverTool{t, s})
+			own = append(own, ownName{s, strings.TrimPrefix(t.Action, s.Name+".")})
+		}
+	}
+	named := make(map[string]serverTool, len(tools))
+	for i, name := range clientNames(own, taken) {
+		named[name] = tools[i]
+	}
+	return named
+}
+
+// ownName is the name of a tool or of a prompt at its server.
+type ownName struct {
+	server *gateway.ServerInfo
+	name   string
+}
+
+// clientNames returns the names for clients, in the order of the list, without those that
+// are taken. A tool or a prompt gets its default name if its declared name is taken or that
+// of another one.
+func clientNames(list []ownName, taken map[string]bool) []string {
+	count := map[string]int{} // of the entries that a name may be the name of
+	for _, own := range list {
+		declared, unique := own.declared(), defaultName(own.server.Name, own.name)
 		if count[unique]++; declared != unique {
 			count[declared]++
 		}
-	})
-	names := map[string]*gateway.Tool{}
-	forEachTool(servers, func(s *gateway.ServerInfo, t *gateway.Tool) {
-		name := declaredName(s, t)
-		if taken[name] || count[name] > 1 {
-			name = defaultName(s.Name, toolName(s, t))
+	}
+	names := make([]string, len(list))
+	for i, own := range list {
+		names[i] = own.declared()
+		if taken[names[i]] || count[names[i]] > 1 {
+			names[i] = defaultName(own.server.Name, own.name)
 		}
-		names[name] = t
-	})
+	}
 	return names
 }
 
-func forEachTool(servers []gateway.ServerInfo, fn func(s *gateway.ServerInfo, t *gateway.Tool)) {
-	for i := range servers {
-		for k := range servers[i].Tools {
-			fn(&servers[i], &servers[i].Tools[k])
-		}
+// declared returns the name with the prefix that the registry file declares for the tools
+// of the server, or the default name.
+func (o ownName) declared() string {
+	if prefix := o.server.Prefix; prefix != nil && isName(*prefix+o.name) {
+		return *prefix + o.name
 	}
-}
-
-// toolName returns the name of the tool at its server.
-func toolName(s *gateway.ServerInfo, t *gateway.Tool) string {
-	return strings.TrimPrefix(t.Action, s.Name+".")
-}
-
-// declaredName returns the name with the prefix that the registry file declares for the
-// tools of the server, or the default name.
-func declaredName(s *gateway.ServerInfo, t *gateway.Tool) string {
-	name := toolName(s, t)
-	if s.Prefix != nil && isName(*s.Prefix+name) {
-		return *s.Prefix + name
-	}
-	return defaultName(s.Name, name)
+	return defaultName(o.server.Name, o.name)
 }
 
 // defaultName returns SERVER__TOOL, with a part of a hash at the end if this could be the

@@ -42,6 +42,7 @@ type Config struct {
 	RouteLimit httpserver.RateLimiter
 
 	Tools    Tools
+	Contents Contents
 	Router   Router
 	Registry func() *capabilities.Snapshot // returns the current snapshot
 	Meter    Meter
@@ -58,6 +59,14 @@ type Tools interface {
 	MayUseServer(caller *contract.Caller, s *gateway.ServerInfo) bool
 	// Call returns a *contract.ActionError if there is no result.
 	Call(ctx context.Context, call *mcphost.Call) (*contract.ActionResult, error)
+}
+
+// Contents passes on prompts and resources of MCP servers. *mcphost.Host implements it.
+type Contents interface {
+	// List returns a list of a server; see gateway.Gateway.List.
+	List(ctx context.Context, server, method string) ([]gateway.Entry, error)
+	// Request returns a *contract.ActionError if there is no result.
+	Request(ctx context.Context, call *mcphost.Call, server, method string, params json.RawMessage) (json.RawMessage, error)
 }
 
 // Router routes requests. *router.Router implements it.

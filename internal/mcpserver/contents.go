@@ -1,0 +1,242 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/internal/mcphost"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// entry is a prompt, a resource or a template of resources, with its server.
+type entry struct {
+	gateway.Entry
+	server *gateway.ServerInfo
+}
+
+// Limits of a list that several servers are asked for.
+const (
+	maxListTime  = 10 * time.Second
+	maxListCalls = 16
+)
+
+// list returns the lists of the servers, in their order. A server that does not answer is
+// left out, and logged.
+func (c *call) list(servers []*gateway.ServerInfo, method string) ([]entry, error) {
+	ctx, cancel := context.WithTimeout(c.http.Request.Context(), maxListTime)
+	defer cancel()
+	lists := make([][]gateway.Entry, len(servers))
+	run.ForEach(ctx, maxListCalls, len(servers), func(ctx context.Context, i int) {
+		var err error
+		if lists[i], err = c.server.cfg.Contents.List(ctx, servers[i].Name, method); err != nil && c.http.Request.Context().Err() == nil {
+			c.server.cfg.Logger.WarnContext(ctx, "a list of an MCP server is left out", "server", servers[i].Name, "method", method, "error", err)
+		}
+	})
+	if err := c.http.Request.Context().Err(); err != nil {
+		return nil, err
+	}
+	var entries []entry
+	for i, list := range lists {
+		for _, e := range list {
+			entries = append(entries, entry{e, servers[i]})
+		}
+	}
+	return entries, nil
+}
+
+// serversFor returns the servers with prompts or resources that the caller may use: those
+// for which it may send requests with the method.
+func (c *call) serversFor(method string) []*gateway.ServerInfo {
+	servers := c.server.cfg.Tools.Servers()
+	var usable []*gateway.ServerInfo
+	for i := range servers {
+		s := &servers[i]
+		has := s.Resources
+		if method == gateway.MethodGetPrompt {
+			has = s.Prompts
+		}
+		if has && c.mayRequest(s, method) {
+			usable = append(usable, s)
+		}
+	}
+	slices.SortFunc(usable, func(a, b *gateway.ServerInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return usable
+}
+
+func (c *call) mayRequest(s *gateway.ServerInfo, method string) bool {
+	return c.server.cfg.Tools.MayUseServer(c.http.Caller, s) && c.http.Caller.MayInvoke(s.Name+"."+method)
+}
+
+// prompts returns the prompts that the caller may use, by name.
+func (c *call) prompts() (map[string]entry, error) {
+	list, err := c.list(c.serversFor(gateway.MethodGetPrompt), gateway.MethodListPrompts)
+	if err != nil {
+		return nil, err
+	}
+	own := make([]ownName, len(list))
+	for i, e := range list {
+		own[i] = ownName{e.server, e.ID}
+	}
+	named := make(map[string]entry, len(list))
+	for i, name := range clientNames(own, nil) {
+		named[name] = list[i]
+	}
+	return named, nil
+}
+
+// listPrompts returns the prompts that the caller may use, ordered by name.
+func (c *call) listPrompts(cursor string) (*mcp.ListPromptsResult, error) {
+	c.waitForServers()
+	named, err := c.prompts()
+	if err != nil {
+		return nil, err
+	}
+	list, err := decodeEntries(named, func(p *mcp.Prompt, name string) { p.Name = name })
+	if err != nil {
+		return nil, err
+	}
+	result := &mcp.ListPromptsResult{Cacheable: private}
+	result.Prompts, result.NextCursor = paginate(list, cursor)
+	return result, nil
+}
+
+// decodeEntries returns the definitions of entries by their ids for clients, which setID sets.
+func decodeEntries[T any](entries map[string]entry, setID func(*T, string)) (map[string]*T, error) {
+	list := make(map[string]*T, len(entries))
+	for id, e := range entries {
+		decoded := new(T)
+		if err := strictjson.UnmarshalAllowUnknown(e.Definition, decoded); err != nil {
+			return nil, fmt.Errorf("decode %q of server %q: %w", e.ID, e.server.Name, err)
+		}
+		setID(decoded, id)
+		list[id] = decoded
+	}
+	return list, nil
+}
+
+// getPrompt returns the messages of a prompt.
+func (c *call) getPrompt(params *mcp.GetPromptParams) (*mcp.GetPromptResult, error) {
+	e, err := c.findPrompt(params.Name)
+	if err != nil {
+		return nil, err
+	}
+	result, err := request[mcp.GetPromptResult](c, e.server, gateway.MethodGetPrompt, &mcp.GetPromptParams{Name: e.ID, Arguments: params.Arguments})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range result.Messages {
+		if m != nil {
+			c.rewriteLinks(e.server, []mcp.Content{m.Content})
+		}
+	}
+	return result, nil
+}
+
+// findPrompt returns the prompt with a name for clients.
+func (c *call) findPrompt(name string) (entry, error) {
+	for connected := false; ; connected = true {
+		named, err := c.prompts()
+		if err != nil {
+			return entry{}, err
+		}
+		if e, ok := named[name]; ok {
+			return e, nil
+		}
+		if connected {
+			return entry{}, &jsonrpc.Error{
+				Code: jsonrpc.CodeInvalidParams, Message: "unknown prompt " + quoteName(name) + ": prompts/list returns those that may be used",
+			}
+		}
+		c.waitForServers() // the router may have been restarted since the client asked for the list
+	}
+}
+
+// complete returns the values that an argument of a prompt or of a template of resources can
+// have.
+func (c *call) complete(params *mcp.CompleteParams) (*mcp.CompleteResult, error) {
+	var server *gateway.ServerInfo
+	forwarded := &mcp.CompleteParams{Argument: params.Argument, Context: params.Context}
+	switch ref := params.Ref; {
+	case ref != nil && ref.Type == "ref/prompt":
+		e, err := c.findPrompt(ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		server, forwarded.Ref = e.server, &mcp.CompleteReference{Type: ref.Type, Name: e.ID}
+	case ref != nil && ref.Type == "ref/resource":
+		s, uri, err := c.findResource(ref.URI)
+		if err != nil {
+			return nil, err
+		}
+		server, forwarded.Ref = s, &mcp.CompleteReference{Type: ref.Type, URI: uri}
+	default:
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: `ref must have the type "ref/prompt" or "ref/resource"`}
+	}
+	if !server.Completions {
+		return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}, nil // clients ask for all arguments
+	}
+	result, err := request[mcp.CompleteResult](c, server, gateway.MethodComplete, forwarded)
+	if err != nil {
+		return nil, err
+	}
+	if result.Completion.Values == nil {
+		result.Completion.Values = []string{}
+	}
+	return result, nil
+}
+
+// request sends a request to a server on behalf of the caller.
+func request[R any](c *call, s *gateway.ServerInfo, method string, params any) (*R, error) {
+	raw, err := strictjson.Marshal(params)
+	if err != nil {
+		return nil, fmt.Errorf("encode the parameters of %s: %w", method, err)
+	}
+	call := &mcphost.Call{Caller: c.http.Caller, RequestID: c.http.ID, TraceID: c.http.TraceID()}
+	reply, err := c.server.cfg.Contents.Request(c.http.Request.Context(), call, s.Name, method, raw)
+	if failed, ok := errors.AsType[*contract.ActionError](err); ok {
+		return nil, c.newRequestError(failed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	result := new(R)
+	if err := strictjson.UnmarshalAllowUnknown(reply, result); err != nil {
+		return nil, fmt.Errorf("decode the result of %s of server %q: %w", method, s.Name, err)
+	}
+	return result, nil
+}
+
+// requestErrorData is the data of an error of a request to a server.
+type requestErrorData struct {
+	RequestID string                `json:"request_id"`
+	Error     *contract.ActionError `json:"error"`
+}
+
+// newRequestError returns the error of a request to a server as one of the protocol.
+func (c *call) newRequestError(e *contract.ActionError) error {
+	code := int64(codeServerError)
+	switch e.Code {
+	case contract.ActionFailed, contract.ActionNotFound, contract.ActionForbidden, contract.ActionInvalidInput:
+		code = jsonrpc.CodeInvalidParams // also for a resource that does not exist (SEP-2164)
+	}
+	message := e.Message
+	if e.Suggestion != "" {
+		message += ": " + e.Suggestion
+	}
+	data, err := strictjson.Marshal(requestErrorData{c.http.ID, e})
+	if err != nil {
+		return fmt.Errorf("encode an error: %w", err)
+	}
+	return &jsonrpc.Error{Code: code, Message: message, Data: json.RawMessage(data)}
+}

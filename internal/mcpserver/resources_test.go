@@ -1,0 +1,38 @@
+package mcpserver
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/gateway"
+)
+
+// A URI for clients leads back to its server and its own URI.
+func TestOwnURI_InvertsClientURI(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a/%:é ]{1,4}`), 1, 4, rapid.ID).Draw(t, "servers")
+		servers := make([]*gateway.ServerInfo, len(names))
+		for i, name := range names {
+			servers[i] = &gateway.ServerInfo{Name: name, Prefix: rapid.Ptr(rapid.StringMatching(`[ab]{0,1}`), true).Draw(t, "prefix")}
+		}
+		want := rapid.SampledFrom(servers).Draw(t, "server")
+		uri := rapid.StringMatching(`[a:/%{}?#é]{0,8}`).Draw(t, "uri")
+		got, own := ownURI(servers, clientURI(want, uri))
+		if isBare(want) {
+			return
+		}
+		if got != want || own != uri {
+			t.Fatalf("%q of %q: got %+v and %q", uri, want.Name, got, own)
+		}
+	})
+}
+
+func TestOwnURI_OfNoServer(t *testing.T) {
+	servers := []*gateway.ServerInfo{{Name: "a"}, {Name: "bare", Prefix: new("")}}
+	for _, uri := range []string{"", "file:///a/b", "mcp://", "mcp://a", "mcp://b/x", "mcp://%zz/x", "mcp://bare/x", "MCP://a/x"} {
+		if s, own := ownURI(servers, uri); s != nil {
+			t.Errorf("%s: got %q of %q, want no server", uri, own, s.Name)
+		}
+	}
+}
