@@ -77,7 +77,7 @@ func (c *Case) formatYAML() yamledit.Item {
 	if c.Expect.Outcome != "" {
 		expect = append(expect, "outcome: "+string(c.Expect.Outcome))
 	}
-	if len(c.Expect.Agents) > 0 {
+	if c.Expect.Agents != nil {
 		var ids []string
 		for _, id := range c.Expect.Agents {
 			ids = append(ids, yamledit.Key(id))

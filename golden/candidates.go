@@ -43,7 +43,8 @@ type CandidateReport struct {
 // FindCandidates returns at most limit of the texts of the decisions that improve the
 // routing without a model if they are examples of the registry, oldest first. A text is
 // one if it is not routed to its agent, although the candidates before it are examples,
-// and more texts are routed right with it than without it. The registry file with this
+// and more texts are routed right with it than without it. A text for which no agent is
+// right is no candidate, and is routed right if no agent gets it. The registry file with this
 // data is the one of cfg.Registry. If ctx ends, FindCandidates returns its error.
 func FindCandidates(
 	ctx context.Context, cfg Config, file string, data []byte, decisions []contract.DecisionEntry, limit int,
@@ -51,6 +52,11 @@ func FindCandidates(
 	report := &CandidateReport{Registry: cfg.Registry.Catalogue.Version, Candidates: []Candidate{}, File: data}
 	var texts []LabelledText
 	texts, report.LeftOut = LabelDecisions(cfg.Registry, decisions)
+	for i := range texts {
+		if texts[i].Agent == "" {
+			report.LeftOut[LeftNone]++
+		}
+	}
 	progress := cfg.Progress
 	cfg.Cases, cfg.Progress = casesOf(texts), nil
 	results, right, err := countRight(ctx, &cfg)
@@ -62,7 +68,7 @@ func FindCandidates(
 		if progress != nil {
 			progress(i+1, len(texts))
 		}
-		if results[i].Passed {
+		if results[i].Passed || texts[i].Agent == "" {
 			continue
 		}
 		if len(report.Candidates) == limit {
@@ -90,6 +96,9 @@ func FindCandidates(
 		report.File, results, right, chosen[i] = with, taught, n, true
 	}
 	for i := range texts {
+		if texts[i].Agent == "" {
+			continue
+		}
 		report.All.add(before[i].Passed, results[i].Passed)
 		if !chosen[i] {
 			report.Others.add(before[i].Passed, results[i].Passed)
@@ -108,11 +117,15 @@ func (c *RightCount) add(before, after bool) {
 	}
 }
 
-// casesOf returns a case for each text, which expects its agent.
+// casesOf returns a case for each text, which expects its agent, or that no agent gets it.
 func casesOf(texts []LabelledText) []Case {
 	cases := make([]Case, len(texts))
 	for i := range texts {
-		cases[i] = Case{ID: texts[i].RequestID, Input: texts[i].Text, Expect: Expect{Outcome: Dispatch, Agents: []string{texts[i].Agent}}}
+		expect := Expect{Outcome: Dispatch, Agents: []string{texts[i].Agent}}
+		if texts[i].Agent == "" {
+			expect = Expect{Agents: []string{}}
+		}
+		cases[i] = Case{ID: texts[i].RequestID, Input: texts[i].Text, Expect: expect}
 	}
 	return cases
 }

@@ -44,6 +44,11 @@ func withFeedback(verdict contract.Verdict, agents ...string) func(*contract.Dec
 	}
 }
 
+func expectsNone(e *contract.DecisionEntry) {
+	withFeedback(contract.VerdictMisroute)(e)
+	e.Feedback[len(e.Feedback)-1].ExpectedNone = true
+}
+
 func TestLabelDecisions(t *testing.T) {
 	registry, err := capabilities.Parse("r.yaml", []byte(candidatesRegistry))
 	if err != nil {
@@ -68,6 +73,8 @@ func TestLabelDecisions(t *testing.T) {
 		{"erased", []contract.DecisionEntry{billing(1, "", func(e *contract.DecisionEntry) { e.Decision, e.Erased = nil, true })}, nil, ""},
 		{"misroute of a model", []contract.DecisionEntry{decided(1, "how much", "track_order", "orders_agent", withFeedback(contract.VerdictMisroute, "billing_agent"))}, []string{"how much billing_agent cost_analysis feedback"}, ""},
 		{"misroute without an agent", []contract.DecisionEntry{billing(1, "how much", withFeedback(contract.VerdictMisroute))}, nil, ""},
+		{"no agent is right", []contract.DecisionEntry{billing(1, "how much", expectsNone)}, []string{"how much   feedback"}, ""},
+		{"no agent is right, after a model", []contract.DecisionEntry{billing(1, "how much"), billing(2, "how much", expectsNone)}, []string{"how much   feedback"}, ""},
 		{"last feedback counts", []contract.DecisionEntry{billing(1, "how much", withFeedback(contract.VerdictMisroute, "orders_agent"), withFeedback(contract.VerdictCorrect))}, []string{"how much billing_agent cost_analysis feedback"}, ""},
 		{"feedback before a later model", []contract.DecisionEntry{
 			decided(2, "how much", "track_order", "orders_agent"), billing(1, "how much", withFeedback(contract.VerdictCorrect)),
@@ -179,5 +186,34 @@ func TestFindCandidates_LeavesOutContradictions(t *testing.T) {
 	}
 	if len(r.Candidates) != 0 || r.NoGain != 1 || r.All != (RightCount{Texts: 3, Before: 2, After: 2}) {
 		t.Errorf("got %+v, without gain %d, %+v; want no candidate", r.Candidates, r.NoGain, r.All)
+	}
+}
+
+// A text that no agent should get is no candidate, and guards against examples that would send it
+// to one.
+func TestFindCandidates_KeepsTextsFromAgents(t *testing.T) {
+	const file = "clients:\n  a: { match: { intent: [pay_bill], domains: [x] } }\n"
+	registry, err := capabilities.Parse("r.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := []contract.DecisionEntry{
+		decided(1, "sing me a merry tune", "pay_bill", "a", expectsNone),
+		decided(2, "sing me a merry song", "pay_bill", "a"), // a mistake
+	}
+	find := func(entries []contract.DecisionEntry) *CandidateReport {
+		t.Helper()
+		r, err := FindCandidates(t.Context(), Config{Registry: registry}, "r.yaml", []byte(file), entries, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := find(entries[1:]); len(r.Candidates) != 1 {
+		t.Fatalf("got %+v, want the song as a candidate without the feedback", r.Candidates)
+	}
+	r := find(entries)
+	if len(r.Candidates) != 0 || r.NoGain != 1 || r.LeftOut[LeftNone] != 1 || r.All != (RightCount{Texts: 1}) {
+		t.Errorf("got %+v, without gain %d, left out %v, %+v; want no candidate", r.Candidates, r.NoGain, r.LeftOut, r.All)
 	}
 }

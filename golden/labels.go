@@ -19,11 +19,12 @@ const (
 	OriginModel    Origin = "model"    // a model was sure, and the agent succeeded
 )
 
-// LabelledText is the text of a recorded request whose right agent is known.
+// LabelledText is the text of a recorded request whose right agent is known, or that no agent
+// should get.
 type LabelledText struct {
 	RequestID string `json:"request_id"`
 	Text      string `json:"text"`
-	Agent     string `json:"agent"`
+	Agent     string `json:"agent"` // "" if no agent is right
 	Intent    string `json:"intent"`
 	Origin    Origin `json:"origin"`
 }
@@ -37,11 +38,13 @@ const (
 	LeftSeveral    = "several"    // feedback expects several agents
 	LeftUndeclared = "undeclared" // the registry file has no such agent, or the agent no such intent
 	LeftIntent     = "intent"     // feedback names the agent, and the reading has none of its several intents
+	LeftNone       = "none"       // feedback expects no agent
 	LeftInvalid    = "invalid"    // the registry does not accept the text, for example because it is too long
 )
 
-// LabelDecisions returns the texts of the decision log whose right agent is known, one
-// for each text, oldest first, and counts those that cannot be examples by reason.
+// LabelDecisions returns the texts of the decision log whose right agent is known, or that no
+// agent should get, one for each text, oldest first, and counts those that cannot be examples by
+// reason.
 // Feedback has precedence over a model, and later feedback over earlier feedback.
 func LabelDecisions(registry *capabilities.Snapshot, entries []contract.DecisionEntry) (texts []LabelledText, left map[string]int) {
 	entries = slices.Clone(entries)
@@ -79,13 +82,17 @@ func labelDecision(registry *capabilities.Snapshot, e *contract.DecisionEntry) (
 	label = &LabelledText{RequestID: e.RequestID, Text: strings.TrimSpace(e.Prompt), Intent: d.Classification.Intent}
 	var agents []string
 	label.Origin, agents = rightAgents(e)
+	none := label.Origin == OriginFeedback && lastFeedback(e.Feedback).ExpectedNone
 	switch {
-	case len(agents) == 0:
+	case len(agents) == 0 && !none:
 		return nil, ""
 	case len(agents) > 1:
 		return nil, LeftSeveral
 	case len(redact.PlaceholderKinds(label.Text)) > 0:
 		return nil, LeftMasked
+	case none:
+		label.Intent = ""
+		return label, ""
 	}
 	label.Agent = agents[0]
 	entry := registry.Entry(label.Agent)

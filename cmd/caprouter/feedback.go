@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,8 @@ func newFeedbackCommand() *cobra.Command {
 			"`caprouter decisions --feedback misroute` lists the requests that went to wrong ones, and `caprouter teach`\n" +
 			"corrects their readings.",
 		Example: `  caprouter feedback 0198c0de-0000-7000-8000-000000000001 --correct
-  caprouter feedback 0198c0de-0000-7000-8000-000000000001 --misroute --expect quality_agent`,
+  caprouter feedback 0198c0de-0000-7000-8000-000000000001 --misroute --expect quality_agent
+  caprouter feedback 0198c0de-0000-7000-8000-000000000001 --misroute --expect none`,
 		Args: argsBetween("the id of a request", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -29,6 +31,11 @@ func newFeedbackCommand() *cobra.Command {
 				return usageErrorf(cmd, "give either --correct or --misroute")
 			case correct && len(body.ExpectedAgents) > 0:
 				return usageErrorf(cmd, "--expect needs --misroute")
+			case len(body.ExpectedAgents) > 1 && slices.Contains(body.ExpectedAgents, answerNone):
+				return usageErrorf(cmd, "--expect none stands alone, without agents")
+			}
+			if slices.Contains(body.ExpectedAgents, answerNone) {
+				body.ExpectedAgents, body.ExpectedNone = nil, true
 			}
 			body.Verdict = contract.VerdictCorrect
 			if misroute {
@@ -52,7 +59,7 @@ func newFeedbackCommand() *cobra.Command {
 	addJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().BoolVar(&correct, "correct", false, "the chosen agents were right")
 	cmd.Flags().BoolVar(&misroute, "misroute", false, "the chosen agents were wrong, or none was chosen although one is right")
-	cmd.Flags().StringSliceVar(&body.ExpectedAgents, "expect", nil, "`AGENT` that is right (repeatable)")
+	cmd.Flags().StringSliceVar(&body.ExpectedAgents, "expect", nil, "`AGENT` that is right (repeatable), or none if no agent should get the request")
 	cmd.Flags().StringVar(&body.Comment, "comment", "", "`TEXT` for readers, stored masked")
 	return cmd
 }
@@ -60,6 +67,9 @@ func newFeedbackCommand() *cobra.Command {
 // formatVerdict returns "misroute, expected quality_agent: It is a review."
 func formatVerdict(f *contract.Feedback) string {
 	text := string(f.Verdict)
+	if f.ExpectedNone {
+		text += ", expected none"
+	}
 	if len(f.ExpectedAgents) > 0 {
 		text += ", expected " + strings.Join(f.ExpectedAgents, ", ")
 	}
@@ -69,13 +79,17 @@ func formatVerdict(f *contract.Feedback) string {
 	return oneLine(text)
 }
 
-// expectedAgents returns the agents that the last misroute in the feedback expects.
+// expectedAgents returns the agents that the last misroute with an expectation expects, or
+// answerNone if it expects no agent.
 func expectedAgents(feedback []contract.Feedback) []string {
 	var last contract.Feedback
 	for i := range feedback {
-		if f := &feedback[i]; len(f.ExpectedAgents) > 0 && f.At.After(last.At) {
+		if f := &feedback[i]; (len(f.ExpectedAgents) > 0 || f.ExpectedNone) && f.At.After(last.At) {
 			last = *f
 		}
+	}
+	if last.ExpectedNone {
+		return []string{answerNone}
 	}
 	return last.ExpectedAgents
 }

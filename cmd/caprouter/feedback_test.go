@@ -26,6 +26,7 @@ func TestExpectedFirst_PrefersLastFeedback(t *testing.T) {
 	}{
 		{"none", nil, []string{"a", "b", "c", "d"}},
 		{"last", []contract.Feedback{expects(time.Hour, "c", "gone", "b"), expects(0, "d"), expects(2 * time.Hour)}, []string{"b", "c", "a", "d"}},
+		{"no agent", []contract.Feedback{expects(0, "d"), {Verdict: contract.VerdictMisroute, ExpectedNone: true, At: at.Add(time.Hour)}}, []string{"a", "b", "c", "d"}},
 	} {
 		var got []string
 		for _, a := range expectedFirst(agents, tt.feedback) {

@@ -35,7 +35,8 @@ func newGoldenAddCommand() *cobra.Command {
 			"masked: replace its placeholders in the file, or pass the text with --input. The case is then run without\n" +
 			"a model; the exit code is 0 also if it fails.\n\n" +
 			"--expect is an agent, several agents with commas between them, or an outcome: clarify, fallback,\n" +
-			"fallback_a, fallback_b or fallback_c. Without it, the agents are those that feedback on the request expects.",
+			"fallback_a, fallback_b, fallback_c, or none: a fallback or a question, but no agent. Without it, the agents,\n" +
+			"or none, are those that feedback on the request expects.",
 		Example: `  caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect quality_agent
   caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect fallback --file golden/refused.yaml`,
 		Args: argsBetween("the id of a request", 1, 1),
@@ -98,7 +99,7 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	return checkAddedCase(cmd, flags, added.ID)
 }
 
-// expectByFeedback sets --expect to the agents that the feedback on the request expects.
+// expectByFeedback sets --expect to the agents, or none, that the feedback on the request expects.
 func (f *goldenAddFlags) expectByFeedback(cmd *cobra.Command, id string) error {
 	c, err := f.newClient(cmd)
 	if err != nil {
@@ -109,7 +110,7 @@ func (f *goldenAddFlags) expectByFeedback(cmd *cobra.Command, id string) error {
 		return err
 	}
 	if f.expect = expectedAgents(entry.Feedback); len(f.expect) == 0 {
-		return usageErrorf(cmd, "--expect is missing: name the agent that is right, or clarify or fallback")
+		return usageErrorf(cmd, "--expect is missing: name the agent that is right, or clarify, fallback or none")
 	}
 	return nil
 }
@@ -155,16 +156,19 @@ func addCase(file string, c *golden.Case, names *golden.DeclaredNames) (fileEdit
 
 // parseExpect returns the expectation of an outcome, or of agents.
 func parseExpect(words []string) golden.Expect {
+	if slices.Equal(words, []string{answerNone}) {
+		return golden.Expect{Agents: []string{}}
+	}
 	if len(words) == 1 && isOutcome(words[0]) {
 		return golden.Expect{Outcome: golden.Outcome(words[0])}
 	}
 	return golden.Expect{Outcome: golden.Dispatch, Agents: words}
 }
 
-// isOutcome reports whether the word is an outcome without agents.
+// isOutcome reports whether the word is an outcome without agents, or none for any of them.
 func isOutcome(word string) bool {
 	outcomes := []golden.Outcome{golden.Clarify, golden.AnyFallback, golden.FallbackA, golden.FallbackB, golden.FallbackC}
-	return slices.Contains(outcomes, golden.Outcome(word))
+	return word == answerNone || slices.Contains(outcomes, golden.Outcome(word))
 }
 
 // placeholder matches what masking leaves of personal data and secrets, e.g. [EMAIL_1].

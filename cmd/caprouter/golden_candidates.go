@@ -178,6 +178,8 @@ func describeLeftOut(reason string) string {
 	switch reason {
 	case golden.LeftMasked:
 		return "the text is masked (teach asks for invented values)"
+	case golden.LeftNone:
+		return "the feedback expects no agent (no example may send it to one)"
 	case golden.LeftSeveral:
 		return "the feedback expects several agents"
 	case golden.LeftUndeclared:

@@ -21,7 +21,7 @@ const (
 	KindOutcome  Kind = "outcome"   // the response
 	KindToolCall Kind = "tool_call" // a call of a tool of an MCP server, after it has ended
 	KindRun      Kind = "run"       // an event of an orchestration; Note: the event, the effect and the rule of the policy
-	KindFeedback Kind = "feedback"  // a verdict on the decision; Note: the verdict, Agents: the expected ones. Its comment is not in the log
+	KindFeedback Kind = "feedback"  // a verdict on the decision; Note: the verdict, followed by "none" if no agent is expected; Agents: the expected ones. Its comment is not in the log
 	KindAdmin    Kind = "admin"     // an operation on the log, or an act of a caller: see Event
 )
 

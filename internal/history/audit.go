@@ -117,7 +117,11 @@ func newAuditEntry(rec *audit.Record, caller *contract.Caller) contract.AuditEnt
 	case rec.Kind == audit.KindRun:
 		e.Event, e.Rule, _ = strings.Cut(rec.Note, " ")
 	case rec.Kind == audit.KindFeedback:
-		e.Verdict = contract.Verdict(rec.Note)
+		verdict, expected, _ := strings.Cut(rec.Note, " ")
+		e.Verdict = contract.Verdict(verdict)
+		if expected == noteExpectedNone {
+			e.Detail = "no agent is expected"
+		}
 	case rec.Kind == audit.KindAdmin && len(rec.Agents) > 0:
 		e.Instance = rec.Note
 	case rec.Event == audit.EventApprove:

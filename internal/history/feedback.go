@@ -21,11 +21,18 @@ type FeedbackStore interface {
 	Erase(ctx context.Context, requestID string) error
 }
 
+// noteExpectedNone follows the verdict in the note of an audit record if no agent is expected.
+const noteExpectedNone = "none"
+
 // RecordFeedback writes a verdict on a request to the audit log, without the comment. An
 // error is for the caller, the log has its cause.
 func (j *Journal) RecordFeedback(ctx context.Context, requestID, traceID string, f *contract.Feedback, caller *contract.Caller) error {
+	note := string(f.Verdict)
+	if f.ExpectedNone {
+		note += " " + noteExpectedNone
+	}
 	rec := audit.Record{
-		Kind: audit.KindFeedback, RequestID: requestID, TraceID: traceID, Note: string(f.Verdict), Agents: f.ExpectedAgents,
+		Kind: audit.KindFeedback, RequestID: requestID, TraceID: traceID, Note: note, Agents: f.ExpectedAgents,
 		Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer,
 	}
 	if j.appendRecord(ctx, rec, resilience.RetryConfig{}) != nil {
@@ -53,8 +60,8 @@ func (s *Service) AddFeedback(ctx context.Context, id string, req *contract.Feed
 		return nil, err
 	}
 	entry := feedback.Entry{Issuer: caller.Issuer, Feedback: contract.Feedback{
-		Verdict: req.Verdict, ExpectedAgents: append([]string{}, req.ExpectedAgents...), Comment: s.cfg.MaskText(req.Comment),
-		Tenant: caller.Tenant, Subject: caller.Subject, At: s.cfg.Now().UTC(),
+		Verdict: req.Verdict, ExpectedAgents: append([]string{}, req.ExpectedAgents...), ExpectedNone: req.ExpectedNone,
+		Comment: s.cfg.MaskText(req.Comment), Tenant: caller.Tenant, Subject: caller.Subject, At: s.cfg.Now().UTC(),
 	}}
 	earlier, err := s.feedbackOf(ctx, id, caller)
 	if err != nil {
@@ -83,11 +90,17 @@ func (s *Service) AddFeedback(ctx context.Context, id string, req *contract.Feed
 	return &entry.Feedback, nil
 }
 
-// checkExpectedAgents returns invalid_request if the caller does not see an expected agent, or
-// if the verdict expects none.
+// checkExpectedAgents returns invalid_request if the caller does not see an expected agent, if
+// the verdict is not misroute, or if the request expects agents and none.
 func (s *Service) checkExpectedAgents(req *contract.FeedbackRequest, caller *contract.Caller) error {
 	if len(req.ExpectedAgents) > 0 && req.Verdict != contract.VerdictMisroute {
 		return contract.InvalidRequest("/expected_agents", "is only for the verdict misroute")
+	}
+	switch {
+	case req.ExpectedNone && req.Verdict != contract.VerdictMisroute:
+		return contract.InvalidRequest("/expected_none", "is only for the verdict misroute")
+	case req.ExpectedNone && len(req.ExpectedAgents) > 0:
+		return contract.InvalidRequest("/expected_none", "contradicts expected_agents: send one of them")
 	}
 	e := contract.InvalidRequestDetails(nil)
 	agents := visibility.Visible(s.cfg.Catalogue(), caller)
@@ -151,7 +164,7 @@ func (s *Service) eraseLateFeedback(ctx context.Context, id string, caller *cont
 }
 
 func sameFeedback(a, b *contract.Feedback) bool {
-	return a.Verdict == b.Verdict && a.Comment == b.Comment && slices.Equal(a.ExpectedAgents, b.ExpectedAgents)
+	return a.Verdict == b.Verdict && a.Comment == b.Comment && a.ExpectedNone == b.ExpectedNone && slices.Equal(a.ExpectedAgents, b.ExpectedAgents)
 }
 
 // filterFeedback returns what the caller may see of the feedback on a request: that of its

@@ -78,6 +78,11 @@ func TestService_StoresAndReplacesFeedback(t *testing.T) {
 		t.Errorf("same feedback again: got time %s, want that of the first, %s", again.At, second.At)
 	}
 	f.give(t, id, misroute("", "payer"), alice) // the verdict is the same
+	f.give(t, id, misroute(""), alice)
+	f.give(t, id, &contract.FeedbackRequest{Verdict: contract.VerdictMisroute, ExpectedNone: true}, alice)
+	f.checkFeedback(t, id, alice, contract.Feedback{
+		Verdict: contract.VerdictMisroute, ExpectedAgents: []string{}, ExpectedNone: true, Tenant: "north", Subject: "alice",
+	})
 
 	if diff := cmp.Diff([]contract.Verdict{contract.VerdictCorrect, contract.VerdictMisroute}, f.verdicts); diff != "" {
 		t.Errorf("counted verdicts (-want +got):\n%s", diff)
@@ -89,12 +94,17 @@ func TestService_StoresAndReplacesFeedback(t *testing.T) {
 		}
 	}
 	wantRecord := audit.Record{Kind: audit.KindFeedback, RequestID: id, Tenant: "north", Subject: "alice"}
-	wantRecords := []audit.Record{wantRecord, wantRecord, wantRecord}
+	wantRecords := []audit.Record{wantRecord, wantRecord, wantRecord, wantRecord, wantRecord}
 	wantRecords[0].Note = "correct"
 	wantRecords[1].Note, wantRecords[1].Agents = "misroute", []string{"second"}
 	wantRecords[2].Note, wantRecords[2].Agents = "misroute", []string{"payer"}
+	wantRecords[3].Note, wantRecords[4].Note = "misroute", "misroute none"
 	if diff := cmp.Diff(wantRecords, recorded, cmpopts.IgnoreFields(audit.Record{}, "At"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("audit records (-want +got):\n%s", diff)
+	}
+	page, err := f.AuditEntries(t.Context(), contract.AuditQuery{Kinds: []contract.AuditKind{contract.AuditFeedback}}, alice)
+	if err != nil || len(page.Entries) == 0 || page.Entries[0].Verdict != contract.VerdictMisroute || page.Entries[0].Detail != "no agent is expected" {
+		t.Errorf("got %+v, error %v, want an entry of a misroute without an expected agent", page, err)
 	}
 }
 
@@ -126,6 +136,8 @@ func TestService_RejectsFeedback(t *testing.T) {
 		{"hidden agent", own, misroute("", "second"), restricted, contract.CodeInvalidRequest, "/expected_agents/0"},
 		{"agent given twice", id, misroute("", "payer", "payer"), alice, contract.CodeInvalidRequest, "/expected_agents/1"},
 		{"expected agent of a correct decision", id, &contract.FeedbackRequest{Verdict: contract.VerdictCorrect, ExpectedAgents: []string{"payer"}}, alice, contract.CodeInvalidRequest, "/expected_agents"},
+		{"no agent of a correct decision", id, &contract.FeedbackRequest{Verdict: contract.VerdictCorrect, ExpectedNone: true}, alice, contract.CodeInvalidRequest, "/expected_none"},
+		{"no agent and an agent", id, &contract.FeedbackRequest{Verdict: contract.VerdictMisroute, ExpectedNone: true, ExpectedAgents: []string{"payer"}}, alice, contract.CodeInvalidRequest, "/expected_none"},
 		{"not decided", undecided, correct(), alice, contract.CodeConflict, ""},
 		{"erased", erased, misroute("a comment"), alice, contract.CodeConflict, ""},
 	} {

@@ -377,6 +377,7 @@ func TestHandleFeedback(t *testing.T) {
 		{"misroute", `{"verdict":"misroute","expected_agents":["a"],"comment":"c"}`, 200, &contract.FeedbackRequest{
 			Verdict: contract.VerdictMisroute, ExpectedAgents: []string{"a"}, Comment: "c",
 		}, ""},
+		{"misroute to any agent", `{"verdict":"misroute","expected_none":true}`, 200, &contract.FeedbackRequest{Verdict: contract.VerdictMisroute, ExpectedNone: true}, ""},
 		{"not JSON", `correct`, 400, nil, ""},
 		{"no body", ``, 400, nil, ""},
 		{"no verdict", `{}`, 422, nil, "/verdict"},
