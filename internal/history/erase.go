@@ -11,14 +11,15 @@ import (
 	"github.com/caprouter/caprouter/internal/visibility"
 )
 
-// Erase removes the content of a request of the caller: prompt, decision, response,
+// Erase removes the content of a request of the caller, or of its call of a tool or its
+// orchestration: prompt, decision, response,
 // turns of its session, events, orchestrations, feedback, and texts in tickets. The audit log
 // keeps that the request existed, when, whose it was, and its status. Orchestrations that have
 // not ended although the request has are cancelled.
 //
 // If a part cannot be erased, Erase returns overloaded; it is safe to call again.
 func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller) error {
-	found, err := s.findVisible(ctx, id, caller)
+	found, err := s.findErasable(ctx, id, caller)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type storedRequest struct {
 	inFlight *inflight.Request
 	outcome  *audit.Record
 	decision *audit.Record
-	toolCall *audit.Record // of a request that only calls a tool
+	toolCall *audit.Record // a call of a tool or an event of an orchestration: id is that of no request
 	// elsewhere is set if another live process executes the request in memory: of this
 	// one only the decision is stored.
 	elsewhere bool
@@ -163,10 +163,14 @@ func (s *Service) FindFirst(ctx context.Context, id string) (idempotency.State, 
 	return state, found.response, nil
 }
 
-// isVisibleTo reports whether the request exists for the caller.
+// isVisibleTo reports whether the request exists for the caller. A call of a tool or an
+// orchestration exists for its own caller.
 func (f *storedRequest) isVisibleTo(caller *contract.Caller) bool {
+	if f.toolCall != nil {
+		return f.owner.SamePrincipal(caller) || caller.SeesAll()
+	}
 	request := visibility.StoredRequest{Owner: f.owner, Response: f.response}
-	for _, rec := range []*audit.Record{f.outcome, f.decision, f.toolCall} {
+	for _, rec := range []*audit.Record{f.outcome, f.decision} {
 		if rec != nil {
 			request.Agents = append(request.Agents, rec.Agents...)
 		}

@@ -2,9 +2,11 @@ package history_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
 )
 
 // The orchestrations of a request can outlive it, if its process stopped. The sender of the request
@@ -47,5 +49,42 @@ func TestService_ErasesNothingIfRunsCannotBeCancelled(t *testing.T) {
 	}
 	if err := f.Erase(t.Context(), id, alice); errorCode(err) != contract.CodeOverloaded || len(f.log.erasedBy) > 0 {
 		t.Errorf("erase: got %v, and contents erased by %q, want overloaded, and none", err, f.log.erasedBy)
+	}
+}
+
+// Calls of tools and orchestrations have ids like requests, but are none: only their contents can
+// be erased under such an id, by the caller of them or an administrator.
+func TestService_HidesCallsAndOrchestrations(t *testing.T) {
+	for _, kind := range []audit.Kind{audit.KindToolCall, audit.KindRun} {
+		f := newFixture(t)
+		id := newID(t)
+		f.log.records = append(f.log.records, audit.Record{
+			Kind: kind, RequestID: id, Tenant: "north", Subject: "alice", Action: "files.read", Status: contract.StatusCompleted, Content: []byte(`{}`),
+		})
+		for _, caller := range []*contract.Caller{alice, bob, foreign, operator} {
+			_, requestErr := f.Request(t.Context(), id, caller)
+			_, cancelErr := f.Cancel(t.Context(), id, caller)
+			_, feedbackErr := f.AddFeedback(t.Context(), id, correct(), caller)
+			eventsErr := f.Events(t.Context(), id, caller, 0, func(uint64, *contract.Event) error { return nil })
+			mayErase := caller == alice || caller == operator
+			for name, err := range map[string]error{"request": requestErr, "cancel": cancelErr, "feedback": feedbackErr, "events": eventsErr} {
+				if errorCode(err) != contract.CodeNotFound {
+					t.Errorf("%s, %s of %s: got %v, want not found", kind, name, caller.Subject, err)
+					continue
+				}
+				if path := "/api/v1/orchestrations/" + id; strings.Contains(err.Error(), path) != (mayErase && kind == audit.KindRun) {
+					t.Errorf("%s, %s of %s: got %v, want the path of an orchestration only for its caller", kind, name, caller.Subject, err)
+				}
+			}
+			if mayErase {
+				continue
+			}
+			if err := f.Erase(t.Context(), id, caller); errorCode(err) != contract.CodeNotFound {
+				t.Errorf("%s, erase by %s: got %v, want not found", kind, caller.Subject, err)
+			}
+		}
+		if err := f.Erase(t.Context(), id, alice); err != nil || f.log.records[0].Content != nil {
+			t.Errorf("%s, erase: got %v and content %s, want none", kind, err, f.log.records[0].Content)
+		}
 	}
 }

@@ -192,8 +192,24 @@ func (s *Service) cancel(ctx context.Context, found *storedRequest) (*contract.R
 	return resp, cmp.Or(err, requests.ErrEnded)
 }
 
-// findVisible looks up a request that the caller may see.
+// findVisible looks up a request that the caller may see. Calls of tools and orchestrations
+// are no requests, although their ids look the same.
 func (s *Service) findVisible(ctx context.Context, id string, caller *contract.Caller) (*storedRequest, error) {
+	found, err := s.findErasable(ctx, id, caller)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.toolCall == nil:
+		return found, nil
+	case found.toolCall.Kind == audit.KindRun:
+		return nil, &contract.Error{Code: contract.CodeNotFound, Message: "there is no such request: the id is that of an orchestration, see /api/v1/orchestrations/" + id}
+	}
+	return nil, errNoSuchRequest()
+}
+
+// findErasable looks up a request that the caller may see, or a call of a tool or an
+// orchestration of the caller.
+func (s *Service) findErasable(ctx context.Context, id string, caller *contract.Caller) (*storedRequest, error) {
 	if parsed, err := uuid.Parse(id); err != nil || parsed.Version() != 7 || parsed.String() != id {
 		return nil, errNoSuchRequest()
 	}

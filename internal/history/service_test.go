@@ -67,11 +67,13 @@ func (l *fakeLog) find(id string) (found audit.RequestRecords, err error) {
 		case rec.RequestID != id, rec.Kind == audit.KindFeedback:
 		case rec.Kind == audit.KindOutcome:
 			found.Outcome = rec
+		case rec.Kind == audit.KindToolCall, rec.Kind == audit.KindRun:
+			found.ToolCall = rec
 		default:
 			found.Decision = rec
 		}
 	}
-	if found.Outcome == nil && found.Decision == nil {
+	if found.Outcome == nil && found.Decision == nil && found.ToolCall == nil {
 		err = store.ErrNotFound
 	}
 	return found, errors.Join(err, l.err)
