@@ -15,24 +15,17 @@ import (
 // orchestration: prompt, decision, response,
 // turns of its session, events, orchestrations, feedback, and texts in tickets. The audit log
 // keeps that the request existed, when, whose it was, and its status. Orchestrations that have
-// not ended although the request has are cancelled.
+// not ended although the request has are cancelled. Erase waits a few seconds for the end of a
+// request that was just cancelled, and of its orchestrations; then the error is conflict.
 //
 // If a part cannot be erased, Erase returns overloaded; it is safe to call again.
 func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller) error {
-	found, err := s.findErasable(ctx, id, caller)
-	if err != nil {
+	var found *storedRequest
+	var runs EndedRuns
+	err := AwaitEnding(ctx, func(ctx context.Context) (err error) {
+		found, runs, err = s.findEnded(ctx, id, caller)
 		return err
-	}
-	if !visibility.MayEndRequest(caller, found.owner) {
-		return errNotOwner("erase")
-	}
-	if err := s.checkEnded(ctx, found); err != nil {
-		return err
-	}
-	if _, err := s.cfg.Runs.CancelRuns(ctx, id, caller.Subject); err != nil {
-		return err
-	}
-	runs, err := s.cfg.Runs.EndedRuns(ctx, id)
+	})
 	if err != nil {
 		return err
 	}
@@ -75,6 +68,25 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 	return nil
 }
 
+// findEnded looks up a request that the caller may erase, and its orchestrations, which it
+// cancels. All of them have ended; otherwise the error is conflict.
+func (s *Service) findEnded(ctx context.Context, id string, caller *contract.Caller) (found *storedRequest, runs EndedRuns, err error) {
+	if found, err = s.findErasable(ctx, id, caller); err != nil {
+		return nil, runs, err
+	}
+	if !visibility.MayEndRequest(caller, found.owner) {
+		return nil, runs, errNotOwner("erase")
+	}
+	if err := s.checkEnded(ctx, found); err != nil {
+		return nil, runs, err
+	}
+	if _, err := s.cfg.Runs.CancelRuns(ctx, id, caller.Subject); err != nil {
+		return nil, runs, err
+	}
+	runs, err = s.cfg.Runs.EndedRuns(ctx, id)
+	return found, runs, err
+}
+
 // checkEnded returns conflict if the request has not ended, or its outcome is still
 // being written.
 func (s *Service) checkEnded(ctx context.Context, found *storedRequest) error {
@@ -92,7 +104,7 @@ func (s *Service) checkEnded(ctx context.Context, found *storedRequest) error {
 		return s.storeError(ctx, "the request cannot be erased", err)
 	}
 	if open || s.cfg.InFlight.Lookup(found.id) != nil {
-		return &contract.Error{Code: contract.CodeConflict, Message: "the request is ending; try again"}
+		return NewEndingError("the request")
 	}
 	return nil
 }

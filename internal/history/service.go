@@ -65,7 +65,8 @@ type RequestRuns interface {
 	// caller, and reports whether one had not ended. They may end a moment later. Errors are
 	// *contract.Error.
 	CancelRuns(ctx context.Context, requestID, by string) (cancelled bool, err error)
-	// EndedRuns returns those of a request. Errors are *contract.Error: conflict if one has not ended.
+	// EndedRuns returns those of a request. Errors are *contract.Error: conflict if one has not ended,
+	// that of NewEndingError if it is about to end.
 	EndedRuns(ctx context.Context, requestID string) (EndedRuns, error)
 	// DeleteRun removes the record of one of them. It is no error if there is none.
 	DeleteRun(ctx context.Context, id string) error

@@ -137,6 +137,7 @@ type fakeRuns struct {
 	failed  error // of DeleteRun
 	deleted []string
 
+	endings     int      // so many times one is about to end
 	open        bool     // one has not ended, until CancelRuns
 	cancelled   []string // by these subjects
 	cancelFails error
@@ -155,6 +156,10 @@ func (f *fakeRuns) CancelRuns(_ context.Context, _, by string) (bool, error) {
 }
 
 func (f *fakeRuns) EndedRuns(context.Context, string) (history.EndedRuns, error) {
+	if f.endings > 0 {
+		f.endings--
+		return history.EndedRuns{}, history.NewEndingError("an orchestration")
+	}
 	return f.ended, f.err
 }
 

@@ -28,7 +28,7 @@ type Eraser struct {
 // Eraser returns the Eraser of the runs.
 func (s *Service) Eraser() Eraser { return Eraser{service: s, contents: s.cfg.Contents} }
 
-// Erase removes the record of a run that has ended, and the contents of its records in the
+// Erase removes the record of a run that has ended, or ends within a few seconds, and the contents of its records in the
 // audit log, which keeps their facts. The run of a task is erased with the request. Errors
 // are *contract.Error; it is safe to call Erase again after overloaded.
 func (e Eraser) Erase(ctx context.Context, id string, caller *contract.Caller) error {
@@ -41,7 +41,13 @@ func (e Eraser) Erase(ctx context.Context, id string, caller *contract.Caller) e
 	case rec.RequestID != "":
 		return &contract.Error{Code: contract.CodeConflict, Message: "the run is a task of request " + rec.RequestID + ": erase that request"}
 	}
-	if err := e.checkEnded(ctx, rec); err != nil {
+	err = history.AwaitEnding(ctx, func(ctx context.Context) error {
+		if rec, err = e.service.load(ctx, id, caller); err != nil {
+			return err
+		}
+		return e.checkEnded(ctx, rec)
+	})
+	if err != nil {
 		return err
 	}
 	// The record comes last, because while it exists the caller can try again.
@@ -61,7 +67,7 @@ func (e Eraser) callerError(ctx context.Context, operation string, err error) er
 
 // checkEnded returns conflict if the run has not ended, or its end is still being recorded.
 func (e Eraser) checkEnded(ctx context.Context, rec *orchestrator.Record) error {
-	ending := &contract.Error{Code: contract.CodeConflict, Message: "orchestration " + rec.ID + " is ending; try again"}
+	ending := history.NewEndingError("orchestration " + rec.ID)
 	switch {
 	case !rec.State.Terminal() && rec.CancelledBy != "":
 		return ending
@@ -105,7 +111,8 @@ func (e Eraser) CancelRuns(ctx context.Context, requestID, by string) (cancelled
 }
 
 // EndedRuns returns the runs of a request: those of its tasks, and the one with its id. It
-// implements history.RequestRuns. The error is conflict if one of them has not ended.
+// implements history.RequestRuns. The error is conflict if one of them has not ended, that of
+// history.NewEndingError if it is about to end.
 func (e Eraser) EndedRuns(ctx context.Context, requestID string) (runs history.EndedRuns, err error) {
 	ids, err := e.service.store.findRuns(ctx, requestID)
 	if err != nil {

@@ -141,14 +141,20 @@ func TestService_ErasesAfterConclusion(t *testing.T) {
 	if _, err := s.store.open.Create(t.Context(), id, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Eraser().Erase(t.Context(), id, ana); errorCode(err) != contract.CodeConflict || !strings.Contains(err.Error(), "is ending") {
+	rec, err := s.store.get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Eraser().checkEnded(t.Context(), rec); errorCode(err) != contract.CodeConflict || !strings.Contains(err.Error(), "is ending") {
 		t.Errorf("got error %v, want a conflict, because the run is ending", err)
 	}
+	erased := make(chan error, 1)
+	go func() { erased <- s.Eraser().Erase(t.Context(), id, ana) }()
 	if err := s.store.close(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Eraser().Erase(t.Context(), id, ana); err != nil {
-		t.Error(err)
+	if err := testkit.Receive(t, erased); err != nil {
+		t.Errorf("got error %v, want the erasure to wait for the end", err)
 	}
 }
 
