@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/decisionlog"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router/plan"
@@ -76,6 +77,13 @@ func (p asyncPipeline) restoreRun(rec *requests.Record) *requestRun {
 // Report implements asyncrun.Pipeline.
 func (p asyncPipeline) Report(ctx context.Context, resp *contract.Response, acceptedAt time.Time) {
 	p.router.reporter.ReportResponse(ctx, resp, decisionlog.ResumeTimings(p.router.cfg.Now, acceptedAt), false)
+}
+
+// ExplainMissingSummary implements asyncrun.Pipeline.
+func (p asyncPipeline) ExplainMissingSummary(resp *contract.Response) {
+	if p.router.needsSummary(resp) {
+		resp.Data.DegradedReason = llm.OutcomeCancelled
+	}
 }
 
 // Resume resumes the stored requests that no live process executes, and records that the

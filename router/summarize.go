@@ -19,13 +19,14 @@ const maxSummaryTokens = 1000
 // gives none, the answer stays, and the response contains the reason. The results of the
 // agents stay in any case.
 func (r *Router) summarizeResults(ctx context.Context, run *requestRun, resp *contract.Response) {
-	if !r.cfg.SummarizeResults || ctx.Err() != nil {
+	if !r.needsSummary(resp) {
+		return
+	}
+	if err := ctx.Err(); err != nil {
+		resp.Data.DegradedReason = modeltext.FailureReason(err)
 		return
 	}
 	results := textsOf(resp.Data.Results, run.Masking.MaskText)
-	if len(results) < 2 {
-		return
-	}
 	defer run.timings.EndStage("summarize")
 	ctx, span := telemetry.StartSpan(ctx, "summarize")
 	defer span.End()
@@ -38,6 +39,13 @@ func (r *Router) summarizeResults(ctx context.Context, run *requestRun, resp *co
 	if answer.Reason == "" {
 		resp.Data.Answer = answer.Text
 	}
+}
+
+// needsSummary reports whether the answer joins the texts of several agents, and the router is
+// configured to summarize them.
+func (r *Router) needsSummary(resp *contract.Response) bool {
+	unmasked := func(text string) string { return text }
+	return r.cfg.SummarizeResults && len(textsOf(resp.Data.Results, unmasked)) > 1
 }
 
 // askForSummary calls the model within the caller's limit of answers.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/fallbackpolicy"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/modeltext"
@@ -88,7 +91,7 @@ clients:
 			if tt.model != nil {
 				m = tt.model
 			}
-			resp := routeWithSummary(t, registry, tt.prompt, router.Config{Model: m, Answers: tt.limit, SummarizeResults: !tt.off}, &scriptedAgents{t: t, script: tt.agents})
+			resp := routeWithSummary(t.Context(), t, registry, tt.prompt, router.Config{Model: m, Answers: tt.limit, SummarizeResults: !tt.off}, &scriptedAgents{t: t, script: tt.agents})
 			if resp.Data.Answer != tt.want || resp.Data.DegradedReason != tt.wantReason || resp.Data.Degraded {
 				t.Errorf("got the answer %q, reason %q; want %q, %q", resp.Data.Answer, resp.Data.DegradedReason, tt.want, tt.wantReason)
 			}
@@ -115,6 +118,37 @@ clients:
 	}
 }
 
+// disconnectingAgents cancels the request when it has both results.
+type disconnectingAgents struct {
+	*scriptedAgents
+	disconnect context.CancelFunc
+	sent       atomic.Int32
+}
+
+func (a *disconnectingAgents) Send(ctx context.Context, call dispatch.Call) dispatch.Outcome {
+	out := a.scriptedAgents.Send(ctx, call)
+	if a.sent.Add(1) == 2 {
+		a.disconnect()
+	}
+	return out
+}
+
+func TestRouter_SummarizesNothingAfterCancellation(t *testing.T) {
+	const registry = `
+clients:
+  quality_agent: { match: { intent: [code_review], domains: [python] } }
+  billing_agent: { match: { intent: [cost_analysis], domains: [azure] } }
+`
+	ctx, disconnect := context.WithCancel(t.Context())
+	agents := &disconnectingAgents{scriptedAgents: &scriptedAgents{t: t}, disconnect: disconnect}
+	model := &recordingModel{reply: "x"}
+	cfg := router.Config{Model: model, SummarizeResults: true}
+	resp := routeWithSummary(ctx, t, registry, "Review this python code and do a cost analysis of our azure bill", cfg, agents)
+	if len(resp.Data.Results) != 2 || resp.Data.DegradedReason != llm.OutcomeCancelled || len(model.got) > 0 {
+		t.Errorf("got %d results, reason %q and %d calls of the model; want 2, cancelled, none", len(resp.Data.Results), resp.Data.DegradedReason, len(model.got))
+	}
+}
+
 func countErrors(tasks []contract.TaskReport) (n int) {
 	for i := range tasks {
 		if tasks[i].Error != nil {
@@ -124,7 +158,12 @@ func countErrors(tasks []contract.TaskReport) (n int) {
 	return n
 }
 
-func routeWithSummary(t *testing.T, registry, prompt string, cfg router.Config, agents *scriptedAgents) *contract.Response {
+type liveAgents interface {
+	execution.Dispatcher
+	router.LiveSource
+}
+
+func routeWithSummary(ctx context.Context, t *testing.T, registry, prompt string, cfg router.Config, agents liveAgents) *contract.Response {
 	t.Helper()
 	snapshot, err := capabilities.Parse("registry.yaml", []byte(registry))
 	if err != nil {
@@ -140,7 +179,7 @@ func routeWithSummary(t *testing.T, registry, prompt string, cfg router.Config, 
 		t.Fatal(err)
 	}
 	r.SetView(router.NewView(snapshot, agents))
-	resp, err := r.Handle(t.Context(), &contract.Request{Content: contract.Content{Prompt: prompt}}, &contract.Caller{AllScopes: true, AllAgents: true})
+	resp, err := r.Handle(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}}, &contract.Caller{AllScopes: true, AllAgents: true})
 	if err != nil {
 		t.Fatal(err)
 	}

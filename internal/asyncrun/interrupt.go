@@ -44,5 +44,8 @@ func (r *Runner) interruptedResponse(rec *requests.Record, req *execution.Reques
 		outcomes[i] = plan.Outcome{Report: *report, Result: result}
 	}
 	p.Aggregate(resp, outcomes)
+	if why.status == contract.TaskCancelled {
+		r.pipeline.ExplainMissingSummary(resp)
+	}
 	return resp
 }

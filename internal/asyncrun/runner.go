@@ -28,6 +28,10 @@ type Pipeline interface {
 
 	// Report counts and logs a response that the pipeline did not conclude itself.
 	Report(ctx context.Context, resp *contract.Response, acceptedAt time.Time)
+
+	// ExplainMissingSummary adds the reason to the response to a cancelled request if its
+	// answer would otherwise be a summary.
+	ExplainMissingSummary(resp *contract.Response)
 }
 
 // Accepted is an asynchronous request and the pipeline for it. It is immutable.
