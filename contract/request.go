@@ -151,8 +151,8 @@ func LocalCaller() *Caller {
 	return &Caller{Subject: "local", AllScopes: true, AllAgents: true}
 }
 
-// ScopeAdmin permits reading the records of all tenants and agents. It includes
-// no other scope and no entitlement to agents.
+// ScopeAdmin permits reading the records of all tenants and agents, without the scopes that
+// other callers need to read. It includes no other scope and no entitlement to agents.
 const ScopeAdmin = "admin"
 
 // HasScope reports whether the caller has the scope.

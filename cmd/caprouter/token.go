@@ -146,7 +146,7 @@ func scopeHelp() string {
 	var b strings.Builder
 	for _, s := range [][2]string{
 		{contract.ScopeTickets, "read and close tickets"},
-		{contract.ScopeAdmin, "see the records of every tenant, and every agent;"},
+		{contract.ScopeAdmin, "read everything: the records of every tenant, and every agent;"},
 		{"", "with route:submit also cancel and erase the requests of others"},
 		{contract.ScopeAgentsRegister, "register the agent that --sub names: see caprouter agents token"},
 		{contract.ScopeTasksWork, "pull tasks of that agent, and deliver results"},

@@ -78,7 +78,10 @@ func TestAPI_Scopes(t *testing.T) {
 		{"tasks:work", staticAuth{caller: &contract.Caller{Scopes: []string{"tasks:work"}}}, 403, append([]string{"pull"}, public...)},
 		{"agents:read", staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}, AllAgents: true}}, 403, append([]string{"agents", "agent", "registry", "validate", "lint"}, public...)},
 		{"agents:register", staticAuth{caller: &contract.Caller{Scopes: []string{"agents:register"}}}, 403, append([]string{"register", "heartbeat", "drain", "leave"}, public...)},
-		{"admin", staticAuth{caller: &contract.Caller{Scopes: []string{"admin"}}}, 403, append([]string{"register", "heartbeat", "drain", "leave", "disable", "enable"}, public...)},
+		{"admin", staticAuth{caller: &contract.Caller{Scopes: []string{"admin"}}}, 403, append([]string{
+			"register", "heartbeat", "drain", "leave", "disable", "enable",
+			"request", "events", "run", "log", "audit", "diff", "tickets", "ticket", "agents", "agent", "registry", // reading
+		}, public...)},
 		{"prefix of a scope", staticAuth{caller: &contract.Caller{Scopes: []string{"route", "agents:", "agents:read:x"}}}, 403, public},
 	}
 	for _, c := range cases {

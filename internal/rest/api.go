@@ -46,10 +46,16 @@ func (a *api) routes(cfg *Config) []httpserver.Route {
 	runs := &runAPI{runs: a.deps.Runs, lister: a.deps.RunLister, control: a.deps.RunControl, eraser: a.deps.RunEraser}
 	tickets := &ticketAPI{tickets: a.deps.Tickets}
 	audit := &auditAPI{log: a.deps.AuditLog}
-	return slices.Concat(
+	routes := slices.Concat(
 		a.requestRoutes(cfg), audit.routes(cfg), tickets.routes(cfg), a.agentRoutes(cfg), a.registryRoutes(cfg), a.taskRoutes(),
 		mcp.routes(cfg), runs.routes(cfg), a.publicRoutes(),
 	)
+	for i := range routes {
+		if routes[i].Method == http.MethodGet { // an administrator reads everything
+			routes[i].OrAdmin = true
+		}
+	}
+	return routes
 }
 
 // jsonBody describes a body of JSON.
@@ -106,7 +112,7 @@ func (a *api) registryRoutes(cfg *Config) []httpserver.Route {
 		{Method: post, Path: "/api/v1/registry/validate", Scope: contract.ScopeAgentsRead, Body: yamlBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleValidate},
 		{Method: post, Path: "/api/v1/registry/lint", Scope: contract.ScopeAgentsRead, Body: yamlBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleLint},
 		// The report contains prompts and decisions: the scope is that of the decision log.
-		{Method: post, Path: "/api/v1/registry/diff", Scope: contract.ScopeRouteRead, Body: yamlBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleDiff},
+		{Method: post, Path: "/api/v1/registry/diff", Scope: contract.ScopeRouteRead, OrAdmin: true, Body: yamlBody, Class: httpserver.ClassHeavy, RateLimit: cfg.CheckLimit, Handle: a.handleDiff},
 	}
 }
 
