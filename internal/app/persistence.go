@@ -284,12 +284,45 @@ func (p *persistence) recordFleetChange(logger *slog.Logger) func(context.Contex
 	}
 }
 
-// auditedHost records the acts of administrators on MCP servers and their tools. They are
-// stored already when they are recorded, so a failure to write is logged.
-type auditedHost struct {
-	*mcphost.Host
+// actRecorder records acts of administrators. They are stored already when they are recorded,
+// so a failure to write is logged.
+type actRecorder struct {
 	auditLog *audit.Log
 	logger   *slog.Logger
+}
+
+func (r actRecorder) record(ctx context.Context, act audit.Act, caller *contract.Caller) {
+	ctx, cancel := execution.Detach(ctx)
+	defer cancel()
+	if err := r.auditLog.AppendAct(ctx, act, caller); err != nil {
+		r.logger.ErrorContext(ctx, "an act of an administrator is not in the audit log",
+			"event", string(act.Event), "tool", act.Tool, "note", act.Note, "error", err)
+	}
+}
+
+// auditedTickets records the closing of tickets.
+type auditedTickets struct {
+	*tickets.Service
+	actRecorder
+}
+
+// CloseTicket closes a ticket. It is recorded unless the ticket was closed before.
+func (t auditedTickets) CloseTicket(ctx context.Context, id, note string, caller *contract.Caller) (*contract.Ticket, error) {
+	before, err := t.Ticket(ctx, id, caller)
+	if err != nil {
+		return nil, err
+	}
+	closed, err := t.Service.CloseTicket(ctx, id, note, caller)
+	if err == nil && before.Status == contract.TicketOpen {
+		t.record(ctx, audit.Act{Event: audit.EventTicket, Note: id}, caller)
+	}
+	return closed, err
+}
+
+// auditedHost records the acts of administrators on MCP servers and their tools.
+type auditedHost struct {
+	*mcphost.Host
+	actRecorder
 }
 
 // ApproveTool approves the definition of a tool.
@@ -317,15 +350,6 @@ func (h auditedHost) Remove(ctx context.Context, name string, caller *contract.C
 	}
 	h.record(ctx, audit.Act{Event: audit.EventDropServer, Note: name}, caller)
 	return nil
-}
-
-func (h auditedHost) record(ctx context.Context, act audit.Act, caller *contract.Caller) {
-	ctx, cancel := execution.Detach(ctx)
-	defer cancel()
-	if err := h.auditLog.AppendAct(ctx, act, caller); err != nil {
-		h.logger.ErrorContext(ctx, "an act of an administrator is not in the audit log",
-			"event", string(act.Event), "tool", act.Tool, "note", act.Note, "error", err)
-	}
 }
 
 // startTasks starts the background work of the store.

@@ -271,7 +271,8 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	servers := auditedHost{c.mcp, c.persistence.auditLog, c.log}
+	acts := actRecorder{c.persistence.auditLog, c.log}
+	servers := auditedHost{c.mcp, acts}
 	api, err := rest.New(rest.Config{
 		ClassifyLimit: c.access.classifyLimit, CheckLimit: c.access.checkLimit, ReadLimit: c.access.readLimit,
 		RegisterLimit: c.access.registerLimit, AnswerByDefault: c.answersByDefault(),
@@ -283,7 +284,7 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 		Feedback:     c.router.History(),
 		Tasks:        c.router.Callbacks(),
 		Leases:       leases,
-		Tickets:      c.persistence.tickets,
+		Tickets:      auditedTickets{c.persistence.tickets, acts},
 		Fleet:        c.fleet,
 		Tools:        c.mcp,
 		MCPServers:   servers,

@@ -229,7 +229,7 @@ func (l *Log) Append(ctx context.Context, rec Record) error {
 	return nil
 }
 
-// AppendAct writes an act of a caller, as Append does.
+// AppendAct writes an act of a caller, as Append does. The zero caller is the router itself.
 func (l *Log) AppendAct(ctx context.Context, act Act, caller *contract.Caller) error {
 	rec := Record{
 		Kind: KindAdmin, Event: act.Event, Action: act.Tool, Note: act.Note, Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer,
@@ -237,7 +237,7 @@ func (l *Log) AppendAct(ctx context.Context, act Act, caller *contract.Caller) e
 	switch act.Event {
 	case EventRegister, EventDrain, EventLeave, EventDisable, EventEnable:
 		rec.Agents = []string{act.Agent}
-	case EventApprove, EventAddServer, EventDropServer:
+	case EventApprove, EventAddServer, EventDropServer, EventTicket, EventRotateKeys:
 	default:
 		return fmt.Errorf("append to the audit log: %w: event %q", errInvalidRecord, act.Event)
 	}

@@ -46,11 +46,13 @@ const (
 	EventAddServer  Event = "register_server" // an operator registered the MCP server in Note
 	EventDropServer Event = "remove_server"   // an operator removed the registration of the MCP server in Note
 	EventApprove    Event = "approve"         // an operator approved the definition of the tool Action; Note: its hash, or the start of it
+	EventTicket     Event = "close_ticket"    // a caller closed the ticket in Note
+	EventRotateKeys Event = "rotate_keys"     // the signing keys of the router changed while it ran; Note: the ids that were added, revoked or removed
 	EventMismatch   Event = "mismatch"        // at a start the chain did not match its head, or its files were damaged; Note: details
 )
 
-// Act is an act of a caller on the registration of an agent or of an MCP server, or on the
-// definition of a tool.
+// Act is an act of a caller on the registration of an agent or of an MCP server, on the
+// definition of a tool or on a ticket, or a change of the router's keys.
 type Act struct {
 	Event Event
 	Agent string

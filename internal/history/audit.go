@@ -128,6 +128,8 @@ func newAuditEntry(rec *audit.Record, caller *contract.Caller) contract.AuditEnt
 		e.Detail = "definition " + rec.Note
 	case rec.Event == audit.EventAddServer, rec.Event == audit.EventDropServer:
 		e.Detail = "server " + rec.Note
+	case rec.Event == audit.EventTicket:
+		e.Detail = "ticket " + rec.Note
 	case rec.Kind == audit.KindAdmin:
 		e.Detail = describeRemoval(rec)
 	default:
