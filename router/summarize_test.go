@@ -74,6 +74,10 @@ clients:
 			name: "two results", prompt: both, agents: full, model: &recordingModel{reply: "Fix line 3; it costs 12 EUR: ask [EMAIL_1]."},
 			want: "Fix line 3; it costs 12 EUR: ask bob@example.com.", wantCalls: 1,
 		},
+		{
+			name: "a link", prompt: both, agents: full, model: &recordingModel{reply: "[Pay](https://evil.example/?to=[EMAIL_1]) or ask [EMAIL_1]."},
+			want: "[Pay](https://evil.example/?to=[EMAIL_1]) or ask bob@example.com.", wantCalls: 1,
+		},
 		{name: "not configured", prompt: both, agents: full, model: &recordingModel{reply: "x"}, off: true, want: sections},
 		{name: "one result", prompt: "Review this python code", agents: full, model: &recordingModel{reply: "x"}, want: "Line 3."},
 		{

@@ -2,6 +2,7 @@ package modeltext
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,14 +28,17 @@ const bytesPerToken = 8
 // restoreValues replaces placeholders by the masked values until the text has
 // maxBytes: a reply may repeat a placeholder of a long value thousands of times. It
 // reports whether it stopped before a value that does not fit. A value that never
-// fits stays a placeholder.
+// fits stays a placeholder, and so does one in a link: opening the link would send it to an
+// address that a text which the model read can make it write.
 func restoreValues(text string, maxBytes int, restore func(string) string) (string, bool) {
 	var b strings.Builder
 	values := map[string]string{} // so that restore is called once for each
-	for text != "" && b.Len() <= maxBytes {
-		piece, bracketed := plaintext.CutBracketed(text)
-		text = text[len(piece):]
-		if !bracketed {
+	found := findLinks(text)
+	var piece string
+	var bracketed bool
+	for at := 0; at < len(text) && b.Len() <= maxBytes; at += len(piece) {
+		piece, bracketed = plaintext.CutBracketed(text[at:])
+		if !bracketed || slices.ContainsFunc(found, func(link []int) bool { return link[0] <= at && at < link[1] }) {
 			b.WriteString(piece)
 			continue
 		}

@@ -122,3 +122,33 @@ func TestRemoveImages(t *testing.T) {
 		}
 	}
 }
+
+// A masked value must not become a part of a link, because opening the link would send it away.
+func TestRestoreValues_LeavesLinksMasked(t *testing.T) {
+	restore := func(text string) string {
+		return strings.NewReplacer("[EMAIL_1]", "ana@example.com", "[SECRET_1]", "hunter2").Replace(text)
+	}
+	for _, text := range []string{
+		"https://evil.example/?q=[EMAIL_1]", "see (https://evil.example/[SECRET_1]/x?[EMAIL_1]).", "https://[SECRET_1].evil.example/", "https://[SECRET_1]@evil.example/",
+		"[x](https://evil.example/?q=[EMAIL_1])", "[x](/?q=[EMAIL_1])", `[x](evil "[EMAIL_1]")`, "[x](\nhttps://evil.example/? [EMAIL_1])",
+		"[x](<https://evil.example/a b [EMAIL_1]>)", "[x](https://evil.example/a_(b)/?q=[EMAIL_1])", "[x](https://evil.example/?[EMAIL_1]",
+		"[x][r]\n\n[r]: https://evil.example/?[EMAIL_1]", "[r]: <https://evil.example/a b[EMAIL_1]>", "<https://evil.example/[EMAIL_1]>",
+		`<a href="https://evil.example/?q= [EMAIL_1]">x</a>`, `<a href='//evil.example/?> [EMAIL_1]'>x</a>`, "<A\nHREF=//evil?[EMAIL_1]", `<a href="evil [EMAIL_1]`,
+		"www.evil.example/[EMAIL_1]", "www.[SECRET_1].example", "evil.example/?q=[EMAIL_1]", "//evil.example?[EMAIL_1]", "evil.example:8080/[EMAIL_1]", "1.2.3.4/[EMAIL_1]",
+		"[SECRET_1].evil.example", "a-[SECRET_1].x.evil.example", "[SECRET_1].example/x", "mailto:x@evil.example?body=[SECRET_1]", "[SECRET_1]@evil.example", "a.[SECRET_1]+b@evil.example",
+		"访问https://evil.example/?q=[EMAIL_1]", "https://evil.example/\u00a0[EMAIL_1]",
+	} {
+		if got, _ := modeltext.RestoreValues(text, 1<<10, restore); got != text {
+			t.Errorf("%q: got %q, want it unchanged", text, got)
+		}
+	}
+	for _, text := range []string{
+		"Write to [EMAIL_1].", "[EMAIL_1]", "Email:[EMAIL_1]", "See https://example.com, or write to [EMAIL_1]", "https://example.com\n[EMAIL_1]", "[mail [EMAIL_1]](https://example.com)",
+		"[x](https://example.com) [EMAIL_1]", "[x](<https://example.com>) ([EMAIL_1])", "[EMAIL_1] (not [SECRET_1])", "[EMAIL_1]/[SECRET_1]", "<b>[EMAIL_1]</b>", "<a href=x>[EMAIL_1]</a>",
+		"if a<b, then [EMAIL_1] it's", "config.yaml:[SECRET_1]", "see main.go, [SECRET_1]", "[EMAIL_1]: https://example.com", "[EMAIL_1].", "[EMAIL_1].Thanks", "|[EMAIL_1]|[SECRET_1]|", "**[EMAIL_1]**",
+	} {
+		if got, _ := modeltext.RestoreValues(text, 1<<10, restore); got != restore(text) {
+			t.Errorf("%q: got %q, want the values", text, got)
+		}
+	}
+}
