@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,16 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/history"
 )
 
 const auditPath = "/api/v1/audit"
 
 func newAuditListCommand() *cobra.Command {
-	var flags serverFlags
+	var flags logFlags
 	var filter auditFilter
-	var dataDir string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the records of the audit log, newest first",
@@ -45,26 +42,23 @@ func newAuditListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if dataDir != "" && flags.url != "" {
-				return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
+			if err := flags.check(cmd); err != nil {
+				return err
 			}
-			list, err := readAuditLog(cmd, &flags, dataDir, query)
+			list, err := readAuditLog(cmd, &flags, query)
 			if err != nil {
 				return err
 			}
 			if err := printList(cmd, flags.asJSON, list, "records", formatAuditEntries); err != nil {
 				return err
 			}
-			if len(list) == 0 && query.Agent != "" && dataDir == "" {
-				hintUnknownAgent(cmd, &flags, query.Agent)
+			if len(list) == 0 && query.Agent != "" {
+				flags.hintUnknownAgent(cmd, query.Agent)
 			}
 			return nil
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
-	cmd.Flags().StringVar(&dataDir, "data-dir", "", "`DIR` whose audit log is read, instead of that of a running router")
-	mustSucceed(cmd.MarkFlagDirname("data-dir"))
 	filter.register(cmd)
 	return cmd
 }
@@ -130,20 +124,16 @@ func (f *auditFilter) newQuery(cmd *cobra.Command) (contract.AuditQuery, error) 
 	return query, nil
 }
 
-// readAuditLog reads the log of the running router, or of a data directory if dir is not "".
-func readAuditLog(cmd *cobra.Command, flags *serverFlags, dir string, query contract.AuditQuery) ([]contract.AuditEntry, error) {
-	if dir == "" {
+// readAuditLog reads the log that the flags select.
+func readAuditLog(cmd *cobra.Command, flags *logFlags, query contract.AuditQuery) ([]contract.AuditEntry, error) {
+	if flags.dataDir == "" {
 		c, err := flags.newClient(cmd)
 		if err != nil {
 			return nil, err
 		}
 		return c.listAudit(cmd.Context(), query)
 	}
-	keys, err := config.ContentKeys(dir, os.LookupEnv)
-	if err != nil {
-		return nil, err
-	}
-	log, err := openLogCopy(cmd.Context(), dir, keys)
+	log, _, err := flags.openFiles(cmd.Context())
 	if err != nil {
 		return nil, err
 	}

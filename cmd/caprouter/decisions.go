@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,9 +14,6 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
-	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/config"
-	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/history"
 )
@@ -27,9 +21,8 @@ import (
 const decisionsPath = "/api/v1/decisions"
 
 func newDecisionsCommand() *cobra.Command {
-	var flags serverFlags
+	var flags logFlags
 	var filter decisionFilter
-	var dataDir string
 	cmd := &cobra.Command{
 		Use:   "decisions",
 		Short: "List decisions, for example uncertain ones",
@@ -48,80 +41,48 @@ func newDecisionsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if dataDir != "" && flags.url != "" {
-				return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
+			if err := flags.check(cmd); err != nil {
+				return err
 			}
-			list, err := readDecisionLog(cmd, &flags, dataDir, query)
+			list, err := readDecisionLog(cmd, &flags, query)
 			if err != nil {
 				return err
 			}
 			if err := printList(cmd, flags.asJSON, list, "decisions", formatDecisions); err != nil {
 				return err
 			}
-			if len(list) == 0 && query.Agent != "" && dataDir == "" {
-				hintUnknownAgent(cmd, &flags, query.Agent)
+			if len(list) == 0 && query.Agent != "" {
+				flags.hintUnknownAgent(cmd, query.Agent)
 			}
 			return nil
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
-	cmd.Flags().StringVar(&dataDir, "data-dir", "", "`DIR` whose files are read, instead of asking a running router")
-	mustSucceed(cmd.MarkFlagDirname("data-dir"))
 	filter.register(cmd)
 	return cmd
 }
 
-// hintUnknownAgent prints that the running router has no agent with the id. That is no
-// error: there may be decisions about an agent that has left. It prints nothing if the
-// caller may not list the agents.
-func hintUnknownAgent(cmd *cobra.Command, flags *serverFlags, id string) {
-	c, err := flags.newClient(cmd)
-	if err != nil {
-		return
-	}
-	if hint, unknown := c.suggestAgent(cmd.Context(), id); unknown {
-		printError(cmd.ErrOrStderr(), "there is no agent "+id+" now"+hint)
-	}
-}
-
-// readDecisionLog reads the log of the running router, or of a data directory if dir is
-// not "".
-func readDecisionLog(
-	cmd *cobra.Command, flags *serverFlags, dir string, query contract.DecisionQuery,
-) ([]contract.DecisionEntry, error) {
-	if dir == "" {
+// readDecisionLog reads the log that the flags select.
+func readDecisionLog(cmd *cobra.Command, flags *logFlags, query contract.DecisionQuery) ([]contract.DecisionEntry, error) {
+	if flags.dataDir == "" {
 		c, err := flags.newClient(cmd)
 		if err != nil {
 			return nil, err
 		}
 		return c.listDecisions(cmd.Context(), query)
 	}
-	keys, err := config.ContentKeys(dir, os.LookupEnv)
-	if err != nil {
-		return nil, err
-	}
-	log, err := openLogCopy(cmd.Context(), dir, keys)
+	log, keys, err := flags.openFiles(cmd.Context())
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	verdicts, err := feedback.ReadFiles(cmd.Context(), dir, keys, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+	verdicts, err := feedback.ReadFiles(cmd.Context(), flags.dataDir, keys, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 	if err != nil {
 		return nil, err
 	}
 	return listDecisions(query, func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
 		return history.ReadDecisions(cmd.Context(), log, verdicts, q)
 	})
-}
-
-// openLogCopy opens a copy of the audit log of a data directory, which a router may use.
-func openLogCopy(ctx context.Context, dir string, keys *contentkey.Keyring) (*audit.Copy, error) {
-	log, err := audit.OpenCopy(ctx, dir, keys)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, explainMissingLog(dir)
-	}
-	return log, err
 }
 
 // decisionFilter selects entries of the decision log.

@@ -24,11 +24,11 @@ const maxCandidateDecisions = 5000
 
 type candidatesFlags struct {
 	configFlags
-	serverFlags
+	logFlags
 
-	dataDir, since string
-	limit          int
-	write          bool
+	since string
+	limit int
+	write bool
 }
 
 func newGoldenCandidatesCommand() *cobra.Command {
@@ -50,24 +50,21 @@ func newGoldenCandidatesCommand() *cobra.Command {
 	}
 	addConfigFlag(cmd, &flags.config)
 	addRegistryFlag(cmd, &flags.registry)
-	flags.serverFlags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
-	cmd.Flags().StringVar(&flags.dataDir, "data-dir", "", "`DIR` whose audit log is read, instead of that of a running router")
+	flags.logFlags.register(cmd)
 	cmd.Flags().StringVar(&flags.since, "since", "30d", "decisions from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
 	flags.limit = 20
 	addCountFlag(cmd, &flags.limit, "limit", 1, 0, "maximum number `N` of candidates")
 	cmd.Flags().BoolVar(&flags.write, "write", false, "write the candidates as examples into the registry file")
-	mustSucceed(cmd.MarkFlagDirname("data-dir"))
 	return cmd
 }
 
 func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
 	since, err := parseSince(flags.since, time.Now())
-	switch {
-	case err != nil:
+	if err != nil {
 		return usageErrorf(cmd, "--since %w", err)
-	case flags.dataDir != "" && flags.url != "":
-		return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
+	}
+	if err := flags.check(cmd); err != nil {
+		return err
 	}
 	cfg, err := flags.loadConfig()
 	if err != nil {
@@ -88,7 +85,7 @@ func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
 			return err
 		}
 	}
-	decisions, err := readDecisionLog(cmd, &flags.serverFlags, flags.dataDir, contract.DecisionQuery{Since: since, Limit: maxCandidateDecisions})
+	decisions, err := readDecisionLog(cmd, &flags.logFlags, contract.DecisionQuery{Since: since, Limit: maxCandidateDecisions})
 	if err != nil {
 		return err
 	}

@@ -15,17 +15,16 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/replay"
 )
 
 // replayFlags are the flags of replay.
 type replayFlags struct {
-	serverFlags
-	dataDir, since string
-	limit          int
-	failOnChange   bool
+	logFlags
+	since        string
+	limit        int
+	failOnChange bool
 }
 
 func newReplayCommand() *cobra.Command {
@@ -46,23 +45,20 @@ func newReplayCommand() *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return replayDecisions(cmd, args[0], &flags) },
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
-	cmd.Flags().StringVar(&flags.dataDir, "data-dir", "", "`DIR` whose audit log is read, instead of that of a running router")
 	cmd.Flags().StringVar(&flags.since, "since", "7d", "decisions from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
 	flags.limit = replay.DefaultLimit
 	addCountFlag(cmd, &flags.limit, "limit", 1, replay.MaxLimit, fmt.Sprintf("maximum number `N` of decisions, up to %d", replay.MaxLimit))
 	cmd.Flags().BoolVar(&flags.failOnChange, "fail-on-change", false, "exit code 1 if a request would go elsewhere")
-	mustSucceed(cmd.MarkFlagDirname("data-dir"))
 	return cmd
 }
 
 func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error {
 	since, err := parseSince(flags.since, time.Now())
-	switch {
-	case err != nil:
+	if err != nil {
 		return usageErrorf(cmd, "--since %w", err)
-	case flags.dataDir != "" && flags.url != "":
-		return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
+	}
+	if err := flags.check(cmd); err != nil {
+		return err
 	}
 	candidate, err := readRegistry(file)
 	if err != nil {
@@ -91,11 +87,7 @@ func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error 
 
 // replayFiles replays the log of a data directory, and shows progress on a terminal.
 func replayFiles(cmd *cobra.Command, candidate *capabilities.Snapshot, flags *replayFlags, since time.Time) (*replay.Report, error) {
-	keys, err := config.ContentKeys(flags.dataDir, os.LookupEnv)
-	if err != nil {
-		return nil, err
-	}
-	log, err := openLogCopy(cmd.Context(), flags.dataDir, keys)
+	log, _, err := flags.openFiles(cmd.Context())
 	if err != nil {
 		return nil, err
 	}
