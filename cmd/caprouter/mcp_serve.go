@@ -26,8 +26,8 @@ func newMCPServeCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the tools of a running router on standard input and output",
 		Long: "Serve the tools of a running router to an MCP client that starts this command: those of its MCP servers,\n" +
-			"with their prompts and resources, and route_request. A client that speaks MCP over HTTP needs no command: its address is that of the router\n" +
-			"with /mcp at the end.",
+			"with their prompts and resources, and route_request. A client that speaks MCP over HTTP needs no command:\n" +
+			"its address is that of the router with /mcp at the end.",
 		Example: `  caprouter mcp serve --url http://127.0.0.1:8080`,
 		Args:    argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
