@@ -192,6 +192,8 @@ func TestReload_IgnoresSIGHUPDuringShutdown(t *testing.T) {
 	if err := sendHUP(); err != nil {
 		t.Fatal(err)
 	}
+	// The system may deliver the signal later, and the end of the server removes the handler.
+	testkit.Eventually(t, "the signal is delivered", func() bool { return len(s.hangup) > 0 })
 	close(goOn)
 	if err := s.Wait(); err != nil {
 		t.Errorf("got the server stopped with %v", err)
