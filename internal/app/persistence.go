@@ -203,7 +203,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 		{&p.buckets.agents, store.BucketConfig{Name: "AGENTS", Share: shareAgents, KeyTTL: c.cfg.Store.URL != ""}}, // watched by replicas
 		{&p.buckets.pins, store.BucketConfig{Name: "MCP_PINS", Share: sharePins}},
 		// Its user encrypts the values, because replicas watch them.
-		{&p.buckets.mcpServers, store.BucketConfig{Name: "MCP_SERVERS", Share: shareMCPServers, KeyTTL: c.cfg.Store.URL != ""}},
+		{&p.buckets.mcpServers, store.BucketConfig{Name: mcphost.BucketName, Share: shareMCPServers, KeyTTL: c.cfg.Store.URL != ""}},
 	}
 	errs := make([]error, len(tables))
 	run.ForEach(ctx, len(tables), len(tables), func(ctx context.Context, i int) {

@@ -110,7 +110,7 @@ func levels() []level {
 			{pkg: "gateway", why: "connections, validation, retry and normalization of all calls of tools"},
 		}},
 		{"copies of the store", []row{
-			{pkg: "internal/store/storecopy", why: "reads the files of a data directory that a router may use; independent of their content", only: []string{"internal/datadir", "internal/store"}, users: []string{"internal/audit", "internal/feedback"}},
+			{pkg: "internal/store/storecopy", why: "reads the files of a data directory that a router may use; independent of their content", only: []string{"internal/datadir", "internal/store"}, users: []string{"internal/audit", "internal/feedback", "internal/mcphost"}},
 		}},
 		{"model providers", []row{
 			{pkg: "internal/llm/gemini", why: "implements llm.Provider", users: []string{"internal/app"}},

@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/mcphost"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -44,6 +45,22 @@ func probeActions(ctx context.Context, cfg config.Config, opts app.Options) Find
 	if err != nil {
 		return checkSkipped("there are no MCP servers to connect to")
 	}
+	known, err := addRegistered(ctx, &cfg, snapshot, file.Servers)
+	if err != nil {
+		return checkWarned(err.Error(), "caprouter agents list shows the state of agents while the router runs")
+	}
+	var unchecked []string
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		a := snapshot.Fleet.Agent(id)
+		registered := !hasOwner(a, file.Servers) && (cfg.Store.URL != "" || hasOwner(a, known))
+		if registered {
+			unchecked = append(unchecked, id)
+		}
+		return registered
+	})
+	if len(ids) == 0 {
+		return checkSkipped(describeUnchecked(unchecked))
+	}
 	connections := gateway.Config{Lookup: opts.EnvLookup()}
 	connections.Client.Supervisor, connections.Client.Version = opts.Supervisor, opts.Version
 	g, err := gateway.Start(ctx, file.Servers, connections)
@@ -75,7 +92,56 @@ func probeActions(ctx context.Context, cfg config.Config, opts app.Options) Find
 	if len(problems) > 0 {
 		return checkWarned(strings.Join(problems, "; "), "caprouter mcp list shows the actions of all servers; --timeout gives them more time")
 	}
-	return checkPassed(fmt.Sprintf("the servers have the actions of %s", plaintext.CountNoun(len(ids), "agent")))
+	detail := fmt.Sprintf("the servers have the actions of %s", plaintext.CountNoun(len(ids), "agent"))
+	if len(unchecked) > 0 {
+		detail += "; " + describeUnchecked(unchecked)
+	}
+	return checkPassed(detail)
+}
+
+// describeUnchecked names the agents whose servers cannot be looked at.
+func describeUnchecked(ids []string) string {
+	return fmt.Sprintf("not checked, because only a running router knows the servers that are registered over HTTP: %s", strings.Join(ids, ", "))
+}
+
+// addRegistered returns the servers and, with their names only, those that are registered over
+// HTTP in the data directory, if an agent is a tool of no other. They provide no capability.
+func addRegistered(ctx context.Context, cfg *config.Config, snapshot *capabilities.Snapshot, servers []mcpfile.Server) ([]mcpfile.Server, error) {
+	isKnown := func(a *contract.RegistryEntry) bool {
+		return a.Endpoint.Protocol != contract.ProtocolMCP || hasOwner(a, servers)
+	}
+	if cfg.Store.URL != "" || !slices.ContainsFunc(snapshot.Fleet.Agents, func(a *contract.RegistryEntry) bool { return !isKnown(a) }) {
+		return servers, nil
+	}
+	names, err := mcphost.StoredNames(ctx, cfg.DataDir)
+	if err != nil {
+		return servers, err
+	}
+	known := slices.Clone(servers)
+	for _, name := range names {
+		if !slices.ContainsFunc(servers, func(s mcpfile.Server) bool { return s.ID == name }) {
+			known = append(known, mcpfile.Server{ID: name})
+		}
+	}
+	return known, nil
+}
+
+// hasOwner reports whether the action of the agent, which is a tool, may be of one of the
+// servers. Names of servers may contain dots, so that several may be the one of the action.
+func hasOwner(a *contract.RegistryEntry, servers []mcpfile.Server) bool {
+	return slices.ContainsFunc(servers, func(s mcpfile.Server) bool { return isOwner(s, a) })
+}
+
+// isPermitted reports whether a server that may be the one of the action provides a capability
+// of the agent, if the agent declares any.
+func isPermitted(a *contract.RegistryEntry, servers []mcpfile.Server) bool {
+	return slices.ContainsFunc(servers, func(s mcpfile.Server) bool {
+		return isOwner(s, a) && (len(a.MCPCapabilities) == 0 || gateway.Permits(a.MCPCapabilities, s.Capabilities))
+	})
+}
+
+func isOwner(s mcpfile.Server, a *contract.RegistryEntry) bool {
+	return strings.HasPrefix(a.Endpoint.Action, s.ID+".")
 }
 
 // mayCall reports whether an agent with the mcp_capabilities, of which none permit every call,

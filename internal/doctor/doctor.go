@@ -163,7 +163,7 @@ func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
 
 // checkMCP loads the registry file of MCP servers as serve does, and reports what keeps
 // tools from being called. It starts and connects to no server.
-func (d *diagnosis) checkMCP(context.Context) Finding {
+func (d *diagnosis) checkMCP(ctx context.Context) Finding {
 	path, optional := d.MCP.FilePath()
 	file, err := mcpfile.Load(path)
 	absent := optional && errors.Is(err, fs.ErrNotExist)
@@ -180,10 +180,14 @@ func (d *diagnosis) checkMCP(context.Context) Finding {
 			problems = append(problems, problem)
 		}
 	}
-	problems = append(problems, d.findUnmetAgents(path, file.Servers)...)
 	detail := path + ": " + plaintext.CountNoun(len(file.Servers), "server")
 	if absent {
 		detail = "there is no " + path
+	}
+	unmet, unchecked := d.findUnmetAgents(ctx, path, file.Servers)
+	problems = append(problems, unmet...)
+	if len(unchecked) > 0 {
+		detail += "; " + describeUnchecked(unchecked)
 	}
 	switch {
 	case len(problems) > 0:
@@ -220,13 +224,14 @@ func checkServer(s *mcpfile.Server, lookup func(string) (string, bool)) string {
 	return ""
 }
 
-// findUnmetAgents describes the agents whose tools or capabilities are of no server. A
-// registry that cannot be loaded is another check.
-func (d *diagnosis) findUnmetAgents(path string, servers []mcpfile.Server) []string {
+// findUnmetAgents describes the agents whose tools or capabilities are of no server, and
+// returns the ids of those whose server may be registered in another store. A registry that
+// cannot be loaded is another check.
+func (d *diagnosis) findUnmetAgents(ctx context.Context, path string, servers []mcpfile.Server) (problems, unchecked []string) {
 	registry, _ := d.Registry.FilePath()
 	snapshot, err := capabilities.Load(registry)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	var provided []string
 	for i := range servers {
@@ -234,39 +239,27 @@ func (d *diagnosis) findUnmetAgents(path string, servers []mcpfile.Server) []str
 			provided = append(provided, servers[i].Capabilities...)
 		}
 	}
-	var problems []string
+	known, err := addRegistered(ctx, &d.Config, snapshot, servers)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
 	for _, a := range snapshot.Fleet.Agents {
 		for _, c := range a.MCPCapabilities {
 			if !gateway.Permits([]string{c}, provided) {
 				problems = append(problems, fmt.Sprintf("no server in %s provides the capability %s of agent %s", path, c, a.ID))
 			}
 		}
-		if a.Endpoint.Protocol == contract.ProtocolMCP {
-			if problem := checkOwner(a, path, servers); problem != "" {
-				problems = append(problems, problem)
-			}
+		switch {
+		case a.Endpoint.Protocol != contract.ProtocolMCP:
+		case !hasOwner(a, known) && d.Store.URL != "":
+			unchecked = append(unchecked, a.ID)
+		case !hasOwner(a, known):
+			problems = append(problems, fmt.Sprintf("the action %s of agent %s is of no server in %s, and of no registered one", a.Endpoint.Action, a.ID, path))
+		case !isPermitted(a, known):
+			problems = append(problems, fmt.Sprintf("agent %s declares no capability that the server of its action %s provides", a.ID, a.Endpoint.Action))
 		}
 	}
-	return problems
-}
-
-// checkOwner returns why the agent, which is a tool, cannot be called at the server of its
-// action, "" if nothing is known. Names of servers may contain dots, so that several may be
-// the one of the action.
-func checkOwner(a *contract.RegistryEntry, path string, servers []mcpfile.Server) string {
-	owned := false
-	for i := range servers {
-		if !strings.HasPrefix(a.Endpoint.Action, servers[i].ID+".") {
-			continue
-		}
-		if owned = true; len(a.MCPCapabilities) == 0 || gateway.Permits(a.MCPCapabilities, servers[i].Capabilities) {
-			return ""
-		}
-	}
-	if !owned {
-		return fmt.Sprintf("the action %s of agent %s is of no server in %s", a.Endpoint.Action, a.ID, path)
-	}
-	return fmt.Sprintf("agent %s declares no capability that the server of its action %s provides", a.ID, a.Endpoint.Action)
+	return problems, unchecked
 }
 
 // checkStore reports the kind of the store and which writes it can lose. It does not

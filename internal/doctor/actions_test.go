@@ -1,0 +1,80 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// The server of an action may be registered over HTTP: the data directory has its name, also
+// while a router uses the directory.
+func TestRun_KnowsRegisteredServers(t *testing.T) {
+	const tool = "  %s: {match: {intent: [%[1]s], domains: [x]}, endpoint: {protocol: mcp, action: %[2]s}%[3]s}\n"
+	const misspelt = "the action ticket.list of agent reader is of no server in mcp.json, and of no registered one"
+	registry := modelRegistry + fmt.Sprintf(tool, "writer", "tickets.new.create", "")
+	cfg := diagnosable(t, registry)
+	t.Chdir(t.TempDir())
+	if f := findings(t, cfg, noEnv)["mcp"]; f.Level != LevelWarn || !strings.Contains(f.Detail, "tickets.new.create") {
+		t.Errorf("before the registration: got %+v, want a warning", f)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	s, err := app.Start(ctx, cfg, app.Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
+	if err != nil {
+		stop()
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf(`{"name":"tickets.new","url":"http://%s/"}`, testkit.RefusingAddress)
+	r, err := http.Post("http://"+s.Addr()+"/api/v1/mcp/servers", "application/json", strings.NewReader(body))
+	if err != nil || r.StatusCode != http.StatusCreated {
+		t.Errorf("register: got %v, %v", r, err)
+	}
+	if err == nil {
+		_ = r.Body.Close()
+	}
+	check := func(state string) {
+		t.Helper()
+		if f := findings(t, cfg, noEnv)["mcp"]; f.Level != LevelSkip {
+			t.Errorf("%s: got %+v, want no problem", state, f)
+		}
+	}
+	check("running router")
+	stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+	check("stopped router")
+	if f := ProbeActions(t.Context(), cfg, app.Options{LookupEnv: noEnv}); f.Level != LevelSkip {
+		t.Errorf("probe: got %+v, want it skipped", f)
+	}
+
+	cfg.Registry.File = writeFile(t, "capabilities.yaml", registry+fmt.Sprintf(tool, "reader", "ticket.list", "")+
+		fmt.Sprintf(tool, "limited", "tickets.new.close", ", mcp_capabilities: ['tickets:write']"))
+	f := findings(t, cfg, noEnv)["mcp"]
+	for _, want := range []string{misspelt, "agent limited declares no capability that the server of its action tickets.new.close provides"} {
+		if f.Level != LevelWarn || !strings.Contains(f.Detail, want) || strings.Contains(f.Detail, "writer") {
+			t.Errorf("got %+v, want a warning with %q, and none of writer", f, want)
+		}
+	}
+	cfg.Store.URL = "nats://" + testkit.RefusingAddress
+	if f := findings(t, cfg, noEnv)["mcp"]; strings.Contains(f.Detail, misspelt) || !strings.Contains(f.Detail, "registered over HTTP: limited, reader, writer") {
+		t.Errorf("shared store: got %+v, want the agents that are not checked", f)
+	}
+}
+
+// Agents whose server is registered over HTTP are not probed, and the others are.
+func TestProbeActions_SkipsRegisteredServers(t *testing.T) {
+	const tool = "  %s: {match: {intent: [%[1]s], domains: [x]}, endpoint: {protocol: mcp, action: %[2]s}}\n"
+	cfg := diagnosable(t, modelRegistry+fmt.Sprintf(tool, "reader", "weather.query")+fmt.Sprintf(tool, "writer", "tickets.create"))
+	cfg.MCP.File = writeFile(t, config.DefaultMCPFile, `{"plugins":[{"id":"weather","endpoint":"http://127.0.0.1:1/","actions":[{"name":"query"}]}]}`)
+	cfg.Store.URL = "nats://" + testkit.RefusingAddress
+	f := ProbeActions(t.Context(), cfg, app.Options{LookupEnv: noEnv})
+	if f.Level != LevelOK || !strings.Contains(f.Detail, "the servers have the actions of 1 agent") || !strings.Contains(f.Detail, "writer") {
+		t.Errorf("got %+v, want ok for one agent, and the name of the other", f)
+	}
+}
