@@ -2,6 +2,7 @@ package mcpfile_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -96,6 +97,16 @@ func TestParse_Errors(t *testing.T) {
 		{"headers", `{"servers": [{"id": "a", "url": "http://h/", "headers": {"": "x", "A B": "x", "C": "a\nb", "D": "${D}\t"}, "auth": {"type": "header", "header": "X:", "env": "E"}}]}`, []string{
 			`m.json:1:62: "" is not the name of a header`, `m.json:1:74: "A B" is not the name of a header`,
 			`m.json:1:84: the value of the header C contains a control character`, `m.json:1:145: "X:" is not the name of a header`,
+		}},
+		{"headers of the connection", fmt.Sprintf("{\"servers\": [{\"id\": \"a\", \"url\": \"http://h/\", \"headers\": {\n\"HOST\": \"x\",\n\"content-Length\": \"1\",\n\"Connection\": \"close\",\n"+
+			"\"Transfer-Encoding\": \"chunked\",\n\"Te\": \"trailers\",\n\"Upgrade\": \"h2c\",\n\"%s\": \"\",\n\"Y\": \"%s\",\n\"Z\": \"%[2]s\"}, \"auth\": {\"type\": \"header\",\n\"header\": \"Trailer\", \"env\": \"E\"}}]}",
+			strings.Repeat("N", 129), strings.Repeat("v", 8193)), []string{
+			"m.json:2:9: the header HOST is set by the connection: remove it", "m.json:3:19: the header content-Length is set by the connection: remove it",
+			"m.json:4:15: the header Connection is set by the connection: remove it", "m.json:5:22: the header Transfer-Encoding is set by the connection: remove it",
+			"m.json:6:7: the header Te is set by the connection: remove it", "m.json:7:12: the header Upgrade is set by the connection: remove it",
+			"m.json:8:134: the name of a header has 129 bytes, at most 128",
+			"m.json:9:6: the value of the header Y has 8193 bytes, at most 8192", "m.json:10:6: the value of the header Z has 8193 bytes, at most 8192",
+			"m.json:11:11: the header Trailer is set by the connection: remove it",
 		}},
 		{"duplicate id on one line", `{"servers": [{"id": "a", "url": "http://h/"}, {"id": "a", "url": "http://i/"}]}`, []string{`m.json:1:47: server "a" is already declared in line 1`}},
 		{"duplicate id", "{\"servers\": [\n{\"id\": \"a\", \"url\": \"http://h/\"},\n{\"id\": \"a\", \"url\": \"http://i/\"}]}", []string{`m.json:3:1: server "a" is already declared in line 2`}},

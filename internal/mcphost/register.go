@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // Registration is what a caller declares about a server. It has a URL and never a
@@ -183,7 +184,7 @@ func (h *Host) newServer(r Registration) (mcpfile.Server, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
 		if detail := mcpfile.CheckHeader(name, r.Headers[name]); detail != "" {
-			invalid.Add("/headers", detail)
+			invalid.Add(strictjson.AppendPointer("/headers", name), detail)
 		}
 	}
 	if r.TimeoutMS < 0 {

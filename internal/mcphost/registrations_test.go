@@ -225,6 +225,29 @@ func TestHost_RejectsRegistrations(t *testing.T) {
 	}
 }
 
+// A header that cannot be sent is named by a pointer, without its value.
+func TestHost_RejectsHeaders(t *testing.T) {
+	h, _ := startHost(t, openBucket(t), oldKey)
+	long := strings.Repeat("v", 200<<10)
+	_, err := h.Register(t.Context(), mcphost.Registration{Name: "a", URL: refusing, Headers: map[string]string{
+		"A/B": "x", "Content-Length": "1", "Host": "h", "X-Long": long, "X-Most": long[:8<<10], strings.Repeat("N", 129): "x",
+	}}, admin)
+	failed, ok := errors.AsType[*contract.Error](err)
+	if !ok || failed.Code != contract.CodeInvalidRequest {
+		t.Fatalf("got %v, want invalid_request", err)
+	}
+	want := []contract.ErrorDetail{
+		{Pointer: "/headers/A~1B", Detail: `"A/B" is not the name of a header`},
+		{Pointer: "/headers/Content-Length", Detail: "the header Content-Length is set by the connection: remove it"},
+		{Pointer: "/headers/Host", Detail: "the header Host is set by the connection: remove it"},
+		{Pointer: "/headers/" + strings.Repeat("N", 129), Detail: "the name of a header has 129 bytes, at most 128"},
+		{Pointer: "/headers/X-Long", Detail: "the value of the header X-Long has 204800 bytes, at most 8192"},
+	}
+	if diff := cmp.Diff(want, failed.Details); diff != "" {
+		t.Errorf("details (-want +got):\n%s", diff)
+	}
+}
+
 // While the store does not answer, the registrations stay as they are.
 func TestHost_KeepsRegistrationsWithoutStore(t *testing.T) {
 	s := teststore.Open(t)
