@@ -271,6 +271,7 @@ func authorizationTable() map[string]row {
 		"GET /api/v1/mcp/servers":                  {"mcp:read", "", 200, fixed("/api/v1/mcp/servers"), 0, hidden},
 		"POST /api/v1/mcp/servers":                 {"admin", `{"name":"other","url":"https://mcp.invalid/mcp"}`, 201, fixed("/api/v1/mcp/servers"), 0, hidden},
 		"GET /api/v1/mcp/servers/{name}":           {"mcp:read", "", 200, fixed("/api/v1/mcp/servers/plugin"), 0, hidden},
+		"PUT /api/v1/mcp/servers/{name}":           {"admin", `{"name":"put","url":"https://mcp.invalid/mcp"}`, 201, fixed("/api/v1/mcp/servers/put"), 0, hidden},
 		"DELETE /api/v1/mcp/servers/{name}":        {"admin", "", 204, ofRegistered, 0, hidden},
 		"POST /api/v1/mcp/bind":                    {"mcp:read", `{"agent_id":"counter","capability":"prose:read"}`, 200, fixed("/api/v1/mcp/bind"), 0, hidden},
 		"GET /api/v1/mcp/events":                   {"mcp:read", "", 200, fixed(mcpEvents), 0, hidden},

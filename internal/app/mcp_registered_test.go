@@ -147,6 +147,31 @@ func TestMCPRegistration_SurvivesRestart(t *testing.T) {
 	})
 }
 
+// PUT registers a server, or replaces its registration, which stays replaced after a restart.
+func TestMCPRegistration_Put(t *testing.T) {
+	dir, first, second := t.TempDir(), serveTool(t, "first"), serveTool(t, "second")
+	_, change := useMCP(t, fileOf("declared", first))
+	runOnce(t, dir, func(s *testServer) {
+		var info rest.MCPServer
+		s.mcp("PUT", "/servers/tools.own", registration("tools.own", first), http.StatusCreated, &info)
+		if info.Name != "tools.own" || info.Origin != "registration" {
+			t.Errorf("got %+v, want the registered server", info)
+		}
+		s.awaitName("tools.own", "first")
+		s.mcp("PUT", "/servers/tools.own", registration("tools.own", second), http.StatusOK, nil)
+		s.awaitName("tools.own", "second")
+		s.mcp("PUT", "/servers/tools.own", registration("tools", first), http.StatusUnprocessableEntity, nil)
+		s.mcp("PUT", "/servers/tools.own", `{"name":"tools.own","url":"ftp://h/"}`, http.StatusUnprocessableEntity, nil)
+		s.mcp("PUT", "/servers/declared", registration("declared", second), http.StatusConflict, nil)
+		s.mcp("POST", "/servers", registration("tools.own", first), http.StatusConflict, nil)
+		s.awaitName("tools.own", "second")
+		if got := s.get("/api/v1/audit?kind=admin"); strings.Count(got, `"event":"register_server"`) != 2 {
+			t.Errorf("got %s, want two registrations in the audit log", got)
+		}
+	}, change)
+	runOnce(t, dir, func(s *testServer) { s.awaitName("tools.own", "second") })
+}
+
 // The approval of a tool belongs to the registered server also after a restart.
 func TestMCPRegistration_KeepsApprovedTools(t *testing.T) {
 	dir, url := t.TempDir(), serveTool(t, "approved")
@@ -267,4 +292,31 @@ func TestReplicas_RegisterMCPServerOnce(t *testing.T) {
 			s.awaitName(name, want)
 		}
 	}
+}
+
+// All replicas connect to the server of the latest PUT, also if two of them get one at a time.
+func TestReplicas_ReplaceMCPServer(t *testing.T) {
+	srv := teststore.Serve(t, t.TempDir(), -1)
+	replicas := []*testServer{startReplica(t, srv, "clients: {}\n"), startReplica(t, srv, "clients: {}\n")}
+	urls := []string{serveTool(t, "first"), serveTool(t, "second")}
+	for range 5 {
+		var wg sync.WaitGroup
+		for i, s := range replicas {
+			wg.Go(func() {
+				got := s.do(call{method: "PUT", path: registeredServers + "/own", body: registration("own", urls[i])})
+				if got.status != http.StatusOK && got.status != http.StatusCreated {
+					t.Errorf("got %d %s, want 200 or 201", got.status, got.body)
+				}
+			})
+		}
+		wg.Wait()
+		testkit.Eventually(t, "the replicas agree", func() bool {
+			name := replicas[0].callName("own")
+			return (name == "first" || name == "second") && replicas[1].callName("own") == name
+		})
+	}
+	replicas[0].mcp("PUT", "/servers/own", registration("own", urls[0]), http.StatusOK, nil)
+	replicas[1].awaitName("own", "first")
+	replicas[1].mcp("PUT", "/servers/own", registration("own", urls[1]), http.StatusOK, nil)
+	replicas[0].awaitName("own", "second")
 }

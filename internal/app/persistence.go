@@ -343,6 +343,15 @@ func (h auditedHost) Register(ctx context.Context, r mcphost.Registration, calle
 	return info, err
 }
 
+// Replace registers a server, or replaces its registration.
+func (h auditedHost) Replace(ctx context.Context, r mcphost.Registration, caller *contract.Caller) (info gateway.ServerInfo, created bool, err error) {
+	info, created, err = h.Host.Replace(ctx, r, caller)
+	if err == nil {
+		h.record(ctx, audit.Act{Event: audit.EventAddServer, Note: r.Name}, caller)
+	}
+	return info, created, err
+}
+
 // Remove removes the registration of a server.
 func (h auditedHost) Remove(ctx context.Context, name string, caller *contract.Caller) error {
 	if err := h.Host.Remove(ctx, name, caller); err != nil {

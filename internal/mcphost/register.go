@@ -53,59 +53,88 @@ func transportOf(kind string) (transport string, ok bool) {
 // the store, until it is removed, and returns its state. Errors are *contract.Error, or that
 // of the context.
 func (h *Host) Register(ctx context.Context, r Registration, caller *contract.Caller) (gateway.ServerInfo, error) {
+	info, _, err := h.store(ctx, r, caller, false)
+	return info, err
+}
+
+// Replace is Register, also if a server of the name is registered: then its registration is
+// replaced, and each process connects again. created reports whether there was none.
+func (h *Host) Replace(ctx context.Context, r Registration, caller *contract.Caller) (info gateway.ServerInfo, created bool, err error) {
+	return h.store(ctx, r, caller, true)
+}
+
+func (h *Host) store(ctx context.Context, r Registration, caller *contract.Caller, replace bool) (info gateway.ServerInfo, created bool, err error) {
 	if _, err := h.newServer(r); err != nil {
-		return gateway.ServerInfo{}, err
+		return gateway.ServerInfo{}, false, err
 	}
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	if err := h.storeRegistration(ctx, r, caller); err != nil {
-		return gateway.ServerInfo{}, h.callerError(ctx, "the server cannot be registered", err)
+	created, err = h.storeRegistration(ctx, r, caller, replace)
+	if err != nil {
+		return gateway.ServerInfo{}, false, h.callerError(ctx, "the server cannot be registered", err)
 	}
-	h.cfg.Logger.InfoContext(ctx, "MCP server registered", "server", r.Name, "by", caller.Subject)
-	info, _ := h.findServer(r.Name)
-	return info, nil
+	h.cfg.Logger.InfoContext(ctx, "MCP server registered", "server", r.Name, "replaced", !created, "by", caller.Subject)
+	info, _ = h.findServer(r.Name)
+	return info, created, nil
 }
+
+// maxReplacements bounds how often a registration is written that other processes change at
+// the same time.
+const maxReplacements = 10
 
 // storeRegistration stores a registration and uses it. Errors are *contract.Error, or of the
 // store. The caller of the function holds writing.
-func (h *Host) storeRegistration(ctx context.Context, r Registration, caller *contract.Caller) error {
+func (h *Host) storeRegistration(ctx context.Context, r Registration, caller *contract.Caller, replace bool) (created bool, err error) {
 	ctx, cancel := detach(ctx)
 	defer cancel()
 	if h.cfg.Shared { // another process may just have registered or removed it
 		if err := h.syncRegistration(ctx, r.Name); err != nil {
-			return err
+			return false, err
 		}
-	}
-	if err := h.checkAvailable(r.Name); err != nil {
-		return err
 	}
 	record := &registrationRecord{Registration: r, By: caller.Subject, At: time.Now().UTC()}
-	revision, err := h.records.Create(ctx, recordKey(r.Name), record)
-	if errors.Is(err, store.ErrExists) { // another process was faster
-		if err = h.syncRegistration(ctx, r.Name); err == nil {
-			return errRegistered(r.Name)
+	for range maxReplacements {
+		previous, err := h.checkAvailable(r.Name, replace)
+		if err != nil {
+			return false, err
+		}
+		var revision uint64
+		if previous == 0 {
+			revision, err = h.records.Create(ctx, recordKey(r.Name), record)
+		} else {
+			revision, err = h.records.Replace(ctx, recordKey(r.Name), previous, record)
+		}
+		if err == nil {
+			h.putRegistration(store.Row[registrationRecord]{Key: recordKey(r.Name), Value: record, Revision: revision}, nil)
+			return previous == 0, nil
+		}
+		if !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrConflict) {
+			return false, err
+		}
+		if err := h.syncRegistration(ctx, r.Name); err != nil { // another process was faster
+			return false, err
 		}
 	}
-	if err != nil {
-		return err
-	}
-	h.putRegistration(store.Row[registrationRecord]{Key: recordKey(r.Name), Value: record, Revision: revision}, nil)
-	return nil
+	return false, &contract.Error{Code: contract.CodeConflict, Message: fmt.Sprintf("the registration of server %q is being changed by others: send the request again", r.Name)}
 }
 
-// checkAvailable returns an error if no server of the name can be registered.
-func (h *Host) checkAvailable(name string) error {
+// checkAvailable returns an error if no server of the name can be registered, or the revision
+// of the registration that is to be replaced, 0 if there is none.
+func (h *Host) checkAvailable(name string, replace bool) (revision uint64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	registered := h.registrations[name]
 	switch {
-	case h.registrations[name] != nil || h.isDeclaredLocked(name):
-		return errRegistered(name)
+	case h.isDeclaredLocked(name) || registered != nil && !replace:
+		return 0, errRegistered(name)
+	case registered != nil:
+		return registered.revision, nil
 	case len(h.registrations) >= maxRegistered:
-		return &contract.Error{
+		return 0, &contract.Error{
 			Code: contract.CodeConflict, Message: fmt.Sprintf("there are %d registered servers, the maximum: remove one of them", maxRegistered),
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 func errRegistered(name string) error {

@@ -154,6 +154,13 @@ func TestHost_SkipsUnusableRegistrations(t *testing.T) {
 	if info, ok := h.WaitServer(t.Context(), "newer"); !ok || info.State != gateway.StateBlocked {
 		t.Errorf("got %+v, want the blocked server", info)
 	}
+	replaced := mcphost.Registration{Name: "other_key", URL: refusing}
+	if _, created, err := h.Replace(t.Context(), replaced, admin); err != nil || created {
+		t.Errorf("replace: got created %t and %v, want an existing registration replaced", created, err)
+	}
+	if blocked, _ := blockedServers(h); blocked["other_key"] != "" {
+		t.Errorf("got %q, want the replaced server used", blocked["other_key"])
+	}
 	for name := range want {
 		if _, err := h.Register(t.Context(), mcphost.Registration{Name: name, URL: refusing}, admin); codeOf(err) != contract.CodeConflict {
 			t.Errorf("%s: got %v, want a conflict", name, err)
@@ -222,6 +229,12 @@ func TestHost_RejectsRegistrations(t *testing.T) {
 	}
 	if _, err := h.Register(t.Context(), mcphost.Registration{Name: "b", URL: refusing}, admin); codeOf(err) != contract.CodeConflict {
 		t.Errorf("got %v, want a conflict", err)
+	}
+	if _, _, err := h.Replace(t.Context(), mcphost.Registration{Name: "b", URL: refusing}, admin); codeOf(err) != contract.CodeConflict {
+		t.Errorf("replace: got %v, want a conflict", err)
+	}
+	if _, created, err := h.Replace(t.Context(), mcphost.Registration{Name: "a7", URL: refusing}, admin); err != nil || created {
+		t.Errorf("got created %t and %v, want the registration replaced", created, err)
 	}
 }
 

@@ -42,7 +42,7 @@ const (
 
 // routes returns the routes of all handlers.
 func (a *api) routes(cfg *Config) []httpserver.Route {
-	mcp := &mcpAPI{tools: a.deps.Tools, servers: a.deps.MCPServers, approvals: a.deps.MCPApprovals, bindings: a.deps.MCPBindings}
+	mcp := &mcpAPI{tools: a.deps.Tools, servers: a.deps.MCPServers, registrations: a.deps.MCPRegistrations, approvals: a.deps.MCPApprovals, bindings: a.deps.MCPBindings}
 	runs := &runAPI{runs: a.deps.Runs, lister: a.deps.RunLister, control: a.deps.RunControl, eraser: a.deps.RunEraser}
 	tickets := &ticketAPI{tickets: a.deps.Tickets}
 	audit := &auditAPI{log: a.deps.AuditLog}

@@ -20,7 +20,7 @@ import (
 
 func TestNew_NamesMissingDependencies(t *testing.T) {
 	_, err := New(Config{}, Deps{})
-	for _, field := range []string{"Router", "Leases", "Tickets", "Fleet", "Tools", "MCPServers", "MCPApprovals", "MCPBindings", "Runs", "RunLister", "RunControl", "RunEraser", "TaskTokens", "Registry", "AgentState", "Readiness", "JWKS", "Requests", "Decisions", "AuditLog", "Tasks", "Metrics", "Meter"} {
+	for _, field := range []string{"Router", "Leases", "Tickets", "Fleet", "Tools", "MCPServers", "MCPRegistrations", "MCPApprovals", "MCPBindings", "Runs", "RunLister", "RunControl", "RunEraser", "TaskTokens", "Registry", "AgentState", "Readiness", "JWKS", "Requests", "Decisions", "AuditLog", "Tasks", "Metrics", "Meter"} {
 		if err == nil || !strings.Contains(err.Error(), "Deps."+field) {
 			t.Errorf("got error %v, want %s in it", err, field)
 		}

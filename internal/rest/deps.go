@@ -35,29 +35,30 @@ type Config struct {
 // Deps are the dependencies of the handlers. All are required, and are called
 // from many goroutines at a time.
 type Deps struct {
-	Router       Router
-	Requests     Requests
-	Decisions    Decisions
-	AuditLog     AuditLog
-	Feedback     Feedback
-	Tasks        Tasks
-	Leases       Leases
-	Tickets      Tickets
-	Fleet        Fleet
-	Tools        Tools
-	MCPServers   MCPServers
-	MCPApprovals MCPApprovals
-	MCPBindings  MCPBindings
-	Runs         Runs
-	RunLister    RunLister
-	RunControl   RunControl
-	RunEraser    RunEraser
-	Registry     func() *capabilities.Snapshot // returns the current snapshot
-	AgentState   func(id string) AgentState
-	Readiness    func() Readiness
-	JWKS         func() []byte // the JSON key set that agents verify their tokens with
-	Metrics      http.Handler  // of /metrics
-	Meter        Meter
+	Router           Router
+	Requests         Requests
+	Decisions        Decisions
+	AuditLog         AuditLog
+	Feedback         Feedback
+	Tasks            Tasks
+	Leases           Leases
+	Tickets          Tickets
+	Fleet            Fleet
+	Tools            Tools
+	MCPServers       MCPServers
+	MCPRegistrations MCPRegistrations
+	MCPApprovals     MCPApprovals
+	MCPBindings      MCPBindings
+	Runs             Runs
+	RunLister        RunLister
+	RunControl       RunControl
+	RunEraser        RunEraser
+	Registry         func() *capabilities.Snapshot // returns the current snapshot
+	AgentState       func(id string) AgentState
+	Readiness        func() Readiness
+	JWKS             func() []byte // the JSON key set that agents verify their tokens with
+	Metrics          http.Handler  // of /metrics
+	Meter            Meter
 
 	// TaskTokens verifies the token with which an agent reports on its task. The
 	// agent does not see the reason of an error.

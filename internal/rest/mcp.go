@@ -30,7 +30,14 @@ type MCPServers interface {
 	Servers() []gateway.ServerInfo
 	// WaitServer waits until the server is connected or has failed.
 	WaitServer(ctx context.Context, name string) (info gateway.ServerInfo, ok bool)
+}
+
+// MCPRegistrations stores the servers that are registered over HTTP. *mcphost.Host implements
+// it.
+type MCPRegistrations interface {
 	Register(ctx context.Context, r mcphost.Registration, caller *contract.Caller) (gateway.ServerInfo, error)
+	// Replace is Register, also if a server of the name is registered.
+	Replace(ctx context.Context, r mcphost.Registration, caller *contract.Caller) (info gateway.ServerInfo, created bool, err error)
 	Remove(ctx context.Context, name string, caller *contract.Caller) error
 }
 
@@ -114,14 +121,15 @@ type MCPTestResult struct {
 
 // mcpAPI holds the handlers of MCP servers and their tools. It is immutable.
 type mcpAPI struct {
-	tools     Tools
-	servers   MCPServers
-	approvals MCPApprovals
-	bindings  MCPBindings
+	tools         Tools
+	servers       MCPServers
+	registrations MCPRegistrations
+	approvals     MCPApprovals
+	bindings      MCPBindings
 }
 
 func (m *mcpAPI) routes(cfg *Config) []httpserver.Route {
-	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	fileBody := httpserver.BodySpec{MaxBytes: contract.MaxBodyBytes, MediaTypes: []string{httpserver.MediaTypeJSON, "text/plain"}}
 	return []httpserver.Route{
 		{Method: get, Path: "/api/v1/mcp/registry", Scope: contract.ScopeMCPRead, RateLimit: cfg.ReadLimit, Handle: m.handleMCPRegistry},
@@ -135,6 +143,7 @@ func (m *mcpAPI) routes(cfg *Config) []httpserver.Route {
 		{Method: get, Path: "/api/v1/mcp/events", Scope: contract.ScopeMCPRead, Class: httpserver.ClassStream, Handle: m.handleMCPEvents},
 		{Method: get, Path: "/api/v1/mcp/tools/pending", Scope: contract.ScopeAdmin, Handle: m.handlePendingTools},
 		{Method: post, Path: "/api/v1/mcp/tools/:name/approve", Scope: contract.ScopeAdmin, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: m.handleApproveTool},
+		{Method: put, Path: "/api/v1/mcp/servers/:name", Scope: contract.ScopeAdmin, Body: jsonBody(maxRegistrationBytes), Class: httpserver.ClassCompletion, Handle: m.handleReplaceMCPServer},
 		{Method: del, Path: "/api/v1/mcp/servers/:name", Scope: contract.ScopeAdmin, Class: httpserver.ClassCompletion, Handle: m.handleRemoveMCPServer},
 	}
 }
@@ -173,15 +182,34 @@ func (m *mcpAPI) handleRegisterMCPServer(c *httpserver.Context) error {
 	if err := decodeBody(c, &r); err != nil {
 		return err
 	}
-	info, err := m.servers.Register(c.Request.Context(), r, c.Caller)
+	info, err := m.registrations.Register(c.Request.Context(), r, c.Caller)
 	if err != nil {
 		return err
 	}
 	return c.WriteJSON(http.StatusCreated, httpserver.MediaTypeJSON, newMCPServer(&info))
 }
 
+func (m *mcpAPI) handleReplaceMCPServer(c *httpserver.Context) error {
+	var r mcphost.Registration
+	if err := decodeBody(c, &r); err != nil {
+		return err
+	}
+	if r.Name != c.PathParam("name") {
+		return contract.InvalidRequest("/name", "must be the name in the path")
+	}
+	info, created, err := m.registrations.Replace(c.Request.Context(), r, c.Caller)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	return c.WriteJSON(status, httpserver.MediaTypeJSON, newMCPServer(&info))
+}
+
 func (m *mcpAPI) handleRemoveMCPServer(c *httpserver.Context) error {
-	if err := m.servers.Remove(c.Request.Context(), c.PathParam("name"), c.Caller); err != nil {
+	if err := m.registrations.Remove(c.Request.Context(), c.PathParam("name"), c.Caller); err != nil {
 		return err
 	}
 	c.WriteHeader(http.StatusNoContent)

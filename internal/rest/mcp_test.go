@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/mcphost"
 )
 
-// fakeTools implements Tools and MCPServers with one server, weather. Its zero value answers every
+// fakeTools implements Tools, MCPServers and MCPRegistrations with one server, weather. Its zero value answers every
 // call.
 type fakeTools struct {
 	err error // of each call
@@ -51,6 +51,11 @@ func (f *fakeTools) Register(_ context.Context, r mcphost.Registration, _ *contr
 		return gateway.ServerInfo{}, &contract.Error{Code: contract.CodeConflict, Message: "m"}
 	}
 	return gateway.ServerInfo{Name: r.Name, Origin: "registration", Transport: "auto", Status: gateway.StatusDisconnected}, nil
+}
+
+func (f *fakeTools) Replace(ctx context.Context, r mcphost.Registration, caller *contract.Caller) (info gateway.ServerInfo, created bool, err error) {
+	info, err = f.Register(ctx, r, caller)
+	return info, r.Name == "new", err
 }
 
 func (f *fakeTools) Remove(_ context.Context, name string, _ *contract.Caller) error {
