@@ -40,11 +40,15 @@ func ValidScope(scope string) bool {
 		return ValidAgentID(id)
 	}
 	if name, ok := strings.CutPrefix(scope, ScopeInvokePrefix); ok {
-		plugin, action, _ := strings.Cut(name, ".")
-		return plugin != "" && action != "" && !strings.ContainsFunc(name, notInName)
+		parts := strings.Split(name, ".")
+		return len(parts) > 1 && !strings.ContainsFunc(name, notInName) && !slices.ContainsFunc(parts, isPunctuation)
 	}
 	return false
 }
+
+// isPunctuation reports whether a part of a name has no letter and no digit, as between two
+// dots.
+func isPunctuation(part string) bool { return strings.Trim(part, "_-/") == "" }
 
 // notInName reports whether r is invalid in the name of a plugin or action.
 // This excludes wildcards.
