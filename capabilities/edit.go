@@ -21,6 +21,9 @@ func AddExample(file string, data []byte, agent, intent, text string) ([]byte, e
 	case !slices.Contains(entry.Match.Intent, intent):
 		return nil, fmt.Errorf("%s: agent %s does not declare the intent %s", file, agent, intent)
 	}
+	if problem := textProblem(text, maxUtteranceLength); problem != "" {
+		return nil, fmt.Errorf("%q cannot be an example: it %s", truncateText(text), problem)
+	}
 	clients := "clients"
 	if yamledit.Has(data, "agents") {
 		clients = "agents"

@@ -32,7 +32,9 @@ func TestAddExample_RejectsInvalidInput(t *testing.T) {
 	for name, tt := range map[string]struct{ text, agent, intent, example, want string }{
 		"unknown agent":       {valid, "other", "pay", "x", "r.yaml has no agent other"},
 		"intent of no agent":  {valid, "payer", "sing", "x", "r.yaml: agent payer does not declare the intent sing"},
-		"empty example":       {valid, "payer", "pay", "", "r.yaml:6:11"},
+		"empty example":       {valid, "payer", "pay", "", `"" cannot be an example: it must not be empty`},
+		"control character":   {valid, "payer", "pay", "pay\x01", `"pay\x01" cannot be an example: it contains control characters`},
+		"long example":        {valid, "payer", "pay", strings.Repeat("x", 5000), `…" cannot be an example: it is longer than `},
 		"registry with error": {"client: {}\n", "payer", "pay", "x", "r.yaml:1:1"},
 	} {
 		_, err := capabilities.AddExample("r.yaml", []byte(tt.text), tt.agent, tt.intent, tt.example)
