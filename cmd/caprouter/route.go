@@ -120,7 +120,7 @@ func (f *routeFlags) teachCommand(prompt, base string) string {
 		}
 	}
 	if base != "" {
-		words = append(words, "(where the registry file of the router is)")
+		words = append(words, "(where the registry file of the router is; if the agent registers itself, add the text to the examples of its registration)")
 	}
 	return strings.Join(words, " ")
 }

@@ -123,7 +123,7 @@ func TestTeachCommand(t *testing.T) {
 		{prompt: "\x1b[1mbold", want: `caprouter teach "…"`},
 		{prompt: strings.Repeat("long ", 20), want: `caprouter teach "…"`},
 		{flags: configFlags{config: "c.yaml", registry: "my registry.yaml"}, prompt: "x", want: `caprouter teach "x" --config c.yaml --registry 'my registry.yaml'`},
-		{prompt: "x", base: someBase, want: `caprouter teach "x" (where the registry file of the router is)`},
+		{prompt: "x", base: someBase, want: `caprouter teach "x" (where the registry file of the router is; if the agent registers itself, add the text to the examples of its registration)`},
 	} {
 		if got := (&routeFlags{configFlags: tt.flags}).teachCommand(tt.prompt, tt.base); got != tt.want {
 			t.Errorf("%q: got %s, want %s", tt.prompt, got, tt.want)

@@ -30,6 +30,7 @@ type teachFlags struct {
 	filter decisionFilter
 	all    bool
 	expect []string // agents, or answerNone
+	intent []string // of these agents
 	file   string
 }
 
@@ -51,15 +52,20 @@ func newTeachCommand() *cobra.Command {
 			"Stored prompts are masked: type the text anew, with invented values.",
 		Example: `  caprouter teach "how much did we spend on azure?"
   caprouter teach "review the module and list the cost of azure" --expect quality_agent --expect billing_agent
+  caprouter teach "tune the cluster" --expect quality_agent --expect-intent databricks_review
   caprouter teach
   caprouter teach --below 0.8 --since 24h --registry capabilities.yaml --file golden/cases.yaml`,
 		Args: argsBetween("one TEXT, in quotes", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
+			case len(args) == 1 && flags.filter.intent != "":
+				return usageErrorf(cmd, "--intent selects decisions of a router: the intent that is right for TEXT is --expect-intent")
 			case len(args) == 1 && (flags.filter.selects() || flags.url != "" || flags.all):
 				return usageErrorf(cmd, "TEXT is read in this process: leave it out to walk through decisions of a router")
 			case len(args) == 0 && len(flags.expect) > 0:
 				return usageErrorf(cmd, "--expect needs TEXT: decisions of a router have different right agents")
+			case len(flags.intent) > 0 && len(flags.expect) == 0:
+				return usageErrorf(cmd, "--expect-intent needs --expect: it is an intent of that agent")
 			case len(flags.expect) > 1 && slices.Contains(flags.expect, answerNone):
 				return usageErrorf(cmd, "--expect none stands alone, without agents")
 			case flags.all && flags.filter.selects():
@@ -72,6 +78,7 @@ func newTeachCommand() *cobra.Command {
 	addRegistryFlag(cmd, &flags.registry)
 	addCaseFileFlag(cmd, &flags.file)
 	cmd.Flags().StringSliceVar(&flags.expect, "expect", nil, "`AGENT` that is right for TEXT, or none, instead of the question (repeatable)")
+	cmd.Flags().StringSliceVar(&flags.intent, "expect-intent", nil, "`INTENT` of the agent of --expect, instead of the question (repeatable for several agents)")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "all decisions of --since, also confident ones")
 	flags.serverFlags.register(cmd)
 	flags.filter.register(cmd)
@@ -98,6 +105,9 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	if err := checkExpected(flags.expect, snapshot); err != nil {
 		return err
 	}
+	if err := checkIntents(flags.intent, flags.expect, snapshot); err != nil {
+		return err
+	}
 	var list []reading
 	if len(args) == 1 {
 		list, err = readText(cmd, cfg, args[0])
@@ -120,7 +130,7 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	t := teacher{
 		lexical:  sync.OnceValue(func() *lexical.Model { return lexical.Train(classifier.BuildCorpus(catalogue)) }),
 		dialog:   newDialog(answers, cmd.InOrStdin(), out),
-		registry: registryFile(&cfg), cases: flags.file, expect: flags.expect,
+		registry: registryFile(&cfg), cases: flags.file, expect: flags.expect, intents: flags.intent,
 		check: func(added string) error { return checkCases(cmd, flags, added) },
 		findBroken: func(registry *capabilities.Snapshot) ([]golden.CaseResult, error) {
 			return findBrokenCases(cmd, flags, registry)
@@ -265,6 +275,34 @@ func checkExpected(expected []string, s *capabilities.Snapshot) error {
 	return nil
 }
 
+// checkIntents rejects intents that no expected agent declares, and several of one agent.
+func checkIntents(intents, expected []string, s *capabilities.Snapshot) error {
+	var declared []string
+	for _, id := range expected {
+		if a := s.Entry(id); a != nil {
+			declared = append(declared, a.Match.Intent...)
+		}
+	}
+	for _, intent := range intents {
+		if !slices.Contains(declared, intent) {
+			return errors.New("--expect-intent: " + suggestChoice("intent of "+strings.Join(expected, " and "), intent, declared))
+		}
+	}
+	for _, id := range expected {
+		if named := intentsOf(s.Entry(id), intents); len(named) > 1 {
+			return fmt.Errorf("--expect-intent: %s are intents of %s: name one of them", strings.Join(named, " and "), id)
+		}
+	}
+	return nil
+}
+
+// intentsOf returns those of the intents that the agent declares.
+func intentsOf(agent *contract.RegistryEntry, intents []string) []string {
+	return slices.DeleteFunc(slices.Clone(intents), func(intent string) bool {
+		return agent == nil || !slices.Contains(agent.Match.Intent, intent)
+	})
+}
+
 // checkCases runs the cases of the file over the changed registry, and prints failures and whether
 // the added case passes. added is its id, or "" if there is none.
 func checkCases(cmd *cobra.Command, flags *teachFlags, added string) error {
@@ -296,6 +334,7 @@ type teacher struct {
 	registry, cases string                   // files
 	lexical         func() *lexical.Model    // of the registry before the first change
 	expect          []string                 // answer to the question for the agent; empty if it is asked
+	intents         []string                 // answers to the questions for intents
 	check           func(added string) error // runs after each change, with the id of the new case or ""
 	// findBroken returns the cases that pass now, and fail with the registry.
 	findBroken func(*capabilities.Snapshot) ([]golden.CaseResult, error)
@@ -313,9 +352,8 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 		return false, err
 	}
 	t.printReading(r)
-	answer := t.expect
+	answer, likely := t.expect, t.confidences(r)
 	if len(answer) == 0 {
-		likely := t.confidences(r)
 		agents := expectedFirst(orderAgents(snapshot, r.response.Decision, likely), r.response.Feedback)
 		answer, err = t.dialog.chooseAgents(ctx, agents, likely, snapshot.Fleet.Grants)
 		if err != nil || answer[0] == answerSkip || answer[0] == answerQuit {
@@ -327,7 +365,7 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 		added.agents = answer
 	}
 	if len(added.agents) == 1 {
-		intent, err := t.dialog.chooseIntent(ctx, snapshot.Entry(answer[0]))
+		intent, err := t.chooseIntent(ctx, snapshot.Entry(answer[0]), likely)
 		if err != nil || intent == answerSkip || intent == answerQuit {
 			return intent == answerSkip, err
 		}
@@ -346,7 +384,7 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 	}
 	if len(added.agents) > 1 {
 		var left string
-		added.examples, left, err = t.chooseExamples(ctx, snapshot, r, added.prompt, added.agents)
+		added.examples, left, err = t.chooseExamples(ctx, snapshot, r, added.prompt, added.agents, likely)
 		if err != nil || left == answerSkip || left == answerQuit {
 			return left == answerSkip, err
 		}

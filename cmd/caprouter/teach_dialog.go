@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,6 +112,13 @@ func (d *dialog) chooseAgents(
 		}
 	}
 	d.printChoices(rows, len(agents))
+	if len(grants) > 0 {
+		registered := slices.Sorted(maps.Keys(grants))
+		if len(registered) > maxListedAgents {
+			registered = append(registered[:maxListedAgents], "…")
+		}
+		fmt.Fprintf(d.out, "  not listed, because they register themselves: %s\n", strings.Join(registered, ", "))
+	}
 	const question = "Which agent is right? Number or id, several with commas, none, Enter to skip, q to quit: "
 	for {
 		answer, err := d.ask(ctx, question)
@@ -155,7 +163,7 @@ func parseChoice(word string, choices []string) (string, bool) {
 // explainAgent returns why the answer is no agent that can be taught.
 func explainAgent(answer string, ids []string, grants map[string]contract.Grant) string {
 	if _, granted := grants[answer]; granted {
-		return answer + " registers itself: add the example to its registration"
+		return answer + " registers itself: add the text to the examples of its registration (PUT /api/v1/agents/" + answer + "), and let it register again"
 	}
 	return suggestChoice("agent", answer, ids)
 }
@@ -172,16 +180,16 @@ func formatIntents(intents []string, likely map[string]float64) string {
 	return strings.Join(texts, ", ")
 }
 
-// chooseIntent returns an intent of the agent, or one of the other answers. It does not ask
-// if there is only one.
-func (d *dialog) chooseIntent(ctx context.Context, agent *contract.RegistryEntry) (string, error) {
+// chooseIntent returns an intent of the agent, or one of the other answers. It prints the
+// confidence in the intents. It does not ask if there is only one.
+func (d *dialog) chooseIntent(ctx context.Context, agent *contract.RegistryEntry, likely map[string]float64) (string, error) {
 	intents := agent.Match.Intent
 	if len(intents) == 1 {
 		return intents[0], nil
 	}
 	var rows []tableRow
 	for i, intent := range intents {
-		rows = append(rows, tableRow{cells: []tableCell{{text: strconv.Itoa(i + 1), right: true}, {text: intent}}})
+		rows = append(rows, tableRow{cells: []tableCell{{text: strconv.Itoa(i + 1), right: true}, {text: formatIntents([]string{intent}, likely)}}})
 	}
 	d.printChoices(rows, len(intents))
 	question := fmt.Sprintf("Which intent of %s? Number or name, Enter to skip, q to quit: ", agent.ID)

@@ -56,7 +56,7 @@ func assignParts(prompt string, subtasks []contract.Subtask, agents []*contract.
 // the intent of a part that is not read as one of its agent. There are none if the request is not
 // split into a part for each agent. answer is answerSkip or answerQuit if the user leaves a question.
 func (t *teacher) chooseExamples(
-	ctx context.Context, snapshot *capabilities.Snapshot, r *reading, prompt string, ids []string,
+	ctx context.Context, snapshot *capabilities.Snapshot, r *reading, prompt string, ids []string, likely map[string]float64,
 ) (examples []example, answer string, err error) {
 	agents := make([]*contract.RegistryEntry, len(ids))
 	for i, id := range ids {
@@ -74,11 +74,13 @@ func (t *teacher) chooseExamples(
 			continue
 		}
 		agent := snapshot.Entry(p.agent)
-		if !slices.Contains(agent.Match.Intent, p.intent) {
+		if named := intentsOf(agent, t.intents); len(named) > 0 {
+			p.intent = named[0]
+		} else if !slices.Contains(agent.Match.Intent, p.intent) {
 			if len(agent.Match.Intent) > 1 {
 				fmt.Fprintf(t.dialog.out, "part %d: %s\n", i+1, oneLine(p.text))
 			}
-			p.intent, err = t.dialog.chooseIntent(ctx, agent)
+			p.intent, err = t.chooseIntent(ctx, agent, likely)
 			if err != nil || p.intent == answerSkip || p.intent == answerQuit {
 				return nil, p.intent, err
 			}
@@ -86,6 +88,14 @@ func (t *teacher) chooseExamples(
 		examples = append(examples, example{p.agent, p.intent, p.text})
 	}
 	return examples, answerNone, nil
+}
+
+// chooseIntent returns the intent of the agent that --expect-intent names, or asks for it.
+func (t *teacher) chooseIntent(ctx context.Context, agent *contract.RegistryEntry, likely map[string]float64) (string, error) {
+	if named := intentsOf(agent, t.intents); len(named) > 0 {
+		return named[0], nil
+	}
+	return t.dialog.chooseIntent(ctx, agent, likely)
 }
 
 // describeMissing returns how a request was read, and the agents without a part of it.
