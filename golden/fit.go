@@ -2,7 +2,6 @@ package golden
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -85,7 +84,8 @@ func FitThresholds(ctx context.Context, cfg Config, precision float64) (*FitResu
 	unscripted := slices.DeleteFunc(slices.Clone(cfg.Cases), func(c Case) bool { return c.LLM != nil })
 	train := FilterCases(unscripted, Filter{Splits: []string{Train}})
 	if len(train) == 0 {
-		return nil, errors.New("there is no case to fit on: mark some with `split: train`, and others with `split: validation` or `split: test` to see what it is worth")
+		return nil, fmt.Errorf("thresholds are fitted on cases with `split: train`, and none of the selected cases (%d) has it: "+
+			"add `split: train` to about two thirds of the cases, and `split: validation` to the others, which measure the proposal", len(cfg.Cases))
 	}
 	held := FilterCases(unscripted, Filter{Splits: []string{Validation, Test}})
 	g, err := cfg.newRouting()

@@ -163,7 +163,7 @@ func TestFitThresholds_Rejects(t *testing.T) {
 		precision float64
 		want      string
 	}{
-		{"no train split", Config{Registry: s, Cases: parse(t, everyOutcome)}, 0, "mark some with `split: train`"},
+		{"no train split", Config{Registry: s, Cases: parse(t, everyOutcome)}, 0, "add `split: train`"},
 		{"precision above 1", Config{Registry: s}, 1.5, "the precision must be over 0 and at most 1"},
 		{"no registry", Config{Cases: percentCases(t, Train)}, 0, "a registry is required"},
 	}

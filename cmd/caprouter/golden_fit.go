@@ -20,10 +20,10 @@ func newGoldenFitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fit CASES…",
 		Short: "Propose thresholds of the registry from cases",
-		Long: "Try values of min_confidence, confidence_threshold and ambiguity_threshold on the cases of split train,\n" +
-			"and propose those with the most correct outcomes and at least --precision of the dispatches correct. The\n" +
-			"splits validation and test are held out to measure the proposal. A split train of fewer than 50 cases\n" +
-			"causes a warning.\n\n" +
+		Long: "Try values of min_confidence, confidence_threshold and ambiguity_threshold on the cases with `split: train`,\n" +
+			"and propose those with the most correct outcomes and at least --precision of the dispatches correct. Cases\n" +
+			"with `split: validation` or `split: test` are held out to measure the proposal, and cases without a split are\n" +
+			"not used. A split train of fewer than 50 cases causes a warning.\n\n" +
 			"The command prints a patch and does not change the registry.",
 		Example: `  caprouter golden fit golden/
   caprouter golden fit golden/ --precision 0.95 --json`,
