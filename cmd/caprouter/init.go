@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 	"unicode"
@@ -39,15 +42,18 @@ var (
 const starterCasesFile = "cases.yaml"
 
 func newInitCommand() *cobra.Command {
-	return &cobra.Command{
+	var listen string
+	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a configuration, a registry and golden cases to start from",
 		Long: "Write three files and the directory schemas into DIR or the current directory: caprouter.yaml, with\n" +
 			"every key explained; capabilities.yaml, with one agent, which caprouter serve runs; and cases.yaml,\n" +
 			"with golden cases.\n" +
-			"If one of the files exists, init writes nothing.",
+			"If one of the files exists, init writes nothing.\n\n" +
+			"A second project on the same machine needs another --listen. The agent gets an address of its own as well.",
 		Example: `  caprouter init
-  caprouter init my-router && cd my-router`,
+  caprouter init my-router && cd my-router
+  caprouter init second --listen 127.0.0.1:8081`,
 		Args: argsBetween("one DIR", 0, 1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -57,13 +63,18 @@ func newInitCommand() *cobra.Command {
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			return runInit(cmd.OutOrStdout(), dir)
+			cfg, err := starterConfigAt(listen)
+			if err != nil {
+				return usageErrorf(cmd, "--%w", err)
+			}
+			return runInit(cmd.OutOrStdout(), dir, cfg)
 		},
 	}
+	cmd.Flags().StringVar(&listen, "listen", config.Default().Listen, "loopback `HOST:PORT` of the router")
+	return cmd
 }
 
-func runInit(out io.Writer, dir string) error {
-	cfg := starterDefaults()
+func runInit(out io.Writer, dir string, cfg config.Config) error {
 	content, err := renderConfig(&cfg)
 	if err != nil {
 		return err
@@ -77,7 +88,7 @@ func runInit(out io.Writer, dir string) error {
 	}
 	files := []fileContent{
 		{filepath.Join(dir, config.DefaultFile), content},
-		{filepath.Join(dir, config.DefaultRegistryFile), starterRegistry},
+		{filepath.Join(dir, config.DefaultRegistryFile), bytes.ReplaceAll(starterRegistry, []byte(demo.SampleAddress), []byte(cfg.SampleAgent))},
 		{filepath.Join(dir, starterCasesFile), starterCases},
 	}
 	if err := writeNewFiles(slices.Concat(files, schemas)); err != nil {
@@ -87,7 +98,7 @@ func runInit(out io.Writer, dir string) error {
 		fmt.Fprintf(out, "wrote %s\n", f.path)
 	}
 	fmt.Fprintf(out, "wrote %s, which editors use to complete and check these files\n", filepath.Join(dir, schemaDir))
-	printNextSteps(out, dir, cfg.LLM.KeyEnv())
+	printNextSteps(out, dir, &cfg)
 	return nil
 }
 
@@ -98,10 +109,38 @@ func starterDefaults() config.Config {
 	return cfg
 }
 
+// starterConfigAt returns the defaults for a router at another address. The port of the sample
+// agent is as far from that of the router as by default.
+func starterConfigAt(listen string) (config.Config, error) {
+	cfg := starterDefaults()
+	if listen == cfg.Listen {
+		return cfg, nil
+	}
+	cfg.Listen = listen
+	if err := cfg.Validate(); err != nil {
+		return cfg, err
+	}
+	_, text, _ := net.SplitHostPort(listen)
+	port, err := strconv.Atoi(text)
+	if err != nil || port == 0 {
+		return cfg, fmt.Errorf("listen: name a port by its number, which stays the same at each start, not %q", text)
+	}
+	sample := port + samplePortDistance
+	if sample > math.MaxUint16 {
+		sample = port - samplePortDistance
+	}
+	cfg.SampleAgent = net.JoinHostPort("127.0.0.1", strconv.Itoa(sample))
+	return cfg, nil
+}
+
+// samplePortDistance is the distance of the default ports of router and sample agent, 8080 and
+// 9101.
+const samplePortDistance = 1021
+
 // starterPrompt is a request that the agent of the registry serves.
 const starterPrompt = "How many words are in this text: to be or not to be"
 
-func printNextSteps(out io.Writer, dir, keyEnv string) {
+func printNextSteps(out io.Writer, dir string, cfg *config.Config) {
 	fmt.Fprintln(out, "\nRun the router, and the agent of the registry:")
 	program := programNameIn(dir, os.Args[0])
 	if dir != "." {
@@ -109,11 +148,11 @@ func printNextSteps(out io.Writer, dir, keyEnv string) {
 	}
 	fmt.Fprintf(out, "  %s serve\n\nSend a request from another terminal:\n"+
 		"  curl -s %s/api/v1/route -H 'Content-Type: application/json' \\\n"+
-		"    -d '{\"content\":{\"prompt\":\"%s\"}}'\n\nThen:\n", program, defaultURL, starterPrompt)
+		"    -d '{\"content\":{\"prompt\":\"%s\"}}'\n\nThen:\n", program, localURL(cfg), starterPrompt)
 	printCommands(out, [][2]string{
 		{program + ` route "Count the words: a b c" --dry-run --explain`, "print a decision; nothing is sent"},
 		{program + " golden run " + starterCasesFile, "after every change of the registry"},
-		{"export " + keyEnv + "=…", "let a model classify the requests"},
+		{"export " + cfg.LLM.KeyEnv() + "=…", "let a model classify the requests"},
 		{program + " doctor", "check everything, the model included"},
 	})
 }

@@ -189,7 +189,7 @@ func TestInit_WritesAllOrNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			err := runInit(&out, dir)
+			err := runInit(&out, dir, starterDefaults())
 			if err == nil || !strings.HasPrefix(err.Error(), present+" exists: ") {
 				t.Errorf("got %v, want an error with the file name", err)
 			}
@@ -255,7 +255,7 @@ func TestInit_Concurrent(t *testing.T) {
 		for i := range errs {
 			wg.Go(func() {
 				<-begin
-				errs[i] = runInit(io.Discard, dir)
+				errs[i] = runInit(io.Discard, dir, starterDefaults())
 			})
 		}
 		close(begin)

@@ -13,7 +13,7 @@ import (
 // misspelt key, an unknown word and a number out of range are not.
 func TestFileSchemas(t *testing.T) {
 	dir := t.TempDir()
-	if err := runInit(t.Output(), dir); err != nil {
+	if err := runInit(t.Output(), dir, starterDefaults()); err != nil {
 		t.Fatal(err)
 	}
 	files := map[string][]string{
