@@ -75,13 +75,14 @@ func (l *Learning) FormatExamples() string {
 const minTrials = 10
 
 // FormatAccuracy returns how often the best intent is right, also where it would be rejected:
-// "0.86 by agent and 0.71 by intent, of 52 held-out examples, whatever the confidence", or ""
-// without an estimate.
+// "0.86 by agent and 0.71 by intent of requests worded like the 52 held-out examples, whatever the
+// confidence", or "" without an estimate.
 func (l *Learning) FormatAccuracy() string {
 	if l.Trials < minTrials {
 		return ""
 	}
-	return fmt.Sprintf("%.2f by agent and %.2f by intent, of %s, whatever the confidence", l.AgentAccuracy, l.Accuracy, plaintext.CountNoun(l.Trials, "held-out example"))
+	return fmt.Sprintf("%.2f by agent and %.2f by intent of requests worded like the %d held-out examples, whatever the confidence",
+		l.AgentAccuracy, l.Accuracy, l.Trials)
 }
 
 // Advice returns what raises a low accuracy, or "".
@@ -102,7 +103,8 @@ func (l *Learning) ExplainAccuracy() string {
 		return fmt.Sprintf("no expected accuracy: it needs %d examples that can be held out, and there are %d", minTrials, l.Trials)
 	}
 	return fmt.Sprintf("each of the %d held-out examples is predicted by a model that was trained without it, and counts for %.2f: "+
-		"an unusual one, such as teach adds, lowers the accuracy until there are more like it", l.Trials, 1/float64(l.Trials))
+		"an unusual one, such as teach adds, lowers the accuracy until there are more like it. Requests in other words "+
+		"reach their agent less often, so it is an upper estimate: golden cases measure requests", l.Trials, 1/float64(l.Trials))
 }
 
 // Weakest returns the intents with the lowest accuracy, at most three.

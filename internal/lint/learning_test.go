@@ -25,7 +25,7 @@ func TestLearning_ReportsWeakAndConfusedIntents(t *testing.T) {
 			},
 		},
 	}
-	want := "21 examples (20 en, 1 of unknown language); expected accuracy 0.95 by agent and 0.76 by intent, of 21 held-out examples, whatever the confidence; weakest cancel_order 0.60; " +
+	want := "21 examples (20 en, 1 of unknown language); expected accuracy 0.95 by agent and 0.76 by intent of requests worded like the 21 held-out examples, whatever the confidence; weakest cancel_order 0.60; " +
 		"confused cancel_order as track_order (4), pay as track_order (1), track_order as pay (1)"
 	if got := l.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -51,7 +51,7 @@ func TestLearning_ReportsWeakAndConfusedIntents(t *testing.T) {
 	}
 	for trials, want := range map[int]string{
 		4:  "no expected accuracy: it needs 10 examples that can be held out, and there are 4",
-		25: "each of the 25 held-out examples is predicted by a model that was trained without it, and counts for 0.04: an unusual one, such as teach adds, lowers the accuracy until there are more like it",
+		25: "each of the 25 held-out examples is predicted by a model that was trained without it, and counts for 0.04: an unusual one, such as teach adds, lowers the accuracy until there are more like it. Requests in other words reach their agent less often, so it is an upper estimate: golden cases measure requests",
 	} {
 		l.Trials = trials
 		if got := l.ExplainAccuracy(); got != want {
