@@ -81,6 +81,33 @@ func (h *eventHub) emit(e contract.GatewayEvent) {
 	}
 }
 
+// changeSignal wakes those that wait for the next change.
+type changeSignal struct {
+	mu   sync.Mutex
+	next chan struct{} // closed by the next change; nil = no goroutine waits
+}
+
+// Changed returns a channel that is closed at the next change of the servers, of their tools, or
+// of the agents that may call them.
+func (g *Gateway) Changed() <-chan struct{} {
+	c := &g.changes
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = make(chan struct{})
+	}
+	return c.next
+}
+
+func (c *changeSignal) broadcast() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next != nil {
+		close(c.next)
+		c.next = nil
+	}
+}
+
 func (h *eventHub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

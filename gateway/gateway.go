@@ -91,6 +91,7 @@ type Gateway struct {
 	group    *run.Group
 	events   *eventHub
 	bindings *bindings
+	changes  changeSignal
 
 	mu      sync.Mutex                // of changes of the servers
 	servers atomic.Pointer[[]*server] // ordered by id; the slice is immutable

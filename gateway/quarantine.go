@@ -82,10 +82,14 @@ func (s *server) releaseTool(t *tool) *tool {
 	released := *t
 	released.quarantine, released.State = nil, ""
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tools[t.Name] == t { // not listed again since
+	current := s.tools[t.Name] == t // not listed again since
+	if current {
 		s.tools = maps.Clone(s.tools)
 		s.tools[t.Name] = &released
+	}
+	s.mu.Unlock()
+	if current {
+		s.onStatus()
 	}
 	return &released
 }

@@ -288,7 +288,7 @@ func TestMCPServer_RejectsMessages(t *testing.T) {
 		{"POST", `{"jsonrpc":"2.0","id":1,"method":"pin`, "must be one JSON-RPC message", http.StatusBadRequest},
 		{"POST", `{"jsonrpc":"2.0","id":"a","method":"no/such"}`, `"no/such" unsupported`, http.StatusBadRequest},
 		{"POST", `{"jsonrpc":"2.0","id":{},"method":"ping"}`, "invalid", http.StatusBadRequest},
-		{"GET", "", "the methods of this path are", http.StatusMethodNotAllowed},
+		{"DELETE", "", "the methods of this path are", http.StatusMethodNotAllowed},
 	} {
 		got := s.do(call{method: tt.method, path: "/mcp", body: tt.body, header: accept})
 		var e struct {
@@ -419,30 +419,27 @@ func TestMCPServer_ReportsProgress(t *testing.T) {
 	t.Cleanup(backend.Close)
 	_, change := useMCP(t, `{"servers":{"slow":{"url":"`+backend.URL+`","tools":{"prefix":"my_"}}}}`)
 	s := startServer(t, "clients: {}\n", change)
-	reports := make(chan float64, 3)
-	session := s.connectMCP("", &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
-		reports <- req.Params.Progress
-	}})
-	if names := toolNames(t, session); !slices.Contains(names, "my_work") {
-		t.Fatalf("got tools %v, want my_work", names)
-	}
-	params := &mcp.CallToolParams{Name: "my_work"}
-	params.SetProgressToken("token")
-	result, err := session.CallTool(t.Context(), params)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want := 1.0; want <= 3; want++ {
-		select {
-		case got := <-reports:
-			if got != want {
-				t.Errorf("got progress %v, want %v", got, want)
-			}
-		case <-t.Context().Done():
-			t.Fatalf("got no progress %v", want)
+	for _, version := range []string{"2025-03-26", "2025-11-25", "2026-07-28"} {
+		reports := make(chan float64, 3)
+		session := s.connectMCPVersion("", version, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+			reports <- req.Params.Progress
+		}})
+		if names := toolNames(t, session); !slices.Contains(names, "my_work") {
+			t.Fatalf("got tools %v, want my_work", names)
 		}
-	}
-	if image, ok := result.Content[0].(*mcp.ImageContent); !ok || string(image.Data) != "image" || image.MIMEType != "image/png" {
-		t.Errorf("got content %+v, want the image", result.Content[0])
+		params := &mcp.CallToolParams{Name: "my_work"}
+		params.SetProgressToken("token")
+		result, err := session.CallTool(t.Context(), params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want := 1.0; want <= 3; want++ {
+			if got := testkit.Receive(t, reports); got != want {
+				t.Errorf("version %s: got progress %v, want %v", version, got, want)
+			}
+		}
+		if image, ok := result.Content[0].(*mcp.ImageContent); !ok || string(image.Data) != "image" || image.MIMEType != "image/png" {
+			t.Errorf("version %s: got content %+v, want the image", version, result.Content[0])
+		}
 	}
 }

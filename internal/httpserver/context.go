@@ -61,6 +61,18 @@ func (c *Context) TraceID() string {
 	return traceID(c.Request.Header)
 }
 
+// ChangeClass exchanges the permit of the request for one of another class. It is for a path whose
+// body determines the class.
+func (c *Context) ChangeClass(class Class) error {
+	permit, err := c.server.admission.acquire(class, c.Caller)
+	if err != nil {
+		return err
+	}
+	c.permit.release()
+	c.permit = permit
+	return nil
+}
+
 // SetOutcome sets the outcome for the access log, for example "completed".
 func (c *Context) SetOutcome(outcome string) { c.outcome = outcome }
 

@@ -38,9 +38,11 @@ type call struct {
 
 // newMCPServer returns the server for the message.
 func (c *call) newMCPServer() *mcp.Server {
+	capabilities := Capabilities()
+	capabilities.Tools.ListChanged = true
 	server := mcp.NewServer(&mcp.Implementation{Name: "caprouter", Title: "caprouter", Version: c.server.cfg.Version}, &mcp.ServerOptions{
 		Instructions: Instructions,
-		Capabilities: Capabilities(),
+		Capabilities: capabilities,
 	})
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -63,6 +65,11 @@ func (c *call) newMCPServer() *mcp.Server {
 				return handle(c, func() (*mcp.ReadResourceResult, error) { return c.readResource(params) })
 			case *mcp.CompleteParams:
 				return handle(c, func() (*mcp.CompleteResult, error) { return c.complete(params) })
+			case *mcp.SubscriptionsListenParams:
+				// The SDK would wait without end for what listen handles.
+				if params != nil && params.Notifications != nil && params.Notifications.ToolsListChanged {
+					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message has no id that is a string or a number"}
+				}
 			}
 			return next(ctx, method, req)
 		}

@@ -7,11 +7,14 @@
 //	                                         find_tools ────────▶ lexical
 //	                                         SERVER__TOOL ──────▶ package mcphost ─▶ MCP server
 //	                           prompts/…, resources/…, completion/complete ─▶ package mcphost
+//	           ── GET /mcp ──▶ a stream of changes of the list; also subscriptions/listen
 //
 // The server keeps no sessions: every request is complete in itself, so that any replica
-// can answer it. It therefore sends no notifications of its own, and the progress of a call
-// only on the response to this call. The protocol is that of the MCP SDK, in all versions
-// that the SDK negotiates.
+// can answer it. It sends the progress of a call only on the response to this call, and
+// changes of the list of tools only on streams that the client has opened for them. These
+// streams are not those of the SDK, which has none without sessions, and whose listen streams
+// have no heartbeat and survive the token of the caller. The rest of the protocol is that of
+// the SDK, in all versions that it negotiates.
 //
 // A caller sees the tools, prompts and resources that it may use, and requests for others fail
 // as for those that do not exist. A call is one of package mcphost, with its checks, limits and

@@ -43,6 +43,10 @@ type Config struct {
 
 	Tools    Tools
 	Contents Contents
+	// ToolsChanged returns a channel that is closed at the next change of the servers, of their
+	// tools, or of the agents that may call them.
+	ToolsChanged func() <-chan struct{}
+
 	Router   Router
 	Registry func() *capabilities.Snapshot // returns the current snapshot
 	Meter    Meter
@@ -100,6 +104,9 @@ func New(cfg Config) httpserver.API {
 			Method: http.MethodPost, Path: Path, Scope: contract.ScopeRouteSubmit, HasScope: mayUseAny, MissingScope: errNoScope,
 			Body:   httpserver.BodySpec{MaxBytes: contract.MaxBodyBytes, MediaTypes: []string{httpserver.MediaTypeJSON}},
 			Handle: s.handleMessage,
+		}, {
+			Method: http.MethodGet, Path: Path, Scope: contract.ScopeRouteSubmit, HasScope: mayUseAny, MissingScope: errNoScope,
+			Class: httpserver.ClassStream, Handle: s.handleStream,
 		}},
 		EncodeError: encodeError,
 		NotFound:    "the MCP endpoint is POST " + Path,
@@ -171,10 +178,12 @@ func serverOf(r *http.Request) *mcp.Server {
 // envelope is what the server needs to know of a message before the SDK decodes it.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
 	Params struct {
 		Meta struct {
 			ProgressToken any `json:"progressToken"`
 		} `json:"_meta"`
+		Notifications json.RawMessage `json:"notifications"` // of methodListen
 	} `json:"params"`
 }
 
@@ -186,6 +195,9 @@ func (s *Server) handleMessage(c *httpserver.Context) error {
 		return &contract.Error{Code: contract.CodeInvalidRequest, Message: "the body " + describe(err) + ": it must be one JSON-RPC message"}
 	}
 	message := &call{server: s, http: c}
+	if m.listens(c.Request.Header) {
+		return message.listen(m.ID)
+	}
 	handler, w := s.whole, &writer{Context: c}
 	if m.Params.Meta.ProgressToken != nil {
 		handler = s.stream
