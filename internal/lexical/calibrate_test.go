@@ -140,7 +140,7 @@ func TestCrossFit(t *testing.T) {
 	families := agentFamilies(docs)
 	d := newTrainingSet(trainingTexts(docs, families.of), families)
 	declared := newDeclaredTexts(d)
-	_, trials := crossFit(d, &declared)
+	_, trials, _ := crossFit(d, &declared)
 	examples := 0
 	for _, s := range d.samples {
 		if s.kind == kindExample {

@@ -48,7 +48,11 @@ const (
 // predictions slightly worse than in production. They are also slightly better,
 // because examples of a registry are more alike than requests. On public data
 // sets the two effects cancel within two points, so neither is corrected.
-func crossFit(d *trainingSet, x *declaredTexts) (*linearModel, []heldOutPrediction) {
+//
+// The reported predictions are the same, or those of other folds if examples of a small set
+// are variants of one sentence: then variants are held out together, because a model that has
+// learned one of them predicts the others.
+func crossFit(d *trainingSet, x *declaredTexts) (whole *linearModel, trials, reported []heldOutPrediction) {
 	folds, excluded := foldCount, []int{excludedPart}
 	if len(d.samples) <= maxSmallSet {
 		folds, excluded = smallFoldCount, []int{0, 1, 2, 3}
@@ -65,8 +69,12 @@ func crossFit(d *trainingSet, x *declaredTexts) (*linearModel, []heldOutPredicti
 	if examples < 2 {
 		folds, excluded = 0, nil
 	}
-	var whole *linearModel
-	parts := make([][]heldOutPrediction, folds+len(excluded))
+	measured := folds + len(excluded)
+	parts := make([][]heldOutPrediction, measured)
+	groups := d.groupNearDuplicates()
+	if groups != nil {
+		parts = make([][]heldOutPrediction, measured+folds)
+	}
 	workers := runtime.GOMAXPROCS(0)
 	if d.pace != nil {
 		workers = 1
@@ -76,18 +84,64 @@ func crossFit(d *trainingSet, x *declaredTexts) (*linearModel, []heldOutPredicti
 		case i == 0:
 			whole = fitLinear(d, func(int) bool { return true })
 		case i <= folds:
-			parts[i-1] = predictFold(d, x, folds, i-1)
+			parts[i-1] = predictFold(d, x, func(i int) int { return i % folds }, i-1)
+		case i > measured:
+			parts[i-1] = predictFold(d, x, func(i int) int { return int(groups[i]) % folds }, i-1-measured)
 		default:
 			parts[i-1] = predictOutOfScope(d, x, excluded[i-1-folds])
 		}
 	})
-	return whole, slices.Concat(parts...)
+	trials = slices.Concat(parts[:measured]...)
+	if groups != nil {
+		return whole, trials, slices.Concat(parts[measured:]...)
+	}
+	return whole, trials, trials
+}
+
+// nearDuplicate is the share of common words from which two examples of an intent are variants of
+// one sentence.
+const nearDuplicate = 0.6
+
+// groupNearDuplicates returns for each sample of a small set the number of the first sample that
+// it is a variant of, or its own number; nil if no sample is one of another, or the set is not
+// small.
+func (d *trainingSet) groupNearDuplicates() (groups []int32) {
+	if len(d.samples) > maxSmallSet {
+		return nil
+	}
+	first, found := make([]int32, len(d.samples)), false
+	for i := range d.samples {
+		first[i] = int32(i)
+		for k := range i {
+			if isNearDuplicate(&d.samples[i], &d.samples[k]) {
+				first[i], found = first[k], true
+				break
+			}
+		}
+	}
+	if !found {
+		return nil
+	}
+	return first
+}
+
+func isNearDuplicate(a, b *trainingSample) bool {
+	if a.kind != kindExample || b.kind != kindExample || a.class != b.class {
+		return false
+	}
+	common := 0
+	for _, f := range a.features[:a.words] {
+		if slices.Contains(b.features[:b.words], f) {
+			common++
+		}
+	}
+	return common > 0 && float64(common) >= nearDuplicate*float64(int(a.words)+int(b.words)-common)
 }
 
 // predictFold predicts the examples of one fold with a model that is trained on
 // the others.
-func predictFold(d *trainingSet, x *declaredTexts, folds, fold int) []heldOutPrediction {
-	heldBack := func(i int) bool { return i%folds == fold && d.samples[i].kind == kindExample }
+func predictFold(d *trainingSet, x *declaredTexts, foldOf func(i int) int, fold int) []heldOutPrediction {
+	heldBack := func(i int) bool { return foldOf(i) == fold && d.samples[i].kind == kindExample }
 	l := fitLinear(d, func(i int) bool { return !heldBack(i) })
 	return predictHeldOut(d, x, l, heldBack, false)
 }

@@ -1,6 +1,10 @@
 package lexical
 
-import "testing"
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
 
 func TestReport(t *testing.T) {
 	c := trainedCorpus()
@@ -30,5 +34,30 @@ func TestReport(t *testing.T) {
 	}
 	if r := Train(Corpus{}).Report(); r.Examples != 0 || len(r.Intents) != 0 || r.Accuracy != 0 {
 		t.Errorf("got %+v of an empty corpus, want nothing", r)
+	}
+}
+
+// Variants of one sentence are held out together: a model that has learned one of them predicts the
+// others, which shows nothing about other requests.
+func TestReport_HoldsNearDuplicatesOutTogether(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	word := func() string {
+		letters := make([]byte, 8)
+		for i := range letters {
+			letters[i] = byte('a' + rng.IntN(26))
+		}
+		return string(letters)
+	}
+	var c Corpus
+	for i := range 4 {
+		doc := IntentDoc{Name: fmt.Sprintf("intent_%c", 'a'+i)}
+		for range 5 { // sentences that have no word in common
+			text := word() + " " + word() + " " + word() + " " + word()
+			doc.Examples = append(doc.Examples, text, "please "+text, text+" now")
+		}
+		c.Intents = append(c.Intents, doc)
+	}
+	if r := Train(c).Report(); r.Trials != 60 || r.Accuracy > 0.5 {
+		t.Errorf("got accuracy %v of %d trials, want at most 0.5 of 60: no example resembles another one", r.Accuracy, r.Trials)
 	}
 }

@@ -67,8 +67,8 @@ func train(c Corpus, storage Storage) *Model {
 	)
 	isNew := state == nil
 	if isNew {
-		s, trials := trainStatistical(docs, domains, c.Pace)
-		state = &learnedState{statistical: s, report: newReport(docs, trials)}
+		s, reported := trainStatistical(docs, domains, c.Pace)
+		state = &learnedState{statistical: s, report: newReport(docs, reported)}
 	}
 	t.model.statistical, t.model.report = state.statistical, state.report
 	t.model.statistical.common = t.model.common
@@ -118,7 +118,7 @@ func mergeIntents(docs []IntentDoc) []IntentDoc {
 }
 
 // trainStatistical trains on documents sorted by name. It returns the held-out
-// predictions too.
+// predictions of the report too.
 func trainStatistical(docs []IntentDoc, domains []string, pace func() bool) (*statisticalModel, []heldOutPrediction) {
 	families := agentFamilies(docs)
 	d := newTrainingSet(trainingTexts(docs, families.of), families)
@@ -133,13 +133,13 @@ func trainStatistical(docs []IntentDoc, domains []string, pace func() bool) (*st
 		}
 	}
 	s := &statisticalModel{declared: newDeclaredTexts(d)}
-	whole, trials := crossFit(d, &s.declared)
+	whole, trials, reported := crossFit(d, &s.declared)
 	s.linear = whole.quantize(d.table)
 	s.linear.prepare()
 	size := newCorpusSize(d)
 	s.calibration = fitCalibration(trials, size)
 	s.rejectThreshold, s.acceptThreshold = chooseThresholds(&s.calibration, trials, size)
-	return s, trials
+	return s, reported
 }
 
 func sortedUnique(list []string) []string {

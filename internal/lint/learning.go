@@ -102,7 +102,7 @@ func (l *Learning) ExplainAccuracy() string {
 	case l.Trials < minTrials:
 		return fmt.Sprintf("no expected accuracy: it needs %d examples that can be held out, and there are %d", minTrials, l.Trials)
 	}
-	return fmt.Sprintf("each of the %d held-out examples is predicted by a model that was trained without it, and counts for %.2f: "+
+	return fmt.Sprintf("each of the %d held-out examples is predicted by a model that was trained without it and its variants, and counts for %.2f: "+
 		"an unusual one, such as teach adds, lowers the accuracy until there are more like it. Requests in other words "+
 		"reach their agent less often, so it is an upper estimate: golden cases measure requests", l.Trials, 1/float64(l.Trials))
 }

@@ -51,7 +51,7 @@ func TestLearning_ReportsWeakAndConfusedIntents(t *testing.T) {
 	}
 	for trials, want := range map[int]string{
 		4:  "no expected accuracy: it needs 10 examples that can be held out, and there are 4",
-		25: "each of the 25 held-out examples is predicted by a model that was trained without it, and counts for 0.04: an unusual one, such as teach adds, lowers the accuracy until there are more like it. Requests in other words reach their agent less often, so it is an upper estimate: golden cases measure requests",
+		25: "each of the 25 held-out examples is predicted by a model that was trained without it and its variants, and counts for 0.04: an unusual one, such as teach adds, lowers the accuracy until there are more like it. Requests in other words reach their agent less often, so it is an upper estimate: golden cases measure requests",
 	} {
 		l.Trials = trials
 		if got := l.ExplainAccuracy(); got != want {
