@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
@@ -34,13 +34,15 @@ func TestLog_RepeatsWriteWhoseConnectionIsLost(t *testing.T) {
 				}
 			}
 		})
-	s, err := store.Open(t.Context(), store.Config{URL: "nats://" + addr, Owner: "a"})
+	cfg := store.Config{URL: "nats://" + addr, Owner: "a"}
+	cfg.SetAttemptTimeout(2 * testkit.Patience)
+	s, err := store.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	log := must[*store.Log](t)(s.Log(t.Context(), store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}}))
-	ctx, cancel := context.WithTimeout(t.Context(), store.AttemptTimeout-500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	if _, err := log.Append(ctx, "log.a", []byte("1"), store.AppendOptions{}); err != nil || !lost.Load() {
 		t.Errorf("got %v with a lost connection: %t, want the record to be written", err, lost.Load())

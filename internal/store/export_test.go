@@ -72,10 +72,10 @@ func (l *Log) SkipDamage(ctx context.Context, from uint64) (next uint64, err err
 // Matches reports whether a subject matches a pattern of a log.
 func Matches(pattern, subject string) bool { return subjectMatches(pattern, subject) }
 
-const (
-	AttemptTimeout = attemptTimeout
-	OrphanAge      = orphanAge
-)
+// SetAttemptTimeout sets how long a call waits for an answer before it is repeated.
+func (c *Config) SetAttemptTimeout(limit time.Duration) { c.attemptTimeout = limit }
+
+const OrphanAge = orphanAge
 
 // StoreOrphanBlob stores a large value without its key, as if the process had crashed between
 // both writes.
@@ -96,9 +96,9 @@ func RepairAtStart(dir string) (map[string][]repair.Damage, error) {
 	return cfg.engineFiles().RepairAtStart(context.Background(), false)
 }
 
-// CreateLegacyLease creates the lease of a release before replicas.
-func (s *Store) CreateLegacyLease(ctx context.Context, owner string) {
-	b, err := s.Bucket(ctx, BucketConfig{Name: legacyLeaseBucket, MaxAge: time.Second})
+// CreateLegacyLease creates the lease of a release before replicas, which expires after a time.
+func (s *Store) CreateLegacyLease(ctx context.Context, owner string, expiry time.Duration) {
+	b, err := s.Bucket(ctx, BucketConfig{Name: legacyLeaseBucket, MaxAge: expiry})
 	if err == nil {
 		_, err = b.Put(ctx, legacyLeaseKey, []byte(owner))
 	}

@@ -73,7 +73,8 @@ func TestExternalStore_IsSharedByProcesses(t *testing.T) {
 
 func TestExternalStore_OpenRejectsActiveLegacyLease(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)
-	teststore.OpenShared(t, srv, "a").CreateLegacyLease(t.Context(), "ab12 (pid 7)")
+	earlier := teststore.OpenShared(t, srv, "a")
+	earlier.CreateLegacyLease(t.Context(), "ab12 (pid 7)", time.Hour)
 	cfg := store.Config{URL: srv.URL, Owner: "new"}
 	s, err := store.Open(t.Context(), cfg)
 	if err == nil {
@@ -83,6 +84,7 @@ func TestExternalStore_OpenRejectsActiveLegacyLease(t *testing.T) {
 	if err != nil && !strings.Contains(err.Error(), "ab12 (pid 7), uses "+srv.URL) {
 		t.Errorf("got error %q, want one with the owner and the server", err)
 	}
+	earlier.CreateLegacyLease(t.Context(), "ab12 (pid 7)", 200*time.Millisecond)
 	testkit.Eventually(t, "the store opens after the lease has expired", func() bool {
 		s, err := store.Open(t.Context(), cfg)
 		if err == nil {
@@ -104,7 +106,8 @@ func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 	defer cancel()
 	_, err := b.Get(ctx, "a")
 	wantErr(t, "get without the server", err, store.ErrUnavailable)
-	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrUnavailable) {
+	testkit.Eventually(t, "the lost connection is noticed", func() bool { return !s.Status().Ready })
+	if got := s.Status(); !errors.Is(got.Err, store.ErrUnavailable) {
 		t.Errorf("status without the server: got %+v, want it not ready and %v", got, store.ErrUnavailable)
 	}
 	teststore.Serve(t, dir, port)

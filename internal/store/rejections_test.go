@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
@@ -56,9 +57,7 @@ func TestStatus_ReportsFullBucket(t *testing.T) {
 			if err := free(); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.Status(); !got.Ready {
-				t.Errorf("with free space: got %+v, want it ready without another write", got)
-			}
+			testkit.Eventually(t, "it is ready without another write", func() bool { return s.Status().Ready })
 			if err := write(); err != nil {
 				t.Errorf("write with free space: got error %v, want nil", err)
 			}

@@ -30,7 +30,7 @@ func (s *Store) retry(ctx context.Context, what string, op func(context.Context)
 	}
 	backoff := resilience.Backoff{Min: minPause, Max: maxPause}
 	for {
-		attempt, cancel := s.engine.attemptContext(ctx, attemptTimeout)
+		attempt, cancel := s.engine.attemptContext(ctx, s.cfg.attemptTimeout)
 		err := classifyError(op(attempt))
 		cancel()
 		if err == nil || !isTransient(err) {

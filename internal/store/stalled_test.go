@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
@@ -38,7 +37,7 @@ func TestLog_AppendsWhileAnotherLogIsStalled(t *testing.T) {
 		return nil
 	})
 	testkit.Receive(t, stalled)
-	limited, done := context.WithTimeout(ctx, 10*time.Second)
+	limited, done := context.WithTimeout(ctx, testkit.Patience)
 	defer done()
 	if _, err := fast.Append(limited, "other.a", []byte("2"), store.AppendOptions{}); err != nil {
 		t.Errorf("append to the other log: got error %v, want nil", err)

@@ -49,6 +49,8 @@ type Config struct {
 	FreeSpace func() (Space, error)
 	Logger    *slog.Logger
 	Now       func() time.Time
+
+	attemptTimeout time.Duration // of a call that is repeated; 0 = 3 s
 }
 
 // withDefaults returns the configuration with the defaults of empty fields.
@@ -68,6 +70,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.attemptTimeout <= 0 {
+		c.attemptTimeout = attemptTimeout
 	}
 	if c.FreeSpace == nil && c.URL == "" {
 		c.FreeSpace = cachedFreeSpace(c.Dir)

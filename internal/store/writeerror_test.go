@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // A child process limits the size of its files, so that writes fail.
@@ -56,7 +57,9 @@ func exceedFileSizeLimit(s *store.Store) int {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
 		return 1
 	}
-	if _, err := b.Put(ctx, "after", nil); err != nil {
+	patient, cancel := context.WithTimeout(ctx, testkit.Patience)
+	defer cancel()
+	if _, err := b.Put(patient, "after", nil); err != nil {
 		fmt.Println("write without the limit:", err)
 		return 1
 	}
