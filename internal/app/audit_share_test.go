@@ -155,7 +155,7 @@ func TestServer_KeepsKeyOfTrimmedAnswer(t *testing.T) {
 		guard(c)
 		c.DataDir, c.Store.Retention.MaxBytes = dir, "64MiB"
 	}
-	first, _ := startOnce(ctx, t, registry, small)
+	first := startOnce(ctx, t, registry, small)
 	first.t = t
 	agent.trust(first)
 	s := &tenantServer{first, m}

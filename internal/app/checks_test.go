@@ -49,7 +49,7 @@ func TestServer_LimitsRegistryChecks(t *testing.T) {
 		}
 	})
 	t.Run("one at a time", func(t *testing.T) {
-		long, seen, done := largeRegistry(25, 4), make(chan struct{}), make(chan apiResponse, 1)
+		long, seen, done := largeRegistry(4, 2), make(chan struct{}), make(chan apiResponse, 1)
 		go func() {
 			for {
 				got := check(unlimited, "bob", "lint", long)

@@ -42,7 +42,7 @@ func TestServer_OpensDataDirectoryOfEarlierVersion(t *testing.T) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer stop()
 	down := refusing
-	s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", `"*"`, down)+
+	s := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", `"*"`, down)+
 		entry("writer", "write_essay", `"*"`, down)+entry("sleeper", "translate_book", `"*"`, down)+
 		"fallback: { policy: C }\n", func(c *config.Config) { c.DataDir = dir })
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -72,11 +73,11 @@ func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 		return agentkit.Answer("all of it"), nil
 	})
 	registry := "clients:\n" + entry("slow", "count_words", "text", agent.url)
-	dir := t.TempDir()
-	keep := func(c *config.Config) { c.DataDir = dir }
+	dir, listen := t.TempDir(), fmt.Sprint("127.0.0.1:", testkit.FreePort(t))
+	keep := func(c *config.Config) { c.DataDir, c.Listen = dir, listen }
 
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	first, listen := startOnce(ctx, t, registry, keep)
+	first := startOnce(ctx, t, registry, keep)
 	agent.trust(first)
 	status, body := first.post(t.Context(), `{"content":{"prompt":"count words of this text"},"options":{"mode":"async"}}`)
 	if status != http.StatusAccepted {
@@ -92,7 +93,7 @@ func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	second := startServer(t, registry, keep, func(c *config.Config) { c.Listen = listen })
+	second := startServer(t, registry, keep)
 	close(goOn)
 	events := second.get("/api/v1/requests/" + accepted.RequestID + "/events")
 	if !strings.Contains(events, `"all of it"`) || !strings.Contains(events, "event: final") {
@@ -108,9 +109,8 @@ func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 	}
 }
 
-// startOnce starts a server that the test stops itself, and returns its address, at which the next
-// one must listen.
-func startOnce(ctx context.Context, t *testing.T, registry string, change func(*config.Config)) (*testServer, string) {
+// startOnce starts a server that the test stops itself.
+func startOnce(ctx context.Context, t *testing.T, registry string, change func(*config.Config)) *testServer {
 	t.Helper()
 	s := &testServer{t: t, registry: t.TempDir() + "/capabilities.yaml", log: &testkit.LogBuffer{}}
 	s.write(registry)
@@ -122,7 +122,7 @@ func startOnce(ctx context.Context, t *testing.T, registry string, change func(*
 		t.Fatal(err)
 	}
 	s.Server = server
-	return s, server.Addr()
+	return s
 }
 
 // Two processes must not write to the same data directory.
@@ -197,7 +197,7 @@ func TestServer_CancelsRequestsOfDisconnectedCallers(t *testing.T) {
 	for range callers {
 		testkit.Receive(t, notified) // while the router is running, because it drops unsent cancellations when it stops
 	}
-	for {
+	testkit.Eventually(t, "the agent has no task", func() bool {
 		var agents struct {
 			Agents []struct {
 				InFlight int `json:"in_flight"`
@@ -206,8 +206,6 @@ func TestServer_CancelsRequestsOfDisconnectedCallers(t *testing.T) {
 		if err := json.Unmarshal([]byte(s.get("/api/v1/agents")), &agents); err != nil {
 			t.Fatal(err)
 		}
-		if agents.Agents[0].InFlight == 0 {
-			break
-		}
-	}
+		return agents.Agents[0].InFlight == 0
+	})
 }

@@ -22,7 +22,7 @@ import (
 func TestServer_EndsIncompleteUploadsAtShutdown(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	s, _ := startOnce(ctx, t, "clients: {}\n", func(c *config.Config) { c.DataDir = t.TempDir() })
+	s := startOnce(ctx, t, "clients: {}\n", func(c *config.Config) { c.DataDir = t.TempDir() })
 	conn, err := net.Dial("tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)

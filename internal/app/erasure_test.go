@@ -109,7 +109,7 @@ func TestErasure_LeavesNoTextInFiles(t *testing.T) {
 	run := func(work func(s *testServer)) {
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		defer stop()
-		s, _ := startOnce(ctx, t, registry, func(c *config.Config) {
+		s := startOnce(ctx, t, registry, func(c *config.Config) {
 			c.DataDir, c.Limits.Classify.RPS = dir, "0"
 		})
 		agent.trust(s)
@@ -257,7 +257,7 @@ func TestRetention_ErasesSessions(t *testing.T) {
 func TestStart_NamesMissingContentKey(t *testing.T) {
 	dir := t.TempDir()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	s, _ := startOnce(ctx, t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
+	s := startOnce(ctx, t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
 	stop()
 	if err := s.Wait(); err != nil {
 		t.Fatal(err)
@@ -303,7 +303,7 @@ func TestServer_ReadsContentsAfterKeyRotation(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		defer stop()
-		s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", "text", refusing), func(c *config.Config) {
+		s := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", "text", refusing), func(c *config.Config) {
 			c.DataDir, c.Store.Encryption.KeyFile = dir, file
 		})
 		work(s)

@@ -72,7 +72,7 @@ func TestFeedback_IsStoredAndErased(t *testing.T) {
 	run := func(work func(s *testServer)) {
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		defer stop()
-		s, _ := startOnce(ctx, t, registry, func(c *config.Config) { c.DataDir = dir })
+		s := startOnce(ctx, t, registry, func(c *config.Config) { c.DataDir = dir })
 		work(s)
 		stop()
 		if err := s.Wait(); err != nil {

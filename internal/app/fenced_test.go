@@ -17,7 +17,7 @@ import (
 func TestServer_EndsIfAuditLogHasAnotherWriter(t *testing.T) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer stop()
-	s, _ := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", "text", refusing), func(c *config.Config) { c.DataDir = t.TempDir() })
+	s := startOnce(ctx, t, "clients:\n"+entry("counter", "count_words", "text", refusing), func(c *config.Config) { c.DataDir = t.TempDir() })
 	log, err := s.core.persistence.store.Log(t.Context(), audit.LogConfig(shareAudit))
 	if err != nil {
 		t.Fatal(err)

@@ -93,7 +93,7 @@ func (s *testServer) awaitName(server, want string) {
 func runOnce(t *testing.T, dir string, use func(s *testServer), change ...func(*config.Config)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	s, _ := startOnce(ctx, t, "clients: {}\n", func(c *config.Config) {
+	s := startOnce(ctx, t, "clients: {}\n", func(c *config.Config) {
 		c.DataDir = dir
 		for _, change := range change {
 			change(c)

@@ -157,7 +157,7 @@ func TestServer_RechecksAgentsAfterRestart(t *testing.T) {
 	up, calls := countingAgent(t)
 	keep := func(c *config.Config) { c.DataDir = dir }
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	first, _ := startOnce(ctx, t, "clients:\n"+entry("slow", "count_words", "text", refusing), keep)
+	first := startOnce(ctx, t, "clients:\n"+entry("slow", "count_words", "text", refusing), keep)
 	first.t = t
 	id := first.submit("")
 	testkit.Eventually(t, "the request is executed", func() bool { return first.state("", id).Status == contract.StatusRunning })

@@ -173,7 +173,7 @@ func TestReload_IgnoresSIGHUPDuringShutdown(t *testing.T) {
 		return agentkit.Answer("done"), nil
 	})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	s, _ := startOnce(ctx, t, "clients:\n"+entry("slow", "count_words", "text", agent.url), func(c *config.Config) { c.DataDir = t.TempDir() })
+	s := startOnce(ctx, t, "clients:\n"+entry("slow", "count_words", "text", agent.url), func(c *config.Config) { c.DataDir = t.TempDir() })
 	agent.trust(s)
 	answered := make(chan int, 1)
 	go func() {
@@ -182,13 +182,13 @@ func TestReload_IgnoresSIGHUPDuringShutdown(t *testing.T) {
 	}()
 	testkit.WaitClosed(t, begun)
 	stop()
-	for { // until no request is accepted any more
+	testkit.Eventually(t, "no request is accepted any more", func() bool {
 		conn, err := net.Dial("tcp", s.Addr())
-		if err != nil {
-			break
+		if err == nil {
+			_ = conn.Close()
 		}
-		_ = conn.Close()
-	}
+		return err != nil
+	})
 	if err := sendHUP(); err != nil {
 		t.Fatal(err)
 	}

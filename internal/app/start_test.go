@@ -140,7 +140,7 @@ func TestStart_UsesStoredModel(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		t.Cleanup(stop)
-		s, _ := startOnce(ctx, t, registry, func(c *config.Config) { c.DataDir = dir })
+		s := startOnce(ctx, t, registry, func(c *config.Config) { c.DataDir = dir })
 		if status, body := s.post(t.Context(), `{"content":{"prompt":"count words of this text"},"options":{"dry_run":true}}`); status != http.StatusOK || !strings.Contains(string(body), "counter") {
 			t.Errorf("got %d %s, want the agent counter", status, body)
 		}
