@@ -72,11 +72,18 @@ func startServerIn(t *testing.T, lookup func(string) (string, bool), registry st
 	s.Server = server
 	t.Cleanup(func() {
 		stop()
-		if err := server.Wait(); err != nil {
+		if err := s.Wait(); err != nil {
 			t.Errorf("got the server stopped with %v, want no error", err)
 		}
 	})
 	return s
+}
+
+// Wait closes the idle connections of the test's client, and waits until the server has stopped. The
+// client may have opened a connection and sent no request, for which a server waits five seconds.
+func (s *testServer) Wait() error {
+	http.DefaultClient.CloseIdleConnections()
+	return s.Server.Wait()
 }
 
 // write replaces the registry file atomically.
