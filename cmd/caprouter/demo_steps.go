@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,15 +50,14 @@ func (d *demoRun) routeRegistered(ctx context.Context, c *client) (err error) {
 		"word_counter is not declared in the registry file, which only grants it an intent and a domain. It registers, "+
 			"the classifier learns its examples, it serves a request, and it leaves.")
 	fmt.Fprint(d.out, p.String())
+	before := c.registryInUse(ctx, prompt)
 	agent := run.New(ctx)
 	defer func() {
 		agent.Stop(nil)
 		err = errors.Join(err, agent.Wait())
 	}()
 	agent.Go("register the sample agent", func(ctx context.Context) error { return demo.RegisterSample(ctx, c.base.String()) })
-	if err := d.awaitAgent(ctx, c, prompt); err != nil {
-		return err
-	}
+	c.awaitRegistry(ctx, prompt, before)
 	step := demo.Step{
 		Title: "an agent registers itself", Status: contract.StatusCompleted,
 		Request: contract.Request{Content: contract.Content{Prompt: prompt}, Metadata: contract.Metadata{Locale: "en"}},
@@ -79,22 +77,31 @@ func (d *demoRun) routeRegistered(ctx context.Context, c *client) (err error) {
 // registrationTimeout bounds how long the registered agent may take to be routed to.
 const registrationTimeout = 10 * time.Second
 
-// awaitAgent waits until an agent serves the prompt. With a model this may never be the
-// case, so that the end of the time is no error.
-func (d *demoRun) awaitAgent(ctx context.Context, c *client, prompt string) error {
+// registryInUse returns the version of the registry with which the router routes the prompt.
+// It returns the empty string if there is no decision.
+func (c *client) registryInUse(ctx context.Context, prompt string) string {
+	resp, err := c.routeRequest(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true}})
+	if err != nil || resp.Decision == nil {
+		return ""
+	}
+	return resp.Decision.RegistryVersion
+}
+
+// awaitRegistry waits until the router routes the prompt with another registry than before. If
+// that takes too long, the request that follows shows what is wrong.
+func (c *client) awaitRegistry(ctx context.Context, prompt, before string) {
 	ctx, cancel := context.WithTimeout(ctx, registrationTimeout)
 	defer cancel()
 	ticks := time.NewTicker(20 * time.Millisecond)
 	defer ticks.Stop()
 	for {
-		resp, err := c.routeRequest(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true}})
-		if err == nil && resp.Decision != nil && slices.Contains(resp.Decision.Chosen, demo.SampleAgent) {
-			return nil
+		if version := c.registryInUse(ctx, prompt); version != "" && version != before {
+			return
 		}
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			return nil // the request that follows shows what is wrong
+			return
 		}
 	}
 }
