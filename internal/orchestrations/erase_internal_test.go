@@ -57,6 +57,14 @@ func addRun(t *testing.T, s *Service, n int, change func(r *orchestrator.Record)
 
 func unchanged(*orchestrator.Record) {}
 
+// park makes a run wait for a person, so that no sweep continues it.
+func park(r *orchestrator.Record) {
+	r.Owner, r.ParkedAt = "", time.Now()
+	r.Plan = &contract.Plan{Steps: []contract.PlanStep{{ID: "a", Action: "x.y"}}}
+	r.Steps = []orchestrator.Step{{State: orchestrator.StepGated, Gate: 1}}
+	r.Gates = []contract.ApprovalGate{{StepID: "a", Action: "x.y", ExpiresAt: r.ParkedAt.Add(time.Hour)}}
+}
+
 func errorCode(err error) contract.Code {
 	if e, ok := errors.AsType[*contract.Error](err); ok {
 		return e.Code
@@ -90,7 +98,7 @@ func TestService_Erase(t *testing.T) {
 		{"a colleague", caller("bob", "acme"), unchanged, contract.CodeNotFound, ""},
 		{"another tenant", caller("ana", "rival"), unchanged, contract.CodeNotFound, ""},
 		{"in progress", caller("ana", "acme"), inProgress, contract.CodeConflict, "cancel it first"},
-		{"waiting", caller("ana", "acme"), func(r *orchestrator.Record) { inProgress(r); r.Owner, r.ParkedAt = "", time.Now() }, contract.CodeConflict, "cancel it first"},
+		{"waiting", caller("ana", "acme"), func(r *orchestrator.Record) { inProgress(r); park(r) }, contract.CodeConflict, "cancel it first"},
 		{"a task", caller("ana", "acme"), func(r *orchestrator.Record) { r.RequestID = "r1" }, contract.CodeConflict, "erase that request"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -213,7 +221,7 @@ func TestService_CancelRuns(t *testing.T) {
 	if cancelled, err := s.Eraser().CancelRuns(t.Context(), request, "ana"); cancelled || err != nil {
 		t.Errorf("got %t and error %v, want none cancelled, because the run has ended", cancelled, err)
 	}
-	waiting := addRun(t, s, 12, func(r *orchestrator.Record) { inProgress(request, "")(r); r.ParkedAt = time.Now() })
+	waiting := addRun(t, s, 12, func(r *orchestrator.Record) { inProgress(request, "")(r); park(r) })
 	elsewhere := addRun(t, s, 13, inProgress(request, "another"))
 	others := []string{
 		addRun(t, s, 14, inProgress(newRunID(), "another")), addRun(t, s, 15, inProgress("", "another")),
