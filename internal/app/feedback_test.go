@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
@@ -43,19 +44,21 @@ func (s *testServer) checkFeedback(id string, want ...contract.Feedback) {
 		s.t.Errorf("request %s: feedback (-want +got):\n%s", id, diff)
 	}
 	for _, verdict := range []contract.Verdict{contract.VerdictCorrect, contract.VerdictMisroute} {
-		var page contract.DecisionPage
-		if err := json.Unmarshal([]byte(s.get("/api/v1/decisions?request_id="+id+"&feedback="+string(verdict))), &page); err != nil {
-			s.t.Fatal(err)
-		}
 		selected := 0
 		for i := range want {
 			if want[i].Verdict == verdict {
 				selected = 1
 			}
 		}
-		if len(page.Decisions) != selected {
-			s.t.Errorf("got %d decisions with the verdict %s, want %d", len(page.Decisions), verdict, selected)
-		} else if selected == 1 {
+		var page contract.DecisionPage
+		testkit.Eventually(s.t, fmt.Sprintf("request %s is %d times in the list of %s", id, selected, verdict), func() bool {
+			page = contract.DecisionPage{}
+			if err := json.Unmarshal([]byte(s.get("/api/v1/decisions?request_id="+id+"&feedback="+string(verdict))), &page); err != nil {
+				s.t.Fatal(err)
+			}
+			return len(page.Decisions) == selected
+		})
+		if selected == 1 {
 			if diff := cmp.Diff(want, page.Decisions[0].Feedback, ignored); diff != "" {
 				s.t.Errorf("decision: feedback (-want +got):\n%s", diff)
 			}

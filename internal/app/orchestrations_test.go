@@ -328,6 +328,7 @@ func TestOrchestrations_WarnOfMissingPlanner(t *testing.T) {
 		if err := s.reload(); err != nil {
 			t.Fatal(err)
 		}
+		testkit.Eventually(t, "a line is logged", func() bool { return count(s) > 0 })
 		if got := count(s); got != 1 {
 			t.Errorf("got %d lines, want one", got)
 		}

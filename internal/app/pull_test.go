@@ -194,7 +194,7 @@ func TestPull_OutcomeIsUnknownAfterLease(t *testing.T) {
 func TestPull_FailsOverIfNotPulled(t *testing.T) {
 	t.Parallel()
 	url, calls := countingAgent(t)
-	s := startServer(t, pullRegistry(false, entry("standby", "count_words", "prose", url)), func(c *config.Config) { c.Dispatch.TimeoutMS = 2000 })
+	s := startServer(t, pullRegistry(false, entry("standby", "count_words", "prose", url)), func(c *config.Config) { c.Dispatch.TimeoutMS = 6000 })
 	resp := s.routeProse()
 	if resp.Status != contract.StatusCompleted || resp.Tasks[0].AgentID != "standby" || calls.Load() != 1 {
 		t.Errorf("got %+v, want the answer of the standby", resp.Tasks)
