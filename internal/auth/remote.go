@@ -156,6 +156,9 @@ func (r *RemoteKeys) Run(ctx context.Context) error {
 			}
 		case <-r.fetchRequests:
 			r.refreshSet(ctx)
+			if ctx.Err() != nil { // a lookup must not take a cancelled fetch for one without the key
+				return nil
+			}
 			r.finishFetch(false)
 			tick.Reset(minFetchInterval) // otherwise the tick would be slightly too early for the next fetch
 		}
