@@ -3,11 +3,12 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
+	"github.com/caprouter/caprouter/gateway/redaction"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -20,52 +21,60 @@ const (
 	MethodComplete     = "completion/complete"
 )
 
-// Methods of MCP with which the server lists what it offers besides tools.
-const (
-	MethodListPrompts           = "prompts/list"
-	MethodListResources         = "resources/list"
-	MethodListResourceTemplates = "resources/templates/list"
-)
-
 // Entry is a prompt, a resource or a template of resources.
 type Entry = mcpclient.Entry
 
-// List returns a list of a server: that of one of the methods for lists. It is empty if the
-// server has none, or if its declaration does not permit to pass it on. List does not wait
-// for a server that is not connected: one that hangs would delay the lists of all others.
-func (g *Gateway) List(ctx context.Context, serverID, method string) ([]Entry, error) {
-	s := g.find(serverID)
-	if s == nil || !s.calls.acquire() {
-		return nil, fmt.Errorf("there is no server %q", serverID)
-	}
-	defer s.calls.release()
-	s.mu.Lock()
-	l := s.link
-	s.mu.Unlock()
-	if l == nil {
-		return nil, errors.New("the server is not connected")
-	}
-	session, ok := l.(*sessionLink)
-	if !ok {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, milliseconds(s.declared.Timeouts.Call, s.cfg.CallTimeout))
-	defer cancel()
-	prompts, resources := s.passedOn(session.Offers())
-	switch {
-	case method == MethodListPrompts && prompts:
-		return session.Prompts(ctx)
-	case method == MethodListResources && resources:
-		return session.Resources(ctx)
-	case method == MethodListResourceTemplates && resources:
-		return session.ResourceTemplates(ctx)
-	}
-	return nil, nil
+// contents is what a server offers besides tools, as far as its declaration permits to pass
+// it on. Definitions are redacted like results. It is immutable.
+type contents struct {
+	prompts, resources, templates []Entry
+	offers                        mcpclient.Offers
 }
 
-// passedOn reports which of its offers the declaration of the server permits to pass on.
-func (s *server) passedOn(offers mcpclient.Offers) (prompts, resources bool) {
-	return offers.Prompts && s.declared.PassesPrompts(), offers.Resources && s.declared.PassesResources()
+// maxContentsTime bounds how long a server that hangs delays its tools.
+const maxContentsTime = 10 * time.Second
+
+// listContents replaces the contents by those that the server lists. A list that fails is
+// empty, and logged: the tools of the server can be called without it.
+func (s *server) listContents(ctx context.Context, session *mcpclient.Session) {
+	ctx, cancel := context.WithTimeout(ctx, maxContentsTime)
+	defer cancel()
+	offers := session.Offers()
+	offers.Prompts, offers.Resources = offers.Prompts && s.declared.PassesPrompts(), offers.Resources && s.declared.PassesResources()
+	c := contents{offers: offers}
+	if offers.Prompts {
+		c.prompts = s.redactEntries(ctx, "prompts", session.Prompts, "name")
+	}
+	if offers.Resources {
+		c.resources = s.redactEntries(ctx, "resources", session.Resources, "uri")
+		c.templates = s.redactEntries(ctx, "resource templates", session.ResourceTemplates, "uriTemplate")
+	}
+	s.mu.Lock()
+	s.contents = c
+	s.mu.Unlock()
+}
+
+// redactEntries returns the entries of a list as callers may see them. An entry is left out
+// if its id, the member with the name, is redacted, because it could not be requested.
+func (s *server) redactEntries(ctx context.Context, what string, list func(context.Context) ([]Entry, error), idMember string) []Entry {
+	entries, err := list(ctx)
+	if err != nil {
+		s.log.WarnContext(ctx, "a list of the server is not passed on", "list", what, "error", err)
+		return nil
+	}
+	if !s.policy.rules.Has(redaction.Response) {
+		return entries
+	}
+	var shown []Entry
+	for _, e := range entries {
+		var members map[string]json.RawMessage
+		var id string
+		e.Definition = s.policy.rules.JSON(redaction.Response, e.Definition)
+		if strictjson.UnmarshalAllowUnknown(e.Definition, &members) == nil && strictjson.Unmarshal(members[idMember], &id) == nil && id == e.ID {
+			shown = append(shown, e)
+		}
+	}
+	return shown
 }
 
 // Request sends a request other than the call of a tool to a server, with the checks, limits,
@@ -92,6 +101,36 @@ func (g *Gateway) Request(ctx context.Context, serverID, method string, params j
 		return nil, err
 	}
 	return result.Content, nil
+}
+
+// redactParams returns the parameters of a request as the server may see them: the values of
+// arguments are redacted, and not what the request names.
+func (s *server) redactParams(params json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if !s.policy.rules.Has(redaction.Request) || strictjson.UnmarshalAllowUnknown(params, &members) != nil {
+		return params
+	}
+	for _, name := range []string{"arguments", "context"} {
+		if members[name] != nil {
+			members[name] = s.policy.redactInput(redaction.Request, members[name])
+		}
+	}
+	var argument struct {
+		Name  string          `json:"name"`
+		Value json.RawMessage `json:"value"`
+	}
+	if strictjson.UnmarshalAllowUnknown(members["argument"], &argument) == nil && argument.Value != nil {
+		redacted := map[string]json.RawMessage{argument.Name: argument.Value} // rules refer to names of arguments
+		if raw, err := strictjson.Marshal(redacted); err == nil && strictjson.UnmarshalAllowUnknown(s.policy.redactInput(redaction.Request, raw), &redacted) == nil {
+			argument.Value = redacted[argument.Name]
+			members["argument"], _ = strictjson.Marshal(argument)
+		}
+	}
+	redacted, err := strictjson.Marshal(members)
+	if err != nil {
+		return params
+	}
+	return redacted
 }
 
 // noRequest returns the error for a request that a server cannot be sent.
@@ -138,8 +177,8 @@ func (s *server) checkRequest(ctx context.Context, method, completed string) err
 		return noRequest(s.declared.ID, method)
 	}
 	offers := session.Offers()
-	prompts, resources := s.passedOn(offers)
-	ok = prompts && completed == MethodGetPrompt || resources && completed == MethodReadResource
+	ok = completed == MethodGetPrompt && offers.Prompts && s.declared.PassesPrompts() ||
+		completed == MethodReadResource && offers.Resources && s.declared.PassesResources()
 	if !ok || method == MethodComplete && !offers.Completions {
 		return noRequest(s.declared.ID, method)
 	}

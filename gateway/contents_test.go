@@ -5,10 +5,13 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"net/http/httptest"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +21,7 @@ import (
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/redaction"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // newLibrary returns a server with a prompt, a resource, a template of resources, and
@@ -50,15 +54,13 @@ func library(t *testing.T) mcpfile.Server {
 // listed returns the ids of all lists of the server.
 func listed(t *testing.T, g *gateway.Gateway) []string {
 	t.Helper()
+	info, ok := g.Get("library")
+	if !ok {
+		t.Fatal("there is no server library")
+	}
 	var ids []string
-	for _, method := range []string{gateway.MethodListPrompts, gateway.MethodListResources, gateway.MethodListResourceTemplates} {
-		entries, err := g.List(t.Context(), "library", method)
-		if err != nil {
-			t.Fatalf("%s: %v", method, err)
-		}
-		for _, e := range entries {
-			ids = append(ids, e.ID)
-		}
+	for _, e := range slices.Concat(info.Prompts, info.Resources, info.ResourceTemplates) {
+		ids = append(ids, e.ID)
 	}
 	return ids
 }
@@ -72,8 +74,8 @@ func TestRequest_ReadsPromptsAndResources(t *testing.T) {
 	if diff := cmp.Diff([]string{"greet", "lib://readme", "lib://books/{id}"}, listed(t, g)); diff != "" {
 		t.Errorf("lists (-want +got):\n%s", diff)
 	}
-	if info, _ := g.Get("library"); !info.Prompts || !info.Resources || !info.Completions {
-		t.Errorf("got %+v, want prompts, resources and completions", info)
+	if info, _ := g.Get("library"); !info.ReadsResources || !info.Completes {
+		t.Errorf("got %+v, want resources and completions", info)
 	}
 	const invoke = contract.ScopeInvokePrefix
 	ana := &contract.Caller{Subject: "ana", Scopes: []string{invoke + "library.prompts/get", invoke + "library.resources/read"}}
@@ -130,18 +132,6 @@ func TestRequest_Errors(t *testing.T) {
 	}
 }
 
-// A server that is not connected delays no list.
-func TestList_OfServerThatIsNotConnected(t *testing.T) {
-	stopped := httptest.NewServer(http.NotFoundHandler())
-	stopped.Close()
-	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "library", Transport: mcpfile.HTTP, URL: stopped.URL})
-	for name, want := range map[string]string{"library": "not connected", "none": "no server"} {
-		if _, err := g.List(t.Context(), name, gateway.MethodListPrompts); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got error %v, want %q", name, err, want)
-		}
-	}
-}
-
 // A server whose tools are restricted passes on prompts and resources only if that is declared.
 func TestList_OfRestrictedServer(t *testing.T) {
 	server := library(t)
@@ -152,5 +142,136 @@ func TestList_OfRestrictedServer(t *testing.T) {
 	server.Prompts = new(true)
 	if ids := listed(t, startGateway(t, gateway.Config{}, server)); !slices.Equal(ids, []string{"greet"}) {
 		t.Errorf("got %q, want the prompt", ids)
+	}
+}
+
+// The lists follow the changes that the server reports.
+func TestGateway_FollowsChangedContents(t *testing.T) {
+	library := newLibrary(nil)
+	url := serve(t, streamableHTTP(t, func(*http.Request) *mcp.Server { return library }, nil)).URL
+	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "library", Transport: mcpfile.HTTP, URL: url})
+	library.RemoveResources("lib://readme")
+	testkit.Eventually(t, "the resource is not listed", func() bool {
+		return slices.Equal(listed(t, g), []string{"greet", "lib://books/{id}"})
+	})
+	library.RemovePrompts("greet")
+	testkit.Eventually(t, "the prompt is not listed", func() bool {
+		return slices.Equal(listed(t, g), []string{"lib://books/{id}"})
+	})
+}
+
+// Definitions are redacted like results, and an entry whose id is redacted is left out.
+func TestGateway_RedactsContents(t *testing.T) {
+	library := newLibrary(nil)
+	library.AddPrompt(&mcp.Prompt{Name: "SECRET-1"}, nil)
+	library.AddPrompt(&mcp.Prompt{Name: "described", Description: "for SECRET-2"}, nil)
+	url := serve(t, streamableHTTP(t, func(*http.Request) *mcp.Server { return library }, nil)).URL
+	server := mcpfile.Server{ID: "library", Transport: mcpfile.HTTP, URL: url, Resources: new(false)}
+	server.Redaction = []redaction.Rule{{Pattern: "SECRET-[0-9]", In: []string{redaction.Response}}}
+	g := startGateway(t, gateway.Config{}, server)
+	info, _ := g.Get("library")
+	if len(info.Prompts) != 2 || info.Prompts[0].ID != "described" || !strings.Contains(string(info.Prompts[0].Definition), "for <redacted>") {
+		t.Errorf("got the prompts %s, want the redacted description, and no prompt with a redacted name", info.Prompts)
+	}
+}
+
+// Rules for requests apply to values of arguments, and not to what the request names.
+func TestRequest_RedactsArguments(t *testing.T) {
+	server := library(t)
+	server.Redaction = []redaction.Rule{{Key: "name", In: []string{redaction.Request}}, {Key: "uri", In: []string{redaction.Request}}}
+	g := startGateway(t, gateway.Config{}, server)
+	for method, tt := range map[string]struct{ params, want string }{
+		gateway.MethodGetPrompt:    {`{"name":"greet","arguments":{"name":"Ana"}}`, "Hello <redacted>"},
+		gateway.MethodReadResource: {`{"uri":"lib://readme"}`, "text of lib://readme"},
+		gateway.MethodComplete:     {`{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"Ana"}}`, "<redacted>na"},
+	} {
+		result, err := g.Request(t.Context(), "library", method, json.RawMessage(tt.params), gateway.Invocation{Caller: contract.LocalCaller()})
+		if err != nil || !strings.Contains(string(result), tt.want) {
+			t.Errorf("%s: got %s, error %v, want %q", method, result, err, tt.want)
+		}
+	}
+}
+
+// A result that a server permits to cache is requested again, and results are not kept.
+func TestRequest_IsNotCached(t *testing.T) {
+	var reads atomic.Int32
+	server := mcp.NewServer(&mcp.Implementation{Name: "library", Version: "1"}, nil)
+	server.AddResourceTemplate(&mcp.ResourceTemplate{Name: "books", URITemplate: "lib://books/{id}"},
+		func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			text := strconv.Itoa(int(reads.Add(1))) + strings.Repeat(" ", 1<<20)
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: text}}, Cacheable: mcp.Cacheable{TTLMs: 3_600_000}}, nil
+		})
+	handler := streamableHTTP(t, func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
+	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "library", Transport: mcpfile.HTTP, URL: serve(t, handler).URL})
+	if info, _ := g.Get("library"); info.Protocol < "2026-07-28" {
+		t.Fatalf("got protocol %s, want one with caches", info.Protocol)
+	}
+	read := func(id int) {
+		params := json.RawMessage(fmt.Sprintf(`{"uri":"lib://books/%d"}`, id))
+		if _, err := g.Request(t.Context(), "library", gateway.MethodReadResource, params, gateway.Invocation{Caller: contract.LocalCaller()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(0)
+	read(0)
+	if n := reads.Load(); n != 2 {
+		t.Errorf("got %d reads of the server, want 2", n)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	const n = 40
+	for id := range n {
+		read(id)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > n<<20/2 {
+		t.Errorf("the heap grew by %d bytes after %d results of 1 MiB, want less than half of them", grown, n)
+	}
+}
+
+// A server with a faulty list has the others, and incomplete results are errors.
+func TestGateway_ServerWithFaultyContents(t *testing.T) {
+	const library = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"s","version":"1"}}`
+	results := map[string]string{
+		"initialize":               library,
+		"tools/list":               `"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`,
+		"prompts/list":             `"result":{"prompts":[{"name":"endless"}],"nextCursor":"1"}`,
+		"resources/list":           `"result":{"resources":[null,{"name":"without a URI"},{"name":"a","uri":"lib://a"}]}`,
+		"resources/templates/list": `"result":{"resourceTemplates":{"name":7}}`,
+		"prompts/get":              `"result":{"messages":[null]}`,
+		"resources/read":           `"result":{}`,
+	}
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		switch err := json.NewDecoder(r.Body).Decode(&m); {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case err != nil:
+			t.Error(err)
+		case m.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+		case results[m.Method] == "":
+			reply(w, m.ID, `"error":{"code":-32601,"message":"no such method"}`)
+		default:
+			reply(w, m.ID, results[m.Method])
+		}
+	}))
+	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "library", Transport: mcpfile.HTTP, URL: server.URL})
+	if diff := cmp.Diff([]string{"lib://a"}, listed(t, g)); diff != "" {
+		t.Errorf("lists (-want +got):\n%s", diff)
+	}
+	if info, _ := g.Get("library"); info.ToolCount != 1 {
+		t.Errorf("got %d tools, want one", info.ToolCount)
+	}
+	for method, params := range map[string]string{gateway.MethodGetPrompt: `{"name":"endless"}`, gateway.MethodReadResource: `{"uri":"lib://a"}`} {
+		_, err := g.Request(t.Context(), "library", method, json.RawMessage(params), gateway.Invocation{Caller: contract.LocalCaller()})
+		if codeOf(err) != contract.ActionBadResult {
+			t.Errorf("%s: got %v, want %s", method, err, contract.ActionBadResult)
+		}
 	}
 }

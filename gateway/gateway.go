@@ -164,11 +164,13 @@ type ServerInfo struct {
 	ToolCount int            `json:"toolCount"`
 	Tools     []Tool         `json:"tools"`
 
-	// Prompts and Resources report whether the server has some that are passed on, and
-	// Completions whether it completes their arguments.
-	Prompts     bool `json:"-"`
-	Resources   bool `json:"-"`
-	Completions bool `json:"-"`
+	// Prompts, Resources and ResourceTemplates are those that are passed on. If ReadsResources,
+	// the server may have further resources. Completes means that it completes arguments.
+	Prompts           []Entry `json:"-"`
+	Resources         []Entry `json:"-"`
+	ResourceTemplates []Entry `json:"-"`
+	ReadsResources    bool    `json:"-"`
+	Completes         bool    `json:"-"`
 
 	Capabilities []string `json:"capabilities,omitempty"` // as its file declares them
 	Prefix       *string  `json:"-"`                      // of the names of its tools for MCP clients; nil = not declared

@@ -173,7 +173,11 @@ func (s *server) callTool(ctx context.Context, t *tool, c *toolCall) (*contract.
 	if err := checkInput(t, c.input); err != nil {
 		return nil, err
 	}
-	c.input = s.policy.redactInput(redaction.Request, c.input)
+	if t.method == methodCall {
+		c.input = s.policy.redactInput(redaction.Request, c.input)
+	} else {
+		c.input = s.redactParams(c.input)
+	}
 	c.record.Input = s.policy.redactInput(redaction.Log, c.input)
 	if c.by.OnProgress != nil {
 		c.onProgress = func(p contract.ActionProgress) { c.by.OnProgress(s.policy.redactProgress(p)) }

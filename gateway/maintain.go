@@ -91,7 +91,6 @@ func (s *server) connect(ctx context.Context, expanded *mcpfile.Expanded) (conne
 	}
 	if err = s.listTools(connectCtx, session); err == nil {
 		connected = true
-		s.setOffers(session.Offers())
 		s.setStatus(StatusConnected, "", nil, &sessionLink{session})
 		err = s.watch(ctx, session)
 	}
@@ -119,6 +118,7 @@ func (s *server) listTools(ctx context.Context, session *mcpclient.Session) erro
 	if err != nil {
 		return err
 	}
+	s.listContents(ctx, session) // before the change is reported
 	s.setTools(tools, changes)
 	return nil
 }
@@ -167,7 +167,7 @@ func (s *server) watch(ctx context.Context, session *mcpclient.Session) error {
 }
 
 // probe checks that the server answers. A server that does not report changes of its
-// tools lists them.
+// tools lists them. It may report them for some lists only, so that the others are requested.
 func (s *server) probe(ctx context.Context, session *mcpclient.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, milliseconds(s.declared.Timeouts.Probe, s.cfg.ProbeTimeout))
 	defer cancel()
@@ -175,6 +175,8 @@ func (s *server) probe(ctx context.Context, session *mcpclient.Session) error {
 		if err := s.listTools(ctx, session); err == nil {
 			return nil
 		}
+	} else {
+		s.listContents(ctx, session)
 	}
 	return session.Probe(ctx)
 }

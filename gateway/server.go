@@ -53,10 +53,10 @@ type server struct {
 
 	mu sync.Mutex
 	connection
-	tools   map[string]*tool // by name; immutable; kept while the connection is lost
-	offers  mcpclient.Offers // kept while the connection is lost
-	listed  uint64           // changes that the server had reported before it listed the tools
-	changed chan struct{}    // closed when one of these values changes
+	tools    map[string]*tool // by name; immutable; kept while the connection is lost
+	contents                  // as the tools
+	listed   uint64           // changes that the server had reported before it listed the tools
+	changed  chan struct{}    // closed when one of these values changes
 }
 
 // latch signals an event that happens once. It is safe for concurrent use.
@@ -164,12 +164,6 @@ func (s *server) broadcast() {
 	s.changed = make(chan struct{})
 }
 
-func (s *server) setOffers(offers mcpclient.Offers) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.offers = offers
-}
-
 func (s *server) setTools(tools map[string]*tool, listed uint64) {
 	s.mu.Lock()
 	before := s.tools
@@ -214,9 +208,9 @@ func (s *server) info() ServerInfo {
 	info := ServerInfo{
 		Name: s.declared.ID, Transport: s.declared.Transport, Config: s.declared.Public(), Origin: s.origin, Prefix: s.declared.Tools.Prefix,
 		Status: s.status, State: s.stateLocked(), ToolCount: len(s.tools), Tools: []Tool{}, Capabilities: s.declared.Capabilities,
-		Completions: s.offers.Completions,
+		Prompts: s.prompts, Resources: s.resources, ResourceTemplates: s.templates,
+		ReadsResources: s.offers.Resources, Completes: s.offers.Completions,
 	}
-	info.Prompts, info.Resources = s.passedOn(s.offers)
 	if s.err != nil {
 		info.Error = s.err.Error()
 	}

@@ -285,7 +285,7 @@ func TestSession_ListsTools(t *testing.T) {
 		want  string            // error; "" = two tools
 	}{
 		"two pages":       {map[string]string{"": `{"tools":[` + tool + `],"nextCursor":"2"}`, "2": `{"tools":[null,` + tool + `]}`}, ""},
-		"repeated cursor": {map[string]string{"": `{"tools":[],"nextCursor":"2"}`, "2": `{"tools":[],"nextCursor":"2"}`}, "the server's list of tools does not end"},
+		"repeated cursor": {map[string]string{"": `{"tools":[],"nextCursor":"2"}`, "2": `{"tools":[],"nextCursor":"2"}`}, "the list of the server does not end"},
 		"wrong type":      {map[string]string{"": `{"tools":{"name":"a"}}`}, "the list is not valid: the type of /tools is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {

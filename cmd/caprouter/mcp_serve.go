@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/internal/mcpserver"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -184,6 +185,7 @@ func (r *mcpRelay) connect(ctx context.Context) (*mcp.ClientSession, error) {
 		Capabilities:                &mcp.ClientCapabilities{},
 		ProgressNotificationHandler: r.reportProgress,
 	})
+	client.AddSendingMiddleware(mcpclient.LimitCaches)
 	ctx, cancel := context.WithTimeout(ctx, mcpConnectTimeout)
 	defer cancel()
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: r.endpoint, HTTPClient: r.http, DisableStandaloneSSE: true}, nil)

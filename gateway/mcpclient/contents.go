@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -39,70 +39,108 @@ const (
 
 // Prompts returns all prompts of the server.
 func (s *Session) Prompts(ctx context.Context) ([]Entry, error) {
-	return collect(s, s.session.Prompts(ctx, nil), func(p *mcp.Prompt) string { return p.Name })
+	return collect(s, func(cursor string) (page[mcp.Prompt], error) {
+		list, err := s.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+		if err != nil {
+			return page[mcp.Prompt]{}, err
+		}
+		return page[mcp.Prompt]{list.Prompts, list.NextCursor}, nil
+	}, func(p *mcp.Prompt) string { return p.Name })
 }
 
 // Resources returns all resources that the server lists. It may have others.
 func (s *Session) Resources(ctx context.Context) ([]Entry, error) {
-	return collect(s, s.session.Resources(ctx, nil), func(r *mcp.Resource) string { return r.URI })
+	return collect(s, func(cursor string) (page[mcp.Resource], error) {
+		list, err := s.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		if err != nil {
+			return page[mcp.Resource]{}, err
+		}
+		return page[mcp.Resource]{list.Resources, list.NextCursor}, nil
+	}, func(r *mcp.Resource) string { return r.URI })
 }
 
 // ResourceTemplates returns all templates of resources of the server.
 func (s *Session) ResourceTemplates(ctx context.Context) ([]Entry, error) {
-	return collect(s, s.session.ResourceTemplates(ctx, nil), func(t *mcp.ResourceTemplate) string { return t.URITemplate })
+	return collect(s, func(cursor string) (page[mcp.ResourceTemplate], error) {
+		list, err := s.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+		if err != nil {
+			return page[mcp.ResourceTemplate]{}, err
+		}
+		return page[mcp.ResourceTemplate]{list.ResourceTemplates, list.NextCursor}, nil
+	}, func(t *mcp.ResourceTemplate) string { return t.URITemplate })
 }
 
-// collect returns the entries of a list that have an id. A list of empty pages that does
-// not end is ended by the context.
-func collect[T any](s *Session, list iter.Seq2[*T, error], id func(*T) string) ([]Entry, error) {
+// page is a part of a list.
+type page[T any] struct {
+	items []*T
+	next  string // cursor of the next part; "" = none
+}
+
+// collect returns the entries of a list that have an id.
+func collect[T any](s *Session, fetch func(cursor string) (page[T], error), id func(*T) string) ([]Entry, error) {
 	var entries []Entry
-	size := 0
-	for item, err := range list {
+	count, size := 0, 0
+	cursors := map[string]bool{} // a list that does not end repeats them
+	for cursor := ""; ; {
+		p, err := fetch(cursor)
 		if err != nil {
 			if text := describeInvalid(err); text != "" {
 				return nil, fmt.Errorf("the list is not valid: %s", text)
 			}
 			return nil, errors.New(s.hide(err.Error()))
 		}
-		if item == nil || id(item) == "" {
-			continue
+		for _, item := range p.items {
+			raw, err := strictjson.Marshal(item)
+			if err != nil {
+				return nil, err
+			}
+			count++
+			size += len(raw)
+			switch {
+			case count > maxEntries:
+				return nil, fmt.Errorf("the list has more than %d entries", maxEntries)
+			case size > maxEntryBytes:
+				return nil, fmt.Errorf("the list has more than %d bytes", maxEntryBytes)
+			case item != nil && id(item) != "":
+				entries = append(entries, Entry{ID: id(item), Definition: raw})
+			}
 		}
-		raw, err := strictjson.Marshal(item)
-		if err != nil {
-			return nil, err
-		}
-		size += len(raw)
+		cursor = p.next
 		switch {
-		case len(entries) == maxEntries:
-			return nil, fmt.Errorf("the list has more than %d entries", maxEntries)
-		case size > maxEntryBytes:
-			return nil, fmt.Errorf("the list has more than %d bytes", maxEntryBytes)
+		case cursor == "":
+			return entries, nil
+		case cursors[cursor] || len(cursors) > maxEntries:
+			return nil, errEndlessList
 		}
-		entries = append(entries, Entry{ID: id(item), Definition: raw})
+		cursors[cursor] = true
 	}
-	return entries, nil
 }
 
 // GetPrompt sends prompts/get, and returns its result as the protocol defines it. params
 // are those of the method. The error is a *CallError, or that of the context, of which the
 // server is notified.
 func (s *Session) GetPrompt(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	return request(ctx, s, params, &mcp.GetPromptParams{}, s.session.GetPrompt)
+	return request(ctx, s, params, &mcp.GetPromptParams{}, s.session.GetPrompt, func(r *mcp.GetPromptResult) bool {
+		return !r.NeedsInput() && r.Messages != nil && !slices.ContainsFunc(r.Messages, func(m *mcp.PromptMessage) bool { return m == nil || m.Content == nil })
+	})
 }
 
 // ReadResource sends resources/read. See GetPrompt.
 func (s *Session) ReadResource(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	return request(ctx, s, params, &mcp.ReadResourceParams{}, s.session.ReadResource)
+	return request(ctx, s, params, &mcp.ReadResourceParams{}, s.session.ReadResource, func(r *mcp.ReadResourceResult) bool {
+		return !r.NeedsInput() && r.Contents != nil && !slices.Contains(r.Contents, nil)
+	})
 }
 
 // Complete sends completion/complete. See GetPrompt.
 func (s *Session) Complete(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	return request(ctx, s, params, &mcp.CompleteParams{}, s.session.Complete)
+	return request(ctx, s, params, &mcp.CompleteParams{}, s.session.Complete, func(*mcp.CompleteResult) bool { return true })
 }
 
-// request sends a request with the parameters, which it decodes into p.
+// request sends a request with the parameters, which it decodes into p. isValid reports
+// whether a result is complete: the library accepts one without contents.
 func request[P mcp.Params, R mcp.Result](
-	ctx context.Context, s *Session, params json.RawMessage, p P, send func(context.Context, P) (R, error),
+	ctx context.Context, s *Session, params json.RawMessage, p P, send func(context.Context, P) (R, error), isValid func(R) bool,
 ) (json.RawMessage, error) {
 	if err := strictjson.UnmarshalAllowUnknown(params, p); err != nil {
 		return nil, &CallError{Text: err.Error(), NotSent: true}
@@ -117,6 +155,9 @@ func request[P mcp.Params, R mcp.Result](
 			return nil, ctx.Err()
 		}
 		return nil, s.newCallError(err, delivered)
+	}
+	if !isValid(result) {
+		return nil, &CallError{Text: "it is not complete", Invalid: true}
 	}
 	raw, err := strictjson.Marshal(result)
 	if err != nil {

@@ -55,7 +55,7 @@ func (c observingConnection) Write(ctx context.Context, msg jsonrpc.Message) err
 // passNotification acts on a notification of the server.
 func (s *Session) passNotification(method string, raw json.RawMessage) {
 	switch method {
-	case "notifications/tools/list_changed":
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		s.reportChange()
 	case "notifications/progress":
 		var params mcp.ProgressNotificationParams
@@ -65,7 +65,7 @@ func (s *Session) passNotification(method string, raw json.RawMessage) {
 	}
 }
 
-// reportChange signals that the tools of the server have changed.
+// reportChange signals that a list of the server has changed.
 func (s *Session) reportChange() {
 	s.changes.Add(1)
 	select {

@@ -34,7 +34,7 @@ type Session struct {
 	process *subprocess.Process // of a stdio server
 	http    *httpTransport      // of other servers
 	changed chan struct{}
-	changes atomic.Uint64 // notifications of changed tools
+	changes atomic.Uint64 // notifications of changed lists
 	lenient atomic.Int32  // requests of lists in which invalid tools are replaced
 	done    chan struct{}
 	ended   error // how the session ended; set before done is closed
@@ -160,32 +160,59 @@ func (s *Session) connect(ctx context.Context, transport mcp.Transport, cfg Conf
 	opts := &mcp.ClientOptions{
 		Logger:       slog.New(slog.DiscardHandler), // the library logs contents
 		Capabilities: &mcp.ClientCapabilities{},     // no roots
-		// Without a handler, the library does not subscribe to changes. See passNotification.
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {},
+		// Without handlers, the library does not subscribe to changes. See passNotification.
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) {},
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) {},
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "caprouter", Version: cfg.Version}, opts)
-	client.AddSendingMiddleware(ignoreToolCache)
+	client.AddSendingMiddleware(LimitCaches)
 	var err error
 	s.session, err = client.Connect(ctx, transport, nil)
 	return err
 }
 
-// ignoreToolCache removes the time for which a server permits to cache its list of tools:
-// a list that is requested again must contain the current definitions.
-func ignoreToolCache(next mcp.MethodHandler) mcp.MethodHandler {
+// LimitCaches is a sending middleware for clients of servers whose results are not cached. It
+// removes the time for which a server permits to cache a result: one that is requested again
+// must be the current one. Nevertheless the library keeps the result of every cursor and URI
+// until it is requested again, so that the middleware removes these from the parameters when
+// the request has been sent. The library keeps the tools, because it uses their definitions.
+func LimitCaches(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, req)
-		if list, ok := result.(*mcp.ListToolsResult); ok && list != nil {
-			list.TTLMs = 0
+		if err != nil {
+			return result, err
 		}
-		return result, err
+		switch result := result.(type) {
+		case *mcp.ListToolsResult:
+			result.TTLMs = 0
+		case *mcp.ListPromptsResult:
+			result.TTLMs = 0
+		case *mcp.ListResourcesResult:
+			result.TTLMs = 0
+		case *mcp.ListResourceTemplatesResult:
+			result.TTLMs = 0
+		case *mcp.ReadResourceResult:
+			result.TTLMs = 0
+		}
+		switch params := req.GetParams().(type) {
+		case *mcp.ListPromptsParams:
+			params.Cursor = ""
+		case *mcp.ListResourcesParams:
+			params.Cursor = ""
+		case *mcp.ListResourceTemplatesParams:
+			params.Cursor = ""
+		case *mcp.ReadResourceParams:
+			params.URI = ""
+		}
+		return result, nil
 	}
 }
 
-// Changed receives a value after the server has reported a change of its tools.
+// Changed receives a value after the server has reported a change of its lists.
 func (s *Session) Changed() <-chan struct{} { return s.changed }
 
-// Changes returns how many changes of its tools the server has reported.
+// Changes returns how many changes of its lists the server has reported.
 func (s *Session) Changes() uint64 { return s.changes.Load() }
 
 // ReportsChanges reports whether the server has promised to report changes of its tools
@@ -248,7 +275,7 @@ func (s *Session) Probe(ctx context.Context) error {
 }
 
 var (
-	errEndlessList   = errors.New("the server's list of tools does not end")
+	errEndlessList   = errors.New("the list of the server does not end")
 	errTooManyTools  = fmt.Errorf("the server has more than %d tools", MaxTools)
 	errToolsTooLarge = fmt.Errorf("the definitions of the server's tools have more than %d bytes", maxToolBytes)
 )

@@ -124,7 +124,11 @@ func TestMCPServer_PassesOnPromptsAndResources(t *testing.T) {
 		for _, uri := range []string{"lib://books/{id}", "mcp://my%20lib/lib://books/{id}"} {
 			checkCompletion(t, session, &mcp.CompleteReference{Type: "ref/resource", URI: uri}, "lib://books/{id}")
 		}
-		for uri, reason := range map[string]string{"mcp://closed/lib://readme": "", "lib://none": "not found"} {
+		for uri, reason := range map[string]string{
+			// Neither a URI that names another server nor one of the web is sent to the server with an empty prefix.
+			"mcp://closed/lib://readme": "unknown resource", "mcp://none/lib://readme": "unknown resource", "https://example.com/": "unknown resource",
+			"lib://none": "not found",
+		} {
 			if _, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil || !strings.Contains(strings.ToLower(err.Error()), reason) {
 				t.Errorf("%s: got error %v, want %q", uri, err, reason)
 			}
@@ -143,6 +147,19 @@ func TestMCPServer_PassesOnPromptsAndResources(t *testing.T) {
 		if diff := cmp.Diff(want, linksIn(result.Content...)); diff != "" {
 			t.Errorf("%s: links (-want +got):\n%s", tool, diff)
 		}
+	}
+}
+
+// A result that is not valid after its redaction is an error, and not an internal one.
+func TestMCPServer_RejectsContentsThatRedactionInvalidates(t *testing.T) {
+	_, change := useMCP(t, `{"servers":{"library":{"url":"`+startLibrary(t)+`","redaction":[{"path":"/messages/*/content"}]}}}`)
+	session := startServer(t, "clients: {}\n", change).connectMCP("", nil)
+	if diff := cmp.Diff([]string{"library__greet", "mcp://library/lib://readme", "mcp://library/lib://books/{id}"}, contents(t, session)); diff != "" {
+		t.Errorf("lists (-want +got):\n%s", diff)
+	}
+	_, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "library__greet"})
+	if err == nil || !strings.Contains(err.Error(), "not valid after the redaction") {
+		t.Errorf("got error %v, want one about the redaction", err)
 	}
 }
 

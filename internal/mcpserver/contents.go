@@ -1,13 +1,9 @@
 package mcpserver
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,7 +11,6 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/internal/mcphost"
-	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -25,84 +20,41 @@ type entry struct {
 	server *gateway.ServerInfo
 }
 
-// Limits of a list that several servers are asked for.
-const (
-	maxListTime  = 10 * time.Second
-	maxListCalls = 16
-)
-
-// list returns the lists of the servers, in their order. A server that does not answer is
-// left out, and logged.
-func (c *call) list(servers []*gateway.ServerInfo, method string) ([]entry, error) {
-	ctx, cancel := context.WithTimeout(c.http.Request.Context(), maxListTime)
-	defer cancel()
-	lists := make([][]gateway.Entry, len(servers))
-	run.ForEach(ctx, maxListCalls, len(servers), func(ctx context.Context, i int) {
-		var err error
-		if lists[i], err = c.server.cfg.Contents.List(ctx, servers[i].Name, method); err != nil && c.http.Request.Context().Err() == nil {
-			c.server.cfg.Logger.WarnContext(ctx, "a list of an MCP server is left out", "server", servers[i].Name, "method", method, "error", err)
-		}
-	})
-	if err := c.http.Request.Context().Err(); err != nil {
-		return nil, err
-	}
-	var entries []entry
-	for i, list := range lists {
-		for _, e := range list {
-			entries = append(entries, entry{e, servers[i]})
-		}
-	}
-	return entries, nil
-}
-
-// serversFor returns the servers with prompts or resources that the caller may use: those
-// for which it may send requests with the method.
-func (c *call) serversFor(method string) []*gateway.ServerInfo {
-	servers := c.server.cfg.Tools.Servers()
-	var usable []*gateway.ServerInfo
-	for i := range servers {
-		s := &servers[i]
-		has := s.Resources
-		if method == gateway.MethodGetPrompt {
-			has = s.Prompts
-		}
-		if has && c.mayRequest(s, method) {
-			usable = append(usable, s)
-		}
-	}
-	slices.SortFunc(usable, func(a, b *gateway.ServerInfo) int { return cmp.Compare(a.Name, b.Name) })
-	return usable
-}
-
+// mayRequest reports whether the caller may send requests with the method to the server.
 func (c *call) mayRequest(s *gateway.ServerInfo, method string) bool {
 	return c.server.cfg.Tools.MayUseServer(c.http.Caller, s) && c.http.Caller.MayInvoke(s.Name+"."+method)
 }
 
-// prompts returns the prompts that the caller may use, by name.
-func (c *call) prompts() (map[string]entry, error) {
-	list, err := c.list(c.serversFor(gateway.MethodGetPrompt), gateway.MethodListPrompts)
-	if err != nil {
-		return nil, err
+// prompts returns the prompts that the caller may use, by name. Names do not depend on what
+// the caller may use.
+func (c *call) prompts() map[string]entry {
+	servers := c.server.cfg.Tools.Servers()
+	var list []entry
+	var own []ownName
+	for i := range servers {
+		s := &servers[i]
+		for _, e := range s.Prompts {
+			list = append(list, entry{e, s})
+			own = append(own, ownName{s, e.ID})
+		}
 	}
-	own := make([]ownName, len(list))
-	for i, e := range list {
-		own[i] = ownName{e.server, e.ID}
+	usable := map[*gateway.ServerInfo]bool{}
+	for i := range servers {
+		usable[&servers[i]] = c.mayRequest(&servers[i], gateway.MethodGetPrompt)
 	}
-	named := make(map[string]entry, len(list))
+	named := map[string]entry{}
 	for i, name := range clientNames(own, nil) {
-		named[name] = list[i]
+		if usable[list[i].server] {
+			named[name] = list[i]
+		}
 	}
-	return named, nil
+	return named
 }
 
 // listPrompts returns the prompts that the caller may use, ordered by name.
 func (c *call) listPrompts(cursor string) (*mcp.ListPromptsResult, error) {
 	c.waitForServers()
-	named, err := c.prompts()
-	if err != nil {
-		return nil, err
-	}
-	list, err := decodeEntries(named, func(p *mcp.Prompt, name string) { p.Name = name })
+	list, err := decodeEntries(c.prompts(), func(p *mcp.Prompt, name string) { p.Name = name })
 	if err != nil {
 		return nil, err
 	}
@@ -145,21 +97,15 @@ func (c *call) getPrompt(params *mcp.GetPromptParams) (*mcp.GetPromptResult, err
 
 // findPrompt returns the prompt with a name for clients.
 func (c *call) findPrompt(name string) (entry, error) {
-	for connected := false; ; connected = true {
-		named, err := c.prompts()
-		if err != nil {
-			return entry{}, err
+	e, ok := c.prompts()[name]
+	if !ok { // the router may have been restarted since the client asked for the list
+		c.waitForServers()
+		if e, ok = c.prompts()[name]; !ok {
+			message := "unknown prompt " + quoteName(name) + ": prompts/list returns those that may be used"
+			return e, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 		}
-		if e, ok := named[name]; ok {
-			return e, nil
-		}
-		if connected {
-			return entry{}, &jsonrpc.Error{
-				Code: jsonrpc.CodeInvalidParams, Message: "unknown prompt " + quoteName(name) + ": prompts/list returns those that may be used",
-			}
-		}
-		c.waitForServers() // the router may have been restarted since the client asked for the list
 	}
+	return e, nil
 }
 
 // complete returns the values that an argument of a prompt or of a template of resources can
@@ -183,7 +129,7 @@ func (c *call) complete(params *mcp.CompleteParams) (*mcp.CompleteResult, error)
 	default:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: `ref must have the type "ref/prompt" or "ref/resource"`}
 	}
-	if !server.Completions {
+	if !server.Completes {
 		return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}, nil // clients ask for all arguments
 	}
 	result, err := request[mcp.CompleteResult](c, server, gateway.MethodComplete, forwarded)
@@ -211,8 +157,11 @@ func request[R any](c *call, s *gateway.ServerInfo, method string, params any) (
 		return nil, err
 	}
 	result := new(R)
-	if err := strictjson.UnmarshalAllowUnknown(reply, result); err != nil {
-		return nil, fmt.Errorf("decode the result of %s of server %q: %w", method, s.Name, err)
+	if strictjson.UnmarshalAllowUnknown(reply, result) != nil { // it was valid before it was redacted
+		return nil, c.newRequestError(&contract.ActionError{
+			Code: contract.ActionBadResult, Severity: contract.SeveritySevere,
+			Message: fmt.Sprintf("the result of %s.%s is not valid after the redaction that its server declares", s.Name, method),
+		})
 	}
 	return result, nil
 }

@@ -27,27 +27,34 @@ func clientURI(s *gateway.ServerInfo, uri string) string {
 // isBare reports whether names of the server are the same for clients.
 func isBare(s *gateway.ServerInfo) bool { return s.Prefix != nil && *s.Prefix == "" }
 
+// readable returns the servers whose resources the caller may read, ordered by name.
+func (c *call) readable() []*gateway.ServerInfo {
+	servers := c.server.cfg.Tools.Servers()
+	var readable []*gateway.ServerInfo
+	for i := range servers {
+		if s := &servers[i]; s.ReadsResources && c.mayRequest(s, gateway.MethodReadResource) {
+			readable = append(readable, s)
+		}
+	}
+	return readable
+}
+
 // resources returns a list of resources or templates that the caller may read, by URI. If
 // several servers have the same one, it is that of the first.
-func (c *call) resources(method string) (map[string]entry, error) {
+func (c *call) resources(list func(*gateway.ServerInfo) []gateway.Entry) map[string]entry {
 	c.waitForServers()
-	list, err := c.list(c.serversFor(gateway.MethodReadResource), method)
-	if err != nil {
-		return nil, err
+	byURI := map[string]entry{}
+	for _, s := range slices.Backward(c.readable()) {
+		for _, e := range list(s) {
+			byURI[clientURI(s, e.ID)] = entry{e, s}
+		}
 	}
-	byURI := make(map[string]entry, len(list))
-	for _, e := range slices.Backward(list) {
-		byURI[clientURI(e.server, e.ID)] = e
-	}
-	return byURI, nil
+	return byURI
 }
 
 // listResources returns the resources that the caller may read, ordered by URI.
 func (c *call) listResources(cursor string) (*mcp.ListResourcesResult, error) {
-	byURI, err := c.resources(gateway.MethodListResources)
-	if err != nil {
-		return nil, err
-	}
+	byURI := c.resources(func(s *gateway.ServerInfo) []gateway.Entry { return s.Resources })
 	list, err := decodeEntries(byURI, func(r *mcp.Resource, uri string) { r.URI = uri })
 	if err != nil {
 		return nil, err
@@ -60,10 +67,7 @@ func (c *call) listResources(cursor string) (*mcp.ListResourcesResult, error) {
 // listResourceTemplates returns the templates of resources that the caller may read, ordered
 // by URI template.
 func (c *call) listResourceTemplates(cursor string) (*mcp.ListResourceTemplatesResult, error) {
-	byURI, err := c.resources(gateway.MethodListResourceTemplates)
-	if err != nil {
-		return nil, err
-	}
+	byURI := c.resources(func(s *gateway.ServerInfo) []gateway.Entry { return s.ResourceTemplates })
 	list, err := decodeEntries(byURI, func(t *mcp.ResourceTemplate, uri string) { t.URITemplate = uri })
 	if err != nil {
 		return nil, err
@@ -92,38 +96,59 @@ func (c *call) readResource(params *mcp.ReadResourceParams) (*mcp.ReadResourceRe
 	return result, nil
 }
 
-// findResource returns the server of a resource with a URI for clients, and its URI there. A
-// URI that names no server is one of a server with an empty prefix, or, if there is none, one
-// from the content of a server. If several servers may have it, it is that of the first one
-// that lists it, or else of the template whose literal beginning matches most of it.
+// findResource returns the server of a resource with a URI for clients, and its URI there.
 func (c *call) findResource(uri string) (*gateway.ServerInfo, string, error) {
-	if s, own := ownURI(c.serversFor(gateway.MethodReadResource), uri); s != nil {
-		return s, own, nil
+	s, own := ownerOf(c.readable(), uri)
+	if s == nil { // the router may have been restarted since the client asked for the list
+		c.waitForServers()
+		if s, own = ownerOf(c.readable(), uri); s == nil {
+			message := "unknown resource " + quoteName(uri) + ": resources/list returns those that may be read"
+			return nil, "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+		}
 	}
-	c.waitForServers() // the router may have been restarted since the client asked for the list
-	servers := c.serversFor(gateway.MethodReadResource)
-	if s, own := ownURI(servers, uri); s != nil {
-		return s, own, nil
-	}
-	if bare := slices.DeleteFunc(slices.Clone(servers), func(s *gateway.ServerInfo) bool { return !isBare(s) }); len(bare) > 0 {
-		servers = bare
-	}
-	if len(servers) == 1 && isBare(servers[0]) {
-		return servers[0], uri, nil
-	}
-	s, err := c.searchResource(servers, uri)
-	if s == nil && err == nil {
-		err = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown resource " + quoteName(uri) + ": resources/list returns those that may be read"}
-	}
-	return s, uri, err
+	return s, own, nil
 }
 
-// ownURI returns the server that a URI for clients names, and the URI there, or nil.
-func ownURI(servers []*gateway.ServerInfo, uri string) (*gateway.ServerInfo, string) {
-	rest, _ := strings.CutPrefix(uri, resourceScheme)
+// ownerOf returns the server of a resource with a URI for clients, and its URI there, or nil.
+// A URI that names no server is one of a server with an empty prefix: of the first that lists
+// it, or of the template whose literal beginning matches most of it. If there is only one such
+// server, the resource may be one that it does not list. A URI of the web is not sent to a
+// server that does not know it, because it may contain a credential, and neither is one that
+// names another server.
+func ownerOf(servers []*gateway.ServerInfo, uri string) (s *gateway.ServerInfo, own string) {
+	if s, own = namedOwner(servers, uri); s != nil {
+		return s, own
+	}
+	bare := slices.DeleteFunc(slices.Clone(servers), func(s *gateway.ServerInfo) bool { return !isBare(s) })
+	for _, s := range bare {
+		if slices.ContainsFunc(s.Resources, func(e gateway.Entry) bool { return e.ID == uri }) {
+			return s, uri
+		}
+	}
+	most := 0
+	for _, server := range bare {
+		for _, e := range server.ResourceTemplates {
+			if literal, _, _ := strings.Cut(e.ID, "{"); e.ID == uri || len(literal) > most && strings.HasPrefix(uri, literal) {
+				s, most = server, len(literal)
+			}
+		}
+	}
+	if s == nil && len(bare) == 1 && !isWeb(uri) && !strings.HasPrefix(uri, resourceScheme) {
+		s = bare[0]
+	}
+	return s, uri
+}
+
+func isWeb(uri string) bool {
+	return strings.HasPrefix(uri, "https://") || strings.HasPrefix(uri, "http://")
+}
+
+// namedOwner returns the server that a URI for clients names, and the URI there, or nil.
+func namedOwner(servers []*gateway.ServerInfo, uri string) (*gateway.ServerInfo, string) {
+	rest, found := strings.CutPrefix(uri, resourceScheme)
 	escaped, own, ok := strings.Cut(rest, "/")
 	name, err := url.PathUnescape(escaped)
-	if len(rest) == len(uri) || !ok || err != nil {
+	if !found || !ok || err != nil {
 		return nil, ""
 	}
 	for _, s := range servers {
@@ -134,49 +159,21 @@ func ownURI(servers []*gateway.ServerInfo, uri string) (*gateway.ServerInfo, str
 	return nil, ""
 }
 
-// searchResource returns the server that lists a resource or has a template for it, or nil.
-func (c *call) searchResource(servers []*gateway.ServerInfo, uri string) (*gateway.ServerInfo, error) {
-	if len(servers) == 0 {
-		return nil, nil
-	}
-	list, err := c.list(servers, gateway.MethodListResources)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range list {
-		if e.ID == uri {
-			return e.server, nil
-		}
-	}
-	if list, err = c.list(servers, gateway.MethodListResourceTemplates); err != nil {
-		return nil, err
-	}
-	var found *gateway.ServerInfo
-	most := 0
-	for _, e := range list {
-		literal, _, _ := strings.Cut(e.ID, "{")
-		if len(literal) > most && strings.HasPrefix(uri, literal) {
-			found, most = e.server, len(literal)
-		}
-	}
-	return found, nil
-}
-
 // rewriteLinks replaces the URIs of resources in content of a server by those for clients,
 // if the caller may read resources of the server. Links to the web remain: clients may fetch
 // them without the server (MCP 2025-11-25, server/resources).
 func (c *call) rewriteLinks(s *gateway.ServerInfo, content []mcp.Content) {
-	if !s.Resources || !c.mayRequest(s, gateway.MethodReadResource) {
+	if !s.ReadsResources || !c.mayRequest(s, gateway.MethodReadResource) {
 		return
 	}
 	for _, block := range content {
 		switch block := block.(type) {
 		case *mcp.ResourceLink:
-			if !strings.HasPrefix(block.URI, "https://") && !strings.HasPrefix(block.URI, "http://") {
+			if !isWeb(block.URI) {
 				block.URI = clientURI(s, block.URI)
 			}
 		case *mcp.EmbeddedResource:
-			if block.Resource != nil {
+			if block.Resource != nil && !isWeb(block.Resource.URI) {
 				block.Resource.URI = clientURI(s, block.Resource.URI)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // A URI for clients leads back to its server and its own URI.
-func TestOwnURI_InvertsClientURI(t *testing.T) {
+func TestNamedOwner_InvertsClientURI(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a/%:é ]{1,4}`), 1, 4, rapid.ID).Draw(t, "servers")
 		servers := make([]*gateway.ServerInfo, len(names))
@@ -18,7 +18,7 @@ func TestOwnURI_InvertsClientURI(t *testing.T) {
 		}
 		want := rapid.SampledFrom(servers).Draw(t, "server")
 		uri := rapid.StringMatching(`[a:/%{}?#é]{0,8}`).Draw(t, "uri")
-		got, own := ownURI(servers, clientURI(want, uri))
+		got, own := namedOwner(servers, clientURI(want, uri))
 		if isBare(want) {
 			return
 		}
@@ -28,10 +28,10 @@ func TestOwnURI_InvertsClientURI(t *testing.T) {
 	})
 }
 
-func TestOwnURI_OfNoServer(t *testing.T) {
+func TestNamedOwner_OfNoServer(t *testing.T) {
 	servers := []*gateway.ServerInfo{{Name: "a"}, {Name: "bare", Prefix: new("")}}
 	for _, uri := range []string{"", "file:///a/b", "mcp://", "mcp://a", "mcp://b/x", "mcp://%zz/x", "mcp://bare/x", "MCP://a/x"} {
-		if s, own := ownURI(servers, uri); s != nil {
+		if s, own := namedOwner(servers, uri); s != nil {
 			t.Errorf("%s: got %q of %q, want no server", uri, own, s.Name)
 		}
 	}

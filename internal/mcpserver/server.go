@@ -67,8 +67,6 @@ type Tools interface {
 
 // Contents passes on prompts and resources of MCP servers. *mcphost.Host implements it.
 type Contents interface {
-	// List returns a list of a server; see gateway.Gateway.List.
-	List(ctx context.Context, server, method string) ([]gateway.Entry, error)
 	// Request returns a *contract.ActionError if there is no result.
 	Request(ctx context.Context, call *mcphost.Call, server, method string, params json.RawMessage) (json.RawMessage, error)
 }
