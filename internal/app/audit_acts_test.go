@@ -1,7 +1,9 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -9,7 +11,10 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/internal/tickets"
+	"github.com/caprouter/caprouter/router"
 )
 
 // acts returns the records of an event in the audit log, newest first.
@@ -43,6 +48,34 @@ func TestAudit_RecordsClosingOfTickets(t *testing.T) {
 	acts := s.acts("close_ticket")
 	if len(acts) != 1 || acts[0].Actor != "local" || acts[0].Detail != "ticket "+ticket {
 		t.Errorf("got %+v, want one act of the local caller on ticket %s", acts, ticket)
+	}
+}
+
+// Of two calls that close a ticket at the same time, one is recorded.
+func TestAudit_RecordsClosingOnce(t *testing.T) {
+	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", refusing)+"fallback: { policy: C }\n")
+	var resp contract.Response
+	_, _, data := s.send(http.MethodPost, "/api/v1/route", "", `{"content":{"prompt":"book a table for two tonight"}}`)
+	if err := json.Unmarshal(data, &resp); err != nil || resp.Data.Proposal == nil {
+		t.Fatalf("got %s, error %v, want a ticket", data, err)
+	}
+	p, reached := s.core.persistence, make(chan struct{}, 2)
+	service, err := tickets.Open(t.Context(), tickets.Config{Bucket: p.buckets.tickets, NewID: router.NewID, MaskText: func(note string) string {
+		reached <- struct{}{}
+		testkit.Eventually(t, "both calls have found the ticket", func() bool { return len(reached) == 2 })
+		return note
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	audited := auditedTickets{service, actRecorder{p.auditLog, slog.New(slog.DiscardHandler)}}
+	run.ForEach(t.Context(), 2, 2, func(ctx context.Context, _ int) {
+		if _, err := audited.CloseTicket(ctx, resp.Data.Proposal.TicketID, "", &contract.Caller{Subject: "ana", Scopes: []string{contract.ScopeAdmin}}); err != nil {
+			t.Error(err)
+		}
+	})
+	if acts := s.acts("close_ticket"); len(acts) != 1 {
+		t.Errorf("got %+v, want one act", acts)
 	}
 }
 

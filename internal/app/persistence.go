@@ -308,15 +308,11 @@ type auditedTickets struct {
 
 // CloseTicket closes a ticket. It is recorded unless the ticket was closed before.
 func (t auditedTickets) CloseTicket(ctx context.Context, id, note string, caller *contract.Caller) (*contract.Ticket, error) {
-	before, err := t.Ticket(ctx, id, caller)
-	if err != nil {
-		return nil, err
-	}
-	closed, err := t.Service.CloseTicket(ctx, id, note, caller)
-	if err == nil && before.Status == contract.TicketOpen {
+	ticket, closed, err := t.Service.CloseTicket(ctx, id, note, caller)
+	if closed {
 		t.record(ctx, audit.Act{Event: audit.EventTicket, Note: id}, caller)
 	}
-	return closed, err
+	return ticket, err
 }
 
 // auditedHost records the acts of administrators on MCP servers and their tools.

@@ -4,11 +4,21 @@ import (
 	"context"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
 // SetMaxOpen sets the limit of open tickets.
 func (s *Service) SetMaxOpen(n int) { s.maxOpen = n }
+
+// Close closes a ticket of any tenant.
+func (s *Service) Close(ctx context.Context, id, note string) (*contract.Ticket, error) {
+	r, _, err := s.closeTicket(ctx, id, note)
+	if err != nil {
+		return nil, err
+	}
+	return &r.Ticket, nil
+}
 
 // SetBackoff sets the pause between delivery attempts.
 func (s *Service) SetBackoff(pause time.Duration) {

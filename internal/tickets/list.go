@@ -79,19 +79,19 @@ func (s *Service) Get(ctx context.Context, id string) (*contract.Ticket, error) 
 	return &r.Ticket, nil
 }
 
-// Close closes a ticket with a note: no request joins it any more, and the next
-// similar one opens another. A closed ticket does not change. The error wraps
-// store.ErrNotFound if it does not exist.
-func (s *Service) Close(ctx context.Context, id, note string) (*contract.Ticket, error) {
+// closeTicket closes a ticket with a note, and reports whether it was open: no request joins
+// it any more, and the next similar one opens another. A closed ticket does not change. The
+// error wraps store.ErrNotFound if it does not exist.
+func (s *Service) closeTicket(ctx context.Context, id, note string) (r *ticketRecord, closed bool, err error) {
 	if !store.ValidID(id) {
-		return nil, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
+		return nil, false, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
 	}
 	note = strings.TrimSpace(note)
 	if n := utf8.RuneCountInString(note); n > maxNoteLength {
-		return nil, contract.InvalidRequest("/note", fmt.Sprintf("is %d characters long; at most %d are taken", n, maxNoteLength))
+		return nil, false, contract.InvalidRequest("/note", fmt.Sprintf("is %d characters long; at most %d are taken", n, maxNoteLength))
 	}
 	note = s.cfg.MaskText(note)
-	r, err := s.updateTicket(ctx, id, func(r *ticketRecord) error {
+	r, err = s.updateTicket(ctx, id, func(r *ticketRecord) error {
 		if !r.closeTicket(note, s.cfg.Now()) {
 			return errNoChange
 		}
@@ -99,9 +99,9 @@ func (s *Service) Close(ctx context.Context, id, note string) (*contract.Ticket,
 		return nil
 	})
 	if err != nil && !errors.Is(err, errNoChange) {
-		return nil, err
+		return nil, false, err
 	}
-	return &r.Ticket, nil
+	return r, err == nil, nil
 }
 
 // EraseRequest removes the text of a request from every ticket, open or closed.

@@ -1,15 +1,19 @@
 package tickets_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 	"github.com/caprouter/caprouter/internal/tickets"
 )
 
@@ -131,6 +135,47 @@ func TestClose_ClosesTicketOnce(t *testing.T) {
 	}
 	if _, err := o.Close(t.Context(), p.TicketID, strings.Repeat("x", 1001)); err == nil {
 		t.Error("got no error for a note that is too long")
+	}
+}
+
+// Of calls at the same time, one closes the ticket.
+func TestCloseTicket_ReportsWhichCallClosed(t *testing.T) {
+	o := newServiceFixture(t)
+	id := o.propose(t, newDemand("r1", "acme/ana", "book a flight")).TicketID
+	var closings atomic.Int32
+	run.ForEach(t.Context(), 8, 8, func(ctx context.Context, _ int) {
+		got, closed, err := o.CloseTicket(ctx, id, "", reader("acme"))
+		if err != nil || got.Status != contract.TicketClosed {
+			t.Errorf("got %+v, %v, want it closed", got, err)
+		}
+		if closed {
+			closings.Add(1)
+		}
+	})
+	if n := closings.Load(); n != 1 {
+		t.Errorf("got %d calls that closed the ticket, want 1", n)
+	}
+}
+
+// A call that closes the ticket reports it, even if the store cannot be read afterwards.
+func TestCloseTicket_DoesNotReadAfterwards(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var closing atomic.Bool
+	bucket, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "TICKETS", OnWrite: func(string, int) {
+		if closing.Load() {
+			cancel()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newServiceFixture(t, func(c *tickets.Config) { c.Bucket = bucket })
+	id := o.propose(t, newDemand("r1", "acme/ana", "book a flight")).TicketID
+	closing.Store(true)
+	got, closed, err := o.CloseTicket(ctx, id, "done", reader("acme"))
+	if err != nil || !closed || got.Note != "done" || ctx.Err() == nil {
+		t.Errorf("got %+v, closed %v, %v, want it closed", got, closed, err)
 	}
 }
 

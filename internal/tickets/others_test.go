@@ -54,7 +54,7 @@ func TestTickets_WithoutTenant(t *testing.T) {
 				if _, err := o.Ticket(t.Context(), id, c); (err == nil) != (id == want) {
 					t.Errorf("%q reads %s: got %v", issuer, id, err)
 				}
-				if _, err := o.CloseTicket(t.Context(), id, "", c); restarted && (err == nil) != (id == want) {
+				if _, _, err := o.CloseTicket(t.Context(), id, "", c); restarted && (err == nil) != (id == want) {
 					t.Errorf("%q closes %s: got %v", issuer, id, err)
 				}
 			}

@@ -39,18 +39,21 @@ func (s *Service) Ticket(ctx context.Context, id string, caller *contract.Caller
 	return &t, nil
 }
 
-// CloseTicket closes a ticket that is visible to the caller.
-func (s *Service) CloseTicket(ctx context.Context, id, note string, caller *contract.Caller) (*contract.Ticket, error) {
+// CloseTicket closes a ticket that is visible to the caller. It reports whether this call closed
+// it: a ticket that was closed before stays as it is.
+func (s *Service) CloseTicket(ctx context.Context, id, note string, caller *contract.Caller) (t *contract.Ticket, closed bool, err error) {
 	if _, err := s.Ticket(ctx, id, caller); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if _, err := s.Close(ctx, id, note); err != nil {
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, errTicketNotFound()
-		}
-		return nil, err
+	r, closed, err := s.closeTicket(ctx, id, note)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, false, errTicketNotFound()
+	case err != nil:
+		return nil, false, err
 	}
-	return s.Ticket(ctx, id, caller)
+	visible := r.visibleTo(caller, s.currentRegistry())
+	return &visible, closed, nil
 }
 
 // currentRegistry returns the registry for suggestions, or nil if there is none yet.

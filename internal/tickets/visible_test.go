@@ -48,7 +48,7 @@ func TestPropose_SeparatesTenants(t *testing.T) {
 	_, unknown := o.Ticket(t.Context(), "id-404", reader("acme"))
 	for _, id := range []string{"id-002", "a.b", "", strings.Repeat("x", 65)} {
 		_, err := o.Ticket(t.Context(), id, reader("acme"))
-		_, closeErr := o.CloseTicket(t.Context(), id, "mine", reader("acme"))
+		_, _, closeErr := o.CloseTicket(t.Context(), id, "mine", reader("acme"))
 		if diff := cmp.Diff([]error{unknown, unknown}, []error{err, closeErr}); diff != "" {
 			t.Errorf("%q (-unknown +forbidden):\n%s", id, diff)
 		}
@@ -56,7 +56,7 @@ func TestPropose_SeparatesTenants(t *testing.T) {
 	if got := o.get(t, "id-002"); got.Status != contract.TicketOpen {
 		t.Errorf("got another tenant's ticket closed: %+v", got)
 	}
-	if got, err := o.CloseTicket(t.Context(), "id-002", "done", admin); err != nil || got.Status != contract.TicketClosed || got.Note != "done" {
+	if got, _, err := o.CloseTicket(t.Context(), "id-002", "done", admin); err != nil || got.Status != contract.TicketClosed || got.Note != "done" {
 		t.Errorf("all tenants: got %+v, %v, want it closed", got, err)
 	}
 }
@@ -106,7 +106,7 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		closed, err := o.CloseTicket(t.Context(), id, "", c)
+		closed, _, err := o.CloseTicket(t.Context(), id, "", c)
 		if err != nil {
 			t.Fatal(err)
 		}
