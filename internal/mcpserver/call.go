@@ -52,14 +52,14 @@ func (c *call) newMCPServer() *mcp.Server {
 			case *mcp.CallToolParamsRaw:
 				return handle(c, func() (*mcp.CallToolResult, error) { return c.callTool(ctx, req, params) })
 			case *mcp.ListPromptsParams:
-				return handle(c, func() (*mcp.ListPromptsResult, error) { return c.listPrompts(orZero(params).Cursor) })
+				return handle(c, func() (*mcp.ListPromptsResult, error) { return c.listPrompts(orZero(params).Cursor), nil })
 			case *mcp.GetPromptParams:
 				return handle(c, func() (*mcp.GetPromptResult, error) { return c.getPrompt(params) })
 			case *mcp.ListResourcesParams:
-				return handle(c, func() (*mcp.ListResourcesResult, error) { return c.listResources(orZero(params).Cursor) })
+				return handle(c, func() (*mcp.ListResourcesResult, error) { return c.listResources(orZero(params).Cursor), nil })
 			case *mcp.ListResourceTemplatesParams:
 				return handle(c, func() (*mcp.ListResourceTemplatesResult, error) {
-					return c.listResourceTemplates(orZero(params).Cursor)
+					return c.listResourceTemplates(orZero(params).Cursor), nil
 				})
 			case *mcp.ReadResourceParams:
 				return handle(c, func() (*mcp.ReadResourceResult, error) { return c.readResource(params) })

@@ -52,29 +52,26 @@ func (c *call) prompts() map[string]entry {
 }
 
 // listPrompts returns the prompts that the caller may use, ordered by name.
-func (c *call) listPrompts(cursor string) (*mcp.ListPromptsResult, error) {
+func (c *call) listPrompts(cursor string) *mcp.ListPromptsResult {
 	c.waitForServers()
-	list, err := decodeEntries(c.prompts(), func(p *mcp.Prompt, name string) { p.Name = name })
-	if err != nil {
-		return nil, err
-	}
+	list := decodeEntries(c.prompts(), func(p *mcp.Prompt, name string) { p.Name = name })
 	result := &mcp.ListPromptsResult{Cacheable: private}
 	result.Prompts, result.NextCursor = paginate(list, cursor)
-	return result, nil
+	return result
 }
 
 // decodeEntries returns the definitions of entries by their ids for clients, which setID sets.
-func decodeEntries[T any](entries map[string]entry, setID func(*T, string)) (map[string]*T, error) {
+// It leaves out a definition that is not valid any more after its redaction.
+func decodeEntries[T any](entries map[string]entry, setID func(*T, string)) map[string]*T {
 	list := make(map[string]*T, len(entries))
 	for id, e := range entries {
 		decoded := new(T)
-		if err := strictjson.UnmarshalAllowUnknown(e.Definition, decoded); err != nil {
-			return nil, fmt.Errorf("decode %q of server %q: %w", e.ID, e.server.Name, err)
+		if strictjson.UnmarshalAllowUnknown(e.Definition, decoded) == nil {
+			setID(decoded, id)
+			list[id] = decoded
 		}
-		setID(decoded, id)
-		list[id] = decoded
 	}
-	return list, nil
+	return list
 }
 
 // getPrompt returns the messages of a prompt.

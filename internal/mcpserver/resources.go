@@ -53,28 +53,22 @@ func (c *call) resources(list func(*gateway.ServerInfo) []gateway.Entry) map[str
 }
 
 // listResources returns the resources that the caller may read, ordered by URI.
-func (c *call) listResources(cursor string) (*mcp.ListResourcesResult, error) {
+func (c *call) listResources(cursor string) *mcp.ListResourcesResult {
 	byURI := c.resources(func(s *gateway.ServerInfo) []gateway.Entry { return s.Resources })
-	list, err := decodeEntries(byURI, func(r *mcp.Resource, uri string) { r.URI = uri })
-	if err != nil {
-		return nil, err
-	}
+	list := decodeEntries(byURI, func(r *mcp.Resource, uri string) { r.URI = uri })
 	result := &mcp.ListResourcesResult{Cacheable: private}
 	result.Resources, result.NextCursor = paginate(list, cursor)
-	return result, nil
+	return result
 }
 
 // listResourceTemplates returns the templates of resources that the caller may read, ordered
 // by URI template.
-func (c *call) listResourceTemplates(cursor string) (*mcp.ListResourceTemplatesResult, error) {
+func (c *call) listResourceTemplates(cursor string) *mcp.ListResourceTemplatesResult {
 	byURI := c.resources(func(s *gateway.ServerInfo) []gateway.Entry { return s.ResourceTemplates })
-	list, err := decodeEntries(byURI, func(t *mcp.ResourceTemplate, uri string) { t.URITemplate = uri })
-	if err != nil {
-		return nil, err
-	}
+	list := decodeEntries(byURI, func(t *mcp.ResourceTemplate, uri string) { t.URITemplate = uri })
 	result := &mcp.ListResourceTemplatesResult{Cacheable: private}
 	result.ResourceTemplates, result.NextCursor = paginate(list, cursor)
-	return result, nil
+	return result
 }
 
 // readResource returns the contents of a resource.

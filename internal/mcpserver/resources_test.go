@@ -5,6 +5,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/caprouter/caprouter/gateway"
 )
 
@@ -34,5 +36,17 @@ func TestNamedOwner_OfNoServer(t *testing.T) {
 		if s, own := namedOwner(servers, uri); s != nil {
 			t.Errorf("%s: got %q of %q, want no server", uri, own, s.Name)
 		}
+	}
+}
+
+// A definition that its redaction has made invalid does not hide the others.
+func TestDecodeEntries_LeavesOutInvalidDefinition(t *testing.T) {
+	entries := map[string]entry{
+		"valid":   {Entry: gateway.Entry{ID: "a", Definition: []byte(`{"name":"a","title":"A"}`)}},
+		"invalid": {Entry: gateway.Entry{ID: "b", Definition: []byte(`{"name":"b","arguments":"<redacted>"}`)}},
+	}
+	got := decodeEntries(entries, func(p *mcp.Prompt, name string) { p.Name = name })
+	if len(got) != 1 || got["valid"] == nil || got["valid"].Name != "valid" || got["valid"].Title != "A" {
+		t.Errorf("got %v, want the valid prompt", got)
 	}
 }
