@@ -120,15 +120,21 @@ func (s *server) redactParams(params json.RawMessage) json.RawMessage {
 		Value json.RawMessage `json:"value"`
 	}
 	if strictjson.UnmarshalAllowUnknown(members["argument"], &argument) == nil && argument.Value != nil {
-		redacted := map[string]json.RawMessage{argument.Name: argument.Value} // rules refer to names of arguments
-		if raw, err := strictjson.Marshal(redacted); err == nil && strictjson.UnmarshalAllowUnknown(s.policy.redactInput(redaction.Request, raw), &redacted) == nil {
-			argument.Value = redacted[argument.Name]
-			members["argument"], _ = strictjson.Marshal(argument)
+		named := map[string]json.RawMessage{argument.Name: argument.Value} // rules refer to names of arguments
+		raw, err := strictjson.Marshal(named)
+		if err == nil {
+			err = strictjson.UnmarshalAllowUnknown(s.policy.redactInput(redaction.Request, raw), &named)
+		}
+		if argument.Value = named[argument.Name]; err != nil {
+			argument.Value = strictjson.QuoteString("") // never the value itself
+		}
+		if members["argument"], err = strictjson.Marshal(argument); err != nil {
+			delete(members, "argument")
 		}
 	}
 	redacted, err := strictjson.Marshal(members)
 	if err != nil {
-		return params
+		return json.RawMessage("{}")
 	}
 	return redacted
 }
