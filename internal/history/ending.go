@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// endPatience bounds how long an erasure waits for the end of what was cancelled.
-const endPatience = 5 * time.Second
+// maxEndingWait bounds how long an erasure waits for the end of what was cancelled.
+const maxEndingWait = 5 * time.Second
 
 // endingError is a conflict that ends by itself.
 type endingError struct{ conflict *contract.Error }
@@ -29,7 +29,7 @@ func NewEndingError(what string) error {
 // AwaitEnding repeats check while its error is that of NewEndingError, for a few seconds at
 // most, and returns its last error.
 func AwaitEnding(ctx context.Context, check func(context.Context) error) error {
-	waiting, cancel := context.WithTimeout(ctx, endPatience)
+	waiting, cancel := context.WithTimeout(ctx, maxEndingWait)
 	defer cancel()
 	backoff := resilience.Backoff{Min: endPoll / 4, Max: maxEndPoll / 4}
 	for {
