@@ -1,6 +1,7 @@
 package lexical
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -72,6 +73,7 @@ func (t *indexBuilder) addCorpus(c *Corpus, docs []IntentDoc, domains []string) 
 	for _, d := range docs {
 		t.addIntent(d)
 	}
+	t.intentWords = maps.Clone(t.spellings)
 	for _, name := range domains {
 		t.addDomain(name)
 	}
@@ -83,8 +85,9 @@ type indexBuilder struct {
 	model  *Model
 	tokens tokenizer
 	// spellings counts the folded words of the corpus, and their singulars.
-	spellings map[string]int
-	written   map[string]int // without singulars that no text contains
+	spellings   map[string]int
+	intentWords map[string]int // the same without the names of domains
+	written     map[string]int // without singulars that no text contains
 }
 
 // writtenForms returns, for each singular that no text contains, its most frequent word.

@@ -85,7 +85,7 @@ func NewRanker(docs []Document) *Ranker {
 		read.forEachTerm(splitCamel(d.Description), take(1))
 		total += lengths[i]
 	}
-	r.synonyms, _ = newSynonyms(words)
+	r.synonyms, _ = newSynonyms(words, words)
 	mean := max(total/float64(max(len(ordered), 1)), 1)
 	for i, of := range counts {
 		slack := bm25K1 * (1 - bm25B + bm25B*lengths[i]/mean)

@@ -1,6 +1,7 @@
 package lexical
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -193,8 +194,10 @@ type recentWord struct {
 	unknown bool   // it counts as unknown
 }
 
-// newSynonyms builds the indexes from the folded words of a corpus and their counts.
-func newSynonyms(count map[string]int) (synonymIndex, phraseIndex) {
+// newSynonyms builds the indexes from the folded words of a corpus and their counts. Of several
+// words with the same meaning, the one with the highest preference counts, else the most
+// frequent one.
+func newSynonyms(count, preference map[string]int) (synonymIndex, phraseIndex) {
 	frequent := map[string]string{} // by stem: its most frequent spelling
 	known, listed := knownMeanings(), map[string]bool{}
 	for w, n := range count {
@@ -208,7 +211,8 @@ func newSynonyms(count map[string]int) (synonymIndex, phraseIndex) {
 	for _, m := range known.list {
 		meant := ""
 		for _, stem := range m.stems {
-			if own := frequent[stem]; listed[stem] && (meant == "" || count[own] > count[meant]) {
+			own := frequent[stem]
+			if listed[stem] && (meant == "" || cmp.Or(preference[own]-preference[meant], count[own]-count[meant]) > 0) {
 				meant = own
 			}
 		}

@@ -104,6 +104,26 @@ func TestClassify_SynonymOfDeclaredWord(t *testing.T) {
 	}
 }
 
+// A synonym means the word of an intent rather than that of a domain, which would leave open
+// what to do.
+func TestClassify_SynonymOfIntentAndDomain(t *testing.T) {
+	m := Train(Corpus{
+		Domains: []string{"billing", "shipping"},
+		Intents: []IntentDoc{
+			{Name: "invoice_request", Agents: []string{"billing_agent"}, Domains: []string{"billing"}},
+			{Name: "request_refund", Agents: []string{"billing_agent"}, Domains: []string{"billing"}},
+			{Name: "track_parcel", Agents: []string{"shipping_agent"}, Domains: []string{"shipping"}},
+		},
+	})
+	for text, want := range map[string]string{
+		"me manda a fatura": "invoice_request", "necesito la factura": "invoice_request", "meu pacote": "track_parcel", "mi paquete": "track_parcel",
+	} {
+		if p := m.Classify(text); p.Intent != want {
+			t.Errorf("%q: got %s, best %s with %v, want %s", text, p.Intent, p.BestIntent, p.Confidence, want)
+		}
+	}
+}
+
 // A word that only has the stem of a synonym does not mean the same.
 func TestReplaceWord_SameStemByAccident(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{

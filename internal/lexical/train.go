@@ -59,7 +59,7 @@ func train(c Corpus, storage Storage) *Model {
 			t.computeWeights()
 			t.buildPostings()
 			t.countFamilies(docs)
-			t.model.synonyms, t.model.phrases = newSynonyms(t.spellings)
+			t.model.synonyms, t.model.phrases = newSynonyms(t.spellings, t.intentWords)
 			t.model.writtenAs = t.writtenForms()
 			t.model.notFor = t.newNotForWords(docs)
 			t.model.verbatim = t.verbatimTexts(docs)
