@@ -14,8 +14,8 @@ import (
 )
 
 // writtenRegistry is a file of testdata/written: nine agents with seven examples of each intent,
-// and 46 requests to them. The files were written as by a new user, without knowledge of the
-// classifier. No parameter was fitted to them, but variants that lost many of their requests were
+// and 46 requests to them, or of testdata/written-zh. The files were written as by a new user, without
+// knowledge of the classifier. No parameter was fitted to them, but variants that lost many of their requests were
 // not chosen (docs/quality.md).
 type writtenRegistry struct {
 	Agents map[string]struct {
@@ -73,12 +73,42 @@ func (w *writtenRegistry) cases() []Case {
 	return cases
 }
 
+// writtenGoal is the least mean of right requests and the greatest mean of wrongly dispatched ones
+// over the registries of a directory.
+type writtenGoal struct {
+	name               string // in docs/quality.md
+	keywords           bool
+	examples           int // of each intent
+	minRight, maxWrong float64
+}
+
 // TestWrittenRegistries_RouteWithoutModel checks that the results do not get worse, and that
 // docs/quality.md contains the means.
 func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
 	testkit.SkipWithRace(t)
+	checkWrittenRegistries(t, "testdata/written", []writtenGoal{
+		{"names", false, 0, 24, 2.5},
+		{"with keywords", true, 0, 30, 4},
+		{"with keywords and 2 examples", true, 2, 30.5, 3.7},
+		{"with keywords and 7 examples", true, 7, 33, 5.1},
+	})
+}
+
+// TestWrittenRegistries_RouteChinese is the same for registries with six or seven agents and three
+// examples of each intent, and 40 requests.
+func TestWrittenRegistries_RouteChinese(t *testing.T) {
+	testkit.SkipWithRace(t)
+	checkWrittenRegistries(t, "testdata/written-zh", []writtenGoal{
+		{"names in English", false, 0, 7, 0.5},
+		{"keywords in Chinese", true, 0, 22, 2},
+		{"keywords and 3 examples", true, 3, 24.5, 1.5},
+	})
+}
+
+func checkWrittenRegistries(t *testing.T, dir string, goals []writtenGoal) {
+	t.Helper()
 	const document = "../docs/quality.md"
-	files, err := filepath.Glob("testdata/written/*.yaml")
+	files, err := filepath.Glob(dir + "/*.yaml")
 	if err != nil || len(files) != 3 {
 		t.Fatalf("got %d files and error %v, want 3", len(files), err)
 	}
@@ -86,18 +116,7 @@ func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := []struct {
-		name               string
-		keywords           bool
-		examples           int
-		minRight, maxWrong float64 // means over the registries
-	}{
-		{"names", false, 0, 24, 2.5},
-		{"with keywords", true, 0, 30, 4},
-		{"with keywords and 2 examples", true, 2, 30.5, 3.7},
-		{"with keywords and 7 examples", true, 7, 33, 5.1},
-	}
-	for _, tt := range tests {
+	for _, goal := range goals {
 		var right, wrong float64
 		for _, file := range files {
 			data, err := os.ReadFile(file)
@@ -108,13 +127,13 @@ func TestWrittenRegistries_RouteWithoutModel(t *testing.T) {
 			if err := strictyaml.Decode(file, data, &w); err != nil {
 				t.Fatal(err)
 			}
-			r, f := countRouted(runCases(t, Config{Registry: w.registry(t, tt.keywords, tt.examples), Cases: w.cases()}))
+			r, f := countRouted(runCases(t, Config{Registry: w.registry(t, goal.keywords, goal.examples), Cases: w.cases()}))
 			right, wrong = right+float64(r)/float64(len(files)), wrong+float64(f)/float64(len(files))
 		}
-		if right < tt.minRight || wrong > tt.maxWrong {
-			t.Errorf("%s: got %.1f right and %.1f dispatched wrongly, want at least %.1f and at most %.1f", tt.name, right, wrong, tt.minRight, tt.maxWrong)
+		if right < goal.minRight || wrong > goal.maxWrong {
+			t.Errorf("%s: got %.1f right and %.1f dispatched wrongly, want at least %.1f and at most %.1f", goal.name, right, wrong, goal.minRight, goal.maxWrong)
 		}
-		want := fmt.Sprintf("| %s | %.1f | %.1f |", tt.name, right, wrong)
+		want := fmt.Sprintf("| %s | %.1f | %.1f |", goal.name, right, wrong)
 		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(want)).Match(text) {
 			t.Errorf("%s: got no row %q", document, want)
 		}

@@ -46,6 +46,7 @@ func levels() []level {
 			{pkg: "internal/throttle", why: "delays the tenants that send the most in a busy process; independent of HTTP"},
 			{pkg: "internal/plaintext", why: "formats text for people; independent of its meaning", only: []string{}},
 			{pkg: "internal/pagination", why: "divides lists into pages; independent of their entries", only: []string{"contract"}},
+			{pkg: "internal/lexical/lexicon", why: "synonyms, translations, common words and stop words; data", users: []string{"internal/lexical", "internal/lexical/chinese", "internal/wordvectors/generate"}},
 			{pkg: "internal/quota", why: "divides parts of the store between tenants; independent of the stored data", only: []string{"contract"}},
 			{
 				pkg: "agentkit", why: "part of the programs of agents, so it must not import internals of the router",
@@ -63,7 +64,7 @@ func levels() []level {
 			{pkg: "internal/redact", why: "masks personal data and secrets; the registry refers to its kinds"},
 			{pkg: "internal/responsejson", why: "encodes decisions and responses; independent of their destination", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
-			{pkg: "internal/lexical/lexicon", why: "synonyms, common words and stop words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
+			{pkg: "internal/lexical/chinese", why: "finds the words of Chinese text; independent of intents", only: []string{"internal/lexical/lexicon"}, users: []string{"internal/lexical"}},
 			{pkg: "internal/lexical/negation", why: "finds negated verbs; independent of intents", only: []string{}, users: []string{"internal/lexical"}},
 			{pkg: "internal/wordvectors", why: "vectors of English words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
 			{pkg: "internal/llm", why: "the interface to language models; its error reasons are metric labels and decision reasons"},

@@ -8,7 +8,7 @@ import (
 
 // SplitClauses splits a text into clauses, each of which may be a request: at
 // the ends of sentences, at semicolons, before list items, and at conjunctions
-// (and, then, e, depois, y, luego, 然后, 并且, 并). It does not split inside
+// (and, then, e, depois, y, luego, 然后, 另外, 并). It does not split inside
 // numbers, file names, URLs, abbreviations, quoted code, fenced code blocks,
 // JSON objects or HTML comments. The clauses are substrings of the text, in
 // order, without the conjunctions; none is empty. Use [Model.Classify] to find
@@ -170,7 +170,7 @@ func (s *clauseSplitter) scanNonASCII() {
 		s.endClause(s.pos, s.pos+size)
 	case '！', '？', '؟':
 		s.endClause(s.pos+size, s.pos+size)
-	case '然', '并':
+	case '然', '并', '另', '顺', '同', '此', '接':
 		if n := s.conjunctionLength(); n > 0 {
 			s.endClause(s.pos, s.pos+n)
 			return
@@ -189,7 +189,7 @@ func (s *clauseSplitter) scanNonASCII() {
 // The character 并 also starts and ends words (并发 concurrent, 合并 merge).
 func (s *clauseSplitter) conjunctionLength() int {
 	rest := s.text[s.pos:]
-	for _, j := range []string{"然后", "并且"} {
+	for _, j := range []string{"然后", "并且", "另外", "顺便", "同时", "此外", "接着"} {
 		if strings.HasPrefix(rest, j) {
 			return len(j)
 		}

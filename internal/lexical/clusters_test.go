@@ -174,7 +174,7 @@ func TestContentWords(t *testing.T) {
 		"Сделай еще расче\u0308т, сделай",
 		"",
 	)
-	want := [][]string{{"book", "flight", "lisbon"}, {"revisao", "codigo"}, {"mail", "now"}, {"订机", "机票"}, {"сделай", "еще", "расчёт"}, nil}
+	want := [][]string{{"book", "flight", "lisbon"}, {"revisao", "codigo"}, {"mail", "now"}, {"订", "机票"}, {"сделай", "еще", "расчёт"}, nil}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("words (-want +got):\n%s", diff)
 	}
@@ -223,7 +223,7 @@ func TestClusterIndex_ShortRequests(t *testing.T) {
 		{"en", 0.90, 0.90, 0.70},
 		{"pt", 0.90, 0.90, 0.70},
 		{"es", 0.90, 0.90, 0.70},
-		{"zh", 0.90, 0.90, 0.25},
+		{"zh", 0.90, 0.90, 0.50},
 	}
 	for _, tt := range tests {
 		t.Run(tt.language, func(t *testing.T) {

@@ -26,7 +26,7 @@ func TestFeatureExtractor(t *testing.T) {
 		{"é", 2, 1},            // folded
 		{"код", 2, 5},          // letters, not bytes
 		{"天气", 2, 2},           // a pair and its two characters
-		{"天气怎", 5, 4},          // two pairs, a run of three
+		{"天地人", 5, 4},          // two pairs, a run of three
 		{"[EMAIL_1] at", 2, 3}, // a placeholder has no features
 	}
 	for _, tt := range tests {

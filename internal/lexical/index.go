@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/caprouter/caprouter/internal/lexical/chinese"
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
 )
 
@@ -253,7 +254,7 @@ func (t *indexBuilder) addWord(word []byte) int32 {
 	t.model.words[string(key)] = w
 	first, _ := utf8.DecodeRune(word)
 	t.model.intentsWith = append(t.model.intentsWith, nil)
-	t.model.info = append(t.model.info, wordInfo{pair: isUnspaced(first), common: t.model.common.containsStem(key), gerund: gerund})
+	t.model.info = append(t.model.info, wordInfo{pair: isUnspaced(first) && !chinese.IsWord(word), common: t.model.common.containsStem(key), gerund: gerund})
 	return w
 }
 

@@ -17,7 +17,7 @@ var tools = []lexical.Document{
 	{Name: "currency_exchange", Description: "Converts a value from one currency to another"},
 	{Name: "triangle.area", Description: "The area of a shape with three sides, given their lengths"},
 	{Name: "historical-event", Description: "The date of an event in history"},
-	{Name: "查询天气", Description: "查询城市的天气预报"},
+	{Name: "查询路线", Description: "查询城市之间的路线"},
 	{Name: "empty", Description: ""},
 }
 
@@ -30,7 +30,7 @@ func TestRanker(t *testing.T) {
 		"areas of triangles":                "triangle.area",
 		"triangular things":                 "triangle.area",    // by its n-grams
 		"when was the battle of Hastings":   "historical-event", // by a hint
-		"明天的天气":                             "查询天气",
+		"去机场的路线":                            "查询路线",
 		"an empty thing":                    "empty",
 		"CurrencyExchange":                  "currency_exchange",
 		"quanta chuva vai cair":             "get_weather.byCity", // by a synonym

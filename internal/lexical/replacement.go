@@ -253,11 +253,16 @@ type lexiconMeanings struct {
 // knownMeanings returns the parsed lexicon.Synonyms and lexicon.Translations.
 var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
 	known := &lexiconMeanings{words: map[string]bool{}, entries: map[string][]string{}, stems: map[string]bool{}, vectors: map[string]*wordvectors.Vector{}, translations: map[string]string{}}
+	chineseWords := parseChinese()
 	for line := range strings.Lines(lexicon.Synonyms) {
 		var m meaning
 		vectorWords, derived, _ := strings.Cut(line, "|")
 		for entry := range strings.FieldsSeq(vectorWords + derived) {
 			known.words[entry] = true
+			for _, words := range chineseWords[entry] {
+				known.addChinese(&m, words)
+			}
+			delete(chineseWords, entry)
 			words := strings.Split(entry, "_")
 			for i, w := range words {
 				words[i] = wordStem(w)
@@ -282,8 +287,48 @@ var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
 		}
 	}
 	known.addTranslations()
+	for english, list := range chineseWords {
+		for _, words := range list {
+			if len(words) == 1 { // a phrase has no vector
+				known.translations[words[0]] = english
+			}
+		}
+	}
 	return known
 })
+
+// parseChinese returns the Chinese words of lexicon.Chinese, as they are tokenized, by their
+// English word.
+func parseChinese() map[string][][]string {
+	words := map[string][][]string{}
+	tokens := newTokenizer()
+	for line := range strings.Lines(lexicon.Chinese) {
+		list := strings.Fields(line)
+		for _, word := range list[min(1, len(list)):] {
+			var parts []string
+			for tokens.reset(word); tokens.next(); {
+				parts = append(parts, string(tokens.word))
+			}
+			words[list[0]] = append(words[list[0]], parts)
+		}
+	}
+	return words
+}
+
+// addChinese adds a Chinese word to a line of lexicon.Synonyms: a phrase, if it consists of
+// several words or pairs of characters.
+func (l *lexiconMeanings) addChinese(m *meaning, words []string) {
+	for _, w := range words {
+		l.stems[w] = true
+	}
+	if len(words) > 1 {
+		m.phrases = append(m.phrases, words)
+		return
+	}
+	l.words[words[0]] = true
+	l.entries[words[0]] = append(l.entries[words[0]], words[0])
+	m.stems = append(m.stems, words[0])
+}
 
 // contains reports whether a folded word with the given stem is a word of lexicon.Synonyms, or
 // an inflection of one. Other words have the same stem by accident: "estación" (station) and

@@ -74,6 +74,69 @@ func TestClassify_Translations(t *testing.T) {
 	}
 }
 
+// Each line is needed: a Chinese word is on one line only and no stop word, and its English word
+// has a meaning or a vector, which only a single word can have.
+func TestChinese_AddsMeanings(t *testing.T) {
+	stops, tokens, meanings, on := newStopSet(), newTokenizer(), map[string]bool{}, map[string]string{}
+	for entry := range strings.FieldsSeq(lexicon.Synonyms) {
+		meanings[entry] = true
+	}
+	for line := range strings.Lines(lexicon.Chinese) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		_, hasVector := wordvectors.Lookup([]byte(words[0]))
+		if len(words) == 1 || !meanings[words[0]] && !hasVector {
+			t.Errorf("got %q without a Chinese word, or without a meaning", line)
+		}
+		for _, w := range words[1:] {
+			if on[w] != "" || stops[w] {
+				t.Errorf("got %q for %s, want one line and no stop word: it is one for %q", w, words[0], on[w])
+			}
+			on[w] = words[0]
+			n := 0
+			for tokens.reset(w); tokens.next(); {
+				n++
+			}
+			if n == 0 || n > 1 && !meanings[words[0]] || n > maxPhraseWords {
+				t.Errorf("got %q for %s read as %d words", w, words[0], n)
+			}
+		}
+	}
+}
+
+// Chinese requests reach intents whose names or examples are in another language, or in other
+// Chinese words.
+func TestClassify_Chinese(t *testing.T) {
+	english := Train(Corpus{Intents: []IntentDoc{
+		{Name: "resend_invoice"}, {Name: "reset_password"}, {Name: "request_vacation"}, {Name: "track_parcel"},
+	}})
+	chinese := Train(Corpus{Intents: []IntentDoc{
+		{Name: "payroll", Examples: []string{"这个月工资什么时候发", "工资单在哪里看", "年终奖怎么算"}},
+		{Name: "door_cards", Keywords: []string{"门禁卡"}, Examples: []string{"门禁卡刷不开", "给家人办一张门禁卡", "门卡坏了"}},
+		{Name: "parking", Examples: []string{"我要租一个停车位", "车位到期了", "停车怎么收费"}},
+	}})
+	for _, tt := range []struct {
+		model        *Model
+		text, intent string
+	}{
+		{english, "请把发票再发一遍", "resend_invoice"},
+		{english, "密码忘了怎么办", "reset_password"},
+		{english, "我还有几天年假", "request_vacation"},
+		{english, "快递到哪里了", "track_parcel"},
+		{english, "讲个笑话", ""},
+		{chinese, "薪水少了五百块", "payroll"},
+		{chinese, "门禁卡丢了补一张多少钱", "door_cards"},
+		{chinese, "什么时候有空的车位", "parking"},
+		{chinese, "讲个笑话", ""},
+	} {
+		if p := tt.model.Classify(tt.text); tt.intent == "" && p.Intent != contract.Unknown || tt.intent != "" && p.BestIntent != tt.intent {
+			t.Errorf("%q: got %s, best %s with %v, want %q", tt.text, p.Intent, p.BestIntent, p.Confidence, tt.intent)
+		}
+	}
+}
+
 func TestClassify_Synonyms(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
 		{Name: "resend_invoice"}, {Name: "reset_password"}, {Name: "request_vacation"}, {Name: "track_parcel"},

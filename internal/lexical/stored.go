@@ -17,7 +17,7 @@ import (
 
 // trainingVersion is the version of everything that the training computes. A test
 // compares it with a hash of a trained model.
-const trainingVersion = 9
+const trainingVersion = 10
 
 // Storage keeps what the training computes, by a key that is made of the corpus and the
 // version of the training.
@@ -57,7 +57,7 @@ type learnedWord struct {
 // processor and the compiler.
 func corpusKey(docs []IntentDoc, domains []string, aliases map[string][]string) string {
 	h := sha256.New()
-	writeHash(h, []string{runtime.GOARCH, runtime.Version(), lexicon.StopWords, lexicon.Common, lexicon.Synonyms})
+	writeHash(h, []string{runtime.GOARCH, runtime.Version(), lexicon.StopWords, lexicon.Common, lexicon.Synonyms, lexicon.Translations, lexicon.Chinese})
 	_ = binary.Write(h, binary.LittleEndian, int64(trainingVersion))
 	_ = binary.Write(h, binary.LittleEndian, wordvectors.Checksum())
 	_ = binary.Write(h, binary.LittleEndian, int64(len(docs)))

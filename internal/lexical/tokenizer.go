@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/caprouter/caprouter/internal/lexical/chinese"
 )
 
 // tokenizer splits a text into words and folds each: lower case, no accents,
@@ -34,6 +36,7 @@ type tokenizer struct {
 	runBuf      []byte // backs run
 	run         []byte // rest of a run of ideographs or kana
 	pairEmitted bool   // the run has produced a pair that contains its previous character
+	afterWord   bool   // the run has produced a known word that ends with its previous character
 	fold        cases.Caser
 }
 
@@ -241,33 +244,50 @@ func (w *tokenizer) readRun() {
 		w.runBuf = norm.NFKC.AppendString(w.runBuf[:0], w.text[start:w.pos])
 	}
 	w.run = w.runBuf
-	w.pairEmitted = false
+	w.pairEmitted, w.afterWord = false, false
 	w.current = nil
 }
 
-// nextInRun takes the next pair of characters from the run, or a single
-// character between two particles.
+// nextInRun takes the next word from the run: one that is known, else a pair of characters, or
+// a single character between particles and known words. A character behind a known word is
+// a word of its own as well, because a registry may contain the two as one word: 验证 and 码
+// are found in 验证码收不到 as in 验证码.
 func (w *tokenizer) nextInRun() bool {
 	for len(w.run) > 0 {
+		if n := chinese.FirstWord(w.run); n > 0 {
+			w.takeFromRun(n, n)
+			w.pairEmitted, w.afterWord = false, true
+			return true
+		}
 		first, n := utf8.DecodeRune(w.run)
 		second, m := utf8.DecodeRune(w.run[n:])
-		whole := w.run
-		w.run = w.run[n:]
+		afterWord := w.afterWord
+		w.afterWord = false
 		switch {
 		case isParticle(first):
 			w.pairEmitted = false
-		case m > 0 && !isParticle(second):
+		case m > 0 && !isParticle(second) && chinese.FirstWord(w.run[n:]) == 0:
+			if afterWord {
+				w.takeFromRun(n, 0)
+				return true
+			}
+			w.takeFromRun(n+m, n)
 			w.pairEmitted = true
-			w.word = append(w.buf[:0], whole[:n+m]...)
-			w.buf = w.word
 			return true
 		case !w.pairEmitted:
-			w.word = append(w.buf[:0], whole[:n]...)
-			w.buf = w.word
+			w.takeFromRun(n, n)
 			return true
 		}
+		w.run = w.run[n:]
 	}
 	return false
+}
+
+// takeFromRun makes the first size bytes of the run the current word, and drops the first skip
+// bytes of it.
+func (w *tokenizer) takeFromRun(size, skip int) {
+	w.word = append(w.buf[:0], w.run[:size]...)
+	w.buf, w.run = w.word, w.run[skip:]
 }
 
 // isASCIIWord reports whether c is part of a word. The underscore is not,
@@ -316,10 +336,10 @@ func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-// isParticle reports whether r is a Chinese function word: politeness,
-// pronouns, demonstratives, question and mood particles.
+// isParticle reports whether r is a Chinese function word: politeness, pronouns,
+// demonstratives, prepositions, question and mood particles.
 func isParticle(r rune) bool {
-	return strings.ContainsRune("的了吗呢吧请我你您他她们这那把", r)
+	return strings.ContainsRune("的了吗呢吧啊呀嘛啦请我你您他她们这那把是也很在和与", r)
 }
 
 // maxSynonymText bounds the text of a synonym. A longer phrase has something else between its words.

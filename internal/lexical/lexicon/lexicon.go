@@ -1,6 +1,6 @@
-// Package lexicon contains what the lexical classifier knows about English, Portuguese and
-// Spanish before it has seen a registry: which words mean the same, which are common, and
-// which have no content.
+// Package lexicon contains what the lexical classifier knows about English, Portuguese,
+// Spanish and Chinese before it has seen a registry: which words mean the same, which are
+// common, and which have no content.
 // All words are folded: in lower case and without accents.
 package lexicon
 
@@ -30,16 +30,24 @@ var Synonyms string
 //go:embed translations.txt
 var Translations string
 
+// Chinese are English words, each with the Chinese words that mean it, one English word a
+// line, which comes first: "invoice 发票 账单". If the English word, or phrase, is in Synonyms,
+// the Chinese words are synonyms of its line; else they are translations, as in Translations.
+// A Chinese word is on one line only.
+//
+//go:embed chinese.txt
+var Chinese string
+
 // Common are frequent words of everyday language that are not stop words: verbs that say
 // what to do but not with what (check, send, update), times, numbers, people, and general
-// nouns and adjectives, in English, Portuguese and Spanish. A registry is too small to show
+// nouns and adjectives, in English, Portuguese, Spanish and Chinese. A registry is too small to show
 // that they are frequent. They are compared by their stems.
 //
 //go:embed common.txt
 var Common string
 
-// StopWords are words without content in English, Portuguese and Spanish: articles, pronouns,
-// prepositions, auxiliaries and polite phrases.
+// StopWords are words without content in English, Portuguese, Spanish and Chinese: articles,
+// pronouns, prepositions, auxiliaries and polite phrases.
 //
 //go:embed stopwords.txt
 var StopWords string
