@@ -3,6 +3,8 @@ package store
 import (
 	"testing"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // Open waits long enough for its connections, because a busy machine may stall for seconds.
@@ -60,4 +62,30 @@ func TestEnsureStream_LeavesUnchangedStreams(t *testing.T) {
 			t.Errorf("%s: isConfigOf = true with another MaxBytes, want false", name)
 		}
 	}
+}
+
+// A probe that succeeds while the server has reported another failure does not count, because the
+// engine is going to be restarted for it.
+func TestStore_StaysUnwritableUntilReportedFailureIsHandled(t *testing.T) {
+	s, err := Open(t.Context(), Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	s.group.Stop(nil) // the test supervises the engine
+	if err := s.group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	why := "a critical write error"
+	s.failedWrite.Store(&why)
+	s.engine.failures <- why
+	s.probeWrites(t.Context())
+	if err := s.CheckWritable(); err == nil {
+		t.Error("got a writable store with a failure that is not handled, want an error")
+	}
+	s.restartEngine(t.Context(), <-s.engine.failures)
+	testkit.Eventually(t, "the store is writable after the restart", func() bool {
+		s.probeWrites(t.Context())
+		return s.CheckWritable() == nil
+	})
 }

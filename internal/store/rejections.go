@@ -140,6 +140,9 @@ func (s *Store) probeWrites(ctx context.Context) {
 		s.cfg.Logger.DebugContext(ctx, "store: still no write succeeds", "error", err)
 		return
 	}
+	if len(s.engine.failures) > 0 {
+		return // the engine is restarted for a failure of another stream
+	}
 	if s.failedWrite.CompareAndSwap(why, nil) {
 		s.cfg.Logger.InfoContext(ctx, "store: writes succeed again")
 	}
