@@ -51,6 +51,7 @@ const standby = `  standby:
 // serves its requests. An agent that only lacks a capability stays
 // eligible.
 func TestMCP_ChecksAgentsWhenLoaded(t *testing.T) {
+	t.Parallel()
 	path, change := useMCP(t, samples("system"))
 	s := startServer(t, weatherRegistry("    mcp_capabilities: ['weather:read']\n"+standby), change)
 	s.waitForAgent("weather_agent", "degraded action_unavailable capability_missing weather:read")
@@ -77,6 +78,7 @@ func TestMCP_ChecksAgentsWhenLoaded(t *testing.T) {
 
 // Without another agent, the answer is that of any agent that takes no task now.
 func TestMCP_NamesActionThatCannotBeCalled(t *testing.T) {
+	t.Parallel()
 	_, change := useMCP(t, samples("system"))
 	s := startServer(t, weatherRegistry(""), change)
 	s.waitForAgent("weather_agent", "degraded action_unavailable")

@@ -82,6 +82,7 @@ func (a *registeredAgent) openTask(s *testServer, later *laterAgent, alice, word
 
 // An agent may not use the task or the registration of another one.
 func TestAgents_RejectsOperationsOnOtherAgents(t *testing.T) {
+	t.Parallel()
 	operations := []struct {
 		method, path, body string // AGENT and TASK are those of the other agent
 		callback           bool   // with the token of its own task

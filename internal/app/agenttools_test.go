@@ -41,6 +41,7 @@ func (s *testServer) invoke(token, body string) (status int, text string) {
 // An agent calls tools of servers that provide one of its mcp_capabilities, whatever other
 // scopes its token has. An agent that declares none calls no tool.
 func TestMCP_AgentCallsToolsOfItsCapabilities(t *testing.T) {
+	t.Parallel()
 	m := newTokenIssuer()
 	s := startToolServer(t, m)
 	for _, tt := range []struct {
@@ -77,6 +78,7 @@ func TestMCP_AgentCallsToolsOfItsCapabilities(t *testing.T) {
 // The agent stays limited when it has registered itself, when it is disabled, and when it has
 // left. A caller of another issuer than that of its registration is not the agent.
 func TestMCP_RegisteredAgentCallsNoTools(t *testing.T) {
+	t.Parallel()
 	m := newTokenIssuer()
 	s := startToolServer(t, m, func(c *config.Config) { c.Dispatch.AllowPrivate = []string{"127.0.0.0/8"} })
 	own, scopes := m.token("worker", "agents:register "+invokeBoth, nil), "admin "+invokeBoth
@@ -107,6 +109,7 @@ func TestMCP_RegisteredAgentCallsNoTools(t *testing.T) {
 
 // An MCP client with the token of an agent sees and calls the tools of its capabilities.
 func TestMCPServer_ListsToolsOfAgent(t *testing.T) {
+	t.Parallel()
 	m := newTokenIssuer()
 	s := startToolServer(t, m)
 	session := s.connectMCP(m.token("forecaster", invokeBoth, nil), nil)

@@ -80,6 +80,7 @@ func TestAudit_RecordsClosingOnce(t *testing.T) {
 }
 
 func TestAudit_RecordsChangesOfSigningKeys(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	s := startServer(t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
 	first := s.core.keys.KeyID()

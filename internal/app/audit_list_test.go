@@ -142,6 +142,7 @@ func TestAudit_ListsFactsForTheCaller(t *testing.T) {
 
 // Registrations of MCP servers are recorded with their caller.
 func TestAudit_RecordsServers(t *testing.T) {
+	t.Parallel()
 	model := startModel(t, config.ProviderGemini, operatorsKey)
 	s := newDoerServer(t, model, func(c *config.Config) { c.Dispatch.AllowPrivate = config.StringList{"127.0.0.1/32"} })
 	root := s.token("root", "route:read admin", map[string]any{"tenant": "ops"})

@@ -65,6 +65,7 @@ const plain = `{"content":{"prompt":"count words of this text"},"options":{"fall
 
 // The decision log starts at the requested time, however many records were written before.
 func TestServer_ReadsDecisionsSince(t *testing.T) {
+	t.Parallel()
 	s := startTenants(t, "clients: {}\n")
 	s.appendOutcomes("other", 12_800, 10)
 	since := time.Now()
@@ -101,6 +102,7 @@ func TestServer_LimitsReads(t *testing.T) {
 // If a tenant floods the audit log, its own contents are deleted, the oldest first. Its facts and
 // the records of others are kept. The chain stays valid.
 func TestServer_SharesAuditLog(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	s := startTenants(t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
 	misuse := s.send("flooder", plain).header.Get("X-Request-Id")
@@ -142,6 +144,7 @@ func TestServer_SharesAuditLog(t *testing.T) {
 // A request with an idempotency key is never executed twice, even if its answer was deleted to free
 // space, neither by the process that executed it nor by the next one.
 func TestServer_KeepsKeyOfTrimmedAnswer(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	var calls atomic.Int64
 	agent := startAgent(t, "counter", func(context.Context, contract.Task) (contract.Result, error) {
@@ -194,6 +197,7 @@ func TestServer_KeepsKeyOfTrimmedAnswer(t *testing.T) {
 // A tenant whose facts alone use up its share of the audit log is rejected, because they are kept.
 // Other tenants are not.
 func TestServer_KeepsFactsOfFloodingTenant(t *testing.T) {
+	t.Parallel()
 	s := startTenants(t, "clients: {}\n")
 	first := s.send("flooder", plain).header.Get("X-Request-Id")
 	for range 3 {
@@ -214,6 +218,7 @@ func TestServer_KeepsFactsOfFloodingTenant(t *testing.T) {
 // Requests that end during a shutdown are recorded, even if the audit log is full: old contents are
 // deleted until the last request has ended.
 func TestServe_FreesSpaceDuringShutdown(t *testing.T) {
+	t.Parallel()
 	started, release := make(chan struct{}, 1), make(chan struct{})
 	agent := startAgent(t, "writer", func(ctx context.Context, task contract.Task) (contract.Result, error) {
 		started <- struct{}{}

@@ -26,6 +26,7 @@ import (
 // readable: responses, open requests, idempotency keys, sessions, tickets and the hash chain of the
 // audit log. testdata/olddata/README.md describes the fixture.
 func TestServer_OpensDataDirectoryOfEarlierVersion(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	unpack(t, filepath.Join("testdata", "olddata", "data.tar.gz"), root)
 	dir := filepath.Join(root, "data")

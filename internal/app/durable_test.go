@@ -168,6 +168,7 @@ func TestServer_CancelKeepsDeliveredResults(t *testing.T) {
 }
 
 func TestServer_CancelsRequestsOfDisconnectedCallers(t *testing.T) {
+	t.Parallel()
 	const callers = 200
 	begun, notified := make(chan struct{}, callers), make(chan struct{}, callers)
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {

@@ -158,6 +158,7 @@ func TestErasure_ReachesOrchestrations(t *testing.T) {
 // An orchestration can be erased when it has ended, like a request, by its caller or an
 // administrator. The one of a task is erased with its request only.
 func TestErasure_OfOrchestrationsIsRestricted(t *testing.T) {
+	t.Parallel()
 	model := startModel(t, config.ProviderGemini, operatorsKey)
 	s := newDoerServer(t, model)
 	ana, root := s.of("ana", doerScopes), s.token("root", "admin route:submit", nil)

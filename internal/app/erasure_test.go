@@ -97,6 +97,7 @@ func decryptedCanaries(t *testing.T, dir string, list []*storedRequest) map[stri
 // After DELETE, no text of a request can be read or decrypted in any file. Before it, no text can
 // be read without the key.
 func TestErasure_LeavesNoTextInFiles(t *testing.T) {
+	t.Parallel()
 	agent := startAgent(t, "counter", func(_ context.Context, task contract.Task) (contract.Result, error) {
 		text, err := json.Marshal("you said: " + task.SubtaskTitle + ", I say ana@example.com")
 		return contract.Result{

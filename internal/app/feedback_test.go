@@ -69,6 +69,7 @@ func (s *testServer) checkFeedback(id string, want ...contract.Feedback) {
 // Feedback is there after a restart, the log that contains it verifies, and its comment leaves the
 // files with the request.
 func TestFeedback_IsStoredAndErased(t *testing.T) {
+	t.Parallel()
 	url, _ := countingAgent(t)
 	registry := "clients:\n" + entry("counter", "count_words", "text", url) + entry("other", "translate", "prose", url)
 	dir := filepath.Join(t.TempDir(), "data")
@@ -141,6 +142,7 @@ func TestFeedback_IsStoredAndErased(t *testing.T) {
 }
 
 func TestReplicas_SeeFeedbackOfEachOther(t *testing.T) {
+	t.Parallel()
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	url, _ := countingAgent(t)
 	registry := "clients:\n" + entry("counter", "count_words", "text", url)

@@ -20,6 +20,7 @@ import (
 // For any concurrent changes by agents, operators and reloads, GET /agents returns the acknowledged
 // state, and no task stays in flight.
 func TestFleet_KeepsAcknowledgedStateUnderConcurrency(t *testing.T) {
+	t.Parallel()
 	const workers, operations = 8, 40
 	url, _ := countingAgent(t)
 	var file strings.Builder

@@ -109,6 +109,7 @@ func TestFleet_RoutesToRegisteredAgents(t *testing.T) {
 // An agent that declares more than its grant, with examples for it, gets no request for undeclared
 // labels, even if no other agent serves them.
 func TestFleet_IgnoresDeclarationsBeyondGrant(t *testing.T) {
+	t.Parallel()
 	url, calls := countingAgent(t)
 	s := startServer(t, guestGrants)
 	s.register("guest", "one", url, func(r *contract.Registration) {
@@ -137,6 +138,7 @@ func TestFleet_IgnoresDeclarationsBeyondGrant(t *testing.T) {
 
 // If one of two instances is down, no request fails; if all are down, the response states it.
 func TestFleet_FailsOverBetweenInstances(t *testing.T) {
+	t.Parallel()
 	url, calls := countingAgent(t)
 	s := startServer(t, guestGrants)
 	s.register("guest", "alive", url)
@@ -166,6 +168,7 @@ func TestFleet_FailsOverBetweenInstances(t *testing.T) {
 
 // A declaration in the operator's file has precedence over a registration.
 func TestFleet_FileHasPrecedence(t *testing.T) {
+	t.Parallel()
 	registered, _ := countingAgent(t)
 	declared, calls := countingAgent(t)
 	s := startServer(t, guestGrants)

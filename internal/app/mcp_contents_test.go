@@ -87,6 +87,7 @@ func linksIn(content ...mcp.Content) []string {
 // MCP clients get the prompts and resources of all servers, under names that are unique, and as
 // they are from a server with an empty prefix.
 func TestMCPServer_PassesOnPromptsAndResources(t *testing.T) {
+	t.Parallel()
 	url := startLibrary(t)
 	_, change := useMCP(t, `{"servers":{"bare":{"url":"`+url+`","tools":{"prefix":""}},"my lib":{"url":"`+url+`"},"closed":{"url":"`+url+`","prompts":false,"resources":false}}}`)
 	s := startServer(t, "clients: {}\n", change)

@@ -200,6 +200,7 @@ func TestMCPRegistration_KeepsApprovedTools(t *testing.T) {
 // A server of the registry file replaces a registered one of its name, which stays stored, is
 // reported, and can be removed.
 func TestMCPRegistration_YieldsToFile(t *testing.T) {
+	t.Parallel()
 	dir, own, declared := t.TempDir(), serveTool(t, "registered"), serveTool(t, "of the file")
 	path, change := useMCP(t, `{"servers":[]}`)
 	write := func(content string) {
@@ -247,6 +248,7 @@ func TestMCPRegistration_YieldsToFile(t *testing.T) {
 
 // All replicas of a store connect to a registered server, until one of them removes it.
 func TestReplicas_ShareRegisteredMCPServers(t *testing.T) {
+	t.Parallel()
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	a, b := startReplica(t, srv, "clients: {}\n"), startReplica(t, srv, "clients: {}\n")
 	url := serveTool(t, "shared")
@@ -267,6 +269,7 @@ func TestReplicas_ShareRegisteredMCPServers(t *testing.T) {
 
 // Of two replicas that register a name at the same time, one is successful, and all use its server.
 func TestReplicas_RegisterMCPServerOnce(t *testing.T) {
+	t.Parallel()
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	replicas := []*testServer{startReplica(t, srv, "clients: {}\n"), startReplica(t, srv, "clients: {}\n")}
 	urls := []string{serveTool(t, "first"), serveTool(t, "second")}
@@ -296,6 +299,7 @@ func TestReplicas_RegisterMCPServerOnce(t *testing.T) {
 
 // All replicas connect to the server of the latest PUT, also if two of them get one at a time.
 func TestReplicas_ReplaceMCPServer(t *testing.T) {
+	t.Parallel()
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	replicas := []*testServer{startReplica(t, srv, "clients: {}\n"), startReplica(t, srv, "clients: {}\n")}
 	urls := []string{serveTool(t, "first"), serveTool(t, "second")}

@@ -111,6 +111,7 @@ func TestMCP_CallsAreRecordedAndErased(t *testing.T) {
 }
 
 func TestMCP_FollowsFile(t *testing.T) {
+	t.Parallel()
 	path, change := useMCP(t, samples("weather"))
 	s := startServer(t, "clients: {}\n", change)
 	waitForServers(s, "weather")
@@ -326,6 +327,7 @@ func TestMCP_RevealsNoSecrets(t *testing.T) {
 
 // A binding without a provider is degraded, and recovers when the file declares one.
 func TestMCP_BindingRecovers(t *testing.T) {
+	t.Parallel()
 	path, change := useMCP(t, samples("system"))
 	s := startServer(t, "clients:\n"+entry("planner", "plan_trip", "travel", "", ", mcp_capabilities: ['weather:read']"), change)
 	waitForServers(s, "system")
@@ -367,6 +369,7 @@ func TestMCP_BindingRecovers(t *testing.T) {
 // The bindings of an agent end when it is removed from the registry, or no longer declares the
 // capability.
 func TestMCP_BindingEndsWithAgent(t *testing.T) {
+	t.Parallel()
 	_, change := useMCP(t, samples("system"))
 	other := entry("other", "plan_trip", "travel", "", ", mcp_capabilities: ['weather:read']")
 	planner := entry("planner", "plan_trip", "travel", "", ", mcp_capabilities: ['weather:read', 'system:read']")

@@ -69,6 +69,7 @@ func bulky() string {
 // A tenant that floods the store with asynchronous requests is rejected, and others are not. Its
 // own quota is free again when its requests have ended.
 func TestServer_SharesQuotaOfAsyncRequests(t *testing.T) {
+	t.Parallel()
 	goOn := make(chan struct{})
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		select {
@@ -141,6 +142,7 @@ func TestServer_EndedRequestsFreeSpace(t *testing.T) {
 // A tenant that floods the store with idempotency keys is rejected. Its own keys and those of
 // others are kept.
 func TestServer_SharesQuotaOfIdempotencyKeys(t *testing.T) {
+	t.Parallel()
 	s := startTenants(t, "clients: {}\n", func(c *config.Config) { c.Limits.Classify.RPS = "0" })
 	const body = `{"content":{"prompt":"count words of this text"},"options":{"fallback":"B"}}`
 	before := s.send("quiet", body, "Idempotency-Key", "quiet-before")
@@ -170,6 +172,7 @@ func TestServer_SharesQuotaOfIdempotencyKeys(t *testing.T) {
 
 // If a tenant opens too many sessions, its oldest ones are deleted. Those of others are kept.
 func TestServer_SharesQuotaOfSessions(t *testing.T) {
+	t.Parallel()
 	var history []contract.Turn
 	agent := startAgent(t, "counter", func(_ context.Context, task contract.Task) (contract.Result, error) {
 		history = task.History

@@ -54,6 +54,7 @@ func TestReplicas_ShareStore(t *testing.T) {
 // TestReplicas_RouteToAgentsOfEachOther registers an agent at one replica and routes requests to it
 // through the other one.
 func TestReplicas_RouteToAgentsOfEachOther(t *testing.T) {
+	t.Parallel()
 	srv := teststore.Serve(t, t.TempDir(), -1)
 	url, calls := countingAgent(t)
 	a, b := startReplica(t, srv, guestGrants), startReplica(t, srv, guestGrants)
@@ -71,6 +72,7 @@ func TestReplicas_RouteToAgentsOfEachOther(t *testing.T) {
 // TestReplica_SurvivesRestartOfItsStore restarts the store server, which loses its streams in
 // memory: the router reports it, recovers afterwards, and emits events.
 func TestReplica_SurvivesRestartOfItsStore(t *testing.T) {
+	t.Parallel()
 	srv := teststore.Serve(t, t.TempDir(), testkit.FreePort(t))
 	url, _ := countingAgent(t)
 	s := startReplica(t, srv, "clients:\n"+entry("counter", "count_words", "text", url))

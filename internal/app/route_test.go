@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
+	testkit.RaiseParallel()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		http.DefaultClient.CloseIdleConnections()
 		os.Exit(code)
@@ -109,6 +110,7 @@ func TestServer_FailsOverToStandby(t *testing.T) {
 }
 
 func TestServer_ReportsFailureIfAllAgentsFail(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, "clients:\n"+
 		entry("a_agent", "code_review", "python", refusing)+
 		entry("b_agent", "code_review", "python", refusing))

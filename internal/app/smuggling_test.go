@@ -53,6 +53,7 @@ func (s *testServer) raw(request string, answers int) (got []apiResponse, closed
 // The end of a message must be unambiguous: the body for this server must not be the next request
 // for another one.
 func TestServer_RejectsRequestSmuggling(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", ""))
 	const (
 		start = "POST /api/v1/classify HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
