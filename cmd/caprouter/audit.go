@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -175,7 +176,7 @@ func printAuditReport(out io.Writer, dir string, r *audit.Report) error {
 	}
 	verdict := "no problems"
 	if !r.OK() {
-		verdict = formatCount(len(r.Problems), "problem")
+		verdict = plaintext.CountNoun(len(r.Problems), "problem")
 	}
 	fmt.Fprintf(w, "verdict\t%s\n", verdict)
 	return w.Flush()

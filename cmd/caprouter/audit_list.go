@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/lipgloss"
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
@@ -191,7 +190,7 @@ const (
 func formatAuditEntries(list []contract.AuditEntry, opts outputOptions) string {
 	const timeLayout = "01-02 15:04"
 	const what = 3 // column
-	opts.width = min(opts.width, defaultTableWidth)
+	opts.width = min(opts.width, listWidth)
 	p := newPrinter(opts)
 	var rows []tableRow
 	for i := range list {
@@ -213,7 +212,7 @@ func formatAuditEntries(list []contract.AuditEntry, opts outputOptions) string {
 	room := opts.width
 	for k, width := range columnWidths(rows) {
 		if k != what {
-			room -= max(width, lipgloss.Width(header[k])) + len(columnGap)
+			room -= max(width, textWidth(header[k])) + len(columnGap)
 		}
 	}
 	for i := range rows {

@@ -220,7 +220,7 @@ func decisionParameters(q contract.DecisionQuery) url.Values {
 // feedback.
 func formatDecisions(list []contract.DecisionEntry, opts outputOptions) string {
 	const timeLayout = "01-02 15:04"
-	opts.width = min(opts.width, defaultTableWidth)
+	opts.width = min(opts.width, listWidth)
 	p := newPrinter(opts)
 	var rows []tableRow
 	for i := range list {

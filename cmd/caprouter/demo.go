@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -178,7 +179,7 @@ func (d *demoRun) startRouter(ctx context.Context, cfg *config.Config, registry 
 }
 
 func (d *demoRun) printIntroduction(base string, urls demo.URLs) {
-	fmt.Fprintf(d.out, "caprouter %s on %s, with %s:\n", buildVersion(), base, formatCount(len(urls), "sample agent"))
+	fmt.Fprintf(d.out, "caprouter %s on %s, with %s:\n", buildVersion(), base, plaintext.CountNoun(len(urls), "sample agent"))
 	p := newPrinter(detectOutput(d.out))
 	for _, id := range slices.Sorted(maps.Keys(urls)) {
 		p.writeBlock("", len(indent), fmt.Sprintf("%-14s %s", id, urls[id]))

@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -299,7 +300,7 @@ func (c *client) dryRun(ctx context.Context, prompt string) (outcome, detail str
 	if len(resp.Decision.Chosen) > 0 {
 		return string(resp.Status), detail + ", goes to " + strings.Join(resp.Decision.Chosen, ", "), nil
 	}
-	return string(resp.Status), detail + ", " + formatCount(len(resp.Decision.Candidates), "candidate"), nil
+	return string(resp.Status), detail + ", " + plaintext.CountNoun(len(resp.Decision.Candidates), "candidate"), nil
 }
 
 // mintDemoToken returns a token for the agents, or "" without agents.
@@ -327,7 +328,7 @@ func (d *demoRun) verifyAuditLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.writeField("audit log", fmt.Sprintf("%s, %s", formatCount(int(report.Records), "record"), formatCount(len(report.Problems), "problem")), plain)
+	p.writeField("audit log", fmt.Sprintf("%s, %s", plaintext.CountNoun(int(report.Records), "record"), plaintext.CountNoun(len(report.Problems), "problem")), plain)
 	fmt.Fprintln(d.out, p.String())
 	if len(report.Problems) > 0 {
 		return fmt.Errorf("the audit log: %s", report.Problems[0].Detail)

@@ -6,14 +6,15 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/charmbracelet/lipgloss"
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/doctor"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 func newDoctorCommand() *cobra.Command {
@@ -152,9 +153,11 @@ func formatFinding(f *doctor.Finding, opts outputOptions) string {
 	mark, style := findingMark(f.Level)
 	p.margin = len(indent)
 	column := len(indent) + 2 + checkWidth + len(columnGap)
-	check := p.newStyle(plain).Width(checkWidth).Render(truncate(oneLine(f.Check), checkWidth))
+	check := truncate(oneLine(f.Check), checkWidth)
+	check += strings.Repeat(" ", checkWidth-textWidth(check))
 	detail := p.wrapText(plain, f.Detail, column)
-	p.writeBlock("", p.margin, lipgloss.JoinHorizontal(lipgloss.Top, p.styleText(style, mark)+" ", check, columnGap, detail))
+	detail = strings.ReplaceAll(detail, "\n", "\n"+strings.Repeat(" ", column-p.margin))
+	p.writeBlock("", p.margin, p.styleText(style, mark)+" "+check+columnGap+detail)
 	if f.Fix != "" {
 		p.writeBlock("", column, p.wrapText(style, "→ "+f.Fix, column))
 	}
@@ -180,11 +183,11 @@ func summarizeFindings(findings []doctor.Finding) string {
 	}
 	switch failed, warned := n[doctor.LevelFail], n[doctor.LevelWarn]; {
 	case failed > 0 && warned > 0:
-		return fmt.Sprintf("%s failed, %s", formatCount(failed, "check"), formatCount(warned, "warning"))
+		return fmt.Sprintf("%s failed, %s", plaintext.CountNoun(failed, "check"), plaintext.CountNoun(warned, "warning"))
 	case failed > 0:
-		return formatCount(failed, "check") + " failed"
+		return plaintext.CountNoun(failed, "check") + " failed"
 	case warned > 0:
-		return "ready to serve, with " + formatCount(warned, "warning")
+		return "ready to serve, with " + plaintext.CountNoun(warned, "warning")
 	}
 	return "ready to serve"
 }

@@ -89,13 +89,14 @@ func TestSummarizeFindings(t *testing.T) {
 // TestFindingPrinter_ShowsProgressOnTerminals checks that a terminal shows a line while checks are
 // running, which is erased before other output.
 func TestFindingPrinter_ShowsProgressOnTerminals(t *testing.T) {
+	const eraseLine = "\r\x1b[K"
 	const line, waiting = "  ✓ a               b\n", eraseLine + indent + "… checking"
-	for want, terminal := range map[string]bool{
+	for want, onTerminal := range map[string]bool{
 		line + "\nready to serve\n": false,
 		waiting + eraseLine + line + waiting + eraseLine + "\nready to serve\n": true,
 	} {
 		var out bytes.Buffer
-		p := findingPrinter{&progressLine{&out, terminal}, outputOptions{width: defaultWidth}}
+		p := findingPrinter{&progressLine{out: &out, terminal: onTerminal}, outputOptions{width: defaultWidth}}
 		p.printWaiting()
 		findings := []doctor.Finding{{Check: "a", Level: doctor.LevelOK, Detail: "b"}}
 		p.printFinding(&findings[0])
@@ -103,7 +104,7 @@ func TestFindingPrinter_ShowsProgressOnTerminals(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := out.String(); got != want {
-			t.Errorf("terminal %v: got %q, want %q", terminal, got, want)
+			t.Errorf("terminal %v: got %q, want %q", onTerminal, got, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // Bounds of the text that is printed; --json prints all of it.
@@ -41,7 +42,7 @@ type explainOptions struct {
 //
 // Control characters in texts of callers and agents are replaced.
 func printResponse(w io.Writer, resp *contract.Response, opts explainOptions) {
-	p := newPrinter(opts.outputOptions)
+	p := decisionPrinter{newPrinter(opts.outputOptions)}
 	p.writePrompt(opts.prompt)
 	p.writeStatus(resp)
 	if d := resp.Decision; d != nil {
@@ -64,7 +65,10 @@ func printResponse(w io.Writer, resp *contract.Response, opts explainOptions) {
 	fmt.Fprint(w, p.String())
 }
 
-func (p *printer) writePrompt(text string) {
+// decisionPrinter lays out the parts of a decision.
+type decisionPrinter struct{ *printer }
+
+func (p decisionPrinter) writePrompt(text string) {
 	text = strings.TrimSpace(printable(text))
 	if text == "" {
 		return
@@ -77,11 +81,11 @@ func (p *printer) writePrompt(text string) {
 		label = ""
 	}
 	if n := len(lines) - len(shown); n > 0 {
-		p.writeField("", "… "+formatCount(n, "more line"), dim)
+		p.writeField("", "… "+plaintext.CountNoun(n, "more line"), dim)
 	}
 }
 
-func (p *printer) writeStatus(resp *contract.Response) {
+func (p decisionPrinter) writeStatus(resp *contract.Response) {
 	style := statusStyle(resp.Status)
 	if resp.Data.Degraded {
 		style = red
@@ -122,7 +126,7 @@ func statusStyle(s contract.Status) textStyle {
 	return red
 }
 
-func (p *printer) writeClassification(c *contract.Classification) {
+func (p decisionPrinter) writeClassification(c *contract.Classification) {
 	how := string(c.Source) + ", " + formatMillis(c.LatencyMS)
 	if c.Reason != "" {
 		how += ", because " + c.Reason
@@ -169,7 +173,7 @@ func (p *printer) writeClassification(c *contract.Classification) {
 // writeEvidence writes the texts of the registry that speak for an intent:
 //
 //	evidence    0.82  code_review    example "look at my pull request", without look
-func (p *printer) writeEvidence(list []contract.Evidence) {
+func (p decisionPrinter) writeEvidence(list []contract.Evidence) {
 	rows := make([]tableRow, len(list))
 	for i := range list {
 		e := &list[i]
@@ -223,7 +227,7 @@ func formatIntent(intent string, domains []string) string {
 	return intent + " · " + strings.Join(domains, ", ")
 }
 
-func (p *printer) writeChoice(d *contract.Decision) {
+func (p decisionPrinter) writeChoice(d *contract.Decision) {
 	if t := d.TieBreak; t != nil {
 		p.writeField("tie-break", fmt.Sprintf("%s before %s by %s: %s", t.Winner, t.Over, strings.ReplaceAll(t.Rule, "_", " "), t.Reason), plain)
 	}
@@ -235,7 +239,7 @@ func (p *printer) writeChoice(d *contract.Decision) {
 	}
 }
 
-func (p *printer) writeUnsupported(u *contract.Unsupported, teach string) {
+func (p decisionPrinter) writeUnsupported(u *contract.Unsupported, teach string) {
 	if u == nil {
 		return
 	}
@@ -255,7 +259,7 @@ func (p *printer) writeUnsupported(u *contract.Unsupported, teach string) {
 	p.writeNearestReading(u.NearestReading, teach)
 }
 
-func (p *printer) writeNearestReading(r *contract.NearestReading, teach string) {
+func (p decisionPrinter) writeNearestReading(r *contract.NearestReading, teach string) {
 	if text := formatNearestReading(r, teach); text != "" {
 		p.writeField("or", text, cyan)
 	}
@@ -286,7 +290,7 @@ func formatNearMiss(n *contract.NearestMiss) string {
 }
 
 // writeTimings lists the stages in the order of the pipeline.
-func (p *printer) writeTimings(ms map[string]float64) {
+func (p decisionPrinter) writeTimings(ms map[string]float64) {
 	known := []string{"mask", "classify", "match", "fallback", "dispatch"}
 	var parts []string
 	add := func(stage string) {
@@ -307,7 +311,7 @@ func (p *printer) writeTimings(ms map[string]float64) {
 }
 
 // writeReferences writes the ids that identify the request in logs.
-func (p *printer) writeReferences(resp *contract.Response) {
+func (p decisionPrinter) writeReferences(resp *contract.Response) {
 	var refs []string
 	if resp.RequestID != "" {
 		refs = append(refs, "request "+resp.RequestID)

@@ -26,7 +26,7 @@ const maxReplyWidth = 240
 //	            2  repair    ok                 380 ms · 540 in, 42 out
 //	               called again, with the mistake
 //	               replied {"intent":"code_review", …
-func (p *printer) writeModel(label string, use *contract.ModelUse) {
+func (p decisionPrinter) writeModel(label string, use *contract.ModelUse) {
 	if use == nil {
 		return
 	}
@@ -167,7 +167,7 @@ func joinReason(reason, sentence string) string {
 
 // writeDegraded writes why no model answered under fallback policy A, or summarized the
 // results.
-func (p *printer) writeDegraded(d *contract.ResponseData) {
+func (p decisionPrinter) writeDegraded(d *contract.ResponseData) {
 	label := "no summary"
 	if d.Degraded {
 		label = "degraded"
@@ -178,7 +178,7 @@ func (p *printer) writeDegraded(d *contract.ResponseData) {
 }
 
 // writeClarification writes the question to the caller, its options and how to answer.
-func (p *printer) writeClarification(resp *contract.Response, base string) {
+func (p decisionPrinter) writeClarification(resp *contract.Response, base string) {
 	d := &resp.Data
 	if d.Mode != contract.DataClarification {
 		return
@@ -230,7 +230,7 @@ func formatHowToChoose(resp *contract.Response, base string) string {
 }
 
 // writeCascade writes whether the lexical classifier made the model unnecessary.
-func (p *printer) writeCascade(c *contract.Cascade) {
+func (p decisionPrinter) writeCascade(c *contract.Cascade) {
 	if c != nil {
 		p.writeField("cascade", formatCascade(c), plain)
 	}

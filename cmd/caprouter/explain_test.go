@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/charmbracelet/lipgloss"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
@@ -49,8 +48,8 @@ func checkPage(t *testing.T, name string, resp *contract.Response, opts explainO
 	printResponse(&out, resp, opts)
 	checkGolden(t, filepath.Join("testdata", "explain", name+".txt"), out.String())
 	for i, line := range strings.Split(out.String(), "\n") {
-		if !opts.color && lipgloss.Width(line) > opts.width {
-			t.Errorf("line %d: got %d columns, want at most %d: %q", i+1, lipgloss.Width(line), opts.width, line)
+		if !opts.color && textWidth(line) > opts.width {
+			t.Errorf("line %d: got %d columns, want at most %d: %q", i+1, textWidth(line), opts.width, line)
 		}
 		if line != strings.TrimRight(line, " ") {
 			t.Errorf("line %d: got trailing spaces: %q", i+1, line)
@@ -293,49 +292,6 @@ func dataOnly() *contract.Response {
 	return r
 }
 
-func TestDetectOutput_WithoutTerminal(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	want := outputOptions{width: defaultWidth}
-	if got := detectOutput(file); got != want {
-		t.Errorf("file: got %+v, want %+v", got, want)
-	}
-	if got := detectOutput(&bytes.Buffer{}); got != want {
-		t.Errorf("buffer: got %+v, want %+v", got, want)
-	}
-}
-
-func TestDetectOutput_OnTerminal(t *testing.T) {
-	// The master of a pseudo-terminal is a terminal too, of unknown size.
-	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skipf("no pseudo-terminal on this system: %v", err)
-	}
-	defer tty.Close()
-	if _, ok := asTerminal(tty); !ok {
-		t.Skip("the master of a pseudo-terminal is not a terminal on this system")
-	}
-	tests := []struct {
-		name, noColor, term string
-		color               bool
-	}{
-		{"terminal", "", "xterm", true},
-		{"NO_COLOR", "1", "xterm", false},
-		{"dumb terminal", "", "dumb", false},
-	}
-	for _, tt := range tests {
-		t.Setenv("NO_COLOR", tt.noColor)
-		t.Setenv("TERM", tt.term)
-		want := outputOptions{width: defaultWidth, color: tt.color}
-		if got := detectOutput(tty); got != want {
-			t.Errorf("%s: got %+v, want %+v", tt.name, got, want)
-		}
-	}
-}
-
 func TestFormatMillis(t *testing.T) {
 	tests := []struct {
 		ms   float64
@@ -352,7 +308,7 @@ func TestFormatMillis(t *testing.T) {
 		{61_000, "61.00 s"},
 	}
 	for _, tt := range tests {
-		if got := joinWords(formatMillis(tt.ms)); got != tt.want {
+		if got := strings.ReplaceAll(formatMillis(tt.ms), noBreakSpace, " "); got != tt.want {
 			t.Errorf("formatMillis(%v): got %q, want %q", tt.ms, got, tt.want)
 		}
 	}

@@ -7,16 +7,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/matcher"
 )
 
 // writeCandidates writes the candidates in the order of their rank, with the parts of the
 // score and the gates that exclude an agent. If subtasks were matched separately, "2.1"
 // is the best candidate for subtask 2.
-func (p *printer) writeCandidates(d *contract.Decision) {
+func (p decisionPrinter) writeCandidates(d *contract.Decision) {
 	if len(d.Candidates) == 0 {
 		p.writeField("candidates", "none", dim)
 		return
@@ -105,7 +104,7 @@ func formatDomains(names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-func (p *printer) writeTasks(tasks []contract.TaskReport) {
+func (p decisionPrinter) writeTasks(tasks []contract.TaskReport) {
 	rows := make([]tableRow, len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
@@ -145,7 +144,7 @@ func formatAttempts(n int) string {
 	if n == 0 {
 		return "not called"
 	}
-	return formatCount(n, "attempt")
+	return plaintext.CountNoun(n, "attempt")
 }
 
 func formatFailover(t *contract.FailedAttempt) string {
@@ -175,7 +174,7 @@ func formatTaskError(agentID string, e *contract.TaskError) string {
 	return text
 }
 
-func (p *printer) writeOmitted(list []contract.Omitted) {
+func (p decisionPrinter) writeOmitted(list []contract.Omitted) {
 	var texts []string
 	for _, o := range list {
 		texts = append(texts, fmt.Sprintf("%d. %s (%s): %s", o.Subtask+1, o.Title, formatIntent(o.Intent, o.Domains), formatOmitted(o.Reason)))
@@ -202,14 +201,17 @@ func formatOmitted(reason string) string {
 	return reason + ", " + why
 }
 
+// answerIndent is the indent of texts of several lines below their label.
+const answerIndent = indent + indent
+
 // writeAnswer writes the text with an indent. A long text is cut.
-func (p *printer) writeAnswer(d *contract.ResponseData) {
+func (p decisionPrinter) writeAnswer(d *contract.ResponseData) {
 	text := strings.Trim(printable(d.Answer), "\n")
 	if text == "" {
 		p.writeData(d.Results)
 		return
 	}
-	lines := strings.Split(ansi.Wrap(text, p.width-len(answerIndent), ""), "\n")
+	lines := strings.Split(wrapWords(text, p.width-len(answerIndent)), "\n")
 	shown := lines
 	if len(lines) > maxAnswerLines+maxAnswerLines/5 { // do not cut only a few lines
 		shown = lines[:maxAnswerLines]
@@ -217,12 +219,12 @@ func (p *printer) writeAnswer(d *contract.ResponseData) {
 	p.writeBlock("answer", 0, "")
 	p.writeBlock("", len(answerIndent), strings.Join(shown, "\n"))
 	if left := lines[len(shown):]; len(left) > 0 {
-		p.writeBlock("", len(answerIndent), p.styleText(dim, "… "+formatCount(len(left), "more line")))
+		p.writeBlock("", len(answerIndent), p.styleText(dim, "… "+plaintext.CountNoun(len(left), "more line")))
 	}
 }
 
 // writeData lists the members of results without a text, and describes failures.
-func (p *printer) writeData(results []contract.AgentResult) {
+func (p decisionPrinter) writeData(results []contract.AgentResult) {
 	for i := range results {
 		switch r := &results[i]; {
 		case r.Status == contract.TaskFailure:
@@ -238,13 +240,13 @@ func (p *printer) writeData(results []contract.AgentResult) {
 }
 
 // writeProposal writes the ticket of fallback policy C and the suggested agent.
-func (p *printer) writeProposal(d *contract.Proposal, teach string) {
+func (p decisionPrinter) writeProposal(d *contract.Proposal, teach string) {
 	if d == nil {
 		return
 	}
 	p.writeField("proposal", printable(d.Detail), plain)
 	if d.TicketID != "" {
-		p.writeField("ticket", fmt.Sprintf("%s, %s", d.TicketID, formatCount(d.Count, "request")), plain)
+		p.writeField("ticket", fmt.Sprintf("%s, %s", d.TicketID, plaintext.CountNoun(d.Count, "request")), plain)
 	}
 	p.writeNearestReading(d.NearestReading, teach)
 	p.writeFields("needed", d.Requirements, plain)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 const maxListedRemoved = 20
@@ -60,6 +61,6 @@ func printComparison(out io.Writer, baseline, r *golden.Report, c *golden.Compar
 		fmt.Fprintf(out, "gone: … and %d more\n", more)
 	}
 	fmt.Fprintf(out, "against the baseline: %s, %s (%d may be), %d failed before, %d fixed, %d gone\n",
-		formatCount(len(c.Regressions), "regression"), formatCount(len(c.NewFailures), "new failure"), maxNew,
+		plaintext.CountNoun(len(c.Regressions), "regression"), plaintext.CountNoun(len(c.NewFailures), "new failure"), maxNew,
 		len(c.KnownFailed), len(c.Fixed), len(c.Gone))
 }

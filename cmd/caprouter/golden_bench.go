@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 func newGoldenBenchCommand() *cobra.Command {
@@ -67,7 +68,7 @@ func newGoldenBenchCommand() *cobra.Command {
 func printBench(out io.Writer, r *golden.BenchReport) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if r.Examples > 0 {
-		fmt.Fprintf(w, "registry\t%s\t%s\n", formatCount(r.Intents, "intent"), formatCount(r.Examples, "example"))
+		fmt.Fprintf(w, "registry\t%s\t%s\n", plaintext.CountNoun(r.Intents, "intent"), plaintext.CountNoun(r.Examples, "example"))
 	}
 	fmt.Fprintf(w, "rows\t%d in scope\t%d out of scope\n", r.N, r.OutOfScopeN)
 	if r.Unseen > 0 {

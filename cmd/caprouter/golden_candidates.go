@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // maxCandidateDecisions bounds the decisions in which candidates are searched.
@@ -111,13 +112,13 @@ func writeCandidates(cmd *cobra.Command, edit fileEdit, before *capabilities.Sna
 		return err
 	}
 	out := cmd.ErrOrStderr()
-	fmt.Fprintf(out, "wrote %s: %s\n", edit.path, formatCount(n, "example"))
+	fmt.Fprintf(out, "wrote %s: %s\n", edit.path, plaintext.CountNoun(n, "example"))
 	return printNewFindings(out, edit.path, before, edit.after)
 }
 
 // formatCandidates returns the candidates, the counts, and what was left out.
 func formatCandidates(r *golden.CandidateReport, decisions int, opts outputOptions) string {
-	opts.width = min(opts.width, defaultTableWidth)
+	opts.width = min(opts.width, listWidth)
 	p := newPrinter(opts)
 	var rows []tableRow
 	for i := range r.Candidates {
@@ -136,21 +137,21 @@ func formatCandidates(r *golden.CandidateReport, decisions int, opts outputOptio
 	}
 	p.margin = 0
 	n := len(r.Candidates)
-	p.writeParagraph(plain, fmt.Sprintf("the right agent is known of %s in %s", formatCount(r.All.Texts, "text"), formatCount(decisions, "decision")))
+	p.writeParagraph(plain, fmt.Sprintf("the right agent is known of %s in %s", plaintext.CountNoun(r.All.Texts, "text"), plaintext.CountNoun(decisions, "decision")))
 	switch {
 	case n > 0:
-		p.writeParagraph(plain, fmt.Sprintf("routed to it without a model: %d now, %d with %s", r.All.Before, r.All.After, formatCount(n, "new example")))
+		p.writeParagraph(plain, fmt.Sprintf("routed to it without a model: %d now, %d with %s", r.All.Before, r.All.After, plaintext.CountNoun(n, "new example")))
 		if r.Others.Texts > 0 {
-			p.writeParagraph(plain, fmt.Sprintf("of the other %s: %d now, %d then", formatCount(r.Others.Texts, "text"), r.Others.Before, r.Others.After))
+			p.writeParagraph(plain, fmt.Sprintf("of the other %s: %d now, %d then", plaintext.CountNoun(r.Others.Texts, "text"), r.Others.Before, r.Others.After))
 		}
 	case r.All.Texts > 0:
 		p.writeParagraph(plain, fmt.Sprintf("routed to it without a model: %d", r.All.Before))
 	}
 	if r.NoGain > 0 {
-		p.writeParagraph(plain, formatCount(r.NoGain, "text")+" would send as many others elsewhere as an example: check the agents of both")
+		p.writeParagraph(plain, plaintext.CountNoun(r.NoGain, "text")+" would send as many others elsewhere as an example: check the agents of both")
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.LeftOut)) {
-		p.writeParagraph(plain, fmt.Sprintf("left out %s: %s", formatCount(r.LeftOut[reason], "request"), describeLeftOut(reason)))
+		p.writeParagraph(plain, fmt.Sprintf("left out %s: %s", plaintext.CountNoun(r.LeftOut[reason], "request"), describeLeftOut(reason)))
 	}
 	if r.More {
 		p.writeParagraph(yellow, "there may be more: write these, or choose a higher --limit")

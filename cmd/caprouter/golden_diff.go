@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // diffFlags are the flags of golden diff. Registry A is configFlags.registry.
@@ -89,7 +90,7 @@ func printDiff(out io.Writer, d *golden.Diff) error {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%s: %d routed differently (A %s, B %s)\n", formatCount(d.Cases, "case"), len(d.Changes), shortenVersion(d.A), shortenVersion(d.B))
+	fmt.Fprintf(&b, "%s: %d routed differently (A %s, B %s)\n", plaintext.CountNoun(d.Cases, "case"), len(d.Changes), shortenVersion(d.A), shortenVersion(d.B))
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 func newGoldenFitCommand() *cobra.Command {
@@ -53,7 +54,7 @@ func goldenFit(cmd *cobra.Command, args []string, flags *goldenFlags, precision 
 		return err
 	}
 	if n := fit.TrainNow.Cases; n < golden.FewFitCases {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s of split train, fewer than %d: the proposal may suit these cases only\n", formatCount(n, "case"), golden.FewFitCases)
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s of split train, fewer than %d: the proposal may suit these cases only\n", plaintext.CountNoun(n, "case"), golden.FewFitCases)
 	}
 	err = printOutput(cmd, asJSON, fit, func(out io.Writer) error { return printFit(out, fit) })
 	if err == nil && fit.Interrupted {
@@ -88,11 +89,11 @@ func printFit(out io.Writer, fit *golden.FitResult) error {
 	switch patch := fit.Patch(); {
 	case !fit.Reached:
 		fmt.Fprintf(&b, "\nNo setting reaches a precision of %s on split train; %s tried. The nearest is\n%s: nothing is proposed.\n",
-			formatPercent(fit.Target), formatCount(fit.Settings, "setting"), formatSetting(&fit.TrainBest.Setting))
+			formatPercent(fit.Target), plaintext.CountNoun(fit.Settings, "setting"), formatSetting(&fit.TrainBest.Setting))
 	case patch != "":
-		fmt.Fprintf(&b, "\n# proposed, not applied; %s tried\n%s", formatCount(fit.Settings, "setting"), patch)
+		fmt.Fprintf(&b, "\n# proposed, not applied; %s tried\n%s", plaintext.CountNoun(fit.Settings, "setting"), patch)
 	default:
-		fmt.Fprintf(&b, "\nNone of %s is better than the registry: nothing to change.\n", formatCount(fit.Settings, "setting"))
+		fmt.Fprintf(&b, "\nNone of %s is better than the registry: nothing to change.\n", plaintext.CountNoun(fit.Settings, "setting"))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

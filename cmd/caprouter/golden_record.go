@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 func newGoldenRecordCommand() *cobra.Command {
@@ -76,7 +77,7 @@ func recordGoldenCases(cmd *cobra.Command, args []string, flags *goldenFlags, ag
 			dropped = fmt.Sprintf("; %d dropped, which no case needs", made.Dropped)
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of %s %s; %d asked now, %d known before%s\n", file,
-			formatCount(made.Cassette.Len(), "recording"), oneLine(made.Cassette.Provider()), oneLine(made.Cassette.Model()), made.Asked, made.Reused, dropped)
+			plaintext.CountNoun(made.Cassette.Len(), "recording"), oneLine(made.Cassette.Provider()), oneLine(made.Cassette.Model()), made.Asked, made.Reused, dropped)
 	}
 	return checkRecording(cmd, made)
 }
@@ -90,13 +91,13 @@ func checkRecording(cmd *cobra.Command, made *golden.RecordResult) error {
 	failed := 0
 	for _, text := range slices.Sorted(maps.Keys(made.Failed)) {
 		failed += made.Failed[text]
-		printError(cmd.ErrOrStderr(), fmt.Sprintf("%s: %s", formatCount(made.Failed[text], "question"), text))
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("%s: %s", plaintext.CountNoun(made.Failed[text], "question"), text))
 	}
 	switch r := made.Report; {
 	case r.Interrupted:
 		return fmt.Errorf("interrupted: %d of %d cases were recorded; the cassette holds these", r.Summary.Total, r.Summary.Planned)
 	case failed > 0:
-		return fmt.Errorf("%s not answered: run the command again to ask those only", formatCount(failed, "question"))
+		return fmt.Errorf("%s not answered: run the command again to ask those only", plaintext.CountNoun(failed, "question"))
 	case made.Cassette == nil:
 		return errors.New("nothing to record: every case scripts its own replies, or the registry is empty")
 	}

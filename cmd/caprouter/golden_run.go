@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // runFlags are the flags of golden run.
@@ -195,8 +196,8 @@ func printReport(out io.Writer, r *golden.Report, all bool) error {
 		printCounts(p, &r.Summary)
 	}
 	s := &r.Summary
-	fmt.Fprintf(p, "%s: %d passed, %s, %d failed (%s; registry %s)\n", formatCount(s.Total, "case"),
-		s.Passed, formatCount(s.Known, "known failure"), s.Failed, formatSources(r), shortenVersion(r.Registry))
+	fmt.Fprintf(p, "%s: %d passed, %s, %d failed (%s; registry %s)\n", plaintext.CountNoun(s.Total, "case"),
+		s.Passed, plaintext.CountNoun(s.Known, "known failure"), s.Failed, formatSources(r), shortenVersion(r.Registry))
 	_, err := io.WriteString(out, p.String())
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/charmbracelet/lipgloss"
 	"github.com/spf13/cobra"
 )
 
@@ -24,7 +23,7 @@ func formatHelp(cmd *cobra.Command, opts outputOptions) string {
 	for paragraph := range strings.SplitSeq(cmp.Or(cmd.Long, cmd.Short), "\n\n") {
 		if strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ") {
 			for line := range strings.SplitSeq(paragraph, "\n") {
-				p.writeEntry(line)
+				writeHelpEntry(p, line)
 			}
 		} else {
 			p.writeParagraph(plain, strings.ReplaceAll(paragraph, "\n", " "))
@@ -44,16 +43,16 @@ func formatHelp(cmd *cobra.Command, opts outputOptions) string {
 		case strings.HasPrefix(line, "Use \""):
 			p.writeBlock("", 0, p.wrapText(plain, line, 0))
 		default:
-			p.writeEntry(line)
+			writeHelpEntry(p, line)
 		}
 	}
 	return p.String()
 }
 
-// writeEntry writes a line of help. The description of an entry is wrapped.
-func (p *printer) writeEntry(line string) {
+// writeHelpEntry writes a line of help. The description of an entry is wrapped.
+func writeHelpEntry(p *printer, line string) {
 	if entry := helpEntry.FindStringSubmatch(line); entry != nil {
-		column := lipgloss.Width(entry[1])
+		column := textWidth(entry[1])
 		line = entry[1] + strings.ReplaceAll(p.wrapText(plain, entry[2], column), "\n", "\n"+strings.Repeat(" ", column))
 	}
 	p.writeBlock("", 0, line)

@@ -20,6 +20,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/subprocess"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/mcpsample"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -268,7 +269,7 @@ func newMCPValidateCommand() *cobra.Command {
 					fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s:%d: server %q is blocked: %v\n", file.Name, s.Line, s.ID, err)
 				}
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %s, format %s\n", file.Name, formatCount(len(file.Servers), "server"), file.Format)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %s, format %s\n", file.Name, plaintext.CountNoun(len(file.Servers), "server"), file.Format)
 			return err
 		},
 	}

@@ -120,7 +120,7 @@ func readPages[T any](limit int, read func(query url.Values) (page []T, next str
 // formatRuns returns two lines or more per orchestration that fit 80 columns.
 func formatRuns(list []contract.RunSummary, opts outputOptions) string {
 	const timeLayout = "01-02 15:04"
-	opts.width = min(opts.width, defaultTableWidth)
+	opts.width = min(opts.width, listWidth)
 	p := newPrinter(opts)
 	var rows []tableRow
 	for i := range list {

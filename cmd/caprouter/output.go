@@ -11,17 +11,13 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/muesli/termenv"
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
-
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // Layout of the output: an indent, a column of labels, then the text.
 const (
 	indent       = "  "
 	labelWidth   = 12
-	answerIndent = indent + indent
 	columnGap    = "  "
 	minTextWidth = 20 // columns of text, even if the terminal is too narrow
 	minCellWidth = 40 // columns beside the other cells, below which a long last cell moves to the next line
@@ -31,6 +27,8 @@ const (
 const (
 	defaultWidth = 100 // if the output is not a terminal
 	minWidth     = 50
+	// listWidth is the width that tables of lists fit.
+	listWidth = 80
 	// unlimitedWidth is longer than every line.
 	unlimitedWidth = 1 << 20
 	maxWidth       = 120
@@ -55,41 +53,12 @@ type outputOptions struct {
 	color bool
 }
 
-// printOutput prints v as JSON, or else calls printText.
-func printOutput(cmd *cobra.Command, asJSON bool, v any, printText func(out io.Writer) error) error {
-	if asJSON {
-		return printJSON(cmd.OutOrStdout(), v)
-	}
-	return printText(cmd.OutOrStdout())
-}
-
-// printList prints a list as JSON, or as the text of format, or that there are none of
-// what it contains.
-func printList[T any](cmd *cobra.Command, asJSON bool, list []T, what string, format func([]T, outputOptions) string) error {
-	return printOutput(cmd, asJSON, list, func(out io.Writer) error {
-		text := "no " + what + "\n"
-		if len(list) > 0 {
-			text = format(list, detectOutput(out))
-		}
-		_, err := io.WriteString(out, text)
-		return err
-	})
-}
-
-func printJSON(out io.Writer, v any) error {
-	if err := strictjson.MarshalWrite(out, v); err != nil {
-		return err
-	}
-	_, err := io.WriteString(out, "\n")
-	return err
-}
-
 // detectOutput returns the options for out: colors and the real width only for a
 // terminal, and no colors if NO_COLOR is set (no-color.org).
 func detectOutput(out io.Writer) outputOptions {
 	opts := outputOptions{width: defaultWidth}
-	f, ok := asTerminal(out)
-	if !ok {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return opts
 	}
 	opts.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
@@ -103,16 +72,16 @@ func detectOutput(out io.Writer) outputOptions {
 // a terminal, lines are not wrapped.
 func detectLines(out io.Writer) outputOptions {
 	opts := detectOutput(out)
-	if _, ok := asTerminal(out); !ok {
+	if !isTerminal(out) {
 		opts.width = unlimitedWidth
 	}
 	return opts
 }
 
-// asTerminal returns the file behind out if it is a terminal.
-func asTerminal(out io.Writer) (*os.File, bool) {
+// isTerminal reports whether out is a terminal.
+func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
-	return f, ok && term.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // printer lays out labelled text and tables. It is used by one goroutine.
@@ -256,6 +225,7 @@ func (p *printer) writeTable(label string, rows []tableRow) {
 	}
 }
 
+// columnWidths returns the width of each column of a table.
 func columnWidths(rows []tableRow) []int {
 	var widths []int
 	for _, r := range rows {
@@ -278,6 +248,12 @@ func (p *printer) writeRecords(header []string, rows []tableRow) {
 	p.margin = 0
 	p.writeTable("", append([]tableRow{head}, rows...))
 }
+
+// textWidth returns the width of the longest line of a text, in columns.
+func textWidth(text string) int { return lipgloss.Width(text) }
+
+// wrapWords breaks the lines of a text that are longer than the width in columns.
+func wrapWords(text string, width int) string { return ansi.Wrap(text, width, "") }
 
 // truncate shortens text to the width in columns.
 func truncate(s string, width int) string { return ansi.Truncate(s, width, "…") }
@@ -315,8 +291,7 @@ type progressLine struct {
 }
 
 func newProgressLine(out io.Writer) *progressLine {
-	_, ok := asTerminal(out)
-	return &progressLine{out: out, terminal: ok}
+	return &progressLine{out: out, terminal: isTerminal(out)}
 }
 
 func (s *progressLine) print(stage string, done, total int) {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
-	"github.com/charmbracelet/lipgloss"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -23,7 +25,7 @@ func TestTextWidth_CountsColumns(t *testing.T) {
 		{"dashes and signs", "− … · ✓ ✗", 9},
 	}
 	for _, tt := range tests {
-		if got := lipgloss.Width(tt.text); got != tt.want {
+		if got := textWidth(tt.text); got != tt.want {
 			t.Errorf("%s: got %d columns for %q, want %d", tt.name, got, tt.text, tt.want)
 		}
 	}
@@ -54,7 +56,7 @@ func TestPrintable_ReplacesControlCharacters(t *testing.T) {
 
 func TestPrinter_BreaksLinesAtBlanks(t *testing.T) {
 	p := newPrinter(outputOptions{width: 40})
-	p.writeField("status", "GET /api/v1/requests/01a2 --json takes "+formatMillis(72), plain)
+	p.writeField("status", "GET /api/v1/requests/01a2 --json takes 72"+noBreakSpace+"ms", plain)
 	want := "  status      GET /api/v1/requests/01a2\n              --json takes 72 ms\n"
 	if diff := cmp.Diff(want, p.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -136,6 +138,49 @@ func TestPrinter_ColorsOnlyIfEnabled(t *testing.T) {
 	}{{true, red, "\x1b[31mx\x1b[0m"}, {true, plain, "x"}, {false, red, "x"}} {
 		if got := newPrinter(outputOptions{width: 60, color: tt.color}).styleText(tt.style, "x"); got != tt.want {
 			t.Errorf("color %v, style %q: got %q, want %q", tt.color, tt.style, got, tt.want)
+		}
+	}
+}
+
+func TestDetectOutput_WithoutTerminal(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	want := outputOptions{width: defaultWidth}
+	if got := detectOutput(file); got != want {
+		t.Errorf("file: got %+v, want %+v", got, want)
+	}
+	if got := detectOutput(&bytes.Buffer{}); got != want {
+		t.Errorf("buffer: got %+v, want %+v", got, want)
+	}
+}
+
+func TestDetectOutput_OnTerminal(t *testing.T) {
+	// The master of a pseudo-terminal is a terminal too, of unknown size.
+	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminal on this system: %v", err)
+	}
+	defer tty.Close()
+	if !isTerminal(tty) {
+		t.Skip("the master of a pseudo-terminal is not a terminal on this system")
+	}
+	tests := []struct {
+		name, noColor, term string
+		color               bool
+	}{
+		{"terminal", "", "xterm", true},
+		{"NO_COLOR", "1", "xterm", false},
+		{"dumb terminal", "", "dumb", false},
+	}
+	for _, tt := range tests {
+		t.Setenv("NO_COLOR", tt.noColor)
+		t.Setenv("TERM", tt.term)
+		want := outputOptions{width: defaultWidth, color: tt.color}
+		if got := detectOutput(tty); got != want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, want)
 		}
 	}
 }

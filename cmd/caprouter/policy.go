@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
@@ -70,7 +71,7 @@ func printPolicyTests(out io.Writer, file string, results []policy.TestResult) e
 	if len(rows) > 0 {
 		p.writeTable("", rows)
 	}
-	summary := fmt.Sprintf("%s: %d of %s passed", file, passed, formatCount(len(results), "test"))
+	summary := fmt.Sprintf("%s: %d of %s passed", file, passed, plaintext.CountNoun(len(results), "test"))
 	if len(results) == 0 {
 		summary = file + " is valid, and has no tests"
 	}

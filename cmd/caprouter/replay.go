@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/replay"
 )
 
@@ -134,7 +135,7 @@ func replayRemotely(cmd *cobra.Command, file string, flags *replayFlags, since t
 // formatReplay returns the changes and the counts in 80 columns.
 func formatReplay(r *replay.Report, opts outputOptions) string {
 	const timeLayout = "01-02 15:04"
-	opts.width = min(opts.width, defaultTableWidth)
+	opts.width = min(opts.width, listWidth)
 	p := newPrinter(opts)
 	var rows []tableRow
 	for i := range r.Changes {
@@ -160,9 +161,9 @@ func formatReplay(r *replay.Report, opts outputOptions) string {
 		p.writeParagraph(plain, fmt.Sprintf("… and %d more changes", more))
 	}
 	p.writeParagraph(plain, fmt.Sprintf("%s replayed: %d would go elsewhere (registry %s)",
-		formatCount(r.Replayed, "decision"), r.Changed, shortenVersion(r.Registry)))
+		plaintext.CountNoun(r.Replayed, "decision"), r.Changed, shortenVersion(r.Registry)))
 	for _, n := range r.NotReplayable {
-		p.writeParagraph(plain, fmt.Sprintf("%s not replayed: %s", formatCount(n.Count, "decision"), n.Reason.Describe()))
+		p.writeParagraph(plain, fmt.Sprintf("%s not replayed: %s", plaintext.CountNoun(n.Count, "decision"), n.Reason.Describe()))
 	}
 	if r.NextCursor != "" {
 		p.writeParagraph(yellow, "there are later decisions: choose a later --since, or a higher --limit")

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -145,7 +146,7 @@ func argsBetween(what string, least, most int) cobra.PositionalArgs {
 			return nil
 		}
 		_, name, _ := strings.Cut(cmd.CommandPath(), " ")
-		return usageErrorf(cmd, "%s takes %s, not %s", name, what, formatCount(len(args), "argument"))
+		return usageErrorf(cmd, "%s takes %s, not %s", name, what, plaintext.CountNoun(len(args), "argument"))
 	}
 }
 
@@ -241,11 +242,4 @@ func explainMissingRegistry(err error, cfg *config.Config) error {
 		return fmt.Errorf("there is no registry file %s: name one with --registry FILE, or write one with `caprouter init`", file)
 	}
 	return err
-}
-
-func formatCount(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/charmbracelet/lipgloss"
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
@@ -105,8 +104,8 @@ func TestFormatHelp_FitsWidth(t *testing.T) {
 		before, after, _ := strings.Cut(text, "\nExamples:\n")
 		_, after, _ = strings.Cut(after, "\n\n")
 		for line := range strings.SplitSeq(before+"\n"+after, "\n") {
-			if lipgloss.Width(line) > 80 {
-				t.Errorf("%s: got a line of %d columns: %q", cmd.CommandPath(), lipgloss.Width(line), line)
+			if textWidth(line) > 80 {
+				t.Errorf("%s: got a line of %d columns: %q", cmd.CommandPath(), textWidth(line), line)
 			}
 		}
 		for _, sub := range cmd.Commands() {
@@ -130,8 +129,8 @@ func TestCommands_AreDescribed(t *testing.T) {
 			t.Errorf("%s: got no check of the arguments", cmd.CommandPath())
 		}
 		for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.Example, "\n") {
-			if lipgloss.Width(line) > 110 {
-				t.Errorf("%s: got a help line of %d columns: %q", cmd.CommandPath(), lipgloss.Width(line), line)
+			if textWidth(line) > 110 {
+				t.Errorf("%s: got a help line of %d columns: %q", cmd.CommandPath(), textWidth(line), line)
 			}
 		}
 		for _, sub := range cmd.Commands() {

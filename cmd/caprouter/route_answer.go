@@ -127,7 +127,7 @@ func printClarification(errOut io.Writer, resp *contract.Response, base string) 
 // failures, which are no answers. On a terminal it replaces control characters.
 func printText(out io.Writer, d *contract.ResponseData) error {
 	safe := func(s string) string { return s }
-	if _, ok := asTerminal(out); ok {
+	if isTerminal(out) {
 		safe = printable
 	}
 	if d.Answer != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/store/repair"
 )
@@ -64,7 +65,7 @@ func printRepair(out io.Writer, streams []repair.Stream, damaged int, dryRun boo
 	}
 	for i := range streams {
 		s := &streams[i]
-		fmt.Fprintf(out, "%s: %s, %d bytes, %s\n", oneLine(s.Name), formatCount(s.Blocks, "file"), s.Bytes, formatCount(len(s.Damage), "damaged place"))
+		fmt.Fprintf(out, "%s: %s, %d bytes, %s\n", oneLine(s.Name), plaintext.CountNoun(s.Blocks, "file"), s.Bytes, plaintext.CountNoun(len(s.Damage), "damaged place"))
 		for j := range s.Damage {
 			d := &s.Damage[j]
 			fmt.Fprintf(out, "  %s: %s %s\n", oneLine(d.File), action, d.Damage)
@@ -76,9 +77,9 @@ func printRepair(out io.Writer, streams []repair.Stream, damaged int, dryRun boo
 	verdict := "no damage"
 	switch {
 	case damaged > 0 && dryRun:
-		verdict = formatCount(damaged, "damaged place") + ", nothing was changed"
+		verdict = plaintext.CountNoun(damaged, "damaged place") + ", nothing was changed"
 	case damaged > 0:
-		verdict = formatCount(damaged, "damaged place") + " repaired"
+		verdict = plaintext.CountNoun(damaged, "damaged place") + " repaired"
 	}
 	_, err := fmt.Fprintln(out, verdict)
 	return err

@@ -409,7 +409,7 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 }
 
 func (t *teacher) printReading(r *reading) {
-	p := newPrinter(detectOutput(t.dialog.out))
+	p := decisionPrinter{newPrinter(detectOutput(t.dialog.out))}
 	p.writePrompt(r.prompt)
 	p.writeStatus(&r.response)
 	if d := r.response.Decision; d != nil {

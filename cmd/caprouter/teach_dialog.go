@@ -54,11 +54,8 @@ func newDialog(group *run.Group, in io.Reader, out io.Writer) *dialog {
 		}
 		return nil
 	})
-	terminal := false
-	if w, ok := in.(io.Writer); ok { // a terminal is a file
-		_, terminal = asTerminal(w)
-	}
-	return &dialog{out: out, lines: lines, echo: !terminal}
+	w, ok := in.(io.Writer) // a terminal is a file
+	return &dialog{out: out, lines: lines, echo: !ok || !isTerminal(w)}
 }
 
 // ask returns the answer without surrounding space.

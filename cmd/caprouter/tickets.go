@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 const ticketsPath = "/api/v1/tickets"
@@ -120,7 +121,7 @@ func newTicketsCloseCommand() *cobra.Command {
 				return err
 			}
 			return printOutput(cmd, flags.asJSON, t, func(out io.Writer) error {
-				_, err := fmt.Fprintf(out, "closed %s, a ticket of %s: %s\n", oneLine(t.TicketID), formatCount(t.Count, "request"), oneLine(t.Title))
+				_, err := fmt.Fprintf(out, "closed %s, a ticket of %s: %s\n", oneLine(t.TicketID), plaintext.CountNoun(t.Count, "request"), oneLine(t.Title))
 				return err
 			})
 		},
@@ -164,15 +165,12 @@ func formatTickets(list []contract.Ticket, opts outputOptions) string {
 				{text: strconv.Itoa(t.Count), right: true},
 				{text: formatCallers(t.Callers)},
 			},
-			below: []tableCell{{text: truncate(oneLine(title), min(opts.width, defaultTableWidth)-len("2006-01-02")-len(columnGap))}},
+			below: []tableCell{{text: truncate(oneLine(title), min(opts.width, listWidth)-len("2006-01-02")-len(columnGap))}},
 		})
 	}
 	p.writeRecords([]string{"LAST", "TICKET", "STATUS", "REQUESTS", "CALLERS"}, rows)
 	return p.String()
 }
-
-// defaultTableWidth is the width that tables of tickets fit.
-const defaultTableWidth = 80
 
 // maxCallers is the number of callers that a ticket distinguishes.
 const maxCallers = 100

@@ -143,7 +143,7 @@ func printDemand(out io.Writer, ranked []rankedTicket) error {
 		rows = append(rows, row)
 	}
 	opts := detectOutput(out)
-	opts.width = min(opts.width, defaultTableWidth)
+	opts.width = min(opts.width, listWidth)
 	p := newPrinter(opts)
 	p.writeRecords([]string{"#", "LAST", "TICKET", "COUNT", "FROM", "SHARE", "TREND"}, rows)
 	_, err := io.WriteString(out, p.String())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 func newValidateCommand() *cobra.Command {
@@ -32,12 +33,12 @@ func newValidateCommand() *cobra.Command {
 			for _, w := range s.Fleet.Warnings {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", oneLine(w))
 			}
-			agents := formatCount(len(s.Catalogue.Agents), "agent")
+			agents := plaintext.CountNoun(len(s.Catalogue.Agents), "agent")
 			if n := len(s.Fleet.Grants); n > 0 {
-				agents += ", " + formatCount(n, "grant")
+				agents += ", " + plaintext.CountNoun(n, "grant")
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %s, %s, %s, version %s\n", file,
-				agents, formatCount(len(s.Catalogue.Intents), "intent"), formatCount(len(s.Catalogue.Domains), "domain"), s.Catalogue.Version)
+				agents, plaintext.CountNoun(len(s.Catalogue.Intents), "intent"), plaintext.CountNoun(len(s.Catalogue.Domains), "domain"), s.Catalogue.Version)
 			return err
 		},
 	}
