@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
 )
 
@@ -55,22 +56,22 @@ func printAgents(out io.Writer, agents []rest.Agent, now time.Time) error {
 		_, err := fmt.Fprintln(out, "no agents")
 		return err
 	}
-	p := newPrinter(detectOutput(out))
-	rows := make([]tableRow, len(agents))
+	p := terminal.NewPrinter(terminal.DetectOptions(out))
+	rows := make([]terminal.Row, len(agents))
 	for i := range agents {
 		a := &agents[i]
-		rows[i] = tableRow{
-			cells: []tableCell{
-				{text: a.ID, style: bold},
-				{text: formatListState(a, now)},
-				{text: a.Breaker.State},
-				{text: fmt.Sprintf("%d/%d", a.InFlight, a.MaxInFlight), right: true},
-				{text: cmp.Or(a.Entry.Endpoint.Protocol, "-")},
+		rows[i] = terminal.Row{
+			Cells: []terminal.Cell{
+				{Text: a.ID, Style: terminal.Bold},
+				{Text: formatListState(a, now)},
+				{Text: a.Breaker.State},
+				{Text: fmt.Sprintf("%d/%d", a.InFlight, a.MaxInFlight), Right: true},
+				{Text: cmp.Or(a.Entry.Endpoint.Protocol, "-")},
 			},
-			below: []tableCell{{text: strings.Join(a.Entry.Match.Intent, ", ") + " · " + strings.Join(a.Entry.Match.Domains, ", ")}},
+			Below: []terminal.Cell{{Text: strings.Join(a.Entry.Match.Intent, ", ") + " · " + strings.Join(a.Entry.Match.Domains, ", ")}},
 		}
 	}
-	p.writeRecords([]string{"AGENT", "STATE", "BREAKER", "IN FLIGHT", "PROTOCOL"}, rows)
+	p.WriteRecords([]string{"AGENT", "STATE", "BREAKER", "IN FLIGHT", "PROTOCOL"}, rows)
 	_, err := io.WriteString(out, p.String())
 	return err
 }

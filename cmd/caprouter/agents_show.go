@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -87,7 +88,7 @@ func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	field := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, oneLine(text))
+			fmt.Fprintf(w, "%s\t%s\n", name, terminal.OneLine(text))
 		}
 	}
 	field("agent", a.ID)
@@ -114,24 +115,24 @@ func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	p := newPrinter(detectOutput(out))
-	rows := make([]tableRow, len(a.Instances))
+	p := terminal.NewPrinter(terminal.DetectOptions(out))
+	rows := make([]terminal.Row, len(a.Instances))
 	for i := range a.Instances {
 		n := &a.Instances[i]
-		rows[i] = tableRow{
-			cells: []tableCell{
-				{text: n.Name, style: bold},
-				{text: string(n.State)},
-				{text: formatLease(n.ExpiresAt, now)},
-				{text: n.Breaker.State},
-				{text: fmt.Sprintf("%d/%d", n.InFlight, n.MaxInFlight), right: true},
+		rows[i] = terminal.Row{
+			Cells: []terminal.Cell{
+				{Text: n.Name, Style: terminal.Bold},
+				{Text: string(n.State)},
+				{Text: formatLease(n.ExpiresAt, now)},
+				{Text: n.Breaker.State},
+				{Text: fmt.Sprintf("%d/%d", n.InFlight, n.MaxInFlight), Right: true},
 			},
 		}
 		if n.URL != "" { // an instance that pulls its tasks has none
-			rows[i].below = []tableCell{{text: n.URL}}
+			rows[i].Below = []terminal.Cell{{Text: n.URL}}
 		}
 	}
-	p.writeRecords([]string{"INSTANCE", "STATE", "LEASE", "BREAKER", "IN FLIGHT"}, rows)
+	p.WriteRecords([]string{"INSTANCE", "STATE", "LEASE", "BREAKER", "IN FLIGHT"}, rows)
 	_, err := io.WriteString(out, p.String())
 	return err
 }
@@ -192,7 +193,7 @@ func newAgentsDrainCommand() *cobra.Command {
 			if err := c.post(cmd.Context(), c.base.JoinPath(agentPath(args[0]), "drain"), rest.InstanceName{Instance: instance}, &lease); err != nil {
 				return c.explainUnknownAgent(cmd.Context(), args[0], err)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "instance %s of %s drains\n", oneLine(lease.Instance), oneLine(lease.AgentID))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "instance %s of %s drains\n", terminal.OneLine(lease.Instance), terminal.OneLine(lease.AgentID))
 			return err
 		},
 	}
@@ -218,7 +219,7 @@ func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
 			if err := c.post(cmd.Context(), c.base.JoinPath(agentPath(args[0]), verb), nil, nil); err != nil {
 				return c.explainUnknownAgent(cmd.Context(), args[0], err)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", oneLine(args[0]), done)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", terminal.OneLine(args[0]), done)
 			return err
 		},
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/store"
@@ -59,11 +60,11 @@ func verifyStoreURL(cmd *cobra.Command, cfg *config.Config, printResult resultPr
 		return err
 	}
 	at := redactedURL(cfg.Store.URL)
-	shown := newProgressLine(cmd.ErrOrStderr())
+	shown := terminal.NewProgressLine(cmd.ErrOrStderr())
 	report, err := app.VerifyStoreURL(cmd.Context(), cfg, signer, func(done, total uint64) {
-		shown.print("messages", int(done), int(total))
+		shown.PrintProgress("messages", int(done), int(total))
 	})
-	shown.clear()
+	shown.Clear()
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no audit log at %s (store.url)", at)
 	}
@@ -121,15 +122,15 @@ func auditVerify(cmd *cobra.Command, dir string, printResult resultPrinter) erro
 	if err != nil {
 		return err
 	}
-	shown := newProgressLine(cmd.ErrOrStderr())
+	shown := terminal.NewProgressLine(cmd.ErrOrStderr())
 	report, err := audit.Verify(cmd.Context(), audit.VerifyConfig{
 		DataDir: dir,
 		Signer:  signer,
 		Progress: func(done, total uint64) {
-			shown.print("messages", int(done), int(total))
+			shown.PrintProgress("messages", int(done), int(total))
 		},
 	})
-	shown.clear()
+	shown.Clear()
 	if err != nil {
 		return err
 	}
@@ -152,13 +153,13 @@ func openAuditSigner(dir string) (*keyring.Ring, error) {
 // printAuditReport prints one line per problem, then a summary.
 func printAuditReport(out io.Writer, dir string, r *audit.Report) error {
 	for i := range r.Problems {
-		fmt.Fprintln(out, oneLine(r.Problems[i].String()))
+		fmt.Fprintln(out, terminal.OneLine(r.Problems[i].String()))
 	}
 	if !r.OK() {
 		fmt.Fprintln(out)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "log\t%s\n", oneLine(dir))
+	fmt.Fprintf(w, "log\t%s\n", terminal.OneLine(dir))
 	fmt.Fprintf(w, "records\t%s\n", formatRecords(r))
 	if !r.From.IsZero() {
 		fmt.Fprintf(w, "time\t%s to %s\n", r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339))
@@ -172,7 +173,7 @@ func printAuditReport(out io.Writer, dir string, r *audit.Report) error {
 		fmt.Fprintf(w, "unsigned\t%s after the signed head\n", formatBatches(r.Unsigned))
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintf(w, "note\t%s\n", oneLine(note))
+		fmt.Fprintf(w, "note\t%s\n", terminal.OneLine(note))
 	}
 	verdict := "no problems"
 	if !r.OK() {

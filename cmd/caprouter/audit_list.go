@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/history"
 )
 
@@ -187,39 +188,39 @@ const (
 
 // formatAuditEntries returns one line for each entry that fits 80 columns, and one for its
 // request and further facts.
-func formatAuditEntries(list []contract.AuditEntry, opts outputOptions) string {
+func formatAuditEntries(list []contract.AuditEntry, opts terminal.Options) string {
 	const timeLayout = "01-02 15:04"
 	const what = 3 // column
-	opts.width = min(opts.width, listWidth)
-	p := newPrinter(opts)
-	var rows []tableRow
+	opts.Width = min(opts.Width, terminal.ListWidth)
+	p := terminal.NewPrinter(opts)
+	var rows []terminal.Row
 	for i := range list {
 		e := &list[i]
-		row := tableRow{cells: []tableCell{
-			{text: e.Time.UTC().Format(timeLayout)},
-			{text: string(e.Kind)},
-			{text: truncate(oneLine(formatActor(e)), maxWhoWidth)},
-			{text: formatAct(e)},
-			{text: truncate(formatOutcome(e), maxOutcomeWidth)},
-			{text: e.ID},
+		row := terminal.Row{Cells: []terminal.Cell{
+			{Text: e.Time.UTC().Format(timeLayout)},
+			{Text: string(e.Kind)},
+			{Text: terminal.Truncate(terminal.OneLine(formatActor(e)), maxWhoWidth)},
+			{Text: formatAct(e)},
+			{Text: terminal.Truncate(formatOutcome(e), maxOutcomeWidth)},
+			{Text: e.ID},
 		}}
 		if text := formatAuditDetails(e); text != "" {
-			row.below = append(row.below, tableCell{text: truncate(oneLine(text), opts.width-len(timeLayout)-len(columnGap))})
+			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(text), opts.Width-len(timeLayout)-len(terminal.ColumnGap))})
 		}
 		rows = append(rows, row)
 	}
 	header := []string{"TIME", "KIND", "WHO", "WHAT", "OUTCOME", "ID"}
-	room := opts.width
-	for k, width := range columnWidths(rows) {
+	room := opts.Width
+	for k, width := range terminal.ColumnWidths(rows) {
 		if k != what {
-			room -= max(width, textWidth(header[k])) + len(columnGap)
+			room -= max(width, terminal.TextWidth(header[k])) + len(terminal.ColumnGap)
 		}
 	}
 	for i := range rows {
-		cell := &rows[i].cells[what]
-		cell.text = truncate(oneLine(cell.text), max(room, minWhatWidth))
+		cell := &rows[i].Cells[what]
+		cell.Text = terminal.Truncate(terminal.OneLine(cell.Text), max(room, minWhatWidth))
 	}
-	p.writeRecords(header, rows)
+	p.WriteRecords(header, rows)
 	return p.String()
 }
 

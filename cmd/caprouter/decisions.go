@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/history"
 )
@@ -218,31 +219,31 @@ func decisionParameters(q contract.DecisionQuery) url.Values {
 
 // formatDecisions returns three lines per decision that fit 80 columns, and one for each
 // feedback.
-func formatDecisions(list []contract.DecisionEntry, opts outputOptions) string {
+func formatDecisions(list []contract.DecisionEntry, opts terminal.Options) string {
 	const timeLayout = "01-02 15:04"
-	opts.width = min(opts.width, listWidth)
-	p := newPrinter(opts)
-	var rows []tableRow
+	opts.Width = min(opts.Width, terminal.ListWidth)
+	p := terminal.NewPrinter(opts)
+	var rows []terminal.Row
 	for i := range list {
 		e := &list[i]
-		row := tableRow{cells: []tableCell{
-			{text: e.At.UTC().Format(timeLayout)}, {text: e.RequestID}, {text: "-"}, {text: "-"}, {text: outcomeName(e)},
+		row := terminal.Row{Cells: []terminal.Cell{
+			{Text: e.At.UTC().Format(timeLayout)}, {Text: e.RequestID}, {Text: "-"}, {Text: "-"}, {Text: outcomeName(e)},
 		}}
 		lines := []string{"(erased)"}
 		if d := e.Decision; d != nil {
-			row.cells[2].text = fmt.Sprintf("%.2f", d.Classification.Confidence)
-			row.cells[3].text = string(d.Classification.Source)
+			row.Cells[2].Text = fmt.Sprintf("%.2f", d.Classification.Confidence)
+			row.Cells[3].Text = string(d.Classification.Source)
 			lines = []string{e.Prompt, formatReading(d)}
 		}
 		for i := range e.Feedback {
 			lines = append(lines, "feedback: "+formatVerdict(&e.Feedback[i]))
 		}
 		for _, line := range lines {
-			row.below = append(row.below, tableCell{text: truncate(oneLine(line), opts.width-len(timeLayout)-len(columnGap))})
+			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(line), opts.Width-len(timeLayout)-len(terminal.ColumnGap))})
 		}
 		rows = append(rows, row)
 	}
-	p.writeRecords([]string{"TIME", "REQUEST", "CONF", "SOURCE", "OUTCOME"}, rows)
+	p.WriteRecords([]string{"TIME", "REQUEST", "CONF", "SOURCE", "OUTCOME"}, rows)
 	return p.String()
 }
 

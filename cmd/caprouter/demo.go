@@ -15,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -180,25 +181,25 @@ func (d *demoRun) startRouter(ctx context.Context, cfg *config.Config, registry 
 
 func (d *demoRun) printIntroduction(base string, urls demo.URLs) {
 	fmt.Fprintf(d.out, "caprouter %s on %s, with %s:\n", buildVersion(), base, plaintext.CountNoun(len(urls), "sample agent"))
-	p := newPrinter(detectOutput(d.out))
+	p := terminal.NewPrinter(terminal.DetectOptions(d.out))
 	for _, id := range slices.Sorted(maps.Keys(urls)) {
-		p.writeBlock("", len(indent), fmt.Sprintf("%-14s %s", id, urls[id]))
+		p.WriteBlock("", len(terminal.Indent), fmt.Sprintf("%-14s %s", id, urls[id]))
 	}
 	text := "The embedded lexical classifier classifies the requests. To use a model, set GEMINI_API_KEY, or CAPROUTER_LLM_* for another provider."
 	if d.hasModel() {
 		text = fmt.Sprintf("%s %s classifies the requests, and may decide differently from the lexical classifier.",
 			d.llm.Provider, d.llm.ModelName())
 	}
-	p.writeParagraph(plain, text)
+	p.WriteParagraph(terminal.Plain, text)
 	fmt.Fprintln(d.out, p.String())
 }
 
 // beginStep prints the title and the explanation of the next step.
-func (d *demoRun) beginStep(title, explanation string) *printer {
+func (d *demoRun) beginStep(title, explanation string) *terminal.Printer {
 	d.steps++
-	p := newPrinter(detectOutput(d.out))
-	p.writeParagraph(bold, fmt.Sprintf("%d. %s", d.steps, title))
-	p.writeParagraph(dim, explanation)
+	p := terminal.NewPrinter(terminal.DetectOptions(d.out))
+	p.WriteParagraph(terminal.Bold, fmt.Sprintf("%d. %s", d.steps, title))
+	p.WriteParagraph(terminal.Dim, explanation)
 	return p
 }
 
@@ -245,7 +246,7 @@ func (d *demoRun) routeSamples(ctx context.Context, c *client) error {
 		if last, err = c.routeRequest(ctx, &step.Request); err != nil {
 			return fmt.Errorf("%s: %w", step.Title, err)
 		}
-		printResponse(d.out, last, explainOptions{outputOptions: detectOutput(d.out), prompt: step.Request.Content.Prompt, base: c.base.String()})
+		printResponse(d.out, last, explainOptions{Options: terminal.DetectOptions(d.out), prompt: step.Request.Content.Prompt, base: c.base.String()})
 		if last.Status != step.Status {
 			if err := d.reportDifference(&step, fmt.Sprintf("the status is %s, not %s", last.Status, step.Status)); err != nil {
 				return err
@@ -262,6 +263,6 @@ func (d *demoRun) reportDifference(step *demo.Step, difference string) error {
 	if !d.hasModel() {
 		return fmt.Errorf("%s: %s", step.Title, difference)
 	}
-	fmt.Fprintf(d.out, "%s(Different from the lexical classifier: %s.)\n\n", indent, difference)
+	fmt.Fprintf(d.out, "%s(Different from the lexical classifier: %s.)\n\n", terminal.Indent, difference)
 	return nil
 }

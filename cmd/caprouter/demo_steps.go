@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -31,8 +32,8 @@ func (d *demoRun) routeAsync(ctx context.Context, c *client) error {
 	if err != nil {
 		return err
 	}
-	p.writeField("status", string(accepted.Status)+": GET /api/v1/requests/"+accepted.RequestID, plain)
-	final, err := c.followEvents(ctx, accepted.RequestID, func(ev *contract.Event) { p.writeField("event", formatEvent(ev), plain) })
+	p.WriteField("status", string(accepted.Status)+": GET /api/v1/requests/"+accepted.RequestID, terminal.Plain)
+	final, err := c.followEvents(ctx, accepted.RequestID, func(ev *contract.Event) { p.WriteField("event", formatEvent(ev), terminal.Plain) })
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (d *demoRun) routeRegistered(ctx context.Context, c *client) (err error) {
 	if err != nil {
 		return err
 	}
-	printResponse(d.out, resp, explainOptions{outputOptions: detectOutput(d.out), prompt: prompt, base: c.base.String()})
+	printResponse(d.out, resp, explainOptions{Options: terminal.DetectOptions(d.out), prompt: prompt, base: c.base.String()})
 	if resp.Status != step.Status {
 		return d.reportDifference(&step, fmt.Sprintf("the status is %s, not %s", resp.Status, step.Status))
 	}
@@ -168,7 +169,7 @@ func (d *demoRun) routeToTool(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			printResponse(d.out, resp, explainOptions{outputOptions: detectOutput(d.out), prompt: req.Content.Prompt, base: c.base.String()})
+			printResponse(d.out, resp, explainOptions{Options: terminal.DetectOptions(d.out), prompt: req.Content.Prompt, base: c.base.String()})
 			if resp.Status != contract.StatusCompleted {
 				return fmt.Errorf("the status is %s, not %s", resp.Status, contract.StatusCompleted)
 			}
@@ -228,13 +229,13 @@ func (d *demoRun) proposeAgents(ctx context.Context) error {
 			if resp.Data.Proposal.Joined {
 				ticket = fmt.Sprintf("joins a ticket as request %d", resp.Data.Proposal.Count)
 			}
-			p.writeField(string(resp.Status), prompt+": "+ticket, plain)
+			p.WriteField(string(resp.Status), prompt+": "+ticket, terminal.Plain)
 		}
 		list, err := c.listTickets(ctx, string(contract.TicketOpen), len(unsupportedPrompts()))
 		if err != nil {
 			return err
 		}
-		p.writeBlock("", len(indent), strings.TrimSuffix(formatTickets(list, outputOptions{width: p.width - len(indent)}), "\n"))
+		p.WriteBlock("", len(terminal.Indent), strings.TrimSuffix(formatTickets(list, terminal.Options{Width: p.Width - len(terminal.Indent)}), "\n"))
 		return nil
 	})
 	fmt.Fprintln(d.out, p.String())
@@ -261,7 +262,7 @@ func (d *demoRun) checkAccess(ctx context.Context) error {
 	const prompt = "Do a cost analysis of our azure bill"
 	p := d.beginStep("Access control",
 		"A second router has auth.mode jwt. Three callers send the same request: without a token it is rejected, and a caller who may not use an agent cannot see that it exists.")
-	p.writeField("prompt", prompt, plain)
+	p.WriteField("prompt", prompt, terminal.Plain)
 	cfg := d.newConfig("access")
 	cfg.Auth.Mode = "jwt"
 	err := d.withRouter(ctx, &cfg, demo.Registry(nil), func(ctx context.Context, c *client) error {
@@ -277,7 +278,7 @@ func (d *demoRun) checkAccess(ctx context.Context) error {
 			if outcome != a.outcome {
 				return fmt.Errorf("%s: the outcome is %s, not %s", a.caller, outcome, a.outcome)
 			}
-			p.writeField(a.caller, outcome+": "+detail, plain)
+			p.WriteField(a.caller, outcome+": "+detail, terminal.Plain)
 		}
 		return nil
 	})
@@ -328,7 +329,7 @@ func (d *demoRun) verifyAuditLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.writeField("audit log", fmt.Sprintf("%s, %s", plaintext.CountNoun(int(report.Records), "record"), plaintext.CountNoun(len(report.Problems), "problem")), plain)
+	p.WriteField("audit log", fmt.Sprintf("%s, %s", plaintext.CountNoun(int(report.Records), "record"), plaintext.CountNoun(len(report.Problems), "problem")), terminal.Plain)
 	fmt.Fprintln(d.out, p.String())
 	if len(report.Problems) > 0 {
 		return fmt.Errorf("the audit log: %s", report.Problems[0].Detail)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/doctor"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -118,25 +119,25 @@ func configSource(flags *configFlags) string {
 // findingPrinter prints findings as they arrive. On a terminal the last line shows
 // that checks are running.
 type findingPrinter struct {
-	*progressLine
-	opts outputOptions
+	*terminal.ProgressLine
+	opts terminal.Options
 }
 
 func newFindingPrinter(out io.Writer) findingPrinter {
-	return findingPrinter{newProgressLine(out), detectOutput(out)}
+	return findingPrinter{terminal.NewProgressLine(out), terminal.DetectOptions(out)}
 }
 
-func (p findingPrinter) printWaiting() { p.printLine("… checking") }
+func (p findingPrinter) printWaiting() { p.PrintLine("… checking") }
 
 func (p findingPrinter) printFinding(f *doctor.Finding) {
-	p.clear()
-	fmt.Fprint(p.out, formatFinding(f, p.opts))
+	p.Clear()
+	fmt.Fprint(p.Out, formatFinding(f, p.opts))
 	p.printWaiting()
 }
 
 func (p findingPrinter) printSummary(findings []doctor.Finding) error {
-	p.clear()
-	_, err := fmt.Fprintf(p.out, "\n%s\n", summarizeFindings(findings))
+	p.Clear()
+	_, err := fmt.Fprintf(p.Out, "\n%s\n", summarizeFindings(findings))
 	return err
 }
 
@@ -148,32 +149,32 @@ const checkWidth = 14
 //	✓ registry        capabilities.yaml: 3 agents, 6 intents, 7 domains
 //	✗ llm key         GEMINI_API_KEY is not set
 //	                  → export GEMINI_API_KEY=…
-func formatFinding(f *doctor.Finding, opts outputOptions) string {
-	p := newPrinter(opts)
+func formatFinding(f *doctor.Finding, opts terminal.Options) string {
+	p := terminal.NewPrinter(opts)
 	mark, style := findingMark(f.Level)
-	p.margin = len(indent)
-	column := len(indent) + 2 + checkWidth + len(columnGap)
-	check := truncate(oneLine(f.Check), checkWidth)
-	check += strings.Repeat(" ", checkWidth-textWidth(check))
-	detail := p.wrapText(plain, f.Detail, column)
-	detail = strings.ReplaceAll(detail, "\n", "\n"+strings.Repeat(" ", column-p.margin))
-	p.writeBlock("", p.margin, p.styleText(style, mark)+" "+check+columnGap+detail)
+	p.Margin = len(terminal.Indent)
+	column := len(terminal.Indent) + 2 + checkWidth + len(terminal.ColumnGap)
+	check := terminal.Truncate(terminal.OneLine(f.Check), checkWidth)
+	check += strings.Repeat(" ", checkWidth-terminal.TextWidth(check))
+	detail := p.WrapText(terminal.Plain, f.Detail, column)
+	detail = strings.ReplaceAll(detail, "\n", "\n"+strings.Repeat(" ", column-p.Margin))
+	p.WriteBlock("", p.Margin, p.StyleText(style, mark)+" "+check+terminal.ColumnGap+detail)
 	if f.Fix != "" {
-		p.writeBlock("", column, p.wrapText(style, "→ "+f.Fix, column))
+		p.WriteBlock("", column, p.WrapText(style, "→ "+f.Fix, column))
 	}
 	return p.String()
 }
 
-func findingMark(level string) (string, textStyle) {
+func findingMark(level string) (string, terminal.Style) {
 	switch level {
 	case doctor.LevelOK:
-		return "✓", green
+		return "✓", terminal.Green
 	case doctor.LevelWarn:
-		return "!", yellow
+		return "!", terminal.Yellow
 	case doctor.LevelSkip:
-		return "-", dim
+		return "-", terminal.Dim
 	}
-	return "✗", red
+	return "✗", terminal.Red
 }
 
 func summarizeFindings(findings []doctor.Finding) string {

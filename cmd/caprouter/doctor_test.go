@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/doctor"
 )
@@ -16,43 +17,43 @@ func TestFormatFinding(t *testing.T) {
 	tests := []struct {
 		name    string
 		finding doctor.Finding
-		opts    outputOptions
+		opts    terminal.Options
 		want    string
 	}{
 		{
 			"well",
 			doctor.Finding{Check: "listen", Level: doctor.LevelOK, Detail: "127.0.0.1:8080 is free"},
-			outputOptions{width: defaultWidth},
+			terminal.Options{Width: terminal.DefaultWidth},
 			"  ✓ listen          127.0.0.1:8080 is free\n",
 		},
 		{
 			"warning with its fix",
 			doctor.Finding{Check: "classifier", Level: doctor.LevelWarn, Detail: "lexical", Fix: "export GEMINI_API_KEY=…"},
-			outputOptions{width: defaultWidth},
+			terminal.Options{Width: terminal.DefaultWidth},
 			"  ! classifier      lexical\n                    → export GEMINI_API_KEY=…\n",
 		},
 		{
 			"skipped",
 			doctor.Finding{Check: "model", Level: doctor.LevelSkip, Detail: "none is configured"},
-			outputOptions{width: defaultWidth},
+			terminal.Options{Width: terminal.DefaultWidth},
 			"  - model           none is configured\n",
 		},
 		{
 			"failure, wrapped",
 			doctor.Finding{Check: "model", Level: doctor.LevelFail, Detail: "llm_unauthorized: the server does not take the key", Fix: "make a new key"},
-			outputOptions{width: minWidth},
+			terminal.Options{Width: terminal.MinWidth},
 			"  ✗ model           llm_unauthorized: the server\n                    does not take the key\n                    → make a new key\n",
 		},
 		{
 			"colour",
 			doctor.Finding{Check: "model", Level: doctor.LevelFail, Detail: "no", Fix: "yes"},
-			outputOptions{width: defaultWidth, color: true},
+			terminal.Options{Width: terminal.DefaultWidth, Color: true},
 			"  \x1b[31m✗\x1b[0m model           no\n                    \x1b[31m→ yes\x1b[0m\n",
 		},
 		{
 			"escape sequences, unknown level",
 			doctor.Finding{Check: "a check with a long name\x1b", Level: "odd", Detail: "\x1b[2J\nthere"},
-			outputOptions{width: defaultWidth},
+			terminal.Options{Width: terminal.DefaultWidth},
 			"  ✗ a check with …  \ufffd[2J; there\n",
 		},
 	}
@@ -90,13 +91,13 @@ func TestSummarizeFindings(t *testing.T) {
 // running, which is erased before other output.
 func TestFindingPrinter_ShowsProgressOnTerminals(t *testing.T) {
 	const eraseLine = "\r\x1b[K"
-	const line, waiting = "  ✓ a               b\n", eraseLine + indent + "… checking"
+	const line, waiting = "  ✓ a               b\n", eraseLine + terminal.Indent + "… checking"
 	for want, onTerminal := range map[string]bool{
 		line + "\nready to serve\n": false,
 		waiting + eraseLine + line + waiting + eraseLine + "\nready to serve\n": true,
 	} {
 		var out bytes.Buffer
-		p := findingPrinter{&progressLine{out: &out, terminal: onTerminal}, outputOptions{width: defaultWidth}}
+		p := findingPrinter{&terminal.ProgressLine{Out: &out, Terminal: onTerminal}, terminal.Options{Width: terminal.DefaultWidth}}
 		p.printWaiting()
 		findings := []doctor.Finding{{Check: "a", Level: doctor.LevelOK, Detail: "b"}}
 		p.printFinding(&findings[0])

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -24,7 +25,7 @@ const (
 
 // explainOptions control how a decision is printed.
 type explainOptions struct {
-	outputOptions
+	terminal.Options
 	prompt string
 	base   string // URL of the router that answered, "" if it ran in this process
 	teach  string // the command that teaches the prompt, "" to give no such advice
@@ -42,7 +43,7 @@ type explainOptions struct {
 //
 // Control characters in texts of callers and agents are replaced.
 func printResponse(w io.Writer, resp *contract.Response, opts explainOptions) {
-	p := decisionPrinter{newPrinter(opts.outputOptions)}
+	p := decisionPrinter{terminal.NewPrinter(opts.Options)}
 	p.writePrompt(opts.prompt)
 	p.writeStatus(resp)
 	if d := resp.Decision; d != nil {
@@ -66,10 +67,10 @@ func printResponse(w io.Writer, resp *contract.Response, opts explainOptions) {
 }
 
 // decisionPrinter lays out the parts of a decision.
-type decisionPrinter struct{ *printer }
+type decisionPrinter struct{ *terminal.Printer }
 
 func (p decisionPrinter) writePrompt(text string) {
-	text = strings.TrimSpace(printable(text))
+	text = strings.TrimSpace(terminal.Printable(text))
 	if text == "" {
 		return
 	}
@@ -77,20 +78,20 @@ func (p decisionPrinter) writePrompt(text string) {
 	shown := lines[:min(len(lines), maxPromptLines)]
 	label := "prompt"
 	for _, line := range shown {
-		p.writeBlock(label, p.margin, p.styleText(bold, truncate(strings.TrimRight(line, " "), p.width-p.margin)))
+		p.WriteBlock(label, p.Margin, p.StyleText(terminal.Bold, terminal.Truncate(strings.TrimRight(line, " "), p.Width-p.Margin)))
 		label = ""
 	}
 	if n := len(lines) - len(shown); n > 0 {
-		p.writeField("", "… "+plaintext.CountNoun(n, "more line"), dim)
+		p.WriteField("", "… "+plaintext.CountNoun(n, "more line"), terminal.Dim)
 	}
 }
 
 func (p decisionPrinter) writeStatus(resp *contract.Response) {
 	style := statusStyle(resp.Status)
 	if resp.Data.Degraded {
-		style = red
+		style = terminal.Red
 	}
-	p.writeField("status", formatStatus(resp), style)
+	p.WriteField("status", formatStatus(resp), style)
 }
 
 func formatStatus(resp *contract.Response) string {
@@ -115,15 +116,15 @@ func formatStatus(resp *contract.Response) string {
 	return text
 }
 
-func statusStyle(s contract.Status) textStyle {
+func statusStyle(s contract.Status) terminal.Style {
 	switch s {
 	case contract.StatusAccepted, contract.StatusRunning, contract.StatusCompleted:
-		return green
+		return terminal.Green
 	case contract.StatusPartial, contract.StatusClarify, contract.StatusProposed:
-		return yellow
+		return terminal.Yellow
 	case contract.StatusFailed, contract.StatusUnsupported, contract.StatusCancelled:
 	}
-	return red
+	return terminal.Red
 }
 
 func (p decisionPrinter) writeClassification(c *contract.Classification) {
@@ -131,22 +132,22 @@ func (p decisionPrinter) writeClassification(c *contract.Classification) {
 	if c.Reason != "" {
 		how += ", because " + c.Reason
 	}
-	p.writeField("reads as", fmt.Sprintf("%s, confidence %.2f (%s)", formatIntent(c.Intent, c.Domains), c.Confidence, how), plain)
+	p.WriteField("reads as", fmt.Sprintf("%s, confidence %.2f (%s)", formatIntent(c.Intent, c.Domains), c.Confidence, how), terminal.Plain)
 	if text := formatClassification(c); text != "" {
-		p.writeField("", text, dim)
+		p.WriteField("", text, terminal.Dim)
 	}
 	if len(c.Alternatives) > 0 {
 		next := make([]string, len(c.Alternatives))
 		for i, a := range c.Alternatives {
 			next[i] = fmt.Sprintf("%s %.2f", a.Intent, a.Confidence)
 		}
-		p.writeField("", "then "+strings.Join(next, ", "), dim)
+		p.WriteField("", "then "+strings.Join(next, ", "), terminal.Dim)
 	}
 	if c.Tied {
-		p.writeField("", "tied: one agent serves several of these intents, so their confidences are added up", dim)
+		p.WriteField("", "tied: one agent serves several of these intents, so their confidences are added up", terminal.Dim)
 	}
 	if text := formatOrigins(c.DomainOrigins); text != "" {
-		p.writeField("domains", text, dim)
+		p.WriteField("domains", text, terminal.Dim)
 	}
 	for i, s := range c.Subtasks {
 		label := ""
@@ -160,9 +161,9 @@ func (p decisionPrinter) writeClassification(c *contract.Classification) {
 			}
 			text += " (" + r + ")"
 		}
-		p.writeField(label, text, plain)
+		p.WriteField(label, text, terminal.Plain)
 		if origins := formatOrigins(s.DomainOrigins); origins != "" {
-			p.writeField("", "   "+origins, dim)
+			p.WriteField("", "   "+origins, terminal.Dim)
 		}
 	}
 	p.writeEvidence(c.Evidence)
@@ -174,17 +175,17 @@ func (p decisionPrinter) writeClassification(c *contract.Classification) {
 //
 //	evidence    0.82  code_review    example "look at my pull request", without look
 func (p decisionPrinter) writeEvidence(list []contract.Evidence) {
-	rows := make([]tableRow, len(list))
+	rows := make([]terminal.Row, len(list))
 	for i := range list {
 		e := &list[i]
-		text := string(e.Kind) + " " + strconv.Quote(truncate(oneLine(e.Text), maxEvidenceWidth))
+		text := string(e.Kind) + " " + strconv.Quote(terminal.Truncate(terminal.OneLine(e.Text), maxEvidenceWidth))
 		if len(e.Missing) > 0 {
 			text += ", without " + strings.Join(e.Missing, ", ")
 		}
-		rows[i].cells = []tableCell{{text: formatScoreValue(e.Strength), style: bold}, {text: e.Intent}, {text: text}}
+		rows[i].Cells = []terminal.Cell{{Text: formatScoreValue(e.Strength), Style: terminal.Bold}, {Text: e.Intent}, {Text: text}}
 	}
 	if len(rows) > 0 {
-		p.writeTable("evidence", rows)
+		p.WriteTable("evidence", rows)
 	}
 }
 
@@ -229,13 +230,13 @@ func formatIntent(intent string, domains []string) string {
 
 func (p decisionPrinter) writeChoice(d *contract.Decision) {
 	if t := d.TieBreak; t != nil {
-		p.writeField("tie-break", fmt.Sprintf("%s before %s by %s: %s", t.Winner, t.Over, strings.ReplaceAll(t.Rule, "_", " "), t.Reason), plain)
+		p.WriteField("tie-break", fmt.Sprintf("%s before %s by %s: %s", t.Winner, t.Over, strings.ReplaceAll(t.Rule, "_", " "), t.Reason), terminal.Plain)
 	}
 	if len(d.Chosen) > 0 {
-		p.writeField("chosen", strings.Join(d.Chosen, ", "), green)
+		p.WriteField("chosen", strings.Join(d.Chosen, ", "), terminal.Green)
 	}
 	if len(d.Standby) > 0 {
-		p.writeField("standby", strings.Join(d.Standby, ", "), cyan)
+		p.WriteField("standby", strings.Join(d.Standby, ", "), terminal.Cyan)
 	}
 }
 
@@ -243,25 +244,25 @@ func (p decisionPrinter) writeUnsupported(u *contract.Unsupported, teach string)
 	if u == nil {
 		return
 	}
-	p.writeField("because", u.Reason+": "+u.Detail, yellow)
+	p.WriteField("because", u.Reason+": "+u.Detail, terminal.Yellow)
 	near := make([]string, len(u.Nearest))
 	for i := range u.Nearest {
 		near[i] = formatNearMiss(&u.Nearest[i])
 	}
-	p.writeList("nearest", near, ", ", plain)
-	p.writeList("accepted", limitNames(u.AcceptedIntents), ", ", plain)
-	p.writeList("domains", limitNames(u.AcceptedDomains), ", ", plain)
+	p.WriteList("nearest", near, ", ", terminal.Plain)
+	p.WriteList("accepted", limitNames(u.AcceptedIntents), ", ", terminal.Plain)
+	p.WriteList("domains", limitNames(u.AcceptedDomains), ", ", terminal.Plain)
 	var examples []string
 	for _, e := range u.Examples {
-		examples = append(examples, strconv.Quote(oneLine(e)))
+		examples = append(examples, strconv.Quote(terminal.OneLine(e)))
 	}
-	p.writeFields("try", examples, cyan)
+	p.WriteFields("try", examples, terminal.Cyan)
 	p.writeNearestReading(u.NearestReading, teach)
 }
 
 func (p decisionPrinter) writeNearestReading(r *contract.NearestReading, teach string) {
 	if text := formatNearestReading(r, teach); text != "" {
-		p.writeField("or", text, cyan)
+		p.WriteField("or", text, terminal.Cyan)
 	}
 }
 
@@ -307,7 +308,7 @@ func (p decisionPrinter) writeTimings(ms map[string]float64) {
 		}
 	}
 	add("total")
-	p.writeList("timings", parts, " · ", dim)
+	p.WriteList("timings", parts, " · ", terminal.Dim)
 }
 
 // writeReferences writes the ids that identify the request in logs.
@@ -319,7 +320,7 @@ func (p decisionPrinter) writeReferences(resp *contract.Response) {
 	if d := resp.Decision; d != nil && d.RegistryVersion != "" {
 		refs = append(refs, "registry "+shortenVersion(d.RegistryVersion))
 	}
-	p.writeList("reference", refs, " · ", dim)
+	p.WriteList("reference", refs, " · ", terminal.Dim)
 }
 
 func shortenVersion(v string) string {
@@ -338,11 +339,11 @@ func formatScoreValue(v float64) string {
 func formatMillis(ms float64) string {
 	switch {
 	case ms >= 1000:
-		return fmt.Sprintf("%.2f", ms/1000) + noBreakSpace + "s"
+		return fmt.Sprintf("%.2f", ms/1000) + terminal.NoBreakSpace + "s"
 	case ms >= 10:
-		return fmt.Sprintf("%.0f", ms) + noBreakSpace + "ms"
+		return fmt.Sprintf("%.0f", ms) + terminal.NoBreakSpace + "ms"
 	case ms >= 1:
-		return fmt.Sprintf("%.1f", ms) + noBreakSpace + "ms"
+		return fmt.Sprintf("%.1f", ms) + terminal.NoBreakSpace + "ms"
 	}
-	return fmt.Sprintf("%.0f", ms*1000) + noBreakSpace + "µs"
+	return fmt.Sprintf("%.0f", ms*1000) + terminal.NoBreakSpace + "µs"
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/session"
 )
@@ -34,40 +35,40 @@ func (p decisionPrinter) writeModel(label string, use *contract.ModelUse) {
 	if t := formatTokens(use.Tokens); t != "" {
 		parts = append(parts, t)
 	}
-	p.writeList(label, parts, ", ", plain)
-	rows := make([]tableRow, len(use.Calls))
+	p.WriteList(label, parts, ", ", terminal.Plain)
+	rows := make([]terminal.Row, len(use.Calls))
 	for i := range use.Calls {
 		rows[i] = newCallRow(i+1, &use.Calls[i])
 	}
 	if len(rows) > 0 {
-		p.writeTable("calls", rows)
+		p.WriteTable("calls", rows)
 	}
 }
 
-func newCallRow(number int, c *contract.ModelCall) tableRow {
-	look := yellow
+func newCallRow(number int, c *contract.ModelCall) terminal.Row {
+	look := terminal.Yellow
 	if c.Outcome == contract.OutcomeOK {
-		look = green
+		look = terminal.Green
 	}
 	cost := formatMillis(c.LatencyMS)
 	if t := formatTokens(c.Tokens); t != "" {
 		cost += " · " + t
 	}
-	r := tableRow{cells: []tableCell{
-		{text: strconv.Itoa(number), style: dim},
-		{text: strings.ReplaceAll(string(c.Purpose), "_", " ")},
-		{text: c.Outcome, style: look},
-		{text: cost, style: dim},
+	r := terminal.Row{Cells: []terminal.Cell{
+		{Text: strconv.Itoa(number), Style: terminal.Dim},
+		{Text: strings.ReplaceAll(string(c.Purpose), "_", " ")},
+		{Text: c.Outcome, Style: look},
+		{Text: cost, Style: terminal.Dim},
 	}}
 	if why := formatPurpose(c.Purpose); why != "" {
-		r.below = append(r.below, tableCell{text: why, style: dim})
+		r.Below = append(r.Below, terminal.Cell{Text: why, Style: terminal.Dim})
 	}
 	if c.Detail != "" {
-		r.below = append(r.below, tableCell{text: "✗ " + c.Detail, style: yellow})
+		r.Below = append(r.Below, terminal.Cell{Text: "✗ " + c.Detail, Style: terminal.Yellow})
 	}
 	// The answer of policy A is printed as the answer.
 	if c.Reply != "" && (c.Purpose != contract.PurposeAnswer || c.Outcome != contract.OutcomeOK) {
-		r.below = append(r.below, tableCell{text: "replied " + truncate(strings.TrimSpace(oneLine(c.Reply)), maxReplyWidth), style: dim})
+		r.Below = append(r.Below, terminal.Cell{Text: "replied " + terminal.Truncate(strings.TrimSpace(terminal.OneLine(c.Reply)), maxReplyWidth), Style: terminal.Dim})
 	}
 	return r
 }
@@ -173,7 +174,7 @@ func (p decisionPrinter) writeDegraded(d *contract.ResponseData) {
 		label = "degraded"
 	}
 	if d.DegradedReason != "" {
-		p.writeField(label, joinReason(d.DegradedReason, formatReason(d.DegradedReason)), yellow)
+		p.WriteField(label, joinReason(d.DegradedReason, formatReason(d.DegradedReason)), terminal.Yellow)
 	}
 }
 
@@ -184,19 +185,19 @@ func (p decisionPrinter) writeClarification(resp *contract.Response, base string
 		return
 	}
 	if d.Question != "" {
-		p.writeField("question", d.Question, bold)
+		p.WriteField("question", d.Question, terminal.Bold)
 	}
 	if d.Because != "" {
-		p.writeField("because", joinReason(d.Because, formatClarificationReason(d)), yellow)
+		p.WriteField("because", joinReason(d.Because, formatClarificationReason(d)), terminal.Yellow)
 	}
-	rows := make([]tableRow, len(d.Options))
+	rows := make([]terminal.Row, len(d.Options))
 	for i := range d.Options {
-		rows[i] = tableRow{cells: []tableCell{{text: d.Options[i].ID, style: cyan}, {text: formatOption(&d.Options[i])}}}
+		rows[i] = terminal.Row{Cells: []terminal.Cell{{Text: d.Options[i].ID, Style: terminal.Cyan}, {Text: formatOption(&d.Options[i])}}}
 	}
 	if len(rows) > 0 {
-		p.writeTable("options", rows)
+		p.WriteTable("options", rows)
 	}
-	p.writeField("choose", formatHowToChoose(resp, base), plain)
+	p.WriteField("choose", formatHowToChoose(resp, base), terminal.Plain)
 }
 
 func formatClarificationReason(d *contract.ResponseData) string {
@@ -232,7 +233,7 @@ func formatHowToChoose(resp *contract.Response, base string) string {
 // writeCascade writes whether the lexical classifier made the model unnecessary.
 func (p decisionPrinter) writeCascade(c *contract.Cascade) {
 	if c != nil {
-		p.writeField("cascade", formatCascade(c), plain)
+		p.WriteField("cascade", formatCascade(c), terminal.Plain)
 	}
 }
 

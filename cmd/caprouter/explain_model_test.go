@@ -8,6 +8,7 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/session"
 )
@@ -27,7 +28,7 @@ func TestPrintResponse_Model(t *testing.T) {
 		{"llm_more_tokens", classified(llmMoreTokens()), explainOptions{prompt: "Please do a code review of this python module"}},
 		{"llm_failed", classified(llmFailed()), explainOptions{prompt: "Please do a code review of this python module"}},
 		{"llm_breaker_open", classified(llmBreakerOpen()), explainOptions{prompt: "Please do a code review of this python module"}},
-		{"llm_narrow", classified(llmRepaired()), explainOptions{outputOptions: outputOptions{width: minWidth}}},
+		{"llm_narrow", classified(llmRepaired()), explainOptions{Options: terminal.Options{Width: terminal.MinWidth}}},
 		{"llm_hostile", classified(llmHostile()), explainOptions{prompt: "review"}},
 		{"cache_hit", classified(cacheHit()), explainOptions{prompt: "Please do a code review of this python module"}},
 		{"pinned", classified(pinned()), explainOptions{prompt: "Please do a code review of this python module"}},
@@ -41,8 +42,8 @@ func TestPrintResponse_Model(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.opts.width == 0 {
-				tt.opts.width = defaultWidth
+			if tt.opts.Width == 0 {
+				tt.opts.Width = terminal.DefaultWidth
 			}
 			checkPage(t, tt.name, tt.resp, tt.opts)
 		})

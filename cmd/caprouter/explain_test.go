@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 // TestPrintResponse prints each kind of decision and compares it with testdata/explain/NAME.txt;
@@ -21,20 +22,20 @@ func TestPrintResponse(t *testing.T) {
 		resp *contract.Response
 		opts explainOptions
 	}{
-		{"dry_run", dryRun(), explainOptions{prompt: "Please do a code review of this python module", outputOptions: outputOptions{width: 100}}},
-		{"tied", tied(), explainOptions{prompt: "Where is my order?", outputOptions: outputOptions{width: 100}}},
-		{"two_agents", twoAgents(), explainOptions{prompt: "Revise este notebook e o custo dele", outputOptions: outputOptions{width: 100}}},
-		{"unsupported", unsupported(), explainOptions{prompt: "Retrieval QA about azure", teach: `caprouter teach "…"`, outputOptions: outputOptions{width: 100}}},
-		{"proposed", proposed(), explainOptions{prompt: "Book me a flight", teach: `caprouter teach "…"`, outputOptions: outputOptions{width: 100}}},
-		{"nothing_near", nothingNear(), explainOptions{prompt: "Write a poem", outputOptions: outputOptions{width: 100}}},
-		{"failed", failed(), explainOptions{prompt: "code review of python", outputOptions: outputOptions{width: 100}}},
-		{"narrow", failed(), explainOptions{prompt: "请对这个 Python 模块做代码审查，并告诉我哪里写得不好", outputOptions: outputOptions{width: minWidth}}},
-		{"colour", failed(), explainOptions{prompt: "code review of python", outputOptions: outputOptions{width: 100, color: true}}},
-		{"long", longAnswer(), explainOptions{prompt: strings.Repeat("one line of a long prompt ", 6) + "\n2\n3\n4\n5", outputOptions: outputOptions{width: 60}}},
-		{"wide", wideText(), explainOptions{prompt: "请审查这段 Python 代码", outputOptions: outputOptions{width: 60}}},
-		{"hostile", hostile(), explainOptions{prompt: "do\x1b[2J it\r\nnow\x07", outputOptions: outputOptions{width: 100}}},
-		{"data_only", dataOnly(), explainOptions{outputOptions: outputOptions{width: 100}}},
-		{"empty", &contract.Response{Status: contract.StatusCancelled}, explainOptions{outputOptions: outputOptions{width: 100}}},
+		{"dry_run", dryRun(), explainOptions{prompt: "Please do a code review of this python module", Options: terminal.Options{Width: 100}}},
+		{"tied", tied(), explainOptions{prompt: "Where is my order?", Options: terminal.Options{Width: 100}}},
+		{"two_agents", twoAgents(), explainOptions{prompt: "Revise este notebook e o custo dele", Options: terminal.Options{Width: 100}}},
+		{"unsupported", unsupported(), explainOptions{prompt: "Retrieval QA about azure", teach: `caprouter teach "…"`, Options: terminal.Options{Width: 100}}},
+		{"proposed", proposed(), explainOptions{prompt: "Book me a flight", teach: `caprouter teach "…"`, Options: terminal.Options{Width: 100}}},
+		{"nothing_near", nothingNear(), explainOptions{prompt: "Write a poem", Options: terminal.Options{Width: 100}}},
+		{"failed", failed(), explainOptions{prompt: "code review of python", Options: terminal.Options{Width: 100}}},
+		{"narrow", failed(), explainOptions{prompt: "请对这个 Python 模块做代码审查，并告诉我哪里写得不好", Options: terminal.Options{Width: terminal.MinWidth}}},
+		{"colour", failed(), explainOptions{prompt: "code review of python", Options: terminal.Options{Width: 100, Color: true}}},
+		{"long", longAnswer(), explainOptions{prompt: strings.Repeat("one line of a long prompt ", 6) + "\n2\n3\n4\n5", Options: terminal.Options{Width: 60}}},
+		{"wide", wideText(), explainOptions{prompt: "请审查这段 Python 代码", Options: terminal.Options{Width: 60}}},
+		{"hostile", hostile(), explainOptions{prompt: "do\x1b[2J it\r\nnow\x07", Options: terminal.Options{Width: 100}}},
+		{"data_only", dataOnly(), explainOptions{Options: terminal.Options{Width: 100}}},
+		{"empty", &contract.Response{Status: contract.StatusCancelled}, explainOptions{Options: terminal.Options{Width: 100}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { checkPage(t, tt.name, tt.resp, tt.opts) })
@@ -48,8 +49,8 @@ func checkPage(t *testing.T, name string, resp *contract.Response, opts explainO
 	printResponse(&out, resp, opts)
 	checkGolden(t, filepath.Join("testdata", "explain", name+".txt"), out.String())
 	for i, line := range strings.Split(out.String(), "\n") {
-		if !opts.color && textWidth(line) > opts.width {
-			t.Errorf("line %d: got %d columns, want at most %d: %q", i+1, textWidth(line), opts.width, line)
+		if !opts.Color && terminal.TextWidth(line) > opts.Width {
+			t.Errorf("line %d: got %d columns, want at most %d: %q", i+1, terminal.TextWidth(line), opts.Width, line)
 		}
 		if line != strings.TrimRight(line, " ") {
 			t.Errorf("line %d: got trailing spaces: %q", i+1, line)
@@ -308,7 +309,7 @@ func TestFormatMillis(t *testing.T) {
 		{61_000, "61.00 s"},
 	}
 	for _, tt := range tests {
-		if got := strings.ReplaceAll(formatMillis(tt.ms), noBreakSpace, " "); got != tt.want {
+		if got := strings.ReplaceAll(formatMillis(tt.ms), terminal.NoBreakSpace, " "); got != tt.want {
 			t.Errorf("formatMillis(%v): got %q, want %q", tt.ms, got, tt.want)
 		}
 	}

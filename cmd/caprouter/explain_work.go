@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/matcher"
 )
@@ -17,10 +18,10 @@ import (
 // is the best candidate for subtask 2.
 func (p decisionPrinter) writeCandidates(d *contract.Decision) {
 	if len(d.Candidates) == 0 {
-		p.writeField("candidates", "none", dim)
+		p.WriteField("candidates", "none", terminal.Dim)
 		return
 	}
-	rows := make([]tableRow, len(d.Candidates))
+	rows := make([]terminal.Row, len(d.Candidates))
 	rank, part := 0, -1
 	for i := range d.Candidates {
 		c := &d.Candidates[i]
@@ -33,33 +34,33 @@ func (p decisionPrinter) writeCandidates(d *contract.Decision) {
 			number = strconv.Itoa(part+1) + "." + number
 		}
 		role, look := formatRole(c)
-		rows[i] = tableRow{cells: []tableCell{
-			{text: number, style: dim},
-			{text: c.AgentID, style: look},
-			{text: role, style: look},
-			{text: formatScoreValue(c.Score), style: bold, right: true},
-			{text: formatScore(c)},
+		rows[i] = terminal.Row{Cells: []terminal.Cell{
+			{Text: number, Style: terminal.Dim},
+			{Text: c.AgentID, Style: look},
+			{Text: role, Style: look},
+			{Text: formatScoreValue(c.Score), Style: terminal.Bold, Right: true},
+			{Text: formatScore(c)},
 		}}
 		for _, g := range c.Gates {
-			rows[i].below = append(rows[i].below, tableCell{text: "✗ " + g.Gate + ": " + g.Reason, style: red})
+			rows[i].Below = append(rows[i].Below, terminal.Cell{Text: "✗ " + g.Gate + ": " + g.Reason, Style: terminal.Red})
 		}
 	}
-	p.writeTable("candidates", rows)
+	p.WriteTable("candidates", rows)
 	if n := d.CandidatesTotal - len(d.Candidates); n > 0 {
-		p.writeField("", "… and "+strconv.Itoa(n)+" more", dim)
+		p.WriteField("", "… and "+strconv.Itoa(n)+" more", terminal.Dim)
 	}
 }
 
-func formatRole(c *contract.Candidate) (string, textStyle) {
+func formatRole(c *contract.Candidate) (string, terminal.Style) {
 	switch {
 	case c.Role == contract.RoleChosen:
-		return "chosen", green
+		return "chosen", terminal.Green
 	case c.Role == contract.RoleStandby:
-		return "standby", cyan
+		return "standby", terminal.Cyan
 	case c.Eligible:
-		return "eligible", plain
+		return "eligible", terminal.Plain
 	}
-	return "out", dim
+	return "out", terminal.Dim
 }
 
 // formatScore returns every part of the score: "0.50 intent + 0.30 python = 0.80".
@@ -105,39 +106,39 @@ func formatDomains(names []string) string {
 }
 
 func (p decisionPrinter) writeTasks(tasks []contract.TaskReport) {
-	rows := make([]tableRow, len(tasks))
+	rows := make([]terminal.Row, len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
 		mark, look := formatTaskMark(t.Status)
-		rows[i] = tableRow{cells: []tableCell{
-			{text: mark, style: look},
-			{text: t.AgentID},
-			{text: string(t.Status), style: look},
-			{text: formatAttempts(t.Attempts)},
-			{text: formatMillis(t.LatencyMS), right: true},
+		rows[i] = terminal.Row{Cells: []terminal.Cell{
+			{Text: mark, Style: look},
+			{Text: t.AgentID},
+			{Text: string(t.Status), Style: look},
+			{Text: formatAttempts(t.Attempts)},
+			{Text: formatMillis(t.LatencyMS), Right: true},
 		}}
 		if len(tasks) > 1 {
-			rows[i].cells = append(rows[i].cells, tableCell{text: t.SubtaskTitle, style: dim})
+			rows[i].Cells = append(rows[i].Cells, terminal.Cell{Text: t.SubtaskTitle, Style: terminal.Dim})
 		}
 		for k := range t.FailedOver {
-			rows[i].below = append(rows[i].below, tableCell{text: "after " + formatFailover(&t.FailedOver[k]), style: yellow})
+			rows[i].Below = append(rows[i].Below, terminal.Cell{Text: "after " + formatFailover(&t.FailedOver[k]), Style: terminal.Yellow})
 		}
 		if t.Error != nil {
-			rows[i].below = append(rows[i].below, tableCell{text: formatTaskError(t.AgentID, t.Error), style: red})
+			rows[i].Below = append(rows[i].Below, terminal.Cell{Text: formatTaskError(t.AgentID, t.Error), Style: terminal.Red})
 		}
 	}
-	p.writeTable("tasks", rows)
+	p.WriteTable("tasks", rows)
 }
 
-func formatTaskMark(s contract.TaskStatus) (string, textStyle) {
+func formatTaskMark(s contract.TaskStatus) (string, terminal.Style) {
 	switch s {
 	case contract.TaskSuccess:
-		return "✓", green
+		return "✓", terminal.Green
 	case contract.TaskPartial:
-		return "~", yellow
+		return "~", terminal.Yellow
 	case contract.TaskFailure, contract.TaskFailed, contract.TaskCancelled:
 	}
-	return "✗", red
+	return "✗", terminal.Red
 }
 
 func formatAttempts(n int) string {
@@ -169,7 +170,7 @@ func formatTaskError(agentID string, e *contract.TaskError) string {
 		text += " (" + e.Address + ")"
 	}
 	if e.Reply != "" {
-		text += ", replied: " + printable(e.Reply)
+		text += ", replied: " + terminal.Printable(e.Reply)
 	}
 	return text
 }
@@ -179,7 +180,7 @@ func (p decisionPrinter) writeOmitted(list []contract.Omitted) {
 	for _, o := range list {
 		texts = append(texts, fmt.Sprintf("%d. %s (%s): %s", o.Subtask+1, o.Title, formatIntent(o.Intent, o.Domains), formatOmitted(o.Reason)))
 	}
-	p.writeFields("left out", texts, yellow)
+	p.WriteFields("left out", texts, terminal.Yellow)
 }
 
 // formatOmitted explains the reasons of router and fallback, and returns others as they
@@ -202,24 +203,24 @@ func formatOmitted(reason string) string {
 }
 
 // answerIndent is the indent of texts of several lines below their label.
-const answerIndent = indent + indent
+const answerIndent = terminal.Indent + terminal.Indent
 
 // writeAnswer writes the text with an indent. A long text is cut.
 func (p decisionPrinter) writeAnswer(d *contract.ResponseData) {
-	text := strings.Trim(printable(d.Answer), "\n")
+	text := strings.Trim(terminal.Printable(d.Answer), "\n")
 	if text == "" {
 		p.writeData(d.Results)
 		return
 	}
-	lines := strings.Split(wrapWords(text, p.width-len(answerIndent)), "\n")
+	lines := strings.Split(terminal.WrapWords(text, p.Width-len(answerIndent)), "\n")
 	shown := lines
 	if len(lines) > maxAnswerLines+maxAnswerLines/5 { // do not cut only a few lines
 		shown = lines[:maxAnswerLines]
 	}
-	p.writeBlock("answer", 0, "")
-	p.writeBlock("", len(answerIndent), strings.Join(shown, "\n"))
+	p.WriteBlock("answer", 0, "")
+	p.WriteBlock("", len(answerIndent), strings.Join(shown, "\n"))
 	if left := lines[len(shown):]; len(left) > 0 {
-		p.writeBlock("", len(answerIndent), p.styleText(dim, "… "+plaintext.CountNoun(len(left), "more line")))
+		p.WriteBlock("", len(answerIndent), p.StyleText(terminal.Dim, "… "+plaintext.CountNoun(len(left), "more line")))
 	}
 }
 
@@ -230,11 +231,11 @@ func (p decisionPrinter) writeData(results []contract.AgentResult) {
 		case r.Status == contract.TaskFailure:
 			text := "none; " + r.AgentID + " returned a failure"
 			if detail := formatFailureDetail(r); detail != "" {
-				text += ": " + printable(detail)
+				text += ": " + terminal.Printable(detail)
 			}
-			p.writeField("answer", text, plain)
+			p.WriteField("answer", text, terminal.Plain)
 		case len(r.Data) > 0:
-			p.writeField("answer", fmt.Sprintf("no text; %s returned %s", r.AgentID, strings.Join(slices.Sorted(maps.Keys(r.Data)), ", ")), plain)
+			p.WriteField("answer", fmt.Sprintf("no text; %s returned %s", r.AgentID, strings.Join(slices.Sorted(maps.Keys(r.Data)), ", ")), terminal.Plain)
 		}
 	}
 }
@@ -244,13 +245,13 @@ func (p decisionPrinter) writeProposal(d *contract.Proposal, teach string) {
 	if d == nil {
 		return
 	}
-	p.writeField("proposal", printable(d.Detail), plain)
+	p.WriteField("proposal", terminal.Printable(d.Detail), terminal.Plain)
 	if d.TicketID != "" {
-		p.writeField("ticket", fmt.Sprintf("%s, %s", d.TicketID, plaintext.CountNoun(d.Count, "request")), plain)
+		p.WriteField("ticket", fmt.Sprintf("%s, %s", d.TicketID, plaintext.CountNoun(d.Count, "request")), terminal.Plain)
 	}
 	p.writeNearestReading(d.NearestReading, teach)
-	p.writeFields("needed", d.Requirements, plain)
-	p.writeFields("risk", d.Risks, plain)
-	p.writeBlock("suggestion", 0, "")
-	p.writeBlock("", len(answerIndent), printable(strings.Trim(d.SuggestedYAML, "\n")))
+	p.WriteFields("needed", d.Requirements, terminal.Plain)
+	p.WriteFields("risk", d.Risks, terminal.Plain)
+	p.WriteBlock("suggestion", 0, "")
+	p.WriteBlock("", len(answerIndent), terminal.Printable(strings.Trim(d.SuggestedYAML, "\n")))
 }

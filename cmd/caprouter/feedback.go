@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 func newFeedbackCommand() *cobra.Command {
@@ -50,7 +51,7 @@ func newFeedbackCommand() *cobra.Command {
 				return err
 			}
 			return printOutput(cmd, flags.asJSON, stored, func(out io.Writer) error {
-				_, err := fmt.Fprintf(out, "stored feedback on %s: %s\n", oneLine(args[0]), formatVerdict(&stored))
+				_, err := fmt.Fprintf(out, "stored feedback on %s: %s\n", terminal.OneLine(args[0]), formatVerdict(&stored))
 				return err
 			})
 		},
@@ -76,7 +77,7 @@ func formatVerdict(f *contract.Feedback) string {
 	if f.Comment != "" {
 		text += ": " + f.Comment
 	}
-	return oneLine(text)
+	return terminal.OneLine(text)
 }
 
 // expectedAgents returns the agents that the last misroute with an expectation expects, or

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -38,7 +39,7 @@ func FuzzPrintResponse(f *testing.F) {
 		}
 		var out, errOut bytes.Buffer
 		teach := (&routeFlags{}).teachCommand(prompt, someBase)
-		printResponse(&out, &resp, explainOptions{prompt: prompt, base: someBase, teach: teach, outputOptions: outputOptions{width: min(max(width, minWidth), maxWidth)}})
+		printResponse(&out, &resp, explainOptions{prompt: prompt, base: someBase, teach: teach, Options: terminal.Options{Width: min(max(width, terminal.MinWidth), terminal.MaxWidth)}})
 		answer := resp.Data.Answer
 		resp.Data.Answer, resp.Data.Results = "", nil // printed without changes if the output is not a terminal
 		resp.Decision = nil

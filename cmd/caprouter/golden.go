@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 func newGoldenCommand() *cobra.Command {
@@ -102,7 +103,7 @@ func (f *goldenFlags) applyFlags(cmd *cobra.Command, cfg *golden.Config, paths [
 	cases, err := golden.CaseLoader{
 		Names: golden.NewDeclaredNames(append(more, cfg.Registry)...),
 		Skipped: func(file, why string) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "skipped %s: %s\n", oneLine(file), why)
+			fmt.Fprintf(cmd.ErrOrStderr(), "skipped %s: %s\n", terminal.OneLine(file), why)
 		},
 	}.Load(paths)
 	if err != nil {
@@ -116,8 +117,8 @@ func (f *goldenFlags) applyFlags(cmd *cobra.Command, cfg *golden.Config, paths [
 
 // withProgress runs do and shows its progress on a terminal.
 func withProgress[T any](cmd *cobra.Command, stage string, cfg *golden.Config, do func(ctx context.Context) (T, error)) (T, error) {
-	shown := newProgressLine(cmd.ErrOrStderr())
-	defer shown.clear()
-	cfg.Progress = func(done, total int) { shown.print(stage, done, total) }
+	shown := terminal.NewProgressLine(cmd.ErrOrStderr())
+	defer shown.Clear()
+	cfg.Progress = func(done, total int) { shown.PrintProgress(stage, done, total) }
 	return do(cmd.Context())
 }

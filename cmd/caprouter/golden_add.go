@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 )
 
@@ -128,7 +129,7 @@ func checkAddedCase(cmd *cobra.Command, flags *goldenAddFlags, id string) error 
 	if err != nil {
 		return err
 	}
-	p := newPrinter(detectLines(cmd.OutOrStdout()))
+	p := terminal.NewPrinter(terminal.DetectLineOptions(cmd.OutOrStdout()))
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		if c.Failed() {

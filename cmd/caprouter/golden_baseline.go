@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -27,7 +28,7 @@ func (f *runFlags) checkBaseline(baseline *golden.Report, cases []golden.Case) e
 		return nil
 	}
 	return fmt.Errorf("%s: has none of these cases (its first is %q, theirs is %q): it is the report of other cases; write a new one with golden run --json",
-		f.baseline, truncate(oneLine(baseline.Cases[0].ID), defaultWidth), truncate(oneLine(cases[0].ID), defaultWidth))
+		f.baseline, terminal.Truncate(terminal.OneLine(baseline.Cases[0].ID), terminal.DefaultWidth), terminal.Truncate(terminal.OneLine(cases[0].ID), terminal.DefaultWidth))
 }
 
 // compareBaseline compares the report with the baseline. Filtered cases do not count
@@ -46,16 +47,16 @@ func printComparison(out io.Writer, baseline, r *golden.Report, c *golden.Compar
 		why[r.Cases[i].ID] = strings.Join(r.Cases[i].Differences, "; ")
 	}
 	if was, is := baseline.Classifier, r.Classifier; was != is {
-		fmt.Fprintf(out, "warning: another reader than in the baseline: %s, was %s\n", oneLine(is.String()), oneLine(was.String()))
+		fmt.Fprintf(out, "warning: another reader than in the baseline: %s, was %s\n", terminal.OneLine(is.String()), terminal.OneLine(was.String()))
 	}
 	for _, id := range c.Regressions {
-		fmt.Fprintf(out, "regression: %s: %s\n", oneLine(id), oneLine(why[id]))
+		fmt.Fprintf(out, "regression: %s: %s\n", terminal.OneLine(id), terminal.OneLine(why[id]))
 	}
 	for _, id := range c.NewFailures {
-		fmt.Fprintf(out, "new failure: %s: %s\n", oneLine(id), oneLine(why[id]))
+		fmt.Fprintf(out, "new failure: %s: %s\n", terminal.OneLine(id), terminal.OneLine(why[id]))
 	}
 	for _, id := range c.Gone[:min(len(c.Gone), maxListedRemoved)] {
-		fmt.Fprintf(out, "gone: %s\n", oneLine(id))
+		fmt.Fprintf(out, "gone: %s\n", terminal.OneLine(id))
 	}
 	if more := len(c.Gone) - maxListedRemoved; more > 0 {
 		fmt.Fprintf(out, "gone: … and %d more\n", more)

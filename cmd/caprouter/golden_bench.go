@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -34,10 +35,10 @@ func newGoldenBenchCommand() *cobra.Command {
 			if err := cfg.Validate(); err != nil {
 				return usageErrorf(cmd, "%w", err)
 			}
-			shown := newProgressLine(cmd.ErrOrStderr())
-			cfg.Progress = shown.print
+			shown := terminal.NewProgressLine(cmd.ErrOrStderr())
+			cfg.Progress = shown.PrintProgress
 			report, err := golden.RunBench(cmd.Context(), cfg)
-			shown.clear()
+			shown.Clear()
 			if err != nil {
 				return err
 			}
@@ -152,7 +153,7 @@ func printConfusions(out io.Writer, list []golden.ConfusedPair) error {
 	b.WriteString("\nmost often taken for another\n")
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, c := range list {
-		fmt.Fprintf(w, "%s%d\t%s\t→ %s\n", indent, c.Count, oneLine(c.Label), oneLine(c.Got))
+		fmt.Fprintf(w, "%s%d\t%s\t→ %s\n", terminal.Indent, c.Count, terminal.OneLine(c.Label), terminal.OneLine(c.Got))
 	}
 	if err := w.Flush(); err != nil {
 		return err

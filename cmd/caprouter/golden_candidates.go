@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -97,7 +98,7 @@ func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
 		return err
 	}
 	if err := printOutput(cmd, flags.asJSON, report, func(out io.Writer) error {
-		_, err := io.WriteString(out, formatCandidates(report, len(decisions), detectOutput(out)))
+		_, err := io.WriteString(out, formatCandidates(report, len(decisions), terminal.DetectOptions(out)))
 		return err
 	}); err != nil || !flags.write || len(report.Candidates) == 0 {
 		return err
@@ -117,47 +118,47 @@ func writeCandidates(cmd *cobra.Command, edit fileEdit, before *capabilities.Sna
 }
 
 // formatCandidates returns the candidates, the counts, and what was left out.
-func formatCandidates(r *golden.CandidateReport, decisions int, opts outputOptions) string {
-	opts.width = min(opts.width, listWidth)
-	p := newPrinter(opts)
-	var rows []tableRow
+func formatCandidates(r *golden.CandidateReport, decisions int, opts terminal.Options) string {
+	opts.Width = min(opts.Width, terminal.ListWidth)
+	p := terminal.NewPrinter(opts)
+	var rows []terminal.Row
 	for i := range r.Candidates {
 		c := &r.Candidates[i]
-		rows = append(rows, tableRow{
-			cells: []tableCell{{text: strconv.Itoa(i + 1), right: true}, {text: c.Agent}, {text: c.Intent}, {text: string(c.Origin)}},
-			below: []tableCell{
-				{text: oneLine(c.Text)},
-				{text: "without a model: " + formatActual(&c.Without), style: dim},
+		rows = append(rows, terminal.Row{
+			Cells: []terminal.Cell{{Text: strconv.Itoa(i + 1), Right: true}, {Text: c.Agent}, {Text: c.Intent}, {Text: string(c.Origin)}},
+			Below: []terminal.Cell{
+				{Text: terminal.OneLine(c.Text)},
+				{Text: "without a model: " + formatActual(&c.Without), Style: terminal.Dim},
 			},
 		})
 	}
 	if len(rows) > 0 {
-		p.writeRecords([]string{"", "AGENT", "INTENT", "KNOWN BY"}, rows)
+		p.WriteRecords([]string{"", "AGENT", "INTENT", "KNOWN BY"}, rows)
 		p.WriteByte('\n')
 	}
-	p.margin = 0
+	p.Margin = 0
 	n := len(r.Candidates)
-	p.writeParagraph(plain, fmt.Sprintf("the right agent is known of %s in %s", plaintext.CountNoun(r.All.Texts, "text"), plaintext.CountNoun(decisions, "decision")))
+	p.WriteParagraph(terminal.Plain, fmt.Sprintf("the right agent is known of %s in %s", plaintext.CountNoun(r.All.Texts, "text"), plaintext.CountNoun(decisions, "decision")))
 	switch {
 	case n > 0:
-		p.writeParagraph(plain, fmt.Sprintf("routed to it without a model: %d now, %d with %s", r.All.Before, r.All.After, plaintext.CountNoun(n, "new example")))
+		p.WriteParagraph(terminal.Plain, fmt.Sprintf("routed to it without a model: %d now, %d with %s", r.All.Before, r.All.After, plaintext.CountNoun(n, "new example")))
 		if r.Others.Texts > 0 {
-			p.writeParagraph(plain, fmt.Sprintf("of the other %s: %d now, %d then", plaintext.CountNoun(r.Others.Texts, "text"), r.Others.Before, r.Others.After))
+			p.WriteParagraph(terminal.Plain, fmt.Sprintf("of the other %s: %d now, %d then", plaintext.CountNoun(r.Others.Texts, "text"), r.Others.Before, r.Others.After))
 		}
 	case r.All.Texts > 0:
-		p.writeParagraph(plain, fmt.Sprintf("routed to it without a model: %d", r.All.Before))
+		p.WriteParagraph(terminal.Plain, fmt.Sprintf("routed to it without a model: %d", r.All.Before))
 	}
 	if r.NoGain > 0 {
-		p.writeParagraph(plain, plaintext.CountNoun(r.NoGain, "text")+" would send as many others elsewhere as an example: check the agents of both")
+		p.WriteParagraph(terminal.Plain, plaintext.CountNoun(r.NoGain, "text")+" would send as many others elsewhere as an example: check the agents of both")
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.LeftOut)) {
-		p.writeParagraph(plain, fmt.Sprintf("left out %s: %s", plaintext.CountNoun(r.LeftOut[reason], "request"), describeLeftOut(reason)))
+		p.WriteParagraph(terminal.Plain, fmt.Sprintf("left out %s: %s", plaintext.CountNoun(r.LeftOut[reason], "request"), describeLeftOut(reason)))
 	}
 	if r.More {
-		p.writeParagraph(yellow, "there may be more: write these, or choose a higher --limit")
+		p.WriteParagraph(terminal.Yellow, "there may be more: write these, or choose a higher --limit")
 	}
 	if decisions == maxCandidateDecisions {
-		p.writeParagraph(yellow, fmt.Sprintf("only the newest %d decisions were read", decisions))
+		p.WriteParagraph(terminal.Yellow, fmt.Sprintf("only the newest %d decisions were read", decisions))
 	}
 	return p.String()
 }

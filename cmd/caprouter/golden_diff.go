@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -76,15 +77,15 @@ func goldenDiff(cmd *cobra.Command, args []string, flags *diffFlags) error {
 func printDiff(out io.Writer, d *golden.Diff) error {
 	var b strings.Builder
 	for _, rule := range d.Rules {
-		fmt.Fprintf(&b, "rule     %s\n", oneLine(rule))
+		fmt.Fprintf(&b, "rule     %s\n", terminal.OneLine(rule))
 	}
 	for i := range d.Changes {
 		c := &d.Changes[i]
-		fmt.Fprintf(&b, "changed  %s: %s\n", oneLine(c.ID), strings.Join(c.What, ", "))
+		fmt.Fprintf(&b, "changed  %s: %s\n", terminal.OneLine(c.ID), strings.Join(c.What, ", "))
 		const inset = "         "
-		fmt.Fprintf(&b, "%s%s\n", inset, truncate(oneLine(c.Input), defaultWidth-len(inset)))
+		fmt.Fprintf(&b, "%s%s\n", inset, terminal.Truncate(terminal.OneLine(c.Input), terminal.DefaultWidth-len(inset)))
 		for _, why := range c.Why {
-			fmt.Fprintf(&b, "%s%s\n", inset, oneLine(why))
+			fmt.Fprintf(&b, "%s%s\n", inset, terminal.OneLine(why))
 		}
 	}
 	if b.Len() > 0 {

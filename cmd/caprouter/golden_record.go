@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -63,7 +64,7 @@ func recordGoldenCases(cmd *cobra.Command, args []string, flags *goldenFlags, ag
 		})
 	})
 	if other, ok := errors.AsType[*golden.ModelMismatchError](err); ok {
-		return fmt.Errorf("%s: %s; name another --cassette file", file, oneLine(other.Error()))
+		return fmt.Errorf("%s: %s; name another --cassette file", file, terminal.OneLine(other.Error()))
 	}
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func recordGoldenCases(cmd *cobra.Command, args []string, flags *goldenFlags, ag
 			dropped = fmt.Sprintf("; %d dropped, which no case needs", made.Dropped)
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of %s %s; %d asked now, %d known before%s\n", file,
-			plaintext.CountNoun(made.Cassette.Len(), "recording"), oneLine(made.Cassette.Provider()), oneLine(made.Cassette.Model()), made.Asked, made.Reused, dropped)
+			plaintext.CountNoun(made.Cassette.Len(), "recording"), terminal.OneLine(made.Cassette.Provider()), terminal.OneLine(made.Cassette.Model()), made.Asked, made.Reused, dropped)
 	}
 	return checkRecording(cmd, made)
 }

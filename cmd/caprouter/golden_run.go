@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -183,7 +184,7 @@ func (f *runFlags) checkResult(cmd *cobra.Command, r, baseline *golden.Report) e
 
 // printReport prints the failed cases, or all, and the counts.
 func printReport(out io.Writer, r *golden.Report, all bool) error {
-	p := newPrinter(detectLines(out))
+	p := terminal.NewPrinter(terminal.DetectLineOptions(out))
 	for i := range r.Cases {
 		if c := &r.Cases[i]; all || c.Failed() {
 			printCase(p, c)
@@ -211,24 +212,24 @@ func formatSources(r *golden.Report) string {
 	}
 	text := "readings: " + cmp.Or(strings.Join(parts, ", "), "none")
 	if r.Classifier.Model != "" {
-		text += "; " + oneLine(r.Classifier.Provider+" "+r.Classifier.Model)
+		text += "; " + terminal.OneLine(r.Classifier.Provider+" "+r.Classifier.Model)
 	}
 	return text
 }
 
-func printCase(p *printer, c *golden.CaseResult) {
+func printCase(p *terminal.Printer, c *golden.CaseResult) {
 	switch {
 	case c.Failed():
 	case !c.Passed:
-		fmt.Fprintf(p, "known %s: %s\n", oneLine(c.ID), oneLine(c.KnownFailure))
+		fmt.Fprintf(p, "known %s: %s\n", terminal.OneLine(c.ID), terminal.OneLine(c.KnownFailure))
 		return
 	default:
-		fmt.Fprintf(p, "ok    %s: %s\n", oneLine(c.ID), strings.Join(append([]string{string(c.Actual.Outcome)}, c.Actual.Agents...), " "))
+		fmt.Fprintf(p, "ok    %s: %s\n", terminal.OneLine(c.ID), strings.Join(append([]string{string(c.Actual.Outcome)}, c.Actual.Agents...), " "))
 		return
 	}
-	fmt.Fprintf(p, "FAIL  %s  %s:%d\n", oneLine(c.ID), oneLine(c.File), c.Line)
+	fmt.Fprintf(p, "FAIL  %s  %s:%d\n", terminal.OneLine(c.ID), terminal.OneLine(c.File), c.Line)
 	const inset = 6
-	p.writeBlock("", inset, p.styleText(bold, truncate(oneLine(c.Input), min(p.width, defaultWidth)-inset)))
+	p.WriteBlock("", inset, p.StyleText(terminal.Bold, terminal.Truncate(terminal.OneLine(c.Input), min(p.Width, terminal.DefaultWidth)-inset)))
 	lines := slices.Clone(c.Differences)
 	if c.Actual.Outcome != "" {
 		lines = append(lines, fmt.Sprintf("read as %s, confidence %.2f (%s)", formatIntent(c.Actual.Intent, c.Actual.Domains), c.Actual.Confidence, c.Actual.Source))
@@ -237,11 +238,11 @@ func printCase(p *printer, c *golden.CaseResult) {
 		lines = append(lines, "because "+c.Because)
 	}
 	for _, line := range lines {
-		p.writeBlock("", inset, p.wrapText(plain, line, inset))
+		p.WriteBlock("", inset, p.WrapText(terminal.Plain, line, inset))
 	}
 }
 
-func printCounts(p *printer, s *golden.Summary) {
+func printCounts(p *terminal.Printer, s *golden.Summary) {
 	var parts []string
 	for _, o := range s.ByOutcome {
 		parts = append(parts, fmt.Sprintf("%s %d", o.Name, o.Count))
@@ -249,7 +250,7 @@ func printCounts(p *printer, s *golden.Summary) {
 	fmt.Fprintf(p, "outcomes  %s\n", strings.Join(parts, " · "))
 	parts = parts[:0]
 	for _, t := range s.ByTag {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", oneLine(t.Tag), t.Passed, t.Total))
+		parts = append(parts, fmt.Sprintf("%s %d/%d", terminal.OneLine(t.Tag), t.Passed, t.Total))
 	}
 	if len(parts) > 0 {
 		fmt.Fprintf(p, "tags      %s\n", strings.Join(parts, " · "))

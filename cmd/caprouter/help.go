@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 // helpEntry matches an indented line: the name of a command or a flag, if there is one,
@@ -18,15 +20,15 @@ var optionalValue = regexp.MustCompile(`^( +--\S+) (\S+)\[="true"\]`)
 
 // formatHelp returns the help of the command, wrapped to the width of the output.
 // Examples are not wrapped, because they are copied.
-func formatHelp(cmd *cobra.Command, opts outputOptions) string {
-	p := newPrinter(opts)
+func formatHelp(cmd *cobra.Command, opts terminal.Options) string {
+	p := terminal.NewPrinter(opts)
 	for paragraph := range strings.SplitSeq(cmp.Or(cmd.Long, cmd.Short), "\n\n") {
 		if strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ") {
 			for line := range strings.SplitSeq(paragraph, "\n") {
 				writeHelpEntry(p, line)
 			}
 		} else {
-			p.writeParagraph(plain, strings.ReplaceAll(paragraph, "\n", " "))
+			p.WriteParagraph(terminal.Plain, strings.ReplaceAll(paragraph, "\n", " "))
 		}
 		p.WriteString("\n")
 	}
@@ -41,7 +43,7 @@ func formatHelp(cmd *cobra.Command, opts outputOptions) string {
 		case examples:
 			p.WriteString(line + "\n")
 		case strings.HasPrefix(line, "Use \""):
-			p.writeBlock("", 0, p.wrapText(plain, line, 0))
+			p.WriteBlock("", 0, p.WrapText(terminal.Plain, line, 0))
 		default:
 			writeHelpEntry(p, line)
 		}
@@ -50,10 +52,10 @@ func formatHelp(cmd *cobra.Command, opts outputOptions) string {
 }
 
 // writeHelpEntry writes a line of help. The description of an entry is wrapped.
-func writeHelpEntry(p *printer, line string) {
+func writeHelpEntry(p *terminal.Printer, line string) {
 	if entry := helpEntry.FindStringSubmatch(line); entry != nil {
-		column := textWidth(entry[1])
-		line = entry[1] + strings.ReplaceAll(p.wrapText(plain, entry[2], column), "\n", "\n"+strings.Repeat(" ", column))
+		column := terminal.TextWidth(entry[1])
+		line = entry[1] + strings.ReplaceAll(p.WrapText(terminal.Plain, entry[2], column), "\n", "\n"+strings.Repeat(" ", column))
 	}
-	p.writeBlock("", 0, line)
+	p.WriteBlock("", 0, line)
 }

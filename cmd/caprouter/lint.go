@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/lint"
 )
 
@@ -54,11 +55,11 @@ func newLintCommand() *cobra.Command {
 
 // checkRegistry shows progress on a terminal.
 func checkRegistry(cmd *cobra.Command, s *capabilities.Snapshot, noModel bool) (*lint.Report, error) {
-	progress := newProgressLine(cmd.ErrOrStderr())
-	defer progress.clear()
+	progress := terminal.NewProgressLine(cmd.ErrOrStderr())
+	defer progress.Clear()
 	return lint.Check(cmd.Context(), s, lint.Config{NoModel: noModel, Progress: func(done, total int) {
 		if done%100 == 0 {
-			progress.print("routing examples", done, total)
+			progress.PrintProgress("routing examples", done, total)
 		}
 	}})
 }
@@ -74,37 +75,37 @@ func printFindings(out io.Writer, file string, report *lint.Report) error {
 	for _, f := range report.Findings {
 		counts[f.Rule]++
 	}
-	var rows []tableRow
+	var rows []terminal.Row
 	printed := map[string]int{}
 	for _, f := range report.Findings {
 		printed[f.Rule]++
-		message := oneLine(f.Message)
+		message := terminal.OneLine(f.Message)
 		switch more := counts[f.Rule] - maxFindingsOfRule; {
 		case printed[f.Rule] > maxFindingsOfRule+1:
 			continue
 		case printed[f.Rule] > maxFindingsOfRule:
 			message = fmt.Sprintf("… and %d more: --json lists all", more)
 		}
-		rows = append(rows, tableRow{cells: []tableCell{
-			{text: f.Severity, style: severityStyle(f.Severity)}, {text: f.Rule, style: bold}, {text: message},
+		rows = append(rows, terminal.Row{Cells: []terminal.Cell{
+			{Text: f.Severity, Style: severityStyle(f.Severity)}, {Text: f.Rule, Style: terminal.Bold}, {Text: message},
 		}})
 	}
-	p := newPrinter(detectLines(out))
-	p.margin = 0
-	p.writeTable("", rows)
-	p.writeParagraph(plain, fmt.Sprintf("%s: %s", file, report.Learning))
+	p := terminal.NewPrinter(terminal.DetectLineOptions(out))
+	p.Margin = 0
+	p.WriteTable("", rows)
+	p.WriteParagraph(terminal.Plain, fmt.Sprintf("%s: %s", file, report.Learning))
 	for _, text := range []string{report.Learning.ExplainAccuracy(), report.Learning.Advice()} {
 		if text != "" {
-			p.writeParagraph(dim, text)
+			p.WriteParagraph(terminal.Dim, text)
 		}
 	}
 	_, err := io.WriteString(out, p.String())
 	return err
 }
 
-func severityStyle(severity string) textStyle {
+func severityStyle(severity string) terminal.Style {
 	if severity == capabilities.SeverityWarning {
-		return yellow
+		return terminal.Yellow
 	}
-	return dim
+	return terminal.Dim
 }

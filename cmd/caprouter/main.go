@@ -8,7 +8,7 @@
 //	caprouter route "review this code"   send a request
 //
 // This package parses flags and prints results, with one file per subcommand.
-// explain*.go and output.go print decisions.
+// explain*.go print decisions.
 package main
 
 import (

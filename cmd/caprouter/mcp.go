@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/subprocess"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/mcpsample"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -136,7 +137,7 @@ func checkMCPFile(cmd *cobra.Command, path string) (*mcpfile.File, error) {
 		return nil, err
 	}
 	for _, w := range file.Warnings {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", oneLine(w))
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", terminal.OneLine(w))
 	}
 	return file, nil
 }
@@ -196,18 +197,18 @@ func printMCPServers(out io.Writer, servers []gateway.ServerInfo) error {
 		_, err := fmt.Fprintln(out, "no servers")
 		return err
 	}
-	p := newPrinter(detectOutput(out))
-	rows := make([]tableRow, len(servers))
+	p := terminal.NewPrinter(terminal.DetectOptions(out))
+	rows := make([]terminal.Row, len(servers))
 	for i := range servers {
 		s := &servers[i]
-		row := tableRow{cells: []tableCell{
-			{text: s.Name, style: bold},
-			{text: formatMCPStatus(s), style: mcpStatusStyle(s)},
-			{text: fmt.Sprint(s.ToolCount), right: true},
-			{text: s.Transport},
+		row := terminal.Row{Cells: []terminal.Cell{
+			{Text: s.Name, Style: terminal.Bold},
+			{Text: formatMCPStatus(s), Style: mcpStatusStyle(s)},
+			{Text: fmt.Sprint(s.ToolCount), Right: true},
+			{Text: s.Transport},
 		}}
 		if s.Error != "" {
-			row.below = append(row.below, tableCell{text: s.Error, style: red})
+			row.Below = append(row.Below, terminal.Cell{Text: s.Error, Style: terminal.Red})
 		}
 		for _, t := range s.Tools {
 			text := t.Action
@@ -217,11 +218,11 @@ func printMCPServers(out io.Writer, servers []gateway.ServerInfo) error {
 			case t.Description != "":
 				text += ": " + t.Description
 			}
-			row.below = append(row.below, tableCell{text: text})
+			row.Below = append(row.Below, terminal.Cell{Text: text})
 		}
 		rows[i] = row
 	}
-	p.writeRecords([]string{"SERVER", "STATUS", "TOOLS", "TRANSPORT"}, rows)
+	p.WriteRecords([]string{"SERVER", "STATUS", "TOOLS", "TRANSPORT"}, rows)
 	_, err := io.WriteString(out, p.String())
 	return err
 }
@@ -234,14 +235,14 @@ func formatMCPStatus(s *gateway.ServerInfo) string {
 	return s.Status
 }
 
-func mcpStatusStyle(s *gateway.ServerInfo) textStyle {
+func mcpStatusStyle(s *gateway.ServerInfo) terminal.Style {
 	switch {
 	case s.Status == gateway.StatusConnected:
-		return green
+		return terminal.Green
 	case s.State == gateway.StateDisabled:
-		return dim
+		return terminal.Dim
 	}
-	return red
+	return terminal.Red
 }
 
 func newMCPValidateCommand() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
 )
 
@@ -63,26 +64,26 @@ func printPendingTools(out io.Writer, tools []gateway.PendingTool) error {
 		_, err := fmt.Fprintln(out, "no definitions wait for approval")
 		return err
 	}
-	p := newPrinter(detectOutput(out))
+	p := terminal.NewPrinter(terminal.DetectOptions(out))
 	for i := range tools {
 		t := &tools[i]
 		what := "changed"
 		if t.Pinned == "" {
 			what = "new"
 		}
-		p.writeParagraph(bold, fmt.Sprintf("%s (%s), hash %s", t.Action, what, t.Hash[:min(len(t.Hash), shownHash)]))
+		p.WriteParagraph(terminal.Bold, fmt.Sprintf("%s (%s), hash %s", t.Action, what, t.Hash[:min(len(t.Hash), shownHash)]))
 		for _, f := range t.Findings {
-			p.writeField("suspicious", fmt.Sprintf("%s in %s: %s", f.Kind, f.Pointer, f.Excerpt), red)
+			p.WriteField("suspicious", fmt.Sprintf("%s in %s: %s", f.Kind, f.Pointer, f.Excerpt), terminal.Red)
 		}
 		for _, line := range t.Diff {
-			style := plain
+			style := terminal.Plain
 			switch {
 			case strings.HasPrefix(line, "+"):
-				style = green
+				style = terminal.Green
 			case strings.HasPrefix(line, "-"):
-				style = red
+				style = terminal.Red
 			}
-			p.writeField("", line, style)
+			p.WriteField("", line, style)
 		}
 	}
 	_, err := io.WriteString(out, p.String())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/strictyaml"
@@ -92,7 +93,7 @@ func printActionResult(out io.Writer, result *contract.ActionResult) error {
 	var text string
 	switch {
 	case result.Type == contract.ActionText && strictjson.Unmarshal(result.Content, &text) == nil:
-		_, err := fmt.Fprintln(out, printable(text))
+		_, err := fmt.Fprintln(out, terminal.Printable(text))
 		return err
 	case result.Structured != nil:
 		return printIndented(out, result.Structured)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -159,7 +160,7 @@ func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any
 		return err
 	}
 	return printOutput(cmd, flags.asJSON, &run, func(out io.Writer) error {
-		_, err := fmt.Fprintf(out, "%s  %s\n", run.OrchestrationID, printable(format(&run)))
+		_, err := fmt.Fprintf(out, "%s  %s\n", run.OrchestrationID, terminal.Printable(format(&run)))
 		return err
 	})
 }
@@ -181,7 +182,7 @@ func (v *runView) print(id string, ev *contract.RunEvent) {
 	}
 	fmt.Fprintln(v.out, formatRunEvent(ev))
 	if ev.Event == "gate_opened" {
-		fmt.Fprintf(v.out, "          waiting: caprouter orchestrate approve %s %s\n", id, printable(ev.StepID))
+		fmt.Fprintf(v.out, "          waiting: caprouter orchestrate approve %s %s\n", id, terminal.Printable(ev.StepID))
 	}
 }
 
@@ -194,7 +195,7 @@ func formatRunEvent(ev *contract.RunEvent) string {
 	if ev.Detail != "" {
 		text += ": " + ev.Detail
 	}
-	line := fmt.Sprintf("%-9s %-19s %s", ev.State, ev.Event, printable(strings.TrimPrefix(text, ": ")))
+	line := fmt.Sprintf("%-9s %-19s %s", ev.State, ev.Event, terminal.Printable(strings.TrimPrefix(text, ": ")))
 	return strings.TrimRight(line, " ")
 }
 
@@ -207,17 +208,17 @@ func printRun(out io.Writer, run *contract.Orchestration) error {
 	}
 	b.WriteByte('\n')
 	for _, e := range run.Errors {
-		fmt.Fprintf(&b, "  %s\n", printable(strings.TrimSpace(e.StepID+" "+e.Message)))
+		fmt.Fprintf(&b, "  %s\n", terminal.Printable(strings.TrimSpace(e.StepID+" "+e.Message)))
 		for _, d := range e.Details {
-			fmt.Fprintf(&b, "    %s %s\n", printable(d.Pointer), printable(d.Detail))
+			fmt.Fprintf(&b, "    %s %s\n", terminal.Printable(d.Pointer), terminal.Printable(d.Detail))
 		}
 		if e.Suggestion != "" {
-			fmt.Fprintf(&b, "    %s\n", printable(e.Suggestion))
+			fmt.Fprintf(&b, "    %s\n", terminal.Printable(e.Suggestion))
 		}
 	}
 	if len(run.ToolOutputs) == 0 && run.Plan != nil {
 		for _, s := range run.Plan.Steps {
-			fmt.Fprintf(&b, "  %s  %s %s\n", printable(s.ID), printable(s.Action), printable(string(s.Arguments)))
+			fmt.Fprintf(&b, "  %s  %s %s\n", terminal.Printable(s.ID), terminal.Printable(s.Action), terminal.Printable(string(s.Arguments)))
 		}
 	}
 	if _, err := io.WriteString(out, b.String()); err != nil {
@@ -225,7 +226,7 @@ func printRun(out io.Writer, run *contract.Orchestration) error {
 	}
 	for i := range run.ToolOutputs {
 		if o := &run.ToolOutputs[i]; o.Result != nil {
-			if _, err := fmt.Fprintf(out, "  %s  %s\n", printable(o.StepID), printable(o.Action)); err != nil {
+			if _, err := fmt.Fprintf(out, "  %s  %s\n", terminal.Printable(o.StepID), terminal.Printable(o.Action)); err != nil {
 				return err
 			}
 			if err := printActionResult(out, o.Result); err != nil {

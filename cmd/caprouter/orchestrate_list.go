@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 // runStatuses are the values of --status.
@@ -118,15 +119,15 @@ func readPages[T any](limit int, read func(query url.Values) (page []T, next str
 }
 
 // formatRuns returns two lines or more per orchestration that fit 80 columns.
-func formatRuns(list []contract.RunSummary, opts outputOptions) string {
+func formatRuns(list []contract.RunSummary, opts terminal.Options) string {
 	const timeLayout = "01-02 15:04"
-	opts.width = min(opts.width, listWidth)
-	p := newPrinter(opts)
-	var rows []tableRow
+	opts.Width = min(opts.Width, terminal.ListWidth)
+	p := terminal.NewPrinter(opts)
+	var rows []terminal.Row
 	for i := range list {
 		r := &list[i]
-		row := tableRow{cells: []tableCell{
-			{text: r.CreatedAt.UTC().Format(timeLayout)}, {text: r.OrchestrationID}, {text: string(r.Status)},
+		row := terminal.Row{Cells: []terminal.Cell{
+			{Text: r.CreatedAt.UTC().Format(timeLayout)}, {Text: r.OrchestrationID}, {Text: string(r.Status)},
 		}}
 		lines := []string{r.Goal}
 		if r.Reason != "" {
@@ -136,11 +137,11 @@ func formatRuns(list []contract.RunSummary, opts outputOptions) string {
 			lines = append(lines, "waits: "+formatGate(&r.Gates[k]))
 		}
 		for _, line := range lines {
-			row.below = append(row.below, tableCell{text: truncate(oneLine(line), opts.width-len(timeLayout)-len(columnGap))})
+			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(line), opts.Width-len(timeLayout)-len(terminal.ColumnGap))})
 		}
 		rows = append(rows, row)
 	}
-	p.writeRecords([]string{"CREATED", "ORCHESTRATION", "STATUS"}, rows)
+	p.WriteRecords([]string{"CREATED", "ORCHESTRATION", "STATUS"}, rows)
 	return p.String()
 }
 
@@ -153,7 +154,7 @@ func formatGate(g *contract.ApprovalGate) string {
 // runs, its result, and the approvals that it waits for.
 func printStoredRun(out io.Writer, run *contract.Orchestration) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	field := func(name, text string) { fmt.Fprintf(w, "%s\t%s\n", name, oneLine(text)) }
+	field := func(name, text string) { fmt.Fprintf(w, "%s\t%s\n", name, terminal.OneLine(text)) }
 	field("orchestration", run.OrchestrationID)
 	field("goal", run.Goal)
 	field("created", formatMinute(run.CreatedAt))
@@ -173,7 +174,7 @@ func printStoredRun(out io.Writer, run *contract.Orchestration) error {
 	for i := range run.Gates {
 		if g := &run.Gates[i]; g.Decision == "" && !run.Status.Terminal() {
 			_, err := fmt.Fprintf(out, "  waits: %s\n    %s\n    caprouter orchestrate approve %s %s\n",
-				printable(formatGate(g)), printable(g.Reason), printable(run.OrchestrationID), printable(g.StepID))
+				terminal.Printable(formatGate(g)), terminal.Printable(g.Reason), terminal.Printable(run.OrchestrationID), terminal.Printable(g.StepID))
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/orchestrator/policy"
 )
@@ -53,29 +54,29 @@ func newPolicyTestCommand() *cobra.Command {
 }
 
 func printPolicyTests(out io.Writer, file string, results []policy.TestResult) error {
-	rows := make([]tableRow, len(results))
+	rows := make([]terminal.Row, len(results))
 	passed := 0
 	for i, r := range results {
-		word, style, decided := "FAIL", red, describeVerdict(&r.Verdict)
+		word, style, decided := "FAIL", terminal.Red, describeVerdict(&r.Verdict)
 		if r.Passed {
 			passed++
-			word, style = "ok", green
+			word, style = "ok", terminal.Green
 		}
-		rows[i].cells = []tableCell{{text: word, style: style}, {text: oneLine(r.ID), style: bold}, {text: decided}}
+		rows[i].Cells = []terminal.Cell{{Text: word, Style: style}, {Text: terminal.OneLine(r.ID), Style: terminal.Bold}, {Text: decided}}
 		if !r.Passed {
-			rows[i].below = []tableCell{{text: "want " + describeExpectation(&r.Want), style: dim}, {text: oneLine(r.Verdict.Reason), style: dim}}
+			rows[i].Below = []terminal.Cell{{Text: "want " + describeExpectation(&r.Want), Style: terminal.Dim}, {Text: terminal.OneLine(r.Verdict.Reason), Style: terminal.Dim}}
 		}
 	}
-	p := newPrinter(detectLines(out))
-	p.margin = 0
+	p := terminal.NewPrinter(terminal.DetectLineOptions(out))
+	p.Margin = 0
 	if len(rows) > 0 {
-		p.writeTable("", rows)
+		p.WriteTable("", rows)
 	}
 	summary := fmt.Sprintf("%s: %d of %s passed", file, passed, plaintext.CountNoun(len(results), "test"))
 	if len(results) == 0 {
 		summary = file + " is valid, and has no tests"
 	}
-	p.writeParagraph(plain, summary)
+	p.WriteParagraph(terminal.Plain, summary)
 	_, err := io.WriteString(out, p.String())
 	return err
 }

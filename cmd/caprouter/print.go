@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -18,11 +19,11 @@ func printOutput(cmd *cobra.Command, asJSON bool, v any, printText func(out io.W
 
 // printList prints a list as JSON, or as the text of format, or that there are none of
 // what it contains.
-func printList[T any](cmd *cobra.Command, asJSON bool, list []T, what string, format func([]T, outputOptions) string) error {
+func printList[T any](cmd *cobra.Command, asJSON bool, list []T, what string, format func([]T, terminal.Options) string) error {
 	return printOutput(cmd, asJSON, list, func(out io.Writer) error {
 		text := "no " + what + "\n"
 		if len(list) > 0 {
-			text = format(list, detectOutput(out))
+			text = format(list, terminal.DetectOptions(out))
 		}
 		_, err := io.WriteString(out, text)
 		return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/replay"
@@ -75,7 +76,7 @@ func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error 
 		return err
 	}
 	if err := printOutput(cmd, flags.asJSON, report, func(out io.Writer) error {
-		_, err := io.WriteString(out, formatReplay(report, detectOutput(out)))
+		_, err := io.WriteString(out, formatReplay(report, terminal.DetectOptions(out)))
 		return err
 	}); err != nil {
 		return err
@@ -93,13 +94,13 @@ func replayFiles(cmd *cobra.Command, candidate *capabilities.Snapshot, flags *re
 		return nil, err
 	}
 	defer log.Close()
-	progress := newProgressLine(cmd.ErrOrStderr())
-	defer progress.clear()
+	progress := terminal.NewProgressLine(cmd.ErrOrStderr())
+	defer progress.Clear()
 	return replay.Run(cmd.Context(), replay.Config{
 		Candidate: candidate, Reader: &contract.Caller{AllScopes: true, AllAgents: true}, Since: since, Limit: flags.limit,
 		Progress: func(done, limit int) {
 			if done%100 == 0 {
-				progress.print("replaying decisions", done, limit)
+				progress.PrintProgress("replaying decisions", done, limit)
 			}
 		},
 	}, func(ctx context.Context, q contract.DecisionQuery) (*contract.DecisionPage, error) {
@@ -133,40 +134,40 @@ func replayRemotely(cmd *cobra.Command, file string, flags *replayFlags, since t
 }
 
 // formatReplay returns the changes and the counts in 80 columns.
-func formatReplay(r *replay.Report, opts outputOptions) string {
+func formatReplay(r *replay.Report, opts terminal.Options) string {
 	const timeLayout = "01-02 15:04"
-	opts.width = min(opts.width, listWidth)
-	p := newPrinter(opts)
-	var rows []tableRow
+	opts.Width = min(opts.Width, terminal.ListWidth)
+	p := terminal.NewPrinter(opts)
+	var rows []terminal.Row
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		row := tableRow{cells: []tableCell{
-			{text: c.At.UTC().Format(timeLayout)}, {text: c.RequestID}, {text: strings.Join(c.What, ", ")},
+		row := terminal.Row{Cells: []terminal.Cell{
+			{Text: c.At.UTC().Format(timeLayout)}, {Text: c.RequestID}, {Text: strings.Join(c.What, ", ")},
 		}}
 		lines := append([]string{
-			truncate(oneLine(c.Prompt), opts.width-len(timeLayout)-len(columnGap)),
+			terminal.Truncate(terminal.OneLine(c.Prompt), opts.Width-len(timeLayout)-len(terminal.ColumnGap)),
 			"before: " + formatReplayed(&c.Before), "after: " + formatReplayed(&c.After),
 		}, c.Because...)
 		for _, line := range lines {
-			row.below = append(row.below, tableCell{text: line})
+			row.Below = append(row.Below, terminal.Cell{Text: line})
 		}
 		rows = append(rows, row)
 	}
 	if len(rows) > 0 {
-		p.writeRecords([]string{"TIME", "REQUEST", "CHANGED"}, rows)
+		p.WriteRecords([]string{"TIME", "REQUEST", "CHANGED"}, rows)
 		p.WriteByte('\n')
 	}
-	p.margin = 0
+	p.Margin = 0
 	if more := r.Changed - len(r.Changes); more > 0 {
-		p.writeParagraph(plain, fmt.Sprintf("… and %d more changes", more))
+		p.WriteParagraph(terminal.Plain, fmt.Sprintf("… and %d more changes", more))
 	}
-	p.writeParagraph(plain, fmt.Sprintf("%s replayed: %d would go elsewhere (registry %s)",
+	p.WriteParagraph(terminal.Plain, fmt.Sprintf("%s replayed: %d would go elsewhere (registry %s)",
 		plaintext.CountNoun(r.Replayed, "decision"), r.Changed, shortenVersion(r.Registry)))
 	for _, n := range r.NotReplayable {
-		p.writeParagraph(plain, fmt.Sprintf("%s not replayed: %s", plaintext.CountNoun(n.Count, "decision"), n.Reason.Describe()))
+		p.WriteParagraph(terminal.Plain, fmt.Sprintf("%s not replayed: %s", plaintext.CountNoun(n.Count, "decision"), n.Reason.Describe()))
 	}
 	if r.NextCursor != "" {
-		p.writeParagraph(yellow, "there are later decisions: choose a later --since, or a higher --limit")
+		p.WriteParagraph(terminal.Yellow, "there are later decisions: choose a later --since, or a higher --limit")
 	}
 	return p.String()
 }

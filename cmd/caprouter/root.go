@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/strictyaml"
@@ -69,7 +70,7 @@ func newRootCommand() *cobra.Command {
 	root.SetHelpCommand(newHelpCommand())
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		out := cmd.OutOrStdout()
-		fmt.Fprint(out, formatHelp(cmd, detectOutput(out)))
+		fmt.Fprint(out, formatHelp(cmd, terminal.DetectOptions(out)))
 	})
 	return root
 }
@@ -229,9 +230,9 @@ func splitErrors(err error) []string {
 
 // printError prints one line, which is wrapped on a terminal.
 func printError(errOut io.Writer, what string) {
-	p := newPrinter(detectLines(errOut))
-	lines := p.wrapText(plain, "caprouter: "+what, len(indent))
-	p.writeBlock("", 0, strings.ReplaceAll(lines, "\n", "\n"+indent))
+	p := terminal.NewPrinter(terminal.DetectLineOptions(errOut))
+	lines := p.WrapText(terminal.Plain, "caprouter: "+what, len(terminal.Indent))
+	p.WriteBlock("", 0, strings.ReplaceAll(lines, "\n", "\n"+terminal.Indent))
 	fmt.Fprint(errOut, p.String())
 }
 

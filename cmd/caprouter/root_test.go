@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -23,7 +24,7 @@ func TestHelp_NamesValuesOfFlags(t *testing.T) {
 	typeName := regexp.MustCompile(`--[\w-]+ [a-z]\S*  `)
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
-		for line := range strings.Lines(formatHelp(cmd, outputOptions{width: 100})) {
+		for line := range strings.Lines(formatHelp(cmd, terminal.Options{Width: 100})) {
 			if typeName.MatchString(line) || strings.Contains(line, `[="`) {
 				t.Errorf("%s: got %q, want a name of the value", cmd.CommandPath(), line)
 			}
@@ -100,12 +101,12 @@ func TestExplainMissingRegistry(t *testing.T) {
 func TestFormatHelp_FitsWidth(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
-		text := formatHelp(cmd, outputOptions{width: 80})
+		text := formatHelp(cmd, terminal.Options{Width: 80})
 		before, after, _ := strings.Cut(text, "\nExamples:\n")
 		_, after, _ = strings.Cut(after, "\n\n")
 		for line := range strings.SplitSeq(before+"\n"+after, "\n") {
-			if textWidth(line) > 80 {
-				t.Errorf("%s: got a line of %d columns: %q", cmd.CommandPath(), textWidth(line), line)
+			if terminal.TextWidth(line) > 80 {
+				t.Errorf("%s: got a line of %d columns: %q", cmd.CommandPath(), terminal.TextWidth(line), line)
 			}
 		}
 		for _, sub := range cmd.Commands() {
@@ -129,8 +130,8 @@ func TestCommands_AreDescribed(t *testing.T) {
 			t.Errorf("%s: got no check of the arguments", cmd.CommandPath())
 		}
 		for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.Example, "\n") {
-			if textWidth(line) > 110 {
-				t.Errorf("%s: got a help line of %d columns: %q", cmd.CommandPath(), textWidth(line), line)
+			if terminal.TextWidth(line) > 110 {
+				t.Errorf("%s: got a help line of %d columns: %q", cmd.CommandPath(), terminal.TextWidth(line), line)
 			}
 		}
 		for _, sub := range cmd.Commands() {

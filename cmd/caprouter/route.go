@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 type routeFlags struct {
@@ -95,7 +96,7 @@ func (f *routeFlags) printResult(cmd *cobra.Command, resp *contract.Response, pr
 	case f.asJSON:
 		return printJSON(out, resp)
 	case f.explain:
-		printResponse(out, resp, explainOptions{outputOptions: detectOutput(out), prompt: prompt, base: base, teach: f.teachCommand(prompt, base)})
+		printResponse(out, resp, explainOptions{Options: terminal.DetectOptions(out), prompt: prompt, base: base, teach: f.teachCommand(prompt, base)})
 		return nil
 	}
 	return printAnswer(out, cmd.ErrOrStderr(), resp, base, f.teachCommand(prompt, base))
@@ -107,7 +108,7 @@ const maxTaughtPrompt = 80
 // teachCommand returns the command that writes the prompt into the registry as an example.
 func (f *routeFlags) teachCommand(prompt, base string) string {
 	text := `"…"`
-	if prompt = strings.TrimSpace(prompt); len(prompt) <= maxTaughtPrompt && printable(prompt) == prompt && !strings.Contains(prompt, "\n") {
+	if prompt = strings.TrimSpace(prompt); len(prompt) <= maxTaughtPrompt && terminal.Printable(prompt) == prompt && !strings.Contains(prompt, "\n") {
 		text = quoteForShell(prompt)
 		if !strings.ContainsAny(prompt, "\"$`\\!") {
 			text = `"` + prompt + `"`

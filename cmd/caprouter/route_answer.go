@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -127,8 +128,8 @@ func printClarification(errOut io.Writer, resp *contract.Response, base string) 
 // failures, which are no answers. On a terminal it replaces control characters.
 func printText(out io.Writer, d *contract.ResponseData) error {
 	safe := func(s string) string { return s }
-	if isTerminal(out) {
-		safe = printable
+	if terminal.IsTerminal(out) {
+		safe = terminal.Printable
 	}
 	if d.Answer != "" {
 		_, err := fmt.Fprintln(out, safe(d.Answer))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/store"
@@ -65,12 +66,12 @@ func printRepair(out io.Writer, streams []repair.Stream, damaged int, dryRun boo
 	}
 	for i := range streams {
 		s := &streams[i]
-		fmt.Fprintf(out, "%s: %s, %d bytes, %s\n", oneLine(s.Name), plaintext.CountNoun(s.Blocks, "file"), s.Bytes, plaintext.CountNoun(len(s.Damage), "damaged place"))
+		fmt.Fprintf(out, "%s: %s, %d bytes, %s\n", terminal.OneLine(s.Name), plaintext.CountNoun(s.Blocks, "file"), s.Bytes, plaintext.CountNoun(len(s.Damage), "damaged place"))
 		for j := range s.Damage {
 			d := &s.Damage[j]
-			fmt.Fprintf(out, "  %s: %s %s\n", oneLine(d.File), action, d.Damage)
+			fmt.Fprintf(out, "  %s: %s %s\n", terminal.OneLine(d.File), action, d.Damage)
 			if d.Kept != "" {
-				fmt.Fprintf(out, "  kept %s\n", oneLine(d.Kept))
+				fmt.Fprintf(out, "  kept %s\n", terminal.OneLine(d.Kept))
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -318,10 +319,10 @@ func checkCases(cmd *cobra.Command, flags *teachFlags, added string) error {
 	if err := printReport(cmd.OutOrStdout(), r, false); err != nil {
 		return err
 	}
-	p := newPrinter(detectLines(cmd.OutOrStdout()))
+	p := terminal.NewPrinter(terminal.DetectLineOptions(cmd.OutOrStdout()))
 	for i := range r.Cases {
 		if c := &r.Cases[i]; c.ID == added {
-			printOutcome(p, "the case "+oneLine(c.ID), c)
+			printOutcome(p, "the case "+terminal.OneLine(c.ID), c)
 		}
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), p.String())
@@ -409,7 +410,7 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 }
 
 func (t *teacher) printReading(r *reading) {
-	p := decisionPrinter{newPrinter(detectOutput(t.dialog.out))}
+	p := decisionPrinter{terminal.NewPrinter(terminal.DetectOptions(t.dialog.out))}
 	p.writePrompt(r.prompt)
 	p.writeStatus(&r.response)
 	if d := r.response.Decision; d != nil {
@@ -418,7 +419,7 @@ func (t *teacher) printReading(r *reading) {
 		p.writeChoice(d)
 	}
 	for i := range r.response.Feedback {
-		p.writeParagraph(plain, "feedback: "+formatVerdict(&r.response.Feedback[i]))
+		p.WriteParagraph(terminal.Plain, "feedback: "+formatVerdict(&r.response.Feedback[i]))
 	}
 	p.writeReferences(&r.response)
 	fmt.Fprintln(t.dialog.out, p.String())

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -55,7 +56,7 @@ func newDialog(group *run.Group, in io.Reader, out io.Writer) *dialog {
 		return nil
 	})
 	w, ok := in.(io.Writer) // a terminal is a file
-	return &dialog{out: out, lines: lines, echo: !ok || !isTerminal(w)}
+	return &dialog{out: out, lines: lines, echo: !ok || !terminal.IsTerminal(w)}
 }
 
 // ask returns the answer without surrounding space.
@@ -68,7 +69,7 @@ func (d *dialog) ask(ctx context.Context, question string) (string, error) {
 			return "", errInputEnded
 		}
 		if d.echo {
-			fmt.Fprintln(d.out, oneLine(line))
+			fmt.Fprintln(d.out, terminal.OneLine(line))
 		}
 		return strings.TrimSpace(line), nil
 	case <-ctx.Done():
@@ -99,12 +100,12 @@ func (d *dialog) chooseAgents(
 	ctx context.Context, agents []*contract.RegistryEntry, likely map[string]float64, grants map[string]contract.Grant,
 ) ([]string, error) {
 	ids := make([]string, len(agents))
-	var rows []tableRow
+	var rows []terminal.Row
 	for i, a := range agents {
 		ids[i] = a.ID
 		if i < maxListedAgents {
-			rows = append(rows, tableRow{cells: []tableCell{
-				{text: strconv.Itoa(i + 1), right: true}, {text: a.ID, style: bold}, {text: formatIntents(a.Match.Intent, likely)},
+			rows = append(rows, terminal.Row{Cells: []terminal.Cell{
+				{Text: strconv.Itoa(i + 1), Right: true}, {Text: a.ID, Style: terminal.Bold}, {Text: formatIntents(a.Match.Intent, likely)},
 			}})
 		}
 	}
@@ -184,9 +185,9 @@ func (d *dialog) chooseIntent(ctx context.Context, agent *contract.RegistryEntry
 	if len(intents) == 1 {
 		return intents[0], nil
 	}
-	var rows []tableRow
+	var rows []terminal.Row
 	for i, intent := range intents {
-		rows = append(rows, tableRow{cells: []tableCell{{text: strconv.Itoa(i + 1), right: true}, {text: formatIntents([]string{intent}, likely)}}})
+		rows = append(rows, terminal.Row{Cells: []terminal.Cell{{Text: strconv.Itoa(i + 1), Right: true}, {Text: formatIntents([]string{intent}, likely)}}})
 	}
 	d.printChoices(rows, len(intents))
 	question := fmt.Sprintf("Which intent of %s? Number or name, Enter to skip, q to quit: ", agent.ID)
@@ -195,12 +196,12 @@ func (d *dialog) chooseIntent(ctx context.Context, agent *contract.RegistryEntry
 	})
 }
 
-func (d *dialog) printChoices(rows []tableRow, total int) {
-	p := newPrinter(detectOutput(d.out))
-	p.margin = len(indent)
-	p.writeTable("", rows)
+func (d *dialog) printChoices(rows []terminal.Row, total int) {
+	p := terminal.NewPrinter(terminal.DetectOptions(d.out))
+	p.Margin = len(terminal.Indent)
+	p.WriteTable("", rows)
 	if n := total - len(rows); n > 0 {
-		p.writeField("", fmt.Sprintf("… and %d more: type the id", n), dim)
+		p.WriteField("", fmt.Sprintf("… and %d more: type the id", n), terminal.Dim)
 	}
 	fmt.Fprint(d.out, p.String())
 }

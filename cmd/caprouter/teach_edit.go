@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 // correction is what is right for a prompt: its agents, none if no agent serves it, and the examples
@@ -28,7 +29,7 @@ func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *c
 	for _, e := range c.examples {
 		detail := ""
 		if e.text != c.prompt {
-			detail = ": " + oneLine(e.text)
+			detail = ": " + terminal.OneLine(e.text)
 		}
 		if slices.Contains(snapshot.Entry(e.agent).Examples[e.intent], e.text) {
 			fmt.Fprintf(out, "  %s: %s has this example of %s already%s\n", t.registry, e.agent, e.intent, detail)
@@ -54,7 +55,7 @@ func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *c
 	}
 	edit, err := addCase(t.cases, &added, golden.NewDeclaredNames(snapshot))
 	if duplicate, ok := errors.AsType[*golden.DuplicateError](err); ok {
-		fmt.Fprintf(out, "  %s\n", oneLine(err.Error()))
+		fmt.Fprintf(out, "  %s\n", terminal.OneLine(err.Error()))
 		if duplicate.Agrees {
 			return edits, duplicate.ID, nil
 		}
@@ -79,7 +80,7 @@ func printNewFindings(out io.Writer, file string, before *capabilities.Snapshot,
 	}
 	for _, f := range capabilities.Lint(changed) {
 		if !known[f.Message] {
-			fmt.Fprintf(out, "  lint: %s: %s\n", f.Severity, oneLine(f.Message))
+			fmt.Fprintf(out, "  lint: %s: %s\n", f.Severity, terminal.OneLine(f.Message))
 		}
 	}
 	return nil

@@ -10,16 +10,17 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 // printOutcome prints whether a case that was just written passes, and if not, what corrects the
 // reading.
-func printOutcome(p *printer, name string, c *golden.CaseResult) {
+func printOutcome(p *terminal.Printer, name string, c *golden.CaseResult) {
 	if !c.Failed() {
 		fmt.Fprintf(p, "%s passes now, without a model\n", name)
 		return
 	}
-	fmt.Fprintf(p, "%s fails now, without a model: %s\n", name, oneLine(suggestCorrection(c)))
+	fmt.Fprintf(p, "%s fails now, without a model: %s\n", name, terminal.OneLine(suggestCorrection(c)))
 }
 
 // suggestCorrection returns what to do about a case that fails.
@@ -64,7 +65,7 @@ func (t *teacher) printBroken(edits []fileEdit) error {
 	}
 	for i := range broken {
 		c := &broken[i]
-		fmt.Fprintf(t.dialog.out, "  fails then: case %s: %s: %s\n", oneLine(c.ID), oneLine(c.Input), oneLine(strings.Join(c.Differences, "; ")))
+		fmt.Fprintf(t.dialog.out, "  fails then: case %s: %s: %s\n", terminal.OneLine(c.ID), terminal.OneLine(c.Input), terminal.OneLine(strings.Join(c.Differences, "; ")))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -78,7 +79,7 @@ func (t *teacher) chooseExamples(
 			p.intent = named[0]
 		} else if !slices.Contains(agent.Match.Intent, p.intent) {
 			if len(agent.Match.Intent) > 1 {
-				fmt.Fprintf(t.dialog.out, "part %d: %s\n", i+1, oneLine(p.text))
+				fmt.Fprintf(t.dialog.out, "part %d: %s\n", i+1, terminal.OneLine(p.text))
 			}
 			p.intent, err = t.chooseIntent(ctx, agent, likely)
 			if err != nil || p.intent == answerSkip || p.intent == answerQuit {

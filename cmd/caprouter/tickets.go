@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -87,7 +88,7 @@ func newTicketsShowCommand() *cobra.Command {
 				return err
 			}
 			if yaml {
-				_, err := io.WriteString(cmd.OutOrStdout(), printable(t.SuggestedYAML))
+				_, err := io.WriteString(cmd.OutOrStdout(), terminal.Printable(t.SuggestedYAML))
 				return err
 			}
 			return printOutput(cmd, flags.asJSON, t, func(out io.Writer) error { return printTicket(out, &t) })
@@ -121,7 +122,7 @@ func newTicketsCloseCommand() *cobra.Command {
 				return err
 			}
 			return printOutput(cmd, flags.asJSON, t, func(out io.Writer) error {
-				_, err := fmt.Fprintf(out, "closed %s, a ticket of %s: %s\n", oneLine(t.TicketID), plaintext.CountNoun(t.Count, "request"), oneLine(t.Title))
+				_, err := fmt.Fprintf(out, "closed %s, a ticket of %s: %s\n", terminal.OneLine(t.TicketID), plaintext.CountNoun(t.Count, "request"), terminal.OneLine(t.Title))
 				return err
 			})
 		},
@@ -148,27 +149,27 @@ func (c *client) listTickets(ctx context.Context, status string, limit int) ([]c
 
 // formatTickets returns two lines per ticket that fit 80 columns, except for long titles,
 // which are cut at the width of the output.
-func formatTickets(list []contract.Ticket, opts outputOptions) string {
-	p := newPrinter(opts)
-	var rows []tableRow
+func formatTickets(list []contract.Ticket, opts terminal.Options) string {
+	p := terminal.NewPrinter(opts)
+	var rows []terminal.Row
 	for i := range list {
 		t := &list[i]
 		title := t.Title
 		if intent := suggestedIntent(t); intent != "" {
 			title = intent + ": " + title
 		}
-		rows = append(rows, tableRow{
-			cells: []tableCell{
-				{text: formatDate(t.LastAt)},
-				{text: t.TicketID},
-				{text: string(t.Status)},
-				{text: strconv.Itoa(t.Count), right: true},
-				{text: formatCallers(t.Callers)},
+		rows = append(rows, terminal.Row{
+			Cells: []terminal.Cell{
+				{Text: formatDate(t.LastAt)},
+				{Text: t.TicketID},
+				{Text: string(t.Status)},
+				{Text: strconv.Itoa(t.Count), Right: true},
+				{Text: formatCallers(t.Callers)},
 			},
-			below: []tableCell{{text: truncate(oneLine(title), min(opts.width, listWidth)-len("2006-01-02")-len(columnGap))}},
+			Below: []terminal.Cell{{Text: terminal.Truncate(terminal.OneLine(title), min(opts.Width, terminal.ListWidth)-len("2006-01-02")-len(terminal.ColumnGap))}},
 		})
 	}
-	p.writeRecords([]string{"LAST", "TICKET", "STATUS", "REQUESTS", "CALLERS"}, rows)
+	p.WriteRecords([]string{"LAST", "TICKET", "STATUS", "REQUESTS", "CALLERS"}, rows)
 	return p.String()
 }
 
@@ -198,7 +199,7 @@ func suggestedIntent(t *contract.Ticket) string {
 func printTicket(out io.Writer, t *contract.Ticket) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	field := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", name, oneLine(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(w, "%s\t%s\n", name, terminal.OneLine(fmt.Sprintf(format, args...)))
 	}
 	field("ticket", "%s", t.TicketID)
 	field("status", "%s", t.Status)
@@ -226,7 +227,7 @@ func printTicket(out io.Writer, t *contract.Ticket) error {
 		}
 		fmt.Fprintf(out, "\n%s\n", name)
 		for _, line := range lines {
-			fmt.Fprintf(out, "  - %s\n", oneLine(line))
+			fmt.Fprintf(out, "  - %s\n", terminal.OneLine(line))
 		}
 	}
 	var prompts []string
@@ -236,7 +237,7 @@ func printTicket(out io.Writer, t *contract.Ticket) error {
 	section("examples", prompts)
 	section("requirements", t.Requirements)
 	section("risks", t.Risks)
-	_, err := fmt.Fprintf(out, "\nsuggested registry\n\n%s", printable(t.SuggestedYAML))
+	_, err := fmt.Fprintf(out, "\nsuggested registry\n\n%s", terminal.Printable(t.SuggestedYAML))
 	return err
 }
 

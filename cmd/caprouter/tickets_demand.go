@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 // maxRankedTickets is higher than the number of open tickets that a router stores.
@@ -119,33 +120,33 @@ func printDemand(out io.Writer, ranked []rankedTicket) error {
 		_, err := fmt.Fprintln(out, "no open tickets: every request had an agent, or the fallback policy is not C")
 		return err
 	}
-	var rows []tableRow
+	var rows []terminal.Row
 	for i := range ranked {
 		r := &ranked[i]
-		row := tableRow{
-			cells: []tableCell{
-				{text: strconv.Itoa(r.Rank), right: true},
-				{text: formatDate(r.LastAt)},
-				{text: r.TicketID},
-				{text: strconv.Itoa(r.Count), right: true},
-				{text: formatCallers(r.Callers), right: true},
-				{text: fmt.Sprintf("%.0f %%", 100*r.Share), right: true},
-				{text: r.formatTrend()},
+		row := terminal.Row{
+			Cells: []terminal.Cell{
+				{Text: strconv.Itoa(r.Rank), Right: true},
+				{Text: formatDate(r.LastAt)},
+				{Text: r.TicketID},
+				{Text: strconv.Itoa(r.Count), Right: true},
+				{Text: formatCallers(r.Callers), Right: true},
+				{Text: fmt.Sprintf("%.0f %%", 100*r.Share), Right: true},
+				{Text: r.formatTrend()},
 			},
-			below: []tableCell{{text: r.Title}},
+			Below: []terminal.Cell{{Text: r.Title}},
 		}
 		if r.Intent != "" {
-			row.below[0].text = r.Intent + ": " + r.Title
+			row.Below[0].Text = r.Intent + ": " + r.Title
 		}
 		if r.Nearest != nil {
-			row.below = append(row.below, tableCell{text: fmt.Sprintf("nearest agent %s %.2f: %s", r.Nearest.AgentID, r.Nearest.Score, formatMissing(r.Nearest)), style: dim})
+			row.Below = append(row.Below, terminal.Cell{Text: fmt.Sprintf("nearest agent %s %.2f: %s", r.Nearest.AgentID, r.Nearest.Score, formatMissing(r.Nearest)), Style: terminal.Dim})
 		}
 		rows = append(rows, row)
 	}
-	opts := detectOutput(out)
-	opts.width = min(opts.width, listWidth)
-	p := newPrinter(opts)
-	p.writeRecords([]string{"#", "LAST", "TICKET", "COUNT", "FROM", "SHARE", "TREND"}, rows)
+	opts := terminal.DetectOptions(out)
+	opts.Width = min(opts.Width, terminal.ListWidth)
+	p := terminal.NewPrinter(opts)
+	p.WriteRecords([]string{"#", "LAST", "TICKET", "COUNT", "FROM", "SHARE", "TREND"}, rows)
 	_, err := io.WriteString(out, p.String())
 	return err
 }

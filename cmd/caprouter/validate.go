@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -31,7 +32,7 @@ func newValidateCommand() *cobra.Command {
 			}
 			file := registryFile(&cfg)
 			for _, w := range s.Fleet.Warnings {
-				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", oneLine(w))
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", terminal.OneLine(w))
 			}
 			agents := plaintext.CountNoun(len(s.Catalogue.Agents), "agent")
 			if n := len(s.Fleet.Grants); n > 0 {

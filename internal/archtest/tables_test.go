@@ -241,6 +241,9 @@ func levels() []level {
 		{"load of drivers", []row{
 			{pkg: "test/internal/workload", why: "callers, agents and checks of the guarantees to them; uses a router only over HTTP, and reads the audit log of a stopped router", only: []string{"contract", "internal/audit", "internal/contentkey", "internal/resilience", "internal/run", "internal/strictjson", "test/internal/process"}},
 		}},
+		{"text of commands", []row{
+			{pkg: "internal/cli/terminal", why: "lays out text for a terminal or a pipe; independent of flags and of the meaning of a text", only: []string{}},
+		}},
 		{"commands", []row{
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
 			{pkg: "test/crash", why: "kills processes and checks that they lose no acknowledged data", only: []string{"internal/resilience", "internal/run", "test/internal/process", "test/internal/workload"}},
@@ -299,10 +302,10 @@ func libraryRules() []libraryRule {
 		{library: "github.com/modelcontextprotocol/go-sdk", in: []string{"cmd/caprouter", "gateway", "gateway/mcpclient", "internal/app", "internal/mcpsample", "internal/mcpserver"}, why: "mcpclient is the client, mcpserver the server, mcpsample contains sample servers, the command relays standard input; tests run servers and clients"},
 		{library: "golang.org/x/time", in: []string{"internal/limits"}, why: "one implementation of the token bucket"},
 		{library: "code.dny.dev/ssrf", in: []string{"internal/egress"}, why: "one check for all addresses from outside"},
-		{library: "github.com/charmbracelet/lipgloss", in: []string{"cmd/caprouter"}, why: "only the command formats text for a terminal"},
-		{library: "github.com/charmbracelet/x/ansi", in: []string{"cmd/caprouter"}, why: "the same"},
-		{library: "github.com/muesli/termenv", in: []string{"cmd/caprouter"}, why: "the same"},
-		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "only the command formats text for a terminal"},
+		{library: "github.com/charmbracelet/lipgloss", in: []string{"internal/cli/terminal"}, why: "one package lays out text for a terminal"},
+		{library: "github.com/charmbracelet/x/ansi", in: []string{"internal/cli/terminal"}, why: "the same"},
+		{library: "github.com/muesli/termenv", in: []string{"internal/cli/terminal"}, why: "the same"},
+		{library: "golang.org/x/term", in: []string{"internal/cli/terminal"}, why: "one package lays out text for a terminal"},
 		{library: "golang.org/x/text", in: []string{"gateway/schema", "internal/lexical"}, why: "Unicode folding of text to classify; the language of the messages of jsonschema"},
 		{library: "github.com/santhosh-tekuri/jsonschema/v6", in: []string{"gateway/schema"}, why: "without limits, a schema can stop the process or read files"},
 		{library: "github.com/google/pprof", in: []string{"test/bench"}, why: "reads the profiles that the driver takes"},

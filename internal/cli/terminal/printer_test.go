@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func TestTextWidth_CountsColumns(t *testing.T) {
 		{"dashes and signs", "− … · ✓ ✗", 9},
 	}
 	for _, tt := range tests {
-		if got := textWidth(tt.text); got != tt.want {
+		if got := TextWidth(tt.text); got != tt.want {
 			t.Errorf("%s: got %d columns for %q, want %d", tt.name, got, tt.text, tt.want)
 		}
 	}
@@ -48,15 +48,15 @@ func TestPrintable_ReplacesControlCharacters(t *testing.T) {
 		{"not UTF-8", "a\xffb", "a\ufffdb"},
 	}
 	for _, tt := range tests {
-		if got := printable(tt.text); got != tt.want {
+		if got := Printable(tt.text); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
 
 func TestPrinter_BreaksLinesAtBlanks(t *testing.T) {
-	p := newPrinter(outputOptions{width: 40})
-	p.writeField("status", "GET /api/v1/requests/01a2 --json takes 72"+noBreakSpace+"ms", plain)
+	p := NewPrinter(Options{Width: 40})
+	p.WriteField("status", "GET /api/v1/requests/01a2 --json takes 72"+NoBreakSpace+"ms", Plain)
 	want := "  status      GET /api/v1/requests/01a2\n              --json takes 72 ms\n"
 	if diff := cmp.Diff(want, p.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -64,7 +64,7 @@ func TestPrinter_BreaksLinesAtBlanks(t *testing.T) {
 }
 
 func TestOneLine_JoinsLines(t *testing.T) {
-	if got, want := oneLine("a\nb\r\n\nc\x1b"), "a; b; c\ufffd"; got != want {
+	if got, want := OneLine("a\nb\r\n\nc\x1b"), "a; b; c\ufffd"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -81,47 +81,47 @@ func TestTruncate(t *testing.T) {
 		{"代码审查", 7, "代码审…"},
 	}
 	for _, tt := range tests {
-		if got := truncate(tt.text, tt.width); got != tt.want {
-			t.Errorf("truncate(%q, %d): got %q, want %q", tt.text, tt.width, got, tt.want)
+		if got := Truncate(tt.text, tt.width); got != tt.want {
+			t.Errorf("Truncate(%q, %d): got %q, want %q", tt.text, tt.width, got, tt.want)
 		}
 	}
 }
 
 func TestPrinter_Layout(t *testing.T) {
-	rows := []tableRow{
-		{cells: []tableCell{{text: "1"}, {text: "代码"}, {text: "0.8", right: true}, {text: "last"}}},
+	rows := []Row{
+		{Cells: []Cell{{Text: "1"}, {Text: "代码"}, {Text: "0.8", Right: true}, {Text: "last"}}},
 		{
-			cells: []tableCell{{text: "10"}, {text: "b"}, {text: "−0.25", right: true}, {text: "one that does not fit beside the others"}},
-			below: []tableCell{{text: "below\nit"}},
+			Cells: []Cell{{Text: "10"}, {Text: "b"}, {Text: "−0.25", Right: true}, {Text: "one that does not fit beside the others"}},
+			Below: []Cell{{Text: "below\nit"}},
 		},
 	}
 	tests := []struct {
 		name  string
-		write func(*printer)
+		write func(*Printer)
 		want  string
 	}{
-		{"field", func(p *printer) { p.writeField("label", "text", plain) }, "  label       text\n"},
-		{"empty field", func(p *printer) { p.writeField("label", "", plain) }, "  label\n"},
-		{"two lines", func(p *printer) { p.writeField("label", "a\nb", plain) }, "  label       a; b\n"},
-		{"list", func(p *printer) { p.writeList("label", []string{"a", "b"}, ", ", plain) }, "  label       a, b\n"},
-		{"empty list", func(p *printer) { p.writeList("label", nil, ", ", plain) }, ""},
+		{"field", func(p *Printer) { p.WriteField("label", "text", Plain) }, "  label       text\n"},
+		{"empty field", func(p *Printer) { p.WriteField("label", "", Plain) }, "  label\n"},
+		{"two lines", func(p *Printer) { p.WriteField("label", "a\nb", Plain) }, "  label       a; b\n"},
+		{"list", func(p *Printer) { p.WriteList("label", []string{"a", "b"}, ", ", Plain) }, "  label       a, b\n"},
+		{"empty list", func(p *Printer) { p.WriteList("label", nil, ", ", Plain) }, ""},
 		{
-			"wrapped", func(p *printer) { p.writeField("label", "word word word word word word word word word word", plain) },
+			"wrapped", func(p *Printer) { p.WriteField("label", "word word word word word word word word word word", Plain) },
 			"  label       word word word word word word word word word\n              word\n",
 		},
-		{"table", func(p *printer) { p.writeTable("label", rows) }, `  label       1   代码    0.8  last
+		{"table", func(p *Printer) { p.WriteTable("label", rows) }, `  label       1   代码    0.8  last
               10  b     −0.25
                   one that does not fit beside the others
                   below; it
 `},
-		{"empty table", func(p *printer) { p.writeTable("label", nil) }, ""},
-		{"records", func(p *printer) {
-			p.writeRecords([]string{"A", "B"}, []tableRow{{cells: []tableCell{{text: "1"}, {text: "x"}}}})
+		{"empty table", func(p *Printer) { p.WriteTable("label", nil) }, ""},
+		{"records", func(p *Printer) {
+			p.WriteRecords([]string{"A", "B"}, []Row{{Cells: []Cell{{Text: "1"}, {Text: "x"}}}})
 		}, "A  B\n1  x\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newPrinter(outputOptions{width: 60})
+			p := NewPrinter(Options{Width: 60})
 			tt.write(p)
 			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 				t.Errorf("output (-want +got):\n%s", diff)
@@ -133,38 +133,38 @@ func TestPrinter_Layout(t *testing.T) {
 func TestPrinter_ColorsOnlyIfEnabled(t *testing.T) {
 	for _, tt := range []struct {
 		color bool
-		style textStyle
+		style Style
 		want  string
-	}{{true, red, "\x1b[31mx\x1b[0m"}, {true, plain, "x"}, {false, red, "x"}} {
-		if got := newPrinter(outputOptions{width: 60, color: tt.color}).styleText(tt.style, "x"); got != tt.want {
+	}{{true, Red, "\x1b[31mx\x1b[0m"}, {true, Plain, "x"}, {false, Red, "x"}} {
+		if got := NewPrinter(Options{Width: 60, Color: tt.color}).StyleText(tt.style, "x"); got != tt.want {
 			t.Errorf("color %v, style %q: got %q, want %q", tt.color, tt.style, got, tt.want)
 		}
 	}
 }
 
-func TestDetectOutput_WithoutTerminal(t *testing.T) {
+func TestDetectOptions_WithoutTerminal(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	want := outputOptions{width: defaultWidth}
-	if got := detectOutput(file); got != want {
+	want := Options{Width: DefaultWidth}
+	if got := DetectOptions(file); got != want {
 		t.Errorf("file: got %+v, want %+v", got, want)
 	}
-	if got := detectOutput(&bytes.Buffer{}); got != want {
+	if got := DetectOptions(&bytes.Buffer{}); got != want {
 		t.Errorf("buffer: got %+v, want %+v", got, want)
 	}
 }
 
-func TestDetectOutput_OnTerminal(t *testing.T) {
+func TestDetectOptions_OnTerminal(t *testing.T) {
 	// The master of a pseudo-terminal is a terminal too, of unknown size.
 	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("no pseudo-terminal on this system: %v", err)
 	}
 	defer tty.Close()
-	if !isTerminal(tty) {
+	if !IsTerminal(tty) {
 		t.Skip("the master of a pseudo-terminal is not a terminal on this system")
 	}
 	tests := []struct {
@@ -178,8 +178,8 @@ func TestDetectOutput_OnTerminal(t *testing.T) {
 	for _, tt := range tests {
 		t.Setenv("NO_COLOR", tt.noColor)
 		t.Setenv("TERM", tt.term)
-		want := outputOptions{width: defaultWidth, color: tt.color}
-		if got := detectOutput(tty); got != want {
+		want := Options{Width: DefaultWidth, Color: tt.color}
+		if got := DetectOptions(tty); got != want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, want)
 		}
 	}
