@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -97,7 +98,7 @@ func (f *goldenFlags) applyFlags(cmd *cobra.Command, cfg *golden.Config, paths [
 	if f.cassette != "" {
 		var err error
 		if cfg.Cassette, err = golden.ReadCassette(f.cassette); err != nil {
-			return withoutVerb(err)
+			return localfile.ShortenError(err)
 		}
 	}
 	cases, err := golden.CaseLoader{
@@ -107,7 +108,7 @@ func (f *goldenFlags) applyFlags(cmd *cobra.Command, cfg *golden.Config, paths [
 		},
 	}.Load(paths)
 	if err != nil {
-		return withoutVerb(err)
+		return localfile.ShortenError(err)
 	}
 	if cfg.Cases = golden.FilterCases(cases, f.filter); len(cfg.Cases) == 0 {
 		return errors.New("no case is of that split, tag or id: see the cases with `caprouter golden run --verbose`")

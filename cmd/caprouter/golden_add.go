@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 )
@@ -89,7 +90,7 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := applyEdits(cmd.Context(), []fileEdit{edit}); err != nil {
+	if err := localfile.ApplyEdits(cmd.Context(), []localfile.Edit{edit}); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
@@ -146,13 +147,13 @@ func registryFile(cfg *config.Config) string {
 }
 
 // addCase returns the edit that appends the case to a file, and sets its id.
-func addCase(file string, c *golden.Case, names *golden.DeclaredNames) (fileEdit, error) {
-	before, err := readForEdit(file)
+func addCase(file string, c *golden.Case, names *golden.DeclaredNames) (localfile.Edit, error) {
+	before, err := localfile.ReadForEdit(file)
 	if err != nil {
-		return fileEdit{}, err
+		return localfile.Edit{}, err
 	}
 	after, err := golden.AppendCase(file, before, c, names)
-	return fileEdit{path: file, before: before, after: after}, err
+	return localfile.Edit{Path: file, Before: before, After: after}, err
 }
 
 // parseExpect returns the expectation of an outcome, or of agents.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -18,7 +19,7 @@ func (f *runFlags) readBaseline() (*golden.Report, error) {
 		return nil, nil
 	}
 	r, err := golden.ReadBaseline(f.baseline)
-	return r, withoutVerb(err)
+	return r, localfile.ShortenError(err)
 }
 
 // checkBaseline rejects a baseline without any of the cases, because it belongs to

@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -73,7 +74,7 @@ func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
 		return err
 	}
 	file := registryFile(&cfg)
-	data, err := readForEdit(file)
+	data, err := localfile.ReadForEdit(file)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
 	}
 	defer g.Close()
 	if flags.write {
-		if err := checkWritable(file); err != nil {
+		if err := localfile.CheckWritable(file); err != nil {
 			return err
 		}
 	}
@@ -103,18 +104,18 @@ func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
 	}); err != nil || !flags.write || len(report.Candidates) == 0 {
 		return err
 	}
-	return writeCandidates(cmd, fileEdit{file, data, report.File}, g.Config.Registry, len(report.Candidates))
+	return writeCandidates(cmd, localfile.Edit{Path: file, Before: data, After: report.File}, g.Config.Registry, len(report.Candidates))
 }
 
 // writeCandidates writes the registry file and prints the findings of lint that are new.
 // With --json they go to standard error.
-func writeCandidates(cmd *cobra.Command, edit fileEdit, before *capabilities.Snapshot, n int) error {
-	if err := applyEdits(cmd.Context(), []fileEdit{edit}); err != nil {
+func writeCandidates(cmd *cobra.Command, edit localfile.Edit, before *capabilities.Snapshot, n int) error {
+	if err := localfile.ApplyEdits(cmd.Context(), []localfile.Edit{edit}); err != nil {
 		return err
 	}
 	out := cmd.ErrOrStderr()
-	fmt.Fprintf(out, "wrote %s: %s\n", edit.path, plaintext.CountNoun(n, "example"))
-	return printNewFindings(out, edit.path, before, edit.after)
+	fmt.Fprintf(out, "wrote %s: %s\n", edit.Path, plaintext.CountNoun(n, "example"))
+	return printNewFindings(out, edit.Path, before, edit.After)
 }
 
 // formatCandidates returns the candidates, the counts, and what was left out.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -45,13 +46,13 @@ func recordGoldenCases(cmd *cobra.Command, args []string, flags *goldenFlags, ag
 	if file == "" {
 		return usageErrorf(cmd, "--cassette FILE is missing: where the replies go")
 	}
-	if err := checkWritable(file); err != nil { // before calls to the model, which cost money
-		return withoutVerb(err)
+	if err := localfile.CheckWritable(file); err != nil { // before calls to the model, which cost money
+		return localfile.ShortenError(err)
 	}
 	flags.cassette = "" // the model must be called, not the cassette
 	known, err := golden.ReadCassette(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return withoutVerb(err)
+		return localfile.ShortenError(err)
 	}
 	g, err := flags.openCases(cmd, args, app.GoldenLive)
 	if err != nil {
@@ -70,7 +71,7 @@ func recordGoldenCases(cmd *cobra.Command, args []string, flags *goldenFlags, ag
 		return err
 	}
 	if made.Cassette != nil {
-		if err := writeReport(file, made.Cassette.Write); err != nil {
+		if err := localfile.WriteReport(file, made.Cassette.Write); err != nil {
 			return err
 		}
 		dropped := ""

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
@@ -57,11 +58,11 @@ func TestGoldenRecord_ChecksFileFirst(t *testing.T) {
 	if want := "caprouter: " + cassette + ": "; code != exitError || !strings.HasPrefix(errOut.String(), want) {
 		t.Errorf("got exit code %d and %q, want %d and %q…", code, errOut.String(), exitError, want)
 	}
-	if err := checkWritable(dir); err == nil {
+	if err := localfile.CheckWritable(dir); err == nil {
 		t.Error("directory in place of a file: got no error")
 	}
 	file := filepath.Join(dir, "new.cassette.jsonl")
-	if err := checkWritable(file); err != nil {
+	if err := localfile.CheckWritable(file); err != nil {
 		t.Errorf("writable file: got %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -111,7 +112,7 @@ func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
 	}
 	files, err := golden.ListFiles(cases)
 	if err != nil {
-		return withoutVerb(err)
+		return localfile.ShortenError(err)
 	}
 	type file struct{ what, path string }
 	others := []file{
@@ -128,11 +129,11 @@ func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
 			others = append(others, file{outputs[i-1].flag, outputs[i-1].path})
 		}
 		for _, other := range others {
-			if other.path != "" && sameFile(o.path, other.path) {
+			if other.path != "" && localfile.SameFile(o.path, other.path) {
 				return usageErrorf(cmd, "%s %s and %s %s are the same file: name another", o.flag, o.path, other.what, other.path)
 			}
 		}
-		if err := checkWritable(o.path); err != nil {
+		if err := localfile.CheckWritable(o.path); err != nil {
 			return err
 		}
 	}
@@ -145,7 +146,7 @@ func (f *runFlags) finishRun(cmd *cobra.Command, r, baseline *golden.Report) err
 	failed := f.printResult(cmd.OutOrStdout(), r)
 	verdict := f.checkResult(cmd, r, baseline)
 	for _, o := range f.reportFiles() {
-		failed = errors.Join(failed, writeReport(o.path, func(w io.Writer) error { return o.write(w, r) }))
+		failed = errors.Join(failed, localfile.WriteReport(o.path, func(w io.Writer) error { return o.write(w, r) }))
 	}
 	if _, silent := errors.AsType[silentError](verdict); silent && failed != nil {
 		return failed

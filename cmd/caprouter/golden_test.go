@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/docs"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
@@ -100,14 +101,14 @@ func TestWriteReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	if err := writeReport(path, func(io.Writer) error { return broken }); !errors.Is(err, broken) {
+	if err := localfile.WriteReport(path, func(io.Writer) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v, want %v", err, broken)
 	}
 	if data, _ := os.ReadFile(path); string(data) != "old" {
 		t.Errorf("got %q, want the previous report", data)
 	}
 	for _, file := range []string{path, path + ".new"} {
-		if err := writeReport(file, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
+		if err := localfile.WriteReport(file, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
 			t.Fatal(err)
 		}
 		if data, _ := os.ReadFile(file); string(data) != "new" {
@@ -119,7 +120,7 @@ func TestWriteReport(t *testing.T) {
 			t.Errorf("%s: got %v, error %v, want the mode %v", file, info.Mode(), err, want)
 		}
 	}
-	if err := writeReport(filepath.Join(path, "below", "a.xml"), func(io.Writer) error { return nil }); err == nil {
+	if err := localfile.WriteReport(filepath.Join(path, "below", "a.xml"), func(io.Writer) error { return nil }); err == nil {
 		t.Error("below a file: got no error")
 	}
 }

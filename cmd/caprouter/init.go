@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/llm"
@@ -84,18 +85,18 @@ func runInit(out io.Writer, dir string, cfg config.Config) error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return withoutVerb(err)
+		return localfile.ShortenError(err)
 	}
-	files := []fileContent{
-		{filepath.Join(dir, config.DefaultFile), content},
-		{filepath.Join(dir, config.DefaultRegistryFile), bytes.ReplaceAll(starterRegistry, []byte(demo.SampleAddress), []byte(cfg.SampleAgent))},
-		{filepath.Join(dir, starterCasesFile), starterCases},
+	files := []localfile.File{
+		{Path: filepath.Join(dir, config.DefaultFile), Content: content},
+		{Path: filepath.Join(dir, config.DefaultRegistryFile), Content: bytes.ReplaceAll(starterRegistry, []byte(demo.SampleAddress), []byte(cfg.SampleAgent))},
+		{Path: filepath.Join(dir, starterCasesFile), Content: starterCases},
 	}
 	if err := writeNewFiles(slices.Concat(files, schemas)); err != nil {
 		return err
 	}
 	for _, f := range files {
-		fmt.Fprintf(out, "wrote %s\n", f.path)
+		fmt.Fprintf(out, "wrote %s\n", f.Path)
 	}
 	fmt.Fprintf(out, "wrote %s, which editors use to complete and check these files\n", filepath.Join(dir, schemaDir))
 	printNextSteps(out, dir, &cfg)
@@ -198,28 +199,28 @@ func quoteForShell(path string) string {
 }
 
 // writeNewFiles writes all files or none. It fails if one of them exists.
-func writeNewFiles(files []fileContent) error {
+func writeNewFiles(files []localfile.File) error {
 	for _, f := range files {
-		if _, err := os.Lstat(f.path); err == nil {
-			return errInitExists(f.path)
+		if _, err := os.Lstat(f.Path); err == nil {
+			return errInitExists(f.Path)
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return withoutVerb(err)
+			return localfile.ShortenError(err)
 		}
 	}
 	for _, f := range files {
-		if err := os.MkdirAll(filepath.Dir(f.path), 0o750); err != nil {
-			return withoutVerb(err)
+		if err := os.MkdirAll(filepath.Dir(f.Path), 0o750); err != nil {
+			return localfile.ShortenError(err)
 		}
 	}
 	for i, f := range files {
-		if err := createAtomically(f); err != nil {
+		if err := localfile.Create(f); err != nil {
 			if errors.Is(err, fs.ErrExist) { // created since it was looked for
-				err = errInitExists(f.path)
+				err = errInitExists(f.Path)
 			}
 			for _, written := range files[:i] {
-				err = errors.Join(err, os.Remove(written.path))
+				err = errors.Join(err, os.Remove(written.Path))
 			}
-			return withoutVerb(err)
+			return localfile.ShortenError(err)
 		}
 	}
 	return nil

@@ -15,10 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // loadRendered writes the configuration with the values of cfg and loads it.
@@ -196,7 +198,7 @@ func TestInit_WritesAllOrNothing(t *testing.T) {
 			if out.Len() > 0 {
 				t.Errorf("got output %q, want none", &out)
 			}
-			checkFiles(t, dir, map[string]string{tt.present: "mine"})
+			testkit.CheckFiles(t, dir, map[string]string{tt.present: "mine"})
 		})
 	}
 }
@@ -204,34 +206,14 @@ func TestInit_WritesAllOrNothing(t *testing.T) {
 // If a file cannot be written, the files written before are removed.
 func TestWriteNewFiles_RemovesFilesOnError(t *testing.T) {
 	dir := t.TempDir()
-	err := writeNewFiles([]fileContent{
-		{filepath.Join(dir, "first"), []byte("1")},
-		{filepath.Join(dir, strings.Repeat("long", 100)), []byte("2")},
+	err := writeNewFiles([]localfile.File{
+		{Path: filepath.Join(dir, "first"), Content: []byte("1")},
+		{Path: filepath.Join(dir, strings.Repeat("long", 100)), Content: []byte("2")},
 	})
 	if err == nil || !strings.Contains(err.Error(), "file name too long") {
 		t.Errorf("got %v, want the error of the second file", err)
 	}
-	checkFiles(t, dir, map[string]string{})
-}
-
-// checkFiles compares the files of the directory, including hidden ones.
-func checkFiles(t *testing.T, dir string, want map[string]string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got[e.Name()] = string(data)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("files of the directory (-want +got):\n%s", diff)
-	}
+	testkit.CheckFiles(t, dir, map[string]string{})
 }
 
 func TestQuoteForShell(t *testing.T) {

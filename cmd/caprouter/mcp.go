@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/subprocess"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/mcpsample"
@@ -125,7 +126,7 @@ func loadMCPFile(path string) (*mcpfile.File, error) {
 		return nil, fmt.Errorf("there is no registry file %s of MCP servers: name one with --mcp", path)
 	}
 	if err != nil {
-		return nil, withoutVerb(err)
+		return nil, localfile.ShortenError(err)
 	}
 	return file, nil
 }

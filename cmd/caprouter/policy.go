@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/orchestrator/policy"
@@ -37,7 +38,7 @@ func newPolicyTestCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := policy.Load(args[0])
 			if err != nil {
-				return withoutVerb(err)
+				return localfile.ShortenError(err)
 			}
 			results := p.RunTests()
 			if err := printOutput(cmd, asJSON, results, func(out io.Writer) error { return printPolicyTests(out, args[0], results) }); err != nil {

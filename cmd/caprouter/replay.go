@@ -15,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -116,7 +117,7 @@ func replayRemotely(cmd *cobra.Command, file string, flags *replayFlags, since t
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, withoutVerb(err)
+		return nil, localfile.ShortenError(err)
 	}
 	at := c.base.JoinPath("/api/v1/registry/diff")
 	at.RawQuery = url.Values{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -211,7 +212,7 @@ func reportError(errOut io.Writer, err error) int {
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted")
 	}
-	printError(errOut, explainPermission(err).Error())
+	printError(errOut, localfile.ExplainPermission(err).Error())
 	return code
 }
 

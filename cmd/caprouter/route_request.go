@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -114,12 +115,12 @@ func parseInputs(cmd *cobra.Command, args []string) (map[string]json.RawMessage,
 func readInput(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, withoutVerb(err)
+		return nil, localfile.ShortenError(err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, contract.MaxBodyBytes+1))
 	if len(data) > contract.MaxBodyBytes {
 		return nil, fmt.Errorf("%s is larger than %d KiB, which is all a request may hold", path, contract.MaxBodyBytes>>10)
 	}
-	return data, withoutVerb(err)
+	return data, localfile.ShortenError(err)
 }

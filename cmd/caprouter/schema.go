@@ -7,6 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/orchestrator/policy"
@@ -41,14 +42,14 @@ func (s *fileSchema) encode() ([]byte, error) {
 }
 
 // schemaFiles returns the schemas as files below dir.
-func schemaFiles(dir string) ([]fileContent, error) {
-	var files []fileContent
+func schemaFiles(dir string) ([]localfile.File, error) {
+	var files []localfile.File
 	for _, s := range fileSchemas() {
 		data, err := s.encode()
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, fileContent{filepath.Join(dir, schemaDir, s.name+".json"), data})
+		files = append(files, localfile.File{Path: filepath.Join(dir, schemaDir, s.name+".json"), Content: data})
 	}
 	return files, nil
 }

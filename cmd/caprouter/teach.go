@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/lexical"
@@ -96,7 +97,7 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 		return explainMissingRegistry(err, &cfg)
 	}
 	for _, path := range []string{registryFile(&cfg), flags.file} {
-		if err := checkWritable(path); err != nil {
+		if err := localfile.CheckWritable(path); err != nil {
 			return err
 		}
 	}
@@ -232,7 +233,7 @@ func (f *teachFlags) describeSelection(n int) string {
 
 // readInputs returns the inputs of a case file, which need not exist.
 func readInputs(file string) (map[string]bool, error) {
-	data, err := readForEdit(file)
+	data, err := localfile.ReadForEdit(file)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +249,7 @@ func readInputs(file string) (map[string]bool, error) {
 // for another one: no case can be added to their file. Other mistakes are reported when
 // a case is added.
 func checkCaseFile(cmd *cobra.Command, file string, registry *capabilities.Snapshot) error {
-	data, err := readForEdit(file)
+	data, err := localfile.ReadForEdit(file)
 	if err != nil {
 		return err
 	}
@@ -344,7 +345,7 @@ type teacher struct {
 // teachReading asks which agent is right for one reading and writes the correction. It
 // reports whether the user wants to see further readings.
 func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err error) {
-	before, err := readForEdit(t.registry)
+	before, err := localfile.ReadForEdit(t.registry)
 	if err != nil {
 		return false, err
 	}
@@ -400,11 +401,11 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 	if yes, err := t.dialog.confirm(ctx, "Write? [Y/n] "); err != nil || !yes {
 		return err == nil, err
 	}
-	if err := applyEdits(ctx, edits); err != nil {
+	if err := localfile.ApplyEdits(ctx, edits); err != nil {
 		return false, err
 	}
 	for _, e := range edits {
-		fmt.Fprintf(t.dialog.out, "wrote %s\n", e.path)
+		fmt.Fprintf(t.dialog.out, "wrote %s\n", e.Path)
 	}
 	return true, t.check(id)
 }

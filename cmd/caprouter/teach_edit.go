@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -23,7 +24,7 @@ type correction struct {
 // planEdits returns the changes of both files, checked as far as possible, and prints
 // them. There are none if the files contain the correction. id is the id of the case that expects
 // the correction, or "".
-func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *correction) (edits []fileEdit, id string, err error) {
+func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *correction) (edits []localfile.Edit, id string, err error) {
 	out := t.dialog.out
 	after := before
 	for _, e := range c.examples {
@@ -44,7 +45,7 @@ func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *c
 		if err := printNewFindings(out, t.registry, snapshot, after); err != nil {
 			return nil, "", err
 		}
-		edits = append(edits, fileEdit{t.registry, before, after})
+		edits = append(edits, localfile.Edit{Path: t.registry, Before: before, After: after})
 	}
 	added := golden.Case{Input: c.prompt, Expect: golden.Expect{Outcome: golden.AnyFallback}}
 	if len(c.agents) > 0 {

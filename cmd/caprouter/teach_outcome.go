@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -50,12 +51,12 @@ func suggestCorrection(c *golden.CaseResult) string {
 }
 
 // printBroken prints the cases that pass now, and fail with the edited registry.
-func (t *teacher) printBroken(edits []fileEdit) error {
-	at := slices.IndexFunc(edits, func(e fileEdit) bool { return e.path == t.registry })
+func (t *teacher) printBroken(edits []localfile.Edit) error {
+	at := slices.IndexFunc(edits, func(e localfile.Edit) bool { return e.Path == t.registry })
 	if at < 0 {
 		return nil
 	}
-	registry, err := capabilities.Parse(t.registry, edits[at].after)
+	registry, err := capabilities.Parse(t.registry, edits[at].After)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (t *teacher) printBroken(edits []fileEdit) error {
 // registry, and returns the results of those that pass with the first alone. There are none
 // if the case file does not exist yet.
 func findBrokenCases(cmd *cobra.Command, flags *teachFlags, changed *capabilities.Snapshot) (broken []golden.CaseResult, err error) {
-	if data, err := readForEdit(flags.file); err != nil || data == nil {
+	if data, err := localfile.ReadForEdit(flags.file); err != nil || data == nil {
 		return nil, err
 	}
 	g, err := (&goldenFlags{configFlags: flags.configFlags}).openCases(cmd, []string{flags.file}, app.GoldenLexical)

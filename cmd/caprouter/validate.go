@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -66,16 +67,5 @@ func (f *configFlags) loadRegistry(args []string) (config.Config, *capabilities.
 
 func readRegistry(file string) (*capabilities.Snapshot, error) {
 	s, err := capabilities.Load(file)
-	return s, withoutVerb(err)
-}
-
-// withoutVerb shortens "load: open a.yaml: no such file" to "a.yaml: no such file".
-func withoutVerb(err error) error {
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		err = fmt.Errorf("%s: %w", path.Path, path.Err)
-		if errors.Is(err, fs.ErrPermission) {
-			err = fmt.Errorf("%w: %s", err, permissionAdvice(path.Path))
-		}
-	}
-	return err
+	return s, localfile.ShortenError(err)
 }

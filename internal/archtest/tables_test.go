@@ -241,7 +241,8 @@ func levels() []level {
 		{"load of drivers", []row{
 			{pkg: "test/internal/workload", why: "callers, agents and checks of the guarantees to them; uses a router only over HTTP, and reads the audit log of a stopped router", only: []string{"contract", "internal/audit", "internal/contentkey", "internal/resilience", "internal/run", "internal/strictjson", "test/internal/process"}},
 		}},
-		{"text of commands", []row{
+		{"terminal and files of commands", []row{
+			{pkg: "internal/cli/localfile", why: "reads and writes files of the user; independent of their content", only: []string{"internal/resilience"}},
 			{pkg: "internal/cli/terminal", why: "lays out text for a terminal or a pipe; independent of flags and of the meaning of a text", only: []string{}},
 		}},
 		{"commands", []row{

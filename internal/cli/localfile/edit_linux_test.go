@@ -1,4 +1,4 @@
-package main
+package localfile
 
 import (
 	"path/filepath"
@@ -12,7 +12,7 @@ func TestReadForEdit_RejectsNamedPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := path + ": it is not a regular file and cannot be edited"
-	if _, err := readForEdit(path); err == nil || err.Error() != want {
+	if _, err := ReadForEdit(path); err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}
 }

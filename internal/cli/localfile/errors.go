@@ -1,4 +1,4 @@
-package main
+package localfile
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// explainPermission adds to the error that a file may not be accessed: the directory or
+// ExplainPermission adds to the error that a file may not be accessed: the directory or
 // file that prevents it, and the fix.
-func explainPermission(err error) error {
+func ExplainPermission(err error) error {
 	path, ok := errors.AsType[*fs.PathError](err)
 	if !ok || !errors.Is(err, fs.ErrPermission) {
 		return err
@@ -36,4 +36,15 @@ func permissionAdvice(path string) string {
 	}
 	return fmt.Sprintf("user id %d may not %s the directory %s; run caprouter as its owner, change its owner or mode, or name another directory",
 		os.Getuid(), access, dir)
+}
+
+// ShortenError shortens "load: open a.yaml: no such file" to "a.yaml: no such file".
+func ShortenError(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = fmt.Errorf("%s: %w", path.Path, path.Err)
+		if errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w: %s", err, permissionAdvice(path.Path))
+		}
+	}
+	return err
 }

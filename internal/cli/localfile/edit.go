@@ -1,4 +1,4 @@
-package main
+package localfile
 
 import (
 	"bytes"
@@ -14,15 +14,15 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// fileEdit replaces the content of a file.
-type fileEdit struct {
-	path          string
-	before, after []byte // before is nil if the file does not exist
+// Edit replaces the content of a file.
+type Edit struct {
+	Path          string
+	Before, After []byte // Before is nil if the file does not exist
 }
 
-// readForEdit returns the content of a file, nil if it does not exist. Anything but a regular
+// ReadForEdit returns the content of a file, nil if it does not exist. Anything but a regular
 // file is an error: it cannot be replaced, and to open a named pipe waits for its writer.
-func readForEdit(path string) ([]byte, error) {
+func ReadForEdit(path string) ([]byte, error) {
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
@@ -30,31 +30,32 @@ func readForEdit(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: it is not a regular file and cannot be edited", path)
 	}
 	data, err := os.ReadFile(path)
-	return data, withoutVerb(err)
+	return data, ShortenError(err)
 }
 
-// applyEdits changes all files or none. It fails if a file was changed since it was
-// read, also by a command that runs at the same time.
-func applyEdits(ctx context.Context, edits []fileEdit) error {
+// ApplyEdits changes all files or none. It fails if a file was changed since it was
+// read, also by a command that runs at the same time. It waits for a command that edits files
+// in the same directory, for at most ten seconds.
+func ApplyEdits(ctx context.Context, edits []Edit) error {
 	unlock, err := lockDirs(ctx, edits)
 	defer unlock()
 	if err != nil {
 		return err
 	}
 	for _, e := range edits {
-		now, err := readForEdit(e.path)
+		now, err := ReadForEdit(e.Path)
 		switch {
 		case err != nil:
 			return err
-		case !bytes.Equal(now, e.before):
-			return fmt.Errorf("%s was changed meanwhile, and nothing was written: run the command again", e.path)
+		case !bytes.Equal(now, e.Before):
+			return fmt.Errorf("%s was changed meanwhile, and nothing was written: run the command again", e.Path)
 		}
-		if err := checkWritable(e.path); err != nil {
+		if err := CheckWritable(e.Path); err != nil {
 			return err
 		}
 	}
 	for i, e := range edits {
-		if err := writeAtomically(fileContent{e.path, e.after}); err != nil {
+		if err := Write(File{e.Path, e.After}); err != nil {
 			return errors.Join(err, restoreFiles(edits[:i]))
 		}
 	}
@@ -69,12 +70,12 @@ const (
 )
 
 // lockDirs locks the directories of the files. unlock must be called in any case.
-func lockDirs(ctx context.Context, edits []fileEdit) (unlock func(), err error) {
+func lockDirs(ctx context.Context, edits []Edit) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	var dirs []string
 	for _, e := range edits {
-		dirs = append(dirs, filepath.Dir(canonicalPath(e.path)))
+		dirs = append(dirs, filepath.Dir(canonicalPath(e.Path)))
 	}
 	slices.Sort(dirs)
 	var locks []func()
@@ -100,13 +101,13 @@ func lockDirs(ctx context.Context, edits []fileEdit) (unlock func(), err error) 
 	return unlock, nil
 }
 
-func restoreFiles(edits []fileEdit) error {
+func restoreFiles(edits []Edit) error {
 	var failed []error
 	for _, e := range edits {
-		if e.before == nil {
-			failed = append(failed, os.Remove(e.path))
+		if e.Before == nil {
+			failed = append(failed, os.Remove(e.Path))
 		} else {
-			failed = append(failed, writeAtomically(fileContent{e.path, e.before}))
+			failed = append(failed, Write(File{e.Path, e.Before}))
 		}
 	}
 	return errors.Join(failed...)

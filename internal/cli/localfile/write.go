@@ -1,4 +1,7 @@
-package main
+// Package localfile reads and writes the files of the user: a file is complete or unchanged,
+// several are changed together or not at all, and an error contains the path that the user
+// gave and the fix. The content of the files is none of its concern.
+package localfile
 
 import (
 	"bytes"
@@ -13,52 +16,53 @@ import (
 	"time"
 )
 
-type fileContent struct {
-	path    string
-	content []byte
+// File is a file to write.
+type File struct {
+	Path    string // as the user gave it
+	Content []byte
 }
 
-// writeAtomically writes a temporary file and renames it, so that the file is complete
+// Write writes a temporary file and renames it, so that the file is complete
 // or unchanged. It writes to the target of a link and keeps the permissions of a file
 // that exists. Errors contain the given path.
-func writeAtomically(f fileContent) error {
-	path := resolveLinks(f.path)
+func Write(f File) error {
+	path := resolveLinks(f.Path)
 	return writeTemp(f, path, func(temp string) error { return os.Rename(temp, path) })
 }
 
-// createAtomically is writeAtomically of a file that must not exist, also if another
+// Create is Write of a file that must not exist, also if another
 // process creates it at the same time: then the error is fs.ErrExist.
-func createAtomically(f fileContent) error {
-	return writeTemp(f, f.path, func(temp string) error {
-		err := os.Link(temp, f.path)
+func Create(f File) error {
+	return writeTemp(f, f.Path, func(temp string) error {
+		err := os.Link(temp, f.Path)
 		if err == nil {
 			return os.Remove(temp)
 		}
 		if errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		return os.Rename(temp, f.path) // a file system without hard links
+		return os.Rename(temp, f.Path) // a file system without hard links
 	})
 }
 
 // writeTemp writes the content to a temporary file beside path, and has finish give it that
 // name.
-func writeTemp(f fileContent, path string, finish func(temp string) error) error {
+func writeTemp(f File, path string, finish func(temp string) error) error {
 	temp, err := createBeside(path)
 	if err != nil {
-		return withPath(f.path, err)
+		return withPath(f.Path, err)
 	}
 	if info, statErr := os.Stat(path); statErr == nil && info.Mode().IsRegular() {
 		err = temp.Chmod(info.Mode().Perm())
 	}
 	if err == nil {
-		_, err = temp.Write(f.content)
+		_, err = temp.Write(f.Content)
 	}
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
 		err = finish(temp.Name())
 	}
 	if err != nil {
-		return errors.Join(withPath(f.path, err), os.Remove(temp.Name()))
+		return errors.Join(withPath(f.Path, err), os.Remove(temp.Name()))
 	}
 	return nil
 }
@@ -127,8 +131,9 @@ func withPath(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, why)
 }
 
-// writeReport replaces a file, or leaves it unchanged if it fails.
-func writeReport(path string, write func(io.Writer) error) error {
+// WriteReport replaces a file by the output of write, or leaves it unchanged if that fails.
+// The file may be a device or a pipe.
+func WriteReport(path string, write func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := write(&b); err != nil {
 		return err
@@ -137,18 +142,18 @@ func writeReport(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 		if !info.Mode().IsRegular() { // for example a pipe
-			return withoutVerb(os.WriteFile(path, b.Bytes(), mode))
+			return ShortenError(os.WriteFile(path, b.Bytes(), mode))
 		}
 	}
-	if err := writeAtomically(fileContent{path: path, content: b.Bytes()}); err != nil {
+	if err := Write(File{Path: path, Content: b.Bytes()}); err != nil {
 		return err
 	}
-	return withoutVerb(os.Chmod(path, mode))
+	return ShortenError(os.Chmod(path, mode))
 }
 
-// checkWritable checks before long work whether writeReport can write. It leaves no
+// CheckWritable checks before long work whether WriteReport can write. It leaves no
 // file behind.
-func checkWritable(path string) error {
+func CheckWritable(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		if info.IsDir() {
 			return withPath(path, syscall.EISDIR)
@@ -165,9 +170,9 @@ func checkWritable(path string) error {
 	return nil
 }
 
-// sameFile reports whether writing one path would replace the other. Devices are not
+// SameFile reports whether writing one path would replace the other. Devices are not
 // replaced.
-func sameFile(a, b string) bool {
+func SameFile(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
 	if errA == nil && errB == nil {
