@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/demo"
 )
 
@@ -24,10 +25,10 @@ func newAgentSampleCommand() *cobra.Command {
 			"With the configuration that init writes, caprouter serve runs this agent itself (sample_agent).",
 		Example: `  caprouter agent-sample
   caprouter agent-sample --listen 127.0.0.1:9200 --router http://127.0.0.1:8080`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if u, err := url.Parse(router); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-				return usageErrorf(cmd, "--router %q is not an absolute http or https URL, e.g. %s", router, defaultURL)
+				return cmdline.UsageErrorf(cmd, "--router %q is not an absolute http or https URL, e.g. %s", router, defaultURL)
 			}
 			listener, err := listenSample(cmd.Context(), listen)
 			if err != nil {

@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
 )
 
 func newAgentsCommand() *cobra.Command {
-	return newListGroupCommand(&cobra.Command{
+	return cmdline.NewListGroupCommand(&cobra.Command{
 		Use:   "agents",
 		Short: "List the agents of a running router, change their state, or mint a token for one",
 		Long:  "Without a subcommand, list the agents of a running router, like caprouter agents list.",
@@ -33,7 +34,7 @@ func newAgentsListCommand() *cobra.Command {
 			"their circuit breaker and the tasks in flight.",
 		Example: `  caprouter agents list
   caprouter agents list --url http://127.0.0.1:8080 --json`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -43,11 +44,11 @@ func newAgentsListCommand() *cobra.Command {
 			if err := c.getResource(cmd.Context(), agentsPath, nil, &list); err != nil {
 				return err
 			}
-			return printOutput(cmd, flags.asJSON, list, func(out io.Writer) error { return printAgents(out, list.Agents, time.Now()) })
+			return cmdline.PrintOutput(cmd, flags.asJSON, list, func(out io.Writer) error { return printAgents(out, list.Agents, time.Now()) })
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	return cmd
 }
 

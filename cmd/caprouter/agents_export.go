@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -38,7 +39,7 @@ func newAgentsExportCommand() *cobra.Command {
 			"lint and route --dry-run can be about both.",
 		Example: `  caprouter agents export > registry.json
   caprouter golden run cases.yaml --registry registry.json`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {

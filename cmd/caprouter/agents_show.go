@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/strictyaml"
@@ -30,7 +31,7 @@ func newAgentsShowCommand() *cobra.Command {
 		Short: "Show an agent with its instances and leases",
 		Example: `  caprouter agents show word_counter
   caprouter agents show word_counter --json`,
-		Args: argsBetween("the id of an agent", 1, 1),
+		Args: cmdline.ArgsBetween("the id of an agent", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -40,11 +41,11 @@ func newAgentsShowCommand() *cobra.Command {
 			if err := c.getResource(cmd.Context(), agentPath(args[0]), nil, &agent); err != nil {
 				return c.explainUnknownAgent(cmd.Context(), args[0], err)
 			}
-			return printOutput(cmd, flags.asJSON, agent, func(out io.Writer) error { return printAgent(out, &agent, time.Now()) })
+			return cmdline.PrintOutput(cmd, flags.asJSON, agent, func(out io.Writer) error { return printAgent(out, &agent, time.Now()) })
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	return cmd
 }
 
@@ -183,7 +184,7 @@ func newAgentsDrainCommand() *cobra.Command {
 		Long: "Give an instance of an agent that registered itself no new tasks. It finishes those in flight. When it\n" +
 			"registers again, it gets tasks again: to take an agent out of routing, use caprouter agents disable.",
 		Example: "  caprouter agents drain word_counter --instance pod-1",
-		Args:    argsBetween("the id of an agent", 1, 1),
+		Args:    cmdline.ArgsBetween("the id of an agent", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -210,7 +211,7 @@ func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
 		Short:   short,
 		Long:    short + ".\nIt applies to agents of the registry file and to agents that registered themselves, and survives a\nrestart of the router.",
 		Example: "  caprouter agents " + verb + " word_counter",
-		Args:    argsBetween("the id of an agent", 1, 1),
+		Args:    cmdline.ArgsBetween("the id of an agent", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {

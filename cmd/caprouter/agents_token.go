@@ -5,6 +5,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 )
 
 func newAgentsTokenCommand() *cobra.Command {
@@ -22,10 +23,10 @@ func newAgentsTokenCommand() *cobra.Command {
 		Example: `  export TOKEN=$(caprouter agents token quality_agent)
   caprouter agents token quality_agent --ttl 24h --data-dir /var/lib/caprouter
   caprouter agents token quality_agent --tool repo.read --tool repo.search`,
-		Args: argsBetween("one agent ID", 1, 1),
+		Args: cmdline.ArgsBetween("one agent ID", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !contract.ValidAgentID(args[0]) {
-				return usageErrorf(cmd, "%q is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first", args[0])
+				return cmdline.UsageErrorf(cmd, "%q is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first", args[0])
 			}
 			grant := app.TokenGrant{Subject: args[0], Scopes: []string{contract.ScopeAgentsRegister, contract.ScopeTasksWork}}
 			if len(tools) > 0 {
@@ -33,7 +34,7 @@ func newAgentsTokenCommand() *cobra.Command {
 			}
 			for _, action := range tools {
 				if !contract.ValidScope(contract.ScopeInvokePrefix + action) {
-					return usageErrorf(cmd, "--tool is one action, SERVER.TOOL, such as weather.query, not %q", action)
+					return cmdline.UsageErrorf(cmd, "--tool is one action, SERVER.TOOL, such as weather.query, not %q", action)
 				}
 				grant.Scopes = append(grant.Scopes, contract.ScopeInvokePrefix+action)
 			}

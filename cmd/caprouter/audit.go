@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -23,7 +24,7 @@ import (
 )
 
 func newAuditCommand() *cobra.Command {
-	return newGroupCommand(&cobra.Command{
+	return cmdline.NewGroupCommand(&cobra.Command{
 		Use:   "audit",
 		Short: "List and verify the audit log",
 	}, newAuditListCommand(), newAuditVerifyCommand())
@@ -85,7 +86,7 @@ func verifyStoreURL(cmd *cobra.Command, cfg *config.Config, printResult resultPr
 	if err != nil || report.OK() {
 		return err
 	}
-	return silentError{}
+	return cmdline.SilentError{}
 }
 
 // redactedURL returns a URL without its password.
@@ -138,7 +139,7 @@ func auditVerify(cmd *cobra.Command, dir string, printResult resultPrinter) erro
 	if err != nil || report.OK() {
 		return err
 	}
-	return silentError{}
+	return cmdline.SilentError{}
 }
 
 // openAuditSigner opens the key of the data directory. If there is none, it returns a

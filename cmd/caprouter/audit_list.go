@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/history"
 )
@@ -36,7 +37,7 @@ func newAuditListCommand() *cobra.Command {
   caprouter audit list --actor ana --tool files.read
   caprouter audit list --request 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90 --json
   caprouter audit list --data-dir /var/lib/caprouter`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			query, err := filter.newQuery(cmd)
 			if err != nil {
@@ -49,7 +50,7 @@ func newAuditListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := printList(cmd, flags.asJSON, list, "records", formatAuditEntries); err != nil {
+			if err := cmdline.PrintList(cmd, flags.asJSON, list, "records", formatAuditEntries); err != nil {
 				return err
 			}
 			if len(list) == 0 && query.Agent != "" {
@@ -81,8 +82,8 @@ func (f *auditFilter) register(cmd *cobra.Command) {
 	flags.StringVar(&f.tool, "tool", "", "only those about this `TOOL`: the server and the tool, for example files.read")
 	flags.StringVar(&f.request, "request", "", "only those about the request or orchestration with this `ID`")
 	f.limit = 100
-	addCountFlag(cmd, &f.limit, "limit", 1, 0, "maximum number `N` of records")
-	mustSucceed(cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(auditKindNames(), cobra.ShellCompDirectiveNoFileComp)))
+	cmdline.AddCountFlag(cmd, &f.limit, "limit", 1, 0, "maximum number `N` of records")
+	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(auditKindNames(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
 func auditKindNames() []string {
@@ -99,7 +100,7 @@ func (f *auditFilter) newQuery(cmd *cobra.Command) (contract.AuditQuery, error) 
 	for _, name := range f.kinds {
 		kind := contract.AuditKind(name)
 		if !slices.Contains(contract.AuditKinds(), kind) {
-			return query, usageErrorf(cmd, "--kind is %s, not %q", strings.Join(auditKindNames(), ", "), name)
+			return query, cmdline.UsageErrorf(cmd, "--kind is %s, not %q", strings.Join(auditKindNames(), ", "), name)
 		}
 		if !slices.Contains(query.Kinds, kind) {
 			query.Kinds = append(query.Kinds, kind)
@@ -108,18 +109,18 @@ func (f *auditFilter) newQuery(cmd *cobra.Command) (contract.AuditQuery, error) 
 	now := time.Now()
 	var err error
 	if query.Since, err = parseSince(f.since, now); err != nil {
-		return query, usageErrorf(cmd, "--since %w", err)
+		return query, cmdline.UsageErrorf(cmd, "--since %w", err)
 	}
 	if f.until != "" {
 		if query.Until, err = parseSince(f.until, now); err != nil {
-			return query, usageErrorf(cmd, "--until %w", err)
+			return query, cmdline.UsageErrorf(cmd, "--until %w", err)
 		}
 	}
 	switch {
 	case f.until != "" && query.Until.Before(query.Since):
-		return query, usageErrorf(cmd, "--until %s is before --since %s", f.until, f.since)
+		return query, cmdline.UsageErrorf(cmd, "--until %s is before --since %s", f.until, f.since)
 	case f.agent != "" && !contract.ValidAgentID(f.agent):
-		return query, usageErrorf(cmd, "--agent %q is not the id of an agent", f.agent)
+		return query, cmdline.UsageErrorf(cmd, "--agent %q is not the id of an agent", f.agent)
 	}
 	return query, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
@@ -64,7 +65,7 @@ func verify(t *testing.T, args ...string) (code int, out, errOut string) {
 	root.SetArgs(append([]string{"audit", "verify"}, args...))
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
-	code = reportError(&stderr, root.ExecuteContext(t.Context()))
+	code = cmdline.ReportError(&stderr, root.ExecuteContext(t.Context()))
 	return code, stdout.String(), stderr.String()
 }
 
@@ -92,7 +93,7 @@ func TestAuditVerify(t *testing.T) {
 	before := readFiles(t, dir)
 
 	code, out, errOut := verify(t, "--data-dir", dir)
-	if code != exitOK || errOut != "" {
+	if code != cmdline.ExitOK || errOut != "" {
 		t.Errorf("got exit code %d and stderr %q, want 0 and none\n%s", code, errOut, out)
 	}
 	for _, line := range []string{"log       " + dir, "contents  5 whole, 0 erased, 0 expired", "verdict   no problems"} {
@@ -102,7 +103,7 @@ func TestAuditVerify(t *testing.T) {
 	}
 	code, out, _ = verify(t, "--data-dir", dir, "--json")
 	var r audit.Report
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || r.Contents != 5 || !r.OK() {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cmdline.ExitOK || r.Contents != 5 || !r.OK() {
 		t.Errorf("got exit code %d and %s (%v), want 0 and 5 contents", code, out, err)
 	}
 	if after := readFiles(t, dir); !maps.Equal(before, after) {
@@ -144,14 +145,14 @@ func TestAuditVerify_ReportsProblems(t *testing.T) {
 			writeAuditLog(t, dir, 5)
 			c.tamper(t, dir)
 			code, out, errOut := verify(t, "--data-dir", dir)
-			if code != exitError || errOut != "" {
+			if code != cmdline.ExitError || errOut != "" {
 				t.Errorf("got exit code %d and stderr %q, want 1 and none", code, errOut)
 			}
 			if !strings.HasPrefix(out, c.want) || !strings.Contains(out, "problem") {
 				t.Errorf("got %s\nwant a line with the prefix %q", out, c.want)
 			}
 			code, out, _ = verify(t, "--data-dir", dir, "--json")
-			if code != exitError || !strings.Contains(out, `"what":"`+c.want) {
+			if code != cmdline.ExitError || !strings.Contains(out, `"what":"`+c.want) {
 				t.Errorf("JSON: got exit code %d and %s", code, out)
 			}
 			if _, err := os.Stat(filepath.Join(dir, keyring.File)); c.name == "key gone" && err == nil {
@@ -200,7 +201,7 @@ func TestAuditVerify_ExplainsMissingLog(t *testing.T) {
 			t.Chdir(t.TempDir())
 			c.prepare(t)
 			code, out, errOut := verify(t, c.flags...)
-			if want := "caprouter: " + c.want + "\n"; code != exitError || out != "" || errOut != want {
+			if want := "caprouter: " + c.want + "\n"; code != cmdline.ExitError || out != "" || errOut != want {
 				t.Errorf("got exit code %d, %q and %q, want 1, nothing and %q", code, out, errOut, want)
 			}
 		})
@@ -254,7 +255,7 @@ func TestAuditVerify_StoreAtURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := verify(t)
-	if shown := strings.Replace(url, "://", "://ana:xxxxx@", 1); code != exitError || errOut != "caprouter: there is no audit log at "+shown+" (store.url)\n" {
+	if shown := strings.Replace(url, "://", "://ana:xxxxx@", 1); code != cmdline.ExitError || errOut != "caprouter: there is no audit log at "+shown+" (store.url)\n" {
 		t.Errorf("without a log: got exit code %d, %q and %q", code, out, errOut)
 	}
 	mkdir(t, "data")
@@ -262,14 +263,14 @@ func TestAuditVerify_StoreAtURL(t *testing.T) {
 	writeChain(t, srv, "r-one", "data", audit.HeadFile, 3)
 	writeChain(t, srv, "r-two", "data", "other.head", 2)
 	code, out, errOut = verify(t)
-	if code != exitOK || errOut != "" || strings.Count(out, "verdict   no problems\n") != 2 ||
+	if code != cmdline.ExitOK || errOut != "" || strings.Count(out, "verdict   no problems\n") != 2 ||
 		!strings.Contains(out, ", chain r-one\n") || !strings.Contains(out, ", chain r-two\n") || strings.Contains(out, "secret") {
 		t.Errorf("got exit code %d, %q and\n%s", code, errOut, out)
 	}
 	writeChain(t, srv, "r-three", "other", audit.HeadFile, 1)
 	code, out, _ = verify(t, "--json")
 	var report audit.LogReport
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitError || len(report.Chains) != 3 ||
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != cmdline.ExitError || len(report.Chains) != 3 ||
 		report.Chains[1].Writer != "r-three" || report.Chains[1].Problems[0].Kind != audit.ProblemHeadUnknownKey {
 		t.Errorf("with a chain of an unknown key: got exit code %d, error %v and\n%s", code, err, out)
 	}

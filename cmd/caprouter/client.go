@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -38,11 +39,11 @@ func newClient(base, tokenEnv string) (*client, error) {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		return nil, usageError{fmt.Errorf("--url %q is not an absolute http or https URL, e.g. %s", base, defaultURL)}
+		return nil, cmdline.NewUsageError(fmt.Errorf("--url %q is not an absolute http or https URL, e.g. %s", base, defaultURL))
 	case u.User != nil:
-		return nil, usageError{errors.New("--url must not hold a user name or password: pass a token with --token-env")}
+		return nil, cmdline.NewUsageError(errors.New("--url must not hold a user name or password: pass a token with --token-env"))
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, usageError{fmt.Errorf("--url %q is the address of a router, without ? and #, e.g. %s", base, defaultURL)}
+		return nil, cmdline.NewUsageError(fmt.Errorf("--url %q is the address of a router, without ? and #, e.g. %s", base, defaultURL))
 	}
 	// A router never redirects.
 	c := &client{base: u, http: egress.NewClient(egress.NewTransport(egress.Unrestricted{}))}
@@ -68,8 +69,8 @@ func missingTokenError(tokenEnv string) error {
 	if conventionalName.MatchString(tokenEnv) {
 		return fmt.Errorf("environment variable %s is not set: put the token there", tokenEnv)
 	}
-	return usageError{errors.New("--token-env takes the name of an environment variable, and there is none of this name; " +
-		"if it was the token itself: export TOKEN=…, then --token-env TOKEN")}
+	return cmdline.NewUsageError(errors.New("--token-env takes the name of an environment variable, and there is none of this name; " +
+		"if it was the token itself: export TOKEN=…, then --token-env TOKEN"))
 }
 
 // problemError returns a problem as an error, with advice about flags of this command.

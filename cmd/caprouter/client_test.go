@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 )
 
 // newFixedClient returns a client of a server with a fixed response.
@@ -243,7 +244,7 @@ func TestNewClient(t *testing.T) {
 			if tt.tokenEnv != "TOKEN" && tt.tokenEnv != "EMPTY" && tt.tokenEnv != "" && strings.Contains(err.Error(), tt.tokenEnv) {
 				t.Errorf("got %v, want no argument in it", err)
 			}
-			if got := errors.As(err, new(usageError)); got != tt.usage {
+			if got := errors.As(err, new(cmdline.UsageError)); got != tt.usage {
 				t.Errorf("got usage error %v, want %v", got, tt.usage)
 			}
 		})

@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 )
 
 func newCompletionCommand() *cobra.Command {
@@ -14,7 +16,7 @@ func newCompletionCommand() *cobra.Command {
   caprouter completion zsh > "${fpath[1]}/_caprouter"
   caprouter completion fish > ~/.config/fish/completions/caprouter.fish`,
 		ValidArgs: []cobra.Completion{"bash", "zsh", "fish", "powershell"},
-		Args:      argsBetween("one shell", 1, 1),
+		Args:      cmdline.ArgsBetween("one shell", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, out := cmd.Root(), cmd.OutOrStdout()
 			switch shell := args[0]; shell {
@@ -27,7 +29,7 @@ func newCompletionCommand() *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(out)
 			default:
-				return usageErrorf(cmd, "%q is not one of bash, zsh, fish, powershell", shell)
+				return cmdline.UsageErrorf(cmd, "%q is not one of bash, zsh, fish, powershell", shell)
 			}
 		},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/history"
@@ -36,7 +37,7 @@ func newDecisionsCommand() *cobra.Command {
   caprouter decisions --agent quality_agent --source llm --json
   caprouter decisions --feedback misroute
   caprouter decisions --feedback misroute --data-dir /var/lib/caprouter`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			query, err := filter.newQuery(cmd)
 			if err != nil {
@@ -49,7 +50,7 @@ func newDecisionsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := printList(cmd, flags.asJSON, list, "decisions", formatDecisions); err != nil {
+			if err := cmdline.PrintList(cmd, flags.asJSON, list, "decisions", formatDecisions); err != nil {
 				return err
 			}
 			if len(list) == 0 && query.Agent != "" {
@@ -97,7 +98,7 @@ type decisionFilter struct {
 
 func (f *decisionFilter) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	addShareFlag(cmd, &f.below, "below", "only with a lower confidence than `NUMBER`, e.g. 0.7")
+	cmdline.AddShareFlag(cmd, &f.below, "below", "only with a lower confidence than `NUMBER`, e.g. 0.7")
 	flags.StringVar(&f.agent, "agent", "", "only those for which the agent with this `ID` was chosen or tried")
 	flags.StringVar(&f.intent, "intent", "", "only those read as `INTENT`, or unknown")
 	flags.StringVar(&f.source, "source", "", "only classifications of this `SOURCE`: "+strings.Join(sourceNames(), ", "))
@@ -106,9 +107,9 @@ func (f *decisionFilter) register(cmd *cobra.Command) {
 	flags.StringVar(&f.feedback, "feedback", "", "only those with feedback of this `VERDICT`: correct or misroute")
 	flags.StringVar(&f.since, "since", "7d", "only those from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
 	f.limit = 100
-	addCountFlag(cmd, &f.limit, "limit", 1, 0, "maximum number `N` of decisions")
+	cmdline.AddCountFlag(cmd, &f.limit, "limit", 1, 0, "maximum number `N` of decisions")
 	flags.Lookup("fallback").NoOptDefVal = contract.AnyFallback
-	mustSucceed(cmd.RegisterFlagCompletionFunc("source", cobra.FixedCompletions(sourceNames(), cobra.ShellCompDirectiveNoFileComp)))
+	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("source", cobra.FixedCompletions(sourceNames(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
 // selects reports whether the filter restricts the decisions, except by time and number.
@@ -132,17 +133,17 @@ func (f *decisionFilter) newQuery(cmd *cobra.Command) (contract.DecisionQuery, e
 	query.Since, err = parseSince(f.since, time.Now())
 	switch {
 	case err != nil:
-		return query, usageErrorf(cmd, "--since %w", err)
+		return query, cmdline.UsageErrorf(cmd, "--since %w", err)
 	case f.agent != "" && !contract.ValidAgentID(f.agent):
-		return query, usageErrorf(cmd, "--agent %q is not the id of an agent", f.agent)
+		return query, cmdline.UsageErrorf(cmd, "--agent %q is not the id of an agent", f.agent)
 	case f.source != "" && !slices.Contains(sourceNames(), f.source):
-		return query, usageErrorf(cmd, "--source is %s, not %q", strings.Join(sourceNames(), ", "), f.source)
+		return query, cmdline.UsageErrorf(cmd, "--source is %s, not %q", strings.Join(sourceNames(), ", "), f.source)
 	case f.fallback != "" && !slices.Contains([]string{contract.AnyFallback, "A", "B", "C"}, f.fallback):
-		return query, usageErrorf(cmd, "--fallback takes no value, or =A, =B or =C, not %q", f.fallback)
+		return query, cmdline.UsageErrorf(cmd, "--fallback takes no value, or =A, =B or =C, not %q", f.fallback)
 	case f.feedback != "" && !contract.ValidVerdict(query.Feedback):
-		return query, usageErrorf(cmd, "--feedback is correct or misroute, not %q", f.feedback)
+		return query, cmdline.UsageErrorf(cmd, "--feedback is correct or misroute, not %q", f.feedback)
 	case f.outcome != "" && !query.Outcome.Terminal():
-		return query, usageErrorf(cmd, "--outcome is the status of a request that has ended, e.g. completed, not %q", f.outcome)
+		return query, cmdline.UsageErrorf(cmd, "--outcome is the status of a request that has ended, e.g. completed, not %q", f.outcome)
 	}
 	return query, nil
 }

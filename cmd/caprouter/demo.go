@@ -15,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
@@ -37,7 +38,7 @@ func newDemoCommand() *cobra.Command {
   caprouter demo --once
   GEMINI_API_KEY=… caprouter demo --once
   caprouter demo --config caprouter.yaml`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(flags.configPath(), os.LookupEnv)
 			if err != nil {

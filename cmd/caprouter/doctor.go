@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/doctor"
@@ -34,7 +35,7 @@ func newDoctorCommand() *cobra.Command {
   caprouter doctor --config /etc/caprouter/caprouter.yaml --timeout 3s
   caprouter doctor --probe
   caprouter doctor --json`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
@@ -42,9 +43,9 @@ func newDoctorCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd, true)
-	addDurationFlag(cmd, &timeout, "timeout", time.Millisecond, 0, "maximum `TIME` of the checks over the network")
+	cmdline.AddDurationFlag(cmd, &timeout, "timeout", time.Millisecond, 0, "maximum `TIME` of the checks over the network")
 	cmd.Flags().BoolVar(&probe, "probe", false, "classify one example with the model, and look for the actions of agents on the MCP servers")
-	addJSONFlag(cmd, &asJSON)
+	cmdline.AddJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -62,14 +63,14 @@ func runDoctor(ctx context.Context, out io.Writer, flags *configFlags, probe, as
 	}
 	runChecks(ctx, flags, probe, report)
 	if asJSON {
-		if err := printJSON(out, findings); err != nil {
+		if err := cmdline.PrintJSON(out, findings); err != nil {
 			return err
 		}
 	} else if err := printer.printSummary(findings); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Level == doctor.LevelFail }) {
-		return silentError{}
+		return cmdline.SilentError{}
 	}
 	return nil
 }
@@ -78,7 +79,7 @@ func runDoctor(ctx context.Context, out io.Writer, flags *configFlags, probe, as
 func runChecks(ctx context.Context, flags *configFlags, probe bool, report func(doctor.Finding)) {
 	cfg, err := flags.loadConfig()
 	if err != nil {
-		for _, line := range splitErrors(err) {
+		for _, line := range cmdline.SplitErrors(err) {
 			report(doctor.Finding{
 				Check: "configuration", Level: doctor.LevelFail, Detail: line,
 				Fix: "correct the file, CAPROUTER_* variable or flag that it names",

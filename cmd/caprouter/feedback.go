@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -25,15 +26,15 @@ func newFeedbackCommand() *cobra.Command {
 		Example: `  caprouter feedback 0198c0de-0000-7000-8000-000000000001 --correct
   caprouter feedback 0198c0de-0000-7000-8000-000000000001 --misroute --expect quality_agent
   caprouter feedback 0198c0de-0000-7000-8000-000000000001 --misroute --expect none`,
-		Args: argsBetween("the id of a request", 1, 1),
+		Args: cmdline.ArgsBetween("the id of a request", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case correct == misroute:
-				return usageErrorf(cmd, "give either --correct or --misroute")
+				return cmdline.UsageErrorf(cmd, "give either --correct or --misroute")
 			case correct && len(body.ExpectedAgents) > 0:
-				return usageErrorf(cmd, "--expect needs --misroute")
+				return cmdline.UsageErrorf(cmd, "--expect needs --misroute")
 			case len(body.ExpectedAgents) > 1 && slices.Contains(body.ExpectedAgents, answerNone):
-				return usageErrorf(cmd, "--expect none stands alone, without agents")
+				return cmdline.UsageErrorf(cmd, "--expect none stands alone, without agents")
 			}
 			if slices.Contains(body.ExpectedAgents, answerNone) {
 				body.ExpectedAgents, body.ExpectedNone = nil, true
@@ -50,14 +51,14 @@ func newFeedbackCommand() *cobra.Command {
 			if err := c.post(cmd.Context(), c.base.JoinPath("/api/v1/requests", args[0], "feedback"), body, &stored); err != nil {
 				return err
 			}
-			return printOutput(cmd, flags.asJSON, stored, func(out io.Writer) error {
+			return cmdline.PrintOutput(cmd, flags.asJSON, stored, func(out io.Writer) error {
 				_, err := fmt.Fprintf(out, "stored feedback on %s: %s\n", terminal.OneLine(args[0]), formatVerdict(&stored))
 				return err
 			})
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().BoolVar(&correct, "correct", false, "the chosen agents were right")
 	cmd.Flags().BoolVar(&misroute, "misroute", false, "the chosen agents were wrong, or none was chosen although one is right")
 	cmd.Flags().StringSliceVar(&body.ExpectedAgents, "expect", nil, "`AGENT` that is right (repeatable), or none if no agent should get the request")

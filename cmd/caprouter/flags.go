@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/config"
 )
 
@@ -29,7 +30,7 @@ func (f *configFlags) register(cmd *cobra.Command, serving bool) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "", "`HOST:PORT` to listen on; port 0 picks one (default 127.0.0.1:8080)")
 	flags.StringVar(&f.logLevel, "log-level", "", "`LEVEL` of the log: debug, info, warn or error (default info)")
-	mustSucceed(cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(
+	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(
 		[]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp)))
 }
 
@@ -66,26 +67,22 @@ const configFlag = "config"
 
 func addConfigFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, configFlag, "", "configuration `FILE` (default caprouter.yaml if it exists)")
-	mustSucceed(cmd.MarkFlagFilename(configFlag, yamlExtensions()...))
+	cmdline.MustSucceed(cmd.MarkFlagFilename(configFlag, cmdline.YAMLExtensions()...))
 }
 
 func addRegistryFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "registry", "", "capability registry `FILE` (default capabilities.yaml)")
-	mustSucceed(cmd.MarkFlagFilename("registry", yamlExtensions()...))
+	cmdline.MustSucceed(cmd.MarkFlagFilename("registry", cmdline.YAMLExtensions()...))
 }
 
 func addMCPFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "mcp", "", "registry `FILE` of MCP servers (default $MCP_REGISTRY_FILE or "+config.DefaultMCPFile+")")
-	mustSucceed(cmd.MarkFlagFilename("mcp", "json"))
+	cmdline.MustSucceed(cmd.MarkFlagFilename("mcp", "json"))
 }
 
 func addDataDirFlag(cmd *cobra.Command, dir *string, content string) {
 	cmd.Flags().StringVar(dir, "data-dir", "", "`DIR` with "+content+" (default caprouter-data)")
-	mustSucceed(cmd.MarkFlagDirname("data-dir"))
-}
-
-func addJSONFlag(cmd *cobra.Command, set *bool) {
-	cmd.Flags().BoolVar(set, "json", false, "print JSON")
+	cmdline.MustSucceed(cmd.MarkFlagDirname("data-dir"))
 }
 
 // dataDirFlags are the flags of commands that need only the data directory.
@@ -113,16 +110,18 @@ func newDataDirCommand(
 ) *cobra.Command {
 	var flags dataDirFlags
 	var asJSON bool
-	cmd.Args = argsBetween("no arguments", 0, 0)
+	cmd.Args = cmdline.ArgsBetween("no arguments", 0, 0)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := flags.loadConfig()
 		if err != nil {
 			return err
 		}
-		return work(cmd, cfg, func(v any, printText func(out io.Writer) error) error { return printOutput(cmd, asJSON, v, printText) })
+		return work(cmd, cfg, func(v any, printText func(out io.Writer) error) error {
+			return cmdline.PrintOutput(cmd, asJSON, v, printText)
+		})
 	}
 	flags.register(cmd, content)
-	addJSONFlag(cmd, &asJSON)
+	cmdline.AddJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -185,21 +184,4 @@ func (f *serverFlags) routerURL(cmd *cobra.Command) string {
 		return f.url
 	}
 	return os.Getenv(config.EnvPrefix + "_URL")
-}
-
-func yamlExtensions() []string { return []string{"yaml", "yml"} }
-
-func completeYAML(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return yamlExtensions(), cobra.ShellCompDirectiveFilterFileExt
-}
-
-// mustSucceed panics on errors of cobra about unknown flags, which are bugs of this
-// program.
-func mustSucceed(err error) {
-	if err != nil {
-		panic(err)
-	}
 }

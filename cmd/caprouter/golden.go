@@ -11,12 +11,13 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 func newGoldenCommand() *cobra.Command {
-	return newGroupCommand(&cobra.Command{
+	return cmdline.NewGroupCommand(&cobra.Command{
 		Use:   "golden",
 		Short: "Test routing: run cases, record a model, fit thresholds, compare registries",
 		Long: "Test routing. A case contains a request and its expected outcome. Cases run through the same pipeline\n" +
@@ -38,7 +39,7 @@ type goldenFlags struct {
 }
 
 func caseArgs() cobra.PositionalArgs {
-	return argsBetween("files or directories of CASES", 1, math.MaxInt)
+	return cmdline.ArgsBetween("files or directories of CASES", 1, math.MaxInt)
 }
 
 func (f *goldenFlags) register(cmd *cobra.Command) {
@@ -47,8 +48,8 @@ func (f *goldenFlags) register(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.filter.Splits, "split", nil, "only cases of this `SPLIT`: train, validation or test (repeatable)")
 	flags.StringSliceVar(&f.filter.Tags, "tag", nil, "only cases with this `TAG` (repeatable; all must match)")
 	flags.StringSliceVar(&f.filter.IDs, "case", nil, "only the case with this `ID` (repeatable)")
-	addCountFlag(cmd, &f.parallel, "parallel", 1, 0, "number `N` of concurrent cases (default one per processor)")
-	mustSucceed(cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(
+	cmdline.AddCountFlag(cmd, &f.parallel, "parallel", 1, 0, "number `N` of concurrent cases (default one per processor)")
+	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(
 		[]cobra.Completion{golden.Train, golden.Validation, golden.Test}, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return []cobra.Completion{"yaml", "yml", "csv", "jsonl", "tsv"}, cobra.ShellCompDirectiveFilterFileExt
@@ -58,7 +59,7 @@ func (f *goldenFlags) register(cmd *cobra.Command) {
 func (f *goldenFlags) registerModel(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.cassette, "cassette", "", "classify with the replies in `FILE`, written by golden record, without a network")
 	cmd.Flags().BoolVar(&f.live, "live", false, "classify with the configured model, which costs tokens")
-	mustSucceed(cmd.MarkFlagFilename("cassette"))
+	cmdline.MustSucceed(cmd.MarkFlagFilename("cassette"))
 }
 
 // classifierSource returns what classifies the cases.
@@ -76,7 +77,7 @@ func (f *goldenFlags) classifierSource() app.GoldenClassifier {
 // agents of the other registries.
 func (f *goldenFlags) openCases(cmd *cobra.Command, paths []string, by app.GoldenClassifier, more ...*capabilities.Snapshot) (*app.Golden, error) {
 	if f.live && f.cassette != "" {
-		return nil, usageErrorf(cmd, "--live and --cassette are two models: name one")
+		return nil, cmdline.UsageErrorf(cmd, "--live and --cassette are two models: name one")
 	}
 	cfg, err := f.loadConfig()
 	if err != nil {

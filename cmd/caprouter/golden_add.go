@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
@@ -41,7 +42,7 @@ func newGoldenAddCommand() *cobra.Command {
 			"or none, are those that feedback on the request expects.",
 		Example: `  caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect quality_agent
   caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect fallback --file golden/refused.yaml`,
-		Args: argsBetween("the id of a request", 1, 1),
+		Args: cmdline.ArgsBetween("the id of a request", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return goldenAdd(cmd, args[0], &flags) },
 	}
 	addConfigFlag(cmd, &flags.config)
@@ -55,7 +56,7 @@ func newGoldenAddCommand() *cobra.Command {
 
 func addCaseFileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "file", starterCasesFile, "case `FILE` to which the case is added")
-	mustSucceed(cmd.MarkFlagFilename("file", yamlExtensions()...))
+	cmdline.MustSucceed(cmd.MarkFlagFilename("file", cmdline.YAMLExtensions()...))
 }
 
 func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
@@ -74,7 +75,7 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	}
 	for _, word := range flags.expect {
 		if len(flags.expect) > 1 && isOutcome(word) && registry.Catalogue.Agent(word) == nil {
-			return usageErrorf(cmd, "--expect %s is an outcome: name it alone, or agents only", word)
+			return cmdline.UsageErrorf(cmd, "--expect %s is an outcome: name it alone, or agents only", word)
 		}
 	}
 	c, err := flags.newClient(cmd)
@@ -112,7 +113,7 @@ func (f *goldenAddFlags) expectByFeedback(cmd *cobra.Command, id string) error {
 		return err
 	}
 	if f.expect = expectedAgents(entry.Feedback); len(f.expect) == 0 {
-		return usageErrorf(cmd, "--expect is missing: name the agent that is right, or clarify, fallback or none")
+		return cmdline.UsageErrorf(cmd, "--expect is missing: name the agent that is right, or clarify, fallback or none")
 	}
 	return nil
 }

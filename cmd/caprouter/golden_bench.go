@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -30,10 +31,10 @@ func newGoldenBenchCommand() *cobra.Command {
 		Example: `  caprouter golden bench --train train.tsv --test test.tsv --oos oos.tsv
   caprouter golden bench --train train.tsv --test mixed.tsv --multi --json
   caprouter golden bench --tools tools.jsonl --test queries.tsv`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cfg.Validate(); err != nil {
-				return usageErrorf(cmd, "%w", err)
+				return cmdline.UsageErrorf(cmd, "%w", err)
 			}
 			shown := terminal.NewProgressLine(cmd.ErrOrStderr())
 			cfg.Progress = shown.PrintProgress
@@ -42,7 +43,7 @@ func newGoldenBenchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printOutput(cmd, asJSON, report, func(out io.Writer) error { return printBench(out, report) })
+			return cmdline.PrintOutput(cmd, asJSON, report, func(out io.Writer) error { return printBench(out, report) })
 		},
 	}
 	f := cmd.Flags()
@@ -58,10 +59,10 @@ func newGoldenBenchCommand() *cobra.Command {
 		{&cfg.Tools, "tools", "rank the tools, or the candidates of each query, in `FILE`", "jsonl"},
 	} {
 		f.StringVar(flag.into, flag.name, "", flag.usage)
-		mustSucceed(cmd.MarkFlagFilename(flag.name, flag.extension))
+		cmdline.MustSucceed(cmd.MarkFlagFilename(flag.name, flag.extension))
 	}
 	f.BoolVar(&cfg.Multi, "multi", false, "rows may have several labels, joined with #")
-	addJSONFlag(cmd, &asJSON)
+	cmdline.AddJSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -34,7 +35,7 @@ func goldenBench(t *testing.T, args ...string) (out, errOut string, code int) {
 	cmd.SetArgs(args)
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
-	code = reportError(&stderr, cmd.ExecuteContext(t.Context()))
+	code = cmdline.ReportError(&stderr, cmd.ExecuteContext(t.Context()))
 	return stdout.String(), stderr.String(), code
 }
 
@@ -42,7 +43,7 @@ func TestGoldenBench(t *testing.T) {
 	train := benchRows(t, "train.tsv", benchTrain)
 	test := benchRows(t, "test.tsv", "switch on the lights\tlights_on\thome\nthe new jazz album\torder_food\tfood\n")
 	out, errOut, code := goldenBench(t, "--train", train, "--test", test)
-	if code != exitOK || errOut != "" {
+	if code != cmdline.ExitOK || errOut != "" {
 		t.Fatalf("got exit code %d and %q, want 0 and no output on stderr, which is not a terminal", code, errOut)
 	}
 	for _, want := range []string{
@@ -61,7 +62,7 @@ func TestGoldenBench(t *testing.T) {
 func TestGoldenBench_JSON(t *testing.T) {
 	train := benchRows(t, "train.tsv", benchTrain)
 	out, errOut, code := goldenBench(t, "--train", train, "--test", train, "--json")
-	if code != exitOK {
+	if code != cmdline.ExitOK {
 		t.Fatalf("got exit code %d: %s", code, errOut)
 	}
 	var got struct {
@@ -85,11 +86,11 @@ func TestGoldenBench_ReportsErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"no files", nil, exitUsage, "--train T.tsv --test S.tsv"},
-		{"argument", []string{"x"}, exitUsage, "takes no arguments"},
-		{"tools and multi", []string{"--tools", "x", "--multi"}, exitUsage, "--tools ranks by description alone"},
-		{"missing file", []string{"--train", train, "--test", "absent.tsv"}, exitError, "absent.tsv"},
-		{"missing column", []string{"--train", train, "--test", benchRows(t, "test.tsv", "a\tb\tc\na\tb\n")}, exitError, "test.tsv:2: has no column domain"},
+		{"no files", nil, cmdline.ExitUsage, "--train T.tsv --test S.tsv"},
+		{"argument", []string{"x"}, cmdline.ExitUsage, "takes no arguments"},
+		{"tools and multi", []string{"--tools", "x", "--multi"}, cmdline.ExitUsage, "--tools ranks by description alone"},
+		{"missing file", []string{"--train", train, "--test", "absent.tsv"}, cmdline.ExitError, "absent.tsv"},
+		{"missing column", []string{"--train", train, "--test", benchRows(t, "test.tsv", "a\tb\tc\na\tb\n")}, cmdline.ExitError, "test.tsv:2: has no column domain"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -48,7 +49,7 @@ func newGoldenCandidatesCommand() *cobra.Command {
 		Example: `  caprouter golden candidates
   caprouter golden candidates --since 30d --limit 50
   caprouter golden candidates --write`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return goldenCandidates(cmd, &flags) },
 	}
 	addConfigFlag(cmd, &flags.config)
@@ -56,7 +57,7 @@ func newGoldenCandidatesCommand() *cobra.Command {
 	flags.logFlags.register(cmd)
 	cmd.Flags().StringVar(&flags.since, "since", "30d", "decisions from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
 	flags.limit = 20
-	addCountFlag(cmd, &flags.limit, "limit", 1, 0, "maximum number `N` of candidates")
+	cmdline.AddCountFlag(cmd, &flags.limit, "limit", 1, 0, "maximum number `N` of candidates")
 	cmd.Flags().BoolVar(&flags.write, "write", false, "write the candidates as examples into the registry file")
 	return cmd
 }
@@ -64,7 +65,7 @@ func newGoldenCandidatesCommand() *cobra.Command {
 func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
 	since, err := parseSince(flags.since, time.Now())
 	if err != nil {
-		return usageErrorf(cmd, "--since %w", err)
+		return cmdline.UsageErrorf(cmd, "--since %w", err)
 	}
 	if err := flags.check(cmd); err != nil {
 		return err
@@ -98,7 +99,7 @@ func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := printOutput(cmd, flags.asJSON, report, func(out io.Writer) error {
+	if err := cmdline.PrintOutput(cmd, flags.asJSON, report, func(out io.Writer) error {
 		_, err := io.WriteString(out, formatCandidates(report, len(decisions), terminal.DetectOptions(out)))
 		return err
 	}); err != nil || !flags.write || len(report.Candidates) == 0 {

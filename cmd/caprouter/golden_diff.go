@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -38,14 +39,14 @@ func newGoldenDiffCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.other, "registry-b", "", "changed registry `FILE`")
 	cmd.Flags().BoolVar(&flags.failOnChange, "fail-on-change", false, "exit code 1 if a case is routed differently")
 	cmd.Flags().BoolVar(&flags.asJSON, "json", false, "print JSON, including the decisions")
-	mustSucceed(cmd.MarkFlagFilename("registry-a", yamlExtensions()...))
-	mustSucceed(cmd.MarkFlagFilename("registry-b", yamlExtensions()...))
+	cmdline.MustSucceed(cmd.MarkFlagFilename("registry-a", cmdline.YAMLExtensions()...))
+	cmdline.MustSucceed(cmd.MarkFlagFilename("registry-b", cmdline.YAMLExtensions()...))
 	return cmd
 }
 
 func goldenDiff(cmd *cobra.Command, args []string, flags *diffFlags) error {
 	if flags.registry == "" || flags.other == "" {
-		return usageErrorf(cmd, "diff needs two registries: --registry-a FILE --registry-b FILE")
+		return cmdline.UsageErrorf(cmd, "diff needs two registries: --registry-a FILE --registry-b FILE")
 	}
 	b, err := readRegistry(flags.other)
 	if err != nil {
@@ -62,14 +63,14 @@ func goldenDiff(cmd *cobra.Command, args []string, flags *diffFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := printOutput(cmd, flags.asJSON, d, func(out io.Writer) error { return printDiff(out, d) }); err != nil {
+	if err := cmdline.PrintOutput(cmd, flags.asJSON, d, func(out io.Writer) error { return printDiff(out, d) }); err != nil {
 		return err
 	}
 	switch {
 	case d.Interrupted:
 		return fmt.Errorf("interrupted: %d of %d cases were compared", d.Cases, len(g.Config.Cases))
 	case flags.failOnChange && len(d.Changes) > 0:
-		return silentError{}
+		return cmdline.SilentError{}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -36,8 +37,8 @@ func newGoldenFitCommand() *cobra.Command {
 	flags.register(cmd)
 	addRegistryFlag(cmd, &flags.registry)
 	flags.registerModel(cmd)
-	addShareFlag(cmd, &precision, "precision", "minimum `SHARE` of correct dispatches on split train")
-	addJSONFlag(cmd, &asJSON)
+	cmdline.AddShareFlag(cmd, &precision, "precision", "minimum `SHARE` of correct dispatches on split train")
+	cmdline.AddJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -56,7 +57,7 @@ func goldenFit(cmd *cobra.Command, args []string, flags *goldenFlags, precision 
 	if n := fit.TrainNow.Cases; n < golden.FewFitCases {
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s of split train, fewer than %d: the proposal may suit these cases only\n", plaintext.CountNoun(n, "case"), golden.FewFitCases)
 	}
-	err = printOutput(cmd, asJSON, fit, func(out io.Writer) error { return printFit(out, fit) })
+	err = cmdline.PrintOutput(cmd, asJSON, fit, func(out io.Writer) error { return printFit(out, fit) })
 	if err == nil && fit.Interrupted {
 		return fmt.Errorf("interrupted: the best of the %d settings that were tried", fit.Settings)
 	}

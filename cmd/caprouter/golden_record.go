@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -37,14 +38,14 @@ func newGoldenRecordCommand() *cobra.Command {
 	addRegistryFlag(cmd, &flags.registry)
 	cmd.Flags().StringVar(&flags.cassette, "cassette", "", "the `FILE` to write; in a directory of cases its name should end in .cassette.jsonl")
 	cmd.Flags().BoolVar(&again, "again", false, "record all replies again")
-	mustSucceed(cmd.MarkFlagFilename("cassette"))
+	cmdline.MustSucceed(cmd.MarkFlagFilename("cassette"))
 	return cmd
 }
 
 func recordGoldenCases(cmd *cobra.Command, args []string, flags *goldenFlags, again bool) error {
 	file := flags.cassette
 	if file == "" {
-		return usageErrorf(cmd, "--cassette FILE is missing: where the replies go")
+		return cmdline.UsageErrorf(cmd, "--cassette FILE is missing: where the replies go")
 	}
 	if err := localfile.CheckWritable(file); err != nil { // before calls to the model, which cost money
 		return localfile.ShortenError(err)
@@ -93,7 +94,7 @@ func checkRecording(cmd *cobra.Command, made *golden.RecordResult) error {
 	failed := 0
 	for _, text := range slices.Sorted(maps.Keys(made.Failed)) {
 		failed += made.Failed[text]
-		printError(cmd.ErrOrStderr(), fmt.Sprintf("%s: %s", plaintext.CountNoun(made.Failed[text], "question"), text))
+		cmdline.PrintError(cmd.ErrOrStderr(), fmt.Sprintf("%s: %s", plaintext.CountNoun(made.Failed[text], "question"), text))
 	}
 	switch r := made.Report; {
 	case r.Interrupted:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
@@ -55,8 +56,8 @@ func TestGoldenRecord_ChecksFileFirst(t *testing.T) {
 		"golden", "record", "--cassette", cassette,
 		"--registry", filepath.Join(dir, "registry.yaml"), filepath.Join(dir, "cases.yaml"),
 	}, nil, &out, &errOut)
-	if want := "caprouter: " + cassette + ": "; code != exitError || !strings.HasPrefix(errOut.String(), want) {
-		t.Errorf("got exit code %d and %q, want %d and %q…", code, errOut.String(), exitError, want)
+	if want := "caprouter: " + cassette + ": "; code != cmdline.ExitError || !strings.HasPrefix(errOut.String(), want) {
+		t.Errorf("got exit code %d and %q, want %d and %q…", code, errOut.String(), cmdline.ExitError, want)
 	}
 	if err := localfile.CheckWritable(dir); err == nil {
 		t.Error("directory in place of a file: got no error")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
@@ -53,16 +54,16 @@ func newGoldenRunCommand() *cobra.Command {
 	f.StringVar(&flags.junit, "junit", "", "write JUnit XML to `FILE`")
 	f.StringVar(&flags.html, "html", "", "write an HTML page with plots and the decisions of failures to `FILE`")
 	f.StringVar(&flags.baseline, "baseline", "", "compare with the report in `FILE`")
-	addCountFlag(cmd, &flags.maxNewFailures, "max-new-failures", 0, 0, "with --baseline, number `N` of new cases that may fail (default 0)")
-	mustSucceed(cmd.MarkFlagFilename("junit", "xml"))
-	mustSucceed(cmd.MarkFlagFilename("html", "html"))
-	mustSucceed(cmd.MarkFlagFilename("baseline", "json"))
+	cmdline.AddCountFlag(cmd, &flags.maxNewFailures, "max-new-failures", 0, 0, "with --baseline, number `N` of new cases that may fail (default 0)")
+	cmdline.MustSucceed(cmd.MarkFlagFilename("junit", "xml"))
+	cmdline.MustSucceed(cmd.MarkFlagFilename("html", "html"))
+	cmdline.MustSucceed(cmd.MarkFlagFilename("baseline", "json"))
 	return cmd
 }
 
 func runGoldenCases(cmd *cobra.Command, args []string, flags *runFlags) error {
 	if flags.baseline == "" && cmd.Flags().Changed("max-new-failures") {
-		return usageErrorf(cmd, "--max-new-failures needs --baseline")
+		return cmdline.UsageErrorf(cmd, "--max-new-failures needs --baseline")
 	}
 	if err := flags.checkOutputs(cmd, args); err != nil { // before the run, which may be long and expensive
 		return err
@@ -130,7 +131,7 @@ func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
 		}
 		for _, other := range others {
 			if other.path != "" && localfile.SameFile(o.path, other.path) {
-				return usageErrorf(cmd, "%s %s and %s %s are the same file: name another", o.flag, o.path, other.what, other.path)
+				return cmdline.UsageErrorf(cmd, "%s %s and %s %s are the same file: name another", o.flag, o.path, other.what, other.path)
 			}
 		}
 		if err := localfile.CheckWritable(o.path); err != nil {
@@ -148,7 +149,7 @@ func (f *runFlags) finishRun(cmd *cobra.Command, r, baseline *golden.Report) err
 	for _, o := range f.reportFiles() {
 		failed = errors.Join(failed, localfile.WriteReport(o.path, func(w io.Writer) error { return o.write(w, r) }))
 	}
-	if _, silent := errors.AsType[silentError](verdict); silent && failed != nil {
+	if _, silent := errors.AsType[cmdline.SilentError](verdict); silent && failed != nil {
 		return failed
 	}
 	return errors.Join(verdict, failed)
@@ -178,7 +179,7 @@ func (f *runFlags) checkResult(cmd *cobra.Command, r, baseline *golden.Report) e
 	case r.Interrupted:
 		return fmt.Errorf("interrupted: %d of %d cases were run; the report holds these", r.Summary.Total, r.Summary.Planned)
 	case bad:
-		return silentError{}
+		return cmdline.SilentError{}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 )
 
 // runGolden runs golden run in its own directory, with a registry, a case that passes and a case
@@ -49,8 +50,8 @@ func TestGoldenRun_ChecksOutputsFirst(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, out, errOut, code := runGolden(t, nil, "--json", tt.flag, tt.path)
-			if code != exitError || errOut != tt.want || out != "" {
-				t.Errorf("got exit code %d, %q and %q, want %d, %q and no work", code, errOut, out, exitError, tt.want)
+			if code != cmdline.ExitError || errOut != tt.want || out != "" {
+				t.Errorf("got exit code %d, %q and %q, want %d, %q and no work", code, errOut, out, cmdline.ExitError, tt.want)
 			}
 		})
 	}
@@ -78,7 +79,7 @@ func TestGoldenRun_PrintsBeforeWriting(t *testing.T) {
 	}
 	f.html = filepath.Join(dir, "gone", "report.html")
 	err = f.finishRun(cmd, &golden.Report{Summary: golden.Summary{Failed: 1}}, nil)
-	if code := reportError(io.Discard, err); err == nil || err.Error() == "" || code != exitError {
+	if code := cmdline.ReportError(io.Discard, err); err == nil || err.Error() == "" || code != cmdline.ExitError {
 		t.Errorf("got %v, want the file that was not written, although a case failed too", err)
 	}
 }
@@ -115,14 +116,14 @@ func TestGoldenRun_RejectsInputAsOutput(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, errOut, code := runGolden(t, prepare, tt.args...)
-			if code != exitUsage || !strings.Contains(errOut, tt.want) {
-				t.Errorf("got exit code %d and %q, want %d and %q", code, errOut, exitUsage, tt.want)
+			if code != cmdline.ExitUsage || !strings.Contains(errOut, tt.want) {
+				t.Errorf("got exit code %d and %q, want %d and %q", code, errOut, cmdline.ExitUsage, tt.want)
 			}
 		})
 	}
 	t.Run("output next to the cases, and a device twice", func(t *testing.T) {
 		dir, _, errOut, code := runGolden(t, nil, "--junit", os.DevNull, "--html", os.DevNull)
-		if code != exitError || errOut != "" {
+		if code != cmdline.ExitError || errOut != "" {
 			t.Errorf("got exit code %d and %q, want the failed case only", code, errOut)
 		}
 		if _, _, errOut, _ := runGolden(t, nil, "--html", "cases/report.html"); errOut != "" {

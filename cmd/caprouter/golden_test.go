@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/docs"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
@@ -58,8 +59,8 @@ func TestGoldenRun_WritesReportWhenInterrupted(t *testing.T) {
 		"golden", "run", "--live", "--json", "--parallel", "1", "--junit", junit,
 		"--registry", filepath.Join(dir, "registry.yaml"), filepath.Join(dir, "cases.yaml"),
 	}, nil, &out, &errOut)
-	if want := "caprouter: interrupted: 1 of 3 cases were run; the report holds these\n"; code != exitError || errOut.String() != want {
-		t.Errorf("got exit code %d and %q, want %d and %q", code, errOut.String(), exitError, want)
+	if want := "caprouter: interrupted: 1 of 3 cases were run; the report holds these\n"; code != cmdline.ExitError || errOut.String() != want {
+		t.Errorf("got exit code %d and %q, want %d and %q", code, errOut.String(), cmdline.ExitError, want)
 	}
 	report := filepath.Join(dir, "report.json")
 	if err := os.WriteFile(report, out.Bytes(), 0o600); err != nil {
@@ -85,8 +86,8 @@ func TestGoldenRecord_KeepsRepliesWhenInterrupted(t *testing.T) {
 		"golden", "record", "--parallel", "1", "--cassette", cassette,
 		"--registry", filepath.Join(dir, "registry.yaml"), filepath.Join(dir, "cases.yaml"),
 	}, nil, &out, &errOut)
-	if want := "caprouter: interrupted: 1 of 3 cases were recorded; the cassette holds these\n"; code != exitError || errOut.String() != want {
-		t.Errorf("got exit code %d and %q, want %d and %q", code, errOut.String(), exitError, want)
+	if want := "caprouter: interrupted: 1 of 3 cases were recorded; the cassette holds these\n"; code != cmdline.ExitError || errOut.String() != want {
+		t.Errorf("got exit code %d and %q, want %d and %q", code, errOut.String(), cmdline.ExitError, want)
 	}
 	c, err := golden.ReadCassette(cassette)
 	if err != nil || c.Len() != 1 {

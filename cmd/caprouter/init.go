@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
@@ -55,7 +56,7 @@ func newInitCommand() *cobra.Command {
 		Example: `  caprouter init
   caprouter init my-router && cd my-router
   caprouter init second --listen 127.0.0.1:8081`,
-		Args: argsBetween("one DIR", 0, 1),
+		Args: cmdline.ArgsBetween("one DIR", 0, 1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -66,7 +67,7 @@ func newInitCommand() *cobra.Command {
 			}
 			cfg, err := starterConfigAt(listen)
 			if err != nil {
-				return usageErrorf(cmd, "--%w", err)
+				return cmdline.UsageErrorf(cmd, "--%w", err)
 			}
 			return runInit(cmd.OutOrStdout(), dir, cfg)
 		},

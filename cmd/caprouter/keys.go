@@ -11,11 +11,12 @@ import (
 
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/config"
 )
 
 func newKeysCommand() *cobra.Command {
-	return newGroupCommand(&cobra.Command{
+	return cmdline.NewGroupCommand(&cobra.Command{
 		Use:   "keys",
 		Short: "List and rotate the keys that sign tokens",
 	}, newKeysListCommand(), newKeysRotateCommand())

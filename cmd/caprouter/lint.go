@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/lint"
 )
@@ -26,8 +27,8 @@ func newLintCommand() *cobra.Command {
 			"is a model for fallback policy A. Exit code 1 if there are warnings, 0 if all findings have severity info.",
 		Example: `  caprouter lint
   caprouter lint capabilities.yaml --json`,
-		Args:              argsBetween("one FILE", 0, 1),
-		ValidArgsFunction: completeYAML,
+		Args:              cmdline.ArgsBetween("one FILE", 0, 1),
+		ValidArgsFunction: cmdline.CompleteYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, s, err := flags.loadRegistry(args)
 			if err != nil {
@@ -39,17 +40,17 @@ func newLintCommand() *cobra.Command {
 				return err
 			}
 			findings := report.Findings
-			if err := printOutput(cmd, asJSON, findings, func(out io.Writer) error { return printFindings(out, file, report) }); err != nil {
+			if err := cmdline.PrintOutput(cmd, asJSON, findings, func(out io.Writer) error { return printFindings(out, file, report) }); err != nil {
 				return err
 			}
 			if slices.ContainsFunc(findings, func(f capabilities.Finding) bool { return f.Severity == capabilities.SeverityWarning }) {
-				return silentError{}
+				return cmdline.SilentError{}
 			}
 			return nil
 		},
 	}
 	addConfigFlag(cmd, &flags.config)
-	addJSONFlag(cmd, &asJSON)
+	cmdline.AddJSONFlag(cmd, &asJSON)
 	return cmd
 }
 

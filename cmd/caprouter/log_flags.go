@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/contentkey"
 )
@@ -22,15 +23,15 @@ type logFlags struct {
 
 func (f *logFlags) register(cmd *cobra.Command) {
 	f.serverFlags.register(cmd)
-	addJSONFlag(cmd, &f.asJSON)
+	cmdline.AddJSONFlag(cmd, &f.asJSON)
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`DIR` whose audit log is read, instead of that of a running router")
-	mustSucceed(cmd.MarkFlagDirname("data-dir"))
+	cmdline.MustSucceed(cmd.MarkFlagDirname("data-dir"))
 }
 
 // check returns an error if the flags select two logs.
 func (f *logFlags) check(cmd *cobra.Command) error {
 	if f.dataDir != "" && f.url != "" {
-		return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
+		return cmdline.UsageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
 	}
 	return nil
 }
@@ -61,6 +62,6 @@ func (f *logFlags) hintUnknownAgent(cmd *cobra.Command, id string) {
 		return
 	}
 	if hint, unknown := c.suggestAgent(cmd.Context(), id); unknown {
-		printError(cmd.ErrOrStderr(), "there is no agent "+id+" now"+hint)
+		cmdline.PrintError(cmd.ErrOrStderr(), "there is no agent "+id+" now"+hint)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -37,18 +38,11 @@ func main() {
 	os.Exit(code)
 }
 
-// Exit codes: 1 is a failure, 2 an invalid command line.
-const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
-)
-
 func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	root := newRootCommand()
 	root.SetArgs(expandGoal(args))
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	return reportError(errOut, root.ExecuteContext(ctx))
+	return cmdline.ReportError(errOut, root.ExecuteContext(ctx))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/subprocess"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
@@ -27,7 +28,7 @@ import (
 )
 
 func newMCPCommand() *cobra.Command {
-	return newGroupCommand(&cobra.Command{
+	return cmdline.NewGroupCommand(&cobra.Command{
 		Use:   "mcp",
 		Short: "Check MCP servers, list and call their tools",
 		Long: "Read a registry file of MCP servers in any of the usual formats, connect to the servers, and list and\n" +
@@ -66,10 +67,10 @@ func newMCPSampleCommand() *cobra.Command {
 			"query, system has info and echo.",
 		Example:   `  caprouter mcp-sample weather`,
 		ValidArgs: mcpsample.Names(),
-		Args:      argsBetween("the name of a server", 1, 1),
+		Args:      cmdline.ArgsBetween("the name of a server", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(mcpsample.Names(), args[0]) {
-				return usageErrorf(cmd, "%q is not one of %s", args[0], strings.Join(mcpsample.Names(), ", "))
+				return cmdline.UsageErrorf(cmd, "%q is not one of %s", args[0], strings.Join(mcpsample.Names(), ", "))
 			}
 			err := mcpsample.Serve(cmd.Context(), args[0], buildVersion())
 			if errors.Is(err, context.Canceled) {
@@ -90,8 +91,8 @@ type mcpFlags struct {
 func (f *mcpFlags) register(cmd *cobra.Command) {
 	addMCPFlag(cmd, &f.file)
 	f.timeout = time.Minute
-	addDurationFlag(cmd, &f.timeout, "timeout", time.Millisecond, 0, "maximum `TIME` to connect and to call")
-	addJSONFlag(cmd, &f.asJSON)
+	cmdline.AddDurationFlag(cmd, &f.timeout, "timeout", time.Millisecond, 0, "maximum `TIME` to connect and to call")
+	cmdline.AddJSONFlag(cmd, &f.asJSON)
 }
 
 // path returns the name of the registry file.
@@ -105,7 +106,7 @@ func (f *mcpFlags) useArgument(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if f.file != "" {
-		return usageErrorf(cmd, "%s and --mcp %s both name the file: remove one of them", args[0], f.file)
+		return cmdline.UsageErrorf(cmd, "%s and --mcp %s both name the file: remove one of them", args[0], f.file)
 	}
 	f.file = args[0]
 	return nil
@@ -181,11 +182,11 @@ func newMCPListCommand() *cobra.Command {
 		Long:  "Connect to all servers of a registry file and list them with their tools.",
 		Example: `  caprouter mcp list
   caprouter mcp list --mcp ~/.cursor/mcp.json --json`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.withGateway(cmd, func(string, []string) bool { return true }, func(_ context.Context, g *gateway.Gateway) error {
 				servers := g.Servers()
-				return printOutput(cmd, flags.asJSON, servers, func(out io.Writer) error { return printMCPServers(out, servers) })
+				return cmdline.PrintOutput(cmd, flags.asJSON, servers, func(out io.Writer) error { return printMCPServers(out, servers) })
 			})
 		},
 	}
@@ -255,8 +256,8 @@ func newMCPValidateCommand() *cobra.Command {
 			"literal credentials, ignored keys and environment variables that are not set.",
 		Example: `  caprouter mcp validate
   caprouter mcp validate ~/.cursor/mcp.json`,
-		Args:              argsBetween("one FILE", 0, 1),
-		ValidArgsFunction: completeJSON,
+		Args:              cmdline.ArgsBetween("one FILE", 0, 1),
+		ValidArgsFunction: cmdline.CompleteJSON,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.useArgument(cmd, args); err != nil {
 				return err
@@ -277,13 +278,6 @@ func newMCPValidateCommand() *cobra.Command {
 	}
 	addMCPFlag(cmd, &flags.file)
 	return cmd
-}
-
-func completeJSON(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return []cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
 func newMCPTestCommand() *cobra.Command {
@@ -314,9 +308,9 @@ func newMCPTestCommand() *cobra.Command {
 					}
 					return fmt.Errorf("%s has no server %q%s", flags.path(), name, hint)
 				}
-				err := printOutput(cmd, flags.asJSON, servers, func(out io.Writer) error { return printMCPServers(out, servers) })
+				err := cmdline.PrintOutput(cmd, flags.asJSON, servers, func(out io.Writer) error { return printMCPServers(out, servers) })
 				if err == nil && slices.ContainsFunc(servers, hasMCPProblem) {
-					return silentError{}
+					return cmdline.SilentError{}
 				}
 				return err
 			})

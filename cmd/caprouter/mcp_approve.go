@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
 )
@@ -29,7 +30,7 @@ func newMCPApproveCommand() *cobra.Command {
 			"The token needs the scope admin.",
 		Example: `  caprouter mcp approve
   caprouter mcp approve weather.query --hash 5f2b6c7d8e90`,
-		Args: argsBetween("one ACTION", 0, 1),
+		Args: cmdline.ArgsBetween("one ACTION", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -37,7 +38,7 @@ func newMCPApproveCommand() *cobra.Command {
 			}
 			if len(args) == 1 {
 				if hash == "" {
-					return usageErrorf(cmd, "--hash is needed: caprouter mcp approve lists the hashes")
+					return cmdline.UsageErrorf(cmd, "--hash is needed: caprouter mcp approve lists the hashes")
 				}
 				at := c.base.JoinPath(mcpToolsPath, args[0], "approve")
 				if err := c.post(cmd.Context(), at, rest.MCPApproval{Hash: hash}, nil); err != nil {
@@ -50,11 +51,11 @@ func newMCPApproveCommand() *cobra.Command {
 			if err := c.getResource(cmd.Context(), mcpToolsPath+"/pending", nil, &list); err != nil {
 				return err
 			}
-			return printOutput(cmd, flags.asJSON, list.Tools, func(out io.Writer) error { return printPendingTools(out, list.Tools) })
+			return cmdline.PrintOutput(cmd, flags.asJSON, list.Tools, func(out io.Writer) error { return printPendingTools(out, list.Tools) })
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&hash, "hash", "", "`HASH` of the definition to approve, or its first 12 digits")
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -29,7 +30,7 @@ func newMCPCallCommand() *cobra.Command {
 			"Exit code 1 if the call fails; --json then prints the error as JSON.",
 		Example: `  caprouter mcp call weather.query '{"ubicacion":"Madrid"}'
   caprouter mcp call system.info --json`,
-		Args: argsBetween("an ACTION and its input", 1, 2),
+		Args: cmdline.ArgsBetween("an ACTION and its input", 1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			action := contract.Action{Action: args[0]}
 			if len(args) == 2 {
@@ -42,15 +43,15 @@ func newMCPCallCommand() *cobra.Command {
 			return flags.withGateway(cmd, func(id string, ids []string) bool { return mayOwnAction(args[0], id, ids) }, func(ctx context.Context, g *gateway.Gateway) error {
 				result, err := g.Invoke(ctx, action)
 				if failed, ok := errors.AsType[*contract.ActionError](err); ok && flags.asJSON {
-					if err := printJSON(cmd.OutOrStdout(), failed); err != nil {
+					if err := cmdline.PrintJSON(cmd.OutOrStdout(), failed); err != nil {
 						return err
 					}
-					return silentError{}
+					return cmdline.SilentError{}
 				}
 				if err != nil {
 					return err
 				}
-				return printOutput(cmd, flags.asJSON, result, func(out io.Writer) error { return printActionResult(out, result) })
+				return cmdline.PrintOutput(cmd, flags.asJSON, result, func(out io.Writer) error { return printActionResult(out, result) })
 			})
 		},
 	}
@@ -83,7 +84,7 @@ func readActionInput(cmd *cobra.Command, text string) (json.RawMessage, error) {
 	}
 	var members map[string]json.RawMessage
 	if err := strictjson.Unmarshal([]byte(text), &members); err != nil {
-		return nil, usageErrorf(cmd, "the input %w", err)
+		return nil, cmdline.UsageErrorf(cmd, "the input %w", err)
 	}
 	return json.RawMessage(text), nil
 }
@@ -118,14 +119,14 @@ func newMCPImportCommand() *cobra.Command {
 		Long: "Read a registry file in any of the formats and print its servers in the format servers, version 1.0.\n" +
 			"Values are not changed: ${NAME} stays, and so do literal credentials.",
 		Example:           `  caprouter mcp import ~/.cursor/mcp.json > mcp.json`,
-		Args:              argsBetween("one FILE", 0, 1),
-		ValidArgsFunction: completeJSON,
+		Args:              cmdline.ArgsBetween("one FILE", 0, 1),
+		ValidArgsFunction: cmdline.CompleteJSON,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.useArgument(cmd, args); err != nil {
 				return err
 			}
 			if flags.file == "" {
-				return usageErrorf(cmd, "import needs FILE, the file of the other program")
+				return cmdline.UsageErrorf(cmd, "import needs FILE, the file of the other program")
 			}
 			file, err := checkMCPFile(cmd, flags.file)
 			if err != nil {

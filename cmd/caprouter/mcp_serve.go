@@ -16,6 +16,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/mcpserver"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -30,7 +31,7 @@ func newMCPServeCommand() *cobra.Command {
 			"with their prompts and resources, and route_request. A client that speaks MCP over HTTP needs no command:\n" +
 			"its address is that of the router with /mcp at the end.",
 		Example: `  caprouter mcp serve --url http://127.0.0.1:8080`,
-		Args:    argsBetween("no arguments", 0, 0),
+		Args:    cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -33,7 +34,7 @@ func newOrchestrateCommand() *cobra.Command {
 		Example: `  caprouter orchestrate "list the files of the project" --plan plan.json
   caprouter orchestrate "summarise the open issues" --plan-only
   caprouter "mcp summarise the open issues"`,
-		Args: argsBetween("one GOAL in quotes", 1, 1),
+		Args: cmdline.ArgsBetween("one GOAL in quotes", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			goal.Goal, goal.Constraints.TimeoutMS = args[0], int(timeout.Milliseconds())
 			if planFile != "" {
@@ -53,24 +54,24 @@ func newOrchestrateCommand() *cobra.Command {
 				return err
 			}
 			if flags.asJSON {
-				err = printJSON(cmd.OutOrStdout(), result)
+				err = cmdline.PrintJSON(cmd.OutOrStdout(), result)
 			} else {
 				err = printRun(cmd.OutOrStdout(), result)
 			}
 			if err == nil && result.Status != contract.OrchestrationDone {
-				return silentError{}
+				return cmdline.SilentError{}
 			}
 			return err
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&planFile, "plan", "", "JSON `FILE` with the plan; - = standard input")
 	cmd.Flags().BoolVar(&goal.Constraints.PlanOnly, "plan-only", false, "print the plan and call no tool")
 	cmd.Flags().StringSliceVar(&goal.AvailableServers, "server", nil, "`NAME` of an MCP server that may be used (repeatable; none = all)")
 	cmd.Flags().StringSliceVar(&goal.Constraints.Allow, "allow", nil, "`ACTION` that may be called, for example files.read or files.* (repeatable; none = all)")
 	cmd.Flags().StringSliceVar(&goal.Constraints.Deny, "deny", nil, "`ACTION` that may not be called, for example files.write or files.* (repeatable)")
-	addDurationFlag(cmd, &timeout, "timeout", time.Second, 24*time.Hour, "`TIME` after which the run ends (default that of the router)")
+	cmdline.AddDurationFlag(cmd, &timeout, "timeout", time.Second, 24*time.Hour, "`TIME` after which the run ends (default that of the router)")
 	cmd.AddCommand(newListRunsCommand(), newShowRunCommand(), newApproveRunCommand(), newCancelRunCommand())
 	return cmd
 }
@@ -113,7 +114,7 @@ func newApproveRunCommand() *cobra.Command {
 		Short: "Decide about a call that waits for a person",
 		Example: `  caprouter orchestrate approve 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90 write
   caprouter orchestrate approve 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90 write --deny --comment "wrong folder"`,
-		Args: argsBetween("the id of an orchestration and a step", 2, 2),
+		Args: cmdline.ArgsBetween("the id of an orchestration and a step", 2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			approval.Step, approval.Decision = args[1], contract.GateApprove
 			text := "step " + args[1] + " is approved"
@@ -125,7 +126,7 @@ func newApproveRunCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().BoolVar(&deny, "deny", false, "do not permit the call, which ends the orchestration")
 	cmd.Flags().StringVar(&approval.Comment, "comment", "", "reason, stored in the audit log, as `TEXT`")
 	return cmd
@@ -137,7 +138,7 @@ func newCancelRunCommand() *cobra.Command {
 		Use:     "cancel ID",
 		Short:   "Cancel an orchestration",
 		Example: `  caprouter orchestrate cancel 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90`,
-		Args:    argsBetween("the id of an orchestration", 1, 1),
+		Args:    cmdline.ArgsBetween("the id of an orchestration", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeRun(cmd, &flags, args[0], "cancel", nil, func(run *contract.Orchestration) string {
 				return strings.TrimSpace(string(run.Status) + " " + string(run.Reason))
@@ -145,7 +146,7 @@ func newCancelRunCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	return cmd
 }
 
@@ -159,7 +160,7 @@ func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any
 	if err := c.post(cmd.Context(), c.base.JoinPath(runsPath, id, verb), body, &run); err != nil {
 		return err
 	}
-	return printOutput(cmd, flags.asJSON, &run, func(out io.Writer) error {
+	return cmdline.PrintOutput(cmd, flags.asJSON, &run, func(out io.Writer) error {
 		_, err := fmt.Fprintf(out, "%s  %s\n", run.OrchestrationID, terminal.Printable(format(&run)))
 		return err
 	})

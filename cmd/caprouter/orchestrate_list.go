@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -35,12 +36,12 @@ func newListRunsCommand() *cobra.Command {
 			"and the steps that wait for an approval.",
 		Example: `  caprouter orchestrate list --status waiting_approval
   caprouter orchestrate list --limit 500 --json`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			known := runStatuses()
 			i := slices.IndexFunc(known, func(s string) bool { return strings.EqualFold(s, status) })
 			if i < 0 {
-				return usageErrorf(cmd, "--status is one of %s, not %q", strings.Join(known, ", "), status)
+				return cmdline.UsageErrorf(cmd, "--status is one of %s, not %q", strings.Join(known, ", "), status)
 			}
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -50,14 +51,14 @@ func newListRunsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(cmd, flags.asJSON, list, "orchestrations", formatRuns)
+			return cmdline.PrintList(cmd, flags.asJSON, list, "orchestrations", formatRuns)
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&status, "status", allStatuses, "only those in this `STATUS`: "+strings.Join(runStatuses()[1:], ", "))
-	addCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of orchestrations")
-	mustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runStatuses(), cobra.ShellCompDirectiveNoFileComp)))
+	cmdline.AddCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of orchestrations")
+	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runStatuses(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -67,7 +68,7 @@ func newShowRunCommand() *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show an orchestration: its events, outputs and open approvals",
 		Example: `  caprouter orchestrate show 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90`,
-		Args:    argsBetween("the id of an orchestration", 1, 1),
+		Args:    cmdline.ArgsBetween("the id of an orchestration", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -77,11 +78,11 @@ func newShowRunCommand() *cobra.Command {
 			if err := c.getResource(cmd.Context(), runsPath+"/"+url.PathEscape(args[0]), nil, &run); err != nil {
 				return err
 			}
-			return printOutput(cmd, flags.asJSON, &run, func(out io.Writer) error { return printStoredRun(out, &run) })
+			return cmdline.PrintOutput(cmd, flags.asJSON, &run, func(out io.Writer) error { return printStoredRun(out, &run) })
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	return cmd
 }
 

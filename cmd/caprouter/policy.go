@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -15,7 +16,7 @@ import (
 )
 
 func newPolicyCommand() *cobra.Command {
-	return newGroupCommand(&cobra.Command{
+	return cmdline.NewGroupCommand(&cobra.Command{
 		Use:   "policy",
 		Short: "Test the policy of orchestrations",
 		Long: "Test the policy file of orchestrations, which decides about the calls of tools. docs/policy.md describes\n" +
@@ -33,24 +34,24 @@ func newPolicyTestCommand() *cobra.Command {
 			"Exit code 1 if the file has a mistake or a test fails.",
 		Example: `  caprouter policy test policy.yaml
   caprouter policy test policy.yaml --json`,
-		Args:              argsBetween("one FILE", 1, 1),
-		ValidArgsFunction: completeYAML,
+		Args:              cmdline.ArgsBetween("one FILE", 1, 1),
+		ValidArgsFunction: cmdline.CompleteYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := policy.Load(args[0])
 			if err != nil {
 				return localfile.ShortenError(err)
 			}
 			results := p.RunTests()
-			if err := printOutput(cmd, asJSON, results, func(out io.Writer) error { return printPolicyTests(out, args[0], results) }); err != nil {
+			if err := cmdline.PrintOutput(cmd, asJSON, results, func(out io.Writer) error { return printPolicyTests(out, args[0], results) }); err != nil {
 				return err
 			}
 			if slices.ContainsFunc(results, func(r policy.TestResult) bool { return !r.Passed }) {
-				return silentError{}
+				return cmdline.SilentError{}
 			}
 			return nil
 		},
 	}
-	addJSONFlag(cmd, &asJSON)
+	cmdline.AddJSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/history"
@@ -43,14 +44,14 @@ func newReplayCommand() *cobra.Command {
 		Example: `  caprouter replay new.yaml --since 24h
   caprouter replay new.yaml --fail-on-change --json
   caprouter replay new.yaml --data-dir /var/lib/caprouter --limit 10000`,
-		Args:              argsBetween("one FILE", 1, 1),
-		ValidArgsFunction: completeYAML,
+		Args:              cmdline.ArgsBetween("one FILE", 1, 1),
+		ValidArgsFunction: cmdline.CompleteYAML,
 		RunE:              func(cmd *cobra.Command, args []string) error { return replayDecisions(cmd, args[0], &flags) },
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&flags.since, "since", "7d", "decisions from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
 	flags.limit = replay.DefaultLimit
-	addCountFlag(cmd, &flags.limit, "limit", 1, replay.MaxLimit, fmt.Sprintf("maximum number `N` of decisions, up to %d", replay.MaxLimit))
+	cmdline.AddCountFlag(cmd, &flags.limit, "limit", 1, replay.MaxLimit, fmt.Sprintf("maximum number `N` of decisions, up to %d", replay.MaxLimit))
 	cmd.Flags().BoolVar(&flags.failOnChange, "fail-on-change", false, "exit code 1 if a request would go elsewhere")
 	return cmd
 }
@@ -58,7 +59,7 @@ func newReplayCommand() *cobra.Command {
 func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error {
 	since, err := parseSince(flags.since, time.Now())
 	if err != nil {
-		return usageErrorf(cmd, "--since %w", err)
+		return cmdline.UsageErrorf(cmd, "--since %w", err)
 	}
 	if err := flags.check(cmd); err != nil {
 		return err
@@ -76,14 +77,14 @@ func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error 
 	if err != nil {
 		return err
 	}
-	if err := printOutput(cmd, flags.asJSON, report, func(out io.Writer) error {
+	if err := cmdline.PrintOutput(cmd, flags.asJSON, report, func(out io.Writer) error {
 		_, err := io.WriteString(out, formatReplay(report, terminal.DetectOptions(out)))
 		return err
 	}); err != nil {
 		return err
 	}
 	if flags.failOnChange && report.Changed > 0 {
-		return silentError{}
+		return cmdline.SilentError{}
 	}
 	return nil
 }

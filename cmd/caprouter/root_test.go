@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
-	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 // The value of a flag has a name in capitals that occurs in the description, not the name of a Go
@@ -24,7 +22,7 @@ func TestHelp_NamesValuesOfFlags(t *testing.T) {
 	typeName := regexp.MustCompile(`--[\w-]+ [a-z]\S*  `)
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
-		for line := range strings.Lines(formatHelp(cmd, terminal.Options{Width: 100})) {
+		for line := range strings.Lines(cmdline.FormatHelp(cmd, terminal.Options{Width: 100})) {
 			if typeName.MatchString(line) || strings.Contains(line, `[="`) {
 				t.Errorf("%s: got %q, want a name of the value", cmd.CommandPath(), line)
 			}
@@ -34,40 +32,6 @@ func TestHelp_NamesValuesOfFlags(t *testing.T) {
 		}
 	}
 	check(newRootCommand())
-}
-
-func TestReportError(t *testing.T) {
-	tests := []struct {
-		name string
-		err  error
-		code int
-		want string
-	}{
-		{"no error", nil, exitOK, ""},
-		{"error", errors.New("it broke"), exitError, "caprouter: it broke\n"},
-		{"error with several lines", errors.Join(errors.New("one"), errors.New("two")), exitError, "caprouter: one; two\n"},
-		{"error with an escape sequence", errors.New("\x1b[31mred"), exitError, "caprouter: \ufffd[31mred\n"},
-		{"API error", &contract.Error{Code: contract.CodeForbidden, Message: "no"}, exitError, "caprouter: forbidden: no\n"},
-		{"usage error", fmt.Errorf("while: %w", usageError{errors.New("what?")}), exitUsage, "caprouter: while: what?\n"},
-		{"already reported", fmt.Errorf("while: %w", silentError{}), exitError, ""},
-		{"interrupted", fmt.Errorf("while: %w", context.Canceled), exitError, "caprouter: interrupted\n"},
-		{
-			"errors of a file",
-			fmt.Errorf("load: %w", strictyaml.Errors{{File: "f", Line: 1, Column: 2, Detail: "a"}, {File: "f", Line: 3, Column: 4, Detail: "b"}}),
-			exitError, "caprouter: f:1:2: a\ncaprouter: f:3:4: b\n",
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var out bytes.Buffer
-			if got := reportError(&out, tt.err); got != tt.code {
-				t.Errorf("got exit code %d, want %d", got, tt.code)
-			}
-			if got := out.String(); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
 }
 
 func TestExplainMissingRegistry(t *testing.T) {
@@ -101,7 +65,7 @@ func TestExplainMissingRegistry(t *testing.T) {
 func TestFormatHelp_FitsWidth(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
-		text := formatHelp(cmd, terminal.Options{Width: 80})
+		text := cmdline.FormatHelp(cmd, terminal.Options{Width: 80})
 		before, after, _ := strings.Cut(text, "\nExamples:\n")
 		_, after, _ = strings.Cut(after, "\n\n")
 		for line := range strings.SplitSeq(before+"\n"+after, "\n") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -42,7 +43,7 @@ func newRouteCommand() *cobra.Command {
   caprouter route "cost analysis of azure" --url http://127.0.0.1:8080 --json
   caprouter route "make databricks cheaper" --url http://127.0.0.1:8080 --choose "$REQUEST_ID=2"
   git diff | caprouter route - --agent quality_agent`,
-		Args: argsBetween("one TEXT, in quotes", 1, 1),
+		Args: cmdline.ArgsBetween("one TEXT, in quotes", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return route(cmd, &flags, args[0]) },
 	}
 	flags.configFlags.register(cmd, false)
@@ -55,11 +56,11 @@ func newRouteCommand() *cobra.Command {
 	f.StringVar(&flags.session, "session", "", "`ID` of the conversation on a running router")
 	f.StringVar(&flags.choose, "choose", "", "answer the clarification of a running router with `REQUEST=OPTION`")
 	f.StringVar(&flags.fallback, "fallback", "", "`POLICY` if no agent is eligible: A (a model answers), B (refuse) or C (open a ticket) (default that of the registry)")
-	addDurationFlag(cmd, &flags.timeout, "timeout", time.Millisecond, contract.MaxTimeoutMS*time.Millisecond, "maximum `TIME` of the request, e.g. 10s (default dispatch.timeout_ms)")
+	cmdline.AddDurationFlag(cmd, &flags.timeout, "timeout", time.Millisecond, contract.MaxTimeoutMS*time.Millisecond, "maximum `TIME` of the request, e.g. 10s (default dispatch.timeout_ms)")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "decide without dispatching")
 	f.BoolVar(&flags.explain, "explain", false, "print the decision: model, classification, scores, gates, tasks")
 	f.BoolVar(&flags.asJSON, "json", false, "print the response as JSON")
-	mustSucceed(cmd.RegisterFlagCompletionFunc("fallback", cobra.FixedCompletions(
+	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("fallback", cobra.FixedCompletions(
 		[]cobra.Completion{"A", "B", "C"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
@@ -86,7 +87,7 @@ func route(cmd *cobra.Command, flags *routeFlags, text string) error {
 			return nil
 		}
 	}
-	return silentError{}
+	return cmdline.SilentError{}
 }
 
 // printResult prints the response in the requested form.
@@ -94,7 +95,7 @@ func (f *routeFlags) printResult(cmd *cobra.Command, resp *contract.Response, pr
 	out := cmd.OutOrStdout()
 	switch {
 	case f.asJSON:
-		return printJSON(out, resp)
+		return cmdline.PrintJSON(out, resp)
 	case f.explain:
 		printResponse(out, resp, explainOptions{Options: terminal.DetectOptions(out), prompt: prompt, base: base, teach: f.teachCommand(prompt, base)})
 		return nil
@@ -145,7 +146,7 @@ func (f *routeFlags) sendRequest(cmd *cobra.Command, base string, req *contract.
 		return c.routeRequest(cmd.Context(), req)
 	}
 	if f.choose != "" || f.session != "" {
-		return nil, usageErrorf(cmd, "--choose and --session need a running router: name it with --url")
+		return nil, cmdline.UsageErrorf(cmd, "--choose and --session need a running router: name it with --url")
 	}
 	cfg, err := f.loadConfig()
 	if err != nil {
@@ -163,7 +164,7 @@ func (f *routeFlags) routerURL(cmd *cobra.Command) (string, error) {
 		switch {
 		case !cmd.Flags().Changed(name):
 		case f.url != "":
-			return "", usageErrorf(cmd, "--%s is for a router in this process, and --url names one that runs: leave one out", name)
+			return "", cmdline.UsageErrorf(cmd, "--%s is for a router in this process, and --url names one that runs: leave one out", name)
 		default:
 			return "", nil
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -25,26 +26,26 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base, teach str
 	case d.Mode == contract.DataClarification:
 		printClarification(errOut, resp, base)
 	case resp.Status == contract.StatusCancelled:
-		printError(errOut, "cancelled")
+		cmdline.PrintError(errOut, "cancelled")
 	case d.Degraded: // the answer contains an explanation
-		printError(errOut, "no model has answered: "+joinReason(d.DegradedReason, formatReason(d.DegradedReason)))
+		cmdline.PrintError(errOut, "no model has answered: "+joinReason(d.DegradedReason, formatReason(d.DegradedReason)))
 	case d.Proposal != nil:
-		printError(errOut, "proposed: "+d.Proposal.Detail)
+		cmdline.PrintError(errOut, "proposed: "+d.Proposal.Detail)
 		printAdvice(errOut, formatNearestReading(d.Proposal.NearestReading, teach))
 	case d.Unsupported != nil && d.Mode != contract.DataServerFallback:
-		printError(errOut, fmt.Sprintf("unsupported (%s): %s", d.Reason, d.Detail))
+		cmdline.PrintError(errOut, fmt.Sprintf("unsupported (%s): %s", d.Reason, d.Detail))
 		printAdvice(errOut, formatNearestReading(d.NearestReading, teach))
 	}
 	for i := range resp.Tasks {
 		switch t := &resp.Tasks[i]; {
 		case t.Error != nil:
-			printError(errOut, t.AgentID+": "+formatTaskError(t.AgentID, t.Error))
+			cmdline.PrintError(errOut, t.AgentID+": "+formatTaskError(t.AgentID, t.Error))
 		case t.Status == contract.TaskFailure:
-			printError(errOut, formatFailure(t, resp.Data.Results))
+			cmdline.PrintError(errOut, formatFailure(t, resp.Data.Results))
 		}
 	}
 	for _, o := range resp.Omitted {
-		printError(errOut, fmt.Sprintf("left out: %s: %s", o.Title, formatOmitted(o.Reason)))
+		cmdline.PrintError(errOut, fmt.Sprintf("left out: %s: %s", o.Title, formatOmitted(o.Reason)))
 	}
 	return nil
 }
@@ -52,7 +53,7 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base, teach str
 // printAdvice prints advice about an incomplete answer, if there is any.
 func printAdvice(errOut io.Writer, advice string) {
 	if advice != "" {
-		printError(errOut, advice)
+		cmdline.PrintError(errOut, advice)
 	}
 }
 
@@ -117,11 +118,11 @@ func printClarification(errOut io.Writer, resp *contract.Response, base string) 
 	if d.Because != "" {
 		question += " (" + d.Because + ")"
 	}
-	printError(errOut, question+": "+d.Question)
+	cmdline.PrintError(errOut, question+": "+d.Question)
 	for i := range d.Options {
-		printError(errOut, "option "+d.Options[i].ID+": "+formatOption(&d.Options[i]))
+		cmdline.PrintError(errOut, "option "+d.Options[i].ID+": "+formatOption(&d.Options[i]))
 	}
-	printError(errOut, formatHowToChoose(resp, base))
+	cmdline.PrintError(errOut, formatHowToChoose(resp, base))
 }
 
 // printText prints the answer, or the data of the results if there is no text, except that of

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -36,20 +37,20 @@ func (f *routeFlags) newRequest(cmd *cobra.Command, text string) (*contract.Requ
 	}
 	if f.agent != "" {
 		if !contract.ValidAgentID(f.agent) {
-			return nil, usageErrorf(cmd, "--agent %q is not an agent id: lower-case letters, digits, _ and -, a letter first", f.agent)
+			return nil, cmdline.UsageErrorf(cmd, "--agent %q is not an agent id: lower-case letters, digits, _ and -, a letter first", f.agent)
 		}
 		req.AgentID = &f.agent
 	}
 	if f.fallback != "" {
 		if !slices.Contains([]string{"A", "B", "C"}, f.fallback) {
-			return nil, usageErrorf(cmd, "--fallback %q is not A, B or C", f.fallback)
+			return nil, cmdline.UsageErrorf(cmd, "--fallback %q is not A, B or C", f.fallback)
 		}
 		req.Options.Fallback = &f.fallback
 	}
 	if f.choose != "" {
 		request, option, ok := strings.Cut(f.choose, "=")
 		if !ok || request == "" || option == "" {
-			return nil, usageErrorf(cmd, "--choose %q is not REQUEST=OPTION, as the router's question names them", f.choose)
+			return nil, cmdline.UsageErrorf(cmd, "--choose %q is not REQUEST=OPTION, as the router's question names them", f.choose)
 		}
 		req.Clarification = &contract.ClarificationChoice{RequestID: request, OptionID: option}
 	}
@@ -71,7 +72,7 @@ func readPrompt(cmd *cobra.Command, text string) (string, error) {
 	case !utf8.ValidString(text):
 		return "", errors.New("the text is not UTF-8")
 	case strings.TrimSpace(text) == "":
-		return "", usageErrorf(cmd, "the text is empty")
+		return "", cmdline.UsageErrorf(cmd, "the text is empty")
 	}
 	return text, nil
 }
@@ -86,11 +87,11 @@ func parseInputs(cmd *cobra.Command, args []string) (map[string]json.RawMessage,
 		name, value, ok := strings.Cut(arg, "=")
 		switch _, twice := inputs[name]; {
 		case !ok || name == "":
-			return nil, usageErrorf(cmd, "--input %q is not NAME=VALUE or NAME=@FILE", arg)
+			return nil, cmdline.UsageErrorf(cmd, "--input %q is not NAME=VALUE or NAME=@FILE", arg)
 		case name == "prompt":
-			return nil, usageErrorf(cmd, "--input prompt: agents receive the text itself under this name: choose another")
+			return nil, cmdline.UsageErrorf(cmd, "--input prompt: agents receive the text itself under this name: choose another")
 		case twice:
-			return nil, usageErrorf(cmd, "--input %s is given twice", name)
+			return nil, cmdline.UsageErrorf(cmd, "--input %s is given twice", name)
 		}
 		if path, isFile := strings.CutPrefix(value, "@"); isFile {
 			data, err := readInput(path)

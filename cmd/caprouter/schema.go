@@ -7,6 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -61,7 +62,7 @@ func newSchemaCommand() *cobra.Command {
 		Long: "Print the JSON Schema of capabilities.yaml, caprouter.yaml, a file of golden cases or a policy file, with\n" +
 			"which an editor completes and checks keys. The files of caprouter init refer to copies of the schemas.",
 		Example: `  caprouter schema registry > schemas/registry.json`,
-		Args:    argsBetween("registry, config, cases or policy", 1, 1),
+		Args:    cmdline.ArgsBetween("registry, config, cases or policy", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, s := range fileSchemas() {
 				if s.name != args[0] {
@@ -73,7 +74,7 @@ func newSchemaCommand() *cobra.Command {
 				}
 				return err
 			}
-			return usageErrorf(cmd, "there is no schema %q: registry, config, cases or policy", args[0])
+			return cmdline.UsageErrorf(cmd, "there is no schema %q: registry, config, cases or policy", args[0])
 		},
 	}
 	for _, s := range fileSchemas() {

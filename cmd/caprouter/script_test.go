@@ -21,6 +21,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
@@ -103,7 +104,7 @@ func cmdUsage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: usage ARGS…")
 	}
-	oneLineError(ts, exitUsage, "caprouter: ", args)
+	oneLineError(ts, cmdline.ExitUsage, "caprouter: ", args)
 }
 
 func cmdMistake(ts *testscript.TestScript, neg bool, args []string) {
@@ -111,7 +112,7 @@ func cmdMistake(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: mistake FILE:LINE:COLUMN")
 	}
 	file, _, _ := strings.Cut(args[0], ":")
-	oneLineError(ts, exitError, "caprouter: "+args[0]+": ", []string{"validate", file})
+	oneLineError(ts, cmdline.ExitError, "caprouter: "+args[0]+": ", []string{"validate", file})
 }
 
 // oneLineError runs a command that must fail with the exit code, print nothing to stdout, and print

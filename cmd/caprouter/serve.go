@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/run"
@@ -28,7 +29,7 @@ func newServeCommand() *cobra.Command {
 		Example: `  caprouter serve --registry capabilities.yaml
   caprouter serve --listen 127.0.0.1:0 --log-level warn
   caprouter serve --config /etc/caprouter/caprouter.yaml`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := flags.loadConfig()
 			if err != nil {

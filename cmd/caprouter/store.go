@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -16,7 +17,7 @@ import (
 )
 
 func newStoreCommand() *cobra.Command {
-	return newGroupCommand(&cobra.Command{
+	return cmdline.NewGroupCommand(&cobra.Command{
 		Use:   "store",
 		Short: "Repair damaged files of the store",
 	}, newStoreRepairCommand())
@@ -50,7 +51,7 @@ func newStoreRepairCommand() *cobra.Command {
 		}
 		err = printResult(list, func(out io.Writer) error { return printRepair(out, streams, damaged, dryRun) })
 		if err == nil && dryRun && damaged > 0 {
-			return silentError{}
+			return cmdline.SilentError{}
 		}
 		return err
 	})

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 )
 
 // Damage in the middle of the audit log prevents the start until it is repaired.
@@ -36,10 +38,10 @@ func TestStoreRepair_StartsAgain(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"serve", "--listen", "127.0.0.1:0", "--registry", filepath.Join(dir, "capabilities.yaml"), "--log-level", "error"}, exitError, "run: caprouter store repair --data-dir " + data},
-		{[]string{"store", "repair", "--dry-run"}, exitError, "1 damaged place, nothing was changed"},
-		{[]string{"store", "repair"}, exitOK, "1 damaged place repaired"},
-		{[]string{"store", "repair", "--json"}, exitOK, `"damage":[]`},
+		{[]string{"serve", "--listen", "127.0.0.1:0", "--registry", filepath.Join(dir, "capabilities.yaml"), "--log-level", "error"}, cmdline.ExitError, "run: caprouter store repair --data-dir " + data},
+		{[]string{"store", "repair", "--dry-run"}, cmdline.ExitError, "1 damaged place, nothing was changed"},
+		{[]string{"store", "repair"}, cmdline.ExitOK, "1 damaged place repaired"},
+		{[]string{"store", "repair", "--json"}, cmdline.ExitOK, `"damage":[]`},
 	} {
 		var out bytes.Buffer
 		code := execute(t.Context(), append(tt.args, "--data-dir", data), strings.NewReader(""), &out, &out)

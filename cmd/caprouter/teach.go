@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
@@ -57,21 +58,21 @@ func newTeachCommand() *cobra.Command {
   caprouter teach "tune the cluster" --expect quality_agent --expect-intent databricks_review
   caprouter teach
   caprouter teach --below 0.8 --since 24h --registry capabilities.yaml --file golden/cases.yaml`,
-		Args: argsBetween("one TEXT, in quotes", 0, 1),
+		Args: cmdline.ArgsBetween("one TEXT, in quotes", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 1 && flags.filter.intent != "":
-				return usageErrorf(cmd, "--intent selects decisions of a router: the intent that is right for TEXT is --expect-intent")
+				return cmdline.UsageErrorf(cmd, "--intent selects decisions of a router: the intent that is right for TEXT is --expect-intent")
 			case len(args) == 1 && (flags.filter.selects() || flags.url != "" || flags.all):
-				return usageErrorf(cmd, "TEXT is read in this process: leave it out to walk through decisions of a router")
+				return cmdline.UsageErrorf(cmd, "TEXT is read in this process: leave it out to walk through decisions of a router")
 			case len(args) == 0 && len(flags.expect) > 0:
-				return usageErrorf(cmd, "--expect needs TEXT: decisions of a router have different right agents")
+				return cmdline.UsageErrorf(cmd, "--expect needs TEXT: decisions of a router have different right agents")
 			case len(flags.intent) > 0 && len(flags.expect) == 0:
-				return usageErrorf(cmd, "--expect-intent needs --expect: it is an intent of that agent")
+				return cmdline.UsageErrorf(cmd, "--expect-intent needs --expect: it is an intent of that agent")
 			case len(flags.expect) > 1 && slices.Contains(flags.expect, answerNone):
-				return usageErrorf(cmd, "--expect none stands alone, without agents")
+				return cmdline.UsageErrorf(cmd, "--expect none stands alone, without agents")
 			case flags.all && flags.filter.selects():
-				return usageErrorf(cmd, "--all selects every decision: leave out the filters, except --since and --limit")
+				return cmdline.UsageErrorf(cmd, "--all selects every decision: leave out the filters, except --since and --limit")
 			}
 			return teach(cmd, args, &flags)
 		},
@@ -258,7 +259,7 @@ func checkCaseFile(cmd *cobra.Command, file string, registry *capabilities.Snaps
 	}
 	_, err = golden.ReadYAML(file, data, golden.NewDeclaredNames(registry))
 	if err != nil {
-		printError(cmd.ErrOrStderr(), file+" has cases that do not fit the registry: correct or remove them, or name another file with --file")
+		cmdline.PrintError(cmd.ErrOrStderr(), file+" has cases that do not fit the registry: correct or remove them, or name another file with --file")
 	}
 	return err
 }

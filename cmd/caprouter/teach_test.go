@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/testkit"
@@ -48,7 +49,7 @@ func TestTeach_InterruptedLeavesFiles(t *testing.T) {
 			code <- execute(ctx, []string{"teach", "settle it"}, in, cancelAt{question, cancel}, &stderr)
 			return nil
 		})
-		if got := testkit.Receive(t, code); got != exitError || stderr.String() != "caprouter: interrupted\n" {
+		if got := testkit.Receive(t, code); got != cmdline.ExitError || stderr.String() != "caprouter: interrupted\n" {
 			t.Errorf("%s: got exit code %d and %q, want 1 and interrupted", question, got, stderr.String())
 		}
 		typed.Close()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -21,7 +22,7 @@ import (
 const ticketsPath = "/api/v1/tickets"
 
 func newTicketsCommand() *cobra.Command {
-	return newListGroupCommand(&cobra.Command{
+	return cmdline.NewListGroupCommand(&cobra.Command{
 		Use:   "tickets",
 		Short: "List tickets of unsupported requests, and which agent to build next",
 		Long: "With fallback policy C, requests without an eligible agent become tickets. Similar requests share a\n" +
@@ -42,12 +43,12 @@ func newTicketsListCommand() *cobra.Command {
 		Short: "List the tickets, newest first",
 		Example: `  caprouter tickets list
   caprouter tickets list --status all --limit 500 --json`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch contract.TicketStatus(status) {
 			case contract.TicketOpen, contract.TicketClosed, allStatuses:
 			default:
-				return usageErrorf(cmd, "--status is open, closed or all, not %q", status)
+				return cmdline.UsageErrorf(cmd, "--status is open, closed or all, not %q", status)
 			}
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -57,14 +58,14 @@ func newTicketsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(cmd, flags.asJSON, list, "tickets", formatTickets)
+			return cmdline.PrintList(cmd, flags.asJSON, list, "tickets", formatTickets)
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&status, "status", string(contract.TicketOpen), "`STATUS` of the tickets: open, closed or all")
-	addCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of tickets")
-	mustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
+	cmdline.AddCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of tickets")
+	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
 		[]cobra.Completion{string(contract.TicketOpen), string(contract.TicketClosed), allStatuses}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
@@ -77,7 +78,7 @@ func newTicketsShowCommand() *cobra.Command {
 		Short: "Show a ticket with its examples and the suggested agent",
 		Example: `  caprouter tickets show 0198c0de-0000-7000-8000-000000000001
   caprouter tickets show --yaml 0198c0de-0000-7000-8000-000000000001 > flight_agent.yaml`,
-		Args: argsBetween("the id of a ticket", 1, 1),
+		Args: cmdline.ArgsBetween("the id of a ticket", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -91,11 +92,11 @@ func newTicketsShowCommand() *cobra.Command {
 				_, err := io.WriteString(cmd.OutOrStdout(), terminal.Printable(t.SuggestedYAML))
 				return err
 			}
-			return printOutput(cmd, flags.asJSON, t, func(out io.Writer) error { return printTicket(out, &t) })
+			return cmdline.PrintOutput(cmd, flags.asJSON, t, func(out io.Writer) error { return printTicket(out, &t) })
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().BoolVar(&yaml, "yaml", false, "print only the suggested registry")
 	cmd.MarkFlagsMutuallyExclusive("json", "yaml")
 	return cmd
@@ -108,7 +109,7 @@ func newTicketsCloseCommand() *cobra.Command {
 		Use:     "close ID",
 		Short:   "Close a ticket; the next similar request opens a new one",
 		Example: `  caprouter tickets close 0198c0de-0000-7000-8000-000000000001 --note "flight_agent serves these now"`,
-		Args:    argsBetween("the id of a ticket", 1, 1),
+		Args:    cmdline.ArgsBetween("the id of a ticket", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -121,14 +122,14 @@ func newTicketsCloseCommand() *cobra.Command {
 			if err := c.post(cmd.Context(), c.base.JoinPath(ticketPath(args[0]), "close"), body, &t); err != nil {
 				return err
 			}
-			return printOutput(cmd, flags.asJSON, t, func(out io.Writer) error {
+			return cmdline.PrintOutput(cmd, flags.asJSON, t, func(out io.Writer) error {
 				_, err := fmt.Fprintf(out, "closed %s, a ticket of %s: %s\n", terminal.OneLine(t.TicketID), plaintext.CountNoun(t.Count, "request"), terminal.OneLine(t.Title))
 				return err
 			})
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&note, "note", "", "reason, stored in the ticket, as `TEXT`")
 	return cmd
 }

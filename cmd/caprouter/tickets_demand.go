@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -29,7 +30,7 @@ func newTicketsDemandCommand() *cobra.Command {
 			"and TREND compares the last seven days with the seven before.",
 		Example: `  caprouter tickets demand
   caprouter tickets demand --limit 3 --json`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := flags.newClient(cmd)
 			if err != nil {
@@ -44,12 +45,12 @@ func newTicketsDemandCommand() *cobra.Command {
 			output := struct {
 				Demand []rankedTicket `json:"demand"`
 			}{ranked}
-			return printOutput(cmd, flags.asJSON, output, func(out io.Writer) error { return printDemand(out, ranked) })
+			return cmdline.PrintOutput(cmd, flags.asJSON, output, func(out io.Writer) error { return printDemand(out, ranked) })
 		},
 	}
 	flags.register(cmd)
-	addJSONFlag(cmd, &flags.asJSON)
-	addCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of tickets")
+	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	cmdline.AddCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of tickets")
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/auth/issuance"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 )
 
 // tokenFlags are the flags of commands that mint tokens.
@@ -23,7 +24,7 @@ type tokenFlags struct {
 func (f *tokenFlags) register(cmd *cobra.Command) {
 	f.configFlags.register(cmd, false)
 	f.ttl = time.Hour
-	addDurationFlag(cmd, &f.ttl, "ttl", time.Second, 24*time.Hour, "lifetime `TIME` of the token, at most 24h")
+	cmdline.AddDurationFlag(cmd, &f.ttl, "ttl", time.Second, 24*time.Hour, "lifetime `TIME` of the token, at most 24h")
 }
 
 // printToken prints only the token on stdout.
@@ -35,19 +36,19 @@ func (f *tokenFlags) printToken(cmd *cobra.Command, g app.TokenGrant) error {
 	}
 	token, err := app.MintCallerToken(cfg, g)
 	if scope, ok := errors.AsType[*app.ScopeError](err); ok {
-		return usageErrorf(cmd, "%w", scope)
+		return cmdline.UsageErrorf(cmd, "%w", scope)
 	}
 	if agent, ok := errors.AsType[*app.AgentError](err); ok {
-		return usageErrorf(cmd, "%w", agent)
+		return cmdline.UsageErrorf(cmd, "%w", agent)
 	}
 	if tool, ok := errors.AsType[*app.ToolError](err); ok {
-		return usageErrorf(cmd, "%w", tool)
+		return cmdline.UsageErrorf(cmd, "%w", tool)
 	}
 	if claim, ok := errors.AsType[*issuance.ClaimError](err); ok {
 		if key, ok := nameConfigKey(claim.Claim); ok {
 			return fmt.Errorf("%s: %w", key, claim)
 		}
-		return usageErrorf(cmd, "%w", claim)
+		return cmdline.UsageErrorf(cmd, "%w", claim)
 	}
 	if err != nil {
 		return err
@@ -104,10 +105,10 @@ func newTokenCommand() *cobra.Command {
 		Example: `  export TOKEN=$(caprouter token --sub alice --agent '*')
   caprouter token --sub ci --scope "route:submit route:read" --agent quality_agent --ttl 15m
   caprouter token --sub ops --scope "route:read agents:read tickets admin" --data-dir /var/lib/caprouter`,
-		Args: argsBetween("no arguments", 0, 0),
+		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if grant.Subject == "" {
-				return usageErrorf(cmd, "token needs --sub NAME, the name of the caller")
+				return cmdline.UsageErrorf(cmd, "token needs --sub NAME, the name of the caller")
 			}
 			grant.Scopes = defaultScopes()
 			if cmd.Flags().Changed("scope") {
@@ -115,7 +116,7 @@ func newTokenCommand() *cobra.Command {
 			}
 			for _, id := range agents {
 				if id != "*" && !contract.ValidAgentID(id) {
-					return usageErrorf(cmd, "--agent is the id of an agent, or '*' for all, not %q", id)
+					return cmdline.UsageErrorf(cmd, "--agent is the id of an agent, or '*' for all, not %q", id)
 				}
 				grant.Scopes = append(grant.Scopes, contract.ScopeAgentPrefix+id)
 			}
@@ -128,7 +129,7 @@ func newTokenCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPES` of the token, separated by spaces (repeatable)")
 	cmd.Flags().StringArrayVar(&agents, "agent", nil, "`ID` of an agent that the caller may use, '*' for all (repeatable)")
 	cmd.Flags().StringVar(&grant.Tenant, "tenant", "", "`NAME` of the tenant of the caller")
-	mustSucceed(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(contract.Scopes(), cobra.ShellCompDirectiveNoFileComp)))
+	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(contract.Scopes(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
@@ -24,8 +25,8 @@ func newValidateCommand() *cobra.Command {
 			"defaults to the registry of the configuration. Use caprouter lint to find probable mistakes in a valid file.",
 		Example: `  caprouter validate
   caprouter validate new/capabilities.yaml`,
-		Args:              argsBetween("one FILE", 0, 1),
-		ValidArgsFunction: completeYAML,
+		Args:              cmdline.ArgsBetween("one FILE", 0, 1),
+		ValidArgsFunction: cmdline.CompleteYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, s, err := flags.loadRegistry(args)
 			if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/internal/cli/cmdline"
 )
 
 // version is set by the linker for releases (-ldflags "-X main.version=…").
@@ -32,7 +34,7 @@ func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  argsBetween("no arguments", 0, 0),
+		Args:  cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err

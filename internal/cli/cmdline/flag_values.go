@@ -1,7 +1,6 @@
-package main
+package cmdline
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -40,33 +39,19 @@ func (f *numberFlag[T]) String() string {
 
 func (f *numberFlag[T]) Type() string { return "number" }
 
-// flagValueError is the error of a flag about its value. It names the flag.
-type flagValueError struct{ error }
-
-// explainFlagError returns the error of the library about a flag without internal text.
-func explainFlagError(err error) error {
-	if mistake, ok := errors.AsType[flagValueError](err); ok {
-		return mistake
-	}
-	if cause, ok := errors.AsType[*strconv.NumError](err); ok { // of a switch, because there are no other numbers
-		return errors.New(strings.TrimSuffix(err.Error(), cause.Error()) + "it is true or false")
-	}
-	return err
-}
-
 // decimalNumber matches the numbers of decimal flags.
 var decimalNumber = regexp.MustCompile(`^(\d+(\.\d*)?|\.\d+)$`)
 
-// addShareFlag adds a flag for a number above 0 and up to 1.
-func addShareFlag(cmd *cobra.Command, target *float64, name, usage string) {
+// AddShareFlag adds a flag for a number above 0 and up to 1.
+func AddShareFlag(cmd *cobra.Command, target *float64, name, usage string) {
 	cmd.Flags().Var(&numberFlag[float64]{target, name, "a decimal number above 0 and up to 1, for example 0.7", func(text string) (float64, bool) {
 		n, err := strconv.ParseFloat(text, 64)
 		return n, err == nil && decimalNumber.MatchString(text) && n > 0 && n <= 1
 	}}, name, usage)
 }
 
-// addCountFlag adds a flag for a whole number from least to most; most 0 = no limit.
-func addCountFlag(cmd *cobra.Command, target *int, name string, least, most int, usage string) {
+// AddCountFlag adds a flag for a whole number from least to most; most 0 = no limit.
+func AddCountFlag(cmd *cobra.Command, target *int, name string, least, most int, usage string) {
 	want := fmt.Sprintf("a whole number from %d to %d", least, most)
 	if most == 0 {
 		want = fmt.Sprintf("a whole number, %d or more", least)
@@ -77,8 +62,8 @@ func addCountFlag(cmd *cobra.Command, target *int, name string, least, most int,
 	}}, name, usage)
 }
 
-// addDurationFlag adds a flag for a duration from least to most; most 0 = no limit.
-func addDurationFlag(cmd *cobra.Command, target *time.Duration, name string, least, most time.Duration, usage string) {
+// AddDurationFlag adds a flag for a duration from least to most; most 0 = no limit.
+func AddDurationFlag(cmd *cobra.Command, target *time.Duration, name string, least, most time.Duration, usage string) {
 	want := fmt.Sprintf("a time from %s to %s, for example 10s", formatLimit(least), formatLimit(most))
 	if most == 0 {
 		want = fmt.Sprintf("a time of %s or more, for example 10s", formatLimit(least))

@@ -1,4 +1,4 @@
-package main
+package cmdline
 
 import (
 	"cmp"
@@ -18,9 +18,9 @@ var helpEntry = regexp.MustCompile(`^( +(?:\S.*? {2,})?)(\S.*)$`)
 // its description.
 var optionalValue = regexp.MustCompile(`^( +--\S+) (\S+)\[="true"\]`)
 
-// formatHelp returns the help of the command, wrapped to the width of the output.
+// FormatHelp returns the help of the command, wrapped to the width of the output.
 // Examples are not wrapped, because they are copied.
-func formatHelp(cmd *cobra.Command, opts terminal.Options) string {
+func FormatHelp(cmd *cobra.Command, opts terminal.Options) string {
 	p := terminal.NewPrinter(opts)
 	for paragraph := range strings.SplitSeq(cmp.Or(cmd.Long, cmd.Short), "\n\n") {
 		if strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ") {
@@ -58,4 +58,35 @@ func writeHelpEntry(p *terminal.Printer, line string) {
 		line = entry[1] + strings.ReplaceAll(p.WrapText(terminal.Plain, entry[2], column), "\n", "\n"+strings.Repeat(" ", column))
 	}
 	p.WriteBlock("", 0, line)
+}
+
+// NewHelpCommand returns the command help, which prints the help of another command.
+func NewHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []cobra.Completion
+			if parent, _, err := cmd.Root().Find(args); err == nil {
+				for _, c := range parent.Commands() {
+					if c.IsAvailableCommand() {
+						names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return UsageErrorf(cmd, "%w", err)
+			}
+			if len(rest) > 0 {
+				return newUnknownCommandError(target, rest[0])
+			}
+			target.InitDefaultHelpFlag()
+			target.InitDefaultVersionFlag()
+			return target.Help()
+		},
+	}
 }
