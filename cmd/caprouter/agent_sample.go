@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/demo"
 )
 
@@ -28,7 +29,7 @@ func newAgentSampleCommand() *cobra.Command {
 		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if u, err := url.Parse(router); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-				return cmdline.UsageErrorf(cmd, "--router %q is not an absolute http or https URL, e.g. %s", router, defaultURL)
+				return cmdline.UsageErrorf(cmd, "--router %q is not an absolute http or https URL, e.g. %s", router, restclient.DefaultURL)
 			}
 			listener, err := listenSample(cmd.Context(), listen)
 			if err != nil {
@@ -43,7 +44,7 @@ func newAgentSampleCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", demo.SampleAddress, "`HOST:PORT` to listen on; port 0 picks one")
-	cmd.Flags().StringVar(&router, "router", defaultURL, "`URL` of the router whose tasks the agent accepts")
+	cmd.Flags().StringVar(&router, "router", restclient.DefaultURL, "`URL` of the router whose tasks the agent accepts")
 	return cmd
 }
 
@@ -52,7 +53,7 @@ func listenSample(ctx context.Context, addr string) (net.Listener, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("the sample agent cannot listen on %s: %w", addr, rootCause(err))
+		return nil, fmt.Errorf("the sample agent cannot listen on %s: %w", addr, err)
 	}
 	return listener, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
 )
@@ -41,7 +42,7 @@ func newAgentsListCommand() *cobra.Command {
 				return err
 			}
 			var list rest.AgentList
-			if err := c.getResource(cmd.Context(), agentsPath, nil, &list); err != nil {
+			if err := c.GetResource(cmd.Context(), restclient.AgentsPath, nil, &list); err != nil {
 				return err
 			}
 			return cmdline.PrintOutput(cmd, flags.asJSON, list, func(out io.Writer) error { return printAgents(out, list.Agents, time.Now()) })

@@ -46,7 +46,7 @@ func newAgentsExportCommand() *cobra.Command {
 				return err
 			}
 			var registry registryInForce
-			if err := c.getResource(cmd.Context(), "/api/v1/registry", nil, &registry); err != nil {
+			if err := c.GetResource(cmd.Context(), "/api/v1/registry", nil, &registry); err != nil {
 				return err
 			}
 			return printRegistryFile(cmd.OutOrStdout(), &registry)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,14 +14,12 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
-	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-const agentsPath = "/api/v1/agents"
-
-func agentPath(id string) string { return agentsPath + "/" + url.PathEscape(id) }
+func agentPath(id string) string { return restclient.AgentsPath + "/" + url.PathEscape(id) }
 
 func newAgentsShowCommand() *cobra.Command {
 	var flags serverFlags
@@ -38,8 +35,8 @@ func newAgentsShowCommand() *cobra.Command {
 				return err
 			}
 			var agent rest.Agent
-			if err := c.getResource(cmd.Context(), agentPath(args[0]), nil, &agent); err != nil {
-				return c.explainUnknownAgent(cmd.Context(), args[0], err)
+			if err := c.GetResource(cmd.Context(), agentPath(args[0]), nil, &agent); err != nil {
+				return explainUnknownAgent(cmd.Context(), c, args[0], err)
 			}
 			return cmdline.PrintOutput(cmd, flags.asJSON, agent, func(out io.Writer) error { return printAgent(out, &agent, time.Now()) })
 		},
@@ -51,38 +48,18 @@ func newAgentsShowCommand() *cobra.Command {
 
 // explainUnknownAgent adds the nearest id to the error of an agent that the router does not
 // have. Other errors are returned as they are.
-func (c *client) explainUnknownAgent(ctx context.Context, id string, err error) error {
+func explainUnknownAgent(ctx context.Context, c *restclient.Client, id string, err error) error {
 	problem, ok := errors.AsType[*contract.Error](err)
 	if !ok || problem.Code != contract.CodeNotFound {
 		return err
 	}
-	hint, unknown := c.suggestAgent(ctx, id)
+	hint, unknown := c.SuggestAgent(ctx, id)
 	if !unknown {
 		return err
 	}
 	explained := *problem
 	explained.Message += hint
 	return &explained
-}
-
-// suggestAgent reports that the router has no agent with the id, and returns a text that
-// follows such an error. If the caller may not list the agents, it is not known.
-func (c *client) suggestAgent(ctx context.Context, id string) (hint string, unknown bool) {
-	var list rest.AgentList
-	if err := c.getResource(ctx, agentsPath, nil, &list); err != nil {
-		return "", false
-	}
-	ids := make([]string, len(list.Agents))
-	for i := range list.Agents {
-		ids[i] = list.Agents[i].ID
-	}
-	if slices.Contains(ids, id) {
-		return "", false
-	}
-	if near := strictyaml.Nearest(id, ids); near != "" {
-		return "; did you mean " + near + "?", true
-	}
-	return ": caprouter agents lists them", true
 }
 
 func printAgent(out io.Writer, a *rest.Agent, now time.Time) error {
@@ -191,8 +168,8 @@ func newAgentsDrainCommand() *cobra.Command {
 				return err
 			}
 			var lease contract.Lease
-			if err := c.post(cmd.Context(), c.base.JoinPath(agentPath(args[0]), "drain"), rest.InstanceName{Instance: instance}, &lease); err != nil {
-				return c.explainUnknownAgent(cmd.Context(), args[0], err)
+			if err := c.Post(cmd.Context(), c.ResourceURL(agentPath(args[0]), "drain"), rest.InstanceName{Instance: instance}, &lease); err != nil {
+				return explainUnknownAgent(cmd.Context(), c, args[0], err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "instance %s of %s drains\n", terminal.OneLine(lease.Instance), terminal.OneLine(lease.AgentID))
 			return err
@@ -217,8 +194,8 @@ func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.post(cmd.Context(), c.base.JoinPath(agentPath(args[0]), verb), nil, nil); err != nil {
-				return c.explainUnknownAgent(cmd.Context(), args[0], err)
+			if err := c.Post(cmd.Context(), c.ResourceURL(agentPath(args[0]), verb), nil, nil); err != nil {
+				return explainUnknownAgent(cmd.Context(), c, args[0], err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", terminal.OneLine(args[0]), done)
 			return err

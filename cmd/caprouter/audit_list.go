@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +13,6 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/history"
 )
-
-const auditPath = "/api/v1/audit"
 
 func newAuditListCommand() *cobra.Command {
 	var flags logFlags
@@ -132,7 +128,7 @@ func readAuditLog(cmd *cobra.Command, flags *logFlags, query contract.AuditQuery
 		if err != nil {
 			return nil, err
 		}
-		return c.listAudit(cmd.Context(), query)
+		return c.ListAudit(cmd.Context(), query)
 	}
 	log, _, err := flags.openFiles(cmd.Context())
 	if err != nil {
@@ -149,33 +145,6 @@ func readAuditLog(cmd *cobra.Command, flags *logFlags, query contract.AuditQuery
 		list = append(list, page.Entries...)
 		if query.Cursor = page.NextCursor; query.Cursor == "" || len(list) == limit {
 			return list, nil
-		}
-	}
-}
-
-// listAudit fetches at most query.Limit entries, page by page.
-func (c *client) listAudit(ctx context.Context, query contract.AuditQuery) ([]contract.AuditEntry, error) {
-	return readPages(query.Limit, func(parameters url.Values) ([]contract.AuditEntry, string, error) {
-		addAuditParameters(parameters, query)
-		var page contract.AuditPage
-		err := c.getResource(ctx, auditPath, parameters, &page)
-		return page.Entries, page.NextCursor, err
-	})
-}
-
-// addAuditParameters adds the filters of the query to the parameters of the REST interface.
-func addAuditParameters(parameters url.Values, q contract.AuditQuery) {
-	for _, kind := range q.Kinds {
-		parameters.Add("kind", string(kind))
-	}
-	for name, value := range map[string]string{"actor": q.Actor, "agent": q.Agent, "tool": q.Tool, "request_id": q.RequestID} {
-		if value != "" {
-			parameters.Set(name, value)
-		}
-	}
-	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
-		if !at.IsZero() {
-			parameters.Set(name, at.UTC().Format(time.RFC3339Nano))
 		}
 	}
 }

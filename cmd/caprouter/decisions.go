@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,12 +13,11 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/feedback"
 	"github.com/caprouter/caprouter/internal/history"
 )
-
-const decisionsPath = "/api/v1/decisions"
 
 func newDecisionsCommand() *cobra.Command {
 	var flags logFlags
@@ -71,7 +68,7 @@ func readDecisionLog(cmd *cobra.Command, flags *logFlags, query contract.Decisio
 		if err != nil {
 			return nil, err
 		}
-		return c.listDecisions(cmd.Context(), query)
+		return c.ListDecisions(cmd.Context(), query)
 	}
 	log, keys, err := flags.openFiles(cmd.Context())
 	if err != nil {
@@ -82,7 +79,7 @@ func readDecisionLog(cmd *cobra.Command, flags *logFlags, query contract.Decisio
 	if err != nil {
 		return nil, err
 	}
-	return listDecisions(query, func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
+	return restclient.CollectDecisions(query, func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
 		return history.ReadDecisions(cmd.Context(), log, verdicts, q)
 	})
 }
@@ -164,58 +161,6 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("is 12h, 7d, 2026-01-02 or 2026-01-02T15:04:05Z, not %q", text)
-}
-
-// listDecisions returns the newest entries that the query selects, newest first. Pages
-// are the oldest first, so it reads all of them.
-func listDecisions(
-	query contract.DecisionQuery, readPage func(contract.DecisionQuery) (*contract.DecisionPage, error),
-) ([]contract.DecisionEntry, error) {
-	const pageSize = 200 // prompts of 64 KiB fit the limit of an answer
-	list, limit := []contract.DecisionEntry{}, query.Limit
-	query.Limit = pageSize
-	for {
-		page, err := readPage(query)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, page.Decisions...)
-		list = slices.Delete(list, 0, max(len(list)-limit, 0))
-		if page.NextCursor == query.Cursor {
-			slices.Reverse(list)
-			return list, nil
-		}
-		query.Cursor = page.NextCursor
-	}
-}
-
-// listDecisions reads the decision log of the router.
-func (c *client) listDecisions(ctx context.Context, query contract.DecisionQuery) ([]contract.DecisionEntry, error) {
-	return listDecisions(query, func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
-		var page contract.DecisionPage
-		return &page, c.getResource(ctx, decisionsPath, decisionParameters(q), &page)
-	})
-}
-
-// decisionParameters returns the query as parameters of the REST interface.
-func decisionParameters(q contract.DecisionQuery) url.Values {
-	parameters := url.Values{"limit": {strconv.Itoa(q.Limit)}}
-	for name, value := range map[string]string{
-		"agent": q.Agent, "outcome": string(q.Outcome), "intent": q.Intent, "source": string(q.Source), "fallback": q.Fallback,
-		"feedback":   string(q.Feedback),
-		"request_id": q.RequestID, "cursor": q.Cursor,
-	} {
-		if value != "" {
-			parameters.Set(name, value)
-		}
-	}
-	if q.Below > 0 {
-		parameters.Set("below", strconv.FormatFloat(q.Below, 'g', -1, 64))
-	}
-	if !q.Since.IsZero() {
-		parameters.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
-	}
-	return parameters
 }
 
 // formatDecisions returns three lines per decision that fit 80 columns, and one for each

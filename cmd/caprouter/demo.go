@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
@@ -99,7 +100,7 @@ func (d *demoRun) run(ctx context.Context) (err error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", d.listen)
 	if err != nil {
-		return fmt.Errorf("%w: choose another --listen", rootCause(err))
+		return fmt.Errorf("%w: choose another --listen", err)
 	}
 	base := "http://" + listener.Addr().String()
 
@@ -148,7 +149,7 @@ func (d *demoRun) printNextCommands() {
 	printCommands(d.out, [][2]string{
 		{program + " init", "write a configuration, a registry with one agent, golden cases"},
 		{program + " serve", "run the router, and this agent"},
-		{program + ` route "Count the words: a b c" --url ` + defaultURL, "send a request"},
+		{program + ` route "Count the words: a b c" --url ` + restclient.DefaultURL, "send a request"},
 	})
 }
 
@@ -207,11 +208,11 @@ func (d *demoRun) beginStep(title, explanation string) *terminal.Printer {
 // runSteps sends the sample requests over HTTP and prints each decision. With the lexical
 // classifier a different outcome is an error; with a model it is only printed.
 func (d *demoRun) runSteps(ctx context.Context, base string) error {
-	c, err := newClient(base, "")
+	c, err := restclient.New(base, "")
 	if err != nil {
 		return err
 	}
-	defer c.http.CloseIdleConnections()
+	defer c.CloseIdleConnections()
 	if err := d.routeSamples(ctx, c); err != nil {
 		return err
 	}
@@ -233,7 +234,7 @@ func (d *demoRun) runSteps(ctx context.Context, base string) error {
 	return d.verifyAuditLog(ctx)
 }
 
-func (d *demoRun) routeSamples(ctx context.Context, c *client) error {
+func (d *demoRun) routeSamples(ctx context.Context, c *restclient.Client) error {
 	var err error
 	var last *contract.Response
 	for _, step := range demo.Steps(d.hasModel()) {
@@ -244,10 +245,10 @@ func (d *demoRun) routeSamples(ctx context.Context, c *client) error {
 			}
 			continue
 		}
-		if last, err = c.routeRequest(ctx, &step.Request); err != nil {
+		if last, err = c.RouteRequest(ctx, &step.Request); err != nil {
 			return fmt.Errorf("%s: %w", step.Title, err)
 		}
-		printResponse(d.out, last, explainOptions{Options: terminal.DetectOptions(d.out), prompt: step.Request.Content.Prompt, base: c.base.String()})
+		printResponse(d.out, last, explainOptions{Options: terminal.DetectOptions(d.out), prompt: step.Request.Content.Prompt, base: c.BaseURL()})
 		if last.Status != step.Status {
 			if err := d.reportDifference(&step, fmt.Sprintf("the status is %s, not %s", last.Status, step.Status)); err != nil {
 				return err

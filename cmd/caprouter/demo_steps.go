@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
@@ -23,17 +24,17 @@ import (
 )
 
 // routeAsync sends the first sample request asynchronously and follows its events.
-func (d *demoRun) routeAsync(ctx context.Context, c *client) error {
+func (d *demoRun) routeAsync(ctx context.Context, c *restclient.Client) error {
 	step := demo.Steps(d.hasModel())[0]
 	p := d.beginStep("An asynchronous request",
 		"The first request again: the router stores it before it answers 202, continues it after a crash, and publishes its events.")
 	step.Request.Options.Mode = contract.ModeAsync
-	accepted, err := c.routeRequest(ctx, &step.Request)
+	accepted, err := c.RouteRequest(ctx, &step.Request)
 	if err != nil {
 		return err
 	}
 	p.WriteField("status", string(accepted.Status)+": GET /api/v1/requests/"+accepted.RequestID, terminal.Plain)
-	final, err := c.followEvents(ctx, accepted.RequestID, func(ev *contract.Event) { p.WriteField("event", formatEvent(ev), terminal.Plain) })
+	final, err := c.FollowEvents(ctx, accepted.RequestID, func(ev *contract.Event) { p.WriteField("event", formatEvent(ev), terminal.Plain) })
 	if err != nil {
 		return err
 	}
@@ -46,29 +47,29 @@ func (d *demoRun) routeAsync(ctx context.Context, c *client) error {
 }
 
 // routeRegistered routes a request to an agent that registers itself meanwhile.
-func (d *demoRun) routeRegistered(ctx context.Context, c *client) (err error) {
+func (d *demoRun) routeRegistered(ctx context.Context, c *restclient.Client) (err error) {
 	const prompt = "How many words are in this text: to be or not to be"
 	p := d.beginStep("An agent registers itself",
 		"word_counter is not declared in the registry file, which only grants it an intent and a domain. It registers, "+
 			"the classifier learns its examples, it serves a request, and it leaves.")
 	fmt.Fprint(d.out, p.String())
-	before := c.registryInUse(ctx, prompt)
+	before := registryInUse(ctx, c, prompt)
 	agent := run.New(ctx)
 	defer func() {
 		agent.Stop(nil)
 		err = errors.Join(err, agent.Wait())
 	}()
-	agent.Go("register the sample agent", func(ctx context.Context) error { return demo.RegisterSample(ctx, c.base.String()) })
-	c.awaitRegistry(ctx, prompt, before)
+	agent.Go("register the sample agent", func(ctx context.Context) error { return demo.RegisterSample(ctx, c.BaseURL()) })
+	awaitRegistry(ctx, c, prompt, before)
 	step := demo.Step{
 		Title: "an agent registers itself", Status: contract.StatusCompleted,
 		Request: contract.Request{Content: contract.Content{Prompt: prompt}, Metadata: contract.Metadata{Locale: "en"}},
 	}
-	resp, err := c.routeRequest(ctx, &step.Request)
+	resp, err := c.RouteRequest(ctx, &step.Request)
 	if err != nil {
 		return err
 	}
-	printResponse(d.out, resp, explainOptions{Options: terminal.DetectOptions(d.out), prompt: prompt, base: c.base.String()})
+	printResponse(d.out, resp, explainOptions{Options: terminal.DetectOptions(d.out), prompt: prompt, base: c.BaseURL()})
 	if resp.Status != step.Status {
 		return d.reportDifference(&step, fmt.Sprintf("the status is %s, not %s", resp.Status, step.Status))
 	}
@@ -81,8 +82,8 @@ const registrationTimeout = 10 * time.Second
 
 // registryInUse returns the version of the registry with which the router routes the prompt.
 // It returns the empty string if there is no decision.
-func (c *client) registryInUse(ctx context.Context, prompt string) string {
-	resp, err := c.routeRequest(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true}})
+func registryInUse(ctx context.Context, c *restclient.Client, prompt string) string {
+	resp, err := c.RouteRequest(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true}})
 	if err != nil || resp.Decision == nil {
 		return ""
 	}
@@ -91,13 +92,13 @@ func (c *client) registryInUse(ctx context.Context, prompt string) string {
 
 // awaitRegistry waits until the router routes the prompt with another registry than before. If
 // that takes too long, the request that follows shows what is wrong.
-func (c *client) awaitRegistry(ctx context.Context, prompt, before string) {
+func awaitRegistry(ctx context.Context, c *restclient.Client, prompt, before string) {
 	ctx, cancel := context.WithTimeout(ctx, registrationTimeout)
 	defer cancel()
 	ticks := time.NewTicker(20 * time.Millisecond)
 	defer ticks.Stop()
 	for {
-		if version := c.registryInUse(ctx, prompt); version != "" && version != before {
+		if version := registryInUse(ctx, c, prompt); version != "" && version != before {
 			return
 		}
 		select {
@@ -123,7 +124,7 @@ func formatEvent(ev *contract.Event) string {
 
 // withRouter runs fn with a second router. It has no model, so that the outcome of the
 // step does not depend on one.
-func (d *demoRun) withRouter(ctx context.Context, cfg *config.Config, registry []byte, fn func(context.Context, *client) error) (err error) {
+func (d *demoRun) withRouter(ctx context.Context, cfg *config.Config, registry []byte, fn func(context.Context, *restclient.Client) error) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	cfg.Classifier.Mode = classifier.ModeLexical
@@ -140,11 +141,11 @@ func (d *demoRun) withRouter(ctx context.Context, cfg *config.Config, registry [
 		stop()
 		err = errors.Join(err, server.Wait())
 	}()
-	c, err := newClient("http://"+server.Addr(), "")
+	c, err := restclient.New("http://"+server.Addr(), "")
 	if err != nil {
 		return err
 	}
-	defer c.http.CloseIdleConnections()
+	defer c.CloseIdleConnections()
 	return fn(ctx, c)
 }
 
@@ -163,13 +164,13 @@ func (d *demoRun) routeToTool(ctx context.Context) error {
 	if err := os.WriteFile(cfg.MCP.File, servers, 0o600); err != nil {
 		return err
 	}
-	return d.withRouter(ctx, &cfg, tools.Registry(), func(ctx context.Context, c *client) error {
+	return d.withRouter(ctx, &cfg, tools.Registry(), func(ctx context.Context, c *restclient.Client) error {
 		for _, req := range tools.Requests() {
-			resp, err := c.routeRequest(ctx, req)
+			resp, err := c.RouteRequest(ctx, req)
 			if err != nil {
 				return err
 			}
-			printResponse(d.out, resp, explainOptions{Options: terminal.DetectOptions(d.out), prompt: req.Content.Prompt, base: c.base.String()})
+			printResponse(d.out, resp, explainOptions{Options: terminal.DetectOptions(d.out), prompt: req.Content.Prompt, base: c.BaseURL()})
 			if resp.Status != contract.StatusCompleted {
 				return fmt.Errorf("the status is %s, not %s", resp.Status, contract.StatusCompleted)
 			}
@@ -180,12 +181,12 @@ func (d *demoRun) routeToTool(ctx context.Context) error {
 }
 
 // pursueGoal executes a plan with the tools of the MCP servers.
-func (d *demoRun) pursueGoal(ctx context.Context, c *client) error {
+func (d *demoRun) pursueGoal(ctx context.Context, c *restclient.Client) error {
 	p := d.beginStep("A goal over several tools",
 		"The router executes a plan with the servers weather and system: each call is judged by the policy, the second one gets the output of the first, and the outputs are verified.")
 	fmt.Fprint(d.out, p.String())
 	view := &runView{out: d.out}
-	result, err := c.streamRun(ctx, demo.Goal(), view.print)
+	result, err := c.StreamRun(ctx, demo.Goal(), view.print)
 	if err != nil {
 		return err
 	}
@@ -216,9 +217,9 @@ func (d *demoRun) proposeAgents(ctx context.Context) error {
 	const policy = "fallback: { policy: "
 	registry := bytes.Replace(demo.Registry(nil), []byte(policy+"A }"), []byte(policy+"C }"), 1)
 	cfg := d.newConfig("tickets")
-	err := d.withRouter(ctx, &cfg, registry, func(ctx context.Context, c *client) error {
+	err := d.withRouter(ctx, &cfg, registry, func(ctx context.Context, c *restclient.Client) error {
 		for _, prompt := range unsupportedPrompts() {
-			resp, err := c.routeRequest(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}})
+			resp, err := c.RouteRequest(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}})
 			if err != nil {
 				return err
 			}
@@ -231,7 +232,7 @@ func (d *demoRun) proposeAgents(ctx context.Context) error {
 			}
 			p.WriteField(string(resp.Status), prompt+": "+ticket, terminal.Plain)
 		}
-		list, err := c.listTickets(ctx, string(contract.TicketOpen), len(unsupportedPrompts()))
+		list, err := c.ListTickets(ctx, string(contract.TicketOpen), len(unsupportedPrompts()))
 		if err != nil {
 			return err
 		}
@@ -265,13 +266,13 @@ func (d *demoRun) checkAccess(ctx context.Context) error {
 	p.WriteField("prompt", prompt, terminal.Plain)
 	cfg := d.newConfig("access")
 	cfg.Auth.Mode = "jwt"
-	err := d.withRouter(ctx, &cfg, demo.Registry(nil), func(ctx context.Context, c *client) error {
+	err := d.withRouter(ctx, &cfg, demo.Registry(nil), func(ctx context.Context, c *restclient.Client) error {
 		for _, a := range accessCases() {
-			var err error
-			if c.token, err = mintDemoToken(cfg, a.caller, a.agents); err != nil {
+			token, err := mintDemoToken(cfg, a.caller, a.agents)
+			if err != nil {
 				return err
 			}
-			outcome, detail, err := c.dryRun(ctx, prompt)
+			outcome, detail, err := decideWithFallbackB(ctx, c.WithToken(token), prompt)
 			if err != nil {
 				return err
 			}
@@ -286,9 +287,9 @@ func (d *demoRun) checkAccess(ctx context.Context) error {
 	return err
 }
 
-// dryRun returns the status or the error code of a dry run, and a description.
-func (c *client) dryRun(ctx context.Context, prompt string) (outcome, detail string, err error) {
-	resp, err := c.routeRequest(ctx, &contract.Request{
+// decideWithFallbackB returns the status or the error code of a dry run, and a description.
+func decideWithFallbackB(ctx context.Context, c *restclient.Client, prompt string) (outcome, detail string, err error) {
+	resp, err := c.RouteRequest(ctx, &contract.Request{
 		Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true, Fallback: new("B")},
 	})
 	if e, ok := errors.AsType[*contract.Error](err); ok {

@@ -48,7 +48,7 @@ func newFeedbackCommand() *cobra.Command {
 				return err
 			}
 			var stored contract.Feedback
-			if err := c.post(cmd.Context(), c.base.JoinPath("/api/v1/requests", args[0], "feedback"), body, &stored); err != nil {
+			if err := c.Post(cmd.Context(), c.ResourceURL("/api/v1/requests", args[0], "feedback"), body, &stored); err != nil {
 				return err
 			}
 			return cmdline.PrintOutput(cmd, flags.asJSON, stored, func(out io.Writer) error {

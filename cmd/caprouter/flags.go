@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/config"
 )
 
@@ -143,9 +144,9 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	}
 }
 
-// newClient returns a client of the router of the flags or of the environment, or else
+// restclient.New returns a client of the router of the flags or of the environment, or else
 // of the one that the configuration describes.
-func (f *serverFlags) newClient(cmd *cobra.Command) (*client, error) {
+func (f *serverFlags) newClient(cmd *cobra.Command) (*restclient.Client, error) {
 	base := f.routerURL(cmd)
 	if base == "" {
 		flags := configFlags{config: cmd.Flag(configFlag).Value.String()}
@@ -155,7 +156,7 @@ func (f *serverFlags) newClient(cmd *cobra.Command) (*client, error) {
 		}
 		base = localURL(&cfg)
 	}
-	return newClient(base, f.tokenEnv)
+	return restclient.New(base, f.tokenEnv)
 }
 
 // localURL returns the URL at which commands on the same machine reach the router with
@@ -163,7 +164,7 @@ func (f *serverFlags) newClient(cmd *cobra.Command) (*client, error) {
 func localURL(cfg *config.Config) string {
 	host, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil || port == "0" {
-		return cmp.Or(cfg.PublicURL, defaultURL)
+		return cmp.Or(cfg.PublicURL, restclient.DefaultURL)
 	}
 	scheme := "http"
 	if cfg.TLS.CertFile != "" {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"regexp"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/capabilities"
-	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
@@ -82,7 +80,7 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	if err != nil {
 		return err
 	}
-	entry, err := c.findDecision(cmd.Context(), id)
+	entry, err := c.FindDecision(cmd.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -108,7 +106,7 @@ func (f *goldenAddFlags) expectByFeedback(cmd *cobra.Command, id string) error {
 	if err != nil {
 		return err
 	}
-	entry, err := c.findDecision(cmd.Context(), id)
+	entry, err := c.FindDecision(cmd.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -182,18 +180,4 @@ func findPlaceholders(text string) []string {
 	found := placeholder.FindAllString(text, -1)
 	slices.Sort(found)
 	return slices.Compact(found)
-}
-
-// findDecision returns the entry of a request in the decision log of the router.
-func (c *client) findDecision(ctx context.Context, id string) (*contract.DecisionEntry, error) {
-	list, err := c.listDecisions(ctx, contract.DecisionQuery{RequestID: id, Limit: 1})
-	switch {
-	case err != nil:
-		return nil, err
-	case len(list) == 0:
-		return nil, fmt.Errorf("%s has no decision on request %s: a request appears when it has ended, and a dry run never does", c.base, id)
-	case list[0].Prompt == "":
-		return nil, fmt.Errorf("the content of request %s was erased", id)
-	}
-	return &list[0], nil
 }

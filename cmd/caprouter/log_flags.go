@@ -61,7 +61,7 @@ func (f *logFlags) hintUnknownAgent(cmd *cobra.Command, id string) {
 	if err != nil {
 		return
 	}
-	if hint, unknown := c.suggestAgent(cmd.Context(), id); unknown {
+	if hint, unknown := c.SuggestAgent(cmd.Context(), id); unknown {
 		cmdline.PrintError(cmd.ErrOrStderr(), "there is no agent "+id+" now"+hint)
 	}
 }

@@ -40,15 +40,15 @@ func newMCPApproveCommand() *cobra.Command {
 				if hash == "" {
 					return cmdline.UsageErrorf(cmd, "--hash is needed: caprouter mcp approve lists the hashes")
 				}
-				at := c.base.JoinPath(mcpToolsPath, args[0], "approve")
-				if err := c.post(cmd.Context(), at, rest.MCPApproval{Hash: hash}, nil); err != nil {
+				at := c.ResourceURL(mcpToolsPath, args[0], "approve")
+				if err := c.Post(cmd.Context(), at, rest.MCPApproval{Hash: hash}, nil); err != nil {
 					return err
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is approved\n", args[0])
 				return err
 			}
 			var list rest.MCPPendingList
-			if err := c.getResource(cmd.Context(), mcpToolsPath+"/pending", nil, &list); err != nil {
+			if err := c.GetResource(cmd.Context(), mcpToolsPath+"/pending", nil, &list); err != nil {
 				return err
 			}
 			return cmdline.PrintOutput(cmd, flags.asJSON, list.Tools, func(out io.Writer) error { return printPendingTools(out, list.Tools) })

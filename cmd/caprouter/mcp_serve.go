@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/mcpserver"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -73,24 +74,18 @@ type routerSession struct {
 	failed bool
 }
 
-func newMCPRelay(c *client) *mcpRelay {
-	authorized := *c.http
-	authorized.Transport = relayTransport{c}
-	return &mcpRelay{endpoint: c.base.JoinPath(mcpserver.Path).String(), http: &authorized}
+func newMCPRelay(c *restclient.Client) *mcpRelay {
+	return &mcpRelay{endpoint: c.ResourceURL(mcpserver.Path).String(), http: c.HTTPClient(relayTransport{c})}
 }
 
-// relayTransport adds the token to each request. Its errors are *transportError, also for a
+// relayTransport sends requests with the token. Its errors are *transportError, also for a
 // response that is no message of the protocol: the SDK would hide the reason.
-type relayTransport struct{ client *client }
+type relayTransport struct{ client *restclient.Client }
 
 func (t relayTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if t.client.token != "" {
-		req = req.Clone(req.Context())
-		req.Header.Set("Authorization", "Bearer "+t.client.token)
-	}
-	resp, err := t.client.http.Transport.RoundTrip(req)
+	resp, err := t.client.RoundTrip(req)
 	if err != nil {
-		return nil, &transportError{t.client.connectionError(err)}
+		return nil, &transportError{err}
 	}
 	if resp.StatusCode < http.StatusBadRequest {
 		return resp, nil
@@ -98,9 +93,9 @@ func (t relayTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil {
-		return nil, &transportError{t.client.connectionError(err)}
+		return nil, &transportError{t.client.ConnectionError(err)}
 	}
-	if rejected := t.client.rejection(body); rejected != nil {
+	if rejected := explainRejection(t.client, body); rejected != nil {
 		return nil, &transportError{rejected}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
@@ -110,9 +105,9 @@ func (t relayTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // maxErrorBody bounds the response to a request that failed.
 const maxErrorBody = 1 << 20
 
-// rejection returns the error of a response to a request that the router has rejected before
+// explainRejection returns the error of a response to a request that the router has rejected before
 // it decoded the message, or nil.
-func (c *client) rejection(body []byte) error {
+func explainRejection(c *restclient.Client, body []byte) error {
 	var resp struct {
 		ID    any `json:"id"`
 		Error struct {
@@ -128,7 +123,7 @@ func (c *client) rejection(body []byte) error {
 	}
 	p := &rest.UnsupportedProblem{}
 	p.Code, p.Detail = resp.Error.Data.Code, resp.Error.Message
-	return c.problemError(p)
+	return c.ProblemError(p)
 }
 
 // transportError means that no message of the protocol answers a request.

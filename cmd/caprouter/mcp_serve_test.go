@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -34,7 +35,7 @@ func startRelay(t *testing.T, router *mcp.Server) mcp.Transport {
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(srv.Close)
-	c, err := newClient(srv.URL, "")
+	c, err := restclient.New(srv.URL, "")
 	if err != nil {
 		t.Fatal(err)
 	}

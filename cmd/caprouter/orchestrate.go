@@ -13,11 +13,10 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
-
-const runsPath = "/api/v1/orchestrations"
 
 func newOrchestrateCommand() *cobra.Command {
 	var flags serverFlags
@@ -49,7 +48,7 @@ func newOrchestrateCommand() *cobra.Command {
 				return err
 			}
 			view := &runView{out: cmd.OutOrStdout(), quiet: flags.asJSON}
-			result, err := c.streamRun(cmd.Context(), &goal, view.print)
+			result, err := c.StreamRun(cmd.Context(), &goal, view.print)
 			if err != nil {
 				return err
 			}
@@ -157,7 +156,7 @@ func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any
 		return err
 	}
 	var run contract.Orchestration
-	if err := c.post(cmd.Context(), c.base.JoinPath(runsPath, id, verb), body, &run); err != nil {
+	if err := c.Post(cmd.Context(), c.ResourceURL(restclient.RunsPath, id, verb), body, &run); err != nil {
 		return err
 	}
 	return cmdline.PrintOutput(cmd, flags.asJSON, &run, func(out io.Writer) error {

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -14,13 +12,14 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 // runStatuses are the values of --status.
 func runStatuses() []string {
 	return []string{
-		allStatuses, string(contract.OrchestrationRunning), string(contract.OrchestrationWaiting), string(contract.OrchestrationDone),
+		restclient.AllStatuses, string(contract.OrchestrationRunning), string(contract.OrchestrationWaiting), string(contract.OrchestrationDone),
 		string(contract.OrchestrationFailed), string(contract.OrchestrationBlocked), string(contract.OrchestrationDegraded),
 	}
 }
@@ -47,7 +46,7 @@ func newListRunsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := c.listRuns(cmd.Context(), known[i], limit)
+			list, err := c.ListRuns(cmd.Context(), known[i], limit)
 			if err != nil {
 				return err
 			}
@@ -56,7 +55,7 @@ func newListRunsCommand() *cobra.Command {
 	}
 	flags.register(cmd)
 	cmdline.AddJSONFlag(cmd, &flags.asJSON)
-	cmd.Flags().StringVar(&status, "status", allStatuses, "only those in this `STATUS`: "+strings.Join(runStatuses()[1:], ", "))
+	cmd.Flags().StringVar(&status, "status", restclient.AllStatuses, "only those in this `STATUS`: "+strings.Join(runStatuses()[1:], ", "))
 	cmdline.AddCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of orchestrations")
 	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runStatuses(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -75,7 +74,7 @@ func newShowRunCommand() *cobra.Command {
 				return err
 			}
 			var run contract.Orchestration
-			if err := c.getResource(cmd.Context(), runsPath+"/"+url.PathEscape(args[0]), nil, &run); err != nil {
+			if err := c.GetResource(cmd.Context(), restclient.RunsPath+"/"+url.PathEscape(args[0]), nil, &run); err != nil {
 				return err
 			}
 			return cmdline.PrintOutput(cmd, flags.asJSON, &run, func(out io.Writer) error { return printStoredRun(out, &run) })
@@ -84,39 +83,6 @@ func newShowRunCommand() *cobra.Command {
 	flags.register(cmd)
 	cmdline.AddJSONFlag(cmd, &flags.asJSON)
 	return cmd
-}
-
-// listRuns fetches at most limit orchestrations, page by page.
-func (c *client) listRuns(ctx context.Context, status string, limit int) ([]contract.RunSummary, error) {
-	return readPages(limit, func(query url.Values) ([]contract.RunSummary, string, error) {
-		if status != allStatuses {
-			query.Set("status", status)
-		}
-		var page contract.RunPage
-		err := c.getResource(ctx, runsPath, query, &page)
-		return page.Orchestrations, page.NextCursor, err
-	})
-}
-
-// readPages returns at most limit entries of a list of the REST interface. read gets the
-// parameters of a page, and returns its entries and the next cursor.
-func readPages[T any](limit int, read func(query url.Values) (page []T, next string, err error)) ([]T, error) {
-	const maxPageSize = 1000
-	list := []T{}
-	for cursor := ""; ; {
-		query := url.Values{"limit": {strconv.Itoa(min(limit-len(list), maxPageSize))}}
-		if cursor != "" {
-			query.Set("cursor", cursor)
-		}
-		page, next, err := read(query)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, page...)
-		if cursor = next; cursor == "" || len(list) >= limit {
-			return list, nil
-		}
-	}
 }
 
 // formatRuns returns two lines or more per orchestration that fit 80 columns.

@@ -59,7 +59,7 @@ func TestApproveRun_PrintsDecision(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", typeJSON)
+				w.Header().Set("Content-Type", "application/json")
 				_, _ = io.WriteString(w, `{"orchestration_id":"r","status":"`+tt.status+`"}`)
 			}))
 			defer server.Close()

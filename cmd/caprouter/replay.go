@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"strconv"
@@ -120,17 +119,13 @@ func replayRemotely(cmd *cobra.Command, file string, flags *replayFlags, since t
 	if err != nil {
 		return nil, localfile.ShortenError(err)
 	}
-	at := c.base.JoinPath("/api/v1/registry/diff")
+	at := c.ResourceURL("/api/v1/registry/diff")
 	at.RawQuery = url.Values{
 		"since": {since.UTC().Format(time.RFC3339Nano)}, "limit": {strconv.Itoa(flags.limit)},
 	}.Encode()
 	var report replay.Report
-	p, err := c.sendContent(cmd.Context(), http.MethodPost, at, requestBody{"application/yaml", text}, &report)
-	switch {
-	case err != nil:
+	if err := c.PostContent(cmd.Context(), at, "application/yaml", text, &report); err != nil {
 		return nil, err
-	case p != nil:
-		return nil, c.problemError(p)
 	}
 	return &report, nil
 }

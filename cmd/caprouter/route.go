@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -139,11 +140,11 @@ func formatNearestReading(r *contract.NearestReading, teach string) string {
 // process if base is "".
 func (f *routeFlags) sendRequest(cmd *cobra.Command, base string, req *contract.Request) (*contract.Response, error) {
 	if base != "" {
-		c, err := newClient(base, f.tokenEnv)
+		c, err := restclient.New(base, f.tokenEnv)
 		if err != nil {
 			return nil, err
 		}
-		return c.routeRequest(cmd.Context(), req)
+		return c.RouteRequest(cmd.Context(), req)
 	}
 	if f.choose != "" || f.session != "" {
 		return nil, cmdline.UsageErrorf(cmd, "--choose and --session need a running router: name it with --url")

@@ -192,7 +192,7 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := c.listDecisions(cmd.Context(), query)
+		found, err := c.ListDecisions(cmd.Context(), query)
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/url"
@@ -15,11 +14,10 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
-
-const ticketsPath = "/api/v1/tickets"
 
 func newTicketsCommand() *cobra.Command {
 	return cmdline.NewListGroupCommand(&cobra.Command{
@@ -30,9 +28,6 @@ func newTicketsCommand() *cobra.Command {
 			"Without a subcommand, list the open tickets, like caprouter tickets list.",
 	}, newTicketsListCommand(), newTicketsShowCommand(), newTicketsCloseCommand(), newTicketsDemandCommand())
 }
-
-// allStatuses is the --status that selects all tickets.
-const allStatuses = "all"
 
 func newTicketsListCommand() *cobra.Command {
 	var flags serverFlags
@@ -46,7 +41,7 @@ func newTicketsListCommand() *cobra.Command {
 		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch contract.TicketStatus(status) {
-			case contract.TicketOpen, contract.TicketClosed, allStatuses:
+			case contract.TicketOpen, contract.TicketClosed, restclient.AllStatuses:
 			default:
 				return cmdline.UsageErrorf(cmd, "--status is open, closed or all, not %q", status)
 			}
@@ -54,7 +49,7 @@ func newTicketsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := c.listTickets(cmd.Context(), status, limit)
+			list, err := c.ListTickets(cmd.Context(), status, limit)
 			if err != nil {
 				return err
 			}
@@ -66,7 +61,7 @@ func newTicketsListCommand() *cobra.Command {
 	cmd.Flags().StringVar(&status, "status", string(contract.TicketOpen), "`STATUS` of the tickets: open, closed or all")
 	cmdline.AddCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of tickets")
 	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
-		[]cobra.Completion{string(contract.TicketOpen), string(contract.TicketClosed), allStatuses}, cobra.ShellCompDirectiveNoFileComp)))
+		[]cobra.Completion{string(contract.TicketOpen), string(contract.TicketClosed), restclient.AllStatuses}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -85,7 +80,7 @@ func newTicketsShowCommand() *cobra.Command {
 				return err
 			}
 			var t contract.Ticket
-			if err := c.getResource(cmd.Context(), ticketPath(args[0]), nil, &t); err != nil {
+			if err := c.GetResource(cmd.Context(), ticketPath(args[0]), nil, &t); err != nil {
 				return err
 			}
 			if yaml {
@@ -119,7 +114,7 @@ func newTicketsCloseCommand() *cobra.Command {
 			body := struct {
 				Note string `json:"note"`
 			}{note}
-			if err := c.post(cmd.Context(), c.base.JoinPath(ticketPath(args[0]), "close"), body, &t); err != nil {
+			if err := c.Post(cmd.Context(), c.ResourceURL(ticketPath(args[0]), "close"), body, &t); err != nil {
 				return err
 			}
 			return cmdline.PrintOutput(cmd, flags.asJSON, t, func(out io.Writer) error {
@@ -134,19 +129,7 @@ func newTicketsCloseCommand() *cobra.Command {
 	return cmd
 }
 
-func ticketPath(id string) string { return ticketsPath + "/" + url.PathEscape(id) }
-
-// listTickets fetches at most limit tickets, page by page.
-func (c *client) listTickets(ctx context.Context, status string, limit int) ([]contract.Ticket, error) {
-	return readPages(limit, func(query url.Values) ([]contract.Ticket, string, error) {
-		if status != allStatuses {
-			query.Set("status", status)
-		}
-		var page contract.TicketPage
-		err := c.getResource(ctx, ticketsPath, query, &page)
-		return page.Tickets, page.NextCursor, err
-	})
-}
+func ticketPath(id string) string { return restclient.TicketsPath + "/" + url.PathEscape(id) }
 
 // formatTickets returns two lines per ticket that fit 80 columns, except for long titles,
 // which are cut at the width of the output.

@@ -36,7 +36,7 @@ func newTicketsDemandCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := c.listTickets(cmd.Context(), string(contract.TicketOpen), maxRankedTickets)
+			list, err := c.ListTickets(cmd.Context(), string(contract.TicketOpen), maxRankedTickets)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/restclient"
 )
 
 // dayBefore returns the count for the day this many days before.
@@ -47,8 +48,8 @@ func newTicketServer(t *testing.T, tickets ...contract.Ticket) *ticketServer {
 func (s *ticketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.line, s.body = r.Method+" "+r.URL.RequestURI(), string(body)
-	w.Header().Set("Content-Type", typeJSON)
-	if r.URL.Path == ticketsPath {
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Path == restclient.TicketsPath {
 		page := contract.TicketPage{}
 		for i := range s.tickets { // one page for each
 			if cursor := r.URL.Query().Get("cursor"); cursor == "" && i == 0 || cursor == fmt.Sprint(i) {
@@ -67,7 +68,7 @@ func (s *ticketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	w.Header().Set("Content-Type", typeProblem)
+	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(http.StatusNotFound)
 	_, _ = io.WriteString(w, `{"title":"Not found","status":404,"code":"not_found","detail":"there is no such ticket"}`)
 }

@@ -248,6 +248,9 @@ func levels() []level {
 		{"the command line", []row{
 			{pkg: "internal/cli/cmdline", why: "arguments, flags with limits, help, errors and exit codes of all commands; independent of the router", only: []string{"internal/cli/localfile", "internal/cli/terminal", "internal/plaintext", "internal/strictjson", "internal/strictyaml"}},
 		}},
+		{"the client of the commands", []row{
+			{pkg: "internal/cli/restclient", why: "calls a running router; independent of flags and of the form of the output"},
+		}},
 		{"commands", []row{
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
 			{pkg: "test/crash", why: "kills processes and checks that they lose no acknowledged data", only: []string{"internal/resilience", "internal/run", "test/internal/process", "test/internal/workload"}},

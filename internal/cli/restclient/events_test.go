@@ -1,4 +1,4 @@
-package main
+package restclient
 
 import (
 	"io"
@@ -44,7 +44,7 @@ func TestClient_StreamRun(t *testing.T) {
 			})
 			c.token = "secret"
 			var handled []string
-			run, err := c.streamRun(t.Context(), &contract.Goal{Goal: "a goal"}, func(id string, ev *contract.RunEvent) {
+			run, err := c.StreamRun(t.Context(), &contract.Goal{Goal: "a goal"}, func(id string, ev *contract.RunEvent) {
 				handled = append(handled, id+" "+ev.Event)
 			})
 			if diff := cmp.Diff(tc.handled, handled); diff != "" {

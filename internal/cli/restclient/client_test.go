@@ -1,4 +1,4 @@
-package main
+package restclient
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // newFixedClient returns a client of a server with a fixed response.
-func newFixedClient(t *testing.T, status int, contentType, body string) *client {
+func newFixedClient(t *testing.T, status int, contentType, body string) *Client {
 	t.Helper()
 	return newTestClient(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -28,13 +28,13 @@ func newFixedClient(t *testing.T, status int, contentType, body string) *client 
 }
 
 // newTestClient returns a client of a server that leaves no goroutine behind.
-func newTestClient(t *testing.T, handler http.HandlerFunc) *client {
+func newTestClient(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	leaked := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, leaked) })
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	c, err := newClient(server.URL, "")
+	c, err := New(server.URL, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestClient_AdvisesAboutProblem(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newFixedClient(t, tt.status, typeProblem, tt.body)
 			c.base, c.token = c.base.JoinPath(tt.path), tt.token
-			_, err := c.routeRequest(t.Context(), &contract.Request{})
+			_, err := c.RouteRequest(t.Context(), &contract.Request{})
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("got error %v, want %s", err, tt.want)
 			}
@@ -81,11 +81,11 @@ func TestClient_NamesUntrustedCertificate(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake
 	server.StartTLS()
 	defer server.Close()
-	c, err := newClient(server.URL, "")
+	c, err := New(server.URL, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.routeRequest(t.Context(), &contract.Request{})
+	_, err = c.RouteRequest(t.Context(), &contract.Request{})
 	want := "the certificate of " + server.URL + " is not trusted: x509: certificate signed by unknown authority; SSL_CERT_FILE names a file with the certificates to trust"
 	if err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
@@ -132,7 +132,7 @@ func TestClient_RouteRequest(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newFixedClient(t, tt.status, tt.contentType, tt.body)
-			resp, err := c.routeRequest(t.Context(), &contract.Request{Content: contract.Content{Prompt: "p"}})
+			resp, err := c.RouteRequest(t.Context(), &contract.Request{Content: contract.Content{Prompt: "p"}})
 			if tt.want == "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("got error %v, want %q in it", err, tt.err)
@@ -160,7 +160,7 @@ func TestClient_SendsRequest(t *testing.T) {
 	})
 	c.token = "secret"
 	c.base = c.base.JoinPath("prefix/")
-	if _, err := c.routeRequest(t.Context(), &contract.Request{Content: contract.Content{Prompt: "olá"}}); err != nil {
+	if _, err := c.RouteRequest(t.Context(), &contract.Request{Content: contract.Content{Prompt: "olá"}}); err != nil {
 		t.Fatal(err)
 	}
 	want := sent{http.MethodPost, "/prefix/api/v1/route", typeJSON, "Bearer secret", `{"content":{"prompt":"olá"}}`}
@@ -176,7 +176,7 @@ func TestClient_DoesNotFollowRedirects(t *testing.T) {
 	c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 	})
-	if _, err := c.routeRequest(t.Context(), &contract.Request{}); err == nil || called {
+	if _, err := c.RouteRequest(t.Context(), &contract.Request{}); err == nil || called {
 		t.Errorf("got error %v and a call of the target %v, want an error and no call", err, called)
 	}
 }
@@ -184,7 +184,7 @@ func TestClient_DoesNotFollowRedirects(t *testing.T) {
 // The proxy of the environment would see the token. net/http reads the environment once per
 // process, so the test checks the configuration of the transport.
 func TestClient_UsesNoProxy(t *testing.T) {
-	c, err := newClient("http://127.0.0.1:8080", "")
+	c, err := New("http://127.0.0.1:8080", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestClient_ReportsInterruption(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	if _, err := c.routeRequest(ctx, &contract.Request{}); !errors.Is(err, context.Canceled) {
+	if _, err := c.RouteRequest(ctx, &contract.Request{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
@@ -231,7 +231,7 @@ func TestNewClient(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := newClient(tt.url, tt.tokenEnv)
+			_, err := New(tt.url, tt.tokenEnv)
 			if tt.err == "" {
 				if err != nil {
 					t.Fatalf("got %v, want no error", err)

@@ -1,4 +1,4 @@
-package main
+package restclient
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 
 // eventStream reads the server-sent events of a response. One goroutine owns it.
 type eventStream struct {
-	client *client
+	client *Client
 	resp   *http.Response
 	lines  *bufio.Scanner
 }
@@ -23,7 +23,7 @@ type eventStream struct {
 // openEvents sends a request whose response is a stream of events. The stream has no time
 // limit of its own, because a person may take long to decide about a call. The caller
 // closes it.
-func (c *client) openEvents(ctx context.Context, method string, at *url.URL, body requestBody) (*eventStream, error) {
+func (c *Client) openEvents(ctx context.Context, method string, at *url.URL, body requestBody) (*eventStream, error) {
 	req, err := c.newRequest(ctx, method, at, body)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (c *client) openEvents(ctx context.Context, method string, at *url.URL, bod
 		case err != nil:
 			return nil, err
 		case problem != nil:
-			return nil, c.problemError(problem)
+			return nil, c.ProblemError(problem)
 		}
 		return nil, fmt.Errorf("%s answered %s without a stream of events", c.base, resp.Status)
 	}
@@ -72,8 +72,8 @@ func (s *eventStream) next() (name string, data []byte, err error) {
 // decode decodes the data of an event into v.
 func (s *eventStream) decode(data []byte, v any) error { return s.client.decodeBody(data, v, s.resp) }
 
-// followEvents passes the events of a request to handle until the final one.
-func (c *client) followEvents(ctx context.Context, id string, handle func(*contract.Event)) (*contract.Response, error) {
+// FollowEvents passes the events of a request to handle until the final one.
+func (c *Client) FollowEvents(ctx context.Context, id string, handle func(*contract.Event)) (*contract.Response, error) {
 	stream, err := c.openEvents(ctx, http.MethodGet, c.base.JoinPath("/api/v1/requests", id, "events"), requestBody{})
 	if err != nil {
 		return nil, err
@@ -95,13 +95,13 @@ func (c *client) followEvents(ctx context.Context, id string, handle func(*contr
 	}
 }
 
-// streamRun submits a goal and passes its events to handle until it has ended.
-func (c *client) streamRun(ctx context.Context, goal *contract.Goal, handle func(id string, ev *contract.RunEvent)) (*contract.Orchestration, error) {
+// StreamRun submits a goal and passes its events to handle until it has ended.
+func (c *Client) StreamRun(ctx context.Context, goal *contract.Goal, handle func(id string, ev *contract.RunEvent)) (*contract.Orchestration, error) {
 	body, err := newJSONBody(goal)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := c.openEvents(ctx, http.MethodPost, c.base.JoinPath(runsPath), body)
+	stream, err := c.openEvents(ctx, http.MethodPost, c.base.JoinPath(RunsPath), body)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (c *client) streamRun(ctx context.Context, goal *contract.Goal, handle func
 		case err != nil && ctx.Err() != nil:
 			return nil, fmt.Errorf("the orchestration continues: caprouter orchestrate cancel %s ends it", id)
 		case err != nil:
-			return nil, fmt.Errorf("the stream ended before the orchestration; its state is at %s: %w", c.base.JoinPath(runsPath, id), err)
+			return nil, fmt.Errorf("the stream ended before the orchestration; its state is at %s: %w", c.base.JoinPath(RunsPath, id), err)
 		case name == "run":
 			var ev contract.RunEvent
 			if err := stream.decode(data, &ev); err != nil {
@@ -129,7 +129,7 @@ func (c *client) streamRun(ctx context.Context, goal *contract.Goal, handle func
 			if err := stream.decode(data, &p); err != nil {
 				return nil, err
 			}
-			return nil, c.problemError(&p)
+			return nil, c.ProblemError(&p)
 		}
 	}
 }

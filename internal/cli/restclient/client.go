@@ -1,4 +1,6 @@
-package main
+// Package restclient calls a running router over its REST interface, for the commands: it
+// reads lists page by page, follows events, and adds advice about flags to the errors.
+package restclient
 
 import (
 	"bytes"
@@ -21,32 +23,33 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// defaultURL is the address of `caprouter serve` without a configuration.
-const defaultURL = "http://127.0.0.1:8080"
+// DefaultURL is the address of `caprouter serve` without a configuration.
+const DefaultURL = "http://127.0.0.1:8080"
 
 const maxAnswerBytes = 64 << 20
 
-// client calls a running router over its REST interface.
-type client struct {
+// Client calls one router. It is not changed after New, and safe for concurrent use.
+type Client struct {
 	base  *url.URL
 	token string
 	http  *http.Client
 }
 
-// newClient rejects a URL with a password, because URLs are logged, and a token that
-// would be sent in clear text.
-func newClient(base, tokenEnv string) (*client, error) {
+// New returns a client of the router at base, with the token of the environment variable
+// tokenEnv, if it is not "". It rejects a URL with a password, because URLs are logged, and a
+// token that would be sent in clear text.
+func New(base, tokenEnv string) (*Client, error) {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		return nil, cmdline.NewUsageError(fmt.Errorf("--url %q is not an absolute http or https URL, e.g. %s", base, defaultURL))
+		return nil, cmdline.NewUsageError(fmt.Errorf("--url %q is not an absolute http or https URL, e.g. %s", base, DefaultURL))
 	case u.User != nil:
 		return nil, cmdline.NewUsageError(errors.New("--url must not hold a user name or password: pass a token with --token-env"))
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, cmdline.NewUsageError(fmt.Errorf("--url %q is the address of a router, without ? and #, e.g. %s", base, defaultURL))
+		return nil, cmdline.NewUsageError(fmt.Errorf("--url %q is the address of a router, without ? and #, e.g. %s", base, DefaultURL))
 	}
 	// A router never redirects.
-	c := &client{base: u, http: egress.NewClient(egress.NewTransport(egress.Unrestricted{}))}
+	c := &Client{base: u, http: egress.NewClient(egress.NewTransport(egress.Unrestricted{}))}
 	c.http.Timeout = contract.MaxTimeoutMS*time.Millisecond + 10*time.Second
 	if tokenEnv == "" {
 		return c, nil
@@ -58,6 +61,44 @@ func newClient(base, tokenEnv string) (*client, error) {
 		return nil, fmt.Errorf("a token would go to %s in clear text: use an https --url", u.Host)
 	}
 	return c, nil
+}
+
+// BaseURL returns the URL of the router.
+func (c *Client) BaseURL() string { return c.base.String() }
+
+// ResourceURL returns the URL of a resource, whose path has the elements.
+func (c *Client) ResourceURL(path ...string) *url.URL { return c.base.JoinPath(path...) }
+
+// WithToken returns a client of the same router that sends the token, "" for none.
+func (c *Client) WithToken(token string) *Client {
+	other := *c
+	other.token = token
+	return &other
+}
+
+// CloseIdleConnections closes connections that no request uses.
+func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
+// HTTPClient returns a client for another protocol of the router. It has the limits of c,
+// and its requests go through transport.
+func (c *Client) HTTPClient(transport http.RoundTripper) *http.Client {
+	other := *c.http
+	other.Transport = transport
+	return &other
+}
+
+// RoundTrip sends a request with the token of the client. An error explains why there is no
+// response.
+func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
+	if c.token != "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Transport.RoundTrip(req)
+	if err != nil {
+		return nil, c.ConnectionError(err)
+	}
+	return resp, nil
 }
 
 // conventionalName matches names that cannot be taken for a token.
@@ -73,8 +114,8 @@ func missingTokenError(tokenEnv string) error {
 		"if it was the token itself: export TOKEN=…, then --token-env TOKEN"))
 }
 
-// problemError returns a problem as an error, with advice about flags of this command.
-func (c *client) problemError(p *rest.UnsupportedProblem) error {
+// ProblemError returns a problem as an error, with advice about flags of this command.
+func (c *Client) ProblemError(p *rest.UnsupportedProblem) error {
 	e := contract.Error{Code: p.Code, Message: p.Detail, Details: p.Errors}
 	if e.Message == "" {
 		e.Message = p.Title
@@ -98,9 +139,9 @@ func (c *client) problemError(p *rest.UnsupportedProblem) error {
 	return &e
 }
 
-// routeRequest posts the request. A refusal by fallback policy B is a response, not an
+// RouteRequest posts the request. A refusal by fallback policy B is a response, not an
 // error.
-func (c *client) routeRequest(ctx context.Context, req *contract.Request) (*contract.Response, error) {
+func (c *Client) RouteRequest(ctx context.Context, req *contract.Request) (*contract.Response, error) {
 	var resp contract.Response
 	p, err := c.sendRequest(ctx, http.MethodPost, c.base.JoinPath("/api/v1/route"), req, &resp)
 	switch {
@@ -114,7 +155,7 @@ func (c *client) routeRequest(ctx context.Context, req *contract.Request) (*cont
 			Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{},
 		}, nil
 	}
-	return nil, c.problemError(p)
+	return nil, c.ProblemError(p)
 }
 
 // Reads of a list with many pages reach the rate limit of reads: they continue after
@@ -124,8 +165,8 @@ const (
 	maxLimitPauses = 60
 )
 
-// getResource decodes the resource at path into v. query may be nil.
-func (c *client) getResource(ctx context.Context, path string, query url.Values, v any) error {
+// GetResource decodes the resource at path into v. query may be nil.
+func (c *Client) GetResource(ctx context.Context, path string, query url.Values, v any) error {
 	at := c.base.JoinPath(path)
 	at.RawQuery = query.Encode()
 	for try := 0; ; try++ {
@@ -134,7 +175,7 @@ func (c *client) getResource(ctx context.Context, path string, query url.Values,
 		case err != nil || p == nil:
 			return err
 		case p.Code != contract.CodeRateLimited || try == maxLimitPauses:
-			return c.problemError(p)
+			return c.ProblemError(p)
 		}
 		select {
 		case <-time.After(limitPause):
@@ -144,19 +185,28 @@ func (c *client) getResource(ctx context.Context, path string, query url.Values,
 	}
 }
 
-// post sends body (nil for none) and decodes a 2xx response into v. Another response is an
+// Post sends body (nil for none) and decodes a 2xx response into v. Another response is an
 // error.
-func (c *client) post(ctx context.Context, at *url.URL, body, v any) error {
+func (c *Client) Post(ctx context.Context, at *url.URL, body, v any) error {
 	p, err := c.sendRequest(ctx, http.MethodPost, at, body, v)
 	if err == nil && p != nil {
-		err = c.problemError(p)
+		err = c.ProblemError(p)
+	}
+	return err
+}
+
+// PostContent is post for a body of the media type.
+func (c *Client) PostContent(ctx context.Context, at *url.URL, mediaType string, data []byte, v any) error {
+	p, err := c.sendContent(ctx, http.MethodPost, at, requestBody{mediaType: mediaType, data: data}, v)
+	if err == nil && p != nil {
+		err = c.ProblemError(p)
 	}
 	return err
 }
 
 // sendRequest sends body (nil for none) and decodes a 2xx response into v. It returns
 // other responses as a problem.
-func (c *client) sendRequest(ctx context.Context, method string, at *url.URL, body, v any) (*rest.UnsupportedProblem, error) {
+func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, body, v any) (*rest.UnsupportedProblem, error) {
 	if body == nil {
 		return c.sendContent(ctx, method, at, requestBody{}, v)
 	}
@@ -168,7 +218,7 @@ func (c *client) sendRequest(ctx context.Context, method string, at *url.URL, bo
 }
 
 // sendContent is sendRequest for a body of any media type.
-func (c *client) sendContent(ctx context.Context, method string, at *url.URL, body requestBody, v any) (*rest.UnsupportedProblem, error) {
+func (c *Client) sendContent(ctx context.Context, method string, at *url.URL, body requestBody, v any) (*rest.UnsupportedProblem, error) {
 	req, err := c.newRequest(ctx, method, at, body)
 	if err != nil {
 		return nil, err
@@ -194,7 +244,7 @@ func newJSONBody(v any) (requestBody, error) {
 }
 
 // newRequest returns a request with the token of the client.
-func (c *client) newRequest(ctx context.Context, method string, at *url.URL, body requestBody) (*http.Request, error) {
+func (c *Client) newRequest(ctx context.Context, method string, at *url.URL, body requestBody) (*http.Request, error) {
 	var payload io.Reader
 	if body.mediaType != "" {
 		payload = bytes.NewReader(body.data)
@@ -213,16 +263,16 @@ func (c *client) newRequest(ctx context.Context, method string, at *url.URL, bod
 }
 
 // do sends a request. The caller closes the body of the response.
-func (c *client) do(by *http.Client, req *http.Request) (*http.Response, error) {
+func (c *Client) do(by *http.Client, req *http.Request) (*http.Response, error) {
 	resp, err := by.Do(req)
 	if err != nil {
-		return nil, c.connectionError(err)
+		return nil, c.ConnectionError(err)
 	}
 	return resp, nil
 }
 
-// connectionError returns the error of a request without a response.
-func (c *client) connectionError(err error) error {
+// ConnectionError returns the error of a request without a response.
+func (c *Client) ConnectionError(err error) error {
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Errorf("the certificate of %s is not trusted: %w; SSL_CERT_FILE names a file with the certificates to trust", c.base, untrusted.Err)
 	}
@@ -230,7 +280,7 @@ func (c *client) connectionError(err error) error {
 }
 
 // decodeResponse decodes a 2xx response into v, and returns other responses as a problem.
-func (c *client) decodeResponse(resp *http.Response, v any) (*rest.UnsupportedProblem, error) {
+func (c *Client) decodeResponse(resp *http.Response, v any) (*rest.UnsupportedProblem, error) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", c.base, err)
@@ -249,7 +299,7 @@ func (c *client) decodeResponse(resp *http.Response, v any) (*rest.UnsupportedPr
 }
 
 // decodeBody ignores unknown members, because the server may be newer.
-func (c *client) decodeBody(data []byte, v any, resp *http.Response) error {
+func (c *Client) decodeBody(data []byte, v any, resp *http.Response) error {
 	if err := strictjson.UnmarshalDeepAllowUnknown(data, v); err != nil {
 		return fmt.Errorf("%s answered %s with something that is not a caprouter answer: %w", c.base, resp.Status, err)
 	}
