@@ -11,6 +11,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
 )
@@ -27,7 +28,7 @@ func newAgentsCommand() *cobra.Command {
 }
 
 func newAgentsListCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the agents with their live state",
@@ -37,7 +38,7 @@ func newAgentsListCommand() *cobra.Command {
   caprouter agents list --url http://127.0.0.1:8080 --json`,
 		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -45,11 +46,11 @@ func newAgentsListCommand() *cobra.Command {
 			if err := c.GetResource(cmd.Context(), restclient.AgentsPath, nil, &list); err != nil {
 				return err
 			}
-			return cmdline.PrintOutput(cmd, flags.asJSON, list, func(out io.Writer) error { return printAgents(out, list.Agents, time.Now()) })
+			return cmdline.PrintOutput(cmd, flags.AsJSON, list, func(out io.Writer) error { return printAgents(out, list.Agents, time.Now()) })
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -30,7 +31,7 @@ type exportedRegistry struct {
 }
 
 func newAgentsExportCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print the registry in force as a registry file, with the agents that registered themselves",
@@ -41,7 +42,7 @@ func newAgentsExportCommand() *cobra.Command {
   caprouter golden run cases.yaml --registry registry.json`,
 		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -52,7 +53,7 @@ func newAgentsExportCommand() *cobra.Command {
 			return printRegistryFile(cmd.OutOrStdout(), &registry)
 		},
 	}
-	flags.register(cmd)
+	flags.Register(cmd)
 	return cmd
 }
 

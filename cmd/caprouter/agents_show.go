@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
 )
@@ -22,7 +23,7 @@ import (
 func agentPath(id string) string { return restclient.AgentsPath + "/" + url.PathEscape(id) }
 
 func newAgentsShowCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show an agent with its instances and leases",
@@ -30,7 +31,7 @@ func newAgentsShowCommand() *cobra.Command {
   caprouter agents show word_counter --json`,
 		Args: cmdline.ArgsBetween("the id of an agent", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -38,11 +39,11 @@ func newAgentsShowCommand() *cobra.Command {
 			if err := c.GetResource(cmd.Context(), agentPath(args[0]), nil, &agent); err != nil {
 				return explainUnknownAgent(cmd.Context(), c, args[0], err)
 			}
-			return cmdline.PrintOutput(cmd, flags.asJSON, agent, func(out io.Writer) error { return printAgent(out, &agent, time.Now()) })
+			return cmdline.PrintOutput(cmd, flags.AsJSON, agent, func(out io.Writer) error { return printAgent(out, &agent, time.Now()) })
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	return cmd
 }
 
@@ -153,7 +154,7 @@ func formatLease(expiresAt, now time.Time) string {
 }
 
 func newAgentsDrainCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	var instance string
 	cmd := &cobra.Command{
 		Use:   "drain ID",
@@ -163,7 +164,7 @@ func newAgentsDrainCommand() *cobra.Command {
 		Example: "  caprouter agents drain word_counter --instance pod-1",
 		Args:    cmdline.ArgsBetween("the id of an agent", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -175,14 +176,14 @@ func newAgentsDrainCommand() *cobra.Command {
 			return err
 		},
 	}
-	flags.register(cmd)
+	flags.Register(cmd)
 	cmd.Flags().StringVar(&instance, "instance", "", "`NAME` of the instance, as caprouter agents show prints it")
 	return cmd
 }
 
 // newAgentsSwitchCommand returns the command "disable" or "enable".
 func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	cmd := &cobra.Command{
 		Use:     verb + " ID",
 		Short:   short,
@@ -190,7 +191,7 @@ func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
 		Example: "  caprouter agents " + verb + " word_counter",
 		Args:    cmdline.ArgsBetween("the id of an agent", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -201,6 +202,6 @@ func newAgentsSwitchCommand(verb, short, done string) *cobra.Command {
 			return err
 		},
 	}
-	flags.register(cmd)
+	flags.Register(cmd)
 	return cmd
 }

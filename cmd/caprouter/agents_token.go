@@ -6,6 +6,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 )
 
 func newAgentsTokenCommand() *cobra.Command {
@@ -43,7 +44,7 @@ func newAgentsTokenCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	addMCPFlag(cmd, &flags.mcp)
+	routerflags.AddMCPFlag(cmd, &flags.MCPFile)
 	cmd.Flags().StringArrayVar(&tools, "tool", nil, "`ACTION` that the agent may call, such as weather.query (repeatable)")
 	return cmd
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -31,7 +32,7 @@ func newAuditCommand() *cobra.Command {
 }
 
 func newAuditVerifyCommand() *cobra.Command {
-	return newDataDirCommand(&cobra.Command{
+	return routerflags.NewDataDirCommand(&cobra.Command{
 		Use:   "verify",
 		Short: "Verify the hash chain of the audit log",
 		Long: "Verify that no record in the audit log of a data directory was altered, deleted, reordered or cut off,\n" +
@@ -42,20 +43,20 @@ func newAuditVerifyCommand() *cobra.Command {
 			"Exit code 1 if there are problems.",
 		Example: `  caprouter audit verify
   caprouter audit verify --data-dir /var/lib/caprouter --json`,
-	}, "the audit log and the key that signs its head", func(cmd *cobra.Command, cfg config.Config, printResult resultPrinter) error {
+	}, "the audit log and the key that signs its head", func(cmd *cobra.Command, cfg config.Config, printResult routerflags.ResultPrinter) error {
 		if cfg.Store.URL != "" {
 			return verifyStoreURL(cmd, &cfg, printResult)
 		}
 		err := auditVerify(cmd, cfg.DataDir, printResult)
 		if errors.Is(err, fs.ErrNotExist) {
-			return explainMissingLog(cfg.DataDir)
+			return routerflags.ExplainMissingLog(cfg.DataDir)
 		}
 		return err
 	})
 }
 
 // verifyStoreURL verifies the chains of all replicas in the store at a URL.
-func verifyStoreURL(cmd *cobra.Command, cfg *config.Config, printResult resultPrinter) error {
+func verifyStoreURL(cmd *cobra.Command, cfg *config.Config, printResult routerflags.ResultPrinter) error {
 	signer, err := openAuditSigner(cfg.DataDir)
 	if err != nil {
 		return err
@@ -98,27 +99,7 @@ func redactedURL(raw string) string {
 	return u.Redacted()
 }
 
-// explainMissingLog returns why there is no audit log to check in a data directory.
-func explainMissingLog(dir string) error {
-	exists := func(name string) bool {
-		_, err := os.Stat(filepath.Join(dir, name))
-		return err == nil
-	}
-	why := "name the data directory with --data-dir DIR"
-	switch {
-	case !exists("."):
-		why = "there is no such directory; " + why
-	case exists(audit.HeadFile):
-		why = "there is a signed head without a log: the log was deleted, or is at a URL: name the configuration with its store.url with --config FILE"
-	case exists("store"):
-		why = "there is a store without an audit log"
-	default:
-		why = "there is no store; " + why
-	}
-	return fmt.Errorf("there is no audit log in %s: %s", dir, why)
-}
-
-func auditVerify(cmd *cobra.Command, dir string, printResult resultPrinter) error {
+func auditVerify(cmd *cobra.Command, dir string, printResult routerflags.ResultPrinter) error {
 	signer, err := openAuditSigner(dir)
 	if err != nil {
 		return err

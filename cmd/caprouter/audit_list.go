@@ -10,12 +10,13 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/history"
 )
 
 func newAuditListCommand() *cobra.Command {
-	var flags logFlags
+	var flags routerflags.Log
 	var filter auditFilter
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -39,23 +40,23 @@ func newAuditListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := flags.check(cmd); err != nil {
+			if err := flags.Check(cmd); err != nil {
 				return err
 			}
 			list, err := readAuditLog(cmd, &flags, query)
 			if err != nil {
 				return err
 			}
-			if err := cmdline.PrintList(cmd, flags.asJSON, list, "records", formatAuditEntries); err != nil {
+			if err := cmdline.PrintList(cmd, flags.AsJSON, list, "records", formatAuditEntries); err != nil {
 				return err
 			}
 			if len(list) == 0 && query.Agent != "" {
-				flags.hintUnknownAgent(cmd, query.Agent)
+				flags.HintUnknownAgent(cmd, query.Agent)
 			}
 			return nil
 		},
 	}
-	flags.register(cmd)
+	flags.Register(cmd)
 	filter.register(cmd)
 	return cmd
 }
@@ -90,7 +91,7 @@ func auditKindNames() []string {
 	return names
 }
 
-// newQuery checks the flags. The limit is that of the list, not of a page.
+// NewQuery checks the flags. The limit is that of the list, not of a page.
 func (f *auditFilter) newQuery(cmd *cobra.Command) (contract.AuditQuery, error) {
 	query := contract.AuditQuery{Actor: f.actor, Agent: f.agent, Tool: f.tool, RequestID: f.request, Limit: f.limit}
 	for _, name := range f.kinds {
@@ -104,11 +105,11 @@ func (f *auditFilter) newQuery(cmd *cobra.Command) (contract.AuditQuery, error) 
 	}
 	now := time.Now()
 	var err error
-	if query.Since, err = parseSince(f.since, now); err != nil {
+	if query.Since, err = routerflags.ParseSince(f.since, now); err != nil {
 		return query, cmdline.UsageErrorf(cmd, "--since %w", err)
 	}
 	if f.until != "" {
-		if query.Until, err = parseSince(f.until, now); err != nil {
+		if query.Until, err = routerflags.ParseSince(f.until, now); err != nil {
 			return query, cmdline.UsageErrorf(cmd, "--until %w", err)
 		}
 	}
@@ -122,15 +123,15 @@ func (f *auditFilter) newQuery(cmd *cobra.Command) (contract.AuditQuery, error) 
 }
 
 // readAuditLog reads the log that the flags select.
-func readAuditLog(cmd *cobra.Command, flags *logFlags, query contract.AuditQuery) ([]contract.AuditEntry, error) {
-	if flags.dataDir == "" {
-		c, err := flags.newClient(cmd)
+func readAuditLog(cmd *cobra.Command, flags *routerflags.Log, query contract.AuditQuery) ([]contract.AuditEntry, error) {
+	if flags.DataDir == "" {
+		c, err := flags.NewClient(cmd)
 		if err != nil {
 			return nil, err
 		}
 		return c.ListAudit(cmd.Context(), query)
 	}
-	log, _, err := flags.openFiles(cmd.Context())
+	log, _, err := flags.OpenFiles(cmd.Context())
 	if err != nil {
 		return nil, err
 	}

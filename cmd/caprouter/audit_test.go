@@ -283,35 +283,6 @@ func mkdir(t *testing.T, dir string) {
 	}
 }
 
-// Without --data-dir the directory of the router is used.
-func TestAuditVerify_FindsDataDir(t *testing.T) {
-	t.Chdir(t.TempDir())
-	for _, c := range []struct {
-		name, file, env, want string
-	}{
-		{"default", "", "", "./caprouter-data"},
-		{"file", "data_dir: from-file\n", "", "from-file"},
-		{"environment", "data_dir: from-file\n", "from-env", "from-env"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.file != "" {
-				if err := os.WriteFile("caprouter.yaml", []byte(c.file), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if c.env != "" {
-				t.Setenv("CAPROUTER_DATA_DIR", c.env)
-			}
-			for dir, want := range map[string]string{"": c.want, "named": "named"} {
-				flags := dataDirFlags{dataDir: dir}
-				if cfg, err := flags.loadConfig(); err != nil || cfg.DataDir != want {
-					t.Errorf("--data-dir %q: got %q (%v), want %q", dir, cfg.DataDir, err, want)
-				}
-			}
-		})
-	}
-}
-
 func TestPrintAuditReport(t *testing.T) {
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	cases := []struct {

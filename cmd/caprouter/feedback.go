@@ -10,11 +10,12 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 func newFeedbackCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	var correct, misroute bool
 	var body contract.FeedbackRequest
 	cmd := &cobra.Command{
@@ -43,7 +44,7 @@ func newFeedbackCommand() *cobra.Command {
 			if misroute {
 				body.Verdict = contract.VerdictMisroute
 			}
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -51,14 +52,14 @@ func newFeedbackCommand() *cobra.Command {
 			if err := c.Post(cmd.Context(), c.ResourceURL("/api/v1/requests", args[0], "feedback"), body, &stored); err != nil {
 				return err
 			}
-			return cmdline.PrintOutput(cmd, flags.asJSON, stored, func(out io.Writer) error {
+			return cmdline.PrintOutput(cmd, flags.AsJSON, stored, func(out io.Writer) error {
 				_, err := fmt.Fprintf(out, "stored feedback on %s: %s\n", terminal.OneLine(args[0]), formatVerdict(&stored))
 				return err
 			})
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	cmd.Flags().BoolVar(&correct, "correct", false, "the chosen agents were right")
 	cmd.Flags().BoolVar(&misroute, "misroute", false, "the chosen agents were wrong, or none was chosen although one is right")
 	cmd.Flags().StringSliceVar(&body.ExpectedAgents, "expect", nil, "`AGENT` that is right (repeatable), or none if no agent should get the request")

@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -31,7 +32,7 @@ func newGoldenCommand() *cobra.Command {
 
 // goldenFlags are the flags of commands that take cases.
 type goldenFlags struct {
-	configFlags
+	routerflags.Config
 	filter   golden.Filter
 	cassette string
 	live     bool
@@ -44,7 +45,7 @@ func caseArgs() cobra.PositionalArgs {
 
 func (f *goldenFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	addConfigFlag(cmd, &f.config)
+	routerflags.AddConfigFlag(cmd, &f.ConfigFile)
 	flags.StringSliceVar(&f.filter.Splits, "split", nil, "only cases of this `SPLIT`: train, validation or test (repeatable)")
 	flags.StringSliceVar(&f.filter.Tags, "tag", nil, "only cases with this `TAG` (repeatable; all must match)")
 	flags.StringSliceVar(&f.filter.IDs, "case", nil, "only the case with this `ID` (repeatable)")
@@ -79,13 +80,13 @@ func (f *goldenFlags) openCases(cmd *cobra.Command, paths []string, by app.Golde
 	if f.live && f.cassette != "" {
 		return nil, cmdline.UsageErrorf(cmd, "--live and --cassette are two models: name one")
 	}
-	cfg, err := f.loadConfig()
+	cfg, err := f.LoadConfig()
 	if err != nil {
 		return nil, err
 	}
 	g, err := app.OpenGolden(cfg, app.Options{Version: buildVersion()}, by)
 	if err != nil {
-		return nil, explainMissingRegistry(err, &cfg)
+		return nil, routerflags.ExplainMissingRegistry(err, &cfg)
 	}
 	if err := f.applyFlags(cmd, &g.Config, paths, more); err != nil {
 		g.Close()

@@ -15,13 +15,13 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
-	"github.com/caprouter/caprouter/internal/config"
 )
 
 type goldenAddFlags struct {
-	serverFlags
-	configFlags
+	routerflags.Server
+	routerflags.Config
 	expect      []string
 	input, file string
 }
@@ -43,9 +43,9 @@ func newGoldenAddCommand() *cobra.Command {
 		Args: cmdline.ArgsBetween("the id of a request", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return goldenAdd(cmd, args[0], &flags) },
 	}
-	addConfigFlag(cmd, &flags.config)
-	flags.serverFlags.register(cmd)
-	addRegistryFlag(cmd, &flags.registry)
+	routerflags.AddConfigFlag(cmd, &flags.ConfigFile)
+	flags.Server.Register(cmd)
+	routerflags.AddRegistryFlag(cmd, &flags.RegistryFile)
 	addCaseFileFlag(cmd, &flags.file)
 	cmd.Flags().StringSliceVar(&flags.expect, "expect", nil, "`AGENT` or outcome that is right (repeatable for several agents)")
 	cmd.Flags().StringVar(&flags.input, "input", "", "`TEXT` of the case instead of the stored prompt")
@@ -63,20 +63,20 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 			return err
 		}
 	}
-	cfg, err := flags.loadConfig()
+	cfg, err := flags.LoadConfig()
 	if err != nil {
 		return err
 	}
-	registry, err := capabilities.Load(registryFile(&cfg))
+	registry, err := capabilities.Load(routerflags.RegistryFile(&cfg))
 	if err != nil {
-		return explainMissingRegistry(err, &cfg)
+		return routerflags.ExplainMissingRegistry(err, &cfg)
 	}
 	for _, word := range flags.expect {
 		if len(flags.expect) > 1 && isOutcome(word) && registry.Catalogue.Agent(word) == nil {
 			return cmdline.UsageErrorf(cmd, "--expect %s is an outcome: name it alone, or agents only", word)
 		}
 	}
-	c, err := flags.newClient(cmd)
+	c, err := flags.NewClient(cmd)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 
 // expectByFeedback sets --expect to the agents, or none, that the feedback on the request expects.
 func (f *goldenAddFlags) expectByFeedback(cmd *cobra.Command, id string) error {
-	c, err := f.newClient(cmd)
+	c, err := f.NewClient(cmd)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (f *goldenAddFlags) expectByFeedback(cmd *cobra.Command, id string) error {
 // checkAddedCase runs the case of the file that has the id, and prints whether it passes. A
 // case that fails is no error: it contains the correct outcome.
 func checkAddedCase(cmd *cobra.Command, flags *goldenAddFlags, id string) error {
-	g, err := (&goldenFlags{configFlags: flags.configFlags, filter: golden.Filter{IDs: []string{id}}}).
+	g, err := (&goldenFlags{Config: flags.Config, filter: golden.Filter{IDs: []string{id}}}).
 		openCases(cmd, []string{flags.file}, app.GoldenLexical)
 	if err != nil {
 		return err
@@ -139,10 +139,6 @@ func checkAddedCase(cmd *cobra.Command, flags *goldenAddFlags, id string) error 
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), p.String())
 	return err
-}
-
-func registryFile(cfg *config.Config) string {
-	return cmp.Or(cfg.Registry.File, config.DefaultRegistryFile)
 }
 
 // addCase returns the edit that appends the case to a file, and sets its id.

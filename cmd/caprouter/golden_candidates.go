@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -27,8 +28,8 @@ import (
 const maxCandidateDecisions = 5000
 
 type candidatesFlags struct {
-	configFlags
-	logFlags
+	routerflags.Config
+	routerflags.Log
 
 	since string
 	limit int
@@ -52,9 +53,9 @@ func newGoldenCandidatesCommand() *cobra.Command {
 		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return goldenCandidates(cmd, &flags) },
 	}
-	addConfigFlag(cmd, &flags.config)
-	addRegistryFlag(cmd, &flags.registry)
-	flags.logFlags.register(cmd)
+	routerflags.AddConfigFlag(cmd, &flags.ConfigFile)
+	routerflags.AddRegistryFlag(cmd, &flags.RegistryFile)
+	flags.Log.Register(cmd)
 	cmd.Flags().StringVar(&flags.since, "since", "30d", "decisions from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
 	flags.limit = 20
 	cmdline.AddCountFlag(cmd, &flags.limit, "limit", 1, 0, "maximum number `N` of candidates")
@@ -63,25 +64,25 @@ func newGoldenCandidatesCommand() *cobra.Command {
 }
 
 func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
-	since, err := parseSince(flags.since, time.Now())
+	since, err := routerflags.ParseSince(flags.since, time.Now())
 	if err != nil {
 		return cmdline.UsageErrorf(cmd, "--since %w", err)
 	}
-	if err := flags.check(cmd); err != nil {
+	if err := flags.Check(cmd); err != nil {
 		return err
 	}
-	cfg, err := flags.loadConfig()
+	cfg, err := flags.LoadConfig()
 	if err != nil {
 		return err
 	}
-	file := registryFile(&cfg)
+	file := routerflags.RegistryFile(&cfg)
 	data, err := localfile.ReadForEdit(file)
 	if err != nil {
 		return err
 	}
 	g, err := app.OpenGolden(cfg, app.Options{Version: buildVersion()}, app.GoldenLexical)
 	if err != nil {
-		return explainMissingRegistry(err, &cfg)
+		return routerflags.ExplainMissingRegistry(err, &cfg)
 	}
 	defer g.Close()
 	if flags.write {
@@ -89,7 +90,7 @@ func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
 			return err
 		}
 	}
-	decisions, err := readDecisionLog(cmd, &flags.logFlags, contract.DecisionQuery{Since: since, Limit: maxCandidateDecisions})
+	decisions, err := flags.ReadDecisions(cmd, contract.DecisionQuery{Since: since, Limit: maxCandidateDecisions})
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func goldenCandidates(cmd *cobra.Command, flags *candidatesFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := cmdline.PrintOutput(cmd, flags.asJSON, report, func(out io.Writer) error {
+	if err := cmdline.PrintOutput(cmd, flags.AsJSON, report, func(out io.Writer) error {
 		_, err := io.WriteString(out, formatCandidates(report, len(decisions), terminal.DetectOptions(out)))
 		return err
 	}); err != nil || !flags.write || len(report.Candidates) == 0 {

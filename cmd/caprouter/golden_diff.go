@@ -10,11 +10,12 @@ import (
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
-// diffFlags are the flags of golden diff. Registry A is configFlags.registry.
+// diffFlags are the flags of golden diff. Registry A is RegistryFile.
 type diffFlags struct {
 	goldenFlags
 	other                string
@@ -35,7 +36,7 @@ func newGoldenDiffCommand() *cobra.Command {
 	}
 	flags.register(cmd)
 	flags.registerModel(cmd)
-	cmd.Flags().StringVar(&flags.registry, "registry-a", "", "current registry `FILE`")
+	cmd.Flags().StringVar(&flags.RegistryFile, "registry-a", "", "current registry `FILE`")
 	cmd.Flags().StringVar(&flags.other, "registry-b", "", "changed registry `FILE`")
 	cmd.Flags().BoolVar(&flags.failOnChange, "fail-on-change", false, "exit code 1 if a case is routed differently")
 	cmd.Flags().BoolVar(&flags.asJSON, "json", false, "print JSON, including the decisions")
@@ -45,10 +46,10 @@ func newGoldenDiffCommand() *cobra.Command {
 }
 
 func goldenDiff(cmd *cobra.Command, args []string, flags *diffFlags) error {
-	if flags.registry == "" || flags.other == "" {
+	if flags.RegistryFile == "" || flags.other == "" {
 		return cmdline.UsageErrorf(cmd, "diff needs two registries: --registry-a FILE --registry-b FILE")
 	}
-	b, err := readRegistry(flags.other)
+	b, err := routerflags.ReadRegistry(flags.other)
 	if err != nil {
 		return err
 	}

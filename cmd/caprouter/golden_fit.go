@@ -12,6 +12,7 @@ import (
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
@@ -35,7 +36,7 @@ func newGoldenFitCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	addRegistryFlag(cmd, &flags.registry)
+	routerflags.AddRegistryFlag(cmd, &flags.RegistryFile)
 	flags.registerModel(cmd)
 	cmdline.AddShareFlag(cmd, &precision, "precision", "minimum `SHARE` of correct dispatches on split train")
 	cmdline.AddJSONFlag(cmd, &asJSON)

@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -35,7 +36,7 @@ func newGoldenRecordCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return recordGoldenCases(cmd, args, &flags, again) },
 	}
 	flags.register(cmd)
-	addRegistryFlag(cmd, &flags.registry)
+	routerflags.AddRegistryFlag(cmd, &flags.RegistryFile)
 	cmd.Flags().StringVar(&flags.cassette, "cassette", "", "the `FILE` to write; in a directory of cases its name should end in .cassette.jsonl")
 	cmd.Flags().BoolVar(&again, "again", false, "record all replies again")
 	cmdline.MustSucceed(cmd.MarkFlagFilename("cassette"))

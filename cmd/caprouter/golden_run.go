@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -46,7 +47,7 @@ func newGoldenRunCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return runGoldenCases(cmd, args, &flags) },
 	}
 	flags.register(cmd)
-	addRegistryFlag(cmd, &flags.registry)
+	routerflags.AddRegistryFlag(cmd, &flags.RegistryFile)
 	flags.registerModel(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&flags.asJSON, "json", false, "print the report as JSON, for --baseline")
@@ -107,7 +108,7 @@ func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
 	if len(outputs) == 0 {
 		return nil
 	}
-	cfg, err := f.loadConfig()
+	cfg, err := f.LoadConfig()
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
 	others := []file{
 		{"--baseline", f.baseline},
 		{"--cassette", f.cassette},
-		{"the configuration", cmp.Or(f.configPath(), config.DefaultFile)},
+		{"the configuration", cmp.Or(f.ConfigPath(), config.DefaultFile)},
 		{"the registry", cmp.Or(cfg.Registry.File, config.DefaultRegistryFile)},
 	}
 	for _, path := range files {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/llm"
@@ -150,7 +151,7 @@ func printNextSteps(out io.Writer, dir string, cfg *config.Config) {
 	}
 	fmt.Fprintf(out, "  %s serve\n\nSend a request from another terminal:\n"+
 		"  curl -s %s/api/v1/route -H 'Content-Type: application/json' \\\n"+
-		"    -d '{\"content\":{\"prompt\":\"%s\"}}'\n\nThen:\n", program, localURL(cfg), starterPrompt)
+		"    -d '{\"content\":{\"prompt\":\"%s\"}}'\n\nThen:\n", program, routerflags.LocalURL(cfg), starterPrompt)
 	printCommands(out, [][2]string{
 		{program + ` route "Count the words: a b c" --dry-run --explain`, "print a decision; nothing is sent"},
 		{program + " golden run " + starterCasesFile, "after every change of the registry"},

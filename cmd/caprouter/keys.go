@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/config"
 )
 
@@ -23,7 +24,7 @@ func newKeysCommand() *cobra.Command {
 }
 
 func newKeysListCommand() *cobra.Command {
-	return newDataDirCommand(&cobra.Command{
+	return routerflags.NewDataDirCommand(&cobra.Command{
 		Use:   "list",
 		Short: "List the keys, newest first",
 		Long: "List the keys of a data directory, newest first:\n\n" +
@@ -36,7 +37,7 @@ func newKeysListCommand() *cobra.Command {
 			"the tokens for agents if auth.agent_tokens.alg is ES256. Both are published, rotated and revoked together.",
 		Example: `  caprouter keys list
   caprouter keys list --data-dir /var/lib/caprouter --json`,
-	}, "the keys", func(_ *cobra.Command, cfg config.Config, printResult resultPrinter) error {
+	}, "the keys", func(_ *cobra.Command, cfg config.Config, printResult routerflags.ResultPrinter) error {
 		keys, err := app.ListKeys(cfg)
 		if err != nil {
 			return err
@@ -85,7 +86,7 @@ func timeText(t time.Time) string {
 
 func newKeysRotateCommand() *cobra.Command {
 	var revoke bool
-	cmd := newDataDirCommand(&cobra.Command{
+	cmd := routerflags.NewDataDirCommand(&cobra.Command{
 		Use:   "rotate",
 		Short: "Create a new key and retire the signing one",
 		Long: "Create a new key in a data directory and retire the signing one. A running router uses it without a\n" +
@@ -97,7 +98,7 @@ func newKeysRotateCommand() *cobra.Command {
 			"cannot deliver results of running tasks.",
 		Example: `  caprouter keys rotate
   caprouter keys rotate --revoke --data-dir /var/lib/caprouter`,
-	}, "the keys", func(_ *cobra.Command, cfg config.Config, printResult resultPrinter) error {
+	}, "the keys", func(_ *cobra.Command, cfg config.Config, printResult routerflags.ResultPrinter) error {
 		done, err := app.RotateKeys(cfg, revoke)
 		if err != nil {
 			return err

@@ -10,12 +10,13 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/lint"
 )
 
 func newLintCommand() *cobra.Command {
-	var flags configFlags
+	var flags routerflags.Config
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "lint [FILE]",
@@ -30,11 +31,11 @@ func newLintCommand() *cobra.Command {
 		Args:              cmdline.ArgsBetween("one FILE", 0, 1),
 		ValidArgsFunction: cmdline.CompleteYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, s, err := flags.loadRegistry(args)
+			cfg, s, err := flags.LoadRegistry(args)
 			if err != nil {
 				return err
 			}
-			file := registryFile(&cfg)
+			file := routerflags.RegistryFile(&cfg)
 			report, err := checkRegistry(cmd, s, !cfg.LLM.IsConfigured(os.LookupEnv))
 			if err != nil {
 				return err
@@ -49,7 +50,7 @@ func newLintCommand() *cobra.Command {
 			return nil
 		},
 	}
-	addConfigFlag(cmd, &flags.config)
+	routerflags.AddConfigFlag(cmd, &flags.ConfigFile)
 	cmdline.AddJSONFlag(cmd, &asJSON)
 	return cmd
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/subprocess"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/mcpsample"
@@ -89,7 +90,7 @@ type mcpFlags struct {
 }
 
 func (f *mcpFlags) register(cmd *cobra.Command) {
-	addMCPFlag(cmd, &f.file)
+	routerflags.AddMCPFlag(cmd, &f.file)
 	f.timeout = time.Minute
 	cmdline.AddDurationFlag(cmd, &f.timeout, "timeout", time.Millisecond, 0, "maximum `TIME` to connect and to call")
 	cmdline.AddJSONFlag(cmd, &f.asJSON)
@@ -276,7 +277,7 @@ func newMCPValidateCommand() *cobra.Command {
 			return err
 		},
 	}
-	addMCPFlag(cmd, &flags.file)
+	routerflags.AddMCPFlag(cmd, &flags.file)
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/rest"
 )
@@ -19,7 +20,7 @@ const mcpToolsPath = "/api/v1/mcp/tools"
 const shownHash = 12
 
 func newMCPApproveCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	var hash string
 	cmd := &cobra.Command{
 		Use:   "approve [ACTION --hash HASH]",
@@ -32,7 +33,7 @@ func newMCPApproveCommand() *cobra.Command {
   caprouter mcp approve weather.query --hash 5f2b6c7d8e90`,
 		Args: cmdline.ArgsBetween("one ACTION", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -51,11 +52,11 @@ func newMCPApproveCommand() *cobra.Command {
 			if err := c.GetResource(cmd.Context(), mcpToolsPath+"/pending", nil, &list); err != nil {
 				return err
 			}
-			return cmdline.PrintOutput(cmd, flags.asJSON, list.Tools, func(out io.Writer) error { return printPendingTools(out, list.Tools) })
+			return cmdline.PrintOutput(cmd, flags.AsJSON, list.Tools, func(out io.Writer) error { return printPendingTools(out, list.Tools) })
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	cmd.Flags().StringVar(&hash, "hash", "", "`HASH` of the definition to approve, or its first 12 digits")
 	return cmd
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -140,6 +141,6 @@ func newMCPImportCommand() *cobra.Command {
 			return err
 		},
 	}
-	addMCPFlag(cmd, &flags.file)
+	routerflags.AddMCPFlag(cmd, &flags.file)
 	return cmd
 }

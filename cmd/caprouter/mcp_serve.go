@@ -18,13 +18,14 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/mcpserver"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 func newMCPServeCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the tools of a running router on standard input and output",
@@ -34,7 +35,7 @@ func newMCPServeCommand() *cobra.Command {
 		Example: `  caprouter mcp serve --url http://127.0.0.1:8080`,
 		Args:    cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -52,7 +53,7 @@ func newMCPServeCommand() *cobra.Command {
 			return err
 		},
 	}
-	flags.register(cmd)
+	flags.Register(cmd)
 	return cmd
 }
 

@@ -14,12 +14,13 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 func newOrchestrateCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	var planFile string
 	var timeout time.Duration
 	var goal contract.Goal
@@ -43,16 +44,16 @@ func newOrchestrateCommand() *cobra.Command {
 				}
 				goal.Constraints.Plan = raw
 			}
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
-			view := &runView{out: cmd.OutOrStdout(), quiet: flags.asJSON}
+			view := &runView{out: cmd.OutOrStdout(), quiet: flags.AsJSON}
 			result, err := c.StreamRun(cmd.Context(), &goal, view.print)
 			if err != nil {
 				return err
 			}
-			if flags.asJSON {
+			if flags.AsJSON {
 				err = cmdline.PrintJSON(cmd.OutOrStdout(), result)
 			} else {
 				err = printRun(cmd.OutOrStdout(), result)
@@ -63,8 +64,8 @@ func newOrchestrateCommand() *cobra.Command {
 			return err
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	cmd.Flags().StringVar(&planFile, "plan", "", "JSON `FILE` with the plan; - = standard input")
 	cmd.Flags().BoolVar(&goal.Constraints.PlanOnly, "plan-only", false, "print the plan and call no tool")
 	cmd.Flags().StringSliceVar(&goal.AvailableServers, "server", nil, "`NAME` of an MCP server that may be used (repeatable; none = all)")
@@ -105,7 +106,7 @@ func readPlan(cmd *cobra.Command, file string) ([]byte, error) {
 }
 
 func newApproveRunCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	var deny bool
 	var approval contract.Approval
 	cmd := &cobra.Command{
@@ -124,15 +125,15 @@ func newApproveRunCommand() *cobra.Command {
 			return changeRun(cmd, &flags, args[0], "approve", approval, func(*contract.Orchestration) string { return text })
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	cmd.Flags().BoolVar(&deny, "deny", false, "do not permit the call, which ends the orchestration")
 	cmd.Flags().StringVar(&approval.Comment, "comment", "", "reason, stored in the audit log, as `TEXT`")
 	return cmd
 }
 
 func newCancelRunCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	cmd := &cobra.Command{
 		Use:     "cancel ID",
 		Short:   "Cancel an orchestration",
@@ -144,14 +145,14 @@ func newCancelRunCommand() *cobra.Command {
 			})
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	return cmd
 }
 
 // changeRun posts to an orchestration, and prints what format returns about it.
-func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any, format func(*contract.Orchestration) string) error {
-	c, err := flags.newClient(cmd)
+func changeRun(cmd *cobra.Command, flags *routerflags.Server, id, verb string, body any, format func(*contract.Orchestration) string) error {
+	c, err := flags.NewClient(cmd)
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func changeRun(cmd *cobra.Command, flags *serverFlags, id, verb string, body any
 	if err := c.Post(cmd.Context(), c.ResourceURL(restclient.RunsPath, id, verb), body, &run); err != nil {
 		return err
 	}
-	return cmdline.PrintOutput(cmd, flags.asJSON, &run, func(out io.Writer) error {
+	return cmdline.PrintOutput(cmd, flags.AsJSON, &run, func(out io.Writer) error {
 		_, err := fmt.Fprintf(out, "%s  %s\n", run.OrchestrationID, terminal.Printable(format(&run)))
 		return err
 	})

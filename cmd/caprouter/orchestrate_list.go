@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -25,7 +26,7 @@ func runStatuses() []string {
 }
 
 func newListRunsCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	var status string
 	limit := 100
 	cmd := &cobra.Command{
@@ -42,7 +43,7 @@ func newListRunsCommand() *cobra.Command {
 			if i < 0 {
 				return cmdline.UsageErrorf(cmd, "--status is one of %s, not %q", strings.Join(known, ", "), status)
 			}
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -50,11 +51,11 @@ func newListRunsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cmdline.PrintList(cmd, flags.asJSON, list, "orchestrations", formatRuns)
+			return cmdline.PrintList(cmd, flags.AsJSON, list, "orchestrations", formatRuns)
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	cmd.Flags().StringVar(&status, "status", restclient.AllStatuses, "only those in this `STATUS`: "+strings.Join(runStatuses()[1:], ", "))
 	cmdline.AddCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of orchestrations")
 	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runStatuses(), cobra.ShellCompDirectiveNoFileComp)))
@@ -62,14 +63,14 @@ func newListRunsCommand() *cobra.Command {
 }
 
 func newShowRunCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	cmd := &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show an orchestration: its events, outputs and open approvals",
 		Example: `  caprouter orchestrate show 01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90`,
 		Args:    cmdline.ArgsBetween("the id of an orchestration", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -77,11 +78,11 @@ func newShowRunCommand() *cobra.Command {
 			if err := c.GetResource(cmd.Context(), restclient.RunsPath+"/"+url.PathEscape(args[0]), nil, &run); err != nil {
 				return err
 			}
-			return cmdline.PrintOutput(cmd, flags.asJSON, &run, func(out io.Writer) error { return printStoredRun(out, &run) })
+			return cmdline.PrintOutput(cmd, flags.AsJSON, &run, func(out io.Writer) error { return printStoredRun(out, &run) })
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	return cmd
 }
 

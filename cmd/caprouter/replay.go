@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -24,7 +25,7 @@ import (
 
 // replayFlags are the flags of replay.
 type replayFlags struct {
-	logFlags
+	routerflags.Log
 	since        string
 	limit        int
 	failOnChange bool
@@ -47,7 +48,7 @@ func newReplayCommand() *cobra.Command {
 		ValidArgsFunction: cmdline.CompleteYAML,
 		RunE:              func(cmd *cobra.Command, args []string) error { return replayDecisions(cmd, args[0], &flags) },
 	}
-	flags.register(cmd)
+	flags.Register(cmd)
 	cmd.Flags().StringVar(&flags.since, "since", "7d", "decisions from this `TIME` on: 12h or 7d ago, or 2026-01-02T15:04:05Z")
 	flags.limit = replay.DefaultLimit
 	cmdline.AddCountFlag(cmd, &flags.limit, "limit", 1, replay.MaxLimit, fmt.Sprintf("maximum number `N` of decisions, up to %d", replay.MaxLimit))
@@ -56,19 +57,19 @@ func newReplayCommand() *cobra.Command {
 }
 
 func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error {
-	since, err := parseSince(flags.since, time.Now())
+	since, err := routerflags.ParseSince(flags.since, time.Now())
 	if err != nil {
 		return cmdline.UsageErrorf(cmd, "--since %w", err)
 	}
-	if err := flags.check(cmd); err != nil {
+	if err := flags.Check(cmd); err != nil {
 		return err
 	}
-	candidate, err := readRegistry(file)
+	candidate, err := routerflags.ReadRegistry(file)
 	if err != nil {
 		return err
 	}
 	var report *replay.Report
-	if flags.dataDir != "" {
+	if flags.DataDir != "" {
 		report, err = replayFiles(cmd, candidate, flags, since)
 	} else {
 		report, err = replayRemotely(cmd, file, flags, since)
@@ -76,7 +77,7 @@ func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error 
 	if err != nil {
 		return err
 	}
-	if err := cmdline.PrintOutput(cmd, flags.asJSON, report, func(out io.Writer) error {
+	if err := cmdline.PrintOutput(cmd, flags.AsJSON, report, func(out io.Writer) error {
 		_, err := io.WriteString(out, formatReplay(report, terminal.DetectOptions(out)))
 		return err
 	}); err != nil {
@@ -90,7 +91,7 @@ func replayDecisions(cmd *cobra.Command, file string, flags *replayFlags) error 
 
 // replayFiles replays the log of a data directory, and shows progress on a terminal.
 func replayFiles(cmd *cobra.Command, candidate *capabilities.Snapshot, flags *replayFlags, since time.Time) (*replay.Report, error) {
-	log, _, err := flags.openFiles(cmd.Context())
+	log, _, err := flags.OpenFiles(cmd.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func replayFiles(cmd *cobra.Command, candidate *capabilities.Snapshot, flags *re
 
 // replayRemotely sends the file to the router of the flags.
 func replayRemotely(cmd *cobra.Command, file string, flags *replayFlags, since time.Time) (*replay.Report, error) {
-	c, err := flags.newClient(cmd)
+	c, err := flags.NewClient(cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
-	"github.com/caprouter/caprouter/internal/config"
 )
 
 func newRootCommand() *cobra.Command {
@@ -66,13 +62,4 @@ func newRootCommand() *cobra.Command {
 		fmt.Fprint(out, cmdline.FormatHelp(cmd, terminal.DetectOptions(out)))
 	})
 	return root
-}
-
-// explainMissingRegistry adds advice to the error if the registry file does not exist.
-func explainMissingRegistry(err error, cfg *config.Config) error {
-	file := cmp.Or(cfg.Registry.File, config.DefaultRegistryFile)
-	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Path == file && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no registry file %s: name one with --registry FILE, or write one with `caprouter init`", file)
-	}
-	return err
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,7 +10,6 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
-	"github.com/caprouter/caprouter/internal/config"
 )
 
 // The value of a flag has a name in capitals that occurs in the description, not the name of a Go
@@ -32,33 +28,6 @@ func TestHelp_NamesValuesOfFlags(t *testing.T) {
 		}
 	}
 	check(newRootCommand())
-}
-
-func TestExplainMissingRegistry(t *testing.T) {
-	missing := func(path string) error {
-		return fmt.Errorf("load: %w", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist})
-	}
-	var unnamed, named config.Config
-	named.Registry.File = "a.yaml"
-	tests := []struct {
-		name string
-		err  error
-		cfg  *config.Config
-		want string
-	}{
-		{"default file", missing(config.DefaultRegistryFile), &unnamed, "there is no registry file capabilities.yaml: name one"},
-		{"named file", missing("a.yaml"), &named, "there is no registry file a.yaml: name one"},
-		{"other file", missing("key.pem"), &named, "load: open key.pem: "},
-		{"other error", errors.New("broken"), &named, "broken"},
-	}
-	for _, tt := range tests {
-		if got := explainMissingRegistry(tt.err, tt.cfg); !strings.HasPrefix(got.Error(), tt.want) {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
-	}
-	if err := explainMissingRegistry(nil, &unnamed); err != nil {
-		t.Errorf("no error: got %v", err)
-	}
 }
 
 // The help fits a terminal of 80 columns, except for text to be copied.

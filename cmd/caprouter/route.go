@@ -11,12 +11,13 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 type routeFlags struct {
-	configFlags
-	serverFlags
+	routerflags.Config
+	routerflags.Server
 
 	inputs   []string
 	agent    string
@@ -47,8 +48,8 @@ func newRouteCommand() *cobra.Command {
 		Args: cmdline.ArgsBetween("one TEXT, in quotes", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return route(cmd, &flags, args[0]) },
 	}
-	flags.configFlags.register(cmd, false)
-	flags.serverFlags.register(cmd)
+	flags.Config.Register(cmd, false)
+	flags.Server.Register(cmd)
 	f := cmd.Flags()
 	f.Lookup("url").Usage = "`URL` of a running router (default $CAPROUTER_URL; without either, route in this process)"
 	f.StringArrayVar(&flags.inputs, "input", nil, "input for the agent, `NAME=VALUE` or NAME=@FILE (repeatable)")
@@ -60,7 +61,7 @@ func newRouteCommand() *cobra.Command {
 	cmdline.AddDurationFlag(cmd, &flags.timeout, "timeout", time.Millisecond, contract.MaxTimeoutMS*time.Millisecond, "maximum `TIME` of the request, e.g. 10s (default dispatch.timeout_ms)")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "decide without dispatching")
 	f.BoolVar(&flags.explain, "explain", false, "print the decision: model, classification, scores, gates, tasks")
-	f.BoolVar(&flags.asJSON, "json", false, "print the response as JSON")
+	f.BoolVar(&flags.AsJSON, "json", false, "print the response as JSON")
 	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("fallback", cobra.FixedCompletions(
 		[]cobra.Completion{"A", "B", "C"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -95,7 +96,7 @@ func route(cmd *cobra.Command, flags *routeFlags, text string) error {
 func (f *routeFlags) printResult(cmd *cobra.Command, resp *contract.Response, prompt, base string) error {
 	out := cmd.OutOrStdout()
 	switch {
-	case f.asJSON:
+	case f.AsJSON:
 		return cmdline.PrintJSON(out, resp)
 	case f.explain:
 		printResponse(out, resp, explainOptions{Options: terminal.DetectOptions(out), prompt: prompt, base: base, teach: f.teachCommand(prompt, base)})
@@ -117,7 +118,7 @@ func (f *routeFlags) teachCommand(prompt, base string) string {
 		}
 	}
 	words := []string{"caprouter teach", text}
-	for _, flag := range []struct{ name, value string }{{"config", f.config}, {"registry", f.registry}} {
+	for _, flag := range []struct{ name, value string }{{"config", f.ConfigFile}, {"registry", f.RegistryFile}} {
 		if flag.value != "" {
 			words = append(words, "--"+flag.name, quoteForShell(flag.value))
 		}
@@ -140,7 +141,7 @@ func formatNearestReading(r *contract.NearestReading, teach string) string {
 // process if base is "".
 func (f *routeFlags) sendRequest(cmd *cobra.Command, base string, req *contract.Request) (*contract.Response, error) {
 	if base != "" {
-		c, err := restclient.New(base, f.tokenEnv)
+		c, err := restclient.New(base, f.TokenEnv)
 		if err != nil {
 			return nil, err
 		}
@@ -149,13 +150,13 @@ func (f *routeFlags) sendRequest(cmd *cobra.Command, base string, req *contract.
 	if f.choose != "" || f.session != "" {
 		return nil, cmdline.UsageErrorf(cmd, "--choose and --session need a running router: name it with --url")
 	}
-	cfg, err := f.loadConfig()
+	cfg, err := f.LoadConfig()
 	if err != nil {
 		return nil, err
 	}
 	cfg.Telemetry.LogLevel = "error" // the answer is the output, not the log
 	resp, err := app.RouteOnce(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion()}, req)
-	return resp, explainMissingRegistry(err, &cfg)
+	return resp, routerflags.ExplainMissingRegistry(err, &cfg)
 }
 
 // routerURL returns the URL of the router, or "" for a router in this process. Flags
@@ -164,11 +165,11 @@ func (f *routeFlags) routerURL(cmd *cobra.Command) (string, error) {
 	for _, name := range []string{"config", "registry", "data-dir"} {
 		switch {
 		case !cmd.Flags().Changed(name):
-		case f.url != "":
+		case f.URL != "":
 			return "", cmdline.UsageErrorf(cmd, "--%s is for a router in this process, and --url names one that runs: leave one out", name)
 		default:
 			return "", nil
 		}
 	}
-	return f.serverFlags.routerURL(cmd), nil
+	return f.RouterURL(cmd), nil
 }

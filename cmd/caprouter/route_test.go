@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 )
 
 func TestRouteFlags_NewRequest(t *testing.T) {
@@ -113,7 +114,7 @@ func TestParseInputs_ReadsFiles(t *testing.T) {
 
 func TestTeachCommand(t *testing.T) {
 	for _, tt := range []struct {
-		flags              configFlags
+		flags              routerflags.Config
 		prompt, base, want string
 	}{
 		{prompt: " my account is locked\n", want: `caprouter teach "my account is locked"`},
@@ -122,10 +123,10 @@ func TestTeachCommand(t *testing.T) {
 		{prompt: "two\nlines", want: `caprouter teach "…"`},
 		{prompt: "\x1b[1mbold", want: `caprouter teach "…"`},
 		{prompt: strings.Repeat("long ", 20), want: `caprouter teach "…"`},
-		{flags: configFlags{config: "c.yaml", registry: "my registry.yaml"}, prompt: "x", want: `caprouter teach "x" --config c.yaml --registry 'my registry.yaml'`},
+		{flags: routerflags.Config{ConfigFile: "c.yaml", RegistryFile: "my registry.yaml"}, prompt: "x", want: `caprouter teach "x" --config c.yaml --registry 'my registry.yaml'`},
 		{prompt: "x", base: someBase, want: `caprouter teach "x" (where the registry file of the router is; if the agent registers itself, add the text to the examples of its registration)`},
 	} {
-		if got := (&routeFlags{configFlags: tt.flags}).teachCommand(tt.prompt, tt.base); got != tt.want {
+		if got := (&routeFlags{Config: tt.flags}).teachCommand(tt.prompt, tt.base); got != tt.want {
 			t.Errorf("%q: got %s, want %s", tt.prompt, got, tt.want)
 		}
 	}

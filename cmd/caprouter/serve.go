@@ -9,13 +9,14 @@ import (
 
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
 func newServeCommand() *cobra.Command {
-	var flags configFlags
+	var flags routerflags.Config
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the router",
@@ -31,7 +32,7 @@ func newServeCommand() *cobra.Command {
   caprouter serve --config /etc/caprouter/caprouter.yaml`,
 		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := flags.loadConfig()
+			cfg, err := flags.LoadConfig()
 			if err != nil {
 				return err
 			}
@@ -44,7 +45,7 @@ func newServeCommand() *cobra.Command {
 			})
 		},
 	}
-	flags.register(cmd, true)
+	flags.Register(cmd, true)
 	return cmd
 }
 
@@ -64,7 +65,7 @@ func serve(ctx context.Context, cfg config.Config, opts app.Options) (err error)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // SIGTERM or Ctrl-C during the start: nothing runs, and nothing was accepted
 		}
-		return explainMissingRegistry(err, &cfg)
+		return routerflags.ExplainMissingRegistry(err, &cfg)
 	}
 	if sampleErr != nil { // for example because caprouter agent-sample runs already
 		server.Logger().Warn("sample_agent is not started", "error", sampleErr)

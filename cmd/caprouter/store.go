@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -25,7 +26,7 @@ func newStoreCommand() *cobra.Command {
 
 func newStoreRepairCommand() *cobra.Command {
 	var dryRun bool
-	cmd := newDataDirCommand(&cobra.Command{
+	cmd := routerflags.NewDataDirCommand(&cobra.Command{
 		Use:   "repair",
 		Short: "Remove damaged records from the files of the store",
 		Long: "Check all files of the store in a data directory, remove what cannot be read, and keep the other\n" +
@@ -34,7 +35,7 @@ func newStoreRepairCommand() *cobra.Command {
 			"Exit code 1 if the repair fails, or, with --dry-run, if there is damage.",
 		Example: `  caprouter store repair --dry-run
   caprouter store repair --data-dir /var/lib/caprouter`,
-	}, "the store", func(cmd *cobra.Command, cfg config.Config, printResult resultPrinter) error {
+	}, "the store", func(cmd *cobra.Command, cfg config.Config, printResult routerflags.ResultPrinter) error {
 		streams, err := store.Repair(cmd.Context(), store.RepairConfig{Dir: cfg.DataDir, DryRun: dryRun})
 		if errors.Is(err, fs.ErrNotExist) && streams == nil {
 			return fmt.Errorf("there is no store in %s: name the data directory with --data-dir DIR", cfg.DataDir)

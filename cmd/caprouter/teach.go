@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/lexical"
@@ -27,10 +28,10 @@ import (
 )
 
 type teachFlags struct {
-	configFlags
-	serverFlags
+	routerflags.Config
+	routerflags.Server
 
-	filter decisionFilter
+	filter routerflags.DecisionFilter
 	all    bool
 	expect []string // agents, or answerNone
 	intent []string // of these agents
@@ -61,9 +62,9 @@ func newTeachCommand() *cobra.Command {
 		Args: cmdline.ArgsBetween("one TEXT, in quotes", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case len(args) == 1 && flags.filter.intent != "":
+			case len(args) == 1 && flags.filter.Intent != "":
 				return cmdline.UsageErrorf(cmd, "--intent selects decisions of a router: the intent that is right for TEXT is --expect-intent")
-			case len(args) == 1 && (flags.filter.selects() || flags.url != "" || flags.all):
+			case len(args) == 1 && (flags.filter.Selects() || flags.URL != "" || flags.all):
 				return cmdline.UsageErrorf(cmd, "TEXT is read in this process: leave it out to walk through decisions of a router")
 			case len(args) == 0 && len(flags.expect) > 0:
 				return cmdline.UsageErrorf(cmd, "--expect needs TEXT: decisions of a router have different right agents")
@@ -71,33 +72,33 @@ func newTeachCommand() *cobra.Command {
 				return cmdline.UsageErrorf(cmd, "--expect-intent needs --expect: it is an intent of that agent")
 			case len(flags.expect) > 1 && slices.Contains(flags.expect, answerNone):
 				return cmdline.UsageErrorf(cmd, "--expect none stands alone, without agents")
-			case flags.all && flags.filter.selects():
+			case flags.all && flags.filter.Selects():
 				return cmdline.UsageErrorf(cmd, "--all selects every decision: leave out the filters, except --since and --limit")
 			}
 			return teach(cmd, args, &flags)
 		},
 	}
-	addConfigFlag(cmd, &flags.config)
-	addRegistryFlag(cmd, &flags.registry)
+	routerflags.AddConfigFlag(cmd, &flags.ConfigFile)
+	routerflags.AddRegistryFlag(cmd, &flags.RegistryFile)
 	addCaseFileFlag(cmd, &flags.file)
 	cmd.Flags().StringSliceVar(&flags.expect, "expect", nil, "`AGENT` that is right for TEXT, or none, instead of the question (repeatable)")
 	cmd.Flags().StringSliceVar(&flags.intent, "expect-intent", nil, "`INTENT` of the agent of --expect, instead of the question (repeatable for several agents)")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "all decisions of --since, also confident ones")
-	flags.serverFlags.register(cmd)
-	flags.filter.register(cmd)
+	flags.Server.Register(cmd)
+	flags.filter.Register(cmd)
 	return cmd
 }
 
 func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
-	cfg, err := flags.loadConfig()
+	cfg, err := flags.LoadConfig()
 	if err != nil {
 		return err
 	}
-	snapshot, err := capabilities.Load(registryFile(&cfg))
+	snapshot, err := capabilities.Load(routerflags.RegistryFile(&cfg))
 	if err != nil {
-		return explainMissingRegistry(err, &cfg)
+		return routerflags.ExplainMissingRegistry(err, &cfg)
 	}
-	for _, path := range []string{registryFile(&cfg), flags.file} {
+	for _, path := range []string{routerflags.RegistryFile(&cfg), flags.file} {
 		if err := localfile.CheckWritable(path); err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	t := teacher{
 		lexical:  sync.OnceValue(func() *lexical.Model { return lexical.Train(classifier.BuildCorpus(catalogue)) }),
 		dialog:   newDialog(answers, cmd.InOrStdin(), out),
-		registry: registryFile(&cfg), cases: flags.file, expect: flags.expect, intents: flags.intent,
+		registry: routerflags.RegistryFile(&cfg), cases: flags.file, expect: flags.expect, intents: flags.intent,
 		check: func(added string) error { return checkCases(cmd, flags, added) },
 		findBroken: func(registry *capabilities.Snapshot) ([]golden.CaseResult, error) {
 			return findBrokenCases(cmd, flags, registry)
@@ -165,7 +166,7 @@ func readText(cmd *cobra.Command, cfg config.Config, text string) ([]reading, er
 	req := &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true, Explain: true}}
 	resp, err := app.RouteOnce(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion()}, req)
 	if err != nil {
-		return nil, explainMissingRegistry(err, &cfg)
+		return nil, routerflags.ExplainMissingRegistry(err, &cfg)
 	}
 	return []reading{{text, contract.Response{Status: resp.Status, Decision: resp.Decision, Data: contract.ResponseData{DryRun: true}}}}, nil
 }
@@ -176,19 +177,19 @@ const uncertain = 0.7
 // readDecisions returns decisions of a running router, newest first, one for each prompt
 // that has no case.
 func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
-	c, err := f.newClient(cmd)
+	c, err := f.NewClient(cmd)
 	if err != nil {
 		return nil, err
 	}
-	filters := []decisionFilter{f.filter}
-	if !f.all && !f.filter.selects() {
+	filters := []routerflags.DecisionFilter{f.filter}
+	if !f.all && !f.filter.Selects() {
 		low, fallback, misroute := f.filter, f.filter, f.filter
-		low.below, fallback.fallback, misroute.feedback = uncertain, contract.AnyFallback, string(contract.VerdictMisroute)
-		filters = []decisionFilter{low, fallback, misroute}
+		low.Below, fallback.Fallback, misroute.Feedback = uncertain, contract.AnyFallback, string(contract.VerdictMisroute)
+		filters = []routerflags.DecisionFilter{low, fallback, misroute}
 	}
 	var entries []contract.DecisionEntry
 	for i := range filters {
-		query, err := filters[i].newQuery(cmd)
+		query, err := filters[i].NewQuery(cmd)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +214,7 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
 		known[prompt] = true
 		list = append(list, reading{e.Prompt, contract.Response{RequestID: e.RequestID, Status: e.Status, Decision: e.Decision, Feedback: e.Feedback}})
 	}
-	return list[:min(len(list), f.filter.limit)], nil
+	return list[:min(len(list), f.filter.Limit)], nil
 }
 
 // describeSelection returns which decisions of a router are shown.
@@ -222,11 +223,11 @@ func (f *teachFlags) describeSelection(n int) string {
 	if n > 0 {
 		text = plaintext.CountNoun(n, "decision") + " without a case"
 	}
-	text += ", of those since " + f.filter.since
+	text += ", of those since " + f.filter.Since
 	switch {
 	case f.all:
 		return text
-	case f.filter.selects():
+	case f.filter.Selects():
 		return text + " that the filters select"
 	}
 	return text + fmt.Sprintf(" with a confidence below %.1f, with a fallback or with feedback misroute; --all shows confident ones as well", uncertain)
@@ -309,7 +310,7 @@ func intentsOf(agent *contract.RegistryEntry, intents []string) []string {
 // checkCases runs the cases of the file over the changed registry, and prints failures and whether
 // the added case passes. added is its id, or "" if there is none.
 func checkCases(cmd *cobra.Command, flags *teachFlags, added string) error {
-	g, err := (&goldenFlags{configFlags: flags.configFlags}).openCases(cmd, []string{flags.file}, app.GoldenLexical)
+	g, err := (&goldenFlags{Config: flags.Config}).openCases(cmd, []string{flags.file}, app.GoldenLexical)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func findBrokenCases(cmd *cobra.Command, flags *teachFlags, changed *capabilitie
 	if data, err := localfile.ReadForEdit(flags.file); err != nil || data == nil {
 		return nil, err
 	}
-	g, err := (&goldenFlags{configFlags: flags.configFlags}).openCases(cmd, []string{flags.file}, app.GoldenLexical)
+	g, err := (&goldenFlags{Config: flags.Config}).openCases(cmd, []string{flags.file}, app.GoldenLexical)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -30,7 +31,7 @@ func newTicketsCommand() *cobra.Command {
 }
 
 func newTicketsListCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	var status string
 	limit := 100
 	cmd := &cobra.Command{
@@ -45,7 +46,7 @@ func newTicketsListCommand() *cobra.Command {
 			default:
 				return cmdline.UsageErrorf(cmd, "--status is open, closed or all, not %q", status)
 			}
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -53,11 +54,11 @@ func newTicketsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cmdline.PrintList(cmd, flags.asJSON, list, "tickets", formatTickets)
+			return cmdline.PrintList(cmd, flags.AsJSON, list, "tickets", formatTickets)
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	cmd.Flags().StringVar(&status, "status", string(contract.TicketOpen), "`STATUS` of the tickets: open, closed or all")
 	cmdline.AddCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of tickets")
 	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
@@ -66,7 +67,7 @@ func newTicketsListCommand() *cobra.Command {
 }
 
 func newTicketsShowCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	var yaml bool
 	cmd := &cobra.Command{
 		Use:   "show ID",
@@ -75,7 +76,7 @@ func newTicketsShowCommand() *cobra.Command {
   caprouter tickets show --yaml 0198c0de-0000-7000-8000-000000000001 > flight_agent.yaml`,
 		Args: cmdline.ArgsBetween("the id of a ticket", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -87,18 +88,18 @@ func newTicketsShowCommand() *cobra.Command {
 				_, err := io.WriteString(cmd.OutOrStdout(), terminal.Printable(t.SuggestedYAML))
 				return err
 			}
-			return cmdline.PrintOutput(cmd, flags.asJSON, t, func(out io.Writer) error { return printTicket(out, &t) })
+			return cmdline.PrintOutput(cmd, flags.AsJSON, t, func(out io.Writer) error { return printTicket(out, &t) })
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	cmd.Flags().BoolVar(&yaml, "yaml", false, "print only the suggested registry")
 	cmd.MarkFlagsMutuallyExclusive("json", "yaml")
 	return cmd
 }
 
 func newTicketsCloseCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	var note string
 	cmd := &cobra.Command{
 		Use:     "close ID",
@@ -106,7 +107,7 @@ func newTicketsCloseCommand() *cobra.Command {
 		Example: `  caprouter tickets close 0198c0de-0000-7000-8000-000000000001 --note "flight_agent serves these now"`,
 		Args:    cmdline.ArgsBetween("the id of a ticket", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -117,14 +118,14 @@ func newTicketsCloseCommand() *cobra.Command {
 			if err := c.Post(cmd.Context(), c.ResourceURL(ticketPath(args[0]), "close"), body, &t); err != nil {
 				return err
 			}
-			return cmdline.PrintOutput(cmd, flags.asJSON, t, func(out io.Writer) error {
+			return cmdline.PrintOutput(cmd, flags.AsJSON, t, func(out io.Writer) error {
 				_, err := fmt.Fprintf(out, "closed %s, a ticket of %s: %s\n", terminal.OneLine(t.TicketID), plaintext.CountNoun(t.Count, "request"), terminal.OneLine(t.Title))
 				return err
 			})
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	cmd.Flags().StringVar(&note, "note", "", "reason, stored in the ticket, as `TEXT`")
 	return cmd
 }

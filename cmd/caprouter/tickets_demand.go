@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -20,7 +21,7 @@ import (
 const maxRankedTickets = 100_000
 
 func newTicketsDemandCommand() *cobra.Command {
-	var flags serverFlags
+	var flags routerflags.Server
 	limit := 20
 	cmd := &cobra.Command{
 		Use:   "demand",
@@ -32,7 +33,7 @@ func newTicketsDemandCommand() *cobra.Command {
   caprouter tickets demand --limit 3 --json`,
 		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := flags.newClient(cmd)
+			c, err := flags.NewClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -45,11 +46,11 @@ func newTicketsDemandCommand() *cobra.Command {
 			output := struct {
 				Demand []rankedTicket `json:"demand"`
 			}{ranked}
-			return cmdline.PrintOutput(cmd, flags.asJSON, output, func(out io.Writer) error { return printDemand(out, ranked) })
+			return cmdline.PrintOutput(cmd, flags.AsJSON, output, func(out io.Writer) error { return printDemand(out, ranked) })
 		},
 	}
-	flags.register(cmd)
-	cmdline.AddJSONFlag(cmd, &flags.asJSON)
+	flags.Register(cmd)
+	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	cmdline.AddCountFlag(cmd, &limit, "limit", 1, 0, "maximum number `N` of tickets")
 	return cmd
 }

@@ -13,16 +13,17 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/auth/issuance"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/routerflags"
 )
 
 // tokenFlags are the flags of commands that mint tokens.
 type tokenFlags struct {
-	configFlags
+	routerflags.Config
 	ttl time.Duration
 }
 
 func (f *tokenFlags) register(cmd *cobra.Command) {
-	f.configFlags.register(cmd, false)
+	f.Register(cmd, false)
 	f.ttl = time.Hour
 	cmdline.AddDurationFlag(cmd, &f.ttl, "ttl", time.Second, 24*time.Hour, "lifetime `TIME` of the token, at most 24h")
 }
@@ -30,7 +31,7 @@ func (f *tokenFlags) register(cmd *cobra.Command) {
 // printToken prints only the token on stdout.
 func (f *tokenFlags) printToken(cmd *cobra.Command, g app.TokenGrant) error {
 	g.TTL = f.ttl
-	cfg, err := f.loadConfig()
+	cfg, err := f.LoadConfig()
 	if err != nil {
 		return err
 	}

@@ -251,6 +251,9 @@ func levels() []level {
 		{"the client of the commands", []row{
 			{pkg: "internal/cli/restclient", why: "calls a running router; independent of flags and of the form of the output"},
 		}},
+		{"the router of a command", []row{
+			{pkg: "internal/cli/routerflags", why: "flags that select a configuration, a running router or a data directory; independent of what a command does with it"},
+		}},
 		{"commands", []row{
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
 			{pkg: "test/crash", why: "kills processes and checks that they lose no acknowledged data", only: []string{"internal/resilience", "internal/run", "test/internal/process", "test/internal/workload"}},
@@ -299,7 +302,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/fsnotify/fsnotify", in: []string{"internal/filewatch"}, why: "one implementation of debouncing and polling"},
 		{library: "go.opentelemetry.io/otel", in: []string{"internal/telemetry"}, why: "one package defines the label sets and the attributes of spans"},
 		{library: "github.com/prometheus/client_golang", in: []string{"internal/telemetry"}, why: "the same"},
-		{library: "github.com/spf13/cobra", in: []string{"cmd/caprouter", "internal/cli/cmdline"}, why: "only commands parse flags"},
+		{library: "github.com/spf13/cobra", in: []string{"cmd/caprouter", "internal/cli/cmdline", "internal/cli/routerflags"}, why: "only commands parse flags"},
 		{library: "github.com/nats-io/nats-server/v2", in: []string{"internal/store/natsserver", "internal/testkit/teststore", "test/crash"}, why: "other packages use tables and logs; tests and the crash driver run a server as the external store"},
 		{library: "github.com/nats-io/nats.go", in: []string{"internal/store", "test/internal/process"}, why: "other packages use tables and logs; one test is a client of a cluster"},
 		{library: "github.com/nats-io/nuid", in: []string{"internal/store"}, why: "the same"},

@@ -36,7 +36,7 @@ type Client struct {
 }
 
 // New returns a client of the router at base, with the token of the environment variable
-// tokenEnv, if it is not "". It rejects a URL with a password, because URLs are logged, and a
+// TokenEnv, if it is not "". It rejects a URL with a password, because URLs are logged, and a
 // token that would be sent in clear text.
 func New(base, tokenEnv string) (*Client, error) {
 	u, err := url.Parse(base)
