@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
@@ -74,7 +75,7 @@ func formatDecisions(list []contract.DecisionEntry, opts terminal.Options) strin
 			lines = []string{e.Prompt, formatReading(d)}
 		}
 		for i := range e.Feedback {
-			lines = append(lines, "feedback: "+formatVerdict(&e.Feedback[i]))
+			lines = append(lines, "feedback: "+explain.FormatVerdict(&e.Feedback[i]))
 		}
 		for _, line := range lines {
 			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(line), opts.Width-len(timeLayout)-len(terminal.ColumnGap))})
@@ -89,7 +90,7 @@ func formatDecisions(list []contract.DecisionEntry, opts terminal.Options) strin
 // intent is tied if the agent serves several that are about as likely, and the confidences in
 // them were added up.
 func formatReading(d *contract.Decision) string {
-	text := formatIntent(d.Classification.Intent, d.Classification.Domains)
+	text := explain.FormatIntent(d.Classification.Intent, d.Classification.Domains)
 	if d.Classification.Tied {
 		text += " (tied)"
 	}

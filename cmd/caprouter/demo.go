@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
@@ -249,7 +250,7 @@ func (d *demoRun) routeSamples(ctx context.Context, c *restclient.Client) error 
 		if last, err = c.RouteRequest(ctx, &step.Request); err != nil {
 			return fmt.Errorf("%s: %w", step.Title, err)
 		}
-		printResponse(d.out, last, explainOptions{Options: terminal.DetectOptions(d.out), prompt: step.Request.Content.Prompt, base: c.BaseURL()})
+		explain.PrintResponse(d.out, last, explain.Options{Options: terminal.DetectOptions(d.out), Prompt: step.Request.Content.Prompt, Base: c.BaseURL()})
 		if last.Status != step.Status {
 			if err := d.reportDifference(&step, fmt.Sprintf("the status is %s, not %s", last.Status, step.Status)); err != nil {
 				return err

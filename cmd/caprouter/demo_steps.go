@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
@@ -69,7 +70,7 @@ func (d *demoRun) routeRegistered(ctx context.Context, c *restclient.Client) (er
 	if err != nil {
 		return err
 	}
-	printResponse(d.out, resp, explainOptions{Options: terminal.DetectOptions(d.out), prompt: prompt, base: c.BaseURL()})
+	explain.PrintResponse(d.out, resp, explain.Options{Options: terminal.DetectOptions(d.out), Prompt: prompt, Base: c.BaseURL()})
 	if resp.Status != step.Status {
 		return d.reportDifference(&step, fmt.Sprintf("the status is %s, not %s", resp.Status, step.Status))
 	}
@@ -170,7 +171,7 @@ func (d *demoRun) routeToTool(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			printResponse(d.out, resp, explainOptions{Options: terminal.DetectOptions(d.out), prompt: req.Content.Prompt, base: c.BaseURL()})
+			explain.PrintResponse(d.out, resp, explain.Options{Options: terminal.DetectOptions(d.out), Prompt: req.Content.Prompt, Base: c.BaseURL()})
 			if resp.Status != contract.StatusCompleted {
 				return fmt.Errorf("the status is %s, not %s", resp.Status, contract.StatusCompleted)
 			}

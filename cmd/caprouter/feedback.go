@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
@@ -53,7 +53,7 @@ func newFeedbackCommand() *cobra.Command {
 				return err
 			}
 			return cmdline.PrintOutput(cmd, flags.AsJSON, stored, func(out io.Writer) error {
-				_, err := fmt.Fprintf(out, "stored feedback on %s: %s\n", terminal.OneLine(args[0]), formatVerdict(&stored))
+				_, err := fmt.Fprintf(out, "stored feedback on %s: %s\n", terminal.OneLine(args[0]), explain.FormatVerdict(&stored))
 				return err
 			})
 		},
@@ -65,21 +65,6 @@ func newFeedbackCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&body.ExpectedAgents, "expect", nil, "`AGENT` that is right (repeatable), or none if no agent should get the request")
 	cmd.Flags().StringVar(&body.Comment, "comment", "", "`TEXT` for readers, stored masked")
 	return cmd
-}
-
-// formatVerdict returns "misroute, expected quality_agent: It is a review."
-func formatVerdict(f *contract.Feedback) string {
-	text := string(f.Verdict)
-	if f.ExpectedNone {
-		text += ", expected none"
-	}
-	if len(f.ExpectedAgents) > 0 {
-		text += ", expected " + strings.Join(f.ExpectedAgents, ", ")
-	}
-	if f.Comment != "" {
-		text += ": " + f.Comment
-	}
-	return terminal.OneLine(text)
 }
 
 // expectedAgents returns the agents that the last misroute with an expectation expects, or

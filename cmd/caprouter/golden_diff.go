@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -93,7 +94,7 @@ func printDiff(out io.Writer, d *golden.Diff) error {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%s: %d routed differently (A %s, B %s)\n", plaintext.CountNoun(d.Cases, "case"), len(d.Changes), shortenVersion(d.A), shortenVersion(d.B))
+	fmt.Fprintf(&b, "%s: %d routed differently (A %s, B %s)\n", plaintext.CountNoun(d.Cases, "case"), len(d.Changes), explain.ShortenVersion(d.A), explain.ShortenVersion(d.B))
 	_, err := io.WriteString(out, b.String())
 	return err
 }

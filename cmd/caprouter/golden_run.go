@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
@@ -201,7 +202,7 @@ func printReport(out io.Writer, r *golden.Report, all bool) error {
 	}
 	s := &r.Summary
 	fmt.Fprintf(p, "%s: %d passed, %s, %d failed (%s; registry %s)\n", plaintext.CountNoun(s.Total, "case"),
-		s.Passed, plaintext.CountNoun(s.Known, "known failure"), s.Failed, formatSources(r), shortenVersion(r.Registry))
+		s.Passed, plaintext.CountNoun(s.Known, "known failure"), s.Failed, formatSources(r), explain.ShortenVersion(r.Registry))
 	_, err := io.WriteString(out, p.String())
 	return err
 }
@@ -235,7 +236,7 @@ func printCase(p *terminal.Printer, c *golden.CaseResult) {
 	p.WriteBlock("", inset, p.StyleText(terminal.Bold, terminal.Truncate(terminal.OneLine(c.Input), min(p.Width, terminal.DefaultWidth)-inset)))
 	lines := slices.Clone(c.Differences)
 	if c.Actual.Outcome != "" {
-		lines = append(lines, fmt.Sprintf("read as %s, confidence %.2f (%s)", formatIntent(c.Actual.Intent, c.Actual.Domains), c.Actual.Confidence, c.Actual.Source))
+		lines = append(lines, fmt.Sprintf("read as %s, confidence %.2f (%s)", explain.FormatIntent(c.Actual.Intent, c.Actual.Domains), c.Actual.Confidence, c.Actual.Source))
 	}
 	if c.Because != "" {
 		lines = append(lines, "because "+c.Because)

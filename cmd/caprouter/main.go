@@ -7,8 +7,8 @@
 //	caprouter serve --registry FILE      run the router
 //	caprouter route "review this code"   send a request
 //
-// This package parses flags and prints results, with one file per subcommand.
-// explain*.go print decisions.
+// This package parses flags and prints results, with one file per subcommand. What
+// several commands share is below internal/cli.
 package main
 
 import (

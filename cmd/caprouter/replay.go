@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
@@ -160,7 +161,7 @@ func formatReplay(r *replay.Report, opts terminal.Options) string {
 		p.WriteParagraph(terminal.Plain, fmt.Sprintf("… and %d more changes", more))
 	}
 	p.WriteParagraph(terminal.Plain, fmt.Sprintf("%s replayed: %d would go elsewhere (registry %s)",
-		plaintext.CountNoun(r.Replayed, "decision"), r.Changed, shortenVersion(r.Registry)))
+		plaintext.CountNoun(r.Replayed, "decision"), r.Changed, explain.ShortenVersion(r.Registry)))
 	for _, n := range r.NotReplayable {
 		p.WriteParagraph(terminal.Plain, fmt.Sprintf("%s not replayed: %s", plaintext.CountNoun(n.Count, "decision"), n.Reason.Describe()))
 	}
@@ -181,5 +182,5 @@ func formatReplayed(o *replay.Outcome) string {
 	case to == "":
 		to = o.Outcome
 	}
-	return formatIntent(o.Intent, o.Domains) + " → " + to
+	return explain.FormatIntent(o.Intent, o.Domains) + " → " + to
 }

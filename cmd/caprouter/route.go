@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
@@ -99,10 +99,10 @@ func (f *routeFlags) printResult(cmd *cobra.Command, resp *contract.Response, pr
 	case f.AsJSON:
 		return cmdline.PrintJSON(out, resp)
 	case f.explain:
-		printResponse(out, resp, explainOptions{Options: terminal.DetectOptions(out), prompt: prompt, base: base, teach: f.teachCommand(prompt, base)})
+		explain.PrintResponse(out, resp, explain.Options{Options: terminal.DetectOptions(out), Prompt: prompt, Base: base, Teach: f.teachCommand(prompt, base)})
 		return nil
 	}
-	return printAnswer(out, cmd.ErrOrStderr(), resp, base, f.teachCommand(prompt, base))
+	return explain.PrintAnswer(out, cmd.ErrOrStderr(), resp, base, f.teachCommand(prompt, base))
 }
 
 // maxTaughtPrompt is the length of a prompt, in bytes, that a command repeats.
@@ -127,14 +127,6 @@ func (f *routeFlags) teachCommand(prompt, base string) string {
 		words = append(words, "(where the registry file of the router is; if the agent registers itself, add the text to the examples of its registration)")
 	}
 	return strings.Join(words, " ")
-}
-
-// formatNearestReading returns how the reading is taught, or "" if there is none.
-func formatNearestReading(r *contract.NearestReading, teach string) string {
-	if r == nil || teach == "" {
-		return ""
-	}
-	return fmt.Sprintf("if %s already does this: %s", r.AgentID, teach)
 }
 
 // sendRequest sends the request to the router at base, or runs a router in this

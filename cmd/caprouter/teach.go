@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
@@ -355,7 +356,7 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 	if err != nil {
 		return false, err
 	}
-	t.printReading(r)
+	explain.PrintReading(t.dialog.out, &r.response, explain.Options{Options: terminal.DetectOptions(t.dialog.out), Prompt: r.prompt})
 	answer, likely := t.expect, t.confidences(r)
 	if len(answer) == 0 {
 		agents := expectedFirst(orderAgents(snapshot, r.response.Decision, likely), r.response.Feedback)
@@ -410,22 +411,6 @@ func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err 
 		fmt.Fprintf(t.dialog.out, "wrote %s\n", e.Path)
 	}
 	return true, t.check(id)
-}
-
-func (t *teacher) printReading(r *reading) {
-	p := decisionPrinter{terminal.NewPrinter(terminal.DetectOptions(t.dialog.out))}
-	p.writePrompt(r.prompt)
-	p.writeStatus(&r.response)
-	if d := r.response.Decision; d != nil {
-		p.writeClassification(&d.Classification)
-		p.writeCandidates(d)
-		p.writeChoice(d)
-	}
-	for i := range r.response.Feedback {
-		p.WriteParagraph(terminal.Plain, "feedback: "+formatVerdict(&r.response.Feedback[i]))
-	}
-	p.writeReferences(&r.response)
-	fmt.Fprintln(t.dialog.out, p.String())
 }
 
 // confidences returns the confidence in the likeliest intents of a reading. A model that finds

@@ -251,6 +251,9 @@ func levels() []level {
 		{"the client of the commands", []row{
 			{pkg: "internal/cli/restclient", why: "calls a running router; independent of flags and of the form of the output"},
 		}},
+		{"decisions as text", []row{
+			{pkg: "internal/cli/explain", why: "prints decisions and answers; independent of flags and of where a decision comes from"},
+		}},
 		{"the router of a command", []row{
 			{pkg: "internal/cli/routerflags", why: "flags that select a configuration, a running router or a data directory; independent of what a command does with it"},
 		}},

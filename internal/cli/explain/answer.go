@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// printAnswer prints the answer, and on errOut which parts are incomplete. base is the URL of
+// PrintAnswer prints the answer, and on errOut which parts are incomplete. base is the URL of
 // the router, or "" for a router in this process; teach is the command that teaches the prompt.
-func printAnswer(out, errOut io.Writer, resp *contract.Response, base, teach string) error {
+func PrintAnswer(out, errOut io.Writer, resp *contract.Response, base, teach string) error {
 	if resp.Data.DryRun {
 		printDryRun(out, resp)
 	}

@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"fmt"
@@ -178,7 +178,7 @@ func formatTaskError(agentID string, e *contract.TaskError) string {
 func (p decisionPrinter) writeOmitted(list []contract.Omitted) {
 	var texts []string
 	for _, o := range list {
-		texts = append(texts, fmt.Sprintf("%d. %s (%s): %s", o.Subtask+1, o.Title, formatIntent(o.Intent, o.Domains), formatOmitted(o.Reason)))
+		texts = append(texts, fmt.Sprintf("%d. %s (%s): %s", o.Subtask+1, o.Title, FormatIntent(o.Intent, o.Domains), formatOmitted(o.Reason)))
 	}
 	p.WriteFields("left out", texts, terminal.Yellow)
 }
@@ -254,4 +254,12 @@ func (p decisionPrinter) writeProposal(d *contract.Proposal, teach string) {
 	p.WriteFields("risk", d.Risks, terminal.Plain)
 	p.WriteBlock("suggestion", 0, "")
 	p.WriteBlock("", len(answerIndent), terminal.Printable(strings.Trim(d.SuggestedYAML, "\n")))
+}
+
+// formatNearestReading returns how the reading is taught, or "" if there is none.
+func formatNearestReading(r *contract.NearestReading, teach string) string {
+	if r == nil || teach == "" {
+		return ""
+	}
+	return fmt.Sprintf("if %s already does this: %s", r.AgentID, teach)
 }

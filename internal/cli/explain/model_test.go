@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"slices"
@@ -21,24 +21,24 @@ func TestPrintResponse_Model(t *testing.T) {
 	tests := []struct {
 		name string
 		resp *contract.Response
-		opts explainOptions
+		opts Options
 	}{
-		{"llm_ok", classified(llmOK()), explainOptions{prompt: "Please do a code review of this python module"}},
-		{"llm_repaired", classified(llmRepaired()), explainOptions{prompt: "Please do a code review of this python module"}},
-		{"llm_more_tokens", classified(llmMoreTokens()), explainOptions{prompt: "Please do a code review of this python module"}},
-		{"llm_failed", classified(llmFailed()), explainOptions{prompt: "Please do a code review of this python module"}},
-		{"llm_breaker_open", classified(llmBreakerOpen()), explainOptions{prompt: "Please do a code review of this python module"}},
-		{"llm_narrow", classified(llmRepaired()), explainOptions{Options: terminal.Options{Width: terminal.MinWidth}}},
-		{"llm_hostile", classified(llmHostile()), explainOptions{prompt: "review"}},
-		{"cache_hit", classified(cacheHit()), explainOptions{prompt: "Please do a code review of this python module"}},
-		{"pinned", classified(pinned()), explainOptions{prompt: "Please do a code review of this python module"}},
-		{"clarification", clarification(), explainOptions{prompt: "Optimize our Databricks costs", base: someBase}},
-		{"clarification_in_process", clarification(), explainOptions{prompt: "Optimize our Databricks costs"}},
-		{"clarification_of_domain", domainClarification(), explainOptions{prompt: "Book a room", base: someBase}},
-		{"clarification_dry_run", divergentDryRun(), explainOptions{prompt: "Review this and what does it cost?", base: someBase}},
-		{"server_fallback", serverFallback(), explainOptions{prompt: "What is a left join?"}},
-		{"server_fallback_dry_run", serverFallbackDryRun(), explainOptions{prompt: "What is a left join?"}},
-		{"degraded", degraded(), explainOptions{prompt: "What is a left join?"}},
+		{"llm_ok", classified(llmOK()), Options{Prompt: "Please do a code review of this python module"}},
+		{"llm_repaired", classified(llmRepaired()), Options{Prompt: "Please do a code review of this python module"}},
+		{"llm_more_tokens", classified(llmMoreTokens()), Options{Prompt: "Please do a code review of this python module"}},
+		{"llm_failed", classified(llmFailed()), Options{Prompt: "Please do a code review of this python module"}},
+		{"llm_breaker_open", classified(llmBreakerOpen()), Options{Prompt: "Please do a code review of this python module"}},
+		{"llm_narrow", classified(llmRepaired()), Options{Options: terminal.Options{Width: terminal.MinWidth}}},
+		{"llm_hostile", classified(llmHostile()), Options{Prompt: "review"}},
+		{"cache_hit", classified(cacheHit()), Options{Prompt: "Please do a code review of this python module"}},
+		{"pinned", classified(pinned()), Options{Prompt: "Please do a code review of this python module"}},
+		{"clarification", clarification(), Options{Prompt: "Optimize our Databricks costs", Base: someBase}},
+		{"clarification_in_process", clarification(), Options{Prompt: "Optimize our Databricks costs"}},
+		{"clarification_of_domain", domainClarification(), Options{Prompt: "Book a room", Base: someBase}},
+		{"clarification_dry_run", divergentDryRun(), Options{Prompt: "Review this and what does it cost?", Base: someBase}},
+		{"server_fallback", serverFallback(), Options{Prompt: "What is a left join?"}},
+		{"server_fallback_dry_run", serverFallbackDryRun(), Options{Prompt: "What is a left join?"}},
+		{"degraded", degraded(), Options{Prompt: "What is a left join?"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

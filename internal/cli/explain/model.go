@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"cmp"
@@ -215,7 +215,7 @@ func formatClarificationReason(d *contract.ResponseData) string {
 }
 
 func formatOption(o *contract.ClarificationOption) string {
-	return cmp.Or(o.Label, formatIntent(o.Intent, o.Domains))
+	return cmp.Or(o.Label, FormatIntent(o.Intent, o.Domains))
 }
 
 // formatHowToChoose explains how to answer a question. base is the URL of the router, ""

@@ -1,8 +1,9 @@
-package main
+package explain
 
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,40 +15,42 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
-// TestPrintResponse prints each kind of decision and compares it with testdata/explain/NAME.txt;
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestPrintResponse prints each kind of decision and compares it with testdata/NAME.txt;
 // -update rewrites these files.
 func TestPrintResponse(t *testing.T) {
 	tests := []struct {
 		name string
 		resp *contract.Response
-		opts explainOptions
+		opts Options
 	}{
-		{"dry_run", dryRun(), explainOptions{prompt: "Please do a code review of this python module", Options: terminal.Options{Width: 100}}},
-		{"tied", tied(), explainOptions{prompt: "Where is my order?", Options: terminal.Options{Width: 100}}},
-		{"two_agents", twoAgents(), explainOptions{prompt: "Revise este notebook e o custo dele", Options: terminal.Options{Width: 100}}},
-		{"unsupported", unsupported(), explainOptions{prompt: "Retrieval QA about azure", teach: `caprouter teach "…"`, Options: terminal.Options{Width: 100}}},
-		{"proposed", proposed(), explainOptions{prompt: "Book me a flight", teach: `caprouter teach "…"`, Options: terminal.Options{Width: 100}}},
-		{"nothing_near", nothingNear(), explainOptions{prompt: "Write a poem", Options: terminal.Options{Width: 100}}},
-		{"failed", failed(), explainOptions{prompt: "code review of python", Options: terminal.Options{Width: 100}}},
-		{"narrow", failed(), explainOptions{prompt: "请对这个 Python 模块做代码审查，并告诉我哪里写得不好", Options: terminal.Options{Width: terminal.MinWidth}}},
-		{"colour", failed(), explainOptions{prompt: "code review of python", Options: terminal.Options{Width: 100, Color: true}}},
-		{"long", longAnswer(), explainOptions{prompt: strings.Repeat("one line of a long prompt ", 6) + "\n2\n3\n4\n5", Options: terminal.Options{Width: 60}}},
-		{"wide", wideText(), explainOptions{prompt: "请审查这段 Python 代码", Options: terminal.Options{Width: 60}}},
-		{"hostile", hostile(), explainOptions{prompt: "do\x1b[2J it\r\nnow\x07", Options: terminal.Options{Width: 100}}},
-		{"data_only", dataOnly(), explainOptions{Options: terminal.Options{Width: 100}}},
-		{"empty", &contract.Response{Status: contract.StatusCancelled}, explainOptions{Options: terminal.Options{Width: 100}}},
+		{"dry_run", dryRun(), Options{Prompt: "Please do a code review of this python module", Options: terminal.Options{Width: 100}}},
+		{"tied", tied(), Options{Prompt: "Where is my order?", Options: terminal.Options{Width: 100}}},
+		{"two_agents", twoAgents(), Options{Prompt: "Revise este notebook e o custo dele", Options: terminal.Options{Width: 100}}},
+		{"unsupported", unsupported(), Options{Prompt: "Retrieval QA about azure", Teach: `caprouter teach "…"`, Options: terminal.Options{Width: 100}}},
+		{"proposed", proposed(), Options{Prompt: "Book me a flight", Teach: `caprouter teach "…"`, Options: terminal.Options{Width: 100}}},
+		{"nothing_near", nothingNear(), Options{Prompt: "Write a poem", Options: terminal.Options{Width: 100}}},
+		{"failed", failed(), Options{Prompt: "code review of python", Options: terminal.Options{Width: 100}}},
+		{"narrow", failed(), Options{Prompt: "请对这个 Python 模块做代码审查，并告诉我哪里写得不好", Options: terminal.Options{Width: terminal.MinWidth}}},
+		{"colour", failed(), Options{Prompt: "code review of python", Options: terminal.Options{Width: 100, Color: true}}},
+		{"long", longAnswer(), Options{Prompt: strings.Repeat("one line of a long prompt ", 6) + "\n2\n3\n4\n5", Options: terminal.Options{Width: 60}}},
+		{"wide", wideText(), Options{Prompt: "请审查这段 Python 代码", Options: terminal.Options{Width: 60}}},
+		{"hostile", hostile(), Options{Prompt: "do\x1b[2J it\r\nnow\x07", Options: terminal.Options{Width: 100}}},
+		{"data_only", dataOnly(), Options{Options: terminal.Options{Width: 100}}},
+		{"empty", &contract.Response{Status: contract.StatusCancelled}, Options{Options: terminal.Options{Width: 100}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { checkPage(t, tt.name, tt.resp, tt.opts) })
 	}
 }
 
-// checkPage prints a response and compares it with testdata/explain/NAME.txt.
-func checkPage(t *testing.T, name string, resp *contract.Response, opts explainOptions) {
+// checkPage prints a response and compares it with testdata/NAME.txt.
+func checkPage(t *testing.T, name string, resp *contract.Response, opts Options) {
 	t.Helper()
 	var out bytes.Buffer
-	printResponse(&out, resp, opts)
-	checkGolden(t, filepath.Join("testdata", "explain", name+".txt"), out.String())
+	PrintResponse(&out, resp, opts)
+	checkGolden(t, filepath.Join("testdata", name+".txt"), out.String())
 	for i, line := range strings.Split(out.String(), "\n") {
 		if !opts.Color && terminal.TextWidth(line) > opts.Width {
 			t.Errorf("line %d: got %d columns, want at most %d: %q", i+1, terminal.TextWidth(line), opts.Width, line)

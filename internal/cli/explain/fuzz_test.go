@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // FuzzPrintResponse prints any response of a server at --url: it must not panic, and must not let
 // the response control the terminal.
 func FuzzPrintResponse(f *testing.F) {
-	examples, err := filepath.Glob("../../internal/rest/examples/*.json")
+	examples, err := filepath.Glob("../../rest/examples/*.json")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -38,12 +38,12 @@ func FuzzPrintResponse(f *testing.F) {
 			return
 		}
 		var out, errOut bytes.Buffer
-		teach := (&routeFlags{}).teachCommand(prompt, someBase)
-		printResponse(&out, &resp, explainOptions{prompt: prompt, base: someBase, teach: teach, Options: terminal.Options{Width: min(max(width, terminal.MinWidth), terminal.MaxWidth)}})
+		const teach = `caprouter teach "…"`
+		PrintResponse(&out, &resp, Options{Prompt: prompt, Base: someBase, Teach: teach, Options: terminal.Options{Width: min(max(width, terminal.MinWidth), terminal.MaxWidth)}})
 		answer := resp.Data.Answer
 		resp.Data.Answer, resp.Data.Results = "", nil // printed without changes if the output is not a terminal
 		resp.Decision = nil
-		if err := printAnswer(&errOut, &errOut, &resp, someBase, teach); err != nil {
+		if err := PrintAnswer(&errOut, &errOut, &resp, someBase, teach); err != nil {
 			t.Fatal(err)
 		}
 		controls := func(r rune) bool { return r != '\n' && unicode.IsControl(r) }

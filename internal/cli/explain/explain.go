@@ -1,4 +1,7 @@
-package main
+// Package explain prints decisions and answers for people: how a request was read, which
+// agents were considered and why, what the tasks returned, and what the caller can do about an
+// incomplete answer. It decides nothing.
+package explain
 
 import (
 	"fmt"
@@ -23,15 +26,15 @@ const (
 	maxEvidenceWidth = 120
 )
 
-// explainOptions control how a decision is printed.
-type explainOptions struct {
+// Options control how a decision is printed.
+type Options struct {
 	terminal.Options
-	prompt string
-	base   string // URL of the router that answered, "" if it ran in this process
-	teach  string // the command that teaches the prompt, "" to give no such advice
+	Prompt string // of the caller, "" to print none
+	Base   string // URL of the router that answered, "" if it ran in this process
+	Teach  string // the command that teaches the prompt, "" to give no such advice
 }
 
-// printResponse prints a decision and its outcome for a person:
+// PrintResponse prints a decision and its outcome for a person:
 //
 //	prompt      Please do a code review of this python module
 //	status      accepted: a dry run, nothing was sent
@@ -42,9 +45,9 @@ type explainOptions struct {
 //	timings     classify 80 µs · match 12 µs · total 110 µs
 //
 // Control characters in texts of callers and agents are replaced.
-func printResponse(w io.Writer, resp *contract.Response, opts explainOptions) {
+func PrintResponse(w io.Writer, resp *contract.Response, opts Options) {
 	p := decisionPrinter{terminal.NewPrinter(opts.Options)}
-	p.writePrompt(opts.prompt)
+	p.writePrompt(opts.Prompt)
 	p.writeStatus(resp)
 	if d := resp.Decision; d != nil {
 		p.writeClassification(&d.Classification)
@@ -53,17 +56,34 @@ func printResponse(w io.Writer, resp *contract.Response, opts explainOptions) {
 	}
 	p.writeTasks(resp.Tasks)
 	p.writeOmitted(resp.Omitted)
-	p.writeClarification(resp, opts.base)
+	p.writeClarification(resp, opts.Base)
 	p.writeModel("answered by", resp.Data.AnsweredBy)
 	p.writeDegraded(&resp.Data)
-	p.writeUnsupported(resp.Data.Unsupported, opts.teach)
-	p.writeProposal(resp.Data.Proposal, opts.teach)
+	p.writeUnsupported(resp.Data.Unsupported, opts.Teach)
+	p.writeProposal(resp.Data.Proposal, opts.Teach)
 	p.writeAnswer(&resp.Data)
 	if d := resp.Decision; d != nil {
 		p.writeTimings(d.TimingsMS)
 	}
 	p.writeReferences(resp)
 	fmt.Fprint(w, p.String())
+}
+
+// PrintReading prints how a request was read, and the feedback on it, without its outcome.
+func PrintReading(w io.Writer, resp *contract.Response, opts Options) {
+	p := decisionPrinter{terminal.NewPrinter(opts.Options)}
+	p.writePrompt(opts.Prompt)
+	p.writeStatus(resp)
+	if d := resp.Decision; d != nil {
+		p.writeClassification(&d.Classification)
+		p.writeCandidates(d)
+		p.writeChoice(d)
+	}
+	for i := range resp.Feedback {
+		p.WriteParagraph(terminal.Plain, "feedback: "+FormatVerdict(&resp.Feedback[i]))
+	}
+	p.writeReferences(resp)
+	fmt.Fprintln(w, p.String())
 }
 
 // decisionPrinter lays out the parts of a decision.
@@ -132,7 +152,7 @@ func (p decisionPrinter) writeClassification(c *contract.Classification) {
 	if c.Reason != "" {
 		how += ", because " + c.Reason
 	}
-	p.WriteField("reads as", fmt.Sprintf("%s, confidence %.2f (%s)", formatIntent(c.Intent, c.Domains), c.Confidence, how), terminal.Plain)
+	p.WriteField("reads as", fmt.Sprintf("%s, confidence %.2f (%s)", FormatIntent(c.Intent, c.Domains), c.Confidence, how), terminal.Plain)
 	if text := formatClassification(c); text != "" {
 		p.WriteField("", text, terminal.Dim)
 	}
@@ -155,7 +175,7 @@ func (p decisionPrinter) writeClassification(c *contract.Classification) {
 			label = "subtasks"
 		}
 		text := strconv.Itoa(i+1) + ". " + s.Title
-		if r := formatIntent(s.Intent, s.Domains); r != "" {
+		if r := FormatIntent(s.Intent, s.Domains); r != "" {
 			if s.Tied {
 				r += ", tied"
 			}
@@ -217,8 +237,8 @@ func formatOrigin(o *contract.DomainOrigin) string {
 	return string(o.Origin)
 }
 
-// formatIntent joins an intent and its domains: "code_review · python, azure".
-func formatIntent(intent string, domains []string) string {
+// FormatIntent joins an intent and its domains: "code_review · python, azure".
+func FormatIntent(intent string, domains []string) string {
 	if len(domains) == 0 {
 		return intent
 	}
@@ -318,12 +338,13 @@ func (p decisionPrinter) writeReferences(resp *contract.Response) {
 		refs = append(refs, "request "+resp.RequestID)
 	}
 	if d := resp.Decision; d != nil && d.RegistryVersion != "" {
-		refs = append(refs, "registry "+shortenVersion(d.RegistryVersion))
+		refs = append(refs, "registry "+ShortenVersion(d.RegistryVersion))
 	}
 	p.WriteList("reference", refs, " · ", terminal.Dim)
 }
 
-func shortenVersion(v string) string {
+// ShortenVersion returns the version of a registry with the first digits of its hash.
+func ShortenVersion(v string) string {
 	const algorithm, digits = "sha256:", 12
 	if strings.HasPrefix(v, algorithm) && len(v) > len(algorithm)+digits {
 		return v[:len(algorithm)+digits]
