@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
+	"github.com/caprouter/caprouter/internal/cli/teach"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -34,10 +35,10 @@ func newFeedbackCommand() *cobra.Command {
 				return cmdline.UsageErrorf(cmd, "give either --correct or --misroute")
 			case correct && len(body.ExpectedAgents) > 0:
 				return cmdline.UsageErrorf(cmd, "--expect needs --misroute")
-			case len(body.ExpectedAgents) > 1 && slices.Contains(body.ExpectedAgents, answerNone):
+			case len(body.ExpectedAgents) > 1 && slices.Contains(body.ExpectedAgents, teach.NoAgent):
 				return cmdline.UsageErrorf(cmd, "--expect none stands alone, without agents")
 			}
-			if slices.Contains(body.ExpectedAgents, answerNone) {
+			if slices.Contains(body.ExpectedAgents, teach.NoAgent) {
 				body.ExpectedAgents, body.ExpectedNone = nil, true
 			}
 			body.Verdict = contract.VerdictCorrect
@@ -65,19 +66,4 @@ func newFeedbackCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&body.ExpectedAgents, "expect", nil, "`AGENT` that is right (repeatable), or none if no agent should get the request")
 	cmd.Flags().StringVar(&body.Comment, "comment", "", "`TEXT` for readers, stored masked")
 	return cmd
-}
-
-// expectedAgents returns the agents that the last misroute with an expectation expects, or
-// answerNone if it expects no agent.
-func expectedAgents(feedback []contract.Feedback) []string {
-	var last contract.Feedback
-	for i := range feedback {
-		if f := &feedback[i]; (len(f.ExpectedAgents) > 0 || f.ExpectedNone) && f.At.After(last.At) {
-			last = *f
-		}
-	}
-	if last.ExpectedNone {
-		return []string{answerNone}
-	}
-	return last.ExpectedAgents
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
+	"github.com/caprouter/caprouter/internal/cli/teach"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -85,7 +85,7 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 		return err
 	}
 	added := golden.Case{Input: cmp.Or(flags.input, entry.Prompt), Expect: parseExpect(flags.expect)}
-	edit, err := addCase(flags.file, &added, golden.NewDeclaredNames(registry))
+	edit, err := teach.AddCase(flags.file, &added, golden.NewDeclaredNames(registry))
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "wrote %s: case %s expects %s\n", flags.file, added.ID, strings.Join(flags.expect, ", "))
-	if masked := findPlaceholders(added.Input); len(masked) > 0 {
+	if masked := teach.FindPlaceholders(added.Input); len(masked) > 0 {
 		fmt.Fprintf(out, "the stored prompt is masked: replace %s in the file by invented values\n", strings.Join(masked, ", "))
 	}
 	return checkAddedCase(cmd, flags, added.ID)
@@ -110,7 +110,7 @@ func (f *goldenAddFlags) expectByFeedback(cmd *cobra.Command, id string) error {
 	if err != nil {
 		return err
 	}
-	if f.expect = expectedAgents(entry.Feedback); len(f.expect) == 0 {
+	if f.expect = teach.ExpectedAgents(entry.Feedback); len(f.expect) == 0 {
 		return cmdline.UsageErrorf(cmd, "--expect is missing: name the agent that is right, or clarify, fallback or none")
 	}
 	return nil
@@ -135,25 +135,15 @@ func checkAddedCase(cmd *cobra.Command, flags *goldenAddFlags, id string) error 
 		if c.Failed() {
 			printCase(p, c)
 		}
-		printOutcome(p, "the case", c)
+		teach.PrintOutcome(p, "the case", c)
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), p.String())
 	return err
 }
 
-// addCase returns the edit that appends the case to a file, and sets its id.
-func addCase(file string, c *golden.Case, names *golden.DeclaredNames) (localfile.Edit, error) {
-	before, err := localfile.ReadForEdit(file)
-	if err != nil {
-		return localfile.Edit{}, err
-	}
-	after, err := golden.AppendCase(file, before, c, names)
-	return localfile.Edit{Path: file, Before: before, After: after}, err
-}
-
 // parseExpect returns the expectation of an outcome, or of agents.
 func parseExpect(words []string) golden.Expect {
-	if slices.Equal(words, []string{answerNone}) {
+	if slices.Equal(words, []string{teach.NoAgent}) {
 		return golden.Expect{Agents: []string{}}
 	}
 	if len(words) == 1 && isOutcome(words[0]) {
@@ -165,15 +155,5 @@ func parseExpect(words []string) golden.Expect {
 // isOutcome reports whether the word is an outcome without agents, or none for any of them.
 func isOutcome(word string) bool {
 	outcomes := []golden.Outcome{golden.Clarify, golden.AnyFallback, golden.FallbackA, golden.FallbackB, golden.FallbackC}
-	return word == answerNone || slices.Contains(outcomes, golden.Outcome(word))
-}
-
-// placeholder matches what masking leaves of personal data and secrets, e.g. [EMAIL_1].
-var placeholder = regexp.MustCompile(`\[[A-Z]+(?:_[A-Z]+)*_[0-9]+\]`)
-
-// findPlaceholders returns the placeholders of a masked text.
-func findPlaceholders(text string) []string {
-	found := placeholder.FindAllString(text, -1)
-	slices.Sort(found)
-	return slices.Compact(found)
+	return word == teach.NoAgent || slices.Contains(outcomes, golden.Outcome(word))
 }

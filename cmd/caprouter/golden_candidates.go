@@ -20,6 +20,7 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
+	"github.com/caprouter/caprouter/internal/cli/teach"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -117,7 +118,7 @@ func writeCandidates(cmd *cobra.Command, edit localfile.Edit, before *capabiliti
 	}
 	out := cmd.ErrOrStderr()
 	fmt.Fprintf(out, "wrote %s: %s\n", edit.Path, plaintext.CountNoun(n, "example"))
-	return printNewFindings(out, edit.Path, before, edit.After)
+	return teach.PrintNewFindings(out, edit.Path, before, edit.After)
 }
 
 // formatCandidates returns the candidates, the counts, and what was left out.

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,9 +15,9 @@ import (
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
-	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
+	"github.com/caprouter/caprouter/internal/cli/teach"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/lexical"
@@ -71,12 +68,12 @@ func newTeachCommand() *cobra.Command {
 				return cmdline.UsageErrorf(cmd, "--expect needs TEXT: decisions of a router have different right agents")
 			case len(flags.intent) > 0 && len(flags.expect) == 0:
 				return cmdline.UsageErrorf(cmd, "--expect-intent needs --expect: it is an intent of that agent")
-			case len(flags.expect) > 1 && slices.Contains(flags.expect, answerNone):
+			case len(flags.expect) > 1 && slices.Contains(flags.expect, teach.NoAgent):
 				return cmdline.UsageErrorf(cmd, "--expect none stands alone, without agents")
 			case flags.all && flags.filter.Selects():
 				return cmdline.UsageErrorf(cmd, "--all selects every decision: leave out the filters, except --since and --limit")
 			}
-			return teach(cmd, args, &flags)
+			return runTeach(cmd, args, &flags)
 		},
 	}
 	routerflags.AddConfigFlag(cmd, &flags.ConfigFile)
@@ -90,7 +87,7 @@ func newTeachCommand() *cobra.Command {
 	return cmd
 }
 
-func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
+func runTeach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	cfg, err := flags.LoadConfig()
 	if err != nil {
 		return err
@@ -104,16 +101,13 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 			return err
 		}
 	}
-	if err := checkCaseFile(cmd, flags.file, snapshot); err != nil {
+	if err := teach.CheckCaseFile(cmd.ErrOrStderr(), flags.file, snapshot); err != nil {
 		return err
 	}
-	if err := checkExpected(flags.expect, snapshot); err != nil {
+	if err := teach.CheckExpected(flags.expect, flags.intent, snapshot); err != nil {
 		return err
 	}
-	if err := checkIntents(flags.intent, flags.expect, snapshot); err != nil {
-		return err
-	}
-	var list []reading
+	var list []teach.Reading
 	if len(args) == 1 {
 		list, err = readText(cmd, cfg, args[0])
 	} else {
@@ -132,15 +126,14 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	answers := run.New(cmd.Context())
 	defer answers.Stop(nil) // Wait would block while standard input is read
 	catalogue := snapshot.Catalogue
-	t := teacher{
-		lexical:  sync.OnceValue(func() *lexical.Model { return lexical.Train(classifier.BuildCorpus(catalogue)) }),
-		dialog:   newDialog(answers, cmd.InOrStdin(), out),
-		registry: routerflags.RegistryFile(&cfg), cases: flags.file, expect: flags.expect, intents: flags.intent,
-		check: func(added string) error { return checkCases(cmd, flags, added) },
-		findBroken: func(registry *capabilities.Snapshot) ([]golden.CaseResult, error) {
+	t := teach.New(answers, cmd.InOrStdin(), out, teach.Config{
+		Lexical:  sync.OnceValue(func() *lexical.Model { return lexical.Train(classifier.BuildCorpus(catalogue)) }),
+		Registry: routerflags.RegistryFile(&cfg), Cases: flags.file, Expect: flags.expect, Intents: flags.intent,
+		Check: func(added string) error { return checkCases(cmd, flags, added) },
+		FindBroken: func(registry *capabilities.Snapshot) ([]golden.CaseResult, error) {
 			return findBrokenCases(cmd, flags, registry)
 		},
-	}
+	})
 	for i := range list {
 		if i > 0 {
 			fmt.Fprintln(out)
@@ -148,28 +141,22 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 		if len(list) > 1 {
 			fmt.Fprintf(out, "%d of %d\n\n", i+1, len(list))
 		}
-		if goOn, err := t.teachReading(cmd.Context(), &list[i]); err != nil || !goOn {
+		if goOn, err := t.TeachReading(cmd.Context(), &list[i]); err != nil || !goOn {
 			return err
 		}
 	}
 	return nil
 }
 
-// reading is a prompt and the decision on it.
-type reading struct {
-	prompt   string
-	response contract.Response // status, decision and feedback
-}
-
 // readText routes the text in this process as a dry run.
-func readText(cmd *cobra.Command, cfg config.Config, text string) ([]reading, error) {
+func readText(cmd *cobra.Command, cfg config.Config, text string) ([]teach.Reading, error) {
 	cfg.Telemetry.LogLevel = "error"
 	req := &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true, Explain: true}}
 	resp, err := app.RouteOnce(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion()}, req)
 	if err != nil {
 		return nil, routerflags.ExplainMissingRegistry(err, &cfg)
 	}
-	return []reading{{text, contract.Response{Status: resp.Status, Decision: resp.Decision, Data: contract.ResponseData{DryRun: true}}}}, nil
+	return []teach.Reading{{Prompt: text, Response: contract.Response{Status: resp.Status, Decision: resp.Decision, Data: contract.ResponseData{DryRun: true}}}}, nil
 }
 
 // uncertain is the confidence below which decisions are shown if no filter is set.
@@ -177,7 +164,7 @@ const uncertain = 0.7
 
 // readDecisions returns decisions of a running router, newest first, one for each prompt
 // that has no case.
-func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
+func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]teach.Reading, error) {
 	c, err := f.NewClient(cmd)
 	if err != nil {
 		return nil, err
@@ -201,11 +188,11 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
 		entries = append(entries, found...)
 	}
 	slices.SortStableFunc(entries, func(a, b contract.DecisionEntry) int { return b.At.Compare(a.At) })
-	known, err := readInputs(f.file)
+	known, err := teach.ReadInputs(f.file)
 	if err != nil {
 		return nil, err
 	}
-	var list []reading
+	var list []teach.Reading
 	for i := range entries {
 		e := &entries[i]
 		prompt := strings.TrimSpace(e.Prompt)
@@ -213,7 +200,7 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
 			continue
 		}
 		known[prompt] = true
-		list = append(list, reading{e.Prompt, contract.Response{RequestID: e.RequestID, Status: e.Status, Decision: e.Decision, Feedback: e.Feedback}})
+		list = append(list, teach.Reading{Prompt: e.Prompt, Response: contract.Response{RequestID: e.RequestID, Status: e.Status, Decision: e.Decision, Feedback: e.Feedback}})
 	}
 	return list[:min(len(list), f.filter.Limit)], nil
 }
@@ -234,80 +221,6 @@ func (f *teachFlags) describeSelection(n int) string {
 	return text + fmt.Sprintf(" with a confidence below %.1f, with a fallback or with feedback misroute; --all shows confident ones as well", uncertain)
 }
 
-// readInputs returns the inputs of a case file, which need not exist.
-func readInputs(file string) (map[string]bool, error) {
-	data, err := localfile.ReadForEdit(file)
-	if err != nil {
-		return nil, err
-	}
-	cases, _ := golden.ReadYAML(file, data, nil) // mistakes are reported when a case is added
-	inputs := map[string]bool{}
-	for i := range cases {
-		inputs[strings.TrimSpace(cases[i].Input)] = true
-	}
-	return inputs, nil
-}
-
-// checkCaseFile reports cases that do not fit the registry, for example because they are
-// for another one: no case can be added to their file. Other mistakes are reported when
-// a case is added.
-func checkCaseFile(cmd *cobra.Command, file string, registry *capabilities.Snapshot) error {
-	data, err := localfile.ReadForEdit(file)
-	if err != nil {
-		return err
-	}
-	if _, err := golden.ReadYAML(file, data, nil); err != nil {
-		return nil //nolint:nilerr // a file without cases is no mistake here
-	}
-	_, err = golden.ReadYAML(file, data, golden.NewDeclaredNames(registry))
-	if err != nil {
-		cmdline.PrintError(cmd.ErrOrStderr(), file+" has cases that do not fit the registry: correct or remove them, or name another file with --file")
-	}
-	return err
-}
-
-// checkExpected rejects expected agents that the registry does not have.
-func checkExpected(expected []string, s *capabilities.Snapshot) error {
-	var ids []string
-	for _, a := range s.Entries() {
-		ids = append(ids, a.ID)
-	}
-	for _, id := range expected {
-		if id != answerNone && !slices.Contains(ids, id) {
-			return errors.New("--expect: " + explainAgent(id, ids, s.Fleet.Grants))
-		}
-	}
-	return nil
-}
-
-// checkIntents rejects intents that no expected agent declares, and several of one agent.
-func checkIntents(intents, expected []string, s *capabilities.Snapshot) error {
-	var declared []string
-	for _, id := range expected {
-		if a := s.Entry(id); a != nil {
-			declared = append(declared, a.Match.Intent...)
-		}
-	}
-	for _, intent := range intents {
-		if !slices.Contains(declared, intent) {
-			return errors.New("--expect-intent: " + suggestChoice("intent of "+strings.Join(expected, " and "), intent, declared))
-		}
-	}
-	for _, id := range expected {
-		if named := intentsOf(s.Entry(id), intents); len(named) > 1 {
-			return fmt.Errorf("--expect-intent: %s are intents of %s: name one of them", strings.Join(named, " and "), id)
-		}
-	}
-	return nil
-}
-
-// intentsOf returns those of the intents that the agent declares.
-func intentsOf(agent *contract.RegistryEntry, intents []string) []string {
-	return slices.DeleteFunc(slices.Clone(intents), func(intent string) bool {
-		return agent == nil || !slices.Contains(agent.Match.Intent, intent)
-	})
-}
-
 // checkCases runs the cases of the file over the changed registry, and prints failures and whether
 // the added case passes. added is its id, or "" if there is none.
 func checkCases(cmd *cobra.Command, flags *teachFlags, added string) error {
@@ -326,156 +239,38 @@ func checkCases(cmd *cobra.Command, flags *teachFlags, added string) error {
 	p := terminal.NewPrinter(terminal.DetectLineOptions(cmd.OutOrStdout()))
 	for i := range r.Cases {
 		if c := &r.Cases[i]; c.ID == added {
-			printOutcome(p, "the case "+terminal.OneLine(c.ID), c)
+			teach.PrintOutcome(p, "the case "+terminal.OneLine(c.ID), c)
 		}
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), p.String())
 	return err
 }
 
-// teacher asks for corrections and writes them.
-type teacher struct {
-	dialog          *dialog
-	registry, cases string                   // files
-	lexical         func() *lexical.Model    // of the registry before the first change
-	expect          []string                 // answer to the question for the agent; empty if it is asked
-	intents         []string                 // answers to the questions for intents
-	check           func(added string) error // runs after each change, with the id of the new case or ""
-	// findBroken returns the cases that pass now, and fail with the registry.
-	findBroken func(*capabilities.Snapshot) ([]golden.CaseResult, error)
-}
-
-// teachReading asks which agent is right for one reading and writes the correction. It
-// reports whether the user wants to see further readings.
-func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err error) {
-	before, err := localfile.ReadForEdit(t.registry)
+// findBrokenCases runs the cases of the file with the registry file and with the changed
+// registry, and returns the results of those that pass with the first alone. There are none
+// if the case file does not exist yet.
+func findBrokenCases(cmd *cobra.Command, flags *teachFlags, changed *capabilities.Snapshot) (broken []golden.CaseResult, err error) {
+	if data, err := localfile.ReadForEdit(flags.file); err != nil || data == nil {
+		return nil, err
+	}
+	g, err := (&goldenFlags{Config: flags.Config}).openCases(cmd, []string{flags.file}, app.GoldenLexical)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	snapshot, err := capabilities.Parse(t.registry, before)
+	defer g.Close()
+	before, err := golden.Run(cmd.Context(), g.Config)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	explain.PrintReading(t.dialog.out, &r.response, explain.Options{Options: terminal.DetectOptions(t.dialog.out), Prompt: r.prompt})
-	answer, likely := t.expect, t.confidences(r)
-	if len(answer) == 0 {
-		agents := expectedFirst(orderAgents(snapshot, r.response.Decision, likely), r.response.Feedback)
-		answer, err = t.dialog.chooseAgents(ctx, agents, likely, snapshot.Fleet.Grants)
-		if err != nil || answer[0] == answerSkip || answer[0] == answerQuit {
-			return err == nil && answer[0] == answerSkip, err
+	g.Config.Registry = changed
+	after, err := golden.Run(cmd.Context(), g.Config)
+	if err != nil {
+		return nil, err
+	}
+	for i := range after.Cases {
+		if c := &after.Cases[i]; c.Failed() && !c.PassedDespiteMark() && i < len(before.Cases) && !before.Cases[i].Failed() {
+			broken = append(broken, *c)
 		}
 	}
-	added := correction{prompt: r.prompt}
-	if answer[0] != answerNone {
-		added.agents = answer
-	}
-	if len(added.agents) == 1 {
-		intent, err := t.chooseIntent(ctx, snapshot.Entry(answer[0]), likely)
-		if err != nil || intent == answerSkip || intent == answerQuit {
-			return intent == answerSkip, err
-		}
-		added.examples = []example{{answer[0], intent, r.prompt}}
-	}
-	if masked := findPlaceholders(r.prompt); len(masked) > 0 {
-		question := fmt.Sprintf("The text is masked: %s. Type it with invented values, or Enter to keep it: ", strings.Join(masked, ", "))
-		text, err := t.dialog.ask(ctx, question)
-		if err != nil {
-			return false, err
-		}
-		added.prompt = cmp.Or(text, r.prompt)
-		for i := range added.examples {
-			added.examples[i].text = added.prompt
-		}
-	}
-	if len(added.agents) > 1 {
-		var left string
-		added.examples, left, err = t.chooseExamples(ctx, snapshot, r, added.prompt, added.agents, likely)
-		if err != nil || left == answerSkip || left == answerQuit {
-			return left == answerSkip, err
-		}
-	}
-	edits, id, err := t.planEdits(before, snapshot, &added)
-	if err != nil || len(edits) == 0 {
-		return err == nil, err
-	}
-	if err := t.printBroken(edits); err != nil {
-		return false, err
-	}
-	if yes, err := t.dialog.confirm(ctx, "Write? [Y/n] "); err != nil || !yes {
-		return err == nil, err
-	}
-	if err := localfile.ApplyEdits(ctx, edits); err != nil {
-		return false, err
-	}
-	for _, e := range edits {
-		fmt.Fprintf(t.dialog.out, "wrote %s\n", e.Path)
-	}
-	return true, t.check(id)
-}
-
-// confidences returns the confidence in the likeliest intents of a reading. A model that finds
-// no intent gives none: then they are those of the lexical classifier.
-func (t *teacher) confidences(r *reading) map[string]float64 {
-	likely := map[string]float64{}
-	var source contract.Source
-	add := func(scores []contract.IntentScore) {
-		for _, s := range scores {
-			likely[s.Intent] = max(likely[s.Intent], s.Confidence)
-		}
-	}
-	if d := r.response.Decision; d != nil {
-		c := &d.Classification
-		source = c.Source
-		add(c.Alternatives)
-		add([]contract.IntentScore{{Intent: c.Intent, Confidence: c.Confidence}})
-		for i := range c.Subtasks {
-			add(c.Subtasks[i].Alternatives)
-			add([]contract.IntentScore{{Intent: c.Subtasks[i].Intent, Confidence: c.Subtasks[i].Confidence}})
-		}
-	}
-	delete(likely, contract.Unknown)
-	delete(likely, "") // of a subtask with the intent of the request
-	if len(likely) == 0 && source != contract.SourceLexical {
-		p := t.lexical().Classify(r.prompt)
-		add(append(p.Alternatives, contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence}))
-	}
-	return likely
-}
-
-// expectedFirst moves the agents that feedback expects to the front.
-func expectedFirst(agents []*contract.RegistryEntry, feedback []contract.Feedback) []*contract.RegistryEntry {
-	expected := expectedAgents(feedback)
-	var first, others []*contract.RegistryEntry
-	for _, a := range agents {
-		if slices.Contains(expected, a.ID) {
-			first = append(first, a)
-		} else {
-			others = append(others, a)
-		}
-	}
-	return append(first, others...)
-}
-
-// orderAgents returns the agents of the registry: those that were considered first, then those
-// with the likeliest intents.
-func orderAgents(s *capabilities.Snapshot, d *contract.Decision, likely map[string]float64) []*contract.RegistryEntry {
-	rank := map[string]int{}
-	if d != nil {
-		for i := range d.Candidates {
-			if id := d.Candidates[i].AgentID; rank[id] == 0 {
-				rank[id] = len(d.Candidates) - i
-			}
-		}
-	}
-	confidence := func(a *contract.RegistryEntry) (best float64) {
-		for _, intent := range a.Match.Intent {
-			best = max(best, likely[intent])
-		}
-		return best
-	}
-	agents := s.Entries()
-	slices.SortStableFunc(agents, func(a, b *contract.RegistryEntry) int {
-		return cmp.Or(cmp.Compare(rank[b.ID], rank[a.ID]), cmp.Compare(confidence(b), confidence(a)))
-	})
-	return agents
+	return broken, nil
 }

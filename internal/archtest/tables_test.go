@@ -254,6 +254,9 @@ func levels() []level {
 		{"decisions as text", []row{
 			{pkg: "internal/cli/explain", why: "prints decisions and answers; independent of flags and of where a decision comes from"},
 		}},
+		{"corrections", []row{
+			{pkg: "internal/cli/teach", why: "asks for corrections and writes them; runs cases through function values"},
+		}},
 		{"the router of a command", []row{
 			{pkg: "internal/cli/routerflags", why: "flags that select a configuration, a running router or a data directory; independent of what a command does with it"},
 		}},

@@ -1,4 +1,4 @@
-package main
+package teach
 
 import (
 	"bufio"
@@ -21,7 +21,7 @@ import (
 // Answers to the question for the agent that are no agent.
 const (
 	answerSkip = ""
-	answerNone = "none"
+	NoAgent    = "none"
 	answerQuit = "q"
 )
 
@@ -123,7 +123,7 @@ func (d *dialog) chooseAgents(
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains([]string{answerSkip, answerNone, answerQuit}, answer) {
+		if slices.Contains([]string{answerSkip, NoAgent, answerQuit}, answer) {
 			return []string{answer}, nil
 		}
 		chosen, unknown := parseChoices(answer, ids)

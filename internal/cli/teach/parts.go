@@ -1,4 +1,4 @@
-package main
+package teach
 
 import (
 	"cmp"
@@ -56,26 +56,26 @@ func assignParts(prompt string, subtasks []contract.Subtask, agents []*contract.
 // chooseExamples returns an example for each part of a request for several agents. It asks for
 // the intent of a part that is not read as one of its agent. There are none if the request is not
 // split into a part for each agent. answer is answerSkip or answerQuit if the user leaves a question.
-func (t *teacher) chooseExamples(
-	ctx context.Context, snapshot *capabilities.Snapshot, r *reading, prompt string, ids []string, likely map[string]float64,
+func (t *Teacher) chooseExamples(
+	ctx context.Context, snapshot *capabilities.Snapshot, r *Reading, prompt string, ids []string, likely map[string]float64,
 ) (examples []example, answer string, err error) {
 	agents := make([]*contract.RegistryEntry, len(ids))
 	for i, id := range ids {
 		agents[i] = snapshot.Entry(id)
 	}
-	d := cmp.Or(r.response.Decision, &contract.Decision{})
+	d := cmp.Or(r.Response.Decision, &contract.Decision{})
 	subtasks := d.Classification.Subtasks
 	parts, missing := assignParts(prompt, subtasks, agents)
 	if len(missing) > 0 {
 		fmt.Fprintf(t.dialog.out, "  %s, so no examples are added\n", describeMissing(d, missing))
-		return nil, answerNone, nil
+		return nil, NoAgent, nil
 	}
 	for i, p := range parts {
 		if p.agent == "" {
 			continue
 		}
 		agent := snapshot.Entry(p.agent)
-		if named := intentsOf(agent, t.intents); len(named) > 0 {
+		if named := intentsOf(agent, t.Intents); len(named) > 0 {
 			p.intent = named[0]
 		} else if !slices.Contains(agent.Match.Intent, p.intent) {
 			if len(agent.Match.Intent) > 1 {
@@ -88,12 +88,12 @@ func (t *teacher) chooseExamples(
 		}
 		examples = append(examples, example{p.agent, p.intent, p.text})
 	}
-	return examples, answerNone, nil
+	return examples, NoAgent, nil
 }
 
 // chooseIntent returns the intent of the agent that --expect-intent names, or asks for it.
-func (t *teacher) chooseIntent(ctx context.Context, agent *contract.RegistryEntry, likely map[string]float64) (string, error) {
-	if named := intentsOf(agent, t.intents); len(named) > 0 {
+func (t *Teacher) chooseIntent(ctx context.Context, agent *contract.RegistryEntry, likely map[string]float64) (string, error) {
+	if named := intentsOf(agent, t.Intents); len(named) > 0 {
 		return named[0], nil
 	}
 	return t.dialog.chooseIntent(ctx, agent, likely)

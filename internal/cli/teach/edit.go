@@ -1,4 +1,4 @@
-package main
+package teach
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ type correction struct {
 // planEdits returns the changes of both files, checked as far as possible, and prints
 // them. There are none if the files contain the correction. id is the id of the case that expects
 // the correction, or "".
-func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *correction) (edits []localfile.Edit, id string, err error) {
+func (t *Teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *correction) (edits []localfile.Edit, id string, err error) {
 	out := t.dialog.out
 	after := before
 	for _, e := range c.examples {
@@ -33,19 +33,19 @@ func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *c
 			detail = ": " + terminal.OneLine(e.text)
 		}
 		if slices.Contains(snapshot.Entry(e.agent).Examples[e.intent], e.text) {
-			fmt.Fprintf(out, "  %s: %s has this example of %s already%s\n", t.registry, e.agent, e.intent, detail)
+			fmt.Fprintf(out, "  %s: %s has this example of %s already%s\n", t.Registry, e.agent, e.intent, detail)
 			continue
 		}
-		if after, err = capabilities.AddExample(t.registry, after, e.agent, e.intent, e.text); err != nil {
+		if after, err = capabilities.AddExample(t.Registry, after, e.agent, e.intent, e.text); err != nil {
 			return nil, "", err
 		}
-		fmt.Fprintf(out, "  %s: + example of %s of %s%s\n", t.registry, e.intent, e.agent, detail)
+		fmt.Fprintf(out, "  %s: + example of %s of %s%s\n", t.Registry, e.intent, e.agent, detail)
 	}
 	if !bytes.Equal(before, after) {
-		if err := printNewFindings(out, t.registry, snapshot, after); err != nil {
+		if err := PrintNewFindings(out, t.Registry, snapshot, after); err != nil {
 			return nil, "", err
 		}
-		edits = append(edits, localfile.Edit{Path: t.registry, Before: before, After: after})
+		edits = append(edits, localfile.Edit{Path: t.Registry, Before: before, After: after})
 	}
 	added := golden.Case{Input: c.prompt, Expect: golden.Expect{Outcome: golden.AnyFallback}}
 	if len(c.agents) > 0 {
@@ -54,7 +54,7 @@ func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *c
 	if len(c.agents) == 1 {
 		added.Expect.Intent = c.examples[0].intent
 	}
-	edit, err := addCase(t.cases, &added, golden.NewDeclaredNames(snapshot))
+	edit, err := AddCase(t.Cases, &added, golden.NewDeclaredNames(snapshot))
 	if duplicate, ok := errors.AsType[*golden.DuplicateError](err); ok {
 		fmt.Fprintf(out, "  %s\n", terminal.OneLine(err.Error()))
 		if duplicate.Agrees {
@@ -65,12 +65,12 @@ func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *c
 	if err != nil {
 		return nil, "", err
 	}
-	fmt.Fprintf(out, "  %s: + case %s\n", t.cases, added.ID)
+	fmt.Fprintf(out, "  %s: + case %s\n", t.Cases, added.ID)
 	return append(edits, edit), added.ID, nil
 }
 
-// printNewFindings prints the findings of lint that the change causes.
-func printNewFindings(out io.Writer, file string, before *capabilities.Snapshot, after []byte) error {
+// PrintNewFindings prints the findings of lint that the change causes.
+func PrintNewFindings(out io.Writer, file string, before *capabilities.Snapshot, after []byte) error {
 	changed, err := capabilities.Parse(file, after)
 	if err != nil {
 		return err

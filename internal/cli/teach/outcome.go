@@ -1,22 +1,19 @@
-package main
+package teach
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
-	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
-// printOutcome prints whether a case that was just written passes, and if not, what corrects the
+// PrintOutcome prints whether a case that was just written passes, and if not, what corrects the
 // reading.
-func printOutcome(p *terminal.Printer, name string, c *golden.CaseResult) {
+func PrintOutcome(p *terminal.Printer, name string, c *golden.CaseResult) {
 	if !c.Failed() {
 		fmt.Fprintf(p, "%s passes now, without a model\n", name)
 		return
@@ -51,16 +48,16 @@ func suggestCorrection(c *golden.CaseResult) string {
 }
 
 // printBroken prints the cases that pass now, and fail with the edited registry.
-func (t *teacher) printBroken(edits []localfile.Edit) error {
-	at := slices.IndexFunc(edits, func(e localfile.Edit) bool { return e.Path == t.registry })
+func (t *Teacher) printBroken(edits []localfile.Edit) error {
+	at := slices.IndexFunc(edits, func(e localfile.Edit) bool { return e.Path == t.Registry })
 	if at < 0 {
 		return nil
 	}
-	registry, err := capabilities.Parse(t.registry, edits[at].After)
+	registry, err := capabilities.Parse(t.Registry, edits[at].After)
 	if err != nil {
 		return err
 	}
-	broken, err := t.findBroken(registry)
+	broken, err := t.FindBroken(registry)
 	if err != nil {
 		return err
 	}
@@ -69,33 +66,4 @@ func (t *teacher) printBroken(edits []localfile.Edit) error {
 		fmt.Fprintf(t.dialog.out, "  fails then: case %s: %s: %s\n", terminal.OneLine(c.ID), terminal.OneLine(c.Input), terminal.OneLine(strings.Join(c.Differences, "; ")))
 	}
 	return nil
-}
-
-// findBrokenCases runs the cases of the file with the registry file and with the changed
-// registry, and returns the results of those that pass with the first alone. There are none
-// if the case file does not exist yet.
-func findBrokenCases(cmd *cobra.Command, flags *teachFlags, changed *capabilities.Snapshot) (broken []golden.CaseResult, err error) {
-	if data, err := localfile.ReadForEdit(flags.file); err != nil || data == nil {
-		return nil, err
-	}
-	g, err := (&goldenFlags{Config: flags.Config}).openCases(cmd, []string{flags.file}, app.GoldenLexical)
-	if err != nil {
-		return nil, err
-	}
-	defer g.Close()
-	before, err := golden.Run(cmd.Context(), g.Config)
-	if err != nil {
-		return nil, err
-	}
-	g.Config.Registry = changed
-	after, err := golden.Run(cmd.Context(), g.Config)
-	if err != nil {
-		return nil, err
-	}
-	for i := range after.Cases {
-		if c := &after.Cases[i]; c.Failed() && !c.PassedDespiteMark() && i < len(before.Cases) && !before.Cases[i].Failed() {
-			broken = append(broken, *c)
-		}
-	}
-	return broken, nil
 }
