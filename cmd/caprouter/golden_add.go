@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/goldenreport"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/teach"
@@ -133,9 +134,9 @@ func checkAddedCase(cmd *cobra.Command, flags *goldenAddFlags, id string) error 
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		if c.Failed() {
-			printCase(p, c)
+			goldenreport.PrintCase(p, c)
 		}
-		teach.PrintOutcome(p, "the case", c)
+		goldenreport.PrintOutcome(p, "the case", c)
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), p.String())
 	return err

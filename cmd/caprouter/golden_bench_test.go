@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -97,33 +95,6 @@ func TestGoldenBench_ReportsErrors(t *testing.T) {
 			out, errOut, code := goldenBench(t, tt.args...)
 			if code != tt.code || !strings.Contains(errOut, tt.want) || out != "" {
 				t.Errorf("got exit code %d, %q, want %d, %q", code, errOut, tt.code, tt.want)
-			}
-		})
-	}
-}
-
-func TestPrintBench_ExplainsMissingThreshold(t *testing.T) {
-	yes, no, some, none := true, false, 0.9, 0.0
-	tests := []struct {
-		name   string
-		report golden.BenchReport
-		want   string
-	}{
-		{"too few examples", golden.BenchReport{Calibrated: &no, Coverage: &none}, "none too few examples"},
-		{"confidence too low", golden.BenchReport{Calibrated: &yes, Coverage: &none, AcceptSource: golden.AcceptFromTraining}, "none not sure enough"},
-		{"a threshold", golden.BenchReport{Calibrated: &yes, Coverage: &some, Accept: &some, AcceptSource: golden.AcceptFromTraining}, "chosen from: training"},
-		{"threshold above all rows", golden.BenchReport{Calibrated: &yes, Coverage: &none, Accept: &some}, "none no row reaches it"},
-		{"tools", golden.BenchReport{}, ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var out bytes.Buffer
-			if err := printBench(&out, &tt.report); err != nil {
-				t.Fatal(err)
-			}
-			text := regexp.MustCompile(" {2,}").ReplaceAllString(out.String(), " ")
-			if !strings.Contains(text, tt.want) || tt.want == "" && strings.Contains(text, "accept") {
-				t.Errorf("got %s, want %q", out.String(), tt.want)
 			}
 		})
 	}

@@ -4,16 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
-	"github.com/caprouter/caprouter/internal/cli/explain"
+	"github.com/caprouter/caprouter/internal/cli/goldenreport"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
-	"github.com/caprouter/caprouter/internal/cli/terminal"
-	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // diffFlags are the flags of golden diff. Registry A is RegistryFile.
@@ -65,7 +62,7 @@ func goldenDiff(cmd *cobra.Command, args []string, flags *diffFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := cmdline.PrintOutput(cmd, flags.asJSON, d, func(out io.Writer) error { return printDiff(out, d) }); err != nil {
+	if err := cmdline.PrintOutput(cmd, flags.asJSON, d, func(out io.Writer) error { return goldenreport.PrintDiff(out, d) }); err != nil {
 		return err
 	}
 	switch {
@@ -75,26 +72,4 @@ func goldenDiff(cmd *cobra.Command, args []string, flags *diffFlags) error {
 		return cmdline.SilentError{}
 	}
 	return nil
-}
-
-func printDiff(out io.Writer, d *golden.Diff) error {
-	var b strings.Builder
-	for _, rule := range d.Rules {
-		fmt.Fprintf(&b, "rule     %s\n", terminal.OneLine(rule))
-	}
-	for i := range d.Changes {
-		c := &d.Changes[i]
-		fmt.Fprintf(&b, "changed  %s: %s\n", terminal.OneLine(c.ID), strings.Join(c.What, ", "))
-		const inset = "         "
-		fmt.Fprintf(&b, "%s%s\n", inset, terminal.Truncate(terminal.OneLine(c.Input), terminal.DefaultWidth-len(inset)))
-		for _, why := range c.Why {
-			fmt.Fprintf(&b, "%s%s\n", inset, terminal.OneLine(why))
-		}
-	}
-	if b.Len() > 0 {
-		b.WriteByte('\n')
-	}
-	fmt.Fprintf(&b, "%s: %d routed differently (A %s, B %s)\n", plaintext.CountNoun(d.Cases, "case"), len(d.Changes), explain.ShortenVersion(d.A), explain.ShortenVersion(d.B))
-	_, err := io.WriteString(out, b.String())
-	return err
 }

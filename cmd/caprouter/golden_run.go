@@ -7,18 +7,16 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
-	"github.com/caprouter/caprouter/internal/cli/explain"
+	"github.com/caprouter/caprouter/internal/cli/goldenreport"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
-	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // runFlags are the flags of golden run.
@@ -161,7 +159,7 @@ func (f *runFlags) printResult(out io.Writer, r *golden.Report) error {
 	if f.asJSON {
 		return golden.WriteJSON(out, r)
 	}
-	return printReport(out, r, f.verbose)
+	return goldenreport.PrintReport(out, r, f.verbose)
 }
 
 // checkResult returns an error if the exit code is to be 1.
@@ -174,7 +172,7 @@ func (f *runFlags) checkResult(cmd *cobra.Command, r, baseline *golden.Report) e
 		if f.asJSON {
 			out = cmd.ErrOrStderr() // stdout contains the report
 		}
-		printComparison(out, baseline, r, &c, f.maxNewFailures)
+		goldenreport.PrintComparison(out, baseline, r, &c, f.maxNewFailures)
 		bad = len(c.Regressions) > 0 || len(c.NewFailures) > f.maxNewFailures || passedDespiteMark
 	}
 	switch {
@@ -186,77 +184,31 @@ func (f *runFlags) checkResult(cmd *cobra.Command, r, baseline *golden.Report) e
 	return nil
 }
 
-// printReport prints the failed cases, or all, and the counts.
-func printReport(out io.Writer, r *golden.Report, all bool) error {
-	p := terminal.NewPrinter(terminal.DetectLineOptions(out))
-	for i := range r.Cases {
-		if c := &r.Cases[i]; all || c.Failed() {
-			printCase(p, c)
-		}
+// readBaseline returns nil if no baseline is named.
+func (f *runFlags) readBaseline() (*golden.Report, error) {
+	if f.baseline == "" {
+		return nil, nil
 	}
-	if p.Len() > 0 {
-		p.WriteByte('\n')
-	}
-	if r.Summary.Failed > 0 || all {
-		printCounts(p, &r.Summary)
-	}
-	s := &r.Summary
-	fmt.Fprintf(p, "%s: %d passed, %s, %d failed (%s; registry %s)\n", plaintext.CountNoun(s.Total, "case"),
-		s.Passed, plaintext.CountNoun(s.Known, "known failure"), s.Failed, formatSources(r), explain.ShortenVersion(r.Registry))
-	_, err := io.WriteString(out, p.String())
-	return err
+	r, err := golden.ReadBaseline(f.baseline)
+	return r, localfile.ShortenError(err)
 }
 
-// formatSources returns how many classifications came from which source, and the
-// model: "readings: llm 3, lexical 1; gemini flash".
-func formatSources(r *golden.Report) string {
-	var parts []string
-	for _, n := range r.Summary.BySource {
-		parts = append(parts, fmt.Sprintf("%s %d", n.Name, n.Count))
+// checkBaseline rejects a baseline without any of the cases, because it belongs to
+// other cases. A few selected cases may all be new.
+func (f *runFlags) checkBaseline(baseline *golden.Report, cases []golden.Case) error {
+	if baseline == nil || f.selectsCases() || baseline.HasAny(cases) {
+		return nil
 	}
-	text := "readings: " + cmp.Or(strings.Join(parts, ", "), "none")
-	if r.Classifier.Model != "" {
-		text += "; " + terminal.OneLine(r.Classifier.Provider+" "+r.Classifier.Model)
-	}
-	return text
+	return fmt.Errorf("%s: has none of these cases (its first is %q, theirs is %q): it is the report of other cases; write a new one with golden run --json",
+		f.baseline, terminal.Truncate(terminal.OneLine(baseline.Cases[0].ID), terminal.DefaultWidth), terminal.Truncate(terminal.OneLine(cases[0].ID), terminal.DefaultWidth))
 }
 
-func printCase(p *terminal.Printer, c *golden.CaseResult) {
-	switch {
-	case c.Failed():
-	case !c.Passed:
-		fmt.Fprintf(p, "known %s: %s\n", terminal.OneLine(c.ID), terminal.OneLine(c.KnownFailure))
-		return
-	default:
-		fmt.Fprintf(p, "ok    %s: %s\n", terminal.OneLine(c.ID), strings.Join(append([]string{string(c.Actual.Outcome)}, c.Actual.Agents...), " "))
-		return
+// compareBaseline compares the report with the baseline. Filtered cases do not count
+// as removed.
+func (f *runFlags) compareBaseline(baseline, r *golden.Report) golden.Comparison {
+	c := golden.CompareReports(baseline, r)
+	if f.selectsCases() {
+		c.Gone = nil
 	}
-	fmt.Fprintf(p, "FAIL  %s  %s:%d\n", terminal.OneLine(c.ID), terminal.OneLine(c.File), c.Line)
-	const inset = 6
-	p.WriteBlock("", inset, p.StyleText(terminal.Bold, terminal.Truncate(terminal.OneLine(c.Input), min(p.Width, terminal.DefaultWidth)-inset)))
-	lines := slices.Clone(c.Differences)
-	if c.Actual.Outcome != "" {
-		lines = append(lines, fmt.Sprintf("read as %s, confidence %.2f (%s)", explain.FormatIntent(c.Actual.Intent, c.Actual.Domains), c.Actual.Confidence, c.Actual.Source))
-	}
-	if c.Because != "" {
-		lines = append(lines, "because "+c.Because)
-	}
-	for _, line := range lines {
-		p.WriteBlock("", inset, p.WrapText(terminal.Plain, line, inset))
-	}
-}
-
-func printCounts(p *terminal.Printer, s *golden.Summary) {
-	var parts []string
-	for _, o := range s.ByOutcome {
-		parts = append(parts, fmt.Sprintf("%s %d", o.Name, o.Count))
-	}
-	fmt.Fprintf(p, "outcomes  %s\n", strings.Join(parts, " · "))
-	parts = parts[:0]
-	for _, t := range s.ByTag {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", terminal.OneLine(t.Tag), t.Passed, t.Total))
-	}
-	if len(parts) > 0 {
-		fmt.Fprintf(p, "tags      %s\n", strings.Join(parts, " · "))
-	}
+	return c
 }

@@ -131,3 +131,41 @@ func TestGoldenRun_RejectsInputAsOutput(t *testing.T) {
 		}
 	})
 }
+
+// reportOf returns the report of cases that passed.
+func reportOf(ids ...string) *golden.Report {
+	r := &golden.Report{}
+	for _, id := range ids {
+		r.Cases = append(r.Cases, golden.CaseResult{ID: id, Passed: true})
+	}
+	return r
+}
+
+// Cases of the baseline are gone only if all cases were run.
+func TestGoldenRun_ComparesSelectedCases(t *testing.T) {
+	before, now := reportOf("a", "b"), reportOf("a")
+	var flags runFlags
+	if c := flags.compareBaseline(before, now); len(c.Gone) != 1 {
+		t.Errorf("all cases: got %q gone, want b", c.Gone)
+	}
+	flags.filter.IDs = []string{"a"}
+	if c := flags.compareBaseline(before, now); len(c.Gone) > 0 {
+		t.Errorf("selected cases: got %q gone, want none", c.Gone)
+	}
+}
+
+func TestGoldenRun_RejectsBaselineOfOtherCases(t *testing.T) {
+	before := reportOf("a")
+	flags := runFlags{baseline: "b.json"}
+	others := []golden.Case{{ID: "x"}}
+	if err := flags.checkBaseline(before, others); err == nil || !strings.HasPrefix(err.Error(), "b.json: has none of these cases") {
+		t.Errorf("got %v, want an error because no case is in the baseline", err)
+	}
+	if err := flags.checkBaseline(before, append(others, golden.Case{ID: "a"})); err != nil {
+		t.Errorf("one case in common: got %v", err)
+	}
+	flags.filter.Tags = []string{"new"}
+	if err := flags.checkBaseline(before, others); err != nil {
+		t.Errorf("selected cases: got %v, want no error, because they may all be new", err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/goldenreport"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/cli/teach"
@@ -233,13 +234,13 @@ func checkCases(cmd *cobra.Command, flags *teachFlags, added string) error {
 	if err != nil {
 		return err
 	}
-	if err := printReport(cmd.OutOrStdout(), r, false); err != nil {
+	if err := goldenreport.PrintReport(cmd.OutOrStdout(), r, false); err != nil {
 		return err
 	}
 	p := terminal.NewPrinter(terminal.DetectLineOptions(cmd.OutOrStdout()))
 	for i := range r.Cases {
 		if c := &r.Cases[i]; c.ID == added {
-			teach.PrintOutcome(p, "the case "+terminal.OneLine(c.ID), c)
+			goldenreport.PrintOutcome(p, "the case "+terminal.OneLine(c.ID), c)
 		}
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), p.String())

@@ -254,6 +254,9 @@ func levels() []level {
 		{"decisions as text", []row{
 			{pkg: "internal/cli/explain", why: "prints decisions and answers; independent of flags and of where a decision comes from"},
 		}},
+		{"golden results as text", []row{
+			{pkg: "internal/cli/goldenreport", why: "prints what package golden computes; independent of flags", only: []string{"golden", "internal/cli/explain", "internal/cli/terminal", "internal/plaintext"}},
+		}},
 		{"corrections", []row{
 			{pkg: "internal/cli/teach", why: "asks for corrections and writes them; runs cases through function values"},
 		}},

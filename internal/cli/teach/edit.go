@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
@@ -83,6 +84,27 @@ func PrintNewFindings(out io.Writer, file string, before *capabilities.Snapshot,
 		if !known[f.Message] {
 			fmt.Fprintf(out, "  lint: %s: %s\n", f.Severity, terminal.OneLine(f.Message))
 		}
+	}
+	return nil
+}
+
+// printBroken prints the cases that pass now, and fail with the edited registry.
+func (t *Teacher) printBroken(edits []localfile.Edit) error {
+	at := slices.IndexFunc(edits, func(e localfile.Edit) bool { return e.Path == t.Registry })
+	if at < 0 {
+		return nil
+	}
+	registry, err := capabilities.Parse(t.Registry, edits[at].After)
+	if err != nil {
+		return err
+	}
+	broken, err := t.FindBroken(registry)
+	if err != nil {
+		return err
+	}
+	for i := range broken {
+		c := &broken[i]
+		fmt.Fprintf(t.dialog.out, "  fails then: case %s: %s: %s\n", terminal.OneLine(c.ID), terminal.OneLine(c.Input), terminal.OneLine(strings.Join(c.Differences, "; ")))
 	}
 	return nil
 }

@@ -1,13 +1,11 @@
-package teach
+package goldenreport
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/golden"
-	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
@@ -45,25 +43,4 @@ func suggestCorrection(c *golden.CaseResult) string {
 		return fmt.Sprintf("give %s more examples like it", names)
 	}
 	return "to correct the reading, give the right agent more examples"
-}
-
-// printBroken prints the cases that pass now, and fail with the edited registry.
-func (t *Teacher) printBroken(edits []localfile.Edit) error {
-	at := slices.IndexFunc(edits, func(e localfile.Edit) bool { return e.Path == t.Registry })
-	if at < 0 {
-		return nil
-	}
-	registry, err := capabilities.Parse(t.Registry, edits[at].After)
-	if err != nil {
-		return err
-	}
-	broken, err := t.FindBroken(registry)
-	if err != nil {
-		return err
-	}
-	for i := range broken {
-		c := &broken[i]
-		fmt.Fprintf(t.dialog.out, "  fails then: case %s: %s: %s\n", terminal.OneLine(c.ID), terminal.OneLine(c.Input), terminal.OneLine(strings.Join(c.Differences, "; ")))
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package goldenreport
 
 import (
 	"fmt"
@@ -6,43 +6,16 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/golden"
-	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
+// maxListedRemoved bounds the cases of the baseline that are listed as removed.
 const maxListedRemoved = 20
 
-// readBaseline returns nil if no baseline is named.
-func (f *runFlags) readBaseline() (*golden.Report, error) {
-	if f.baseline == "" {
-		return nil, nil
-	}
-	r, err := golden.ReadBaseline(f.baseline)
-	return r, localfile.ShortenError(err)
-}
-
-// checkBaseline rejects a baseline without any of the cases, because it belongs to
-// other cases. A few selected cases may all be new.
-func (f *runFlags) checkBaseline(baseline *golden.Report, cases []golden.Case) error {
-	if baseline == nil || f.selectsCases() || baseline.HasAny(cases) {
-		return nil
-	}
-	return fmt.Errorf("%s: has none of these cases (its first is %q, theirs is %q): it is the report of other cases; write a new one with golden run --json",
-		f.baseline, terminal.Truncate(terminal.OneLine(baseline.Cases[0].ID), terminal.DefaultWidth), terminal.Truncate(terminal.OneLine(cases[0].ID), terminal.DefaultWidth))
-}
-
-// compareBaseline compares the report with the baseline. Filtered cases do not count
-// as removed.
-func (f *runFlags) compareBaseline(baseline, r *golden.Report) golden.Comparison {
-	c := golden.CompareReports(baseline, r)
-	if f.selectsCases() {
-		c.Gone = nil
-	}
-	return c
-}
-
-func printComparison(out io.Writer, baseline, r *golden.Report, c *golden.Comparison, maxNew int) {
+// PrintComparison prints what has changed since the baseline. maxNew is the number of new
+// cases that may fail.
+func PrintComparison(out io.Writer, baseline, r *golden.Report, c *golden.Comparison, maxNew int) {
 	why := make(map[string]string, len(r.Cases))
 	for i := range r.Cases {
 		why[r.Cases[i].ID] = strings.Join(r.Cases[i].Differences, "; ")

@@ -1,4 +1,4 @@
-package main
+package goldenreport
 
 import (
 	"fmt"
@@ -25,10 +25,9 @@ func TestPrintComparison_ListsRemovedCases(t *testing.T) {
 	}
 	words := golden.Classifier{Mode: "lexical"}
 	before, now := reportOf(words, ids...), reportOf(words, "case-00")
-	var flags runFlags
-	c := flags.compareBaseline(before, now)
+	c := golden.CompareReports(before, now)
 	var out strings.Builder
-	printComparison(&out, before, now, &c, 0)
+	PrintComparison(&out, before, now, &c, 0)
 	var want strings.Builder
 	for _, id := range ids[1:21] {
 		want.WriteString("gone: " + id + "\n")
@@ -37,34 +36,14 @@ func TestPrintComparison_ListsRemovedCases(t *testing.T) {
 	if diff := cmp.Diff(want.String(), out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	flags.filter.IDs = []string{"case-00"}
-	if c := flags.compareBaseline(before, now); len(c.Gone) > 0 {
-		t.Errorf("selected cases: got %q gone, want none", c.Gone)
-	}
 }
 
 func TestPrintComparison_WarnsOfOtherClassifier(t *testing.T) {
 	before := reportOf(golden.Classifier{Mode: "lexical"}, "a")
 	now := reportOf(golden.Classifier{Mode: "llm", Provider: "p", Model: "m", PromptVersion: "v"}, "a")
 	var out strings.Builder
-	printComparison(&out, before, now, new(golden.Comparison), 0)
+	PrintComparison(&out, before, now, new(golden.Comparison), 0)
 	if want := "warning: another reader than in the baseline: llm, p m, prompts v, was lexical\n"; !strings.HasPrefix(out.String(), want) {
 		t.Errorf("got %q, want the prefix %q", out.String(), want)
-	}
-}
-
-func TestGoldenRun_RejectsBaselineOfOtherCases(t *testing.T) {
-	before := reportOf(golden.Classifier{}, "a")
-	flags := runFlags{baseline: "b.json"}
-	others := []golden.Case{{ID: "x"}}
-	if err := flags.checkBaseline(before, others); err == nil || !strings.HasPrefix(err.Error(), "b.json: has none of these cases") {
-		t.Errorf("got %v, want an error because no case is in the baseline", err)
-	}
-	if err := flags.checkBaseline(before, append(others, golden.Case{ID: "a"})); err != nil {
-		t.Errorf("one case in common: got %v", err)
-	}
-	flags.filter.Tags = []string{"new"}
-	if err := flags.checkBaseline(before, others); err != nil {
-		t.Errorf("selected cases: got %v, want no error, because they may all be new", err)
 	}
 }
