@@ -105,7 +105,7 @@ func levels() []level {
 			{pkg: "gateway/mcpfile", why: "reads the registry files of MCP servers in all their formats; starts and calls no server"},
 		}},
 		{"connections to MCP servers", []row{
-			{pkg: "gateway/mcpclient", why: "one connection to one MCP server; does not retry or validate", users: []string{"gateway", "cmd/caprouter", "internal/app"}},
+			{pkg: "gateway/mcpclient", why: "one connection to one MCP server; does not retry or validate", users: []string{"gateway", "cmd/caprouter", "internal/app", "internal/cli/mcprelay"}},
 		}},
 		{"the MCP gateway", []row{
 			{pkg: "gateway", why: "connections, validation, retry and normalization of all calls of tools"},
@@ -251,6 +251,9 @@ func levels() []level {
 		{"the client of the commands", []row{
 			{pkg: "internal/cli/restclient", why: "calls a running router; independent of flags and of the form of the output"},
 		}},
+		{"MCP on standard input", []row{
+			{pkg: "internal/cli/mcprelay", why: "passes on the messages of one MCP client; package mcpserver decides what a client gets"},
+		}},
 		{"decisions as text", []row{
 			{pkg: "internal/cli/explain", why: "prints decisions and answers; independent of flags and of where a decision comes from"},
 		}},
@@ -318,7 +321,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/minio/highwayhash", in: []string{"internal/store/repair"}, why: "the hash of the engine's records"},
 		{library: "golang.org/x/sys", in: []string{"internal/store", "internal/store/dirlock"}, why: "reads the free space of a disk; locks a directory"},
 		{library: "github.com/google/uuid", in: []string{"router", "internal/history"}, why: "router.NewID creates all ids; history reads their time"},
-		{library: "github.com/modelcontextprotocol/go-sdk", in: []string{"cmd/caprouter", "gateway", "gateway/mcpclient", "internal/app", "internal/mcpsample", "internal/mcpserver"}, why: "mcpclient is the client, mcpserver the server, mcpsample contains sample servers, the command relays standard input; tests run servers and clients"},
+		{library: "github.com/modelcontextprotocol/go-sdk", in: []string{"cmd/caprouter", "gateway", "gateway/mcpclient", "internal/app", "internal/cli/mcprelay", "internal/mcpsample", "internal/mcpserver"}, why: "mcpclient is the client, mcpserver the server, mcpsample contains sample servers, mcprelay relays standard input; tests run servers and clients"},
 		{library: "golang.org/x/time", in: []string{"internal/limits"}, why: "one implementation of the token bucket"},
 		{library: "code.dny.dev/ssrf", in: []string{"internal/egress"}, why: "one check for all addresses from outside"},
 		{library: "github.com/charmbracelet/lipgloss", in: []string{"internal/cli/terminal"}, why: "one package lays out text for a terminal"},

@@ -1,4 +1,4 @@
-package main
+package mcprelay
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func startRelay(t *testing.T, router *mcp.Server) mcp.Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relay := newMCPRelay(c)
+	relay := New(c, "1")
 	t.Cleanup(relay.close)
 	near, far := mcp.NewInMemoryTransports()
 	if _, err := relay.server().Connect(t.Context(), near, nil); err != nil {
@@ -49,7 +49,7 @@ func startRelay(t *testing.T, router *mcp.Server) mcp.Transport {
 }
 
 // A call that the router rejects does not end the others, and its error has the reason.
-func TestMCPRelay_RejectedCallLeavesOthers(t *testing.T) {
+func TestRelay_RejectedCallLeavesOthers(t *testing.T) {
 	started, proceed := make(chan struct{}, 1), make(chan struct{})
 	router := mcp.NewServer(&mcp.Implementation{Name: "router", Version: "1"}, nil)
 	mcp.AddTool(router, &mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
@@ -82,7 +82,7 @@ func TestMCPRelay_RejectedCallLeavesOthers(t *testing.T) {
 }
 
 // A client that cancels a call cancels it at the router, and can make other calls.
-func TestMCPRelay_PassesOnCancellation(t *testing.T) {
+func TestRelay_PassesOnCancellation(t *testing.T) {
 	started, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	router := mcp.NewServer(&mcp.Implementation{Name: "router", Version: "1"}, nil)
 	mcp.AddTool(router, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
@@ -115,7 +115,7 @@ func TestMCPRelay_PassesOnCancellation(t *testing.T) {
 
 // A call without arguments has none for the router, either: null does not match the schema of
 // any tool.
-func TestMCPRelay_CallsWithoutArguments(t *testing.T) {
+func TestRelay_CallsWithoutArguments(t *testing.T) {
 	router := mcp.NewServer(&mcp.Implementation{Name: "router", Version: "1"}, nil)
 	router.AddTool(&mcp.Tool{Name: "show", InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(req.Params.Arguments)}}}, nil
@@ -149,7 +149,7 @@ func TestMCPRelay_CallsWithoutArguments(t *testing.T) {
 }
 
 // Prompts, resources and completions of the router reach the client.
-func TestMCPRelay_PassesOnPromptsAndResources(t *testing.T) {
+func TestRelay_PassesOnPromptsAndResources(t *testing.T) {
 	router := mcp.NewServer(&mcp.Implementation{Name: "router", Version: "1"}, &mcp.ServerOptions{
 		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"Ana"}}}, nil
