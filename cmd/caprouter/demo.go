@@ -132,7 +132,7 @@ func (d *demoRun) run(ctx context.Context) (err error) {
 		stop()
 	} else {
 		fmt.Fprintf(d.out, "Serving on %s until Ctrl-C. Try in another terminal:\n"+
-			"  %s route \"Revise este código python\" --explain --dry-run --url %s\n", base, programName(), base)
+			"  %s route \"Revise este código python\" --explain --dry-run --url %s\n", base, cmdline.ProgramName(), base)
 	}
 	if err == nil {
 		d.printNextCommands()
@@ -147,8 +147,8 @@ func (d *demoRun) hasModel() bool {
 
 func (d *demoRun) printNextCommands() {
 	fmt.Fprintln(d.out, "\nNext, with a registry of your own:")
-	program := programName()
-	printCommands(d.out, [][2]string{
+	program := cmdline.ProgramName()
+	cmdline.PrintCommands(d.out, [][2]string{
 		{program + " init", "write a configuration, a registry with one agent, golden cases"},
 		{program + " serve", "run the router, and this agent"},
 		{program + ` route "Count the words: a b c" --url ` + restclient.DefaultURL, "send a request"},

@@ -112,7 +112,7 @@ const maxTaughtPrompt = 80
 func (f *routeFlags) teachCommand(prompt, base string) string {
 	text := `"…"`
 	if prompt = strings.TrimSpace(prompt); len(prompt) <= maxTaughtPrompt && terminal.Printable(prompt) == prompt && !strings.Contains(prompt, "\n") {
-		text = quoteForShell(prompt)
+		text = cmdline.QuoteForShell(prompt)
 		if !strings.ContainsAny(prompt, "\"$`\\!") {
 			text = `"` + prompt + `"`
 		}
@@ -120,7 +120,7 @@ func (f *routeFlags) teachCommand(prompt, base string) string {
 	words := []string{"caprouter teach", text}
 	for _, flag := range []struct{ name, value string }{{"config", f.ConfigFile}, {"registry", f.RegistryFile}} {
 		if flag.value != "" {
-			words = append(words, "--"+flag.name, quoteForShell(flag.value))
+			words = append(words, "--"+flag.name, cmdline.QuoteForShell(flag.value))
 		}
 	}
 	if base != "" {

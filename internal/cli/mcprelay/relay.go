@@ -1,5 +1,5 @@
 // Package mcprelay passes the messages of an MCP client on standard input and output on to a
-// running router, with the token of a client, and connects again after the router was away.
+// running router, with the token of the command, and connects again after the router was away.
 package mcprelay
 
 import (

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -190,13 +188,13 @@ func TestInit_WritesAllOrNothing(t *testing.T) {
 			if err := os.WriteFile(present, []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			var out bytes.Buffer
-			err := runInit(&out, dir, starterDefaults())
+			cfg := starterDefaults()
+			written, err := writeStarter(dir, &cfg)
 			if err == nil || !strings.HasPrefix(err.Error(), present+" exists: ") {
 				t.Errorf("got %v, want an error with the file name", err)
 			}
-			if out.Len() > 0 {
-				t.Errorf("got output %q, want none", &out)
+			if len(written) > 0 {
+				t.Errorf("got %q written, want none", written)
 			}
 			testkit.CheckFiles(t, dir, map[string]string{tt.present: "mine"})
 		})
@@ -216,28 +214,18 @@ func TestWriteNewFiles_RemovesFilesOnError(t *testing.T) {
 	testkit.CheckFiles(t, dir, map[string]string{})
 }
 
-func TestQuoteForShell(t *testing.T) {
-	for path, want := range map[string]string{
-		"router": "router", "a/b.c_d-e": "a/b.c_d-e", "-x": "./-x", "": "''",
-		"my dir": "'my dir'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "- x": "'./- x'", "café": "café",
-	} {
-		if got := quoteForShell(path); got != want {
-			t.Errorf("%q: got %s, want %s", path, got, want)
-		}
-	}
-}
-
 // If several init commands run at the same time, one writes the files, and the others replace none.
 func TestInit_Concurrent(t *testing.T) {
 	for range 10 {
 		dir := t.TempDir()
 		begin := make(chan struct{})
 		errs := make([]error, 8)
+		cfg := starterDefaults()
 		var wg sync.WaitGroup
 		for i := range errs {
 			wg.Go(func() {
 				<-begin
-				errs[i] = runInit(io.Discard, dir, starterDefaults())
+				_, errs[i] = writeStarter(dir, &cfg)
 			})
 		}
 		close(begin)
@@ -258,29 +246,6 @@ func TestInit_Concurrent(t *testing.T) {
 		}
 		if _, err := config.Load(filepath.Join(dir, config.DefaultFile), nil); err != nil {
 			t.Errorf("configuration: %v", err)
-		}
-	}
-}
-
-// The commands that init prints work in its directory, also if the program was called
-// by a relative path.
-func TestInit_NamesTheProgramInItsDirectory(t *testing.T) {
-	t.Chdir(t.TempDir())
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct{ dir, called, want string }{
-		{".", "caprouter", "caprouter"},
-		{".", "./caprouter", "./caprouter"},
-		{".", "/tmp/go-build1/b001/exe/caprouter", "go run ./cmd/caprouter"},
-		{"sub", "caprouter", "caprouter"},
-		{"sub", "./caprouter", filepath.Join(wd, "caprouter")},
-		{"sub", "/opt/caprouter", "/opt/caprouter"},
-		{"sub", "/tmp/go-build1/b001/exe/caprouter", "caprouter"},
-	} {
-		if got := programNameIn(tt.dir, tt.called); got != tt.want {
-			t.Errorf("%s in %s: got %s, want %s", tt.called, tt.dir, got, tt.want)
 		}
 	}
 }

@@ -13,16 +13,17 @@ import (
 // misspelt key, an unknown word and a number out of range are not.
 func TestFileSchemas(t *testing.T) {
 	dir := t.TempDir()
-	if err := runInit(t.Output(), dir, starterDefaults()); err != nil {
+	cfg := starterDefaults()
+	if _, err := writeStarter(dir, &cfg); err != nil {
 		t.Fatal(err)
 	}
 	files := map[string][]string{
-		"registry": {filepath.Join(dir, "capabilities.yaml"), "../../examples/capabilities.yaml", "../../internal/demo/registry.yaml", "../../capabilities/testdata/full.yaml"},
-		"config":   {filepath.Join(dir, "caprouter.yaml"), "../../examples/caprouter.yaml"},
+		"registry": {filepath.Join(dir, "capabilities.yaml"), "../../../examples/capabilities.yaml", "../../../internal/demo/registry.yaml", "../../../capabilities/testdata/full.yaml"},
+		"config":   {filepath.Join(dir, "caprouter.yaml"), "../../../examples/caprouter.yaml"},
 		"cases":    {filepath.Join(dir, "cases.yaml")},
-		"policy":   {"../../orchestrator/policy/defaults.yaml", "../../examples/policy.yaml"},
+		"policy":   {"../../../orchestrator/policy/defaults.yaml", "../../../examples/policy.yaml"},
 	}
-	more, err := filepath.Glob("../../examples/golden/*.yaml")
+	more, err := filepath.Glob("../../../examples/golden/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
