@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/goldenreport"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
+	"github.com/caprouter/caprouter/internal/cli/starter"
 	"github.com/caprouter/caprouter/internal/cli/teach"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
@@ -54,7 +55,7 @@ func newGoldenAddCommand() *cobra.Command {
 }
 
 func addCaseFileFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "file", starterCasesFile, "case `FILE` to which the case is added")
+	cmd.Flags().StringVar(file, "file", starter.CasesFile, "case `FILE` to which the case is added")
 	cmdline.MustSucceed(cmd.MarkFlagFilename("file", cmdline.YAMLExtensions()...))
 }
 

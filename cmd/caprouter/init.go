@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
+	"github.com/caprouter/caprouter/internal/cli/starter"
 	"github.com/caprouter/caprouter/internal/config"
 )
 
@@ -35,7 +36,7 @@ func newInitCommand() *cobra.Command {
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			cfg, err := starterConfigAt(listen)
+			cfg, err := starter.ConfigAt(listen)
 			if err != nil {
 				return cmdline.UsageErrorf(cmd, "--%w", err)
 			}
@@ -47,14 +48,14 @@ func newInitCommand() *cobra.Command {
 }
 
 func runInit(out io.Writer, dir string, cfg config.Config) error {
-	written, err := writeStarter(dir, &cfg)
+	written, err := starter.Write(dir, &cfg)
 	if err != nil {
 		return err
 	}
 	for _, path := range written {
 		fmt.Fprintf(out, "wrote %s\n", path)
 	}
-	fmt.Fprintf(out, "wrote %s, which editors use to complete and check these files\n", filepath.Join(dir, schemaDir))
+	fmt.Fprintf(out, "wrote %s, which editors use to complete and check these files\n", filepath.Join(dir, starter.SchemaDir))
 	printNextSteps(out, dir, &cfg)
 	return nil
 }
@@ -73,7 +74,7 @@ func printNextSteps(out io.Writer, dir string, cfg *config.Config) {
 		"    -d '{\"content\":{\"prompt\":\"%s\"}}'\n\nThen:\n", program, routerflags.LocalURL(cfg), starterPrompt)
 	cmdline.PrintCommands(out, [][2]string{
 		{program + ` route "Count the words: a b c" --dry-run --explain`, "print a decision; nothing is sent"},
-		{program + " golden run " + starterCasesFile, "after every change of the registry"},
+		{program + " golden run " + starter.CasesFile, "after every change of the registry"},
 		{"export " + cfg.LLM.KeyEnv() + "=…", "let a model classify the requests"},
 		{program + " doctor", "check everything, the model included"},
 	})

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/cli/starter"
 )
 
 func newSchemaCommand() *cobra.Command {
@@ -15,11 +16,11 @@ func newSchemaCommand() *cobra.Command {
 		Example: `  caprouter schema registry > schemas/registry.json`,
 		Args:    cmdline.ArgsBetween("registry, config, cases or policy", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, s := range fileSchemas() {
-				if s.name != args[0] {
+			for _, s := range starter.Schemas() {
+				if s.Name != args[0] {
 					continue
 				}
-				data, err := s.encode()
+				data, err := s.Encode()
 				if err == nil {
 					_, err = cmd.OutOrStdout().Write(data)
 				}
@@ -28,8 +29,8 @@ func newSchemaCommand() *cobra.Command {
 			return cmdline.UsageErrorf(cmd, "there is no schema %q: registry, config, cases or policy", args[0])
 		},
 	}
-	for _, s := range fileSchemas() {
-		cmd.ValidArgs = append(cmd.ValidArgs, s.name)
+	for _, s := range starter.Schemas() {
+		cmd.ValidArgs = append(cmd.ValidArgs, s.Name)
 	}
 	return cmd
 }

@@ -263,6 +263,9 @@ func levels() []level {
 		{"corrections", []row{
 			{pkg: "internal/cli/teach", why: "asks for corrections and writes them; runs cases through function values"},
 		}},
+		{"files to start from", []row{
+			{pkg: "internal/cli/starter", why: "writes the first files of a user; independent of flags"},
+		}},
 		{"the router of a command", []row{
 			{pkg: "internal/cli/routerflags", why: "flags that select a configuration, a running router or a data directory; independent of what a command does with it"},
 		}},
@@ -304,7 +307,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/labstack/echo/v4", in: []string{"internal/httpserver"}, why: "the core is tested without HTTP"},
 		{library: "github.com/go-json-experiment/json", in: []string{"internal/strictjson", "internal/responsejson"}, why: "encoding/json accepts duplicate names and names in another case"},
 		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson", "internal/strictyaml"}, why: "one package maps tags to JSON pointers, one to positions in a file"},
-		{library: "gopkg.in/yaml.v3", in: []string{"cmd/caprouter", "internal/strictyaml", "internal/yamledit"}, why: "accepts aliases, merge keys and several documents by default; yamledit needs the positions of nodes, and a test of cmd/caprouter reads files like an editor"},
+		{library: "gopkg.in/yaml.v3", in: []string{"internal/cli/starter", "internal/strictyaml", "internal/yamledit"}, why: "accepts aliases, merge keys and several documents by default; yamledit needs the positions of nodes, and a test of starter reads files like an editor"},
 		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth", "internal/auth/issuance", "internal/auth/keyring", "internal/auth/strictjwt"}, why: "strictjwt verifies tokens, and keyring signs with ES256; tests of the others create and verify tokens"},
 		{library: "github.com/MicahParks/jwkset", in: []string{"internal/auth/jwk"}, why: "decodes the keys of key sets"},
 		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one package per provider"},
@@ -339,7 +342,7 @@ func libraryRules() []libraryRule {
 		{library: "go.uber.org/goleak", tests: true, why: "goroutine leaks"},
 		{library: "github.com/rogpeppe/go-internal/testscript", tests: true, in: []string{"cmd/caprouter"}, why: "runs commands as a user enters them"},
 		{library: "github.com/rogpeppe/go-internal/txtar", tests: true, why: "one file per case"},
-		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"cmd/caprouter", "internal/rest"}, why: "validates real responses against openapi.yaml, and files against their schemas"},
+		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"internal/cli/starter", "internal/rest"}, why: "validates real responses against openapi.yaml, and files against their schemas"},
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package starter
 
 import (
 	"path/filepath"
@@ -11,18 +11,19 @@ import (
 	"github.com/caprouter/caprouter/orchestrator/policy"
 )
 
-// schemaDir is the directory that init writes the schemas into, beside the files that
+// SchemaDir is the directory that init writes the schemas into, beside the files that
 // refer to them.
-const schemaDir = "schemas"
+const SchemaDir = "schemas"
 
-// fileSchema is the JSON Schema of one kind of YAML file.
-type fileSchema struct {
-	name     string // argument of the command; the file is name.json
+// Schema is the JSON Schema of one kind of YAML file of the user.
+type Schema struct {
+	Name     string // the file is Name.json
 	generate func() (map[string]any, error)
 }
 
-func fileSchemas() []fileSchema {
-	return []fileSchema{
+// Schemas returns the schemas of all kinds of files.
+func Schemas() []Schema {
+	return []Schema{
 		{"registry", capabilities.Schema},
 		{"config", config.Schema},
 		{"cases", golden.Schema},
@@ -30,7 +31,8 @@ func fileSchemas() []fileSchema {
 	}
 }
 
-func (s *fileSchema) encode() ([]byte, error) {
+// Encode returns the schema as indented JSON.
+func (s *Schema) Encode() ([]byte, error) {
 	schema, err := s.generate()
 	if err != nil {
 		return nil, err
@@ -42,12 +44,12 @@ func (s *fileSchema) encode() ([]byte, error) {
 // schemaFiles returns the schemas as files below dir.
 func schemaFiles(dir string) ([]localfile.File, error) {
 	var files []localfile.File
-	for _, s := range fileSchemas() {
-		data, err := s.encode()
+	for _, s := range Schemas() {
+		data, err := s.Encode()
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, localfile.File{Path: filepath.Join(dir, schemaDir, s.name+".json"), Content: data})
+		files = append(files, localfile.File{Path: filepath.Join(dir, SchemaDir, s.Name+".json"), Content: data})
 	}
 	return files, nil
 }

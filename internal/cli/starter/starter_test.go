@@ -1,4 +1,4 @@
-package main
+package starter
 
 import (
 	"os"
@@ -41,7 +41,7 @@ func loadRendered(t *testing.T, cfg *config.Config) config.Config {
 
 // The file written by init contains the defaults.
 func TestInit_WritesDefaults(t *testing.T) {
-	want := starterDefaults()
+	want := defaultConfig()
 	got := loadRendered(t, &want)
 	if err := got.Validate(); err != nil {
 		t.Errorf("got %v, want a valid configuration", err)
@@ -141,7 +141,7 @@ func TestFormatYAML(t *testing.T) {
 // The sample registry has no lint finding, with and without its commented agent, and each of its
 // examples is dispatched to its own agent.
 func TestInit_ExamplesAreDispatched(t *testing.T) {
-	asWritten := string(starterRegistry)
+	asWritten := string(registryFile)
 	uncommented := regexp.MustCompile(`(?m)^  # (billing_agent:|  .*)$`).ReplaceAllString(asWritten, "  $1")
 	for name, tt := range map[string]struct {
 		text   string
@@ -179,7 +179,7 @@ func TestInit_WritesAllOrNothing(t *testing.T) {
 	}{
 		{"existing configuration", config.DefaultFile},
 		{"existing registry", config.DefaultRegistryFile},
-		{"existing golden cases", starterCasesFile},
+		{"existing golden cases", CasesFile},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -188,8 +188,8 @@ func TestInit_WritesAllOrNothing(t *testing.T) {
 			if err := os.WriteFile(present, []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cfg := starterDefaults()
-			written, err := writeStarter(dir, &cfg)
+			cfg := defaultConfig()
+			written, err := Write(dir, &cfg)
 			if err == nil || !strings.HasPrefix(err.Error(), present+" exists: ") {
 				t.Errorf("got %v, want an error with the file name", err)
 			}
@@ -220,12 +220,12 @@ func TestInit_Concurrent(t *testing.T) {
 		dir := t.TempDir()
 		begin := make(chan struct{})
 		errs := make([]error, 8)
-		cfg := starterDefaults()
+		cfg := defaultConfig()
 		var wg sync.WaitGroup
 		for i := range errs {
 			wg.Go(func() {
 				<-begin
-				_, errs[i] = writeStarter(dir, &cfg)
+				_, errs[i] = Write(dir, &cfg)
 			})
 		}
 		close(begin)

@@ -1,4 +1,6 @@
-package main
+// Package starter writes the files with which a user begins: a configuration with every key
+// explained, a registry, golden cases, and the JSON Schemas of the files.
+package starter
 
 import (
 	"bytes"
@@ -27,28 +29,28 @@ import (
 // The files that init writes. The template of the configuration contains the defaults
 // of the program.
 var (
-	//go:embed starter/caprouter.yaml.tmpl
-	starterConfig string
-	//go:embed starter/capabilities.yaml
-	starterRegistry []byte
-	//go:embed starter/cases.yaml
-	starterCases []byte
+	//go:embed files/caprouter.yaml.tmpl
+	configTemplate string
+	//go:embed files/capabilities.yaml
+	registryFile []byte
+	//go:embed files/cases.yaml
+	casesFile []byte
 )
 
-// starterCasesFile is the name of the golden cases that init writes.
-const starterCasesFile = "cases.yaml"
+// CasesFile is the name of the golden cases that init writes.
+const CasesFile = "cases.yaml"
 
-// starterDefaults returns the defaults, with the sample agent of the registry.
-func starterDefaults() config.Config {
+// defaultConfig returns the defaults, with the sample agent of the registry.
+func defaultConfig() config.Config {
 	cfg := config.Default()
 	cfg.SampleAgent = demo.SampleAddress
 	return cfg
 }
 
-// starterConfigAt returns the defaults for a router at another address. The port of the sample
+// ConfigAt returns the defaults for a router that listens on HOST:PORT. The port of the sample
 // agent is as far from that of the router as by default.
-func starterConfigAt(listen string) (config.Config, error) {
-	cfg := starterDefaults()
+func ConfigAt(listen string) (config.Config, error) {
+	cfg := defaultConfig()
 	if listen == cfg.Listen {
 		return cfg, nil
 	}
@@ -73,9 +75,9 @@ func starterConfigAt(listen string) (config.Config, error) {
 // 9101.
 const samplePortDistance = 1021
 
-// writeStarter writes all files into the directory, or none, with the values of cfg. It
+// Write writes all files into the directory, or none, with the values of cfg. It
 // returns the paths of the files apart from the schemas. It fails if one of the files exists.
-func writeStarter(dir string, cfg *config.Config) (written []string, err error) {
+func Write(dir string, cfg *config.Config) (written []string, err error) {
 	content, err := renderConfig(cfg)
 	if err != nil {
 		return nil, err
@@ -89,8 +91,8 @@ func writeStarter(dir string, cfg *config.Config) (written []string, err error) 
 	}
 	files := []localfile.File{
 		{Path: filepath.Join(dir, config.DefaultFile), Content: content},
-		{Path: filepath.Join(dir, config.DefaultRegistryFile), Content: bytes.ReplaceAll(starterRegistry, []byte(demo.SampleAddress), []byte(cfg.SampleAgent))},
-		{Path: filepath.Join(dir, starterCasesFile), Content: starterCases},
+		{Path: filepath.Join(dir, config.DefaultRegistryFile), Content: bytes.ReplaceAll(registryFile, []byte(demo.SampleAddress), []byte(cfg.SampleAgent))},
+		{Path: filepath.Join(dir, CasesFile), Content: casesFile},
 	}
 	for _, f := range files {
 		written = append(written, f.Path)
@@ -138,7 +140,7 @@ func renderConfig(cfg *config.Config) ([]byte, error) {
 	t, err := template.New(config.DefaultFile).Funcs(template.FuncMap{
 		"yaml":         formatYAML,
 		"defaultModel": func() string { return llm.DefaultModel },
-	}).Parse(starterConfig)
+	}).Parse(configTemplate)
 	if err != nil {
 		return nil, err
 	}

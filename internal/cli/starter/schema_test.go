@@ -1,4 +1,4 @@
-package main
+package starter
 
 import (
 	"os"
@@ -13,8 +13,8 @@ import (
 // misspelt key, an unknown word and a number out of range are not.
 func TestFileSchemas(t *testing.T) {
 	dir := t.TempDir()
-	cfg := starterDefaults()
-	if _, err := writeStarter(dir, &cfg); err != nil {
+	cfg := defaultConfig()
+	if _, err := Write(dir, &cfg); err != nil {
 		t.Fatal(err)
 	}
 	files := map[string][]string{
@@ -28,8 +28,8 @@ func TestFileSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	files["cases"] = append(files["cases"], more...)
-	for _, s := range fileSchemas() {
-		data, err := s.encode()
+	for _, s := range Schemas() {
+		data, err := s.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,18 +37,18 @@ func TestFileSchemas(t *testing.T) {
 		if err := schema.UnmarshalJSON(data); err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range files[s.name] {
+		for _, file := range files[s.Name] {
 			if err := schema.VisitJSON(readYAML(t, file)); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
 		}
-		for _, content := range append(invalidFiles()[s.name], "clientz: {}") {
+		for _, content := range append(invalidFiles()[s.Name], "clientz: {}") {
 			var v any
 			if err := yaml.Unmarshal([]byte(content), &v); err != nil {
 				t.Fatal(err)
 			}
 			if err := schema.VisitJSON(v); err == nil {
-				t.Errorf("schema %s: got no error for %s", s.name, content)
+				t.Errorf("schema %s: got no error for %s", s.Name, content)
 			}
 		}
 	}
