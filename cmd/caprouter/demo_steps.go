@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
+	"github.com/caprouter/caprouter/internal/cli/ticketreport"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/plaintext"
@@ -237,7 +238,7 @@ func (d *demoRun) proposeAgents(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.WriteBlock("", len(terminal.Indent), strings.TrimSuffix(formatTickets(list, terminal.Options{Width: p.Width - len(terminal.Indent)}), "\n"))
+		p.WriteBlock("", len(terminal.Indent), strings.TrimSuffix(ticketreport.FormatTickets(list, terminal.Options{Width: p.Width - len(terminal.Indent)}), "\n"))
 		return nil
 	})
 	fmt.Fprintln(d.out, p.String())

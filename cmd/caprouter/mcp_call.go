@@ -15,7 +15,6 @@ import (
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
-	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/strictyaml"
@@ -88,28 +87,6 @@ func readActionInput(cmd *cobra.Command, text string) (json.RawMessage, error) {
 		return nil, cmdline.UsageErrorf(cmd, "the input %w", err)
 	}
 	return json.RawMessage(text), nil
-}
-
-// printActionResult prints a text as it is, and everything else as JSON.
-func printActionResult(out io.Writer, result *contract.ActionResult) error {
-	var text string
-	switch {
-	case result.Type == contract.ActionText && strictjson.Unmarshal(result.Content, &text) == nil:
-		_, err := fmt.Fprintln(out, terminal.Printable(text))
-		return err
-	case result.Structured != nil:
-		return printIndented(out, result.Structured)
-	}
-	return printIndented(out, result.Content)
-}
-
-func printIndented(out io.Writer, raw json.RawMessage) error {
-	text, err := strictjson.MarshalIndent(raw)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(out, string(text))
-	return err
 }
 
 func newMCPImportCommand() *cobra.Command {

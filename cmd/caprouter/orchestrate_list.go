@@ -1,12 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net/url"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
-	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
 // runStatuses are the values of --status.
@@ -84,69 +81,4 @@ func newShowRunCommand() *cobra.Command {
 	flags.Register(cmd)
 	cmdline.AddJSONFlag(cmd, &flags.AsJSON)
 	return cmd
-}
-
-// formatRuns returns two lines or more per orchestration that fit 80 columns.
-func formatRuns(list []contract.RunSummary, opts terminal.Options) string {
-	const timeLayout = "01-02 15:04"
-	opts.Width = min(opts.Width, terminal.ListWidth)
-	p := terminal.NewPrinter(opts)
-	var rows []terminal.Row
-	for i := range list {
-		r := &list[i]
-		row := terminal.Row{Cells: []terminal.Cell{
-			{Text: r.CreatedAt.UTC().Format(timeLayout)}, {Text: r.OrchestrationID}, {Text: string(r.Status)},
-		}}
-		lines := []string{r.Goal}
-		if r.Reason != "" {
-			lines = append(lines, "reason: "+string(r.Reason))
-		}
-		for k := range r.Gates {
-			lines = append(lines, "waits: "+formatGate(&r.Gates[k]))
-		}
-		for _, line := range lines {
-			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(line), opts.Width-len(timeLayout)-len(terminal.ColumnGap))})
-		}
-		rows = append(rows, row)
-	}
-	p.WriteRecords([]string{"CREATED", "ORCHESTRATION", "STATUS"}, rows)
-	return p.String()
-}
-
-// formatGate returns the step and the call that wait, and until when.
-func formatGate(g *contract.ApprovalGate) string {
-	return fmt.Sprintf("step %s, %s, until %s (%s)", g.StepID, g.Action, formatMinute(g.ExpiresAt), g.Rule)
-}
-
-// printStoredRun prints an orchestration: its goal, its events as they are printed while it
-// runs, its result, and the approvals that it waits for.
-func printStoredRun(out io.Writer, run *contract.Orchestration) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	field := func(name, text string) { fmt.Fprintf(w, "%s\t%s\n", name, terminal.OneLine(text)) }
-	field("orchestration", run.OrchestrationID)
-	field("goal", run.Goal)
-	field("created", formatMinute(run.CreatedAt))
-	if !run.EndedAt.IsZero() {
-		field("ended", formatMinute(run.EndedAt))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	for i := range run.AuditTrail {
-		fmt.Fprintln(out, formatRunEvent(&run.AuditTrail[i]))
-	}
-	if err := printRun(out, run); err != nil {
-		return err
-	}
-	for i := range run.Gates {
-		if g := &run.Gates[i]; g.Decision == "" && !run.Status.Terminal() {
-			_, err := fmt.Fprintf(out, "  waits: %s\n    %s\n    caprouter orchestrate approve %s %s\n",
-				terminal.Printable(formatGate(g)), terminal.Printable(g.Reason), terminal.Printable(run.OrchestrationID), terminal.Printable(g.StepID))
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/caprouter/caprouter/contract"
 )
 
 func TestExpandGoal_LeavesSubcommands(t *testing.T) {
@@ -30,17 +28,6 @@ func TestExpandGoal_LeavesSubcommands(t *testing.T) {
 		if diff := cmp.Diff(tt.want, expandGoal(tt.args)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.args, diff)
 		}
-	}
-}
-
-func TestRunView_PrintsEventsWithoutTrailingBlanks(t *testing.T) {
-	var out strings.Builder
-	v := runView{out: &out}
-	v.print("r", &contract.RunEvent{State: "PLAN", Event: "tool_schema_loaded"})
-	v.print("r", &contract.RunEvent{State: "EXECUTE", Event: "plan_ready", Detail: "1 step"})
-	want := "orchestration r\nPLAN      tool_schema_loaded\nEXECUTE   plan_ready          1 step\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

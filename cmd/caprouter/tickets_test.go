@@ -15,12 +15,8 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
+	"github.com/caprouter/caprouter/internal/cli/ticketreport"
 )
-
-// dayBefore returns the count for the day this many days before.
-func dayBefore(now time.Time, days, count int) contract.DayCount {
-	return contract.DayCount{Day: now.AddDate(0, 0, -days).Format(time.DateOnly), Count: count}
-}
 
 const suggested = `version: 1
 clients:
@@ -205,46 +201,10 @@ func TestTickets_Usage(t *testing.T) {
 	}
 }
 
-func TestRankDemand(t *testing.T) {
-	now := time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC)
-	list := []contract.Ticket{
-		{TicketID: "old", Count: 500, PerDay: []contract.DayCount{dayBefore(now, 40, 500)}},
-		{TicketID: "older", Count: 20},
-		{TicketID: "fading", Count: 40, PerDay: []contract.DayCount{dayBefore(now, 13, 30), dayBefore(now, 3, 10)}},
-		{TicketID: "new", CreatedAt: now.AddDate(0, 0, -1), Count: 30, PerDay: []contract.DayCount{dayBefore(now, 1, 10), dayBefore(now, 0, 20)}, SuggestedYAML: suggested},
-		{TicketID: "back again", CreatedAt: now.AddDate(0, 0, -60), Count: 12, PerDay: []contract.DayCount{dayBefore(now, 45, 8), dayBefore(now, 2, 4)}},
-		{TicketID: "steady", Count: 4, PerDay: []contract.DayCount{dayBefore(now, 10, 2), dayBefore(now, 2, 2)}},
-		{TicketID: "broken", Count: 1, PerDay: []contract.DayCount{{Day: "x", Count: 9}}},
-	}
-	type row struct {
-		ID, Trend string
-		Share     float64
-	}
-	var got []row
-	for _, w := range rankDemand(list, now) {
-		got = append(got, row{w.TicketID, w.formatTrend(), w.Share})
-	}
-	want := []row{
-		{"new", "new +30", 0.487},
-		{"fading", "-20", 0.403},
-		{"back again", "+4", 0.06},
-		{"steady", "steady", 0.05},
-		{"old", "quiet", 0},
-		{"older", "quiet", 0},
-		{"broken", "quiet", 0},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("ranking (-want +got):\n%s", diff)
-	}
-	if got := rankDemand(nil, now); len(got) != 0 {
-		t.Errorf("no tickets: got %v", got)
-	}
-}
-
 func TestTickets_Demand(t *testing.T) {
 	list := sampleTickets()
 	list[0].CreatedAt = time.Now()
-	list[0].PerDay = []contract.DayCount{dayBefore(time.Now().UTC(), 0, 3)}
+	list[0].PerDay = []contract.DayCount{{Day: time.Now().UTC().Format(time.DateOnly), Count: 3}}
 	newTicketServer(t, list...)
 	got, err := runTickets(t, "demand")
 	if err != nil {
@@ -264,7 +224,7 @@ func TestTickets_Demand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ranking struct{ Demand []rankedTicket }
+	var ranking struct{ Demand []ticketreport.RankedTicket }
 	if err := json.Unmarshal([]byte(got), &ranking); err != nil || len(ranking.Demand) != 1 || ranking.Demand[0].TicketID != "t1" {
 		t.Errorf("got %s (%v), want t1 only", got, err)
 	}

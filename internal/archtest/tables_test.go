@@ -257,6 +257,9 @@ func levels() []level {
 		{"decisions as text", []row{
 			{pkg: "internal/cli/explain", why: "prints decisions and answers; independent of flags and of where a decision comes from"},
 		}},
+		{"tickets and orchestrations as text", []row{
+			{pkg: "internal/cli/ticketreport", why: "prints and ranks tickets; independent of flags and of how they are fetched", only: []string{"capabilities", "contract", "internal/cli/terminal"}},
+		}},
 		{"golden results as text", []row{
 			{pkg: "internal/cli/goldenreport", why: "prints what package golden computes; independent of flags", only: []string{"golden", "internal/cli/explain", "internal/cli/terminal", "internal/plaintext"}},
 		}},

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -40,3 +41,9 @@ func OneLine(s string) string {
 	}
 	return strings.Join(lines, "; ")
 }
+
+// FormatDate returns the day of a time, in UTC: 2026-01-02.
+func FormatDate(at time.Time) string { return at.UTC().Format(time.DateOnly) }
+
+// FormatMinute returns a time to the minute, in UTC: 2026-01-02 15:04.
+func FormatMinute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
