@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
+	"github.com/caprouter/caprouter/internal/cli/runreport"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/cli/ticketreport"
 	"github.com/caprouter/caprouter/internal/config"
@@ -187,12 +188,12 @@ func (d *demoRun) pursueGoal(ctx context.Context, c *restclient.Client) error {
 	p := d.beginStep("A goal over several tools",
 		"The router executes a plan with the servers weather and system: each call is judged by the policy, the second one gets the output of the first, and the outputs are verified.")
 	fmt.Fprint(d.out, p.String())
-	view := &runView{out: d.out}
-	result, err := c.StreamRun(ctx, demo.Goal(), view.print)
+	view := &runreport.EventPrinter{Out: d.out}
+	result, err := c.StreamRun(ctx, demo.Goal(), view.Print)
 	if err != nil {
 		return err
 	}
-	if err := printRun(d.out, result); err != nil {
+	if err := runreport.PrintResult(d.out, result); err != nil {
 		return err
 	}
 	if result.Status != contract.OrchestrationDone {

@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
+	"github.com/caprouter/caprouter/internal/cli/runreport"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/strictyaml"
@@ -51,7 +52,7 @@ func newMCPCallCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return cmdline.PrintOutput(cmd, flags.asJSON, result, func(out io.Writer) error { return printActionResult(out, result) })
+				return cmdline.PrintOutput(cmd, flags.asJSON, result, func(out io.Writer) error { return runreport.PrintActionResult(out, result) })
 			})
 		},
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
+	"github.com/caprouter/caprouter/internal/cli/runreport"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -48,15 +49,15 @@ func newOrchestrateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			view := &runView{out: cmd.OutOrStdout(), quiet: flags.AsJSON}
-			result, err := c.StreamRun(cmd.Context(), &goal, view.print)
+			view := &runreport.EventPrinter{Out: cmd.OutOrStdout(), Quiet: flags.AsJSON}
+			result, err := c.StreamRun(cmd.Context(), &goal, view.Print)
 			if err != nil {
 				return err
 			}
 			if flags.AsJSON {
 				err = cmdline.PrintJSON(cmd.OutOrStdout(), result)
 			} else {
-				err = printRun(cmd.OutOrStdout(), result)
+				err = runreport.PrintResult(cmd.OutOrStdout(), result)
 			}
 			if err == nil && result.Status != contract.OrchestrationDone {
 				return cmdline.SilentError{}

@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
+	"github.com/caprouter/caprouter/internal/cli/runreport"
 )
 
 // runStatuses are the values of --status.
@@ -48,7 +49,7 @@ func newListRunsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cmdline.PrintList(cmd, flags.AsJSON, list, "orchestrations", formatRuns)
+			return cmdline.PrintList(cmd, flags.AsJSON, list, "orchestrations", runreport.FormatRuns)
 		},
 	}
 	flags.Register(cmd)
@@ -75,7 +76,7 @@ func newShowRunCommand() *cobra.Command {
 			if err := c.GetResource(cmd.Context(), restclient.RunsPath+"/"+url.PathEscape(args[0]), nil, &run); err != nil {
 				return err
 			}
-			return cmdline.PrintOutput(cmd, flags.AsJSON, &run, func(out io.Writer) error { return printStoredRun(out, &run) })
+			return cmdline.PrintOutput(cmd, flags.AsJSON, &run, func(out io.Writer) error { return runreport.PrintRun(out, &run) })
 		},
 	}
 	flags.Register(cmd)

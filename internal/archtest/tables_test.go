@@ -258,6 +258,7 @@ func levels() []level {
 			{pkg: "internal/cli/explain", why: "prints decisions and answers; independent of flags and of where a decision comes from"},
 		}},
 		{"tickets and orchestrations as text", []row{
+			{pkg: "internal/cli/runreport", why: "prints orchestrations; independent of flags and of how they are fetched", only: []string{"contract", "internal/cli/terminal", "internal/strictjson"}},
 			{pkg: "internal/cli/ticketreport", why: "prints and ranks tickets; independent of flags and of how they are fetched", only: []string{"capabilities", "contract", "internal/cli/terminal"}},
 		}},
 		{"golden results as text", []row{

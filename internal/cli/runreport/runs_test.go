@@ -1,4 +1,4 @@
-package main
+package runreport
 
 import (
 	"strings"
@@ -9,11 +9,11 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestRunView_PrintsEventsWithoutTrailingBlanks(t *testing.T) {
+func TestEventPrinter_PrintsEventsWithoutTrailingBlanks(t *testing.T) {
 	var out strings.Builder
-	v := runView{out: &out}
-	v.print("r", &contract.RunEvent{State: "PLAN", Event: "tool_schema_loaded"})
-	v.print("r", &contract.RunEvent{State: "EXECUTE", Event: "plan_ready", Detail: "1 step"})
+	p := EventPrinter{Out: &out}
+	p.Print("r", &contract.RunEvent{State: "PLAN", Event: "tool_schema_loaded"})
+	p.Print("r", &contract.RunEvent{State: "EXECUTE", Event: "plan_ready", Detail: "1 step"})
 	want := "orchestration r\nPLAN      tool_schema_loaded\nEXECUTE   plan_ready          1 step\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

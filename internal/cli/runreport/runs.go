@@ -1,4 +1,6 @@
-package main
+// Package runreport prints orchestrations for people: their events as they happen, their
+// results, and the approvals that they wait for.
+package runreport
 
 import (
 	"encoding/json"
@@ -12,24 +14,25 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// runView prints the events of an orchestration. One goroutine owns it.
-type runView struct {
-	out     io.Writer
-	quiet   bool
+// EventPrinter prints the events of an orchestration. One goroutine owns it.
+type EventPrinter struct {
+	Out     io.Writer
+	Quiet   bool // print nothing
 	started bool
 }
 
-func (v *runView) print(id string, ev *contract.RunEvent) {
-	if v.quiet {
+// Print prints an event of the orchestration with the id.
+func (p *EventPrinter) Print(id string, ev *contract.RunEvent) {
+	if p.Quiet {
 		return
 	}
-	if !v.started {
-		fmt.Fprintf(v.out, "orchestration %s\n", id)
-		v.started = true
+	if !p.started {
+		fmt.Fprintf(p.Out, "orchestration %s\n", id)
+		p.started = true
 	}
-	fmt.Fprintln(v.out, formatRunEvent(ev))
+	fmt.Fprintln(p.Out, formatRunEvent(ev))
 	if ev.Event == "gate_opened" {
-		fmt.Fprintf(v.out, "          waiting: caprouter orchestrate approve %s %s\n", id, terminal.Printable(ev.StepID))
+		fmt.Fprintf(p.Out, "          waiting: caprouter orchestrate approve %s %s\n", id, terminal.Printable(ev.StepID))
 	}
 }
 
@@ -46,8 +49,8 @@ func formatRunEvent(ev *contract.RunEvent) string {
 	return strings.TrimRight(line, " ")
 }
 
-// printRun prints the result of an orchestration.
-func printRun(out io.Writer, run *contract.Orchestration) error {
+// PrintResult prints the result of an orchestration.
+func PrintResult(out io.Writer, run *contract.Orchestration) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s", run.Status)
 	if run.Reason != "" {
@@ -76,7 +79,7 @@ func printRun(out io.Writer, run *contract.Orchestration) error {
 			if _, err := fmt.Fprintf(out, "  %s  %s\n", terminal.Printable(o.StepID), terminal.Printable(o.Action)); err != nil {
 				return err
 			}
-			if err := printActionResult(out, o.Result); err != nil {
+			if err := PrintActionResult(out, o.Result); err != nil {
 				return err
 			}
 		}
@@ -84,8 +87,8 @@ func printRun(out io.Writer, run *contract.Orchestration) error {
 	return nil
 }
 
-// formatRuns returns two lines or more per orchestration that fit 80 columns.
-func formatRuns(list []contract.RunSummary, opts terminal.Options) string {
+// FormatRuns returns two lines or more per orchestration that fit 80 columns.
+func FormatRuns(list []contract.RunSummary, opts terminal.Options) string {
 	const timeLayout = "01-02 15:04"
 	opts.Width = min(opts.Width, terminal.ListWidth)
 	p := terminal.NewPrinter(opts)
@@ -116,9 +119,9 @@ func formatGate(g *contract.ApprovalGate) string {
 	return fmt.Sprintf("step %s, %s, until %s (%s)", g.StepID, g.Action, terminal.FormatMinute(g.ExpiresAt), g.Rule)
 }
 
-// printStoredRun prints an orchestration: its goal, its events as they are printed while it
+// PrintRun prints an orchestration: its goal, its events as they are printed while it
 // runs, its result, and the approvals that it waits for.
-func printStoredRun(out io.Writer, run *contract.Orchestration) error {
+func PrintRun(out io.Writer, run *contract.Orchestration) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	field := func(name, text string) { fmt.Fprintf(w, "%s\t%s\n", name, terminal.OneLine(text)) }
 	field("orchestration", run.OrchestrationID)
@@ -134,7 +137,7 @@ func printStoredRun(out io.Writer, run *contract.Orchestration) error {
 	for i := range run.AuditTrail {
 		fmt.Fprintln(out, formatRunEvent(&run.AuditTrail[i]))
 	}
-	if err := printRun(out, run); err != nil {
+	if err := PrintResult(out, run); err != nil {
 		return err
 	}
 	for i := range run.Gates {
@@ -149,8 +152,8 @@ func printStoredRun(out io.Writer, run *contract.Orchestration) error {
 	return nil
 }
 
-// printActionResult prints a text as it is, and everything else as JSON.
-func printActionResult(out io.Writer, result *contract.ActionResult) error {
+// PrintActionResult prints a text as it is, and everything else as JSON.
+func PrintActionResult(out io.Writer, result *contract.ActionResult) error {
 	var text string
 	switch {
 	case result.Type == contract.ActionText && strictjson.Unmarshal(result.Content, &text) == nil:
