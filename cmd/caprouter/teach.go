@@ -32,7 +32,7 @@ type teachFlags struct {
 
 	filter routerflags.DecisionFilter
 	all    bool
-	expect []string // agents, or answerNone
+	expect []string // agents, or teach.NoAgent
 	intent []string // of these agents
 	file   string
 }

@@ -249,7 +249,7 @@ func levels() []level {
 			{pkg: "internal/cli/cmdline", why: "arguments, flags with limits, help, errors and exit codes of all commands; independent of the router", only: []string{"internal/cli/localfile", "internal/cli/terminal", "internal/plaintext", "internal/strictjson", "internal/strictyaml"}},
 		}},
 		{"the client of the commands", []row{
-			{pkg: "internal/cli/restclient", why: "calls a running router; independent of flags and of the form of the output"},
+			{pkg: "internal/cli/restclient", why: "calls a running router, with advice about flags in its errors; independent of the form of the output"},
 		}},
 		{"MCP on standard input", []row{
 			{pkg: "internal/cli/mcprelay", why: "passes on the messages of one MCP client; package mcpserver decides what a client gets"},
