@@ -1,6 +1,7 @@
 package capabilities
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -115,8 +116,8 @@ func distinctLabels(uses []occurrence) (intents, agents []string) {
 }
 
 // findMissingExamples finds intents without an example, which the lexical classifier
-// recognizes only by their names, and by the keywords of their agents. One finding lists
-// all of them.
+// recognizes only by their names, by the keywords of their agents, and by the description of
+// an agent with a single intent. One finding lists all of them.
 func (l *linter) findMissingExamples() {
 	has, agents := map[string]bool{}, map[string]bool{}
 	for _, a := range l.Agents {
@@ -128,23 +129,34 @@ func (l *linter) findMissingExamples() {
 	if len(missing) == 0 {
 		return
 	}
-	hasKeywords := false
+	hasKeywords, learned, ignored := false, false, false
 	for _, a := range l.Agents {
 		if slices.ContainsFunc(a.Match.Intent, func(intent string) bool { return !has[intent] }) {
 			agents[a.ID] = true
 			hasKeywords = hasKeywords || len(a.Keywords) > 0
+			learned = learned || a.Description != "" && len(a.Match.Intent) == 1
+			ignored = ignored || a.Description != "" && len(a.Match.Intent) > 1
 		}
 	}
 	ids := slices.Sorted(maps.Keys(agents))
-	one, several := "its name alone", "their names alone"
-	if hasKeywords {
-		one, several = "its name and the keywords of its agent", "their names and the keywords of their agents"
+	subject, by := fmt.Sprintf("intent %q has no examples: without a model it is recognised by its name", missing[0]), "its agent"
+	if len(missing) > 1 {
+		subject = fmt.Sprintf("%d of %d intents have no examples, %s: without a model they are recognised by their names", len(missing), len(l.Intents), joinNames(missing))
+		by = "their agents"
 	}
-	if len(missing) == 1 {
-		l.report(ids, "intent %q has no examples: without a model it is recognised by %s", missing[0], one)
-		return
+	evidence := " alone"
+	switch {
+	case hasKeywords && learned:
+		evidence = ", and the keywords and descriptions of " + by
+	case hasKeywords:
+		evidence = " and the keywords of " + by
+	case learned:
+		evidence = " and the descriptions of " + by
 	}
-	l.report(ids, "%d of %d intents have no examples, %s: without a model they are recognised by %s", len(missing), len(l.Intents), joinNames(missing), several)
+	if ignored {
+		evidence += "; the description of an agent with several intents is not learned"
+	}
+	l.report(ids, "%s%s", subject, evidence)
 }
 
 func (l *linter) findRepeatedKeywords() {

@@ -49,6 +49,9 @@ type Config struct {
 	// AcceptAuto takes that confidence from the calibration of the lexical
 	// model. If the model is not calibrated, nothing is accepted.
 	AcceptAuto bool
+	// MaskText masks personal data and secrets in the texts of the registry that the model
+	// receives; nil = it receives them unchanged.
+	MaskText func(text string) string
 	Now        func() time.Time // nil = time.Now; for latencies and cache expiry
 	Log        *slog.Logger     // receives panics of a model call; nil = discard
 }
@@ -71,6 +74,7 @@ type Classifier struct {
 	shortlistK       int
 	accept           float64
 	acceptAuto       bool
+	maskText         func(text string) string
 	now              func() time.Time
 	log              *slog.Logger
 	cache            *replyCache
@@ -90,6 +94,9 @@ func New(cfg Config) (*Classifier, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.MaskText == nil {
+		cfg.MaskText = func(text string) string { return text }
+	}
 	c := &Classifier{
 		mode: mode, modeReason: why, model: cfg.Model, now: cfg.Now,
 		timeout:         cmp.Or(cfg.Timeout, DefaultTimeout),
@@ -98,6 +105,7 @@ func New(cfg Config) (*Classifier, error) {
 		shortlistK:      cmp.Or(cfg.ShortlistK, DefaultShortlistK),
 		accept:          cfg.Accept,
 		acceptAuto:      cfg.AcceptAuto,
+		maskText:        cfg.MaskText,
 		log:             cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)),
 	}
 	if neverAccepts(c.accept) {

@@ -94,7 +94,7 @@ func (c *Classifier) newQuestion(in *Input) *modelQuestion {
 	agents := c.shortlistAgents(in)
 	q := &modelQuestion{
 		classifier: c,
-		prompt:     prompts.RouterData{Agents: promptAgents(agents), Prompt: in.Prompt, History: in.History, Locale: in.Locale},
+		prompt:     prompts.RouterData{Agents: promptAgents(agents, c.maskText), Prompt: in.Prompt, History: in.History, Locale: in.Locale},
 		vocabulary: newVocabulary(in.Catalogue),
 	}
 	text := q.prompt.Render()

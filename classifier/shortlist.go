@@ -114,16 +114,25 @@ func evidenceScore(agent *contract.RegistryEntry, intents map[string]float64, do
 // from.
 const maxPromptExamples = 8
 
-// promptAgents converts agents to the data of the prompt template.
-func promptAgents(agents []*contract.RegistryEntry) []prompts.Agent {
+// promptAgents converts agents to the data of the prompt template. Their texts are masked:
+// an agent that registered itself, or a correction, may have brought personal data.
+func promptAgents(agents []*contract.RegistryEntry, mask func(text string) string) []prompts.Agent {
 	list := make([]prompts.Agent, len(agents))
 	for i, a := range agents {
 		list[i] = prompts.Agent{
 			ID: a.ID, Intents: a.Match.Intent, Domains: a.Match.Domains,
-			Description: a.Description, Examples: pickExamples(a), NotFor: a.NotFor,
+			Description: mask(a.Description), Examples: maskAll(pickExamples(a), mask), NotFor: maskAll(a.NotFor, mask),
 		}
 	}
 	return list
+}
+
+func maskAll(texts []string, mask func(text string) string) []string {
+	masked := make([]string, len(texts))
+	for i, text := range texts {
+		masked[i] = mask(text)
+	}
+	return masked
 }
 
 // pickExamples takes the first example of each intent, then the second of each,

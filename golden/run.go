@@ -188,6 +188,7 @@ func newRoutingSetup(registry *capabilities.Snapshot, cfg classifier.Config, red
 	// Reports must not depend on the clock or on earlier requests.
 	cfg.Now = func() time.Time { return time.Time{} }
 	cfg.Cache = classifier.CacheConfig{}
+	cfg.MaskText = redactor.RedactText
 	g := &routingSetup{view: router.NewView(registry, noDispatcher{}), redactor: redactor, classifierConfig: cfg}
 	var err error
 	if g.classifier, err = classifier.New(cfg); err != nil {

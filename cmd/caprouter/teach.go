@@ -23,6 +23,7 @@ import (
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/plaintext"
+	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -149,7 +150,8 @@ func runTeach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	return nil
 }
 
-// readText routes the text in this process as a dry run.
+// readText routes the text in this process as a dry run. The prompt of the reading is masked,
+// as that of a stored decision is.
 func readText(cmd *cobra.Command, cfg config.Config, text string) ([]teach.Reading, error) {
 	cfg.Telemetry.LogLevel = "error"
 	req := &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true, Explain: true}}
@@ -157,7 +159,12 @@ func readText(cmd *cobra.Command, cfg config.Config, text string) ([]teach.Readi
 	if err != nil {
 		return nil, routerflags.ExplainMissingRegistry(err, &cfg)
 	}
-	return []teach.Reading{{Prompt: text, Response: contract.Response{Status: resp.Status, Decision: resp.Decision, Data: contract.ResponseData{DryRun: true}}}}, nil
+	redactor, err := redact.New(cfg.Redact.RedactorConfig())
+	if err != nil {
+		return nil, err
+	}
+	prompt := redactor.StartMasking().MaskText(text)
+	return []teach.Reading{{Prompt: prompt, Response: contract.Response{Status: resp.Status, Decision: resp.Decision, Data: contract.ResponseData{DryRun: true}}}}, nil
 }
 
 // uncertain is the confidence below which decisions are shown if no filter is set.

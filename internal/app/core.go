@@ -122,7 +122,7 @@ func newCore(ctx context.Context, cfg config.Config, opts Options, keys *keyring
 	if err := c.openModel(&opts); err != nil {
 		return nil, err
 	}
-	if c.classifier, err = c.newClassifier(); err != nil {
+	if c.classifier, err = c.newClassifier(redactor); err != nil {
 		return nil, err
 	}
 	if use != noStore {

@@ -135,14 +135,14 @@ func classifierConfig(c *config.Config) (classifier.Config, error) {
 }
 
 // newClassifier returns the classifier of the configured mode.
-func (c *core) newClassifier() (*classifier.Classifier, error) {
+func (c *core) newClassifier(redactor *redact.Redactor) (*classifier.Classifier, error) {
 	cfg, err := classifierConfig(&c.cfg)
 	if err != nil {
 		return nil, err
 	}
 	cache := &c.cfg.Classifier.Cache
 	cfg.Cache = classifier.CacheConfig{Entries: cache.Entries, TTL: time.Duration(cache.TTLS) * time.Second}
-	cfg.Log = c.log
+	cfg.Log, cfg.MaskText = c.log, redactor.RedactText
 	if c.model != nil {
 		cfg.Model = telemetry.TracedModel{Client: c.model}
 	}

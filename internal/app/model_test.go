@@ -119,12 +119,18 @@ func checkSource(t *testing.T, reply *fakellm.ReplyCase, clf *contract.Classific
 }
 
 // TestModel_ReceivesMaskedText: no sensitive value is sent to the model, neither in the prompt nor
-// in the history, and neither inputs nor identities are sent.
+// in the history or the registry, and neither inputs nor identities are sent.
 func TestModel_ReceivesMaskedText(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
 			model := fakellm.Start(t, fakellm.Config{Protocol: wire})
-			s := startServerIn(t, modelEnv, modelRegistry, useModel(provider, model))
+			s := startServerIn(t, modelEnv, modelRegistry+`
+  careless_agent:
+    description: "answers for carla@example.com"
+    match: {intent: [opening_hours], domains: [desk]}
+    examples: {opening_hours: ["call me at +351 912 345 678 when you open"]}
+    not_for: ["mail dora@example.com"]
+`, useModel(provider, model))
 			s.route(`{"content":{"prompt":"Review what bob@example.com sent from 192.0.2.44","inputs":{"note":"input-canary"}},
 				"history":[{"role":"user","content":"my card is 4111 1111 1111 1111"}],
 				"metadata":{"locale":"henry@example.com"},
@@ -133,12 +139,12 @@ func TestModel_ReceivesMaskedText(t *testing.T) {
 			if len(requests) != 1 {
 				t.Fatalf("got %d calls, want 1", len(requests))
 			}
-			for _, secret := range []string{"bob@example.com", "henry@example.com", "192.0.2.44", "4111", "input-canary", "session-canary", "127.0.0.1"} {
+			for _, secret := range []string{"bob@example.com", "henry@example.com", "carla@example.com", "912 345 678", "dora@example.com", "192.0.2.44", "4111", "input-canary", "session-canary", "127.0.0.1"} {
 				if strings.Contains(string(requests[0].Body), secret) {
 					t.Errorf("got %q in the request to the model", secret)
 				}
 			}
-			for _, want := range []string{"[EMAIL_1]", "[IP_1]", "[CARD_1]"} {
+			for _, want := range []string{"[EMAIL_1]", "[IP_1]", "[CARD_1]", "answers for [EMAIL]"} {
 				if !strings.Contains(requests[0].User, want) {
 					t.Errorf("got prompt %s, want %s in it", requests[0].User, want)
 				}

@@ -46,6 +46,9 @@ const RuleUnansweredFallback = "fallback-unanswered"
 // RuleStopName reports a domain or an intent whose name is a stop word.
 const RuleStopName = "name-stop-word"
 
+// RulePersonalData reports texts of an agent that contain personal data or secrets.
+const RulePersonalData = "personal-data"
+
 // Rules of the findings that result from routing examples without a model.
 const (
 	RuleExampleRefused    = "example-refused"      // no agent gets the request
@@ -67,6 +70,11 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 		})
 	}
 	r.Findings = append(r.Findings, findStopNames(s.Catalogue)...)
+	personal, err := findPersonalData(s.Catalogue)
+	if err != nil {
+		return nil, err
+	}
+	r.Findings = append(r.Findings, personal...)
 	examples := collectExamples(s)
 	if finding := cfg.checkSize(s.Catalogue, len(examples)); finding != nil {
 		r.Findings = append(r.Findings, *finding)

@@ -136,6 +136,27 @@ domain_aliases: {us: [america], it: [or]}
 	}
 }
 
+func TestCheck_ReportsPersonalData(t *testing.T) {
+	report := runCheck(t, `
+clients:
+  careful: {match: {intent: [block_address], domains: [net]}, examples: {block_address: ["block 192.0.2.44", "write to [EMAIL_1]"]}}
+  careless:
+    description: "ask ana@example.com"
+    match: {intent: [pay_bill], domains: [bills]}
+    examples: {pay_bill: ["pay my bill, cpf 529.982.247-25", "charge 4111 1111 1111 1111"]}
+`, lint.Config{})
+	var got []string
+	for _, f := range report.Findings {
+		if f.Rule == lint.RulePersonalData {
+			got = append(got, f.Severity+" "+strings.Join(f.Agents, " ")+" "+f.Message)
+		}
+	}
+	want := []string{"warning careless the texts of careless contain personal data or secrets (card, cpf, email): write invented values; a model receives them masked"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
 func TestCheck_IsBounded(t *testing.T) {
 	report := runCheck(t, registry, lint.Config{MaxExamples: 5})
 	if n := len(report.Findings); report.Learning != nil || n != 1 || report.Findings[0].Rule != lint.RuleUncheckedExamples {
