@@ -52,8 +52,8 @@ type Config struct {
 	// MaskText masks personal data and secrets in the texts of the registry that the model
 	// receives; nil = it receives them unchanged.
 	MaskText func(text string) string
-	Now        func() time.Time // nil = time.Now; for latencies and cache expiry
-	Log        *slog.Logger     // receives panics of a model call; nil = discard
+	Now      func() time.Time // nil = time.Now; for latencies and cache expiry
+	Log      *slog.Logger     // receives panics of a model call; nil = discard
 }
 
 // CacheConfig bounds the cache of model replies.
