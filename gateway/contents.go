@@ -3,7 +3,9 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -34,30 +36,42 @@ type contents struct {
 // maxContentsTime bounds how long a server that hangs delays its tools.
 const maxContentsTime = 10 * time.Second
 
-// listContents replaces the contents by those that the server lists. A list that fails is
-// empty, and logged: the tools of the server can be called without it.
-func (s *server) listContents(ctx context.Context, session *mcpclient.Session) {
+// listContents replaces the contents by those that the server lists, and reports whether they
+// differ. A list that is not valid is empty, and logged: the tools of the server can be called
+// without it. A list that the server does not answer with is the one before.
+func (s *server) listContents(ctx context.Context, session *mcpclient.Session) (changed bool) {
 	ctx, cancel := context.WithTimeout(ctx, maxContentsTime)
 	defer cancel()
 	offers := session.Offers()
 	offers.Prompts, offers.Resources = offers.Prompts && s.declared.PassesPrompts(), offers.Resources && s.declared.PassesResources()
+	s.mu.Lock()
+	before := s.contents
+	s.mu.Unlock()
 	c := contents{offers: offers}
 	if offers.Prompts {
-		c.prompts = s.redactEntries(ctx, "prompts", session.Prompts, "name")
+		c.prompts = s.redactEntries(ctx, "prompts", session.Prompts, "name", before.prompts)
 	}
 	if offers.Resources {
-		c.resources = s.redactEntries(ctx, "resources", session.Resources, "uri")
-		c.templates = s.redactEntries(ctx, "resource templates", session.ResourceTemplates, "uriTemplate")
+		c.resources = s.redactEntries(ctx, "resources", session.Resources, "uri", before.resources)
+		c.templates = s.redactEntries(ctx, "resource templates", session.ResourceTemplates, "uriTemplate", before.templates)
 	}
 	s.mu.Lock()
 	s.contents = c
 	s.mu.Unlock()
+	return !reflect.DeepEqual(before, c)
 }
 
-// redactEntries returns the entries of a list as callers may see them. An entry is left out
-// if its id, the member with the name, is redacted, because it could not be requested.
-func (s *server) redactEntries(ctx context.Context, what string, list func(context.Context) ([]Entry, error), idMember string) []Entry {
+// redactEntries returns the entries of a list as callers may see them, or those before if the
+// server does not answer. An entry is left out if its id, the member with the name, is
+// redacted, because it could not be requested.
+func (s *server) redactEntries(
+	ctx context.Context, what string, list func(context.Context) ([]Entry, error), idMember string, before []Entry,
+) []Entry {
 	entries, err := list(ctx)
+	if errors.Is(err, mcpclient.ErrNotAnswered) {
+		s.log.WarnContext(ctx, "a list of the server is kept as it was", "list", what, "error", err)
+		return before
+	}
 	if err != nil {
 		s.log.WarnContext(ctx, "a list of the server is not passed on", "list", what, "error", err)
 		return nil

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -274,4 +275,56 @@ func TestGateway_ServerWithFaultyContents(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", method, err, contract.ActionBadResult)
 		}
 	}
+}
+
+// A change of a list that only a probe finds is reported, and a list that a server does not answer
+// with is the one before.
+func TestGateway_ListsContentsAtProbes(t *testing.T) {
+	const prompts = `"result":{"prompts":[{"name":"a"}]}`
+	var list atomic.Pointer[string]
+	list.Store(new(prompts))
+	var rejected atomic.Int32
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		switch err := json.NewDecoder(r.Body).Decode(&m); {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case err != nil:
+			t.Error(err)
+		case m.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+		case m.Method == "initialize":
+			reply(w, m.ID, `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"prompts":{}},"serverInfo":{"name":"s","version":"1"}}`)
+		case m.Method == "tools/list":
+			reply(w, m.ID, `"result":{"tools":[]}`)
+		case m.Method == "prompts/list" && *list.Load() == "":
+			rejected.Add(1)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case m.Method == "prompts/list":
+			reply(w, m.ID, *list.Load())
+		default: // also server/discover
+			reply(w, m.ID, `"error":{"code":-32601,"message":"no such method"}`)
+		}
+	}))
+	g := startGateway(t, gateway.Config{ProbeInterval: 10 * time.Millisecond}, mcpfile.Server{ID: "library", Transport: mcpfile.HTTP, URL: server.URL})
+	if diff := cmp.Diff([]string{"a"}, listed(t, g)); diff != "" {
+		t.Fatalf("prompts (-want +got):\n%s", diff)
+	}
+	awaitChange := func(want ...string) {
+		for changed := g.Changed(); !slices.Equal(listed(t, g), want); changed = g.Changed() {
+			testkit.WaitClosed(t, changed)
+		}
+	}
+	list.Store(new(`"result":{"prompts":[{"name":"b"}]}`))
+	awaitChange("b")
+	list.Store(new(""))
+	testkit.Eventually(t, "the list was requested twice", func() bool { return rejected.Load() > 1 })
+	if diff := cmp.Diff([]string{"b"}, listed(t, g)); diff != "" {
+		t.Errorf("without an answer (-want +got):\n%s", diff)
+	}
+	list.Store(new(`"error":{"code":-32601,"message":"no such method"}`))
+	awaitChange()
 }

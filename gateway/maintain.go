@@ -175,8 +175,8 @@ func (s *server) probe(ctx context.Context, session *mcpclient.Session) error {
 		if err := s.listTools(ctx, session); err == nil {
 			return nil
 		}
-	} else {
-		s.listContents(ctx, session)
+	} else if s.listContents(ctx, session) {
+		s.onStatus()
 	}
 	return session.Probe(ctx)
 }

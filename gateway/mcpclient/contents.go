@@ -37,7 +37,11 @@ const (
 	maxEntryBytes = 8 << 20 // of all definitions
 )
 
-// Prompts returns all prompts of the server.
+// ErrNotAnswered means that the server has not answered a request of a list, for example because
+// the connection was lost.
+var ErrNotAnswered = errors.New("the server did not answer")
+
+// Prompts returns all prompts of the server. The error is ErrNotAnswered, or the list is not valid.
 func (s *Session) Prompts(ctx context.Context) ([]Entry, error) {
 	return collect(s, func(cursor string) (page[mcp.Prompt], error) {
 		list, err := s.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
@@ -48,7 +52,7 @@ func (s *Session) Prompts(ctx context.Context) ([]Entry, error) {
 	}, func(p *mcp.Prompt) string { return p.Name })
 }
 
-// Resources returns all resources that the server lists. It may have others.
+// Resources returns all resources that the server lists. It may have others. See Prompts.
 func (s *Session) Resources(ctx context.Context) ([]Entry, error) {
 	return collect(s, func(cursor string) (page[mcp.Resource], error) {
 		list, err := s.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
@@ -59,7 +63,7 @@ func (s *Session) Resources(ctx context.Context) ([]Entry, error) {
 	}, func(r *mcp.Resource) string { return r.URI })
 }
 
-// ResourceTemplates returns all templates of resources of the server.
+// ResourceTemplates returns all templates of resources of the server. See Prompts.
 func (s *Session) ResourceTemplates(ctx context.Context) ([]Entry, error) {
 	return collect(s, func(cursor string) (page[mcp.ResourceTemplate], error) {
 		list, err := s.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
@@ -86,6 +90,9 @@ func collect[T any](s *Session, fetch func(cursor string) (page[T], error), id f
 		if err != nil {
 			if text := describeInvalid(err); text != "" {
 				return nil, fmt.Errorf("the list is not valid: %s", text)
+			}
+			if !isReply(err) {
+				return nil, fmt.Errorf("%w: %s", ErrNotAnswered, s.hide(err.Error()))
 			}
 			return nil, errors.New(s.hide(err.Error()))
 		}
