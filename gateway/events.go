@@ -87,8 +87,8 @@ type changeSignal struct {
 	next chan struct{} // closed by the next change; nil = no goroutine waits
 }
 
-// Changed returns a channel that is closed at the next change of the servers, of their tools, or
-// of the agents that may call them.
+// Changed returns a channel that is closed at the next change of the servers, of their tools,
+// prompts and resources, or of the agents that may use them.
 func (g *Gateway) Changed() <-chan struct{} {
 	c := &g.changes
 	c.mu.Lock()

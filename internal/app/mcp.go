@@ -72,7 +72,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 func newMCPAPIs(c *core, version string) []httpserver.API {
 	cfg := mcpserver.Config{
 		Version: version, PublicURL: c.publicURL, RouteLimit: c.access.classifyLimit,
-		Tools: c.mcp, ToolsChanged: c.mcp.Changed, Contents: c.mcp, Router: c.router, Registry: c.snapshot, Meter: c.telemetry.Metrics(), Logger: c.log,
+		Tools: c.mcp, Changed: c.mcp.Changed, Contents: c.mcp, Router: c.router, Registry: c.snapshot, Meter: c.telemetry.Metrics(), Logger: c.log,
 	}
 	for i := range c.cfg.Auth.Issuers {
 		cfg.AuthorizationServers = append(cfg.AuthorizationServers, c.cfg.Auth.Issuers[i].Issuer)

@@ -129,3 +129,70 @@ func TestMCPServer_NotifiesCallersOfTheirTools(t *testing.T) {
 		t.Errorf("got %d further notifications, want one for one change", n)
 	}
 }
+
+// watchContents connects an MCP client, and returns the notifications about its lists of prompts and
+// of resources.
+func (s *testServer) watchContents(token, version string) (session *mcp.ClientSession, prompts, resources <-chan struct{}) {
+	s.t.Helper()
+	promptsChanged, resourcesChanged := make(chan struct{}, 100), make(chan struct{}, 100)
+	session = s.connectMCPVersion(token, version, &mcp.ClientOptions{
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { promptsChanged <- struct{}{} },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { resourcesChanged <- struct{}{} },
+	})
+	return session, promptsChanged, resourcesChanged
+}
+
+// awaitContent waits for notifications until a list contains the prompt, the resource or the template,
+// or does not contain it any more.
+func awaitContent(t *testing.T, session *mcp.ClientSession, changed <-chan struct{}, id string, listed bool) {
+	t.Helper()
+	for slices.Contains(contents(t, session), id) != listed {
+		testkit.Receive(t, changed)
+	}
+}
+
+// Clients of all versions are notified when a server is registered, changes its prompts, resources or
+// templates, and is removed.
+func TestMCPServer_NotifiesOfChangedContents(t *testing.T) {
+	for _, version := range []string{"2025-03-26", "2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			library := mcp.NewServer(&mcp.Implementation{Name: "library", Version: "1"}, nil)
+			library.AddPrompt(&mcp.Prompt{Name: "greet"}, nil)
+			library.AddResource(&mcp.Resource{Name: "readme", URI: "lib://readme"}, nil)
+			url := serveTools(t, library)
+			_, change := useMCP(t, `{"servers":[]}`)
+			s := startServer(t, "clients: {}\n", change)
+			session, prompts, resources := s.watchContents("", version)
+			s.mcp("POST", "/servers", registration("own", url), http.StatusCreated, nil)
+			awaitContent(t, session, prompts, "own__greet", true)
+			awaitContent(t, session, resources, "mcp://own/lib://readme", true)
+			library.RemovePrompts("greet")
+			awaitContent(t, session, prompts, "own__greet", false)
+			library.AddResourceTemplate(&mcp.ResourceTemplate{Name: "books", URITemplate: "lib://books/{id}"}, nil)
+			awaitContent(t, session, resources, "mcp://own/lib://books/{id}", true)
+			s.mcp("DELETE", "/servers/own", "", http.StatusNoContent, nil)
+			awaitContent(t, session, resources, "mcp://own/lib://readme", false)
+		})
+	}
+}
+
+// A client is notified of changes of the prompts and resources that its caller may use, and of no
+// others.
+func TestMCPServer_NotifiesCallersOfTheirContents(t *testing.T) {
+	m := newTokenIssuer()
+	library := mcp.NewServer(&mcp.Implementation{Name: "library", Version: "1"}, nil)
+	library.AddPrompt(&mcp.Prompt{Name: "greet"}, nil)
+	library.AddResource(&mcp.Resource{Name: "readme", URI: "lib://readme"}, nil)
+	url := serveTools(t, library)
+	_, change := useMCP(t, fileOf("one", url))
+	s := startGuarded(t, m, "clients: {}\n", change)
+	ana, anaPrompts, anaResources := s.watchContents(m.token("ana", "mcp:invoke:one.prompts/get", nil), "2026-07-28")
+	bea, beaPrompts, beaResources := s.watchContents(m.token("bea", "mcp:invoke:one.resources/read", nil), "2026-07-28")
+	library.AddPrompt(&mcp.Prompt{Name: "thank"}, nil)
+	awaitContent(t, ana, anaPrompts, "one__thank", true)
+	library.AddResource(&mcp.Resource{Name: "license", URI: "lib://license"}, nil)
+	awaitContent(t, bea, beaResources, "mcp://one/lib://license", true)
+	if n := len(anaResources) + len(beaPrompts); n > 0 {
+		t.Errorf("got %d notifications about lists that the caller does not see, want none", n)
+	}
+}

@@ -39,7 +39,7 @@ type call struct {
 // newMCPServer returns the server for the message.
 func (c *call) newMCPServer() *mcp.Server {
 	capabilities := Capabilities()
-	capabilities.Tools.ListChanged = true
+	capabilities.Tools.ListChanged, capabilities.Prompts.ListChanged, capabilities.Resources.ListChanged = true, true, true
 	server := mcp.NewServer(&mcp.Implementation{Name: "caprouter", Title: "caprouter", Version: c.server.cfg.Version}, &mcp.ServerOptions{
 		Instructions: Instructions,
 		Capabilities: capabilities,
@@ -67,7 +67,7 @@ func (c *call) newMCPServer() *mcp.Server {
 				return handle(c, func() (*mcp.CompleteResult, error) { return c.complete(params) })
 			case *mcp.SubscriptionsListenParams:
 				// The SDK would wait without end for what listen handles.
-				if params != nil && params.Notifications != nil && params.Notifications.ToolsListChanged {
+				if params != nil && params.Notifications != nil && len(wantedLists(params.Notifications)) > 0 {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message has no id that is a string or a number"}
 				}
 			}
@@ -132,7 +132,7 @@ const maxConnect = 2 * time.Second
 func (c *call) listTools(cursor string) *mcp.ListToolsResult {
 	c.waitForServers()
 	tools := map[string]*mcp.Tool{}
-	for name, tool := range c.tools() {
+	for name, tool := range c.tools(c.servers()) {
 		tools[name] = newTool(name, tool.Tool)
 	}
 	found := len(tools) > 0
@@ -168,7 +168,7 @@ func paginate[T any](list map[string]T, cursor string) (part []T, next string) {
 
 // waitForServers waits for the servers whose tools are not known.
 func (c *call) waitForServers() {
-	servers := slices.DeleteFunc(c.server.cfg.Tools.Servers(), func(s gateway.ServerInfo) bool {
+	servers := slices.DeleteFunc(c.servers(), func(s gateway.ServerInfo) bool {
 		return len(s.Tools) > 0 || s.Status == gateway.StatusConnected || s.Status == gateway.StatusError || s.State != ""
 	})
 	ctx, cancel := context.WithTimeout(c.http.Request.Context(), maxConnect)
@@ -178,10 +178,12 @@ func (c *call) waitForServers() {
 	})
 }
 
-// tools returns the tools of MCP servers that the caller may call, by name.
-func (c *call) tools() map[string]serverTool {
+// servers returns all MCP servers, ordered by name.
+func (c *call) servers() []gateway.ServerInfo { return c.server.cfg.Tools.Servers() }
+
+// tools returns the tools of the servers that the caller may call, by name.
+func (c *call) tools(servers []gateway.ServerInfo) map[string]serverTool {
 	taken := map[string]bool{toolRoute: true, toolCapabilities: true, toolFind: true}
-	servers := c.server.cfg.Tools.Servers()
 	names := toolNames(servers, taken)
 	usable := map[*gateway.ServerInfo]bool{}
 	for i := range servers {
@@ -199,10 +201,10 @@ func (c *call) callTool(ctx context.Context, req mcp.Request, params *mcp.CallTo
 	if tool, ok := c.builtins()[params.Name]; ok {
 		return tool.call(c.http.Request.Context(), params.Arguments)
 	}
-	tool, ok := c.tools()[params.Name]
+	tool, ok := c.tools(c.servers())[params.Name]
 	if !ok { // the router may have been restarted since the client asked for the list
 		c.waitForServers()
-		if tool, ok = c.tools()[params.Name]; !ok {
+		if tool, ok = c.tools(c.servers())[params.Name]; !ok {
 			return nil, errUnknownTool(params.Name)
 		}
 	}

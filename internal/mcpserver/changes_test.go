@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,11 +38,12 @@ func (f *changingTools) changed() <-chan struct{} {
 	return f.next
 }
 
-// set replaces the tools of the only server.
-func (f *changingTools) set(tools ...gateway.Tool) {
+// set replaces the only server.
+func (f *changingTools) set(s *gateway.ServerInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.servers = []gateway.ServerInfo{{Name: "s", Status: gateway.StatusConnected, Tools: tools}}
+	s.Name, s.Status, s.ReadsResources = "s", gateway.StatusConnected, true
+	f.servers = []gateway.ServerInfo{*s}
 	close(f.next)
 	f.next = make(chan struct{})
 }
@@ -92,46 +94,74 @@ func listenHeader(version string) http.Header {
 func startChanging(t *testing.T) (tools *changingTools, url string) {
 	t.Helper()
 	tools = &changingTools{next: make(chan struct{})}
-	backend := httptest.NewServer(newHTTPServer(t, Config{Tools: tools, ToolsChanged: tools.changed}))
+	backend := httptest.NewServer(newHTTPServer(t, Config{Tools: tools, Changed: tools.changed}))
 	t.Cleanup(backend.Close)
 	return tools, backend.URL
 }
 
-// A stream has a notification for each change of what the caller sees, and for nothing else. It does
-// not keep other requests from being admitted.
+// A stream has a notification for each change of a list as the caller sees it, and for nothing else.
+// It does not keep other requests from being admitted.
 func TestServer_StreamsChanges(t *testing.T) {
-	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"`
-	const meta = `"params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"a/1"}`
+	const meta = `"_meta":{"io.modelcontextprotocol/subscriptionId":"a/1"}`
+	const tools, prompts, resources = "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"
+	const wantsOthers = `"promptsListChanged":true,"resourcesListChanged":true`
 	for _, tt := range []struct {
 		name, method, body string
 		header             http.Header
-		first, further     string
+		first, lists       []string
+		params             string // of the notifications
 	}{
 		{
-			"listen", "POST", listenBody, listenHeader("2026-07-28"),
-			`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged",` + meta + `,"notifications":{"toolsListChanged":true}}}`, changed + "," + meta + "}}",
+			"listen to tools", "POST", listenBody, listenHeader("2026-07-28"),
+			[]string{`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{` + meta + `,"notifications":{"toolsListChanged":true}}}`},
+			[]string{tools},
+			`,"params":{` + meta + "}",
 		},
-		{"get", "GET", "", http.Header{"Accept": {"text/event-stream"}}, changed + "}", changed + "}"},
+		{
+			"listen to others", "POST", strings.Replace(listenBody, `"toolsListChanged":true`, wantsOthers, 1), listenHeader("2026-07-28"),
+			[]string{`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{` + meta + `,"notifications":{` + wantsOthers + `}}}`},
+			[]string{prompts, resources},
+			`,"params":{` + meta + "}",
+		},
+		{
+			"get", "GET", "",
+			http.Header{"Accept": {"text/event-stream"}},
+			[]string{changedMessage(tools, ""), changedMessage(prompts, ""), changedMessage(resources, "")},
+			[]string{tools, prompts, resources},
+			"",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tools, url := startChanging(t)
+			servers, url := startChanging(t)
 			events, end := listenTo(t, url, tt.method, tt.body, tt.header)
 			defer end()
-			if diff := cmp.Diff(tt.first, testkit.Receive(t, events)); diff != "" {
-				t.Errorf("first message (-want +got):\n%s", diff)
-			}
-			for _, list := range [][]gateway.Tool{
-				{{Action: "s.a"}},
-				{{Action: "s.a", Description: "new"}},
-				{{Action: "s.a", Description: "new"}, {Action: "s.b", Error: "cannot be called"}}, // no change
-				{},
-			} {
-				tools.set(list...)
-				if len(list) == 2 {
-					continue
+			for _, want := range tt.first {
+				if diff := cmp.Diff(want, testkit.Receive(t, events)); diff != "" {
+					t.Errorf("first messages (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(tt.further, testkit.Receive(t, events)); diff != "" {
-					t.Errorf("message (-want +got):\n%s", diff)
+			}
+			one := []gateway.Entry{{ID: "1", Definition: json.RawMessage(`{"name":"1"}`)}}
+			titled := []gateway.Entry{{ID: "1", Definition: json.RawMessage(`{"name":"1","title":"new"}`)}}
+			for _, change := range []struct {
+				server  gateway.ServerInfo
+				changed []string
+			}{
+				{gateway.ServerInfo{Tools: []gateway.Tool{{Action: "s.a"}}}, []string{tools}},
+				{gateway.ServerInfo{Tools: []gateway.Tool{{Action: "s.a", Description: "new"}}}, []string{tools}},
+				{gateway.ServerInfo{Tools: []gateway.Tool{{Action: "s.a", Description: "new"}, {Action: "s.b", Error: "cannot be called"}}}, nil},
+				{gateway.ServerInfo{Prompts: one}, []string{tools, prompts}},
+				{gateway.ServerInfo{Prompts: titled, Resources: one}, []string{prompts, resources}},
+				{gateway.ServerInfo{Prompts: titled, ResourceTemplates: one}, []string{resources}},
+				{gateway.ServerInfo{}, []string{prompts, resources}},
+			} {
+				servers.set(&change.server)
+				for _, method := range change.changed {
+					if !slices.Contains(tt.lists, method) {
+						continue
+					}
+					if diff := cmp.Diff(changedMessage(method, tt.params), testkit.Receive(t, events)); diff != "" {
+						t.Errorf("message (-want +got):\n%s", diff)
+					}
 				}
 			}
 			req := newRequest(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
@@ -152,11 +182,44 @@ func TestServer_StreamsChanges(t *testing.T) {
 	}
 }
 
+// changedMessage returns a notification. params is the JSON of the rest of the object.
+func changedMessage(method, params string) string {
+	return `{"jsonrpc":"2.0","method":"` + method + `"` + params + "}"
+}
+
+// The ids of the events of a stream differ, also if several are sent at once.
+func TestServer_NumbersEvents(t *testing.T) {
+	_, url := startChanging(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+Path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	ids := map[string]bool{}
+	for lines := bufio.NewScanner(resp.Body); len(ids) < 3 && lines.Scan(); {
+		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			if ids[id] {
+				t.Fatalf("got the id %s twice", id)
+			}
+			ids[id] = true
+		}
+	}
+	if len(ids) != 3 {
+		t.Errorf("got ids %v, want three", ids)
+	}
+}
+
 // A message that asks for a stream and is not valid is answered with an error.
 func TestServer_RejectsStreams(t *testing.T) {
 	for name, tt := range map[string]struct{ method, body, version string }{
 		"no accept":            {"GET", "", ""},
 		"no id":                {"POST", strings.Replace(listenBody, `"a/1"`, "null", 1), "2026-07-28"},
+		"no id, for prompts":   {"POST", strings.NewReplacer(`"a/1"`, "null", "toolsList", "promptsList").Replace(listenBody), "2026-07-28"},
 		"earlier version":      {"POST", listenBody, "2025-11-25"},
 		"no list of what":      {"POST", strings.Replace(listenBody, `"notifications":{"toolsListChanged":true},`, "", 1), "2026-07-28"},
 		"notifications a list": {"POST", strings.Replace(listenBody, `{"toolsListChanged":true}`, "[]", 1), "2026-07-28"},
@@ -187,7 +250,7 @@ func TestServer_RejectsStreams(t *testing.T) {
 // A client that asks for other notifications gets none, and the stream ends.
 func TestServer_AgreesToKnownNotificationsOnly(t *testing.T) {
 	_, url := startChanging(t)
-	events, end := listenTo(t, url, "POST", strings.Replace(listenBody, "toolsListChanged", "promptsListChanged", 1), listenHeader("2026-07-28"))
+	events, end := listenTo(t, url, "POST", strings.Replace(listenBody, `"toolsListChanged":true`, `"resourceSubscriptions":["lib://a"]`, 1), listenHeader("2026-07-28"))
 	defer end()
 	var ack struct {
 		Method string

@@ -25,10 +25,9 @@ func (c *call) mayRequest(s *gateway.ServerInfo, method string) bool {
 	return c.server.cfg.Tools.MayUseServer(c.http.Caller, s) && c.http.Caller.MayInvoke(s.Name+"."+method)
 }
 
-// prompts returns the prompts that the caller may use, by name. Names do not depend on what
-// the caller may use.
-func (c *call) prompts() map[string]entry {
-	servers := c.server.cfg.Tools.Servers()
+// prompts returns the prompts of the servers that the caller may use, by name. Names do not
+// depend on what the caller may use.
+func (c *call) prompts(servers []gateway.ServerInfo) map[string]entry {
 	var list []entry
 	var own []ownName
 	for i := range servers {
@@ -54,7 +53,7 @@ func (c *call) prompts() map[string]entry {
 // listPrompts returns the prompts that the caller may use, ordered by name.
 func (c *call) listPrompts(cursor string) *mcp.ListPromptsResult {
 	c.waitForServers()
-	list := decodeEntries(c.prompts(), func(p *mcp.Prompt, name string) { p.Name = name })
+	list := decodeEntries(c.prompts(c.servers()), func(p *mcp.Prompt, name string) { p.Name = name })
 	result := &mcp.ListPromptsResult{Cacheable: private}
 	result.Prompts, result.NextCursor = paginate(list, cursor)
 	return result
@@ -94,10 +93,10 @@ func (c *call) getPrompt(params *mcp.GetPromptParams) (*mcp.GetPromptResult, err
 
 // findPrompt returns the prompt with a name for clients.
 func (c *call) findPrompt(name string) (entry, error) {
-	e, ok := c.prompts()[name]
+	e, ok := c.prompts(c.servers())[name]
 	if !ok { // the router may have been restarted since the client asked for the list
 		c.waitForServers()
-		if e, ok = c.prompts()[name]; !ok {
+		if e, ok = c.prompts(c.servers())[name]; !ok {
 			message := "unknown prompt " + quoteName(name) + ": prompts/list returns those that may be used"
 			return e, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 		}

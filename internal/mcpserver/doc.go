@@ -7,11 +7,11 @@
 //	                                         find_tools ────────▶ lexical
 //	                                         SERVER__TOOL ──────▶ package mcphost ─▶ MCP server
 //	                           prompts/…, resources/…, completion/complete ─▶ package mcphost
-//	           ── GET /mcp ──▶ a stream of changes of the list; also subscriptions/listen
+//	           ── GET /mcp ──▶ a stream of changes of the lists; also subscriptions/listen
 //
 // The server keeps no sessions: every request is complete in itself, so that any replica
 // can answer it. It sends the progress of a call only on the response to this call, and
-// changes of the list of tools only on streams that the client has opened for them. These
+// changes of the lists only on streams that the client has opened for them. These
 // streams are not those of the SDK, which has none without sessions, and whose listen streams
 // have no heartbeat and survive the token of the caller. The rest of the protocol is that of
 // the SDK, in all versions that it negotiates.

@@ -69,7 +69,7 @@ func (c *call) findTools(_ context.Context, arguments json.RawMessage) (*mcp.Cal
 		return nil, err
 	}
 	c.waitForServers()
-	tools := c.tools()
+	tools := c.tools(c.servers())
 	docs := make([]lexical.Document, 0, len(tools))
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		docs = append(docs, lexical.Document{Name: name, Description: tools[name].Description})

@@ -27,9 +27,8 @@ func clientURI(s *gateway.ServerInfo, uri string) string {
 // isBare reports whether names of the server are the same for clients.
 func isBare(s *gateway.ServerInfo) bool { return s.Prefix != nil && *s.Prefix == "" }
 
-// readable returns the servers whose resources the caller may read, ordered by name.
-func (c *call) readable() []*gateway.ServerInfo {
-	servers := c.server.cfg.Tools.Servers()
+// readable returns those of the servers whose resources the caller may read.
+func (c *call) readable(servers []gateway.ServerInfo) []*gateway.ServerInfo {
 	var readable []*gateway.ServerInfo
 	for i := range servers {
 		if s := &servers[i]; s.ReadsResources && c.mayRequest(s, gateway.MethodReadResource) {
@@ -39,12 +38,15 @@ func (c *call) readable() []*gateway.ServerInfo {
 	return readable
 }
 
-// resources returns a list of resources or templates that the caller may read, by URI. If
-// several servers have the same one, it is that of the first.
-func (c *call) resources(list func(*gateway.ServerInfo) []gateway.Entry) map[string]entry {
-	c.waitForServers()
+// resourcesOf and templatesOf are the lists of a server for [call.resources].
+func resourcesOf(s *gateway.ServerInfo) []gateway.Entry { return s.Resources }
+func templatesOf(s *gateway.ServerInfo) []gateway.Entry { return s.ResourceTemplates }
+
+// resources returns the resources or templates of the servers that the caller may read, by URI.
+// If several servers have the same one, it is that of the first.
+func (c *call) resources(servers []gateway.ServerInfo, list func(*gateway.ServerInfo) []gateway.Entry) map[string]entry {
 	byURI := map[string]entry{}
-	for _, s := range slices.Backward(c.readable()) {
+	for _, s := range slices.Backward(c.readable(servers)) {
 		for _, e := range list(s) {
 			byURI[clientURI(s, e.ID)] = entry{e, s}
 		}
@@ -54,8 +56,8 @@ func (c *call) resources(list func(*gateway.ServerInfo) []gateway.Entry) map[str
 
 // listResources returns the resources that the caller may read, ordered by URI.
 func (c *call) listResources(cursor string) *mcp.ListResourcesResult {
-	byURI := c.resources(func(s *gateway.ServerInfo) []gateway.Entry { return s.Resources })
-	list := decodeEntries(byURI, func(r *mcp.Resource, uri string) { r.URI = uri })
+	c.waitForServers()
+	list := decodeEntries(c.resources(c.servers(), resourcesOf), func(r *mcp.Resource, uri string) { r.URI = uri })
 	result := &mcp.ListResourcesResult{Cacheable: private}
 	result.Resources, result.NextCursor = paginate(list, cursor)
 	return result
@@ -64,8 +66,8 @@ func (c *call) listResources(cursor string) *mcp.ListResourcesResult {
 // listResourceTemplates returns the templates of resources that the caller may read, ordered
 // by URI template.
 func (c *call) listResourceTemplates(cursor string) *mcp.ListResourceTemplatesResult {
-	byURI := c.resources(func(s *gateway.ServerInfo) []gateway.Entry { return s.ResourceTemplates })
-	list := decodeEntries(byURI, func(t *mcp.ResourceTemplate, uri string) { t.URITemplate = uri })
+	c.waitForServers()
+	list := decodeEntries(c.resources(c.servers(), templatesOf), func(t *mcp.ResourceTemplate, uri string) { t.URITemplate = uri })
 	result := &mcp.ListResourceTemplatesResult{Cacheable: private}
 	result.ResourceTemplates, result.NextCursor = paginate(list, cursor)
 	return result
@@ -92,10 +94,10 @@ func (c *call) readResource(params *mcp.ReadResourceParams) (*mcp.ReadResourceRe
 
 // findResource returns the server of a resource with a URI for clients, and its URI there.
 func (c *call) findResource(uri string) (*gateway.ServerInfo, string, error) {
-	s, own := ownerOf(c.readable(), uri)
+	s, own := ownerOf(c.readable(c.servers()), uri)
 	if s == nil { // the router may have been restarted since the client asked for the list
 		c.waitForServers()
-		if s, own = ownerOf(c.readable(), uri); s == nil {
+		if s, own = ownerOf(c.readable(c.servers()), uri); s == nil {
 			message := "unknown resource " + quoteName(uri) + ": resources/list returns those that may be read"
 			return nil, "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 		}

@@ -43,9 +43,9 @@ type Config struct {
 
 	Tools    Tools
 	Contents Contents
-	// ToolsChanged returns a channel that is closed at the next change of the servers, of their
-	// tools, or of the agents that may call them.
-	ToolsChanged func() <-chan struct{}
+	// Changed returns a channel that is closed at the next change of the servers, of their tools,
+	// prompts and resources, or of the agents that may use them.
+	Changed func() <-chan struct{}
 
 	Router   Router
 	Registry func() *capabilities.Snapshot // returns the current snapshot
@@ -193,8 +193,8 @@ func (s *Server) handleMessage(c *httpserver.Context) error {
 		return &contract.Error{Code: contract.CodeInvalidRequest, Message: "the body " + describe(err) + ": it must be one JSON-RPC message"}
 	}
 	message := &call{server: s, http: c}
-	if m.listens(c.Request.Header) {
-		return message.listen(m.ID)
+	if wanted := m.listens(c.Request.Header); len(wanted) > 0 {
+		return message.listen(m.ID, wanted)
 	}
 	handler, w := s.whole, &writer{Context: c}
 	if m.Params.Meta.ProgressToken != nil {
