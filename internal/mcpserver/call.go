@@ -38,11 +38,9 @@ type call struct {
 
 // newMCPServer returns the server for the message.
 func (c *call) newMCPServer() *mcp.Server {
-	capabilities := Capabilities()
-	capabilities.Tools.ListChanged, capabilities.Prompts.ListChanged, capabilities.Resources.ListChanged = true, true, true
 	server := mcp.NewServer(&mcp.Implementation{Name: "caprouter", Title: "caprouter", Version: c.server.cfg.Version}, &mcp.ServerOptions{
 		Instructions: Instructions,
-		Capabilities: capabilities,
+		Capabilities: Capabilities(),
 	})
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -88,7 +86,8 @@ func orZero[P any](params *P) P {
 // Capabilities returns what the server declares to clients.
 func Capabilities() *mcp.ServerCapabilities {
 	return &mcp.ServerCapabilities{
-		Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{}, Resources: &mcp.ResourceCapabilities{},
+		Tools: &mcp.ToolCapabilities{ListChanged: true}, Prompts: &mcp.PromptCapabilities{ListChanged: true},
+		Resources:   &mcp.ResourceCapabilities{ListChanged: true},
 		Completions: &mcp.CompletionCapabilities{},
 	}
 }

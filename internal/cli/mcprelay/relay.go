@@ -3,6 +3,7 @@
 package mcprelay
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -19,7 +20,9 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/internal/cli/restclient"
 	"github.com/caprouter/caprouter/internal/mcpserver"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/rest"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -27,6 +30,8 @@ import (
 type Relay struct {
 	endpoint, version string
 	http              *http.Client
+	group             *run.Group
+	follow            sync.Once // starts the goroutine of followChanges
 
 	mu      sync.Mutex
 	router  *routerSession     // nil = not connected
@@ -43,7 +48,10 @@ type routerSession struct {
 
 // New returns a relay to the router of c. version is that of this program.
 func New(c *restclient.Client, version string) *Relay {
-	return &Relay{version: version, endpoint: c.ResourceURL(mcpserver.Path).String(), http: c.HTTPClient(relayTransport{c})}
+	return &Relay{
+		version: version, endpoint: c.ResourceURL(mcpserver.Path).String(), http: c.HTTPClient(relayTransport{c}),
+		group: run.New(context.Background()),
+	}
 }
 
 // ServeStdio serves the client on standard input and output until it disconnects or ctx ends.
@@ -176,6 +184,8 @@ func (r *Relay) connect(ctx context.Context) (*mcp.ClientSession, error) {
 }
 
 func (r *Relay) close() {
+	r.group.Stop(nil)
+	_ = r.group.Wait() // it reports only a panic
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.router != nil {
@@ -201,6 +211,10 @@ func (r *Relay) server() *mcp.Server {
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			switch params := req.GetParams().(type) {
+			case *mcp.InitializedParams, *mcp.SubscriptionsListenParams: // the client may be notified from now on
+				r.follow.Do(func() {
+					r.group.Go("follow changes", func(ctx context.Context) error { return r.followChanges(ctx, server) })
+				})
 			case *mcp.ListToolsParams:
 				return relayCall(ctx, r, params, (*mcp.ClientSession).ListTools)
 			case *mcp.CallToolParamsRaw:
@@ -250,4 +264,71 @@ func relayCall[P any, R mcp.Result](ctx context.Context, r *Relay, params P, sen
 	_, rejected := errors.AsType[*contract.Error](err)
 	r.release(session, !answered && !rejected && ctx.Err() == nil)
 	return nil, err
+}
+
+// maxFollowDelay bounds the delay before the stream of notifications is opened again.
+const maxFollowDelay = time.Minute
+
+// followChanges passes on notifications of the router until the context ends. The router begins each
+// stream with one for each list, because there may have been changes between two streams.
+func (r *Relay) followChanges(ctx context.Context, server *mcp.Server) error {
+	backoff := resilience.Backoff{Min: time.Second, Max: maxFollowDelay}
+	for {
+		start := time.Now()
+		if err := r.passChanges(ctx, server); err != nil {
+			return err
+		}
+		if time.Since(start) > maxFollowDelay {
+			backoff.Reset()
+		}
+		if !resilience.Sleep(ctx, resilience.AddJitter(backoff.Next())) {
+			return nil
+		}
+	}
+}
+
+// passChanges passes on the notifications of one stream. A failure of the router is not reported: the
+// next call of the client has the reason.
+func (r *Relay) passChanges(ctx context.Context, server *mcp.Server) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.endpoint, http.NoBody)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	unlimited := *r.http
+	unlimited.Timeout = 0
+	resp, err := unlimited.Do(req)
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		var message struct {
+			Method string `json:"method"`
+		}
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if ok && strictjson.UnmarshalAllowUnknown(data, &message) == nil {
+			notifyOfChange(server, message.Method)
+		}
+	}
+	return nil
+}
+
+// notifyOfChange sends a notification to the client. The library sends it, to clients of all versions,
+// if an entry of the list is added or removed. No request sees this entry, because all are passed on
+// to the router.
+func notifyOfChange(server *mcp.Server, method string) {
+	const name = "changed"
+	switch method {
+	case "notifications/tools/list_changed":
+		server.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, nil)
+		server.RemoveTools(name)
+	case "notifications/prompts/list_changed":
+		server.AddPrompt(&mcp.Prompt{Name: name}, nil)
+		server.RemovePrompts(name)
+	case "notifications/resources/list_changed":
+		const uri = "caprouter:" + name
+		server.AddResource(&mcp.Resource{Name: name, URI: uri}, nil)
+		server.RemoveResources(uri)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -23,7 +24,7 @@ func startRelay(t *testing.T, router *mcp.Server) mcp.Transport {
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return router }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true, // as the router does
 	})
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return relayTo(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if strings.Contains(string(body), "large") {
 			w.Header().Set("Content-Type", "application/json")
@@ -33,7 +34,13 @@ func startRelay(t *testing.T, router *mcp.Server) mcp.Transport {
 		}
 		r.Body = io.NopCloser(strings.NewReader(string(body)))
 		handler.ServeHTTP(w, r)
-	}))
+	})
+}
+
+// relayTo starts a relay for the router with the handler, and returns the transport to the relay.
+func relayTo(t *testing.T, router http.HandlerFunc) mcp.Transport {
+	t.Helper()
+	srv := httptest.NewServer(router)
 	t.Cleanup(srv.Close)
 	c, err := restclient.New(srv.URL, "")
 	if err != nil {
@@ -46,6 +53,45 @@ func startRelay(t *testing.T, router *mcp.Server) mcp.Transport {
 		t.Fatal(err)
 	}
 	return far
+}
+
+// Clients of all versions get the notifications of the router about each list, also those of the next
+// stream after the first one has ended.
+func TestRelay_PassesOnChanges(t *testing.T) {
+	const tools, prompts, resources = "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"
+	for _, version := range []string{"2025-06-18", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			var streams atomic.Int32
+			transport := relayTo(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodGet || r.Header.Get("Accept") != "text/event-stream" {
+					t.Errorf("got %s, Accept %q, want a GET for events", r.Method, r.Header.Get("Accept"))
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				methods := []string{tools, prompts}
+				if streams.Add(1) > 1 {
+					methods = []string{resources}
+				}
+				for i, method := range methods {
+					fmt.Fprintf(w, ": comment\n\nid: %d\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":%q}\n\n", i+1, method)
+				}
+			})
+			changed := make(chan string, 10)
+			client := mcp.NewClient(&mcp.Implementation{Name: "tests", Version: "1"}, &mcp.ClientOptions{
+				ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { changed <- tools },
+				PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { changed <- prompts },
+				ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { changed <- resources },
+			})
+			session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = session.Close() })
+			got := map[string]bool{}
+			for len(got) < 3 {
+				got[testkit.Receive(t, changed)] = true
+			}
+		})
+	}
 }
 
 // A call that the router rejects does not end the others, and its error has the reason.
