@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -29,8 +31,14 @@ type Entry = mcpclient.Entry
 // contents is what a server offers besides tools, as far as its declaration permits to pass
 // it on. Definitions are redacted like results. It is immutable.
 type contents struct {
-	prompts, resources, templates []Entry
+	prompts, resources, templates entryList
 	offers                        mcpclient.Offers
+}
+
+// entryList is a list of a server.
+type entryList struct {
+	entries []Entry // that are passed on
+	invalid []Entry
 }
 
 // maxContentsTime bounds how long a server that hangs delays its tools.
@@ -65,30 +73,51 @@ func (s *server) listContents(ctx context.Context, session *mcpclient.Session) (
 // server does not answer. An entry is left out if its id, the member with the name, is
 // redacted, because it could not be requested.
 func (s *server) redactEntries(
-	ctx context.Context, what string, list func(context.Context) ([]Entry, error), idMember string, before []Entry,
-) []Entry {
-	entries, err := list(ctx)
+	ctx context.Context, what string, list func(context.Context) ([]Entry, error), idMember string, before entryList,
+) entryList {
+	all, err := list(ctx)
 	if errors.Is(err, mcpclient.ErrNotAnswered) {
 		s.log.WarnContext(ctx, "a list of the server is kept as it was", "list", what, "error", err)
 		return before
 	}
 	if err != nil {
 		s.log.WarnContext(ctx, "a list of the server is not passed on", "list", what, "error", err)
-		return nil
+		return entryList{}
 	}
-	if !s.policy.rules.Has(redaction.Response) {
-		return entries
-	}
-	var shown []Entry
-	for _, e := range entries {
-		var members map[string]json.RawMessage
-		var id string
-		e.Definition = s.policy.rules.JSON(redaction.Response, e.Definition)
-		if strictjson.UnmarshalAllowUnknown(e.Definition, &members) == nil && strictjson.Unmarshal(members[idMember], &id) == nil && id == e.ID {
-			shown = append(shown, e)
+	var l entryList
+	for _, e := range all {
+		switch {
+		case e.Invalid != "":
+			l.invalid = append(l.invalid, e)
+		case !s.policy.rules.Has(redaction.Response):
+			l.entries = append(l.entries, e)
+		default:
+			var members map[string]json.RawMessage
+			var id string
+			e.Definition = s.policy.rules.JSON(redaction.Response, e.Definition)
+			if strictjson.UnmarshalAllowUnknown(e.Definition, &members) == nil && strictjson.Unmarshal(members[idMember], &id) == nil && id == e.ID {
+				l.entries = append(l.entries, e)
+			}
 		}
 	}
-	return shown
+	s.reportInvalid(ctx, what, l.invalid, before.invalid)
+	return l
+}
+
+// reportInvalid logs the invalid entries of a list, unless that was logged before.
+func (s *server) reportInvalid(ctx context.Context, what string, invalid, before []Entry) {
+	known := map[string]string{}
+	for _, e := range before {
+		known[e.ID] = e.Invalid
+	}
+	unknown := slices.DeleteFunc(slices.Clone(invalid), func(e Entry) bool { return known[e.ID] == e.Invalid })
+	n := min(len(unknown), maxLogged)
+	for _, e := range unknown[:n] {
+		s.log.WarnContext(ctx, "an entry of a list is not passed on", "list", what, "entry", strings.ToValidUTF8(e.ID[:min(len(e.ID), maxShownName)], ""), "error", e.Invalid)
+	}
+	if further := len(unknown) - n; further > 0 {
+		s.log.WarnContext(ctx, "further entries of a list are not passed on", "list", what, "entries", further)
+	}
 }
 
 // Request sends a request other than the call of a tool to a server, with the checks, limits,

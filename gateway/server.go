@@ -208,7 +208,7 @@ func (s *server) info() ServerInfo {
 	info := ServerInfo{
 		Name: s.declared.ID, Transport: s.declared.Transport, Config: s.declared.Public(), Origin: s.origin, Prefix: s.declared.Tools.Prefix,
 		Status: s.status, State: s.stateLocked(), ToolCount: len(s.tools), Tools: []Tool{}, Capabilities: s.declared.Capabilities,
-		Prompts: s.prompts, Resources: s.resources, ResourceTemplates: s.templates,
+		Prompts: s.prompts.entries, Resources: s.resources.entries, ResourceTemplates: s.templates.entries,
 		ReadsResources: s.offers.Resources, Completes: s.offers.Completions,
 	}
 	if s.err != nil {

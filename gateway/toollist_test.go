@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,15 @@ var invalidTools = `{"tools":[` +
 	`{"name":"` + longName + `","inputSchema":{"type":"object"}},` +
 	`"text"]}`
 
+// invalidContents are results of lists with valid entries and others that are none of the protocol.
+var invalidContents = map[string]string{
+	"prompts/list": `{"prompts":[{"name":"good"},{"name":"title","title":7},{"name":7},"text",{"name":""},{"name":"line\u000abreak"},` +
+		`{"name":"arguments","arguments":{}},{"name":"deep","_meta":` + deepValue + `}]}`,
+	"resources/list": `{"resources":[{"uri":"lib://size","name":"size","size":"large"},{"uri":"lib://good","name":"good"},` +
+		`{"uri":7,"name":"no URI"},{"name":"without a URI"}]}`,
+	"resources/templates/list": `{"resourceTemplates":[{"uriTemplate":"lib://{good}","name":"good"},{"uriTemplate":"lib://{hints}","name":"hints","annotations":[]}]}`,
+}
+
 // deepValue nests deeper than the library decodes.
 var deepValue = strings.Repeat(`{"not":`, 1100) + `{}` + strings.Repeat(`}`, 1100)
 
@@ -60,7 +70,7 @@ func answerInvalidTools(message []byte) string {
 	answer := `"error":{"code":-32601,"message":"not found"}`
 	switch request.Method {
 	case "initialize":
-		answer = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"invalid","version":"1"}}`
+		answer = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"invalid","version":"1"}}`
 	case "tools/list":
 		answer = `"result":` + invalidTools
 	case "tools/call":
@@ -74,6 +84,8 @@ func answerInvalidTools(message []byte) string {
 				answer = `"result":` + result
 			}
 		}
+	case "prompts/list", "resources/list", "resources/templates/list":
+		answer = `"result":` + invalidContents[request.Method]
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, request.ID, answer)
 }
@@ -115,9 +127,9 @@ func TestGateway_LogsFewOfManyTools(t *testing.T) {
 	}
 }
 
-// TestGateway_LeavesOutInvalidTools lists tools that the library cannot decode. The others can
-// be called.
-func TestGateway_LeavesOutInvalidTools(t *testing.T) {
+// TestGateway_LeavesOutInvalidEntries lists tools, prompts, resources and templates that the library
+// cannot decode. The other tools can be called, and the other entries are listed.
+func TestGateway_LeavesOutInvalidEntries(t *testing.T) {
 	reply := func(mediaType, format string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
@@ -187,6 +199,24 @@ func TestGateway_LeavesOutInvalidTools(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("server %s %q: tools and their errors (-want +got):\n%s", info.Status, info.Error, diff)
+			}
+			var ids []string
+			for _, e := range slices.Concat(info.Prompts, info.Resources, info.ResourceTemplates) {
+				ids = append(ids, e.ID)
+			}
+			if diff := cmp.Diff([]string{"good", "deep", "lib://good", "lib://{good}"}, ids); diff != "" {
+				t.Errorf("prompts, resources and templates (-want +got):\n%s", diff)
+			}
+			for _, line := range []string{
+				`"entry":"title","error":"its title must be a string, got a number"`, `"entry":"prompts/2","error":"its name must be a string, got a number"`,
+				`"entry":"prompts/3","error":"must be an object, got a string"`, `"entry":"","error":"its name or URI is empty"`,
+				`"entry":"line\nbreak","error":"its name or URI contains a control character"`, `"list":"prompts","entries":1`,
+				`"entry":"lib://size","error":"its size must be a whole number, got a string"`, `"entry":"no URI","error":"its uri must be a string, got a number"`,
+				`"entry":"without a URI","error":"its name or URI is empty"`, `"entry":"lib://{hints}","error":"its annotations must be an object, got an array"`,
+			} {
+				if strings.Count(log.String(), line) != 1 {
+					t.Errorf("got log %s, want %s once", log.String(), line)
+				}
 			}
 			for _, action := range []string{"s.deep_result", "s.no_json"} {
 				if _, err := g.Invoke(t.Context(), contract.Action{Action: action, Input: json.RawMessage(`{}`)}); codeOf(err) != contract.ActionBadResult {

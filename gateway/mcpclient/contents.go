@@ -1,11 +1,14 @@
 package mcpclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -29,6 +32,9 @@ func (s *Session) Offers() Offers {
 type Entry struct {
 	ID         string          // name of a prompt, URI of a resource, or URI template (RFC 6570)
 	Definition json.RawMessage // as the protocol defines it
+	// Invalid is why the entry cannot be used; "" = it can. Then ID names it in a log, and there
+	// is no definition.
+	Invalid string
 }
 
 // Limits of a list of one server.
@@ -44,34 +50,34 @@ var ErrNotAnswered = errors.New("the server did not answer")
 // Prompts returns all prompts of the server. The error is ErrNotAnswered, or the list is not valid.
 func (s *Session) Prompts(ctx context.Context) ([]Entry, error) {
 	return collect(s, func(cursor string) (page[mcp.Prompt], error) {
-		list, err := s.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+		list, err := requestList(ctx, s, &mcp.ListPromptsParams{Cursor: cursor}, s.session.ListPrompts)
 		if err != nil {
 			return page[mcp.Prompt]{}, err
 		}
 		return page[mcp.Prompt]{list.Prompts, list.NextCursor}, nil
-	}, func(p *mcp.Prompt) string { return p.Name })
+	}, func(p *mcp.Prompt) (string, string, mcp.Meta) { return p.Name, p.Name, p.Meta })
 }
 
 // Resources returns all resources that the server lists. It may have others. See Prompts.
 func (s *Session) Resources(ctx context.Context) ([]Entry, error) {
 	return collect(s, func(cursor string) (page[mcp.Resource], error) {
-		list, err := s.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		list, err := requestList(ctx, s, &mcp.ListResourcesParams{Cursor: cursor}, s.session.ListResources)
 		if err != nil {
 			return page[mcp.Resource]{}, err
 		}
 		return page[mcp.Resource]{list.Resources, list.NextCursor}, nil
-	}, func(r *mcp.Resource) string { return r.URI })
+	}, func(r *mcp.Resource) (string, string, mcp.Meta) { return r.URI, r.Name, r.Meta })
 }
 
 // ResourceTemplates returns all templates of resources of the server. See Prompts.
 func (s *Session) ResourceTemplates(ctx context.Context) ([]Entry, error) {
 	return collect(s, func(cursor string) (page[mcp.ResourceTemplate], error) {
-		list, err := s.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+		list, err := requestList(ctx, s, &mcp.ListResourceTemplatesParams{Cursor: cursor}, s.session.ListResourceTemplates)
 		if err != nil {
 			return page[mcp.ResourceTemplate]{}, err
 		}
 		return page[mcp.ResourceTemplate]{list.ResourceTemplates, list.NextCursor}, nil
-	}, func(t *mcp.ResourceTemplate) string { return t.URITemplate })
+	}, func(t *mcp.ResourceTemplate) (string, string, mcp.Meta) { return t.URITemplate, t.Name, t.Meta })
 }
 
 // page is a part of a list.
@@ -80,8 +86,9 @@ type page[T any] struct {
 	next  string // cursor of the next part; "" = none
 }
 
-// collect returns the entries of a list that have an id.
-func collect[T any](s *Session, fetch func(cursor string) (page[T], error), id func(*T) string) ([]Entry, error) {
+// collect returns the entries of a list. identify returns the id of an entry, its name and its
+// metadata.
+func collect[T any](s *Session, fetch func(cursor string) (page[T], error), identify func(*T) (id, name string, meta mcp.Meta)) ([]Entry, error) {
 	var entries []Entry
 	count, size := 0, 0
 	cursors := map[string]bool{} // a list that does not end repeats them
@@ -108,8 +115,14 @@ func collect[T any](s *Session, fetch func(cursor string) (page[T], error), id f
 				return nil, fmt.Errorf("the list has more than %d entries", maxEntries)
 			case size > maxEntryBytes:
 				return nil, fmt.Errorf("the list has more than %d bytes", maxEntryBytes)
-			case item != nil && id(item) != "":
-				entries = append(entries, Entry{ID: id(item), Definition: raw})
+			case item == nil:
+				continue
+			}
+			id, name, meta := identify(item)
+			if reason := describeID(id, meta); reason != "" {
+				entries = append(entries, Entry{ID: cmp.Or(id, name), Invalid: reason})
+			} else {
+				entries = append(entries, Entry{ID: id, Definition: raw})
 			}
 		}
 		cursor = p.next
@@ -121,6 +134,20 @@ func collect[T any](s *Session, fetch func(cursor string) (page[T], error), id f
 		}
 		cursors[cursor] = true
 	}
+}
+
+// describeID returns why an entry with the id and the metadata cannot be used, or "".
+func describeID(id string, meta mcp.Meta) string {
+	replaced, ok := meta[invalidKey].(string)
+	switch {
+	case ok:
+		return replaced
+	case id == "":
+		return "its name or URI is empty"
+	case strings.ContainsFunc(id, unicode.IsControl):
+		return "its name or URI contains a control character"
+	}
+	return ""
 }
 
 // GetPrompt sends prompts/get, and returns its result as the protocol defines it. params

@@ -15,8 +15,8 @@ import (
 var errTooDeep = fmt.Sprintf("nests deeper than %d levels", strictjson.MaxDepth)
 
 // boundDepth returns the message, or its replacement if it nests deeper than
-// strictjson.MaxDepth: a list of tools without the values that are too deep, because only
-// their tools are invalid, or an error in the place of another result.
+// strictjson.MaxDepth: a list without the values that are too deep, because only their entries
+// are invalid, or an error in the place of another result.
 func boundDepth(message []byte) []byte {
 	if bytes.Count(message, []byte("["))+bytes.Count(message, []byte("{")) <= strictjson.MaxDepth {
 		return message
@@ -33,11 +33,7 @@ func boundDepth(message []byte) []byte {
 	if strictjson.UnmarshalAllowUnknown(pruned, &members) != nil {
 		return message
 	}
-	var list struct {
-		Tools []json.RawMessage `json:"tools"`
-	}
-	isList := strictjson.UnmarshalAllowUnknown(members.Result, &list) == nil && list.Tools != nil
-	if isList || members.ID == nil || members.Method != "" {
+	if isList(members.Result) || members.ID == nil || members.Method != "" {
 		return pruned
 	}
 	return invalidResult(members.ID, errTooDeep)

@@ -35,7 +35,7 @@ type Session struct {
 	http    *httpTransport      // of other servers
 	changed chan struct{}
 	changes atomic.Uint64 // notifications of changed lists
-	lenient atomic.Int32  // requests of lists in which invalid tools are replaced
+	lenient atomic.Int32  // requests of lists in which invalid entries are replaced
 	done    chan struct{}
 	ended   error // how the session ended; set before done is closed
 	group   *run.Group

@@ -52,7 +52,7 @@ func (s *Session) Tools(ctx context.Context) ([]Tool, error) {
 	size := 0
 	cursors := map[string]bool{} // a list that does not end repeats them
 	for params := (&mcp.ListToolsParams{}); ; {
-		page, err := s.listPage(ctx, params)
+		page, err := requestList(ctx, s, params, s.session.ListTools)
 		if err != nil {
 			if text := describeInvalid(err); text != "" {
 				return nil, fmt.Errorf("the list is not valid: %s", text)
@@ -84,17 +84,6 @@ func (s *Session) Tools(ctx context.Context) ([]Tool, error) {
 		}
 		cursors[params.Cursor] = true
 	}
-}
-
-// listPage requests one page of the list.
-func (s *Session) listPage(ctx context.Context, params *mcp.ListToolsParams) (*mcp.ListToolsResult, error) {
-	page, err := s.session.ListTools(ctx, params)
-	if describeInvalid(err) == "" {
-		return page, err
-	}
-	s.lenient.Add(1)
-	defer s.lenient.Add(-1)
-	return s.session.ListTools(lenient(ctx), params)
 }
 
 func newTool(t *mcp.Tool) (Tool, error) {
