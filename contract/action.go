@@ -92,6 +92,8 @@ type ActionError struct {
 	Missing []string `json:"-"`
 	// RetryAfterMS is when a call that was rate limited is permitted.
 	RetryAfterMS int64 `json:"retry_after_ms,omitzero"`
+	// RPCCode is the code of the JSON-RPC error with which the server rejected the call; 0 = none.
+	RPCCode int64 `json:"-"`
 }
 
 // Error returns the code, the message and the suggestion on one line.

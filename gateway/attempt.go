@@ -63,8 +63,9 @@ type attemptError struct {
 	cause   error
 	notSent bool // the server has not received the call
 	timeout bool
-	final   bool // the server would answer the same again
-	invalid bool // what it answered is no result
+	final   bool  // the server would answer the same again
+	rpcCode int64 // of the answer
+	invalid bool  // what it answered is no result
 }
 
 // Error implements error.
@@ -77,7 +78,9 @@ func (f *attemptError) actionError(s *server, t *tool, repeatable bool) *contrac
 	case f.invalid:
 		return severeError(contract.ActionBadResult, fmt.Sprintf("the result of %s is none of %s: %v", t.Action, t.method, f.cause), "")
 	case f.final:
-		return warningError(contract.ActionFailed, fmt.Sprintf("server %q rejected the call of %s", id, t.Action), f.cause.Error())
+		e := warningError(contract.ActionFailed, fmt.Sprintf("server %q rejected the call of %s", id, t.Action), f.cause.Error())
+		e.RPCCode = f.rpcCode
+		return e
 	case f.notSent:
 		return severeError(contract.ActionUnavailable, fmt.Sprintf("server %q is not available; %s was not called", id, t.Action), f.cause.Error())
 	case !repeatable:
@@ -112,7 +115,7 @@ func (s *server) attempt(ctx context.Context, t *tool, c *toolCall) (*reply, err
 		return r, nil
 	case isCallError && (callError.Reply || callError.Invalid):
 		s.policy.breaker.RecordSuccess(permit)
-		return nil, &attemptError{cause: err, final: true, invalid: callError.Invalid}
+		return nil, &attemptError{cause: err, final: true, rpcCode: callError.Code, invalid: callError.Invalid}
 	case isCallError:
 		s.policy.breaker.RecordFailure(permit)
 		return nil, &attemptError{cause: err, notSent: callError.NotSent}

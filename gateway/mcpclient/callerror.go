@@ -35,6 +35,8 @@ type CallError struct {
 	// Reply means that the server answered with an error: it is alive, and the same
 	// call will probably fail again.
 	Reply bool
+	// Code is that of the reply (JSON-RPC 2.0 §5.1).
+	Code int64
 	// Invalid means that the server answered with a result that is none of the method. Text
 	// names what is wrong with it.
 	Invalid bool
@@ -53,7 +55,7 @@ func (s *Session) newCallError(err error, d *delivery) *CallError {
 	e := &CallError{Text: s.hide(err.Error()), Reply: isReply(err)}
 	if e.Reply {
 		reply, _ := errors.AsType[*jsonrpc.Error](err)
-		e.Text = s.hide(reply.Message)
+		e.Text, e.Code = s.hide(reply.Message), reply.Code
 		return e
 	}
 	dial, ok := errors.AsType[*net.OpError](err)

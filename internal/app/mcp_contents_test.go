@@ -2,12 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/caprouter/caprouter/contract"
@@ -208,5 +211,73 @@ func TestMCPServer_CallersReadTheirContents(t *testing.T) {
 	got := s.do(call{method: "GET", path: "/api/v1/audit?kind=tool_call", token: m.token("root", contract.ScopeAdmin+" "+contract.ScopeRouteRead, nil)})
 	if body := string(got.body); got.status != http.StatusOK || !strings.Contains(body, `"two.resources/read"`) || strings.Contains(body, "one.") {
 		t.Errorf("got audit records %d %s, want that of the resource", got.status, body)
+	}
+}
+
+// A client gets the codes of a server that the protocol defines for the request, and no others, and
+// of the text only the message, redacted.
+func TestMCPServer_KeepsErrorCodes(t *testing.T) {
+	failure := func(text string) error {
+		code, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		return &jsonrpc.Error{Code: code, Message: "reason SECRET-1", Data: []byte(`"DATA"`)}
+	}
+	library := mcp.NewServer(&mcp.Implementation{Name: "library", Version: "1"}, &mcp.ServerOptions{
+		CompletionHandler: func(_ context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+			return nil, failure(req.Params.Argument.Value)
+		},
+	})
+	library.AddPrompt(&mcp.Prompt{Name: "fail"}, func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		return nil, failure(req.Params.Arguments["code"])
+	})
+	library.AddResourceTemplate(&mcp.ResourceTemplate{Name: "fail", URITemplate: "fail://{code}"},
+		func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return nil, failure(strings.TrimPrefix(req.Params.URI, "fail://"))
+		})
+	backend := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return library }, &mcp.StreamableHTTPOptions{Stateless: true}))
+	t.Cleanup(backend.Close)
+	_, change := useMCP(t, `{"servers":{"library":{"url":"`+backend.URL+`","redaction":[{"pattern":"SECRET-[0-9]","in":["response"]}]}}}`)
+	s := startServer(t, "clients: {}\n", change)
+	const invalidParams, internalError, resourceNotFound, serverError = -32602, -32603, -32002, -32000
+	for _, tt := range []struct {
+		version, method string
+		want            map[int64]int64 // by the code of the server
+	}{
+		{"2025-11-25", "prompts/get", map[int64]int64{-32602: invalidParams, -32603: internalError, -32601: internalError, -32600: internalError, -32002: serverError, -32050: serverError, 7: serverError}},
+		{"2025-11-25", "completion/complete", map[int64]int64{-32602: invalidParams, -32603: internalError, -32601: internalError, 7: serverError}},
+		{"2025-11-25", "resources/read", map[int64]int64{-32602: invalidParams, -32603: internalError, -32601: internalError, -32002: resourceNotFound, 7: serverError}},
+		{"2026-07-28", "resources/read", map[int64]int64{-32602: invalidParams, -32603: internalError, -32002: invalidParams, 7: serverError}},
+	} {
+		session := s.connectMCPVersion("", tt.version, nil)
+		for code, want := range tt.want {
+			text := strconv.FormatInt(code, 10)
+			var err error
+			switch tt.method {
+			case "prompts/get":
+				_, err = session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "library__fail", Arguments: map[string]string{"code": text}})
+			case "completion/complete":
+				ref := &mcp.CompleteReference{Type: "ref/prompt", Name: "library__fail"}
+				_, err = session.Complete(t.Context(), &mcp.CompleteParams{Ref: ref, Argument: mcp.CompleteParamsArgument{Name: "code", Value: text}})
+			case "resources/read":
+				_, err = session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "mcp://library/fail://" + text})
+			}
+			got, ok := errors.AsType[*jsonrpc.Error](err)
+			if !ok || got.Code != want {
+				t.Errorf("%s %s, server's code %d: got %v, want the code %d", tt.version, tt.method, code, err, want)
+				continue
+			}
+			if shown := got.Message + string(got.Data); code != -32601 && !strings.Contains(got.Message, "reason <redacted>") || strings.Contains(shown, "SECRET") || strings.Contains(shown, "DATA") {
+				t.Errorf("%s, server's code %d: got %q, data %s, want the redacted message only", tt.method, code, got.Message, got.Data)
+			}
+		}
+	}
+	// The router itself does not know the resource.
+	for version, want := range map[string]int64{"2025-11-25": resourceNotFound, "2026-07-28": invalidParams} {
+		_, err := s.connectMCPVersion("", version, nil).ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "mcp://none/lib://a"})
+		if got, ok := errors.AsType[*jsonrpc.Error](err); !ok || got.Code != want {
+			t.Errorf("%s, unknown resource: got %v, want the code %d", version, err, want)
+		}
 	}
 }

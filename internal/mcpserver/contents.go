@@ -117,9 +117,9 @@ func (c *call) complete(params *mcp.CompleteParams) (*mcp.CompleteResult, error)
 		}
 		server, forwarded.Ref = e.server, &mcp.CompleteReference{Type: ref.Type, Name: e.ID}
 	case ref != nil && ref.Type == "ref/resource":
-		s, uri, err := c.findResource(ref.URI)
-		if err != nil {
-			return nil, err
+		s, uri, ok := c.findResource(ref.URI)
+		if !ok {
+			return nil, errUnknownResource(jsonrpc.CodeInvalidParams, ref.URI)
 		}
 		server, forwarded.Ref = s, &mcp.CompleteReference{Type: ref.Type, URI: uri}
 	default:
@@ -147,14 +147,14 @@ func request[R any](c *call, s *gateway.ServerInfo, method string, params any) (
 	call := &mcphost.Call{Caller: c.http.Caller, RequestID: c.http.ID, TraceID: c.http.TraceID()}
 	reply, err := c.server.cfg.Contents.Request(c.http.Request.Context(), call, s.Name, method, raw)
 	if failed, ok := errors.AsType[*contract.ActionError](err); ok {
-		return nil, c.newRequestError(failed)
+		return nil, c.newRequestError(method, failed)
 	}
 	if err != nil {
 		return nil, err
 	}
 	result := new(R)
 	if strictjson.UnmarshalAllowUnknown(reply, result) != nil { // it was valid before it was redacted
-		return nil, c.newRequestError(&contract.ActionError{
+		return nil, c.newRequestError(method, &contract.ActionError{
 			Code: contract.ActionBadResult, Severity: contract.SeveritySevere,
 			Message: fmt.Sprintf("the result of %s.%s is not valid after the redaction that its server declares", s.Name, method),
 		})
@@ -169,11 +169,13 @@ type requestErrorData struct {
 }
 
 // newRequestError returns the error of a request to a server as one of the protocol.
-func (c *call) newRequestError(e *contract.ActionError) error {
+func (c *call) newRequestError(method string, e *contract.ActionError) error {
 	code := int64(codeServerError)
 	switch e.Code {
-	case contract.ActionFailed, contract.ActionNotFound, contract.ActionForbidden, contract.ActionInvalidInput:
-		code = jsonrpc.CodeInvalidParams // also for a resource that does not exist (SEP-2164)
+	case contract.ActionNotFound, contract.ActionForbidden, contract.ActionInvalidInput:
+		code = jsonrpc.CodeInvalidParams
+	case contract.ActionFailed:
+		code = c.clientCode(method, e.RPCCode)
 	}
 	message := e.Message
 	if e.Suggestion != "" {
@@ -184,4 +186,34 @@ func (c *call) newRequestError(e *contract.ActionError) error {
 		return fmt.Errorf("encode an error: %w", err)
 	}
 	return &jsonrpc.Error{Code: code, Message: message, Data: json.RawMessage(data)}
+}
+
+// codeResourceNotFound is the code for a resource that does not exist (MCP 2025-11-25,
+// server/resources, error handling).
+const codeResourceNotFound = -32002
+
+// notFoundCode returns the code for a resource that does not exist, in the version of the client:
+// since 2026-07-28, it is that of invalid parameters (SEP-2164).
+func (c *call) notFoundCode() int64 {
+	if c.http.Request.Header.Get("Mcp-Protocol-Version") >= listenVersion {
+		return jsonrpc.CodeInvalidParams
+	}
+	return codeResourceNotFound
+}
+
+// clientCode returns the code for the client if a server has rejected a request with a code. Codes
+// that the protocol defines for the method are kept. One about the method or the form of the message
+// would refer to the message of the client, which is not the one that the server got.
+func (c *call) clientCode(method string, code int64) int64 {
+	switch code {
+	case jsonrpc.CodeInvalidParams, jsonrpc.CodeInternalError:
+		return code
+	case codeResourceNotFound:
+		if method == gateway.MethodReadResource {
+			return c.notFoundCode()
+		}
+	case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidRequest, jsonrpc.CodeParseError:
+		return jsonrpc.CodeInternalError
+	}
+	return codeServerError
 }

@@ -75,9 +75,9 @@ func (c *call) listResourceTemplates(cursor string) *mcp.ListResourceTemplatesRe
 
 // readResource returns the contents of a resource.
 func (c *call) readResource(params *mcp.ReadResourceParams) (*mcp.ReadResourceResult, error) {
-	s, uri, err := c.findResource(params.URI)
-	if err != nil {
-		return nil, err
+	s, uri, ok := c.findResource(params.URI)
+	if !ok {
+		return nil, errUnknownResource(c.notFoundCode(), params.URI)
 	}
 	result, err := request[mcp.ReadResourceResult](c, s, gateway.MethodReadResource, &mcp.ReadResourceParams{URI: uri})
 	if err != nil {
@@ -93,16 +93,19 @@ func (c *call) readResource(params *mcp.ReadResourceParams) (*mcp.ReadResourceRe
 }
 
 // findResource returns the server of a resource with a URI for clients, and its URI there.
-func (c *call) findResource(uri string) (*gateway.ServerInfo, string, error) {
-	s, own := ownerOf(c.readable(c.servers()), uri)
+func (c *call) findResource(uri string) (s *gateway.ServerInfo, own string, ok bool) {
+	s, own = ownerOf(c.readable(c.servers()), uri)
 	if s == nil { // the router may have been restarted since the client asked for the list
 		c.waitForServers()
-		if s, own = ownerOf(c.readable(c.servers()), uri); s == nil {
-			message := "unknown resource " + quoteName(uri) + ": resources/list returns those that may be read"
-			return nil, "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
-		}
+		s, own = ownerOf(c.readable(c.servers()), uri)
 	}
-	return s, own, nil
+	return s, own, s != nil
+}
+
+// errUnknownResource is the error for a resource that does not exist, or that the caller may not
+// read.
+func errUnknownResource(code int64, uri string) error {
+	return &jsonrpc.Error{Code: code, Message: "unknown resource " + quoteName(uri) + ": resources/list returns those that may be read"}
 }
 
 // ownerOf returns the server of a resource with a URI for clients, and its URI there, or nil.
