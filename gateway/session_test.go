@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/gateway"
@@ -307,4 +310,41 @@ func TestSession_ListsTools(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A subscription that ends is opened again, and the changes in the meantime are not missed.
+func TestGateway_SubscribesAgain(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "changing", Version: "1"}, nil)
+	add := func(name string) {
+		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{}, nil, nil
+		})
+	}
+	add("first")
+	handler := streamableHTTP(t, func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
+	subscriptions := make(chan context.CancelFunc, 10)
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Method") == "subscriptions/listen" {
+			ctx, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			r = r.WithContext(ctx)
+			subscriptions <- cancel
+		}
+		handler.ServeHTTP(w, r)
+	})).URL
+	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: url})
+	awaitTool := func(action string) {
+		t.Helper()
+		testkit.Eventually(t, action+" is listed", func() bool {
+			info, _ := g.Get("s")
+			return slices.ContainsFunc(info.Tools, func(tool gateway.Tool) bool { return tool.Action == action })
+		})
+	}
+	awaitTool("s.first")
+	testkit.Receive(t, subscriptions)()
+	add("second")
+	awaitTool("s.second")
+	testkit.Receive(t, subscriptions)
+	add("third")
+	awaitTool("s.third")
 }

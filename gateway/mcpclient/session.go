@@ -40,7 +40,8 @@ type Session struct {
 	ended   error // how the session ended; set before done is closed
 	group   *run.Group
 
-	progress progressReceivers
+	progress     progressReceivers
+	subscription subscription
 }
 
 // ErrAuthRequired means that the server rejected the credential, or its absence.
@@ -53,7 +54,7 @@ var ErrExpired = errors.New("the session has expired")
 // Connect starts the server or connects to it, and agrees on the version of the
 // protocol. The context limits this function only.
 func Connect(ctx context.Context, server *mcpfile.Expanded, cfg Config) (*Session, error) {
-	s := &Session{server: server, changed: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &Session{server: server, changed: make(chan struct{}, 1), done: make(chan struct{}), subscription: subscription{ended: make(chan struct{}, 1)}}
 	if err := s.open(ctx, cfg); err != nil {
 		text := server.Hide(err.Error())
 		if s.http != nil && s.http.rejected.Load() {
@@ -63,10 +64,17 @@ func Connect(ctx context.Context, server *mcpfile.Expanded, cfg Config) (*Sessio
 	}
 	s.group = run.New(context.WithoutCancel(ctx))
 	s.group.Go("MCP session", func(context.Context) error {
+		defer s.group.Stop(nil)
 		defer close(s.done)
 		s.ended = s.session.Wait()
 		return nil
 	})
+	if s.subscription.listen != nil {
+		s.group.Go("MCP subscription", func(ctx context.Context) error {
+			s.subscribeAgain(ctx)
+			return nil
+		})
+	}
 	return s, nil
 }
 
@@ -78,6 +86,7 @@ func (s *Session) open(ctx context.Context, cfg Config) error {
 	if s.http, err = newHTTPTransport(s.server, cfg.Addresses); err != nil {
 		return err
 	}
+	s.http.subscribed = s.setSubscribed
 	s.http.observe = func(stream io.ReadCloser) io.ReadCloser { return &observedStream{ReadCloser: stream, session: s} }
 	kinds := []string{s.server.Transport}
 	if s.server.Transport == mcpfile.Auto {
@@ -166,7 +175,7 @@ func (s *Session) connect(ctx context.Context, transport mcp.Transport, cfg Conf
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "caprouter", Version: cfg.Version}, opts)
-	client.AddSendingMiddleware(LimitCaches)
+	client.AddSendingMiddleware(LimitCaches, s.keepListen)
 	var err error
 	s.session, err = client.Connect(ctx, transport, nil)
 	return err
@@ -216,10 +225,10 @@ func (s *Session) Changed() <-chan struct{} { return s.changed }
 func (s *Session) Changes() uint64 { return s.changes.Load() }
 
 // ReportsChanges reports whether the server has promised to report changes of its tools
-// on this connection.
+// on this connection, and the subscription to them has not ended.
 func (s *Session) ReportsChanges() bool {
 	caps := s.session.InitializeResult().Capabilities
-	return caps != nil && caps.Tools != nil && caps.Tools.ListChanged
+	return caps != nil && caps.Tools != nil && caps.Tools.ListChanged && !s.subscription.closed.Load()
 }
 
 // Done is closed when the connection is lost or closed.
@@ -246,6 +255,7 @@ func (s *Session) Protocol() string { return s.session.InitializeResult().Protoc
 
 // Close ends the session, and the process of a stdio server.
 func (s *Session) Close() error {
+	s.group.Stop(nil)
 	if s.process != nil {
 		// Its end also ends a write that a stopped server does not read.
 		err := s.process.Close()

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,6 +28,8 @@ type httpTransport struct {
 	origin  *url.URL
 	headers http.Header
 	observe func(stream io.ReadCloser) io.ReadCloser // wraps the event streams
+	// subscribed is called when a subscription begins, and when it ends or is rejected.
+	subscribed func(bool)
 	// rejected reports that the latest reply was 401.
 	rejected atomic.Bool
 }
@@ -43,7 +46,7 @@ func newHTTPTransport(server *mcpfile.Expanded, addresses egress.AddressPolicy) 
 	}
 	t := &httpTransport{
 		base: egress.NewTransport(addresses), origin: origin, headers: http.Header{},
-		observe: func(stream io.ReadCloser) io.ReadCloser { return stream },
+		observe: func(stream io.ReadCloser) io.ReadCloser { return stream }, subscribed: func(bool) {},
 	}
 	t.base.ResponseHeaderTimeout = 0 // a server may answer when the tool has ended; calls have a deadline
 	for name, value := range server.Headers {
@@ -84,8 +87,12 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	maps.Copy(req.Header, t.headers)
 	telemetry.InjectHeaders(req.Context(), req.Header)
 	d := deliveryOf(req.Context())
+	listens := req.Header.Get("Mcp-Method") == methodListen
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
+		if listens {
+			t.subscribed(false)
+		}
 		return nil, err
 	}
 	if d != nil {
@@ -94,6 +101,10 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.rejected.Store(resp.StatusCode == http.StatusUnauthorized)
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	isStream := mediaType == "text/event-stream"
+	if listens {
+		t.subscribed(isStream)
+		resp.Body = &subscriptionBody{ReadCloser: resp.Body, end: sync.OnceFunc(func() { t.subscribed(false) })}
+	}
 	if isStream {
 		resp.Body = t.observe(resp.Body)
 	} else {
