@@ -328,3 +328,44 @@ func TestGateway_ListsContentsAtProbes(t *testing.T) {
 	list.Store(new(`"error":{"code":-32601,"message":"no such method"}`))
 	awaitChange()
 }
+
+// A server that answers probes stays connected, also if it does not answer requests of a list.
+func TestGateway_StaysConnectedWithoutList(t *testing.T) {
+	var connections, requests atomic.Int32
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		switch err := json.NewDecoder(r.Body).Decode(&m); {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case err != nil:
+			t.Error(err)
+		case m.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+		case m.Method == "initialize":
+			connections.Add(1)
+			reply(w, m.ID, `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"prompts":{}},"serverInfo":{"name":"s","version":"1"}}`)
+		case m.Method == "prompts/list" && requests.Add(1) > 1:
+			<-r.Context().Done()
+		case m.Method == "prompts/list":
+			reply(w, m.ID, `"result":{"prompts":[{"name":"a"}]}`)
+		case m.Method == "tools/list":
+			reply(w, m.ID, `"result":{"tools":[]}`)
+		case m.Method == "ping":
+			reply(w, m.ID, `"result":{}`)
+		default:
+			reply(w, m.ID, `"error":{"code":-32601,"message":"no such method"}`)
+		}
+	}))
+	g := startGateway(t, gateway.Config{ProbeInterval: 10 * time.Millisecond, ProbeTimeout: 200 * time.Millisecond},
+		mcpfile.Server{ID: "library", Transport: mcpfile.HTTP, URL: server.URL})
+	testkit.Eventually(t, "the list was requested at several probes", func() bool { return requests.Load() > 6 })
+	if n := connections.Load(); n != 1 {
+		t.Errorf("got %d connections, want one", n)
+	}
+	if diff := cmp.Diff([]string{"a"}, listed(t, g)); diff != "" {
+		t.Errorf("prompts (-want +got):\n%s", diff)
+	}
+}

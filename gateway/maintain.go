@@ -171,12 +171,14 @@ func (s *server) watch(ctx context.Context, session *mcpclient.Session) error {
 func (s *server) probe(ctx context.Context, session *mcpclient.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, milliseconds(s.declared.Timeouts.Probe, s.cfg.ProbeTimeout))
 	defer cancel()
-	if !session.ReportsChanges() {
-		if err := s.listTools(ctx, session); err == nil {
-			return nil
-		}
-	} else if s.listContents(ctx, session) {
+	if !session.ReportsChanges() && s.listTools(ctx, session) == nil {
+		return nil
+	}
+	if err := session.Probe(ctx); err != nil {
+		return err
+	}
+	if session.ReportsChanges() && s.listContents(ctx, session) {
 		s.onStatus()
 	}
-	return session.Probe(ctx)
+	return nil
 }
