@@ -106,8 +106,9 @@ func (p *parser) parseLines() {
 		case line == "":
 			p.keep(line)
 		case p.skipSeparator(), p.skipAttribution(), p.skipQuote(), p.skipQuotedHeaders(), p.skipNotice():
+		case p.skipDelimiter(), p.skipClosing(), p.skipSignatureLine(), p.skipUnannouncedSignature():
 		default:
-			p.keep(line)
+			p.keepUntilClosing(line)
 		}
 	}
 }

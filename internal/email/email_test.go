@@ -7,6 +7,26 @@ import (
 	"github.com/caprouter/caprouter/internal/email"
 )
 
+// TestParse_Closings checks signatures after the closings of four languages, and without one.
+func TestParse_Closings(t *testing.T) {
+	const request = "Where is my container?"
+	closings := []string{
+		"Regards,", "Best,", "Thanks,", "Thank you!", "Kind regards,", "Best regards", "Cheers", "Sincerely,", "Atenciosamente,", "Att,", "Cumprimentos,",
+		"Obrigado,", "Abraços,", "Saludos,", "Un cordial saludo", "-- ", "",
+	}
+	titles := []string{"Customs Clearance Coordinator", "Azure Billing Manager", "Invoice specialist", "Head of Booking & Cancellations"}
+	for _, closing := range closings {
+		for _, title := range titles {
+			for _, between := range []string{"\n\n", "\n"} {
+				text := request + between + strings.TrimPrefix(closing+"\n", "\n") + "Joana Prado\n" + title
+				if got := email.Parse(text); got != (email.Message{Body: request}) {
+					t.Errorf("%q: got %+v, want the body %q", text, got, request)
+				}
+			}
+		}
+	}
+}
+
 // TestParse_IsReply checks the signs of a reply.
 func TestParse_IsReply(t *testing.T) {
 	for text, want := range map[string]bool{
