@@ -1,11 +1,77 @@
 package email_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"github.com/caprouter/caprouter/internal/email"
 )
+
+// mail is a text with the parts that Parse is to return.
+type mail struct {
+	name, text string
+	want       email.Message
+}
+
+// loadMails reads the mails in testdata.
+func loadMails(tb testing.TB) (list []mail) {
+	tb.Helper()
+	paths, err := filepath.Glob("testdata/mails/*.txtar")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, f := range archive.Files {
+			name, part, _ := strings.Cut(f.Name, "/")
+			data := strings.TrimSuffix(string(f.Data), "\n")
+			if part == "text" {
+				name = strings.TrimSuffix(filepath.Base(path), ".txtar") + ": " + name
+				list = append(list, mail{name: name, text: data, want: email.Message{Body: data}})
+				continue
+			}
+			want := &list[len(list)-1].want
+			switch part {
+			case "subject":
+				want.Subject = data
+			case "body":
+				want.Body = data
+			case "reference":
+				want.Reference = data
+			default:
+				tb.Fatalf("%s: got part %q of a mail, want text, subject, body or reference", path, f.Name)
+			}
+		}
+	}
+	return list
+}
+
+func TestParse(t *testing.T) {
+	mails := loadMails(t)
+	if len(mails) < 40 {
+		t.Fatalf("got %d mails, want at least 40", len(mails))
+	}
+	for _, m := range mails {
+		t.Run(m.name, func(t *testing.T) {
+			got := email.Parse(m.text)
+			m.want.IsReply = got.IsReply // see TestParse_IsReply
+			if diff := cmp.Diff(m.want, got); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+			windows := strings.ReplaceAll(m.text, "\n", "\r\n")
+			if got := email.Body(windows); strings.ReplaceAll(got, "\r", "") != m.want.Body {
+				t.Errorf("got body %q with CRLF, want %q", got, m.want.Body)
+			}
+		})
+	}
+}
 
 // TestParse_Closings checks signatures after the closings of four languages, and without one.
 func TestParse_Closings(t *testing.T) {
@@ -68,5 +134,40 @@ func TestParse_Linear(t *testing.T) {
 		if m := email.Parse(text); m.Body == "" {
 			t.Errorf("%q: got an empty body, want text", piece)
 		}
+	}
+}
+
+// FuzzParse checks that a body consists of lines of the text, and is never empty.
+func FuzzParse(f *testing.F) {
+	for _, m := range loadMails(f) {
+		f.Add(m.text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		m := email.Parse(text)
+		if m != email.Parse(text) {
+			t.Errorf("%q: got two messages", text)
+		}
+		if m.Body == "" && text != "" {
+			t.Errorf("%q: got an empty body", text)
+		}
+		for line := range strings.SplitSeq(m.Body, "\n") {
+			if line = strings.TrimSpace(line); m.Body != m.Subject && !strings.Contains(text, line) {
+				t.Errorf("%q: got line %q, which is not in the text", text, line)
+			}
+		}
+		if again := email.Body(m.Body); len(again) > len(m.Body) {
+			t.Errorf("%q: got a longer body %q of the body", text, again)
+		}
+	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	for name, text := range map[string]string{"short": "Where is my container, and when does it arrive?", "4KiB": strings.Repeat("This is a sentence of a long text. ", 120)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				email.Parse(text)
+			}
+		})
 	}
 }
