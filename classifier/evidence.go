@@ -24,7 +24,7 @@ func ListEvidence(in *Input, clf *contract.Classification) []contract.Evidence {
 	if clf.Source == contract.SourcePinned || in.Lexical == nil {
 		return nil
 	}
-	text := in.Prompt
+	text := evidenceText(in.Prompt)
 	if len(text) > maxEvidenceBytes {
 		end := maxEvidenceBytes
 		for !utf8.RuneStart(text[end]) {

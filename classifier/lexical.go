@@ -5,6 +5,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/email"
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
@@ -25,25 +26,43 @@ func ClassifyLexically(in *Input) contract.Classification {
 			Source: contract.SourceLexical, Reason: ReasonEmptyRegistry,
 		}
 	}
-	prompt := in.Lexical.NewText(in.Prompt)
-	whole := *prompt.Classify(in.Prompt)
+	m := email.Parse(in.Prompt)
+	return classifyMail(in, &m)
+}
+
+// classifyText classifies a text that may contain several requests.
+func classifyText(in *Input, text string) contract.Classification {
+	prompt := in.Lexical.NewText(text)
+	whole := *prompt.Classify(text)
 	switch parts := splitPrompt(prompt, &whole); len(parts) {
 	case 0:
 		acceptTogether(&whole, in.Catalogue.Routing.AmbiguityThreshold)
 		if prompt.IsOneClause() {
-			offerRival(&whole, in.Lexical.FindRival(in.Prompt, &whole))
+			offerRival(&whole, in.Lexical.FindRival(text, &whole))
 		}
 	case 1:
 		whole.Intent, whole.Confidence, whole.Alternatives = parts[0].intent, parts[0].confidence, parts[0].runnersUp
 	default:
 		return combineParts(parts)
 	}
+	return newClassification(&whole)
+}
+
+// classifyWhole classifies a text as one request.
+func classifyWhole(in *Input, text string) contract.Classification {
+	whole := in.Lexical.Classify(text)
+	acceptTogether(&whole, in.Catalogue.Routing.AmbiguityThreshold)
+	return newClassification(&whole)
+}
+
+// newClassification returns the classification of a text that is one request.
+func newClassification(whole *lexical.Prediction) contract.Classification {
 	return contract.Classification{
 		Intent:        whole.Intent,
 		Domains:       orUnknownDomain(whole.Domains, whole.Intent),
 		Subtasks:      []contract.Subtask{},
 		Confidence:    whole.Confidence,
-		DomainOrigins: lexicalOrigins(&whole),
+		DomainOrigins: lexicalOrigins(whole),
 		Source:        contract.SourceLexical,
 		Alternatives:  whole.Alternatives,
 	}
