@@ -25,6 +25,11 @@ i im ive my we our it its this that these those there he she they his her their 
 eu meu minha meus minhas nos nosso nossa isso isto este esta ele ela eles elas o os as um uma
 yo mi mis nuestro nuestra esto ese esa el la los las un una ella ellos
 我们 这个 那个`
+	// statementWords begin a statement without a subject, also after "not": "já devia ter chegado".
+	statementWords = `
+already still yesterday was were been because since
+ja ainda ontem porque estou estava tenho tinha fiz recebi comprei pedi paguei chegou veio foi era ha devia deveria fico aguardo consegui consigo
+ya aun todavia ayer estoy estaba tengo llevo hice recibi llego fue hace deberia quedo sigo espero he ha`
 	// wishWords make a statement a request.
 	wishWords = `
 want need like wish would please can could
@@ -46,6 +51,8 @@ de do da dos das em no na para por com sem e
 o os as isso isto este esta esse essa meu minha seu sua que
 del en con sin y
 el la los las lo esto eso mi tu su`
+	// negationWords are before the verb of a statement.
+	negationWords = `nao no not`
 	// sequenceWords begin another request, unlike "and".
 	sequenceWords = `then depois luego después despues 然后`
 )
@@ -73,6 +80,9 @@ func (t *Text) FindUnknownRequests(understood []string) []string {
 			continue
 		}
 		shape := t.model.describeClause(clause)
+		if i == len(clauses)-1 && shape.known == 0 && isProperName(clause) {
+			continue // the name of the sender
+		}
 		if shape.isRequest(weak[i] || weak[i+1]) && (shape.known == 0 || !slices.Contains(understood, p.BestIntent)) {
 			requests = append(requests, clause)
 		}
@@ -185,10 +195,24 @@ func (s *clauseShape) isRequest(weak bool) bool {
 		return question && s.known+s.other == 1 && s.numbers > 0 // "where is order 5512"
 	case s.asks, s.wishes, question:
 		return true
-	case isListed(subjectWords, s.first):
+	case isListed(subjectWords, s.first), isListed(statementWords, s.first), isListed(negationWords, s.first) && isListed(statementWords, s.second):
 		return false
 	}
 	return !weak || !s.unspaced && s.words >= 3 && !isListed(secondWords, s.second)
+}
+
+// maxProperName bounds the words of the name of a person.
+const maxProperName = 3
+
+// isProperName reports whether a clause consists of two or more words of letters that begin with a capital.
+func isProperName(clause string) bool {
+	words := strings.Fields(clause)
+	for _, word := range words {
+		if r, _ := utf8.DecodeRuneInString(word); !unicode.IsUpper(r) || strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) }) {
+			return false
+		}
+	}
+	return 2 <= len(words) && len(words) <= maxProperName
 }
 
 // isListed reports whether a list separated by white space contains the word.
