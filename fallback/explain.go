@@ -8,6 +8,7 @@ import (
 
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/email"
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
@@ -146,7 +147,9 @@ func (a *explainer) explainLowConfidence() string {
 	return text + fmt.Sprintf(a.texts.describe, a.texts.joinNames(a.intents))
 }
 
-func (a *explainer) asksNothing() bool { return a.Prompt != "" && lexical.AsksNothing(a.Prompt) }
+func (a *explainer) asksNothing() bool {
+	return a.Prompt != "" && lexical.AsksNothing(email.Body(a.Prompt))
+}
 
 func (a *explainer) explainGreeting() string {
 	return a.texts.asksNothing + fmt.Sprintf(a.texts.askFor, a.texts.joinNames(a.intents))

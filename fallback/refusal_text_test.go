@@ -87,7 +87,8 @@ func TestUnsupported_UsesCallersLanguage(t *testing.T) {
 // A greeting asks for nothing, also if it resembles an example.
 func TestUnsupported_GreetingAsksForNothing(t *testing.T) {
 	for prompt, want := range map[string]string{
-		"Good morning!":       "the request asks for nothing yet: ask for one of code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
+		"Good morning!": "the request asks for nothing yet: ask for one of code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
+		"Thank you!\n\nOn Mon, Ana <ana@example.com> wrote:\n> cancel my order": "the request asks for nothing yet: ask for one of code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
 		"hola buenos días":    "la solicitud todavía no pide nada: pida una de estas intenciones: code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
 		"olá, muito obrigado": "o pedido ainda não pede nada: peça uma destas intenções: code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
 	} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/email"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
@@ -39,7 +40,7 @@ func Preview(d *Demand) *contract.Proposal {
 // package store or of the context; then it is not known whether the request was
 // counted.
 func (s *Service) Propose(ctx context.Context, demand *Demand) (*contract.Proposal, error) {
-	if lexical.AsksNothing(promptExcerpt(demand.Unmet.Prompt)) {
+	if lexical.AsksNothing(promptExcerpt(email.Body(demand.Unmet.Prompt))) {
 		r := newRecord("", demand)
 		r.addRequest(demand, 1, s.cfg.Now())
 		return r.newProposal(demand, assignment{notStored: notStoredWordless}), nil

@@ -128,7 +128,10 @@ func TestPreview_PromisesNothingWithoutTickets(t *testing.T) {
 // A prompt without a significant word gets no ticket.
 func TestPropose_WithoutSignificantWord(t *testing.T) {
 	o := newServiceFixture(t, func(c *tickets.Config) { c.OnProposed = func(bool) { t.Error("it was counted") } })
-	for i, prompt := range []string{"😀", "?!", "***", "[EMAIL_1]", "could you please", "帮我", "\u200b", "hola buenos días", "thank you very much"} {
+	for i, prompt := range []string{
+		"😀", "?!", "***", "[EMAIL_1]", "could you please", "帮我", "\u200b", "hola buenos días", "thank you very much",
+		"Thank you!\n\nOn Mon, Ana <ana@example.com> wrote:\n> your booking is cancelled",
+	} {
 		d := newDemand(fmt.Sprint("r", i), "acme/ana", prompt)
 		d.DryRun = i%2 == 1
 		if p := o.propose(t, d); p.TicketID != "" || p.Joined || p.SuggestedYAML == "" || !strings.Contains(p.Detail, "not on record: no word") {
