@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/explain"
 	"github.com/caprouter/caprouter/internal/cli/localfile"
 	"github.com/caprouter/caprouter/internal/cli/terminal"
+	"github.com/caprouter/caprouter/internal/email"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/run"
 )
@@ -79,7 +80,7 @@ func (t *Teacher) TeachReading(ctx context.Context, r *Reading) (goOn bool, err 
 		if err != nil || intent == answerSkip || intent == answerQuit {
 			return intent == answerSkip, err
 		}
-		added.examples = []example{{answer[0], intent, r.Prompt}}
+		added.examples = []example{{answer[0], intent, email.Body(r.Prompt)}}
 	}
 	if masked := FindPlaceholders(r.Prompt); len(masked) > 0 {
 		question := fmt.Sprintf("The text is masked: %s. Type it with invented values, or Enter to keep it: ", strings.Join(masked, ", "))
@@ -89,7 +90,7 @@ func (t *Teacher) TeachReading(ctx context.Context, r *Reading) (goOn bool, err 
 		}
 		added.prompt = cmp.Or(text, r.Prompt)
 		for i := range added.examples {
-			added.examples[i].text = added.prompt
+			added.examples[i].text = email.Body(added.prompt)
 		}
 	}
 	if len(added.agents) > 1 {
