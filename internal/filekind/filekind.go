@@ -56,20 +56,13 @@ func descriptions() []description {
 }
 
 var (
-	yamlKey = regexp.MustCompile(`(?m)^["']?([A-Za-z_]+)["']?[ \t]*:`) // of the outermost mapping
-	jsonKey = regexp.MustCompile(`"([A-Za-z_]+)"\s*:`)                 // of any object
+	yamlKey    = regexp.MustCompile(`(?m)^["']?([A-Za-z_]+)["']?[ \t]*:`) // of the outermost mapping
+	jsonString = regexp.MustCompile(`^"((?:[^"\\\n]|\\.)*)"?(\s*:)?`)     // with the colon that makes it a key
 )
 
 // Of returns the kind that most keys of the content belong to, or Unknown.
 func Of(data []byte) Kind {
-	key := yamlKey
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		key = jsonKey
-	}
-	found := map[string]bool{}
-	for _, m := range key.FindAllSubmatch(data, -1) {
-		found[string(m[1])] = true
-	}
+	found := outermostKeys(data)
 	best, most := Unknown, 0
 	for _, d := range descriptions() {
 		n := 0
@@ -86,6 +79,37 @@ func Of(data []byte) Kind {
 		}
 	}
 	return best
+}
+
+// outermostKeys returns the keys of the outermost mapping of a YAML file, or of the
+// outermost objects of a JSON or JSONL file. The content may have syntax errors. If a
+// brace is missing, the keys that follow count as keys of an inner object, because an
+// agent, a server or a field may have the name of any key.
+func outermostKeys(data []byte) map[string]bool {
+	keys := map[string]bool{}
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		for _, m := range yamlKey.FindAllSubmatch(data, -1) {
+			keys[string(m[1])] = true
+		}
+		return keys
+	}
+	for depth, i := 0, 0; i < len(data); {
+		switch data[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth = max(0, depth-1)
+		case '"':
+			m := jsonString.FindSubmatch(data[i:])
+			if depth == 1 && m[2] != nil {
+				keys[string(m[1])] = true
+			}
+			i += len(m[0])
+			continue
+		}
+		i++
+	}
+	return keys
 }
 
 // Explain returns err, the error of decoding a file as the kind want, unless the

@@ -33,6 +33,15 @@ func TestOf_RecognizesExamples(t *testing.T) {
 		"{\n\t\"mcpServers\": {\"a\": {}}\n}":  filekind.Servers,
 		`{"version": "1.0", "servers": []}`:    filekind.Servers,
 		`{"clients": {"a": {}}, "routing": 1}`: filekind.Registry,
+
+		// Only keys of the outermost object count: the others have names that the operator chose.
+		`{"inputt": "hi", "expect": {"agents": ["x"]}}` + "\n" + `{"input": "x", "expect": {"agents": ["y"]}}`: filekind.Unknown,
+		`{"input": "hi", "expect": {"agents": ["x"]}` + "\n" + `{"input": "x", "expect": {"agents": ["y"]}}`:   filekind.Unknown,
+		`{"input": "hi", "expect": {"agents": ["x"]}}}` + "\n" + `{"input": "x", "expect": {"agents": []}}`:    filekind.Unknown,
+		`{"mcpServers": {"audit": {"comand": "x"}, "tickets": {"command": "y"}}}`:                              filekind.Servers,
+		`{"servers": [{"name": "audit", "env": {"store": "x", "llm": "}"}}]}`:                                  filekind.Servers,
+		`{"cases": [{"input": "\"clients\": {", "expect": {"agents": ["x"], "routing": 1}}]}`:                  filekind.Cases,
+		"{\"listen: 1,\n\"clients\": {}, \"routing\": {}}":                                                     filekind.Registry, // a missing quote
 	} {
 		if got := filekind.Of([]byte(text)); got != want {
 			t.Errorf("%q: got kind %d, want %d", text, got, want)
