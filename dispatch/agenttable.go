@@ -172,6 +172,9 @@ func stateOf(entry *contract.RegistryEntry) contract.AgentState {
 	return state
 }
 
+// RefusalOf returns why none of the instances of the agent gets tasks, "" if one does.
+func RefusalOf(entry *contract.RegistryEntry) string { return refusalOf(stateOf(entry)) }
+
 // takesTasks reports whether an agent or an instance in the state gets tasks.
 func takesTasks(state contract.AgentState) bool { return refusalOf(state) == "" }
 

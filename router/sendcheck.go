@@ -44,6 +44,9 @@ func (s *sendCheck) Eligible(part *plan.Part, agentID string) (*contract.Registr
 	return entry, nil
 }
 
+// Changed implements execution.Registry.
+func (s *sendCheck) Changed() <-chan struct{} { return s.run.current.changed() }
+
 const keyRevoked = "the key of the caller's token was revoked"
 
 // StopRevoked ends the requests in flight whose caller's key is revoked. A stored request

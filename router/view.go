@@ -1,6 +1,7 @@
 package router
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -73,7 +74,7 @@ func (v *View) Snapshot() *capabilities.Snapshot {
 }
 
 // SetView makes v the view of every request that starts from now on.
-func (r *Router) SetView(v *View) { r.view.Store(v) }
+func (r *Router) SetView(v *View) { r.view.set(v) }
 
 // View returns the current view, nil before the first SetView.
 func (r *Router) View() *View { return r.view.Load() }
@@ -82,7 +83,33 @@ func (r *Router) View() *View { return r.view.Load() }
 func (r *Router) History() *history.Service { return r.history }
 
 // currentView is the view that new requests get.
-type currentView struct{ atomic.Pointer[View] }
+type currentView struct {
+	atomic.Pointer[View]
+
+	mu   sync.Mutex
+	next chan struct{} // closed by the next set; nil = nothing waits for it
+}
+
+// set makes v the current view.
+func (c *currentView) set(v *View) {
+	c.Store(v)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next != nil {
+		close(c.next)
+		c.next = nil
+	}
+}
+
+// changed returns a channel that is closed when another view is set.
+func (c *currentView) changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = make(chan struct{})
+	}
+	return c.next
+}
 
 // get returns the current view, which is empty before the first SetView.
 func (c *currentView) get() *View {

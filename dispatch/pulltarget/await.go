@@ -19,10 +19,13 @@ type Wait struct {
 	SentAt time.Time
 	// Read returns the task as stored, or an error if it cannot be read now; nil if this
 	// process does not execute the request any more.
-	Read     func(ctx context.Context) (*requests.Task, error)
-	Arrived  <-chan struct{}        // closed when the result has arrived
-	Refusal  func() (reason string) // why the agent may not get the task any more, "" if it may
-	Announce func(Offer)            // to the other processes
+	Read    func(ctx context.Context) (*requests.Task, error)
+	Arrived <-chan struct{}        // closed when the result has arrived
+	Refusal func() (reason string) // why the agent may not get the task any more, "" if it may
+	// Changed returns a channel that is closed when the registry in force changes.
+	Changed  func() <-chan struct{}
+	Gone     func() bool // whether no instance of the agent can pull a task; cheap
+	Announce func(Offer) // to the other processes
 	Now      func() time.Time
 }
 
@@ -41,7 +44,7 @@ func (o *Offers) Await(ctx context.Context, w *Wait) (out dispatch.Outcome, arri
 	policy := attempt.NewPolicy(ctx, w.Call, w.SentAt)
 	leases := 0
 	for pause := firstPollInterval; ; pause = min(2*pause, maxPollInterval) {
-		next := w.Now().Add(pause)
+		next, changed := w.Now().Add(pause), w.Changed()
 		task, err := w.Read(ctx)
 		switch {
 		case err != nil: // try again after the pause
@@ -59,18 +62,46 @@ func (o *Offers) Await(ctx context.Context, w *Wait) (out dispatch.Outcome, arri
 				next = until
 			}
 		}
-		timer := time.NewTimer(max(next.Sub(w.Now()), minPollInterval))
-		select {
-		case <-w.Arrived:
-			timer.Stop()
+		switch w.wait(ctx, max(next.Sub(w.Now()), minPollInterval), changed) {
+		case waitArrived:
 			return dispatch.Outcome{}, true
-		case <-ctx.Done():
-			timer.Stop()
+		case waitEnded:
 			if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) {
 				return dispatch.Outcome{Pending: true}, false
 			}
 			return policy.Outcome(leases, endedFailure(ctx, policy, leases)), false
+		case waitDue:
+		}
+	}
+}
+
+// waitEnd is the reason why a wait has ended.
+type waitEnd int
+
+const (
+	waitDue     waitEnd = iota // the task is to be checked again
+	waitArrived                // its result has arrived
+	waitEnded                  // the context has ended
+)
+
+// wait waits for the time, or until the last instance of the agent is gone, for as long as
+// there is no result. changed is closed when the registry changes.
+func (w *Wait) wait(ctx context.Context, d time.Duration, changed <-chan struct{}) waitEnd {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-w.Arrived:
+			return waitArrived
+		case <-ctx.Done():
+			return waitEnded
 		case <-timer.C:
+			return waitDue
+		case <-changed:
+			changed = w.Changed()
+			if w.Gone() {
+				return waitDue
+			}
 		}
 	}
 }

@@ -79,6 +79,7 @@ func TestOffers_AwaitFollowsTable(t *testing.T) {
 						Offer: Offer{"puller", "r", "t"}, Call: c, SentAt: start, Arrived: make(chan struct{}), Now: time.Now, Announce: func(Offer) {},
 						Read:    func(context.Context) (*requests.Task, error) { tc.change(task); return task, nil },
 						Refusal: func() string { return tc.refusal },
+						Changed: func() <-chan struct{} { return nil },
 					})
 					want := map[bool]contract.TaskCode{false: tc.once, true: tc.often}[idempotent]
 					if arrived || out.Err == nil || out.Err.Code != want || out.MayHaveExecuted != (tc.uncertain && !idempotent) || out.Health != tc.health {
@@ -90,6 +91,63 @@ func TestOffers_AwaitFollowsTable(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A task is given up as soon as the registry has no instance of its agent that could pull it, and
+// not because of other changes. A worker that has leased the task keeps it.
+func TestOffers_AwaitEndsWhenAgentIsGone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		leased bool
+		code   contract.TaskCode
+		took   time.Duration
+	}{
+		"offered": {false, contract.TaskAgentUnavailable, 12 * time.Second},
+		"leased":  {true, contract.TaskOutcomeUnknown, 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				task, c := newOffer(t, false)
+				if tc.leased {
+					leaseOnce(task, 20*time.Second)
+				}
+				start, changes, gone := time.Now(), make(chan struct{}), false
+				ctx, cancel := context.WithDeadline(t.Context(), c.Task.Deadline)
+				defer cancel()
+				change := func() {
+					close(changes)
+					changes = make(chan struct{})
+				}
+				w := &Wait{
+					Offer: Offer{"puller", "r", "t"}, Call: c, SentAt: start, Arrived: make(chan struct{}), Now: time.Now, Announce: func(Offer) {},
+					Read: func(context.Context) (*requests.Task, error) { return task, nil },
+					Refusal: func() string {
+						if gone {
+							return "puller has expired"
+						}
+						return ""
+					},
+					Changed: func() <-chan struct{} { return changes },
+					Gone:    func() bool { return gone },
+				}
+				ended := make(chan dispatch.Outcome, 1)
+				go func() {
+					out, _ := NewOffers().Await(ctx, w)
+					ended <- out
+				}()
+				<-time.After(10 * time.Second) // the next poll is at 15 s
+				synctest.Wait()
+				change() // of another agent
+				<-time.After(2 * time.Second)
+				synctest.Wait()
+				gone = true
+				change()
+				out := <-ended
+				if took := time.Since(start); out.Err == nil || out.Err.Code != tc.code || took != tc.took {
+					t.Errorf("got %+v %+v after %s, want %s after %s", out, out.Err, took, tc.code, tc.took)
+				}
+			})
+		})
 	}
 }
 
@@ -129,6 +187,7 @@ func TestOffers_AwaitEndsWithoutFailure(t *testing.T) {
 						return task, nil
 					},
 					Refusal: func() string { return "" },
+					Changed: func() <-chan struct{} { return nil },
 				}
 				o := NewOffers()
 				out, arrived := o.Await(ctx, w)

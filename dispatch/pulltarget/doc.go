@@ -21,6 +21,7 @@
 //	event                            idempotent: false   idempotent: true     health
 //	────────────────────────────────────────────────────────────────────────────────────
 //	no lease in its share of time    agent_unavailable   agent_unavailable    bad
+//	no instance left, not leased     agent_unavailable   agent_unavailable    not counted
 //	a lease expires                  outcome_unknown     offered again        bad, after the last
 //	the fifth lease expires          -                   deadline_exceeded    bad
 //	the deadline passes              outcome_unknown     deadline_exceeded    bad

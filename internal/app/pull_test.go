@@ -246,6 +246,43 @@ func TestPull_FollowsRegistration(t *testing.T) {
 	}
 }
 
+// A caller that waits gets the failure as soon as the last worker that could pull the task has
+// expired. An asynchronous request waits for another worker.
+func TestPull_WaitsForExpiredAgentOnlyIfAsynchronous(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, guestGrants, func(c *config.Config) { c.Dispatch.TimeoutMS = 300_000 })
+	register := func(ttl int) {
+		s.register("guest", "one", "", func(r *contract.Registration) {
+			r.Endpoint, r.LeaseTTLS = contract.Endpoint{Protocol: contract.ProtocolPull}, ttl
+		})
+	}
+	register(60)
+	testkit.Eventually(t, "the agent gets a task", func() bool {
+		s.submitProse()
+		return s.pull("guest", `{"instance":"one","wait_s":1}`) != nil
+	})
+	for s.pull("guest", `{"instance":"one","wait_s":0}`) != nil { // the others
+	}
+	register(2) // and the worker ends
+	id := s.submitProse()
+	resp := s.routeProse()
+	if resp.Status != contract.StatusFailed || len(resp.Tasks) != 1 || resp.Tasks[0].Error == nil ||
+		resp.Tasks[0].Error.Code != contract.TaskAgentUnavailable || !strings.Contains(resp.Tasks[0].Error.Detail, "guest has expired") {
+		t.Fatalf("got %+v, want agent_unavailable, because guest has expired", resp.Tasks)
+	}
+	register(60)
+	leased := s.pull("guest", `{"instance":"one","wait_s":20}`)
+	if leased == nil || leased.Task.RequestID != id {
+		t.Fatalf("got task %+v, want that of the asynchronous request %s", leased, id)
+	}
+	if got := s.report(leased, "result", resultOf(leased)); got.status != http.StatusOK {
+		t.Errorf("result: got %d %s", got.status, got.body)
+	}
+	if resp := s.awaitEnd(id); resp.Status != contract.StatusCompleted {
+		t.Errorf("got %+v", resp)
+	}
+}
+
 // A task can be pulled from, and reported to, any replica; only the agent itself may pull.
 func TestPull_WorksOnAnyReplica(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), -1)

@@ -107,6 +107,8 @@ type oneAgent struct{ contract.RegistryEntry }
 
 func (a *oneAgent) Entry(string) *contract.RegistryEntry { return &a.RegistryEntry }
 
+func (a *oneAgent) Changed() <-chan struct{} { return nil }
+
 func (a *oneAgent) Eligible(*plan.Part, string) (*contract.RegistryEntry, *contract.TaskError) {
 	return &a.RegistryEntry, nil
 }

@@ -101,6 +101,8 @@ type Registry interface {
 	// Eligible returns the entry of an agent of the part, or nil and the error of its
 	// task if the agent may not get the part any more. It is called before each send.
 	Eligible(part *plan.Part, agentID string) (entry *contract.RegistryEntry, refusal *contract.TaskError)
+	// Changed returns a channel that is closed when another registry is in force.
+	Changed() <-chan struct{}
 }
 
 // Executor runs plans. It is safe for concurrent use.

@@ -38,16 +38,32 @@ func (p *partExecution) awaitPulled(ctx context.Context, pending *pendingTask, a
 			return callbacks.readTask(ctx, requestID, pending.id)
 		},
 		Refusal: func() string {
-			if _, refusal := p.run.Registry.Eligible(p.part, agent.ID); refusal != nil {
+			entry, refusal := p.run.Registry.Eligible(p.part, agent.ID)
+			if refusal != nil {
 				return refusal.Detail
 			}
+			if reason := dispatch.RefusalOf(entry); reason != "" && !p.mayWaitForReturn(standbys) {
+				return entry.ID + " " + reason
+			}
 			return ""
+		},
+		Changed: p.run.Registry.Changed,
+		Gone: func() bool {
+			entry := p.run.Registry.Entry(agent.ID)
+			return (entry == nil || dispatch.RefusalOf(entry) != "") && !p.mayWaitForReturn(standbys)
 		},
 	})
 	if arrived {
 		return dispatch.Outcome{Result: pending.completedWith(), Health: dispatch.HealthGood}
 	}
 	return out
+}
+
+// mayWaitForReturn reports whether an offered task stays offered if no instance of its agent is
+// active. An asynchronous request has time, and a worker that is replaced leaves and registers
+// again. A caller that waits, or a standby that can take over, gets the failure at once.
+func (p *partExecution) mayWaitForReturn(standbys int) bool {
+	return p.run.MaxSends > 0 && standbys == 0
 }
 
 // readTask returns a stored task of a request that this process executes. It returns nil
