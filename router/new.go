@@ -76,6 +76,7 @@ func newCallbacks(cfg *Config, executing *inflight.Table, peers *asyncrun.Peers)
 	callbacks := execution.CallbackConfig{
 		Results:  &execution.StoredResults{Store: storage.Requests, Logger: cfg.Logger},
 		Requests: storage.Requests, InFlight: executing, Owner: storage.Owner, Peers: execution.NoPeers{},
+		Logger: cfg.Logger,
 	}
 	if storage.isShared() {
 		callbacks.Peers, callbacks.Poll = peers, recordPollInterval

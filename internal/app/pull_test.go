@@ -185,9 +185,25 @@ func TestPull_OutcomeIsUnknownAfterLease(t *testing.T) {
 	if resp.Status != contract.StatusFailed || resp.Tasks[0].Error == nil || resp.Tasks[0].Error.Code != contract.TaskOutcomeUnknown || calls.Load() != 0 {
 		t.Errorf("got %+v and %d calls of the standby, want outcome_unknown and none", resp.Tasks, calls.Load())
 	}
+	s.checkNotDone("puller", contract.TaskOutcomeUnknown)
 	if got := s.report(leased, "result", resultOf(leased)); got.status != http.StatusConflict {
 		t.Errorf("result after the end: got %d %s, want 409", got.status, got.body)
 	}
+}
+
+// checkNotDone checks that the log contains why a task of the agent has no result: in a line of the
+// task, and in that of the decision.
+func (s *testServer) checkNotDone(agentID string, code contract.TaskCode) {
+	s.t.Helper()
+	testkit.Eventually(s.t, "the decision is logged", func() bool {
+		return strings.Contains(s.log.String(), fmt.Sprintf(`"failed":["%s:%s"]`, agentID, code))
+	})
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, `"level":"WARN","msg":"task not done","agent":"`+agentID+`"`) && strings.Contains(line, `"code":"`+string(code)+`"`) {
+			return
+		}
+	}
+	s.t.Errorf("got log %s, want a warning that the task of %s was not done: %s", s.log, agentID, code)
 }
 
 // A task that the agent does not pull in its share of the time is sent to the standby.
@@ -270,6 +286,7 @@ func TestPull_WaitsForExpiredAgentOnlyIfAsynchronous(t *testing.T) {
 		resp.Tasks[0].Error.Code != contract.TaskAgentUnavailable || !strings.Contains(resp.Tasks[0].Error.Detail, "guest has expired") {
 		t.Fatalf("got %+v, want agent_unavailable, because guest has expired", resp.Tasks)
 	}
+	s.checkNotDone("guest", contract.TaskAgentUnavailable)
 	register(60)
 	leased := s.pull("guest", `{"instance":"one","wait_s":20}`)
 	if leased == nil || leased.Task.RequestID != id {

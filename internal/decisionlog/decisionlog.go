@@ -55,7 +55,7 @@ func (r *Reporter) ReportResponse(ctx context.Context, resp *contract.Response, 
 	for i := range d.Candidates {
 		candidates[i] = d.Candidates[i].AgentID
 	}
-	r.logger.LogAttrs(ctx, level, "decision",
+	attributes := []slog.Attr{
 		slog.String("request_id", resp.RequestID),
 		slog.String("decision_id", d.DecisionID),
 		slog.String("trace_id", resp.TraceID),
@@ -70,7 +70,29 @@ func (r *Reporter) ReportResponse(ctx context.Context, resp *contract.Response, 
 		slog.String("fallback_used", fallbackUsed),
 		slog.String("registry_version", d.RegistryVersion),
 		slog.Float64("total_ms", contract.ToMilliseconds(t.elapsedTime())),
-	)
+	}
+	if failed := failedTasks(resp.Tasks); len(failed) > 0 {
+		attributes = append(attributes, slog.Any("failed", failed))
+	}
+	r.logger.LogAttrs(ctx, level, "decision", attributes...)
+}
+
+// failedTasks returns AGENT:CODE of each task without a result, also of those that another agent
+// took over.
+func failedTasks(tasks []contract.TaskReport) []string {
+	var failed []string
+	add := func(agentID string, e *contract.TaskError) {
+		if e != nil {
+			failed = append(failed, agentID+":"+string(e.Code))
+		}
+	}
+	for i := range tasks {
+		for k := range tasks[i].FailedOver {
+			add(tasks[i].FailedOver[k].AgentID, tasks[i].FailedOver[k].Error)
+		}
+		add(tasks[i].AgentID, tasks[i].Error)
+	}
+	return failed
 }
 
 // countResponse adds a response to the metrics. Rejected requests are counted by the HTTP

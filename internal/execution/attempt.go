@@ -110,7 +110,7 @@ func (p *partExecution) attemptAgent(
 ) attemptResult {
 	pending := p.executor.callbacks.pending.add(p.newReport(agent, &task), p.run)
 	defer p.executor.callbacks.pending.remove(pending)
-	var sent, outdated bool
+	var sent, outdated, awaited bool
 	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
 		Agent: agent, Caller: p.run.Request.Caller, Task: task, Divided: p.part.Subtask != plan.WholeRequest, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
 		Recheck: func() string {
@@ -124,6 +124,7 @@ func (p *partExecution) attemptAgent(
 			return err
 		},
 		AwaitResult: func(ctx context.Context) dispatch.Outcome {
+			awaited = true
 			if pullsTasks(agent) {
 				return p.awaitPulled(ctx, pending, agent, standbys, p.executor.now())
 			}
@@ -132,6 +133,9 @@ func (p *partExecution) attemptAgent(
 	})
 	if sent && !out.Pending {
 		out = p.run.Recorder.Finished(ctx, task.TaskID, out)
+		if awaited {
+			p.logFailure(ctx, task.TaskID, agent.ID, &out)
+		}
 	}
 	if outdated && !sent && ctx.Err() == nil {
 		return attemptResult{outdated: true} // the current entry gets the part at once

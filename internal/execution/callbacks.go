@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -38,11 +39,15 @@ type CallbackConfig struct {
 	Peers    Peers
 	// Poll is the first pause after which a task that waits for its result reads its
 	// record, which another process may have changed; 0 = never.
-	Poll time.Duration
+	Poll   time.Duration
+	Logger *slog.Logger // nil = silent
 }
 
-// NewCallbacks returns Callbacks. Poll may be zero, all else is required.
+// NewCallbacks returns Callbacks. Poll and Logger may be zero, all else is required.
 func NewCallbacks(cfg CallbackConfig) *Callbacks {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
 	return &Callbacks{pending: newPendingTasks(), offers: pulltarget.NewOffers(), cfg: cfg}
 }
 
@@ -141,6 +146,20 @@ func (p *partExecution) cancelTask(taskID string, agent *contract.RegistryEntry)
 	p.executor.dispatcher.CancelTask(dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: contract.Task{
 		TaskID: taskID, RequestID: p.run.Request.RequestID, TraceID: p.run.Request.TraceID,
 	}})
+}
+
+// logFailure logs the outcome of a task whose result was to arrive later, unless there is a result.
+// The targets log the tasks that fail on the connection.
+func (p *partExecution) logFailure(ctx context.Context, taskID, agentID string, out *dispatch.Outcome) {
+	if out.Err == nil {
+		return
+	}
+	level := slog.LevelWarn
+	if out.Err.Code == contract.TaskWasCancelled {
+		level = slog.LevelDebug
+	}
+	p.executor.callbacks.cfg.Logger.Log(ctx, level, "task not done", "agent", agentID, "task_id", taskID,
+		"trace_id", p.run.Request.TraceID, "attempts", out.Attempts, "code", out.Err.Code, "detail", out.Err.Detail)
 }
 
 // missingResult is the outcome of a task that was accepted, and whose result did

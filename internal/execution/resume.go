@@ -140,6 +140,7 @@ func (p *partExecution) finishStored(ctx context.Context, task *requests.Task, o
 	out.Attempts, out.Latency = max(out.Attempts, task.Attempts), p.executor.now().Sub(task.SentAt)
 	if !out.Pending {
 		out = p.run.Recorder.Finished(ctx, task.ID, out)
+		p.logFailure(ctx, task.ID, task.AgentID, &out)
 	}
 	p.setOutcome(&contract.Task{TaskID: task.ID}, task.AgentID, out)
 	return p.hasEnded() || ctx.Err() != nil
