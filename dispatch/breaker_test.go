@@ -2,6 +2,8 @@ package dispatch_test
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,14 +46,14 @@ func TestDispatcher_BreakerOpensAndCloses(t *testing.T) {
 	}
 
 	b.clock.Advance(10 * time.Second)
-	if s := b.AgentStatus("a"); s.Breaker != resilience.HalfOpen || b.OpenBreakers() != 0 {
-		t.Errorf("after the open period: got %+v and %d open, want half open and none", s, b.OpenBreakers())
+	if s := b.AgentStatus("a"); s.Breaker != resilience.HalfOpen || b.OpenBreakers() != 1 {
+		t.Errorf("after the open period: got %+v and %d open, want half open and 1, because nothing has succeeded", s, b.OpenBreakers())
 	}
 	if got := b.send(t, a); got.Err != nil {
 		t.Fatalf("trial: got %+v, want a result", got.Err)
 	}
-	if s := b.AgentStatus("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
-		t.Errorf("after a successful trial: got %+v, open until %d; want closed", s, live[0].OpenUntil())
+	if s := b.AgentStatus("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 || b.OpenBreakers() != 0 {
+		t.Errorf("after a successful trial: got %+v, open until %d, %d open; want closed", s, live[0].OpenUntil(), b.OpenBreakers())
 	}
 }
 
@@ -93,6 +95,33 @@ func TestDispatcher_TrialDecidesBreakerState(t *testing.T) {
 				t.Errorf("live state: got open %v, want %v", open, !open)
 			}
 		})
+	}
+}
+
+// A breaker that opens, and the success that closes it, are one line each; failed trials are none.
+func TestDispatcher_LogsBreakerOnce(t *testing.T) {
+	var log testkit.LogBuffer
+	b := newTestDispatcher(t, func(c *dispatch.Config) { c.Logger = log.Logger() })
+	a := agent("a")
+	b.SetAgents([]*contract.RegistryEntry{a})
+	b.recordFailures(t, a, 3)
+	for range 5 {
+		b.clock.Advance(10 * time.Second)
+		b.recordFailures(t, a, 1)
+	}
+	b.clock.Advance(10 * time.Second)
+	b.send(t, a)
+	b.send(t, a)
+	var got []string
+	for line := range strings.Lines(log.String()) {
+		var entry struct{ Level, Msg, Agent string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, entry.Level+" "+entry.Msg+": "+entry.Agent)
+	}
+	if diff := cmp.Diff([]string{"WARN circuit breaker opened: a", "INFO circuit breaker closed: a"}, got); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -23,11 +24,12 @@ const (
 // it may wait for the semaphore.
 const maxWaitDivisor = 4
 
-// Config bounds the tasks in flight. Its zero value works.
+// Config bounds the tasks in flight, and names the log. Its zero value works.
 type Config struct {
 	MaxInFlight int                      // tasks of all agents together; 0 = DefaultMaxInFlight
 	Timeout     time.Duration            // of a task without any deadline; 0 = DefaultTimeout
 	Breaker     resilience.BreakerConfig // of each instance of an agent
+	Logger      *slog.Logger             // receives which circuit breakers open and close; nil = silent
 }
 
 // Dispatcher sends tasks to agents. It is safe for concurrent use.
@@ -35,6 +37,7 @@ type Dispatcher struct {
 	targets   map[string]Target
 	timeout   time.Duration
 	breaker   resilience.BreakerConfig
+	log       *slog.Logger
 	semaphore chan struct{} // one token per task in flight
 
 	reload sync.Mutex // serializes SetAgents; locked before mu
@@ -67,7 +70,11 @@ func New(cfg Config, targets map[string]Target) (*Dispatcher, error) {
 	if cfg.Breaker.Now == nil {
 		cfg.Breaker.Now = time.Now
 	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
 	return &Dispatcher{
+		log:       cfg.Logger,
 		targets:   targets,
 		timeout:   cfg.Timeout,
 		breaker:   cfg.Breaker,

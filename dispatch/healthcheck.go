@@ -221,7 +221,7 @@ func (d *Dispatcher) endCheck(call *instanceCall, h Health, passed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if passed && call.permit.IsTrial() && call.instance.breaker == call.breaker {
-		call.instance.awaitsHealthCheck = false
+		call.instance.awaitsHealthCheck, call.instance.passedHealthCheck = false, true
 	}
 	d.leaveCheck(call)
 }

@@ -123,8 +123,14 @@ func TestRunHealthChecks_GuardTheTrial(t *testing.T) {
 		if out := d.Send(t.Context(), call(a)); out.Err == nil || len(target.calledInstances()) != 0 {
 			t.Errorf("got %+v, want the task rejected without a call", out)
 		}
+		if n := d.OpenBreakers(); n != 1 {
+			t.Errorf("got %d open breakers while the instance is down, want 1", n)
+		}
 		target.setDown("one", false)
 		advance(15 * time.Second)
+		if n := d.OpenBreakers(); n != 0 {
+			t.Errorf("got %d open breakers after a successful health check, want 0", n)
+		}
 		if out := d.Send(t.Context(), call(a)); out.Err != nil {
 			t.Errorf("after the recovery: got %+v, want a result", out.Err)
 		}

@@ -20,6 +20,7 @@ type instanceState struct {
 	breaker           *resilience.Breaker // nil = no failure since the last success
 	trialInFlight     bool                // of the breaker
 	awaitsHealthCheck bool                // the breaker has opened, and no health check has succeeded since
+	passedHealthCheck bool                // a health check has succeeded since the breaker opened
 	openUntil         int64               // Unix milliseconds: how long the matcher prefers other agents
 }
 
@@ -29,7 +30,7 @@ func (s *instanceState) isIdle() bool {
 }
 
 func (s *instanceState) closeBreaker() {
-	s.breaker, s.trialInFlight, s.awaitsHealthCheck, s.openUntil = nil, false, false, 0
+	s.breaker, s.trialInFlight, s.awaitsHealthCheck, s.passedHealthCheck, s.openUntil = nil, false, false, false, 0
 }
 
 // breakerState returns the state of the circuit breaker, also for nil.
@@ -126,10 +127,33 @@ func (r *rejections) describe(agentID string) string {
 	return agentID + " has no active instance"
 }
 
-// recordHealth records the outcome of a call that was sent to an instance.
+// isDown reports whether the circuit breaker has opened, and nothing has shown since that the
+// instance works: neither a task nor a health check has succeeded. The state half-open alone
+// shows nothing, because it begins when the time has passed.
+func (s *instanceState) isDown() bool {
+	state, _ := s.breakerState()
+	return state != resilience.Closed && (state == resilience.Open || !s.passedHealthCheck)
+}
+
+// recordHealth records the outcome of a call that was sent to an instance, and logs that its
+// circuit breaker opens or closes. A trial that fails is not logged: the breaker opens again.
 func (d *Dispatcher) recordHealth(call *instanceCall, h Health) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	agent, instance := call.agent.entry.ID, call.instance.name
+	before, _ := call.instance.breakerState()
+	d.recordLocked(call, h)
+	after, until := call.instance.breakerState()
+	d.mu.Unlock()
+	switch {
+	case before == resilience.Closed && after == resilience.Open:
+		d.log.Warn("circuit breaker opened", "agent", agent, "instance", instance, "open_until", until.UTC())
+	case before != resilience.Closed && after == resilience.Closed:
+		d.log.Info("circuit breaker closed", "agent", agent, "instance", instance)
+	}
+}
+
+// recordLocked is recordHealth for a caller that holds mu, without the log.
+func (d *Dispatcher) recordLocked(call *instanceCall, h Health) {
 	state := call.instance
 	if !state.endpoint.Equal(&call.endpoint) || call.permit.IsTrial() && state.breaker != call.breaker {
 		return // a reload has changed the address, and closed the breaker
@@ -156,6 +180,7 @@ func (d *Dispatcher) recordHealth(call *instanceCall, h Health) {
 	} else if !state.trialInFlight {
 		state.openUntil = 0
 		if until := state.breaker.OpenUntil(); !until.IsZero() {
+			state.passedHealthCheck = false
 			if state.awaitsHealthCheck = d.isChecked(call.agent.entry, &call.endpoint); state.awaitsHealthCheck {
 				until = until.Add(healthCheckTick) // by then the health check has begun
 			}

@@ -66,18 +66,35 @@ func (d *Dispatcher) AgentStatus(id string) AgentStatus {
 	return status
 }
 
-// OpenBreakers counts the agents that get no tasks because the circuit breakers of
-// all their active instances are open.
+// OpenBreakers counts the agents whose active instances are all down: the circuit breaker of each
+// has opened, and neither a task nor a health check has succeeded since.
 func (d *Dispatcher) OpenBreakers() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
 	for _, a := range d.active {
-		if state, _, _ := a.breakerState(); state == resilience.Open {
+		if a.isDown() {
 			n++
 		}
 	}
 	return n
+}
+
+// isDown reports whether the agent has active instances, and all are down. The caller holds mu.
+func (a *agentState) isDown() bool {
+	var buf [1]contract.Instance
+	list := listInstances(a.entry, &buf)
+	down := false
+	for i := range list {
+		if !takesTasks(list[i].State) {
+			continue
+		}
+		if s := a.findState(list[i].Name); s == nil || !s.isDown() {
+			return false
+		}
+		down = true
+	}
+	return down
 }
 
 // breakerState returns the state of the circuit breakers of the active instances

@@ -184,7 +184,7 @@ func (c *core) openDispatcher(version string) error {
 	if err != nil {
 		return err
 	}
-	c.dispatcher, err = dispatch.New(dispatch.Config{MaxInFlight: c.cfg.Dispatch.MaxInFlight},
+	c.dispatcher, err = dispatch.New(dispatch.Config{MaxInFlight: c.cfg.Dispatch.MaxInFlight, Logger: c.log},
 		map[string]dispatch.Target{
 			contract.ProtocolHTTP: c.target, contract.ProtocolPull: pulltarget.Target{}, contract.ProtocolMCP: tools, contract.ProtocolOrchestrator: goals,
 		})

@@ -102,7 +102,7 @@ func newInstruments(provider metric.MeterProvider) (*Metrics, error) {
 	mk.newGauge("requests_in_flight", "Requests in flight.", m.current.inFlight.Load)
 	mk.newGauge("registry_agents", "Agents in the registry in use.", m.current.agents.Load)
 	mk.newGauge("registry_stale", "1 while the last load of the registry failed and an older one is in use.", m.registryStale)
-	mk.newGauge("breakers_open", "Agents that get no tasks because their breaker is open.", m.openBreakers)
+	mk.newGauge("breakers_open", "Agents whose breaker has opened, without a success since.", m.openBreakers)
 	mk.newGauge("llm_breaker_open", "1 while the language model is not called because it failed repeatedly.", m.modelBreakerOpen)
 	mk.addStoreGauges(m)
 	mk.addMCPGauges(m)
