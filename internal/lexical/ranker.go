@@ -31,7 +31,8 @@ type Ranker struct {
 	idf      []float64        // by term
 	stops    map[string]bool
 	hints    map[string]string
-	synonyms synonymIndex // of words of the documents
+	synonyms synonymIndex        // of words of the documents
+	actions  map[string][]string // by stem: the words of the documents that mean the same for tools
 }
 
 type termPosting struct {
@@ -44,7 +45,7 @@ const (
 	bm25K1         = 2.0
 	bm25B          = 0.6
 	hintWeight     = 0.5  // weight of a hint
-	synonymWeight  = 0.5  // weight of a synonym of a word that no document has
+	synonymWeight  = 0.5  // weight of a synonym of a word that no document has, also of an action
 	rankStopWeight = 0.15 // weight of a stop word
 	nameWeight     = 2.0  // a word of the name counts as often in the description
 	gramWeight     = 0.05
@@ -53,7 +54,7 @@ const (
 // NewRanker indexes the documents. Their order matters only if two have the
 // same name.
 func NewRanker(docs []Document) *Ranker {
-	r := &Ranker{terms: map[uint32]int32{}, stops: newStopSet(), hints: parseHints()}
+	r := &Ranker{terms: map[uint32]int32{}, stops: newStopSet(), hints: parseHints(), actions: map[string][]string{}}
 	ordered := slices.Clone(docs)
 	slices.SortStableFunc(ordered, func(a, b Document) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Description, b.Description))
@@ -86,6 +87,7 @@ func NewRanker(docs []Document) *Ranker {
 		total += lengths[i]
 	}
 	r.synonyms, _ = newSynonyms(words, words)
+	r.addActions(words)
 	mean := max(total/float64(max(len(ordered), 1)), 1)
 	for i, of := range counts {
 		slack := bm25K1 * (1 - bm25B + bm25B*lengths[i]/mean)
@@ -142,6 +144,60 @@ func parseHints() map[string]string {
 	return to
 }
 
+// actions are words of what tools do and of what they do it with, one meaning a line, in English,
+// Portuguese and Spanish. They are not in lexicon.Synonyms, because for agents they are general
+// words with several meanings: a tool reads a file, and an agent reads a contract. Inflections with
+// the same stem are left out.
+const actions = `
+read ler leia leio lendo leer lee lea leyendo leitura lectura
+write save gravar grave gravo gravando escrever escreva escrevendo escribir escribe escriba escribiendo guardar salvar armazenar almacenar store
+list show listar mostrar muestra muestre exibir exiba enumerar
+delete remove erase apagar apague excluir exclua excluya eliminar elimine borrar borre remover deletar suprimir suprima
+search find buscar busque procurar procure pesquisar pesquise encontrar encuentra encuentre localizar
+get fetch retrieve obter obtenha obtener obtenga recuperar
+move mover mova mueve mueva
+rename renomear renombrar renombra
+copy duplicate copiar copia copie duplicar
+edit update modify change editar edite modificar modifique alterar atualizar actualizar actualice
+run execute executar ejecutar ejecuta ejecute
+query consultar consulta
+reply answer responder responda responde
+forward encaminhar reenviar
+attach anexar adjuntar adjunta
+upload subir carregar cargar
+download baixar descargar descarga descarregar
+count contar conte cuenta
+compress comprimir compactar
+file arquivo ficheiro archivo fichero
+row record linha fila registro
+column coluna columna
+node nodo
+entity entidade entidad
+relation relacao relacion
+graph grafo
+`
+
+// addActions adds the words of the documents, with their counts, that mean the same as others.
+func (r *Ranker) addActions(words map[string]int) {
+	byStem := map[string]string{}
+	for w := range words {
+		if stem := wordStem(w); byStem[stem] == "" || w < byStem[stem] {
+			byStem[stem] = w
+		}
+	}
+	for line := range strings.Lines(actions) {
+		var meant []string
+		for word := range strings.FieldsSeq(line) {
+			if w := byStem[wordStem(word)]; w != "" && !slices.Contains(meant, w) {
+				meant = append(meant, w)
+			}
+		}
+		for word := range strings.FieldsSeq(line) {
+			r.actions[wordStem(word)] = meant
+		}
+	}
+}
+
 // Rank returns the documents that share a term with the text, best first, and
 // by name if the scores are equal.
 func (r *Ranker) Rank(text string) []RankedDocument {
@@ -162,24 +218,39 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 			scores[p.doc] += weight * p.weight
 		}
 	}
-	var implied, meant []string
+	var implied []string
+	var meant [][]string
 	read.forEachTerm(splitCamel(text), func(hash uint32, isWord bool, share float64) {
 		if to := r.hints[string(read.tokens.word)]; isWord && to != "" {
 			implied = append(implied, to)
 		}
 		if _, known := r.terms[hash]; isWord && !known && share == 1 {
-			if word := r.synonyms[wordStem(string(read.tokens.word))]; word != "" {
-				meant = append(meant, word)
+			stem := wordStem(string(read.tokens.word))
+			if words := r.actions[stem]; len(words) > 0 {
+				meant = append(meant, words)
+			} else if word := r.synonyms[stem]; word != "" {
+				meant = append(meant, []string{word})
 			}
 		}
 		score(hash, isWord, share)
 	})
-	for _, word := range meant {
-		read.forEachTerm(word, func(hash uint32, isWord bool, share float64) {
-			if isWord {
-				score(hash, true, synonymWeight*share)
-			}
-		})
+	for _, words := range meant {
+		best := make([]float64, len(scores)) // a document with several of the words counts once
+		for _, word := range words {
+			read.forEachTerm(word, func(hash uint32, isWord bool, share float64) {
+				term, ok := r.terms[hash]
+				if !ok || !isWord || seen[term] {
+					return
+				}
+				seen[term] = true
+				for _, p := range r.postings[term] {
+					best[p.doc] = max(best[p.doc], r.idf[term]*synonymWeight*share*p.weight)
+				}
+			})
+		}
+		for i, score := range best {
+			scores[i] += score
+		}
 	}
 	for _, to := range implied {
 		read.forEachTerm(to, func(hash uint32, isWord bool, share float64) {
