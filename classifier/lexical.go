@@ -1,6 +1,7 @@
 package classifier
 
 import (
+	"math"
 	"slices"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -45,18 +46,18 @@ func classifyText(in *Input, text string) contract.Classification {
 	default:
 		return combineParts(parts)
 	}
-	return newClassification(&whole)
+	return newClassification(in.Lexical, &whole)
 }
 
 // classifyWhole classifies a text as one request.
 func classifyWhole(in *Input, text string) contract.Classification {
 	whole := in.Lexical.Classify(text)
 	acceptTogether(&whole, in.Catalogue.Routing.AmbiguityThreshold)
-	return newClassification(&whole)
+	return newClassification(in.Lexical, &whole)
 }
 
 // newClassification returns the classification of a text that is one request.
-func newClassification(whole *lexical.Prediction) contract.Classification {
+func newClassification(m *lexical.Model, whole *lexical.Prediction) contract.Classification {
 	return contract.Classification{
 		Intent:        whole.Intent,
 		Domains:       orUnknownDomain(whole.Domains, whole.Intent),
@@ -65,7 +66,18 @@ func newClassification(whole *lexical.Prediction) contract.Classification {
 		DomainOrigins: lexicalOrigins(whole),
 		Source:        contract.SourceLexical,
 		Alternatives:  whole.Alternatives,
+
+		RequiredConfidence: requiredConfidence(m, whole),
 	}
+}
+
+// requiredConfidence returns the confidence from which the model accepts an intent, if that alone
+// is why it has accepted none: the confidence reaches the default minimum. Otherwise it returns 0.
+func requiredConfidence(m *lexical.Model, p *lexical.Prediction) float64 {
+	if p.Intent == contract.Unknown && p.JointConfidence >= lexical.MinActionConfidence && p.JointConfidence < m.RejectThreshold() {
+		return math.Ceil(m.RejectThreshold()*1e4) / 1e4
+	}
+	return 0
 }
 
 // minReading is the least confidence of a reading for a question to the caller: less

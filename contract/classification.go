@@ -54,12 +54,20 @@ type Classification struct {
 	// Tied means that Intent is only the likeliest of several intents with about
 	// the same confidence, all of which the chosen agent declares.
 	Tied bool `json:"tied,omitzero"`
-	// Evidence are at most MaxEvidence texts of the registry that speak for Intent
-	// or the next best intent, the strongest first.
+	// TiedConfidence is the sum of the confidences of the tied intents, which is what
+	// the least confidence is compared with; 0 unless Tied.
+	TiedConfidence float64 `json:"tied_confidence,omitzero"`
+	// RequiredConfidence is the confidence from which the lexical classifier accepts an
+	// intent of this registry, if Intent is Unknown for that reason alone: the confidence
+	// reaches the default minimum of 0.5. Otherwise it is 0.
+	RequiredConfidence float64 `json:"required_confidence,omitzero"`
+	// Evidence are at most MaxEvidence texts that speak for Intent or the next best
+	// intent, the strongest first.
 	Evidence []Evidence `json:"evidence,omitempty"`
 }
 
-// Evidence is a text of the registry that shares words with a request.
+// Evidence is a text of the registry that shares words with a request, or a word of the
+// request.
 type Evidence struct {
 	Kind     EvidenceKind `json:"kind"`
 	Text     string       `json:"text"`     // as declared
@@ -83,6 +91,9 @@ const (
 	EvidenceSimilar     EvidenceKind = "similar" // a word of the registry that occurs in the same contexts as a word of the request
 	// EvidenceNegation is a word of the intent's name that the request asks not to do.
 	EvidenceNegation EvidenceKind = "negation"
+	// EvidenceLearned is a word of the request, or two words in a row, with weight for the intent
+	// in the lexical model. It is listed if no text of the registry speaks for the intent.
+	EvidenceLearned EvidenceKind = "learned"
 )
 
 // Cascade describes whether the lexical classifier made the model call
@@ -102,11 +113,12 @@ type Subtask struct {
 	Reason  string   `json:"reason,omitempty"`
 	Intent  string   `json:"intent,omitempty"`
 	Domains []string `json:"domains,omitempty"`
-	// Confidence, Alternatives and Tied are those of this part alone. A model
-	// provides none.
-	Confidence   float64       `json:"confidence,omitzero"`
-	Alternatives []IntentScore `json:"alternatives,omitempty"`
-	Tied         bool          `json:"tied,omitzero"`
+	// Confidence, Alternatives, Tied and TiedConfidence are those of this part alone. A
+	// model provides none.
+	Confidence     float64       `json:"confidence,omitzero"`
+	Alternatives   []IntentScore `json:"alternatives,omitempty"`
+	Tied           bool          `json:"tied,omitzero"`
+	TiedConfidence float64       `json:"tied_confidence,omitzero"`
 	// DomainOrigins explains Domains, like Classification.DomainOrigins.
 	DomainOrigins []DomainOrigin `json:"domain_origins,omitempty"`
 }

@@ -20,7 +20,7 @@ func explainDecision(d *contract.Decision, expect *Expect) string {
 	case clf.Source == contract.SourceLLM || clf.Source == contract.SourceCache:
 		parts = append(parts, "the model replied so")
 	case len(clf.Evidence) > 0:
-		e := &clf.Evidence[0]
+		e := strongestFor(clf)
 		parts = append(parts, fmt.Sprintf("%s %q speaks for %s (%.2f)", e.Kind, e.Text, e.Intent, e.Strength))
 	default:
 		parts = append(parts, "no text of the registry speaks for an intent")
@@ -30,11 +30,18 @@ func explainDecision(d *contract.Decision, expect *Expect) string {
 		text := fmt.Sprintf("%s follows with %.2f", next.Intent, next.Confidence)
 		if clf.Intent == contract.Unknown {
 			text = fmt.Sprintf("the nearest intent is %s with %.2f", next.Intent, next.Confidence)
+			if clf.RequiredConfidence > next.Confidence {
+				text += fmt.Sprintf(", and this registry requires %.2f", clf.RequiredConfidence)
+			}
 		}
 		parts = append(parts, text)
 	}
 	if clf.Tied {
-		parts = append(parts, "one agent serves several of the likeliest intents, so their confidences are added up")
+		text := "one agent serves several of the likeliest intents, so their confidences are added up"
+		if clf.TiedConfidence > 0 {
+			text += fmt.Sprintf(" to %.2f", clf.TiedConfidence)
+		}
+		parts = append(parts, text)
 	}
 	for _, s := range clf.Subtasks {
 		if s.Intent == contract.Unknown {
@@ -54,6 +61,17 @@ func explainDecision(d *contract.Decision, expect *Expect) string {
 		parts = append(parts, id+" "+explainExclusion(d, id))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// strongestFor returns the strongest evidence for the intent of the classification or, if that is
+// unknown, for the nearest one. Without any, it returns the strongest of all.
+func strongestFor(clf *contract.Classification) *contract.Evidence {
+	intent := clf.Intent
+	if intent == contract.Unknown && len(clf.Alternatives) > 0 {
+		intent = clf.Alternatives[0].Intent
+	}
+	i := slices.IndexFunc(clf.Evidence, func(e contract.Evidence) bool { return e.Intent == intent })
+	return &clf.Evidence[max(i, 0)]
 }
 
 // explainExclusion returns why the agent was not chosen.

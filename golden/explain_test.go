@@ -1,6 +1,7 @@
 package golden
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
@@ -41,13 +42,32 @@ func TestExplainDecision(t *testing.T) {
 			"tied intents",
 			contract.Decision{
 				Classification: contract.Classification{
-					Intent: "book_machine", Tied: true, Evidence: example,
+					Intent: "book_machine", Tied: true, TiedConfidence: 0.65, Evidence: example,
 					Alternatives: []contract.IntentScore{{Intent: "repair_machine", Confidence: 0.3}, {Intent: "vet_visit", Confidence: 0.2}},
 				},
 				Chosen: []string{"machines"},
 			},
 			Expect{Agents: []string{"vet"}},
-			`example "reserve the combine" speaks for book_machine (0.50); one agent serves several of the likeliest intents, so their confidences are added up; vet is no candidate`,
+			`example "reserve the combine" speaks for book_machine (0.50); one agent serves several of the likeliest intents, so their confidences are added up to 0.65; vet is no candidate`,
+		},
+		{
+			"stronger evidence for another intent",
+			contract.Decision{
+				Classification: contract.Classification{Intent: "vet_visit", Evidence: append(slices.Clone(example), contract.Evidence{
+					Kind: contract.EvidenceLearned, Text: "calf", Intent: "vet_visit", Strength: 0.4,
+				})},
+				Chosen: []string{"vet"},
+			},
+			Expect{Agents: []string{"vet"}},
+			`learned "calf" speaks for vet_visit (0.40)`,
+		},
+		{
+			"more confidence required",
+			contract.Decision{Classification: contract.Classification{
+				Intent: contract.Unknown, RequiredConfidence: 0.58, Alternatives: []contract.IntentScore{{Intent: "vet_visit", Confidence: 0.51}},
+			}},
+			Expect{Agents: []string{"vet"}},
+			"no text of the registry speaks for an intent; the nearest intent is vet_visit with 0.51, and this registry requires 0.58; vet is no candidate",
 		},
 		{
 			"part without an intent",

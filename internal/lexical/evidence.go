@@ -130,6 +130,8 @@ const (
 	// EvidenceNegation is a word of the intent's name that the text asks not to do. It speaks
 	// against the intent.
 	EvidenceNegation EvidenceKind = "negation"
+	// EvidenceLearned is a word of the text, or a pair, with a weight for the intent.
+	EvidenceLearned EvidenceKind = "learned"
 )
 
 // EvidenceItem is a text of the registry that shares words with a request.
@@ -139,7 +141,8 @@ type EvidenceItem struct {
 	Intent string
 	// Strength is the share of the text, by the weight of its words, that the
 	// request contains: 0 to 1. Of a misspelt word, it is the share of its letters, of a
-	// synonym synonymStrength, of a similar word the cosine of their vectors.
+	// synonym synonymStrength, of a similar word the cosine of their vectors, and of a learned
+	// word the share of the weights for the intent.
 	Strength float64
 	// Missing are the content words of Text that the request does not contain.
 	Missing []string

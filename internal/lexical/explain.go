@@ -77,6 +77,31 @@ func (m *Model) Explain(text string) Explanation {
 	return e
 }
 
+// ListLearned returns up to limit words of the text, or pairs of words, with the greatest weights
+// for the intent rather than against, which may be "". It is slower than Classify, and allocates.
+func (m *Model) ListLearned(text, intent, against string, limit int) (items []EvidenceItem) {
+	class := m.intentNumber(intent)
+	if class < 0 {
+		return nil
+	}
+	weights, total := map[string]float64{}, 0.0
+	m.addFeatureWeights(text, class, m.intentNumber(against), weights)
+	for word, weight := range weights {
+		if weight > 0 {
+			total += weight
+			items = append(items, EvidenceItem{Kind: EvidenceLearned, Text: word, Intent: intent, Strength: weight})
+		}
+	}
+	slices.SortFunc(items, func(a, b EvidenceItem) int {
+		return cmp.Or(cmp.Compare(b.Strength, a.Strength), strings.Compare(a.Text, b.Text))
+	})
+	items = items[:min(len(items), limit)]
+	for i := range items {
+		items[i].Strength = roundConfidence(items[i].Strength / total)
+	}
+	return items
+}
+
 // labelsIgnoredIn returns the labels that are not read in the text.
 func (m *Model) labelsIgnoredIn(text string) *labelSet {
 	r := m.analyzeText(text)

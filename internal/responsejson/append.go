@@ -89,6 +89,12 @@ func (e *encoder) optionalTrue(name string, b bool) {
 	}
 }
 
+func (e *encoder) optionalFloat(name string, f float64) {
+	if f != 0 {
+		e.floatMember(name, f)
+	}
+}
+
 func (e *encoder) stringsMember(name string, list []string) {
 	e.name(name)
 	e.out = append(e.out, '[')

@@ -71,6 +71,8 @@ func (e *encoder) classification(c *contract.Classification) {
 	}
 	optionalArray(e, "alternatives", c.Alternatives, (*encoder).intentScore)
 	e.optionalTrue("tied", c.Tied)
+	e.optionalFloat("tied_confidence", c.TiedConfidence)
+	e.optionalFloat("required_confidence", c.RequiredConfidence)
 	if len(c.Evidence) > 0 {
 		e.valueMember("evidence", c.Evidence)
 	}
@@ -99,11 +101,10 @@ func (e *encoder) subtask(s *contract.Subtask) {
 	e.optionalString("reason", s.Reason)
 	e.optionalString("intent", s.Intent)
 	e.optionalStrings("domains", s.Domains)
-	if s.Confidence != 0 {
-		e.floatMember("confidence", s.Confidence)
-	}
+	e.optionalFloat("confidence", s.Confidence)
 	optionalArray(e, "alternatives", s.Alternatives, (*encoder).intentScore)
 	e.optionalTrue("tied", s.Tied)
+	e.optionalFloat("tied_confidence", s.TiedConfidence)
 	optionalArray(e, "domain_origins", s.DomainOrigins, (*encoder).domainOrigin)
 	e.out = append(e.out, '}')
 }

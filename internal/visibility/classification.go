@@ -37,7 +37,11 @@ func (f *Filter) visiblePart(c *contract.Classification) contract.Classification
 		if titles.masked {
 			sub.Reason = ""
 		}
+		listed := len(sub.Alternatives)
 		sub.Alternatives, sub.Tied = f.visibleRunnersUp(sub.Intent, sub.Confidence, sub.Alternatives, sub.Tied)
+		if !sub.Tied || len(sub.Alternatives) < listed {
+			sub.TiedConfidence = 0 // the sum would reveal the confidence in a hidden intent
+		}
 	}
 	filtered.ModelUse = withoutReplies(c.ModelUse)
 	if c.Cascade != nil {
@@ -46,6 +50,9 @@ func (f *Filter) visiblePart(c *contract.Classification) contract.Classification
 		filtered.Cascade = &cascade
 	}
 	filtered.Alternatives, filtered.Tied = f.visibleRunnersUp(filtered.Intent, c.Confidence, c.Alternatives, c.Tied)
+	if !filtered.Tied || len(filtered.Alternatives) < len(c.Alternatives) {
+		filtered.TiedConfidence = 0
+	}
 	filtered.Evidence = f.visibleEvidence(c)
 	return filtered
 }

@@ -215,10 +215,11 @@ func (in *Input) mayConsider(agentID string) bool {
 func (p *planner) markTied(part *Part) {
 	c := &p.plan.Decision.Classification
 	if part.Subtask != WholeRequest {
-		c.Subtasks[part.Subtask].Tied = true
+		s := &c.Subtasks[part.Subtask]
+		s.Tied, s.TiedConfidence = true, part.Confidence
 	}
 	if part.Intent == c.Intent {
-		c.Tied = true
+		c.Tied, c.TiedConfidence = true, part.Confidence
 	}
 }
 

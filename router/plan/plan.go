@@ -127,9 +127,9 @@ func (in *Input) newQuery() matcher.Query {
 // clearTies removes the ties of a pinned classification, because this plan decides
 // which intents are tied. The subtasks of the input are not changed.
 func clearTies(c *contract.Classification) {
-	c.Tied, c.Subtasks = false, slices.Clone(c.Subtasks)
+	c.Tied, c.TiedConfidence, c.Subtasks = false, 0, slices.Clone(c.Subtasks)
 	for i := range c.Subtasks {
-		c.Subtasks[i].Tied = false
+		c.Subtasks[i].Tied, c.Subtasks[i].TiedConfidence = false, 0
 	}
 }
 

@@ -270,6 +270,9 @@ func TestNew_TiesUncertainIntentsOfOneAgent(t *testing.T) {
 			if len(p.Parts) == 1 {
 				got = p.Parts[0].Confidence
 			}
+			if clf := &p.Decision.Classification; clf.TiedConfidence != tt.confidence {
+				t.Errorf("got the sum %v of tied confidences, want %v", clf.TiedConfidence, tt.confidence)
+			}
 			if got != tt.confidence || p.Decision.Classification.Tied != (tt.confidence > 0) {
 				t.Errorf("got confidence %v, tied %v, want %v", got, p.Decision.Classification.Tied, tt.confidence)
 			}
