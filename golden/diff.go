@@ -41,14 +41,14 @@ func DiffRegistries(ctx context.Context, cfg Config, b *capabilities.Snapshot) (
 	if b == nil {
 		return nil, errors.New("golden: a second registry is required")
 	}
-	setupA, err := cfg.newRouting()
+	setupA, err := cfg.newRouting(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer setupA.closeClassifier()
 	other := cfg
 	other.Registry = b
-	setupB, err := other.newRouting()
+	setupB, err := other.newRouting(ctx)
 	if err != nil {
 		return nil, err
 	}

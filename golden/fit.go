@@ -88,7 +88,7 @@ func FitThresholds(ctx context.Context, cfg Config, precision float64) (*FitResu
 			"add `split: train` to about two thirds of the cases, and `split: validation` to the others, which measure the proposal", len(cfg.Cases))
 	}
 	held := FilterCases(unscripted, Filter{Splits: []string{Validation, Test}})
-	g, err := cfg.newRouting()
+	g, err := cfg.newRouting(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
@@ -38,7 +39,7 @@ type Config struct {
 }
 
 // newRouting validates the configuration and builds the router.
-func (cfg *Config) newRouting() (*routingSetup, error) {
+func (cfg *Config) newRouting(ctx context.Context) (*routingSetup, error) {
 	if cfg.Registry == nil {
 		return nil, errors.New("golden: a registry is required")
 	}
@@ -49,14 +50,14 @@ func (cfg *Config) newRouting() (*routingSetup, error) {
 		}
 		c.Model, c.Timeout = replayModel{cfg.Cassette}, modelTimeout
 	}
-	return newRoutingSetup(cfg.Registry, c, cfg.Redactor)
+	return newRoutingSetup(ctx, cfg.Registry, c, cfg.Redactor)
 }
 
 // Run routes every case and returns a report in the order of the cases. If ctx
 // ends, the report contains the cases finished by then and is marked as
-// interrupted; there is no error.
+// interrupted; there is no error, unless it ends while the model is trained.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	g, err := cfg.newRouting()
+	g, err := cfg.newRouting(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ type routingSetup struct {
 	router           *router.Router
 }
 
-func newRoutingSetup(registry *capabilities.Snapshot, cfg classifier.Config, redactor *redact.Redactor) (*routingSetup, error) {
+func newRoutingSetup(ctx context.Context, registry *capabilities.Snapshot, cfg classifier.Config, redactor *redact.Redactor) (*routingSetup, error) {
 	if redactor == nil {
 		var err error
 		if redactor, err = redact.New(redact.Config{}); err != nil {
@@ -189,8 +190,11 @@ func newRoutingSetup(registry *capabilities.Snapshot, cfg classifier.Config, red
 	cfg.Now = func() time.Time { return time.Time{} }
 	cfg.Cache = classifier.CacheConfig{}
 	cfg.MaskText = redactor.RedactText
-	g := &routingSetup{view: router.NewView(registry, noDispatcher{}), redactor: redactor, classifierConfig: cfg}
-	var err error
+	model, err := lexical.TrainContext(ctx, classifier.BuildCorpus(registry.Catalogue))
+	if err != nil {
+		return nil, err
+	}
+	g := &routingSetup{view: router.NewTrainedView(registry, model, noDispatcher{}), redactor: redactor, classifierConfig: cfg}
 	if g.classifier, err = classifier.New(cfg); err != nil {
 		return nil, fmt.Errorf("classifier: %w", err)
 	}

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -31,7 +33,11 @@ func RouteOnce(ctx context.Context, cfg config.Config, opts Options, req *contra
 		return nil, err
 	}
 	defer func() { _ = c.closeResources(ctx) }() // nothing is stored
-	c.installView(router.NewView(snapshot, c.dispatcher))
+	model, err := lexical.TrainContext(ctx, classifier.BuildCorpus(snapshot.Catalogue))
+	if err != nil {
+		return nil, err
+	}
+	c.installView(router.NewTrainedView(snapshot, model, c.dispatcher))
 	return c.router.Handle(ctx, req, contract.LocalCaller())
 }
 

@@ -179,6 +179,19 @@ func TestServer_KeepsDeadline(t *testing.T) {
 	}
 }
 
+func TestRouteOnce_EndsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	cfg := config.Default()
+	cfg.Registry.File = "../../capabilities/testdata/source.yaml"
+	cfg.DataDir = t.TempDir() + "/data"
+	req := &contract.Request{Content: contract.Content{Prompt: "Please do a code review"}, Options: contract.Options{DryRun: true}}
+	resp, err := RouteOnce(ctx, cfg, Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv}, req)
+	if resp != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %+v, %v, want context.Canceled, because nothing was routed", resp, err)
+	}
+}
+
 func TestRouteOnce_NeedsNoServer(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config.Default()

@@ -199,6 +199,9 @@ func (l *linearModel) minKeptChange() float32 {
 			top = max(top, effect(f, w))
 		}
 	}
+	if top == 0 { // the training has ended before its first step
+		return 0
+	}
 	var count [steps + 1]int
 	for f := range l.idf {
 		for _, w := range l.weight[l.start[f]:l.start[f+1]] {

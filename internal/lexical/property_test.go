@@ -1,8 +1,12 @@
 package lexical
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,6 +67,46 @@ func TestTrain_EndsEarly(t *testing.T) {
 			t.Errorf("got %d calls after the training was given up", -calls)
 		}
 	})
+}
+
+// A large model without any step of training has no weights to choose between.
+func TestLinearModel_QuantizesUntrainedWeights(t *testing.T) {
+	l := &linearModel{weight: make([]float32, maxWeights+1), idfWeights: idfWeights{idf: []float32{1}}, start: []int32{0, maxWeights + 1}}
+	if got := l.minKeptChange(); got != 0 {
+		t.Errorf("got %v, want 0", got)
+	}
+}
+
+func TestTrainContext_EndsWithContext(t *testing.T) {
+	corpus := Corpus{}
+	for i := range 20 {
+		d := IntentDoc{Name: fmt.Sprintf("intent_%d", i)}
+		for k := range 20 {
+			d.Examples = append(d.Examples, fmt.Sprintf("request %d about subject %d of kind %d", k, i, k*i))
+		}
+		corpus.Intents = append(corpus.Intents, d)
+	}
+	want := Train(corpus).Classify("subject 7")
+	for _, calls := range []int64{0, 1, 100, 3000} {
+		var left atomic.Int64
+		left.Store(calls)
+		train(corpus, noStorage{}, func() bool { return left.Add(-1) < 0 })
+		if left.Load() < -100 { // once in each of its parts
+			t.Errorf("stopped after %d calls: got %d more calls, want the training ended", calls, -left.Load())
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if m, err := TrainContext(ctx, corpus); m != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("got model %v, %v, want no model and context.Canceled", m != nil, err)
+	}
+	m, err := TrainContext(t.Context(), corpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, m.Classify("subject 7")); diff != "" {
+		t.Errorf("prediction of a model that was trained to the end (-want +got):\n%s", diff)
+	}
 }
 
 type failer interface {

@@ -30,7 +30,7 @@ type Storage interface {
 
 // TrainStored is Train for a corpus that was possibly trained before: it then loads the
 // result, which takes a twentieth of the time, and else stores it.
-func TrainStored(c Corpus, s Storage) *Model { return train(c, s) }
+func TrainStored(c Corpus, s Storage) *Model { return train(c, s, nil) }
 
 // noStorage contains nothing.
 type noStorage struct{}

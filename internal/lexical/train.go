@@ -36,9 +36,20 @@ type IntentDoc struct {
 
 // Train builds the model of a corpus. It takes a fraction of a second for
 // 15,000 examples. The model refers to the strings of the corpus.
-func Train(c Corpus) *Model { return train(c, noStorage{}) }
+func Train(c Corpus) *Model { return train(c, noStorage{}, nil) }
 
-func train(c Corpus, storage Storage) *Model {
+// TrainContext is Train until ctx ends: it then returns the error of ctx soon.
+func TrainContext(ctx context.Context, c Corpus) (*Model, error) {
+	m := train(c, noStorage{}, func() bool { return ctx.Err() != nil })
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// train trains a model. If stopped, which may be nil, returns true, the training ends early, and
+// the model is useless.
+func train(c Corpus, storage Storage, stopped func() bool) *Model {
 	docs, domains := mergeIntents(c.Intents), sortedUnique(c.Domains)
 	t := &indexBuilder{
 		model: &Model{
@@ -67,7 +78,7 @@ func train(c Corpus, storage Storage) *Model {
 	)
 	isNew := state == nil
 	if isNew {
-		s, reported := trainStatistical(docs, domains, c.Pace)
+		s, reported := trainStatistical(docs, domains, c.Pace, stopped)
 		state = &learnedState{statistical: s, report: newReport(docs, reported)}
 	}
 	t.model.statistical, t.model.report = state.statistical, state.report
@@ -118,11 +129,11 @@ func mergeIntents(docs []IntentDoc) []IntentDoc {
 }
 
 // trainStatistical trains on documents sorted by name. It returns the held-out
-// predictions of the report too.
-func trainStatistical(docs []IntentDoc, domains []string, pace func() bool) (*statisticalModel, []heldOutPrediction) {
+// predictions of the report too. pace is that of the corpus, stopped of train.
+func trainStatistical(docs []IntentDoc, domains []string, pace, stopped func() bool) (*statisticalModel, []heldOutPrediction) {
 	families := agentFamilies(docs)
 	d := newTrainingSet(trainingTexts(docs, families.of), families)
-	d.pace = pace
+	d.pace, d.stopped = pace, stopped
 	w := newTokenizer()
 	for _, name := range domains {
 		if IsStopName(name) {

@@ -23,6 +23,7 @@ type trainingSet struct {
 	// vectorLength is the length of the vectors of samples; 0 if vectors are no features.
 	vectorLength float32
 	pace         func() bool // see Corpus; may be nil
+	stopped      func() bool // see train; may be nil
 }
 
 // examplesPerIntent returns the mean number of examples of an intent.
@@ -37,7 +38,9 @@ func (d *trainingSet) examplesPerIntent() float64 {
 }
 
 // yield lets other work run, and reports whether the training goes on.
-func (d *trainingSet) yield() bool { return d.pace == nil || d.pace() }
+func (d *trainingSet) yield() bool {
+	return (d.stopped == nil || !d.stopped()) && (d.pace == nil || d.pace())
+}
 
 // trainingSample is one text of the training set.
 type trainingSample struct {

@@ -82,8 +82,8 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 	}
 	corpus := classifier.BuildCorpus(s.Catalogue)
 	corpus.Pace = cfg.Pace
-	model := lexical.Train(corpus)
-	if err := ctx.Err(); err != nil {
+	model, err := lexical.TrainContext(ctx, corpus)
+	if err != nil {
 		return nil, err
 	}
 	view := router.NewTrainedView(s, model, noDispatcher{})
