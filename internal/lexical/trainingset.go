@@ -352,17 +352,27 @@ func keywordOwners(docs []IntentDoc) map[string][]string {
 			stems[text] = append(stems[text], string(stemWord(foldNumber(w.word))))
 		}
 	}
+	beginning := map[string][]string{} // keywords by their first stem, "" if they have none
+	for text := range owners {
+		first := ""
+		if len(stems[text]) > 0 {
+			first = stems[text][0]
+		}
+		beginning[first] = append(beginning[first], text)
+	}
 	for i := range docs {
-		named := map[string]bool{} // stems
+		named := map[string]bool{"": true} // stems
 		for _, text := range append([]string{docs[i].Name}, docs[i].Domains...) {
 			for w.reset(splitCamel(text)); w.next(); {
 				named[string(stemWord(foldNumber(w.word)))] = true
 			}
 		}
-		for text, known := range owners {
-			unnamed := func(stem string) bool { return !named[stem] }
-			if len(known) > 0 && !slices.ContainsFunc(stems[text], unnamed) {
-				owners[text] = docs[i].commonAgents(known)
+		unnamed := func(stem string) bool { return !named[stem] }
+		for first := range named {
+			for _, text := range beginning[first] {
+				if known := owners[text]; len(known) > 0 && !slices.ContainsFunc(stems[text], unnamed) {
+					owners[text] = docs[i].commonAgents(known)
+				}
 			}
 		}
 	}
