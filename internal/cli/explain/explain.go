@@ -164,7 +164,14 @@ func (p decisionPrinter) writeClassification(c *contract.Classification) {
 		p.WriteField("", "then "+strings.Join(next, ", "), terminal.Dim)
 	}
 	if c.Tied {
-		p.WriteField("", "tied: one agent serves several of these intents, so their confidences are added up", terminal.Dim)
+		text := "tied: intents of one agent, so their confidences are added up"
+		if c.TiedConfidence > 0 {
+			text += fmt.Sprintf(": %.2f", c.TiedConfidence)
+		}
+		p.WriteField("", text, terminal.Dim)
+	}
+	if c.RequiredConfidence > 0 {
+		p.WriteField("", fmt.Sprintf("an intent of this registry requires a confidence of %.2f, as learned from its examples", c.RequiredConfidence), terminal.Dim)
 	}
 	if text := formatOrigins(c.DomainOrigins); text != "" {
 		p.WriteField("domains", text, terminal.Dim)

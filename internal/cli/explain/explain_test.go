@@ -125,7 +125,7 @@ func tied() *contract.Response {
 	next := []contract.IntentScore{{Intent: "cancel_order", Confidence: 0.3}, {Intent: "chat", Confidence: 0.1}}
 	d := decided(contract.Classification{
 		Intent: "track_order", Domains: []string{"orders"}, Confidence: 0.375, Source: contract.SourceLexical, LatencyMS: 0.081,
-		Alternatives: next, Tied: true,
+		Alternatives: next, Tied: true, TiedConfidence: 0.675,
 		Subtasks: []contract.Subtask{
 			{Title: "Where is my order?", Intent: "track_order", Domains: []string{"orders"}, Confidence: 0.375, Alternatives: next, Tied: true},
 			{Title: "Review my code", Intent: "code_review", Domains: []string{"python"}, Confidence: 1},
@@ -223,7 +223,7 @@ func nothingNear() *contract.Response {
 	return &contract.Response{
 		RequestID: requestID, Status: contract.StatusUnsupported,
 		Decision: &contract.Decision{
-			Classification: contract.Classification{Intent: contract.Unknown, Source: contract.SourceLexical},
+			Classification: contract.Classification{Intent: contract.Unknown, Confidence: 0.51, RequiredConfidence: 0.58, Source: contract.SourceLexical},
 			FallbackUsed:   &used,
 		},
 		Data: contract.ResponseData{Mode: contract.DataUnsupported, DryRun: true, Unsupported: &contract.Unsupported{

@@ -14,6 +14,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -276,7 +277,11 @@ func (c *Client) ConnectionError(err error) error {
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Errorf("the certificate of %s is not trusted: %w; SSL_CERT_FILE names a file with the certificates to trust", c.base, untrusted.Err)
 	}
-	return fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)", c.base, rootCause(err))
+	hint := ""
+	if c.base.Scheme == "http" && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)) {
+		hint = " If it serves TLS, the URL begins with https://"
+	}
+	return fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)%s", c.base, rootCause(err), hint)
 }
 
 // decodeResponse decodes a 2xx response into v, and returns other responses as a problem.
@@ -293,6 +298,9 @@ func (c *Client) decodeResponse(resp *http.Response, v any) (*rest.UnsupportedPr
 	}
 	var p rest.UnsupportedProblem
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
+		if c.base.Scheme == "http" && strings.Contains(string(data), "HTTPS server") { // by net/http
+			return nil, fmt.Errorf("%s serves TLS: the URL begins with https://", c.base)
+		}
 		return nil, fmt.Errorf("%s answered %s, which is not a caprouter answer: check --url", c.base, resp.Status)
 	}
 	return &p, c.decodeBody(data, &p, resp)

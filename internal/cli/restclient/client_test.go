@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
+	"github.com/caprouter/caprouter/internal/run"
 )
 
 // newFixedClient returns a client of a server with a fixed response.
@@ -89,6 +91,41 @@ func TestClient_NamesUntrustedCertificate(t *testing.T) {
 	want := "the certificate of " + server.URL + " is not trusted: x509: certificate signed by unknown authority; SSL_CERT_FILE names a file with the certificates to trust"
 	if err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
+	}
+}
+
+func TestClient_AdvisesHTTPS(t *testing.T) {
+	t.Parallel()
+	answering := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(answering.Close)
+	closing, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := run.New(t.Context())
+	group.Go("close connections", func(context.Context) error {
+		for {
+			conn, err := closing.Accept()
+			if err != nil {
+				return nil //nolint:nilerr // the listener was closed
+			}
+			_ = conn.Close()
+		}
+	})
+	t.Cleanup(func() {
+		_ = closing.Close()
+		group.Stop(nil)
+		_ = group.Wait()
+	})
+	for _, addr := range []string{answering.Listener.Addr().String(), closing.Addr().String()} {
+		c, err := New("http://"+addr, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.GetResource(t.Context(), "/readyz", nil, nil)
+		if err == nil || !strings.Contains(err.Error(), "the URL begins with https://") {
+			t.Errorf("got %v, want the advice to use https", err)
+		}
 	}
 }
 
