@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,24 +112,28 @@ func TestOffers_AwaitEndsWhenAgentIsGone(t *testing.T) {
 				if tc.leased {
 					leaseOnce(task, 20*time.Second)
 				}
-				start, changes, gone := time.Now(), make(chan struct{}), false
+				start := time.Now()
 				ctx, cancel := context.WithDeadline(t.Context(), c.Task.Deadline)
 				defer cancel()
-				change := func() {
-					close(changes)
-					changes = make(chan struct{})
+				var gone atomic.Bool
+				var changes atomic.Pointer[chan struct{}]
+				renew := func() *chan struct{} {
+					next := make(chan struct{})
+					return changes.Swap(&next)
 				}
+				renew()
+				change := func() { close(*renew()) }
 				w := &Wait{
 					Offer: Offer{"puller", "r", "t"}, Call: c, SentAt: start, Arrived: make(chan struct{}), Now: time.Now, Announce: func(Offer) {},
 					Read: func(context.Context) (*requests.Task, error) { return task, nil },
 					Refusal: func() string {
-						if gone {
+						if gone.Load() {
 							return "puller has expired"
 						}
 						return ""
 					},
-					Changed: func() <-chan struct{} { return changes },
-					Gone:    func() bool { return gone },
+					Changed: func() <-chan struct{} { return *changes.Load() },
+					Gone:    gone.Load,
 				}
 				ended := make(chan dispatch.Outcome, 1)
 				go func() {
@@ -140,7 +145,7 @@ func TestOffers_AwaitEndsWhenAgentIsGone(t *testing.T) {
 				change() // of another agent
 				<-time.After(2 * time.Second)
 				synctest.Wait()
-				gone = true
+				gone.Store(true)
 				change()
 				out := <-ended
 				if took := time.Since(start); out.Err == nil || out.Err.Code != tc.code || took != tc.took {
