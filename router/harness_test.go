@@ -202,6 +202,21 @@ func (w *watchedAuditLog) Append(ctx context.Context, rec audit.Record) error {
 	return err
 }
 
+func (w *watchedAuditLog) Submit(ctx context.Context, rec audit.Record, done func(error)) error {
+	hook := w.harness.onOutcome
+	if hook == nil || rec.Kind != audit.KindOutcome {
+		return w.Log.Submit(ctx, rec, done)
+	}
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		hook()
+		if err := w.Log.Submit(ctx, rec, done); err != nil {
+			done(err)
+		}
+	}()
+	return nil
+}
+
 // crash stops the process without a shutdown: nothing more is written.
 func (h *harness) crash() {
 	h.must(h.store.Close())

@@ -61,7 +61,7 @@ func (l *Log) announce(ctx context.Context, rec *Record) error {
 	if rec.Chain == l.writer {
 		rec.Chain = ""
 	}
-	if err := l.appendAdmin(ctx, rec); err != nil || l.others == nil {
+	if err := l.appendRecord(ctx, rec); err != nil || l.others == nil {
 		return err
 	}
 	return l.publishHead(ctx)

@@ -205,28 +205,42 @@ func (l *Log) Usage() map[quota.Owner]int64 {
 // package store. After another process has written to the chain, every Append
 // returns store.ErrConflict.
 func (l *Log) Append(ctx context.Context, rec Record) error {
+	if err := checkAppendable(&rec); err != nil {
+		return appendError(err)
+	}
+	return l.appendRecord(ctx, &rec)
+}
+
+// Submit queues the record, and returns without waiting until it is written; it waits only
+// while the queue is full. done receives what Append would return, once, in the goroutine
+// that writes the log: it must return soon, and not call the log. If Submit returns an
+// error, done is not called.
+func (l *Log) Submit(ctx context.Context, rec Record, done func(error)) error {
+	err := checkAppendable(&rec)
+	if err == nil {
+		err = l.submitRecord(ctx, &rec, func(err error) { done(appendError(err)) })
+	}
+	return appendError(err)
+}
+
+// checkAppendable rejects records that the log writes by itself.
+func checkAppendable(rec *Record) error {
 	switch rec.Kind {
 	case KindDecision, KindOutcome, KindToolCall, KindRun, KindFeedback:
 	default:
-		return fmt.Errorf("append to the audit log: %w: kind %q", errInvalidRecord, rec.Kind)
+		return fmt.Errorf("%w: kind %q", errInvalidRecord, rec.Kind)
 	}
 	if rec.Event != "" || rec.UpTo != nil {
-		return fmt.Errorf("append to the audit log: %w: kind %q, event %q", errInvalidRecord, rec.Kind, rec.Event)
-	}
-	p, err := l.newPending(&rec)
-	if err == nil {
-		bytes := p.usage.bytes.sum()
-		l.limiter.queued.Add(bytes) // before the check, because others check at the same time
-		defer l.limiter.queued.Add(-bytes)
-		err = l.limiter.checkRoom(&rec)
-	}
-	if err == nil {
-		err = l.submitRecord(ctx, p)
-	}
-	if err != nil {
-		return fmt.Errorf("append to the audit log: %w", err)
+		return fmt.Errorf("%w: kind %q, event %q", errInvalidRecord, rec.Kind, rec.Event)
 	}
 	return nil
+}
+
+func appendError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("append to the audit log: %w", err)
 }
 
 // AppendAct writes an act of a caller, as Append does. The zero caller is the router itself.
@@ -241,52 +255,64 @@ func (l *Log) AppendAct(ctx context.Context, act Act, caller *contract.Caller) e
 	default:
 		return fmt.Errorf("append to the audit log: %w: event %q", errInvalidRecord, act.Event)
 	}
-	return l.appendAdmin(ctx, &rec)
+	return l.appendRecord(ctx, &rec)
 }
 
-func (l *Log) appendAdmin(ctx context.Context, rec *Record) error {
-	p, err := l.newPending(rec)
+// appendRecord writes a record of any kind, and waits until it is written.
+func (l *Log) appendRecord(ctx context.Context, rec *Record) error {
+	result := make(chan error, 1)
+	if err := l.submitRecord(ctx, rec, func(err error) { result <- err }); err != nil {
+		return appendError(err)
+	}
+	select {
+	case err := <-result:
+		return appendError(err)
+	case <-ctx.Done():
+		return appendError(fmt.Errorf("%w: not known to be written: %w", store.ErrUnavailable, context.Cause(ctx)))
+	}
+}
+
+// submitRecord queues a record of any kind. See Submit.
+func (l *Log) submitRecord(ctx context.Context, rec *Record, done func(error)) error {
+	p, err := newPending(rec, &l.cfg)
+	if err != nil {
+		return err
+	}
+	bytes := p.usage.bytes.sum()
+	p.done = func(err error) {
+		l.limiter.queued.Add(-bytes)
+		done(err)
+	}
+	l.limiter.queued.Add(bytes) // before the check, because others check at the same time
+	if rec.Kind != KindAdmin {
+		err = l.limiter.checkRoom(rec)
+	}
 	if err == nil {
-		err = l.submitRecord(ctx, p)
+		err = l.queue.Push(ctx, p.usage.owner, p, p.delayed)
+		switch {
+		case errors.Is(err, fairqueue.ErrClosed):
+			err = ErrClosed
+		case err != nil:
+			err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("append to the audit log: %w", err)
+		l.limiter.queued.Add(-bytes)
 	}
-	return nil
+	return err
 }
 
-func (l *Log) newPending(rec *Record) (*pendingRecord, error) {
+// newPending encodes a record for the queue.
+func newPending(rec *Record, cfg *Config) (*pendingRecord, error) {
 	if rec.At.IsZero() {
-		rec.At = l.cfg.Now()
+		rec.At = cfg.Now()
 	}
 	rec.At = rec.At.UTC()
-	e, err := newEntry(rec, l.cfg.Keys)
+	e, err := newEntry(rec, cfg.Keys)
 	if err != nil {
 		return nil, err
 	}
-	return &pendingRecord{entry: e, at: rec.At, kind: rec.Kind, id: rec.RequestID, usage: usageOf(rec, &e), done: make(chan error, 1), delayed: rec.Delayed}, nil
-}
-
-func (l *Log) submitRecord(ctx context.Context, p *pendingRecord) error {
-	switch err := l.queue.Push(ctx, p.usage.owner, p, p.delayed); {
-	case errors.Is(err, fairqueue.ErrClosed):
-		return ErrClosed
-	case err != nil:
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
-	}
-	select {
-	case err := <-p.done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("%w: not known to be written: %w", store.ErrUnavailable, context.Cause(ctx))
-	case <-l.ended:
-	}
-	select {
-	case err := <-p.done:
-		return err
-	default:
-		return ErrClosed // the writer was stopped before it was written
-	}
+	return &pendingRecord{entry: e, at: rec.At, kind: rec.Kind, id: rec.RequestID, usage: usageOf(rec, &e), delayed: rec.Delayed}, nil
 }
 
 // Fenced returns a channel that is closed when another process has written to the

@@ -60,7 +60,7 @@ func (l *Log) resumeChain(ctx context.Context) (start chainStart, err error) {
 	notes = append(notes, l.damageRecords(ctx)...)
 	notes = append(notes, Record{Kind: KindAdmin, Event: EventStart})
 	for _, note := range notes {
-		p, err := l.newPending(&note)
+		p, err := newPending(&note, &l.cfg)
 		if err != nil {
 			return chainStart{}, err
 		}

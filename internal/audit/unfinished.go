@@ -157,7 +157,7 @@ func (l *Log) endDecisions(
 		if len(next) == 0 {
 			return nil
 		}
-		note, err := l.newPending(&Record{Kind: KindAdmin, Event: EventClose, Note: l.writer})
+		note, err := newPending(&Record{Kind: KindAdmin, Event: EventClose, Note: l.writer}, &l.cfg)
 		if err == nil {
 			err = l.appendTo(ctx, c, at, append([]batchEntry{note.entry}, next...))
 		}
@@ -175,7 +175,7 @@ func (l *Log) endDecisions(
 		if rec == nil {
 			continue
 		}
-		p, err := l.newPending(rec)
+		p, err := newPending(rec, &l.cfg)
 		if err != nil {
 			return closed, err
 		}

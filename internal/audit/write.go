@@ -31,7 +31,7 @@ type pendingRecord struct {
 	kind  Kind
 	id    string
 	usage recordUsage
-	done  chan error // capacity 1
+	done  func(error) // receives the result of the write; nil for a record that nobody waits for
 	// delayed is set if the record may wait for others.
 	delayed bool
 }
@@ -76,7 +76,14 @@ func (w *batchWriter) run(ctx context.Context) error {
 	defer func() {
 		close(w.log.ended)
 		w.log.queue.Close()
-		for len(takeBatch(w.log.queue)) > 0 { // stopped early: let callers that wait for space see it
+		for { // stopped early: let callers that wait for their records, or for space, see it
+			list := takeBatch(w.log.queue)
+			if len(list) == 0 {
+				return
+			}
+			for _, p := range list {
+				p.done(ErrClosed)
+			}
 		}
 	}()
 	delay := time.NewTimer(maxDelay)
@@ -123,10 +130,10 @@ func (w *batchWriter) writeQueue(ctx context.Context) {
 
 // writeStop writes the stop record.
 func (w *batchWriter) writeStop(ctx context.Context) {
-	stop, err := w.log.newPending(&Record{Kind: KindAdmin, Event: EventStop})
+	stop, err := newPending(&Record{Kind: KindAdmin, Event: EventStop}, &w.log.cfg)
 	if err == nil {
+		stop.done = func(written error) { err = written }
 		w.writeBatch(ctx, []*pendingRecord{stop})
-		err = <-stop.done
 	}
 	if err != nil {
 		w.log.cfg.Logger.WarnContext(ctx, "the audit log was not closed cleanly", "error", err)
@@ -143,15 +150,19 @@ func (e *batchEntry) inlineSize() int {
 
 // writeBatch writes one batch, and reports the result to its callers.
 func (w *batchWriter) writeBatch(ctx context.Context, list []*pendingRecord) {
+	result := ErrClosed // if the write panics
+	defer func() {
+		for _, p := range list {
+			p.done(result)
+		}
+	}()
 	start := time.Now()
 	err := w.failed
 	if err == nil {
 		err = w.commitBatch(ctx, list)
 	}
 	w.log.cfg.OnWrite(len(list), time.Since(start), err)
-	for _, p := range list {
-		p.done <- err
-	}
+	result = err
 }
 
 // commitBatch writes a batch durably.
@@ -349,7 +360,7 @@ func closedBy(b *batch) string {
 func (w *batchWriter) continueAfterLoss(ctx context.Context, seq uint64) error {
 	note := fmt.Sprintf("the stream ends with message %d, but message %d was acknowledged", seq, w.end.seq)
 	w.log.cfg.Logger.ErrorContext(ctx, "the audit log has lost its end", "reason", note)
-	p, err := w.log.newPending(&Record{Kind: KindAdmin, Event: EventMismatch, Note: note})
+	p, err := newPending(&Record{Kind: KindAdmin, Event: EventMismatch, Note: note}, &w.log.cfg)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/store"
 )
 
 // Limits of the responses that wait to be written in the background. Beyond them a request
@@ -32,28 +33,25 @@ func newBackground() *background {
 	return &background{group: run.New(context.Background()), byID: map[string]chan struct{}{}}
 }
 
-// start calls write in a goroutine, and reports whether there was room for it.
-func (b *background) start(requestID string, size int64, write func()) bool {
+// begin reports whether there is room for a response. Then end must be called when it is
+// written.
+func (b *background) begin(requestID string, size int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || len(b.byID) >= maxBackground || b.bytes+size > maxBackgroundBytes {
 		return false
 	}
-	done := make(chan struct{})
-	b.byID[requestID] = done
+	b.byID[requestID] = make(chan struct{})
 	b.bytes += size
-	b.group.Go("record a response", func(context.Context) error {
-		defer func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			delete(b.byID, requestID)
-			b.bytes -= size
-			close(done)
-		}()
-		write()
-		return nil
-	})
 	return true
+}
+
+func (b *background) end(requestID string, size int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.byID[requestID])
+	delete(b.byID, requestID)
+	b.bytes -= size
 }
 
 // await waits until the response of a request, or with "" all responses, that are being
@@ -92,21 +90,45 @@ func (b *background) close(ctx context.Context) error {
 // the process ends before the response is, the next one records that it is not known. The
 // caller need not wait for it. Await does, so that every lookup in this process finds it.
 func (j *Journal) RecordInBackground(ctx context.Context, r EncodedResponse) error {
-	size := int64(len(r.record.Content) + len(r.record.Answer))
-	r.record.Delayed = true
-	ctx = context.WithoutCancel(ctx)
-	started := j.background.start(r.record.RequestID, size, func() {
-		ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
-		defer cancel()
-		if j.RecordResponse(ctx, r) != nil { // it is logged, and the agents have done their work
-			j.RecordLater(r)
-		}
-	})
-	if started {
-		return nil
+	rec := r.record
+	size := sizeOfRecord(&rec)
+	if !j.background.begin(rec.RequestID, size) {
+		return j.RecordResponse(ctx, r)
 	}
-	r.record.Delayed = false
-	return j.RecordResponse(ctx, r)
+	failed := func(err error) {
+		ctx := context.WithoutCancel(ctx)
+		j.background.group.Go("record a response again", func(context.Context) error {
+			defer j.background.end(rec.RequestID, size)
+			ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+			defer cancel()
+			j.recordAgain(ctx, r, err)
+			return nil
+		})
+	}
+	rec.At, rec.Delayed = j.now().UTC(), true
+	err := j.log.Submit(ctx, rec, func(err error) {
+		if err != nil {
+			failed(err)
+			return
+		}
+		j.background.end(rec.RequestID, size)
+	})
+	if err != nil {
+		failed(err)
+	}
+	return nil
+}
+
+// recordAgain records a response after an attempt that failed with err. Its agents have done
+// their work already.
+func (j *Journal) recordAgain(ctx context.Context, r EncodedResponse, err error) {
+	r.record.Delayed = true
+	if !errors.Is(err, store.ErrFull) { // it may have been written
+		j.reportFailure(ctx, &r.record, err)
+		j.RecordLater(r)
+	} else if j.RecordResponse(ctx, r) != nil { // which logs it
+		j.RecordLater(r)
+	}
 }
 
 // Await waits until the response to a request is recorded, or with "" those to all requests,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/store"
 )
 
 func newEncodedResponse(id string) history.EncodedResponse {
@@ -63,6 +64,28 @@ func TestJournal_CloseWaitsForBackground(t *testing.T) {
 			t.Errorf("after Close: got %v and %d records, want the record at once", err, len(log.records))
 		}
 	})
+}
+
+// A response that cannot be written at once is recorded later: lookups find it until then.
+func TestJournal_RecordsResponseAgain(t *testing.T) {
+	for _, failure := range []error{store.ErrFull, store.ErrUnavailable} {
+		synctest.Test(t, func(t *testing.T) {
+			log := &fakeLog{submitFails: failure}
+			j := history.NewJournal(log, "", false, slog.New(slog.DiscardHandler), time.Now)
+			if err := j.RecordInBackground(t.Context(), newEncodedResponse("r")); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Await(t.Context(), "r"); err != nil {
+				t.Fatal(err)
+			}
+			if len(log.records) == 0 && j.Unrecorded("r") == nil {
+				t.Errorf("%v: got a lost response, want one that is recorded later", failure)
+			}
+			if err := j.Close(t.Context()); err != nil || len(log.records) != 1 {
+				t.Errorf("%v: got %v and %d records, want none and 1", failure, err, len(log.records))
+			}
+		})
+	}
 }
 
 // Beyond the limit callers wait for their records, so that memory stays bounded.

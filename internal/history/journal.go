@@ -47,6 +47,7 @@ type Subject struct {
 // JournalLog is the audit log of a Journal. *audit.Log implements it.
 type JournalLog interface {
 	Append(ctx context.Context, rec audit.Record) error
+	Submit(ctx context.Context, rec audit.Record, done func(error)) error
 	Find(ctx context.Context, requestID string) (audit.RequestRecords, error)
 }
 
@@ -157,6 +158,12 @@ func (j *Journal) appendRecord(ctx context.Context, rec audit.Record, retry resi
 	if err == nil {
 		return nil
 	}
+	return j.reportFailure(ctx, &rec, err)
+}
+
+// reportFailure logs why a record is not written, and returns the error for the caller, nil
+// if the journal is optional.
+func (j *Journal) reportFailure(ctx context.Context, rec *audit.Record, err error) error {
 	if ctx.Err() != nil {
 		j.logger.InfoContext(ctx, "the deadline passed before an audit record was stored", "request_id", rec.RequestID, "record", string(rec.Kind))
 	} else {

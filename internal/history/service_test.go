@@ -44,6 +44,7 @@ type fakeLog struct {
 	err             error
 	onFind          func()
 	proceed         chan struct{} // if not nil, an append waits for it
+	submitFails     error         // result of Submit
 
 	mu sync.Mutex // serializes appends
 }
@@ -122,6 +123,18 @@ func (l *fakeLog) Append(_ context.Context, rec audit.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.records = append(l.records, rec)
+	return nil
+}
+
+// Submit calls done from another goroutine, as the writer of an audit log does.
+func (l *fakeLog) Submit(ctx context.Context, rec audit.Record, done func(error)) error {
+	go func() {
+		if l.submitFails != nil {
+			done(l.submitFails)
+			return
+		}
+		done(l.Append(ctx, rec))
+	}()
 	return nil
 }
 

@@ -317,6 +317,9 @@ func (k *Keys) Start(ctx context.Context, r Reservation, requestID string) error
 // End records the response of the request with the key. If that fails, the error is
 // logged: the key then protects the request as one that was started.
 func (k *Keys) End(ctx context.Context, r Reservation, resp *contract.Response) {
+	if !r.Held() {
+		return
+	}
 	ended := contract.EndedRequest{RequestID: resp.RequestID, Status: resp.Status, EndedAt: k.now().UTC()}
 	if data, err := strictjson.Marshal(resp.Data); err == nil {
 		hash := sha256.Sum256(data)
