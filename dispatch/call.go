@@ -23,6 +23,8 @@ type Call struct {
 	// earlier one for each attempt. Its Attempt is the number of the first attempt,
 	// which is above 1 if the task was sent before; 0 means 1.
 	Task contract.Task
+	// Token was minted for this task before; the zero value = Send mints one.
+	Token Token
 	// Divided means that the request has subtasks, so that the prompt in the inputs may also
 	// ask for what other agents do.
 	Divided bool
@@ -90,6 +92,21 @@ type Target interface {
 	// outcome of a task that was sent is cancelled, without canceling it at the
 	// agent, and that of any other task is agent_unavailable.
 	Execute(ctx context.Context, c Call) Outcome
+}
+
+// Token is what an agent receives to verify that a task comes from the router.
+type Token struct {
+	Value   string
+	KeyID   string // of the key that signed it
+	Expires time.Time
+}
+
+// TokenMinter is a Target that signs a token for each task.
+type TokenMinter interface {
+	// MintToken returns the token of a task that may not be sent yet, so that the work is done
+	// when it may. It returns the zero value if it cannot: Execute then reports why. The
+	// deadline of ctx is that of Execute.
+	MintToken(ctx context.Context, c Call) Token
 }
 
 // Canceller is a Target that can cancel a task at the agent.

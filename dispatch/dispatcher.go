@@ -98,6 +98,24 @@ func (d *Dispatcher) Send(ctx context.Context, c Call) Outcome {
 	return out
 }
 
+// MintToken returns a token for a task that is not sent yet, for Call.Token. The signature
+// takes longer than the rest of the work for a small task. It returns the zero value if the
+// target signs none.
+func (d *Dispatcher) MintToken(ctx context.Context, c Call) Token {
+	endpoint := &c.Agent.Endpoint
+	if len(c.Agent.Instances) > 0 {
+		endpoint = &c.Agent.Instances[0].Endpoint
+	}
+	target, _ := d.findTarget(c.Agent.ID, endpoint)
+	minter, ok := target.(TokenMinter)
+	if !ok {
+		return Token{}
+	}
+	ctx, cancel := d.withDeadline(ctx, c.Task.Deadline)
+	defer cancel()
+	return minter.MintToken(ctx, c)
+}
+
 // endSpan ends the span of a task for one agent.
 func endSpan(span telemetry.Span, c *Call, out *Outcome) {
 	span.SetString(telemetry.AttrAgent, c.Agent.ID)

@@ -8,6 +8,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -215,7 +216,7 @@ func (f *thresholdSearch) viewWith(s Thresholds) *router.View {
 	catalogue.Routing.ConfidenceThreshold = s.ConfidenceThreshold
 	catalogue.Routing.AmbiguityThreshold = s.AmbiguityThreshold
 	snapshot := &capabilities.Snapshot{Catalogue: &catalogue, Fleet: f.cfg.Registry.Fleet}
-	return router.NewTrainedView(snapshot, f.setup.view.Lexical, noDispatcher{})
+	return router.NewTrainedView(snapshot, f.setup.view.Lexical, dispatch.None{})
 }
 
 // storedClassifier returns the classification in the context, so that one

@@ -17,7 +17,6 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
-	"github.com/caprouter/caprouter/matcher"
 	"github.com/caprouter/caprouter/prompts"
 	"github.com/caprouter/caprouter/router"
 )
@@ -194,7 +193,7 @@ func newRoutingSetup(ctx context.Context, registry *capabilities.Snapshot, cfg c
 	if err != nil {
 		return nil, err
 	}
-	g := &routingSetup{view: router.NewTrainedView(registry, model, noDispatcher{}), redactor: redactor, classifierConfig: cfg}
+	g := &routingSetup{view: router.NewTrainedView(registry, model, dispatch.None{}), redactor: redactor, classifierConfig: cfg}
 	if g.classifier, err = classifier.New(cfg); err != nil {
 		return nil, fmt.Errorf("classifier: %w", err)
 	}
@@ -219,7 +218,7 @@ func (g *routingSetup) newRouter(v *router.View, c router.Classifier, hasModel b
 		AnswerByDefault: hasModel,
 		Now:             g.classifierConfig.Now,
 		NewID:           func() string { return "" },
-	}, c, noDispatcher{})
+	}, c, dispatch.None{})
 	if err != nil {
 		return nil, err
 	}
@@ -260,21 +259,6 @@ func (g *routingSetup) routeCase(ctx context.Context, c *Case) (*contract.Respon
 // testCaller returns a caller that may use every agent.
 func testCaller() *contract.Caller {
 	return &contract.Caller{Subject: "golden", AllScopes: true, AllAgents: true}
-}
-
-// noDispatcher is the dispatcher of a router that only decides. All agents
-// count as available.
-type noDispatcher struct{}
-
-// SetAgents returns nil: the declared state of an agent applies.
-func (noDispatcher) SetAgents([]*contract.RegistryEntry) matcher.Live { return nil }
-
-// CancelTask does nothing.
-func (noDispatcher) CancelTask(dispatch.Call) {}
-
-// Send returns an error, because a dry run must not dispatch.
-func (noDispatcher) Send(context.Context, dispatch.Call) dispatch.Outcome {
-	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "golden cases are dry runs: no agent is called"}}
 }
 
 // scriptedModel replies with the scripted replies of a case.

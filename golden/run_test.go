@@ -13,7 +13,6 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
-	"github.com/caprouter/caprouter/dispatch"
 )
 
 // compareFile compares got with a file of testdata, which -update rewrites.
@@ -310,14 +309,6 @@ func TestRun_Rejects(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, tt.want)
 			}
 		})
-	}
-}
-
-// Without this target the dispatcher would report a dispatch.
-func TestRun_CallsNoAgent(t *testing.T) {
-	out := noDispatcher{}.Send(t.Context(), dispatch.Call{})
-	if out.Err == nil || out.Result != nil {
-		t.Errorf("got %+v, want an error and no result", out)
 	}
 }
 

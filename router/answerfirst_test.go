@@ -88,3 +88,32 @@ func TestRouter_WaitsForRecordOfResponse(t *testing.T) {
 		})
 	}
 }
+
+// The task and its token are made while the decision is being written, and sent afterwards.
+func TestRouter_PreparesTaskWhileDecisionIsRecorded(t *testing.T) {
+	for _, mode := range []string{contract.ModeSync, contract.ModeAsync} {
+		t.Run(mode, func(t *testing.T) {
+			h := newHarness(t)
+			prepared := make(chan string, 1)
+			h.beforeDecision = func() { prepared <- testkit.Receive(t, h.target.minted) }
+			h.onDecision = func(string) {
+				h.target.mu.Lock()
+				defer h.target.mu.Unlock()
+				if len(h.target.calls) != 0 {
+					t.Error("got a task that was sent before the decision was written, want none")
+				}
+			}
+			if mode == contract.ModeAsync {
+				h.final(h.submit().RequestID)
+			} else if resp, err := h.Handle(t.Context(), newRequest(), alice); err != nil || resp.Status != contract.StatusCompleted {
+				t.Fatalf("got %+v, %v, want a completed request", resp, err)
+			}
+			taskID := testkit.Receive(t, prepared)
+			h.target.mu.Lock()
+			defer h.target.mu.Unlock()
+			if len(h.target.calls) != 1 || h.target.calls[0].Task.TaskID != taskID || h.target.calls[0].Token.Value != taskID {
+				t.Errorf("got calls %+v, want the prepared task %s with its token", h.target.calls, taskID)
+			}
+		})
+	}
+}

@@ -11,7 +11,7 @@
 //	        ├─ ambiguous ───▶ clarify    the caller chooses a reading
 //	        ├─ no agent ────▶ fall back  policy A, B or C (internal/fallbackpolicy)
 //	        ├─ dry run ─────▶ return the plan
-//	        │  record         the decision is durable before any task is sent
+//	        │  record         the decision is durable before any task is sent; the tasks are made meanwhile
 //	        │  execute        one task for each part in parallel, failover, callbacks (internal/execution)
 //	        │  aggregate      results to one response (router/plan)
 //	        ▼  conclude       one terminal state: audit log, session, internal/decisionlog ──▶ contract.Response

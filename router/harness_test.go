@@ -55,6 +55,8 @@ type harness struct {
 	full    atomic.Bool // the disk
 	revoked atomic.Bool // the key of all callers
 	onFind  func()      // called once before the audit log is searched
+	// beforeDecision is called before a decision is written to the audit log.
+	beforeDecision func()
 	// onDecision is called after a decision was written to the audit log.
 	onDecision func(requestID string)
 	// onOutcome is called before a response is written to the audit log.
@@ -195,24 +197,29 @@ func (w *watchedAuditLog) Append(ctx context.Context, rec audit.Record) error {
 	if hook := w.harness.onOutcome; hook != nil && rec.Kind == audit.KindOutcome {
 		hook()
 	}
-	err := w.Log.Append(ctx, rec)
-	if hook := w.harness.onDecision; hook != nil && rec.Kind == audit.KindDecision && err == nil {
-		hook(rec.RequestID)
-	}
-	return err
+	return w.Log.Append(ctx, rec)
 }
 
 func (w *watchedAuditLog) Submit(ctx context.Context, rec audit.Record, done func(error)) error {
-	hook := w.harness.onOutcome
-	if hook == nil || rec.Kind != audit.KindOutcome {
+	before, after := w.harness.onOutcome, w.harness.onDecision
+	if rec.Kind == audit.KindDecision {
+		before = w.harness.beforeDecision
+	} else {
+		after = nil
+	}
+	if before == nil && after == nil {
 		return w.Log.Submit(ctx, rec, done)
 	}
 	ctx = context.WithoutCancel(ctx)
 	go func() {
-		hook()
-		if err := w.Log.Submit(ctx, rec, done); err != nil {
-			done(err)
+		if before != nil {
+			before()
 		}
+		err := w.Log.Append(ctx, rec)
+		if after != nil && err == nil {
+			after(rec.RequestID)
+		}
+		done(err)
 	}()
 	return nil
 }
@@ -280,12 +287,14 @@ type agents struct {
 	calls []dispatch.Call
 	begun chan dispatch.Call // tasks that wait for the test
 	stops chan string        // ids of cancelled tasks
+
+	minted chan string // ids of tasks for which a token was minted in advance
 }
 
 func newAgents() *agents {
 	return &agents{
 		do:    map[string]func(context.Context, dispatch.Call) dispatch.Outcome{},
-		begun: make(chan dispatch.Call, 100), stops: make(chan string, 100),
+		begun: make(chan dispatch.Call, 100), stops: make(chan string, 100), minted: make(chan string, 100),
 	}
 }
 
@@ -298,6 +307,12 @@ func (a *agents) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 		return dispatch.Outcome{Result: success("done by " + c.Agent.ID), Attempts: max(c.Task.Attempt, 1), Health: dispatch.HealthGood}
 	}
 	return do(ctx, c)
+}
+
+// MintToken returns a token with the id of the task.
+func (a *agents) MintToken(_ context.Context, c dispatch.Call) dispatch.Token {
+	a.minted <- c.Task.TaskID
+	return dispatch.Token{Value: c.Task.TaskID}
 }
 
 func (a *agents) CancelTask(c dispatch.Call) { a.stops <- c.Task.TaskID }

@@ -167,6 +167,10 @@ func (a *recordingAgents) Send(_ context.Context, c dispatch.Call) dispatch.Outc
 	return dispatch.Outcome{Result: &contract.Result{Status: contract.ResultSuccess}, Attempts: 1}
 }
 
+func (*recordingAgents) MintToken(context.Context, dispatch.Call) dispatch.Token {
+	return dispatch.Token{}
+}
+
 func (a *recordingAgents) CancelTask(dispatch.Call) {}
 
 func (a *recordingAgents) SetAgents(agents []*contract.RegistryEntry) matcher.Live {

@@ -19,8 +19,8 @@ import (
 // outcomeRecorder makes the decision and the response of one request durable.
 type outcomeRecorder interface {
 	// RecordDecision is called before any task is sent. If it returns an error, no
-	// task is sent.
-	RecordDecision(ctx context.Context, p *plan.Plan) error
+	// task is sent. It may call meanwhile while it waits for the record.
+	RecordDecision(ctx context.Context, p *plan.Plan, meanwhile func()) error
 
 	// RecordOutcome returns the response that counts.
 	RecordOutcome(ctx context.Context, resp *contract.Response) (*contract.Response, error)
@@ -29,7 +29,7 @@ type outcomeRecorder interface {
 // noOutcomeRecorder is the recorder of dry runs, which change nothing.
 type noOutcomeRecorder struct{}
 
-func (noOutcomeRecorder) RecordDecision(context.Context, *plan.Plan) error { return nil }
+func (noOutcomeRecorder) RecordDecision(context.Context, *plan.Plan, func()) error { return nil }
 
 func (noOutcomeRecorder) RecordOutcome(_ context.Context, resp *contract.Response) (*contract.Response, error) {
 	return resp, nil
@@ -47,11 +47,11 @@ type syncOutcomeRecorder struct {
 	promoted atomic.Pointer[asyncrun.Promoted] // nil until the request is promoted
 }
 
-func (s *syncOutcomeRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
+func (s *syncOutcomeRecorder) RecordDecision(ctx context.Context, p *plan.Plan, meanwhile func()) error {
 	s.plan = p
 	ctx, cancel := s.run.detachedContext(ctx)
 	defer cancel()
-	if err := s.router.journal.RecordDecision(ctx, s.run.Subject(), s.run.Request.Request, &p.Decision); err != nil {
+	if err := s.router.journal.RecordDecision(ctx, s.run.Subject(), s.run.Request.Request, &p.Decision, meanwhile); err != nil {
 		return err
 	}
 	s.decided = true

@@ -126,17 +126,19 @@ func (run *requestRun) serves(text string) bool {
 	return p.Reason == "" && len(p.Options) == 0 && len(p.Omitted) == 0
 }
 
-// executePlan makes the decision durable, and then runs the plan.
+// executePlan makes the decision durable, and then runs the plan. The tasks are made while
+// the record is being written.
 func (r *Router) executePlan(ctx context.Context, run *requestRun, p *plan.Plan) ([]plan.Outcome, error) {
 	defer run.timings.EndStage("dispatch")
-	err := run.recordDecision(ctx, p)
+	exec := r.executor.NewExecution(&execution.Run{
+		Persistence: run.persistence, Request: run.Request, Registry: &sendCheck{run, p, r.cfg.IsRevoked}, Plan: p, Previous: run.previous, Emit: run.emit,
+	})
+	err := run.recordDecision(ctx, p, func() { exec.Prepare(ctx) })
 	run.timings.EndStage("record")
 	switch {
 	case err == nil:
 		run.emitDecision(&p.Decision)
-		return r.executor.Execute(ctx, &execution.Run{
-			Persistence: run.persistence, Request: run.Request, Registry: &sendCheck{run, p, r.cfg.IsRevoked}, Plan: p, Previous: run.previous, Emit: run.emit,
-		}), nil
+		return exec.Execute(ctx), nil
 	case !run.async && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		outcomes := make([]plan.Outcome, len(p.Parts))
 		for i := range p.Parts {
@@ -148,10 +150,10 @@ func (r *Router) executePlan(ctx context.Context, run *requestRun, p *plan.Plan)
 }
 
 // recordDecision makes the decision durable.
-func (run *requestRun) recordDecision(ctx context.Context, p *plan.Plan) error {
+func (run *requestRun) recordDecision(ctx context.Context, p *plan.Plan, meanwhile func()) error {
 	ctx, span := telemetry.StartSpan(ctx, "record decision")
 	defer span.End()
-	return run.recorder.RecordDecision(ctx, p)
+	return run.recorder.RecordDecision(ctx, p, meanwhile)
 }
 
 // recordOutcome makes the response durable, and returns the one that counts.

@@ -46,13 +46,23 @@ func (c *agentCall) prepare(ctx context.Context) *attempt.Error {
 		return f
 	}
 	var err error
-	if c.token, err = c.target.tokens.agentToken(c.Call, c.policy.ReplyBy); err == nil {
+	if c.token = c.Token.Value; !c.hasValidToken() {
+		c.token, err = c.target.tokens.agentToken(c.Call, c.policy.ReplyBy)
+	}
+	if err == nil {
 		c.callback, err = c.newCallback()
 	}
 	if err != nil {
 		return c.tokenFailure(err)
 	}
 	return nil
+}
+
+// hasValidToken reports whether the token of the call may be sent: it was minted before the
+// task could be sent, which may have taken long.
+func (c *agentCall) hasValidToken() bool {
+	return c.Token.Value != "" && c.Token.KeyID == c.target.tokens.source.KeyID() &&
+		!c.Token.Expires.Before(c.policy.ReplyBy.Add(dispatch.TokenSlack/2))
 }
 
 func (c *agentCall) tokenFailure(err error) *attempt.Error {

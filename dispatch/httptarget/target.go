@@ -59,8 +59,9 @@ type Target struct {
 }
 
 var (
-	_ dispatch.Target    = (*Target)(nil)
-	_ dispatch.Canceller = (*Target)(nil)
+	_ dispatch.Target      = (*Target)(nil)
+	_ dispatch.TokenMinter = (*Target)(nil)
+	_ dispatch.Canceller   = (*Target)(nil)
 )
 
 // New returns a Target whose tokens come from source.
@@ -138,6 +139,20 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 		return policy.Outcome(attempts, failure)
 	}
 	return dispatch.Outcome{Result: call.result, Pending: call.accepted, Attempts: policy.Previous + attempts, Health: dispatch.HealthGood}
+}
+
+// MintToken implements dispatch.TokenMinter. Tokens that are reused are not minted in advance.
+func (t *Target) MintToken(ctx context.Context, c dispatch.Call) dispatch.Token {
+	if t.tokens.reuse != 0 {
+		return dispatch.Token{}
+	}
+	keyID := t.tokens.source.KeyID()
+	deadline := attempt.NewPolicy(ctx, c, time.Now()).ReplyBy
+	token, err := t.tokens.agentToken(c, deadline)
+	if err != nil {
+		return dispatch.Token{}
+	}
+	return dispatch.Token{Value: token, KeyID: keyID, Expires: deadline.Add(dispatch.TokenSlack)}
 }
 
 // CancelTask sends a cancel request in the background, best effort.

@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 	"github.com/caprouter/caprouter/internal/auth/issuance"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // countingSource records the grants it is called with.
@@ -68,6 +69,53 @@ func (failingSource) AgentToken(issuance.AgentGrant) (string, error) {
 
 func (failingSource) TaskToken(string, contract.TaskGrant) (string, error) {
 	return "", errors.New("the key is gone: hunter2")
+}
+
+func TestTarget_SendsTokenMintedInAdvance(t *testing.T) {
+	deadline := time.Now().Add(9 * time.Second)
+	tests := []struct {
+		name   string
+		change func(*dispatch.Token)
+		want   int // tokens that are minted
+	}{
+		{"valid", func(*dispatch.Token) {}, 1},
+		{"expires too soon", func(token *dispatch.Token) { token.Expires = deadline }, 2},
+		{"of another key", func(token *dispatch.Token) { token.KeyID = "older" }, 2},
+		{"none", func(token *dispatch.Token) { *token = dispatch.Token{} }, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			source := &countingSource{source: newSigner(t)}
+			target := newTargetWith(t, source)
+			got := make(chan string, 1)
+			a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
+				got <- r.Header.Get("Authorization")
+				answering(http.StatusOK, successBody)(w, r)
+			})
+			call := newCall(a.URL, func(c *dispatch.Call) { c.Task.Deadline = deadline })
+			token := target.MintToken(t.Context(), call)
+			if want := deadline.Add(dispatch.TokenSlack); token.Value == "" || !token.Expires.Equal(want) {
+				t.Fatalf("got token %+v, want one until %s", token, want)
+			}
+			minted := token.Value
+			tt.change(&token)
+			call.Token = token
+			execute(t, target, call)
+			first := testkit.Receive(t, got) == "Bearer "+minted
+			if count := source.count(); count != tt.want || first != (tt.want == 1) {
+				t.Errorf("got %d tokens, the agent got the first one: %v, want %d tokens", count, first, tt.want)
+			}
+		})
+	}
+}
+
+// A token that is reused is not minted for a single task.
+func TestTarget_MintsNoReusedTokenInAdvance(t *testing.T) {
+	source := &countingSource{source: newSigner(t)}
+	target := newTargetWith(t, source, func(c *httptarget.Config) { c.TokenReuse = time.Minute })
+	if token := target.MintToken(t.Context(), newCall("http://127.0.0.1:1")); token != (dispatch.Token{}) || source.count() != 0 {
+		t.Errorf("got token %+v, %d minted, want none", token, source.count())
+	}
 }
 
 func TestTokenCache_MintsTokenForEachTask(t *testing.T) {

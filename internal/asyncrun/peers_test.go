@@ -100,6 +100,10 @@ func (p *slowPromoter) Send(ctx context.Context, call dispatch.Call) dispatch.Ou
 	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}}
 }
 
+func (*slowPromoter) MintToken(context.Context, dispatch.Call) dispatch.Token {
+	return dispatch.Token{}
+}
+
 func (*slowPromoter) CancelTask(dispatch.Call) {}
 
 // oneAgent is a registry in which each agent is the same one.
@@ -130,11 +134,11 @@ func TestPeers_FollowHandlesMessagesWhileWriteIsSlow(t *testing.T) {
 		table.Add(inflight.NewRequest("other", "", &contract.Caller{}, cancelOther))
 		var executed sync.WaitGroup
 		executed.Go(func() {
-			executor.Execute(ctx, &execution.Run{
+			executor.NewExecution(&execution.Run{
 				Persistence: executor.Synchronous(slow), Registry: &oneAgent{contract.RegistryEntry{ID: "a"}},
 				Request: &execution.Request{Request: &contract.Request{RequestID: "slow"}, Caller: &contract.Caller{}, Masking: redactor.StartMasking()},
 				Plan:    &plan.Plan{Parts: []plan.Part{{Agents: []string{"a"}}}}, Emit: func(*contract.Event) {},
-			})
+			}).Execute(ctx)
 		})
 		taskID := testkit.Receive(t, slow.task)
 

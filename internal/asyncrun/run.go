@@ -44,7 +44,7 @@ func (r *Run) restorePlan(rec *requests.Record) {
 // stored request is running when its first task is stored.
 // If the store rejects a write, it retries until the deadline, because the request
 // was accepted.
-func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
+func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan, meanwhile func()) error {
 	if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) {
 		return dispatch.ErrHandedOver
 	}
@@ -63,7 +63,7 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 	}
 	if !r.started {
 		writes = append(writes,
-			func(ctx context.Context) error { return r.recordDecisionOnce(ctx, &p.Decision) },
+			func(ctx context.Context) error { return r.recordDecisionOnce(ctx, &p.Decision, meanwhile) },
 			func(ctx context.Context) error {
 				return r.runner.cfg.StartKey(ctx, r.Request.KeyName, r.Request.RequestID)
 			})
@@ -78,7 +78,7 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 
 // recordDecisionOnce writes the decision record, unless the process that made the plan
 // did so before it stopped.
-func (r *Run) recordDecisionOnce(ctx context.Context, d *contract.Decision) error {
+func (r *Run) recordDecisionOnce(ctx context.Context, d *contract.Decision, meanwhile func()) error {
 	if r.Plan != nil {
 		found, err := r.runner.cfg.AuditLog.Find(ctx, r.Request.RequestID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -88,7 +88,7 @@ func (r *Run) recordDecisionOnce(ctx context.Context, d *contract.Decision) erro
 			return nil
 		}
 	}
-	return r.runner.cfg.Journal.RecordDecision(ctx, r.Request.Subject(), r.Request.Request, d)
+	return r.runner.cfg.Journal.RecordDecision(ctx, r.Request.Subject(), r.Request.Request, d, meanwhile)
 }
 
 func (r *Run) changeRecord(change func(*requests.Record) error) func(context.Context) error {

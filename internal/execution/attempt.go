@@ -21,12 +21,21 @@ type partExecution struct {
 	part     *plan.Part
 	inputs   *taskInputs
 
+	prepared preparedTask // until the part is sent for the first time
+
 	current   plan.Outcome
 	uncertain bool                     // the agent of current may have executed the part
 	attempted bool                     // current is set
 	failed    []contract.FailedAttempt // attempts before the current one
 	excluded  []string                 // agents that do not get the part again
 	sends     int                      // how often the part was sent
+}
+
+// preparedTask is a task that was made before it may be sent.
+type preparedTask struct {
+	agent *contract.RegistryEntry // nil = there is none
+	task  contract.Task
+	token dispatch.Token
 }
 
 // attemptResult is the result of one attempt to send a part.
@@ -66,7 +75,7 @@ func (p *partExecution) tryAgents(ctx context.Context) (ended bool) {
 				p.skipAgent(id, refusal)
 				break
 			}
-			attempt := p.attemptAgent(ctx, agent, p.newTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent)
+			attempt := p.attemptAgent(ctx, agent, p.takeTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent)
 			if attempt.ended {
 				return true
 			}
@@ -106,13 +115,14 @@ type recordFunc = func(ctx context.Context, agent *contract.RegistryEntry, task 
 // attemptAgent sends the task to the agent. standbys is the number of agents that can
 // still take over.
 func (p *partExecution) attemptAgent(
-	ctx context.Context, agent *contract.RegistryEntry, task contract.Task, standbys int, record recordFunc,
+	ctx context.Context, agent *contract.RegistryEntry, prepared preparedTask, standbys int, record recordFunc,
 ) attemptResult {
+	task := prepared.task
 	pending := p.executor.callbacks.pending.add(p.newReport(agent, &task), p.run)
 	defer p.executor.callbacks.pending.remove(pending)
 	var sent, outdated, awaited bool
 	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
-		Agent: agent, Caller: p.run.Request.Caller, Task: task, Divided: p.part.Subtask != plan.WholeRequest, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
+		Agent: agent, Caller: p.run.Request.Caller, Task: task, Token: prepared.token, Divided: p.part.Subtask != plan.WholeRequest, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
 		Recheck: func() string {
 			reason, changed := p.recheckAgent(agent)
 			outdated = outdated || changed
@@ -207,6 +217,32 @@ func (p *partExecution) addFailedAttempt(attempt contract.FailedAttempt) {
 func (p *partExecution) hasEnded() bool {
 	status := p.current.Report.Status
 	return status == contract.TaskSuccess || status == contract.TaskPartial || p.uncertain
+}
+
+// prepareTask makes the task for the first agent of the part, unless a task was sent before.
+func (p *partExecution) prepareTask(ctx context.Context) {
+	if len(p.run.Previous) > 0 || len(p.part.Agents) == 0 {
+		return
+	}
+	agent, _ := p.run.Registry.Eligible(p.part, p.part.Agents[0])
+	if agent == nil {
+		return
+	}
+	task := p.newTask(ctx, agent)
+	token := p.executor.dispatcher.MintToken(ctx, dispatch.Call{
+		Agent: agent, Caller: p.run.Request.Caller, Task: task, Standbys: len(p.part.Agents) - 1,
+	})
+	p.prepared = preparedTask{agent, task, token}
+}
+
+// takeTask returns the prepared task if it is for the agent, or a new one.
+func (p *partExecution) takeTask(ctx context.Context, agent *contract.RegistryEntry) preparedTask {
+	prepared := p.prepared
+	p.prepared = preparedTask{}
+	if prepared.agent != agent {
+		prepared = preparedTask{agent: agent, task: p.newTask(ctx, agent)}
+	}
+	return prepared
 }
 
 // newTask returns the part as the agent receives it.

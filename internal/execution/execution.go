@@ -38,6 +38,8 @@ import (
 // of the context.
 type Dispatcher interface {
 	Send(ctx context.Context, call dispatch.Call) dispatch.Outcome
+	// MintToken returns a token for a task that is not sent yet, for its Call.
+	MintToken(ctx context.Context, call dispatch.Call) dispatch.Token
 	// CancelTask asks the agent to abandon the task, because its result is not
 	// needed.
 	CancelTask(call dispatch.Call)
@@ -105,6 +107,13 @@ type Registry interface {
 	Changed() <-chan struct{}
 }
 
+// Execution executes a plan once. One goroutine calls its methods.
+type Execution struct {
+	executor *Executor
+	run      *Run
+	parts    []partExecution
+}
+
 // Executor runs plans. It is safe for concurrent use.
 type Executor struct {
 	dispatcher Dispatcher
@@ -118,13 +127,30 @@ func New(d Dispatcher, callbacks *Callbacks, newID func() string, now func() tim
 	return &Executor{dispatcher: d, callbacks: callbacks, newID: newID, now: now}
 }
 
+// NewExecution returns the execution of a plan, which has not begun.
+func (e *Executor) NewExecution(r *Run) *Execution {
+	x := &Execution{executor: e, run: r, parts: make([]partExecution, len(r.Plan.Parts))}
+	inputs := newTaskInputs(r.Request)
+	for i := range x.parts {
+		x.parts[i] = partExecution{executor: e, run: r, index: i, part: &r.Plan.Parts[i], inputs: inputs}
+	}
+	return x
+}
+
+// Prepare makes the first task of each part, and its token, while the caller waits until the
+// tasks may be sent. Nothing is sent, and Execute works without it.
+func (x *Execution) Prepare(ctx context.Context) {
+	for i := range x.parts {
+		x.parts[i].prepareTask(ctx)
+	}
+}
+
 // Execute sends all parts of the plan in parallel and returns their outcomes in
 // the order of the parts. The caller holds one permit of the run, which is
 // released while several parts execute with their own.
-func (e *Executor) Execute(ctx context.Context, r *Run) []plan.Outcome {
-	parts := r.Plan.Parts
+func (x *Execution) Execute(ctx context.Context) []plan.Outcome {
+	r, parts := x.run, x.parts
 	outcomes := make([]plan.Outcome, len(parts))
-	inputs := newTaskInputs(r.Request)
 	// If there are several parts, each one counts as executing. A single part uses the permit
 	// of the caller, so that the caller has it without a wait when it records the end.
 	release := func() {}
@@ -138,8 +164,7 @@ func (e *Executor) Execute(ctx context.Context, r *Run) []plan.Outcome {
 	}
 	run.ForEach(ctx, len(parts), len(parts), func(ctx context.Context, i int) {
 		defer release()
-		p := &partExecution{executor: e, run: r, index: i, part: &parts[i], inputs: inputs}
-		outcomes[i] = p.executePart(ctx)
+		outcomes[i] = parts[i].executePart(ctx)
 		report := outcomes[i].Report
 		if !r.Request.Options.Logs {
 			report.Logs = nil

@@ -72,7 +72,7 @@ func (p *partExecution) resumeRun(ctx context.Context, task *requests.Task) (end
 		}
 		again := p.newTask(ctx, agent)
 		again.TaskID, again.Attempt = task.ID, task.Attempts+1
-		attempt := p.attemptAgent(ctx, agent, again, 0, p.recordResent)
+		attempt := p.attemptAgent(ctx, agent, preparedTask{task: again}, 0, p.recordResent)
 		switch {
 		case attempt.sent:
 			return attempt.ended
@@ -94,7 +94,7 @@ func (p *partExecution) resendTask(ctx context.Context, task *requests.Task) (en
 		}
 		again := p.newTask(ctx, agent)
 		again.TaskID, again.Attempt = task.ID, task.Attempts+1
-		attempt := p.attemptAgent(ctx, agent, again, 0, p.recordResent)
+		attempt := p.attemptAgent(ctx, agent, preparedTask{task: again}, 0, p.recordResent)
 		if attempt.ended {
 			return true
 		}

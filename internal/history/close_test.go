@@ -61,7 +61,7 @@ func TestJournal_CloseReplica(t *testing.T) {
 	for _, id := range []string{interrupted, stored} {
 		req := &contract.Request{RequestID: id, TraceID: "trace"}
 		d := &contract.Decision{DecisionID: "d", Chosen: []string{"payer"}}
-		if err := journals["a"].RecordDecision(t.Context(), history.Subject{Caller: alice, Prompt: "pay"}, req, d); err != nil {
+		if err := journals["a"].RecordDecision(t.Context(), history.Subject{Caller: alice, Prompt: "pay"}, req, d, func() {}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -83,13 +84,28 @@ func DecidedBy(decision *audit.Record) string {
 	return c.Owner
 }
 
-// RecordDecision writes the decision. It is called before any task is sent. An
-// error is for the caller, the log has its cause.
-func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.Request, d *contract.Decision) error {
+// RecordDecision writes the decision. It is called before any task is sent, and calls
+// meanwhile while the record is being written, unless that fails at once. An error is for the
+// caller, the log has its cause.
+func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.Request, d *contract.Decision, meanwhile func()) error {
 	rec := newRecord(audit.KindDecision, s.Caller, d)
 	rec.RequestID, rec.TraceID, rec.Status = req.RequestID, req.TraceID, contract.StatusRunning
 	rec.Content = Content{Prompt: s.Prompt, Owner: j.owner}.encode("decision", encodeDecision(d))
-	return j.appendRecord(ctx, rec, resilience.RetryConfig{})
+	rec.At = j.now().UTC()
+	written := make(chan error, 1)
+	err := j.log.Submit(ctx, rec, func(err error) { written <- err })
+	if err == nil {
+		meanwhile()
+		select {
+		case err = <-written:
+		case <-ctx.Done():
+			err = fmt.Errorf("%w: not known to be written: %w", store.ErrUnavailable, context.Cause(ctx))
+		}
+	}
+	if err != nil {
+		return j.reportFailure(ctx, &rec, err)
+	}
+	return nil
 }
 
 // RecordResponse writes the response of a request that has ended. If the log is full,

@@ -18,7 +18,6 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/redact"
-	"github.com/caprouter/caprouter/matcher"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -86,7 +85,7 @@ func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, 
 	if err != nil {
 		return nil, err
 	}
-	view := router.NewTrainedView(s, model, noDispatcher{})
+	view := router.NewTrainedView(s, model, dispatch.None{})
 	r.Learning = Describe(s.Catalogue, view.Lexical)
 	found, err := routeWithView(ctx, view, examples, &cfg)
 	if err != nil {
@@ -157,25 +156,10 @@ func routeWithView(ctx context.Context, view *router.View, examples []example, c
 		return nil, err
 	}
 	defer c.Close()
-	rt, err := router.New(router.Config{Timeout: requestTimeout, Redactor: cfg.Redactor}, c, noDispatcher{})
+	rt, err := router.New(router.Config{Timeout: requestTimeout, Redactor: cfg.Redactor}, c, dispatch.None{})
 	if err != nil {
 		return nil, err
 	}
 	rt.SetView(view)
 	return routeExamples(ctx, rt, examples, cfg)
-}
-
-// noDispatcher is the dispatcher of a router that only decides. All agents count as
-// available.
-type noDispatcher struct{}
-
-// SetAgents returns nil: the declared state of an agent applies.
-func (noDispatcher) SetAgents([]*contract.RegistryEntry) matcher.Live { return nil }
-
-// CancelTask does nothing.
-func (noDispatcher) CancelTask(dispatch.Call) {}
-
-// Send returns an error, because a dry run must not dispatch.
-func (noDispatcher) Send(context.Context, dispatch.Call) dispatch.Outcome {
-	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "examples are routed as dry runs: no agent is called"}}
 }

@@ -108,6 +108,8 @@ func (r *recorder) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 	return live
 }
 
+func (*recorder) MintToken(context.Context, dispatch.Call) dispatch.Token { return dispatch.Token{} }
+
 func (*recorder) CancelTask(dispatch.Call) {}
 
 func (*recorder) Send(context.Context, dispatch.Call) dispatch.Outcome {
