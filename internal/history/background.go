@@ -124,7 +124,7 @@ func (j *Journal) RecordInBackground(ctx context.Context, r EncodedResponse) err
 func (j *Journal) recordAgain(ctx context.Context, r EncodedResponse, err error) {
 	r.record.Delayed = true
 	if !errors.Is(err, store.ErrFull) { // it may have been written
-		j.reportFailure(ctx, &r.record, err)
+		j.logFailure(ctx, &r.record, err)
 		j.RecordLater(r)
 	} else if j.RecordResponse(ctx, r) != nil { // which logs it
 		j.RecordLater(r)

@@ -180,19 +180,23 @@ func (j *Journal) appendRecord(ctx context.Context, rec audit.Record, retry resi
 // reportFailure logs why a record is not written, and returns the error for the caller, nil
 // if the journal is optional.
 func (j *Journal) reportFailure(ctx context.Context, rec *audit.Record, err error) error {
-	if ctx.Err() != nil {
-		j.logger.InfoContext(ctx, "the deadline passed before an audit record was stored", "request_id", rec.RequestID, "record", string(rec.Kind))
-	} else {
-		logCtx := ctx
-		if store.IsTemporary(err) { // this would be one line for each request
-			logCtx = loglimit.With(ctx, "cannot write the audit log")
-		}
-		j.logger.ErrorContext(logCtx, "cannot write the audit log", "request_id", rec.RequestID, "record", string(rec.Kind), "error", err)
-	}
+	j.logFailure(ctx, rec, err)
 	if j.optional {
 		return nil
 	}
 	return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "decisions cannot be recorded now, so nothing is dispatched; try again"}
+}
+
+func (j *Journal) logFailure(ctx context.Context, rec *audit.Record, err error) {
+	if ctx.Err() != nil {
+		j.logger.InfoContext(ctx, "the deadline passed before an audit record was stored", "request_id", rec.RequestID, "record", string(rec.Kind))
+		return
+	}
+	logCtx := ctx
+	if store.IsTemporary(err) { // this would be one line for each request
+		logCtx = loglimit.With(ctx, "cannot write the audit log")
+	}
+	j.logger.ErrorContext(logCtx, "cannot write the audit log", "request_id", rec.RequestID, "record", string(rec.Kind), "error", err)
 }
 
 // IsTemporary reports whether err is an error of the journal or of the store that
