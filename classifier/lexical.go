@@ -43,6 +43,9 @@ func classifyText(in *Input, text string) contract.Classification {
 		}
 	case 1:
 		whole.Intent, whole.Confidence, whole.Alternatives = parts[0].intent, parts[0].confidence, parts[0].runnersUp
+		clf := newClassification(in.Lexical, &whole)
+		clf.Domains, clf.DomainOrigins = orUnknownDomain(parts[0].domains, parts[0].intent), parts[0].origins
+		return clf
 	default:
 		return combineParts(parts)
 	}

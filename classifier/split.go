@@ -54,6 +54,9 @@ func splitPrompt(prompt *lexical.Text, whole *lexical.Prediction) []promptPart {
 		parts[i].removeClauses(prompt, unknown)
 	}
 	parts, unknown = addUnderstoodClauses(prompt, parts, unknown)
+	if len(parts) == 1 && len(unknown) == 0 && !slices.Contains(intents, parts[0].intent) {
+		return parts // it is surer of its intent than the whole prompt is
+	}
 	if len(unknown) > 0 {
 		parts = append(parts, promptPart{title: joinTitles(unknown, contract.Unknown), intent: contract.Unknown, domains: []string{contract.Unknown}})
 	}
@@ -85,7 +88,8 @@ func understoodParts(prompt *lexical.Text, labelled bool) []promptPart {
 
 // addUnderstoodClauses adds the clauses that are sure requests by themselves to the parts, in
 // the order of the prompt, and returns the others. The prompt was not divided before them because
-// the text with them is understood with more confidence than two parts are.
+// the text with them is understood with more confidence than two parts are. A part of which
+// nothing remains that has its intent is dropped: "Please look." after a complaint.
 func addUnderstoodClauses(prompt *lexical.Text, parts []promptPart, clauses []string) (all []promptPart, others []string) {
 	known := len(parts)
 	for _, clause := range clauses {
@@ -102,13 +106,24 @@ func addUnderstoodClauses(prompt *lexical.Text, parts []promptPart, clauses []st
 	if len(parts) == known {
 		return parts, others
 	}
-	for i := range parts[:known] {
-		parts[i].narrowDomains(prompt)
+	rest := slices.DeleteFunc(slices.Clone(parts[:known]), func(p promptPart) bool { return !p.isUnderstood(prompt) })
+	for i := range rest {
+		rest[i].narrowDomains(prompt)
 	}
+	parts = append(rest, parts[known:]...)
 	slices.SortStableFunc(parts, func(a, b promptPart) int {
 		return cmp.Compare(prompt.Index(a.segments[0]), prompt.Index(b.segments[0]))
 	})
 	return mergeByIntent(parts), others
+}
+
+// isUnderstood reports whether a segment of the part has its intent, or most likely has it and
+// contains a word that the registry knows.
+func (p *promptPart) isUnderstood(prompt *lexical.Text) bool {
+	return slices.ContainsFunc(p.segments, func(segment string) bool {
+		own := prompt.Classify(segment)
+		return own.Intent == p.intent || own.BestIntent == p.intent && prompt.HasKnownContent(segment)
+	})
 }
 
 // narrowDomains sets the domains of a part that lost clauses to those of its own text, if this

@@ -266,3 +266,28 @@ func checkLabels(t failer, s *capabilities.Catalogue, intent string, domains []s
 func contains(list []string, name string) bool {
 	return slices.Contains(append([]string{contract.Unknown}, list...), name)
 }
+
+// The rest of a part, from which the clause was removed that made the text understood, is no
+// request: "Please look." asks for no cleaning.
+func TestSplit_RestWithoutRequest(t *testing.T) {
+	registry := snapshot(
+		&contract.RegistryEntry{
+			ID: "cleaning", Match: contract.Match{Intent: []string{"clean_office", "bring_supplies"}, Domains: []string{"cleaning"}}, Keywords: []string{"carpet", "soap"},
+			Examples: map[string][]string{
+				"clean_office":   {"please clean our floor today", "the kitchen is dirty, can you clean it", "wipe the desks"},
+				"bring_supplies": {"could we have more soap", "another roll of paper for the kitchen please", "we need soap"},
+			},
+		},
+		&contract.RegistryEntry{
+			ID: "accounting", Match: contract.Match{Intent: []string{"dispute_fee"}, Domains: []string{"fees"}}, Keywords: []string{"fee"},
+			Examples: map[string][]string{"dispute_fee": {"I paid the same fee twice", "there is a fee on my statement which I do not know", "the amount is too high"}},
+		},
+	)
+	for _, rest := range []string{"Please look.", "Please verify.", "Please help us.", "Let me know.", "Please compare the statement."} {
+		prompt := "Hello, I see a fee for the carpet which we never ordered. " + rest
+		clf := newClassifier(t).Classify(t.Context(), input(registry, prompt))
+		if got := intentsOf(&clf); got != "dispute_fee" {
+			t.Errorf("%q: got intents %s, want dispute_fee\n%s", prompt, got, render(&clf))
+		}
+	}
+}

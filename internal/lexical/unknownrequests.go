@@ -93,6 +93,10 @@ func (t *Text) FindUnknownRequests(understood []string) []string {
 	return requests
 }
 
+// HasKnownContent reports whether the corpus contains a content word of a part of the text that
+// is no word of a domain.
+func (t *Text) HasKnownContent(part string) bool { return t.model.describeClause(part).known > 0 }
+
 // RemoveClauses returns the parts of a segment of the text that remain without the clauses,
 // in order.
 func (t *Text) RemoveClauses(segment string, clauses []string) []string {
