@@ -236,7 +236,7 @@ func TestServe_StartsOnFullDisk(t *testing.T) {
 	testkit.Receive(t, r.ended)
 	file := fill()
 	r = startRouter(t, dir)
-	if _, body := r.send(http.MethodGet, "/readyz", ""); !strings.Contains(body, `"status":"degraded"`) || !strings.Contains(body, "the disk has 0 bytes free") {
+	if _, body := r.send(http.MethodGet, "/readyz", ""); !strings.Contains(body, `"status":"degraded"`) || !strings.Contains(body, "the disk has 0 MiB free") {
 		t.Errorf("readyz: got %s, want degraded because of the disk", body)
 	}
 	if status, body := r.send(http.MethodGet, "/api/v1/decisions", ""); status != http.StatusOK || !strings.Contains(body, "count words of this text") {

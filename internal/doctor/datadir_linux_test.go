@@ -40,6 +40,25 @@ func TestDiagnose_DistinguishesUnwritableDirectories(t *testing.T) {
 	}
 }
 
+// A disk without the space that the store reserves is reported before the data directory exists,
+// too, but not if the store is on another server.
+func TestDiagnose_ReportsFullDiskOfNewDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("caprouter-test", dir, "tmpfs", 0, "size=12m,mode=0700"); err != nil {
+		t.Skipf("needs the right to mount a file system: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	cfg := config.Default()
+	cfg.DataDir = filepath.Join(dir, "router", "data")
+	if got := findings(t, cfg, nil)["store"]; got.Level != LevelFail || !strings.Contains(got.Detail, "12 MiB free, and 64 MiB are reserved") {
+		t.Errorf("got %+v, want a failure with both sizes", got)
+	}
+	cfg.Store.URL = "nats://127.0.0.1:4222"
+	if got := findings(t, cfg, nil)["store"]; got.Level == LevelFail {
+		t.Errorf("external store: got %+v, want no failure", got)
+	}
+}
+
 func useInodes(t *testing.T, dir string) {
 	t.Helper()
 	for i := range 100 {

@@ -280,9 +280,14 @@ func (d *diagnosis) checkStore(context.Context) Finding {
 			f.Fix = "audit.required: true rejects them"
 		}
 	}
-	if free, err := store.FreeSpace(d.DataDir); err == nil && free.Bytes < store.DefaultMinFree {
-		detail := "the disk of %s has %d MiB left, and the store accepts no writes below %d"
-		return checkFailed(fmt.Sprintf(detail, d.DataDir, free.Bytes>>20, store.DefaultMinFree>>20), "free space, or name another data_dir")
+	if d.Store.URL == "" {
+		dir := d.DataDir
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			dir = nearestParent(dir)
+		}
+		if err := store.CheckFreeSpace(dir); err != nil {
+			return checkFailed(fmt.Sprintf("%s: %s", d.DataDir, err), "free space, or name another data_dir")
+		}
 	}
 	return f
 }

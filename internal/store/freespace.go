@@ -24,11 +24,21 @@ type Space struct {
 func (s Space) check(minBytes int64) error {
 	switch {
 	case s.Bytes < minBytes:
-		return fmt.Errorf("%w: the disk has %d bytes free, and %d are reserved", ErrFull, s.Bytes, minBytes)
+		return fmt.Errorf("%w: the disk has %d MiB free, and %d MiB are reserved", ErrFull, s.Bytes>>20, minBytes>>20)
 	case s.Files >= 0 && s.Files < minFiles:
 		return fmt.Errorf("%w: the file system has %d inodes free, and %d are reserved", ErrFull, s.Files, minFiles)
 	}
 	return nil
+}
+
+// CheckFreeSpace returns an error that wraps ErrFull if a store in dir would reject writes because
+// of the file system.
+func CheckFreeSpace(dir string) error {
+	free, err := FreeSpace(dir)
+	if err != nil {
+		return nil //nolint:nilerr // the engine reports the error
+	}
+	return free.check(DefaultMinFree)
 }
 
 // minFiles is how many files the engine must be able to create: the next file of each

@@ -3,6 +3,9 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -184,4 +187,22 @@ func TestStore_RejectsWritesWithoutInodes(t *testing.T) {
 	}
 	inodes.Store(1 << 20)
 	must[uint64](t)(b.Put(ctx, "a", []byte("2")))
+}
+
+// A new store has no streams yet, and cannot create them without space: opening it fails with the
+// fix, and creates nothing that a later start would take for a store.
+func TestOpen_NewStoreNeedsFreeSpace(t *testing.T) {
+	dir := t.TempDir()
+	free := func() (store.Space, error) { return store.Space{Bytes: 11 << 20, Files: -1}, nil }
+	s, err := store.Open(t.Context(), store.Config{Dir: dir, Owner: "test", FreeSpace: free})
+	if err == nil {
+		_ = s.Close()
+	}
+	wantErr(t, "open", err, store.ErrFull)
+	if want := "the disk has 11 MiB free, and 64 MiB are reserved: free space, or choose another --data-dir"; err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("open: got error %v, want it to contain %q", err, want)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "store")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("directory of the engine: got error %v, want that it does not exist", err)
+	}
 }

@@ -3,8 +3,11 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,6 +126,9 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 			return nil, err
 		}
 	}
+	if err := checkNewStore(&cfg); err != nil {
+		return nil, err
+	}
 	// The group outlives this call: Close ends it, not the caller's context.
 	s.group = run.New(context.WithoutCancel(ctx))
 	if cfg.URL == "" {
@@ -149,6 +155,25 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	}
 	s.group.Go("recreate streams in memory", s.recreateAfterReconnect)
 	return s, nil
+}
+
+// checkNewStore returns an error if the embedded store does not exist yet, and the disk has no
+// space to create it.
+func checkNewStore(cfg *Config) error {
+	if cfg.URL != "" {
+		return nil
+	}
+	if _, err := os.Stat(cfg.engineDir()); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	free, err := cfg.FreeSpace()
+	if err != nil {
+		return nil //nolint:nilerr // as in checkWritable
+	}
+	if err := free.check(cfg.MinFree); err != nil {
+		return fmt.Errorf("%w: free space, or choose another --data-dir", err)
+	}
+	return nil
 }
 
 // IsShared reports whether other processes may use the store.
