@@ -33,6 +33,7 @@ type teachFlags struct {
 
 	filter routerflags.DecisionFilter
 	all    bool
+	yes    bool
 	expect []string // agents, or teach.NoAgent
 	intent []string // of these agents
 	file   string
@@ -56,7 +57,7 @@ func newTeachCommand() *cobra.Command {
 			"Stored prompts are masked: type the text anew, with invented values.",
 		Example: `  caprouter teach "how much did we spend on azure?"
   caprouter teach "review the module and list the cost of azure" --expect quality_agent --expect billing_agent
-  caprouter teach "tune the cluster" --expect quality_agent --expect-intent databricks_review
+  caprouter teach "tune the cluster" --expect quality_agent --expect-intent databricks_review --yes
   caprouter teach
   caprouter teach --below 0.8 --since 24h --registry capabilities.yaml --file golden/cases.yaml`,
 		Args: cmdline.ArgsBetween("one TEXT, in quotes", 0, 1),
@@ -83,6 +84,7 @@ func newTeachCommand() *cobra.Command {
 	addCaseFileFlag(cmd, &flags.file)
 	cmd.Flags().StringSliceVar(&flags.expect, "expect", nil, "`AGENT` that is right for TEXT, or none, instead of the question (repeatable)")
 	cmd.Flags().StringSliceVar(&flags.intent, "expect-intent", nil, "`INTENT` of the agent of --expect, instead of the question (repeatable for several agents)")
+	cmd.Flags().BoolVar(&flags.yes, "yes", false, "write without the last question")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "all decisions of --since, also confident ones")
 	flags.Server.Register(cmd)
 	flags.filter.Register(cmd)
@@ -130,7 +132,7 @@ func runTeach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	catalogue := snapshot.Catalogue
 	t := teach.New(answers, cmd.InOrStdin(), out, teach.Config{
 		Lexical:  sync.OnceValue(func() *lexical.Model { return lexical.Train(classifier.BuildCorpus(catalogue)) }),
-		Registry: routerflags.RegistryFile(&cfg), Cases: flags.file, Expect: flags.expect, Intents: flags.intent,
+		Registry: routerflags.RegistryFile(&cfg), Cases: flags.file, Expect: flags.expect, Intents: flags.intent, Yes: flags.yes,
 		Check: func(added string) error { return checkCases(cmd, flags, added) },
 		FindBroken: func(registry *capabilities.Snapshot) ([]golden.CaseResult, error) {
 			return findBrokenCases(cmd, flags, registry)

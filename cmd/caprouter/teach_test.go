@@ -60,3 +60,23 @@ func TestTeach_InterruptedLeavesFiles(t *testing.T) {
 		}
 	}
 }
+
+// With --expect, --expect-intent and --yes, teach asks nothing, so that a script needs no input.
+func TestTeach_YesAsksNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const registry = "clients:\n  payer:\n    match: { intent: [pay, refund], domains: [bills] }\n"
+	if err := os.WriteFile("capabilities.yaml", []byte(registry), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr strings.Builder
+	args := []string{"teach", "settle it", "--expect", "payer", "--expect-intent", "pay", "--yes"}
+	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != cmdline.ExitOK {
+		t.Fatalf("got exit code %d, %q and %q, want 0", code, stdout.String(), stderr.String())
+	}
+	if out := stdout.String(); strings.Contains(out, "Write?") || !strings.Contains(out, "wrote capabilities.yaml") {
+		t.Errorf("got %q, want no question, and the written files", out)
+	}
+	if data, err := os.ReadFile("capabilities.yaml"); err != nil || !strings.Contains(string(data), "settle it") {
+		t.Errorf("got the registry %q, %v, want the example", data, err)
+	}
+}

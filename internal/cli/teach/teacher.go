@@ -34,6 +34,7 @@ type Config struct {
 	Lexical         func() *lexical.Model    // of the registry before the first change
 	Expect          []string                 // answer to the question for the agent; empty if it is asked
 	Intents         []string                 // answers to the questions for intents
+	Yes             bool                     // write without the last question
 	Check           func(added string) error // runs after each change, with the id of the new case or ""
 	// FindBroken returns the cases that pass now, and fail with the registry.
 	FindBroken func(*capabilities.Snapshot) ([]golden.CaseResult, error)
@@ -107,8 +108,10 @@ func (t *Teacher) TeachReading(ctx context.Context, r *Reading) (goOn bool, err 
 	if err := t.printBroken(edits); err != nil {
 		return false, err
 	}
-	if yes, err := t.dialog.confirm(ctx, "Write? [Y/n] "); err != nil || !yes {
-		return err == nil, err
+	if !t.Yes {
+		if yes, err := t.dialog.confirm(ctx, "Write? [Y/n] "); err != nil || !yes {
+			return err == nil, err
+		}
 	}
 	if err := localfile.ApplyEdits(ctx, edits); err != nil {
 		return false, err
