@@ -277,11 +277,14 @@ func (c *Client) ConnectionError(err error) error {
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Errorf("the certificate of %s is not trusted: %w; SSL_CERT_FILE names a file with the certificates to trust", c.base, untrusted.Err)
 	}
-	hint := ""
-	if c.base.Scheme == "http" && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)) {
-		hint = " If it serves TLS, the URL begins with https://"
+	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
+		hint := ""
+		if c.base.Scheme == "http" {
+			hint = ". If it serves TLS, the URL begins with https://"
+		}
+		return fmt.Errorf("%s closed the connection without a response: the request may have been accepted (%w)%s", c.base, rootCause(err), hint)
 	}
-	return fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)%s", c.base, rootCause(err), hint)
+	return fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)", c.base, rootCause(err))
 }
 
 // decodeResponse decodes a 2xx response into v, and returns other responses as a problem.

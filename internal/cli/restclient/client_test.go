@@ -129,6 +129,41 @@ func TestClient_AdvisesHTTPS(t *testing.T) {
 	}
 }
 
+// A connection that ends without a response is no sign that no router runs: the router may have
+// accepted the request, for example if it was killed.
+func TestClient_ReportsConnectionThatEnds(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	t.Cleanup(server.Close)
+	c, err := New(server.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.RouteRequest(t.Context(), &contract.Request{})
+	want := server.URL + " closed the connection without a response: the request may have been accepted (EOF). If it serves TLS, the URL begins with https://"
+	if err == nil || err.Error() != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+}
+
+// An unknown agent is answered with the nearest one, or with the command that lists all.
+func TestClient_SuggestAgent(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"agents":[{"id":"billing_agent"}]}`)
+	}))
+	t.Cleanup(server.Close)
+	c, err := New(server.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{"biling_agent": "; did you mean billing_agent?", "spa": ": caprouter agents list lists them"} {
+		if got, unknown := c.SuggestAgent(t.Context(), id); got != want || !unknown {
+			t.Errorf("%s: got %q, %v, want %q", id, got, unknown, want)
+		}
+	}
+}
+
 func TestClient_RouteRequest(t *testing.T) {
 	tests := []struct {
 		name, contentType, body string

@@ -41,7 +41,7 @@ func (c *Client) SuggestAgent(ctx context.Context, id string) (hint string, unkn
 	if near := strictyaml.Nearest(id, ids); near != "" {
 		return "; did you mean " + near + "?", true
 	}
-	return ": caprouter agents lists them", true
+	return ": caprouter agents list lists them", true
 }
 
 // ListAudit fetches at most query.Limit entries, page by page.
