@@ -37,7 +37,9 @@ func (r *ticketRecord) newProposal(d *Demand, how assignment) *contract.Proposal
 		from = newRecord("", d)
 		from.addRequest(&Demand{Unmet: seen, RequestID: d.RequestID, Locale: d.Locale, DataClasses: d.DataClasses}, 1, r.Ticket.LastAt)
 	}
-	s := fallback.Propose(seen, &from.Ticket, from.dataKinds())
+	t := from.Ticket
+	t.Reasons = concealForbidden(t.Reasons)
+	s := fallback.Propose(seen, &t, from.dataKinds())
 	p := &contract.Proposal{
 		Joined: how.joined, Count: r.Ticket.Count, Similarity: roundSimilarity(how.similarity), Threshold: JoinThreshold,
 		Detail:        s.Detail + ". " + how.describe(r.Ticket.Count),

@@ -134,7 +134,7 @@ func (r *ticketRecord) addRequest(d *Demand, similarity float64, now time.Time) 
 	for _, domain := range clf.Domains {
 		incrementCount(t.Domains, domain)
 	}
-	incrementCount(t.Reasons, d.Unmet.Reason)
+	incrementCount(t.Reasons, countedReason(d.Unmet))
 	incrementCount(t.Locales, d.Locale)
 	for _, kind := range d.DataClasses {
 		incrementCount(r.Kinds, kind)
@@ -157,11 +157,45 @@ func (r *ticketRecord) addRequest(d *Demand, similarity float64, now time.Time) 
 // updateSuggestion updates the stored suggestion, which is for readers that may see
 // every agent, and returns it.
 func (r *ticketRecord) updateSuggestion(u *fallback.Unmet) fallback.Suggestion {
-	known := *u
-	known.Caller = &contract.Caller{AllAgents: true}
+	known, decision := *u, *u.Decision
+	known.Caller, known.Decision = &contract.Caller{AllAgents: true}, &decision
+	decision.Candidates = append(slices.Clone(decision.Candidates), forbiddenAgents(u)...)
 	s := fallback.Propose(&known, &r.Ticket, r.dataKinds())
 	r.Ticket.SuggestedYAML, r.Ticket.Requirements, r.Ticket.Risks = s.SuggestedYAML, s.Requirements, s.Risks
 	return s
+}
+
+// forbiddenAgents returns the agents that would serve the request if its caller were permitted to
+// use them: no other gate is in their way.
+func forbiddenAgents(u *fallback.Unmet) (list []contract.Candidate) {
+	for _, c := range u.Decision.Hidden {
+		if len(c.Gates) == 1 {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// countedReason returns why no agent may serve the request. The response states that no agent
+// fits, also if one does that the caller may not use.
+func countedReason(u *fallback.Unmet) string {
+	if u.Reason == fallback.ReasonNoMatch && len(forbiddenAgents(u)) > 0 {
+		return fallback.ReasonNotEntitled
+	}
+	return u.Reason
+}
+
+// concealForbidden returns the reasons for a reader that may not know the agents that others may
+// not use.
+func concealForbidden(reasons map[string]int) map[string]int {
+	n := reasons[fallback.ReasonNotEntitled]
+	if n == 0 {
+		return reasons
+	}
+	concealed := maps.Clone(reasons)
+	delete(concealed, fallback.ReasonNotEntitled)
+	concealed[fallback.ReasonNoMatch] += n
+	return concealed
 }
 
 // refreshSuggestion updates the suggestion without a request, from the last known

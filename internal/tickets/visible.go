@@ -80,6 +80,7 @@ func (r *ticketRecord) visibleTo(caller *contract.Caller, registry *capabilities
 		return t
 	}
 	t.Intents = visibility.CountVisible(t.Intents, visible.HasIntent, t.Count)
+	t.Reasons = concealForbidden(t.Reasons)
 	t.Domains = visibility.CountVisible(t.Domains, visible.HasDomain, t.Count)
 	u := fallback.Unmet{Catalogue: registry, Caller: caller, Decision: &contract.Decision{
 		Classification: contract.Classification{Intent: contract.Unknown}, Candidates: nearestCandidates(&t),

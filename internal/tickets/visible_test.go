@@ -132,6 +132,51 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 	}
 }
 
+// A request for an agent that its caller may not use asks for access, and not for a new agent. The
+// ticket states that for readers who may see the agent, and hides it from others.
+func TestPropose_NamesAgentThatCallerMayNotUse(t *testing.T) {
+	o := newServiceFixture(t)
+	d := newDemand("r1", "acme/ana", "please have a look at my pull request")
+	d.Unmet.Caller = reader("acme", "tickets")
+	d.Unmet.Decision = &contract.Decision{
+		Classification: contract.Classification{Intent: "code_review", Domains: []string{"python"}, Confidence: 0.9},
+		Hidden:         []contract.Candidate{{AgentID: "quality_agent", Score: 0.8, Gates: []contract.Gate{{Gate: "entitlement", Reason: "needs scope agent:quality_agent"}}}},
+	}
+	seen := *d.Unmet
+	seen.Decision = &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}}
+	d.Seen = &seen
+	proposal := o.propose(t, d)
+
+	got, err := o.Ticket(t.Context(), proposal.TicketID, reader("", "admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"overlap with quality_agent, which scored 0.80 and may not take the request: needs scope agent:quality_agent",
+		"1 request of 1 fit an agent that may not serve them: granting access may be sufficient",
+	}
+	if diff := cmp.Diff(want, got.Risks[:min(2, len(got.Risks))]); diff != "" {
+		t.Errorf("risks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{fallback.ReasonNotEntitled: 1}, got.Reasons); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+
+	hidden, err := o.Ticket(t.Context(), proposal.TicketID, reader("acme", "tickets"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal([]any{proposal, hidden})
+	for _, secret := range []string{"quality_agent", "code_review", fallback.ReasonNotEntitled, "granting access"} {
+		if err != nil || strings.Contains(string(text), secret) {
+			t.Errorf("%v, got %s in what a caller without the agent sees: %s", err, secret, text)
+		}
+	}
+	if hidden.Reasons[fallback.ReasonNoMatch] != 1 {
+		t.Errorf("got reasons %v, want it counted as %s", hidden.Reasons, fallback.ReasonNoMatch)
+	}
+}
+
 // Two principals with the same name but different issuers are two callers.
 func TestPropose_SeparatesIssuers(t *testing.T) {
 	o := newServiceFixture(t)
