@@ -73,6 +73,13 @@ func TestMail_Intents(t *testing.T) {
 		{"material", "summarize this:\n> where is my container?\n> it is late", "track_container"},
 		{"forward", "FYI\n\n---------- Forwarded message ---------\nFrom: Ana <ana@example.com>\nSubject: late\n\nWhere is my container?\n\nAna Lima\nCustoms Manager", "track_container"},
 		{"only a quote", "> please cancel my booking", "cancel_booking"},
+		{"thanks above a quote", "Done, thanks!\n\n> please cancel my booking", "unknown"},
+		{"thanks below a quote", "> please cancel my booking\n\nThanks,\nAna", "unknown"},
+		{"statement below a quote", "> please cancel my booking\n\nWe have taken care of that.", "unknown"},
+		{"question below a quote", "> please cancel my booking\n\nWhen will this happen?", "unknown"},
+		{"request below a quote", "> please cancel my booking\n\nWhere is my container?", "track_container"},
+		{"answers between quotes", "> Which container?\nMSKU1234567\n> Shall we cancel the booking?\nNo!", "unknown"},
+		{"pointer below a quote", "> where is my container?\n\nPlease see above.", "track_container"},
 		{"chinese", "主题：发票\n\n我的集装箱在哪里？\n\n谢谢！\n王小明\n清关主管", "track_container"},
 		{"spanish", "¿Dónde está mi contenedor?\n\nUn saludo,\nMaría García\nDirectora de Aduana", "track_container"},
 

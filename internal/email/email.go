@@ -46,10 +46,13 @@ func Parse(text string) Message {
 	if !p.removed {
 		return Message{Body: text}
 	}
+	if len(p.reference) == 0 && !p.isReply && p.refersToQuoteAbove() {
+		p.reference = p.quote
+	}
 	m := Message{Subject: p.headers.subject, IsReply: p.isReply || p.headers.isReply, Body: p.bodyText(), Reference: strings.TrimSpace(strings.Join(p.reference, "\n"))}
 	switch {
 	case m.Body != "":
-	case m.IsReply && p.thanks != "":
+	case (m.IsReply || p.isQuoting) && p.thanks != "":
 		m.Body = p.thanks
 	case m.Subject != "":
 		m.Body = m.Subject
@@ -82,15 +85,17 @@ type parser struct {
 	inCode             bool // in a fenced code block
 	isReference        bool // the mail is the reference of another one
 	isReply            bool // an attribution was found
+	isQuoting          bool // a quote without an attribution was found
 
 	headers         headers
 	noHeadersBefore int // the line up to which lines were read as headers of a quote
 
 	body      []string
 	reference []string
-	thanks    string // the first closing that is not formal
-	removed   bool   // text that is not in the body
-	gap       bool   // text was removed after the last line of the body
+	quote     []string // quoted lines that the text before them does not refer to
+	thanks    string   // the first closing that is not formal
+	removed   bool     // text that is not in the body
+	gap       bool     // text was removed after the last line of the body
 }
 
 // parseLines sorts the lines into body, reference, and what is removed.

@@ -1,6 +1,7 @@
 package email
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -146,14 +147,15 @@ func containsTime(text string) bool {
 	return false
 }
 
-// skipQuote removes lines that begin with ">". Outside of a reply they are what the text is about: a
-// Markdown quote, or the prompts of a program.
+// skipQuote removes lines that begin with ">". Without an attribution they are a quote all the
+// same: "Done, thanks!" above "> please cancel my booking" asks for nothing.
 func (p *parser) skipQuote() bool {
 	if !isQuoted(p.lines[p.at]) {
 		return false
 	}
 	p.section = inBody
-	p.dropQuote(p.headers.count == 0 && !p.isReply || p.refersToQuote())
+	p.isQuoting = true
+	p.dropQuote(p.refersToQuote() || containsWord(p.lastLine(), placeWords))
 	return true
 }
 
@@ -161,12 +163,23 @@ func (p *parser) skipQuote() bool {
 func (p *parser) dropQuote(refers bool) {
 	end := p.at
 	for next := end; next < len(p.lines) && isQuoted(p.lines[next]); next = p.skipBlank(end) {
+		line := strings.TrimLeft(p.lines[next], "> ")
 		if refers {
-			p.reference = append(p.reference, strings.TrimLeft(p.lines[next], "> "))
+			p.reference = append(p.reference, line)
+		} else {
+			p.quote = append(p.quote, line)
 		}
 		end = next + 1
 	}
 	p.drop(end)
+}
+
+// refersToQuoteAbove reports whether the body points to a quote that is before it.
+func (p *parser) refersToQuoteAbove() bool {
+	return slices.ContainsFunc(p.body[:min(len(p.body), maxPointerLines)], func(line string) bool {
+		line = cut(line, maxSignatureLine)
+		return containsWord(line, aboveWords) || containsAny(line, chineseAbove)
+	})
 }
 
 // isQuoted reports whether the line begins with ">": RFC 3676 section 4.5.

@@ -75,6 +75,14 @@ var pointerWords = set("below fyi forwarding abaixo encaminho segue abajo reenvi
 
 var chinesePointers = []string{"下面", "如下", "以下", "转发"}
 
+// placeWords point to lines that follow at once, such as the session of a program: "what is wrong here?".
+var placeWords = set("here aqui aca")
+
+// aboveWords point to the quote before the text of the sender.
+var aboveWords = set("above acima arriba")
+
+var chineseAbove = []string{"上面", "以上", "上文"}
+
 // closingSentences begin the sentence before a closing.
 var closingSentences = []string{
 	"looking forward to ", "i look forward to ", "we look forward to ", "awaiting your ", "fico no aguardo", "ficamos no aguardo", "aguardo retorno",
