@@ -115,11 +115,26 @@ func (p *parser) attribution() (lines int, sure bool) {
 			}
 			return lines, address || containsTime(text)
 		}
+		if p.isForeignAttribution(p.at + lines - 1) {
+			return lines, true
+		}
 		if !begins {
 			return 0, false
 		}
 	}
 	return 0, false
+}
+
+// isForeignAttribution reports whether a line ends in a colon, has an address in angle brackets, and
+// is before quoted lines. Such a line names their author, in any language.
+func (p *parser) isForeignAttribution(at int) bool {
+	line := p.lines[at]
+	ends := strings.HasSuffix(line, ":") || strings.HasSuffix(line, "：")
+	if !ends || !strings.Contains(line, "<") || !strings.Contains(line, "@") && !strings.Contains(line, "[EMAIL") {
+		return false
+	}
+	next := p.skipBlank(at + 1)
+	return next < len(p.lines) && isQuoted(p.lines[next])
 }
 
 func endsInWrote(line string) bool {
