@@ -46,6 +46,11 @@ func TestClassify_Negation(t *testing.T) {
 		"they took my money and do not pay my invoice": "pay_invoice",
 		"no quiero que canceles mi cita":               contract.Unknown,
 		"DON’T cancel my appointment":                  contract.Unknown,
+		"it is not necessary to cancel my appointment": contract.Unknown,
+		"no hace falta que cancelen mi cita":           contract.Unknown,
+		"no es necesario pagar la factura":             contract.Unknown,
+		"não precisam de pagar a fatura":               contract.Unknown,
+		"não é preciso pagar a fatura":                 contract.Unknown,
 	} {
 		p := m.Classify(text)
 		if p.Intent != want || p.Negated != (want == contract.Unknown) {

@@ -105,6 +105,18 @@ no WISH
 no WISH que
 nao WISH
 nao WISH que
+nao WISH de
+nao precisam
+nao precisam de
+not necessary to
+no hace falta
+no hace falta que
+no es necesario
+no es necesario que
+nao e preciso
+nao e preciso que
+nao e necessario
+nao e necessario que
 ^ no : es ~en
 ^ no OBJECT : es ~en
 ^ nao : es ~e ~em
