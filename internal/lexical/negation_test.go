@@ -51,6 +51,14 @@ func TestClassify_Negation(t *testing.T) {
 		"no es necesario pagar la factura":             contract.Unknown,
 		"não precisam de pagar a fatura":               contract.Unknown,
 		"não é preciso pagar a fatura":                 contract.Unknown,
+		"no queremos cancelar la cita":                 contract.Unknown,
+		"não queremos pagar a fatura":                  contract.Unknown,
+		"não precisamos de pagar a fatura":             contract.Unknown,
+		"ya no necesitamos pagar la factura":           contract.Unknown,
+		"we no longer want to cancel the appointment":  contract.Unknown,
+		"don't bother to cancel my appointment":        contract.Unknown,
+		"no podemos pagar la factura":                  "pay_invoice",
+		"we can no longer pay the invoice":             "pay_invoice",
 	} {
 		p := m.Classify(text)
 		if p.Intent != want || p.Negated != (want == contract.Unknown) {
@@ -126,5 +134,18 @@ func TestListEvidence_ReadsNegationsOnce(t *testing.T) {
 	short, long := allocations(negation), allocations(strings.Repeat(negation, 100))
 	if limit := 100.0 * 50; long-short > limit { // a few for each word, and none for each intent
 		t.Errorf("got %.0f allocations for one negation and %.0f for 100, want at most %.0f more", short, long, limit)
+	}
+}
+
+// The verb of an example is behind the wish of several people, too.
+func TestClassify_NegationOfPluralWish(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{
+		{Name: "trip_support", Agents: []string{"a"}, Examples: []string{"queremos anular el viaje", "precisamos anular a viagem"}},
+		{Name: "menu", Agents: []string{"b"}, Examples: []string{"qué hay para cenar"}},
+	}})
+	for _, text := range []string{"no queremos anular el viaje", "não queremos anular a viagem"} {
+		if p := m.Classify(text); p.Intent != contract.Unknown || !p.Negated {
+			t.Errorf("%s: got %s %.2f, negated %v, want a negation", text, p.Intent, p.Confidence, p.Negated)
+		}
 	}
 }

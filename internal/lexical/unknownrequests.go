@@ -33,8 +33,8 @@ ya aun todavia ayer estoy estaba tengo llevo hice recibi llego fue hace deberia 
 	// wishWords make a statement a request.
 	wishWords = `
 want need like wish would please can could
-quero queria preciso gostaria pode poderia
-quiero quisiera necesito gustaria puede puedes podria
+quero queremos queria preciso precisamos gostaria gostariamos pode poderia
+quiero queremos quisiera quisieramos necesito necesitamos gustaria puede puedes podria
 需要 我想 我要 帮我`
 	// questionWords begin a question, also without a question mark.
 	questionWords = `

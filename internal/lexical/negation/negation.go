@@ -101,13 +101,15 @@ do not WISH OBJECT to
 don t WISH OBJECT to
 dont WISH OBJECT to
 no need to
+no longer WISH to
+^ do not bother to
+^ don t bother to
+^ dont bother to
 no WISH
 no WISH que
 nao WISH
 nao WISH que
 nao WISH de
-nao precisam
-nao precisam de
 not necessary to
 no hace falta
 no hace falta que
@@ -140,8 +142,9 @@ nao WANT`
 // Words that WISH, WANT and OBJECT stand for, words that end a wish of before, words that precede the first word of a clause, and
 // subjects, to which a clause behind a connective belongs: "you charged me and do not refund".
 const (
-	wishes      = "want need wish have quiero quisiera necesito quero queria preciso precisa"
-	wants       = "want need quiero quisiera necesito quero queria preciso"
+	wishes = "want need wish have quiero queremos quisiera quisieramos necesito necesitamos " +
+		"quero queremos queria queriamos preciso precisa precisamos precisam"
+	wants       = "want need quiero queremos quisiera necesito necesitamos quero queria preciso precisamos"
 	endings     = "anymore more longer ya mas mais"
 	objects     = "you him her them us it anyone me se te lo la le les os nos o a"
 	courtesies  = "please pls favor"
