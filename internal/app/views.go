@@ -29,7 +29,7 @@ import (
 // starts when the catalogue has not changed for trainingDelay. The first one starts at
 // once.
 type viewBuilder struct {
-	train   func(*capabilities.Catalogue) *lexical.Model
+	train   func(context.Context, *capabilities.Catalogue) (*lexical.Model, error)
 	live    router.LiveSource
 	install func(*router.View)
 
@@ -51,7 +51,7 @@ const (
 	maxTrainingDelay = 10 * trainingDelay
 )
 
-func newViewBuilder(train func(*capabilities.Catalogue) *lexical.Model, live router.LiveSource, install func(*router.View)) *viewBuilder {
+func newViewBuilder(train func(context.Context, *capabilities.Catalogue) (*lexical.Model, error), live router.LiveSource, install func(*router.View)) *viewBuilder {
 	return &viewBuilder{train: train, live: live, install: install, changed: make(chan struct{}, 1), ready: make(chan struct{})}
 }
 
@@ -92,8 +92,12 @@ func (b *viewBuilder) buildViews(ctx context.Context, g *run.Group) {
 		case <-delay.C:
 			b.training, b.firstAsked = true, time.Time{}
 			s := b.latest.Load()
-			g.Go("train the lexical model", func(context.Context) error {
-				trained <- trainedModel{snapshot: s, model: b.train(s.Catalogue)}
+			g.Go("train the lexical model", func(ctx context.Context) error {
+				model, err := b.train(ctx, s.Catalogue)
+				if err != nil {
+					return nil //nolint:nilerr // the group stops
+				}
+				trained <- trainedModel{snapshot: s, model: model}
 				return nil
 			})
 		case t := <-trained:
@@ -236,11 +240,28 @@ func (c *core) logLearning(v *router.View) {
 	c.log.Info("examples learned", args...)
 }
 
-// storedModels returns a function that trains models, or loads them from the data
-// directory.
-func storedModels(dataDir string, logger *slog.Logger) func(*capabilities.Catalogue) *lexical.Model {
+// storedModels returns a function that trains models until its context ends, or loads
+// them from the data directory.
+func storedModels(dataDir string, logger *slog.Logger) func(context.Context, *capabilities.Catalogue) (*lexical.Model, error) {
 	dir := modelfile.New(dataDir, logger)
-	return func(c *capabilities.Catalogue) *lexical.Model {
-		return lexical.TrainStored(classifier.BuildCorpus(c), dir)
+	return func(ctx context.Context, c *capabilities.Catalogue) (*lexical.Model, error) {
+		corpus := classifier.BuildCorpus(c)
+		return lexical.TrainStored(lexical.WithProgress(ctx, logTraining(logger, c, time.Now)), corpus, dir)
+	}
+}
+
+// quietTraining is the time from which a training is logged: those of most registries are
+// shorter.
+const quietTraining = time.Second
+
+// logTraining returns a function that logs that a training takes long, once.
+func logTraining(logger *slog.Logger, c *capabilities.Catalogue, now func() time.Time) func(done, total int) {
+	began, logged := now(), false
+	return func(done, total int) {
+		if logged || done == total || now().Sub(began) < quietTraining {
+			return
+		}
+		logged = true
+		logger.Info("training the lexical classifier", "percent", 100*done/total, "agents", len(c.Agents), "registry_version", c.Version)
 	}
 }

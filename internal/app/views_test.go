@@ -1,8 +1,11 @@
 package app
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +26,7 @@ import (
 type viewFixture struct {
 	*viewBuilder
 	t        *testing.T
+	group    *run.Group
 	duration time.Duration // of a training
 
 	mu        sync.Mutex
@@ -35,21 +39,25 @@ type viewFixture struct {
 func startViews(t *testing.T, duration time.Duration) *viewFixture {
 	f := &viewFixture{t: t, duration: duration}
 	f.viewBuilder = newViewBuilder(f.train, noLiveStates{}, f.install)
-	g := run.New(t.Context())
-	f.startBuilding(g)
+	f.group = run.New(t.Context())
+	f.startBuilding(f.group)
 	t.Cleanup(func() { // the context has ended before
-		if err := g.Wait(); err != nil {
+		if err := f.group.Wait(); err != nil {
 			t.Errorf("got the builder stopped with %v", err)
 		}
 	})
 	return f
 }
 
-func (f *viewFixture) train(c *capabilities.Catalogue) *lexical.Model {
+func (f *viewFixture) train(ctx context.Context, _ *capabilities.Catalogue) (*lexical.Model, error) {
 	f.count(1)
-	advance(f.duration)
-	f.count(-1)
-	return lexical.Train(lexical.Corpus{})
+	defer f.count(-1)
+	select {
+	case <-time.After(f.duration):
+		return lexical.Train(lexical.Corpus{}), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func (f *viewFixture) count(running int) {
@@ -142,6 +150,44 @@ func TestViewBuilder_TrainsFirstModelAtOnce(t *testing.T) {
 		f.checkInstalled(1, "a one @1 ")
 		<-f.ready // closed; otherwise the bubble is deadlocked, which fails the test
 	})
+}
+
+func TestViewBuilder_StopEndsTraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		f.Update(version(t, [3]string{"a", "one", "1"}))
+		f.checkInstalled(trainingTime / 3)
+		stopped := time.Now()
+		f.group.Stop(nil)
+		if err := f.group.Wait(); err != nil || f.trainings != 1 {
+			t.Errorf("got %v and %d trainings, want one that is stopped", err, f.trainings)
+		}
+		if took := time.Since(stopped); took != 0 {
+			t.Errorf("got %v from the stop to the end, want the training ended at once", took)
+		}
+	})
+}
+
+// A training is logged once if it takes long, and not if it is about to end.
+func TestLogTraining(t *testing.T) {
+	var out bytes.Buffer
+	s := version(t, [3]string{"a", "one", "1"})
+	now := time.Now()
+	train := func(step time.Duration) string {
+		out.Reset()
+		report := logTraining(slog.New(slog.NewTextHandler(&out, nil)), s.Catalogue, func() time.Time { return now })
+		for done := range 100 {
+			now = now.Add(step)
+			report(done+1, 100)
+		}
+		return out.String()
+	}
+	if got := train(quietTraining / 100); got != "" {
+		t.Errorf("a short training: got log %q, want none", got)
+	}
+	if got := train(quietTraining / 10); strings.Count(got, "\n") != 1 || !strings.Contains(got, `msg="training the lexical classifier" percent=10 agents=1`) {
+		t.Errorf("a long training: got log %q, want one line, after %v", got, quietTraining)
+	}
 }
 
 func TestViewBuilder_TrainsAfterLastCatalogueChange(t *testing.T) {

@@ -79,9 +79,10 @@ func crossFit(d *trainingSet, x *declaredTexts) (whole *linearModel, trials, rep
 	if d.pace != nil {
 		workers = 1
 	}
+	d.progress.setModels(1 + len(parts))
 	run.ForEach(context.Background(), workers, 1+len(parts), func(_ context.Context, i int) {
 		switch {
-		case i > 0 && d.stopped != nil && d.stopped():
+		case i > 0 && d.stopped():
 		case i == 0:
 			whole = fitLinear(d, func(int) bool { return true })
 		case i <= folds:

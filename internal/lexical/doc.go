@@ -81,7 +81,7 @@
 //   - A text that one intent declares as an example, or its name of several words, has that
 //     intent.
 //   - [TrainStored] keeps what was learned, and only builds the index of a corpus that
-//     was trained before (stored.go).
+//     was trained before (stored.go). [WithProgress] reports how far a training is.
 //   - Thresholds (crossfit.go) are chosen on the same predictions. Below
 //     [Model.RejectThreshold] the intent is contract.Unknown; the more examples an
 //     intent has, the fewer correct answers this loses. From [Model.AcceptThreshold] on, 98 % of the

@@ -90,7 +90,7 @@ func TestTrainContext_EndsWithContext(t *testing.T) {
 	for _, calls := range []int64{0, 1, 100, 3000} {
 		var left atomic.Int64
 		left.Store(calls)
-		train(corpus, noStorage{}, func() bool { return left.Add(-1) < 0 })
+		train(corpus, noStorage{}, func() bool { return left.Add(-1) < 0 }, newTrainingProgress(t.Context()))
 		if left.Load() < -100 { // once in each of its parts
 			t.Errorf("stopped after %d calls: got %d more calls, want the training ended", calls, -left.Load())
 		}
@@ -106,6 +106,48 @@ func TestTrainContext_EndsWithContext(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, m.Classify("subject 7")); diff != "" {
 		t.Errorf("prediction of a model that was trained to the end (-want +got):\n%s", diff)
+	}
+}
+
+// A training that is cancelled in its middle ends without another step, and is not stored.
+func TestTrainStored_EndsWithContext(t *testing.T) {
+	const cancelAt = 30
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var reports []int
+	ctx = WithProgress(ctx, func(done, _ int) {
+		if reports = append(reports, done); done == cancelAt {
+			cancel()
+		}
+	})
+	s := &memoryStorage{data: map[string][]byte{}}
+	if m, err := TrainStored(ctx, trainedCorpus(), s); m != nil || !errors.Is(err, context.Canceled) || len(s.data) > 0 {
+		t.Errorf("got model %v, %v and %d models stored, want no model, context.Canceled and none stored", m != nil, err, len(s.data))
+	}
+	after := reports[slices.Index(reports, cancelAt)+1:]
+	if len(after) > 3 || after[len(after)-1] != 100 { // one of a model that is fitted at the same time, and the end
+		t.Errorf("got reports %d after the training was cancelled, want the end soon", after)
+	}
+}
+
+func TestWithProgress_ReportsEachHundredth(t *testing.T) {
+	var got, want []int
+	for n := range 100 {
+		want = append(want, n+1)
+	}
+	ctx := WithProgress(t.Context(), func(done, total int) {
+		if got = append(got, done); total != 100 {
+			t.Errorf("got total %d, want 100", total)
+		}
+	})
+	s := &memoryStorage{data: map[string][]byte{}}
+	for range 2 { // the second time, the model is loaded
+		if _, err := TrainStored(ctx, trainedCorpus(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
 	}
 }
 

@@ -223,11 +223,15 @@ func (f *sgdTrainer) runEpochs() {
 	sum := make([]float32, len(f.model.weight))
 	vectorSum := make(vectorWeights, len(f.model.vector))
 	total := float32(epochs * len(f.order))
-	step := float32(0)
+	step, reported := float32(0), 0
 	for epoch := range epochs {
 		for _, i := range f.order {
 			rate := firstRate + (lastRate-firstRate)*step/total
 			step++
+			if hundredths := int(100 * step / total); hundredths > reported {
+				d.progress.addSteps(hundredths - reported)
+				reported = hundredths
+			}
 			if skip[i] {
 				skip[i] = false
 				continue

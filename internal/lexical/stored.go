@@ -2,6 +2,7 @@ package lexical
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/gob"
@@ -29,8 +30,15 @@ type Storage interface {
 }
 
 // TrainStored is Train for a corpus that was possibly trained before: it then loads the
-// result, which takes a twentieth of the time, and else stores it.
-func TrainStored(c Corpus, s Storage) *Model { return train(c, s, nil) }
+// result, which takes a twentieth of the time, and else stores it. If ctx ends, it returns the
+// error of ctx soon, and stores nothing.
+func TrainStored(ctx context.Context, c Corpus, s Storage) (*Model, error) {
+	m := train(c, s, func() bool { return ctx.Err() != nil }, newTrainingProgress(ctx))
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
 
 // noStorage contains nothing.
 type noStorage struct{}

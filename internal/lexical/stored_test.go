@@ -32,6 +32,15 @@ func (s *memoryStorage) Load(key string) []byte {
 
 func (s *memoryStorage) Store(key string, encode func() []byte) { s.data[key] = encode() }
 
+func trainWith(t *testing.T, c Corpus, s Storage) *Model {
+	t.Helper()
+	m, err := TrainStored(t.Context(), c, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // storedCorpora have examples, names only, one agent for all intents, and no intent.
 func storedCorpora() map[string]Corpus {
 	named := trainedCorpus()
@@ -53,7 +62,7 @@ func TestTrainStored_LoadsTrainedModel(t *testing.T) {
 	for name, corpus := range storedCorpora() {
 		t.Run(name, func(t *testing.T) {
 			s := &memoryStorage{data: map[string][]byte{}}
-			trained, loaded := TrainStored(corpus, s), TrainStored(corpus, s)
+			trained, loaded := trainWith(t, corpus, s), trainWith(t, corpus, s)
 			if s.loaded != 1 || len(s.data) != 1 {
 				t.Fatalf("got %d of %d models loaded, want 1 of 1", s.loaded, len(s.data))
 			}
@@ -100,7 +109,7 @@ func TestTrainStored_TrainsAnotherCorpus(t *testing.T) {
 			c.Intents[k].Examples = c.Intents[k].Examples[:3]
 		}
 		change(&c)
-		TrainStored(c, s)
+		trainWith(t, c, s)
 		if len(s.data) != i+1 || s.loaded != 0 {
 			t.Fatalf("change %d: got %d models stored and %d loaded, want %d and 0", i, len(s.data), s.loaded, i+1)
 		}
@@ -110,7 +119,7 @@ func TestTrainStored_TrainsAnotherCorpus(t *testing.T) {
 // Data of another format, or of a corpus of another size, is rejected.
 func TestDecodeLearned_RejectsOtherData(t *testing.T) {
 	s := &memoryStorage{data: map[string][]byte{}}
-	intents := len(TrainStored(trainedCorpus(), s).intents)
+	intents := len(trainWith(t, trainedCorpus(), s).intents)
 	for _, data := range s.data {
 		if decodeLearned(data, intents) == nil {
 			t.Error("got the stored model rejected")
@@ -137,7 +146,7 @@ func TestTrainingVersion_ChangesWithTraining(t *testing.T) {
 	corpora := storedCorpora()
 	for _, name := range []string{"descriptions", "examples", "names"} {
 		s := &memoryStorage{data: map[string][]byte{}}
-		m := TrainStored(corpora[name], s)
+		m := trainWith(t, corpora[name], s)
 		for _, data := range s.data {
 			fmt.Fprintf(h, "%v\n", decodeLearned(data, len(m.intents)).stored())
 		}
@@ -161,7 +170,7 @@ func TestChooseCandidates_PredictsLikeAllClasses(t *testing.T) {
 				})
 			}
 			s := &memoryStorage{data: map[string][]byte{}}
-			few, all := TrainStored(corpus, s), TrainStored(corpus, s)
+			few, all := trainWith(t, corpus, s), trainWith(t, corpus, s)
 			if few.statistical.linear.order == nil {
 				t.Fatal("got all classes scored, want candidates only")
 			}

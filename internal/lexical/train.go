@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/caprouter/caprouter/internal/run"
 )
@@ -36,20 +37,69 @@ type IntentDoc struct {
 
 // Train builds the model of a corpus. It takes a fraction of a second for
 // 15,000 examples. The model refers to the strings of the corpus.
-func Train(c Corpus) *Model { return train(c, noStorage{}, nil) }
+func Train(c Corpus) *Model {
+	return train(c, noStorage{}, neverStopped, newTrainingProgress(context.Background()))
+}
+
+func neverStopped() bool { return false }
 
 // TrainContext is Train until ctx ends: it then returns the error of ctx soon.
 func TrainContext(ctx context.Context, c Corpus) (*Model, error) {
-	m := train(c, noStorage{}, func() bool { return ctx.Err() != nil })
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return TrainStored(ctx, c, noStorage{})
 }
 
-// train trains a model. If stopped, which may be nil, returns true, the training ends early, and
-// the model is useless.
-func train(c Corpus, storage Storage, stopped func() bool) *Model {
+type progressKey struct{}
+
+// WithProgress returns a context with which TrainContext and TrainStored report their progress
+// in hundredths, one call at a time. The last call has done == total, even if the training ends
+// early. Loading a model reports nothing.
+func WithProgress(ctx context.Context, report func(done, total int)) context.Context {
+	return context.WithValue(ctx, progressKey{}, report)
+}
+
+// trainingProgress counts the steps of the models that crossFit fits, in parallel.
+type trainingProgress struct {
+	report func(done, total int) // may be nil
+
+	mu          sync.Mutex
+	done, total int // hundredths of all models
+	reported    int // hundredths of the training
+}
+
+func newTrainingProgress(ctx context.Context) *trainingProgress {
+	report, _ := ctx.Value(progressKey{}).(func(done, total int))
+	return &trainingProgress{report: report, total: 100}
+}
+
+// setModels sets the number of models, before the first step.
+func (p *trainingProgress) setModels(n int) { p.total = 100 * n }
+
+// addSteps adds hundredths of the steps of one model.
+func (p *trainingProgress) addSteps(hundredths int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done += hundredths
+	if n := 100 * p.done / p.total; n > p.reported && n < 100 {
+		p.reported = n
+		p.callReport()
+	}
+}
+
+// finish reports the end of the training.
+func (p *trainingProgress) finish() {
+	p.reported = 100
+	p.callReport()
+}
+
+func (p *trainingProgress) callReport() {
+	if p.report != nil {
+		p.report(p.reported, 100)
+	}
+}
+
+// train trains a model. If stopped returns true, the training ends early, and the model is
+// useless.
+func train(c Corpus, storage Storage, stopped func() bool, progress *trainingProgress) *Model {
 	docs, domains := mergeIntents(c.Intents), sortedUnique(c.Domains)
 	t := &indexBuilder{
 		model: &Model{
@@ -78,14 +128,17 @@ func train(c Corpus, storage Storage, stopped func() bool) *Model {
 	)
 	isNew := state == nil
 	if isNew {
-		s, reported := trainStatistical(docs, domains, c.Pace, stopped)
+		defer progress.finish()
+		s, reported := trainStatistical(docs, domains, trainingPace{c.Pace, stopped, progress})
 		state = &learnedState{statistical: s, report: newReport(docs, reported)}
 	}
 	t.model.statistical, t.model.report = state.statistical, state.report
 	t.model.statistical.common = t.model.common
-	if isNew {
+	if isNew && !stopped() {
 		state.learned, state.domainWords = t.learnDomains(docs)
-		storage.Store(key, state.encode)
+		if !stopped() { // read last: the steps of a model that is stored are complete
+			storage.Store(key, state.encode)
+		}
 	}
 	t.model.learned = state.learned
 	for _, w := range state.domainWords {
@@ -129,11 +182,11 @@ func mergeIntents(docs []IntentDoc) []IntentDoc {
 }
 
 // trainStatistical trains on documents sorted by name. It returns the held-out
-// predictions of the report too. pace is that of the corpus, stopped of train.
-func trainStatistical(docs []IntentDoc, domains []string, pace, stopped func() bool) (*statisticalModel, []heldOutPrediction) {
+// predictions of the report too.
+func trainStatistical(docs []IntentDoc, domains []string, pace trainingPace) (*statisticalModel, []heldOutPrediction) {
 	families := agentFamilies(docs)
 	d := newTrainingSet(trainingTexts(docs, families.of), families)
-	d.pace, d.stopped = pace, stopped
+	d.trainingPace = pace
 	w := newTokenizer()
 	for _, name := range domains {
 		if IsStopName(name) {

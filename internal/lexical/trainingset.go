@@ -22,8 +22,14 @@ type trainingSet struct {
 	samples  []trainingSample
 	// vectorLength is the length of the vectors of samples; 0 if vectors are no features.
 	vectorLength float32
-	pace         func() bool // see Corpus; may be nil
-	stopped      func() bool // see train; may be nil
+	trainingPace
+}
+
+// trainingPace lets a training wait, end early and report its progress.
+type trainingPace struct {
+	pace     func() bool // see Corpus; may be nil
+	stopped  func() bool // see train
+	progress *trainingProgress
 }
 
 // examplesPerIntent returns the mean number of examples of an intent.
@@ -38,9 +44,7 @@ func (d *trainingSet) examplesPerIntent() float64 {
 }
 
 // yield lets other work run, and reports whether the training goes on.
-func (d *trainingSet) yield() bool {
-	return (d.stopped == nil || !d.stopped()) && (d.pace == nil || d.pace())
-}
+func (p *trainingPace) yield() bool { return !p.stopped() && (p.pace == nil || p.pace()) }
 
 // trainingSample is one text of the training set.
 type trainingSample struct {
@@ -90,6 +94,7 @@ func newTrainingSet(list []trainingText, families classFamilies) *trainingSet {
 	d := &trainingSet{
 		table: newFeatureTable(8 * len(list)), classes: len(families.of), families: families,
 		samples: make([]trainingSample, len(list)), vectorLength: newVectorLength(list, len(families.of)),
+		trainingPace: trainingPace{stopped: neverStopped, progress: newTrainingProgress(context.Background())},
 	}
 	d.numberFeatures(list, extractTexts(list, d.vectorLength))
 	d.addStems(list)
