@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,7 +39,7 @@ func newDoctorCommand() *cobra.Command {
   caprouter doctor --json`,
 		Args: cmdline.ArgsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			ctx, cancel := context.WithTimeout(showTraining(cmd), timeout)
 			defer cancel()
 			return runDoctor(ctx, cmd.OutOrStdout(), &flags, probe, asJSON)
 		},
@@ -63,6 +64,10 @@ func runDoctor(ctx context.Context, out io.Writer, flags *routerflags.Config, pr
 		printer.printWaiting()
 	}
 	runChecks(ctx, flags, probe, report)
+	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+		printer.Clear()
+		return err
+	}
 	if asJSON {
 		if err := cmdline.PrintJSON(out, findings); err != nil {
 			return err
@@ -99,7 +104,7 @@ func runChecks(ctx context.Context, flags *routerflags.Config, probe bool, repor
 		}
 		report(f)
 	})
-	if probe {
+	if probe && !errors.Is(ctx.Err(), context.Canceled) {
 		if f := doctor.ProbeActions(ctx, cfg, opts); f.Level != doctor.LevelSkip {
 			report(f)
 		}

@@ -123,5 +123,5 @@ func withProgress[T any](cmd *cobra.Command, stage string, cfg *golden.Config, d
 	shown := terminal.NewProgressLine(cmd.ErrOrStderr())
 	defer shown.Clear()
 	cfg.Progress = func(done, total int) { shown.PrintProgress(stage, done, total) }
-	return do(cmd.Context())
+	return do(showTraining(cmd))
 }

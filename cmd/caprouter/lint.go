@@ -59,7 +59,7 @@ func newLintCommand() *cobra.Command {
 func checkRegistry(cmd *cobra.Command, s *capabilities.Snapshot, noModel bool) (*lint.Report, error) {
 	progress := terminal.NewProgressLine(cmd.ErrOrStderr())
 	defer progress.Clear()
-	return lint.Check(cmd.Context(), s, lint.Config{NoModel: noModel, Progress: func(done, total int) {
+	return lint.Check(showTraining(cmd), s, lint.Config{NoModel: noModel, Progress: func(done, total int) {
 		if done%100 == 0 {
 			progress.PrintProgress("routing examples", done, total)
 		}

@@ -99,7 +99,7 @@ func replayFiles(cmd *cobra.Command, candidate *capabilities.Snapshot, flags *re
 	defer log.Close()
 	progress := terminal.NewProgressLine(cmd.ErrOrStderr())
 	defer progress.Clear()
-	return replay.Run(cmd.Context(), replay.Config{
+	return replay.Run(showTraining(cmd), replay.Config{
 		Candidate: candidate, Reader: &contract.Caller{AllScopes: true, AllAgents: true}, Since: since, Limit: flags.limit,
 		Progress: func(done, limit int) {
 			if done%100 == 0 {

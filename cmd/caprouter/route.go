@@ -147,7 +147,7 @@ func (f *routeFlags) sendRequest(cmd *cobra.Command, base string, req *contract.
 		return nil, err
 	}
 	cfg.Telemetry.LogLevel = "error" // the answer is the output, not the log
-	resp, err := app.RouteOnce(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion()}, req)
+	resp, err := app.RouteOnce(showTraining(cmd), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion()}, req)
 	return resp, routerflags.ExplainMissingRegistry(err, &cfg)
 }
 

@@ -131,7 +131,13 @@ func runTeach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 	defer answers.Stop(nil) // Wait would block while standard input is read
 	catalogue := snapshot.Catalogue
 	t := teach.New(answers, cmd.InOrStdin(), out, teach.Config{
-		Lexical:  sync.OnceValue(func() *lexical.Model { return lexical.Train(classifier.BuildCorpus(catalogue)) }),
+		Lexical: sync.OnceValue(func() *lexical.Model {
+			m, err := lexical.TrainContext(showTraining(cmd), classifier.BuildCorpus(catalogue))
+			if err != nil { // interrupted, which the next question returns
+				return lexical.Train(lexical.Corpus{})
+			}
+			return m
+		}),
 		Registry: routerflags.RegistryFile(&cfg), Cases: flags.file, Expect: flags.expect, Intents: flags.intent, Yes: flags.yes,
 		Check: func(added string) error { return checkCases(cmd, flags, added) },
 		FindBroken: func(registry *capabilities.Snapshot) ([]golden.CaseResult, error) {
@@ -157,7 +163,7 @@ func runTeach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 func readText(cmd *cobra.Command, cfg config.Config, text string) ([]teach.Reading, error) {
 	cfg.Telemetry.LogLevel = "error"
 	req := &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true, Explain: true}}
-	resp, err := app.RouteOnce(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion()}, req)
+	resp, err := app.RouteOnce(showTraining(cmd), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion()}, req)
 	if err != nil {
 		return nil, routerflags.ExplainMissingRegistry(err, &cfg)
 	}
@@ -239,7 +245,7 @@ func checkCases(cmd *cobra.Command, flags *teachFlags, added string) error {
 		return err
 	}
 	defer g.Close()
-	r, err := golden.Run(cmd.Context(), g.Config)
+	r, err := golden.Run(showTraining(cmd), g.Config)
 	if err != nil {
 		return err
 	}
@@ -268,12 +274,12 @@ func findBrokenCases(cmd *cobra.Command, flags *teachFlags, changed *capabilitie
 		return nil, err
 	}
 	defer g.Close()
-	before, err := golden.Run(cmd.Context(), g.Config)
+	before, err := golden.Run(showTraining(cmd), g.Config)
 	if err != nil {
 		return nil, err
 	}
 	g.Config.Registry = changed
-	after, err := golden.Run(cmd.Context(), g.Config)
+	after, err := golden.Run(showTraining(cmd), g.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,8 @@ type diagnosis struct {
 // Run checks all that a router needs, in the order of the start, and reports each
 // finding at once. It writes and removes a probe file in the data directory or its
 // parent, and changes nothing else. It asks the server of the model whether it accepts
-// the key and has the model, without generating text.
+// the key and has the model, without generating text. If ctx is cancelled, the remaining
+// checks are left out.
 func Run(ctx context.Context, cfg config.Config, opts app.Options, report func(Finding)) {
 	if err := cfg.Validate(); err != nil {
 		report(Finding{"configuration", LevelFail, err.Error(), "correct the key that it names"})
@@ -108,6 +109,9 @@ func Run(ctx context.Context, cfg config.Config, opts app.Options, report func(F
 		{"model", d.checkModel},
 	} {
 		f := c.check(ctx)
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return
+		}
 		f.Check = c.name
 		if f.Level != "" {
 			report(f)
@@ -455,7 +459,7 @@ func (d *diagnosis) checkClassifier(context.Context) Finding {
 
 // checkCascade trains the lexical classifier to find out whether the cascade avoids
 // calls of the model. Other modes have no finding.
-func (d *diagnosis) checkCascade(context.Context) Finding {
+func (d *diagnosis) checkCascade(ctx context.Context) Finding {
 	if d.Classifier.Mode != classifier.ModeCascade || d.Classifier.Cascade.Accept != config.AcceptAuto {
 		return Finding{}
 	}
@@ -464,7 +468,11 @@ func (d *diagnosis) checkCascade(context.Context) Finding {
 	if err != nil {
 		return checkSkipped("there is no registry to calibrate on")
 	}
-	accept := lexical.Train(classifier.BuildCorpus(s.Catalogue)).AcceptThreshold()
+	model, err := lexical.TrainContext(ctx, classifier.BuildCorpus(s.Catalogue))
+	if err != nil {
+		return checkSkipped(fmt.Sprintf("the calibration was not finished: %v", err))
+	}
+	accept := model.AcceptThreshold()
 	if math.IsInf(accept, 1) {
 		return checkWarned("too few examples to calibrate: the model is called for every request",
 			"add examples to the registry, or set classifier.cascade.accept to a number")

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -27,12 +28,16 @@ type candidate struct {
 	ordinals map[string]int
 }
 
-func newCandidate(cfg *Config) *candidate {
+func newCandidate(ctx context.Context, cfg *Config) (*candidate, error) {
 	catalogue := cfg.Candidate.Catalogue
 	corpus := classifier.BuildCorpus(catalogue)
 	corpus.Pace = cfg.Pace
+	model, err := lexical.TrainContext(ctx, corpus)
+	if err != nil {
+		return nil, err
+	}
 	c := &candidate{
-		cfg: cfg, view: router.NewTrainedView(cfg.Candidate, lexical.Train(corpus), allUp{}),
+		cfg: cfg, view: router.NewTrainedView(cfg.Candidate, model, allUp{}),
 		policy: fallbackpolicy.SelectPolicy(catalogue, cfg.AnswerByDefault), ordinals: map[string]int{},
 	}
 	visible := visibility.Visible(catalogue, cfg.Reader)
@@ -46,7 +51,7 @@ func newCandidate(cfg *Config) *candidate {
 	for i, agent := range c.view.Index.Agents() {
 		c.ordinals[agent.ID] = i
 	}
-	return c
+	return c, nil
 }
 
 // allUp is the live state of a router that only decides.

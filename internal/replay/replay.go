@@ -139,7 +139,10 @@ func Run(ctx context.Context, cfg Config, read ReadPage) (*Report, error) {
 	if cfg.Pace == nil {
 		cfg.Pace = func() bool { return true }
 	}
-	c := newCandidate(&cfg)
+	c, err := newCandidate(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
 	report := &Report{Registry: cfg.Candidate.Catalogue.Version, NotReplayable: []NotReplayable{}, Changes: []Change{}}
 	query := contract.DecisionQuery{Since: cfg.Since, Cursor: cfg.Cursor}
 	for done, pages := 0, cfg.Limit/pageSize+extraPages; ; pages-- {
