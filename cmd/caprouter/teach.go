@@ -112,17 +112,18 @@ func runTeach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 		return err
 	}
 	var list []teach.Reading
+	refused := 0
 	if len(args) == 1 {
 		list, err = readText(cmd, cfg, args[0])
 	} else {
-		list, err = flags.readDecisions(cmd)
+		list, refused, err = flags.readDecisions(cmd)
 	}
 	if err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
 	if len(args) == 0 {
-		fmt.Fprintln(out, flags.describeSelection(len(list)))
+		fmt.Fprintln(out, flags.describeSelection(len(list), refused))
 	}
 	if len(list) == 0 {
 		return nil
@@ -179,36 +180,42 @@ func readText(cmd *cobra.Command, cfg config.Config, text string) ([]teach.Readi
 const uncertain = 0.7
 
 // readDecisions returns decisions of a running router, newest first, one for each prompt
-// that has no case.
-func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]teach.Reading, error) {
+// that has no case. Without a filter, it counts instead the prompts that were refused only
+// because of the rights of the caller.
+func (f *teachFlags) readDecisions(cmd *cobra.Command) (list []teach.Reading, refused int, err error) {
 	c, err := f.NewClient(cmd)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	filters := []routerflags.DecisionFilter{f.filter}
 	if !f.all && !f.filter.Selects() {
 		low, fallback, misroute := f.filter, f.filter, f.filter
 		low.Below, fallback.Fallback, misroute.Feedback = uncertain, contract.AnyFallback, string(contract.VerdictMisroute)
-		filters = []routerflags.DecisionFilter{low, fallback, misroute}
+		filters = []routerflags.DecisionFilter{fallback, low, misroute}
 	}
 	var entries []contract.DecisionEntry
+	lackAccess := map[string]bool{} // by request; false if a filter after that of fallbacks selects it
 	for i := range filters {
 		query, err := filters[i].NewQuery(cmd)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		found, err := c.ListDecisions(cmd.Context(), query)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		entries = append(entries, found...)
+		for k := range found {
+			if id := found[k].RequestID; len(filters) > 1 {
+				lackAccess[id] = query.Fallback != "" && teach.LacksAccess(found[k].Decision)
+			}
+		}
 	}
 	slices.SortStableFunc(entries, func(a, b contract.DecisionEntry) int { return b.At.Compare(a.At) })
 	known, err := teach.ReadInputs(f.file)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var list []teach.Reading
 	for i := range entries {
 		e := &entries[i]
 		prompt := strings.TrimSpace(e.Prompt)
@@ -216,13 +223,18 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]teach.Reading, error) 
 			continue
 		}
 		known[prompt] = true
+		if lackAccess[e.RequestID] {
+			refused++
+			continue
+		}
 		list = append(list, teach.Reading{Prompt: e.Prompt, Response: contract.Response{RequestID: e.RequestID, Status: e.Status, Decision: e.Decision, Feedback: e.Feedback}})
 	}
-	return list[:min(len(list), f.filter.Limit)], nil
+	return list[:min(len(list), f.filter.Limit)], refused, nil
 }
 
-// describeSelection returns which decisions of a router are shown.
-func (f *teachFlags) describeSelection(n int) string {
+// describeSelection returns which decisions of a router are shown, n of them, and how many
+// are not because the caller was refused.
+func (f *teachFlags) describeSelection(n, refused int) string {
 	text := "nothing to teach: no such decision without a case"
 	if n > 0 {
 		text = plaintext.CountNoun(n, "decision") + " without a case"
@@ -234,7 +246,11 @@ func (f *teachFlags) describeSelection(n int) string {
 	case f.filter.Selects():
 		return text + " that the filters select"
 	}
-	return text + fmt.Sprintf(" with a confidence below %.1f, with a fallback or with feedback misroute; --all shows confident ones as well", uncertain)
+	text += fmt.Sprintf(" with a confidence below %.1f, with a fallback or with feedback misroute; --all shows confident ones as well", uncertain)
+	if refused > 0 {
+		text += fmt.Sprintf("\nleft out because the caller may not use the agent: %s; --fallback and --all show them", plaintext.CountNoun(refused, "decision"))
+	}
+	return text
 }
 
 // checkCases runs the cases of the file over the changed registry, and prints failures and whether

@@ -58,4 +58,3 @@ func TestDoctor_Interrupted(t *testing.T) {
 		t.Errorf("got %q, want nothing after the check of the configuration", out.String())
 	}
 }
-
