@@ -160,7 +160,6 @@ const (
 // formatAuditEntries returns one line for each entry that fits 80 columns, and one for its
 // request and further facts.
 func formatAuditEntries(list []contract.AuditEntry, opts terminal.Options) string {
-	const timeLayout = "01-02 15:04"
 	const what = 3 // column
 	opts.Width = min(opts.Width, terminal.ListWidth)
 	p := terminal.NewPrinter(opts)
@@ -168,7 +167,7 @@ func formatAuditEntries(list []contract.AuditEntry, opts terminal.Options) strin
 	for i := range list {
 		e := &list[i]
 		row := terminal.Row{Cells: []terminal.Cell{
-			{Text: e.Time.UTC().Format(timeLayout)},
+			{Text: terminal.FormatRowTime(e.Time)},
 			{Text: string(e.Kind)},
 			{Text: terminal.Truncate(terminal.OneLine(formatActor(e)), maxWhoWidth)},
 			{Text: formatAct(e)},
@@ -176,11 +175,11 @@ func formatAuditEntries(list []contract.AuditEntry, opts terminal.Options) strin
 			{Text: e.ID},
 		}}
 		if text := formatAuditDetails(e); text != "" {
-			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(text), opts.Width-len(timeLayout)-len(terminal.ColumnGap))})
+			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(text), opts.Width-terminal.TimeWidth-len(terminal.ColumnGap))})
 		}
 		rows = append(rows, row)
 	}
-	header := []string{"TIME", "KIND", "WHO", "WHAT", "OUTCOME", "ID"}
+	header := []string{terminal.TimeHeader, "KIND", "WHO", "WHAT", "OUTCOME", "ID"}
 	room := opts.Width
 	for k, width := range terminal.ColumnWidths(rows) {
 		if k != what {

@@ -59,14 +59,13 @@ func newDecisionsCommand() *cobra.Command {
 // formatDecisions returns three lines per decision that fit 80 columns, and one for each
 // feedback.
 func formatDecisions(list []contract.DecisionEntry, opts terminal.Options) string {
-	const timeLayout = "01-02 15:04"
 	opts.Width = min(opts.Width, terminal.ListWidth)
 	p := terminal.NewPrinter(opts)
 	var rows []terminal.Row
 	for i := range list {
 		e := &list[i]
 		row := terminal.Row{Cells: []terminal.Cell{
-			{Text: e.At.UTC().Format(timeLayout)}, {Text: e.RequestID}, {Text: "-"}, {Text: "-"}, {Text: outcomeName(e)},
+			{Text: terminal.FormatRowTime(e.At)}, {Text: e.RequestID}, {Text: "-"}, {Text: "-"}, {Text: outcomeName(e)},
 		}}
 		lines := []string{"(erased)"}
 		if d := e.Decision; d != nil {
@@ -78,11 +77,11 @@ func formatDecisions(list []contract.DecisionEntry, opts terminal.Options) strin
 			lines = append(lines, "feedback: "+explain.FormatVerdict(&e.Feedback[i]))
 		}
 		for _, line := range lines {
-			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(line), opts.Width-len(timeLayout)-len(terminal.ColumnGap))})
+			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(line), opts.Width-terminal.TimeWidth-len(terminal.ColumnGap))})
 		}
 		rows = append(rows, row)
 	}
-	p.WriteRecords([]string{"TIME", "REQUEST", "CONF", "SOURCE", "OUTCOME"}, rows)
+	p.WriteRecords([]string{terminal.TimeHeader, "REQUEST", "CONF", "SOURCE", "OUTCOME"}, rows)
 	return p.String()
 }
 

@@ -134,17 +134,16 @@ func replayRemotely(cmd *cobra.Command, file string, flags *replayFlags, since t
 
 // formatReplay returns the changes and the counts in 80 columns.
 func formatReplay(r *replay.Report, opts terminal.Options) string {
-	const timeLayout = "01-02 15:04"
 	opts.Width = min(opts.Width, terminal.ListWidth)
 	p := terminal.NewPrinter(opts)
 	var rows []terminal.Row
 	for i := range r.Changes {
 		c := &r.Changes[i]
 		row := terminal.Row{Cells: []terminal.Cell{
-			{Text: c.At.UTC().Format(timeLayout)}, {Text: c.RequestID}, {Text: strings.Join(c.What, ", ")},
+			{Text: terminal.FormatRowTime(c.At)}, {Text: c.RequestID}, {Text: strings.Join(c.What, ", ")},
 		}}
 		lines := append([]string{
-			terminal.Truncate(terminal.OneLine(c.Prompt), opts.Width-len(timeLayout)-len(terminal.ColumnGap)),
+			terminal.Truncate(terminal.OneLine(c.Prompt), opts.Width-terminal.TimeWidth-len(terminal.ColumnGap)),
 			"before: " + formatReplayed(&c.Before), "after: " + formatReplayed(&c.After),
 		}, c.Because...)
 		for _, line := range lines {
@@ -153,7 +152,7 @@ func formatReplay(r *replay.Report, opts terminal.Options) string {
 		rows = append(rows, row)
 	}
 	if len(rows) > 0 {
-		p.WriteRecords([]string{"TIME", "REQUEST", "CHANGED"}, rows)
+		p.WriteRecords([]string{terminal.TimeHeader, "REQUEST", "CHANGED"}, rows)
 		p.WriteByte('\n')
 	}
 	p.Margin = 0

@@ -101,7 +101,7 @@ func TestTickets_List(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `LAST        TICKET  STATUS  REQUESTS  CALLERS
+	want := `LAST (UTC)  TICKET  STATUS  REQUESTS  CALLERS
 2026-01-02  t1      open          12  100+
             book_flight: book a flight�[31m
 2026-01-02  t2      open           1  1
@@ -128,7 +128,7 @@ func TestTickets_Show(t *testing.T) {
 status    open
 tenant    acme
 title     book a flight�[31m
-requests  12, from 2026-01-02 03:04 to 2026-01-02 04:04
+requests  12, from 2026-01-02 03:04 UTC to 2026-01-02 04:04 UTC
 callers   100+
 nearest   travel_agent 0.50: 0.15 short
 
@@ -210,7 +210,7 @@ func TestTickets_Demand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `#  LAST        TICKET  COUNT  FROM  SHARE  TREND
+	want := `#  LAST (UTC)  TICKET  COUNT  FROM  SHARE  TREND
 1  2026-01-02  t1         12  100+  100 %  new +3
    book_flight: book a flight�[31m
    nearest agent travel_agent 0.50: 0.15 short

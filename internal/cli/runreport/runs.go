@@ -89,14 +89,13 @@ func PrintResult(out io.Writer, run *contract.Orchestration) error {
 
 // FormatRuns returns two lines or more per orchestration that fit 80 columns.
 func FormatRuns(list []contract.RunSummary, opts terminal.Options) string {
-	const timeLayout = "01-02 15:04"
 	opts.Width = min(opts.Width, terminal.ListWidth)
 	p := terminal.NewPrinter(opts)
 	var rows []terminal.Row
 	for i := range list {
 		r := &list[i]
 		row := terminal.Row{Cells: []terminal.Cell{
-			{Text: r.CreatedAt.UTC().Format(timeLayout)}, {Text: r.OrchestrationID}, {Text: string(r.Status)},
+			{Text: terminal.FormatRowTime(r.CreatedAt)}, {Text: r.OrchestrationID}, {Text: string(r.Status)},
 		}}
 		lines := []string{r.Goal}
 		if r.Reason != "" {
@@ -106,11 +105,11 @@ func FormatRuns(list []contract.RunSummary, opts terminal.Options) string {
 			lines = append(lines, "waits: "+formatGate(&r.Gates[k]))
 		}
 		for _, line := range lines {
-			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(line), opts.Width-len(timeLayout)-len(terminal.ColumnGap))})
+			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(line), opts.Width-terminal.TimeWidth-len(terminal.ColumnGap))})
 		}
 		rows = append(rows, row)
 	}
-	p.WriteRecords([]string{"CREATED", "ORCHESTRATION", "STATUS"}, rows)
+	p.WriteRecords([]string{terminal.TimeHeader, "ORCHESTRATION", "STATUS"}, rows)
 	return p.String()
 }
 

@@ -45,5 +45,16 @@ func OneLine(s string) string {
 // FormatDate returns the day of a time, in UTC: 2026-01-02.
 func FormatDate(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// FormatMinute returns a time to the minute, in UTC: 2026-01-02 15:04.
-func FormatMinute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
+// FormatMinute returns a time to the minute: 2026-01-02 15:04 UTC.
+func FormatMinute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
+
+// TimeHeader is the header of a column of FormatRowTime, and TimeWidth the width of the column.
+const (
+	TimeHeader = "TIME (UTC)"
+	TimeWidth  = len(rowTimeLayout)
+)
+
+const rowTimeLayout = "01-02 15:04"
+
+// FormatRowTime returns a time to the minute, in UTC and without the year: 01-02 15:04.
+func FormatRowTime(at time.Time) string { return at.UTC().Format(rowTimeLayout) }

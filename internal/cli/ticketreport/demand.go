@@ -108,7 +108,7 @@ func PrintDemand(out io.Writer, ranked []RankedTicket) error {
 	opts := terminal.DetectOptions(out)
 	opts.Width = min(opts.Width, terminal.ListWidth)
 	p := terminal.NewPrinter(opts)
-	p.WriteRecords([]string{"#", "LAST", "TICKET", "COUNT", "FROM", "SHARE", "TREND"}, rows)
+	p.WriteRecords([]string{"#", "LAST (UTC)", "TICKET", "COUNT", "FROM", "SHARE", "TREND"}, rows)
 	_, err := io.WriteString(out, p.String())
 	return err
 }

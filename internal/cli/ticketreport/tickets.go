@@ -36,7 +36,7 @@ func FormatTickets(list []contract.Ticket, opts terminal.Options) string {
 			Below: []terminal.Cell{{Text: terminal.Truncate(terminal.OneLine(title), min(opts.Width, terminal.ListWidth)-len("2006-01-02")-len(terminal.ColumnGap))}},
 		})
 	}
-	p.WriteRecords([]string{"LAST", "TICKET", "STATUS", "REQUESTS", "CALLERS"}, rows)
+	p.WriteRecords([]string{"LAST (UTC)", "TICKET", "STATUS", "REQUESTS", "CALLERS"}, rows)
 	return p.String()
 }
 
