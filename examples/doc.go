@@ -4,6 +4,7 @@
 //
 //	capabilities.yaml  loads, and lint finds nothing in it
 //	caprouter.yaml     contains every key with its default
+//	alerts.yaml        selects metrics that the router exports
 //	agent/             counts words; see agentkit
 //	agents/            register themselves, in Go, with curl, in Python
 //	golden/            routing cases, and a go test that runs them

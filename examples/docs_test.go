@@ -172,9 +172,19 @@ func TestDocs_ContainMetrics(t *testing.T) {
 	}
 }
 
-// exportedMetrics returns the type of every metric by name. Histograms are exported only if they
-// have a value.
+// exportedMetrics returns the type of every metric by name.
 func exportedMetrics(t *testing.T) map[string]string {
+	t.Helper()
+	kinds := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllStringSubmatch(scrapeMetrics(t), -1) {
+		kinds[m[1]] = m[2]
+	}
+	return kinds
+}
+
+// scrapeMetrics returns the answer of /metrics. Histograms are exported only if they have a
+// value.
+func scrapeMetrics(t *testing.T) string {
 	t.Helper()
 	tel, err := telemetry.New(telemetry.Config{})
 	if err != nil {
@@ -193,11 +203,7 @@ func exportedMetrics(t *testing.T) map[string]string {
 	tel.Metrics().ObserveOpenRuns(func() map[contract.OrchestrationStatus]int { return nil })
 	scrape := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	kinds := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllStringSubmatch(scrape.Body.String(), -1) {
-		kinds[m[1]] = m[2]
-	}
-	return kinds
+	return scrape.Body.String()
 }
 
 // http.md must contain every path and error code.
