@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/mcphost"
 	"github.com/caprouter/caprouter/internal/plaintext"
 )
@@ -43,35 +44,57 @@ func probeActions(ctx context.Context, cfg config.Config, opts app.Options) Find
 	path, _ := cfg.MCP.FilePath()
 	file, err := mcpfile.Load(path)
 	if err != nil {
-		return checkSkipped("there are no MCP servers to connect to")
+		file = &mcpfile.File{} // the mistake is another check
 	}
-	known, err := addRegistered(ctx, &cfg, snapshot, file.Servers)
+	guard, err := registrationGuard(&cfg)
+	if err != nil {
+		return checkFailed(err.Error(), "correct dispatch.allow_private")
+	}
+	registered, err := findRegistered(ctx, &cfg, opts.EnvLookup(), guard, file.Servers)
 	if err != nil {
 		return checkWarned(err.Error(), "caprouter agents list shows the state of agents while the router runs")
 	}
 	var unchecked []string
-	ids = slices.DeleteFunc(ids, func(id string) bool {
-		a := snapshot.Fleet.Agent(id)
-		registered := !hasOwner(a, file.Servers) && (cfg.Store.URL != "" || hasOwner(a, known))
-		if registered {
-			unchecked = append(unchecked, id)
-		}
-		return registered
-	})
-	if len(ids) == 0 {
-		return checkSkipped(describeUnchecked(unchecked))
+	if cfg.Store.URL != "" {
+		ids = slices.DeleteFunc(ids, func(id string) bool {
+			isOther := !hasOwner(snapshot.Fleet.Agent(id), file.Servers)
+			if isOther {
+				unchecked = append(unchecked, id)
+			}
+			return isOther
+		})
 	}
-	connections := gateway.Config{Lookup: opts.EnvLookup()}
+	switch {
+	case len(ids) == 0:
+		return checkSkipped(describeUnchecked(unchecked))
+	case len(file.Servers)+len(registered) == 0:
+		return checkSkipped("there are no MCP servers to connect to")
+	}
+	connections := gateway.Config{Lookup: opts.EnvLookup(), Guard: guard}
 	connections.Client.Supervisor, connections.Client.Version = opts.Supervisor, opts.Version
 	g, err := gateway.Start(ctx, file.Servers, connections)
 	if err != nil {
 		return checkFailed(err.Error(), "correct "+path)
 	}
+	var problems []string
+	for i := range registered {
+		r := &registered[i]
+		if !slices.ContainsFunc(ids, func(id string) bool { return isOwner(r.Name, snapshot.Fleet.Agent(id)) }) {
+			continue
+		}
+		if r.Problem == "" {
+			if err := g.Register(r.Server); err != nil {
+				r.Problem = err.Error()
+			}
+		}
+		if r.Problem != "" {
+			problems = append(problems, fmt.Sprintf("the registered server %q cannot be used: %s", r.Name, r.Problem))
+		}
+	}
 	servers := connectServers(ctx, g, ids, actions)
 	if err := g.Close(); err != nil {
 		return checkWarned("the MCP servers cannot be ended: "+err.Error(), "end their processes")
 	}
-	var problems []string
 	for i := range servers {
 		if s := &servers[i]; s.Error != "" && s.State != gateway.StateDisabled {
 			problems = append(problems, fmt.Sprintf("server %q is not connected, so that its tools are not known: %s", s.Name, s.Error))
@@ -97,6 +120,33 @@ func probeActions(ctx context.Context, cfg config.Config, opts app.Options) Find
 		detail += "; " + describeUnchecked(unchecked)
 	}
 	return checkPassed(detail)
+}
+
+// registrationGuard returns the guard of the addresses of registered servers.
+func registrationGuard(cfg *config.Config) (*egress.Guard, error) {
+	private, err := cfg.Dispatch.PrivatePrefixes()
+	if err != nil {
+		return nil, err
+	}
+	return egress.NewGuard(append(private, cfg.LocalAddresses()...)...), nil
+}
+
+// findRegistered returns the servers that are registered over HTTP in the data directory, unless
+// one of the file replaces them. Those of a shared store are not known.
+func findRegistered(
+	ctx context.Context, cfg *config.Config, lookup func(string) (string, bool), guard *egress.Guard, declared []mcpfile.Server,
+) ([]mcphost.StoredServer, error) {
+	if cfg.Store.URL != "" {
+		return nil, nil
+	}
+	keys, err := cfg.Store.Encryption.OpenExistingKeys(cfg.DataDir, lookup)
+	if err != nil {
+		return nil, err
+	}
+	list, err := mcphost.StoredServers(ctx, cfg.DataDir, &mcphost.Config{Keys: keys, Guard: guard, AllowPlainHTTP: cfg.Dispatch.AllowPlainHTTP})
+	return slices.DeleteFunc(list, func(r mcphost.StoredServer) bool {
+		return slices.ContainsFunc(declared, func(s mcpfile.Server) bool { return s.ID == r.Name })
+	}), err
 }
 
 // describeUnchecked names the agents whose servers cannot be looked at.
@@ -129,19 +179,19 @@ func addRegistered(ctx context.Context, cfg *config.Config, snapshot *capabiliti
 // hasOwner reports whether the action of the agent, which is a tool, may be of one of the
 // servers. Names of servers may contain dots, so that several may be the one of the action.
 func hasOwner(a *contract.RegistryEntry, servers []mcpfile.Server) bool {
-	return slices.ContainsFunc(servers, func(s mcpfile.Server) bool { return isOwner(s, a) })
+	return slices.ContainsFunc(servers, func(s mcpfile.Server) bool { return isOwner(s.ID, a) })
 }
 
 // isPermitted reports whether a server that may be the one of the action provides a capability
 // of the agent, if the agent declares any.
 func isPermitted(a *contract.RegistryEntry, servers []mcpfile.Server) bool {
 	return slices.ContainsFunc(servers, func(s mcpfile.Server) bool {
-		return isOwner(s, a) && (len(a.MCPCapabilities) == 0 || gateway.Permits(a.MCPCapabilities, s.Capabilities))
+		return isOwner(s.ID, a) && (len(a.MCPCapabilities) == 0 || gateway.Permits(a.MCPCapabilities, s.Capabilities))
 	})
 }
 
-func isOwner(s mcpfile.Server, a *contract.RegistryEntry) bool {
-	return strings.HasPrefix(a.Endpoint.Action, s.ID+".")
+func isOwner(server string, a *contract.RegistryEntry) bool {
+	return strings.HasPrefix(a.Endpoint.Action, server+".")
 }
 
 // mayCall reports whether an agent with the mcp_capabilities, of which none permit every call,

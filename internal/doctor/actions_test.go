@@ -2,10 +2,15 @@ package doctor
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/config"
@@ -49,8 +54,8 @@ func TestRun_KnowsRegisteredServers(t *testing.T) {
 		t.Error(err)
 	}
 	check("stopped router")
-	if f := ProbeActions(t.Context(), cfg, app.Options{LookupEnv: noEnv}); f.Level != LevelSkip {
-		t.Errorf("probe: got %+v, want it skipped", f)
+	if f := ProbeActions(t.Context(), cfg, app.Options{LookupEnv: noEnv}); f.Level != LevelWarn || !strings.Contains(f.Detail, `server "tickets.new" is not connected`) {
+		t.Errorf("probe: got %+v, want the server not connected", f)
 	}
 
 	cfg.Registry.File = writeFile(t, "capabilities.yaml", registry+fmt.Sprintf(tool, "reader", "ticket.list", "")+
@@ -67,8 +72,76 @@ func TestRun_KnowsRegisteredServers(t *testing.T) {
 	}
 }
 
-// Agents whose server is registered over HTTP are not probed, and the others are.
-func TestProbeActions_SkipsRegisteredServers(t *testing.T) {
+// Servers that are registered over HTTP are connected with their credentials, if an agent uses
+// them and no server of the file has their name.
+func TestProbeActions_ConnectsToRegisteredServers(t *testing.T) {
+	const tool = "  %s: {match: {intent: [%[1]s], domains: [x]}, endpoint: {protocol: mcp, action: %[2]s}}\n"
+	server := mcp.NewServer(&mcp.Implementation{Name: "tickets", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "create"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		t.Error("the tool is called")
+		return nil, nil, nil
+	})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Api-Key") != "secret" {
+			http.Error(w, "no key", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	defer backend.Close()
+	defer backend.CloseClientConnections()
+
+	cfg := diagnosable(t, modelRegistry+fmt.Sprintf(tool, "writer", "tickets.create"))
+	t.Chdir(t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	s, err := app.Start(ctx, cfg, app.Options{LogOutput: &testkit.LogBuffer{}, LookupEnv: noEnv})
+	if err != nil {
+		stop()
+		t.Fatal(err)
+	}
+	for name, url := range map[string]string{"tickets": backend.URL, "unused": "http://" + testkit.RefusingAddress} {
+		body := fmt.Sprintf(`{"name":%q,"url":%q,"headers":{"X-Api-Key":"secret"}}`, name, url)
+		r, err := http.Post("http://"+s.Addr()+"/api/v1/mcp/servers", "application/json", strings.NewReader(body))
+		if err != nil || r.StatusCode != http.StatusCreated {
+			t.Fatalf("register: got %v, %v", r, err)
+		}
+		_ = r.Body.Close()
+	}
+	probe := func() Finding { return ProbeActions(t.Context(), cfg, app.Options{LookupEnv: noEnv}) }
+	if f := probe(); f.Level != LevelOK || f.Detail != "the servers have the actions of 1 agent" {
+		t.Errorf("running router: got %+v, want ok", f)
+	}
+	stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+	if f := probe(); f.Level != LevelOK || f.Detail != "the servers have the actions of 1 agent" {
+		t.Errorf("stopped router: got %+v, want ok", f)
+	}
+
+	declared := cfg
+	cfg.Registry.File = writeFile(t, "capabilities.yaml", modelRegistry+fmt.Sprintf(tool, "writer", "tickets.creat"))
+	if f := probe(); f.Level != LevelWarn || f.Detail != "no server has the action tickets.creat of agent writer, did you mean tickets.create?" {
+		t.Errorf("misspelt action: got %+v, want a warning", f)
+	}
+	cfg = declared
+	cfg.MCP.File = writeFile(t, config.DefaultMCPFile, `{"plugins":[{"id":"tickets","endpoint":"http://127.0.0.1:1/","actions":[{"name":"list"}]}]}`)
+	if f := probe(); f.Level != LevelWarn || !strings.Contains(f.Detail, "no server has the action tickets.create of agent writer") {
+		t.Errorf("overridden by the file: got %+v, want a warning", f)
+	}
+	cfg.MCP.File = declared.MCP.File
+	cfg.Store.Encryption.KeyEnv = "OTHER_KEY"
+	other := sha256.Sum256([]byte("another key"))
+	key := func(string) (string, bool) { return base64.StdEncoding.EncodeToString(other[:]), true }
+	f := ProbeActions(t.Context(), cfg, app.Options{LookupEnv: key})
+	if f.Level != LevelWarn || !strings.Contains(f.Detail, `the registered server "tickets" cannot be used: `) {
+		t.Errorf("other key: got %+v, want a warning", f)
+	}
+}
+
+// Agents whose server is registered in a shared store are not probed, and the others are.
+func TestProbeActions_SkipsServersOfSharedStore(t *testing.T) {
 	const tool = "  %s: {match: {intent: [%[1]s], domains: [x]}, endpoint: {protocol: mcp, action: %[2]s}}\n"
 	cfg := diagnosable(t, modelRegistry+fmt.Sprintf(tool, "reader", "weather.query")+fmt.Sprintf(tool, "writer", "tickets.create"))
 	cfg.MCP.File = writeFile(t, config.DefaultMCPFile, `{"plugins":[{"id":"weather","endpoint":"http://127.0.0.1:1/","actions":[{"name":"query"}]}]}`)

@@ -1,17 +1,12 @@
 package mcphost
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/store"
-	"github.com/caprouter/caprouter/internal/store/storecopy"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -39,39 +34,6 @@ func recordKey(name string) string { return strings.ReplaceAll(name, ".", "=") }
 func recordName(key string) (string, bool) {
 	name := strings.ReplaceAll(key, "=", ".")
 	return name, validName.MatchString(name) && recordKey(name) == key
-}
-
-// StoredNames returns the names of the servers that are registered in a data directory, which a
-// router may use meanwhile: a temporary copy is read. No key is needed.
-func StoredNames(ctx context.Context, dataDir string) ([]string, error) {
-	streams := store.BucketStreams(BucketName)
-	if _, err := os.Stat(storecopy.StreamDir(dataDir, streams[0])); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	names, err := readNames(ctx, dataDir, streams)
-	if err != nil {
-		return nil, fmt.Errorf("read the names of registered MCP servers: %w", err)
-	}
-	return names, nil
-}
-
-func readNames(ctx context.Context, dataDir string, streams []string) (names []string, err error) {
-	files, err := storecopy.Open(ctx, dataDir, streams...)
-	if err != nil {
-		return nil, err
-	}
-	defer files.Close()
-	bucket, err := files.Store.Bucket(ctx, store.BucketConfig{Name: BucketName})
-	if err != nil {
-		return nil, err
-	}
-	keys, err := newRecords(bucket, nil).Keys(ctx)
-	for _, key := range keys {
-		if name, ok := recordName(key); ok {
-			names = append(names, name)
-		}
-	}
-	return names, err
 }
 
 // newRecords returns the table of registrations. Their headers and URLs may contain

@@ -64,7 +64,7 @@ func (h *Host) Replace(ctx context.Context, r Registration, caller *contract.Cal
 }
 
 func (h *Host) store(ctx context.Context, r Registration, caller *contract.Caller, replace bool) (info gateway.ServerInfo, created bool, err error) {
-	if _, err := h.newServer(r); err != nil {
+	if _, err := h.cfg.newServer(r); err != nil {
 		return gateway.ServerInfo{}, false, err
 	}
 	h.writing.Lock()
@@ -196,7 +196,7 @@ func (h *Host) removeRegistration(ctx context.Context, name string) error {
 }
 
 // newServer checks a registration. No address is looked up or connected to.
-func (h *Host) newServer(r Registration) (mcpfile.Server, error) {
+func (c *Config) newServer(r Registration) (mcpfile.Server, error) {
 	invalid := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the server is not valid"}
 	if !validName.MatchString(r.Name) {
 		invalid.Add("/name", "must be up to 128 letters, digits, dots, underscores and hyphens, and begin with a letter or a digit")
@@ -205,7 +205,7 @@ func (h *Host) newServer(r Registration) (mcpfile.Server, error) {
 	if !ok {
 		invalid.Add("/type", fmt.Sprintf("%.32q is not supported; known are remote, http, streamable-http and sse. Commands are declared in the registry file only", r.Type))
 	}
-	if detail := h.checkURL(r); detail != "" {
+	if detail := c.checkURL(r); detail != "" {
 		invalid.Add("/url", detail)
 	}
 	if len(r.Headers) > maxHeaders {
@@ -234,15 +234,15 @@ func (h *Host) newServer(r Registration) (mcpfile.Server, error) {
 
 // checkURL returns why the URL may not be called, "" if it may, as far as this is known
 // without a lookup of its name.
-func (h *Host) checkURL(r Registration) string {
+func (c *Config) checkURL(r Registration) string {
 	u, err := url.Parse(r.URL)
 	if err != nil {
 		return "is not a URL"
 	}
-	if err := h.cfg.Guard.CheckURL(u); err != nil {
+	if err := c.Guard.CheckURL(u); err != nil {
 		return err.Error()
 	}
-	if u.Scheme == "http" && len(r.Headers) > 0 && !h.cfg.AllowPlainHTTP && !egress.IsLoopback(u.Hostname()) {
+	if u.Scheme == "http" && len(r.Headers) > 0 && !c.AllowPlainHTTP && !egress.IsLoopback(u.Hostname()) {
 		return "is plain http on another host, where the headers could be read: use https"
 	}
 	return ""

@@ -76,8 +76,8 @@ func (h *Host) putRegistration(row store.Row[registrationRecord], err error) {
 	s := &storedServer{revision: row.Revision, server: mcpfile.Server{ID: name, Transport: mcpfile.Auto}}
 	if err != nil {
 		s.problem = "its registration cannot be read, the log contains the reason: remove the server, and register it again"
-	} else if server, rejected := h.newServer(row.Value.Registration); rejected != nil {
-		s.problem, err = "its registration is not permitted any more: "+describe(rejected), rejected
+	} else if server, rejected := h.cfg.newServer(row.Value.Registration); rejected != nil {
+		s.problem, err = describeRejected(rejected), rejected
 	} else {
 		s.server = server
 	}
@@ -87,6 +87,10 @@ func (h *Host) putRegistration(row store.Row[registrationRecord], err error) {
 	h.withdrawLocked(name)
 	h.registrations[name] = s
 	h.useLocked(name)
+}
+
+func describeRejected(err error) string {
+	return "its registration is not permitted any more: " + describe(err)
 }
 
 // describe returns an error with its details.
