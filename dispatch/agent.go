@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/matcher"
 )
 
@@ -61,14 +62,19 @@ func (d *Dispatcher) dropIfIdle(a *agentState) {
 
 // setEntry makes the entry the one in force. The tasks of an instance that is not
 // active any more continue, and do not count for the limit of the agent, which is that
-// of its active instances. The caller holds mu.
-func (a *agentState) setEntry(entry *contract.RegistryEntry) {
+// of its active instances. It returns the circuit breakers that it has closed. The caller holds
+// mu.
+func (a *agentState) setEntry(entry *contract.RegistryEntry) (closed []closedBreaker) {
 	a.entry = entry
 	a.instances = slices.DeleteFunc(a.instances, func(s *instanceState) bool {
 		in, listed := findInstance(entry, s.name)
-		if s.listed = listed; listed && !s.endpoint.Equal(&in.Endpoint) {
+		s.listed = listed
+		switch {
+		case !listed:
+			closed = append(closed, a.replaceBreaker(s, removedFromRegistry)...)
+		case !s.endpoint.Equal(&in.Endpoint):
 			s.endpoint = in.Endpoint
-			s.closeBreaker()
+			closed = append(closed, a.replaceBreaker(s, "its endpoint has changed")...)
 		}
 		s.awaitsHealthCheck = s.awaitsHealthCheck && entry.Health.IntervalS > 0
 		switch active := listed && takesTasks(in.State); {
@@ -82,6 +88,23 @@ func (a *agentState) setEntry(entry *contract.RegistryEntry) {
 		return s.isIdle()
 	})
 	a.publishOpenUntil()
+	return closed
+}
+
+// removedFromRegistry is why the circuit breaker of an instance without a row is closed.
+const removedFromRegistry = "it was removed"
+
+// closedBreaker is a circuit breaker that was not closed before a change of the registry.
+type closedBreaker struct{ agent, instance, because string }
+
+// replaceBreaker closes the circuit breaker of an instance, and returns it if it was not closed.
+// The caller holds mu.
+func (a *agentState) replaceBreaker(s *instanceState, because string) (closed []closedBreaker) {
+	if state, _ := s.breakerState(); state != resilience.Closed {
+		closed = []closedBreaker{{a.entry.ID, s.name, because}}
+	}
+	s.closeBreaker()
+	return closed
 }
 
 // findState returns the state of the instance, or nil. The caller holds mu.

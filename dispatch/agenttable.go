@@ -88,7 +88,15 @@ func (d *Dispatcher) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 	current := d.agents
 	d.mu.Unlock()
 	next, live := current.nextTable(agents)
+	for _, c := range d.installTable(next, live) {
+		d.log.Info("circuit breaker closed", "agent", c.agent, "instance", c.instance, "because", c.because)
+	}
+	return live
+}
 
+// installTable puts the table in force, and the states of the agents that have one in live. It
+// returns the circuit breakers that it has closed.
+func (d *Dispatcher) installTable(next *agentTable, live matcher.Live) (closed []closedBreaker) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.agents = next
@@ -96,6 +104,9 @@ func (d *Dispatcher) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 		row := next.findRow(id)
 		a.removed = row == nil
 		if a.removed {
+			for _, s := range a.instances {
+				closed = append(closed, a.replaceBreaker(s, removedFromRegistry)...)
+			}
 			d.dropIfIdle(a)
 			continue
 		}
@@ -103,10 +114,10 @@ func (d *Dispatcher) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 			applyEntry(a.live, row.entry)
 			row.live, live[row.ordinal] = a.live, a.live
 		}
-		a.setEntry(row.entry)
+		closed = append(closed, a.setEntry(row.entry)...)
 		d.dropIfIdle(a)
 	}
-	return live
+	return closed
 }
 
 // SetCallable sets whether the tool that the agent is can be called. An agent whose tool

@@ -112,16 +112,59 @@ func TestDispatcher_LogsBreakerOnce(t *testing.T) {
 	b.clock.Advance(10 * time.Second)
 	b.send(t, a)
 	b.send(t, a)
+	checkBreakerLog(t, &log, "WARN circuit breaker opened: a ", "INFO circuit breaker closed: a ")
+}
+
+func checkBreakerLog(t *testing.T, log *testkit.LogBuffer, want ...string) {
+	t.Helper()
 	var got []string
 	for line := range strings.Lines(log.String()) {
-		var entry struct{ Level, Msg, Agent string }
+		var entry struct{ Level, Msg, Agent, Instance, Because string }
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, entry.Level+" "+entry.Msg+": "+entry.Agent)
+		got = append(got, entry.Level+" "+entry.Msg+": "+entry.Agent+entry.Instance+" "+entry.Because)
 	}
-	if diff := cmp.Diff([]string{"WARN circuit breaker opened: a", "INFO circuit breaker closed: a"}, got); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
+	}
+}
+
+// A reload that replaces the circuit breaker of an agent, or removes the agent, is logged, and
+// the agent no longer counts as one with an open breaker.
+func TestDispatcher_ReloadClosesBreaker(t *testing.T) {
+	moved := agent("a")
+	moved.Endpoint.URL = "http://127.0.0.1:1/moved"
+	for name, tc := range map[string]struct {
+		agents  []*contract.RegistryEntry
+		because string
+	}{
+		"endpoint changed": {[]*contract.RegistryEntry{moved}, "its endpoint has changed"},
+		"agent removed":    {nil, "it was removed"},
+	} {
+		for _, inFlight := range []bool{false, true} {
+			var log testkit.LogBuffer
+			b := newTestDispatcher(t, func(c *dispatch.Config) { c.Logger = log.Logger() })
+			a := agent("a")
+			b.SetAgents([]*contract.RegistryEntry{a})
+			begun, end := make(chan string, 1), make(chan struct{})
+			var wg sync.WaitGroup
+			if inFlight {
+				b.target.do = blockUntil(begun, end)
+				wg.Go(func() { b.send(t, a) })
+				testkit.Receive(t, begun)
+			}
+			b.recordFailures(t, a, 3)
+			for range 2 {
+				b.SetAgents(tc.agents)
+			}
+			if got := b.OpenBreakers(); got != 0 {
+				t.Errorf("%s, in flight %t: got %d open breakers, want 0", name, inFlight, got)
+			}
+			close(end)
+			wg.Wait()
+			checkBreakerLog(t, &log, "WARN circuit breaker opened: a ", "INFO circuit breaker closed: a "+tc.because)
+		}
 	}
 }
 

@@ -73,7 +73,7 @@ func (d *Dispatcher) OpenBreakers() int {
 	defer d.mu.Unlock()
 	n := 0
 	for _, a := range d.active {
-		if a.isDown() {
+		if !a.removed && a.isDown() {
 			n++
 		}
 	}
