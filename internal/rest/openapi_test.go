@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
@@ -142,12 +143,11 @@ func TestOpenAPI_ExamplesShowTheirState(t *testing.T) {
 			Degraded bool   `json:"degraded"`
 		} `json:"data"`
 		Decision struct {
-			Classification struct {
-				Source string `json:"source"`
-			} `json:"classification"`
-			FallbackUsed string `json:"fallback_used"`
+			Classification contract.Classification `json:"classification"`
+			FallbackUsed   string                  `json:"fallback_used"`
 		} `json:"decision"`
-		Clarification map[string]string `json:"clarification"`
+		Evidence      []contract.Evidence `json:"evidence"`
+		Clarification map[string]string   `json:"clarification"`
 		Errors        []struct {
 			Pointer string `json:"pointer"`
 		} `json:"errors"`
@@ -162,12 +162,14 @@ func TestOpenAPI_ExamplesShowTheirState(t *testing.T) {
 		return e.Code == "invalid_request" && e.Status == 422.0 && len(e.Errors) == 1 && e.Errors[0].Pointer == pointer
 	}
 	cases := map[string]func(e shown) bool{
-		"completed":                   func(e shown) bool { return e.Status == "completed" && e.Data.Mode == "dispatch" },
-		"completed_llm":               func(e shown) bool { return e.Status == "completed" && e.Decision.Classification.Source == "llm" },
-		"completed_pinned":            func(e shown) bool { return e.Status == "completed" && e.Decision.Classification.Source == "pinned" },
-		"classify":                    func(e shown) bool { return e.Source == "lexical" && e.Reason == "" },
-		"classify_llm":                func(e shown) bool { return e.Source == "llm" },
-		"classify_llm_failed":         func(e shown) bool { return e.Source == "lexical" && strings.HasPrefix(e.Reason, "llm_") },
+		"completed":        func(e shown) bool { return e.Status == "completed" && e.Data.Mode == "dispatch" },
+		"completed_llm":    func(e shown) bool { return e.Status == "completed" && e.Decision.Classification.Source == "llm" },
+		"completed_pinned": func(e shown) bool { return e.Status == "completed" && e.Decision.Classification.Source == "pinned" },
+		"classify":         func(e shown) bool { return e.Source == "lexical" && e.Reason == "" },
+		"classify_llm":     func(e shown) bool { return e.Source == "llm" },
+		"classify_llm_failed": func(e shown) bool {
+			return e.Source == "lexical" && strings.HasPrefix(e.Reason, "llm_") && len(e.Evidence) > 0 && e.Evidence[0].Kind == contract.EvidenceLearned
+		},
 		"clarification":               func(e shown) bool { return asks(e, "ambiguous") },
 		"clarification_divergent":     func(e shown) bool { return asks(e, "divergent") },
 		"request_clarification":       func(e shown) bool { return len(e.Clarification) == 2 },
@@ -178,14 +180,20 @@ func TestOpenAPI_ExamplesShowTheirState(t *testing.T) {
 		"dry_run_server_fallback":     func(e shown) bool { return answeredByA(e) && e.Data.DryRun },
 		"partial":                     func(e shown) bool { return e.Status == "partial" },
 		"failed":                      func(e shown) bool { return e.Status == "failed" },
-		"dry_run":                     func(e shown) bool { return e.Status == "accepted" && e.Data.DryRun },
-		"dry_run_unsupported":         func(e shown) bool { return e.Status == "unsupported" && e.Data.DryRun },
-		"unsupported":                 func(e shown) bool { return e.Code == "no_eligible_agent" && e.Outcome == "unsupported" },
-		"error_not_json":              func(e shown) bool { return e.Code == "invalid_request" && e.Status == 400.0 },
-		"error_invalid_request":       func(e shown) bool { return e.Code == "invalid_request" && e.Status == 422.0 },
-		"accepted":                    func(e shown) bool { return e.Status == "accepted" && !e.Data.DryRun },
-		"running":                     func(e shown) bool { return e.Status == "running" },
-		"cancelled":                   func(e shown) bool { return e.Status == "cancelled" },
+		"dry_run": func(e shown) bool {
+			c := &e.Decision.Classification
+			return e.Status == "accepted" && e.Data.DryRun && c.Tied && c.TiedConfidence > c.Confidence
+		},
+		"dry_run_unsupported": func(e shown) bool {
+			c := &e.Decision.Classification
+			return e.Status == "unsupported" && e.Data.DryRun && c.RequiredConfidence > c.Confidence
+		},
+		"unsupported":           func(e shown) bool { return e.Code == "no_eligible_agent" && e.Outcome == "unsupported" },
+		"error_not_json":        func(e shown) bool { return e.Code == "invalid_request" && e.Status == 400.0 },
+		"error_invalid_request": func(e shown) bool { return e.Code == "invalid_request" && e.Status == 422.0 },
+		"accepted":              func(e shown) bool { return e.Status == "accepted" && !e.Data.DryRun },
+		"running":               func(e shown) bool { return e.Status == "running" },
+		"cancelled":             func(e shown) bool { return e.Status == "cancelled" },
 		"proposed": func(e shown) bool {
 			return e.Status == "proposed" && e.Data.Mode == "agent_proposal" && e.Decision.FallbackUsed == "C"
 		},
