@@ -149,51 +149,6 @@ func findRegistered(
 	}), err
 }
 
-// describeUnchecked names the agents whose servers cannot be looked at.
-func describeUnchecked(ids []string) string {
-	return fmt.Sprintf("not checked, because only a running router knows the servers that are registered over HTTP: %s", strings.Join(ids, ", "))
-}
-
-// addRegistered returns the servers and, with their names only, those that are registered over
-// HTTP in the data directory, if an agent is a tool of no other. They provide no capability.
-func addRegistered(ctx context.Context, cfg *config.Config, snapshot *capabilities.Snapshot, servers []mcpfile.Server) ([]mcpfile.Server, error) {
-	isKnown := func(a *contract.RegistryEntry) bool {
-		return a.Endpoint.Protocol != contract.ProtocolMCP || hasOwner(a, servers)
-	}
-	if cfg.Store.URL != "" || !slices.ContainsFunc(snapshot.Fleet.Agents, func(a *contract.RegistryEntry) bool { return !isKnown(a) }) {
-		return servers, nil
-	}
-	names, err := mcphost.StoredNames(ctx, cfg.DataDir)
-	if err != nil {
-		return servers, err
-	}
-	known := slices.Clone(servers)
-	for _, name := range names {
-		if !slices.ContainsFunc(servers, func(s mcpfile.Server) bool { return s.ID == name }) {
-			known = append(known, mcpfile.Server{ID: name})
-		}
-	}
-	return known, nil
-}
-
-// hasOwner reports whether the action of the agent, which is a tool, may be of one of the
-// servers. Names of servers may contain dots, so that several may be the one of the action.
-func hasOwner(a *contract.RegistryEntry, servers []mcpfile.Server) bool {
-	return slices.ContainsFunc(servers, func(s mcpfile.Server) bool { return isOwner(s.ID, a) })
-}
-
-// isPermitted reports whether a server that may be the one of the action provides a capability
-// of the agent, if the agent declares any.
-func isPermitted(a *contract.RegistryEntry, servers []mcpfile.Server) bool {
-	return slices.ContainsFunc(servers, func(s mcpfile.Server) bool {
-		return isOwner(s.ID, a) && (len(a.MCPCapabilities) == 0 || gateway.Permits(a.MCPCapabilities, s.Capabilities))
-	})
-}
-
-func isOwner(server string, a *contract.RegistryEntry) bool {
-	return strings.HasPrefix(a.Endpoint.Action, server+".")
-}
-
 // mayCall reports whether an agent with the mcp_capabilities, of which none permit every call,
 // may call the action. An action that no server has listed may be called as far as is known.
 func mayCall(servers []gateway.ServerInfo, action string, declared []string) bool {
