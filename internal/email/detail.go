@@ -198,6 +198,12 @@ func endsSentence(line string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// isItem reports whether a line begins with a mark and white space, like an item of a list.
+func isItem(line string) bool {
+	mark, _, ok := strings.Cut(strings.TrimLeft(line, " \t"), " ")
+	return ok && (mark == "-" || mark == "–" || mark == "—" || mark == "*" || mark == "•")
+}
+
 // isRule reports whether a line consists of marks: "____".
 func isRule(line string) bool { return line != "" && strings.Trim(line, "-_=*~–— ") == "" }
 

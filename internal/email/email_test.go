@@ -93,6 +93,28 @@ func TestParse_Closings(t *testing.T) {
 	}
 }
 
+// TestParse_ItemSignature checks a last line of a name and a job title that begins like an item of a list.
+func TestParse_ItemSignature(t *testing.T) {
+	const signature = "- Maria Silva, Logistics Manager"
+	for text, want := range map[string]bool{
+		"Where is my container\n" + signature:                                   true,
+		"Where is my container?\n\n" + signature:                                true,
+		"Onde está meu contêiner\n– Maria Silva, Gerente de Logística":          true,
+		"Check these:\n- the invoice of May\n\n" + signature:                    true,
+		"Check these:\n- the invoice of May\n" + signature:                      false,
+		"Add these users:\n" + signature:                                        false,
+		"Add these users:\n\n- Joana Prado, Customs Manager\n\n" + signature:    false,
+		"Add to the project\n" + signature + "\n- Joana Prado, Customs Manager": false,
+		"Add to the project\n" + signature + "\nand tell them":                  false,
+		signature:                             false,
+		"Where is my container\n- Order 4711": false,
+	} {
+		if removed := email.Body(text) != text; removed != want {
+			t.Errorf("%q: got body %q, want the signature removed: %t", text, email.Body(text), want)
+		}
+	}
+}
+
 // TestParse_IsReply checks the signs of a reply.
 func TestParse_IsReply(t *testing.T) {
 	for text, want := range map[string]bool{

@@ -100,7 +100,7 @@ const maxBlock = 8
 // skipUnannouncedSignature removes a paragraph that is a signature without a closing: a
 // name, and then a job title, a company or an address. The name of the sender alone is one too.
 func (p *parser) skipUnannouncedSignature() bool {
-	if p.isEmpty() || len(p.lines[p.at]) > maxSignatureLine || !p.beginsParagraph() || p.announcesText() {
+	if p.isEmpty() || len(p.lines[p.at]) > maxSignatureLine || p.announcesText() || !p.mayBeginSignature() {
 		return false
 	}
 	chunks := splitChunks(p.lines[p.at])
@@ -129,6 +129,20 @@ func (p *parser) skipUnannouncedSignature() bool {
 	p.drop(end)
 	p.section, p.expectName = inSignature, false
 	return true
+}
+
+// mayBeginSignature reports whether a signature without a closing may begin at the current line: a
+// paragraph, or the last line of the mail if it begins with a dash. Another item of a list of names
+// is no signature.
+func (p *parser) mayBeginSignature() bool {
+	if !isItem(p.lines[p.at]) {
+		return p.beginsParagraph()
+	}
+	last := p.lastLine()
+	if isItem(last) {
+		return p.beginsParagraph() && !isDetail(last)
+	}
+	return p.beginsParagraph() || !p.hasTextAfter(p.at+1)
 }
 
 // keepUntilClosing adds the line to the body, without a signature at its end.
