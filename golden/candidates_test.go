@@ -49,6 +49,10 @@ func expectsNone(e *contract.DecisionEntry) {
 	e.Feedback[len(e.Feedback)-1].ExpectedNone = true
 }
 
+func expectsIntent(intent string) func(*contract.DecisionEntry) {
+	return func(e *contract.DecisionEntry) { e.Feedback[len(e.Feedback)-1].ExpectedIntent = intent }
+}
+
 func TestLabelDecisions(t *testing.T) {
 	registry, err := capabilities.Parse("r.yaml", []byte(candidatesRegistry))
 	if err != nil {
@@ -89,6 +93,9 @@ func TestLabelDecisions(t *testing.T) {
 		{"agent with several intents, one of which was near", []contract.DecisionEntry{decided(1, "where is it", "cost_analysis", "billing_agent", withFeedback(contract.VerdictMisroute, "orders_agent"), func(e *contract.DecisionEntry) {
 			e.Decision.Classification.Alternatives = []contract.IntentScore{{Intent: "other", Confidence: 0.4}, {Intent: "track_order", Confidence: 0.3}, {Intent: "cancel_order", Confidence: 0.2}}
 		})}, []string{"where is it orders_agent track_order feedback"}, ""},
+		{"agent with several intents, one of which is expected", []contract.DecisionEntry{billing(1, "where is it", withFeedback(contract.VerdictMisroute, "orders_agent"), expectsIntent("track_order"))}, []string{"where is it orders_agent track_order feedback"}, ""},
+		{"expected intent, instead of that of the reading", []contract.DecisionEntry{decided(1, "stop it", "track_order", "orders_agent", withFeedback(contract.VerdictMisroute, "orders_agent"), expectsIntent("cancel_order"))}, []string{"stop it orders_agent cancel_order feedback"}, ""},
+		{"expected intent that left", []contract.DecisionEntry{billing(1, "where is it", withFeedback(contract.VerdictMisroute, "orders_agent"), expectsIntent("find_order"))}, nil, LeftUndeclared},
 		{"agent with several intents", []contract.DecisionEntry{billing(1, "where is it", withFeedback(contract.VerdictMisroute, "orders_agent"))}, nil, LeftIntent},
 	}
 	for _, tt := range tests {

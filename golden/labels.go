@@ -99,7 +99,15 @@ func labelDecision(registry *capabilities.Snapshot, e *contract.DecisionEntry) (
 	if entry == nil {
 		return nil, LeftUndeclared
 	}
+	expected := ""
+	if label.Origin == OriginFeedback {
+		expected = lastFeedback(e.Feedback).ExpectedIntent
+	}
 	switch intents := entry.Match.Intent; {
+	case expected != "" && !slices.Contains(intents, expected):
+		return nil, LeftUndeclared
+	case expected != "":
+		label.Intent = expected
 	case slices.Contains(intents, label.Intent):
 	case label.Origin == OriginModel:
 		return nil, LeftUndeclared

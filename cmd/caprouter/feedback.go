@@ -35,6 +35,8 @@ func newFeedbackCommand() *cobra.Command {
 				return cmdline.UsageErrorf(cmd, "give either --correct or --misroute")
 			case correct && len(body.ExpectedAgents) > 0:
 				return cmdline.UsageErrorf(cmd, "--expect needs --misroute")
+			case body.ExpectedIntent != "" && (len(body.ExpectedAgents) != 1 || body.ExpectedAgents[0] == teach.NoAgent):
+				return cmdline.UsageErrorf(cmd, "--expect-intent needs one agent in --expect: it is an intent of that agent")
 			case len(body.ExpectedAgents) > 1 && slices.Contains(body.ExpectedAgents, teach.NoAgent):
 				return cmdline.UsageErrorf(cmd, "--expect none stands alone, without agents")
 			}
@@ -64,6 +66,7 @@ func newFeedbackCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&correct, "correct", false, "the chosen agents were right")
 	cmd.Flags().BoolVar(&misroute, "misroute", false, "the chosen agents were wrong, or none was chosen although one is right")
 	cmd.Flags().StringSliceVar(&body.ExpectedAgents, "expect", nil, "`AGENT` that is right (repeatable), or none if no agent should get the request")
+	cmd.Flags().StringVar(&body.ExpectedIntent, "expect-intent", "", "`INTENT` of the agent of --expect that is right")
 	cmd.Flags().StringVar(&body.Comment, "comment", "", "`TEXT` for readers, stored masked")
 	return cmd
 }

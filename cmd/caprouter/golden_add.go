@@ -24,8 +24,8 @@ import (
 type goldenAddFlags struct {
 	routerflags.Server
 	routerflags.Config
-	expect      []string
-	input, file string
+	expect              []string
+	intent, input, file string
 }
 
 func newGoldenAddCommand() *cobra.Command {
@@ -39,7 +39,7 @@ func newGoldenAddCommand() *cobra.Command {
 			"a model; the exit code is 0 also if it fails.\n\n" +
 			"--expect is an agent, several agents with commas between them, or an outcome: clarify, fallback,\n" +
 			"fallback_a, fallback_b, fallback_c, or none: a fallback or a question, but no agent. Without it, the agents,\n" +
-			"or none, are those that feedback on the request expects.",
+			"or none, are those that feedback on the request expects, and so is the intent of an agent.",
 		Example: `  caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect quality_agent
   caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect fallback --file golden/refused.yaml`,
 		Args: cmdline.ArgsBetween("the id of a request", 1, 1),
@@ -50,6 +50,7 @@ func newGoldenAddCommand() *cobra.Command {
 	routerflags.AddRegistryFlag(cmd, &flags.RegistryFile)
 	addCaseFileFlag(cmd, &flags.file)
 	cmd.Flags().StringSliceVar(&flags.expect, "expect", nil, "`AGENT` or outcome that is right (repeatable for several agents)")
+	cmd.Flags().StringVar(&flags.intent, "expect-intent", "", "`INTENT` of the agent of --expect that is right")
 	cmd.Flags().StringVar(&flags.input, "input", "", "`TEXT` of the case instead of the stored prompt")
 	return cmd
 }
@@ -60,6 +61,9 @@ func addCaseFileFlag(cmd *cobra.Command, file *string) {
 }
 
 func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
+	if flags.intent != "" && (len(flags.expect) != 1 || isOutcome(flags.expect[0])) {
+		return cmdline.UsageErrorf(cmd, "--expect-intent needs one agent in --expect: it is an intent of that agent")
+	}
 	if len(flags.expect) == 0 {
 		if err := flags.expectByFeedback(cmd, id); err != nil {
 			return err
@@ -87,6 +91,7 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 		return err
 	}
 	added := golden.Case{Input: cmp.Or(flags.input, entry.Prompt), Expect: parseExpect(flags.expect)}
+	added.Expect.Intent = flags.intent
 	edit, err := teach.AddCase(flags.file, &added, golden.NewDeclaredNames(registry))
 	if err != nil {
 		return err
@@ -102,7 +107,8 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	return checkAddedCase(cmd, flags, added.ID)
 }
 
-// expectByFeedback sets --expect to the agents, or none, that the feedback on the request expects.
+// expectByFeedback sets --expect to the agents, or none, that the feedback on the request expects,
+// and --expect-intent.
 func (f *goldenAddFlags) expectByFeedback(cmd *cobra.Command, id string) error {
 	c, err := f.NewClient(cmd)
 	if err != nil {
@@ -115,6 +121,7 @@ func (f *goldenAddFlags) expectByFeedback(cmd *cobra.Command, id string) error {
 	if f.expect = teach.ExpectedAgents(entry.Feedback); len(f.expect) == 0 {
 		return cmdline.UsageErrorf(cmd, "--expect is missing: name the agent that is right, or clarify, fallback or none")
 	}
+	f.intent = teach.ExpectedIntent(entry.Feedback)
 	return nil
 }
 

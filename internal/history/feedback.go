@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
@@ -52,7 +53,7 @@ func (s *Service) AddFeedback(ctx context.Context, id string, req *contract.Feed
 	if !visibility.MayEndRequest(caller, found.owner) {
 		return nil, errNotOwner("give feedback on")
 	}
-	if err := s.checkExpectedAgents(req, caller); err != nil {
+	if err := s.checkExpected(req, caller); err != nil {
 		return nil, err
 	}
 	resp, err := found.decided()
@@ -60,7 +61,7 @@ func (s *Service) AddFeedback(ctx context.Context, id string, req *contract.Feed
 		return nil, err
 	}
 	entry := feedback.Entry{Issuer: caller.Issuer, Feedback: contract.Feedback{
-		Verdict: req.Verdict, ExpectedAgents: append([]string{}, req.ExpectedAgents...), ExpectedNone: req.ExpectedNone,
+		Verdict: req.Verdict, ExpectedAgents: append([]string{}, req.ExpectedAgents...), ExpectedNone: req.ExpectedNone, ExpectedIntent: req.ExpectedIntent,
 		Comment: s.cfg.MaskText(req.Comment), Tenant: caller.Tenant, Subject: caller.Subject, At: s.cfg.Now().UTC(),
 	}}
 	earlier, err := s.feedbackOf(ctx, id, caller)
@@ -90,9 +91,10 @@ func (s *Service) AddFeedback(ctx context.Context, id string, req *contract.Feed
 	return &entry.Feedback, nil
 }
 
-// checkExpectedAgents returns invalid_request if the caller does not see an expected agent, if
-// the verdict is not misroute, or if the request expects agents and none.
-func (s *Service) checkExpectedAgents(req *contract.FeedbackRequest, caller *contract.Caller) error {
+// checkExpected returns invalid_request if the caller does not see an expected agent, if the
+// verdict is not misroute, if the request expects agents and none, or if the expected intent is
+// not one of the one expected agent.
+func (s *Service) checkExpected(req *contract.FeedbackRequest, caller *contract.Caller) error {
 	if len(req.ExpectedAgents) > 0 && req.Verdict != contract.VerdictMisroute {
 		return contract.InvalidRequest("/expected_agents", "is only for the verdict misroute")
 	}
@@ -103,13 +105,23 @@ func (s *Service) checkExpectedAgents(req *contract.FeedbackRequest, caller *con
 		return contract.InvalidRequest("/expected_none", "contradicts expected_agents: send one of them")
 	}
 	e := contract.InvalidRequestDetails(nil)
-	agents := visibility.Visible(s.cfg.Catalogue(), caller)
+	catalogue := s.cfg.Catalogue()
+	agents := visibility.Visible(catalogue, caller)
 	for i, agent := range req.ExpectedAgents {
 		switch pointer := fmt.Sprintf("/expected_agents/%d", i); {
 		case !agents.Has(agent):
 			e.Add(pointer, "there is no such agent")
 		case slices.Contains(req.ExpectedAgents[:i], agent):
 			e.Add(pointer, "is given twice")
+		}
+	}
+	switch {
+	case len(e.Details) > 0 || req.ExpectedIntent == "":
+	case len(req.ExpectedAgents) != 1:
+		e.Add("/expected_intent", "needs one expected agent, whose intent it is")
+	default:
+		if intents := catalogue.Agent(req.ExpectedAgents[0]).Match.Intent; !slices.Contains(intents, req.ExpectedIntent) {
+			e.Add("/expected_intent", "is no intent of the agent, which has "+strings.Join(intents, ", "))
 		}
 	}
 	if len(e.Details) > 0 {
@@ -164,11 +176,12 @@ func (s *Service) eraseLateFeedback(ctx context.Context, id string, caller *cont
 }
 
 func sameFeedback(a, b *contract.Feedback) bool {
-	return a.Verdict == b.Verdict && a.Comment == b.Comment && a.ExpectedNone == b.ExpectedNone && slices.Equal(a.ExpectedAgents, b.ExpectedAgents)
+	return a.Verdict == b.Verdict && a.Comment == b.Comment && a.ExpectedNone == b.ExpectedNone && a.ExpectedIntent == b.ExpectedIntent &&
+		slices.Equal(a.ExpectedAgents, b.ExpectedAgents)
 }
 
 // filterFeedback returns what the caller may see of the feedback on a request: that of its
-// tenant, without agents that it may not see.
+// tenant, without agents that it may not see and their intents.
 func filterFeedback(entries []feedback.Entry, caller *contract.Caller) []contract.Feedback {
 	var visible []contract.Feedback
 	for i := range entries {
@@ -181,6 +194,9 @@ func filterFeedback(entries []feedback.Entry, caller *contract.Caller) []contrac
 			if visibility.MaySeeAgent(caller, agent) {
 				f.ExpectedAgents = append(f.ExpectedAgents, agent)
 			}
+		}
+		if len(f.ExpectedAgents) == 0 {
+			f.ExpectedIntent = ""
 		}
 		visible = append(visible, f)
 	}

@@ -32,8 +32,16 @@ func withFeedback(t *testing.T) func(*fixture) {
 	}
 }
 
+func agentWith(id, intent string) *contract.RegistryEntry {
+	return &contract.RegistryEntry{ID: id, Match: contract.Match{Intent: []string{intent}}}
+}
+
 func misroute(comment string, expected ...string) *contract.FeedbackRequest {
 	return &contract.FeedbackRequest{Verdict: contract.VerdictMisroute, ExpectedAgents: expected, Comment: comment}
+}
+
+func expectIntent(agent, intent string) *contract.FeedbackRequest {
+	return &contract.FeedbackRequest{Verdict: contract.VerdictMisroute, ExpectedAgents: []string{agent}, ExpectedIntent: intent}
 }
 
 func correct() *contract.FeedbackRequest {
@@ -138,6 +146,9 @@ func TestService_RejectsFeedback(t *testing.T) {
 		{"expected agent of a correct decision", id, &contract.FeedbackRequest{Verdict: contract.VerdictCorrect, ExpectedAgents: []string{"payer"}}, alice, contract.CodeInvalidRequest, "/expected_agents"},
 		{"no agent of a correct decision", id, &contract.FeedbackRequest{Verdict: contract.VerdictCorrect, ExpectedNone: true}, alice, contract.CodeInvalidRequest, "/expected_none"},
 		{"no agent and an agent", id, &contract.FeedbackRequest{Verdict: contract.VerdictMisroute, ExpectedNone: true, ExpectedAgents: []string{"payer"}}, alice, contract.CodeInvalidRequest, "/expected_none"},
+		{"intent of another agent", id, expectIntent("second", "pay"), alice, contract.CodeInvalidRequest, "/expected_intent"},
+		{"intent without an agent", id, &contract.FeedbackRequest{Verdict: contract.VerdictMisroute, ExpectedIntent: "pay"}, alice, contract.CodeInvalidRequest, "/expected_intent"},
+		{"intent of two agents", id, &contract.FeedbackRequest{Verdict: contract.VerdictMisroute, ExpectedAgents: []string{"payer", "second"}, ExpectedIntent: "pay"}, alice, contract.CodeInvalidRequest, "/expected_intent"},
 		{"not decided", undecided, correct(), alice, contract.CodeConflict, ""},
 		{"erased", erased, misroute("a comment"), alice, contract.CodeConflict, ""},
 	} {
@@ -176,6 +187,13 @@ func TestService_FiltersFeedback(t *testing.T) {
 	admin := &contract.Caller{Subject: "boss", Tenant: "north", Scopes: []string{contract.ScopeAdmin, contract.ScopeRouteSubmit}}
 	f.give(t, id, misroute("", "payer", "second"), admin)
 	ofAdmin := contract.Feedback{Verdict: contract.VerdictMisroute, ExpectedAgents: []string{"payer"}, Tenant: "north", Subject: "boss"}
+	f.checkFeedback(t, id, restricted, ofCaller, ofAdmin)
+
+	f.give(t, id, expectIntent("payer", "pay"), admin)
+	ofAdmin.ExpectedIntent = "pay"
+	f.checkFeedback(t, id, restricted, ofCaller, ofAdmin)
+	f.give(t, id, expectIntent("second", "archive"), admin)
+	ofAdmin.ExpectedAgents, ofAdmin.ExpectedIntent = []string{}, ""
 	f.checkFeedback(t, id, restricted, ofCaller, ofAdmin)
 }
 

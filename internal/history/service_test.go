@@ -129,7 +129,7 @@ func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 		MaskText:   func(s string) string { return strings.ReplaceAll(s, "ana@example.com", "[EMAIL]") },
 		IsLive:     func(owner string) bool { return f.live[owner] },
 		Catalogue: func() *capabilities.Catalogue {
-			return &capabilities.Catalogue{Agents: []*contract.RegistryEntry{{ID: "payer"}, {ID: "second"}}}
+			return &capabilities.Catalogue{Agents: []*contract.RegistryEntry{agentWith("payer", "pay"), agentWith("second", "archive")}}
 		},
 	})
 	return f

@@ -377,6 +377,10 @@ func TestHandleFeedback(t *testing.T) {
 		{"misroute", `{"verdict":"misroute","expected_agents":["a"],"comment":"c"}`, 200, &contract.FeedbackRequest{
 			Verdict: contract.VerdictMisroute, ExpectedAgents: []string{"a"}, Comment: "c",
 		}, ""},
+		{"misroute with an intent", `{"verdict":"misroute","expected_agents":["a"],"expected_intent":"i"}`, 200, &contract.FeedbackRequest{
+			Verdict: contract.VerdictMisroute, ExpectedAgents: []string{"a"}, ExpectedIntent: "i",
+		}, ""},
+		{"long intent", `{"verdict":"misroute","expected_agents":["a"],"expected_intent":"` + strings.Repeat("i", 65) + `"}`, 422, nil, "/expected_intent"},
 		{"misroute to any agent", `{"verdict":"misroute","expected_none":true}`, 200, &contract.FeedbackRequest{Verdict: contract.VerdictMisroute, ExpectedNone: true}, ""},
 		{"not JSON", `correct`, 400, nil, ""},
 		{"no body", ``, 400, nil, ""},

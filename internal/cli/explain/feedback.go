@@ -7,7 +7,7 @@ import (
 	"github.com/caprouter/caprouter/internal/cli/terminal"
 )
 
-// FormatVerdict returns "misroute, expected quality_agent: It is a review."
+// FormatVerdict returns "misroute, expected quality_agent (code_review): It is a review."
 func FormatVerdict(f *contract.Feedback) string {
 	text := string(f.Verdict)
 	if f.ExpectedNone {
@@ -15,6 +15,9 @@ func FormatVerdict(f *contract.Feedback) string {
 	}
 	if len(f.ExpectedAgents) > 0 {
 		text += ", expected " + strings.Join(f.ExpectedAgents, ", ")
+	}
+	if f.ExpectedIntent != "" {
+		text += " (" + f.ExpectedIntent + ")"
 	}
 	if f.Comment != "" {
 		text += ": " + f.Comment

@@ -56,14 +56,24 @@ func intentsOf(agent *contract.RegistryEntry, intents []string) []string {
 // ExpectedAgents returns the agents that the last misroute with an expectation expects, or
 // NoAgent if it expects no agent.
 func ExpectedAgents(feedback []contract.Feedback) []string {
-	var last contract.Feedback
+	last := lastExpectation(feedback)
+	if last.ExpectedNone {
+		return []string{NoAgent}
+	}
+	return last.ExpectedAgents
+}
+
+// ExpectedIntent returns the intent of the one agent of ExpectedAgents that is right, "" if the
+// misroute names none.
+func ExpectedIntent(feedback []contract.Feedback) string {
+	return lastExpectation(feedback).ExpectedIntent
+}
+
+func lastExpectation(feedback []contract.Feedback) (last contract.Feedback) {
 	for i := range feedback {
 		if f := &feedback[i]; (len(f.ExpectedAgents) > 0 || f.ExpectedNone) && f.At.After(last.At) {
 			last = *f
 		}
 	}
-	if last.ExpectedNone {
-		return []string{NoAgent}
-	}
-	return last.ExpectedAgents
+	return last
 }
