@@ -1,0 +1,130 @@
+package history
+
+import (
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/responsejson"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// Content is the part of an audit record that can be erased. See encode.
+type Content struct {
+	Prompt   string             `json:"prompt,omitempty"`  // masked
+	Session  string             `json:"session,omitempty"` // its key in the store
+	Decision *contract.Decision `json:"decision,omitempty"`
+	Response *contract.Response `json:"response,omitempty"` // masked, with the logs of the agents
+	ShowLogs bool               `json:"logs,omitzero"`      // the caller gets them
+	// Owner is the process that made the decision, if several share the store.
+	Owner string `json:"owner,omitempty"`
+}
+
+// clearAnswer is the part of a response that is masked in Content, as the caller received
+// it.
+type clearAnswer struct {
+	Tasks []contract.TaskReport `json:"tasks"`
+	Data  contract.ResponseData `json:"data"`
+}
+
+// EncodedResponse is a response that is ready to be recorded.
+type EncodedResponse struct {
+	record   audit.Record
+	response *contract.Response
+	json     []byte // of the response; nil if the record contains another text
+}
+
+// JSON returns the encoding of a response that the record contains unchanged, so that it
+// need not be encoded again for the caller, or nil.
+func (r *EncodedResponse) JSON(resp *contract.Response) []byte {
+	if resp == nil || r.response != resp {
+		return nil
+	}
+	return r.json
+}
+
+// EncodeResponse returns the record of a response, which must not be changed any more.
+func EncodeResponse(s Subject, resp *contract.Response) EncodedResponse {
+	rec := audit.Record{Kind: audit.KindOutcome, Tenant: s.Caller.Tenant, Subject: s.Caller.Subject, Issuer: s.Caller.Issuer}
+	if resp.Decision != nil {
+		rec = newRecord(audit.KindOutcome, s.Caller, resp.Decision)
+	}
+	rec.Agents = addTaskAgents(rec.Agents, resp.Tasks)
+	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
+	encoded := EncodedResponse{response: resp}
+	masked := maskResponse(resp, s.Masking)
+	response := encodeResponse(masked)
+	if masked == resp {
+		encoded.json = response
+	} else {
+		rec.Answer = encodeJSON(clearAnswer{Tasks: resp.Tasks, Data: resp.Data})
+	}
+	c := Content{Prompt: s.Prompt, Session: s.SessionKey, ShowLogs: s.ShowLogs}
+	rec.Content = c.encode("response", response)
+	if max(len(rec.Content), len(rec.Answer)) > audit.MaxContentSize {
+		short := *masked
+		short.Data.Results, short.Data.Answer = nil, ""
+		rec.Content, rec.Answer = c.encode("response", encodeResponse(&short)), nil
+		rec.Note = "the answer was too long to be kept"
+	}
+	encoded.record = rec
+	return encoded
+}
+
+// newRecord returns the part of a record that remains when its content is erased.
+// It contains no text of the caller.
+func newRecord(kind audit.Kind, caller *contract.Caller, d *contract.Decision) audit.Record {
+	rec := audit.Record{
+		Kind: kind, Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer,
+		DecisionID: d.DecisionID, RegistryVersion: d.RegistryVersion,
+		Intent: d.Classification.Intent, Domains: d.Classification.Domains, Agents: d.Chosen,
+	}
+	if d.FallbackUsed != nil {
+		rec.FallbackUsed = *d.FallbackUsed
+	}
+	return rec
+}
+
+// encode returns the content as JSON. The decision or the response, which is encoded
+// already, is added as it is: encoding is a large part of the cost of a record.
+func (c Content) encode(name string, value []byte) []byte {
+	others := encodeJSON(c)
+	out := make([]byte, 0, len(others)+len(name)+len(value)+len(`,"":}`))
+	out = append(out, others[:len(others)-1]...)
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	out = append(out, '"')
+	out = append(out, name...)
+	out = append(out, '"', ':')
+	out = append(out, value...)
+	return append(out, '}')
+}
+
+// typicalSize is the usual size of an encoded decision or response, in bytes.
+const typicalSize = 3 << 10
+
+// encodeResponse returns the response as JSON, null if a number is not finite.
+func encodeResponse(resp *contract.Response) []byte {
+	data, err := responsejson.Append(make([]byte, 0, typicalSize), resp)
+	if err != nil {
+		return []byte("null")
+	}
+	return data
+}
+
+// encodeDecision returns the decision as JSON, null if a number is not finite.
+func encodeDecision(d *contract.Decision) []byte {
+	data, err := responsejson.AppendDecision(make([]byte, 0, typicalSize), d)
+	if err != nil {
+		return []byte("null")
+	}
+	return data
+}
+
+// encodeJSON returns v as JSON. It cannot fail for the types of this package.
+func encodeJSON(v any) []byte {
+	data, err := strictjson.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return data
+}
