@@ -24,14 +24,18 @@ func contentContext(rec *Record, part string) []byte {
 }
 
 func sealContent(rec *Record, keys *contentkey.Keyring) []byte {
-	content, answer := keys.Seal(rec.Content, contentContext(rec, "content")), []byte(nil)
+	content, answer := keys.SealedSize(len(rec.Content)), 0
 	if rec.Answer != nil {
-		answer = keys.Seal(rec.Answer, contentContext(rec, "answer"))
+		answer = keys.SealedSize(len(rec.Answer))
 	}
-	out := make([]byte, 0, 1+2*binary.MaxVarintLen32+len(content)+len(answer))
-	out = append(out, sealedContent)
-	out = append(binary.AppendUvarint(out, uint64(len(content))), content...)
-	return append(binary.AppendUvarint(out, uint64(len(answer))), answer...)
+	out := append(make([]byte, 0, 1+2*binary.MaxVarintLen32+content+answer), sealedContent)
+	out = binary.AppendUvarint(out, uint64(content))
+	out = keys.AppendSeal(out, rec.Content, contentContext(rec, "content"))
+	out = binary.AppendUvarint(out, uint64(answer))
+	if rec.Answer != nil {
+		out = keys.AppendSeal(out, rec.Answer, contentContext(rec, "answer"))
+	}
+	return out
 }
 
 // openContent sets the Content of the record, and the Answer if the caller wants it.

@@ -110,10 +110,18 @@ func (r *Keyring) IDs() []string {
 
 // Seal encrypts a content with the first key.
 func (r *Keyring) Seal(content, associated []byte) []byte {
-	id := &r.keys[0].id
-	out := make([]byte, 0, 1+len(id)+saltSize+len(content)+r.aead.Overhead())
-	out = append(append(append(out, byMaster), id[:]...), r.salt[:]...)
-	return r.aead.Seal(out, nil, content, associated)
+	return r.AppendSeal(make([]byte, 0, r.SealedSize(len(content))), content, associated)
+}
+
+// AppendSeal appends a content to dst as Seal returns it.
+func (r *Keyring) AppendSeal(dst, content, associated []byte) []byte {
+	dst = append(append(append(dst, byMaster), r.keys[0].id[:]...), r.salt[:]...)
+	return r.aead.Seal(dst, nil, content, associated)
+}
+
+// SealedSize returns the size of a sealed content of size bytes.
+func (r *Keyring) SealedSize(size int) int {
+	return 1 + len(masterID{}) + saltSize + size + r.aead.Overhead()
 }
 
 // Open decrypts a content that Seal returned for the same associated data. It returns an

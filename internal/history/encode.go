@@ -7,7 +7,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Content is the part of an audit record that can be erased. See encode.
+// Content is the part of an audit record that can be erased. See encodeContent.
 type Content struct {
 	Prompt   string             `json:"prompt,omitempty"`  // masked
 	Session  string             `json:"session,omitempty"` // its key in the store
@@ -51,18 +51,18 @@ func EncodeResponse(s Subject, resp *contract.Response) EncodedResponse {
 	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
 	encoded := EncodedResponse{response: resp}
 	masked := maskResponse(resp, s.Masking)
-	response := encodeResponse(masked)
-	if masked == resp {
+	c := Content{Prompt: s.Prompt, Session: s.SessionKey, ShowLogs: s.ShowLogs}
+	content, response := encodeContent(c, "response", masked, responsejson.Append)
+	if rec.Content = content; masked == resp {
 		encoded.json = response
 	} else {
 		rec.Answer = encodeJSON(clearAnswer{Tasks: resp.Tasks, Data: resp.Data})
 	}
-	c := Content{Prompt: s.Prompt, Session: s.SessionKey, ShowLogs: s.ShowLogs}
-	rec.Content = c.encode("response", response)
 	if max(len(rec.Content), len(rec.Answer)) > audit.MaxContentSize {
 		short := *masked
 		short.Data.Results, short.Data.Answer = nil, ""
-		rec.Content, rec.Answer = c.encode("response", encodeResponse(&short)), nil
+		rec.Content, _ = encodeContent(c, "response", &short, responsejson.Append)
+		rec.Answer = nil
 		rec.Note = "the answer was too long to be kept"
 	}
 	encoded.record = rec
@@ -83,41 +83,26 @@ func newRecord(kind audit.Kind, caller *contract.Caller, d *contract.Decision) a
 	return rec
 }
 
-// encode returns the content as JSON. The decision or the response, which is encoded
-// already, is added as it is: encoding is a large part of the cost of a record.
-func (c Content) encode(name string, value []byte) []byte {
+// typicalSize is the usual size of an encoded content, in bytes.
+const typicalSize = 3 << 10
+
+// encodeContent returns the content as JSON with one more member, the decision or the response,
+// and the encoding of that member alone. They share memory, because encoding is a large part of
+// the cost of a record. If a number is not finite, the member is null, and has no encoding.
+func encodeContent[T any](c Content, name string, value *T, appendJSON func([]byte, *T) ([]byte, error)) (content, member []byte) {
 	others := encodeJSON(c)
-	out := make([]byte, 0, len(others)+len(name)+len(value)+len(`,"":}`))
-	out = append(out, others[:len(others)-1]...)
+	out := append(make([]byte, 0, len(others)+typicalSize), others[:len(others)-1]...)
 	if len(out) > 1 {
 		out = append(out, ',')
 	}
-	out = append(out, '"')
-	out = append(out, name...)
-	out = append(out, '"', ':')
-	out = append(out, value...)
-	return append(out, '}')
-}
-
-// typicalSize is the usual size of an encoded decision or response, in bytes.
-const typicalSize = 3 << 10
-
-// encodeResponse returns the response as JSON, null if a number is not finite.
-func encodeResponse(resp *contract.Response) []byte {
-	data, err := responsejson.Append(make([]byte, 0, typicalSize), resp)
-	if err != nil {
-		return []byte("null")
+	out = append(append(append(out, '"'), name...), '"', ':')
+	start := len(out)
+	if encoded, err := appendJSON(out, value); err == nil {
+		out, member = encoded, encoded[start:len(encoded):len(encoded)]
+	} else {
+		out = append(out, "null"...)
 	}
-	return data
-}
-
-// encodeDecision returns the decision as JSON, null if a number is not finite.
-func encodeDecision(d *contract.Decision) []byte {
-	data, err := responsejson.AppendDecision(make([]byte, 0, typicalSize), d)
-	if err != nil {
-		return []byte("null")
-	}
-	return data
+	return append(out, '}'), member
 }
 
 // encodeJSON returns v as JSON. It cannot fail for the types of this package.

@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/loglimit"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/responsejson"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -71,7 +72,7 @@ func DecidedBy(decision *audit.Record) string {
 func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.Request, d *contract.Decision, meanwhile func()) error {
 	rec := newRecord(audit.KindDecision, s.Caller, d)
 	rec.RequestID, rec.TraceID, rec.Status = req.RequestID, req.TraceID, contract.StatusRunning
-	rec.Content = Content{Prompt: s.Prompt, Owner: j.owner}.encode("decision", encodeDecision(d))
+	rec.Content, _ = encodeContent(Content{Prompt: s.Prompt, Owner: j.owner}, "decision", d, responsejson.AppendDecision)
 	rec.At = j.now().UTC()
 	written := make(chan error, 1)
 	err := j.log.Submit(ctx, rec, func(err error) { written <- err })
