@@ -1,14 +1,18 @@
 package golden
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/lexical/chinese"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -105,6 +109,49 @@ func TestWrittenRegistries_RouteChinese(t *testing.T) {
 	})
 }
 
+// Requests in traditional characters are read as the same ones in simplified characters.
+func TestWrittenRegistries_RouteTraditionalChinese(t *testing.T) {
+	testkit.SkipWithRace(t)
+	traditional := map[rune]rune{}
+	for r := rune(0x4e00); r <= 0x9fff; r++ {
+		if to := chinese.SimplifyRune(r); to != r {
+			traditional[to] = r
+		}
+	}
+	files, err := filepath.Glob("testdata/written-zh/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %d files and error %v, want some", len(files), err)
+	}
+	for _, file := range files {
+		w := readWrittenRegistry(t, file)
+		registry := w.registry(t, true, 3)
+		simplified := runCases(t, Config{Registry: registry, Cases: w.cases()})
+		for i := range w.Prompts {
+			w.Prompts[i].Text = strings.Map(func(r rune) rune { return cmp.Or(traditional[r], r) }, w.Prompts[i].Text)
+		}
+		converted := runCases(t, Config{Registry: registry, Cases: w.cases()})
+		for i := range converted.Cases {
+			got, want := &converted.Cases[i], &simplified.Cases[i]
+			if got.Passed != want.Passed || !slices.Equal(got.Actual.Agents, want.Actual.Agents) {
+				t.Errorf("%s: %q: got agents %v, want %v as for the same request in simplified characters", file, w.Prompts[i].Text, got.Actual.Agents, want.Actual.Agents)
+			}
+		}
+	}
+}
+
+func readWrittenRegistry(t *testing.T, file string) *writtenRegistry {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := new(writtenRegistry)
+	if err := strictyaml.Decode(file, data, w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 func checkWrittenRegistries(t *testing.T, dir string, goals []writtenGoal) {
 	t.Helper()
 	const document = "../docs/quality.md"
@@ -119,14 +166,7 @@ func checkWrittenRegistries(t *testing.T, dir string, goals []writtenGoal) {
 	for _, goal := range goals {
 		var right, wrong float64
 		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var w writtenRegistry
-			if err := strictyaml.Decode(file, data, &w); err != nil {
-				t.Fatal(err)
-			}
+			w := readWrittenRegistry(t, file)
 			r, f := countRouted(runCases(t, Config{Registry: w.registry(t, goal.keywords, goal.examples), Cases: w.cases()}))
 			right, wrong = right+float64(r)/float64(len(files)), wrong+float64(f)/float64(len(files))
 		}

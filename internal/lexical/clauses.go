@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/internal/lexical/chinese"
 )
 
 // SplitClauses splits a text into clauses, each of which may be a request: at
@@ -165,7 +167,7 @@ func endsInAbbreviation(text string) bool {
 // scanNonASCII consumes one character outside ASCII.
 func (s *clauseSplitter) scanNonASCII() {
 	r, size := utf8.DecodeRuneInString(s.text[s.pos:])
-	switch r {
+	switch chinese.SimplifyRune(r) {
 	case '。', '；', '।', '؛': // full stops and semicolons
 		s.endClause(s.pos, s.pos+size)
 	case '！', '？', '؟':
@@ -188,17 +190,20 @@ func (s *clauseSplitter) scanNonASCII() {
 // conjunctionLength returns the length of the Chinese conjunction at pos, or 0.
 // The character 并 also starts and ends words (并发 concurrent, 合并 merge).
 func (s *clauseSplitter) conjunctionLength() int {
-	rest := s.text[s.pos:]
-	for _, j := range []string{"然后", "并且", "另外", "顺便", "同时", "此外", "接着"} {
-		if strings.HasPrefix(rest, j) {
-			return len(j)
-		}
+	const longest = len("然后")
+	buf := []byte(s.text[s.pos:min(s.pos+longest, len(s.text))])
+	chinese.Simplify(buf)
+	rest := string(buf)
+	switch rest {
+	case "然后", "并且", "另外", "顺便", "同时", "此外", "接着":
+		return longest
 	}
 	if !strings.HasPrefix(rest, "并") {
 		return 0
 	}
 	before, _ := utf8.DecodeLastRuneInString(s.text[:s.pos])
 	after, _ := utf8.DecodeRuneInString(rest[len("并"):])
+	before = chinese.SimplifyRune(before)
 	if strings.ContainsRune("合兼吞一", before) || strings.ContainsRune("发行列联存购入集非不没未排网", after) {
 		return 0
 	}

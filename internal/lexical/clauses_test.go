@@ -36,6 +36,7 @@ func TestSplitClauses(t *testing.T) {
 		{"Spanish", "Revisa el código y luego analiza el coste", []string{"Revisa el código", "analiza el coste"}},
 		{"Spanish, with an accent", "Revisa, después analiza", []string{"Revisa", "analiza"}},
 		{"Chinese", "审查代码，然后分析成本。并且部署！好吗？好", []string{"审查代码", "分析成本", "部署！", "好吗？", "好"}},
+		{"traditional Chinese", "審查程式，然後分析成本。並且部署！合併嗎？好", []string{"審查程式", "分析成本", "部署！", "合併嗎？", "好"}},
 		{"Chinese joint alone", "审查代码并分析成本", []string{"审查代码", "分析成本"}},
 		{"Chinese joint inside words", "合并并发代码，并行", []string{"合并并发代码，并行"}},
 		{"Arabic marks", "راجع الكود؟ حلل التكلفة؛ شكرا", []string{"راجع الكود؟", "حلل التكلفة", "شكرا"}},

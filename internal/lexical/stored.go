@@ -18,7 +18,7 @@ import (
 
 // trainingVersion is the version of everything that the training computes. A test
 // compares it with a hash of a trained model.
-const trainingVersion = 10
+const trainingVersion = 11
 
 // Storage keeps what the training computes, by a key that is made of the corpus and the
 // version of the training.

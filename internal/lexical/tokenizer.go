@@ -243,6 +243,7 @@ func (w *tokenizer) readRun() {
 	if !norm.NFKC.IsNormal(w.runBuf) { // half-width kana, compatibility ideographs
 		w.runBuf = norm.NFKC.AppendString(w.runBuf[:0], w.text[start:w.pos])
 	}
+	chinese.Simplify(w.runBuf)
 	w.run = w.runBuf
 	w.pairEmitted, w.afterWord = false, false
 	w.current = nil

@@ -1,8 +1,8 @@
-// Package chinese finds words of Chinese text, which has no spaces between them. It knows the
-// words of two characters of package lexicon, and its longer stop words and common words. A
-// longer word with content is not taken whole, because a registry may contain only a part of
-// it: 发票 is in 电子发票. The longest word counts, from left to right (forward maximum
-// matching). The text between the known words is left to the tokenizer.
+// Package chinese simplifies the characters of Chinese text, and finds its words, which have no
+// spaces between them. It knows the words of two characters of package lexicon, and its longer
+// stop words and common words. A longer word with content is not taken whole, because a registry
+// may contain only a part of it: 发票 is in 电子发票. The longest word counts, from left to right
+// (forward maximum matching). The text between the known words is left to the tokenizer.
 package chinese
 
 import (

@@ -46,3 +46,32 @@ func TestFirstWord_IsLongestWord(t *testing.T) {
 		}
 	})
 }
+
+func TestSimplify(t *testing.T) {
+	for text, want := range map[string]string{
+		"":               "",
+		"我的發票還沒有收到":      "我的发票还没有收到",
+		"我的发票还没有收到":      "我的发票还没有收到",
+		"請問訂單 A1 在哪裡？":   "请问订单 A1 在哪里？",
+		"日本の発送":          "日本の発送", // Japanese forms are no traditional ones
+		"ünïcode 發\xff票": "ünïcode 发\xff票",
+	} {
+		got := []byte(text)
+		if chinese.Simplify(got); string(got) != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// The table contains no form that is itself replaced, and Simplify changes no length.
+func TestSimplify_IsStable(t *testing.T) {
+	for r := rune(0x4e00); r <= 0x9fff; r++ {
+		once := []byte(string(r))
+		chinese.Simplify(once)
+		twice := append([]byte(nil), once...)
+		chinese.Simplify(twice)
+		if string(once) != string(twice) || !utf8.Valid(once) {
+			t.Errorf("%c: got %s, then %s", r, once, twice)
+		}
+	}
+}
