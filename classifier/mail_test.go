@@ -83,6 +83,7 @@ func TestMail_Intents(t *testing.T) {
 		{"request below a quote", "> please cancel my booking\n\nWhere is my container?", "track_container"},
 		{"answers between quotes", "> Which container?\nMSKU1234567\n> Shall we cancel the booking?\nNo!", "unknown"},
 		{"pointer below a quote", "> where is my container?\n\nPlease see above.", "track_container"},
+		{"traditional chinese", "主題：發票\n\n我的集裝箱在哪裡？\n\n謝謝！\n王小明\n清關主管", "track_container"},
 		{"chinese", "主题：发票\n\n我的集装箱在哪里？\n\n谢谢！\n王小明\n清关主管", "track_container"},
 		{"spanish", "¿Dónde está mi contenedor?\n\nUn saludo,\nMaría García\nDirectora de Aduana", "track_container"},
 

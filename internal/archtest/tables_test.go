@@ -54,6 +54,9 @@ func levels() []level {
 				users: []string{"internal/demo", "examples/agent", "examples/agents/go"},
 			},
 		}},
+		{"the words of a language", []row{
+			{pkg: "internal/lexical/chinese", why: "simplifies the characters of Chinese text, and finds its words; independent of intents", only: []string{"internal/lexical/lexicon"}, users: []string{"internal/lexical", "internal/email"}},
+		}},
 		{"the form of keys", []row{
 			{pkg: "internal/auth/jwk", why: "decodes and encodes public keys and sets of them; internal/auth/weakkey checks the strength of keys", only: []string{"internal/strictjson"}},
 		}},
@@ -64,8 +67,7 @@ func levels() []level {
 			{pkg: "internal/redact", why: "masks personal data and secrets; the registry refers to its kinds"},
 			{pkg: "internal/responsejson", why: "encodes decisions and responses; independent of their destination", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
-			{pkg: "internal/email", why: "finds what the sender of an e-mail wrote; independent of intents and of the use of the text", only: []string{}},
-			{pkg: "internal/lexical/chinese", why: "finds the words of Chinese text; independent of intents", only: []string{"internal/lexical/lexicon"}, users: []string{"internal/lexical"}},
+			{pkg: "internal/email", why: "finds what the sender of an e-mail wrote; independent of intents and of the use of the text", only: []string{"internal/lexical/chinese"}},
 			{pkg: "internal/lexical/negation", why: "finds negated verbs; independent of intents", only: []string{}, users: []string{"internal/lexical"}},
 			{pkg: "internal/wordvectors", why: "vectors of English words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
 			{pkg: "internal/llm", why: "the interface to language models; its error reasons are metric labels and decision reasons"},

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/internal/lexical/chinese"
 )
 
 const (
@@ -221,6 +223,7 @@ func containsWord(text string, words map[string]bool) bool {
 }
 
 func containsAny(text string, list []string) bool {
+	text = simplify(text)
 	for _, s := range list {
 		if strings.Contains(text, s) {
 			return true
@@ -228,6 +231,9 @@ func containsAny(text string, list []string) bool {
 	}
 	return false
 }
+
+// simplify returns a text in simplified Chinese characters.
+func simplify(text string) string { return strings.Map(chinese.SimplifyRune, text) }
 
 func hasAnyPrefix(text string, list []string) bool {
 	for _, s := range list {
@@ -254,13 +260,14 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
-// fold returns a text in lower case and without the accents of Portuguese and Spanish.
+// fold returns a text in lower case, without the accents of Portuguese and Spanish, and in
+// simplified Chinese characters.
 func fold(text string) string { return string(appendFolded(make([]byte, 0, len(text)), text)) }
 
 // appendFolded appends a folded text.
 func appendFolded(b []byte, text string) []byte {
 	for _, r := range text {
-		switch r = unicode.ToLower(r); r {
+		switch r = chinese.SimplifyRune(unicode.ToLower(r)); r {
 		case 'á', 'à', 'â', 'ã', 'ä':
 			r = 'a'
 		case 'é', 'ê', 'è':

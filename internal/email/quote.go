@@ -143,7 +143,7 @@ func endsInWrote(line string) bool {
 		return false
 	}
 	_, last := cutLastWord(text)
-	return attributionVerbs[fold(cut(last, maxWord))] || strings.HasSuffix(text, "写道") || strings.HasSuffix(text, "寫道")
+	return attributionVerbs[fold(cut(last, maxWord))] || simplify(text[max(0, len(text)-len("写道")):]) == "写道"
 }
 
 // cutLastWord cuts a text before its last word.

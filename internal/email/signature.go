@@ -197,6 +197,7 @@ func matchClosing(text string) (c closing, ok bool) {
 
 func matchOneClosing(text string) (c closing, ok bool) {
 	if r, _ := utf8.DecodeRuneInString(text); unicode.Is(unicode.Han, r) {
+		text = simplify(cut(text, maxWord))
 		for _, phrase := range chineseClosings {
 			if strings.HasPrefix(text, phrase) {
 				return closing{end: len(phrase), formal: true}, true
