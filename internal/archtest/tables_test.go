@@ -68,6 +68,7 @@ func levels() []level {
 			{pkg: "internal/responsejson", why: "encodes decisions and responses; independent of their destination", only: []string{"contract", "internal/strictjson"}},
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
 			{pkg: "internal/email", why: "finds what the sender of an e-mail wrote; independent of intents and of the use of the text", only: []string{"internal/lexical/chinese"}},
+			{pkg: "internal/lexical/calibration", why: "fits the probability that a prediction is correct; independent of texts and intents", only: []string{}, users: []string{"internal/lexical"}},
 			{pkg: "internal/lexical/negation", why: "finds negated verbs; independent of intents", only: []string{}, users: []string{"internal/lexical"}},
 			{pkg: "internal/wordvectors", why: "vectors of English words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
 			{pkg: "internal/llm", why: "the interface to language models; its error reasons are metric labels and decision reasons"},

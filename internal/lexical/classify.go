@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical/calibration"
 )
 
 // MinActionConfidence is the confidence from which a prediction is acted on by
@@ -129,7 +130,7 @@ type statisticalModel struct {
 	linear          quantizedModel
 	declared        declaredTexts
 	common          commonHashes
-	calibration     confidenceCalibration
+	calibration     calibration.Model
 	rejectThreshold float64
 	acceptThreshold float64
 }
@@ -185,7 +186,7 @@ func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) score
 	s.linear.scoreClasses(&x.scores, x.sums, x.known, x.values)
 	s.linear.vector.addScores(x.scores.values, &x.features.vector)
 	v := rankScores(&x.scores, &s.linear.classFamilies, len(x.known), &shares)
-	v.features.addSimilarity(s.declared.compare(v.best, s.linear.idf, x.seen, generation, shares.squaredNorm, nil))
+	addSimilarity(&v.features, s.declared.compare(v.best, s.linear.idf, x.seen, generation, shares.squaredNorm, nil))
 	return v
 }
 
@@ -209,11 +210,11 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 	if verbatim >= 0 {
 		p.NearExample = true
 		v.best = int(verbatim)
-		confidence := max(s.calibration.confidence(&v.features), verbatimConfidence, s.rejectThreshold)
+		confidence := max(s.calibration.Confidence(&v.features), verbatimConfidence, s.rejectThreshold)
 		r.completePrediction(p, &v, jointConfidence{calibrated: confidence, factor: 1, share: 1})
 		return
 	}
-	if v.features[featKeyword] > 0 && s.linear.tied {
+	if v.features[calibration.KeywordMatch] > 0 && s.linear.tied {
 		v.widenTie(&r.scratch.scores, &s.linear.classFamilies)
 		if !r.prefersMember(v.best) {
 			v.equalizeTie(&r.scratch.scores, &s.linear.classFamilies)
@@ -227,7 +228,7 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 			joint.factor *= negatedFactor
 		}
 	}
-	p.NearExample = v.features[featNearest] >= nearlyExample
+	p.NearExample = v.features[calibration.NearestExample] >= nearlyExample
 	r.completePrediction(p, &v, joint)
 }
 
@@ -236,13 +237,13 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 // there is no confidence in one alone.
 func (r *textAnalysis) jointConfidence(v *scoredClass) jointConfidence {
 	s := r.model.statistical
-	alone := jointConfidence{s.calibration.confidence(&v.features), r.supportFactor(v.best, &v.features, false), 1}
+	alone := jointConfidence{s.calibration.Confidence(&v.features), r.supportFactor(v.best, &v.features, false), 1}
 	least := max(s.rejectThreshold, MinActionConfidence)
 	if v.tiedShare >= 1 || alone.total() >= least && !v.equal {
 		return alone
 	}
 	features := v.withTies()
-	together := jointConfidence{s.calibration.confidence(&features), r.supportFactor(v.best, &features, true), 1}
+	together := jointConfidence{s.calibration.Confidence(&features), r.supportFactor(v.best, &features, true), 1}
 	n, tied := r.tiedRunnersUp(v)
 	equal := 1 / float64(1+n)
 	switch {

@@ -1,29 +1,9 @@
 package lexical
 
-import "math"
+import (
+	"math"
 
-// confidenceFeatures are the inputs of the confidence model: properties of a
-// prediction that correlate with its being correct.
-type confidenceFeatures [featCount]float64
-
-const (
-	featConstant       = iota // 1, for the constant term
-	featLogOdds               // log odds of the best class
-	featMargin                // best score minus second best
-	featScore                 // the best score
-	featEntropy               // of the probabilities, 1 if they are all equal
-	featUnknown               // share of the words, by weight, that the corpus does not contain
-	featLength                // log of the number of features
-	featFamily                // score that the family of the best class adds
-	featUnknownSquared        // the square of featUnknown: a foreign language is worse than a few unknown words
-	featUnknownContent        // cube of the unknown share of the content words: one in another language
-	featStop                  // share of the words, by weight, that are stop words
-	featDomain                // share of the words, by weight, that are part of domain names
-	featNearest               // cosine to the nearest example of the best class, over words
-	featName                  // share of the name of the best class that the text contains
-	featKeyword               // 1 if the text contains a keyword of its agents that no others declare
-	featShared                // log of the number of features shared with the nearest text of the class
-	featCount
+	"github.com/caprouter/caprouter/internal/lexical/calibration"
 )
 
 const (
@@ -38,7 +18,7 @@ const (
 // scoredClass is the best class of a text and the inputs of its confidence.
 type scoredClass struct {
 	best     int
-	features confidenceFeatures
+	features calibration.Features
 	// If classes of the same agents are tied with the best, the text asks for
 	// the agents and leaves open what for. tiedShare is the share of the best
 	// one in their probability, 1 without a tie, and tied are the features that
@@ -53,9 +33,9 @@ type scoredClass struct {
 type tiedFeatures struct{ logOdds, margin float64 }
 
 // withTies returns the features of the tied classes as one class.
-func (v *scoredClass) withTies() confidenceFeatures {
+func (v *scoredClass) withTies() calibration.Features {
 	f := v.features
-	f[featLogOdds], f[featMargin] = v.tied.logOdds, v.tied.margin
+	f[calibration.LogOdds], f[calibration.Margin] = v.tied.logOdds, v.tied.margin
 	return f
 }
 
@@ -103,42 +83,42 @@ func rankScores(x *classScores, families *classFamilies, features int, shares *w
 	n := x.normalize(best, families)
 	p := float64(x.values[best])
 	v := scoredClass{best: best, tiedShare: p / (p + (n.rest - n.untied))} // 1 without a tie, whatever the rounding
-	v.features[featConstant] = 1
+	v.features[calibration.Constant] = 1
 	if classes := len(families.of); classes > 1 {
-		v.features[featLogOdds] = min(math.Log(p/max(n.rest, 1e-9)), maxLogOdds)
-		v.features[featMargin] = float64(n.best - n.second)
-		v.features[featEntropy] = n.entropy / math.Log(float64(classes))
+		v.features[calibration.LogOdds] = min(math.Log(p/max(n.rest, 1e-9)), maxLogOdds)
+		v.features[calibration.Margin] = float64(n.best - n.second)
+		v.features[calibration.Entropy] = n.entropy / math.Log(float64(classes))
 	}
 	if n.bestUntied > float32(math.Inf(-1)) {
 		v.tied = tiedFeatures{min(math.Log((1-n.untied)/max(n.untied, 1e-9)), maxLogOdds), float64(n.best - n.bestUntied)}
 	}
-	v.features[featScore] = float64(n.best)
+	v.features[calibration.Score] = float64(n.best)
 	if families.count > 0 {
-		v.features[featFamily] = float64(x.values[len(families.of)+int(families.of[best])])
+		v.features[calibration.FamilyScore] = float64(x.values[len(families.of)+int(families.of[best])])
 	}
-	v.features[featLength] = math.Log1p(float64(features))
-	v.features.addShares(shares)
+	v.features[calibration.Length] = math.Log1p(float64(features))
+	addShares(&v.features, shares)
 	return v
 }
 
 // addShares adds the shares of unknown words, stop words and words of domain names.
-func (f *confidenceFeatures) addShares(s *wordShares) {
-	f[featUnknown] = float64(s.unknown)
-	f[featUnknownSquared] = float64(s.unknown * s.unknown)
+func addShares(f *calibration.Features, s *wordShares) {
+	f[calibration.UnknownShare] = float64(s.unknown)
+	f[calibration.UnknownSquared] = float64(s.unknown * s.unknown)
 	if content := float64(1 - s.stop); content > 0 {
 		share := float64(s.unknown) / content
-		f[featUnknownContent] = share * share * share
+		f[calibration.UnknownContent] = share * share * share
 	}
-	f[featStop] = float64(s.stop)
-	f[featDomain] = float64(s.domain)
+	f[calibration.StopShare] = float64(s.stop)
+	f[calibration.DomainShare] = float64(s.domain)
 }
 
 // addSimilarity adds the similarity to the declared texts of the best class.
-func (f *confidenceFeatures) addSimilarity(l textSimilarity) {
-	f[featNearest] = l.nearest
-	f[featName] = l.name
+func addSimilarity(f *calibration.Features, l textSimilarity) {
+	f[calibration.NearestExample] = l.nearest
+	f[calibration.NameShare] = l.name
 	if l.keyword {
-		f[featKeyword] = 1
+		f[calibration.KeywordMatch] = 1
 	}
-	f[featShared] = math.Log1p(l.shared)
+	f[calibration.SharedFeatures] = math.Log1p(l.shared)
 }

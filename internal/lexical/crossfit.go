@@ -8,17 +8,25 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/lexical/calibration"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
 // heldOutPrediction is the prediction of a model for an example it was not
 // trained on.
 type heldOutPrediction struct {
-	features   confidenceFeatures
-	class      int32 // of the example
-	best       int32 // predicted
-	correct    bool
-	outOfScope bool // the intent of the example was excluded from training, so any prediction is wrong
+	calibration.Trial       // out of scope if the intent of the example was excluded from training
+	class             int32 // of the example
+	best              int32 // predicted
+}
+
+// trialsOf returns the predictions without their classes.
+func trialsOf(predictions []heldOutPrediction) []calibration.Trial {
+	trials := make([]calibration.Trial, len(predictions))
+	for i := range predictions {
+		trials[i] = predictions[i].Trial
+	}
+	return trials
 }
 
 const (
@@ -195,10 +203,10 @@ func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i 
 		l.scoreClasses(scores.values, s.features, values)
 		l.vector.addScores(scores.values, s.vector)
 		v := rankScores(&scores, &d.families, len(s.features), &shares)
-		v.features.addSimilarity(x.compare(v.best, l.idf, seen, uint32(i)+1, shares.squaredNorm, skip))
+		addSimilarity(&v.features, x.compare(v.best, l.idf, seen, uint32(i)+1, shares.squaredNorm, skip))
 		trials = append(trials, heldOutPrediction{
-			features: v.features, class: s.class, best: int32(v.best),
-			correct: !outOfScope && v.best == int(s.class), outOfScope: outOfScope,
+			Trial: calibration.Trial{Features: v.features, Correct: !outOfScope && v.best == int(s.class), OutOfScope: outOfScope},
+			class: s.class, best: int32(v.best),
 		})
 	}
 	return trials
@@ -229,40 +237,54 @@ const (
 // scoredTrial is a held-out prediction with its confidence.
 type scoredTrial struct {
 	confidence float64
-	*heldOutPrediction
+	*calibration.Trial
 }
 
 // chooseThresholds chooses, from held-out predictions, the confidence below
 // which an intent is rejected, and the confidence from which targetPrecision is
 // reached. The latter is infinite if there is none.
-func chooseThresholds(c *confidenceCalibration, trials []heldOutPrediction, size corpusSize) (reject, accept float64) {
+func chooseThresholds(c *calibration.Model, trials []calibration.Trial, size calibration.CorpusSize) (reject, accept float64) {
 	scored := make([]scoredTrial, len(trials))
 	for i := range trials {
-		scored[i] = scoredTrial{roundConfidence(c.confidence(&trials[i].features)), &trials[i]}
+		scored[i] = scoredTrial{roundConfidence(c.Confidence(&trials[i].Features)), &trials[i]}
 	}
 	slices.SortFunc(scored, func(a, b scoredTrial) int { return cmp.Compare(a.confidence, b.confidence) })
 	prior := 1.0
 	if len(trials) > 0 {
 		prior = smallSetTrials / (smallSetTrials + float64(len(trials)))
 	}
-	reject = c.interpolate(prior*c.oddsAt(priorThreshold(size)) + (1-prior)*c.oddsAt(measuredRejectThreshold(scored, size)))
+	reject = c.Interpolate(prior*c.OddsAt(priorThreshold(size)) + (1-prior)*c.OddsAt(measuredRejectThreshold(scored, size)))
 	return reject, max(reject, measuredAcceptThreshold(scored))
 }
 
+// priorThreshold returns the confidence below which an intent is rejected if there are no
+// trials. The more examples there are, the fewer correct answers have a low confidence, and
+// most predictions that have one are for requests out of scope.
+func priorThreshold(size calibration.CorpusSize) float64 {
+	return min(max(MinActionConfidence, minPriorThreshold+priorThresholdGrowth*size.Examples), maxPriorThreshold)
+}
+
+const (
+	minPriorThreshold    = 0.3
+	priorThresholdGrowth = 0.16 // by CorpusSize.Examples
+	// maxPriorThreshold is reached with eight examples an intent: registries with more have trials.
+	maxPriorThreshold = 0.65
+)
+
 // measuredRejectThreshold returns the greatest confidence that rejects no more correct
 // answers than may be lost. The trials are sorted by confidence.
-func measuredRejectThreshold(trials []scoredTrial, size corpusSize) (threshold float64) {
+func measuredRejectThreshold(trials []scoredTrial, size calibration.CorpusSize) (threshold float64) {
 	correct := 0.0
 	for _, t := range trials {
-		if t.correct {
+		if t.Correct {
 			correct++
 		}
 	}
-	maxLost := max(minLostShare, min(0.1, lostExamples/math.Expm1(size.examples))) * correct
+	maxLost := max(minLostShare, min(0.1, lostExamples/math.Expm1(size.Examples))) * correct
 	lost := 0.0
 	for _, t := range trials {
 		threshold = t.confidence
-		if t.correct {
+		if t.Correct {
 			if lost++; lost > maxLost {
 				break
 			}
@@ -277,7 +299,7 @@ func measuredRejectThreshold(trials []scoredTrial, size corpusSize) (threshold f
 func measuredAcceptThreshold(trials []scoredTrial) float64 {
 	outOfScope := 0.0
 	for _, t := range trials {
-		if t.outOfScope {
+		if t.OutOfScope {
 			outOfScope++
 		}
 	}
@@ -289,9 +311,9 @@ func measuredAcceptThreshold(trials []scoredTrial) float64 {
 	var accepted, correct, count float64
 	for i, t := range slices.Backward(trials) {
 		switch {
-		case t.outOfScope:
+		case t.OutOfScope:
 			accepted += weight
-		case t.correct:
+		case t.Correct:
 			correct++
 			accepted++
 		default:
@@ -354,15 +376,15 @@ func newReport(docs []IntentDoc, trials []heldOutPrediction) Report {
 	right, rightAgent, rightOf := 0, 0, make([]int, len(docs))
 	for i := range trials {
 		t := &trials[i]
-		if t.outOfScope {
+		if t.OutOfScope {
 			continue
 		}
 		r.Trials++
 		r.Intents[t.class].Trials++
-		if t.correct || slices.ContainsFunc(docs[t.best].Agents, func(id string) bool { return slices.Contains(docs[t.class].Agents, id) }) {
+		if t.Correct || slices.ContainsFunc(docs[t.best].Agents, func(id string) bool { return slices.Contains(docs[t.class].Agents, id) }) {
 			rightAgent++
 		}
-		if t.correct {
+		if t.Correct {
 			right++
 			rightOf[t.class]++
 		} else {

@@ -32,8 +32,8 @@
 //	          features                        hashes of words, stems, pairs and n-grams; a word vector
 //	            │ linear.go                   tf-idf weights, a sparse linear model, quantized
 //	          scores
-//	            │ scores.go, confidence.go    softmax; confidence features of the best intent
-//	          confidence                      calibrate.go maps features to a probability, support.go lowers it
+//	            │ scores.go, confidence.go    softmax; calibration features of the best intent
+//	          confidence                      package calibration maps features to a probability, support.go lowers it
 //	            │ classify.go                 reject threshold, ties, alternatives; domains.go adds domains
 //	          Prediction
 //	            │ clauses.go, requests.go     divide a text into requests by the predictions for its parts
@@ -48,7 +48,7 @@
 //	          held-out predictions
 //	            │ crossfit.go                 models of folds, and without some intents
 //	          calibration, thresholds
-//	            │ calibrate.go, logistic.go   logistic regression, isotonic curve, priors
+//	            │ package calibration         logistic regression, isotonic curve, priors
 //	          Model                           stored.go keeps the learned part
 //
 // evidence.go and explain.go list the reasons for a prediction.
@@ -67,13 +67,13 @@
 //     that the same agents serve form a family and share weights (multi-task
 //     learning). Names, keywords and descriptions are samples, a keyword one of the
 //     family; not_for texts are negative samples. The weights are quantized to bytes.
-//   - Confidence (crossfit.go, confidence.go, calibrate.go) is fitted on
+//   - Confidence (crossfit.go, confidence.go, package calibration) is fitted on
 //     predictions for held-out examples (cross-fitting) and for the examples of
 //     excluded intents, which serve as out-of-scope requests. A logistic regression
 //     over log odds, margin, entropy, score, the share of unknown words and the
 //     similarity to the declared texts (nearest.go) ranks predictions (stacking);
 //     an isotonic curve, shrunk towards a Platt curve, maps the rank to a
-//     probability. Both are maximum a posteriori estimates: their prior (calibrate.go)
+//     probability. Both are maximum a posteriori estimates: their prior (calibration.go)
 //     was learned from the predictions of thousands of small registries, and fades
 //     as held-out predictions increase. Confidence is the probability that the
 //     intent is correct if the request is in scope. In an intent with few examples

@@ -3,11 +3,9 @@ package lexical
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -72,40 +70,6 @@ func TestAgentFamilies(t *testing.T) {
 	}
 }
 
-// TestSolveCholesky checks that the solution satisfies the equations.
-func TestSolveCholesky(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		var root, h [featCount][featCount]float64
-		for i := range root {
-			for j := range root[i] {
-				root[i][j] = random.NormFloat64()
-			}
-		}
-		var g confidenceFeatures
-		for i := range h {
-			g[i] = random.NormFloat64()
-			for j := range h {
-				for k := range root {
-					h[i][j] += root[i][k] * root[j][k]
-				}
-			}
-			h[i][i]++
-		}
-		lower := h
-		x := solveCholesky(&lower, g)
-		for i := range h {
-			sum := 0.0
-			for j := range h {
-				sum += h[i][j] * x[j]
-			}
-			if math.Abs(sum-g[i]) > 1e-6 {
-				t.Fatalf("row %d: got %v, want %v", i, sum, g[i])
-			}
-		}
-	})
-}
-
 // TestFitLinear checks that separable classes are separated, also for held-out
 // samples.
 func TestFitLinear(t *testing.T) {
@@ -132,6 +96,32 @@ func TestFitLinear(t *testing.T) {
 		if wrong > seen/50 {
 			t.Errorf("%s: got %d of %d examples wrong that it has learned from, want next to none", name, wrong, seen)
 		}
+	}
+}
+
+// TestQuantize checks that a quantized model scores like the original.
+func TestQuantize(t *testing.T) {
+	docs := mergeIntents(trainedCorpus().Intents)
+	families := agentFamilies(docs)
+	d := newTrainingSet(trainingTexts(docs, families.of), families)
+	l := fitLinear(d, func(int) bool { return true })
+	c := l.quantize(d.table)
+	c.prepare()
+	want := make([]float32, d.classes+families.count)
+	got, sums := newClassScores(d.classes, families.count), make([]int32, len(want))
+	for i := range d.samples {
+		s := &d.samples[i]
+		values, _ := l.weighText(nil, s.features, int(s.words), unknownCount{})
+		l.scoreClasses(want, s.features, values)
+		c.scoreClasses(&got, sums, s.features, values)
+		for class := range d.classes {
+			if off := math.Abs(float64(got.values[class] - want[class])); off > 0.6 {
+				t.Fatalf("sample %d, class %d: got score %v, want about %v", i, class, got.values[class], want[class])
+			}
+		}
+	}
+	if len(c.weight) > len(l.weight) || c.sizeBytes() >= 6*len(l.weight)+20*len(l.idf)+8*len(c.features.slots) {
+		t.Errorf("got %d weights in %d bytes of %d weights, want fewer and smaller", len(c.weight), c.sizeBytes(), len(l.weight))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical/calibration"
 )
 
 func TestTrain_StatisticalModel(t *testing.T) {
@@ -67,7 +68,7 @@ func TestTrain_StatisticalModelIgnoresOrder(t *testing.T) {
 			random.Shuffle(len(d.Examples), func(i, j int) { d.Examples[i], d.Examples[j] = d.Examples[j], d.Examples[i] })
 		}
 		got := Train(c)
-		if diff := cmp.Diff(want.statistical, got.statistical, cmp.AllowUnexported(statisticalModel{}, quantizedModel{}, quantizedVectors{}, idfWeights{}, classFamilies{}, familyMembers{}, biasOrder{}, declaredTexts{}, declaredText{}, featureTable{}, tableSlot{}, confidenceCalibration{}, curveKnot{})); diff != "" {
+		if diff := cmp.Diff(want.statistical, got.statistical, cmp.AllowUnexported(statisticalModel{}, quantizedModel{}, quantizedVectors{}, idfWeights{}, classFamilies{}, familyMembers{}, biasOrder{}, declaredTexts{}, declaredText{}, featureTable{}, tableSlot{}, calibration.Model{}, calibration.Knot{})); diff != "" {
 			t.Fatalf("seed %d: trained part (-in order +shuffled):\n%s", seed, diff[:min(len(diff), 2000)])
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical/calibration"
 )
 
 const (
@@ -149,7 +150,7 @@ func (t *Text) requestLogOdds(run string, clauses bool) float64 {
 	if clauses {
 		confidence = p.JointConfidence
 	}
-	return max(0, min(maxRequestLogOdds, logOdds(min(max(confidence, 0.001), 0.999))))
+	return max(0, min(maxRequestLogOdds, calibration.Logit(min(max(confidence, 0.001), 0.999))))
 }
 
 // textSpan is a part of a text between commas. begins and ends report whether a clause

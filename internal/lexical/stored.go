@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/lexical/calibration"
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
@@ -147,7 +148,7 @@ func (l *learnedState) stored() *storedState {
 		Unit: s.linear.scale, Start: s.linear.start, Class: s.linear.class, Bias: s.linear.bias, VectorUnit: s.linear.vector.scale,
 		FamilyOf: s.linear.of, Families: s.linear.count, Tied: s.linear.tied,
 		TextStart: s.declared.start, TextFeatures: s.declared.features,
-		Ranking: s.calibration.ranking[:], RejectThreshold: s.rejectThreshold, AcceptThreshold: s.acceptThreshold,
+		Ranking: s.calibration.Ranking[:], RejectThreshold: s.rejectThreshold, AcceptThreshold: s.acceptThreshold,
 		Report: l.report,
 	}
 	for _, slot := range s.linear.features.slots {
@@ -165,8 +166,8 @@ func (l *learnedState) stored() *storedState {
 	for _, t := range s.declared.texts {
 		to.Texts = append(to.Texts, t.from, t.to, t.sample, int32(t.kind))
 	}
-	for _, k := range s.calibration.knots {
-		to.Knots = append(to.Knots, k.logOdds, k.confidence)
+	for _, k := range s.calibration.Knots {
+		to.Knots = append(to.Knots, k.LogOdds, k.Confidence)
 	}
 	for _, d := range l.learned {
 		to.Declared, to.Domain = append(to.Declared, d.declared), append(to.Domain, d.domain)
@@ -209,9 +210,9 @@ func decodeLearned(data []byte, intents int) *learnedState {
 	for t := range slices.Chunk(from.Texts, 4) {
 		s.declared.texts = append(s.declared.texts, declaredText{from: t[0], to: t[1], sample: t[2], kind: textKind(t[3])})
 	}
-	copy(s.calibration.ranking[:], from.Ranking)
+	copy(s.calibration.Ranking[:], from.Ranking)
 	for k := range slices.Chunk(from.Knots, 2) {
-		s.calibration.knots = append(s.calibration.knots, curveKnot{k[0], k[1]})
+		s.calibration.Knots = append(s.calibration.Knots, calibration.Knot{LogOdds: k[0], Confidence: k[1]})
 	}
 	l := &learnedState{statistical: s, report: from.Report}
 	for i, declared := range from.Declared {
@@ -231,7 +232,7 @@ func (s *storedState) isComplete(intents int) bool {
 		int(s.Start[s.Features]) == len(s.Class) && len(s.Weight) == len(s.Class) &&
 		len(s.VectorWeight) == wordvectors.Dimensions*len(s.VectorUnit) && (len(s.VectorUnit) == 0 || len(s.VectorUnit) == intents) &&
 		len(s.Bias) == intents && len(s.FamilyOf) == intents && len(s.TextStart) == intents+1 &&
-		len(s.Texts)%4 == 0 && int(s.TextStart[intents]) == len(s.Texts)/4 && len(s.Ranking) == featCount && len(s.Knots)%2 == 0 &&
+		len(s.Texts)%4 == 0 && int(s.TextStart[intents]) == len(s.Texts)/4 && len(s.Ranking) == calibration.FeatureCount && len(s.Knots)%2 == 0 &&
 		len(s.Declared) == intents && len(s.Domain) == intents && len(s.WordForms) == len(s.WordDomains) &&
 		!slices.ContainsFunc(s.WordForms, func(form string) bool { return strings.TrimSpace(form) == "" })
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical/calibration"
 	"github.com/caprouter/caprouter/internal/lexical/negation"
 )
 
@@ -54,8 +55,8 @@ const (
 // intents share, or one of a domain's name. "Order a pizza" does not ask for order_status.
 // If intents of the same agents are tied and the text has no other words, a word that only they share
 // is evidence for those agents: "where is my order?".
-func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied bool) float64 {
-	if f[featKeyword] > 0 || f[featName] > 0.999 {
+func (r *textAnalysis) supportFactor(intent int, f *calibration.Features, tied bool) float64 {
+	if f[calibration.KeywordMatch] > 0 || f[calibration.NameShare] > 0.999 {
 		return 1
 	}
 	m := r.model
@@ -68,13 +69,13 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 		return min(1, max(0, m.statistical.rejectThreshold-1e-4)) // no content word is known
 	case s.content+r.misspelt == 0:
 		enough, factor = supportedPhrases, stopWordsFactor
-	case s.content > 0 && f[featNearest] >= nearlyExample:
+	case s.content > 0 && f[calibration.NearestExample] >= nearlyExample:
 		return 1
 	case s.total > 1.999, s.total > 0.999 && tied && r.unknown == 0:
 		return 1
 	case s.total > 0.999 && r.isEnough(f):
 		enough, factor = supportedExamples, enoughFactor
-	case !s.words && !s.pairs && fewExamples > 0 && r.namesOwnDomain(intent) && f[featNearest] >= ownDomainSimilarity:
+	case !s.words && !s.pairs && fewExamples > 0 && r.namesOwnDomain(intent) && f[calibration.NearestExample] >= ownDomainSimilarity:
 		enough, factor = supportedExamples, enoughFactor
 	case !s.words && !s.pairs:
 		enough, factor = supportedDomains, domainFactor
@@ -153,8 +154,8 @@ func (r *textAnalysis) isNominal() bool { return r.nominal > 0 && r.unknown > 0 
 // isEnough reports whether a single word suffices: an example is similar, or the text
 // has few words that are not known. "Cancel my gym membership" does not ask for
 // cancel_order.
-func (r *textAnalysis) isEnough(f *confidenceFeatures) bool {
-	return !r.isNominal() && (f[featNearest] >= weakSimilarity || f[featName] >= weakSimilarity && r.unknown <= 1)
+func (r *textAnalysis) isEnough(f *calibration.Features) bool {
+	return !r.isNominal() && (f[calibration.NearestExample] >= weakSimilarity || f[calibration.NameShare] >= weakSimilarity && r.unknown <= 1)
 }
 
 // inVocabulary reports whether the intent, or another of its family, has the word.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/caprouter/caprouter/internal/lexical/calibration"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -197,11 +198,11 @@ func trainStatistical(docs []IntentDoc, domains []string, pace trainingPace) (*s
 		}
 	}
 	s := &statisticalModel{declared: newDeclaredTexts(d)}
-	whole, trials, reported := crossFit(d, &s.declared)
+	whole, heldOut, reported := crossFit(d, &s.declared)
 	s.linear = whole.quantize(d.table)
 	s.linear.prepare()
-	size := newCorpusSize(d)
-	s.calibration = fitCalibration(trials, size)
+	size, trials := calibration.NewCorpusSize(d.examplesPerIntent(), d.classes, d.vectorLength), trialsOf(heldOut)
+	s.calibration = calibration.Fit(trials, size)
 	s.rejectThreshold, s.acceptThreshold = chooseThresholds(&s.calibration, trials, size)
 	return s, reported
 }

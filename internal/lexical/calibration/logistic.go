@@ -1,4 +1,4 @@
-package lexical
+package calibration
 
 import "math"
 
@@ -15,22 +15,22 @@ const longestStep = 2
 // normal prior, with the given mean and the precision of that many observations
 // of a typical spread. Long steps are shortened, and steps that lower the posterior are
 // halved, because Newton's method diverges if the prior is far from the estimate.
-func fitLogistic(trials []heldOutPrediction, weightOf func(*heldOutPrediction) float64, mean, precision *confidenceFeatures) confidenceFeatures {
+func fitLogistic(trials []Trial, weightOf func(*Trial) float64, mean, precision *Features) Features {
 	best, weight := *mean, *mean
 	highest := math.Inf(-1)
-	var step confidenceFeatures
+	var step Features
 	for range newtonSteps {
 		posterior := 0.0 // its logarithm
-		var gradient confidenceFeatures
-		var hessian [featCount][featCount]float64
+		var gradient Features
+		var hessian [FeatureCount][FeatureCount]float64
 		for i := range trials {
 			t := &trials[i]
 			w := weightOf(t)
-			x := &t.features
+			x := &t.Features
 			odds := dotProduct(&weight, x)
 			p := sigmoid(odds)
 			off := -p
-			if t.correct {
+			if t.Correct {
 				off = 1 - p
 				odds = -odds
 			}
@@ -78,7 +78,7 @@ func fitLogistic(trials []heldOutPrediction, weightOf func(*heldOutPrediction) f
 // softplus returns the logarithm of 1 + e to the x.
 func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
-func dotProduct(a, b *confidenceFeatures) float64 {
+func dotProduct(a, b *Features) float64 {
 	sum := 0.0
 	for i := range a {
 		sum += a[i] * b[i]
@@ -90,8 +90,8 @@ func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // solveCholesky solves h·x = g for a symmetric positive definite h, of which
 // the lower half is given, by Cholesky decomposition.
-func solveCholesky(h *[featCount][featCount]float64, g confidenceFeatures) confidenceFeatures {
-	for i := range featCount {
+func solveCholesky(h *[FeatureCount][FeatureCount]float64, g Features) Features {
+	for i := range FeatureCount {
 		for j := range i + 1 {
 			sum := h[i][j]
 			for k := range j {
@@ -110,8 +110,8 @@ func solveCholesky(h *[featCount][featCount]float64, g confidenceFeatures) confi
 		}
 		g[i] /= h[i][i]
 	}
-	for i := featCount - 1; i >= 0; i-- {
-		for k := i + 1; k < featCount; k++ {
+	for i := FeatureCount - 1; i >= 0; i-- {
+		for k := i + 1; k < FeatureCount; k++ {
 			g[i] -= h[k][i] * g[k]
 		}
 		g[i] /= h[i][i]
