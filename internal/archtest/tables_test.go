@@ -46,7 +46,7 @@ func levels() []level {
 			{pkg: "internal/throttle", why: "delays the tenants that send the most in a busy process; independent of HTTP"},
 			{pkg: "internal/plaintext", why: "formats text for people; independent of its meaning", only: []string{}},
 			{pkg: "internal/pagination", why: "divides lists into pages; independent of their entries", only: []string{"contract"}},
-			{pkg: "internal/lexical/lexicon", why: "synonyms, translations, common words and stop words; data", users: []string{"internal/lexical", "internal/lexical/chinese", "internal/wordvectors/generate"}},
+			{pkg: "internal/lexical/lexicon", why: "synonyms, translations, common words and stop words; data", users: []string{"internal/lexical", "internal/lexical/chinese", "internal/lexical/token", "internal/wordvectors/generate"}},
 			{pkg: "internal/quota", why: "divides parts of the store between tenants; independent of the stored data", only: []string{"contract"}},
 			{
 				pkg: "agentkit", why: "part of the programs of agents, so it must not import internals of the router",
@@ -55,7 +55,7 @@ func levels() []level {
 			},
 		}},
 		{"the words of a language", []row{
-			{pkg: "internal/lexical/chinese", why: "simplifies the characters of Chinese text, and finds its words; independent of intents", only: []string{"internal/lexical/lexicon"}, users: []string{"internal/lexical", "internal/email"}},
+			{pkg: "internal/lexical/chinese", why: "simplifies the characters of Chinese text, and finds its words; independent of intents", only: []string{"internal/lexical/lexicon"}, users: []string{"internal/email", "internal/lexical", "internal/lexical/token"}},
 		}},
 		{"the form of keys", []row{
 			{pkg: "internal/auth/jwk", why: "decodes and encodes public keys and sets of them; internal/auth/weakkey checks the strength of keys", only: []string{"internal/strictjson"}},
@@ -72,6 +72,9 @@ func levels() []level {
 			{pkg: "internal/lexical/negation", why: "finds negated verbs; independent of intents", only: []string{}, users: []string{"internal/lexical"}},
 			{pkg: "internal/wordvectors", why: "vectors of English words; data", users: []string{"internal/lexical", "internal/wordvectors/generate"}},
 			{pkg: "internal/llm", why: "the interface to language models; its error reasons are metric labels and decision reasons"},
+		}},
+		{"words of texts", []row{
+			{pkg: "internal/lexical/token", why: "splits texts into folded words and stems; independent of intents", only: []string{"internal/lexical/chinese", "internal/lexical/lexicon"}, users: []string{"internal/lexical"}},
 		}},
 		{"keys in the data directory", []row{
 			{pkg: "internal/auth/keyring", why: "holds, stores and rotates the signing keys; independent of the form of the tokens that they sign", only: []string{"contract", "internal/auth/jwk", "internal/auth/weakkey", "internal/datadir"}},
@@ -339,7 +342,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/charmbracelet/x/ansi", in: []string{"internal/cli/terminal"}, why: "the same"},
 		{library: "github.com/muesli/termenv", in: []string{"internal/cli/terminal"}, why: "the same"},
 		{library: "golang.org/x/term", in: []string{"internal/cli/terminal"}, why: "one package lays out text for a terminal"},
-		{library: "golang.org/x/text", in: []string{"gateway/schema", "internal/lexical"}, why: "Unicode folding of text to classify; the language of the messages of jsonschema"},
+		{library: "golang.org/x/text", in: []string{"gateway/schema", "internal/lexical", "internal/lexical/token"}, why: "Unicode folding of text to classify; the language of the messages of jsonschema"},
 		{library: "github.com/santhosh-tekuri/jsonschema/v6", in: []string{"gateway/schema"}, why: "without limits, a schema can stop the process or read files"},
 		{library: "github.com/google/pprof", in: []string{"test/bench"}, why: "reads the profiles that the driver takes"},
 

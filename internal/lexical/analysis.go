@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/caprouter/caprouter/internal/lexical/negation"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 // textAnalysis is the state of one call: a text that is matched against a
@@ -14,7 +15,7 @@ import (
 // clearing.
 type textAnalysis struct {
 	model      *Model
-	tokens     tokenizer
+	tokens     token.Scanner
 	generation uint32
 
 	currentWord
@@ -91,7 +92,7 @@ func (m *Model) analyzeText(text string) *textAnalysis {
 func (m *Model) newAnalysis() *textAnalysis {
 	return &textAnalysis{
 		model:       m,
-		tokens:      newTokenizer(),
+		tokens:      token.NewScanner(),
 		wordSeen:    make([]uint32, len(m.info)),
 		patternSeen: make([]uint32, len(m.patterns)),
 		domainScan:  domainScan{domainWordSeen: make([]uint32, len(m.domainPosts)), domainWordAt: make([]int32, len(m.domainPosts))},
@@ -103,11 +104,11 @@ func (m *Model) newAnalysis() *textAnalysis {
 // counts.
 func (r *textAnalysis) analyze(text string) {
 	r.labelOnly, r.text = false, text
-	r.tokens.labels = r.model.labels
+	r.tokens.Labels = r.model.labels
 	r.scanWords(text)
 	if r.hasLabel && r.nonDomain == 0 {
 		r.labelOnly = true
-		r.tokens.labels = nil
+		r.tokens.Labels = nil
 		r.scanWords(text)
 	}
 }
@@ -117,7 +118,7 @@ func (r *textAnalysis) scanWords(text string) {
 	at := int32(0)
 	r.scratch.features.reset()
 	for _, part := range excerpt(text) {
-		for r.tokens.reset(part); r.tokens.next(); at++ {
+		for r.tokens.Reset(part); r.tokens.Next(); at++ {
 			r.addWord(at)
 		}
 	}
@@ -163,14 +164,14 @@ func (r *textAnalysis) resetState() {
 // occurrence counts as unknown, except for numerals. If the word ends a phrase that means a
 // word of the registry, that word counts too. A label only names a domain.
 func (r *textAnalysis) addWord(at int32) {
-	label := r.tokens.current != nil
+	label := r.tokens.Label != nil
 	if !label {
-		r.textHash = hashWord(r.textHash, r.tokens.word)
-		r.scratch.features.addWord(r.tokens.word)
+		r.textHash = hashWord(r.textHash, r.tokens.Word)
+		r.scratch.features.addWord(r.tokens.Word)
 	}
-	r.negator = r.negator || negation.IsNegator(r.tokens.word)
+	r.negator = r.negator || negation.IsNegator(r.tokens.Word)
 	r.noteStopName(at)
-	r.word = append(r.word[:0], r.tokens.word...)
+	r.word = append(r.word[:0], r.tokens.Word...)
 	w, domain := r.lookUpWord()
 	if label {
 		r.noteDomainWord(domain, at)
@@ -178,17 +179,17 @@ func (r *textAnalysis) addWord(at int32) {
 		return
 	}
 	r.scratch.features.addStem(r.stem)
-	r.scratch.features.addVector(r.tokens.word, r.stem)
-	r.recent[at%maxPhraseWords] = recentWord{stem: hashWord(textHashSeed, r.stem), start: r.tokens.start}
+	r.scratch.features.addVector(r.tokens.Word, r.stem)
+	r.recent[at%maxPhraseWords] = recentWord{stem: hashWord(textHashSeed, r.stem), start: r.tokens.Start()}
 	synonym := ""
-	numeral := isNumeral(r.tokens.word)
+	numeral := isNumeral(r.tokens.Word)
 	if w < 0 && domain < 0 && !numeral {
 		if against, ok := r.model.notFor[string(r.stem)]; ok {
 			r.notFor = append(r.notFor, against...)
-		} else if meant, kind := r.model.replaceWord(r.tokens.word, r.stem); meant != "" {
+		} else if meant, kind := r.model.replaceWord(r.tokens.Word, r.stem); meant != "" {
 			w, domain = r.replaceBy(meant, kind)
 			if kind == EvidenceSynonym {
-				synonym = r.tokens.textFrom(r.tokens.start)
+				synonym = r.tokens.TextFrom(r.tokens.Start())
 			}
 		}
 	}
@@ -213,7 +214,7 @@ func (r *textAnalysis) addPhrase(at int32) {
 		}
 	}
 	w, domain := r.replaceBy(meant, EvidenceSynonym)
-	r.noteWords(w, domain, at-words+1, r.tokens.textFrom(r.recent[(at-words+1)%maxPhraseWords].start))
+	r.noteWords(w, domain, at-words+1, r.tokens.TextFrom(r.recent[(at-words+1)%maxPhraseWords].start))
 }
 
 // noteWords records a word of the registry and of domain names, each -1 if it is none. The
@@ -270,8 +271,8 @@ func (r *textAnalysis) noteStopName(at int32) {
 	if len(r.model.stopNames) == 0 {
 		return
 	}
-	r.word = append(r.word[:0], r.tokens.word...)
-	if name, ok := r.model.stopNames[string(foldNumber(r.word))]; ok && r.tokens.isWrittenAsName() {
+	r.word = append(r.word[:0], r.tokens.Word...)
+	if name, ok := r.model.stopNames[string(token.FoldNumber(r.word))]; ok && r.tokens.IsWrittenAsName() {
 		r.noteDomainWord(name, at)
 	}
 }
@@ -304,13 +305,13 @@ func (r *textAnalysis) countUnknown(n int) {
 // lookUpWord returns the numbers of the word in r.word, as a word and as part
 // of a domain name, each -1 if unknown. It changes r.word, and sets r.stem.
 func (r *textAnalysis) lookUpWord() (word, domain int32) {
-	form := foldNumber(r.word)
+	form := token.FoldNumber(r.word)
 	domain, ok := r.model.domainWords[string(form)]
 	if !ok {
 		domain = -1
 	}
-	r.stem = stemWord(form)
-	r.gerund = isGerund(form, r.stem)
+	r.stem = token.Stem(form)
+	r.gerund = token.IsGerund(form, r.stem)
 	if word, ok = r.model.words[string(r.stem)]; !ok {
 		word = -1
 	}

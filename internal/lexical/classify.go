@@ -8,6 +8,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 // MinActionConfidence is the confidence from which a prediction is acted on by
@@ -36,7 +37,7 @@ type Model struct {
 	wordIndex
 	domainIndex
 	replacementIndex
-	labels   *labelSet // nil if there are none
+	labels   *token.Labels // nil if there are none
 	common   commonHashes
 	notFor   notForWords
 	verbatim map[uint64]int32 // hash of the words of an example or name → its intent, -1 if several declare it

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/internal/lexical/chinese"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 // SplitClauses splits a text into clauses, each of which may be a request: at
@@ -16,7 +17,7 @@ import (
 // order, without the conjunctions; none is empty. Use [Model.Classify] to find
 // out whether a clause is a request.
 func (m *Model) SplitClauses(text string) []string {
-	s := clauseSplitter{text: text, embedded: embeddedContent{text: text}}
+	s := clauseSplitter{text: text, embedded: token.NewEmbedded(text)}
 	s.skipListMarker()
 	for s.pos < len(text) {
 		s.scanNext()
@@ -31,7 +32,7 @@ type clauseSplitter struct {
 	pos   int
 	parts []string
 
-	embedded embeddedContent
+	embedded token.Embedded
 }
 
 // endClause ends the current clause at end, and starts the next one at next.
@@ -51,7 +52,7 @@ func (s *clauseSplitter) scanNext() {
 	case c == '`':
 		s.skipCode()
 	case c == '{' || c == '<':
-		s.pos = max(s.pos+1, s.embedded.endAt(s.pos))
+		s.pos = max(s.pos+1, s.embedded.EndAt(s.pos))
 	case c == '\n':
 		s.scanNewline()
 	case c == ';':
@@ -60,7 +61,7 @@ func (s *clauseSplitter) scanNext() {
 		s.scanSentenceEnd(c)
 	case c >= utf8.RuneSelf:
 		s.scanNonASCII()
-	case isASCIIWord(c) && s.atWordStart():
+	case token.IsASCIIWord(c) && s.atWordStart():
 		s.scanWord()
 	default:
 		s.pos++
@@ -69,11 +70,11 @@ func (s *clauseSplitter) scanNext() {
 
 // skipCode skips quoted code. A fenced block ends its clause.
 func (s *clauseSplitter) skipCode() {
-	if f, ok := fenceAt(s.text, s.pos); ok {
-		s.endClause(f.end, f.end)
+	if f, ok := token.FenceAt(s.text, s.pos); ok {
+		s.endClause(f.End, f.End)
 		return
 	}
-	ticks := countBackticks(s.text, s.pos)
+	ticks := token.CountBackticks(s.text, s.pos)
 	inside := s.pos + ticks
 	rest := s.text[inside:]
 	if closing := strings.Index(rest, s.text[s.pos:inside]); closing >= 0 && !strings.Contains(rest[:closing], "\n") {
@@ -119,7 +120,7 @@ func listMarkerLength(line string) int {
 		n++
 	case n == 0 && (line[0] == '-' || line[0] == '*' || line[0] == '+'):
 		n = 1
-	case n == 0 && len(line) > 1 && isASCIIWord(line[0]) && line[1] == ')':
+	case n == 0 && len(line) > 1 && token.IsASCIIWord(line[0]) && line[1] == ')':
 		n = 2
 	default:
 		return 0
@@ -179,7 +180,7 @@ func (s *clauseSplitter) scanNonASCII() {
 		}
 		s.pos += size
 	default:
-		if s.atWordStart() && isWordRune(r) && !isUnspaced(r) {
+		if s.atWordStart() && token.IsWordRune(r) && !token.IsUnspaced(r) {
 			s.scanWord()
 			return
 		}
@@ -230,14 +231,14 @@ func (s *clauseSplitter) scanWord() {
 	}
 	near := rest[:min(len(rest), maxConjunction+1)] // bounded, because a word may be as long as the text
 	if scheme := strings.Index(near, "://"); scheme > 0 && !strings.ContainsAny(near[:scheme], " \t\n") {
-		address := rest[:indexOrEnd(strings.IndexFunc(rest, unicode.IsSpace), rest)]
+		address := rest[:spaceOrEnd(rest)]
 		s.pos += max(scheme, len(strings.TrimRight(address, ".,;:!?)")))
 		return
 	}
-	end := indexOrEnd(strings.IndexFunc(near, unicode.IsSpace), near)
+	end := spaceOrEnd(near)
 	if end > maxConjunction || !isConjunction(strings.TrimRight(near[:end], ",:;.")) {
 		_, size := utf8.DecodeRuneInString(rest)
-		for s.pos += size; s.pos < len(s.text) && isASCIIWord(s.text[s.pos]); {
+		for s.pos += size; s.pos < len(s.text) && token.IsASCIIWord(s.text[s.pos]); {
 			s.pos++
 		}
 		return
@@ -245,12 +246,20 @@ func (s *clauseSplitter) scanWord() {
 	s.endClause(s.pos, s.pos+end)
 }
 
+// spaceOrEnd returns the position of the first white space in s, or the length of s.
+func spaceOrEnd(s string) int {
+	if at := strings.IndexFunc(s, unicode.IsSpace); at >= 0 {
+		return at
+	}
+	return len(s)
+}
+
 // plainWordLength returns the length of the word at the start of text if it consists of
 // ASCII letters and digits, and white space or the end of the text follows; else 0. Most
 // words are like this, and none of them starts a URL.
 func plainWordLength(text string) int {
 	n := 0
-	for n < len(text) && isASCIIWord(text[n]) {
+	for n < len(text) && token.IsASCIIWord(text[n]) {
 		n++
 	}
 	if n == len(text) || text[n] == ' ' {

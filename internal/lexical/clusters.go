@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 // ClusterIndex finds similar texts without predefined classes. A cluster is a
@@ -69,13 +71,13 @@ const maxShortText = 6
 
 // NewClusterIndex returns an empty index.
 func NewClusterIndex() *ClusterIndex {
-	stops := newStopSet()
+	stops := token.StopWords()
 	for w := range strings.FieldsSeq(fillerWords) {
 		stops[w] = true
 	}
 	return &ClusterIndex{
 		clusters: map[string]*textCluster{}, frequency: map[uint32]int{}, postings: map[uint32][]string{},
-		terms: termExtractor{tokens: newTokenizer(), stops: stops},
+		terms: termExtractor{tokens: token.NewScanner(), stops: stops},
 	}
 }
 
@@ -84,8 +86,8 @@ func NewClusterIndex() *ClusterIndex {
 func AsksNothing(text string) bool {
 	g := NewClusterIndex()
 	w := &g.terms.tokens
-	for w.reset(text); w.next(); {
-		if word := string(w.word); !g.terms.stops[word] && !isListed(courtesyWords, word) {
+	for w.Reset(text); w.Next(); {
+		if word := string(w.Word); !g.terms.stops[word] && !isListed(courtesyWords, word) {
 			return false
 		}
 	}
@@ -161,19 +163,19 @@ func (g *ClusterIndex) leadingStems(text string) []uint32 {
 	var stems []uint32
 	halves := 0
 	w := &g.terms.tokens
-	for w.reset(text); w.next(); {
-		if g.terms.stops[string(w.word)] {
+	for w.Reset(text); w.Next(); {
+		if g.terms.stops[string(w.Word)] {
 			continue
 		}
 		halves += 2
-		if r, _ := utf8.DecodeRune(w.word); isUnspaced(r) {
+		if r, _ := utf8.DecodeRune(w.Word); token.IsUnspaced(r) {
 			halves--
 		}
 		if halves > maxShortText {
 			return nil
 		}
 		if len(stems) < 2 {
-			stems = append(stems, stemHash(stemWord(foldNumber(w.word))))
+			stems = append(stems, stemHash(token.Stem(token.FoldNumber(w.Word))))
 		}
 	}
 	return stems
@@ -306,16 +308,16 @@ dime ayuda ayudame muestra muestrame dos
 // another letter (й, ё). For Chinese and Japanese these are pairs of
 // characters.
 func ContentWords(texts ...string) [][]string {
-	stops, w := newStopSet(), newTokenizer()
+	stops, w := token.StopWords(), token.NewScanner()
 	lists := make([][]string, len(texts))
 	for i, text := range texts {
-		for w.reset(text); w.next(); {
-			word := string(w.word)
+		for w.Reset(text); w.Next(); {
+			word := string(w.Word)
 			if stops[word] {
 				continue
 			}
 			if strings.ContainsFunc(word, isCyrillic) {
-				word = lastWordUnfolded(text[:w.pos])
+				word = lastWordUnfolded(text[:w.End()])
 			}
 			if !slices.Contains(lists[i], word) {
 				lists[i] = append(lists[i], word)
@@ -331,7 +333,7 @@ func isCyrillic(r rune) bool { return unicode.Is(unicode.Cyrillic, r) }
 // accents.
 func lastWordUnfolded(text string) string {
 	start := 0
-	if r := strings.LastIndexFunc(text, func(r rune) bool { return !isWordRune(r) }); r >= 0 {
+	if r := strings.LastIndexFunc(text, func(r rune) bool { return !token.IsWordRune(r) }); r >= 0 {
 		_, size := utf8.DecodeRuneInString(text[r:])
 		start = r + size
 	}

@@ -22,11 +22,11 @@
 //
 // # Reading order
 //
-// A prediction follows the first path, and Train the second. Both use the same tokenizer
+// A prediction follows the first path, and Train the second. Both use the same words
 // and features.
 //
 //	Classify  text
-//	            │ tokenizer.go, stem.go       folded words; embedded.go and label.go skip parts of the text
+//	            │ package token               folded words; skips names (label.go) and other parts of the text
 //	          tokens
 //	            │ analysis.go, features.go    looks up words, replaces synonyms and typos (replacement.go)
 //	          features                        hashes of words, stems, pairs and n-grams; a word vector
@@ -98,7 +98,7 @@
 // Domains (domains.go) are those whose name the text contains, all of its words;
 // else those with an alias or a synonym in the text; else the one that the examples propose for
 // the accepted intent. Words are compared folded: case, accents, width, plural and
-// the most common verb endings do not matter (stem.go). Chinese and Japanese are
+// the most common verb endings do not matter (package token). Chinese and Japanese are
 // compared by pairs of characters. A word that is one edit away from a word of the
 // corpus counts as that word, and as an unknown one; one that means the same as a word of
 // the corpus counts as that word (replacement.go, package lexicon). Fenced code blocks,

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 const (
@@ -83,24 +83,24 @@ func (m *Model) addWordOf(words map[string]int32, form []byte) int32 {
 // names: "call IT", but not "repair it".
 func (t *indexBuilder) domainNameWords(name string) (words []int32, stop bool) {
 	numbers := t.model.domainWords
-	if stop = t.tokens.areStopWords(name); stop {
+	if stop = areStopWords(&t.tokens, name); stop {
 		numbers = t.model.stopNames
 	}
-	for t.tokens.reset(name); t.tokens.next(); {
-		if w := t.model.addWordOf(numbers, foldNumber(t.tokens.word)); !slices.Contains(words, w) {
+	for t.tokens.Reset(name); t.tokens.Next(); {
+		if w := t.model.addWordOf(numbers, token.FoldNumber(t.tokens.Word)); !slices.Contains(words, w) {
 			words = append(words, w)
 		}
 	}
 	return words, stop
 }
 
-var stopWords = sync.OnceValue(newStopSet)
+var stopWords = sync.OnceValue(token.StopWords)
 
 // areStopWords reports whether the text has words, all of them stop words.
-func (w *tokenizer) areStopWords(text string) bool {
+func areStopWords(w *token.Scanner, text string) bool {
 	n := 0
-	for w.reset(text); w.next(); n++ {
-		if !stopWords()[string(w.word)] {
+	for w.Reset(text); w.Next(); n++ {
+		if !stopWords()[string(w.Word)] {
 			return false
 		}
 	}
@@ -110,36 +110,9 @@ func (w *tokenizer) areStopWords(text string) bool {
 // IsStopName reports whether a name consists of stop words, so that a text contains it
 // whatever it is about.
 func IsStopName(name string) bool {
-	w := newTokenizer()
-	return w.areStopWords(splitCamel(name))
+	w := token.NewScanner()
+	return areStopWords(&w, token.SplitCamel(name))
 }
-
-// isWrittenAsName reports whether the current word is written as a name: in upper case next to
-// a word that is not, joined by an underscore, or as the only word. A single vowel in upper
-// case is a word.
-func (w *tokenizer) isWrittenAsName() bool {
-	before, after := w.text[:w.start], w.text[w.pos:]
-	if strings.HasSuffix(before, "_") || strings.HasPrefix(after, "_") {
-		return true
-	}
-	isSeparator := func(r rune) bool { return !isWordRune(r) }
-	before, after = strings.TrimRightFunc(before, isSeparator), strings.TrimLeftFunc(after, isSeparator)
-	if before == "" && after == "" {
-		return true
-	}
-	name := w.text[w.start:w.pos]
-	if strings.ContainsFunc(name, isNoCapital) || len(w.word) == 1 && strings.IndexByte("aeiouy", w.word[0]) >= 0 {
-		return false
-	}
-	before = before[strings.LastIndexFunc(before, isSeparator)+1:]
-	if end := strings.IndexFunc(after, isSeparator); end >= 0 {
-		after = after[:end]
-	}
-	return strings.ContainsFunc(before, isNoCapital) || strings.ContainsFunc(after, isNoCapital)
-}
-
-// isNoCapital reports whether r is a letter, and not in upper case.
-func isNoCapital(r rune) bool { return unicode.IsLetter(r) && !unicode.IsUpper(r) }
 
 // addAliases indexes the aliases of the domains. The words of an alias can still
 // be evidence for an intent.
@@ -255,7 +228,7 @@ func (t *indexBuilder) learnDomains(docs []IntentDoc) (learned []learnedDomains,
 			}
 		}
 		usual := int32(-1) // the domain of an example that names none
-		if named := r.findDomains(splitCamel(d.Name)); len(named) == 1 && slices.Contains(l.declared, named[0]) {
+		if named := r.findDomains(token.SplitCamel(d.Name)); len(named) == 1 && slices.Contains(l.declared, named[0]) {
 			usual, l.domain = named[0], named[0]
 		} else if len(sortedUnique(d.Domains)) == 1 && len(l.declared) == 1 {
 			usual = l.declared[0]
@@ -314,15 +287,15 @@ func (r *textAnalysis) findDomains(text string) (found []int32) {
 // none. Words of names and aliases of domains are not counted.
 func (t *indexBuilder) countWords(counts map[string]*domainCounts, text string, domain int32) {
 	seen := map[string]bool{}
-	for t.tokens.reset(text); t.tokens.next(); {
-		form := foldNumber(t.tokens.word)
+	for t.tokens.Reset(text); t.tokens.Next(); {
+		form := token.FoldNumber(t.tokens.Word)
 		_, ofDomain := t.model.domainWords[string(form)]
 		if ofDomain || seen[string(form)] || utf8.RuneCount(form) < minDomainWord {
 			continue
 		}
 		key := string(form)
 		seen[key] = true
-		if w, ok := t.model.words[string(stemWord(form))]; ok && t.model.info[w].stop {
+		if w, ok := t.model.words[string(token.Stem(form))]; ok && t.model.info[w].stop {
 			continue
 		}
 		c := counts[key]

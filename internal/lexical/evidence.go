@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
@@ -232,7 +233,7 @@ const synonymStrength = 0.9
 func (r *textAnalysis) listReplaced(keep func(intent string) bool) (items []EvidenceItem) {
 	m := r.model
 	for _, replaced := range r.replacements {
-		n, known := m.words[wordStem(replaced.meant)]
+		n, known := m.words[token.StemOf(replaced.meant)]
 		text := cmp.Or(m.writtenAs[replaced.meant], replaced.meant)
 		if !known || slices.ContainsFunc(items, func(item EvidenceItem) bool { return item.Text == text }) {
 			continue
@@ -267,7 +268,7 @@ func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (
 		return nil
 	}
 	best := map[int32][]EvidenceItem{} // by intent, parallel to unknown
-	w := newTokenizer()
+	w := token.NewScanner()
 	for i := range r.model.patterns {
 		p := &r.model.patterns[i]
 		if p.text == "" || !keep(r.model.intents[p.intent]) {
@@ -276,9 +277,9 @@ func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (
 		if best[p.intent] == nil {
 			best[p.intent] = make([]EvidenceItem, len(unknown))
 		}
-		for w.reset(splitCamel(p.text)); w.next(); {
-			word := string(w.word)
-			stem := stemWord(foldNumber(w.word))
+		for w.Reset(token.SplitCamel(p.text)); w.Next(); {
+			word := string(w.Word)
+			stem := token.Stem(token.FoldNumber(w.Word))
 			v, _, ok := wordVector([]byte(word), stem)
 			if !ok || r.model.common.containsStem(stem) {
 				continue
@@ -307,12 +308,12 @@ func (r *textAnalysis) unknownVectors(text string) (vectors []wordvectors.Vector
 	if len(m.statistical.linear.vector.scale) == 0 {
 		return nil
 	}
-	w := newTokenizer()
-	w.labels = r.tokens.labels
-	for w.reset(text); w.next(); {
-		word := string(w.word)
-		stem := stemWord(foldNumber(w.word))
-		if _, known := m.words[string(stem)]; known || w.current != nil || m.common.containsStem(stem) {
+	w := token.NewScanner()
+	w.Labels = r.tokens.Labels
+	for w.Reset(text); w.Next(); {
+		word := string(w.Word)
+		stem := token.Stem(token.FoldNumber(w.Word))
+		if _, known := m.words[string(stem)]; known || w.Label != nil || m.common.containsStem(stem) {
 			continue
 		}
 		if meant, _ := m.replaceWord([]byte(word), stem); meant != "" {
@@ -340,10 +341,10 @@ func (k patternKind) evidence() EvidenceKind {
 // analyzed text does not contain.
 func (r *textAnalysis) missingWords(declared string) []string {
 	var missing []string
-	w := newTokenizer()
-	for w.reset(splitCamel(declared)); w.next(); {
-		word := string(w.word)
-		n, known := r.model.words[string(stemWord(foldNumber(w.word)))]
+	w := token.NewScanner()
+	for w.Reset(token.SplitCamel(declared)); w.Next(); {
+		word := string(w.Word)
+		n, known := r.model.words[string(token.Stem(token.FoldNumber(w.Word)))]
 		if known && !r.model.info[n].stop && (r.wordSeen[n] != r.generation || slices.Contains(r.synonymWords, n)) && !slices.Contains(missing, word) {
 			missing = append(missing, word)
 		}

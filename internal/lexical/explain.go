@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
@@ -53,14 +54,14 @@ func (m *Model) Explain(text string) Explanation {
 	e.Examples = m.NearestExamples(text, maxExamples, func(intent, _ string) bool { return intent == p.BestIntent })
 	e.Evidence = m.ListEvidence(text, maxEvidence, func(intent string) bool { return intent == p.BestIntent || intent == e.Against })
 	weights := map[string]float64{}
-	w := newTokenizer()
-	w.labels = m.labelsIgnoredIn(text)
-	for w.reset(text); w.next(); {
-		if w.current != nil {
+	w := token.NewScanner()
+	w.Labels = m.labelsIgnoredIn(text)
+	for w.Reset(text); w.Next(); {
+		if w.Label != nil {
 			continue
 		}
-		word := string(w.word)
-		if _, known := m.words[string(stemWord(foldNumber(w.word)))]; !known && !isNumeral(w.word) && !slices.Contains(e.Unknown, word) {
+		word := string(w.Word)
+		if _, known := m.words[string(token.Stem(token.FoldNumber(w.Word)))]; !known && !isNumeral(w.Word) && !slices.Contains(e.Unknown, word) {
 			e.Unknown = append(e.Unknown, word)
 		}
 	}
@@ -103,10 +104,10 @@ func (m *Model) ListLearned(text, intent, against string, limit int) (items []Ev
 }
 
 // labelsIgnoredIn returns the labels that are not read in the text.
-func (m *Model) labelsIgnoredIn(text string) *labelSet {
+func (m *Model) labelsIgnoredIn(text string) *token.Labels {
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)
-	return r.tokens.labels
+	return r.tokens.Labels
 }
 
 func (m *Model) intentNumber(name string) int {
@@ -154,21 +155,21 @@ type featureOwners struct {
 }
 
 // extractOwners extracts the features of a text without labels, and records their words.
-func (f *featureExtractor) extractOwners(text string, labels *labelSet) featureOwners {
+func (f *featureExtractor) extractOwners(text string, labels *token.Labels) featureOwners {
 	o := featureOwners{vectors: map[string]*wordvectors.Sum{}}
 	var grams []string
-	w := newTokenizer()
-	w.labels = labels
+	w := token.NewScanner()
+	w.Labels = labels
 	f.reset()
 	previous := ""
-	for w.reset(text); w.next(); {
-		if w.current != nil {
+	for w.Reset(text); w.Next(); {
+		if w.Label != nil {
 			continue
 		}
-		word := string(w.word)
+		word := string(w.Word)
 		words, ngrams := len(f.words), len(f.grams)
-		f.addWord(w.word)
-		stem := stemWord(foldNumber(w.word))
+		f.addWord(w.Word)
+		stem := token.Stem(token.FoldNumber(w.Word))
 		f.addStem(stem)
 		sum := f.vector
 		f.addVector([]byte(word), stem)

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
@@ -22,7 +23,7 @@ const (
 //
 // A third feature of a small set is the sum of the vectors of the words.
 //
-// For Chinese and Japanese, which the tokenizer splits into pairs of
+// For Chinese and Japanese, which package token splits into pairs of
 // characters, the features are runs of one to three characters.
 type featureExtractor struct {
 	words []uint32
@@ -126,7 +127,7 @@ func (f *featureExtractor) addNgrams(w []byte) {
 	shortest, longest := minNgram, maxNgram
 	f.padded = append(append(append(f.padded[:0], ' '), w...), ' ')
 	p := f.padded
-	if r, _ := utf8.DecodeRune(w); isUnspaced(r) {
+	if r, _ := utf8.DecodeRune(w); token.IsUnspaced(r) {
 		p, shortest, longest = w, 1, 1
 	}
 	for from := range p {
@@ -148,14 +149,14 @@ func (f *featureExtractor) addNgrams(w []byte) {
 
 // extractText extracts the features of a whole text. (textAnalysis adds word by
 // word, because it does more with each word.)
-func (f *featureExtractor) extractText(w *tokenizer, text string) {
+func (f *featureExtractor) extractText(w *token.Scanner, text string) {
 	f.reset()
-	for w.reset(text); w.next(); {
-		f.addWord(w.word)
-		f.word = append(f.word[:0], w.word...)
-		stem := stemWord(foldNumber(f.word))
+	for w.Reset(text); w.Next(); {
+		f.addWord(w.Word)
+		f.word = append(f.word[:0], w.Word...)
+		stem := token.Stem(token.FoldNumber(f.word))
 		f.addStem(stem)
-		f.addVector(w.word, stem)
+		f.addVector(w.Word, stem)
 	}
 }
 
@@ -200,7 +201,7 @@ func newCommonHashes() commonHashes {
 	for w := range strings.FieldsSeq(lexicon.Common) {
 		b := []byte(w)
 		common[wordHash(b)] = struct{}{}
-		common[stemHash(stemWord(foldNumber(b)))] = struct{}{}
+		common[stemHash(token.Stem(token.FoldNumber(b)))] = struct{}{}
 	}
 	return common
 }

@@ -3,10 +3,12 @@ package lexical
 import (
 	"slices"
 	"testing"
+
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 func featuresOf(text string) featureExtractor {
-	w := newTokenizer()
+	w := token.NewScanner()
 	var f featureExtractor
 	f.extractText(&w, text)
 	return f

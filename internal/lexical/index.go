@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/lexical/chinese"
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 // wordIndex contains the words of a corpus, and the patterns that contain them. Words are
@@ -84,7 +85,7 @@ func (t *indexBuilder) addCorpus(c *Corpus, docs []IntentDoc, domains []string) 
 
 type indexBuilder struct {
 	model  *Model
-	tokens tokenizer
+	tokens token.Scanner
 	// spellings counts the folded words of the corpus, and their singulars.
 	spellings   map[string]int
 	intentWords map[string]int // the same without the names of domains
@@ -95,7 +96,7 @@ type indexBuilder struct {
 func (t *indexBuilder) writtenForms() map[string]string {
 	forms := map[string]string{}
 	for w, n := range t.written {
-		form := string(foldNumber([]byte(w)))
+		form := string(token.FoldNumber([]byte(w)))
 		if t.written[form] > 0 {
 			continue
 		}
@@ -124,8 +125,8 @@ func (t *indexBuilder) countFamilies(docs []IntentDoc) {
 	}
 	for i := range docs {
 		for _, domain := range docs[i].Domains {
-			for t.tokens.reset(splitCamel(domain)); t.tokens.next(); {
-				if w, ok := t.model.words[string(stemWord(foldNumber(t.tokens.word)))]; ok {
+			for t.tokens.Reset(token.SplitCamel(domain)); t.tokens.Next(); {
+				if w, ok := t.model.words[string(token.Stem(token.FoldNumber(t.tokens.Word)))]; ok {
 					count(w, families[i])
 				}
 			}
@@ -139,8 +140,8 @@ func (t *indexBuilder) verbatimTexts(docs []IntentDoc) map[uint64]int32 {
 	owner := map[uint64]int32{}
 	declare := func(text string, intent, minWords int) (hasWords bool) {
 		h, words := textHashSeed, 0
-		for t.tokens.reset(text); t.tokens.next(); words++ {
-			h = hashWord(h, t.tokens.word)
+		for t.tokens.Reset(text); t.tokens.Next(); words++ {
+			h = hashWord(h, t.tokens.Word)
 		}
 		if words < minWords {
 			return false
@@ -156,7 +157,7 @@ func (t *indexBuilder) verbatimTexts(docs []IntentDoc) map[uint64]int32 {
 		for _, text := range docs[i].Examples {
 			declare(text, i, 1)
 		}
-		if declare(splitCamel(docs[i].Name), i, 2) {
+		if declare(token.SplitCamel(docs[i].Name), i, 2) {
 			declare(docs[i].Name, i, 1) // bookRoom as it is written, too
 		}
 	}
@@ -168,9 +169,9 @@ func (t *indexBuilder) addIntent(d IntentDoc) {
 	t.model.intents = append(t.model.intents, d.Name)
 	vocabulary := map[int32]bool{}
 
-	name := t.wordNumbers(splitCamel(d.Name))
+	name := t.wordNumbers(token.SplitCamel(d.Name))
 	t.addPattern(evidencePattern{kind: patternName, intent: intent, words: name, text: d.Name}, vocabulary)
-	for _, written := range []string{d.Name, joinWords(d.Name)} { // fooBar and codereview
+	for _, written := range []string{d.Name, token.JoinWords(d.Name)} { // fooBar and codereview
 		if as := t.wordNumbers(written); len(as) > 0 && !slices.Equal(as, name) {
 			t.addPattern(evidencePattern{kind: patternExample, intent: intent, words: t.contentWords(as)}, vocabulary)
 		}
@@ -230,9 +231,9 @@ func (t *indexBuilder) countContent(words []int32) int {
 // wordNumbers returns the distinct words of a text in order of appearance.
 func (t *indexBuilder) wordNumbers(text string) []int32 {
 	var all []int32
-	for t.tokens.reset(text); t.tokens.next(); {
-		t.written[string(t.tokens.word)]++
-		if w := t.addWord(t.tokens.word); !slices.Contains(all, w) {
+	for t.tokens.Reset(text); t.tokens.Next(); {
+		t.written[string(t.tokens.Word)]++
+		if w := t.addWord(t.tokens.Word); !slices.Contains(all, w) {
 			all = append(all, w)
 		}
 	}
@@ -242,10 +243,10 @@ func (t *indexBuilder) wordNumbers(text string) []int32 {
 // addWord returns the number of a folded word, a new one if the word is new.
 func (t *indexBuilder) addWord(word []byte) int32 {
 	t.spellings[string(word)]++
-	form := foldNumber(word)
+	form := token.FoldNumber(word)
 	t.spellings[string(form)]++
-	key := stemWord(form)
-	gerund := isGerund(form, key)
+	key := token.Stem(form)
+	gerund := token.IsGerund(form, key)
 	if w, ok := t.model.words[string(key)]; ok {
 		t.model.info[w].gerund = t.model.info[w].gerund || gerund
 		return w
@@ -254,7 +255,7 @@ func (t *indexBuilder) addWord(word []byte) int32 {
 	t.model.words[string(key)] = w
 	first, _ := utf8.DecodeRune(word)
 	t.model.intentsWith = append(t.model.intentsWith, nil)
-	t.model.info = append(t.model.info, wordInfo{pair: isUnspaced(first) && !chinese.IsWord(word), common: t.model.common.containsStem(key), gerund: gerund})
+	t.model.info = append(t.model.info, wordInfo{pair: token.IsUnspaced(first) && !chinese.IsWord(word), common: t.model.common.containsStem(key), gerund: gerund})
 	return w
 }
 
@@ -265,12 +266,12 @@ func (t *indexBuilder) addDomain(name string) {
 	domain := int32(len(t.model.domains))
 	t.model.domains = append(t.model.domains, name)
 	seen := [][]int32{}
-	for _, written := range []string{splitCamel(name), name, joinWords(name)} {
+	for _, written := range []string{token.SplitCamel(name), name, token.JoinWords(name)} {
 		all, stop := t.domainNameWords(written)
-		for t.tokens.reset(written); !stop && t.tokens.next(); {
-			t.spellings[string(t.tokens.word)]++
-			t.written[string(t.tokens.word)]++
-			t.model.info[t.addWord(foldNumber(t.tokens.word))].domain = true
+		for t.tokens.Reset(written); !stop && t.tokens.Next(); {
+			t.spellings[string(t.tokens.Word)]++
+			t.written[string(t.tokens.Word)]++
+			t.model.info[t.addWord(token.FoldNumber(t.tokens.Word))].domain = true
 		}
 		if len(all) == 0 || slices.ContainsFunc(seen, func(s []int32) bool { return slices.Equal(s, all) }) {
 			continue

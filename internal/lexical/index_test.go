@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 // indexCorpus has many examples that share two words and have four words of their own.
@@ -29,7 +31,7 @@ func TestIndex_CommonWordHasFewPostings(t *testing.T) {
 			"item7": 1,
 			"code":  1,
 		} {
-			if got := len(m.posts[m.words[stemOf(word)]]); got != want {
+			if got := len(m.posts[m.words[token.StemOf(word)]]); got != want {
 				t.Errorf("%d examples: got %s in %d patterns, want %d", examples, word, got, want)
 			}
 		}
@@ -64,7 +66,7 @@ func TestIndex_Weights(t *testing.T) {
 		{Name: "plan_review"},
 		{Name: "cost_report"},
 	}})
-	weight := func(word string) float64 { return m.info[m.words[stemOf(word)]].weight }
+	weight := func(word string) float64 { return m.info[m.words[token.StemOf(word)]].weight }
 	if weight("code") <= weight("review") {
 		t.Errorf("got weight %v of code, want more than the %v of review", weight("code"), weight("review"))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 // labelCorpus has intents with examples, and one with only a name.
@@ -135,7 +136,7 @@ func TestLabels_NextToRequest(t *testing.T) {
 func TestExplain_LabelOnly(t *testing.T) {
 	for _, k := range labelModels() {
 		e := k.m.Explain(k.label)
-		if normalizeLabel(e.Intent) != k.label || len(e.Features) == 0 {
+		if token.NormalizeLabel(e.Intent) != k.label || len(e.Features) == 0 {
 			t.Errorf("%s, %q: got %+v, want its words as reasons", k.name, k.label, e)
 		}
 	}

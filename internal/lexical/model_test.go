@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 func TestTrain_StatisticalModel(t *testing.T) {
@@ -103,7 +104,7 @@ func TestTrain_NotFor(t *testing.T) {
 // scoreOf returns the score of an intent before softmax.
 func (m *Model) scoreOf(text, intent string) float32 {
 	x := m.statistical.newScratch()
-	w := newTokenizer()
+	w := token.NewScanner()
 	x.features.extractText(&w, text)
 	m.statistical.scoreText(&x, 1)
 	i := m.intentNumber(intent)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 // Document is an agent or a tool that has only a name and a description.
@@ -54,7 +56,7 @@ const (
 // NewRanker indexes the documents. Their order matters only if two have the
 // same name.
 func NewRanker(docs []Document) *Ranker {
-	r := &Ranker{terms: map[uint32]int32{}, stops: newStopSet(), hints: parseHints(), actions: map[string][]string{}}
+	r := &Ranker{terms: map[uint32]int32{}, stops: token.StopWords(), hints: parseHints(), actions: map[string][]string{}}
 	ordered := slices.Clone(docs)
 	slices.SortStableFunc(ordered, func(a, b Document) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Description, b.Description))
@@ -63,7 +65,7 @@ func NewRanker(docs []Document) *Ranker {
 	lengths := make([]float64, len(ordered))
 	total := 0.0
 	words := map[string]int{}
-	read := termExtractor{tokens: newTokenizer(), stops: r.stops}
+	read := termExtractor{tokens: token.NewScanner(), stops: r.stops}
 	for i, d := range ordered {
 		r.names = append(r.names, d.Name)
 		counts[i] = map[int32]float64{}
@@ -78,12 +80,12 @@ func NewRanker(docs []Document) *Ranker {
 				counts[i][n] += times
 				if isWord {
 					lengths[i] += times
-					words[string(read.tokens.word)]++
+					words[string(read.tokens.Word)]++
 				}
 			}
 		}
-		read.forEachTerm(splitCamel(d.Name), take(nameWeight))
-		read.forEachTerm(splitCamel(d.Description), take(1))
+		read.forEachTerm(token.SplitCamel(d.Name), take(nameWeight))
+		read.forEachTerm(token.SplitCamel(d.Description), take(1))
 		total += lengths[i]
 	}
 	r.synonyms, _ = newSynonyms(words, words)
@@ -181,19 +183,19 @@ graph grafo
 func (r *Ranker) addActions(words map[string]int) {
 	byStem := map[string]string{}
 	for w := range words {
-		if stem := wordStem(w); byStem[stem] == "" || w < byStem[stem] {
+		if stem := token.StemOf(w); byStem[stem] == "" || w < byStem[stem] {
 			byStem[stem] = w
 		}
 	}
 	for line := range strings.Lines(actions) {
 		var meant []string
 		for word := range strings.FieldsSeq(line) {
-			if w := byStem[wordStem(word)]; w != "" && !slices.Contains(meant, w) {
+			if w := byStem[token.StemOf(word)]; w != "" && !slices.Contains(meant, w) {
 				meant = append(meant, w)
 			}
 		}
 		for word := range strings.FieldsSeq(line) {
-			r.actions[wordStem(word)] = meant
+			r.actions[token.StemOf(word)] = meant
 		}
 	}
 }
@@ -203,7 +205,7 @@ func (r *Ranker) addActions(words map[string]int) {
 func (r *Ranker) Rank(text string) []RankedDocument {
 	scores := make([]float64, len(r.names))
 	seen := map[int32]bool{}
-	read := termExtractor{tokens: newTokenizer(), stops: r.stops}
+	read := termExtractor{tokens: token.NewScanner(), stops: r.stops}
 	score := func(hash uint32, isWord bool, share float64) {
 		term, ok := r.terms[hash]
 		if !ok || seen[term] {
@@ -220,12 +222,12 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 	}
 	var implied []string
 	var meant [][]string
-	read.forEachTerm(splitCamel(text), func(hash uint32, isWord bool, share float64) {
-		if to := r.hints[string(read.tokens.word)]; isWord && to != "" {
+	read.forEachTerm(token.SplitCamel(text), func(hash uint32, isWord bool, share float64) {
+		if to := r.hints[string(read.tokens.Word)]; isWord && to != "" {
 			implied = append(implied, to)
 		}
 		if _, known := r.terms[hash]; isWord && !known && share == 1 {
-			stem := wordStem(string(read.tokens.word))
+			stem := token.StemOf(string(read.tokens.Word))
 			if words := r.actions[stem]; len(words) > 0 {
 				meant = append(meant, words)
 			} else if word := r.synonyms[stem]; word != "" {
@@ -273,7 +275,7 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 
 // termExtractor splits a text into the terms of a ranking.
 type termExtractor struct {
-	tokens   tokenizer
+	tokens   token.Scanner
 	features featureExtractor
 	stops    map[string]bool
 	word     []byte
@@ -282,15 +284,15 @@ type termExtractor struct {
 // forEachTerm calls use for the stem of every word of the text, and for the
 // n-grams of the word.
 func (t *termExtractor) forEachTerm(text string, use func(hash uint32, isWord bool, share float64)) {
-	for t.tokens.reset(text); t.tokens.next(); {
+	for t.tokens.Reset(text); t.tokens.Next(); {
 		share := 1.0
-		if t.stops[string(t.tokens.word)] {
+		if t.stops[string(t.tokens.Word)] {
 			share = rankStopWeight
 		}
 		t.features.reset()
-		t.features.addNgrams(t.tokens.word)
-		t.word = append(t.word[:0], t.tokens.word...)
-		use(stemHash(stemWord(foldNumber(t.word))), true, share)
+		t.features.addNgrams(t.tokens.Word)
+		t.word = append(t.word[:0], t.tokens.Word...)
+		use(stemHash(token.Stem(token.FoldNumber(t.word))), true, share)
 		for _, hash := range t.features.grams {
 			use(hash, false, share)
 		}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
@@ -201,7 +202,7 @@ func newSynonyms(count, preference map[string]int) (synonymIndex, phraseIndex) {
 	frequent := map[string]string{} // by stem: its most frequent spelling
 	known, listed := knownMeanings(), map[string]bool{}
 	for w, n := range count {
-		stem := wordStem(w)
+		stem := token.StemOf(w)
 		listed[stem] = listed[stem] || known.contains([]byte(w), []byte(stem))
 		if best, ok := frequent[stem]; !ok || n > count[best] || n == count[best] && w < best {
 			frequent[stem] = w
@@ -265,7 +266,7 @@ var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
 			delete(chineseWords, entry)
 			words := strings.Split(entry, "_")
 			for i, w := range words {
-				words[i] = wordStem(w)
+				words[i] = token.StemOf(w)
 				known.stems[words[i]] = true
 			}
 			if len(words) > 1 {
@@ -301,13 +302,13 @@ var knownMeanings = sync.OnceValue(func() *lexiconMeanings {
 // English word.
 func parseChinese() map[string][][]string {
 	words := map[string][][]string{}
-	tokens := newTokenizer()
+	tokens := token.NewScanner()
 	for line := range strings.Lines(lexicon.Chinese) {
 		list := strings.Fields(line)
 		for _, word := range list[min(1, len(list)):] {
 			var parts []string
-			for tokens.reset(word); tokens.next(); {
-				parts = append(parts, string(tokens.word))
+			for tokens.Reset(word); tokens.Next(); {
+				parts = append(parts, string(tokens.Word))
 			}
 			words[list[0]] = append(words[list[0]], parts)
 		}
@@ -343,7 +344,7 @@ func (l *lexiconMeanings) addTranslations() {
 	for line := range strings.Lines(lexicon.Translations) {
 		english, words, _ := strings.Cut(line, " ")
 		for word := range strings.FieldsSeq(words) {
-			stem := wordStem(word)
+			stem := token.StemOf(word)
 			if l.vectors[stem] != nil {
 				continue
 			}

@@ -10,17 +10,18 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
 // TestSynonyms_AreUnambiguous checks that no word is in two lines, and none is a stop word.
 func TestSynonyms_AreUnambiguous(t *testing.T) {
-	stops, lines := newStopSet(), map[string]int{}
+	stops, lines := token.StopWords(), map[string]int{}
 	number := 0
 	for line := range strings.Lines(lexicon.Synonyms) {
 		number++
 		for word := range strings.FieldsSeq(strings.ReplaceAll(line, "|", " ")) {
-			stem := wordStem(word) // of a phrase, with its underscores
+			stem := token.StemOf(word) // of a phrase, with its underscores
 			if other, ok := lines[stem]; ok && other != number {
 				t.Errorf("got %q in the lines %d and %d, want one", word, other, number)
 			}
@@ -33,7 +34,7 @@ func TestSynonyms_AreUnambiguous(t *testing.T) {
 
 // Each line is needed: its English word has a vector, and the others have none.
 func TestTranslations_AddVectors(t *testing.T) {
-	stops, known, tokens, previous := newStopSet(), knownMeanings(), newTokenizer(), ""
+	stops, known, tokens, previous := token.StopWords(), knownMeanings(), token.NewScanner(), ""
 	for line := range strings.Lines(lexicon.Translations) {
 		words := strings.Fields(line)
 		if len(words) < 2 || words[0] <= previous {
@@ -45,10 +46,10 @@ func TestTranslations_AddVectors(t *testing.T) {
 			t.Errorf("got %q without a vector, or as a stop word", words[0])
 		}
 		for _, w := range words[1:] {
-			if _, english := wordvectors.Lookup([]byte(w)); english || stops[w] || known.vectors[wordStem(w)] != nil {
+			if _, english := wordvectors.Lookup([]byte(w)); english || stops[w] || known.vectors[token.StemOf(w)] != nil {
 				t.Errorf("got %q of %q with its own vector, or as a stop word", w, words[0])
 			}
-			if tokens.reset(w); !tokens.next() || string(tokens.word) != w {
+			if tokens.Reset(w); !tokens.Next() || string(tokens.Word) != w {
 				t.Errorf("got %q of %q not folded", w, words[0])
 			}
 		}
@@ -77,7 +78,7 @@ func TestClassify_Translations(t *testing.T) {
 // Each line is needed: a Chinese word is on one line only and no stop word, and its English word
 // has a meaning or a vector, which only a single word can have.
 func TestChinese_AddsMeanings(t *testing.T) {
-	stops, tokens, meanings, on := newStopSet(), newTokenizer(), map[string]bool{}, map[string]string{}
+	stops, tokens, meanings, on := token.StopWords(), token.NewScanner(), map[string]bool{}, map[string]string{}
 	for entry := range strings.FieldsSeq(lexicon.Synonyms) {
 		meanings[entry] = true
 	}
@@ -96,7 +97,7 @@ func TestChinese_AddsMeanings(t *testing.T) {
 			}
 			on[w] = words[0]
 			n := 0
-			for tokens.reset(w); tokens.next(); {
+			for tokens.Reset(w); tokens.Next(); {
 				n++
 			}
 			if n == 0 || n > 1 && !meanings[words[0]] || n > maxPhraseWords {
@@ -198,11 +199,11 @@ func TestReplaceWord_SameStemByAccident(t *testing.T) {
 		"revisa": "review", "revisen": "review", "revised": "review", "site": "website", "sitting": "", "cars": "automobile", "caring": "",
 		"plantao": "oncall", "planta": "", "acordos": "contract", "acordar": "", "diretorios": "folder", "diretoria": "", "docs": "documents", "doce": "",
 	} {
-		got, kind := m.replaceWord([]byte(word), []byte(wordStem(word)))
+		got, kind := m.replaceWord([]byte(word), []byte(token.StemOf(word)))
 		if kind == EvidenceTypo {
 			got = ""
 		}
-		if got != want && wordStem(got) != wordStem(want) {
+		if got != want && token.StemOf(got) != token.StemOf(want) {
 			t.Errorf("%q: got %q, want %q", word, got, want)
 		}
 	}
@@ -234,8 +235,8 @@ func TestIsInflection(t *testing.T) {
 	for _, tt := range tests {
 		for i, words := range [][]string{tt.yes, tt.other} {
 			for _, word := range words {
-				same := wordStem(word) == wordStem(tt.listed)
-				got := same && isInflection([]byte(word), []byte(tt.listed), []byte(wordStem(word)))
+				same := token.StemOf(word) == token.StemOf(tt.listed)
+				got := same && isInflection([]byte(word), []byte(tt.listed), []byte(token.StemOf(word)))
 				if want := i == 0; got != want {
 					t.Errorf("%q of %q: got %t, want %t", word, tt.listed, got, want)
 				}
@@ -331,7 +332,7 @@ func TestListEvidence_SynonymIsWordOfRegistry(t *testing.T) {
 func TestReplaceWord_LeavesCommonWords(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "buy_shoes"}, {Name: "book_train"}}})
 	for word, want := range map[string]string{"shose": "shoes", "those": "", "show": "", "trian": "train"} {
-		if got, _ := m.replaceWord([]byte(word), []byte(wordStem(word))); got != want {
+		if got, _ := m.replaceWord([]byte(word), []byte(token.StemOf(word))); got != want {
 			t.Errorf("%q: got %q, want %q", word, got, want)
 		}
 	}

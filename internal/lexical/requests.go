@@ -7,6 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 const (
@@ -163,7 +164,7 @@ type textSpan struct {
 // splitPieces locates the clauses in the text, and splits them at commas.
 func splitPieces(text string, segments []string) []textSpan {
 	var list []textSpan
-	beside := embeddedContent{text: text}
+	beside := token.NewEmbedded(text)
 	at := 0
 	for _, s := range segments {
 		from := at + strings.Index(text[at:], s)
@@ -195,15 +196,15 @@ func splitPieces(text string, segments []string) []textSpan {
 
 // nextComma returns the position of the first comma that ends a clause, or to.
 // Commas in embedded content do not count.
-func nextComma(beside *embeddedContent, from, to int) int {
-	s := beside.text[:to]
+func nextComma(beside *token.Embedded, from, to int) int {
+	s := beside.Text[:to]
 	for at := from; at < to; {
 		r, size := utf8.DecodeRuneInString(s[at:])
 		switch {
 		case r == '，', r == '、', r == ',' && at+1 < to && s[at+1] == ' ':
 			return at
 		case r == '{', r == '<':
-			size = max(size, beside.endAt(at)-at)
+			size = max(size, beside.EndAt(at)-at)
 		}
 		at += size
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
 	"github.com/caprouter/caprouter/internal/lexical/negation"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 const (
@@ -188,8 +189,8 @@ func (t *indexBuilder) newNotForWords(docs []IntentDoc) notForWords {
 	words := notForWords{}
 	for i := range docs {
 		for _, text := range docs[i].NotFor {
-			for t.tokens.reset(text); t.tokens.next(); {
-				stem := string(stemWord(foldNumber(t.tokens.word)))
+			for t.tokens.Reset(text); t.tokens.Next(); {
+				stem := string(token.Stem(token.FoldNumber(t.tokens.Word)))
 				if _, known := t.model.words[stem]; !known && !slices.Contains(words[stem], int32(i)) {
 					words[stem] = append(words[stem], int32(i))
 				}
@@ -216,12 +217,12 @@ type negatedWords struct{ verbs, things meaningSet }
 
 func readNegatedWords(text string) (n negatedWords) {
 	var words []negation.Word
-	w := newTokenizer()
+	w := token.NewScanner()
 	for _, part := range excerpt(text) {
 		end, begins := 0, true
-		for w.reset(part); w.next(); {
-			words = append(words, negation.Word{Text: string(w.word), Begins: begins || strings.ContainsAny(part[end:w.start], ".,;:!?¡¿\n")})
-			end, begins = w.start, false
+		for w.Reset(part); w.Next(); {
+			words = append(words, negation.Word{Text: string(w.Word), Begins: begins || strings.ContainsAny(part[end:w.Start()], ".,;:!?¡¿\n")})
+			end, begins = w.Start(), false
 		}
 	}
 	for _, verb := range negation.FindVerbs(words) {
@@ -260,9 +261,9 @@ func (m *Model) findNegated(n *negatedWords, intent int) string {
 // if all of them are things that are not wanted.
 func (n *negatedWords) findInName(name string) string {
 	first, wanted := "", false
-	w := newTokenizer()
-	for w.reset(splitCamel(name)); w.next(); {
-		word := string(w.word)
+	w := token.NewScanner()
+	for w.Reset(token.SplitCamel(name)); w.Next(); {
+		word := string(w.Word)
 		if n.verbs.contains(word) {
 			return word
 		}
@@ -294,9 +295,9 @@ func (m *Model) patternsOf(intent int) []evidencePattern {
 // readExample returns the verb with which an example begins, behind words such as "I want
 // to", and whether it may negate something.
 func (t *indexBuilder) readExample(text string) (verb string, negates bool) {
-	for t.tokens.reset(text); t.tokens.next(); {
-		word := string(t.tokens.word)
-		negates = negates || negation.IsNegator(t.tokens.word)
+	for t.tokens.Reset(text); t.tokens.Next(); {
+		word := string(t.tokens.Word)
+		negates = negates || negation.IsNegator(t.tokens.Word)
 		if verb == "" && !leadingWords()[word] {
 			verb = word
 		}
@@ -343,7 +344,7 @@ func (s *meaningSet) add(word string) {
 	if s.stems == nil {
 		s.stems, s.lines = map[string]bool{}, map[int]bool{}
 	}
-	stem := wordStem(word)
+	stem := token.StemOf(word)
 	s.stems[stem] = true
 	for _, line := range synonymLines()[stem] {
 		s.lines[line] = true
@@ -354,7 +355,7 @@ func (s *meaningSet) contains(word string) bool {
 	if s.isEmpty() {
 		return false
 	}
-	stem := wordStem(word)
+	stem := token.StemOf(word)
 	return s.stems[stem] || slices.ContainsFunc(synonymLines()[stem], func(line int) bool { return s.lines[line] })
 }
 
@@ -412,11 +413,11 @@ func containsKeyword(r *textAnalysis, k *evidencePattern, other int) bool {
 // containsFirstWord reports whether the text contains the word with which a name begins,
 // usually a verb.
 func containsFirstWord(r *textAnalysis, name string) bool {
-	w := newTokenizer()
-	w.reset(splitCamel(name))
-	if !w.next() {
+	w := token.NewScanner()
+	w.Reset(token.SplitCamel(name))
+	if !w.Next() {
 		return false
 	}
-	n, ok := r.model.words[wordStem(string(w.word))]
+	n, ok := r.model.words[token.StemOf(string(w.Word))]
 	return ok && r.wordSeen[n] == r.generation
 }

@@ -65,3 +65,39 @@ func TestClassify_ExampleWithFewMoreWords(t *testing.T) {
 		}
 	}
 }
+
+// TestClassify_UnknownVerb checks that a verb of a name that is a noun in the text does not replace
+// the verb of the text, which is not in the registry.
+func TestClassify_UnknownVerb(t *testing.T) {
+	intents := []IntentDoc{
+		{Name: "book_container", Agents: []string{"booking"}},
+		{Name: "track_shipment", Agents: []string{"tracking"}},
+		{Name: "customs_clearance", Agents: []string{"customs"}},
+		{Name: "dispute_invoice", Agents: []string{"billing"}},
+		{Name: "check_inventory", Agents: []string{"warehouse"}},
+		{Name: "quote_rate", Agents: []string{"rates"}},
+		{Name: "request_leave", Agents: []string{"hr"}},
+		{Name: "reset_password", Agents: []string{"it"}},
+		{Name: "file_claim", Agents: []string{"claims"}},
+	}
+	written := append([]IntentDoc{}, intents...)
+	written[0].Examples = []string{"I need a booking for two containers"}
+	tests := []struct {
+		text    string
+		intents []IntentDoc
+		want    bool // book_container is the object
+	}{
+		{"cancel my booking", intents, false},
+		{"change the booking", intents, false},
+		{"booking a container", intents, true},
+		{"I would like to book", intents, true},
+		{"urgent booking of containers", intents, true},
+		{"urgent booking", written, true}, // an example has the noun
+	}
+	for _, tt := range tests {
+		p := Train(Corpus{Intents: tt.intents}).Classify(tt.text)
+		if got := p.Intent == "book_container" && p.Confidence >= MinActionConfidence; got != tt.want {
+			t.Errorf("%q: got %s with %v, want it acted on %t", tt.text, p.Intent, p.Confidence, tt.want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -107,7 +108,7 @@ func train(c Corpus, storage Storage, stopped func() bool, progress *trainingPro
 			wordIndex: wordIndex{words: map[string]int32{}}, domainIndex: domainIndex{domainWords: map[string]int32{}, stopNames: map[string]int32{}},
 			common: newCommonHashes(),
 		},
-		tokens: newTokenizer(), spellings: map[string]int{}, written: map[string]int{},
+		tokens: token.NewScanner(), spellings: map[string]int{}, written: map[string]int{},
 	}
 	key := corpusKey(docs, domains, c.Aliases)
 	var state *learnedState
@@ -188,13 +189,13 @@ func trainStatistical(docs []IntentDoc, domains []string, pace trainingPace) (*s
 	families := agentFamilies(docs)
 	d := newTrainingSet(trainingTexts(docs, families.of), families)
 	d.trainingPace = pace
-	w := newTokenizer()
+	w := token.NewScanner()
 	for _, name := range domains {
 		if IsStopName(name) {
 			continue
 		}
-		for w.reset(splitCamel(name)); w.next(); {
-			d.flagWord(string(w.word), flagDomain)
+		for w.Reset(token.SplitCamel(name)); w.Next(); {
+			d.flagWord(string(w.Word), flagDomain)
 		}
 	}
 	s := &statisticalModel{declared: newDeclaredTexts(d)}

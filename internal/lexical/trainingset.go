@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -125,7 +126,7 @@ func extractTexts(list []trainingText, vectorLength float32) []extractedText {
 	const chunk = 512
 	chunks := (len(list) + chunk - 1) / chunk
 	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), chunks, func(_ context.Context, i int) {
-		w := newTokenizer()
+		w := token.NewScanner()
 		f := featureExtractor{vectors: vectorLength > 0, isDeclared: isDeclared}
 		var arena []uint32 // hashes of all texts of the chunk
 		for k := i * chunk; k < min(len(list), (i+1)*chunk); k++ {
@@ -147,14 +148,14 @@ func extractTexts(list []trainingText, vectorLength float32) []extractedText {
 // as tier_1 or 1099.
 func declaredNumerals(list []trainingText) map[uint32]bool {
 	declared := map[uint32]bool{}
-	w := newTokenizer()
+	w := token.NewScanner()
 	for i := range list {
 		if k := list[i].kind; k != kindName && k != kindKeyword {
 			continue
 		}
-		for w.reset(list[i].text); w.next(); {
-			if isNumeral(w.word) {
-				declared[wordHash(w.word)] = true
+		for w.Reset(list[i].text); w.Next(); {
+			if isNumeral(w.Word) {
+				declared[wordHash(w.Word)] = true
 			}
 		}
 	}
@@ -191,16 +192,16 @@ func (d *trainingSet) numberFeatures(list []trainingText, texts []extractedText)
 
 // addStems adds the stems of names and keywords, of numerals the words.
 func (d *trainingSet) addStems(list []trainingText) {
-	w := newTokenizer()
+	w := token.NewScanner()
 	for i := range list {
 		if k := list[i].kind; k != kindName && k != kindKeyword {
 			continue
 		}
 		s := &d.samples[i]
-		for w.reset(list[i].text); w.next(); {
-			h := wordHash(w.word)
-			if !isNumeral(w.word) {
-				h = stemHash(stemWord(foldNumber(w.word)))
+		for w.Reset(list[i].text); w.Next(); {
+			h := wordHash(w.Word)
+			if !isNumeral(w.Word) {
+				h = stemHash(token.Stem(token.FoldNumber(w.Word)))
 			}
 			id := d.table.lookup(h)
 			if id >= 0 && !slices.Contains(s.stems, id) {
@@ -216,7 +217,7 @@ func (d *trainingSet) flagWord(word string, flag featureFlags) {
 	if id := d.table.lookup(wordHash(b)); id >= 0 {
 		d.flags[id] |= flag
 	}
-	if id := d.table.lookup(stemHash(stemWord(foldNumber(b)))); id >= 0 {
+	if id := d.table.lookup(stemHash(token.Stem(token.FoldNumber(b)))); id >= 0 {
 		d.flags[id] |= flag
 	}
 }
@@ -313,9 +314,9 @@ func trainingTexts(docs []IntentDoc, family []int32) []trainingText {
 	var list []trainingText
 	for _, class := range order {
 		d := &docs[class]
-		name := splitCamel(d.Name)
+		name := token.SplitCamel(d.Name)
 		list = append(list, trainingText{text: name, class: class, kind: kindName})
-		if joined := joinWords(d.Name); joined != name && len(d.Examples) < maxJoinedExamples {
+		if joined := token.JoinWords(d.Name); joined != name && len(d.Examples) < maxJoinedExamples {
 			list = append(list, trainingText{text: joined, class: class, kind: kindName})
 		}
 		for _, text := range sortedUnique(d.Keywords) {
@@ -350,11 +351,11 @@ func keywordOwners(docs []IntentDoc) map[string][]string {
 			}
 		}
 	}
-	w := newTokenizer()
+	w := token.NewScanner()
 	stems := make(map[string][]string, len(owners)) // of the keywords
 	for text := range owners {
-		for w.reset(text); w.next(); {
-			stems[text] = append(stems[text], string(stemWord(foldNumber(w.word))))
+		for w.Reset(text); w.Next(); {
+			stems[text] = append(stems[text], string(token.Stem(token.FoldNumber(w.Word))))
 		}
 	}
 	beginning := map[string][]string{} // keywords by their first stem, "" if they have none
@@ -368,8 +369,8 @@ func keywordOwners(docs []IntentDoc) map[string][]string {
 	for i := range docs {
 		named := map[string]bool{"": true} // stems
 		for _, text := range append([]string{docs[i].Name}, docs[i].Domains...) {
-			for w.reset(splitCamel(text)); w.next(); {
-				named[string(stemWord(foldNumber(w.word)))] = true
+			for w.Reset(token.SplitCamel(text)); w.Next(); {
+				named[string(token.Stem(token.FoldNumber(w.Word)))] = true
 			}
 		}
 		unnamed := func(stem string) bool { return !named[stem] }

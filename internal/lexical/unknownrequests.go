@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
 // Words of English, Portuguese and Spanish, folded, and pairs of Chinese characters.
@@ -161,14 +163,14 @@ type clauseShape struct {
 }
 
 func (m *Model) describeClause(clause string) clauseShape {
-	s := clauseShape{asks: strings.ContainsAny(clause, "?？؟"), unspaced: strings.ContainsFunc(clause, isUnspaced)}
-	w := newTokenizer()
-	w.labels = m.labels
-	for w.reset(clause); w.next(); {
-		if w.current != nil {
+	s := clauseShape{asks: strings.ContainsAny(clause, "?？؟"), unspaced: strings.ContainsFunc(clause, token.IsUnspaced)}
+	w := token.NewScanner()
+	w.Labels = m.labels
+	for w.Reset(clause); w.Next(); {
+		if w.Label != nil {
 			continue
 		}
-		word := string(w.word)
+		word := string(w.Word)
 		switch s.words++; s.words {
 		case 1:
 			s.first = word
@@ -176,7 +178,7 @@ func (m *Model) describeClause(clause string) clauseShape {
 			s.second = word
 		}
 		s.wishes = s.wishes || isListed(wishWords, word)
-		n, known := m.words[string(stemWord(foldNumber(w.word)))]
+		n, known := m.words[string(token.Stem(token.FoldNumber(w.Word)))]
 		switch {
 		case !strings.ContainsFunc(word, unicode.IsLetter):
 			s.numbers++

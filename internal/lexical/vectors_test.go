@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
@@ -67,7 +68,7 @@ func TestListEvidence_ListsSimilarWords(t *testing.T) {
 // A word in another language has the vector of its meaning.
 func TestWordVector_OfSynonyms(t *testing.T) {
 	vectorOf := func(word string) *wordvectors.Vector {
-		v, _, ok := wordVector([]byte(word), []byte(wordStem(word)))
+		v, _, ok := wordVector([]byte(word), []byte(token.StemOf(word)))
 		if !ok {
 			t.Fatalf("got no vector of %s", word)
 		}
@@ -77,7 +78,7 @@ func TestWordVector_OfSynonyms(t *testing.T) {
 		t.Errorf("got the similarity %.2f of fatura and invoice, want at least 0.5", got)
 	}
 	for _, word := range []string{"the", "para", "zzqxv", "风湿"} {
-		if _, _, ok := wordVector([]byte(word), []byte(wordStem(word))); ok {
+		if _, _, ok := wordVector([]byte(word), []byte(token.StemOf(word))); ok {
 			t.Errorf("got a vector of %q, want none", word)
 		}
 	}
@@ -118,7 +119,7 @@ func TestQuantizedVectors_ScoreLikeWeights(t *testing.T) {
 	q := w.quantize(1)
 	for _, n := range []int{1, 3, 5000} {
 		f := featureExtractor{vectors: true}
-		tokens := newTokenizer()
+		tokens := token.NewScanner()
 		f.extractText(&tokens, strings.Repeat("invoice salary laptop ", n))
 		v := newTextVector(&f.vector, 1)
 		exact, got := make([]float32, 3), make([]float32, 3)

@@ -2,7 +2,7 @@
 // spaces between them. It knows the words of two characters of package lexicon, and its longer
 // stop words and common words. A longer word with content is not taken whole, because a registry
 // may contain only a part of it: 发票 is in 电子发票. The longest word counts, from left to right
-// (forward maximum matching). The text between the known words is left to the tokenizer.
+// (forward maximum matching). The text between the known words is left to package token.
 package chinese
 
 import (

@@ -1,4 +1,4 @@
-package lexical
+package token
 
 import (
 	"strings"
@@ -24,7 +24,7 @@ func TestFenceAt(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			text := strings.NewReplacer("<", "", ">", "", "|", "").Replace(tt.marked)
-			f, ok := fenceAt(text, strings.Index(text, "```"))
+			f, ok := FenceAt(text, strings.Index(text, "```"))
 			if !ok {
 				t.Fatalf("%q: got no block, want one", text)
 			}
@@ -36,11 +36,11 @@ func TestFenceAt(t *testing.T) {
 	}
 }
 
-func mark(text string, f fencedBlock) string {
-	if f.end == f.bodyStart { // both at the end of the text
-		return text[:f.infoStart] + "<" + text[f.infoStart:f.end] + "|>"
+func mark(text string, f FencedBlock) string {
+	if f.End == f.bodyStart { // both at the end of the text
+		return text[:f.infoStart] + "<" + text[f.infoStart:f.End] + "|>"
 	}
-	return text[:f.infoStart] + "<" + text[f.infoStart:f.bodyStart] + ">" + text[f.bodyStart:f.end] + "|" + text[f.end:]
+	return text[:f.infoStart] + "<" + text[f.infoStart:f.bodyStart] + ">" + text[f.bodyStart:f.End] + "|" + text[f.End:]
 }
 
 func TestFenceAt_NoFence(t *testing.T) {
@@ -51,7 +51,7 @@ func TestFenceAt_NoFence(t *testing.T) {
 		"quoted, and a block later":   "```code``` and\n```\nblock\n```",
 		"unpaired backtick in a line": "use ``` for code\nand review it",
 	} {
-		if f, ok := fenceAt(text, strings.Index(text, "`")); ok {
+		if f, ok := FenceAt(text, strings.Index(text, "`")); ok {
 			t.Errorf("%s: got block %+v in %q, want none", name, f, text)
 		}
 	}
@@ -64,8 +64,8 @@ func TestFenceAt_StaysInsideText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 1, 20).Draw(t, "pieces"), "")
 		for at := range len(text) {
-			f, ok := fenceAt(text, at)
-			if ok && (at+3 > f.infoStart || f.infoStart > f.bodyStart || f.bodyStart > f.end || f.end > len(text)) {
+			f, ok := FenceAt(text, at)
+			if ok && (at+3 > f.infoStart || f.infoStart > f.bodyStart || f.bodyStart > f.End || f.End > len(text)) {
 				t.Fatalf("%q at %d: got %+v, want it in order inside %d bytes", text, at, f, len(text))
 			}
 		}

@@ -1,4 +1,4 @@
-package lexical
+package token
 
 import (
 	"strings"
@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestStemWord checks forms of the same word in several languages.
-func TestStemWord(t *testing.T) {
+// TestStem checks forms of the same word in several languages.
+func TestStem(t *testing.T) {
 	for language, groups := range map[string][]string{
 		"English": {
 			"review reviews reviewing reviewed", "code codes coding coded", "query queries queried", "analysis analyses analyse analyze analyzing analysed",
@@ -33,7 +33,7 @@ func TestStemWord(t *testing.T) {
 		for _, group := range groups {
 			words := strings.Fields(group)
 			for _, word := range words {
-				if got, want := stemOf(word), stemOf(words[0]); got != want {
+				if got, want := foldedStem(word), foldedStem(words[0]); got != want {
 					t.Errorf("%s: %s: got stem %q, want %q as %s", language, word, got, want, words[0])
 				}
 			}
@@ -41,8 +41,8 @@ func TestStemWord(t *testing.T) {
 	}
 }
 
-// TestStemWord_KeepsDifferentWordsApart checks similar but different words.
-func TestStemWord_KeepsDifferentWordsApart(t *testing.T) {
+// TestStem_KeepsDifferentWordsApart checks similar but different words.
+func TestStem_KeepsDifferentWordsApart(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"cost", "costa"},
 		{"news", "new"},
@@ -63,8 +63,8 @@ func TestStemWord_KeepsDifferentWordsApart(t *testing.T) {
 		{"port", "porta"},
 		{"banco", "bank"},
 	} {
-		if stemOf(pair[0]) == stemOf(pair[1]) {
-			t.Errorf("got %s and %s with one stem %q, want two", pair[0], pair[1], stemOf(pair[0]))
+		if foldedStem(pair[0]) == foldedStem(pair[1]) {
+			t.Errorf("got %s and %s with one stem %q, want two", pair[0], pair[1], foldedStem(pair[0]))
 		}
 	}
 }
@@ -97,64 +97,28 @@ func TestFoldNumber_PluralOfAnyWord(t *testing.T) {
 	})
 }
 
-// TestStemWord_AnyInput checks that no word becomes empty or longer.
-func TestStemWord_AnyInput(t *testing.T) {
+// TestStem_AnyInput checks that no word becomes empty or longer.
+func TestStem_AnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SliceOfN(rapid.Byte(), 1, 12).Draw(t, "word")
 		n := len(word)
-		form := foldNumber(word)
+		form := FoldNumber(word)
 		if len(form) == 0 || len(form) > n {
 			t.Errorf("got %q of %d bytes, want 1 to %d", form, len(form), n)
 		}
-		if s := stemWord(form); len(s) == 0 || len(s) > n {
+		if s := Stem(form); len(s) == 0 || len(s) > n {
 			t.Errorf("got %q of %d bytes, want 1 to %d", s, len(s), n)
 		}
 	})
 }
 
-func stemOf(word string) string { return string(stemWord(foldNumber(folded(word)))) }
+func foldedStem(word string) string { return string(Stem(FoldNumber(folded(word)))) }
 
-func singularOf(word string) string { return string(foldNumber(folded(word))) }
+func singularOf(word string) string { return string(FoldNumber(folded(word))) }
 
 func folded(word string) []byte {
-	w := newTokenizer()
-	w.reset(word)
-	w.next()
-	return w.word
-}
-
-// TestClassify_UnknownVerb checks that a verb of a name that is a noun in the text does not replace
-// the verb of the text, which is not in the registry.
-func TestClassify_UnknownVerb(t *testing.T) {
-	intents := []IntentDoc{
-		{Name: "book_container", Agents: []string{"booking"}},
-		{Name: "track_shipment", Agents: []string{"tracking"}},
-		{Name: "customs_clearance", Agents: []string{"customs"}},
-		{Name: "dispute_invoice", Agents: []string{"billing"}},
-		{Name: "check_inventory", Agents: []string{"warehouse"}},
-		{Name: "quote_rate", Agents: []string{"rates"}},
-		{Name: "request_leave", Agents: []string{"hr"}},
-		{Name: "reset_password", Agents: []string{"it"}},
-		{Name: "file_claim", Agents: []string{"claims"}},
-	}
-	written := append([]IntentDoc{}, intents...)
-	written[0].Examples = []string{"I need a booking for two containers"}
-	tests := []struct {
-		text    string
-		intents []IntentDoc
-		want    bool // book_container is the object
-	}{
-		{"cancel my booking", intents, false},
-		{"change the booking", intents, false},
-		{"booking a container", intents, true},
-		{"I would like to book", intents, true},
-		{"urgent booking of containers", intents, true},
-		{"urgent booking", written, true}, // an example has the noun
-	}
-	for _, tt := range tests {
-		p := Train(Corpus{Intents: tt.intents}).Classify(tt.text)
-		if got := p.Intent == "book_container" && p.Confidence >= MinActionConfidence; got != tt.want {
-			t.Errorf("%q: got %s with %v, want it acted on %t", tt.text, p.Intent, p.Confidence, tt.want)
-		}
-	}
+	w := NewScanner()
+	w.Reset(word)
+	w.Next()
+	return w.Word
 }

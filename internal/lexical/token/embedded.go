@@ -1,4 +1,4 @@
-package lexical
+package token
 
 import "strings"
 
@@ -8,25 +8,27 @@ const (
 	commentClose = "-->"
 )
 
-// embeddedContent finds JSON objects and HTML comments in a text. They are not
+// Embedded finds JSON objects and HTML comments in a text. They are not
 // part of the request, because programs write the former and readers do not see
-// the latter. (fencedBlock finds code.)
-type embeddedContent struct {
-	text           string
+// the latter. (FencedBlock finds code.)
+type Embedded struct {
+	Text string
+
 	lastCommentEnd int // position of the last comment end, -1 if none; valid if searched
 	// searched reports that lastCommentEnd is known. It is computed once,
 	// because a text may open thousands of comments that are never closed.
 	searched bool
 }
 
-func (m *embeddedContent) reset(text string) { *m = embeddedContent{text: text} }
+// NewEmbedded returns the embedded content of a text.
+func NewEmbedded(text string) Embedded { return Embedded{Text: text} }
 
-// endAt returns the end of the object or comment that opens at the position, or
+// EndAt returns the end of the object or comment that opens at the position, or
 // the position itself if none does.
-func (m *embeddedContent) endAt(at int) int {
-	switch m.text[at] {
+func (m *Embedded) EndAt(at int) int {
+	switch m.Text[at] {
 	case '{':
-		return objectEnd(m.text, at)
+		return objectEnd(m.Text, at)
 	case '<':
 		return m.commentEnd(at)
 	}
@@ -35,18 +37,18 @@ func (m *embeddedContent) endAt(at int) int {
 
 // commentEnd returns the end of a comment. If it is not closed, it is not a
 // comment, because a question about <!-- is a request.
-func (m *embeddedContent) commentEnd(at int) int {
-	if !strings.HasPrefix(m.text[at:], commentOpen) {
+func (m *Embedded) commentEnd(at int) int {
+	if !strings.HasPrefix(m.Text[at:], commentOpen) {
 		return at
 	}
 	if !m.searched {
-		m.lastCommentEnd, m.searched = strings.LastIndex(m.text, commentClose), true
+		m.lastCommentEnd, m.searched = strings.LastIndex(m.Text, commentClose), true
 	}
 	inside := at + len(commentOpen)
 	if m.lastCommentEnd < inside {
 		return at
 	}
-	return inside + strings.Index(m.text[inside:], commentClose) + len(commentClose)
+	return inside + strings.Index(m.Text[inside:], commentClose) + len(commentClose)
 }
 
 // objectEnd returns the end of a JSON object with at least one member: after
@@ -75,7 +77,7 @@ func objectEnd(text string, at int) int {
 			depth--
 		case ' ', '\t', '\r', '\n', ':', ',', '+', '-', '.':
 		default:
-			if !isASCIIWord(c) {
+			if !IsASCIIWord(c) {
 				return end
 			}
 			next := scalarEnd(text, end)
@@ -113,7 +115,7 @@ func stringEnd(text string, at int) (end int, ok bool) {
 // position itself if the word is neither.
 func scalarEnd(text string, at int) int {
 	end := at
-	for end < len(text) && isASCIIWord(text[end]) {
+	for end < len(text) && IsASCIIWord(text[end]) {
 		end++
 	}
 	switch word := text[at:end]; {
@@ -133,23 +135,23 @@ func skipSpace(text string, at int) int {
 	return at
 }
 
-// fencedBlock is the position of a fenced code block in a text.
-type fencedBlock struct {
+// FencedBlock is the position of a fenced code block in a text.
+type FencedBlock struct {
 	infoStart int // first byte after the backticks
 	bodyStart int // end of the info line
-	end       int // after the closing backticks, or the end of the text
+	End       int // after the closing backticks, or the end of the text
 }
 
-// fenceAt returns the block that the three or more backticks at the position
+// FenceAt returns the block that the three or more backticks at the position
 // open. It is more lenient than CommonMark: a fence may open and close in the
 // middle of a line. Backticks that close on their own line quote a few words,
 // and a single fence in the middle of a line opens nothing.
-func fenceAt(text string, at int) (fencedBlock, bool) {
-	ticks := countBackticks(text, at)
+func FenceAt(text string, at int) (FencedBlock, bool) {
+	ticks := CountBackticks(text, at)
 	if ticks < 3 {
-		return fencedBlock{}, false
+		return FencedBlock{}, false
 	}
-	f := fencedBlock{infoStart: at + ticks}
+	f := FencedBlock{infoStart: at + ticks}
 	rest := text[f.infoStart:]
 	// Find the closing fence before the line end: a long line of quoted words
 	// is then skipped at once, and not searched again for each word.
@@ -157,14 +159,14 @@ func fenceAt(text string, at int) (fencedBlock, bool) {
 	f.bodyStart = strings.IndexByte(rest[:indexOrEnd(closing, rest)], '\n')
 	switch {
 	case closing >= 0 && f.bodyStart < 0:
-		return fencedBlock{}, false
+		return FencedBlock{}, false
 	case closing >= 0:
-		f.end = f.infoStart + closing
-		f.end += countBackticks(text, f.end)
+		f.End = f.infoStart + closing
+		f.End += CountBackticks(text, f.End)
 	case strings.TrimLeft(text[lineStart(text, at):at], " ") == "":
-		f.end = len(text)
+		f.End = len(text)
 	default:
-		return fencedBlock{}, false
+		return FencedBlock{}, false
 	}
 	f.bodyStart = f.infoStart + indexOrEnd(f.bodyStart, rest)
 	return f, true
@@ -178,8 +180,8 @@ func indexOrEnd(at int, s string) int {
 	return at
 }
 
-// countBackticks counts the backticks at the position.
-func countBackticks(text string, at int) int {
+// CountBackticks counts the backticks at the position.
+func CountBackticks(text string, at int) int {
 	n := 0
 	for at+n < len(text) && text[at+n] == '`' {
 		n++

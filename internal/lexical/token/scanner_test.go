@@ -1,4 +1,4 @@
-package lexical
+package token
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-func TestTokenizer(t *testing.T) {
+func TestScanner(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"ascii", "Review THIS, please!", "review this please"},
 		{"labels", "code_review kb-internal a.b/c", "code review kb internal a b c"},
@@ -70,20 +70,20 @@ func TestTokenizer(t *testing.T) {
 
 func readAll(text string) []string {
 	var all []string
-	w := newTokenizer()
-	for w.reset(text); w.next(); {
-		all = append(all, string(w.word))
+	w := NewScanner()
+	for w.Reset(text); w.Next(); {
+		all = append(all, string(w.Word))
 	}
 	return all
 }
 
-// TestTokenizer_Reused checks that a text does not affect the next one.
-func TestTokenizer_Reused(t *testing.T) {
-	w := newTokenizer()
-	w.reset("前半句 and```\nopen")
-	w.next()
-	w.reset("code")
-	if !w.next() || string(w.word) != "code" || w.next() {
-		t.Errorf("got word %q, want only \"code\"", w.word)
+// TestScanner_Reused checks that a text does not affect the next one.
+func TestScanner_Reused(t *testing.T) {
+	w := NewScanner()
+	w.Reset("前半句 and```\nopen")
+	w.Next()
+	w.Reset("code")
+	if !w.Next() || string(w.Word) != "code" || w.Next() {
+		t.Errorf("got word %q, want only \"code\"", w.Word)
 	}
 }

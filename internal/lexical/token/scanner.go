@@ -1,4 +1,15 @@
-package lexical
+// Package token splits texts into words, in the form in which they are compared.
+//
+//	w := token.NewScanner()
+//	for w.Reset("Reviewing the APIs"); w.Next(); {
+//		use(w.Word)                                // reviewing, the, apis
+//		use(token.Stem(token.FoldNumber(w.Word)))  // review, the, api
+//	}
+//
+// scanner.go splits a text and folds its words; stem.go reduces words to stems. Parts of a text
+// that are not read are found by embedded.go: code blocks, JSON objects, HTML comments. labels.go
+// recognizes names in the spelling of programs.
+package token
 
 import (
 	"strings"
@@ -11,27 +22,25 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical/chinese"
 )
 
-// tokenizer splits a text into words and folds each: lower case, no accents,
+// Scanner is a tokenizer: it splits a text into words and folds each: lower case, no accents,
 // compatibility forms (ﬁ, Ｐｙ) resolved. It is reused for many texts, so that it
 // does not allocate after its buffers have grown.
-//
-//	for w.reset(text); w.next(); {
-//		use(w.word) // valid, and may be changed, until the next call
-//	}
-type tokenizer struct {
+type Scanner struct {
+	// Word is the current word, folded. It is valid, and may be changed, until the next call.
+	Word []byte
+
 	text  string
 	start int // of the word, or of its run of ideographs or kana
 	pos   int
-	word  []byte
 
 	// Inside a fenced block: the info line is read up to fenceInfoEnd, and
 	// scanning continues at fenceEnd.
 	fenceInfoEnd, fenceEnd int
 
-	embedded embeddedContent
+	embedded Embedded
 	labelScanner
 
-	buf         []byte // backs word
+	buf         []byte // backs Word
 	decomposed  []byte // the word being folded
 	runBuf      []byte // backs run
 	run         []byte // rest of a run of ideographs or kana
@@ -40,17 +49,19 @@ type tokenizer struct {
 	fold        cases.Caser
 }
 
-func newTokenizer() tokenizer { return tokenizer{fold: cases.Fold()} }
+// NewScanner returns a scanner without a text.
+func NewScanner() Scanner { return Scanner{fold: cases.Fold()} }
 
-func (w *tokenizer) reset(text string) {
+// Reset makes the scanner read a text from its beginning.
+func (w *Scanner) Reset(text string) {
 	w.text, w.pos, w.fenceInfoEnd, w.fenceEnd = text, 0, -1, 0
 	w.run = w.run[:0]
-	w.embedded.reset(text)
-	w.current, w.joinedEnd = nil, 0
+	w.embedded = NewEmbedded(text)
+	w.Label, w.joinedEnd = nil, 0
 }
 
-// next reads one word, and reports whether there was one.
-func (w *tokenizer) next() bool {
+// Next reads one word, and reports whether there was one.
+func (w *Scanner) Next() bool {
 	for {
 		if len(w.run) > 0 && w.nextInRun() {
 			return true
@@ -67,10 +78,10 @@ func (w *tokenizer) next() bool {
 		case c == '`':
 			w.skipBackticks()
 		case (c == '{' || c == '<') && w.fenceInfoEnd < 0:
-			w.pos = max(w.pos+1, w.embedded.endAt(w.pos))
+			w.pos = max(w.pos+1, w.embedded.EndAt(w.pos))
 		case c == '[':
 			w.pos += max(1, placeholderLength(w.text[w.pos:]))
-		case c < utf8.RuneSelf && !isASCIIWord(c):
+		case c < utf8.RuneSelf && !IsASCIIWord(c):
 			w.pos++
 		case c < utf8.RuneSelf:
 			w.readWord()
@@ -78,11 +89,11 @@ func (w *tokenizer) next() bool {
 		default:
 			r, size := utf8.DecodeRuneInString(w.text[w.pos:])
 			switch {
-			case isUnspaced(r):
+			case IsUnspaced(r):
 				w.readRun()
-			case isWordRune(r):
+			case IsWordRune(r):
 				w.readWord()
-				if len(w.word) > 0 { // a lone accent folds to nothing
+				if len(w.Word) > 0 { // a lone accent folds to nothing
 					return true
 				}
 			default:
@@ -116,30 +127,30 @@ func placeholderLength(text string) int {
 
 // skipBackticks skips backticks. If they open a fenced block, only its info
 // line ("python") is read and the body is skipped.
-func (w *tokenizer) skipBackticks() {
+func (w *Scanner) skipBackticks() {
 	if w.fenceInfoEnd < 0 {
-		if f, ok := fenceAt(w.text, w.pos); ok {
-			w.pos, w.fenceInfoEnd, w.fenceEnd = f.infoStart, f.bodyStart, f.end
+		if f, ok := FenceAt(w.text, w.pos); ok {
+			w.pos, w.fenceInfoEnd, w.fenceEnd = f.infoStart, f.bodyStart, f.End
 			return
 		}
 	}
-	w.pos += max(1, countBackticks(w.text, w.pos))
+	w.pos += max(1, CountBackticks(w.text, w.pos))
 }
 
-// readWord reads the word at pos into w.word.
-func (w *tokenizer) readWord() {
+// readWord reads the word at pos into w.Word.
+func (w *Scanner) readWord() {
 	start, ascii := w.pos, true
 	w.start = start
 	for w.pos < len(w.text) {
 		if c := w.text[w.pos]; c < utf8.RuneSelf {
-			if !isASCIIWord(c) {
+			if !IsASCIIWord(c) {
 				break
 			}
 			w.pos++
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(w.text[w.pos:])
-		if isUnspaced(r) || !isWordRune(r) && !unicode.Is(unicode.Cf, r) {
+		if IsUnspaced(r) || !IsWordRune(r) && !unicode.Is(unicode.Cf, r) {
 			break
 		}
 		ascii = false
@@ -150,7 +161,7 @@ func (w *tokenizer) readWord() {
 	var inner bool // it may contain an inner capital
 	if !ascii {
 		w.foldUnicode(raw)
-		inner = w.labels != nil && hasInnerCapital(raw)
+		inner = w.Labels != nil && hasInnerCapital(raw)
 	} else {
 		changed := byte(0)
 		w.buf = append(w.buf, lowerASCII(raw[0]))
@@ -162,20 +173,20 @@ func (w *tokenizer) readWord() {
 		inner = changed != 0
 	}
 	if start >= w.joinedEnd {
-		w.current = nil
-		if w.labels != nil && (inner || w.pos < len(w.text) && w.text[w.pos] == '_') {
+		w.Label = nil
+		if w.Labels != nil && (inner || w.pos < len(w.text) && w.text[w.pos] == '_') {
 			w.lookUpLabel(start)
 		}
 	}
 	if len(raw) == 1 {
 		w.appendLanguageSign()
 	}
-	w.word = w.buf
+	w.Word = w.buf
 }
 
 // appendLanguageSign keeps C, C++ and C# apart: the sign after a single letter
 // is part of the word.
-func (w *tokenizer) appendLanguageSign() {
+func (w *Scanner) appendLanguageSign() {
 	rest := w.text[w.pos:]
 	sign := 0
 	switch {
@@ -184,7 +195,7 @@ func (w *tokenizer) appendLanguageSign() {
 	case strings.HasPrefix(rest, "#"):
 		sign = 1
 	}
-	if sign == 0 || len(rest) > sign && isASCIIWord(rest[sign]) {
+	if sign == 0 || len(rest) > sign && IsASCIIWord(rest[sign]) {
 		return
 	}
 	w.buf = append(w.buf, rest[:sign]...)
@@ -194,7 +205,7 @@ func (w *tokenizer) appendLanguageSign() {
 // foldUnicode writes the folded form of raw to buf. Decomposing one character
 // at a time leaves combining marks unsorted, which does not matter because they
 // are dropped, and does not allocate, unlike norm.Form.Append.
-func (w *tokenizer) foldUnicode(raw string) {
+func (w *Scanner) foldUnicode(raw string) {
 	w.decomposed = w.decomposed[:0]
 	for len(raw) > 0 {
 		props := norm.NFKD.PropertiesString(raw)
@@ -222,19 +233,19 @@ func (w *tokenizer) foldUnicode(raw string) {
 
 // appendRune appends one character to the word being folded, unless folding
 // drops it.
-func (w *tokenizer) appendRune(character string) {
+func (w *Scanner) appendRune(character string) {
 	if r, _ := utf8.DecodeRuneInString(character); !isDropped(r) {
 		w.decomposed = append(w.decomposed, character...)
 	}
 }
 
 // readRun reads a run of ideographs or kana; nextInRun splits it into words.
-func (w *tokenizer) readRun() {
+func (w *Scanner) readRun() {
 	start := w.pos
 	w.start = start
 	for w.pos < len(w.text) {
 		r, size := utf8.DecodeRuneInString(w.text[w.pos:])
-		if !isUnspaced(r) {
+		if !IsUnspaced(r) {
 			break
 		}
 		w.pos += size
@@ -246,14 +257,14 @@ func (w *tokenizer) readRun() {
 	chinese.Simplify(w.runBuf)
 	w.run = w.runBuf
 	w.pairEmitted, w.afterWord = false, false
-	w.current = nil
+	w.Label = nil
 }
 
 // nextInRun takes the next word from the run: one that is known, else a pair of characters, or
 // a single character between particles and known words. A character behind a known word is
 // a word of its own as well, because a registry may contain the two as one word: 验证 and 码
 // are found in 验证码收不到 as in 验证码.
-func (w *tokenizer) nextInRun() bool {
+func (w *Scanner) nextInRun() bool {
 	for len(w.run) > 0 {
 		if n := chinese.FirstWord(w.run); n > 0 {
 			w.takeFromRun(n, n)
@@ -286,14 +297,14 @@ func (w *tokenizer) nextInRun() bool {
 
 // takeFromRun makes the first size bytes of the run the current word, and drops the first skip
 // bytes of it.
-func (w *tokenizer) takeFromRun(size, skip int) {
-	w.word = append(w.buf[:0], w.run[:size]...)
-	w.buf, w.run = w.word, w.run[skip:]
+func (w *Scanner) takeFromRun(size, skip int) {
+	w.Word = append(w.buf[:0], w.run[:size]...)
+	w.buf, w.run = w.Word, w.run[skip:]
 }
 
-// isASCIIWord reports whether c is part of a word. The underscore is not,
+// IsASCIIWord reports whether c is part of a word. The underscore is not,
 // because labels and identifiers consist of several words.
-func isASCIIWord(c byte) bool {
+func IsASCIIWord(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
@@ -304,7 +315,8 @@ func lowerASCII(c byte) byte {
 	return c
 }
 
-func isWordRune(r rune) bool {
+// IsWordRune reports whether r is part of a word: a letter, a digit or a mark.
+func IsWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
@@ -324,9 +336,9 @@ func isDropped(r rune) bool {
 	return unicode.Is(unicode.Cf, r)
 }
 
-// isUnspaced reports whether r belongs to a script that does not put spaces
+// IsUnspaced reports whether r belongs to a script that does not put spaces
 // between words.
-func isUnspaced(r rune) bool {
+func IsUnspaced(r rune) bool {
 	if r < 0x3005 {
 		return false
 	}
@@ -346,11 +358,45 @@ func isParticle(r rune) bool {
 // maxSynonymText bounds the text of a synonym. A longer phrase has something else between its words.
 const maxSynonymText = 48
 
-// textFrom returns the text from a position to the end of the current word, or only this word
+// TextFrom returns the text from a position to the end of the current word, or only this word
 // if the text between them is long or on several lines, or begins in another part of the text.
-func (w *tokenizer) textFrom(start int) string {
+func (w *Scanner) TextFrom(start int) string {
 	if start > w.start || w.pos-start > maxSynonymText || strings.Contains(w.text[start:w.pos], "\n") {
 		start = w.start
 	}
 	return w.text[start:w.pos]
 }
+
+// IsWrittenAsName reports whether the current word is written as a name: in upper case next to
+// a word that is not, joined by an underscore, or as the only word. A single vowel in upper
+// case is a word.
+func (w *Scanner) IsWrittenAsName() bool {
+	before, after := w.text[:w.start], w.text[w.pos:]
+	if strings.HasSuffix(before, "_") || strings.HasPrefix(after, "_") {
+		return true
+	}
+	isSeparator := func(r rune) bool { return !IsWordRune(r) }
+	before, after = strings.TrimRightFunc(before, isSeparator), strings.TrimLeftFunc(after, isSeparator)
+	if before == "" && after == "" {
+		return true
+	}
+	name := w.text[w.start:w.pos]
+	if strings.ContainsFunc(name, isNoCapital) || len(w.Word) == 1 && strings.IndexByte("aeiouy", w.Word[0]) >= 0 {
+		return false
+	}
+	before = before[strings.LastIndexFunc(before, isSeparator)+1:]
+	if end := strings.IndexFunc(after, isSeparator); end >= 0 {
+		after = after[:end]
+	}
+	return strings.ContainsFunc(before, isNoCapital) || strings.ContainsFunc(after, isNoCapital)
+}
+
+// isNoCapital reports whether r is a letter, and not in upper case.
+func isNoCapital(r rune) bool { return unicode.IsLetter(r) && !unicode.IsUpper(r) }
+
+// Start returns the position of the current word in the text or, if it is part of a run of
+// ideographs or kana, of the run.
+func (w *Scanner) Start() int { return w.start }
+
+// End returns the position after the current word.
+func (w *Scanner) End() int { return w.pos }

@@ -1,4 +1,4 @@
-package lexical
+package token
 
 import (
 	"strings"
@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEmbeddedContent marks in each text the end (|) of the object or comment at its start.
-func TestEmbeddedContent(t *testing.T) {
+// TestEmbedded marks in each text the end (|) of the object or comment at its start.
+func TestEmbedded(t *testing.T) {
 	tests := []struct{ name, marked string }{
 		{"object", `{"a":1}| behind`},
 		{"over lines", "{\n  \"a\": [1, -2.5e+3, true],\n  \"b\": {\"c\": null}\n}| behind"},
@@ -30,8 +30,8 @@ func TestEmbeddedContent(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			text := strings.Replace(tt.marked, "|", "", 1)
-			m := embeddedContent{text: text}
-			end := m.endAt(0)
+			m := NewEmbedded(text)
+			end := m.EndAt(0)
 			if got := text[:end] + "|" + text[end:]; got != tt.marked {
 				t.Errorf("got %q, want %q", got, tt.marked)
 			}
@@ -39,7 +39,7 @@ func TestEmbeddedContent(t *testing.T) {
 	}
 }
 
-func TestEmbeddedContent_None(t *testing.T) {
+func TestEmbedded_None(t *testing.T) {
 	for name, text := range map[string]string{
 		"brace":                 "{",
 		"braces in prose":       "{see below}",
@@ -54,22 +54,22 @@ func TestEmbeddedContent_None(t *testing.T) {
 		"open comment":          "<!-- a",
 		"comment closed before": "<!--> a",
 	} {
-		m := embeddedContent{text: text}
-		if end := m.endAt(0); end != 0 {
+		m := NewEmbedded(text)
+		if end := m.EndAt(0); end != 0 {
 			t.Errorf("%s: got an end at %d of %q, want none", name, end, text)
 		}
 	}
 }
 
-// TestEmbeddedContent_StaysInsideText checks that the end is inside the text and not before the
+// TestEmbedded_StaysInsideText checks that the end is inside the text and not before the
 // start.
-func TestEmbeddedContent_StaysInsideText(t *testing.T) {
+func TestEmbedded_StaysInsideText(t *testing.T) {
 	piece := rapid.SampledFrom([]string{`{"a":`, `"`, "{", "}", "[", "]", `\`, "\n", "1", "true", "é", "\xff", "<!--", "-->", " "})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 1, 20).Draw(t, "pieces"), "")
-		m := embeddedContent{text: text}
+		m := NewEmbedded(text)
 		for at := range len(text) {
-			if end := m.endAt(at); end < at || end > len(text) {
+			if end := m.EndAt(at); end < at || end > len(text) {
 				t.Fatalf("%q at %d: got an end at %d, want it inside %d bytes", text, at, end, len(text))
 			}
 		}
