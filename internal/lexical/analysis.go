@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/caprouter/caprouter/internal/lexical/negation"
+	"github.com/caprouter/caprouter/internal/lexical/synonyms"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
@@ -20,12 +21,13 @@ type textAnalysis struct {
 
 	currentWord
 	wordCounts
-	textHash     uint64                     // of the words in order
-	knownWords   []int32                    // distinct, in order of appearance
-	replacements []wordReplacement          // words of the registry that others count as
-	synonymWords []int32                    // of knownWords, those of which the text has only a synonym
-	recent       [maxPhraseWords]recentWord // the last words, by position
-	notFor       []int32                    // intents that an unknown word speaks against
+	textHash     uint64                              // of the words in order
+	knownWords   []int32                             // distinct, in order of appearance
+	replacements []wordReplacement                   // words of the registry that others count as
+	synonymWords []int32                             // of knownWords, those of which the text has only a synonym
+	recent       [synonyms.MaxPhraseWords]recentWord // the last words, by position
+	recentStems  [synonyms.MaxPhraseWords]uint64     // hashes of their stems
+	notFor       []int32                             // intents that an unknown word speaks against
 	text         string
 	negator      bool // the text contains a word of which every negation has one
 	hasLabel     bool // the text contains a name label
@@ -38,6 +40,12 @@ type textAnalysis struct {
 	domainScan
 
 	scratch scoringScratch // of the statistical model
+}
+
+// recentWord is a word of a text that may belong to a phrase.
+type recentWord struct {
+	start   int  // in the text
+	unknown bool // it counts as unknown
 }
 
 // currentWord is the word that was looked up last.
@@ -175,12 +183,13 @@ func (r *textAnalysis) addWord(at int32) {
 	w, domain := r.lookUpWord()
 	if label {
 		r.noteDomainWord(domain, at)
-		r.recent[at%maxPhraseWords], r.hasLabel = recentWord{}, true
+		r.recent[at%synonyms.MaxPhraseWords], r.recentStems[at%synonyms.MaxPhraseWords], r.hasLabel = recentWord{}, 0, true
 		return
 	}
 	r.scratch.features.addStem(r.stem)
 	r.scratch.features.addVector(r.tokens.Word, r.stem)
-	r.recent[at%maxPhraseWords] = recentWord{stem: hashWord(textHashSeed, r.stem), start: r.tokens.Start()}
+	r.recent[at%synonyms.MaxPhraseWords] = recentWord{start: r.tokens.Start()}
+	r.recentStems[at%synonyms.MaxPhraseWords] = synonyms.HashStem(r.stem)
 	synonym := ""
 	numeral := isNumeral(r.tokens.Word)
 	if w < 0 && domain < 0 && !numeral {
@@ -195,7 +204,7 @@ func (r *textAnalysis) addWord(at int32) {
 	}
 	r.noteWords(w, domain, at, synonym)
 	if w < 0 && !numeral {
-		r.recent[at%maxPhraseWords].unknown = true
+		r.recent[at%synonyms.MaxPhraseWords].unknown = true
 		r.countUnknown(1)
 	}
 	r.addPhrase(at)
@@ -203,18 +212,18 @@ func (r *textAnalysis) addWord(at int32) {
 
 // addPhrase records the word that the longest phrase which ends at a position means.
 func (r *textAnalysis) addPhrase(at int32) {
-	meant, words := r.model.phrases.longest(&r.recent, at)
+	meant, words := r.model.phrases.Longest(&r.recentStems, at)
 	if words == 0 {
 		return
 	}
 	for k := range words {
-		if word := &r.recent[(at-k)%maxPhraseWords]; word.unknown {
+		if word := &r.recent[(at-k)%synonyms.MaxPhraseWords]; word.unknown {
 			word.unknown = false
 			r.countUnknown(-1)
 		}
 	}
 	w, domain := r.replaceBy(meant, EvidenceSynonym)
-	r.noteWords(w, domain, at-words+1, r.tokens.TextFrom(r.recent[(at-words+1)%maxPhraseWords].start))
+	r.noteWords(w, domain, at-words+1, r.tokens.TextFrom(r.recent[(at-words+1)%synonyms.MaxPhraseWords].start))
 }
 
 // noteWords records a word of the registry and of domain names, each -1 if it is none. The

@@ -28,7 +28,7 @@
 //	Classify  text
 //	            │ package token               folded words; skips names (label.go) and other parts of the text
 //	          tokens
-//	            │ analysis.go, features.go    looks up words, replaces synonyms and typos (replacement.go)
+//	            │ analysis.go, features.go    looks up words, replaces synonyms and typos (replacement.go, typo.go)
 //	          features                        hashes of words, stems, pairs and n-grams; a word vector
 //	            │ linear.go                   tf-idf weights, a sparse linear model, quantized
 //	          scores
@@ -101,7 +101,7 @@
 // the most common verb endings do not matter (package token). Chinese and Japanese are
 // compared by pairs of characters. A word that is one edit away from a word of the
 // corpus counts as that word, and as an unknown one; one that means the same as a word of
-// the corpus counts as that word (replacement.go, package lexicon). Fenced code blocks,
+// the corpus counts as that word (replacement.go, package synonyms). Fenced code blocks,
 // JSON objects, HTML comments and placeholders of masked values ([EMAIL_1]) are not
 // read, because they are not part of the request.
 //

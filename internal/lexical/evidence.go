@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical/synonyms"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
@@ -280,7 +281,7 @@ func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (
 		for w.Reset(token.SplitCamel(p.text)); w.Next(); {
 			word := string(w.Word)
 			stem := token.Stem(token.FoldNumber(w.Word))
-			v, _, ok := wordVector([]byte(word), stem)
+			v, _, ok := synonyms.Vector([]byte(word), stem)
 			if !ok || r.model.common.containsStem(stem) {
 				continue
 			}
@@ -319,7 +320,7 @@ func (r *textAnalysis) unknownVectors(text string) (vectors []wordvectors.Vector
 		if meant, _ := m.replaceWord([]byte(word), stem); meant != "" {
 			continue
 		}
-		if v, _, ok := wordVector([]byte(word), stem); ok {
+		if v, _, ok := synonyms.Vector([]byte(word), stem); ok {
 			vectors = append(vectors, v)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
+	"github.com/caprouter/caprouter/internal/lexical/synonyms"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
@@ -94,7 +95,7 @@ func (f *featureExtractor) addVector(word, stem []byte) {
 	if !f.vectors {
 		return
 	}
-	v, translated, ok := wordVector(word, stem)
+	v, translated, ok := synonyms.Vector(word, stem)
 	if !ok {
 		return
 	}

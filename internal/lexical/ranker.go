@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/lexical/synonyms"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
@@ -33,7 +34,7 @@ type Ranker struct {
 	idf      []float64        // by term
 	stops    map[string]bool
 	hints    map[string]string
-	synonyms synonymIndex        // of words of the documents
+	synonyms synonyms.Index      // of words of the documents
 	actions  map[string][]string // by stem: the words of the documents that mean the same for tools
 }
 
@@ -88,7 +89,7 @@ func NewRanker(docs []Document) *Ranker {
 		read.forEachTerm(token.SplitCamel(d.Description), take(1))
 		total += lengths[i]
 	}
-	r.synonyms, _ = newSynonyms(words, words)
+	r.synonyms, _ = synonyms.New(words, words)
 	r.addActions(words)
 	mean := max(total/float64(max(len(ordered), 1)), 1)
 	for i, of := range counts {

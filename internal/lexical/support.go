@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
 	"github.com/caprouter/caprouter/internal/lexical/negation"
+	"github.com/caprouter/caprouter/internal/lexical/synonyms"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
@@ -346,7 +347,7 @@ func (s *meaningSet) add(word string) {
 	}
 	stem := token.StemOf(word)
 	s.stems[stem] = true
-	for _, line := range synonymLines()[stem] {
+	for _, line := range synonyms.Lines(stem) {
 		s.lines[line] = true
 	}
 }
@@ -356,19 +357,8 @@ func (s *meaningSet) contains(word string) bool {
 		return false
 	}
 	stem := token.StemOf(word)
-	return s.stems[stem] || slices.ContainsFunc(synonymLines()[stem], func(line int) bool { return s.lines[line] })
+	return s.stems[stem] || slices.ContainsFunc(synonyms.Lines(stem), func(line int) bool { return s.lines[line] })
 }
-
-// synonymLines returns the lines of the list of synonyms that contain a stem.
-var synonymLines = sync.OnceValue(func() map[string][]int {
-	lines := map[string][]int{}
-	for i, m := range knownMeanings().list {
-		for _, stem := range m.stems {
-			lines[stem] = append(lines[stem], i)
-		}
-	}
-	return lines
-})
 
 // FindRival returns an intent of other agents than those of the predicted one if the text
 // contains a keyword of these agents, and little decides between the two: the predicted

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
+	"github.com/caprouter/caprouter/internal/lexical/synonyms"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/run"
 )
@@ -122,7 +123,7 @@ func train(c Corpus, storage Storage, stopped func() bool, progress *trainingPro
 			t.computeWeights()
 			t.buildPostings()
 			t.countFamilies(docs)
-			t.model.synonyms, t.model.phrases = newSynonyms(t.spellings, t.intentWords)
+			t.model.synonyms, t.model.phrases = synonyms.New(t.spellings, t.intentWords)
 			t.model.writtenAs = t.writtenForms()
 			t.model.notFor = t.newNotForWords(docs)
 			t.model.verbatim = t.verbatimTexts(docs)

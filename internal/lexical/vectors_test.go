@@ -65,25 +65,6 @@ func TestListEvidence_ListsSimilarWords(t *testing.T) {
 	}
 }
 
-// A word in another language has the vector of its meaning.
-func TestWordVector_OfSynonyms(t *testing.T) {
-	vectorOf := func(word string) *wordvectors.Vector {
-		v, _, ok := wordVector([]byte(word), []byte(token.StemOf(word)))
-		if !ok {
-			t.Fatalf("got no vector of %s", word)
-		}
-		return &v
-	}
-	if got := wordvectors.Cosine(vectorOf("fatura"), vectorOf("invoice")); got < 0.5 {
-		t.Errorf("got the similarity %.2f of fatura and invoice, want at least 0.5", got)
-	}
-	for _, word := range []string{"the", "para", "zzqxv", "风湿"} {
-		if _, _, ok := wordVector([]byte(word), []byte(token.StemOf(word))); ok {
-			t.Errorf("got a vector of %q, want none", word)
-		}
-	}
-}
-
 func TestTrain_LargeSetLearnsNoVectors(t *testing.T) {
 	c := Corpus{Intents: []IntentDoc{{Name: "one"}, {Name: "two"}}}
 	for i := range maxSmallSet {

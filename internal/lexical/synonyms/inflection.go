@@ -1,4 +1,4 @@
-package lexical
+package synonyms
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // English verb with nearly the vector of the listed form: "recycle" and "recycling", but not
 // "train" and "training".
 func isInflection(word, listed, stem []byte) bool {
-	var buffers [2][maxTypoLetters]byte
+	var buffers [2][24]byte // longer words are allocated
 	w, l := token.FoldNumber(append(buffers[0][:0], word...)), token.FoldNumber(append(buffers[1][:0], listed...))
 	isNoun := bytes.HasSuffix(word, []byte("ao")) || bytes.HasSuffix(word, []byte("oes")) // and not a verb in -o
 	switch {
@@ -79,9 +79,13 @@ func isFormOf(doubled bool, verb []byte) bool {
 	return !mustDouble
 }
 
+// sameVerbSimilarity is the cosine of their vectors from which two English words with one stem are
+// forms of one verb.
+const sameVerbSimilarity = 0.5
+
 // areSimilar reports whether two English words have nearly the same vector.
 func areSimilar(a, b []byte) bool {
 	v, ok := wordvectors.Lookup(a)
 	u, known := wordvectors.Lookup(b)
-	return ok && known && wordvectors.Cosine(&v, &u) >= minSimilarity
+	return ok && known && wordvectors.Cosine(&v, &u) >= sameVerbSimilarity
 }
